@@ -1,0 +1,768 @@
+/* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
+/*
+ * The ABI of /dev/rdmatensor.
+ *
+ * One open file is one context: one worker, with a name, its own channels,
+ * pools and tables. Everything it made ends with the last close of the file.
+ * The file is not shared by fork() in any useful way: a child inherits the
+ * context, not a copy of it.
+ *
+ * Errno contract of all ioctls:
+ *  -ENOTTY:      the ioctl number is unknown to this kernel
+ *  -E2BIG:       the struct is longer than this kernel knows and its unknown
+ *                tail is not zero
+ *  -EOPNOTSUPP:  the number is known, a feature that was asked for is not there
+ *  -EINVAL:      a field is out of its range, a reserved one is not zero, or
+ *                the struct is shorter than its first version
+ *  -ENOENT:      an id names nothing
+ *  -EFAULT:      a pointer does not name readable or writable memory
+ *  -EBUSY:       the object is in use
+ *  -ENODEV:      the RDMA device has gone; only close() remains
+ *  -ENOTCONN:    START has not been done, or the channel is not up
+ *  -EISCONN:     START has been done already
+ *
+ * Nothing is changed by a call that returns an error, unless its text says so.
+ */
+#ifndef _UAPI_RDMATENSOR_H
+#define _UAPI_RDMATENSOR_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+/** RDMATENSOR_ABI_VERSION: raised when a struct or an operation is added */
+#define RDMATENSOR_ABI_VERSION 1
+
+#define RDMATENSOR_DEVICE_PATH "/dev/rdmatensor"
+
+/* Longest tensor name, in bytes, without a terminating zero (the seeds' kNameCapacity) */
+#define RDMATENSOR_NAME_MAX 512
+/* Longest worker name, in bytes, with its terminating zero */
+#define RDMATENSOR_WORKER_MAX 64
+/* Longest shape */
+#define RDMATENSOR_DIMS_MAX 16
+/* Longest text of a status, in bytes, without a terminating zero */
+#define RDMATENSOR_TEXT_MAX 128
+/* Lanes of one channel, at most */
+#define RDMATENSOR_LANES_MAX 8
+/* Regions of a pool start at multiples of this */
+#define RDMATENSOR_REGION_ALIGN 64
+/* Longest array of operations that one SUBMIT takes */
+#define RDMATENSOR_SUBMIT_MAX 1024
+/* The channel that leads to the context itself */
+#define RDMATENSOR_CHANNEL_SELF 0
+
+#define RDMATENSOR_IOC_TYPE 0xD7
+
+enum {
+	RDMATENSOR_CMD_BASE = 0x80,
+	RDMATENSOR_CMD_QUERY = RDMATENSOR_CMD_BASE,
+	RDMATENSOR_CMD_START,
+	RDMATENSOR_CMD_CONFIGURE,
+	RDMATENSOR_CMD_STATS,
+	RDMATENSOR_CMD_POOL_CREATE,
+	RDMATENSOR_CMD_POOL_DESTROY,
+	RDMATENSOR_CMD_POOL_ALLOC,
+	RDMATENSOR_CMD_CONNECT,
+	RDMATENSOR_CMD_DISCONNECT,
+	RDMATENSOR_CMD_CHANNEL_QUERY,
+	RDMATENSOR_CMD_STEP_ABORT,
+	RDMATENSOR_CMD_SUBMIT,
+};
+
+/**
+ * enum rdmatensor_data_type - element types
+ *
+ * The numbers are those of TensorFlow's DataType, so that its bindings need no
+ * table. The three opaque types carry serialised bytes of any length; of all
+ * others tensor_bytes is the product of the dims and the element's size.
+ *
+ * @RDMATENSOR_DT_INVALID: no type; in a fetched tensor: never
+ * @RDMATENSOR_DT_STRING: opaque
+ * @RDMATENSOR_DT_RESOURCE: opaque
+ * @RDMATENSOR_DT_VARIANT: opaque
+ */
+enum rdmatensor_data_type {
+	RDMATENSOR_DT_INVALID = 0,
+	RDMATENSOR_DT_FLOAT = 1,
+	RDMATENSOR_DT_DOUBLE = 2,
+	RDMATENSOR_DT_INT32 = 3,
+	RDMATENSOR_DT_UINT8 = 4,
+	RDMATENSOR_DT_INT16 = 5,
+	RDMATENSOR_DT_INT8 = 6,
+	RDMATENSOR_DT_STRING = 7,
+	RDMATENSOR_DT_COMPLEX64 = 8,
+	RDMATENSOR_DT_INT64 = 9,
+	RDMATENSOR_DT_BOOL = 10,
+	RDMATENSOR_DT_QINT8 = 11,
+	RDMATENSOR_DT_QUINT8 = 12,
+	RDMATENSOR_DT_QINT32 = 13,
+	RDMATENSOR_DT_BFLOAT16 = 14,
+	RDMATENSOR_DT_QINT16 = 15,
+	RDMATENSOR_DT_QUINT16 = 16,
+	RDMATENSOR_DT_UINT16 = 17,
+	RDMATENSOR_DT_COMPLEX128 = 18,
+	RDMATENSOR_DT_HALF = 19,
+	RDMATENSOR_DT_RESOURCE = 20,
+	RDMATENSOR_DT_VARIANT = 21,
+	RDMATENSOR_DT_UINT32 = 22,
+	RDMATENSOR_DT_UINT64 = 23,
+	RDMATENSOR_DT_FLOAT8_E5M2 = 24,
+	RDMATENSOR_DT_FLOAT8_E4M3FN = 25,
+	RDMATENSOR_DT_MAX = 25,
+};
+
+/**
+ * struct rdmatensor_query - ioctl(RDMATENSOR_QUERY)
+ * @size: sizeof(struct rdmatensor_query)
+ * @abi_version: out: RDMATENSOR_ABI_VERSION of the module
+ * @flags: out: RDMATENSOR_QUERY_STARTED, RDMATENSOR_QUERY_DEVICE_GONE,
+ *         RDMATENSOR_QUERY_VALIDATE
+ * @ring_entries: out: capacity of the completion ring; 0 before START
+ * @incarnation: out: random number of this context's life, told to every peer
+ * @device_name: out: RDMA device, empty before START
+ * @port: out: its port, from 1
+ * @gid_index: out: index of the GID in the port's table
+ * @gid: out: that GID, in network order
+ * @listen_port: out: rdma_cm port that peers connect to; 0: not listening
+ * @mtu: out: path MTU of new channels in bytes
+ * @channels: out: channels that are up
+ * @pools: out: pools that exist
+ * @max_segment_bytes: out: bytes behind one memory region, so a tensor of n
+ *         bytes is written in n / max_segment_bytes writes or one more
+ * @__reserved: must be 0
+ */
+struct rdmatensor_query {
+	__u32 size;
+	__u32 abi_version;
+	__u32 flags;
+#define RDMATENSOR_QUERY_STARTED (1 << 0)
+#define RDMATENSOR_QUERY_DEVICE_GONE (1 << 1)
+#define RDMATENSOR_QUERY_VALIDATE (1 << 2)
+	__u32 ring_entries;
+	__aligned_u64 incarnation;
+	char device_name[64];
+	__u32 port;
+	__u32 gid_index;
+	__u8 gid[16];
+	__u32 listen_port;
+	__u32 mtu;
+	__u32 channels;
+	__u32 pools;
+	__aligned_u64 max_segment_bytes;
+	__aligned_u64 __reserved;
+};
+
+#define RDMATENSOR_QUERY _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_QUERY)
+
+/**
+ * struct rdmatensor_start - ioctl(RDMATENSOR_START)
+ * @size: sizeof(struct rdmatensor_start)
+ * @flags: RDMATENSOR_START_LISTEN: accept channels from peers;
+ *         RDMATENSOR_START_GID_INDEX: @gid_index is meant;
+ *         RDMATENSOR_START_RETRY_COUNT: @retry_count is meant;
+ *         RDMATENSOR_START_RNR_RETRY: @rnr_retry is meant;
+ *         RDMATENSOR_START_VALIDATE: begin in data-validation mode
+ * @worker: this worker's name, zero-terminated, not empty
+ * @device_name: RDMA device; empty: the only one with an active port
+ * @port: its port, from 1; 0: its first active one
+ * @gid_index: RDMA_GID_INDEX; without the flag: the first RoCE v2 GID with an
+ *         IPv4-mapped or global address, a link-local one if there is no other;
+ *         on InfiniBand index 0
+ * @listen_addr: struct sockaddr_in or _in6; family 0: every address of the
+ *         chosen GID. Port 0: any free one, see RDMATENSOR_QUERY
+ * @ring_entries: entries of the completion ring, rounded up to a power of two;
+ *         0: 4096; at most 1 << 20
+ * @pkey_index: RDMA_QP_PKEY_INDEX, from 0 (InfiniBand)
+ * @queue_depth: RDMA_QP_QUEUE_DEPTH: work requests of each queue of a lane;
+ *         0: 1024
+ * @timeout: RDMA_QP_TIMEOUT: local ack timeout is 4.096 us << timeout, 1..31;
+ *         0: 14
+ * @retry_count: RDMA_QP_RETRY_COUNT, 0..7; without the flag: 7
+ * @rnr_retry: receiver-not-ready retries, 0..7; without the flag: 7. The
+ *         accounting of receives makes 0 work too; a debug build uses it
+ * @sl: RDMA_QP_SL, 0..7
+ * @traffic_class: RDMA_TRAFFIC_CLASS, 0..255
+ * @mtu: RDMA_QP_MTU: 256, 512, 1024, 2048 or 4096, at most the port's active
+ *         MTU; 0: the active MTU
+ * @msg_slots: slots of the message buffers, 1..1024; 0: 64. 1 is the
+ *         stop-and-wait protocol of TensorFlow's verbs
+ * @msg_slot_bytes: bytes of a slot, a power of two, 1024..65536; 0: 4096
+ * @ack_batch: consumed messages that one ack tells, 1..msg_slots; 0: half of
+ *         msg_slots, at least 1
+ * @lanes: queue pairs of a channel that this side connects, 1..8; 0: 1
+ * @stripe_bytes: a tensor of more bytes is cut over the lanes; 0: 1 MiB
+ * @max_channels: channels at the same time, 1..4096; 0: 256
+ * @handshake_ms: bound on the set-up of one channel, in milliseconds; 0: 10000
+ * @cancel_ms: bound on a peer's answer to a cancelled fetch, after which the
+ *         channel is torn down, in milliseconds; 0: 5000
+ * @__reserved: must be 0
+ * @cause: out, also when the call fails: what failed, why, and the remedy, as
+ *         a zero-terminated line; on success what was chosen and by which rule
+ *
+ * Binds the context to a device, port and GID, makes its protection domain and
+ * completion ring, and begins to listen. -ENODEV: no such device or none
+ * active; -ENOTUNIQ: several are, @cause lists them; -EADDRINUSE: @listen_addr.
+ */
+struct rdmatensor_start {
+	__u32 size;
+	__u32 flags;
+#define RDMATENSOR_START_LISTEN (1 << 0)
+#define RDMATENSOR_START_GID_INDEX (1 << 1)
+#define RDMATENSOR_START_RETRY_COUNT (1 << 2)
+#define RDMATENSOR_START_RNR_RETRY (1 << 3)
+#define RDMATENSOR_START_VALIDATE (1 << 4)
+#define RDMATENSOR_START_FLAGS 0x1f
+	char worker[RDMATENSOR_WORKER_MAX];
+	char device_name[64];
+	__u32 port;
+	__u32 gid_index;
+	__u8 listen_addr[28];
+	__u32 ring_entries;
+	__u32 pkey_index;
+	__u32 queue_depth;
+	__u32 timeout;
+	__u32 retry_count;
+	__u32 rnr_retry;
+	__u32 sl;
+	__u32 traffic_class;
+	__u32 mtu;
+	__u32 msg_slots;
+	__u32 msg_slot_bytes;
+	__u32 ack_batch;
+	__u32 lanes;
+	__u32 __reserved0;
+	__aligned_u64 stripe_bytes;
+	__u32 max_channels;
+	__u32 handshake_ms;
+	__u32 cancel_ms;
+	__u32 __reserved1;
+	char cause[256];
+};
+
+#define RDMATENSOR_START _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_START)
+
+/**
+ * struct rdmatensor_configure - ioctl(RDMATENSOR_CONFIGURE)
+ * @size: sizeof(struct rdmatensor_configure)
+ * @mask: which of @flags to take over
+ * @flags: RDMATENSOR_CONFIGURE_VALIDATE: data-validation mode. A fetch whose
+ *         receiver or sender is in it takes the meta-data path, carries a
+ *         CRC32C of the content and is checked after its arrival; a mismatch
+ *         is that fetch's -EBADMSG
+ *
+ * Takes effect for fetches that are submitted, and requests that arrive, from
+ * now on. -ENOTCONN before START.
+ */
+struct rdmatensor_configure {
+	__u32 size;
+	__u32 mask;
+	__u32 flags;
+#define RDMATENSOR_CONFIGURE_VALIDATE (1 << 0)
+	__u32 __reserved;
+};
+
+#define RDMATENSOR_CONFIGURE _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_CONFIGURE)
+
+/**
+ * enum rdmatensor_stat - counters, in the order of RDMATENSOR_STATS
+ *
+ * All count from START (of a channel: from its set-up) and never fall.
+ *
+ * @RDMATENSOR_STAT_FETCHES: fetches submitted
+ * @RDMATENSOR_STAT_FETCHED: fetches that ended with their tensor
+ * @RDMATENSOR_STAT_FETCH_ERRORS: fetches that ended with an errno
+ * @RDMATENSOR_STAT_FETCHED_BYTES: content bytes that arrived
+ * @RDMATENSOR_STAT_SERVED: contents sent and acknowledged by the peer's device
+ * @RDMATENSOR_STAT_SERVED_BYTES: their bytes
+ * @RDMATENSOR_STAT_PUBLISHED: tensors published
+ * @RDMATENSOR_STAT_RELEASED: published tensors whose buffer was given back
+ * @RDMATENSOR_STAT_SUBMITS: SUBMIT calls
+ * @RDMATENSOR_STAT_TX_MESSAGES: control messages written
+ * @RDMATENSOR_STAT_TX_REQUESTS: TENSOR_REQUESTs among them
+ * @RDMATENSOR_STAT_TX_META_DATA_RESPONSES: META_DATA_RESPONSEs among them
+ * @RDMATENSOR_STAT_TX_RE_REQUESTS: TENSOR_RE_REQUESTs among them
+ * @RDMATENSOR_STAT_TX_ERROR_STATUSES: ERROR_STATUSes among them
+ * @RDMATENSOR_STAT_TX_CANCELS: CANCELs among them
+ * @RDMATENSOR_STAT_TX_ACKS: acks written
+ * @RDMATENSOR_STAT_TX_WRITES: content writes posted
+ * @RDMATENSOR_STAT_RX_MESSAGES: control messages consumed
+ * @RDMATENSOR_STAT_RX_ACKS: acks received
+ * @RDMATENSOR_STAT_RX_CONTENTS: content immediates received
+ * @RDMATENSOR_STAT_RX_STRAY: messages about requests that had ended already
+ * @RDMATENSOR_STAT_STALL_SLOTS: messages that had to wait for a slot
+ * @RDMATENSOR_STAT_STALL_SENDQ: writes that had to wait for the send queue
+ * @RDMATENSOR_STAT_STALL_REQUESTS: requests that had to wait for the peer's limit
+ * @RDMATENSOR_STAT_COPIED_BYTES: payload bytes that the CPU copied (fetches
+ *         from oneself only)
+ * @RDMATENSOR_STAT_VALIDATED: contents whose checksum was compared
+ * @RDMATENSOR_STAT_VALIDATE_ERRORS: and differed
+ * @RDMATENSOR_STAT_PROTOCOL_ERRORS: channels ended because the peer broke the
+ *         protocol
+ * @RDMATENSOR_STAT_CHANNELS_UP: channels that came up
+ * @RDMATENSOR_STAT_CHANNELS_DOWN: channels that went down
+ */
+enum rdmatensor_stat {
+	RDMATENSOR_STAT_FETCHES,
+	RDMATENSOR_STAT_FETCHED,
+	RDMATENSOR_STAT_FETCH_ERRORS,
+	RDMATENSOR_STAT_FETCHED_BYTES,
+	RDMATENSOR_STAT_SERVED,
+	RDMATENSOR_STAT_SERVED_BYTES,
+	RDMATENSOR_STAT_PUBLISHED,
+	RDMATENSOR_STAT_RELEASED,
+	RDMATENSOR_STAT_SUBMITS,
+	RDMATENSOR_STAT_TX_MESSAGES,
+	RDMATENSOR_STAT_TX_REQUESTS,
+	RDMATENSOR_STAT_TX_META_DATA_RESPONSES,
+	RDMATENSOR_STAT_TX_RE_REQUESTS,
+	RDMATENSOR_STAT_TX_ERROR_STATUSES,
+	RDMATENSOR_STAT_TX_CANCELS,
+	RDMATENSOR_STAT_TX_ACKS,
+	RDMATENSOR_STAT_TX_WRITES,
+	RDMATENSOR_STAT_RX_MESSAGES,
+	RDMATENSOR_STAT_RX_ACKS,
+	RDMATENSOR_STAT_RX_CONTENTS,
+	RDMATENSOR_STAT_RX_STRAY,
+	RDMATENSOR_STAT_STALL_SLOTS,
+	RDMATENSOR_STAT_STALL_SENDQ,
+	RDMATENSOR_STAT_STALL_REQUESTS,
+	RDMATENSOR_STAT_COPIED_BYTES,
+	RDMATENSOR_STAT_VALIDATED,
+	RDMATENSOR_STAT_VALIDATE_ERRORS,
+	RDMATENSOR_STAT_PROTOCOL_ERRORS,
+	RDMATENSOR_STAT_CHANNELS_UP,
+	RDMATENSOR_STAT_CHANNELS_DOWN,
+	RDMATENSOR_STAT_NR,
+};
+
+/**
+ * struct rdmatensor_stats - ioctl(RDMATENSOR_STATS)
+ * @size: sizeof(struct rdmatensor_stats)
+ * @channel: one channel's counters; 0: the context's, its dead channels included
+ * @nr: in: room at @counters_uptr, in counters; out: counters this kernel has.
+ *         The lesser of both is written
+ * @__reserved: must be 0
+ * @counters_uptr: array of __u64, indexed by enum rdmatensor_stat
+ */
+struct rdmatensor_stats {
+	__u32 size;
+	__u32 channel;
+	__u32 nr;
+	__u32 __reserved;
+	__aligned_u64 counters_uptr;
+};
+
+#define RDMATENSOR_STATS _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_STATS)
+
+/**
+ * struct rdmatensor_pool_create - ioctl(RDMATENSOR_POOL_CREATE)
+ * @size: sizeof(struct rdmatensor_pool_create)
+ * @flags: must be 0
+ * @bytes: in: bytes wanted, at least 1; out: rounded up to whole pages
+ * @out_pool_id: out: id, from 1
+ * @__reserved: must be 0
+ * @out_mmap_offset: out: offset for mmap() of the whole pool, MAP_SHARED
+ *
+ * A pool of kernel pages, zeroed, registered for this context's peers to write
+ * into (see README, "limits"). Its pages count against RLIMIT_MEMLOCK.
+ * -ENOMEM: that limit, or no pages; -EOVERFLOW: more than the device registers.
+ */
+struct rdmatensor_pool_create {
+	__u32 size;
+	__u32 flags;
+	__aligned_u64 bytes;
+	__u32 out_pool_id;
+	__u32 __reserved;
+	__aligned_u64 out_mmap_offset;
+};
+
+#define RDMATENSOR_POOL_CREATE _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_POOL_CREATE)
+
+/**
+ * struct rdmatensor_pool_destroy - ioctl(RDMATENSOR_POOL_DESTROY)
+ * @size: sizeof(struct rdmatensor_pool_destroy)
+ * @pool_id: the pool
+ *
+ * -EBUSY while a tensor in it is published or a fetch into it has not ended.
+ * Regions that the process still holds end with it; mappings stay readable
+ * until they are unmapped, but are connected to nothing.
+ */
+struct rdmatensor_pool_destroy {
+	__u32 size;
+	__u32 pool_id;
+};
+
+#define RDMATENSOR_POOL_DESTROY _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_POOL_DESTROY)
+
+/**
+ * struct rdmatensor_pool_alloc - ioctl(RDMATENSOR_POOL_ALLOC)
+ * @size: sizeof(struct rdmatensor_pool_alloc)
+ * @pool_id: the pool
+ * @bytes: bytes wanted, at least 1; rounded up to RDMATENSOR_REGION_ALIGN
+ * @out_offset: out: where the region begins in the pool, in bytes
+ *
+ * Gives the process a region of the pool, to fill and publish from, or to fetch
+ * into. It is given back with an operation RDMATENSOR_OP_FREE. -ENOSPC: no free
+ * extent is that long.
+ */
+struct rdmatensor_pool_alloc {
+	__u32 size;
+	__u32 pool_id;
+	__aligned_u64 bytes;
+	__aligned_u64 out_offset;
+};
+
+#define RDMATENSOR_POOL_ALLOC _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_POOL_ALLOC)
+
+/**
+ * struct rdmatensor_connect - ioctl(RDMATENSOR_CONNECT)
+ * @size: sizeof(struct rdmatensor_connect)
+ * @flags: must be 0
+ * @addr: struct sockaddr_in or _in6 of the peer's listener
+ * @out_channel: out: id, from 1
+ * @worker: the name that the peer must have; empty: any
+ * @user_data: given back in the channel's CHANNEL_DOWN entry
+ * @timeout_ms: bound on the whole set-up, in milliseconds; 0: START's handshake_ms
+ * @__reserved: must be 0
+ * @cause: out, also when the call fails: a zero-terminated line with cause and
+ *         remedy
+ *
+ * Returns when all lanes are up and both sides have said HELLO. -ECONNREFUSED:
+ * no listener; -ENETUNREACH, -EHOSTUNREACH: no route or no neighbour;
+ * -ETIMEDOUT; -EPROTONOSUPPORT: the peer speaks another wire version; -ENOENT:
+ * the peer has another worker name; -EUSERS: the peer or this side has all the
+ * channels that it allows; -EXDEV: the route leads over another RDMA device;
+ * -EAGAIN: no room in the completion ring for the channel's events; -EINTR.
+ */
+struct rdmatensor_connect {
+	__u32 size;
+	__u32 flags;
+	__u8 addr[28];
+	__u32 out_channel;
+	char worker[RDMATENSOR_WORKER_MAX];
+	__aligned_u64 user_data;
+	__u32 timeout_ms;
+	__u32 __reserved;
+	char cause[256];
+};
+
+#define RDMATENSOR_CONNECT _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_CONNECT)
+
+/**
+ * struct rdmatensor_disconnect - ioctl(RDMATENSOR_DISCONNECT)
+ * @size: sizeof(struct rdmatensor_disconnect)
+ * @channel: the channel
+ *
+ * Ends the channel: its fetches end with -ESHUTDOWN, tensors that were on their
+ * way are published as before. Returns when nothing can be written by that
+ * peer any more; the CHANNEL_DOWN entry is in the ring by then.
+ */
+struct rdmatensor_disconnect {
+	__u32 size;
+	__u32 channel;
+};
+
+#define RDMATENSOR_DISCONNECT _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_DISCONNECT)
+
+/**
+ * struct rdmatensor_channel_query - ioctl(RDMATENSOR_CHANNEL_QUERY)
+ * @size: sizeof(struct rdmatensor_channel_query)
+ * @channel: in: a channel id, or with RDMATENSOR_CHANNEL_NEXT the id to go on
+ *         after, 0 to begin; out: the id that is described. Ids grow
+ * @flags: RDMATENSOR_CHANNEL_NEXT
+ * @state: out: enum rdmatensor_channel_state
+ * @worker: out: the peer's worker name
+ * @incarnation: out: the peer's incarnation
+ * @addr: out: the peer's address, struct sockaddr_in or _in6
+ * @lanes: out: queue pairs
+ * @msg_slots: out: slots of the peer's message buffer
+ * @msg_slot_bytes: out: bytes of each
+ * @ack_batch: out: messages that an ack from the peer tells
+ * @max_requests: out: requests that may be outstanding at the peer
+ * @requests: out: fetches that have not ended
+ * @responses: out: the peer's requests that have not ended here
+ *
+ * -ENOENT: no such channel, with _NEXT: no further one.
+ */
+struct rdmatensor_channel_query {
+	__u32 size;
+	__u32 channel;
+	__u32 flags;
+#define RDMATENSOR_CHANNEL_NEXT (1 << 0)
+	__u32 state;
+	char worker[RDMATENSOR_WORKER_MAX];
+	__aligned_u64 incarnation;
+	__u8 addr[28];
+	__u32 lanes;
+	__u32 msg_slots;
+	__u32 msg_slot_bytes;
+	__u32 ack_batch;
+	__u32 max_requests;
+	__u32 requests;
+	__u32 responses;
+};
+
+#define RDMATENSOR_CHANNEL_QUERY _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_CHANNEL_QUERY)
+
+/**
+ * enum rdmatensor_channel_state - life of a channel, in this order
+ * @RDMATENSOR_CHANNEL_CONNECTING: lanes are being set up
+ * @RDMATENSOR_CHANNEL_UP: both sides have said HELLO
+ * @RDMATENSOR_CHANNEL_CLOSING: nothing new is taken; lanes are being torn down
+ * @RDMATENSOR_CHANNEL_DOWN: the peer can reach nothing any more
+ */
+enum rdmatensor_channel_state {
+	RDMATENSOR_CHANNEL_CONNECTING,
+	RDMATENSOR_CHANNEL_UP,
+	RDMATENSOR_CHANNEL_CLOSING,
+	RDMATENSOR_CHANNEL_DOWN,
+};
+
+/**
+ * struct rdmatensor_step_abort - ioctl(RDMATENSOR_STEP_ABORT)
+ * @size: sizeof(struct rdmatensor_step_abort)
+ * @status: a negative errno, -4095..-1, that everything of the step ends with
+ * @step_id: the step
+ * @text_uptr: text that goes with it, to peers too; may be 0
+ * @text_len: its length in bytes, at most RDMATENSOR_TEXT_MAX
+ * @__reserved: must be 0
+ *
+ * Ends every published tensor, every fetch and every waiting request of the
+ * step: peers' fetches by ERROR_STATUS, own fetches by CANCEL. Requests and
+ * publishes of the step that come later meet the same status, as long as the
+ * step is among the last 64 that this context aborted. A tensor published with
+ * uses 0 is no longer served but needs its WITHDRAW as before.
+ */
+struct rdmatensor_step_abort {
+	__u32 size;
+	__s32 status;
+	__s64 step_id;
+	__aligned_u64 text_uptr;
+	__u32 text_len;
+	__u32 __reserved;
+};
+
+#define RDMATENSOR_STEP_ABORT _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_STEP_ABORT)
+
+/**
+ * enum rdmatensor_opcode - operations of SUBMIT
+ *
+ * @RDMATENSOR_OP_PUBLISH: offer the tensor at (pool_id, offset, tensor_bytes)
+ *     under (name, step_id). Its region must lie inside one region of the pool
+ *     that the process holds, and must not overlap the destination of a fetch.
+ *     The process leaves the bytes alone until the entry RDMATENSOR_CQE_PUBLISH
+ *     says that the buffer is free, which comes after @uses deliveries (result
+ *     0), a WITHDRAW or a STEP_ABORT (their errno). With uses 0 it is offered
+ *     until it is withdrawn, makes no entry of its own and holds no room in
+ *     the ring. -EEXIST: (name, step_id) is offered already
+ * @RDMATENSOR_OP_WITHDRAW: take the tensor back. An entry RDMATENSOR_CQE_WITHDRAW
+ *     comes when nothing reads its buffer any more. -ENOENT: not offered
+ * @RDMATENSOR_OP_FETCH: have the tensor (name, step_id) of the peer at @channel
+ *     written to (pool_id, offset); or, with RDMATENSOR_OP_ALLOC, to a region
+ *     that is allocated in pool_id when the size is known and that the process
+ *     gives back with FREE. An entry RDMATENSOR_CQE_FETCH ends it, exactly once
+ * @RDMATENSOR_OP_CANCEL: end the fetches whose user_data is @target, with
+ *     -ECANCELED unless their content is there already. Their entries come when
+ *     the peer can no longer write. -ENOENT: there are none
+ * @RDMATENSOR_OP_FREE: give the region of pool_id that begins at @offset back.
+ *     -EBUSY: a tensor in it is offered or being fetched
+ */
+enum rdmatensor_opcode {
+	RDMATENSOR_OP_PUBLISH,
+	RDMATENSOR_OP_WITHDRAW,
+	RDMATENSOR_OP_FETCH,
+	RDMATENSOR_OP_CANCEL,
+	RDMATENSOR_OP_FREE,
+};
+
+/**
+ * struct rdmatensor_op - one operation
+ * @opcode: enum rdmatensor_opcode
+ * @flags: RDMATENSOR_OP_ALLOC (FETCH): allocate the destination;
+ *         RDMATENSOR_OP_DEAD (PUBLISH): a dead tensor: meta-data, no content;
+ *         RDMATENSOR_OP_FAILED (PUBLISH): there is no tensor; requests are
+ *         answered by @status and the text
+ * @channel: FETCH: the peer, RDMATENSOR_CHANNEL_SELF: this context
+ * @user_data: given back in the entry
+ * @name_uptr: PUBLISH, WITHDRAW, FETCH: the tensor's name, any bytes
+ * @name_len: its length, 1..RDMATENSOR_NAME_MAX
+ * @pool_id: PUBLISH, FETCH, FREE
+ * @step_id: PUBLISH, WITHDRAW, FETCH
+ * @offset: PUBLISH, FETCH without _ALLOC: multiple of RDMATENSOR_REGION_ALIGN
+ *         in a pool, in bytes; FREE
+ * @bytes: PUBLISH: the tensor's; FETCH: the destination's, 0 is allowed. A
+ *         fetch with _ALLOC: the longest tensor to allocate for, 0: any
+ * @deadline_ns: FETCH: absolute CLOCK_MONOTONIC time after which it ends with
+ *         -ETIMEDOUT; 0: never
+ * @data_type: PUBLISH: enum rdmatensor_data_type
+ * @ndims: PUBLISH: dims of the shape, 0 is a scalar
+ * @dims_uptr: PUBLISH: array of @ndims __u64
+ * @uses: PUBLISH: deliveries, after which the tensor is used up; 1 as in
+ *         TensorFlow, n for a broadcast, 0: until withdrawn
+ * @status: PUBLISH with _FAILED: a negative errno, -4095..-1
+ * @text_uptr: PUBLISH with _FAILED: text for the peer, may be 0
+ * @text_len: its length, at most RDMATENSOR_TEXT_MAX
+ * @__reserved: must be 0
+ * @target: CANCEL: user_data of the fetches
+ *
+ * Fields that an operation does not name must be 0.
+ */
+struct rdmatensor_op {
+	__u16 opcode;
+	__u16 flags;
+#define RDMATENSOR_OP_ALLOC (1 << 0)
+#define RDMATENSOR_OP_DEAD (1 << 1)
+#define RDMATENSOR_OP_FAILED (1 << 2)
+	__u32 channel;
+	__aligned_u64 user_data;
+	__aligned_u64 name_uptr;
+	__u32 name_len;
+	__u32 pool_id;
+	__s64 step_id;
+	__aligned_u64 offset;
+	__aligned_u64 bytes;
+	__aligned_u64 deadline_ns;
+	__u32 data_type;
+	__u32 ndims;
+	__aligned_u64 dims_uptr;
+	__u32 uses;
+	__s32 status;
+	__aligned_u64 text_uptr;
+	__u32 text_len;
+	__u32 __reserved;
+	__aligned_u64 target;
+};
+
+/**
+ * struct rdmatensor_submit - ioctl(RDMATENSOR_SUBMIT)
+ * @size: sizeof(struct rdmatensor_submit)
+ * @op_size: sizeof(struct rdmatensor_op), the stride of the array
+ * @ops_uptr: array of operations
+ * @nr_ops: its length, at most RDMATENSOR_SUBMIT_MAX; 0 is allowed
+ * @wait_nr: after submitting, wait until this many entries are in the ring that
+ *         the process has not consumed; at most the ring's entries
+ * @deadline_ns: absolute CLOCK_MONOTONIC end of the wait; 0: no end
+ * @out_done: out: operations taken, from the first
+ * @out_error: out: 0, or the negative errno of operation number @out_done,
+ *         which and whose successors were not taken
+ *
+ * Operations are taken in order. -EAGAIN as an operation's error: the ring has
+ * no room for one more completion; reap and submit again. The call returns 0
+ * if any operation was taken (look at @out_error), or none was asked for;
+ * else that error. A wait is skipped when an operation failed; its end by
+ * deadline is -ETIME and by a signal -EINTR, with @out_done valid.
+ */
+struct rdmatensor_submit {
+	__u32 size;
+	__u32 op_size;
+	__aligned_u64 ops_uptr;
+	__u32 nr_ops;
+	__u32 wait_nr;
+	__aligned_u64 deadline_ns;
+	__u32 out_done;
+	__s32 out_error;
+};
+
+#define RDMATENSOR_SUBMIT _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_SUBMIT)
+
+/**
+ * enum rdmatensor_cqe_type - what an entry of the ring tells
+ * @RDMATENSOR_CQE_FETCH: a fetch has ended
+ * @RDMATENSOR_CQE_PUBLISH: a published tensor's buffer is free
+ * @RDMATENSOR_CQE_WITHDRAW: a withdrawn tensor's buffer is free
+ * @RDMATENSOR_CQE_CHANNEL_UP: a peer has connected: @channel, and its worker
+ *         name as the text. CONNECT's own channels make no such entry
+ * @RDMATENSOR_CQE_CHANNEL_DOWN: a channel has ended, @result is why
+ */
+enum rdmatensor_cqe_type {
+	RDMATENSOR_CQE_FETCH = 1,
+	RDMATENSOR_CQE_PUBLISH,
+	RDMATENSOR_CQE_WITHDRAW,
+	RDMATENSOR_CQE_CHANNEL_UP,
+	RDMATENSOR_CQE_CHANNEL_DOWN,
+};
+
+/**
+ * struct rdmatensor_cqe - one entry of the completion ring
+ * @user_data: of the operation, or of CONNECT
+ * @result: 0 or a negative errno. FETCH: -EMSGSIZE: the tensor is longer than
+ *         the destination, its meta-data is here; -ENOSPC: it found no room in
+ *         the pool; -ETIMEDOUT, -ECANCELED; -EBADMSG: checksum; -ECONNRESET,
+ *         -ESHUTDOWN, -ENODEV: the channel ended; else the publisher's status
+ * @type: enum rdmatensor_cqe_type
+ * @flags: RDMATENSOR_CQE_META: meta-data members are valid;
+ *         RDMATENSOR_CQE_TEXT: @text is valid instead of @dims;
+ *         RDMATENSOR_CQE_DEAD: the tensor is dead, there is no content;
+ *         RDMATENSOR_CQE_VALIDATED: the content's checksum was right
+ * @step_id: of the operation
+ * @tensor_bytes: the tensor's length in bytes
+ * @offset: FETCH: where in the pool the tensor is
+ * @pool_id: FETCH: the pool
+ * @channel: the channel
+ * @data_type: enum rdmatensor_data_type
+ * @ndims: dims that are valid
+ * @text_len: bytes of @text that are valid
+ * @checksum: CRC32C of the content, with RDMATENSOR_CQE_VALIDATED
+ * @__reserved: 0
+ * @dims: the shape
+ * @text: a status text or worker name, not zero-terminated
+ */
+struct rdmatensor_cqe {
+	__aligned_u64 user_data;
+	__s32 result;
+	__u16 type;
+	__u16 flags;
+#define RDMATENSOR_CQE_META (1 << 0)
+#define RDMATENSOR_CQE_TEXT (1 << 1)
+#define RDMATENSOR_CQE_DEAD (1 << 2)
+#define RDMATENSOR_CQE_VALIDATED (1 << 3)
+	__s64 step_id;
+	__aligned_u64 tensor_bytes;
+	__aligned_u64 offset;
+	__u32 pool_id;
+	__u32 channel;
+	__u32 data_type;
+	__u16 ndims;
+	__u16 text_len;
+	__u32 checksum;
+	__u32 __reserved;
+	union {
+		__aligned_u64 dims[RDMATENSOR_DIMS_MAX];
+		char text[RDMATENSOR_TEXT_MAX];
+	};
+};
+
+/* mmap() offset of the completion ring, MAP_SHARED, after START */
+#define RDMATENSOR_MMAP_RING 0
+
+/**
+ * struct rdmatensor_ring - the first page of the mapped completion ring
+ * @head: entries that the kernel has written, modulo 2^32. The process loads it
+ *         with acquire order, and reads entry (i & (entries - 1)) for each i
+ *         from its tail to it
+ * @__pad0: keeps the two indices on cache lines of their own
+ * @tail: entries that the process has consumed, modulo 2^32. The process stores
+ *         it with release order. The kernel masks what it reads here; a lie
+ *         hurts none but the process's own entries
+ * @__pad1: as above
+ * @entries: capacity, a power of two. Written once
+ * @entry_bytes: sizeof(struct rdmatensor_cqe), the stride. Written once
+ * @entries_offset: of the first entry, in bytes from the mapping's start
+ * @__reserved: 0
+ *
+ * The mapping is @entries_offset + @entries * @entry_bytes long, rounded up to
+ * pages. Map one page first to learn it, or take it from RDMATENSOR_QUERY's
+ * ring_entries.
+ */
+struct rdmatensor_ring {
+	__u32 head;
+	__u32 __pad0[15];
+	__u32 tail;
+	__u32 __pad1[15];
+	__u32 entries;
+	__u32 entry_bytes;
+	__u32 entries_offset;
+	__u32 __reserved;
+};
+
+#endif /* _UAPI_RDMATENSOR_H */
