@@ -230,12 +230,11 @@ struct rdmatensor_start {
 	__u32 msg_slot_bytes;
 	__u32 ack_batch;
 	__u32 lanes;
-	__u32 __reserved0;
 	__aligned_u64 stripe_bytes;
 	__u32 max_channels;
 	__u32 handshake_ms;
 	__u32 cancel_ms;
-	__u32 __reserved1;
+	__u32 __reserved;
 	char cause[256];
 };
 
