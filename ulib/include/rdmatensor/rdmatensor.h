@@ -1,0 +1,723 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * librdmatensor - tensors between machines by name
+ *
+ * A thin layer on /dev/rdmatensor: every call is one ioctl, or reads mapped
+ * memory, unless its text says otherwise. The structs, flags and counters are
+ * the kernel's own, <rdmatensor/uapi.h>, which this header includes; its texts
+ * are not repeated here.
+ *
+ * Errors: a call that can fail returns 0, or a count, or a negative errno;
+ * errno itself means nothing after it. Where a call
+ * takes (cause, cause_len), a zero-terminated line with operation, object,
+ * cause and remedy is stored there when the call fails, cut to cause_len bytes;
+ * cause may be NULL. The errno values are those of <rdmatensor/uapi.h>.
+ *
+ * Units: sizes and offsets are bytes. Deadlines (deadline_ns) are absolute
+ * CLOCK_MONOTONIC times in nanoseconds, 0 is "never"; rdmatensor_deadline_ms()
+ * makes them. Durations say their unit in their name.
+ *
+ * Ownership: strings and structs that are passed in are only read during the
+ * call, with one exception: a prepared struct rdmatensor_op points to its name,
+ * dims and text, so these must live until rdmatensor_submit() has returned.
+ *
+ * Threads: any number of threads may use one handle at once for control calls
+ * and for rdmatensor_submit(). The completion ring has one consumer: of the
+ * calls marked [reaps], one may run at a time on a handle; the caller locks
+ * when he has several threads that reap. rdmatensor_close() runs alone.
+ * rdmatensor_start() runs before any call that submits or reaps.
+ *
+ * Signals: a call that waits ends with -EINTR, except for the blocking calls
+ * (rdmatensor_run() and those after it), which go on.
+ *
+ * fork(): a child shares the context, and must leave the handle alone. The file
+ * descriptor is closed by exec().
+ */
+#ifndef RDMATENSOR_RDMATENSOR_H
+#define RDMATENSOR_RDMATENSOR_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <rdmatensor/uapi.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** struct rdmatensor - one context: an open /dev/rdmatensor and its ring */
+struct rdmatensor;
+
+/**
+ * struct rdmatensor_pool - a mapped pool
+ * @base: first byte of the mapping
+ * @bytes: length, whole pages
+ * @id: the pool's id in operations and entries
+ *
+ * A plain value that the caller owns; it may be copied. The mapping goes with
+ * rdmatensor_pool_destroy() or rdmatensor_close().
+ */
+struct rdmatensor_pool {
+	void *base;
+	uint64_t bytes;
+	uint32_t id;
+};
+
+/* rdma_cm port that the tool serves on, and that an address without one means */
+#define RDMATENSOR_PORT 18521
+
+/* As the offset of rdmatensor_fetch(): allocate the destination in the pool */
+#define RDMATENSOR_ALLOC UINT64_MAX
+
+/*
+ * user_data from this value up belongs to the library's blocking calls. An
+ * application that makes none of those calls may use all values.
+ */
+#define RDMATENSOR_USER_DATA_LIBRARY UINT64_C(0xffffffff00000000)
+
+/*
+ * Context
+ */
+
+/**
+ * rdmatensor_version() - version of the library, as "1.2.3"
+ */
+const char *rdmatensor_version(void);
+
+/**
+ * rdmatensor_open() - make a context
+ * @path: device file; NULL: the environment's RDMATENSOR_DEVICE_PATH, else
+ *        /dev/rdmatensor
+ * @out: the handle, for rdmatensor_close()
+ *
+ * Return: 0; -ENOENT: the module is not loaded; -EACCES: no permission;
+ * -ENOTTY: the file is no rdmatensor device; -ENOMEM.
+ */
+int rdmatensor_open(const char *path, struct rdmatensor **out);
+
+/**
+ * rdmatensor_close() - end a context and all that it made
+ * @rt: handle, or NULL
+ *
+ * Unmaps the ring and all pools of the handle. Fetches under way are ended by
+ * the kernel, which waits, in bounded time, until no peer can write any more.
+ */
+void rdmatensor_close(struct rdmatensor *rt);
+
+/**
+ * rdmatensor_fd() - the file descriptor, for poll()
+ * @rt: handle
+ *
+ * POLLIN: the ring has entries; POLLERR or POLLHUP: the device has gone. It
+ * belongs to the handle: never read, write or close it.
+ */
+int rdmatensor_fd(const struct rdmatensor *rt);
+
+/**
+ * rdmatensor_query() - ioctl(RDMATENSOR_QUERY)
+ * @rt: handle; START is not needed
+ * @query: out; @query->size is filled in by the library
+ */
+int rdmatensor_query(struct rdmatensor *rt, struct rdmatensor_query *query);
+
+/**
+ * rdmatensor_start_init() - make START's argument with all defaults
+ * @start: cleared and filled in
+ * @worker: this worker's name, cut to RDMATENSOR_WORKER_MAX - 1 bytes; NULL or
+ *          "": the host's name and the process id, as "host-123"
+ */
+void rdmatensor_start_init(struct rdmatensor_start *start, const char *worker);
+
+/**
+ * rdmatensor_start_from_env() - take START's fields from the environment
+ * @start: filled in where a variable is set and not empty
+ * @cause: see above; names the variable, its value and the range
+ * @cause_len: its length
+ *
+ * RDMA_DEVICE, RDMA_DEVICE_PORT (1..255), RDMA_GID_INDEX (0..255),
+ * RDMA_QP_PKEY_INDEX or RDMA_PKEY (0..65535), RDMA_QP_QUEUE_DEPTH or
+ * RDMA_QUEUE_DEPTH (1..65535), RDMA_QP_TIMEOUT or RDMA_TIMEOUT (1..31),
+ * RDMA_QP_RETRY_COUNT or RDMA_RETRY_CNT (0..7), RDMA_QP_SL or RDMA_SL (0..7),
+ * RDMA_QP_MTU or RDMA_MTU (256, 512, 1024, 2048, 4096), RDMA_TRAFFIC_CLASS
+ * (0..255). Numbers are decimal, or hexadecimal with 0x.
+ *
+ * Return: 0; -EINVAL: a value is no number, out of its range, or the two names
+ * of one parameter are set to different values; @start is unchanged then.
+ */
+int rdmatensor_start_from_env(struct rdmatensor_start *start, char *cause,
+			      size_t cause_len);
+
+/**
+ * rdmatensor_start_listen() - set where START listens
+ * @start: its listen_addr and RDMATENSOR_START_LISTEN are set
+ * @addr: as for rdmatensor_parse_addr(); without a host: every address. A port
+ *        that is not there or 0: any free one, see rdmatensor_query()
+ * @cause: see above
+ * @cause_len: its length
+ *
+ * Return: as rdmatensor_parse_addr().
+ */
+int rdmatensor_start_listen(struct rdmatensor_start *start, const char *addr,
+			    char *cause, size_t cause_len);
+
+/**
+ * rdmatensor_start() - ioctl(RDMATENSOR_START), and map the completion ring
+ * @rt: handle
+ * @start: from rdmatensor_start_init(). Its cause is valid after the call,
+ *         failed or not
+ */
+int rdmatensor_start(struct rdmatensor *rt, struct rdmatensor_start *start);
+
+/**
+ * rdmatensor_configure() - ioctl(RDMATENSOR_CONFIGURE)
+ * @rt: handle
+ * @mask: which flags to set
+ * @flags: RDMATENSOR_CONFIGURE_VALIDATE
+ */
+int rdmatensor_configure(struct rdmatensor *rt, uint32_t mask, uint32_t flags);
+
+/**
+ * rdmatensor_stats() - ioctl(RDMATENSOR_STATS)
+ * @rt: handle
+ * @channel: a channel's counters; 0: the context's
+ * @counters: out, indexed by enum rdmatensor_stat; those that the kernel does
+ *            not have are 0
+ * @nr: room at @counters, most often RDMATENSOR_STAT_NR
+ */
+int rdmatensor_stats(struct rdmatensor *rt, uint32_t channel,
+		     uint64_t *counters, unsigned int nr);
+
+/**
+ * rdmatensor_stat_name() - name of a counter, as "tx_writes"
+ * @stat: enum rdmatensor_stat
+ *
+ * Return: a static string; NULL: the library knows no such counter.
+ */
+const char *rdmatensor_stat_name(unsigned int stat);
+
+/*
+ * Pools
+ */
+
+/**
+ * rdmatensor_pool_create() - make a pool and map it
+ * @rt: handle, started
+ * @bytes: at least 1, rounded up to whole pages
+ * @pool: out
+ */
+int rdmatensor_pool_create(struct rdmatensor *rt, uint64_t bytes,
+			   struct rdmatensor_pool *pool);
+
+/**
+ * rdmatensor_pool_destroy() - destroy a pool and unmap it
+ * @rt: handle
+ * @pool: the pool; cleared when the call succeeds
+ *
+ * Return: 0; -EBUSY: something in it is published or being fetched, and then
+ * the pool is as before.
+ */
+int rdmatensor_pool_destroy(struct rdmatensor *rt,
+			    struct rdmatensor_pool *pool);
+
+/**
+ * rdmatensor_pool_alloc() - have a region of a pool
+ * @rt: handle
+ * @pool: the pool
+ * @bytes: at least 1
+ * @offset: out: where it begins, a multiple of RDMATENSOR_REGION_ALIGN
+ *
+ * Give it back with rdmatensor_pool_free() or an operation RDMATENSOR_OP_FREE.
+ */
+int rdmatensor_pool_alloc(struct rdmatensor *rt,
+			  const struct rdmatensor_pool *pool, uint64_t bytes,
+			  uint64_t *offset);
+
+/**
+ * rdmatensor_pool_free() - give a region back (one SUBMIT)
+ * @rt: handle
+ * @pool: the pool
+ * @offset: where the region begins
+ *
+ * Return: 0; -ENOENT: no region begins there; -EBUSY: a tensor in it is
+ * published or being fetched.
+ */
+int rdmatensor_pool_free(struct rdmatensor *rt,
+			 const struct rdmatensor_pool *pool, uint64_t offset);
+
+/*
+ * Channels
+ */
+
+/**
+ * rdmatensor_parse_addr() - turn text into an address
+ * @text: "host", "host:port", "v4", "v4:port", "[v6]:port", "[v6]", "v6",
+ *        "v6%interface"; ":port" and "*:port" where @passive
+ * @default_port: port when @text has none
+ * @passive: an address to listen on: no host is every address
+ * @addr: out: struct sockaddr_in or _in6, the rest zero; 28 bytes, as in
+ *        struct rdmatensor_connect and _start
+ * @cause: see above
+ * @cause_len: its length
+ *
+ * Host names are looked up by getaddrinfo(), so this may take seconds.
+ *
+ * Return: 0; -EINVAL: the text has no such form, or the port is not in
+ * 1..65535 (@passive: 0..65535); -EADDRNOTAVAIL: the name is not known.
+ */
+int rdmatensor_parse_addr(const char *text, uint16_t default_port, int passive,
+			  uint8_t addr[28], char *cause, size_t cause_len);
+
+/**
+ * rdmatensor_format_addr() - turn an address into text, as "10.0.0.1:18521"
+ * @addr: as of struct rdmatensor_channel_query
+ * @text: out, zero-terminated; 80 bytes hold all
+ * @text_len: its length
+ *
+ * Return: @text; "-" for an address family that is neither IPv4 nor IPv6.
+ */
+const char *rdmatensor_format_addr(const uint8_t addr[28], char *text,
+				   size_t text_len);
+
+/**
+ * rdmatensor_connect() - set up a channel to a peer
+ * @rt: handle, started
+ * @peer: as for rdmatensor_parse_addr(), port RDMATENSOR_PORT if none is there
+ * @worker: name that the peer must have; NULL or "": any
+ * @timeout_ms: bound on the whole set-up; 0: START's handshake_ms
+ * @channel: out: the channel's id
+ * @cause: see above; filled in on success too
+ * @cause_len: its length
+ *
+ * Looks the name up, then one ioctl. Its CHANNEL_DOWN entry has user_data 0.
+ */
+int rdmatensor_connect(struct rdmatensor *rt, const char *peer,
+		       const char *worker, uint32_t timeout_ms,
+		       uint32_t *channel, char *cause, size_t cause_len);
+
+/**
+ * rdmatensor_connect_raw() - ioctl(RDMATENSOR_CONNECT) as it is
+ * @rt: handle, started
+ * @connect: argument; @connect->size is filled in by the library
+ */
+int rdmatensor_connect_raw(struct rdmatensor *rt,
+			   struct rdmatensor_connect *connect);
+
+/**
+ * rdmatensor_disconnect() - ioctl(RDMATENSOR_DISCONNECT)
+ * @rt: handle
+ * @channel: the channel
+ */
+int rdmatensor_disconnect(struct rdmatensor *rt, uint32_t channel);
+
+/**
+ * rdmatensor_channel_query() - ioctl(RDMATENSOR_CHANNEL_QUERY)
+ * @rt: handle
+ * @query: channel and flags are read, the rest is written; @query->size is
+ *         filled in by the library
+ */
+int rdmatensor_channel_query(struct rdmatensor *rt,
+			     struct rdmatensor_channel_query *query);
+
+/**
+ * rdmatensor_step_abort() - ioctl(RDMATENSOR_STEP_ABORT)
+ * @rt: handle
+ * @step_id: the step
+ * @status: negative errno that all of the step ends with
+ * @text: goes with it; NULL: none. Cut to RDMATENSOR_TEXT_MAX bytes
+ */
+int rdmatensor_step_abort(struct rdmatensor *rt, int64_t step_id, int status,
+			  const char *text);
+
+/*
+ * Operations. Each rdmatensor_prep_*() clears and fills one entry of an array
+ * for rdmatensor_submit(). Names are zero-terminated here; for other bytes set
+ * op->name_uptr and op->name_len afterwards.
+ */
+
+/**
+ * rdmatensor_op_ptr() - a pointer as the ABI holds it
+ * @ptr: pointer
+ */
+static inline __u64 rdmatensor_op_ptr(const void *ptr)
+{
+	return (__u64)(uintptr_t)ptr;
+}
+
+static inline void rdmatensor_prep(struct rdmatensor_op *op, int opcode,
+				   const char *name, int64_t step_id,
+				   uint64_t user_data)
+{
+	memset(op, 0, sizeof(*op));
+	op->opcode = (__u16)opcode;
+	op->user_data = user_data;
+	op->step_id = step_id;
+	if (name) {
+		op->name_uptr = rdmatensor_op_ptr(name);
+		op->name_len = (__u32)strlen(name);
+	}
+}
+
+/**
+ * rdmatensor_prep_publish() - offer a tensor
+ * @op: entry to fill in
+ * @name: the tensor's name
+ * @step_id: its step
+ * @pool_id: where it is: the pool,
+ * @offset: the offset, a multiple of RDMATENSOR_REGION_ALIGN,
+ * @bytes: and the length
+ * @data_type: enum rdmatensor_data_type
+ * @ndims: length of its shape, 0 is a scalar
+ * @dims: the shape; must live until the submit
+ * @uses: deliveries, 0: until withdrawn
+ * @user_data: for its entry RDMATENSOR_CQE_PUBLISH (with @uses 0: none comes)
+ */
+static inline void
+rdmatensor_prep_publish(struct rdmatensor_op *op, const char *name,
+			int64_t step_id, uint32_t pool_id, uint64_t offset,
+			uint64_t bytes, uint32_t data_type, uint32_t ndims,
+			const __u64 *dims, uint32_t uses, uint64_t user_data)
+{
+	rdmatensor_prep(op, RDMATENSOR_OP_PUBLISH, name, step_id, user_data);
+	op->pool_id = pool_id;
+	op->offset = offset;
+	op->bytes = bytes;
+	op->data_type = data_type;
+	op->ndims = ndims;
+	op->dims_uptr = ndims ? rdmatensor_op_ptr(dims) : 0;
+	op->uses = uses;
+}
+
+/**
+ * rdmatensor_prep_publish_dead() - offer a dead tensor: meta-data, no content
+ * @op: entry to fill in
+ * @name: the tensor's name
+ * @step_id: its step
+ * @data_type: enum rdmatensor_data_type
+ * @ndims: length of its shape
+ * @dims: the shape; must live until the submit
+ * @uses: deliveries, 0: until withdrawn
+ * @user_data: for its entry
+ */
+static inline void
+rdmatensor_prep_publish_dead(struct rdmatensor_op *op, const char *name,
+			     int64_t step_id, uint32_t data_type,
+			     uint32_t ndims, const __u64 *dims, uint32_t uses,
+			     uint64_t user_data)
+{
+	rdmatensor_prep_publish(op, name, step_id, 0, 0, 0, data_type, ndims,
+				dims, uses, user_data);
+	op->flags = RDMATENSOR_OP_DEAD;
+}
+
+/**
+ * rdmatensor_prep_publish_failed() - say that there is no tensor, and why
+ * @op: entry to fill in
+ * @name: the tensor's name
+ * @step_id: its step
+ * @status: negative errno that fetches of it end with
+ * @text: goes with it, NULL: none; at most RDMATENSOR_TEXT_MAX bytes. Must live
+ *        until the submit
+ * @uses: deliveries, 0: until withdrawn
+ * @user_data: for its entry
+ */
+static inline void
+rdmatensor_prep_publish_failed(struct rdmatensor_op *op, const char *name,
+			       int64_t step_id, int status, const char *text,
+			       uint32_t uses, uint64_t user_data)
+{
+	rdmatensor_prep(op, RDMATENSOR_OP_PUBLISH, name, step_id, user_data);
+	op->flags = RDMATENSOR_OP_FAILED;
+	op->status = status;
+	op->uses = uses;
+	if (text) {
+		op->text_uptr = rdmatensor_op_ptr(text);
+		op->text_len = (__u32)strlen(text);
+	}
+}
+
+/**
+ * rdmatensor_prep_withdraw() - take a tensor back
+ * @op: entry to fill in
+ * @name: the tensor's name
+ * @step_id: its step
+ * @user_data: for its entry RDMATENSOR_CQE_WITHDRAW
+ */
+static inline void rdmatensor_prep_withdraw(struct rdmatensor_op *op,
+					    const char *name, int64_t step_id,
+					    uint64_t user_data)
+{
+	rdmatensor_prep(op, RDMATENSOR_OP_WITHDRAW, name, step_id, user_data);
+}
+
+/**
+ * rdmatensor_prep_fetch() - fetch a tensor to a place in a pool
+ * @op: entry to fill in
+ * @channel: the peer, or RDMATENSOR_CHANNEL_SELF
+ * @name: the tensor's name
+ * @step_id: its step
+ * @pool_id: destination: the pool,
+ * @offset: the offset, a multiple of RDMATENSOR_REGION_ALIGN,
+ * @bytes: and its length, at least the tensor's
+ * @deadline_ns: when to give up
+ * @user_data: for its entry RDMATENSOR_CQE_FETCH
+ */
+static inline void
+rdmatensor_prep_fetch(struct rdmatensor_op *op, uint32_t channel,
+		      const char *name, int64_t step_id, uint32_t pool_id,
+		      uint64_t offset, uint64_t bytes, uint64_t deadline_ns,
+		      uint64_t user_data)
+{
+	rdmatensor_prep(op, RDMATENSOR_OP_FETCH, name, step_id, user_data);
+	op->channel = channel;
+	op->pool_id = pool_id;
+	op->offset = offset;
+	op->bytes = bytes;
+	op->deadline_ns = deadline_ns;
+}
+
+/**
+ * rdmatensor_prep_fetch_alloc() - fetch a tensor, allocating its place
+ * @op: entry to fill in
+ * @channel: the peer, or RDMATENSOR_CHANNEL_SELF
+ * @name: the tensor's name
+ * @step_id: its step
+ * @pool_id: pool to allocate in; its entry says where the tensor is
+ * @max_bytes: longest tensor to allocate for, 0: any
+ * @deadline_ns: when to give up
+ * @user_data: for its entry RDMATENSOR_CQE_FETCH
+ *
+ * The region is the caller's when the fetch has succeeded, to give back with
+ * RDMATENSOR_OP_FREE.
+ */
+static inline void
+rdmatensor_prep_fetch_alloc(struct rdmatensor_op *op, uint32_t channel,
+			    const char *name, int64_t step_id,
+			    uint32_t pool_id, uint64_t max_bytes,
+			    uint64_t deadline_ns, uint64_t user_data)
+{
+	rdmatensor_prep_fetch(op, channel, name, step_id, pool_id, 0,
+			      max_bytes, deadline_ns, user_data);
+	op->flags = RDMATENSOR_OP_ALLOC;
+}
+
+/**
+ * rdmatensor_prep_cancel() - end fetches
+ * @op: entry to fill in
+ * @target: user_data of the fetches
+ */
+static inline void rdmatensor_prep_cancel(struct rdmatensor_op *op,
+					  uint64_t target)
+{
+	rdmatensor_prep(op, RDMATENSOR_OP_CANCEL, NULL, 0, 0);
+	op->target = target;
+}
+
+/**
+ * rdmatensor_prep_free() - give a region back
+ * @op: entry to fill in
+ * @pool_id: the pool
+ * @offset: where the region begins
+ */
+static inline void rdmatensor_prep_free(struct rdmatensor_op *op,
+					uint32_t pool_id, uint64_t offset)
+{
+	rdmatensor_prep(op, RDMATENSOR_OP_FREE, NULL, 0, 0);
+	op->pool_id = pool_id;
+	op->offset = offset;
+}
+
+/**
+ * rdmatensor_submit() - submit operations, and wait if asked to
+ * @rt: handle, started
+ * @ops: operations; more than RDMATENSOR_SUBMIT_MAX are submitted in parts
+ * @nr: their number, 0 is allowed
+ * @wait_nr: then wait until the ring has this many entries to reap
+ * @deadline_ns: end of the wait
+ * @done: out: operations that were taken, from the first; NULL: not asked for
+ *
+ * Return: 0: all were taken, and the wait came to its goal. Else a negative
+ * errno, with @done valid: if *@done < @nr it is the error of operation *@done
+ * (-EAGAIN: reap and submit the rest again) and there was no wait; else the
+ * wait ended by -ETIME or -EINTR.
+ */
+int rdmatensor_submit(struct rdmatensor *rt, const struct rdmatensor_op *ops,
+		      unsigned int nr, unsigned int wait_nr,
+		      uint64_t deadline_ns, unsigned int *done);
+
+/*
+ * Completions
+ */
+
+/**
+ * rdmatensor_wait() - wait until the ring has entries to reap
+ * @rt: handle, started
+ * @nr: how many
+ * @deadline_ns: end of the wait
+ *
+ * No system call when they are there already.
+ *
+ * Return: 0, -ETIME or -EINTR.
+ */
+int rdmatensor_wait(struct rdmatensor *rt, unsigned int nr,
+		    uint64_t deadline_ns);
+
+/**
+ * rdmatensor_reap() - take entries out of the ring; no system call [reaps]
+ * @rt: handle, started
+ * @cqes: out, copies
+ * @nr: room at @cqes
+ *
+ * Return: entries taken, 0 if there are none.
+ */
+unsigned int rdmatensor_reap(struct rdmatensor *rt, struct rdmatensor_cqe *cqes,
+			     unsigned int nr);
+
+/**
+ * rdmatensor_ready() - entries that wait to be reaped; no system call [reaps]
+ * @rt: handle, started
+ */
+unsigned int rdmatensor_ready(struct rdmatensor *rt);
+
+/**
+ * rdmatensor_peek() - look at an entry in place; no system call [reaps]
+ * @rt: handle, started
+ * @i: 0 is the oldest
+ *
+ * Return: the entry, in the ring, valid until rdmatensor_advance() has passed
+ * it or a blocking call has run; NULL: there is none.
+ */
+const struct rdmatensor_cqe *rdmatensor_peek(struct rdmatensor *rt,
+					     unsigned int i);
+
+/**
+ * rdmatensor_advance() - drop the oldest entries; no system call [reaps]
+ * @rt: handle, started
+ * @nr: at most what rdmatensor_ready() said
+ */
+void rdmatensor_advance(struct rdmatensor *rt, unsigned int nr);
+
+/*
+ * Blocking calls, each [reaps]. They take exactly their own entry out of the
+ * ring; all others stay there, in their order, for a later rdmatensor_reap().
+ * An entry that nobody reaps keeps its place in the ring: reap from time to
+ * time, at the latest when a call says -EAGAIN.
+ */
+
+/**
+ * rdmatensor_run() - submit one operation and wait for its entry
+ * @rt: handle, started
+ * @op: a fetch, withdraw, or publish with uses > 0; its user_data is replaced
+ * @cqe: out: its entry, with user_data as it was in @op. If the operation was
+ *       not taken, @cqe->type is 0
+ *
+ * Waits for as long as it takes: bound a fetch by its deadline_ns.
+ *
+ * Return: the entry's result, or why the operation was not taken.
+ */
+int rdmatensor_run(struct rdmatensor *rt, const struct rdmatensor_op *op,
+		   struct rdmatensor_cqe *cqe);
+
+/**
+ * rdmatensor_fetch() - fetch a tensor and wait for it
+ * @rt: handle, started
+ * @channel: the peer, or RDMATENSOR_CHANNEL_SELF
+ * @name: the tensor's name
+ * @step_id: its step
+ * @pool: destination
+ * @offset: in it; RDMATENSOR_ALLOC: allocate, to be given back with
+ *          rdmatensor_pool_free()
+ * @bytes: room there; with RDMATENSOR_ALLOC the longest tensor to take, 0: any
+ * @deadline_ns: when to give up with -ETIMEDOUT
+ * @cqe: out: meta-data, and where it is: pool->base + cqe->offset
+ *
+ * Return: as rdmatensor_run().
+ */
+int rdmatensor_fetch(struct rdmatensor *rt, uint32_t channel, const char *name,
+		     int64_t step_id, const struct rdmatensor_pool *pool,
+		     uint64_t offset, uint64_t bytes, uint64_t deadline_ns,
+		     struct rdmatensor_cqe *cqe);
+
+/**
+ * rdmatensor_publish() - publish a tensor and wait until it is used up
+ * @rt: handle, started
+ * @name: the tensor's name
+ * @step_id: its step
+ * @pool: where it is
+ * @offset: in it
+ * @bytes: its length
+ * @data_type: enum rdmatensor_data_type
+ * @ndims: length of its shape
+ * @dims: the shape
+ * @uses: deliveries, at least 1
+ * @deadline_ns: when to withdraw it
+ *
+ * Whatever is returned, the buffer is the caller's again.
+ *
+ * Return: 0: delivered @uses times; -ETIMEDOUT: withdrawn; -EINVAL: @uses is 0,
+ * or as PUBLISH; else the status of a STEP_ABORT.
+ */
+int rdmatensor_publish(struct rdmatensor *rt, const char *name, int64_t step_id,
+		       const struct rdmatensor_pool *pool, uint64_t offset,
+		       uint64_t bytes, uint32_t data_type, uint32_t ndims,
+		       const __u64 *dims, uint32_t uses, uint64_t deadline_ns);
+
+/**
+ * rdmatensor_withdraw() - withdraw a tensor and wait until its buffer is free
+ * @rt: handle, started
+ * @name: the tensor's name
+ * @step_id: its step
+ *
+ * Return: 0; -ENOENT: it is not published.
+ */
+int rdmatensor_withdraw(struct rdmatensor *rt, const char *name,
+			int64_t step_id);
+
+/*
+ * Small helpers; no system calls but clock_gettime()
+ */
+
+/**
+ * rdmatensor_now_ns() - CLOCK_MONOTONIC in nanoseconds
+ */
+uint64_t rdmatensor_now_ns(void);
+
+/**
+ * rdmatensor_deadline_ms() - a deadline from now
+ * @ms: milliseconds from now; negative: never, which is 0
+ */
+uint64_t rdmatensor_deadline_ms(int64_t ms);
+
+/**
+ * rdmatensor_data_type_size() - bytes of an element
+ * @data_type: enum rdmatensor_data_type
+ *
+ * Return: bytes; 0: opaque, or unknown.
+ */
+size_t rdmatensor_data_type_size(uint32_t data_type);
+
+/**
+ * rdmatensor_data_type_name() - name of an element type, as "float"
+ * @data_type: enum rdmatensor_data_type
+ *
+ * Return: a static string; NULL: unknown.
+ */
+const char *rdmatensor_data_type_name(uint32_t data_type);
+
+/**
+ * rdmatensor_cqe_text() - say in words how an operation ended
+ * @cqe: an entry
+ * @text: out, zero-terminated, as "Connection timed out" or with the peer's
+ *        words "Invalid argument: no such layer"
+ * @text_len: its length
+ *
+ * Return: @text.
+ */
+const char *rdmatensor_cqe_text(const struct rdmatensor_cqe *cqe, char *text,
+				size_t text_len);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RDMATENSOR_RDMATENSOR_H */
