@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Addresses as text, and back.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "internal.h"
+
+/* Longest host that is looked up: a DNS name, or IPv6 with an interface */
+#define HOST_MAX 256
+
+/**
+ * struct parts - an address, cut up
+ * @host: without brackets, may be empty
+ * @port: text of the port, NULL: there is none
+ */
+struct parts {
+	char host[HOST_MAX];
+	const char *port;
+};
+
+static int cut(const char *text, struct parts *parts)
+{
+	const char *host = text, *end, *colon;
+
+	parts->port = NULL;
+	if (*text == '[') {
+		host = text + 1;
+		end = strchr(host, ']');
+		if (!end || end == host)
+			return -EINVAL;
+		if (end[1] == ':')
+			parts->port = end + 2;
+		else if (end[1])
+			return -EINVAL;
+	} else {
+		colon = strchr(text, ':');
+		if (colon && !strchr(colon + 1, ':')) {
+			end = colon;
+			parts->port = colon + 1;
+		} else {
+			/* No colon, or an IPv6 address without brackets */
+			end = text + strlen(text);
+		}
+	}
+	if ((size_t)(end - host) >= sizeof(parts->host))
+		return -EINVAL;
+	memcpy(parts->host, host, (size_t)(end - host));
+	parts->host[end - host] = '\0';
+	return 0;
+}
+
+static int lookup(const struct parts *parts, uint16_t port, uint8_t addr[28],
+		  char *cause, size_t cause_len)
+{
+	struct addrinfo hints = {
+		.ai_family = AF_UNSPEC,
+		.ai_socktype = SOCK_STREAM,
+	};
+	struct addrinfo *list;
+	int err, saved;
+
+	if (strchr(parts->host, ':'))
+		hints.ai_flags = AI_NUMERICHOST;
+	err = getaddrinfo(parts->host, NULL, &hints, &list);
+	saved = errno;
+	if (err == EAI_MEMORY)
+		return rt_cause(cause, cause_len, -ENOMEM,
+				"address %s: out of memory", parts->host);
+	if (err)
+		return rt_cause(cause, cause_len, -EADDRNOTAVAIL,
+				"address %s: %s: give a host that resolves, or a numeric address",
+				parts->host, err == EAI_SYSTEM ?
+				strerror(saved) : gai_strerror(err));
+	err = -EADDRNOTAVAIL;
+	if (list->ai_addrlen <= 28 && (list->ai_family == AF_INET ||
+				       list->ai_family == AF_INET6)) {
+		memset(addr, 0, 28);
+		memcpy(addr, list->ai_addr, list->ai_addrlen);
+		/* The port is at the same place in both families */
+		((struct sockaddr_in *)(void *)addr)->sin_port = htons(port);
+		err = 0;
+	}
+	freeaddrinfo(list);
+	return err ? rt_cause(cause, cause_len, err,
+			      "address %s: neither IPv4 nor IPv6", parts->host) : 0;
+}
+
+int rdmatensor_parse_addr(const char *text, uint16_t default_port, int passive,
+			  uint8_t addr[28], char *cause, size_t cause_len)
+{
+	uint64_t port = default_port;
+	struct parts parts;
+
+	if (cut(text, &parts))
+		return rt_cause(cause, cause_len, -EINVAL,
+				"address %s is refused: write host:port or [v6]:port",
+				text);
+	if (parts.port && rt_parse_number(parts.port, passive ? 0 : 1, 65535,
+					  &port))
+		return rt_cause(cause, cause_len, -EINVAL,
+				"address %s is refused: the port is a number from %d to 65535",
+				text, passive ? 0 : 1);
+	if (parts.host[0] && !(passive && !strcmp(parts.host, "*")))
+		return lookup(&parts, (uint16_t)port, addr, cause, cause_len);
+	if (!passive)
+		return rt_cause(cause, cause_len, -EINVAL,
+				"address \"%s\" is refused: it names no host", text);
+	struct sockaddr_in any = {
+		.sin_family = AF_INET,
+		.sin_port = htons((uint16_t)port),
+	};
+
+	memset(addr, 0, 28);
+	memcpy(addr, &any, sizeof(any));
+	return 0;
+}
+
+const char *rdmatensor_format_addr(const uint8_t addr[28], char *text,
+				   size_t text_len)
+{
+	char host[INET6_ADDRSTRLEN], zone[IF_NAMESIZE + 1] = "";
+	struct sockaddr_in6 in6;
+	struct sockaddr_in in;
+
+	memcpy(&in, addr, sizeof(in));
+	memcpy(&in6, addr, sizeof(in6));
+	if (in.sin_family == AF_INET) {
+		inet_ntop(AF_INET, &in.sin_addr, host, sizeof(host));
+		snprintf(text, text_len, "%s:%u", host, ntohs(in.sin_port));
+	} else if (in6.sin6_family == AF_INET6) {
+		inet_ntop(AF_INET6, &in6.sin6_addr, host, sizeof(host));
+		zone[0] = '%';
+		if (!in6.sin6_scope_id ||
+		    !if_indextoname(in6.sin6_scope_id, zone + 1))
+			zone[0] = '\0';
+		snprintf(text, text_len, "[%s%s]:%u", host, zone,
+			 ntohs(in6.sin6_port));
+	} else {
+		snprintf(text, text_len, "-");
+	}
+	return text;
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * A handle's life: open, start, close, and what asks about the whole context.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+#ifndef RDMATENSOR_VERSION
+#define RDMATENSOR_VERSION "0.0.0"
+#endif
+
+const char *rdmatensor_version(void)
+{
+	return RDMATENSOR_VERSION;
+}
+
+int rt_ioctl(struct rdmatensor *rt, unsigned long request, void *arg)
+{
+	return ioctl(rt->fd, request, arg) < 0 ? -errno : 0;
+}
+
+int rdmatensor_open(const char *path, struct rdmatensor **out)
+{
+	struct rdmatensor_query query;
+	struct rdmatensor *rt;
+	int err;
+
+	if (!path || !*path)
+		path = secure_getenv("RDMATENSOR_DEVICE_PATH");
+	if (!path || !*path)
+		path = RDMATENSOR_DEVICE_PATH;
+	rt = calloc(1, sizeof(*rt));
+	if (!rt)
+		return -ENOMEM;
+	pthread_mutex_init(&rt->lock, NULL);
+	rt->fd = open(path, O_RDWR | O_CLOEXEC);
+	if (rt->fd < 0) {
+		err = -errno;
+		goto fail;
+	}
+	/* A file that is something else shows here, not at the first real call */
+	err = rdmatensor_query(rt, &query);
+	if (err) {
+		close(rt->fd);
+		goto fail;
+	}
+	*out = rt;
+	return 0;
+fail:
+	pthread_mutex_destroy(&rt->lock);
+	free(rt);
+	return err;
+}
+
+void rdmatensor_close(struct rdmatensor *rt)
+{
+	if (!rt)
+		return;
+	if (rt->ring.hdr)
+		munmap(rt->ring.hdr, rt->ring.bytes);
+	rt_unmap_all(rt);
+	close(rt->fd);
+	pthread_mutex_destroy(&rt->lock);
+	free(rt);
+}
+
+int rdmatensor_fd(const struct rdmatensor *rt)
+{
+	return rt->fd;
+}
+
+int rdmatensor_query(struct rdmatensor *rt, struct rdmatensor_query *query)
+{
+	memset(query, 0, sizeof(*query));
+	query->size = sizeof(*query);
+	return rt_ioctl(rt, RDMATENSOR_QUERY, query);
+}
+
+static size_t page_round(size_t bytes)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	return (bytes + page - 1) / page * page;
+}
+
+int rt_ring_map(struct rdmatensor *rt)
+{
+	size_t page = page_round(1);
+	size_t bytes;
+	void *mem;
+	int err;
+
+	mem = mmap(NULL, page, PROT_READ, MAP_SHARED, rt->fd,
+		   RDMATENSOR_MMAP_RING);
+	if (mem == MAP_FAILED)
+		return -errno;
+	bytes = rt_ring_bytes(mem);
+	munmap(mem, page);
+	if (!bytes)
+		return -EPROTO;
+	bytes = page_round(bytes);
+	mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, rt->fd,
+		   RDMATENSOR_MMAP_RING);
+	if (mem == MAP_FAILED)
+		return -errno;
+	err = rt_ring_init(&rt->ring, mem, bytes);
+	if (err)
+		munmap(mem, bytes);
+	return err;
+}
+
+int rdmatensor_start(struct rdmatensor *rt, struct rdmatensor_start *start)
+{
+	int err;
+
+	start->size = sizeof(*start);
+	err = rt_ioctl(rt, RDMATENSOR_START, start);
+	start->cause[sizeof(start->cause) - 1] = '\0';
+	if (err)
+		return err;
+	err = rt_ring_map(rt);
+	if (err)
+		rt_cause(start->cause, sizeof(start->cause), err,
+			 "start: mapping the completion ring failed: %s",
+			 strerror(-err));
+	return err;
+}
+
+int rdmatensor_configure(struct rdmatensor *rt, uint32_t mask, uint32_t flags)
+{
+	struct rdmatensor_configure arg = {
+		.size = sizeof(arg),
+		.mask = mask,
+		.flags = flags,
+	};
+
+	return rt_ioctl(rt, RDMATENSOR_CONFIGURE, &arg);
+}
+
+int rdmatensor_stats(struct rdmatensor *rt, uint32_t channel,
+		     uint64_t *counters, unsigned int nr)
+{
+	struct rdmatensor_stats arg = {
+		.size = sizeof(arg),
+		.channel = channel,
+		.nr = nr,
+		.counters_uptr = rdmatensor_op_ptr(counters),
+	};
+
+	memset(counters, 0, nr * sizeof(*counters));
+	return rt_ioctl(rt, RDMATENSOR_STATS, &arg);
+}
+
+int rdmatensor_step_abort(struct rdmatensor *rt, int64_t step_id, int status,
+			  const char *text)
+{
+	struct rdmatensor_step_abort arg = {
+		.size = sizeof(arg),
+		.status = status,
+		.step_id = step_id,
+		.text_uptr = rdmatensor_op_ptr(text),
+		.text_len = text ? (uint32_t)strnlen(text, RDMATENSOR_TEXT_MAX) : 0,
+	};
+
+	return rt_ioctl(rt, RDMATENSOR_STEP_ABORT, &arg);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What the files of the library share.
+ */
+#ifndef RDMATENSOR_INTERNAL_H
+#define RDMATENSOR_INTERNAL_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* All is built with -fvisibility=hidden; what the public header declares is not */
+#pragma GCC visibility push(default)
+#include <rdmatensor/rdmatensor.h>
+#pragma GCC visibility pop
+
+#include "ring.h"
+
+/**
+ * struct rt_mapping - a pool that is mapped
+ * @next: list, under the handle's lock
+ * @base: of the mapping
+ * @bytes: of the mapping
+ * @id: the pool's
+ */
+struct rt_mapping {
+	struct rt_mapping *next;
+	void *base;
+	size_t bytes;
+	uint32_t id;
+};
+
+/**
+ * struct rdmatensor - a handle
+ * @fd: the device
+ * @ring: the mapped completion ring; its header is NULL before START
+ * @tag: counts the blocking calls, for their user_data
+ * @lock: guards @mappings
+ * @mappings: pools that are mapped
+ */
+struct rdmatensor {
+	int fd;
+	struct rt_ring ring;
+	uint32_t tag;
+	pthread_mutex_t lock;
+	struct rt_mapping *mappings;
+};
+
+/* ioctl() that returns 0 or a negative errno */
+int rt_ioctl(struct rdmatensor *rt, unsigned long request, void *arg);
+
+/* Maps the completion ring of a started context */
+int rt_ring_map(struct rdmatensor *rt);
+
+/* Unmaps every pool that is still mapped */
+void rt_unmap_all(struct rdmatensor *rt);
+
+/* Stores a line for the caller; returns @err */
+int rt_cause(char *cause, size_t cause_len, int err, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/*
+ * A whole number, decimal or 0x hexadecimal, with nothing before or after it.
+ * -EINVAL: it is none, or not in min..max.
+ */
+int rt_parse_number(const char *text, uint64_t min, uint64_t max,
+		    uint64_t *out);
+
+/* Copies what fits of a zero-terminated string, and zeroes the rest */
+void rt_copy_string(char *to, size_t to_len, const char *from);
+
+#endif

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Pools: created and mapped in one call, and unmapped by the handle's end.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "internal.h"
+
+static int destroy(struct rdmatensor *rt, uint32_t id)
+{
+	struct rdmatensor_pool_destroy arg = {
+		.size = sizeof(arg),
+		.pool_id = id,
+	};
+
+	return rt_ioctl(rt, RDMATENSOR_POOL_DESTROY, &arg);
+}
+
+int rdmatensor_pool_create(struct rdmatensor *rt, uint64_t bytes,
+			   struct rdmatensor_pool *pool)
+{
+	struct rdmatensor_pool_create arg = {
+		.size = sizeof(arg),
+		.bytes = bytes,
+	};
+	struct rt_mapping *map;
+	int err;
+
+	map = malloc(sizeof(*map));
+	if (!map)
+		return -ENOMEM;
+	err = rt_ioctl(rt, RDMATENSOR_POOL_CREATE, &arg);
+	if (err) {
+		free(map);
+		return err;
+	}
+	map->id = arg.out_pool_id;
+	map->bytes = (size_t)arg.bytes;
+	map->base = mmap(NULL, map->bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+			 rt->fd, (off_t)arg.out_mmap_offset);
+	if (map->base == MAP_FAILED) {
+		err = -errno;
+		destroy(rt, map->id);
+		free(map);
+		return err;
+	}
+	pool->base = map->base;
+	pool->bytes = arg.bytes;
+	pool->id = map->id;
+	pthread_mutex_lock(&rt->lock);
+	map->next = rt->mappings;
+	rt->mappings = map;
+	pthread_mutex_unlock(&rt->lock);
+	return 0;
+}
+
+static struct rt_mapping *forget(struct rdmatensor *rt, uint32_t id)
+{
+	struct rt_mapping **at, *map;
+
+	pthread_mutex_lock(&rt->lock);
+	for (at = &rt->mappings; *at && (*at)->id != id; at = &(*at)->next)
+		;
+	map = *at;
+	if (map)
+		*at = map->next;
+	pthread_mutex_unlock(&rt->lock);
+	return map;
+}
+
+static void unmap(struct rt_mapping *map)
+{
+	munmap(map->base, map->bytes);
+	free(map);
+}
+
+int rdmatensor_pool_destroy(struct rdmatensor *rt, struct rdmatensor_pool *pool)
+{
+	struct rt_mapping *map;
+	int err;
+
+	err = destroy(rt, pool->id);
+	if (err)
+		return err;
+	map = forget(rt, pool->id);
+	if (map)
+		unmap(map);
+	memset(pool, 0, sizeof(*pool));
+	return 0;
+}
+
+void rt_unmap_all(struct rdmatensor *rt)
+{
+	while (rt->mappings) {
+		struct rt_mapping *map = rt->mappings;
+
+		rt->mappings = map->next;
+		unmap(map);
+	}
+}
+
+int rdmatensor_pool_alloc(struct rdmatensor *rt,
+			  const struct rdmatensor_pool *pool, uint64_t bytes,
+			  uint64_t *offset)
+{
+	struct rdmatensor_pool_alloc arg = {
+		.size = sizeof(arg),
+		.pool_id = pool->id,
+		.bytes = bytes,
+	};
+	int err;
+
+	err = rt_ioctl(rt, RDMATENSOR_POOL_ALLOC, &arg);
+	if (!err)
+		*offset = arg.out_offset;
+	return err;
+}
+
+int rdmatensor_pool_free(struct rdmatensor *rt,
+			 const struct rdmatensor_pool *pool, uint64_t offset)
+{
+	struct rdmatensor_op op;
+
+	rdmatensor_prep_free(&op, pool->id, offset);
+	return rdmatensor_submit(rt, &op, 1, 0, 0, NULL);
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Operations go in by SUBMIT, completions come out of the mapped ring.
+ */
+#include <errno.h>
+
+#include "internal.h"
+
+static int submit_part(struct rdmatensor *rt, const struct rdmatensor_op *ops,
+		       unsigned int nr, unsigned int wait_nr,
+		       uint64_t deadline_ns, unsigned int *done)
+{
+	struct rdmatensor_submit arg = {
+		.size = sizeof(arg),
+		.op_size = sizeof(*ops),
+		.ops_uptr = rdmatensor_op_ptr(ops),
+		.nr_ops = nr,
+		.wait_nr = wait_nr,
+		.deadline_ns = deadline_ns,
+	};
+	int err;
+
+	err = rt_ioctl(rt, RDMATENSOR_SUBMIT, &arg);
+	*done = arg.out_done > nr ? nr : arg.out_done;
+	return err ? err : arg.out_error;
+}
+
+int rdmatensor_submit(struct rdmatensor *rt, const struct rdmatensor_op *ops,
+		      unsigned int nr, unsigned int wait_nr,
+		      uint64_t deadline_ns, unsigned int *done)
+{
+	unsigned int taken = 0, part, part_done;
+	int err;
+
+	do {
+		part = nr - taken;
+		if (part > RDMATENSOR_SUBMIT_MAX)
+			part = RDMATENSOR_SUBMIT_MAX;
+		err = submit_part(rt, ops + taken, part,
+				  taken + part == nr ? wait_nr : 0, deadline_ns,
+				  &part_done);
+		taken += part_done;
+	} while (!err && part_done == part && taken < nr);
+	if (done)
+		*done = taken;
+	return err;
+}
+
+int rdmatensor_wait(struct rdmatensor *rt, unsigned int nr,
+		    uint64_t deadline_ns)
+{
+	if (rt_ring_ready(&rt->ring) >= nr)
+		return 0;
+	return rdmatensor_submit(rt, NULL, 0, nr, deadline_ns, NULL);
+}
+
+unsigned int rdmatensor_reap(struct rdmatensor *rt, struct rdmatensor_cqe *cqes,
+			     unsigned int nr)
+{
+	return rt_ring_reap(&rt->ring, cqes, nr);
+}
+
+unsigned int rdmatensor_ready(struct rdmatensor *rt)
+{
+	return rt_ring_ready(&rt->ring);
+}
+
+const struct rdmatensor_cqe *rdmatensor_peek(struct rdmatensor *rt,
+					     unsigned int i)
+{
+	return i < rt_ring_ready(&rt->ring) ? rt_ring_at(&rt->ring, i) : NULL;
+}
+
+void rdmatensor_advance(struct rdmatensor *rt, unsigned int nr)
+{
+	rt_ring_advance(&rt->ring, nr);
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Text and time.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "internal.h"
+
+int rt_cause(char *cause, size_t cause_len, int err, const char *fmt, ...)
+{
+	va_list args;
+
+	if (!cause || !cause_len)
+		return err;
+	va_start(args, fmt);
+	vsnprintf(cause, cause_len, fmt, args);
+	va_end(args);
+	return err;
+}
+
+int rt_parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *out)
+{
+	unsigned long long value;
+	int base = 10;
+	char *end;
+
+	if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) {
+		base = 16;
+		text += 2;
+	}
+	/* strtoull() itself would take blanks, a sign, and a second 0x */
+	if (!(*text >= '0' && *text <= '9') &&
+	    !(base == 16 && strchr("abcdefABCDEF", *text) && *text))
+		return -EINVAL;
+	if (base == 16 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X'))
+		return -EINVAL;
+	errno = 0;
+	value = strtoull(text, &end, base);
+	if (errno || *end || value < min || value > max)
+		return -EINVAL;
+	*out = value;
+	return 0;
+}
+
+void rt_copy_string(char *to, size_t to_len, const char *from)
+{
+	size_t len = strnlen(from, to_len - 1);
+
+	memset(to, 0, to_len);
+	memcpy(to, from, len);
+}
+
+uint64_t rdmatensor_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t rdmatensor_deadline_ms(int64_t ms)
+{
+	uint64_t now;
+
+	if (ms < 0)
+		return 0;
+	now = rdmatensor_now_ns();
+	/* What the kernel's signed time cannot hold is never */
+	if ((uint64_t)ms > (INT64_MAX - now) / 1000000u)
+		return 0;
+	return now + (uint64_t)ms * 1000000u;
+}
+
+const char *rdmatensor_cqe_text(const struct rdmatensor_cqe *cqe, char *text,
+				size_t text_len)
+{
+	const char *words = cqe->result ? strerror(-cqe->result) : "success";
+	int len = cqe->text_len;
+
+	if (!(cqe->flags & RDMATENSOR_CQE_TEXT) || !len) {
+		snprintf(text, text_len, "%s", words);
+		return text;
+	}
+	if (len > RDMATENSOR_TEXT_MAX)
+		len = RDMATENSOR_TEXT_MAX;
+	snprintf(text, text_len, "%s: %.*s", words, len, cqe->text);
+	return text;
+}
