@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#ifndef ST_INTERNAL_H
+#define ST_INTERNAL_H
+
+#include <errno.h>
+#include <stddef.h>
+
+#include "safetensors.h"
+
+/* Stores an error line; returns @err */
+int st_fail(char *error, size_t error_len, int err, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/*
+ * json-c keeps the last of two members with one name, and ends a name at an
+ * escaped zero. This looks at the text, which must be valid JSON already, and
+ * refuses both. -EINVAL, -ENOMEM.
+ */
+int st_check_names(const char *json, size_t json_bytes, char *error,
+		   size_t error_len);
+
+#endif

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Makes a header. It is judged by st_parse() like any other, so what is written
+ * can be read.
+ */
+#include <inttypes.h>
+#include <json-c/json.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+#define METADATA "__metadata__"
+
+static int add(struct json_object *to, const char *key,
+	       struct json_object *value)
+{
+	if (!value)
+		return -ENOMEM;
+	if (json_object_object_add(to, key, value)) {
+		json_object_put(value);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static int append(struct json_object *array, uint64_t number)
+{
+	struct json_object *value = json_object_new_uint64(number);
+
+	if (!value)
+		return -ENOMEM;
+	if (json_object_array_add(array, value)) {
+		json_object_put(value);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static int add_tensor(struct json_object *root, const struct st_tensor *tensor,
+		      uint64_t *begin, char *error, size_t error_len)
+{
+	uint64_t bytes = st_element_bytes(tensor->data_type);
+	const char *dtype = st_data_type_name(tensor->data_type);
+	struct json_object *info, *shape, *offsets;
+	uint32_t i;
+	int err;
+
+	if (!dtype)
+		return st_fail(error, error_len, -EINVAL,
+			       "tensor \"%.520s\": a safetensors file has no element type %u",
+			       tensor->name, tensor->data_type);
+	if (tensor->ndims > RDMATENSOR_DIMS_MAX ||
+	    !strcmp(tensor->name, METADATA) ||
+	    json_object_object_get_ex(root, tensor->name, NULL))
+		return st_fail(error, error_len, -EINVAL,
+			       "tensor \"%.520s\": its name is taken, or its shape too long",
+			       tensor->name);
+	info = json_object_new_object();
+	err = add(root, tensor->name, info);
+	if (err)
+		return err;
+	err = add(info, "dtype", json_object_new_string(dtype));
+	if (err)
+		return err;
+	shape = json_object_new_array();
+	err = add(info, "shape", shape);
+	for (i = 0; !err && i < tensor->ndims; i++) {
+		err = append(shape, tensor->dims[i]);
+		if (!err && __builtin_mul_overflow(bytes, tensor->dims[i],
+						   &bytes))
+			err = st_fail(error, error_len, -EINVAL,
+				      "tensor \"%.520s\": its shape is larger than 64 bits can count",
+				      tensor->name);
+	}
+	if (err)
+		return err;
+	offsets = json_object_new_array();
+	err = add(info, "data_offsets", offsets);
+	if (!err)
+		err = append(offsets, *begin);
+	if (!err && __builtin_add_overflow(*begin, bytes, begin))
+		err = st_fail(error, error_len, -EINVAL,
+			      "tensor \"%.520s\": the file is larger than 64 bits can count",
+			      tensor->name);
+	if (!err)
+		err = append(offsets, *begin);
+	return err;
+}
+
+static int add_metadata(struct json_object *root, const char *const *metadata)
+{
+	struct json_object *pairs;
+	int err;
+
+	if (!metadata || !*metadata)
+		return 0;
+	pairs = json_object_new_object();
+	err = add(root, METADATA, pairs);
+	for (; !err && metadata[0]; metadata += 2)
+		err = add(pairs, metadata[0],
+			  json_object_new_string(metadata[1]));
+	return err;
+}
+
+/* Spaces behind the header put the data at a multiple of 8 in the file */
+static int finish(struct json_object *root, struct st_file *file, char *error,
+		  size_t error_len)
+{
+	const char *json;
+	size_t len, padded;
+	char *text;
+	int err;
+
+	json = json_object_to_json_string_length(root,
+						 JSON_C_TO_STRING_PLAIN |
+						 JSON_C_TO_STRING_NOSLASHESCAPE,
+						 &len);
+	if (!json)
+		return -ENOMEM;
+	padded = (len + 7) / 8 * 8;
+	text = malloc(padded);
+	if (!text)
+		return -ENOMEM;
+	memset(text, ' ', padded);
+	memcpy(text, json, len);
+	err = st_parse(text, padded, UINT64_MAX, file, error, error_len);
+	free(text);
+	return err;
+}
+
+int st_make(const struct st_tensor *tensors, size_t nr,
+	    const char *const *metadata, struct st_file *file, char *error,
+	    size_t error_len)
+{
+	struct json_object *root = json_object_new_object();
+	uint64_t begin = 0;
+	size_t i;
+	int err;
+
+	if (error && error_len)
+		*error = '\0';
+	err = root ? add_metadata(root, metadata) : -ENOMEM;
+	for (i = 0; !err && i < nr; i++)
+		err = add_tensor(root, &tensors[i], &begin, error, error_len);
+	if (!err)
+		err = finish(root, file, error, error_len);
+	if (err == -ENOMEM)
+		st_fail(error, error_len, err, "out of memory");
+	json_object_put(root);
+	return err;
+}
