@@ -184,7 +184,7 @@ struct rdmatensor_query {
  * @traffic_class: RDMA_TRAFFIC_CLASS, 0..255
  * @mtu: RDMA_QP_MTU: 256, 512, 1024, 2048 or 4096, at most the port's active
  *         MTU; 0: the active MTU
- * @msg_slots: slots of the message buffers, 1..1024; 0: 64. 1 is the
+ * @msg_slots: slots of the message buffers, a power of two, 1..1024; 0: 64. 1 is the
  *         stop-and-wait protocol of TensorFlow's verbs
  * @msg_slot_bytes: bytes of a slot, a power of two, 1024..65536; 0: 4096
  * @ack_batch: consumed messages that one ack tells, 1..msg_slots; 0: half of

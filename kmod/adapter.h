@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The adapter: which device, port and GID a context is bound to, and why.
+ */
+#ifndef RDMATENSOR_ADAPTER_H
+#define RDMATENSOR_ADAPTER_H
+
+#include <linux/list.h>
+#include <linux/completion.h>
+#include <linux/socket.h>
+#include <rdma/ib_verbs.h>
+
+struct rdmatensor_device;
+
+/**
+ * struct rdmatensor_adapter_choice - what the user asks for
+ * @device_name: "" for the only device that has an active port
+ * @port: from 1; 0: the first active one
+ * @has_gid_index: @gid_index is meant
+ * @gid_index: index in the port's table, which may be sparse
+ * @pkey_index: index in the port's P_Key table
+ * @mtu: bytes; 0: the active MTU
+ */
+struct rdmatensor_adapter_choice {
+	const char *device_name;
+	u32 port;
+	bool has_gid_index;
+	u32 gid_index;
+	u32 pkey_index;
+	u32 mtu;
+};
+
+/**
+ * struct rdmatensor_adapter - one context's binding
+ * @ibdev: valid until gone() has returned or unbind()
+ * @port: from 1
+ * @roce: Ethernet link layer
+ * @gid_index: in the port's table
+ * @gid: the GID
+ * @pkey: P_Key value at the chosen index
+ * @mtu: path MTU of new channels
+ * @seg_shift: log2 of the bytes behind one memory region: the greatest power of
+ *             two that the device fast-registers with pages of PAGE_SIZE
+ * @has_addr: @addr is valid
+ * @addr: RoCE: the IP address that the GID stands for, port 0; a link-local one
+ *        has its scope id. rdma_cm ids bind to it, which makes rdma_cm use
+ *        this device, port and GID. InfiniBand: none
+ * @entry: in the device's list of bindings
+ * @device: what it is bound to; NULL after unbind()
+ * @gone: see rdmatensor_adapter_bind()
+ * @gone_done: gone() has returned
+ */
+struct rdmatensor_adapter {
+	struct ib_device *ibdev;
+	u32 port;
+	bool roce;
+	u32 gid_index;
+	union ib_gid gid;
+	u16 pkey;
+	enum ib_mtu mtu;
+	u8 seg_shift;
+	bool has_addr;
+	struct sockaddr_storage addr;
+
+	struct list_head entry;
+	struct rdmatensor_device *device;
+	void (*gone)(struct rdmatensor_adapter *adapter);
+	struct completion gone_done;
+};
+
+int rdmatensor_adapter_register(void);
+void rdmatensor_adapter_unregister(void);
+
+/**
+ * rdmatensor_adapter_bind - choose device, port and GID
+ * @adapter: filled
+ * @choice: what is asked for
+ * @gone: called once, in process context, when the device is being removed; must
+ *        end every use of @ibdev before it returns
+ * @cause: line that says what was chosen and by which rule, or what failed,
+ *         why, and the remedy
+ * @room: bytes of @cause
+ *
+ * Rule: the named device, else the only one with an active port. The named
+ * port, else its first active one. RoCE: the named GID index, which must be a
+ * RoCE v2 GID, else the first RoCE v2 GID that is IPv4-mapped or global IPv6, else
+ * a link-local one. InfiniBand: the named index, else 0. Devices without memory
+ * management extensions (fast registration), and iWARP (no write with
+ * immediate), are no candidates, and the line says so when that is what is
+ * missing.
+ *
+ * Return: 0; -ENODEV: no such device, or none active; -ENOTUNIQ: several
+ * devices are candidates, @cause lists them; -EADDRNOTAVAIL: no such or no
+ * usable GID; -EINVAL: port, P_Key index or MTU out of range, with the range.
+ */
+int rdmatensor_adapter_bind(struct rdmatensor_adapter *adapter,
+			    const struct rdmatensor_adapter_choice *choice,
+			    void (*gone)(struct rdmatensor_adapter *adapter),
+			    char *cause, size_t room);
+
+/* After it gone() does not run and will not be called. Not from gone() itself */
+void rdmatensor_adapter_unbind(struct rdmatensor_adapter *adapter);
+
+#endif /* RDMATENSOR_ADAPTER_H */

@@ -1,0 +1,574 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Channels: order, credits and queue entries.
+ *
+ * What is sent. Messages wait in one queue for three things at once: a slot that
+ * the peer has consumed, a local slot whose write has completed, and a place in
+ * lane 0's send queue. Contents wait in their lanes' queues for a place. Nothing
+ * is posted but from rdmatensor_channel_pump(), so the order of telling is the
+ * order of posting, which is what the accounting in msgbuf.h rests on.
+ *
+ * What arrives on lane 0 is processed in order by one completion context. The
+ * receive is posted again before anything is told, so the peer can never meet
+ * an empty receive queue by keeping to its credits.
+ *
+ * How it ends. Every failure, of the device, of the peer, or by will, goes
+ * through rdmatensor_channel_fail(): from then on nothing is posted, and the
+ * owner tears the lanes down in process context. Only when the queue pairs are
+ * gone is the channel DOWN and may its fetches end, because until then the peer
+ * can write into their results.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/bitfield.h>
+#include <linux/slab.h>
+#include <kunit/visibility.h>
+#include "channel.h"
+#include "exchange.h"
+#include "metacache.h"
+#include "pool.h"
+
+/* Longest write: what a work request of every RDMA device carries */
+#define CHANNEL_WRITE_MAX SZ_1G
+#define CHANNEL_SGES 4
+#define CHANNEL_METACACHE_MAX (1U << 20)
+
+/*
+ * One receive for each immediate that the peer can send without being told
+ * that we have posted more. Lane 0: a message for each of our slots; an ack for
+ * each message of ours that is unacknowledged (with ack_batch 1 that is the
+ * window, which is at most our own slots), one more that was under way; and one
+ * content for each request. Other lanes: contents only.
+ */
+u32 rdmatensor_channel_recvs(const struct rdmatensor_channel_params *params, u8 lane)
+{
+	if (lane)
+		return params->max_requests + 1;
+	return 2 * params->msg_slots + 1 + params->max_requests;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_recvs);
+
+/* All changes of state; to is legal from exactly those states */
+static bool channel_move(struct rdmatensor_channel *channel, u8 to)
+{
+	static const u8 from[] = {
+		[RDMATENSOR_CHANNEL_CONNECTING] = 0,
+		[RDMATENSOR_CHANNEL_UP] = BIT(RDMATENSOR_CHANNEL_CONNECTING),
+		[RDMATENSOR_CHANNEL_CLOSING] = BIT(RDMATENSOR_CHANNEL_CONNECTING) |
+					       BIT(RDMATENSOR_CHANNEL_UP),
+		[RDMATENSOR_CHANNEL_DOWN] = BIT(RDMATENSOR_CHANNEL_CLOSING),
+	};
+
+	lockdep_assert_held(&channel->lock);
+	if (!(from[to] & BIT(channel->state)))
+		return false;
+	channel->state = to;
+	if (to != RDMATENSOR_CHANNEL_DOWN)
+		complete_all(&channel->up);
+	return true;
+}
+
+static void channel_fill_hello(struct rdmatensor_txmsg *tx, struct rdmatensor_msg *msg)
+{
+	struct rdmatensor_channel *channel =
+		container_of(tx, struct rdmatensor_channel, hello_tx);
+
+	msg->type = RDMATENSOR_WIRE_HELLO;
+	msg->incarnation = channel->own_incarnation;
+	msg->max_requests = channel->params.max_requests;
+	msg->text = channel->own_worker;
+	msg->text_len = strlen(channel->own_worker);
+}
+
+static void channel_posted_hello(struct rdmatensor_txmsg *tx, u32 seq)
+{
+}
+
+struct rdmatensor_channel *
+rdmatensor_channel_alloc(struct rdmatensor_exchange *exchange, u8 nr_lanes,
+			 const struct rdmatensor_channel_params *params,
+			 const struct rdmatensor_channel_ops *ops,
+			 const struct rdmatensor_lane_ops *lane_ops)
+{
+	struct rdmatensor_channel *channel;
+	int ret, i;
+
+	channel = kvzalloc(struct_size(channel, lanes, nr_lanes), GFP_KERNEL_ACCOUNT);
+	if (!channel)
+		return ERR_PTR(-ENOMEM);
+
+	ret = rdmatensor_counters_init(&channel->counters);
+	if (ret)
+		goto out_free_channel;
+
+	channel->metacache = rdmatensor_metacache_alloc(CHANNEL_METACACHE_MAX);
+	if (IS_ERR(channel->metacache)) {
+		ret = PTR_ERR(channel->metacache);
+		goto out_destroy_counters;
+	}
+
+	kref_init(&channel->ref);
+	channel->ops = ops;
+	channel->exchange = exchange;
+	rdmatensor_exchange_get(exchange);
+	channel->lane_ops = lane_ops;
+	channel->params = *params;
+	spin_lock_init(&channel->lock);
+	channel->state = RDMATENSOR_CHANNEL_CONNECTING;
+	init_completion(&channel->up);
+	init_completion(&channel->gone);
+	rdmatensor_credits_init(&channel->credits, params->msg_slots, params->ack_batch);
+	INIT_LIST_HEAD(&channel->txq);
+	INIT_LIST_HEAD(&channel->hello_tx.item);
+	channel->hello_tx.fill = channel_fill_hello;
+	channel->hello_tx.posted = channel_posted_hello;
+	xa_init_flags(&channel->requests, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_BH);
+	INIT_LIST_HEAD(&channel->pending);
+	hash_init(channel->responses);
+	INIT_LIST_HEAD(&channel->free_responses);
+
+	channel->nr_lanes = nr_lanes;
+	for (i = 0; i < nr_lanes; i++) {
+		struct rdmatensor_lane *lane = &channel->lanes[i];
+
+		lane->channel = channel;
+		lane->index = i;
+		lane->sendq_free = params->queue_depth;
+		INIT_LIST_HEAD(&lane->writes);
+		init_completion(&lane->cm_done);
+	}
+	return channel;
+
+out_destroy_counters:
+	rdmatensor_counters_destroy(&channel->counters);
+out_free_channel:
+	kvfree(channel);
+	return ERR_PTR(ret);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_alloc);
+
+void rdmatensor_channel_get(struct rdmatensor_channel *channel)
+{
+	kref_get(&channel->ref);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_get);
+
+static void channel_release(struct kref *ref)
+{
+	struct rdmatensor_channel *channel = container_of(ref, struct rdmatensor_channel, ref);
+
+	WARN_ON_ONCE(channel->nr_responses);
+	WARN_ON_ONCE(!xa_empty(&channel->requests));
+	rdmatensor_metacache_free(channel->metacache);
+	rdmatensor_exchange_fold(channel->exchange, &channel->counters);
+	rdmatensor_counters_destroy(&channel->counters);
+	rdmatensor_exchange_put(channel->exchange);
+	kvfree(channel->response_mem);
+	kvfree(channel);
+}
+
+void rdmatensor_channel_put(struct rdmatensor_channel *channel)
+{
+	kref_put(&channel->ref, channel_release);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_put);
+
+int rdmatensor_channel_set_peer(struct rdmatensor_channel *channel,
+				const struct rdmatensor_wire_private *private,
+				const char **why)
+{
+	u32 slots = le16_to_cpu(private->msg_slots);
+	u32 slot_bytes = le32_to_cpu(private->msg_slot_bytes);
+	u32 ack_batch = le16_to_cpu(private->ack_batch);
+	u32 max_requests = le32_to_cpu(private->max_requests);
+
+	if (!is_power_of_2(slots) || slots > 1024 || !is_power_of_2(slot_bytes) ||
+	    slot_bytes < 1024 || slot_bytes > SZ_64K) {
+		*why = "message buffer of an impossible size";
+		return -EPROTO;
+	}
+	if (!ack_batch || ack_batch > slots) {
+		*why = "ack batch out of range";
+		return -EPROTO;
+	}
+	if (!max_requests || max_requests > SZ_1M) {
+		*why = "request limit out of range";
+		return -EPROTO;
+	}
+
+	channel->peer_msgbuf = le64_to_cpu(private->msgbuf_addr);
+	channel->peer_rkey = le32_to_cpu(private->msgbuf_rkey);
+	channel->peer_slots = slots;
+	channel->peer_slot_bytes = slot_bytes;
+	channel->max_outstanding = min(max_requests, channel->params.max_requests);
+	rdmatensor_credits_peer(&channel->credits, channel->params.msg_slots, slots,
+				ack_batch);
+	return 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_set_peer);
+
+void rdmatensor_channel_hello(struct rdmatensor_channel *channel)
+{
+	spin_lock_bh(&channel->lock);
+	if (channel->state <= RDMATENSOR_CHANNEL_UP) {
+		rdmatensor_channel_send(channel, &channel->hello_tx);
+		rdmatensor_channel_pump(channel);
+	}
+	spin_unlock_bh(&channel->lock);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_hello);
+
+void rdmatensor_channel_fail_locked(struct rdmatensor_channel *channel, int error,
+				    const char *text)
+{
+	lockdep_assert_held(&channel->lock);
+	if (channel->state >= RDMATENSOR_CHANNEL_CLOSING)
+		return;
+
+	channel->error = error;
+	channel->error_text = text;
+	channel_move(channel, RDMATENSOR_CHANNEL_CLOSING);
+	if (error == -EPROTO)
+		rdmatensor_count(&channel->counters, RDMATENSOR_STAT_PROTOCOL_ERRORS);
+	channel->ops->failed(channel);
+}
+
+void rdmatensor_channel_fail(struct rdmatensor_channel *channel, int error,
+			     const char *text)
+{
+	spin_lock_bh(&channel->lock);
+	rdmatensor_channel_fail_locked(channel, error, text);
+	spin_unlock_bh(&channel->lock);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_fail);
+
+void rdmatensor_channel_down(struct rdmatensor_channel *channel)
+{
+	struct rdmatensor_part *part, *next;
+	int i;
+
+	spin_lock_bh(&channel->lock);
+	channel_move(channel, RDMATENSOR_CHANNEL_DOWN);
+	while (!list_empty(&channel->txq))
+		list_del_init(channel->txq.next);
+	for (i = 0; i < channel->nr_lanes; i++)
+		list_for_each_entry_safe(part, next, &channel->lanes[i].writes, item)
+			list_del_init(&part->item);
+	spin_unlock_bh(&channel->lock);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_down);
+
+void rdmatensor_channel_send(struct rdmatensor_channel *channel,
+			     struct rdmatensor_txmsg *tx)
+{
+	lockdep_assert_held(&channel->lock);
+	if (!list_empty(&channel->txq) || !rdmatensor_credits_can_send(&channel->credits))
+		rdmatensor_count(&channel->counters, RDMATENSOR_STAT_STALL_SLOTS);
+	list_add_tail(&tx->item, &channel->txq);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_send);
+
+bool rdmatensor_channel_unsend(struct rdmatensor_txmsg *tx)
+{
+	if (list_empty(&tx->item))
+		return false;
+	list_del_init(&tx->item);
+	return true;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_unsend);
+
+void rdmatensor_channel_write(struct rdmatensor_channel *channel,
+			      struct rdmatensor_write *write)
+{
+	int i;
+
+	lockdep_assert_held(&channel->lock);
+	write->parts_left = write->nr_parts;
+	for (i = 0; i < write->nr_parts; i++) {
+		struct rdmatensor_part *part = &write->parts[i];
+		u64 bytes;
+
+		rdmatensor_wire_part(write->bytes, write->nr_parts, i, &part->pos, &bytes);
+		part->end = part->pos + bytes;
+		part->posted = false;
+		part->pending = 0;
+		part->write = write;
+		list_add_tail(&part->item, &channel->lanes[i].writes);
+	}
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_write);
+
+static int channel_post_message(struct rdmatensor_channel *channel,
+				struct rdmatensor_txmsg *tx)
+{
+	static const u8 stat[] = {
+		[RDMATENSOR_WIRE_TENSOR_REQUEST] = RDMATENSOR_STAT_TX_REQUESTS,
+		[RDMATENSOR_WIRE_META_DATA_RESPONSE] = RDMATENSOR_STAT_TX_META_DATA_RESPONSES,
+		[RDMATENSOR_WIRE_TENSOR_RE_REQUEST] = RDMATENSOR_STAT_TX_RE_REQUESTS,
+		[RDMATENSOR_WIRE_ERROR_STATUS] = RDMATENSOR_STAT_TX_ERROR_STATUSES,
+		[RDMATENSOR_WIRE_CANCEL] = RDMATENSOR_STAT_TX_CANCELS,
+	};
+	struct rdmatensor_lane *lane = &channel->lanes[0];
+	u32 seq = channel->credits.sent + 1;
+	void *slot = rdmatensor_msgbuf_tx_slot(&channel->msgbuf, seq);
+	struct rdmatensor_msg msg = {};
+	int ret;
+
+	tx->fill(tx, &msg);
+	ret = rdmatensor_wire_encode(&msg, slot, min(channel->peer_slot_bytes,
+						     channel->msgbuf.slot_bytes));
+	/* Who queued it has seen to it that it fits */
+	if (WARN_ON_ONCE(ret < 0))
+		return ret;
+	rdmatensor_wire_set_consumed(slot,
+				     rdmatensor_credits_tell_count(&channel->credits));
+
+	ret = channel->lane_ops->post_message(lane, seq, ret);
+	if (ret)
+		return ret;
+
+	rdmatensor_credits_sent(&channel->credits);
+	lane->sendq_free--;
+	list_del_init(&tx->item);
+	rdmatensor_count(&channel->counters, RDMATENSOR_STAT_TX_MESSAGES);
+	if (msg.type < ARRAY_SIZE(stat) && stat[msg.type])
+		rdmatensor_count(&channel->counters, stat[msg.type]);
+	tx->posted(tx, seq);
+	return 0;
+}
+
+/* One write: up to where the destination's key changes, or the sges are used up */
+static int channel_post_write(struct rdmatensor_lane *lane, struct rdmatensor_part *part)
+{
+	struct rdmatensor_channel *channel = lane->channel;
+	struct rdmatensor_write *write = part->write;
+	u64 addr = write->remote_addr + part->pos;
+	u64 room = (1ULL << write->seg_shift) - (addr & ((1ULL << write->seg_shift) - 1));
+	u64 bytes = min3(room, part->end - part->pos, (u64)CHANNEL_WRITE_MAX);
+	struct ib_sge sge[CHANNEL_SGES];
+	int nr_sge = 0, ret;
+	u32 rkey = 0;
+	bool last;
+
+	if (bytes) {
+		u64 first = write->remote_addr >> write->seg_shift;
+
+		nr_sge = rdmatensor_pool_sge(write->pool, write->pool_offset + part->pos,
+					     bytes, sge, CHANNEL_SGES, &bytes);
+		rkey = le32_to_cpu(write->rkeys[(addr >> write->seg_shift) - first]);
+	}
+	last = part->pos + bytes == part->end;
+
+	ret = channel->lane_ops->post_write(lane, part, sge, nr_sge, addr, rkey, last);
+	if (ret)
+		return ret;
+
+	lane->sendq_free--;
+	part->pos += bytes;
+	part->pending++;
+	rdmatensor_count(&channel->counters, RDMATENSOR_STAT_TX_WRITES);
+	if (last) {
+		part->posted = true;
+		list_del_init(&part->item);
+		if (!lane->index && !channel->credits.eager)
+			rdmatensor_credits_tell_upto(&channel->credits, write->seq);
+	}
+	return 0;
+}
+
+static int channel_post_acks(struct rdmatensor_channel *channel)
+{
+	struct rdmatensor_lane *lane = &channel->lanes[0];
+	int ret;
+
+	while (rdmatensor_credits_ack_due(&channel->credits) && lane->sendq_free) {
+		ret = channel->lane_ops->post_ack(lane);
+		if (ret)
+			return ret;
+		lane->sendq_free--;
+		rdmatensor_credits_tell_ack(&channel->credits);
+		rdmatensor_count(&channel->counters, RDMATENSOR_STAT_TX_ACKS);
+	}
+	return 0;
+}
+
+void rdmatensor_channel_pump(struct rdmatensor_channel *channel)
+{
+	struct rdmatensor_lane *lane = &channel->lanes[0];
+	int ret = 0, i;
+
+	lockdep_assert_held(&channel->lock);
+	if (channel->state >= RDMATENSOR_CHANNEL_CLOSING)
+		return;
+
+	while (!ret && !list_empty(&channel->txq) &&
+	       rdmatensor_credits_can_send(&channel->credits) &&
+	       lane->sendq_free > RDMATENSOR_SENDQ_RESERVE)
+		ret = channel_post_message(channel, list_first_entry(&channel->txq,
+								     struct rdmatensor_txmsg,
+								     item));
+
+	for (i = 0; !ret && i < channel->nr_lanes; i++) {
+		lane = &channel->lanes[i];
+		while (!ret && !list_empty(&lane->writes) &&
+		       lane->sendq_free > RDMATENSOR_SENDQ_RESERVE)
+			ret = channel_post_write(lane, list_first_entry(&lane->writes,
+									struct rdmatensor_part,
+									item));
+		if (!list_empty(&lane->writes))
+			rdmatensor_count(&channel->counters, RDMATENSOR_STAT_STALL_SENDQ);
+	}
+
+	if (!ret)
+		ret = channel_post_acks(channel);
+	if (ret)
+		rdmatensor_channel_fail_locked(channel, ret == -ENODEV ? ret : -ECONNRESET,
+					       "posting to the send queue failed");
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_pump);
+
+static int channel_rx_hello(struct rdmatensor_channel *channel,
+			    const struct rdmatensor_msg *msg, const char **why)
+{
+	bool up;
+	int ret;
+
+	if (channel->state != RDMATENSOR_CHANNEL_CONNECTING ||
+	    channel->lanes_open != channel->nr_lanes) {
+		*why = "HELLO out of turn";
+		return -EPROTO;
+	}
+
+	memcpy(channel->worker, msg->text, msg->text_len);
+	channel->worker[msg->text_len] = '\0';
+	channel->incarnation = msg->incarnation;
+
+	ret = channel->ops->hello(channel, msg, why);
+	if (ret)
+		return ret;
+
+	spin_lock_bh(&channel->lock);
+	up = channel_move(channel, RDMATENSOR_CHANNEL_UP);
+	if (up) {
+		rdmatensor_count(&channel->counters, RDMATENSOR_STAT_CHANNELS_UP);
+		if (!channel->active)
+			rdmatensor_channel_send(channel, &channel->hello_tx);
+	}
+	spin_unlock_bh(&channel->lock);
+	if (up)
+		channel->ops->up(channel);
+	return 0;
+}
+
+void rdmatensor_channel_rx_message(struct rdmatensor_channel *channel, u32 bytes)
+{
+	const char *why = "message of an impossible length";
+	struct rdmatensor_msg msg;
+	int ret;
+	u32 seq;
+
+	/* Slot and scratch are this context's alone: lane 0 completes in order */
+	seq = channel->credits.consumed + 1;
+	ret = rdmatensor_msgbuf_copy_out(&channel->msgbuf, seq, bytes);
+	if (!ret)
+		ret = rdmatensor_wire_decode(channel->msgbuf.scratch, bytes, &msg, &why);
+
+	spin_lock_bh(&channel->lock);
+	rdmatensor_credits_consume(&channel->credits);
+	rdmatensor_count(&channel->counters, RDMATENSOR_STAT_RX_MESSAGES);
+	if (!ret) {
+		ret = rdmatensor_credits_told_count(&channel->credits, msg.consumed);
+		if (ret)
+			why = "count of consumed messages goes backwards or too far";
+	}
+	if (!ret && channel->state < RDMATENSOR_CHANNEL_CLOSING && channel->credits.eager)
+		ret = channel_post_acks(channel);
+	if (!ret && msg.type != RDMATENSOR_WIRE_HELLO &&
+	    channel->state == RDMATENSOR_CHANNEL_CONNECTING) {
+		ret = -EPROTO;
+		why = "message before HELLO";
+	}
+	spin_unlock_bh(&channel->lock);
+
+	if (!ret)
+		ret = msg.type == RDMATENSOR_WIRE_HELLO ?
+			channel_rx_hello(channel, &msg, &why) :
+			channel->ops->message(channel, &msg, seq, &why);
+
+	spin_lock_bh(&channel->lock);
+	if (ret)
+		rdmatensor_channel_fail_locked(channel, ret, why);
+	rdmatensor_channel_pump(channel);
+	spin_unlock_bh(&channel->lock);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_rx_message);
+
+void rdmatensor_channel_rx_ack(struct rdmatensor_channel *channel)
+{
+	spin_lock_bh(&channel->lock);
+	rdmatensor_count(&channel->counters, RDMATENSOR_STAT_RX_ACKS);
+	if (rdmatensor_credits_told_ack(&channel->credits))
+		rdmatensor_channel_fail_locked(channel, -EPROTO,
+					       "ack of messages that were never sent");
+	rdmatensor_channel_pump(channel);
+	spin_unlock_bh(&channel->lock);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_rx_ack);
+
+void rdmatensor_channel_rx_content(struct rdmatensor_channel *channel, u8 lane, u32 index,
+				   u32 bytes)
+{
+	const char *why = NULL;
+	int ret;
+
+	rdmatensor_count(&channel->counters, RDMATENSOR_STAT_RX_CONTENTS);
+	ret = channel->ops->content(channel, lane, index, bytes, &why);
+
+	spin_lock_bh(&channel->lock);
+	if (ret)
+		rdmatensor_channel_fail_locked(channel, ret, why);
+	rdmatensor_channel_pump(channel);
+	spin_unlock_bh(&channel->lock);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_rx_content);
+
+void rdmatensor_channel_tx_message(struct rdmatensor_channel *channel)
+{
+	spin_lock_bh(&channel->lock);
+	channel->lanes[0].sendq_free++;
+	rdmatensor_credits_sent_done(&channel->credits);
+	if (!list_empty(&channel->txq))
+		rdmatensor_channel_pump(channel);
+	spin_unlock_bh(&channel->lock);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_tx_message);
+
+void rdmatensor_channel_tx_ack(struct rdmatensor_channel *channel)
+{
+	spin_lock_bh(&channel->lock);
+	channel->lanes[0].sendq_free++;
+	rdmatensor_channel_pump(channel);
+	spin_unlock_bh(&channel->lock);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_tx_ack);
+
+void rdmatensor_channel_tx_part(struct rdmatensor_lane *lane, struct rdmatensor_part *part,
+				bool ok)
+{
+	struct rdmatensor_channel *channel = lane->channel;
+	struct rdmatensor_write *write = part->write;
+	bool done = false;
+
+	spin_lock_bh(&channel->lock);
+	lane->sendq_free++;
+	part->pending--;
+	if (ok && part->posted && !part->pending)
+		done = !--write->parts_left;
+	if (ok && !list_empty(&lane->writes))
+		rdmatensor_channel_pump(channel);
+	spin_unlock_bh(&channel->lock);
+
+	if (done)
+		write->done(write);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_tx_part);

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A channel: the connection to one remote worker. Orders what is sent, counts
+ * credits and queue entries, and hands what arrives to the state machines.
+ *
+ * Calls go down: request.c and response.c queue messages and writes here; this
+ * calls the lane operations, which are verbs (lane.c) or a test's. What happens
+ * comes back up: lanes call the rdmatensor_channel_rx_*() and _tx_*() functions, and
+ * these call struct rdmatensor_channel_ops and the queued objects' own done
+ * functions.
+ *
+ * Locking: @lock guards everything in the channel and in its requests and
+ * responses, and is taken in completion context. Inside it may be taken: the
+ * rendezvous table's, regions', the ring's, the meta cache's, the fetch
+ * table's lock. up-calls say whether they hold it.
+ */
+#ifndef RDMATENSOR_CHANNEL_H
+#define RDMATENSOR_CHANNEL_H
+
+#include <linux/completion.h>
+#include <linux/hashtable.h>
+#include <linux/kref.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+#include <rdma/rdma_cm.h>
+#include "msgbuf.h"
+#include "stats.h"
+#include "wire.h"
+
+struct rdmatensor_channel;
+struct rdmatensor_context;
+struct rdmatensor_exchange;
+struct rdmatensor_pool;
+
+/* Entries of lane 0's send queue that only an ack may take */
+#define RDMATENSOR_SENDQ_RESERVE 1
+#define RDMATENSOR_RESPONSE_HASH_BITS 8
+
+/**
+ * struct rdmatensor_txmsg - a control message that waits for a slot, embedded
+ * @item: in the channel's queue; empty: not queued
+ * @fill: sets the message; @lock held. Called when slot, credit and queue entry are there
+ * @posted: it has been posted as number @seq and is off the queue; @lock held.
+ *          May free the object around it
+ */
+struct rdmatensor_txmsg {
+	struct list_head item;
+	void (*fill)(struct rdmatensor_txmsg *tx, struct rdmatensor_msg *msg);
+	void (*posted)(struct rdmatensor_txmsg *tx, u32 seq);
+};
+
+/**
+ * struct rdmatensor_part - the part of a content that goes over one lane
+ * @cqe: of its writes
+ * @item: in the lane's queue while something of it is to be posted
+ * @write: the content
+ * @pos: next byte to post, from the tensor's start
+ * @end: end of the part
+ * @posted: all writes are posted
+ * @pending: posted writes that have not completed
+ */
+struct rdmatensor_part {
+	struct ib_cqe cqe;
+	struct list_head item;
+	struct rdmatensor_write *write;
+	u64 pos;
+	u64 end;
+	bool posted;
+	u32 pending;
+};
+
+/**
+ * struct rdmatensor_write - the content of one response, embedded
+ * @index: request index, the immediate of each part's last write
+ * @seq: number of the request message that it answers; told with lane 0's part
+ * @pool: source, held until @done
+ * @pool_offset: where in it
+ * @bytes: length; 0: one empty write
+ * @remote_addr: destination
+ * @seg_shift: of the destination
+ * @rkeys: of the destination, one for each segment from the first touched
+ * @done: all parts have reached the peer; called without lock. Never, if the
+ *        channel goes down before
+ * @nr_parts: valid members of @parts
+ * @parts_left: parts that have not completed
+ * @parts: one for each lane
+ */
+struct rdmatensor_write {
+	u32 index;
+	u32 seq;
+	struct rdmatensor_pool *pool;
+	u64 pool_offset;
+	u64 bytes;
+	u64 remote_addr;
+	u8 seg_shift;
+	const __le32 *rkeys;
+	void (*done)(struct rdmatensor_write *write);
+	u8 nr_parts;
+	u8 parts_left;
+	struct rdmatensor_part *parts;
+};
+
+/**
+ * struct rdmatensor_lane - one queue pair of a channel
+ * @channel: whose
+ * @index: which, from 0
+ * @id: rdma_cm's, with the queue pair in it
+ * @cq: for both queues, from the device's pool
+ * @nr_cqe: entries taken of it
+ * @recv_cqe: of all receives
+ * @send_cqe: of messages and acks
+ * @sendq_free: send-queue entries that may be posted to
+ * @nr_recvs: receives that are kept posted
+ * @writes: parts with something to post
+ * @cm_done: a step of the connection has ended
+ * @cm_error: how
+ * @established: both sides are ready to send
+ */
+struct rdmatensor_lane {
+	struct rdmatensor_channel *channel;
+	u8 index;
+	struct rdma_cm_id *id;
+	struct ib_cq *cq;
+	u32 nr_cqe;
+	struct ib_cqe recv_cqe;
+	struct ib_cqe send_cqe;
+	u32 sendq_free;
+	u32 nr_recvs;
+	struct list_head writes;
+	struct completion cm_done;
+	int cm_error;
+	bool established;
+};
+
+/**
+ * struct rdmatensor_lane_ops - what a channel needs of a queue pair
+ *
+ * All are called with the channel's lock held, post one signalled work request
+ * each, and return 0 or a negative errno. Completions are reported by
+ * rdmatensor_channel_tx_message() (messages only), rdmatensor_channel_tx_part(), and
+ * each by rdmatensor_channel_tx_free() as well.
+ *
+ * @post_message: message number @seq of @bytes, which is in its tx slot, to the
+ *                peer's slot of that number
+ * @post_ack: an empty write with the ack's immediate
+ * @post_write: @sge to @remote_addr; @last: with the request index as immediate
+ */
+struct rdmatensor_lane_ops {
+	int (*post_message)(struct rdmatensor_lane *lane, u32 seq, u32 bytes);
+	int (*post_ack)(struct rdmatensor_lane *lane);
+	int (*post_write)(struct rdmatensor_lane *lane, struct rdmatensor_part *part,
+			  struct ib_sge *sge, int nr_sge, u64 remote_addr, u32 rkey,
+			  bool last);
+};
+
+/**
+ * struct rdmatensor_channel_ops - who listens to a channel
+ *
+ * @message: a checked message, number @seq. Not HELLO. Return: 0 or -EPROTO with @why
+ * @content: the last write of a part, of @bytes, arrived on a lane. As above
+ * @hello: the peer's HELLO. Return: 0 or why the channel is refused
+ * @up: the channel is UP
+ * @failed: it has begun to go down; @lock held, once: the owner arranges for
+ *          rdmatensor_cm_teardown(), from process context
+ *
+ * Called in completion context; without @lock unless said.
+ */
+struct rdmatensor_channel_ops {
+	int (*message)(struct rdmatensor_channel *channel, const struct rdmatensor_msg *msg,
+		       u32 seq, const char **why);
+	int (*content)(struct rdmatensor_channel *channel, u8 lane, u32 index, u32 bytes,
+		       const char **why);
+	int (*hello)(struct rdmatensor_channel *channel, const struct rdmatensor_msg *msg,
+		     const char **why);
+	void (*up)(struct rdmatensor_channel *channel);
+	void (*failed)(struct rdmatensor_channel *channel);
+};
+
+/**
+ * struct rdmatensor_channel_params - START's values, as far as a channel needs them
+ * @queue_depth: work requests of each queue
+ * @timeout: local ack timeout, exponent
+ * @retry_count: transport retries
+ * @rnr_retry: receiver-not-ready retries
+ * @sl: service level
+ * @traffic_class: of the GRH
+ * @msg_slots: own slots
+ * @msg_slot_bytes: of each
+ * @ack_batch: what an own ack tells
+ * @stripe_bytes: longest tensor that goes over one lane
+ * @max_requests: requests that may be outstanding, in each direction
+ * @cancel_ms: bound on the answer to a CANCEL
+ */
+struct rdmatensor_channel_params {
+	u32 queue_depth;
+	u8 timeout;
+	u8 retry_count;
+	u8 rnr_retry;
+	u8 sl;
+	u8 traffic_class;
+	u32 msg_slots;
+	u32 msg_slot_bytes;
+	u32 ack_batch;
+	u64 stripe_bytes;
+	u32 max_requests;
+	u32 cancel_ms;
+};
+
+/**
+ * struct rdmatensor_channel - one channel
+ * @ref: the owner's table, each request and response, and what runs on its behalf
+ * @id: in the context, from 1
+ * @owner: the context
+ * @exchange: its tables and ring, referenced
+ * @ops: see above
+ * @lane_ops: see above
+ * @params: constant
+ * @lock: see the head of this file
+ * @state: enum rdmatensor_channel_state, changed by channel_move() alone
+ * @error: why it goes down
+ * @error_text: the same for people
+ * @active: this side connected it
+ * @nonce: common to its lanes
+ * @nr_lanes: in all
+ * @lanes_open: connections accepted or made so far
+ * @peer: address
+ * @worker: the peer's name, from its HELLO
+ * @incarnation: the peer's
+ * @user_data: CONNECT's
+ * @want_worker: the name that CONNECT asked for, empty: any
+ * @up: state has left CONNECTING
+ * @gone: down, its fetches have ended
+ * @down_work: the teardown
+ * @handshake_work: ends a set-up that takes too long
+ * @msgbuf: slots
+ * @credits: their accounting
+ * @peer_msgbuf: address of the peer's receive slots
+ * @peer_rkey: key
+ * @peer_slots: how many
+ * @peer_slot_bytes: of each
+ * @txq: messages that wait for a slot
+ * @hello_tx: the HELLO
+ * @requests: this side's requests by index
+ * @next_index: where the search for a free index goes on
+ * @pending: requests that wait for @outstanding to fall
+ * @outstanding: requests that the peer has, or may have
+ * @max_outstanding: its bound: the lesser of both sides' max_requests
+ * @responses: the peer's requests by index
+ * @response_mem: memory of all responses, params.max_requests of them
+ * @free_responses: those not in use
+ * @nr_responses: those in use
+ * @metacache: what was learnt of the peer's tensors
+ * @counters: its own
+ * @lanes: nr_lanes of them
+ */
+struct rdmatensor_channel {
+	struct kref ref;
+	u32 id;
+	struct rdmatensor_context *owner;
+	struct rdmatensor_exchange *exchange;
+	const struct rdmatensor_channel_ops *ops;
+	const struct rdmatensor_lane_ops *lane_ops;
+	struct rdmatensor_channel_params params;
+
+	spinlock_t lock;
+	u8 state;
+	int error;
+	const char *error_text;
+
+	bool active;
+	u64 nonce;
+	u8 nr_lanes;
+	u8 lanes_open;
+	struct sockaddr_storage peer;
+	char worker[RDMATENSOR_WORKER_MAX];
+	u64 incarnation;
+	u64 own_incarnation;
+	const char *own_worker;
+	u64 user_data;
+	char want_worker[RDMATENSOR_WORKER_MAX];
+	struct completion up;
+	struct completion gone;
+	struct work_struct down_work;
+	struct delayed_work handshake_work;
+
+	struct rdmatensor_msgbuf msgbuf;
+	struct rdmatensor_credits credits;
+	u64 peer_msgbuf;
+	u32 peer_rkey;
+	u32 peer_slots;
+	u32 peer_slot_bytes;
+
+	struct list_head txq;
+	struct rdmatensor_txmsg hello_tx;
+
+	struct xarray requests;
+	u32 next_index;
+	struct list_head pending;
+	u32 outstanding;
+	u32 max_outstanding;
+
+	DECLARE_HASHTABLE(responses, RDMATENSOR_RESPONSE_HASH_BITS);
+	void *response_mem;
+	struct list_head free_responses;
+	u32 nr_responses;
+
+	struct rdmatensor_metacache *metacache;
+	struct rdmatensor_counters counters;
+
+	struct rdmatensor_lane lanes[];
+};
+
+/* Receives that lane 0 keeps posted: see rdmatensor_channel_recvs() */
+u32 rdmatensor_channel_recvs(const struct rdmatensor_channel_params *params, u8 lane);
+
+/**
+ * rdmatensor_channel_alloc - a channel in state CONNECTING with @nr_lanes empty lanes
+ *
+ * No message buffer, no queue pairs yet. Return: a channel with one reference, ERR_PTR.
+ */
+struct rdmatensor_channel *
+rdmatensor_channel_alloc(struct rdmatensor_exchange *exchange, u8 nr_lanes,
+			 const struct rdmatensor_channel_params *params,
+			 const struct rdmatensor_channel_ops *ops,
+			 const struct rdmatensor_lane_ops *lane_ops);
+void rdmatensor_channel_get(struct rdmatensor_channel *channel);
+/* The memory goes in process context or softirq; everything in it must be gone already */
+void rdmatensor_channel_put(struct rdmatensor_channel *channel);
+
+/* The peer's side, from the connection's private data. -EPROTO with @why */
+int rdmatensor_channel_set_peer(struct rdmatensor_channel *channel,
+				const struct rdmatensor_wire_private *private,
+				const char **why);
+/* All lanes are up: say HELLO */
+void rdmatensor_channel_hello(struct rdmatensor_channel *channel);
+
+/**
+ * rdmatensor_channel_fail - begin to end the channel
+ * @error: negative errno for its fetches
+ * @text: constant string for people
+ *
+ * Any context, any number of times: the first wins.
+ */
+void rdmatensor_channel_fail(struct rdmatensor_channel *channel, int error,
+			     const char *text);
+void rdmatensor_channel_fail_locked(struct rdmatensor_channel *channel, int error,
+				    const char *text);
+/* CLOSING -> DOWN: the lanes are gone. Forgets queued messages and writes */
+void rdmatensor_channel_down(struct rdmatensor_channel *channel);
+
+/* With the channel's lock held: */
+void rdmatensor_channel_send(struct rdmatensor_channel *channel,
+			     struct rdmatensor_txmsg *tx);
+/* Take it off the queue if it is on it. True: it was */
+bool rdmatensor_channel_unsend(struct rdmatensor_txmsg *tx);
+/* Cuts the write into its parts and queues them */
+void rdmatensor_channel_write(struct rdmatensor_channel *channel,
+			      struct rdmatensor_write *write);
+/* Posts what can be posted. Call it after send(), write() and changes of outstanding */
+void rdmatensor_channel_pump(struct rdmatensor_channel *channel);
+static inline bool rdmatensor_channel_usable(const struct rdmatensor_channel *channel)
+{
+	lockdep_assert_held(&channel->lock);
+	return channel->state == RDMATENSOR_CHANNEL_UP;
+}
+
+/* From lanes, without lock */
+void rdmatensor_channel_rx_message(struct rdmatensor_channel *channel, u32 bytes);
+void rdmatensor_channel_rx_ack(struct rdmatensor_channel *channel);
+void rdmatensor_channel_rx_content(struct rdmatensor_channel *channel, u8 lane, u32 index,
+				   u32 bytes);
+void rdmatensor_channel_tx_message(struct rdmatensor_channel *channel);
+void rdmatensor_channel_tx_ack(struct rdmatensor_channel *channel);
+void rdmatensor_channel_tx_part(struct rdmatensor_lane *lane, struct rdmatensor_part *part,
+				bool ok);
+
+#endif /* RDMATENSOR_CHANNEL_H */

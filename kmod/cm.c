@@ -1,0 +1,519 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Connection management.
+ *
+ * An rdma_cm id belongs to its lane from the moment that the lane points to it,
+ * and only rdmatensor_cm_teardown() destroys it then. Handlers never destroy
+ * their own id: they fail the channel, whose owner runs the teardown in process
+ * context. Only a connection request that found no lane is given back to
+ * rdma_cm, by the handler's return value.
+ *
+ * Handlers and teardown meet at two places: a handler looks at the channel's
+ * state under its lock before it makes anything, and the teardown passes once
+ * through the id's handler lock before it takes anything apart.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/inet.h>
+#include <rdma/ib_cm.h>
+#include "cm.h"
+#include "lane.h"
+
+#define CM_RD_ATOMIC_MAX 16
+#define CM_BACKLOG 128
+
+__printf(3, 4)
+static void cm_cause(char *cause, size_t room, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(cause, room, fmt, args);
+	va_end(args);
+}
+
+static void cm_private(const struct rdmatensor_lane *lane,
+		       struct rdmatensor_wire_private *private)
+{
+	const struct rdmatensor_channel *channel = lane->channel;
+	const struct rdmatensor_channel_params *params = &channel->params;
+
+	memset(private, 0, sizeof(*private));
+	private->magic = cpu_to_le32(RDMATENSOR_WIRE_MAGIC);
+	private->major = RDMATENSOR_WIRE_MAJOR;
+	private->minor = RDMATENSOR_WIRE_MINOR;
+	private->lane = lane->index;
+	private->lanes = channel->nr_lanes;
+	private->nonce = cpu_to_le64(channel->nonce);
+	if (!lane->index) {
+		const struct rdmatensor_segment *segment = &channel->msgbuf.segments[0];
+
+		private->msgbuf_addr = cpu_to_le64(segment->iova);
+		private->msgbuf_rkey = cpu_to_le32(segment->mr->rkey);
+	}
+	private->msg_slots = cpu_to_le16(params->msg_slots);
+	private->msg_slot_bytes = cpu_to_le32(params->msg_slot_bytes);
+	private->ack_batch = cpu_to_le16(params->ack_batch);
+	private->max_requests = cpu_to_le32(params->max_requests);
+}
+
+static void cm_param(struct rdmatensor_lane *lane, struct rdma_conn_param *param,
+		     const struct rdmatensor_wire_private *private)
+{
+	const struct rdmatensor_channel_params *params = &lane->channel->params;
+	const struct ib_device_attr *attrs = &lane->id->device->attrs;
+
+	memset(param, 0, sizeof(*param));
+	param->private_data = private;
+	param->private_data_len = sizeof(*private);
+	param->responder_resources = min_t(int, attrs->max_qp_rd_atom, CM_RD_ATOMIC_MAX);
+	param->initiator_depth = min_t(int, attrs->max_qp_init_rd_atom, CM_RD_ATOMIC_MAX);
+	param->retry_count = params->retry_count;
+	param->rnr_retry_count = params->rnr_retry;
+}
+
+/* Return: 0 or a negative errno for the reject */
+static int cm_check_private(const struct rdmatensor_wire_private *private, u8 len)
+{
+	if (!private || len < sizeof(*private))
+		return -EPROTO;
+	if (private->magic != cpu_to_le32(RDMATENSOR_WIRE_MAGIC))
+		return -EPROTO;
+	if (private->major != RDMATENSOR_WIRE_MAJOR)
+		return -EPROTONOSUPPORT;
+	if (!private->lanes || private->lanes > RDMATENSOR_LANES_MAX ||
+	    private->lane >= private->lanes)
+		return -EPROTO;
+	if (private->flags ||
+	    memchr_inv(private->__reserved, 0, sizeof(private->__reserved)))
+		return -EPROTO;
+	return 0;
+}
+
+static void cm_reject(struct rdma_cm_id *id, int error)
+{
+	struct rdmatensor_wire_reject reject = {
+		.magic = cpu_to_le32(RDMATENSOR_WIRE_MAGIC),
+		.major = RDMATENSOR_WIRE_MAJOR,
+		.minor = RDMATENSOR_WIRE_MINOR,
+		.error = cpu_to_le16(-error),
+	};
+
+	rdma_reject(id, &reject, sizeof(reject), IB_CM_REJ_CONSUMER_DEFINED);
+}
+
+/* The peer's refusal as an errno of ours */
+static int cm_rejected(struct rdmatensor_lane *lane, struct rdma_cm_event *event)
+{
+	const struct rdmatensor_wire_reject *reject;
+	u8 len = 0;
+
+	if (!rdma_is_consumer_reject(lane->id, event->status))
+		return -ECONNREFUSED;
+
+	reject = rdma_consumer_reject_data(lane->id, event, &len);
+	if (!reject || len < sizeof(*reject) ||
+	    reject->magic != cpu_to_le32(RDMATENSOR_WIRE_MAGIC))
+		return -EPROTO;
+	if (reject->major != RDMATENSOR_WIRE_MAJOR)
+		return -EPROTONOSUPPORT;
+	if (!reject->error || le16_to_cpu(reject->error) > MAX_ERRNO)
+		return -EPROTO;
+	return -le16_to_cpu(reject->error);
+}
+
+static int cm_established(struct rdmatensor_lane *lane, struct rdma_cm_event *event)
+{
+	const struct rdmatensor_wire_private *private = event->param.conn.private_data;
+	struct rdmatensor_channel *channel = lane->channel;
+	const char *why;
+	int ret = 0;
+
+	if (channel->active) {
+		ret = cm_check_private(private, event->param.conn.private_data_len);
+		if (!ret && (le64_to_cpu(private->nonce) != channel->nonce ||
+			     private->lane != lane->index ||
+			     private->lanes != channel->nr_lanes))
+			ret = -EPROTO;
+		if (!ret && !lane->index)
+			ret = rdmatensor_channel_set_peer(channel, private, &why);
+	}
+	if (!ret) {
+		spin_lock_bh(&channel->lock);
+		lane->established = true;
+		if (channel->active)
+			channel->lanes_open++;
+		spin_unlock_bh(&channel->lock);
+	}
+	return ret;
+}
+
+static void cm_step_done(struct rdmatensor_lane *lane, int error, const char *text)
+{
+	if (error)
+		rdmatensor_channel_fail(lane->channel, error, text);
+	lane->cm_error = error;
+	complete(&lane->cm_done);
+}
+
+static int cm_lane_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	struct rdmatensor_lane *lane = id->context;
+
+	switch (event->event) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		cm_step_done(lane, 0, NULL);
+		break;
+	case RDMA_CM_EVENT_ADDR_ERROR:
+		cm_step_done(lane, event->status == -ETIMEDOUT ? -EHOSTUNREACH :
+			     event->status ?: -EHOSTUNREACH, "address resolution failed");
+		break;
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+		cm_step_done(lane, -ENETUNREACH, "route resolution failed");
+		break;
+	case RDMA_CM_EVENT_UNREACHABLE:
+		cm_step_done(lane, -ETIMEDOUT, "the peer does not answer");
+		break;
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+		cm_step_done(lane, -ECONNRESET, "connection error");
+		break;
+	case RDMA_CM_EVENT_REJECTED:
+		cm_step_done(lane, cm_rejected(lane, event), "the peer refused the connection");
+		break;
+	case RDMA_CM_EVENT_ESTABLISHED:
+		cm_step_done(lane, cm_established(lane, event),
+			     "the peer's answer is not one of this protocol");
+		break;
+	case RDMA_CM_EVENT_DISCONNECTED:
+		cm_step_done(lane, -ECONNRESET, "the peer disconnected");
+		break;
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		cm_step_done(lane, -ENODEV, "the RDMA device was removed");
+		break;
+	case RDMA_CM_EVENT_ADDR_CHANGE:
+	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
+		break;
+	default:
+		pr_debug("channel %u, lane %u: event %s\n", lane->channel->id, lane->index,
+			 rdma_event_msg(event->event));
+		break;
+	}
+	return 0;
+}
+
+static int cm_accept(struct rdmatensor_lane *lane, struct ib_pd *pd)
+{
+	struct rdmatensor_wire_private private;
+	struct rdma_conn_param param;
+	int ret;
+
+	ret = rdmatensor_lane_open(lane, pd);
+	if (ret)
+		return ret;
+
+	rdma_set_ack_timeout(lane->id, lane->channel->params.timeout);
+	cm_private(lane, &private);
+	cm_param(lane, &param, &private);
+	return rdma_accept(lane->id, &param);
+}
+
+static int cm_request(struct rdmatensor_cm *cm, struct rdma_cm_id *id,
+		      struct rdma_cm_event *event)
+{
+	const struct rdmatensor_wire_private *private = event->param.conn.private_data;
+	struct sockaddr *peer = (struct sockaddr *)&id->route.addr.dst_addr;
+	struct rdmatensor_channel *channel;
+	struct rdmatensor_lane *lane;
+	int ret;
+
+	ret = cm_check_private(private, event->param.conn.private_data_len);
+	if (ret)
+		goto out_reject;
+	if (id->device != cm->adapter->ibdev) {
+		ret = -EXDEV;
+		goto out_reject;
+	}
+
+	if (!private->lane) {
+		channel = cm->ops->accept(cm->owner, private, peer);
+		ret = PTR_ERR_OR_ZERO(channel);
+	} else {
+		channel = cm->ops->find(cm->owner, le64_to_cpu(private->nonce));
+		ret = channel ? 0 : -ENOENT;
+	}
+	if (ret)
+		goto out_reject;
+
+	spin_lock_bh(&channel->lock);
+	lane = &channel->lanes[private->lane];
+	if (channel->state != RDMATENSOR_CHANNEL_CONNECTING ||
+	    private->lanes != channel->nr_lanes || lane->id) {
+		spin_unlock_bh(&channel->lock);
+		ret = -EPROTO;
+		goto out_put_channel;
+	}
+	lane->id = id;
+	spin_unlock_bh(&channel->lock);
+
+	/* From here on the id is the lane's: failures end with the channel */
+	id->context = lane;
+	id->event_handler = cm_lane_event;
+	ret = cm_accept(lane, cm->domain->pd);
+	if (ret) {
+		pr_info_ratelimited("accept of lane %u from %pISpc failed: %d; the channel ends\n",
+				    lane->index, peer, ret);
+		cm_reject(id, ret);
+		rdmatensor_channel_fail(channel, ret, "accepting a lane failed");
+	} else {
+		spin_lock_bh(&channel->lock);
+		channel->lanes_open++;
+		spin_unlock_bh(&channel->lock);
+	}
+	rdmatensor_channel_put(channel);
+	return 0;
+
+out_put_channel:
+	rdmatensor_channel_put(channel);
+out_reject:
+	pr_info_ratelimited("connection from %pISpc refused: %d; see the errno in the peer's log\n",
+			    peer, ret);
+	cm_reject(id, ret);
+	return ret;
+}
+
+static int cm_listen_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	struct rdmatensor_cm *cm = id->context;
+
+	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
+		return cm_request(cm, id, event);
+
+	if (event->event != RDMA_CM_EVENT_DEVICE_REMOVAL)
+		pr_debug("listener: event %s\n", rdma_event_msg(event->event));
+	return 0;
+}
+
+int rdmatensor_cm_listen(struct rdmatensor_cm *cm, const struct sockaddr *addr,
+			 char *cause, size_t room)
+{
+	struct sockaddr_storage any = { .ss_family = AF_INET };
+	struct rdma_cm_id *id;
+	int ret;
+
+	if (!addr->sa_family) {
+		if (cm->adapter->has_addr)
+			any = cm->adapter->addr;
+		addr = (struct sockaddr *)&any;
+	}
+
+	id = rdma_create_id(cm->net, cm_listen_event, cm, RDMA_PS_TCP, IB_QPT_RC);
+	if (IS_ERR(id)) {
+		cm_cause(cause, room, "listen: making an rdma_cm id failed");
+		return PTR_ERR(id);
+	}
+
+	ret = rdma_bind_addr(id, (struct sockaddr *)addr);
+	if (ret) {
+		cm_cause(cause, room, "listen on %pISpc: bind failed (%d): %s", addr, ret,
+			 ret == -EADDRINUSE ? "the port is taken; choose another" :
+			 "no RDMA device has that address; see 'rdma link' and 'ip address'");
+		goto out_destroy_id;
+	}
+	if (id->device && id->device != cm->adapter->ibdev) {
+		ret = -EXDEV;
+		cm_cause(cause, room,
+			 "listen on %pISpc: the address belongs to device %s, the context is bound to %s; name one of its addresses or the other device",
+			 addr, id->device->name, cm->adapter->ibdev->name);
+		goto out_destroy_id;
+	}
+
+	ret = rdma_listen(id, CM_BACKLOG);
+	if (ret) {
+		cm_cause(cause, room, "listen on %pISpc failed (%d)", addr, ret);
+		goto out_destroy_id;
+	}
+
+	cm->listener = id;
+	cm->listen_port = be16_to_cpu(((struct sockaddr_in *)&id->route.addr.src_addr)->sin_port);
+	return 0;
+
+out_destroy_id:
+	rdma_destroy_id(id);
+	return ret;
+}
+
+void rdmatensor_cm_unlisten(struct rdmatensor_cm *cm)
+{
+	if (!cm->listener)
+		return;
+	rdma_destroy_id(cm->listener);
+	cm->listener = NULL;
+}
+
+/* Waits for the step that was begun; @error is what beginning it returned */
+static int cm_wait(struct rdmatensor_lane *lane, int error, unsigned long deadline)
+{
+	long left = deadline - jiffies;
+
+	if (error)
+		return error;
+	left = wait_for_completion_interruptible_timeout(&lane->cm_done, max(left, 1L));
+	if (left < 0)
+		return -EINTR;
+	return left ? lane->cm_error : -ETIMEDOUT;
+}
+
+static int cm_connect_lane(struct rdmatensor_cm *cm, struct rdmatensor_lane *lane,
+			   const struct sockaddr *addr, unsigned long deadline,
+			   const char **step)
+{
+	const struct rdmatensor_channel_params *params = &lane->channel->params;
+	struct rdmatensor_adapter *adapter = cm->adapter;
+	struct sockaddr *src = adapter->has_addr ? (struct sockaddr *)&adapter->addr : NULL;
+	int timeout_ms = jiffies_to_msecs(max_t(long, deadline - jiffies, 1));
+	struct rdmatensor_wire_private private;
+	struct rdma_conn_param param;
+	struct sa_path_rec *path;
+	struct rdma_cm_id *id;
+	int ret;
+
+	*step = "make an rdma_cm id";
+	id = rdma_create_id(cm->net, cm_lane_event, lane, RDMA_PS_TCP, IB_QPT_RC);
+	if (IS_ERR(id))
+		return PTR_ERR(id);
+	lane->id = id;
+
+	*step = "resolve the address";
+	if (params->traffic_class)
+		rdma_set_service_type(id, params->traffic_class);
+	ret = cm_wait(lane, rdma_resolve_addr(id, src, addr, timeout_ms), deadline);
+	if (ret)
+		return ret;
+	if (id->device != adapter->ibdev || id->port_num != adapter->port) {
+		*step = "reach it over the context's device";
+		return -EXDEV;
+	}
+
+	*step = "resolve the route";
+	reinit_completion(&lane->cm_done);
+	ret = cm_wait(lane, rdma_resolve_route(id, timeout_ms), deadline);
+	if (ret)
+		return ret;
+
+	path = id->route.path_rec;
+	path->mtu = min_t(u8, path->mtu, adapter->mtu);
+	path->sl = params->sl;
+	if (!adapter->roce)
+		path->pkey = cpu_to_be16(adapter->pkey);
+	rdma_set_ack_timeout(id, params->timeout);
+
+	*step = "make the queue pair";
+	ret = rdmatensor_lane_open(lane, cm->domain->pd);
+	if (ret)
+		return ret;
+
+	*step = "connect";
+	reinit_completion(&lane->cm_done);
+	cm_private(lane, &private);
+	cm_param(lane, &param, &private);
+	return cm_wait(lane, rdma_connect(id, &param), deadline);
+}
+
+static const char *cm_remedy(int error)
+{
+	switch (error) {
+	case -ECONNREFUSED:
+		return "nobody listens there; start the peer first and check the port";
+	case -ENETUNREACH:
+	case -EHOSTUNREACH:
+		return "no route or no neighbour; check the address and 'ip route get'";
+	case -ETIMEDOUT:
+		return "no answer in time; check that the peer runs and UDP port 4791 is open";
+	case -EPROTONOSUPPORT:
+		return "the peer speaks another wire version; use the same release on both";
+	case -EPROTO:
+		return "what answered is not rdmatensor; check the port";
+	case -EUSERS:
+		return "all channels are in use; raise max_channels";
+	case -EXDEV:
+		return "the route leads over another RDMA device or port; name that device in START";
+	case -EAFNOSUPPORT:
+		return "the context's GID is of another address family; set gid_index";
+	case -EAGAIN:
+		return "the completion ring has no room; reap it or raise ring_entries";
+	case -EINTR:
+		return "interrupted by a signal";
+	default:
+		return "see the kernel log of both sides";
+	}
+}
+
+int rdmatensor_cm_connect(struct rdmatensor_cm *cm, struct rdmatensor_channel *channel,
+			  const struct sockaddr *addr, u32 timeout_ms, char *cause,
+			  size_t room)
+{
+	unsigned long deadline = jiffies + msecs_to_jiffies(timeout_ms);
+	const char *step = "choose a source address";
+	long left;
+	int ret = 0, i;
+
+	if (cm->adapter->has_addr && cm->adapter->addr.ss_family != addr->sa_family)
+		ret = -EAFNOSUPPORT;
+	for (i = 0; !ret && i < channel->nr_lanes; i++)
+		ret = cm_connect_lane(cm, &channel->lanes[i], addr, deadline, &step);
+
+	if (!ret) {
+		step = "exchange HELLO";
+		rdmatensor_channel_hello(channel);
+		left = deadline - jiffies;
+		left = wait_for_completion_interruptible_timeout(&channel->up, max(left, 1L));
+		ret = left < 0 ? -EINTR : left ? 0 : -ETIMEDOUT;
+	}
+
+	spin_lock_bh(&channel->lock);
+	if (!ret && channel->state != RDMATENSOR_CHANNEL_UP)
+		ret = channel->error;
+	if (ret)
+		rdmatensor_channel_fail_locked(channel, ret, "the set-up failed");
+	spin_unlock_bh(&channel->lock);
+
+	if (ret == -ENOENT && channel->worker[0])
+		cm_cause(cause, room,
+			 "connect to %pISpc: the worker there is '%s', not '%s'; check the address or the name",
+			 addr, channel->worker, channel->want_worker);
+	else if (ret)
+		cm_cause(cause, room, "connect to %pISpc: could not %s (%d): %s", addr, step,
+			 ret, cm_remedy(ret));
+	else
+		cm_cause(cause, room, "connected to worker '%s' at %pISpc, %u lanes",
+			 channel->worker, addr, channel->nr_lanes);
+	return ret;
+}
+
+void rdmatensor_cm_teardown(struct rdmatensor_channel *channel)
+{
+	int i;
+
+	might_sleep();
+	for (i = 0; i < channel->nr_lanes; i++) {
+		struct rdma_cm_id *id = READ_ONCE(channel->lanes[i].id);
+
+		if (!id)
+			continue;
+		/* A handler that saw the channel alive has finished making things */
+		rdma_lock_handler(id);
+		rdma_unlock_handler(id);
+		if (id->qp)
+			rdma_disconnect(id);
+	}
+	for (i = 0; i < channel->nr_lanes; i++) {
+		struct rdmatensor_lane *lane = &channel->lanes[i];
+
+		if (!lane->id)
+			continue;
+		rdmatensor_lane_close(lane);
+		rdma_destroy_id(lane->id);
+		lane->id = NULL;
+	}
+}

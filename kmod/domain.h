@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The domain: the protection domain and the registrations in it. Counted, so
+ * that it can later be shared by several contexts and outlive them.
+ *
+ * A fast registration is itself a work request. So that memory can be registered
+ * before there is any channel, and stays so when all have gone, the domain has
+ * one RC queue pair that is connected to itself.
+ */
+#ifndef RDMATENSOR_DOMAIN_H
+#define RDMATENSOR_DOMAIN_H
+
+#include <linux/kref.h>
+#include <linux/mutex.h>
+#include <linux/scatterlist.h>
+#include <rdma/ib_verbs.h>
+
+struct rdmatensor_adapter;
+
+/**
+ * struct rdmatensor_domain - PD and registration queue
+ * @ref: counts contexts and, through them, pools and channels
+ * @ibdev: its device
+ * @pd: the protection domain
+ * @seg_shift: see struct rdmatensor_adapter
+ * @lock: one user of the registration queue at a time; guards @next_iova, @sq_*
+ * @cq: of the registration queue
+ * @qp: of the registration queue
+ * @sq_depth: registrations that may be posted at once
+ * @next_iova: addresses are never given out twice in a domain's life
+ */
+struct rdmatensor_domain {
+	struct kref ref;
+	struct ib_device *ibdev;
+	struct ib_pd *pd;
+	u8 seg_shift;
+	struct mutex lock;
+	struct ib_cq *cq;
+	struct ib_qp *qp;
+	u32 sq_depth;
+	u64 next_iova;
+};
+
+/* Return: a domain with one reference, or ERR_PTR; cause is a line for the user then */
+struct rdmatensor_domain *rdmatensor_domain_create(struct rdmatensor_adapter *adapter,
+						   char *cause, size_t room);
+void rdmatensor_domain_put(struct rdmatensor_domain *domain);
+
+/**
+ * rdmatensor_domain_iova - a range of addresses for memory to be registered
+ *
+ * Aligned to 1 << seg_shift, never 0, never given twice. Return: 0 if the space is used up.
+ */
+u64 rdmatensor_domain_iova(struct rdmatensor_domain *domain, u64 bytes);
+
+/**
+ * struct rdmatensor_segment - memory behind one memory region
+ * @bytes: length, whole pages, at most 1 << seg_shift
+ * @sgt: its chunks: physically contiguous, the largest that were to be had
+ * @mapped: entries after DMA mapping, 0: not mapped
+ * @mr: the region, NULL: not registered
+ * @iova: address of the first byte in the domain
+ *
+ * Pages are split, so that each has its own count and can be mapped to user
+ * space, where it outlives the segment.
+ */
+struct rdmatensor_segment {
+	u32 bytes;
+	struct sg_table sgt;
+	int mapped;
+	struct ib_mr *mr;
+	u64 iova;
+};
+
+/* min_order: no chunk is smaller (and each is aligned to its size); may sleep */
+int rdmatensor_segment_alloc(struct rdmatensor_segment *segment, u32 bytes,
+			     unsigned int min_order);
+/* Must not be registered */
+void rdmatensor_segment_free(struct rdmatensor_segment *segment);
+/* CPU address of a byte; the chunk around it is contiguous. O(chunks) */
+void *rdmatensor_segment_addr(const struct rdmatensor_segment *segment, u32 offset,
+			      u32 *contiguous);
+
+/**
+ * rdmatensor_domain_register - register segments
+ * @segments: array of segments, allocated and not registered
+ * @nr: its length
+ * @iova: of the first; each next one begins 1 << seg_shift further
+ * @access: IB_ACCESS_*
+ *
+ * Posts all, waits for all. May sleep. On error none is registered.
+ */
+int rdmatensor_domain_register(struct rdmatensor_domain *domain,
+			       struct rdmatensor_segment *segments, u32 nr, u64 iova,
+			       int access);
+/* No peer can reach them when it returns; nothing may be under way from or to them */
+void rdmatensor_domain_unregister(struct rdmatensor_domain *domain,
+				  struct rdmatensor_segment *segments, u32 nr);
+
+#endif /* RDMATENSOR_DOMAIN_H */

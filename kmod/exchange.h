@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The exchange: what all fetches and publications of one context share.
+ */
+#ifndef RDMATENSOR_EXCHANGE_H
+#define RDMATENSOR_EXCHANGE_H
+
+#include <linux/completion.h>
+#include <linux/hashtable.h>
+#include <linux/mutex.h>
+#include <linux/refcount.h>
+#include <linux/workqueue.h>
+#include "rendezvous.h"
+#include "ring.h"
+#include "stats.h"
+
+#define RDMATENSOR_FETCH_HASH_BITS 10
+
+/**
+ * struct rdmatensor_exchange - ring, rendezvous table and table of fetches
+ * @users: channels, fetches, publications, and the context
+ * @idle: @users is 0
+ * @ring: completions
+ * @rdv: rendezvous table
+ * @counters: of what belongs to no channel, and of channels that are gone
+ * @fold_lock: guards @counters.base
+ * @wq: checksums, copies
+ * @validate: data-validation mode, read without lock
+ * @fetch_lock: guards @fetches
+ * @fetches: all that have not ended, by user_data
+ * @gather: one walker of @fetches at a time
+ */
+struct rdmatensor_exchange {
+	refcount_t users;
+	struct completion idle;
+	struct rdmatensor_ring_state ring;
+	struct rdmatensor_rendezvous *rdv;
+	struct rdmatensor_counters counters;
+	spinlock_t fold_lock;
+	struct workqueue_struct *wq;
+	bool validate;
+	spinlock_t fetch_lock;
+	DECLARE_HASHTABLE(fetches, RDMATENSOR_FETCH_HASH_BITS);
+	struct mutex gather;
+};
+
+int rdmatensor_exchange_init(struct rdmatensor_exchange *exchange, u32 ring_entries);
+/* Waits for all users but the caller, who must be the last to hold anything */
+void rdmatensor_exchange_destroy(struct rdmatensor_exchange *exchange);
+
+static inline void rdmatensor_exchange_get(struct rdmatensor_exchange *exchange)
+{
+	refcount_inc(&exchange->users);
+}
+
+static inline void rdmatensor_exchange_put(struct rdmatensor_exchange *exchange)
+{
+	if (refcount_dec_and_test(&exchange->users))
+		complete(&exchange->idle);
+}
+
+/* Takes over the counters of a channel that is going. Any context */
+void rdmatensor_exchange_fold(struct rdmatensor_exchange *exchange,
+			      const struct rdmatensor_counters *counters);
+
+#endif /* RDMATENSOR_EXCHANGE_H */

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The common part of fetches.
+ *
+ * A fetch holds its entry in the ring from its first moment, so its end always
+ * finds room, and the range that it writes from before a peer can know of it
+ * until after none can write it any more. The timer holds a reference of its
+ * own while it is armed: whoever disarms it drops that, or its handler does.
+ */
+#include <linux/ktime.h>
+#include <linux/slab.h>
+#include <kunit/visibility.h>
+#include "fetch.h"
+
+static void fetch_expired(struct timer_list *timer)
+{
+	struct rdmatensor_fetch *fetch = from_timer(fetch, timer, timer);
+
+	fetch->ops->expire(fetch);
+	rdmatensor_fetch_put(fetch);
+}
+
+void rdmatensor_status_set(struct rdmatensor_status *status, int error, const char *text)
+{
+	status->error = error;
+	status->text_len = text ? min_t(size_t, strlen(text), sizeof(status->text)) : 0;
+	memcpy(status->text, text ?: "", status->text_len);
+}
+
+int rdmatensor_fetch_init(struct rdmatensor_fetch *fetch,
+			  const struct rdmatensor_fetch_ops *ops,
+			  struct rdmatensor_exchange *exchange,
+			  struct rdmatensor_counters *counters, u32 channel,
+			  const struct rdmatensor_fetch_args *args)
+{
+	int ret;
+
+	if (rdmatensor_rendezvous_step_status(exchange->rdv, args->step_id, &fetch->status))
+		return fetch->status.error;
+
+	ret = rdmatensor_ring_reserve(&exchange->ring, 1);
+	if (ret)
+		return ret;
+
+	if (!args->alloc) {
+		ret = rdmatensor_regions_hold(&args->pool->regions, &fetch->use,
+					      args->offset, args->bytes, true);
+		if (ret) {
+			rdmatensor_ring_unreserve(&exchange->ring, 1);
+			return ret;
+		}
+		fetch->held = true;
+	}
+
+	kref_init(&fetch->ref);
+	fetch->ops = ops;
+	fetch->exchange = exchange;
+	rdmatensor_exchange_get(exchange);
+	fetch->counters = counters;
+	INIT_HLIST_NODE(&fetch->node);
+	INIT_LIST_HEAD(&fetch->todo);
+	fetch->channel = channel;
+	fetch->user_data = args->user_data;
+	fetch->step_id = args->step_id;
+	fetch->pool = args->pool;
+	fetch->alloc = args->alloc;
+	fetch->offset = args->offset;
+	fetch->room = args->bytes;
+	timer_setup(&fetch->timer, fetch_expired, 0);
+	rdmatensor_count(counters, RDMATENSOR_STAT_FETCHES);
+	return 0;
+}
+
+void rdmatensor_fetch_get(struct rdmatensor_fetch *fetch)
+{
+	kref_get(&fetch->ref);
+}
+
+static void fetch_release(struct kref *ref)
+{
+	struct rdmatensor_fetch *fetch = container_of(ref, struct rdmatensor_fetch, ref);
+	struct rdmatensor_exchange *exchange = fetch->exchange;
+
+	fetch->ops->free(fetch);
+	rdmatensor_exchange_put(exchange);
+}
+
+void rdmatensor_fetch_put(struct rdmatensor_fetch *fetch)
+{
+	kref_put(&fetch->ref, fetch_release);
+}
+
+void rdmatensor_fetch_arm(struct rdmatensor_fetch *fetch, unsigned long expires)
+{
+	rdmatensor_fetch_get(fetch);
+	if (mod_timer(&fetch->timer, expires))
+		rdmatensor_fetch_put(fetch);
+}
+
+void rdmatensor_fetch_begin(struct rdmatensor_fetch *fetch, u64 deadline_ns)
+{
+	struct rdmatensor_exchange *exchange = fetch->exchange;
+	u64 now = ktime_get_ns();
+
+	spin_lock_bh(&exchange->fetch_lock);
+	hash_add(exchange->fetches, &fetch->node, fetch->user_data);
+	spin_unlock_bh(&exchange->fetch_lock);
+
+	if (deadline_ns) {
+		u64 left = deadline_ns > now ? deadline_ns - now : 0;
+
+		/* Rounded up: never before its time. The wheel ends far before 2^62 */
+		rdmatensor_fetch_arm(fetch, jiffies + min_t(u64, nsecs_to_jiffies64(left),
+							    MAX_JIFFY_OFFSET - 1) + 1);
+	}
+}
+
+static void fetch_let_go(struct rdmatensor_fetch *fetch, bool keep_region)
+{
+	if (!fetch->held)
+		return;
+	rdmatensor_regions_drop(&fetch->pool->regions, &fetch->use);
+	fetch->held = false;
+	if (fetch->alloc && !keep_region)
+		WARN_ON_ONCE(rdmatensor_regions_free(&fetch->pool->regions, fetch->offset));
+}
+
+int rdmatensor_fetch_place(struct rdmatensor_fetch *fetch, gfp_t gfp)
+{
+	struct rdmatensor_regions *regions = &fetch->pool->regions;
+	u64 bytes = fetch->meta.bytes;
+	int ret;
+
+	if (!fetch->alloc)
+		return bytes > fetch->room ? -EMSGSIZE : 0;
+
+	fetch_let_go(fetch, false);
+	if (fetch->room && bytes > fetch->room)
+		return -EMSGSIZE;
+	if (!bytes)
+		return 0;
+
+	ret = rdmatensor_regions_alloc(regions, bytes, gfp, &fetch->offset);
+	if (ret)
+		return ret;
+	ret = rdmatensor_regions_hold(regions, &fetch->use, fetch->offset, bytes, true);
+	if (WARN_ON_ONCE(ret)) {
+		rdmatensor_regions_free(regions, fetch->offset);
+		return ret;
+	}
+	fetch->held = true;
+	return 0;
+}
+
+static void fetch_entry(const struct rdmatensor_fetch *fetch, int error, bool has_region,
+			struct rdmatensor_cqe *cqe)
+{
+	memset(cqe, 0, sizeof(*cqe));
+	cqe->user_data = fetch->user_data;
+	cqe->type = RDMATENSOR_CQE_FETCH;
+	cqe->result = error;
+	cqe->step_id = fetch->step_id;
+	cqe->channel = fetch->channel;
+	if (has_region) {
+		cqe->pool_id = fetch->pool->id;
+		cqe->offset = fetch->offset;
+	}
+	if (fetch->meta.data_type != RDMATENSOR_DT_INVALID) {
+		cqe->flags |= RDMATENSOR_CQE_META;
+		if (fetch->meta.is_dead)
+			cqe->flags |= RDMATENSOR_CQE_DEAD;
+		cqe->tensor_bytes = fetch->meta.bytes;
+		cqe->data_type = fetch->meta.data_type;
+		cqe->ndims = fetch->meta.ndims;
+		memcpy(cqe->dims, fetch->meta.dims, sizeof(cqe->dims));
+	}
+	if (error && fetch->status.text_len) {
+		cqe->flags |= RDMATENSOR_CQE_TEXT;
+		cqe->text_len = fetch->status.text_len;
+		memset(cqe->text, 0, sizeof(cqe->text));
+		memcpy(cqe->text, fetch->status.text, fetch->status.text_len);
+	}
+	if (fetch->validate) {
+		cqe->checksum = fetch->checksum;
+		if (!error)
+			cqe->flags |= RDMATENSOR_CQE_VALIDATED;
+	}
+}
+
+void rdmatensor_fetch_finish(struct rdmatensor_fetch *fetch, int error)
+{
+	struct rdmatensor_exchange *exchange = fetch->exchange;
+	struct rdmatensor_cqe cqe;
+	bool has_region;
+
+	spin_lock_bh(&exchange->fetch_lock);
+	hash_del(&fetch->node);
+	spin_unlock_bh(&exchange->fetch_lock);
+	if (timer_delete(&fetch->timer))
+		rdmatensor_fetch_put(fetch);
+
+	has_region = fetch->held && !error;
+	fetch_let_go(fetch, !error);
+
+	rdmatensor_count(fetch->counters, error ? RDMATENSOR_STAT_FETCH_ERRORS :
+						  RDMATENSOR_STAT_FETCHED);
+	if (!error)
+		rdmatensor_count_add(fetch->counters, RDMATENSOR_STAT_FETCHED_BYTES,
+				     fetch->meta.bytes);
+
+	fetch_entry(fetch, error, has_region, &cqe);
+	rdmatensor_ring_complete(&exchange->ring, &cqe);
+}
+
+void rdmatensor_fetch_abandon(struct rdmatensor_fetch *fetch)
+{
+	fetch_let_go(fetch, false);
+	rdmatensor_ring_unreserve(&fetch->exchange->ring, 1);
+	rdmatensor_exchange_put(fetch->exchange);
+}
+
+int rdmatensor_fetch_check(struct rdmatensor_fetch *fetch)
+{
+	u32 sum = 0;
+
+	rdmatensor_count(fetch->counters, RDMATENSOR_STAT_VALIDATED);
+	if (fetch->meta.bytes)
+		sum = rdmatensor_pool_checksum(fetch->pool, fetch->offset, fetch->meta.bytes);
+	if (sum == fetch->checksum)
+		return 0;
+
+	rdmatensor_count(fetch->counters, RDMATENSOR_STAT_VALIDATE_ERRORS);
+	rdmatensor_status_set(&fetch->status, -EBADMSG, "checksum of the content differs");
+	return -EBADMSG;
+}
+
+/* Cancels what is in @todo, which holds a reference to each */
+static int fetch_cancel_list(struct list_head *todo, const struct rdmatensor_status *status)
+{
+	struct rdmatensor_fetch *fetch, *next;
+	int n = 0;
+
+	list_for_each_entry_safe(fetch, next, todo, todo) {
+		list_del_init(&fetch->todo);
+		fetch->ops->cancel(fetch, status);
+		rdmatensor_fetch_put(fetch);
+		n++;
+	}
+	return n;
+}
+
+int rdmatensor_fetch_cancel(struct rdmatensor_exchange *exchange, u64 user_data)
+{
+	struct rdmatensor_status status = { .error = -ECANCELED };
+	struct rdmatensor_fetch *fetch;
+	LIST_HEAD(todo);
+	int n;
+
+	mutex_lock(&exchange->gather);
+	spin_lock_bh(&exchange->fetch_lock);
+	hash_for_each_possible(exchange->fetches, fetch, node, user_data) {
+		if (fetch->user_data != user_data)
+			continue;
+		rdmatensor_fetch_get(fetch);
+		list_add_tail(&fetch->todo, &todo);
+	}
+	spin_unlock_bh(&exchange->fetch_lock);
+	n = fetch_cancel_list(&todo, &status);
+	mutex_unlock(&exchange->gather);
+	return n;
+}
+
+static int fetch_cancel_matching(struct rdmatensor_exchange *exchange, const s64 *step_id,
+				 const struct rdmatensor_status *status)
+{
+	struct rdmatensor_fetch *fetch;
+	LIST_HEAD(todo);
+	int bucket, n;
+
+	mutex_lock(&exchange->gather);
+	for (bucket = 0; bucket < HASH_SIZE(exchange->fetches); bucket++) {
+		spin_lock_bh(&exchange->fetch_lock);
+		hlist_for_each_entry(fetch, &exchange->fetches[bucket], node) {
+			if (step_id && fetch->step_id != *step_id)
+				continue;
+			rdmatensor_fetch_get(fetch);
+			list_add_tail(&fetch->todo, &todo);
+		}
+		spin_unlock_bh(&exchange->fetch_lock);
+	}
+	n = fetch_cancel_list(&todo, status);
+	mutex_unlock(&exchange->gather);
+	return n;
+}
+
+int rdmatensor_fetch_abort_step(struct rdmatensor_exchange *exchange, s64 step_id,
+				const struct rdmatensor_status *status)
+{
+	return fetch_cancel_matching(exchange, &step_id, status);
+}
+
+int rdmatensor_fetch_cancel_all(struct rdmatensor_exchange *exchange, int error)
+{
+	struct rdmatensor_status status = { .error = error };
+
+	return fetch_cancel_matching(exchange, NULL, &status);
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What every fetch has, whether its tensor comes from a peer (request.c) or from
+ * the context itself (local.c): a destination, a deadline, one entry in the
+ * completion ring, and a place in the table by which it is cancelled.
+ */
+#ifndef RDMATENSOR_FETCH_H
+#define RDMATENSOR_FETCH_H
+
+#include <linux/kref.h>
+#include <linux/timer.h>
+#include "exchange.h"
+#include "pool.h"
+
+struct rdmatensor_fetch;
+
+/**
+ * struct rdmatensor_fetch_ops - what request.c and local.c do differently
+ * @cancel: end it with @status as soon as that is safe; no-op when it has ended. Process
+ *          context
+ * @expire: its timer has run out; softirq
+ * @free: the last reference is gone; any context
+ */
+struct rdmatensor_fetch_ops {
+	void (*cancel)(struct rdmatensor_fetch *fetch,
+		       const struct rdmatensor_status *status);
+	void (*expire)(struct rdmatensor_fetch *fetch);
+	void (*free)(struct rdmatensor_fetch *fetch);
+};
+
+/**
+ * struct rdmatensor_fetch_args - a checked FETCH operation
+ * @user_data: for its entry
+ * @name: tensor's name, not zero-terminated
+ * @name_len: its length
+ * @step_id: the step
+ * @pool: destination's; a reference is the fetch's from a successful init on
+ * @offset: where in it, without @alloc
+ * @bytes: room there; with @alloc: longest tensor, 0: any
+ * @alloc: allocate when the size is known
+ * @deadline_ns: CLOCK_MONOTONIC, 0: none
+ */
+struct rdmatensor_fetch_args {
+	u64 user_data;
+	const char *name;
+	u16 name_len;
+	s64 step_id;
+	struct rdmatensor_pool *pool;
+	u64 offset;
+	u64 bytes;
+	bool alloc;
+	u64 deadline_ns;
+};
+
+/**
+ * struct rdmatensor_fetch - the common part, embedded
+ * @ref: the state machine, the timer while it is armed, walkers of the table
+ * @ops: see above
+ * @exchange: referenced
+ * @counters: where it is counted
+ * @node: in the table by @user_data
+ * @todo: a walker's list, under exchange->gather
+ * @channel: for its entry
+ * @user_data: for its entry
+ * @step_id: the step
+ * @pool: referenced
+ * @alloc: the destination is allocated here
+ * @held: @use is in the pool's tree
+ * @offset: of the destination, if @held
+ * @room: bytes there, or the most to allocate
+ * @use: the destination's
+ * @meta: what is known of the tensor
+ * @status: what it ends with, when that was decided before its end
+ * @checksum: of the content, as the sender has it
+ * @validate: @checksum is valid
+ * @timer: deadline, or later the bound on a CANCEL's answer
+ */
+struct rdmatensor_fetch {
+	struct kref ref;
+	const struct rdmatensor_fetch_ops *ops;
+	struct rdmatensor_exchange *exchange;
+	struct rdmatensor_counters *counters;
+	struct hlist_node node;
+	struct list_head todo;
+	u32 channel;
+	u64 user_data;
+	s64 step_id;
+	struct rdmatensor_pool *pool;
+	bool alloc;
+	bool held;
+	u64 offset;
+	u64 room;
+	struct rdmatensor_use use;
+	struct rdmatensor_meta meta;
+	struct rdmatensor_status status;
+	u32 checksum;
+	bool validate;
+	struct timer_list timer;
+};
+
+/**
+ * rdmatensor_fetch_init - a fetch that holds its ring entry and destination
+ *
+ * Return: 0; -EAGAIN: the ring; -EINVAL: the destination; the status of an
+ * aborted step. On success it ends by rdmatensor_fetch_finish(), or, before
+ * rdmatensor_fetch_begin(), by rdmatensor_fetch_abandon().
+ */
+int rdmatensor_fetch_init(struct rdmatensor_fetch *fetch,
+			  const struct rdmatensor_fetch_ops *ops,
+			  struct rdmatensor_exchange *exchange,
+			  struct rdmatensor_counters *counters, u32 channel,
+			  const struct rdmatensor_fetch_args *args);
+void rdmatensor_fetch_abandon(struct rdmatensor_fetch *fetch);
+/* From here on it can be cancelled and can expire */
+void rdmatensor_fetch_begin(struct rdmatensor_fetch *fetch, u64 deadline_ns);
+void rdmatensor_fetch_get(struct rdmatensor_fetch *fetch);
+void rdmatensor_fetch_put(struct rdmatensor_fetch *fetch);
+/* (Re-)arms the timer */
+void rdmatensor_fetch_arm(struct rdmatensor_fetch *fetch, unsigned long expires);
+
+/**
+ * rdmatensor_fetch_place - have a destination for fetch->meta
+ *
+ * Return: 0: held, or nothing is needed; -EMSGSIZE: longer than the room;
+ * -ENOSPC, -ENOMEM: of the pool. After an error there is no allocated destination.
+ */
+int rdmatensor_fetch_place(struct rdmatensor_fetch *fetch, gfp_t gfp);
+
+/**
+ * rdmatensor_fetch_finish - its end: destination let go, entry written
+ * @error: 0 or a negative errno. Once. The caller's own reference remains
+ *
+ * No peer may be able to write to the destination any more.
+ */
+void rdmatensor_fetch_finish(struct rdmatensor_fetch *fetch, int error);
+
+/* What finish() gets when a checksum has to be compared first; may sleep */
+int rdmatensor_fetch_check(struct rdmatensor_fetch *fetch);
+
+void rdmatensor_status_set(struct rdmatensor_status *status, int error, const char *text);
+
+/* Process context. Return: fetches that were asked to end */
+int rdmatensor_fetch_cancel(struct rdmatensor_exchange *exchange, u64 user_data);
+int rdmatensor_fetch_abort_step(struct rdmatensor_exchange *exchange, s64 step_id,
+				const struct rdmatensor_status *status);
+int rdmatensor_fetch_cancel_all(struct rdmatensor_exchange *exchange, int error);
+
+#endif /* RDMATENSOR_FETCH_H */

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The meta cache: what this receiver last learnt of a name's meta-data at one
+ * peer. One cache a channel. An entry is made in process context when a name is
+ * first fetched, so that learning, in completion context, never allocates.
+ */
+#ifndef RDMATENSOR_METACACHE_H
+#define RDMATENSOR_METACACHE_H
+
+#include <linux/rhashtable.h>
+#include "tensor.h"
+
+struct rdmatensor_metacache;
+struct rdmatensor_metacache_entry;
+
+/**
+ * rdmatensor_metacache_alloc - make an empty cache
+ * @max_entries: bound on names; beyond it get() gives entries that are freed
+ *               with their last put() instead of being kept
+ */
+struct rdmatensor_metacache *rdmatensor_metacache_alloc(u32 max_entries);
+/* All entries must have been put */
+void rdmatensor_metacache_free(struct rdmatensor_metacache *cache);
+
+/**
+ * rdmatensor_metacache_get - the entry of a name, made if there is none
+ *
+ * Process context, may sleep. Safe against concurrent get() of the same name.
+ * Return: a counted entry, or ERR_PTR(-ENOMEM).
+ */
+struct rdmatensor_metacache_entry *
+rdmatensor_metacache_get(struct rdmatensor_metacache *cache, const char *name,
+			 u16 name_len);
+/* Any context up to softirq */
+void rdmatensor_metacache_put(struct rdmatensor_metacache *cache,
+			      struct rdmatensor_metacache_entry *entry);
+
+/* Copies out what is known; false (and data_type INVALID): nothing yet. Any context */
+bool rdmatensor_metacache_read(struct rdmatensor_metacache_entry *entry,
+			       struct rdmatensor_meta *meta);
+void rdmatensor_metacache_learn(struct rdmatensor_metacache_entry *entry,
+				const struct rdmatensor_meta *meta);
+/* The entry's own copy of the name, lives as long as the entry is held */
+const char *rdmatensor_metacache_name(const struct rdmatensor_metacache_entry *entry,
+				      u16 *len);
+
+#endif /* RDMATENSOR_METACACHE_H */

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Pools: registered memory that the process maps. Today of kernel pages.
+ */
+#ifndef RDMATENSOR_POOL_H
+#define RDMATENSOR_POOL_H
+
+#include <linux/kref.h>
+#include <linux/mm_types.h>
+#include "domain.h"
+#include "region.h"
+
+/**
+ * struct rdmatensor_pool - one pool
+ * @ref: the context's table, and every use (published tensor, fetch, response)
+ * @id: in the context, from 1
+ * @bytes: whole pages
+ * @domain: where it is registered, referenced; NULL after unregister()
+ * @mm: whose pinned_vm the pages are charged to, mmgrab()bed
+ * @iova: of the first byte
+ * @nr_segments: of @segments
+ * @segments: each but the last 1 << seg_shift bytes, IOVAs consecutive
+ * @seg_shift: the domain's
+ * @regions: what is handed out and in use
+ */
+struct rdmatensor_pool {
+	struct kref ref;
+	u32 id;
+	u64 bytes;
+	struct rdmatensor_domain *domain;
+	struct mm_struct *mm;
+	u64 iova;
+	u32 nr_segments;
+	struct rdmatensor_segment *segments;
+	u8 seg_shift;
+	struct rdmatensor_regions regions;
+};
+
+/**
+ * rdmatensor_pool_create - allocate, charge and register
+ *
+ * Charges current's RLIMIT_MEMLOCK (pinned_vm, as the RDMA core does for user
+ * memory; CAP_IPC_LOCK is above it). Interruptible by a fatal signal. Return: a pool
+ * with one reference; ERR_PTR(-ENOMEM), (-EOVERFLOW), (-EINTR).
+ */
+struct rdmatensor_pool *rdmatensor_pool_create(struct rdmatensor_domain *domain,
+					       u64 bytes);
+void rdmatensor_pool_get(struct rdmatensor_pool *pool);
+/* The last one frees the pages; may come from softirq (frees from a work item then) */
+void rdmatensor_pool_put(struct rdmatensor_pool *pool);
+/* Ends registration, keeps the pages: the device goes, or the pool is destroyed. No
+ * write to or from it may be under way. Idempotent
+ */
+void rdmatensor_pool_unregister(struct rdmatensor_pool *pool);
+/* The whole pool, MAP_SHARED; -EINVAL for anything else */
+int rdmatensor_pool_mmap(struct rdmatensor_pool *pool, struct vm_area_struct *vma);
+
+/**
+ * struct rdmatensor_exposure - what a peer needs to write to a region
+ * @iova: address of the first byte
+ * @first: index of the first segment
+ * @nr_rkeys: segments that the region touches; 0 for 0 bytes
+ * @seg_shift: log2 of the distance at which rkeys change
+ */
+struct rdmatensor_exposure {
+	u64 iova;
+	u32 first;
+	u32 nr_rkeys;
+	u8 seg_shift;
+};
+
+struct rdmatensor_channel;
+
+/**
+ * rdmatensor_pool_expose - let a channel's peer write to a region
+ * @channel: whose peer; in mr_mode=pool every peer of the context can, and this
+ *           is a look-up
+ *
+ * Any context. The caller holds the region (rdmatensor_regions_hold()) until after unexpose.
+ */
+void rdmatensor_pool_expose(struct rdmatensor_pool *pool, u64 offset, u64 bytes,
+			    struct rdmatensor_channel *channel,
+			    struct rdmatensor_exposure *exposure);
+void rdmatensor_pool_unexpose(struct rdmatensor_pool *pool,
+			      const struct rdmatensor_exposure *exposure);
+/* The i-th key, as the wire wants it */
+__le32 rdmatensor_pool_rkey(const struct rdmatensor_pool *pool,
+			    const struct rdmatensor_exposure *exposure, u32 i);
+
+/**
+ * rdmatensor_pool_sge - local addresses of a range, to read from
+ * @sge: array
+ * @max: its length
+ * @covered: bytes that the entries cover, at most @bytes
+ *
+ * Return: entries filled.
+ */
+int rdmatensor_pool_sge(const struct rdmatensor_pool *pool, u64 offset, u64 bytes,
+			struct ib_sge *sge, int max, u64 *covered);
+
+/* CRC32C (seed ~0, inverted) of a range, by the CPU; may sleep */
+u32 rdmatensor_pool_checksum(const struct rdmatensor_pool *pool, u64 offset, u64 bytes);
+/* memcpy() of a range, by the CPU; may sleep */
+void rdmatensor_pool_copy(struct rdmatensor_pool *to, u64 to_offset,
+			  const struct rdmatensor_pool *from, u64 from_offset, u64 bytes);
+
+#endif /* RDMATENSOR_POOL_H */

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Regions of one pool: which parts are handed out, and which of those are being
+ * read (published) or written (results of fetches) right now.
+ *
+ * Everything is O(log n) in the number of extents: free extents are in a tree
+ * by length (best fit) and by address (joining neighbours), uses in interval
+ * trees. Pure arithmetic on offsets: no memory of the pool is touched.
+ *
+ * Any context up to softirq; a spinlock inside.
+ */
+#ifndef RDMATENSOR_REGION_H
+#define RDMATENSOR_REGION_H
+
+#include <linux/rbtree.h>
+#include <linux/spinlock.h>
+#include <linux/types.h>
+
+struct rdmatensor_extent;
+
+/**
+ * struct rdmatensor_use - one reader or writer of a range, embedded by it
+ * @node: in the tree of readers or writers
+ * @start: first byte
+ * @last: last byte, inclusive (interval tree's convention)
+ * @subtree_last: interval tree's
+ * @extent: the extent that it lies in, held; NULL for an empty range
+ * @write: a fetch writes here
+ */
+struct rdmatensor_use {
+	struct rb_node node;
+	u64 start;
+	u64 last;
+	u64 subtree_last;
+	struct rdmatensor_extent *extent;
+	bool write;
+};
+
+/**
+ * struct rdmatensor_regions - the state of one pool
+ * @lock: guards all below
+ * @bytes: of the pool
+ * @extents: all extents by offset, free and handed out; they tile the pool
+ * @free_by_size: free ones by (length, offset)
+ * @readers: uses of published tensors
+ * @writers: uses of fetches
+ * @nr_uses: in both trees, empty ones included
+ */
+struct rdmatensor_regions {
+	spinlock_t lock;
+	u64 bytes;
+	struct rb_root extents;
+	struct rb_root free_by_size;
+	struct rb_root_cached readers;
+	struct rb_root_cached writers;
+	u64 nr_uses;
+};
+
+int rdmatensor_regions_init(struct rdmatensor_regions *regions, u64 bytes);
+/* Extents that are handed out are forgotten; there must be no uses */
+void rdmatensor_regions_destroy(struct rdmatensor_regions *regions);
+
+/**
+ * rdmatensor_regions_alloc - hand a range out
+ * @bytes: at least 1, rounded up to RDMATENSOR_REGION_ALIGN
+ * @gfp: for one struct; GFP_ATOMIC in completion context
+ * @offset: out
+ *
+ * Return: 0, -ENOSPC, -ENOMEM.
+ */
+int rdmatensor_regions_alloc(struct rdmatensor_regions *regions, u64 bytes, gfp_t gfp,
+			     u64 *offset);
+
+/* Return: 0, -ENOENT: no handed-out extent begins at offset, -EBUSY: it has uses */
+int rdmatensor_regions_free(struct rdmatensor_regions *regions, u64 offset);
+
+/**
+ * rdmatensor_regions_hold - begin to use a range
+ * @write: as a fetch's destination: it may overlap no other use; else as a
+ *         source: it may overlap no destination
+ *
+ * Return: 0; -EINVAL: not a multiple of RDMATENSOR_REGION_ALIGN, not inside one
+ * handed-out extent, or an overlap. An empty range must begin inside the pool
+ * or at its end, and overlaps nothing.
+ */
+int rdmatensor_regions_hold(struct rdmatensor_regions *regions,
+			    struct rdmatensor_use *use, u64 offset, u64 bytes, bool write);
+void rdmatensor_regions_drop(struct rdmatensor_regions *regions,
+			     struct rdmatensor_use *use);
+bool rdmatensor_regions_busy(struct rdmatensor_regions *regions);
+
+#endif /* RDMATENSOR_REGION_H */

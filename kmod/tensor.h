@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The meta-data of a tensor: pure data, shared by the wire, the meta cache, the
+ * rendezvous table and both state machines.
+ */
+#ifndef RDMATENSOR_TENSOR_H
+#define RDMATENSOR_TENSOR_H
+
+#include <linux/types.h>
+#include "rdmatensor.h"
+
+/**
+ * struct rdmatensor_meta - what a receiver must know before content can come
+ * @data_type: enum rdmatensor_data_type; RDMATENSOR_DT_INVALID: unknown
+ * @ndims: valid members of @dims, 0 is a scalar
+ * @is_dead: a dead tensor has meta-data and no content
+ * @bytes: length of the content in bytes; 0 if dead
+ * @dims: the shape; members from @ndims on are 0
+ */
+struct rdmatensor_meta {
+	u16 data_type;
+	u8 ndims;
+	u8 is_dead;
+	u64 bytes;
+	u64 dims[RDMATENSOR_DIMS_MAX];
+};
+
+/**
+ * struct rdmatensor_status - how something failed
+ * @error: negative errno, 0: it did not fail
+ * @text_len: valid bytes of @text
+ * @text: for people, not zero-terminated
+ */
+struct rdmatensor_status {
+	int error;
+	u16 text_len;
+	char text[RDMATENSOR_TEXT_MAX];
+};
+
+bool rdmatensor_data_type_opaque(u32 data_type);
+u32 rdmatensor_data_type_bytes(u32 data_type);
+int rdmatensor_meta_check(const struct rdmatensor_meta *meta);
+bool rdmatensor_meta_equal(const struct rdmatensor_meta *a,
+			   const struct rdmatensor_meta *b);
+
+#endif /* RDMATENSOR_TENSOR_H */

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The wire: what two workers say to each other, and nothing about how it is
+ * carried. All integers are little-endian.
+ *
+ * A control message is written into a slot of the peer's message buffer by
+ * WRITE_WITH_IMM RDMATENSOR_IMM_MESSAGE. It is a struct rdmatensor_wire_hdr and
+ * a tail whose every length is in the header, in this order:
+ *
+ *	hello	(HELLO only)	struct rdmatensor_wire_hello
+ *	dims	8 * ndims
+ *	rkeys	4 * nr_rkeys
+ *	name	name_len
+ *	text	text_len
+ *
+ * The types and fields keep the names of TensorFlow's verbs transport, where it
+ * has them. Fields that a type does not use are zero, and that is checked.
+ *
+ * Content is written by WRITEs from the tensor's own pages. A tensor is cut
+ * into nr_parts parts, one a lane, as rdmatensor_wire_part() says, and a part
+ * into writes at each multiple of 1 << seg_shift of the destination's address,
+ * because another rkey begins there. The last write of each part is a
+ * WRITE_WITH_IMM with the request index.
+ */
+#ifndef RDMATENSOR_WIRE_H
+#define RDMATENSOR_WIRE_H
+
+#include <linux/types.h>
+#include "tensor.h"
+
+/* The seeds' immediates; content carries a request index of at most INDEX_MAX */
+#define RDMATENSOR_IMM_MESSAGE 0xffffffffU
+#define RDMATENSOR_IMM_ACK 0xfffffffeU
+#define RDMATENSOR_INDEX_MAX 0xfffffffdU
+
+#define RDMATENSOR_WIRE_MAGIC 0x544d4452U /* "RDMT" */
+#define RDMATENSOR_WIRE_MAJOR 1
+#define RDMATENSOR_WIRE_MINOR 0
+
+#define RDMATENSOR_WIRE_SEG_SHIFT_MIN 12
+#define RDMATENSOR_WIRE_SEG_SHIFT_MAX 40
+
+/**
+ * enum rdmatensor_wire_type - control messages
+ * @RDMATENSOR_WIRE_HELLO: first message in each direction
+ * @RDMATENSOR_WIRE_TENSOR_REQUEST: receiver wants (name, step_id)
+ * @RDMATENSOR_WIRE_META_DATA_RESPONSE: sender's meta-data differs from what the
+ *     request said, or a checksum was asked for; content waits for a re-request
+ * @RDMATENSOR_WIRE_TENSOR_RE_REQUEST: receiver's new destination
+ * @RDMATENSOR_WIRE_ERROR_STATUS: the request has failed; answers a CANCEL too
+ * @RDMATENSOR_WIRE_CANCEL: receiver no longer wants the request; answered by
+ *     ERROR_STATUS when no write of it is under way any more, always
+ * @RDMATENSOR_WIRE_TABLE_OPEN: reserved for partitioned tensors
+ * @RDMATENSOR_WIRE_TABLE_INFO: reserved for partitioned tensors
+ */
+enum rdmatensor_wire_type {
+	RDMATENSOR_WIRE_HELLO = 1,
+	RDMATENSOR_WIRE_TENSOR_REQUEST,
+	RDMATENSOR_WIRE_META_DATA_RESPONSE,
+	RDMATENSOR_WIRE_TENSOR_RE_REQUEST,
+	RDMATENSOR_WIRE_ERROR_STATUS,
+	RDMATENSOR_WIRE_CANCEL,
+	RDMATENSOR_WIRE_TABLE_OPEN,
+	RDMATENSOR_WIRE_TABLE_INFO,
+};
+
+/* TENSOR_REQUEST, TENSOR_RE_REQUEST: a destination is given */
+#define RDMATENSOR_WIRE_F_DEST (1 << 0)
+/* TENSOR_REQUEST: take the meta-data path and send a checksum */
+#define RDMATENSOR_WIRE_F_VALIDATE (1 << 1)
+/* META_DATA_RESPONSE: checksum is valid */
+#define RDMATENSOR_WIRE_F_CHECKSUM (1 << 2)
+/* ERROR_STATUS: answers a CANCEL; the sender has forgotten the request */
+#define RDMATENSOR_WIRE_F_CANCELLED (1 << 3)
+
+/**
+ * struct rdmatensor_wire_hdr - head of every control message
+ * @length: header and tail, in bytes; equals the length of the write
+ * @version_major: RDMATENSOR_WIRE_MAJOR
+ * @type: enum rdmatensor_wire_type
+ * @flags: RDMATENSOR_WIRE_F_*
+ * @consumed: control messages that the writer has consumed on this channel,
+ *            modulo 2^32: a credit. Filled when the write is posted
+ * @request_index: which request, 0..RDMATENSOR_INDEX_MAX (seeds: request_index)
+ * @step_id: two's complement (seeds: step_id)
+ * @remote_addr: destination's address in the receiver (seeds: remote_addr)
+ * @tensor_bytes: bytes of content that are expected or offered (seeds:
+ *                tensor_bytes)
+ * @checksum: CRC32C of the content (seeds: checksum)
+ * @error_status: positive errno, 1..4095 (seeds: error_status)
+ * @data_type: enum rdmatensor_data_type (seeds: data_type)
+ * @is_dead: 0 or 1 (seeds: is_dead)
+ * @ndims: members of dims (seeds: shape)
+ * @nr_rkeys: members of rkeys (seeds: rkey, one)
+ * @name_len: bytes of name (seeds: name_size)
+ * @text_len: bytes of text
+ * @nr_parts: parts that the content is cut into, 1..RDMATENSOR_LANES_MAX
+ * @seg_shift: log2 of the distance at which rkeys change
+ * @__reserved: zero
+ */
+struct rdmatensor_wire_hdr {
+	__le32 length;
+	u8 version_major;
+	u8 type;
+	__le16 flags;
+	__le32 consumed;
+	__le32 request_index;
+	__le64 step_id;
+	__le64 remote_addr;
+	__le64 tensor_bytes;
+	__le32 checksum;
+	__le32 error_status;
+	__le16 data_type;
+	u8 is_dead;
+	u8 ndims;
+	__le16 nr_rkeys;
+	__le16 name_len;
+	__le16 text_len;
+	u8 nr_parts;
+	u8 seg_shift;
+	u8 __reserved[4];
+};
+static_assert(sizeof(struct rdmatensor_wire_hdr) == 64);
+
+/**
+ * struct rdmatensor_wire_hello - HELLO's own fields; the worker name is the text
+ * @incarnation: random number of the worker's life
+ * @max_requests: requests that the peer may have outstanding here
+ * @__reserved: zero
+ */
+struct rdmatensor_wire_hello {
+	__le64 incarnation;
+	__le32 max_requests;
+	__le32 __reserved;
+};
+static_assert(sizeof(struct rdmatensor_wire_hello) == 16);
+
+/**
+ * struct rdmatensor_wire_private - rdma_cm private data of REQ and REP
+ * @magic: RDMATENSOR_WIRE_MAGIC
+ * @major: RDMATENSOR_WIRE_MAJOR; another one is refused with EPROTONOSUPPORT
+ * @minor: RDMATENSOR_WIRE_MINOR; for people
+ * @lane: which lane this connection is, from 0
+ * @lanes: how many the channel has, 1..RDMATENSOR_LANES_MAX
+ * @nonce: random; lanes with the same are one channel
+ * @msgbuf_addr: address of the writer's receive message buffer (lane 0, else 0)
+ * @msgbuf_rkey: its key (lane 0, else 0)
+ * @msg_slot_bytes: bytes of a slot in it
+ * @msg_slots: its slots
+ * @ack_batch: messages that one of the writer's acks tells
+ * @max_requests: requests that the peer may have outstanding at the writer
+ * @flags: none yet, zero
+ * @__reserved: zero
+ *
+ * 56 bytes is what rdma_cm leaves of a REQ.
+ */
+struct rdmatensor_wire_private {
+	__le32 magic;
+	u8 major;
+	u8 minor;
+	u8 lane;
+	u8 lanes;
+	__le64 nonce;
+	__le64 msgbuf_addr;
+	__le32 msgbuf_rkey;
+	__le32 msg_slot_bytes;
+	__le16 msg_slots;
+	__le16 ack_batch;
+	__le32 max_requests;
+	__le32 flags;
+	u8 __reserved[8];
+};
+static_assert(sizeof(struct rdmatensor_wire_private) == 56);
+
+/**
+ * struct rdmatensor_wire_reject - rdma_cm private data of a REJ
+ * @magic: RDMATENSOR_WIRE_MAGIC
+ * @major: RDMATENSOR_WIRE_MAJOR of who rejects
+ * @minor: its RDMATENSOR_WIRE_MINOR
+ * @error: positive errno: why
+ */
+struct rdmatensor_wire_reject {
+	__le32 magic;
+	u8 major;
+	u8 minor;
+	__le16 error;
+};
+static_assert(sizeof(struct rdmatensor_wire_reject) == 8);
+
+/**
+ * struct rdmatensor_msg - a control message in the CPU's own form
+ *
+ * @consumed is only decoded: on the way out it is filled by
+ * rdmatensor_wire_set_consumed() when the write is posted. Pointers of a decoded
+ * message point into the buffer that was decoded; @rkeys is there as it is on
+ * the wire and read with le32_to_cpu().
+ *
+ * @incarnation, @max_requests: HELLO
+ * @meta: dtype, shape, is_dead and bytes; meta.bytes is the wire's tensor_bytes
+ * @error: ERROR_STATUS: negative errno
+ */
+struct rdmatensor_msg {
+	u8 type;
+	u8 nr_parts;
+	u8 seg_shift;
+	u16 flags;
+	u16 nr_rkeys;
+	u16 name_len;
+	u16 text_len;
+	u32 consumed;
+	u32 request_index;
+	u32 checksum;
+	u32 max_requests;
+	int error;
+	s64 step_id;
+	u64 remote_addr;
+	u64 incarnation;
+	struct rdmatensor_meta meta;
+	const __le32 *rkeys;
+	const char *name;
+	const char *text;
+};
+
+/**
+ * rdmatensor_wire_decode - check a message and bring it into the CPU's form
+ * @buf: private copy of the slot, 8-byte aligned; nobody else can write it
+ * @len: bytes of it that were written
+ * @msg: the result
+ * @why: in case of an error, what is wrong, for the log
+ *
+ * Knows of each type which fields it uses, and holds every one of them to its
+ * range: lengths against @len, data type, dims and bytes against each other
+ * (rdmatensor_meta_check()), rkeys against the segments that the destination
+ * touches. Bounded time, no allocation.
+ *
+ * Return: 0, or -EPROTO.
+ */
+int rdmatensor_wire_decode(const void *buf, u32 len, struct rdmatensor_msg *msg,
+			   const char **why);
+
+/**
+ * rdmatensor_wire_encode - write a message
+ * @msg: the message; rkeys, name and text may be NULL when their length is 0
+ * @buf: slot, 8-byte aligned
+ * @room: bytes of it
+ *
+ * Return: bytes written, or -EMSGSIZE if @room is too small.
+ */
+int rdmatensor_wire_encode(const struct rdmatensor_msg *msg, void *buf, u32 room);
+
+/* Bytes that rdmatensor_wire_encode() would write */
+u32 rdmatensor_wire_length(const struct rdmatensor_msg *msg);
+
+void rdmatensor_wire_set_consumed(void *buf, u32 consumed);
+
+/* rkeys that a destination needs: segments of 1 << @shift that it touches; 0 for 0 bytes */
+u32 rdmatensor_wire_segments(u64 addr, u64 bytes, u8 shift);
+
+/**
+ * rdmatensor_wire_part - the cut of a tensor over lanes
+ * @bytes: the tensor's
+ * @nr_parts: how many
+ * @part: which, from 0
+ * @offset: where it begins
+ * @part_bytes: its length; may be 0 for the last ones
+ *
+ * Parts are of equal length, rounded up to 4096 bytes, but the last.
+ */
+void rdmatensor_wire_part(u64 bytes, u8 nr_parts, u8 part, u64 *offset,
+			  u64 *part_bytes);
+
+const char *rdmatensor_wire_type_name(u8 type);
+
+#endif /* RDMATENSOR_WIRE_H */
