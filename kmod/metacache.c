@@ -106,8 +106,8 @@ EXPORT_SYMBOL_IF_KUNIT(rdmatensor_metacache_free);
 
 /* Returns who has the place of @entry's name: @entry, who came first, or none */
 static struct rdmatensor_metacache_entry *
-keep(struct rdmatensor_metacache *cache, struct rdmatensor_metacache_entry *entry,
-     const struct lookup *lookup)
+keep_entry(struct rdmatensor_metacache *cache, struct rdmatensor_metacache_entry *entry,
+	   const struct lookup *lookup)
 {
 	struct rdmatensor_metacache_entry *first;
 
@@ -149,7 +149,7 @@ rdmatensor_metacache_get(struct rdmatensor_metacache *cache, const char *name,
 	entry->name_len = name_len;
 	memcpy(entry->name, name, name_len);
 
-	first = keep(cache, entry, &lookup);
+	first = keep_entry(cache, entry, &lookup);
 	if (first && first != entry) {
 		kfree(entry);
 		entry = first;

@@ -16,14 +16,22 @@ struct rdmatensor_metacache_entry;
 /**
  * rdmatensor_metacache_alloc - make an empty cache
  * @max_entries: bound on names; beyond it get() gives entries that are freed
- *               with their last put() instead of being kept
+ *               with their last put() instead of being kept, and that no other
+ *               get() of the same name meets
+ *
+ * May sleep.
+ * Return: the cache, NULL: no memory.
  */
 struct rdmatensor_metacache *rdmatensor_metacache_alloc(u32 max_entries);
-/* All entries must have been put */
+/* May sleep. All entries must have been put */
 void rdmatensor_metacache_free(struct rdmatensor_metacache *cache);
 
 /**
  * rdmatensor_metacache_get - the entry of a name, made if there is none
+ *
+ * @cache: the cache
+ * @name: any bytes
+ * @name_len: their number
  *
  * Process context, may sleep. Safe against concurrent get() of the same name.
  * Return: a counted entry, or ERR_PTR(-ENOMEM).
@@ -35,7 +43,10 @@ rdmatensor_metacache_get(struct rdmatensor_metacache *cache, const char *name,
 void rdmatensor_metacache_put(struct rdmatensor_metacache *cache,
 			      struct rdmatensor_metacache_entry *entry);
 
-/* Copies out what is known; false (and data_type INVALID): nothing yet. Any context */
+/*
+ * Copies out what is known; false (and data_type INVALID): nothing yet. Any
+ * context up to softirq, and so is learning.
+ */
 bool rdmatensor_metacache_read(struct rdmatensor_metacache_entry *entry,
 			       struct rdmatensor_meta *meta);
 void rdmatensor_metacache_learn(struct rdmatensor_metacache_entry *entry,

@@ -47,7 +47,7 @@ struct rdmatensor_use {
  * @nr_uses: in both trees, empty ones included
  */
 struct rdmatensor_regions {
-	spinlock_t lock;
+	spinlock_t lock;	/* see above */
 	u64 bytes;
 	struct rb_root extents;
 	struct rb_root free_by_size;
@@ -56,37 +56,61 @@ struct rdmatensor_regions {
 	u64 nr_uses;
 };
 
+/**
+ * rdmatensor_regions_init - everything is free
+ * @regions: filled here
+ * @bytes: of the pool, a multiple of RDMATENSOR_REGION_ALIGN
+ *
+ * May sleep.
+ * Return: 0, -EINVAL, -ENOMEM.
+ */
 int rdmatensor_regions_init(struct rdmatensor_regions *regions, u64 bytes);
-/* Extents that are handed out are forgotten; there must be no uses */
+/* May sleep. Extents that are handed out are forgotten; there must be no uses */
 void rdmatensor_regions_destroy(struct rdmatensor_regions *regions);
 
 /**
  * rdmatensor_regions_alloc - hand a range out
+ * @regions: the pool's
  * @bytes: at least 1, rounded up to RDMATENSOR_REGION_ALIGN
  * @gfp: for one struct; GFP_ATOMIC in completion context
  * @offset: out
  *
- * Return: 0, -ENOSPC, -ENOMEM.
+ * Best fit, and of equal fits the first in the pool.
+ *
+ * Return: 0, -ENOSPC: no free extent is that long, -ENOMEM, -EINVAL: 0 bytes.
  */
 int rdmatensor_regions_alloc(struct rdmatensor_regions *regions, u64 bytes, gfp_t gfp,
 			     u64 *offset);
 
-/* Return: 0, -ENOENT: no handed-out extent begins at offset, -EBUSY: it has uses */
+/**
+ * rdmatensor_regions_free - take a range back
+ * @regions: the pool's
+ * @offset: where it begins
+ *
+ * Return: 0, -ENOENT: no handed-out extent begins at offset, -EBUSY: it
+ * has uses.
+ */
 int rdmatensor_regions_free(struct rdmatensor_regions *regions, u64 offset);
 
 /**
  * rdmatensor_regions_hold - begin to use a range
+ * @regions: the pool's
+ * @use: filled here; must stay where it is until it is dropped
+ * @offset: first byte
+ * @bytes: length, any
  * @write: as a fetch's destination: it may overlap no other use; else as a
  *         source: it may overlap no destination
  *
- * Return: 0; -EINVAL: not a multiple of RDMATENSOR_REGION_ALIGN, not inside one
+ * Return: 0; -EINVAL: @offset is no multiple of RDMATENSOR_REGION_ALIGN, not inside one
  * handed-out extent, or an overlap. An empty range must begin inside the pool
  * or at its end, and overlaps nothing.
  */
 int rdmatensor_regions_hold(struct rdmatensor_regions *regions,
 			    struct rdmatensor_use *use, u64 offset, u64 bytes, bool write);
+/* The end of a hold that succeeded */
 void rdmatensor_regions_drop(struct rdmatensor_regions *regions,
 			     struct rdmatensor_use *use);
+/* Is there a use, an empty one included? */
 bool rdmatensor_regions_busy(struct rdmatensor_regions *regions);
 
 #endif /* RDMATENSOR_REGION_H */

@@ -76,7 +76,7 @@ struct rdmatensor_rendezvous_key {
  * @aborted_status: with what
  */
 struct rdmatensor_rendezvous {
-	spinlock_t lock;
+	spinlock_t lock;	/* see above */
 	struct rhashtable keys;
 	struct list_head steps[1 << STEP_BUCKET_BITS];
 	u32 nr_aborted;

@@ -77,6 +77,7 @@ struct rdmatensor_waiter {
 	void (*matched)(struct rdmatensor_waiter *waiter, struct list_head *more);
 };
 
+/* May sleep. Return: an empty table, NULL: no memory */
 struct rdmatensor_rendezvous *rdmatensor_rendezvous_alloc(void);
 /* The table must be empty: see rdmatensor_rendezvous_drain() */
 void rdmatensor_rendezvous_free(struct rdmatensor_rendezvous *rdv);
@@ -90,9 +91,11 @@ void rdmatensor_rendezvous_free(struct rdmatensor_rendezvous *rdv);
  * @step_id: the step
  * @matches: waiters that met it are added here (at most ->uses of them)
  *
- * May sleep. Return: 0; -EEXIST: a tensor is offered under that key and is not
+ * May sleep.
+ * Return: 0; -EEXIST: a tensor is offered under that key and is not
  * used up or withdrawn; -ENOMEM; the status of an aborted step. On error the
- * tensor is still the caller's.
+ * tensor is still the caller's. A tensor that is used up but still on its way
+ * does not stand against the next one of that key.
  */
 int rdmatensor_rendezvous_publish(struct rdmatensor_rendezvous *rdv,
 				  struct rdmatensor_tensor *tensor, const char *name,
@@ -100,6 +103,12 @@ int rdmatensor_rendezvous_publish(struct rdmatensor_rendezvous *rdv,
 
 /**
  * rdmatensor_rendezvous_request - ask for a tensor
+ * @rdv: the table
+ * @waiter: everything in it is set here
+ * @name: any bytes
+ * @name_len: 1..RDMATENSOR_NAME_MAX
+ * @step_id: the step
+ * @gfp: for what a request that has to wait needs
  *
  * Return: 0: matched, waiter->tensor is held; 1: it waits; -ENOMEM; -ECANCELED:
  * the step was aborted, waiter->status says how.
@@ -108,8 +117,9 @@ int rdmatensor_rendezvous_request(struct rdmatensor_rendezvous *rdv,
 				  struct rdmatensor_waiter *waiter, const char *name,
 				  u16 name_len, s64 step_id, gfp_t gfp);
 
-/* True: it was waiting and is the caller's again. False: a match has it (its list entry
- * is being worked off by whoever made the match), or it never waited
+/*
+ * True: it was waiting and is the caller's again. False: a match or an abort has
+ * it (its list entry is being worked off by who made that), or it never waited
  */
 bool rdmatensor_rendezvous_cancel(struct rdmatensor_rendezvous *rdv,
 				  struct rdmatensor_waiter *waiter);
@@ -120,7 +130,11 @@ bool rdmatensor_rendezvous_cancel(struct rdmatensor_rendezvous *rdv,
  * @tensor: it
  * @delivered: its content has reached the peer; else it is given back: offered
  *             again, before everything else under its key
- * @matches: waiters that meet the tensor that was given back
+ * @matches: waiters that meet the tensor that was given back; not looked at
+ *           if @delivered
+ *
+ * What was withdrawn is not offered again. Of a tensor with uses 0 there is
+ * nothing to give back: it has been offered all the time.
  *
  * Return: true: the tensor is released (used up, or withdrawn and idle) and the
  * caller's again; its ->withdraw_status says how it ended.
@@ -131,6 +145,10 @@ bool rdmatensor_rendezvous_put(struct rdmatensor_rendezvous *rdv,
 
 /**
  * rdmatensor_rendezvous_withdraw - take back what is offered under a key
+ * @rdv: the table
+ * @name: any bytes
+ * @name_len: 1..RDMATENSOR_NAME_MAX
+ * @step_id: the step
  * @tensor: out: what was offered; if it is still held by a match, it is
  *          released by the last put()
  * @released: out: it is the caller's already
@@ -138,7 +156,9 @@ bool rdmatensor_rendezvous_put(struct rdmatensor_rendezvous *rdv,
  *        tensor, so that the caller can note on it who waits; may be NULL
  * @arg: for @mark
  *
- * A tensor whose last use is matched but not delivered counts as offered too.
+ * A tensor whose last use is matched but not delivered counts as offered too,
+ * after those that can still be matched; of several it is the last one. A tensor
+ * with uses 0 of an aborted step is found like this as well.
  * Ends with ->withdraw_status -ECANCELED (0 for uses 0).
  * Return: 0, -ENOENT: nothing is offered, -EALREADY: it is being withdrawn.
  */
@@ -150,8 +170,11 @@ int rdmatensor_rendezvous_withdraw(struct rdmatensor_rendezvous *rdv, const char
 
 /**
  * rdmatensor_rendezvous_abort_step - end everything of a step
+ * @rdv: the table
+ * @step_id: the step
  * @status: with what
- * @released: tensors that are the caller's again; ->withdraw_status is the error
+ * @released: tensors that are the caller's again; ->withdraw_status is the error.
+ *            Those that a match holds end with it too, at their last put()
  * @waiters: waiters, with ->status set
  *
  * Tensors with uses 0 stay for their WITHDRAW, but are not matched any more.
@@ -166,7 +189,10 @@ void rdmatensor_rendezvous_abort_step(struct rdmatensor_rendezvous *rdv, s64 ste
 bool rdmatensor_rendezvous_step_status(struct rdmatensor_rendezvous *rdv, s64 step_id,
 				       struct rdmatensor_status *status);
 
-/* All tensors, none of which may be held by a match: the context is closing */
+/*
+ * All tensors, none of which may be held by a match: the context is closing. They
+ * end as if withdrawn. Nobody publishes any more
+ */
 void rdmatensor_rendezvous_drain(struct rdmatensor_rendezvous *rdv,
 				 struct list_head *released);
 
@@ -183,6 +209,7 @@ static inline void rdmatensor_rendezvous_work_off(struct list_head *matches)
 	}
 }
 
+/* The step of a tensor that has been published, released or not */
 s64 rdmatensor_tensor_step(const struct rdmatensor_tensor *tensor);
 
 #endif /* RDMATENSOR_RENDEZVOUS_H */

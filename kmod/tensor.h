@@ -37,9 +37,23 @@ struct rdmatensor_status {
 	char text[RDMATENSOR_TEXT_MAX];
 };
 
+/* Serialised bytes of any length, whatever the shape says */
 bool rdmatensor_data_type_opaque(u32 data_type);
+/* Bytes of one element; 0: opaque, or not a data type */
 u32 rdmatensor_data_type_bytes(u32 data_type);
+
+/**
+ * rdmatensor_meta_check - hold meta-data to its ranges and to itself
+ * @meta: of a tensor that exists, so its data type is known
+ *
+ * A dead tensor has no bytes, whatever its shape; of all others but the opaque
+ * ones the bytes are the product of the dims and the element's size.
+ *
+ * Return: 0 or -EINVAL.
+ */
 int rdmatensor_meta_check(const struct rdmatensor_meta *meta);
+
+/* Would content of one be taken for the other's? Members of dims from ndims on are ignored */
 bool rdmatensor_meta_equal(const struct rdmatensor_meta *a,
 			   const struct rdmatensor_meta *b);
 

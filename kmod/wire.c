@@ -26,21 +26,23 @@
 #define PART_ALIGN 4096U
 #define ERROR_MAX 4095U
 
-#define FIELD_INDEX	(1U << 0)
-#define FIELD_STEP	(1U << 1)
-#define FIELD_ADDR	(1U << 2)
-#define FIELD_BYTES	(1U << 3)
-#define FIELD_CHECKSUM	(1U << 4)
-#define FIELD_ERROR	(1U << 5)
-#define FIELD_DTYPE	(1U << 6)
-#define FIELD_DEAD	(1U << 7)
-#define FIELD_DIMS	(1U << 8)
-#define FIELD_RKEYS	(1U << 9)
-#define FIELD_NAME	(1U << 10)
-#define FIELD_TEXT	(1U << 11)
-#define FIELD_PARTS	(1U << 12)
-#define FIELD_SHIFT	(1U << 13)
-#define FIELD_HELLO	(1U << 14)
+enum {
+	FIELD_INDEX = 1 << 0,
+	FIELD_STEP = 1 << 1,
+	FIELD_ADDR = 1 << 2,
+	FIELD_BYTES = 1 << 3,
+	FIELD_CHECKSUM = 1 << 4,
+	FIELD_ERROR = 1 << 5,
+	FIELD_DTYPE = 1 << 6,
+	FIELD_DEAD = 1 << 7,
+	FIELD_DIMS = 1 << 8,
+	FIELD_RKEYS = 1 << 9,
+	FIELD_NAME = 1 << 10,
+	FIELD_TEXT = 1 << 11,
+	FIELD_PARTS = 1 << 12,
+	FIELD_SHIFT = 1 << 13,
+	FIELD_HELLO = 1 << 14,
+};
 
 #define FIELDS_META	(FIELD_BYTES | FIELD_DTYPE | FIELD_DEAD | FIELD_DIMS)
 #define FIELDS_DEST	(FIELD_ADDR | FIELD_RKEYS | FIELD_PARTS | FIELD_SHIFT)

@@ -25,6 +25,7 @@
 #ifndef RDMATENSOR_WIRE_H
 #define RDMATENSOR_WIRE_H
 
+#include <linux/bits.h>
 #include <linux/types.h>
 #include "tensor.h"
 
@@ -65,13 +66,13 @@ enum rdmatensor_wire_type {
 };
 
 /* TENSOR_REQUEST, TENSOR_RE_REQUEST: a destination is given */
-#define RDMATENSOR_WIRE_F_DEST (1 << 0)
+#define RDMATENSOR_WIRE_F_DEST BIT(0)
 /* TENSOR_REQUEST: take the meta-data path and send a checksum */
-#define RDMATENSOR_WIRE_F_VALIDATE (1 << 1)
+#define RDMATENSOR_WIRE_F_VALIDATE BIT(1)
 /* META_DATA_RESPONSE: checksum is valid */
-#define RDMATENSOR_WIRE_F_CHECKSUM (1 << 2)
+#define RDMATENSOR_WIRE_F_CHECKSUM BIT(2)
 /* ERROR_STATUS: answers a CANCEL; the sender has forgotten the request */
-#define RDMATENSOR_WIRE_F_CANCELLED (1 << 3)
+#define RDMATENSOR_WIRE_F_CANCELLED BIT(3)
 
 /**
  * struct rdmatensor_wire_hdr - head of every control message
@@ -120,6 +121,7 @@ struct rdmatensor_wire_hdr {
 	u8 seg_shift;
 	u8 __reserved[4];
 };
+
 static_assert(sizeof(struct rdmatensor_wire_hdr) == 64);
 
 /**
@@ -133,6 +135,7 @@ struct rdmatensor_wire_hello {
 	__le32 max_requests;
 	__le32 __reserved;
 };
+
 static_assert(sizeof(struct rdmatensor_wire_hello) == 16);
 
 /**
@@ -170,6 +173,7 @@ struct rdmatensor_wire_private {
 	__le32 flags;
 	u8 __reserved[8];
 };
+
 static_assert(sizeof(struct rdmatensor_wire_private) == 56);
 
 /**
@@ -185,19 +189,34 @@ struct rdmatensor_wire_reject {
 	u8 minor;
 	__le16 error;
 };
+
 static_assert(sizeof(struct rdmatensor_wire_reject) == 8);
 
 /**
  * struct rdmatensor_msg - a control message in the CPU's own form
- *
- * @consumed is only decoded: on the way out it is filled by
- * rdmatensor_wire_set_consumed() when the write is posted. Pointers of a decoded
- * message point into the buffer that was decoded; @rkeys is there as it is on
- * the wire and read with le32_to_cpu().
- *
- * @incarnation, @max_requests: HELLO
- * @meta: dtype, shape, is_dead and bytes; meta.bytes is the wire's tensor_bytes
+ * @type: enum rdmatensor_wire_type
+ * @nr_parts: with F_DEST
+ * @seg_shift: with F_DEST
+ * @flags: RDMATENSOR_WIRE_F_*
+ * @nr_rkeys: with F_DEST
+ * @name_len: TENSOR_REQUEST
+ * @text_len: HELLO, ERROR_STATUS
+ * @consumed: only decoded: on the way out it is filled by
+ *            rdmatensor_wire_set_consumed() when the write is posted
+ * @request_index: all but HELLO
+ * @checksum: with F_CHECKSUM
+ * @max_requests: HELLO
  * @error: ERROR_STATUS: negative errno
+ * @step_id: TENSOR_REQUEST, TENSOR_RE_REQUEST, META_DATA_RESPONSE
+ * @remote_addr: with F_DEST
+ * @incarnation: HELLO
+ * @meta: as @step_id. dtype, shape, is_dead and bytes; meta.bytes is the wire's
+ *        tensor_bytes
+ * @rkeys: as they are on the wire, to be read with le32_to_cpu()
+ * @name: any bytes
+ * @text: not zero-terminated; HELLO: the worker name
+ *
+ * Pointers of a decoded message point into the buffer that was decoded.
  */
 struct rdmatensor_msg {
 	u8 type;
@@ -231,7 +250,8 @@ struct rdmatensor_msg {
  * Knows of each type which fields it uses, and holds every one of them to its
  * range: lengths against @len, data type, dims and bytes against each other
  * (rdmatensor_meta_check()), rkeys against the segments that the destination
- * touches. Bounded time, no allocation.
+ * touches. Bounded time, no allocation. @msg is written to in case of an error
+ * too, but means nothing then.
  *
  * Return: 0, or -EPROTO.
  */
@@ -244,22 +264,30 @@ int rdmatensor_wire_decode(const void *buf, u32 len, struct rdmatensor_msg *msg,
  * @buf: slot, 8-byte aligned
  * @room: bytes of it
  *
+ * Only fields that the type uses are written; rkeys and what belongs to them
+ * only with RDMATENSOR_WIRE_F_DEST, the checksum only with
+ * RDMATENSOR_WIRE_F_CHECKSUM. Nothing is checked: it is the caller's own.
+ *
  * Return: bytes written, or -EMSGSIZE if @room is too small.
  */
 int rdmatensor_wire_encode(const struct rdmatensor_msg *msg, void *buf, u32 room);
 
-/* Bytes that rdmatensor_wire_encode() would write */
+/* Bytes that rdmatensor_wire_encode() would write, from the type, flags and lengths */
 u32 rdmatensor_wire_length(const struct rdmatensor_msg *msg);
 
+/* Fills the credit into an encoded message */
 void rdmatensor_wire_set_consumed(void *buf, u32 consumed);
 
-/* rkeys that a destination needs: segments of 1 << @shift that it touches; 0 for 0 bytes */
+/*
+ * rkeys that a destination needs: segments of 1 << @shift that it touches; 0 for
+ * 0 bytes, U32_MAX if there are no fewer or if the addresses wrap
+ */
 u32 rdmatensor_wire_segments(u64 addr, u64 bytes, u8 shift);
 
 /**
  * rdmatensor_wire_part - the cut of a tensor over lanes
  * @bytes: the tensor's
- * @nr_parts: how many
+ * @nr_parts: how many, at least 1
  * @part: which, from 0
  * @offset: where it begins
  * @part_bytes: its length; may be 0 for the last ones
@@ -269,6 +297,7 @@ u32 rdmatensor_wire_segments(u64 addr, u64 bytes, u8 shift);
 void rdmatensor_wire_part(u64 bytes, u8 nr_parts, u8 part, u64 *offset,
 			  u64 *part_bytes);
 
+/* For the log and the trace; never NULL */
 const char *rdmatensor_wire_type_name(u8 type);
 
 #endif /* RDMATENSOR_WIRE_H */
