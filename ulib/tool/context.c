@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Opening, starting and connecting, with errors in words.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool.h"
+
+static int open_failed(const char *path, int err)
+{
+	const char *remedy;
+
+	switch (err) {
+	case -ENOENT:
+	case -ENODEV:
+	case -ENXIO:
+		remedy = ": load the module with `modprobe rdmatensor` or insmod";
+		break;
+	case -EACCES:
+	case -EPERM:
+		remedy = ": be root, or join the group that owns the file";
+		break;
+	case -ENOTTY:
+		remedy = ": this is no rdmatensor device";
+		break;
+	default:
+		remedy = "";
+	}
+	return failed("open %s: %s%s", path, strerror(-err), remedy);
+}
+
+int context_open(const struct common *common, struct rdmatensor **out)
+{
+	const char *path = common->device_file;
+	int err;
+
+	if (!path)
+		path = getenv("RDMATENSOR_DEVICE_PATH");
+	if (!path || !*path)
+		path = RDMATENSOR_DEVICE_PATH;
+	err = rdmatensor_open(path, out);
+	return err ? open_failed(path, err) : EXIT_OK;
+}
+
+int context_start(struct common *common, struct rdmatensor **out)
+{
+	struct rdmatensor_start *start = &common->start;
+	char cause[512];
+	int err;
+
+	if (common->listen) {
+		err = rdmatensor_start_listen(start, common->listen, cause,
+					      sizeof(cause));
+		if (err)
+			return failed("--listen: %s", cause);
+	}
+	err = context_open(common, out);
+	if (err)
+		return err;
+	err = rdmatensor_start(*out, start);
+	if (err) {
+		failed("start: %s", start->cause[0] ? start->cause :
+						      strerror(-err));
+		rdmatensor_close(*out);
+		*out = NULL;
+		return EXIT_FAILED;
+	}
+	note("%s", start->cause);
+	return EXIT_OK;
+}
+
+int context_connect(struct rdmatensor *rt, const char *peer, const char *worker,
+		    uint32_t *channel)
+{
+	char cause[512] = "";
+	int err;
+
+	err = rdmatensor_connect(rt, peer, worker, 0, channel, cause,
+				 sizeof(cause));
+	if (err)
+		return failed("connect %s: %s (%s)", peer, cause,
+			      strerror(-err));
+	note("%s", cause);
+	return EXIT_OK;
+}
+
+const char *gid_text(const uint8_t gid[16], char *text, size_t len)
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+	char host[INET6_ADDRSTRLEN];
+
+	if (!memcmp(gid, mapped, sizeof(mapped)))
+		inet_ntop(AF_INET, gid + 12, host, sizeof(host));
+	else
+		inet_ntop(AF_INET6, gid, host, sizeof(host));
+	snprintf(text, len, "%s", host);
+	return text;
+}
+
+const char *context_device_text(const struct rdmatensor_query *query,
+				char *text, size_t len)
+{
+	snprintf(text, len, "%.63s port %u gid %u", query->device_name,
+		 query->port, query->gid_index);
+	return text;
+}
+
+const char *context_listen_text(struct rdmatensor *rt,
+				const struct common *common, char *text,
+				size_t len)
+{
+	struct rdmatensor_query query;
+	struct sockaddr_in6 addr;
+	char host[INET6_ADDRSTRLEN];
+	bool wildcard;
+
+	memcpy(&addr, common->start.listen_addr, sizeof(addr));
+	if (rdmatensor_query(rt, &query) || !query.listen_port) {
+		snprintf(text, len, "-");
+		return text;
+	}
+	if (addr.sin6_family == AF_INET6)
+		wildcard = IN6_IS_ADDR_UNSPECIFIED(&addr.sin6_addr);
+	else
+		wildcard = !((struct sockaddr_in *)&addr)->sin_addr.s_addr;
+	if (!wildcard) {
+		addr.sin6_port = htons((uint16_t)query.listen_port);
+		return rdmatensor_format_addr((const uint8_t *)&addr, text,
+					      len);
+	}
+	gid_text(query.gid, host, sizeof(host));
+	snprintf(text, len, strchr(host, ':') ? "[%s]:%u" : "%s:%u", host,
+		 query.listen_port);
+	return text;
+}

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * fetch: has tensors of a peer written into a pool, and the pool into a file.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <json-c/json.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fetch.h"
+
+static void help(void)
+{
+	printf("Usage: rdmatensor fetch [OPTION]... PEER NAME... -o OUT.safetensors\n"
+	       "       rdmatensor fetch [OPTION]... PEER --all -o OUT.safetensors\n"
+	       "Fetch tensors of a peer by name and write them into a safetensors file.\n"
+	       "PEER is host, host:port or [v6]:port; the default port is %d.\n"
+	       "\n"
+	       "  -a, --all                all tensors that `rdmatensor serve` has there\n"
+	       "  -o, --output FILE        file to write\n"
+	       "      --step S             step number (default 0)\n"
+	       "      --steps N            fetch N steps from S on, write the last (default 1)\n"
+	       "  -q, --in-flight N        fetches at the same time (default 64)\n"
+	       "  -t, --timeout SEC        bound on each fetch, 0: none (default 30)\n"
+	       "      --alloc              let the kernel find the tensors' places\n"
+	       "      --peer-worker NAME   name that the PEER must have\n"
+	       "%s", RDMATENSOR_PORT, common_help);
+}
+
+static uint64_t control_messages(const struct step_result *result)
+{
+	return result->counters[RDMATENSOR_STAT_TX_MESSAGES] +
+	       result->counters[RDMATENSOR_STAT_RX_MESSAGES];
+}
+
+/*
+ * Each control message, ack and content is a write. A content that spans
+ * segments, or lanes without an immediate of their own, takes more than one,
+ * which only the sender can count.
+ */
+static uint64_t rdma_writes(const struct step_result *result)
+{
+	return control_messages(result) +
+	       result->counters[RDMATENSOR_STAT_TX_ACKS] +
+	       result->counters[RDMATENSOR_STAT_RX_ACKS] +
+	       result->counters[RDMATENSOR_STAT_RX_CONTENTS];
+}
+
+static void print_table(const struct fetch *fetch,
+			const struct step_result *results)
+{
+	int64_t i;
+
+	printf("%10s %8s %14s %10s %10s %10s\n", "step", "tensors", "bytes",
+	       "messages", "writes", "seconds");
+	for (i = 0; i < fetch->steps; i++)
+		printf("%10" PRId64 " %8zu %14" PRIu64 " %10" PRIu64 " %10" PRIu64 " %10.6f\n",
+		       results[i].step, fetch->file.nr, fetch->file.data_bytes,
+		       control_messages(&results[i]), rdma_writes(&results[i]),
+		       results[i].seconds);
+}
+
+static void print_steps(const struct fetch *fetch,
+			const struct step_result *results, const char *output)
+{
+	struct rdmatensor_channel_query query = { .channel = fetch->channel };
+	struct json_object *root, *list, *one;
+	int64_t i;
+
+	root = json_object_new_object();
+	add_string(root, "peer", fetch->peer);
+	if (!rdmatensor_channel_query(fetch->rt, &query)) {
+		add_string(root, "peer_worker", query.worker);
+		add_number(root, "lanes", query.lanes);
+	}
+	add_string(root, "output", output);
+	list = json_object_new_array();
+	for (i = 0; i < fetch->steps; i++) {
+		one = json_object_new_object();
+		json_object_object_add(one, "step",
+				       json_object_new_int64(results[i].step));
+		add_number(one, "tensors", fetch->file.nr);
+		add_number(one, "bytes", fetch->file.data_bytes);
+		add_number(one, "control_messages",
+			   control_messages(&results[i]));
+		add_number(one, "rdma_writes", rdma_writes(&results[i]));
+		add_double(one, "seconds", results[i].seconds);
+		add_counters(one, results[i].counters, NULL);
+		json_object_array_add(list, one);
+	}
+	json_object_object_add(root, "steps", list);
+	print_json(root);
+}
+
+static int write_pieces(const struct fetch *fetch, int fd)
+{
+	struct progress progress;
+	struct piece *pieces;
+	size_t i;
+	int err;
+
+	pieces = calloc(fetch->file.nr + 1, sizeof(*pieces));
+	if (!pieces)
+		return -ENOMEM;
+	for (i = 0; i < fetch->file.nr; i++) {
+		pieces[i].base = (char *)fetch->store.pool.base +
+				 fetch->offsets[i];
+		pieces[i].bytes = fetch->file.tensors[i].bytes;
+	}
+	progress_begin(&progress, "writing", fetch->file.data_bytes);
+	err = st_write_header(fd, &fetch->file);
+	if (!err)
+		err = file_write(fd, st_data_offset(&fetch->file), pieces,
+				 fetch->file.nr, &progress);
+	progress_end(&progress);
+	free(pieces);
+	return err;
+}
+
+/* The name is the file's only once all of it is there */
+static int write_output(const struct fetch *fetch, const char *output)
+{
+	size_t len = strlen(output) + sizeof(".XXXXXX");
+	char *work = malloc(len);
+	mode_t mask;
+	int fd, err;
+
+	if (!work)
+		return failed("write %s: out of memory", output);
+	snprintf(work, len, "%s.XXXXXX", output);
+	fd = mkstemp(work);
+	if (fd < 0) {
+		err = failed("write %s: %s", output, strerror(errno));
+		free(work);
+		return err;
+	}
+	mask = umask(0);
+	umask(mask);
+	fchmod(fd, 0666 & ~mask);
+	err = write_pieces(fetch, fd);
+	if (close(fd) && !err)
+		err = -errno;
+	if (!err && rename(work, output))
+		err = -errno;
+	if (err) {
+		unlink(work);
+		err = failed("write %s: %s", output, strerror(-err));
+	}
+	free(work);
+	return err;
+}
+
+static int fetch_steps(struct fetch *fetch, const char *output)
+{
+	struct step_result *results;
+	int64_t i;
+	int err = EXIT_OK;
+
+	results = calloc((size_t)fetch->steps, sizeof(*results));
+	if (!results)
+		return failed("out of memory");
+	for (i = 0; !err && i < fetch->steps; i++)
+		err = fetch_step(fetch, fetch->first_step + i, &results[i]);
+	if (!err)
+		err = write_output(fetch, output);
+	if (!err && fetch->common.json) {
+		print_steps(fetch, results, output);
+	} else if (!err) {
+		print_table(fetch, results);
+		printf("rdmatensor: fetched %zu tensors, %" PRIu64 " bytes from %s to %s\n",
+		       fetch->file.nr, fetch->file.data_bytes, fetch->peer,
+		       output);
+	}
+	free(results);
+	return err;
+}
+
+enum { OPT_STEP = OPT_OWN, OPT_STEPS, OPT_ALLOC_PLACE, OPT_PEER_WORKER };
+
+static const struct option options[] = {
+	COMMON_LONG,
+	{ "all", no_argument, NULL, 'a' },
+	{ "output", required_argument, NULL, 'o' },
+	{ "step", required_argument, NULL, OPT_STEP },
+	{ "steps", required_argument, NULL, OPT_STEPS },
+	{ "in-flight", required_argument, NULL, 'q' },
+	{ "timeout", required_argument, NULL, 't' },
+	{ "alloc", no_argument, NULL, OPT_ALLOC_PLACE },
+	{ "peer-worker", required_argument, NULL, OPT_PEER_WORKER },
+	{ 0 }
+};
+
+/**
+ * struct what - the options that are not part of struct fetch
+ * @output: file to write
+ * @peer_worker: the peer's name, or NULL
+ * @all: --all
+ */
+struct what {
+	const char *output;
+	const char *peer_worker;
+	bool all;
+};
+
+static int take_option(struct fetch *fetch, struct what *what, int opt)
+{
+	switch (opt) {
+	case 'a':
+		what->all = true;
+		return EXIT_OK;
+	case 'o':
+		what->output = optarg;
+		return EXIT_OK;
+	case 'q':
+		return parse_number("--in-flight", optarg, 1, 65536,
+				    &fetch->in_flight);
+	case 't':
+		return parse_seconds("--timeout", optarg, &fetch->timeout_ns);
+	case OPT_STEP:
+		return parse_number("--step", optarg, 0, INT64_MAX / 2,
+				    &fetch->first_step);
+	case OPT_STEPS:
+		return parse_number("--steps", optarg, 1, 1000000,
+				    &fetch->steps);
+	case OPT_ALLOC_PLACE:
+		fetch->alloc = true;
+		return EXIT_OK;
+	case OPT_PEER_WORKER:
+		what->peer_worker = optarg;
+		return EXIT_OK;
+	default:
+		return common_option(&fetch->common, opt, optarg);
+	}
+}
+
+static int fetch_from(struct fetch *fetch, const struct what *what,
+		      char **names, size_t nr)
+{
+	int err;
+
+	err = context_start(&fetch->common, &fetch->rt);
+	if (err)
+		return err;
+	err = context_connect(fetch->rt, fetch->peer, what->peer_worker,
+			      &fetch->channel);
+	if (!err)
+		err = what->all ? fetch_index(fetch) :
+				  fetch_meta(fetch, names, nr);
+	if (!err)
+		err = fetch_prepare(fetch);
+	if (!err)
+		err = fetch_steps(fetch, what->output);
+	rdmatensor_close(fetch->rt);
+	st_free(&fetch->file);
+	free(fetch->offsets);
+	return err;
+}
+
+int cmd_fetch(int argc, char **argv)
+{
+	struct fetch fetch = {
+		.steps = 1,
+		.in_flight = 64,
+		.timeout_ns = UINT64_C(30000000000),
+	};
+	struct what what = { 0 };
+	size_t nr;
+	int opt, err;
+
+	err = common_init(&fetch.common);
+	while (!err && (opt = getopt_long(argc, argv, COMMON_SHORT "ao:q:t:",
+					  options, NULL)) != -1) {
+		if (opt == 'h') {
+			help();
+			return EXIT_OK;
+		}
+		err = take_option(&fetch, &what, opt);
+	}
+	if (err)
+		return err;
+	if (optind == argc)
+		return misused("give a PEER");
+	fetch.peer = argv[optind++];
+	nr = (size_t)(argc - optind);
+	if (what.all == (nr > 0))
+		return misused("give either names or --all");
+	if (!what.output)
+		return misused("give -o OUT.safetensors");
+	return fetch_from(&fetch, &what, argv + optind, nr);
+}

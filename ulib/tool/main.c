@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * rdmatensor - the command-line tool
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "tool.h"
+
+const char *tool_name = "";
+
+static const struct {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *what;
+} commands[] = {
+	{ "serve", cmd_serve, "publish every tensor of a safetensors file" },
+	{ "fetch", cmd_fetch, "fetch tensors by name into a safetensors file" },
+	{ "perf", cmd_perf, "measure bandwidth and latency between two workers" },
+	{ "info", cmd_info, "show module, device, channel and counters" },
+};
+
+#define NR (sizeof(commands) / sizeof(commands[0]))
+
+static void help(FILE *to)
+{
+	size_t i;
+
+	fputs("Usage: rdmatensor COMMAND [OPTION]...\n"
+	      "Move tensors between machines by name, over RDMA.\n\n"
+	      "Commands:\n", to);
+	for (i = 0; i < NR; i++)
+		fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].what);
+	fputs("\n"
+	      "  rdmatensor COMMAND --help   tells a command's options\n"
+	      "  rdmatensor --version        tells the version\n\n"
+	      "Exit status: 0 success, 1 failure, 2 wrong usage.\n", to);
+}
+
+int main(int argc, char **argv)
+{
+	char name[64];
+	size_t i;
+
+	if (argc < 2) {
+		help(stderr);
+		return EXIT_USAGE;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") ||
+	    !strcmp(argv[1], "help")) {
+		help(stdout);
+		return EXIT_OK;
+	}
+	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
+		printf("rdmatensor %s, ABI %d\n", rdmatensor_version(),
+		       RDMATENSOR_ABI_VERSION);
+		return EXIT_OK;
+	}
+	for (i = 0; i < NR; i++) {
+		if (strcmp(argv[1], commands[i].name))
+			continue;
+		tool_name = commands[i].name;
+		snprintf(name, sizeof(name), "rdmatensor %s", tool_name);
+		argv[1] = name;
+		return commands[i].run(argc - 1, argv + 1);
+	}
+	return misused("there is no command \"%s\"", argv[1]);
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The signals that end a server are blocked but for the time of ppoll(), so
+ * that none is lost between a look at the flag and the wait.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
+
+#include "tool.h"
+
+static volatile sig_atomic_t requested;
+static sigset_t outside;
+
+static void on_signal(int signo)
+{
+	requested = signo;
+}
+
+void stop_init(void)
+{
+	struct sigaction action = { .sa_handler = on_signal };
+	sigset_t set;
+
+	sigemptyset(&action.sa_mask);
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_BLOCK, &set, &outside);
+	sigdelset(&outside, SIGINT);
+	sigdelset(&outside, SIGTERM);
+}
+
+bool stop_requested(void)
+{
+	return requested;
+}
+
+bool stop_wait(struct rdmatensor *rt, uint64_t deadline_ns)
+{
+	struct pollfd pfd = { .fd = rdmatensor_fd(rt), .events = POLLIN };
+	struct timespec wait = { 0 };
+	uint64_t now = rdmatensor_now_ns();
+
+	if (deadline_ns > now) {
+		wait.tv_sec = (time_t)((deadline_ns - now) / 1000000000u);
+		wait.tv_nsec = (long)((deadline_ns - now) % 1000000000u);
+	}
+	if (ppoll(&pfd, 1, deadline_ns ? &wait : NULL, &outside) < 0)
+		return errno != EINTR || requested;
+	return requested || pfd.revents & (POLLERR | POLLHUP | POLLNVAL);
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What the subcommands share.
+ */
+#ifndef TOOL_H
+#define TOOL_H
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rdmatensor/rdmatensor.h>
+
+/* Exit codes */
+#define EXIT_OK 0
+#define EXIT_FAILED 1
+#define EXIT_USAGE 2
+
+/* Name under which `serve` publishes the JSON header of its file */
+#define INDEX_NAME "rdmatensor.index"
+
+/* main.c: name of the subcommand, for messages */
+extern const char *tool_name;
+
+/* The subcommands: take argv from their own name on, return an exit code */
+int cmd_serve(int argc, char **argv);
+int cmd_fetch(int argc, char **argv);
+int cmd_perf(int argc, char **argv);
+int cmd_info(int argc, char **argv);
+
+/* message.c: lines on stderr */
+
+/* Operation, object, cause, remedy; returns EXIT_FAILED */
+int failed(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* As above, and points to --help; returns EXIT_USAGE */
+int misused(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* The second half of it */
+int point_to_help(void);
+/* A note with --verbose only */
+void note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Whether stderr is a terminal on which colours are wanted */
+bool stderr_has_colours(void);
+
+/* options.c: options that all subcommands take */
+
+/**
+ * struct common - their values
+ * @start: START's argument
+ * @listen: --listen, or NULL
+ * @device_file: --device-file, or NULL
+ * @json: --json
+ */
+struct common {
+	struct rdmatensor_start start;
+	const char *listen;
+	const char *device_file;
+	bool json;
+};
+
+/* Beyond any character */
+enum {
+	OPT_DEVICE_FILE = 256,
+	OPT_LISTEN,
+	OPT_WORKER,
+	OPT_LANES,
+	OPT_MSG_SLOTS,
+	OPT_SLOT_BYTES,
+	OPT_ACK_BATCH,
+	OPT_RING_ENTRIES,
+	OPT_STRIPE_BYTES,
+	OPT_QUEUE_DEPTH,
+	OPT_MTU,
+	OPT_VALIDATE,
+	OPT_RNR_RETRY,
+	OPT_OWN, /* a subcommand's own ones begin here */
+};
+
+#define COMMON_SHORT "d:i:x:jhv"
+#define COMMON_LONG                                                   \
+	{ "device", required_argument, NULL, 'd' },                   \
+	{ "port", required_argument, NULL, 'i' },                     \
+	{ "gid-index", required_argument, NULL, 'x' },                \
+	{ "json", no_argument, NULL, 'j' },                           \
+	{ "help", no_argument, NULL, 'h' },                           \
+	{ "verbose", no_argument, NULL, 'v' },                        \
+	{ "device-file", required_argument, NULL, OPT_DEVICE_FILE },  \
+	{ "listen", required_argument, NULL, OPT_LISTEN },            \
+	{ "worker", required_argument, NULL, OPT_WORKER },            \
+	{ "lanes", required_argument, NULL, OPT_LANES },              \
+	{ "msg-slots", required_argument, NULL, OPT_MSG_SLOTS },      \
+	{ "slot-bytes", required_argument, NULL, OPT_SLOT_BYTES },    \
+	{ "ack-batch", required_argument, NULL, OPT_ACK_BATCH },      \
+	{ "ring-entries", required_argument, NULL, OPT_RING_ENTRIES },\
+	{ "stripe-bytes", required_argument, NULL, OPT_STRIPE_BYTES },\
+	{ "queue-depth", required_argument, NULL, OPT_QUEUE_DEPTH },  \
+	{ "mtu", required_argument, NULL, OPT_MTU },                  \
+	{ "validate", no_argument, NULL, OPT_VALIDATE },              \
+	{ "rnr-retry", required_argument, NULL, OPT_RNR_RETRY }
+
+/* Their help, for the end of a subcommand's */
+extern const char common_help[];
+
+/* Defaults and environment; EXIT_OK or EXIT_USAGE */
+int common_init(struct common *common);
+/* One option that getopt_long() returned; EXIT_OK or EXIT_USAGE */
+int common_option(struct common *common, int opt, const char *arg);
+
+/* A number in a range; EXIT_OK, or EXIT_USAGE with a message */
+int parse_number(const char *option, const char *arg, int64_t min, int64_t max,
+		 int64_t *out);
+/* As above, with K, M or G behind it for powers of 1024 */
+int parse_size(const char *option, const char *arg, uint64_t max,
+	       uint64_t *out);
+/* A time in seconds, fractions allowed, as nanoseconds */
+int parse_seconds(const char *option, const char *arg, uint64_t *ns);
+
+/* context.c: a started context */
+
+/* Opens only; EXIT_OK, or EXIT_FAILED with a message */
+int context_open(const struct common *common, struct rdmatensor **out);
+/* Opens and starts; EXIT_OK, or EXIT_FAILED with a message */
+int context_start(struct common *common, struct rdmatensor **out);
+/* Connects to a peer; EXIT_OK, or EXIT_FAILED with a message */
+int context_connect(struct rdmatensor *rt, const char *peer, const char *worker,
+		    uint32_t *channel);
+/* "10.0.0.1:18521": where a started context listens */
+const char *context_listen_text(struct rdmatensor *rt,
+				const struct common *common, char *text,
+				size_t len);
+/* "rxe0 port 1 gid 2" */
+const char *context_device_text(const struct rdmatensor_query *query,
+				char *text, size_t len);
+/* "fe80::1" or "10.0.0.1" */
+const char *gid_text(const uint8_t gid[16], char *text, size_t len);
+
+/* store.c: a pool with one region over all of it */
+
+/**
+ * struct store - a pool and its region
+ * @pool: the pool
+ * @offset: where the region begins
+ */
+struct store {
+	struct rdmatensor_pool pool;
+	uint64_t offset;
+};
+
+/* EXIT_OK, or EXIT_FAILED with a message */
+int store_create(struct rdmatensor *rt, uint64_t bytes, struct store *store);
+
+/* Regions are this far apart at least; one of 0 bytes has a place as well */
+static inline uint64_t align_region(uint64_t bytes)
+{
+	uint64_t align = RDMATENSOR_REGION_ALIGN;
+
+	return bytes ? (bytes + align - 1) / align * align : align;
+}
+
+/* files.c: pool memory from and to a file, nothing in between */
+
+struct progress;
+
+/**
+ * struct piece - one stretch of memory; in the file they follow each other
+ * @base: first byte
+ * @bytes: length
+ */
+struct piece {
+	void *base;
+	uint64_t bytes;
+};
+
+/* 0 or a negative errno; -ENODATA: the file has ended */
+int file_read(int fd, uint64_t at, const struct piece *pieces, size_t nr,
+	      struct progress *progress);
+int file_write(int fd, uint64_t at, const struct piece *pieces, size_t nr,
+	       struct progress *progress);
+
+/* progress.c: a bar on stderr, on a terminal only */
+
+/**
+ * struct progress - a bar
+ * @what: word in front of it
+ * @total: bytes of the whole
+ * @done: bytes so far
+ * @started_ns: when it began
+ * @drawn_ns: when it was last drawn
+ * @on: whether there is a terminal
+ */
+struct progress {
+	const char *what;
+	uint64_t total;
+	uint64_t done;
+	uint64_t started_ns;
+	uint64_t drawn_ns;
+	bool on;
+};
+
+void progress_begin(struct progress *progress, const char *what,
+		    uint64_t total);
+void progress_add(struct progress *progress, uint64_t bytes);
+/* Wipes the bar */
+void progress_end(struct progress *progress);
+
+/* stop.c: SIGINT and SIGTERM */
+
+/* From here on the signals are kept for stop_wait() */
+void stop_init(void);
+/*
+ * Waits until the ring has entries, a signal has come, or the deadline. True:
+ * it was a signal, or the device has gone.
+ */
+bool stop_wait(struct rdmatensor *rt, uint64_t deadline_ns);
+/* Whether a signal has come */
+bool stop_requested(void);
+
+/* output.c: JSON on stdout */
+
+struct json_object;
+
+/* Prints it as one line and gives it back */
+void print_json(struct json_object *object);
+/* Adds every counter of after - before (NULL: 0) under its own name */
+void add_counters(struct json_object *object, const uint64_t *after,
+		  const uint64_t *before);
+/* Adds a string, number; the object takes over the value */
+void add_string(struct json_object *object, const char *key, const char *value);
+void add_number(struct json_object *object, const char *key, uint64_t value);
+void add_double(struct json_object *object, const char *key, double value);
+
+#endif
