@@ -63,10 +63,11 @@ static bool channel_move(struct rdmatensor_channel *channel, u8 to)
 	if (!(from[to] & BIT(channel->state)))
 		return false;
 	channel->state = to;
-	if (to != RDMATENSOR_CHANNEL_DOWN)
-		complete_all(&channel->up);
+	wake_up_all(&channel->wait);
 	return true;
 }
+
+static void channel_free(struct work_struct *work);
 
 static void channel_fill_hello(struct rdmatensor_txmsg *tx, struct rdmatensor_msg *msg)
 {
@@ -115,8 +116,10 @@ rdmatensor_channel_alloc(struct rdmatensor_exchange *exchange, u8 nr_lanes,
 	channel->params = *params;
 	spin_lock_init(&channel->lock);
 	channel->state = RDMATENSOR_CHANNEL_CONNECTING;
-	init_completion(&channel->up);
+	init_waitqueue_head(&channel->wait);
+	init_completion(&channel->setup_done);
 	init_completion(&channel->gone);
+	INIT_WORK(&channel->free_work, channel_free);
 	rdmatensor_credits_init(&channel->credits, params->msg_slots, params->ack_batch);
 	INIT_LIST_HEAD(&channel->txq);
 	INIT_LIST_HEAD(&channel->hello_tx.item);
@@ -135,7 +138,6 @@ rdmatensor_channel_alloc(struct rdmatensor_exchange *exchange, u8 nr_lanes,
 		lane->index = i;
 		lane->sendq_free = params->queue_depth;
 		INIT_LIST_HEAD(&lane->writes);
-		init_completion(&lane->cm_done);
 	}
 	return channel;
 
@@ -153,18 +155,28 @@ void rdmatensor_channel_get(struct rdmatensor_channel *channel)
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_get);
 
-static void channel_release(struct kref *ref)
+static void channel_free(struct work_struct *work)
 {
-	struct rdmatensor_channel *channel = container_of(ref, struct rdmatensor_channel, ref);
+	struct rdmatensor_channel *channel =
+		container_of(work, struct rdmatensor_channel, free_work);
+	struct rdmatensor_exchange *exchange = channel->exchange;
 
 	WARN_ON_ONCE(channel->nr_responses);
 	WARN_ON_ONCE(!xa_empty(&channel->requests));
 	rdmatensor_metacache_free(channel->metacache);
-	rdmatensor_exchange_fold(channel->exchange, &channel->counters);
+	rdmatensor_exchange_fold(exchange, &channel->counters);
 	rdmatensor_counters_destroy(&channel->counters);
-	rdmatensor_exchange_put(channel->exchange);
 	kvfree(channel->response_mem);
 	kvfree(channel);
+	rdmatensor_exchange_put(exchange);
+}
+
+/* The last reference may be a timer's */
+static void channel_release(struct kref *ref)
+{
+	struct rdmatensor_channel *channel = container_of(ref, struct rdmatensor_channel, ref);
+
+	queue_work(channel->exchange->wq, &channel->free_work);
 }
 
 void rdmatensor_channel_put(struct rdmatensor_channel *channel)

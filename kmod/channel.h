@@ -112,7 +112,7 @@ struct rdmatensor_write {
  * @sendq_free: send-queue entries that may be posted to
  * @nr_recvs: receives that are kept posted
  * @writes: parts with something to post
- * @cm_done: a step of the connection has ended
+ * @cm_done: the step of the connection that was begun has ended
  * @cm_error: how
  * @established: both sides are ready to send
  */
@@ -127,7 +127,7 @@ struct rdmatensor_lane {
 	u32 sendq_free;
 	u32 nr_recvs;
 	struct list_head writes;
-	struct completion cm_done;
+	bool cm_done;
 	int cm_error;
 	bool established;
 };
@@ -226,11 +226,16 @@ struct rdmatensor_channel_params {
  * @peer: address
  * @worker: the peer's name, from its HELLO
  * @incarnation: the peer's
+ * @own_incarnation: for the HELLO
+ * @own_worker: for the HELLO, lives as long as the context
  * @user_data: CONNECT's
  * @want_worker: the name that CONNECT asked for, empty: any
- * @up: state has left CONNECTING
+ * @announced: the process knows of it, and will be told of its end
+ * @wait: steps of the set-up, and leaving CONNECTING
+ * @setup_done: no set-up in process context is under way
  * @gone: down, its fetches have ended
  * @down_work: the teardown
+ * @free_work: frees it, when the last reference is gone
  * @handshake_work: ends a set-up that takes too long
  * @msgbuf: slots
  * @credits: their accounting
@@ -278,9 +283,12 @@ struct rdmatensor_channel {
 	const char *own_worker;
 	u64 user_data;
 	char want_worker[RDMATENSOR_WORKER_MAX];
-	struct completion up;
+	bool announced;
+	wait_queue_head_t wait;
+	struct completion setup_done;
 	struct completion gone;
 	struct work_struct down_work;
+	struct work_struct free_work;
 	struct delayed_work handshake_work;
 
 	struct rdmatensor_msgbuf msgbuf;
@@ -324,7 +332,7 @@ rdmatensor_channel_alloc(struct rdmatensor_exchange *exchange, u8 nr_lanes,
 			 const struct rdmatensor_channel_ops *ops,
 			 const struct rdmatensor_lane_ops *lane_ops);
 void rdmatensor_channel_get(struct rdmatensor_channel *channel);
-/* The memory goes in process context or softirq; everything in it must be gone already */
+/* Any context; everything in it must be gone when the last one goes */
 void rdmatensor_channel_put(struct rdmatensor_channel *channel);
 
 /* The peer's side, from the connection's private data. -EPROTO with @why */

@@ -8,6 +8,9 @@
  * context. Only a connection request that found no lane is given back to
  * rdma_cm, by the handler's return value.
  *
+ * An active channel's set-up runs in its process; the teardown waits until that
+ * has left, which a failed channel makes it do at its next step.
+ *
  * Handlers and teardown meet at two places: a handler looks at the channel's
  * state under its lock before it makes anything, and the teardown passes once
  * through the id's handler lock before it takes anything apart.
@@ -108,11 +111,11 @@ static int cm_rejected(struct rdmatensor_lane *lane, struct rdma_cm_event *event
 	const struct rdmatensor_wire_reject *reject;
 	u8 len = 0;
 
-	if (!rdma_is_consumer_reject(lane->id, event->status))
-		return -ECONNREFUSED;
-
 	reject = rdma_consumer_reject_data(lane->id, event, &len);
-	if (!reject || len < sizeof(*reject) ||
+	/* Not by a consumer: rdma_cm itself found no listener */
+	if (!reject)
+		return -ECONNREFUSED;
+	if (len < sizeof(*reject) ||
 	    reject->magic != cpu_to_le32(RDMATENSOR_WIRE_MAGIC))
 		return -EPROTO;
 	if (reject->major != RDMATENSOR_WIRE_MAJOR)
@@ -153,7 +156,8 @@ static void cm_step_done(struct rdmatensor_lane *lane, int error, const char *te
 	if (error)
 		rdmatensor_channel_fail(lane->channel, error, text);
 	lane->cm_error = error;
-	complete(&lane->cm_done);
+	smp_store_release(&lane->cm_done, true);
+	wake_up_all(&lane->channel->wait);
 }
 
 static int cm_lane_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
@@ -351,17 +355,30 @@ void rdmatensor_cm_unlisten(struct rdmatensor_cm *cm)
 	cm->listener = NULL;
 }
 
+static void cm_begin(struct rdmatensor_lane *lane)
+{
+	lane->cm_error = 0;
+	WRITE_ONCE(lane->cm_done, false);
+}
+
 /* Waits for the step that was begun; @error is what beginning it returned */
 static int cm_wait(struct rdmatensor_lane *lane, int error, unsigned long deadline)
 {
+	struct rdmatensor_channel *channel = lane->channel;
 	long left = deadline - jiffies;
 
 	if (error)
 		return error;
-	left = wait_for_completion_interruptible_timeout(&lane->cm_done, max(left, 1L));
+	left = wait_event_interruptible_timeout(channel->wait,
+						smp_load_acquire(&lane->cm_done) ||
+						READ_ONCE(channel->state) >=
+						RDMATENSOR_CHANNEL_CLOSING,
+						max(left, 1L));
 	if (left < 0)
 		return -EINTR;
-	return left ? lane->cm_error : -ETIMEDOUT;
+	if (!left)
+		return -ETIMEDOUT;
+	return lane->cm_done && lane->cm_error ? lane->cm_error : READ_ONCE(channel->error);
 }
 
 static int cm_connect_lane(struct rdmatensor_cm *cm, struct rdmatensor_lane *lane,
@@ -387,6 +404,7 @@ static int cm_connect_lane(struct rdmatensor_cm *cm, struct rdmatensor_lane *lan
 	*step = "resolve the address";
 	if (params->traffic_class)
 		rdma_set_service_type(id, params->traffic_class);
+	cm_begin(lane);
 	ret = cm_wait(lane, rdma_resolve_addr(id, src, addr, timeout_ms), deadline);
 	if (ret)
 		return ret;
@@ -396,7 +414,7 @@ static int cm_connect_lane(struct rdmatensor_cm *cm, struct rdmatensor_lane *lan
 	}
 
 	*step = "resolve the route";
-	reinit_completion(&lane->cm_done);
+	cm_begin(lane);
 	ret = cm_wait(lane, rdma_resolve_route(id, timeout_ms), deadline);
 	if (ret)
 		return ret;
@@ -414,7 +432,7 @@ static int cm_connect_lane(struct rdmatensor_cm *cm, struct rdmatensor_lane *lan
 		return ret;
 
 	*step = "connect";
-	reinit_completion(&lane->cm_done);
+	cm_begin(lane);
 	cm_private(lane, &private);
 	cm_param(lane, &param, &private);
 	return cm_wait(lane, rdma_connect(id, &param), deadline);
@@ -467,16 +485,22 @@ int rdmatensor_cm_connect(struct rdmatensor_cm *cm, struct rdmatensor_channel *c
 		step = "exchange HELLO";
 		rdmatensor_channel_hello(channel);
 		left = deadline - jiffies;
-		left = wait_for_completion_interruptible_timeout(&channel->up, max(left, 1L));
+		left = wait_event_interruptible_timeout(channel->wait,
+							READ_ONCE(channel->state) !=
+							RDMATENSOR_CHANNEL_CONNECTING,
+							max(left, 1L));
 		ret = left < 0 ? -EINTR : left ? 0 : -ETIMEDOUT;
 	}
 
 	spin_lock_bh(&channel->lock);
-	if (!ret && channel->state != RDMATENSOR_CHANNEL_UP)
+	if (!ret && channel->state == RDMATENSOR_CHANNEL_UP)
+		channel->announced = true;
+	else if (!ret)
 		ret = channel->error;
 	if (ret)
 		rdmatensor_channel_fail_locked(channel, ret, "the set-up failed");
 	spin_unlock_bh(&channel->lock);
+	complete_all(&channel->setup_done);
 
 	if (ret == -ENOENT && channel->worker[0])
 		cm_cause(cause, room,
@@ -496,6 +520,7 @@ void rdmatensor_cm_teardown(struct rdmatensor_channel *channel)
 	int i;
 
 	might_sleep();
+	wait_for_completion(&channel->setup_done);
 	for (i = 0; i < channel->nr_lanes; i++) {
 		struct rdma_cm_id *id = READ_ONCE(channel->lanes[i].id);
 

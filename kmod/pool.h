@@ -7,6 +7,7 @@
 
 #include <linux/kref.h>
 #include <linux/mm_types.h>
+#include <linux/workqueue.h>
 #include "domain.h"
 #include "region.h"
 
@@ -22,6 +23,7 @@
  * @segments: each but the last 1 << seg_shift bytes, IOVAs consecutive
  * @seg_shift: the domain's
  * @regions: what is handed out and in use
+ * @free_work: frees it: the last reference may go in softirq
  */
 struct rdmatensor_pool {
 	struct kref ref;
@@ -34,7 +36,12 @@ struct rdmatensor_pool {
 	struct rdmatensor_segment *segments;
 	u8 seg_shift;
 	struct rdmatensor_regions regions;
+	struct work_struct free_work;
 };
+
+/* Module load and unload; exit waits for pools that are being freed */
+int rdmatensor_pool_init(void);
+void rdmatensor_pool_exit(void);
 
 /**
  * rdmatensor_pool_create - allocate, charge and register

@@ -1,0 +1,826 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Contexts: who owns what, and in which order it ends.
+ *
+ * A context owns its listener, channels, pools and tables. Ending it, by close
+ * or because the device goes, is one sequence: no new channels; every channel
+ * down, which takes the queue pairs and with them the peers' reach; pools
+ * unregistered; the protection domain. After that nothing of the device is
+ * in use. A close goes on: what is still waiting or published ends, then the
+ * memory. Nothing here waits for a peer: bounds are the device's.
+ *
+ * Channels end in a work item of their own (context_channel_down()), whatever
+ * the cause. It is queued once, by the change to CLOSING.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/log2.h>
+#include <linux/nsproxy.h>
+#include <linux/random.h>
+#include <linux/slab.h>
+#include <net/net_namespace.h>
+#include "config.h"
+#include "context.h"
+#include "fetch.h"
+#include "lane.h"
+#include "publication.h"
+#include "request.h"
+#include "response.h"
+
+#define CONTEXT_MAX_REQUESTS 256U
+
+static int context_message(struct rdmatensor_channel *channel,
+			   const struct rdmatensor_msg *msg, u32 seq, const char **why)
+{
+	switch (msg->type) {
+	case RDMATENSOR_WIRE_META_DATA_RESPONSE:
+	case RDMATENSOR_WIRE_ERROR_STATUS:
+		return rdmatensor_request_message(channel, msg, why);
+	default:
+		return rdmatensor_response_message(channel, msg, seq, why);
+	}
+}
+
+static int context_content(struct rdmatensor_channel *channel, u8 lane, u32 index, u32 bytes,
+			   const char **why)
+{
+	return rdmatensor_request_content(channel, lane, index, bytes, why);
+}
+
+static int context_hello(struct rdmatensor_channel *channel, const struct rdmatensor_msg *msg,
+			 const char **why)
+{
+	if (channel->want_worker[0] && strcmp(channel->want_worker, channel->worker)) {
+		*why = "the peer has another worker name";
+		return -ENOENT;
+	}
+	return 0;
+}
+
+static void context_up(struct rdmatensor_channel *channel)
+{
+	struct rdmatensor_cqe cqe = {
+		.type = RDMATENSOR_CQE_CHANNEL_UP,
+		.flags = RDMATENSOR_CQE_TEXT,
+		.channel = channel->id,
+	};
+
+	cancel_delayed_work(&channel->handshake_work);
+	if (channel->active)
+		return;
+
+	cqe.text_len = strlen(channel->worker);
+	memcpy(cqe.text, channel->worker, cqe.text_len);
+
+	spin_lock_bh(&channel->lock);
+	if (channel->state == RDMATENSOR_CHANNEL_UP) {
+		channel->announced = true;
+		rdmatensor_ring_complete(&channel->exchange->ring, &cqe);
+	}
+	spin_unlock_bh(&channel->lock);
+}
+
+static void context_failed(struct rdmatensor_channel *channel)
+{
+	queue_work(channel->owner->down_wq, &channel->down_work);
+}
+
+static const struct rdmatensor_channel_ops context_channel_ops = {
+	.message = context_message,
+	.content = context_content,
+	.hello = context_hello,
+	.up = context_up,
+	.failed = context_failed,
+};
+
+static void context_handshake_expired(struct work_struct *work)
+{
+	struct rdmatensor_channel *channel =
+		container_of(work, struct rdmatensor_channel, handshake_work.work);
+
+	spin_lock_bh(&channel->lock);
+	if (channel->state == RDMATENSOR_CHANNEL_CONNECTING)
+		rdmatensor_channel_fail_locked(channel, -ETIMEDOUT,
+					       "the peer did not complete the set-up");
+	spin_unlock_bh(&channel->lock);
+}
+
+/* Entries of the ring that a channel needs: its end, and if the peer made it, its beginning */
+static u32 context_channel_entries(const struct rdmatensor_channel *channel)
+{
+	return channel->active ? 1 : 2;
+}
+
+static void context_channel_down(struct work_struct *work)
+{
+	struct rdmatensor_channel *channel =
+		container_of(work, struct rdmatensor_channel, down_work);
+	struct rdmatensor_context *context = channel->owner;
+	struct rdmatensor_cqe cqe = {
+		.type = RDMATENSOR_CQE_CHANNEL_DOWN,
+		.user_data = channel->user_data,
+		.channel = channel->id,
+		.result = channel->error,
+	};
+
+	cancel_delayed_work_sync(&channel->handshake_work);
+	rdmatensor_cm_teardown(channel);
+
+	rdmatensor_channel_down(channel);
+	rdmatensor_request_down(channel);
+	rdmatensor_response_down(channel);
+	rdmatensor_msgbuf_free(&channel->msgbuf);
+
+	if (channel->announced || channel->error == -EPROTO)
+		pr_info_ratelimited("channel %u to '%s' at %pISpc down: %s (%d)\n", channel->id,
+				    channel->worker, &channel->peer, channel->error_text,
+				    channel->error);
+	if (channel->announced) {
+		rdmatensor_count(&channel->counters, RDMATENSOR_STAT_CHANNELS_DOWN);
+		if (channel->error_text) {
+			cqe.flags = RDMATENSOR_CQE_TEXT;
+			cqe.text_len = min_t(size_t, strlen(channel->error_text),
+					     sizeof(cqe.text));
+			memcpy(cqe.text, channel->error_text, cqe.text_len);
+		}
+		rdmatensor_ring_complete(&context->exchange.ring, &cqe);
+	} else {
+		rdmatensor_ring_unreserve(&context->exchange.ring,
+					  context_channel_entries(channel));
+	}
+
+	xa_erase(&context->channels, channel->id);
+	atomic_dec(&context->nr_channels);
+	complete_all(&channel->gone);
+	rdmatensor_channel_put(channel);
+}
+
+/* A channel in the table, with its message buffer and one more reference for the caller */
+static struct rdmatensor_channel *context_channel_add(struct rdmatensor_context *context,
+						      bool active, u8 lanes, u64 nonce,
+						      const struct sockaddr *peer)
+{
+	struct rdmatensor_channel *channel;
+	int ret;
+
+	if (atomic_inc_return(&context->nr_channels) > context->max_channels) {
+		ret = -EUSERS;
+		goto out_dec;
+	}
+
+	channel = rdmatensor_channel_alloc(&context->exchange, lanes, &context->params,
+					   &context_channel_ops, &rdmatensor_lane_verbs);
+	if (IS_ERR(channel)) {
+		ret = PTR_ERR(channel);
+		goto out_dec;
+	}
+	channel->owner = context;
+	channel->active = active;
+	channel->nonce = nonce;
+	channel->own_incarnation = context->incarnation;
+	channel->own_worker = context->worker;
+	INIT_WORK(&channel->down_work, context_channel_down);
+	INIT_DELAYED_WORK(&channel->handshake_work, context_handshake_expired);
+	memcpy(&channel->peer, peer, peer->sa_family == AF_INET6 ?
+	       sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
+	if (!active)
+		complete_all(&channel->setup_done);
+
+	ret = rdmatensor_response_alloc(channel);
+	if (ret)
+		goto out_put;
+	ret = rdmatensor_msgbuf_alloc(&channel->msgbuf, context->domain,
+				      context->params.msg_slots,
+				      context->params.msg_slot_bytes);
+	if (ret)
+		goto out_put;
+	ret = rdmatensor_ring_reserve(&context->exchange.ring,
+				      context_channel_entries(channel));
+	if (ret)
+		goto out_free_msgbuf;
+
+	rdmatensor_channel_get(channel);
+	ret = xa_alloc_cyclic(&context->channels, &channel->id, channel,
+			      XA_LIMIT(1, S32_MAX), &context->next_channel, GFP_KERNEL);
+	if (ret < 0)
+		goto out_unreserve;
+
+	queue_delayed_work(context->down_wq, &channel->handshake_work,
+			   msecs_to_jiffies(context->handshake_ms));
+	return channel;
+
+out_unreserve:
+	rdmatensor_channel_put(channel);
+	rdmatensor_ring_unreserve(&context->exchange.ring, context_channel_entries(channel));
+out_free_msgbuf:
+	rdmatensor_msgbuf_free(&channel->msgbuf);
+out_put:
+	rdmatensor_channel_put(channel);
+out_dec:
+	atomic_dec(&context->nr_channels);
+	return ERR_PTR(ret);
+}
+
+/* In rdma_cm's handler of the listener, which unlisten() waits for: not under @lock */
+static struct rdmatensor_channel *
+context_accept(struct rdmatensor_context *context,
+	       const struct rdmatensor_wire_private *private, const struct sockaddr *peer)
+{
+	struct rdmatensor_channel *channel;
+	const char *why = "";
+	int ret;
+
+	channel = context_channel_add(context, false, private->lanes,
+				      le64_to_cpu(private->nonce), peer);
+	if (IS_ERR(channel))
+		return channel;
+
+	ret = rdmatensor_channel_set_peer(channel, private, &why);
+	if (ret) {
+		rdmatensor_channel_fail(channel, ret, why);
+		rdmatensor_channel_put(channel);
+		return ERR_PTR(ret);
+	}
+	return channel;
+}
+
+static struct rdmatensor_channel *context_find(struct rdmatensor_context *context, u64 nonce)
+{
+	struct rdmatensor_channel *channel, *found = NULL;
+	unsigned long id;
+
+	xa_lock(&context->channels);
+	xa_for_each(&context->channels, id, channel) {
+		if (channel->active || channel->nonce != nonce)
+			continue;
+		rdmatensor_channel_get(channel);
+		found = channel;
+		break;
+	}
+	xa_unlock(&context->channels);
+	return found;
+}
+
+static const struct rdmatensor_cm_ops context_cm_ops = {
+	.accept = context_accept,
+	.find = context_find,
+};
+
+struct rdmatensor_channel *rdmatensor_context_channel(struct rdmatensor_context *context,
+						      u32 id)
+{
+	struct rdmatensor_channel *channel;
+
+	xa_lock(&context->channels);
+	channel = xa_load(&context->channels, id);
+	if (channel)
+		rdmatensor_channel_get(channel);
+	xa_unlock(&context->channels);
+	return channel;
+}
+
+/* The first channel with an id above *@id, which is set to it */
+static struct rdmatensor_channel *context_next_channel(struct rdmatensor_context *context,
+						       unsigned long *id)
+{
+	struct rdmatensor_channel *channel;
+
+	xa_lock(&context->channels);
+	channel = xa_find_after(&context->channels, id, ULONG_MAX, XA_PRESENT);
+	if (channel)
+		rdmatensor_channel_get(channel);
+	xa_unlock(&context->channels);
+	return channel;
+}
+
+struct rdmatensor_pool *rdmatensor_context_pool(struct rdmatensor_context *context, u32 id)
+{
+	struct rdmatensor_pool *pool;
+
+	xa_lock(&context->pools);
+	pool = xa_load(&context->pools, id);
+	if (pool)
+		rdmatensor_pool_get(pool);
+	xa_unlock(&context->pools);
+	return pool;
+}
+
+struct rdmatensor_context *rdmatensor_context_open(void)
+{
+	struct rdmatensor_context *context = kzalloc(sizeof(*context), GFP_KERNEL_ACCOUNT);
+
+	if (!context)
+		return ERR_PTR(-ENOMEM);
+	mutex_init(&context->lock);
+	context->net = get_net(current->nsproxy->net_ns);
+	xa_init_flags(&context->pools, XA_FLAGS_ALLOC1);
+	xa_init_flags(&context->channels, XA_FLAGS_ALLOC1);
+	return context;
+}
+
+/* Ends every use of the device. Idempotent */
+static void context_stop(struct rdmatensor_context *context, int error, const char *text)
+{
+	struct rdmatensor_channel *channel;
+	struct rdmatensor_pool *pool;
+	unsigned long id = 0;
+
+	lockdep_assert_held(&context->lock);
+	if (!context->domain)
+		return;
+
+	rdmatensor_cm_unlisten(&context->cm);
+	while ((channel = context_next_channel(context, &id))) {
+		rdmatensor_channel_fail(channel, error, text);
+		rdmatensor_channel_put(channel);
+	}
+	id = 0;
+	while ((channel = context_next_channel(context, &id))) {
+		wait_for_completion(&channel->gone);
+		rdmatensor_channel_put(channel);
+	}
+	xa_for_each(&context->pools, id, pool)
+		rdmatensor_pool_unregister(pool);
+	rdmatensor_domain_put(context->domain);
+	context->domain = NULL;
+}
+
+static void context_device_gone(struct rdmatensor_adapter *adapter)
+{
+	struct rdmatensor_context *context =
+		container_of(adapter, struct rdmatensor_context, adapter);
+
+	mutex_lock(&context->lock);
+	context->gone = true;
+	pr_info("worker '%s': RDMA device %s is being removed, its channels end\n",
+		context->worker, adapter->ibdev->name);
+	context_stop(context, -ENODEV, "the RDMA device was removed");
+	mutex_unlock(&context->lock);
+}
+
+void rdmatensor_context_close(struct rdmatensor_context *context)
+{
+	struct rdmatensor_pool *pool;
+	LIST_HEAD(released);
+	unsigned long id;
+
+	if (context->started) {
+		mutex_lock(&context->lock);
+		context_stop(context, -ESHUTDOWN, "the worker closed");
+		mutex_unlock(&context->lock);
+		rdmatensor_adapter_unbind(&context->adapter);
+
+		/* Only fetches from oneself are left; copies under way end by themselves */
+		rdmatensor_fetch_cancel_all(&context->exchange, -ESHUTDOWN);
+		flush_workqueue(context->exchange.wq);
+		rdmatensor_rendezvous_drain(context->exchange.rdv, &released);
+		rdmatensor_publication_release_list(&released);
+
+		xa_for_each(&context->pools, id, pool) {
+			xa_erase(&context->pools, id);
+			rdmatensor_pool_put(pool);
+		}
+		destroy_workqueue(context->down_wq);
+		rdmatensor_exchange_destroy(&context->exchange);
+	}
+	xa_destroy(&context->pools);
+	xa_destroy(&context->channels);
+	put_net(context->net);
+	mutex_destroy(&context->lock);
+	kfree(context);
+}
+
+int rdmatensor_context_query(struct rdmatensor_context *context, void *arg)
+{
+	struct rdmatensor_query *query = arg;
+	struct rdmatensor_pool *pool;
+	unsigned long id;
+
+	if (query->__reserved)
+		return -EINVAL;
+
+	*query = (struct rdmatensor_query) {
+		.size = query->size,
+		.abi_version = RDMATENSOR_ABI_VERSION,
+	};
+	if (!rdmatensor_context_started(context))
+		return 0;
+
+	mutex_lock(&context->lock);
+	query->flags = RDMATENSOR_QUERY_STARTED;
+	query->ring_entries = context->exchange.ring.entries;
+	query->incarnation = context->incarnation;
+	if (READ_ONCE(context->exchange.validate))
+		query->flags |= RDMATENSOR_QUERY_VALIDATE;
+	if (context->gone)
+		query->flags |= RDMATENSOR_QUERY_DEVICE_GONE;
+	else
+		strscpy(query->device_name, context->adapter.ibdev->name,
+			sizeof(query->device_name));
+	query->port = context->adapter.port;
+	query->gid_index = context->adapter.gid_index;
+	memcpy(query->gid, context->adapter.gid.raw, sizeof(query->gid));
+	query->listen_port = context->cm.listener ? context->cm.listen_port : 0;
+	query->mtu = ib_mtu_enum_to_int(context->adapter.mtu);
+	query->channels = atomic_read(&context->nr_channels);
+	xa_for_each(&context->pools, id, pool)
+		query->pools++;
+	query->max_segment_bytes = 1ULL << context->adapter.seg_shift;
+	mutex_unlock(&context->lock);
+	return 0;
+}
+
+static int context_bind(struct rdmatensor_context *context, struct rdmatensor_start *start)
+{
+	struct rdmatensor_adapter_choice choice = {
+		.device_name = start->device_name,
+		.port = start->port,
+		.has_gid_index = start->flags & RDMATENSOR_START_GID_INDEX,
+		.gid_index = start->gid_index,
+		.pkey_index = start->pkey_index,
+		.mtu = start->mtu,
+	};
+	struct rdmatensor_channel_params *params = &context->params;
+	const struct ib_device_attr *attrs;
+	u32 entries;
+	int ret;
+
+	ret = rdmatensor_adapter_bind(&context->adapter, &choice, context_device_gone,
+				      start->cause, sizeof(start->cause));
+	if (ret)
+		return ret;
+
+	attrs = &context->adapter.ibdev->attrs;
+	entries = params->queue_depth + 1 + rdmatensor_channel_recvs(params, 0) + 1;
+	if (params->queue_depth + 1 > attrs->max_qp_wr || entries > attrs->max_cqe) {
+		snprintf(start->cause, sizeof(start->cause),
+			 "START: queue_depth %u: device %s takes %d work requests a queue and %d completions; lower it",
+			 params->queue_depth, context->adapter.ibdev->name, attrs->max_qp_wr,
+			 attrs->max_cqe);
+		ret = -EINVAL;
+		goto out_unbind;
+	}
+	if ((u64)params->msg_slots * params->msg_slot_bytes >
+	    1ULL << context->adapter.seg_shift) {
+		snprintf(start->cause, sizeof(start->cause),
+			 "START: msg_slots %u of msg_slot_bytes %u: a message buffer is at most %llu bytes on %s; lower one",
+			 params->msg_slots, params->msg_slot_bytes,
+			 1ULL << context->adapter.seg_shift, context->adapter.ibdev->name);
+		ret = -EINVAL;
+		goto out_unbind;
+	}
+
+	context->domain = rdmatensor_domain_create(&context->adapter, start->cause,
+						   sizeof(start->cause));
+	if (IS_ERR(context->domain)) {
+		ret = PTR_ERR(context->domain);
+		context->domain = NULL;
+		goto out_unbind;
+	}
+	return 0;
+
+out_unbind:
+	return ret;
+}
+
+static int context_begin(struct rdmatensor_context *context, struct rdmatensor_start *start)
+{
+	struct sockaddr *addr = (struct sockaddr *)start->listen_addr;
+	struct rdmatensor_cm *cm = &context->cm;
+	int ret;
+
+	context->down_wq = alloc_workqueue("rdmatensor_down", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	if (!context->down_wq)
+		return -ENOMEM;
+
+	ret = rdmatensor_exchange_init(&context->exchange, start->ring_entries);
+	if (ret)
+		goto out_destroy_wq;
+	WRITE_ONCE(context->exchange.validate, !!(start->flags & RDMATENSOR_START_VALIDATE));
+
+	cm->owner = context;
+	cm->ops = &context_cm_ops;
+	cm->adapter = &context->adapter;
+	cm->domain = context->domain;
+	cm->net = context->net;
+	if (start->flags & RDMATENSOR_START_LISTEN) {
+		ret = rdmatensor_cm_listen(cm, addr, start->cause, sizeof(start->cause));
+		if (ret)
+			goto out_destroy_exchange;
+	}
+	return 0;
+
+out_destroy_exchange:
+	rdmatensor_exchange_destroy(&context->exchange);
+out_destroy_wq:
+	destroy_workqueue(context->down_wq);
+	return ret;
+}
+
+int rdmatensor_context_start(struct rdmatensor_context *context, void *arg)
+{
+	struct rdmatensor_start *start = arg;
+	bool bound = false;
+	int ret;
+
+	memset(start->cause, 0, sizeof(start->cause));
+	mutex_lock(&context->lock);
+	if (context->started) {
+		ret = -EISCONN;
+		goto out_unlock;
+	}
+
+	ret = rdmatensor_config_start(start, &context->params);
+	if (ret)
+		goto out_unlock;
+	strscpy(context->worker, start->worker, sizeof(context->worker));
+	context->lanes = start->lanes;
+	context->max_channels = start->max_channels;
+	context->handshake_ms = start->handshake_ms;
+	context->params.max_requests = min(CONTEXT_MAX_REQUESTS, context->params.queue_depth -
+					   2 * context->params.msg_slots - 1);
+	get_random_bytes(&context->incarnation, sizeof(context->incarnation));
+
+	ret = context_bind(context, start);
+	bound = context->adapter.device;
+	if (ret)
+		goto out_unlock;
+	ret = context_begin(context, start);
+	if (ret) {
+		rdmatensor_domain_put(context->domain);
+		context->domain = NULL;
+		goto out_unlock;
+	}
+	/* Pairs with rdmatensor_context_started() */
+	smp_store_release(&context->started, true);
+	bound = false;
+	pr_info("worker '%s': %s\n", context->worker, start->cause);
+
+out_unlock:
+	mutex_unlock(&context->lock);
+	/* Not under the lock: it waits for gone(), which takes it */
+	if (bound)
+		rdmatensor_adapter_unbind(&context->adapter);
+	return ret;
+}
+
+int rdmatensor_context_configure(struct rdmatensor_context *context, void *arg)
+{
+	struct rdmatensor_configure *configure = arg;
+
+	if (configure->__reserved || configure->flags & ~configure->mask ||
+	    configure->mask & ~RDMATENSOR_CONFIGURE_VALIDATE)
+		return -EINVAL;
+	if (!rdmatensor_context_started(context))
+		return -ENOTCONN;
+	if (configure->mask & RDMATENSOR_CONFIGURE_VALIDATE)
+		WRITE_ONCE(context->exchange.validate,
+			   !!(configure->flags & RDMATENSOR_CONFIGURE_VALIDATE));
+	return 0;
+}
+
+int rdmatensor_context_stats(struct rdmatensor_context *context, void *arg)
+{
+	struct rdmatensor_stats *stats = arg;
+	struct rdmatensor_channel *channel;
+	u64 sum[RDMATENSOR_STAT_NR] = {};
+	unsigned long id = 0;
+	u32 nr = min_t(u32, stats->nr, RDMATENSOR_STAT_NR);
+
+	if (stats->__reserved)
+		return -EINVAL;
+	if (!rdmatensor_context_started(context))
+		return -ENOTCONN;
+
+	if (stats->channel) {
+		channel = rdmatensor_context_channel(context, stats->channel);
+		if (!channel)
+			return -ENOENT;
+		rdmatensor_counters_sum(&channel->counters, sum);
+		rdmatensor_channel_put(channel);
+	} else {
+		while ((channel = context_next_channel(context, &id))) {
+			rdmatensor_counters_sum(&channel->counters, sum);
+			rdmatensor_channel_put(channel);
+		}
+		spin_lock_bh(&context->exchange.fold_lock);
+		rdmatensor_counters_sum(&context->exchange.counters, sum);
+		spin_unlock_bh(&context->exchange.fold_lock);
+	}
+
+	stats->nr = RDMATENSOR_STAT_NR;
+	if (copy_to_user(u64_to_user_ptr(stats->counters_uptr), sum, nr * sizeof(*sum)))
+		return -EFAULT;
+	return 0;
+}
+
+int rdmatensor_context_pool_create(struct rdmatensor_context *context, void *arg)
+{
+	struct rdmatensor_pool_create *create = arg;
+	struct rdmatensor_pool *pool;
+	int ret;
+
+	if (create->flags || create->__reserved || !create->bytes ||
+	    create->bytes > 1ULL << (RDMATENSOR_POOL_MMAP_SHIFT - 1))
+		return -EINVAL;
+	if (!rdmatensor_context_started(context))
+		return -ENOTCONN;
+
+	mutex_lock(&context->lock);
+	if (context->gone) {
+		ret = -ENODEV;
+		goto out_unlock;
+	}
+	pool = rdmatensor_pool_create(context->domain, create->bytes);
+	if (IS_ERR(pool)) {
+		ret = PTR_ERR(pool);
+		goto out_unlock;
+	}
+	ret = xa_alloc_cyclic(&context->pools, &pool->id, pool,
+			      XA_LIMIT(1, (1U << (62 - RDMATENSOR_POOL_MMAP_SHIFT)) - 1),
+			      &context->next_pool, GFP_KERNEL);
+	if (ret < 0) {
+		rdmatensor_pool_unregister(pool);
+		rdmatensor_pool_put(pool);
+		goto out_unlock;
+	}
+	ret = 0;
+	create->bytes = pool->bytes;
+	create->out_pool_id = pool->id;
+	create->out_mmap_offset = (u64)pool->id << RDMATENSOR_POOL_MMAP_SHIFT;
+out_unlock:
+	mutex_unlock(&context->lock);
+	return ret;
+}
+
+int rdmatensor_context_pool_destroy(struct rdmatensor_context *context, void *arg)
+{
+	struct rdmatensor_pool_destroy *destroy = arg;
+	struct rdmatensor_pool *pool;
+	int ret = 0;
+
+	mutex_lock(&context->lock);
+	xa_lock(&context->pools);
+	pool = xa_load(&context->pools, destroy->pool_id);
+	if (!pool)
+		ret = -ENOENT;
+	else if (kref_read(&pool->ref) > 1 || rdmatensor_regions_busy(&pool->regions))
+		ret = -EBUSY;
+	else
+		__xa_erase(&context->pools, destroy->pool_id);
+	xa_unlock(&context->pools);
+	if (!ret) {
+		/* Nobody else can get at it any more */
+		rdmatensor_pool_unregister(pool);
+		rdmatensor_pool_put(pool);
+	}
+	mutex_unlock(&context->lock);
+	return ret;
+}
+
+int rdmatensor_context_pool_alloc(struct rdmatensor_context *context, void *arg)
+{
+	struct rdmatensor_pool_alloc *alloc = arg;
+	struct rdmatensor_pool *pool;
+	int ret;
+
+	if (!alloc->bytes)
+		return -EINVAL;
+	pool = rdmatensor_context_pool(context, alloc->pool_id);
+	if (!pool)
+		return -ENOENT;
+	ret = rdmatensor_regions_alloc(&pool->regions, alloc->bytes, GFP_KERNEL_ACCOUNT,
+				       &alloc->out_offset);
+	rdmatensor_pool_put(pool);
+	return ret;
+}
+
+int rdmatensor_context_connect(struct rdmatensor_context *context, void *arg)
+{
+	struct rdmatensor_connect *connect = arg;
+	const struct sockaddr *addr = (struct sockaddr *)connect->addr;
+	struct rdmatensor_channel *channel;
+	u32 timeout_ms;
+	int ret;
+
+	memset(connect->cause, 0, sizeof(connect->cause));
+	if (connect->flags || connect->__reserved ||
+	    strnlen(connect->worker, sizeof(connect->worker)) == sizeof(connect->worker))
+		return -EINVAL;
+	if (addr->sa_family != AF_INET && addr->sa_family != AF_INET6)
+		return -EINVAL;
+	if (!rdmatensor_context_started(context))
+		return -ENOTCONN;
+	timeout_ms = connect->timeout_ms ?: context->handshake_ms;
+
+	mutex_lock(&context->lock);
+	channel = context->gone ? ERR_PTR(-ENODEV) :
+		  context_channel_add(context, true, context->lanes, get_random_u64(), addr);
+	if (!IS_ERR(channel)) {
+		channel->user_data = connect->user_data;
+		strscpy(channel->want_worker, connect->worker, sizeof(channel->want_worker));
+		mod_delayed_work(context->down_wq, &channel->handshake_work,
+				 msecs_to_jiffies(timeout_ms) + HZ);
+	}
+	mutex_unlock(&context->lock);
+	if (IS_ERR(channel)) {
+		ret = PTR_ERR(channel);
+		snprintf(connect->cause, sizeof(connect->cause),
+			 "connect to %pISpc: making the channel failed (%d): %s", addr, ret,
+			 ret == -EUSERS ? "all max_channels are in use" :
+			 ret == -EAGAIN ? "the completion ring has no room for its events" :
+			 ret == -ENODEV ? "the RDMA device is gone" : "out of memory");
+		return ret;
+	}
+
+	ret = rdmatensor_cm_connect(&context->cm, channel, addr, timeout_ms, connect->cause,
+				    sizeof(connect->cause));
+	if (ret)
+		wait_for_completion(&channel->gone);
+	else
+		connect->out_channel = channel->id;
+	rdmatensor_channel_put(channel);
+	return ret;
+}
+
+int rdmatensor_context_disconnect(struct rdmatensor_context *context, void *arg)
+{
+	struct rdmatensor_disconnect *disconnect = arg;
+	struct rdmatensor_channel *channel;
+
+	if (!rdmatensor_context_started(context))
+		return -ENOTCONN;
+	channel = rdmatensor_context_channel(context, disconnect->channel);
+	if (!channel)
+		return -ENOENT;
+	rdmatensor_channel_fail(channel, -ESHUTDOWN, "disconnected");
+	wait_for_completion(&channel->gone);
+	rdmatensor_channel_put(channel);
+	return 0;
+}
+
+int rdmatensor_context_channel_query(struct rdmatensor_context *context, void *arg)
+{
+	struct rdmatensor_channel_query *query = arg;
+	struct rdmatensor_channel *channel;
+	unsigned long id = query->channel;
+
+	if (query->flags & ~RDMATENSOR_CHANNEL_NEXT)
+		return -EINVAL;
+	if (!rdmatensor_context_started(context))
+		return -ENOTCONN;
+	channel = query->flags ? context_next_channel(context, &id) :
+				 rdmatensor_context_channel(context, id);
+	if (!channel)
+		return -ENOENT;
+
+	spin_lock_bh(&channel->lock);
+	query->channel = channel->id;
+	query->state = channel->state;
+	strscpy(query->worker, channel->worker, sizeof(query->worker));
+	query->incarnation = channel->incarnation;
+	memcpy(query->addr, &channel->peer, sizeof(query->addr));
+	query->lanes = channel->nr_lanes;
+	query->msg_slots = channel->peer_slots;
+	query->msg_slot_bytes = channel->peer_slot_bytes;
+	query->ack_batch = channel->credits.peer_ack_batch;
+	query->max_requests = channel->max_outstanding;
+	query->responses = channel->nr_responses;
+	spin_unlock_bh(&channel->lock);
+	query->requests = rdmatensor_request_count(channel);
+	rdmatensor_channel_put(channel);
+	return 0;
+}
+
+int rdmatensor_context_step_abort(struct rdmatensor_context *context, void *arg)
+{
+	struct rdmatensor_exchange *exchange = &context->exchange;
+	struct rdmatensor_step_abort *abort = arg;
+	struct rdmatensor_channel *channel;
+	struct rdmatensor_status status = {};
+	unsigned long id = 0;
+	LIST_HEAD(released);
+	LIST_HEAD(waiters);
+
+	if (abort->__reserved || abort->status >= 0 || abort->status < -MAX_ERRNO ||
+	    abort->text_len > sizeof(status.text))
+		return -EINVAL;
+	if (!rdmatensor_context_started(context))
+		return -ENOTCONN;
+	status.error = abort->status;
+	status.text_len = abort->text_len;
+	if (copy_from_user(status.text, u64_to_user_ptr(abort->text_uptr), status.text_len))
+		return -EFAULT;
+
+	/* First the table, which from then on meets newcomers with the status */
+	rdmatensor_rendezvous_abort_step(exchange->rdv, abort->step_id, &status, &released,
+					 &waiters);
+	rdmatensor_rendezvous_work_off(&waiters);
+	rdmatensor_publication_release_list(&released);
+	while ((channel = context_next_channel(context, &id))) {
+		rdmatensor_response_abort_step(channel, abort->step_id, &status);
+		rdmatensor_channel_put(channel);
+	}
+	rdmatensor_fetch_abort_step(exchange, abort->step_id, &status);
+	return 0;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Contexts: one open file of /dev/rdmatensor.
+ */
+#ifndef RDMATENSOR_CONTEXT_H
+#define RDMATENSOR_CONTEXT_H
+
+#include <linux/mutex.h>
+#include <linux/xarray.h>
+#include "adapter.h"
+#include "cm.h"
+#include "exchange.h"
+#include "pool.h"
+
+/**
+ * struct rdmatensor_context - one worker
+ * @lock: guards set-up, pools and the device's removal; not held in SUBMIT, nor
+ *        while CONNECT waits
+ * @net: the opener's network namespace, referenced
+ * @started: START has succeeded; the members below are valid (release/acquire)
+ * @gone: the device was removed
+ * @adapter: device, port, GID
+ * @domain: PD and registrations, NULL when @gone
+ * @cm: listener
+ * @exchange: ring, rendezvous table, fetches
+ * @params: of its channels
+ * @lanes: of channels that it connects
+ * @max_channels: bound on @nr_channels
+ * @handshake_ms: bound on the set-up of a channel
+ * @worker: its name
+ * @incarnation: random
+ * @pools: by id
+ * @next_pool: where the search for an id goes on
+ * @channels: by id
+ * @next_channel: where the search for an id goes on
+ * @nr_channels: in @channels, or about to be
+ * @down_wq: teardowns
+ */
+struct rdmatensor_context {
+	struct mutex lock;
+	struct net *net;
+	bool started;
+	bool gone;
+	struct rdmatensor_adapter adapter;
+	struct rdmatensor_domain *domain;
+	struct rdmatensor_cm cm;
+	struct rdmatensor_exchange exchange;
+	struct rdmatensor_channel_params params;
+	u8 lanes;
+	u32 max_channels;
+	u32 handshake_ms;
+	char worker[RDMATENSOR_WORKER_MAX];
+	u64 incarnation;
+	struct xarray pools;
+	u32 next_pool;
+	struct xarray channels;
+	u32 next_channel;
+	atomic_t nr_channels;
+	struct workqueue_struct *down_wq;
+};
+
+struct rdmatensor_context *rdmatensor_context_open(void);
+void rdmatensor_context_close(struct rdmatensor_context *context);
+
+static inline bool rdmatensor_context_started(struct rdmatensor_context *context)
+{
+	return smp_load_acquire(&context->started);
+}
+
+/* NULL: none. The caller puts them */
+struct rdmatensor_channel *rdmatensor_context_channel(struct rdmatensor_context *context,
+						      u32 id);
+struct rdmatensor_pool *rdmatensor_context_pool(struct rdmatensor_context *context, u32 id);
+
+/* The control ioctls, with their structs in kernel memory; errors as in the ABI's header */
+int rdmatensor_context_query(struct rdmatensor_context *context, void *arg);
+int rdmatensor_context_start(struct rdmatensor_context *context, void *arg);
+int rdmatensor_context_configure(struct rdmatensor_context *context, void *arg);
+int rdmatensor_context_stats(struct rdmatensor_context *context, void *arg);
+int rdmatensor_context_pool_create(struct rdmatensor_context *context, void *arg);
+int rdmatensor_context_pool_destroy(struct rdmatensor_context *context, void *arg);
+int rdmatensor_context_pool_alloc(struct rdmatensor_context *context, void *arg);
+int rdmatensor_context_connect(struct rdmatensor_context *context, void *arg);
+int rdmatensor_context_disconnect(struct rdmatensor_context *context, void *arg);
+int rdmatensor_context_channel_query(struct rdmatensor_context *context, void *arg);
+int rdmatensor_context_step_abort(struct rdmatensor_context *context, void *arg);
+/* submit.c */
+int rdmatensor_context_submit(struct rdmatensor_context *context, void *arg);
+
+/* mmap() offset of a pool: its id above what any pool is long */
+#define RDMATENSOR_POOL_MMAP_SHIFT 44
+
+#endif /* RDMATENSOR_CONTEXT_H */

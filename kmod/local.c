@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Fetches from oneself: TensorFlow's local rendezvous.
+ *
+ *	WAITING -> COPYING -> DONE
+ *	WAITING -> DONE (cancel, deadline, aborted step, failed publisher)
+ *
+ * No peer is involved, so a cancelled one ends at once, but for the moment that
+ * a match is being worked off: then local_matched() ends it.
+ */
+#include <linux/slab.h>
+#include <kunit/visibility.h>
+#include "local.h"
+#include "publication.h"
+
+enum local_state {
+	LOCAL_WAITING,
+	LOCAL_COPYING,
+	LOCAL_DONE,
+};
+
+/**
+ * struct rdmatensor_local - one fetch from oneself
+ * @fetch: the common part; its first reference is this machine's, until DONE
+ * @waiter: in the rendezvous table
+ * @copy: does the copy
+ * @lock: guards @state, @cancelled and the decision to end
+ * @state: enum local_state, changed by local_move() alone
+ * @cancelled: ends with fetch.status as soon as the match is worked off
+ */
+struct rdmatensor_local {
+	struct rdmatensor_fetch fetch;
+	struct rdmatensor_waiter waiter;
+	struct work_struct copy;
+	spinlock_t lock;
+	u8 state;
+	bool cancelled;
+};
+
+static void local_move(struct rdmatensor_local *local, enum local_state to)
+{
+	static const u8 from[] = {
+		[LOCAL_COPYING] = BIT(LOCAL_WAITING),
+		[LOCAL_DONE] = BIT(LOCAL_WAITING) | BIT(LOCAL_COPYING),
+	};
+
+	lockdep_assert_held(&local->lock);
+	WARN_ON_ONCE(!(from[to] & BIT(local->state)));
+	local->state = to;
+}
+
+static void local_finish(struct rdmatensor_local *local, int error)
+{
+	rdmatensor_fetch_finish(&local->fetch, error);
+	rdmatensor_fetch_put(&local->fetch);
+}
+
+static void local_stop(struct rdmatensor_fetch *fetch, const struct rdmatensor_status *status)
+{
+	struct rdmatensor_local *local = container_of(fetch, struct rdmatensor_local, fetch);
+	bool end = false;
+
+	spin_lock_bh(&local->lock);
+	if (local->state == LOCAL_WAITING && !local->cancelled) {
+		fetch->status = *status;
+		if (rdmatensor_rendezvous_cancel(fetch->exchange->rdv, &local->waiter)) {
+			local_move(local, LOCAL_DONE);
+			end = true;
+		} else {
+			local->cancelled = true;
+		}
+	}
+	spin_unlock_bh(&local->lock);
+	if (end)
+		local_finish(local, status->error);
+}
+
+static void local_expire(struct rdmatensor_fetch *fetch)
+{
+	struct rdmatensor_status status = { .error = -ETIMEDOUT };
+
+	local_stop(fetch, &status);
+}
+
+static void local_free(struct rdmatensor_fetch *fetch)
+{
+	struct rdmatensor_local *local = container_of(fetch, struct rdmatensor_local, fetch);
+
+	rdmatensor_pool_put(fetch->pool);
+	kfree(local);
+}
+
+static const struct rdmatensor_fetch_ops local_ops = {
+	.cancel = local_stop,
+	.expire = local_expire,
+	.free = local_free,
+};
+
+static void local_copy(struct work_struct *work)
+{
+	struct rdmatensor_local *local = container_of(work, struct rdmatensor_local, copy);
+	struct rdmatensor_publication *pub = to_publication(local->waiter.tensor);
+	struct rdmatensor_fetch *fetch = &local->fetch;
+	LIST_HEAD(matches);
+
+	rdmatensor_pool_copy(fetch->pool, fetch->offset, pub->pool, pub->offset,
+			     fetch->meta.bytes);
+	rdmatensor_count_add(fetch->counters, RDMATENSOR_STAT_COPIED_BYTES,
+			     fetch->meta.bytes);
+	rdmatensor_publication_put(pub, true, &matches);
+	rdmatensor_rendezvous_work_off(&matches);
+
+	spin_lock_bh(&local->lock);
+	local_move(local, LOCAL_DONE);
+	spin_unlock_bh(&local->lock);
+	local_finish(local, 0);
+}
+
+static void local_matched(struct rdmatensor_waiter *waiter, struct list_head *more)
+{
+	struct rdmatensor_local *local = container_of(waiter, struct rdmatensor_local, waiter);
+	struct rdmatensor_fetch *fetch = &local->fetch;
+	struct rdmatensor_tensor *tensor = waiter->tensor;
+	bool delivered = false, copy = false;
+	int error = 0;
+
+	spin_lock_bh(&local->lock);
+	if (local->cancelled) {
+		error = fetch->status.error;
+	} else if (!tensor) {
+		fetch->status = waiter->status;
+		error = waiter->status.error;
+	} else if (tensor->failed.error) {
+		fetch->status = tensor->failed;
+		error = tensor->failed.error;
+		delivered = true;
+	} else {
+		fetch->meta = tensor->meta;
+		error = rdmatensor_fetch_place(fetch, GFP_ATOMIC);
+		delivered = !error;
+		copy = !error && tensor->meta.bytes;
+	}
+	local_move(local, copy ? LOCAL_COPYING : LOCAL_DONE);
+	spin_unlock_bh(&local->lock);
+
+	if (copy) {
+		queue_work(fetch->exchange->wq, &local->copy);
+		return;
+	}
+	if (tensor)
+		rdmatensor_publication_put(to_publication(tensor), delivered, more);
+	local_finish(local, error);
+}
+
+int rdmatensor_local_submit(struct rdmatensor_exchange *exchange,
+			    const struct rdmatensor_fetch_args *args)
+{
+	struct rdmatensor_local *local;
+	LIST_HEAD(matches);
+	int ret;
+
+	local = kzalloc(sizeof(*local), GFP_KERNEL_ACCOUNT);
+	if (!local)
+		return -ENOMEM;
+
+	spin_lock_init(&local->lock);
+	INIT_WORK(&local->copy, local_copy);
+	INIT_LIST_HEAD(&local->waiter.item);
+	local->waiter.matched = local_matched;
+
+	ret = rdmatensor_fetch_init(&local->fetch, &local_ops, exchange, &exchange->counters,
+				    RDMATENSOR_CHANNEL_SELF, args);
+	if (ret) {
+		kfree(local);
+		return ret;
+	}
+
+	/* A timer or a cancel may come before the table has it: then that is not found waiting */
+	rdmatensor_fetch_get(&local->fetch);
+	rdmatensor_fetch_begin(&local->fetch, args->deadline_ns);
+	ret = rdmatensor_rendezvous_request(exchange->rdv, &local->waiter, args->name,
+					    args->name_len, args->step_id, GFP_ATOMIC);
+	if (ret != 1) {
+		if (ret)
+			local->waiter.status.error = ret;
+		list_add(&local->waiter.item, &matches);
+		rdmatensor_rendezvous_work_off(&matches);
+	} else if (READ_ONCE(local->cancelled)) {
+		/* It was cancelled in between, and nobody else will look */
+		spin_lock_bh(&local->lock);
+		if (local->state == LOCAL_WAITING &&
+		    rdmatensor_rendezvous_cancel(exchange->rdv, &local->waiter)) {
+			local_move(local, LOCAL_DONE);
+			spin_unlock_bh(&local->lock);
+			local_finish(local, local->fetch.status.error);
+		} else {
+			spin_unlock_bh(&local->lock);
+		}
+	}
+	rdmatensor_fetch_put(&local->fetch);
+	return 0;
+}

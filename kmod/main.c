@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * rdmatensor: tensors by name, between machines, over RDMA.
+ *
+ * Load and unload. Everything else belongs to a context, which is an open file,
+ * and an open file holds the module; so at unload there is nothing left but
+ * what a timer or an RCU callback may still be returning from.
+ */
+#include <linux/fs.h>
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+#include "adapter.h"
+#include "pool.h"
+#include "uapi.h"
+
+static struct miscdevice rdmatensor_misc = {
+	.minor = MISC_DYNAMIC_MINOR,
+	.name = "rdmatensor",
+	.fops = &rdmatensor_fops,
+	.mode = 0660,
+};
+
+static int __init rdmatensor_init(void)
+{
+	int ret;
+
+	ret = rdmatensor_pool_init();
+	if (ret)
+		return ret;
+	ret = rdmatensor_adapter_register();
+	if (ret)
+		goto out_pool_exit;
+	ret = misc_register(&rdmatensor_misc);
+	if (ret)
+		goto out_unregister_adapter;
+	return 0;
+
+out_unregister_adapter:
+	rdmatensor_adapter_unregister();
+out_pool_exit:
+	rdmatensor_pool_exit();
+	return ret;
+}
+
+static void __exit rdmatensor_exit(void)
+{
+	misc_deregister(&rdmatensor_misc);
+	rdmatensor_adapter_unregister();
+	rdmatensor_pool_exit();
+	rcu_barrier();
+}
+
+module_init(rdmatensor_init);
+module_exit(rdmatensor_exit);
+
+MODULE_DESCRIPTION("Tensors by name, between machines, over RDMA");
+MODULE_AUTHOR("rdmatensor developers");
+MODULE_LICENSE("GPL");
+MODULE_VERSION("0.1.0");

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Publications.
+ *
+ * A publication belongs to the rendezvous table from PUBLISH until the table
+ * releases it; it holds its pool, the range it is read from, and, if its end is
+ * told by an entry of its own (uses >= 1), a place in the ring. It is freed by
+ * whoever the table releases it to.
+ */
+#include <linux/slab.h>
+#include "publication.h"
+
+static void publication_free(struct rdmatensor_publication *pub)
+{
+	if (pub->pool) {
+		rdmatensor_regions_drop(&pub->pool->regions, &pub->use);
+		rdmatensor_pool_put(pub->pool);
+	}
+	rdmatensor_exchange_put(pub->exchange);
+	kfree(pub);
+}
+
+static void publication_entry(struct rdmatensor_publication *pub, u16 type, u64 user_data,
+			      int result)
+{
+	struct rdmatensor_cqe cqe = {
+		.user_data = user_data,
+		.type = type,
+		.result = result,
+		.step_id = pub->step_id,
+	};
+
+	rdmatensor_ring_complete(&pub->exchange->ring, &cqe);
+}
+
+/* The table has released it: nothing reads its buffer any more */
+static void publication_release(struct rdmatensor_publication *pub)
+{
+	struct rdmatensor_exchange *exchange = pub->exchange;
+	bool own_entry = pub->tensor.uses, withdrawing = pub->withdrawing;
+	int status = pub->tensor.withdraw_status;
+
+	/* The range is free before the process can hear of it */
+	if (pub->pool) {
+		rdmatensor_regions_drop(&pub->pool->regions, &pub->use);
+		rdmatensor_pool_put(pub->pool);
+		pub->pool = NULL;
+	}
+	rdmatensor_count(&exchange->counters, RDMATENSOR_STAT_RELEASED);
+	if (own_entry)
+		publication_entry(pub, RDMATENSOR_CQE_PUBLISH, pub->user_data, status);
+	if (withdrawing)
+		publication_entry(pub, RDMATENSOR_CQE_WITHDRAW, pub->withdraw_user_data, 0);
+	publication_free(pub);
+}
+
+int rdmatensor_publish(struct rdmatensor_exchange *exchange,
+		       const struct rdmatensor_publish_args *args)
+{
+	struct rdmatensor_publication *pub;
+	LIST_HEAD(matches);
+	int ret;
+
+	pub = kzalloc(sizeof(*pub), GFP_KERNEL_ACCOUNT);
+	if (!pub)
+		return -ENOMEM;
+
+	pub->exchange = exchange;
+	pub->user_data = args->user_data;
+	pub->step_id = args->step_id;
+	pub->offset = args->offset;
+	pub->tensor.meta = args->meta;
+	pub->tensor.failed = args->failed;
+	pub->tensor.uses = args->uses;
+
+	if (args->uses) {
+		ret = rdmatensor_ring_reserve(&exchange->ring, 1);
+		if (ret)
+			goto out_free;
+	}
+	if (args->pool) {
+		ret = rdmatensor_regions_hold(&args->pool->regions, &pub->use, args->offset,
+					      args->meta.bytes, false);
+		if (ret)
+			goto out_unreserve;
+		pub->pool = args->pool;
+	}
+
+	rdmatensor_exchange_get(exchange);
+	ret = rdmatensor_rendezvous_publish(exchange->rdv, &pub->tensor, args->name,
+					    args->name_len, args->step_id, &matches);
+	if (ret)
+		goto out_drop;
+
+	rdmatensor_count(&exchange->counters, RDMATENSOR_STAT_PUBLISHED);
+	rdmatensor_rendezvous_work_off(&matches);
+	return 0;
+
+out_drop:
+	rdmatensor_exchange_put(exchange);
+	if (args->pool)
+		rdmatensor_regions_drop(&args->pool->regions, &pub->use);
+out_unreserve:
+	if (args->uses)
+		rdmatensor_ring_unreserve(&exchange->ring, 1);
+out_free:
+	kfree(pub);
+	return ret;
+}
+
+static void publication_mark_withdrawing(struct rdmatensor_tensor *tensor, void *arg)
+{
+	struct rdmatensor_publication *pub = to_publication(tensor);
+	u64 *user_data = arg;
+
+	pub->withdrawing = true;
+	pub->withdraw_user_data = *user_data;
+}
+
+int rdmatensor_withdraw(struct rdmatensor_exchange *exchange, u64 user_data,
+			const char *name, u16 name_len, s64 step_id)
+{
+	struct rdmatensor_tensor *tensor;
+	bool released;
+	int ret;
+
+	ret = rdmatensor_ring_reserve(&exchange->ring, 1);
+	if (ret)
+		return ret;
+
+	ret = rdmatensor_rendezvous_withdraw(exchange->rdv, name, name_len, step_id,
+					     publication_mark_withdrawing, &user_data,
+					     &tensor, &released);
+	if (ret) {
+		rdmatensor_ring_unreserve(&exchange->ring, 1);
+		return ret;
+	}
+	if (released)
+		publication_release(to_publication(tensor));
+	return 0;
+}
+
+void rdmatensor_publication_put(struct rdmatensor_publication *pub, bool delivered,
+				struct list_head *matches)
+{
+	if (rdmatensor_rendezvous_put(pub->exchange->rdv, &pub->tensor, delivered, matches))
+		publication_release(pub);
+}
+
+void rdmatensor_publication_release_list(struct list_head *released)
+{
+	struct rdmatensor_tensor *tensor, *next;
+
+	list_for_each_entry_safe(tensor, next, released, item) {
+		list_del_init(&tensor->item);
+		publication_release(to_publication(tensor));
+	}
+}

@@ -1,0 +1,636 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Requests: the receiver's side of a fetch.
+ *
+ *	PENDING -> QUEUED -> SENT ----------------------------> (end)
+ *	                      |  META                             ^
+ *	                      v                                   |
+ *	                   RE_QUEUED -> RE_SENT ------------------+
+ *	any but PENDING, QUEUED: cancel                           |
+ *	                      v                                   |
+ *	                CANCEL_QUEUED -> CANCEL_SENT -------------+
+ *	                                     | content, error     |
+ *	                                     +---> LINGER --------+
+ *
+ * A request is in the channel's table by index from its submission until the
+ * peer can say nothing about it any more. While its destination has been told
+ * to the peer, nothing but the content, the peer's ERROR_STATUS, or the death
+ * of the queue pairs ends the fetch: a deadline or a cancel only sends CANCEL,
+ * which the peer answers when no write is under way (DESIGN 7.1). LINGER is a
+ * fetch that has ended while the answer to its CANCEL is still to come.
+ *
+ * Who holds what: the table holds one reference, the armed timer one. All
+ * members are guarded by the channel's lock.
+ */
+#include <linux/slab.h>
+#include <kunit/visibility.h>
+#include "metacache.h"
+#include "request.h"
+
+enum request_state {
+	REQUEST_NEW,
+	REQUEST_PENDING,
+	REQUEST_QUEUED,
+	REQUEST_SENT,
+	REQUEST_RE_QUEUED,
+	REQUEST_RE_SENT,
+	REQUEST_CANCEL_QUEUED,
+	REQUEST_CANCEL_SENT,
+	REQUEST_LINGER,
+	REQUEST_DONE,
+};
+
+/**
+ * struct rdmatensor_request - one request
+ * @fetch: the common part
+ * @channel: referenced
+ * @entry: the name's entry in the meta cache, held
+ * @item: in the channel's pending list
+ * @tx: the message to send next; the state says which
+ * @check: compares the checksum
+ * @state: enum request_state, changed by request_move() alone
+ * @index: on the wire
+ * @seq: number of the last request message: content tells up to it
+ * @admitted: counts in channel->outstanding
+ * @exposed: the last request message carried a destination
+ * @exposure: which
+ * @nr_parts: parts that were asked for
+ * @parts: bits of the lanes whose part has not arrived
+ */
+struct rdmatensor_request {
+	struct rdmatensor_fetch fetch;
+	struct rdmatensor_channel *channel;
+	struct rdmatensor_metacache_entry *entry;
+	struct list_head item;
+	struct rdmatensor_txmsg tx;
+	struct work_struct check;
+	u8 state;
+	u32 index;
+	u32 seq;
+	bool admitted;
+	bool exposed;
+	struct rdmatensor_exposure exposure;
+	u8 nr_parts;
+	u8 parts;
+};
+
+static struct rdmatensor_request *to_request(struct rdmatensor_fetch *fetch)
+{
+	return container_of(fetch, struct rdmatensor_request, fetch);
+}
+
+/* All changes of state; each is legal from exactly those states */
+static void request_move(struct rdmatensor_request *req, enum request_state to)
+{
+	static const u16 from[] = {
+		[REQUEST_PENDING] = BIT(REQUEST_NEW),
+		[REQUEST_QUEUED] = BIT(REQUEST_PENDING),
+		[REQUEST_SENT] = BIT(REQUEST_QUEUED),
+		[REQUEST_RE_QUEUED] = BIT(REQUEST_SENT),
+		[REQUEST_RE_SENT] = BIT(REQUEST_RE_QUEUED),
+		[REQUEST_CANCEL_QUEUED] = BIT(REQUEST_SENT) | BIT(REQUEST_RE_QUEUED) |
+					  BIT(REQUEST_RE_SENT),
+		[REQUEST_CANCEL_SENT] = BIT(REQUEST_CANCEL_QUEUED),
+		[REQUEST_LINGER] = BIT(REQUEST_CANCEL_SENT),
+		[REQUEST_DONE] = BIT(REQUEST_PENDING) | BIT(REQUEST_QUEUED) |
+				 BIT(REQUEST_SENT) | BIT(REQUEST_RE_QUEUED) |
+				 BIT(REQUEST_RE_SENT) | BIT(REQUEST_CANCEL_QUEUED) |
+				 BIT(REQUEST_CANCEL_SENT) | BIT(REQUEST_LINGER),
+	};
+
+	lockdep_assert_held(&req->channel->lock);
+	WARN_ON_ONCE(!(from[to] & BIT(req->state)));
+	req->state = to;
+}
+
+static bool request_cancelling(const struct rdmatensor_request *req)
+{
+	return req->state == REQUEST_CANCEL_QUEUED || req->state == REQUEST_CANCEL_SENT;
+}
+
+/* PENDING -> QUEUED, in order, as far as the peer's limit goes */
+static void request_admit(struct rdmatensor_channel *channel)
+{
+	struct rdmatensor_request *req;
+
+	lockdep_assert_held(&channel->lock);
+	while (channel->outstanding < channel->max_outstanding) {
+		req = list_first_entry_or_null(&channel->pending, struct rdmatensor_request,
+					       item);
+		if (!req)
+			return;
+		list_del_init(&req->item);
+		channel->outstanding++;
+		req->admitted = true;
+		request_move(req, REQUEST_QUEUED);
+		rdmatensor_channel_send(channel, &req->tx);
+	}
+}
+
+/* The peer can say nothing about it any more. The caller has a reference of its own */
+static void request_forget(struct rdmatensor_request *req)
+{
+	struct rdmatensor_channel *channel = req->channel;
+
+	request_move(req, REQUEST_DONE);
+	list_del_init(&req->item);
+	rdmatensor_channel_unsend(&req->tx);
+	xa_erase_bh(&channel->requests, req->index);
+	if (req->admitted) {
+		req->admitted = false;
+		channel->outstanding--;
+	}
+	if (channel->state == RDMATENSOR_CHANNEL_UP)
+		request_admit(channel);
+	rdmatensor_fetch_put(&req->fetch);
+}
+
+static void request_unexpose(struct rdmatensor_request *req)
+{
+	if (!req->exposed)
+		return;
+	rdmatensor_pool_unexpose(req->fetch.pool, &req->exposure);
+	req->exposed = false;
+}
+
+static void request_finish(struct rdmatensor_request *req, int error)
+{
+	request_unexpose(req);
+	rdmatensor_fetch_finish(&req->fetch, error);
+}
+
+/* The fetch has its end, and the peer has nothing more to say unless to a CANCEL */
+static void request_end(struct rdmatensor_request *req, int error)
+{
+	request_finish(req, error);
+	if (req->state == REQUEST_CANCEL_SENT)
+		request_move(req, REQUEST_LINGER);
+	else
+		request_forget(req);
+}
+
+static u32 request_slot_bytes(const struct rdmatensor_channel *channel)
+{
+	return min(channel->peer_slot_bytes, channel->params.msg_slot_bytes);
+}
+
+static void request_describe(const struct rdmatensor_request *req,
+			     struct rdmatensor_msg *msg)
+{
+	msg->request_index = req->index;
+	msg->step_id = req->fetch.step_id;
+	if (req->exposed) {
+		msg->flags |= RDMATENSOR_WIRE_F_DEST;
+		msg->nr_parts = req->nr_parts;
+		msg->seg_shift = req->exposure.seg_shift;
+		msg->nr_rkeys = req->exposure.nr_rkeys;
+		msg->remote_addr = req->exposure.nr_rkeys ? req->exposure.iova : 0;
+		msg->meta = req->fetch.meta;
+	}
+}
+
+static void request_fill(struct rdmatensor_txmsg *tx, struct rdmatensor_msg *msg)
+{
+	struct rdmatensor_request *req = container_of(tx, struct rdmatensor_request, tx);
+	__le32 *rkeys = req->channel->msgbuf.rkeys;
+	u32 i;
+
+	if (req->state == REQUEST_CANCEL_QUEUED) {
+		msg->type = RDMATENSOR_WIRE_CANCEL;
+		msg->request_index = req->index;
+		return;
+	}
+
+	request_describe(req, msg);
+	for (i = 0; i < msg->nr_rkeys; i++)
+		rkeys[i] = rdmatensor_pool_rkey(req->fetch.pool, &req->exposure, i);
+	msg->rkeys = rkeys;
+
+	if (req->state == REQUEST_RE_QUEUED) {
+		msg->type = RDMATENSOR_WIRE_TENSOR_RE_REQUEST;
+		return;
+	}
+	msg->type = RDMATENSOR_WIRE_TENSOR_REQUEST;
+	msg->name = rdmatensor_metacache_name(req->entry, &msg->name_len);
+	if (req->fetch.validate)
+		msg->flags |= RDMATENSOR_WIRE_F_VALIDATE;
+}
+
+static void request_posted(struct rdmatensor_txmsg *tx, u32 seq)
+{
+	struct rdmatensor_request *req = container_of(tx, struct rdmatensor_request, tx);
+
+	switch (req->state) {
+	case REQUEST_QUEUED:
+		req->seq = seq;
+		request_move(req, REQUEST_SENT);
+		break;
+	case REQUEST_RE_QUEUED:
+		req->seq = seq;
+		request_move(req, REQUEST_RE_SENT);
+		break;
+	default:
+		request_move(req, REQUEST_CANCEL_SENT);
+		break;
+	}
+}
+
+/*
+ * A destination for what is known of the tensor. Return: 0, or why there is
+ * none: then the request is sent without, or the fetch cancelled.
+ */
+static int request_expose(struct rdmatensor_request *req, gfp_t gfp)
+{
+	struct rdmatensor_channel *channel = req->channel;
+	struct rdmatensor_fetch *fetch = &req->fetch;
+	struct rdmatensor_msg msg = {};
+	u32 length;
+	int ret;
+
+	request_unexpose(req);
+	ret = rdmatensor_fetch_place(fetch, gfp);
+	if (ret)
+		return ret;
+
+	rdmatensor_pool_expose(fetch->pool, fetch->offset, fetch->meta.bytes, channel,
+			       &req->exposure);
+	req->exposed = true;
+	req->nr_parts = fetch->meta.bytes > channel->params.stripe_bytes ?
+			channel->nr_lanes : 1;
+	req->parts = BIT(req->nr_parts) - 1;
+
+	request_describe(req, &msg);
+	rdmatensor_metacache_name(req->entry, &msg.name_len);
+	length = rdmatensor_wire_length(&msg);
+	if (length <= request_slot_bytes(channel))
+		return 0;
+
+	fetch->status.text_len =
+		scnprintf(fetch->status.text, sizeof(fetch->status.text),
+			  "%u segments need a message of %u bytes, slots have %u: raise msg_slot_bytes to %lu",
+			  msg.nr_rkeys, length, request_slot_bytes(channel),
+			  roundup_pow_of_two(length));
+	request_unexpose(req);
+	return -EMSGSIZE;
+}
+
+/* Ends it as soon as the peer cannot write any more */
+static void request_stop(struct rdmatensor_request *req, int error)
+{
+	req->fetch.status.error = error;
+
+	switch (req->state) {
+	case REQUEST_PENDING:
+	case REQUEST_QUEUED:
+		request_end(req, error);
+		break;
+	case REQUEST_SENT:
+	case REQUEST_RE_QUEUED:
+	case REQUEST_RE_SENT:
+		/* A re-request that still waits for its slot becomes the CANCEL */
+		rdmatensor_channel_unsend(&req->tx);
+		rdmatensor_fetch_arm(&req->fetch, jiffies +
+				     msecs_to_jiffies(req->channel->params.cancel_ms));
+		request_move(req, REQUEST_CANCEL_QUEUED);
+		rdmatensor_channel_send(req->channel, &req->tx);
+		break;
+	default:
+		break;
+	}
+}
+
+static void request_cancel(struct rdmatensor_fetch *fetch,
+			   const struct rdmatensor_status *status)
+{
+	struct rdmatensor_request *req = to_request(fetch);
+	struct rdmatensor_channel *channel = req->channel;
+
+	spin_lock_bh(&channel->lock);
+	if (req->state < REQUEST_CANCEL_QUEUED) {
+		fetch->status = *status;
+		request_stop(req, status->error);
+		rdmatensor_channel_pump(channel);
+	}
+	spin_unlock_bh(&channel->lock);
+}
+
+static void request_expire(struct rdmatensor_fetch *fetch)
+{
+	struct rdmatensor_request *req = to_request(fetch);
+	struct rdmatensor_channel *channel = req->channel;
+
+	spin_lock_bh(&channel->lock);
+	if (request_cancelling(req)) {
+		rdmatensor_channel_fail_locked(channel, -ETIMEDOUT,
+					       "the peer does not answer a CANCEL");
+	} else if (req->state < REQUEST_CANCEL_QUEUED) {
+		rdmatensor_status_set(&fetch->status, -ETIMEDOUT, NULL);
+		request_stop(req, -ETIMEDOUT);
+		rdmatensor_channel_pump(channel);
+	}
+	spin_unlock_bh(&channel->lock);
+}
+
+static void request_free(struct rdmatensor_fetch *fetch)
+{
+	struct rdmatensor_request *req = to_request(fetch);
+
+	rdmatensor_metacache_put(req->channel->metacache, req->entry);
+	rdmatensor_pool_put(fetch->pool);
+	rdmatensor_channel_put(req->channel);
+	kfree(req);
+}
+
+static const struct rdmatensor_fetch_ops request_ops = {
+	.cancel = request_cancel,
+	.expire = request_expire,
+	.free = request_free,
+};
+
+static void request_check(struct work_struct *work)
+{
+	struct rdmatensor_request *req = container_of(work, struct rdmatensor_request, check);
+
+	request_finish(req, rdmatensor_fetch_check(&req->fetch));
+	rdmatensor_fetch_put(&req->fetch);
+}
+
+int rdmatensor_request_submit(struct rdmatensor_channel *channel,
+			      const struct rdmatensor_fetch_args *args)
+{
+	struct rdmatensor_exchange *exchange = channel->exchange;
+	struct rdmatensor_request *req;
+	int ret;
+
+	req = kzalloc(sizeof(*req), GFP_KERNEL_ACCOUNT);
+	if (!req)
+		return -ENOMEM;
+
+	req->channel = channel;
+	INIT_LIST_HEAD(&req->item);
+	INIT_LIST_HEAD(&req->tx.item);
+	INIT_WORK(&req->check, request_check);
+	req->tx.fill = request_fill;
+	req->tx.posted = request_posted;
+	req->state = REQUEST_NEW;
+
+	req->entry = rdmatensor_metacache_get(channel->metacache, args->name,
+					      args->name_len);
+	if (IS_ERR(req->entry)) {
+		ret = PTR_ERR(req->entry);
+		goto out_free;
+	}
+
+	ret = rdmatensor_fetch_init(&req->fetch, &request_ops, exchange, &channel->counters,
+				    channel->id, args);
+	if (ret)
+		goto out_put_entry;
+
+	req->fetch.validate = READ_ONCE(exchange->validate);
+	if (rdmatensor_metacache_read(req->entry, &req->fetch.meta) && !req->fetch.validate &&
+	    request_expose(req, GFP_KERNEL_ACCOUNT))
+		req->fetch.status.text_len = 0;
+	/* Without a destination nothing is said of the tensor: the peer describes it */
+	if (!req->exposed)
+		memset(&req->fetch.meta, 0, sizeof(req->fetch.meta));
+
+	ret = xa_alloc_cyclic_bh(&channel->requests, &req->index, req,
+				 XA_LIMIT(0, RDMATENSOR_INDEX_MAX), &channel->next_index,
+				 GFP_KERNEL_ACCOUNT);
+	if (ret < 0)
+		goto out_abandon;
+
+	/* The table's reference is the first one; this one is for the rest of this function */
+	rdmatensor_fetch_get(&req->fetch);
+	rdmatensor_channel_get(channel);
+
+	spin_lock_bh(&channel->lock);
+	if (!rdmatensor_channel_usable(channel)) {
+		/* Under the lock: whoever finds it there looks at it under the lock */
+		xa_erase_bh(&channel->requests, req->index);
+		spin_unlock_bh(&channel->lock);
+		rdmatensor_channel_put(channel);
+		ret = -ENOTCONN;
+		goto out_abandon;
+	}
+	request_move(req, REQUEST_PENDING);
+	if (!list_empty(&channel->pending) ||
+	    channel->outstanding >= channel->max_outstanding)
+		rdmatensor_count(&channel->counters, RDMATENSOR_STAT_STALL_REQUESTS);
+	list_add_tail(&req->item, &channel->pending);
+	rdmatensor_fetch_begin(&req->fetch, args->deadline_ns);
+	request_admit(channel);
+	rdmatensor_channel_pump(channel);
+	spin_unlock_bh(&channel->lock);
+
+	rdmatensor_fetch_put(&req->fetch);
+	return 0;
+
+out_abandon:
+	request_unexpose(req);
+	rdmatensor_fetch_abandon(&req->fetch);
+out_put_entry:
+	rdmatensor_metacache_put(channel->metacache, req->entry);
+out_free:
+	kfree(req);
+	return ret;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_request_submit);
+
+/* With the lock held; NULL: it has ended, or was never sent */
+static struct rdmatensor_request *request_find(struct rdmatensor_channel *channel, u32 index)
+{
+	struct rdmatensor_request *req = xa_load(&channel->requests, index);
+
+	return req && req->state >= REQUEST_SENT ? req : NULL;
+}
+
+static int request_meta(struct rdmatensor_request *req, const struct rdmatensor_msg *msg,
+			const char **why)
+{
+	struct rdmatensor_fetch *fetch = &req->fetch;
+	int ret;
+
+	rdmatensor_metacache_learn(req->entry, &msg->meta);
+	/* A CANCEL is on its way: the peer forgets what it has just described */
+	if (request_cancelling(req) || req->state == REQUEST_LINGER)
+		return 0;
+	if (req->state != REQUEST_SENT) {
+		*why = "META_DATA_RESPONSE out of turn";
+		return -EPROTO;
+	}
+	if (msg->step_id != fetch->step_id) {
+		*why = "META_DATA_RESPONSE of another step";
+		return -EPROTO;
+	}
+
+	fetch->meta = msg->meta;
+	fetch->validate = msg->flags & RDMATENSOR_WIRE_F_CHECKSUM;
+	fetch->checksum = msg->checksum;
+
+	ret = request_expose(req, GFP_ATOMIC);
+	if (ret) {
+		request_stop(req, ret);
+		return 0;
+	}
+	request_move(req, REQUEST_RE_QUEUED);
+	rdmatensor_channel_send(req->channel, &req->tx);
+	return 0;
+}
+
+static int request_error(struct rdmatensor_request *req, const struct rdmatensor_msg *msg,
+			 const char **why)
+{
+	struct rdmatensor_fetch *fetch = &req->fetch;
+
+	if (msg->flags & RDMATENSOR_WIRE_F_CANCELLED) {
+		if (req->state == REQUEST_CANCEL_SENT) {
+			request_finish(req, fetch->status.error);
+			request_forget(req);
+			return 0;
+		}
+		if (req->state == REQUEST_LINGER) {
+			request_forget(req);
+			return 0;
+		}
+		*why = "answer to a CANCEL that was not sent";
+		return -EPROTO;
+	}
+	if (req->state == REQUEST_LINGER) {
+		*why = "second end of one request";
+		return -EPROTO;
+	}
+
+	fetch->status.error = msg->error;
+	fetch->status.text_len = msg->text_len;
+	memcpy(fetch->status.text, msg->text, msg->text_len);
+	request_end(req, msg->error);
+	return 0;
+}
+
+int rdmatensor_request_message(struct rdmatensor_channel *channel,
+			       const struct rdmatensor_msg *msg, const char **why)
+{
+	struct rdmatensor_request *req;
+	int ret = 0;
+
+	spin_lock_bh(&channel->lock);
+	req = request_find(channel, msg->request_index);
+	if (!req) {
+		*why = "answer to a request that was not sent or has ended";
+		ret = -EPROTO;
+	} else if (msg->type == RDMATENSOR_WIRE_META_DATA_RESPONSE) {
+		ret = request_meta(req, msg, why);
+	} else {
+		ret = request_error(req, msg, why);
+	}
+	spin_unlock_bh(&channel->lock);
+	return ret;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_request_message);
+
+/* May the last write of this lane's part be that long? */
+static bool request_content_fits(const struct rdmatensor_request *req, u8 lane, u32 bytes)
+{
+	u64 mask = (1ULL << req->exposure.seg_shift) - 1;
+	u64 offset, part, first, last, most;
+
+	rdmatensor_wire_part(req->fetch.meta.bytes, req->nr_parts, lane, &offset, &part);
+	if (!part)
+		return !bytes;
+	first = req->exposure.iova + offset;
+	last = first + part - 1;
+	most = last - max(first, last & ~mask) + 1;
+	return bytes && bytes <= most;
+}
+
+int rdmatensor_request_content(struct rdmatensor_channel *channel, u8 lane, u32 index,
+			       u32 bytes, const char **why)
+{
+	struct rdmatensor_request *req;
+	int ret = -EPROTO;
+
+	spin_lock_bh(&channel->lock);
+	req = request_find(channel, index);
+	if (!req && lane) {
+		/* Another lane's completions may be seen after the request's end on lane 0 */
+		rdmatensor_count(&channel->counters, RDMATENSOR_STAT_RX_STRAY);
+		ret = 0;
+		goto out_unlock;
+	}
+	if (!req || !req->exposed ||
+	    (req->state != REQUEST_SENT && req->state != REQUEST_RE_SENT &&
+	     !request_cancelling(req))) {
+		*why = "content that was not asked for";
+		goto out_unlock;
+	}
+	if (!(req->parts & BIT(lane))) {
+		*why = "part of a content twice";
+		goto out_unlock;
+	}
+	if (!request_content_fits(req, lane, bytes)) {
+		*why = "content of an impossible length";
+		goto out_unlock;
+	}
+
+	ret = 0;
+	if (!lane)
+		rdmatensor_credits_told_upto(&channel->credits, req->seq);
+	req->parts &= ~BIT(lane);
+	if (req->parts)
+		goto out_unlock;
+
+	if (req->fetch.validate) {
+		/* Ends in process context; to the peer it has ended now */
+		rdmatensor_fetch_get(&req->fetch);
+		if (req->state == REQUEST_CANCEL_SENT)
+			request_move(req, REQUEST_LINGER);
+		else
+			request_forget(req);
+		queue_work(channel->exchange->wq, &req->check);
+	} else {
+		request_end(req, 0);
+	}
+out_unlock:
+	spin_unlock_bh(&channel->lock);
+	return ret;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_request_content);
+
+void rdmatensor_request_down(struct rdmatensor_channel *channel)
+{
+	struct rdmatensor_request *req;
+	unsigned long index = 0;
+
+	for (;; index++) {
+		spin_lock_bh(&channel->lock);
+		req = xa_find(&channel->requests, &index, ULONG_MAX, XA_PRESENT);
+		if (!req) {
+			spin_unlock_bh(&channel->lock);
+			break;
+		}
+		/* NEW: its submitter will find the channel down, and takes it back */
+		if (req->state == REQUEST_LINGER) {
+			request_forget(req);
+		} else if (req->state != REQUEST_NEW) {
+			if (channel->error_text && !req->fetch.status.text_len)
+				rdmatensor_status_set(&req->fetch.status, channel->error,
+						      channel->error_text);
+			request_finish(req, channel->error);
+			request_forget(req);
+		}
+		spin_unlock_bh(&channel->lock);
+	}
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_request_down);
+
+u32 rdmatensor_request_count(struct rdmatensor_channel *channel)
+{
+	struct rdmatensor_request *req;
+	unsigned long index;
+	u32 n = 0;
+
+	xa_for_each(&channel->requests, index, req)
+		n++;
+	return n;
+}
