@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What a JSON library does not tell: members that appear twice, and names with
- * a zero in them. The text has been parsed before, so it is known to be valid,
- * and a walk over strings and brackets is enough.
+ * What a JSON library does not tell: members that appear twice, names with a
+ * zero in them, and the forms beyond JSON that it accepts. The text has been
+ * parsed before, so a walk over strings and brackets is enough.
  */
 #include <json-c/json.h>
 #include <stdbool.h>
@@ -86,7 +86,7 @@ static int collect(struct walk *walk, const char *p, const char *end)
 			const char *next;
 
 			if (!after)
-				return -EINVAL;
+				return -EILSEQ;
 			next = skip_space(after, end);
 			/* A string before a colon is a member's name */
 			if (next < end && *next == ':' && depth <= DEPTH) {
@@ -102,6 +102,8 @@ static int collect(struct walk *walk, const char *p, const char *end)
 			object[depth] = ++opened;
 		else if (*p == '}')
 			depth--;
+		else if (strchr("'NI", *p))
+			return -EBADMSG;
 		p++;
 	}
 	return 0;
@@ -173,9 +175,12 @@ int st_check_names(const char *json, size_t json_bytes, char *error,
 	int err;
 
 	err = collect(&walk, json, json + json_bytes);
-	if (err == -EINVAL)
-		st_fail(error, error_len, err,
-			"the header has a control character in a string");
+	if (err == -EILSEQ)
+		err = st_fail(error, error_len, -EINVAL,
+			      "the header is no JSON: it has a control character in a string");
+	if (err == -EBADMSG)
+		err = st_fail(error, error_len, -EINVAL,
+			      "the header is no JSON: it has single quotes, NaN or Infinity");
 	if (!err && walk.nr) {
 		texts = calloc(walk.nr, sizeof(*texts));
 		err = texts ? 0 : -ENOMEM;

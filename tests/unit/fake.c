@@ -1,0 +1,479 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * A context is a memfd: the ring at offset 0, pool n at n << 32.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "fake.h"
+
+#define CONTEXTS 8
+#define POOLS 16
+#define PUBLICATIONS 4096
+
+struct fake fake;
+const char *tool_name = "test";
+
+struct fake_pool {
+	char *base;
+	uint64_t bytes;
+	uint64_t next;
+};
+
+struct fake_context {
+	bool used;
+	bool listens;
+	int fd;
+	struct rdmatensor_ring *ring;
+	struct fake_pool pools[POOLS];
+	uint64_t counters[RDMATENSOR_STAT_NR];
+};
+
+struct publication {
+	bool used;
+	struct rdmatensor_op op;
+	char name[RDMATENSOR_NAME_MAX + 1];
+	__u64 dims[RDMATENSOR_DIMS_MAX];
+	const char *content;
+	struct fake_context *owner;
+};
+
+static struct fake_context contexts[CONTEXTS];
+static struct publication publications[PUBLICATIONS];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+int __real_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...);
+int __real_ioctl(int fd, unsigned long request, ...);
+int __wrap_ioctl(int fd, unsigned long request, ...);
+
+void fake_reset(void)
+{
+	pthread_mutex_lock(&lock);
+	memset(&fake, 0, sizeof(fake));
+	memset(publications, 0, sizeof(publications));
+	pthread_mutex_unlock(&lock);
+}
+
+unsigned int fake_published(void)
+{
+	unsigned int i, nr = 0;
+
+	pthread_mutex_lock(&lock);
+	for (i = 0; i < PUBLICATIONS; i++)
+		nr += publications[i].used;
+	pthread_mutex_unlock(&lock);
+	return nr;
+}
+
+static size_t ring_bytes(void)
+{
+	return 4096 + FAKE_RING * sizeof(struct rdmatensor_cqe);
+}
+
+/* A number that the system gives anew is no context's any more */
+static void forget(int fd)
+{
+	int i;
+
+	for (i = 0; i < CONTEXTS; i++)
+		if (contexts[i].fd == fd)
+			contexts[i].used = false;
+}
+
+int __wrap_open(const char *path, int flags, ...)
+{
+	mode_t mode = 0;
+	va_list args;
+	int i, fd;
+
+	if (strcmp(path, FAKE_PATH)) {
+		va_start(args, flags);
+		if (flags & O_CREAT)
+			mode = va_arg(args, mode_t);
+		va_end(args);
+		fd = __real_open(path, flags, mode);
+		forget(fd);
+		return fd;
+	}
+	if (fake.open_error) {
+		errno = -fake.open_error;
+		return -1;
+	}
+	fd = memfd_create("fake", MFD_CLOEXEC);
+	forget(fd);
+	/* A slot whose file was closed since is free again */
+	for (i = 0; i < CONTEXTS - 1; i++)
+		if (!contexts[i].used || lseek(contexts[i].fd, 0, SEEK_CUR) < 0)
+			break;
+	memset(&contexts[i], 0, sizeof(contexts[i]));
+	contexts[i].used = true;
+	contexts[i].fd = fd;
+	return fd;
+}
+
+static bool has_room(const struct fake_context *ctx)
+{
+	return ctx->ring->head - ctx->ring->tail < FAKE_RING;
+}
+
+static void push(struct fake_context *ctx, const struct rdmatensor_cqe *cqe)
+{
+	struct rdmatensor_ring *ring = ctx->ring;
+	char *entries = (char *)ring + ring->entries_offset;
+
+	memcpy(entries + (ring->head % FAKE_RING) * sizeof(*cqe), cqe,
+	       sizeof(*cqe));
+	__atomic_store_n(&ring->head, ring->head + 1, __ATOMIC_RELEASE);
+}
+
+void fake_event(int type, uint32_t channel)
+{
+	struct rdmatensor_cqe cqe = { .type = type, .channel = channel };
+	int i;
+
+	pthread_mutex_lock(&lock);
+	for (i = 0; i < CONTEXTS; i++)
+		if (contexts[i].used && contexts[i].listens)
+			push(&contexts[i], &cqe);
+	pthread_mutex_unlock(&lock);
+}
+
+static int do_start(struct fake_context *ctx, struct rdmatensor_start *start)
+{
+	strcpy(start->cause, "fake0 was chosen");
+	if (ctx->ring)
+		return -EISCONN;
+	if (ftruncate(ctx->fd, (off_t)ring_bytes()))
+		return -errno;
+	ctx->ring = mmap(NULL, ring_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED,
+			 ctx->fd, 0);
+	ctx->ring->entries = FAKE_RING;
+	ctx->ring->entry_bytes = sizeof(struct rdmatensor_cqe);
+	ctx->ring->entries_offset = 4096;
+	/* Both indices wrap around in every test */
+	ctx->ring->head = UINT32_MAX - 1;
+	ctx->ring->tail = UINT32_MAX - 1;
+	ctx->listens = start->flags & RDMATENSOR_START_LISTEN;
+	return 0;
+}
+
+static int do_query(struct fake_context *ctx, struct rdmatensor_query *query)
+{
+	if (query->size != sizeof(*query))
+		return -EINVAL;
+	query->abi_version = RDMATENSOR_ABI_VERSION;
+	if (!ctx->ring)
+		return 0;
+	query->flags = RDMATENSOR_QUERY_STARTED;
+	strcpy(query->device_name, "fake0");
+	query->port = 1;
+	query->gid_index = 2;
+	query->gid[10] = 0xff;
+	query->gid[11] = 0xff;
+	query->gid[12] = 10;
+	query->gid[15] = 1;
+	query->listen_port = ctx->listens ? 18521 : 0;
+	return 0;
+}
+
+static int do_pool_create(struct fake_context *ctx,
+			  struct rdmatensor_pool_create *arg)
+{
+	uint32_t id;
+
+	if (fake.pool_error)
+		return fake.pool_error;
+	for (id = 1; id < POOLS && ctx->pools[id].base; id++)
+		;
+	if (id == POOLS)
+		return -ENOMEM;
+	arg->bytes = (arg->bytes + 4095) / 4096 * 4096;
+	arg->out_pool_id = id;
+	arg->out_mmap_offset = (uint64_t)id << 32;
+	if (ftruncate(ctx->fd, (off_t)((uint64_t)POOLS << 32)))
+		return -errno;
+	ctx->pools[id].bytes = arg->bytes;
+	ctx->pools[id].next = 0;
+	ctx->pools[id].base = mmap(NULL, arg->bytes, PROT_READ | PROT_WRITE,
+				   MAP_SHARED, ctx->fd,
+				   (off_t)arg->out_mmap_offset);
+	return 0;
+}
+
+static int do_pool_destroy(struct fake_context *ctx, uint32_t id)
+{
+	if (!id || id >= POOLS || !ctx->pools[id].base)
+		return -ENOENT;
+	memset(ctx->pools[id].base, 0, ctx->pools[id].bytes);
+	munmap(ctx->pools[id].base, ctx->pools[id].bytes);
+	ctx->pools[id].base = NULL;
+	return 0;
+}
+
+static int do_pool_alloc(struct fake_context *ctx,
+			 struct rdmatensor_pool_alloc *arg)
+{
+	struct fake_pool *pool = &ctx->pools[arg->pool_id];
+	uint64_t bytes = (arg->bytes + 63) / 64 * 64;
+
+	if (pool->next + bytes > pool->bytes)
+		return -ENOSPC;
+	arg->out_offset = pool->next;
+	pool->next += bytes;
+	return 0;
+}
+
+static struct publication *find(const char *name, uint32_t len, int64_t step)
+{
+	int i;
+
+	for (i = 0; i < PUBLICATIONS; i++)
+		if (publications[i].used &&
+		    publications[i].op.step_id == step &&
+		    publications[i].op.name_len == len &&
+		    !memcmp(publications[i].name, name, len))
+			return &publications[i];
+	return NULL;
+}
+
+static int do_publish(struct fake_context *ctx, const struct rdmatensor_op *op)
+{
+	const void *name = (void *)(uintptr_t)op->name_uptr;
+	struct rdmatensor_cqe cqe = {
+		.user_data = op->user_data,
+		.type = RDMATENSOR_CQE_PUBLISH,
+	};
+	struct publication *pub = publications;
+
+	if (!op->name_len || op->name_len > RDMATENSOR_NAME_MAX)
+		return -EINVAL;
+	if (find(name, op->name_len, op->step_id))
+		return -EEXIST;
+	if (op->uses && !fake.hold) {
+		push(ctx, &cqe);
+		return 0;
+	}
+	while (pub->used)
+		pub++;
+	pub->used = true;
+	pub->op = *op;
+	pub->owner = ctx;
+	memcpy(pub->name, name, op->name_len);
+	if (op->ndims)
+		memcpy(pub->dims, (void *)(uintptr_t)op->dims_uptr,
+		       op->ndims * sizeof(pub->dims[0]));
+	pub->content = ctx->pools[op->pool_id].base + op->offset;
+	return 0;
+}
+
+static int do_withdraw(struct fake_context *ctx, const struct rdmatensor_op *op)
+{
+	struct rdmatensor_cqe cqe = { .user_data = op->user_data };
+	struct publication *pub;
+
+	pub = find((void *)(uintptr_t)op->name_uptr, op->name_len, op->step_id);
+	if (!pub)
+		return -ENOENT;
+	if (pub->op.uses) {
+		cqe.type = RDMATENSOR_CQE_PUBLISH;
+		cqe.user_data = pub->op.user_data;
+		cqe.result = -ECANCELED;
+		push(ctx, &cqe);
+	}
+	pub->used = false;
+	cqe.type = RDMATENSOR_CQE_WITHDRAW;
+	cqe.user_data = op->user_data;
+	cqe.result = 0;
+	push(ctx, &cqe);
+	return 0;
+}
+
+static void copy(struct fake_context *ctx, const struct publication *pub,
+		 const struct rdmatensor_op *op, struct rdmatensor_cqe *cqe)
+{
+	struct fake_pool *pool = &ctx->pools[op->pool_id];
+
+	cqe->flags = RDMATENSOR_CQE_META;
+	cqe->tensor_bytes = pub->op.bytes;
+	cqe->data_type = pub->op.data_type;
+	cqe->ndims = (uint16_t)pub->op.ndims;
+	memcpy(cqe->dims, pub->dims, sizeof(cqe->dims));
+	if (op->flags & RDMATENSOR_OP_ALLOC) {
+		cqe->offset = pool->next;
+		pool->next += (pub->op.bytes + 63) / 64 * 64;
+		if (pool->next > pool->bytes) {
+			cqe->result = -ENOSPC;
+			return;
+		}
+	} else if (op->bytes < pub->op.bytes) {
+		cqe->result = -EMSGSIZE;
+		return;
+	}
+	memcpy(pool->base + cqe->offset, pub->content, pub->op.bytes);
+	ctx->counters[RDMATENSOR_STAT_FETCHED]++;
+	ctx->counters[RDMATENSOR_STAT_TX_MESSAGES]++;
+	ctx->counters[RDMATENSOR_STAT_RX_CONTENTS]++;
+}
+
+static int do_fetch(struct fake_context *ctx, const struct rdmatensor_op *op)
+{
+	struct rdmatensor_cqe cqe = {
+		.user_data = op->user_data,
+		.type = RDMATENSOR_CQE_FETCH,
+		.step_id = op->step_id,
+		.offset = op->offset,
+		.pool_id = op->pool_id,
+		.channel = op->channel,
+	};
+	struct publication *pub;
+
+	pub = find((void *)(uintptr_t)op->name_uptr, op->name_len, op->step_id);
+	if (pub)
+		copy(ctx, pub, op, &cqe);
+	else
+		cqe.result = -ETIMEDOUT;
+	push(ctx, &cqe);
+	return 0;
+}
+
+static int do_op(struct fake_context *ctx, const struct rdmatensor_op *op)
+{
+	struct rdmatensor_cqe other = {
+		.type = RDMATENSOR_CQE_CHANNEL_DOWN,
+	};
+
+	for (; fake.extra && has_room(ctx); fake.extra--) {
+		other.user_data = fake.extra;
+		push(ctx, &other);
+	}
+	if (!has_room(ctx))
+		return -EAGAIN;
+	switch (op->opcode) {
+	case RDMATENSOR_OP_PUBLISH:
+		return do_publish(ctx, op);
+	case RDMATENSOR_OP_WITHDRAW:
+		return do_withdraw(ctx, op);
+	case RDMATENSOR_OP_FETCH:
+		return do_fetch(ctx, op);
+	case RDMATENSOR_OP_FREE:
+		return op->offset % 64 ? -ENOENT : 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+static int do_submit(struct fake_context *ctx, struct rdmatensor_submit *arg)
+{
+	const struct rdmatensor_op *ops = (void *)(uintptr_t)arg->ops_uptr;
+
+	if (!ctx->ring)
+		return -ENOTCONN;
+	if (arg->nr_ops > RDMATENSOR_SUBMIT_MAX || arg->wait_nr > FAKE_RING)
+		return -EINVAL;
+	fake.submits++;
+	ctx->counters[RDMATENSOR_STAT_SUBMITS]++;
+	arg->out_error = 0;
+	for (arg->out_done = 0; arg->out_done < arg->nr_ops; arg->out_done++) {
+		arg->out_error = do_op(ctx, &ops[arg->out_done]);
+		if (arg->out_error)
+			return arg->out_done ? 0 : arg->out_error;
+	}
+	if (!arg->wait_nr)
+		return 0;
+	fake.waits++;
+	if (fake.wait_errors) {
+		fake.wait_errors--;
+		return fake.wait_error;
+	}
+	if (ctx->ring->head - ctx->ring->tail >= arg->wait_nr)
+		return 0;
+	if (arg->deadline_ns)
+		return -ETIME;
+	/* Nothing will come in one process: the test waits for what is not */
+	fprintf(stderr, "fake: a wait without an end\n");
+	abort();
+}
+
+static int dispatch(struct fake_context *ctx, unsigned long request, void *arg)
+{
+	switch (request) {
+	case RDMATENSOR_QUERY:
+		return do_query(ctx, arg);
+	case RDMATENSOR_START:
+		return do_start(ctx, arg);
+	case RDMATENSOR_POOL_CREATE:
+		return do_pool_create(ctx, arg);
+	case RDMATENSOR_POOL_DESTROY:
+		return do_pool_destroy(ctx, ((struct rdmatensor_pool_destroy *)
+					     arg)->pool_id);
+	case RDMATENSOR_POOL_ALLOC:
+		return do_pool_alloc(ctx, arg);
+	case RDMATENSOR_CONNECT: {
+		struct rdmatensor_connect *connect = arg;
+
+		strcpy(connect->cause, fake.connect_error ?
+		       "connect: nobody listens there: start the peer" :
+		       "connect: up");
+		connect->out_channel = 1;
+		return fake.connect_error;
+	}
+	case RDMATENSOR_DISCONNECT:
+		return 0;
+	case RDMATENSOR_CHANNEL_QUERY: {
+		struct rdmatensor_channel_query *query = arg;
+
+		if (query->flags && query->channel)
+			return -ENOENT;
+		query->channel = 1;
+		query->state = RDMATENSOR_CHANNEL_UP;
+		query->lanes = 1;
+		strcpy(query->worker, "peer \"quoted\"");
+		return 0;
+	}
+	case RDMATENSOR_STATS: {
+		struct rdmatensor_stats *stats = arg;
+
+		memcpy((void *)(uintptr_t)stats->counters_uptr, ctx->counters,
+		       stats->nr * sizeof(uint64_t));
+		return 0;
+	}
+	case RDMATENSOR_SUBMIT:
+		return do_submit(ctx, arg);
+	default:
+		return -ENOTTY;
+	}
+}
+
+int __wrap_ioctl(int fd, unsigned long request, ...)
+{
+	struct fake_context *ctx = NULL;
+	va_list args;
+	void *arg;
+	int i, err;
+
+	va_start(args, request);
+	arg = va_arg(args, void *);
+	va_end(args);
+	for (i = 0; i < CONTEXTS; i++)
+		if (contexts[i].used && contexts[i].fd == fd)
+			ctx = &contexts[i];
+	if (!ctx)
+		return __real_ioctl(fd, request, arg);
+	pthread_mutex_lock(&lock);
+	err = dispatch(ctx, request, arg);
+	pthread_mutex_unlock(&lock);
+	if (!err)
+		return 0;
+	errno = -err;
+	return -1;
+}

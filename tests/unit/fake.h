@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A fake device: open() of FAKE_PATH gives a file whose ioctls are answered
+ * here, by copies within this process. Every context sees what all contexts
+ * published, so a channel leads anywhere. It knows no waiting: a fetch of what
+ * is not published ends at once with -ETIMEDOUT.
+ */
+#ifndef TESTS_FAKE_H
+#define TESTS_FAKE_H
+
+#include <stdbool.h>
+
+#include <rdmatensor/rdmatensor.h>
+
+#define FAKE_PATH "/dev/fake-rdmatensor"
+#define FAKE_RING 64
+
+/* What the next calls do besides */
+extern struct fake {
+	/* Entries that are put in front of the next operation's */
+	unsigned int extra;
+	/* A publish with uses > 0 stays until it is withdrawn */
+	bool hold;
+	/* The next waits end with this, once each */
+	int wait_error;
+	unsigned int wait_errors;
+	/* Errors of the next call, by ioctl number */
+	int open_error;
+	int connect_error;
+	int pool_error;
+	/* Counts */
+	unsigned int submits;
+	unsigned int waits;
+} fake;
+
+/* Forgets all publications and settings */
+void fake_reset(void);
+/* Puts an entry into the ring of every started context that listens */
+void fake_event(int type, uint32_t channel);
+/* How many tensors are published */
+unsigned int fake_published(void);
+
+#endif

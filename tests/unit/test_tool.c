@@ -1,0 +1,555 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The subcommands as a whole, on the fake device: files that they write, JSON
+ * that they print, and their exit codes.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <json-c/json.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fake.h"
+#include "safetensors/safetensors.h"
+#include "tool/samples.h"
+#include "tool/tool.h"
+#include "unit.h"
+
+static char dir[256], model[300], output[300];
+static char text[65536], messages[65536];
+
+static int setup(void **state)
+{
+	const char *base = getenv("TMPDIR");
+
+	(void)state;
+	fake_reset();
+	setenv("RDMATENSOR_DEVICE_PATH", FAKE_PATH, 1);
+	snprintf(dir, sizeof(dir), "%s/tool-XXXXXX", base ? base : "/tmp");
+	assert_non_null(mkdtemp(dir));
+	snprintf(model, sizeof(model), "%s/model", dir);
+	snprintf(output, sizeof(output), "%s/output", dir);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	unlink(model);
+	unlink(output);
+	/* Nothing else may be left behind */
+	assert_int_equal(rmdir(dir), 0);
+	return 0;
+}
+
+static int redirect(int fd, int *saved)
+{
+	FILE *file = tmpfile();
+	int copy = dup(fileno(file));
+
+	fclose(file);
+	*saved = dup(fd);
+	dup2(copy, fd);
+	return copy;
+}
+
+static void restore(int fd, int saved, int copy, char *to, size_t to_len)
+{
+	ssize_t got;
+
+	dup2(saved, fd);
+	close(saved);
+	got = pread(copy, to, to_len - 1, 0);
+	to[got > 0 ? got : 0] = '\0';
+	close(copy);
+}
+
+/* Runs a subcommand; its output is in @text and @messages */
+static int run(int (*command)(int argc, char **argv), char *const *args)
+{
+	int argc = 1, err, out, err_fd, saved_out, saved_err, i;
+	char *argv[32] = { "rdmatensor test" }, *kept[32];
+
+	/* Arguments of a real program can be written to */
+	for (; args[argc - 1]; argc++)
+		argv[argc] = strdup(args[argc - 1]);
+	argv[argc] = NULL;
+	optind = 0;
+	fflush(stdout);
+	out = redirect(STDOUT_FILENO, &saved_out);
+	err_fd = redirect(STDERR_FILENO, &saved_err);
+	/* getopt_long() puts them into another order */
+	memcpy(kept, argv, sizeof(kept));
+	err = command(argc, argv);
+	for (i = 1; i < argc; i++)
+		free(kept[i]);
+	fflush(stdout);
+	restore(STDOUT_FILENO, saved_out, out, text, sizeof(text));
+	restore(STDERR_FILENO, saved_err, err_fd, messages, sizeof(messages));
+	return err;
+}
+
+#define RUN(command, ...) run(command, (char *[]){ __VA_ARGS__, NULL })
+
+static struct json_object *parse_line(const char *line)
+{
+	struct json_tokener *tok = json_tokener_new();
+	struct json_object *object;
+
+	json_tokener_set_flags(tok, JSON_TOKENER_STRICT);
+	object = json_tokener_parse_ex(tok, line, (int)strlen(line));
+	if (!object || json_tokener_get_error(tok) != json_tokener_success)
+		fail_msg("no JSON: %s", line);
+	json_tokener_free(tok);
+	return object;
+}
+
+static struct json_object *get(struct json_object *object, const char *key)
+{
+	struct json_object *value;
+
+	if (!json_object_object_get_ex(object, key, &value))
+		fail_msg("no %s in %s", key, json_object_get_string(object));
+	return value;
+}
+
+static const struct st_tensor tensors[] = {
+	{ .name = "layer.0", .data_type = RDMATENSOR_DT_FLOAT, .ndims = 2,
+	  .dims = { 7, 11 } },
+	{ .name = "nothing", .data_type = RDMATENSOR_DT_INT64, .ndims = 2,
+	  .dims = { 0, 3 } },
+	{ .name = "odd", .data_type = RDMATENSOR_DT_UINT8, .ndims = 1,
+	  .dims = { 13 } },
+	{ .name = "scalar", .data_type = RDMATENSOR_DT_DOUBLE },
+	{ .name = "last \"quoted\"", .data_type = RDMATENSOR_DT_BOOL,
+	  .ndims = 1, .dims = { 1000 } },
+};
+
+static void make_model(void)
+{
+	static const char *const metadata[] = { "made", "by a test", NULL };
+	char error[ST_ERROR_MAX];
+	struct st_file file;
+	uint64_t i;
+	int fd;
+
+	assert_int_equal(st_make(tensors, NR(tensors), metadata, &file, error,
+				 sizeof(error)), 0);
+	fd = open(model, O_RDWR | O_CREAT | O_TRUNC, 0600);
+	assert_int_equal(st_write_header(fd, &file), 0);
+	for (i = 0; i < file.data_bytes; i++) {
+		unsigned char byte = (unsigned char)(i * 7 + 1);
+
+		assert_int_equal(pwrite(fd, &byte, 1,
+					(off_t)(st_data_offset(&file) + i)), 1);
+	}
+	close(fd);
+	st_free(&file);
+}
+
+static void assert_same_files(const char *a, const char *b)
+{
+	static char x[65536], y[65536];
+	int fd_x = open(a, O_RDONLY), fd_y = open(b, O_RDONLY);
+	ssize_t nx = read(fd_x, x, sizeof(x)), ny = read(fd_y, y, sizeof(y));
+
+	close(fd_x);
+	close(fd_y);
+	assert_true(nx > 0);
+	assert_int_equal(nx, ny);
+	assert_memory_equal(x, y, (size_t)nx);
+}
+
+/*
+ * A server runs in a thread of its own, with its output in this program's. The
+ * threads' options are parsed one after the other: getopt is not reentrant.
+ */
+static struct {
+	pthread_t thread;
+	int argc;
+	char *argv[16];
+	int result;
+} server;
+
+static void *serve(void *arg)
+{
+	(void)arg;
+	server.result = cmd_serve(server.argc, server.argv);
+	return NULL;
+}
+
+static void server_start_with(char *const *args, unsigned int expect)
+{
+	server.argc = 1;
+	server.argv[0] = "rdmatensor serve";
+	while (args[server.argc - 1]) {
+		server.argv[server.argc] = args[server.argc - 1];
+		server.argc++;
+	}
+	server.argv[server.argc] = NULL;
+	optind = 0;
+	assert_int_equal(pthread_create(&server.thread, NULL, serve, NULL), 0);
+	while (fake_published() < expect)
+		usleep(1000);
+}
+
+static void server_end_with(int expect)
+{
+	fake_event(RDMATENSOR_CQE_CHANNEL_DOWN, 1);
+	pthread_join(server.thread, NULL);
+	assert_int_equal(server.result, expect);
+	assert_int_equal(fake_published(), 0);
+}
+
+static void test_all(void **state)
+{
+	(void)state;
+	make_model();
+	server_start_with((char *[]){ model, "--exit-after", "1", NULL },
+			  NR(tensors) + 1);
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "--all", "-o", output),
+			 EXIT_OK);
+	assert_contains(text, "fetched 5 tensors, 1329 bytes");
+	assert_same_files(model, output);
+	/* Over and over the same file, two at a time, and with places found */
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "-a", "-o", output, "-q",
+			     "2"), EXIT_OK);
+	assert_same_files(model, output);
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "-a", "-o", output,
+			     "--alloc"), EXIT_OK);
+	assert_same_files(model, output);
+	server_end_with(EXIT_OK);
+}
+
+static void test_steps(void **state)
+{
+	struct json_object *root, *steps, *step;
+	size_t i;
+
+	(void)state;
+	make_model();
+	server_start_with((char *[]){ model, "--exit-after", "1", "--step", "4",
+			  "--steps", "3", NULL }, 3 * (NR(tensors) + 1));
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "--all", "-o", output,
+			     "--step", "4", "--steps", "3", "--json"), EXIT_OK);
+	assert_same_files(model, output);
+	root = parse_line(text);
+	assert_string_equal(json_object_get_string(get(root, "peer_worker")),
+			    "peer \"quoted\"");
+	steps = get(root, "steps");
+	assert_int_equal(json_object_array_length(steps), 3);
+	for (i = 0; i < 3; i++) {
+		step = json_object_array_get_idx(steps, i);
+		assert_int_equal(json_object_get_int64(get(step, "step")),
+				 4 + i);
+		assert_int_equal(json_object_get_int64(get(step, "tensors")),
+				 NR(tensors));
+		assert_int_equal(json_object_get_int64(get(step, "rx_contents")),
+				 NR(tensors));
+		assert_int_equal(json_object_get_int64(get(step, "rdma_writes")),
+				 2 * NR(tensors));
+	}
+	json_object_put(root);
+	/* A step that is not there is the index's error */
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "--all", "-o", output,
+			     "--step", "9"), EXIT_FAILED);
+	assert_contains(messages, "step 9");
+	/* and the last of several that of all tensors; the file stays */
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "--all", "-o", output,
+			     "--step", "5", "--steps", "3", "--alloc"),
+			 EXIT_FAILED);
+	assert_contains(messages, "tensor \"layer.0\", step 7");
+	assert_same_files(model, output);
+	server_end_with(EXIT_OK);
+}
+
+static void test_names(void **state)
+{
+	const struct st_tensor *tensor;
+	char error[ST_ERROR_MAX];
+	unsigned char bytes[13];
+	struct st_file file;
+	int fd;
+
+	(void)state;
+	make_model();
+	server_start_with((char *[]){ model, "--exit-after", "1", NULL },
+			  NR(tensors) + 1);
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "odd", "nothing", "scalar",
+			     "-o", output), EXIT_OK);
+	if (st_open(output, &file, &fd, error, sizeof(error)))
+		fail_msg("%s", error);
+	assert_int_equal(file.nr, 3);
+	tensor = st_find(&file, "odd");
+	assert_non_null(tensor);
+	assert_int_equal(tensor->bytes, 13);
+	assert_int_equal(pread(fd, bytes, 13, (off_t)(st_data_offset(&file) +
+						      tensor->begin)), 13);
+	assert_int_equal(bytes[0], (unsigned char)(7 * 11 * 4 * 7 + 1));
+	close(fd);
+	st_free(&file);
+	/* The index itself has a type that no file can hold */
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "rdmatensor.index", "-o",
+			     output), EXIT_FAILED);
+	assert_contains(messages, "element type 7");
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "odd", "odd", "-o", output),
+			 EXIT_FAILED);
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "unknown", "-o", output),
+			 EXIT_FAILED);
+	assert_contains(messages, "tensor \"unknown\"");
+	assert_contains(messages, "has not published it");
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "odd", "-o",
+			     "/no/such/dir/x"), EXIT_FAILED);
+	assert_contains(messages, "/no/such/dir/x");
+	server_end_with(EXIT_OK);
+}
+
+/* A peer's index is as little to be trusted as a file */
+static void test_hostile_index(void **state)
+{
+	static const char *const bad[] = {
+		"{\"a\":{\"dtype\":\"U8\",\"shape\":[9],\"data_offsets\":[0,8]}}",
+		"nothing at all",
+	};
+	struct rdmatensor_start start;
+	struct rdmatensor_pool pool;
+	struct rdmatensor_op op;
+	struct rdmatensor *rt;
+	uint64_t at;
+	size_t i;
+
+	(void)state;
+	rdmatensor_start_init(&start, "hostile");
+	assert_int_equal(rdmatensor_open(FAKE_PATH, &rt), 0);
+	assert_int_equal(rdmatensor_start(rt, &start), 0);
+	assert_int_equal(rdmatensor_pool_create(rt, 4096, &pool), 0);
+	assert_int_equal(rdmatensor_pool_alloc(rt, &pool, 4096, &at), 0);
+	for (i = 0; i < NR(bad); i++) {
+		memcpy((char *)pool.base + at, bad[i], strlen(bad[i]));
+		rdmatensor_prep_publish(&op, INDEX_NAME, 0, pool.id, at,
+					strlen(bad[i]), RDMATENSOR_DT_STRING, 0,
+					NULL, 0, 0);
+		assert_int_equal(rdmatensor_submit(rt, &op, 1, 0, 0, NULL), 0);
+		assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "--all", "-o",
+				     output), EXIT_FAILED);
+		assert_contains(messages, "index of 10.0.0.1: ");
+		assert_int_equal(rdmatensor_withdraw(rt, INDEX_NAME, 0), 0);
+	}
+	rdmatensor_close(rt);
+}
+
+static void test_serve_errors(void **state)
+{
+	int fd;
+
+	(void)state;
+	assert_int_equal(RUN(cmd_serve, model), EXIT_FAILED);
+	assert_contains(messages, "No such file");
+	fd = open(model, O_RDWR | O_CREAT, 0600);
+	assert_int_equal(write(fd, "no model, but some text", 23), 23);
+	close(fd);
+	assert_int_equal(RUN(cmd_serve, model), EXIT_FAILED);
+	assert_contains(messages, "is this a safetensors file?");
+	make_model();
+	fake.pool_error = -EOVERFLOW;
+	assert_int_equal(RUN(cmd_serve, model), EXIT_FAILED);
+	assert_contains(messages, "device registers less");
+	fake.open_error = -ENOENT;
+	assert_int_equal(RUN(cmd_serve, model), EXIT_FAILED);
+	assert_contains(messages, "modprobe rdmatensor");
+	fake.open_error = -EACCES;
+	assert_int_equal(RUN(cmd_serve, model), EXIT_FAILED);
+	assert_contains(messages, "group");
+}
+
+static void test_usage(void **state)
+{
+	(void)state;
+	assert_int_equal(RUN(cmd_serve, "--help"), EXIT_OK);
+	assert_contains(text, "Usage: rdmatensor serve");
+	assert_int_equal(RUN(cmd_fetch, "--help"), EXIT_OK);
+	assert_contains(text, "--in-flight");
+	assert_int_equal(RUN(cmd_perf, "--help"), EXIT_OK);
+	assert_int_equal(RUN(cmd_info, "--help"), EXIT_OK);
+	assert_int_equal(RUN(cmd_serve, "a", "b"), EXIT_USAGE);
+	assert_int_equal(RUN(cmd_serve, "--steps", "0", "a"), EXIT_USAGE);
+	assert_contains(messages, "--steps 0 is refused");
+	assert_int_equal(RUN(cmd_serve, "--no-such"), EXIT_USAGE);
+	assert_int_equal(RUN(cmd_fetch, "--all", "-o", "x"), EXIT_USAGE);
+	assert_contains(messages, "give a PEER");
+	assert_int_equal(RUN(cmd_fetch, "peer", "--all"), EXIT_USAGE);
+	assert_contains(messages, "-o OUT");
+	assert_int_equal(RUN(cmd_fetch, "peer", "--all", "name", "-o", "x"),
+			 EXIT_USAGE);
+	assert_int_equal(RUN(cmd_fetch, "peer", "-o", "x"), EXIT_USAGE);
+	assert_int_equal(RUN(cmd_fetch, "peer", "-a", "-o", "x", "-t", "-1"),
+			 EXIT_USAGE);
+	assert_int_equal(RUN(cmd_fetch, "peer", "-a", "-o", "x", "-t", "1s"),
+			 EXIT_USAGE);
+	assert_int_equal(RUN(cmd_perf, "--mtu", "1500", "p"), EXIT_USAGE);
+	assert_int_equal(RUN(cmd_perf, "--msg-slots", "3", "p"), EXIT_USAGE);
+	assert_int_equal(RUN(cmd_perf, "--lanes", "9", "p"), EXIT_USAGE);
+	assert_int_equal(RUN(cmd_perf, "-s", "4K,,x", "p"), EXIT_USAGE);
+	assert_int_equal(RUN(cmd_perf, "-s", "99999999999G", "p"), EXIT_USAGE);
+	assert_int_equal(RUN(cmd_perf, "-m", "both", "p"), EXIT_USAGE);
+	assert_int_equal(RUN(cmd_perf, "--server", "p"), EXIT_USAGE);
+	assert_int_equal(RUN(cmd_perf, "-v"), EXIT_USAGE);
+	assert_int_equal(RUN(cmd_perf, "-d", "", "p"), EXIT_USAGE);
+	setenv("RDMA_QP_SL", "99", 1);
+	assert_int_equal(RUN(cmd_info, "-j"), EXIT_USAGE);
+	assert_contains(messages, "RDMA_QP_SL=99");
+	unsetenv("RDMA_QP_SL");
+	fake.connect_error = -ECONNREFUSED;
+	assert_int_equal(RUN(cmd_info, "10.0.0.9"), EXIT_FAILED);
+	assert_contains(messages, "nobody listens");
+	assert_int_equal(RUN(cmd_info, "10.0.0.9:x"), EXIT_FAILED);
+}
+
+static void test_info(void **state)
+{
+	struct json_object *root, *channel;
+
+	(void)state;
+	assert_int_equal(RUN(cmd_info, "-j"), EXIT_OK);
+	root = parse_line(text);
+	assert_false(json_object_get_boolean(get(root, "started")));
+	json_object_put(root);
+	assert_int_equal(RUN(cmd_info, "-j", "10.0.0.1"), EXIT_OK);
+	root = parse_line(text);
+	assert_string_equal(json_object_get_string(get(root, "device")),
+			    "fake0");
+	assert_string_equal(json_object_get_string(get(root, "gid")),
+			    "10.0.0.1");
+	channel = json_object_array_get_idx(get(root, "channels"), 0);
+	assert_string_equal(json_object_get_string(get(channel, "state")),
+			    "up");
+	assert_int_equal(json_object_object_length(get(root, "counters")),
+			 RDMATENSOR_STAT_NR);
+	json_object_put(root);
+	assert_int_equal(RUN(cmd_info, "--start"), EXIT_OK);
+	assert_contains(text, "device: fake0\n");
+	assert_contains(text, "  tx_writes: 0\n");
+}
+
+static struct rdmatensor *perf_rt;
+
+static void perf_publish(uint64_t size, uint64_t told)
+{
+	static struct rdmatensor_pool pool;
+	struct rdmatensor_start start;
+	struct rdmatensor_op op;
+	__u64 dim = size;
+	uint64_t at, i;
+	char name[64];
+
+	rdmatensor_start_init(&start, "perf");
+	assert_int_equal(rdmatensor_open(FAKE_PATH, &perf_rt), 0);
+	assert_int_equal(rdmatensor_start(perf_rt, &start), 0);
+	assert_int_equal(rdmatensor_pool_create(perf_rt, size + 8, &pool), 0);
+	assert_int_equal(rdmatensor_pool_alloc(perf_rt, &pool, size + 8, &at),
+			 0);
+	for (i = 0; i <= size / 8; i++)
+		((uint64_t *)pool.base)[i] = (i + 1) *
+					     UINT64_C(0x9e3779b97f4a7c15);
+	snprintf(name, sizeof(name), "rdmatensor.perf.%lu",
+		 (unsigned long)told);
+	rdmatensor_prep_publish(&op, name, 0, pool.id, at, size,
+				RDMATENSOR_DT_UINT8, 1, &dim, 0, 0);
+	assert_int_equal(rdmatensor_submit(perf_rt, &op, 1, 0, 0, NULL), 0);
+}
+
+static void test_perf(void **state)
+{
+	static const char *const keys[] = {
+		"name", "size", "lanes", "depth", "iters", "seconds",
+		"bytes_per_second", "fetches_per_second", "lat_us",
+		"tx_messages", "rx_contents", "tx_acks", "submits",
+	};
+	static const char *const lat[] = { "min", "avg", "p50", "p99", "max" };
+	struct json_object *rows, *row;
+	size_t i;
+
+	(void)state;
+	perf_publish(4099, 4099);
+	assert_int_equal(RUN(cmd_perf, "10.0.0.1", "-s", "4099", "-q", "16",
+			     "-n", "1000", "-j"), EXIT_OK);
+	rows = parse_line(text);
+	assert_int_equal(json_object_array_length(rows), 1);
+	row = json_object_array_get_idx(rows, 0);
+	for (i = 0; i < NR(keys); i++)
+		get(row, keys[i]);
+	for (i = 0; i < NR(lat); i++)
+		get(get(row, "lat_us"), lat[i]);
+	assert_string_equal(json_object_get_string(get(row, "name")),
+			    "bw_4099");
+	assert_int_equal(json_object_get_int64(get(row, "iters")), 1000);
+	assert_int_equal(json_object_get_int64(get(row, "rx_contents")), 1000);
+	/* The fake ends all at once: one call for each round of 16 */
+	assert_in_range(json_object_get_int64(get(row, "submits")), 1, 100);
+	json_object_put(rows);
+	assert_int_equal(RUN(cmd_perf, "10.0.0.1", "-m", "lat", "-s", "4099",
+			     "-D", "0.05"), EXIT_OK);
+	assert_contains(text, "lat_4099");
+	assert_int_equal(RUN(cmd_perf, "10.0.0.1", "-s", "5000"), EXIT_FAILED);
+	assert_contains(messages, "perf --server");
+	rdmatensor_close(perf_rt);
+	/* A tensor of another length than its name tells */
+	fake_reset();
+	perf_publish(64, 128);
+	assert_int_equal(RUN(cmd_perf, "10.0.0.1", "-s", "128"), EXIT_FAILED);
+	assert_contains(messages, "it has 64 bytes");
+	rdmatensor_close(perf_rt);
+}
+
+static void test_samples(void **state)
+{
+	struct samples samples;
+	uint64_t i;
+
+	(void)state;
+	assert_int_equal(samples_init(&samples), 0);
+	assert_int_equal(samples_percentile(&samples, 50), 0);
+	for (i = 1000; i >= 1; i--)
+		samples_add(&samples, i);
+	samples_sort(&samples);
+	assert_int_equal(samples.min, 1);
+	assert_int_equal(samples.max, 1000);
+	assert_int_equal(samples.sum, 500500);
+	assert_int_equal(samples_percentile(&samples, 0), 1);
+	assert_int_equal(samples_percentile(&samples, 50), 500);
+	assert_int_equal(samples_percentile(&samples, 99), 990);
+	assert_int_equal(samples_percentile(&samples, 100), 1000);
+	/* More than are kept: extremes and sum stay exact */
+	samples_reset(&samples);
+	for (i = 0; i < 3 * (uint64_t)SAMPLES_MAX; i++)
+		samples_add(&samples, i);
+	samples_sort(&samples);
+	assert_int_equal(samples.count, 3 * (uint64_t)SAMPLES_MAX);
+	assert_int_equal(samples.max, 3 * (uint64_t)SAMPLES_MAX - 1);
+	assert_in_range(samples_percentile(&samples, 50),
+			3 * (uint64_t)SAMPLES_MAX * 49 / 100,
+			3 * (uint64_t)SAMPLES_MAX * 51 / 100);
+	samples_free(&samples);
+}
+
+int main(void)
+{
+#define test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		test(test_all),
+		test(test_steps),
+		test(test_names),
+		test(test_hostile_index),
+		test(test_serve_errors),
+		test(test_usage),
+		test(test_info),
+		test(test_perf),
+		test(test_samples),
+	};
+
+	return cmocka_run_group_tests_name("tool", tests, NULL, NULL);
+}
