@@ -36,7 +36,7 @@ int rdmatensor_submit(struct rdmatensor *rt, const struct rdmatensor_op *ops,
 		part = nr - taken;
 		if (part > RDMATENSOR_SUBMIT_MAX)
 			part = RDMATENSOR_SUBMIT_MAX;
-		err = submit_part(rt, ops + taken, part,
+		err = submit_part(rt, taken ? ops + taken : ops, part,
 				  taken + part == nr ? wait_nr : 0, deadline_ns,
 				  &part_done);
 		taken += part_done;
