@@ -1,0 +1,70 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+#
+# run.sh: runs the KUnit suites, as root in a guest whose kernel has KUnit and
+# KUnit's debugfs. Modules are taken from $LAB_BUILD/kmod/$LAB_KERNEL.
+#
+# Prints each suite's KTAP as comments, and one line "ok" or "not ok" for each
+# test case, for each suite that did not run, and for memory that leaked. Exits
+# with 1 if anything is not ok. What else the kernel complained of is seen by
+# tests/lab/run.
+set -u
+
+here=$(cd "$(dirname "$0")" && pwd)
+modules=${LAB_BUILD:?}/kmod/${LAB_KERNEL:?}
+debugfs=/sys/kernel/debug
+number=0
+failed=0
+
+# result ok|"not ok" NAME
+result() {
+	number=$((number + 1))
+	[ "$1" = ok ] || failed=$((failed + 1))
+	echo "$1 $number - kunit $2"
+}
+
+comment() {
+	sed 's/^/# /'
+}
+
+[ -d $debugfs/kunit ] || mount -t debugfs none $debugfs || exit 1
+if [ ! -d $debugfs/kunit ]; then
+	echo "Bail out! this kernel has no KUNIT_DEBUGFS"
+	exit 1
+fi
+
+insmod "$modules/rdmatensor.ko" || exit 1
+if ! insmod "$modules/rdmatensor_kunit.ko"; then
+	rmmod rdmatensor
+	exit 1
+fi
+
+for suite in $(sed -n 's/^\t\.name = "\(rdmatensor_[a-z]*\)",$/\1/p' "$here"/*.c); do
+	log=$(cat "$debugfs/kunit/$suite/results" 2>/dev/null)
+	if [ -z "$log" ]; then
+		result "not ok" "$suite did not run"
+		continue
+	fi
+	echo "$log" | comment
+	# Cases are indented by four; parameters of a case by eight
+	cases=$(echo "$log" | sed -nE 's/^    ((not )?ok) [0-9]+ (- )?([^ ]+).*/\1:\4/p')
+	[ -n "$cases" ] || result "not ok" "$suite has no test case"
+	for case in $(echo "$cases" | tr ' ' '_'); do
+		result "$(echo "${case%%:*}" | tr '_' ' ')" "$suite.${case#*:}"
+	done
+done
+
+rmmod rdmatensor_kunit && rmmod rdmatensor || result "not ok" "rmmod"
+
+if command -v lab-kmemleak >/dev/null; then
+	if leaks=$(lab-kmemleak); then
+		result ok "no memory leaked"
+	else
+		echo "$leaks" | comment
+		result "not ok" "memory leaked"
+	fi
+fi
+
+echo "1..$number"
+echo "# $((number - failed)) of $number ok"
+[ "$failed" -eq 0 ]
