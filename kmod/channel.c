@@ -20,7 +20,7 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/bitfield.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 #include <kunit/visibility.h>
 #include "channel.h"
@@ -31,7 +31,7 @@
 /* Longest write: what a work request of every RDMA device carries */
 #define CHANNEL_WRITE_MAX SZ_1G
 #define CHANNEL_SGES 4
-#define CHANNEL_METACACHE_MAX (1U << 20)
+#define CHANNEL_METACACHE_MAX SZ_1M
 
 /*
  * One receive for each immediate that the peer can send without being told
@@ -305,6 +305,8 @@ void rdmatensor_channel_write(struct rdmatensor_channel *channel,
 		part->posted = false;
 		part->pending = 0;
 		part->write = write;
+		if (!list_empty(&channel->lanes[i].writes))
+			rdmatensor_count(&channel->counters, RDMATENSOR_STAT_STALL_SENDQ);
 		list_add_tail(&part->item, &channel->lanes[i].writes);
 	}
 }
@@ -427,8 +429,6 @@ void rdmatensor_channel_pump(struct rdmatensor_channel *channel)
 			ret = channel_post_write(lane, list_first_entry(&lane->writes,
 									struct rdmatensor_part,
 									item));
-		if (!list_empty(&lane->writes))
-			rdmatensor_count(&channel->counters, RDMATENSOR_STAT_STALL_SENDQ);
 	}
 
 	if (!ret)
@@ -549,8 +549,7 @@ void rdmatensor_channel_tx_message(struct rdmatensor_channel *channel)
 	spin_lock_bh(&channel->lock);
 	channel->lanes[0].sendq_free++;
 	rdmatensor_credits_sent_done(&channel->credits);
-	if (!list_empty(&channel->txq))
-		rdmatensor_channel_pump(channel);
+	rdmatensor_channel_pump(channel);
 	spin_unlock_bh(&channel->lock);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_tx_message);
@@ -576,7 +575,7 @@ void rdmatensor_channel_tx_part(struct rdmatensor_lane *lane, struct rdmatensor_
 	part->pending--;
 	if (ok && part->posted && !part->pending)
 		done = !--write->parts_left;
-	if (ok && !list_empty(&lane->writes))
+	if (ok)
 		rdmatensor_channel_pump(channel);
 	spin_unlock_bh(&channel->lock);
 

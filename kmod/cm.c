@@ -156,6 +156,7 @@ static void cm_step_done(struct rdmatensor_lane *lane, int error, const char *te
 	if (error)
 		rdmatensor_channel_fail(lane->channel, error, text);
 	lane->cm_error = error;
+	/* After the error and all that the step has set up; pairs with cm_wait() */
 	smp_store_release(&lane->cm_done, true);
 	wake_up_all(&lane->channel->wait);
 }
@@ -370,6 +371,7 @@ static int cm_wait(struct rdmatensor_lane *lane, int error, unsigned long deadli
 	if (error)
 		return error;
 	left = wait_event_interruptible_timeout(channel->wait,
+						/* Pairs with cm_step_done() */
 						smp_load_acquire(&lane->cm_done) ||
 						READ_ONCE(channel->state) >=
 						RDMATENSOR_CHANNEL_CLOSING,
@@ -504,7 +506,7 @@ int rdmatensor_cm_connect(struct rdmatensor_cm *cm, struct rdmatensor_channel *c
 
 	if (ret == -ENOENT && channel->worker[0])
 		cm_cause(cause, room,
-			 "connect to %pISpc: the worker there is '%s', not '%s'; check the address or the name",
+			 "connect to %pISpc: the worker is '%s', not '%s'; check address or name",
 			 addr, channel->worker, channel->want_worker);
 	else if (ret)
 		cm_cause(cause, room, "connect to %pISpc: could not %s (%d): %s", addr, step,

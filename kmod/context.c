@@ -449,6 +449,7 @@ static int context_bind(struct rdmatensor_context *context, struct rdmatensor_st
 				      start->cause, sizeof(start->cause));
 	if (ret)
 		return ret;
+	context->bound = true;
 
 	attrs = &context->adapter.ibdev->attrs;
 	entries = params->queue_depth + 1 + rdmatensor_channel_recvs(params, 0) + 1;
@@ -457,8 +458,7 @@ static int context_bind(struct rdmatensor_context *context, struct rdmatensor_st
 			 "START: queue_depth %u: device %s takes %d work requests a queue and %d completions; lower it",
 			 params->queue_depth, context->adapter.ibdev->name, attrs->max_qp_wr,
 			 attrs->max_cqe);
-		ret = -EINVAL;
-		goto out_unbind;
+		return -EINVAL;
 	}
 	if ((u64)params->msg_slots * params->msg_slot_bytes >
 	    1ULL << context->adapter.seg_shift) {
@@ -466,8 +466,7 @@ static int context_bind(struct rdmatensor_context *context, struct rdmatensor_st
 			 "START: msg_slots %u of msg_slot_bytes %u: a message buffer is at most %llu bytes on %s; lower one",
 			 params->msg_slots, params->msg_slot_bytes,
 			 1ULL << context->adapter.seg_shift, context->adapter.ibdev->name);
-		ret = -EINVAL;
-		goto out_unbind;
+		return -EINVAL;
 	}
 
 	context->domain = rdmatensor_domain_create(&context->adapter, start->cause,
@@ -475,12 +474,9 @@ static int context_bind(struct rdmatensor_context *context, struct rdmatensor_st
 	if (IS_ERR(context->domain)) {
 		ret = PTR_ERR(context->domain);
 		context->domain = NULL;
-		goto out_unbind;
+		return ret;
 	}
 	return 0;
-
-out_unbind:
-	return ret;
 }
 
 static int context_begin(struct rdmatensor_context *context, struct rdmatensor_start *start)
@@ -520,7 +516,7 @@ out_destroy_wq:
 int rdmatensor_context_start(struct rdmatensor_context *context, void *arg)
 {
 	struct rdmatensor_start *start = arg;
-	bool bound = false;
+	bool unbind = false;
 	int ret;
 
 	memset(start->cause, 0, sizeof(start->cause));
@@ -542,24 +538,26 @@ int rdmatensor_context_start(struct rdmatensor_context *context, void *arg)
 	get_random_bytes(&context->incarnation, sizeof(context->incarnation));
 
 	ret = context_bind(context, start);
-	bound = context->adapter.device;
-	if (ret)
-		goto out_unlock;
-	ret = context_begin(context, start);
+	if (!ret) {
+		ret = context_begin(context, start);
+		if (ret) {
+			rdmatensor_domain_put(context->domain);
+			context->domain = NULL;
+		}
+	}
 	if (ret) {
-		rdmatensor_domain_put(context->domain);
-		context->domain = NULL;
+		unbind = context->bound;
+		context->bound = false;
 		goto out_unlock;
 	}
 	/* Pairs with rdmatensor_context_started() */
 	smp_store_release(&context->started, true);
-	bound = false;
 	pr_info("worker '%s': %s\n", context->worker, start->cause);
 
 out_unlock:
 	mutex_unlock(&context->lock);
 	/* Not under the lock: it waits for gone(), which takes it */
-	if (bound)
+	if (unbind)
 		rdmatensor_adapter_unbind(&context->adapter);
 	return ret;
 }

@@ -18,6 +18,7 @@
  *        while CONNECT waits
  * @net: the opener's network namespace, referenced
  * @started: START has succeeded; the members below are valid (release/acquire)
+ * @bound: @adapter is
  * @gone: the device was removed
  * @adapter: device, port, GID
  * @domain: PD and registrations, NULL when @gone
@@ -40,6 +41,7 @@ struct rdmatensor_context {
 	struct mutex lock;
 	struct net *net;
 	bool started;
+	bool bound;
 	bool gone;
 	struct rdmatensor_adapter adapter;
 	struct rdmatensor_domain *domain;
@@ -64,6 +66,7 @@ void rdmatensor_context_close(struct rdmatensor_context *context);
 
 static inline bool rdmatensor_context_started(struct rdmatensor_context *context)
 {
+	/* Pairs with START's release: the members are valid */
 	return smp_load_acquire(&context->started);
 }
 

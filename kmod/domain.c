@@ -23,8 +23,8 @@
 #define DOMAIN_SENDQ 64
 #define DOMAIN_TIMEOUT (10 * HZ)
 /* Far from what user space or a small number could be mistaken for */
-#define DOMAIN_FIRST_IOVA (1ULL << 46)
-#define DOMAIN_LAST_IOVA (1ULL << 62)
+#define DOMAIN_FIRST_IOVA BIT_ULL(46)
+#define DOMAIN_LAST_IOVA BIT_ULL(62)
 
 struct domain_reg {
 	struct ib_cqe cqe;

@@ -48,7 +48,8 @@ static void lane_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 		return;
 	}
 	if (wc->opcode != IB_WC_RECV_RDMA_WITH_IMM || !(wc->wc_flags & IB_WC_WITH_IMM)) {
-		rdmatensor_channel_fail(channel, -EPROTO, "peer sent what is no write with immediate");
+		rdmatensor_channel_fail(channel, -EPROTO,
+					"peer sent what is no write with immediate");
 		return;
 	}
 

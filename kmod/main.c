@@ -47,6 +47,8 @@ static void __exit rdmatensor_exit(void)
 	misc_deregister(&rdmatensor_misc);
 	rdmatensor_adapter_unregister();
 	rdmatensor_pool_exit();
+	/* Timer handlers, which run with softirqs off, have returned; so have RCU's */
+	synchronize_rcu();
 	rcu_barrier();
 }
 

@@ -13,7 +13,7 @@ struct poll_table_struct;
 struct vm_area_struct;
 struct file;
 
-#define RDMATENSOR_RING_ENTRIES_MAX (1U << 20)
+#define RDMATENSOR_RING_ENTRIES_MAX 1048576U
 
 /**
  * struct rdmatensor_ring_state - the kernel's side of a ring
