@@ -17,7 +17,7 @@ int main(int argc, char **argv) /* publishes a tensor; with ADDRESS: fetches it 
 	if ((err = rdmatensor_open(NULL, &rt)) || (err = rdmatensor_start(rt, &start)) ||
 	    (err = rdmatensor_pool_create(rt, 4096, &pool)) || (err = rdmatensor_pool_alloc(rt, &pool, 16, &at)))
 		return fprintf(stderr, "%s (%s)\n", strerror(-err), start.cause), 1;
-	float *x = (float *)((char *)pool.base + at);
+	float *x = (void *)((char *)pool.base + at);
 	if (argc == 1) {
 		memcpy(x, (float[]){ 1, 2, 3, 4 }, 16);
 		err = rdmatensor_publish(rt, "weights", 0, &pool, at, 16, RDMATENSOR_DT_FLOAT, 1, (__u64[]){ 4 }, 1, 0);

@@ -32,15 +32,18 @@ int rdmatensor_submit(struct rdmatensor *rt, const struct rdmatensor_op *ops,
 	unsigned int taken = 0, part, part_done;
 	int err;
 
-	do {
+	for (;;) {
 		part = nr - taken;
 		if (part > RDMATENSOR_SUBMIT_MAX)
 			part = RDMATENSOR_SUBMIT_MAX;
-		err = submit_part(rt, taken ? ops + taken : ops, part,
+		err = submit_part(rt, ops, part,
 				  taken + part == nr ? wait_nr : 0, deadline_ns,
 				  &part_done);
 		taken += part_done;
-	} while (!err && part_done == part && taken < nr);
+		if (err || part_done < part || taken == nr)
+			break;
+		ops += part;
+	}
 	if (done)
 		*done = taken;
 	return err;

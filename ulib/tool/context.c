@@ -83,8 +83,7 @@ int context_connect(struct rdmatensor *rt, const char *peer, const char *worker,
 	err = rdmatensor_connect(rt, peer, worker, 0, channel, cause,
 				 sizeof(cause));
 	if (err)
-		return failed("connect %s: %s (%s)", peer, cause,
-			      strerror(-err));
+		return failed("%s", cause);
 	note("%s", cause);
 	return EXIT_OK;
 }

@@ -14,6 +14,8 @@ void progress_begin(struct progress *progress, const char *what, uint64_t total)
 	progress->what = what;
 	progress->total = total;
 	progress->started_ns = rdmatensor_now_ns();
+	/* What is over at once shows no bar */
+	progress->drawn_ns = progress->started_ns;
 	progress->on = isatty(STDERR_FILENO);
 }
 
@@ -53,7 +55,7 @@ void progress_add(struct progress *progress, uint64_t bytes)
 
 void progress_end(struct progress *progress)
 {
-	if (!progress->on || !progress->drawn_ns)
+	if (!progress->on || progress->drawn_ns == progress->started_ns)
 		return;
 	fprintf(stderr, "\r%*s\r", (int)strlen(progress->what) + WIDTH + 30,
 		"");
