@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# The top-level Makefile: names for what the parts do themselves. The module is
+# built by kbuild from Kbuild, in build/, so that several kernels can be built
+# side by side and the checkout stays clean.
+
+KDIR ?= /lib/modules/$(shell uname -r)/build
+PREFIX ?= /usr/local
+DESTDIR ?=
+B := $(CURDIR)/build
+
+.DEFAULT_GOAL := all
+.PHONY: all kmod ulib demo check bench lint install clean help
+
+all: kmod ulib		## the module for the running kernel, the library and the tool
+
+# KERNEL=uml|uml-debug|6.1|6.12: one of the lab's kernels. Else KDIR, by default the
+# running kernel's
+kmod:			## the module: KDIR=..., or KERNEL=6.1|6.12|uml of the lab
+ifdef KERNEL
+	tests/lab/kmake $(KERNEL) $(B)/kmod/$(KERNEL)
+else
+	@if [ ! -e "$(KDIR)/Makefile" ]; then \
+		echo "kmod: no kernel build directory at $(KDIR): install the headers of your kernel (linux-headers-$$(uname -r)), or name one with KDIR=, or try a kernel of the lab with KERNEL=6.1" >&2; \
+		exit 1; \
+	fi
+	@mkdir -p $(B)/kmod/native
+	@cp -Rpu Kbuild kmod uapi $(B)/kmod/native/
+	$(MAKE) -C "$(KDIR)" M=$(B)/kmod/native W=1 modules
+	@echo "built $(B)/kmod/native/rdmatensor.ko"
+endif
+
+ulib:			## librdmatensor and the rdmatensor tool
+	$(MAKE) -C ulib O=$(B)/ulib
+
+demo:			## a model's tensors, moved between two machines; NATIVE=1: on this one's RDMA device
+	tests/demo/run
+
+check:			## all tests, on the lab's kernels
+	tests/check
+
+bench:			## figures beside peers, into build/bench.json
+	tests/bench/run
+
+lint:			## style, static analysis, licences
+	tests/lint/run
+
+install: all		## DESTDIR=, PREFIX=; the module goes to the running kernel's folder
+	$(MAKE) -C ulib O=$(B)/ulib install DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)"
+	$(MAKE) -C "$(KDIR)" M=$(B)/kmod/native modules_install INSTALL_MOD_PATH="$(DESTDIR)"
+
+clean:			## remove build/
+	rm -rf "$(B)"
+
+help:			## this list
+	@awk -F ':.*## *' '/^[a-z]+:.*##/ { sub(/:.*/, "", $$1); printf "  %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
