@@ -116,6 +116,34 @@ static void names(struct kunit *test)
 	rdmatensor_metacache_free(cache);
 }
 
+/* Names of zeros, each the beginning of the next, so that only the length differs */
+static void prefixes(struct kunit *test)
+{
+	struct rdmatensor_metacache *cache = new_cache(test, RDMATENSOR_NAME_MAX);
+	char *zeros = kunit_kzalloc(test, RDMATENSOR_NAME_MAX, GFP_KERNEL);
+	struct rdmatensor_metacache_entry *entry;
+	struct rdmatensor_meta meta = floats;
+	u16 len, read_len;
+
+	KUNIT_ASSERT_NOT_NULL(test, zeros);
+	for (len = RDMATENSOR_NAME_MAX; len; len--) {
+		entry = get(test, cache, zeros, len);
+		expect_known(test, entry, NULL);
+		meta.dims[0] = len;
+		rdmatensor_metacache_learn(entry, &meta);
+		rdmatensor_metacache_put(cache, entry);
+	}
+	for (len = RDMATENSOR_NAME_MAX; len; len--) {
+		entry = get(test, cache, zeros, len);
+		meta.dims[0] = len;
+		expect_known(test, entry, &meta);
+		rdmatensor_metacache_name(entry, &read_len);
+		KUNIT_EXPECT_EQ(test, read_len, len);
+		rdmatensor_metacache_put(cache, entry);
+	}
+	rdmatensor_metacache_free(cache);
+}
+
 static void longest_name(struct kunit *test)
 {
 	struct rdmatensor_metacache *cache = new_cache(test, 10);
@@ -204,6 +232,7 @@ static struct kunit_case metacache_tests[] = {
 	KUNIT_CASE(learns),
 	KUNIT_CASE(getters_share),
 	KUNIT_CASE(names),
+	KUNIT_CASE(prefixes),
 	KUNIT_CASE(longest_name),
 	KUNIT_CASE(bound),
 	KUNIT_CASE(many_names),

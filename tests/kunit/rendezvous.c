@@ -345,6 +345,15 @@ static const struct scenario {
 		WITHDRAW("x", 1, -EALREADY, "", 0, 0),
 		DELIVER(A, 1, -ECANCELED),
 	} },
+	{ "of several that are offered the last is withdrawn first", {
+		PUBLISH(A, "x", 1, 1, 0, ""),
+		REQUEST(a, "x", 1, 0, "A"),
+		PUBLISH(B, "x", 1, 1, 0, ""),
+		GIVE_BACK(A, 0, 0, ""),
+		WITHDRAW("x", 1, 0, "B", 1, -ECANCELED),
+		WITHDRAW("x", 1, 0, "A", 1, -ECANCELED),
+		WITHDRAW("x", 1, -ENOENT, "", 0, 0),
+	} },
 	{ "of several on their way the last is withdrawn first", {
 		PUBLISH(A, "x", 1, 1, 0, ""),
 		REQUEST(a, "x", 1, 0, "A"),
@@ -811,6 +820,47 @@ static void names(struct kunit *test)
 	rdmatensor_rendezvous_free(world->rdv);
 }
 
+#define NEIGHBOURS 500
+
+/*
+ * Keys that differ in one respect only, so many that they meet in the hash: names
+ * of zeros, each the beginning of the next, and one name in many steps
+ */
+static void neighbours(struct kunit *test)
+{
+	struct world *world = new_world(test);
+	struct rdmatensor_waiter *waiter = &world->waiters[0];
+	struct rdmatensor_tensor *tensors, *tensor;
+	char *zeros = kunit_kzalloc(test, NEIGHBOURS, GFP_KERNEL);
+	unsigned int i;
+	bool released;
+
+	tensors = kunit_kzalloc(test, 2 * NEIGHBOURS * sizeof(*tensors), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, zeros);
+	KUNIT_ASSERT_NOT_NULL(test, tensors);
+	for (i = 0; i < NEIGHBOURS; i++) {
+		tensors[2 * i].uses = 1;
+		tensors[2 * i + 1].uses = 1;
+		KUNIT_EXPECT_EQ(test, publish(world, &tensors[2 * i], zeros, NEIGHBOURS - i, -1),
+				0);
+		KUNIT_EXPECT_EQ(test, publish(world, &tensors[2 * i + 1], zeros, 3, i), 0);
+	}
+	for (i = 0; i < NEIGHBOURS; i++) {
+		KUNIT_EXPECT_EQ(test,
+				rdmatensor_rendezvous_request(world->rdv, waiter, zeros,
+							      NEIGHBOURS - i, -1,
+							      GFP_KERNEL), 0);
+		KUNIT_EXPECT_PTR_EQ(test, waiter->tensor, &tensors[2 * i]);
+		KUNIT_EXPECT_TRUE(test, rdmatensor_rendezvous_put(world->rdv, waiter->tensor,
+								  true, NULL));
+		KUNIT_EXPECT_EQ(test,
+				rdmatensor_rendezvous_withdraw(world->rdv, zeros, 3, i, NULL,
+							       NULL, &tensor, &released), 0);
+		KUNIT_EXPECT_PTR_EQ(test, tensor, &tensors[2 * i + 1]);
+	}
+	rdmatensor_rendezvous_free(world->rdv);
+}
+
 static void longest_name(struct kunit *test)
 {
 	struct world *world = new_world(test);
@@ -997,6 +1047,7 @@ static struct kunit_case rendezvous_tests[] = {
 	KUNIT_CASE_PARAM(scenario, scenario_gen_params),
 	KUNIT_CASE(failed_tensor),
 	KUNIT_CASE(names),
+	KUNIT_CASE(neighbours),
 	KUNIT_CASE(longest_name),
 	KUNIT_CASE(remembers_64_steps),
 	KUNIT_CASE(forgotten_step),

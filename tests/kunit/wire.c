@@ -26,7 +26,7 @@ enum {
 
 static char longest_name[RDMATENSOR_NAME_MAX];
 static const char longest_text[RDMATENSOR_TEXT_MAX];
-#define TEXT63 "sixty-three bytes are as long as the name of a worker may be..."
+#define TEXT64 "sixty-three bytes are as long as the name of a worker may be, not"
 
 static const struct sample {
 	const char *name;
@@ -599,7 +599,8 @@ static const struct {
 	const struct field *field;
 	u32 samples;
 } field_uses[] = {
-	{ &at_request_index, ~BIT(HELLO) },
+	{ &at_request_index,
+	  BIT(REQUEST) | BIT(META) | BIT(RE_REQUEST) | BIT(ERROR) | BIT(CANCEL) },
 	{ &at_step_id, BIT(REQUEST) | BIT(META) | BIT(RE_REQUEST) },
 	{ &at_remote_addr, BIT(REQUEST) | BIT(RE_REQUEST) },
 	{ &at_tensor_bytes, BIT(REQUEST) | BIT(META) | BIT(RE_REQUEST) },
@@ -667,13 +668,16 @@ static void worker_names(struct kunit *test)
 	const char *why;
 	int len;
 
-	msg.text = TEXT63;
+	msg.text = TEXT64;
 	for (msg.text_len = 1; msg.text_len < RDMATENSOR_WORKER_MAX; msg.text_len++) {
 		len = rdmatensor_wire_encode(&msg, buf, sizeof(buf));
 		KUNIT_ASSERT_EQ(test, len, 80 + msg.text_len);
 		KUNIT_EXPECT_EQ(test, rdmatensor_wire_decode(buf, len, &out, &why), 0);
 		KUNIT_EXPECT_EQ(test, out.text_len, msg.text_len);
 	}
+	len = rdmatensor_wire_encode(&msg, buf, sizeof(buf));
+	KUNIT_ASSERT_EQ(test, len, 80 + RDMATENSOR_WORKER_MAX);
+	expect_refused(test, "64", buf, len, "worker name");
 }
 
 /*
