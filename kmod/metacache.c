@@ -75,13 +75,15 @@ static const struct rhashtable_params params = {
 struct rdmatensor_metacache *rdmatensor_metacache_alloc(u32 max_entries)
 {
 	struct rdmatensor_metacache *cache;
+	int ret;
 
 	cache = kzalloc(sizeof(*cache), GFP_KERNEL_ACCOUNT);
 	if (!cache)
-		return NULL;
-	if (rhashtable_init(&cache->names, &params)) {
+		return ERR_PTR(-ENOMEM);
+	ret = rhashtable_init(&cache->names, &params);
+	if (ret) {
 		kfree(cache);
-		return NULL;
+		return ERR_PTR(ret);
 	}
 	cache->max_entries = min_t(u32, max_entries, INT_MAX);
 	return cache;

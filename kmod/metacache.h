@@ -20,7 +20,7 @@ struct rdmatensor_metacache_entry;
  *               get() of the same name meets
  *
  * May sleep.
- * Return: the cache, NULL: no memory.
+ * Return: the cache, or ERR_PTR(-ENOMEM).
  */
 struct rdmatensor_metacache *rdmatensor_metacache_alloc(u32 max_entries);
 /* May sleep. All entries must have been put */

@@ -138,13 +138,15 @@ struct rdmatensor_rendezvous *rdmatensor_rendezvous_alloc(void)
 {
 	struct rdmatensor_rendezvous *rdv;
 	unsigned int i;
+	int ret;
 
 	rdv = kvzalloc(sizeof(*rdv), GFP_KERNEL_ACCOUNT);
 	if (!rdv)
-		return NULL;
-	if (rhashtable_init(&rdv->keys, &params)) {
+		return ERR_PTR(-ENOMEM);
+	ret = rhashtable_init(&rdv->keys, &params);
+	if (ret) {
 		kvfree(rdv);
-		return NULL;
+		return ERR_PTR(ret);
 	}
 	spin_lock_init(&rdv->lock);
 	for (i = 0; i < ARRAY_SIZE(rdv->steps); i++)

@@ -77,7 +77,7 @@ struct rdmatensor_waiter {
 	void (*matched)(struct rdmatensor_waiter *waiter, struct list_head *more);
 };
 
-/* May sleep. Return: an empty table, NULL: no memory */
+/* May sleep. Return: an empty table, or ERR_PTR(-ENOMEM) */
 struct rdmatensor_rendezvous *rdmatensor_rendezvous_alloc(void);
 /* The table must be empty: see rdmatensor_rendezvous_drain() */
 void rdmatensor_rendezvous_free(struct rdmatensor_rendezvous *rdv);

@@ -17,7 +17,7 @@ static struct rdmatensor_metacache *new_cache(struct kunit *test, u32 max_entrie
 {
 	struct rdmatensor_metacache *cache = rdmatensor_metacache_alloc(max_entries);
 
-	KUNIT_ASSERT_NOT_NULL(test, cache);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, cache);
 	return cache;
 }
 
@@ -28,7 +28,7 @@ static struct rdmatensor_metacache_entry *get(struct kunit *test,
 	struct rdmatensor_metacache_entry *entry =
 		rdmatensor_metacache_get(cache, name, name_len);
 
-	KUNIT_ASSERT_FALSE(test, IS_ERR_OR_NULL(entry));
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, entry);
 	return entry;
 }
 

@@ -524,7 +524,7 @@ static struct world *new_world(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, world);
 	world->rdv = rdmatensor_rendezvous_alloc();
-	KUNIT_ASSERT_NOT_NULL(test, world->rdv);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, world->rdv);
 	return world;
 }
 
