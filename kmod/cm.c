@@ -457,7 +457,7 @@ static const char *cm_remedy(int error)
 	case -EUSERS:
 		return "all channels are in use; raise max_channels";
 	case -EXDEV:
-		return "the route leads over another RDMA device or port; name that device in START";
+		return "the route leads over another RDMA device or port; START on that one";
 	case -EAFNOSUPPORT:
 		return "the context's GID is of another address family; set gid_index";
 	case -EAGAIN:
