@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034
 #
 # What the lab's commands share. Sourced, never run. Everything a person reads
 # goes to stderr; stdout belongs to the caller (a path, a script's output).
