@@ -11,7 +11,7 @@
  * everything as it was; freeing and dropping cannot fail for want of memory.
  */
 #include <linux/align.h>
-#include <linux/errno.h>
+#include <linux/err.h>
 #include <linux/export.h>
 #include <linux/interval_tree_generic.h>
 #include <linux/slab.h>
@@ -132,53 +132,95 @@ void rdmatensor_regions_destroy(struct rdmatensor_regions *regions)
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_regions_destroy);
 
-int rdmatensor_regions_alloc(struct rdmatensor_regions *regions, u64 bytes, gfp_t gfp,
-			     u64 *offset)
+/*
+ * Takes the front of the best fit, in *@spare if that is longer. ERR_PTR(-ENOSPC),
+ * ERR_PTR(-ENOMEM): nothing has changed.
+ */
+static struct rdmatensor_extent *take(struct rdmatensor_regions *regions, u64 bytes,
+				      struct rdmatensor_extent **spare)
 {
 	struct rdmatensor_extent *fit, *taken;
+
+	fit = find_fit(regions, bytes);
+	if (!fit)
+		return ERR_PTR(-ENOSPC);
+	if (fit->bytes == bytes) {
+		rb_erase(&fit->by_size, &regions->free_by_size);
+		fit->free = false;
+		return fit;
+	}
+	taken = *spare;
+	if (!taken)
+		return ERR_PTR(-ENOMEM);
+	*spare = NULL;
+
+	/* The order by offset does not change when the front is cut off */
+	taken->offset = fit->offset;
+	taken->bytes = bytes;
+	rb_erase(&fit->by_size, &regions->free_by_size);
+	fit->offset += bytes;
+	fit->bytes -= bytes;
+	rb_add(&fit->by_size, &regions->free_by_size, size_less);
+	rb_add(&taken->by_offset, &regions->extents, offset_less);
+	return taken;
+}
+
+static void hold(struct rdmatensor_regions *regions, struct rdmatensor_use *use,
+		 struct rdmatensor_extent *extent, u64 offset, u64 bytes)
+{
+	use->start = offset;
+	use->last = offset + bytes - 1;
+	use->extent = extent;
+	extent->uses++;
+	use_tree_insert(use, use->write ? &regions->writers : &regions->readers);
+	regions->nr_uses++;
+}
+
+/* @use: NULL, or begins with the region, as a destination */
+static int alloc(struct rdmatensor_regions *regions, struct rdmatensor_use *use, u64 bytes,
+		 gfp_t gfp, u64 *offset)
+{
+	struct rdmatensor_extent *extent, *spare;
 	int ret = 0;
 
 	if (!bytes)
 		return -EINVAL;
 	if (bytes > regions->bytes)
 		return -ENOSPC;
-	bytes = ALIGN(bytes, RDMATENSOR_REGION_ALIGN);
 
-	taken = kzalloc(sizeof(*taken), gfp);
+	spare = kzalloc(sizeof(*spare), gfp);
 
 	spin_lock_bh(&regions->lock);
-	fit = find_fit(regions, bytes);
-	if (!fit) {
-		ret = -ENOSPC;
-		goto out_unlock;
+	extent = take(regions, ALIGN(bytes, RDMATENSOR_REGION_ALIGN), &spare);
+	if (IS_ERR(extent)) {
+		ret = PTR_ERR(extent);
+	} else {
+		*offset = extent->offset;
+		if (use) {
+			use->write = true;
+			hold(regions, use, extent, extent->offset, bytes);
+		}
 	}
-	if (fit->bytes == bytes) {
-		rb_erase(&fit->by_size, &regions->free_by_size);
-		fit->free = false;
-		*offset = fit->offset;
-		goto out_unlock;
-	}
-	if (!taken) {
-		ret = -ENOMEM;
-		goto out_unlock;
-	}
-
-	/* The order by offset does not change when the front is cut off */
-	taken->offset = fit->offset;
-	taken->bytes = bytes;
-	*offset = taken->offset;
-	rb_erase(&fit->by_size, &regions->free_by_size);
-	fit->offset += bytes;
-	fit->bytes -= bytes;
-	rb_add(&fit->by_size, &regions->free_by_size, size_less);
-	rb_add(&taken->by_offset, &regions->extents, offset_less);
-	taken = NULL;
-out_unlock:
 	spin_unlock_bh(&regions->lock);
-	kfree(taken);
+
+	kfree(spare);
 	return ret;
 }
+
+int rdmatensor_regions_alloc(struct rdmatensor_regions *regions, u64 bytes, gfp_t gfp,
+			     u64 *offset)
+{
+	return alloc(regions, NULL, bytes, gfp, offset);
+}
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_regions_alloc);
+
+int rdmatensor_regions_alloc_hold(struct rdmatensor_regions *regions,
+				  struct rdmatensor_use *use, u64 bytes, gfp_t gfp,
+				  u64 *offset)
+{
+	return alloc(regions, use, bytes, gfp, offset);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_regions_alloc_hold);
 
 /*
  * Makes @extent the free union of itself and the free neighbour at @node, which
@@ -199,27 +241,33 @@ static struct rdmatensor_extent *join(struct rdmatensor_regions *regions,
 	return neighbour;
 }
 
+/* What is left of the neighbours is put into @joined, to be freed */
+static void give_back(struct rdmatensor_regions *regions, struct rdmatensor_extent *extent,
+		      struct rdmatensor_extent *joined[2])
+{
+	joined[0] = join(regions, extent, rb_prev(&extent->by_offset));
+	joined[1] = join(regions, extent, rb_next(&extent->by_offset));
+	extent->free = true;
+	rb_add(&extent->by_size, &regions->free_by_size, size_less);
+}
+
 int rdmatensor_regions_free(struct rdmatensor_regions *regions, u64 offset)
 {
-	struct rdmatensor_extent *extent, *before = NULL, *after = NULL;
+	struct rdmatensor_extent *extent, *joined[2] = {};
 	int ret = 0;
 
 	spin_lock_bh(&regions->lock);
 	extent = find_offset(regions, offset);
-	if (!extent || extent->offset != offset || extent->free) {
+	if (!extent || extent->offset != offset || extent->free)
 		ret = -ENOENT;
-	} else if (extent->uses) {
+	else if (extent->uses)
 		ret = -EBUSY;
-	} else {
-		before = join(regions, extent, rb_prev(&extent->by_offset));
-		after = join(regions, extent, rb_next(&extent->by_offset));
-		extent->free = true;
-		rb_add(&extent->by_size, &regions->free_by_size, size_less);
-	}
+	else
+		give_back(regions, extent, joined);
 	spin_unlock_bh(&regions->lock);
 
-	kfree(before);
-	kfree(after);
+	kfree(joined[0]);
+	kfree(joined[1]);
 	return ret;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_regions_free);
@@ -233,29 +281,25 @@ static int hold_locked(struct rdmatensor_regions *regions, struct rdmatensor_use
 		       u64 offset, u64 bytes)
 {
 	struct rdmatensor_extent *extent;
+	u64 last;
 
 	if (!IS_ALIGNED(offset, RDMATENSOR_REGION_ALIGN) || offset > regions->bytes ||
 	    bytes > regions->bytes - offset)
 		return -EINVAL;
 	if (!bytes) {
 		use->extent = NULL;
-		goto out_hold;
+		regions->nr_uses++;
+		return 0;
 	}
 
 	extent = find_offset(regions, offset);
 	if (extent->free || offset - extent->offset + bytes > extent->bytes)
 		return -EINVAL;
-	use->start = offset;
-	use->last = offset + bytes - 1;
-	if (overlaps(&regions->writers, use->start, use->last) ||
-	    (use->write && overlaps(&regions->readers, use->start, use->last)))
+	last = offset + bytes - 1;
+	if (overlaps(&regions->writers, offset, last) ||
+	    (use->write && overlaps(&regions->readers, offset, last)))
 		return -EINVAL;
-
-	use->extent = extent;
-	extent->uses++;
-	use_tree_insert(use, use->write ? &regions->writers : &regions->readers);
-out_hold:
-	regions->nr_uses++;
+	hold(regions, use, extent, offset, bytes);
 	return 0;
 }
 
@@ -272,19 +316,42 @@ int rdmatensor_regions_hold(struct rdmatensor_regions *regions,
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_regions_hold);
 
-void rdmatensor_regions_drop(struct rdmatensor_regions *regions,
-			     struct rdmatensor_use *use)
+static void drop(struct rdmatensor_regions *regions, struct rdmatensor_use *use)
 {
-	spin_lock_bh(&regions->lock);
 	if (use->extent) {
 		use_tree_remove(use, use->write ? &regions->writers : &regions->readers);
 		use->extent->uses--;
 		use->extent = NULL;
 	}
 	regions->nr_uses--;
+}
+
+void rdmatensor_regions_drop(struct rdmatensor_regions *regions,
+			     struct rdmatensor_use *use)
+{
+	spin_lock_bh(&regions->lock);
+	drop(regions, use);
 	spin_unlock_bh(&regions->lock);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_regions_drop);
+
+void rdmatensor_regions_drop_free(struct rdmatensor_regions *regions,
+				  struct rdmatensor_use *use)
+{
+	struct rdmatensor_extent *extent, *joined[2] = {};
+
+	spin_lock_bh(&regions->lock);
+	extent = use->extent;
+	drop(regions, use);
+	/* It was all of the region, and a destination: nobody else can be there */
+	if (!WARN_ON_ONCE(extent->uses))
+		give_back(regions, extent, joined);
+	spin_unlock_bh(&regions->lock);
+
+	kfree(joined[0]);
+	kfree(joined[1]);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_regions_drop_free);
 
 bool rdmatensor_regions_busy(struct rdmatensor_regions *regions)
 {

@@ -83,6 +83,23 @@ int rdmatensor_regions_alloc(struct rdmatensor_regions *regions, u64 bytes, gfp_
 			     u64 *offset);
 
 /**
+ * rdmatensor_regions_alloc_hold - hand a range out that is a destination at once
+ * @regions: the pool's
+ * @use: filled here; must stay where it is until it is dropped
+ * @bytes: as for rdmatensor_regions_alloc()
+ * @gfp: likewise
+ * @offset: out
+ *
+ * For what the process has not asked for by offset: between an alloc and a hold
+ * it could give the region back.
+ *
+ * Return: as rdmatensor_regions_alloc().
+ */
+int rdmatensor_regions_alloc_hold(struct rdmatensor_regions *regions,
+				  struct rdmatensor_use *use, u64 bytes, gfp_t gfp,
+				  u64 *offset);
+
+/**
  * rdmatensor_regions_free - take a range back
  * @regions: the pool's
  * @offset: where it begins
@@ -110,6 +127,12 @@ int rdmatensor_regions_hold(struct rdmatensor_regions *regions,
 /* The end of a hold that succeeded */
 void rdmatensor_regions_drop(struct rdmatensor_regions *regions,
 			     struct rdmatensor_use *use);
+/*
+ * The end of a hold by rdmatensor_regions_alloc_hold() and of its region, for a
+ * fetch that did not succeed
+ */
+void rdmatensor_regions_drop_free(struct rdmatensor_regions *regions,
+				  struct rdmatensor_use *use);
 /* Is there a use, an empty one included? */
 bool rdmatensor_regions_busy(struct rdmatensor_regions *regions);
 

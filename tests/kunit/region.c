@@ -294,6 +294,46 @@ static void uses_keep_a_region(struct kunit *test)
 	rdmatensor_regions_destroy(&regions);
 }
 
+static void held_from_the_beginning(struct kunit *test)
+{
+	struct rdmatensor_use use, other;
+	struct rdmatensor_regions regions;
+	u64 offset = 1;
+
+	new_regions(test, &regions, 4096);
+	KUNIT_EXPECT_EQ(test, rdmatensor_regions_alloc_hold(&regions, &use, 0, GFP_KERNEL,
+							    &offset), -EINVAL);
+	KUNIT_EXPECT_EQ(test, rdmatensor_regions_alloc_hold(&regions, &use, 4097, GFP_KERNEL,
+							    &offset), -ENOSPC);
+	KUNIT_EXPECT_FALSE(test, rdmatensor_regions_busy(&regions));
+	KUNIT_EXPECT_EQ(test, alloc(test, &regions, 64), 0);
+	KUNIT_ASSERT_EQ(test, rdmatensor_regions_alloc_hold(&regions, &use, 65, GFP_ATOMIC,
+							    &offset), 0);
+	KUNIT_EXPECT_EQ(test, offset, 64);
+	KUNIT_EXPECT_TRUE(test, rdmatensor_regions_busy(&regions));
+	KUNIT_EXPECT_EQ(test, rdmatensor_regions_free(&regions, 64), -EBUSY);
+	KUNIT_EXPECT_EQ(test, rdmatensor_regions_hold(&regions, &other, 64, 1, false), -EINVAL);
+	KUNIT_EXPECT_EQ(test, rdmatensor_regions_hold(&regions, &other, 128, 64, false),
+			-EINVAL);
+
+	/* It goes as one: neither the region nor the use is left */
+	rdmatensor_regions_drop_free(&regions, &use);
+	KUNIT_EXPECT_FALSE(test, rdmatensor_regions_busy(&regions));
+	KUNIT_EXPECT_EQ(test, rdmatensor_regions_free(&regions, 64), -ENOENT);
+	KUNIT_EXPECT_EQ(test, alloc(test, &regions, 4096 - 64), 64);
+	KUNIT_EXPECT_EQ(test, rdmatensor_regions_free(&regions, 64), 0);
+
+	/* Or the region stays, and is the process's */
+	KUNIT_ASSERT_EQ(test, rdmatensor_regions_alloc_hold(&regions, &use, 4096 - 64,
+							    GFP_KERNEL, &offset), 0);
+	KUNIT_EXPECT_EQ(test, alloc_ret(&regions, 1), -ENOSPC);
+	rdmatensor_regions_drop(&regions, &use);
+	KUNIT_EXPECT_EQ(test, rdmatensor_regions_free(&regions, 64), 0);
+	KUNIT_EXPECT_EQ(test, rdmatensor_regions_free(&regions, 0), 0);
+	KUNIT_EXPECT_EQ(test, alloc(test, &regions, 4096), 0);
+	rdmatensor_regions_destroy(&regions);
+}
+
 #define MODEL_BYTES 16384
 #define MODEL_CELLS (MODEL_BYTES / ALIGNMENT)
 #define MODEL_USES 64
@@ -531,6 +571,7 @@ static struct kunit_case region_tests[] = {
 	KUNIT_CASE(free_errors),
 	KUNIT_CASE_PARAM(hold, hold_gen_params),
 	KUNIT_CASE(uses_keep_a_region),
+	KUNIT_CASE(held_from_the_beginning),
 	KUNIT_CASE(random_runs),
 	KUNIT_CASE(many_regions),
 	{}
