@@ -12,7 +12,12 @@ B := $(CURDIR)/build
 .DEFAULT_GOAL := all
 .PHONY: all kmod ulib demo check bench lint install clean help
 
-all: kmod ulib		## the module for the running kernel, the library and the tool
+# A machine without headers for its own kernel still builds what it can use.
+all: $(if $(KERNEL)$(wildcard $(KDIR)/Makefile),kmod,no-kmod) ulib	## the module for the running kernel, the library and the tool
+
+.PHONY: no-kmod
+no-kmod:
+	@echo "kmod: left out, for there is no kernel build directory at $(KDIR) (make kmod tells more)" >&2
 
 # KERNEL=uml|uml-debug|6.1|6.12: one of the lab's kernels. Else KDIR, by default the
 # running kernel's
@@ -45,7 +50,7 @@ bench:			## figures beside peers, into build/bench.json
 lint:			## style, static analysis, licences
 	tests/lint/run
 
-install: all		## DESTDIR=, PREFIX=; the module goes to the running kernel's folder
+install: kmod ulib	## DESTDIR=, PREFIX=; the module goes to the running kernel's folder
 	$(MAKE) -C ulib O=$(B)/ulib install DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)"
 	$(MAKE) -C "$(KDIR)" M=$(B)/kmod/native modules_install INSTALL_MOD_PATH="$(DESTDIR)"
 
