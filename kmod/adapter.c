@@ -2,34 +2,49 @@
 /*
  * The adapter: the choice of device, port and GID, and the notice of removal.
  *
- * The RDMA core tells this client of each device. A context's adapter is in its
- * device's list from bind until unbind, or until the device is removed: then
- * gone() is called, once, and the removal goes on when no adapter is left. The
- * core keeps a device alive until the removal has returned, so a bound adapter
- * needs no reference to it.
+ * The RDMA core tells this client of every device, and takes a device away only
+ * after this client's remove function has returned, which does not happen before
+ * no adapter is bound to it. So a bound adapter needs no reference to its
+ * device, and whatever its owner builds on the device is safe until gone().
  *
- * adapter_lock guards the list of devices and theirs of adapters. It is not held
- * while gone() runs, which may sleep for as long as queue pairs take to end.
+ * An adapter is its owner's. From bind on it is in its device's list, until
+ * unbind or the removal takes it out, whichever is first. The other of the two
+ * then does nothing, but unbind waits until gone() has returned.
+ *
+ * Locking: adapter_lock guards the list of devices and each one's list of
+ * adapters. It is not held while gone() runs: gone() takes its owner's locks,
+ * under which others bind, and lasts as long as queue pairs take to end.
+ *
+ * Errors of the choice change nothing; each has a line for the user, with what
+ * there is to choose from where that helps.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/if_arp.h>
-#include <linux/inetdevice.h>
 #include <linux/log2.h>
-#include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/netdevice.h>
 #include <linux/nsproxy.h>
 #include <linux/slab.h>
-#include <net/addrconf.h>
+#include <net/ipv6.h>
+#include <net/net_namespace.h>
 #include <rdma/ib_addr.h>
 #include <rdma/ib_cache.h>
 #include "adapter.h"
 
+/* A queue pair names its GID in eight bits */
+#define ADAPTER_GIDS_MAX 256
+/*
+ * 16 MiB. Writes are long enough then to hide what a key costs. Of a greater
+ * length the list of pages, which drivers want contiguous, is not to be had
+ * once memory is fragmented.
+ */
+#define ADAPTER_SEG_SHIFT_MAX 24
+
 /**
  * struct rdmatensor_device - an RDMA device of this host
- * @ibdev: it
- * @entry: in the list of devices
- * @adapters: bound to it
+ * @ibdev: the device
+ * @entry: in adapter_devices, until it is being removed
+ * @adapters: what is bound to it
  */
 struct rdmatensor_device {
 	struct ib_device *ibdev;
@@ -37,57 +52,75 @@ struct rdmatensor_device {
 	struct list_head adapters;
 };
 
+/**
+ * struct adapter_bind - one call of bind
+ * @choice: what is asked for
+ * @net: whose devices and addresses count
+ * @text: line for the user
+ * @room: bytes of it
+ * @len: bytes used, without the terminating zero
+ */
+struct adapter_bind {
+	const struct rdmatensor_adapter_choice *choice;
+	const struct net *net;
+	char *text;
+	size_t room;
+	size_t len;
+};
+
 static DEFINE_MUTEX(adapter_lock);
 static LIST_HEAD(adapter_devices);
 
+static int adapter_add_device(struct ib_device *ibdev);
+static void adapter_remove_device(struct ib_device *ibdev, void *client_data);
+
+static struct ib_client adapter_client = {
+	.name = KBUILD_MODNAME,
+	.add = adapter_add_device,
+	.remove = adapter_remove_device,
+};
+
 static int adapter_add_device(struct ib_device *ibdev)
 {
-	struct rdmatensor_device *device = kzalloc(sizeof(*device), GFP_KERNEL);
+	struct rdmatensor_device *device;
 
+	device = kzalloc(sizeof(*device), GFP_KERNEL);
 	if (!device)
 		return -ENOMEM;
 	device->ibdev = ibdev;
 	INIT_LIST_HEAD(&device->adapters);
+	ib_set_client_data(ibdev, &adapter_client, device);
+
 	mutex_lock(&adapter_lock);
 	list_add_tail(&device->entry, &adapter_devices);
 	mutex_unlock(&adapter_lock);
 	return 0;
 }
 
-static void adapter_remove_device(struct ib_device *ibdev, void *data)
+static void adapter_remove_device(struct ib_device *ibdev, void *client_data)
 {
-	struct rdmatensor_device *device = NULL, *each;
+	struct rdmatensor_device *device = client_data;
 	struct rdmatensor_adapter *adapter;
 
 	mutex_lock(&adapter_lock);
-	list_for_each_entry(each, &adapter_devices, entry)
-		if (each->ibdev == ibdev)
-			device = each;
-	if (!device) {
-		mutex_unlock(&adapter_lock);
-		return;
-	}
-
+	/* Nobody binds to it any more */
 	list_del(&device->entry);
 	while ((adapter = list_first_entry_or_null(&device->adapters,
 						   struct rdmatensor_adapter, entry))) {
 		list_del_init(&adapter->entry);
-		adapter->device = NULL;
 		mutex_unlock(&adapter_lock);
+
 		adapter->gone(adapter);
-		/* Whoever unbinds waits for this, so the adapter is there until here */
-		complete(&adapter->gone_done);
+
 		mutex_lock(&adapter_lock);
+		adapter->ibdev = NULL;
+		adapter->device = NULL;
+		/* The owner may free the adapter from here on */
+		complete_all(&adapter->gone_done);
 	}
 	mutex_unlock(&adapter_lock);
 	kfree(device);
 }
-
-static struct ib_client adapter_client = {
-	.name = "rdmatensor",
-	.add = adapter_add_device,
-	.remove = adapter_remove_device,
-};
 
 int rdmatensor_adapter_register(void)
 {
@@ -99,241 +132,410 @@ void rdmatensor_adapter_unregister(void)
 	ib_unregister_client(&adapter_client);
 }
 
-/* Why a device is no candidate; NULL: it is one */
-static const char *adapter_unfit(struct ib_device *ibdev)
+/* Adds to the line for the user. What does not fit is cut, visibly */
+static __printf(2, 3) void adapter_say(struct adapter_bind *bind, const char *fmt, ...)
+{
+	size_t left = bind->room - bind->len;
+	va_list args;
+	size_t len;
+
+	if (!left)
+		return;
+	va_start(args, fmt);
+	len = vsnprintf(bind->text + bind->len, left, fmt, args);
+	va_end(args);
+	if (len < left) {
+		bind->len += len;
+		return;
+	}
+	bind->len = bind->room - 1;
+	if (bind->room > 3)
+		memcpy(bind->text + bind->room - 4, "...", 4);
+}
+
+static const char *adapter_transport(struct ib_device *ibdev, u32 port)
+{
+	if (rdma_protocol_roce(ibdev, port))
+		return "RoCE";
+	if (rdma_protocol_ib(ibdev, port))
+		return "InfiniBand";
+	if (rdma_protocol_iwarp(ibdev, port))
+		return "iWARP";
+	return "other";
+}
+
+/* What keeps a port from being used, whatever its state; NULL: nothing */
+static const char *adapter_unfit(struct ib_device *ibdev, u32 port)
 {
 	if (!(ibdev->attrs.device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS))
 		return "no fast registration";
-	if (rdma_protocol_iwarp(ibdev, rdma_start_port(ibdev)))
-		return "iWARP has no write with immediate";
+	if (rdma_protocol_iwarp(ibdev, port))
+		return "no write with immediate";
+	if (!rdma_ib_or_roce(ibdev, port))
+		return "no reliable connections";
 	return NULL;
 }
 
-static bool adapter_port_active(struct ib_device *ibdev, u32 port)
+static const char *adapter_state_name(enum ib_port_state state)
+{
+	static const char * const names[] = {
+		[IB_PORT_NOP] = "NOP",
+		[IB_PORT_DOWN] = "DOWN",
+		[IB_PORT_INIT] = "INIT",
+		[IB_PORT_ARMED] = "ARMED",
+		[IB_PORT_ACTIVE] = "ACTIVE",
+		[IB_PORT_ACTIVE_DEFER] = "ACTIVE_DEFER",
+	};
+
+	return state < ARRAY_SIZE(names) ? names[state] : "UNKNOWN";
+}
+
+static enum ib_port_state adapter_state(struct ib_device *ibdev, u32 port)
 {
 	struct ib_port_attr attr;
 
-	return !ib_query_port(ibdev, port, &attr) && attr.state == IB_PORT_ACTIVE;
+	return ib_query_port(ibdev, port, &attr) ? IB_PORT_NOP : attr.state;
 }
 
-/* The wanted port, or the first active one; 0: none */
-static u32 adapter_active_port(struct ib_device *ibdev, u32 wanted)
+/* The first port that is active and will do; 0: none */
+static u32 adapter_first_port(struct ib_device *ibdev)
 {
 	u32 port;
 
 	rdma_for_each_port(ibdev, port)
-		if ((!wanted || port == wanted) && adapter_port_active(ibdev, port))
+		if (!adapter_unfit(ibdev, port) &&
+		    adapter_state(ibdev, port) == IB_PORT_ACTIVE)
 			return port;
 	return 0;
 }
 
-/* What there is, for people: "rxe0/1 ACTIVE, mlx5_0/1 DOWN" */
-static void adapter_list(char *text, size_t room)
+static bool adapter_visible(const struct adapter_bind *bind, struct ib_device *ibdev)
 {
-	struct rdmatensor_device *device;
-	size_t used = 0;
-	u32 port;
-
-	text[0] = '\0';
-	list_for_each_entry(device, &adapter_devices, entry) {
-		const char *unfit = adapter_unfit(device->ibdev);
-
-		if (!rdma_dev_access_netns(device->ibdev, current->nsproxy->net_ns))
-			continue;
-		rdma_for_each_port(device->ibdev, port)
-			used += scnprintf(text + used, room - used, "%s%s/%u %s",
-					  used ? ", " : "", device->ibdev->name, port,
-					  unfit ?:
-					  adapter_port_active(device->ibdev, port) ?
-					  "ACTIVE" : "DOWN");
-	}
-	if (!used)
-		scnprintf(text, room, "none");
+	return rdma_dev_access_netns(ibdev, bind->net);
 }
 
-static struct rdmatensor_device *
-adapter_choose_device(const struct rdmatensor_adapter_choice *choice, int *error,
-		      char *cause, size_t room)
+static void adapter_say_ports(struct adapter_bind *bind, struct ib_device *ibdev,
+			      const char **separator)
 {
+	u32 port;
+
+	rdma_for_each_port(ibdev, port) {
+		const char *unfit = adapter_unfit(ibdev, port);
+
+		adapter_say(bind, "%s%s/%u %s %s", *separator, ibdev->name, port,
+			    adapter_state_name(adapter_state(ibdev, port)),
+			    adapter_transport(ibdev, port));
+		if (unfit)
+			adapter_say(bind, " (%s)", unfit);
+		*separator = ", ";
+	}
+}
+
+/* What there is: "rxe0/1 ACTIVE RoCE, mlx5_0/1 DOWN InfiniBand" */
+static void adapter_say_devices(struct adapter_bind *bind)
+{
+	struct rdmatensor_device *device;
+	const char *separator = "";
+
+	list_for_each_entry(device, &adapter_devices, entry)
+		if (adapter_visible(bind, device->ibdev))
+			adapter_say_ports(bind, device->ibdev, &separator);
+}
+
+static struct rdmatensor_device *adapter_choose_device(struct adapter_bind *bind)
+{
+	const char *name = bind->choice->device_name;
 	struct rdmatensor_device *device, *found = NULL;
-	bool named = choice->device_name[0];
-	char list[160];
-	int n = 0;
+	int nr_visible = 0, nr_active = 0;
 
 	list_for_each_entry(device, &adapter_devices, entry) {
-		if (!rdma_dev_access_netns(device->ibdev, current->nsproxy->net_ns))
+		if (!adapter_visible(bind, device->ibdev))
 			continue;
-		if (named && strcmp(device->ibdev->name, choice->device_name))
-			continue;
-		if (!named && (adapter_unfit(device->ibdev) ||
-			       !adapter_active_port(device->ibdev, 0)))
-			continue;
-		found = device;
-		n++;
+		nr_visible++;
+		if (*name) {
+			if (!strcmp(name, device->ibdev->name))
+				return device;
+		} else if (adapter_first_port(device->ibdev)) {
+			nr_active++;
+			found = device;
+		}
 	}
-	if (n == 1)
+	if (nr_active == 1)
 		return found;
 
-	adapter_list(list, sizeof(list));
-	*error = n ? -ENOTUNIQ : -ENODEV;
-	if (n)
-		snprintf(cause, room, "START: several RDMA devices are active, name one: %s",
-			 list);
-	else if (named)
-		snprintf(cause, room, "START: no RDMA device '%s'; there are: %s",
-			 choice->device_name, list);
+	if (!nr_visible) {
+		adapter_say(bind,
+			    "START: there is no RDMA device; load its driver, or make one: rdma link add rxe0 type rxe netdev DEV");
+		return ERR_PTR(-ENODEV);
+	}
+	if (nr_active)
+		adapter_say(bind,
+			    "START: several RDMA devices are active, name one (device_name, RDMA_DEVICE): ");
+	else if (*name)
+		adapter_say(bind, "START: there is no RDMA device '%s'; there is: ", name);
 	else
-		snprintf(cause, room,
-			 "START: no RDMA device with an active port (%s); see 'rdma link', or make one: rdma link add rxe0 type rxe netdev DEV",
-			 list);
+		adapter_say(bind,
+			    "START: no RDMA device has an active port; set its link up (see 'rdma link'): ");
+	adapter_say_devices(bind);
+	return ERR_PTR(nr_active ? -ENOTUNIQ : -ENODEV);
+}
+
+static int adapter_choose_port(struct rdmatensor_adapter *adapter, struct adapter_bind *bind)
+{
+	struct ib_device *ibdev = adapter->ibdev;
+	const char *separator = "", *unfit;
+	u32 port = bind->choice->port;
+
+	if (!port) {
+		adapter->port = adapter_first_port(ibdev);
+		if (adapter->port)
+			return 0;
+		adapter_say(bind, "START: %s has no active port that will do: ", ibdev->name);
+		adapter_say_ports(bind, ibdev, &separator);
+		adapter_say(bind, "; set its link up (see 'rdma link')");
+		return -ENODEV;
+	}
+
+	if (!rdma_is_port_valid(ibdev, port)) {
+		adapter_say(bind, "START: port %u is out of range: %s has %u..%u", port,
+			    ibdev->name, rdma_start_port(ibdev), rdma_end_port(ibdev));
+		return -EINVAL;
+	}
+	unfit = adapter_unfit(ibdev, port);
+	if (unfit) {
+		adapter_say(bind,
+			    "START: %s/%u is %s with %s, which is needed; take another device",
+			    ibdev->name, port, adapter_transport(ibdev, port), unfit);
+		return -ENODEV;
+	}
+	if (adapter_state(ibdev, port) != IB_PORT_ACTIVE) {
+		adapter_say(bind,
+			    "START: %s/%u is %s, not ACTIVE; set its link up (see 'rdma link')",
+			    ibdev->name, port, adapter_state_name(adapter_state(ibdev, port)));
+		return -ENODEV;
+	}
+	adapter->port = port;
+	return 0;
+}
+
+static int adapter_set_pkey(struct rdmatensor_adapter *adapter, struct adapter_bind *bind,
+			    const struct ib_port_attr *port)
+{
+	u32 index = bind->choice->pkey_index;
+
+	if (index >= port->pkey_tbl_len) {
+		adapter_say(bind, "START: pkey_index %u is out of range: %s/%u has 0..%d", index,
+			    adapter->ibdev->name, adapter->port, port->pkey_tbl_len - 1);
+		return -EINVAL;
+	}
+	if (ib_query_pkey(adapter->ibdev, adapter->port, index, &adapter->pkey) ||
+	    !adapter->pkey) {
+		adapter_say(bind, "START: there is no P_Key at pkey_index %u of %s/%u", index,
+			    adapter->ibdev->name, adapter->port);
+		return -EINVAL;
+	}
+	adapter->pkey_index = index;
+	return 0;
+}
+
+static int adapter_set_mtu(struct rdmatensor_adapter *adapter, struct adapter_bind *bind,
+			   const struct ib_port_attr *port)
+{
+	u32 bytes = bind->choice->mtu;
+
+	adapter->mtu = port->active_mtu;
+	if (!bytes)
+		return 0;
+
+	adapter->mtu = ib_mtu_int_to_enum(min_t(u32, bytes, INT_MAX));
+	if (ib_mtu_enum_to_int(adapter->mtu) == bytes && adapter->mtu <= port->active_mtu)
+		return 0;
+	adapter_say(bind,
+		    "START: mtu %u is out of range: 256, 512, 1024, 2048 or 4096, and %s/%u has %d active",
+		    bytes, adapter->ibdev->name, adapter->port,
+		    ib_mtu_enum_to_int(port->active_mtu));
+	return -EINVAL;
+}
+
+static bool adapter_gid_link_local(const union ib_gid *gid)
+{
+	return ipv6_addr_type((const struct in6_addr *)gid->raw) & IPV6_ADDR_LINKLOCAL;
+}
+
+/*
+ * The network device's index if it is in the caller's namespace, 0 if not: rdma_cm
+ * will not bind there to an address of another one
+ */
+static int adapter_gid_ifindex(const struct adapter_bind *bind,
+			       const struct ib_gid_attr *attr)
+{
+	const struct net_device *ndev;
+	int ifindex = 0;
+
+	rcu_read_lock();
+	ndev = rdma_read_gid_attr_ndev_rcu(attr);
+	if (!IS_ERR(ndev) && net_eq(dev_net(ndev), bind->net))
+		ifindex = ndev->ifindex;
+	rcu_read_unlock();
+	return ifindex;
+}
+
+static const char *adapter_gid_unfit(const struct adapter_bind *bind,
+				     const struct ib_gid_attr *attr)
+{
+	if (attr->gid_type != IB_GID_TYPE_ROCE_UDP_ENCAP)
+		return "is not RoCE v2";
+	if (!adapter_gid_ifindex(bind, attr))
+		return "belongs to another network namespace";
 	return NULL;
 }
 
-static bool adapter_gid_global(const union ib_gid *gid)
+/* The first that is not link-local, else the first. Return: held, or NULL */
+static const struct ib_gid_attr *
+adapter_search_gid(const struct rdmatensor_adapter *adapter,
+		   const struct adapter_bind *bind, int nr_gids)
 {
-	const struct in6_addr *addr = (const struct in6_addr *)gid;
-
-	return ipv6_addr_v4mapped(addr) || !(ipv6_addr_type(addr) & IPV6_ADDR_LINKLOCAL);
-}
-
-/* By the rule in the header. Return: a held attribute, NULL: none will do */
-static const struct ib_gid_attr *adapter_choose_gid(struct ib_device *ibdev, u32 port,
-						    int length)
-{
-	const struct ib_gid_attr *attr, *best = NULL;
+	const struct ib_gid_attr *attr, *found = NULL;
 	int i;
 
-	for (i = 0; i < length; i++) {
-		/* The table may be sparse: an empty place is no end */
-		attr = rdma_get_gid_attr(ibdev, port, i);
+	for (i = 0; i < nr_gids; i++) {
+		/* The table may be sparse: an empty place is not its end */
+		attr = rdma_get_gid_attr(adapter->ibdev, adapter->port, i);
 		if (IS_ERR(attr))
 			continue;
-		if (attr->gid_type == IB_GID_TYPE_ROCE_UDP_ENCAP &&
-		    (!best || (!adapter_gid_global(&best->gid) &&
-			       adapter_gid_global(&attr->gid)))) {
-			if (best)
-				rdma_put_gid_attr(best);
-			best = attr;
-		} else {
+		if (adapter_gid_unfit(bind, attr) ||
+		    (found && adapter_gid_link_local(&attr->gid))) {
 			rdma_put_gid_attr(attr);
+			continue;
 		}
+		if (found)
+			rdma_put_gid_attr(found);
+		found = attr;
+		if (!adapter_gid_link_local(&found->gid))
+			break;
 	}
-	return best;
+	return found;
 }
 
-static void adapter_set_addr(struct rdmatensor_adapter *adapter,
-			     const struct ib_gid_attr *attr)
+static const struct ib_gid_attr *
+adapter_choose_gid(const struct rdmatensor_adapter *adapter, struct adapter_bind *bind,
+		   const struct ib_port_attr *port)
 {
-	struct net_device *ndev;
+	int nr_gids = min(port->gid_tbl_len, ADAPTER_GIDS_MAX);
+	const char *name = adapter->ibdev->name, *unfit;
+	u32 index = bind->choice->has_gid_index ? bind->choice->gid_index : 0;
+	const struct ib_gid_attr *attr;
 
-	rdma_gid2ip((struct sockaddr *)&adapter->addr, &attr->gid);
-	adapter->has_addr = true;
-	if (adapter_gid_global(&attr->gid))
-		return;
-	rcu_read_lock();
-	ndev = rdma_read_gid_attr_ndev_rcu(attr);
-	if (!IS_ERR(ndev))
-		((struct sockaddr_in6 *)&adapter->addr)->sin6_scope_id = ndev->ifindex;
-	rcu_read_unlock();
+	if (adapter->roce && !bind->choice->has_gid_index) {
+		attr = adapter_search_gid(adapter, bind, nr_gids);
+		if (attr)
+			return attr;
+		adapter_say(bind,
+			    "START: %s/%u has no RoCE v2 GID in this network namespace; give its network device an IP address",
+			    name, adapter->port);
+		return ERR_PTR(-EADDRNOTAVAIL);
+	}
+
+	if (index >= nr_gids) {
+		adapter_say(bind, "START: gid_index %u is out of range: %s/%u has 0..%d", index,
+			    name, adapter->port, nr_gids - 1);
+		return ERR_PTR(-EADDRNOTAVAIL);
+	}
+	attr = rdma_get_gid_attr(adapter->ibdev, adapter->port, index);
+	if (IS_ERR(attr)) {
+		adapter_say(bind,
+			    "START: there is no GID at gid_index %u of %s/%u; see /sys/class/infiniband/%s/ports/%u/gids",
+			    index, name, adapter->port, name, adapter->port);
+		return ERR_PTR(-EADDRNOTAVAIL);
+	}
+	unfit = adapter->roce ? adapter_gid_unfit(bind, attr) : NULL;
+	if (unfit) {
+		adapter_say(bind,
+			    "START: the GID at gid_index %u of %s/%u %s; take another, or let one be chosen",
+			    index, name, adapter->port, unfit);
+		rdma_put_gid_attr(attr);
+		return ERR_PTR(-EADDRNOTAVAIL);
+	}
+	return attr;
 }
 
-static int adapter_bind_gid(struct rdmatensor_adapter *adapter,
-			    const struct rdmatensor_adapter_choice *choice,
-			    const struct ib_port_attr *port, char *cause, size_t room)
+static int adapter_set_gid(struct rdmatensor_adapter *adapter, struct adapter_bind *bind,
+			   const struct ib_port_attr *port)
 {
 	const struct ib_gid_attr *attr;
 
-	if (choice->has_gid_index && choice->gid_index >= port->gid_tbl_len) {
-		snprintf(cause, room, "START: gid_index %u is out of range: 0..%d on %s/%u",
-			 choice->gid_index, port->gid_tbl_len - 1, adapter->ibdev->name,
-			 adapter->port);
-		return -EINVAL;
-	}
-
-	if (choice->has_gid_index || !adapter->roce) {
-		attr = rdma_get_gid_attr(adapter->ibdev, adapter->port,
-					 choice->has_gid_index ? choice->gid_index : 0);
-		if (IS_ERR(attr)) {
-			snprintf(cause, room, "START: gid_index %u of %s/%u is empty",
-				 choice->gid_index, adapter->ibdev->name, adapter->port);
-			return -EADDRNOTAVAIL;
-		}
-	} else {
-		attr = adapter_choose_gid(adapter->ibdev, adapter->port, port->gid_tbl_len);
-		if (!attr) {
-			snprintf(cause, room,
-				 "START: %s/%u has no RoCE v2 GID; give its network device an IP address",
-				 adapter->ibdev->name, adapter->port);
-			return -EADDRNOTAVAIL;
-		}
-	}
-	if (adapter->roce && attr->gid_type != IB_GID_TYPE_ROCE_UDP_ENCAP) {
-		snprintf(cause, room, "START: gid_index %u of %s/%u is not RoCE v2",
-			 attr->index, adapter->ibdev->name, adapter->port);
-		rdma_put_gid_attr(attr);
-		return -EADDRNOTAVAIL;
-	}
+	attr = adapter_choose_gid(adapter, bind, port);
+	if (IS_ERR(attr))
+		return PTR_ERR(attr);
 
 	adapter->gid = attr->gid;
 	adapter->gid_index = attr->index;
-	if (adapter->roce)
-		adapter_set_addr(adapter, attr);
+	adapter->has_addr = adapter->roce;
+	if (adapter->has_addr) {
+		rdma_gid2ip((struct sockaddr *)&adapter->addr, &attr->gid);
+		if (adapter_gid_link_local(&attr->gid))
+			((struct sockaddr_in6 *)&adapter->addr)->sin6_scope_id =
+				adapter_gid_ifindex(bind, attr);
+	}
 	rdma_put_gid_attr(attr);
 	return 0;
 }
 
-static int adapter_bind_port(struct rdmatensor_adapter *adapter,
-			     const struct rdmatensor_adapter_choice *choice,
-			     char *cause, size_t room)
+static u8 adapter_seg_shift(const struct ib_device *ibdev)
 {
-	struct ib_device *ibdev = adapter->ibdev;
+	u64 bytes = (u64)max(ibdev->attrs.max_fast_reg_page_list_len, 1U) << PAGE_SHIFT;
+
+	if (ibdev->attrs.max_mr_size >= PAGE_SIZE)
+		bytes = min(bytes, ibdev->attrs.max_mr_size);
+	return min(ilog2(bytes), ADAPTER_SEG_SHIFT_MAX);
+}
+
+static int adapter_set(struct rdmatensor_adapter *adapter, struct adapter_bind *bind)
+{
 	struct ib_port_attr port;
-	u32 most;
 	int ret;
 
-	if (choice->port && !rdma_is_port_valid(ibdev, choice->port)) {
-		snprintf(cause, room, "START: port %u is out of range: %s has 1..%u",
-			 choice->port, ibdev->name, ibdev->phys_port_cnt);
-		return -EINVAL;
-	}
-	adapter->port = adapter_active_port(ibdev, choice->port);
-	if (!adapter->port) {
-		snprintf(cause, room,
-			 "START: %s has no active port%s; set its network device up, see 'rdma link'",
-			 ibdev->name, choice->port ? " of that number" : "");
-		return -ENODEV;
-	}
-	ret = ib_query_port(ibdev, adapter->port, &port);
+	ret = adapter_choose_port(adapter, bind);
 	if (ret)
 		return ret;
-
-	adapter->roce = rdma_protocol_roce(ibdev, adapter->port);
-	ret = ib_query_pkey(ibdev, adapter->port, choice->pkey_index, &adapter->pkey);
+	ret = ib_query_port(adapter->ibdev, adapter->port, &port);
 	if (ret) {
-		snprintf(cause, room, "START: pkey_index %u is out of range: 0..%d on %s/%u",
-			 choice->pkey_index, port.pkey_tbl_len - 1, ibdev->name,
-			 adapter->port);
-		return -EINVAL;
+		adapter_say(bind,
+			    "START: %s/%u does not tell its attributes (%pe); see the kernel log",
+			    adapter->ibdev->name, adapter->port, ERR_PTR(ret));
+		return -ENODEV;
 	}
 
-	adapter->mtu = port.active_mtu;
-	if (choice->mtu) {
-		enum ib_mtu mtu = ib_mtu_int_to_enum(choice->mtu);
+	adapter->roce = rdma_protocol_roce(adapter->ibdev, adapter->port);
+	adapter->seg_shift = adapter_seg_shift(adapter->ibdev);
+	ret = adapter_set_pkey(adapter, bind, &port);
+	if (ret)
+		return ret;
+	ret = adapter_set_mtu(adapter, bind, &port);
+	if (ret)
+		return ret;
+	return adapter_set_gid(adapter, bind, &port);
+}
 
-		if (ib_mtu_enum_to_int(mtu) != choice->mtu || mtu > port.active_mtu) {
-			snprintf(cause, room,
-				 "START: mtu %u is none of 256, 512, 1024, 2048, 4096 up to %d, the active MTU of %s/%u",
-				 choice->mtu, ib_mtu_enum_to_int(port.active_mtu), ibdev->name,
-				 adapter->port);
-			return -EINVAL;
-		}
-		adapter->mtu = mtu;
-	}
+static void adapter_say_chosen(const struct rdmatensor_adapter *adapter,
+			       struct adapter_bind *bind)
+{
+	const struct rdmatensor_adapter_choice *choice = bind->choice;
 
-	/* A chunk of 1 GiB is what a segment's u32 lengths, and a page array, take */
-	most = min_t(u32, ibdev->attrs.max_fast_reg_page_list_len, SZ_1G >> PAGE_SHIFT);
-	adapter->seg_shift = ilog2(most) + PAGE_SHIFT;
-	return adapter_bind_gid(adapter, choice, &port, cause, room);
+	adapter_say(bind, "device %s (%s), port %u (%s), GID %u ", adapter->ibdev->name,
+		    choice->device_name[0] ? "named" : "the only active one", adapter->port,
+		    choice->port ? "named" : "the first active one", adapter->gid_index);
+	if (adapter->has_addr)
+		adapter_say(bind, "%pISc ", &adapter->addr);
+	else
+		adapter_say(bind, "%pI6 ", adapter->gid.raw);
+	adapter_say(bind, "(%s), MTU %d (%s)",
+		    choice->has_gid_index ? "named" :
+		    !adapter->roce ? "the first" :
+		    adapter_gid_link_local(&adapter->gid) ?
+		    "RoCE v2, link-local for want of another" :
+		    "the first RoCE v2 one with an IPv4 or global IPv6 address",
+		    ib_mtu_enum_to_int(adapter->mtu), choice->mtu ? "named" : "active");
 }
 
 int rdmatensor_adapter_bind(struct rdmatensor_adapter *adapter,
@@ -341,43 +543,38 @@ int rdmatensor_adapter_bind(struct rdmatensor_adapter *adapter,
 			    void (*gone)(struct rdmatensor_adapter *adapter),
 			    char *cause, size_t room)
 {
+	struct adapter_bind bind = {
+		.choice = choice,
+		.net = choice->net ?: current->nsproxy->net_ns,
+		.text = cause,
+		.room = room,
+	};
 	struct rdmatensor_device *device;
-	const char *unfit;
-	int ret = 0;
+	int ret;
 
+	might_sleep();
 	memset(adapter, 0, sizeof(*adapter));
 	INIT_LIST_HEAD(&adapter->entry);
 	init_completion(&adapter->gone_done);
 	adapter->gone = gone;
 
 	mutex_lock(&adapter_lock);
-	device = adapter_choose_device(choice, &ret, cause, room);
-	if (!device)
-		goto out_unlock;
-
-	unfit = adapter_unfit(device->ibdev);
-	if (unfit) {
-		snprintf(cause, room, "START: device %s cannot be used: %s",
-			 device->ibdev->name, unfit);
-		ret = -ENODEV;
+	device = adapter_choose_device(&bind);
+	if (IS_ERR(device)) {
+		ret = PTR_ERR(device);
 		goto out_unlock;
 	}
 
 	adapter->ibdev = device->ibdev;
-	ret = adapter_bind_port(adapter, choice, cause, room);
-	if (ret)
+	ret = adapter_set(adapter, &bind);
+	if (ret) {
+		adapter->ibdev = NULL;
 		goto out_unlock;
+	}
 
+	adapter_say_chosen(adapter, &bind);
 	adapter->device = device;
 	list_add_tail(&adapter->entry, &device->adapters);
-	snprintf(cause, room, "device %s (%s), port %u, GID %u %pI6c (%s), MTU %d",
-		 device->ibdev->name,
-		 choice->device_name[0] ? "as named" : "the only active one", adapter->port,
-		 adapter->gid_index, adapter->gid.raw,
-		 choice->has_gid_index ? "as named" : !adapter->roce ? "InfiniBand" :
-		 adapter_gid_global(&adapter->gid) ? "first RoCE v2 with a global address" :
-		 "RoCE v2, link-local for want of a better",
-		 ib_mtu_enum_to_int(adapter->mtu));
 out_unlock:
 	mutex_unlock(&adapter_lock);
 	return ret;
@@ -385,15 +582,20 @@ out_unlock:
 
 void rdmatensor_adapter_unbind(struct rdmatensor_adapter *adapter)
 {
-	bool gone;
+	bool going = false;
 
+	might_sleep();
 	mutex_lock(&adapter_lock);
-	gone = !adapter->device;
-	if (!gone) {
-		list_del_init(&adapter->entry);
-		adapter->device = NULL;
+	if (adapter->device) {
+		/* The removal has taken it out and not put it down yet */
+		going = list_empty(&adapter->entry);
+		if (!going) {
+			list_del_init(&adapter->entry);
+			adapter->ibdev = NULL;
+			adapter->device = NULL;
+		}
 	}
 	mutex_unlock(&adapter_lock);
-	if (gone)
+	if (going)
 		wait_for_completion(&adapter->gone_done);
 }

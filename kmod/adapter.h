@@ -10,6 +10,7 @@
 #include <linux/socket.h>
 #include <rdma/ib_verbs.h>
 
+struct net;
 struct rdmatensor_device;
 
 /**
@@ -20,6 +21,8 @@ struct rdmatensor_device;
  * @gid_index: index in the port's table, which may be sparse
  * @pkey_index: index in the port's P_Key table
  * @mtu: bytes; 0: the active MTU
+ * @net: network namespace that the device must be accessible from and the GID's
+ *       network device be in; NULL: the caller's
  */
 struct rdmatensor_adapter_choice {
 	const char *device_name;
@@ -28,25 +31,28 @@ struct rdmatensor_adapter_choice {
 	u32 gid_index;
 	u32 pkey_index;
 	u32 mtu;
+	const struct net *net;
 };
 
 /**
  * struct rdmatensor_adapter - one context's binding
- * @ibdev: valid until gone() has returned or unbind()
+ * @ibdev: valid until gone() has returned or unbind(), NULL after it
  * @port: from 1
  * @roce: Ethernet link layer
  * @gid_index: in the port's table
  * @gid: the GID
  * @pkey: P_Key value at the chosen index
+ * @pkey_index: that index
  * @mtu: path MTU of new channels
  * @seg_shift: log2 of the bytes behind one memory region: the greatest power of
- *             two that the device fast-registers with pages of PAGE_SIZE
+ *             two that the device fast-registers with pages of PAGE_SIZE, and
+ *             not above 16 MiB
  * @has_addr: @addr is valid
  * @addr: RoCE: the IP address that the GID stands for, port 0; a link-local one
  *        has its scope id. rdma_cm ids bind to it, which makes rdma_cm use
  *        this device, port and GID. InfiniBand: none
  * @entry: in the device's list of bindings
- * @device: what it is bound to; NULL after unbind()
+ * @device: what it is bound to; NULL after gone() or unbind()
  * @gone: see rdmatensor_adapter_bind()
  * @gone_done: gone() has returned
  */
@@ -57,6 +63,7 @@ struct rdmatensor_adapter {
 	u32 gid_index;
 	union ib_gid gid;
 	u16 pkey;
+	u16 pkey_index;
 	enum ib_mtu mtu;
 	u8 seg_shift;
 	bool has_addr;
@@ -75,8 +82,9 @@ void rdmatensor_adapter_unregister(void);
  * rdmatensor_adapter_bind - choose device, port and GID
  * @adapter: filled
  * @choice: what is asked for
- * @gone: called once, in process context, when the device is being removed; must
- *        end every use of @ibdev before it returns
+ * @gone: called once, in process context, when the device is being removed, which
+ *        may be before bind has returned; must end every use of @ibdev before it
+ *        returns
  * @cause: line that says what was chosen and by which rule, or what failed,
  *         why, and the remedy
  * @room: bytes of @cause
@@ -87,18 +95,22 @@ void rdmatensor_adapter_unregister(void);
  * a link-local one. InfiniBand: the named index, else 0. Devices without memory
  * management extensions (fast registration), and iWARP (no write with
  * immediate), are no candidates, and the line says so when that is what is
- * missing.
+ * missing. GIDs beyond index 255 are none: a queue pair cannot name them.
  *
- * Return: 0; -ENODEV: no such device, or none active; -ENOTUNIQ: several
- * devices are candidates, @cause lists them; -EADDRNOTAVAIL: no such or no
- * usable GID; -EINVAL: port, P_Key index or MTU out of range, with the range.
+ * On error @adapter is not bound, and @gone will not be called. Return: 0;
+ * -ENODEV: no such device, or none active; -ENOTUNIQ: several devices are
+ * candidates, @cause lists them; -EADDRNOTAVAIL: no such or no usable GID;
+ * -EINVAL: port, P_Key index or MTU out of range, with the range.
  */
 int rdmatensor_adapter_bind(struct rdmatensor_adapter *adapter,
 			    const struct rdmatensor_adapter_choice *choice,
 			    void (*gone)(struct rdmatensor_adapter *adapter),
 			    char *cause, size_t room);
 
-/* After it gone() does not run and will not be called. Not from gone() itself */
+/*
+ * After it gone() does not run and will not be called. Not from gone() itself, and
+ * not under a lock that gone() takes. Harmless after an error of bind, or twice
+ */
 void rdmatensor_adapter_unbind(struct rdmatensor_adapter *adapter);
 
 #endif /* RDMATENSOR_ADAPTER_H */

@@ -296,6 +296,7 @@ void rdmatensor_channel_write(struct rdmatensor_channel *channel,
 
 	lockdep_assert_held(&channel->lock);
 	write->parts_left = write->nr_parts;
+	write->open = false;
 	for (i = 0; i < write->nr_parts; i++) {
 		struct rdmatensor_part *part = &write->parts[i];
 		u64 bytes;
@@ -378,6 +379,10 @@ static int channel_post_write(struct rdmatensor_lane *lane, struct rdmatensor_pa
 		return ret;
 
 	lane->sendq_free--;
+	if (!write->open) {
+		write->open = true;
+		channel->writes_open++;
+	}
 	part->pos += bytes;
 	part->pending++;
 	rdmatensor_count(&channel->counters, RDMATENSOR_STAT_TX_WRITES);
@@ -388,6 +393,24 @@ static int channel_post_write(struct rdmatensor_lane *lane, struct rdmatensor_pa
 			rdmatensor_credits_tell_upto(&channel->credits, write->seq);
 	}
 	return 0;
+}
+
+/*
+ * To the peer a request ends when its content arrives, here when the completion
+ * says so, and the peer's next request can be faster. What is between the two is
+ * bounded, so that responses are.
+ */
+static struct rdmatensor_part *channel_next_part(struct rdmatensor_lane *lane)
+{
+	struct rdmatensor_channel *channel = lane->channel;
+	struct rdmatensor_part *part;
+
+	part = list_first_entry_or_null(&lane->writes, struct rdmatensor_part, item);
+	if (!part || lane->sendq_free <= RDMATENSOR_SENDQ_RESERVE)
+		return NULL;
+	if (!part->write->open && channel->writes_open >= channel->params.max_requests)
+		return NULL;
+	return part;
 }
 
 static int channel_post_acks(struct rdmatensor_channel *channel)
@@ -409,6 +432,7 @@ static int channel_post_acks(struct rdmatensor_channel *channel)
 void rdmatensor_channel_pump(struct rdmatensor_channel *channel)
 {
 	struct rdmatensor_lane *lane = &channel->lanes[0];
+	struct rdmatensor_part *part;
 	int ret = 0, i;
 
 	lockdep_assert_held(&channel->lock);
@@ -424,11 +448,8 @@ void rdmatensor_channel_pump(struct rdmatensor_channel *channel)
 
 	for (i = 0; !ret && i < channel->nr_lanes; i++) {
 		lane = &channel->lanes[i];
-		while (!ret && !list_empty(&lane->writes) &&
-		       lane->sendq_free > RDMATENSOR_SENDQ_RESERVE)
-			ret = channel_post_write(lane, list_first_entry(&lane->writes,
-									struct rdmatensor_part,
-									item));
+		while (!ret && (part = channel_next_part(lane)))
+			ret = channel_post_write(lane, part);
 	}
 
 	if (!ret)
@@ -575,6 +596,8 @@ void rdmatensor_channel_tx_part(struct rdmatensor_lane *lane, struct rdmatensor_
 	part->pending--;
 	if (ok && part->posted && !part->pending)
 		done = !--write->parts_left;
+	if (done)
+		channel->writes_open--;
 	if (ok)
 		rdmatensor_channel_pump(channel);
 	spin_unlock_bh(&channel->lock);

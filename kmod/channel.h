@@ -81,6 +81,7 @@ struct rdmatensor_part {
  * @rkeys: of the destination, one for each segment from the first touched
  * @done: all parts have reached the peer; called without lock. Never, if the
  *        channel goes down before
+ * @open: something of it has been posted; counts in channel->writes_open
  * @nr_parts: valid members of @parts
  * @parts_left: parts that have not completed
  * @parts: one for each lane
@@ -95,6 +96,7 @@ struct rdmatensor_write {
 	u8 seg_shift;
 	const __le32 *rkeys;
 	void (*done)(struct rdmatensor_write *write);
+	bool open;
 	u8 nr_parts;
 	u8 parts_left;
 	struct rdmatensor_part *parts;
@@ -244,6 +246,8 @@ struct rdmatensor_channel_params {
  * @peer_slots: how many
  * @peer_slot_bytes: of each
  * @txq: messages that wait for a slot
+ * @writes_open: contents that are posted and have not completed, at most
+ *               params.max_requests: to the peer their requests may have ended
  * @hello_tx: the HELLO
  * @requests: this side's requests by index
  * @next_index: where the search for a free index goes on
@@ -251,7 +255,8 @@ struct rdmatensor_channel_params {
  * @outstanding: requests that the peer has, or may have
  * @max_outstanding: its bound: the lesser of both sides' max_requests
  * @responses: the peer's requests by index
- * @response_mem: memory of all responses, params.max_requests of them
+ * @response_mem: memory of all responses, twice params.max_requests of them: what
+ *                the peer counts, and @writes_open that it does not count any more
  * @free_responses: those not in use
  * @nr_responses: those in use
  * @metacache: what was learnt of the peer's tensors
@@ -299,6 +304,7 @@ struct rdmatensor_channel {
 	u32 peer_slot_bytes;
 
 	struct list_head txq;
+	u32 writes_open;
 	struct rdmatensor_txmsg hello_tx;
 
 	struct xarray requests;

@@ -3,50 +3,112 @@
  * The domain: protection domain, registrations, and the queue pair that makes
  * them.
  *
- * A fast registration is a work request, so the domain keeps one RC queue pair
- * connected to itself. It carries nothing but REG_MR; posting and waiting are
- * under the domain's lock, so its completion needs no matching. A registration
- * ends by freeing its MR: what keeps a peer from using a key until then is that
- * the queue pairs it could use it on are gone, or that it may.
+ * A fast registration is a work request. The domain's queue pair carries nothing
+ * else: no packet ever leaves it, nobody may write through it, and it is
+ * connected to itself because only a connected queue pair takes work requests.
  *
- * Segments belong to their pool or message buffer. A failed registration leaves
- * all of its segments as they were.
+ * Registration:
+ * Memory regions are prepared without the lock, each at the address that its
+ * owner chose. Under the lock they are posted as one chain of which the last
+ * request alone is signalled. Requests of a queue pair complete in order, so
+ * when the last has completed, well or not, none before it is under way.
+ * A registration ends when its memory region is freed: that, and no work
+ * request, is what takes a key away from peers for good.
+ *
+ * Who owns what: segments are their pool's or message buffer's, which holds a
+ * reference on the domain for as long as it is registered. The domain uses the
+ * device, so the last of them unregisters before the device is gone.
+ *
+ * Errors: a failed request takes the queue pair to the error state, and with it
+ * all registrations to come fail with -EIO; what is registered stays so. It
+ * happens when a device dies. A registration that fails leaves all of its
+ * segments unregistered.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/completion.h>
+#include <linux/etherdevice.h>
 #include <linux/mm.h>
+#include <linux/random.h>
 #include <linux/slab.h>
 #include <rdma/ib_cache.h>
 #include "adapter.h"
 #include "domain.h"
 
-#define DOMAIN_SENDQ 64
-#define DOMAIN_TIMEOUT (10 * HZ)
-/* Far from what user space or a small number could be mistaken for */
+/* Registrations in one chain; more of them would not hide more latency */
+#define DOMAIN_SQ_DEPTH 64
+/* Far from what a process or a small number could be mistaken for */
 #define DOMAIN_FIRST_IOVA BIT_ULL(46)
 #define DOMAIN_LAST_IOVA BIT_ULL(62)
 
-struct domain_reg {
+struct domain_wait {
 	struct ib_cqe cqe;
 	struct completion done;
 	enum ib_wc_status status;
 };
 
+static void domain_report(struct ib_cq *cq, const struct ib_wc *wc)
+{
+	/* What fails first says why, the others are flushed after it */
+	if (wc->status != IB_WC_SUCCESS && wc->status != IB_WC_WR_FLUSH_ERR)
+		pr_err_ratelimited("%s: registering memory failed: %s (%d), vendor error 0x%x\n",
+				   cq->device->name, ib_wc_status_msg(wc->status), wc->status,
+				   wc->vendor_err);
+}
+
+/* Not signalled, so it comes here only if it failed */
 static void domain_reg_done(struct ib_cq *cq, struct ib_wc *wc)
 {
-	struct domain_reg *reg = container_of(wc->wr_cqe, struct domain_reg, cqe);
+	domain_report(cq, wc);
+}
 
-	reg->status = wc->status;
-	complete(&reg->done);
+static struct ib_cqe domain_reg_cqe = { .done = domain_reg_done };
+
+static void domain_last_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct domain_wait *wait = container_of(wc->wr_cqe, struct domain_wait, cqe);
+
+	domain_report(cq, wc);
+	wait->status = wc->status;
+	/* The waiter's stack is gone after this */
+	complete(&wait->done);
+}
+
+/* The way to oneself */
+static int domain_address(struct rdmatensor_domain *domain,
+			  const struct rdmatensor_adapter *adapter,
+			  const struct ib_port_attr *port, struct rdma_ah_attr *ah)
+{
+	const struct ib_gid_attr *gid;
+	int ret;
+
+	ah->type = rdma_ah_find_type(domain->ibdev, adapter->port);
+	rdma_ah_set_port_num(ah, adapter->port);
+	if (!adapter->roce)
+		rdma_ah_set_dlid(ah, port->lid);
+	if (rdma_is_grh_required(domain->ibdev, adapter->port))
+		rdma_ah_set_grh(ah, (union ib_gid *)&adapter->gid, 0, adapter->gid_index, 1, 0);
+	if (!adapter->roce)
+		return 0;
+
+	/* Nobody resolves an address for the kernel, and one's own needs no resolving */
+	gid = rdma_get_gid_attr(domain->ibdev, adapter->port, adapter->gid_index);
+	if (IS_ERR(gid))
+		return PTR_ERR(gid);
+	ret = rdma_read_gid_l2_fields(gid, NULL, ah->roce.dmac);
+	rdma_put_gid_attr(gid);
+	return ret;
 }
 
 static int domain_connect(struct rdmatensor_domain *domain,
-			  struct rdmatensor_adapter *adapter)
+			  const struct rdmatensor_adapter *adapter)
 {
+	/* Nobody shall guess what packet it would take */
+	u32 psn = get_random_u32() & 0xffffff;
 	struct ib_qp_attr attr = {
 		.qp_state = IB_QPS_INIT,
 		.port_num = adapter->port,
-		.qp_access_flags = 0,
+		.pkey_index = adapter->pkey_index,
 	};
 	struct ib_port_attr port;
 	int ret;
@@ -55,48 +117,32 @@ static int domain_connect(struct rdmatensor_domain *domain,
 			   IB_QP_ACCESS_FLAGS);
 	if (ret)
 		return ret;
-
 	ret = ib_query_port(domain->ibdev, adapter->port, &port);
 	if (ret)
 		return ret;
 
-	memset(&attr, 0, sizeof(attr));
-	attr.qp_state = IB_QPS_RTR;
-	attr.path_mtu = adapter->mtu;
-	attr.dest_qp_num = domain->qp->qp_num;
-	attr.min_rnr_timer = 12;
-	attr.ah_attr.type = rdma_ah_find_type(domain->ibdev, adapter->port);
-	rdma_ah_set_port_num(&attr.ah_attr, adapter->port);
-	if (adapter->roce) {
-		const struct ib_gid_attr *gid;
-		u8 mac[ETH_ALEN] = {};
-
-		gid = rdma_get_gid_attr(domain->ibdev, adapter->port, adapter->gid_index);
-		if (IS_ERR(gid))
-			return PTR_ERR(gid);
-		/* Its own address needs no resolution */
-		ret = rdma_read_gid_l2_fields(gid, NULL, mac);
-		if (ret) {
-			rdma_put_gid_attr(gid);
-			return ret;
-		}
-		rdma_ah_set_grh(&attr.ah_attr, &adapter->gid, 0, adapter->gid_index, 1, 0);
-		memcpy(attr.ah_attr.roce.dmac, mac, ETH_ALEN);
-		rdma_put_gid_attr(gid);
-	} else {
-		rdma_ah_set_dlid(&attr.ah_attr, port.lid);
-	}
+	attr = (struct ib_qp_attr) {
+		.qp_state = IB_QPS_RTR,
+		.path_mtu = adapter->mtu,
+		.dest_qp_num = domain->qp->qp_num,
+		.rq_psn = psn,
+	};
+	ret = domain_address(domain, adapter, &port, &attr.ah_attr);
+	if (ret)
+		return ret;
 	ret = ib_modify_qp(domain->qp, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU |
 			   IB_QP_DEST_QPN | IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC |
 			   IB_QP_MIN_RNR_TIMER);
 	if (ret)
 		return ret;
 
-	memset(&attr, 0, sizeof(attr));
-	attr.qp_state = IB_QPS_RTS;
-	attr.timeout = 14;
-	attr.retry_cnt = 7;
-	attr.rnr_retry = 7;
+	attr = (struct ib_qp_attr) {
+		.qp_state = IB_QPS_RTS,
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.sq_psn = psn,
+	};
 	return ib_modify_qp(domain->qp, &attr, IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT |
 			    IB_QP_RNR_RETRY | IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC);
 }
@@ -104,20 +150,21 @@ static int domain_connect(struct rdmatensor_domain *domain,
 struct rdmatensor_domain *rdmatensor_domain_create(struct rdmatensor_adapter *adapter,
 						   char *cause, size_t room)
 {
+	struct ib_device *ibdev = adapter->ibdev;
 	struct ib_qp_init_attr attr = {
 		.sq_sig_type = IB_SIGNAL_REQ_WR,
 		.qp_type = IB_QPT_RC,
 		.cap = {
-			.max_send_wr = DOMAIN_SENDQ + 1,
 			.max_recv_wr = 1,
 			.max_send_sge = 1,
 			.max_recv_sge = 1,
 		},
 	};
 	struct rdmatensor_domain *domain;
-	const char *step = "allocate it";
+	const char *step = "allocate memory";
 	int ret;
 
+	might_sleep();
 	domain = kzalloc(sizeof(*domain), GFP_KERNEL_ACCOUNT);
 	if (!domain) {
 		ret = -ENOMEM;
@@ -125,27 +172,29 @@ struct rdmatensor_domain *rdmatensor_domain_create(struct rdmatensor_adapter *ad
 	}
 	kref_init(&domain->ref);
 	mutex_init(&domain->lock);
-	domain->ibdev = adapter->ibdev;
+	domain->ibdev = ibdev;
 	domain->seg_shift = adapter->seg_shift;
 	domain->next_iova = DOMAIN_FIRST_IOVA;
-	domain->sq_depth = DOMAIN_SENDQ;
+	/* One entry, and its completion, are the drain's */
+	domain->sq_depth = clamp(min(ibdev->attrs.max_qp_wr, ibdev->attrs.max_cqe) - 1, 1,
+				 DOMAIN_SQ_DEPTH);
 
 	step = "make a protection domain";
-	domain->pd = ib_alloc_pd(domain->ibdev, 0);
+	domain->pd = ib_alloc_pd(ibdev, 0);
 	if (IS_ERR(domain->pd)) {
 		ret = PTR_ERR(domain->pd);
-		goto out_free;
+		goto out_free_domain;
 	}
 
 	step = "make a completion queue";
-	domain->cq = ib_alloc_cq_any(domain->ibdev, domain, DOMAIN_SENDQ + 3,
-				     IB_POLL_WORKQUEUE);
+	domain->cq = ib_alloc_cq_any(ibdev, domain, domain->sq_depth + 1, IB_POLL_WORKQUEUE);
 	if (IS_ERR(domain->cq)) {
 		ret = PTR_ERR(domain->cq);
 		goto out_dealloc_pd;
 	}
 
-	step = "make the registration queue pair";
+	step = "make a queue pair";
+	attr.cap.max_send_wr = domain->sq_depth + 1;
 	attr.send_cq = domain->cq;
 	attr.recv_cq = domain->cq;
 	domain->qp = ib_create_qp(domain->pd, &attr);
@@ -154,7 +203,7 @@ struct rdmatensor_domain *rdmatensor_domain_create(struct rdmatensor_adapter *ad
 		goto out_free_cq;
 	}
 
-	step = "connect the registration queue pair to itself";
+	step = "connect a queue pair to itself";
 	ret = domain_connect(domain, adapter);
 	if (ret)
 		goto out_destroy_qp;
@@ -166,20 +215,21 @@ out_free_cq:
 	ib_free_cq(domain->cq);
 out_dealloc_pd:
 	ib_dealloc_pd(domain->pd);
-out_free:
+out_free_domain:
 	mutex_destroy(&domain->lock);
 	kfree(domain);
 out_cause:
-	snprintf(cause, room, "START: domain on %s: could not %s (%d); see the kernel log",
-		 adapter->ibdev->name, step, ret);
+	snprintf(cause, room,
+		 "START: %s/%u: to register memory, could not %s (%pe); see 'rdma resource' for what is used up and the kernel log",
+		 ibdev->name, adapter->port, step, ERR_PTR(ret));
 	return ERR_PTR(ret);
 }
 
+/* Every registration has been waited for, so the queue pair is idle */
 static void domain_release(struct kref *ref)
 {
 	struct rdmatensor_domain *domain = container_of(ref, struct rdmatensor_domain, ref);
 
-	ib_drain_qp(domain->qp);
 	ib_destroy_qp(domain->qp);
 	ib_free_cq(domain->cq);
 	ib_dealloc_pd(domain->pd);
@@ -189,85 +239,110 @@ static void domain_release(struct kref *ref)
 
 void rdmatensor_domain_put(struct rdmatensor_domain *domain)
 {
+	might_sleep();
 	kref_put(&domain->ref, domain_release);
 }
 
 u64 rdmatensor_domain_iova(struct rdmatensor_domain *domain, u64 bytes)
 {
-	u64 iova, step = 1ULL << domain->seg_shift;
+	u64 step = 1ULL << domain->seg_shift;
+	u64 iova = 0;
 
 	mutex_lock(&domain->lock);
-	iova = domain->next_iova;
-	if (bytes > DOMAIN_LAST_IOVA - iova)
-		iova = 0;
-	else
-		/* A segment of nobody's between two: running over an end hits no one */
-		domain->next_iova = iova + round_up(bytes, step) + step;
+	if (bytes <= DOMAIN_LAST_IOVA - domain->next_iova) {
+		iova = domain->next_iova;
+		/* Between two there is room that is nobody's */
+		domain->next_iova += round_up(bytes, step) + step;
+	}
 	mutex_unlock(&domain->lock);
 	return iova;
 }
 
-/* With the lock held. Return: 0, or why it is not registered */
-static int domain_reg_one(struct rdmatensor_domain *domain,
-			  struct rdmatensor_segment *segment, u64 iova, int access)
+/* What it got is left to rdmatensor_domain_unregister() if it fails */
+static int domain_prepare(struct rdmatensor_domain *domain,
+			  struct rdmatensor_segment *segment, u64 iova)
 {
-	struct domain_reg reg = { .cqe.done = domain_reg_done };
-	struct ib_reg_wr wr = {
-		.wr = {
-			.wr_cqe = &reg.cqe,
-			.opcode = IB_WR_REG_MR,
-			.send_flags = IB_SEND_SIGNALED,
-		},
-		.access = access,
-	};
-	int ret;
+	struct ib_mr *mr;
+	int mapped;
 
-	segment->mr = ib_alloc_mr(domain->pd, IB_MR_TYPE_MEM_REG, segment->bytes >> PAGE_SHIFT);
-	if (IS_ERR(segment->mr)) {
-		ret = PTR_ERR(segment->mr);
-		segment->mr = NULL;
-		return ret;
-	}
+	if (WARN_ON_ONCE(segment->mr || !segment->bytes ||
+			 segment->bytes > 1ULL << domain->seg_shift))
+		return -EINVAL;
 
 	segment->mapped = ib_dma_map_sg(domain->ibdev, segment->sgt.sgl,
 					segment->sgt.orig_nents, DMA_BIDIRECTIONAL);
-	if (!segment->mapped) {
-		ret = -ENOMEM;
-		goto out_dereg;
-	}
+	if (!segment->mapped)
+		return -ENOMEM;
 
-	ret = ib_map_mr_sg(segment->mr, segment->sgt.sgl, segment->mapped, NULL, PAGE_SIZE);
-	if (ret != segment->mapped) {
-		ret = ret < 0 ? ret : -EINVAL;
-		goto out_unmap;
-	}
-	/* The address is taken from here when the registration is posted */
-	segment->mr->iova = iova;
+	mr = ib_alloc_mr(domain->pd, IB_MR_TYPE_MEM_REG, segment->bytes >> PAGE_SHIFT);
+	if (IS_ERR(mr))
+		return PTR_ERR(mr);
+	segment->mr = mr;
+
+	mapped = ib_map_mr_sg(mr, segment->sgt.sgl, segment->mapped, NULL, PAGE_SIZE);
+	if (mapped < 0)
+		return mapped;
+	if (mapped != segment->mapped)
+		return -EIO;
+
+	/* Devices take the address from here when the registration is posted */
+	mr->iova = iova;
 	segment->iova = iova;
+	segment->lkey = mr->lkey;
+	segment->rkey = mr->rkey;
+	return 0;
+}
 
-	init_completion(&reg.done);
-	wr.mr = segment->mr;
-	wr.key = segment->mr->rkey;
-	ret = ib_post_send(domain->qp, &wr.wr, NULL);
-	if (ret)
-		goto out_unmap;
-	/* The queue pair completes or flushes it; there is no third way */
-	while (!wait_for_completion_timeout(&reg.done, DOMAIN_TIMEOUT))
-		pr_warn_ratelimited("registration on %s has not completed for %d seconds\n",
-				    domain->ibdev->name, DOMAIN_TIMEOUT / HZ);
-	if (reg.status == IB_WC_SUCCESS)
-		return 0;
+/* Posts @wrs, which is one chain, and waits until none of it is under way */
+static int domain_post(struct rdmatensor_domain *domain, struct ib_reg_wr *wrs, u32 nr)
+{
+	struct domain_wait wait = { .cqe.done = domain_last_done };
+	int ret;
 
-	pr_err_ratelimited("registration of memory on %s failed: %s\n", domain->ibdev->name,
-			   ib_wc_status_msg(reg.status));
-	ret = -EIO;
-out_unmap:
-	ib_dma_unmap_sg(domain->ibdev, segment->sgt.sgl, segment->sgt.orig_nents,
-			DMA_BIDIRECTIONAL);
-	segment->mapped = 0;
-out_dereg:
-	ib_dereg_mr(segment->mr);
-	segment->mr = NULL;
+	lockdep_assert_held(&domain->lock);
+	init_completion(&wait.done);
+	wrs[nr - 1].wr.wr_cqe = &wait.cqe;
+	wrs[nr - 1].wr.send_flags = IB_SEND_SIGNALED;
+
+	ret = ib_post_send(domain->qp, &wrs[0].wr, NULL);
+	if (ret) {
+		pr_err_ratelimited("%s: posting registrations of memory failed: %pe\n",
+				   domain->ibdev->name, ERR_PTR(ret));
+		/* Some may have been posted, and nothing would tell when they end */
+		ib_drain_sq(domain->qp);
+		return -EIO;
+	}
+	wait_for_completion(&wait.done);
+	return wait.status == IB_WC_SUCCESS ? 0 : -EIO;
+}
+
+static int domain_register_chain(struct rdmatensor_domain *domain,
+				 struct rdmatensor_segment *segments, struct ib_reg_wr *wrs,
+				 u32 nr, u64 iova, int access)
+{
+	int ret;
+	u32 i;
+
+	for (i = 0; i < nr; i++) {
+		ret = domain_prepare(domain, &segments[i], iova + ((u64)i << domain->seg_shift));
+		if (ret)
+			return ret;
+
+		wrs[i] = (struct ib_reg_wr) {
+			.wr = {
+				.next = i + 1 < nr ? &wrs[i + 1].wr : NULL,
+				.wr_cqe = &domain_reg_cqe,
+				.opcode = IB_WR_REG_MR,
+			},
+			.mr = segments[i].mr,
+			.key = segments[i].rkey,
+			.access = access,
+		};
+	}
+
+	mutex_lock(&domain->lock);
+	ret = domain_post(domain, wrs, nr);
+	mutex_unlock(&domain->lock);
 	return ret;
 }
 
@@ -275,20 +350,26 @@ int rdmatensor_domain_register(struct rdmatensor_domain *domain,
 			       struct rdmatensor_segment *segments, u32 nr, u64 iova,
 			       int access)
 {
+	u32 longest = min(nr, domain->sq_depth), chain, done;
+	struct ib_reg_wr *wrs;
 	int ret = 0;
-	u32 i;
 
 	might_sleep();
-	for (i = 0; i < nr; i++) {
-		mutex_lock(&domain->lock);
-		ret = domain_reg_one(domain, &segments[i],
-				     iova + ((u64)i << domain->seg_shift), access);
-		mutex_unlock(&domain->lock);
+	wrs = kmalloc_array(longest, sizeof(*wrs), GFP_KERNEL_ACCOUNT);
+	if (!wrs)
+		return -ENOMEM;
+
+	for (done = 0; done < nr; done += chain) {
+		chain = min(nr - done, longest);
+		ret = domain_register_chain(domain, segments + done, wrs, chain,
+					    iova + ((u64)done << domain->seg_shift), access);
 		if (ret) {
-			rdmatensor_domain_unregister(domain, segments, i);
+			rdmatensor_domain_unregister(domain, segments, nr);
 			break;
 		}
+		cond_resched();
 	}
+	kfree(wrs);
 	return ret;
 }
 
@@ -297,15 +378,24 @@ void rdmatensor_domain_unregister(struct rdmatensor_domain *domain,
 {
 	u32 i;
 
+	might_sleep();
 	for (i = 0; i < nr; i++) {
 		struct rdmatensor_segment *segment = &segments[i];
 
-		if (!segment->mr)
-			continue;
-		ib_dereg_mr(segment->mr);
-		segment->mr = NULL;
-		ib_dma_unmap_sg(domain->ibdev, segment->sgt.sgl, segment->sgt.orig_nents,
-				DMA_BIDIRECTIONAL);
-		segment->mapped = 0;
+		/*
+		 * First the device forgets the addresses, then they are taken away.
+		 * If it does not, the segment keeps its pages for ever.
+		 */
+		if (segment->mr) {
+			if (WARN_ON_ONCE(ib_dereg_mr(segment->mr)))
+				continue;
+			segment->mr = NULL;
+		}
+		if (segment->mapped) {
+			ib_dma_unmap_sg(domain->ibdev, segment->sgt.sgl,
+					segment->sgt.orig_nents, DMA_BIDIRECTIONAL);
+			segment->mapped = 0;
+		}
+		cond_resched();
 	}
 }

@@ -23,7 +23,7 @@ struct rdmatensor_adapter;
  * @ibdev: its device
  * @pd: the protection domain
  * @seg_shift: see struct rdmatensor_adapter
- * @lock: one user of the registration queue at a time; guards @next_iova, @sq_*
+ * @lock: one user of the registration queue at a time; guards @next_iova
  * @cq: of the registration queue
  * @qp: of the registration queue
  * @sq_depth: registrations that may be posted at once
@@ -44,6 +44,7 @@ struct rdmatensor_domain {
 /* Return: a domain with one reference, or ERR_PTR; cause is a line for the user then */
 struct rdmatensor_domain *rdmatensor_domain_create(struct rdmatensor_adapter *adapter,
 						   char *cause, size_t room);
+/* Process context. The last one uses the device, so it comes before gone() returns */
 void rdmatensor_domain_put(struct rdmatensor_domain *domain);
 
 /**
@@ -59,6 +60,9 @@ u64 rdmatensor_domain_iova(struct rdmatensor_domain *domain, u64 bytes);
  * @sgt: its chunks: physically contiguous, the largest that were to be had
  * @mapped: entries after DMA mapping, 0: not mapped
  * @mr: the region, NULL: not registered
+ * @lkey: its local key. Both keys stay behind when the registration ends: who uses
+ *        one too late gets an error from the device, not memory that was freed
+ * @rkey: its remote key
  * @iova: address of the first byte in the domain
  *
  * Pages are split, so that each has its own count and can be mapped to user
@@ -69,13 +73,24 @@ struct rdmatensor_segment {
 	struct sg_table sgt;
 	int mapped;
 	struct ib_mr *mr;
+	u32 lkey;
+	u32 rkey;
 	u64 iova;
 };
 
-/* min_order: no chunk is smaller (and each is aligned to its size); may sleep */
+/**
+ * rdmatensor_segment_alloc - zeroed pages
+ * @segment: filled, whatever was in it
+ * @bytes: a multiple of PAGE_SIZE << @min_order
+ * @min_order: every block of that order is contiguous and aligned to its size,
+ *             counted from the segment's beginning
+ *
+ * Charged to current's memory cgroup. May sleep; kills nobody to find memory.
+ * Return: 0, -ENOMEM; @segment is empty then, and may be freed all the same.
+ */
 int rdmatensor_segment_alloc(struct rdmatensor_segment *segment, u32 bytes,
 			     unsigned int min_order);
-/* Must not be registered */
+/* Must not be registered; idempotent */
 void rdmatensor_segment_free(struct rdmatensor_segment *segment);
 /* CPU address of a byte; the chunk around it is contiguous. O(chunks) */
 void *rdmatensor_segment_addr(const struct rdmatensor_segment *segment, u32 offset,
@@ -88,12 +103,17 @@ void *rdmatensor_segment_addr(const struct rdmatensor_segment *segment, u32 offs
  * @iova: of the first; each next one begins 1 << seg_shift further
  * @access: IB_ACCESS_*
  *
- * Posts all, waits for all. May sleep. On error none is registered.
+ * Posts all, waits for all. May sleep. Return: 0; -ENOMEM and what else the device's
+ * driver says; -EIO: the registration queue has failed, and does so for good. On
+ * error none is registered.
  */
 int rdmatensor_domain_register(struct rdmatensor_domain *domain,
 			       struct rdmatensor_segment *segments, u32 nr, u64 iova,
 			       int access);
-/* No peer can reach them when it returns; nothing may be under way from or to them */
+/*
+ * No peer can reach them when it returns; nothing may be under way from or to them.
+ * Those that are not registered are passed over. May sleep
+ */
 void rdmatensor_domain_unregister(struct rdmatensor_domain *domain,
 				  struct rdmatensor_segment *segments, u32 nr);
 

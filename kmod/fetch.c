@@ -117,12 +117,16 @@ void rdmatensor_fetch_begin(struct rdmatensor_fetch *fetch, u64 deadline_ns)
 
 static void fetch_let_go(struct rdmatensor_fetch *fetch, bool keep_region)
 {
+	struct rdmatensor_regions *regions = &fetch->pool->regions;
+
 	if (!fetch->held)
 		return;
-	rdmatensor_regions_drop(&fetch->pool->regions, &fetch->use);
 	fetch->held = false;
+	/* In one step: the process may try to free what it was not given */
 	if (fetch->alloc && !keep_region)
-		WARN_ON_ONCE(rdmatensor_regions_free(&fetch->pool->regions, fetch->offset));
+		rdmatensor_regions_drop_free(regions, &fetch->use);
+	else
+		rdmatensor_regions_drop(regions, &fetch->use);
 }
 
 int rdmatensor_fetch_place(struct rdmatensor_fetch *fetch, gfp_t gfp)
@@ -140,14 +144,10 @@ int rdmatensor_fetch_place(struct rdmatensor_fetch *fetch, gfp_t gfp)
 	if (!bytes)
 		return 0;
 
-	ret = rdmatensor_regions_alloc(regions, bytes, gfp, &fetch->offset);
+	ret = rdmatensor_regions_alloc_hold(regions, &fetch->use, bytes, gfp,
+					    &fetch->offset);
 	if (ret)
 		return ret;
-	ret = rdmatensor_regions_hold(regions, &fetch->use, fetch->offset, bytes, true);
-	if (WARN_ON_ONCE(ret)) {
-		rdmatensor_regions_free(regions, fetch->offset);
-		return ret;
-	}
 	fetch->held = true;
 	return 0;
 }

@@ -2,30 +2,48 @@
 /*
  * Pools of kernel pages.
  *
- * A pool is its context's; every published tensor and every fetch in it holds a
- * reference, so its pages stay as long as anybody here can touch them. What a
- * process has mapped, it keeps: pages are counted one by one. Registration ends
- * earlier, with the device or the context, when nothing can be under way.
+ * Who owns what: a context has its pools in a table; that, and every published
+ * tensor, fetch and response in a pool, is a reference. The pages are the pool's
+ * until the last of them goes. A process that has mapped a page keeps it beyond
+ * that, and nothing but it: pages are counted one by one.
  *
- * Errors of creation leave nothing: pages, charge and registration are undone.
+ * Registration ends earlier, when the pool is destroyed, its context closed or
+ * the device removed: always by rdmatensor_pool_unregister(), in process context
+ * and after everything that could read or write by it. The last reference may go
+ * in a completion, when the device may be gone; freeing touches memory only.
+ *
+ * Pages are charged to the mm that asked for them, from before they are
+ * allocated until after they are freed.
+ *
+ * Errors: a creation that fails leaves nothing, the charge included.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/capability.h>
 #include <linux/crc32c.h>
+#include <linux/math64.h>
 #include <linux/mm.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
-#include <linux/version.h>
 #include <linux/workqueue.h>
+#include "compat.h"
 #include "pool.h"
+
+/* Segments between two looks at signals, and in one call of the domain */
+#define POOL_BATCH 64
+/* Pages that are mapped under one page table lock */
+#define POOL_MMAP_BATCH 64
+/* Bytes that the CPU works on between two offers to be preempted */
+#define POOL_CPU_BYTES SZ_256K
 
 static struct workqueue_struct *pool_wq;
 
 int rdmatensor_pool_init(void)
 {
-	pool_wq = alloc_workqueue("rdmatensor_pool", WQ_UNBOUND, 0);
+	/* Freeing memory must not have to wait for memory */
+	pool_wq = alloc_workqueue("rdmatensor_pool", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	return pool_wq ? 0 : -ENOMEM;
 }
 
@@ -34,10 +52,10 @@ void rdmatensor_pool_exit(void)
 	destroy_workqueue(pool_wq);
 }
 
-static int pool_charge(struct rdmatensor_pool *pool)
+static int pool_try_charge(struct rdmatensor_pool *pool)
 {
-	u64 pages = pool->bytes >> PAGE_SHIFT;
 	u64 limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
+	u64 pages = pool->bytes >> PAGE_SHIFT;
 	struct mm_struct *mm = current->mm;
 
 	if (atomic64_add_return(pages, &mm->pinned_vm) > limit && !capable(CAP_IPC_LOCK)) {
@@ -49,27 +67,53 @@ static int pool_charge(struct rdmatensor_pool *pool)
 	return 0;
 }
 
-static void pool_free(struct work_struct *work)
+static int pool_charge(struct rdmatensor_pool *pool)
 {
-	struct rdmatensor_pool *pool = container_of(work, struct rdmatensor_pool, free_work);
+	/* Says it here, and not after all memory has been used up to find it out */
+	if (pool->bytes >> PAGE_SHIFT > totalram_pages())
+		return -ENOMEM;
+	if (!pool_try_charge(pool))
+		return 0;
+	/* Pools that were put count until their pages are free: let that be done */
+	flush_workqueue(pool_wq);
+	return pool_try_charge(pool);
+}
+
+static void pool_uncharge(struct rdmatensor_pool *pool)
+{
+	atomic64_sub(pool->bytes >> PAGE_SHIFT, &pool->mm->pinned_vm);
+	mmdrop(pool->mm);
+}
+
+static void pool_free(struct rdmatensor_pool *pool)
+{
 	u32 i;
 
-	rdmatensor_pool_unregister(pool);
 	for (i = 0; i < pool->nr_segments; i++) {
 		rdmatensor_segment_free(&pool->segments[i]);
 		cond_resched();
 	}
 	kvfree(pool->segments);
 	rdmatensor_regions_destroy(&pool->regions);
-	atomic64_sub(pool->bytes >> PAGE_SHIFT, &pool->mm->pinned_vm);
-	mmdrop(pool->mm);
+	pool_uncharge(pool);
 	kfree(pool);
 }
 
-static int pool_alloc_segments(struct rdmatensor_pool *pool)
+static void pool_free_work(struct work_struct *work)
 {
+	struct rdmatensor_pool *pool = container_of(work, struct rdmatensor_pool, free_work);
+
+	/* Its keys would go on leading to pages that are somebody else's by then */
+	if (WARN_ON_ONCE(pool->domain))
+		rdmatensor_pool_unregister(pool);
+	pool_free(pool);
+}
+
+static int pool_fill(struct rdmatensor_pool *pool)
+{
+	const int access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE;
 	u64 left = pool->bytes;
-	u32 i;
+	u32 i, first = 0;
 	int ret;
 
 	for (i = 0; i < pool->nr_segments; i++) {
@@ -81,6 +125,16 @@ static int pool_alloc_segments(struct rdmatensor_pool *pool)
 		if (ret)
 			return ret;
 		left -= bytes;
+		if (left && i + 1 - first < POOL_BATCH)
+			continue;
+
+		ret = rdmatensor_domain_register(pool->domain, &pool->segments[first],
+						 i + 1 - first,
+						 pool->iova + ((u64)first << pool->seg_shift),
+						 access);
+		if (ret)
+			return ret;
+		first = i + 1;
 		cond_resched();
 	}
 	return 0;
@@ -89,60 +143,65 @@ static int pool_alloc_segments(struct rdmatensor_pool *pool)
 struct rdmatensor_pool *rdmatensor_pool_create(struct rdmatensor_domain *domain, u64 bytes)
 {
 	struct rdmatensor_pool *pool;
+	u64 nr_segments;
 	int ret;
 
+	might_sleep();
+	if (!bytes)
+		return ERR_PTR(-EINVAL);
+	if (bytes > U64_MAX - PAGE_SIZE)
+		return ERR_PTR(-EOVERFLOW);
 	bytes = PAGE_ALIGN(bytes);
-	if (!bytes || bytes >> domain->seg_shift > S32_MAX - 1)
+	nr_segments = DIV_ROUND_UP_ULL(bytes, 1ULL << domain->seg_shift);
+	if (nr_segments > domain->ibdev->attrs.max_mr)
 		return ERR_PTR(-EOVERFLOW);
 
 	pool = kzalloc(sizeof(*pool), GFP_KERNEL_ACCOUNT);
 	if (!pool)
 		return ERR_PTR(-ENOMEM);
 	kref_init(&pool->ref);
-	INIT_WORK(&pool->free_work, pool_free);
+	INIT_WORK(&pool->free_work, pool_free_work);
 	pool->bytes = bytes;
 	pool->seg_shift = domain->seg_shift;
 
 	ret = pool_charge(pool);
 	if (ret)
-		goto out_free;
+		goto out_free_pool;
 	ret = rdmatensor_regions_init(&pool->regions, bytes);
 	if (ret)
 		goto out_uncharge;
 
-	ret = -ENOMEM;
-	pool->nr_segments = DIV_ROUND_UP_ULL(bytes, 1ULL << pool->seg_shift);
-	pool->segments = kvcalloc(pool->nr_segments, sizeof(*pool->segments),
-				  GFP_KERNEL_ACCOUNT);
+	pool->segments = kvcalloc(nr_segments, sizeof(*pool->segments), GFP_KERNEL_ACCOUNT);
 	if (!pool->segments) {
-		rdmatensor_regions_destroy(&pool->regions);
-		goto out_uncharge;
+		ret = -ENOMEM;
+		goto out_destroy_regions;
 	}
+	pool->nr_segments = nr_segments;
 
-	ret = pool_alloc_segments(pool);
-	if (ret)
-		goto out_put;
-	ret = -EOVERFLOW;
 	pool->iova = rdmatensor_domain_iova(domain, bytes);
-	if (!pool->iova)
-		goto out_put;
-	ret = rdmatensor_domain_register(domain, pool->segments, pool->nr_segments,
-					 pool->iova,
-					 IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE);
-	if (ret)
-		goto out_put;
+	if (!pool->iova) {
+		ret = -EOVERFLOW;
+		goto out_free_segments;
+	}
 	kref_get(&domain->ref);
 	pool->domain = domain;
+	ret = pool_fill(pool);
+	if (ret)
+		goto out_unregister;
 	return pool;
 
-out_put:
-	/* Segments that were not reached are empty, which freeing minds */
-	rdmatensor_pool_put(pool);
+out_unregister:
+	/* Nobody has seen it: what is there goes here and now */
+	rdmatensor_pool_unregister(pool);
+	pool_free(pool);
 	return ERR_PTR(ret);
+out_free_segments:
+	kvfree(pool->segments);
+out_destroy_regions:
+	rdmatensor_regions_destroy(&pool->regions);
 out_uncharge:
-	atomic64_sub(bytes >> PAGE_SHIFT, &pool->mm->pinned_vm);
-	mmdrop(pool->mm);
-out_free:
+	pool_uncharge(pool);
+out_free_pool:
 	kfree(pool);
 	return ERR_PTR(ret);
 }
@@ -168,44 +227,72 @@ void rdmatensor_pool_unregister(struct rdmatensor_pool *pool)
 {
 	struct rdmatensor_domain *domain = pool->domain;
 
+	might_sleep();
 	if (!domain)
 		return;
-	pool->domain = NULL;
 	rdmatensor_domain_unregister(domain, pool->segments, pool->nr_segments);
+	pool->domain = NULL;
 	rdmatensor_domain_put(domain);
 }
 
-static void pool_vm_flags(struct vm_area_struct *vma)
+static int pool_insert(struct vm_area_struct *vma, unsigned long *addr, struct page **pages,
+		       unsigned long nr)
 {
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
-	vm_flags_set(vma, VM_DONTEXPAND);
-#else
-	vma->vm_flags |= VM_DONTEXPAND;
-#endif
+	unsigned long left = nr;
+	int ret;
+
+	ret = vm_insert_pages(vma, *addr, pages, &left);
+	if (ret)
+		return ret;
+	*addr += nr << PAGE_SHIFT;
+	return 0;
 }
 
-/* Pages with counts of their own: get_user_pages() works on them, so O_DIRECT does */
+static int pool_insert_segment(struct vm_area_struct *vma, unsigned long *addr,
+			       const struct rdmatensor_segment *segment)
+{
+	struct page *pages[POOL_MMAP_BATCH];
+	struct sg_page_iter iter;
+	unsigned long nr = 0;
+	int ret;
+
+	for_each_sgtable_page(&segment->sgt, &iter, 0) {
+		pages[nr++] = sg_page_iter_page(&iter);
+		if (nr < ARRAY_SIZE(pages))
+			continue;
+		ret = pool_insert(vma, addr, pages, nr);
+		if (ret)
+			return ret;
+		nr = 0;
+	}
+	return nr ? pool_insert(vma, addr, pages, nr) : 0;
+}
+
+/*
+ * All pages are there from the start, with counts of their own: no fault is ever
+ * taken on them, and get_user_pages(), which O_DIRECT needs, works.
+ *
+ * After fork() the child sees the same pages: workers that prepare tensors for
+ * their parent want that. Not in a core dump: pools are large, and while one is
+ * written peers go on writing to them. It does not grow, as there is nothing
+ * behind its end.
+ */
 int rdmatensor_pool_mmap(struct rdmatensor_pool *pool, struct vm_area_struct *vma)
 {
 	unsigned long addr = vma->vm_start;
-	struct scatterlist *sg;
+	int ret;
 	u32 i;
-	int ret, j;
 
 	if (!(vma->vm_flags & VM_SHARED) || vma->vm_end - vma->vm_start != pool->bytes)
 		return -EINVAL;
 
-	pool_vm_flags(vma);
+	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
 	for (i = 0; i < pool->nr_segments; i++) {
-		for_each_sgtable_sg(&pool->segments[i].sgt, sg, j) {
-			u32 k;
-
-			for (k = 0; k < sg->length >> PAGE_SHIFT; k++, addr += PAGE_SIZE) {
-				ret = vm_insert_page(vma, addr, sg_page(sg) + k);
-				if (ret)
-					return ret;
-			}
-		}
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		ret = pool_insert_segment(vma, &addr, &pool->segments[i]);
+		if (ret)
+			return ret;
 		cond_resched();
 	}
 	return 0;
@@ -215,15 +302,16 @@ void rdmatensor_pool_expose(struct rdmatensor_pool *pool, u64 offset, u64 bytes,
 			    struct rdmatensor_channel *channel,
 			    struct rdmatensor_exposure *exposure)
 {
-	u64 last = offset + bytes - 1;
-
 	exposure->iova = pool->iova + offset;
 	exposure->first = offset >> pool->seg_shift;
-	exposure->nr_rkeys = bytes ? (last >> pool->seg_shift) - exposure->first + 1 : 0;
+	exposure->nr_rkeys = 0;
 	exposure->seg_shift = pool->seg_shift;
+	if (bytes)
+		exposure->nr_rkeys = ((offset + bytes - 1) >> pool->seg_shift) -
+				     exposure->first + 1;
 }
 
-/* In mr_mode=pool a region stays reachable: see the ABI's header */
+/* Peers of a context can reach its pools as long as they exist: see the ABI's header */
 void rdmatensor_pool_unexpose(struct rdmatensor_pool *pool,
 			      const struct rdmatensor_exposure *exposure)
 {
@@ -232,52 +320,56 @@ void rdmatensor_pool_unexpose(struct rdmatensor_pool *pool,
 __le32 rdmatensor_pool_rkey(const struct rdmatensor_pool *pool,
 			    const struct rdmatensor_exposure *exposure, u32 i)
 {
-	return cpu_to_le32(pool->segments[exposure->first + i].mr->rkey);
+	return cpu_to_le32(pool->segments[exposure->first + i].rkey);
 }
 
+/*
+ * By the pool's own keys, which take one entry for a segment; by the device's key
+ * for all memory it would be one for each contiguous chunk, so never fewer.
+ */
 int rdmatensor_pool_sge(const struct rdmatensor_pool *pool, u64 offset, u64 bytes,
 			struct ib_sge *sge, int max, u64 *covered)
 {
-	u64 mask = (1ULL << pool->seg_shift) - 1, done = 0;
-	int n;
+	u64 step = 1ULL << pool->seg_shift, done = 0;
+	int nr;
 
-	for (n = 0; n < max && done < bytes; n++) {
+	for (nr = 0; nr < max && done < bytes; nr++) {
 		u64 at = offset + done;
-		u64 run = min((mask + 1) - (at & mask), bytes - done);
+		u32 run = min_t(u64, bytes - done, step - (at & (step - 1)));
 
-		sge[n].addr = pool->iova + at;
-		sge[n].length = run;
-		sge[n].lkey = pool->segments[at >> pool->seg_shift].mr->lkey;
+		sge[nr].addr = pool->iova + at;
+		sge[nr].length = run;
+		sge[nr].lkey = pool->segments[at >> pool->seg_shift].lkey;
 		done += run;
 	}
 	*covered = done;
-	return n;
+	return nr;
 }
 
-static void *pool_addr(const struct rdmatensor_pool *pool, u64 offset, u64 *run)
+/* @bytes is cut to what is contiguous, and short enough to be done at once */
+static void *pool_addr(const struct rdmatensor_pool *pool, u64 offset, u64 *bytes)
 {
-	u64 mask = (1ULL << pool->seg_shift) - 1;
-	u32 contiguous;
+	u32 index = offset >> pool->seg_shift, contiguous = 0;
 	void *addr;
 
-	addr = rdmatensor_segment_addr(&pool->segments[offset >> pool->seg_shift],
-				       offset & mask, &contiguous);
-	*run = min_t(u64, *run, contiguous);
+	addr = rdmatensor_segment_addr(&pool->segments[index],
+				       offset & ((1ULL << pool->seg_shift) - 1), &contiguous);
+	*bytes = min3(*bytes, (u64)contiguous, (u64)POOL_CPU_BYTES);
 	return addr;
 }
 
 u32 rdmatensor_pool_checksum(const struct rdmatensor_pool *pool, u64 offset, u64 bytes)
 {
 	u32 crc = ~0U;
+	u64 run;
 
 	might_sleep();
-	while (bytes) {
-		u64 run = min_t(u64, bytes, SZ_256K);
-		const void *from = pool_addr(pool, offset, &run);
+	for (; bytes; offset += run, bytes -= run) {
+		const void *from;
 
+		run = bytes;
+		from = pool_addr(pool, offset, &run);
 		crc = crc32c(crc, from, run);
-		offset += run;
-		bytes -= run;
 		cond_resched();
 	}
 	return ~crc;
@@ -286,16 +378,17 @@ u32 rdmatensor_pool_checksum(const struct rdmatensor_pool *pool, u64 offset, u64
 void rdmatensor_pool_copy(struct rdmatensor_pool *to, u64 to_offset,
 			  const struct rdmatensor_pool *from, u64 from_offset, u64 bytes)
 {
-	might_sleep();
-	while (bytes) {
-		u64 run = min_t(u64, bytes, SZ_256K);
-		const void *source = pool_addr(from, from_offset, &run);
-		void *dest = pool_addr(to, to_offset, &run);
+	u64 run;
 
+	might_sleep();
+	for (; bytes; to_offset += run, from_offset += run, bytes -= run) {
+		const void *source;
+		void *dest;
+
+		run = bytes;
+		source = pool_addr(from, from_offset, &run);
+		dest = pool_addr(to, to_offset, &run);
 		memcpy(dest, source, run);
-		from_offset += run;
-		to_offset += run;
-		bytes -= run;
 		cond_resched();
 	}
 }

@@ -47,16 +47,23 @@ void rdmatensor_pool_exit(void);
  * rdmatensor_pool_create - allocate, charge and register
  *
  * Charges current's RLIMIT_MEMLOCK (pinned_vm, as the RDMA core does for user
- * memory; CAP_IPC_LOCK is above it). Interruptible by a fatal signal. Return: a pool
- * with one reference; ERR_PTR(-ENOMEM), (-EOVERFLOW), (-EINTR).
+ * memory; CAP_IPC_LOCK is above it). Process context; interruptible by a fatal
+ * signal. @bytes is rounded up to whole pages. Return: a pool with one reference;
+ * ERR_PTR(-ENOMEM), (-EOVERFLOW): more than the device registers, (-EINTR),
+ * (-EIO): see rdmatensor_domain_register().
  */
 struct rdmatensor_pool *rdmatensor_pool_create(struct rdmatensor_domain *domain,
 					       u64 bytes);
 void rdmatensor_pool_get(struct rdmatensor_pool *pool);
-/* The last one frees the pages; may come from softirq (frees from a work item then) */
+/*
+ * Any context. The last one has the pages freed, soon and by a work item; the pool
+ * must be unregistered by then
+ */
 void rdmatensor_pool_put(struct rdmatensor_pool *pool);
-/* Ends registration, keeps the pages: the device goes, or the pool is destroyed. No
- * write to or from it may be under way. Idempotent
+/*
+ * Ends registration, keeps the pages: the device goes, the context is closed or the
+ * pool destroyed. No write to or from it may be under way. Idempotent, but not from
+ * two at the same time. May sleep
  */
 void rdmatensor_pool_unregister(struct rdmatensor_pool *pool);
 /* The whole pool, MAP_SHARED; -EINVAL for anything else */

@@ -27,6 +27,10 @@
 #include "metacache.h"
 #include "request.h"
 
+/* Content that still counts as making progress, in bytes a millisecond */
+#define REQUEST_SLOWEST 4096
+#define REQUEST_PATIENCE_MAX (24 * 3600 * 1000)
+
 enum request_state {
 	REQUEST_NEW,
 	REQUEST_PENDING,
@@ -259,6 +263,8 @@ static int request_expose(struct rdmatensor_request *req, gfp_t gfp)
 			channel->nr_lanes : 1;
 	req->parts = BIT(req->nr_parts) - 1;
 
+	msg.type = req->state == REQUEST_NEW ? RDMATENSOR_WIRE_TENSOR_REQUEST :
+					      RDMATENSOR_WIRE_TENSOR_RE_REQUEST;
 	request_describe(req, &msg);
 	rdmatensor_metacache_name(req->entry, &msg.name_len);
 	length = rdmatensor_wire_length(&msg);
@@ -272,6 +278,15 @@ static int request_expose(struct rdmatensor_request *req, gfp_t gfp)
 			  roundup_pow_of_two(length));
 	request_unexpose(req);
 	return -EMSGSIZE;
+}
+
+/* How long the peer may take to answer a CANCEL: it may have to write it all first */
+static unsigned long request_patience(const struct rdmatensor_request *req)
+{
+	u64 ms = req->channel->params.cancel_ms +
+		 div_u64(req->fetch.meta.bytes, REQUEST_SLOWEST);
+
+	return msecs_to_jiffies(min_t(u64, ms, REQUEST_PATIENCE_MAX));
 }
 
 /* Ends it as soon as the peer cannot write any more */
@@ -289,8 +304,7 @@ static void request_stop(struct rdmatensor_request *req, int error)
 	case REQUEST_RE_SENT:
 		/* A re-request that still waits for its slot becomes the CANCEL */
 		rdmatensor_channel_unsend(&req->tx);
-		rdmatensor_fetch_arm(&req->fetch, jiffies +
-				     msecs_to_jiffies(req->channel->params.cancel_ms));
+		rdmatensor_fetch_arm(&req->fetch, jiffies + request_patience(req));
 		request_move(req, REQUEST_CANCEL_QUEUED);
 		rdmatensor_channel_send(req->channel, &req->tx);
 		break;

@@ -13,7 +13,8 @@
  * and while content is being written only after that (DESIGN 7.1).
  *
  * All responses of a channel are allocated with it, because they are needed in
- * completion context: the peer's limit on requests is the bound. A response in
+ * completion context: the peer's limit on requests, and the channel's on contents
+ * that are being written, are the bound. A response in
  * use holds a reference to the channel. A match is worked off without locks, so
  * a response that WAITS may be on its way out of the table when it is cancelled
  * or its channel dies; then it is left to response_matched().
@@ -548,6 +549,11 @@ static size_t response_bytes(const struct rdmatensor_channel *channel)
 	return ALIGN(struct_size(resp, parts, channel->nr_lanes), __alignof__(*resp));
 }
 
+static u32 response_count(const struct rdmatensor_channel *channel)
+{
+	return 2 * channel->params.max_requests;
+}
+
 static struct rdmatensor_response *response_at(struct rdmatensor_channel *channel, u32 i)
 {
 	return channel->response_mem + i * response_bytes(channel);
@@ -557,12 +563,12 @@ int rdmatensor_response_alloc(struct rdmatensor_channel *channel)
 {
 	u32 i;
 
-	channel->response_mem = kvcalloc(channel->params.max_requests,
-					 response_bytes(channel), GFP_KERNEL_ACCOUNT);
+	channel->response_mem = kvcalloc(response_count(channel), response_bytes(channel),
+					 GFP_KERNEL_ACCOUNT);
 	if (!channel->response_mem)
 		return -ENOMEM;
 
-	for (i = 0; i < channel->params.max_requests; i++) {
+	for (i = 0; i < response_count(channel); i++) {
 		struct rdmatensor_response *resp = response_at(channel, i);
 		int j;
 
@@ -589,7 +595,7 @@ void rdmatensor_response_abort_step(struct rdmatensor_channel *channel, s64 step
 	LIST_HEAD(matches);
 	u32 i;
 
-	for (i = 0; i < channel->params.max_requests; i++) {
+	for (i = 0; i < response_count(channel); i++) {
 		struct rdmatensor_response *resp = response_at(channel, i);
 		struct rdmatensor_publication *pub = NULL;
 
@@ -618,7 +624,7 @@ void rdmatensor_response_down(struct rdmatensor_channel *channel)
 	LIST_HEAD(matches);
 	u32 i;
 
-	for (i = 0; channel->response_mem && i < channel->params.max_requests; i++) {
+	for (i = 0; channel->response_mem && i < response_count(channel); i++) {
 		struct rdmatensor_response *resp = response_at(channel, i);
 		struct rdmatensor_publication *pub = NULL;
 

@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory of segments: kernel pages in the largest contiguous chunks to be had.
+ * The memory of segments: kernel pages, in the largest physically contiguous
+ * chunks that are to be had, because each chunk is an entry in a translation.
  *
- * Chunks are split into pages, each with a count of its own, so that a page that
- * a process has mapped outlives the segment.
+ * A segment holds one reference on each of its pages. Chunks are split, so that
+ * whoever else has a page, a process that maps it or a device that reads it for
+ * O_DIRECT, keeps that page and no other when the segment goes.
+ *
+ * An allocation that fails leaves an empty segment, which may be freed.
  */
 #include <linux/gfp.h>
+#include <linux/log2.h>
 #include <linux/mm.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
+#include "compat.h"
 #include "domain.h"
 
-/* 2 MiB: what a segment holds on the devices with the shortest page lists */
-#define SEGMENT_ORDER_MAX 9
-
+/* Tries @order and down to @min_order, which is also what @order becomes */
 static struct page *segment_chunk(unsigned int *order, unsigned int min_order)
 {
 	struct page *page;
@@ -20,11 +25,13 @@ static struct page *segment_chunk(unsigned int *order, unsigned int min_order)
 	for (;; (*order)--) {
 		gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN;
 
-		/* Only the least is worth an effort */
-		if (*order > min_order)
-			gfp |= __GFP_NORETRY;
+		/*
+		 * A long chunk is worth no effort. The shortest is, up to but not
+		 * to killing others for a pool that is too large.
+		 */
+		gfp |= *order > min_order ? __GFP_NORETRY : __GFP_RETRY_MAYFAIL;
 		page = alloc_pages(gfp, *order);
-		if (page || *order <= min_order)
+		if (page || *order == min_order)
 			break;
 	}
 	if (page && *order)
@@ -32,66 +39,63 @@ static struct page *segment_chunk(unsigned int *order, unsigned int min_order)
 	return page;
 }
 
-static void segment_free_pages(struct page *page, u32 bytes)
-{
-	u32 i;
-
-	for (i = 0; i < bytes >> PAGE_SHIFT; i++)
-		__free_page(page + i);
-}
-
 int rdmatensor_segment_alloc(struct rdmatensor_segment *segment, u32 bytes,
 			     unsigned int min_order)
 {
-	u32 left = bytes >> PAGE_SHIFT, most = DIV_ROUND_UP(left, 1U << min_order), nr = 0;
-	unsigned int order = SEGMENT_ORDER_MAX;
-	struct scatterlist *sg, *table;
+	u32 nr = bytes >> PAGE_SHIFT, done = 0, i;
+	unsigned int order = MAX_PAGE_ORDER;
+	struct page **pages, *page;
+	int ret = -ENOMEM;
 
+	might_sleep();
 	memset(segment, 0, sizeof(*segment));
-	table = kvmalloc_array(most, sizeof(*table), GFP_KERNEL_ACCOUNT);
-	if (!table)
+	if (WARN_ON_ONCE(!nr || min_order > MAX_PAGE_ORDER ||
+			 !IS_ALIGNED(bytes, PAGE_SIZE << min_order)))
+		return -EINVAL;
+
+	pages = kvmalloc_array(nr, sizeof(*pages), GFP_KERNEL_ACCOUNT);
+	if (!pages)
 		return -ENOMEM;
-	sg_init_table(table, most);
 
-	while (left) {
-		struct page *page;
-
-		order = min_t(unsigned int, order, ilog2(left));
-		page = order < min_order ? NULL : segment_chunk(&order, min_order);
+	while (done < nr) {
+		/* An order that was not to be had is not asked for again */
+		order = min_t(unsigned int, order, ilog2(nr - done));
+		page = segment_chunk(&order, min_order);
 		if (!page)
-			goto out_free;
-		sg_set_page(&table[nr++], page, PAGE_SIZE << order, 0);
-		left -= 1U << order;
+			goto out_free_pages;
+		for (i = 0; i < 1U << order; i++)
+			pages[done++] = page + i;
 		cond_resched();
 	}
 
-	/* Its own length: most segments need far fewer entries than pages */
-	if (sg_alloc_table(&segment->sgt, nr, GFP_KERNEL_ACCOUNT))
-		goto out_free;
-	sg = segment->sgt.sgl;
-	for (most = 0; most < nr; most++, sg = sg_next(sg))
-		sg_set_page(sg, sg_page(&table[most]), table[most].length, 0);
-	kvfree(table);
+	/* Joins chunks that happen to be neighbours */
+	ret = sg_alloc_table_from_pages(&segment->sgt, pages, nr, 0, bytes,
+					GFP_KERNEL_ACCOUNT);
+	if (ret)
+		goto out_free_pages;
 	segment->bytes = bytes;
+	kvfree(pages);
 	return 0;
 
-out_free:
-	while (nr--)
-		segment_free_pages(sg_page(&table[nr]), table[nr].length);
-	kvfree(table);
-	return -ENOMEM;
+out_free_pages:
+	while (done)
+		__free_page(pages[--done]);
+	kvfree(pages);
+	return ret;
 }
 
 void rdmatensor_segment_free(struct rdmatensor_segment *segment)
 {
-	struct scatterlist *sg;
-	int i;
+	struct sg_page_iter iter;
 
 	if (!segment->bytes)
 		return;
-	WARN_ON_ONCE(segment->mr);
-	for_each_sgtable_sg(&segment->sgt, sg, i)
-		segment_free_pages(sg_page(sg), sg->length);
+	/* A device that may still write is worse than pages that are lost */
+	if (WARN_ON_ONCE(segment->mr || segment->mapped))
+		return;
+
+	for_each_sgtable_page(&segment->sgt, &iter, 0)
+		__free_page(sg_page_iter_page(&iter));
 	sg_free_table(&segment->sgt);
 	segment->bytes = 0;
 }

@@ -194,7 +194,8 @@ struct rdmatensor_query {
  * @max_channels: channels at the same time, 1..4096; 0: 256
  * @handshake_ms: bound on the set-up of one channel, in milliseconds; 0: 10000
  * @cancel_ms: bound on a peer's answer to a cancelled fetch, after which the
- *         channel is torn down, in milliseconds; 0: 5000
+ *         channel is torn down, in milliseconds; 0: 5000. A peer that is writing
+ *         the tensor has one more for each 4096 bytes of it
  * @__reserved: must be 0
  * @cause: out, also when the call fails: what failed, why, and the remedy, as
  *         a zero-terminated line; on success what was chosen and by which rule

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What kernels 6.1 to 6.12 call differently.
+ */
+#ifndef RDMATENSOR_COMPAT_H
+#define RDMATENSOR_COMPAT_H
+
+#include <linux/mm.h>
+#include <linux/version.h>
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+static inline void vm_flags_set(struct vm_area_struct *vma, unsigned long flags)
+{
+	vma->vm_flags |= flags;
+}
+#endif
+
+#ifndef MAX_PAGE_ORDER
+/* MAX_ORDER was exclusive until 6.4; one too few does no harm */
+#define MAX_PAGE_ORDER (MAX_ORDER - 1)
+#endif
+
+#endif /* RDMATENSOR_COMPAT_H */
