@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <fnmatch.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <unistd.h>
+#include "harness.h"
+
+#define TIME_LIMIT 60
+#define SIDES_MAX 16
+#define KEPT_MAX 8192
+
+static struct test *tests, **tests_end = &tests;
+static jmp_buf test_end;
+static struct side *open_sides[SIDES_MAX];
+static const char *running;
+
+void test_register(struct test *test)
+{
+	*tests_end = test;
+	tests_end = &test->next;
+}
+
+void test_fail(const char *file, int line, const char *fmt, ...)
+{
+	va_list args;
+
+	printf("# %s:%d: %s: ", file, line, running);
+	va_start(args, fmt);
+	vprintf(fmt, args);
+	va_end(args);
+	printf("\n");
+	longjmp(test_end, 1);
+}
+
+static void expired(int sig)
+{
+	(void)sig;
+	dprintf(1, "not ok 0 - %s: no end within %d s\n", running, TIME_LIMIT);
+	_exit(1);
+}
+
+const char *test_ip(void)
+{
+	const char *ip = getenv("LAB_IP");
+
+	return ip ? ip : "10.0.0.1";
+}
+
+void side_open(struct side *side, const char *worker, uint64_t pool_bytes, int listen,
+	       void (*tune)(struct rdmatensor_start *start))
+{
+	struct rdmatensor_start start;
+	struct rdmatensor_query query;
+	char addr[64];
+	int ret, i;
+
+	memset(side, 0, sizeof(*side));
+	for (i = 0; i < SIDES_MAX && open_sides[i]; i++)
+		;
+	CHECK(i < SIDES_MAX);
+
+	EQ(rdmatensor_open(NULL, &side->rt), 0);
+	open_sides[i] = side;
+	rdmatensor_start_init(&start, worker);
+	if (listen) {
+		snprintf(addr, sizeof(addr), "%s:0", test_ip());
+		EQ(rdmatensor_start_listen(&start, addr, NULL, 0), 0);
+	}
+	if (tune)
+		tune(&start);
+	ret = rdmatensor_start(side->rt, &start);
+	if (ret)
+		test_fail(__FILE__, __LINE__, "START: %d: %s", ret, start.cause);
+	EQ(rdmatensor_query(side->rt, &query), 0);
+	side->port = query.listen_port;
+	EQ(rdmatensor_pool_create(side->rt, pool_bytes, &side->pool), 0);
+	side->kept = calloc(KEPT_MAX, sizeof(*side->kept));
+	CHECK(side->kept);
+}
+
+void side_close(struct side *side)
+{
+	int i;
+
+	for (i = 0; i < SIDES_MAX; i++)
+		if (open_sides[i] == side)
+			open_sides[i] = NULL;
+	rdmatensor_close(side->rt);
+	free(side->kept);
+	memset(side, 0, sizeof(*side));
+}
+
+void side_connect(struct side *from, struct side *to)
+{
+	char addr[64], cause[256];
+	int ret;
+
+	snprintf(addr, sizeof(addr), "%s:%u", test_ip(), to->port);
+	ret = rdmatensor_connect(from->rt, addr, NULL, 0, &from->channel, cause,
+				 sizeof(cause));
+	if (ret)
+		test_fail(__FILE__, __LINE__, "CONNECT: %d: %s", ret, cause);
+}
+
+void pair_open(struct pair *pair, uint64_t pool_bytes,
+	       void (*tune)(struct rdmatensor_start *start))
+{
+	struct rdmatensor_cqe cqe;
+
+	memset(pair, 0, sizeof(*pair));
+	side_open(&pair->a, "a", pool_bytes, 1, tune);
+	side_open(&pair->b, "b", pool_bytes, 1, tune);
+	side_connect(&pair->b, &pair->a);
+	EQ(side_next(&pair->a, RDMATENSOR_CQE_CHANNEL_UP, 0, &cqe), 0);
+	pair->a.channel = cqe.channel;
+}
+
+uint64_t side_alloc(struct side *side, uint64_t bytes)
+{
+	uint64_t at;
+
+	EQ(rdmatensor_pool_alloc(side->rt, &side->pool, bytes ? bytes : 1, &at), 0);
+	return at;
+}
+
+unsigned char *side_at(struct side *side, uint64_t offset)
+{
+	return (unsigned char *)side->pool.base + offset;
+}
+
+static unsigned char pattern(uint64_t i, unsigned int seed)
+{
+	return (unsigned char)(i * 31 + (i >> 8) * 7 + (i >> 16) * 3 + seed * 101 + 1);
+}
+
+void fill(unsigned char *at, uint64_t bytes, unsigned int seed)
+{
+	uint64_t i;
+
+	for (i = 0; i < bytes; i++)
+		at[i] = pattern(i, seed);
+}
+
+int filled(const unsigned char *at, uint64_t bytes, unsigned int seed)
+{
+	uint64_t i;
+
+	for (i = 0; i < bytes; i++) {
+		if (at[i] != pattern(i, seed)) {
+			printf("# byte %llu is %u, expected %u\n", (unsigned long long)i,
+			       at[i], pattern(i, seed));
+			return 0;
+		}
+	}
+	return 1;
+}
+
+int side_do(struct side *side, const struct rdmatensor_op *op)
+{
+	unsigned int done;
+
+	return rdmatensor_submit(side->rt, op, 1, 0, 0, &done);
+}
+
+static int side_kept(struct side *side, int type, uint64_t user_data,
+		     struct rdmatensor_cqe *cqe)
+{
+	unsigned int i;
+
+	for (i = 0; i < side->nr_kept; i++) {
+		if (side->kept[i].type != type || side->kept[i].user_data != user_data)
+			continue;
+		*cqe = side->kept[i];
+		memmove(&side->kept[i], &side->kept[i + 1],
+			(side->nr_kept - i - 1) * sizeof(*side->kept));
+		side->nr_kept--;
+		return 1;
+	}
+	return 0;
+}
+
+static int side_wait(struct side *side, int type, uint64_t user_data,
+		     struct rdmatensor_cqe *cqe, uint64_t deadline)
+{
+	for (;;) {
+		side->nr_kept += rdmatensor_reap(side->rt, &side->kept[side->nr_kept],
+						 KEPT_MAX - side->nr_kept);
+		if (side_kept(side, type, user_data, cqe))
+			return 1;
+		if (rdmatensor_wait(side->rt, 1, deadline))
+			return 0;
+	}
+}
+
+int side_next(struct side *side, int type, uint64_t user_data, struct rdmatensor_cqe *cqe)
+{
+	struct rdmatensor_cqe own;
+
+	if (!cqe)
+		cqe = &own;
+	if (!side_wait(side, type, user_data, cqe, rdmatensor_deadline_ms(20000)))
+		test_fail(__FILE__, __LINE__, "no entry of type %d, user_data %llu came", type,
+			  (unsigned long long)user_data);
+	return cqe->result;
+}
+
+void side_none(struct side *side, int type, uint64_t user_data, int ms)
+{
+	struct rdmatensor_cqe cqe;
+
+	if (side_wait(side, type, user_data, &cqe, rdmatensor_deadline_ms(ms)))
+		test_fail(__FILE__, __LINE__, "an entry of type %d, user_data %llu: %d", type,
+			  (unsigned long long)user_data, cqe.result);
+}
+
+uint64_t side_stat(struct side *side, int stat)
+{
+	uint64_t counters[RDMATENSOR_STAT_NR];
+
+	CHECK(rdmatensor_stats(side->rt, 0, counters, RDMATENSOR_STAT_NR) >= 0);
+	return counters[stat];
+}
+
+uint64_t publish(struct side *side, const char *name, int64_t step, uint64_t bytes,
+		 unsigned int seed, uint32_t uses, uint64_t user_data)
+{
+	uint64_t at = side_alloc(side, bytes);
+	struct rdmatensor_op op;
+	__u64 dim = bytes;
+
+	fill(side_at(side, at), bytes, seed);
+	rdmatensor_prep_publish(&op, name, step, side->pool.id, at, bytes,
+				RDMATENSOR_DT_UINT8, 1, &dim, uses, user_data);
+	EQ(side_do(side, &op), 0);
+	return at;
+}
+
+int fetch(struct side *side, const char *name, int64_t step, uint64_t room, uint64_t *at,
+	  struct rdmatensor_cqe *cqe)
+{
+	uint64_t offset = side_alloc(side, room);
+
+	if (at)
+		*at = offset;
+	return rdmatensor_fetch(side->rt, side->channel, name, step, &side->pool, offset, room,
+				rdmatensor_deadline_ms(20000), cqe);
+}
+
+static int run(struct test *test)
+{
+	int failed, i;
+
+	running = test->name;
+	alarm(TIME_LIMIT);
+	failed = setjmp(test_end);
+	if (!failed)
+		test->fn();
+	for (i = 0; i < SIDES_MAX; i++)
+		if (open_sides[i])
+			side_close(open_sides[i]);
+	alarm(0);
+	return failed;
+}
+
+int main(int argc, char **argv)
+{
+	int number = 0, failures = 0;
+	struct test *test;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	signal(SIGALRM, expired);
+	for (test = tests; test; test = test->next) {
+		int failed;
+
+		if (argc > 1 && fnmatch(argv[1], test->name, 0))
+			continue;
+		failed = run(test);
+		failures += failed;
+		printf("%s %d - %s\n", failed ? "not ok" : "ok", ++number, test->name);
+	}
+	printf("1..%d\n", number);
+	return failures || !number;
+}

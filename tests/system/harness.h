@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A small harness: TAP, a time limit for each test, and pairs of contexts.
+ *
+ * Each test is a function that starts from nothing. A failed EQ() or CHECK() says
+ * what was expected and ends the test; what the test had opened is closed.
+ */
+#ifndef RDMATENSOR_TEST_HARNESS_H
+#define RDMATENSOR_TEST_HARNESS_H
+
+#include <rdmatensor/rdmatensor.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct test {
+	const char *name;
+	void (*fn)(void);
+	struct test *next;
+};
+
+void test_register(struct test *test);
+void test_fail(const char *file, int line, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4), noreturn));
+
+#define TEST(_name) \
+	static void _name(void); \
+	static struct test test_##_name = { #_name, _name, NULL }; \
+	__attribute__((constructor)) static void register_##_name(void) \
+	{ \
+		test_register(&test_##_name); \
+	} \
+	static void _name(void)
+
+#define CHECK(_cond) \
+	do { \
+		if (!(_cond)) \
+			test_fail(__FILE__, __LINE__, "not so: %s", #_cond); \
+	} while (0)
+
+#define EQ(_got, _want) \
+	do { \
+		long long got_ = (long long)(_got), want_ = (long long)(_want); \
+		if (got_ != want_) \
+			test_fail(__FILE__, __LINE__, "%s is %lld, expected %lld", #_got, \
+				  got_, want_); \
+	} while (0)
+
+/* Where the contexts of this test listen and connect: LAB_IP */
+const char *test_ip(void);
+
+/**
+ * struct side - one worker
+ * @rt: its context
+ * @pool: its pool
+ * @channel: to the other side
+ * @port: where it listens
+ * @kept: entries that were reaped before they were asked for
+ */
+struct side {
+	struct rdmatensor *rt;
+	struct rdmatensor_pool pool;
+	uint32_t channel;
+	uint32_t port;
+	struct rdmatensor_cqe *kept;
+	unsigned int nr_kept;
+};
+
+/* @a publishes and listens, @b has connected to it and fetches */
+struct pair {
+	struct side a;
+	struct side b;
+};
+
+/* A context that is started; @tune may change START, NULL: defaults. Closed after the test */
+void side_open(struct side *side, const char *worker, uint64_t pool_bytes, int listen,
+	       void (*tune)(struct rdmatensor_start *start));
+void side_close(struct side *side);
+void side_connect(struct side *from, struct side *to);
+void pair_open(struct pair *pair, uint64_t pool_bytes,
+	       void (*tune)(struct rdmatensor_start *start));
+
+uint64_t side_alloc(struct side *side, uint64_t bytes);
+unsigned char *side_at(struct side *side, uint64_t offset);
+/* Bytes that depend on @seed and place */
+void fill(unsigned char *at, uint64_t bytes, unsigned int seed);
+int filled(const unsigned char *at, uint64_t bytes, unsigned int seed);
+
+/* One operation. Return: its error */
+int side_do(struct side *side, const struct rdmatensor_op *op);
+/* The entry of that type and user_data, within 20 s. Return: its result */
+int side_next(struct side *side, int type, uint64_t user_data, struct rdmatensor_cqe *cqe);
+/* No such entry is there or comes within @ms */
+void side_none(struct side *side, int type, uint64_t user_data, int ms);
+uint64_t side_stat(struct side *side, int stat);
+
+/* Publishes @bytes of uint8 [bytes] at a new region, filled by @seed. Return: its offset */
+uint64_t publish(struct side *side, const char *name, int64_t step, uint64_t bytes,
+		 unsigned int seed, uint32_t uses, uint64_t user_data);
+/* Fetches to an own region of @room bytes, and waits. Return: the result; *at: where */
+int fetch(struct side *side, const char *name, int64_t step, uint64_t room, uint64_t *at,
+	  struct rdmatensor_cqe *cqe);
+
+#endif

@@ -1,0 +1,75 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Two nodes on a wire: node 0 serves a file, node 1 fetches it for some steps,
+# by the tool alone; then the errors that a user meets.
+set -u
+tool=${LAB_BUILD:?}/ulib/bin/rdmatensor
+number=0
+failed=0
+
+check() {
+	local name=$1
+	shift
+	number=$((number + 1))
+	if "$@" >/tmp/out 2>&1; then
+		echo "ok $number - $name"
+	else
+		sed 's/^/# /' /tmp/out
+		echo "not ok $number - $name"
+		failed=1
+	fi
+}
+
+# Fails, with that text
+refused() {
+	local text=$1
+	shift
+	"$@" 2>/tmp/err && return 1
+	cat /tmp/err
+	grep -q -- "$text" /tmp/err
+}
+
+serve() {
+	"$tool" serve "$LAB_OUT/model.safetensors" --listen "$LAB_IP:7000" --worker server \
+		--steps 3 >/tmp/serve.out 2>/tmp/serve.err &
+	server=$!
+	for _ in $(seq 300); do
+		grep -q serving /tmp/serve.out /tmp/serve.err && return 0
+		kill -0 $server || break
+		sleep 0.1
+	done
+	cat /tmp/serve.out /tmp/serve.err
+	return 1
+}
+
+insmod "$LAB_BUILD/kmod/$LAB_KERNEL/rdmatensor.ko" || { echo "not ok 1 - insmod"; exit 1; }
+
+if [ "$LAB_NODE" = 0 ]; then
+	"$LAB_BUILD/demo/make-model" "$LAB_OUT/model.safetensors" >/tmp/model.out 2>&1 ||
+		cp "$LAB_BUILD/demo/model.safetensors" "$LAB_OUT/"
+	check "serve a model" serve
+	lab-barrier serving 60
+	lab-barrier fetched 120
+	check "the server ends well" eval 'kill $server && wait $server'
+	lab-barrier stopped 60
+else
+	lab-barrier serving 60
+	check "fetch all tensors for three steps" \
+		"$tool" fetch "$LAB_PEER_IP:7000" --all --steps 3 -o /tmp/got.safetensors
+	cp /tmp/got.safetensors "$LAB_OUT/"
+	check "the file is the one that is served" \
+		cmp /tmp/got.safetensors "$LAB_OUT/../"*/model.safetensors
+	check "an unknown name times out" refused 'imed out' \
+		"$tool" fetch "$LAB_PEER_IP:7000" nobody --timeout 1 -o /tmp/x.safetensors
+	check "another worker name is refused" refused "'server'" \
+		"$tool" fetch "$LAB_PEER_IP:7000" --peer-worker other --all -o /tmp/x.safetensors
+	check "a closed port is refused" refused 'nobody listens' \
+		"$tool" fetch "$LAB_PEER_IP:7001" --all -o /tmp/x.safetensors
+	lab-barrier fetched 120
+	lab-barrier stopped 60
+	check "a server that has gone is refused" refused 'nobody listens' \
+		"$tool" fetch "$LAB_PEER_IP:7000" --all -o /tmp/x.safetensors
+fi
+check "rmmod" rmmod rdmatensor
+exit $failed
