@@ -32,7 +32,7 @@
 #include "adapter.h"
 
 /* A queue pair names its GID in eight bits */
-#define ADAPTER_GIDS_MAX 256
+#define ADAPTER_GID_INDEX_MAX 255
 /*
  * 16 MiB. Writes are long enough then to hide what a key costs. Of a greater
  * length the list of pages, which drivers want contiguous, is not to be had
@@ -383,6 +383,11 @@ static int adapter_gid_ifindex(const struct adapter_bind *bind,
 static const char *adapter_gid_unfit(const struct adapter_bind *bind,
 				     const struct ib_gid_attr *attr)
 {
+	if (attr->index > ADAPTER_GID_INDEX_MAX)
+		return "is beyond the 255 that a queue pair can name";
+	/* What follows is about its network device, which InfiniBand has not */
+	if (!rdma_protocol_roce(attr->device, attr->port_num))
+		return NULL;
 	if (attr->gid_type != IB_GID_TYPE_ROCE_UDP_ENCAP)
 		return "is not RoCE v2";
 	if (!adapter_gid_ifindex(bind, attr))
@@ -421,13 +426,12 @@ static const struct ib_gid_attr *
 adapter_choose_gid(const struct rdmatensor_adapter *adapter, struct adapter_bind *bind,
 		   const struct ib_port_attr *port)
 {
-	int nr_gids = min(port->gid_tbl_len, ADAPTER_GIDS_MAX);
 	const char *name = adapter->ibdev->name, *unfit;
 	u32 index = bind->choice->has_gid_index ? bind->choice->gid_index : 0;
 	const struct ib_gid_attr *attr;
 
 	if (adapter->roce && !bind->choice->has_gid_index) {
-		attr = adapter_search_gid(adapter, bind, nr_gids);
+		attr = adapter_search_gid(adapter, bind, port->gid_tbl_len);
 		if (attr)
 			return attr;
 		adapter_say(bind,
@@ -436,19 +440,19 @@ adapter_choose_gid(const struct rdmatensor_adapter *adapter, struct adapter_bind
 		return ERR_PTR(-EADDRNOTAVAIL);
 	}
 
-	if (index >= nr_gids) {
+	if (index >= port->gid_tbl_len) {
 		adapter_say(bind, "START: gid_index %u is out of range: %s/%u has 0..%d", index,
-			    name, adapter->port, nr_gids - 1);
+			    name, adapter->port, port->gid_tbl_len - 1);
 		return ERR_PTR(-EADDRNOTAVAIL);
 	}
 	attr = rdma_get_gid_attr(adapter->ibdev, adapter->port, index);
 	if (IS_ERR(attr)) {
 		adapter_say(bind,
-			    "START: there is no GID at gid_index %u of %s/%u; see /sys/class/infiniband/%s/ports/%u/gids",
+			    "START: gid_index %u of %s/%u is empty; see /sys/class/infiniband/%s/ports/%u/gids",
 			    index, name, adapter->port, name, adapter->port);
 		return ERR_PTR(-EADDRNOTAVAIL);
 	}
-	unfit = adapter->roce ? adapter_gid_unfit(bind, attr) : NULL;
+	unfit = adapter_gid_unfit(bind, attr);
 	if (unfit) {
 		adapter_say(bind,
 			    "START: the GID at gid_index %u of %s/%u %s; take another, or let one be chosen",
