@@ -259,6 +259,8 @@ static int cm_request(struct rdmatensor_cm *cm, struct rdma_cm_id *id,
 		goto out_put_channel;
 	}
 	lane->id = id;
+	/* Before the accept: the peer's HELLO can be here before that returns */
+	channel->lanes_open++;
 	spin_unlock_bh(&channel->lock);
 
 	/* From here on the id is the lane's: failures end with the channel */
@@ -270,10 +272,6 @@ static int cm_request(struct rdmatensor_cm *cm, struct rdma_cm_id *id,
 				    lane->index, peer, ret);
 		cm_reject(id, ret);
 		rdmatensor_channel_fail(channel, ret, "accepting a lane failed");
-	} else {
-		spin_lock_bh(&channel->lock);
-		channel->lanes_open++;
-		spin_unlock_bh(&channel->lock);
 	}
 	rdmatensor_channel_put(channel);
 	return 0;

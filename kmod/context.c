@@ -439,6 +439,7 @@ static int context_bind(struct rdmatensor_context *context, struct rdmatensor_st
 		.gid_index = start->gid_index,
 		.pkey_index = start->pkey_index,
 		.mtu = start->mtu,
+		.net = context->net,
 	};
 	struct rdmatensor_channel_params *params = &context->params;
 	const struct ib_device_attr *attrs;
