@@ -1,0 +1,121 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# The measurements in one guest, on one rxe device: ours and the peer's in turn,
+# ROUNDS times. One line a measurement, into LAB_OUT/raw: NAME ours|peer VALUE.
+set -u
+rounds=${1:-5}
+tool=${LAB_BUILD:?}/ulib/bin/rdmatensor
+raw=$LAB_OUT/raw
+gid=1
+counters=/sys/class/infiniband/rxe0/ports/1/hw_counters
+
+die() {
+	echo "bench: $*" >&2
+	exit 1
+}
+
+record() { echo "$1 $2 $3" | tee -a "$raw"; }
+
+# server PORT ARGS: a perf server that is ready when this returns
+server() {
+	local port=$1 out=/tmp/server.$1
+	shift
+	"$tool" perf --server --listen "$LAB_IP:$port" --json "$@" >"$out" 2>&1 &
+	servers+=($!)
+	for _ in $(seq 300); do
+		grep -q ready "$out" && return
+		sleep 0.1
+	done
+	die "no server on port $port: $(cat "$out")"
+}
+
+# client PORT FILTER ARGS: one run of the client, and of its JSON what FILTER takes
+client() {
+	local port=$1 filter=$2
+	shift 2
+	timeout 60 "$tool" perf "$LAB_IP:$port" --json "$@" >/tmp/client.json ||
+		die "perf $* failed"
+	jq -r ".[0] | $filter" /tmp/client.json
+}
+
+# pt_server, pt_client: perftest, whose output has one line of numbers after "#bytes"
+perftest() {
+	local column=$1
+	shift
+	timeout 60 "$@" -d rxe0 -x $gid -F >/tmp/pt.server 2>&1 &
+	local pid=$!
+	for _ in $(seq 100); do
+		grep -q 'local address\|Waiting' /tmp/pt.server && break
+		sleep 0.05
+	done
+	sleep 0.2	# perftest says nothing when it listens
+	timeout 60 "$@" -d rxe0 -x $gid -F "$LAB_IP" >/tmp/pt.client 2>&1 ||
+		{ cat /tmp/pt.client; die "$* failed"; }
+	wait $pid
+	awk -v c="$column" '/^ *#bytes/ { getline; print $c; exit }' /tmp/pt.client
+}
+
+# wire_writes SIDE PORT ARGS: writes of a steady fetch by the channel's counters. The
+# device must say the same: every write of at most the MTU is one packet and one
+# acknowledgement, and it counts what both sides send. Two runs of unlike length,
+# so that what set-up and warm-up cost falls out of the device's figure.
+wire_writes() {
+	local side=$1 port=$2 before middle after value device
+	local all='[.tx_messages, .tx_acks, .rx_messages, .rx_acks, .rx_contents] | add'
+	shift 2
+	before=$(cat $counters/sent_pkts)
+	client "$port" .fetched -s 4096 -q 16 -n 1000 "$@" >/dev/null
+	middle=$(cat $counters/sent_pkts)
+	value=$(client "$port" "($all) / .fetched" -s 4096 -q 16 -n 21000 "$@")
+	after=$(cat $counters/sent_pkts)
+	device=$(awk -v a=$((middle - before)) -v b=$((after - middle)) \
+		'BEGIN { print (b - a) / 2 / 20000 }')
+	awk -v v="$value" -v d="$device" 'BEGIN { exit !(v / d > 0.98 && v / d < 1.02) }' ||
+		die "counters say $value writes a fetch, the device says $device"
+	record wire_writes_per_fetch "$side" "$value"
+	record wire_writes_device "$side" "$device"
+}
+
+servers=()
+declare -A side_port=([ours]=7000 [peer]=7001)
+rm -f "$raw"
+insmod "$LAB_BUILD/kmod/$LAB_KERNEL/rdmatensor.ko" || die "insmod failed"
+server 7000
+server 7001 --msg-slots 1
+
+for _ in $(seq "$rounds"); do
+	for size in 1 8 64; do
+		bytes=$((size << 20))
+		n=$((512 / size > 20 ? 20 + 256 / size : 512 / size))
+		record fetch_bw_${size}m ours \
+			"$(client 7000 '.bytes_per_second / 1048576' -s $bytes -q 8 -n $n)"
+		record fetch_bw_${size}m peer "$(perftest 4 ib_write_bw -s $bytes -n $n -q 1)"
+	done
+
+	record fetch_lat_4k ours "$(client 7000 .lat_us.p50 -m lat -s 4096 -n 3000)"
+	# It prints half of its round trip, the typical one. 100 iterations: with
+	# more, perftest overruns its own completion queue on soft-RoCE and hangs
+	record fetch_lat_4k peer \
+		"$(perftest 5 ib_send_lat -e -s 4096 -n 100 | awk '{ print 2 * $1 }')"
+
+	record fetch_rate_4k ours "$(client 7000 .fetches_per_second -s 4096 -q 64 -D 1)"
+	record syscalls_per_fetch ours "$(jq -r '.[0] | .submits / .fetched' /tmp/client.json)"
+	record payload_copies_per_fetch ours \
+		"$(jq -r '.[0] | .copied_bytes / .fetched_bytes' /tmp/client.json)"
+	record fetch_rate_4k peer \
+		"$(client 7001 .fetches_per_second --msg-slots 1 -s 4096 -q 1 -D 1)"
+	record syscalls_per_fetch peer "$(jq -r '.[0] | .submits / .fetched' /tmp/client.json)"
+	# A transport that receives into a buffer of its own copies once
+	record payload_copies_per_fetch peer 1
+
+	for side in ours peer; do
+		args=()
+		[ $side = peer ] && args=(--msg-slots 1)
+		wire_writes $side "${side_port[$side]}" "${args[@]}"
+	done
+done
+
+kill "${servers[@]}"
+wait
+rmmod rdmatensor || die "rmmod failed"
