@@ -94,9 +94,12 @@ static void credits_both_sides_agree(struct kunit *test)
 
 		pair(&a, sizes[i][0], sizes[i][1], &b, sizes[i][2], sizes[i][3]);
 		/* Near the wrap of every count */
-		a.sent = a.sent_done = a.peer_told = (u32)-1000;
-		b.consumed = b.told = (u32)-1000;
-		arrived = a.sent;
+		arrived = -1000;
+		a.sent = arrived;
+		a.sent_done = arrived;
+		a.peer_told = arrived;
+		b.consumed = arrived;
+		b.told = arrived;
 
 		for (n = 0; n < 20000; n++) {
 			switch (prandom_u32_state(&rnd) % 5) {
