@@ -116,7 +116,6 @@ struct rdmatensor_write {
  * @writes: parts with something to post
  * @cm_done: the step of the connection that was begun has ended
  * @cm_error: how
- * @established: both sides are ready to send
  */
 struct rdmatensor_lane {
 	struct rdmatensor_channel *channel;
@@ -131,7 +130,6 @@ struct rdmatensor_lane {
 	struct list_head writes;
 	bool cm_done;
 	int cm_error;
-	bool established;
 };
 
 /**
@@ -139,8 +137,8 @@ struct rdmatensor_lane {
  *
  * All are called with the channel's lock held, post one signalled work request
  * each, and return 0 or a negative errno. Completions are reported by
- * rdmatensor_channel_tx_message() (messages only), rdmatensor_channel_tx_part(), and
- * each by rdmatensor_channel_tx_free() as well.
+ * rdmatensor_channel_tx_message(), rdmatensor_channel_tx_ack() and
+ * rdmatensor_channel_tx_part().
  *
  * @post_message: message number @seq of @bytes, which is in its tx slot, to the
  *                peer's slot of that number

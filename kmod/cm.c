@@ -141,11 +141,9 @@ static int cm_established(struct rdmatensor_lane *lane, struct rdma_cm_event *ev
 		if (!ret && !lane->index)
 			ret = rdmatensor_channel_set_peer(channel, private, &why);
 	}
-	if (!ret) {
+	if (!ret && channel->active) {
 		spin_lock_bh(&channel->lock);
-		lane->established = true;
-		if (channel->active)
-			channel->lanes_open++;
+		channel->lanes_open++;
 		spin_unlock_bh(&channel->lock);
 	}
 	return ret;
