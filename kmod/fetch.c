@@ -75,6 +75,7 @@ void rdmatensor_fetch_get(struct rdmatensor_fetch *fetch)
 {
 	kref_get(&fetch->ref);
 }
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_fetch_get);
 
 static void fetch_release(struct kref *ref)
 {
@@ -89,6 +90,7 @@ void rdmatensor_fetch_put(struct rdmatensor_fetch *fetch)
 {
 	kref_put(&fetch->ref, fetch_release);
 }
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_fetch_put);
 
 void rdmatensor_fetch_arm(struct rdmatensor_fetch *fetch, unsigned long expires)
 {
@@ -269,6 +271,7 @@ int rdmatensor_fetch_cancel(struct rdmatensor_exchange *exchange, u64 user_data)
 	mutex_unlock(&exchange->gather);
 	return n;
 }
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_fetch_cancel);
 
 static int fetch_cancel_matching(struct rdmatensor_exchange *exchange, const s64 *step_id,
 				 const struct rdmatensor_status *status)
@@ -298,6 +301,7 @@ int rdmatensor_fetch_abort_step(struct rdmatensor_exchange *exchange, s64 step_i
 {
 	return fetch_cancel_matching(exchange, &step_id, status);
 }
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_fetch_abort_step);
 
 int rdmatensor_fetch_cancel_all(struct rdmatensor_exchange *exchange, int error)
 {

@@ -8,6 +8,7 @@
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
+#include <kunit/visibility.h>
 #include "msgbuf.h"
 #include "wire.h"
 
@@ -98,6 +99,7 @@ void *rdmatensor_msgbuf_tx_slot(struct rdmatensor_msgbuf *msgbuf, u32 seq)
 	return rdmatensor_segment_addr(&msgbuf->segments[MSGBUF_TX],
 				       msgbuf_offset(msgbuf, seq), NULL);
 }
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_msgbuf_tx_slot);
 
 void rdmatensor_msgbuf_tx_sge(struct rdmatensor_msgbuf *msgbuf, u32 seq, u32 bytes,
 			      struct ib_sge *sge)

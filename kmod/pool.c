@@ -28,6 +28,7 @@
 #include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
+#include <kunit/visibility.h>
 #include "compat.h"
 #include "pool.h"
 
@@ -210,6 +211,7 @@ void rdmatensor_pool_get(struct rdmatensor_pool *pool)
 {
 	kref_get(&pool->ref);
 }
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_pool_get);
 
 static void pool_release(struct kref *ref)
 {
@@ -222,6 +224,7 @@ void rdmatensor_pool_put(struct rdmatensor_pool *pool)
 {
 	kref_put(&pool->ref, pool_release);
 }
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_pool_put);
 
 void rdmatensor_pool_unregister(struct rdmatensor_pool *pool)
 {

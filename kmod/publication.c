@@ -8,6 +8,7 @@
  * whoever the table releases it to.
  */
 #include <linux/slab.h>
+#include <kunit/visibility.h>
 #include "publication.h"
 
 static void publication_free(struct rdmatensor_publication *pub)
@@ -107,6 +108,7 @@ out_free:
 	kfree(pub);
 	return ret;
 }
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_publish);
 
 static void publication_mark_withdrawing(struct rdmatensor_tensor *tensor, void *arg)
 {
@@ -139,6 +141,7 @@ int rdmatensor_withdraw(struct rdmatensor_exchange *exchange, u64 user_data,
 		publication_release(to_publication(tensor));
 	return 0;
 }
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_withdraw);
 
 void rdmatensor_publication_put(struct rdmatensor_publication *pub, bool delivered,
 				struct list_head *matches)
@@ -156,3 +159,4 @@ void rdmatensor_publication_release_list(struct list_head *released)
 		publication_release(to_publication(tensor));
 	}
 }
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_publication_release_list);

@@ -14,6 +14,7 @@
 #include <linux/mm.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
+#include <kunit/visibility.h>
 #include "compat.h"
 #include "domain.h"
 
@@ -83,6 +84,7 @@ out_free_pages:
 	kvfree(pages);
 	return ret;
 }
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_segment_alloc);
 
 void rdmatensor_segment_free(struct rdmatensor_segment *segment)
 {
@@ -99,6 +101,7 @@ void rdmatensor_segment_free(struct rdmatensor_segment *segment)
 	sg_free_table(&segment->sgt);
 	segment->bytes = 0;
 }
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_segment_free);
 
 void *rdmatensor_segment_addr(const struct rdmatensor_segment *segment, u32 offset,
 			      u32 *contiguous)
@@ -117,3 +120,4 @@ void *rdmatensor_segment_addr(const struct rdmatensor_segment *segment, u32 offs
 	WARN_ON_ONCE(1);
 	return NULL;
 }
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_segment_addr);

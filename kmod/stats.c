@@ -4,6 +4,7 @@
  * for everything that happened before it began to read.
  */
 #include <linux/cpumask.h>
+#include <kunit/visibility.h>
 #include "stats.h"
 
 int rdmatensor_counters_init(struct rdmatensor_counters *counters)
@@ -35,3 +36,4 @@ void rdmatensor_counters_sum(const struct rdmatensor_counters *counters, u64 *su
 			sum[i] += READ_ONCE(v[i]);
 	}
 }
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_counters_sum);

@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The channel: set-up, order, credits, places in the send queue, and how it ends.
+ */
+#include "script.h"
+
+static struct script_end *open_one(struct kunit *test, u32 slots, u32 ack_batch)
+{
+	struct rdmatensor_channel_params params = end_params;
+
+	params.msg_slots = slots;
+	params.ack_batch = ack_batch;
+	params.max_requests = 64;
+	return script_open(test, 1, &params);
+}
+
+static void step(struct script_end *script, struct script_step step)
+{
+	script_do(script, &step);
+}
+
+#define DO(_script, ...) step(_script, (struct script_step)__VA_ARGS__)
+
+#define HELLO(_name, _expect) \
+	RX(_expect, .type = RDMATENSOR_WIRE_HELLO, .max_requests = 8, \
+	   .text = _name, .text_len = sizeof(_name) - 1)
+
+static const struct peer {
+	const char *name;
+	u32 slots;
+	u32 slot_bytes;
+	u32 ack_batch;
+	u32 max_requests;
+	const char *why;
+} peers[] = {
+	{ "least", 1, 1024, 1, 1, NULL },
+	{ "most", 1024, 65536, 1024, 1 << 20, NULL },
+	{ "no slots", 0, 1024, 1, 1, "message buffer of an impossible size" },
+	{ "odd slots", 3, 1024, 1, 1, "message buffer of an impossible size" },
+	{ "too many slots", 2048, 1024, 1, 1, "message buffer of an impossible size" },
+	{ "short slots", 4, 512, 1, 1, "message buffer of an impossible size" },
+	{ "odd length", 4, 1536, 1, 1, "message buffer of an impossible size" },
+	{ "long slots", 4, 131072, 1, 1, "message buffer of an impossible size" },
+	{ "no batch", 4, 1024, 0, 1, "ack batch out of range" },
+	{ "long batch", 4, 1024, 5, 1, "ack batch out of range" },
+	{ "no requests", 4, 1024, 4, 0, "request limit out of range" },
+	{ "too many requests", 4, 1024, 4, (1 << 20) + 1, "request limit out of range" },
+};
+
+static void peer_name(const struct peer *peer, char *desc)
+{
+	strscpy(desc, peer->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(peer, peers, peer_name);
+
+static void set_peer(struct kunit *test)
+{
+	const struct peer *peer = test->param_value;
+	struct rdmatensor_channel_params params = {
+		.msg_slots = peer->slots,
+		.msg_slot_bytes = peer->slot_bytes,
+		.ack_batch = peer->ack_batch,
+		.max_requests = peer->max_requests,
+	};
+	struct script_end *script = open_one(test, 16, 16);
+	struct rdmatensor_channel *channel = script->end->channel;
+	struct rdmatensor_wire_private private;
+	const char *why = NULL;
+
+	end_private(&params, &private);
+	KUNIT_EXPECT_EQ(test, rdmatensor_channel_set_peer(channel, &private, &why),
+			peer->why ? -EPROTO : 0);
+	KUNIT_EXPECT_STREQ(test, why ?: "", peer->why ?: "");
+	if (!peer->why) {
+		KUNIT_EXPECT_EQ(test, channel->max_outstanding, min(peer->max_requests, 64U));
+		KUNIT_EXPECT_EQ(test, channel->credits.window, min(peer->slots, 16U));
+	}
+	script_close(script);
+}
+
+static const struct script scripts[] = {
+	{ "HELLO twice", .steps = { HELLO("peer", "down:-71(HELLO out of turn)") } },
+	{ "unknown type", .steps = {
+		RX("down:-71(unknown type)",
+		   .type = RDMATENSOR_WIRE_TABLE_OPEN),
+	} },
+	{ "posting a message fails", .steps = {
+		BREAK(-ENOMEM),
+		FETCH(1, "x", "down:-104(posting to the send queue failed)"),
+		DOWN("end1:-104+text"),
+	} },
+	{ "posting a content fails", .left = 1, .steps = {
+		PUBLISH(7, "x", 100, 1, ""), BREAK(-ENODEV),
+		REQ_DEST(0, "x", 100, "down:-19(posting to the send queue failed)"),
+	} },
+	{ "posting a second write fails", .left = 1, .steps = {
+		PUBLISH(7, "x", 100, 2, ""), REQ_DEST(0, "x", 100, "w0#0:100!"),
+		BREAK(-ENOMEM),
+		REQ_DEST(1, "x", 100, "down:-104(posting to the send queue failed)"),
+		DONE(""), DOWN(""),
+	} },
+	{ "messages go in order", .steps = {
+		FULL, FETCH(1, "a", ""), FETCH(2, "b", ""), PUBLISH(7, "x", 100, 1, ""),
+		REQ(0, "x", ""), FETCH(3, "c", ""), ROOM("req#0 req#1 meta#0 req#2"),
+		RE(0, 100, "w0#0:100!"), DONE("pub7:0"),
+	} },
+	{ "nothing is posted after the end", .left = 1, .steps = {
+		PUBLISH(7, "x", 100, 2, ""), FULL, FETCH(1, "y", ""), REQ(0, "x", ""),
+		HELLO("peer", "down:-71(HELLO out of turn)"),
+		ROOM(""), REQ(1, "x", ""), RX_ACK(""), CONTENT(0, 0, 100, ""),
+		FETCH_FAILS(2, "x", 1, -ENOTCONN),
+	} },
+};
+
+KUNIT_ARRAY_PARAM(script, scripts, script_name);
+
+static void script(struct kunit *test)
+{
+	script_run(test, test->param_value);
+}
+
+static void prepare(struct kunit *test, struct script_end *script)
+{
+	struct rdmatensor_wire_private private;
+	const char *why;
+
+	end_private(&script->end->channel->params, &private);
+	KUNIT_ASSERT_EQ(test, rdmatensor_channel_set_peer(script->end->channel, &private,
+							  &why), 0);
+}
+
+/* Who connected speaks first, and does not answer a HELLO with one */
+static void hello_active(struct kunit *test)
+{
+	struct script_end *script = open_one(test, 16, 16);
+
+	prepare(test, script);
+	script->end->channel->active = true;
+	rdmatensor_channel_hello(script->end->channel);
+	KUNIT_EXPECT_STREQ(test, script_trace(script), "hello");
+	DO(script, HELLO("peer", "up"));
+	KUNIT_EXPECT_STREQ(test, script->end->channel->worker, "peer");
+	script_close(script);
+}
+
+static void hello_stranger(struct kunit *test)
+{
+	struct script_end *script = open_one(test, 16, 16);
+
+	prepare(test, script);
+	DO(script, HELLO("stranger", "down:-2(a stranger)"));
+	script_close(script);
+}
+
+static void hello_before_all_lanes(struct kunit *test)
+{
+	struct script_end *script = open_one(test, 16, 16);
+
+	prepare(test, script);
+	script->end->channel->lanes_open = 0;
+	DO(script, HELLO("peer", "down:-71(HELLO out of turn)"));
+	script_close(script);
+}
+
+static void message_before_hello(struct kunit *test)
+{
+	struct script_end *script = open_one(test, 16, 16);
+
+	prepare(test, script);
+	DO(script, REQ(0, "x", "down:-71(message before HELLO)"));
+	script_close(script);
+}
+
+static void hello_after_the_end(struct kunit *test)
+{
+	struct script_end *script = open_one(test, 16, 16);
+
+	prepare(test, script);
+	rdmatensor_channel_fail(script->end->channel, -ETIMEDOUT, "too late");
+	rdmatensor_channel_hello(script->end->channel);
+	KUNIT_EXPECT_STREQ(test, script_trace(script), "down:-110(too late)");
+	DO(script, HELLO("peer", ""));
+	script_close(script);
+}
+
+static void first_failure_counts(struct kunit *test)
+{
+	struct script_end *script = open_one(test, 16, 16);
+
+	script_up(script);
+	rdmatensor_channel_fail(script->end->channel, -ETIMEDOUT, "first");
+	rdmatensor_channel_fail(script->end->channel, -EPROTO, "second");
+	KUNIT_EXPECT_STREQ(test, script_trace(script), "down:-110(first)");
+	KUNIT_EXPECT_EQ(test, script->end->failed, 1);
+	KUNIT_EXPECT_EQ(test, end_stat(script->end, RDMATENSOR_STAT_PROTOCOL_ERRORS), 0);
+	script_close(script);
+}
+
+static void impossible_lengths(struct kunit *test)
+{
+	static const u32 lengths[] = { 0, sizeof(struct rdmatensor_wire_hdr) - 1, 1025, ~0U };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
+		struct script_end *script = open_one(test, 16, 16);
+
+		script_up(script);
+		rdmatensor_channel_rx_message(script->end->channel, lengths[i]);
+		KUNIT_EXPECT_STREQ(test, script_trace(script),
+				   "down:-71(message of an impossible length)");
+		KUNIT_EXPECT_EQ(test, end_stat(script->end, RDMATENSOR_STAT_PROTOCOL_ERRORS), 1);
+		script_close(script);
+	}
+}
+
+/* A count of consumed messages that was never reached, or has been surpassed */
+static void lying_counts(struct kunit *test)
+{
+	static const int lies[] = { -1, 1, 1 << 30, -(1 << 30) };
+	struct rdmatensor_msg msg = {
+		.type = RDMATENSOR_WIRE_CANCEL, .request_index = 9,
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(lies); i++) {
+		struct script_end *script = open_one(test, 16, 16);
+		struct rdmatensor_channel *channel = script->end->channel;
+		u32 bytes;
+
+		script_up(script);
+		DO(script, CANCEL_OF(9, "cancelled#9"));
+		bytes = end_put_message(script->end, &msg, channel->credits.sent);
+		rdmatensor_channel_rx_message(channel, bytes);
+		KUNIT_EXPECT_STREQ(test, script_trace(script), "cancelled#9");
+
+		/* Of what was told last: one less, or more than was sent */
+		bytes = end_put_message(script->end, &msg, lies[i] +
+					(lies[i] < 0 ? channel->credits.peer_told :
+						       channel->credits.sent));
+		rdmatensor_channel_rx_message(channel, bytes);
+		KUNIT_EXPECT_STREQ(test, script_trace(script),
+				   "down:-71(count of consumed messages goes backwards or too far)");
+		script_close(script);
+	}
+}
+
+static void ack_of_nothing(struct kunit *test)
+{
+	struct script_end *script = open_one(test, 16, 16);
+
+	script_up(script);
+	DO(script, RX_ACK("down:-71(ack of messages that were never sent)"));
+	script_close(script);
+}
+
+static void fetch(struct script_end *script, u64 id, bool posted)
+{
+	struct script_step step = FETCH(id, "x", "");
+	char expect[16] = "";
+
+	if (posted)
+		snprintf(expect, sizeof(expect), "req#%llu", id - 1);
+	step.expect = expect;
+	script_do(script, &step);
+}
+
+/* The window is the slots; an ack opens it by its batch, a message by its count */
+static void window(struct kunit *test)
+{
+	struct script_end *script = open_one(test, 16, 8);
+	u64 id;
+
+	script_up(script);
+	for (id = 1; id <= 15; id++)
+		fetch(script, id, true);
+	fetch(script, 16, false);
+	fetch(script, 17, false);
+	KUNIT_EXPECT_EQ(test, end_stat(script->end, RDMATENSOR_STAT_STALL_SLOTS), 2);
+	DO(script, RX_ACK("req#15 req#16"));
+	for (id = 18; id <= 23; id++)
+		fetch(script, id, true);
+	fetch(script, 24, false);
+	/* It carries the count of everything that was sent */
+	DO(script, RE(9, 100, "req#23"));
+	script_close(script);
+}
+
+/* A slot is not used again before its write is done, whatever the peer tells */
+static void slots_of_unfinished_writes(struct kunit *test)
+{
+	struct script_end *script = open_one(test, 2, 2);
+
+	script_up(script);
+	script->slow = true;
+	fetch(script, 1, true);
+	DO(script, RE(9, 100, ""));
+	fetch(script, 2, true);
+	fetch(script, 3, false);
+	DO(script, RE(9, 100, ""));
+	end_complete(script->end, 0);
+	KUNIT_EXPECT_STREQ(test, script_trace(script), "req#2");
+	script_close(script);
+}
+
+/* After as many messages as a batch has, unless something else has told of them */
+static void acks(struct kunit *test)
+{
+	struct script_end *script = open_one(test, 16, 4);
+	struct rdmatensor_channel *channel = script->end->channel;
+	int i;
+
+	/* Our HELLO has told of theirs */
+	script_up(script);
+	for (i = 0; i < 3; i++)
+		DO(script, RE(9, 100, ""));
+	DO(script, RE(9, 100, "ack"));
+	for (i = 0; i < 3; i++)
+		DO(script, RE(9, 100, ""));
+	/* A message of ours tells */
+	DO(script, CANCEL_OF(9, "cancelled#9"));
+	KUNIT_EXPECT_EQ(test, channel->credits.told, channel->credits.consumed);
+	for (i = 0; i < 3; i++)
+		DO(script, RE(9, 100, ""));
+	fetch(script, 1, true);
+	for (i = 0; i < 3; i++)
+		DO(script, RE(9, 100, ""));
+	KUNIT_EXPECT_EQ(test, end_stat(script->end, RDMATENSOR_STAT_TX_ACKS), 1);
+	KUNIT_EXPECT_EQ(test, end_stat(script->end, RDMATENSOR_STAT_RX_STRAY), 13);
+	script_close(script);
+}
+
+/* Content tells up to its request, at both ends */
+static void content_tells(struct kunit *test)
+{
+	struct script_end *script = open_one(test, 16, 16);
+	struct rdmatensor_channel *channel = script->end->channel;
+
+	script_up(script);
+	DO(script, PUBLISH(7, "x", 100, 0, ""));
+	DO(script, RE(9, 100, ""));
+	DO(script, REQ_DEST(0, "x", 100, "w0#0:100!"));
+	KUNIT_EXPECT_EQ(test, channel->credits.told, 3);
+	DO(script, RE(9, 100, ""));
+	KUNIT_EXPECT_EQ(test, channel->credits.told, 3);
+
+	DO(script, FETCH(1, "y", "req#0"));
+	DO(script, META(0, 100, "re#0+dest"));
+	DO(script, FETCH(2, "z", "req#1"));
+	KUNIT_EXPECT_EQ(test, channel->credits.sent, 4);
+	KUNIT_EXPECT_EQ(test, channel->credits.peer_told, 2);
+	DO(script, CONTENT(0, 0, 100, "end1:0"));
+	KUNIT_EXPECT_EQ(test, channel->credits.peer_told, 3);
+	DO(script, DONE(""));
+	script_close(script);
+}
+
+/* With one slot each message is acked before it is acted upon, and by nothing else */
+static void one_slot(struct kunit *test)
+{
+	struct script_end *script = open_one(test, 1, 1);
+	struct rdmatensor_channel *channel = script->end->channel;
+	struct rdmatensor_msg hello = {
+		.type = RDMATENSOR_WIRE_HELLO, .max_requests = 8, .text = "peer", .text_len = 4,
+	};
+
+	prepare(test, script);
+	rdmatensor_channel_rx_message(channel, end_put_message(script->end, &hello, 0));
+	KUNIT_EXPECT_STREQ(test, script_trace(script), "ack hello up");
+	DO(script, PUBLISH(7, "x", 100, 1, ""));
+	DO(script, FETCH(1, "y", ""));
+	DO(script, RX_ACK("req#0"));
+	DO(script, RX_ACK(""));
+	DO(script, REQ(0, "x", "ack meta#0"));
+	DO(script, RX_ACK(""));
+	DO(script, RE(0, 100, "ack w0#0:100!"));
+	DO(script, RX_ACK("down:-71(ack of messages that were never sent)"));
+	script_close(script);
+}
+
+/* The last place of lane 0's queue is an ack's: two ends that are full go on */
+static void place_for_an_ack(struct kunit *test)
+{
+	struct script_end *script = open_one(test, 16, 4);
+	struct rdmatensor_channel *channel = script->end->channel;
+	int i;
+
+	script_up(script);
+	DO(script, PUBLISH(7, "x", 100, 1, ""));
+	DO(script, FULL);
+	spin_lock_bh(&channel->lock);
+	channel->lanes[0].sendq_free = 1;
+	script->free_places--;
+	spin_unlock_bh(&channel->lock);
+	DO(script, FETCH(1, "y", ""));
+	DO(script, REQ_DEST(0, "x", 100, ""));
+	for (i = 0; i < 2; i++)
+		DO(script, RE(9, 100, ""));
+	DO(script, RE(9, 100, "ack"));
+	DO(script, ROOM("req#0 w0#0:100!"));
+	DO(script, DONE("pub7:0"));
+	script_close(script);
+}
+
+static void ack_fails(struct kunit *test)
+{
+	struct script_end *script = open_one(test, 16, 4);
+	int i;
+
+	script_up(script);
+	for (i = 0; i < 3; i++)
+		DO(script, RE(9, 100, ""));
+	DO(script, BREAK(-EIO));
+	DO(script, RE(9, 100, "down:-104(posting to the send queue failed)"));
+	script_close(script);
+}
+
+/* Every lane has a queue of its own: a full one holds up no other */
+static void lanes_are_apart(struct kunit *test)
+{
+	struct script_end *script = script_open(test, 2, &end_params);
+
+	script_up(script);
+	DO(script, PUBLISH(7, "x", 20480, 1, ""));
+	DO(script, FULL);
+	DO(script, RX("w1#0:4096 w1#0:4096!", .type = RDMATENSOR_WIRE_TENSOR_REQUEST,
+		      .request_index = 0, .name = "x", .name_len = 1, SCRIPT_DEST(20480, 2)));
+	DO(script, DONE(""));
+	DO(script, ROOM("w0#0:8192 w0#0:4096!"));
+	DO(script, DONE("pub7:0"));
+	script_close(script);
+}
+
+static struct kunit_case channel_tests[] = {
+	KUNIT_CASE_PARAM(set_peer, peer_gen_params),
+	KUNIT_CASE_PARAM(script, script_gen_params),
+	KUNIT_CASE(hello_active),
+	KUNIT_CASE(hello_stranger),
+	KUNIT_CASE(hello_before_all_lanes),
+	KUNIT_CASE(message_before_hello),
+	KUNIT_CASE(hello_after_the_end),
+	KUNIT_CASE(first_failure_counts),
+	KUNIT_CASE(impossible_lengths),
+	KUNIT_CASE(lying_counts),
+	KUNIT_CASE(ack_of_nothing),
+	KUNIT_CASE(window),
+	KUNIT_CASE(slots_of_unfinished_writes),
+	KUNIT_CASE(acks),
+	KUNIT_CASE(content_tells),
+	KUNIT_CASE(one_slot),
+	KUNIT_CASE(place_for_an_ack),
+	KUNIT_CASE(ack_fails),
+	KUNIT_CASE(lanes_are_apart),
+	{}
+};
+
+static struct kunit_suite channel_suite = {
+	.name = "rdmatensor_channel",
+	.test_cases = channel_tests,
+};
+
+kunit_test_suite(channel_suite);

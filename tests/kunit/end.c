@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * One end of a channel without a device. See end.h.
+ */
+#include <linux/slab.h>
+#include "end.h"
+#include "fetch.h"
+
+const struct rdmatensor_channel_params end_params = {
+	.queue_depth = 64,
+	.msg_slots = 16,
+	.msg_slot_bytes = 1024,
+	.ack_batch = 16,
+	.stripe_bytes = 4 * PAGE_SIZE,
+	.max_requests = 8,
+	/* Longer than any case takes */
+	.cancel_ms = 600000,
+};
+
+static int end_message(struct rdmatensor_channel *channel, const struct rdmatensor_msg *msg,
+		       u32 seq, const char **why)
+{
+	switch (msg->type) {
+	case RDMATENSOR_WIRE_META_DATA_RESPONSE:
+	case RDMATENSOR_WIRE_ERROR_STATUS:
+		return rdmatensor_request_message(channel, msg, why);
+	default:
+		return rdmatensor_response_message(channel, msg, seq, why);
+	}
+}
+
+static int end_hello(struct rdmatensor_channel *channel, const struct rdmatensor_msg *msg,
+		     const char **why)
+{
+	if (strcmp(channel->worker, "stranger"))
+		return 0;
+	*why = "a stranger";
+	return -ENOENT;
+}
+
+/* A channel's user_data is its end: the machines do not look at it */
+static struct end *to_end(struct rdmatensor_channel *channel)
+{
+	return (struct end *)(unsigned long)channel->user_data;
+}
+
+static void end_is_up(struct rdmatensor_channel *channel)
+{
+	to_end(channel)->up++;
+}
+
+static void end_has_failed(struct rdmatensor_channel *channel)
+{
+	to_end(channel)->failed++;
+}
+
+static const struct rdmatensor_channel_ops end_channel_ops = {
+	.message = end_message,
+	.content = rdmatensor_request_content,
+	.hello = end_hello,
+	.up = end_is_up,
+	.failed = end_has_failed,
+};
+
+static struct post *post_new(struct rdmatensor_lane *lane, enum post_kind kind)
+{
+	struct end *end = to_end(lane->channel);
+	struct post *post;
+
+	lockdep_assert_held(&lane->channel->lock);
+	if (end->post_error)
+		return NULL;
+	post = kzalloc(sizeof(*post), GFP_ATOMIC);
+	if (!post)
+		return NULL;
+	post->kind = kind;
+	list_add_tail(&post->item, &end->posted[lane->index]);
+	return post;
+}
+
+static int post_message(struct rdmatensor_lane *lane, u32 seq, u32 bytes)
+{
+	struct post *post = post_new(lane, POST_MESSAGE);
+
+	if (!post)
+		return to_end(lane->channel)->post_error ?: -ENOMEM;
+	post->seq = seq;
+	post->bytes = bytes;
+	post->last = true;
+	return 0;
+}
+
+static int post_ack(struct rdmatensor_lane *lane)
+{
+	struct post *post = post_new(lane, POST_ACK);
+
+	if (!post)
+		return to_end(lane->channel)->post_error ?: -ENOMEM;
+	post->last = true;
+	return 0;
+}
+
+static int post_write(struct rdmatensor_lane *lane, struct rdmatensor_part *part,
+		      struct ib_sge *sge, int nr_sge, u64 remote_addr, u32 rkey, bool last)
+{
+	struct post *post = post_new(lane, POST_WRITE);
+	int i;
+
+	if (!post)
+		return to_end(lane->channel)->post_error ?: -ENOMEM;
+	post->part = part;
+	post->index = part->write->index;
+	post->last = last;
+	post->remote_addr = remote_addr;
+	post->rkey = rkey;
+	post->nr_sge = nr_sge;
+	for (i = 0; i < nr_sge; i++) {
+		post->sge[i] = sge[i];
+		post->bytes += sge[i].length;
+	}
+	return 0;
+}
+
+static const struct rdmatensor_lane_ops end_lane_ops = {
+	.post_message = post_message,
+	.post_ack = post_ack,
+	.post_write = post_write,
+};
+
+static void end_make_pool(struct end *end, u64 bytes)
+{
+	struct rdmatensor_pool *pool;
+	u32 i;
+
+	pool = kunit_kzalloc(end->test, sizeof(*pool), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(end->test, pool);
+	kref_init(&pool->ref);
+	pool->id = 1;
+	pool->bytes = bytes;
+	pool->iova = END_IOVA;
+	pool->seg_shift = END_SEG_SHIFT;
+	pool->nr_segments = bytes >> END_SEG_SHIFT;
+	pool->segments = kunit_kcalloc(end->test, pool->nr_segments, sizeof(*pool->segments),
+				       GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(end->test, pool->segments);
+	KUNIT_ASSERT_EQ(end->test, rdmatensor_regions_init(&pool->regions, bytes), 0);
+	for (i = 0; i < pool->nr_segments; i++) {
+		KUNIT_ASSERT_EQ(end->test, rdmatensor_segment_alloc(&pool->segments[i],
+								    1 << END_SEG_SHIFT, 0), 0);
+		pool->segments[i].lkey = end->key + i;
+		pool->segments[i].rkey = end->key + i;
+	}
+	end->pool = pool;
+}
+
+static void end_make_msgbuf(struct end *end)
+{
+	struct rdmatensor_msgbuf *msgbuf = &end->channel->msgbuf;
+	u32 bytes, i;
+
+	msgbuf->slots = end->channel->params.msg_slots;
+	msgbuf->slot_bytes = end->channel->params.msg_slot_bytes;
+	bytes = PAGE_ALIGN(msgbuf->slots * msgbuf->slot_bytes);
+	msgbuf->scratch = kunit_kzalloc(end->test, msgbuf->slot_bytes, GFP_KERNEL);
+	msgbuf->rkeys = kunit_kzalloc(end->test, msgbuf->slot_bytes, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(end->test, msgbuf->scratch);
+	KUNIT_ASSERT_NOT_NULL(end->test, msgbuf->rkeys);
+	for (i = 0; i < ARRAY_SIZE(msgbuf->segments); i++)
+		KUNIT_ASSERT_EQ(end->test,
+				rdmatensor_segment_alloc(&msgbuf->segments[i], bytes,
+							 get_order(msgbuf->slot_bytes)), 0);
+}
+
+struct end *end_open(struct kunit *test, u8 nr_lanes, u64 pool_bytes,
+		     const struct rdmatensor_channel_params *params)
+{
+	static u32 key;
+	struct end *end;
+	int i;
+
+	end = kunit_kzalloc(test, sizeof(*end), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, end);
+	end->test = test;
+	key += 0x10000;
+	end->key = key;
+	KUNIT_ASSERT_EQ(test, rdmatensor_exchange_init(&end->exchange, 1024), 0);
+	/* One item after the other, so that a case can hold them all up */
+	destroy_workqueue(end->exchange.wq);
+	end->exchange.wq = alloc_ordered_workqueue("rdmatensor_kunit", 0);
+	KUNIT_ASSERT_NOT_NULL(test, end->exchange.wq);
+	for (i = 0; i < ARRAY_SIZE(end->posted); i++)
+		INIT_LIST_HEAD(&end->posted[i]);
+	end_make_pool(end, pool_bytes);
+
+	end->channel = rdmatensor_channel_alloc(&end->exchange, nr_lanes, params,
+						&end_channel_ops, &end_lane_ops);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(end->channel));
+	end->channel->user_data = (unsigned long)end;
+	end->channel->own_worker = "end";
+	end->channel->lanes_open = nr_lanes;
+	end_make_msgbuf(end);
+	KUNIT_ASSERT_EQ(test, rdmatensor_response_alloc(end->channel), 0);
+	return end;
+}
+
+void end_private(const struct rdmatensor_channel_params *params,
+		 struct rdmatensor_wire_private *private)
+{
+	*private = (struct rdmatensor_wire_private) {
+		.msgbuf_addr = cpu_to_le64(END_IOVA),
+		.msgbuf_rkey = cpu_to_le32(1),
+		.msg_slot_bytes = cpu_to_le32(params->msg_slot_bytes),
+		.msg_slots = cpu_to_le16(params->msg_slots),
+		.ack_batch = cpu_to_le16(params->ack_batch),
+		.max_requests = cpu_to_le32(params->max_requests),
+	};
+}
+
+struct post *end_first(struct end *end, u8 lane)
+{
+	return list_first_entry_or_null(&end->posted[lane], struct post, item);
+}
+
+static void end_forget(struct post *post)
+{
+	list_del(&post->item);
+	kfree(post);
+}
+
+void end_complete(struct end *end, u8 lane)
+{
+	struct post *post = end_first(end, lane);
+	enum post_kind kind = post->kind;
+	struct rdmatensor_part *part = post->part;
+
+	end_forget(post);
+	switch (kind) {
+	case POST_MESSAGE:
+		rdmatensor_channel_tx_message(end->channel);
+		break;
+	case POST_ACK:
+		rdmatensor_channel_tx_ack(end->channel);
+		break;
+	case POST_WRITE:
+		rdmatensor_channel_tx_part(&end->channel->lanes[lane], part, true);
+		break;
+	}
+}
+
+/* The drain: work requests end with an error; for a write the channel hears of it */
+static void end_flush(struct end *end)
+{
+	struct post *post;
+	u8 lane;
+
+	for (lane = 0; lane < end->channel->nr_lanes; lane++) {
+		while ((post = end_first(end, lane))) {
+			struct rdmatensor_part *part = post->part;
+
+			end_forget(post);
+			if (part)
+				rdmatensor_channel_tx_part(&end->channel->lanes[lane], part,
+							   false);
+		}
+	}
+}
+
+void end_down(struct end *end)
+{
+	rdmatensor_channel_fail(end->channel, -ECONNRESET, "the end");
+	end_flush(end);
+	rdmatensor_channel_down(end->channel);
+	rdmatensor_request_down(end->channel);
+	rdmatensor_response_down(end->channel);
+}
+
+static void end_free_memory(struct end *end, struct rdmatensor_segment *msgbuf_segments)
+{
+	struct rdmatensor_pool *pool = end->pool;
+	u32 i;
+
+	KUNIT_EXPECT_EQ(end->test, kref_read(&pool->ref), 1);
+	KUNIT_EXPECT_FALSE(end->test, rdmatensor_regions_busy(&pool->regions));
+	for (i = 0; i < pool->nr_segments; i++)
+		rdmatensor_segment_free(&pool->segments[i]);
+	rdmatensor_regions_destroy(&pool->regions);
+	for (i = 0; i < 2; i++)
+		rdmatensor_segment_free(&msgbuf_segments[i]);
+}
+
+void end_close(struct end *end)
+{
+	struct rdmatensor_channel *channel = end->channel;
+	struct rdmatensor_segment segments[2];
+	struct rdmatensor_tensor *tensor;
+	struct rdmatensor_cqe cqe;
+	LIST_HEAD(released);
+
+	if (channel->state != RDMATENSOR_CHANNEL_DOWN)
+		end_down(end);
+	flush_workqueue(end->exchange.wq);
+	KUNIT_EXPECT_EQ(end->test, end->failed, 1);
+	KUNIT_EXPECT_EQ(end->test, channel->nr_responses, 0);
+	KUNIT_EXPECT_EQ(end->test, channel->outstanding, 0);
+	KUNIT_EXPECT_TRUE(end->test, xa_empty(&channel->requests));
+	KUNIT_EXPECT_TRUE(end->test, list_empty(&channel->txq));
+	KUNIT_EXPECT_TRUE(end->test, hash_empty(end->exchange.fetches));
+
+	memcpy(segments, channel->msgbuf.segments, sizeof(segments));
+	end->channel = NULL;
+	rdmatensor_channel_put(channel);
+
+	rdmatensor_rendezvous_drain(end->exchange.rdv, &released);
+	list_for_each_entry(tensor, &released, item)
+		end->left++;
+	rdmatensor_publication_release_list(&released);
+	while (end_reap(end, &cqe))
+		;
+	KUNIT_EXPECT_EQ(end->test, end->exchange.ring.reserved, 0);
+	rdmatensor_exchange_destroy(&end->exchange);
+	end_free_memory(end, segments);
+}
+
+void *end_at(struct end *end, u64 offset, u32 *run)
+{
+	return rdmatensor_segment_addr(&end->pool->segments[offset >> END_SEG_SHIFT],
+				       offset & ((1 << END_SEG_SHIFT) - 1), run);
+}
+
+u32 end_put_message(struct end *end, const struct rdmatensor_msg *msg, u32 consumed)
+{
+	struct rdmatensor_msgbuf *msgbuf = &end->channel->msgbuf;
+	u32 slot = end->channel->credits.consumed & (msgbuf->slots - 1);
+	void *at = rdmatensor_segment_addr(&msgbuf->segments[0], slot * msgbuf->slot_bytes,
+					   NULL);
+	int ret = rdmatensor_wire_encode(msg, at, msgbuf->slot_bytes);
+
+	KUNIT_ASSERT_GT(end->test, ret, 0);
+	rdmatensor_wire_set_consumed(at, consumed);
+	return ret;
+}
+
+bool end_reap(struct end *end, struct rdmatensor_cqe *cqe)
+{
+	struct rdmatensor_ring *shared = end->exchange.ring.shared;
+
+	if (shared->tail == smp_load_acquire(&shared->head))
+		return false;
+	*cqe = end->exchange.ring.cqes[shared->tail & (end->exchange.ring.entries - 1)];
+	smp_store_release(&shared->tail, shared->tail + 1);
+	return true;
+}
+
+u64 end_stat(struct end *end, enum rdmatensor_stat stat)
+{
+	u64 sum[RDMATENSOR_STAT_NR] = {};
+
+	rdmatensor_counters_sum(&end->channel->counters, sum);
+	rdmatensor_counters_sum(&end->exchange.counters, sum);
+	return sum[stat];
+}
+
+bool end_expire(struct end *end, u64 user_data)
+{
+	struct rdmatensor_fetch *fetch, *found = NULL;
+
+	spin_lock_bh(&end->exchange.fetch_lock);
+	hash_for_each_possible(end->exchange.fetches, fetch, node, user_data)
+		if (fetch->user_data == user_data)
+			found = fetch;
+	if (found)
+		rdmatensor_fetch_get(found);
+	spin_unlock_bh(&end->exchange.fetch_lock);
+	if (!found)
+		return false;
+	found->ops->expire(found);
+	rdmatensor_fetch_put(found);
+	return true;
+}
+
+void end_abort_step(struct end *end, s64 step_id, int error)
+{
+	struct rdmatensor_status status = { .error = error };
+	LIST_HEAD(released);
+	LIST_HEAD(waiters);
+
+	rdmatensor_rendezvous_abort_step(end->exchange.rdv, step_id, &status, &released,
+					 &waiters);
+	rdmatensor_publication_release_list(&released);
+	rdmatensor_rendezvous_work_off(&waiters);
+	rdmatensor_fetch_abort_step(&end->exchange, step_id, &status);
+	rdmatensor_response_abort_step(end->channel, step_id, &status);
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * One end of a channel without a device: an exchange, a pool and a channel whose
+ * lanes write down what is posted. What the other end is, the suite decides: it
+ * is played by hand (script.h), or is a second end (pair.c).
+ *
+ * The end owns all that it has made; end_close() takes it apart as a context
+ * does, and checks that nothing is left.
+ */
+#ifndef RDMATENSOR_KUNIT_END_H
+#define RDMATENSOR_KUNIT_END_H
+
+#include <linux/seq_buf.h>
+#include <kunit/test.h>
+#include "channel.h"
+#include "exchange.h"
+#include "pool.h"
+#include "publication.h"
+#include "request.h"
+#include "response.h"
+
+/* Two pages, so that a tensor of a few pages has several keys */
+#define END_SEG_SHIFT (PAGE_SHIFT + 1)
+#define END_IOVA 0x100000000ULL
+#define END_TRACE 512
+
+enum post_kind { POST_MESSAGE, POST_ACK, POST_WRITE };
+
+/**
+ * struct post - one work request
+ * @item: in end->posted of its lane
+ * @kind: which of the lane's operations
+ * @seq: of a message
+ * @bytes: of a message or write
+ * @part: of a write
+ * @index: immediate of a write
+ * @last: it has the immediate
+ * @sge: source of a write
+ * @nr_sge: members of @sge
+ * @remote_addr: of a write
+ * @rkey: of a write
+ * @arrived: the suite's: its bytes are at the peer
+ * @received: the suite's: the peer has worked its immediate off
+ */
+struct post {
+	struct list_head item;
+	enum post_kind kind;
+	u32 seq;
+	u64 bytes;
+	struct rdmatensor_part *part;
+	u32 index;
+	bool last;
+	struct ib_sge sge[4];
+	int nr_sge;
+	u64 remote_addr;
+	u32 rkey;
+	bool arrived;
+	bool received;
+};
+
+/**
+ * struct end - one end
+ * @test: the case
+ * @exchange: its own
+ * @pool: its own; keys are END_KEY() of the segment
+ * @key: of the first segment
+ * @channel: NULL after end_close()
+ * @posted: what has been posted to each lane and is not completed
+ * @post_error: what posting fails with, 0: it does not
+ * @up: times that the channel came up
+ * @failed: times that it began to go down
+ * @left: tensors that were still offered at the end
+ */
+struct end {
+	struct kunit *test;
+	struct rdmatensor_exchange exchange;
+	struct rdmatensor_pool *pool;
+	u32 key;
+	struct rdmatensor_channel *channel;
+	struct list_head posted[RDMATENSOR_LANES_MAX];
+	int post_error;
+	unsigned int up;
+	unsigned int failed;
+	unsigned int left;
+};
+
+extern const struct rdmatensor_channel_params end_params;
+
+/* Ends the case if there is no memory */
+struct end *end_open(struct kunit *test, u8 nr_lanes, u64 pool_bytes,
+		     const struct rdmatensor_channel_params *params);
+/* What @params would say in a connection request */
+void end_private(const struct rdmatensor_channel_params *params,
+		 struct rdmatensor_wire_private *private);
+/* The channel begins to go down, if it has not: lanes, fetches, tensors, as a context does */
+void end_down(struct end *end);
+void end_close(struct end *end);
+
+/* Bytes [0, *run) from @offset on are in one piece */
+void *end_at(struct end *end, u64 offset, u32 *run);
+/* Puts @msg where message number consumed + 1 is expected. Return: its length */
+u32 end_put_message(struct end *end, const struct rdmatensor_msg *msg, u32 consumed);
+/* The next completion entry. False: there is none */
+bool end_reap(struct end *end, struct rdmatensor_cqe *cqe);
+u64 end_stat(struct end *end, enum rdmatensor_stat stat);
+/* The fetch's deadline, or its bound on a CANCEL's answer, has come. False: it has ended */
+bool end_expire(struct end *end, u64 user_data);
+void end_abort_step(struct end *end, s64 step_id, int error);
+/* The oldest work request of a lane, NULL: none */
+struct post *end_first(struct end *end, u8 lane);
+/* The device says that the lane's oldest work request is done, and it is forgotten */
+void end_complete(struct end *end, u8 lane);
+
+#endif /* RDMATENSOR_KUNIT_END_H */

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Scripts: an end whose peer is played by hand. A script is a list of steps, each
+ * with all that it must bring about, in words:
+ *
+ *	hello req#N re#N meta#N cancel#N	a message about request N is posted;
+ *		+dest, +val, +sum		with that flag
+ *	err#N:E cancelled#N			an ERROR_STATUS, or one for a CANCEL
+ *	ack					an ack is posted
+ *	wL#N:BYTES[!]				a write on lane L; "!": the last one
+ *	endU:E pubU:E wdU:E			an entry of fetch, publish or withdraw
+ *						number U, with result E;
+ *		+dead, +ok, +text		with that flag
+ *	up, down:E(TEXT)			the channel's
+ *
+ * What is posted to lane 0 comes first, then other lanes, entries, the channel.
+ * Messages and acks are completed after each step, writes by DONE().
+ */
+#ifndef RDMATENSOR_KUNIT_SCRIPT_H
+#define RDMATENSOR_KUNIT_SCRIPT_H
+
+#include "end.h"
+
+#define SCRIPT_STEPS 18
+
+enum script_op {
+	OP_END, OP_FETCH, OP_CANCEL, OP_EXPIRE, OP_ABORT, OP_PUBLISH, OP_WITHDRAW, OP_RX,
+	OP_RX_ACK, OP_CONTENT, OP_DONE, OP_FULL, OP_ROOM, OP_HOLD, OP_GO, OP_BREAK, OP_LIE,
+	OP_DOWN,
+};
+
+/**
+ * struct script_step - one step
+ * @op: what to do
+ * @line: where it is written
+ * @expect: all that it brings about
+ * @id: user_data of an operation
+ * @name: of a tensor
+ * @step_id: 0: step 1
+ * @bytes: of a tensor, of its place, or of what arrives
+ * @place: the fetch has a region of @bytes; else it is allocated
+ * @uses: of a tensor
+ * @error: of a tensor, of an abort, or of posting
+ * @dead: the tensor is
+ * @ret: of an operation
+ * @lane: where content arrives
+ * @msg: what arrives; of step 1, if it does not say
+ */
+struct script_step {
+	enum script_op op;
+	int line;
+	const char *expect;
+	u64 id;
+	const char *name;
+	s64 step_id;
+	u64 bytes;
+	bool place;
+	u32 uses;
+	int error;
+	bool dead;
+	int ret;
+	u8 lane;
+	struct rdmatensor_msg msg;
+};
+
+/**
+ * struct script - one case
+ * @name: of the case
+ * @lanes: of the channel, 0: one
+ * @max_requests: 0: that of end_params
+ * @validate: the end's mode
+ * @left: tensors still offered at the end
+ * @steps: up to one of 0
+ */
+struct script {
+	const char *name;
+	u8 lanes;
+	u32 max_requests;
+	bool validate;
+	unsigned int left;
+	struct script_step steps[SCRIPT_STEPS];
+};
+
+#define STEP(_expect, ...) { .line = __LINE__, .expect = _expect, __VA_ARGS__ }
+
+/* The process */
+#define FETCH(_id, _name, _expect) \
+	STEP(_expect, .op = OP_FETCH, .id = _id, .name = _name)
+#define FETCH_INTO(_id, _name, _bytes, _expect) \
+	STEP(_expect, .op = OP_FETCH, .id = _id, .name = _name, .bytes = _bytes, \
+	     .place = true)
+#define FETCH_FAILS(_id, _name, _step, _ret) \
+	STEP("", .op = OP_FETCH, .id = _id, .name = _name, .step_id = _step, .ret = _ret)
+#define CANCEL(_id, _expect) STEP(_expect, .op = OP_CANCEL, .id = _id)
+#define EXPIRE(_id, _expect) STEP(_expect, .op = OP_EXPIRE, .id = _id)
+#define ABORT(_step, _error, _expect) \
+	STEP(_expect, .op = OP_ABORT, .step_id = _step, .error = _error)
+#define PUBLISH(_id, _name, _bytes, _uses, _expect) \
+	STEP(_expect, .op = OP_PUBLISH, .id = _id, .name = _name, .bytes = _bytes, \
+	     .uses = _uses)
+#define PUBLISH_DEAD(_id, _name, _expect) \
+	STEP(_expect, .op = OP_PUBLISH, .id = _id, .name = _name, .uses = 1, .dead = true)
+#define PUBLISH_FAILED(_id, _name, _error, _expect) \
+	STEP(_expect, .op = OP_PUBLISH, .id = _id, .name = _name, .uses = 1, .error = _error)
+#define WITHDRAW(_id, _name, _expect) \
+	STEP(_expect, .op = OP_WITHDRAW, .id = _id, .name = _name)
+
+/* The peer */
+#define RX(_expect, ...) STEP(_expect, .op = OP_RX, .msg = { __VA_ARGS__ })
+#define RX_ACK(_expect) STEP(_expect, .op = OP_RX_ACK)
+#define CONTENT(_lane, _index, _bytes, _expect) \
+	STEP(_expect, .op = OP_CONTENT, .lane = _lane, .bytes = _bytes, \
+	     .msg.request_index = _index)
+/* Meta-data of uint8 [_bytes] */
+#define SCRIPT_META(_bytes) \
+	{ .data_type = RDMATENSOR_DT_UINT8, .ndims = 1, .bytes = _bytes, .dims = { _bytes } }
+#define SCRIPT_DEAD { .data_type = RDMATENSOR_DT_UINT8, .ndims = 1, .is_dead = 1, .dims = { 9 } }
+#define META(_index, _bytes, _expect) \
+	RX(_expect, .type = RDMATENSOR_WIRE_META_DATA_RESPONSE, .request_index = _index, \
+	   .meta = SCRIPT_META(_bytes))
+#define META_SUM(_index, _bytes, _sum, _expect) \
+	RX(_expect, .type = RDMATENSOR_WIRE_META_DATA_RESPONSE, .request_index = _index, \
+	   .meta = SCRIPT_META(_bytes), .flags = RDMATENSOR_WIRE_F_CHECKSUM, .checksum = _sum)
+#define ERR(_index, _error, _expect) \
+	RX(_expect, .type = RDMATENSOR_WIRE_ERROR_STATUS, .request_index = _index, \
+	   .error = _error)
+#define CANCELLED(_index, _expect) \
+	RX(_expect, .type = RDMATENSOR_WIRE_ERROR_STATUS, .request_index = _index, \
+	   .error = -ECANCELED, .flags = RDMATENSOR_WIRE_F_CANCELLED)
+#define REQ(_index, _name, _expect) \
+	RX(_expect, .type = RDMATENSOR_WIRE_TENSOR_REQUEST, .request_index = _index, \
+	   .name = _name, .name_len = sizeof(_name) - 1)
+#define SCRIPT_DEST(_bytes, _parts) \
+	.flags = RDMATENSOR_WIRE_F_DEST, .nr_parts = _parts, .seg_shift = END_SEG_SHIFT, \
+	.remote_addr = END_IOVA, .meta = SCRIPT_META(_bytes)
+#define REQ_DEST(_index, _name, _bytes, _expect) \
+	RX(_expect, .type = RDMATENSOR_WIRE_TENSOR_REQUEST, .request_index = _index, \
+	   .name = _name, .name_len = sizeof(_name) - 1, SCRIPT_DEST(_bytes, 1))
+#define RE(_index, _bytes, _expect) \
+	RX(_expect, .type = RDMATENSOR_WIRE_TENSOR_RE_REQUEST, .request_index = _index, \
+	   SCRIPT_DEST(_bytes, 1))
+#define CANCEL_OF(_index, _expect) \
+	RX(_expect, .type = RDMATENSOR_WIRE_CANCEL, .request_index = _index)
+
+/* The device: writes are done; no place in lane 0's queue for messages, and again */
+#define DONE(_expect) STEP(_expect, .op = OP_DONE)
+#define FULL STEP("", .op = OP_FULL)
+#define ROOM(_expect) STEP(_expect, .op = OP_ROOM)
+#define BREAK(_error) STEP("", .op = OP_BREAK, .error = _error)
+
+/* Process context: checksums wait, and go on */
+#define HOLD STEP("", .op = OP_HOLD)
+#define GO(_expect) STEP(_expect, .op = OP_GO)
+
+/* Somebody writes to the region of the fetch that was submitted last */
+#define LIE STEP("", .op = OP_LIE)
+
+#define DOWN(_expect) STEP(_expect, .op = OP_DOWN)
+
+/* Puts @script into @suite's parameters: its name is the case's */
+void script_name(const struct script *script, char *desc);
+/* Runs it on an end that is up; @end_closed: taken apart, with its checks */
+void script_run(struct kunit *test, const struct script *script);
+
+/**
+ * struct script_end - an end that is played by hand, for cases that need more than steps
+ * @end: it
+ * @trace: what has happened since the last look
+ * @text: behind @trace
+ * @free_places: FULL: what the send queue had
+ * @go: HOLD: ends it
+ * @hold: HOLD: occupies the workqueue
+ * @place: of the last fetch
+ * @told_down: its going down is in an earlier trace
+ * @slow: messages and acks are not completed
+ */
+struct script_end {
+	struct end *end;
+	struct seq_buf trace;
+	char text[END_TRACE];
+	u32 free_places;
+	struct completion go;
+	struct work_struct hold;
+	u64 place;
+	bool told_down;
+	bool slow;
+};
+
+struct script_end *script_open(struct kunit *test, u8 lanes,
+			       const struct rdmatensor_channel_params *params);
+/* HELLO from the peer, which has the same parameters */
+void script_up(struct script_end *script);
+void script_do(struct script_end *script, const struct script_step *step);
+/* All that has happened; completes messages and acks */
+const char *script_trace(struct script_end *script);
+void script_close(struct script_end *script);
+
+#endif /* RDMATENSOR_KUNIT_SCRIPT_H */
