@@ -366,22 +366,20 @@ static bool adapter_gid_link_local(const union ib_gid *gid)
  * The network device's index if it is in the caller's namespace, 0 if not: rdma_cm
  * will not bind there to an address of another one
  */
-static int adapter_gid_ifindex(const struct adapter_bind *bind,
-			       const struct ib_gid_attr *attr)
+static int adapter_gid_ifindex(const struct net *net, const struct ib_gid_attr *attr)
 {
 	const struct net_device *ndev;
 	int ifindex = 0;
 
 	rcu_read_lock();
 	ndev = rdma_read_gid_attr_ndev_rcu(attr);
-	if (!IS_ERR(ndev) && net_eq(dev_net(ndev), bind->net))
+	if (!IS_ERR(ndev) && net_eq(dev_net(ndev), net))
 		ifindex = ndev->ifindex;
 	rcu_read_unlock();
 	return ifindex;
 }
 
-static const char *adapter_gid_unfit(const struct adapter_bind *bind,
-				     const struct ib_gid_attr *attr)
+static const char *adapter_gid_unfit(const struct net *net, const struct ib_gid_attr *attr)
 {
 	if (attr->index > ADAPTER_GID_INDEX_MAX)
 		return "is beyond the 255 that a queue pair can name";
@@ -390,16 +388,34 @@ static const char *adapter_gid_unfit(const struct adapter_bind *bind,
 		return NULL;
 	if (attr->gid_type != IB_GID_TYPE_ROCE_UDP_ENCAP)
 		return "is not RoCE v2";
-	if (!adapter_gid_ifindex(bind, attr))
+	if (!adapter_gid_ifindex(net, attr))
 		return "belongs to another network namespace";
 	return NULL;
 }
 
+/* The IP address that a RoCE GID stands for, port 0 */
+static void adapter_gid_addr(const struct net *net, const struct ib_gid_attr *attr,
+			     struct sockaddr_storage *addr)
+{
+	memset(addr, 0, sizeof(*addr));
+	rdma_gid2ip((struct sockaddr *)addr, &attr->gid);
+	if (adapter_gid_link_local(&attr->gid))
+		((struct sockaddr_in6 *)addr)->sin6_scope_id = adapter_gid_ifindex(net, attr);
+}
+
+static bool adapter_gid_of_family(const struct ib_gid_attr *attr, sa_family_t family)
+{
+	bool v4 = ipv6_addr_v4mapped((const struct in6_addr *)attr->gid.raw);
+
+	return family == AF_UNSPEC || family == (v4 ? AF_INET : AF_INET6);
+}
+
 /* The first that is not link-local, else the first. Return: held, or NULL */
 static const struct ib_gid_attr *
-adapter_search_gid(const struct rdmatensor_adapter *adapter,
-		   const struct adapter_bind *bind, int nr_gids)
+adapter_search_gid(const struct rdmatensor_adapter *adapter, const struct net *net,
+		   sa_family_t family)
 {
+	int nr_gids = adapter->ibdev->port_data[adapter->port].immutable.gid_tbl_len;
 	const struct ib_gid_attr *attr, *found = NULL;
 	int i;
 
@@ -408,7 +424,7 @@ adapter_search_gid(const struct rdmatensor_adapter *adapter,
 		attr = rdma_get_gid_attr(adapter->ibdev, adapter->port, i);
 		if (IS_ERR(attr))
 			continue;
-		if (adapter_gid_unfit(bind, attr) ||
+		if (adapter_gid_unfit(net, attr) || !adapter_gid_of_family(attr, family) ||
 		    (found && adapter_gid_link_local(&attr->gid))) {
 			rdma_put_gid_attr(attr);
 			continue;
@@ -431,7 +447,7 @@ adapter_choose_gid(const struct rdmatensor_adapter *adapter, struct adapter_bind
 	const struct ib_gid_attr *attr;
 
 	if (adapter->roce && !bind->choice->has_gid_index) {
-		attr = adapter_search_gid(adapter, bind, port->gid_tbl_len);
+		attr = adapter_search_gid(adapter, bind->net, AF_UNSPEC);
 		if (attr)
 			return attr;
 		adapter_say(bind,
@@ -452,7 +468,7 @@ adapter_choose_gid(const struct rdmatensor_adapter *adapter, struct adapter_bind
 			    index, name, adapter->port, name, adapter->port);
 		return ERR_PTR(-EADDRNOTAVAIL);
 	}
-	unfit = adapter_gid_unfit(bind, attr);
+	unfit = adapter_gid_unfit(bind->net, attr);
 	if (unfit) {
 		adapter_say(bind,
 			    "START: the GID at gid_index %u of %s/%u %s; take another, or let one be chosen",
@@ -475,12 +491,9 @@ static int adapter_set_gid(struct rdmatensor_adapter *adapter, struct adapter_bi
 	adapter->gid = attr->gid;
 	adapter->gid_index = attr->index;
 	adapter->has_addr = adapter->roce;
-	if (adapter->has_addr) {
-		rdma_gid2ip((struct sockaddr *)&adapter->addr, &attr->gid);
-		if (adapter_gid_link_local(&attr->gid))
-			((struct sockaddr_in6 *)&adapter->addr)->sin6_scope_id =
-				adapter_gid_ifindex(bind, attr);
-	}
+	adapter->gid_named = bind->choice->has_gid_index;
+	if (adapter->has_addr)
+		adapter_gid_addr(bind->net, attr, &adapter->addr);
 	rdma_put_gid_attr(attr);
 	return 0;
 }
@@ -582,6 +595,24 @@ int rdmatensor_adapter_bind(struct rdmatensor_adapter *adapter,
 out_unlock:
 	mutex_unlock(&adapter_lock);
 	return ret;
+}
+
+int rdmatensor_adapter_source(const struct rdmatensor_adapter *adapter, const struct net *net,
+			      sa_family_t family, struct sockaddr_storage *addr)
+{
+	const struct ib_gid_attr *attr;
+
+	*addr = adapter->addr;
+	if (!adapter->has_addr || adapter->addr.ss_family == family)
+		return 0;
+	if (adapter->gid_named)
+		return -EAFNOSUPPORT;
+	attr = adapter_search_gid(adapter, net, family);
+	if (!attr)
+		return -EAFNOSUPPORT;
+	adapter_gid_addr(net, attr, addr);
+	rdma_put_gid_attr(attr);
+	return 0;
 }
 
 void rdmatensor_adapter_unbind(struct rdmatensor_adapter *adapter)

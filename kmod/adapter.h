@@ -41,6 +41,7 @@ struct rdmatensor_adapter_choice {
  * @roce: Ethernet link layer
  * @gid_index: in the port's table
  * @gid: the GID
+ * @gid_named: START named it, so no other is used
  * @pkey: P_Key value at the chosen index
  * @pkey_index: that index
  * @mtu: path MTU of new channels
@@ -62,6 +63,7 @@ struct rdmatensor_adapter {
 	bool roce;
 	u32 gid_index;
 	union ib_gid gid;
+	bool gid_named;
 	u16 pkey;
 	u16 pkey_index;
 	enum ib_mtu mtu;
@@ -106,6 +108,20 @@ int rdmatensor_adapter_bind(struct rdmatensor_adapter *adapter,
 			    const struct rdmatensor_adapter_choice *choice,
 			    void (*gone)(struct rdmatensor_adapter *adapter),
 			    char *cause, size_t room);
+
+/**
+ * rdmatensor_adapter_source - where a connection to a peer begins
+ * @adapter: bound, and its device is not gone
+ * @net: network namespace of the connection
+ * @family: AF_INET or AF_INET6, the peer's
+ * @addr: out: address of the adapter's GID; if that is of the other family, of the
+ *        first GID of this one on the same port, by the rule above. InfiniBand:
+ *        family 0, none is needed
+ *
+ * Return: 0; -EAFNOSUPPORT: there is none, or START named the GID.
+ */
+int rdmatensor_adapter_source(const struct rdmatensor_adapter *adapter, const struct net *net,
+			      sa_family_t family, struct sockaddr_storage *addr);
 
 /*
  * After it gone() does not run and will not be called. Not from gone() itself, and

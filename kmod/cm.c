@@ -380,12 +380,11 @@ static int cm_wait(struct rdmatensor_lane *lane, int error, unsigned long deadli
 }
 
 static int cm_connect_lane(struct rdmatensor_cm *cm, struct rdmatensor_lane *lane,
-			   const struct sockaddr *addr, unsigned long deadline,
-			   const char **step)
+			   struct sockaddr *src, const struct sockaddr *addr,
+			   unsigned long deadline, const char **step)
 {
 	const struct rdmatensor_channel_params *params = &lane->channel->params;
 	struct rdmatensor_adapter *adapter = cm->adapter;
-	struct sockaddr *src = adapter->has_addr ? (struct sockaddr *)&adapter->addr : NULL;
 	int timeout_ms = jiffies_to_msecs(max_t(long, deadline - jiffies, 1));
 	struct rdmatensor_wire_private private;
 	struct rdma_conn_param param;
@@ -403,7 +402,8 @@ static int cm_connect_lane(struct rdmatensor_cm *cm, struct rdmatensor_lane *lan
 	if (params->traffic_class)
 		rdma_set_service_type(id, params->traffic_class);
 	cm_begin(lane);
-	ret = cm_wait(lane, rdma_resolve_addr(id, src, addr, timeout_ms), deadline);
+	ret = cm_wait(lane, rdma_resolve_addr(id, src->sa_family ? src : NULL, addr,
+					      timeout_ms), deadline);
 	if (ret)
 		return ret;
 	if (id->device != adapter->ibdev || id->port_num != adapter->port) {
@@ -455,7 +455,7 @@ static const char *cm_remedy(int error)
 	case -EXDEV:
 		return "the route leads over another RDMA device or port; START on that one";
 	case -EAFNOSUPPORT:
-		return "the context's GID is of another address family; set gid_index";
+		return "the port has no GID of that address family, or gid_index names another";
 	case -EAGAIN:
 		return "the completion ring has no room; reap it or raise ring_entries";
 	case -EINTR:
@@ -471,13 +471,14 @@ int rdmatensor_cm_connect(struct rdmatensor_cm *cm, struct rdmatensor_channel *c
 {
 	unsigned long deadline = jiffies + msecs_to_jiffies(timeout_ms);
 	const char *step = "choose a source address";
+	struct sockaddr_storage src;
 	long left;
-	int ret = 0, i;
+	int ret, i;
 
-	if (cm->adapter->has_addr && cm->adapter->addr.ss_family != addr->sa_family)
-		ret = -EAFNOSUPPORT;
+	ret = rdmatensor_adapter_source(cm->adapter, cm->net, addr->sa_family, &src);
 	for (i = 0; !ret && i < channel->nr_lanes; i++)
-		ret = cm_connect_lane(cm, &channel->lanes[i], addr, deadline, &step);
+		ret = cm_connect_lane(cm, &channel->lanes[i], (struct sockaddr *)&src, addr,
+				      deadline, &step);
 
 	if (!ret) {
 		step = "exchange HELLO";
