@@ -248,6 +248,7 @@ struct rdmatensor_channel_params {
  *               params.max_requests: to the peer their requests may have ended
  * @hello_tx: the HELLO
  * @requests: this side's requests by index
+ * @nr_requests: those in it that the peer may still say something about, or will
  * @next_index: where the search for a free index goes on
  * @pending: requests that wait for @outstanding to fall
  * @outstanding: requests that the peer has, or may have
@@ -306,6 +307,7 @@ struct rdmatensor_channel {
 	struct rdmatensor_txmsg hello_tx;
 
 	struct xarray requests;
+	u32 nr_requests;
 	u32 next_index;
 	struct list_head pending;
 	u32 outstanding;

@@ -784,9 +784,9 @@ int rdmatensor_context_channel_query(struct rdmatensor_context *context, void *a
 	query->msg_slot_bytes = channel->peer_slot_bytes;
 	query->ack_batch = channel->credits.peer_ack_batch;
 	query->max_requests = channel->max_outstanding;
+	query->requests = channel->nr_requests;
 	query->responses = channel->nr_responses;
 	spin_unlock_bh(&channel->lock);
-	query->requests = rdmatensor_request_count(channel);
 	rdmatensor_channel_put(channel);
 	return 0;
 }

@@ -140,6 +140,7 @@ static void request_forget(struct rdmatensor_request *req)
 	list_del_init(&req->item);
 	rdmatensor_channel_unsend(&req->tx);
 	xa_erase_bh(&channel->requests, req->index);
+	channel->nr_requests--;
 	if (req->admitted) {
 		req->admitted = false;
 		channel->outstanding--;
@@ -428,6 +429,7 @@ int rdmatensor_request_submit(struct rdmatensor_channel *channel,
 		goto out_abandon;
 	}
 	request_move(req, REQUEST_PENDING);
+	channel->nr_requests++;
 	if (!list_empty(&channel->pending) ||
 	    channel->outstanding >= channel->max_outstanding)
 		rdmatensor_count(&channel->counters, RDMATENSOR_STAT_STALL_REQUESTS);
@@ -637,14 +639,3 @@ void rdmatensor_request_down(struct rdmatensor_channel *channel)
 	}
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_request_down);
-
-u32 rdmatensor_request_count(struct rdmatensor_channel *channel)
-{
-	struct rdmatensor_request *req;
-	unsigned long index;
-	u32 n = 0;
-
-	xa_for_each(&channel->requests, index, req)
-		n++;
-	return n;
-}

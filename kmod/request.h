@@ -25,7 +25,5 @@ int rdmatensor_request_content(struct rdmatensor_channel *channel, u8 lane, u32 
 			       u32 bytes, const char **why);
 /* The channel is DOWN: ends all of its requests with its error */
 void rdmatensor_request_down(struct rdmatensor_channel *channel);
-/* Fetches that have not ended, for people */
-u32 rdmatensor_request_count(struct rdmatensor_channel *channel);
 
 #endif /* RDMATENSOR_REQUEST_H */
