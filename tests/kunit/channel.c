@@ -14,12 +14,11 @@ static struct script_end *open_one(struct kunit *test, u32 slots, u32 ack_batch)
 	return script_open(test, 1, &params);
 }
 
-static void step(struct script_end *script, struct script_step step)
-{
-	script_do(script, &step);
-}
-
-#define DO(_script, ...) step(_script, (struct script_step)__VA_ARGS__)
+#define DO(_script, ...) \
+	do { \
+		static const struct script_step step_ = __VA_ARGS__; \
+		script_do(_script, &step_); \
+	} while (0)
 
 #define HELLO(_name, _expect) \
 	RX(_expect, .type = RDMATENSOR_WIRE_HELLO, .max_requests = 8, \

@@ -301,6 +301,7 @@ void end_close(struct end *end)
 	flush_workqueue(end->exchange.wq);
 	KUNIT_EXPECT_EQ(end->test, end->failed, 1);
 	KUNIT_EXPECT_EQ(end->test, channel->nr_responses, 0);
+	KUNIT_EXPECT_EQ(end->test, channel->nr_requests, 0);
 	KUNIT_EXPECT_EQ(end->test, channel->outstanding, 0);
 	KUNIT_EXPECT_TRUE(end->test, xa_empty(&channel->requests));
 	KUNIT_EXPECT_TRUE(end->test, list_empty(&channel->txq));
@@ -344,9 +345,11 @@ bool end_reap(struct end *end, struct rdmatensor_cqe *cqe)
 {
 	struct rdmatensor_ring *shared = end->exchange.ring.shared;
 
+	/* As a process does it: the entry is read after head, tail goes on after that */
 	if (shared->tail == smp_load_acquire(&shared->head))
 		return false;
 	*cqe = end->exchange.ring.cqes[shared->tail & (end->exchange.ring.entries - 1)];
+	/* The entry has been read */
 	smp_store_release(&shared->tail, shared->tail + 1);
 	return true;
 }

@@ -17,12 +17,12 @@ static void trace_message(struct script_end *script, const struct post *post)
 		[RDMATENSOR_WIRE_ERROR_STATUS] = "err",
 		[RDMATENSOR_WIRE_CANCEL] = "cancel",
 	};
-	struct end *end = script->end;
+	struct rdmatensor_msgbuf *msgbuf = &script->end->channel->msgbuf;
+	const void *slot = rdmatensor_msgbuf_tx_slot(msgbuf, post->seq);
 	struct rdmatensor_msg msg;
 	const char *why = "";
 
-	if (rdmatensor_wire_decode(rdmatensor_msgbuf_tx_slot(&end->channel->msgbuf, post->seq),
-				   post->bytes, &msg, &why)) {
+	if (rdmatensor_wire_decode(slot, post->bytes, &msg, &why)) {
 		seq_buf_printf(&script->trace, " BAD(%s)", why);
 		return;
 	}
@@ -65,7 +65,8 @@ static void trace_posts(struct script_end *script)
 					       post->last ? "!" : "");
 		}
 	}
-	while (!script->slow && (post = end_first(end, 0)) && post->kind != POST_WRITE && post->arrived)
+	while (!script->slow && (post = end_first(end, 0)) && post->arrived &&
+	       post->kind != POST_WRITE)
 		end_complete(end, 0);
 }
 

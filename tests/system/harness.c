@@ -13,6 +13,7 @@ static struct test *tests, **tests_end = &tests;
 static jmp_buf test_end;
 static struct side *open_sides[SIDES_MAX];
 static const char *running;
+static const char *own_ip;
 
 void test_register(struct test *test)
 {
@@ -41,9 +42,19 @@ static void expired(int sig)
 
 const char *test_ip(void)
 {
-	const char *ip = getenv("LAB_IP");
+	const char *ip = own_ip ? own_ip : getenv("LAB_IP");
 
 	return ip ? ip : "10.0.0.1";
+}
+
+void test_set_ip(const char *ip)
+{
+	own_ip = ip;
+}
+
+void test_addr(char *addr, size_t room, uint32_t port)
+{
+	snprintf(addr, room, strchr(test_ip(), ':') ? "[%s]:%u" : "%s:%u", test_ip(), port);
 }
 
 void side_open(struct side *side, const char *worker, uint64_t pool_bytes, int listen,
@@ -63,7 +74,7 @@ void side_open(struct side *side, const char *worker, uint64_t pool_bytes, int l
 	open_sides[i] = side;
 	rdmatensor_start_init(&start, worker);
 	if (listen) {
-		snprintf(addr, sizeof(addr), "%s:0", test_ip());
+		test_addr(addr, sizeof(addr), 0);
 		EQ(rdmatensor_start_listen(&start, addr, NULL, 0), 0);
 	}
 	if (tune)
@@ -95,7 +106,7 @@ void side_connect(struct side *from, struct side *to)
 	char addr[64], cause[256];
 	int ret;
 
-	snprintf(addr, sizeof(addr), "%s:%u", test_ip(), to->port);
+	test_addr(addr, sizeof(addr), to->port);
 	ret = rdmatensor_connect(from->rt, addr, NULL, 0, &from->channel, cause,
 				 sizeof(cause));
 	if (ret)
@@ -251,6 +262,7 @@ static int run(struct test *test)
 	int failed, i;
 
 	running = test->name;
+	own_ip = NULL;
 	alarm(TIME_LIMIT);
 	failed = setjmp(test_end);
 	if (!failed)

@@ -48,8 +48,11 @@ void test_fail(const char *file, int line, const char *fmt, ...)
 				  got_, want_); \
 	} while (0)
 
-/* Where the contexts of this test listen and connect: LAB_IP */
+/* Where the contexts of this test listen and connect: LAB_IP, or what was set */
 const char *test_ip(void);
+void test_set_ip(const char *ip);
+/* HOST:PORT, as the library wants it */
+void test_addr(char *addr, size_t room, uint32_t port);
 
 /**
  * struct side - one worker

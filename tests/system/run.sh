@@ -15,6 +15,9 @@ result() {
 	echo "$1 $number - $2"
 }
 
+export TEST_IP6=fd00:7264::1
+ip addr add $TEST_IP6/64 dev "${LAB_NETDEV:?}" || exit 1
+
 insmod "$module" rnr_retry=0 || { result "not ok" insmod; exit 1; }
 
 exec 9<>/dev/rdmatensor
