@@ -47,7 +47,7 @@ client() {
 # and then misses an event on soft-RoCE and waits for ever: then once more.
 perftest() {
 	local try
-	for try in 1 2 3; do
+	for try in {1..8}; do
 		perftest_once "$@" && return
 		echo "bench: ${*:2}: try $try failed" >&2
 	done
@@ -55,17 +55,18 @@ perftest() {
 }
 
 perftest_once() {
-	local column=$1
+	local column=$1 limit=20
 	shift
-	timeout 20 "$@" -d rxe0 -x $gid -F >/tmp/pt.server 2>&1 &
+	[[ $1 != ib_send_lat ]] || limit=5
+	timeout $limit "$@" -d rxe0 -x $gid -F >/tmp/pt.server 2>&1 &
 	local pid=$!
 	for _ in $(seq 100); do
 		grep -q 'local address\|Waiting' /tmp/pt.server && break
 		sleep 0.05
 	done
 	sleep 0.2	# perftest says nothing when it listens
-	if ! timeout 20 "$@" -d rxe0 -x $gid -F "$LAB_IP" >/tmp/pt.client 2>&1; then
-		kill $pid
+	if ! timeout $limit "$@" -d rxe0 -x $gid -F "$LAB_IP" >/tmp/pt.client 2>&1; then
+		kill $pid 2>/dev/null
 		wait $pid
 		cat /tmp/pt.client >&2
 		return 1
@@ -112,10 +113,10 @@ for _ in $(seq "$rounds"); do
 	done
 
 	record fetch_lat_4k ours "$(client 7000 .lat_us.p50 -m lat -s 4096 -n 3000)"
-	# It prints half of its round trip, the typical one. 100 iterations: with
-	# more, perftest overruns its own completion queue on soft-RoCE and hangs
+	# It prints half of its round trip, the typical one. 40 iterations: it misses
+	# an event about once in 200 of them
 	record fetch_lat_4k peer \
-		"$(perftest 5 ib_send_lat -e -s 4096 -n 100 | awk '{ print 2 * $1 }')"
+		"$(perftest 5 ib_send_lat -e -s 4096 -n 40 | awk '{ print 2 * $1 }')"
 
 	record fetch_rate_4k ours "$(client 7000 .fetches_per_second -s 4096 -q 64 -D 1)"
 	record syscalls_per_fetch ours "$(jq -r '.[0] | .submits / .fetched' /tmp/client.json)"
