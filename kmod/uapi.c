@@ -86,6 +86,14 @@ static int uapi_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
+/* All but the size: that is the process's own, and may be longer */
+static int uapi_copy_out(void __user *user, const union uapi_arg *arg, u32 size)
+{
+	if (copy_to_user(user + sizeof(u32), (void *)arg + sizeof(u32), size - sizeof(u32)))
+		return -EFAULT;
+	return 0;
+}
+
 static long uapi_ioctl(struct file *file, unsigned int cmd, unsigned long ptr)
 {
 	struct rdmatensor_context *context = file->private_data;
@@ -113,11 +121,13 @@ static long uapi_ioctl(struct file *file, unsigned int cmd, unsigned long ptr)
 	if (ret)
 		return ret;
 
+	/* A result that could not be told is found out while nothing has happened yet */
+	if (ioctl->out != UAPI_IN && uapi_copy_out(user, &arg, min(size, ioctl->size)))
+		return -EFAULT;
+
 	ret = ioctl->fn(context, &arg);
 	if (ioctl->out == UAPI_OUT_ALWAYS || (ioctl->out == UAPI_OUT && !ret)) {
-		/* Not the size: that is the process's own, and may be longer */
-		if (copy_to_user(user + sizeof(size), (void *)&arg + sizeof(size),
-				 min(size, ioctl->size) - sizeof(size)))
+		if (uapi_copy_out(user, &arg, min(size, ioctl->size)))
 			return ret ?: -EFAULT;
 	}
 	return ret;
