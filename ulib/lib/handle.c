@@ -124,7 +124,8 @@ int rdmatensor_start(struct rdmatensor *rt, struct rdmatensor_start *start)
 	start->size = sizeof(*start);
 	err = rt_ioctl(rt, RDMATENSOR_START, start);
 	start->cause[sizeof(start->cause) - 1] = '\0';
-	if (err)
+	/* Started by a call before, which could not map the ring: this one goes on there */
+	if (err && (err != -EISCONN || rt->ring.hdr))
 		return err;
 	err = rt_ring_map(rt);
 	if (err)

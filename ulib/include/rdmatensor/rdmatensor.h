@@ -166,6 +166,8 @@ int rdmatensor_start_listen(struct rdmatensor_start *start, const char *addr,
  * @rt: handle
  * @start: from rdmatensor_start_init(). Its cause is valid after the call,
  *         failed or not
+ *
+ * After a failure, that of the mapping included, it may be called again.
  */
 int rdmatensor_start(struct rdmatensor *rt, struct rdmatensor_start *start);
 
