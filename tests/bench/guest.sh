@@ -47,7 +47,7 @@ client() {
 # and then misses an event on soft-RoCE and waits for ever: then once more.
 perftest() {
 	local try
-	for try in {1..8}; do
+	for try in {1..16}; do
 		perftest_once "$@" && return
 		echo "bench: ${*:2}: try $try failed" >&2
 	done
@@ -57,7 +57,7 @@ perftest() {
 perftest_once() {
 	local column=$1 limit=20
 	shift
-	[[ $1 != ib_send_lat ]] || limit=5
+	[[ $1 != ib_send_lat ]] || limit=3
 	timeout $limit "$@" -d rxe0 -x $gid -F >/tmp/pt.server 2>&1 &
 	local pid=$!
 	for _ in $(seq 100); do
@@ -113,10 +113,10 @@ for _ in $(seq "$rounds"); do
 	done
 
 	record fetch_lat_4k ours "$(client 7000 .lat_us.p50 -m lat -s 4096 -n 3000)"
-	# It prints half of its round trip, the typical one. 40 iterations: it misses
-	# an event about once in 200 of them
+	# It prints half of its round trip, the typical one. 10 iterations: it misses
+	# an event about once in 200 of them, and more often on a busy machine
 	record fetch_lat_4k peer \
-		"$(perftest 5 ib_send_lat -e -s 4096 -n 40 | awk '{ print 2 * $1 }')"
+		"$(perftest 5 ib_send_lat -e -s 4096 -n 10 | awk '{ print 2 * $1 }')"
 
 	record fetch_rate_4k ours "$(client 7000 .fetches_per_second -s 4096 -q 64 -D 1)"
 	record syscalls_per_fetch ours "$(jq -r '.[0] | .submits / .fetched' /tmp/client.json)"
