@@ -20,6 +20,7 @@
 #include <linux/inet.h>
 #include <rdma/ib_cm.h>
 #include "cm.h"
+#include "fault.h"
 #include "lane.h"
 
 #define CM_RD_ATOMIC_MAX 16
@@ -218,7 +219,7 @@ static int cm_accept(struct rdmatensor_lane *lane, struct ib_pd *pd)
 	rdma_set_ack_timeout(lane->id, lane->channel->params.timeout);
 	cm_private(lane, &private);
 	cm_param(lane, &param, &private);
-	return rdma_accept(lane->id, &param);
+	return rdmatensor_fault(-ENOMEM) ?: rdma_accept(lane->id, &param);
 }
 
 static int cm_request(struct rdmatensor_cm *cm, struct rdma_cm_id *id,
@@ -329,7 +330,7 @@ int rdmatensor_cm_listen(struct rdmatensor_cm *cm, const struct sockaddr *addr,
 		goto out_destroy_id;
 	}
 
-	ret = rdma_listen(id, CM_BACKLOG);
+	ret = rdmatensor_fault(-ENOMEM) ?: rdma_listen(id, CM_BACKLOG);
 	if (ret) {
 		cm_cause(cause, room, "listen on %pISpc failed (%d)", addr, ret);
 		goto out_destroy_id;
@@ -402,8 +403,9 @@ static int cm_connect_lane(struct rdmatensor_cm *cm, struct rdmatensor_lane *lan
 	if (params->traffic_class)
 		rdma_set_service_type(id, params->traffic_class);
 	cm_begin(lane);
-	ret = cm_wait(lane, rdma_resolve_addr(id, src->sa_family ? src : NULL, addr,
-					      timeout_ms), deadline);
+	ret = rdmatensor_fault(-ENODEV) ?:
+	      rdma_resolve_addr(id, src->sa_family ? src : NULL, addr, timeout_ms);
+	ret = cm_wait(lane, ret, deadline);
 	if (ret)
 		return ret;
 	if (id->device != adapter->ibdev || id->port_num != adapter->port) {
@@ -413,7 +415,8 @@ static int cm_connect_lane(struct rdmatensor_cm *cm, struct rdmatensor_lane *lan
 
 	*step = "resolve the route";
 	cm_begin(lane);
-	ret = cm_wait(lane, rdma_resolve_route(id, timeout_ms), deadline);
+	ret = rdmatensor_fault(-ENOMEM) ?: rdma_resolve_route(id, timeout_ms);
+	ret = cm_wait(lane, ret, deadline);
 	if (ret)
 		return ret;
 
@@ -433,7 +436,8 @@ static int cm_connect_lane(struct rdmatensor_cm *cm, struct rdmatensor_lane *lan
 	cm_begin(lane);
 	cm_private(lane, &private);
 	cm_param(lane, &param, &private);
-	return cm_wait(lane, rdma_connect(id, &param), deadline);
+	ret = rdmatensor_fault(-ENOMEM) ?: rdma_connect(id, &param);
+	return cm_wait(lane, ret, deadline);
 }
 
 static const char *cm_remedy(int error)

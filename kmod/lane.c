@@ -10,6 +10,7 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include "fault.h"
 #include "lane.h"
 
 static void lane_report(struct rdmatensor_lane *lane, const struct ib_wc *wc,
@@ -33,7 +34,7 @@ static int lane_post_recvs(struct rdmatensor_lane *lane, u32 nr)
 	int ret = 0;
 
 	while (nr-- && !ret)
-		ret = ib_post_recv(lane->id->qp, &wr, NULL);
+		ret = rdmatensor_fault(-ENOMEM) ?: ib_post_recv(lane->id->qp, &wr, NULL);
 	return ret;
 }
 
@@ -121,7 +122,7 @@ static int lane_post_message(struct rdmatensor_lane *lane, u32 seq, u32 bytes)
 	};
 
 	rdmatensor_msgbuf_tx_sge(&channel->msgbuf, seq, bytes, &sge);
-	return ib_post_send(lane->id->qp, &wr.wr, NULL);
+	return rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->id->qp, &wr.wr, NULL);
 }
 
 static int lane_post_ack(struct rdmatensor_lane *lane)
@@ -135,7 +136,7 @@ static int lane_post_ack(struct rdmatensor_lane *lane)
 		},
 	};
 
-	return ib_post_send(lane->id->qp, &wr.wr, NULL);
+	return rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->id->qp, &wr.wr, NULL);
 }
 
 static int lane_post_write(struct rdmatensor_lane *lane, struct rdmatensor_part *part,
@@ -156,7 +157,7 @@ static int lane_post_write(struct rdmatensor_lane *lane, struct rdmatensor_part 
 	};
 
 	part->cqe.done = lane_part_done;
-	return ib_post_send(lane->id->qp, &wr.wr, NULL);
+	return rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->id->qp, &wr.wr, NULL);
 }
 
 const struct rdmatensor_lane_ops rdmatensor_lane_verbs = {
@@ -216,7 +217,7 @@ int rdmatensor_lane_open(struct rdmatensor_lane *lane, struct ib_pd *pd)
 
 	attr.send_cq = lane->cq;
 	attr.recv_cq = lane->cq;
-	ret = rdma_create_qp(lane->id, pd, &attr);
+	ret = rdmatensor_fault(-ENOMEM) ?: rdma_create_qp(lane->id, pd, &attr);
 	if (ret)
 		goto out_put_cq;
 

@@ -10,6 +10,7 @@
 #include <linux/miscdevice.h>
 #include <linux/module.h>
 #include "adapter.h"
+#include "fault.h"
 #include "pool.h"
 #include "uapi.h"
 
@@ -24,9 +25,10 @@ static int __init rdmatensor_init(void)
 {
 	int ret;
 
+	rdmatensor_fault_init();
 	ret = rdmatensor_pool_init();
 	if (ret)
-		return ret;
+		goto out_fault_exit;
 	ret = rdmatensor_adapter_register();
 	if (ret)
 		goto out_pool_exit;
@@ -39,6 +41,8 @@ out_unregister_adapter:
 	rdmatensor_adapter_unregister();
 out_pool_exit:
 	rdmatensor_pool_exit();
+out_fault_exit:
+	rdmatensor_fault_exit();
 	return ret;
 }
 
@@ -50,6 +54,7 @@ static void __exit rdmatensor_exit(void)
 	/* Timer handlers, which run with softirqs off, have returned; so have RCU's */
 	synchronize_rcu();
 	rcu_barrier();
+	rdmatensor_fault_exit();
 }
 
 module_init(rdmatensor_init);

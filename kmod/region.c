@@ -16,6 +16,7 @@
 #include <linux/interval_tree_generic.h>
 #include <linux/slab.h>
 #include <kunit/visibility.h>
+#include "fault.h"
 #include "rdmatensor.h"
 #include "region.h"
 
@@ -188,7 +189,7 @@ static int alloc(struct rdmatensor_regions *regions, struct rdmatensor_use *use,
 	if (bytes > regions->bytes)
 		return -ENOSPC;
 
-	spare = kzalloc(sizeof(*spare), gfp);
+	spare = rdmatensor_should_fail() ? NULL : kzalloc(sizeof(*spare), gfp);
 
 	spin_lock_bh(&regions->lock);
 	extent = take(regions, ALIGN(bytes, RDMATENSOR_REGION_ALIGN), &spare);

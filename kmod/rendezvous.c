@@ -35,6 +35,7 @@
 #include <linux/spinlock.h>
 #include <linux/string.h>
 #include <kunit/visibility.h>
+#include "fault.h"
 #include "rendezvous.h"
 
 #define STEP_BUCKET_BITS 8
@@ -176,7 +177,8 @@ static struct rdmatensor_rendezvous_key *alloc_key(const struct lookup *lookup, 
 {
 	struct rdmatensor_rendezvous_key *key;
 
-	key = kmalloc(struct_size(key, name, lookup->name_len), gfp);
+	key = rdmatensor_should_fail() ? NULL :
+	      kmalloc(struct_size(key, name, lookup->name_len), gfp);
 	if (!key)
 		return NULL;
 	INIT_LIST_HEAD(&key->offered);

@@ -23,6 +23,7 @@
  */
 #include <linux/slab.h>
 #include <kunit/visibility.h>
+#include "fault.h"
 #include "publication.h"
 #include "response.h"
 
@@ -374,7 +375,8 @@ static int response_set_dest(struct rdmatensor_response *resp,
 	resp->seg_shift = msg->seg_shift;
 	resp->nr_parts = msg->nr_parts;
 	if (msg->nr_rkeys > ARRAY_SIZE(resp->few_rkeys)) {
-		resp->rkeys = kmemdup(msg->rkeys, msg->nr_rkeys * sizeof(*resp->rkeys),
+		resp->rkeys = rdmatensor_should_fail() ? NULL :
+			      kmemdup(msg->rkeys, msg->nr_rkeys * sizeof(*resp->rkeys),
 				      GFP_ATOMIC | __GFP_NOWARN);
 		if (!resp->rkeys) {
 			resp->rkeys = resp->few_rkeys;
