@@ -34,6 +34,7 @@
 #include <rdma/ib_cache.h>
 #include "adapter.h"
 #include "domain.h"
+#include "fault.h"
 
 /* Registrations in one chain; more of them would not hide more latency */
 #define DOMAIN_SQ_DEPTH 64
@@ -100,51 +101,70 @@ static int domain_address(struct rdmatensor_domain *domain,
 	return ret;
 }
 
-static int domain_connect(struct rdmatensor_domain *domain,
-			  const struct rdmatensor_adapter *adapter)
+/* Fills what the queue pair needs to be connected, as often as that may be */
+static int domain_route(struct rdmatensor_domain *domain,
+			const struct rdmatensor_adapter *adapter)
 {
-	/* Nobody shall guess what packet it would take */
-	u32 psn = get_random_u32() & 0xffffff;
-	struct ib_qp_attr attr = {
-		.qp_state = IB_QPS_INIT,
-		.port_num = adapter->port,
-		.pkey_index = adapter->pkey_index,
-	};
+	struct ib_qp_attr *route = &domain->route;
 	struct ib_port_attr port;
 	int ret;
 
+	ret = ib_query_port(domain->ibdev, adapter->port, &port);
+	if (ret)
+		return ret;
+	route->port_num = adapter->port;
+	route->pkey_index = adapter->pkey_index;
+	route->path_mtu = adapter->mtu;
+	route->dest_qp_num = domain->qp->qp_num;
+	route->timeout = 14;
+	route->retry_cnt = 7;
+	route->rnr_retry = 7;
+	return domain_address(domain, adapter, &port, &route->ah_attr);
+}
+
+static int domain_connect(struct rdmatensor_domain *domain)
+{
+	struct ib_qp_attr attr = domain->route;
+	int ret;
+
+	/* Nobody shall guess what packet it would take */
+	attr.rq_psn = get_random_u32() & 0xffffff;
+	attr.sq_psn = attr.rq_psn;
+
+	attr.qp_state = IB_QPS_INIT;
 	ret = ib_modify_qp(domain->qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
 			   IB_QP_ACCESS_FLAGS);
 	if (ret)
 		return ret;
-	ret = ib_query_port(domain->ibdev, adapter->port, &port);
-	if (ret)
-		return ret;
 
-	attr = (struct ib_qp_attr) {
-		.qp_state = IB_QPS_RTR,
-		.path_mtu = adapter->mtu,
-		.dest_qp_num = domain->qp->qp_num,
-		.rq_psn = psn,
-	};
-	ret = domain_address(domain, adapter, &port, &attr.ah_attr);
-	if (ret)
-		return ret;
+	attr.qp_state = IB_QPS_RTR;
 	ret = ib_modify_qp(domain->qp, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU |
 			   IB_QP_DEST_QPN | IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC |
 			   IB_QP_MIN_RNR_TIMER);
 	if (ret)
 		return ret;
 
-	attr = (struct ib_qp_attr) {
-		.qp_state = IB_QPS_RTS,
-		.timeout = 14,
-		.retry_cnt = 7,
-		.rnr_retry = 7,
-		.sq_psn = psn,
-	};
+	attr.qp_state = IB_QPS_RTS;
 	return ib_modify_qp(domain->qp, &attr, IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT |
 			    IB_QP_RNR_RETRY | IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC);
+}
+
+/*
+ * A work request that fails takes the queue pair with it. A device may have been
+ * out of memory for a moment, and the context has its life before it: the queue
+ * pair, on which nothing is under way, begins anew
+ */
+static int domain_restore(struct rdmatensor_domain *domain)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
+	int ret;
+
+	ib_drain_sq(domain->qp);
+	ret = ib_modify_qp(domain->qp, &attr, IB_QP_STATE);
+	if (!ret)
+		ret = domain_connect(domain);
+	domain->broken = ret;
+	return ret;
 }
 
 struct rdmatensor_domain *rdmatensor_domain_create(struct rdmatensor_adapter *adapter,
@@ -204,7 +224,10 @@ struct rdmatensor_domain *rdmatensor_domain_create(struct rdmatensor_adapter *ad
 	}
 
 	step = "connect a queue pair to itself";
-	ret = domain_connect(domain, adapter);
+	ret = domain_route(domain, adapter);
+	if (ret)
+		goto out_destroy_qp;
+	ret = domain_connect(domain);
 	if (ret)
 		goto out_destroy_qp;
 	return domain;
@@ -274,7 +297,8 @@ static int domain_prepare(struct rdmatensor_domain *domain,
 	if (!segment->mapped)
 		return -ENOMEM;
 
-	mr = ib_alloc_mr(domain->pd, IB_MR_TYPE_MEM_REG, segment->bytes >> PAGE_SHIFT);
+	mr = rdmatensor_should_fail() ? ERR_PTR(-ENOMEM) :
+	     ib_alloc_mr(domain->pd, IB_MR_TYPE_MEM_REG, segment->bytes >> PAGE_SHIFT);
 	if (IS_ERR(mr))
 		return PTR_ERR(mr);
 	segment->mr = mr;
@@ -300,20 +324,30 @@ static int domain_post(struct rdmatensor_domain *domain, struct ib_reg_wr *wrs, 
 	int ret;
 
 	lockdep_assert_held(&domain->lock);
+	if (domain->broken) {
+		ret = domain_restore(domain);
+		if (ret)
+			return ret;
+	}
+
 	init_completion(&wait.done);
 	wrs[nr - 1].wr.wr_cqe = &wait.cqe;
 	wrs[nr - 1].wr.send_flags = IB_SEND_SIGNALED;
 
-	ret = ib_post_send(domain->qp, &wrs[0].wr, NULL);
+	ret = rdmatensor_fault(-ENOMEM) ?: ib_post_send(domain->qp, &wrs[0].wr, NULL);
 	if (ret) {
 		pr_err_ratelimited("%s: posting registrations of memory failed: %pe\n",
 				   domain->ibdev->name, ERR_PTR(ret));
 		/* Some may have been posted, and nothing would tell when they end */
 		ib_drain_sq(domain->qp);
-		return -EIO;
+		domain->broken = true;
+		return ret;
 	}
 	wait_for_completion(&wait.done);
-	return wait.status == IB_WC_SUCCESS ? 0 : -EIO;
+	if (wait.status == IB_WC_SUCCESS)
+		return 0;
+	domain->broken = true;
+	return -EIO;
 }
 
 static int domain_register_chain(struct rdmatensor_domain *domain,

@@ -23,9 +23,11 @@ struct rdmatensor_adapter;
  * @ibdev: its device
  * @pd: the protection domain
  * @seg_shift: see struct rdmatensor_adapter
- * @lock: one user of the registration queue at a time; guards @next_iova
+ * @lock: one user of the registration queue at a time; guards @broken, @next_iova
  * @cq: of the registration queue
  * @qp: of the registration queue
+ * @route: what connects that to itself, constant
+ * @broken: it has to be connected anew before it is used again
  * @sq_depth: registrations that may be posted at once
  * @next_iova: addresses are never given out twice in a domain's life
  */
@@ -37,6 +39,8 @@ struct rdmatensor_domain {
 	struct mutex lock;
 	struct ib_cq *cq;
 	struct ib_qp *qp;
+	struct ib_qp_attr route;
+	bool broken;
 	u32 sq_depth;
 	u64 next_iova;
 };
@@ -104,8 +108,8 @@ void *rdmatensor_segment_addr(const struct rdmatensor_segment *segment, u32 offs
  * @access: IB_ACCESS_*
  *
  * Posts all, waits for all. May sleep. Return: 0; -ENOMEM and what else the device's
- * driver says; -EIO: the registration queue has failed, and does so for good. On
- * error none is registered.
+ * driver says; -EIO: the device has failed a registration. On error none is
+ * registered, and the next call begins with a registration queue made anew.
  */
 int rdmatensor_domain_register(struct rdmatensor_domain *domain,
 			       struct rdmatensor_segment *segments, u32 nr, u64 iova,
