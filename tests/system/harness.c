@@ -40,6 +40,11 @@ static void expired(int sig)
 	_exit(1);
 }
 
+void test_alive(void)
+{
+	alarm(TIME_LIMIT);
+}
+
 const char *test_ip(void)
 {
 	const char *ip = own_ip ? own_ip : getenv("LAB_IP");
@@ -57,21 +62,29 @@ void test_addr(char *addr, size_t room, uint32_t port)
 	snprintf(addr, room, strchr(test_ip(), ':') ? "[%s]:%u" : "%s:%u", test_ip(), port);
 }
 
+void side_adopt(struct side *side)
+{
+	int i;
+
+	for (i = 0; i < SIDES_MAX && open_sides[i]; i++)
+		;
+	CHECK(i < SIDES_MAX);
+	open_sides[i] = side;
+	side->kept = calloc(KEPT_MAX, sizeof(*side->kept));
+	CHECK(side->kept);
+}
+
 void side_open(struct side *side, const char *worker, uint64_t pool_bytes, int listen,
 	       void (*tune)(struct rdmatensor_start *start))
 {
 	struct rdmatensor_start start;
 	struct rdmatensor_query query;
 	char addr[64];
-	int ret, i;
+	int ret;
 
 	memset(side, 0, sizeof(*side));
-	for (i = 0; i < SIDES_MAX && open_sides[i]; i++)
-		;
-	CHECK(i < SIDES_MAX);
-
 	EQ(rdmatensor_open(NULL, &side->rt), 0);
-	open_sides[i] = side;
+	side_adopt(side);
 	rdmatensor_start_init(&start, worker);
 	if (listen) {
 		test_addr(addr, sizeof(addr), 0);
@@ -85,8 +98,6 @@ void side_open(struct side *side, const char *worker, uint64_t pool_bytes, int l
 	EQ(rdmatensor_query(side->rt, &query), 0);
 	side->port = query.listen_port;
 	EQ(rdmatensor_pool_create(side->rt, pool_bytes, &side->pool), 0);
-	side->kept = calloc(KEPT_MAX, sizeof(*side->kept));
-	CHECK(side->kept);
 }
 
 void side_close(struct side *side)

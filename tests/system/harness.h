@@ -25,6 +25,9 @@ void test_register(struct test *test);
 void test_fail(const char *file, int line, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4), noreturn));
 
+/* A long test that gets on: its time begins anew */
+void test_alive(void);
+
 #define TEST(_name) \
 	static void _name(void); \
 	static struct test test_##_name = { #_name, _name, NULL }; \
@@ -80,6 +83,8 @@ struct pair {
 /* A context that is started; @tune may change START, NULL: defaults. Closed after the test */
 void side_open(struct side *side, const char *worker, uint64_t pool_bytes, int listen,
 	       void (*tune)(struct rdmatensor_start *start));
+/* One that the test opened itself: side->rt is set. Closed after the test */
+void side_adopt(struct side *side);
 void side_close(struct side *side);
 void side_connect(struct side *from, struct side *to);
 void pair_open(struct pair *pair, uint64_t pool_bytes,

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * For each call of the ABI: the first thing in the kernel that can fail for want of
+ * memory, or for user memory that is not there, fails; then the second; and so on
+ * until nothing is left. After each failure the same call must succeed.
+ *
+ * fail-nth (Documentation/fault-injection) counts what the calling thread does.
+ */
+#include <fcntl.h>
+#include <unistd.h>
+#include "harness.h"
+
+static struct pair p;
+static struct rdmatensor *rt;
+static struct rdmatensor_pool pool;
+static uint64_t place;
+static uint64_t serial;
+
+/* What is left of the count; opened before anything can fail */
+static int nth_fd;
+
+static void nth_write(int n)
+{
+	char text[16];
+	int len = snprintf(text, sizeof(text), "%d", n);
+
+	/* The write itself may be what fails */
+	if (pwrite(nth_fd, text, len, 0) != len)
+		EQ(pwrite(nth_fd, text, len, 0), len);
+}
+
+/* True: it has come to that */
+static int nth_hit(void)
+{
+	char text[16] = "";
+	ssize_t len = pread(nth_fd, text, sizeof(text) - 1, 0);
+
+	nth_write(0);
+	/* If it was the read that failed, the call before had come through */
+	return len > 0 && atoi(text) == 0;
+}
+
+/*
+ * @op has no effect when it fails; @undo ends the effect that it has. One exception:
+ * memory that results are written to may be there before the call has its effect, and
+ * gone after it. Then -EFAULT comes too late, and the second call meets @again
+ */
+static void each_nth(const char *name, int (*op)(void), void (*undo)(void), int again)
+{
+	int refused = 0, late = 0, n, ret, hit;
+
+	nth_fd = open("/proc/thread-self/fail-nth", O_RDWR);
+	CHECK(nth_fd >= 0);
+	for (n = 1; ; n++) {
+		nth_write(n);
+		ret = op();
+		hit = nth_hit();
+		if (ret && !hit)
+			test_fail(__FILE__, __LINE__, "%s: %d, but nothing has failed", name, ret);
+		if (ret) {
+			int first = ret;
+
+			refused++;
+			ret = op();
+			if (first == -EFAULT && again && ret == again)
+				late++;
+			else if (ret)
+				test_fail(__FILE__, __LINE__, "%s: %d again after failure %d: %d",
+					  name, ret, n, first);
+		}
+		undo();
+		if (!hit)
+			break;
+	}
+	close(nth_fd);
+	printf("# %s: %d failures, %d times refused\n", name, n - 1, refused);
+	CHECK(refused > 0);
+	CHECK(late < refused);
+}
+
+static int op_open(void)
+{
+	return rdmatensor_open(NULL, &rt);
+}
+
+static void undo_open(void)
+{
+	rdmatensor_close(rt);
+}
+
+TEST(nth_open)
+{
+	each_nth("open", op_open, undo_open, 0);
+}
+
+static int op_start(void)
+{
+	struct rdmatensor_start start;
+	char addr[64];
+
+	rdmatensor_start_init(&start, "nth");
+	test_addr(addr, sizeof(addr), 0);
+	EQ(rdmatensor_start_listen(&start, addr, NULL, 0), 0);
+	return rdmatensor_start(rt, &start);
+}
+
+static void undo_start(void)
+{
+	rdmatensor_close(rt);
+	EQ(rdmatensor_open(NULL, &rt), 0);
+}
+
+TEST(nth_start)
+{
+	EQ(rdmatensor_open(NULL, &rt), 0);
+	each_nth("START", op_start, undo_start, -EISCONN);
+	rdmatensor_close(rt);
+}
+
+static int op_pool_create(void)
+{
+	return rdmatensor_pool_create(p.b.rt, 5 << 20, &pool);
+}
+
+static void undo_pool_create(void)
+{
+	EQ(rdmatensor_pool_destroy(p.b.rt, &pool), 0);
+}
+
+TEST(nth_pool_create)
+{
+	pair_open(&p, 1 << 20, NULL);
+	each_nth("POOL_CREATE, mmap", op_pool_create, undo_pool_create, 0);
+}
+
+static int op_alloc(void)
+{
+	return rdmatensor_pool_alloc(p.b.rt, &p.b.pool, 1000, &place);
+}
+
+static void undo_alloc(void)
+{
+	EQ(rdmatensor_pool_free(p.b.rt, &p.b.pool, place), 0);
+}
+
+TEST(nth_pool_alloc)
+{
+	pair_open(&p, 1 << 20, NULL);
+	each_nth("POOL_ALLOC", op_alloc, undo_alloc, 0);
+}
+
+static uint32_t channel;
+
+static int op_connect(void)
+{
+	char addr[64], cause[160];
+
+	test_addr(addr, sizeof(addr), p.a.port);
+	return rdmatensor_connect(p.b.rt, addr, NULL, 2000, &channel, cause, sizeof(cause));
+}
+
+static void undo_connect(void)
+{
+	struct rdmatensor_cqe cqe;
+
+	EQ(rdmatensor_disconnect(p.b.rt, channel), 0);
+	EQ(side_next(&p.b, RDMATENSOR_CQE_CHANNEL_DOWN, 0, NULL), -ESHUTDOWN);
+	/* The other end's: whatever came up and went down there */
+	while (rdmatensor_reap(p.a.rt, &cqe, 1))
+		;
+}
+
+TEST(nth_connect)
+{
+	pair_open(&p, 1 << 20, NULL);
+	each_nth("CONNECT", op_connect, undo_connect, 0);
+}
+
+static int op_publish(void)
+{
+	struct rdmatensor_op op;
+	__u64 dim = 1000;
+
+	rdmatensor_prep_publish(&op, "nth", serial, p.b.pool.id, place, 1000,
+				RDMATENSOR_DT_UINT8, 1, &dim, 1, serial);
+	return side_do(&p.b, &op);
+}
+
+static void undo_publish(void)
+{
+	struct rdmatensor_op op;
+
+	rdmatensor_prep_withdraw(&op, "nth", serial, serial);
+	EQ(side_do(&p.b, &op), 0);
+	EQ(side_next(&p.b, RDMATENSOR_CQE_PUBLISH, serial, NULL), -ECANCELED);
+	EQ(side_next(&p.b, RDMATENSOR_CQE_WITHDRAW, serial, NULL), 0);
+	serial++;
+}
+
+TEST(nth_publish)
+{
+	pair_open(&p, 1 << 20, NULL);
+	place = side_alloc(&p.b, 1000);
+	serial = 0;
+	each_nth("PUBLISH", op_publish, undo_publish, -EEXIST);
+}
+
+static int op_withdraw(void)
+{
+	struct rdmatensor_op op;
+
+	rdmatensor_prep_withdraw(&op, "nth", serial, serial);
+	return side_do(&p.b, &op);
+}
+
+static void undo_withdraw(void)
+{
+	EQ(side_next(&p.b, RDMATENSOR_CQE_PUBLISH, serial, NULL), -ECANCELED);
+	EQ(side_next(&p.b, RDMATENSOR_CQE_WITHDRAW, serial, NULL), 0);
+	serial++;
+	EQ(op_publish(), 0);
+}
+
+TEST(nth_withdraw)
+{
+	pair_open(&p, 1 << 20, NULL);
+	place = side_alloc(&p.b, 1000);
+	serial = 0;
+	EQ(op_publish(), 0);
+	each_nth("WITHDRAW", op_withdraw, undo_withdraw, -ENOENT);
+}
+
+/*
+ * The device may need memory to send, too, and soft-RoCE takes it in the task that
+ * posts. If it gets none the queue pair fails, and the channel ends: that is known
+ * when its entry comes, or when an operation says so
+ */
+static void reconnect(void)
+{
+	struct rdmatensor_cqe cqe;
+	char addr[64], cause[160];
+
+	EQ(side_next(&p.b, RDMATENSOR_CQE_CHANNEL_DOWN, 0, NULL), -ECONNRESET);
+	test_addr(addr, sizeof(addr), p.a.port);
+	EQ(rdmatensor_connect(p.b.rt, addr, NULL, 0, &p.b.channel, cause, sizeof(cause)), 0);
+	while (rdmatensor_reap(p.a.rt, &cqe, 1))
+		;
+}
+
+static int submit_fetch(const struct rdmatensor_op *op)
+{
+	struct rdmatensor_op again = *op;
+	int ret = side_do(&p.b, op);
+
+	if (ret != -ENOTCONN)
+		return ret;
+	reconnect();
+	again.channel = p.b.channel;
+	return side_do(&p.b, &again);
+}
+
+/* @ret: how it was to end; or with the channel, as above */
+static void fetch_ended(int ret, struct rdmatensor_cqe *cqe)
+{
+	int result = side_next(&p.b, RDMATENSOR_CQE_FETCH, serial++, cqe);
+
+	if (result != -ECONNRESET)
+		EQ(result, ret);
+	else
+		reconnect();
+}
+
+static int op_fetch(void)
+{
+	struct rdmatensor_op op;
+
+	rdmatensor_prep_fetch(&op, p.b.channel, "known", 0, p.b.pool.id, place, 1000,
+			      rdmatensor_deadline_ms(20000), serial);
+	return submit_fetch(&op);
+}
+
+static int op_fetch_alloc(void)
+{
+	struct rdmatensor_op op;
+
+	rdmatensor_prep_fetch_alloc(&op, p.b.channel, "known", 0, p.b.pool.id, 0,
+				    rdmatensor_deadline_ms(20000), serial);
+	return submit_fetch(&op);
+}
+
+static int op_fetch_new(void)
+{
+	struct rdmatensor_op op;
+	char name[32];
+
+	snprintf(name, sizeof(name), "new %llu", (unsigned long long)serial);
+	rdmatensor_prep_fetch(&op, p.b.channel, name, 0, p.b.pool.id, place, 1000, 0, serial);
+	return submit_fetch(&op);
+}
+
+static int op_fetch_self(void)
+{
+	struct rdmatensor_op op;
+
+	rdmatensor_prep_fetch(&op, RDMATENSOR_CHANNEL_SELF, "known", 0, p.a.pool.id, place,
+			      1000, 0, serial);
+	return side_do(&p.a, &op);
+}
+
+static void undo_fetch(void)
+{
+	fetch_ended(0, NULL);
+}
+
+static void undo_fetch_alloc(void)
+{
+	struct rdmatensor_cqe cqe;
+
+	fetch_ended(0, &cqe);
+	if (!cqe.result)
+		EQ(rdmatensor_pool_free(p.b.rt, &p.b.pool, cqe.offset), 0);
+}
+
+static void undo_fetch_new(void)
+{
+	struct rdmatensor_op op;
+
+	rdmatensor_prep_cancel(&op, serial);
+	EQ(side_do(&p.b, &op), 0);
+	fetch_ended(-ECANCELED, NULL);
+}
+
+static void undo_fetch_self(void)
+{
+	EQ(side_next(&p.a, RDMATENSOR_CQE_FETCH, serial, NULL), 0);
+	serial++;
+}
+
+TEST(nth_fetch)
+{
+	pair_open(&p, 1 << 20, NULL);
+	publish(&p.a, "known", 0, 1000, 1, 0, 0);
+	place = side_alloc(&p.b, 1000);
+	serial = 0;
+	each_nth("FETCH of a new name", op_fetch_new, undo_fetch_new, -EINVAL);
+	EQ(op_fetch(), 0);
+	undo_fetch();
+	each_nth("FETCH of a known name", op_fetch, undo_fetch, -EINVAL);
+	each_nth("FETCH that allocates", op_fetch_alloc, undo_fetch_alloc, 0);
+	place = side_alloc(&p.a, 1000);
+	each_nth("FETCH from oneself", op_fetch_self, undo_fetch_self, -EINVAL);
+}
+
+static int op_query(void)
+{
+	struct rdmatensor_query query;
+
+	return rdmatensor_query(p.b.rt, &query);
+}
+
+static int op_channel_query(void)
+{
+	struct rdmatensor_channel_query query = { .channel = p.b.channel };
+
+	return rdmatensor_channel_query(p.b.rt, &query);
+}
+
+static int op_stats(void)
+{
+	uint64_t counters[RDMATENSOR_STAT_NR];
+	int ret = rdmatensor_stats(p.b.rt, p.b.channel, counters, RDMATENSOR_STAT_NR);
+
+	return ret < 0 ? ret : 0;
+}
+
+static int op_step_abort(void)
+{
+	return rdmatensor_step_abort(p.b.rt, 77, -EIO, "nth");
+}
+
+static void undo_nothing(void)
+{
+}
+
+TEST(nth_others)
+{
+	pair_open(&p, 1 << 20, NULL);
+	each_nth("QUERY", op_query, undo_nothing, 0);
+	each_nth("CHANNEL_QUERY", op_channel_query, undo_nothing, 0);
+	each_nth("STATS", op_stats, undo_nothing, 0);
+	each_nth("STEP_ABORT", op_step_abort, undo_nothing, 0);
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A whole life of two contexts, again and again: each time another of the module's
+ * own points of failure fails (debugfs' fail_rdmatensor): what sends, receives and
+ * registers, steps of rdma_cm, allocations in completions. Whatever fails, all that
+ * was begun ends once and in time, nothing is left, and the next life is whole.
+ */
+#include <fcntl.h>
+#include <unistd.h>
+#include "harness.h"
+
+#define NAMES 6
+/* In three segments of soft-RoCE's: more keys than a response has room for */
+#define LARGE ((4 << 20) + 4096)
+
+static struct pair p;
+
+static void attribute(const char *name, int value)
+{
+	char path[80], text[16];
+	int fd, len;
+
+	snprintf(path, sizeof(path), "/sys/kernel/debug/fail_rdmatensor/%s", name);
+	len = snprintf(text, sizeof(text), "%d", value);
+	fd = open(path, O_WRONLY);
+	CHECK(fd >= 0);
+	EQ(write(fd, text, len), len);
+	close(fd);
+}
+
+static int attribute_value(const char *name)
+{
+	char path[80], text[16] = "";
+	int fd;
+
+	snprintf(path, sizeof(path), "/sys/kernel/debug/fail_rdmatensor/%s", name);
+	fd = open(path, O_RDONLY);
+	CHECK(fd >= 0);
+	CHECK(read(fd, text, sizeof(text) - 1) > 0);
+	close(fd);
+	return atoi(text);
+}
+
+static void tune(struct rdmatensor_start *start)
+{
+	start->lanes = 2;
+	/* Each receive that is posted can fail: few of them say as much as many */
+	start->msg_slots = 4;
+	start->ack_batch = 2;
+	start->queue_depth = 16;
+	start->stripe_bytes = 16384;
+	start->handshake_ms = 1000;
+	start->cancel_ms = 1000;
+}
+
+/* A context, or why there is none */
+static int begin(struct side *side, const char *worker)
+{
+	struct rdmatensor_start start;
+	struct rdmatensor_query query;
+	char addr[64];
+	int ret;
+
+	memset(side, 0, sizeof(*side));
+	ret = rdmatensor_open(NULL, &side->rt);
+	if (ret)
+		return ret;
+	side_adopt(side);
+	rdmatensor_start_init(&start, worker);
+	tune(&start);
+	test_addr(addr, sizeof(addr), 0);
+	EQ(rdmatensor_start_listen(&start, addr, NULL, 0), 0);
+	ret = rdmatensor_start(side->rt, &start);
+	if (ret)
+		return ret;
+	EQ(rdmatensor_query(side->rt, &query), 0);
+	side->port = query.listen_port;
+	return rdmatensor_pool_create(side->rt, 12 << 20, &side->pool);
+}
+
+static int offer(struct side *side, const char *name, uint64_t bytes, uint32_t uses, uint64_t id)
+{
+	struct rdmatensor_op op;
+	__u64 dim = bytes;
+	uint64_t at;
+	int ret;
+
+	ret = rdmatensor_pool_alloc(side->rt, &side->pool, bytes, &at);
+	if (ret)
+		return ret;
+	fill(side_at(side, at), bytes, id);
+	rdmatensor_prep_publish(&op, name, 1, side->pool.id, at, bytes, RDMATENSOR_DT_UINT8, 1,
+				&dim, uses, id);
+	return side_do(side, &op);
+}
+
+static int ask(struct side *side, const char *name, uint64_t id)
+{
+	struct rdmatensor_op op;
+
+	rdmatensor_prep_fetch_alloc(&op, side->channel, name, 1, side->pool.id, 0,
+				    rdmatensor_deadline_ms(3000), id);
+	return side_do(side, &op);
+}
+
+/* Its entry comes. Return: its result, after a look at the bytes */
+static int answer(struct side *side, uint64_t id, uint64_t bytes, int seed)
+{
+	struct rdmatensor_cqe cqe;
+	int ret = side_next(side, RDMATENSOR_CQE_FETCH, id, &cqe);
+
+	if (ret)
+		return ret;
+	EQ(cqe.tensor_bytes, bytes);
+	if (bytes) {
+		CHECK(filled(side_at(side, cqe.offset), bytes, seed));
+		EQ(rdmatensor_pool_free(side->rt, &side->pool, cqe.offset), 0);
+	}
+	return 0;
+}
+
+/* @large: with a large tensor. Return: 0: nothing failed; else the first thing that did */
+static int life(int large)
+{
+	char addr[64], cause[160];
+	struct rdmatensor_op op;
+	int ret, i, round, error = 0, got[NAMES];
+	const struct {
+		const char *name;
+		uint64_t bytes;
+	} tensors[NAMES] = {
+		{ "small", 1000 }, { "large", large ? LARGE : 9000 }, { "striped", 50000 }, { "page", 4096 },
+		{ "dead", 0 }, { "never", 0 },
+	};
+
+	ret = begin(&p.a, "a");
+	if (!ret)
+		ret = begin(&p.b, "b");
+	if (ret)
+		return ret;
+	test_addr(addr, sizeof(addr), p.a.port);
+	ret = rdmatensor_connect(p.b.rt, addr, "a", 0, &p.b.channel, cause, sizeof(cause));
+	if (ret)
+		return ret;
+
+	for (round = 0; round < 2; round++) {
+		/* The last waits until it is cancelled; the first before it is there */
+		for (i = 0; i < NAMES; i++) {
+			if (i == 1 && !round) {
+				for (int k = 0; k < 4 && !error; k++)
+					error = offer(&p.a, tensors[k].name, tensors[k].bytes, 0,
+						      k);
+				rdmatensor_prep_publish_dead(&op, "dead", 1, RDMATENSOR_DT_UINT8,
+							     0, NULL, 0, 9);
+				ret = side_do(&p.a, &op);
+				error = error ? error : ret;
+			}
+			got[i] = ask(&p.b, tensors[i].name, i);
+			error = error ? error : got[i];
+		}
+		rdmatensor_prep_cancel(&op, NAMES - 1);
+		side_do(&p.b, &op);
+		for (i = 0; i < NAMES; i++) {
+			if (got[i])
+				continue;
+			ret = answer(&p.b, i, tensors[i].bytes, i);
+			if (i == NAMES - 1 && ret == -ECANCELED)
+				ret = 0;
+			error = error ? error : ret;
+		}
+		/* Then with checksums */
+		EQ(rdmatensor_configure(p.b.rt, RDMATENSOR_CONFIGURE_VALIDATE,
+					RDMATENSOR_CONFIGURE_VALIDATE), 0);
+	}
+	ret = ask(&p.b, "never", 100);
+	if (!ret) {
+		rdmatensor_step_abort(p.a.rt, 1, -EIO, "");
+		ret = answer(&p.b, 100, 0, 0);
+		error = error ? error : ret == -EIO ? 0 : ret;
+	}
+	ret = rdmatensor_disconnect(p.b.rt, p.b.channel);
+	return error ? error : ret;
+}
+
+static int close_both(int ret)
+{
+	if (p.a.rt)
+		side_close(&p.a);
+	if (p.b.rt)
+		side_close(&p.b);
+	return ret;
+}
+
+TEST(each_point_fails_once)
+{
+	int n, ret, refused = 0;
+
+	EQ(close_both(life(1)), 0);
+	attribute("probability", 100);
+	attribute("interval", 1);
+	for (n = 0; ; n++) {
+		attribute("space", n);
+		attribute("times", 1);
+		ret = close_both(life(1));
+		if (attribute_value("times"))
+			break;
+		if (ret)
+			refused++;
+		attribute("probability", 0);
+		ret = close_both(life(0));
+		if (ret)
+			test_fail(__FILE__, __LINE__, "after failure %d the next life ends with %d",
+				  n, ret);
+		attribute("probability", 100);
+		test_alive();
+	}
+	attribute("probability", 0);
+	EQ(ret, 0);
+	printf("# %d failures, %d of them were felt\n", n, refused);
+	CHECK(refused > n / 2);
+}
