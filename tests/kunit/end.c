@@ -17,9 +17,28 @@ const struct rdmatensor_channel_params end_params = {
 	.cancel_ms = 600000,
 };
 
+/* A channel's user_data is its end: the machines do not look at it */
+static struct end *to_end(struct rdmatensor_channel *channel)
+{
+	return (struct end *)(unsigned long)channel->user_data;
+}
+
+/* What is decoded is a copy that no peer can write to (DESIGN 7.2) */
+static void expect_copy(struct rdmatensor_channel *channel, const void *at, u32 len)
+{
+	const struct rdmatensor_msgbuf *msgbuf = &channel->msgbuf;
+
+	KUNIT_EXPECT_TRUE(to_end(channel)->test,
+			  !len || (at >= msgbuf->scratch &&
+				   at + len <= msgbuf->scratch + msgbuf->slot_bytes));
+}
+
 static int end_message(struct rdmatensor_channel *channel, const struct rdmatensor_msg *msg,
 		       u32 seq, const char **why)
 {
+	expect_copy(channel, msg->name, msg->name_len);
+	expect_copy(channel, msg->text, msg->text_len);
+	expect_copy(channel, msg->rkeys, msg->nr_rkeys * sizeof(*msg->rkeys));
 	switch (msg->type) {
 	case RDMATENSOR_WIRE_META_DATA_RESPONSE:
 	case RDMATENSOR_WIRE_ERROR_STATUS:
@@ -36,12 +55,6 @@ static int end_hello(struct rdmatensor_channel *channel, const struct rdmatensor
 		return 0;
 	*why = "a stranger";
 	return -ENOENT;
-}
-
-/* A channel's user_data is its end: the machines do not look at it */
-static struct end *to_end(struct rdmatensor_channel *channel)
-{
-	return (struct end *)(unsigned long)channel->user_data;
 }
 
 static void end_is_up(struct rdmatensor_channel *channel)

@@ -624,6 +624,25 @@ static void check_rest(struct pair *pair)
 	}
 }
 
+/* What the process has has been given back: all the rest must be free as well */
+static void check_regions(struct pair *pair, u8 side)
+{
+	struct rdmatensor_regions *regions = &pair->ends[side]->pool->regions;
+	u64 offset;
+	u32 id;
+
+	for (id = 0; id < pair->nr_tensors; id++) {
+		const struct thing *tensor = &pair->tensors[id];
+
+		if (tensor->live && tensor->side == side && tensor->bytes)
+			KUNIT_EXPECT_EQ(pair->test,
+					rdmatensor_regions_free(regions, tensor->offset), 0);
+	}
+	KUNIT_EXPECT_EQ(pair->test,
+			rdmatensor_regions_alloc(regions, regions->bytes, GFP_KERNEL, &offset),
+			0);
+}
+
 static void pair_close(struct pair *pair)
 {
 	struct incoming *in, *next;
@@ -653,8 +672,10 @@ static void pair_close(struct pair *pair)
 		KUNIT_EXPECT_TRUE_MSG(pair->test,
 				      !pair->tensors[id].live || !pair->tensors[id].uses,
 				      "tensor %u is lost", id);
-	for (side = 0; side < 2; side++)
+	for (side = 0; side < 2; side++) {
+		check_regions(pair, side);
 		end_close(pair->ends[side]);
+	}
 }
 
 static void play(struct pair *pair)
