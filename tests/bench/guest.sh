@@ -60,11 +60,11 @@ perftest_once() {
 	[[ $1 != ib_send_lat ]] || limit=3
 	timeout $limit "$@" -d rxe0 -x $gid -F >/tmp/pt.server 2>&1 &
 	local pid=$!
+	# It says nothing when it listens: port 18515, state LISTEN
 	for _ in $(seq 100); do
-		grep -q 'local address\|Waiting' /tmp/pt.server && break
-		sleep 0.05
+		grep -q ':4853 .* 0A ' /proc/net/tcp /proc/net/tcp6 2>/dev/null && break
+		sleep 0.02
 	done
-	sleep 0.2	# perftest says nothing when it listens
 	if ! timeout $limit "$@" -d rxe0 -x $gid -F "$LAB_IP" >/tmp/pt.client 2>&1; then
 		kill $pid 2>/dev/null
 		wait $pid
