@@ -183,7 +183,12 @@ static int cm_lane_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		cm_step_done(lane, -ECONNRESET, "connection error");
 		break;
 	case RDMA_CM_EVENT_REJECTED:
-		cm_step_done(lane, cm_rejected(lane, event), "the peer refused the connection");
+		/* One that stood already: the other end went before it knew that */
+		if (!lane->channel->active || smp_load_acquire(&lane->cm_done))
+			cm_step_done(lane, -ECONNRESET, "the peer disconnected");
+		else
+			cm_step_done(lane, cm_rejected(lane, event),
+				     "the peer refused the connection");
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
 		cm_step_done(lane, cm_established(lane, event),
