@@ -67,7 +67,6 @@ int rdmatensor_fetch_init(struct rdmatensor_fetch *fetch,
 	fetch->offset = args->offset;
 	fetch->room = args->bytes;
 	timer_setup(&fetch->timer, fetch_expired, 0);
-	rdmatensor_count(counters, RDMATENSOR_STAT_FETCHES);
 	return 0;
 }
 
@@ -104,6 +103,7 @@ void rdmatensor_fetch_begin(struct rdmatensor_fetch *fetch, u64 deadline_ns)
 	struct rdmatensor_exchange *exchange = fetch->exchange;
 	u64 now = ktime_get_ns();
 
+	rdmatensor_count(fetch->counters, RDMATENSOR_STAT_FETCHES);
 	spin_lock_bh(&exchange->fetch_lock);
 	hash_add(exchange->fetches, &fetch->node, fetch->user_data);
 	spin_unlock_bh(&exchange->fetch_lock);
