@@ -510,6 +510,7 @@ static u8 adapter_seg_shift(const struct ib_device *ibdev)
 static int adapter_set(struct rdmatensor_adapter *adapter, struct adapter_bind *bind)
 {
 	struct ib_port_attr port;
+	bool rxe;
 	int ret;
 
 	ret = adapter_choose_port(adapter, bind);
@@ -525,6 +526,13 @@ static int adapter_set(struct rdmatensor_adapter *adapter, struct adapter_bind *
 
 	adapter->roce = rdma_protocol_roce(adapter->ibdev, adapter->port);
 	adapter->seg_shift = adapter_seg_shift(adapter->ibdev);
+	/*
+	 * Soft-RoCE takes 7 for no end, as the specification has it for RNR retries
+	 * only, and its ack timeout to the letter
+	 */
+	rxe = adapter->ibdev->ops.driver_id == RDMA_DRIVER_RXE;
+	adapter->retry_max = rxe ? 6 : 7;
+	adapter->timeout_extra = rxe ? 2 : 0;
 	ret = adapter_set_pkey(adapter, bind, &port);
 	if (ret)
 		return ret;

@@ -45,6 +45,9 @@ struct rdmatensor_adapter_choice {
  * @pkey: P_Key value at the chosen index
  * @pkey_index: that index
  * @mtu: path MTU of new channels
+ * @retry_max: most transport retries that have an end
+ * @timeout_extra: added to the exponent of the ack timeout, so that it lasts as long
+ *                 as on hardware, which may take up to four times of what is set
  * @seg_shift: log2 of the bytes behind one memory region: the greatest power of
  *             two that the device fast-registers with pages of PAGE_SIZE, and
  *             not above 16 MiB
@@ -67,6 +70,8 @@ struct rdmatensor_adapter {
 	u16 pkey;
 	u16 pkey_index;
 	enum ib_mtu mtu;
+	u8 retry_max;
+	u8 timeout_extra;
 	u8 seg_shift;
 	bool has_addr;
 	struct sockaddr_storage addr;

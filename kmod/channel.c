@@ -85,6 +85,39 @@ static void channel_posted_hello(struct rdmatensor_txmsg *tx, u32 seq)
 {
 }
 
+/*
+ * A peer that stops without a word, with its machine, would never be missed while
+ * this side only waits: nothing that it has sent lacks an answer. What is quiet is
+ * given something to answer, by the peer's device.
+ */
+static void channel_probe(struct timer_list *timer)
+{
+	struct rdmatensor_channel *channel = from_timer(channel, timer, probe_timer);
+	struct rdmatensor_lane *lane = &channel->lanes[0];
+	int ret = 0;
+
+	spin_lock_bh(&channel->lock);
+	if (channel->state != RDMATENSOR_CHANNEL_UP)
+		goto out_unlock;
+	/* Whatever else has been posted and not completed is a probe as well */
+	if (!channel->heard && !channel->probing &&
+	    lane->sendq_free > RDMATENSOR_SENDQ_RESERVE) {
+		ret = channel->lane_ops->post_probe(lane);
+		if (ret) {
+			rdmatensor_channel_fail_locked(channel, -ECONNRESET,
+						       "posting to the send queue failed");
+			goto out_unlock;
+		}
+		lane->sendq_free--;
+		channel->probing = true;
+		rdmatensor_count(&channel->counters, RDMATENSOR_STAT_TX_PROBES);
+	}
+	channel->heard = false;
+	mod_timer(&channel->probe_timer, jiffies + msecs_to_jiffies(channel->params.probe_ms));
+out_unlock:
+	spin_unlock_bh(&channel->lock);
+}
+
 struct rdmatensor_channel *
 rdmatensor_channel_alloc(struct rdmatensor_exchange *exchange, u8 nr_lanes,
 			 const struct rdmatensor_channel_params *params,
@@ -120,6 +153,7 @@ rdmatensor_channel_alloc(struct rdmatensor_exchange *exchange, u8 nr_lanes,
 	init_completion(&channel->setup_done);
 	init_completion(&channel->gone);
 	INIT_WORK(&channel->free_work, channel_free);
+	timer_setup(&channel->probe_timer, channel_probe, 0);
 	rdmatensor_credits_init(&channel->credits, params->msg_slots, params->ack_batch);
 	INIT_LIST_HEAD(&channel->txq);
 	INIT_LIST_HEAD(&channel->hello_tx.item);
@@ -259,6 +293,8 @@ void rdmatensor_channel_down(struct rdmatensor_channel *channel)
 	struct rdmatensor_part *part, *next;
 	int i;
 
+	/* Since CLOSING it neither posts nor goes on */
+	timer_delete_sync(&channel->probe_timer);
 	spin_lock_bh(&channel->lock);
 	channel_move(channel, RDMATENSOR_CHANNEL_DOWN);
 	while (!list_empty(&channel->txq))
@@ -484,6 +520,8 @@ static int channel_rx_hello(struct rdmatensor_channel *channel,
 	up = channel_move(channel, RDMATENSOR_CHANNEL_UP);
 	if (up) {
 		rdmatensor_count(&channel->counters, RDMATENSOR_STAT_CHANNELS_UP);
+		mod_timer(&channel->probe_timer,
+			  jiffies + msecs_to_jiffies(channel->params.probe_ms));
 		if (!channel->active)
 			rdmatensor_channel_send(channel, &channel->hello_tx);
 	}
@@ -507,6 +545,7 @@ void rdmatensor_channel_rx_message(struct rdmatensor_channel *channel, u32 bytes
 		ret = rdmatensor_wire_decode(channel->msgbuf.scratch, bytes, &msg, &why);
 
 	spin_lock_bh(&channel->lock);
+	channel->heard = true;
 	rdmatensor_credits_consume(&channel->credits);
 	rdmatensor_count(&channel->counters, RDMATENSOR_STAT_RX_MESSAGES);
 	if (!ret) {
@@ -539,6 +578,7 @@ EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_rx_message);
 void rdmatensor_channel_rx_ack(struct rdmatensor_channel *channel)
 {
 	spin_lock_bh(&channel->lock);
+	channel->heard = true;
 	rdmatensor_count(&channel->counters, RDMATENSOR_STAT_RX_ACKS);
 	if (rdmatensor_credits_told_ack(&channel->credits))
 		rdmatensor_channel_fail_locked(channel, -EPROTO,
@@ -558,6 +598,7 @@ void rdmatensor_channel_rx_content(struct rdmatensor_channel *channel, u8 lane, 
 	ret = channel->ops->content(channel, lane, index, bytes, &why);
 
 	spin_lock_bh(&channel->lock);
+	channel->heard = true;
 	if (ret)
 		rdmatensor_channel_fail_locked(channel, ret, why);
 	rdmatensor_channel_pump(channel);
@@ -568,6 +609,7 @@ EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_rx_content);
 void rdmatensor_channel_tx_message(struct rdmatensor_channel *channel)
 {
 	spin_lock_bh(&channel->lock);
+	channel->heard = true;
 	channel->lanes[0].sendq_free++;
 	rdmatensor_credits_sent_done(&channel->credits);
 	rdmatensor_channel_pump(channel);
@@ -578,11 +620,23 @@ EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_tx_message);
 void rdmatensor_channel_tx_ack(struct rdmatensor_channel *channel)
 {
 	spin_lock_bh(&channel->lock);
+	channel->heard = true;
 	channel->lanes[0].sendq_free++;
 	rdmatensor_channel_pump(channel);
 	spin_unlock_bh(&channel->lock);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_tx_ack);
+
+void rdmatensor_channel_tx_probe(struct rdmatensor_channel *channel)
+{
+	spin_lock_bh(&channel->lock);
+	channel->heard = true;
+	channel->probing = false;
+	channel->lanes[0].sendq_free++;
+	rdmatensor_channel_pump(channel);
+	spin_unlock_bh(&channel->lock);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_tx_probe);
 
 void rdmatensor_channel_tx_part(struct rdmatensor_lane *lane, struct rdmatensor_part *part,
 				bool ok)
@@ -598,6 +652,7 @@ void rdmatensor_channel_tx_part(struct rdmatensor_lane *lane, struct rdmatensor_
 		done = !--write->parts_left;
 	if (done)
 		channel->writes_open--;
+	channel->heard |= ok;
 	if (ok)
 		rdmatensor_channel_pump(channel);
 	spin_unlock_bh(&channel->lock);

@@ -20,6 +20,7 @@
 #include <linux/completion.h>
 #include <linux/hashtable.h>
 #include <linux/kref.h>
+#include <linux/timer.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 #include <rdma/rdma_cm.h>
@@ -137,17 +138,19 @@ struct rdmatensor_lane {
  *
  * All are called with the channel's lock held, post one signalled work request
  * each, and return 0 or a negative errno. Completions are reported by
- * rdmatensor_channel_tx_message(), rdmatensor_channel_tx_ack() and
- * rdmatensor_channel_tx_part().
+ * rdmatensor_channel_tx_message(), rdmatensor_channel_tx_ack(),
+ * rdmatensor_channel_tx_probe() and rdmatensor_channel_tx_part().
  *
  * @post_message: message number @seq of @bytes, which is in its tx slot, to the
  *                peer's slot of that number
  * @post_ack: an empty write with the ack's immediate
+ * @post_probe: an empty write without immediate: the peer's device answers, nobody else
  * @post_write: @sge to @remote_addr; @last: with the request index as immediate
  */
 struct rdmatensor_lane_ops {
 	int (*post_message)(struct rdmatensor_lane *lane, u32 seq, u32 bytes);
 	int (*post_ack)(struct rdmatensor_lane *lane);
+	int (*post_probe)(struct rdmatensor_lane *lane);
 	int (*post_write)(struct rdmatensor_lane *lane, struct rdmatensor_part *part,
 			  struct ib_sge *sge, int nr_sge, u64 remote_addr, u32 rkey,
 			  bool last);
@@ -190,6 +193,7 @@ struct rdmatensor_channel_ops {
  * @stripe_bytes: longest tensor that goes over one lane
  * @max_requests: requests that may be outstanding, in each direction
  * @cancel_ms: bound on the answer to a CANCEL
+ * @probe_ms: quiet time after which the peer is probed
  */
 struct rdmatensor_channel_params {
 	u32 queue_depth;
@@ -204,6 +208,7 @@ struct rdmatensor_channel_params {
 	u64 stripe_bytes;
 	u32 max_requests;
 	u32 cancel_ms;
+	u32 probe_ms;
 };
 
 /**
@@ -236,6 +241,9 @@ struct rdmatensor_channel_params {
  * @gone: down, its fetches have ended
  * @down_work: the teardown
  * @free_work: frees it, when the last reference is gone
+ * @probe_timer: see channel_probe(); armed while the channel is UP
+ * @probing: a probe has not been answered
+ * @heard: the peer has been heard of since the timer ran out last
  * @handshake_work: ends a set-up that takes too long
  * @msgbuf: slots
  * @credits: their accounting
@@ -294,6 +302,9 @@ struct rdmatensor_channel {
 	struct work_struct down_work;
 	struct work_struct free_work;
 	struct delayed_work handshake_work;
+	struct timer_list probe_timer;
+	bool probing;
+	bool heard;
 
 	struct rdmatensor_msgbuf msgbuf;
 	struct rdmatensor_credits credits;
@@ -359,7 +370,7 @@ void rdmatensor_channel_fail(struct rdmatensor_channel *channel, int error,
 			     const char *text);
 void rdmatensor_channel_fail_locked(struct rdmatensor_channel *channel, int error,
 				    const char *text);
-/* CLOSING -> DOWN: the lanes are gone. Forgets queued messages and writes */
+/* CLOSING -> DOWN: the lanes are gone. Forgets queued messages and writes. May sleep */
 void rdmatensor_channel_down(struct rdmatensor_channel *channel);
 
 /* With the channel's lock held: */
@@ -385,6 +396,7 @@ void rdmatensor_channel_rx_content(struct rdmatensor_channel *channel, u8 lane, 
 				   u32 bytes);
 void rdmatensor_channel_tx_message(struct rdmatensor_channel *channel);
 void rdmatensor_channel_tx_ack(struct rdmatensor_channel *channel);
+void rdmatensor_channel_tx_probe(struct rdmatensor_channel *channel);
 void rdmatensor_channel_tx_part(struct rdmatensor_lane *lane, struct rdmatensor_part *part,
 				bool ok);
 

@@ -42,7 +42,9 @@
 	P(handshake_ms, 10000, 100, 600000, 0, false, \
 	  "bound on the set-up of a channel, in milliseconds") \
 	P(cancel_ms, 5000, 100, 600000, 0, false, \
-	  "bound on a peer's answer to a cancelled fetch, in milliseconds")
+	  "bound on a peer's answer to a cancelled fetch, in milliseconds") \
+	P(probe_ms, 2000, 10, 600000, 0, false, \
+	  "a channel that is quiet for so long is probed, in milliseconds")
 
 /**
  * struct config_param - one parameter
@@ -127,9 +129,9 @@ int rdmatensor_config_start(struct rdmatensor_start *start,
 	u64 value;
 	int ret;
 
-	if (start->__reserved || start->flags & ~RDMATENSOR_START_FLAGS) {
+	if (start->flags & ~RDMATENSOR_START_FLAGS) {
 		snprintf(start->cause, sizeof(start->cause),
-			 "START: unknown flags or reserved field set; use a newer module");
+			 "START: unknown flags set; use a newer module");
 		return -EINVAL;
 	}
 	if (!start->worker[0] ||
@@ -183,5 +185,6 @@ int rdmatensor_config_start(struct rdmatensor_start *start,
 	params->ack_batch = start->ack_batch;
 	params->stripe_bytes = start->stripe_bytes;
 	params->cancel_ms = start->cancel_ms;
+	params->probe_ms = start->probe_ms;
 	return 0;
 }

@@ -451,6 +451,8 @@ static int context_bind(struct rdmatensor_context *context, struct rdmatensor_st
 	if (ret)
 		return ret;
 	context->bound = true;
+	params->retry_count = min(params->retry_count, context->adapter.retry_max);
+	params->timeout = min(params->timeout + context->adapter.timeout_extra, 31);
 
 	attrs = &context->adapter.ibdev->attrs;
 	entries = params->queue_depth + 1 + rdmatensor_channel_recvs(params, 0) + 1;

@@ -93,6 +93,18 @@ static void lane_ack_done(struct ib_cq *cq, struct ib_wc *wc)
 
 static struct ib_cqe lane_ack_cqe = { .done = lane_ack_done };
 
+static void lane_probe_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct rdmatensor_lane *lane = wc->qp->qp_context;
+
+	if (wc->status != IB_WC_SUCCESS)
+		lane_report(lane, wc, "probe of a quiet peer");
+	else
+		rdmatensor_channel_tx_probe(lane->channel);
+}
+
+static struct ib_cqe lane_probe_cqe = { .done = lane_probe_done };
+
 static void lane_part_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct rdmatensor_part *part = container_of(wc->wr_cqe, struct rdmatensor_part, cqe);
@@ -139,6 +151,19 @@ static int lane_post_ack(struct rdmatensor_lane *lane)
 	return rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->id->qp, &wr.wr, NULL);
 }
 
+static int lane_post_probe(struct rdmatensor_lane *lane)
+{
+	struct ib_rdma_wr wr = {
+		.wr = {
+			.wr_cqe = &lane_probe_cqe,
+			.opcode = IB_WR_RDMA_WRITE,
+			.send_flags = IB_SEND_SIGNALED,
+		},
+	};
+
+	return rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->id->qp, &wr.wr, NULL);
+}
+
 static int lane_post_write(struct rdmatensor_lane *lane, struct rdmatensor_part *part,
 			   struct ib_sge *sge, int nr_sge, u64 remote_addr, u32 rkey,
 			   bool last)
@@ -163,6 +188,7 @@ static int lane_post_write(struct rdmatensor_lane *lane, struct rdmatensor_part 
 const struct rdmatensor_lane_ops rdmatensor_lane_verbs = {
 	.post_message = lane_post_message,
 	.post_ack = lane_post_ack,
+	.post_probe = lane_post_probe,
 	.post_write = lane_post_write,
 };
 

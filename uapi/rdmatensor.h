@@ -177,7 +177,8 @@ struct rdmatensor_query {
  *         0: 1024
  * @timeout: RDMA_QP_TIMEOUT: local ack timeout is 4.096 us << timeout, 1..31;
  *         0: 14
- * @retry_count: RDMA_QP_RETRY_COUNT, 0..7; without the flag: 7
+ * @retry_count: RDMA_QP_RETRY_COUNT, 0..7; without the flag: 7. Soft-RoCE: 6 at most, as
+ *         it would never give up
  * @rnr_retry: receiver-not-ready retries, 0..7; without the flag: 7. The
  *         accounting of receives makes 0 work too; a debug build uses it
  * @sl: RDMA_QP_SL, 0..7
@@ -196,7 +197,10 @@ struct rdmatensor_query {
  * @cancel_ms: bound on a peer's answer to a cancelled fetch, after which the
  *         channel is torn down, in milliseconds; 0: 5000. A peer that is writing
  *         the tensor has one more for each 4096 bytes of it
- * @__reserved: must be 0
+ * @probe_ms: a channel on which nothing has happened for so long is probed by an empty
+ *         write, in milliseconds, so that a peer that has stopped without a word is
+ *         found out; 0: 2000. From then on it is the transport's patience, about
+ *         4.096 us << timeout for each of retry_count + 1 tries
  * @cause: out, also when the call fails: what failed, why, and the remedy, as
  *         a zero-terminated line; on success what was chosen and by which rule
  *
@@ -235,7 +239,7 @@ struct rdmatensor_start {
 	__u32 max_channels;
 	__u32 handshake_ms;
 	__u32 cancel_ms;
-	__u32 __reserved;
+	__u32 probe_ms;
 	char cause[256];
 };
 
@@ -300,6 +304,7 @@ struct rdmatensor_configure {
  *         protocol
  * @RDMATENSOR_STAT_CHANNELS_UP: channels that came up
  * @RDMATENSOR_STAT_CHANNELS_DOWN: channels that went down
+ * @RDMATENSOR_STAT_TX_PROBES: empty writes on quiet channels
  */
 enum rdmatensor_stat {
 	RDMATENSOR_STAT_FETCHES,
@@ -332,6 +337,7 @@ enum rdmatensor_stat {
 	RDMATENSOR_STAT_PROTOCOL_ERRORS,
 	RDMATENSOR_STAT_CHANNELS_UP,
 	RDMATENSOR_STAT_CHANNELS_DOWN,
+	RDMATENSOR_STAT_TX_PROBES,
 	RDMATENSOR_STAT_NR,
 };
 

@@ -430,6 +430,62 @@ static void lanes_are_apart(struct kunit *test)
 	script_close(script);
 }
 
+static void run_out(struct script_end *script)
+{
+	struct timer_list *timer = &script->end->channel->probe_timer;
+
+	timer->function(timer);
+}
+
+/* A peer that was not heard of for a while is probed, once until it answers */
+static void probes(struct kunit *test)
+{
+	struct script_end *script = open_one(test, 16, 16);
+
+	script_up(script);
+	run_out(script);
+	KUNIT_EXPECT_STREQ(test, script_trace(script), "");
+	script->slow = true;
+	run_out(script);
+	KUNIT_EXPECT_STREQ(test, script_trace(script), "probe");
+	run_out(script);
+	KUNIT_EXPECT_STREQ(test, script_trace(script), "");
+	end_complete(script->end, 0);
+	run_out(script);
+	KUNIT_EXPECT_STREQ(test, script_trace(script), "");
+	DO(script, RE(9, 100, ""));
+	run_out(script);
+	KUNIT_EXPECT_STREQ(test, script_trace(script), "");
+	run_out(script);
+	KUNIT_EXPECT_STREQ(test, script_trace(script), "probe");
+	end_complete(script->end, 0);
+	KUNIT_EXPECT_EQ(test, end_stat(script->end, RDMATENSOR_STAT_TX_PROBES), 2);
+	run_out(script);
+	DO(script, BREAK(-EIO));
+	run_out(script);
+	KUNIT_EXPECT_STREQ(test, script_trace(script),
+			   "down:-104(posting to the send queue failed)");
+	run_out(script);
+	KUNIT_EXPECT_STREQ(test, script_trace(script), "");
+	script_close(script);
+}
+
+/* The last place is an ack's, and whatever has taken the others is a probe as well */
+static void no_place_for_a_probe(struct kunit *test)
+{
+	struct script_end *script = open_one(test, 16, 16);
+
+	script_up(script);
+	run_out(script);
+	DO(script, FULL);
+	run_out(script);
+	KUNIT_EXPECT_STREQ(test, script_trace(script), "");
+	DO(script, ROOM(""));
+	run_out(script);
+	KUNIT_EXPECT_STREQ(test, script_trace(script), "probe");
+	script_close(script);
+}
+
 static struct kunit_case channel_tests[] = {
 	KUNIT_CASE_PARAM(set_peer, peer_gen_params),
 	KUNIT_CASE_PARAM(script, script_gen_params),
@@ -450,6 +506,8 @@ static struct kunit_case channel_tests[] = {
 	KUNIT_CASE(place_for_an_ack),
 	KUNIT_CASE(ack_fails),
 	KUNIT_CASE(lanes_are_apart),
+	KUNIT_CASE(probes),
+	KUNIT_CASE(no_place_for_a_probe),
 	{}
 };
 

@@ -15,6 +15,7 @@ const struct rdmatensor_channel_params end_params = {
 	.max_requests = 8,
 	/* Longer than any case takes */
 	.cancel_ms = 600000,
+	.probe_ms = 600000,
 };
 
 /* A channel's user_data is its end: the machines do not look at it */
@@ -113,6 +114,13 @@ static int post_ack(struct rdmatensor_lane *lane)
 	return 0;
 }
 
+static int post_probe(struct rdmatensor_lane *lane)
+{
+	struct post *post = post_new(lane, POST_PROBE);
+
+	return post ? 0 : to_end(lane->channel)->post_error ?: -ENOMEM;
+}
+
 static int post_write(struct rdmatensor_lane *lane, struct rdmatensor_part *part,
 		      struct ib_sge *sge, int nr_sge, u64 remote_addr, u32 rkey, bool last)
 {
@@ -137,6 +145,7 @@ static int post_write(struct rdmatensor_lane *lane, struct rdmatensor_part *part
 static const struct rdmatensor_lane_ops end_lane_ops = {
 	.post_message = post_message,
 	.post_ack = post_ack,
+	.post_probe = post_probe,
 	.post_write = post_write,
 };
 
@@ -253,6 +262,9 @@ void end_complete(struct end *end, u8 lane)
 		break;
 	case POST_ACK:
 		rdmatensor_channel_tx_ack(end->channel);
+		break;
+	case POST_PROBE:
+		rdmatensor_channel_tx_probe(end->channel);
 		break;
 	case POST_WRITE:
 		rdmatensor_channel_tx_part(&end->channel->lanes[lane], part, true);

@@ -24,7 +24,7 @@
 #define END_IOVA 0x100000000ULL
 #define END_TRACE 512
 
-enum post_kind { POST_MESSAGE, POST_ACK, POST_WRITE };
+enum post_kind { POST_MESSAGE, POST_ACK, POST_PROBE, POST_WRITE };
 
 /**
  * struct post - one work request

@@ -624,7 +624,7 @@ static void check_rest(struct pair *pair)
 	}
 }
 
-/* What the process has has been given back: all the rest must be free as well */
+/* What the process had has been given back: all the rest must be free as well */
 static void check_regions(struct pair *pair, u8 side)
 {
 	struct rdmatensor_regions *regions = &pair->ends[side]->pool->regions;

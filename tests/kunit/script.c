@@ -59,6 +59,8 @@ static void trace_posts(struct script_end *script)
 				trace_message(script, post);
 			else if (post->kind == POST_ACK)
 				seq_buf_puts(&script->trace, " ack");
+			else if (post->kind == POST_PROBE)
+				seq_buf_puts(&script->trace, " probe");
 			else
 				seq_buf_printf(&script->trace, " w%u#%u:%llu%s", lane,
 					       post->index, post->bytes,

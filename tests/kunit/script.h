@@ -6,7 +6,7 @@
  *	hello req#N re#N meta#N cancel#N	a message about request N is posted;
  *		+dest, +val, +sum		with that flag
  *	err#N:E cancelled#N			an ERROR_STATUS, or one for a CANCEL
- *	ack					an ack is posted
+ *	ack probe				one is posted
  *	wL#N:BYTES[!]				a write on lane L; "!": the last one
  *	endU:E pubU:E wdU:E			an entry of fetch, publish or withdraw
  *						number U, with result E;

@@ -76,6 +76,7 @@ static const char *const stats[] = {
 	[RDMATENSOR_STAT_PROTOCOL_ERRORS] = "protocol_errors",
 	[RDMATENSOR_STAT_CHANNELS_UP] = "channels_up",
 	[RDMATENSOR_STAT_CHANNELS_DOWN] = "channels_down",
+	[RDMATENSOR_STAT_TX_PROBES] = "tx_probes",
 };
 
 _Static_assert(sizeof(stats) / sizeof(stats[0]) == RDMATENSOR_STAT_NR,
