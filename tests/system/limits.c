@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What a process may have: locked memory */
+/* What a process may have and do: locked memory, the ring's shared page */
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -51,4 +52,41 @@ TEST(pools_count_as_locked_memory)
 	line = WEXITSTATUS(status);
 	if (line)
 		test_fail(__FILE__, line, "not within the limit");
+}
+
+/* The indices that it sees are the process's to spoil: it has only itself to hurt */
+TEST(ring_indices_are_the_kernels)
+{
+	static const uint32_t lies[] = { 0, 1, 77, 0x7fffffff, 0x80000000, 0xffffffff };
+	struct rdmatensor_ring *ring;
+	struct rdmatensor_cqe *cqes;
+	struct rdmatensor_op op;
+	uint32_t head, i;
+
+	side_open(&s, "a", 4096, 0, NULL);
+	ring = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, rdmatensor_fd(s.rt),
+		    RDMATENSOR_MMAP_RING);
+	CHECK(ring != MAP_FAILED);
+	EQ(ring->entries_offset, 4096);
+	cqes = mmap(NULL, 4096 + ring->entries * sizeof(*cqes), PROT_READ, MAP_SHARED,
+		    rdmatensor_fd(s.rt), RDMATENSOR_MMAP_RING);
+	CHECK(cqes != MAP_FAILED);
+	cqes = (void *)((char *)cqes + 4096);
+
+	head = ring->head;
+	for (i = 0; i < sizeof(lies) / sizeof(lies[0]); i++, head++) {
+		ring->tail = head;
+		rdmatensor_prep_fetch_alloc(&op, 0, "none", i, s.pool.id, 0, 0, 1000 + i);
+		EQ(side_do(&s, &op), 0);
+
+		/* No tail that can be makes the ring full; what was promised is kept */
+		ring->tail = head + 1 + lies[i] % 1000;
+		ring->head = lies[i];
+		EQ(side_do(&s, &op), -EAGAIN);
+		EQ(rdmatensor_step_abort(s.rt, i, -EIO, ""), 0);
+		EQ(ring->head, head + 1);
+		EQ(cqes[head & (ring->entries - 1)].user_data, 1000 + i);
+		EQ(cqes[head & (ring->entries - 1)].result, -EIO);
+	}
+	ring->tail = head;
 }

@@ -1,0 +1,125 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Two nodes on a wire that loses, delays, repeats and reorders; whose link goes down
+# for a while, and for good; and a peer that stops from one moment to the next. Node 0
+# serves a file, node 1 fetches it and compares.
+set -u
+tool=${LAB_BUILD:?}/ulib/bin/rdmatensor
+model=$LAB_BUILD/demo/model.safetensors
+number=0
+failed=0
+
+check() {
+	local name=$1
+	shift
+	number=$((number + 1))
+	if "$@" >/tmp/out 2>&1; then
+		echo "ok $number - $name"
+	else
+		sed 's/^/# /' /tmp/out
+		echo "not ok $number - $name"
+		failed=1
+	fi
+}
+
+netem() {
+	if [ "$*" = none ]; then
+		tc qdisc del dev "$LAB_NETDEV" root
+	else
+		tc qdisc replace dev "$LAB_NETDEV" root netem "$@"
+	fi
+}
+
+serve() {
+	"$tool" serve "$model" --listen "$LAB_IP:7000" --worker server --steps 8 \
+		>/tmp/serve.out 2>/tmp/serve.err &
+	server=$!
+	for _ in $(seq 300); do
+		grep -q serving /tmp/serve.out /tmp/serve.err && return 0
+		kill -0 $server || break
+		sleep 0.1
+	done
+	cat /tmp/serve.out /tmp/serve.err
+	return 1
+}
+
+fetch_all() {
+	"$tool" fetch "$LAB_PEER_IP:7000" --all --steps "${1:-1}" --validate \
+		-o /tmp/got.safetensors && cmp /tmp/got.safetensors "$model"
+}
+
+# Fetches for longer than this takes, in the background
+begin_perf() {
+	timeout 100 "$tool" perf "$LAB_PEER_IP:7001" -s 1048576 -q 16 -D 90 >/tmp/perf.out 2>&1 &
+	perf=$!
+	sleep 1		# into its fetches
+}
+
+# They end with an error that says why, within that many seconds
+perf_ends_within() {
+	local begin=$SECONDS status
+	wait $perf
+	status=$?
+	cat /tmp/perf.out
+	echo "status $status after $((SECONDS - begin)) s"
+	((status != 0 && status != 124 && SECONDS - begin <= $1)) || return 1
+	grep -q 'perf: error' /tmp/perf.out &&
+		dmesg | grep -qE 'down: the peer (does not answer|disconnected)'
+}
+
+wires=("loss 1%" "loss 5%" "delay 3ms 2ms" "delay 2ms reorder 25% 50%" "duplicate 5%"
+	"loss 1% duplicate 1% delay 1ms reorder 25%")
+
+insmod "$LAB_BUILD/kmod/$LAB_KERNEL/rdmatensor.ko" || { echo "not ok 1 - insmod"; exit 1; }
+modprobe sch_netem || { echo "not ok 1 - netem"; exit 1; }
+
+if [ "$LAB_NODE" = 0 ]; then
+	check "serve a model" serve
+	"$tool" perf --server --listen "$LAB_IP:7001" >/dev/null 2>&1 &
+fi
+lab-barrier serving 60
+for wire in "${wires[@]}"; do
+	# Both directions suffer
+	# shellcheck disable=SC2086 # words of netem's
+	netem $wire
+	lab-barrier wire-set 60
+	[ "$LAB_NODE" = 0 ] || check "fetch all over: $wire" fetch_all
+	lab-barrier wire-done 240
+	netem none
+done
+
+# A cable that is pulled: shorter than the transport's patience, and for good. Not by
+# "ip link set down": soft-RoCE then takes its management queue pair with it.
+lab-barrier short-cut 60
+if [ "$LAB_NODE" = 1 ]; then
+	fetch_all 8 >/tmp/fetch.out 2>&1 &
+	fetch=$!
+	sleep 0.3	# into the fetch
+	netem loss 100%
+	sleep 0.5
+	netem none
+	check "fetch all over a link that was cut for half a second" \
+		eval 'wait $fetch || { cat /tmp/fetch.out; false; }'
+	begin_perf
+	netem loss 100%
+	check "fetches over a link that was cut for good end in time" perf_ends_within 30
+	netem none
+	check "fetch all after that" fetch_all
+fi
+lab-barrier short-cut-done 120
+
+# A peer that stops: no packet tells it
+lab-barrier dying 60
+if [ "$LAB_NODE" = 0 ]; then
+	check "rmmod is refused while a file is served" eval '! rmmod rdmatensor 2>/dev/null'
+	[ $failed = 0 ] || exit 1
+	lab-barrier fetching 60
+	lab-die
+else
+	begin_perf
+	lab-barrier fetching 60
+	check "fetches from a peer that stops end in time" perf_ends_within 30
+	check "rmmod" rmmod rdmatensor
+fi
+exit $failed

@@ -1,0 +1,74 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# run.sh [PATTERN]: the tests of death, as root in a guest with one node, and after
+# them unloading raced with everything that keeps the module in use.
+set -u
+module=${LAB_BUILD:?}/kmod/${LAB_KERNEL:?}/rdmatensor.ko
+tool=$LAB_BUILD/ulib/bin/rdmatensor
+number=1000
+failed=0
+
+result() {
+	number=$((number + 1))
+	[ "$1" = ok ] || failed=1
+	echo "$1 $number - $2"
+}
+
+insmod "$module" || { result "not ok" insmod; exit 1; }
+"$LAB_BUILD"/death/death "$@" || failed=1
+
+# Openers come and go, each with a context, channels and a fetch; most of them find
+# no module at one time or another, and none may find it half there.
+churn() {
+	local n=0 end=$((SECONDS + 8))
+	while ((SECONDS < end)); do
+		timeout 30 "$tool" perf "$LAB_IP:7000" -s 4096 -n 5 --json >/dev/null 2>&1 &&
+			n=$((n + 1))
+		(($? == 124)) && return 1
+	done
+	echo "# a client came through $n times"
+}
+serve_again() {
+	local end=$((SECONDS + 8))
+	while ((SECONDS < end)); do
+		timeout 2 "$tool" perf --server --listen "$LAB_IP:7000" >/dev/null 2>&1
+	done
+}
+unload_again() {
+	local removed=0 refused=0 end=$((SECONDS + 8))
+	while ((SECONDS < end)); do
+		if rmmod rdmatensor 2>/dev/null; then
+			removed=$((removed + 1))
+			insmod "$module" || return 1
+		else
+			refused=$((refused + 1))
+		fi
+	done
+	echo "# unloaded $removed times, refused $refused times"
+	((removed && refused))
+}
+if (($# == 0)); then
+	pids=()
+	serve_again & server=$!
+	churn & pids+=($!)
+	churn & pids+=($!)
+	unload_again & pids+=($!)
+	status=ok
+	for pid in "${pids[@]}"; do
+		wait "$pid" || status="not ok"
+	done
+	wait $server
+	result "$status" "unloading raced with use"
+fi
+
+resources() { rdma resource show | tr -d '\n'; }
+before=$(resources)
+if rmmod rdmatensor; then result ok rmmod; else result "not ok" rmmod; fi
+if [ "$(resources)" = "$before" ]; then
+	result ok "no RDMA resource was left"
+else
+	printf '# %s\n' "$before" "$(resources)"
+	result "not ok" "RDMA resources were left to unload"
+fi
+exit $failed
