@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * seeds DIRECTORY: writes right messages of every type there, one a file, for
+ * wire.c to begin from. They are made by the encoder, so they follow the wire.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <linux/kernel.h>
+#include <linux/string.h>
+#include <asm/byteorder.h>
+#include "wire.h"
+
+static const __le32 rkeys[3] = { 0x11223344, 0x55667788, 0x99aabbcc };
+static const char name[RDMATENSOR_NAME_MAX] = "layer/weights";
+static const char text[] = "no such tensor";
+
+#define META_FLOAT { .data_type = RDMATENSOR_DT_FLOAT, .ndims = 2, .bytes = 24, .dims = { 2, 3 } }
+#define META_OPAQUE { .data_type = RDMATENSOR_DT_STRING, .bytes = 0x2001 }
+#define META_DEAD { .data_type = RDMATENSOR_DT_INT64, .ndims = 1, .is_dead = 1, .dims = { 7 } }
+#define META_DIMS \
+	{ .data_type = RDMATENSOR_DT_UINT8, .ndims = 16, .bytes = 0x3000, \
+	  .dims = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 3, 4096 } }
+
+static const struct rdmatensor_msg messages[] = {
+	{ .type = RDMATENSOR_WIRE_HELLO, .incarnation = 0x0102030405060708, .max_requests = 256,
+	  .text = text, .text_len = 8 },
+	{ .type = RDMATENSOR_WIRE_HELLO, .max_requests = 1, .text = text, .text_len = 1 },
+	{ .type = RDMATENSOR_WIRE_TENSOR_REQUEST, .step_id = -1, .name = name, .name_len = 13 },
+	{ .type = RDMATENSOR_WIRE_TENSOR_REQUEST, .request_index = 1, .meta = META_FLOAT,
+	  .flags = RDMATENSOR_WIRE_F_VALIDATE, .name = name, .name_len = RDMATENSOR_NAME_MAX },
+	{ .type = RDMATENSOR_WIRE_TENSOR_REQUEST, .request_index = RDMATENSOR_INDEX_MAX,
+	  .flags = RDMATENSOR_WIRE_F_DEST, .meta = META_FLOAT, .remote_addr = 0x10000,
+	  .nr_parts = 1, .seg_shift = 21, .rkeys = rkeys, .nr_rkeys = 1, .name = name,
+	  .name_len = 1 },
+	{ .type = RDMATENSOR_WIRE_TENSOR_REQUEST, .request_index = 2, .meta = META_OPAQUE,
+	  .flags = RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_VALIDATE, .remote_addr = 0x10fc0,
+	  .nr_parts = 4, .seg_shift = 12, .rkeys = rkeys, .nr_rkeys = 3, .name = name,
+	  .name_len = 13 },
+	{ .type = RDMATENSOR_WIRE_META_DATA_RESPONSE, .request_index = 3, .meta = META_DIMS },
+	{ .type = RDMATENSOR_WIRE_META_DATA_RESPONSE, .request_index = 4, .meta = META_DEAD,
+	  .flags = RDMATENSOR_WIRE_F_CHECKSUM, .checksum = 0xdeadbeef },
+	{ .type = RDMATENSOR_WIRE_TENSOR_RE_REQUEST, .request_index = 5, .meta = META_DIMS,
+	  .flags = RDMATENSOR_WIRE_F_DEST, .remote_addr = 0x1000, .nr_parts = 8,
+	  .seg_shift = 12, .rkeys = rkeys, .nr_rkeys = 3 },
+	{ .type = RDMATENSOR_WIRE_TENSOR_RE_REQUEST, .request_index = 6, .meta = META_DEAD,
+	  .flags = RDMATENSOR_WIRE_F_DEST, .nr_parts = 1, .seg_shift = 40 },
+	{ .type = RDMATENSOR_WIRE_ERROR_STATUS, .request_index = 7, .error = -2, .text = text,
+	  .text_len = sizeof(text) - 1 },
+	{ .type = RDMATENSOR_WIRE_ERROR_STATUS, .request_index = 8, .error = -4095,
+	  .flags = RDMATENSOR_WIRE_F_CANCELLED },
+	{ .type = RDMATENSOR_WIRE_CANCEL, .request_index = 9 },
+};
+
+int main(int argc, char **argv)
+{
+	unsigned int i;
+
+	for (i = 0; argc == 2 && i < ARRAY_SIZE(messages); i++) {
+		static __le64 buf[512];
+		char path[4096];
+		FILE *file;
+		int len;
+
+		len = rdmatensor_wire_encode(&messages[i], buf, sizeof(buf));
+		snprintf(path, sizeof(path), "%s/%02u-%s", argv[1], i,
+			 rdmatensor_wire_type_name(messages[i].type));
+		file = fopen(path, "w");
+		if (len < 0 || !file || fwrite(buf, len, 1, file) != 1 || fclose(file)) {
+			perror(path);
+			return 1;
+		}
+	}
+	return argc != 2;
+}

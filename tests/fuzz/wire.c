@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * libFuzzer over rdmatensor_wire_decode(), compiled here from the module's own
+ * file. Whatever bytes come: nothing outside of them is read, and if they are
+ * taken for a message, then
+ * - all that the rest of the module relies on without looking again holds;
+ * - encoding it gives the same bytes, and so decoding them the same message.
+ *
+ * The mutator keeps the length field right most of the time, else hardly any
+ * input would come further than to the first comparison.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <errno.h>
+#include <linux/limits.h>
+#include <linux/string.h>
+#include <asm/byteorder.h>
+#include "wire.h"
+
+#define TYPES (RDMATENSOR_WIRE_CANCEL + 1)
+
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed);
+
+static unsigned long long tried, right[TYPES];
+
+#define HOLDS(_cond) \
+	do { \
+		if (!(_cond)) { \
+			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #_cond); \
+			abort(); \
+		} \
+	} while (0)
+
+static int inside(const void *buf, size_t len, const void *at, size_t bytes)
+{
+	const char *start = buf, *from = at;
+
+	return from >= start && from <= start + len && bytes <= (size_t)(start + len - from);
+}
+
+/* Counted one by one where they are few: not by the formula that is on trial */
+static u64 segments(u64 addr, u64 bytes, u8 shift)
+{
+	u64 step = 1ULL << shift, nr = 0;
+
+	while (bytes) {
+		u64 run = step - (addr & (step - 1));
+
+		if (run > bytes)
+			run = bytes;
+		addr += run;
+		bytes -= run;
+		if (++nr > UINT16_MAX)
+			break;
+	}
+	return nr;
+}
+
+static void check_parts(u64 bytes, u8 nr_parts)
+{
+	u64 offset, part_bytes, end = 0;
+	u8 part;
+
+	for (part = 0; part < nr_parts; part++) {
+		rdmatensor_wire_part(bytes, nr_parts, part, &offset, &part_bytes);
+		HOLDS(offset == end);
+		HOLDS(part_bytes <= bytes - offset);
+		end = offset + part_bytes;
+	}
+	HOLDS(end == bytes);
+}
+
+/* What decoding promises of a message that it took */
+static void check_promises(const struct rdmatensor_msg *msg, const void *buf, u32 len)
+{
+	int meta = msg->type == RDMATENSOR_WIRE_TENSOR_REQUEST ||
+		   msg->type == RDMATENSOR_WIRE_META_DATA_RESPONSE ||
+		   msg->type == RDMATENSOR_WIRE_TENSOR_RE_REQUEST;
+
+	HOLDS(msg->type >= RDMATENSOR_WIRE_HELLO && msg->type < TYPES);
+	HOLDS(rdmatensor_wire_length(msg) == len);
+	HOLDS(inside(buf, len, msg->rkeys, msg->nr_rkeys * sizeof(*msg->rkeys)));
+	HOLDS(inside(buf, len, msg->name, msg->name_len));
+	HOLDS(inside(buf, len, msg->text, msg->text_len));
+	HOLDS(msg->text_len <= RDMATENSOR_TEXT_MAX);
+	HOLDS(msg->request_index <= RDMATENSOR_INDEX_MAX);
+	HOLDS(msg->meta.ndims <= RDMATENSOR_DIMS_MAX);
+
+	if (msg->type == RDMATENSOR_WIRE_HELLO) {
+		HOLDS(msg->max_requests);
+		HOLDS(msg->text_len && msg->text_len < RDMATENSOR_WORKER_MAX);
+		HOLDS(!memchr(msg->text, 0, msg->text_len));
+	}
+	HOLDS((msg->type == RDMATENSOR_WIRE_TENSOR_REQUEST) == !!msg->name_len);
+	HOLDS(msg->name_len <= RDMATENSOR_NAME_MAX);
+	if (msg->type == RDMATENSOR_WIRE_ERROR_STATUS)
+		HOLDS(msg->error < 0 && msg->error >= -4095);
+	else
+		HOLDS(!msg->error);
+	if (meta && msg->meta.data_type)
+		HOLDS(!rdmatensor_meta_check(&msg->meta));
+	else
+		HOLDS(!msg->meta.bytes && !msg->meta.ndims && !msg->meta.is_dead);
+	if (msg->type == RDMATENSOR_WIRE_TENSOR_RE_REQUEST)
+		HOLDS(msg->flags & RDMATENSOR_WIRE_F_DEST);
+
+	if (meta && msg->type != RDMATENSOR_WIRE_META_DATA_RESPONSE &&
+	    msg->flags & RDMATENSOR_WIRE_F_DEST) {
+		HOLDS(msg->seg_shift >= RDMATENSOR_WIRE_SEG_SHIFT_MIN &&
+		      msg->seg_shift <= RDMATENSOR_WIRE_SEG_SHIFT_MAX);
+		HOLDS(msg->nr_parts >= 1 && msg->nr_parts <= RDMATENSOR_LANES_MAX);
+		HOLDS(msg->remote_addr + msg->meta.bytes >= msg->remote_addr);
+		HOLDS(msg->nr_rkeys == segments(msg->remote_addr, msg->meta.bytes,
+						msg->seg_shift));
+		check_parts(msg->meta.bytes, msg->nr_parts);
+	} else {
+		HOLDS(!msg->nr_rkeys && !msg->nr_parts && !msg->seg_shift &&
+		      !msg->remote_addr);
+	}
+}
+
+/* Allocated as long as it is, so that a byte more is seen */
+static void check_again(const struct rdmatensor_msg *msg, const void *buf, u32 len)
+{
+	struct rdmatensor_msg second;
+	char *again = malloc(len);
+	const char *why;
+
+	HOLDS(again);
+	memset(again, 0xa5, len);
+	HOLDS(rdmatensor_wire_encode(msg, again, len - 1) == -EMSGSIZE);
+	HOLDS(!memchr_inv(again, 0xa5, len));
+	HOLDS(rdmatensor_wire_encode(msg, again, len) == (int)len);
+	rdmatensor_wire_set_consumed(again, msg->consumed);
+	HOLDS(!memcmp(again, buf, len));
+
+	HOLDS(!rdmatensor_wire_decode(again, len, &second, &why));
+	HOLDS(second.rkeys - msg->rkeys == (const __le32 *)again - (const __le32 *)buf);
+	HOLDS(second.name - again == msg->name - (const char *)buf);
+	HOLDS(second.text - again == msg->text - (const char *)buf);
+	second.rkeys = msg->rkeys;
+	second.name = msg->name;
+	second.text = msg->text;
+	/* Both were cleared before they were filled in, padding too */
+	HOLDS(!memcmp(&second, msg, sizeof(second)));
+	free(again);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct rdmatensor_msg msg;
+	const char *why = NULL;
+	void *buf = malloc(size);
+	int ret;
+
+	HOLDS(buf);
+	memcpy(buf, data, size);
+	tried++;
+	ret = rdmatensor_wire_decode(buf, size, &msg, &why);
+	HOLDS(!memcmp(buf, data, size));
+	if (!ret) {
+		HOLDS(!why);
+		check_promises(&msg, buf, size);
+		check_again(&msg, buf, size);
+		right[msg.type]++;
+	} else {
+		HOLDS(ret == -EPROTO && why && *why);
+	}
+	HOLDS(*rdmatensor_wire_type_name(size > 5 ? data[5] : 0));
+	free(buf);
+	return 0;
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed)
+{
+	__le32 length;
+
+	size = LLVMFuzzerMutate(data, size, max_size);
+	length = cpu_to_le32(size);
+	if (seed % 16 && size >= sizeof(length))
+		memcpy(data, &length, sizeof(length));
+	return size;
+}
+
+static void report(void)
+{
+	unsigned long long all = 0;
+	int type;
+
+	for (type = RDMATENSOR_WIRE_HELLO; type < TYPES; type++) {
+		printf("# %-18s %llu taken\n", rdmatensor_wire_type_name(type), right[type]);
+		all += right[type];
+	}
+	printf("messages %llu, %llu of them taken\n", tried, all);
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	(void)argc;
+	(void)argv;
+	return atexit(report);
+}

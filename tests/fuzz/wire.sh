@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# wire.sh [--runs N] [--seconds N] [--seed N]: the decoder of control messages under
+# libFuzzer, for N messages or N seconds, from a corpus that is made anew. TAP, and
+# last "messages N ...". An input that failed is kept in build/fuzz.
+set -euo pipefail
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+dir=$top/build/fuzz
+runs=-1 seconds=0 seed=$((RANDOM * 32768 + RANDOM + 1))
+
+while (($#)); do
+	case $1 in
+	--runs) runs=$2 ;;
+	--seconds) seconds=$2 ;;
+	--seed) seed=$2 ;;
+	*)
+		echo "usage: wire.sh [--runs N] [--seconds N] [--seed N]" >&2
+		exit 2
+		;;
+	esac
+	shift 2
+done
+((runs >= 0 || seconds > 0)) || seconds=15
+
+make --no-print-directory -C "$top/tests/fuzz" O="$dir" "$dir/wire" "$dir/seeds"
+corpus=$(mktemp -d)
+log=$(mktemp)
+trap 'rm -rf "$corpus" "$log"' EXIT
+"$dir/seeds" "$corpus"
+echo "# seed $seed, $(find "$corpus" -type f | wc -l) messages to begin from"
+
+rc=0
+"$dir/wire" -seed="$seed" -runs="$runs" -max_total_time="$seconds" -max_len=4096 \
+	-len_control=0 -print_final_stats=1 -timeout=10 -artifact_prefix="$dir/wire-" "$corpus" \
+	>"$log" 2>&1 || rc=$?
+sed 's/^# *//; s/^/# /' <(tail -n 40 "$log")
+
+messages=$(sed -n 's/^messages //p' "$log")
+if ((rc == 0)) && [[ -n $messages ]]; then
+	echo "ok 1 - whatever was taken was a right message ($messages)"
+else
+	echo "not ok 1 - the decoder, with status $rc: seed $seed"
+	rc=1
+fi
+# A run that never came past the first checks would say nothing
+number=1
+for type in HELLO TENSOR_REQUEST META_DATA_RESPONSE TENSOR_RE_REQUEST ERROR_STATUS CANCEL; do
+	number=$((number + 1))
+	taken=$(sed -nE "s/^# $type +([0-9]+) taken$/\1/p" "$log")
+	if ((${taken:-0} > 1)); then
+		echo "ok $number - $type was taken $taken times"
+	else
+		echo "not ok $number - $type was taken ${taken:-0} times"
+		rc=1
+	fi
+done
+echo "messages ${messages:-0}"
+exit $rc
