@@ -1,85 +1,73 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The ABI itself: lengths, reserved fields, states, START's ranges */
+/*
+ * The ABI beyond single fields (those are in fields.c): numbers, states, START's
+ * texts, mappings, the ring, close() and fork(), 32-bit calls, a device that goes.
+ */
+#define _GNU_SOURCE
 #include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "harness.h"
 
 static struct side s;
-
-static const struct {
-	unsigned long cmd;
-	const char *name;
-	uint32_t size;
-} calls[] = {
-	{ RDMATENSOR_QUERY, "QUERY", sizeof(struct rdmatensor_query) },
-	{ RDMATENSOR_START, "START", sizeof(struct rdmatensor_start) },
-	{ RDMATENSOR_CONFIGURE, "CONFIGURE", sizeof(struct rdmatensor_configure) },
-	{ RDMATENSOR_STATS, "STATS", sizeof(struct rdmatensor_stats) },
-	{ RDMATENSOR_POOL_CREATE, "POOL_CREATE", sizeof(struct rdmatensor_pool_create) },
-	{ RDMATENSOR_POOL_DESTROY, "POOL_DESTROY", sizeof(struct rdmatensor_pool_destroy) },
-	{ RDMATENSOR_POOL_ALLOC, "POOL_ALLOC", sizeof(struct rdmatensor_pool_alloc) },
-	{ RDMATENSOR_CONNECT, "CONNECT", sizeof(struct rdmatensor_connect) },
-	{ RDMATENSOR_DISCONNECT, "DISCONNECT", sizeof(struct rdmatensor_disconnect) },
-	{ RDMATENSOR_CHANNEL_QUERY, "CHANNEL_QUERY", sizeof(struct rdmatensor_channel_query) },
-	{ RDMATENSOR_STEP_ABORT, "STEP_ABORT", sizeof(struct rdmatensor_step_abort) },
-	{ RDMATENSOR_SUBMIT, "SUBMIT", sizeof(struct rdmatensor_submit) },
-};
 
 static int call(int fd, unsigned long cmd, void *arg)
 {
 	return ioctl(fd, cmd, arg) ? -errno : 0;
 }
 
-TEST(lengths_of_structs)
+TEST(unknown_numbers)
 {
-	union {
-		uint32_t size;
-		char bytes[1024];
-	} arg;
-	unsigned int i;
-	int fd, same;
+	static const unsigned int types[] = { RDMATENSOR_IOC_TYPE - 1, 0xd8, 255 };
+	static char arg[8192] __attribute__((aligned(8)));
+	unsigned int nr, i;
+	int fd;
 
 	side_open(&s, "abi", 4096, 0, NULL);
 	fd = rdmatensor_fd(s.rt);
-	for (i = 0; i < sizeof(calls) / sizeof(*calls); i++) {
-		printf("# %s\n", calls[i].name);
-		memset(&arg, 0, sizeof(arg));
-		arg.size = calls[i].size - 1;
-		EQ(call(fd, calls[i].cmd, &arg), -EINVAL);
-		arg.size = 0;
-		EQ(call(fd, calls[i].cmd, &arg), -EINVAL);
-		memset(&arg, 0, sizeof(arg));
-		arg.size = calls[i].size;
-		same = call(fd, calls[i].cmd, &arg);
-		memset(&arg, 0, sizeof(arg));
-		arg.size = calls[i].size + 8;
-		EQ(call(fd, calls[i].cmd, &arg), same);
-		memset(&arg, 0, sizeof(arg));
-		arg.size = calls[i].size + 8;
-		arg.bytes[calls[i].size + 7] = 1;
-		EQ(call(fd, calls[i].cmd, &arg), -E2BIG);
-		arg.size = 1 << 20;
-		EQ(call(fd, calls[i].cmd, &arg), -E2BIG);
-		EQ(call(fd, calls[i].cmd, (void *)8), -EFAULT);
+	for (nr = 0; nr < 256; nr++) {
+		if (nr < RDMATENSOR_CMD_QUERY || nr > RDMATENSOR_CMD_SUBMIT)
+			EQ(call(fd, _IO(RDMATENSOR_IOC_TYPE, nr), arg), -ENOTTY);
+		/* Known numbers of another type, direction or size are others */
+		for (i = 0; i < sizeof(types) / sizeof(*types); i++)
+			EQ(call(fd, _IO(types[i], nr), arg), -ENOTTY);
+		EQ(call(fd, _IOR(RDMATENSOR_IOC_TYPE, nr, int), arg), -ENOTTY);
+		EQ(call(fd, _IOW(RDMATENSOR_IOC_TYPE, nr, char[64]), arg), -ENOTTY);
 	}
-	EQ(call(fd, _IO(RDMATENSOR_IOC_TYPE, 0x7f), &arg), -ENOTTY);
-	EQ(call(fd, _IO(RDMATENSOR_IOC_TYPE, 0xff), &arg), -ENOTTY);
-	EQ(call(fd, _IOR(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_QUERY, int), &arg), -ENOTTY);
+	EQ(call(fd, _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_QUERY) | 1ul << 31, arg), -ENOTTY);
+	/* What a file of another kind has */
+	CHECK(read(fd, arg, 1) < 0 && write(fd, arg, 1) < 0 && lseek(fd, 0, SEEK_SET) < 0);
 }
 
 TEST(before_start)
 {
+	struct rdmatensor_channel_query channel = { .size = sizeof(channel) };
+	struct rdmatensor_stats stats = { .size = sizeof(stats) };
+	struct rdmatensor_submit submit = { .size = sizeof(submit) };
+	struct rdmatensor_connect connect = { .size = sizeof(connect), .addr = { AF_INET } };
+	struct pollfd pfd = { .events = POLLIN };
 	struct rdmatensor_pool pool;
 	struct rdmatensor_query query;
 	struct rdmatensor *rt;
 
 	EQ(rdmatensor_open(NULL, &rt), 0);
+	pfd.fd = rdmatensor_fd(rt);
 	EQ(rdmatensor_query(rt, &query), 0);
 	EQ(query.abi_version, RDMATENSOR_ABI_VERSION);
 	EQ(query.flags, 0);
 	EQ(rdmatensor_pool_create(rt, 4096, &pool), -ENOTCONN);
+	EQ(call(rdmatensor_fd(rt), RDMATENSOR_CHANNEL_QUERY, &channel), -ENOTCONN);
+	EQ(call(rdmatensor_fd(rt), RDMATENSOR_STATS, &stats), -ENOTCONN);
+	EQ(call(rdmatensor_fd(rt), RDMATENSOR_SUBMIT, &submit), -ENOTCONN);
+	EQ(call(rdmatensor_fd(rt), RDMATENSOR_CONNECT, &connect), -ENOTCONN);
+	EQ(poll(&pfd, 1, 0), 1);
+	EQ(pfd.revents, POLLERR);
 	EQ(rdmatensor_disconnect(rt, 1), -ENOTCONN);
 	EQ(rdmatensor_step_abort(rt, 1, -EIO, NULL), -ENOTCONN);
 	EQ(rdmatensor_configure(rt, 1, 1), -ENOTCONN);
@@ -136,23 +124,466 @@ TEST(start_names_what_is_wrong)
 	rdmatensor_close(rt);
 }
 
+/* What mmap() of @fd says; what it maps is unmapped again */
+static int map(int fd, size_t bytes, int prot, int flags, long long offset)
+{
+	void *at = mmap(NULL, bytes, prot, flags, fd, offset);
+
+	if (at == MAP_FAILED)
+		return -errno;
+	CHECK(!munmap(at, bytes));
+	return 0;
+}
+
+#define RW (PROT_READ | PROT_WRITE)
+
 TEST(mappings)
 {
-	struct rdmatensor_pool pool;
+	static const int prots[] = { PROT_NONE, PROT_READ, PROT_WRITE, RW, RW | PROT_EXEC };
+	const size_t bytes = 3 << 20;
+	struct rdmatensor_pool pool, gone;
+	long long at, ring_bytes;
+	unsigned int i;
+	void *ring;
 	int fd;
 
-	side_open(&s, "abi", 3 << 20, 0, NULL);
+	side_open(&s, "abi", bytes, 0, NULL);
 	fd = rdmatensor_fd(s.rt);
-	CHECK(mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0) == MAP_FAILED);
-	CHECK(mmap(NULL, 64 << 20, PROT_READ, MAP_SHARED, fd, 0) == MAP_FAILED);
-	CHECK(mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 4096) == MAP_FAILED);
-	CHECK(mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 99ll << 44) == MAP_FAILED);
+	at = (long long)s.pool.id << 44;
+	EQ(rdmatensor_pool_create(s.rt, 4096, &gone), 0);
+	pool = gone;
+	EQ(rdmatensor_pool_destroy(s.rt, &gone), 0);
+
+	for (i = 0; i < sizeof(prots) / sizeof(*prots); i++) {
+		EQ(map(fd, 4096, prots[i], MAP_SHARED, 0), 0);
+		EQ(map(fd, bytes, prots[i], MAP_SHARED, at), 0);
+		/* A copy on write would be of no use, and was never meant */
+		EQ(map(fd, 4096, prots[i], MAP_PRIVATE, 0), -EINVAL);
+		EQ(map(fd, bytes, prots[i], MAP_PRIVATE, at), -EINVAL);
+	}
+	/* The ring: any beginning of it, no more. A pool: all of it */
+	ring_bytes = 4096 + 4096ll * sizeof(struct rdmatensor_cqe);
+	EQ(map(fd, ring_bytes, RW, MAP_SHARED, 0), 0);
+	EQ(map(fd, ring_bytes + 4096, RW, MAP_SHARED, 0), -EINVAL);
+	EQ(map(fd, 1ul << 30, RW, MAP_SHARED, 0), -EINVAL);
+	EQ(map(fd, bytes - 4096, RW, MAP_SHARED, at), -EINVAL);
+	EQ(map(fd, bytes + 4096, RW, MAP_SHARED, at), -EINVAL);
+	EQ(map(fd, bytes - 4096, RW, MAP_SHARED, at + 4096), -EINVAL);
+	EQ(map(fd, 4096, RW, MAP_SHARED, 4096), -EINVAL);
+	EQ(map(fd, 4096, RW, MAP_SHARED, (1ll << 44) - 4096), -EINVAL);
+	EQ(map(fd, 4096, RW, MAP_SHARED, (long long)pool.id << 44), -ENOENT);
+	EQ(map(fd, 4096, RW, MAP_SHARED, 99ll << 44), -ENOENT);
+	EQ(map(fd, 4096, RW, MAP_SHARED, 0x3ffffll << 44), -ENOENT);
+	/* Neither grows, and what is beyond the end is not there */
+	ring = mmap(NULL, 4096, RW, MAP_SHARED, fd, 0);
+	CHECK(ring != MAP_FAILED);
+	CHECK(mremap(ring, 4096, 8192, MREMAP_MAYMOVE) == MAP_FAILED);
+	CHECK(!munmap(ring, 4096));
+	CHECK(mremap(s.pool.base, bytes, bytes + 4096, MREMAP_MAYMOVE) == MAP_FAILED);
+
 	/* A pool's bytes are zero, the process's to write, and all there */
-	CHECK(side_at(&s, 0)[0] == 0 && side_at(&s, 0)[(3 << 20) - 1] == 0);
-	fill(side_at(&s, 0), 3 << 20, 1);
-	CHECK(filled(side_at(&s, 0), 3 << 20, 1));
+	CHECK(side_at(&s, 0)[0] == 0 && side_at(&s, 0)[bytes - 1] == 0);
+	fill(side_at(&s, 0), bytes, 1);
+	CHECK(filled(side_at(&s, 0), bytes, 1));
 	EQ(rdmatensor_pool_create(s.rt, 0, &pool), -EINVAL);
 	EQ(rdmatensor_pool_create(s.rt, 1, &pool), 0);
 	EQ(pool.bytes, 4096);
 	EQ(rdmatensor_pool_destroy(s.rt, &pool), 0);
+}
+
+static struct pair p;
+
+static int fetches(struct side *side)
+{
+	struct rdmatensor_cqe cqe;
+	uint64_t at;
+	int ret;
+
+	ret = fetch(side, "t", 0, 64, &at, &cqe);
+	if (!ret)
+		CHECK(filled(side_at(side, at), 64, 1));
+	EQ(rdmatensor_pool_free(side->rt, &side->pool, at), 0);
+	return ret;
+}
+
+static void small_ring(struct rdmatensor_start *start)
+{
+	start->ring_entries = 64;
+}
+
+/* By the kernel's own count: the library looks into the ring first */
+static int wait_for(int fd, uint32_t nr, unsigned int ms)
+{
+	struct rdmatensor_submit submit = {
+		.size = sizeof(submit), .wait_nr = nr, .deadline_ns = rdmatensor_deadline_ms(ms),
+	};
+
+	return call(fd, RDMATENSOR_SUBMIT, &submit);
+}
+
+TEST(nonsense_in_the_ring)
+{
+	static const uint32_t lies[] = { 1, 5, 63, 64, 65, 1000, 1u << 31, ~0u, ~0u - 64 };
+	struct rdmatensor_ring *ring, right;
+	struct pollfd pfd = { .events = POLLIN };
+	struct rdmatensor_op op;
+	uint32_t head;
+	unsigned int i;
+	int ret;
+
+	pair_open(&p, 1 << 20, small_ring);
+	side_open(&s, "other", 1 << 20, 0, NULL);
+	side_connect(&s, &p.a);
+	publish(&p.a, "t", 0, 64, 1, 0, 0);
+	EQ(fetches(&p.b), 0);
+	EQ(fetches(&s), 0);
+	pfd.fd = rdmatensor_fd(p.b.rt);
+	ring = mmap(NULL, 4096, RW, MAP_SHARED, pfd.fd, 0);
+	CHECK(ring != MAP_FAILED);
+
+	for (i = 0; i < sizeof(lies) / sizeof(*lies); i++) {
+		/*
+		 * Beyond head, or too far behind: a full ring. Nothing more is taken,
+		 * nothing waits for ever. One behind is one that was not consumed.
+		 */
+		head = ring->head;
+		__atomic_store_n(&ring->tail, head + lies[i], __ATOMIC_RELEASE);
+		rdmatensor_prep_fetch(&op, p.b.channel, "t", 0, p.b.pool.id, 0, 64, 0, 9);
+		op.offset = side_alloc(&p.b, 64);
+		ret = side_do(&p.b, &op);
+		EQ(ret, lies[i] == ~0u ? 0 : -EAGAIN);
+		EQ(wait_for(pfd.fd, 64, 1), lies[i] == ~0u ? -ETIME : 0);
+		EQ(poll(&pfd, 1, 0), 1);
+		/* Others do not notice */
+		EQ(fetches(&s), 0);
+		__atomic_store_n(&ring->tail, head, __ATOMIC_RELEASE);
+		if (!ret)
+			EQ(side_next(&p.b, RDMATENSOR_CQE_FETCH, 9, NULL), 0);
+		EQ(rdmatensor_pool_free(p.b.rt, &p.b.pool, op.offset), 0);
+		EQ(fetches(&p.b), 0);
+	}
+
+	/* What the kernel has told there it does not read again */
+	right = *ring;
+	memset(ring, 0xff, 4096);
+	rdmatensor_prep_fetch(&op, p.b.channel, "t", 0, p.b.pool.id, side_alloc(&p.b, 64), 64, 0,
+			      10);
+	ring->tail = right.tail;
+	EQ(side_do(&p.b, &op), 0);
+	EQ(wait_for(pfd.fd, 1, 10000), 0);
+	EQ(ring->head, right.head + 1);
+	EQ(ring->entries, ~0u);
+	head = ring->head;
+	*ring = right;
+	ring->head = head;
+	EQ(side_next(&p.b, RDMATENSOR_CQE_FETCH, 10, NULL), 0);
+	EQ(fetches(&p.b), 0);
+	CHECK(!munmap(ring, 4096));
+}
+
+/*
+ * One context, used by threads in every way that there is while its file is closed.
+ */
+#define USERS 6
+
+static int racing_fd, racing_begun;
+static uint32_t racing_pool, racing_channel;
+static struct rdmatensor_connect racing_connect;
+
+static void *race(void *arg)
+{
+	struct rdmatensor_connect connect = racing_connect;
+	struct rdmatensor_submit submit = { .size = sizeof(submit), .op_size = sizeof(struct
+					    rdmatensor_op), .nr_ops = 1 };
+	struct rdmatensor_pool_create create = { .size = sizeof(create), .bytes = 1 << 20 };
+	struct rdmatensor_pool_destroy destroy = { .size = sizeof(destroy) };
+	struct rdmatensor_disconnect disconnect = { .size = sizeof(disconnect) };
+	struct pollfd pfd = { .fd = racing_fd, .events = POLLIN };
+	struct rdmatensor_op op;
+	void *at;
+	long ret;
+	int i;
+
+	rdmatensor_prep_fetch_alloc(&op, racing_channel, "t", 0, racing_pool, 0, 0, 1);
+	submit.ops_uptr = rdmatensor_op_ptr(&op);
+	for (i = 0; i < 100000; i++) {
+		switch ((long)arg) {
+		case 0: /* fetches, and waits for more than there is */
+			submit.wait_nr = 64;
+			submit.deadline_ns = rdmatensor_deadline_ms(5);
+			ret = call(racing_fd, RDMATENSOR_SUBMIT, &submit);
+			break;
+		case 1:
+			op.channel = RDMATENSOR_CHANNEL_SELF;
+			ret = call(racing_fd, RDMATENSOR_SUBMIT, &submit);
+			break;
+		case 2:
+			ret = poll(&pfd, 1, 1) >= 0 && pfd.revents & POLLNVAL ? -EBADF : 0;
+			break;
+		case 3:
+			at = mmap(NULL, 1 << 20, RW, MAP_SHARED, racing_fd,
+				  (long long)racing_pool << 44);
+			ret = at == MAP_FAILED ? -errno : munmap(at, 1 << 20);
+			break;
+		case 4:
+			ret = call(racing_fd, RDMATENSOR_POOL_CREATE, &create);
+			destroy.pool_id = create.out_pool_id;
+			if (!ret)
+				ret = call(racing_fd, RDMATENSOR_POOL_DESTROY, &destroy);
+			break;
+		default:
+			ret = call(racing_fd, RDMATENSOR_CONNECT, &connect);
+			disconnect.channel = connect.out_channel;
+			if (!ret)
+				ret = call(racing_fd, RDMATENSOR_DISCONNECT, &disconnect);
+			break;
+		}
+		if (ret == -EBADF)
+			return NULL;
+		__atomic_fetch_or(&racing_begun, 1 << (long)arg, __ATOMIC_RELAXED);
+	}
+	return arg;
+}
+
+static int raw_open(const char *worker)
+{
+	struct rdmatensor_start start;
+	int fd = open("/dev/rdmatensor", O_RDWR | O_CLOEXEC);
+
+	CHECK(fd >= 0);
+	rdmatensor_start_init(&start, worker);
+	start.size = sizeof(start);
+	start.ring_entries = 64;
+	EQ(call(fd, RDMATENSOR_START, &start), 0);
+	return fd;
+}
+
+TEST(closed_while_in_use)
+{
+	struct rdmatensor_pool_create create;
+	pthread_t threads[USERS];
+	struct rdmatensor_cqe cqe;
+	char addr[64];
+	void *ret;
+	int round;
+	long i;
+
+	side_open(&p.a, "a", 1 << 20, 1, NULL);
+	publish(&p.a, "t", 0, 64, 1, 0, 0);
+	test_addr(addr, sizeof(addr), p.a.port);
+	memset(&racing_connect, 0, sizeof(racing_connect));
+	racing_connect.size = sizeof(racing_connect);
+	EQ(rdmatensor_parse_addr(addr, 0, 0, racing_connect.addr, NULL, 0), 0);
+
+	for (round = 0; round < 25; round++) {
+		racing_fd = raw_open("racer");
+		memset(&create, 0, sizeof(create));
+		create.size = sizeof(create);
+		create.bytes = 1 << 20;
+		EQ(call(racing_fd, RDMATENSOR_POOL_CREATE, &create), 0);
+		racing_pool = create.out_pool_id;
+		EQ(call(racing_fd, RDMATENSOR_CONNECT, &racing_connect), 0);
+		racing_channel = racing_connect.out_channel;
+		racing_begun = 0;
+		for (i = 0; i < USERS; i++)
+			EQ(pthread_create(&threads[i], NULL, race, (void *)i), 0);
+		/* Each has done its call once, whatever came of it; from then on at any time */
+		while (__atomic_load_n(&racing_begun, __ATOMIC_RELAXED) != (1 << USERS) - 1)
+			sched_yield();
+		usleep(round * 300);
+		CHECK(!close(racing_fd));
+		for (i = 0; i < USERS; i++) {
+			EQ(pthread_join(threads[i], &ret), 0);
+			CHECK(!ret);
+		}
+	}
+	side_open(&p.b, "b", 1 << 20, 0, NULL);
+	side_connect(&p.b, &p.a);
+	EQ(fetches(&p.b), 0);
+	/* As many ends as beginnings */
+	for (i = 0; side_stat(&p.a, RDMATENSOR_STAT_CHANNELS_UP) - 1 >
+		    side_stat(&p.a, RDMATENSOR_STAT_CHANNELS_DOWN); i++)
+		EQ(side_next(&p.a, RDMATENSOR_CQE_CHANNEL_DOWN, 0, &cqe), -ECONNRESET);
+	printf("# %ld ends were still to come\n", i);
+}
+
+TEST(fork_shares_the_context)
+{
+	struct rdmatensor_cqe cqe;
+	int status, fds[2];
+	pid_t pid;
+	char byte;
+
+	pair_open(&p, 1 << 20, NULL);
+	publish(&p.a, "t", 0, 64, 1, 0, 0);
+	EQ(fetches(&p.b), 0);
+	CHECK(!pipe(fds));
+	pid = fork();
+	if (!pid) {
+		/* The same pool and context, not copies; the test's end is the parent's */
+		struct rdmatensor_query query;
+		struct rdmatensor_op op;
+
+		side_at(&p.b, 0)[4096] = 0x5a;
+		rdmatensor_prep_fetch_alloc(&op, p.b.channel, "t", 0, p.b.pool.id, 0, 0, 5);
+		_exit(side_do(&p.b, &op) || rdmatensor_query(p.b.rt, &query) ||
+		      read(fds[0], &byte, 1) != 1);
+	}
+	EQ(side_next(&p.b, RDMATENSOR_CQE_FETCH, 5, &cqe), 0);
+	CHECK(filled(side_at(&p.b, cqe.offset), 64, 1));
+	EQ(side_at(&p.b, 0)[4096], 0x5a);
+	EQ(fetches(&p.b), 0);
+	/* The parent closes first: the child keeps the context until it ends */
+	side_close(&p.b);
+	side_none(&p.a, RDMATENSOR_CQE_CHANNEL_DOWN, 0, 50);
+	EQ(write(fds[1], "x", 1), 1);
+	EQ(waitpid(pid, &status, 0), pid);
+	EQ(status, 0);
+	EQ(side_next(&p.a, RDMATENSOR_CQE_CHANNEL_DOWN, 0, NULL), -ECONNRESET);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+/* ioctl() by the entry of 32-bit processes, which a 64-bit one can take as well */
+static int call32(int fd, unsigned long cmd, void *arg)
+{
+	int ret;
+
+	__asm__ volatile("int $0x80" : "=a" (ret) :
+			 "a" (54), "b" (fd), "c" (cmd), "d" (arg) :
+			 "memory", "cc", "r8", "r9", "r10", "r11");
+	return ret;
+}
+
+TEST(calls_of_32_bit_processes)
+{
+	const char *kernel = getenv("LAB_KERNEL");
+	union {
+		uint32_t size;
+		struct rdmatensor_query query;
+		struct rdmatensor_start start;
+		struct rdmatensor_pool_create create;
+		struct rdmatensor_pool_destroy destroy;
+		struct rdmatensor_submit submit;
+	} *arg;
+	struct rdmatensor_op *op;
+	struct rdmatensor *rt;
+	int fd;
+
+	/* UML takes no such calls at all */
+	if (kernel && !strncmp(kernel, "uml", 3))
+		return;
+	arg = mmap(NULL, 8192, RW, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+	CHECK(arg != MAP_FAILED);
+	op = (void *)((char *)arg + 4096);
+	EQ(rdmatensor_open(NULL, &rt), 0);
+	fd = rdmatensor_fd(rt);
+
+	arg->size = sizeof(struct rdmatensor_query);
+	EQ(call32(fd, RDMATENSOR_QUERY, arg), 0);
+	EQ(arg->query.abi_version, RDMATENSOR_ABI_VERSION);
+	rdmatensor_start_init(&arg->start, "abi32");
+	arg->start.size = sizeof(struct rdmatensor_start);
+	EQ(call32(fd, RDMATENSOR_START, arg), 0);
+	memset(arg, 0, sizeof(*arg));
+	arg->size = sizeof(struct rdmatensor_pool_create);
+	arg->create.bytes = 1;
+	EQ(call32(fd, RDMATENSOR_POOL_CREATE, arg), 0);
+	EQ(arg->create.bytes, 4096);
+	rdmatensor_prep_publish_failed(op, "", 1, -EIO, NULL, 0, 0);
+	memcpy(op + 1, "name", 4);
+	op->name_uptr = rdmatensor_op_ptr(op + 1);
+	op->name_len = 4;
+	memset(arg, 0, sizeof(*arg));
+	arg->size = sizeof(struct rdmatensor_submit);
+	arg->submit.op_size = sizeof(*op);
+	arg->submit.ops_uptr = rdmatensor_op_ptr(op);
+	arg->submit.nr_ops = 1;
+	EQ(call32(fd, RDMATENSOR_SUBMIT, arg), 0);
+	EQ(arg->submit.out_done, 1);
+	EQ(call32(fd, RDMATENSOR_SUBMIT, arg), -EEXIST);
+	EQ(arg->submit.out_error, -EEXIST);
+	arg->size = sizeof(struct rdmatensor_submit) - 1;
+	EQ(call32(fd, RDMATENSOR_SUBMIT, arg), -EINVAL);
+	EQ(call32(fd, RDMATENSOR_SUBMIT, (void *)8), -EFAULT);
+	EQ(call32(fd, _IO(RDMATENSOR_IOC_TYPE, 0xff), arg), -ENOTTY);
+	rdmatensor_close(rt);
+	munmap(arg, 8192);
+}
+
+static int tool(const char *command)
+{
+	int status = system(command);
+
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* Last of this file, for it takes the device away and brings another */
+TEST(after_the_device_has_gone)
+{
+	const char *netdev = getenv("LAB_NETDEV"), *device = getenv("LAB_RDMA_DEV");
+	struct rdmatensor_channel_query channel = { .flags = RDMATENSOR_CHANNEL_NEXT };
+	struct rdmatensor_query query;
+	struct rdmatensor_pool pool, kept;
+	char command[256], addr[64], cause[256];
+	struct rdmatensor_start start;
+	struct rdmatensor_cqe cqe;
+	struct rdmatensor_op op;
+	uint64_t counters[RDMATENSOR_STAT_NR];
+	uint32_t id;
+	int why;
+
+	pair_open(&p, 1 << 20, NULL);
+	publish(&p.a, "t", 0, 64, 1, 0, 0);
+	EQ(fetches(&p.b), 0);
+	EQ(rdmatensor_pool_create(p.b.rt, 4096, &kept), 0);
+	rdmatensor_prep_fetch_alloc(&op, p.b.channel, "never", 0, p.b.pool.id, 0, 0, 5);
+	EQ(side_do(&p.b, &op), 0);
+	publish(&p.b, "own", 0, 64, 1, 1, 6);
+
+	snprintf(command, sizeof(command), "rdma link del %s", device ? device : "rxe0");
+	EQ(tool(command), 0);
+	/* The peer's context hears of it in its own time, perhaps first */
+	why = side_next(&p.b, RDMATENSOR_CQE_FETCH, 5, NULL);
+	CHECK(why == -ENODEV || why == -ECONNRESET);
+	EQ(side_next(&p.b, RDMATENSOR_CQE_CHANNEL_DOWN, 0, NULL), why);
+
+	EQ(rdmatensor_query(p.b.rt, &query), 0);
+	EQ(query.flags, RDMATENSOR_QUERY_STARTED | RDMATENSOR_QUERY_DEVICE_GONE);
+	EQ(query.channels, 0);
+	rdmatensor_start_init(&start, "again");
+	EQ(rdmatensor_start(p.b.rt, &start), -EISCONN);
+	EQ(rdmatensor_pool_create(p.b.rt, 4096, &pool), -ENODEV);
+	test_addr(addr, sizeof(addr), p.a.port);
+	EQ(rdmatensor_connect(p.b.rt, addr, NULL, 0, &id, cause, sizeof(cause)), -ENODEV);
+	CHECK(strstr(cause, "gone"));
+	EQ(rdmatensor_disconnect(p.b.rt, p.b.channel), -ENOENT);
+	EQ(rdmatensor_channel_query(p.b.rt, &channel), -ENOENT);
+	EQ(rdmatensor_stats(p.b.rt, 0, counters, RDMATENSOR_STAT_NR) >= 0, 1);
+	EQ(rdmatensor_stats(p.b.rt, p.b.channel, counters, RDMATENSOR_STAT_NR), -ENOENT);
+	EQ(side_do(&p.b, &op), -ENOTCONN);
+	EQ(rdmatensor_step_abort(p.b.rt, 5, -EIO, NULL), 0);
+	EQ(rdmatensor_configure(p.b.rt, 1, 1), 0);
+	/* Memory and what is published is the context's own */
+	side_alloc(&p.b, 64);
+	rdmatensor_prep_fetch_alloc(&op, RDMATENSOR_CHANNEL_SELF, "own", 0, p.b.pool.id, 0,
+				    rdmatensor_deadline_ms(5000), 7);
+	EQ(side_do(&p.b, &op), 0);
+	EQ(side_next(&p.b, RDMATENSOR_CQE_FETCH, 7, &cqe), 0);
+	CHECK(filled(side_at(&p.b, cqe.offset), 64, 1));
+	EQ(side_next(&p.b, RDMATENSOR_CQE_PUBLISH, 6, NULL), 0);
+	EQ(rdmatensor_pool_destroy(p.b.rt, &kept), 0);
+	side_close(&p.a);
+	side_close(&p.b);
+
+	EQ(rdmatensor_open(NULL, &p.a.rt), 0);
+	rdmatensor_start_init(&start, "none");
+	EQ(rdmatensor_start(p.a.rt, &start), -ENODEV);
+	rdmatensor_close(p.a.rt);
+	snprintf(command, sizeof(command), "rdma link add %s type rxe netdev %s",
+		 device ? device : "rxe0", netdev ? netdev : "d0");
+	EQ(tool(command), 0);
+	pair_open(&p, 1 << 20, NULL);
+	publish(&p.a, "t", 0, 64, 1, 0, 0);
+	EQ(fetches(&p.b), 0);
 }

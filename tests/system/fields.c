@@ -1,0 +1,1114 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Every field of every ioctl and of every operation: at 0, at its limits, one
+ * beyond, naming what is not there, and pointing to where nothing is. What is
+ * wrong is one line of a table; the rest of the argument is right. After each
+ * refusal the same call with nothing wrong must succeed, so whatever a refused
+ * one had changed or kept would show.
+ */
+#include <fcntl.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "harness.h"
+
+#define PAGE 4096
+#define KERNEL_ADDR 0xffff888000000000ull
+#define POOL_BYTES (1 << 20)
+
+union arg {
+	uint32_t size;
+	struct rdmatensor_query query;
+	struct rdmatensor_start start;
+	struct rdmatensor_configure configure;
+	struct rdmatensor_stats stats;
+	struct rdmatensor_pool_create pool_create;
+	struct rdmatensor_pool_destroy pool_destroy;
+	struct rdmatensor_pool_alloc pool_alloc;
+	struct rdmatensor_connect connect;
+	struct rdmatensor_disconnect disconnect;
+	struct rdmatensor_channel_query channel_query;
+	struct rdmatensor_step_abort step_abort;
+	struct rdmatensor_submit submit;
+	char bytes[2 * PAGE];
+};
+
+/* @b of the pair is the caller; it has a channel to @a. @third is nobody's peer but @a's */
+static struct pair p;
+static struct side third;
+static struct rdmatensor *fresh;
+static uint32_t dead_pool, dead_channel, others_pool, others_channel;
+static uint64_t region, destination, free_region;
+static __u64 counters[RDMATENSOR_STAT_NR];
+static const char long_name[RDMATENSOR_NAME_MAX + 1] = "long";
+static const char text[RDMATENSOR_TEXT_MAX + 1] = "text";
+static uint32_t default_gid;
+/* A page that can be used, one that can only be read; nothing behind either */
+static char *edge, *read_only;
+
+static void *page_before_nothing(void)
+{
+	char *at = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			0);
+
+	CHECK(at != MAP_FAILED);
+	/* Kept, so that nothing else is mapped there */
+	CHECK(!mprotect(at + PAGE, PAGE, PROT_NONE));
+	return at;
+}
+
+static uint32_t pool_of(struct side *side, int nr)
+{
+	struct rdmatensor_pool pool;
+
+	do
+		EQ(rdmatensor_pool_create(side->rt, PAGE, &pool), 0);
+	while (--nr);
+	return pool.id;
+}
+
+static void open_all(void)
+{
+	struct rdmatensor_query query;
+	struct rdmatensor_pool pool;
+	struct rdmatensor_cqe cqe;
+
+	pair_open(&p, POOL_BYTES, NULL);
+	side_open(&third, "third", PAGE, 1, NULL);
+	publish(&p.a, "t", 5, 64, 1, 0, 0);
+	region = side_alloc(&p.b, 64);
+	destination = side_alloc(&p.b, 64);
+	free_region = side_alloc(&p.b, 4096);
+	EQ(rdmatensor_pool_free(p.b.rt, &p.b.pool, free_region), 0);
+
+	EQ(rdmatensor_pool_create(p.b.rt, PAGE, &pool), 0);
+	dead_pool = pool.id;
+	EQ(rdmatensor_pool_destroy(p.b.rt, &pool), 0);
+	others_pool = pool_of(&third, 8);
+
+	dead_channel = p.b.channel;
+	EQ(rdmatensor_disconnect(p.b.rt, dead_channel), 0);
+	EQ(side_next(&p.a, RDMATENSOR_CQE_CHANNEL_DOWN, 0, NULL), -ECONNRESET);
+	EQ(side_next(&p.b, RDMATENSOR_CQE_CHANNEL_DOWN, 0, NULL), -ESHUTDOWN);
+	side_connect(&p.b, &p.a);
+	EQ(side_next(&p.a, RDMATENSOR_CQE_CHANNEL_UP, 0, &cqe), 0);
+	/* a's ids run ahead of b's, so that its last one is none of b's */
+	for (others_channel = 0; others_channel < 4 + p.b.channel;) {
+		side_connect(&third, &p.a);
+		EQ(side_next(&p.a, RDMATENSOR_CQE_CHANNEL_UP, 0, &cqe), 0);
+		others_channel = cqe.channel;
+	}
+
+	EQ(rdmatensor_query(p.b.rt, &query), 0);
+	default_gid = query.gid_index;
+	EQ(rdmatensor_open(NULL, &fresh), 0);
+	edge = page_before_nothing();
+	read_only = page_before_nothing();
+}
+
+static void close_all(void)
+{
+	struct rdmatensor_channel_query query = { .channel = others_channel };
+
+	/* Nobody has reached what is not his */
+	EQ(rdmatensor_channel_query(p.a.rt, &query), 0);
+	EQ(query.state, RDMATENSOR_CHANNEL_UP);
+	rdmatensor_close(fresh);
+	munmap(edge, 2 * PAGE);
+	munmap(read_only, 2 * PAGE);
+}
+
+/*
+ * The calls, each with arguments that are right, and what undoes a success.
+ */
+
+static void good_query(union arg *arg)
+{
+	(void)arg;
+}
+
+static void no_undo(const union arg *arg)
+{
+	(void)arg;
+}
+
+static void good_start(union arg *arg)
+{
+	struct rdmatensor_start *start = &arg->start;
+
+	rdmatensor_start_init(start, "fields");
+	/* All of them, so that what they stand for is looked at */
+	start->flags = RDMATENSOR_START_FLAGS;
+	start->gid_index = default_gid;
+	start->retry_count = 7;
+}
+
+static void undo_start(const union arg *arg)
+{
+	(void)arg;
+	rdmatensor_close(fresh);
+	EQ(rdmatensor_open(NULL, &fresh), 0);
+}
+
+static void good_configure(union arg *arg)
+{
+	arg->configure.mask = RDMATENSOR_CONFIGURE_VALIDATE;
+}
+
+static void good_stats(union arg *arg)
+{
+	arg->stats.nr = RDMATENSOR_STAT_NR;
+	arg->stats.counters_uptr = rdmatensor_op_ptr(counters);
+}
+
+static void good_pool_create(union arg *arg)
+{
+	arg->pool_create.bytes = 1;
+}
+
+static void undo_pool_create(const union arg *arg)
+{
+	struct rdmatensor_pool_destroy destroy = {
+		.size = sizeof(destroy), .pool_id = arg->pool_create.out_pool_id,
+	};
+
+	EQ(ioctl(rdmatensor_fd(p.b.rt), RDMATENSOR_POOL_DESTROY, &destroy), 0);
+}
+
+/* A pool that is there already if the last call was refused */
+static uint32_t victim;
+
+static void good_pool_destroy(union arg *arg)
+{
+	struct rdmatensor_pool_create create = { .size = sizeof(create), .bytes = PAGE };
+
+	if (!victim) {
+		EQ(ioctl(rdmatensor_fd(p.b.rt), RDMATENSOR_POOL_CREATE, &create), 0);
+		victim = create.out_pool_id;
+	}
+	arg->pool_destroy.pool_id = victim;
+}
+
+static void undo_pool_destroy(const union arg *arg)
+{
+	(void)arg;
+	victim = 0;
+}
+
+static void good_pool_alloc(union arg *arg)
+{
+	arg->pool_alloc.pool_id = p.b.pool.id;
+	arg->pool_alloc.bytes = 1;
+}
+
+static void undo_pool_alloc(const union arg *arg)
+{
+	EQ(rdmatensor_pool_free(p.b.rt, &p.b.pool, arg->pool_alloc.out_offset), 0);
+}
+
+static void good_connect(union arg *arg)
+{
+	char addr[64];
+
+	test_addr(addr, sizeof(addr), p.a.port);
+	EQ(rdmatensor_parse_addr(addr, 0, 0, arg->connect.addr, NULL, 0), 0);
+	strcpy(arg->connect.worker, "a");
+	arg->connect.user_data = 99;
+}
+
+static void undo_connect(const union arg *arg)
+{
+	EQ(rdmatensor_disconnect(p.b.rt, arg->connect.out_channel), 0);
+	EQ(side_next(&p.b, RDMATENSOR_CQE_CHANNEL_DOWN, arg->connect.user_data, NULL),
+	   -ESHUTDOWN);
+	EQ(side_next(&p.a, RDMATENSOR_CQE_CHANNEL_UP, 0, NULL), 0);
+	EQ(side_next(&p.a, RDMATENSOR_CQE_CHANNEL_DOWN, 0, NULL), -ECONNRESET);
+}
+
+static uint32_t spare_channel;
+
+static void good_disconnect(union arg *arg)
+{
+	uint32_t kept = p.b.channel;
+
+	if (!spare_channel) {
+		side_connect(&p.b, &p.a);
+		spare_channel = p.b.channel;
+		p.b.channel = kept;
+	}
+	arg->disconnect.channel = spare_channel;
+}
+
+static void undo_disconnect(const union arg *arg)
+{
+	(void)arg;
+	spare_channel = 0;
+	EQ(side_next(&p.b, RDMATENSOR_CQE_CHANNEL_DOWN, 0, NULL), -ESHUTDOWN);
+	EQ(side_next(&p.a, RDMATENSOR_CQE_CHANNEL_UP, 0, NULL), 0);
+	EQ(side_next(&p.a, RDMATENSOR_CQE_CHANNEL_DOWN, 0, NULL), -ECONNRESET);
+}
+
+static void good_channel_query(union arg *arg)
+{
+	arg->channel_query.channel = p.b.channel;
+}
+
+static void undo_channel_query(const union arg *arg)
+{
+	EQ(arg->channel_query.channel, p.b.channel);
+	EQ(arg->channel_query.state, RDMATENSOR_CHANNEL_UP);
+}
+
+static void good_step_abort(union arg *arg)
+{
+	arg->step_abort.status = -EIO;
+	arg->step_abort.step_id = 1000;
+	arg->step_abort.text_uptr = rdmatensor_op_ptr(text);
+	arg->step_abort.text_len = 4;
+}
+
+static struct rdmatensor_op publish_op[2];
+static const __u64 dims[RDMATENSOR_DIMS_MAX + 1] = { 64 };
+
+static void good_submit(union arg *arg)
+{
+	rdmatensor_prep_publish(&publish_op[0], "n", 1, p.b.pool.id, region, 64,
+				RDMATENSOR_DT_UINT8, 1, dims, 1, 1);
+	arg->submit.op_size = sizeof(publish_op[0]);
+	arg->submit.ops_uptr = rdmatensor_op_ptr(publish_op);
+	arg->submit.nr_ops = 1;
+}
+
+static void withdraw(const char *name, uint32_t len, int64_t step)
+{
+	struct rdmatensor_op op;
+
+	rdmatensor_prep_withdraw(&op, "", step, 2);
+	op.name_uptr = rdmatensor_op_ptr(name);
+	op.name_len = len;
+	EQ(side_do(&p.b, &op), 0);
+	EQ(side_next(&p.b, RDMATENSOR_CQE_WITHDRAW, 2, NULL), 0);
+}
+
+static void undo_submit(const union arg *arg)
+{
+	if (!arg->submit.nr_ops)
+		return;
+	EQ(arg->submit.out_done, 1);
+	EQ(arg->submit.out_error, 0);
+	withdraw("n", 1, 1);
+	EQ(side_next(&p.b, RDMATENSOR_CQE_PUBLISH, 1, NULL), -ECANCELED);
+}
+
+enum { QUERY, START, CONFIGURE, STATS, POOL_CREATE, POOL_DESTROY, POOL_ALLOC, CONNECT, DISCONNECT,
+	CHANNEL_QUERY, STEP_ABORT, SUBMIT };
+
+static const struct call {
+	const char *name;
+	unsigned long cmd;
+	uint32_t size;
+	int written;
+	void (*good)(union arg *arg);
+	void (*undo)(const union arg *arg);
+} calls[] = {
+#define CALL(_CALL, _call, _written, _undo) \
+	[_CALL] = { #_CALL, RDMATENSOR_##_CALL, sizeof(struct rdmatensor_##_call), _written, \
+		    good_##_call, _undo }
+	CALL(QUERY, query, 1, no_undo),
+	CALL(START, start, 1, undo_start),
+	CALL(CONFIGURE, configure, 0, no_undo),
+	CALL(STATS, stats, 1, no_undo),
+	CALL(POOL_CREATE, pool_create, 1, undo_pool_create),
+	CALL(POOL_DESTROY, pool_destroy, 0, undo_pool_destroy),
+	CALL(POOL_ALLOC, pool_alloc, 1, undo_pool_alloc),
+	CALL(CONNECT, connect, 1, undo_connect),
+	CALL(DISCONNECT, disconnect, 0, undo_disconnect),
+	CALL(CHANNEL_QUERY, channel_query, 1, undo_channel_query),
+	CALL(STEP_ABORT, step_abort, 0, no_undo),
+	CALL(SUBMIT, submit, 1, undo_submit),
+};
+
+#define NR_CALLS (sizeof(calls) / sizeof(*calls))
+
+static void prepare(const struct call *call, union arg *arg)
+{
+	memset(arg, 0, sizeof(*arg));
+	call->good(arg);
+	arg->size = call->size;
+}
+
+static int make(const struct call *call, void *arg)
+{
+	struct rdmatensor *rt = call == &calls[START] ? fresh : p.b.rt;
+
+	return ioctl(rdmatensor_fd(rt), call->cmd, arg) ? -errno : 0;
+}
+
+static void succeeds(const struct call *call, union arg *arg, const char *what)
+{
+	int ret = make(call, arg);
+
+	if (ret)
+		test_fail(__FILE__, __LINE__, "%s, %s: %d, expected 0 (%.100s)", call->name, what,
+			  ret, call == &calls[START] ? arg->start.cause :
+			  call == &calls[CONNECT] ? arg->connect.cause : "");
+	call->undo(arg);
+}
+
+static void refused(const struct call *call, void *arg, const char *what, int error)
+{
+	union arg good;
+	int ret = make(call, arg);
+
+	if (ret != error)
+		test_fail(__FILE__, __LINE__, "%s, %s: %d, expected %d", call->name, what, ret,
+			  error);
+	prepare(call, &good);
+	succeeds(call, &good, "right again after a refusal");
+}
+
+static void *at_end_of(char *page, const union arg *arg, uint32_t size)
+{
+	return memcpy(page + PAGE - size, arg, size);
+}
+
+TEST(calls_of_any_length)
+{
+	const struct call *call;
+	union arg arg;
+
+	open_all();
+	for (call = calls; call < calls + NR_CALLS; call++) {
+		printf("# %s\n", call->name);
+		prepare(call, &arg);
+		arg.size = 0;
+		refused(call, &arg, "size 0", -EINVAL);
+		prepare(call, &arg);
+		arg.size = call->size - 1;
+		refused(call, &arg, "a byte short", -EINVAL);
+		prepare(call, &arg);
+		arg.size = call->size + 1;
+		arg.bytes[call->size] = 1;
+		refused(call, &arg, "a byte longer, not zero", -E2BIG);
+		prepare(call, &arg);
+		arg.size = PAGE;
+		arg.bytes[PAGE - 1] = 1;
+		refused(call, &arg, "a page long, the last byte not zero", -E2BIG);
+		prepare(call, &arg);
+		arg.size = PAGE + 1;
+		refused(call, &arg, "longer than a page", -E2BIG);
+		prepare(call, &arg);
+		arg.size = UINT32_MAX;
+		refused(call, &arg, "size of all ones", -E2BIG);
+		prepare(call, &arg);
+		arg.size = call->size + 1;
+		succeeds(call, &arg, "a byte longer, zero");
+		EQ(arg.size, call->size + 1);
+		prepare(call, &arg);
+		arg.size = PAGE;
+		succeeds(call, &arg, "a page long");
+	}
+	close_all();
+}
+
+TEST(calls_at_the_edge_of_memory)
+{
+	static void *const nowhere[] = { NULL, (void *)8, (void *)KERNEL_ADDR,
+					 (void *)(~0ul - 3), (void *)(~0ul - 100) };
+	const struct call *call;
+	union arg arg;
+	unsigned int i;
+	uint32_t size;
+	void *at;
+
+	open_all();
+	for (call = calls; call < calls + NR_CALLS; call++) {
+		printf("# %s\n", call->name);
+		for (i = 0; i < sizeof(nowhere) / sizeof(*nowhere); i++)
+			refused(call, nowhere[i], "no memory", -EFAULT);
+
+		prepare(call, &arg);
+		at = at_end_of(edge, &arg, call->size);
+		EQ(make(call, at), 0);
+		call->undo(at);
+		/* One byte is missing, all but the size, and half of the size */
+		for (i = 0; i < 3; i++) {
+			prepare(call, &arg);
+			size = i == 0 ? call->size - 1 : i == 1 ? 4 : 2;
+			refused(call, at_end_of(edge, &arg, size), "half in no memory", -EFAULT);
+		}
+		/* A tail that this kernel does not know is read all the same */
+		prepare(call, &arg);
+		arg.size = call->size + 8;
+		refused(call, at_end_of(edge, &arg, call->size + 4), "its tail in no memory",
+			-EFAULT);
+	}
+	close_all();
+}
+
+#define FIELD(_call, _field) \
+	offsetof(struct rdmatensor_##_call, _field), \
+	sizeof(((struct rdmatensor_##_call *)NULL)->_field)
+#define ROW(_CALL, _call, _field, _value, _error) \
+	{ _CALL, _error, #_field " " #_value, FIELD(_call, _field), (uint64_t)(_value), NULL }
+#define NAMES(_CALL, _call, _field, _id, _error) \
+	{ _CALL, _error, #_field " of " #_id, FIELD(_call, _field), 0, &(_id) }
+
+/* A field that is longer than 8 bytes is filled with the value's lowest byte */
+static const struct row {
+	int call;
+	int error;
+	const char *what;
+	size_t offset;
+	size_t width;
+	uint64_t value;
+	const uint32_t *id;
+} rows[] = {
+	ROW(QUERY, query, __reserved, 1, -EINVAL),
+	ROW(QUERY, query, __reserved, UINT64_MAX, -EINVAL),
+	ROW(QUERY, query, flags, UINT32_MAX, 0),
+
+	ROW(START, start, flags, 0, 0),
+	ROW(START, start, flags, RDMATENSOR_START_FLAGS + 1, -EINVAL),
+	ROW(START, start, flags, UINT32_MAX, -EINVAL),
+	ROW(START, start, worker, 0, -EINVAL),
+	ROW(START, start, worker, 'x', -EINVAL),
+	ROW(START, start, worker[RDMATENSOR_WORKER_MAX - 1], 'x', 0),
+	ROW(START, start, device_name, 'x', -EINVAL),
+	ROW(START, start, device_name[0], 'x', -ENODEV),
+	ROW(START, start, port, 1, 0),
+	ROW(START, start, port, 2, -EINVAL),
+	ROW(START, start, port, UINT32_MAX, -EINVAL),
+	ROW(START, start, gid_index, UINT32_MAX, -EADDRNOTAVAIL),
+	ROW(START, start, listen_addr[0], AF_INET6, 0),
+	ROW(START, start, ring_entries, 0, 0),
+	ROW(START, start, ring_entries, 15, -EINVAL),
+	ROW(START, start, ring_entries, 16, 0),
+	ROW(START, start, ring_entries, 17, 0),
+	ROW(START, start, ring_entries, 1 << 20, 0),
+	ROW(START, start, ring_entries, (1 << 20) + 1, -EINVAL),
+	ROW(START, start, ring_entries, UINT32_MAX, -EINVAL),
+	ROW(START, start, pkey_index, 0, 0),
+	ROW(START, start, pkey_index, 1 << 16, -EINVAL),
+	ROW(START, start, pkey_index, UINT32_MAX, -EINVAL),
+	ROW(START, start, queue_depth, 0, 0),
+	ROW(START, start, queue_depth, 15, -EINVAL),
+	ROW(START, start, queue_depth, 2 * 64 + 7, -EINVAL),
+	ROW(START, start, queue_depth, 2 * 64 + 8, 0),
+	ROW(START, start, queue_depth, 16385, -EINVAL),
+	ROW(START, start, queue_depth, UINT32_MAX, -EINVAL),
+	ROW(START, start, timeout, 1, 0),
+	ROW(START, start, timeout, 31, 0),
+	ROW(START, start, timeout, 32, -EINVAL),
+	ROW(START, start, timeout, UINT32_MAX, -EINVAL),
+	ROW(START, start, retry_count, 0, 0),
+	ROW(START, start, retry_count, 8, -EINVAL),
+	ROW(START, start, retry_count, UINT32_MAX, -EINVAL),
+	ROW(START, start, rnr_retry, 0, 0),
+	ROW(START, start, rnr_retry, 7, 0),
+	ROW(START, start, rnr_retry, 8, -EINVAL),
+	ROW(START, start, rnr_retry, UINT32_MAX, -EINVAL),
+	ROW(START, start, sl, 7, 0),
+	ROW(START, start, sl, 8, -EINVAL),
+	ROW(START, start, sl, UINT32_MAX, -EINVAL),
+	ROW(START, start, traffic_class, 255, 0),
+	ROW(START, start, traffic_class, 256, -EINVAL),
+	ROW(START, start, traffic_class, UINT32_MAX, -EINVAL),
+	ROW(START, start, mtu, 1, -EINVAL),
+	ROW(START, start, mtu, 255, -EINVAL),
+	ROW(START, start, mtu, 256, 0),
+	ROW(START, start, mtu, 4096, 0),
+	ROW(START, start, mtu, 4097, -EINVAL),
+	ROW(START, start, mtu, 8192, -EINVAL),
+	ROW(START, start, mtu, UINT32_MAX, -EINVAL),
+	ROW(START, start, msg_slots, 1, 0),
+	ROW(START, start, msg_slots, 63, -EINVAL),
+	ROW(START, start, msg_slots, 256, 0),
+	ROW(START, start, msg_slots, 512, -EINVAL),
+	ROW(START, start, msg_slots, 1024, -EINVAL),
+	ROW(START, start, msg_slots, 2048, -EINVAL),
+	ROW(START, start, msg_slots, UINT32_MAX, -EINVAL),
+	ROW(START, start, msg_slot_bytes, 512, -EINVAL),
+	ROW(START, start, msg_slot_bytes, 1023, -EINVAL),
+	ROW(START, start, msg_slot_bytes, 1024, 0),
+	ROW(START, start, msg_slot_bytes, 32768, 0),
+	ROW(START, start, msg_slot_bytes, 65536, -EINVAL),
+	ROW(START, start, msg_slot_bytes, 1u << 31, -EINVAL),
+	ROW(START, start, ack_batch, 1, 0),
+	ROW(START, start, ack_batch, 64, 0),
+	ROW(START, start, ack_batch, 65, -EINVAL),
+	ROW(START, start, ack_batch, 1025, -EINVAL),
+	ROW(START, start, ack_batch, UINT32_MAX, -EINVAL),
+	ROW(START, start, lanes, 8, 0),
+	ROW(START, start, lanes, 9, -EINVAL),
+	ROW(START, start, lanes, UINT32_MAX, -EINVAL),
+	ROW(START, start, stripe_bytes, 1, 0),
+	ROW(START, start, stripe_bytes, UINT32_MAX, 0),
+	ROW(START, start, stripe_bytes, 1ull << 32, -EINVAL),
+	ROW(START, start, stripe_bytes, UINT64_MAX, -EINVAL),
+	ROW(START, start, max_channels, 1, 0),
+	ROW(START, start, max_channels, 4096, 0),
+	ROW(START, start, max_channels, 4097, -EINVAL),
+	ROW(START, start, max_channels, UINT32_MAX, -EINVAL),
+	ROW(START, start, handshake_ms, 99, -EINVAL),
+	ROW(START, start, handshake_ms, 100, 0),
+	ROW(START, start, handshake_ms, 600000, 0),
+	ROW(START, start, handshake_ms, 600001, -EINVAL),
+	ROW(START, start, handshake_ms, UINT32_MAX, -EINVAL),
+	ROW(START, start, cancel_ms, 99, -EINVAL),
+	ROW(START, start, cancel_ms, 100, 0),
+	ROW(START, start, cancel_ms, 600000, 0),
+	ROW(START, start, cancel_ms, 600001, -EINVAL),
+	ROW(START, start, cancel_ms, UINT32_MAX, -EINVAL),
+	ROW(START, start, __reserved, 1, -EINVAL),
+	ROW(START, start, __reserved, 1u << 31, -EINVAL),
+	ROW(START, start, cause, 0xff, 0),
+
+	ROW(CONFIGURE, configure, mask, 0, 0),
+	ROW(CONFIGURE, configure, mask, 2, -EINVAL),
+	ROW(CONFIGURE, configure, mask, UINT32_MAX, -EINVAL),
+	ROW(CONFIGURE, configure, flags, 2, -EINVAL),
+	ROW(CONFIGURE, configure, flags, UINT32_MAX, -EINVAL),
+	ROW(CONFIGURE, configure, __reserved, 1, -EINVAL),
+
+	ROW(STATS, stats, channel, UINT32_MAX, -ENOENT),
+	NAMES(STATS, stats, channel, p.b.channel, 0),
+	NAMES(STATS, stats, channel, dead_channel, -ENOENT),
+	NAMES(STATS, stats, channel, others_channel, -ENOENT),
+	ROW(STATS, stats, nr, 0, 0),
+	ROW(STATS, stats, nr, UINT32_MAX, 0),
+	ROW(STATS, stats, __reserved, 1, -EINVAL),
+	ROW(STATS, stats, counters_uptr, 0, -EFAULT),
+	ROW(STATS, stats, counters_uptr, 8, -EFAULT),
+	ROW(STATS, stats, counters_uptr, KERNEL_ADDR, -EFAULT),
+	ROW(STATS, stats, counters_uptr, UINT64_MAX, -EFAULT),
+
+	ROW(POOL_CREATE, pool_create, flags, 1, -EINVAL),
+	ROW(POOL_CREATE, pool_create, flags, UINT32_MAX, -EINVAL),
+	ROW(POOL_CREATE, pool_create, bytes, 0, -EINVAL),
+	ROW(POOL_CREATE, pool_create, bytes, PAGE + 1, 0),
+	ROW(POOL_CREATE, pool_create, bytes, 1ull << 43, -EOVERFLOW),
+	ROW(POOL_CREATE, pool_create, bytes, (1ull << 43) + 1, -EINVAL),
+	ROW(POOL_CREATE, pool_create, bytes, UINT64_MAX, -EINVAL),
+	ROW(POOL_CREATE, pool_create, bytes, 1ull << 63, -EINVAL),
+	ROW(POOL_CREATE, pool_create, out_pool_id, UINT32_MAX, 0),
+	ROW(POOL_CREATE, pool_create, __reserved, 1, -EINVAL),
+	ROW(POOL_CREATE, pool_create, out_mmap_offset, UINT64_MAX, 0),
+
+	ROW(POOL_DESTROY, pool_destroy, pool_id, 0, -ENOENT),
+	ROW(POOL_DESTROY, pool_destroy, pool_id, UINT32_MAX, -ENOENT),
+	NAMES(POOL_DESTROY, pool_destroy, pool_id, dead_pool, -ENOENT),
+	NAMES(POOL_DESTROY, pool_destroy, pool_id, others_pool, -ENOENT),
+
+	ROW(POOL_ALLOC, pool_alloc, pool_id, 0, -ENOENT),
+	ROW(POOL_ALLOC, pool_alloc, pool_id, UINT32_MAX, -ENOENT),
+	NAMES(POOL_ALLOC, pool_alloc, pool_id, dead_pool, -ENOENT),
+	NAMES(POOL_ALLOC, pool_alloc, pool_id, others_pool, -ENOENT),
+	ROW(POOL_ALLOC, pool_alloc, bytes, 0, -EINVAL),
+	ROW(POOL_ALLOC, pool_alloc, bytes, POOL_BYTES - 128, 0),
+	ROW(POOL_ALLOC, pool_alloc, bytes, POOL_BYTES - 127, -ENOSPC),
+	ROW(POOL_ALLOC, pool_alloc, bytes, POOL_BYTES + 1, -ENOSPC),
+	ROW(POOL_ALLOC, pool_alloc, bytes, 1ull << 63, -ENOSPC),
+	ROW(POOL_ALLOC, pool_alloc, bytes, UINT64_MAX, -ENOSPC),
+	ROW(POOL_ALLOC, pool_alloc, out_offset, UINT64_MAX, 0),
+
+	ROW(CONNECT, connect, flags, 1, -EINVAL),
+	ROW(CONNECT, connect, flags, UINT32_MAX, -EINVAL),
+	ROW(CONNECT, connect, addr, 0, -EINVAL),
+	ROW(CONNECT, connect, addr, 0xff, -EINVAL),
+	ROW(CONNECT, connect, addr[0], AF_UNIX, -EINVAL),
+	ROW(CONNECT, connect, addr[0], AF_IB, -EINVAL),
+	ROW(CONNECT, connect, out_channel, UINT32_MAX, 0),
+	ROW(CONNECT, connect, worker, 0, 0),
+	ROW(CONNECT, connect, worker, 'a', -EINVAL),
+	ROW(CONNECT, connect, worker[0], 'b', -ENOENT),
+	ROW(CONNECT, connect, user_data, UINT64_MAX, 0),
+	ROW(CONNECT, connect, timeout_ms, UINT32_MAX, 0),
+	ROW(CONNECT, connect, timeout_ms, INT32_MAX, 0),
+	ROW(CONNECT, connect, __reserved, 1, -EINVAL),
+	ROW(CONNECT, connect, cause, 0xff, 0),
+
+	ROW(DISCONNECT, disconnect, channel, 0, -ENOENT),
+	ROW(DISCONNECT, disconnect, channel, UINT32_MAX, -ENOENT),
+	NAMES(DISCONNECT, disconnect, channel, dead_channel, -ENOENT),
+	NAMES(DISCONNECT, disconnect, channel, others_channel, -ENOENT),
+
+	ROW(CHANNEL_QUERY, channel_query, channel, 0, -ENOENT),
+	ROW(CHANNEL_QUERY, channel_query, channel, UINT32_MAX, -ENOENT),
+	NAMES(CHANNEL_QUERY, channel_query, channel, dead_channel, -ENOENT),
+	NAMES(CHANNEL_QUERY, channel_query, channel, others_channel, -ENOENT),
+	/* There is none after this one */
+	ROW(CHANNEL_QUERY, channel_query, flags, RDMATENSOR_CHANNEL_NEXT, -ENOENT),
+	ROW(CHANNEL_QUERY, channel_query, flags, 2, -EINVAL),
+	ROW(CHANNEL_QUERY, channel_query, flags, UINT32_MAX, -EINVAL),
+
+	ROW(STEP_ABORT, step_abort, status, 0, -EINVAL),
+	ROW(STEP_ABORT, step_abort, status, 1, -EINVAL),
+	ROW(STEP_ABORT, step_abort, status, -1, 0),
+	ROW(STEP_ABORT, step_abort, status, -4095, 0),
+	ROW(STEP_ABORT, step_abort, status, -4096, -EINVAL),
+	ROW(STEP_ABORT, step_abort, status, INT_MAX, -EINVAL),
+	ROW(STEP_ABORT, step_abort, status, INT_MIN, -EINVAL),
+	ROW(STEP_ABORT, step_abort, step_id, INT64_MIN, 0),
+	ROW(STEP_ABORT, step_abort, step_id, INT64_MAX, 0),
+	ROW(STEP_ABORT, step_abort, text_uptr, 0, -EFAULT),
+	ROW(STEP_ABORT, step_abort, text_uptr, KERNEL_ADDR, -EFAULT),
+	ROW(STEP_ABORT, step_abort, text_uptr, UINT64_MAX - 1, -EFAULT),
+	ROW(STEP_ABORT, step_abort, text_len, 0, 0),
+	ROW(STEP_ABORT, step_abort, text_len, RDMATENSOR_TEXT_MAX, 0),
+	ROW(STEP_ABORT, step_abort, text_len, RDMATENSOR_TEXT_MAX + 1, -EINVAL),
+	ROW(STEP_ABORT, step_abort, text_len, UINT32_MAX, -EINVAL),
+	ROW(STEP_ABORT, step_abort, __reserved, 1, -EINVAL),
+
+	ROW(SUBMIT, submit, op_size, 0, -EINVAL),
+	ROW(SUBMIT, submit, op_size, sizeof(struct rdmatensor_op) - 1, -EINVAL),
+	ROW(SUBMIT, submit, op_size, sizeof(struct rdmatensor_op) + 8, 0),
+	ROW(SUBMIT, submit, op_size, PAGE + 1, -E2BIG),
+	ROW(SUBMIT, submit, op_size, UINT32_MAX, -E2BIG),
+	ROW(SUBMIT, submit, ops_uptr, 0, -EFAULT),
+	ROW(SUBMIT, submit, ops_uptr, 8, -EFAULT),
+	ROW(SUBMIT, submit, ops_uptr, KERNEL_ADDR, -EFAULT),
+	ROW(SUBMIT, submit, ops_uptr, UINT64_MAX - 7, -EFAULT),
+	ROW(SUBMIT, submit, nr_ops, 0, 0),
+	ROW(SUBMIT, submit, nr_ops, RDMATENSOR_SUBMIT_MAX + 1, -EINVAL),
+	ROW(SUBMIT, submit, nr_ops, UINT32_MAX, -EINVAL),
+	ROW(SUBMIT, submit, wait_nr, 4097, -EINVAL),
+	ROW(SUBMIT, submit, wait_nr, UINT32_MAX, -EINVAL),
+	ROW(SUBMIT, submit, deadline_ns, 1, 0),
+	ROW(SUBMIT, submit, deadline_ns, UINT64_MAX, 0),
+	ROW(SUBMIT, submit, out_done, UINT32_MAX, 0),
+	ROW(SUBMIT, submit, out_error, 1, 0),
+};
+
+static void set_field(void *at, size_t width, uint64_t value)
+{
+	if (width > 8)
+		memset(at, (int)value, width);
+	else
+		memcpy(at, &value, width);
+}
+
+TEST(fields_of_calls)
+{
+	const struct row *row;
+	union arg arg;
+
+	open_all();
+	for (row = rows; row < rows + sizeof(rows) / sizeof(*rows); row++) {
+		const struct call *call = &calls[row->call];
+
+		prepare(call, &arg);
+		set_field(arg.bytes + row->offset, row->width, row->id ? *row->id : row->value);
+		if (row->error)
+			refused(call, &arg, row->what, row->error);
+		else
+			succeeds(call, &arg, row->what);
+	}
+	printf("# %zu values\n", sizeof(rows) / sizeof(*rows));
+
+	/* Arrays that end where memory does */
+	prepare(&calls[STATS], &arg);
+	arg.stats.counters_uptr = rdmatensor_op_ptr(edge + PAGE - sizeof(counters) + 8);
+	refused(&calls[STATS], &arg, "counters half in no memory", -EFAULT);
+	prepare(&calls[STEP_ABORT], &arg);
+	arg.step_abort.text_uptr = rdmatensor_op_ptr(edge + PAGE - 3);
+	refused(&calls[STEP_ABORT], &arg, "text half in no memory", -EFAULT);
+	prepare(&calls[SUBMIT], &arg);
+	memcpy(edge + PAGE - 100, publish_op, 100);
+	arg.submit.ops_uptr = rdmatensor_op_ptr(edge + PAGE - 100);
+	refused(&calls[SUBMIT], &arg, "operation half in no memory", -EFAULT);
+	EQ(arg.submit.out_error, -EFAULT);
+	EQ(arg.submit.out_done, 0);
+	prepare(&calls[SUBMIT], &arg);
+	arg.submit.op_size = sizeof(publish_op[0]) + 8;
+	set_field(&publish_op[1], 8, 1ull << 63);
+	refused(&calls[SUBMIT], &arg, "operation with a tail that is not zero", -E2BIG);
+	memset(publish_op, 0, sizeof(publish_op));
+	close_all();
+}
+
+/*
+ * The operations of SUBMIT, in the same way.
+ */
+
+enum { PUBLISH, DEAD, FAILED, WITHDRAW, FETCH, ALLOC, CANCEL, FREE };
+
+static int offered, pending, held;
+static uint64_t held_at;
+
+static void good_publish(struct rdmatensor_op *op)
+{
+	rdmatensor_prep_publish(op, "p", 1, p.b.pool.id, region, 64, RDMATENSOR_DT_UINT8, 1, dims,
+				1, 1);
+}
+
+static void good_dead(struct rdmatensor_op *op)
+{
+	rdmatensor_prep_publish_dead(op, "p", 1, RDMATENSOR_DT_UINT8, 1, dims, 1, 1);
+}
+
+static void good_failed(struct rdmatensor_op *op)
+{
+	rdmatensor_prep_publish_failed(op, "p", 1, -EIO, "text", 1, 1);
+}
+
+static void undo_publish(const struct rdmatensor_op *op)
+{
+	withdraw((const char *)(uintptr_t)op->name_uptr, op->name_len, op->step_id);
+	if (op->uses)
+		EQ(side_next(&p.b, RDMATENSOR_CQE_PUBLISH, op->user_data, NULL), -ECANCELED);
+}
+
+static void good_withdraw(struct rdmatensor_op *op)
+{
+	if (!offered) {
+		good_publish(op);
+		op->uses = 0;
+		EQ(side_do(&p.b, op), 0);
+		offered = 1;
+	}
+	rdmatensor_prep_withdraw(op, "p", 1, 2);
+}
+
+static void undo_withdraw(const struct rdmatensor_op *op)
+{
+	offered = 0;
+	EQ(side_next(&p.b, RDMATENSOR_CQE_WITHDRAW, op->user_data, NULL), 0);
+}
+
+static void good_fetch(struct rdmatensor_op *op)
+{
+	rdmatensor_prep_fetch(op, p.b.channel, "t", 5, p.b.pool.id, destination, 64, 0, 3);
+}
+
+static void undo_fetch(const struct rdmatensor_op *op)
+{
+	EQ(side_next(&p.b, RDMATENSOR_CQE_FETCH, op->user_data, NULL), 0);
+	CHECK(filled(side_at(&p.b, destination), 64, 1));
+	memset(side_at(&p.b, destination), 0, 64);
+}
+
+static void good_alloc(struct rdmatensor_op *op)
+{
+	rdmatensor_prep_fetch_alloc(op, p.b.channel, "t", 5, p.b.pool.id, 0, 0, 3);
+}
+
+static void undo_alloc(const struct rdmatensor_op *op)
+{
+	struct rdmatensor_cqe cqe;
+
+	EQ(side_next(&p.b, RDMATENSOR_CQE_FETCH, op->user_data, &cqe), 0);
+	CHECK(filled(side_at(&p.b, cqe.offset), 64, 1));
+	EQ(rdmatensor_pool_free(p.b.rt, &p.b.pool, cqe.offset), 0);
+}
+
+static void good_cancel(struct rdmatensor_op *op)
+{
+	if (!pending) {
+		rdmatensor_prep_fetch(op, p.b.channel, "never", 1, p.b.pool.id, destination, 64, 0,
+				      77);
+		EQ(side_do(&p.b, op), 0);
+		pending = 1;
+	}
+	rdmatensor_prep_cancel(op, 77);
+}
+
+static void undo_cancel(const struct rdmatensor_op *op)
+{
+	pending = 0;
+	EQ(side_next(&p.b, RDMATENSOR_CQE_FETCH, op->target, NULL), -ECANCELED);
+}
+
+static void good_free(struct rdmatensor_op *op)
+{
+	if (!held) {
+		held_at = side_alloc(&p.b, 256);
+		held = 1;
+	}
+	rdmatensor_prep_free(op, p.b.pool.id, held_at);
+}
+
+static void undo_free(const struct rdmatensor_op *op)
+{
+	(void)op;
+	held = 0;
+}
+
+static const struct kind {
+	const char *name;
+	void (*good)(struct rdmatensor_op *op);
+	void (*undo)(const struct rdmatensor_op *op);
+} kinds[] = {
+	[PUBLISH] = { "PUBLISH", good_publish, undo_publish },
+	[DEAD] = { "PUBLISH, dead", good_dead, undo_publish },
+	[FAILED] = { "PUBLISH, failed", good_failed, undo_publish },
+	[WITHDRAW] = { "WITHDRAW", good_withdraw, undo_withdraw },
+	[FETCH] = { "FETCH", good_fetch, undo_fetch },
+	[ALLOC] = { "FETCH, allocating", good_alloc, undo_alloc },
+	[CANCEL] = { "CANCEL", good_cancel, undo_cancel },
+	[FREE] = { "FREE", good_free, undo_free },
+};
+
+#define NR_KINDS (sizeof(kinds) / sizeof(*kinds))
+
+/* What tells whether an operation was taken, wholly or in part */
+static void look(uint64_t seen[4])
+{
+	struct rdmatensor_query query;
+
+	EQ(rdmatensor_query(p.b.rt, &query), 0);
+	seen[0] = side_stat(&p.b, RDMATENSOR_STAT_PUBLISHED);
+	seen[1] = side_stat(&p.b, RDMATENSOR_STAT_FETCHES);
+	seen[2] = side_stat(&p.b, RDMATENSOR_STAT_RELEASED);
+	seen[3] = side_stat(&p.b, RDMATENSOR_STAT_FETCH_ERRORS);
+}
+
+/*
+ * Between two others that are right: the first is taken, this one and the third are
+ * not, nothing of it is seen, and without the fault it is taken.
+ */
+static void op_refused(const struct kind *kind, const struct rdmatensor_op *bad, const char *what,
+		       int error)
+{
+	struct rdmatensor_op ops[3], good;
+	uint64_t before[4], after[4];
+	unsigned int done = 9;
+	int i, ret;
+
+	rdmatensor_prep_publish_failed(&ops[0], "first", 1, -EIO, NULL, 0, 0);
+	ops[1] = *bad;
+	rdmatensor_prep_publish_failed(&ops[2], "third", 1, -EIO, NULL, 0, 0);
+	look(before);
+	ret = rdmatensor_submit(p.b.rt, ops, 3, 0, 0, &done);
+	if (ret != error || done != 1)
+		test_fail(__FILE__, __LINE__, "%s, %s: %d, %u done, expected %d", kind->name,
+			  what, ret, done, error);
+	look(after);
+	EQ(after[0], before[0] + 1);
+	for (i = 1; i < 4; i++)
+		EQ(after[i], before[i]);
+	withdraw("first", 5, 1);
+	rdmatensor_prep_withdraw(&ops[0], "third", 1, 0);
+	EQ(side_do(&p.b, &ops[0]), -ENOENT);
+
+	/* Alone, it is the call's own error */
+	ret = side_do(&p.b, bad);
+	if (ret != error)
+		test_fail(__FILE__, __LINE__, "%s, %s, alone: %d, expected %d", kind->name, what,
+			  ret, error);
+	kind->good(&good);
+	ret = side_do(&p.b, &good);
+	if (ret)
+		test_fail(__FILE__, __LINE__, "%s, right again after %s: %d", kind->name, what,
+			  ret);
+	kind->undo(&good);
+}
+
+#define K(_kind) (1 << (_kind))
+#define PUBLISHES (K(PUBLISH) | K(DEAD) | K(FAILED))
+#define FETCHES (K(FETCH) | K(ALLOC))
+#define NAMED (PUBLISHES | FETCHES | K(WITHDRAW))
+#define ALL (NAMED | K(CANCEL) | K(FREE))
+
+#define OP(_kinds, _field, _value, _error) \
+	{ _kinds, _error, #_field " " #_value, FIELD(op, _field), (uint64_t)(_value), NULL }
+#define OP_NAMES(_kinds, _field, _id, _error) \
+	{ _kinds, _error, #_field " of " #_id, FIELD(op, _field), 0, &(_id) }
+
+static const struct row op_rows[] = {
+	OP(ALL, opcode, 5, -EOPNOTSUPP),
+	OP(ALL, opcode, UINT16_MAX, -EOPNOTSUPP),
+	OP(ALL, flags, 1 << 3, -EINVAL),
+	OP(ALL, flags, 1 << 15, -EINVAL),
+	OP(ALL, flags, UINT16_MAX, -EINVAL),
+	OP(ALL & ~FETCHES, flags, RDMATENSOR_OP_ALLOC, -EINVAL),
+	OP(ALL & ~PUBLISHES, flags, RDMATENSOR_OP_DEAD, -EINVAL),
+	OP(ALL & ~K(FAILED), flags, RDMATENSOR_OP_FAILED, -EINVAL),
+	OP(PUBLISHES, flags, RDMATENSOR_OP_DEAD | RDMATENSOR_OP_FAILED, -EINVAL),
+	/* 64 bytes, and dead */
+	OP(K(PUBLISH), flags, RDMATENSOR_OP_DEAD, -EINVAL),
+	/* 64 bytes are said, there are none */
+	OP(K(DEAD), flags, 0, -EINVAL),
+	OP(ALL, __reserved, 1, -EINVAL),
+	OP(ALL, __reserved, 1u << 31, -EINVAL),
+	/* Its own offset is not named when the destination is to be allocated */
+	OP(K(ALLOC), offset, 64, -EINVAL),
+
+	OP(FETCHES, channel, UINT32_MAX, -ENOTCONN),
+	OP_NAMES(FETCHES, channel, dead_channel, -ENOTCONN),
+	OP_NAMES(FETCHES, channel, others_channel, -ENOTCONN),
+
+	OP(NAMED, name_uptr, 0, -EFAULT),
+	OP(NAMED, name_uptr, 8, -EFAULT),
+	OP(NAMED, name_uptr, KERNEL_ADDR, -EFAULT),
+	OP(NAMED, name_uptr, UINT64_MAX, -EFAULT),
+	OP(NAMED, name_len, 0, -EINVAL),
+	OP(NAMED, name_len, RDMATENSOR_NAME_MAX + 1, -EINVAL),
+	OP(NAMED, name_len, UINT32_MAX, -EINVAL),
+	OP(PUBLISHES, step_id, INT64_MIN, 0),
+	OP(PUBLISHES, step_id, INT64_MAX, 0),
+	OP(K(WITHDRAW), step_id, INT64_MIN, -ENOENT),
+	OP(K(WITHDRAW), step_id, 2, -ENOENT),
+	OP(ALL, user_data, 1ull << 40, 0),
+
+	OP(K(PUBLISH) | FETCHES | K(FREE), pool_id, 0, -EINVAL),
+	OP(K(PUBLISH) | FETCHES | K(FREE), pool_id, UINT32_MAX, -EINVAL),
+	OP_NAMES(K(PUBLISH) | FETCHES | K(FREE), pool_id, dead_pool, -EINVAL),
+	OP_NAMES(K(PUBLISH) | FETCHES | K(FREE), pool_id, others_pool, -EINVAL),
+
+	OP(K(PUBLISH) | K(FETCH), offset, 1, -EINVAL),
+	OP(K(PUBLISH) | K(FETCH), offset, 63, -EINVAL),
+	OP(K(PUBLISH) | K(FETCH), offset, POOL_BYTES - 64, -EINVAL),
+	OP(K(PUBLISH) | K(FETCH), offset, POOL_BYTES, -EINVAL),
+	OP(K(PUBLISH) | K(FETCH), offset, 1ull << 63, -EINVAL),
+	OP(K(PUBLISH) | K(FETCH), offset, UINT64_MAX - 63, -EINVAL),
+	OP(K(PUBLISH) | K(FETCH), offset, UINT64_MAX, -EINVAL),
+	OP(K(FREE), offset, 1, -ENOENT),
+	OP(K(FREE), offset, POOL_BYTES - 64, -ENOENT),
+	OP(K(FREE), offset, POOL_BYTES, -ENOENT),
+	OP(K(FREE), offset, UINT64_MAX, -ENOENT),
+
+	OP(K(PUBLISH), bytes, 0, -EINVAL),
+	OP(K(PUBLISH), bytes, 63, -EINVAL),
+	OP(K(PUBLISH), bytes, 65, -EINVAL),
+	OP(K(PUBLISH), bytes, INT64_MAX, -EINVAL),
+	OP(K(PUBLISH) | K(DEAD), bytes, UINT64_MAX, -EINVAL),
+	OP(K(DEAD), bytes, 1, -EINVAL),
+	OP(K(FETCH), bytes, 65, -EINVAL),
+	OP(K(FETCH), bytes, POOL_BYTES + 1, -EINVAL),
+	OP(K(FETCH), bytes, UINT64_MAX, -EINVAL),
+	OP(K(FETCH), bytes, UINT64_MAX - 63, -EINVAL),
+	OP(K(ALLOC), bytes, 64, 0),
+	OP(K(ALLOC), bytes, UINT64_MAX, 0),
+	OP(FETCHES, deadline_ns, INT64_MAX, 0),
+	OP(FETCHES, deadline_ns, UINT64_MAX, 0),
+
+	OP(K(PUBLISH) | K(DEAD), data_type, RDMATENSOR_DT_INVALID, -EINVAL),
+	OP(K(PUBLISH) | K(DEAD), data_type, RDMATENSOR_DT_MAX + 1, -EINVAL),
+	OP(K(PUBLISH) | K(DEAD), data_type, 0x10000 + RDMATENSOR_DT_UINT8, -EINVAL),
+	OP(K(PUBLISH) | K(DEAD), data_type, UINT32_MAX, -EINVAL),
+	OP(K(PUBLISH), data_type, RDMATENSOR_DT_FLOAT, -EINVAL),
+	OP(K(PUBLISH), data_type, RDMATENSOR_DT_STRING, 0),
+	OP(K(PUBLISH), ndims, 0, -EINVAL),
+	OP(K(PUBLISH) | K(DEAD), ndims, RDMATENSOR_DIMS_MAX + 1, -EINVAL),
+	OP(K(PUBLISH) | K(DEAD), ndims, 0x100 + 1, -EINVAL),
+	OP(K(PUBLISH) | K(DEAD), ndims, UINT32_MAX, -EINVAL),
+	OP(K(DEAD), ndims, RDMATENSOR_DIMS_MAX, 0),
+	OP(K(PUBLISH) | K(DEAD), dims_uptr, 0, -EFAULT),
+	OP(K(PUBLISH) | K(DEAD), dims_uptr, KERNEL_ADDR, -EFAULT),
+	OP(K(PUBLISH) | K(DEAD), dims_uptr, UINT64_MAX, -EFAULT),
+	OP(PUBLISHES, uses, 0, 0),
+	OP(PUBLISHES, uses, UINT32_MAX, 0),
+
+	OP(K(FAILED), status, 0, -EINVAL),
+	OP(K(FAILED), status, 1, -EINVAL),
+	OP(K(FAILED), status, -4095, 0),
+	OP(K(FAILED), status, -4096, -EINVAL),
+	OP(K(FAILED), status, INT_MIN, -EINVAL),
+	OP(K(FAILED), text_uptr, 0, -EFAULT),
+	OP(K(FAILED), text_uptr, KERNEL_ADDR, -EFAULT),
+	OP(K(FAILED), text_len, 0, 0),
+	OP(K(FAILED), text_len, RDMATENSOR_TEXT_MAX + 1, -EINVAL),
+	OP(K(FAILED), text_len, 0x10000, -EINVAL),
+	OP(K(FAILED), text_len, UINT32_MAX, -EINVAL),
+
+	OP(K(CANCEL), target, 0, -ENOENT),
+	OP(K(CANCEL), target, 78, -ENOENT),
+	OP(K(CANCEL), target, UINT64_MAX, -ENOENT),
+
+	/* Fields that the operation does not name */
+	OP(ALL & ~FETCHES, channel, 1, -EINVAL),
+	OP(ALL & ~FETCHES, channel, 1u << 31, -EINVAL),
+	OP(ALL & ~NAMED, name_uptr, 1, -EINVAL),
+	OP(ALL & ~NAMED, name_len, 1, -EINVAL),
+	OP(ALL & ~NAMED, step_id, 1, -EINVAL),
+	OP(K(FAILED) | K(WITHDRAW) | K(CANCEL), pool_id, 1, -EINVAL),
+	OP(K(FAILED) | K(WITHDRAW) | K(CANCEL), offset, 64, -EINVAL),
+	OP(K(FAILED) | K(WITHDRAW) | K(CANCEL) | K(FREE), bytes, 1, -EINVAL),
+	OP(ALL & ~FETCHES, deadline_ns, 1, -EINVAL),
+	OP(ALL & ~FETCHES, deadline_ns, 1ull << 63, -EINVAL),
+	OP(ALL & ~(K(PUBLISH) | K(DEAD)), data_type, 1, -EINVAL),
+	OP(ALL & ~(K(PUBLISH) | K(DEAD)), ndims, 1, -EINVAL),
+	OP(ALL & ~(K(PUBLISH) | K(DEAD)), dims_uptr, 8, -EINVAL),
+	OP(ALL & ~PUBLISHES, uses, 1, -EINVAL),
+	OP(ALL & ~K(FAILED), status, -1, -EINVAL),
+	OP(ALL & ~K(FAILED), text_uptr, 8, -EINVAL),
+	OP(ALL & ~K(FAILED), text_len, 1, -EINVAL),
+	OP(ALL & ~K(CANCEL), target, 1, -EINVAL),
+	OP(ALL & ~K(CANCEL), target, 1ull << 63, -EINVAL),
+};
+
+TEST(fields_of_operations)
+{
+	const struct kind *kind;
+	struct rdmatensor_op op;
+	const struct row *row;
+	int nr = 0, ret;
+
+	open_all();
+	for (row = op_rows; row < op_rows + sizeof(op_rows) / sizeof(*op_rows); row++) {
+		for (kind = kinds; kind < kinds + NR_KINDS; kind++) {
+			if (!(row->call & K(kind - kinds)))
+				continue;
+			kind->good(&op);
+			set_field((char *)&op + row->offset, row->width,
+				  row->id ? *row->id : row->value);
+			nr++;
+			if (row->error) {
+				op_refused(kind, &op, row->what, row->error);
+				continue;
+			}
+			ret = side_do(&p.b, &op);
+			if (ret)
+				test_fail(__FILE__, __LINE__, "%s, %s: %d", kind->name, row->what,
+					  ret);
+			kind->undo(&op);
+		}
+	}
+	printf("# %d values\n", nr);
+
+	/* The longest name and text that there are, and one that ends where memory does */
+	good_failed(&op);
+	op.name_uptr = rdmatensor_op_ptr(long_name);
+	op.name_len = RDMATENSOR_NAME_MAX;
+	op.text_uptr = rdmatensor_op_ptr(text);
+	op.text_len = RDMATENSOR_TEXT_MAX;
+	EQ(side_do(&p.b, &op), 0);
+	undo_publish(&op);
+	good_publish(&op);
+	op.name_uptr = rdmatensor_op_ptr(edge + PAGE - 2);
+	op.name_len = 3;
+	op_refused(&kinds[PUBLISH], &op, "a name half in no memory", -EFAULT);
+	good_dead(&op);
+	op.dims_uptr = rdmatensor_op_ptr(edge + PAGE - 8);
+	op.ndims = 2;
+	op_refused(&kinds[DEAD], &op, "dims half in no memory", -EFAULT);
+	good_failed(&op);
+	op.text_uptr = rdmatensor_op_ptr(edge + PAGE - 2);
+	op_refused(&kinds[FAILED], &op, "a text half in no memory", -EFAULT);
+
+	/* What is in use */
+	good_withdraw(&op);
+	good_publish(&op);
+	EQ(side_do(&p.b, &op), -EEXIST);
+	rdmatensor_prep_fetch(&op, p.b.channel, "t", 5, p.b.pool.id, region, 64, 0, 3);
+	op_refused(&kinds[FETCH], &op, "where something is offered", -EINVAL);
+	rdmatensor_prep_free(&op, p.b.pool.id, region);
+	op_refused(&kinds[FREE], &op, "where something is offered", -EBUSY);
+	good_withdraw(&op);
+	EQ(side_do(&p.b, &op), 0);
+	undo_withdraw(&op);
+	good_cancel(&op);
+	rdmatensor_prep_free(&op, p.b.pool.id, destination);
+	op_refused(&kinds[FREE], &op, "where something is fetched", -EBUSY);
+	good_publish(&op);
+	op.offset = destination;
+	op_refused(&kinds[PUBLISH], &op, "where something is fetched", -EINVAL);
+	good_cancel(&op);
+	EQ(side_do(&p.b, &op), 0);
+	undo_cancel(&op);
+	close_all();
+}
