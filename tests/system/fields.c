@@ -445,6 +445,18 @@ TEST(calls_at_the_edge_of_memory)
 		arg.size = call->size + 8;
 		refused(call, at_end_of(edge, &arg, call->size + 4), "its tail in no memory",
 			-EFAULT);
+
+		/* Not written to: refused before anything is done, if there is an answer */
+		prepare(call, &arg);
+		CHECK(!mprotect(read_only, PAGE, PROT_READ | PROT_WRITE));
+		at = at_end_of(read_only, &arg, call->size);
+		CHECK(!mprotect(read_only, PAGE, PROT_READ));
+		if (call->written) {
+			refused(call, at, "in memory that cannot be written", -EFAULT);
+		} else {
+			EQ(make(call, at), 0);
+			call->undo(at);
+		}
 	}
 	close_all();
 }
