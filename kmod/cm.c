@@ -313,6 +313,12 @@ int rdmatensor_cm_listen(struct rdmatensor_cm *cm, const struct sockaddr *addr,
 			any = cm->adapter->addr;
 		addr = (struct sockaddr *)&any;
 	}
+	/* AF_IB would be taken by rdma_cm, and is longer than what the caller has */
+	if (addr->sa_family != AF_INET && addr->sa_family != AF_INET6) {
+		cm_cause(cause, room, "listen: address family %u is neither AF_INET nor AF_INET6",
+			 addr->sa_family);
+		return -EINVAL;
+	}
 
 	id = rdma_create_id(cm->net, cm_listen_event, cm, RDMA_PS_TCP, IB_QPT_RC);
 	if (IS_ERR(id)) {
