@@ -660,6 +660,8 @@ int rdmatensor_context_pool_destroy(struct rdmatensor_context *context, void *ar
 	struct rdmatensor_pool *pool;
 	int ret = 0;
 
+	if (!rdmatensor_context_started(context))
+		return -ENOTCONN;
 	mutex_lock(&context->lock);
 	xa_lock(&context->pools);
 	pool = xa_load(&context->pools, destroy->pool_id);
@@ -687,6 +689,8 @@ int rdmatensor_context_pool_alloc(struct rdmatensor_context *context, void *arg)
 
 	if (!alloc->bytes)
 		return -EINVAL;
+	if (!rdmatensor_context_started(context))
+		return -ENOTCONN;
 	pool = rdmatensor_context_pool(context, alloc->pool_id);
 	if (!pool)
 		return -ENOENT;

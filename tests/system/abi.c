@@ -47,6 +47,8 @@ TEST(unknown_numbers)
 
 TEST(before_start)
 {
+	struct rdmatensor_pool_alloc alloc = { .size = sizeof(alloc), .bytes = 1 };
+	struct rdmatensor_pool_destroy destroy = { .size = sizeof(destroy) };
 	struct rdmatensor_channel_query channel = { .size = sizeof(channel) };
 	struct rdmatensor_stats stats = { .size = sizeof(stats) };
 	struct rdmatensor_submit submit = { .size = sizeof(submit) };
@@ -62,6 +64,8 @@ TEST(before_start)
 	EQ(query.abi_version, RDMATENSOR_ABI_VERSION);
 	EQ(query.flags, 0);
 	EQ(rdmatensor_pool_create(rt, 4096, &pool), -ENOTCONN);
+	EQ(call(rdmatensor_fd(rt), RDMATENSOR_POOL_ALLOC, &alloc), -ENOTCONN);
+	EQ(call(rdmatensor_fd(rt), RDMATENSOR_POOL_DESTROY, &destroy), -ENOTCONN);
 	EQ(call(rdmatensor_fd(rt), RDMATENSOR_CHANNEL_QUERY, &channel), -ENOTCONN);
 	EQ(call(rdmatensor_fd(rt), RDMATENSOR_STATS, &stats), -ENOTCONN);
 	EQ(call(rdmatensor_fd(rt), RDMATENSOR_SUBMIT, &submit), -ENOTCONN);
