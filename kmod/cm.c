@@ -116,8 +116,12 @@ static int cm_rejected(struct rdmatensor_lane *lane, struct rdma_cm_event *event
 	/* Not by a consumer: rdma_cm itself found no listener */
 	if (!reject)
 		return -ECONNREFUSED;
-	if (len < sizeof(*reject) ||
-	    reject->magic != cpu_to_le32(RDMATENSOR_WIRE_MAGIC))
+	if (len < sizeof(*reject))
+		return -EPROTO;
+	/* Nor this: ib_cm's words for a request whose listener is just being closed */
+	if (!memchr_inv(reject, 0, sizeof(*reject)))
+		return -ECONNREFUSED;
+	if (reject->magic != cpu_to_le32(RDMATENSOR_WIRE_MAGIC))
 		return -EPROTO;
 	if (reject->major != RDMATENSOR_WIRE_MAJOR)
 		return -EPROTONOSUPPORT;
