@@ -10,7 +10,7 @@ DESTDIR ?=
 B := $(CURDIR)/build
 
 .DEFAULT_GOAL := all
-.PHONY: all kmod ulib demo check bench lint install clean help
+.PHONY: all kmod ulib demo check fuzz bench lint install clean help
 
 # A machine without headers for its own kernel still builds what it can use.
 all: $(if $(KERNEL)$(wildcard $(KDIR)/Makefile),kmod,no-kmod) ulib	## the module for the running kernel, the library and the tool
@@ -43,6 +43,13 @@ demo:			## a model's tensors, moved between two machines; NATIVE=1: on this one'
 
 check:			## all tests, on the lab's kernels
 	tests/check
+
+# Not the environment's SECONDS, which a shell may have exported
+ifeq ($(origin SECONDS),command line)
+FUZZ_FOR := --seconds $(SECONDS)
+endif
+fuzz:			## the fuzzers for SECONDS=60 each, from SEED=
+	tests/fuzz/run $(FUZZ_FOR) $(if $(SEED),--seed $(SEED))
 
 bench:			## figures beside peers, into build/bench.json
 	tests/bench/run
