@@ -31,12 +31,14 @@ static int await(struct rdmatensor *rt, uint64_t tag, uint64_t deadline_ns,
 	int err = 0;
 
 	for (;;) {
+		/* Counted before the look: an entry that comes after it ends the wait */
+		uint32_t more = one_more(&rt->ring);
+
 		if (rt_ring_take(&rt->ring, tag, &from, cqe))
 			return 0;
 		if (err && err != -EINTR)
 			return err;
-		err = rdmatensor_submit(rt, NULL, 0, one_more(&rt->ring),
-					deadline_ns, NULL);
+		err = rdmatensor_submit(rt, NULL, 0, more, deadline_ns, NULL);
 	}
 }
 
