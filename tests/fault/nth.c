@@ -254,6 +254,8 @@ static int submit_fetch(const struct rdmatensor_op *op)
 
 	if (ret != -ENOTCONN)
 		return ret;
+	/* It died of the failure before this one: that is not what is tried here */
+	nth_write(0);
 	reconnect();
 	again.channel = p.b.channel;
 	return side_do(&p.b, &again);

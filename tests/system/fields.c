@@ -579,8 +579,11 @@ static const struct row {
 	ROW(START, start, cancel_ms, 600000, 0),
 	ROW(START, start, cancel_ms, 600001, -EINVAL),
 	ROW(START, start, cancel_ms, UINT32_MAX, -EINVAL),
-	ROW(START, start, __reserved, 1, -EINVAL),
-	ROW(START, start, __reserved, 1u << 31, -EINVAL),
+	ROW(START, start, probe_ms, 9, -EINVAL),
+	ROW(START, start, probe_ms, 10, 0),
+	ROW(START, start, probe_ms, 600000, 0),
+	ROW(START, start, probe_ms, 600001, -EINVAL),
+	ROW(START, start, probe_ms, UINT32_MAX, -EINVAL),
 	ROW(START, start, cause, 0xff, 0),
 
 	ROW(CONFIGURE, configure, mask, 0, 0),
