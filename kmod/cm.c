@@ -253,17 +253,21 @@ static int cm_request(struct rdmatensor_cm *cm, struct rdma_cm_id *id,
 		ret = PTR_ERR_OR_ZERO(channel);
 	} else {
 		channel = cm->ops->find(cm->owner, le64_to_cpu(private->nonce));
-		ret = channel ? 0 : -ENOENT;
+		/* It has gone, or will never be */
+		ret = channel ? 0 : -ECONNRESET;
 	}
 	if (ret)
 		goto out_reject;
 
 	spin_lock_bh(&channel->lock);
 	lane = &channel->lanes[private->lane];
-	if (channel->state != RDMATENSOR_CHANNEL_CONNECTING ||
-	    private->lanes != channel->nr_lanes || lane->id) {
-		spin_unlock_bh(&channel->lock);
+	if (channel->state >= RDMATENSOR_CHANNEL_CLOSING)
+		ret = -ECONNRESET;
+	else if (channel->state != RDMATENSOR_CHANNEL_CONNECTING ||
+		 private->lanes != channel->nr_lanes || lane->id)
 		ret = -EPROTO;
+	if (ret) {
+		spin_unlock_bh(&channel->lock);
 		goto out_put_channel;
 	}
 	lane->id = id;

@@ -11,6 +11,7 @@
 #include <linux/moduleparam.h>
 #include "config.h"
 #include "ring.h"
+#include "wire.h"
 
 /*
  * P(name, default, least, most, flag, power of two, help): flag is the one of START
@@ -134,10 +135,10 @@ int rdmatensor_config_start(struct rdmatensor_start *start,
 			 "START: unknown flags set; use a newer module");
 		return -EINVAL;
 	}
-	if (!start->worker[0] ||
-	    strnlen(start->worker, sizeof(start->worker)) == sizeof(start->worker)) {
+	if (!rdmatensor_wire_worker_ok(start->worker,
+				       strnlen(start->worker, sizeof(start->worker)))) {
 		snprintf(start->cause, sizeof(start->cause),
-			 "START: the worker name is empty or longer than %zu bytes",
+			 "START: the worker name is empty, longer than %zu bytes, or has control characters",
 			 sizeof(start->worker) - 1);
 		return -EINVAL;
 	}

@@ -199,12 +199,24 @@ static const char *check_dest(const struct rdmatensor_msg *msg)
 	return NULL;
 }
 
+bool rdmatensor_wire_worker_ok(const char *name, u32 len)
+{
+	u32 i;
+
+	if (!len || len >= RDMATENSOR_WORKER_MAX)
+		return false;
+	for (i = 0; i < len; i++)
+		if ((u8)name[i] < ' ' || name[i] == 0x7f)
+			return false;
+	return true;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_wire_worker_ok);
+
 static const char *check_hello(const struct rdmatensor_msg *msg)
 {
 	if (!msg->max_requests)
 		return "max_requests";
-	if (!msg->text_len || msg->text_len >= RDMATENSOR_WORKER_MAX ||
-	    memchr(msg->text, 0, msg->text_len))
+	if (!rdmatensor_wire_worker_ok(msg->text, msg->text_len))
 		return "worker name";
 	return NULL;
 }

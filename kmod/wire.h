@@ -297,6 +297,12 @@ u32 rdmatensor_wire_segments(u64 addr, u64 bytes, u8 shift);
 void rdmatensor_wire_part(u64 bytes, u8 nr_parts, u8 part, u64 *offset,
 			  u64 *part_bytes);
 
+/*
+ * A worker's name: 1 to RDMATENSOR_WORKER_MAX - 1 bytes and no control character, because
+ * it goes to logs as it is
+ */
+bool rdmatensor_wire_worker_ok(const char *name, u32 len);
+
 /* For the log and the trace; never NULL */
 const char *rdmatensor_wire_type_name(u8 type);
 

@@ -97,6 +97,7 @@ TEST(start_names_what_is_wrong)
 
 	BAD(start.worker[0] = 0, -EINVAL, "worker name");
 	BAD(memset(start.worker, 'x', 64), -EINVAL, "worker name");
+	BAD(strcpy(start.worker, "a\nb"), -EINVAL, "control characters");
 	BAD(strcpy(start.device_name, "mlx9_9"), -ENODEV, "rxe0/1 ACTIVE");
 	BAD(start.port = 2, -EINVAL, "1..1");
 	BAD((start.flags |= RDMATENSOR_START_GID_INDEX, start.gid_index = 100000), -EADDRNOTAVAIL,
