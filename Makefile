@@ -10,7 +10,7 @@ DESTDIR ?=
 B := $(CURDIR)/build
 
 .DEFAULT_GOAL := all
-.PHONY: all kmod ulib demo check fuzz bench lint install clean help
+.PHONY: all kmod ulib demo check fuzz mutants coverage bench lint install clean help
 
 # A machine without headers for its own kernel still builds what it can use.
 all: $(if $(KERNEL)$(wildcard $(KDIR)/Makefile),kmod,no-kmod) ulib	## the module for the running kernel, the library and the tool
@@ -50,6 +50,12 @@ FUZZ_FOR := --seconds $(SECONDS)
 endif
 fuzz:			## the fuzzers for SECONDS=60 each, from SEED=
 	tests/fuzz/run $(FUZZ_FOR) $(if $(SEED),--seed $(SEED))
+
+mutants:		## breaks each rule on purpose: every breach must be noticed
+	tests/mutants/run
+
+coverage:		## lines of the module that the tests reach, on a kernel that counts
+	tests/coverage/run
 
 bench:			## figures beside peers, into build/bench.json
 	tests/bench/run
