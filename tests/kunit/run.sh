@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 #
-# run.sh: runs the KUnit suites, as root in a guest whose kernel has KUnit and
+# run.sh [SUITE]: runs the KUnit suites, or those that match SUITE, as root in a guest whose kernel has KUnit and
 # KUnit's debugfs. Modules are taken from $LAB_BUILD/kmod/$LAB_KERNEL.
 #
 # Prints each suite's KTAP as comments, and one line "ok" or "not ok" for each
@@ -33,6 +33,8 @@ if [ ! -d $debugfs/kunit ]; then
 	exit 1
 fi
 
+wanted=${1:-*}
+echo "$wanted" >/sys/module/kunit/parameters/filter_glob
 insmod "$modules/rdmatensor.ko" || exit 1
 if ! insmod "$modules/rdmatensor_kunit.ko"; then
 	rmmod rdmatensor
@@ -40,6 +42,8 @@ if ! insmod "$modules/rdmatensor_kunit.ko"; then
 fi
 
 for suite in $(sed -n 's/^\t\.name = "\(rdmatensor_[a-z]*\)",$/\1/p' "$here"/*.c); do
+	# shellcheck disable=SC2254 # a pattern
+	case $suite in $wanted) ;; *) continue ;; esac
 	log=$(cat "$debugfs/kunit/$suite/results" 2>/dev/null)
 	if [ -z "$log" ]; then
 		result "not ok" "$suite did not run"
