@@ -34,7 +34,8 @@ if [ ! -d $debugfs/kunit ]; then
 fi
 
 wanted=${1:-*}
-echo "$wanted" >/sys/module/kunit/parameters/filter_glob
+# Without the newline, which it would take for a part of the pattern
+printf %s "$wanted" >/sys/module/kunit/parameters/filter_glob
 insmod "$modules/rdmatensor.ko" || exit 1
 if ! insmod "$modules/rdmatensor_kunit.ko"; then
 	rmmod rdmatensor
