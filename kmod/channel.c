@@ -145,6 +145,7 @@ rdmatensor_channel_alloc(struct rdmatensor_exchange *exchange, u8 nr_lanes,
 	channel->ops = ops;
 	channel->exchange = exchange;
 	rdmatensor_exchange_get(exchange);
+	rdmatensor_exchange_adopt(exchange, &channel->counters);
 	channel->lane_ops = lane_ops;
 	channel->params = *params;
 	spin_lock_init(&channel->lock);

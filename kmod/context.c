@@ -585,7 +585,6 @@ int rdmatensor_context_stats(struct rdmatensor_context *context, void *arg)
 	struct rdmatensor_stats *stats = arg;
 	struct rdmatensor_channel *channel;
 	u64 sum[RDMATENSOR_STAT_NR] = {};
-	unsigned long id = 0;
 	u32 nr = min_t(u32, stats->nr, RDMATENSOR_STAT_NR);
 
 	if (stats->__reserved)
@@ -600,13 +599,7 @@ int rdmatensor_context_stats(struct rdmatensor_context *context, void *arg)
 		rdmatensor_counters_sum(&channel->counters, sum);
 		rdmatensor_channel_put(channel);
 	} else {
-		while ((channel = context_next_channel(context, &id))) {
-			rdmatensor_counters_sum(&channel->counters, sum);
-			rdmatensor_channel_put(channel);
-		}
-		spin_lock_bh(&context->exchange.fold_lock);
-		rdmatensor_counters_sum(&context->exchange.counters, sum);
-		spin_unlock_bh(&context->exchange.fold_lock);
+		rdmatensor_exchange_sum(&context->exchange, sum);
 	}
 
 	stats->nr = RDMATENSOR_STAT_NR;

@@ -15,7 +15,8 @@ int rdmatensor_exchange_init(struct rdmatensor_exchange *exchange, u32 ring_entr
 	memset(exchange, 0, sizeof(*exchange));
 	refcount_set(&exchange->users, 1);
 	init_completion(&exchange->idle);
-	spin_lock_init(&exchange->fold_lock);
+	INIT_LIST_HEAD(&exchange->live_counters);
+	mutex_init(&exchange->counters_lock);
 	spin_lock_init(&exchange->fetch_lock);
 	hash_init(exchange->fetches);
 	mutex_init(&exchange->gather);
@@ -61,13 +62,35 @@ void rdmatensor_exchange_destroy(struct rdmatensor_exchange *exchange)
 	rdmatensor_counters_destroy(&exchange->counters);
 	rdmatensor_ring_destroy(&exchange->ring);
 	mutex_destroy(&exchange->gather);
+	mutex_destroy(&exchange->counters_lock);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_exchange_destroy);
 
-void rdmatensor_exchange_fold(struct rdmatensor_exchange *exchange,
-			      const struct rdmatensor_counters *counters)
+void rdmatensor_exchange_adopt(struct rdmatensor_exchange *exchange,
+			       struct rdmatensor_counters *counters)
 {
-	spin_lock_bh(&exchange->fold_lock);
-	rdmatensor_counters_sum(counters, exchange->counters.base);
-	spin_unlock_bh(&exchange->fold_lock);
+	mutex_lock(&exchange->counters_lock);
+	list_add_tail(&counters->item, &exchange->live_counters);
+	mutex_unlock(&exchange->counters_lock);
 }
+
+void rdmatensor_exchange_fold(struct rdmatensor_exchange *exchange,
+			      struct rdmatensor_counters *counters)
+{
+	mutex_lock(&exchange->counters_lock);
+	list_del_init(&counters->item);
+	rdmatensor_counters_sum(counters, exchange->counters.base);
+	mutex_unlock(&exchange->counters_lock);
+}
+
+void rdmatensor_exchange_sum(struct rdmatensor_exchange *exchange, u64 *sum)
+{
+	struct rdmatensor_counters *counters;
+
+	mutex_lock(&exchange->counters_lock);
+	rdmatensor_counters_sum(&exchange->counters, sum);
+	list_for_each_entry(counters, &exchange->live_counters, item)
+		rdmatensor_counters_sum(counters, sum);
+	mutex_unlock(&exchange->counters_lock);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_exchange_sum);

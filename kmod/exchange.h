@@ -23,7 +23,8 @@
  * @ring: completions
  * @rdv: rendezvous table
  * @counters: of what belongs to no channel, and of channels that are gone
- * @fold_lock: guards @counters.base
+ * @live_counters: of channels that are not gone, wherever they may be
+ * @counters_lock: guards @live_counters and @counters.base
  * @wq: checksums, copies
  * @validate: data-validation mode, read without lock
  * @fetch_lock: guards @fetches
@@ -36,7 +37,8 @@ struct rdmatensor_exchange {
 	struct rdmatensor_ring_state ring;
 	struct rdmatensor_rendezvous *rdv;
 	struct rdmatensor_counters counters;
-	spinlock_t fold_lock;
+	struct list_head live_counters;
+	struct mutex counters_lock;
 	struct workqueue_struct *wq;
 	bool validate;
 	spinlock_t fetch_lock;
@@ -59,8 +61,15 @@ static inline void rdmatensor_exchange_put(struct rdmatensor_exchange *exchange)
 		complete(&exchange->idle);
 }
 
-/* Takes over the counters of a channel that is going. Any context */
+/*
+ * Counters of a channel are part of the context's from @adopt on; @fold takes over
+ * what they hold at their end. May sleep
+ */
+void rdmatensor_exchange_adopt(struct rdmatensor_exchange *exchange,
+			       struct rdmatensor_counters *counters);
 void rdmatensor_exchange_fold(struct rdmatensor_exchange *exchange,
-			      const struct rdmatensor_counters *counters);
+			      struct rdmatensor_counters *counters);
+/* Adds all of the context's to @sum[RDMATENSOR_STAT_NR]. May sleep */
+void rdmatensor_exchange_sum(struct rdmatensor_exchange *exchange, u64 *sum);
 
 #endif /* RDMATENSOR_EXCHANGE_H */

@@ -12,6 +12,7 @@ int rdmatensor_counters_init(struct rdmatensor_counters *counters)
 	counters->percpu = __alloc_percpu(sizeof(u64) * RDMATENSOR_STAT_NR, __alignof__(u64));
 	if (!counters->percpu)
 		return -ENOMEM;
+	INIT_LIST_HEAD(&counters->item);
 	memset(counters->base, 0, sizeof(counters->base));
 	return 0;
 }

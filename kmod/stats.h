@@ -6,15 +6,18 @@
 #ifndef RDMATENSOR_STATS_H
 #define RDMATENSOR_STATS_H
 
+#include <linux/list.h>
 #include <linux/percpu.h>
 #include "rdmatensor.h"
 
 /**
  * struct rdmatensor_counters - one set
+ * @item: among those of one context, see exchange.h
  * @percpu: RDMATENSOR_STAT_NR counters a CPU
  * @base: what was folded in from sets that are gone; under the owner's lock
  */
 struct rdmatensor_counters {
+	struct list_head item;
 	u64 __percpu *percpu;
 	u64 base[RDMATENSOR_STAT_NR];
 };

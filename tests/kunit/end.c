@@ -383,8 +383,7 @@ u64 end_stat(struct end *end, enum rdmatensor_stat stat)
 {
 	u64 sum[RDMATENSOR_STAT_NR] = {};
 
-	rdmatensor_counters_sum(&end->channel->counters, sum);
-	rdmatensor_counters_sum(&end->exchange.counters, sum);
+	rdmatensor_exchange_sum(&end->exchange, sum);
 	return sum[stat];
 }
 
