@@ -281,11 +281,14 @@ static int request_expose(struct rdmatensor_request *req, gfp_t gfp)
 	return -EMSGSIZE;
 }
 
-/* How long the peer may take to answer a CANCEL: it may have to write it all first */
+/*
+ * How long the peer may take to answer a CANCEL: it may have to write first all that
+ * it was given room for. What it only says of a tensor buys it no time.
+ */
 static unsigned long request_patience(const struct rdmatensor_request *req)
 {
 	u64 ms = req->channel->params.cancel_ms +
-		 div_u64(req->fetch.meta.bytes, REQUEST_SLOWEST);
+		 div_u64(req->exposed ? req->fetch.meta.bytes : 0, REQUEST_SLOWEST);
 
 	return msecs_to_jiffies(min_t(u64, ms, REQUEST_PATIENCE_MAX));
 }
