@@ -4,9 +4,11 @@
  *
  * Every work request is signalled, so a completion frees exactly one place. The
  * queues are sized by the channel's arithmetic, with one place more each for
- * the drain. A flushed completion only gives its place back; any other failure
- * ends the channel. Which completions belong to what is told by the ib_cqe
- * alone: of a failed one nothing but wr_cqe, qp and status can be relied on.
+ * the drain. A failed completion ends the channel. So does a flushed one, unless
+ * the channel is ending already: where the peer reached for what it may not, the
+ * queue pair goes into error and nothing else tells of it. Which completions
+ * belong to what is told by the ib_cqe alone: of a failed one nothing but wr_cqe,
+ * qp and status can be relied on.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -16,8 +18,11 @@
 static void lane_report(struct rdmatensor_lane *lane, const struct ib_wc *wc,
 			const char *operation)
 {
-	if (wc->status == IB_WC_WR_FLUSH_ERR)
+	if (wc->status == IB_WC_WR_FLUSH_ERR) {
+		rdmatensor_channel_fail(lane->channel, -ECONNRESET,
+					"the device has ended the queue pair: the peer broke its access rights, or the device failed");
 		return;
+	}
 
 	pr_info_ratelimited("channel %u to %s, lane %u: %s failed: %s (%d, vendor 0x%x); the channel ends\n",
 			    lane->channel->id, lane->channel->worker, lane->index, operation,
