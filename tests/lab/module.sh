@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# For scripts that test the module in a guest of the lab: load it, and see that it
+# leaves nothing behind. Sourced, never run. Cases are counted from 1000 on, above
+# those of the programs that the script runs; $failed becomes 1 if one failed.
+
+module=${LAB_BUILD:?}/kmod/${LAB_KERNEL:?}/rdmatensor.ko
+number=1000
+failed=0
+
+# result ok|"not ok" TEXT
+result() {
+	number=$((number + 1))
+	[[ $1 == ok ]] || failed=1
+	echo "$1 $number - $2"
+}
+
+# load [PARAMETER...]: or the script ends
+load() {
+	insmod "$module" "$@" && return
+	result "not ok" "insmod $*"
+	exit 1
+}
+
+rdma_resources() { rdma resource show | tr -d '\n'; }
+
+# Out of use it can be unloaded, has given back what it took, and can be loaded again.
+# What rxe and rdma_cm have of their own is there before and after.
+unload() {
+	local before
+	before=$(rdma_resources)
+	if rmmod rdmatensor; then
+		result ok rmmod
+	else
+		result "not ok" rmmod
+	fi
+	if [[ $(rdma_resources) == "$before" ]]; then
+		result ok "no RDMA resource was left"
+	else
+		printf '# %s\n' "$before" "$(rdma_resources)"
+		result "not ok" "RDMA resources were left to unload"
+	fi
+	if insmod "$module" && rmmod rdmatensor; then
+		result ok "loads and unloads again"
+	else
+		result "not ok" "loads and unloads again"
+	fi
+}
