@@ -9,7 +9,7 @@ PATH=$PATH:/usr/sbin:/sbin
 LAB_DIR=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 LAB_TOP=$(cd "$LAB_DIR/../.." && pwd -P)
 LAB_CACHE=${RDMATENSOR_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/rdmatensor}
-LAB_KERNELS="uml uml-debug 6.1 6.12"
+LAB_KERNELS="uml uml-debug uml-gcov smp-debug 6.1 6.12"
 
 # Exit statuses of the lab itself; everything else is the script's own.
 LAB_E_SPLAT=97		# the script passed, the kernel complained
@@ -34,6 +34,16 @@ check_kernel() {
 }
 
 is_uml() { [[ $1 == uml* ]]; }
+is_built() { is_uml "$1" || [[ $1 == smp-debug ]]; }
+
+# image KERNEL: the directory of that kernel, which is made if it is not there yet.
+image() {
+	if is_built "$1"; then
+		"$LAB_DIR/built" "$1"
+	else
+		"$LAB_DIR/stock" "$1"
+	fi
+}
 
 # kill_group PID: ends what start_group started, and all that it started.
 kill_group() {
