@@ -4,18 +4,10 @@
 # run.sh [PATTERN]: the tests of death, as root in a guest with one node, and after
 # them unloading raced with everything that keeps the module in use.
 set -u
-module=${LAB_BUILD:?}/kmod/${LAB_KERNEL:?}/rdmatensor.ko
+. tests/lab/module.sh
 tool=$LAB_BUILD/ulib/bin/rdmatensor
-number=1000
-failed=0
 
-result() {
-	number=$((number + 1))
-	[ "$1" = ok ] || failed=1
-	echo "$1 $number - $2"
-}
-
-insmod "$module" || { result "not ok" insmod; exit 1; }
+load
 "$LAB_BUILD"/death/death "$@" || failed=1
 
 # Openers come and go, each with a context, channels and a fetch; most of them find
@@ -62,13 +54,5 @@ if (($# == 0)); then
 	result "$status" "unloading raced with use"
 fi
 
-resources() { rdma resource show | tr -d '\n'; }
-before=$(resources)
-if rmmod rdmatensor; then result ok rmmod; else result "not ok" rmmod; fi
-if [ "$(resources)" = "$before" ]; then
-	result ok "no RDMA resource was left"
-else
-	printf '# %s\n' "$before" "$(resources)"
-	result "not ok" "RDMA resources were left to unload"
-fi
-exit $failed
+unload
+exit "$failed"

@@ -4,9 +4,8 @@
 # run.sh [PATTERN]: the tests of injected failures, as root in a guest whose kernel
 # injects them. Memory that leaked is looked for at the end.
 set -u
-module=${LAB_BUILD:?}/kmod/${LAB_KERNEL:?}/rdmatensor.ko
+. tests/lab/module.sh
 debugfs=/sys/kernel/debug
-failed=0
 
 if [ ! -d $debugfs/failslab ]; then
 	echo "Bail out! this kernel injects no failures"
@@ -20,19 +19,13 @@ done
 echo 0 >$debugfs/fail_page_alloc/min-order
 echo 0 >$debugfs/fail_usercopy/verbose
 
-insmod "$module" || exit 1
+load
 "$LAB_BUILD"/fault/fault "$@" || failed=1
-if rmmod rdmatensor; then
-	echo "ok 1001 - rmmod"
-else
-	echo "not ok 1001 - rmmod"
-	failed=1
-fi
+unload
 if leaks=$(lab-kmemleak); then
-	echo "ok 1002 - no memory leaked"
+	result ok "no memory leaked"
 else
 	sed 's/^/# /' <<<"$leaks"
-	echo "not ok 1002 - memory leaked"
-	failed=1
+	result "not ok" "memory leaked"
 fi
-exit $failed
+exit "$failed"
