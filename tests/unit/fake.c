@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "fake.h"
+#include "lib/ring.h"
 
 #define CONTEXTS 8
 #define POOLS 16
@@ -55,11 +56,20 @@ int __real_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...);
 int __real_ioctl(int fd, unsigned long request, ...);
 int __wrap_ioctl(int fd, unsigned long request, ...);
+int __real_rt_ring_take(struct rt_ring *ring, uint64_t user_data, uint32_t *from,
+			struct rdmatensor_cqe *cqe);
+int __wrap_rt_ring_take(struct rt_ring *ring, uint64_t user_data, uint32_t *from,
+			struct rdmatensor_cqe *cqe);
+
+/* The entry that has not come yet, and for whom */
+static struct fake_context *late_for;
+static struct rdmatensor_cqe late;
 
 void fake_reset(void)
 {
 	pthread_mutex_lock(&lock);
 	memset(&fake, 0, sizeof(fake));
+	late_for = NULL;
 	memset(publications, 0, sizeof(publications));
 	pthread_mutex_unlock(&lock);
 }
@@ -342,8 +352,27 @@ static int do_fetch(struct fake_context *ctx, const struct rdmatensor_op *op)
 		copy(ctx, pub, op, &cqe);
 	else
 		cqe.result = -ETIMEDOUT;
-	push(ctx, &cqe);
+	if (fake.late) {
+		fake.late = false;
+		late_for = ctx;
+		late = cqe;
+	} else {
+		push(ctx, &cqe);
+	}
 	return 0;
+}
+
+/* Whoever looks and does not find: what was late has come right afterwards */
+int __wrap_rt_ring_take(struct rt_ring *ring, uint64_t user_data, uint32_t *from,
+			struct rdmatensor_cqe *cqe)
+{
+	int found = __real_rt_ring_take(ring, user_data, from, cqe);
+
+	if (!found && late_for) {
+		push(late_for, &late);
+		late_for = NULL;
+	}
+	return found;
 }
 
 static int do_op(struct fake_context *ctx, const struct rdmatensor_op *op)

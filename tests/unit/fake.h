@@ -21,6 +21,8 @@ extern struct fake {
 	unsigned int extra;
 	/* A publish with uses > 0 stays until it is withdrawn */
 	bool hold;
+	/* The next fetch's entry comes only when the library has looked in vain */
+	bool late;
 	/* The next waits end with this, once each */
 	int wait_error;
 	unsigned int wait_errors;

@@ -212,6 +212,22 @@ static void test_fetch_among_others(void **state)
 	assert_int_equal(rdmatensor_ready(rt), FAKE_RING);
 }
 
+/* What comes between a look and the wait is not waited for once more */
+static void test_entry_after_the_look(void **state)
+{
+	struct rdmatensor_cqe cqe;
+
+	(void)state;
+	publish_until_withdrawn("t", 10);
+	fake.late = true;
+	/* The wait of its own submission is over, and the entry is not there */
+	fake.wait_error = -EINTR;
+	fake.wait_errors = 1;
+	assert_int_equal(rdmatensor_fetch(rt, 1, "t", 0, &pool, at, 10, 0,
+					  &cqe), 0);
+	assert_int_equal(fake.waits, 2);
+}
+
 static void test_signals(void **state)
 {
 	struct rdmatensor_cqe cqe;
@@ -412,6 +428,7 @@ int main(void)
 		test(test_full_ring),
 		test(test_fetch),
 		test(test_fetch_among_others),
+		test(test_entry_after_the_look),
 		test(test_signals),
 		test(test_wait_without_call),
 		test(test_publish),
