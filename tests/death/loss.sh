@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Two nodes on a wire that loses, delays, repeats and reorders; whose link goes down
-# for a while, and for good; and a peer that stops from one moment to the next. Node 0
+# loss.sh [--freeze]: two nodes on a wire that loses, delays, repeats and reorders;
+# whose link goes down for a while, and for good; and a peer that stops from one moment
+# to the next. With --freeze only a peer that is frozen and killed afterwards. Node 0
 # serves a file, node 1 fetches it and compares.
 set -u
 tool=${LAB_BUILD:?}/ulib/bin/rdmatensor
@@ -85,6 +86,7 @@ if [ "$LAB_NODE" = 0 ]; then
 	"$tool" perf --server --listen "$LAB_IP:7001" >/dev/null 2>&1 &
 fi
 lab-barrier serving 60
+[ "${1:-}" != --freeze ] || wires=()
 for wire in "${wires[@]}"; do
 	# Both directions suffer
 	# shellcheck disable=SC2086 # words of netem's
@@ -98,7 +100,7 @@ done
 # A cable that is pulled: shorter than the transport's patience, and for good. Not by
 # "ip link set down": soft-RoCE then takes its management queue pair with it.
 lab-barrier short-cut 60
-if [ "$LAB_NODE" = 1 ]; then
+if [ "$LAB_NODE" = 1 ] && [ $# = 0 ]; then
 	fetch_all 8 >/tmp/fetch.out 2>&1 &
 	fetch=$!
 	sleep 0.3	# into the fetch
@@ -120,7 +122,7 @@ if [ "$LAB_NODE" = 0 ]; then
 	check "rmmod is refused while a file is served" eval '! rmmod rdmatensor 2>/dev/null'
 	[ $failed = 0 ] || exit 1
 	lab-barrier fetching 60
-	lab-die
+	lab-die "$@"
 else
 	begin_perf
 	lab-barrier fetching 60
