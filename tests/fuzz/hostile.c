@@ -732,6 +732,39 @@ TEST(keys_of_other_contexts)
 	EQ(side_next(s, RDMATENSOR_CQE_FETCH, 1, NULL), -ECONNRESET);
 }
 
+/*
+ * A peer that was given a key can take it away from everybody, which is what README
+ * says of peers of one context. Nothing else is lost by it: another pool serves.
+ */
+TEST(a_key_that_is_taken_away)
+{
+	struct pair *p = &scene.p;
+	struct rdmatensor_pool other;
+	struct rdmatensor_cqe cqe;
+	struct rdmatensor_msg msg;
+	uint32_t rkey;
+
+	scene_open(NULL);
+	scene_meet(&liar, 1);
+	scene_ask(1, TENSOR);
+	rkey = describe(&msg);
+	liar_post(&liar, 0, IBV_WR_SEND_WITH_INV, LIAR_FROM, 0, 0, rkey, 0);
+	EQ(side_next(&p->a, RDMATENSOR_CQE_FETCH, 1, NULL), -EPROTO);
+	EQ(side_next(&p->a, RDMATENSOR_CQE_CHANNEL_DOWN, 0, NULL), -EPROTO);
+	liar_close(&liar);
+
+	/* What goes there now fails, with an errno, and takes its channel along */
+	EQ(fetch(&p->a, "h", 0, TENSOR, NULL, &cqe), -ECONNRESET);
+	EQ(side_next(&p->a, RDMATENSOR_CQE_CHANNEL_DOWN, 0, NULL), -ECONNRESET);
+	EQ(side_next(&p->b, RDMATENSOR_CQE_CHANNEL_DOWN, 0, NULL), -ECONNRESET);
+	EQ(rdmatensor_pool_create(p->a.rt, 1 << 20, &other), 0);
+	side_connect(&p->b, &p->a);
+	EQ(side_next(&p->a, RDMATENSOR_CQE_CHANNEL_UP, 0, &cqe), 0);
+	EQ(rdmatensor_fetch(p->a.rt, cqe.channel, "h", 0, &other, RDMATENSOR_ALLOC, 0,
+			    rdmatensor_deadline_ms(10000), &cqe), 0);
+	CHECK(filled((unsigned char *)other.base + cqe.offset, TENSOR, 2));
+}
+
 TEST(content_lanes)
 {
 	uint64_t stray;
