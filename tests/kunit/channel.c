@@ -342,6 +342,12 @@ static void content_tells(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, channel->credits.told, 3);
 	DO(script, RE(9, 100, ""));
 	KUNIT_EXPECT_EQ(test, channel->credits.told, 3);
+	/* What was consumed after the request is not told by its content */
+	DO(script, REQ_DEST(1, "late", 100, ""));
+	DO(script, RE(9, 100, ""));
+	DO(script, PUBLISH(8, "late", 100, 0, "w0#1:100!"));
+	KUNIT_EXPECT_EQ(test, channel->credits.consumed, 6);
+	KUNIT_EXPECT_EQ(test, channel->credits.told, 5);
 
 	DO(script, FETCH(1, "y", "req#0"));
 	DO(script, META(0, 100, "re#0+dest"));
