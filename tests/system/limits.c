@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What a process may have and do: locked memory, the ring's shared page */
+/* What a process may have and do: locked memory, the ring's shared page, its namespace */
+#define _GNU_SOURCE
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -89,4 +91,39 @@ TEST(ring_indices_are_the_kernels)
 		EQ(cqes[head & (ring->entries - 1)].result, -EIO);
 	}
 	ring->tail = head;
+}
+
+/* A context lives in its opener's network namespace, where the device has no address */
+TEST(another_network_namespace)
+{
+	int status;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (!pid) {
+		struct rdmatensor_start start;
+		struct rdmatensor *rt;
+		int ret;
+
+		if (unshare(CLONE_NEWNET) || rdmatensor_open(NULL, &rt))
+			_exit(1);
+		rdmatensor_start_init(&start, "elsewhere");
+		ret = rdmatensor_start(rt, &start);
+		if (ret != -EADDRNOTAVAIL || !strstr(start.cause, "network namespace")) {
+			printf("# START: %d: %s\n", ret, start.cause);
+			_exit(2);
+		}
+		start.flags |= RDMATENSOR_START_GID_INDEX;
+		start.gid_index = 1;
+		ret = rdmatensor_start(rt, &start);
+		if (ret != -EADDRNOTAVAIL || !strstr(start.cause, "another network namespace")) {
+			printf("# START with a GID's index: %d: %s\n", ret, start.cause);
+			_exit(3);
+		}
+		_exit(0);
+	}
+	CHECK(pid > 0);
+	EQ(waitpid(pid, &status, 0), pid);
+	EQ(status, 0);
 }
