@@ -338,16 +338,19 @@ static int domain_post(struct rdmatensor_domain *domain, struct ib_reg_wr *wrs, 
 	if (ret) {
 		pr_err_ratelimited("%s: posting registrations of memory failed: %pe\n",
 				   domain->ibdev->name, ERR_PTR(ret));
-		/* Some may have been posted, and nothing would tell when they end */
-		ib_drain_sq(domain->qp);
-		domain->broken = true;
-		return ret;
+		goto out_drain;
 	}
 	wait_for_completion(&wait.done);
-	if (wait.status == IB_WC_SUCCESS)
-		return 0;
+	ret = wait.status == IB_WC_SUCCESS ? rdmatensor_fault(-EIO) : -EIO;
+	if (ret)
+		goto out_drain;
+	return 0;
+
+out_drain:
+	/* Some may have been posted, and nothing would tell when they end */
+	ib_drain_sq(domain->qp);
 	domain->broken = true;
-	return -EIO;
+	return ret;
 }
 
 static int domain_register_chain(struct rdmatensor_domain *domain,

@@ -398,9 +398,37 @@ static void deadline(struct kunit *test)
 	script_close(script);
 }
 
+/* One that is far away still runs when a CANCEL sets it anew: it is one timer, with one hold */
+static void cancelled_before_its_deadline(struct kunit *test)
+{
+	struct rdmatensor_fetch_args args = {
+		.user_data = 1,
+		.name = "x",
+		.name_len = 1,
+		.step_id = 1,
+		.alloc = true,
+		.deadline_ns = ktime_get_ns() + 3600 * NSEC_PER_SEC,
+	};
+	static const struct script_step cancel = CANCEL(1, "cancel#0");
+	static const struct script_step answer = CANCELLED(0, "end1:-125");
+	struct script_end *script;
+
+	script = script_open(test, 1, &end_params);
+	script_up(script);
+	args.pool = script->end->pool;
+	rdmatensor_pool_get(args.pool);
+	KUNIT_ASSERT_EQ(test, rdmatensor_request_submit(script->end->channel, &args), 0);
+	KUNIT_EXPECT_STREQ(test, script_trace(script), "req#0");
+	script_do(script, &cancel);
+	script_do(script, &answer);
+	/* Waits for all that is held */
+	script_close(script);
+}
+
 static struct kunit_case request_tests[] = {
 	KUNIT_CASE_PARAM(request, request_gen_params),
 	KUNIT_CASE(deadline),
+	KUNIT_CASE(cancelled_before_its_deadline),
 	{}
 };
 
