@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 #include "harness.h"
+#include "points.h"
 
 static struct pair p;
 static struct rdmatensor *rt;
@@ -78,6 +79,37 @@ static void each_nth(const char *name, int (*op)(void), void (*undo)(void), int 
 	CHECK(late < refused);
 }
 
+/*
+ * The same with the module's own points of failure, one by one. fail-nth counts them
+ * too, among what is not the same each time, and so may step over one
+ */
+static void each_point(const char *name, int (*op)(void), void (*undo)(void))
+{
+	int n, ret, refused = 0;
+
+	for (n = 0; ; n++) {
+		point_set(n);
+		ret = op();
+		if (!point_hit()) {
+			EQ(ret, 0);
+			undo();
+			break;
+		}
+		if (ret) {
+			int first = ret;
+
+			refused++;
+			ret = op();
+			if (ret)
+				test_fail(__FILE__, __LINE__, "%s: %d again after point %d: %d",
+					  name, ret, n, first);
+		}
+		undo();
+	}
+	printf("# %s: %d points, %d times refused\n", name, n, refused);
+	CHECK(refused > 0);
+}
+
 static int op_open(void)
 {
 	return rdmatensor_open(NULL, &rt);
@@ -114,6 +146,7 @@ TEST(nth_start)
 {
 	EQ(rdmatensor_open(NULL, &rt), 0);
 	each_nth("START", op_start, undo_start, -EISCONN);
+	each_point("START", op_start, undo_start);
 	rdmatensor_close(rt);
 }
 
@@ -131,6 +164,7 @@ TEST(nth_pool_create)
 {
 	pair_open(&p, 1 << 20, NULL);
 	each_nth("POOL_CREATE, mmap", op_pool_create, undo_pool_create, 0);
+	each_point("POOL_CREATE", op_pool_create, undo_pool_create);
 }
 
 static int op_alloc(void)
@@ -174,6 +208,7 @@ TEST(nth_connect)
 {
 	pair_open(&p, 1 << 20, NULL);
 	each_nth("CONNECT", op_connect, undo_connect, 0);
+	each_point("CONNECT", op_connect, undo_connect);
 }
 
 static int op_publish(void)

@@ -5,41 +5,14 @@
  * registers, steps of rdma_cm, allocations in completions. Whatever fails, all that
  * was begun ends once and in time, nothing is left, and the next life is whole.
  */
-#include <fcntl.h>
-#include <unistd.h>
 #include "harness.h"
+#include "points.h"
 
 #define NAMES 6
 /* In three segments of soft-RoCE's: more keys than a response has room for */
 #define LARGE ((4 << 20) + 4096)
 
 static struct pair p;
-
-static void attribute(const char *name, int value)
-{
-	char path[80], text[16];
-	int fd, len;
-
-	snprintf(path, sizeof(path), "/sys/kernel/debug/fail_rdmatensor/%s", name);
-	len = snprintf(text, sizeof(text), "%d", value);
-	fd = open(path, O_WRONLY);
-	CHECK(fd >= 0);
-	EQ(write(fd, text, len), len);
-	close(fd);
-}
-
-static int attribute_value(const char *name)
-{
-	char path[80], text[16] = "";
-	int fd;
-
-	snprintf(path, sizeof(path), "/sys/kernel/debug/fail_rdmatensor/%s", name);
-	fd = open(path, O_RDONLY);
-	CHECK(fd >= 0);
-	CHECK(read(fd, text, sizeof(text) - 1) > 0);
-	close(fd);
-	return atoi(text);
-}
 
 static void tune(struct rdmatensor_start *start)
 {
@@ -196,25 +169,19 @@ TEST(each_point_fails_once)
 	int n, ret, refused = 0;
 
 	EQ(close_both(life(1)), 0);
-	attribute("probability", 100);
-	attribute("interval", 1);
 	for (n = 0; ; n++) {
-		attribute("space", n);
-		attribute("times", 1);
+		point_set(n);
 		ret = close_both(life(1));
-		if (attribute_value("times"))
+		if (!point_hit())
 			break;
 		if (ret)
 			refused++;
-		attribute("probability", 0);
 		ret = close_both(life(0));
 		if (ret)
 			test_fail(__FILE__, __LINE__, "after failure %d the next life ends with %d",
 				  n, ret);
-		attribute("probability", 100);
 		test_alive();
 	}
-	attribute("probability", 0);
 	EQ(ret, 0);
 	printf("# %d failures, %d of them were felt\n", n, refused);
 	CHECK(refused > n / 2);

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <fcntl.h>
+#include <unistd.h>
+#include "harness.h"
+#include "points.h"
+
+static void attribute(const char *name, int value)
+{
+	char path[80], text[16];
+	int fd, len;
+
+	snprintf(path, sizeof(path), "/sys/kernel/debug/fail_rdmatensor/%s", name);
+	len = snprintf(text, sizeof(text), "%d", value);
+	fd = open(path, O_WRONLY);
+	CHECK(fd >= 0);
+	EQ(write(fd, text, len), len);
+	close(fd);
+}
+
+static int attribute_value(const char *name)
+{
+	char path[80], text[16] = "";
+	int fd;
+
+	snprintf(path, sizeof(path), "/sys/kernel/debug/fail_rdmatensor/%s", name);
+	fd = open(path, O_RDONLY);
+	CHECK(fd >= 0);
+	CHECK(read(fd, text, sizeof(text) - 1) > 0);
+	close(fd);
+	return atoi(text);
+}
+
+void point_set(int n)
+{
+	attribute("interval", 1);
+	attribute("space", n);
+	attribute("times", 1);
+	attribute("probability", 100);
+}
+
+int point_hit(void)
+{
+	int hit = attribute_value("times") == 0;
+
+	attribute("probability", 0);
+	return hit;
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The module's own points of failure: debugfs' fail_rdmatensor */
+#ifndef RDMATENSOR_TEST_POINTS_H
+#define RDMATENSOR_TEST_POINTS_H
+
+/* The point after the next @n that is come to fails, once */
+void point_set(int n);
+/* No point fails any more. Return: whether one has */
+int point_hit(void);
+
+#endif
