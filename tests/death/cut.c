@@ -39,6 +39,8 @@ static void again(void)
 	uint32_t channel;
 	int ret;
 
+	side_forget(&p.a, RDMATENSOR_CQE_CHANNEL_DOWN);
+	side_forget(&p.b, RDMATENSOR_CQE_CHANNEL_DOWN);
 	test_addr(addr, sizeof(addr), p.a.port);
 	do {
 		ret = rdmatensor_connect(p.b.rt, addr, NULL, 0, &channel, cause, sizeof(cause));

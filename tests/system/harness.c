@@ -205,6 +205,8 @@ static int side_wait(struct side *side, int type, uint64_t user_data,
 		     struct rdmatensor_cqe *cqe, uint64_t deadline)
 {
 	for (;;) {
+		if (side->nr_kept == KEPT_MAX)
+			test_fail(__FILE__, __LINE__, "%d entries that nobody asked for", KEPT_MAX);
 		side->nr_kept += rdmatensor_reap(side->rt, &side->kept[side->nr_kept],
 						 KEPT_MAX - side->nr_kept);
 		if (side_kept(side, type, user_data, cqe))
@@ -233,6 +235,16 @@ void side_none(struct side *side, int type, uint64_t user_data, int ms)
 	if (side_wait(side, type, user_data, &cqe, rdmatensor_deadline_ms(ms)))
 		test_fail(__FILE__, __LINE__, "an entry of type %d, user_data %llu: %d", type,
 			  (unsigned long long)user_data, cqe.result);
+}
+
+void side_forget(struct side *side, int type)
+{
+	unsigned int i, left = 0;
+
+	for (i = 0; i < side->nr_kept; i++)
+		if (side->kept[i].type != type)
+			side->kept[left++] = side->kept[i];
+	side->nr_kept = left;
 }
 
 uint64_t side_stat(struct side *side, int stat)

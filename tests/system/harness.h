@@ -102,6 +102,8 @@ int side_do(struct side *side, const struct rdmatensor_op *op);
 int side_next(struct side *side, int type, uint64_t user_data, struct rdmatensor_cqe *cqe);
 /* No such entry is there or comes within @ms */
 void side_none(struct side *side, int type, uint64_t user_data, int ms);
+/* Entries of that type that have come and were not asked for are not wanted any more */
+void side_forget(struct side *side, int type);
 uint64_t side_stat(struct side *side, int stat);
 
 /* Publishes @bytes of uint8 [bytes] at a new region, filled by @seed. Return: its offset */
