@@ -639,6 +639,13 @@ void rdmatensor_channel_tx_probe(struct rdmatensor_channel *channel)
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_tx_probe);
 
+void rdmatensor_channel_tx_lost(struct rdmatensor_lane *lane)
+{
+	spin_lock_bh(&lane->channel->lock);
+	lane->sendq_free++;
+	spin_unlock_bh(&lane->channel->lock);
+}
+
 void rdmatensor_channel_tx_part(struct rdmatensor_lane *lane, struct rdmatensor_part *part,
 				bool ok)
 {

@@ -397,6 +397,8 @@ void rdmatensor_channel_rx_content(struct rdmatensor_channel *channel, u8 lane, 
 void rdmatensor_channel_tx_message(struct rdmatensor_channel *channel);
 void rdmatensor_channel_tx_ack(struct rdmatensor_channel *channel);
 void rdmatensor_channel_tx_probe(struct rdmatensor_channel *channel);
+/* A message, ack or probe has failed, or was flushed: its place is free again */
+void rdmatensor_channel_tx_lost(struct rdmatensor_lane *lane);
 void rdmatensor_channel_tx_part(struct rdmatensor_lane *lane, struct rdmatensor_part *part,
 				bool ok);
 

@@ -33,6 +33,14 @@ static void lane_report(struct rdmatensor_lane *lane, const struct ib_wc *wc,
 				ib_wc_status_msg(wc->status));
 }
 
+/* As above, of what has a place in the send queue and nothing more to end */
+static void lane_lost(struct rdmatensor_lane *lane, const struct ib_wc *wc,
+		      const char *operation)
+{
+	lane_report(lane, wc, operation);
+	rdmatensor_channel_tx_lost(lane);
+}
+
 static int lane_post_recvs(struct rdmatensor_lane *lane, u32 nr)
 {
 	struct ib_recv_wr wr = { .wr_cqe = &lane->recv_cqe };
@@ -81,7 +89,7 @@ static void lane_message_done(struct ib_cq *cq, struct ib_wc *wc)
 	struct rdmatensor_lane *lane = wc->qp->qp_context;
 
 	if (wc->status != IB_WC_SUCCESS)
-		lane_report(lane, wc, "write of a message");
+		lane_lost(lane, wc, "write of a message");
 	else
 		rdmatensor_channel_tx_message(lane->channel);
 }
@@ -91,7 +99,7 @@ static void lane_ack_done(struct ib_cq *cq, struct ib_wc *wc)
 	struct rdmatensor_lane *lane = wc->qp->qp_context;
 
 	if (wc->status != IB_WC_SUCCESS)
-		lane_report(lane, wc, "write of an ack");
+		lane_lost(lane, wc, "write of an ack");
 	else
 		rdmatensor_channel_tx_ack(lane->channel);
 }
@@ -103,7 +111,7 @@ static void lane_probe_done(struct ib_cq *cq, struct ib_wc *wc)
 	struct rdmatensor_lane *lane = wc->qp->qp_context;
 
 	if (wc->status != IB_WC_SUCCESS)
-		lane_report(lane, wc, "probe of a quiet peer");
+		lane_lost(lane, wc, "probe of a quiet peer");
 	else
 		rdmatensor_channel_tx_probe(lane->channel);
 }
@@ -273,7 +281,9 @@ void rdmatensor_lane_close(struct rdmatensor_lane *lane)
 	if (!lane->cq)
 		return;
 
+	/* Nothing is posted any more, and each completion has given its place back */
 	ib_drain_qp(lane->id->qp);
+	WARN_ON_ONCE(lane->sendq_free != lane->channel->params.queue_depth);
 	rdma_destroy_qp(lane->id);
 	ib_cq_pool_put(lane->cq, lane->nr_cqe);
 	lane->cq = NULL;
