@@ -194,6 +194,7 @@ struct rdmatensor_channel_ops {
  * @max_requests: requests that may be outstanding, in each direction
  * @cancel_ms: bound on the answer to a CANCEL
  * @probe_ms: quiet time after which the peer is probed
+ * @cq_poll: where completions are handled
  */
 struct rdmatensor_channel_params {
 	u32 queue_depth;
@@ -209,6 +210,7 @@ struct rdmatensor_channel_params {
 	u32 max_requests;
 	u32 cancel_ms;
 	u32 probe_ms;
+	enum ib_poll_context cq_poll;
 };
 
 /**

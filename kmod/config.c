@@ -1,60 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Parameters.
+ * Parameters, drawn from the table in rdmatensor_params.h.
  *
- * One table: each has a name, a default, a range, and a place in START. The
- * default is a module parameter, held to the range where it is set, and read
- * when a context starts. A field of START that is 0, or has no flag, where 0 is
- * a value of its own, takes the default.
+ * The default of each is a module parameter, held to its range where it is set,
+ * and read when a context starts. A field of START that is 0, or has no flag,
+ * where 0 is a value of its own, takes the default; what is "auto" then is
+ * chosen by who needs it.
  */
 #include <linux/log2.h>
 #include <linux/moduleparam.h>
+#include <linux/mutex.h>
 #include "config.h"
+#include "rdmatensor_params.h"
 #include "ring.h"
 #include "wire.h"
 
-/*
- * P(name, default, least, most, flag, power of two, help): flag is the one of START
- * that says that the field is meant; 0: a field that is not 0 is.
- */
-#define CONFIG_TABLE(P) \
-	P(ring_entries, 4096, 16, RDMATENSOR_RING_ENTRIES_MAX, 0, false, \
-	  "entries of a context's completion ring, rounded up to a power of two") \
-	P(queue_depth, 1024, 16, 16384, 0, false, \
-	  "RDMA_QP_QUEUE_DEPTH: work requests of each queue of a lane") \
-	P(timeout, 14, 1, 31, 0, false, \
-	  "RDMA_QP_TIMEOUT: local ack timeout is 4.096 us << timeout") \
-	P(retry_count, 7, 0, 7, RDMATENSOR_START_RETRY_COUNT, false, \
-	  "RDMA_QP_RETRY_COUNT: transport retries") \
-	P(rnr_retry, 7, 0, 7, RDMATENSOR_START_RNR_RETRY, false, \
-	  "receiver-not-ready retries, 7: no end") \
-	P(sl, 0, 0, 7, 0, false, "RDMA_QP_SL: service level") \
-	P(traffic_class, 0, 0, 255, 0, false, "RDMA_TRAFFIC_CLASS: of the GRH") \
-	P(msg_slots, 64, 1, 1024, 0, true, \
-	  "slots of a message buffer; 1: one control message at a time") \
-	P(msg_slot_bytes, 4096, 1024, 65536, 0, true, "bytes of a slot") \
-	P(ack_batch, 0, 0, 1024, 0, false, \
-	  "messages that one ack tells, at most msg_slots; 0: half of msg_slots") \
-	P(lanes, 1, 1, RDMATENSOR_LANES_MAX, 0, false, \
-	  "queue pairs of a channel that this side connects") \
-	P(stripe_bytes, 1048576, 1, U32_MAX, 0, false, \
-	  "a tensor of more bytes is cut over the lanes") \
-	P(max_channels, 256, 1, 4096, 0, false, "channels of a context at the same time") \
-	P(handshake_ms, 10000, 100, 600000, 0, false, \
-	  "bound on the set-up of a channel, in milliseconds") \
-	P(cancel_ms, 5000, 100, 600000, 0, false, \
-	  "bound on a peer's answer to a cancelled fetch, in milliseconds") \
-	P(probe_ms, 2000, 10, 600000, 0, false, \
-	  "a channel that is quiet for so long is probed, in milliseconds")
+static_assert(RDMATENSOR_LANES_MAX == 8, "the table's range of lanes");
+static_assert(RDMATENSOR_RING_ENTRIES_MAX == 1048576, "the table's range of ring_entries");
 
 /**
  * struct config_param - one parameter
  * @name: of the module parameter and of START's field
- * @value: the default of new contexts
+ * @value: the default of new contexts; RDMATENSOR_PARAM_AUTO
  * @least: smallest value
  * @most: greatest value
- * @flag: see CONFIG_TABLE
+ * @flag: START's flag that says that the field is meant; 0: it is if it is not 0
  * @pow2: must be a power of two
+ * @automatic: may be RDMATENSOR_PARAM_AUTO
  */
 struct config_param {
 	const char *name;
@@ -63,6 +35,7 @@ struct config_param {
 	u32 most;
 	u32 flag;
 	bool pow2;
+	bool automatic;
 };
 
 static bool config_in_range(const struct config_param *param, u64 value)
@@ -74,15 +47,20 @@ static bool config_in_range(const struct config_param *param, u64 value)
 static int config_set(const char *text, const struct kernel_param *kp)
 {
 	struct config_param *param = kp->arg;
-	unsigned int value;
-	int ret;
+	unsigned int value = RDMATENSOR_PARAM_AUTO;
+	int ret = 0;
 
-	ret = kstrtouint(text, 0, &value);
-	if (ret || !config_in_range(param, value)) {
-		pr_err(KBUILD_MODNAME ": parameter %s: '%s' is not a number from %u to %u%s\n",
-		       param->name, strim((char *)text), param->least, param->most,
-		       param->pow2 ? " that is a power of two" : "");
-		return ret ?: -EINVAL;
+	if (!param->automatic || !sysfs_streq(text, "auto")) {
+		ret = kstrtouint(text, 0, &value);
+		if (!ret && !config_in_range(param, value))
+			ret = -EINVAL;
+	}
+	if (ret) {
+		pr_err(KBUILD_MODNAME ": parameter %s: '%.*s' is refused: give a number from %u to %u%s%s\n",
+		       param->name, (int)strcspn(text, "\n"), text, param->least, param->most,
+		       param->pow2 ? " that is a power of two" : "",
+		       param->automatic ? ", or auto" : "");
+		return ret;
 	}
 	WRITE_ONCE(param->value, value);
 	return 0;
@@ -91,8 +69,11 @@ static int config_set(const char *text, const struct kernel_param *kp)
 static int config_get(char *buffer, const struct kernel_param *kp)
 {
 	struct config_param *param = kp->arg;
+	u32 value = READ_ONCE(param->value);
 
-	return sysfs_emit(buffer, "%u\n", READ_ONCE(param->value));
+	if (value == RDMATENSOR_PARAM_AUTO)
+		return sysfs_emit(buffer, "auto\n");
+	return sysfs_emit(buffer, "%u\n", value);
 }
 
 static const struct kernel_param_ops config_ops = {
@@ -100,27 +81,75 @@ static const struct kernel_param_ops config_ops = {
 	.get = config_get,
 };
 
-#define CONFIG_PARAM(_name, _value, _least, _most, _flag, _pow2, _help) \
+#define CONFIG_PARAM(_name, _value, _least, _most, _kind, _flag, _help, ...) \
 	static struct config_param config_##_name = { \
 		.name = #_name, .value = _value, .least = _least, .most = _most, \
-		.flag = _flag, .pow2 = _pow2, \
+		.flag = _flag, .pow2 = (_kind) & RDMATENSOR_PARAM_POW2, \
+		.automatic = (_value) == RDMATENSOR_PARAM_AUTO, \
 	}; \
 	module_param_cb(_name, &config_ops, &config_##_name, 0644); \
-	MODULE_PARM_DESC(_name, _help " (" #_least ".." #_most ", default " #_value ")");
+	MODULE_PARM_DESC(_name, _help " (" #_least ".." #_most ")");
 
-CONFIG_TABLE(CONFIG_PARAM)
+RDMATENSOR_PARAMS(CONFIG_PARAM)
+RDMATENSOR_PARAM_SWITCHES(CONFIG_PARAM)
 
-static int config_take(const struct config_param *param, const struct rdmatensor_start *start,
+static char config_device[sizeof_field(struct rdmatensor_start, device_name)];
+static DEFINE_MUTEX(config_device_lock);
+
+static int config_device_set(const char *text, const struct kernel_param *kp)
+{
+	size_t len = strcspn(text, "\n");
+
+	if (len >= sizeof(config_device) || strcspn(text, " /\t") < len) {
+		pr_err(KBUILD_MODNAME ": parameter device: '%.*s' is refused: give the name of an RDMA device, of at most %zu bytes, or nothing: the only active one\n",
+		       (int)len, text, sizeof(config_device) - 1);
+		return -EINVAL;
+	}
+	mutex_lock(&config_device_lock);
+	memset(config_device, 0, sizeof(config_device));
+	memcpy(config_device, text, len);
+	mutex_unlock(&config_device_lock);
+	return 0;
+}
+
+static int config_device_get(char *buffer, const struct kernel_param *kp)
+{
+	int ret;
+
+	mutex_lock(&config_device_lock);
+	ret = sysfs_emit(buffer, "%s\n", config_device);
+	mutex_unlock(&config_device_lock);
+	return ret;
+}
+
+static const struct kernel_param_ops config_device_ops = {
+	.set = config_device_set,
+	.get = config_device_get,
+};
+
+module_param_cb(device, &config_device_ops, NULL, 0644);
+MODULE_PARM_DESC(device, "RDMA device; empty: the only one that has an active port");
+
+static int config_take(const struct config_param *param, struct rdmatensor_start *start,
 		       u64 *field, char *cause, size_t room)
 {
 	bool meant = param->flag ? start->flags & param->flag : *field;
 
-	if (!meant)
-		*field = READ_ONCE(param->value);
+	if (!meant) {
+		u32 value = READ_ONCE(param->value);
+
+		*field = value;
+		if (value == RDMATENSOR_PARAM_AUTO)
+			*field = 0;
+		else
+			start->flags |= param->flag;
+		return 0;
+	}
 	if (config_in_range(param, *field))
 		return 0;
-	snprintf(cause, room, "START: %s %llu is out of range: %u..%u%s", param->name, *field,
-		 param->least, param->most, param->pow2 ? ", a power of two" : "");
+	snprintf(cause, room, "START: %s %llu is out of range: %u..%u%s%s", param->name, *field,
+		 param->least, param->most, param->pow2 ? ", a power of two" : "",
+		 param->automatic ? ", or 0: chosen" : "");
 	return -EINVAL;
 }
 
@@ -157,7 +186,15 @@ int rdmatensor_config_start(struct rdmatensor_start *start,
 		return ret; \
 	start->_name = value;
 
-	CONFIG_TABLE(CONFIG_FIELD)
+	RDMATENSOR_PARAMS(CONFIG_FIELD)
+
+	if (READ_ONCE(config_validate.value))
+		start->flags |= RDMATENSOR_START_VALIDATE;
+	if (!start->device_name[0]) {
+		mutex_lock(&config_device_lock);
+		memcpy(start->device_name, config_device, sizeof(start->device_name));
+		mutex_unlock(&config_device_lock);
+	}
 
 	start->ring_entries = roundup_pow_of_two(start->ring_entries);
 	if (!start->ack_batch)
@@ -187,5 +224,6 @@ int rdmatensor_config_start(struct rdmatensor_start *start,
 	params->stripe_bytes = start->stripe_bytes;
 	params->cancel_ms = start->cancel_ms;
 	params->probe_ms = start->probe_ms;
+	params->cq_poll = start->cq_poll == 2 ? IB_POLL_WORKQUEUE : IB_POLL_SOFTIRQ;
 	return 0;
 }

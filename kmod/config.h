@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Parameters: names, defaults and ranges, in one table (config.c).
+ * Parameters: what the table in rdmatensor_params.h means to a context.
  */
 #ifndef RDMATENSOR_CONFIG_H
 #define RDMATENSOR_CONFIG_H

@@ -535,6 +535,7 @@ int rdmatensor_context_start(struct rdmatensor_context *context, void *arg)
 	strscpy(context->worker, start->worker, sizeof(context->worker));
 	context->lanes = start->lanes;
 	context->max_channels = start->max_channels;
+	context->max_pools = start->max_pools;
 	context->handshake_ms = start->handshake_ms;
 	context->params.max_requests = min(CONTEXT_MAX_REQUESTS, context->params.queue_depth -
 					   2 * context->params.msg_slots - 1);
@@ -625,6 +626,10 @@ int rdmatensor_context_pool_create(struct rdmatensor_context *context, void *arg
 		ret = -ENODEV;
 		goto out_unlock;
 	}
+	if (context->nr_pools >= context->max_pools) {
+		ret = -EUSERS;
+		goto out_unlock;
+	}
 	pool = rdmatensor_pool_create(context->domain, create->bytes);
 	if (IS_ERR(pool)) {
 		ret = PTR_ERR(pool);
@@ -639,6 +644,7 @@ int rdmatensor_context_pool_create(struct rdmatensor_context *context, void *arg
 		goto out_unlock;
 	}
 	ret = 0;
+	context->nr_pools++;
 	create->bytes = pool->bytes;
 	create->out_pool_id = pool->id;
 	create->out_mmap_offset = (u64)pool->id << RDMATENSOR_POOL_MMAP_SHIFT;
@@ -666,6 +672,7 @@ int rdmatensor_context_pool_destroy(struct rdmatensor_context *context, void *ar
 		__xa_erase(&context->pools, destroy->pool_id);
 	xa_unlock(&context->pools);
 	if (!ret) {
+		context->nr_pools--;
 		/* Nobody else can get at it any more */
 		rdmatensor_pool_unregister(pool);
 		rdmatensor_pool_put(pool);

@@ -31,6 +31,8 @@
  * @worker: its name
  * @incarnation: random
  * @pools: by id
+ * @nr_pools: in @pools
+ * @max_pools: bound on @nr_pools
  * @next_pool: where the search for an id goes on
  * @channels: by id
  * @next_channel: where the search for an id goes on
@@ -54,6 +56,8 @@ struct rdmatensor_context {
 	char worker[RDMATENSOR_WORKER_MAX];
 	u64 incarnation;
 	struct xarray pools;
+	u32 nr_pools;
+	u32 max_pools;
 	u32 next_pool;
 	struct xarray channels;
 	u32 next_channel;

@@ -247,7 +247,8 @@ int rdmatensor_lane_open(struct rdmatensor_lane *lane, struct ib_pd *pd)
 	if (WARN_ON_ONCE(lane->nr_cqe > ibdev->attrs.max_cqe))
 		return -EINVAL;
 
-	lane->cq = ib_cq_pool_get(ibdev, lane->nr_cqe, lane->index, IB_POLL_SOFTIRQ);
+	lane->cq = ib_cq_pool_get(ibdev, lane->nr_cqe, lane->index,
+				  channel->params.cq_poll);
 	if (IS_ERR(lane->cq)) {
 		ret = PTR_ERR(lane->cq);
 		lane->cq = NULL;

@@ -201,6 +201,8 @@ struct rdmatensor_query {
  *         write, in milliseconds, so that a peer that has stopped without a word is
  *         found out; 0: 2000. From then on it is the transport's patience, about
  *         4.096 us << timeout for each of retry_count + 1 tries
+ * @max_pools: pools at the same time, 1..65536; 0: 1024
+ * @cq_poll: where completions are handled, 1: in softirq, 2: in a workqueue; 0: 1
  * @cause: out, also when the call fails: what failed, why, and the remedy, as
  *         a zero-terminated line; on success what was chosen and by which rule
  *
@@ -240,6 +242,8 @@ struct rdmatensor_start {
 	__u32 handshake_ms;
 	__u32 cancel_ms;
 	__u32 probe_ms;
+	__u32 max_pools;
+	__u32 cq_poll;
 	char cause[256];
 };
 
@@ -371,7 +375,8 @@ struct rdmatensor_stats {
  *
  * A pool of kernel pages, zeroed, registered for this context's peers to write
  * into (see README, "limits"). Its pages count against RLIMIT_MEMLOCK.
- * -ENOMEM: that limit, or no pages; -EOVERFLOW: more than the device registers.
+ * -ENOMEM: that limit, or no pages; -EOVERFLOW: more than the device registers;
+ * -EUSERS: START's max_pools are there.
  */
 struct rdmatensor_pool_create {
 	__u32 size;

@@ -104,14 +104,14 @@ static void test_older_names(void **state)
 {
 	(void)state;
 	setenv("RDMA_PKEY", "1", 1);
-	setenv("RDMA_QUEUE_DEPTH", "2", 1);
+	setenv("RDMA_QUEUE_DEPTH", "16", 1);
 	setenv("RDMA_TIMEOUT", "3", 1);
 	setenv("RDMA_RETRY_CNT", "4", 1);
 	setenv("RDMA_SL", "5", 1);
 	setenv("RDMA_MTU", "256", 1);
 	assert_int_equal(from_env(), 0);
 	assert_int_equal(start.pkey_index, 1);
-	assert_int_equal(start.queue_depth, 2);
+	assert_int_equal(start.queue_depth, 16);
 	assert_int_equal(start.timeout, 3);
 	assert_int_equal(start.retry_count, 4);
 	assert_int_equal(start.sl, 5);
@@ -145,14 +145,14 @@ static void test_refused(void **state)
 		{ "RDMA_GID_INDEX", "4294967296", "0 to 255" },
 		{ "RDMA_GID_INDEX", "18446744073709551616", "0 to 255" },
 		{ "RDMA_PKEY", "65536", "0 to 65535" },
-		{ "RDMA_QUEUE_DEPTH", "0", "1 to 65535" },
+		{ "RDMA_QUEUE_DEPTH", "15", "16 to 16384" },
 		{ "RDMA_TIMEOUT", "32", "1 to 31" },
 		{ "RDMA_TIMEOUT", "0", "1 to 31" },
 		{ "RDMA_RETRY_CNT", "8", "0 to 7" },
 		{ "RDMA_QP_SL", "8", "0 to 7" },
-		{ "RDMA_QP_MTU", "1500", "1024, 2048" },
-		{ "RDMA_QP_MTU", "8192", "1024, 2048" },
-		{ "RDMA_QP_MTU", "128", "1024, 2048" },
+		{ "RDMA_QP_MTU", "1500", "power of two from 256 to 4096" },
+		{ "RDMA_QP_MTU", "8192", "power of two from 256 to 4096" },
+		{ "RDMA_QP_MTU", "128", "power of two from 256 to 4096" },
 		{ "RDMA_TRAFFIC_CLASS", "256", "0 to 255" },
 	};
 	struct rdmatensor_start plain;

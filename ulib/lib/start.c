@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "internal.h"
+#include <rdmatensor/params.h>
 
 void rdmatensor_start_init(struct rdmatensor_start *start, const char *worker)
 {
@@ -32,7 +33,8 @@ void rdmatensor_start_init(struct rdmatensor_start *start, const char *worker)
  * struct variable - one parameter in the environment
  * @name: of the variable
  * @other: an older name of it, or NULL
- * @offset: of its __u32 in struct rdmatensor_start
+ * @offset: of its field in struct rdmatensor_start
+ * @bytes: of the field; 0: it has none, @flag is it
  * @min: least value
  * @max: greatest value
  * @flag: START flag that says that the value is meant, or 0
@@ -42,28 +44,23 @@ struct variable {
 	const char *name;
 	const char *other;
 	size_t offset;
+	size_t bytes;
 	uint32_t min;
 	uint32_t max;
 	uint32_t flag;
 	bool power_of_two;
 };
 
-#define FIELD(member) offsetof(struct rdmatensor_start, member)
+#define VARIABLE(_name, _default, _least, _most, _kind, _flag, _help, _variable, _other, ...) \
+	{ _variable, _other, offsetof(struct rdmatensor_start, _name), \
+	  sizeof(((struct rdmatensor_start *)0)->_name), _least, _most, _flag, \
+	  (_kind) & RDMATENSOR_PARAM_POW2 },
+#define SWITCH(_name, _default, _least, _most, _kind, _flag, _help, _variable, _other, ...) \
+	{ _variable, _other, 0, 0, _least, _most, _flag, false },
 
 static const struct variable variables[] = {
-	{ "RDMA_DEVICE_PORT", NULL, FIELD(port), 1, 255, 0, false },
-	{ "RDMA_GID_INDEX", NULL, FIELD(gid_index), 0, 255,
-	  RDMATENSOR_START_GID_INDEX, false },
-	{ "RDMA_QP_PKEY_INDEX", "RDMA_PKEY", FIELD(pkey_index), 0, 65535, 0,
-	  false },
-	{ "RDMA_QP_QUEUE_DEPTH", "RDMA_QUEUE_DEPTH", FIELD(queue_depth), 1,
-	  65535, 0, false },
-	{ "RDMA_QP_TIMEOUT", "RDMA_TIMEOUT", FIELD(timeout), 1, 31, 0, false },
-	{ "RDMA_QP_RETRY_COUNT", "RDMA_RETRY_CNT", FIELD(retry_count), 0, 7,
-	  RDMATENSOR_START_RETRY_COUNT, false },
-	{ "RDMA_QP_SL", "RDMA_SL", FIELD(sl), 0, 7, 0, false },
-	{ "RDMA_QP_MTU", "RDMA_MTU", FIELD(mtu), 256, 4096, 0, true },
-	{ "RDMA_TRAFFIC_CLASS", NULL, FIELD(traffic_class), 0, 255, 0, false },
+	RDMATENSOR_PARAMS(VARIABLE)
+	RDMATENSOR_PARAM_SWITCHES(SWITCH)
 };
 
 /* The environment is not trusted in a set-user-id program */
@@ -86,8 +83,8 @@ static int parse(const struct variable *var, const char *name,
 		err = -EINVAL;
 	if (err && var->power_of_two)
 		return rt_cause(cause, cause_len, err,
-				"environment: %s=%s is refused: set 256, 512, 1024, 2048 or 4096, or unset it",
-				name, text);
+				"environment: %s=%s is refused: set a power of two from %" PRIu32 " to %" PRIu32 ", or unset it",
+				name, text, var->min, var->max);
 	if (err)
 		return rt_cause(cause, cause_len, err,
 				"environment: %s=%s is refused: set a number from %" PRIu32 " to %" PRIu32 ", or unset it",
@@ -123,7 +120,16 @@ static int take(struct rdmatensor_start *start, const struct variable *var,
 					name, text, var->other, other);
 		value = value_other;
 	}
-	memcpy((char *)start + var->offset, &value, sizeof(value));
+	if (var->bytes == sizeof(uint64_t)) {
+		uint64_t wide = value;
+
+		memcpy((char *)start + var->offset, &wide, sizeof(wide));
+	} else if (var->bytes) {
+		memcpy((char *)start + var->offset, &value, sizeof(value));
+	} else if (!value) {
+		start->flags &= ~var->flag;
+		return 0;
+	}
 	start->flags |= var->flag;
 	return 0;
 }

@@ -135,12 +135,8 @@ void rdmatensor_start_init(struct rdmatensor_start *start, const char *worker);
  * @cause: see above; names the variable, its value and the range
  * @cause_len: its length
  *
- * RDMA_DEVICE, RDMA_DEVICE_PORT (1..255), RDMA_GID_INDEX (0..255),
- * RDMA_QP_PKEY_INDEX or RDMA_PKEY (0..65535), RDMA_QP_QUEUE_DEPTH or
- * RDMA_QUEUE_DEPTH (1..65535), RDMA_QP_TIMEOUT or RDMA_TIMEOUT (1..31),
- * RDMA_QP_RETRY_COUNT or RDMA_RETRY_CNT (0..7), RDMA_QP_SL or RDMA_SL (0..7),
- * RDMA_QP_MTU or RDMA_MTU (256, 512, 1024, 2048, 4096), RDMA_TRAFFIC_CLASS
- * (0..255). Numbers are decimal, or hexadecimal with 0x.
+ * RDMA_DEVICE, and those of the table in rdmatensor/params.h, which
+ * rdmatensor-params(7) shows. Numbers are decimal, or hexadecimal with 0x.
  *
  * Return: 0; -EINVAL: a value is no number, out of its range, or the two names
  * of one parameter are set to different values; @start is unchanged then.

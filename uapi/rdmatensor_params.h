@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
+/*
+ * The parameters of a context, in one table. From it are drawn: the module's parameters,
+ * which are the defaults of new contexts, and their place in sysfs; the fields of START;
+ * the environment variables of the library; the tool's `show params` and `set`; and the
+ * tables of the README and of rdmatensor-params(7).
+ *
+ * P(name, default, least, most, kind, flag, help, variable, other, unit):
+ *  name      of START's field, of the module parameter, of
+ *            /sys/module/rdmatensor/parameters/NAME
+ *  default   RDMATENSOR_PARAM_AUTO: chosen when a context starts, as @help says;
+ *            written "auto"
+ *  least     smallest value
+ *  most      greatest value
+ *  kind      RDMATENSOR_PARAM_POW2: powers of two only; else 0
+ *  flag      START's flag that says that the field is meant; 0: it is if it is not 0
+ *  help      what it is
+ *  variable  in the environment
+ *  other     another name of it, or NULL: the one that TensorFlow's code read, where
+ *            that is not the one that its documentation had
+ *  unit      of the value, or ""
+ *
+ * Beside these there is `device`, a name: RDMA_DEVICE, START's device_name.
+ */
+#ifndef _UAPI_RDMATENSOR_PARAMS_H
+#define _UAPI_RDMATENSOR_PARAMS_H
+
+#define RDMATENSOR_PARAM_AUTO 0xffffffffU
+#define RDMATENSOR_PARAM_POW2 1
+
+#define RDMATENSOR_PARAMS(P) \
+	P(port, RDMATENSOR_PARAM_AUTO, 1, 255, 0, 0, \
+	  "port of the RDMA device; auto: its first active one", \
+	  "RDMA_DEVICE_PORT", NULL, "") \
+	P(gid_index, RDMATENSOR_PARAM_AUTO, 0, 255, 0, RDMATENSOR_START_GID_INDEX, \
+	  "index of the port's GID; auto: the first RoCE v2 one with an IPv4 or a global IPv6 address, a link-local one if there is no other; InfiniBand: 0", \
+	  "RDMA_GID_INDEX", NULL, "") \
+	P(pkey_index, 0, 0, 65535, 0, 0, \
+	  "index of the port's P_Key (InfiniBand)", \
+	  "RDMA_QP_PKEY_INDEX", "RDMA_PKEY", "") \
+	P(ring_entries, 4096, 16, 1048576, 0, 0, \
+	  "completion ring, rounded up to a power of two", \
+	  "RDMATENSOR_RING_ENTRIES", NULL, "entries") \
+	P(queue_depth, 1024, 16, 16384, 0, 0, \
+	  "work requests of each queue of a lane, at least 2 * msg_slots + 8", \
+	  "RDMA_QP_QUEUE_DEPTH", "RDMA_QUEUE_DEPTH", "entries") \
+	P(timeout, 14, 1, 31, 0, 0, \
+	  "ack timeout of a lane", \
+	  "RDMA_QP_TIMEOUT", "RDMA_TIMEOUT", "4.096 us << n") \
+	P(retry_count, 7, 0, 7, 0, RDMATENSOR_START_RETRY_COUNT, \
+	  "transport retries; soft-RoCE takes 7 for no end, and is given 6", \
+	  "RDMA_QP_RETRY_COUNT", "RDMA_RETRY_CNT", "") \
+	P(rnr_retry, 7, 0, 7, 0, RDMATENSOR_START_RNR_RETRY, \
+	  "receiver-not-ready retries, 7: no end; the accounting of receives makes 0 work", \
+	  "RDMATENSOR_RNR_RETRY", NULL, "") \
+	P(sl, 0, 0, 7, 0, 0, \
+	  "service level", \
+	  "RDMA_QP_SL", "RDMA_SL", "") \
+	P(traffic_class, 0, 0, 255, 0, 0, \
+	  "of the GRH", \
+	  "RDMA_TRAFFIC_CLASS", NULL, "") \
+	P(mtu, RDMATENSOR_PARAM_AUTO, 256, 4096, RDMATENSOR_PARAM_POW2, 0, \
+	  "path MTU, at most the port's active one; auto: that one", \
+	  "RDMA_QP_MTU", "RDMA_MTU", "bytes") \
+	P(msg_slots, 64, 1, 1024, RDMATENSOR_PARAM_POW2, 0, \
+	  "control messages in flight in each direction; 1: one, acked each time", \
+	  "RDMATENSOR_MSG_SLOTS", NULL, "slots") \
+	P(msg_slot_bytes, 4096, 1024, 65536, RDMATENSOR_PARAM_POW2, 0, \
+	  "longest control message", \
+	  "RDMATENSOR_MSG_SLOT_BYTES", NULL, "bytes") \
+	P(ack_batch, RDMATENSOR_PARAM_AUTO, 1, 1024, 0, 0, \
+	  "consumed messages that one ack tells, at most msg_slots; auto: half of them", \
+	  "RDMATENSOR_ACK_BATCH", NULL, "messages") \
+	P(lanes, 1, 1, 8, 0, 0, \
+	  "of a channel that this side connects", \
+	  "RDMATENSOR_LANES", NULL, "queue pairs") \
+	P(stripe_bytes, 1048576, 1, 4294967294, 0, 0, \
+	  "a longer tensor is cut over the lanes", \
+	  "RDMATENSOR_STRIPE_BYTES", NULL, "bytes") \
+	P(max_channels, 256, 1, 4096, 0, 0, \
+	  "of a context at the same time", \
+	  "RDMATENSOR_MAX_CHANNELS", NULL, "channels") \
+	P(max_pools, 1024, 1, 65536, 0, 0, \
+	  "of a context at the same time", \
+	  "RDMATENSOR_MAX_POOLS", NULL, "pools") \
+	P(handshake_ms, 10000, 100, 600000, 0, 0, \
+	  "bound on the set-up of a channel", \
+	  "RDMATENSOR_HANDSHAKE_MS", NULL, "ms") \
+	P(cancel_ms, 5000, 100, 600000, 0, 0, \
+	  "bound on a peer's answer to a cancelled fetch, besides the time to write it", \
+	  "RDMATENSOR_CANCEL_MS", NULL, "ms") \
+	P(probe_ms, 2000, 10, 600000, 0, 0, \
+	  "a channel that is quiet for so long is probed, so that a peer that has stopped is found out", \
+	  "RDMATENSOR_PROBE_MS", NULL, "ms") \
+	P(cq_poll, 1, 1, 2, 0, 0, \
+	  "where completions are handled, 1: in softirq; 2: in a workqueue, which others can preempt", \
+	  "RDMATENSOR_CQ_POLL", NULL, "")
+
+/* Those that START has as a flag of its own: on or off, 0 and 1 */
+#define RDMATENSOR_PARAM_SWITCHES(P) \
+	P(validate, 0, 0, 1, 0, RDMATENSOR_START_VALIDATE, \
+	  "1: every content is checked by CRC32C", \
+	  "RDMATENSOR_VALIDATE", NULL, "")
+
+#endif /* _UAPI_RDMATENSOR_PARAMS_H */
