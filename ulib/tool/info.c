@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <rdmatensor/params.h>
+
 #include "tool.h"
 
 static void help(void)
@@ -58,6 +60,19 @@ static struct json_object *describe(const struct rdmatensor_query *query,
 	add_string(root, "incarnation", text);
 	add_string(root, "choice", choice);
 	return root;
+}
+
+/* What START has made of them */
+static struct json_object *parameters(const struct rdmatensor_start *start)
+{
+	struct json_object *object = json_object_new_object();
+
+#define FIELD(_name, ...) add_number(object, #_name, start->_name);
+	RDMATENSOR_PARAMS(FIELD)
+#define SWITCH(_name, _value, _least, _most, _kind, _flag, ...) \
+	add_number(object, #_name, !!(start->flags & (_flag)));
+	RDMATENSOR_PARAM_SWITCHES(SWITCH)
+	return object;
 }
 
 static struct json_object *channels(struct rdmatensor *rt)
@@ -126,6 +141,7 @@ static int show(struct rdmatensor *rt, const struct common *common)
 		return failed("query: %s", strerror(-err));
 	root = describe(&query, common->start.cause);
 	if (query.flags & RDMATENSOR_QUERY_STARTED) {
+		json_object_object_add(root, "parameters", parameters(&common->start));
 		json_object_object_add(root, "channels", channels(rt));
 		if (!rdmatensor_stats(rt, 0, counters, RDMATENSOR_STAT_NR)) {
 			stats = json_object_new_object();

@@ -18,6 +18,8 @@ static const struct {
 	{ "fetch", cmd_fetch, "fetch tensors by name into a safetensors file" },
 	{ "perf", cmd_perf, "measure bandwidth and latency between two workers" },
 	{ "info", cmd_info, "show module, device, channel and counters" },
+	{ "show", cmd_show, "show the parameters that new contexts take" },
+	{ "set", cmd_set, "set one of them" },
 };
 
 #define NR (sizeof(commands) / sizeof(commands[0]))

@@ -27,6 +27,11 @@ int cmd_serve(int argc, char **argv);
 int cmd_fetch(int argc, char **argv);
 int cmd_perf(int argc, char **argv);
 int cmd_info(int argc, char **argv);
+int cmd_show(int argc, char **argv);
+int cmd_set(int argc, char **argv);
+
+/* show.c: where the module's parameters are */
+extern const char *params_dir;
 
 /* message.c: lines on stderr */
 

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <inttypes.h>
+#include <stdio.h>
+
+#include <rdmatensor/params.h>
+
+#include "params.h"
+
+#define PARAM(_name, _value, _least, _most, _kind, _flag, _help, _variable, _other, _unit) \
+	{ #_name, _value, _least, _most, (_kind) & RDMATENSOR_PARAM_POW2, _variable, _other, \
+	  _unit, _help },
+
+const struct param params[] = {
+	RDMATENSOR_PARAMS(PARAM)
+	RDMATENSOR_PARAM_SWITCHES(PARAM)
+};
+
+const size_t nr_params = sizeof(params) / sizeof(params[0]);
+
+const char *param_value_text(uint32_t value, char *text, size_t len)
+{
+	if (value == RDMATENSOR_PARAM_AUTO)
+		snprintf(text, len, "auto");
+	else
+		snprintf(text, len, "%" PRIu32, value);
+	return text;
+}
+
+const char *param_range_text(const struct param *param, char *text, size_t len)
+{
+	snprintf(text, len, "%" PRIu32 "..%" PRIu32 "%s%s", param->least, param->most,
+		 param->power_of_two ? ", a power of two" : "",
+		 param->value == RDMATENSOR_PARAM_AUTO ? ", or auto" : "");
+	return text;
+}

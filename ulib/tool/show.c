@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * show params, set: what new contexts begin with. The values are the module's
+ * parameters, in sysfs.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <json-c/json.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rdmatensor/params.h>
+
+#include "params.h"
+#include "tool.h"
+
+const char *params_dir = "/sys/module/rdmatensor/parameters";
+
+static void help_show(void)
+{
+	printf("Usage: rdmatensor show params [-j] [-v] [NAME]...\n"
+	       "Show the parameters that new contexts take, or those that are named. START's\n"
+	       "fields and the environment override them for one context.\n"
+	       "\n"
+	       "  -j, --json               JSON on standard output\n"
+	       "  -v, --verbose            and what each is, and its variable\n"
+	       "  -h, --help               this text\n");
+}
+
+static void help_set(void)
+{
+	printf("Usage: rdmatensor set NAME VALUE\n"
+	       "Set a parameter of the module: contexts that start from now on take it.\n"
+	       "\n"
+	       "  -h, --help               this text\n");
+}
+
+/* 0, or a negative errno: -ENOENT where the module is not loaded */
+static int value_of(const char *name, char *text, size_t len)
+{
+	char path[PATH_MAX];
+	FILE *file;
+	int err = 0;
+
+	snprintf(path, sizeof(path), "%s/%s", params_dir, name);
+	file = fopen(path, "re");
+	if (!file)
+		return -errno;
+	if (!fgets(text, (int)len, file))
+		err = ferror(file) ? -errno : -ENODATA;
+	fclose(file);
+	text[err ? 0 : strcspn(text, "\n")] = '\0';
+	return err;
+}
+
+static struct json_object *number_or_text(const char *text)
+{
+	char *end;
+	uint64_t value = strtoull(text, &end, 10);
+
+	return *text && !*end ? json_object_new_uint64(value) : json_object_new_string(text);
+}
+
+static struct json_object *describe(const struct param *param, const char *value)
+{
+	struct json_object *one = json_object_new_object();
+	char text[64] = "";
+
+	add_string(one, "name", param->name);
+	json_object_object_add(one, "value", value ? number_or_text(value) : NULL);
+	json_object_object_add(one, "default",
+			       number_or_text(param_value_text(param->value, text,
+							       sizeof(text))));
+	add_number(one, "least", param->least);
+	add_number(one, "most", param->most);
+	json_object_object_add(one, "power_of_two",
+			       json_object_new_boolean(param->power_of_two));
+	json_object_object_add(one, "auto",
+			       json_object_new_boolean(param->value == RDMATENSOR_PARAM_AUTO));
+	add_string(one, "unit", param->unit);
+	add_string(one, "variable", param->variable);
+	if (param->other)
+		add_string(one, "other_variable", param->other);
+	add_string(one, "help", param->help);
+	return one;
+}
+
+/* @indent, and no line longer than a terminal has columns */
+static void print_wrapped(const char *text, int indent)
+{
+	int column = 0;
+
+	while (*text) {
+		int word = (int)strcspn(text, " ");
+
+		if (column && column + 1 + word > 80) {
+			putchar('\n');
+			column = 0;
+		}
+		column += printf("%*s%.*s", column ? 1 : indent, "", word, text);
+		text += word + (text[word] == ' ');
+	}
+	putchar('\n');
+}
+
+static void print_param(const struct param *param, const char *value, bool verbose)
+{
+	char range[64], standard[16], line[512];
+
+	param_value_text(param->value, standard, sizeof(standard));
+	snprintf(range, sizeof(range), "%" PRIu32 "..%" PRIu32 "%s", param->least, param->most,
+		 param->power_of_two ? " 2^n" : "");
+	printf("%-15s %-10s %-10s %-19s %s\n", param->name, value ? value : "-", standard,
+	       range, param->unit);
+	if (!verbose)
+		return;
+	print_wrapped(param->help, 4);
+	snprintf(line, sizeof(line), "%s%s%s", param->variable, param->other ? ", " : "",
+		 param->other ? param->other : "");
+	print_wrapped(line, 4);
+}
+
+static const struct param *find(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < nr_params; i++)
+		if (!strcmp(params[i].name, name))
+			return &params[i];
+	return NULL;
+}
+
+static bool named(const struct param *param, char *const *names, int nr)
+{
+	int i;
+
+	for (i = 0; i < nr; i++)
+		if (!strcmp(param->name, names[i]))
+			return true;
+	return !nr;
+}
+
+static int show_params(char *const *names, int nr, bool json, bool verbose)
+{
+	struct json_object *list = json ? json_object_new_array() : NULL;
+	char value[64] = "", device[64] = "";
+	bool loaded = !value_of("device", device, sizeof(device));
+	size_t i;
+
+	for (i = 0; (int)i < nr; i++)
+		if (!find(names[i])) {
+			json_object_put(list);
+			return misused("there is no parameter \"%s\"; rdmatensor show params lists them",
+				       names[i]);
+		}
+	if (!json)
+		printf("%-15s %-10s %-10s %-19s %s\n", "PARAMETER", "VALUE", "DEFAULT", "RANGE",
+		       "UNIT");
+	for (i = 0; i < nr_params; i++) {
+		const char *at = value_of(params[i].name, value, sizeof(value)) ? NULL : value;
+
+		if (!named(&params[i], names, nr))
+			continue;
+		if (json)
+			json_object_array_add(list, describe(&params[i], at));
+		else
+			print_param(&params[i], at, verbose);
+	}
+	if (json) {
+		print_json(list);
+		return EXIT_OK;
+	}
+	if (!loaded)
+		printf("\nThe module is not loaded: insmod rdmatensor.ko, and VALUE has what holds.\n");
+	else if (device[0])
+		printf("\nThe RDMA device is %s (parameter device).\n", device);
+	return EXIT_OK;
+}
+
+int cmd_show(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "json", no_argument, NULL, 'j' },
+		{ "verbose", no_argument, NULL, 'v' },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 }
+	};
+	bool json = false, verbose = false;
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, "jvh", options, NULL)) != -1) {
+		switch (opt) {
+		case 'j':
+			json = true;
+			break;
+		case 'v':
+			verbose = true;
+			break;
+		case 'h':
+			help_show();
+			return EXIT_OK;
+		default:
+			return point_to_help();
+		}
+	}
+	if (optind == argc || strcmp(argv[optind], "params"))
+		return misused("say what to show: params");
+	return show_params(argv + optind + 1, argc - optind - 1, json, verbose);
+}
+
+static int refused(const struct param *param, const char *text)
+{
+	char range[96];
+
+	return misused("set %s %s is refused: give a number from %s", param->name, text,
+		       param_range_text(param, range, sizeof(range)));
+}
+
+/* The same rule as the kernel's, whose words go to its log only */
+static int check(const struct param *param, const char *text)
+{
+	uint64_t value;
+	char *end;
+
+	if (param->value == RDMATENSOR_PARAM_AUTO && !strcmp(text, "auto"))
+		return EXIT_OK;
+	errno = 0;
+	value = strtoull(text, &end, 0);
+	if (errno || *end || *text < '0' || *text > '9' || value < param->least ||
+	    value > param->most || (param->power_of_two && value & (value - 1)))
+		return refused(param, text);
+	return EXIT_OK;
+}
+
+int cmd_set(int argc, char **argv)
+{
+	const struct param *param;
+	char path[PATH_MAX];
+	FILE *file;
+	int err;
+
+	if (argc > 1 && (!strcmp(argv[1], "-h") || !strcmp(argv[1], "--help"))) {
+		help_set();
+		return EXIT_OK;
+	}
+	if (argc != 3)
+		return misused("give the NAME of a parameter and its VALUE");
+	param = find(argv[1]);
+	if (!param && strcmp(argv[1], "device"))
+		return misused("there is no parameter \"%s\"; rdmatensor show params lists them",
+			       argv[1]);
+	err = param ? check(param, argv[2]) : EXIT_OK;
+	if (err)
+		return err;
+
+	snprintf(path, sizeof(path), "%s/%s", params_dir, argv[1]);
+	file = fopen(path, "we");
+	if (!file)
+		return failed("set %s: %s: %s; %s", argv[1], path, strerror(errno),
+			      errno == ENOENT ? "load the module first: insmod rdmatensor.ko" :
+			      "only root may set it");
+	fprintf(file, "%s\n", argv[2]);
+	if (fclose(file))
+		return failed("set %s %s: %s; the kernel log says more", argv[1], argv[2],
+			      strerror(errno));
+	return EXIT_OK;
+}
