@@ -27,6 +27,7 @@
 #include "exchange.h"
 #include "metacache.h"
 #include "pool.h"
+#include "trace.h"
 
 /* Longest write: what a work request of every RDMA device carries */
 #define CHANNEL_WRITE_MAX SZ_1G
@@ -62,6 +63,7 @@ static bool channel_move(struct rdmatensor_channel *channel, u8 to)
 	lockdep_assert_held(&channel->lock);
 	if (!(from[to] & BIT(channel->state)))
 		return false;
+	trace_channel_state(channel->id, channel->state, to, channel->error);
 	channel->state = to;
 	wake_up_all(&channel->wait);
 	return true;
@@ -307,12 +309,21 @@ void rdmatensor_channel_down(struct rdmatensor_channel *channel)
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_down);
 
+void rdmatensor_channel_stall(struct rdmatensor_channel *channel, enum rdmatensor_stat stat)
+{
+	rdmatensor_count(&channel->counters, stat);
+	trace_stall(channel->id,
+		    stat == RDMATENSOR_STAT_STALL_SLOTS ? "slot" :
+		    stat == RDMATENSOR_STAT_STALL_SENDQ ? "send queue" : "peer's limit");
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_stall);
+
 void rdmatensor_channel_send(struct rdmatensor_channel *channel,
 			     struct rdmatensor_txmsg *tx)
 {
 	lockdep_assert_held(&channel->lock);
 	if (!list_empty(&channel->txq) || !rdmatensor_credits_can_send(&channel->credits))
-		rdmatensor_count(&channel->counters, RDMATENSOR_STAT_STALL_SLOTS);
+		rdmatensor_channel_stall(channel, RDMATENSOR_STAT_STALL_SLOTS);
 	list_add_tail(&tx->item, &channel->txq);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_send);
@@ -344,7 +355,7 @@ void rdmatensor_channel_write(struct rdmatensor_channel *channel,
 		part->pending = 0;
 		part->write = write;
 		if (!list_empty(&channel->lanes[i].writes))
-			rdmatensor_count(&channel->counters, RDMATENSOR_STAT_STALL_SENDQ);
+			rdmatensor_channel_stall(channel, RDMATENSOR_STAT_STALL_SENDQ);
 		list_add_tail(&part->item, &channel->lanes[i].writes);
 	}
 }
@@ -364,6 +375,7 @@ static int channel_post_message(struct rdmatensor_channel *channel,
 	u32 seq = channel->credits.sent + 1;
 	void *slot = rdmatensor_msgbuf_tx_slot(&channel->msgbuf, seq);
 	struct rdmatensor_msg msg = {};
+	u32 bytes;
 	int ret;
 
 	tx->fill(tx, &msg);
@@ -375,9 +387,11 @@ static int channel_post_message(struct rdmatensor_channel *channel,
 	rdmatensor_wire_set_consumed(slot,
 				     rdmatensor_credits_tell_count(&channel->credits));
 
-	ret = channel->lane_ops->post_message(lane, seq, ret);
+	bytes = ret;
+	ret = channel->lane_ops->post_message(lane, seq, bytes);
 	if (ret)
 		return ret;
+	trace_message_tx(channel->id, seq, msg.type, msg.request_index, bytes);
 
 	rdmatensor_credits_sent(&channel->credits);
 	lane->sendq_free--;
@@ -423,6 +437,7 @@ static int channel_post_write(struct rdmatensor_lane *lane, struct rdmatensor_pa
 	part->pos += bytes;
 	part->pending++;
 	rdmatensor_count(&channel->counters, RDMATENSOR_STAT_TX_WRITES);
+	trace_content_tx(channel->id, lane->index, write->index, bytes, last);
 	if (last) {
 		part->posted = true;
 		list_del_init(&part->item);
@@ -462,6 +477,7 @@ static int channel_post_acks(struct rdmatensor_channel *channel)
 		lane->sendq_free--;
 		rdmatensor_credits_tell_ack(&channel->credits);
 		rdmatensor_count(&channel->counters, RDMATENSOR_STAT_TX_ACKS);
+		trace_ack_tx(channel->id, channel->credits.told);
 	}
 	return 0;
 }
@@ -549,6 +565,8 @@ void rdmatensor_channel_rx_message(struct rdmatensor_channel *channel, u32 bytes
 	channel->heard = true;
 	rdmatensor_credits_consume(&channel->credits);
 	rdmatensor_count(&channel->counters, RDMATENSOR_STAT_RX_MESSAGES);
+	if (!ret)
+		trace_message_rx(channel->id, seq, msg.type, msg.request_index, bytes);
 	if (!ret) {
 		ret = rdmatensor_credits_told_count(&channel->credits, msg.consumed);
 		if (ret)
@@ -584,6 +602,7 @@ void rdmatensor_channel_rx_ack(struct rdmatensor_channel *channel)
 	if (rdmatensor_credits_told_ack(&channel->credits))
 		rdmatensor_channel_fail_locked(channel, -EPROTO,
 					       "ack of messages that were never sent");
+	trace_ack_rx(channel->id, channel->credits.peer_told);
 	rdmatensor_channel_pump(channel);
 	spin_unlock_bh(&channel->lock);
 }
@@ -596,6 +615,7 @@ void rdmatensor_channel_rx_content(struct rdmatensor_channel *channel, u8 lane, 
 	int ret;
 
 	rdmatensor_count(&channel->counters, RDMATENSOR_STAT_RX_CONTENTS);
+	trace_content_rx(channel->id, lane, index, bytes, true);
 	ret = channel->ops->content(channel, lane, index, bytes, &why);
 
 	spin_lock_bh(&channel->lock);

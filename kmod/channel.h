@@ -378,6 +378,8 @@ void rdmatensor_channel_down(struct rdmatensor_channel *channel);
 /* With the channel's lock held: */
 void rdmatensor_channel_send(struct rdmatensor_channel *channel,
 			     struct rdmatensor_txmsg *tx);
+/* Something has to wait: counted, and traced. @stat: RDMATENSOR_STAT_STALL_* */
+void rdmatensor_channel_stall(struct rdmatensor_channel *channel, enum rdmatensor_stat stat);
 /* Take it off the queue if it is on it. True: it was */
 bool rdmatensor_channel_unsend(struct rdmatensor_txmsg *tx);
 /* Cuts the write into its parts and queues them */

@@ -35,6 +35,7 @@
 #include "adapter.h"
 #include "domain.h"
 #include "fault.h"
+#include "trace.h"
 
 /* Registrations in one chain; more of them would not hide more latency */
 #define DOMAIN_SQ_DEPTH 64
@@ -406,6 +407,8 @@ int rdmatensor_domain_register(struct rdmatensor_domain *domain,
 		}
 		cond_resched();
 	}
+	trace_memory_register(domain->ibdev->name, iova, nr,
+			      ((u64)(nr - 1) << domain->seg_shift) + segments[nr - 1].bytes, ret);
 	kfree(wrs);
 	return ret;
 }

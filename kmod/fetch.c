@@ -11,6 +11,7 @@
 #include <linux/slab.h>
 #include <kunit/visibility.h>
 #include "fetch.h"
+#include "trace.h"
 
 static void fetch_expired(struct timer_list *timer)
 {
@@ -104,6 +105,7 @@ void rdmatensor_fetch_begin(struct rdmatensor_fetch *fetch, u64 deadline_ns)
 	u64 now = ktime_get_ns();
 
 	rdmatensor_count(fetch->counters, RDMATENSOR_STAT_FETCHES);
+	trace_fetch_submit(fetch->user_data, fetch->channel, fetch->step_id, deadline_ns);
 	spin_lock_bh(&exchange->fetch_lock);
 	hash_add(exchange->fetches, &fetch->node, fetch->user_data);
 	spin_unlock_bh(&exchange->fetch_lock);
@@ -210,6 +212,7 @@ void rdmatensor_fetch_finish(struct rdmatensor_fetch *fetch, int error)
 		rdmatensor_count_add(fetch->counters, RDMATENSOR_STAT_FETCHED_BYTES,
 				     fetch->meta.bytes);
 
+	trace_fetch_end(fetch->user_data, fetch->channel, error, error ? 0 : fetch->meta.bytes);
 	fetch_entry(fetch, error, has_region, &cqe);
 	rdmatensor_ring_complete(&exchange->ring, &cqe);
 }

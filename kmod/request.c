@@ -26,6 +26,7 @@
 #include <kunit/visibility.h>
 #include "metacache.h"
 #include "request.h"
+#include "trace.h"
 
 /* Content that still counts as making progress, in bytes a millisecond */
 #define REQUEST_SLOWEST 4096
@@ -102,8 +103,23 @@ static void request_move(struct rdmatensor_request *req, enum request_state to)
 				 BIT(REQUEST_CANCEL_SENT) | BIT(REQUEST_LINGER),
 	};
 
+	static const char * const names[] = {
+		[REQUEST_NEW] = "NEW",
+		[REQUEST_PENDING] = "PENDING",
+		[REQUEST_QUEUED] = "QUEUED",
+		[REQUEST_SENT] = "SENT",
+		[REQUEST_RE_QUEUED] = "RE_QUEUED",
+		[REQUEST_RE_SENT] = "RE_SENT",
+		[REQUEST_CANCEL_QUEUED] = "CANCEL_QUEUED",
+		[REQUEST_CANCEL_SENT] = "CANCEL_SENT",
+		[REQUEST_LINGER] = "LINGER",
+		[REQUEST_DONE] = "DONE",
+	};
+
 	lockdep_assert_held(&req->channel->lock);
 	WARN_ON_ONCE(!(from[to] & BIT(req->state)));
+	trace_request_state(req->channel->id, req->fetch.user_data, req->index,
+			    names[req->state], names[to]);
 	req->state = to;
 }
 
@@ -435,7 +451,7 @@ int rdmatensor_request_submit(struct rdmatensor_channel *channel,
 	channel->nr_requests++;
 	if (!list_empty(&channel->pending) ||
 	    channel->outstanding >= channel->max_outstanding)
-		rdmatensor_count(&channel->counters, RDMATENSOR_STAT_STALL_REQUESTS);
+		rdmatensor_channel_stall(channel, RDMATENSOR_STAT_STALL_REQUESTS);
 	list_add_tail(&req->item, &channel->pending);
 	rdmatensor_fetch_begin(&req->fetch, args->deadline_ns);
 	request_admit(channel);

@@ -26,6 +26,7 @@
 #include "fault.h"
 #include "publication.h"
 #include "response.h"
+#include "trace.h"
 
 #define RESPONSE_RKEYS 2
 
@@ -106,8 +107,19 @@ static void response_move(struct rdmatensor_response *resp, enum response_state 
 					  BIT(RESPONSE_META_SENT) | BIT(RESPONSE_WRITING),
 	};
 
+	static const char * const names[] = {
+		[RESPONSE_FREE] = "FREE",
+		[RESPONSE_WAITING] = "WAITING",
+		[RESPONSE_CHECKSUM] = "CHECKSUM",
+		[RESPONSE_META_QUEUED] = "META_QUEUED",
+		[RESPONSE_META_SENT] = "META_SENT",
+		[RESPONSE_WRITING] = "WRITING",
+		[RESPONSE_ERROR_QUEUED] = "ERROR_QUEUED",
+	};
+
 	lockdep_assert_held(&resp->channel->lock);
 	WARN_ON_ONCE(!(from[to] & BIT(resp->state)));
+	trace_response_state(resp->channel->id, resp->index, names[resp->state], names[to]);
 	resp->state = to;
 }
 

@@ -21,6 +21,8 @@ exec 9>&-
 
 "$LAB_BUILD"/system/system "$@" || failed=1
 
+# shellcheck source=tests/system/trace.sh
+(($#)) || . tests/system/trace.sh
 unload
 # shellcheck source=tests/system/params.sh
 [[ $# -gt 0 || $LAB_KERNEL != uml-debug ]] || . tests/system/params.sh

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# The tracepoints show a fetch from its submission to its completion, on both ends,
+# in the order in which it happens. Sourced by run.sh, with the module loaded.
+
+# A fetch of a name that is new: each line, and in this order
+fetch_in_order() {
+	local tracing=/sys/kernel/tracing line
+	[[ -d $tracing/events/rdmatensor ]] || { echo "# no events in $tracing"; return 1; }
+	echo >$tracing/trace
+	echo 1 >$tracing/events/rdmatensor/enable
+	"$LAB_BUILD"/system/system first_fetch_learns* >/tmp/trace.tap
+	echo 0 >$tracing/events/rdmatensor/enable
+	sed -E 's/.*: ([a-z_]+: .*)/\1/' $tracing/trace >/tmp/trace
+	exec 8</tmp/trace
+	while read -r line; do
+		while read -ru 8 got; do
+			[[ $got =~ $line ]] && continue 2
+		done
+		echo "# after what came before it, there is no: $line"
+		exec 8<&-
+		return 1
+	done <<-'EVENTS'
+		^memory_register: device=.* error=0$
+		^channel_state: channel=[0-9]+ CONNECTING -> UP error=0$
+		^fetch_submit: user_data=[0-9]+ channel=1 step=0 deadline=[1-9]
+		^message_tx: channel=1 seq=2 type=TENSOR_REQUEST index=0
+		^request_state: .* index=0 QUEUED -> SENT$
+		^message_rx: channel=1 seq=2 type=TENSOR_REQUEST index=0
+		^response_state: channel=1 index=0 FREE -> WAITING$
+		^message_tx: channel=1 seq=2 type=META_DATA_RESPONSE index=0
+		^message_rx: channel=1 seq=2 type=META_DATA_RESPONSE index=0
+		^message_tx: channel=1 seq=3 type=TENSOR_RE_REQUEST index=0
+		^request_state: .* index=0 RE_QUEUED -> RE_SENT$
+		^response_state: channel=1 index=0 META_SENT -> WRITING$
+		^content_tx: channel=1 lane=0 index=0 bytes=5000 last$
+		^content_rx: channel=1 lane=0 index=0 bytes=5000 last$
+		^fetch_end: user_data=[0-9]+ channel=1 result=0 bytes=5000$
+		^channel_state: channel=1 CLOSING -> DOWN
+	EVENTS
+	exec 8<&-
+}
+
+if fetch_in_order; then
+	result ok "the tracepoints show a fetch in order"
+else
+	result "not ok" "the tracepoints show a fetch in order"
+fi
