@@ -216,6 +216,18 @@ TEST(nth_connect)
 {
 	pair_open(&p, 1 << 20, NULL);
 	each_nth("CONNECT", op_connect, undo_connect, 0);
+}
+
+/* Each receive that is posted is a point: few of them say as much as many */
+static void few_receives(struct rdmatensor_start *start)
+{
+	start->msg_slots = 4;
+	start->queue_depth = 16;
+}
+
+TEST(points_of_connect)
+{
+	pair_open(&p, 1 << 20, few_receives);
 	each_point("CONNECT", op_connect, undo_connect);
 }
 
