@@ -20,6 +20,7 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/inet.h>
 #include <linux/log2.h>
 #include <linux/mutex.h>
 #include <linux/netdevice.h>
@@ -53,9 +54,23 @@ struct rdmatensor_device {
 };
 
 /**
+ * struct adapter_want - GIDs that are meant by a name that is no RDMA device's
+ * @ifindex: those of this network device; 0: any
+ * @by_addr: @gid is meant
+ * @gid: this one
+ */
+struct adapter_want {
+	int ifindex;
+	bool by_addr;
+	union ib_gid gid;
+};
+
+/**
  * struct adapter_bind - one call of bind
  * @choice: what is asked for
  * @net: whose devices and addresses count
+ * @want: what the device's name says of GIDs
+ * @port: where one of those was found, or 0
  * @text: line for the user
  * @room: bytes of it
  * @len: bytes used, without the terminating zero
@@ -63,6 +78,8 @@ struct rdmatensor_device {
 struct adapter_bind {
 	const struct rdmatensor_adapter_choice *choice;
 	const struct net *net;
+	struct adapter_want want;
+	u32 port;
 	char *text;
 	size_t room;
 	size_t len;
@@ -242,6 +259,151 @@ static void adapter_say_devices(struct adapter_bind *bind)
 			adapter_say_ports(bind, device->ibdev, &separator);
 }
 
+static bool adapter_gid_link_local(const union ib_gid *gid)
+{
+	return ipv6_addr_type((const struct in6_addr *)gid->raw) & IPV6_ADDR_LINKLOCAL;
+}
+
+/*
+ * The network device's index if it is in the caller's namespace, 0 if not: rdma_cm
+ * will not bind there to an address of another one
+ */
+static int adapter_gid_ifindex(const struct net *net, const struct ib_gid_attr *attr)
+{
+	const struct net_device *ndev;
+	int ifindex = 0;
+
+	rcu_read_lock();
+	ndev = rdma_read_gid_attr_ndev_rcu(attr);
+	if (!IS_ERR(ndev) && net_eq(dev_net(ndev), net))
+		ifindex = ndev->ifindex;
+	rcu_read_unlock();
+	return ifindex;
+}
+
+static const char *adapter_gid_unfit(const struct net *net, const struct ib_gid_attr *attr)
+{
+	if (attr->index > ADAPTER_GID_INDEX_MAX)
+		return "is beyond the 255 that a queue pair can name";
+	/* What follows is about its network device, which InfiniBand has not */
+	if (!rdma_protocol_roce(attr->device, attr->port_num))
+		return NULL;
+	if (attr->gid_type != IB_GID_TYPE_ROCE_UDP_ENCAP)
+		return "is not RoCE v2";
+	if (!adapter_gid_ifindex(net, attr))
+		return "belongs to another network namespace";
+	return NULL;
+}
+
+/* The IP address that a RoCE GID stands for, port 0 */
+static void adapter_gid_addr(const struct net *net, const struct ib_gid_attr *attr,
+			     struct sockaddr_storage *addr)
+{
+	memset(addr, 0, sizeof(*addr));
+	rdma_gid2ip((struct sockaddr *)addr, &attr->gid);
+	if (adapter_gid_link_local(&attr->gid))
+		((struct sockaddr_in6 *)addr)->sin6_scope_id = adapter_gid_ifindex(net, attr);
+}
+
+static bool adapter_gid_of_family(const struct ib_gid_attr *attr, sa_family_t family)
+{
+	bool v4 = ipv6_addr_v4mapped((const struct in6_addr *)attr->gid.raw);
+
+	return family == AF_UNSPEC || family == (v4 ? AF_INET : AF_INET6);
+}
+
+static bool adapter_gid_wanted(const struct net *net, const struct ib_gid_attr *attr,
+			       const struct adapter_want *want)
+{
+	if (want->by_addr)
+		return !memcmp(&attr->gid, &want->gid, sizeof(want->gid));
+	return !want->ifindex || want->ifindex == adapter_gid_ifindex(net, attr);
+}
+
+/* The first that is not link-local, else the first. Return: held, or NULL */
+static const struct ib_gid_attr *
+adapter_search_gid(struct ib_device *ibdev, u32 port, const struct net *net,
+		   sa_family_t family, const struct adapter_want *want)
+{
+	int nr_gids = ibdev->port_data[port].immutable.gid_tbl_len;
+	const struct ib_gid_attr *attr, *found = NULL;
+	int i;
+
+	for (i = 0; i < nr_gids; i++) {
+		/* The table may be sparse: an empty place is not its end */
+		attr = rdma_get_gid_attr(ibdev, port, i);
+		if (IS_ERR(attr))
+			continue;
+		if (adapter_gid_unfit(net, attr) || !adapter_gid_of_family(attr, family) ||
+		    !adapter_gid_wanted(net, attr, want) ||
+		    (found && adapter_gid_link_local(&attr->gid))) {
+			rdma_put_gid_attr(attr);
+			continue;
+		}
+		if (found)
+			rdma_put_gid_attr(found);
+		found = attr;
+		if (!adapter_gid_link_local(&found->gid))
+			break;
+	}
+	return found;
+}
+
+/* What else a name can be: an address, or a network device. False: neither */
+static bool adapter_parse_name(struct adapter_bind *bind)
+{
+	const char *name = bind->choice->device_name;
+	struct adapter_want *want = &bind->want;
+	struct net_device *ndev;
+	__be32 v4;
+
+	want->by_addr = true;
+	if (in4_pton(name, -1, (u8 *)&v4, '\0', NULL)) {
+		ipv6_addr_set_v4mapped(v4, (struct in6_addr *)want->gid.raw);
+		return true;
+	}
+	if (in6_pton(name, -1, want->gid.raw, '\0', NULL))
+		return true;
+
+	want->by_addr = false;
+	rcu_read_lock();
+	ndev = dev_get_by_name_rcu((struct net *)bind->net, name);
+	if (ndev)
+		want->ifindex = ndev->ifindex;
+	rcu_read_unlock();
+	return want->ifindex;
+}
+
+/* The device and port that have such a GID, active ones first */
+static struct rdmatensor_device *adapter_find_wanted(struct adapter_bind *bind)
+{
+	struct rdmatensor_device *device, *found = NULL;
+	const struct ib_gid_attr *attr;
+	u32 port;
+
+	list_for_each_entry(device, &adapter_devices, entry) {
+		if (!adapter_visible(bind, device->ibdev))
+			continue;
+		rdma_for_each_port(device->ibdev, port) {
+			if ((bind->choice->port && bind->choice->port != port) ||
+			    !rdma_protocol_roce(device->ibdev, port))
+				continue;
+			attr = adapter_search_gid(device->ibdev, port, bind->net, AF_UNSPEC,
+						  &bind->want);
+			if (!attr)
+				continue;
+			rdma_put_gid_attr(attr);
+			if (found && adapter_state(device->ibdev, port) != IB_PORT_ACTIVE)
+				continue;
+			found = device;
+			bind->port = port;
+			if (adapter_state(device->ibdev, port) == IB_PORT_ACTIVE)
+				return found;
+		}
+	}
+	return found;
+}
+
 static struct rdmatensor_device *adapter_choose_device(struct adapter_bind *bind)
 {
 	const char *name = bind->choice->device_name;
@@ -263,6 +425,11 @@ static struct rdmatensor_device *adapter_choose_device(struct adapter_bind *bind
 	if (nr_active == 1)
 		return found;
 
+	if (*name && nr_visible && adapter_parse_name(bind)) {
+		found = adapter_find_wanted(bind);
+		if (found)
+			return found;
+	}
 	if (!nr_visible) {
 		adapter_say(bind,
 			    "START: there is no RDMA device; load its driver, or make one: rdma link add rxe0 type rxe netdev DEV");
@@ -272,7 +439,9 @@ static struct rdmatensor_device *adapter_choose_device(struct adapter_bind *bind
 		adapter_say(bind,
 			    "START: several RDMA devices are active, name one (device_name, RDMA_DEVICE): ");
 	else if (*name)
-		adapter_say(bind, "START: there is no RDMA device '%s'; there is: ", name);
+		adapter_say(bind,
+			    "START: '%s' is no RDMA device, and no %s of one in this network namespace; there is: ",
+			    name, bind->want.by_addr ? "address" : "network device");
 	else
 		adapter_say(bind,
 			    "START: no RDMA device has an active port; set its link up (see 'rdma link'): ");
@@ -284,7 +453,7 @@ static int adapter_choose_port(struct rdmatensor_adapter *adapter, struct adapte
 {
 	struct ib_device *ibdev = adapter->ibdev;
 	const char *separator = "", *unfit;
-	u32 port = bind->choice->port;
+	u32 port = bind->choice->port ?: bind->port;
 
 	if (!port) {
 		adapter->port = adapter_first_port(ibdev);
@@ -357,87 +526,6 @@ static int adapter_set_mtu(struct rdmatensor_adapter *adapter, struct adapter_bi
 	return -EINVAL;
 }
 
-static bool adapter_gid_link_local(const union ib_gid *gid)
-{
-	return ipv6_addr_type((const struct in6_addr *)gid->raw) & IPV6_ADDR_LINKLOCAL;
-}
-
-/*
- * The network device's index if it is in the caller's namespace, 0 if not: rdma_cm
- * will not bind there to an address of another one
- */
-static int adapter_gid_ifindex(const struct net *net, const struct ib_gid_attr *attr)
-{
-	const struct net_device *ndev;
-	int ifindex = 0;
-
-	rcu_read_lock();
-	ndev = rdma_read_gid_attr_ndev_rcu(attr);
-	if (!IS_ERR(ndev) && net_eq(dev_net(ndev), net))
-		ifindex = ndev->ifindex;
-	rcu_read_unlock();
-	return ifindex;
-}
-
-static const char *adapter_gid_unfit(const struct net *net, const struct ib_gid_attr *attr)
-{
-	if (attr->index > ADAPTER_GID_INDEX_MAX)
-		return "is beyond the 255 that a queue pair can name";
-	/* What follows is about its network device, which InfiniBand has not */
-	if (!rdma_protocol_roce(attr->device, attr->port_num))
-		return NULL;
-	if (attr->gid_type != IB_GID_TYPE_ROCE_UDP_ENCAP)
-		return "is not RoCE v2";
-	if (!adapter_gid_ifindex(net, attr))
-		return "belongs to another network namespace";
-	return NULL;
-}
-
-/* The IP address that a RoCE GID stands for, port 0 */
-static void adapter_gid_addr(const struct net *net, const struct ib_gid_attr *attr,
-			     struct sockaddr_storage *addr)
-{
-	memset(addr, 0, sizeof(*addr));
-	rdma_gid2ip((struct sockaddr *)addr, &attr->gid);
-	if (adapter_gid_link_local(&attr->gid))
-		((struct sockaddr_in6 *)addr)->sin6_scope_id = adapter_gid_ifindex(net, attr);
-}
-
-static bool adapter_gid_of_family(const struct ib_gid_attr *attr, sa_family_t family)
-{
-	bool v4 = ipv6_addr_v4mapped((const struct in6_addr *)attr->gid.raw);
-
-	return family == AF_UNSPEC || family == (v4 ? AF_INET : AF_INET6);
-}
-
-/* The first that is not link-local, else the first. Return: held, or NULL */
-static const struct ib_gid_attr *
-adapter_search_gid(const struct rdmatensor_adapter *adapter, const struct net *net,
-		   sa_family_t family)
-{
-	int nr_gids = adapter->ibdev->port_data[adapter->port].immutable.gid_tbl_len;
-	const struct ib_gid_attr *attr, *found = NULL;
-	int i;
-
-	for (i = 0; i < nr_gids; i++) {
-		/* The table may be sparse: an empty place is not its end */
-		attr = rdma_get_gid_attr(adapter->ibdev, adapter->port, i);
-		if (IS_ERR(attr))
-			continue;
-		if (adapter_gid_unfit(net, attr) || !adapter_gid_of_family(attr, family) ||
-		    (found && adapter_gid_link_local(&attr->gid))) {
-			rdma_put_gid_attr(attr);
-			continue;
-		}
-		if (found)
-			rdma_put_gid_attr(found);
-		found = attr;
-		if (!adapter_gid_link_local(&found->gid))
-			break;
-	}
-	return found;
-}
-
 static const struct ib_gid_attr *
 adapter_choose_gid(const struct rdmatensor_adapter *adapter, struct adapter_bind *bind,
 		   const struct ib_port_attr *port)
@@ -447,7 +535,8 @@ adapter_choose_gid(const struct rdmatensor_adapter *adapter, struct adapter_bind
 	const struct ib_gid_attr *attr;
 
 	if (adapter->roce && !bind->choice->has_gid_index) {
-		attr = adapter_search_gid(adapter, bind->net, AF_UNSPEC);
+		attr = adapter_search_gid(adapter->ibdev, adapter->port, bind->net, AF_UNSPEC,
+					  &bind->want);
 		if (attr)
 			return attr;
 		adapter_say(bind,
@@ -491,7 +580,8 @@ static int adapter_set_gid(struct rdmatensor_adapter *adapter, struct adapter_bi
 	adapter->gid = attr->gid;
 	adapter->gid_index = attr->index;
 	adapter->has_addr = adapter->roce;
-	adapter->gid_named = bind->choice->has_gid_index;
+	adapter->gid_named = bind->choice->has_gid_index || bind->want.by_addr;
+	adapter->ifindex = bind->want.ifindex;
 	if (adapter->has_addr)
 		adapter_gid_addr(bind->net, attr, &adapter->addr);
 	rdma_put_gid_attr(attr);
@@ -547,15 +637,19 @@ static void adapter_say_chosen(const struct rdmatensor_adapter *adapter,
 {
 	const struct rdmatensor_adapter_choice *choice = bind->choice;
 
-	adapter_say(bind, "device %s (%s), port %u (%s), GID %u ", adapter->ibdev->name,
-		    choice->device_name[0] ? "named" : "the only active one", adapter->port,
-		    choice->port ? "named" : "the first active one", adapter->gid_index);
+	const char *by = bind->want.by_addr ? "by its address" :
+			 bind->want.ifindex ? "by its network device" :
+			 choice->device_name[0] ? "named" : "the only active one";
+
+	adapter_say(bind, "device %s (%s), port %u (%s), GID %u ", adapter->ibdev->name, by,
+		    adapter->port, choice->port ? "named" : bind->port ? by :
+		    "the first active one", adapter->gid_index);
 	if (adapter->has_addr)
 		adapter_say(bind, "%pISc ", &adapter->addr);
 	else
 		adapter_say(bind, "%pI6 ", adapter->gid.raw);
 	adapter_say(bind, "(%s), MTU %d (%s)",
-		    choice->has_gid_index ? "named" :
+		    choice->has_gid_index || bind->want.by_addr ? "named" :
 		    !adapter->roce ? "the first" :
 		    adapter_gid_link_local(&adapter->gid) ?
 		    "RoCE v2, link-local for want of another" :
@@ -608,6 +702,7 @@ out_unlock:
 int rdmatensor_adapter_source(const struct rdmatensor_adapter *adapter, const struct net *net,
 			      sa_family_t family, struct sockaddr_storage *addr)
 {
+	const struct adapter_want want = { .ifindex = adapter->ifindex };
 	const struct ib_gid_attr *attr;
 
 	*addr = adapter->addr;
@@ -615,7 +710,7 @@ int rdmatensor_adapter_source(const struct rdmatensor_adapter *adapter, const st
 		return 0;
 	if (adapter->gid_named)
 		return -EAFNOSUPPORT;
-	attr = adapter_search_gid(adapter, net, family);
+	attr = adapter_search_gid(adapter->ibdev, adapter->port, net, family, &want);
 	if (!attr)
 		return -EAFNOSUPPORT;
 	adapter_gid_addr(net, attr, addr);

@@ -15,7 +15,8 @@ struct rdmatensor_device;
 
 /**
  * struct rdmatensor_adapter_choice - what the user asks for
- * @device_name: "" for the only device that has an active port
+ * @device_name: of an RDMA device; or of its network device, or one of its IP addresses;
+ *       "" for the only device that has an active port
  * @port: from 1; 0: the first active one
  * @has_gid_index: @gid_index is meant
  * @gid_index: index in the port's table, which may be sparse
@@ -42,6 +43,7 @@ struct rdmatensor_adapter_choice {
  * @gid_index: in the port's table
  * @gid: the GID
  * @gid_named: START named it, so no other is used
+ * @ifindex: network device whose GIDs are meant, 0: any
  * @pkey: P_Key value at the chosen index
  * @pkey_index: that index
  * @mtu: path MTU of new channels
@@ -67,6 +69,7 @@ struct rdmatensor_adapter {
 	u32 gid_index;
 	union ib_gid gid;
 	bool gid_named;
+	int ifindex;
 	u16 pkey;
 	u16 pkey_index;
 	enum ib_mtu mtu;

@@ -163,7 +163,8 @@ struct rdmatensor_query {
  *         RDMATENSOR_START_RNR_RETRY: @rnr_retry is meant;
  *         RDMATENSOR_START_VALIDATE: begin in data-validation mode
  * @worker: this worker's name, zero-terminated, not empty, without control characters
- * @device_name: RDMA device; empty: the only one with an active port
+ * @device_name: RDMA device, or its network device, or one of its IP addresses, which
+ *         is the GID then; empty: the only device with an active port
  * @port: its port, from 1; 0: its first active one
  * @gid_index: RDMA_GID_INDEX; without the flag: the first RoCE v2 GID with an
  *         IPv4-mapped or global address, a link-local one if there is no other;

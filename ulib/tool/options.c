@@ -16,7 +16,8 @@
 const char common_help[] =
 	"\n"
 	"Device and protocol:\n"
-	"  -d, --device NAME        RDMA device (default: the only active one)\n"
+	"  -d, --device NAME        RDMA device, its network device or IP address\n"
+	"                           (default: the only active one)\n"
 	"  -i, --port N             its port, from 1 (default: the first active one)\n"
 	"  -x, --gid-index N        index of its GID (default: found by address)\n"
 	"      --listen ADDR:PORT   where peers connect to\n"
