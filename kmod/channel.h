@@ -104,6 +104,30 @@ struct rdmatensor_write {
 };
 
 /**
+ * struct rdmatensor_lane_attr - a queue pair, as the device has it
+ * @qpn: its number
+ * @mtu: path MTU in bytes
+ * @send_depth: entries of the send queue
+ * @recv_depth: entries of the receive queue
+ * @timeout: ack timeout is 4.096 us << it
+ * @retry_count: transport retries
+ * @rnr_retry: receiver-not-ready retries
+ * @sl: service level
+ * @traffic_class: of the GRH
+ */
+struct rdmatensor_lane_attr {
+	u32 qpn;
+	u32 mtu;
+	u32 send_depth;
+	u32 recv_depth;
+	u8 timeout;
+	u8 retry_count;
+	u8 rnr_retry;
+	u8 sl;
+	u8 traffic_class;
+};
+
+/**
  * struct rdmatensor_lane - one queue pair of a channel
  * @channel: whose
  * @index: which, from 0
@@ -117,6 +141,8 @@ struct rdmatensor_write {
  * @writes: parts with something to post
  * @cm_done: the step of the connection that was begun has ended
  * @cm_error: how
+ * @attr: valid with @queried (release/acquire)
+ * @queried: the device has been asked
  */
 struct rdmatensor_lane {
 	struct rdmatensor_channel *channel;
@@ -131,6 +157,8 @@ struct rdmatensor_lane {
 	struct list_head writes;
 	bool cm_done;
 	int cm_error;
+	struct rdmatensor_lane_attr attr;
+	bool queried;
 };
 
 /**

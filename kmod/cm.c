@@ -137,6 +137,8 @@ static int cm_established(struct rdmatensor_lane *lane, struct rdma_cm_event *ev
 	const char *why;
 	int ret = 0;
 
+	/* Before HELLO: whoever hears that the channel is up finds it */
+	rdmatensor_lane_query(lane);
 	if (channel->active) {
 		ret = cm_check_private(private, event->param.conn.private_data_len);
 		if (!ret && (le64_to_cpu(private->nonce) != channel->nonce ||

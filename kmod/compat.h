@@ -20,4 +20,10 @@ static inline void vm_flags_set(struct vm_area_struct *vma, unsigned long flags)
 #define MAX_PAGE_ORDER (MAX_ORDER - 1)
 #endif
 
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
+#define rdmatensor_dump_attrs(_cb) (genl_dumpit_info(_cb)->attrs)
+#else
+#define rdmatensor_dump_attrs(_cb) (genl_dumpit_info(_cb)->info.attrs)
+#endif
+
 #endif /* RDMATENSOR_COMPAT_H */

@@ -21,6 +21,7 @@
 #include <net/net_namespace.h>
 #include "config.h"
 #include "context.h"
+#include "event.h"
 #include "fetch.h"
 #include "lane.h"
 #include "publication.h"
@@ -57,6 +58,36 @@ static int context_hello(struct rdmatensor_channel *channel, const struct rdmate
 	return 0;
 }
 
+static void context_event(const struct rdmatensor_context *context, u32 what)
+{
+	struct rdmatensor_event event = {
+		.what = what,
+		.context = context->registered.id,
+		.worker = context->worker,
+	};
+
+	rdmatensor_event_send(context->net, &event, GFP_KERNEL);
+}
+
+/* @error: 0: it is up */
+static void context_channel_event(const struct rdmatensor_channel *channel, int error, gfp_t gfp)
+{
+	const struct rdmatensor_context *context = channel->owner;
+	struct rdmatensor_event event = {
+		.what = !error ? RDMATENSOR_NL_EVENT_CHANNEL_UP :
+			error == -EPROTO ? RDMATENSOR_NL_EVENT_PEER_MISBEHAVED :
+			RDMATENSOR_NL_EVENT_CHANNEL_DOWN,
+		.context = context->registered.id,
+		.worker = context->worker,
+		.channel = channel->id,
+		.peer = channel->worker,
+		.error = error,
+		.text = error ? channel->error_text : NULL,
+	};
+
+	rdmatensor_event_send(context->net, &event, gfp);
+}
+
 static void context_up(struct rdmatensor_channel *channel)
 {
 	struct rdmatensor_cqe cqe = {
@@ -66,6 +97,8 @@ static void context_up(struct rdmatensor_channel *channel)
 	};
 
 	cancel_delayed_work(&channel->handshake_work);
+	rdmatensor_registry_changed();
+	context_channel_event(channel, 0, GFP_ATOMIC | __GFP_NOWARN);
 	if (channel->active)
 		return;
 
@@ -135,6 +168,9 @@ static void context_channel_down(struct work_struct *work)
 		pr_info_ratelimited("channel %u to '%s' at %pISpc down: %s (%d)\n", channel->id,
 				    channel->worker, &channel->peer, channel->error_text,
 				    channel->error);
+	rdmatensor_registry_changed();
+	if (channel->announced || channel->error == -EPROTO)
+		context_channel_event(channel, channel->error, GFP_KERNEL);
 	if (channel->announced) {
 		rdmatensor_count(&channel->counters, RDMATENSOR_STAT_CHANNELS_DOWN);
 		if (channel->error_text) {
@@ -280,8 +316,8 @@ struct rdmatensor_channel *rdmatensor_context_channel(struct rdmatensor_context 
 }
 
 /* The first channel with an id above *@id, which is set to it */
-static struct rdmatensor_channel *context_next_channel(struct rdmatensor_context *context,
-						       unsigned long *id)
+struct rdmatensor_channel *rdmatensor_context_next_channel(struct rdmatensor_context *context,
+							   unsigned long *id)
 {
 	struct rdmatensor_channel *channel;
 
@@ -305,9 +341,23 @@ struct rdmatensor_pool *rdmatensor_context_pool(struct rdmatensor_context *conte
 	return pool;
 }
 
+struct rdmatensor_pool *rdmatensor_context_next_pool(struct rdmatensor_context *context,
+						     unsigned long *id)
+{
+	struct rdmatensor_pool *pool;
+
+	xa_lock(&context->pools);
+	pool = xa_find_after(&context->pools, id, ULONG_MAX, XA_PRESENT);
+	if (pool)
+		rdmatensor_pool_get(pool);
+	xa_unlock(&context->pools);
+	return pool;
+}
+
 struct rdmatensor_context *rdmatensor_context_open(void)
 {
 	struct rdmatensor_context *context = kzalloc(sizeof(*context), GFP_KERNEL_ACCOUNT);
+	int ret;
 
 	if (!context)
 		return ERR_PTR(-ENOMEM);
@@ -315,6 +365,16 @@ struct rdmatensor_context *rdmatensor_context_open(void)
 	context->net = get_net(current->nsproxy->net_ns);
 	xa_init_flags(&context->pools, XA_FLAGS_ALLOC1);
 	xa_init_flags(&context->channels, XA_FLAGS_ALLOC1);
+	get_task_comm(context->comm, current);
+	/* As it is found when it is complete */
+	ret = rdmatensor_registry_add(&context->registered, context->net);
+	if (ret) {
+		put_net(context->net);
+		mutex_destroy(&context->lock);
+		kfree(context);
+		return ERR_PTR(ret);
+	}
+	context->pid = get_pid(task_tgid(current));
 	return context;
 }
 
@@ -330,12 +390,12 @@ static void context_stop(struct rdmatensor_context *context, int error, const ch
 		return;
 
 	rdmatensor_cm_unlisten(&context->cm);
-	while ((channel = context_next_channel(context, &id))) {
+	while ((channel = rdmatensor_context_next_channel(context, &id))) {
 		rdmatensor_channel_fail(channel, error, text);
 		rdmatensor_channel_put(channel);
 	}
 	id = 0;
-	while ((channel = context_next_channel(context, &id))) {
+	while ((channel = rdmatensor_context_next_channel(context, &id))) {
 		wait_for_completion(&channel->gone);
 		rdmatensor_channel_put(channel);
 	}
@@ -352,6 +412,7 @@ static void context_device_gone(struct rdmatensor_adapter *adapter)
 
 	mutex_lock(&context->lock);
 	context->gone = true;
+	context_event(context, RDMATENSOR_NL_EVENT_DEVICE_GONE);
 	pr_info("worker '%s': RDMA device %s is being removed, its channels end\n",
 		context->worker, adapter->ibdev->name);
 	context_stop(context, -ENODEV, "the RDMA device was removed");
@@ -364,6 +425,7 @@ void rdmatensor_context_close(struct rdmatensor_context *context)
 	LIST_HEAD(released);
 	unsigned long id;
 
+	rdmatensor_registry_del(&context->registered);
 	if (context->started) {
 		mutex_lock(&context->lock);
 		context_stop(context, -ESHUTDOWN, "the worker closed");
@@ -382,9 +444,11 @@ void rdmatensor_context_close(struct rdmatensor_context *context)
 		}
 		destroy_workqueue(context->down_wq);
 		rdmatensor_exchange_destroy(&context->exchange);
+		context_event(context, RDMATENSOR_NL_EVENT_CONTEXT_END);
 	}
 	xa_destroy(&context->pools);
 	xa_destroy(&context->channels);
+	put_pid(context->pid);
 	put_net(context->net);
 	mutex_destroy(&context->lock);
 	kfree(context);
@@ -554,9 +618,12 @@ int rdmatensor_context_start(struct rdmatensor_context *context, void *arg)
 		context->bound = false;
 		goto out_unlock;
 	}
+	strscpy(context->chosen, start->cause, sizeof(context->chosen));
 	/* Pairs with rdmatensor_context_started() */
 	smp_store_release(&context->started, true);
 	pr_info("worker '%s': %s\n", context->worker, start->cause);
+	rdmatensor_registry_changed();
+	context_event(context, RDMATENSOR_NL_EVENT_CONTEXT_START);
 
 out_unlock:
 	mutex_unlock(&context->lock);
@@ -645,6 +712,7 @@ int rdmatensor_context_pool_create(struct rdmatensor_context *context, void *arg
 	}
 	ret = 0;
 	context->nr_pools++;
+	rdmatensor_registry_changed();
 	create->bytes = pool->bytes;
 	create->out_pool_id = pool->id;
 	create->out_mmap_offset = (u64)pool->id << RDMATENSOR_POOL_MMAP_SHIFT;
@@ -673,6 +741,7 @@ int rdmatensor_context_pool_destroy(struct rdmatensor_context *context, void *ar
 	xa_unlock(&context->pools);
 	if (!ret) {
 		context->nr_pools--;
+		rdmatensor_registry_changed();
 		/* Nobody else can get at it any more */
 		rdmatensor_pool_unregister(pool);
 		rdmatensor_pool_put(pool);
@@ -774,7 +843,7 @@ int rdmatensor_context_channel_query(struct rdmatensor_context *context, void *a
 		return -EINVAL;
 	if (!rdmatensor_context_started(context))
 		return -ENOTCONN;
-	channel = query->flags ? context_next_channel(context, &id) :
+	channel = query->flags ? rdmatensor_context_next_channel(context, &id) :
 				 rdmatensor_context_channel(context, id);
 	if (!channel)
 		return -ENOENT;
@@ -822,7 +891,7 @@ int rdmatensor_context_step_abort(struct rdmatensor_context *context, void *arg)
 					 &waiters);
 	rdmatensor_rendezvous_work_off(&waiters);
 	rdmatensor_publication_release_list(&released);
-	while ((channel = context_next_channel(context, &id))) {
+	while ((channel = rdmatensor_context_next_channel(context, &id))) {
 		rdmatensor_response_abort_step(channel, abort->step_id, &status);
 		rdmatensor_channel_put(channel);
 	}

@@ -6,17 +6,22 @@
 #define RDMATENSOR_CONTEXT_H
 
 #include <linux/mutex.h>
+#include <linux/sched.h>
 #include <linux/xarray.h>
 #include "adapter.h"
 #include "cm.h"
 #include "exchange.h"
 #include "pool.h"
+#include "registry.h"
 
 /**
  * struct rdmatensor_context - one worker
  * @lock: guards set-up, pools and the device's removal; not held in SUBMIT, nor
  *        while CONNECT waits
  * @net: the opener's network namespace, referenced
+ * @registered: where others find it
+ * @pid: the opener's process, referenced
+ * @comm: its command
  * @started: START has succeeded; the members below are valid (release/acquire)
  * @bound: @adapter is
  * @gone: the device was removed
@@ -29,6 +34,7 @@
  * @max_channels: bound on @nr_channels
  * @handshake_ms: bound on the set-up of a channel
  * @worker: its name
+ * @chosen: device, port and GID, and by which rule: START's answer
  * @incarnation: random
  * @pools: by id
  * @nr_pools: in @pools
@@ -42,6 +48,9 @@
 struct rdmatensor_context {
 	struct mutex lock;
 	struct net *net;
+	struct rdmatensor_registered registered;
+	struct pid *pid;
+	char comm[TASK_COMM_LEN];
 	bool started;
 	bool bound;
 	bool gone;
@@ -54,6 +63,7 @@ struct rdmatensor_context {
 	u32 max_channels;
 	u32 handshake_ms;
 	char worker[RDMATENSOR_WORKER_MAX];
+	char chosen[sizeof_field(struct rdmatensor_start, cause)];
 	u64 incarnation;
 	struct xarray pools;
 	u32 nr_pools;
@@ -77,7 +87,12 @@ static inline bool rdmatensor_context_started(struct rdmatensor_context *context
 /* NULL: none. The caller puts them */
 struct rdmatensor_channel *rdmatensor_context_channel(struct rdmatensor_context *context,
 						      u32 id);
+/* The one after @id, which is set to its; NULL: none */
+struct rdmatensor_channel *rdmatensor_context_next_channel(struct rdmatensor_context *context,
+							   unsigned long *id);
 struct rdmatensor_pool *rdmatensor_context_pool(struct rdmatensor_context *context, u32 id);
+struct rdmatensor_pool *rdmatensor_context_next_pool(struct rdmatensor_context *context,
+						     unsigned long *id);
 
 /* The control ioctls, with their structs in kernel memory; errors as in the ABI's header */
 int rdmatensor_context_query(struct rdmatensor_context *context, void *arg);

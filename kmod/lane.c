@@ -277,6 +277,30 @@ out_put_cq:
 	return ret;
 }
 
+void rdmatensor_lane_query(struct rdmatensor_lane *lane)
+{
+	struct rdmatensor_lane_attr *to = &lane->attr;
+	struct ib_qp_init_attr init;
+	struct ib_qp_attr attr;
+
+	if (ib_query_qp(lane->id->qp, &attr,
+			IB_QP_AV | IB_QP_PATH_MTU | IB_QP_TIMEOUT | IB_QP_RETRY_CNT |
+			IB_QP_RNR_RETRY | IB_QP_CAP, &init))
+		return;
+	to->qpn = lane->id->qp->qp_num;
+	to->mtu = ib_mtu_enum_to_int(attr.path_mtu);
+	to->send_depth = attr.cap.max_send_wr;
+	to->recv_depth = attr.cap.max_recv_wr;
+	to->timeout = attr.timeout;
+	to->retry_count = attr.retry_cnt;
+	to->rnr_retry = attr.rnr_retry;
+	to->sl = rdma_ah_get_sl(&attr.ah_attr);
+	if (rdma_ah_get_ah_flags(&attr.ah_attr) & IB_AH_GRH)
+		to->traffic_class = rdma_ah_read_grh(&attr.ah_attr)->traffic_class;
+	/* Pairs with netlink_put_lane() */
+	smp_store_release(&lane->queried, true);
+}
+
 void rdmatensor_lane_close(struct rdmatensor_lane *lane)
 {
 	if (!lane->cq)

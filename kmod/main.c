@@ -11,6 +11,7 @@
 #include <linux/module.h>
 #include "adapter.h"
 #include "fault.h"
+#include "netlink.h"
 #include "pool.h"
 #include "uapi.h"
 
@@ -32,11 +33,16 @@ static int __init rdmatensor_init(void)
 	ret = rdmatensor_adapter_register();
 	if (ret)
 		goto out_pool_exit;
-	ret = misc_register(&rdmatensor_misc);
+	ret = rdmatensor_netlink_register();
 	if (ret)
 		goto out_unregister_adapter;
+	ret = misc_register(&rdmatensor_misc);
+	if (ret)
+		goto out_unregister_netlink;
 	return 0;
 
+out_unregister_netlink:
+	rdmatensor_netlink_unregister();
 out_unregister_adapter:
 	rdmatensor_adapter_unregister();
 out_pool_exit:
@@ -49,6 +55,7 @@ out_fault_exit:
 static void __exit rdmatensor_exit(void)
 {
 	misc_deregister(&rdmatensor_misc);
+	rdmatensor_netlink_unregister();
 	rdmatensor_adapter_unregister();
 	rdmatensor_pool_exit();
 	/* Timer handlers, which run with softirqs off, have returned; so have RCU's */

@@ -18,8 +18,9 @@ static const struct {
 	{ "fetch", cmd_fetch, "fetch tensors by name into a safetensors file" },
 	{ "perf", cmd_perf, "measure bandwidth and latency between two workers" },
 	{ "info", cmd_info, "show module, device, channel and counters" },
-	{ "show", cmd_show, "show the parameters that new contexts take" },
-	{ "set", cmd_set, "set one of them" },
+	{ "show", cmd_show, "show contexts, channels, pools and parameters" },
+	{ "set", cmd_set, "set a parameter" },
+	{ "monitor", cmd_monitor, "show what happens, as it happens" },
 };
 
 #define NR (sizeof(commands) / sizeof(commands[0]))

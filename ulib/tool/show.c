@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * show params, set: what new contexts begin with. The values are the module's
- * parameters, in sysfs.
+ * show, set: the contexts of this machine with their channels and pools, over netlink;
+ * and the parameters that new ones begin with, which are the module's, in sysfs.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -11,8 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rdmatensor/netlink.h>
 #include <rdmatensor/params.h>
 
+#include "nl.h"
 #include "params.h"
 #include "tool.h"
 
@@ -20,12 +22,14 @@ const char *params_dir = "/sys/module/rdmatensor/parameters";
 
 static void help_show(void)
 {
-	printf("Usage: rdmatensor show params [-j] [-v] [NAME]...\n"
-	       "Show the parameters that new contexts take, or those that are named. START's\n"
-	       "fields and the environment override them for one context.\n"
+	printf("Usage: rdmatensor show {contexts | channels | pools} [-j] [CONTEXT]\n"
+	       "       rdmatensor show params [-j] [-v] [NAME]...\n"
+	       "Show what all processes of this network namespace do with the module, or one of\n"
+	       "their contexts; or the parameters that new contexts take. START's fields and the\n"
+	       "environment override those for one context.\n"
 	       "\n"
-	       "  -j, --json               JSON on standard output\n"
-	       "  -v, --verbose            and what each is, and its variable\n"
+	       "  -j, --json               JSON on standard output, with all there is\n"
+	       "  -v, --verbose            params: what each is, and its variable\n"
 	       "  -h, --help               this text\n");
 }
 
@@ -179,6 +183,81 @@ static int show_params(char *const *names, int nr, bool json, bool verbose)
 	return EXIT_OK;
 }
 
+/**
+ * struct column - of a table
+ * @title: its head
+ * @key: in the JSON
+ * @width: columns of a terminal; 0: the last one, which is as long as it is
+ */
+struct column {
+	const char *title;
+	const char *key;
+	int width;
+};
+
+static const struct table {
+	const char *name;
+	int cmd;
+	struct column columns[9];
+} tables[] = {
+	{ "contexts", RDMATENSOR_NL_CMD_CONTEXT_GET, {
+		{ "CONTEXT", "context", 7 }, { "PID", "pid", 7 }, { "WORKER", "worker", 20 },
+		{ "DEVICE", "device", 8 }, { "PORT", "port", 4 }, { "CHANNELS", "channels", 8 },
+		{ "POOLS", "pools", 5 }, { "GID", "gid", 0 },
+	} },
+	{ "channels", RDMATENSOR_NL_CMD_CHANNEL_GET, {
+		{ "CONTEXT", "context", 7 }, { "CHANNEL", "channel", 7 }, { "STATE", "state", 10 },
+		{ "PEER", "peer", 20 }, { "REQ", "requests", 4 },
+		{ "RESP", "responses", 4 }, { "ADDRESS", "address", 0 },
+	} },
+	{ "pools", RDMATENSOR_NL_CMD_POOL_GET, {
+		{ "CONTEXT", "context", 7 }, { "POOL", "pool", 7 }, { "WORKER", "worker", 20 },
+		{ "BYTES", "bytes", 15 }, { "SEGMENTS", "segments", 8 }, { "USES", "uses", 0 },
+	} },
+};
+
+static void print_table(const struct table *table, struct json_object *list)
+{
+	const struct column *column;
+	struct json_object *cell;
+	size_t i;
+
+	for (column = table->columns; column->title; column++)
+		printf("%-*s%s", column->width, column->title, column[1].title ? " " : "\n");
+	for (i = 0; i < json_object_array_length(list); i++)
+		for (column = table->columns; column->title; column++)
+			printf("%-*s%s", column->width,
+			       json_object_object_get_ex(json_object_array_get_idx(list, i),
+							 column->key, &cell) ?
+			       json_object_get_string(cell) : "-",
+			       column[1].title ? " " : "\n");
+}
+
+static int show_table(const struct table *table, char *const *args, int nr, bool json)
+{
+	struct json_object *list;
+	int64_t context = 0;
+	int err;
+
+	if (nr > 1)
+		return misused("one CONTEXT is enough");
+	if (nr) {
+		err = parse_number("CONTEXT", args[0], 1, INT32_MAX, &context);
+		if (err)
+			return err;
+	}
+	err = dump_objects(table->cmd, (uint32_t)context, &list);
+	if (err)
+		return err;
+	if (json) {
+		print_json(list);
+		return EXIT_OK;
+	}
+	print_table(table, list);
+	json_object_put(list);
+	return EXIT_OK;
+}
+
 int cmd_show(int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -188,6 +267,8 @@ int cmd_show(int argc, char **argv)
 		{ 0 }
 	};
 	bool json = false, verbose = false;
+	const char *what;
+	size_t i;
 	int opt;
 
 	while ((opt = getopt_long(argc, argv, "jvh", options, NULL)) != -1) {
@@ -205,9 +286,16 @@ int cmd_show(int argc, char **argv)
 			return point_to_help();
 		}
 	}
-	if (optind == argc || strcmp(argv[optind], "params"))
-		return misused("say what to show: params");
-	return show_params(argv + optind + 1, argc - optind - 1, json, verbose);
+	if (optind == argc)
+		return misused("say what to show: contexts, channels, pools or params");
+	what = argv[optind++];
+	for (i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
+		if (!strcmp(what, tables[i].name))
+			return show_table(&tables[i], argv + optind, argc - optind, json);
+	if (strcmp(what, "params"))
+		return misused("there is no \"%s\" to show: contexts, channels, pools or params",
+			       what);
+	return show_params(argv + optind, argc - optind, json, verbose);
 }
 
 static int refused(const struct param *param, const char *text)

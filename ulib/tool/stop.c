@@ -40,6 +40,15 @@ bool stop_requested(void)
 	return requested;
 }
 
+bool stop_wait_fd(int fd)
+{
+	struct pollfd pfd = { .fd = fd, .events = POLLIN };
+
+	if (ppoll(&pfd, 1, NULL, &outside) < 0 && errno != EINTR)
+		return true;
+	return requested;
+}
+
 bool stop_wait(struct rdmatensor *rt, uint64_t deadline_ns)
 {
 	struct pollfd pfd = { .fd = rdmatensor_fd(rt), .events = POLLIN };

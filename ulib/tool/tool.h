@@ -29,6 +29,7 @@ int cmd_perf(int argc, char **argv);
 int cmd_info(int argc, char **argv);
 int cmd_show(int argc, char **argv);
 int cmd_set(int argc, char **argv);
+int cmd_monitor(int argc, char **argv);
 
 /* show.c: where the module's parameters are */
 extern const char *params_dir;
@@ -216,6 +217,8 @@ void stop_init(void);
  * it was a signal, or the device has gone.
  */
 bool stop_wait(struct rdmatensor *rt, uint64_t deadline_ns);
+/* Waits until there is something to read, or a signal has come. True: a signal */
+bool stop_wait_fd(int fd);
 /* Whether a signal has come */
 bool stop_requested(void);
 

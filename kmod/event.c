@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Events over generic netlink. The family belongs to netlink.c, which gives it on
+ * its way up and takes it back on its way down: no context is open then.
+ */
+#include "event.h"
+
+static const struct genl_family *event_family;
+
+void rdmatensor_event_family(const struct genl_family *family)
+{
+	event_family = family;
+}
+
+static int event_fill(struct sk_buff *skb, const struct rdmatensor_event *event)
+{
+	if (nla_put_u32(skb, RDMATENSOR_NL_A_EVENT, event->what) ||
+	    nla_put_u32(skb, RDMATENSOR_NL_A_CONTEXT, event->context) ||
+	    nla_put_string(skb, RDMATENSOR_NL_A_WORKER, event->worker))
+		return -EMSGSIZE;
+	if (event->channel && nla_put_u32(skb, RDMATENSOR_NL_A_CHANNEL, event->channel))
+		return -EMSGSIZE;
+	if (event->peer && nla_put_string(skb, RDMATENSOR_NL_A_PEER, event->peer))
+		return -EMSGSIZE;
+	if (event->error && nla_put_s32(skb, RDMATENSOR_NL_A_ERROR, event->error))
+		return -EMSGSIZE;
+	if (event->text && nla_put_string(skb, RDMATENSOR_NL_A_TEXT, event->text))
+		return -EMSGSIZE;
+	return 0;
+}
+
+void rdmatensor_event_send(struct net *net, const struct rdmatensor_event *event, gfp_t gfp)
+{
+	struct sk_buff *skb;
+	void *hdr;
+
+	if (!event_family || !genl_has_listeners(event_family, net, 0))
+		return;
+	skb = genlmsg_new(GENLMSG_DEFAULT_SIZE, gfp);
+	if (!skb)
+		return;
+	hdr = genlmsg_put(skb, 0, 0, event_family, 0, RDMATENSOR_NL_CMD_EVENT);
+	if (!hdr || event_fill(skb, event)) {
+		nlmsg_free(skb);
+		return;
+	}
+	genlmsg_end(skb, hdr);
+	genlmsg_multicast_netns(event_family, net, skb, 0, 0, gfp);
+}

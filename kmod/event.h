@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Events: told to whoever listens in a network namespace, and lost on nobody else.
+ */
+#ifndef RDMATENSOR_EVENT_H
+#define RDMATENSOR_EVENT_H
+
+#include <net/genetlink.h>
+#include "rdmatensor_netlink.h"
+
+/**
+ * struct rdmatensor_event - what happened
+ * @what: enum rdmatensor_nl_event
+ * @context: id of the context
+ * @worker: its name
+ * @channel: id of the channel, 0: it concerns none
+ * @peer: the peer's worker name, or NULL
+ * @error: negative errno, 0: none
+ * @text: why, or NULL
+ */
+struct rdmatensor_event {
+	u32 what;
+	u32 context;
+	const char *worker;
+	u32 channel;
+	const char *peer;
+	int error;
+	const char *text;
+};
+
+/* The family that events are sent by, whose only group is theirs; NULL: no more */
+void rdmatensor_event_family(const struct genl_family *family);
+/* Any context with the right @gfp. Does nothing where nobody listens, or without memory */
+void rdmatensor_event_send(struct net *net, const struct rdmatensor_event *event, gfp_t gfp);
+
+#endif /* RDMATENSOR_EVENT_H */

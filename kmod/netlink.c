@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Generic netlink: dumps of contexts, channels and pools.
+ *
+ * A dump is continued by ids: args[0] is the last context that has been looked at
+ * whole, args[1] the last of its objects that was sent. Ids grow and are not used
+ * again soon, so what comes and goes in between is shown or not, and the rest is shown
+ * once. The registry's generation marks a dump that this has happened to.
+ *
+ * A context is held while it is looked at, and its lock is taken for what START,
+ * POOL_CREATE and the device's removal change.
+ */
+#include <net/genetlink.h>
+#include <net/net_namespace.h>
+#include <net/sock.h>
+#include "compat.h"
+#include "context.h"
+#include "event.h"
+#include "netlink.h"
+#include "rdmatensor_netlink.h"
+
+static struct genl_family netlink_family;
+
+/* Fills one message. Return: 0; 1: there is nothing to send; -EMSGSIZE: no room */
+typedef int (*netlink_fill_fn)(struct sk_buff *skb, struct rdmatensor_context *context,
+			       const void *object);
+
+static struct rdmatensor_context *to_context(struct rdmatensor_registered *registered)
+{
+	return container_of(registered, struct rdmatensor_context, registered);
+}
+
+static int netlink_put_counters(struct sk_buff *skb, const u64 *sum)
+{
+	struct nlattr *nest = nla_nest_start(skb, RDMATENSOR_NL_A_COUNTERS);
+	int i;
+
+	if (!nest)
+		return -EMSGSIZE;
+	for (i = 0; i < RDMATENSOR_STAT_NR; i++)
+		if (nla_put_u64_64bit(skb, i + 1, sum[i], 0))
+			return -EMSGSIZE;
+	nla_nest_end(skb, nest);
+	return 0;
+}
+
+/* What the device says, with the context's lock: START, and the device that may go */
+static int netlink_put_adapter(struct sk_buff *skb, const struct rdmatensor_context *context)
+{
+	const struct rdmatensor_adapter *adapter = &context->adapter;
+
+	if (context->gone)
+		return 0;
+	if (nla_put_string(skb, RDMATENSOR_NL_A_DEVICE, adapter->ibdev->name) ||
+	    nla_put_u32(skb, RDMATENSOR_NL_A_PORT, adapter->port) ||
+	    nla_put_u32(skb, RDMATENSOR_NL_A_GID_INDEX, adapter->gid_index) ||
+	    nla_put(skb, RDMATENSOR_NL_A_GID, sizeof(adapter->gid), &adapter->gid) ||
+	    nla_put_u32(skb, RDMATENSOR_NL_A_MTU, ib_mtu_enum_to_int(adapter->mtu)))
+		return -EMSGSIZE;
+	if (context->cm.listener &&
+	    nla_put_u32(skb, RDMATENSOR_NL_A_LISTEN_PORT, context->cm.listen_port))
+		return -EMSGSIZE;
+	return 0;
+}
+
+static int netlink_fill_context(struct sk_buff *skb, struct rdmatensor_context *context,
+				const void *object)
+{
+	u64 sum[RDMATENSOR_STAT_NR] = {};
+	int ret;
+
+	rdmatensor_exchange_sum(&context->exchange, sum);
+	if (nla_put_u32(skb, RDMATENSOR_NL_A_PID,
+			pid_nr_ns(context->pid, task_active_pid_ns(current))) ||
+	    nla_put_string(skb, RDMATENSOR_NL_A_COMM, context->comm) ||
+	    nla_put_u64_64bit(skb, RDMATENSOR_NL_A_INCARNATION, context->incarnation,
+			      RDMATENSOR_NL_A_PAD) ||
+	    nla_put_string(skb, RDMATENSOR_NL_A_CHOICE, context->chosen) ||
+	    nla_put_u32(skb, RDMATENSOR_NL_A_CHANNELS, atomic_read(&context->nr_channels)))
+		return -EMSGSIZE;
+
+	mutex_lock(&context->lock);
+	ret = nla_put_u32(skb, RDMATENSOR_NL_A_POOLS, context->nr_pools) ?:
+	      netlink_put_adapter(skb, context);
+	mutex_unlock(&context->lock);
+	return ret ?: netlink_put_counters(skb, sum);
+}
+
+static int netlink_put_lane(struct sk_buff *skb, const struct rdmatensor_lane *lane)
+{
+	const struct rdmatensor_lane_attr *attr = &lane->attr;
+	struct nlattr *nest;
+
+	/* Pairs with rdmatensor_lane_query(): what the device has said is there */
+	if (!smp_load_acquire(&lane->queried))
+		return 0;
+	nest = nla_nest_start(skb, RDMATENSOR_NL_A_LANE);
+	if (!nest || nla_put_u32(skb, RDMATENSOR_NL_A_QPN, attr->qpn) ||
+	    nla_put_u32(skb, RDMATENSOR_NL_A_MTU, attr->mtu) ||
+	    nla_put_u32(skb, RDMATENSOR_NL_A_TIMEOUT, attr->timeout) ||
+	    nla_put_u32(skb, RDMATENSOR_NL_A_RETRY_COUNT, attr->retry_count) ||
+	    nla_put_u32(skb, RDMATENSOR_NL_A_RNR_RETRY, attr->rnr_retry) ||
+	    nla_put_u32(skb, RDMATENSOR_NL_A_SL, attr->sl) ||
+	    nla_put_u32(skb, RDMATENSOR_NL_A_TRAFFIC_CLASS, attr->traffic_class) ||
+	    nla_put_u32(skb, RDMATENSOR_NL_A_SEND_DEPTH, attr->send_depth) ||
+	    nla_put_u32(skb, RDMATENSOR_NL_A_RECV_DEPTH, attr->recv_depth))
+		return -EMSGSIZE;
+	nla_nest_end(skb, nest);
+	return 0;
+}
+
+static int netlink_fill_channel(struct sk_buff *skb, struct rdmatensor_context *context,
+				const void *object)
+{
+	struct rdmatensor_channel *channel = (void *)object;
+	u32 state, requests, responses, window, sent, consumed;
+	u64 sum[RDMATENSOR_STAT_NR] = {};
+	char peer[RDMATENSOR_WORKER_MAX];
+	u64 incarnation;
+	int i, ret;
+
+	rdmatensor_counters_sum(&channel->counters, sum);
+	spin_lock_bh(&channel->lock);
+	state = channel->state;
+	/* Before its HELLO has been taken the name is being written */
+	strscpy(peer, state == RDMATENSOR_CHANNEL_CONNECTING ? "" : channel->worker,
+		sizeof(peer));
+	incarnation = state == RDMATENSOR_CHANNEL_CONNECTING ? 0 : channel->incarnation;
+	requests = channel->nr_requests;
+	responses = channel->nr_responses;
+	window = channel->credits.window;
+	sent = channel->credits.sent;
+	consumed = channel->credits.peer_told;
+	spin_unlock_bh(&channel->lock);
+
+	if (nla_put_u32(skb, RDMATENSOR_NL_A_CHANNEL, channel->id) ||
+	    nla_put_u32(skb, RDMATENSOR_NL_A_STATE, state) ||
+	    nla_put_string(skb, RDMATENSOR_NL_A_PEER, peer) ||
+	    nla_put(skb, RDMATENSOR_NL_A_ADDR, sizeof(channel->peer), &channel->peer) ||
+	    nla_put_u64_64bit(skb, RDMATENSOR_NL_A_INCARNATION, incarnation,
+			      RDMATENSOR_NL_A_PAD) ||
+	    (channel->active && nla_put_flag(skb, RDMATENSOR_NL_A_ACTIVE)) ||
+	    nla_put_u32(skb, RDMATENSOR_NL_A_REQUESTS, requests) ||
+	    nla_put_u32(skb, RDMATENSOR_NL_A_RESPONSES, responses) ||
+	    nla_put_u32(skb, RDMATENSOR_NL_A_MSG_SLOTS, window) ||
+	    nla_put_u32(skb, RDMATENSOR_NL_A_SENT, sent) ||
+	    nla_put_u32(skb, RDMATENSOR_NL_A_CONSUMED, consumed))
+		return -EMSGSIZE;
+	for (i = 0; i < channel->nr_lanes; i++) {
+		ret = netlink_put_lane(skb, &channel->lanes[i]);
+		if (ret)
+			return ret;
+	}
+	return netlink_put_counters(skb, sum);
+}
+
+static int netlink_fill_pool(struct sk_buff *skb, struct rdmatensor_context *context,
+			     const void *object)
+{
+	const struct rdmatensor_pool *pool = object;
+
+	/* Not the table's own, nor that of who looks */
+	if (nla_put_u32(skb, RDMATENSOR_NL_A_POOL, pool->id) ||
+	    nla_put_u64_64bit(skb, RDMATENSOR_NL_A_BYTES, pool->bytes, RDMATENSOR_NL_A_PAD) ||
+	    nla_put_u32(skb, RDMATENSOR_NL_A_SEGMENTS, pool->nr_segments) ||
+	    nla_put_u32(skb, RDMATENSOR_NL_A_USES, kref_read(&pool->ref) - 2))
+		return -EMSGSIZE;
+	return 0;
+}
+
+/* One message of a dump */
+static int netlink_dump_one(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd,
+			    netlink_fill_fn fill, struct rdmatensor_context *context,
+			    const void *object)
+{
+	void *hdr = genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq,
+				&netlink_family, NLM_F_MULTI, cmd);
+
+	if (!hdr)
+		return -EMSGSIZE;
+	genl_dump_check_consistent(cb, hdr);
+	if (nla_put_u32(skb, RDMATENSOR_NL_A_CONTEXT, context->registered.id) ||
+	    nla_put_string(skb, RDMATENSOR_NL_A_WORKER, context->worker) ||
+	    fill(skb, context, object)) {
+		genlmsg_cancel(skb, hdr);
+		return -EMSGSIZE;
+	}
+	genlmsg_end(skb, hdr);
+	return 0;
+}
+
+static int netlink_dump_itself(struct sk_buff *skb, struct netlink_callback *cb,
+			       struct rdmatensor_context *context)
+{
+	return netlink_dump_one(skb, cb, RDMATENSOR_NL_CMD_CONTEXT_GET, netlink_fill_context,
+				context, NULL);
+}
+
+static int netlink_dump_its_channels(struct sk_buff *skb, struct netlink_callback *cb,
+				     struct rdmatensor_context *context)
+{
+	struct rdmatensor_channel *channel;
+	unsigned long id = cb->args[1];
+	int ret = 0;
+
+	while (!ret && (channel = rdmatensor_context_next_channel(context, &id))) {
+		ret = netlink_dump_one(skb, cb, RDMATENSOR_NL_CMD_CHANNEL_GET,
+				       netlink_fill_channel, context, channel);
+		if (!ret)
+			cb->args[1] = id;
+		rdmatensor_channel_put(channel);
+	}
+	return ret;
+}
+
+static int netlink_dump_its_pools(struct sk_buff *skb, struct netlink_callback *cb,
+				  struct rdmatensor_context *context)
+{
+	struct rdmatensor_pool *pool;
+	unsigned long id = cb->args[1];
+	int ret = 0;
+
+	while (!ret && (pool = rdmatensor_context_next_pool(context, &id))) {
+		ret = netlink_dump_one(skb, cb, RDMATENSOR_NL_CMD_POOL_GET, netlink_fill_pool,
+				       context, pool);
+		if (!ret)
+			cb->args[1] = id;
+		rdmatensor_pool_put(pool);
+	}
+	return ret;
+}
+
+/* @dump sends what it can of one context, from args[1] on */
+static int netlink_dump(struct sk_buff *skb, struct netlink_callback *cb,
+			int (*dump)(struct sk_buff *skb, struct netlink_callback *cb,
+				    struct rdmatensor_context *context))
+{
+	const struct nlattr *only = rdmatensor_dump_attrs(cb)[RDMATENSOR_NL_A_CONTEXT];
+	const struct net *net = sock_net(skb->sk);
+	struct rdmatensor_registered *registered;
+	u32 id = cb->args[0];
+	int ret = 0;
+
+	cb->seq = rdmatensor_registry_generation();
+	if (only && !id)
+		id = nla_get_u32(only) - 1;
+	while (!ret && (registered = rdmatensor_registry_next(net, &id))) {
+		if (only && id != nla_get_u32(only)) {
+			rdmatensor_registry_put(registered);
+			break;
+		}
+		if (rdmatensor_context_started(to_context(registered)))
+			ret = dump(skb, cb, to_context(registered));
+		rdmatensor_registry_put(registered);
+		if (!ret) {
+			cb->args[0] = id;
+			cb->args[1] = 0;
+		}
+	}
+	/* What has no room comes with the next call; what never has is an error */
+	return skb->len ? skb->len : ret;
+}
+
+static int netlink_dump_contexts(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	return netlink_dump(skb, cb, netlink_dump_itself);
+}
+
+static int netlink_dump_channels(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	return netlink_dump(skb, cb, netlink_dump_its_channels);
+}
+
+static int netlink_dump_pools(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	return netlink_dump(skb, cb, netlink_dump_its_pools);
+}
+
+static const struct nla_policy netlink_policy[] = {
+	[RDMATENSOR_NL_A_CONTEXT] = NLA_POLICY_MIN(NLA_U32, 1),
+};
+
+static const struct genl_ops netlink_ops[] = {
+	{
+		.cmd = RDMATENSOR_NL_CMD_CONTEXT_GET,
+		.flags = GENL_UNS_ADMIN_PERM,
+		.dumpit = netlink_dump_contexts,
+	}, {
+		.cmd = RDMATENSOR_NL_CMD_CHANNEL_GET,
+		.flags = GENL_UNS_ADMIN_PERM,
+		.dumpit = netlink_dump_channels,
+	}, {
+		.cmd = RDMATENSOR_NL_CMD_POOL_GET,
+		.flags = GENL_UNS_ADMIN_PERM,
+		.dumpit = netlink_dump_pools,
+	},
+};
+
+static const struct genl_multicast_group netlink_groups[] = {
+	{ .name = RDMATENSOR_NL_EVENTS },
+};
+
+static struct genl_family netlink_family __ro_after_init = {
+	.name = RDMATENSOR_NL_NAME,
+	.version = RDMATENSOR_NL_VERSION,
+	.maxattr = ARRAY_SIZE(netlink_policy) - 1,
+	.policy = netlink_policy,
+	.netnsok = true,
+	.parallel_ops = true,
+	.module = THIS_MODULE,
+	.ops = netlink_ops,
+	.n_ops = ARRAY_SIZE(netlink_ops),
+	.mcgrps = netlink_groups,
+	.n_mcgrps = ARRAY_SIZE(netlink_groups),
+	.resv_start_op = RDMATENSOR_NL_CMD_CONTEXT_GET,
+};
+
+int rdmatensor_netlink_register(void)
+{
+	int ret = genl_register_family(&netlink_family);
+
+	if (!ret)
+		rdmatensor_event_family(&netlink_family);
+	return ret;
+}
+
+void rdmatensor_netlink_unregister(void)
+{
+	rdmatensor_event_family(NULL);
+	genl_unregister_family(&netlink_family);
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The registry: all contexts by id. Who looks at one holds it, and its end waits for
+ * that, so no lock is held while it is looked at.
+ */
+#include <linux/atomic.h>
+#include <linux/xarray.h>
+#include "registry.h"
+
+static DEFINE_XARRAY_ALLOC1(registry);
+static u32 registry_next_id;
+static atomic_t registry_seq = ATOMIC_INIT(1);
+
+int rdmatensor_registry_add(struct rdmatensor_registered *registered, const struct net *net)
+{
+	int ret;
+
+	registered->net = net;
+	refcount_set(&registered->users, 1);
+	init_completion(&registered->unused);
+	ret = xa_alloc_cyclic(&registry, &registered->id, registered, XA_LIMIT(1, S32_MAX),
+			      &registry_next_id, GFP_KERNEL);
+	return ret < 0 ? ret : 0;
+}
+
+void rdmatensor_registry_del(struct rdmatensor_registered *registered)
+{
+	xa_erase(&registry, registered->id);
+	rdmatensor_registry_changed();
+	rdmatensor_registry_put(registered);
+	wait_for_completion(&registered->unused);
+}
+
+struct rdmatensor_registered *rdmatensor_registry_next(const struct net *net, u32 *id)
+{
+	struct rdmatensor_registered *registered;
+	unsigned long at = *id;
+
+	xa_lock(&registry);
+	do {
+		registered = xa_find_after(&registry, &at, ULONG_MAX, XA_PRESENT);
+	} while (registered && registered->net != net);
+	if (registered) {
+		/* In the table it has its own */
+		refcount_inc(&registered->users);
+		*id = at;
+	}
+	xa_unlock(&registry);
+	return registered;
+}
+
+void rdmatensor_registry_put(struct rdmatensor_registered *registered)
+{
+	if (refcount_dec_and_test(&registered->users))
+		complete(&registered->unused);
+}
+
+void rdmatensor_registry_changed(void)
+{
+	/* 0 means to a dump that it has no generation */
+	if (!atomic_inc_return(&registry_seq))
+		atomic_inc(&registry_seq);
+}
+
+u32 rdmatensor_registry_generation(void)
+{
+	return atomic_read(&registry_seq);
+}

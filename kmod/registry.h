@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The contexts of this host, for those who look at them from outside.
+ */
+#ifndef RDMATENSOR_REGISTRY_H
+#define RDMATENSOR_REGISTRY_H
+
+#include <linux/completion.h>
+#include <linux/refcount.h>
+#include <linux/types.h>
+
+struct net;
+
+/**
+ * struct rdmatensor_registered - a context's place in the registry
+ * @id: of the context, from 1; not used again soon
+ * @net: its network namespace
+ * @users: the context, and whoever looks at it
+ * @unused: @users is 0
+ */
+struct rdmatensor_registered {
+	u32 id;
+	const struct net *net;
+	refcount_t users;
+	struct completion unused;
+};
+
+/* Return: 0, -ENOMEM, -EBUSY: no id is free. @net outlives the registration */
+int rdmatensor_registry_add(struct rdmatensor_registered *registered, const struct net *net);
+/* Waits for those who look at it. Nobody finds it any more */
+void rdmatensor_registry_del(struct rdmatensor_registered *registered);
+/* The next of @net after @id, which is set to its; held, to be put. NULL: none */
+struct rdmatensor_registered *rdmatensor_registry_next(const struct net *net, u32 *id);
+void rdmatensor_registry_put(struct rdmatensor_registered *registered);
+/* Something that a dump shows has come or gone */
+void rdmatensor_registry_changed(void);
+u32 rdmatensor_registry_generation(void);
+
+#endif /* RDMATENSOR_REGISTRY_H */

@@ -1,0 +1,152 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# netlink.sh: what is shown of contexts, channels and pools, and what is told of their
+# lives, as root in a guest with one node: against what this script knows that it did.
+set -u
+. tests/lab/module.sh
+tool=$LAB_BUILD/ulib/bin/rdmatensor
+model=$LAB_BUILD/demo/model.safetensors
+
+check() {
+	local name=$1
+	shift
+	if "$@" >/tmp/out 2>&1; then
+		result ok "$name"
+	else
+		sed 's/^/# /' /tmp/out
+		result "not ok" "$name"
+	fi
+}
+
+# is FILTER WANTED WHAT [ARGUMENT]: what jq makes of `show WHAT -j`
+is() {
+	local got
+	got=$("$tool" show "${@:3}" -j | jq -Mc "$1")
+	[[ $got == "$2" ]] && return
+	echo "show ${*:3} | jq '$1' is $got, expected $2"
+	"$tool" show "${@:3}"
+	return 1
+}
+
+# until COMMAND...: within ten seconds
+until_true() {
+	local i
+	for ((i = 0; i < 200; i++)); do
+		"$@" >/dev/null 2>&1 && return
+		sleep 0.05
+	done
+	"$@"
+}
+
+served() {
+	"$tool" serve "$model" --listen "$LAB_IP:7000" --worker server --steps 2 >/tmp/serve 2>&1 &
+	server=$!
+	until_true grep -q serving /tmp/serve
+}
+
+check "without the module" eval '! "$tool" show contexts 2>/tmp/err && grep -q "not loaded" /tmp/err'
+load
+check "no contexts" is . '[]' contexts
+check "a table has its head" eval '[[ $("$tool" show contexts) == "CONTEXT PID "* ]]'
+
+"$tool" monitor -j >/tmp/events 2>/tmp/monitor.err &
+monitor=$!
+# Its first words are those of what it has heard: wait until it listens
+until_true grep -q . "/proc/$monitor/net/netlink"
+for ((i = 0; i < 100; i++)); do
+	"$tool" info --start >/dev/null
+	[[ -s /tmp/events ]] && break
+	sleep 0.05
+done
+before=$(wc -l </tmp/events)
+
+export RDMA_QP_TIMEOUT=10 RDMA_QP_RETRY_COUNT=3 RDMA_QP_SL=5 RDMA_TRAFFIC_CLASS=32 \
+	RDMA_QP_MTU=1024 RDMATENSOR_LANES=3 RDMA_QP_QUEUE_DEPTH=200 RDMATENSOR_RNR_RETRY=2 \
+	RDMATENSOR_MSG_SLOTS=16
+check "a server" served
+check "its context" is '[.[0] | .worker, .device, .port, .mtu, .listen_port, .channels, .pools, .comm]' \
+	"[\"server\",\"$LAB_RDMA_DEV\",1,1024,7000,0,1,\"rdmatensor\"]" contexts
+check "its process" is '.[0].pid' "$server" contexts
+tensors=$(("$("$tool" show contexts -j | jq '.[0].counters.published')"))
+
+check "a client" "$tool" fetch "$LAB_IP:7000" --all --steps 2 --worker client -o /tmp/got.safetensors
+# The index of the file is published for each step, and was asked for once
+check "what it was served is counted" is '[.[0].counters | .served, .channels_up, .protocol_errors]' \
+	"[$((tensors - 1)),1,0]" contexts
+check "and its bytes" eval \
+	'(($("$tool" show contexts -j | jq ".[0].counters.served_bytes") >= 2 * $(jq -n "[$(stat -c %s "$model") * 9 / 10 | floor][0]")))'
+
+# A channel that stays: a client that goes on
+"$tool" perf --server --listen "$LAB_IP:7001" --worker perf-server >/dev/null 2>&1 &
+perf_server=$!
+until_true is 'length' 2 contexts
+"$tool" perf "$LAB_IP:7001" -s 4096 -D 600 --worker perf-client >/dev/null 2>&1 &
+perf=$!
+until_true is 'map(select(.state == "up")) | length' 2 channels
+check "two ends of one channel" is 'map([.worker, .peer, .active == true]) | sort' \
+	'[["perf-client","perf-server",true],["perf-server","perf-client",false]]' channels
+check "lanes" is '.[0].lanes | length' 3 channels
+# The device's own words. Soft-RoCE's timeout gets two more, as it takes a quarter of it;
+# and it does not remember a service level
+check "queue pairs are as they were set" is \
+	'[.[].lanes[] | [.timeout, .retry_count, .rnr_retry, .traffic_class, .mtu, .send_depth >= 201]] | unique' \
+	'[[12,3,2,32,1024,true]]' channels
+check "message slots" is '[.[].msg_slots] | unique' '[16]' channels
+check "pools" is 'map(.worker) | sort' '["perf-client","perf-server","server"]' pools
+id=$("$tool" show contexts -j | jq '.[] | select(.worker == "perf-client") | .context')
+check "one context's channels" is 'map(.worker)' '["perf-client"]' channels "$id"
+check "one that is not there" is . '[]' channels 99999
+check "fetches go on" eval \
+	'a=$("$tool" show channels -j "$id" | jq ".[0].counters.fetched"); sleep 0.5
+	 b=$("$tool" show channels -j "$id" | jq ".[0].counters.fetched"); ((b > a && a > 0))'
+check "not for everybody" eval \
+	'! su -s /bin/bash nobody -c "$tool show contexts" 2>/tmp/err && grep -q "for root" /tmp/err'
+check "not from another network namespace" eval '[[ $(unshare -n "$tool" show contexts -j) == "[]" ]]'
+check "tables fit" eval '(($("$tool" show channels | wc -L) <= 80))'
+
+kill -9 $perf
+until_true is 'map(.worker) | sort' '["perf-server","server"]' contexts
+kill $server
+wait $server
+rdma link del "$LAB_RDMA_DEV"
+until_true grep -q 'device gone' /tmp/events
+check "a context whose device has gone" is '.[0] | [.worker, .device]' '["perf-server",null]' contexts
+kill $perf_server
+wait $perf_server
+until_true is . '[]' contexts
+kill $monitor
+check "the monitor ends well" wait $monitor
+
+told() {
+	local got
+	got=$(tail -n +$((before + 1)) /tmp/events |
+		jq -Mr '[.event, .worker, .peer // empty] | join(" ")' | sort)
+	echo "$got" >/tmp/got-events
+	diff /tmp/got-events -
+}
+until_true grep -q '"context end".*perf-server' /tmp/events
+check "all that happened was told, and nothing else" told <<-'EVENTS'
+	channel down client server
+	channel down perf-client perf-server
+	channel down perf-server perf-client
+	channel down server client
+	channel up client server
+	channel up perf-client perf-server
+	channel up perf-server perf-client
+	channel up server client
+	context end client
+	context end perf-client
+	context end perf-server
+	context end server
+	context start client
+	context start perf-client
+	context start perf-server
+	context start server
+	device gone perf-server
+EVENTS
+check "with the time and why" jq -se \
+	'map(select(.event == "channel down")) | length > 0 and
+	 all((.time | test("^20..-..-..T")) and .error < 0 and .text != "")' /tmp/events
+unload
+exit "$failed"

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
+/*
+ * The generic-netlink family "rdmatensor": what all contexts of a network namespace are
+ * doing, for people and monitors. Nothing is set here.
+ *
+ * Commands are dumps (NLM_F_DUMP), for CAP_NET_ADMIN, as they show what other processes
+ * do. A dump of channels, pools or requests is of all contexts, or with
+ * RDMATENSOR_NL_A_CONTEXT of one. A dump during which something came or went carries
+ * NLM_F_DUMP_INTR: ask again.
+ *
+ * Events are multicast in group "events" to the context's network namespace.
+ */
+#ifndef _UAPI_RDMATENSOR_NETLINK_H
+#define _UAPI_RDMATENSOR_NETLINK_H
+
+#define RDMATENSOR_NL_NAME "rdmatensor"
+#define RDMATENSOR_NL_VERSION 1
+#define RDMATENSOR_NL_EVENTS "events"
+
+/**
+ * enum rdmatensor_nl_cmd - messages
+ * @RDMATENSOR_NL_CMD_CONTEXT_GET: dump of contexts that have been started
+ * @RDMATENSOR_NL_CMD_CHANNEL_GET: dump of channels
+ * @RDMATENSOR_NL_CMD_POOL_GET: dump of pools
+ * @RDMATENSOR_NL_CMD_EVENT: something has happened, RDMATENSOR_NL_A_EVENT says what
+ */
+enum rdmatensor_nl_cmd {
+	RDMATENSOR_NL_CMD_CONTEXT_GET = 1,
+	RDMATENSOR_NL_CMD_CHANNEL_GET,
+	RDMATENSOR_NL_CMD_POOL_GET,
+	RDMATENSOR_NL_CMD_EVENT,
+};
+
+/**
+ * enum rdmatensor_nl_event - what happened
+ * @RDMATENSOR_NL_EVENT_CONTEXT_START: a context has been started
+ * @RDMATENSOR_NL_EVENT_CONTEXT_END: it has been closed
+ * @RDMATENSOR_NL_EVENT_CHANNEL_UP: both ends have said HELLO
+ * @RDMATENSOR_NL_EVENT_CHANNEL_DOWN: it has ended: _ERROR and _TEXT say why
+ * @RDMATENSOR_NL_EVENT_PEER_MISBEHAVED: likewise, because the peer broke the protocol
+ * @RDMATENSOR_NL_EVENT_DEVICE_GONE: the context's RDMA device is being removed
+ */
+enum rdmatensor_nl_event {
+	RDMATENSOR_NL_EVENT_CONTEXT_START = 1,
+	RDMATENSOR_NL_EVENT_CONTEXT_END,
+	RDMATENSOR_NL_EVENT_CHANNEL_UP,
+	RDMATENSOR_NL_EVENT_CHANNEL_DOWN,
+	RDMATENSOR_NL_EVENT_PEER_MISBEHAVED,
+	RDMATENSOR_NL_EVENT_DEVICE_GONE,
+};
+
+/**
+ * enum rdmatensor_nl_attr - attributes, in the CPU's byte order
+ * @RDMATENSOR_NL_A_PAD: fills
+ * @RDMATENSOR_NL_A_EVENT: u32, enum rdmatensor_nl_event
+ * @RDMATENSOR_NL_A_CONTEXT: u32, id of a context, of this boot
+ * @RDMATENSOR_NL_A_PID: u32, who opened it, in the namespace of who asks; events: the
+ *         initial one's
+ * @RDMATENSOR_NL_A_COMM: string, its command
+ * @RDMATENSOR_NL_A_WORKER: string, its name
+ * @RDMATENSOR_NL_A_INCARNATION: u64, random number of its life; of a channel: the peer's
+ * @RDMATENSOR_NL_A_DEVICE: string, RDMA device; missing: it has gone
+ * @RDMATENSOR_NL_A_PORT: u32, its port
+ * @RDMATENSOR_NL_A_GID_INDEX: u32, in the port's table
+ * @RDMATENSOR_NL_A_GID: 16 bytes
+ * @RDMATENSOR_NL_A_MTU: u32, path MTU in bytes
+ * @RDMATENSOR_NL_A_LISTEN_PORT: u32, where it listens; missing: nowhere
+ * @RDMATENSOR_NL_A_CHOICE: string, what was chosen and by which rule
+ * @RDMATENSOR_NL_A_CHANNELS: u32, number of them
+ * @RDMATENSOR_NL_A_POOLS: u32, number of them
+ * @RDMATENSOR_NL_A_COUNTERS: nest of u64, of type 1 + enum rdmatensor_stat each
+ * @RDMATENSOR_NL_A_CHANNEL: u32, id of a channel in its context
+ * @RDMATENSOR_NL_A_STATE: u32, enum rdmatensor_channel_state
+ * @RDMATENSOR_NL_A_PEER: string, the peer's worker name; empty before its HELLO
+ * @RDMATENSOR_NL_A_ADDR: struct sockaddr_in or _in6, the peer's
+ * @RDMATENSOR_NL_A_ACTIVE: flag, this end connected it
+ * @RDMATENSOR_NL_A_REQUESTS: u32, fetches that have not ended
+ * @RDMATENSOR_NL_A_RESPONSES: u32, the peer's requests that have not ended here
+ * @RDMATENSOR_NL_A_MSG_SLOTS: u32, the window: control messages that may be unconsumed
+ * @RDMATENSOR_NL_A_SENT: u32, control messages sent, modulo 2^32
+ * @RDMATENSOR_NL_A_CONSUMED: u32, of those, how many the peer has told that it consumed
+ * @RDMATENSOR_NL_A_LANE: nest, one for each queue pair, with what the device says of it
+ * @RDMATENSOR_NL_A_QPN: u32, lane: number of the queue pair
+ * @RDMATENSOR_NL_A_TIMEOUT: u32, lane: ack timeout is 4.096 us << it
+ * @RDMATENSOR_NL_A_RETRY_COUNT: u32, lane
+ * @RDMATENSOR_NL_A_RNR_RETRY: u32, lane
+ * @RDMATENSOR_NL_A_SL: u32, lane
+ * @RDMATENSOR_NL_A_TRAFFIC_CLASS: u32, lane
+ * @RDMATENSOR_NL_A_SEND_DEPTH: u32, lane: entries of its send queue
+ * @RDMATENSOR_NL_A_RECV_DEPTH: u32, lane: entries of its receive queue
+ * @RDMATENSOR_NL_A_POOL: u32, id of a pool in its context
+ * @RDMATENSOR_NL_A_BYTES: u64, of a pool
+ * @RDMATENSOR_NL_A_SEGMENTS: u32, memory regions of a pool
+ * @RDMATENSOR_NL_A_USES: u32, what holds a pool: tensors, fetches, contents under way
+ * @RDMATENSOR_NL_A_ERROR: s32, negative errno
+ * @RDMATENSOR_NL_A_TEXT: string, why
+ */
+enum rdmatensor_nl_attr {
+	RDMATENSOR_NL_A_PAD = 1,
+	RDMATENSOR_NL_A_EVENT,
+	RDMATENSOR_NL_A_CONTEXT,
+	RDMATENSOR_NL_A_PID,
+	RDMATENSOR_NL_A_COMM,
+	RDMATENSOR_NL_A_WORKER,
+	RDMATENSOR_NL_A_INCARNATION,
+	RDMATENSOR_NL_A_DEVICE,
+	RDMATENSOR_NL_A_PORT,
+	RDMATENSOR_NL_A_GID_INDEX,
+	RDMATENSOR_NL_A_GID,
+	RDMATENSOR_NL_A_MTU,
+	RDMATENSOR_NL_A_LISTEN_PORT,
+	RDMATENSOR_NL_A_CHOICE,
+	RDMATENSOR_NL_A_CHANNELS,
+	RDMATENSOR_NL_A_POOLS,
+	RDMATENSOR_NL_A_COUNTERS,
+	RDMATENSOR_NL_A_CHANNEL,
+	RDMATENSOR_NL_A_STATE,
+	RDMATENSOR_NL_A_PEER,
+	RDMATENSOR_NL_A_ADDR,
+	RDMATENSOR_NL_A_ACTIVE,
+	RDMATENSOR_NL_A_REQUESTS,
+	RDMATENSOR_NL_A_RESPONSES,
+	RDMATENSOR_NL_A_MSG_SLOTS,
+	RDMATENSOR_NL_A_SENT,
+	RDMATENSOR_NL_A_CONSUMED,
+	RDMATENSOR_NL_A_LANE,
+	RDMATENSOR_NL_A_QPN,
+	RDMATENSOR_NL_A_TIMEOUT,
+	RDMATENSOR_NL_A_RETRY_COUNT,
+	RDMATENSOR_NL_A_RNR_RETRY,
+	RDMATENSOR_NL_A_SL,
+	RDMATENSOR_NL_A_TRAFFIC_CLASS,
+	RDMATENSOR_NL_A_SEND_DEPTH,
+	RDMATENSOR_NL_A_RECV_DEPTH,
+	RDMATENSOR_NL_A_POOL,
+	RDMATENSOR_NL_A_BYTES,
+	RDMATENSOR_NL_A_SEGMENTS,
+	RDMATENSOR_NL_A_USES,
+	RDMATENSOR_NL_A_ERROR,
+	RDMATENSOR_NL_A_TEXT,
+	__RDMATENSOR_NL_A_NR,
+};
+
+#define RDMATENSOR_NL_A_MAX (__RDMATENSOR_NL_A_NR - 1)
+
+#endif /* _UAPI_RDMATENSOR_NETLINK_H */

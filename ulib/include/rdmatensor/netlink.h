@@ -1,0 +1,1 @@
+../../../uapi/rdmatensor_netlink.h

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Messages of the module's netlink family, turned into JSON attribute by attribute. One
+ * that this tool does not know is left out: a newer module may have it.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <json-c/json.h>
+#include <netlink/genl/ctrl.h>
+#include <netlink/genl/genl.h>
+#include <netlink/netlink.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <rdmatensor/netlink.h>
+
+#include "nl.h"
+#include "tool.h"
+
+/* A dump that things come and go in is asked for again, so often */
+#define TRIES 10
+
+enum kind { NUMBER, WIDE, HEX, ERROR, TEXT, FLAG, GID, ADDRESS, STATE, EVENT, COUNTERS, LANE };
+
+static const struct {
+	const char *key;
+	enum kind kind;
+} attrs[] = {
+	[RDMATENSOR_NL_A_EVENT] = { "event", EVENT },
+	[RDMATENSOR_NL_A_CONTEXT] = { "context", NUMBER },
+	[RDMATENSOR_NL_A_PID] = { "pid", NUMBER },
+	[RDMATENSOR_NL_A_COMM] = { "comm", TEXT },
+	[RDMATENSOR_NL_A_WORKER] = { "worker", TEXT },
+	[RDMATENSOR_NL_A_INCARNATION] = { "incarnation", HEX },
+	[RDMATENSOR_NL_A_DEVICE] = { "device", TEXT },
+	[RDMATENSOR_NL_A_PORT] = { "port", NUMBER },
+	[RDMATENSOR_NL_A_GID_INDEX] = { "gid_index", NUMBER },
+	[RDMATENSOR_NL_A_GID] = { "gid", GID },
+	[RDMATENSOR_NL_A_MTU] = { "mtu", NUMBER },
+	[RDMATENSOR_NL_A_LISTEN_PORT] = { "listen_port", NUMBER },
+	[RDMATENSOR_NL_A_CHOICE] = { "choice", TEXT },
+	[RDMATENSOR_NL_A_CHANNELS] = { "channels", NUMBER },
+	[RDMATENSOR_NL_A_POOLS] = { "pools", NUMBER },
+	[RDMATENSOR_NL_A_COUNTERS] = { "counters", COUNTERS },
+	[RDMATENSOR_NL_A_CHANNEL] = { "channel", NUMBER },
+	[RDMATENSOR_NL_A_STATE] = { "state", STATE },
+	[RDMATENSOR_NL_A_PEER] = { "peer", TEXT },
+	[RDMATENSOR_NL_A_ADDR] = { "address", ADDRESS },
+	[RDMATENSOR_NL_A_ACTIVE] = { "active", FLAG },
+	[RDMATENSOR_NL_A_REQUESTS] = { "requests", NUMBER },
+	[RDMATENSOR_NL_A_RESPONSES] = { "responses", NUMBER },
+	[RDMATENSOR_NL_A_MSG_SLOTS] = { "msg_slots", NUMBER },
+	[RDMATENSOR_NL_A_SENT] = { "sent", NUMBER },
+	[RDMATENSOR_NL_A_CONSUMED] = { "consumed", NUMBER },
+	[RDMATENSOR_NL_A_LANE] = { "lanes", LANE },
+	[RDMATENSOR_NL_A_QPN] = { "qpn", NUMBER },
+	[RDMATENSOR_NL_A_TIMEOUT] = { "timeout", NUMBER },
+	[RDMATENSOR_NL_A_RETRY_COUNT] = { "retry_count", NUMBER },
+	[RDMATENSOR_NL_A_RNR_RETRY] = { "rnr_retry", NUMBER },
+	[RDMATENSOR_NL_A_SL] = { "sl", NUMBER },
+	[RDMATENSOR_NL_A_TRAFFIC_CLASS] = { "traffic_class", NUMBER },
+	[RDMATENSOR_NL_A_SEND_DEPTH] = { "send_depth", NUMBER },
+	[RDMATENSOR_NL_A_RECV_DEPTH] = { "recv_depth", NUMBER },
+	[RDMATENSOR_NL_A_POOL] = { "pool", NUMBER },
+	[RDMATENSOR_NL_A_BYTES] = { "bytes", WIDE },
+	[RDMATENSOR_NL_A_SEGMENTS] = { "segments", NUMBER },
+	[RDMATENSOR_NL_A_USES] = { "uses", NUMBER },
+	[RDMATENSOR_NL_A_ERROR] = { "error", ERROR },
+	[RDMATENSOR_NL_A_TEXT] = { "text", TEXT },
+};
+
+#define NR_ATTRS ((int)(sizeof(attrs) / sizeof(attrs[0])))
+
+static const char *const events[] = {
+	[RDMATENSOR_NL_EVENT_CONTEXT_START] = "context start",
+	[RDMATENSOR_NL_EVENT_CONTEXT_END] = "context end",
+	[RDMATENSOR_NL_EVENT_CHANNEL_UP] = "channel up",
+	[RDMATENSOR_NL_EVENT_CHANNEL_DOWN] = "channel down",
+	[RDMATENSOR_NL_EVENT_PEER_MISBEHAVED] = "peer misbehaved",
+	[RDMATENSOR_NL_EVENT_DEVICE_GONE] = "device gone",
+};
+
+static const char *const states[] = {
+	[RDMATENSOR_CHANNEL_CONNECTING] = "connecting",
+	[RDMATENSOR_CHANNEL_UP] = "up",
+	[RDMATENSOR_CHANNEL_CLOSING] = "closing",
+	[RDMATENSOR_CHANNEL_DOWN] = "down",
+};
+
+static struct json_object *word(const char *const *words, size_t nr, uint32_t i)
+{
+	return i < nr && words[i] ? json_object_new_string(words[i]) :
+				    json_object_new_int64(i);
+}
+
+static void add_attrs(struct json_object *object, struct nlattr *head, int len);
+
+static struct json_object *counters(struct nlattr *nest)
+{
+	struct json_object *object = json_object_new_object();
+	struct nlattr *attr;
+	int left;
+
+	nla_for_each_nested(attr, nest, left)
+		if (nla_type(attr) >= 1 && nla_type(attr) <= RDMATENSOR_STAT_NR &&
+		    nla_len(attr) >= (int)sizeof(uint64_t))
+			add_number(object, rdmatensor_stat_name(nla_type(attr) - 1),
+				   nla_get_u64(attr));
+	return object;
+}
+
+/* Shorter than it should be is not there */
+static bool fits(const struct nlattr *attr, enum kind kind)
+{
+	static const int least[] = {
+		[NUMBER] = 4, [WIDE] = 8, [HEX] = 8, [ERROR] = 4, [GID] = 16, [ADDRESS] = 28,
+		[STATE] = 4, [EVENT] = 4,
+	};
+
+	return (size_t)kind >= sizeof(least) / sizeof(least[0]) || nla_len(attr) >= least[kind];
+}
+
+static struct json_object *value(struct nlattr *attr, enum kind kind)
+{
+	char text[128];
+
+	switch (kind) {
+	case NUMBER:
+		return json_object_new_int64(nla_get_u32(attr));
+	case WIDE:
+		return json_object_new_uint64(nla_get_u64(attr));
+	case HEX:
+		snprintf(text, sizeof(text), "%016" PRIx64, nla_get_u64(attr));
+		return json_object_new_string(text);
+	case ERROR:
+		return json_object_new_int((int)nla_get_u32(attr));
+	case TEXT:
+		return json_object_new_string_len(nla_data(attr),
+						  (int)strnlen(nla_data(attr), nla_len(attr)));
+	case FLAG:
+		return json_object_new_boolean(1);
+	case GID:
+		return json_object_new_string(gid_text(nla_data(attr), text, sizeof(text)));
+	case ADDRESS:
+		return json_object_new_string(rdmatensor_format_addr(nla_data(attr), text,
+								     sizeof(text)));
+	case STATE:
+		return word(states, sizeof(states) / sizeof(states[0]), nla_get_u32(attr));
+	case EVENT:
+		return word(events, sizeof(events) / sizeof(events[0]), nla_get_u32(attr));
+	case COUNTERS:
+		return counters(attr);
+	default:
+		return NULL;
+	}
+}
+
+static void add_lane(struct json_object *object, struct nlattr *nest)
+{
+	struct json_object *lanes, *lane = json_object_new_object();
+
+	if (!json_object_object_get_ex(object, "lanes", &lanes)) {
+		lanes = json_object_new_array();
+		json_object_object_add(object, "lanes", lanes);
+	}
+	add_attrs(lane, nla_data(nest), nla_len(nest));
+	json_object_array_add(lanes, lane);
+}
+
+static void add_attrs(struct json_object *object, struct nlattr *head, int len)
+{
+	struct nlattr *attr;
+	int left;
+
+	nla_for_each_attr(attr, head, len, left) {
+		int type = nla_type(attr);
+
+		if (type >= NR_ATTRS || !attrs[type].key || !fits(attr, attrs[type].kind))
+			continue;
+		if (attrs[type].kind == LANE)
+			add_lane(object, attr);
+		else
+			json_object_object_add(object, attrs[type].key,
+					       value(attr, attrs[type].kind));
+	}
+}
+
+static struct json_object *message(struct nl_msg *msg)
+{
+	struct genlmsghdr *hdr = nlmsg_data(nlmsg_hdr(msg));
+	struct json_object *object = json_object_new_object();
+
+	add_attrs(object, genlmsg_attrdata(hdr, 0), genlmsg_attrlen(hdr, 0));
+	return object;
+}
+
+static int on_valid(struct nl_msg *msg, void *arg)
+{
+	json_object_array_add(arg, message(msg));
+	return NL_OK;
+}
+
+/* EXIT_OK: connected, and *family is the module's */
+static int connect_family(struct nl_sock **out, int *family)
+{
+	struct nl_sock *sock = nl_socket_alloc();
+
+	if (!sock || genl_connect(sock) < 0) {
+		nl_socket_free(sock);
+		return failed("netlink: cannot connect: %s", strerror(errno));
+	}
+	*family = genl_ctrl_resolve(sock, RDMATENSOR_NL_NAME);
+	if (*family < 0) {
+		nl_socket_free(sock);
+		return failed("netlink: there is no family \"%s\": the module is not loaded: insmod rdmatensor.ko",
+			      RDMATENSOR_NL_NAME);
+	}
+	*out = sock;
+	return EXIT_OK;
+}
+
+static int dump_once(struct nl_sock *sock, int family, int cmd, uint32_t context,
+		     struct json_object *list)
+{
+	struct nl_msg *msg = nlmsg_alloc();
+	int ret;
+
+	if (!msg)
+		return -NLE_NOMEM;
+	if (!genlmsg_put(msg, NL_AUTO_PORT, NL_AUTO_SEQ, family, 0, NLM_F_DUMP, (uint8_t)cmd,
+			 RDMATENSOR_NL_VERSION) ||
+	    (context && nla_put_u32(msg, RDMATENSOR_NL_A_CONTEXT, context))) {
+		nlmsg_free(msg);
+		return -NLE_NOMEM;
+	}
+	nl_socket_modify_cb(sock, NL_CB_VALID, NL_CB_CUSTOM, on_valid, list);
+	ret = nl_send_auto(sock, msg);
+	nlmsg_free(msg);
+	return ret < 0 ? ret : nl_recvmsgs_default(sock);
+}
+
+int dump_objects(int cmd, uint32_t context, struct json_object **out)
+{
+	struct json_object *list = NULL;
+	struct nl_sock *sock;
+	int family, ret, i;
+
+	ret = connect_family(&sock, &family);
+	if (ret)
+		return ret;
+	for (i = 0; i < TRIES; i++) {
+		json_object_put(list);
+		list = json_object_new_array();
+		ret = dump_once(sock, family, cmd, context, list);
+		if (ret != -NLE_DUMP_INTR)
+			break;
+		/* What is left of it is not of the next one */
+		nl_socket_free(sock);
+		ret = connect_family(&sock, &family);
+		if (ret) {
+			json_object_put(list);
+			return ret;
+		}
+		ret = -NLE_DUMP_INTR;
+	}
+	nl_socket_free(sock);
+	if (!ret) {
+		*out = list;
+		return EXIT_OK;
+	}
+	if (ret == -NLE_DUMP_INTR) {
+		note("things came and went all the time: some may be missing or twice");
+		*out = list;
+		return EXIT_OK;
+	}
+	json_object_put(list);
+	return failed("netlink: %s%s", nl_geterror(ret),
+		      ret == -NLE_PERM ? ": what other processes do is for root (CAP_NET_ADMIN)" :
+		      "");
+}
+
+struct listener {
+	bool (*event)(struct json_object *object, void *arg);
+	void *arg;
+	bool stop;
+};
+
+static int on_event(struct nl_msg *msg, void *arg)
+{
+	struct listener *listener = arg;
+
+	if (!listener->stop)
+		listener->stop = !listener->event(message(msg), listener->arg);
+	return NL_OK;
+}
+
+int listen_events(bool (*event)(struct json_object *object, void *arg), void *arg)
+{
+	struct listener listener = { event, arg, false };
+	struct nl_sock *sock;
+	int family, group, ret;
+
+	ret = connect_family(&sock, &family);
+	if (ret)
+		return ret;
+	group = genl_ctrl_resolve_grp(sock, RDMATENSOR_NL_NAME, RDMATENSOR_NL_EVENTS);
+	ret = group < 0 ? group : nl_socket_add_membership(sock, group);
+	if (ret < 0) {
+		nl_socket_free(sock);
+		return failed("netlink: cannot listen: %s", nl_geterror(ret));
+	}
+	nl_socket_disable_seq_check(sock);
+	nl_socket_set_nonblocking(sock);
+	nl_socket_modify_cb(sock, NL_CB_VALID, NL_CB_CUSTOM, on_event, &listener);
+	ret = 0;
+	while (!listener.stop && (ret >= 0 || ret == -NLE_AGAIN) &&
+	       !stop_wait_fd(nl_socket_get_fd(sock))) {
+		ret = nl_recvmsgs_default(sock);
+		if (ret == -NLE_NOMEM) {
+			/* The kernel says so: more has come than the socket holds */
+			note("events were lost: too many came at once");
+			ret = 0;
+		}
+	}
+	nl_socket_free(sock);
+	return ret >= 0 || ret == -NLE_AGAIN ? EXIT_OK :
+	       failed("netlink: %s", nl_geterror(ret));
+}

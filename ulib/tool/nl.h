@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The module's generic-netlink family, as JSON: what is shown is what was received, in
+ * words.
+ */
+#ifndef TOOL_NL_H
+#define TOOL_NL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct json_object;
+
+/*
+ * A dump of that command (enum rdmatensor_nl_cmd); @context: of one context, 0: of all.
+ * *out: an array, to be put. EXIT_OK, or EXIT_FAILED with a message
+ */
+int dump_objects(int cmd, uint32_t context, struct json_object **out);
+/*
+ * Calls @event with each that comes, which it puts, until it returns false or a signal
+ * has come. EXIT_OK, or EXIT_FAILED with a message
+ */
+int listen_events(bool (*event)(struct json_object *object, void *arg), void *arg);
+
+#endif
