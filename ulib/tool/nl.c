@@ -242,8 +242,8 @@ static int dump_once(struct nl_sock *sock, int family, int cmd, uint32_t context
 int dump_objects(int cmd, uint32_t context, struct json_object **out)
 {
 	struct json_object *list = NULL;
-	struct nl_sock *sock;
-	int family, ret, i;
+	struct nl_sock *sock = NULL;
+	int family = 0, ret, i;
 
 	ret = connect_family(&sock, &family);
 	if (ret)
@@ -297,8 +297,8 @@ static int on_event(struct nl_msg *msg, void *arg)
 int listen_events(bool (*event)(struct json_object *object, void *arg), void *arg)
 {
 	struct listener listener = { event, arg, false };
-	struct nl_sock *sock;
-	int family, group, ret;
+	struct nl_sock *sock = NULL;
+	int family = 0, group, ret;
 
 	ret = connect_family(&sock, &family);
 	if (ret)
