@@ -100,11 +100,11 @@ TEST(start_names_what_is_wrong)
 	BAD(strcpy(start.worker, "a\nb"), -EINVAL, "control characters");
 	BAD(strcpy(start.device_name, "mlx9_9"), -ENODEV, "rxe0/1 ACTIVE");
 	BAD(start.port = 2, -EINVAL, "1..1");
-	BAD((start.flags |= RDMATENSOR_START_GID_INDEX, start.gid_index = 100000), -EADDRNOTAVAIL,
-	    "gid");
+	BAD((start.flags |= RDMATENSOR_START_GID_INDEX, start.gid_index = 256), -EINVAL,
+	    "gid_index 256 is out of range: 0..255");
 	BAD((start.flags |= RDMATENSOR_START_GID_INDEX, start.gid_index = 200), -EADDRNOTAVAIL,
 	    "empty");
-	BAD(start.mtu = 1500, -EINVAL, "256, 512");
+	BAD(start.mtu = 1500, -EINVAL, "256..4096, a power of two");
 	BAD(start.sl = 8, -EINVAL, "0..7");
 	BAD(start.timeout = 32, -EINVAL, "1..31");
 	BAD((start.flags |= RDMATENSOR_START_RETRY_COUNT, start.retry_count = 8), -EINVAL, "0..7");
