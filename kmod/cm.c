@@ -135,10 +135,15 @@ static int cm_established(struct rdmatensor_lane *lane, struct rdma_cm_event *ev
 	const struct rdmatensor_wire_private *private = event->param.conn.private_data;
 	struct rdmatensor_channel *channel = lane->channel;
 	const char *why;
+	bool alive;
 	int ret = 0;
 
-	/* Before HELLO: whoever hears that the channel is up finds it */
-	rdmatensor_lane_query(lane);
+	spin_lock_bh(&channel->lock);
+	alive = channel->state < RDMATENSOR_CHANNEL_CLOSING;
+	spin_unlock_bh(&channel->lock);
+	/* If it was, the teardown waits for this handler, and the queue pair is there */
+	if (alive)
+		rdmatensor_lane_query(lane);
 	if (channel->active) {
 		ret = cm_check_private(private, event->param.conn.private_data_len);
 		if (!ret && (le64_to_cpu(private->nonce) != channel->nonce ||
