@@ -636,7 +636,6 @@ static void adapter_say_chosen(const struct rdmatensor_adapter *adapter,
 			       struct adapter_bind *bind)
 {
 	const struct rdmatensor_adapter_choice *choice = bind->choice;
-
 	const char *by = bind->want.by_addr ? "by its address" :
 			 bind->want.ifindex ? "by its network device" :
 			 choice->device_name[0] ? "named" : "the only active one";

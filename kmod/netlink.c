@@ -21,7 +21,7 @@
 
 static struct genl_family netlink_family;
 
-/* Fills one message. Return: 0; 1: there is nothing to send; -EMSGSIZE: no room */
+/* Fills one message. Return: 0, -EMSGSIZE: no room */
 typedef int (*netlink_fill_fn)(struct sk_buff *skb, struct rdmatensor_context *context,
 			       const void *object);
 

@@ -8,7 +8,7 @@ gcov=/sys/kernel/debug/gcov
 [ -d $gcov ] || { echo "Bail out! this kernel has no GCOV_KERNEL"; exit 1; }
 "$@"
 status=$?
-find $gcov -path '*/kmod/*/kmod/*.gcda' | while read -r file; do
+while read -r file; do
 	cat "$file" >"$LAB_OUT/${file##*/}" || status=1
-done
+done <<<"$(find $gcov -path '*/kmod/*/kmod/*.gcda')"
 exit $status

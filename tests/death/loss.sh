@@ -6,23 +6,9 @@
 # to the next. With --freeze only a peer that is frozen and killed afterwards. Node 0
 # serves a file, node 1 fetches it and compares.
 set -u
+. tests/lab/module.sh
 tool=${LAB_BUILD:?}/ulib/bin/rdmatensor
 model=$LAB_BUILD/demo/model.safetensors
-number=0
-failed=0
-
-check() {
-	local name=$1
-	shift
-	number=$((number + 1))
-	if "$@" >/tmp/out 2>&1; then
-		echo "ok $number - $name"
-	else
-		sed 's/^/# /' /tmp/out
-		echo "not ok $number - $name"
-		failed=1
-	fi
-}
 
 netem() {
 	if [ "$*" = none ]; then
@@ -78,7 +64,7 @@ perf_ends_within() {
 wires=("loss 1%" "loss 5%" "delay 3ms 2ms" "delay 2ms reorder 25% 50%" "duplicate 5%"
 	"loss 1% duplicate 1% delay 1ms reorder 25%")
 
-insmod "$LAB_BUILD/kmod/$LAB_KERNEL/rdmatensor.ko" || { echo "not ok 1 - insmod"; exit 1; }
+load
 modprobe sch_netem || { echo "not ok 1 - netem"; exit 1; }
 
 if [ "$LAB_NODE" = 0 ]; then

@@ -16,6 +16,18 @@ result() {
 	echo "$1 $number - $2"
 }
 
+# check NAME COMMAND...: a case, which COMMAND decides; what it says is shown if it fails
+check() {
+	local name=$1
+	shift
+	if "$@" >/tmp/out 2>&1; then
+		result ok "$name"
+	else
+		sed 's/^/# /' /tmp/out
+		result "not ok" "$name"
+	fi
+}
+
 # load [PARAMETER...]: or the script ends
 load() {
 	insmod "$module" "$@" && return

@@ -8,17 +8,6 @@ set -u
 . tests/lab/module.sh
 tool=$LAB_BUILD/ulib/bin/rdmatensor
 
-check() {
-	local name=$1
-	shift
-	if "$@" >/tmp/out 2>&1; then
-		result ok "$name"
-	else
-		sed 's/^/# /' /tmp/out
-		result "not ok" "$name"
-	fi
-}
-
 # starts VARIABLE=VALUE... -- DEVICE GID WORDS: it starts, on that device and GID, and
 # says so by those words; and the GID is at that index of the device's table
 starts() {

@@ -8,17 +8,6 @@ set -u
 tool=$LAB_BUILD/ulib/bin/rdmatensor
 model=$LAB_BUILD/demo/model.safetensors
 
-check() {
-	local name=$1
-	shift
-	if "$@" >/tmp/out 2>&1; then
-		result ok "$name"
-	else
-		sed 's/^/# /' /tmp/out
-		result "not ok" "$name"
-	fi
-}
-
 # is FILTER WANTED WHAT [ARGUMENT]: what jq makes of `show WHAT -j`
 is() {
 	local got

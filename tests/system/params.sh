@@ -30,8 +30,8 @@ refuses() {
 }
 
 by_insmod() {
-	local name default least most auto pow2 value nr=0
-	while read -r name default least most auto pow2; do
+	local name least most auto pow2 value nr=0
+	while read -r name _ least most auto pow2; do
 		loads "$name=$least" "$least" || return 1
 		loads "$name=$most" "$most" || return 1
 		for value in abc 12x -1 4294967296 $((most + 1)); do

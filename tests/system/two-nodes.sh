@@ -4,23 +4,9 @@
 # Two nodes on a wire: node 0 serves a file, node 1 fetches it for some steps,
 # by the tool alone; then the errors that a user meets.
 set -u
+. tests/lab/module.sh
 tool=${LAB_BUILD:?}/ulib/bin/rdmatensor
 model=$LAB_BUILD/demo/model.safetensors
-number=0
-failed=0
-
-check() {
-	local name=$1
-	shift
-	number=$((number + 1))
-	if "$@" >/tmp/out 2>&1; then
-		echo "ok $number - $name"
-	else
-		sed 's/^/# /' /tmp/out
-		echo "not ok $number - $name"
-		failed=1
-	fi
-}
 
 # Fails, with that text
 refused() {
@@ -44,7 +30,7 @@ serve() {
 	return 1
 }
 
-insmod "$LAB_BUILD/kmod/$LAB_KERNEL/rdmatensor.ko" || { echo "not ok 1 - insmod"; exit 1; }
+load
 
 if [ "$LAB_NODE" = 0 ]; then
 	check "serve a model" serve
