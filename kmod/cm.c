@@ -238,6 +238,23 @@ static int cm_accept(struct rdmatensor_lane *lane, struct ib_pd *pd)
 	return rdmatensor_fault(-ENOMEM) ?: rdma_accept(lane->id, &param);
 }
 
+/* Why a connection was refused, and what to do about it */
+static const char *cm_refusal(int error)
+{
+	switch (error) {
+	case -EPROTO:
+		return "the peer speaks otherwise: compare the versions on both sides";
+	case -EXDEV:
+		return "it came over another RDMA device than the worker's: connect to that one";
+	case -EUSERS:
+		return "all max_channels are in use: raise the parameter, or disconnect some";
+	case -EAGAIN:
+		return "the completion ring has no room for its events: raise ring_entries";
+	default:
+		return "see the errno: the worker is ending, or short of memory";
+	}
+}
+
 static int cm_request(struct rdmatensor_cm *cm, struct rdma_cm_id *id,
 		      struct rdma_cm_event *event)
 {
@@ -287,7 +304,7 @@ static int cm_request(struct rdmatensor_cm *cm, struct rdma_cm_id *id,
 	id->event_handler = cm_lane_event;
 	ret = cm_accept(lane, cm->domain->pd);
 	if (ret) {
-		pr_info_ratelimited("accept of lane %u from %pISpc failed: %d; the channel ends\n",
+		pr_info_ratelimited("accept lane %u from %pISpc: making its queue pair failed (%d), the channel ends; see the device's limits: rdma resource\n",
 				    lane->index, peer, ret);
 		cm_reject(id, ret);
 		rdmatensor_channel_fail(channel, ret, "accepting a lane failed");
@@ -298,8 +315,8 @@ static int cm_request(struct rdmatensor_cm *cm, struct rdma_cm_id *id,
 out_put_channel:
 	rdmatensor_channel_put(channel);
 out_reject:
-	pr_info_ratelimited("connection from %pISpc refused: %d; see the errno in the peer's log\n",
-			    peer, ret);
+	pr_info_ratelimited("accept a connection from %pISpc: refused (%d): %s\n", peer, ret,
+			    cm_refusal(ret));
 	cm_reject(id, ret);
 	return ret;
 }

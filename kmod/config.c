@@ -92,6 +92,7 @@ static const struct kernel_param_ops config_ops = {
 
 RDMATENSOR_PARAMS(CONFIG_PARAM)
 RDMATENSOR_PARAM_SWITCHES(CONFIG_PARAM)
+RDMATENSOR_PARAM_HOST(CONFIG_PARAM)
 
 static char config_device[sizeof_field(struct rdmatensor_start, device_name)];
 static DEFINE_MUTEX(config_device_lock);
@@ -151,6 +152,11 @@ static int config_take(const struct config_param *param, struct rdmatensor_start
 		 param->least, param->most, param->pow2 ? ", a power of two" : "",
 		 param->automatic ? ", or 0: chosen" : "");
 	return -EINVAL;
+}
+
+u32 rdmatensor_config_max_contexts(void)
+{
+	return READ_ONCE(config_max_contexts.value);
 }
 
 int rdmatensor_config_start(struct rdmatensor_start *start,

@@ -18,4 +18,7 @@
 int rdmatensor_config_start(struct rdmatensor_start *start,
 			    struct rdmatensor_channel_params *params);
 
+/* Contexts that may be started on this host */
+u32 rdmatensor_config_max_contexts(void);
+
 #endif /* RDMATENSOR_CONFIG_H */

@@ -58,6 +58,23 @@ static int context_hello(struct rdmatensor_channel *channel, const struct rdmate
 	return 0;
 }
 
+/* What whoever reads the log can do about the end of a channel */
+static const char *context_remedy(int error)
+{
+	switch (error) {
+	case -EPROTO:
+		return "compare the versions on both sides, and report it";
+	case -ETIMEDOUT:
+		return "see whether the peer and the way to it are up: rdmatensor doctor PEER";
+	case -ECONNRESET:
+		return "see the peer's log, and connect again";
+	case -ENODEV:
+		return "start a new context when the device is back";
+	default:
+		return "none is needed, if that was meant";
+	}
+}
+
 static void context_event(const struct rdmatensor_context *context, u32 what)
 {
 	struct rdmatensor_event event = {
@@ -87,6 +104,33 @@ static void context_channel_event(const struct rdmatensor_channel *channel, int 
 
 	rdmatensor_event_send(context->net, &event, gfp);
 }
+
+static void context_fetch_timed_out(struct rdmatensor_exchange *exchange,
+				    struct rdmatensor_fetch *fetch)
+{
+	const struct rdmatensor_context *context =
+		container_of(exchange, struct rdmatensor_context, exchange);
+	struct rdmatensor_fetch_info info = {};
+	struct rdmatensor_event event = {
+		.what = RDMATENSOR_NL_EVENT_REQUEST_TIMEOUT,
+		.context = context->registered.id,
+		.worker = context->worker,
+		.channel = fetch->channel,
+		.step_id = fetch->step_id,
+		.user_data = fetch->user_data,
+		.error = -ETIMEDOUT,
+	};
+
+	fetch->ops->describe(fetch, &info);
+	event.peer = info.peer ?: context->worker;
+	event.tensor = info.name;
+	event.tensor_len = info.name_len;
+	rdmatensor_event_send(context->net, &event, GFP_ATOMIC | __GFP_NOWARN);
+}
+
+static const struct rdmatensor_exchange_ops context_exchange_ops = {
+	.timed_out = context_fetch_timed_out,
+};
 
 static void context_up(struct rdmatensor_channel *channel)
 {
@@ -165,9 +209,10 @@ static void context_channel_down(struct work_struct *work)
 	rdmatensor_msgbuf_free(&channel->msgbuf);
 
 	if (channel->announced || channel->error == -EPROTO)
-		pr_info_ratelimited("channel %u to '%s' at %pISpc down: %s (%d)\n", channel->id,
-				    channel->worker, &channel->peer, channel->error_text,
-				    channel->error);
+		pr_info_ratelimited("worker '%s': channel %u to '%s' at %pISpc down: %s (%d); %s\n",
+				    context->worker, channel->id, channel->worker,
+				    &channel->peer, channel->error_text, channel->error,
+				    context_remedy(channel->error));
 	rdmatensor_registry_changed();
 	if (channel->announced || channel->error == -EPROTO)
 		context_channel_event(channel, channel->error, GFP_KERNEL);
@@ -413,7 +458,7 @@ static void context_device_gone(struct rdmatensor_adapter *adapter)
 	mutex_lock(&context->lock);
 	context->gone = true;
 	context_event(context, RDMATENSOR_NL_EVENT_DEVICE_GONE);
-	pr_info("worker '%s': RDMA device %s is being removed, its channels end\n",
+	pr_info("worker '%s': RDMA device %s is being removed: its channels end; start a new context when it is back\n",
 		context->worker, adapter->ibdev->name);
 	context_stop(context, -ENODEV, "the RDMA device was removed");
 	mutex_unlock(&context->lock);
@@ -444,6 +489,7 @@ void rdmatensor_context_close(struct rdmatensor_context *context)
 		}
 		destroy_workqueue(context->down_wq);
 		rdmatensor_exchange_destroy(&context->exchange);
+		rdmatensor_registry_end();
 		context_event(context, RDMATENSOR_NL_EVENT_CONTEXT_END);
 	}
 	xa_destroy(&context->pools);
@@ -559,6 +605,7 @@ static int context_begin(struct rdmatensor_context *context, struct rdmatensor_s
 	ret = rdmatensor_exchange_init(&context->exchange, start->ring_entries);
 	if (ret)
 		goto out_destroy_wq;
+	context->exchange.ops = &context_exchange_ops;
 	WRITE_ONCE(context->exchange.validate, !!(start->flags & RDMATENSOR_START_VALIDATE));
 
 	cm->owner = context;
@@ -596,6 +643,13 @@ int rdmatensor_context_start(struct rdmatensor_context *context, void *arg)
 	ret = rdmatensor_config_start(start, &context->params);
 	if (ret)
 		goto out_unlock;
+	ret = rdmatensor_registry_start(rdmatensor_config_max_contexts());
+	if (ret) {
+		snprintf(start->cause, sizeof(start->cause),
+			 "START: all max_contexts %u of this host are started: end some, or raise it",
+			 rdmatensor_config_max_contexts());
+		goto out_unlock;
+	}
 	strscpy(context->worker, start->worker, sizeof(context->worker));
 	context->lanes = start->lanes;
 	context->max_channels = start->max_channels;
@@ -616,12 +670,13 @@ int rdmatensor_context_start(struct rdmatensor_context *context, void *arg)
 	if (ret) {
 		unbind = context->bound;
 		context->bound = false;
+		rdmatensor_registry_end();
 		goto out_unlock;
 	}
 	strscpy(context->chosen, start->cause, sizeof(context->chosen));
 	/* Pairs with rdmatensor_context_started() */
 	smp_store_release(&context->started, true);
-	pr_info("worker '%s': %s\n", context->worker, start->cause);
+	pr_info("worker '%s': started: %s\n", context->worker, start->cause);
 	rdmatensor_registry_changed();
 	context_event(context, RDMATENSOR_NL_EVENT_CONTEXT_START);
 
@@ -652,18 +707,24 @@ int rdmatensor_context_stats(struct rdmatensor_context *context, void *arg)
 {
 	struct rdmatensor_stats *stats = arg;
 	struct rdmatensor_channel *channel;
-	u64 sum[RDMATENSOR_STAT_NR] = {};
 	u32 nr = min_t(u32, stats->nr, RDMATENSOR_STAT_NR);
+	struct rdmatensor_sums *sum;
+	int ret = 0;
 
 	if (stats->__reserved)
 		return -EINVAL;
 	if (!rdmatensor_context_started(context))
 		return -ENOTCONN;
+	sum = kzalloc(sizeof(*sum), GFP_KERNEL);
+	if (!sum)
+		return -ENOMEM;
 
 	if (stats->channel) {
 		channel = rdmatensor_context_channel(context, stats->channel);
-		if (!channel)
-			return -ENOENT;
+		if (!channel) {
+			ret = -ENOENT;
+			goto out_free;
+		}
 		rdmatensor_counters_sum(&channel->counters, sum);
 		rdmatensor_channel_put(channel);
 	} else {
@@ -671,9 +732,12 @@ int rdmatensor_context_stats(struct rdmatensor_context *context, void *arg)
 	}
 
 	stats->nr = RDMATENSOR_STAT_NR;
-	if (copy_to_user(u64_to_user_ptr(stats->counters_uptr), sum, nr * sizeof(*sum)))
-		return -EFAULT;
-	return 0;
+	if (copy_to_user(u64_to_user_ptr(stats->counters_uptr), sum->tally.stats,
+			 nr * sizeof(*sum->tally.stats)))
+		ret = -EFAULT;
+out_free:
+	kfree(sum);
+	return ret;
 }
 
 int rdmatensor_context_pool_create(struct rdmatensor_context *context, void *arg)

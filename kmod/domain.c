@@ -53,7 +53,7 @@ static void domain_report(struct ib_cq *cq, const struct ib_wc *wc)
 {
 	/* What fails first says why, the others are flushed after it */
 	if (wc->status != IB_WC_SUCCESS && wc->status != IB_WC_WR_FLUSH_ERR)
-		pr_err_ratelimited("%s: registering memory failed: %s (%d), vendor error 0x%x\n",
+		pr_err_ratelimited("register memory on %s: %s (%d, vendor 0x%x); the call that asked for it fails, and can be tried again\n",
 				   cq->device->name, ib_wc_status_msg(wc->status), wc->status,
 				   wc->vendor_err);
 }
@@ -337,7 +337,7 @@ static int domain_post(struct rdmatensor_domain *domain, struct ib_reg_wr *wrs, 
 
 	ret = rdmatensor_fault(-ENOMEM) ?: ib_post_send(domain->qp, &wrs[0].wr, NULL);
 	if (ret) {
-		pr_err_ratelimited("%s: posting registrations of memory failed: %pe\n",
+		pr_err_ratelimited("register memory on %s: posting failed: %pe; the call that asked for it fails, and can be tried again\n",
 				   domain->ibdev->name, ERR_PTR(ret));
 		goto out_drain;
 	}

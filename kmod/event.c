@@ -22,6 +22,13 @@ static int event_fill(struct sk_buff *skb, const struct rdmatensor_event *event)
 		return -EMSGSIZE;
 	if (event->peer && nla_put_string(skb, RDMATENSOR_NL_A_PEER, event->peer))
 		return -EMSGSIZE;
+	if (event->tensor &&
+	    (nla_put(skb, RDMATENSOR_NL_A_TENSOR, event->tensor_len, event->tensor) ||
+	     nla_put_u64_64bit(skb, RDMATENSOR_NL_A_STEP, event->step_id,
+			       RDMATENSOR_NL_A_PAD) ||
+	     nla_put_u64_64bit(skb, RDMATENSOR_NL_A_USER_DATA, event->user_data,
+			       RDMATENSOR_NL_A_PAD)))
+		return -EMSGSIZE;
 	if (event->error && nla_put_s32(skb, RDMATENSOR_NL_A_ERROR, event->error))
 		return -EMSGSIZE;
 	if (event->text && nla_put_string(skb, RDMATENSOR_NL_A_TEXT, event->text))

@@ -15,6 +15,10 @@
  * @worker: its name
  * @channel: id of the channel, 0: it concerns none
  * @peer: the peer's worker name, or NULL
+ * @tensor: name of the tensor of a request, not zero-terminated, or NULL
+ * @tensor_len: its length
+ * @step_id: its step
+ * @user_data: SUBMIT's
  * @error: negative errno, 0: none
  * @text: why, or NULL
  */
@@ -24,6 +28,10 @@ struct rdmatensor_event {
 	const char *worker;
 	u32 channel;
 	const char *peer;
+	const char *tensor;
+	u16 tensor_len;
+	s64 step_id;
+	u64 user_data;
 	int error;
 	const char *text;
 };

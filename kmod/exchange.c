@@ -79,15 +79,16 @@ void rdmatensor_exchange_fold(struct rdmatensor_exchange *exchange,
 {
 	mutex_lock(&exchange->counters_lock);
 	list_del_init(&counters->item);
-	rdmatensor_counters_sum(counters, exchange->counters.base);
+	rdmatensor_counters_sum(counters, &exchange->gone);
 	mutex_unlock(&exchange->counters_lock);
 }
 
-void rdmatensor_exchange_sum(struct rdmatensor_exchange *exchange, u64 *sum)
+void rdmatensor_exchange_sum(struct rdmatensor_exchange *exchange, struct rdmatensor_sums *sum)
 {
 	struct rdmatensor_counters *counters;
 
 	mutex_lock(&exchange->counters_lock);
+	rdmatensor_sums_add(sum, &exchange->gone);
 	rdmatensor_counters_sum(&exchange->counters, sum);
 	list_for_each_entry(counters, &exchange->live_counters, item)
 		rdmatensor_counters_sum(counters, sum);

@@ -16,19 +16,33 @@
 
 #define RDMATENSOR_FETCH_HASH_BITS 10
 
+struct rdmatensor_exchange;
+struct rdmatensor_fetch;
+
+/**
+ * struct rdmatensor_exchange_ops - who listens to an exchange
+ * @timed_out: a fetch's deadline has passed; softirq, no lock held. NULL: nobody
+ */
+struct rdmatensor_exchange_ops {
+	void (*timed_out)(struct rdmatensor_exchange *exchange, struct rdmatensor_fetch *fetch);
+};
+
 /**
  * struct rdmatensor_exchange - ring, rendezvous table and table of fetches
  * @users: channels, fetches, publications, and the context
  * @idle: @users is 0
  * @ring: completions
  * @rdv: rendezvous table
- * @counters: of what belongs to no channel, and of channels that are gone
+ * @counters: of what belongs to no channel
+ * @gone: of channels that are gone
  * @live_counters: of channels that are not gone, wherever they may be
- * @counters_lock: guards @live_counters and @counters.base
+ * @counters_lock: guards @live_counters and @gone
  * @wq: checksums, copies
  * @validate: data-validation mode, read without lock
- * @fetch_lock: guards @fetches
+ * @ops: who listens, or NULL
+ * @fetch_lock: guards @fetches and @next_serial
  * @fetches: all that have not ended, by user_data
+ * @next_serial: of the next fetch: its place among those of the same bucket
  * @gather: one walker of @fetches at a time
  */
 struct rdmatensor_exchange {
@@ -37,11 +51,14 @@ struct rdmatensor_exchange {
 	struct rdmatensor_ring_state ring;
 	struct rdmatensor_rendezvous *rdv;
 	struct rdmatensor_counters counters;
+	struct rdmatensor_sums gone;
 	struct list_head live_counters;
 	struct mutex counters_lock;
 	struct workqueue_struct *wq;
 	bool validate;
+	const struct rdmatensor_exchange_ops *ops;
 	spinlock_t fetch_lock;
+	unsigned long next_serial;
 	DECLARE_HASHTABLE(fetches, RDMATENSOR_FETCH_HASH_BITS);
 	struct mutex gather;
 };
@@ -69,7 +86,7 @@ void rdmatensor_exchange_adopt(struct rdmatensor_exchange *exchange,
 			       struct rdmatensor_counters *counters);
 void rdmatensor_exchange_fold(struct rdmatensor_exchange *exchange,
 			      struct rdmatensor_counters *counters);
-/* Adds all of the context's to @sum[RDMATENSOR_STAT_NR]. May sleep */
-void rdmatensor_exchange_sum(struct rdmatensor_exchange *exchange, u64 *sum);
+/* Adds all of the context's. May sleep */
+void rdmatensor_exchange_sum(struct rdmatensor_exchange *exchange, struct rdmatensor_sums *sum);
 
 #endif /* RDMATENSOR_EXCHANGE_H */

@@ -104,9 +104,11 @@ void rdmatensor_fetch_begin(struct rdmatensor_fetch *fetch, u64 deadline_ns)
 	struct rdmatensor_exchange *exchange = fetch->exchange;
 	u64 now = ktime_get_ns();
 
+	fetch->begun_ns = now;
 	rdmatensor_count(fetch->counters, RDMATENSOR_STAT_FETCHES);
 	trace_fetch_submit(fetch->user_data, fetch->channel, fetch->step_id, deadline_ns);
 	spin_lock_bh(&exchange->fetch_lock);
+	fetch->serial = ++exchange->next_serial;
 	hash_add(exchange->fetches, &fetch->node, fetch->user_data);
 	spin_unlock_bh(&exchange->fetch_lock);
 
@@ -206,11 +208,15 @@ void rdmatensor_fetch_finish(struct rdmatensor_fetch *fetch, int error)
 	has_region = fetch->held && !error;
 	fetch_let_go(fetch, !error);
 
-	rdmatensor_count(fetch->counters, error ? RDMATENSOR_STAT_FETCH_ERRORS :
-						  RDMATENSOR_STAT_FETCHED);
-	if (!error)
+	if (error) {
+		rdmatensor_count(fetch->counters, RDMATENSOR_STAT_FETCH_ERRORS);
+		rdmatensor_count_error(fetch->counters, error);
+	} else {
+		rdmatensor_count(fetch->counters, RDMATENSOR_STAT_FETCHED);
 		rdmatensor_count_add(fetch->counters, RDMATENSOR_STAT_FETCHED_BYTES,
 				     fetch->meta.bytes);
+		rdmatensor_count_latency(fetch->counters, ktime_get_ns() - fetch->begun_ns);
+	}
 
 	trace_fetch_end(fetch->user_data, fetch->channel, error, error ? 0 : fetch->meta.bytes);
 	fetch_entry(fetch, error, has_region, &cqe);
@@ -222,6 +228,36 @@ void rdmatensor_fetch_abandon(struct rdmatensor_fetch *fetch)
 	fetch_let_go(fetch, false);
 	rdmatensor_ring_unreserve(&fetch->exchange->ring, 1);
 	rdmatensor_exchange_put(fetch->exchange);
+}
+
+void rdmatensor_fetch_timed_out(struct rdmatensor_fetch *fetch)
+{
+	const struct rdmatensor_exchange_ops *ops = fetch->exchange->ops;
+
+	if (ops)
+		ops->timed_out(fetch->exchange, fetch);
+}
+
+struct rdmatensor_fetch *rdmatensor_fetch_next(struct rdmatensor_exchange *exchange,
+					       unsigned long *bucket, unsigned long *serial)
+{
+	struct rdmatensor_fetch *fetch, *found = NULL;
+
+	for (; *bucket < HASH_SIZE(exchange->fetches); ++*bucket, *serial = 0) {
+		spin_lock_bh(&exchange->fetch_lock);
+		hlist_for_each_entry(fetch, &exchange->fetches[*bucket], node)
+			if (fetch->serial > *serial &&
+			    (!found || fetch->serial < found->serial))
+				found = fetch;
+		if (found)
+			rdmatensor_fetch_get(found);
+		spin_unlock_bh(&exchange->fetch_lock);
+		if (found) {
+			*serial = found->serial;
+			return found;
+		}
+	}
+	return NULL;
 }
 
 int rdmatensor_fetch_check(struct rdmatensor_fetch *fetch)

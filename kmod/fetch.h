@@ -15,16 +15,36 @@
 struct rdmatensor_fetch;
 
 /**
+ * struct rdmatensor_fetch_info - one that is under way, for people
+ * @state: of its machine
+ * @name: the tensor's, not zero-terminated; as long as the fetch is held
+ * @name_len: its length
+ * @peer: worker that it was asked of; as long as the fetch is held
+ * @index: of its request
+ * @has_index: there is a request
+ */
+struct rdmatensor_fetch_info {
+	const char *state;
+	const char *name;
+	u16 name_len;
+	const char *peer;
+	u32 index;
+	bool has_index;
+};
+
+/**
  * struct rdmatensor_fetch_ops - what request.c and local.c do differently
  * @cancel: end it with @status as soon as that is safe; no-op when it has ended. Process
  *          context
  * @expire: its timer has run out; softirq
+ * @describe: fills @info; process context or softirq, no lock held
  * @free: the last reference is gone; any context
  */
 struct rdmatensor_fetch_ops {
 	void (*cancel)(struct rdmatensor_fetch *fetch,
 		       const struct rdmatensor_status *status);
 	void (*expire)(struct rdmatensor_fetch *fetch);
+	void (*describe)(struct rdmatensor_fetch *fetch, struct rdmatensor_fetch_info *info);
 	void (*free)(struct rdmatensor_fetch *fetch);
 };
 
@@ -59,6 +79,8 @@ struct rdmatensor_fetch_args {
  * @exchange: referenced
  * @counters: where it is counted
  * @node: in the table by @user_data
+ * @serial: grows from one fetch of the exchange to the next
+ * @begun_ns: when it was submitted, CLOCK_MONOTONIC
  * @todo: a walker's list, under exchange->gather
  * @channel: for its entry
  * @user_data: for its entry
@@ -81,6 +103,8 @@ struct rdmatensor_fetch {
 	struct rdmatensor_exchange *exchange;
 	struct rdmatensor_counters *counters;
 	struct hlist_node node;
+	unsigned long serial;
+	u64 begun_ns;
 	struct list_head todo;
 	u32 channel;
 	u64 user_data;
@@ -138,6 +162,16 @@ void rdmatensor_fetch_finish(struct rdmatensor_fetch *fetch, int error);
 int rdmatensor_fetch_check(struct rdmatensor_fetch *fetch);
 
 void rdmatensor_status_set(struct rdmatensor_status *status, int error, const char *text);
+
+/* Its deadline has passed, and it has not ended otherwise: tells who listens. No lock held */
+void rdmatensor_fetch_timed_out(struct rdmatensor_fetch *fetch);
+
+/*
+ * The next one that has not ended, in the table's order: behind (@bucket, @serial), which
+ * are set to its place; begin with 0 and 0. Held, to be put. NULL: there is none
+ */
+struct rdmatensor_fetch *rdmatensor_fetch_next(struct rdmatensor_exchange *exchange,
+					       unsigned long *bucket, unsigned long *serial);
 
 /* Process context. Return: fetches that were asked to end */
 int rdmatensor_fetch_cancel(struct rdmatensor_exchange *exchange, u64 user_data);

@@ -24,8 +24,8 @@ static void lane_report(struct rdmatensor_lane *lane, const struct ib_wc *wc,
 		return;
 	}
 
-	pr_info_ratelimited("channel %u to %s, lane %u: %s failed: %s (%d, vendor 0x%x); the channel ends\n",
-			    lane->channel->id, lane->channel->worker, lane->index, operation,
+	pr_info_ratelimited("%s on lane %u of channel %u to '%s': %s (%d, vendor 0x%x); the channel ends, connect again\n",
+			    operation, lane->index, lane->channel->id, lane->channel->worker,
 			    ib_wc_status_msg(wc->status), wc->status, wc->vendor_err);
 	rdmatensor_channel_fail(lane->channel, -ECONNRESET,
 				wc->status == IB_WC_RETRY_EXC_ERR ?
@@ -216,8 +216,8 @@ static void lane_qp_event(struct ib_event *event, void *context)
 	case IB_EVENT_QP_LAST_WQE_REACHED:
 		break;
 	default:
-		pr_info_ratelimited("channel %u to %s, lane %u: queue pair event: %s\n",
-				    lane->channel->id, lane->channel->worker, lane->index,
+		pr_info_ratelimited("queue pair of lane %u of channel %u to '%s': event: %s; if it is an error, the channel ends by it\n",
+				    lane->index, lane->channel->id, lane->channel->worker,
 				    ib_event_msg(event->event));
 		break;
 	}

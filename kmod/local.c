@@ -27,6 +27,8 @@ enum local_state {
  * @lock: guards @state, @cancelled and the decision to end
  * @state: enum local_state, changed by local_move() alone
  * @cancelled: ends with fetch.status as soon as the match is worked off
+ * @name_len: length of @name
+ * @name: the tensor's, not zero-terminated
  */
 struct rdmatensor_local {
 	struct rdmatensor_fetch fetch;
@@ -35,6 +37,14 @@ struct rdmatensor_local {
 	spinlock_t lock;
 	u8 state;
 	bool cancelled;
+	u16 name_len;
+	char name[] __counted_by(name_len);
+};
+
+static const char * const local_names[] = {
+	[LOCAL_WAITING] = "WAITING",
+	[LOCAL_COPYING] = "COPYING",
+	[LOCAL_DONE] = "DONE",
 };
 
 static void local_move(struct rdmatensor_local *local, enum local_state to)
@@ -46,7 +56,7 @@ static void local_move(struct rdmatensor_local *local, enum local_state to)
 
 	lockdep_assert_held(&local->lock);
 	WARN_ON_ONCE(!(from[to] & BIT(local->state)));
-	local->state = to;
+	WRITE_ONCE(local->state, to);
 }
 
 static void local_finish(struct rdmatensor_local *local, int error)
@@ -55,13 +65,15 @@ static void local_finish(struct rdmatensor_local *local, int error)
 	rdmatensor_fetch_put(&local->fetch);
 }
 
-static void local_stop(struct rdmatensor_fetch *fetch, const struct rdmatensor_status *status)
+/* Return: true: it ends with @status */
+static bool local_stop(struct rdmatensor_fetch *fetch, const struct rdmatensor_status *status)
 {
 	struct rdmatensor_local *local = container_of(fetch, struct rdmatensor_local, fetch);
-	bool end = false;
+	bool stopped = false, end = false;
 
 	spin_lock_bh(&local->lock);
 	if (local->state == LOCAL_WAITING && !local->cancelled) {
+		stopped = true;
 		fetch->status = *status;
 		if (rdmatensor_rendezvous_cancel(fetch->exchange->rdv, &local->waiter)) {
 			local_move(local, LOCAL_DONE);
@@ -73,13 +85,29 @@ static void local_stop(struct rdmatensor_fetch *fetch, const struct rdmatensor_s
 	spin_unlock_bh(&local->lock);
 	if (end)
 		local_finish(local, status->error);
+	return stopped;
+}
+
+static void local_cancel(struct rdmatensor_fetch *fetch, const struct rdmatensor_status *status)
+{
+	local_stop(fetch, status);
 }
 
 static void local_expire(struct rdmatensor_fetch *fetch)
 {
 	struct rdmatensor_status status = { .error = -ETIMEDOUT };
 
-	local_stop(fetch, &status);
+	if (local_stop(fetch, &status))
+		rdmatensor_fetch_timed_out(fetch);
+}
+
+static void local_describe(struct rdmatensor_fetch *fetch, struct rdmatensor_fetch_info *info)
+{
+	struct rdmatensor_local *local = container_of(fetch, struct rdmatensor_local, fetch);
+
+	info->state = local_names[READ_ONCE(local->state)];
+	info->name = local->name;
+	info->name_len = local->name_len;
 }
 
 static void local_free(struct rdmatensor_fetch *fetch)
@@ -91,8 +119,9 @@ static void local_free(struct rdmatensor_fetch *fetch)
 }
 
 static const struct rdmatensor_fetch_ops local_ops = {
-	.cancel = local_stop,
+	.cancel = local_cancel,
 	.expire = local_expire,
+	.describe = local_describe,
 	.free = local_free,
 };
 
@@ -159,9 +188,11 @@ int rdmatensor_local_submit(struct rdmatensor_exchange *exchange,
 	LIST_HEAD(matches);
 	int ret;
 
-	local = kzalloc(sizeof(*local), GFP_KERNEL_ACCOUNT);
+	local = kzalloc(struct_size(local, name, args->name_len), GFP_KERNEL_ACCOUNT);
 	if (!local)
 		return -ENOMEM;
+	local->name_len = args->name_len;
+	memcpy(local->name, args->name, args->name_len);
 
 	spin_lock_init(&local->lock);
 	INIT_WORK(&local->copy, local_copy);

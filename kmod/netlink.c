@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Generic netlink: dumps of contexts, channels and pools.
+ * Generic netlink: dumps of contexts, channels, pools and requests.
  *
  * A dump is continued by ids: args[0] is the last context that has been looked at
- * whole, args[1] the last of its objects that was sent. Ids grow and are not used
- * again soon, so what comes and goes in between is shown or not, and the rest is shown
- * once. The registry's generation marks a dump that this has happened to.
+ * whole, args[1] the last of its objects that was sent; of requests, args[1] is the
+ * bucket and args[2] the serial number in it. Ids grow and are not used again soon, so
+ * what comes and goes in between is shown or not, and the rest is shown once. The
+ * registry's generation marks a dump that this has happened to.
  *
  * A context is held while it is looked at, and its lock is taken for what START,
  * POOL_CREATE and the device's removal change.
  */
+#include <linux/slab.h>
 #include <net/genetlink.h>
 #include <net/net_namespace.h>
 #include <net/sock.h>
 #include "compat.h"
 #include "context.h"
 #include "event.h"
+#include "fetch.h"
 #include "netlink.h"
 #include "rdmatensor_netlink.h"
 
@@ -30,18 +33,33 @@ static struct rdmatensor_context *to_context(struct rdmatensor_registered *regis
 	return container_of(registered, struct rdmatensor_context, registered);
 }
 
-static int netlink_put_counters(struct sk_buff *skb, const u64 *sum)
+/* @values[i] as type @first + i; @sparse: without those that are 0 */
+static int netlink_put_values(struct sk_buff *skb, int attr, const u64 *values, int nr,
+			      int first, bool sparse)
 {
-	struct nlattr *nest = nla_nest_start(skb, RDMATENSOR_NL_A_COUNTERS);
+	struct nlattr *nest = nla_nest_start(skb, attr);
 	int i;
 
 	if (!nest)
 		return -EMSGSIZE;
-	for (i = 0; i < RDMATENSOR_STAT_NR; i++)
-		if (nla_put_u64_64bit(skb, i + 1, sum[i], 0))
+	for (i = 0; i < nr; i++) {
+		if (sparse && !values[i])
+			continue;
+		if (nla_put_u64_64bit(skb, first + i, values[i], 0))
 			return -EMSGSIZE;
+	}
 	nla_nest_end(skb, nest);
 	return 0;
+}
+
+static int netlink_put_sums(struct sk_buff *skb, struct rdmatensor_sums *sum)
+{
+	return netlink_put_values(skb, RDMATENSOR_NL_A_COUNTERS, sum->tally.stats,
+				  RDMATENSOR_STAT_NR, 1, false) ?:
+	       netlink_put_values(skb, RDMATENSOR_NL_A_LATENCY, sum->tally.latency,
+				  RDMATENSOR_NL_LATENCY_NR, 1, true) ?:
+	       netlink_put_values(skb, RDMATENSOR_NL_A_ERRORS, sum->errors,
+				  RDMATENSOR_NL_ERRORS_NR, 1, true);
 }
 
 /* What the device says, with the context's lock: START, and the device that may go */
@@ -66,10 +84,9 @@ static int netlink_put_adapter(struct sk_buff *skb, const struct rdmatensor_cont
 static int netlink_fill_context(struct sk_buff *skb, struct rdmatensor_context *context,
 				const void *object)
 {
-	u64 sum[RDMATENSOR_STAT_NR] = {};
+	struct rdmatensor_sums *sum;
 	int ret;
 
-	rdmatensor_exchange_sum(&context->exchange, sum);
 	if (nla_put_u32(skb, RDMATENSOR_NL_A_PID,
 			pid_nr_ns(context->pid, task_active_pid_ns(current))) ||
 	    nla_put_string(skb, RDMATENSOR_NL_A_COMM, context->comm) ||
@@ -83,7 +100,16 @@ static int netlink_fill_context(struct sk_buff *skb, struct rdmatensor_context *
 	ret = nla_put_u32(skb, RDMATENSOR_NL_A_POOLS, context->nr_pools) ?:
 	      netlink_put_adapter(skb, context);
 	mutex_unlock(&context->lock);
-	return ret ?: netlink_put_counters(skb, sum);
+	if (ret)
+		return ret;
+
+	sum = kzalloc(sizeof(*sum), GFP_KERNEL);
+	if (!sum)
+		return -ENOMEM;
+	rdmatensor_exchange_sum(&context->exchange, sum);
+	ret = netlink_put_sums(skb, sum);
+	kfree(sum);
+	return ret;
 }
 
 static int netlink_put_lane(struct sk_buff *skb, const struct rdmatensor_lane *lane)
@@ -114,12 +140,11 @@ static int netlink_fill_channel(struct sk_buff *skb, struct rdmatensor_context *
 {
 	struct rdmatensor_channel *channel = (void *)object;
 	u32 state, requests, responses, window, sent, consumed;
-	u64 sum[RDMATENSOR_STAT_NR] = {};
+	struct rdmatensor_sums *sum;
 	char peer[RDMATENSOR_WORKER_MAX];
 	u64 incarnation;
 	int i, ret;
 
-	rdmatensor_counters_sum(&channel->counters, sum);
 	spin_lock_bh(&channel->lock);
 	state = channel->state;
 	/* Before its HELLO has been taken the name is being written */
@@ -151,7 +176,14 @@ static int netlink_fill_channel(struct sk_buff *skb, struct rdmatensor_context *
 		if (ret)
 			return ret;
 	}
-	return netlink_put_counters(skb, sum);
+
+	sum = kzalloc(sizeof(*sum), GFP_KERNEL);
+	if (!sum)
+		return -ENOMEM;
+	rdmatensor_counters_sum(&channel->counters, sum);
+	ret = netlink_put_sums(skb, sum);
+	kfree(sum);
+	return ret;
 }
 
 static int netlink_fill_pool(struct sk_buff *skb, struct rdmatensor_context *context,
@@ -168,6 +200,30 @@ static int netlink_fill_pool(struct sk_buff *skb, struct rdmatensor_context *con
 	return 0;
 }
 
+static int netlink_fill_request(struct sk_buff *skb, struct rdmatensor_context *context,
+				const void *object)
+{
+	struct rdmatensor_fetch *fetch = (void *)object;
+	struct rdmatensor_fetch_info info = {};
+
+	fetch->ops->describe(fetch, &info);
+	if ((fetch->channel != RDMATENSOR_CHANNEL_SELF &&
+	     nla_put_u32(skb, RDMATENSOR_NL_A_CHANNEL, fetch->channel)) ||
+	    nla_put_string(skb, RDMATENSOR_NL_A_PEER, info.peer ?: context->worker) ||
+	    (info.has_index && nla_put_u32(skb, RDMATENSOR_NL_A_REQUEST, info.index)) ||
+	    nla_put_string(skb, RDMATENSOR_NL_A_REQUEST_STATE, info.state) ||
+	    nla_put_u64_64bit(skb, RDMATENSOR_NL_A_USER_DATA, fetch->user_data,
+			      RDMATENSOR_NL_A_PAD) ||
+	    nla_put_u64_64bit(skb, RDMATENSOR_NL_A_STEP, fetch->step_id,
+			      RDMATENSOR_NL_A_PAD) ||
+	    nla_put(skb, RDMATENSOR_NL_A_TENSOR, info.name_len, info.name) ||
+	    nla_put_u64_64bit(skb, RDMATENSOR_NL_A_AGE_NS, ktime_get_ns() - fetch->begun_ns,
+			      RDMATENSOR_NL_A_PAD) ||
+	    nla_put_u32(skb, RDMATENSOR_NL_A_POOL, fetch->pool->id))
+		return -EMSGSIZE;
+	return 0;
+}
+
 /* One message of a dump */
 static int netlink_dump_one(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd,
 			    netlink_fill_fn fill, struct rdmatensor_context *context,
@@ -176,14 +232,17 @@ static int netlink_dump_one(struct sk_buff *skb, struct netlink_callback *cb, u8
 	void *hdr = genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq,
 				&netlink_family, NLM_F_MULTI, cmd);
 
+	int ret = -EMSGSIZE;
+
 	if (!hdr)
-		return -EMSGSIZE;
+		return ret;
 	genl_dump_check_consistent(cb, hdr);
-	if (nla_put_u32(skb, RDMATENSOR_NL_A_CONTEXT, context->registered.id) ||
-	    nla_put_string(skb, RDMATENSOR_NL_A_WORKER, context->worker) ||
-	    fill(skb, context, object)) {
+	if (!nla_put_u32(skb, RDMATENSOR_NL_A_CONTEXT, context->registered.id) &&
+	    !nla_put_string(skb, RDMATENSOR_NL_A_WORKER, context->worker))
+		ret = fill(skb, context, object);
+	if (ret) {
 		genlmsg_cancel(skb, hdr);
-		return -EMSGSIZE;
+		return ret;
 	}
 	genlmsg_end(skb, hdr);
 	return 0;
@@ -230,6 +289,25 @@ static int netlink_dump_its_pools(struct sk_buff *skb, struct netlink_callback *
 	return ret;
 }
 
+static int netlink_dump_its_requests(struct sk_buff *skb, struct netlink_callback *cb,
+				     struct rdmatensor_context *context)
+{
+	unsigned long bucket = cb->args[1], serial = cb->args[2];
+	struct rdmatensor_fetch *fetch;
+	int ret = 0;
+
+	while (!ret && (fetch = rdmatensor_fetch_next(&context->exchange, &bucket, &serial))) {
+		ret = netlink_dump_one(skb, cb, RDMATENSOR_NL_CMD_REQUEST_GET,
+				       netlink_fill_request, context, fetch);
+		if (!ret) {
+			cb->args[1] = bucket;
+			cb->args[2] = serial;
+		}
+		rdmatensor_fetch_put(fetch);
+	}
+	return ret;
+}
+
 /* @dump sends what it can of one context, from args[1] on */
 static int netlink_dump(struct sk_buff *skb, struct netlink_callback *cb,
 			int (*dump)(struct sk_buff *skb, struct netlink_callback *cb,
@@ -255,6 +333,7 @@ static int netlink_dump(struct sk_buff *skb, struct netlink_callback *cb,
 		if (!ret) {
 			cb->args[0] = id;
 			cb->args[1] = 0;
+			cb->args[2] = 0;
 		}
 	}
 	/* What has no room comes with the next call; what never has is an error */
@@ -276,6 +355,11 @@ static int netlink_dump_pools(struct sk_buff *skb, struct netlink_callback *cb)
 	return netlink_dump(skb, cb, netlink_dump_its_pools);
 }
 
+static int netlink_dump_requests(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	return netlink_dump(skb, cb, netlink_dump_its_requests);
+}
+
 static const struct nla_policy netlink_policy[] = {
 	[RDMATENSOR_NL_A_CONTEXT] = NLA_POLICY_MIN(NLA_U32, 1),
 };
@@ -293,6 +377,10 @@ static const struct genl_ops netlink_ops[] = {
 		.cmd = RDMATENSOR_NL_CMD_POOL_GET,
 		.flags = GENL_UNS_ADMIN_PERM,
 		.dumpit = netlink_dump_pools,
+	}, {
+		.cmd = RDMATENSOR_NL_CMD_REQUEST_GET,
+		.flags = GENL_UNS_ADMIN_PERM,
+		.dumpit = netlink_dump_requests,
 	},
 };
 

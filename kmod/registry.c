@@ -10,6 +10,7 @@
 static DEFINE_XARRAY_ALLOC1(registry);
 static u32 registry_next_id;
 static atomic_t registry_seq = ATOMIC_INIT(1);
+static atomic_t registry_started;
 
 int rdmatensor_registry_add(struct rdmatensor_registered *registered, const struct net *net)
 {
@@ -53,6 +54,23 @@ void rdmatensor_registry_put(struct rdmatensor_registered *registered)
 {
 	if (refcount_dec_and_test(&registered->users))
 		complete(&registered->unused);
+}
+
+int rdmatensor_registry_start(int most)
+{
+	int now = atomic_read(&registry_started);
+
+	/* The bound may have been lowered below what there is */
+	do {
+		if (now >= most)
+			return -EUSERS;
+	} while (!atomic_try_cmpxchg(&registry_started, &now, now + 1));
+	return 0;
+}
+
+void rdmatensor_registry_end(void)
+{
+	atomic_dec(&registry_started);
 }
 
 void rdmatensor_registry_changed(void)

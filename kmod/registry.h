@@ -32,6 +32,10 @@ void rdmatensor_registry_del(struct rdmatensor_registered *registered);
 /* The next of @net after @id, which is set to its; held, to be put. NULL: none */
 struct rdmatensor_registered *rdmatensor_registry_next(const struct net *net, u32 *id);
 void rdmatensor_registry_put(struct rdmatensor_registered *registered);
+/* A context of any namespace starts, if there are less than @most. Return: 0, -EUSERS */
+int rdmatensor_registry_start(int most);
+/* One that was started has ended */
+void rdmatensor_registry_end(void);
 /* Something that a dump shows has come or gone */
 void rdmatensor_registry_changed(void);
 u32 rdmatensor_registry_generation(void);

@@ -84,6 +84,19 @@ static struct rdmatensor_request *to_request(struct rdmatensor_fetch *fetch)
 	return container_of(fetch, struct rdmatensor_request, fetch);
 }
 
+static const char * const request_names[] = {
+	[REQUEST_NEW] = "NEW",
+	[REQUEST_PENDING] = "PENDING",
+	[REQUEST_QUEUED] = "QUEUED",
+	[REQUEST_SENT] = "SENT",
+	[REQUEST_RE_QUEUED] = "RE_QUEUED",
+	[REQUEST_RE_SENT] = "RE_SENT",
+	[REQUEST_CANCEL_QUEUED] = "CANCEL_QUEUED",
+	[REQUEST_CANCEL_SENT] = "CANCEL_SENT",
+	[REQUEST_LINGER] = "LINGER",
+	[REQUEST_DONE] = "DONE",
+};
+
 /* All changes of state; each is legal from exactly those states */
 static void request_move(struct rdmatensor_request *req, enum request_state to)
 {
@@ -103,24 +116,11 @@ static void request_move(struct rdmatensor_request *req, enum request_state to)
 				 BIT(REQUEST_CANCEL_SENT) | BIT(REQUEST_LINGER),
 	};
 
-	static const char * const names[] = {
-		[REQUEST_NEW] = "NEW",
-		[REQUEST_PENDING] = "PENDING",
-		[REQUEST_QUEUED] = "QUEUED",
-		[REQUEST_SENT] = "SENT",
-		[REQUEST_RE_QUEUED] = "RE_QUEUED",
-		[REQUEST_RE_SENT] = "RE_SENT",
-		[REQUEST_CANCEL_QUEUED] = "CANCEL_QUEUED",
-		[REQUEST_CANCEL_SENT] = "CANCEL_SENT",
-		[REQUEST_LINGER] = "LINGER",
-		[REQUEST_DONE] = "DONE",
-	};
-
 	lockdep_assert_held(&req->channel->lock);
 	WARN_ON_ONCE(!(from[to] & BIT(req->state)));
 	trace_request_state(req->channel->id, req->fetch.user_data, req->index,
-			    names[req->state], names[to]);
-	req->state = to;
+			    request_names[req->state], request_names[to]);
+	WRITE_ONCE(req->state, to);
 }
 
 static bool request_cancelling(const struct rdmatensor_request *req)
@@ -352,6 +352,7 @@ static void request_expire(struct rdmatensor_fetch *fetch)
 {
 	struct rdmatensor_request *req = to_request(fetch);
 	struct rdmatensor_channel *channel = req->channel;
+	bool timed_out = false;
 
 	spin_lock_bh(&channel->lock);
 	if (request_cancelling(req)) {
@@ -361,8 +362,24 @@ static void request_expire(struct rdmatensor_fetch *fetch)
 		rdmatensor_status_set(&fetch->status, -ETIMEDOUT, NULL);
 		request_stop(req, -ETIMEDOUT);
 		rdmatensor_channel_pump(channel);
+		timed_out = true;
 	}
 	spin_unlock_bh(&channel->lock);
+	if (timed_out)
+		rdmatensor_fetch_timed_out(fetch);
+}
+
+static void request_describe_fetch(struct rdmatensor_fetch *fetch,
+				   struct rdmatensor_fetch_info *info)
+{
+	struct rdmatensor_request *req = to_request(fetch);
+
+	info->state = request_names[READ_ONCE(req->state)];
+	info->name = rdmatensor_metacache_name(req->entry, &info->name_len);
+	/* Known since before the channel was up, and requests are made after that */
+	info->peer = req->channel->worker;
+	info->index = req->index;
+	info->has_index = true;
 }
 
 static void request_free(struct rdmatensor_fetch *fetch)
@@ -378,6 +395,7 @@ static void request_free(struct rdmatensor_fetch *fetch)
 static const struct rdmatensor_fetch_ops request_ops = {
 	.cancel = request_cancel,
 	.expire = request_expire,
+	.describe = request_describe_fetch,
 	.free = request_free,
 };
 

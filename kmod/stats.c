@@ -9,11 +9,11 @@
 
 int rdmatensor_counters_init(struct rdmatensor_counters *counters)
 {
-	counters->percpu = __alloc_percpu(sizeof(u64) * RDMATENSOR_STAT_NR, __alignof__(u64));
+	memset(counters, 0, sizeof(*counters));
+	counters->percpu = alloc_percpu(struct rdmatensor_tally);
 	if (!counters->percpu)
 		return -ENOMEM;
 	INIT_LIST_HEAD(&counters->item);
-	memset(counters->base, 0, sizeof(counters->base));
 	return 0;
 }
 
@@ -23,18 +23,33 @@ void rdmatensor_counters_destroy(struct rdmatensor_counters *counters)
 	counters->percpu = NULL;
 }
 
-void rdmatensor_counters_sum(const struct rdmatensor_counters *counters, u64 *sum)
+static void tally_add(struct rdmatensor_tally *sum, const struct rdmatensor_tally *tally)
+{
+	int i;
+
+	for (i = 0; i < RDMATENSOR_STAT_NR; i++)
+		sum->stats[i] += READ_ONCE(tally->stats[i]);
+	for (i = 0; i < RDMATENSOR_NL_LATENCY_NR; i++)
+		sum->latency[i] += READ_ONCE(tally->latency[i]);
+}
+
+void rdmatensor_sums_add(struct rdmatensor_sums *sum, const struct rdmatensor_sums *more)
+{
+	int i;
+
+	tally_add(&sum->tally, &more->tally);
+	for (i = 0; i < RDMATENSOR_NL_ERRORS_NR; i++)
+		sum->errors[i] += more->errors[i];
+}
+
+void rdmatensor_counters_sum(const struct rdmatensor_counters *counters,
+			     struct rdmatensor_sums *sum)
 {
 	int cpu, i;
 
-	for (i = 0; i < RDMATENSOR_STAT_NR; i++)
-		sum[i] += counters->base[i];
-
-	for_each_possible_cpu(cpu) {
-		const u64 *v = per_cpu_ptr(counters->percpu, cpu);
-
-		for (i = 0; i < RDMATENSOR_STAT_NR; i++)
-			sum[i] += READ_ONCE(v[i]);
-	}
+	for (i = 0; i < RDMATENSOR_NL_ERRORS_NR; i++)
+		sum->errors[i] += atomic64_read(&counters->errors[i]);
+	for_each_possible_cpu(cpu)
+		tally_add(&sum->tally, per_cpu_ptr(counters->percpu, cpu));
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_counters_sum);

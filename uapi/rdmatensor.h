@@ -209,7 +209,8 @@ struct rdmatensor_query {
  *
  * Binds the context to a device, port and GID, makes its protection domain and
  * completion ring, and begins to listen. -ENODEV: no such device or none
- * active; -ENOTUNIQ: several are, @cause lists them; -EADDRINUSE: @listen_addr.
+ * active; -ENOTUNIQ: several are, @cause lists them; -EADDRINUSE: @listen_addr;
+ * -EUSERS: all max_contexts of the host are started.
  */
 struct rdmatensor_start {
 	__u32 size;

@@ -17,17 +17,24 @@
 #define RDMATENSOR_NL_VERSION 1
 #define RDMATENSOR_NL_EVENTS "events"
 
+/* Buckets of a latency histogram: bucket n has what took less than 2^n us, the last one all else */
+#define RDMATENSOR_NL_LATENCY_NR 32
+/* Errnos that are counted one by one */
+#define RDMATENSOR_NL_ERRORS_NR 134
+
 /**
  * enum rdmatensor_nl_cmd - messages
  * @RDMATENSOR_NL_CMD_CONTEXT_GET: dump of contexts that have been started
  * @RDMATENSOR_NL_CMD_CHANNEL_GET: dump of channels
  * @RDMATENSOR_NL_CMD_POOL_GET: dump of pools
+ * @RDMATENSOR_NL_CMD_REQUEST_GET: dump of fetches that have not ended
  * @RDMATENSOR_NL_CMD_EVENT: something has happened, RDMATENSOR_NL_A_EVENT says what
  */
 enum rdmatensor_nl_cmd {
 	RDMATENSOR_NL_CMD_CONTEXT_GET = 1,
 	RDMATENSOR_NL_CMD_CHANNEL_GET,
 	RDMATENSOR_NL_CMD_POOL_GET,
+	RDMATENSOR_NL_CMD_REQUEST_GET,
 	RDMATENSOR_NL_CMD_EVENT,
 };
 
@@ -39,6 +46,7 @@ enum rdmatensor_nl_cmd {
  * @RDMATENSOR_NL_EVENT_CHANNEL_DOWN: it has ended: _ERROR and _TEXT say why
  * @RDMATENSOR_NL_EVENT_PEER_MISBEHAVED: likewise, because the peer broke the protocol
  * @RDMATENSOR_NL_EVENT_DEVICE_GONE: the context's RDMA device is being removed
+ * @RDMATENSOR_NL_EVENT_REQUEST_TIMEOUT: a fetch's deadline has passed
  */
 enum rdmatensor_nl_event {
 	RDMATENSOR_NL_EVENT_CONTEXT_START = 1,
@@ -47,6 +55,7 @@ enum rdmatensor_nl_event {
 	RDMATENSOR_NL_EVENT_CHANNEL_DOWN,
 	RDMATENSOR_NL_EVENT_PEER_MISBEHAVED,
 	RDMATENSOR_NL_EVENT_DEVICE_GONE,
+	RDMATENSOR_NL_EVENT_REQUEST_TIMEOUT,
 };
 
 /**
@@ -70,6 +79,10 @@ enum rdmatensor_nl_event {
  * @RDMATENSOR_NL_A_POOLS: u32, number of them
  * @RDMATENSOR_NL_A_COUNTERS: nest of u64, of type 1 + enum rdmatensor_stat each
  * @RDMATENSOR_NL_A_CHANNEL: u32, id of a channel in its context
+ * @RDMATENSOR_NL_A_LATENCY: nest of u64, fetches that ended with their tensor: of type
+ *         1 + log2 of their microseconds, rounded up; what is 0 is missing
+ * @RDMATENSOR_NL_A_ERRORS: nest of u64, fetches that ended with an error: of type
+ *         1 + errno, of type 1 for those beyond the table; what is 0 is missing
  * @RDMATENSOR_NL_A_STATE: u32, enum rdmatensor_channel_state
  * @RDMATENSOR_NL_A_PEER: string, the peer's worker name; empty before its HELLO
  * @RDMATENSOR_NL_A_ADDR: struct sockaddr_in or _in6, the peer's
@@ -92,6 +105,13 @@ enum rdmatensor_nl_event {
  * @RDMATENSOR_NL_A_BYTES: u64, of a pool
  * @RDMATENSOR_NL_A_SEGMENTS: u32, memory regions of a pool
  * @RDMATENSOR_NL_A_USES: u32, what holds a pool: tensors, fetches, contents under way
+ * @RDMATENSOR_NL_A_REQUEST: u32, index of a request on its channel; missing: the fetch is
+ *         of a tensor of the context itself
+ * @RDMATENSOR_NL_A_REQUEST_STATE: string, as the tracepoint request_state has it
+ * @RDMATENSOR_NL_A_USER_DATA: u64, SUBMIT's
+ * @RDMATENSOR_NL_A_STEP: u64, two's complement of the step
+ * @RDMATENSOR_NL_A_TENSOR: bytes of its name
+ * @RDMATENSOR_NL_A_AGE_NS: u64, time since SUBMIT
  * @RDMATENSOR_NL_A_ERROR: s32, negative errno
  * @RDMATENSOR_NL_A_TEXT: string, why
  */
@@ -113,6 +133,8 @@ enum rdmatensor_nl_attr {
 	RDMATENSOR_NL_A_CHANNELS,
 	RDMATENSOR_NL_A_POOLS,
 	RDMATENSOR_NL_A_COUNTERS,
+	RDMATENSOR_NL_A_LATENCY,
+	RDMATENSOR_NL_A_ERRORS,
 	RDMATENSOR_NL_A_CHANNEL,
 	RDMATENSOR_NL_A_STATE,
 	RDMATENSOR_NL_A_PEER,
@@ -136,6 +158,12 @@ enum rdmatensor_nl_attr {
 	RDMATENSOR_NL_A_BYTES,
 	RDMATENSOR_NL_A_SEGMENTS,
 	RDMATENSOR_NL_A_USES,
+	RDMATENSOR_NL_A_REQUEST,
+	RDMATENSOR_NL_A_REQUEST_STATE,
+	RDMATENSOR_NL_A_USER_DATA,
+	RDMATENSOR_NL_A_STEP,
+	RDMATENSOR_NL_A_TENSOR,
+	RDMATENSOR_NL_A_AGE_NS,
 	RDMATENSOR_NL_A_ERROR,
 	RDMATENSOR_NL_A_TEXT,
 	__RDMATENSOR_NL_A_NR,

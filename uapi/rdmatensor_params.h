@@ -2,7 +2,7 @@
 /*
  * The parameters of a context, in one table. From it are drawn: the module's parameters,
  * which are the defaults of new contexts, and their place in sysfs; the fields of START;
- * the environment variables of the library; the tool's `show params` and `set`; and the
+ * the environment variables of the library and the options of the tool; the tool's `show params` and `set`; and the
  * tables of the README and of rdmatensor-params(7).
  *
  * P(name, default, least, most, kind, flag, help, variable, other, unit):
@@ -15,7 +15,7 @@
  *  kind      RDMATENSOR_PARAM_POW2: powers of two only; else 0
  *  flag      START's flag that says that the field is meant; 0: it is if it is not 0
  *  help      what it is
- *  variable  in the environment
+ *  variable  in the environment; "": not there
  *  other     another name of it, or NULL: the one that TensorFlow's code read, where
  *            that is not the one that its documentation had
  *  unit      of the value, or ""
@@ -101,5 +101,11 @@
 	P(validate, 0, 0, 1, 0, RDMATENSOR_START_VALIDATE, \
 	  "1: every content is checked by CRC32C", \
 	  "RDMATENSOR_VALIDATE", NULL, "")
+
+/* Those of the host, which are no fields of START */
+#define RDMATENSOR_PARAM_HOST(P) \
+	P(max_contexts, 1024, 1, 65536, 0, 0, \
+	  "started contexts of this host, of all processes", \
+	  "", NULL, "contexts")
 
 #endif /* _UAPI_RDMATENSOR_PARAMS_H */

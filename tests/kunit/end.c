@@ -381,10 +381,11 @@ bool end_reap(struct end *end, struct rdmatensor_cqe *cqe)
 
 u64 end_stat(struct end *end, enum rdmatensor_stat stat)
 {
-	u64 sum[RDMATENSOR_STAT_NR] = {};
+	static struct rdmatensor_sums sum;
 
-	rdmatensor_exchange_sum(&end->exchange, sum);
-	return sum[stat];
+	memset(&sum, 0, sizeof(sum));
+	rdmatensor_exchange_sum(&end->exchange, &sum);
+	return sum.tally.stats[stat];
 }
 
 bool end_expire(struct end *end, u64 user_data)
