@@ -34,7 +34,9 @@ static void man(void)
 	for (i = 0; i < nr_params; i++) {
 		const struct param *param = &params[i];
 
-		printf(".TP\n.BR %s \", \" %s", param->name, param->variable);
+		printf(".TP\n.BR %s", param->name);
+		if (*param->variable)
+			printf(" \", \" %s", param->variable);
 		if (param->other)
 			printf(" \", \" %s", param->other);
 		printf("\n%s.\n.br\nDefault %s; %s%s%s.\n", param->help,

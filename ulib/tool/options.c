@@ -10,7 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rdmatensor/params.h>
+
 #include "message.h"
+#include "params.h"
 #include "tool.h"
 
 const char common_help[] =
@@ -39,45 +42,45 @@ const char common_help[] =
 	"  -h, --help               this text\n";
 
 /**
- * struct field - an option that is a __u32 of START
- * @opt: what getopt_long() returns
- * @name: as the user writes it
- * @offset: of the __u32
- * @min: least value
- * @max: greatest value
+ * struct field - a field of START that has a parameter
+ * @name: the parameter's
+ * @offset: where in START
+ * @bytes: of it
  * @flag: START flag that says that the value is meant, or 0
- * @power_of_two: only powers of two
  */
 struct field {
-	int opt;
 	const char *name;
 	size_t offset;
-	uint32_t min;
-	uint32_t max;
+	size_t bytes;
 	uint32_t flag;
-	bool power_of_two;
 };
 
-#define FIELD(member) offsetof(struct rdmatensor_start, member)
+#define FIELD(_name, _value, _least, _most, _kind, _flag, ...) \
+	{ #_name, offsetof(struct rdmatensor_start, _name), \
+	  sizeof(((struct rdmatensor_start *)0)->_name), _flag },
 
-static const struct field fields[] = {
-	{ 'i', "--port", FIELD(port), 1, 255, 0, false },
-	{ 'x', "--gid-index", FIELD(gid_index), 0, 255,
-	  RDMATENSOR_START_GID_INDEX, false },
-	{ OPT_LANES, "--lanes", FIELD(lanes), 1, RDMATENSOR_LANES_MAX, 0,
-	  false },
-	{ OPT_MSG_SLOTS, "--msg-slots", FIELD(msg_slots), 1, 1024, 0, true },
-	{ OPT_SLOT_BYTES, "--slot-bytes", FIELD(msg_slot_bytes), 1024, 65536,
-	  0, true },
-	{ OPT_ACK_BATCH, "--ack-batch", FIELD(ack_batch), 1, 1024, 0, false },
-	{ OPT_RING_ENTRIES, "--ring-entries", FIELD(ring_entries), 1, 1 << 20,
-	  0, false },
-	{ OPT_QUEUE_DEPTH, "--queue-depth", FIELD(queue_depth), 1, 65535, 0,
-	  false },
-	{ OPT_MTU, "--mtu", FIELD(mtu), 256, 4096, 0, true },
-	{ OPT_RNR_RETRY, "--rnr-retry", FIELD(rnr_retry), 0, 7,
-	  RDMATENSOR_START_RNR_RETRY, false },
+static const struct field fields[] = { RDMATENSOR_PARAMS(FIELD) };
+
+/* Options by which they are set; the range is the parameter's */
+static const struct {
+	int opt;
+	const char *option;
+	const char *param;
+} settings[] = {
+	{ 'i', "--port", "port" },
+	{ 'x', "--gid-index", "gid_index" },
+	{ OPT_LANES, "--lanes", "lanes" },
+	{ OPT_MSG_SLOTS, "--msg-slots", "msg_slots" },
+	{ OPT_SLOT_BYTES, "--slot-bytes", "msg_slot_bytes" },
+	{ OPT_ACK_BATCH, "--ack-batch", "ack_batch" },
+	{ OPT_RING_ENTRIES, "--ring-entries", "ring_entries" },
+	{ OPT_STRIPE_BYTES, "--stripe-bytes", "stripe_bytes" },
+	{ OPT_QUEUE_DEPTH, "--queue-depth", "queue_depth" },
+	{ OPT_MTU, "--mtu", "mtu" },
+	{ OPT_RNR_RETRY, "--rnr-retry", "rnr_retry" },
 };
+
+#define NR_SETTINGS (sizeof(settings) / sizeof(settings[0]))
 
 int common_init(struct common *common)
 {
@@ -106,7 +109,8 @@ int parse_number(const char *option, const char *arg, int64_t min, int64_t max,
 	return EXIT_OK;
 }
 
-int parse_size(const char *option, const char *arg, uint64_t max, uint64_t *out)
+/* "4096", "4K", "8m", "1G" */
+static int parse_units(const char *arg, uint64_t *out)
 {
 	static const char units[] = "kmg";
 	uint64_t value;
@@ -116,23 +120,28 @@ int parse_size(const char *option, const char *arg, uint64_t max, uint64_t *out)
 	errno = 0;
 	value = strtoull(arg, &end, 10);
 	if (errno || !isdigit((unsigned char)*arg))
-		goto bad;
+		return -EINVAL;
 	if (*end) {
 		unit = strchr(units, tolower((unsigned char)*end));
 		if (!unit || end[1])
-			goto bad;
+			return -EINVAL;
 		for (; unit >= units; unit--)
-			if (__builtin_mul_overflow(value, UINT64_C(1024),
-						   &value))
-				goto bad;
+			if (__builtin_mul_overflow(value, UINT64_C(1024), &value))
+				return -ERANGE;
 	}
-	if (value > max)
-		goto bad;
+	*out = value;
+	return 0;
+}
+
+int parse_size(const char *option, const char *arg, uint64_t max, uint64_t *out)
+{
+	uint64_t value;
+
+	if (parse_units(arg, &value) || value > max)
+		return misused("%s %s is refused: give bytes from 0 to %" PRIu64 ", as 4096, 4K, 8M or 1G",
+			       option, arg, max);
 	*out = value;
 	return EXIT_OK;
-bad:
-	return misused("%s %s is refused: give bytes from 0 to %" PRIu64 ", as 4096, 4K, 8M or 1G",
-		       option, arg, max);
 }
 
 int parse_seconds(const char *option, const char *arg, uint64_t *ns)
@@ -150,22 +159,32 @@ int parse_seconds(const char *option, const char *arg, uint64_t *ns)
 	return EXIT_OK;
 }
 
-static int take_field(struct common *common, const struct field *field,
+static const struct field *field_of(const char *param)
+{
+	size_t i;
+
+	for (i = 0; strcmp(fields[i].name, param); i++)
+		;
+	return &fields[i];
+}
+
+static int take_param(struct rdmatensor_start *start, const char *option, const char *name,
 		      const char *arg)
 {
+	const struct param *param = param_find(name);
+	const struct field *field = field_of(name);
+	uint64_t wide;
 	uint32_t number;
-	int64_t value;
-	int err;
+	char range[64];
 
-	err = parse_number(field->name, arg, field->min, field->max, &value);
-	if (err)
-		return err;
-	number = (uint32_t)value;
-	if (field->power_of_two && number & (number - 1))
-		return misused("%s %s is refused: give a power of two from %" PRIu32 " to %" PRIu32,
-			       field->name, arg, field->min, field->max);
-	memcpy((char *)&common->start + field->offset, &number, sizeof(number));
-	common->start.flags |= field->flag;
+	if (parse_units(arg, &wide) || wide < param->least || wide > param->most ||
+	    (param->power_of_two && wide & (wide - 1)))
+		return misused("%s %s is refused: give a number from %s", option, arg,
+			       param_range_text(param, range, sizeof(range)));
+	number = (uint32_t)wide;
+	memcpy((char *)start + field->offset,
+	       field->bytes == sizeof(wide) ? (void *)&wide : (void *)&number, field->bytes);
+	start->flags |= field->flag;
 	return EXIT_OK;
 }
 
@@ -185,13 +204,11 @@ static int take_string(const char *option, const char *arg, char *to,
 int common_option(struct common *common, int opt, const char *arg)
 {
 	struct rdmatensor_start *start = &common->start;
-	uint64_t bytes;
 	size_t i;
-	int err;
 
-	for (i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
-		if (fields[i].opt == opt)
-			return take_field(common, &fields[i], arg);
+	for (i = 0; i < NR_SETTINGS; i++)
+		if (settings[i].opt == opt)
+			return take_param(start, settings[i].option, settings[i].param, arg);
 	switch (opt) {
 	case 'd':
 		return take_string("--device", arg, start->device_name,
@@ -199,11 +216,6 @@ int common_option(struct common *common, int opt, const char *arg)
 	case OPT_WORKER:
 		return take_string("--worker", arg, start->worker,
 				   sizeof(start->worker));
-	case OPT_STRIPE_BYTES:
-		err = parse_size("--stripe-bytes", arg, INT64_MAX, &bytes);
-		if (!err)
-			start->stripe_bytes = bytes;
-		return err;
 	case OPT_VALIDATE:
 		start->flags |= RDMATENSOR_START_VALIDATE;
 		return EXIT_OK;

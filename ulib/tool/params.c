@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <rdmatensor/params.h>
 
@@ -13,9 +14,20 @@
 const struct param params[] = {
 	RDMATENSOR_PARAMS(PARAM)
 	RDMATENSOR_PARAM_SWITCHES(PARAM)
+	RDMATENSOR_PARAM_HOST(PARAM)
 };
 
 const size_t nr_params = sizeof(params) / sizeof(params[0]);
+
+const struct param *param_find(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < nr_params; i++)
+		if (!strcmp(params[i].name, name))
+			return &params[i];
+	return NULL;
+}
 
 const char *param_value_text(uint32_t value, char *text, size_t len)
 {

@@ -16,7 +16,7 @@
  * @least: smallest value
  * @most: greatest value
  * @power_of_two: only powers of two
- * @variable: in the environment
+ * @variable: in the environment; "": not there
  * @other: another name of it, or NULL
  * @unit: of the value, or ""
  * @help: what it is
@@ -37,6 +37,8 @@ struct param {
 extern const struct param params[];
 extern const size_t nr_params;
 
+/* NULL: there is none of that name */
+const struct param *param_find(const char *name);
 /* "64", or "auto" */
 const char *param_value_text(uint32_t value, char *text, size_t len);
 /* "1..1024, a power of two, or auto" */
