@@ -70,7 +70,7 @@ check "and its bytes" eval \
 "$tool" perf --server --listen "$LAB_IP:7001" --worker perf-server >/dev/null 2>&1 &
 perf_server=$!
 until_true is 'length' 2 contexts
-"$tool" perf "$LAB_IP:7001" -s 4096 -D 600 --worker perf-client >/dev/null 2>&1 &
+"$tool" perf "$LAB_IP:7001" -s 4096 -D 600 --worker perf-client >/tmp/perf-client 2>&1 &
 perf=$!
 until_true is 'map(select(.state == "up")) | length' 2 channels
 check "two ends of one channel" is 'map([.worker, .peer, .active == true]) | sort' \
@@ -94,6 +94,57 @@ check "not for everybody" eval \
 check "not from another network namespace" eval '[[ $(unshare -n "$tool" show contexts -j) == "[]" ]]'
 check "tables fit" eval '(($("$tool" show channels | wc -L) <= 80))'
 
+# So many fetches, no more and no less; and what waits is shown
+counts() {
+	"$tool" perf "$LAB_IP:7001" -s 8192 -n 200 --worker counted -j >/tmp/counted || return 1
+	[[ $(jq -c '.[0] | [.fetched, .tx_requests, .rx_contents, .fetch_errors]' /tmp/counted) == \
+		'[200,200,200,0]' ]]
+}
+check "so many fetches" counts
+check "each fetch is once in the histogram" eval \
+	'"$tool" show channels -j "$id" | jq -e ".[0] | .counters.fetched - ([.latency_us[]] | add) | fabs < 2"'
+
+"$tool" fetch "$LAB_IP:7001" nobody.has.this --timeout 5 --worker waiter -o /tmp/x.safetensors 2>/tmp/waits &
+waits=$!
+until_true is 'map(select(.worker == "waiter")) | length' 1 requests
+check "a request that waits" is \
+	'.[] | select(.worker == "waiter") | [.tensor, .peer, .state, .step, .age_ns > 0, .age_ns < 6e9]' \
+	'["nobody.has.this","perf-server","SENT",0,true,true]' requests
+check "as a table" eval '"$tool" show requests | grep -q "SENT .* nobody.has.this$"'
+check "its channel has it" is '.[] | select(.worker == "waiter") | .requests' 1 channels
+wait $waits
+until_true grep -q '"request timeout"' /tmp/events
+
+rates() {
+	"$tool" top -j -d 0.5 -n 2 "$id" | tail -n 1 >/tmp/rates
+	cat /tmp/rates
+	jq -e '.channels | length == 1 and (.[0] | .worker == "perf-client" and .has_rates)' /tmp/rates &&
+		jq -e '.fetches_per_second > 1 and .served_per_second == 0 and .errors_per_second == 0 and
+		       .median_below_us > 0 and .p99_below_us >= .median_below_us and
+		       ((.in_bytes_per_second / .fetches_per_second - 4096) | fabs) < 1' /tmp/rates
+}
+check "top's rates are those of its channel" rates
+check "top fits" eval '(($("$tool" top -d 0.2 -n 2 | tee /tmp/top | wc -L) <= 80)) && grep -q perf-client /tmp/top'
+check "a context's fetches by hand" eval \
+	'a=$("$tool" show channels -j "$id" | jq ".[0].counters.fetched")
+	 r=$("$tool" top -j -d 1 -n 1 "$id" | jq .fetches_per_second)
+	 b=$("$tool" show channels -j "$id" | jq ".[0].counters.fetched")
+	 awk -v n=$((b - a)) -v r="$r" "BEGIN { exit !(r > 0 && r <= n) }"'
+
+# max_contexts holds for all processes together
+most() {
+	local started
+	started=$("$tool" show contexts -j | jq length)
+	"$tool" set max_contexts "$started" || return 1
+	"$tool" info --start 2>/tmp/err && return 1
+	grep -q "all max_contexts $started of this host" /tmp/err || { cat /tmp/err; return 1; }
+	"$tool" set max_contexts $((started + 1)) && "$tool" info --start --worker extra >/dev/null || return 1
+	"$tool" set max_contexts 1024
+}
+check "no more contexts than max_contexts" most
+
+# It would go on for minutes
+check "the client has had no error" eval '[[ -e /proc/$perf/exe ]] || ! cat /tmp/perf-client'
 kill -9 $perf
 until_true is 'map(.worker) | sort' '["perf-server","server"]' contexts
 kill $server
@@ -117,22 +168,37 @@ told() {
 until_true grep -q '"context end".*perf-server' /tmp/events
 check "all that happened was told, and nothing else" told <<-'EVENTS'
 	channel down client server
+	channel down counted perf-server
 	channel down perf-client perf-server
+	channel down perf-server counted
 	channel down perf-server perf-client
+	channel down perf-server waiter
 	channel down server client
+	channel down waiter perf-server
 	channel up client server
+	channel up counted perf-server
 	channel up perf-client perf-server
+	channel up perf-server counted
 	channel up perf-server perf-client
+	channel up perf-server waiter
 	channel up server client
+	channel up waiter perf-server
 	context end client
+	context end counted
+	context end extra
 	context end perf-client
 	context end perf-server
 	context end server
+	context end waiter
 	context start client
+	context start counted
+	context start extra
 	context start perf-client
 	context start perf-server
 	context start server
+	context start waiter
 	device gone perf-server
+	request timeout waiter perf-server
 EVENTS
 check "with the time and why" jq -se \
 	'map(select(.event == "channel down")) | length > 0 and

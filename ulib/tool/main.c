@@ -18,7 +18,9 @@ static const struct {
 	{ "fetch", cmd_fetch, "fetch tensors by name into a safetensors file" },
 	{ "perf", cmd_perf, "measure bandwidth and latency between two workers" },
 	{ "info", cmd_info, "show module, device, channel and counters" },
-	{ "show", cmd_show, "show contexts, channels, pools and parameters" },
+	{ "doctor", cmd_doctor, "say what is wrong, and what to do about it" },
+	{ "show", cmd_show, "show contexts, channels, pools, requests and parameters" },
+	{ "top", cmd_top, "show what goes over the channels, live" },
 	{ "set", cmd_set, "set a parameter" },
 	{ "monitor", cmd_monitor, "show what happens, as it happens" },
 };

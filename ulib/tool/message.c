@@ -13,13 +13,17 @@
 
 static bool verbose;
 
-bool stderr_has_colours(void)
+bool fd_has_colours(int fd)
 {
 	const char *none = getenv("NO_COLOR");
 	const char *term = getenv("TERM");
 
-	return isatty(STDERR_FILENO) && !(none && *none) && term &&
-	       strcmp(term, "dumb");
+	return isatty(fd) && !(none && *none) && term && strcmp(term, "dumb");
+}
+
+bool stderr_has_colours(void)
+{
+	return fd_has_colours(STDERR_FILENO);
 }
 
 void be_verbose(void)

@@ -16,7 +16,7 @@ static void help(void)
 	printf("Usage: rdmatensor monitor [-j]\n"
 	       "Show what happens to the contexts of this network namespace, with the time, until\n"
 	       "it is interrupted: contexts start and end, channels come up and go down and why,\n"
-	       "peers misbehave, devices go.\n"
+	       "peers misbehave, devices go, requests time out.\n"
 	       "\n"
 	       "  -j, --json               a line of JSON for each\n"
 	       "  -h, --help               this text\n");
@@ -64,6 +64,9 @@ static bool print_event(struct json_object *object, void *arg)
 	text = text_of(object, "peer");
 	if (text && *text)
 		printf(" peer %s", text);
+	text = text_of(object, "tensor");
+	if (text)
+		printf(" tensor %s step %s", text, text_of(object, "step"));
 	text = text_of(object, "text");
 	if (text)
 		printf(": %s (%s)", text, text_of(object, "error"));

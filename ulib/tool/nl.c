@@ -3,6 +3,7 @@
  * Messages of the module's netlink family, turned into JSON attribute by attribute. One
  * that this tool does not know is left out: a newer module may have it.
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <inttypes.h>
 #include <json-c/json.h>
@@ -20,7 +21,10 @@
 /* A dump that things come and go in is asked for again, so often */
 #define TRIES 10
 
-enum kind { NUMBER, WIDE, HEX, ERROR, TEXT, FLAG, GID, ADDRESS, STATE, EVENT, COUNTERS, LANE };
+enum kind {
+	NUMBER, WIDE, SIGNED, HEX, ERROR, TEXT, FLAG, GID, ADDRESS, STATE, EVENT, COUNTERS,
+	LATENCY, ERRORS, LANE
+};
 
 static const struct {
 	const char *key;
@@ -42,6 +46,8 @@ static const struct {
 	[RDMATENSOR_NL_A_CHANNELS] = { "channels", NUMBER },
 	[RDMATENSOR_NL_A_POOLS] = { "pools", NUMBER },
 	[RDMATENSOR_NL_A_COUNTERS] = { "counters", COUNTERS },
+	[RDMATENSOR_NL_A_LATENCY] = { "latency_us", LATENCY },
+	[RDMATENSOR_NL_A_ERRORS] = { "errors", ERRORS },
 	[RDMATENSOR_NL_A_CHANNEL] = { "channel", NUMBER },
 	[RDMATENSOR_NL_A_STATE] = { "state", STATE },
 	[RDMATENSOR_NL_A_PEER] = { "peer", TEXT },
@@ -65,6 +71,12 @@ static const struct {
 	[RDMATENSOR_NL_A_BYTES] = { "bytes", WIDE },
 	[RDMATENSOR_NL_A_SEGMENTS] = { "segments", NUMBER },
 	[RDMATENSOR_NL_A_USES] = { "uses", NUMBER },
+	[RDMATENSOR_NL_A_REQUEST] = { "request", NUMBER },
+	[RDMATENSOR_NL_A_REQUEST_STATE] = { "state", TEXT },
+	[RDMATENSOR_NL_A_USER_DATA] = { "user_data", WIDE },
+	[RDMATENSOR_NL_A_STEP] = { "step", SIGNED },
+	[RDMATENSOR_NL_A_TENSOR] = { "tensor", TEXT },
+	[RDMATENSOR_NL_A_AGE_NS] = { "age_ns", WIDE },
 	[RDMATENSOR_NL_A_ERROR] = { "error", ERROR },
 	[RDMATENSOR_NL_A_TEXT] = { "text", TEXT },
 };
@@ -78,6 +90,7 @@ static const char *const events[] = {
 	[RDMATENSOR_NL_EVENT_CHANNEL_DOWN] = "channel down",
 	[RDMATENSOR_NL_EVENT_PEER_MISBEHAVED] = "peer misbehaved",
 	[RDMATENSOR_NL_EVENT_DEVICE_GONE] = "device gone",
+	[RDMATENSOR_NL_EVENT_REQUEST_TIMEOUT] = "request timeout",
 };
 
 static const char *const states[] = {
@@ -109,11 +122,45 @@ static struct json_object *counters(struct nlattr *nest)
 	return object;
 }
 
+/* "64": as many fetches took less than 64 us, and no less than half of it */
+static struct json_object *latency(struct nlattr *nest)
+{
+	struct json_object *object = json_object_new_object();
+	struct nlattr *attr;
+	char below[24];
+	int left;
+
+	nla_for_each_nested(attr, nest, left) {
+		if (nla_type(attr) < 1 || nla_type(attr) > RDMATENSOR_NL_LATENCY_NR ||
+		    nla_len(attr) < (int)sizeof(uint64_t))
+			continue;
+		snprintf(below, sizeof(below), "%" PRIu64, UINT64_C(1) << (nla_type(attr) - 1));
+		add_number(object, below, nla_get_u64(attr));
+	}
+	return object;
+}
+
+static struct json_object *errors(struct nlattr *nest)
+{
+	struct json_object *object = json_object_new_object();
+	const char *name;
+	struct nlattr *attr;
+	int left;
+
+	nla_for_each_nested(attr, nest, left) {
+		if (nla_type(attr) < 1 || nla_len(attr) < (int)sizeof(uint64_t))
+			continue;
+		name = nla_type(attr) == 1 ? "other" : strerrorname_np(nla_type(attr) - 1);
+		add_number(object, name ? name : "unknown", nla_get_u64(attr));
+	}
+	return object;
+}
+
 /* Shorter than it should be is not there */
 static bool fits(const struct nlattr *attr, enum kind kind)
 {
 	static const int least[] = {
-		[NUMBER] = 4, [WIDE] = 8, [HEX] = 8, [ERROR] = 4, [GID] = 16, [ADDRESS] = 28,
+		[NUMBER] = 4, [WIDE] = 8, [SIGNED] = 8, [HEX] = 8, [ERROR] = 4, [GID] = 16, [ADDRESS] = 28,
 		[STATE] = 4, [EVENT] = 4,
 	};
 
@@ -129,6 +176,8 @@ static struct json_object *value(struct nlattr *attr, enum kind kind)
 		return json_object_new_int64(nla_get_u32(attr));
 	case WIDE:
 		return json_object_new_uint64(nla_get_u64(attr));
+	case SIGNED:
+		return json_object_new_int64((int64_t)nla_get_u64(attr));
 	case HEX:
 		snprintf(text, sizeof(text), "%016" PRIx64, nla_get_u64(attr));
 		return json_object_new_string(text);
@@ -150,6 +199,10 @@ static struct json_object *value(struct nlattr *attr, enum kind kind)
 		return word(events, sizeof(events) / sizeof(events[0]), nla_get_u32(attr));
 	case COUNTERS:
 		return counters(attr);
+	case LATENCY:
+		return latency(attr);
+	case ERRORS:
+		return errors(attr);
 	default:
 		return NULL;
 	}
@@ -314,7 +367,7 @@ int listen_events(bool (*event)(struct json_object *object, void *arg), void *ar
 	nl_socket_modify_cb(sock, NL_CB_VALID, NL_CB_CUSTOM, on_event, &listener);
 	ret = 0;
 	while (!listener.stop && (ret >= 0 || ret == -NLE_AGAIN) &&
-	       !stop_wait_fd(nl_socket_get_fd(sock))) {
+	       !stop_wait_fd(nl_socket_get_fd(sock), -1)) {
 		ret = nl_recvmsgs_default(sock);
 		if (ret == -NLE_NOMEM) {
 			/* The kernel says so: more has come than the socket holds */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * show, set: the contexts of this machine with their channels and pools, over netlink;
+ * show, set: the contexts of this machine with their channels, pools and requests, over
+ * netlink;
  * and the parameters that new ones begin with, which are the module's, in sysfs.
  */
 #include <errno.h>
@@ -22,7 +23,8 @@ const char *params_dir = "/sys/module/rdmatensor/parameters";
 
 static void help_show(void)
 {
-	printf("Usage: rdmatensor show {contexts | channels | pools} [-j] [CONTEXT]\n"
+	printf("Usage: rdmatensor show {contexts | channels | pools | requests} [-j]\n"
+	       "                       [CONTEXT]\n"
 	       "       rdmatensor show params [-j] [-v] [NAME]...\n"
 	       "Show what all processes of this network namespace do with the module, or one of\n"
 	       "their contexts; or the parameters that new contexts take. START's fields and the\n"
@@ -84,7 +86,8 @@ static struct json_object *describe(const struct param *param, const char *value
 	json_object_object_add(one, "auto",
 			       json_object_new_boolean(param->value == RDMATENSOR_PARAM_AUTO));
 	add_string(one, "unit", param->unit);
-	add_string(one, "variable", param->variable);
+	if (*param->variable)
+		add_string(one, "variable", param->variable);
 	if (param->other)
 		add_string(one, "other_variable", param->other);
 	add_string(one, "help", param->help);
@@ -121,19 +124,11 @@ static void print_param(const struct param *param, const char *value, bool verbo
 	if (!verbose)
 		return;
 	print_wrapped(param->help, 4);
+	if (!*param->variable)
+		return;
 	snprintf(line, sizeof(line), "%s%s%s", param->variable, param->other ? ", " : "",
 		 param->other ? param->other : "");
 	print_wrapped(line, 4);
-}
-
-static const struct param *find(const char *name)
-{
-	size_t i;
-
-	for (i = 0; i < nr_params; i++)
-		if (!strcmp(params[i].name, name))
-			return &params[i];
-	return NULL;
 }
 
 static bool named(const struct param *param, char *const *names, int nr)
@@ -154,7 +149,7 @@ static int show_params(char *const *names, int nr, bool json, bool verbose)
 	size_t i;
 
 	for (i = 0; (int)i < nr; i++)
-		if (!find(names[i])) {
+		if (!param_find(names[i])) {
 			json_object_put(list);
 			return misused("there is no parameter \"%s\"; rdmatensor show params lists them",
 				       names[i]);
@@ -201,7 +196,7 @@ static const struct table {
 	struct column columns[9];
 } tables[] = {
 	{ "contexts", RDMATENSOR_NL_CMD_CONTEXT_GET, {
-		{ "CONTEXT", "context", 7 }, { "PID", "pid", 7 }, { "WORKER", "worker", 20 },
+		{ "CONTEXT", "context", 7 }, { "PID", "pid", 7 }, { "WORKER", "worker", 17 },
 		{ "DEVICE", "device", 8 }, { "PORT", "port", 4 }, { "CHANNELS", "channels", 8 },
 		{ "POOLS", "pools", 5 }, { "GID", "gid", 0 },
 	} },
@@ -214,12 +209,39 @@ static const struct table {
 		{ "CONTEXT", "context", 7 }, { "POOL", "pool", 7 }, { "WORKER", "worker", 20 },
 		{ "BYTES", "bytes", 15 }, { "SEGMENTS", "segments", 8 }, { "USES", "uses", 0 },
 	} },
+	{ "requests", RDMATENSOR_NL_CMD_REQUEST_GET, {
+		{ "CONTEXT", "context", 7 }, { "PEER", "peer", 16 }, { "REQ", "request", 5 },
+		{ "STATE", "state", 13 }, { "AGE_S", "age_ns", 9 }, { "STEP", "step", 6 },
+		{ "TENSOR", "tensor", 0 },
+	} },
 };
+
+/* A name may have any bytes: what a terminal could take for a command is not shown */
+static const char *cell_text(struct json_object *row, const struct column *column, char *text,
+			     size_t len)
+{
+	struct json_object *cell;
+	char *c;
+
+	if (!json_object_object_get_ex(row, column->key, &cell))
+		return "-";
+	if (!strcmp(column->key, "age_ns"))
+		snprintf(text, len, "%.3f", (double)json_object_get_uint64(cell) / 1e9);
+	else
+		snprintf(text, len, "%s", json_object_get_string(cell));
+	for (c = text; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			*c = '?';
+	/* As ps does it; JSON has all of it */
+	if (column->width && c - text > column->width)
+		strcpy(text + column->width - 1, "+");
+	return text;
+}
 
 static void print_table(const struct table *table, struct json_object *list)
 {
 	const struct column *column;
-	struct json_object *cell;
+	char text[600];
 	size_t i;
 
 	for (column = table->columns; column->title; column++)
@@ -227,9 +249,8 @@ static void print_table(const struct table *table, struct json_object *list)
 	for (i = 0; i < json_object_array_length(list); i++)
 		for (column = table->columns; column->title; column++)
 			printf("%-*s%s", column->width,
-			       json_object_object_get_ex(json_object_array_get_idx(list, i),
-							 column->key, &cell) ?
-			       json_object_get_string(cell) : "-",
+			       cell_text(json_object_array_get_idx(list, i), column, text,
+					 sizeof(text)),
 			       column[1].title ? " " : "\n");
 }
 
@@ -287,13 +308,13 @@ int cmd_show(int argc, char **argv)
 		}
 	}
 	if (optind == argc)
-		return misused("say what to show: contexts, channels, pools or params");
+		return misused("say what to show: contexts, channels, pools, requests or params");
 	what = argv[optind++];
 	for (i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
 		if (!strcmp(what, tables[i].name))
 			return show_table(&tables[i], argv + optind, argc - optind, json);
 	if (strcmp(what, "params"))
-		return misused("there is no \"%s\" to show: contexts, channels, pools or params",
+		return misused("there is no \"%s\" to show: contexts, channels, pools, requests or params",
 			       what);
 	return show_params(argv + optind, argc - optind, json, verbose);
 }
@@ -335,7 +356,7 @@ int cmd_set(int argc, char **argv)
 	}
 	if (argc != 3)
 		return misused("give the NAME of a parameter and its VALUE");
-	param = find(argv[1]);
+	param = param_find(argv[1]);
 	if (!param && strcmp(argv[1], "device"))
 		return misused("there is no parameter \"%s\"; rdmatensor show params lists them",
 			       argv[1]);

@@ -40,11 +40,12 @@ bool stop_requested(void)
 	return requested;
 }
 
-bool stop_wait_fd(int fd)
+bool stop_wait_fd(int fd, int ms)
 {
+	struct timespec wait = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
 	struct pollfd pfd = { .fd = fd, .events = POLLIN };
 
-	if (ppoll(&pfd, 1, NULL, &outside) < 0 && errno != EINTR)
+	if (ppoll(&pfd, 1, ms < 0 ? NULL : &wait, &outside) < 0 && errno != EINTR)
 		return true;
 	return requested;
 }

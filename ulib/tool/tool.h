@@ -30,6 +30,8 @@ int cmd_info(int argc, char **argv);
 int cmd_show(int argc, char **argv);
 int cmd_set(int argc, char **argv);
 int cmd_monitor(int argc, char **argv);
+int cmd_top(int argc, char **argv);
+int cmd_doctor(int argc, char **argv);
 
 /* show.c: where the module's parameters are */
 extern const char *params_dir;
@@ -44,7 +46,8 @@ int misused(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int point_to_help(void);
 /* A note with --verbose only */
 void note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* Whether stderr is a terminal on which colours are wanted */
+/* Whether that is a terminal on which colours are wanted */
+bool fd_has_colours(int fd);
 bool stderr_has_colours(void);
 
 /* options.c: options that all subcommands take */
@@ -217,8 +220,11 @@ void stop_init(void);
  * it was a signal, or the device has gone.
  */
 bool stop_wait(struct rdmatensor *rt, uint64_t deadline_ns);
-/* Waits until there is something to read, or a signal has come. True: a signal */
-bool stop_wait_fd(int fd);
+/*
+ * Waits until there is something to read, a signal has come, or @ms have passed; -1: no
+ * end. @fd -1: nothing to read. True: a signal
+ */
+bool stop_wait_fd(int fd, int ms);
 /* Whether a signal has come */
 bool stop_requested(void);
 

@@ -1,0 +1,137 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# doctor.sh: what `rdmatensor doctor` says where something is wrong, as root in a guest
+# without an RDMA device: one thing after the other, up to where all is well.
+set -u
+. tests/lab/module.sh
+tool=$LAB_BUILD/ulib/bin/rdmatensor
+
+# says STATUS "VERDICT CHECK" REMEDY [OPTION]...: the visit ends with STATUS, and there is
+# such a line, with these words in its remedy ("": it needs none)
+says() {
+	local status=$1 line=$2 remedy=$3 got rc=0
+	shift 3
+	got=$("$tool" doctor -j "$@") || rc=$?
+	jq . <<<"$got"
+	[[ $rc == "$status" ]] || { echo "status $rc"; return 1; }
+	jq -e --arg line "$line" --arg remedy "$remedy" '.checks | any(
+		"\(.verdict) \(.check)" == $line and
+		if $remedy == "" then has("remedy") | not else .remedy // "" | contains($remedy) end)' \
+		<<<"$got" >/dev/null
+}
+
+worst() { [[ $("$tool" doctor -j "${@:2}" | jq -r .verdict) == "$1" ]]; }
+
+# The same as text: a line for each check, an arrow before each remedy
+as_text() {
+	local text
+	text=$("$tool" doctor "$@")
+	echo "$text"
+	[[ $(grep -cE '^(OK|WARN|FAIL) +[a-z]+ +[^ ]' <<<"$text") == \
+		$("$tool" doctor -j "$@" | jq '.checks | length') ]]
+}
+
+has_gids() {
+	local i
+	for ((i = 0; i < 100; i++)); do
+		(($(grep -v '0000:0000:0000:0000:0000:0000:0000:0000' \
+			/sys/class/infiniband/r1/ports/1/gids/* 2>/dev/null | wc -l) == $1)) && return
+		sleep 0.05
+	done
+	return 1
+}
+
+check "no module" says 1 "FAIL module" "insmod rdmatensor.ko"
+check "as text" eval 'as_text && "$tool" doctor | grep -q "^ *-> insmod"'
+load
+check "no device" says 1 "FAIL device" "rdma link add rxe0 type rxe netdev"
+ip link add n1 type dummy
+ip link set n1 addrgenmode none mtu 1500 up
+rdma link add r1 type rxe netdev n1
+ip link set n1 down
+check "a device that is down" says 1 "FAIL port" "ip link set n1 up"
+rdma link del r1
+ip link set n1 up
+ip -6 addr add fe80::1/64 dev n1 nodad
+rdma link add r1 type rxe netdev n1
+has_gids 1
+check "link-local GIDs only" says 1 "WARN gid" "ip addr add"
+check "which is no reason to fail" worst WARN
+ip addr add 10.9.0.1/24 dev n1
+has_gids 2
+
+mknod /tmp/rdmatensor c 10 "$(sed -n 's/ rdmatensor$//p' /proc/misc)"
+chmod 660 /tmp/rdmatensor
+as_nobody() {
+	setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps -all \
+		"$tool" doctor --device-file /tmp/rdmatensor -j
+}
+no_permission() {
+	local got
+	got=$(as_nobody) && return 1
+	echo "$got"
+	jq -e '.checks | any(.verdict == "FAIL" and .check == "file" and
+		(.text | contains("may not open")) and (.remedy | contains("be root")))' <<<"$got"
+}
+check "no permission" no_permission
+little_memory() {
+	local got
+	chmod 666 /tmp/rdmatensor
+	got=$(ulimit -l 1024 && as_nobody)
+	echo "$got"
+	jq -e '.checks | any(.verdict == "WARN" and .check == "memlock" and
+		(.remedy | contains("ulimit -l")))' <<<"$got"
+}
+check "little memory may be locked" little_memory
+
+export RDMA_QP_MTU=4096
+check "an MTU that the network device does not carry" says 1 "FAIL mtu" "raise the network device's MTU"
+export RDMA_QP_MTU=256
+check "an MTU that is small" says 1 "WARN mtu" "1500"
+unset RDMA_QP_MTU
+export RDMA_DEVICE=nosuch
+check "a device that is not there" says 1 "FAIL start" "show params"
+unset RDMA_DEVICE
+
+check "a peer that is no address" says 1 "FAIL peer" "host:port" 10.9.0.1:x
+check "a peer without a route" says 1 "FAIL route" "ip route add" 192.0.2.1
+check "a peer that is not there" says 1 "FAIL peer" "ping" 10.9.0.77
+check "a peer that does not listen" says 1 "FAIL peer" "perf --server" 10.9.0.1:7002
+ip link add n2 type dummy
+ip addr add 10.8.0.1/24 dev n2
+ip link set n2 up
+check "a peer that is reached over another device" says 1 "FAIL route" "--device n2" 10.8.0.9
+ip link del n2
+
+"$tool" serve "$LAB_BUILD/demo/model.safetensors" --listen 10.9.0.1:7003 >/tmp/serve 2>&1 &
+serve=$!
+"$tool" perf --server --listen 10.9.0.1:7004 >/tmp/perf 2>&1 &
+perf=$!
+for ((i = 0; i < 200; i++)); do
+	grep -q serving /tmp/serve && grep -q 'perf server' /tmp/perf && break
+	sleep 0.05
+done
+check "a peer without a tensor to try" says 1 "WARN fetch" "perf --server" 10.9.0.1:7003
+check "all is well" says 0 "OK fetch" "" 10.9.0.1:7004
+check "and every line says so" eval \
+	'"$tool" doctor -j 10.9.0.1:7004 | jq -e ".verdict == \"OK\" and (.checks | length >= 10 and all(.verdict == \"OK\"))"'
+check "which is text, too" as_text 10.9.0.1:7004
+check "without a peer too" says 0 "OK itself" ""
+check "in a terminal's width" eval '(($("$tool" doctor | grep -v "choice\|->" | wc -L) <= 80))'
+
+# A second one that is down does not matter, as long as it is not meant
+ip link add n3 type dummy
+rdma link add r3 type rxe netdev n3
+check "another device that is down" says 1 "WARN port" "ip link set n3 up"
+RDMA_DEVICE=r1
+export RDMA_DEVICE
+check "which is not meant" says 0 "OK itself" "" 10.9.0.1:7004
+unset RDMA_DEVICE
+rdma link del r3
+
+kill $serve $perf
+wait $serve $perf
+rdma link del r1
+unload
+exit "$failed"

@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What doctor sees of this machine without a context: sysfs, the device's file, limits.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <net/if.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "doctor.h"
+
+#define MODULE "/sys/module/rdmatensor"
+#define DEVICES "/sys/class/infiniband"
+#define NETDEVS "/sys/class/net"
+
+/* Pools are charged to this limit; less than this is too little for any model */
+#define MEMLOCK_LEAST (UINT64_C(64) << 20)
+/* A longer table than a queue pair can name */
+#define GIDS_MAX 256
+
+/* The first line; false: there is none */
+static bool __attribute__((format(printf, 3, 4)))
+read_line(char *text, size_t len, const char *fmt, ...)
+{
+	char path[PATH_MAX];
+	va_list args;
+	FILE *file;
+	bool read;
+
+	va_start(args, fmt);
+	vsnprintf(path, sizeof(path), fmt, args);
+	va_end(args);
+	*text = '\0';
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	/* An empty place of a GID table cannot be read */
+	read = fgets(text, (int)len, file);
+	fclose(file);
+	text[strcspn(text, "\n")] = '\0';
+	return read && *text;
+}
+
+bool doctor_module(struct doctor *doctor)
+{
+	char version[64];
+
+	if (access(MODULE, F_OK)) {
+		doctor_say(doctor, VERDICT_FAIL, "module",
+			   "insmod rdmatensor.ko (or modprobe rdmatensor), as root",
+			   "the module rdmatensor is not loaded");
+		return false;
+	}
+	read_line(version, sizeof(version), MODULE "/version");
+	if (strcmp(version, rdmatensor_version()))
+		doctor_say(doctor, VERDICT_WARN, "module",
+			   "install module and library of one version",
+			   "the module is %s, this tool %s", *version ? version : "of no version",
+			   rdmatensor_version());
+	else
+		doctor_say(doctor, VERDICT_OK, "module", NULL, "rdmatensor %s", version);
+	return true;
+}
+
+/* Who may open it, for a remedy */
+static void node_remedy(const char *path, char *text, size_t len)
+{
+	struct stat st;
+
+	if (stat(path, &st))
+		snprintf(text, len, "be root");
+	else
+		snprintf(text, len, "be root, or in group %u, or chgrp and chmod g+rw %s (it is %04o)",
+			 st.st_gid, path, st.st_mode & 07777);
+}
+
+void doctor_node(struct doctor *doctor)
+{
+	const char *path = doctor->common.device_file;
+	struct rdmatensor_query query;
+	struct rdmatensor *rt;
+	char remedy[256];
+	int err;
+
+	if (!path)
+		path = getenv("RDMATENSOR_DEVICE_PATH");
+	if (!path || !*path)
+		path = RDMATENSOR_DEVICE_PATH;
+	err = rdmatensor_open(path, &rt);
+	if (err == -EACCES || err == -EPERM) {
+		node_remedy(path, remedy, sizeof(remedy));
+		doctor_say(doctor, VERDICT_FAIL, "file", remedy, "%s: you may not open it", path);
+		return;
+	}
+	if (err) {
+		doctor_say(doctor, VERDICT_FAIL, "file",
+			   "mount devtmpfs, or give the container its devices: /dev/rdmatensor, misc, the minor in /proc/misc",
+			   "%s: %s", path, strerror(-err));
+		return;
+	}
+	err = rdmatensor_query(rt, &query);
+	rdmatensor_close(rt);
+	if (err)
+		doctor_say(doctor, VERDICT_FAIL, "file", "is it the module's file?",
+			   "%s: query: %s", path, strerror(-err));
+	else if (query.abi_version != RDMATENSOR_ABI_VERSION)
+		doctor_say(doctor, VERDICT_FAIL, "file",
+			   "install module and library of one version",
+			   "%s: the module has ABI %u, this tool %d", path, query.abi_version,
+			   RDMATENSOR_ABI_VERSION);
+	else
+		doctor_say(doctor, VERDICT_OK, "file", NULL, "%s, ABI %u", path,
+			   query.abi_version);
+}
+
+/* CAP_IPC_LOCK, effective */
+static bool may_lock(void)
+{
+	uint64_t caps = 0;
+	char line[128];
+	FILE *file = fopen("/proc/self/status", "re");
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "CapEff: %" SCNx64, &caps) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return caps >> 14 & 1;
+}
+
+void doctor_memlock(struct doctor *doctor)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_MEMLOCK, &limit))
+		return;
+	if (may_lock())
+		doctor_say(doctor, VERDICT_OK, "memlock", NULL, "no limit for this process (CAP_IPC_LOCK)");
+	else if (limit.rlim_cur == RLIM_INFINITY)
+		doctor_say(doctor, VERDICT_OK, "memlock", NULL, "unlimited");
+	else if (limit.rlim_cur < MEMLOCK_LEAST)
+		doctor_say(doctor, VERDICT_WARN, "memlock",
+			   "ulimit -l unlimited, or a line in /etc/security/limits.conf: * - memlock unlimited",
+			   "pools of this process can have %" PRIu64 " KiB in all",
+			   (uint64_t)limit.rlim_cur >> 10);
+	else
+		doctor_say(doctor, VERDICT_OK, "memlock", NULL, "pools can have %" PRIu64 " MiB",
+			   (uint64_t)limit.rlim_cur >> 20);
+}
+
+static bool parse_gid(const char *text, struct in6_addr *gid)
+{
+	return inet_pton(AF_INET6, text, gid) == 1 && !IN6_IS_ADDR_UNSPECIFIED(gid);
+}
+
+/**
+ * struct gids - of a port
+ * @nr: that are not empty
+ * @v2: RoCE v2 ones
+ * @routable: of those, with an IPv4 or a global IPv6 address
+ */
+struct gids {
+	int nr;
+	int v2;
+	int routable;
+};
+
+static void count_gids(const char *device, const char *port, struct gids *gids)
+{
+	char text[128], type[64];
+	struct in6_addr gid;
+	int i;
+
+	memset(gids, 0, sizeof(*gids));
+	for (i = 0; i < GIDS_MAX; i++) {
+		if (!read_line(text, sizeof(text), DEVICES "/%s/ports/%s/gids/%d", device, port, i))
+			continue;
+		if (!parse_gid(text, &gid))
+			continue;
+		gids->nr++;
+		if (!read_line(type, sizeof(type), DEVICES "/%s/ports/%s/gid_attrs/types/%d",
+			       device, port, i) || !strstr(type, "v2"))
+			continue;
+		gids->v2++;
+		if (!IN6_IS_ADDR_LINKLOCAL(&gid))
+			gids->routable++;
+	}
+}
+
+/* The network device of a RoCE port, as its first GID has it */
+static void port_netdev(const char *device, const char *port, char *netdev, size_t len)
+{
+	int i;
+
+	for (i = 0; i < GIDS_MAX; i++)
+		if (read_line(netdev, len, DEVICES "/%s/ports/%s/gid_attrs/ndevs/%d", device, port,
+			      i))
+			return;
+	/* Soft-RoCE and siw say over what they are */
+	read_line(netdev, len, DEVICES "/%s/parent", device);
+}
+
+static bool say_gids(struct doctor *doctor, const char *device, const char *port,
+		     const char *netdev)
+{
+	char remedy[256];
+	struct gids gids;
+
+	count_gids(device, port, &gids);
+	snprintf(remedy, sizeof(remedy), "give %s an address: ip addr add ADDR/LEN dev %s",
+		 *netdev ? netdev : "its network device", *netdev ? netdev : "NETDEV");
+	if (!gids.v2) {
+		doctor_say(doctor, VERDICT_FAIL, "gid", remedy,
+			   "%s/%s has %d GIDs, none of RoCE v2", device, port, gids.nr);
+		return false;
+	}
+	if (!gids.routable)
+		doctor_say(doctor, VERDICT_WARN, "gid", remedy,
+			   "%s/%s has link-local GIDs only: peers must be on the same link",
+			   device, port);
+	else
+		doctor_say(doctor, VERDICT_OK, "gid", NULL,
+			   "%s/%s has %d GIDs, %d of RoCE v2 with an IPv4 or global IPv6 address",
+			   device, port, gids.nr, gids.routable);
+	return true;
+}
+
+static bool is_active(const char *device, const char *port)
+{
+	char state[64];
+
+	return read_line(state, sizeof(state), DEVICES "/%s/ports/%s/state", device, port) &&
+	       !strncmp(state, "4:", 2);
+}
+
+/* @down: how bad it is that a port is not active. True: it can be used */
+static bool say_port(struct doctor *doctor, const char *device, const char *port,
+		     enum verdict down)
+{
+	char state[64], layer[64], netdev[32], flags[32], parent[64], remedy[384];
+	bool roce, up, software = read_line(parent, sizeof(parent), DEVICES "/%s/parent", device);
+
+	read_line(state, sizeof(state), DEVICES "/%s/ports/%s/state", device, port);
+	read_line(layer, sizeof(layer), DEVICES "/%s/ports/%s/link_layer", device, port);
+	roce = !strcmp(layer, "Ethernet");
+	port_netdev(device, port, netdev, sizeof(netdev));
+	if (!is_active(device, port)) {
+		up = *netdev && read_line(flags, sizeof(flags), NETDEVS "/%s/flags", netdev) &&
+		     strtoul(flags, NULL, 0) & IFF_UP;
+		if (!roce)
+			snprintf(remedy, sizeof(remedy), "see the cable and the subnet manager: ibstat %s",
+				 device);
+		else if (up)
+			snprintf(remedy, sizeof(remedy), "%s is up, but has no link: see the cable and the switch",
+				 netdev);
+		else
+			snprintf(remedy, sizeof(remedy), "ip link set %s up%s%s%s",
+				 *netdev ? netdev : "NETDEV",
+				 software ? "; soft-RoCE takes no connections after its link was down: rdma link del " : "",
+				 software ? device : "",
+				 software ? ", then rdma link add it again" : "");
+		doctor_say(doctor, down, "port", remedy, "%s/%s is %s", device, port,
+			   *state ? state : "not to be seen");
+		return false;
+	}
+	doctor_say(doctor, VERDICT_OK, "port", NULL, "%s/%s is ACTIVE, %s%s%s%s", device, port,
+		   roce ? "Ethernet" : layer, *netdev ? " over " : "", netdev,
+		   software ? ", software" : "");
+	return !roce || say_gids(doctor, device, port, netdev);
+}
+
+static bool is_number(const char *name)
+{
+	return *name && !name[strspn(name, "0123456789")];
+}
+
+/**
+ * struct ports - those of all devices that are meant
+ * @doctor: the visit
+ * @devices: RDMA devices seen
+ * @active: active ports of those that are meant
+ * @usable: of those, what has a GID to use
+ * @down: how bad it is that one is not active
+ */
+struct ports {
+	struct doctor *doctor;
+	int devices;
+	int active;
+	int usable;
+	enum verdict down;
+};
+
+static void count_port(struct ports *ports, const char *device, const char *port)
+{
+	ports->active += is_active(device, port);
+}
+
+static void judge_port(struct ports *ports, const char *device, const char *port)
+{
+	ports->usable += say_port(ports->doctor, device, port, ports->down);
+}
+
+static void each_port(struct ports *ports, const char *device,
+		      void (*look)(struct ports *ports, const char *device, const char *port))
+{
+	char path[PATH_MAX];
+	struct dirent *entry;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), DEVICES "/%s/ports", device);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir)))
+		if (is_number(entry->d_name))
+			look(ports, device, entry->d_name);
+	if (dir)
+		closedir(dir);
+}
+
+/* If a device is named, the others may be as they are */
+static bool is_meant(const struct doctor *doctor, const char *device)
+{
+	const char *wanted = doctor->common.start.device_name;
+	char path[PATH_MAX];
+
+	if (!*wanted || !strcmp(wanted, device))
+		return true;
+	snprintf(path, sizeof(path), DEVICES "/%s", wanted);
+	return access(path, F_OK);
+}
+
+static void each_device(struct ports *ports,
+			void (*look)(struct ports *ports, const char *device, const char *port))
+{
+	struct dirent *entry;
+	DIR *dir = opendir(DEVICES);
+
+	ports->devices = 0;
+	while (dir && (entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		ports->devices++;
+		if (is_meant(ports->doctor, entry->d_name))
+			each_port(ports, entry->d_name, look);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+/* One to make a software device over, for a remedy */
+static void some_netdev(char *netdev, size_t len)
+{
+	struct if_nameindex *all = if_nameindex(), *one;
+
+	snprintf(netdev, len, "NETDEV");
+	for (one = all; one && one->if_index; one++)
+		if (strcmp(one->if_name, "lo")) {
+			snprintf(netdev, len, "%s", one->if_name);
+			break;
+		}
+	if (all)
+		if_freenameindex(all);
+}
+
+static void say_no_device(struct doctor *doctor)
+{
+	char netdev[32], remedy[256];
+
+	some_netdev(netdev, sizeof(netdev));
+	snprintf(remedy, sizeof(remedy), "load the card's driver; or without one soft-RoCE: %srdma link add rxe0 type rxe netdev %s",
+		 access("/sys/module/rdma_rxe", F_OK) ? "modprobe rdma_rxe; " : "", netdev);
+	doctor_say(doctor, VERDICT_FAIL, "device", remedy, "there is no RDMA device");
+}
+
+bool doctor_devices(struct doctor *doctor)
+{
+	struct ports ports = { .doctor = doctor };
+
+	each_device(&ports, count_port);
+	/* One that is not needed may be down */
+	ports.down = ports.active ? VERDICT_WARN : VERDICT_FAIL;
+	each_device(&ports, judge_port);
+	if (!ports.devices)
+		say_no_device(doctor);
+	return ports.usable;
+}
+
+void doctor_netdev(const struct rdmatensor_query *query, char *netdev, size_t len)
+{
+	read_line(netdev, len, DEVICES "/%.63s/ports/%u/gid_attrs/ndevs/%u", query->device_name,
+		  query->port, query->gid_index);
+}

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What doctor tries with a context: the choice of the device, a fetch from itself, and
+ * one from a peer.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <inttypes.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "doctor.h"
+#include "perf.h"
+
+/* What it fetches from itself */
+#define OWN_NAME "rdmatensor.doctor"
+/* One packet of any MTU, and several of the longest */
+#define SHORT 1024
+#define LONG 32768
+#define CONNECT_MS 10000
+#define FETCH_MS 5000
+
+static const char *connect_remedy(int err)
+{
+	switch (err) {
+	case -ECONNREFUSED:
+		return "start a worker that listens there, for a try: rdmatensor perf --server";
+	case -ETIMEDOUT:
+	case -EHOSTUNREACH:
+	case -ENETUNREACH:
+		return "is that machine up (ping), are its module and RDMA device there (rdmatensor doctor on it), does a firewall drop UDP port 4791?";
+	case -ENOENT:
+		return "another worker listens there: see --worker and the port";
+	default:
+		return "the kernel logs of both sides say more; rdmatensor doctor on the other one";
+	}
+}
+
+static void say_mtu(struct doctor *doctor, const struct rdmatensor_query *query)
+{
+	char path[128], text[32] = "";
+	FILE *file;
+
+	if (*doctor->netdev) {
+		snprintf(path, sizeof(path), "/sys/class/net/%s/mtu", doctor->netdev);
+		file = fopen(path, "re");
+		if (file) {
+			if (!fgets(text, sizeof(text), file))
+				text[0] = '\0';
+			fclose(file);
+		}
+		text[strcspn(text, "\n")] = '\0';
+	}
+	if (query->mtu < 1024)
+		doctor_say(doctor, VERDICT_WARN, "mtu",
+			   "give the network device an MTU of 1500 or more (4200 for 4096), and do not set the parameter mtu",
+			   "path MTU %u%s%s: short packets cost bandwidth", query->mtu,
+			   *text ? ", network device's " : "", text);
+	else
+		doctor_say(doctor, VERDICT_OK, "mtu", NULL, "path MTU %u%s%s%s%s", query->mtu,
+			   *text ? ", " : "", *text ? doctor->netdev : "", *text ? " has " : "",
+			   text);
+}
+
+bool doctor_start(struct doctor *doctor)
+{
+	struct rdmatensor_start *start = &doctor->common.start;
+	struct rdmatensor_query query;
+	char cause[512], where[80];
+	int err;
+
+	err = rdmatensor_start_listen(start, doctor->common.listen ? doctor->common.listen : ":0",
+				      cause, sizeof(cause));
+	if (err) {
+		doctor_say(doctor, VERDICT_FAIL, "listen", "see --listen", "%s", cause);
+		return false;
+	}
+	if (context_open(&doctor->common, &doctor->rt))
+		return false;
+	err = rdmatensor_start(doctor->rt, start);
+	if (err || rdmatensor_query(doctor->rt, &query)) {
+		const char *mtu = "START: mtu ";
+
+		doctor_say(doctor, VERDICT_FAIL,
+			   !strncmp(start->cause, mtu, strlen(mtu)) ? "mtu" : "start",
+			   !strncmp(start->cause, mtu, strlen(mtu)) ?
+			   "take RDMA_QP_MTU and the parameter mtu away, or raise the network device's MTU: ip link set NETDEV mtu 4200" :
+			   "set what it names: rdmatensor show params -v tells how",
+			   "%s", start->cause[0] ? start->cause : strerror(-err));
+		rdmatensor_close(doctor->rt);
+		doctor->rt = NULL;
+		return false;
+	}
+	doctor_netdev(&query, doctor->netdev, sizeof(doctor->netdev));
+	doctor_say(doctor, VERDICT_OK, "choice", NULL, "%s", start->cause);
+	say_mtu(doctor, &query);
+	doctor_say(doctor, VERDICT_OK, "listen", NULL, "%s",
+		   context_listen_text(doctor->rt, &doctor->common, where, sizeof(where)));
+	return true;
+}
+
+/* 0, or a negative errno; -EILSEQ: other bytes than perf's */
+static int fetch_words(struct doctor *doctor, uint32_t channel, const char *name,
+		       const struct store *store, uint64_t bytes, uint64_t *ns)
+{
+	uint64_t *words = (void *)((char *)store->pool.base + store->offset);
+	uint64_t begun = rdmatensor_now_ns(), i;
+	struct rdmatensor_cqe cqe;
+	int err;
+
+	memset(words, 0, bytes);
+	err = rdmatensor_fetch(doctor->rt, channel, name, 0, &store->pool, store->offset, bytes,
+			       rdmatensor_deadline_ms(FETCH_MS), &cqe);
+	*ns = rdmatensor_now_ns() - begun;
+	for (i = 0; !err && i < bytes / 8; i++)
+		if (words[i] != perf_word(i))
+			err = -EILSEQ;
+	return err;
+}
+
+/* A tensor of LONG bytes at the beginning of @store, of which the rest is free */
+static int publish_own(struct doctor *doctor, const struct store *store)
+{
+	uint64_t *words = (void *)((char *)store->pool.base + store->offset);
+	struct rdmatensor_op op;
+	__u64 dim = LONG;
+	uint64_t i;
+
+	for (i = 0; i < LONG / 8; i++)
+		words[i] = perf_word(i);
+	rdmatensor_prep_publish(&op, OWN_NAME, 0, store->pool.id, store->offset, LONG,
+				RDMATENSOR_DT_UINT8, 1, &dim, 0, 0);
+	return rdmatensor_submit(doctor->rt, &op, 1, 0, 0, NULL);
+}
+
+/* Where it listens, as it can connect to it: a link-local address needs its interface */
+static void own_address(struct doctor *doctor, char *text, size_t len)
+{
+	struct rdmatensor_query query;
+	char gid[INET6_ADDRSTRLEN];
+
+	if (doctor->common.listen || rdmatensor_query(doctor->rt, &query) ||
+	    query.gid[0] != 0xfe || !*doctor->netdev) {
+		context_listen_text(doctor->rt, &doctor->common, text, len);
+		return;
+	}
+	snprintf(text, len, "[%s%%%s]:%u", gid_text(query.gid, gid, sizeof(gid)),
+		 doctor->netdev, query.listen_port);
+}
+
+void doctor_itself(struct doctor *doctor)
+{
+	const char *remedy = "has the link been down? soft-RoCE takes no connections after that: rdma link del, then rdma link add it again; else see the kernel log";
+	struct store from, to;
+	char cause[512] = "", where[80];
+	uint32_t channel;
+	uint64_t ns;
+	int err;
+
+	if (store_create(doctor->rt, LONG, &from) || store_create(doctor->rt, LONG, &to)) {
+		doctor_say(doctor, VERDICT_FAIL, "memory", "see the message before this", "no pool");
+		return;
+	}
+	own_address(doctor, where, sizeof(where));
+	err = publish_own(doctor, &from);
+	if (!err)
+		err = rdmatensor_connect(doctor->rt, where, NULL, CONNECT_MS, &channel, cause,
+					 sizeof(cause));
+	if (err) {
+		doctor_say(doctor, VERDICT_FAIL, "itself", remedy, "%s",
+			   *cause ? cause : strerror(-err));
+		return;
+	}
+	err = fetch_words(doctor, channel, OWN_NAME, &to, LONG, &ns);
+	if (err)
+		doctor_say(doctor, VERDICT_FAIL, "itself", remedy,
+			   "a fetch from itself over the device: %s", strerror(-err));
+	else
+		doctor_say(doctor, VERDICT_OK, "itself", NULL,
+			   "fetched %d bytes from itself over the device in %.0f us", LONG,
+			   (double)ns / 1e3);
+	rdmatensor_disconnect(doctor->rt, channel);
+}
+
+static bool same_address(const struct sockaddr *a, const struct sockaddr_storage *b)
+{
+	if (!a || a->sa_family != b->ss_family)
+		return false;
+	if (a->sa_family == AF_INET)
+		return ((const struct sockaddr_in *)a)->sin_addr.s_addr ==
+		       ((const struct sockaddr_in *)b)->sin_addr.s_addr;
+	return a->sa_family == AF_INET6 &&
+	       IN6_ARE_ADDR_EQUAL(&((const struct sockaddr_in6 *)a)->sin6_addr,
+				  &((const struct sockaddr_in6 *)b)->sin6_addr);
+}
+
+/* Network device that packets to @addr leave by; -errno: there is no route */
+static int route_netdev(const uint8_t addr[28], char *netdev, size_t len)
+{
+	struct sockaddr_storage to = { 0 }, from = { 0 };
+	socklen_t from_len = sizeof(from);
+	struct ifaddrs *all = NULL, *one;
+	int sock, err = 0;
+
+	*netdev = '\0';
+	memcpy(&to, addr, 28);
+	sock = socket(to.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (sock < 0)
+		return -errno;
+	if (connect(sock, (struct sockaddr *)&to, to.ss_family == AF_INET ?
+		    sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6)) ||
+	    getsockname(sock, (struct sockaddr *)&from, &from_len))
+		err = -errno;
+	close(sock);
+	if (err || getifaddrs(&all))
+		return err;
+	for (one = all; one; one = one->ifa_next)
+		if (same_address(one->ifa_addr, &from))
+			snprintf(netdev, len, "%s", one->ifa_name);
+	freeifaddrs(all);
+	return 0;
+}
+
+/* False: there is none */
+static bool say_route(struct doctor *doctor, const uint8_t addr[28])
+{
+	char where[80], netdev[32], remedy[256];
+	int err;
+
+	rdmatensor_format_addr(addr, where, sizeof(where));
+	err = route_netdev(addr, netdev, sizeof(netdev));
+	if (err) {
+		doctor_say(doctor, VERDICT_FAIL, "route",
+			   "ip route add: a way to it over the RDMA device's network device",
+			   "no route to %s: %s", where, strerror(-err));
+		return false;
+	}
+	/* To an own address it is lo */
+	if (*netdev && *doctor->netdev && strcmp(netdev, doctor->netdev) && strcmp(netdev, "lo")) {
+		snprintf(remedy, sizeof(remedy),
+			 "take the device that is over %s (--device %s), or route by %s", netdev,
+			 netdev, doctor->netdev);
+		doctor_say(doctor, VERDICT_FAIL, "route", remedy,
+			   "%s is reached over %s, but the RDMA device is over %s", where, netdev,
+			   doctor->netdev);
+		return false;
+	}
+	doctor_say(doctor, VERDICT_OK, "route", NULL, "%s%s%s", where, *netdev ? " over " : "",
+		   netdev);
+	return true;
+}
+
+static void say_contents(struct doctor *doctor, uint32_t channel)
+{
+	struct rdmatensor_channel_query query = { .channel = channel };
+	uint64_t short_ns, long_ns;
+	struct store store;
+	char name[48];
+	int err;
+
+	if (store_create(doctor->rt, LONG, &store)) {
+		doctor_say(doctor, VERDICT_FAIL, "memory", "see the message before this", "no pool");
+		return;
+	}
+	perf_name(SHORT, name);
+	err = fetch_words(doctor, channel, name, &store, SHORT, &short_ns);
+	if (err == -ETIMEDOUT && !rdmatensor_channel_query(doctor->rt, &query) &&
+	    query.state == RDMATENSOR_CHANNEL_UP) {
+		doctor_say(doctor, VERDICT_WARN, "fetch",
+			   "start `rdmatensor perf --server` there, and give its address",
+			   "messages come through, but the peer has no tensor \"%s\" to try", name);
+		return;
+	}
+	if (err) {
+		doctor_say(doctor, VERDICT_FAIL, "fetch",
+			   "the kernel logs of both sides say more; is the MTU of all on the way the same?",
+			   "%d bytes from the peer: %s", SHORT, strerror(-err));
+		return;
+	}
+	doctor_say(doctor, VERDICT_OK, "fetch", NULL, "%d bytes from the peer in %.0f us", SHORT,
+		   (double)short_ns / 1e3);
+	perf_name(LONG, name);
+	err = fetch_words(doctor, channel, name, &store, LONG, &long_ns);
+	if (err)
+		doctor_say(doctor, VERDICT_FAIL, "fetch",
+			   "full packets do not come through: give all network devices and switches on the way one MTU, or set RDMA_QP_MTU to what the smallest carries",
+			   "%d bytes from the peer: %s", LONG, strerror(-err));
+	else
+		doctor_say(doctor, VERDICT_OK, "fetch", NULL,
+			   "%d bytes, in packets of full length, in %.0f us", LONG,
+			   (double)long_ns / 1e3);
+}
+
+void doctor_try_peer(struct doctor *doctor)
+{
+	char cause[512] = "";
+	uint32_t channel;
+	uint8_t addr[28];
+	int err;
+
+	err = rdmatensor_parse_addr(doctor->peer, RDMATENSOR_PORT, 0, addr, cause, sizeof(cause));
+	if (err) {
+		doctor_say(doctor, VERDICT_FAIL, "peer", "give host, host:port or [v6]:port", "%s",
+			   cause);
+		return;
+	}
+	if (!say_route(doctor, addr))
+		return;
+	err = rdmatensor_connect(doctor->rt, doctor->peer, NULL, CONNECT_MS, &channel, cause,
+				 sizeof(cause));
+	if (err) {
+		doctor_say(doctor, VERDICT_FAIL, "peer", connect_remedy(err), "%s", cause);
+		return;
+	}
+	doctor_say(doctor, VERDICT_OK, "peer", NULL, "%s", cause);
+	say_contents(doctor, channel);
+}
