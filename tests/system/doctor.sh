@@ -47,15 +47,18 @@ check "as text" eval 'as_text && "$tool" doctor | grep -q "^ *-> insmod"'
 load
 check "no device" says 1 "FAIL device" "rdma link add rxe0 type rxe netdev"
 ip link add n1 type dummy
-ip link set n1 addrgenmode none mtu 1500 up
+ip link set n1 mtu 1500 up
 rdma link add r1 type rxe netdev n1
 ip link set n1 down
 check "a device that is down" says 1 "FAIL port" "ip link set n1 up"
 rdma link del r1
 ip link set n1 up
-ip -6 addr add fe80::1/64 dev n1 nodad
 rdma link add r1 type rxe netdev n1
 has_gids 1
+for ((i = 0; i < 100; i++)); do
+	[[ -n $(ip -6 addr show dev n1 scope link -tentative) ]] && break
+	sleep 0.05
+done
 check "link-local GIDs only" says 1 "WARN gid" "ip addr add"
 check "which is no reason to fail" worst WARN
 ip addr add 10.9.0.1/24 dev n1

@@ -140,19 +140,13 @@ static int publish_own(struct doctor *doctor, const struct store *store)
 	return rdmatensor_submit(doctor->rt, &op, 1, 0, 0, NULL);
 }
 
-/* Where it listens, as it can connect to it: a link-local address needs its interface */
-static void own_address(struct doctor *doctor, char *text, size_t len)
+/* rdma_cm takes no connection to oneself by a link-local address */
+static bool is_link_local(struct doctor *doctor)
 {
 	struct rdmatensor_query query;
-	char gid[INET6_ADDRSTRLEN];
 
-	if (doctor->common.listen || rdmatensor_query(doctor->rt, &query) ||
-	    query.gid[0] != 0xfe || !*doctor->netdev) {
-		context_listen_text(doctor->rt, &doctor->common, text, len);
-		return;
-	}
-	snprintf(text, len, "[%s%%%s]:%u", gid_text(query.gid, gid, sizeof(gid)),
-		 doctor->netdev, query.listen_port);
+	return !rdmatensor_query(doctor->rt, &query) && query.gid[0] == 0xfe &&
+	       (query.gid[1] & 0xc0) == 0x80;
 }
 
 void doctor_itself(struct doctor *doctor)
@@ -168,7 +162,13 @@ void doctor_itself(struct doctor *doctor)
 		doctor_say(doctor, VERDICT_FAIL, "memory", "see the message before this", "no pool");
 		return;
 	}
-	own_address(doctor, where, sizeof(where));
+	if (is_link_local(doctor)) {
+		doctor_say(doctor, VERDICT_WARN, "itself",
+			   "try a PEER on the link, as [fe80::1%eth0]:port",
+			   "not tried: nobody can connect to itself by a link-local address");
+		return;
+	}
+	context_listen_text(doctor->rt, &doctor->common, where, sizeof(where));
 	err = publish_own(doctor, &from);
 	if (!err)
 		err = rdmatensor_connect(doctor->rt, where, NULL, CONNECT_MS, &channel, cause,
