@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The plan of a gather: which rows are read from whom, in which order, by which READs.
+ * Pure arithmetic, no I/O and no allocation.
+ *
+ * The ids of one chunk become wants. Sorted by owner and row, neighbours in memory are
+ * neighbours in the array, and repeats too. A list is a run of wants of one owner, cut
+ * into READs: rows that follow each other are one READ with several destinations, and of
+ * repeats only the first is read. A list is what is posted at once and proven at once: its
+ * last READ's completion is that of all before it.
+ */
+#ifndef RDMATENSOR_PLAN_H
+#define RDMATENSOR_PLAN_H
+
+#include <linux/types.h>
+
+/* Destinations of one READ at most; a device may take fewer */
+#define RDMATENSOR_PIECES_MAX 8
+/* Longest READ, so that lanes share what is joined */
+#define RDMATENSOR_READ_MAX (1U << 20)
+
+/**
+ * struct rdmatensor_want - one id of a chunk
+ * @row: number of the row in the table
+ * @source: who has it: the owner's number in the range map
+ * @pos: position of the id in the chunk
+ */
+struct rdmatensor_want {
+	u64 row;
+	u32 source;
+	u32 pos;
+};
+
+/**
+ * struct rdmatensor_plan_source - where an owner's rows are
+ * @row_start: number of its first row
+ * @addr: address of that in the owner
+ * @stride: distance of two rows in bytes
+ * @seg_shift: log2 of the distance at which its keys change
+ */
+struct rdmatensor_plan_source {
+	u64 row_start;
+	u64 addr;
+	u64 stride;
+	u8 seg_shift;
+};
+
+/**
+ * struct rdmatensor_plan_dest - where the rows of a chunk go
+ * @offset: of position 0 in the pool
+ * @row_bytes: distance of two positions, and length of a row
+ * @seg_shift: log2 of the distance at which the pool's keys change
+ * @max_pieces: destinations that one READ may have, 1..RDMATENSOR_PIECES_MAX
+ */
+struct rdmatensor_plan_dest {
+	u64 offset;
+	u32 row_bytes;
+	u8 seg_shift;
+	u8 max_pieces;
+};
+
+/**
+ * struct rdmatensor_piece - one destination of a READ
+ * @offset: in the pool; it does not cross a change of keys
+ * @bytes: its length
+ */
+struct rdmatensor_piece {
+	u64 offset;
+	u32 bytes;
+};
+
+/**
+ * struct rdmatensor_read - one READ
+ * @addr: in the owner; it does not cross a change of keys
+ * @bytes: sum of the pieces
+ * @nr_pieces: members of @pieces
+ * @pieces: in the order of @addr
+ */
+struct rdmatensor_read {
+	u64 addr;
+	u32 bytes;
+	u32 nr_pieces;
+	struct rdmatensor_piece pieces[RDMATENSOR_PIECES_MAX];
+};
+
+/* By source, row and position. Bounded stack, no allocation; may take long: no lock held */
+void rdmatensor_plan_sort(struct rdmatensor_want *wants, u32 nr);
+
+/**
+ * rdmatensor_plan_cut - the READs of the next list
+ * @wants: sorted, all of @source
+ * @nr: their number, at least 1
+ * @source: where they are
+ * @dest: where they go
+ * @most: READs that the list shall have; more, up to @room, only to finish one row
+ * @reads: filled
+ * @room: of @reads, at least rdmatensor_plan_row_reads()
+ * @nr_reads: out: READs of the list, at least 1
+ *
+ * Return: wants that are done with the list, at least 1; all repeats of the last row
+ * are among them. Repeats have no READ: rdmatensor_plan_repeats() of the same row.
+ */
+u32 rdmatensor_plan_cut(const struct rdmatensor_want *wants, u32 nr,
+			const struct rdmatensor_plan_source *source,
+			const struct rdmatensor_plan_dest *dest, u32 most,
+			struct rdmatensor_read *reads, u32 room, u32 *nr_reads);
+
+/* READs that one row may take at worst */
+u32 rdmatensor_plan_row_reads(u32 row_bytes, u8 source_shift, u8 dest_shift, u8 max_pieces);
+
+/* Is @want, which is not the first of its array, read by the one before it? */
+static inline bool rdmatensor_plan_repeats(const struct rdmatensor_want *want)
+{
+	return want[-1].row == want->row && want[-1].source == want->source;
+}
+
+#endif /* RDMATENSOR_PLAN_H */
