@@ -204,6 +204,8 @@ static void channel_free(struct work_struct *work)
 	rdmatensor_exchange_fold(exchange, &channel->counters);
 	rdmatensor_counters_destroy(&channel->counters);
 	kvfree(channel->response_mem);
+	if (channel->ops->freed)
+		channel->ops->freed(channel);
 	kvfree(channel);
 	rdmatensor_exchange_put(exchange);
 }

@@ -31,7 +31,9 @@
 struct rdmatensor_channel;
 struct rdmatensor_context;
 struct rdmatensor_exchange;
+struct rdmatensor_lookup;
 struct rdmatensor_pool;
+struct rdmatensor_readers;
 
 /* Entries of lane 0's send queue that only an ack may take */
 #define RDMATENSOR_SENDQ_RESERVE 1
@@ -194,6 +196,8 @@ struct rdmatensor_lane_ops {
  * @failed: it has begun to go down; @lock held, once: the owner arranges for
  *          rdmatensor_cm_teardown(), from process context
  *
+ * @freed: the last reference is gone; process context. NULL: nobody wants to know
+ *
  * Called in completion context; without @lock unless said.
  */
 struct rdmatensor_channel_ops {
@@ -205,6 +209,7 @@ struct rdmatensor_channel_ops {
 		     const char **why);
 	void (*up)(struct rdmatensor_channel *channel);
 	void (*failed)(struct rdmatensor_channel *channel);
+	void (*freed)(struct rdmatensor_channel *channel);
 };
 
 /**
@@ -297,6 +302,8 @@ struct rdmatensor_channel_params {
  * @free_responses: those not in use
  * @nr_responses: those in use
  * @metacache: what was learnt of the peer's tensors
+ * @lookup: questions about tables, in both directions; the owner's to make and to free
+ * @readers: lanes for READs; likewise
  * @counters: its own
  * @lanes: nr_lanes of them
  */
@@ -360,6 +367,8 @@ struct rdmatensor_channel {
 	u32 nr_responses;
 
 	struct rdmatensor_metacache *metacache;
+	struct rdmatensor_lookup *lookup;
+	struct rdmatensor_readers *readers;
 	struct rdmatensor_counters counters;
 
 	struct rdmatensor_lane lanes[];

@@ -42,9 +42,11 @@ enum {
 	FIELD_PARTS = 1 << 12,
 	FIELD_SHIFT = 1 << 13,
 	FIELD_HELLO = 1 << 14,
+	FIELD_TABLE = 1 << 15,
 };
 
 #define FIELDS_META	(FIELD_BYTES | FIELD_DTYPE | FIELD_DEAD | FIELD_DIMS)
+#define FIELDS_ROWS	(FIELD_TABLE | FIELD_ADDR | FIELD_RKEYS | FIELD_SHIFT)
 #define FIELDS_DEST	(FIELD_ADDR | FIELD_RKEYS | FIELD_PARTS | FIELD_SHIFT)
 
 static const struct {
@@ -80,9 +82,15 @@ static const struct {
 		.name = "CANCEL",
 		.fields = FIELD_INDEX,
 	},
-	/* Named for the log; without fields they are not spoken yet */
-	[RDMATENSOR_WIRE_TABLE_OPEN] = { .name = "TABLE_OPEN" },
-	[RDMATENSOR_WIRE_TABLE_INFO] = { .name = "TABLE_INFO" },
+	[RDMATENSOR_WIRE_TABLE_OPEN] = {
+		.name = "TABLE_OPEN",
+		.fields = FIELD_INDEX | FIELD_NAME | FIELD_TABLE,
+	},
+	[RDMATENSOR_WIRE_TABLE_INFO] = {
+		.name = "TABLE_INFO",
+		.fields = FIELD_INDEX,
+		.flags = RDMATENSOR_WIRE_F_FAILED,
+	},
 };
 
 const char *rdmatensor_wire_type_name(u8 type)
@@ -105,6 +113,8 @@ static u32 used_fields(u8 type, u16 flags)
 		fields |= FIELDS_DEST;
 	if (flags & types[type].flags & RDMATENSOR_WIRE_F_CHECKSUM)
 		fields |= FIELD_CHECKSUM;
+	if (type == RDMATENSOR_WIRE_TABLE_INFO)
+		fields |= flags & RDMATENSOR_WIRE_F_FAILED ? FIELD_ERROR : FIELDS_ROWS;
 	return fields;
 }
 
@@ -132,6 +142,7 @@ u32 rdmatensor_wire_length(const struct rdmatensor_msg *msg)
 
 	return sizeof(struct rdmatensor_wire_hdr) +
 	       (fields & FIELD_HELLO ? sizeof(struct rdmatensor_wire_hello) : 0) +
+	       (fields & FIELD_TABLE ? sizeof(struct rdmatensor_wire_table) : 0) +
 	       (fields & FIELD_DIMS ? msg->meta.ndims * sizeof(__le64) : 0) +
 	       (fields & FIELD_RKEYS ? msg->nr_rkeys * sizeof(__le32) : 0) +
 	       (fields & FIELD_NAME ? msg->name_len : 0) +
@@ -221,6 +232,40 @@ static const char *check_hello(const struct rdmatensor_msg *msg)
 	return NULL;
 }
 
+static const char *check_table(const struct rdmatensor_msg *msg)
+{
+	const struct rdmatensor_table_info *table = &msg->table;
+	u64 bytes, end;
+
+	if (msg->type == RDMATENSOR_WIRE_TABLE_OPEN) {
+		if (table->row_start || table->row_end || table->row_bytes || table->stride ||
+		    table->data_type || table->nr_keys)
+			return "rows in a question";
+		return table->first_key >= RDMATENSOR_WIRE_KEYS_MAX ? "first_key" : NULL;
+	}
+	if (table->row_start >= table->row_end || table->row_end > S64_MAX)
+		return "range of rows";
+	if (!table->row_bytes || table->row_bytes > RDMATENSOR_ROW_MAX ||
+	    table->stride < table->row_bytes)
+		return "bytes of a row";
+	if (table->data_type == RDMATENSOR_DT_INVALID || table->data_type > RDMATENSOR_DT_MAX)
+		return "data type";
+	if (msg->seg_shift < RDMATENSOR_WIRE_SEG_SHIFT_MIN ||
+	    msg->seg_shift > RDMATENSOR_WIRE_SEG_SHIFT_MAX)
+		return "seg_shift";
+	if (check_mul_overflow(table->row_end - table->row_start - 1, table->stride, &bytes) ||
+	    check_add_overflow(bytes, (u64)table->row_bytes, &bytes) ||
+	    check_add_overflow(msg->remote_addr, bytes, &end))
+		return "length of the rows";
+	if (table->nr_keys > RDMATENSOR_WIRE_KEYS_MAX ||
+	    table->nr_keys != rdmatensor_wire_segments(msg->remote_addr, bytes, msg->seg_shift))
+		return "number of keys";
+	if (!msg->nr_rkeys || table->first_key >= table->nr_keys ||
+	    msg->nr_rkeys > table->nr_keys - table->first_key)
+		return "keys that are none of the rows'";
+	return NULL;
+}
+
 /* What can be said of the header alone, the lengths of the tail above all */
 static const char *decode_header(const struct rdmatensor_wire_hdr *hdr, u32 len,
 				 struct rdmatensor_msg *msg, u32 *fields)
@@ -297,6 +342,22 @@ static const char *decode_tail(const struct rdmatensor_wire_hdr *hdr, u32 fields
 		msg->max_requests = le32_to_cpu(hello->max_requests);
 		pos += sizeof(*hello);
 	}
+	if (fields & FIELD_TABLE) {
+		const struct rdmatensor_wire_table *table = (const void *)pos;
+
+		if (table->__reserved)
+			return "reserved field of a table";
+		if (le64_to_cpu(table->row_bytes) > U32_MAX)
+			return "bytes of a row";
+		msg->table.row_start = le64_to_cpu(table->row_start);
+		msg->table.row_end = le64_to_cpu(table->row_end);
+		msg->table.row_bytes = le64_to_cpu(table->row_bytes);
+		msg->table.stride = le64_to_cpu(table->stride);
+		msg->table.data_type = le32_to_cpu(table->data_type);
+		msg->table.nr_keys = le32_to_cpu(table->nr_keys);
+		msg->table.first_key = le32_to_cpu(table->first_key);
+		pos += sizeof(*table);
+	}
 	dims = (const void *)pos;
 	for (i = 0; i < msg->meta.ndims; i++)
 		msg->meta.dims[i] = le64_to_cpu(dims[i]);
@@ -321,7 +382,9 @@ static const char *decode(const void *buf, u32 len, struct rdmatensor_msg *msg)
 		why = check_hello(msg);
 	if (!why && fields & FIELD_DTYPE)
 		why = check_meta(msg);
-	if (!why && fields & FIELD_ADDR)
+	if (!why && fields & FIELD_TABLE)
+		why = check_table(msg);
+	else if (!why && fields & FIELD_ADDR)
 		why = check_dest(msg);
 	if (!why && msg->type == RDMATENSOR_WIRE_TENSOR_RE_REQUEST &&
 	    !(msg->flags & RDMATENSOR_WIRE_F_DEST))
@@ -371,6 +434,20 @@ int rdmatensor_wire_encode(const struct rdmatensor_msg *msg, void *buf, u32 room
 		memcpy(pos, &hello, sizeof(hello));
 		pos += sizeof(hello);
 	}
+	if (fields & FIELD_TABLE) {
+		struct rdmatensor_wire_table table = {
+			.row_start = cpu_to_le64(msg->table.row_start),
+			.row_end = cpu_to_le64(msg->table.row_end),
+			.row_bytes = cpu_to_le64(msg->table.row_bytes),
+			.stride = cpu_to_le64(msg->table.stride),
+			.data_type = cpu_to_le32(msg->table.data_type),
+			.nr_keys = cpu_to_le32(msg->table.nr_keys),
+			.first_key = cpu_to_le32(msg->table.first_key),
+		};
+
+		memcpy(pos, &table, sizeof(table));
+		pos += sizeof(table);
+	}
 	if (fields & FIELD_DIMS) {
 		__le64 *dims = (void *)pos;
 
@@ -384,7 +461,8 @@ int rdmatensor_wire_encode(const struct rdmatensor_msg *msg, void *buf, u32 room
 	}
 	if (fields & FIELD_RKEYS) {
 		hdr->remote_addr = cpu_to_le64(msg->remote_addr);
-		hdr->nr_parts = msg->nr_parts;
+		if (fields & FIELD_PARTS)
+			hdr->nr_parts = msg->nr_parts;
 		hdr->seg_shift = msg->seg_shift;
 		hdr->nr_rkeys = cpu_to_le16(msg->nr_rkeys);
 		if (msg->nr_rkeys)

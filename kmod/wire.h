@@ -8,6 +8,7 @@
  * a tail whose every length is in the header, in this order:
  *
  *	hello	(HELLO only)	struct rdmatensor_wire_hello
+ *	table	(TABLE_* only)	struct rdmatensor_wire_table
  *	dims	8 * ndims
  *	rkeys	4 * nr_rkeys
  *	name	name_len
@@ -51,8 +52,11 @@
  * @RDMATENSOR_WIRE_ERROR_STATUS: the request has failed; answers a CANCEL too
  * @RDMATENSOR_WIRE_CANCEL: receiver no longer wants the request; answered by
  *     ERROR_STATUS when no write of it is under way any more, always
- * @RDMATENSOR_WIRE_TABLE_OPEN: reserved for partitioned tensors
- * @RDMATENSOR_WIRE_TABLE_INFO: reserved for partitioned tensors
+ * @RDMATENSOR_WIRE_TABLE_OPEN: reader wants to know of the rows that the peer exports
+ *     under a name, and their keys from table.first_key on. One at a time: the next one
+ *     after the answer
+ * @RDMATENSOR_WIRE_TABLE_INFO: the answer: rows, and as many keys as fit; or with
+ *     F_FAILED an errno
  */
 enum rdmatensor_wire_type {
 	RDMATENSOR_WIRE_HELLO = 1,
@@ -73,6 +77,8 @@ enum rdmatensor_wire_type {
 #define RDMATENSOR_WIRE_F_CHECKSUM BIT(2)
 /* ERROR_STATUS: answers a CANCEL; the sender has forgotten the request */
 #define RDMATENSOR_WIRE_F_CANCELLED BIT(3)
+/* TABLE_INFO: there are no rows, error_status says why */
+#define RDMATENSOR_WIRE_F_FAILED BIT(4)
 
 /**
  * struct rdmatensor_wire_hdr - head of every control message
@@ -82,9 +88,11 @@ enum rdmatensor_wire_type {
  * @flags: RDMATENSOR_WIRE_F_*
  * @consumed: control messages that the writer has consumed on this channel,
  *            modulo 2^32: a credit. Filled when the write is posted
- * @request_index: which request, 0..RDMATENSOR_INDEX_MAX (seeds: request_index)
+ * @request_index: which request, 0..RDMATENSOR_INDEX_MAX (seeds: request_index);
+ *                 TABLE_*: a number of the reader's, that is given back
  * @step_id: two's complement (seeds: step_id)
- * @remote_addr: destination's address in the receiver (seeds: remote_addr)
+ * @remote_addr: destination's address in the receiver (seeds: remote_addr); TABLE_INFO:
+ *               first row's in the owner
  * @tensor_bytes: bytes of content that are expected or offered (seeds:
  *                tensor_bytes)
  * @checksum: CRC32C of the content (seeds: checksum)
@@ -139,6 +147,36 @@ struct rdmatensor_wire_hello {
 static_assert(sizeof(struct rdmatensor_wire_hello) == 16);
 
 /**
+ * struct rdmatensor_wire_table - what TABLE_OPEN and TABLE_INFO say of a table
+ * @row_start: number of the owner's first row; TABLE_OPEN: zero, as all but @first_key
+ * @row_end: number after its last row
+ * @row_bytes: bytes of a row
+ * @stride: distance of two rows in bytes
+ * @data_type: enum rdmatensor_data_type
+ * @nr_keys: keys of all rows: one for each 1 << seg_shift that they touch
+ * @first_key: of those, the first one that is asked for, or in the message
+ * @__reserved: zero
+ */
+struct rdmatensor_wire_table {
+	__le64 row_start;
+	__le64 row_end;
+	__le64 row_bytes;
+	__le64 stride;
+	__le32 data_type;
+	__le32 nr_keys;
+	__le32 first_key;
+	__le32 __reserved;
+};
+
+static_assert(sizeof(struct rdmatensor_wire_table) == 48);
+
+/* Keys of one owner at most: 32 TiB of 2 MiB segments */
+#define RDMATENSOR_WIRE_KEYS_MAX BIT(24)
+
+/* Private data: the connection is a lane for READs of the channel with that nonce */
+#define RDMATENSOR_WIRE_PRIVATE_READ BIT(0)
+
+/**
  * struct rdmatensor_wire_private - rdma_cm private data of REQ and REP
  * @magic: RDMATENSOR_WIRE_MAGIC
  * @major: RDMATENSOR_WIRE_MAJOR; another one is refused with EPROTONOSUPPORT
@@ -152,7 +190,8 @@ static_assert(sizeof(struct rdmatensor_wire_hello) == 16);
  * @msg_slots: its slots
  * @ack_batch: messages that one of the writer's acks tells
  * @max_requests: requests that the peer may have outstanding at the writer
- * @flags: none yet, zero
+ * @flags: RDMATENSOR_WIRE_PRIVATE_READ: for READs only; @lane and @lanes count those,
+ *         and what follows @nonce is zero
  * @__reserved: zero
  *
  * 56 bytes is what rdma_cm leaves of a REQ.
@@ -193,6 +232,26 @@ struct rdmatensor_wire_reject {
 static_assert(sizeof(struct rdmatensor_wire_reject) == 8);
 
 /**
+ * struct rdmatensor_table_info - struct rdmatensor_wire_table in the CPU's own form
+ * @row_start: number of the first row
+ * @row_end: number after the last row
+ * @stride: distance of two rows in bytes
+ * @row_bytes: bytes of a row
+ * @data_type: enum rdmatensor_data_type
+ * @nr_keys: of all rows
+ * @first_key: the first one that is asked for, or in the message
+ */
+struct rdmatensor_table_info {
+	u64 row_start;
+	u64 row_end;
+	u64 stride;
+	u32 row_bytes;
+	u32 data_type;
+	u32 nr_keys;
+	u32 first_key;
+};
+
+/**
  * struct rdmatensor_msg - a control message in the CPU's own form
  * @type: enum rdmatensor_wire_type
  * @nr_parts: with F_DEST
@@ -212,6 +271,7 @@ static_assert(sizeof(struct rdmatensor_wire_reject) == 8);
  * @incarnation: HELLO
  * @meta: as @step_id. dtype, shape, is_dead and bytes; meta.bytes is the wire's
  *        tensor_bytes
+ * @table: TABLE_OPEN, TABLE_INFO without F_FAILED
  * @rkeys: as they are on the wire, to be read with le32_to_cpu()
  * @name: any bytes
  * @text: not zero-terminated; HELLO: the worker name
@@ -235,6 +295,7 @@ struct rdmatensor_msg {
 	u64 remote_addr;
 	u64 incarnation;
 	struct rdmatensor_meta meta;
+	struct rdmatensor_table_info table;
 	const __le32 *rkeys;
 	const char *name;
 	const char *text;

@@ -67,6 +67,9 @@ enum {
 	RDMATENSOR_CMD_CHANNEL_QUERY,
 	RDMATENSOR_CMD_STEP_ABORT,
 	RDMATENSOR_CMD_SUBMIT,
+	RDMATENSOR_CMD_TABLE_EXPORT,
+	RDMATENSOR_CMD_TABLE_OPEN,
+	RDMATENSOR_CMD_TABLE_CLOSE,
 };
 
 /**
@@ -203,6 +206,9 @@ struct rdmatensor_query {
  *         found out; 0: 2000. From then on it is the transport's patience, about
  *         4.096 us << timeout for each of retry_count + 1 tries
  * @max_pools: pools at the same time, 1..65536; 0: 1024
+ * @gather_lanes: queue pairs to each owner of a table, for gathers, 1..8; 0: 2
+ * @cq_mod: reads of a gather that are posted in one list, of which the last is
+ *         signalled, 1..1024; 0: 128
  * @cq_poll: where completions are handled, 1: in softirq, 2: in a workqueue; 0: 1
  * @cause: out, also when the call fails: what failed, why, and the remedy, as
  *         a zero-terminated line; on success what was chosen and by which rule
@@ -245,6 +251,8 @@ struct rdmatensor_start {
 	__u32 cancel_ms;
 	__u32 probe_ms;
 	__u32 max_pools;
+	__u32 gather_lanes;
+	__u32 cq_mod;
 	__u32 cq_poll;
 	char cause[256];
 };
@@ -311,6 +319,16 @@ struct rdmatensor_configure {
  * @RDMATENSOR_STAT_CHANNELS_UP: channels that came up
  * @RDMATENSOR_STAT_CHANNELS_DOWN: channels that went down
  * @RDMATENSOR_STAT_TX_PROBES: empty writes on quiet channels
+ * @RDMATENSOR_STAT_GATHERS: gathers submitted
+ * @RDMATENSOR_STAT_GATHERED: gathers that ended with all rows
+ * @RDMATENSOR_STAT_GATHER_ERRORS: gathers that ended with an errno
+ * @RDMATENSOR_STAT_GATHERED_ROWS: rows delivered, of gathers that failed too
+ * @RDMATENSOR_STAT_GATHER_READS: RDMA READs posted
+ * @RDMATENSOR_STAT_GATHER_LISTS: lists that they were posted in, one call each
+ * @RDMATENSOR_STAT_GATHER_SIGNALLED: completions of lists
+ * @RDMATENSOR_STAT_GATHER_COPIES: rows copied by the CPU: own, cached, repeated
+ * @RDMATENSOR_STAT_GATHER_AGAIN: rows posted again, because a lane had failed
+ * @RDMATENSOR_STAT_GATHER_LANES_DOWN: lanes for gathers that have failed
  */
 enum rdmatensor_stat {
 	RDMATENSOR_STAT_FETCHES,
@@ -344,6 +362,16 @@ enum rdmatensor_stat {
 	RDMATENSOR_STAT_CHANNELS_UP,
 	RDMATENSOR_STAT_CHANNELS_DOWN,
 	RDMATENSOR_STAT_TX_PROBES,
+	RDMATENSOR_STAT_GATHERS,
+	RDMATENSOR_STAT_GATHERED,
+	RDMATENSOR_STAT_GATHER_ERRORS,
+	RDMATENSOR_STAT_GATHERED_ROWS,
+	RDMATENSOR_STAT_GATHER_READS,
+	RDMATENSOR_STAT_GATHER_LISTS,
+	RDMATENSOR_STAT_GATHER_SIGNALLED,
+	RDMATENSOR_STAT_GATHER_COPIES,
+	RDMATENSOR_STAT_GATHER_AGAIN,
+	RDMATENSOR_STAT_GATHER_LANES_DOWN,
 	RDMATENSOR_STAT_NR,
 };
 
@@ -532,6 +560,140 @@ enum rdmatensor_channel_state {
 };
 
 /**
+ * struct rdmatensor_table_export - ioctl(RDMATENSOR_TABLE_EXPORT)
+ * @size: sizeof(struct rdmatensor_table_export)
+ * @flags: must be 0
+ * @name_uptr: the table's name, any bytes
+ * @name_len: its length, 1..RDMATENSOR_NAME_MAX
+ * @pool_id: pool that the rows are in
+ * @offset: of the first row, a multiple of 4096, in bytes
+ * @row_start: number of that row in the table
+ * @row_end: number after the last row
+ * @row_bytes: bytes of a row, 1..RDMATENSOR_ROW_MAX
+ * @stride: distance of two rows in bytes, at least @row_bytes; 0: @row_bytes
+ * @data_type: enum rdmatensor_data_type of the elements; peers' must agree
+ * @out_table: out: id, to be given to TABLE_CLOSE
+ *
+ * Offers rows to all peers of this context, to be read and not to be written, until
+ * TABLE_CLOSE or the context's end. What is offered is whole pages, up to the end of
+ * the last row's page: they must lie inside one region that the process holds. A
+ * gather that is under way while the process writes to a row reads some of the old
+ * bytes and some of the new ones. -EEXIST: this context offers rows under that name;
+ * -EINVAL: a field, or no such region; -EUSERS: 1024 tables are there.
+ */
+struct rdmatensor_table_export {
+	__u32 size;
+	__u32 flags;
+	__aligned_u64 name_uptr;
+	__u32 name_len;
+	__u32 pool_id;
+	__aligned_u64 offset;
+	__aligned_u64 row_start;
+	__aligned_u64 row_end;
+	__aligned_u64 row_bytes;
+	__aligned_u64 stride;
+	__u32 data_type;
+	__u32 out_table;
+};
+
+#define RDMATENSOR_TABLE_EXPORT _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_TABLE_EXPORT)
+
+/* Longest row of a table, in bytes */
+#define RDMATENSOR_ROW_MAX (1 << 20)
+/* Most owners, and most caches, of one table */
+#define RDMATENSOR_OWNERS_MAX 1024
+
+/**
+ * struct rdmatensor_table_cache - rows that the reader has a copy of
+ * @row_start: number of the first row
+ * @row_end: number after the last one
+ * @offset: where the first one is in the pool, a multiple of RDMATENSOR_REGION_ALIGN
+ * @stride: distance of two rows in bytes; 0: the table's row_bytes
+ * @pool_id: pool that they are in
+ * @__reserved: must be 0
+ */
+struct rdmatensor_table_cache {
+	__aligned_u64 row_start;
+	__aligned_u64 row_end;
+	__aligned_u64 offset;
+	__aligned_u64 stride;
+	__u32 pool_id;
+	__u32 __reserved;
+};
+
+/**
+ * struct rdmatensor_table_open - ioctl(RDMATENSOR_TABLE_OPEN)
+ * @size: sizeof(struct rdmatensor_table_open)
+ * @flags: RDMATENSOR_TABLE_ORDER: ids are turned into rows by an array of __u64;
+ *         RDMATENSOR_TABLE_ORDER32: of __u32
+ * @name_uptr: the table's name, as its owners export it
+ * @name_len: its length
+ * @nr_channels: members of @channels_uptr, 1..RDMATENSOR_OWNERS_MAX
+ * @channels_uptr: array of __u32: channels to all owners, which this context has
+ *         connected; RDMATENSOR_CHANNEL_SELF: its own export
+ * @caches_uptr: array of struct rdmatensor_table_cache: rows that are taken from there
+ * @nr_caches: its length, at most RDMATENSOR_OWNERS_MAX
+ * @order_pool_id: with a flag: pool that the array is in
+ * @order_offset: where in it, a multiple of RDMATENSOR_REGION_ALIGN
+ * @order_nr: its length: ids are 0..order_nr - 1
+ * @timeout_ms: bound on the whole call, in milliseconds; 0: START's handshake_ms
+ * @data_type: out: enum rdmatensor_data_type
+ * @out_rows: out: number after the last row
+ * @out_row_bytes: out: bytes of a row
+ * @out_table: out: id
+ * @__reserved: must be 0
+ * @cause: out, also when the call fails: a zero-terminated line with cause and
+ *         remedy
+ *
+ * Asks each owner for its rows, and connects gather_lanes queue pairs to it, that other
+ * tables of that owner use too. -ENOENT: an owner does not export the table;
+ * -ENOTUNIQ: two have the same rows; -ENODATA: between two, or before the first, there
+ * are rows that nobody has; -EPROTOTYPE: their data types or row bytes differ; -ENOTCONN:
+ * no such channel; -EOPNOTSUPP: the channel was connected by the peer; -ETIMEDOUT; -EPROTO:
+ * what the owner says cannot be; -EUSERS: as for TABLE_EXPORT; -EINTR.
+ */
+struct rdmatensor_table_open {
+	__u32 size;
+	__u32 flags;
+#define RDMATENSOR_TABLE_ORDER (1 << 0)
+#define RDMATENSOR_TABLE_ORDER32 (1 << 1)
+	__aligned_u64 name_uptr;
+	__u32 name_len;
+	__u32 nr_channels;
+	__aligned_u64 channels_uptr;
+	__aligned_u64 caches_uptr;
+	__u32 nr_caches;
+	__u32 order_pool_id;
+	__aligned_u64 order_offset;
+	__aligned_u64 order_nr;
+	__u32 timeout_ms;
+	__u32 data_type;
+	__aligned_u64 out_rows;
+	__aligned_u64 out_row_bytes;
+	__u32 out_table;
+	__u32 __reserved;
+	char cause[256];
+};
+
+#define RDMATENSOR_TABLE_OPEN _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_TABLE_OPEN)
+
+/**
+ * struct rdmatensor_table_close - ioctl(RDMATENSOR_TABLE_CLOSE)
+ * @size: sizeof(struct rdmatensor_table_close)
+ * @table: from TABLE_EXPORT or TABLE_OPEN
+ *
+ * Of an export: when it returns no peer can read the rows any more; gathers that
+ * want them end with -ESTALE. Of an opened table: gathers of it that are under way
+ * go on to their end. -ENOENT: no such table.
+ */
+struct rdmatensor_table_close {
+	__u32 size;
+	__u32 table;
+};
+
+#define RDMATENSOR_TABLE_CLOSE _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_TABLE_CLOSE)
+
+/**
  * struct rdmatensor_step_abort - ioctl(RDMATENSOR_STEP_ABORT)
  * @size: sizeof(struct rdmatensor_step_abort)
  * @status: a negative errno, -4095..-1, that everything of the step ends with
@@ -577,6 +739,11 @@ struct rdmatensor_step_abort {
  * @RDMATENSOR_OP_CANCEL: end the fetches whose user_data is @target, with
  *     -ECANCELED unless their content is there already. Their entries come when
  *     the peer can no longer write. -ENOENT: there are none
+ * @RDMATENSOR_OP_GATHER: have the rows @ids_uptr of the table @table written to
+ *     (pool_id, offset), in the order of the ids. An entry RDMATENSOR_CQE_GATHER ends
+ *     it, exactly once, and until then the process leaves ids and destination alone.
+ *     Every id is looked at before anything is read: one that the table has not is
+ *     -ERANGE, with its position. CANCEL and the deadline end it as a fetch
  * @RDMATENSOR_OP_FREE: give the region of pool_id that begins at @offset back.
  *     -EBUSY: a tensor in it is offered or being fetched
  */
@@ -586,12 +753,14 @@ enum rdmatensor_opcode {
 	RDMATENSOR_OP_FETCH,
 	RDMATENSOR_OP_CANCEL,
 	RDMATENSOR_OP_FREE,
+	RDMATENSOR_OP_GATHER,
 };
 
 /**
  * struct rdmatensor_op - one operation
  * @opcode: enum rdmatensor_opcode
  * @flags: RDMATENSOR_OP_ALLOC (FETCH): allocate the destination;
+ *         RDMATENSOR_OP_IDS32 (GATHER): ids are __u32, not __u64;
  *         RDMATENSOR_OP_DEAD (PUBLISH): a dead tensor: meta-data, no content;
  *         RDMATENSOR_OP_FAILED (PUBLISH): there is no tensor; requests are
  *         answered by @status and the text
@@ -599,13 +768,14 @@ enum rdmatensor_opcode {
  * @user_data: given back in the entry
  * @name_uptr: PUBLISH, WITHDRAW, FETCH: the tensor's name, any bytes
  * @name_len: its length, 1..RDMATENSOR_NAME_MAX
- * @pool_id: PUBLISH, FETCH, FREE
+ * @pool_id: PUBLISH, FETCH, FREE, GATHER
  * @step_id: PUBLISH, WITHDRAW, FETCH
  * @offset: PUBLISH, FETCH without _ALLOC: multiple of RDMATENSOR_REGION_ALIGN
- *         in a pool, in bytes; FREE
+ *         in a pool, in bytes; FREE; GATHER: as FETCH
  * @bytes: PUBLISH: the tensor's; FETCH: the destination's, 0 is allowed. A
- *         fetch with _ALLOC: the longest tensor to allocate for, 0: any
- * @deadline_ns: FETCH: absolute CLOCK_MONOTONIC time after which it ends with
+ *         fetch with _ALLOC: the longest tensor to allocate for, 0: any. GATHER: the
+ *         destination's, at least @nr_ids rows
+ * @deadline_ns: FETCH, GATHER: absolute CLOCK_MONOTONIC time after which it ends with
  *         -ETIMEDOUT; 0: never
  * @data_type: PUBLISH: enum rdmatensor_data_type
  * @ndims: PUBLISH: dims of the shape, 0 is a scalar
@@ -616,7 +786,12 @@ enum rdmatensor_opcode {
  * @text_uptr: PUBLISH with _FAILED: text for the peer, may be 0
  * @text_len: its length, at most RDMATENSOR_TEXT_MAX
  * @__reserved: must be 0
- * @target: CANCEL: user_data of the fetches
+ * @target: CANCEL: user_data of the fetches and gathers
+ * @ids_uptr: GATHER: array of ids, in any memory of the process. It is read until the
+ *         entry comes
+ * @nr_ids: GATHER: its length, 0 is allowed
+ * @table: GATHER: from TABLE_OPEN
+ * @__reserved2: must be 0
  *
  * Fields that an operation does not name must be 0.
  */
@@ -626,6 +801,7 @@ struct rdmatensor_op {
 #define RDMATENSOR_OP_ALLOC (1 << 0)
 #define RDMATENSOR_OP_DEAD (1 << 1)
 #define RDMATENSOR_OP_FAILED (1 << 2)
+#define RDMATENSOR_OP_IDS32 (1 << 3)
 	__u32 channel;
 	__aligned_u64 user_data;
 	__aligned_u64 name_uptr;
@@ -644,6 +820,10 @@ struct rdmatensor_op {
 	__u32 text_len;
 	__u32 __reserved;
 	__aligned_u64 target;
+	__aligned_u64 ids_uptr;
+	__aligned_u64 nr_ids;
+	__u32 table;
+	__u32 __reserved2;
 };
 
 /**
@@ -686,6 +866,7 @@ struct rdmatensor_submit {
  * @RDMATENSOR_CQE_CHANNEL_UP: a peer has connected: @channel, and its worker
  *         name as the text. CONNECT's own channels make no such entry
  * @RDMATENSOR_CQE_CHANNEL_DOWN: a channel has ended, @result is why
+ * @RDMATENSOR_CQE_GATHER: a gather has ended
  */
 enum rdmatensor_cqe_type {
 	RDMATENSOR_CQE_FETCH = 1,
@@ -693,6 +874,7 @@ enum rdmatensor_cqe_type {
 	RDMATENSOR_CQE_WITHDRAW,
 	RDMATENSOR_CQE_CHANNEL_UP,
 	RDMATENSOR_CQE_CHANNEL_DOWN,
+	RDMATENSOR_CQE_GATHER,
 };
 
 /**
@@ -701,16 +883,21 @@ enum rdmatensor_cqe_type {
  * @result: 0 or a negative errno. FETCH: -EMSGSIZE: the tensor is longer than
  *         the destination, its meta-data is here; -ENOSPC: it found no room in
  *         the pool; -ETIMEDOUT, -ECANCELED; -EBADMSG: checksum; -ECONNRESET,
- *         -ESHUTDOWN, -ENODEV: the channel ended; else the publisher's status
+ *         -ESHUTDOWN, -ENODEV: the channel ended; else the publisher's status.
+ *         GATHER: -ERANGE: an id that the table has not; -ESTALE: an owner has taken its
+ *         partition back; -EFAULT: the ids cannot be read; -ETIMEDOUT, -ECANCELED;
+ *         -ECONNRESET, -ESHUTDOWN, -ENODEV: an owner could not be read any more
  * @type: enum rdmatensor_cqe_type
  * @flags: RDMATENSOR_CQE_META: meta-data members are valid;
  *         RDMATENSOR_CQE_TEXT: @text is valid instead of @dims;
  *         RDMATENSOR_CQE_DEAD: the tensor is dead, there is no content;
  *         RDMATENSOR_CQE_VALIDATED: the content's checksum was right
  * @step_id: of the operation
- * @tensor_bytes: the tensor's length in bytes
- * @offset: FETCH: where in the pool the tensor is
- * @pool_id: FETCH: the pool
+ * @tensor_bytes: the tensor's length in bytes. GATHER: bytes of all rows; if it failed,
+ *         the number of rows that were not delivered
+ * @offset: FETCH, GATHER: where in the pool the tensor is, the rows are; of a gather
+ *         that failed, the position in the ids of the first row that was not delivered
+ * @pool_id: FETCH, GATHER: the pool
  * @channel: the channel
  * @data_type: enum rdmatensor_data_type
  * @ndims: dims that are valid

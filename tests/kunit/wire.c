@@ -22,6 +22,7 @@ enum {
 	HELLO, REQUEST, META, RE_REQUEST, ERROR, CANCEL,
 	REQUEST_UNKNOWN, REQUEST_NO_DEST, REQUEST_EMPTY, REQUEST_DEAD, REQUEST_LONGEST,
 	META_PLAIN, META_DEAD, RE_REQUEST_LONG, ERROR_PLAIN,
+	TABLE_OPEN, TABLE_INFO, TABLE_FAILED,
 };
 
 static char longest_name[RDMATENSOR_NAME_MAX];
@@ -119,6 +120,21 @@ static const struct sample {
 	[ERROR_PLAIN] = { "ERROR_STATUS, longest text", {
 		.type = RDMATENSOR_WIRE_ERROR_STATUS, .error = -4095,
 		.text = longest_text, .text_len = RDMATENSOR_TEXT_MAX,
+	} },
+	[TABLE_OPEN] = { "TABLE_OPEN", {
+		.type = RDMATENSOR_WIRE_TABLE_OPEN, .request_index = 3,
+		.name = "table", .name_len = 5, .table = { .first_key = 17 },
+	} },
+	/* Ten rows of 512 bytes, 600 apart, from 256 bytes before a change of keys */
+	[TABLE_INFO] = { "TABLE_INFO", {
+		.type = RDMATENSOR_WIRE_TABLE_INFO, .request_index = 3,
+		.remote_addr = 0x7f0000000f00, .seg_shift = 12, .rkeys = rkeys, .nr_rkeys = 2,
+		.table = { .row_start = 90, .row_end = 100, .row_bytes = 512, .stride = 600,
+			   .data_type = RDMATENSOR_DT_FLOAT, .nr_keys = 3, .first_key = 1 },
+	} },
+	[TABLE_FAILED] = { "TABLE_INFO, failed", {
+		.type = RDMATENSOR_WIRE_TABLE_INFO, .flags = RDMATENSOR_WIRE_F_FAILED,
+		.request_index = 3, .error = -2,
 	} },
 };
 
@@ -316,6 +332,7 @@ static void round_trip(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, out.remote_addr, in->remote_addr);
 	KUNIT_EXPECT_EQ(test, out.incarnation, in->incarnation);
 	expect_bytes(test, &out.meta, &in->meta, sizeof(out.meta));
+	expect_bytes(test, &out.table, &in->table, sizeof(out.table));
 	KUNIT_ASSERT_EQ(test, out.nr_rkeys, in->nr_rkeys);
 	KUNIT_ASSERT_EQ(test, out.name_len, in->name_len);
 	KUNIT_ASSERT_EQ(test, out.text_len, in->text_len);
@@ -424,6 +441,14 @@ static const struct field
 	at_hello_reserved = { "hello reserved", 76, 4 },
 	at_worker_first = { "worker first", 80, 1 },
 	at_worker_last = { "worker last", 87, 1 },
+	at_row_start = { "row_start", 64, 8 },
+	at_row_end = { "row_end", 72, 8 },
+	at_row_bytes = { "row_bytes", 80, 8 },
+	at_stride = { "stride", 88, 8 },
+	at_row_type = { "data type of rows", 96, 4 },
+	at_nr_keys = { "nr_keys", 100, 4 },
+	at_first_key = { "first_key", 104, 4 },
+	at_table_reserved = { "table reserved", 108, 4 },
 	at_first_dim = { "first dim", 64, 8 };
 
 static const char unused[] = "field that the type does not use";
@@ -447,10 +472,49 @@ static const struct bad_case {
 	{ "version 2", REQUEST, "version", 0, { { &at_version_major, 2 } } },
 	{ "version 255", CANCEL, "version", 0, { { &at_version_major, 255 } } },
 	{ "type 0", CANCEL, "unknown type", 0, { { &at_type, 0 } } },
-	{ "TABLE_OPEN", CANCEL, "unknown type", 0,
+	{ "TABLE_OPEN of no name", CANCEL, "name_len", 0,
 	  { { &at_type, RDMATENSOR_WIRE_TABLE_OPEN } } },
-	{ "TABLE_INFO", CANCEL, "unknown type", 0,
+	{ "TABLE_INFO of nothing", CANCEL, tail, 0,
 	  { { &at_type, RDMATENSOR_WIRE_TABLE_INFO } } },
+	{ "TABLE_INFO with a name", TABLE_INFO, unused, 5, { { &at_name_len, 5 } } },
+	{ "TABLE_INFO, failed, with rows", TABLE_INFO, unused, 0,
+	  { { &at_flags, RDMATENSOR_WIRE_F_FAILED } } },
+	{ "TABLE_INFO, failed, without why", TABLE_FAILED, "error_status", 0,
+	  { { &at_error_status, 0 } } },
+	{ "TABLE_OPEN with rows", TABLE_OPEN, "rows in a question", 0, { { &at_row_end, 1 } } },
+	{ "TABLE_OPEN with a type", TABLE_OPEN, "rows in a question", 0, { { &at_row_type, 1 } } },
+	{ "TABLE_OPEN of too many keys", TABLE_OPEN, "first_key", 0,
+	  { { &at_first_key, RDMATENSOR_WIRE_KEYS_MAX } } },
+	{ "a table's reserved field", TABLE_INFO, "reserved field of a table", 0,
+	  { { &at_table_reserved, 1 } } },
+	{ "no rows", TABLE_INFO, "range of rows", 0, { { &at_row_end, 90 } } },
+	{ "rows that end before they begin", TABLE_INFO, "range of rows", 0,
+	  { { &at_row_start, 101 } } },
+	{ "rows beyond all numbers", TABLE_INFO, "range of rows", 0,
+	  { { &at_row_end, 1ULL << 63 } } },
+	{ "rows of nothing", TABLE_INFO, "bytes of a row", 0, { { &at_row_bytes, 0 } } },
+	{ "rows that are too long", TABLE_INFO, "bytes of a row", 0,
+	  { { &at_row_bytes, RDMATENSOR_ROW_MAX + 1 }, { &at_stride, 1ULL << 21 } } },
+	{ "rows of 2^32 and some bytes", TABLE_INFO, "bytes of a row", 0,
+	  { { &at_row_bytes, (1ULL << 32) + 512 }, { &at_stride, 1ULL << 33 } } },
+	{ "rows that overlap", TABLE_INFO, "bytes of a row", 0, { { &at_stride, 511 } } },
+	{ "rows of no type", TABLE_INFO, "data type", 0, { { &at_row_type, 0 } } },
+	{ "rows of a type that is not", TABLE_INFO, "data type", 0,
+	  { { &at_row_type, RDMATENSOR_DT_MAX + 1 } } },
+	{ "rows with a wrong seg_shift", TABLE_INFO, "seg_shift", 0, { { &at_seg_shift, 11 } } },
+	{ "rows that are too far apart", TABLE_INFO, "length of the rows", 0,
+	  { { &at_stride, 1ULL << 62 } } },
+	{ "rows that wrap", TABLE_INFO, "length of the rows", 0,
+	  { { &at_remote_addr, U64_MAX - 4096 } } },
+	{ "a key less", TABLE_INFO, "number of keys", 0, { { &at_nr_keys, 2 } } },
+	{ "a key more", TABLE_INFO, "number of keys", 0, { { &at_nr_keys, 4 } } },
+	{ "rows that need another key", TABLE_INFO, "number of keys", 0,
+	  { { &at_row_end, 1000 } } },
+	{ "keys beyond the last", TABLE_INFO, "keys that are none of the rows'", 0,
+	  { { &at_first_key, 2 } } },
+	{ "keys from beyond the last", TABLE_INFO, "keys that are none of the rows'", 0,
+	  { { &at_first_key, U32_MAX } } },
+	{ "no keys", TABLE_INFO, "keys that are none of the rows'", -8, { { &at_nr_rkeys, 0 } } },
 	{ "type 9", CANCEL, "unknown type", 0, { { &at_type, 9 } } },
 	{ "type 255", CANCEL, "unknown type", 0, { { &at_type, 255 } } },
 	{ "first reserved byte", REQUEST, "reserved field", 0,
