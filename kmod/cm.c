@@ -88,7 +88,7 @@ static int cm_check_private(const struct rdmatensor_wire_private *private, u8 le
 	if (!private->lanes || private->lanes > RDMATENSOR_LANES_MAX ||
 	    private->lane >= private->lanes)
 		return -EPROTO;
-	if (private->flags ||
+	if (private->flags & ~cpu_to_le32(RDMATENSOR_WIRE_PRIVATE_READ) ||
 	    memchr_inv(private->__reserved, 0, sizeof(private->__reserved)))
 		return -EPROTO;
 	return 0;
@@ -146,7 +146,7 @@ static int cm_established(struct rdmatensor_lane *lane, struct rdma_cm_event *ev
 		rdmatensor_lane_query(lane);
 	if (channel->active) {
 		ret = cm_check_private(private, event->param.conn.private_data_len);
-		if (!ret && (le64_to_cpu(private->nonce) != channel->nonce ||
+		if (!ret && (private->flags || le64_to_cpu(private->nonce) != channel->nonce ||
 			     private->lane != lane->index ||
 			     private->lanes != channel->nr_lanes))
 			ret = -EPROTO;
@@ -272,6 +272,12 @@ static int cm_request(struct rdmatensor_cm *cm, struct rdma_cm_id *id,
 		goto out_reject;
 	}
 
+	if (private->flags) {
+		ret = cm->ops->accept_read(cm->owner, private, id, event);
+		if (ret)
+			goto out_reject;
+		return 0;
+	}
 	if (!private->lane) {
 		channel = cm->ops->accept(cm->owner, private, peer);
 		ret = PTR_ERR_OR_ZERO(channel);

@@ -14,6 +14,8 @@ struct net;
  * struct rdmatensor_cm_ops - what incoming connections need of their owner
  * @accept: lane 0 of a new channel: make it, with its message buffer, and enter
  *          it in the owner's table. Return: a reference, or ERR_PTR: the reject's errno
+ * @accept_read: a lane for READs of a channel that is UP. Return: 0: @id is taken; the
+ *          reject's errno
  * @find: the channel of a nonce, for lanes 1 and up. Return: a reference or NULL
  */
 struct rdmatensor_cm_ops {
@@ -21,6 +23,9 @@ struct rdmatensor_cm_ops {
 					     const struct rdmatensor_wire_private *private,
 					     const struct sockaddr *peer);
 	struct rdmatensor_channel *(*find)(struct rdmatensor_context *owner, u64 nonce);
+	int (*accept_read)(struct rdmatensor_context *owner,
+			   const struct rdmatensor_wire_private *private,
+			   struct rdma_cm_id *id, const struct rdma_cm_event *event);
 };
 
 /**
