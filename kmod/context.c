@@ -37,6 +37,9 @@ static int context_message(struct rdmatensor_channel *channel,
 	case RDMATENSOR_WIRE_META_DATA_RESPONSE:
 	case RDMATENSOR_WIRE_ERROR_STATUS:
 		return rdmatensor_request_message(channel, msg, why);
+	case RDMATENSOR_WIRE_TABLE_OPEN:
+	case RDMATENSOR_WIRE_TABLE_INFO:
+		return rdmatensor_lookup_message(channel, msg, why);
 	default:
 		return rdmatensor_response_message(channel, msg, seq, why);
 	}
@@ -162,12 +165,20 @@ static void context_failed(struct rdmatensor_channel *channel)
 	queue_work(channel->owner->down_wq, &channel->down_work);
 }
 
+static void context_freed(struct rdmatensor_channel *channel)
+{
+	if (channel->readers)
+		rdmatensor_readers_put(channel->readers);
+	rdmatensor_lookup_free(channel->lookup);
+}
+
 static const struct rdmatensor_channel_ops context_channel_ops = {
 	.message = context_message,
 	.content = context_content,
 	.hello = context_hello,
 	.up = context_up,
 	.failed = context_failed,
+	.freed = context_freed,
 };
 
 static void context_handshake_expired(struct work_struct *work)
@@ -201,6 +212,8 @@ static void context_channel_down(struct work_struct *work)
 	};
 
 	cancel_delayed_work_sync(&channel->handshake_work);
+	/* Whoever connects lanes for reads gives up, and nobody reads from here any more */
+	rdmatensor_readers_close(channel->readers);
 	rdmatensor_cm_teardown(channel);
 
 	rdmatensor_channel_down(channel);
@@ -267,6 +280,13 @@ static struct rdmatensor_channel *context_channel_add(struct rdmatensor_context 
 	if (!active)
 		complete_all(&channel->setup_done);
 
+	ret = -ENOMEM;
+	channel->lookup = rdmatensor_lookup_alloc(&context->exports, channel);
+	channel->readers = rdmatensor_readers_alloc(&context->cm, &context->exchange.counters,
+						    &context->gathers.wait,
+						    context->exchange.wq, channel);
+	if (!channel->lookup || !channel->readers)
+		goto out_put;
 	ret = rdmatensor_response_alloc(channel);
 	if (ret)
 		goto out_put;
@@ -342,7 +362,23 @@ static struct rdmatensor_channel *context_find(struct rdmatensor_context *contex
 	return found;
 }
 
+static int context_accept_read(struct rdmatensor_context *context,
+			       const struct rdmatensor_wire_private *private,
+			       struct rdma_cm_id *id, const struct rdma_cm_event *event)
+{
+	struct rdmatensor_channel *channel = context_find(context, le64_to_cpu(private->nonce));
+	int ret = -ECONNRESET;
+
+	if (!channel)
+		return ret;
+	if (READ_ONCE(channel->state) == RDMATENSOR_CHANNEL_UP)
+		ret = rdmatensor_readers_accept(channel->readers, id, event, private);
+	rdmatensor_channel_put(channel);
+	return ret;
+}
+
 static const struct rdmatensor_cm_ops context_cm_ops = {
+	.accept_read = context_accept_read,
 	.accept = context_accept,
 	.find = context_find,
 };
@@ -409,6 +445,8 @@ struct rdmatensor_context *rdmatensor_context_open(void)
 	mutex_init(&context->lock);
 	context->net = get_net(current->nsproxy->net_ns);
 	xa_init_flags(&context->pools, XA_FLAGS_ALLOC1);
+	xa_init_flags(&context->tables, XA_FLAGS_ALLOC1);
+	rdmatensor_exports_init(&context->exports);
 	xa_init_flags(&context->channels, XA_FLAGS_ALLOC1);
 	get_task_comm(context->comm, current);
 	/* As it is found when it is complete */
@@ -444,6 +482,7 @@ static void context_stop(struct rdmatensor_context *context, int error, const ch
 		wait_for_completion(&channel->gone);
 		rdmatensor_channel_put(channel);
 	}
+	rdmatensor_context_tables_withdraw(context);
 	xa_for_each(&context->pools, id, pool)
 		rdmatensor_pool_unregister(pool);
 	rdmatensor_domain_put(context->domain);
@@ -480,6 +519,7 @@ void rdmatensor_context_close(struct rdmatensor_context *context)
 		/* Only fetches from oneself are left; copies under way end by themselves */
 		rdmatensor_fetch_cancel_all(&context->exchange, -ESHUTDOWN);
 		flush_workqueue(context->exchange.wq);
+		rdmatensor_context_tables_free(context);
 		rdmatensor_rendezvous_drain(context->exchange.rdv, &released);
 		rdmatensor_publication_release_list(&released);
 
@@ -489,10 +529,12 @@ void rdmatensor_context_close(struct rdmatensor_context *context)
 		}
 		destroy_workqueue(context->down_wq);
 		rdmatensor_exchange_destroy(&context->exchange);
+		rdmatensor_gathers_destroy(&context->gathers);
 		rdmatensor_registry_end();
 		context_event(context, RDMATENSOR_NL_EVENT_CONTEXT_END);
 	}
 	xa_destroy(&context->pools);
+	xa_destroy(&context->tables);
 	xa_destroy(&context->channels);
 	put_pid(context->pid);
 	put_net(context->net);
@@ -605,6 +647,13 @@ static int context_begin(struct rdmatensor_context *context, struct rdmatensor_s
 	ret = rdmatensor_exchange_init(&context->exchange, start->ring_entries);
 	if (ret)
 		goto out_destroy_wq;
+	ret = rdmatensor_gathers_init(&context->gathers, &context->exchange);
+	if (ret)
+		goto out_destroy_exchange;
+	context->gathers.lanes = start->gather_lanes;
+	context->gathers.cq_mod = min(start->cq_mod, start->queue_depth);
+	context->gathers.queue_depth = start->queue_depth;
+	context->gathers.connect_ms = start->handshake_ms;
 	context->exchange.ops = &context_exchange_ops;
 	WRITE_ONCE(context->exchange.validate, !!(start->flags & RDMATENSOR_START_VALIDATE));
 
@@ -616,10 +665,12 @@ static int context_begin(struct rdmatensor_context *context, struct rdmatensor_s
 	if (start->flags & RDMATENSOR_START_LISTEN) {
 		ret = rdmatensor_cm_listen(cm, addr, start->cause, sizeof(start->cause));
 		if (ret)
-			goto out_destroy_exchange;
+			goto out_destroy_gathers;
 	}
 	return 0;
 
+out_destroy_gathers:
+	rdmatensor_gathers_destroy(&context->gathers);
 out_destroy_exchange:
 	rdmatensor_exchange_destroy(&context->exchange);
 out_destroy_wq:

@@ -11,6 +11,8 @@
 #include "adapter.h"
 #include "cm.h"
 #include "exchange.h"
+#include "export.h"
+#include "gather.h"
 #include "pool.h"
 #include "registry.h"
 
@@ -40,6 +42,11 @@
  * @nr_pools: in @pools
  * @max_pools: bound on @nr_pools
  * @next_pool: where the search for an id goes on
+ * @exports: rows that peers may read, by name
+ * @tables: opened tables by id; and exports, which are tagged 1
+ * @nr_tables: in @tables
+ * @next_table: where the search for an id goes on
+ * @gathers: what they share
  * @channels: by id
  * @next_channel: where the search for an id goes on
  * @nr_channels: in @channels, or about to be
@@ -69,6 +76,11 @@ struct rdmatensor_context {
 	u32 nr_pools;
 	u32 max_pools;
 	u32 next_pool;
+	struct rdmatensor_exports exports;
+	struct xarray tables;
+	u32 nr_tables;
+	u32 next_table;
+	struct rdmatensor_gathers gathers;
 	struct xarray channels;
 	u32 next_channel;
 	atomic_t nr_channels;
@@ -106,6 +118,16 @@ int rdmatensor_context_connect(struct rdmatensor_context *context, void *arg);
 int rdmatensor_context_disconnect(struct rdmatensor_context *context, void *arg);
 int rdmatensor_context_channel_query(struct rdmatensor_context *context, void *arg);
 int rdmatensor_context_step_abort(struct rdmatensor_context *context, void *arg);
+/* tables.c */
+int rdmatensor_context_table_export(struct rdmatensor_context *context, void *arg);
+int rdmatensor_context_table_open(struct rdmatensor_context *context, void *arg);
+int rdmatensor_context_table_close(struct rdmatensor_context *context, void *arg);
+/* An opened one; NULL: none. The caller puts it */
+struct rdmatensor_table *rdmatensor_context_table(struct rdmatensor_context *context, u32 id);
+/* No peer reads any rows any more. With the context's lock */
+void rdmatensor_context_tables_withdraw(struct rdmatensor_context *context);
+/* All of them go: the context is closing, and nobody else can find one */
+void rdmatensor_context_tables_free(struct rdmatensor_context *context);
 /* submit.c */
 int rdmatensor_context_submit(struct rdmatensor_context *context, void *arg);
 

@@ -19,7 +19,7 @@ int rdmatensor_exchange_init(struct rdmatensor_exchange *exchange, u32 ring_entr
 	mutex_init(&exchange->counters_lock);
 	spin_lock_init(&exchange->fetch_lock);
 	hash_init(exchange->fetches);
-	mutex_init(&exchange->gather);
+	mutex_init(&exchange->walk);
 
 	ret = rdmatensor_ring_init(&exchange->ring, ring_entries);
 	if (ret)
@@ -61,7 +61,7 @@ void rdmatensor_exchange_destroy(struct rdmatensor_exchange *exchange)
 	rdmatensor_rendezvous_free(exchange->rdv);
 	rdmatensor_counters_destroy(&exchange->counters);
 	rdmatensor_ring_destroy(&exchange->ring);
-	mutex_destroy(&exchange->gather);
+	mutex_destroy(&exchange->walk);
 	mutex_destroy(&exchange->counters_lock);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_exchange_destroy);

@@ -43,7 +43,7 @@ struct rdmatensor_exchange_ops {
  * @fetch_lock: guards @fetches and @next_serial
  * @fetches: all that have not ended, by user_data
  * @next_serial: of the next fetch: its place among those of the same bucket
- * @gather: one walker of @fetches at a time
+ * @walk: one walker of @fetches at a time
  */
 struct rdmatensor_exchange {
 	refcount_t users;
@@ -60,7 +60,7 @@ struct rdmatensor_exchange {
 	spinlock_t fetch_lock;
 	unsigned long next_serial;
 	DECLARE_HASHTABLE(fetches, RDMATENSOR_FETCH_HASH_BITS);
-	struct mutex gather;
+	struct mutex walk;
 };
 
 int rdmatensor_exchange_init(struct rdmatensor_exchange *exchange, u32 ring_entries);

@@ -36,7 +36,8 @@ int rdmatensor_fetch_init(struct rdmatensor_fetch *fetch,
 {
 	int ret;
 
-	if (rdmatensor_rendezvous_step_status(exchange->rdv, args->step_id, &fetch->status))
+	if (!args->gather &&
+	    rdmatensor_rendezvous_step_status(exchange->rdv, args->step_id, &fetch->status))
 		return fetch->status.error;
 
 	ret = rdmatensor_ring_reserve(&exchange->ring, 1);
@@ -60,6 +61,7 @@ int rdmatensor_fetch_init(struct rdmatensor_fetch *fetch,
 	fetch->counters = counters;
 	INIT_HLIST_NODE(&fetch->node);
 	INIT_LIST_HEAD(&fetch->todo);
+	fetch->gather = args->gather;
 	fetch->channel = channel;
 	fetch->user_data = args->user_data;
 	fetch->step_id = args->step_id;
@@ -105,7 +107,8 @@ void rdmatensor_fetch_begin(struct rdmatensor_fetch *fetch, u64 deadline_ns)
 	u64 now = ktime_get_ns();
 
 	fetch->begun_ns = now;
-	rdmatensor_count(fetch->counters, RDMATENSOR_STAT_FETCHES);
+	rdmatensor_count(fetch->counters, fetch->gather ?
+			 RDMATENSOR_STAT_GATHERS : RDMATENSOR_STAT_FETCHES);
 	trace_fetch_submit(fetch->user_data, fetch->channel, fetch->step_id, deadline_ns);
 	spin_lock_bh(&exchange->fetch_lock);
 	fetch->serial = ++exchange->next_serial;
@@ -163,13 +166,18 @@ static void fetch_entry(const struct rdmatensor_fetch *fetch, int error, bool ha
 {
 	memset(cqe, 0, sizeof(*cqe));
 	cqe->user_data = fetch->user_data;
-	cqe->type = RDMATENSOR_CQE_FETCH;
+	cqe->type = fetch->gather ? RDMATENSOR_CQE_GATHER : RDMATENSOR_CQE_FETCH;
 	cqe->result = error;
 	cqe->step_id = fetch->step_id;
 	cqe->channel = fetch->channel;
 	if (has_region) {
 		cqe->pool_id = fetch->pool->id;
 		cqe->offset = fetch->offset;
+	}
+	if (fetch->gather) {
+		cqe->tensor_bytes = error ? fetch->rows_missing : fetch->meta.bytes;
+		if (error)
+			cqe->offset = fetch->first_missing;
 	}
 	if (fetch->meta.data_type != RDMATENSOR_DT_INVALID) {
 		cqe->flags |= RDMATENSOR_CQE_META;
@@ -193,6 +201,24 @@ static void fetch_entry(const struct rdmatensor_fetch *fetch, int error, bool ha
 	}
 }
 
+static void fetch_count_end(struct rdmatensor_fetch *fetch, int error)
+{
+	struct rdmatensor_counters *counters = fetch->counters;
+
+	if (error)
+		rdmatensor_count_error(counters, error);
+	if (fetch->gather) {
+		rdmatensor_count(counters, error ? RDMATENSOR_STAT_GATHER_ERRORS :
+						   RDMATENSOR_STAT_GATHERED);
+	} else if (error) {
+		rdmatensor_count(counters, RDMATENSOR_STAT_FETCH_ERRORS);
+	} else {
+		rdmatensor_count(counters, RDMATENSOR_STAT_FETCHED);
+		rdmatensor_count_add(counters, RDMATENSOR_STAT_FETCHED_BYTES, fetch->meta.bytes);
+		rdmatensor_count_latency(counters, ktime_get_ns() - fetch->begun_ns);
+	}
+}
+
 void rdmatensor_fetch_finish(struct rdmatensor_fetch *fetch, int error)
 {
 	struct rdmatensor_exchange *exchange = fetch->exchange;
@@ -208,15 +234,7 @@ void rdmatensor_fetch_finish(struct rdmatensor_fetch *fetch, int error)
 	has_region = fetch->held && !error;
 	fetch_let_go(fetch, !error);
 
-	if (error) {
-		rdmatensor_count(fetch->counters, RDMATENSOR_STAT_FETCH_ERRORS);
-		rdmatensor_count_error(fetch->counters, error);
-	} else {
-		rdmatensor_count(fetch->counters, RDMATENSOR_STAT_FETCHED);
-		rdmatensor_count_add(fetch->counters, RDMATENSOR_STAT_FETCHED_BYTES,
-				     fetch->meta.bytes);
-		rdmatensor_count_latency(fetch->counters, ktime_get_ns() - fetch->begun_ns);
-	}
+	fetch_count_end(fetch, error);
 
 	trace_fetch_end(fetch->user_data, fetch->channel, error, error ? 0 : fetch->meta.bytes);
 	fetch_entry(fetch, error, has_region, &cqe);
@@ -297,7 +315,7 @@ int rdmatensor_fetch_cancel(struct rdmatensor_exchange *exchange, u64 user_data)
 	LIST_HEAD(todo);
 	int n;
 
-	mutex_lock(&exchange->gather);
+	mutex_lock(&exchange->walk);
 	spin_lock_bh(&exchange->fetch_lock);
 	hash_for_each_possible(exchange->fetches, fetch, node, user_data) {
 		if (fetch->user_data != user_data)
@@ -307,7 +325,7 @@ int rdmatensor_fetch_cancel(struct rdmatensor_exchange *exchange, u64 user_data)
 	}
 	spin_unlock_bh(&exchange->fetch_lock);
 	n = fetch_cancel_list(&todo, &status);
-	mutex_unlock(&exchange->gather);
+	mutex_unlock(&exchange->walk);
 	return n;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_fetch_cancel);
@@ -319,11 +337,13 @@ static int fetch_cancel_matching(struct rdmatensor_exchange *exchange, const s64
 	LIST_HEAD(todo);
 	int bucket, n;
 
-	mutex_lock(&exchange->gather);
+	mutex_lock(&exchange->walk);
 	for (bucket = 0; bucket < HASH_SIZE(exchange->fetches); bucket++) {
 		spin_lock_bh(&exchange->fetch_lock);
 		hlist_for_each_entry(fetch, &exchange->fetches[bucket], node) {
-			if (step_id && fetch->step_id != *step_id)
+			/* A gather is of no step */
+			if (step_id && (fetch->gather ||
+					fetch->step_id != *step_id))
 				continue;
 			rdmatensor_fetch_get(fetch);
 			list_add_tail(&fetch->todo, &todo);
@@ -331,7 +351,7 @@ static int fetch_cancel_matching(struct rdmatensor_exchange *exchange, const s64
 		spin_unlock_bh(&exchange->fetch_lock);
 	}
 	n = fetch_cancel_list(&todo, status);
-	mutex_unlock(&exchange->gather);
+	mutex_unlock(&exchange->walk);
 	return n;
 }
 

@@ -49,7 +49,8 @@ struct rdmatensor_fetch_ops {
 };
 
 /**
- * struct rdmatensor_fetch_args - a checked FETCH operation
+ * struct rdmatensor_fetch_args - a checked FETCH operation, or the same of a GATHER
+ * @gather: it is that: @name and @step_id mean nothing
  * @user_data: for its entry
  * @name: tensor's name, not zero-terminated
  * @name_len: its length
@@ -61,6 +62,7 @@ struct rdmatensor_fetch_ops {
  * @deadline_ns: CLOCK_MONOTONIC, 0: none
  */
 struct rdmatensor_fetch_args {
+	bool gather;
 	u64 user_data;
 	const char *name;
 	u16 name_len;
@@ -81,10 +83,13 @@ struct rdmatensor_fetch_args {
  * @node: in the table by @user_data
  * @serial: grows from one fetch of the exchange to the next
  * @begun_ns: when it was submitted, CLOCK_MONOTONIC
- * @todo: a walker's list, under exchange->gather
+ * @todo: a walker's list, under exchange->walk
+ * @gather: it is one
  * @channel: for its entry
  * @user_data: for its entry
  * @step_id: the step
+ * @rows_missing: of a gather, for its entry if it failed
+ * @first_missing: likewise
  * @pool: referenced
  * @alloc: the destination is allocated here
  * @held: @use is in the pool's tree
@@ -106,9 +111,12 @@ struct rdmatensor_fetch {
 	unsigned long serial;
 	u64 begun_ns;
 	struct list_head todo;
+	bool gather;
 	u32 channel;
 	u64 user_data;
 	s64 step_id;
+	u64 rows_missing;
+	u64 first_missing;
 	struct rdmatensor_pool *pool;
 	bool alloc;
 	bool held;

@@ -361,6 +361,13 @@ static void *pool_addr(const struct rdmatensor_pool *pool, u64 offset, u64 *byte
 	return addr;
 }
 
+void *rdmatensor_pool_cpu(const struct rdmatensor_pool *pool, u64 offset)
+{
+	u64 run = 1;
+
+	return pool_addr(pool, offset, &run);
+}
+
 u32 rdmatensor_pool_checksum(const struct rdmatensor_pool *pool, u64 offset, u64 bytes)
 {
 	u32 crc = ~0U;

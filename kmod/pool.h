@@ -112,6 +112,9 @@ __le32 rdmatensor_pool_rkey(const struct rdmatensor_pool *pool,
 int rdmatensor_pool_sge(const struct rdmatensor_pool *pool, u64 offset, u64 bytes,
 			struct ib_sge *sge, int max, u64 *covered);
 
+/* CPU address of a byte; what is aligned to its size of up to a page is contiguous */
+void *rdmatensor_pool_cpu(const struct rdmatensor_pool *pool, u64 offset);
+
 /* CRC32C (seed ~0, inverted) of a range, by the CPU; may sleep */
 u32 rdmatensor_pool_checksum(const struct rdmatensor_pool *pool, u64 offset, u64 bytes);
 /* memcpy() of a range, by the CPU; may sleep */

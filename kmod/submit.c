@@ -10,6 +10,7 @@
 #include <linux/uaccess.h>
 #include "context.h"
 #include "fetch.h"
+#include "gather.h"
 #include "local.h"
 #include "publication.h"
 #include "request.h"
@@ -37,10 +38,11 @@ struct submit_room {
 #define USES_STATUS BIT(7)
 #define USES_TARGET BIT(8)
 #define USES_USES BIT(9)
+#define USES_IDS BIT(10)
 
 static int submit_check(const struct rdmatensor_op *op, u32 fields, u16 flags)
 {
-	if (op->__reserved || op->flags & ~flags)
+	if (op->__reserved || op->__reserved2 || op->flags & ~flags)
 		return -EINVAL;
 	if ((!(fields & USES_CHANNEL) && op->channel) ||
 	    (!(fields & USES_NAME) && (op->name_uptr || op->name_len || op->step_id)) ||
@@ -51,7 +53,8 @@ static int submit_check(const struct rdmatensor_op *op, u32 fields, u16 flags)
 	    (!(fields & USES_META) && (op->data_type || op->ndims || op->dims_uptr)) ||
 	    (!(fields & USES_STATUS) && (op->status || op->text_uptr || op->text_len)) ||
 	    (!(fields & USES_TARGET) && op->target) ||
-	    (!(fields & USES_USES) && op->uses))
+	    (!(fields & USES_USES) && op->uses) ||
+	    (!(fields & USES_IDS) && (op->ids_uptr || op->nr_ids || op->table)))
 		return -EINVAL;
 	if (fields & USES_NAME && (!op->name_len || op->name_len > RDMATENSOR_NAME_MAX))
 		return -EINVAL;
@@ -189,6 +192,40 @@ static int submit_fetch(struct rdmatensor_context *context, struct submit_room *
 	return ret;
 }
 
+static int submit_gather(struct rdmatensor_context *context, struct submit_room *room)
+{
+	const struct rdmatensor_op *op = &room->op;
+	struct rdmatensor_gather_args args = {
+		.fetch = {
+			.gather = true,
+			.user_data = op->user_data,
+			.offset = op->offset,
+			.bytes = op->bytes,
+			.deadline_ns = op->deadline_ns,
+		},
+		.ids_uptr = op->ids_uptr,
+		.nr_ids = op->nr_ids,
+		.wide = !(op->flags & RDMATENSOR_OP_IDS32),
+	};
+	int ret;
+
+	ret = submit_check(op, USES_POOL | USES_OFFSET | USES_BYTES | USES_DEADLINE | USES_IDS,
+			   RDMATENSOR_OP_IDS32);
+	if (ret)
+		return ret;
+	args.table = rdmatensor_context_table(context, op->table);
+	if (!args.table)
+		return -ENOENT;
+	args.fetch.pool = rdmatensor_context_pool(context, op->pool_id);
+	ret = args.fetch.pool ? rdmatensor_gather_submit(&context->gathers, &args) : -EINVAL;
+	if (ret) {
+		if (args.fetch.pool)
+			rdmatensor_pool_put(args.fetch.pool);
+		rdmatensor_table_put(args.table);
+	}
+	return ret;
+}
+
 static int submit_cancel(struct rdmatensor_context *context, struct submit_room *room)
 {
 	int ret;
@@ -222,6 +259,7 @@ static int (*const submit_ops[])(struct rdmatensor_context *context,
 	[RDMATENSOR_OP_FETCH] = submit_fetch,
 	[RDMATENSOR_OP_CANCEL] = submit_cancel,
 	[RDMATENSOR_OP_FREE] = submit_free,
+	[RDMATENSOR_OP_GATHER] = submit_gather,
 };
 
 int rdmatensor_context_submit(struct rdmatensor_context *context, void *arg)
@@ -237,7 +275,7 @@ int rdmatensor_context_submit(struct rdmatensor_context *context, void *arg)
 		return -ENOTCONN;
 	if (submit->nr_ops > RDMATENSOR_SUBMIT_MAX ||
 	    submit->wait_nr > context->exchange.ring.entries ||
-	    (submit->nr_ops && submit->op_size < sizeof(struct rdmatensor_op)))
+	    (submit->nr_ops && submit->op_size < offsetofend(struct rdmatensor_op, target)))
 		return -EINVAL;
 	if (submit->op_size > PAGE_SIZE)
 		return -E2BIG;

@@ -38,6 +38,9 @@ union uapi_arg {
 	struct rdmatensor_channel_query channel_query;
 	struct rdmatensor_step_abort step_abort;
 	struct rdmatensor_submit submit;
+	struct rdmatensor_table_export table_export;
+	struct rdmatensor_table_open table_open;
+	struct rdmatensor_table_close table_close;
 };
 
 #define UAPI_IOCTL(_cmd, _fn, _struct, _last, _out) \
@@ -68,6 +71,11 @@ static const struct uapi_ioctl uapi_ioctls[] = {
 	UAPI_IOCTL(RDMATENSOR_STEP_ABORT, step_abort, rdmatensor_step_abort, __reserved,
 		   UAPI_IN),
 	UAPI_IOCTL(RDMATENSOR_SUBMIT, submit, rdmatensor_submit, out_error, UAPI_OUT_ALWAYS),
+	UAPI_IOCTL(RDMATENSOR_TABLE_EXPORT, table_export, rdmatensor_table_export, out_table,
+		   UAPI_OUT),
+	UAPI_IOCTL(RDMATENSOR_TABLE_OPEN, table_open, rdmatensor_table_open, cause,
+		   UAPI_OUT_ALWAYS),
+	UAPI_IOCTL(RDMATENSOR_TABLE_CLOSE, table_close, rdmatensor_table_close, table, UAPI_IN),
 };
 
 static int uapi_open(struct inode *inode, struct file *file)

@@ -92,6 +92,12 @@
 	P(probe_ms, 2000, 10, 600000, 0, 0, \
 	  "a channel that is quiet for so long is probed, so that a peer that has stopped is found out", \
 	  "RDMATENSOR_PROBE_MS", NULL, "ms") \
+	P(gather_lanes, 2, 1, 8, 0, 0, \
+	  "queue pairs to each owner of a table, for gathers", \
+	  "RDMATENSOR_GATHER_LANES", NULL, "queue pairs") \
+	P(cq_mod, 128, 1, 1024, 0, 0, \
+	  "reads of a gather that are posted at once, of which the last is signalled", \
+	  "RDMATENSOR_CQ_MOD", NULL, "reads") \
 	P(cq_poll, 1, 1, 2, 0, 0, \
 	  "where completions are handled, 1: in softirq; 2: in a workqueue, which others can preempt", \
 	  "RDMATENSOR_CQ_POLL", NULL, "")

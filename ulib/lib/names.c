@@ -77,6 +77,16 @@ static const char *const stats[] = {
 	[RDMATENSOR_STAT_CHANNELS_UP] = "channels_up",
 	[RDMATENSOR_STAT_CHANNELS_DOWN] = "channels_down",
 	[RDMATENSOR_STAT_TX_PROBES] = "tx_probes",
+	[RDMATENSOR_STAT_GATHERS] = "gathers",
+	[RDMATENSOR_STAT_GATHERED] = "gathered",
+	[RDMATENSOR_STAT_GATHER_ERRORS] = "gather_errors",
+	[RDMATENSOR_STAT_GATHERED_ROWS] = "gathered_rows",
+	[RDMATENSOR_STAT_GATHER_READS] = "gather_reads",
+	[RDMATENSOR_STAT_GATHER_LISTS] = "gather_lists",
+	[RDMATENSOR_STAT_GATHER_SIGNALLED] = "gather_signalled",
+	[RDMATENSOR_STAT_GATHER_COPIES] = "gather_copies",
+	[RDMATENSOR_STAT_GATHER_AGAIN] = "gather_again",
+	[RDMATENSOR_STAT_GATHER_LANES_DOWN] = "gather_lanes_down",
 };
 
 _Static_assert(sizeof(stats) / sizeof(stats[0]) == RDMATENSOR_STAT_NR,

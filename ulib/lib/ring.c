@@ -93,7 +93,8 @@ static int is_end_of_operation(const struct rdmatensor_cqe *cqe)
 {
 	return cqe->type == RDMATENSOR_CQE_FETCH ||
 	       cqe->type == RDMATENSOR_CQE_PUBLISH ||
-	       cqe->type == RDMATENSOR_CQE_WITHDRAW;
+	       cqe->type == RDMATENSOR_CQE_WITHDRAW ||
+	       cqe->type == RDMATENSOR_CQE_GATHER;
 }
 
 int rt_ring_take(struct rt_ring *ring, uint64_t user_data, uint32_t *from,

@@ -244,6 +244,52 @@ int rdmatensor_pool_free(struct rdmatensor *rt,
 			 const struct rdmatensor_pool *pool, uint64_t offset);
 
 /*
+ * Tables
+ */
+
+/**
+ * rdmatensor_table_export() - ioctl(RDMATENSOR_TABLE_EXPORT)
+ * @rt: handle, started
+ * @name: the table's
+ * @pool: that the rows are in
+ * @offset: of the first one, a multiple of 4096
+ * @row_start: its number in the table
+ * @row_end: number after the last row
+ * @row_bytes: bytes of a row
+ * @stride: distance of two rows in bytes; 0: @row_bytes
+ * @data_type: enum rdmatensor_data_type of the elements
+ * @table: out: for rdmatensor_table_close()
+ *
+ * Lets all peers of this context read the rows. See struct rdmatensor_table_export for
+ * what has to be true of the pool's region, and for the errors.
+ */
+int rdmatensor_table_export(struct rdmatensor *rt, const char *name,
+			    const struct rdmatensor_pool *pool, uint64_t offset,
+			    uint64_t row_start, uint64_t row_end, uint64_t row_bytes,
+			    uint64_t stride, uint32_t data_type, uint32_t *table);
+
+/**
+ * rdmatensor_table_open() - ioctl(RDMATENSOR_TABLE_OPEN)
+ * @rt: handle, started
+ * @name: the table's
+ * @channels: to all owners; RDMATENSOR_CHANNEL_SELF: this context's own export
+ * @nr_channels: their number
+ * @open: in: caches, order and timeout, all else 0; out: out_table, out_rows,
+ *        out_row_bytes, data_type; and cause, valid after the call, failed or not
+ *
+ * Return: 0 or a negative errno, see struct rdmatensor_table_open.
+ */
+int rdmatensor_table_open(struct rdmatensor *rt, const char *name, const uint32_t *channels,
+			  unsigned int nr_channels, struct rdmatensor_table_open *open);
+
+/**
+ * rdmatensor_table_close() - ioctl(RDMATENSOR_TABLE_CLOSE)
+ * @rt: handle, started
+ * @table: from rdmatensor_table_export() or rdmatensor_table_open()
+ */
+int rdmatensor_table_close(struct rdmatensor *rt, uint32_t table);
+
+/*
  * Channels
  */
 
@@ -512,6 +558,45 @@ static inline void rdmatensor_prep_cancel(struct rdmatensor_op *op,
 }
 
 /**
+ * rdmatensor_prep_gather() - have rows of a table
+ * @op: entry to fill in
+ * @table: from rdmatensor_table_open()
+ * @ids: which rows, in the order in which they are wanted; left alone until the entry
+ * @nr_ids: their number
+ * @pool_id: destination: the pool,
+ * @offset: the offset, a multiple of RDMATENSOR_REGION_ALIGN,
+ * @bytes: and its length, at least nr_ids rows
+ * @deadline_ns: when to give up
+ * @user_data: for its entry RDMATENSOR_CQE_GATHER
+ */
+static inline void
+rdmatensor_prep_gather(struct rdmatensor_op *op, uint32_t table, const uint64_t *ids,
+		       uint64_t nr_ids, uint32_t pool_id, uint64_t offset, uint64_t bytes,
+		       uint64_t deadline_ns, uint64_t user_data)
+{
+	rdmatensor_prep(op, RDMATENSOR_OP_GATHER, NULL, 0, user_data);
+	op->table = table;
+	op->ids_uptr = rdmatensor_op_ptr(ids);
+	op->nr_ids = nr_ids;
+	op->pool_id = pool_id;
+	op->offset = offset;
+	op->bytes = bytes;
+	op->deadline_ns = deadline_ns;
+}
+
+/* As above, with ids of 32 bits */
+static inline void
+rdmatensor_prep_gather32(struct rdmatensor_op *op, uint32_t table, const uint32_t *ids,
+			 uint64_t nr_ids, uint32_t pool_id, uint64_t offset, uint64_t bytes,
+			 uint64_t deadline_ns, uint64_t user_data)
+{
+	rdmatensor_prep_gather(op, table, NULL, nr_ids, pool_id, offset, bytes, deadline_ns,
+			       user_data);
+	op->ids_uptr = rdmatensor_op_ptr(ids);
+	op->flags = RDMATENSOR_OP_IDS32;
+}
+
+/**
  * rdmatensor_prep_free() - give a region back
  * @op: entry to fill in
  * @pool_id: the pool
@@ -635,6 +720,25 @@ int rdmatensor_fetch(struct rdmatensor *rt, uint32_t channel, const char *name,
 		     int64_t step_id, const struct rdmatensor_pool *pool,
 		     uint64_t offset, uint64_t bytes, uint64_t deadline_ns,
 		     struct rdmatensor_cqe *cqe);
+
+/**
+ * rdmatensor_gather() - have rows of a table, and wait for them
+ * @rt: handle, started
+ * @table: from rdmatensor_table_open()
+ * @ids: which rows
+ * @nr_ids: their number
+ * @pool: destination
+ * @offset: in it, a multiple of RDMATENSOR_REGION_ALIGN
+ * @bytes: room there, at least nr_ids rows
+ * @deadline_ns: when to give up with -ETIMEDOUT
+ * @cqe: out: of a gather that failed, tensor_bytes is the number of rows that were not
+ *       delivered, offset the position of the first one, and its text says more
+ *
+ * Return: as rdmatensor_run().
+ */
+int rdmatensor_gather(struct rdmatensor *rt, uint32_t table, const uint64_t *ids,
+		      uint64_t nr_ids, const struct rdmatensor_pool *pool, uint64_t offset,
+		      uint64_t bytes, uint64_t deadline_ns, struct rdmatensor_cqe *cqe);
 
 /**
  * rdmatensor_publish() - publish a tensor and wait until it is used up

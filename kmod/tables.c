@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The context's tables: TABLE_EXPORT, TABLE_OPEN, TABLE_CLOSE.
+ *
+ * Exports and opened tables share their ids. The context holds one reference of each;
+ * an export that is closed may live on in an opened table of the same context, withdrawn.
+ * An opened table that is closed lives on in its gathers.
+ *
+ * TABLE_OPEN waits for peers, so it holds no lock of the context. What it has made so
+ * far is in the table that it builds, and goes with it if something fails.
+ */
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+#include "context.h"
+
+#define TABLES_MAX 1024U
+/* A table that is exported anew while it is asked for piece by piece */
+#define TABLES_TRIES 3
+
+/* Entries of context->tables */
+#define TABLES_OPENED 0
+#define TABLES_EXPORT 1
+
+static int tables_copy_name(char *name, u64 uptr, u32 len)
+{
+	if (!len || len > RDMATENSOR_NAME_MAX)
+		return -EINVAL;
+	return copy_from_user(name, u64_to_user_ptr(uptr), len) ? -EFAULT : 0;
+}
+
+/* With the context's lock. Return: 0, -EUSERS, -ENOMEM */
+static int tables_add(struct rdmatensor_context *context, void *object, unsigned long tag, u32 *id)
+{
+	int ret;
+
+	lockdep_assert_held(&context->lock);
+	if (context->nr_tables >= TABLES_MAX)
+		return -EUSERS;
+	ret = xa_alloc_cyclic(&context->tables, id, xa_tag_pointer(object, tag),
+			      XA_LIMIT(1, S32_MAX), &context->next_table, GFP_KERNEL);
+	if (ret < 0)
+		return ret;
+	context->nr_tables++;
+	rdmatensor_registry_changed();
+	return 0;
+}
+
+int rdmatensor_context_table_export(struct rdmatensor_context *context, void *arg)
+{
+	struct rdmatensor_table_export *export = arg;
+	struct rdmatensor_export_args args = {
+		.name_len = export->name_len,
+		.offset = export->offset,
+		.info = {
+			.row_start = export->row_start,
+			.row_end = export->row_end,
+			.row_bytes = export->row_bytes,
+			.stride = export->stride ?: export->row_bytes,
+			.data_type = export->data_type,
+		},
+	};
+	struct rdmatensor_export *made;
+	char *name;
+	int ret;
+
+	if (export->flags || export->row_start >= export->row_end ||
+	    export->row_end > S64_MAX || !export->row_bytes ||
+	    export->row_bytes > RDMATENSOR_ROW_MAX || args.info.stride < export->row_bytes ||
+	    export->data_type == RDMATENSOR_DT_INVALID || export->data_type > RDMATENSOR_DT_MAX)
+		return -EINVAL;
+	if (!rdmatensor_context_started(context))
+		return -ENOTCONN;
+	name = kmalloc(RDMATENSOR_NAME_MAX, GFP_KERNEL);
+	if (!name)
+		return -ENOMEM;
+	ret = tables_copy_name(name, export->name_uptr, export->name_len);
+	if (ret)
+		goto out_free_name;
+	args.name = name;
+	args.pool = rdmatensor_context_pool(context, export->pool_id);
+	ret = -ENOENT;
+	if (!args.pool)
+		goto out_free_name;
+
+	mutex_lock(&context->lock);
+	made = context->gone ? ERR_PTR(-ENODEV) :
+	       rdmatensor_export_create(&context->exports, context->domain, &args);
+	ret = PTR_ERR_OR_ZERO(made);
+	if (!ret) {
+		ret = tables_add(context, made, TABLES_EXPORT, &export->out_table);
+		if (ret) {
+			rdmatensor_export_withdraw(&context->exports, made);
+			rdmatensor_export_put(made);
+			args.pool = NULL;
+		}
+	}
+	mutex_unlock(&context->lock);
+	if (ret && args.pool)
+		rdmatensor_pool_put(args.pool);
+out_free_name:
+	kfree(name);
+	return ret;
+}
+
+struct rdmatensor_table *rdmatensor_context_table(struct rdmatensor_context *context, u32 id)
+{
+	struct rdmatensor_table *table = NULL;
+	void *entry;
+
+	xa_lock(&context->tables);
+	entry = xa_load(&context->tables, id);
+	if (entry && xa_pointer_tag(entry) == TABLES_OPENED) {
+		table = xa_untag_pointer(entry);
+		rdmatensor_table_get(table);
+	}
+	xa_unlock(&context->tables);
+	return table;
+}
+
+static const char *tables_remedy(int error)
+{
+	switch (error) {
+	case -ENOENT:
+		return "it does not export that table; export it there first";
+	case -ENOTCONN:
+		return "there is no such channel, or it has ended; connect first";
+	case -EOPNOTSUPP:
+		return "the peer has connected it; connect one to the peer's listener";
+	case -ETIMEDOUT:
+		return "it does not answer in time";
+	case -EAGAIN:
+		return "it exports the table anew all the time; try again";
+	case -EPROTO:
+		return "what it says cannot be; compare the versions on both sides";
+	case -ECONNREFUSED:
+		return "it takes no more lanes for reads; see its kernel log";
+	case -EINTR:
+		return "interrupted by a signal";
+	default:
+		return "see the kernel log of both sides";
+	}
+}
+
+static void tables_cause(struct rdmatensor_table_open *open, const char *worker, u32 channel,
+			 const char *step, int error)
+{
+	snprintf(open->cause, sizeof(open->cause),
+		 "table: could not %s '%s' at channel %u (%d): %s", step, worker, channel, error,
+		 tables_remedy(error));
+}
+
+static int tables_ask(struct rdmatensor_channel *channel, const struct rdmatensor_table *table,
+		      unsigned long deadline, struct rdmatensor_lookup_result *result)
+{
+	int tries, ret = -EAGAIN;
+
+	for (tries = 0; ret == -EAGAIN && tries < TABLES_TRIES; tries++)
+		ret = rdmatensor_lookup_run(channel, table->name, table->name_len, deadline,
+					    result);
+	return ret;
+}
+
+static int tables_open_remote(struct rdmatensor_context *context,
+			      struct rdmatensor_table_open *open, struct rdmatensor_table *table,
+			      u32 i, u32 id, unsigned long deadline)
+{
+	struct rdmatensor_lookup_result result = {};
+	struct rdmatensor_channel *channel;
+	const char *step = "ask";
+	int ret;
+
+	channel = rdmatensor_context_channel(context, id);
+	if (!channel) {
+		tables_cause(open, "", id, step, -ENOTCONN);
+		return -ENOTCONN;
+	}
+	ret = channel->active ? tables_ask(channel, table, deadline, &result) : -EOPNOTSUPP;
+	if (!ret) {
+		step = "connect lanes to";
+		ret = rdmatensor_readers_connect(channel->readers, context->gathers.lanes,
+						 jiffies_to_msecs(max_t(long, deadline - jiffies,
+									1)), true);
+	}
+	if (ret) {
+		tables_cause(open, channel->worker, id, step, ret);
+		goto out_put;
+	}
+	rdmatensor_readers_get(channel->readers);
+	rdmatensor_table_set_remote(&table->sources[i], channel, channel->readers, &result);
+	ret = rdmatensor_table_owner(table, i, &result.info, open->cause, sizeof(open->cause));
+out_put:
+	kvfree(result.rkeys);
+	rdmatensor_channel_put(channel);
+	return ret;
+}
+
+static int tables_open_own(struct rdmatensor_context *context,
+			   struct rdmatensor_table_open *open, struct rdmatensor_table *table,
+			   u32 i)
+{
+	struct rdmatensor_export *export =
+		rdmatensor_export_find(&context->exports, table->name, table->name_len);
+
+	if (!export) {
+		snprintf(open->cause, sizeof(open->cause),
+			 "table: this context does not export it; export it first");
+		return -ENOENT;
+	}
+	rdmatensor_table_set_own(&table->sources[i], export, context->worker);
+	return rdmatensor_table_owner(table, i, &export->info, open->cause, sizeof(open->cause));
+}
+
+static int tables_open_owners(struct rdmatensor_context *context,
+			      struct rdmatensor_table_open *open, struct rdmatensor_table *table)
+{
+	unsigned long deadline = jiffies + msecs_to_jiffies(open->timeout_ms ?:
+							    context->handshake_ms);
+	u32 i, *channels;
+	int ret = 0;
+
+	channels = memdup_user(u64_to_user_ptr(open->channels_uptr),
+			       array_size(open->nr_channels, sizeof(*channels)));
+	if (IS_ERR(channels))
+		return PTR_ERR(channels);
+	for (i = 0; !ret && i < open->nr_channels; i++)
+		ret = channels[i] == RDMATENSOR_CHANNEL_SELF ?
+		      tables_open_own(context, open, table, i) :
+		      tables_open_remote(context, open, table, i, channels[i], deadline);
+	kfree(channels);
+	return ret;
+}
+
+static int tables_open_caches(struct rdmatensor_context *context,
+			      struct rdmatensor_table_open *open, struct rdmatensor_table *table)
+{
+	struct rdmatensor_table_cache cache;
+	struct rdmatensor_pool *pool;
+	int ret = 0;
+	u32 i;
+
+	for (i = 0; !ret && i < open->nr_caches; i++) {
+		if (copy_from_user(&cache, u64_to_user_ptr(open->caches_uptr +
+							   i * sizeof(cache)), sizeof(cache)))
+			return -EFAULT;
+		pool = rdmatensor_context_pool(context, cache.pool_id);
+		ret = pool ? rdmatensor_table_set_cache(table, i, &cache, pool) : -EINVAL;
+		if (ret && pool)
+			rdmatensor_pool_put(pool);
+		if (ret)
+			snprintf(open->cause, sizeof(open->cause),
+				 "table: cache %u: its fields are out of range, or its rows are in no region of a pool that is held",
+				 i);
+	}
+	return ret;
+}
+
+static int tables_open_order(struct rdmatensor_context *context,
+			     struct rdmatensor_table_open *open, struct rdmatensor_table *table)
+{
+	struct rdmatensor_pool *pool;
+	int ret;
+
+	if (!open->flags)
+		return 0;
+	pool = rdmatensor_context_pool(context, open->order_pool_id);
+	ret = pool ? rdmatensor_table_set_order(table, pool, open->order_offset, open->order_nr,
+						open->flags == RDMATENSOR_TABLE_ORDER) : -EINVAL;
+	if (ret && pool)
+		rdmatensor_pool_put(pool);
+	if (ret)
+		snprintf(open->cause, sizeof(open->cause),
+			 "table: the order is empty, or in no region of a pool that is held");
+	return ret;
+}
+
+static int tables_build(struct rdmatensor_context *context, struct rdmatensor_table_open *open,
+			const char *name, struct rdmatensor_table **out)
+{
+	struct rdmatensor_table *table;
+	int ret;
+
+	table = rdmatensor_table_alloc(name, open->name_len, open->nr_channels, open->nr_caches);
+	if (IS_ERR(table))
+		return PTR_ERR(table);
+	ret = tables_open_owners(context, open, table);
+	if (!ret)
+		ret = tables_open_caches(context, open, table);
+	if (!ret)
+		ret = tables_open_order(context, open, table);
+	if (!ret)
+		ret = rdmatensor_table_complete(table, open->cause, sizeof(open->cause));
+	if (ret) {
+		rdmatensor_table_put(table);
+		return ret;
+	}
+	*out = table;
+	return 0;
+}
+
+int rdmatensor_context_table_open(struct rdmatensor_context *context, void *arg)
+{
+	struct rdmatensor_table_open *open = arg;
+	struct rdmatensor_table *table;
+	char *name;
+	int ret;
+
+	memset(open->cause, 0, sizeof(open->cause));
+	if (open->flags & ~(RDMATENSOR_TABLE_ORDER | RDMATENSOR_TABLE_ORDER32) ||
+	    open->flags == (RDMATENSOR_TABLE_ORDER | RDMATENSOR_TABLE_ORDER32) ||
+	    (!open->flags && (open->order_pool_id || open->order_offset || open->order_nr)) ||
+	    open->__reserved || !open->nr_channels ||
+	    open->nr_channels > RDMATENSOR_OWNERS_MAX || open->nr_caches > RDMATENSOR_OWNERS_MAX)
+		return -EINVAL;
+	if (!rdmatensor_context_started(context))
+		return -ENOTCONN;
+	name = kmalloc(RDMATENSOR_NAME_MAX, GFP_KERNEL);
+	if (!name)
+		return -ENOMEM;
+	ret = tables_copy_name(name, open->name_uptr, open->name_len);
+	if (!ret)
+		ret = tables_build(context, open, name, &table);
+	kfree(name);
+	if (ret)
+		return ret;
+
+	mutex_lock(&context->lock);
+	ret = context->gone ? -ENODEV :
+	      tables_add(context, table, TABLES_OPENED, &open->out_table);
+	if (!ret) {
+		open->data_type = table->data_type;
+		open->out_rows = rdmatensor_table_ids(table);
+		open->out_row_bytes = table->row_bytes;
+	}
+	mutex_unlock(&context->lock);
+	if (ret) {
+		snprintf(open->cause, sizeof(open->cause), "table: %s",
+			 ret == -EUSERS ? "this context has 1024 of them; close some" :
+			 ret == -ENODEV ? "the RDMA device is gone" : "out of memory");
+		rdmatensor_table_put(table);
+	}
+	return ret;
+}
+
+static void tables_drop(struct rdmatensor_context *context, void *entry)
+{
+	struct rdmatensor_export *export;
+
+	if (xa_pointer_tag(entry) == TABLES_OPENED) {
+		rdmatensor_table_put(xa_untag_pointer(entry));
+		return;
+	}
+	export = xa_untag_pointer(entry);
+	rdmatensor_export_withdraw(&context->exports, export);
+	rdmatensor_export_put(export);
+}
+
+int rdmatensor_context_table_close(struct rdmatensor_context *context, void *arg)
+{
+	struct rdmatensor_table_close *close = arg;
+	void *entry;
+
+	if (!rdmatensor_context_started(context))
+		return -ENOTCONN;
+	mutex_lock(&context->lock);
+	entry = xa_erase(&context->tables, close->table);
+	if (entry) {
+		context->nr_tables--;
+		rdmatensor_registry_changed();
+		tables_drop(context, entry);
+	}
+	mutex_unlock(&context->lock);
+	return entry ? 0 : -ENOENT;
+}
+
+void rdmatensor_context_tables_withdraw(struct rdmatensor_context *context)
+{
+	unsigned long id;
+	void *entry;
+
+	lockdep_assert_held(&context->lock);
+	xa_for_each(&context->tables, id, entry)
+		if (xa_pointer_tag(entry) == TABLES_EXPORT)
+			rdmatensor_export_withdraw(&context->exports, xa_untag_pointer(entry));
+}
+
+void rdmatensor_context_tables_free(struct rdmatensor_context *context)
+{
+	unsigned long id;
+	void *entry;
+
+	xa_for_each(&context->tables, id, entry) {
+		xa_erase(&context->tables, id);
+		tables_drop(context, entry);
+	}
+}

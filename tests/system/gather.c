@@ -1,0 +1,508 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Tables and gathers: three owners, of which one is the reader itself; every row is checked */
+#include "harness.h"
+
+#define OWNERS 3
+#define ROW 512
+#define MILLION 1000000
+#define WAIT_MS 60000
+
+/* Owner 0 is the reader; the others listen */
+static struct side owners[OWNERS];
+static struct side *const reader = &owners[0];
+static uint32_t exports[OWNERS];
+static uint32_t channels[OWNERS];
+static uint64_t first_row[OWNERS + 1];
+static uint64_t rows_at[OWNERS];
+
+/* Word @i of row @row: no two are the same */
+static uint64_t word(uint64_t row, unsigned int i)
+{
+	return (row * 1000003 + i + 1) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+static void fill_row(unsigned char *at, uint64_t row, unsigned int bytes)
+{
+	unsigned int i;
+
+	for (i = 0; i < bytes / 8; i++)
+		((uint64_t *)at)[i] = word(row, i);
+}
+
+static int row_is(const unsigned char *at, uint64_t row, unsigned int bytes)
+{
+	unsigned int i;
+
+	for (i = 0; i < bytes / 8; i++)
+		if (((const uint64_t *)at)[i] != word(row, i))
+			return 0;
+	return 1;
+}
+
+static uint64_t pages(uint64_t bytes)
+{
+	return (bytes + 4095) / 4096 * 4096;
+}
+
+static void tune_lanes(struct rdmatensor_start *start)
+{
+	start->gather_lanes = 4;
+}
+
+/* @rows of @row_bytes, every @stride, over all owners; the reader has room for @ids of them */
+static void owners_open(uint64_t rows, unsigned int row_bytes, uint64_t stride, uint64_t ids)
+{
+	uint64_t share = (rows + OWNERS - 1) / OWNERS, r;
+	int i;
+
+	for (i = 0; i <= OWNERS; i++)
+		first_row[i] = share * i < rows ? share * i : rows;
+	for (i = 0; i < OWNERS; i++) {
+		uint64_t nr = first_row[i + 1] - first_row[i];
+		uint64_t bytes = pages((nr - 1) * stride + row_bytes);
+
+		side_open(&owners[i], i ? (i == 1 ? "one" : "two") : "reader",
+			  bytes + (i ? 0 : pages(ids * row_bytes + 64)), !!i, tune_lanes);
+		rows_at[i] = side_alloc(&owners[i], bytes);
+		for (r = 0; r < nr; r++)
+			fill_row(side_at(&owners[i], rows_at[i] + r * stride), first_row[i] + r,
+				 row_bytes);
+		EQ(rdmatensor_table_export(owners[i].rt, "features", &owners[i].pool, rows_at[i],
+					   first_row[i], first_row[i + 1], row_bytes, stride,
+					   RDMATENSOR_DT_FLOAT, &exports[i]), 0);
+		channels[i] = RDMATENSOR_CHANNEL_SELF;
+		if (i) {
+			side_connect(reader, &owners[i]);
+			channels[i] = reader->channel;
+		}
+	}
+}
+
+static uint32_t table_open(struct rdmatensor_table_open *open)
+{
+	struct rdmatensor_table_open mine = {};
+
+	open = open ? open : &mine;
+	if (rdmatensor_table_open(reader->rt, "features", channels, OWNERS, open))
+		test_fail(__FILE__, __LINE__, "%s", open->cause);
+	return open->out_table;
+}
+
+/* Into @at. Return: the result */
+static int gather(uint32_t table, const uint64_t *ids, uint64_t nr, uint64_t at,
+		  unsigned int row_bytes, struct rdmatensor_cqe *cqe)
+{
+	test_alive();
+	return rdmatensor_gather(reader->rt, table, ids, nr, &reader->pool, at, nr * row_bytes,
+				 rdmatensor_deadline_ms(WAIT_MS), cqe);
+}
+
+static void check_rows(const uint64_t *ids, uint64_t nr, uint64_t at, unsigned int row_bytes)
+{
+	uint64_t i;
+
+	for (i = 0; i < nr; i++)
+		if (!row_is(side_at(reader, at + i * row_bytes), ids[i], row_bytes))
+			test_fail(__FILE__, __LINE__, "row %llu at position %llu is wrong",
+				  (unsigned long long)ids[i], (unsigned long long)i);
+}
+
+/* xorshift: the same each time */
+static uint64_t random_state = 88172645463325252u;
+
+static uint64_t random_below(uint64_t most)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return random_state % most;
+}
+
+TEST(a_million_rows_of_three_owners)
+{
+	enum { BATCH = 50000, ROWS = 60000 };
+	uint64_t *ids = malloc(BATCH * sizeof(*ids));
+	uint64_t at, done, i, reads, signalled;
+	struct rdmatensor_cqe cqe;
+	uint32_t table;
+
+	CHECK(ids);
+	owners_open(ROWS, ROW, ROW, BATCH);
+	at = side_alloc(reader, BATCH * ROW);
+	table = table_open(NULL);
+	for (done = 0; done < MILLION; done += BATCH) {
+		/* One in four is one of a few: repeats */
+		for (i = 0; i < BATCH; i++)
+			ids[i] = random_below(i % 4 ? ROWS : 100);
+		memset(side_at(reader, at), 0, BATCH * ROW);
+		EQ(gather(table, ids, BATCH, at, ROW, &cqe), 0);
+		EQ(cqe.tensor_bytes, BATCH * ROW);
+		EQ(cqe.offset, at);
+		check_rows(ids, BATCH, at, ROW);
+	}
+	EQ(side_stat(reader, RDMATENSOR_STAT_GATHERED_ROWS), MILLION);
+	EQ(side_stat(reader, RDMATENSOR_STAT_GATHERED), MILLION / BATCH);
+	EQ(side_stat(reader, RDMATENSOR_STAT_GATHER_ERRORS), 0);
+	reads = side_stat(reader, RDMATENSOR_STAT_GATHER_READS);
+	signalled = side_stat(reader, RDMATENSOR_STAT_GATHER_SIGNALLED);
+	printf("# %llu reads, %llu signalled, %llu copies\n", (unsigned long long)reads,
+	       (unsigned long long)signalled,
+	       (unsigned long long)side_stat(reader, RDMATENSOR_STAT_GATHER_COPIES));
+	CHECK(reads < MILLION * 2 / 3);
+	CHECK(signalled * 100 <= MILLION);
+	free(ids);
+}
+
+TEST(ids_of_all_kinds)
+{
+	enum { ROWS = 3000, NR = 2000 };
+	uint64_t ids[NR], at, i, before;
+	struct rdmatensor_cqe cqe;
+	struct rdmatensor_op op;
+	uint32_t narrow[NR];
+	uint32_t table;
+
+	owners_open(ROWS, ROW, ROW, NR);
+	at = side_alloc(reader, NR * ROW);
+	table = table_open(NULL);
+	/* None */
+	EQ(gather(table, ids, 0, at, ROW, &cqe), 0);
+	EQ(cqe.tensor_bytes, 0);
+	/* Each single one at the edges of the owners */
+	for (i = 0; i < OWNERS; i++) {
+		ids[0] = first_row[i];
+		EQ(gather(table, ids, 1, at, ROW, &cqe), 0);
+		check_rows(ids, 1, at, ROW);
+		ids[0] = first_row[i + 1] - 1;
+		EQ(gather(table, ids, 1, at, ROW, &cqe), 0);
+		check_rows(ids, 1, at, ROW);
+	}
+	/* All the same: one READ */
+	for (i = 0; i < NR; i++)
+		ids[i] = ROWS - 1;
+	before = side_stat(reader, RDMATENSOR_STAT_GATHER_READS);
+	EQ(gather(table, ids, NR, at, ROW, &cqe), 0);
+	check_rows(ids, NR, at, ROW);
+	EQ(side_stat(reader, RDMATENSOR_STAT_GATHER_READS), before + 1);
+	/* All own: no READ */
+	for (i = 0; i < NR; i++)
+		ids[i] = i * 7 % first_row[1];
+	before = side_stat(reader, RDMATENSOR_STAT_GATHER_READS);
+	EQ(gather(table, ids, NR, at, ROW, &cqe), 0);
+	check_rows(ids, NR, at, ROW);
+	EQ(side_stat(reader, RDMATENSOR_STAT_GATHER_READS), before);
+	/* In order: neighbours are joined */
+	for (i = 0; i < NR; i++)
+		ids[i] = first_row[1] + i;
+	EQ(gather(table, ids, NR, at, ROW, &cqe), 0);
+	check_rows(ids, NR, at, ROW);
+	CHECK(side_stat(reader, RDMATENSOR_STAT_GATHER_READS) - before < 20);
+	/* Backwards, of 32 bits */
+	for (i = 0; i < NR; i++)
+		ids[i] = narrow[i] = ROWS - 1 - i;
+	rdmatensor_prep_gather32(&op, table, narrow, NR, reader->pool.id, at, NR * ROW, 0, 7);
+	memset(side_at(reader, at), 0, NR * ROW);
+	EQ(side_do(reader, &op), 0);
+	EQ(side_next(reader, RDMATENSOR_CQE_GATHER, 7, &cqe), 0);
+	check_rows(ids, NR, at, ROW);
+}
+
+TEST(an_id_out_of_range)
+{
+	enum { ROWS = 300, NR = 1000 };
+	uint64_t ids[NR], at, i;
+	struct rdmatensor_cqe cqe;
+	uint32_t table;
+	char text[256];
+
+	owners_open(ROWS, ROW, ROW, NR);
+	at = side_alloc(reader, NR * ROW);
+	table = table_open(NULL);
+	for (i = 0; i < NR; i++)
+		ids[i] = i % ROWS;
+	ids[777] = ROWS;
+	ids[900] = UINT64_MAX;
+	memset(side_at(reader, at), 0x5a, NR * ROW);
+	EQ(gather(table, ids, NR, at, ROW, &cqe), -ERANGE);
+	EQ(cqe.offset, 777);
+	EQ(cqe.tensor_bytes, NR);
+	CHECK(strstr(rdmatensor_cqe_text(&cqe, text, sizeof(text)), "id 300 at position 777"));
+	/* Before anything was posted */
+	EQ(side_stat(reader, RDMATENSOR_STAT_GATHER_READS), 0);
+	for (i = 0; i < NR * ROW; i++)
+		CHECK(side_at(reader, at)[i] == 0x5a);
+	/* What cannot be read at all */
+	EQ(gather(table, (uint64_t *)4096, NR, at, ROW, &cqe), -EFAULT);
+	/* No room, no such table */
+	EQ(rdmatensor_gather(reader->rt, table, ids, 10, &reader->pool, at, 10 * ROW - 1, 0, &cqe),
+	   -EMSGSIZE);
+	EQ(gather(table + 99, ids, 1, at, ROW, &cqe), -ENOENT);
+	ids[0] = 1;
+	EQ(gather(table, ids, 1, at, ROW, &cqe), 0);
+	check_rows(ids, 1, at, ROW);
+}
+
+/* Rows that cross keys on both sides, and have gaps between them */
+TEST(rows_that_cross_segments)
+{
+	enum { BIG = 200000, ROWS = 60, NR = 90 };
+	uint64_t ids[NR], at, i;
+	struct rdmatensor_cqe cqe;
+	uint32_t table;
+
+	owners_open(ROWS, BIG, BIG + 1096, NR);
+	at = side_alloc(reader, (uint64_t)NR * BIG);
+	table = table_open(NULL);
+	for (i = 0; i < NR; i++)
+		ids[i] = random_below(ROWS);
+	EQ(gather(table, ids, NR, at, BIG, &cqe), 0);
+	check_rows(ids, NR, at, BIG);
+}
+
+TEST(caches_and_order)
+{
+	enum { ROWS = 900, NR = 600, CACHED = 200 };
+	struct rdmatensor_table_cache cache = { .row_start = 500, .row_end = 500 + CACHED };
+	struct rdmatensor_table_open open = {};
+	uint64_t ids[NR], rows[NR], at, order, i, reads;
+	struct rdmatensor_cqe cqe;
+	uint32_t table, plain;
+
+	owners_open(ROWS, ROW, ROW, NR + CACHED + 100);
+	plain = table_open(NULL);
+	at = side_alloc(reader, NR * ROW);
+	cache.offset = side_alloc(reader, CACHED * ROW);
+	cache.pool_id = reader->pool.id;
+	for (i = 0; i < CACHED; i++)
+		fill_row(side_at(reader, cache.offset + i * ROW), cache.row_start + i, ROW);
+	order = side_alloc(reader, ROWS * 8);
+	for (i = 0; i < ROWS; i++)
+		((uint64_t *)side_at(reader, order))[i] = (i * 7 + 3) % ROWS;
+	open.caches_uptr = (uintptr_t)&cache;
+	open.nr_caches = 1;
+	open.flags = RDMATENSOR_TABLE_ORDER;
+	open.order_pool_id = reader->pool.id;
+	open.order_offset = order;
+	open.order_nr = ROWS;
+	table = table_open(&open);
+	EQ(open.out_rows, ROWS);
+	EQ(open.out_row_bytes, ROW);
+	EQ(open.data_type, RDMATENSOR_DT_FLOAT);
+	for (i = 0; i < NR; i++) {
+		ids[i] = random_below(ROWS);
+		rows[i] = (ids[i] * 7 + 3) % ROWS;
+	}
+	EQ(gather(table, ids, NR, at, ROW, &cqe), 0);
+	check_rows(rows, NR, at, ROW);
+	/* All cached: no READ. The other table has no cache, and reads them */
+	for (i = 0; i < NR; i++) {
+		rows[i] = cache.row_start + i % CACHED;
+		for (ids[i] = 0; (ids[i] * 7 + 3) % ROWS != rows[i]; ids[i]++)
+			;
+	}
+	reads = side_stat(reader, RDMATENSOR_STAT_GATHER_READS);
+	EQ(gather(table, ids, NR, at, ROW, &cqe), 0);
+	check_rows(rows, NR, at, ROW);
+	EQ(side_stat(reader, RDMATENSOR_STAT_GATHER_READS), reads);
+	EQ(gather(plain, rows, NR, at, ROW, &cqe), 0);
+	check_rows(rows, NR, at, ROW);
+	CHECK(side_stat(reader, RDMATENSOR_STAT_GATHER_READS) > reads);
+	/* The order is the process's to spoil, and is looked at each time */
+	((uint64_t *)side_at(reader, order))[ids[0]] = ROWS;
+	EQ(gather(table, ids, NR, at, ROW, &cqe), -ERANGE);
+	EQ(cqe.offset, 0);
+	/* Held while the table is open */
+	EQ(rdmatensor_pool_free(reader->rt, &reader->pool, order), -EBUSY);
+	EQ(rdmatensor_table_close(reader->rt, table), 0);
+	EQ(rdmatensor_table_close(reader->rt, table), -ENOENT);
+	EQ(rdmatensor_pool_free(reader->rt, &reader->pool, order), 0);
+}
+
+static void open_fails(const uint32_t *of, unsigned int nr, int error, const char *words)
+{
+	struct rdmatensor_table_open open = {};
+	int got = rdmatensor_table_open(reader->rt, "features", of, nr, &open);
+
+	if (got != error || !strstr(open.cause, words))
+		test_fail(__FILE__, __LINE__, "%d (%s), expected %d and \"%s\"", got, open.cause,
+			  error, words);
+}
+
+TEST(ranges_that_do_not_fit)
+{
+	uint32_t some[OWNERS + 1], other;
+	uint64_t more;
+
+	owners_open(900, ROW, ROW, 10);
+	/* One is missing, in the middle and before the first */
+	some[0] = channels[0];
+	some[1] = channels[2];
+	open_fails(some, 2, -ENODATA, "'two'");
+	open_fails(some, 2, -ENODATA, "300..599");
+	open_fails(channels + 1, 2, -ENODATA, "0..299");
+	/* Twice the same */
+	memcpy(some, channels, sizeof(channels));
+	some[OWNERS] = channels[1];
+	open_fails(some, OWNERS + 1, -ENOTUNIQ, "both 'one' and 'one'");
+	/* Not there */
+	EQ(rdmatensor_table_close(owners[2].rt, exports[2]), 0);
+	open_fails(channels, OWNERS, -ENOENT, "'two'");
+	/* Overlapping, of another shape, of another type */
+	more = 301 * ROW;
+	EQ(rdmatensor_table_export(owners[2].rt, "features", &owners[2].pool, rows_at[2], 599,
+				   900 - 1, ROW, 0, RDMATENSOR_DT_FLOAT, &other), 0);
+	open_fails(channels, OWNERS, -ENOTUNIQ, "rows 599..599 are exported by both 'one' and 'two'");
+	EQ(rdmatensor_table_close(owners[2].rt, other), 0);
+	EQ(rdmatensor_table_export(owners[2].rt, "features", &owners[2].pool, rows_at[2], 600, 900,
+				   ROW / 2, ROW, RDMATENSOR_DT_FLOAT, &other), 0);
+	open_fails(channels, OWNERS, -EPROTOTYPE, "256 bytes");
+	EQ(rdmatensor_table_close(owners[2].rt, other), 0);
+	EQ(rdmatensor_table_export(owners[2].rt, "features", &owners[2].pool, rows_at[2], 600, 900,
+				   ROW, 0, RDMATENSOR_DT_INT32, &other), 0);
+	open_fails(channels, OWNERS, -EPROTOTYPE, "'two'");
+	/* Not twice under a name; not outside of a region, nor from the middle of a page */
+	EQ(rdmatensor_table_export(owners[2].rt, "features", &owners[2].pool, rows_at[2], 600, 900,
+				   ROW, 0, RDMATENSOR_DT_INT32, &other), -EEXIST);
+	EQ(rdmatensor_table_export(owners[2].rt, "x", &owners[2].pool, rows_at[2], 0,
+				   more + 1000, ROW, 0, RDMATENSOR_DT_INT32, &other), -EINVAL);
+	EQ(rdmatensor_table_export(owners[2].rt, "x", &owners[2].pool, rows_at[2] + 512, 0, 1, ROW,
+				   0, RDMATENSOR_DT_INT32, &other), -EINVAL);
+	EQ(rdmatensor_table_export(owners[2].rt, "x", &owners[2].pool, rows_at[2], 1, 1, ROW,
+				   0, RDMATENSOR_DT_INT32, &other), -EINVAL);
+	/* No such channel */
+	some[0] = 4711;
+	open_fails(some, 1, -ENOTCONN, "4711");
+}
+
+TEST(a_partition_that_is_taken_back)
+{
+	enum { ROWS = 900, NR = 500 };
+	uint64_t ids[NR], at, i;
+	struct rdmatensor_cqe cqe;
+	uint32_t table, again;
+	char text[256];
+
+	owners_open(ROWS, ROW, ROW, NR);
+	at = side_alloc(reader, NR * ROW);
+	table = table_open(NULL);
+	for (i = 0; i < NR; i++)
+		ids[i] = random_below(ROWS);
+	EQ(gather(table, ids, NR, at, ROW, &cqe), 0);
+	EQ(rdmatensor_pool_free(owners[2].rt, &owners[2].pool, rows_at[2]), -EBUSY);
+	EQ(rdmatensor_table_close(owners[2].rt, exports[2]), 0);
+	EQ(gather(table, ids, NR, at, ROW, &cqe), -ESTALE);
+	CHECK(strstr(rdmatensor_cqe_text(&cqe, text, sizeof(text)), "'two' has taken its rows"));
+	CHECK(cqe.tensor_bytes > 0 && cqe.tensor_bytes <= NR);
+	CHECK(cqe.offset < NR && ids[cqe.offset] >= first_row[1]);
+	/* It stays so, even if the rows come back: whoever wants them opens the table anew */
+	EQ(rdmatensor_table_export(owners[2].rt, "features", &owners[2].pool, rows_at[2],
+				   first_row[2], first_row[3], ROW, 0, RDMATENSOR_DT_FLOAT,
+				   &exports[2]), 0);
+	EQ(gather(table, ids, NR, at, ROW, &cqe), -ESTALE);
+	again = table_open(NULL);
+	EQ(gather(again, ids, NR, at, ROW, &cqe), 0);
+	check_rows(ids, NR, at, ROW);
+	/* The other owners' rows are there all the time */
+	for (i = 0; i < NR; i++)
+		ids[i] = random_below(first_row[2]);
+	EQ(gather(table, ids, NR, at, ROW, &cqe), 0);
+	check_rows(ids, NR, at, ROW);
+	/* The reader's own */
+	EQ(rdmatensor_table_close(reader->rt, exports[0]), 0);
+	ids[0] = 0;
+	EQ(gather(table, ids, 1, at, ROW, &cqe), -ESTALE);
+}
+
+TEST(an_owner_that_goes)
+{
+	enum { ROWS = 90000, NR = 60000 };
+	uint64_t *ids = malloc(NR * sizeof(*ids)), at, i;
+	struct rdmatensor_cqe cqe;
+	struct rdmatensor_op op;
+	uint32_t table;
+	int err;
+
+	CHECK(ids);
+	owners_open(ROWS, ROW, ROW, NR);
+	at = side_alloc(reader, NR * ROW);
+	table = table_open(NULL);
+	for (i = 0; i < NR; i++)
+		ids[i] = random_below(ROWS);
+	memset(side_at(reader, at), 0, NR * ROW);
+	rdmatensor_prep_gather(&op, table, ids, NR, reader->pool.id, at, NR * ROW, 0, 5);
+	EQ(side_do(reader, &op), 0);
+	while (!side_stat(reader, RDMATENSOR_STAT_GATHER_SIGNALLED))
+		;
+	side_close(&owners[1]);
+	err = side_next(reader, RDMATENSOR_CQE_GATHER, 5, &cqe);
+	printf("# %d: %llu of %d rows were missing, first %llu\n", err,
+	       (unsigned long long)cqe.tensor_bytes, NR, (unsigned long long)cqe.offset);
+	CHECK(err == -ECONNRESET || err == -ESTALE || err == -ECONNREFUSED);
+	CHECK(cqe.tensor_bytes > 0 && cqe.tensor_bytes < NR);
+	CHECK(cqe.offset < NR);
+	/* Those before the first that is missing are right */
+	check_rows(ids, cqe.offset, at, ROW);
+	free(ids);
+}
+
+TEST(gathers_are_cancelled_and_time_out)
+{
+	enum { ROWS = 30000, NR = 200000 };
+	uint64_t *ids = malloc(NR * sizeof(*ids)), at, i;
+	struct rdmatensor_cqe cqe;
+	struct rdmatensor_op op;
+	uint32_t table;
+
+	CHECK(ids);
+	owners_open(ROWS, ROW, ROW, NR);
+	at = side_alloc(reader, NR * ROW);
+	table = table_open(NULL);
+	for (i = 0; i < NR; i++)
+		ids[i] = first_row[1] + random_below(ROWS - first_row[1]);
+	rdmatensor_prep_gather(&op, table, ids, NR, reader->pool.id, at, NR * ROW, 0, 5);
+	EQ(side_do(reader, &op), 0);
+	/* The destination is its own as long as it is under way */
+	rdmatensor_prep_gather(&op, table, ids, 1, reader->pool.id, at, ROW, 0, 6);
+	EQ(side_do(reader, &op), -EINVAL);
+	rdmatensor_prep_cancel(&op, 5);
+	EQ(side_do(reader, &op), 0);
+	EQ(side_next(reader, RDMATENSOR_CQE_GATHER, 5, &cqe), -ECANCELED);
+	CHECK(cqe.tensor_bytes > 0);
+	rdmatensor_prep_gather(&op, table, ids, NR, reader->pool.id, at, NR * ROW,
+			       rdmatensor_deadline_ms(20), 5);
+	EQ(side_do(reader, &op), 0);
+	EQ(side_next(reader, RDMATENSOR_CQE_GATHER, 5, &cqe), -ETIMEDOUT);
+	check_rows(ids, cqe.offset, at, ROW);
+	/* Closed in the middle */
+	rdmatensor_prep_gather(&op, table, ids, NR, reader->pool.id, at, NR * ROW, 0, 5);
+	EQ(side_do(reader, &op), 0);
+	free(ids);
+}
+
+/* Several at the same time, of two tables, over the same lanes */
+TEST(gathers_at_the_same_time)
+{
+	enum { ROWS = 6000, NR = 3000, GATHERS = 8 };
+	static uint64_t ids[GATHERS][NR], at[GATHERS];
+	struct rdmatensor_cqe cqe;
+	struct rdmatensor_op op;
+	uint32_t table[2];
+	unsigned int g, i;
+
+	owners_open(ROWS, ROW, ROW, GATHERS * NR);
+	table[0] = table_open(NULL);
+	table[1] = table_open(NULL);
+	for (g = 0; g < GATHERS; g++) {
+		at[g] = side_alloc(reader, NR * ROW);
+		for (i = 0; i < NR; i++)
+			ids[g][i] = random_below(ROWS);
+		rdmatensor_prep_gather(&op, table[g % 2], ids[g], NR, reader->pool.id, at[g],
+				       NR * ROW, 0, g);
+		EQ(side_do(reader, &op), 0);
+	}
+	EQ(rdmatensor_table_close(reader->rt, table[1]), 0);
+	for (g = 0; g < GATHERS; g++) {
+		EQ(side_next(reader, RDMATENSOR_CQE_GATHER, g, &cqe), 0);
+		check_rows(ids[g], NR, at[g], ROW);
+	}
+}
