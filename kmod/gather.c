@@ -694,6 +694,22 @@ static void gather_wait(struct rdmatensor_gather *gather, struct wait_queue_entr
 	wait_woken(wait, TASK_IDLE, MAX_SCHEDULE_TIMEOUT);
 }
 
+/* Lanes that have failed since are connected anew; those that are left will do if they cannot */
+static void gather_restore_lanes(struct rdmatensor_gather *gather)
+{
+	u32 s;
+
+	for (s = 0; s < gather->table->nr_sources && !READ_ONCE(gather->stop); s++) {
+		const struct rdmatensor_source *source = &gather->table->sources[s];
+		u8 nr = gather->gathers->lanes;
+
+		if (source->readers && !READ_ONCE(source->stale) &&
+		    rdmatensor_readers_up(source->readers) < nr)
+			rdmatensor_readers_connect(source->readers, nr,
+						   gather->gathers->connect_ms, false);
+	}
+}
+
 static void gather_all(struct rdmatensor_gather *gather, struct wait_queue_entry *wait)
 {
 	u64 at = 0;
@@ -754,8 +770,10 @@ static void gather_work(struct work_struct *work)
 	int error;
 
 	add_wait_queue(&gather->gathers->wait, &wait);
-	if (gather_check(gather))
+	if (gather_check(gather)) {
+		gather_restore_lanes(gather);
 		gather_all(gather, &wait);
+	}
 	gather_settle(gather, &wait);
 	remove_wait_queue(&gather->gathers->wait, &wait);
 
