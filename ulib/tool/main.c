@@ -17,6 +17,7 @@ static const struct {
 	{ "serve", cmd_serve, "publish every tensor of a safetensors file" },
 	{ "fetch", cmd_fetch, "fetch tensors by name into a safetensors file" },
 	{ "perf", cmd_perf, "measure bandwidth and latency between two workers" },
+	{ "gather", cmd_gather, "measure how fast rows are gathered from several workers" },
 	{ "info", cmd_info, "show module, device, channel and counters" },
 	{ "doctor", cmd_doctor, "say what is wrong, and what to do about it" },
 	{ "show", cmd_show, "show contexts, channels, pools, requests and parameters" },

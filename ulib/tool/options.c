@@ -34,6 +34,8 @@ const char common_help[] =
 	"      --queue-depth N      work requests of a queue\n"
 	"      --mtu N              256, 512, 1024, 2048 or 4096\n"
 	"      --rnr-retry N        receiver-not-ready retries, 0..7\n"
+	"      --gather-lanes N     queue pairs to each owner of a table, 1..8\n"
+	"      --cq-mod N           reads of a gather that are posted at once\n"
 	"      --validate           check every content by CRC32C\n"
 	"      --device-file FILE   instead of /dev/rdmatensor\n"
 	"Output:\n"
@@ -78,6 +80,8 @@ static const struct {
 	{ OPT_QUEUE_DEPTH, "--queue-depth", "queue_depth" },
 	{ OPT_MTU, "--mtu", "mtu" },
 	{ OPT_RNR_RETRY, "--rnr-retry", "rnr_retry" },
+	{ OPT_GATHER_LANES, "--gather-lanes", "gather_lanes" },
+	{ OPT_CQ_MOD, "--cq-mod", "cq_mod" },
 };
 
 #define NR_SETTINGS (sizeof(settings) / sizeof(settings[0]))

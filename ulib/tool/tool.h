@@ -31,6 +31,7 @@ int cmd_show(int argc, char **argv);
 int cmd_set(int argc, char **argv);
 int cmd_monitor(int argc, char **argv);
 int cmd_top(int argc, char **argv);
+int cmd_gather(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 
 /* show.c: where the module's parameters are */
@@ -81,6 +82,8 @@ enum {
 	OPT_MTU,
 	OPT_VALIDATE,
 	OPT_RNR_RETRY,
+	OPT_GATHER_LANES,
+	OPT_CQ_MOD,
 	OPT_OWN, /* a subcommand's own ones begin here */
 };
 
@@ -104,6 +107,8 @@ enum {
 	{ "queue-depth", required_argument, NULL, OPT_QUEUE_DEPTH },  \
 	{ "mtu", required_argument, NULL, OPT_MTU },                  \
 	{ "validate", no_argument, NULL, OPT_VALIDATE },              \
+	{ "gather-lanes", required_argument, NULL, OPT_GATHER_LANES },\
+	{ "cq-mod", required_argument, NULL, OPT_CQ_MOD },            \
 	{ "rnr-retry", required_argument, NULL, OPT_RNR_RETRY }
 
 /* Their help, for the end of a subcommand's */
