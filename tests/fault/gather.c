@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Gathers of which something fails: each point in turn, in what posts and what proves, in
+ * connecting lanes and in exporting. Whatever it is, rows that are said to be there are
+ * right: a gather ends with all of them, or says which are missing.
+ */
+#include "harness.h"
+#include "points.h"
+
+#define ROWS 4000
+#define ROW 512
+#define NR 3000
+
+static struct side owner, reader;
+static uint64_t rows_at, at, ids[NR];
+
+static uint64_t word(uint64_t row, unsigned int i)
+{
+	return (row * 64 + i + 1) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+static void tune(struct rdmatensor_start *start)
+{
+	start->gather_lanes = 3;
+	start->cq_mod = 32;
+	start->queue_depth = 64;
+	start->msg_slots = 16;
+	start->handshake_ms = 2000;
+}
+
+static void open_both(void)
+{
+	uint64_t row;
+	unsigned int i;
+
+	side_open(&owner, "owner", ROWS * ROW, 1, tune);
+	rows_at = side_alloc(&owner, ROWS * ROW);
+	for (row = 0; row < ROWS; row++)
+		for (i = 0; i < ROW / 8; i++)
+			((uint64_t *)side_at(&owner, rows_at))[row * 64 + i] = word(row, i);
+	side_open(&reader, "reader", NR * ROW, 0, tune);
+	at = side_alloc(&reader, NR * ROW);
+	side_connect(&reader, &owner);
+	for (i = 0; i < NR; i++)
+		ids[i] = (i * 7919u + i / 3) % ROWS;
+}
+
+/* The first @nr of them */
+static void check_rows(uint64_t nr)
+{
+	uint64_t i;
+	unsigned int k;
+
+	for (i = 0; i < nr; i++)
+		for (k = 0; k < ROW / 8; k++)
+			if (((uint64_t *)side_at(&reader, at))[i * 64 + k] != word(ids[i], k))
+				test_fail(__FILE__, __LINE__, "row %llu at position %llu is wrong",
+					  (unsigned long long)ids[i], (unsigned long long)i);
+}
+
+static int export(uint32_t *table)
+{
+	return rdmatensor_table_export(owner.rt, "t", &owner.pool, rows_at, 0, ROWS, ROW, 0,
+				       RDMATENSOR_DT_FLOAT, table);
+}
+
+static int gather(uint32_t table, struct rdmatensor_cqe *cqe)
+{
+	test_alive();
+	memset(side_at(&reader, at), 0, NR * ROW);
+	return rdmatensor_gather(reader.rt, table, ids, NR, &reader.pool, at, NR * ROW,
+				 rdmatensor_deadline_ms(20000), cqe);
+}
+
+TEST(gathers_with_each_point_failing)
+{
+	struct rdmatensor_table_open open = {};
+	uint64_t again = 0, before, down = 0;
+	unsigned int n, whole = 0, failed = 0;
+	struct rdmatensor_cqe cqe;
+	uint32_t exported;
+	int hit = 1, err;
+
+	open_both();
+	EQ(export(&exported), 0);
+	EQ(rdmatensor_table_open(reader.rt, "t", &reader.channel, 1, &open), 0);
+	for (n = 0; hit && n < 2000; n++) {
+		before = side_stat(&reader, RDMATENSOR_STAT_GATHER_AGAIN);
+		point_set(n);
+		err = gather(open.out_table, &cqe);
+		hit = point_hit();
+		if (err) {
+			failed++;
+			CHECK(cqe.tensor_bytes > 0 && cqe.tensor_bytes <= NR);
+			CHECK(cqe.offset < NR);
+			check_rows(cqe.offset);
+		} else {
+			whole++;
+			check_rows(NR);
+		}
+		again += side_stat(&reader, RDMATENSOR_STAT_GATHER_AGAIN) - before;
+	}
+	down = side_stat(&reader, RDMATENSOR_STAT_GATHER_LANES_DOWN);
+	printf("# %u points: %u whole, %u failed; %llu rows were read again, %llu lanes went down\n",
+	       n, whole, failed, (unsigned long long)again, (unsigned long long)down);
+	CHECK(!hit);
+	/* Each list has a point where it is posted and one where it is proven */
+	CHECK(n > 50);
+	CHECK(down >= n / 2 && again > 0);
+	/* One lane of three is not the end */
+	EQ(failed, 0);
+}
+
+TEST(tables_with_each_point_failing)
+{
+	struct rdmatensor_table_open open;
+	struct rdmatensor_cqe cqe;
+	unsigned int n, failed = 0;
+	uint32_t exported;
+	int hit = 1, err;
+
+	open_both();
+	for (n = 0; hit && n < 2000; n++) {
+		memset(&open, 0, sizeof(open));
+		point_set(n);
+		err = export(&exported);
+		if (!err) {
+			err = rdmatensor_table_open(reader.rt, "t", &reader.channel, 1, &open);
+			if (!err)
+				err = gather(open.out_table, &cqe);
+		}
+		hit = point_hit();
+		if (err)
+			failed++;
+		else
+			check_rows(NR);
+		if (open.out_table)
+			EQ(rdmatensor_table_close(reader.rt, open.out_table), 0);
+		rdmatensor_table_close(owner.rt, exported);
+		/* A channel that could not be probed, or whose message could not be posted */
+		if (err == -ECONNRESET || err == -ENOTCONN || err == -ENOMEM) {
+			side_forget(&reader, RDMATENSOR_CQE_CHANNEL_DOWN);
+			side_forget(&owner, RDMATENSOR_CQE_CHANNEL_DOWN);
+			side_forget(&owner, RDMATENSOR_CQE_CHANNEL_UP);
+			side_connect(&reader, &owner);
+		}
+	}
+	printf("# %u points, %u of them ended it\n", n, failed);
+	CHECK(!hit && failed > 0);
+	/* All is well after it */
+	memset(&open, 0, sizeof(open));
+	EQ(export(&exported), 0);
+	EQ(rdmatensor_table_open(reader.rt, "t", &reader.channel, 1, &open), 0);
+	EQ(gather(open.out_table, &cqe), 0);
+	check_rows(NR);
+}
