@@ -1,0 +1,77 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# gather-nodes.sh: a million rows of three owners on two nodes, over a wire that is whole,
+# and one that loses; every row of the last gathers is compared. Two owners are on node 0,
+# one is on node 1, where the reader is. Then an owner goes in the middle.
+set -u
+. tests/lab/module.sh
+tool=${LAB_BUILD:?}/ulib/bin/rdmatensor
+
+# owner NUMBER PORT: a third of the rows
+owner() {
+	"$tool" gather --server --rows $(($1 * 20000)):$((($1 + 1) * 20000)) \
+		--listen "$LAB_IP:$2" --worker "owner-$1" >"/tmp/owner-$1" 2>&1 &
+	owners+=($!)
+	for _ in $(seq 300); do
+		grep -q exporting "/tmp/owner-$1" && return 0
+		kill -0 "${owners[-1]}" || break
+		sleep 0.1
+	done
+	cat "/tmp/owner-$1"
+	return 1
+}
+
+# gathers ITERS IDS: that many rows in all, and none is wrong or missing
+gathers() {
+	local got
+	got=$("$tool" gather "$LAB_PEER_IP:7000" "$LAB_PEER_IP:7001" "$LAB_IP:7002" \
+		--gather-lanes 4 -n "$1" -r "$2" -q 2 -j) || return 1
+	jq -Mc '[.rows, .gather_reads, .gather_signalled, .gather_again, .gather_lanes_down]' <<<"$got"
+	[[ $(jq .rows <<<"$got") == $(($1 * $2)) && $(jq .gathered_rows <<<"$got") == $(($1 * $2)) ]] &&
+		jq -e '.gather_signalled * 100 <= .rows' <<<"$got" >/dev/null
+}
+
+# An owner is killed while its rows are read: an error that says so, in time
+loses_an_owner() {
+	local begin=$SECONDS status
+	"$tool" gather "$LAB_PEER_IP:7000" "$LAB_PEER_IP:7001" "$LAB_IP:7002" -D 90 \
+		>/tmp/lost 2>&1 &
+	reader=$!
+	until "$tool" show contexts -j | jq -e 'any(.counters.gathered > 1)' >/dev/null; do
+		kill -0 $reader || break
+	done
+	lab-barrier reading 60
+	wait $reader
+	status=$?
+	cat /tmp/lost
+	((status == 1 && SECONDS - begin < 60)) && grep -q 'rows are missing, first at position' /tmp/lost
+}
+
+owners=()
+load
+modprobe sch_netem || { echo "not ok 1 - netem"; exit 1; }
+if [ "$LAB_NODE" = 0 ]; then
+	check "two owners" eval 'owner 0 7000 && owner 1 7001'
+else
+	check "an owner beside the reader" owner 2 7002
+fi
+lab-barrier exporting 60
+[ "$LAB_NODE" = 0 ] || check "a million rows" gathers 20 50000
+lab-barrier whole 200
+tc qdisc replace dev "$LAB_NETDEV" root netem loss 1%
+lab-barrier lossy 60
+[ "$LAB_NODE" = 0 ] || check "over a wire that loses one packet in a hundred" gathers 4 20000
+lab-barrier lossy-done 300
+tc qdisc del dev "$LAB_NETDEV" root
+if [ "$LAB_NODE" = 0 ]; then
+	lab-barrier reading 100
+	kill -9 "${owners[0]}"
+else
+	check "an owner that goes" loses_an_owner
+fi
+lab-barrier over 100
+kill "${owners[@]}" 2>/dev/null
+wait
+check "rmmod" rmmod rdmatensor
+exit $failed
