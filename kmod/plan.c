@@ -39,8 +39,9 @@ EXPORT_SYMBOL_IF_KUNIT(rdmatensor_plan_sort);
 
 u32 rdmatensor_plan_row_reads(u32 row_bytes, u8 source_shift, u8 dest_shift, u8 max_pieces)
 {
-	u32 remote = (row_bytes >> source_shift) + 2;
-	u32 local = (row_bytes >> dest_shift) + 2;
+	/* A peer may say a shift of up to 40 */
+	u32 remote = ((u64)row_bytes >> source_shift) + 2;
+	u32 local = ((u64)row_bytes >> dest_shift) + 2;
 
 	/* A READ ends where a key of the owner changes, or when its destinations are used up */
 	return remote + local / max_pieces + 1 + row_bytes / RDMATENSOR_READ_MAX;

@@ -227,6 +227,23 @@ int liar_accept(struct liar *liar, bool same_nonce, size_t private_len)
 	return 0;
 }
 
+int liar_accept_read(struct liar *liar, unsigned int lane)
+{
+	struct rdmatensor_wire_private private;
+	struct rdma_conn_param param = {
+		.private_data = &private, .private_data_len = sizeof(private),
+		.retry_count = RETRIES, .rnr_retry_count = RETRIES,
+		.responder_resources = 1,
+	};
+	struct rdma_cm_id *id = requested(liar);
+
+	liar->ids[lane] = id;
+	make_qp(liar, id);
+	/* What was asked for: number, nonce and flag */
+	private = liar->peer;
+	return rdma_accept(id, &param) ? -errno : 0;
+}
+
 int liar_reject(struct liar *liar, const void *private, size_t private_len)
 {
 	struct rdma_cm_id *id = requested(liar);

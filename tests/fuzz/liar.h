@@ -67,6 +67,8 @@ int liar_connect(struct liar *liar, const char *ip, unsigned int port);
 /* Listens; *port: where. Then takes one connection and answers with @own. 0 or -errno */
 int liar_listen(struct liar *liar, const char *ip, unsigned int *port);
 int liar_accept(struct liar *liar, bool same_nonce, size_t private_len);
+/* A lane for reads of the connection that stands, as number @lane of its own */
+int liar_accept_read(struct liar *liar, unsigned int lane);
 int liar_reject(struct liar *liar, const void *private, size_t private_len);
 /* Goes without a word: its queue pairs are destroyed */
 void liar_close(struct liar *liar);

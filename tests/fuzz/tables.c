@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Owners and readers of tables that lie: rows that are not there, keys that are nobody's,
+ * answers to what was not asked. The reader gets an error, and nothing but its own
+ * destination is written to.
+ */
+#include <asm/byteorder.h>
+#include <endian.h>
+#include <pthread.h>
+#include "hostile.h"
+
+#define ROW 512
+#define ROWS 8
+#define TIMEOUT_MS 1500
+/* Of a call that the channel's end interrupts at one step or another */
+#define SOME_ERROR 1
+
+static struct liar liar;
+static unsigned int liar_port;
+
+static struct {
+	pthread_t thread;
+	uint32_t channel;
+	struct rdmatensor_table_open open;
+	int connected;
+	int opened;
+} reader;
+
+static void *open_table(void *unused)
+{
+	char addr[64], cause[256];
+
+	(void)unused;
+	test_addr(addr, sizeof(addr), liar_port);
+	reader.connected = rdmatensor_connect(scene.p.a.rt, addr, NULL, 3000, &reader.channel,
+					      cause, sizeof(cause));
+	memset(&reader.open, 0, sizeof(reader.open));
+	reader.open.timeout_ms = TIMEOUT_MS;
+	reader.opened = reader.connected ?:
+			rdmatensor_table_open(scene.p.a.rt, "t", &reader.channel, 1, &reader.open);
+	return NULL;
+}
+
+/* The victim is connected to the liar and asks for the table; what it asks with */
+static void asked(struct rdmatensor_msg *question)
+{
+	struct rdmatensor_msg msg;
+
+	liar_init(&liar, 1);
+	EQ(liar_listen(&liar, test_ip(), &liar_port), 0);
+	EQ(pthread_create(&reader.thread, NULL, open_table, NULL), 0);
+	EQ(liar_accept(&liar, true, sizeof(liar.own)), 0);
+	liar_hello(&liar);
+	EQ(liar_hear(&liar, &msg, 5000), RDMATENSOR_WIRE_HELLO);
+	EQ(liar_hear(&liar, question, 5000), RDMATENSOR_WIRE_TABLE_OPEN);
+}
+
+/* Rows in the liar's own memory, as an honest owner would tell of them */
+static struct rdmatensor_msg rows(const struct rdmatensor_msg *question)
+{
+	static __le32 rkey;
+	struct rdmatensor_msg msg = {
+		.type = RDMATENSOR_WIRE_TABLE_INFO,
+		.request_index = question->request_index,
+		.remote_addr = (uintptr_t)liar.memory + LIAR_FROM,
+		.seg_shift = RDMATENSOR_WIRE_SEG_SHIFT_MAX,
+		.nr_rkeys = 1,
+		.table = { .row_end = ROWS, .row_bytes = ROW, .stride = ROW,
+			   .data_type = RDMATENSOR_DT_FLOAT, .nr_keys = 1 },
+	};
+
+	rkey = cpu_to_le32(liar.mr->rkey);
+	msg.rkeys = &rkey;
+	return msg;
+}
+
+static void ends(int opened, int channel_error)
+{
+	struct rdmatensor_cqe cqe;
+
+	pthread_join(reader.thread, NULL);
+	EQ(reader.connected, 0);
+	if (opened == SOME_ERROR ? reader.opened >= 0 : reader.opened != opened)
+		test_fail(__FILE__, __LINE__, "TABLE_OPEN: %d, expected %d: %s", reader.opened,
+			  opened, reader.open.cause);
+	if (reader.open.out_table)
+		EQ(rdmatensor_table_close(scene.p.a.rt, reader.open.out_table), 0);
+	if (!channel_error)
+		EQ(rdmatensor_disconnect(scene.p.a.rt, reader.channel), 0);
+	EQ(side_next(&scene.p.a, RDMATENSOR_CQE_CHANNEL_DOWN, 0, &cqe),
+	   channel_error ? channel_error : -ESHUTDOWN);
+	scene.breaches += channel_error == -EPROTO;
+	EQ(side_stat(&scene.p.a, RDMATENSOR_STAT_PROTOCOL_ERRORS), scene.breaches);
+	liar_close(&liar);
+	scene_duty();
+}
+
+/* The victim gathers @nr rows from @first on. Return: the result */
+static int gather(uint64_t first, uint64_t nr, uint64_t at)
+{
+	struct rdmatensor_cqe cqe;
+	uint64_t ids[ROWS], i;
+
+	for (i = 0; i < nr; i++)
+		ids[i] = first + i;
+	return rdmatensor_gather(scene.p.a.rt, reader.open.out_table, ids, nr, &scene.p.a.pool, at,
+				 nr * ROW, rdmatensor_deadline_ms(20000), &cqe);
+}
+
+/* The lanes that the victim wants for its reads */
+static void let_read(void)
+{
+	unsigned int lane;
+
+	/* START's default */
+	for (lane = 0; lane < 2; lane++)
+		EQ(liar_accept_read(&liar, 1 + lane), 0);
+}
+
+TEST(owners_that_lie_of_their_rows)
+{
+	enum { HONEST, KEY, BEYOND, NR };
+	struct rdmatensor_msg question, msg;
+	uint64_t at;
+	int what;
+	__le32 nobodys;
+
+	scene_open(NULL);
+	at = side_alloc(&scene.p.a, ROWS * ROW);
+	for (what = 0; what < NR; what++) {
+		asked(&question);
+		memset(liar.memory + LIAR_FROM, 0xa5, ROWS * ROW);
+		msg = rows(&question);
+		if (what == KEY) {
+			nobodys = cpu_to_le32(liar.mr->rkey + 0x100);
+			msg.rkeys = &nobodys;
+		}
+		if (what == BEYOND)
+			msg.table.row_end = 1000000;
+		liar_say(&liar, &msg);
+		let_read();
+		pthread_join(reader.thread, NULL);
+		EQ(reader.opened, 0);
+		memset(side_at(&scene.p.a, at), 0, ROWS * ROW);
+		if (what == HONEST) {
+			EQ(gather(0, ROWS, at), 0);
+			EQ(side_at(&scene.p.a, at)[ROWS * ROW - 1], 0xa5);
+		} else {
+			EQ(gather(what == BEYOND ? 999990 : 0, ROWS, at), -ESTALE);
+			/* It has learnt that */
+			EQ(gather(what == BEYOND ? 999990 : 0, 1, at), -ESTALE);
+		}
+		EQ(rdmatensor_table_close(scene.p.a.rt, reader.open.out_table), 0);
+		reader.open.out_table = 0;
+		EQ(rdmatensor_disconnect(scene.p.a.rt, reader.channel), 0);
+		side_forget(&scene.p.a, RDMATENSOR_CQE_CHANNEL_DOWN);
+		liar_close(&liar);
+		side_next(&scene.p.a, RDMATENSOR_CQE_CHANNEL_DOWN, 0, &(struct rdmatensor_cqe){});
+		scene_duty();
+	}
+}
+
+TEST(answers_about_tables_that_lie)
+{
+	struct rdmatensor_msg question, msg;
+	int what, i;
+
+	scene_open(NULL);
+	for (what = 0; what < 9; what++) {
+		int opened = -ENOTCONN, end = -EPROTO;
+
+		asked(&question);
+		msg = rows(&question);
+		switch (what) {
+		case 0: /* to another question */
+			msg.request_index++;
+			break;
+		case 1: /* rows that end before they begin */
+			msg.table.row_start = ROWS + 1;
+			break;
+		case 2: /* rows without an end */
+			msg.table.stride = 1ull << 62;
+			break;
+		case 3: /* rows that no key is for */
+			msg.table.nr_keys = 7;
+			break;
+		case 4: /* keys from the middle, where the first ones were asked for */
+			msg.table.row_end = 1ull << 33;
+			msg.table.nr_keys = rdmatensor_wire_segments(msg.remote_addr,
+								     (1ull << 33) * ROW,
+								     msg.seg_shift);
+			msg.table.first_key = 1;
+			end = 0;
+			opened = -EPROTO;
+			break;
+		case 5: /* none, and why */
+			msg.flags = RDMATENSOR_WIRE_F_FAILED;
+			msg.error = -EIO;
+			msg.nr_rkeys = 0;
+			end = 0;
+			opened = -EIO;
+			break;
+		case 6: /* nothing at all */
+			end = 0;
+			opened = -ETIMEDOUT;
+			break;
+		case 7: /* twice; the first one is right, but nobody lets itself be read */
+			break;
+		case 8: /* others each time: keys of rows that change while they are asked for */
+			msg.table.row_end = 1ull << 33;
+			msg.table.nr_keys = rdmatensor_wire_segments(msg.remote_addr,
+								     (1ull << 33) * ROW,
+								     msg.seg_shift);
+			end = 0;
+			opened = -EAGAIN;
+			break;
+		}
+		if (what != 6)
+			liar_say(&liar, &msg);
+		if (what == 7) {
+			liar_say(&liar, &msg);
+			opened = SOME_ERROR;
+		}
+		for (i = 0; what == 8 && i < 5; i++) {
+			if (liar_hear(&liar, &question, 2000) != RDMATENSOR_WIRE_TABLE_OPEN)
+				break;
+			msg.request_index = question.request_index;
+			msg.table.first_key = question.table.first_key;
+			/* Other rows, unless it begins anew */
+			msg.table.data_type = question.table.first_key ? RDMATENSOR_DT_INT32 :
+					      RDMATENSOR_DT_FLOAT;
+			liar_say(&liar, &msg);
+		}
+		ends(opened, end);
+	}
+}
+
+TEST(readers_that_lie)
+{
+	struct rdmatensor_msg msg = {
+		.type = RDMATENSOR_WIRE_TABLE_OPEN, .name = "nobody's", .name_len = 8,
+		.request_index = 5,
+	}, answer;
+
+	scene_open(NULL);
+	scene_meet(&liar, 1);
+	/* What is not exported */
+	liar_say(&liar, &msg);
+	EQ(liar_hear(&liar, &answer, 5000), RDMATENSOR_WIRE_TABLE_INFO);
+	EQ(answer.flags, RDMATENSOR_WIRE_F_FAILED);
+	EQ(answer.error, -ENOENT);
+	EQ(answer.request_index, 5);
+	/* A lane for reads of a channel that is not its own */
+	liar.own.flags = cpu_to_le32(RDMATENSOR_WIRE_PRIVATE_READ);
+	liar.own.lanes = 2;
+	liar.own.nonce ^= cpu_to_le64(1);
+	EQ(liar_connect_lane(&liar, test_ip(), scene.p.a.port, 1, sizeof(liar.own)), -ECONNRESET);
+	liar.own.nonce ^= cpu_to_le64(1);
+	/* Flags that are none */
+	liar.own.flags = cpu_to_le32(RDMATENSOR_WIRE_PRIVATE_READ | 2);
+	EQ(liar_connect_lane(&liar, test_ip(), scene.p.a.port, 1, sizeof(liar.own)), -EPROTO);
+	scene_lives(&liar);
+	/* An answer to what was not asked */
+	scene_meet(&liar, 1);
+	msg = (struct rdmatensor_msg) {
+		.type = RDMATENSOR_WIRE_TABLE_INFO, .flags = RDMATENSOR_WIRE_F_FAILED,
+		.error = -ENOENT,
+	};
+	liar_say(&liar, &msg);
+	scene_ends(&liar, -EPROTO);
+}
