@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Generic netlink: dumps of contexts, channels, pools and requests.
+ * Generic netlink: dumps of contexts, channels, pools, requests and tables.
  *
  * A dump is continued by ids: args[0] is the last context that has been looked at
  * whole, args[1] the last of its objects that was sent; of requests, args[1] is the
@@ -224,6 +224,47 @@ static int netlink_fill_request(struct sk_buff *skb, struct rdmatensor_context *
 	return 0;
 }
 
+/* What netlink_fill_table() gets: one of the two */
+struct netlink_table {
+	u32 id;
+	struct rdmatensor_table *table;
+	struct rdmatensor_export *export;
+};
+
+static int netlink_put_rows(struct sk_buff *skb, u64 start, u64 end, u32 row_bytes)
+{
+	if (nla_put_u64_64bit(skb, RDMATENSOR_NL_A_ROW_START, start, RDMATENSOR_NL_A_PAD) ||
+	    nla_put_u64_64bit(skb, RDMATENSOR_NL_A_ROW_END, end, RDMATENSOR_NL_A_PAD) ||
+	    nla_put_u32(skb, RDMATENSOR_NL_A_ROW_BYTES, row_bytes))
+		return -EMSGSIZE;
+	return 0;
+}
+
+static int netlink_fill_table(struct sk_buff *skb, struct rdmatensor_context *context,
+			      const void *object)
+{
+	const struct netlink_table *shown = object;
+	const struct rdmatensor_export *export = shown->export;
+	const struct rdmatensor_table *table = shown->table;
+	u32 up = 0, i;
+
+	if (nla_put_u32(skb, RDMATENSOR_NL_A_TABLE, shown->id) ||
+	    nla_put(skb, RDMATENSOR_NL_A_TENSOR, table ? table->name_len : export->name_len,
+		    table ? table->name : export->name))
+		return -EMSGSIZE;
+	if (export)
+		return nla_put_flag(skb, RDMATENSOR_NL_A_EXPORT) ?:
+		       nla_put_u32(skb, RDMATENSOR_NL_A_POOL, export->pool->id) ?:
+		       netlink_put_rows(skb, export->info.row_start, export->info.row_end,
+					export->info.row_bytes);
+	for (i = 0; i < table->nr_sources; i++)
+		if (table->sources[i].readers)
+			up += rdmatensor_readers_up(table->sources[i].readers);
+	return nla_put_u32(skb, RDMATENSOR_NL_A_OWNERS, table->nr_sources) ?:
+	       nla_put_u32(skb, RDMATENSOR_NL_A_LANES_UP, up) ?:
+	       netlink_put_rows(skb, 0, table->rows, table->row_bytes);
+}
+
 /* One message of a dump */
 static int netlink_dump_one(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd,
 			    netlink_fill_fn fill, struct rdmatensor_context *context,
@@ -308,6 +349,27 @@ static int netlink_dump_its_requests(struct sk_buff *skb, struct netlink_callbac
 	return ret;
 }
 
+static int netlink_dump_its_tables(struct sk_buff *skb, struct netlink_callback *cb,
+				   struct rdmatensor_context *context)
+{
+	struct netlink_table shown;
+	unsigned long id = cb->args[1];
+	int ret = 0;
+
+	while (!ret && rdmatensor_context_next_table(context, &id, &shown.table, &shown.export)) {
+		shown.id = id;
+		ret = netlink_dump_one(skb, cb, RDMATENSOR_NL_CMD_TABLE_GET, netlink_fill_table,
+				       context, &shown);
+		if (!ret)
+			cb->args[1] = id;
+		if (shown.table)
+			rdmatensor_table_put(shown.table);
+		else
+			rdmatensor_export_put(shown.export);
+	}
+	return ret;
+}
+
 /* @dump sends what it can of one context, from args[1] on */
 static int netlink_dump(struct sk_buff *skb, struct netlink_callback *cb,
 			int (*dump)(struct sk_buff *skb, struct netlink_callback *cb,
@@ -360,6 +422,11 @@ static int netlink_dump_requests(struct sk_buff *skb, struct netlink_callback *c
 	return netlink_dump(skb, cb, netlink_dump_its_requests);
 }
 
+static int netlink_dump_tables(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	return netlink_dump(skb, cb, netlink_dump_its_tables);
+}
+
 static const struct nla_policy netlink_policy[] = {
 	[RDMATENSOR_NL_A_CONTEXT] = NLA_POLICY_MIN(NLA_U32, 1),
 };
@@ -381,6 +448,10 @@ static const struct genl_ops netlink_ops[] = {
 		.cmd = RDMATENSOR_NL_CMD_REQUEST_GET,
 		.flags = GENL_UNS_ADMIN_PERM,
 		.dumpit = netlink_dump_requests,
+	}, {
+		.cmd = RDMATENSOR_NL_CMD_TABLE_GET,
+		.flags = GENL_UNS_ADMIN_PERM,
+		.dumpit = netlink_dump_tables,
 	},
 };
 

@@ -117,6 +117,27 @@ struct rdmatensor_table *rdmatensor_context_table(struct rdmatensor_context *con
 	return table;
 }
 
+bool rdmatensor_context_next_table(struct rdmatensor_context *context, unsigned long *id,
+				   struct rdmatensor_table **table,
+				   struct rdmatensor_export **export)
+{
+	void *entry;
+
+	*table = NULL;
+	*export = NULL;
+	xa_lock(&context->tables);
+	entry = xa_find_after(&context->tables, id, ULONG_MAX, XA_PRESENT);
+	if (entry && xa_pointer_tag(entry) == TABLES_OPENED) {
+		*table = xa_untag_pointer(entry);
+		rdmatensor_table_get(*table);
+	} else if (entry) {
+		*export = xa_untag_pointer(entry);
+		rdmatensor_export_get(*export);
+	}
+	xa_unlock(&context->tables);
+	return entry;
+}
+
 static const char *tables_remedy(int error)
 {
 	switch (error) {

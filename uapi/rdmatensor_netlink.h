@@ -28,6 +28,7 @@
  * @RDMATENSOR_NL_CMD_CHANNEL_GET: dump of channels
  * @RDMATENSOR_NL_CMD_POOL_GET: dump of pools
  * @RDMATENSOR_NL_CMD_REQUEST_GET: dump of fetches that have not ended
+ * @RDMATENSOR_NL_CMD_TABLE_GET: dump of tables, exported ones and opened ones
  * @RDMATENSOR_NL_CMD_EVENT: something has happened, RDMATENSOR_NL_A_EVENT says what
  */
 enum rdmatensor_nl_cmd {
@@ -35,6 +36,7 @@ enum rdmatensor_nl_cmd {
 	RDMATENSOR_NL_CMD_CHANNEL_GET,
 	RDMATENSOR_NL_CMD_POOL_GET,
 	RDMATENSOR_NL_CMD_REQUEST_GET,
+	RDMATENSOR_NL_CMD_TABLE_GET,
 	RDMATENSOR_NL_CMD_EVENT,
 };
 
@@ -112,6 +114,13 @@ enum rdmatensor_nl_event {
  * @RDMATENSOR_NL_A_STEP: u64, two's complement of the step
  * @RDMATENSOR_NL_A_TENSOR: bytes of its name
  * @RDMATENSOR_NL_A_AGE_NS: u64, time since SUBMIT
+ * @RDMATENSOR_NL_A_TABLE: u32, id of a table in its context; its name is _TENSOR
+ * @RDMATENSOR_NL_A_EXPORT: flag, it is exported; else it is opened
+ * @RDMATENSOR_NL_A_ROW_START: u64, number of the first row
+ * @RDMATENSOR_NL_A_ROW_END: u64, number after the last row
+ * @RDMATENSOR_NL_A_ROW_BYTES: u32, bytes of a row
+ * @RDMATENSOR_NL_A_OWNERS: u32, of an opened table
+ * @RDMATENSOR_NL_A_LANES_UP: u32, of an opened table: queue pairs to its owners that are up
  * @RDMATENSOR_NL_A_ERROR: s32, negative errno
  * @RDMATENSOR_NL_A_TEXT: string, why
  */
@@ -164,6 +173,13 @@ enum rdmatensor_nl_attr {
 	RDMATENSOR_NL_A_STEP,
 	RDMATENSOR_NL_A_TENSOR,
 	RDMATENSOR_NL_A_AGE_NS,
+	RDMATENSOR_NL_A_TABLE,
+	RDMATENSOR_NL_A_EXPORT,
+	RDMATENSOR_NL_A_ROW_START,
+	RDMATENSOR_NL_A_ROW_END,
+	RDMATENSOR_NL_A_ROW_BYTES,
+	RDMATENSOR_NL_A_OWNERS,
+	RDMATENSOR_NL_A_LANES_UP,
 	RDMATENSOR_NL_A_ERROR,
 	RDMATENSOR_NL_A_TEXT,
 	__RDMATENSOR_NL_A_NR,

@@ -115,6 +115,23 @@ check "its channel has it" is '.[] | select(.worker == "waiter") | .requests' 1 
 wait $waits
 until_true grep -q '"request timeout"' /tmp/events
 
+"$tool" gather --server --rows 0:1000 --listen "$LAB_IP:7005" --worker rows >/tmp/rows 2>&1 &
+rows=$!
+until_true grep -q exporting /tmp/rows
+"$tool" gather "$LAB_IP:7005" --gather-lanes 3 -D 600 -r 1000 --worker reads >/tmp/reads 2>&1 &
+reads=$!
+until_true is 'map(select(.lanes_up == 3)) | length' 1 tables
+check "tables" is 'map([.worker, .tensor, .row_start, .row_end, .row_bytes, .owners, .export]) | sort' \
+	'[["reads","rdmatensor.gather",0,1000,512,1,null],["rows","rdmatensor.gather",0,1000,512,null,true]]' \
+	tables
+check "gathers are requests" eval \
+	'"$tool" show requests | grep -q "GATHERING .* rdmatensor.gather$"'
+check "tables of tables fit" eval '(($("$tool" show tables | wc -L) <= 80))'
+kill -9 $reads
+kill $rows
+wait $rows
+until_true is 'map(select(.worker == "rows" or .worker == "reads")) | length' 0 contexts
+
 rates() {
 	"$tool" top -j -d 0.5 -n 2 "$id" | tail -n 1 >/tmp/rates
 	cat /tmp/rates
@@ -173,6 +190,8 @@ check "all that happened was told, and nothing else" told <<-'EVENTS'
 	channel down perf-server counted
 	channel down perf-server perf-client
 	channel down perf-server waiter
+	channel down reads rows
+	channel down rows reads
 	channel down server client
 	channel down waiter perf-server
 	channel up client server
@@ -181,6 +200,8 @@ check "all that happened was told, and nothing else" told <<-'EVENTS'
 	channel up perf-server counted
 	channel up perf-server perf-client
 	channel up perf-server waiter
+	channel up reads rows
+	channel up rows reads
 	channel up server client
 	channel up waiter perf-server
 	context end client
@@ -188,6 +209,8 @@ check "all that happened was told, and nothing else" told <<-'EVENTS'
 	context end extra
 	context end perf-client
 	context end perf-server
+	context end reads
+	context end rows
 	context end server
 	context end waiter
 	context start client
@@ -195,6 +218,8 @@ check "all that happened was told, and nothing else" told <<-'EVENTS'
 	context start extra
 	context start perf-client
 	context start perf-server
+	context start reads
+	context start rows
 	context start server
 	context start waiter
 	device gone perf-server

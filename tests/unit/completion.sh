@@ -35,12 +35,12 @@ completes() {
 	echo "ok $number - \"$line\""
 }
 
-completes "rdmatensor " serve fetch perf info doctor show top set monitor --help --version
+completes "rdmatensor " serve fetch perf gather info doctor show top set monitor --help --version
 completes "rdmatensor sh" show
 completes "rdmatensor nosuch"
 completes "rdmatensor perf --" --server --lanes --json --device
 completes "rdmatensor fetch --al" --all
-completes "rdmatensor show " contexts channels pools requests params
+completes "rdmatensor show " contexts channels pools requests tables params
 completes "rdmatensor doctor --lis" --listen
 completes "rdmatensor top --" --delay --count --json
 completes "rdmatensor show params m" mtu msg_slots msg_slot_bytes max_channels max_pools

@@ -77,6 +77,13 @@ static const struct {
 	[RDMATENSOR_NL_A_STEP] = { "step", SIGNED },
 	[RDMATENSOR_NL_A_TENSOR] = { "tensor", TEXT },
 	[RDMATENSOR_NL_A_AGE_NS] = { "age_ns", WIDE },
+	[RDMATENSOR_NL_A_TABLE] = { "table", NUMBER },
+	[RDMATENSOR_NL_A_EXPORT] = { "export", FLAG },
+	[RDMATENSOR_NL_A_ROW_START] = { "row_start", WIDE },
+	[RDMATENSOR_NL_A_ROW_END] = { "row_end", WIDE },
+	[RDMATENSOR_NL_A_ROW_BYTES] = { "row_bytes", NUMBER },
+	[RDMATENSOR_NL_A_OWNERS] = { "owners", NUMBER },
+	[RDMATENSOR_NL_A_LANES_UP] = { "lanes_up", NUMBER },
 	[RDMATENSOR_NL_A_ERROR] = { "error", ERROR },
 	[RDMATENSOR_NL_A_TEXT] = { "text", TEXT },
 };

@@ -23,8 +23,8 @@ const char *params_dir = "/sys/module/rdmatensor/parameters";
 
 static void help_show(void)
 {
-	printf("Usage: rdmatensor show {contexts | channels | pools | requests} [-j]\n"
-	       "                       [CONTEXT]\n"
+	printf("Usage: rdmatensor show {contexts | channels | pools | requests | tables}\n"
+	       "                       [-j] [CONTEXT]\n"
 	       "       rdmatensor show params [-j] [-v] [NAME]...\n"
 	       "Show what all processes of this network namespace do with the module, or one of\n"
 	       "their contexts; or the parameters that new contexts take. START's fields and the\n"
@@ -214,6 +214,11 @@ static const struct table {
 		{ "STATE", "state", 13 }, { "AGE_S", "age_ns", 9 }, { "STEP", "step", 6 },
 		{ "TENSOR", "tensor", 0 },
 	} },
+	{ "tables", RDMATENSOR_NL_CMD_TABLE_GET, {
+		{ "CONTEXT", "context", 7 }, { "TABLE", "table", 5 }, { "ROW_START", "row_start", 11 },
+		{ "ROW_END", "row_end", 11 }, { "BYTES", "row_bytes", 7 },
+		{ "OWNERS", "owners", 6 }, { "LANES", "lanes_up", 5 }, { "NAME", "tensor", 0 },
+	} },
 };
 
 /* A name may have any bytes: what a terminal could take for a command is not shown */
@@ -308,13 +313,13 @@ int cmd_show(int argc, char **argv)
 		}
 	}
 	if (optind == argc)
-		return misused("say what to show: contexts, channels, pools, requests or params");
+		return misused("say what to show: contexts, channels, pools, requests, tables or params");
 	what = argv[optind++];
 	for (i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
 		if (!strcmp(what, tables[i].name))
 			return show_table(&tables[i], argv + optind, argc - optind, json);
 	if (strcmp(what, "params"))
-		return misused("there is no \"%s\" to show: contexts, channels, pools, requests or params",
+		return misused("there is no \"%s\" to show: contexts, channels, pools, requests, tables or params",
 			       what);
 	return show_params(argv + optind, argc - optind, json, verbose);
 }
