@@ -96,12 +96,47 @@ wire_writes() {
 	record wire_writes_device "$side" "$device"
 }
 
+# gather_server PORT ROW_BYTES ROWS: an owner that is ready when this returns
+gather_server() {
+	local out=/tmp/server.$1
+	"$tool" gather --server --listen "$LAB_IP:$1" --row-bytes "$2" --rows "0:$3" --json \
+		>"$out" 2>&1 &
+	servers+=($!)
+	for _ in $(seq 300); do
+		grep -q ready "$out" && return
+		sleep 0.1
+	done
+	die "no server on port $1: $(cat "$out")"
+}
+
+# gather PORT FILTER ARGS: one run, and of its JSON what FILTER takes
+gather() {
+	local port=$1 filter=$2
+	shift 2
+	timeout 60 "$tool" gather "$LAB_IP:$port" --json "$@" >/tmp/gather.json ||
+		die "gather $* failed"
+	jq -r "$filter" /tmp/gather.json
+}
+
+# What a row costs by READs alone: rows that are wanted twice are read once, so they are
+# not counted here, and neighbours are joined, which is what a gather does for its rows
+gathers() {
+	local lanes=2 size=$1 name=$2 port=$3 n=$4
+	record "gather_$name" ours \
+		"$(gather "$port" .rows_per_second --gather-lanes $lanes -r "$n" -D 1)"
+	record "gather_$name" peer \
+		"$(perftest 5 ib_read_bw -s "$size" -n 10000 -q $lanes | awk '{ print $1 * 1e6 }')"
+}
+
 servers=()
 declare -A side_port=([ours]=7000 [peer]=7001)
 rm -f "$raw"
 insmod "$LAB_BUILD/kmod/$LAB_KERNEL/rdmatensor.ko" || die "insmod failed"
 server 7000
 server 7001 --msg-slots 1
+# So many rows that few are wanted twice in one gather
+gather_server 7002 512 200000
+gather_server 7003 2048 60000
 
 for _ in $(seq "$rounds"); do
 	for size in 1 8 64; do
@@ -128,10 +163,37 @@ for _ in $(seq "$rounds"); do
 	# A transport that receives into a buffer of its own copies once
 	record payload_copies_per_fetch peer 1
 
+	gathers 512 512 7002 40000
+	record gather_vs_naive ours "$(gather 7002 .rows_per_second --gather-lanes 2 -r 40000 -D 1)"
+	# One signalled READ at a time: 1 / its latency, the typical one
+	record gather_vs_naive peer \
+		"$(perftest 5 ib_read_lat -s 512 -n 2000 | awk '{ print 1e6 / $1 }')"
+	record gather_signalled_per_row ours \
+		"$(jq -r '.gather_signalled / .rows' /tmp/gather.json)"
+	record gather_signalled_per_row peer 1
+	gathers 2048 2k 7003 20000
+	two_k=$(gather 7003 .rows_per_second --gather-lanes 2 -r 20000 -D 1)
+	record gather_powerlaw ours \
+		"$(gather 7003 .rows_per_second --gather-lanes 2 -r 20000 -D 1 -k power)"
+	record gather_powerlaw peer "$two_k"
+	record gather_sorted ours \
+		"$(gather 7003 .rows_per_second --gather-lanes 2 -r 20000 -D 1 -k sorted)"
+	record gather_sorted peer "$two_k"
+
 	for side in ours peer; do
 		args=()
 		[ $side = peer ] && args=(--msg-slots 1)
 		wire_writes $side "${side_port[$side]}" "${args[@]}"
+	done
+done
+
+# The figures of the plot: rows per second over lanes and over reads a list, in turn
+for _ in 1 2 3; do
+	for lanes in 1 2 4 8; do
+		for cq_mod in 1 16 128; do
+			echo "$lanes $cq_mod $(gather 7002 .rows_per_second --gather-lanes $lanes \
+				--cq-mod $cq_mod -r 40000 -n 6)" | tee -a "$LAB_OUT/raw-plot"
+		done
 	done
 done
 
