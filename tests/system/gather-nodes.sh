@@ -48,6 +48,33 @@ loses_an_owner() {
 	((status == 1 && SECONDS - begin < 60)) && grep -q 'rows are missing, first at position' /tmp/lost
 }
 
+# Features of a graph's nodes, a third of them a worker: two on node 0, one here
+graph=$LAB_BUILD/demo/graph
+nodes=$(awk '{ if ($1 > m) m = $1; if ($2 > m) m = $2 } END { print m + 1 }' "$graph")
+third=$((nodes / 3 + 1))
+
+# features NUMBER PORT
+features() {
+	local start=$(($1 * third)) end=$((($1 + 1) * third))
+	((end <= nodes)) || end=$nodes
+	"$LAB_BUILD/ulib/bin/neighbours" serve "$LAB_IP:$2" $start $end >"/tmp/features-$1" 2>&1 &
+	owners+=($!)
+	for _ in $(seq 300); do
+		grep -q serving "/tmp/features-$1" && return 0
+		kill -0 "${owners[-1]}" || break
+		sleep 0.1
+	done
+	cat "/tmp/features-$1"
+	return 1
+}
+
+samples() {
+	"$LAB_BUILD/ulib/bin/neighbours" sample "$graph" "$LAB_PEER_IP:7010" "$LAB_PEER_IP:7011" \
+		"$LAB_IP:7012" | tee /tmp/sampled
+	sed 's/^/# /' /tmp/sampled >&2
+	grep -q 'all right' /tmp/sampled
+}
+
 owners=()
 load
 modprobe sch_netem || { echo "not ok 1 - netem"; exit 1; }
@@ -64,6 +91,14 @@ lab-barrier lossy 60
 [ "$LAB_NODE" = 0 ] || check "over a wire that loses one packet in a hundred" gathers 4 20000
 lab-barrier lossy-done 300
 tc qdisc del dev "$LAB_NETDEV" root
+if [ "$LAB_NODE" = 0 ]; then
+	check "features of a graph, two thirds" eval 'features 0 7010 && features 1 7011'
+else
+	check "features of a graph, the last third" features 2 7012
+fi
+lab-barrier features 60
+[ "$LAB_NODE" = 0 ] || check "neighbours are sampled, with the right features" samples
+lab-barrier sampled 200
 if [ "$LAB_NODE" = 0 ]; then
 	lab-barrier reading 100
 	kill -9 "${owners[0]}"

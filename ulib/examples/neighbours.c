@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Neighbour sampling, as graph neural networks train with it: of each node of a batch some
+ * neighbours, of those some, and the features of all of them, which are partitioned over
+ * several workers.
+ *
+ *	neighbours serve ADDRESS START END	features of nodes START..END - 1
+ *	neighbours sample GRAPH PEER...		batches of GRAPH (see debian-graph)
+ *
+ * Every row that was gathered is compared with what the features of its node must be.
+ */
+#include <rdmatensor/rdmatensor.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define FEATURES 128
+#define ROW (FEATURES * sizeof(float))
+#define BATCH 512
+#define BATCHES 20
+#define HOPS 2
+#define FANOUT 10
+/* A batch with all that is sampled of it */
+#define MOST (BATCH * (1 + FANOUT + FANOUT * FANOUT))
+
+static float feature(uint64_t node, unsigned int i)
+{
+	return (float)((node * 2654435761u + i * 40503u) % 65536) / 65536;
+}
+
+static int fail(const char *what, int err, const char *cause)
+{
+	fprintf(stderr, "neighbours: %s: %s\n", what, cause && *cause ? cause : strerror(-err));
+	return 1;
+}
+
+static int serve(const char *listen, uint64_t start, uint64_t end)
+{
+	struct rdmatensor_start arg;
+	struct rdmatensor_pool pool;
+	struct rdmatensor *rt;
+	uint64_t at, node;
+	uint32_t table;
+	unsigned int i;
+	sigset_t set;
+	float *rows;
+	int err;
+
+	rdmatensor_start_init(&arg, NULL);
+	err = rdmatensor_start_listen(&arg, listen, arg.cause, sizeof(arg.cause));
+	if (err || (err = rdmatensor_open(NULL, &rt)) || (err = rdmatensor_start(rt, &arg)))
+		return fail("start", err, arg.cause);
+	/* What is exported is whole pages */
+	if ((err = rdmatensor_pool_create(rt, (end - start) * ROW + 4095, &pool)) ||
+	    (err = rdmatensor_pool_alloc(rt, &pool, pool.bytes, &at)))
+		return fail("pool", err, NULL);
+	rows = (void *)((char *)pool.base + at);
+	for (node = start; node < end; node++)
+		for (i = 0; i < FEATURES; i++)
+			rows[(node - start) * FEATURES + i] = feature(node, i);
+	err = rdmatensor_table_export(rt, "features", &pool, at, start, end, ROW, 0,
+				      RDMATENSOR_DT_FLOAT, &table);
+	if (err)
+		return fail("export", err, NULL);
+	printf("serving the features of nodes %llu..%llu\n", (unsigned long long)start,
+	       (unsigned long long)end - 1);
+	fflush(stdout);
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	sigwait(&set, &err);
+	rdmatensor_close(rt);
+	return 0;
+}
+
+/* Neighbours of node n are to[first[n]] to to[first[n + 1] - 1] */
+struct graph {
+	uint64_t nodes;
+	uint64_t edges;
+	uint64_t *first;
+	uint64_t *to;
+};
+
+static int read_graph(const char *path, struct graph *graph)
+{
+	unsigned long long from, to;
+	uint64_t i, *next;
+	FILE *file = fopen(path, "r");
+
+	memset(graph, 0, sizeof(*graph));
+	if (!file)
+		return 1;
+	for (; fscanf(file, "%llu %llu", &from, &to) == 2; graph->edges++) {
+		if (from >= graph->nodes)
+			graph->nodes = from + 1;
+		if (to >= graph->nodes)
+			graph->nodes = to + 1;
+	}
+	graph->first = calloc(graph->nodes + 1, sizeof(*graph->first));
+	graph->to = calloc(graph->edges + 1, sizeof(*graph->to));
+	next = calloc(graph->nodes + 1, sizeof(*next));
+	if (!graph->first || !graph->to || !next || !graph->edges) {
+		free(next);
+		fclose(file);
+		return 1;
+	}
+	rewind(file);
+	while (fscanf(file, "%llu %llu", &from, &to) == 2)
+		graph->first[from + 1]++;
+	for (i = 0; i < graph->nodes; i++)
+		graph->first[i + 1] += graph->first[i];
+	memcpy(next, graph->first, graph->nodes * sizeof(*next));
+	rewind(file);
+	while (fscanf(file, "%llu %llu", &from, &to) == 2)
+		graph->to[next[from]++] = to;
+	free(next);
+	fclose(file);
+	return 0;
+}
+
+static uint64_t random_state = 88172645463325252u;
+
+static uint64_t random_below(uint64_t most)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return random_state % most;
+}
+
+/* A batch and its neighbours, hop by hop. Returns how many nodes */
+static uint64_t sample(const struct graph *graph, uint64_t *batch)
+{
+	uint64_t nr = BATCH, begin = 0, end, i, degree;
+	int hop, k;
+
+	for (i = 0; i < BATCH; i++)
+		batch[i] = random_below(graph->nodes);
+	for (hop = 0; hop < HOPS; hop++, begin = end) {
+		end = nr;
+		for (i = begin; i < end; i++) {
+			degree = graph->first[batch[i] + 1] - graph->first[batch[i]];
+			for (k = 0; degree && k < FANOUT; k++)
+				batch[nr++] = graph->to[graph->first[batch[i]] +
+							random_below(degree)];
+		}
+	}
+	return nr;
+}
+
+static int check(const float *rows, const uint64_t *batch, uint64_t nr)
+{
+	uint64_t i;
+	unsigned int k;
+
+	for (i = 0; i < nr; i++)
+		for (k = 0; k < FEATURES; k++)
+			if (rows[i * FEATURES + k] != feature(batch[i], k)) {
+				fprintf(stderr, "neighbours: feature %u of node %llu is wrong\n", k,
+					(unsigned long long)batch[i]);
+				return 1;
+			}
+	return 0;
+}
+
+/* What one batch may need; its nodes */
+static uint64_t nodes[MOST];
+static uint32_t channels[RDMATENSOR_OWNERS_MAX];
+
+static int train(const char *path, char **peers, int nr_peers)
+{
+	uint64_t rows = 0, at, nr, begun, spent = 0;
+	struct rdmatensor_table_open open = { 0 };
+	struct rdmatensor_start start;
+	struct rdmatensor_pool pool;
+	struct rdmatensor_cqe cqe;
+	struct rdmatensor *rt;
+	struct graph graph;
+	int err, i;
+
+	if (nr_peers > RDMATENSOR_OWNERS_MAX)
+		return fail("owners", -EUSERS, "there are more than one table can have");
+	if (read_graph(path, &graph))
+		return fail(path, -ENODATA, "cannot be read, or is no graph");
+	rdmatensor_start_init(&start, NULL);
+	if ((err = rdmatensor_open(NULL, &rt)) || (err = rdmatensor_start(rt, &start)))
+		return fail("start", err, start.cause);
+	for (i = 0; i < nr_peers; i++)
+		if ((err = rdmatensor_connect(rt, peers[i], NULL, 0, &channels[i], start.cause,
+					      sizeof(start.cause))))
+			return fail(peers[i], err, start.cause);
+	if ((err = rdmatensor_table_open(rt, "features", channels, (unsigned int)nr_peers, &open)))
+		return fail("features", err, open.cause);
+	if (open.out_rows < graph.nodes)
+		return fail("features", -ERANGE, "there are fewer of them than the graph has nodes");
+	if ((err = rdmatensor_pool_create(rt, MOST * ROW, &pool)) ||
+	    (err = rdmatensor_pool_alloc(rt, &pool, MOST * ROW, &at)))
+		return fail("pool", err, NULL);
+	for (i = 0; i < BATCHES; i++) {
+		nr = sample(&graph, nodes);
+		begun = rdmatensor_now_ns();
+		err = rdmatensor_gather(rt, open.out_table, nodes, nr, &pool, at, nr * ROW,
+					rdmatensor_deadline_ms(60000), &cqe);
+		if (err)
+			return fail("gather", err, rdmatensor_cqe_text(&cqe, start.cause,
+								       sizeof(start.cause)));
+		spent += rdmatensor_now_ns() - begun;
+		rows += nr;
+		if (check((void *)((char *)pool.base + at), nodes, nr))
+			return 1;
+	}
+	printf("graph of %llu nodes and %llu edges: %d batches, %llu rows, all right, %.0f rows/s\n",
+	       (unsigned long long)graph.nodes, (unsigned long long)graph.edges, BATCHES,
+	       (unsigned long long)rows, (double)rows / ((double)spent / 1e9));
+	rdmatensor_close(rt);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 5 && !strcmp(argv[1], "serve"))
+		return serve(argv[2], strtoull(argv[3], NULL, 10), strtoull(argv[4], NULL, 10));
+	if (argc >= 4 && !strcmp(argv[1], "sample"))
+		return train(argv[2], argv + 3, argc - 3);
+	fprintf(stderr, "Usage: neighbours serve ADDRESS START END\n"
+			"       neighbours sample GRAPH PEER...\n");
+	return 2;
+}
