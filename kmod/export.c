@@ -53,11 +53,8 @@ static int export_pages(struct rdmatensor_segment *segment, const struct rdmaten
 		return -ENOMEM;
 	for (i = 0; i < nr; i++) {
 		u64 at = offset + ((u64)i << PAGE_SHIFT);
-		const struct rdmatensor_segment *from =
-			&pool->segments[at >> pool->seg_shift];
 
-		pages[i] = virt_to_page(rdmatensor_segment_addr(from,
-				at & ((1ULL << pool->seg_shift) - 1), NULL));
+		pages[i] = virt_to_page(rdmatensor_pool_cpu(pool, at));
 	}
 	ret = sg_alloc_table_from_pages(&segment->sgt, pages, nr, 0, bytes, GFP_KERNEL_ACCOUNT);
 	kvfree(pages);

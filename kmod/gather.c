@@ -671,22 +671,21 @@ static bool gather_step(struct rdmatensor_gather *gather, struct gather_chunk *o
 /* Nothing can be done but to wait, unless a source that is needed has lost all lanes */
 static void gather_wait(struct rdmatensor_gather *gather, struct wait_queue_entry *wait)
 {
+	const struct rdmatensor_source *sources = gather->table->sources;
 	struct gather_list *list;
 	u32 s;
 	int i;
 
 	list = list_first_entry_or_null(&gather->again, struct gather_list, item);
-	if (list && !rdmatensor_readers_up(gather->table->sources[
-				list->chunk->wants[list->first].source].readers)) {
-		gather_revive(gather, list->chunk->wants[list->first].source);
+	s = list ? list->chunk->wants[list->first].source : 0;
+	if (list && !rdmatensor_readers_up(sources[s].readers)) {
+		gather_revive(gather, s);
 		return;
 	}
 	for (i = 0; i < 2; i++)
 		for (s = 0; s < gather->table->nr_sources; s++) {
-			const struct rdmatensor_source *source = &gather->table->sources[s];
-
 			if (gather->chunks[i].nexts[s] != gather->chunks[i].ends[s] &&
-			    source->readers && !rdmatensor_readers_up(source->readers)) {
+			    sources[s].readers && !rdmatensor_readers_up(sources[s].readers)) {
 				gather_revive(gather, s);
 				return;
 			}

@@ -12,12 +12,13 @@
 #ifndef RDMATENSOR_PLAN_H
 #define RDMATENSOR_PLAN_H
 
+#include <linux/bits.h>
 #include <linux/types.h>
 
 /* Destinations of one READ at most; a device may take fewer */
 #define RDMATENSOR_PIECES_MAX 8
 /* Longest READ, so that lanes share what is joined */
-#define RDMATENSOR_READ_MAX (1U << 20)
+#define RDMATENSOR_READ_MAX BIT(20)
 
 /**
  * struct rdmatensor_want - one id of a chunk

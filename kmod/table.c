@@ -246,7 +246,8 @@ int rdmatensor_table_complete(struct rdmatensor_table *table, char *cause, size_
 		table->rows = max(table->rows,
 				  sources[table->nr_sources + table->nr_caches - 1].row_end);
 	if (!table_cached(table, sources[table->nr_sources - 1].row_end, table->rows)) {
-		snprintf(cause, room, "table: rows after %llu are cached in part; cache all, or none",
+		snprintf(cause, room,
+			 "table: rows after %llu are cached in part; cache all, or none",
 			 sources[table->nr_sources - 1].row_end - 1);
 		return -ENODATA;
 	}
@@ -272,15 +273,15 @@ int rdmatensor_table_find(const struct rdmatensor_table *table, u64 id,
 {
 	const struct rdmatensor_order *order = &table->order;
 	const struct rdmatensor_source *found = NULL;
+	void *at;
 
 	want->row = id;
 	if (order->pool) {
 		if (id >= order->nr)
 			return -ERANGE;
+		at = rdmatensor_pool_cpu(order->pool, order->offset + id * (order->wide ? 8 : 4));
 		/* Once: the process can write there */
-		want->row = order->wide ?
-			READ_ONCE(*(u64 *)rdmatensor_pool_cpu(order->pool, order->offset + id * 8)) :
-			READ_ONCE(*(u32 *)rdmatensor_pool_cpu(order->pool, order->offset + id * 4));
+		want->row = order->wide ? READ_ONCE(*(u64 *)at) : READ_ONCE(*(u32 *)at);
 	}
 	if (want->row >= table->rows)
 		return -ERANGE;

@@ -92,7 +92,7 @@ void rdmatensor_table_get(struct rdmatensor_table *table);
 /* Process context */
 void rdmatensor_table_put(struct rdmatensor_table *table);
 
-/* The owner behind @channel has been asked: its keys and a reference of @readers are the source's */
+/* The owner has been asked: its keys and a reference of @readers are the source's */
 void rdmatensor_table_set_remote(struct rdmatensor_source *source,
 				 const struct rdmatensor_channel *channel,
 				 struct rdmatensor_readers *readers,

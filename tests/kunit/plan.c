@@ -12,7 +12,7 @@
 #define SEED 0x67617468
 #define ROWS 300
 #define WANTS 400
-#define MEMORY (1 << 17)
+#define MEMORY 131072
 #define READS 600
 
 struct world {
