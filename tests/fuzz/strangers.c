@@ -71,7 +71,9 @@ TEST(private_data_that_lies)
 	LIE(ack_batch, htole16(LIAR_SLOTS + 1), -EPROTO);
 	LIE(max_requests, 0, -EPROTO);
 	LIE(max_requests, htole32(0xffffffff), -EPROTO);
-	LIE(flags, htole32(1), -EPROTO);
+	/* A lane for reads, of a channel that is not there */
+	LIE(flags, htole32(1), -ECONNRESET);
+	LIE(flags, htole32(2), -EPROTO);
 	LIE(flags, htole32(0x80000000), -EPROTO);
 	LIE(__reserved[0], 1, -EPROTO);
 	LIE(__reserved[7], 0x80, -EPROTO);
