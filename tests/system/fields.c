@@ -33,6 +33,9 @@ union arg {
 	struct rdmatensor_channel_query channel_query;
 	struct rdmatensor_step_abort step_abort;
 	struct rdmatensor_submit submit;
+	struct rdmatensor_table_export table_export;
+	struct rdmatensor_table_open table_open;
+	struct rdmatensor_table_close table_close;
 	char bytes[2 * PAGE];
 };
 
@@ -46,6 +49,9 @@ static __u64 counters[RDMATENSOR_STAT_NR];
 static const char long_name[RDMATENSOR_NAME_MAX + 1] = "long";
 static const char text[RDMATENSOR_TEXT_MAX + 1] = "text";
 static uint32_t default_gid;
+static struct rdmatensor_pool rows_pool;
+static uint32_t own_table;
+static const uint32_t self = RDMATENSOR_CHANNEL_SELF;
 /* A page that can be used, one that can only be read; nothing behind either */
 static char *edge, *read_only;
 
@@ -75,6 +81,7 @@ static void open_all(void)
 	struct rdmatensor_query query;
 	struct rdmatensor_pool pool;
 	struct rdmatensor_cqe cqe;
+	uint64_t rows_at;
 
 	pair_open(&p, POOL_BYTES, NULL);
 	side_open(&third, "third", PAGE, 1, NULL);
@@ -105,6 +112,11 @@ static void open_all(void)
 	EQ(rdmatensor_query(p.b.rt, &query), 0);
 	default_gid = query.gid_index;
 	EQ(rdmatensor_open(NULL, &fresh), 0);
+	EQ(rdmatensor_pool_create(p.b.rt, 2 * PAGE, &rows_pool), 0);
+	EQ(rdmatensor_pool_alloc(p.b.rt, &rows_pool, 2 * PAGE, &rows_at), 0);
+	EQ(rows_at, 0);
+	EQ(rdmatensor_table_export(p.b.rt, "own", &rows_pool, PAGE, 0, 8, 512, 0,
+				   RDMATENSOR_DT_FLOAT, &own_table), 0);
 	edge = page_before_nothing();
 	read_only = page_before_nothing();
 }
@@ -303,8 +315,49 @@ static void undo_submit(const union arg *arg)
 	EQ(side_next(&p.b, RDMATENSOR_CQE_PUBLISH, 1, NULL), -ECANCELED);
 }
 
+static void good_table_export(union arg *arg)
+{
+	arg->table_export.name_uptr = rdmatensor_op_ptr("rows");
+	arg->table_export.name_len = 4;
+	arg->table_export.pool_id = rows_pool.id;
+	arg->table_export.row_end = 8;
+	arg->table_export.row_bytes = 512;
+	arg->table_export.data_type = RDMATENSOR_DT_FLOAT;
+}
+
+static void undo_table_export(const union arg *arg)
+{
+	EQ(rdmatensor_table_close(p.b.rt, arg->table_export.out_table), 0);
+}
+
+static void good_table_open(union arg *arg)
+{
+	arg->table_open.name_uptr = rdmatensor_op_ptr("own");
+	arg->table_open.name_len = 3;
+	arg->table_open.channels_uptr = rdmatensor_op_ptr(&self);
+	arg->table_open.nr_channels = 1;
+}
+
+static void undo_table_open(const union arg *arg)
+{
+	EQ(arg->table_open.out_row_bytes, 512);
+	EQ(rdmatensor_table_close(p.b.rt, arg->table_open.out_table), 0);
+}
+
+static void good_table_close(union arg *arg)
+{
+	arg->table_close.table = own_table;
+}
+
+static void undo_table_close(const union arg *arg)
+{
+	(void)arg;
+	EQ(rdmatensor_table_export(p.b.rt, "own", &rows_pool, PAGE, 0, 8, 512, 0,
+				   RDMATENSOR_DT_FLOAT, &own_table), 0);
+}
+
 enum { QUERY, START, CONFIGURE, STATS, POOL_CREATE, POOL_DESTROY, POOL_ALLOC, CONNECT, DISCONNECT,
-	CHANNEL_QUERY, STEP_ABORT, SUBMIT };
+	CHANNEL_QUERY, STEP_ABORT, SUBMIT, TABLE_EXPORT, TABLE_OPEN, TABLE_CLOSE };
 
 static const struct call {
 	const char *name;
@@ -329,6 +382,9 @@ static const struct call {
 	CALL(CHANNEL_QUERY, channel_query, 1, undo_channel_query),
 	CALL(STEP_ABORT, step_abort, 0, no_undo),
 	CALL(SUBMIT, submit, 1, undo_submit),
+	CALL(TABLE_EXPORT, table_export, 1, undo_table_export),
+	CALL(TABLE_OPEN, table_open, 1, undo_table_open),
+	CALL(TABLE_CLOSE, table_close, 0, undo_table_close),
 };
 
 #define NR_CALLS (sizeof(calls) / sizeof(*calls))
@@ -634,6 +690,8 @@ static const struct row {
 	ROW(POOL_ALLOC, pool_alloc, pool_id, 0, -ENOENT),
 	ROW(POOL_ALLOC, pool_alloc, pool_id, UINT32_MAX, -ENOENT),
 	NAMES(POOL_ALLOC, pool_alloc, pool_id, dead_pool, -ENOENT),
+	NAMES(TABLE_EXPORT, table_export, pool_id, dead_pool, -ENOENT),
+	NAMES(TABLE_EXPORT, table_export, pool_id, others_pool, -ENOENT),
 	NAMES(POOL_ALLOC, pool_alloc, pool_id, others_pool, -ENOENT),
 	ROW(POOL_ALLOC, pool_alloc, bytes, 0, -EINVAL),
 	ROW(POOL_ALLOC, pool_alloc, bytes, POOL_BYTES - 128, 0),
@@ -692,7 +750,9 @@ static const struct row {
 	ROW(STEP_ABORT, step_abort, __reserved, 1, -EINVAL),
 
 	ROW(SUBMIT, submit, op_size, 0, -EINVAL),
-	ROW(SUBMIT, submit, op_size, sizeof(struct rdmatensor_op) - 1, -EINVAL),
+	/* What its first version had is enough */
+	ROW(SUBMIT, submit, op_size, offsetof(struct rdmatensor_op, ids_uptr) - 1, -EINVAL),
+	ROW(SUBMIT, submit, op_size, offsetof(struct rdmatensor_op, ids_uptr), 0),
 	ROW(SUBMIT, submit, op_size, sizeof(struct rdmatensor_op) + 8, 0),
 	ROW(SUBMIT, submit, op_size, PAGE + 1, -E2BIG),
 	ROW(SUBMIT, submit, op_size, UINT32_MAX, -E2BIG),
@@ -709,6 +769,55 @@ static const struct row {
 	ROW(SUBMIT, submit, deadline_ns, UINT64_MAX, 0),
 	ROW(SUBMIT, submit, out_done, UINT32_MAX, 0),
 	ROW(SUBMIT, submit, out_error, 1, 0),
+
+	ROW(TABLE_EXPORT, table_export, flags, 1, -EINVAL),
+	ROW(TABLE_EXPORT, table_export, name_uptr, 0, -EFAULT),
+	ROW(TABLE_EXPORT, table_export, name_uptr, KERNEL_ADDR, -EFAULT),
+	ROW(TABLE_EXPORT, table_export, name_len, 0, -EINVAL),
+	ROW(TABLE_EXPORT, table_export, name_len, RDMATENSOR_NAME_MAX + 1, -EINVAL),
+	ROW(TABLE_EXPORT, table_export, pool_id, 0, -ENOENT),
+	ROW(TABLE_EXPORT, table_export, offset, 64, -EINVAL),
+	ROW(TABLE_EXPORT, table_export, offset, PAGE, 0),
+	ROW(TABLE_EXPORT, table_export, offset, 2 * PAGE, -EINVAL),
+	ROW(TABLE_EXPORT, table_export, offset, 0 - (uint64_t)PAGE, -EINVAL),
+	ROW(TABLE_EXPORT, table_export, row_start, 8, -EINVAL),
+	ROW(TABLE_EXPORT, table_export, row_start, UINT64_MAX, -EINVAL),
+	ROW(TABLE_EXPORT, table_export, row_end, 0, -EINVAL),
+	ROW(TABLE_EXPORT, table_export, row_end, 17, -EINVAL),
+	ROW(TABLE_EXPORT, table_export, row_end, INT64_MAX, -EINVAL),
+	ROW(TABLE_EXPORT, table_export, row_end, UINT64_MAX, -EINVAL),
+	ROW(TABLE_EXPORT, table_export, row_bytes, 0, -EINVAL),
+	ROW(TABLE_EXPORT, table_export, row_bytes, 1, 0),
+	ROW(TABLE_EXPORT, table_export, row_bytes, RDMATENSOR_ROW_MAX + 1, -EINVAL),
+	ROW(TABLE_EXPORT, table_export, row_bytes, (1ull << 32) + 512, -EINVAL),
+	ROW(TABLE_EXPORT, table_export, stride, 511, -EINVAL),
+	ROW(TABLE_EXPORT, table_export, stride, 1024, 0),
+	ROW(TABLE_EXPORT, table_export, stride, 1ull << 62, -EINVAL),
+	ROW(TABLE_EXPORT, table_export, stride, UINT64_MAX, -EINVAL),
+	ROW(TABLE_EXPORT, table_export, data_type, 0, -EINVAL),
+	ROW(TABLE_EXPORT, table_export, data_type, RDMATENSOR_DT_MAX + 1, -EINVAL),
+
+	ROW(TABLE_OPEN, table_open, flags, 4, -EINVAL),
+	ROW(TABLE_OPEN, table_open, flags, 3, -EINVAL),
+	ROW(TABLE_OPEN, table_open, flags, RDMATENSOR_TABLE_ORDER, -EINVAL),
+	ROW(TABLE_OPEN, table_open, name_uptr, 8, -EFAULT),
+	ROW(TABLE_OPEN, table_open, name_len, 0, -EINVAL),
+	ROW(TABLE_OPEN, table_open, name_len, 2, -ENOENT),
+	ROW(TABLE_OPEN, table_open, name_len, UINT32_MAX, -EINVAL),
+	ROW(TABLE_OPEN, table_open, channels_uptr, 0, -EFAULT),
+	ROW(TABLE_OPEN, table_open, channels_uptr, KERNEL_ADDR, -EFAULT),
+	ROW(TABLE_OPEN, table_open, nr_channels, 0, -EINVAL),
+	ROW(TABLE_OPEN, table_open, nr_channels, RDMATENSOR_OWNERS_MAX + 1, -EINVAL),
+	ROW(TABLE_OPEN, table_open, nr_caches, 1, -EFAULT),
+	ROW(TABLE_OPEN, table_open, nr_caches, UINT32_MAX, -EINVAL),
+	ROW(TABLE_OPEN, table_open, order_nr, 1, -EINVAL),
+	ROW(TABLE_OPEN, table_open, order_pool_id, 1, -EINVAL),
+	ROW(TABLE_OPEN, table_open, order_offset, 64, -EINVAL),
+	ROW(TABLE_OPEN, table_open, timeout_ms, UINT32_MAX, 0),
+	ROW(TABLE_OPEN, table_open, __reserved, 1, -EINVAL),
+
+	ROW(TABLE_CLOSE, table_close, table, 0, -ENOENT),
+	ROW(TABLE_CLOSE, table_close, table, UINT32_MAX, -ENOENT),
 };
 
 static void set_field(void *at, size_t width, uint64_t value)
@@ -947,7 +1056,7 @@ static void op_refused(const struct kind *kind, const struct rdmatensor_op *bad,
 	{ _kinds, _error, #_field " of " #_id, FIELD(op, _field), 0, &(_id) }
 
 static const struct row op_rows[] = {
-	OP(ALL, opcode, 5, -EOPNOTSUPP),
+	OP(ALL, opcode, 6, -EOPNOTSUPP),
 	OP(ALL, opcode, UINT16_MAX, -EOPNOTSUPP),
 	OP(ALL, flags, 1 << 3, -EINVAL),
 	OP(ALL, flags, 1 << 15, -EINVAL),
