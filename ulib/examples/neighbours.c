@@ -84,6 +84,12 @@ struct graph {
 	uint64_t *to;
 };
 
+static void free_graph(struct graph *graph)
+{
+	free(graph->first);
+	free(graph->to);
+}
+
 static int read_graph(const char *path, struct graph *graph)
 {
 	unsigned long long from, to;
@@ -99,11 +105,16 @@ static int read_graph(const char *path, struct graph *graph)
 		if (to >= graph->nodes)
 			graph->nodes = to + 1;
 	}
+	if (!graph->edges) {
+		fclose(file);
+		return 1;
+	}
 	graph->first = calloc(graph->nodes + 1, sizeof(*graph->first));
 	graph->to = calloc(graph->edges + 1, sizeof(*graph->to));
 	next = calloc(graph->nodes + 1, sizeof(*next));
-	if (!graph->first || !graph->to || !next || !graph->edges) {
+	if (!graph->first || !graph->to || !next) {
 		free(next);
+		free_graph(graph);
 		fclose(file);
 		return 1;
 	}
@@ -123,12 +134,13 @@ static int read_graph(const char *path, struct graph *graph)
 
 static uint64_t random_state = 88172645463325252u;
 
+/* 0 to most - 1; 0 of nothing */
 static uint64_t random_below(uint64_t most)
 {
 	random_state ^= random_state << 13;
 	random_state ^= random_state >> 7;
 	random_state ^= random_state << 17;
-	return random_state % most;
+	return most ? random_state % most : 0;
 }
 
 /* A batch and its neighbours, hop by hop. Returns how many nodes */
@@ -170,7 +182,7 @@ static int check(const float *rows, const uint64_t *batch, uint64_t nr)
 static uint64_t nodes[MOST];
 static uint32_t channels[RDMATENSOR_OWNERS_MAX];
 
-static int train(const char *path, char **peers, int nr_peers)
+static int train(const struct graph *graph, char **peers, int nr_peers)
 {
 	uint64_t rows = 0, at, nr, begun, spent = 0;
 	struct rdmatensor_table_open open = { 0 };
@@ -178,13 +190,10 @@ static int train(const char *path, char **peers, int nr_peers)
 	struct rdmatensor_pool pool;
 	struct rdmatensor_cqe cqe;
 	struct rdmatensor *rt;
-	struct graph graph;
 	int err, i;
 
 	if (nr_peers > RDMATENSOR_OWNERS_MAX)
 		return fail("owners", -EUSERS, "there are more than one table can have");
-	if (read_graph(path, &graph))
-		return fail(path, -ENODATA, "cannot be read, or is no graph");
 	rdmatensor_start_init(&start, NULL);
 	if ((err = rdmatensor_open(NULL, &rt)) || (err = rdmatensor_start(rt, &start)))
 		return fail("start", err, start.cause);
@@ -194,13 +203,13 @@ static int train(const char *path, char **peers, int nr_peers)
 			return fail(peers[i], err, start.cause);
 	if ((err = rdmatensor_table_open(rt, "features", channels, (unsigned int)nr_peers, &open)))
 		return fail("features", err, open.cause);
-	if (open.out_rows < graph.nodes)
+	if (open.out_rows < graph->nodes)
 		return fail("features", -ERANGE, "there are fewer of them than the graph has nodes");
 	if ((err = rdmatensor_pool_create(rt, MOST * ROW, &pool)) ||
 	    (err = rdmatensor_pool_alloc(rt, &pool, MOST * ROW, &at)))
 		return fail("pool", err, NULL);
 	for (i = 0; i < BATCHES; i++) {
-		nr = sample(&graph, nodes);
+		nr = sample(graph, nodes);
 		begun = rdmatensor_now_ns();
 		err = rdmatensor_gather(rt, open.out_table, nodes, nr, &pool, at, nr * ROW,
 					rdmatensor_deadline_ms(60000), &cqe);
@@ -213,7 +222,7 @@ static int train(const char *path, char **peers, int nr_peers)
 			return 1;
 	}
 	printf("graph of %llu nodes and %llu edges: %d batches, %llu rows, all right, %.0f rows/s\n",
-	       (unsigned long long)graph.nodes, (unsigned long long)graph.edges, BATCHES,
+	       (unsigned long long)graph->nodes, (unsigned long long)graph->edges, BATCHES,
 	       (unsigned long long)rows, (double)rows / ((double)spent / 1e9));
 	rdmatensor_close(rt);
 	return 0;
@@ -221,10 +230,18 @@ static int train(const char *path, char **peers, int nr_peers)
 
 int main(int argc, char **argv)
 {
+	struct graph graph;
+	int err;
+
 	if (argc == 5 && !strcmp(argv[1], "serve"))
 		return serve(argv[2], strtoull(argv[3], NULL, 10), strtoull(argv[4], NULL, 10));
-	if (argc >= 4 && !strcmp(argv[1], "sample"))
-		return train(argv[2], argv + 3, argc - 3);
+	if (argc >= 4 && !strcmp(argv[1], "sample")) {
+		if (read_graph(argv[2], &graph))
+			return fail(argv[2], -ENODATA, "cannot be read, or is no graph");
+		err = train(&graph, argv + 3, argc - 3);
+		free_graph(&graph);
+		return err;
+	}
 	fprintf(stderr, "Usage: neighbours serve ADDRESS START END\n"
 			"       neighbours sample GRAPH PEER...\n");
 	return 2;
