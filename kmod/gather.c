@@ -785,6 +785,9 @@ static void gather_work(struct work_struct *work)
 
 	WARN_ON_ONCE(!error && gather->delivered != gather->nr_ids);
 	fetch->rows_missing = gather->nr_ids - gather->delivered;
+	/* Stopped while the ids were looked at: nothing is there */
+	if (gather->missing == U64_MAX)
+		gather->missing = 0;
 	fetch->first_missing = error ? gather->missing : 0;
 	fetch->meta.bytes = gather->nr_ids * gather->table->row_bytes;
 	rdmatensor_count_add(gather_counters(gather), RDMATENSOR_STAT_GATHERED_ROWS,
