@@ -130,12 +130,21 @@ struct rdmatensor_lane_attr {
 };
 
 /**
+ * struct rdmatensor_qp - a queue pair's completion queue
+ * @cq: for both queues, from the device's pool; NULL: there is no queue pair
+ * @nr_cqe: entries taken of it
+ */
+struct rdmatensor_qp {
+	struct ib_cq *cq;
+	u32 nr_cqe;
+};
+
+/**
  * struct rdmatensor_lane - one queue pair of a channel
  * @channel: whose
  * @index: which, from 0
  * @id: rdma_cm's, with the queue pair in it
- * @cq: for both queues, from the device's pool
- * @nr_cqe: entries taken of it
+ * @qp: what belongs to it
  * @recv_cqe: of all receives
  * @send_cqe: of messages and acks
  * @sendq_free: send-queue entries that may be posted to
@@ -150,8 +159,7 @@ struct rdmatensor_lane {
 	struct rdmatensor_channel *channel;
 	u8 index;
 	struct rdma_cm_id *id;
-	struct ib_cq *cq;
-	u32 nr_cqe;
+	struct rdmatensor_qp qp;
 	struct ib_cqe recv_cqe;
 	struct ib_cqe send_cqe;
 	u32 sendq_free;

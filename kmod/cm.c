@@ -22,6 +22,7 @@
 #include "cm.h"
 #include "fault.h"
 #include "lane.h"
+#include "qp.h"
 
 #define CM_RD_ATOMIC_MAX 16
 #define CM_BACKLOG 128
@@ -42,13 +43,7 @@ static void cm_private(const struct rdmatensor_lane *lane,
 	const struct rdmatensor_channel *channel = lane->channel;
 	const struct rdmatensor_channel_params *params = &channel->params;
 
-	memset(private, 0, sizeof(*private));
-	private->magic = cpu_to_le32(RDMATENSOR_WIRE_MAGIC);
-	private->major = RDMATENSOR_WIRE_MAJOR;
-	private->minor = RDMATENSOR_WIRE_MINOR;
-	private->lane = lane->index;
-	private->lanes = channel->nr_lanes;
-	private->nonce = cpu_to_le64(channel->nonce);
+	rdmatensor_wire_init_private(private, lane->index, channel->nr_lanes, channel->nonce);
 	if (!lane->index) {
 		const struct rdmatensor_segment *segment = &channel->msgbuf.segments[0];
 
@@ -74,24 +69,6 @@ static void cm_param(struct rdmatensor_lane *lane, struct rdma_conn_param *param
 	param->initiator_depth = min_t(int, attrs->max_qp_init_rd_atom, CM_RD_ATOMIC_MAX);
 	param->retry_count = params->retry_count;
 	param->rnr_retry_count = params->rnr_retry;
-}
-
-/* Return: 0 or a negative errno for the reject */
-static int cm_check_private(const struct rdmatensor_wire_private *private, u8 len)
-{
-	if (!private || len < sizeof(*private))
-		return -EPROTO;
-	if (private->magic != cpu_to_le32(RDMATENSOR_WIRE_MAGIC))
-		return -EPROTO;
-	if (private->major != RDMATENSOR_WIRE_MAJOR)
-		return -EPROTONOSUPPORT;
-	if (!private->lanes || private->lanes > RDMATENSOR_LANES_MAX ||
-	    private->lane >= private->lanes)
-		return -EPROTO;
-	if (private->flags & ~cpu_to_le32(RDMATENSOR_WIRE_PRIVATE_READ) ||
-	    memchr_inv(private->__reserved, 0, sizeof(private->__reserved)))
-		return -EPROTO;
-	return 0;
 }
 
 static void cm_reject(struct rdma_cm_id *id, int error)
@@ -145,7 +122,7 @@ static int cm_established(struct rdmatensor_lane *lane, struct rdma_cm_event *ev
 	if (alive)
 		rdmatensor_lane_query(lane);
 	if (channel->active) {
-		ret = cm_check_private(private, event->param.conn.private_data_len);
+		ret = rdmatensor_wire_check_private(private, event->param.conn.private_data_len);
 		if (!ret && (private->flags || le64_to_cpu(private->nonce) != channel->nonce ||
 			     private->lane != lane->index ||
 			     private->lanes != channel->nr_lanes))
@@ -264,7 +241,7 @@ static int cm_request(struct rdmatensor_cm *cm, struct rdma_cm_id *id,
 	struct rdmatensor_lane *lane;
 	int ret;
 
-	ret = cm_check_private(private, event->param.conn.private_data_len);
+	ret = rdmatensor_wire_check_private(private, event->param.conn.private_data_len);
 	if (ret)
 		goto out_reject;
 	if (id->device != cm->adapter->ibdev) {
@@ -438,7 +415,6 @@ static int cm_connect_lane(struct rdmatensor_cm *cm, struct rdmatensor_lane *lan
 	int timeout_ms = jiffies_to_msecs(max_t(long, deadline - jiffies, 1));
 	struct rdmatensor_wire_private private;
 	struct rdma_conn_param param;
-	struct sa_path_rec *path;
 	struct rdma_cm_id *id;
 	int ret;
 
@@ -469,12 +445,7 @@ static int cm_connect_lane(struct rdmatensor_cm *cm, struct rdmatensor_lane *lan
 	if (ret)
 		return ret;
 
-	path = id->route.path_rec;
-	path->mtu = min_t(u8, path->mtu, adapter->mtu);
-	path->sl = params->sl;
-	if (!adapter->roce)
-		path->pkey = cpu_to_be16(adapter->pkey);
-	rdma_set_ack_timeout(id, params->timeout);
+	rdmatensor_qp_set_path(id, adapter, params);
 
 	*step = "make the queue pair";
 	ret = rdmatensor_lane_open(lane, cm->domain->pd);

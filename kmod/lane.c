@@ -14,6 +14,7 @@
 
 #include "fault.h"
 #include "lane.h"
+#include "qp.h"
 
 static void lane_report(struct rdmatensor_lane *lane, const struct ib_wc *wc,
 			const char *operation)
@@ -226,14 +227,11 @@ static void lane_qp_event(struct ib_event *event, void *context)
 int rdmatensor_lane_open(struct rdmatensor_lane *lane, struct ib_pd *pd)
 {
 	struct rdmatensor_channel *channel = lane->channel;
-	struct ib_device *ibdev = lane->id->device;
 	struct ib_qp_init_attr attr = {
 		.event_handler = lane_qp_event,
 		.qp_context = lane,
-		.sq_sig_type = IB_SIGNAL_REQ_WR,
-		.qp_type = IB_QPT_RC,
 		.cap = {
-			.max_send_sge = min(4, ibdev->attrs.max_send_sge),
+			.max_send_sge = min(4, lane->id->device->attrs.max_send_sge),
 			.max_recv_sge = 1,
 		},
 	};
@@ -242,38 +240,21 @@ int rdmatensor_lane_open(struct rdmatensor_lane *lane, struct ib_pd *pd)
 	lane->nr_recvs = rdmatensor_channel_recvs(&channel->params, lane->index);
 	attr.cap.max_send_wr = channel->params.queue_depth + 1;
 	attr.cap.max_recv_wr = lane->nr_recvs + 1;
-	lane->nr_cqe = attr.cap.max_send_wr + attr.cap.max_recv_wr;
-	/* START has checked the depth; ib_cq_pool_get() never returns if it is too large */
-	if (WARN_ON_ONCE(lane->nr_cqe > ibdev->attrs.max_cqe))
-		return -EINVAL;
-
-	lane->cq = ib_cq_pool_get(ibdev, lane->nr_cqe, lane->index,
-				  channel->params.cq_poll);
-	if (IS_ERR(lane->cq)) {
-		ret = PTR_ERR(lane->cq);
-		lane->cq = NULL;
-		return ret;
-	}
-
-	attr.send_cq = lane->cq;
-	attr.recv_cq = lane->cq;
-	ret = rdmatensor_fault(-ENOMEM) ?: rdma_create_qp(lane->id, pd, &attr);
+	ret = rdmatensor_qp_alloc(&lane->qp, lane->id, pd, &attr, channel->params.cq_poll,
+				  lane->index);
 	if (ret)
-		goto out_put_cq;
+		return ret;
 
 	lane->recv_cqe.done = lane_recv_done;
 	lane->send_cqe.done = lane_message_done;
 	ret = lane_post_recvs(lane, lane->nr_recvs);
 	if (ret)
-		goto out_destroy_qp;
+		goto out_free_qp;
 	return 0;
 
-out_destroy_qp:
+out_free_qp:
 	ib_drain_qp(lane->id->qp);
-	rdma_destroy_qp(lane->id);
-out_put_cq:
-	ib_cq_pool_put(lane->cq, lane->nr_cqe);
-	lane->cq = NULL;
+	rdmatensor_qp_free(&lane->qp, lane->id);
 	return ret;
 }
 
@@ -303,13 +284,11 @@ void rdmatensor_lane_query(struct rdmatensor_lane *lane)
 
 void rdmatensor_lane_close(struct rdmatensor_lane *lane)
 {
-	if (!lane->cq)
+	if (!lane->qp.cq)
 		return;
 
 	/* Nothing is posted any more, and each completion has given its place back */
 	ib_drain_qp(lane->id->qp);
 	WARN_ON_ONCE(lane->sendq_free != lane->channel->params.queue_depth);
-	rdma_destroy_qp(lane->id);
-	ib_cq_pool_put(lane->cq, lane->nr_cqe);
-	lane->cq = NULL;
+	rdmatensor_qp_free(&lane->qp, lane->id);
 }

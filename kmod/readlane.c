@@ -21,6 +21,7 @@
 #include <linux/slab.h>
 #include "fault.h"
 #include "plan.h"
+#include "qp.h"
 #include "readlane.h"
 
 /* What a queue pair may have under way, which rdma_cm tells in eight bits */
@@ -181,13 +182,11 @@ static void readlane_close(struct rdmatensor_readlane *lane)
 	/* A handler that is making something has finished */
 	rdma_lock_handler(id);
 	rdma_unlock_handler(id);
-	if (lane->cq) {
+	if (lane->qp.cq) {
 		rdma_disconnect(id);
 		ib_drain_qp(id->qp);
 		readlane_end_lists(lane);
-		rdma_destroy_qp(id);
-		ib_cq_pool_put(lane->cq, lane->nr_cqe);
-		lane->cq = NULL;
+		rdmatensor_qp_free(&lane->qp, id);
 	}
 	rdma_destroy_id(id);
 	lane->id = NULL;
@@ -367,9 +366,7 @@ static bool readlane_private_ok(const struct rdmatensor_readlane *lane,
 {
 	const struct rdmatensor_wire_private *private = event->param.conn.private_data;
 
-	return private && event->param.conn.private_data_len >= sizeof(*private) &&
-	       private->magic == cpu_to_le32(RDMATENSOR_WIRE_MAGIC) &&
-	       private->major == RDMATENSOR_WIRE_MAJOR &&
+	return !rdmatensor_wire_check_private(private, event->param.conn.private_data_len) &&
 	       private->flags == cpu_to_le32(RDMATENSOR_WIRE_PRIVATE_READ) &&
 	       private->nonce == cpu_to_le64(lane->readers->nonce) &&
 	       private->lane == lane->index;
@@ -432,8 +429,6 @@ static int readlane_open(struct rdmatensor_readlane *lane)
 	struct ib_qp_init_attr attr = {
 		.event_handler = readlane_qp_event,
 		.qp_context = lane,
-		.sq_sig_type = IB_SIGNAL_REQ_WR,
-		.qp_type = IB_QPT_RC,
 		.cap = {
 			.max_send_wr = lane->active ? readers->params.queue_depth + 1 : 1,
 			.max_recv_wr = 1,
@@ -443,38 +438,18 @@ static int readlane_open(struct rdmatensor_readlane *lane)
 	};
 	int ret;
 
-	/* Failed and flushed READs complete one by one, signalled or not */
-	lane->nr_cqe = attr.cap.max_send_wr + attr.cap.max_recv_wr;
-	lane->cq = ib_cq_pool_get(lane->id->device, lane->nr_cqe, lane->index,
-				  readers->params.cq_poll);
-	if (IS_ERR(lane->cq)) {
-		ret = PTR_ERR(lane->cq);
-		lane->cq = NULL;
-		return ret;
-	}
-	attr.send_cq = lane->cq;
-	attr.recv_cq = lane->cq;
-	ret = rdmatensor_fault(-ENOMEM) ?:
-	      rdma_create_qp(lane->id, readers->cm->domain->pd, &attr);
-	if (ret) {
-		ib_cq_pool_put(lane->cq, lane->nr_cqe);
-		lane->cq = NULL;
-		return ret;
-	}
-	lane->room = readers->params.queue_depth;
-	return 0;
+	/* A completion for each READ: failed and flushed ones come one by one, signalled or not */
+	ret = rdmatensor_qp_alloc(&lane->qp, lane->id, readers->cm->domain->pd, &attr,
+				  readers->params.cq_poll, lane->index);
+	if (!ret)
+		lane->room = readers->params.queue_depth;
+	return ret;
 }
 
 static void readlane_private(const struct rdmatensor_readlane *lane, u8 lanes,
 			     struct rdmatensor_wire_private *private)
 {
-	memset(private, 0, sizeof(*private));
-	private->magic = cpu_to_le32(RDMATENSOR_WIRE_MAGIC);
-	private->major = RDMATENSOR_WIRE_MAJOR;
-	private->minor = RDMATENSOR_WIRE_MINOR;
-	private->lane = lane->index;
-	private->lanes = lanes;
-	private->nonce = cpu_to_le64(lane->readers->nonce);
+	rdmatensor_wire_init_private(private, lane->index, lanes, lane->readers->nonce);
 	private->flags = cpu_to_le32(RDMATENSOR_WIRE_PRIVATE_READ);
 }
 
@@ -516,7 +491,6 @@ static int readlane_connect(struct rdmatensor_readlane *lane, u8 lanes, unsigned
 	struct rdmatensor_wire_private private;
 	struct rdma_conn_param param = {};
 	struct sockaddr_storage src;
-	struct sa_path_rec *path;
 	struct rdma_cm_id *id;
 	int ret;
 
@@ -544,12 +518,7 @@ static int readlane_connect(struct rdmatensor_readlane *lane, u8 lanes, unsigned
 	ret = readlane_step(lane, ret, deadline, interruptible);
 	if (ret)
 		return ret;
-	path = id->route.path_rec;
-	path->mtu = min_t(u8, path->mtu, adapter->mtu);
-	path->sl = params->sl;
-	if (!adapter->roce)
-		path->pkey = cpu_to_be16(adapter->pkey);
-	rdma_set_ack_timeout(id, params->timeout);
+	rdmatensor_qp_set_path(id, adapter, params);
 
 	ret = readlane_open(lane);
 	if (ret)
@@ -626,7 +595,7 @@ int rdmatensor_readers_accept(struct rdmatensor_readers *readers, struct rdma_cm
 	}
 	spin_unlock_bh(&readers->accept_lock);
 	if (ret)
-		goto out_destroy_qp;
+		goto out_free_qp;
 
 	/* From here on the id is the lane's, and failures are its own */
 	id->context = lane;
@@ -644,9 +613,8 @@ int rdmatensor_readers_accept(struct rdmatensor_readers *readers, struct rdma_cm
 		readlane_fail(lane);
 	return 0;
 
-out_destroy_qp:
-	rdma_destroy_qp(id);
-	ib_cq_pool_put(lane->cq, lane->nr_cqe);
+out_free_qp:
+	rdmatensor_qp_free(&lane->qp, id);
 out_free:
 	kfree(lane);
 	return ret;

@@ -61,8 +61,7 @@ struct rdmatensor_readlist {
  * @room: READs that may be posted
  * @lists: that are under way
  * @id: rdma_cm's; NULL in IDLE
- * @cq: from the device's pool
- * @nr_cqe: entries taken of it
+ * @qp: what belongs to its queue pair
  * @step_done: the step of connecting that was begun has ended
  * @step_error: how
  * @down_work: takes a FAILED lane apart
@@ -77,8 +76,7 @@ struct rdmatensor_readlane {
 	u32 room;
 	struct list_head lists;
 	struct rdma_cm_id *id;
-	struct ib_cq *cq;
-	u32 nr_cqe;
+	struct rdmatensor_qp qp;
 	bool step_done;
 	int step_error;
 	struct work_struct down_work;

@@ -491,3 +491,34 @@ void rdmatensor_wire_set_consumed(void *buf, u32 consumed)
 	hdr->consumed = cpu_to_le32(consumed);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_wire_set_consumed);
+
+void rdmatensor_wire_init_private(struct rdmatensor_wire_private *private, u8 lane, u8 lanes,
+				  u64 nonce)
+{
+	memset(private, 0, sizeof(*private));
+	private->magic = cpu_to_le32(RDMATENSOR_WIRE_MAGIC);
+	private->major = RDMATENSOR_WIRE_MAJOR;
+	private->minor = RDMATENSOR_WIRE_MINOR;
+	private->lane = lane;
+	private->lanes = lanes;
+	private->nonce = cpu_to_le64(nonce);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_wire_init_private);
+
+int rdmatensor_wire_check_private(const struct rdmatensor_wire_private *private, u8 len)
+{
+	if (!private || len < sizeof(*private))
+		return -EPROTO;
+	if (private->magic != cpu_to_le32(RDMATENSOR_WIRE_MAGIC))
+		return -EPROTO;
+	if (private->major != RDMATENSOR_WIRE_MAJOR)
+		return -EPROTONOSUPPORT;
+	if (!private->lanes || private->lanes > RDMATENSOR_LANES_MAX ||
+	    private->lane >= private->lanes)
+		return -EPROTO;
+	if (private->flags & ~cpu_to_le32(RDMATENSOR_WIRE_PRIVATE_READ) ||
+	    memchr_inv(private->__reserved, 0, sizeof(private->__reserved)))
+		return -EPROTO;
+	return 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_wire_check_private);

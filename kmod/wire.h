@@ -364,6 +364,21 @@ void rdmatensor_wire_part(u64 bytes, u8 nr_parts, u8 part, u64 *offset,
  */
 bool rdmatensor_wire_worker_ok(const char *name, u32 len);
 
+/* Private data of a connection, so far as all lanes have it; the rest is zero */
+void rdmatensor_wire_init_private(struct rdmatensor_wire_private *private, u8 lane, u8 lanes,
+				  u64 nonce);
+
+/**
+ * rdmatensor_wire_check_private - check what a peer said with its connection
+ * @private: what it said; may be NULL
+ * @len: bytes of it
+ *
+ * Whether nonce, lane and sizes fit is the caller's to see.
+ *
+ * Return: 0, -EPROTO: it is none of this protocol; -EPROTONOSUPPORT: another major version.
+ */
+int rdmatensor_wire_check_private(const struct rdmatensor_wire_private *private, u8 len);
+
 /* For the log and the trace; never NULL */
 const char *rdmatensor_wire_type_name(u8 type);
 

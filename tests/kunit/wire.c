@@ -950,6 +950,61 @@ static void parts(struct kunit *test)
 	}
 }
 
+/* Byte @at of private data that is right otherwise */
+static const struct {
+	u8 at;
+	u8 value;
+	int ret;
+} privates[] = {
+	{ offsetof(struct rdmatensor_wire_private, magic), 0, -EPROTO },
+	{ offsetof(struct rdmatensor_wire_private, magic) + 3, 0, -EPROTO },
+	{ offsetof(struct rdmatensor_wire_private, major), 0, -EPROTONOSUPPORT },
+	{ offsetof(struct rdmatensor_wire_private, major), RDMATENSOR_WIRE_MAJOR + 1,
+	  -EPROTONOSUPPORT },
+	{ offsetof(struct rdmatensor_wire_private, minor), 255, 0 },
+	{ offsetof(struct rdmatensor_wire_private, lane), 3, 0 },
+	{ offsetof(struct rdmatensor_wire_private, lane), 4, -EPROTO },
+	{ offsetof(struct rdmatensor_wire_private, lane), 255, -EPROTO },
+	{ offsetof(struct rdmatensor_wire_private, lanes), 0, -EPROTO },
+	{ offsetof(struct rdmatensor_wire_private, lanes), 3, 0 },
+	{ offsetof(struct rdmatensor_wire_private, lanes), 2, -EPROTO },
+	{ offsetof(struct rdmatensor_wire_private, lanes), RDMATENSOR_LANES_MAX, 0 },
+	{ offsetof(struct rdmatensor_wire_private, lanes), RDMATENSOR_LANES_MAX + 1, -EPROTO },
+	{ offsetof(struct rdmatensor_wire_private, nonce), 0, 0 },
+	{ offsetof(struct rdmatensor_wire_private, msg_slots), 77, 0 },
+	{ offsetof(struct rdmatensor_wire_private, flags), RDMATENSOR_WIRE_PRIVATE_READ, 0 },
+	{ offsetof(struct rdmatensor_wire_private, flags), 2, -EPROTO },
+	{ offsetof(struct rdmatensor_wire_private, flags) + 3, 0x80, -EPROTO },
+	{ offsetof(struct rdmatensor_wire_private, __reserved), 1, -EPROTO },
+	{ sizeof(struct rdmatensor_wire_private) - 1, 1, -EPROTO },
+};
+
+static void private_data(struct kunit *test)
+{
+	struct rdmatensor_wire_private private;
+	unsigned int i;
+
+	rdmatensor_wire_init_private(&private, 2, 4, 0x0102030405060708);
+	KUNIT_EXPECT_EQ(test, private.lane, 2);
+	KUNIT_EXPECT_EQ(test, private.lanes, 4);
+	KUNIT_EXPECT_EQ(test, le64_to_cpu(private.nonce), 0x0102030405060708);
+	for (i = 0; i < sizeof(private); i++)
+		KUNIT_EXPECT_EQ(test, rdmatensor_wire_check_private(&private, i), -EPROTO);
+	KUNIT_EXPECT_EQ(test, rdmatensor_wire_check_private(&private, sizeof(private)), 0);
+	/* rdma_cm pads what it delivers */
+	KUNIT_EXPECT_EQ(test, rdmatensor_wire_check_private(&private, U8_MAX), 0);
+	KUNIT_EXPECT_EQ(test, rdmatensor_wire_check_private(NULL, sizeof(private)), -EPROTO);
+
+	for (i = 0; i < ARRAY_SIZE(privates); i++) {
+		rdmatensor_wire_init_private(&private, 2, 4, 0x0102030405060708);
+		((u8 *)&private)[privates[i].at] = privates[i].value;
+		KUNIT_EXPECT_EQ_MSG(test,
+				    rdmatensor_wire_check_private(&private, sizeof(private)),
+				    privates[i].ret, "byte %u is %u", privates[i].at,
+				    privates[i].value);
+	}
+}
+
 static void type_names(struct kunit *test)
 {
 	static const char * const names[] = {
@@ -978,6 +1033,7 @@ static struct kunit_case wire_tests[] = {
 	KUNIT_CASE(noise),
 	KUNIT_CASE(segments),
 	KUNIT_CASE(parts),
+	KUNIT_CASE(private_data),
 	KUNIT_CASE(type_names),
 	{}
 };
