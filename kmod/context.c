@@ -682,6 +682,7 @@ int rdmatensor_context_start(struct rdmatensor_context *context, void *arg)
 {
 	struct rdmatensor_start *start = arg;
 	bool unbind = false;
+	u32 max_contexts;
 	int ret;
 
 	memset(start->cause, 0, sizeof(start->cause));
@@ -694,11 +695,12 @@ int rdmatensor_context_start(struct rdmatensor_context *context, void *arg)
 	ret = rdmatensor_config_start(start, &context->params);
 	if (ret)
 		goto out_unlock;
-	ret = rdmatensor_registry_start(rdmatensor_config_max_contexts());
+	max_contexts = rdmatensor_config_max_contexts();
+	ret = rdmatensor_registry_start(max_contexts);
 	if (ret) {
 		snprintf(start->cause, sizeof(start->cause),
 			 "START: all max_contexts %u of this host are started: end some, or raise it",
-			 rdmatensor_config_max_contexts());
+			 max_contexts);
 		goto out_unlock;
 	}
 	strscpy(context->worker, start->worker, sizeof(context->worker));

@@ -166,12 +166,8 @@ struct rdmatensor_export *rdmatensor_export_create(struct rdmatensor_exports *ex
 	ret = export_register(export, bytes);
 	if (ret)
 		goto out_put_domain;
-	/* What peers are told of is the rows, which may end a segment before the pages do */
-	export->info.nr_keys =
-		rdmatensor_wire_segments(export->iova, (export->info.row_end -
-							export->info.row_start - 1) *
-					 export->info.stride + export->info.row_bytes,
-					 export->seg_shift);
+	/* One for each segment: the last row ends in the last page */
+	export->info.nr_keys = nr;
 	ret = export_insert(exports, export);
 	if (ret)
 		goto out_unregister;

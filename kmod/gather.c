@@ -157,6 +157,16 @@ static void gather_stop(struct rdmatensor_gather *gather, int error, const char 
 	wake_up_all(&gather->gathers->wait);
 }
 
+static void gather_stop_stale(struct rdmatensor_gather *gather,
+			      const struct rdmatensor_source *source)
+{
+	char text[RDMATENSOR_TEXT_MAX];
+
+	snprintf(text, sizeof(text), "'%s' has taken its rows %llu..%llu back", source->worker,
+		 source->row_start, source->row_end - 1);
+	gather_stop(gather, -ESTALE, text);
+}
+
 static void gather_cancel(struct rdmatensor_fetch *fetch, const struct rdmatensor_status *status)
 {
 	gather_stop(to_gather(fetch), status->error, NULL);
@@ -380,7 +390,6 @@ static void gather_judge(struct rdmatensor_gather *gather, struct gather_list *l
 {
 	struct rdmatensor_source *source =
 		&gather->table->sources[list->chunk->wants[list->first].source];
-	char text[RDMATENSOR_TEXT_MAX];
 
 	if (!list->read.status) {
 		gather_proven(gather, list);
@@ -390,9 +399,7 @@ static void gather_judge(struct rdmatensor_gather *gather, struct gather_list *l
 	}
 	if (list->read.status == -ESTALE) {
 		WRITE_ONCE(source->stale, true);
-		snprintf(text, sizeof(text), "'%s' has taken its rows %llu..%llu back",
-			 source->worker, source->row_start, source->row_end - 1);
-		gather_stop(gather, -ESTALE, text);
+		gather_stop_stale(gather, source);
 	} else if (list->tries >= GATHER_TRIES) {
 		gather_stop(gather, -EIO, "reads fail again and again");
 	}
@@ -503,23 +510,22 @@ static bool gather_post_list(struct rdmatensor_gather *gather, struct gather_lis
 
 /*
  * No lane of that source is UP: it has one more chance. Only when nothing else is to be
- * done, for it may take long. False: the gather has stopped
+ * done, for it may take long
  */
-static bool gather_revive(struct rdmatensor_gather *gather, u32 s)
+static void gather_revive(struct rdmatensor_gather *gather, u32 s)
 {
 	struct rdmatensor_source *source = &gather->table->sources[s];
 	char text[RDMATENSOR_TEXT_MAX];
 	int ret;
 
 	if (rdmatensor_readers_up(source->readers))
-		return true;
+		return;
 	ret = rdmatensor_readers_connect(source->readers, gather->gathers->lanes,
 					 gather->gathers->connect_ms, false);
 	if (!ret)
-		return true;
+		return;
 	snprintf(text, sizeof(text), "no lane to '%s' is left (%d)", source->worker, ret);
 	gather_stop(gather, ret == -ENOTCONN ? -ECONNRESET : ret, text);
-	return false;
 }
 
 /* Lists whose lane failed, on others. True: something is under way that was not */
@@ -621,7 +627,6 @@ static bool gather_idle(const struct rdmatensor_gather *gather, const struct gat
 static bool gather_is_stale(struct rdmatensor_gather *gather, const struct gather_chunk *chunk)
 {
 	const struct rdmatensor_table *table = gather->table;
-	char text[RDMATENSOR_TEXT_MAX];
 	u32 s;
 
 	for (s = 0; s < table->nr_sources; s++) {
@@ -631,9 +636,7 @@ static bool gather_is_stale(struct rdmatensor_gather *gather, const struct gathe
 		    !(READ_ONCE(source->stale) ||
 		      (source->export && READ_ONCE(source->export->withdrawn))))
 			continue;
-		snprintf(text, sizeof(text), "'%s' has taken its rows %llu..%llu back",
-			 source->worker, source->row_start, source->row_end - 1);
-		gather_stop(gather, -ESTALE, text);
+		gather_stop_stale(gather, source);
 		return true;
 	}
 	return false;

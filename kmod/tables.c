@@ -21,11 +21,14 @@
 #define TABLES_OPENED 0
 #define TABLES_EXPORT 1
 
-static int tables_copy_name(char *name, u64 uptr, u32 len)
+/* Return: the name, to be freed; ERR_PTR: -ENOTCONN, -EINVAL, -EFAULT, -ENOMEM */
+static char *tables_take_name(struct rdmatensor_context *context, u64 uptr, u32 len)
 {
+	if (!rdmatensor_context_started(context))
+		return ERR_PTR(-ENOTCONN);
 	if (!len || len > RDMATENSOR_NAME_MAX)
-		return -EINVAL;
-	return copy_from_user(name, u64_to_user_ptr(uptr), len) ? -EFAULT : 0;
+		return ERR_PTR(-EINVAL);
+	return memdup_user(u64_to_user_ptr(uptr), len);
 }
 
 /* With the context's lock. Return: 0, -EUSERS, -ENOMEM */
@@ -68,14 +71,9 @@ int rdmatensor_context_table_export(struct rdmatensor_context *context, void *ar
 	    export->row_bytes > RDMATENSOR_ROW_MAX || args.info.stride < export->row_bytes ||
 	    export->data_type == RDMATENSOR_DT_INVALID || export->data_type > RDMATENSOR_DT_MAX)
 		return -EINVAL;
-	if (!rdmatensor_context_started(context))
-		return -ENOTCONN;
-	name = kmalloc(RDMATENSOR_NAME_MAX, GFP_KERNEL);
-	if (!name)
-		return -ENOMEM;
-	ret = tables_copy_name(name, export->name_uptr, export->name_len);
-	if (ret)
-		goto out_free_name;
+	name = tables_take_name(context, export->name_uptr, export->name_len);
+	if (IS_ERR(name))
+		return PTR_ERR(name);
 	args.name = name;
 	args.pool = rdmatensor_context_pool(context, export->pool_id);
 	ret = -ENOENT;
@@ -332,14 +330,10 @@ int rdmatensor_context_table_open(struct rdmatensor_context *context, void *arg)
 	    open->__reserved || !open->nr_channels ||
 	    open->nr_channels > RDMATENSOR_OWNERS_MAX || open->nr_caches > RDMATENSOR_OWNERS_MAX)
 		return -EINVAL;
-	if (!rdmatensor_context_started(context))
-		return -ENOTCONN;
-	name = kmalloc(RDMATENSOR_NAME_MAX, GFP_KERNEL);
-	if (!name)
-		return -ENOMEM;
-	ret = tables_copy_name(name, open->name_uptr, open->name_len);
-	if (!ret)
-		ret = tables_build(context, open, name, &table);
+	name = tables_take_name(context, open->name_uptr, open->name_len);
+	if (IS_ERR(name))
+		return PTR_ERR(name);
+	ret = tables_build(context, open, name, &table);
 	kfree(name);
 	if (ret)
 		return ret;
