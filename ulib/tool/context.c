@@ -34,15 +34,20 @@ static int open_failed(const char *path, int err)
 	return failed("open %s: %s%s", path, strerror(-err), remedy);
 }
 
-int context_open(const struct common *common, struct rdmatensor **out)
+const char *context_path(const struct common *common)
 {
 	const char *path = common->device_file;
-	int err;
 
 	if (!path)
 		path = getenv("RDMATENSOR_DEVICE_PATH");
-	if (!path || !*path)
-		path = RDMATENSOR_DEVICE_PATH;
+	return path && *path ? path : RDMATENSOR_DEVICE_PATH;
+}
+
+int context_open(const struct common *common, struct rdmatensor **out)
+{
+	const char *path = context_path(common);
+	int err;
+
 	err = rdmatensor_open(path, out);
 	return err ? open_failed(path, err) : EXIT_OK;
 }

@@ -87,16 +87,12 @@ static void node_remedy(const char *path, char *text, size_t len)
 
 void doctor_node(struct doctor *doctor)
 {
-	const char *path = doctor->common.device_file;
+	const char *path = context_path(&doctor->common);
 	struct rdmatensor_query query;
 	struct rdmatensor *rt;
 	char remedy[256];
 	int err;
 
-	if (!path)
-		path = getenv("RDMATENSOR_DEVICE_PATH");
-	if (!path || !*path)
-		path = RDMATENSOR_DEVICE_PATH;
 	err = rdmatensor_open(path, &rt);
 	if (err == -EACCES || err == -EPERM) {
 		node_remedy(path, remedy, sizeof(remedy));

@@ -34,14 +34,6 @@ static void now_text(char *text, size_t len)
 	snprintf(text + end, len - end, ".%03ld", now.tv_nsec / 1000000);
 }
 
-static const char *text_of(struct json_object *object, const char *key)
-{
-	struct json_object *value;
-
-	return json_object_object_get_ex(object, key, &value) ? json_object_get_string(value) :
-								NULL;
-}
-
 static bool print_event(struct json_object *object, void *arg)
 {
 	const bool *json = arg;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <json-c/json.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "tool.h"
 
@@ -40,4 +41,25 @@ void add_double(struct json_object *object, const char *key, double value)
 	snprintf(text, sizeof(text), "%.9g", value);
 	json_object_object_add(object, key, json_object_new_double_s(value,
 								     text));
+}
+
+uint64_t number_of(struct json_object *object, const char *key)
+{
+	struct json_object *value;
+
+	return json_object_object_get_ex(object, key, &value) ? json_object_get_uint64(value) : 0;
+}
+
+const char *text_of(struct json_object *object, const char *key)
+{
+	struct json_object *value;
+
+	return json_object_object_get_ex(object, key, &value) ? json_object_get_string(value) :
+								NULL;
+}
+
+void cut_cell(char *text, size_t width)
+{
+	if (strlen(text) > width)
+		strcpy(text + width - 1, "+");
 }

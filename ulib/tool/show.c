@@ -237,9 +237,8 @@ static const char *cell_text(struct json_object *row, const struct column *colum
 	for (c = text; *c; c++)
 		if ((unsigned char)*c < ' ' || *c == 0x7f)
 			*c = '?';
-	/* As ps does it; JSON has all of it */
-	if (column->width && c - text > column->width)
-		strcpy(text + column->width - 1, "+");
+	if (column->width)
+		cut_cell(text, (size_t)column->width);
 	return text;
 }
 

@@ -130,6 +130,8 @@ int parse_seconds(const char *option, const char *arg, uint64_t *ns);
 
 /* context.c: a started context */
 
+/* The device's file: the option's, else the environment's, else the usual one */
+const char *context_path(const struct common *common);
 /* Opens only; EXIT_OK, or EXIT_FAILED with a message */
 int context_open(const struct common *common, struct rdmatensor **out);
 /* Opens and starts; EXIT_OK, or EXIT_FAILED with a message */
@@ -246,5 +248,10 @@ void add_counters(struct json_object *object, const uint64_t *after,
 void add_string(struct json_object *object, const char *key, const char *value);
 void add_number(struct json_object *object, const char *key, uint64_t value);
 void add_double(struct json_object *object, const char *key, double value);
+/* A member's; 0 or NULL: there is none. The text is the object's */
+uint64_t number_of(struct json_object *object, const char *key);
+const char *text_of(struct json_object *object, const char *key);
+/* So that it has @width columns at the most: a longer one ends with +, as ps has it */
+void cut_cell(char *text, size_t width);
 
 #endif

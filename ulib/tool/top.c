@@ -120,20 +120,6 @@ static void help(void)
 	       "  -h, --help               this text\n");
 }
 
-static uint64_t number_of(struct json_object *object, const char *key)
-{
-	struct json_object *value;
-
-	return json_object_object_get_ex(object, key, &value) ? json_object_get_uint64(value) : 0;
-}
-
-static const char *text_of(struct json_object *object, const char *key)
-{
-	struct json_object *value;
-
-	return json_object_object_get_ex(object, key, &value) ? json_object_get_string(value) : "";
-}
-
 static void read_row(struct row *row, struct json_object *object)
 {
 	struct json_object *counters = NULL, *latency = NULL;
@@ -274,8 +260,8 @@ static void print_sample_json(const struct sample *sample, const struct row *tot
 
 		add_number(one, "context", row->context);
 		add_number(one, "channel", row->channel);
-		add_string(one, "worker", row->worker);
-		add_string(one, "peer", row->peer);
+		add_string(one, "worker", row->worker ? row->worker : "");
+		add_string(one, "peer", row->peer ? row->peer : "");
 		json_object_object_add(one, "has_rates",
 				       json_object_new_boolean(row->seen_before));
 		add_rates(one, row);
@@ -296,13 +282,13 @@ static void print_latency(const char *what, uint64_t us)
 		printf(", %s < %" PRIu64 " ms", what, us / 1000);
 }
 
-/* A longer one ends with +, as ps has it */
 static void print_name(const char *name)
 {
-	bool cut = strlen(name) > NAME_WIDTH;
+	char cell[RDMATENSOR_WORKER_MAX];
 
-	printf("%-*.*s%s", cut ? NAME_WIDTH - 1 : NAME_WIDTH, cut ? NAME_WIDTH - 1 : NAME_WIDTH,
-	       name, cut ? "+ " : " ");
+	snprintf(cell, sizeof(cell), "%s", name && *name ? name : "-");
+	cut_cell(cell, NAME_WIDTH);
+	printf("%-*s ", NAME_WIDTH, cell);
 }
 
 static int rows_of_terminal(void)
@@ -339,7 +325,7 @@ static void print_sample(const struct top *top, const struct sample *sample,
 		const struct row *row = &sample->rows[i];
 
 		print_name(row->worker);
-		print_name(*row->peer ? row->peer : "-");
+		print_name(row->peer);
 		printf("%4u ", row->requests);
 		if (row->seen_before)
 			printf("%7.0f %8.1f %7.0f %8.1f %5.0f %3.0f\n", row->rates[FETCHES],
