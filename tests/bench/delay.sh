@@ -4,6 +4,7 @@
 # 4 KB fetches between two nodes with 1 ms of delay on the link, each way: many in flight
 # beside one at a time with one message slot. Node 1 writes LAB_OUT/raw-delay.
 set -u
+. tests/lab/spawn.sh
 rounds=${1:-5}
 tool=${LAB_BUILD:?}/ulib/bin/rdmatensor
 
@@ -22,12 +23,9 @@ rate() {
 }
 
 if [ "$LAB_NODE" = 0 ]; then
-	"$tool" perf --server --listen "$LAB_IP:7000" >/tmp/s0 2>&1 &
-	"$tool" perf --server --listen "$LAB_IP:7001" --msg-slots 1 >/tmp/s1 2>&1 &
-	for _ in $(seq 300); do
-		grep -q 'perf server' /tmp/s0 && grep -q 'perf server' /tmp/s1 && break
-		sleep 0.1
-	done
+	spawn 'perf server' /tmp/s0 "$tool" perf --server --listen "$LAB_IP:7000" &&
+		spawn 'perf server' /tmp/s1 "$tool" perf --server --listen "$LAB_IP:7001" \
+			--msg-slots 1 || die "no server"
 	lab-barrier ready 120
 	lab-barrier measured 300
 	kill %1 %2

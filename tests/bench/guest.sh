@@ -4,6 +4,7 @@
 # The measurements in one guest, on one rxe device: ours and the peer's in turn,
 # ROUNDS times. One line a measurement, into LAB_OUT/raw: NAME ours|peer VALUE.
 set -u
+. tests/lab/spawn.sh
 rounds=${1:-5}
 tool=${LAB_BUILD:?}/ulib/bin/rdmatensor
 raw=$LAB_OUT/raw
@@ -21,26 +22,31 @@ record() {
 	echo "$1 $2 $3" | tee -a "$raw"
 }
 
-# server PORT ARGS: a perf server that is ready when this returns
+# server perf|gather PORT ARGS: one that is ready when this returns
 server() {
-	local port=$1 out=/tmp/server.$1
-	shift
-	"$tool" perf --server --listen "$LAB_IP:$port" --json "$@" >"$out" 2>&1 &
-	servers+=($!)
-	for _ in $(seq 300); do
-		grep -q ready "$out" && return
-		sleep 0.1
-	done
-	die "no server on port $port: $(cat "$out")"
+	local what=$1 port=$2
+	shift 2
+	spawn ready "/tmp/server.$port" "$tool" "$what" --server --listen "$LAB_IP:$port" \
+		--json "$@" || die "no server on port $port"
+	servers+=("$spawned")
 }
 
-# client PORT FILTER ARGS: one run of the client, and of its JSON what FILTER takes
+# run perf|gather PORT FILTER ARGS: one run, and of its JSON, which stays in
+# /tmp/perf.json or /tmp/gather.json, what FILTER takes
+run() {
+	local what=$1 port=$2 filter=$3
+	shift 3
+	timeout 60 "$tool" "$what" "$LAB_IP:$port" --json "$@" >"/tmp/$what.json" ||
+		die "$what $* failed"
+	jq -r "$filter" "/tmp/$what.json"
+}
+
 client() {
-	local port=$1 filter=$2
-	shift 2
-	timeout 60 "$tool" perf "$LAB_IP:$port" --json "$@" >/tmp/client.json ||
-		die "perf $* failed"
-	jq -r ".[0] | $filter" /tmp/client.json
+	run perf "$1" ".[0] | $2" "${@:3}"
+}
+
+gather() {
+	run gather "$@"
 }
 
 # perftest COLUMN COMMAND: of the line of numbers after "#bytes". Its event mode now
@@ -96,28 +102,6 @@ wire_writes() {
 	record wire_writes_device "$side" "$device"
 }
 
-# gather_server PORT ROW_BYTES ROWS: an owner that is ready when this returns
-gather_server() {
-	local out=/tmp/server.$1
-	"$tool" gather --server --listen "$LAB_IP:$1" --row-bytes "$2" --rows "0:$3" --json \
-		>"$out" 2>&1 &
-	servers+=($!)
-	for _ in $(seq 300); do
-		grep -q ready "$out" && return
-		sleep 0.1
-	done
-	die "no server on port $1: $(cat "$out")"
-}
-
-# gather PORT FILTER ARGS: one run, and of its JSON what FILTER takes
-gather() {
-	local port=$1 filter=$2
-	shift 2
-	timeout 60 "$tool" gather "$LAB_IP:$port" --json "$@" >/tmp/gather.json ||
-		die "gather $* failed"
-	jq -r "$filter" /tmp/gather.json
-}
-
 # What a row costs by READs alone: rows that are wanted twice are read once, so they are
 # not counted here, and neighbours are joined, which is what a gather does for its rows
 gathers() {
@@ -132,11 +116,11 @@ servers=()
 declare -A side_port=([ours]=7000 [peer]=7001)
 rm -f "$raw"
 insmod "$LAB_BUILD/kmod/$LAB_KERNEL/rdmatensor.ko" || die "insmod failed"
-server 7000
-server 7001 --msg-slots 1
+server perf 7000
+server perf 7001 --msg-slots 1
 # So many rows that few are wanted twice in one gather
-gather_server 7002 512 200000
-gather_server 7003 2048 60000
+server gather 7002 --row-bytes 512 --rows 0:200000
+server gather 7003 --row-bytes 2048 --rows 0:60000
 
 for _ in $(seq "$rounds"); do
 	for size in 1 8 64; do
@@ -154,12 +138,12 @@ for _ in $(seq "$rounds"); do
 		"$(perftest 5 ib_send_lat -e -s 4096 -n 10 | awk '{ print 2 * $1 }')"
 
 	record fetch_rate_4k ours "$(client 7000 .fetches_per_second -s 4096 -q 64 -D 1)"
-	record syscalls_per_fetch ours "$(jq -r '.[0] | .submits / .fetched' /tmp/client.json)"
+	record syscalls_per_fetch ours "$(jq -r '.[0] | .submits / .fetched' /tmp/perf.json)"
 	record payload_copies_per_fetch ours \
-		"$(jq -r '.[0] | .copied_bytes / .fetched_bytes' /tmp/client.json)"
+		"$(jq -r '.[0] | .copied_bytes / .fetched_bytes' /tmp/perf.json)"
 	record fetch_rate_4k peer \
 		"$(client 7001 .fetches_per_second --msg-slots 1 -s 4096 -q 1 -D 1)"
-	record syscalls_per_fetch peer "$(jq -r '.[0] | .submits / .fetched' /tmp/client.json)"
+	record syscalls_per_fetch peer "$(jq -r '.[0] | .submits / .fetched' /tmp/perf.json)"
 	# A transport that receives into a buffer of its own copies once
 	record payload_copies_per_fetch peer 1
 

@@ -7,6 +7,7 @@
 # serves a file, node 1 fetches it and compares.
 set -u
 . tests/lab/module.sh
+. tests/lab/spawn.sh
 tool=${LAB_BUILD:?}/ulib/bin/rdmatensor
 model=$LAB_BUILD/demo/model.safetensors
 
@@ -19,16 +20,8 @@ netem() {
 }
 
 serve() {
-	"$tool" serve "$model" --listen "$LAB_IP:7000" --worker server --steps 8 \
-		>/tmp/serve.out 2>/tmp/serve.err &
-	server=$!
-	for _ in $(seq 300); do
-		grep -q serving /tmp/serve.out /tmp/serve.err && return 0
-		kill -0 $server || break
-		sleep 0.1
-	done
-	cat /tmp/serve.out /tmp/serve.err
-	return 1
+	spawn serving /tmp/serve "$tool" serve "$model" --listen "$LAB_IP:7000" --worker server \
+		--steps 8
 }
 
 fetch_all() {

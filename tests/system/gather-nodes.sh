@@ -6,20 +6,15 @@
 # one is on node 1, where the reader is. Then an owner goes in the middle.
 set -u
 . tests/lab/module.sh
+. tests/lab/spawn.sh
 tool=${LAB_BUILD:?}/ulib/bin/rdmatensor
 
 # owner NUMBER PORT: a third of the rows
 owner() {
-	"$tool" gather --server --rows $(($1 * 20000)):$((($1 + 1) * 20000)) \
-		--listen "$LAB_IP:$2" --worker "owner-$1" >"/tmp/owner-$1" 2>&1 &
-	owners+=($!)
-	for _ in $(seq 300); do
-		grep -q exporting "/tmp/owner-$1" && return 0
-		kill -0 "${owners[-1]}" || break
-		sleep 0.1
-	done
-	cat "/tmp/owner-$1"
-	return 1
+	spawn exporting "/tmp/owner-$1" "$tool" gather --server \
+		--rows $(($1 * 20000)):$((($1 + 1) * 20000)) --listen "$LAB_IP:$2" \
+		--worker "owner-$1" || return 1
+	owners+=("$spawned")
 }
 
 # gathers ITERS IDS: that many rows in all, and none is wrong or missing
@@ -57,15 +52,9 @@ third=$((nodes / 3 + 1))
 features() {
 	local start=$(($1 * third)) end=$((($1 + 1) * third))
 	((end <= nodes)) || end=$nodes
-	"$LAB_BUILD/ulib/bin/neighbours" serve "$LAB_IP:$2" $start $end >"/tmp/features-$1" 2>&1 &
-	owners+=($!)
-	for _ in $(seq 300); do
-		grep -q serving "/tmp/features-$1" && return 0
-		kill -0 "${owners[-1]}" || break
-		sleep 0.1
-	done
-	cat "/tmp/features-$1"
-	return 1
+	spawn serving "/tmp/features-$1" "$LAB_BUILD/ulib/bin/neighbours" serve "$LAB_IP:$2" \
+		$start $end || return 1
+	owners+=("$spawned")
 }
 
 samples() {

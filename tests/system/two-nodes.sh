@@ -5,6 +5,7 @@
 # by the tool alone; then the errors that a user meets.
 set -u
 . tests/lab/module.sh
+. tests/lab/spawn.sh
 tool=${LAB_BUILD:?}/ulib/bin/rdmatensor
 model=$LAB_BUILD/demo/model.safetensors
 
@@ -18,16 +19,8 @@ refused() {
 }
 
 serve() {
-	"$tool" serve "$model" --listen "$LAB_IP:7000" --worker server \
-		--steps 3 >/tmp/serve.out 2>/tmp/serve.err &
-	server=$!
-	for _ in $(seq 300); do
-		grep -q serving /tmp/serve.out /tmp/serve.err && return 0
-		kill -0 $server || break
-		sleep 0.1
-	done
-	cat /tmp/serve.out /tmp/serve.err
-	return 1
+	spawn serving /tmp/serve "$tool" serve "$model" --listen "$LAB_IP:7000" --worker server \
+		--steps 3
 }
 
 load
@@ -36,7 +29,7 @@ if [ "$LAB_NODE" = 0 ]; then
 	check "serve a model" serve
 	lab-barrier serving 60
 	lab-barrier fetched 120
-	check "the server ends well" eval 'kill $server && wait $server'
+	check "the server ends well" eval 'kill $spawned && wait $spawned'
 	lab-barrier stopped 60
 else
 	lab-barrier serving 60
