@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * seeds DIRECTORY: writes right messages of every type there, one a file, for
- * wire.c to begin from. They are made by the encoder, so they follow the wire.
+ * seeds DIRECTORY: writes right messages of every type there, and private data of
+ * connections, one a file, for wire.c to begin from. They are made by the encoder, so
+ * they follow the wire.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,26 +50,50 @@ static const struct rdmatensor_msg messages[] = {
 	{ .type = RDMATENSOR_WIRE_ERROR_STATUS, .request_index = 8, .error = -4095,
 	  .flags = RDMATENSOR_WIRE_F_CANCELLED },
 	{ .type = RDMATENSOR_WIRE_CANCEL, .request_index = 9 },
+	{ .type = RDMATENSOR_WIRE_TABLE_OPEN, .request_index = 10, .name = name, .name_len = 13 },
+	{ .type = RDMATENSOR_WIRE_TABLE_OPEN, .request_index = 11, .name = name, .name_len = 1,
+	  .table = { .first_key = 100 } },
+	{ .type = RDMATENSOR_WIRE_TABLE_INFO, .request_index = 12, .remote_addr = 0x10000,
+	  .seg_shift = 12, .rkeys = rkeys, .nr_rkeys = 2,
+	  .table = { .row_start = 5, .row_end = 29, .row_bytes = 512, .stride = 512,
+		     .data_type = RDMATENSOR_DT_FLOAT, .nr_keys = 3, .first_key = 1 } },
+	{ .type = RDMATENSOR_WIRE_TABLE_INFO, .request_index = 13, .remote_addr = 0x200000,
+	  .seg_shift = 21, .rkeys = rkeys, .nr_rkeys = 1,
+	  .table = { .row_end = 1, .row_bytes = 1, .stride = 64,
+		     .data_type = RDMATENSOR_DT_UINT8, .nr_keys = 1 } },
+	{ .type = RDMATENSOR_WIRE_TABLE_INFO, .request_index = 14,
+	  .flags = RDMATENSOR_WIRE_F_FAILED, .error = -2 },
 };
+
+static int write_seed(const char *dir, unsigned int number, const char *what, const void *seed,
+		      int len)
+{
+	char path[4096];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%02u-%s", dir, number, what);
+	file = fopen(path, "w");
+	if (len < 0 || !file || fwrite(seed, len, 1, file) != 1 || fclose(file)) {
+		perror(path);
+		return 1;
+	}
+	return 0;
+}
 
 int main(int argc, char **argv)
 {
+	static __le64 buf[512];
+	struct rdmatensor_wire_private private;
 	unsigned int i;
+	int err = 0;
 
-	for (i = 0; argc == 2 && i < ARRAY_SIZE(messages); i++) {
-		static __le64 buf[512];
-		char path[4096];
-		FILE *file;
-		int len;
-
-		len = rdmatensor_wire_encode(&messages[i], buf, sizeof(buf));
-		snprintf(path, sizeof(path), "%s/%02u-%s", argv[1], i,
-			 rdmatensor_wire_type_name(messages[i].type));
-		file = fopen(path, "w");
-		if (len < 0 || !file || fwrite(buf, len, 1, file) != 1 || fclose(file)) {
-			perror(path);
-			return 1;
-		}
-	}
-	return argc != 2;
+	if (argc != 2)
+		return 2;
+	for (i = 0; i < ARRAY_SIZE(messages); i++)
+		err |= write_seed(argv[1], i, rdmatensor_wire_type_name(messages[i].type), buf,
+				  rdmatensor_wire_encode(&messages[i], buf, sizeof(buf)));
+	rdmatensor_wire_init_private(&private, 7, 8, 0x0102030405060708);
+	err |= write_seed(argv[1], i, "CONNECTION", &private, sizeof(private));
+	private.flags = cpu_to_le32(RDMATENSOR_WIRE_PRIVATE_READ);
+	return err | write_seed(argv[1], i + 1, "READS", &private, sizeof(private));
 }

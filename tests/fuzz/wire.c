@@ -5,9 +5,10 @@
  * taken for a message, then
  * - all that the rest of the module relies on without looking again holds;
  * - encoding it gives the same bytes, and so decoding them the same message.
+ * The same bytes are looked at as a connection's private data.
  *
- * The mutator keeps the length field right most of the time, else hardly any
- * input would come further than to the first comparison.
+ * The mutator keeps the length field, or the private data's magic, right most of
+ * the time, else hardly any input would come further than to the first comparison.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -18,14 +19,14 @@
 #include <asm/byteorder.h>
 #include "wire.h"
 
-#define TYPES (RDMATENSOR_WIRE_CANCEL + 1)
+#define TYPES (RDMATENSOR_WIRE_TABLE_INFO + 1)
 
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed);
 
-static unsigned long long tried, right[TYPES];
+static unsigned long long tried, right[TYPES], connections;
 
 #define HOLDS(_cond) \
 	do { \
@@ -74,12 +75,45 @@ static void check_parts(u64 bytes, u8 nr_parts)
 	HOLDS(end == bytes);
 }
 
+static void check_question(const struct rdmatensor_msg *msg)
+{
+	struct rdmatensor_table_info table = { .first_key = msg->table.first_key };
+
+	HOLDS(msg->table.first_key < RDMATENSOR_WIRE_KEYS_MAX);
+	HOLDS(!memcmp(&msg->table, &table, sizeof(table)));
+}
+
+/* Every row can be computed with, and every key that is there is one of them */
+static void check_rows(const struct rdmatensor_msg *msg)
+{
+	const struct rdmatensor_table_info *table = &msg->table;
+	unsigned __int128 last;
+
+	HOLDS(table->row_start < table->row_end && table->row_end <= INT64_MAX);
+	HOLDS(table->row_bytes && table->row_bytes <= RDMATENSOR_ROW_MAX);
+	HOLDS(table->stride >= table->row_bytes);
+	HOLDS(table->data_type && table->data_type <= RDMATENSOR_DT_MAX);
+	HOLDS(msg->seg_shift >= RDMATENSOR_WIRE_SEG_SHIFT_MIN &&
+	      msg->seg_shift <= RDMATENSOR_WIRE_SEG_SHIFT_MAX);
+	last = (unsigned __int128)(table->row_end - table->row_start - 1) * table->stride +
+	       msg->remote_addr + table->row_bytes - 1;
+	HOLDS(last < UINT64_MAX);
+	HOLDS(table->nr_keys <= RDMATENSOR_WIRE_KEYS_MAX);
+	HOLDS(((u64)last >> msg->seg_shift) - (msg->remote_addr >> msg->seg_shift) + 1 ==
+	      table->nr_keys);
+	HOLDS(msg->nr_rkeys && (u64)table->first_key + msg->nr_rkeys <= table->nr_keys);
+}
+
 /* What decoding promises of a message that it took */
 static void check_promises(const struct rdmatensor_msg *msg, const void *buf, u32 len)
 {
 	int meta = msg->type == RDMATENSOR_WIRE_TENSOR_REQUEST ||
 		   msg->type == RDMATENSOR_WIRE_META_DATA_RESPONSE ||
 		   msg->type == RDMATENSOR_WIRE_TENSOR_RE_REQUEST;
+	int failed = msg->type == RDMATENSOR_WIRE_TABLE_INFO &&
+		     msg->flags & RDMATENSOR_WIRE_F_FAILED;
+	int rows = msg->type == RDMATENSOR_WIRE_TABLE_INFO && !failed;
+	static const struct rdmatensor_table_info none;
 
 	HOLDS(msg->type >= RDMATENSOR_WIRE_HELLO && msg->type < TYPES);
 	HOLDS(rdmatensor_wire_length(msg) == len);
@@ -95,9 +129,10 @@ static void check_promises(const struct rdmatensor_msg *msg, const void *buf, u3
 		HOLDS(msg->text_len && msg->text_len < RDMATENSOR_WORKER_MAX);
 		HOLDS(!memchr(msg->text, 0, msg->text_len));
 	}
-	HOLDS((msg->type == RDMATENSOR_WIRE_TENSOR_REQUEST) == !!msg->name_len);
+	HOLDS((msg->type == RDMATENSOR_WIRE_TENSOR_REQUEST ||
+	       msg->type == RDMATENSOR_WIRE_TABLE_OPEN) == !!msg->name_len);
 	HOLDS(msg->name_len <= RDMATENSOR_NAME_MAX);
-	if (msg->type == RDMATENSOR_WIRE_ERROR_STATUS)
+	if (msg->type == RDMATENSOR_WIRE_ERROR_STATUS || failed)
 		HOLDS(msg->error < 0 && msg->error >= -4095);
 	else
 		HOLDS(!msg->error);
@@ -107,8 +142,14 @@ static void check_promises(const struct rdmatensor_msg *msg, const void *buf, u3
 		HOLDS(!msg->meta.bytes && !msg->meta.ndims && !msg->meta.is_dead);
 	if (msg->type == RDMATENSOR_WIRE_TENSOR_RE_REQUEST)
 		HOLDS(msg->flags & RDMATENSOR_WIRE_F_DEST);
+	if (msg->type == RDMATENSOR_WIRE_TABLE_OPEN)
+		check_question(msg);
+	else if (!rows)
+		HOLDS(!memcmp(&msg->table, &none, sizeof(none)));
 
-	if (meta && msg->type != RDMATENSOR_WIRE_META_DATA_RESPONSE &&
+	if (rows)
+		check_rows(msg);
+	else if (meta && msg->type != RDMATENSOR_WIRE_META_DATA_RESPONSE &&
 	    msg->flags & RDMATENSOR_WIRE_F_DEST) {
 		HOLDS(msg->seg_shift >= RDMATENSOR_WIRE_SEG_SHIFT_MIN &&
 		      msg->seg_shift <= RDMATENSOR_WIRE_SEG_SHIFT_MAX);
@@ -150,6 +191,20 @@ static void check_again(const struct rdmatensor_msg *msg, const void *buf, u32 l
 	free(again);
 }
 
+static void check_private(const void *buf, size_t size)
+{
+	const struct rdmatensor_wire_private *private = buf;
+
+	if (rdmatensor_wire_check_private(buf, size > UINT8_MAX ? UINT8_MAX : size))
+		return;
+	HOLDS(size >= sizeof(*private));
+	HOLDS(private->major == RDMATENSOR_WIRE_MAJOR);
+	HOLDS(private->lanes >= 1 && private->lanes <= RDMATENSOR_LANES_MAX);
+	HOLDS(private->lane < private->lanes);
+	HOLDS(!(le32_to_cpu(private->flags) & ~RDMATENSOR_WIRE_PRIVATE_READ));
+	connections++;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct rdmatensor_msg msg;
@@ -171,18 +226,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		HOLDS(ret == -EPROTO && why && *why);
 	}
 	HOLDS(*rdmatensor_wire_type_name(size > 5 ? data[5] : 0));
+	check_private(buf, size);
 	free(buf);
 	return 0;
 }
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed)
 {
-	__le32 length;
+	const __le32 magic = cpu_to_le32(RDMATENSOR_WIRE_MAGIC);
+	int private = size >= sizeof(magic) && !memcmp(data, &magic, sizeof(magic));
+	__le32 first;
 
 	size = LLVMFuzzerMutate(data, size, max_size);
-	length = cpu_to_le32(size);
-	if (seed % 16 && size >= sizeof(length))
-		memcpy(data, &length, sizeof(length));
+	first = private ? magic : cpu_to_le32(size);
+	if (seed % 16 && size >= sizeof(first))
+		memcpy(data, &first, sizeof(first));
 	return size;
 }
 
@@ -195,6 +253,7 @@ static void report(void)
 		printf("# %-18s %llu taken\n", rdmatensor_wire_type_name(type), right[type]);
 		all += right[type];
 	}
+	printf("# %-18s %llu taken\n", "CONNECTION", connections);
 	printf("messages %llu, %llu of them taken\n", tried, all);
 }
 
