@@ -210,7 +210,7 @@ struct rdmatensor_wire_private {
 	__le16 ack_batch;
 	__le32 max_requests;
 	__le32 flags;
-	u8 __reserved[8];
+	u8 __reserved[12];
 };
 
 static_assert(sizeof(struct rdmatensor_wire_private) == 56);
