@@ -31,6 +31,7 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
+#include <kunit/visibility.h>
 #include "gather.h"
 
 /* Ids of one chunk, and of one copy from the process */
@@ -895,6 +896,7 @@ int rdmatensor_gather_submit(struct rdmatensor_gathers *gathers,
 	queue_work(gathers->wq, &gather->work);
 	return 0;
 }
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_gather_submit);
 
 int rdmatensor_gathers_init(struct rdmatensor_gathers *gathers,
 			    struct rdmatensor_exchange *exchange)
@@ -904,8 +906,10 @@ int rdmatensor_gathers_init(struct rdmatensor_gathers *gathers,
 	gathers->wq = alloc_workqueue("rdmatensor_gather", WQ_UNBOUND, 0);
 	return gathers->wq ? 0 : -ENOMEM;
 }
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_gathers_init);
 
 void rdmatensor_gathers_destroy(struct rdmatensor_gathers *gathers)
 {
 	destroy_workqueue(gathers->wq);
 }
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_gathers_destroy);

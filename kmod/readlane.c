@@ -19,6 +19,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/slab.h>
+#include <kunit/visibility.h>
 #include "fault.h"
 #include "plan.h"
 #include "qp.h"
@@ -154,8 +155,7 @@ int rdmatensor_readlane_post(struct rdmatensor_readlane *lane, struct rdmatensor
 	return 0;
 }
 
-/* None of the lane's READs is under way */
-static void readlane_end_lists(struct rdmatensor_readlane *lane)
+void rdmatensor_readlane_drained(struct rdmatensor_readlane *lane)
 {
 	struct rdmatensor_readlist *list;
 
@@ -172,6 +172,7 @@ static void readlane_end_lists(struct rdmatensor_readlane *lane)
 		list->done(list);
 	}
 }
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_readlane_drained);
 
 static void readlane_close(struct rdmatensor_readlane *lane)
 {
@@ -185,7 +186,7 @@ static void readlane_close(struct rdmatensor_readlane *lane)
 	if (lane->qp.cq) {
 		rdma_disconnect(id);
 		ib_drain_qp(id->qp);
-		readlane_end_lists(lane);
+		rdmatensor_readlane_drained(lane);
 		rdmatensor_qp_free(&lane->qp, id);
 	}
 	rdma_destroy_id(id);
@@ -285,6 +286,7 @@ struct rdmatensor_readers *rdmatensor_readers_alloc(struct rdmatensor_cm *cm,
 		readlane_init(&readers->lanes[i], readers, i, true);
 	return readers;
 }
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_readers_alloc);
 
 void rdmatensor_readers_get(struct rdmatensor_readers *readers)
 {

@@ -164,5 +164,10 @@ u32 rdmatensor_readers_up(struct rdmatensor_readers *readers);
  */
 int rdmatensor_readlane_post(struct rdmatensor_readlane *lane, struct rdmatensor_readlist *list,
 			     struct ib_rdma_wr *wrs, u32 nr);
+/*
+ * None of the lane's READs is under way any more: its lists are done that wait for a
+ * completion which does not come. For who has drained the queue pair
+ */
+void rdmatensor_readlane_drained(struct rdmatensor_readlane *lane);
 
 #endif /* RDMATENSOR_READLANE_H */

@@ -43,6 +43,7 @@ void rdmatensor_table_get(struct rdmatensor_table *table)
 {
 	kref_get(&table->ref);
 }
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_table_get);
 
 static void table_free_source(struct rdmatensor_source *source)
 {

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The proof of delivery: what a gather says is there is there, and nothing else, whichever
+ * READ fails and whatever has arrived of it. By hand first, then at random against what
+ * the completions prove.
+ */
+#include <linux/prandom.h>
+#include "reader.h"
+
+#define SEED 0x70726f6f
+#define SUITE_LANES 3
+
+/* Rows that are no neighbours, so that each is a READ */
+static void wide_apart(struct reader *reader, u32 nr)
+{
+	u32 i;
+
+	for (i = 0; i < nr; i++)
+		reader->ids[i] = 2 * i;
+}
+
+static struct reader *open_one(struct kunit *test, u8 lanes)
+{
+	const struct reader_config config = {
+		.sources = 1, .lanes = lanes, .rows = 200, .row_bytes = 100, .cq_mod = 4,
+		.queue_depth = 16,
+	};
+
+	return reader_open(test, &config);
+}
+
+static void succeed(struct reader *reader, u8 lane, u32 nr)
+{
+	while (nr--)
+		reader_succeed(&reader->lanes[0][lane]);
+}
+
+static void close_with(struct reader *reader, int error)
+{
+	struct rdmatensor_cqe cqe;
+
+	reader_end(reader, &cqe);
+	KUNIT_EXPECT_EQ(reader->test, cqe.result, error);
+	reader_expect_entry(reader, &cqe);
+	reader_close(reader);
+}
+
+static void only_the_last_is_signalled(struct kunit *test)
+{
+	struct reader *reader = open_one(test, 1);
+	struct reader_read *read;
+	u32 nr = 0;
+
+	wide_apart(reader, 8);
+	reader_begin(reader, 8);
+	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 8));
+	list_for_each_entry(read, &reader->lanes[0][0].posted, item)
+		KUNIT_EXPECT_EQ(test, read->signalled, ++nr % 4 == 0);
+	succeed(reader, 0, 7);
+	KUNIT_EXPECT_FALSE(test, reader_has_ended(reader));
+	succeed(reader, 0, 1);
+	close_with(reader, 0);
+}
+
+/* It is read again, whole, though three of its rows had arrived */
+static void one_in_the_middle_fails(struct kunit *test)
+{
+	struct reader *reader = open_one(test, 2);
+
+	wide_apart(reader, 4);
+	reader_begin(reader, 4);
+	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 4));
+	succeed(reader, 0, 2);
+	reader_fail(&reader->lanes[0][0], IB_WC_RETRY_EXC_ERR, 50);
+	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 4));
+	KUNIT_EXPECT_EQ(test, reader_posted(&reader->lanes[0][1]), 4);
+	succeed(reader, 1, 4);
+	KUNIT_EXPECT_EQ(test, end_stat(reader->end, RDMATENSOR_STAT_GATHER_AGAIN), 4);
+	KUNIT_EXPECT_EQ(test, end_stat(reader->end, RDMATENSOR_STAT_GATHER_LANES_DOWN), 1);
+	close_with(reader, 0);
+}
+
+/* All of it has arrived, but nobody has said so */
+static void the_last_one_fails(struct kunit *test)
+{
+	struct reader *reader = open_one(test, 2);
+
+	wide_apart(reader, 4);
+	reader_begin(reader, 4);
+	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 4));
+	succeed(reader, 0, 3);
+	reader_fail(&reader->lanes[0][0], IB_WC_WR_FLUSH_ERR, 100);
+	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 4));
+	succeed(reader, 1, 4);
+	KUNIT_EXPECT_EQ(test, end_stat(reader->end, RDMATENSOR_STAT_GATHER_AGAIN), 4);
+	close_with(reader, 0);
+}
+
+/* Of four lists two were proven when their lane failed */
+static void what_is_proven_stays_so(struct kunit *test)
+{
+	struct reader *reader = open_one(test, 2);
+
+	/* The second lane has no room for them */
+	reader->lanes[0][1].lane->room = 0;
+	wide_apart(reader, 16);
+	reader_begin(reader, 16);
+	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 16));
+	succeed(reader, 0, 9);
+	reader->lanes[0][1].lane->room = 16;
+	reader_fail(&reader->lanes[0][0], IB_WC_RETRY_EXC_ERR, 0);
+	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 8));
+	KUNIT_EXPECT_EQ(test, reader->nr_posts, 24);
+	succeed(reader, 1, 8);
+	close_with(reader, 0);
+}
+
+/* A list of which the device has taken only the first two: nothing is signalled */
+static void posting_fails_in_the_middle(struct kunit *test)
+{
+	struct reader *reader = open_one(test, 2);
+
+	reader->lanes[0][0].takes = 2;
+	wide_apart(reader, 4);
+	reader_begin(reader, 4);
+	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 2));
+	succeed(reader, 0, 2);
+	KUNIT_EXPECT_EQ(test, reader->nr_posts, 2);
+	reader_flush(&reader->lanes[0][0]);
+	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 4));
+	succeed(reader, 1, 4);
+	close_with(reader, 0);
+}
+
+static void no_lane_is_left(struct kunit *test)
+{
+	struct reader *reader = open_one(test, 2);
+
+	wide_apart(reader, 16);
+	/* So that the missing ones are not the last ones */
+	reader->ids[0] = 100;
+	reader_begin(reader, 16);
+	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 16));
+	succeed(reader, 0, 4);
+	reader_fail(&reader->lanes[0][0], IB_WC_RETRY_EXC_ERR, 10);
+	succeed(reader, 1, 5);
+	reader_fail(&reader->lanes[0][1], IB_WC_RETRY_EXC_ERR, 10);
+	close_with(reader, -ECONNRESET);
+}
+
+static void a_refusal_is_not_asked_again(struct kunit *test)
+{
+	struct reader *reader = open_one(test, 2);
+	struct rdmatensor_cqe cqe;
+
+	wide_apart(reader, 8);
+	reader_begin(reader, 8);
+	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 8));
+	reader_fail(&reader->lanes[0][0], IB_WC_REM_ACCESS_ERR, 0);
+	succeed(reader, 1, 4);
+	reader_end(reader, &cqe);
+	KUNIT_EXPECT_EQ(test, cqe.result, -ESTALE);
+	KUNIT_EXPECT_EQ(test, cqe.flags & RDMATENSOR_CQE_TEXT, RDMATENSOR_CQE_TEXT);
+	KUNIT_EXPECT_EQ(test, strncmp(cqe.text, "'owner-0' has taken its rows 0..199 back",
+				      cqe.text_len), 0);
+	reader_expect_entry(reader, &cqe);
+	KUNIT_EXPECT_EQ(test, reader->nr_posts, 8);
+
+	/* Nor is anything asked of it later on */
+	reader_begin(reader, 1);
+	reader_end(reader, &cqe);
+	KUNIT_EXPECT_EQ(test, cqe.result, -ESTALE);
+	KUNIT_EXPECT_EQ(test, reader->nr_posts, 0);
+	reader_close(reader);
+}
+
+static void a_list_that_always_fails(struct kunit *test)
+{
+	struct reader *reader = open_one(test, RDMATENSOR_LANES_MAX);
+	u8 lane;
+
+	wide_apart(reader, 4);
+	reader_begin(reader, 4);
+	for (lane = 0; lane < RDMATENSOR_LANES_MAX; lane++) {
+		KUNIT_ASSERT_TRUE(test, reader_wait(reader, 4));
+		reader_fail(&reader->lanes[0][lane], IB_WC_LOC_QP_OP_ERR, 100);
+	}
+	close_with(reader, -EIO);
+}
+
+/* The device may still write: the entry comes when it does not any more */
+static void cancelled_under_way(struct kunit *test)
+{
+	struct reader *reader = open_one(test, 2);
+
+	wide_apart(reader, 40);
+	reader_begin(reader, 40);
+	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 32));
+	KUNIT_EXPECT_EQ(test, rdmatensor_fetch_cancel(&reader->end->exchange,
+						      READER_USER_DATA), 1);
+	succeed(reader, 0, 16);
+	succeed(reader, 1, 10);
+	KUNIT_EXPECT_FALSE(test, reader_has_ended(reader));
+	reader_fail(&reader->lanes[0][1], IB_WC_RETRY_EXC_ERR, 0);
+	KUNIT_EXPECT_EQ(test, reader->nr_posts, 32);
+	close_with(reader, -ECANCELED);
+}
+
+static void repeats_are_copied_when_proven(struct kunit *test)
+{
+	struct reader *reader = open_one(test, 2);
+	u32 i;
+
+	for (i = 0; i < 64; i++)
+		reader->ids[i] = i % 4 * 10;
+	reader_begin(reader, 64);
+	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 4));
+	KUNIT_EXPECT_EQ(test, reader->nr_posts, 4);
+	succeed(reader, 0, 3);
+	reader_fail(&reader->lanes[0][0], IB_WC_RETRY_EXC_ERR, 100);
+	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 4));
+	KUNIT_EXPECT_EQ(test, end_stat(reader->end, RDMATENSOR_STAT_GATHER_COPIES), 0);
+	succeed(reader, 1, 4);
+	close_with(reader, 0);
+}
+
+static struct reader_lane *random_lane(struct reader *reader, struct rnd_state *rnd)
+{
+	struct reader_lane *lane;
+
+	do {
+		lane = &reader->lanes[prandom_u32_state(rnd) % reader->config.sources]
+				     [prandom_u32_state(rnd) % reader->config.lanes];
+	} while (!reader_posted(lane));
+	return lane;
+}
+
+/* One gather, READs of which fail one in @one_in. Return: what it ended with */
+static int at_random_once(struct reader *reader, struct rnd_state *rnd, u32 one_in)
+{
+	static const enum ib_wc_status statuses[] = {
+		IB_WC_RETRY_EXC_ERR, IB_WC_WR_FLUSH_ERR, IB_WC_LOC_QP_OP_ERR, IB_WC_FATAL_ERR,
+	};
+	u32 nr = prandom_u32_state(rnd) % READER_IDS_MAX + 1, i, r;
+	u32 range = prandom_u32_state(rnd) % reader->config.rows + 1;
+	struct rdmatensor_cqe cqe;
+
+	for (i = 0; i < nr; i++)
+		reader->ids[i] = prandom_u32_state(rnd) % range;
+	reader_begin(reader, nr);
+	while (reader_wait(reader, 1)) {
+		struct reader_lane *lane = random_lane(reader, rnd);
+
+		r = prandom_u32_state(rnd);
+		if (r % one_in)
+			reader_succeed(lane);
+		else if (r / one_in % 10)
+			reader_fail(lane, statuses[r % ARRAY_SIZE(statuses)], r % 2000);
+		else
+			reader_fail(lane, IB_WC_REM_ACCESS_ERR, 0);
+	}
+	reader_end(reader, &cqe);
+	reader_expect_entry(reader, &cqe);
+	return cqe.result;
+}
+
+static void at_random(struct kunit *test)
+{
+	u32 ended = 0, lost = 0, refused = 0, other = 0, i;
+	struct rnd_state rnd;
+
+	prandom_seed_state(&rnd, SEED);
+	for (i = 0; i < 60; i++) {
+		const struct reader_config config = {
+			.sources = i % READER_SOURCES_MAX + 1,
+			.lanes = SUITE_LANES,
+			.rows = 60 * (i % 17 + 1),
+			.row_bytes = prandom_u32_state(&rnd) % 1000 + 1,
+			.cq_mod = prandom_u32_state(&rnd) % 32 + 1,
+			.queue_depth = 64,
+		};
+		struct reader *reader = reader_open(test, &config);
+		int ret, k;
+
+		/* Fewer and fewer lanes are left */
+		for (k = 0, ret = 0; k < 6 && !ret; k++) {
+			ret = at_random_once(reader, &rnd, 300);
+			ended += !ret;
+		}
+		lost += ret == -ECONNRESET;
+		refused += ret == -ESTALE;
+		other += ret && ret != -ECONNRESET && ret != -ESTALE;
+		reader_close(reader);
+	}
+	kunit_info(test, "%u gathers whole; %u ended without lanes, %u refused", ended, lost,
+		   refused);
+	KUNIT_EXPECT_GT(test, ended, 50);
+	KUNIT_EXPECT_GT(test, lost, 5);
+	KUNIT_EXPECT_GT(test, refused, 2);
+	KUNIT_EXPECT_EQ(test, other, 0);
+}
+
+static struct kunit_case gather_tests[] = {
+	KUNIT_CASE(only_the_last_is_signalled),
+	KUNIT_CASE(one_in_the_middle_fails),
+	KUNIT_CASE(the_last_one_fails),
+	KUNIT_CASE(what_is_proven_stays_so),
+	KUNIT_CASE(posting_fails_in_the_middle),
+	KUNIT_CASE(no_lane_is_left),
+	KUNIT_CASE(a_refusal_is_not_asked_again),
+	KUNIT_CASE(a_list_that_always_fails),
+	KUNIT_CASE(cancelled_under_way),
+	KUNIT_CASE(repeats_are_copied_when_proven),
+	KUNIT_CASE_SLOW(at_random),
+	{}
+};
+
+static struct kunit_suite gather_suite = {
+	.name = "rdmatensor_gather",
+	.test_cases = gather_tests,
+};
+
+kunit_test_suite(gather_suite);
