@@ -432,6 +432,69 @@ TEST(nth_fetch)
 	each_nth("FETCH from oneself", op_fetch_self, undo_fetch_self, -EINVAL);
 }
 
+static uint32_t table;
+static uint64_t exports;
+
+/* By another name each time: the region may be offered to readers more than once */
+static int op_table_export(void)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "rows %llu", (unsigned long long)exports++);
+	return rdmatensor_table_export(p.b.rt, name, &p.b.pool, place, 0, 8, 512, 0,
+				       RDMATENSOR_DT_FLOAT, &table);
+}
+
+static int op_table_open(void)
+{
+	static const uint32_t self = RDMATENSOR_CHANNEL_SELF;
+	struct rdmatensor_table_open open = {};
+	int ret = rdmatensor_table_open(p.b.rt, "rows 0", &self, 1, &open);
+
+	table = open.out_table;
+	return ret;
+}
+
+static void undo_table(void)
+{
+	EQ(rdmatensor_table_close(p.b.rt, table), 0);
+}
+
+static int op_gather(void)
+{
+	static const uint64_t ids[4] = { 7, 0, 3, 3 };
+	struct rdmatensor_op op;
+
+	rdmatensor_prep_gather(&op, table, ids, 4, p.b.pool.id, place + 4096, 4 * 512, 0, serial);
+	return side_do(&p.b, &op);
+}
+
+/* As ends_of(): the one before may have been taken, too */
+static void undo_gather(void)
+{
+	do {
+		EQ(side_next(&p.b, RDMATENSOR_CQE_GATHER, serial, NULL), 0);
+		ended++;
+	} while (side_stat(&p.b, RDMATENSOR_STAT_GATHERS) > ended);
+	serial++;
+}
+
+TEST(nth_tables)
+{
+	pair_open(&p, 1 << 20, NULL);
+	place = side_alloc(&p.b, 8192);
+	CHECK(!(place & 4095));
+	exports = 0;
+	EQ(op_table_export(), 0);
+	each_nth("TABLE_EXPORT", op_table_export, undo_table, 0);
+	each_point("TABLE_EXPORT", op_table_export, undo_table);
+	each_nth("TABLE_OPEN", op_table_open, undo_table, 0);
+	EQ(op_table_open(), 0);
+	serial = 0;
+	ended = 0;
+	each_nth("GATHER", op_gather, undo_gather, -EINVAL);
+}
+
 static int op_query(void)
 {
 	struct rdmatensor_query query;

@@ -50,7 +50,8 @@ static const char long_name[RDMATENSOR_NAME_MAX + 1] = "long";
 static const char text[RDMATENSOR_TEXT_MAX + 1] = "text";
 static uint32_t default_gid;
 static struct rdmatensor_pool rows_pool;
-static uint32_t own_table;
+static uint32_t own_table, rows_table;
+static uint64_t rows_wanted;
 static const uint32_t self = RDMATENSOR_CHANNEL_SELF;
 /* A page that can be used, one that can only be read; nothing behind either */
 static char *edge, *read_only;
@@ -80,8 +81,10 @@ static void open_all(void)
 {
 	struct rdmatensor_query query;
 	struct rdmatensor_pool pool;
+	struct rdmatensor_table_open table = {};
 	struct rdmatensor_cqe cqe;
 	uint64_t rows_at;
+	int i;
 
 	pair_open(&p, POOL_BYTES, NULL);
 	side_open(&third, "third", PAGE, 1, NULL);
@@ -117,6 +120,11 @@ static void open_all(void)
 	EQ(rows_at, 0);
 	EQ(rdmatensor_table_export(p.b.rt, "own", &rows_pool, PAGE, 0, 8, 512, 0,
 				   RDMATENSOR_DT_FLOAT, &own_table), 0);
+	/* For GATHER; closed with the context */
+	for (i = 0; i < 8; i++)
+		memset((char *)rows_pool.base + PAGE + i * 512, 'a' + i, 512);
+	EQ(rdmatensor_table_open(p.b.rt, "own", &self, 1, &table), 0);
+	rows_table = table.out_table;
 	edge = page_before_nothing();
 	read_only = page_before_nothing();
 }
@@ -871,7 +879,7 @@ TEST(fields_of_calls)
  * The operations of SUBMIT, in the same way.
  */
 
-enum { PUBLISH, DEAD, FAILED, WITHDRAW, FETCH, ALLOC, CANCEL, FREE };
+enum { PUBLISH, DEAD, FAILED, WITHDRAW, FETCH, ALLOC, CANCEL, FREE, GATHER };
 
 static int offered, pending, held;
 static uint64_t held_at;
@@ -974,6 +982,25 @@ static void undo_free(const struct rdmatensor_op *op)
 	held = 0;
 }
 
+/* Rows 3 and 0, of 64 bits; of 32, and in this order of bytes, they would be 3, 0 too */
+static const uint64_t ids[2] = { 3, 0 };
+
+static void good_gather(struct rdmatensor_op *op)
+{
+	rdmatensor_prep_gather(op, rows_table, ids, 2, p.b.pool.id, rows_wanted, 1024, 0, 4);
+}
+
+static void undo_gather(const struct rdmatensor_op *op)
+{
+	struct rdmatensor_cqe cqe;
+
+	EQ(side_next(&p.b, RDMATENSOR_CQE_GATHER, op->user_data, &cqe), 0);
+	EQ(cqe.tensor_bytes, 1024);
+	CHECK(!memcmp(side_at(&p.b, rows_wanted), (char *)rows_pool.base + PAGE + 3 * 512, 512));
+	CHECK(!memcmp(side_at(&p.b, rows_wanted + 512), (char *)rows_pool.base + PAGE, 512));
+	memset(side_at(&p.b, rows_wanted), 0, 1024);
+}
+
 static const struct kind {
 	const char *name;
 	void (*good)(struct rdmatensor_op *op);
@@ -987,12 +1014,13 @@ static const struct kind {
 	[ALLOC] = { "FETCH, allocating", good_alloc, undo_alloc },
 	[CANCEL] = { "CANCEL", good_cancel, undo_cancel },
 	[FREE] = { "FREE", good_free, undo_free },
+	[GATHER] = { "GATHER", good_gather, undo_gather },
 };
 
 #define NR_KINDS (sizeof(kinds) / sizeof(*kinds))
 
 /* What tells whether an operation was taken, wholly or in part */
-static void look(uint64_t seen[4])
+static void look(uint64_t seen[5])
 {
 	struct rdmatensor_query query;
 
@@ -1001,6 +1029,7 @@ static void look(uint64_t seen[4])
 	seen[1] = side_stat(&p.b, RDMATENSOR_STAT_FETCHES);
 	seen[2] = side_stat(&p.b, RDMATENSOR_STAT_RELEASED);
 	seen[3] = side_stat(&p.b, RDMATENSOR_STAT_FETCH_ERRORS);
+	seen[4] = side_stat(&p.b, RDMATENSOR_STAT_GATHERS);
 }
 
 /*
@@ -1011,7 +1040,7 @@ static void op_refused(const struct kind *kind, const struct rdmatensor_op *bad,
 		       int error)
 {
 	struct rdmatensor_op ops[3], good;
-	uint64_t before[4], after[4];
+	uint64_t before[5], after[5];
 	unsigned int done = 9;
 	int i, ret;
 
@@ -1025,7 +1054,7 @@ static void op_refused(const struct kind *kind, const struct rdmatensor_op *bad,
 			  what, ret, done, error);
 	look(after);
 	EQ(after[0], before[0] + 1);
-	for (i = 1; i < 4; i++)
+	for (i = 1; i < 5; i++)
 		EQ(after[i], before[i]);
 	withdraw("first", 5, 1);
 	rdmatensor_prep_withdraw(&ops[0], "third", 1, 0);
@@ -1048,7 +1077,9 @@ static void op_refused(const struct kind *kind, const struct rdmatensor_op *bad,
 #define PUBLISHES (K(PUBLISH) | K(DEAD) | K(FAILED))
 #define FETCHES (K(FETCH) | K(ALLOC))
 #define NAMED (PUBLISHES | FETCHES | K(WITHDRAW))
-#define ALL (NAMED | K(CANCEL) | K(FREE))
+#define ALL (NAMED | K(CANCEL) | K(FREE) | K(GATHER))
+#define TIMED (FETCHES | K(GATHER))
+#define PLACED (K(PUBLISH) | K(FETCH) | K(GATHER))
 
 #define OP(_kinds, _field, _value, _error) \
 	{ _kinds, _error, #_field " " #_value, FIELD(op, _field), (uint64_t)(_value), NULL }
@@ -1058,7 +1089,9 @@ static void op_refused(const struct kind *kind, const struct rdmatensor_op *bad,
 static const struct row op_rows[] = {
 	OP(ALL, opcode, 6, -EOPNOTSUPP),
 	OP(ALL, opcode, UINT16_MAX, -EOPNOTSUPP),
-	OP(ALL, flags, 1 << 3, -EINVAL),
+	OP(ALL & ~K(GATHER), flags, RDMATENSOR_OP_IDS32, -EINVAL),
+	OP(K(GATHER), flags, RDMATENSOR_OP_IDS32, 0),
+	OP(ALL, flags, 1 << 4, -EINVAL),
 	OP(ALL, flags, 1 << 15, -EINVAL),
 	OP(ALL, flags, UINT16_MAX, -EINVAL),
 	OP(ALL & ~FETCHES, flags, RDMATENSOR_OP_ALLOC, -EINVAL),
@@ -1091,18 +1124,18 @@ static const struct row op_rows[] = {
 	OP(K(WITHDRAW), step_id, 2, -ENOENT),
 	OP(ALL, user_data, 1ull << 40, 0),
 
-	OP(K(PUBLISH) | FETCHES | K(FREE), pool_id, 0, -EINVAL),
-	OP(K(PUBLISH) | FETCHES | K(FREE), pool_id, UINT32_MAX, -EINVAL),
-	OP_NAMES(K(PUBLISH) | FETCHES | K(FREE), pool_id, dead_pool, -EINVAL),
-	OP_NAMES(K(PUBLISH) | FETCHES | K(FREE), pool_id, others_pool, -EINVAL),
+	OP(K(PUBLISH) | FETCHES | K(FREE) | K(GATHER), pool_id, 0, -EINVAL),
+	OP(K(PUBLISH) | FETCHES | K(FREE) | K(GATHER), pool_id, UINT32_MAX, -EINVAL),
+	OP_NAMES(K(PUBLISH) | FETCHES | K(FREE) | K(GATHER), pool_id, dead_pool, -EINVAL),
+	OP_NAMES(K(PUBLISH) | FETCHES | K(FREE) | K(GATHER), pool_id, others_pool, -EINVAL),
 
-	OP(K(PUBLISH) | K(FETCH), offset, 1, -EINVAL),
-	OP(K(PUBLISH) | K(FETCH), offset, 63, -EINVAL),
-	OP(K(PUBLISH) | K(FETCH), offset, POOL_BYTES - 64, -EINVAL),
-	OP(K(PUBLISH) | K(FETCH), offset, POOL_BYTES, -EINVAL),
-	OP(K(PUBLISH) | K(FETCH), offset, 1ull << 63, -EINVAL),
-	OP(K(PUBLISH) | K(FETCH), offset, UINT64_MAX - 63, -EINVAL),
-	OP(K(PUBLISH) | K(FETCH), offset, UINT64_MAX, -EINVAL),
+	OP(PLACED, offset, 1, -EINVAL),
+	OP(PLACED, offset, 63, -EINVAL),
+	OP(PLACED, offset, POOL_BYTES - 64, -EINVAL),
+	OP(PLACED, offset, POOL_BYTES, -EINVAL),
+	OP(PLACED, offset, 1ull << 63, -EINVAL),
+	OP(PLACED, offset, UINT64_MAX - 63, -EINVAL),
+	OP(PLACED, offset, UINT64_MAX, -EINVAL),
 	OP(K(FREE), offset, 1, -ENOENT),
 	OP(K(FREE), offset, POOL_BYTES - 64, -ENOENT),
 	OP(K(FREE), offset, POOL_BYTES, -ENOENT),
@@ -1115,13 +1148,16 @@ static const struct row op_rows[] = {
 	OP(K(PUBLISH) | K(DEAD), bytes, UINT64_MAX, -EINVAL),
 	OP(K(DEAD), bytes, 1, -EINVAL),
 	OP(K(FETCH), bytes, 65, -EINVAL),
-	OP(K(FETCH), bytes, POOL_BYTES + 1, -EINVAL),
-	OP(K(FETCH), bytes, UINT64_MAX, -EINVAL),
-	OP(K(FETCH), bytes, UINT64_MAX - 63, -EINVAL),
+	OP(K(FETCH) | K(GATHER), bytes, POOL_BYTES + 1, -EINVAL),
+	OP(K(FETCH) | K(GATHER), bytes, UINT64_MAX, -EINVAL),
+	OP(K(FETCH) | K(GATHER), bytes, UINT64_MAX - 63, -EINVAL),
+	OP(K(GATHER), bytes, 0, -EMSGSIZE),
+	OP(K(GATHER), bytes, 1023, -EMSGSIZE),
+	OP(K(GATHER), bytes, 1025, -EINVAL),
 	OP(K(ALLOC), bytes, 64, 0),
 	OP(K(ALLOC), bytes, UINT64_MAX, 0),
-	OP(FETCHES, deadline_ns, INT64_MAX, 0),
-	OP(FETCHES, deadline_ns, UINT64_MAX, 0),
+	OP(TIMED, deadline_ns, INT64_MAX, 0),
+	OP(TIMED, deadline_ns, UINT64_MAX, 0),
 
 	OP(K(PUBLISH) | K(DEAD), data_type, RDMATENSOR_DT_INVALID, -EINVAL),
 	OP(K(PUBLISH) | K(DEAD), data_type, RDMATENSOR_DT_MAX + 1, -EINVAL),
@@ -1152,6 +1188,14 @@ static const struct row op_rows[] = {
 	OP(K(FAILED), text_len, 0x10000, -EINVAL),
 	OP(K(FAILED), text_len, UINT32_MAX, -EINVAL),
 
+	OP(K(GATHER), table, 0, -ENOENT),
+	OP(K(GATHER), table, UINT32_MAX, -ENOENT),
+	OP_NAMES(K(GATHER), table, own_table, -ENOENT),
+	OP(K(GATHER), nr_ids, 3, -EMSGSIZE),
+	OP(K(GATHER), nr_ids, UINT64_MAX, -EMSGSIZE),
+	/* That many rows have 1024 bytes, modulo 2^64 */
+	OP(K(GATHER), nr_ids, (1ull << 55) + 2, -EMSGSIZE),
+
 	OP(K(CANCEL), target, 0, -ENOENT),
 	OP(K(CANCEL), target, 78, -ENOENT),
 	OP(K(CANCEL), target, UINT64_MAX, -ENOENT),
@@ -1165,8 +1209,8 @@ static const struct row op_rows[] = {
 	OP(K(FAILED) | K(WITHDRAW) | K(CANCEL), pool_id, 1, -EINVAL),
 	OP(K(FAILED) | K(WITHDRAW) | K(CANCEL), offset, 64, -EINVAL),
 	OP(K(FAILED) | K(WITHDRAW) | K(CANCEL) | K(FREE), bytes, 1, -EINVAL),
-	OP(ALL & ~FETCHES, deadline_ns, 1, -EINVAL),
-	OP(ALL & ~FETCHES, deadline_ns, 1ull << 63, -EINVAL),
+	OP(ALL & ~TIMED, deadline_ns, 1, -EINVAL),
+	OP(ALL & ~TIMED, deadline_ns, 1ull << 63, -EINVAL),
 	OP(ALL & ~(K(PUBLISH) | K(DEAD)), data_type, 1, -EINVAL),
 	OP(ALL & ~(K(PUBLISH) | K(DEAD)), ndims, 1, -EINVAL),
 	OP(ALL & ~(K(PUBLISH) | K(DEAD)), dims_uptr, 8, -EINVAL),
@@ -1176,16 +1220,22 @@ static const struct row op_rows[] = {
 	OP(ALL & ~K(FAILED), text_len, 1, -EINVAL),
 	OP(ALL & ~K(CANCEL), target, 1, -EINVAL),
 	OP(ALL & ~K(CANCEL), target, 1ull << 63, -EINVAL),
+	OP(ALL & ~K(GATHER), table, 1, -EINVAL),
+	OP(ALL & ~K(GATHER), ids_uptr, 8, -EINVAL),
+	OP(ALL & ~K(GATHER), nr_ids, 1, -EINVAL),
 };
 
 TEST(fields_of_operations)
 {
+	static const uint64_t no_ids[] = { 0, 8, KERNEL_ADDR, UINT64_MAX - 7 };
 	const struct kind *kind;
 	struct rdmatensor_op op;
 	const struct row *row;
 	int nr = 0, ret;
+	size_t i;
 
 	open_all();
+	rows_wanted = side_alloc(&p.b, 1024);
 	for (row = op_rows; row < op_rows + sizeof(op_rows) / sizeof(*op_rows); row++) {
 		for (kind = kinds; kind < kinds + NR_KINDS; kind++) {
 			if (!(row->call & K(kind - kinds)))
@@ -1227,12 +1277,26 @@ TEST(fields_of_operations)
 	op.text_uptr = rdmatensor_op_ptr(edge + PAGE - 2);
 	op_refused(&kinds[FAILED], &op, "a text half in no memory", -EFAULT);
 
+	/* Ids are looked at when the gather is under way */
+	good_gather(&op);
+	for (i = 0; i < sizeof(no_ids) / sizeof(no_ids[0]); i++) {
+		op.ids_uptr = no_ids[i];
+		EQ(side_do(&p.b, &op), 0);
+		EQ(side_next(&p.b, RDMATENSOR_CQE_GATHER, op.user_data, NULL), -EFAULT);
+	}
+	op.ids_uptr = rdmatensor_op_ptr(edge + PAGE - 8);
+	EQ(side_do(&p.b, &op), 0);
+	EQ(side_next(&p.b, RDMATENSOR_CQE_GATHER, op.user_data, NULL), -EFAULT);
+
 	/* What is in use */
 	good_withdraw(&op);
 	good_publish(&op);
 	EQ(side_do(&p.b, &op), -EEXIST);
 	rdmatensor_prep_fetch(&op, p.b.channel, "t", 5, p.b.pool.id, region, 64, 0, 3);
 	op_refused(&kinds[FETCH], &op, "where something is offered", -EINVAL);
+	good_gather(&op);
+	op.offset = region;
+	op_refused(&kinds[GATHER], &op, "where something is offered", -EINVAL);
 	rdmatensor_prep_free(&op, p.b.pool.id, region);
 	op_refused(&kinds[FREE], &op, "where something is offered", -EBUSY);
 	good_withdraw(&op);
