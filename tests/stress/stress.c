@@ -2,13 +2,15 @@
 /*
  * stress [--seconds N] [--seed N] [--threads N]: threads on several contexts, on all
  * processors at once. Every thread uses every context: publishes, fetches, cancels,
- * withdraws, aborts steps, makes and destroys pools, connects and disconnects, and
- * closes contexts under the others' feet. Only right calls are made (fuzz/calls makes
- * the others), so what they do can be held to account:
+ * withdraws, aborts steps, exports and opens tables, gathers from them, makes and
+ * destroys pools, connects and disconnects, and closes contexts under the others' feet.
+ * Only right calls are made (fuzz/calls makes the others), so what they do can be held
+ * to account:
  *
- * - a fetch that succeeds has the bytes of the tensor that was asked for;
- * - each fetch that was taken ends once, and each buffer that was published comes back
- *   once, unless its context was closed;
+ * - a fetch that succeeds has the bytes of the tensor that was asked for, a gather those
+ *   of the rows;
+ * - each fetch and gather that was taken ends once, and each buffer that was published
+ *   comes back once, unless its context was closed;
  * - at the end, when all has been cancelled and withdrawn, every pool can be destroyed:
  *   nothing holds a region any more.
  *
@@ -35,9 +37,15 @@
 /* Operations of one context's life, after which it is made anew */
 #define LIFE_MAX 200000
 #define STUCK_S 60
+/* Of each table, in two halves: every other context has the one, the others the other */
+#define ROWS 1024
+#define ROW_BYTES 256
+#define GATHER_MAX 200
+#define TABLES 4
 
 enum act {
-	PUBLISH, FETCH, CANCEL, WITHDRAW, ABORT, POOL, CONNECT, DISCONNECT, REAP, QUERY, CLOSE,
+	PUBLISH, FETCH, GATHER, CANCEL, WITHDRAW, ABORT, POOL, TABLE, EXPORT, CONNECT, DISCONNECT,
+	REAP, QUERY, CLOSE,
 	NR_ACTS
 };
 
@@ -45,35 +53,42 @@ static const struct {
 	const char *name;
 	unsigned int weight;
 } acts[NR_ACTS] = {
-	[PUBLISH] = { "publish", 600 }, [FETCH] = { "fetch", 900 }, [CANCEL] = { "cancel", 80 },
-	[WITHDRAW] = { "withdraw", 60 }, [ABORT] = { "step abort", 12 },
-	[POOL] = { "pool create and destroy", 10 }, [CONNECT] = { "connect", 20 },
+	[PUBLISH] = { "publish", 600 }, [FETCH] = { "fetch", 900 }, [GATHER] = { "gather", 200 },
+	[CANCEL] = { "cancel", 80 }, [WITHDRAW] = { "withdraw", 60 },
+	[ABORT] = { "step abort", 12 }, [POOL] = { "pool create and destroy", 10 },
+	[TABLE] = { "table open", 40 }, [EXPORT] = { "table export", 4 },
+	[CONNECT] = { "connect", 20 },
 	[DISCONNECT] = { "disconnect", 4 }, [REAP] = { "reap", 300 },
 	[QUERY] = { "query and stats", 20 }, [CLOSE] = { "close", 1 },
 };
 
-/* What a number of an operation stands for, until it has ended */
+/* What a number of an operation stands for, until it has ended: by the type of its entry */
 struct pending {
-	bool fetch;
+	enum rdmatensor_cqe_type type;
 	bool open;
 	uint64_t offset;
 	unsigned int name;
 	int64_t step;
+	uint64_t *ids;
+	unsigned int nr_ids;
 };
 
 /**
  * struct context - one worker, made anew from time to time
  * @life: held for reading by who uses it, for writing by who closes it
  * @reaper: one at a time
+ * @rows: what @export offers
+ * @tables: that are open; 0: none
  * @next: number of the next operation
  */
 static struct context {
 	pthread_rwlock_t life;
 	pthread_mutex_t reaper;
 	struct rdmatensor *rt;
-	struct rdmatensor_pool pool;
+	struct rdmatensor_pool pool, rows;
 	unsigned int port;
 	uint32_t channels[CHANNELS];
+	uint32_t export, tables[TABLES];
 	uint32_t next;
 	struct pending pending[LIFE_MAX];
 } contexts[CONTEXTS];
@@ -88,7 +103,7 @@ static struct worker {
 
 static bool stop;
 static int failures;
-static uint64_t taken, fetched, ended_early, returned, lives;
+static uint64_t taken, fetched, gathered, ended_early, returned, lives;
 
 static void wrong(const char *fmt, ...)
 {
@@ -147,6 +162,24 @@ static bool tensor_right(const uint64_t *at, unsigned int name, int64_t step)
 	return true;
 }
 
+static void row_fill(uint64_t *at, uint64_t row)
+{
+	unsigned int i;
+
+	for (i = 0; i < ROW_BYTES / 8; i++)
+		at[i] = mix(row * 100 + i);
+}
+
+static bool row_right(const uint64_t *at, uint64_t row)
+{
+	unsigned int i;
+
+	for (i = 0; i < ROW_BYTES / 8; i++)
+		if (at[i] != mix(row * 100 + i))
+			return false;
+	return true;
+}
+
 static void name_of(unsigned int name, char *text)
 {
 	sprintf(text, "tensor %u", name);
@@ -156,6 +189,22 @@ static void name_of(unsigned int name, char *text)
  * Entries
  */
 
+/* Its destination is the process's, however it has ended */
+static void gather_ended(struct context *c, struct pending *p, int result)
+{
+	const char *at = (char *)c->pool.base + p->offset;
+	unsigned int i;
+
+	for (i = 0; !result && i < p->nr_ids; i++)
+		if (!row_right((const uint64_t *)(at + i * ROW_BYTES), p->ids[i]))
+			wrong("a gather has another row for %llu", (unsigned long long)p->ids[i]);
+	free(p->ids);
+	p->ids = NULL;
+	add(result ? &ended_early : &gathered);
+	if (rdmatensor_pool_free(c->rt, &c->pool, p->offset))
+		wrong("the destination of a gather that has ended is still held");
+}
+
 static void entry(struct context *c, const struct rdmatensor_cqe *cqe)
 {
 	struct pending *p = &c->pending[cqe->user_data % LIFE_MAX];
@@ -164,15 +213,20 @@ static void entry(struct context *c, const struct rdmatensor_cqe *cqe)
 	if (cqe->type == RDMATENSOR_CQE_CHANNEL_DOWN && cqe->result == -EPROTO)
 		wrong("a channel between two honest workers ended by a breach: %.*s",
 		      (int)cqe->text_len, cqe->text);
-	if (cqe->type != RDMATENSOR_CQE_FETCH && cqe->type != RDMATENSOR_CQE_PUBLISH)
+	if (cqe->type != RDMATENSOR_CQE_FETCH && cqe->type != RDMATENSOR_CQE_PUBLISH &&
+	    cqe->type != RDMATENSOR_CQE_GATHER)
 		return;
-	if (!p->open || p->fetch != (cqe->type == RDMATENSOR_CQE_FETCH)) {
+	if (!p->open || p->type != cqe->type) {
 		wrong("an entry of type %u, number %llu, that nothing waits for", cqe->type,
 		      (unsigned long long)cqe->user_data);
 		return;
 	}
 	p->open = false;
-	if (!p->fetch) {
+	if (cqe->type == RDMATENSOR_CQE_GATHER) {
+		gather_ended(c, p, cqe->result);
+		return;
+	}
+	if (cqe->type == RDMATENSOR_CQE_PUBLISH) {
 		add(&returned);
 		if (rdmatensor_pool_free(c->rt, &c->pool, p->offset))
 			wrong("a buffer that came back is still held");
@@ -210,7 +264,7 @@ static int reap(struct context *c)
  */
 
 /* A number for an operation; NULL: this life has had enough of them */
-static struct pending *begin(struct context *c, bool fetch, uint32_t *number)
+static struct pending *begin(struct context *c, enum rdmatensor_cqe_type type, uint32_t *number)
 {
 	struct pending *p;
 
@@ -218,7 +272,7 @@ static struct pending *begin(struct context *c, bool fetch, uint32_t *number)
 	if (*number >= LIFE_MAX)
 		return NULL;
 	p = &c->pending[*number];
-	p->fetch = fetch;
+	p->type = type;
 	p->open = true;
 	return p;
 }
@@ -246,7 +300,7 @@ static int do_publish(struct worker *w, struct context *c)
 	ret = rdmatensor_pool_alloc(c->rt, &c->pool, bytes, &offset);
 	if (ret)
 		return ret;
-	p = begin(c, false, &number);
+	p = begin(c, RDMATENSOR_CQE_PUBLISH, &number);
 	if (!p) {
 		rdmatensor_pool_free(c->rt, &c->pool, offset);
 		return -EAGAIN;
@@ -278,7 +332,7 @@ static int do_fetch(struct worker *w, struct context *c)
 
 	if (!channel)
 		return -ENOTCONN;
-	p = begin(c, true, &number);
+	p = begin(c, RDMATENSOR_CQE_FETCH, &number);
 	if (!p)
 		return -EAGAIN;
 	p->name = name;
@@ -292,6 +346,89 @@ static int do_fetch(struct worker *w, struct context *c)
 	else
 		add(&taken);
 	return ret;
+}
+
+static int do_gather(struct worker *w, struct context *c)
+{
+	uint32_t table = __atomic_load_n(&c->tables[below(w, TABLES)], __ATOMIC_RELAXED), number;
+	unsigned int nr = below(w, GATHER_MAX) + 1, i;
+	struct rdmatensor_op op;
+	struct pending *p;
+	uint64_t offset;
+	int ret;
+
+	if (!table)
+		return -ENOENT;
+	ret = rdmatensor_pool_alloc(c->rt, &c->pool, nr * ROW_BYTES, &offset);
+	if (ret)
+		return ret;
+	p = begin(c, RDMATENSOR_CQE_GATHER, &number);
+	if (!p) {
+		rdmatensor_pool_free(c->rt, &c->pool, offset);
+		return -EAGAIN;
+	}
+	p->offset = offset;
+	p->nr_ids = nr;
+	p->ids = malloc(nr * sizeof(*p->ids));
+	if (!p->ids)
+		abort();
+	for (i = 0; i < nr; i++)
+		p->ids[i] = below(w, ROWS);
+	rdmatensor_prep_gather(&op, table, p->ids, nr, c->pool.id, offset, nr * ROW_BYTES,
+			       rdmatensor_deadline_ms(5 + below(w, 400)), number);
+	ret = submit(c, &op);
+	if (ret) {
+		p->open = false;
+		free(p->ids);
+		p->ids = NULL;
+		if (rdmatensor_pool_free(c->rt, &c->pool, offset))
+			wrong("the destination of a gather that was not taken is held");
+	} else {
+		add(&taken);
+	}
+	return ret;
+}
+
+/* Over two channels, or one and what is the context's own; in the place of another one */
+static int do_table(struct worker *w, struct context *c)
+{
+	struct rdmatensor_table_open open = { .timeout_ms = 2000 };
+	uint32_t channels[2], old;
+	int ret, i;
+
+	for (i = 0; i < 2; i++)
+		channels[i] = below(w, 4) ? c->channels[below(w, CHANNELS)] :
+					    RDMATENSOR_CHANNEL_SELF;
+	ret = rdmatensor_table_open(c->rt, "rows", channels, 2, &open);
+	if (ret)
+		return ret;
+	if (open.out_rows != ROWS || open.out_row_bytes != ROW_BYTES)
+		wrong("a table of %llu rows of %u bytes", (unsigned long long)open.out_rows,
+		      open.out_row_bytes);
+	old = __atomic_exchange_n(&c->tables[below(w, TABLES)], open.out_table, __ATOMIC_RELAXED);
+	if (old && rdmatensor_table_close(c->rt, old))
+		wrong("a table that was open cannot be closed");
+	return 0;
+}
+
+static int export_rows(struct context *c)
+{
+	uint64_t start = (c - contexts) % 2 * ROWS / 2;
+
+	return rdmatensor_table_export(c->rt, "rows", &c->rows, 0, start, start + ROWS / 2, ROW_BYTES,
+				       0, RDMATENSOR_DT_UINT64, &c->export);
+}
+
+/* Withdrawn under the readers' hands, and offered again */
+static int do_export(struct context *c)
+{
+	uint32_t old = __atomic_exchange_n(&c->export, 0, __ATOMIC_RELAXED);
+
+	if (!old)
+		return -EBUSY;
+	if (rdmatensor_table_close(c->rt, old))
+		wrong("a table that is offered cannot be taken back");
+	return export_rows(c);
 }
 
 static int do_cancel(struct worker *w, struct context *c)
@@ -357,6 +494,21 @@ static int do_query(struct context *c)
 	return rdmatensor_stats(c->rt, 0, counters, RDMATENSOR_STAT_NR) < 0 ? -EIO : 0;
 }
 
+static int open_rows(struct context *c)
+{
+	uint64_t start = (c - contexts) % 2 * ROWS / 2, offset, i;
+	int ret;
+
+	ret = rdmatensor_pool_create(c->rt, ROWS / 2 * ROW_BYTES, &c->rows);
+	if (!ret)
+		ret = rdmatensor_pool_alloc(c->rt, &c->rows, ROWS / 2 * ROW_BYTES, &offset);
+	if (ret)
+		return ret;
+	for (i = 0; i < ROWS / 2; i++)
+		row_fill((uint64_t *)((char *)c->rows.base + offset + i * ROW_BYTES), start + i);
+	return export_rows(c);
+}
+
 static int context_open(struct worker *w, struct context *c)
 {
 	struct rdmatensor_start start;
@@ -380,6 +532,8 @@ static int context_open(struct worker *w, struct context *c)
 		ret = rdmatensor_query(c->rt, &query);
 	if (!ret)
 		ret = rdmatensor_pool_create(c->rt, POOL_BYTES, &c->pool);
+	if (!ret)
+		ret = open_rows(c);
 	if (ret) {
 		wrong("a context cannot be made: %d, %s", ret, start.cause);
 		rdmatensor_close(c->rt);
@@ -389,6 +543,7 @@ static int context_open(struct worker *w, struct context *c)
 	c->port = query.listen_port;
 	c->next = 0;
 	memset(c->channels, 0, sizeof(c->channels));
+	memset(c->tables, 0, sizeof(c->tables));
 	memset(c->pending, 0, sizeof(c->pending));
 	add(&lives);
 	return 0;
@@ -413,15 +568,15 @@ static void context_settle(struct context *c)
 		}
 	for (i = 0; i < next; i++) {
 		while (c->pending[i].open) {
-			if (c->pending[i].fetch) {
+			if (c->pending[i].type != RDMATENSOR_CQE_PUBLISH) {
 				rdmatensor_prep_cancel(&op, i);
 				submit(c, &op);
 			}
 			rdmatensor_wait(c->rt, 1, rdmatensor_deadline_ms(100));
 			reap(c);
 			if (rdmatensor_deadline_ms(0) > end) {
-				wrong("%s number %u does not end",
-				      c->pending[i].fetch ? "fetch" : "publication", i);
+				wrong("number %u, of type %u, does not end", i,
+				      c->pending[i].type);
 				return;
 			}
 		}
@@ -429,6 +584,26 @@ static void context_settle(struct context *c)
 	i = rdmatensor_pool_destroy(c->rt, &c->pool);
 	if (i)
 		wrong("the pool cannot be destroyed when all has ended: %d", (int)i);
+	for (i = 0; i < TABLES; i++)
+		if (c->tables[i] && rdmatensor_table_close(c->rt, c->tables[i]))
+			wrong("a table cannot be closed when all has ended");
+	if (c->export && rdmatensor_table_close(c->rt, c->export))
+		wrong("rows cannot be taken back when all has ended");
+	i = rdmatensor_pool_destroy(c->rt, &c->rows);
+	if (i)
+		wrong("the rows cannot be destroyed when nobody has them: %d", (int)i);
+}
+
+/* With it end all its operations, whose ids nobody reads any more */
+static void context_close(struct context *c)
+{
+	uint32_t next = c->next < LIFE_MAX ? c->next : LIFE_MAX, i;
+
+	rdmatensor_close(c->rt);
+	c->rt = NULL;
+	for (i = 0; i < next; i++)
+		if (c->pending[i].open)
+			free(c->pending[i].ids);
 }
 
 static int do_close(struct worker *w, struct context *c)
@@ -437,8 +612,8 @@ static int do_close(struct worker *w, struct context *c)
 	/* Now with all that is under way, now in order */
 	if (c->rt && below(w, 2))
 		context_settle(c);
-	rdmatensor_close(c->rt);
-	c->rt = NULL;
+	if (c->rt)
+		context_close(c);
 	context_open(w, c);
 	pthread_rwlock_unlock(&c->life);
 	return 0;
@@ -451,6 +626,12 @@ static int act(struct worker *w, struct context *c, enum act what)
 		return do_publish(w, c);
 	case FETCH:
 		return do_fetch(w, c);
+	case GATHER:
+		return do_gather(w, c);
+	case TABLE:
+		return do_table(w, c);
+	case EXPORT:
+		return do_export(c);
 	case CANCEL:
 		return do_cancel(w, c);
 	case WITHDRAW:
@@ -591,7 +772,7 @@ int main(int argc, char **argv)
 		if (!contexts[i].rt)
 			continue;
 		context_settle(&contexts[i]);
-		rdmatensor_close(contexts[i].rt);
+		context_close(&contexts[i]);
 	}
 
 	for (j = 0; j < NR_ACTS; j++) {
@@ -603,13 +784,13 @@ int main(int argc, char **argv)
 		       (unsigned long long)did[j], (unsigned long long)not[j]);
 		each = each && did[j];
 	}
-	printf("# %llu fetches taken: %llu came, %llu ended otherwise, the rest with their contexts; %llu buffers came back; %llu contexts lived\n",
+	printf("# %llu fetches and gathers taken: %llu and %llu came, %llu ended otherwise, the rest with their contexts; %llu buffers came back; %llu contexts lived\n",
 	       (unsigned long long)taken, (unsigned long long)fetched,
-	       (unsigned long long)ended_early, (unsigned long long)returned,
+	       (unsigned long long)gathered, (unsigned long long)ended_early, (unsigned long long)returned,
 	       (unsigned long long)lives);
 	printf("%s 1 - what has ended, ended once and rightly\n", failures ? "not ok" : "ok");
-	printf("%s 2 - each kind of call succeeded, and tensors came\n",
-	       each && fetched ? "ok" : "not ok");
+	printf("%s 2 - each kind of call succeeded, and tensors and rows came\n",
+	       each && fetched && gathered ? "ok" : "not ok");
 	printf("operations %llu\n", (unsigned long long)total(threads));
-	return failures || !each || !fetched;
+	return failures || !each || !fetched || !gathered;
 }

@@ -297,6 +297,16 @@ static int run(struct test *test)
 	return failed;
 }
 
+static int is_wanted(const char *name, int nr, char *const *patterns)
+{
+	int i;
+
+	for (i = 0; i < nr; i++)
+		if (!fnmatch(patterns[i], name, 0))
+			return 1;
+	return !nr;
+}
+
 int main(int argc, char **argv)
 {
 	int number = 0, failures = 0;
@@ -307,7 +317,7 @@ int main(int argc, char **argv)
 	for (test = tests; test; test = test->next) {
 		int failed;
 
-		if (argc > 1 && fnmatch(argv[1], test->name, 0))
+		if (!is_wanted(test->name, argc - 1, argv + 1))
 			continue;
 		failed = run(test);
 		failures += failed;

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# run.sh [PATTERN]: the system tests, as root in a guest of the lab, and after them
+# run.sh [PATTERN...]: the system tests, as root in a guest of the lab, and after them
 # what must be true of the module: not to be removed while a context is open, to
 # leave nothing behind. Receives must always be there: rnr_retry=0 shows it.
 set -u
