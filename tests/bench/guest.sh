@@ -171,12 +171,16 @@ for _ in $(seq "$rounds"); do
 	done
 done
 
-# The figures of the plot: rows per second over lanes and over reads a list, in turn
+# The figures of the plot, too: over lanes and over reads a list
 for _ in 1 2 3; do
 	for lanes in 1 2 4 8; do
 		for cq_mod in 1 16 128; do
-			echo "$lanes $cq_mod $(gather 7002 .rows_per_second --gather-lanes $lanes \
-				--cq-mod $cq_mod -r 40000 -n 6)" | tee -a "$LAB_OUT/raw-plot"
+			record gather_lanes${lanes}_cqmod$cq_mod ours \
+				"$(gather 7002 .rows_per_second --gather-lanes $lanes \
+					--cq-mod $cq_mod -r 40000 -n 6)"
+			record gather_lanes${lanes}_cqmod$cq_mod peer \
+				"$(perftest 5 ib_read_bw -s 512 -n $((16000 / lanes)) -q $lanes \
+					-Q $cq_mod | awk '{ print $1 * 1e6 }')"
 		done
 	done
 done
