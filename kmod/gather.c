@@ -511,22 +511,26 @@ static bool gather_post_list(struct rdmatensor_gather *gather, struct gather_lis
 
 /*
  * No lane of that source is UP: it has one more chance. Only when nothing else is to be
- * done, for it may take long
+ * done, for it may take long. False: another gather is about it
  */
-static void gather_revive(struct rdmatensor_gather *gather, u32 s)
+static bool gather_revive(struct rdmatensor_gather *gather, u32 s)
 {
 	struct rdmatensor_source *source = &gather->table->sources[s];
 	char text[RDMATENSOR_TEXT_MAX];
 	int ret;
 
 	if (rdmatensor_readers_up(source->readers))
-		return;
+		return true;
 	ret = rdmatensor_readers_connect(source->readers, gather->gathers->lanes,
-					 gather->gathers->connect_ms, false);
+					 gather->gathers->connect_ms, &gather->stop);
+	if (ret == -EBUSY)
+		return false;
+	/* If it has stopped meanwhile that came first, and counts */
 	if (!ret)
-		return;
+		return true;
 	snprintf(text, sizeof(text), "no lane to '%s' is left (%d)", source->worker, ret);
 	gather_stop(gather, ret == -ENOTCONN ? -ECONNRESET : ret, text);
+	return true;
 }
 
 /* Lists whose lane failed, on others. True: something is under way that was not */
@@ -682,18 +686,14 @@ static void gather_wait(struct rdmatensor_gather *gather, struct wait_queue_entr
 
 	list = list_first_entry_or_null(&gather->again, struct gather_list, item);
 	s = list ? list->chunk->wants[list->first].source : 0;
-	if (list && !rdmatensor_readers_up(sources[s].readers)) {
-		gather_revive(gather, s);
+	if (list && !rdmatensor_readers_up(sources[s].readers) && gather_revive(gather, s))
 		return;
-	}
 	for (i = 0; i < 2; i++)
-		for (s = 0; s < gather->table->nr_sources; s++) {
+		for (s = 0; s < gather->table->nr_sources; s++)
 			if (gather->chunks[i].nexts[s] != gather->chunks[i].ends[s] &&
-			    sources[s].readers && !rdmatensor_readers_up(sources[s].readers)) {
-				gather_revive(gather, s);
+			    sources[s].readers && !rdmatensor_readers_up(sources[s].readers) &&
+			    gather_revive(gather, s))
 				return;
-			}
-		}
 	wait_woken(wait, TASK_IDLE, MAX_SCHEDULE_TIMEOUT);
 }
 
@@ -709,7 +709,7 @@ static void gather_restore_lanes(struct rdmatensor_gather *gather)
 		if (source->readers && !READ_ONCE(source->stale) &&
 		    rdmatensor_readers_up(source->readers) < nr)
 			rdmatensor_readers_connect(source->readers, nr,
-						   gather->gathers->connect_ms, false);
+						   gather->gathers->connect_ms, &gather->stop);
 	}
 }
 

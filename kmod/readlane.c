@@ -193,6 +193,13 @@ static void readlane_close(struct rdmatensor_readlane *lane)
 	lane->id = NULL;
 }
 
+/* Whoever found it locked looks again */
+static void readers_unlock(struct rdmatensor_readers *readers)
+{
+	mutex_unlock(&readers->lock);
+	wake_up_all(readers->wait);
+}
+
 static void readlane_down(struct rdmatensor_readlane *lane)
 {
 	struct rdmatensor_readers *readers = lane->readers;
@@ -229,7 +236,7 @@ static void readlane_down_work(struct work_struct *work)
 	if (lane->active) {
 		mutex_lock(&readers->lock);
 		readlane_down(lane);
-		mutex_unlock(&readers->lock);
+		readers_unlock(readers);
 		return;
 	}
 
@@ -320,7 +327,7 @@ void rdmatensor_readers_close(struct rdmatensor_readers *readers)
 		readlane_fail(&readers->lanes[i]);
 		readlane_down(&readers->lanes[i]);
 	}
-	mutex_unlock(&readers->lock);
+	readers_unlock(readers);
 	/* A work item that came later finds nothing to do */
 	for (i = 0; i < ARRAY_SIZE(readers->lanes); i++)
 		cancel_work_sync(&readers->lanes[i].down_work);
@@ -455,21 +462,28 @@ static void readlane_private(const struct rdmatensor_readlane *lane, u8 lanes,
 	private->flags = cpu_to_le32(RDMATENSOR_WIRE_PRIVATE_READ);
 }
 
+static bool readlane_step_ended(const struct rdmatensor_readlane *lane, const int *stop)
+{
+	/* Pairs with readlane_step_done() */
+	return smp_load_acquire(&lane->step_done) || READ_ONCE(lane->readers->closed) ||
+	       (stop && READ_ONCE(*stop));
+}
+
 /* Waits for the step that was begun; @error is what beginning it returned */
 static int readlane_step(struct rdmatensor_readlane *lane, int error, unsigned long deadline,
-			 bool interruptible)
+			 const int *stop)
 {
 	struct rdmatensor_readers *readers = lane->readers;
 	long left = max_t(long, deadline - jiffies, 1);
 
 	if (error)
 		return error;
-	/* Pairs with readlane_step_done() */
-#define STEP_ENDED (smp_load_acquire(&lane->step_done) || READ_ONCE(readers->closed))
-	left = interruptible ? wait_event_interruptible_timeout(*readers->wait, STEP_ENDED, left) :
-			       wait_event_timeout(*readers->wait, STEP_ENDED, left);
-#undef STEP_ENDED
-	if (left < 0)
+	if (stop)
+		left = wait_event_timeout(*readers->wait, readlane_step_ended(lane, stop), left);
+	else
+		left = wait_event_interruptible_timeout(*readers->wait,
+							readlane_step_ended(lane, stop), left);
+	if (left < 0 || (stop && READ_ONCE(*stop)))
 		return -EINTR;
 	if (READ_ONCE(readers->closed))
 		return -ENOTCONN;
@@ -483,7 +497,7 @@ static void readlane_begin(struct rdmatensor_readlane *lane)
 }
 
 static int readlane_connect(struct rdmatensor_readlane *lane, u8 lanes, unsigned long deadline,
-			    bool interruptible)
+			    const int *stop)
 {
 	struct rdmatensor_readers *readers = lane->readers;
 	const struct rdmatensor_channel_params *params = &readers->params;
@@ -509,7 +523,7 @@ static int readlane_connect(struct rdmatensor_readlane *lane, u8 lanes, unsigned
 	readlane_begin(lane);
 	ret = rdma_resolve_addr(id, src.ss_family ? (struct sockaddr *)&src : NULL, peer,
 				timeout_ms);
-	ret = readlane_step(lane, ret, deadline, interruptible);
+	ret = readlane_step(lane, ret, deadline, stop);
 	if (ret)
 		return ret;
 	if (id->device != adapter->ibdev || id->port_num != adapter->port)
@@ -517,7 +531,7 @@ static int readlane_connect(struct rdmatensor_readlane *lane, u8 lanes, unsigned
 
 	readlane_begin(lane);
 	ret = rdma_resolve_route(id, timeout_ms);
-	ret = readlane_step(lane, ret, deadline, interruptible);
+	ret = readlane_step(lane, ret, deadline, stop);
 	if (ret)
 		return ret;
 	rdmatensor_qp_set_path(id, adapter, params);
@@ -535,18 +549,21 @@ static int readlane_connect(struct rdmatensor_readlane *lane, u8 lanes, unsigned
 	param.rnr_retry_count = params->rnr_retry;
 	readlane_begin(lane);
 	ret = rdmatensor_fault(-ENOMEM) ?: rdma_connect(id, &param);
-	return readlane_step(lane, ret, deadline, interruptible);
+	return readlane_step(lane, ret, deadline, stop);
 }
 
 int rdmatensor_readers_connect(struct rdmatensor_readers *readers, u8 nr, u32 timeout_ms,
-			       bool interruptible)
+			       const int *stop)
 {
 	unsigned long deadline = jiffies + msecs_to_jiffies(timeout_ms);
 	int ret = 0, error = -ENOTCONN;
 	u8 i;
 
 	might_sleep();
-	mutex_lock(&readers->lock);
+	if (!stop && mutex_lock_interruptible(&readers->lock))
+		return -EINTR;
+	if (stop && !mutex_trylock(&readers->lock))
+		return -EBUSY;
 	WRITE_ONCE(readers->nr_lanes, max(readers->nr_lanes, nr));
 	for (i = 0; i < nr && !readers->closed && ret != -EINTR; i++) {
 		struct rdmatensor_readlane *lane = &readers->lanes[i];
@@ -554,14 +571,14 @@ int rdmatensor_readers_connect(struct rdmatensor_readers *readers, u8 nr, u32 ti
 		readlane_down(lane);
 		if (!readlane_move_unlocked(lane, RDMATENSOR_READLANE_CONNECTING))
 			continue;
-		ret = readlane_connect(lane, nr, deadline, interruptible);
+		ret = readlane_connect(lane, nr, deadline, stop);
 		if (ret) {
 			error = ret;
 			readlane_fail(lane);
 			readlane_down(lane);
 		}
 	}
-	mutex_unlock(&readers->lock);
+	readers_unlock(readers);
 	return rdmatensor_readers_up(readers) && ret != -EINTR ? 0 : error;
 }
 

@@ -139,12 +139,14 @@ void rdmatensor_readers_close(struct rdmatensor_readers *readers);
  * @readers: of a channel that this side has connected
  * @nr: lanes wanted, 1..RDMATENSOR_LANES_MAX
  * @timeout_ms: for all of them
- * @interruptible: a signal ends it
+ * @stop: ends it when it is not 0, and @wait is woken; NULL: a signal does
  *
- * Process context. Return: 0: at least one is UP; a negative errno: the last failure.
+ * Process context. Return: 0: at least one is UP; -EINTR: it was to end; with @stop
+ * -EBUSY: somebody else has them, and @wait is woken when not any more; another negative
+ * errno: the last failure.
  */
 int rdmatensor_readers_connect(struct rdmatensor_readers *readers, u8 nr, u32 timeout_ms,
-			       bool interruptible);
+			       const int *stop);
 /* The peer connects a lane: in rdma_cm's handler. Return: 0: @id is the lane's; an errno */
 int rdmatensor_readers_accept(struct rdmatensor_readers *readers, struct rdma_cm_id *id,
 			      const struct rdma_cm_event *event,

@@ -198,7 +198,7 @@ static int tables_open_remote(struct rdmatensor_context *context,
 		step = "connect lanes to";
 		ret = rdmatensor_readers_connect(channel->readers, context->gathers.lanes,
 						 jiffies_to_msecs(max_t(long, deadline - jiffies,
-									1)), true);
+									1)), NULL);
 	}
 	if (ret) {
 		tables_cause(open, channel->worker, id, step, ret);

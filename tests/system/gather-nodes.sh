@@ -9,9 +9,10 @@ set -u
 . tests/lab/spawn.sh
 tool=${LAB_BUILD:?}/ulib/bin/rdmatensor
 
-# owner NUMBER PORT: a third of the rows
+# owner NUMBER PORT: a third of the rows. It does not look whether its readers are there:
+# see ends_in_time
 owner() {
-	spawn exporting "/tmp/owner-$1" "$tool" gather --server \
+	RDMATENSOR_PROBE_MS=600000 spawn exporting "/tmp/owner-$1" "$tool" gather --server \
 		--rows $(($1 * 20000)):$((($1 + 1) * 20000)) --listen "$LAB_IP:$2" \
 		--worker "owner-$1" || return 1
 	owners+=("$spawned")
@@ -41,6 +42,28 @@ loses_an_owner() {
 	status=$?
 	cat /tmp/lost
 	((status == 1 && SECONDS - begin < 60)) && grep -q 'rows are missing, first at position' /tmp/lost
+}
+
+# Nothing gets through any more. What is under way ends when the transport gives up, lanes
+# are connected anew, which would take a minute, and the deadline ends that
+ends_in_time() {
+	local begin took status
+	RDMATENSOR_HANDSHAKE_MS=60000 RDMATENSOR_PROBE_MS=600000 RDMA_QP_TIMEOUT=12 \
+		"$tool" gather "$LAB_PEER_IP:7000" "$LAB_PEER_IP:7001" "$LAB_IP:7002" -r 2000 -D 90 -t 10 \
+		>/tmp/late 2>&1 &
+	reader=$!
+	until "$tool" show contexts -j | jq -e 'any(.counters.gathered > 1)' >/dev/null; do
+		kill -0 $reader || break
+	done
+	tc qdisc replace dev "$LAB_NETDEV" root netem loss 100%
+	begin=$SECONDS
+	wait $reader
+	status=$?
+	took=$((SECONDS - begin))
+	cat /tmp/late
+	echo "ended with $status after $took s"
+	tc qdisc del dev "$LAB_NETDEV" root
+	((status == 1 && took >= 5 && took < 30)) && grep -qi 'timed out.*rows are missing' /tmp/late
 }
 
 # Features of a graph's nodes, a third of them a worker: two on node 0, one here
@@ -80,6 +103,8 @@ lab-barrier lossy 60
 [ "$LAB_NODE" = 0 ] || check "over a wire that loses one packet in a hundred" gathers 4 20000
 lab-barrier lossy-done 300
 tc qdisc del dev "$LAB_NETDEV" root
+[ "$LAB_NODE" = 0 ] || check "owners that cannot be reached, and a deadline" ends_in_time
+lab-barrier late 120
 if [ "$LAB_NODE" = 0 ]; then
 	check "features of a graph, two thirds" eval 'features 0 7010 && features 1 7011'
 else

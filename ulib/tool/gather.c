@@ -29,6 +29,7 @@ static void help(void)
 	       "  -q, --in-flight N        gathers at the same time (default 2)\n"
 	       "  -n, --iters N            gathers to measure\n"
 	       "  -D, --duration SEC       or time to measure for (default 2)\n"
+	       "  -t, --timeout SEC        bound on each gather (default 0: none)\n"
 	       "%s", common_help);
 }
 
@@ -121,6 +122,7 @@ static const struct option options[] = {
 	{ "in-flight", required_argument, NULL, 'q' },
 	{ "iters", required_argument, NULL, 'n' },
 	{ "duration", required_argument, NULL, 'D' },
+	{ "timeout", required_argument, NULL, 't' },
 	{ 0 }
 };
 
@@ -149,6 +151,8 @@ static int take_option(struct gathering *gathering, int opt)
 		return parse_number("--iters", optarg, 1, INT64_MAX, &gathering->count);
 	case 'D':
 		return parse_seconds("--duration", optarg, &gathering->duration_ns);
+	case 't':
+		return parse_seconds("--timeout", optarg, &gathering->timeout_ns);
 	default:
 		return common_option(&gathering->server.common, opt, optarg);
 	}
@@ -163,7 +167,7 @@ int cmd_gather(int argc, char **argv)
 	int opt, err;
 
 	err = common_init(&gathering.server.common);
-	while (!err && (opt = getopt_long(argc, argv, COMMON_SHORT "k:r:q:n:D:", options,
+	while (!err && (opt = getopt_long(argc, argv, COMMON_SHORT "k:r:q:n:D:t:", options,
 					  NULL)) != -1) {
 		if (opt == 'h') {
 			help();

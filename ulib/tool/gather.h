@@ -24,6 +24,7 @@ enum gather_kind { KIND_RANDOM, KIND_SORTED, KIND_POWER };
  * @depth: client: gathers at the same time
  * @count: client: gathers to measure, 0: by time
  * @duration_ns: client: time to measure for
+ * @timeout_ns: client: bound on each gather, 0: none
  */
 struct gathering {
 	struct server server;
@@ -38,6 +39,7 @@ struct gathering {
 	int64_t depth;
 	int64_t count;
 	uint64_t duration_ns;
+	uint64_t timeout_ns;
 };
 
 /* Word @i of a row of @row_bytes, so that what arrives can be judged */

@@ -96,12 +96,13 @@ static int connect_all(struct load *load)
 static int submit(struct load *load, uint64_t slot)
 {
 	uint64_t nr = (uint64_t)load->gathering->ids;
+	uint64_t timeout_ns = load->gathering->timeout_ns;
 	struct rdmatensor_op op;
 	int err;
 
 	rdmatensor_prep_gather(&op, load->table, load->ids + slot * nr, nr, load->store.pool.id,
-			       load->store.offset + slot * load->stride, nr * load->row_bytes, 0,
-			       slot);
+			       load->store.offset + slot * load->stride, nr * load->row_bytes,
+			       timeout_ns ? rdmatensor_now_ns() + timeout_ns : 0, slot);
 	err = rdmatensor_submit(load->rt, &op, 1, 0, 0, NULL);
 	return err ? failed("gather: %s", strerror(-err)) : EXIT_OK;
 }
