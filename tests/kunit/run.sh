@@ -33,6 +33,10 @@ if [ ! -d $debugfs/kunit ]; then
 	exit 1
 fi
 
+# insmod waits for each case, uninterruptible, and KUnit gives up one after 300 s
+hung=/proc/sys/kernel/hung_task_timeout_secs
+[ ! -w $hung ] || echo 320 >$hung
+
 wanted=${1:-*}
 # Without the newline, which it would take for a part of the pattern
 printf %s "$wanted" >/sys/module/kunit/parameters/filter_glob
