@@ -525,9 +525,9 @@ static bool gather_revive(struct rdmatensor_gather *gather, u32 s)
 					 gather->gathers->connect_ms, &gather->stop);
 	if (ret == -EBUSY)
 		return false;
-	/* If it has stopped meanwhile that came first, and counts */
 	if (!ret)
 		return true;
+	/* If it has stopped meanwhile that came first, and counts */
 	snprintf(text, sizeof(text), "no lane to '%s' is left (%d)", source->worker, ret);
 	gather_stop(gather, ret == -ENOTCONN ? -ECONNRESET : ret, text);
 	return true;

@@ -62,16 +62,16 @@ static void only_the_last_is_signalled(struct kunit *test)
 	close_with(reader, 0);
 }
 
-/* It is read again, whole, though three of its rows had arrived */
-static void one_in_the_middle_fails(struct kunit *test)
+/* Of a list @nr READs succeed and the next one fails: it is read again, whole */
+static void reads_it_again(struct kunit *test, u32 nr, enum ib_wc_status status, u32 arrived)
 {
 	struct reader *reader = open_one(test, 2);
 
 	wide_apart(reader, 4);
 	reader_begin(reader, 4);
 	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 4));
-	succeed(reader, 0, 2);
-	reader_fail(&reader->lanes[0][0], IB_WC_RETRY_EXC_ERR, 50);
+	succeed(reader, 0, nr);
+	reader_fail(&reader->lanes[0][0], status, arrived);
 	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 4));
 	KUNIT_EXPECT_EQ(test, reader_posted(&reader->lanes[0][1]), 4);
 	succeed(reader, 1, 4);
@@ -80,20 +80,15 @@ static void one_in_the_middle_fails(struct kunit *test)
 	close_with(reader, 0);
 }
 
+static void one_in_the_middle_fails(struct kunit *test)
+{
+	reads_it_again(test, 2, IB_WC_RETRY_EXC_ERR, 50);
+}
+
 /* All of it has arrived, but nobody has said so */
 static void the_last_one_fails(struct kunit *test)
 {
-	struct reader *reader = open_one(test, 2);
-
-	wide_apart(reader, 4);
-	reader_begin(reader, 4);
-	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 4));
-	succeed(reader, 0, 3);
-	reader_fail(&reader->lanes[0][0], IB_WC_WR_FLUSH_ERR, 100);
-	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 4));
-	succeed(reader, 1, 4);
-	KUNIT_EXPECT_EQ(test, end_stat(reader->end, RDMATENSOR_STAT_GATHER_AGAIN), 4);
-	close_with(reader, 0);
+	reads_it_again(test, 3, IB_WC_WR_FLUSH_ERR, 100);
 }
 
 /* Of four lists two were proven when their lane failed */

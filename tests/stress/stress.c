@@ -411,9 +411,14 @@ static int do_table(struct worker *w, struct context *c)
 	return 0;
 }
 
+static uint64_t first_row(const struct context *c)
+{
+	return (c - contexts) % 2 * ROWS / 2;
+}
+
 static int export_rows(struct context *c)
 {
-	uint64_t start = (c - contexts) % 2 * ROWS / 2;
+	uint64_t start = first_row(c);
 
 	return rdmatensor_table_export(c->rt, "rows", &c->rows, 0, start, start + ROWS / 2, ROW_BYTES,
 				       0, RDMATENSOR_DT_UINT64, &c->export);
@@ -496,7 +501,7 @@ static int do_query(struct context *c)
 
 static int open_rows(struct context *c)
 {
-	uint64_t start = (c - contexts) % 2 * ROWS / 2, offset, i;
+	uint64_t offset, i;
 	int ret;
 
 	ret = rdmatensor_pool_create(c->rt, ROWS / 2 * ROW_BYTES, &c->rows);
@@ -505,7 +510,8 @@ static int open_rows(struct context *c)
 	if (ret)
 		return ret;
 	for (i = 0; i < ROWS / 2; i++)
-		row_fill((uint64_t *)((char *)c->rows.base + offset + i * ROW_BYTES), start + i);
+		row_fill((uint64_t *)((char *)c->rows.base + offset + i * ROW_BYTES),
+			 first_row(c) + i);
 	return export_rows(c);
 }
 

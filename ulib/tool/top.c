@@ -129,8 +129,8 @@ static void read_row(struct row *row, struct json_object *object)
 	row->context = (uint32_t)number_of(object, "context");
 	row->channel = (uint32_t)number_of(object, "channel");
 	row->requests = (uint32_t)number_of(object, "requests");
-	row->worker = text_of(object, "worker");
-	row->peer = text_of(object, "peer");
+	row->worker = text_of(object, "worker") ?: "";
+	row->peer = text_of(object, "peer") ?: "";
 	if (json_object_object_get_ex(object, "counters", &counters))
 		for (i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 			row->sums[parts[i].rate] +=
@@ -260,8 +260,8 @@ static void print_sample_json(const struct sample *sample, const struct row *tot
 
 		add_number(one, "context", row->context);
 		add_number(one, "channel", row->channel);
-		add_string(one, "worker", row->worker ? row->worker : "");
-		add_string(one, "peer", row->peer ? row->peer : "");
+		add_string(one, "worker", row->worker);
+		add_string(one, "peer", row->peer);
 		json_object_object_add(one, "has_rates",
 				       json_object_new_boolean(row->seen_before));
 		add_rates(one, row);
@@ -286,7 +286,7 @@ static void print_name(const char *name)
 {
 	char cell[RDMATENSOR_WORKER_MAX];
 
-	snprintf(cell, sizeof(cell), "%s", name && *name ? name : "-");
+	snprintf(cell, sizeof(cell), "%s", *name ? name : "-");
 	cut_cell(cell, NAME_WIDTH);
 	printf("%-*s ", NAME_WIDTH, cell);
 }
