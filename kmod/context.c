@@ -851,9 +851,9 @@ int rdmatensor_context_pool_destroy(struct rdmatensor_context *context, void *ar
 	pool = xa_load(&context->pools, destroy->pool_id);
 	if (!pool)
 		ret = -ENOENT;
-	else if (kref_read(&pool->ref) > 1 || rdmatensor_regions_busy(&pool->regions))
-		ret = -EBUSY;
 	else
+		ret = rdmatensor_regions_close(&pool->regions);
+	if (!ret)
 		__xa_erase(&context->pools, destroy->pool_id);
 	xa_unlock(&context->pools);
 	if (!ret) {

@@ -124,13 +124,9 @@ int rdmatensor_context_table_open(struct rdmatensor_context *context, void *arg)
 int rdmatensor_context_table_close(struct rdmatensor_context *context, void *arg);
 /* An opened one; NULL: none. The caller puts it */
 struct rdmatensor_table *rdmatensor_context_table(struct rdmatensor_context *context, u32 id);
-/*
- * The one after @id, which is set to its: one of @table and @export is set, which the
- * caller puts. False: there is none
- */
+/* The one after @id, which is set to its, as it is now. False: there is none */
 bool rdmatensor_context_next_table(struct rdmatensor_context *context, unsigned long *id,
-				   struct rdmatensor_table **table,
-				   struct rdmatensor_export **export);
+				   struct rdmatensor_table_shown *shown);
 /* No peer reads any rows any more. With the context's lock */
 void rdmatensor_context_tables_withdraw(struct rdmatensor_context *context);
 /* All of them go: the context is closing, and nobody else can find one */

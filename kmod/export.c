@@ -202,11 +202,6 @@ void rdmatensor_export_withdraw(struct rdmatensor_exports *exports,
 	rdmatensor_domain_put(domain);
 }
 
-void rdmatensor_export_get(struct rdmatensor_export *export)
-{
-	kref_get(&export->ref);
-}
-
 static void export_release(struct kref *ref)
 {
 	struct rdmatensor_export *export = container_of(ref, struct rdmatensor_export, ref);
@@ -232,7 +227,7 @@ struct rdmatensor_export *rdmatensor_export_find(struct rdmatensor_exports *expo
 	spin_lock_bh(&exports->lock);
 	export = export_look_up(exports, name, name_len);
 	if (export)
-		rdmatensor_export_get(export);
+		kref_get(&export->ref);
 	spin_unlock_bh(&exports->lock);
 	return export;
 }

@@ -92,7 +92,6 @@ struct rdmatensor_export *rdmatensor_export_create(struct rdmatensor_exports *ex
  */
 void rdmatensor_export_withdraw(struct rdmatensor_exports *exports,
 				struct rdmatensor_export *export);
-void rdmatensor_export_get(struct rdmatensor_export *export);
 /* Process context. It must have been withdrawn */
 void rdmatensor_export_put(struct rdmatensor_export *export);
 

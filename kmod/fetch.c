@@ -4,7 +4,9 @@
  *
  * A fetch holds its entry in the ring from its first moment, so its end always
  * finds room, and the range that it writes from before a peer can know of it
- * until after none can write it any more. The timer holds a reference of its
+ * until after none can write it any more. One whose range is yet to be allocated holds an
+ * empty one, so that the pool stays. All that is let go before the entry can be
+ * seen: what remains of the fetch then is its own memory. The timer holds a reference of its
  * own while it is armed: whoever disarms it drops that, or its handler does.
  */
 #include <linux/ktime.h>
@@ -44,14 +46,12 @@ int rdmatensor_fetch_init(struct rdmatensor_fetch *fetch,
 	if (ret)
 		return ret;
 
-	if (!args->alloc) {
-		ret = rdmatensor_regions_hold(&args->pool->regions, &fetch->use,
-					      args->offset, args->bytes, true);
-		if (ret) {
-			rdmatensor_ring_unreserve(&exchange->ring, 1);
-			return ret;
-		}
-		fetch->held = true;
+	ret = rdmatensor_regions_hold(&args->pool->regions, &fetch->use,
+				      args->alloc ? 0 : args->offset,
+				      args->alloc ? 0 : args->bytes, true);
+	if (ret) {
+		rdmatensor_ring_unreserve(&exchange->ring, 1);
+		return ret;
 	}
 
 	kref_init(&fetch->ref);
@@ -66,7 +66,9 @@ int rdmatensor_fetch_init(struct rdmatensor_fetch *fetch,
 	fetch->user_data = args->user_data;
 	fetch->step_id = args->step_id;
 	fetch->pool = args->pool;
+	fetch->pool_id = args->pool->id;
 	fetch->alloc = args->alloc;
+	fetch->has_region = !args->alloc;
 	fetch->offset = args->offset;
 	fetch->room = args->bytes;
 	timer_setup(&fetch->timer, fetch_expired, 0);
@@ -124,18 +126,13 @@ void rdmatensor_fetch_begin(struct rdmatensor_fetch *fetch, u64 deadline_ns)
 	}
 }
 
-static void fetch_let_go(struct rdmatensor_fetch *fetch, bool keep_region)
+/* What was allocated for it; what the process has named stays its own */
+static void fetch_free_region(struct rdmatensor_fetch *fetch)
 {
-	struct rdmatensor_regions *regions = &fetch->pool->regions;
-
-	if (!fetch->held)
+	if (!fetch->alloc || !fetch->has_region)
 		return;
-	fetch->held = false;
-	/* In one step: the process may try to free what it was not given */
-	if (fetch->alloc && !keep_region)
-		rdmatensor_regions_drop_free(regions, &fetch->use);
-	else
-		rdmatensor_regions_drop(regions, &fetch->use);
+	fetch->has_region = false;
+	rdmatensor_regions_free_held(&fetch->pool->regions, &fetch->use);
 }
 
 int rdmatensor_fetch_place(struct rdmatensor_fetch *fetch, gfp_t gfp)
@@ -147,7 +144,7 @@ int rdmatensor_fetch_place(struct rdmatensor_fetch *fetch, gfp_t gfp)
 	if (!fetch->alloc)
 		return bytes > fetch->room ? -EMSGSIZE : 0;
 
-	fetch_let_go(fetch, false);
+	fetch_free_region(fetch);
 	if (fetch->room && bytes > fetch->room)
 		return -EMSGSIZE;
 	if (!bytes)
@@ -157,11 +154,11 @@ int rdmatensor_fetch_place(struct rdmatensor_fetch *fetch, gfp_t gfp)
 					    &fetch->offset);
 	if (ret)
 		return ret;
-	fetch->held = true;
+	fetch->has_region = true;
 	return 0;
 }
 
-static void fetch_entry(const struct rdmatensor_fetch *fetch, int error, bool has_region,
+static void fetch_entry(const struct rdmatensor_fetch *fetch, int error,
 			struct rdmatensor_cqe *cqe)
 {
 	memset(cqe, 0, sizeof(*cqe));
@@ -170,8 +167,8 @@ static void fetch_entry(const struct rdmatensor_fetch *fetch, int error, bool ha
 	cqe->result = error;
 	cqe->step_id = fetch->step_id;
 	cqe->channel = fetch->channel;
-	if (has_region) {
-		cqe->pool_id = fetch->pool->id;
+	if (fetch->has_region && !error) {
+		cqe->pool_id = fetch->pool_id;
 		cqe->offset = fetch->offset;
 	}
 	if (fetch->gather) {
@@ -223,7 +220,6 @@ void rdmatensor_fetch_finish(struct rdmatensor_fetch *fetch, int error)
 {
 	struct rdmatensor_exchange *exchange = fetch->exchange;
 	struct rdmatensor_cqe cqe;
-	bool has_region;
 
 	spin_lock_bh(&exchange->fetch_lock);
 	hash_del(&fetch->node);
@@ -231,19 +227,23 @@ void rdmatensor_fetch_finish(struct rdmatensor_fetch *fetch, int error)
 	if (timer_delete(&fetch->timer))
 		rdmatensor_fetch_put(fetch);
 
-	has_region = fetch->held && !error;
-	fetch_let_go(fetch, !error);
+	if (error)
+		fetch_free_region(fetch);
+	rdmatensor_regions_drop(&fetch->pool->regions, &fetch->use);
+	rdmatensor_pool_put(fetch->pool);
+	fetch->pool = NULL;
 
 	fetch_count_end(fetch, error);
 
 	trace_fetch_end(fetch->user_data, fetch->channel, error, error ? 0 : fetch->meta.bytes);
-	fetch_entry(fetch, error, has_region, &cqe);
+	fetch_entry(fetch, error, &cqe);
 	rdmatensor_ring_complete(&exchange->ring, &cqe);
 }
 
 void rdmatensor_fetch_abandon(struct rdmatensor_fetch *fetch)
 {
-	fetch_let_go(fetch, false);
+	fetch_free_region(fetch);
+	rdmatensor_regions_drop(&fetch->pool->regions, &fetch->use);
 	rdmatensor_ring_unreserve(&fetch->exchange->ring, 1);
 	rdmatensor_exchange_put(fetch->exchange);
 }
@@ -277,6 +277,7 @@ struct rdmatensor_fetch *rdmatensor_fetch_next(struct rdmatensor_exchange *excha
 	}
 	return NULL;
 }
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_fetch_next);
 
 int rdmatensor_fetch_check(struct rdmatensor_fetch *fetch)
 {

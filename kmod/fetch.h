@@ -55,7 +55,7 @@ struct rdmatensor_fetch_ops {
  * @name: tensor's name, not zero-terminated
  * @name_len: its length
  * @step_id: the step
- * @pool: destination's; a reference is the fetch's from a successful init on
+ * @pool: destination's; a reference is the fetch's from its beginning on
  * @offset: where in it, without @alloc
  * @bytes: room there; with @alloc: longest tensor, 0: any
  * @alloc: allocate when the size is known
@@ -90,10 +90,11 @@ struct rdmatensor_fetch_args {
  * @step_id: the step
  * @rows_missing: of a gather, for its entry if it failed
  * @first_missing: likewise
- * @pool: referenced
+ * @pool: referenced; NULL when it has ended
+ * @pool_id: its number, also then
  * @alloc: the destination is allocated here
- * @held: @use is in the pool's tree
- * @offset: of the destination, if @held
+ * @has_region: @use is that of a destination, and not an empty one
+ * @offset: of the destination, if @has_region
  * @room: bytes there, or the most to allocate
  * @use: the destination's
  * @meta: what is known of the tensor
@@ -118,8 +119,9 @@ struct rdmatensor_fetch {
 	u64 rows_missing;
 	u64 first_missing;
 	struct rdmatensor_pool *pool;
+	u32 pool_id;
 	bool alloc;
-	bool held;
+	bool has_region;
 	u64 offset;
 	u64 room;
 	struct rdmatensor_use use;
@@ -135,7 +137,8 @@ struct rdmatensor_fetch {
  *
  * Return: 0; -EAGAIN: the ring; -EINVAL: the destination; the status of an
  * aborted step. On success it ends by rdmatensor_fetch_finish(), or, before
- * rdmatensor_fetch_begin(), by rdmatensor_fetch_abandon().
+ * rdmatensor_fetch_begin(), by rdmatensor_fetch_abandon(), which leaves the reference
+ * of the pool to the caller.
  */
 int rdmatensor_fetch_init(struct rdmatensor_fetch *fetch,
 			  const struct rdmatensor_fetch_ops *ops,
@@ -159,7 +162,7 @@ void rdmatensor_fetch_arm(struct rdmatensor_fetch *fetch, unsigned long expires)
 int rdmatensor_fetch_place(struct rdmatensor_fetch *fetch, gfp_t gfp);
 
 /**
- * rdmatensor_fetch_finish - its end: destination let go, entry written
+ * rdmatensor_fetch_finish - its end: destination and pool let go, then the entry written
  * @error: 0 or a negative errno. Once. The caller's own reference remains
  *
  * No peer may be able to write to the destination any more.

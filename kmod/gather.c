@@ -86,7 +86,7 @@ struct gather_list {
  * struct rdmatensor_gather - one gather
  * @fetch: what it has in common with fetches
  * @gathers: the context's
- * @table: referenced
+ * @table: referenced; NULL when it has ended
  * @mm: the process's, grabbed
  * @ids_uptr: in it
  * @nr_ids: their number
@@ -108,6 +108,8 @@ struct gather_list {
  * @free: those that are not under way
  * @again: those whose lane has failed
  * @lanes: one for each source: where its next list goes
+ * @name_len: length of @name
+ * @name: the table's, not zero-terminated: who looks at a gather needs it as long as that
  */
 struct rdmatensor_gather {
 	struct rdmatensor_fetch fetch;
@@ -134,6 +136,8 @@ struct rdmatensor_gather {
 	struct list_head free;
 	struct list_head again;
 	u8 *lanes;
+	u16 name_len;
+	char name[] __counted_by(name_len);
 };
 
 static struct rdmatensor_gather *to_gather(struct rdmatensor_fetch *fetch)
@@ -188,8 +192,8 @@ static void gather_describe(struct rdmatensor_fetch *fetch, struct rdmatensor_fe
 	struct rdmatensor_gather *gather = to_gather(fetch);
 
 	info->state = READ_ONCE(gather->stop) ? "STOPPING" : "GATHERING";
-	info->name = gather->table->name;
-	info->name_len = gather->table->name_len;
+	info->name = gather->name;
+	info->name_len = gather->name_len;
 }
 
 static void gather_free(struct rdmatensor_gather *gather)
@@ -216,12 +220,10 @@ static void gather_free_work(struct work_struct *work)
 		container_of(work, struct rdmatensor_gather, free_work);
 
 	mmdrop(gather->mm);
-	rdmatensor_table_put(gather->table);
-	rdmatensor_pool_put(gather->fetch.pool);
 	gather_free(gather);
 }
 
-/* The last reference may be the timer's, and a table goes in process context */
+/* The last reference may be the timer's, and an address space goes in process context */
 static void gather_release(struct rdmatensor_fetch *fetch)
 {
 	struct rdmatensor_gather *gather = to_gather(fetch);
@@ -796,6 +798,9 @@ static void gather_work(struct work_struct *work)
 	fetch->meta.bytes = gather->nr_ids * gather->table->row_bytes;
 	rdmatensor_count_add(gather_counters(gather), RDMATENSOR_STAT_GATHERED_ROWS,
 			     gather->delivered);
+	/* Who has heard of the end of the last gather can close and destroy all of it */
+	rdmatensor_table_put(gather->table);
+	gather->table = NULL;
 	rdmatensor_fetch_finish(fetch, error);
 	rdmatensor_fetch_put(fetch);
 }
@@ -863,9 +868,11 @@ int rdmatensor_gather_submit(struct rdmatensor_gathers *gathers,
 	if (check_mul_overflow(args->nr_ids, (u64)args->table->row_bytes, &bytes) ||
 	    bytes > args->fetch.bytes)
 		return -EMSGSIZE;
-	gather = kzalloc(sizeof(*gather), GFP_KERNEL_ACCOUNT);
+	gather = kzalloc(struct_size(gather, name, args->table->name_len), GFP_KERNEL_ACCOUNT);
 	if (!gather)
 		return -ENOMEM;
+	gather->name_len = args->table->name_len;
+	memcpy(gather->name, args->table->name, gather->name_len);
 	gather->gathers = gathers;
 	gather->table = args->table;
 	gather->ids_uptr = args->ids_uptr;

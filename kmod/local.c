@@ -112,10 +112,7 @@ static void local_describe(struct rdmatensor_fetch *fetch, struct rdmatensor_fet
 
 static void local_free(struct rdmatensor_fetch *fetch)
 {
-	struct rdmatensor_local *local = container_of(fetch, struct rdmatensor_local, fetch);
-
-	rdmatensor_pool_put(fetch->pool);
-	kfree(local);
+	kfree(container_of(fetch, struct rdmatensor_local, fetch));
 }
 
 static const struct rdmatensor_fetch_ops local_ops = {

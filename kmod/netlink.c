@@ -191,11 +191,10 @@ static int netlink_fill_pool(struct sk_buff *skb, struct rdmatensor_context *con
 {
 	const struct rdmatensor_pool *pool = object;
 
-	/* Not the table's own, nor that of who looks */
 	if (nla_put_u32(skb, RDMATENSOR_NL_A_POOL, pool->id) ||
 	    nla_put_u64_64bit(skb, RDMATENSOR_NL_A_BYTES, pool->bytes, RDMATENSOR_NL_A_PAD) ||
 	    nla_put_u32(skb, RDMATENSOR_NL_A_SEGMENTS, pool->nr_segments) ||
-	    nla_put_u32(skb, RDMATENSOR_NL_A_USES, kref_read(&pool->ref) - 2))
+	    nla_put_u32(skb, RDMATENSOR_NL_A_USES, READ_ONCE(pool->regions.nr_uses)))
 		return -EMSGSIZE;
 	return 0;
 }
@@ -219,16 +218,15 @@ static int netlink_fill_request(struct sk_buff *skb, struct rdmatensor_context *
 	    nla_put(skb, RDMATENSOR_NL_A_TENSOR, info.name_len, info.name) ||
 	    nla_put_u64_64bit(skb, RDMATENSOR_NL_A_AGE_NS, ktime_get_ns() - fetch->begun_ns,
 			      RDMATENSOR_NL_A_PAD) ||
-	    nla_put_u32(skb, RDMATENSOR_NL_A_POOL, fetch->pool->id))
+	    nla_put_u32(skb, RDMATENSOR_NL_A_POOL, fetch->pool_id))
 		return -EMSGSIZE;
 	return 0;
 }
 
-/* What netlink_fill_table() gets: one of the two */
+/* What netlink_fill_table() gets */
 struct netlink_table {
 	u32 id;
-	struct rdmatensor_table *table;
-	struct rdmatensor_export *export;
+	struct rdmatensor_table_shown shown;
 };
 
 static int netlink_put_rows(struct sk_buff *skb, u64 start, u64 end, u32 row_bytes)
@@ -243,26 +241,18 @@ static int netlink_put_rows(struct sk_buff *skb, u64 start, u64 end, u32 row_byt
 static int netlink_fill_table(struct sk_buff *skb, struct rdmatensor_context *context,
 			      const void *object)
 {
-	const struct netlink_table *shown = object;
-	const struct rdmatensor_export *export = shown->export;
-	const struct rdmatensor_table *table = shown->table;
-	u32 up = 0, i;
+	const struct netlink_table *table = object;
+	const struct rdmatensor_table_shown *shown = &table->shown;
 
-	if (nla_put_u32(skb, RDMATENSOR_NL_A_TABLE, shown->id) ||
-	    nla_put(skb, RDMATENSOR_NL_A_TENSOR, table ? table->name_len : export->name_len,
-		    table ? table->name : export->name))
+	if (nla_put_u32(skb, RDMATENSOR_NL_A_TABLE, table->id) ||
+	    nla_put(skb, RDMATENSOR_NL_A_TENSOR, shown->name_len, shown->name) ||
+	    netlink_put_rows(skb, shown->row_start, shown->row_end, shown->row_bytes))
 		return -EMSGSIZE;
-	if (export)
+	if (shown->export)
 		return nla_put_flag(skb, RDMATENSOR_NL_A_EXPORT) ?:
-		       nla_put_u32(skb, RDMATENSOR_NL_A_POOL, export->pool->id) ?:
-		       netlink_put_rows(skb, export->info.row_start, export->info.row_end,
-					export->info.row_bytes);
-	for (i = 0; i < table->nr_sources; i++)
-		if (table->sources[i].readers)
-			up += rdmatensor_readers_up(table->sources[i].readers);
-	return nla_put_u32(skb, RDMATENSOR_NL_A_OWNERS, table->nr_sources) ?:
-	       nla_put_u32(skb, RDMATENSOR_NL_A_LANES_UP, up) ?:
-	       netlink_put_rows(skb, 0, table->rows, table->row_bytes);
+		       nla_put_u32(skb, RDMATENSOR_NL_A_POOL, shown->pool_id);
+	return nla_put_u32(skb, RDMATENSOR_NL_A_OWNERS, shown->nr_owners) ?:
+	       nla_put_u32(skb, RDMATENSOR_NL_A_LANES_UP, shown->lanes_up);
 }
 
 /* One message of a dump */
@@ -352,21 +342,21 @@ static int netlink_dump_its_requests(struct sk_buff *skb, struct netlink_callbac
 static int netlink_dump_its_tables(struct sk_buff *skb, struct netlink_callback *cb,
 				   struct rdmatensor_context *context)
 {
-	struct netlink_table shown;
+	struct netlink_table *table;
 	unsigned long id = cb->args[1];
 	int ret = 0;
 
-	while (!ret && rdmatensor_context_next_table(context, &id, &shown.table, &shown.export)) {
-		shown.id = id;
+	table = kmalloc(sizeof(*table), GFP_KERNEL);
+	if (!table)
+		return -ENOMEM;
+	while (!ret && rdmatensor_context_next_table(context, &id, &table->shown)) {
+		table->id = id;
 		ret = netlink_dump_one(skb, cb, RDMATENSOR_NL_CMD_TABLE_GET, netlink_fill_table,
-				       context, &shown);
+				       context, table);
 		if (!ret)
 			cb->args[1] = id;
-		if (shown.table)
-			rdmatensor_table_put(shown.table);
-		else
-			rdmatensor_export_put(shown.export);
 	}
+	kfree(table);
 	return ret;
 }
 

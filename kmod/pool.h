@@ -13,7 +13,7 @@
 
 /**
  * struct rdmatensor_pool - one pool
- * @ref: the context's table, and every use (published tensor, fetch, response)
+ * @ref: the context's table, every use (published tensor, fetch, export, table) and who looks
  * @id: in the context, from 1
  * @bytes: whole pages
  * @domain: where it is registered, referenced; NULL after unregister()

@@ -7,6 +7,9 @@
  * that is handed out and keeps it from being freed: this is what makes it true
  * that no byte is handed out again while a peer may still write it.
  *
+ * Uses are what keeps a pool, too: it is closed when there are none, and there is none
+ * from then on. References to its memory, which who looks at it takes, do not keep it.
+ *
  * Extents are owned by the regions, uses by whoever embeds them. Errors leave
  * everything as it was; freeing and dropping cannot fail for want of memory.
  */
@@ -174,10 +177,9 @@ static void hold(struct rdmatensor_regions *regions, struct rdmatensor_use *use,
 	use->extent = extent;
 	extent->uses++;
 	use_tree_insert(use, use->write ? &regions->writers : &regions->readers);
-	regions->nr_uses++;
 }
 
-/* @use: NULL, or begins with the region, as a destination */
+/* @use: NULL, or an empty one, which gets the region as a destination */
 static int alloc(struct rdmatensor_regions *regions, struct rdmatensor_use *use, u64 bytes,
 		 gfp_t gfp, u64 *offset)
 {
@@ -192,7 +194,8 @@ static int alloc(struct rdmatensor_regions *regions, struct rdmatensor_use *use,
 	spare = rdmatensor_should_fail() ? NULL : kzalloc(sizeof(*spare), gfp);
 
 	spin_lock_bh(&regions->lock);
-	extent = take(regions, ALIGN(bytes, RDMATENSOR_REGION_ALIGN), &spare);
+	extent = regions->closed ? ERR_PTR(-ENOENT) :
+		 take(regions, ALIGN(bytes, RDMATENSOR_REGION_ALIGN), &spare);
 	if (IS_ERR(extent)) {
 		ret = PTR_ERR(extent);
 	} else {
@@ -284,8 +287,8 @@ static int hold_locked(struct rdmatensor_regions *regions, struct rdmatensor_use
 	struct rdmatensor_extent *extent;
 	u64 last;
 
-	if (!IS_ALIGNED(offset, RDMATENSOR_REGION_ALIGN) || offset > regions->bytes ||
-	    bytes > regions->bytes - offset)
+	if (regions->closed || !IS_ALIGNED(offset, RDMATENSOR_REGION_ALIGN) ||
+	    offset > regions->bytes || bytes > regions->bytes - offset)
 		return -EINVAL;
 	if (!bytes) {
 		use->extent = NULL;
@@ -301,6 +304,7 @@ static int hold_locked(struct rdmatensor_regions *regions, struct rdmatensor_use
 	    (use->write && overlaps(&regions->readers, offset, last)))
 		return -EINVAL;
 	hold(regions, use, extent, offset, bytes);
+	regions->nr_uses++;
 	return 0;
 }
 
@@ -317,33 +321,34 @@ int rdmatensor_regions_hold(struct rdmatensor_regions *regions,
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_regions_hold);
 
-static void drop(struct rdmatensor_regions *regions, struct rdmatensor_use *use)
+/* It is an empty one then */
+static void let_go(struct rdmatensor_regions *regions, struct rdmatensor_use *use)
 {
-	if (use->extent) {
-		use_tree_remove(use, use->write ? &regions->writers : &regions->readers);
-		use->extent->uses--;
-		use->extent = NULL;
-	}
-	regions->nr_uses--;
+	if (!use->extent)
+		return;
+	use_tree_remove(use, use->write ? &regions->writers : &regions->readers);
+	use->extent->uses--;
+	use->extent = NULL;
 }
 
 void rdmatensor_regions_drop(struct rdmatensor_regions *regions,
 			     struct rdmatensor_use *use)
 {
 	spin_lock_bh(&regions->lock);
-	drop(regions, use);
+	let_go(regions, use);
+	regions->nr_uses--;
 	spin_unlock_bh(&regions->lock);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_regions_drop);
 
-void rdmatensor_regions_drop_free(struct rdmatensor_regions *regions,
+void rdmatensor_regions_free_held(struct rdmatensor_regions *regions,
 				  struct rdmatensor_use *use)
 {
 	struct rdmatensor_extent *extent, *joined[2] = {};
 
 	spin_lock_bh(&regions->lock);
 	extent = use->extent;
-	drop(regions, use);
+	let_go(regions, use);
 	/* It was all of the region, and a destination: nobody else can be there */
 	if (!WARN_ON_ONCE(extent->uses))
 		give_back(regions, extent, joined);
@@ -352,15 +357,18 @@ void rdmatensor_regions_drop_free(struct rdmatensor_regions *regions,
 	kfree(joined[0]);
 	kfree(joined[1]);
 }
-EXPORT_SYMBOL_IF_KUNIT(rdmatensor_regions_drop_free);
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_regions_free_held);
 
-bool rdmatensor_regions_busy(struct rdmatensor_regions *regions)
+int rdmatensor_regions_close(struct rdmatensor_regions *regions)
 {
-	bool busy;
+	int ret = 0;
 
 	spin_lock_bh(&regions->lock);
-	busy = regions->nr_uses;
+	if (regions->nr_uses)
+		ret = -EBUSY;
+	else
+		regions->closed = true;
 	spin_unlock_bh(&regions->lock);
-	return busy;
+	return ret;
 }
-EXPORT_SYMBOL_IF_KUNIT(rdmatensor_regions_busy);
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_regions_close);

@@ -24,7 +24,8 @@ struct rdmatensor_extent;
  * @start: first byte
  * @last: last byte, inclusive (interval tree's convention)
  * @subtree_last: interval tree's
- * @extent: the extent that it lies in, held; NULL for an empty range
+ * @extent: the extent that it lies in, held; NULL for an empty range: it keeps the pool, and
+ *          no region
  * @write: a fetch writes here
  */
 struct rdmatensor_use {
@@ -45,6 +46,7 @@ struct rdmatensor_use {
  * @readers: uses of published tensors
  * @writers: uses of fetches
  * @nr_uses: in both trees, empty ones included
+ * @closed: the pool has been destroyed: nothing is handed out or used any more
  */
 struct rdmatensor_regions {
 	spinlock_t lock;	/* see above */
@@ -54,6 +56,7 @@ struct rdmatensor_regions {
 	struct rb_root_cached readers;
 	struct rb_root_cached writers;
 	u64 nr_uses;
+	bool closed;
 };
 
 /**
@@ -77,7 +80,7 @@ void rdmatensor_regions_destroy(struct rdmatensor_regions *regions);
  *
  * Best fit, and of equal fits the first in the pool.
  *
- * Return: 0, -ENOSPC: no free extent is that long, -ENOMEM, -EINVAL: 0 bytes.
+ * Return: 0, -ENOSPC: no free extent is that long, -ENOMEM, -EINVAL: 0 bytes, -ENOENT: closed.
  */
 int rdmatensor_regions_alloc(struct rdmatensor_regions *regions, u64 bytes, gfp_t gfp,
 			     u64 *offset);
@@ -85,7 +88,7 @@ int rdmatensor_regions_alloc(struct rdmatensor_regions *regions, u64 bytes, gfp_
 /**
  * rdmatensor_regions_alloc_hold - hand a range out that is a destination at once
  * @regions: the pool's
- * @use: filled here; must stay where it is until it is dropped
+ * @use: a hold of an empty range, which becomes that of this one
  * @bytes: as for rdmatensor_regions_alloc()
  * @gfp: likewise
  * @offset: out
@@ -118,7 +121,7 @@ int rdmatensor_regions_free(struct rdmatensor_regions *regions, u64 offset);
  * @write: as a fetch's destination: it may overlap no other use; else as a
  *         source: it may overlap no destination
  *
- * Return: 0; -EINVAL: @offset is no multiple of RDMATENSOR_REGION_ALIGN, not inside one
+ * Return: 0; -EINVAL: closed, @offset is no multiple of RDMATENSOR_REGION_ALIGN, not inside one
  * handed-out extent, or an overlap. An empty range must begin inside the pool
  * or at its end, and overlaps nothing.
  */
@@ -128,12 +131,18 @@ int rdmatensor_regions_hold(struct rdmatensor_regions *regions,
 void rdmatensor_regions_drop(struct rdmatensor_regions *regions,
 			     struct rdmatensor_use *use);
 /*
- * The end of a hold by rdmatensor_regions_alloc_hold() and of its region, for a
- * fetch that did not succeed
+ * Takes back what rdmatensor_regions_alloc_hold() has handed out, for a fetch that did not
+ * succeed; the hold is one of an empty range again
  */
-void rdmatensor_regions_drop_free(struct rdmatensor_regions *regions,
+void rdmatensor_regions_free_held(struct rdmatensor_regions *regions,
 				  struct rdmatensor_use *use);
-/* Is there a use, an empty one included? */
-bool rdmatensor_regions_busy(struct rdmatensor_regions *regions);
+/**
+ * rdmatensor_regions_close - the pool is being destroyed
+ * @regions: the pool's
+ *
+ * Return: 0: nothing uses it, and nothing will; -EBUSY: something does, an empty range
+ * included: all is as it was.
+ */
+int rdmatensor_regions_close(struct rdmatensor_regions *regions);
 
 #endif /* RDMATENSOR_REGION_H */

@@ -387,7 +387,6 @@ static void request_free(struct rdmatensor_fetch *fetch)
 	struct rdmatensor_request *req = to_request(fetch);
 
 	rdmatensor_metacache_put(req->channel->metacache, req->entry);
-	rdmatensor_pool_put(fetch->pool);
 	rdmatensor_channel_put(req->channel);
 	kfree(req);
 }

@@ -261,6 +261,23 @@ u64 rdmatensor_table_ids(const struct rdmatensor_table *table)
 	return table->order.pool ? table->order.nr : table->rows;
 }
 
+void rdmatensor_table_show(const struct rdmatensor_table *table,
+			   struct rdmatensor_table_shown *shown)
+{
+	u32 i;
+
+	*shown = (struct rdmatensor_table_shown) {
+		.name_len = table->name_len,
+		.row_end = table->rows,
+		.row_bytes = table->row_bytes,
+		.nr_owners = table->nr_sources,
+	};
+	memcpy(shown->name, table->name, table->name_len);
+	for (i = 0; i < table->nr_sources; i++)
+		if (table->sources[i].readers)
+			shown->lanes_up += rdmatensor_readers_up(table->sources[i].readers);
+}
+
 static int table_compare_row(const void *key, const void *element)
 {
 	const struct rdmatensor_source *source = element;

@@ -85,6 +85,31 @@ struct rdmatensor_table {
 	char name[RDMATENSOR_NAME_MAX];
 };
 
+/**
+ * struct rdmatensor_table_shown - what is told of a table or an export: a copy, so that who
+ *				   looks keeps nobody from closing it
+ * @export: it is one
+ * @name: not zero-terminated
+ * @name_len: length of @name
+ * @row_start: number of its first row
+ * @row_end: number after its last row
+ * @row_bytes: of each row
+ * @pool_id: of an export: that the rows are in
+ * @nr_owners: of a table
+ * @lanes_up: of a table: to all owners together
+ */
+struct rdmatensor_table_shown {
+	bool export;
+	char name[RDMATENSOR_NAME_MAX];
+	u16 name_len;
+	u64 row_start;
+	u64 row_end;
+	u32 row_bytes;
+	u32 pool_id;
+	u32 nr_owners;
+	u32 lanes_up;
+};
+
 /* No owners yet. ERR_PTR(-ENOMEM) */
 struct rdmatensor_table *rdmatensor_table_alloc(const char *name, u16 name_len, u32 nr_sources,
 						u32 nr_caches);
@@ -131,6 +156,9 @@ int rdmatensor_table_complete(struct rdmatensor_table *table, char *cause, size_
 
 /* Number of ids; each below it has a row, unless the order's array says otherwise */
 u64 rdmatensor_table_ids(const struct rdmatensor_table *table);
+/* Any context */
+void rdmatensor_table_show(const struct rdmatensor_table *table,
+			   struct rdmatensor_table_shown *shown);
 /**
  * rdmatensor_table_find - who has the row of an id
  * @want: row and source are set

@@ -115,23 +115,31 @@ struct rdmatensor_table *rdmatensor_context_table(struct rdmatensor_context *con
 	return table;
 }
 
+static void tables_show_export(const struct rdmatensor_export *export,
+			       struct rdmatensor_table_shown *shown)
+{
+	*shown = (struct rdmatensor_table_shown) {
+		.export = true,
+		.name_len = export->name_len,
+		.row_start = export->info.row_start,
+		.row_end = export->info.row_end,
+		.row_bytes = export->info.row_bytes,
+		.pool_id = export->pool->id,
+	};
+	memcpy(shown->name, export->name, export->name_len);
+}
+
 bool rdmatensor_context_next_table(struct rdmatensor_context *context, unsigned long *id,
-				   struct rdmatensor_table **table,
-				   struct rdmatensor_export **export)
+				   struct rdmatensor_table_shown *shown)
 {
 	void *entry;
 
-	*table = NULL;
-	*export = NULL;
 	xa_lock(&context->tables);
 	entry = xa_find_after(&context->tables, id, ULONG_MAX, XA_PRESENT);
-	if (entry && xa_pointer_tag(entry) == TABLES_OPENED) {
-		*table = xa_untag_pointer(entry);
-		rdmatensor_table_get(*table);
-	} else if (entry) {
-		*export = xa_untag_pointer(entry);
-		rdmatensor_export_get(*export);
-	}
+	if (entry && xa_pointer_tag(entry) == TABLES_OPENED)
+		rdmatensor_table_show(xa_untag_pointer(entry), shown);
+	else if (entry)
+		tables_show_export(xa_untag_pointer(entry), shown);
 	xa_unlock(&context->tables);
 	return entry;
 }

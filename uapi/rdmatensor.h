@@ -424,7 +424,9 @@ struct rdmatensor_pool_create {
  * @size: sizeof(struct rdmatensor_pool_destroy)
  * @pool_id: the pool
  *
- * -EBUSY while a tensor in it is published or a fetch into it has not ended.
+ * -EBUSY while a tensor in it is published, rows in it are exported or cached, or a fetch
+ * or gather into it has not ended. Who has seen all their entries, and closed all tables
+ * of it, is not told -EBUSY, whoever else looks at the pool.
  * Regions that the process still holds end with it; mappings stay readable
  * until they are unmapped, but are connected to nothing.
  */

@@ -305,7 +305,7 @@ static void end_free_memory(struct end *end, struct rdmatensor_segment *msgbuf_s
 	u32 i;
 
 	KUNIT_EXPECT_EQ(end->test, kref_read(&pool->ref), 1);
-	KUNIT_EXPECT_FALSE(end->test, rdmatensor_regions_busy(&pool->regions));
+	KUNIT_EXPECT_EQ(end->test, pool->regions.nr_uses, 0);
 	for (i = 0; i < pool->nr_segments; i++)
 		rdmatensor_segment_free(&pool->segments[i]);
 	rdmatensor_regions_destroy(&pool->regions);

@@ -256,11 +256,10 @@ static void hold(struct kunit *test)
 					    ret, "write %d over write %d", write, over_write);
 			KUNIT_EXPECT_EQ(test, rdmatensor_regions_free(&regions, 64), -EBUSY);
 			rdmatensor_regions_drop(&regions, &first);
-			if (!ret) {
-				KUNIT_EXPECT_TRUE(test, rdmatensor_regions_busy(&regions));
+			KUNIT_EXPECT_EQ(test, regions.nr_uses, !ret);
+			if (!ret)
 				rdmatensor_regions_drop(&regions, &second);
-			}
-			KUNIT_EXPECT_FALSE(test, rdmatensor_regions_busy(&regions));
+			KUNIT_EXPECT_EQ(test, regions.nr_uses, 0);
 		}
 	}
 	KUNIT_EXPECT_EQ(test, rdmatensor_regions_free(&regions, 64), 0);
@@ -277,7 +276,6 @@ static void uses_keep_a_region(struct kunit *test)
 
 	new_regions(test, &regions, 4096);
 	alloc(test, &regions, 256);
-	KUNIT_EXPECT_FALSE(test, rdmatensor_regions_busy(&regions));
 	for (i = 0; i < 3; i++)
 		KUNIT_ASSERT_EQ(test, rdmatensor_regions_hold(&regions, &uses[i], 0, 256, false),
 				0);
@@ -288,9 +286,34 @@ static void uses_keep_a_region(struct kunit *test)
 		rdmatensor_regions_drop(&regions, &uses[i]);
 	}
 	KUNIT_EXPECT_EQ(test, rdmatensor_regions_free(&regions, 0), 0);
-	KUNIT_EXPECT_TRUE(test, rdmatensor_regions_busy(&regions));
+	KUNIT_EXPECT_EQ(test, rdmatensor_regions_close(&regions), -EBUSY);
 	rdmatensor_regions_drop(&regions, &empty);
-	KUNIT_EXPECT_FALSE(test, rdmatensor_regions_busy(&regions));
+	KUNIT_EXPECT_EQ(test, rdmatensor_regions_close(&regions), 0);
+	rdmatensor_regions_destroy(&regions);
+}
+
+static void none_after_the_last(struct kunit *test)
+{
+	struct rdmatensor_regions regions;
+	struct rdmatensor_use use, late;
+
+	new_regions(test, &regions, 4096);
+	alloc(test, &regions, 64);
+	KUNIT_ASSERT_EQ(test, rdmatensor_regions_hold(&regions, &use, 0, 64, false), 0);
+	/* What was refused has changed nothing */
+	KUNIT_EXPECT_EQ(test, rdmatensor_regions_close(&regions), -EBUSY);
+	KUNIT_EXPECT_EQ(test, alloc(test, &regions, 64), 64);
+	KUNIT_ASSERT_EQ(test, rdmatensor_regions_hold(&regions, &late, 64, 64, true), 0);
+	rdmatensor_regions_drop(&regions, &late);
+	rdmatensor_regions_drop(&regions, &use);
+
+	/* Regions that are handed out and not in use go with the pool */
+	KUNIT_EXPECT_EQ(test, rdmatensor_regions_close(&regions), 0);
+	KUNIT_EXPECT_EQ(test, alloc_ret(&regions, 64), -ENOENT);
+	KUNIT_EXPECT_EQ(test, rdmatensor_regions_hold(&regions, &late, 0, 64, false), -EINVAL);
+	KUNIT_EXPECT_EQ(test, rdmatensor_regions_hold(&regions, &late, 0, 64, true), -EINVAL);
+	KUNIT_EXPECT_EQ(test, rdmatensor_regions_hold(&regions, &late, 0, 0, true), -EINVAL);
+	KUNIT_EXPECT_EQ(test, regions.nr_uses, 0);
 	rdmatensor_regions_destroy(&regions);
 }
 
@@ -301,24 +324,25 @@ static void held_from_the_beginning(struct kunit *test)
 	u64 offset = 1;
 
 	new_regions(test, &regions, 4096);
+	KUNIT_ASSERT_EQ(test, rdmatensor_regions_hold(&regions, &use, 0, 0, true), 0);
 	KUNIT_EXPECT_EQ(test, rdmatensor_regions_alloc_hold(&regions, &use, 0, GFP_KERNEL,
 							    &offset), -EINVAL);
 	KUNIT_EXPECT_EQ(test, rdmatensor_regions_alloc_hold(&regions, &use, 4097, GFP_KERNEL,
 							    &offset), -ENOSPC);
-	KUNIT_EXPECT_FALSE(test, rdmatensor_regions_busy(&regions));
+	KUNIT_EXPECT_EQ(test, regions.nr_uses, 1);
 	KUNIT_EXPECT_EQ(test, alloc(test, &regions, 64), 0);
 	KUNIT_ASSERT_EQ(test, rdmatensor_regions_alloc_hold(&regions, &use, 65, GFP_ATOMIC,
 							    &offset), 0);
 	KUNIT_EXPECT_EQ(test, offset, 64);
-	KUNIT_EXPECT_TRUE(test, rdmatensor_regions_busy(&regions));
+	KUNIT_EXPECT_EQ(test, regions.nr_uses, 1);
 	KUNIT_EXPECT_EQ(test, rdmatensor_regions_free(&regions, 64), -EBUSY);
 	KUNIT_EXPECT_EQ(test, rdmatensor_regions_hold(&regions, &other, 64, 1, false), -EINVAL);
 	KUNIT_EXPECT_EQ(test, rdmatensor_regions_hold(&regions, &other, 128, 64, false),
 			-EINVAL);
 
-	/* It goes as one: neither the region nor the use is left */
-	rdmatensor_regions_drop_free(&regions, &use);
-	KUNIT_EXPECT_FALSE(test, rdmatensor_regions_busy(&regions));
+	/* The region goes back, and the hold keeps the pool until there is another one */
+	rdmatensor_regions_free_held(&regions, &use);
+	KUNIT_EXPECT_EQ(test, rdmatensor_regions_close(&regions), -EBUSY);
 	KUNIT_EXPECT_EQ(test, rdmatensor_regions_free(&regions, 64), -ENOENT);
 	KUNIT_EXPECT_EQ(test, alloc(test, &regions, 4096 - 64), 64);
 	KUNIT_EXPECT_EQ(test, rdmatensor_regions_free(&regions, 64), 0);
@@ -328,6 +352,7 @@ static void held_from_the_beginning(struct kunit *test)
 							    GFP_KERNEL, &offset), 0);
 	KUNIT_EXPECT_EQ(test, alloc_ret(&regions, 1), -ENOSPC);
 	rdmatensor_regions_drop(&regions, &use);
+	KUNIT_EXPECT_EQ(test, regions.nr_uses, 0);
 	KUNIT_EXPECT_EQ(test, rdmatensor_regions_free(&regions, 64), 0);
 	KUNIT_EXPECT_EQ(test, rdmatensor_regions_free(&regions, 0), 0);
 	KUNIT_EXPECT_EQ(test, alloc(test, &regions, 4096), 0);
@@ -529,7 +554,7 @@ static void random_runs(struct kunit *test)
 	uses = 0;
 	for (i = 0; i < MODEL_USES; i++)
 		uses += model->held[i].held;
-	KUNIT_EXPECT_EQ(test, rdmatensor_regions_busy(&regions), uses > 0);
+	KUNIT_EXPECT_EQ(test, regions.nr_uses, uses);
 	for (i = 0; i < MODEL_USES; i++) {
 		if (model->held[i].held)
 			rdmatensor_regions_drop(&regions, &model->uses[i]);
@@ -571,6 +596,7 @@ static struct kunit_case region_tests[] = {
 	KUNIT_CASE(free_errors),
 	KUNIT_CASE_PARAM(hold, hold_gen_params),
 	KUNIT_CASE(uses_keep_a_region),
+	KUNIT_CASE(none_after_the_last),
 	KUNIT_CASE(held_from_the_beginning),
 	KUNIT_CASE(random_runs),
 	KUNIT_CASE(many_regions),

@@ -425,10 +425,45 @@ static void cancelled_before_its_deadline(struct kunit *test)
 	script_close(script);
 }
 
+/* Whoever has a reference: with its entry all that it held is the process's again */
+static void who_looks_keeps_nothing(struct kunit *test)
+{
+	struct rdmatensor_fetch_args args = {
+		.user_data = 1,
+		.name = "x",
+		.name_len = 1,
+		.step_id = 1,
+		.alloc = true,
+	};
+	static const struct script_step cancel = CANCEL(1, "cancel#0");
+	static const struct script_step answer = CANCELLED(0, "end1:-125");
+	unsigned long bucket = 0, serial = 0;
+	struct rdmatensor_fetch *fetch;
+	struct script_end *script;
+
+	script = script_open(test, 1, &end_params);
+	script_up(script);
+	args.pool = script->end->pool;
+	rdmatensor_pool_get(args.pool);
+	KUNIT_ASSERT_EQ(test, rdmatensor_request_submit(script->end->channel, &args), 0);
+	KUNIT_EXPECT_STREQ(test, script_trace(script), "req#0");
+	fetch = rdmatensor_fetch_next(&script->end->exchange, &bucket, &serial);
+	KUNIT_ASSERT_NOT_NULL(test, fetch);
+	/* It will want a region of that pool */
+	KUNIT_EXPECT_EQ(test, rdmatensor_regions_close(&args.pool->regions), -EBUSY);
+	script_do(script, &cancel);
+	script_do(script, &answer);
+	KUNIT_EXPECT_EQ(test, kref_read(&args.pool->ref), 1);
+	KUNIT_EXPECT_EQ(test, rdmatensor_regions_close(&args.pool->regions), 0);
+	rdmatensor_fetch_put(fetch);
+	script_close(script);
+}
+
 static struct kunit_case request_tests[] = {
 	KUNIT_CASE_PARAM(request, request_gen_params),
 	KUNIT_CASE(deadline),
 	KUNIT_CASE(cancelled_before_its_deadline),
+	KUNIT_CASE(who_looks_keeps_nothing),
 	{}
 };
 

@@ -212,8 +212,9 @@ int rdmatensor_pool_create(struct rdmatensor *rt, uint64_t bytes,
  * @rt: handle
  * @pool: the pool; cleared when the call succeeds
  *
- * Return: 0; -EBUSY: something in it is published or being fetched, and then
- * the pool is as before.
+ * Return: 0; -EBUSY: something in it is published, exported or being fetched, and
+ * then the pool is as before. Once all entries have been reaped and all tables
+ * that have rows in it closed, it is not busy any more.
  */
 int rdmatensor_pool_destroy(struct rdmatensor *rt,
 			    struct rdmatensor_pool *pool);
