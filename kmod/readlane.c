@@ -581,6 +581,7 @@ int rdmatensor_readers_connect(struct rdmatensor_readers *readers, u8 nr, u32 ti
 	readers_unlock(readers);
 	return rdmatensor_readers_up(readers) && ret != -EINTR ? 0 : error;
 }
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_readers_connect);
 
 int rdmatensor_readers_accept(struct rdmatensor_readers *readers, struct rdma_cm_id *id,
 			      const struct rdma_cm_event *event,

@@ -143,6 +143,27 @@ static void no_lane_is_left(struct kunit *test)
 	close_with(reader, -ECONNRESET);
 }
 
+/* It sleeps while another gather of the table connects the lanes, and is told of the end */
+static void somebody_else_connects(struct kunit *test)
+{
+	struct reader *reader = open_one(test, 2);
+	struct rdmatensor_readers *readers = reader->table->sources[0].readers;
+
+	wide_apart(reader, 8);
+	reader_begin(reader, 8);
+	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 8));
+	mutex_lock(&readers->lock);
+	reader_fail(&reader->lanes[0][0], IB_WC_RETRY_EXC_ERR, 10);
+	reader_fail(&reader->lanes[0][1], IB_WC_RETRY_EXC_ERR, 10);
+	KUNIT_EXPECT_TRUE(test, reader_sleeps(reader));
+	/* Who had the lock until here says nothing; the one that follows does */
+	mutex_unlock(&readers->lock);
+	KUNIT_EXPECT_TRUE(test, reader_sleeps(reader));
+	KUNIT_EXPECT_FALSE(test, reader_has_ended(reader));
+	KUNIT_EXPECT_EQ(test, rdmatensor_readers_connect(readers, 0, 1, NULL), -ENOTCONN);
+	close_with(reader, -ECONNRESET);
+}
+
 static void a_refusal_is_not_asked_again(struct kunit *test)
 {
 	struct reader *reader = open_one(test, 2);
@@ -303,6 +324,7 @@ static struct kunit_case gather_tests[] = {
 	KUNIT_CASE(what_is_proven_stays_so),
 	KUNIT_CASE(posting_fails_in_the_middle),
 	KUNIT_CASE(no_lane_is_left),
+	KUNIT_CASE(somebody_else_connects),
 	KUNIT_CASE(a_refusal_is_not_asked_again),
 	KUNIT_CASE(a_list_that_always_fails),
 	KUNIT_CASE(cancelled_under_way),

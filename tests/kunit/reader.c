@@ -307,6 +307,27 @@ bool reader_wait(struct reader *reader, u32 nr)
 	return READ_ONCE(reader->nr_posted) >= nr;
 }
 
+bool reader_sleeps(struct reader *reader)
+{
+	wait_queue_head_t *wait = &reader->gathers.wait;
+	unsigned long end = jiffies + PATIENCE;
+	struct wait_queue_entry *entry;
+	struct task_struct *task;
+	bool sleeps = false;
+
+	/* Whoever wakes a task sets its state: it is that of a sleeper only when it sleeps again */
+	while (!sleeps && !reader_has_ended(reader) && time_before(jiffies, end)) {
+		spin_lock_irq(&wait->lock);
+		entry = list_first_entry_or_null(&wait->head, struct wait_queue_entry, entry);
+		task = entry ? entry->private : NULL;
+		sleeps = task && READ_ONCE(task->__state) == TASK_IDLE;
+		spin_unlock_irq(&wait->lock);
+		if (!sleeps)
+			schedule_timeout_uninterruptible(1);
+	}
+	return sleeps;
+}
+
 void reader_end(struct reader *reader, struct rdmatensor_cqe *cqe)
 {
 	wait_event_interruptible_timeout(reader->end->exchange.ring.poll_wait,

@@ -139,6 +139,8 @@ void reader_begin(struct reader *reader, u32 nr_ids);
 bool reader_wait(struct reader *reader, u32 nr);
 /* False: there is no entry yet */
 bool reader_has_ended(const struct reader *reader);
+/* The gather has done what it can, and waits to be woken. False: it does not come to that */
+bool reader_sleeps(struct reader *reader);
 /* The gather's entry, which must come now; nothing may be under way then */
 void reader_end(struct reader *reader, struct rdmatensor_cqe *cqe);
 
