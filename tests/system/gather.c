@@ -1,122 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Tables and gathers: three owners, of which one is the reader itself; every row is checked */
-#include "harness.h"
-
-#define OWNERS 3
-#define ROW 512
-#define MILLION 1000000
-#define WAIT_MS 60000
-
-/* Owner 0 is the reader; the others listen */
-static struct side owners[OWNERS];
-static struct side *const reader = &owners[0];
-static uint32_t exports[OWNERS];
-static uint32_t channels[OWNERS];
-static uint64_t first_row[OWNERS + 1];
-static uint64_t rows_at[OWNERS];
-
-/* Word @i of row @row: no two are the same */
-static uint64_t word(uint64_t row, unsigned int i)
-{
-	return (row * 1000003 + i + 1) * UINT64_C(0x9e3779b97f4a7c15);
-}
-
-static void fill_row(unsigned char *at, uint64_t row, unsigned int bytes)
-{
-	unsigned int i;
-
-	for (i = 0; i < bytes / 8; i++)
-		((uint64_t *)at)[i] = word(row, i);
-}
-
-static int row_is(const unsigned char *at, uint64_t row, unsigned int bytes)
-{
-	unsigned int i;
-
-	for (i = 0; i < bytes / 8; i++)
-		if (((const uint64_t *)at)[i] != word(row, i))
-			return 0;
-	return 1;
-}
-
-static uint64_t pages(uint64_t bytes)
-{
-	return (bytes + 4095) / 4096 * 4096;
-}
-
-static void tune_lanes(struct rdmatensor_start *start)
-{
-	start->gather_lanes = 4;
-}
-
-/* @rows of @row_bytes, every @stride, over all owners; the reader has room for @ids of them */
-static void owners_open(uint64_t rows, unsigned int row_bytes, uint64_t stride, uint64_t ids)
-{
-	uint64_t share = (rows + OWNERS - 1) / OWNERS, r;
-	int i;
-
-	for (i = 0; i <= OWNERS; i++)
-		first_row[i] = share * i < rows ? share * i : rows;
-	for (i = 0; i < OWNERS; i++) {
-		uint64_t nr = first_row[i + 1] - first_row[i];
-		uint64_t bytes = pages((nr - 1) * stride + row_bytes);
-
-		side_open(&owners[i], i ? (i == 1 ? "one" : "two") : "reader",
-			  bytes + (i ? 0 : pages(ids * row_bytes + 64)), !!i, tune_lanes);
-		rows_at[i] = side_alloc(&owners[i], bytes);
-		for (r = 0; r < nr; r++)
-			fill_row(side_at(&owners[i], rows_at[i] + r * stride), first_row[i] + r,
-				 row_bytes);
-		EQ(rdmatensor_table_export(owners[i].rt, "features", &owners[i].pool, rows_at[i],
-					   first_row[i], first_row[i + 1], row_bytes, stride,
-					   RDMATENSOR_DT_FLOAT, &exports[i]), 0);
-		channels[i] = RDMATENSOR_CHANNEL_SELF;
-		if (i) {
-			side_connect(reader, &owners[i]);
-			channels[i] = reader->channel;
-		}
-	}
-}
-
-static uint32_t table_open(struct rdmatensor_table_open *open)
-{
-	struct rdmatensor_table_open mine = {};
-
-	open = open ? open : &mine;
-	if (rdmatensor_table_open(reader->rt, "features", channels, OWNERS, open))
-		test_fail(__FILE__, __LINE__, "%s", open->cause);
-	return open->out_table;
-}
-
-/* Into @at. Return: the result */
-static int gather(uint32_t table, const uint64_t *ids, uint64_t nr, uint64_t at,
-		  unsigned int row_bytes, struct rdmatensor_cqe *cqe)
-{
-	test_alive();
-	return rdmatensor_gather(reader->rt, table, ids, nr, &reader->pool, at, nr * row_bytes,
-				 rdmatensor_deadline_ms(WAIT_MS), cqe);
-}
-
-static void check_rows(const uint64_t *ids, uint64_t nr, uint64_t at, unsigned int row_bytes)
-{
-	uint64_t i;
-
-	for (i = 0; i < nr; i++)
-		if (!row_is(side_at(reader, at + i * row_bytes), ids[i], row_bytes))
-			test_fail(__FILE__, __LINE__, "row %llu at position %llu is wrong",
-				  (unsigned long long)ids[i], (unsigned long long)i);
-}
-
-/* xorshift: the same each time */
-static uint64_t random_state = 88172645463325252u;
-
-static uint64_t random_below(uint64_t most)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return random_state % most;
-}
+#include "owners.h"
 
 TEST(a_million_rows_of_three_owners)
 {
@@ -129,16 +13,16 @@ TEST(a_million_rows_of_three_owners)
 	CHECK(ids);
 	owners_open(ROWS, ROW, ROW, BATCH);
 	at = side_alloc(reader, BATCH * ROW);
-	table = table_open(NULL);
+	table = owners_table(NULL);
 	for (done = 0; done < MILLION; done += BATCH) {
 		/* One in four is one of a few: repeats */
 		for (i = 0; i < BATCH; i++)
 			ids[i] = random_below(i % 4 ? ROWS : 100);
 		memset(side_at(reader, at), 0, BATCH * ROW);
-		EQ(gather(table, ids, BATCH, at, ROW, &cqe), 0);
+		EQ(owners_gather(table, ids, BATCH, at, ROW, &cqe), 0);
 		EQ(cqe.tensor_bytes, BATCH * ROW);
 		EQ(cqe.offset, at);
-		check_rows(ids, BATCH, at, ROW);
+		owners_check(ids, BATCH, at, ROW);
 	}
 	EQ(side_stat(reader, RDMATENSOR_STAT_GATHERED_ROWS), MILLION);
 	EQ(side_stat(reader, RDMATENSOR_STAT_GATHERED), MILLION / BATCH);
@@ -164,38 +48,38 @@ TEST(ids_of_all_kinds)
 
 	owners_open(ROWS, ROW, ROW, NR);
 	at = side_alloc(reader, NR * ROW);
-	table = table_open(NULL);
+	table = owners_table(NULL);
 	/* None */
-	EQ(gather(table, ids, 0, at, ROW, &cqe), 0);
+	EQ(owners_gather(table, ids, 0, at, ROW, &cqe), 0);
 	EQ(cqe.tensor_bytes, 0);
 	/* Each single one at the edges of the owners */
 	for (i = 0; i < OWNERS; i++) {
 		ids[0] = first_row[i];
-		EQ(gather(table, ids, 1, at, ROW, &cqe), 0);
-		check_rows(ids, 1, at, ROW);
+		EQ(owners_gather(table, ids, 1, at, ROW, &cqe), 0);
+		owners_check(ids, 1, at, ROW);
 		ids[0] = first_row[i + 1] - 1;
-		EQ(gather(table, ids, 1, at, ROW, &cqe), 0);
-		check_rows(ids, 1, at, ROW);
+		EQ(owners_gather(table, ids, 1, at, ROW, &cqe), 0);
+		owners_check(ids, 1, at, ROW);
 	}
 	/* All the same: one READ */
 	for (i = 0; i < NR; i++)
 		ids[i] = ROWS - 1;
 	before = side_stat(reader, RDMATENSOR_STAT_GATHER_READS);
-	EQ(gather(table, ids, NR, at, ROW, &cqe), 0);
-	check_rows(ids, NR, at, ROW);
+	EQ(owners_gather(table, ids, NR, at, ROW, &cqe), 0);
+	owners_check(ids, NR, at, ROW);
 	EQ(side_stat(reader, RDMATENSOR_STAT_GATHER_READS), before + 1);
 	/* All own: no READ */
 	for (i = 0; i < NR; i++)
 		ids[i] = i * 7 % first_row[1];
 	before = side_stat(reader, RDMATENSOR_STAT_GATHER_READS);
-	EQ(gather(table, ids, NR, at, ROW, &cqe), 0);
-	check_rows(ids, NR, at, ROW);
+	EQ(owners_gather(table, ids, NR, at, ROW, &cqe), 0);
+	owners_check(ids, NR, at, ROW);
 	EQ(side_stat(reader, RDMATENSOR_STAT_GATHER_READS), before);
 	/* In order: neighbours are joined */
 	for (i = 0; i < NR; i++)
 		ids[i] = first_row[1] + i;
-	EQ(gather(table, ids, NR, at, ROW, &cqe), 0);
-	check_rows(ids, NR, at, ROW);
+	EQ(owners_gather(table, ids, NR, at, ROW, &cqe), 0);
+	owners_check(ids, NR, at, ROW);
 	CHECK(side_stat(reader, RDMATENSOR_STAT_GATHER_READS) - before < 20);
 	/* Backwards, of 32 bits */
 	for (i = 0; i < NR; i++)
@@ -204,7 +88,7 @@ TEST(ids_of_all_kinds)
 	memset(side_at(reader, at), 0, NR * ROW);
 	EQ(side_do(reader, &op), 0);
 	EQ(side_next(reader, RDMATENSOR_CQE_GATHER, 7, &cqe), 0);
-	check_rows(ids, NR, at, ROW);
+	owners_check(ids, NR, at, ROW);
 }
 
 TEST(an_id_out_of_range)
@@ -217,13 +101,13 @@ TEST(an_id_out_of_range)
 
 	owners_open(ROWS, ROW, ROW, NR);
 	at = side_alloc(reader, NR * ROW);
-	table = table_open(NULL);
+	table = owners_table(NULL);
 	for (i = 0; i < NR; i++)
 		ids[i] = i % ROWS;
 	ids[777] = ROWS;
 	ids[900] = UINT64_MAX;
 	memset(side_at(reader, at), 0x5a, NR * ROW);
-	EQ(gather(table, ids, NR, at, ROW, &cqe), -ERANGE);
+	EQ(owners_gather(table, ids, NR, at, ROW, &cqe), -ERANGE);
 	EQ(cqe.offset, 777);
 	EQ(cqe.tensor_bytes, NR);
 	CHECK(strstr(rdmatensor_cqe_text(&cqe, text, sizeof(text)), "id 300 at position 777"));
@@ -232,14 +116,14 @@ TEST(an_id_out_of_range)
 	for (i = 0; i < NR * ROW; i++)
 		CHECK(side_at(reader, at)[i] == 0x5a);
 	/* What cannot be read at all */
-	EQ(gather(table, (uint64_t *)4096, NR, at, ROW, &cqe), -EFAULT);
+	EQ(owners_gather(table, (uint64_t *)4096, NR, at, ROW, &cqe), -EFAULT);
 	/* No room, no such table */
 	EQ(rdmatensor_gather(reader->rt, table, ids, 10, &reader->pool, at, 10 * ROW - 1, 0, &cqe),
 	   -EMSGSIZE);
-	EQ(gather(table + 99, ids, 1, at, ROW, &cqe), -ENOENT);
+	EQ(owners_gather(table + 99, ids, 1, at, ROW, &cqe), -ENOENT);
 	ids[0] = 1;
-	EQ(gather(table, ids, 1, at, ROW, &cqe), 0);
-	check_rows(ids, 1, at, ROW);
+	EQ(owners_gather(table, ids, 1, at, ROW, &cqe), 0);
+	owners_check(ids, 1, at, ROW);
 }
 
 /* Rows that cross keys on both sides, and have gaps between them */
@@ -252,11 +136,11 @@ TEST(rows_that_cross_segments)
 
 	owners_open(ROWS, BIG, BIG + 1096, NR);
 	at = side_alloc(reader, (uint64_t)NR * BIG);
-	table = table_open(NULL);
+	table = owners_table(NULL);
 	for (i = 0; i < NR; i++)
 		ids[i] = random_below(ROWS);
-	EQ(gather(table, ids, NR, at, BIG, &cqe), 0);
-	check_rows(ids, NR, at, BIG);
+	EQ(owners_gather(table, ids, NR, at, BIG, &cqe), 0);
+	owners_check(ids, NR, at, BIG);
 }
 
 TEST(caches_and_order)
@@ -269,12 +153,12 @@ TEST(caches_and_order)
 	uint32_t table, plain;
 
 	owners_open(ROWS, ROW, ROW, NR + CACHED + 100);
-	plain = table_open(NULL);
+	plain = owners_table(NULL);
 	at = side_alloc(reader, NR * ROW);
 	cache.offset = side_alloc(reader, CACHED * ROW);
 	cache.pool_id = reader->pool.id;
 	for (i = 0; i < CACHED; i++)
-		fill_row(side_at(reader, cache.offset + i * ROW), cache.row_start + i, ROW);
+		row_fill(side_at(reader, cache.offset + i * ROW), cache.row_start + i, ROW);
 	order = side_alloc(reader, ROWS * 8);
 	for (i = 0; i < ROWS; i++)
 		((uint64_t *)side_at(reader, order))[i] = (i * 7 + 3) % ROWS;
@@ -284,7 +168,7 @@ TEST(caches_and_order)
 	open.order_pool_id = reader->pool.id;
 	open.order_offset = order;
 	open.order_nr = ROWS;
-	table = table_open(&open);
+	table = owners_table(&open);
 	EQ(open.out_rows, ROWS);
 	EQ(open.out_row_bytes, ROW);
 	EQ(open.data_type, RDMATENSOR_DT_FLOAT);
@@ -292,8 +176,8 @@ TEST(caches_and_order)
 		ids[i] = random_below(ROWS);
 		rows[i] = (ids[i] * 7 + 3) % ROWS;
 	}
-	EQ(gather(table, ids, NR, at, ROW, &cqe), 0);
-	check_rows(rows, NR, at, ROW);
+	EQ(owners_gather(table, ids, NR, at, ROW, &cqe), 0);
+	owners_check(rows, NR, at, ROW);
 	/* All cached: no READ. The other table has no cache, and reads them */
 	for (i = 0; i < NR; i++) {
 		rows[i] = cache.row_start + i % CACHED;
@@ -301,15 +185,15 @@ TEST(caches_and_order)
 			;
 	}
 	reads = side_stat(reader, RDMATENSOR_STAT_GATHER_READS);
-	EQ(gather(table, ids, NR, at, ROW, &cqe), 0);
-	check_rows(rows, NR, at, ROW);
+	EQ(owners_gather(table, ids, NR, at, ROW, &cqe), 0);
+	owners_check(rows, NR, at, ROW);
 	EQ(side_stat(reader, RDMATENSOR_STAT_GATHER_READS), reads);
-	EQ(gather(plain, rows, NR, at, ROW, &cqe), 0);
-	check_rows(rows, NR, at, ROW);
+	EQ(owners_gather(plain, rows, NR, at, ROW, &cqe), 0);
+	owners_check(rows, NR, at, ROW);
 	CHECK(side_stat(reader, RDMATENSOR_STAT_GATHER_READS) > reads);
 	/* The order is the process's to spoil, and is looked at each time */
 	((uint64_t *)side_at(reader, order))[ids[0]] = ROWS;
-	EQ(gather(table, ids, NR, at, ROW, &cqe), -ERANGE);
+	EQ(owners_gather(table, ids, NR, at, ROW, &cqe), -ERANGE);
 	EQ(cqe.offset, 0);
 	/* Held while the table is open */
 	EQ(rdmatensor_pool_free(reader->rt, &reader->pool, order), -EBUSY);
@@ -384,13 +268,13 @@ TEST(a_partition_that_is_taken_back)
 
 	owners_open(ROWS, ROW, ROW, NR);
 	at = side_alloc(reader, NR * ROW);
-	table = table_open(NULL);
+	table = owners_table(NULL);
 	for (i = 0; i < NR; i++)
 		ids[i] = random_below(ROWS);
-	EQ(gather(table, ids, NR, at, ROW, &cqe), 0);
+	EQ(owners_gather(table, ids, NR, at, ROW, &cqe), 0);
 	EQ(rdmatensor_pool_free(owners[2].rt, &owners[2].pool, rows_at[2]), -EBUSY);
 	EQ(rdmatensor_table_close(owners[2].rt, exports[2]), 0);
-	EQ(gather(table, ids, NR, at, ROW, &cqe), -ESTALE);
+	EQ(owners_gather(table, ids, NR, at, ROW, &cqe), -ESTALE);
 	CHECK(strstr(rdmatensor_cqe_text(&cqe, text, sizeof(text)), "'two' has taken its rows"));
 	CHECK(cqe.tensor_bytes > 0 && cqe.tensor_bytes <= NR);
 	CHECK(cqe.offset < NR && ids[cqe.offset] >= first_row[1]);
@@ -398,19 +282,19 @@ TEST(a_partition_that_is_taken_back)
 	EQ(rdmatensor_table_export(owners[2].rt, "features", &owners[2].pool, rows_at[2],
 				   first_row[2], first_row[3], ROW, 0, RDMATENSOR_DT_FLOAT,
 				   &exports[2]), 0);
-	EQ(gather(table, ids, NR, at, ROW, &cqe), -ESTALE);
-	again = table_open(NULL);
-	EQ(gather(again, ids, NR, at, ROW, &cqe), 0);
-	check_rows(ids, NR, at, ROW);
+	EQ(owners_gather(table, ids, NR, at, ROW, &cqe), -ESTALE);
+	again = owners_table(NULL);
+	EQ(owners_gather(again, ids, NR, at, ROW, &cqe), 0);
+	owners_check(ids, NR, at, ROW);
 	/* The other owners' rows are there all the time */
 	for (i = 0; i < NR; i++)
 		ids[i] = random_below(first_row[2]);
-	EQ(gather(table, ids, NR, at, ROW, &cqe), 0);
-	check_rows(ids, NR, at, ROW);
+	EQ(owners_gather(table, ids, NR, at, ROW, &cqe), 0);
+	owners_check(ids, NR, at, ROW);
 	/* The reader's own */
 	EQ(rdmatensor_table_close(reader->rt, exports[0]), 0);
 	ids[0] = 0;
-	EQ(gather(table, ids, 1, at, ROW, &cqe), -ESTALE);
+	EQ(owners_gather(table, ids, 1, at, ROW, &cqe), -ESTALE);
 }
 
 TEST(an_owner_that_goes)
@@ -425,7 +309,7 @@ TEST(an_owner_that_goes)
 	CHECK(ids);
 	owners_open(ROWS, ROW, ROW, NR);
 	at = side_alloc(reader, NR * ROW);
-	table = table_open(NULL);
+	table = owners_table(NULL);
 	for (i = 0; i < NR; i++)
 		ids[i] = random_below(ROWS);
 	memset(side_at(reader, at), 0, NR * ROW);
@@ -441,7 +325,7 @@ TEST(an_owner_that_goes)
 	CHECK(cqe.tensor_bytes > 0 && cqe.tensor_bytes < NR);
 	CHECK(cqe.offset < NR);
 	/* Those before the first that is missing are right */
-	check_rows(ids, cqe.offset, at, ROW);
+	owners_check(ids, cqe.offset, at, ROW);
 	free(ids);
 }
 
@@ -456,7 +340,7 @@ TEST(gathers_are_cancelled_and_time_out)
 	CHECK(ids);
 	owners_open(ROWS, ROW, ROW, NR);
 	at = side_alloc(reader, NR * ROW);
-	table = table_open(NULL);
+	table = owners_table(NULL);
 	for (i = 0; i < NR; i++)
 		ids[i] = first_row[1] + random_below(ROWS - first_row[1]);
 	rdmatensor_prep_gather(&op, table, ids, NR, reader->pool.id, at, NR * ROW, 0, 5);
@@ -472,7 +356,7 @@ TEST(gathers_are_cancelled_and_time_out)
 			       rdmatensor_deadline_ms(20), 5);
 	EQ(side_do(reader, &op), 0);
 	EQ(side_next(reader, RDMATENSOR_CQE_GATHER, 5, &cqe), -ETIMEDOUT);
-	check_rows(ids, cqe.offset, at, ROW);
+	owners_check(ids, cqe.offset, at, ROW);
 	/* Closed in the middle */
 	rdmatensor_prep_gather(&op, table, ids, NR, reader->pool.id, at, NR * ROW, 0, 5);
 	EQ(side_do(reader, &op), 0);
@@ -490,8 +374,8 @@ TEST(gathers_at_the_same_time)
 	unsigned int g, i;
 
 	owners_open(ROWS, ROW, ROW, GATHERS * NR);
-	table[0] = table_open(NULL);
-	table[1] = table_open(NULL);
+	table[0] = owners_table(NULL);
+	table[1] = owners_table(NULL);
 	for (g = 0; g < GATHERS; g++) {
 		at[g] = side_alloc(reader, NR * ROW);
 		for (i = 0; i < NR; i++)
@@ -503,6 +387,6 @@ TEST(gathers_at_the_same_time)
 	EQ(rdmatensor_table_close(reader->rt, table[1]), 0);
 	for (g = 0; g < GATHERS; g++) {
 		EQ(side_next(reader, RDMATENSOR_CQE_GATHER, g, &cqe), 0);
-		check_rows(ids[g], NR, at[g], ROW);
+		owners_check(ids[g], NR, at[g], ROW);
 	}
 }
