@@ -15,7 +15,7 @@
 TEST(a_million_rows_with_lanes_lost)
 {
 	static uint64_t ids[BATCH];
-	uint64_t at, done, i, down, again;
+	uint64_t at, done, down, again;
 	struct rdmatensor_cqe cqe;
 	unsigned int hits = 0;
 	uint32_t table;
@@ -24,8 +24,7 @@ TEST(a_million_rows_with_lanes_lost)
 	at = side_alloc(reader, BATCH * ROW);
 	table = owners_table(NULL);
 	for (done = 0; done < MILLION; done += BATCH) {
-		for (i = 0; i < BATCH; i++)
-			ids[i] = random_below(i % 4 ? ROWS : 100);
+		random_ids(ids, BATCH, ROWS);
 		memset(side_at(reader, at), 0, BATCH * ROW);
 		point_set(random_below(POINTS));
 		EQ(owners_gather(table, ids, BATCH, at, ROW, &cqe), 0);

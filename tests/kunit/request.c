@@ -369,26 +369,36 @@ static void request(struct kunit *test)
 	script_run(test, test->param_value);
 }
 
-/* The clock itself: a deadline that has passed, then a peer that does not answer */
-static void deadline(struct kunit *test)
+/* A channel and one fetch over it, whose region is to be allocated */
+static struct script_end *open_with_one(struct kunit *test,
+					const struct rdmatensor_channel_params *params,
+					u64 deadline_ns)
 {
-	struct rdmatensor_channel_params params = end_params;
+	struct script_end *script = script_open(test, 1, params);
 	struct rdmatensor_fetch_args args = {
 		.user_data = 1,
 		.name = "x",
 		.name_len = 1,
 		.step_id = 1,
+		.pool = script->end->pool,
 		.alloc = true,
-		.deadline_ns = 1,
+		.deadline_ns = deadline_ns,
 	};
+
+	script_up(script);
+	rdmatensor_pool_get(args.pool);
+	KUNIT_ASSERT_EQ(test, rdmatensor_request_submit(script->end->channel, &args), 0);
+	return script;
+}
+
+/* The clock itself: a deadline that has passed, then a peer that does not answer */
+static void deadline(struct kunit *test)
+{
+	struct rdmatensor_channel_params params = end_params;
 	struct script_end *script;
 
 	params.cancel_ms = 1;
-	script = script_open(test, 1, &params);
-	script_up(script);
-	args.pool = script->end->pool;
-	rdmatensor_pool_get(args.pool);
-	KUNIT_ASSERT_EQ(test, rdmatensor_request_submit(script->end->channel, &args), 0);
+	script = open_with_one(test, &params, 1);
 	KUNIT_EXPECT_NE(test, wait_event_timeout(script->end->channel->wait,
 						 READ_ONCE(script->end->channel->state) ==
 						 RDMATENSOR_CHANNEL_CLOSING, 20 * HZ), 0);
@@ -398,29 +408,23 @@ static void deadline(struct kunit *test)
 	script_close(script);
 }
 
+static void cancel_it(struct script_end *script)
+{
+	static const struct script_step cancel = CANCEL(1, "cancel#0");
+	static const struct script_step answer = CANCELLED(0, "end1:-125");
+
+	script_do(script, &cancel);
+	script_do(script, &answer);
+}
+
 /* One that is far away still runs when a CANCEL sets it anew: it is one timer, with one hold */
 static void cancelled_before_its_deadline(struct kunit *test)
 {
-	struct rdmatensor_fetch_args args = {
-		.user_data = 1,
-		.name = "x",
-		.name_len = 1,
-		.step_id = 1,
-		.alloc = true,
-		.deadline_ns = ktime_get_ns() + 3600 * NSEC_PER_SEC,
-	};
-	static const struct script_step cancel = CANCEL(1, "cancel#0");
-	static const struct script_step answer = CANCELLED(0, "end1:-125");
-	struct script_end *script;
+	struct script_end *script =
+		open_with_one(test, &end_params, ktime_get_ns() + 3600 * NSEC_PER_SEC);
 
-	script = script_open(test, 1, &end_params);
-	script_up(script);
-	args.pool = script->end->pool;
-	rdmatensor_pool_get(args.pool);
-	KUNIT_ASSERT_EQ(test, rdmatensor_request_submit(script->end->channel, &args), 0);
 	KUNIT_EXPECT_STREQ(test, script_trace(script), "req#0");
-	script_do(script, &cancel);
-	script_do(script, &answer);
+	cancel_it(script);
 	/* Waits for all that is held */
 	script_close(script);
 }
@@ -428,33 +432,19 @@ static void cancelled_before_its_deadline(struct kunit *test)
 /* Whoever has a reference: with its entry all that it held is the process's again */
 static void who_looks_keeps_nothing(struct kunit *test)
 {
-	struct rdmatensor_fetch_args args = {
-		.user_data = 1,
-		.name = "x",
-		.name_len = 1,
-		.step_id = 1,
-		.alloc = true,
-	};
-	static const struct script_step cancel = CANCEL(1, "cancel#0");
-	static const struct script_step answer = CANCELLED(0, "end1:-125");
+	struct script_end *script = open_with_one(test, &end_params, 0);
+	struct rdmatensor_pool *pool = script->end->pool;
 	unsigned long bucket = 0, serial = 0;
 	struct rdmatensor_fetch *fetch;
-	struct script_end *script;
 
-	script = script_open(test, 1, &end_params);
-	script_up(script);
-	args.pool = script->end->pool;
-	rdmatensor_pool_get(args.pool);
-	KUNIT_ASSERT_EQ(test, rdmatensor_request_submit(script->end->channel, &args), 0);
 	KUNIT_EXPECT_STREQ(test, script_trace(script), "req#0");
 	fetch = rdmatensor_fetch_next(&script->end->exchange, &bucket, &serial);
 	KUNIT_ASSERT_NOT_NULL(test, fetch);
 	/* It will want a region of that pool */
-	KUNIT_EXPECT_EQ(test, rdmatensor_regions_close(&args.pool->regions), -EBUSY);
-	script_do(script, &cancel);
-	script_do(script, &answer);
-	KUNIT_EXPECT_EQ(test, kref_read(&args.pool->ref), 1);
-	KUNIT_EXPECT_EQ(test, rdmatensor_regions_close(&args.pool->regions), 0);
+	KUNIT_EXPECT_EQ(test, rdmatensor_regions_close(&pool->regions), -EBUSY);
+	cancel_it(script);
+	KUNIT_EXPECT_EQ(test, kref_read(&pool->ref), 1);
+	KUNIT_EXPECT_EQ(test, rdmatensor_regions_close(&pool->regions), 0);
 	rdmatensor_fetch_put(fetch);
 	script_close(script);
 }

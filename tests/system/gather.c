@@ -6,7 +6,7 @@ TEST(a_million_rows_of_three_owners)
 {
 	enum { BATCH = 50000, ROWS = 60000 };
 	uint64_t *ids = malloc(BATCH * sizeof(*ids));
-	uint64_t at, done, i, reads, signalled;
+	uint64_t at, done, reads, signalled;
 	struct rdmatensor_cqe cqe;
 	uint32_t table;
 
@@ -15,9 +15,7 @@ TEST(a_million_rows_of_three_owners)
 	at = side_alloc(reader, BATCH * ROW);
 	table = owners_table(NULL);
 	for (done = 0; done < MILLION; done += BATCH) {
-		/* One in four is one of a few: repeats */
-		for (i = 0; i < BATCH; i++)
-			ids[i] = random_below(i % 4 ? ROWS : 100);
+		random_ids(ids, BATCH, ROWS);
 		memset(side_at(reader, at), 0, BATCH * ROW);
 		EQ(owners_gather(table, ids, BATCH, at, ROW, &cqe), 0);
 		EQ(cqe.tensor_bytes, BATCH * ROW);

@@ -18,6 +18,14 @@ uint64_t random_below(uint64_t most)
 	return random_state % most;
 }
 
+void random_ids(uint64_t *ids, uint64_t nr, uint64_t rows)
+{
+	uint64_t i;
+
+	for (i = 0; i < nr; i++)
+		ids[i] = random_below(i % 4 ? rows : 100);
+}
+
 /* Word @i of row @row: no two are the same */
 static uint64_t word(uint64_t row, unsigned int i)
 {

@@ -24,6 +24,8 @@ extern uint64_t rows_at[OWNERS];
 
 /* Below @most, the same ones each time */
 uint64_t random_below(uint64_t most);
+/* @nr rows below @rows; one in four is one of the first hundred, so that there are repeats */
+void random_ids(uint64_t *ids, uint64_t nr, uint64_t rows);
 /* @bytes rounded up to whole pages */
 uint64_t pages(uint64_t bytes);
 
