@@ -4,10 +4,11 @@
  *
  * A fetch holds its entry in the ring from its first moment, so its end always
  * finds room, and the range that it writes from before a peer can know of it
- * until after none can write it any more. One whose range is yet to be allocated holds an
- * empty one, so that the pool stays. All that is let go before the entry can be
- * seen: what remains of the fetch then is its own memory. The timer holds a reference of its
- * own while it is armed: whoever disarms it drops that, or its handler does.
+ * until after none can write it any more. While its range is yet to be allocated
+ * it holds an empty one, so that the pool stays. All that is let go before the
+ * entry can be seen: what is left of it then is its own memory. The timer holds a
+ * reference of its own while it is armed: whoever disarms it drops that, or its
+ * handler does.
  */
 #include <linux/ktime.h>
 #include <linux/slab.h>
