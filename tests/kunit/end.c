@@ -240,12 +240,34 @@ void end_private(const struct rdmatensor_channel_params *params,
 
 struct post *end_first(struct end *end, u8 lane)
 {
-	return list_first_entry_or_null(&end->posted[lane], struct post, item);
+	struct post *post;
+
+	spin_lock_bh(&end->channel->lock);
+	post = list_first_entry_or_null(&end->posted[lane], struct post, item);
+	spin_unlock_bh(&end->channel->lock);
+	return post;
 }
 
-static void end_forget(struct post *post)
+struct post *end_arrive(struct end *end, u8 lane)
 {
+	struct post *post, *found = NULL;
+
+	spin_lock_bh(&end->channel->lock);
+	list_for_each_entry(post, &end->posted[lane], item)
+		if (!post->arrived) {
+			found = post;
+			found->arrived = true;
+			break;
+		}
+	spin_unlock_bh(&end->channel->lock);
+	return found;
+}
+
+static void end_forget(struct end *end, struct post *post)
+{
+	spin_lock_bh(&end->channel->lock);
 	list_del(&post->item);
+	spin_unlock_bh(&end->channel->lock);
 	kfree(post);
 }
 
@@ -255,7 +277,7 @@ void end_complete(struct end *end, u8 lane)
 	enum post_kind kind = post->kind;
 	struct rdmatensor_part *part = post->part;
 
-	end_forget(post);
+	end_forget(end, post);
 	switch (kind) {
 	case POST_MESSAGE:
 		rdmatensor_channel_tx_message(end->channel);
@@ -282,7 +304,7 @@ static void end_flush(struct end *end)
 		while ((post = end_first(end, lane))) {
 			struct rdmatensor_part *part = post->part;
 
-			end_forget(post);
+			end_forget(end, post);
 			if (part)
 				rdmatensor_channel_tx_part(&end->channel->lanes[lane], part,
 							   false);

@@ -39,8 +39,7 @@ enum post_kind { POST_MESSAGE, POST_ACK, POST_PROBE, POST_WRITE };
  * @nr_sge: members of @sge
  * @remote_addr: of a write
  * @rkey: of a write
- * @arrived: the suite's: its bytes are at the peer
- * @received: the suite's: the peer has worked its immediate off
+ * @arrived: its bytes are at the peer
  */
 struct post {
 	struct list_head item;
@@ -55,7 +54,6 @@ struct post {
 	u64 remote_addr;
 	u32 rkey;
 	bool arrived;
-	bool received;
 };
 
 /**
@@ -65,7 +63,8 @@ struct post {
  * @pool: its own; keys are END_KEY() of the segment
  * @key: of the first segment
  * @channel: NULL after end_close()
- * @posted: what has been posted to each lane and is not completed
+ * @posted: what has been posted to each lane and is not completed, under the channel's lock:
+ *          work items post too
  * @post_error: what posting fails with, 0: it does not
  * @up: times that the channel came up
  * @failed: times that it began to go down
@@ -106,8 +105,10 @@ u64 end_stat(struct end *end, enum rdmatensor_stat stat);
 /* The fetch's deadline, or its bound on a CANCEL's answer, has come. False: it has ended */
 bool end_expire(struct end *end, u64 user_data);
 void end_abort_step(struct end *end, s64 step_id, int error);
-/* The oldest work request of a lane, NULL: none */
+/* The oldest work request of a lane, NULL: none. Only end_complete() and end_down() forget it */
 struct post *end_first(struct end *end, u8 lane);
+/* The oldest one of a lane that has not arrived, which it has from now on; NULL: none */
+struct post *end_arrive(struct end *end, u8 lane);
 /* The device says that the lane's oldest work request is done, and it is forgotten */
 void end_complete(struct end *end, u8 lane);
 

@@ -268,15 +268,10 @@ static void arrive_message(struct pair *pair, u8 to, const struct post *post)
 static bool arrive(struct pair *pair, u8 to, u8 lane)
 {
 	struct incoming *in;
-	struct post *post;
+	struct post *post = end_arrive(pair->ends[!to], lane);
 
-	list_for_each_entry(post, &pair->ends[!to]->posted[lane], item)
-		if (!post->arrived)
-			break;
-	if (list_entry_is_head(post, &pair->ends[!to]->posted[lane], item))
+	if (!post)
 		return false;
-
-	post->arrived = true;
 	if (post->kind == POST_WRITE)
 		arrive_write(pair, to, post);
 	else if (post->kind == POST_MESSAGE)

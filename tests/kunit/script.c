@@ -47,14 +47,11 @@ static void trace_message(struct script_end *script, const struct post *post)
 static void trace_posts(struct script_end *script)
 {
 	struct end *end = script->end;
-	struct post *post, *next;
+	struct post *post;
 	u8 lane;
 
 	for (lane = 0; lane < end->channel->nr_lanes; lane++) {
-		list_for_each_entry_safe(post, next, &end->posted[lane], item) {
-			if (post->arrived)
-				continue;
-			post->arrived = true;
+		while ((post = end_arrive(end, lane))) {
 			if (post->kind == POST_MESSAGE)
 				trace_message(script, post);
 			else if (post->kind == POST_ACK)
