@@ -204,6 +204,28 @@ static void a_list_that_always_fails(struct kunit *test)
 	close_with(reader, -EIO);
 }
 
+/* Whoever has a reference: with its entry all that it held is the process's again */
+static void who_looks_keeps_nothing(struct kunit *test)
+{
+	struct reader *reader = open_one(test, 1);
+	unsigned long bucket = 0, serial = 0;
+	struct rdmatensor_fetch *fetch;
+	struct rdmatensor_cqe cqe;
+
+	wide_apart(reader, 4);
+	reader_begin(reader, 4);
+	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 4));
+	fetch = rdmatensor_fetch_next(&reader->end->exchange, &bucket, &serial);
+	KUNIT_ASSERT_NOT_NULL(test, fetch);
+	succeed(reader, 0, 4);
+	/* Which sees that neither pool nor table is held */
+	reader_end(reader, &cqe);
+	KUNIT_EXPECT_EQ(test, cqe.result, 0);
+	reader_expect_entry(reader, &cqe);
+	rdmatensor_fetch_put(fetch);
+	reader_close(reader);
+}
+
 /* The device may still write: the entry comes when it does not any more */
 static void cancelled_under_way(struct kunit *test)
 {
@@ -214,6 +236,7 @@ static void cancelled_under_way(struct kunit *test)
 	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 32));
 	KUNIT_EXPECT_EQ(test, rdmatensor_fetch_cancel(&reader->end->exchange,
 						      READER_USER_DATA), 1);
+	KUNIT_EXPECT_TRUE(test, reader_sleeps(reader));
 	succeed(reader, 0, 16);
 	succeed(reader, 1, 10);
 	KUNIT_EXPECT_FALSE(test, reader_has_ended(reader));
@@ -327,6 +350,7 @@ static struct kunit_case gather_tests[] = {
 	KUNIT_CASE(somebody_else_connects),
 	KUNIT_CASE(a_refusal_is_not_asked_again),
 	KUNIT_CASE(a_list_that_always_fails),
+	KUNIT_CASE(who_looks_keeps_nothing),
 	KUNIT_CASE(cancelled_under_way),
 	KUNIT_CASE(repeats_are_copied_when_proven),
 	KUNIT_CASE_SLOW(at_random),

@@ -273,7 +273,6 @@ void reader_begin(struct reader *reader, u32 nr_ids)
 		.nr_ids = nr_ids,
 		.wide = true,
 	};
-	unsigned long bucket = 0, serial = 0;
 	u32 i;
 
 	KUNIT_ASSERT_EQ(reader->test, copy_to_user((void __user *)reader->uptr, reader->ids,
@@ -287,8 +286,6 @@ void reader_begin(struct reader *reader, u32 nr_ids)
 	rdmatensor_pool_get(pool);
 	rdmatensor_table_get(reader->table);
 	KUNIT_ASSERT_EQ(reader->test, rdmatensor_gather_submit(&reader->gathers, &args), 0);
-	/* NULL: it has ended already */
-	reader->looked = rdmatensor_fetch_next(&reader->end->exchange, &bucket, &serial);
 }
 
 bool reader_has_ended(const struct reader *reader)
@@ -340,8 +337,6 @@ void reader_end(struct reader *reader, struct rdmatensor_cqe *cqe)
 	KUNIT_EXPECT_EQ(reader->test, reader->end->pool->regions.nr_uses, 0);
 	KUNIT_EXPECT_EQ(reader->test, kref_read(&reader->end->pool->ref), 1);
 	KUNIT_EXPECT_EQ(reader->test, kref_read(&reader->table->ref), 1);
-	if (reader->looked)
-		rdmatensor_fetch_put(reader->looked);
 }
 
 u32 reader_posted(struct reader_lane *lane)

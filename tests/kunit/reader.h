@@ -104,7 +104,6 @@ struct reader_lane {
  * @ids: the same
  * @nr_ids: of the last gather
  * @proven: rows of the last gather
- * @looked: the last gather, held by somebody who looks at it
  */
 struct reader {
 	struct kunit *test;
@@ -126,7 +125,6 @@ struct reader {
 	u64 ids[READER_IDS_MAX];
 	u32 nr_ids;
 	bool proven[READER_ROWS_MAX];
-	struct rdmatensor_fetch *looked;
 };
 
 struct reader *reader_open(struct kunit *test, const struct reader_config *config);
