@@ -100,8 +100,8 @@ lab-barrier exporting 60
 lab-barrier whole 200
 tc qdisc replace dev "$LAB_NETDEV" root netem loss 1%
 lab-barrier lossy 60
-[ "$LAB_NODE" = 0 ] || check "over a wire that loses one packet in a hundred" gathers 4 20000
-lab-barrier lossy-done 300
+[ "$LAB_NODE" = 0 ] || check "over a wire that loses one packet in a hundred" gathers 20 50000
+lab-barrier lossy-done 500
 tc qdisc del dev "$LAB_NETDEV" root
 [ "$LAB_NODE" = 0 ] || check "owners that cannot be reached, and a deadline" ends_in_time
 lab-barrier late 120
