@@ -292,7 +292,6 @@ static int hold_locked(struct rdmatensor_regions *regions, struct rdmatensor_use
 		return -EINVAL;
 	if (!bytes) {
 		use->extent = NULL;
-		regions->nr_uses++;
 		return 0;
 	}
 
@@ -304,7 +303,6 @@ static int hold_locked(struct rdmatensor_regions *regions, struct rdmatensor_use
 	    (use->write && overlaps(&regions->readers, offset, last)))
 		return -EINVAL;
 	hold(regions, use, extent, offset, bytes);
-	regions->nr_uses++;
 	return 0;
 }
 
@@ -316,6 +314,8 @@ int rdmatensor_regions_hold(struct rdmatensor_regions *regions,
 	use->write = write;
 	spin_lock_bh(&regions->lock);
 	ret = hold_locked(regions, use, offset, bytes);
+	if (!ret)
+		regions->nr_uses++;
 	spin_unlock_bh(&regions->lock);
 	return ret;
 }
