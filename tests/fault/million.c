@@ -7,37 +7,30 @@
 #include "owners.h"
 #include "points.h"
 
-#define BATCH 50000
-#define ROWS 60000
 /* A batch has more of them, where its lists are posted and where they are proven */
 #define POINTS 200
 
+static unsigned int hits;
+
+static void lose_a_lane(void)
+{
+	point_set(random_below(POINTS));
+}
+
+static void see_that_it_was(void)
+{
+	hits += point_hit();
+}
+
 TEST(a_million_rows_with_lanes_lost)
 {
-	static uint64_t ids[BATCH];
-	uint64_t at, done, down, again;
-	struct rdmatensor_cqe cqe;
-	unsigned int hits = 0;
-	uint32_t table;
+	uint64_t down, again;
 
-	owners_open(ROWS, ROW, ROW, BATCH);
-	at = side_alloc(reader, BATCH * ROW);
-	table = owners_table(NULL);
-	for (done = 0; done < MILLION; done += BATCH) {
-		random_ids(ids, BATCH, ROWS);
-		memset(side_at(reader, at), 0, BATCH * ROW);
-		point_set(random_below(POINTS));
-		EQ(owners_gather(table, ids, BATCH, at, ROW, &cqe), 0);
-		hits += point_hit();
-		EQ(cqe.tensor_bytes, BATCH * ROW);
-		owners_check(ids, BATCH, at, ROW);
-	}
-	EQ(side_stat(reader, RDMATENSOR_STAT_GATHERED_ROWS), MILLION);
-	EQ(side_stat(reader, RDMATENSOR_STAT_GATHER_ERRORS), 0);
+	owners_million(lose_a_lane, see_that_it_was);
 	down = side_stat(reader, RDMATENSOR_STAT_GATHER_LANES_DOWN);
 	again = side_stat(reader, RDMATENSOR_STAT_GATHER_AGAIN);
 	printf("# %u points hit; %llu lanes went down, %llu rows were read again\n", hits,
 	       (unsigned long long)down, (unsigned long long)again);
-	EQ(hits, MILLION / BATCH);
+	EQ(hits, MILLION / MILLION_BATCH);
 	CHECK(down >= hits / 2 && again > 0);
 }

@@ -4,27 +4,9 @@
 
 TEST(a_million_rows_of_three_owners)
 {
-	enum { BATCH = 50000, ROWS = 60000 };
-	uint64_t *ids = malloc(BATCH * sizeof(*ids));
-	uint64_t at, done, reads, signalled;
-	struct rdmatensor_cqe cqe;
-	uint32_t table;
+	uint64_t reads, signalled;
 
-	CHECK(ids);
-	owners_open(ROWS, ROW, ROW, BATCH);
-	at = side_alloc(reader, BATCH * ROW);
-	table = owners_table(NULL);
-	for (done = 0; done < MILLION; done += BATCH) {
-		random_ids(ids, BATCH, ROWS);
-		memset(side_at(reader, at), 0, BATCH * ROW);
-		EQ(owners_gather(table, ids, BATCH, at, ROW, &cqe), 0);
-		EQ(cqe.tensor_bytes, BATCH * ROW);
-		EQ(cqe.offset, at);
-		owners_check(ids, BATCH, at, ROW);
-	}
-	EQ(side_stat(reader, RDMATENSOR_STAT_GATHERED_ROWS), MILLION);
-	EQ(side_stat(reader, RDMATENSOR_STAT_GATHERED), MILLION / BATCH);
-	EQ(side_stat(reader, RDMATENSOR_STAT_GATHER_ERRORS), 0);
+	owners_million(NULL, NULL);
 	reads = side_stat(reader, RDMATENSOR_STAT_GATHER_READS);
 	signalled = side_stat(reader, RDMATENSOR_STAT_GATHER_SIGNALLED);
 	printf("# %llu reads, %llu signalled, %llu copies\n", (unsigned long long)reads,
@@ -32,7 +14,6 @@ TEST(a_million_rows_of_three_owners)
 	       (unsigned long long)side_stat(reader, RDMATENSOR_STAT_GATHER_COPIES));
 	CHECK(reads < MILLION * 2 / 3);
 	CHECK(signalled * 100 <= MILLION);
-	free(ids);
 }
 
 TEST(ids_of_all_kinds)

@@ -18,14 +18,6 @@ uint64_t random_below(uint64_t most)
 	return random_state % most;
 }
 
-void random_ids(uint64_t *ids, uint64_t nr, uint64_t rows)
-{
-	uint64_t i;
-
-	for (i = 0; i < nr; i++)
-		ids[i] = random_below(i % 4 ? rows : 100);
-}
-
 /* Word @i of row @row: no two are the same */
 static uint64_t word(uint64_t row, unsigned int i)
 {
@@ -114,4 +106,34 @@ void owners_check(const uint64_t *ids, uint64_t nr, uint64_t at, unsigned int ro
 		if (!row_is(side_at(reader, at + i * row_bytes), ids[i], row_bytes))
 			test_fail(__FILE__, __LINE__, "row %llu at position %llu is wrong",
 				  (unsigned long long)ids[i], (unsigned long long)i);
+}
+
+void owners_million(void (*before)(void), void (*after)(void))
+{
+	enum { BATCH = MILLION_BATCH, ROWS = 60000 };
+	static uint64_t ids[BATCH];
+	struct rdmatensor_cqe cqe;
+	uint64_t at, done, i;
+	uint32_t table;
+
+	owners_open(ROWS, ROW, ROW, BATCH);
+	at = side_alloc(reader, BATCH * ROW);
+	table = owners_table(NULL);
+	for (done = 0; done < MILLION; done += BATCH) {
+		/* One in four is one of a few: repeats */
+		for (i = 0; i < BATCH; i++)
+			ids[i] = random_below(i % 4 ? ROWS : 100);
+		memset(side_at(reader, at), 0, BATCH * ROW);
+		if (before)
+			before();
+		EQ(owners_gather(table, ids, BATCH, at, ROW, &cqe), 0);
+		if (after)
+			after();
+		EQ(cqe.tensor_bytes, BATCH * ROW);
+		EQ(cqe.offset, at);
+		owners_check(ids, BATCH, at, ROW);
+	}
+	EQ(side_stat(reader, RDMATENSOR_STAT_GATHERED_ROWS), MILLION);
+	EQ(side_stat(reader, RDMATENSOR_STAT_GATHERED), MILLION / BATCH);
+	EQ(side_stat(reader, RDMATENSOR_STAT_GATHER_ERRORS), 0);
 }

@@ -11,6 +11,7 @@
 #define OWNERS 3
 #define ROW 512
 #define MILLION 1000000
+#define MILLION_BATCH 50000
 #define WAIT_MS 60000
 
 /* Owner 0 is the reader */
@@ -24,8 +25,6 @@ extern uint64_t rows_at[OWNERS];
 
 /* Below @most, the same ones each time */
 uint64_t random_below(uint64_t most);
-/* @nr rows below @rows; one in four is one of the first hundred, so that there are repeats */
-void random_ids(uint64_t *ids, uint64_t nr, uint64_t rows);
 /* @bytes rounded up to whole pages */
 uint64_t pages(uint64_t bytes);
 
@@ -44,5 +43,10 @@ int owners_gather(uint32_t table, const uint64_t *ids, uint64_t nr, uint64_t at,
 		  unsigned int row_bytes, struct rdmatensor_cqe *cqe);
 /* The test fails if one of the rows there is not that of its id */
 void owners_check(const uint64_t *ids, uint64_t nr, uint64_t at, unsigned int row_bytes);
+/*
+ * A million rows in batches of MILLION_BATCH, of ids at random with repeats, each one checked.
+ * @before, @after: around each batch, NULL: nothing
+ */
+void owners_million(void (*before)(void), void (*after)(void));
 
 #endif /* RDMATENSOR_TEST_OWNERS_H */
