@@ -87,12 +87,11 @@ struct gather_list {
  * @fetch: what it has in common with fetches
  * @gathers: the context's
  * @table: referenced; NULL when it has ended
- * @mm: the process's, grabbed
+ * @mm: the process's, grabbed until it has ended
  * @ids_uptr: in it
  * @nr_ids: their number
  * @wide: of 64 bits
  * @work: the gather
- * @free_work: frees it
  * @lock: guards @done and @stop
  * @done: lists that are done and not yet looked at
  * @stop: 0, or the errno that it ends with
@@ -120,7 +119,6 @@ struct rdmatensor_gather {
 	u64 nr_ids;
 	bool wide;
 	struct work_struct work;
-	struct work_struct free_work;
 	spinlock_t lock;
 	struct list_head done;
 	int stop;
@@ -196,6 +194,7 @@ static void gather_describe(struct rdmatensor_fetch *fetch, struct rdmatensor_fe
 	info->name_len = gather->name_len;
 }
 
+/* What gather_alloc() has made */
 static void gather_free(struct rdmatensor_gather *gather)
 {
 	int i;
@@ -211,24 +210,12 @@ static void gather_free(struct rdmatensor_gather *gather)
 	kvfree(gather->sges);
 	kvfree(gather->lists);
 	kvfree(gather->lanes);
-	kfree(gather);
 }
 
-static void gather_free_work(struct work_struct *work)
-{
-	struct rdmatensor_gather *gather =
-		container_of(work, struct rdmatensor_gather, free_work);
-
-	mmdrop(gather->mm);
-	gather_free(gather);
-}
-
-/* The last reference may be the timer's, and an address space goes in process context */
+/* Any context: all else went when the work item ended */
 static void gather_release(struct rdmatensor_fetch *fetch)
 {
-	struct rdmatensor_gather *gather = to_gather(fetch);
-
-	queue_work(gather->gathers->wq, &gather->free_work);
+	kfree(to_gather(fetch));
 }
 
 static const struct rdmatensor_fetch_ops gather_ops = {
@@ -801,6 +788,8 @@ static void gather_work(struct work_struct *work)
 	/* Who has heard of the end of the last gather can close and destroy all of it */
 	rdmatensor_table_put(gather->table);
 	gather->table = NULL;
+	gather_free(gather);
+	mmdrop(gather->mm);
 	rdmatensor_fetch_finish(fetch, error);
 	rdmatensor_fetch_put(fetch);
 }
@@ -884,7 +873,6 @@ int rdmatensor_gather_submit(struct rdmatensor_gathers *gathers,
 	INIT_LIST_HEAD(&gather->free);
 	INIT_LIST_HEAD(&gather->again);
 	INIT_WORK(&gather->work, gather_work);
-	INIT_WORK(&gather->free_work, gather_free_work);
 
 	gather->room = gather_room(gathers, args->table, args->fetch.pool->seg_shift,
 				   &max_pieces);
@@ -895,6 +883,7 @@ int rdmatensor_gather_submit(struct rdmatensor_gathers *gathers,
 					    RDMATENSOR_CHANNEL_SELF, &args->fetch);
 	if (ret) {
 		gather_free(gather);
+		kfree(gather);
 		return ret;
 	}
 	gather->mm = current->mm;
