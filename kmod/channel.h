@@ -150,6 +150,8 @@ struct rdmatensor_qp {
  * @sendq_free: send-queue entries that may be posted to
  * @nr_recvs: receives that are kept posted
  * @writes: parts with something to post
+ * @connecting: rdma_cm is connecting it, and will tell how that ends
+ * @flushed: the device has given back something of it unprocessed
  * @cm_done: the step of the connection that was begun has ended
  * @cm_error: how
  * @attr: valid with @queried (release/acquire)
@@ -165,6 +167,8 @@ struct rdmatensor_lane {
 	u32 sendq_free;
 	u32 nr_recvs;
 	struct list_head writes;
+	bool connecting;
+	bool flushed;
 	bool cm_done;
 	int cm_error;
 	struct rdmatensor_lane_attr attr;
@@ -417,6 +421,17 @@ void rdmatensor_channel_fail(struct rdmatensor_channel *channel, int error,
 			     const char *text);
 void rdmatensor_channel_fail_locked(struct rdmatensor_channel *channel, int error,
 				    const char *text);
+/*
+ * The device has given back unprocessed what was posted to the lane: its queue pair is in
+ * error. That ends the channel, unless the lane is being connected: rdma_cm puts the queue
+ * pair of a refused connection into error before it tells of the refusal, which is the
+ * reason. Any context
+ */
+void rdmatensor_channel_lane_flushed(struct rdmatensor_lane *lane);
+/* The active side begins to connect the lane; nothing has been posted to it but receives */
+void rdmatensor_channel_lane_connecting(struct rdmatensor_lane *lane);
+/* And has done it. What was flushed meanwhile ends the channel now */
+void rdmatensor_channel_lane_connected(struct rdmatensor_lane *lane);
 /* CLOSING -> DOWN: the lanes are gone. Forgets queued messages and writes. May sleep */
 void rdmatensor_channel_down(struct rdmatensor_channel *channel);
 

@@ -130,11 +130,8 @@ static int cm_established(struct rdmatensor_lane *lane, struct rdma_cm_event *ev
 		if (!ret && !lane->index)
 			ret = rdmatensor_channel_set_peer(channel, private, &why);
 	}
-	if (!ret && channel->active) {
-		spin_lock_bh(&channel->lock);
-		channel->lanes_open++;
-		spin_unlock_bh(&channel->lock);
-	}
+	if (!ret && channel->active)
+		rdmatensor_channel_lane_connected(lane);
 	return ret;
 }
 
@@ -456,6 +453,7 @@ static int cm_connect_lane(struct rdmatensor_cm *cm, struct rdmatensor_lane *lan
 	cm_begin(lane);
 	cm_private(lane, &private);
 	cm_param(lane, &param, &private);
+	rdmatensor_channel_lane_connecting(lane);
 	ret = rdmatensor_fault(-ENOMEM) ?: rdma_connect(id, &param);
 	return cm_wait(lane, ret, deadline);
 }

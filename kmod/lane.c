@@ -6,9 +6,10 @@
  * queues are sized by the channel's arithmetic, with one place more each for
  * the drain. A failed completion ends the channel. So does a flushed one, unless
  * the channel is ending already: where the peer reached for what it may not, the
- * queue pair goes into error and nothing else tells of it. Which completions
- * belong to what is told by the ib_cqe alone: of a failed one nothing but wr_cqe,
- * qp and status can be relied on.
+ * queue pair goes into error and nothing else tells of it. While the lane is being
+ * connected rdma_cm does, with the reason. Which completions belong to what is told
+ * by the ib_cqe alone: of a failed one nothing but wr_cqe, qp and status can be
+ * relied on.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -20,8 +21,7 @@ static void lane_report(struct rdmatensor_lane *lane, const struct ib_wc *wc,
 			const char *operation)
 {
 	if (wc->status == IB_WC_WR_FLUSH_ERR) {
-		rdmatensor_channel_fail(lane->channel, -ECONNRESET,
-					"the device has ended the queue pair: the peer broke its access rights, or the device failed");
+		rdmatensor_channel_lane_flushed(lane);
 		return;
 	}
 
