@@ -5,8 +5,14 @@
  * could be set for, and verbs are not allocations.
  *
  * One fault attribute, debugfs' fail_rdmatensor/ (Documentation/fault-injection);
- * each point asks it once. Kernels without CONFIG_FAULT_INJECTION_DEBUG_FS have
- * nothing of it.
+ * each point asks it once.
+ *
+ * Beside that, points in process context at which a test holds a thread while it does
+ * something else, so that an interleaving is a test and not luck: debugfs' file
+ * hold_rdmatensor. Writing a point's name holds the next thread that comes there;
+ * reading waits until one has; writing an empty line lets it go on.
+ *
+ * Kernels without CONFIG_FAULT_INJECTION_DEBUG_FS have nothing of either.
  */
 #ifndef RDMATENSOR_FAULT_H
 #define RDMATENSOR_FAULT_H
@@ -18,6 +24,8 @@ void rdmatensor_fault_init(void);
 void rdmatensor_fault_exit(void);
 /* Any context */
 bool rdmatensor_should_fail(void);
+/* Process context, no spinlock held */
+void rdmatensor_hold(const char *point);
 #else
 static inline void rdmatensor_fault_init(void)
 {
@@ -30,6 +38,10 @@ static inline void rdmatensor_fault_exit(void)
 static inline bool rdmatensor_should_fail(void)
 {
 	return false;
+}
+
+static inline void rdmatensor_hold(const char *point)
+{
 }
 #endif
 
