@@ -83,7 +83,7 @@ static void channel_fill_hello(struct rdmatensor_txmsg *tx, struct rdmatensor_ms
 	msg->text_len = strlen(channel->own_worker);
 }
 
-static void channel_posted_hello(struct rdmatensor_txmsg *tx, u32 seq)
+static void channel_posted_hello(struct rdmatensor_txmsg *tx, u64 seq)
 {
 }
 
@@ -414,7 +414,7 @@ static int channel_post_message(struct rdmatensor_channel *channel,
 		[RDMATENSOR_WIRE_CANCEL] = RDMATENSOR_STAT_TX_CANCELS,
 	};
 	struct rdmatensor_lane *lane = &channel->lanes[0];
-	u32 seq = channel->credits.sent + 1;
+	u64 seq = channel->credits.sent + 1;
 	void *slot = rdmatensor_msgbuf_tx_slot(&channel->msgbuf, seq);
 	struct rdmatensor_msg msg = {};
 	u32 bytes;
@@ -595,7 +595,7 @@ void rdmatensor_channel_rx_message(struct rdmatensor_channel *channel, u32 bytes
 	const char *why = "message of an impossible length";
 	struct rdmatensor_msg msg;
 	int ret;
-	u32 seq;
+	u64 seq;
 
 	/* Slot and scratch are this context's alone: lane 0 completes in order */
 	seq = channel->credits.consumed + 1;

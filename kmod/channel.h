@@ -49,7 +49,7 @@ struct rdmatensor_readers;
 struct rdmatensor_txmsg {
 	struct list_head item;
 	void (*fill)(struct rdmatensor_txmsg *tx, struct rdmatensor_msg *msg);
-	void (*posted)(struct rdmatensor_txmsg *tx, u32 seq);
+	void (*posted)(struct rdmatensor_txmsg *tx, u64 seq);
 };
 
 /**
@@ -91,7 +91,7 @@ struct rdmatensor_part {
  */
 struct rdmatensor_write {
 	u32 index;
-	u32 seq;
+	u64 seq;
 	struct rdmatensor_pool *pool;
 	u64 pool_offset;
 	u64 bytes;
@@ -190,7 +190,7 @@ struct rdmatensor_lane {
  * @post_write: @sge to @remote_addr; @last: with the request index as immediate
  */
 struct rdmatensor_lane_ops {
-	int (*post_message)(struct rdmatensor_lane *lane, u32 seq, u32 bytes);
+	int (*post_message)(struct rdmatensor_lane *lane, u64 seq, u32 bytes);
 	int (*post_ack)(struct rdmatensor_lane *lane);
 	int (*post_probe)(struct rdmatensor_lane *lane);
 	int (*post_write)(struct rdmatensor_lane *lane, struct rdmatensor_part *part,
@@ -214,7 +214,7 @@ struct rdmatensor_lane_ops {
  */
 struct rdmatensor_channel_ops {
 	int (*message)(struct rdmatensor_channel *channel, const struct rdmatensor_msg *msg,
-		       u32 seq, const char **why);
+		       u64 seq, const char **why);
 	int (*content)(struct rdmatensor_channel *channel, u8 lane, u32 index, u32 bytes,
 		       const char **why);
 	int (*hello)(struct rdmatensor_channel *channel, const struct rdmatensor_msg *msg,

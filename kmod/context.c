@@ -31,7 +31,7 @@
 #define CONTEXT_MAX_REQUESTS 256U
 
 static int context_message(struct rdmatensor_channel *channel,
-			   const struct rdmatensor_msg *msg, u32 seq, const char **why)
+			   const struct rdmatensor_msg *msg, u64 seq, const char **why)
 {
 	switch (msg->type) {
 	case RDMATENSOR_WIRE_META_DATA_RESPONSE:

@@ -2,6 +2,10 @@
 /*
  * Credits of a message buffer: arithmetic only, no memory, no device. The
  * channel's lock is held by the caller in all of them.
+ *
+ * Counts are 64 bits here and 32 on the wire: both sides count from 0, and what is told
+ * lies within a window of what is known. A fetch may wait while any number of messages
+ * pass, and the number of its request must not come to look new by that.
  */
 #include <linux/errno.h>
 #include <linux/minmax.h>
@@ -34,7 +38,7 @@ bool rdmatensor_credits_can_send(const struct rdmatensor_credits *credits)
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_credits_can_send);
 
-u32 rdmatensor_credits_sent(struct rdmatensor_credits *credits)
+u64 rdmatensor_credits_sent(struct rdmatensor_credits *credits)
 {
 	return ++credits->sent;
 }
@@ -48,29 +52,30 @@ EXPORT_SYMBOL_IF_KUNIT(rdmatensor_credits_sent_done);
 
 int rdmatensor_credits_told_count(struct rdmatensor_credits *credits, u32 consumed)
 {
-	/* Between what is known and what was sent, modulo 2^32 */
-	if (consumed - credits->peer_told > credits->sent - credits->peer_told)
+	u32 more = consumed - (u32)credits->peer_told;
+
+	/* Between what is known and what was sent */
+	if (more > credits->sent - credits->peer_told)
 		return -EPROTO;
-	credits->peer_told = consumed;
+	credits->peer_told += more;
 	return 0;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_credits_told_count);
 
 int rdmatensor_credits_told_ack(struct rdmatensor_credits *credits)
 {
-	return rdmatensor_credits_told_count(credits,
-					     credits->peer_told + credits->peer_ack_batch);
+	return rdmatensor_credits_told_count(credits, (u32)credits->peer_told +
+						      credits->peer_ack_batch);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_credits_told_ack);
 
-void rdmatensor_credits_told_upto(struct rdmatensor_credits *credits, u32 seq)
+void rdmatensor_credits_told_upto(struct rdmatensor_credits *credits, u64 seq)
 {
-	if ((s32)(seq - credits->peer_told) > 0)
-		credits->peer_told = seq;
+	credits->peer_told = max(credits->peer_told, seq);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_credits_told_upto);
 
-u32 rdmatensor_credits_consume(struct rdmatensor_credits *credits)
+u64 rdmatensor_credits_consume(struct rdmatensor_credits *credits)
 {
 	return ++credits->consumed;
 }
@@ -83,10 +88,9 @@ u32 rdmatensor_credits_tell_count(struct rdmatensor_credits *credits)
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_credits_tell_count);
 
-void rdmatensor_credits_tell_upto(struct rdmatensor_credits *credits, u32 seq)
+void rdmatensor_credits_tell_upto(struct rdmatensor_credits *credits, u64 seq)
 {
-	if ((s32)(seq - credits->told) > 0)
-		credits->told = seq;
+	credits->told = max(credits->told, seq);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_credits_tell_upto);
 

@@ -129,7 +129,7 @@ static void lane_part_done(struct ib_cq *cq, struct ib_wc *wc)
 	rdmatensor_channel_tx_part(lane, part, wc->status == IB_WC_SUCCESS);
 }
 
-static int lane_post_message(struct rdmatensor_lane *lane, u32 seq, u32 bytes)
+static int lane_post_message(struct rdmatensor_lane *lane, u64 seq, u32 bytes)
 {
 	struct rdmatensor_channel *channel = lane->channel;
 	u32 slot = (seq - 1) & (channel->peer_slots - 1);

@@ -29,7 +29,7 @@ static void lookup_fill_ask(struct rdmatensor_txmsg *tx, struct rdmatensor_msg *
 	msg->name_len = lookup->name_len;
 }
 
-static void lookup_posted_ask(struct rdmatensor_txmsg *tx, u32 seq)
+static void lookup_posted_ask(struct rdmatensor_txmsg *tx, u64 seq)
 {
 }
 
@@ -41,7 +41,7 @@ static u32 lookup_room(const struct rdmatensor_channel *channel)
 		sizeof(struct rdmatensor_wire_table)) / sizeof(__le32);
 }
 
-static void lookup_posted_reply(struct rdmatensor_txmsg *tx, u32 seq)
+static void lookup_posted_reply(struct rdmatensor_txmsg *tx, u64 seq)
 {
 	struct rdmatensor_lookup *lookup = container_of(tx, struct rdmatensor_lookup, reply);
 

@@ -2,8 +2,8 @@
 /*
  * Message buffers: slots, and the credits that say when one is free again.
  *
- * struct rdmatensor_credits is pure arithmetic on counts modulo 2^32. Both
- * sides of a channel keep the same "told" count of each direction, because all
+ * struct rdmatensor_credits is pure arithmetic on counts of 64 bits, of which the
+ * wire carries the lower 32. Both sides of a channel keep the same "told" count of each direction, because all
  * that tells is sent on lane 0, in order:
  *  - every message carries the count of messages consumed so far;
  *  - content for request r on lane 0 tells everything up to r's last request
@@ -36,14 +36,14 @@
 struct rdmatensor_credits {
 	u32 window;
 	u32 peer_ack_batch;
-	u32 sent;
-	u32 sent_done;
-	u32 peer_told;
+	u64 sent;
+	u64 sent_done;
+	u64 peer_told;
 
 	u32 ack_batch;
 	bool eager;
-	u32 consumed;
-	u32 told;
+	u64 consumed;
+	u64 told;
 };
 
 void rdmatensor_credits_init(struct rdmatensor_credits *credits, u32 slots, u32 ack_batch);
@@ -55,18 +55,19 @@ void rdmatensor_credits_peer(struct rdmatensor_credits *credits, u32 own_slots,
 
 /* Out. A slot is free when its write completed and the peer consumed it */
 bool rdmatensor_credits_can_send(const struct rdmatensor_credits *credits);
-/* Return: the message's sequence number, from 1 */
-u32 rdmatensor_credits_sent(struct rdmatensor_credits *credits);
+/* Return: the message's number, from 1; slots need its lower 32 bits only */
+u64 rdmatensor_credits_sent(struct rdmatensor_credits *credits);
 void rdmatensor_credits_sent_done(struct rdmatensor_credits *credits);
 /* Return: 0, -EPROTO: the peer tells of messages that were never sent, or fewer than before */
 int rdmatensor_credits_told_count(struct rdmatensor_credits *credits, u32 consumed);
 int rdmatensor_credits_told_ack(struct rdmatensor_credits *credits);
-void rdmatensor_credits_told_upto(struct rdmatensor_credits *credits, u32 seq);
+void rdmatensor_credits_told_upto(struct rdmatensor_credits *credits, u64 seq);
 
 /* In. Return: the message's sequence number, from 1 */
-u32 rdmatensor_credits_consume(struct rdmatensor_credits *credits);
+u64 rdmatensor_credits_consume(struct rdmatensor_credits *credits);
+/* Return: what the wire carries */
 u32 rdmatensor_credits_tell_count(struct rdmatensor_credits *credits);
-void rdmatensor_credits_tell_upto(struct rdmatensor_credits *credits, u32 seq);
+void rdmatensor_credits_tell_upto(struct rdmatensor_credits *credits, u64 seq);
 bool rdmatensor_credits_ack_due(const struct rdmatensor_credits *credits);
 void rdmatensor_credits_tell_ack(struct rdmatensor_credits *credits);
 

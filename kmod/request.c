@@ -71,7 +71,7 @@ struct rdmatensor_request {
 	struct work_struct check;
 	u8 state;
 	u32 index;
-	u32 seq;
+	u64 seq;
 	bool admitted;
 	bool exposed;
 	struct rdmatensor_exposure exposure;
@@ -237,7 +237,7 @@ static void request_fill(struct rdmatensor_txmsg *tx, struct rdmatensor_msg *msg
 		msg->flags |= RDMATENSOR_WIRE_F_VALIDATE;
 }
 
-static void request_posted(struct rdmatensor_txmsg *tx, u32 seq)
+static void request_posted(struct rdmatensor_txmsg *tx, u64 seq)
 {
 	struct rdmatensor_request *req = container_of(tx, struct rdmatensor_request, tx);
 

@@ -79,7 +79,7 @@ struct rdmatensor_response {
 	u8 nr_parts;
 	u8 seg_shift;
 	u32 index;
-	u32 seq;
+	u64 seq;
 	u32 checksum;
 	s64 step_id;
 	u64 remote_addr;
@@ -219,7 +219,7 @@ static void response_fill(struct rdmatensor_txmsg *tx, struct rdmatensor_msg *ms
 	}
 }
 
-static void response_posted(struct rdmatensor_txmsg *tx, u32 seq)
+static void response_posted(struct rdmatensor_txmsg *tx, u64 seq)
 {
 	struct rdmatensor_response *resp = container_of(tx, struct rdmatensor_response, tx);
 
@@ -401,7 +401,7 @@ static int response_set_dest(struct rdmatensor_response *resp,
 }
 
 static int response_request(struct rdmatensor_channel *channel,
-			    const struct rdmatensor_msg *msg, u32 seq, const char **why)
+			    const struct rdmatensor_msg *msg, u64 seq, const char **why)
 {
 	struct rdmatensor_response *resp;
 	LIST_HEAD(matches);
@@ -450,7 +450,7 @@ out_unlock:
 }
 
 static int response_re_request(struct rdmatensor_channel *channel,
-			       const struct rdmatensor_msg *msg, u32 seq, const char **why)
+			       const struct rdmatensor_msg *msg, u64 seq, const char **why)
 {
 	struct rdmatensor_response *resp = response_find(channel, msg->request_index);
 
@@ -520,7 +520,7 @@ static int response_cancel(struct rdmatensor_channel *channel,
 }
 
 int rdmatensor_response_message(struct rdmatensor_channel *channel,
-				const struct rdmatensor_msg *msg, u32 seq,
+				const struct rdmatensor_msg *msg, u64 seq,
 				const char **why)
 {
 	struct rdmatensor_publication *pub = NULL;

@@ -12,7 +12,7 @@
 int rdmatensor_response_alloc(struct rdmatensor_channel *channel);
 /* TENSOR_REQUEST, TENSOR_RE_REQUEST, CANCEL, as number @seq. 0, -EPROTO with @why */
 int rdmatensor_response_message(struct rdmatensor_channel *channel,
-				const struct rdmatensor_msg *msg, u32 seq,
+				const struct rdmatensor_msg *msg, u64 seq,
 				const char **why);
 /* Ends those of a step that have a tensor and do not write it yet. Process context */
 void rdmatensor_response_abort_step(struct rdmatensor_channel *channel, s64 step_id,

@@ -31,7 +31,7 @@ static void credits_window(struct kunit *test)
 
 	for (i = 1; i <= 4; i++) {
 		KUNIT_EXPECT_TRUE(test, rdmatensor_credits_can_send(&a));
-		KUNIT_EXPECT_EQ(test, rdmatensor_credits_sent(&a), (u32)i);
+		KUNIT_EXPECT_EQ(test, rdmatensor_credits_sent(&a), (u64)i);
 	}
 	KUNIT_EXPECT_FALSE(test, rdmatensor_credits_can_send(&a));
 	/* Consumed, but the write has not completed here: the slot is not free */
@@ -54,7 +54,7 @@ static void credits_one_slot(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, b.eager);
 	KUNIT_EXPECT_EQ(test, b.ack_batch, 1U);
 	KUNIT_EXPECT_FALSE(test, rdmatensor_credits_ack_due(&b));
-	KUNIT_EXPECT_EQ(test, rdmatensor_credits_consume(&b), 1U);
+	KUNIT_EXPECT_EQ(test, rdmatensor_credits_consume(&b), 1ULL);
 	KUNIT_EXPECT_TRUE(test, rdmatensor_credits_ack_due(&b));
 	rdmatensor_credits_tell_ack(&b);
 	KUNIT_EXPECT_FALSE(test, rdmatensor_credits_ack_due(&b));
@@ -71,10 +71,43 @@ static void credits_lies(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rdmatensor_credits_told_ack(&a), -EPROTO);
 	KUNIT_EXPECT_EQ(test, rdmatensor_credits_told_count(&a, 2), 0);
 	KUNIT_EXPECT_EQ(test, rdmatensor_credits_told_count(&a, 1), -EPROTO);
-	KUNIT_EXPECT_EQ(test, a.peer_told, 2U);
+	KUNIT_EXPECT_EQ(test, a.peer_told, 2ULL);
 	/* Content tells up to its request, and never takes back */
 	rdmatensor_credits_told_upto(&a, 1);
-	KUNIT_EXPECT_EQ(test, a.peer_told, 2U);
+	KUNIT_EXPECT_EQ(test, a.peer_told, 2ULL);
+}
+
+/*
+ * The number of a request that has waited while very many others came and went: it tells
+ * nothing new, on either side, however the lower bits of the counts look
+ */
+static void credits_old_request(struct kunit *test)
+{
+	static const u64 passed[] = {
+		1, S32_MAX, (u64)S32_MAX + 2, U32_MAX - 1ULL, U32_MAX, 1ULL << 32,
+		(1ULL << 32) + 1, (1ULL << 32) + 3, (3ULL << 31) + 2, 1ULL << 40,
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(passed); i++) {
+		u64 seq = 7, now = seq + passed[i];
+		struct rdmatensor_credits a, b;
+
+		pair(&a, 8, 8, &b, 8, 8);
+		a.sent = now + 2;
+		a.sent_done = now;
+		a.peer_told = now;
+		b.consumed = now + 2;
+		b.told = now;
+		rdmatensor_credits_tell_upto(&b, seq);
+		rdmatensor_credits_told_upto(&a, seq);
+		KUNIT_EXPECT_EQ(test, b.told, now);
+		KUNIT_EXPECT_EQ(test, a.peer_told, now);
+		/* And the count goes on from there */
+		KUNIT_EXPECT_EQ(test, 0, rdmatensor_credits_told_count(&a,
+							rdmatensor_credits_tell_count(&b)));
+		KUNIT_EXPECT_EQ(test, a.peer_told, now + 2);
+	}
 }
 
 /* One direction, a to b, with everything that can tell, in the order of delivery */
@@ -90,11 +123,12 @@ static void credits_both_sides_agree(struct kunit *test)
 	prandom_seed_state(&rnd, 20241121);
 	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
 		struct rdmatensor_credits a, b;
-		u32 arrived, unacted = 0, stuck = 0;
+		u32 unacted = 0, stuck = 0;
+		u64 arrived;
 
 		pair(&a, sizes[i][0], sizes[i][1], &b, sizes[i][2], sizes[i][3]);
-		/* Near the wrap of every count */
-		arrived = -1000;
+		/* Near the wrap of what the wire carries */
+		arrived = U32_MAX - 1000ULL;
 		a.sent = arrived;
 		a.sent_done = arrived;
 		a.peer_told = arrived;
@@ -128,7 +162,7 @@ static void credits_both_sides_agree(struct kunit *test)
 					KUNIT_ASSERT_EQ(test, 0,
 							rdmatensor_credits_told_count(&a, told));
 				} else {
-					u32 seq = b.consumed - unacted + 1;
+					u64 seq = b.consumed - unacted + 1;
 
 					rdmatensor_credits_tell_upto(&b, seq);
 					rdmatensor_credits_told_upto(&a, seq);
@@ -170,6 +204,7 @@ static struct kunit_case credits_cases[] = {
 	KUNIT_CASE(credits_window),
 	KUNIT_CASE(credits_one_slot),
 	KUNIT_CASE(credits_lies),
+	KUNIT_CASE(credits_old_request),
 	KUNIT_CASE(credits_both_sides_agree),
 	{}
 };

@@ -35,7 +35,7 @@ static void expect_copy(struct rdmatensor_channel *channel, const void *at, u32 
 }
 
 static int end_message(struct rdmatensor_channel *channel, const struct rdmatensor_msg *msg,
-		       u32 seq, const char **why)
+		       u64 seq, const char **why)
 {
 	expect_copy(channel, msg->name, msg->name_len);
 	expect_copy(channel, msg->text, msg->text_len);
@@ -92,7 +92,7 @@ static struct post *post_new(struct rdmatensor_lane *lane, enum post_kind kind)
 	return post;
 }
 
-static int post_message(struct rdmatensor_lane *lane, u32 seq, u32 bytes)
+static int post_message(struct rdmatensor_lane *lane, u64 seq, u32 bytes)
 {
 	struct post *post = post_new(lane, POST_MESSAGE);
 
