@@ -8,6 +8,14 @@
  * is posted but from rdmatensor_channel_pump(), so the order of telling is the
  * order of posting, which is what the accounting in msgbuf.h rests on.
  *
+ * How contents share a lane. What is posted cannot be overtaken, nor taken back: so a
+ * lane holds as many posted content bytes as keep the wire busy, which the kernel's
+ * dynamic queue limits find out, and no more. The rest is shared by deficit round robin,
+ * a chunk in each turn. Contents that have not begun yet have a turn of their own, one
+ * chunk of all of them together, between any two of the others: so a small one passes
+ * the large ones, and however many small ones come, half of the lane is the large ones'.
+ * Messages are not counted: they are short, and their number is bounded by the slots.
+ *
  * What arrives on lane 0 is processed in order by one completion context. The
  * receive is posted again before anything is told, so the peer can never meet
  * an empty receive queue by keeping to its credits.
@@ -29,9 +37,17 @@
 #include "pool.h"
 #include "trace.h"
 
-/* Longest write: what a work request of every RDMA device carries */
-#define CHANNEL_WRITE_MAX SZ_1G
+/* Scatter/gather entries of a write */
 #define CHANNEL_SGES 4
+/*
+ * A chunk: the longest write, as long as the limit. What is posted may exceed that by one
+ * write, as it has to, so that there is one to go on with when the other completes, and
+ * that the limit can be seen to be too low
+ */
+#define CHANNEL_CHUNK_LEAST SZ_64K
+#define CHANNEL_CHUNK_MOST SZ_1M
+/* What a content of no bytes costs of the turn of those that have not begun */
+#define CHANNEL_CONTENT_LEAST 256
 #define CHANNEL_METACACHE_MAX SZ_1M
 
 /*
@@ -70,6 +86,15 @@ static bool channel_move(struct rdmatensor_channel *channel, u8 to)
 }
 
 static void channel_free(struct work_struct *work);
+static void channel_settle(struct tasklet_struct *tasklet);
+
+/* The peer, or its device, has answered or said something */
+static void channel_heard(struct rdmatensor_channel *channel)
+{
+	lockdep_assert_held(&channel->lock);
+	channel->heard = true;
+	channel->heard_at = jiffies;
+}
 
 static void channel_fill_hello(struct rdmatensor_txmsg *tx, struct rdmatensor_msg *msg)
 {
@@ -157,6 +182,8 @@ rdmatensor_channel_alloc(struct rdmatensor_exchange *exchange, u8 nr_lanes,
 	init_completion(&channel->gone);
 	INIT_WORK(&channel->free_work, channel_free);
 	timer_setup(&channel->probe_timer, channel_probe, 0);
+	tasklet_setup(&channel->settle, channel_settle);
+	channel->heard_at = jiffies;
 	rdmatensor_credits_init(&channel->credits, params->msg_slots, params->ack_batch);
 	INIT_LIST_HEAD(&channel->txq);
 	INIT_LIST_HEAD(&channel->hello_tx.item);
@@ -174,7 +201,13 @@ rdmatensor_channel_alloc(struct rdmatensor_exchange *exchange, u8 nr_lanes,
 		lane->channel = channel;
 		lane->index = i;
 		lane->sendq_free = params->queue_depth;
+		lane->max_sge = CHANNEL_SGES;
+		INIT_LIST_HEAD(&lane->fresh);
 		INIT_LIST_HEAD(&lane->writes);
+		dql_init(&lane->limit, HZ);
+		lane->limit.min_limit = CHANNEL_CHUNK_LEAST;
+		lane->limit.limit = lane->limit.min_limit;
+		lane->limit.adj_limit = lane->limit.min_limit;
 	}
 	return channel;
 
@@ -338,15 +371,20 @@ void rdmatensor_channel_down(struct rdmatensor_channel *channel)
 	struct rdmatensor_part *part, *next;
 	int i;
 
-	/* Since CLOSING it neither posts nor goes on */
+	/* Since CLOSING it neither posts nor goes on, and nothing completes any more */
 	timer_delete_sync(&channel->probe_timer);
+	tasklet_kill(&channel->settle);
 	spin_lock_bh(&channel->lock);
 	channel_move(channel, RDMATENSOR_CHANNEL_DOWN);
 	while (!list_empty(&channel->txq))
 		list_del_init(channel->txq.next);
-	for (i = 0; i < channel->nr_lanes; i++)
-		list_for_each_entry_safe(part, next, &channel->lanes[i].writes, item)
+	for (i = 0; i < channel->nr_lanes; i++) {
+		struct rdmatensor_lane *lane = &channel->lanes[i];
+
+		list_splice_init(&lane->fresh, &lane->writes);
+		list_for_each_entry_safe(part, next, &lane->writes, item)
 			list_del_init(&part->item);
+	}
 	spin_unlock_bh(&channel->lock);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_down);
@@ -379,6 +417,11 @@ bool rdmatensor_channel_unsend(struct rdmatensor_txmsg *tx)
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_unsend);
 
+static bool channel_waits(const struct rdmatensor_lane *lane)
+{
+	return !list_empty(&lane->fresh) || !list_empty(&lane->writes);
+}
+
 void rdmatensor_channel_write(struct rdmatensor_channel *channel,
 			      struct rdmatensor_write *write)
 {
@@ -387,21 +430,56 @@ void rdmatensor_channel_write(struct rdmatensor_channel *channel,
 	lockdep_assert_held(&channel->lock);
 	write->parts_left = write->nr_parts;
 	write->open = false;
+	write->dropped = false;
 	for (i = 0; i < write->nr_parts; i++) {
 		struct rdmatensor_part *part = &write->parts[i];
+		struct rdmatensor_lane *lane = &channel->lanes[i];
 		u64 bytes;
 
 		rdmatensor_wire_part(write->bytes, write->nr_parts, i, &part->pos, &bytes);
 		part->end = part->pos + bytes;
 		part->posted = false;
 		part->pending = 0;
+		part->in_flight = 0;
 		part->write = write;
-		if (!list_empty(&channel->lanes[i].writes))
+		if (channel_waits(lane))
 			rdmatensor_channel_stall(channel, RDMATENSOR_STAT_STALL_SENDQ);
-		list_add_tail(&part->item, &channel->lanes[i].writes);
+		list_add_tail(&part->item, &lane->fresh);
 	}
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_write);
+
+bool rdmatensor_channel_drop(struct rdmatensor_channel *channel,
+			     struct rdmatensor_write *write)
+{
+	int i;
+
+	lockdep_assert_held(&channel->lock);
+	for (i = 0; i < write->nr_parts; i++) {
+		struct rdmatensor_part *part = &write->parts[i];
+
+		if (part->posted)
+			continue;
+		list_del_init(&part->item);
+		part->posted = true;
+		write->dropped = true;
+		if (!part->pending)
+			write->parts_left--;
+	}
+	/* Without anything dropped, whoever has seen the last completion calls done() */
+	return write->dropped && !write->parts_left;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_drop);
+
+void rdmatensor_channel_written(struct rdmatensor_channel *channel,
+				struct rdmatensor_write *write)
+{
+	lockdep_assert_held(&channel->lock);
+	if (write->open) {
+		write->open = false;
+		channel->writes_open--;
+	}
+}
 
 static int channel_post_message(struct rdmatensor_channel *channel,
 				struct rdmatensor_txmsg *tx)
@@ -445,14 +523,21 @@ static int channel_post_message(struct rdmatensor_channel *channel,
 	return 0;
 }
 
-/* One write: up to where the destination's key changes, or the sges are used up */
-static int channel_post_write(struct rdmatensor_lane *lane, struct rdmatensor_part *part)
+static u32 channel_chunk(const struct rdmatensor_lane *lane)
+{
+	return clamp_t(u32, round_down(lane->limit.limit, SZ_4K), CHANNEL_CHUNK_LEAST,
+		       CHANNEL_CHUNK_MOST);
+}
+
+/* One write: up to where the destination's key changes, or sges or @most are used up */
+static int channel_post_write(struct rdmatensor_lane *lane, struct rdmatensor_part *part,
+			      u32 most)
 {
 	struct rdmatensor_channel *channel = lane->channel;
 	struct rdmatensor_write *write = part->write;
 	u64 addr = write->remote_addr + part->pos;
 	u64 room = (1ULL << write->seg_shift) - (addr & ((1ULL << write->seg_shift) - 1));
-	u64 bytes = min3(room, part->end - part->pos, (u64)CHANNEL_WRITE_MAX);
+	u64 bytes = min3(room, part->end - part->pos, (u64)most);
 	struct ib_sge sge[CHANNEL_SGES];
 	int nr_sge = 0, ret;
 	u32 rkey = 0;
@@ -462,7 +547,7 @@ static int channel_post_write(struct rdmatensor_lane *lane, struct rdmatensor_pa
 		u64 first = write->remote_addr >> write->seg_shift;
 
 		nr_sge = rdmatensor_pool_sge(write->pool, write->pool_offset + part->pos,
-					     bytes, sge, CHANNEL_SGES, &bytes);
+					     bytes, sge, lane->max_sge, &bytes);
 		rkey = le32_to_cpu(write->rkeys[(addr >> write->seg_shift) - first]);
 	}
 	last = part->pos + bytes == part->end;
@@ -472,12 +557,14 @@ static int channel_post_write(struct rdmatensor_lane *lane, struct rdmatensor_pa
 		return ret;
 
 	lane->sendq_free--;
+	dql_queued(&lane->limit, bytes);
 	if (!write->open) {
 		write->open = true;
 		channel->writes_open++;
 	}
 	part->pos += bytes;
 	part->pending++;
+	part->in_flight += bytes;
 	rdmatensor_count(&channel->counters, RDMATENSOR_STAT_TX_WRITES);
 	trace_content_tx(channel->id, lane->index, write->index, bytes, last);
 	if (last) {
@@ -494,17 +581,73 @@ static int channel_post_write(struct rdmatensor_lane *lane, struct rdmatensor_pa
  * says so, and the peer's next request can be faster. What is between the two is
  * bounded, so that responses are.
  */
-static struct rdmatensor_part *channel_next_part(struct rdmatensor_lane *lane)
+static struct rdmatensor_part *channel_fresh_part(struct rdmatensor_lane *lane)
 {
 	struct rdmatensor_channel *channel = lane->channel;
 	struct rdmatensor_part *part;
 
-	part = list_first_entry_or_null(&lane->writes, struct rdmatensor_part, item);
-	if (!part || lane->sendq_free <= RDMATENSOR_SENDQ_RESERVE)
-		return NULL;
-	if (!part->write->open && channel->writes_open >= channel->params.max_requests)
+	part = list_first_entry_or_null(&lane->fresh, struct rdmatensor_part, item);
+	if (part && !part->write->open &&
+	    channel->writes_open >= channel->params.max_requests)
 		return NULL;
 	return part;
+}
+
+/* Posts one write of what has not begun, which then has its turns like the others */
+static int channel_post_fresh(struct rdmatensor_lane *lane, struct rdmatensor_part *part)
+{
+	u64 pos = part->pos;
+	u32 cost;
+	int ret;
+
+	ret = channel_post_write(lane, part, channel_chunk(lane));
+	if (ret)
+		return ret;
+	cost = max_t(u32, part->pos - pos, CHANNEL_CONTENT_LEAST);
+	lane->fresh_quota -= min(lane->fresh_quota, cost);
+	if (!part->posted) {
+		part->deficit = channel_chunk(lane);
+		list_move_tail(&part->item, &lane->writes);
+	}
+	return 0;
+}
+
+/* Posts one write of whose turn it is; when that is over, the fresh ones have theirs */
+static int channel_post_turn(struct rdmatensor_lane *lane, struct rdmatensor_part *part)
+{
+	u64 pos = part->pos;
+	int ret;
+
+	ret = channel_post_write(lane, part, part->deficit);
+	if (ret)
+		return ret;
+	part->deficit -= part->pos - pos;
+	if (part->posted || !part->deficit)
+		lane->fresh_quota = channel_chunk(lane);
+	if (!part->posted && !part->deficit) {
+		part->deficit = channel_chunk(lane);
+		list_move_tail(&part->item, &lane->writes);
+	}
+	return 0;
+}
+
+static int channel_post_contents(struct rdmatensor_lane *lane)
+{
+	struct rdmatensor_part *fresh, *part;
+	int ret = 0;
+
+	while (!ret && lane->sendq_free > RDMATENSOR_SENDQ_RESERVE &&
+	       dql_avail(&lane->limit) >= 0) {
+		fresh = channel_fresh_part(lane);
+		part = list_first_entry_or_null(&lane->writes, struct rdmatensor_part, item);
+		if (fresh && (lane->fresh_quota || !part))
+			ret = channel_post_fresh(lane, fresh);
+		else if (part)
+			ret = channel_post_turn(lane, part);
+		else
+			break;
+	}
+	return ret;
 }
 
 static int channel_post_acks(struct rdmatensor_channel *channel)
@@ -527,7 +670,6 @@ static int channel_post_acks(struct rdmatensor_channel *channel)
 void rdmatensor_channel_pump(struct rdmatensor_channel *channel)
 {
 	struct rdmatensor_lane *lane = &channel->lanes[0];
-	struct rdmatensor_part *part;
 	int ret = 0, i;
 
 	lockdep_assert_held(&channel->lock);
@@ -541,11 +683,8 @@ void rdmatensor_channel_pump(struct rdmatensor_channel *channel)
 								     struct rdmatensor_txmsg,
 								     item));
 
-	for (i = 0; !ret && i < channel->nr_lanes; i++) {
-		lane = &channel->lanes[i];
-		while (!ret && (part = channel_next_part(lane)))
-			ret = channel_post_write(lane, part);
-	}
+	for (i = 0; !ret && i < channel->nr_lanes; i++)
+		ret = channel_post_contents(&channel->lanes[i]);
 
 	if (!ret)
 		ret = channel_post_acks(channel);
@@ -604,7 +743,7 @@ void rdmatensor_channel_rx_message(struct rdmatensor_channel *channel, u32 bytes
 		ret = rdmatensor_wire_decode(channel->msgbuf.scratch, bytes, &msg, &why);
 
 	spin_lock_bh(&channel->lock);
-	channel->heard = true;
+	channel_heard(channel);
 	rdmatensor_credits_consume(&channel->credits);
 	rdmatensor_count(&channel->counters, RDMATENSOR_STAT_RX_MESSAGES);
 	if (!ret)
@@ -639,7 +778,7 @@ EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_rx_message);
 void rdmatensor_channel_rx_ack(struct rdmatensor_channel *channel)
 {
 	spin_lock_bh(&channel->lock);
-	channel->heard = true;
+	channel_heard(channel);
 	rdmatensor_count(&channel->counters, RDMATENSOR_STAT_RX_ACKS);
 	if (rdmatensor_credits_told_ack(&channel->credits))
 		rdmatensor_channel_fail_locked(channel, -EPROTO,
@@ -661,7 +800,7 @@ void rdmatensor_channel_rx_content(struct rdmatensor_channel *channel, u8 lane, 
 	ret = channel->ops->content(channel, lane, index, bytes, &why);
 
 	spin_lock_bh(&channel->lock);
-	channel->heard = true;
+	channel_heard(channel);
 	if (ret)
 		rdmatensor_channel_fail_locked(channel, ret, why);
 	rdmatensor_channel_pump(channel);
@@ -672,7 +811,7 @@ EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_rx_content);
 void rdmatensor_channel_tx_message(struct rdmatensor_channel *channel)
 {
 	spin_lock_bh(&channel->lock);
-	channel->heard = true;
+	channel_heard(channel);
 	channel->lanes[0].sendq_free++;
 	rdmatensor_credits_sent_done(&channel->credits);
 	rdmatensor_channel_pump(channel);
@@ -683,7 +822,7 @@ EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_tx_message);
 void rdmatensor_channel_tx_ack(struct rdmatensor_channel *channel)
 {
 	spin_lock_bh(&channel->lock);
-	channel->heard = true;
+	channel_heard(channel);
 	channel->lanes[0].sendq_free++;
 	rdmatensor_channel_pump(channel);
 	spin_unlock_bh(&channel->lock);
@@ -693,7 +832,7 @@ EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_tx_ack);
 void rdmatensor_channel_tx_probe(struct rdmatensor_channel *channel)
 {
 	spin_lock_bh(&channel->lock);
-	channel->heard = true;
+	channel_heard(channel);
 	channel->probing = false;
 	channel->lanes[0].sendq_free++;
 	rdmatensor_channel_pump(channel);
@@ -708,6 +847,43 @@ void rdmatensor_channel_tx_lost(struct rdmatensor_lane *lane)
 	spin_unlock_bh(&lane->channel->lock);
 }
 
+static void channel_tell_limit(struct rdmatensor_lane *lane)
+{
+	if (lane->completed)
+		dql_completed(&lane->limit, lane->completed);
+	lane->completed = 0;
+}
+
+/*
+ * What has completed of a lane's contents is told to its limit when all completions that
+ * are there have been seen, not one by one: one that comes alone looks as if the others
+ * were still on the wire, and a limit that is too low would never be noticed. A tasklet
+ * runs behind the softirq that handles completions.
+ */
+static void channel_settle(struct tasklet_struct *tasklet)
+{
+	struct rdmatensor_channel *channel = from_tasklet(channel, tasklet, settle);
+	int i;
+
+	spin_lock_bh(&channel->lock);
+	for (i = 0; i < channel->nr_lanes; i++)
+		channel_tell_limit(&channel->lanes[i]);
+	rdmatensor_channel_pump(channel);
+	spin_unlock_bh(&channel->lock);
+}
+
+/*
+ * Which of a part's writes has completed is not known, nor needed: the limit learns of as
+ * many bytes as they have on the average, and of all of them with the last one
+ */
+static void channel_completed(struct rdmatensor_lane *lane, struct rdmatensor_part *part)
+{
+	u32 bytes = part->in_flight / part->pending--;
+
+	part->in_flight -= bytes;
+	lane->completed += bytes;
+}
+
 void rdmatensor_channel_tx_part(struct rdmatensor_lane *lane, struct rdmatensor_part *part,
 				bool ok)
 {
@@ -717,14 +893,20 @@ void rdmatensor_channel_tx_part(struct rdmatensor_lane *lane, struct rdmatensor_
 
 	spin_lock_bh(&channel->lock);
 	lane->sendq_free++;
-	part->pending--;
-	if (ok && part->posted && !part->pending)
-		done = !--write->parts_left;
-	if (done)
-		channel->writes_open--;
-	channel->heard |= ok;
-	if (ok)
-		rdmatensor_channel_pump(channel);
+	channel_completed(lane, part);
+	if (ok) {
+		channel_heard(channel);
+		if (part->posted && !part->pending)
+			done = !--write->parts_left;
+		if (channel_waits(lane)) {
+			tasklet_schedule(&channel->settle);
+		} else {
+			channel_tell_limit(lane);
+			/* Else done() does */
+			if (!done)
+				rdmatensor_channel_pump(channel);
+		}
+	}
 	spin_unlock_bh(&channel->lock);
 
 	if (done)

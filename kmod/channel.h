@@ -18,7 +18,11 @@
 #define RDMATENSOR_CHANNEL_H
 
 #include <linux/completion.h>
+/* 6.12's dynamic_queue_limits.h uses it, and does not include it */
+#include <linux/jiffies.h>
+#include <linux/dynamic_queue_limits.h>
 #include <linux/hashtable.h>
+#include <linux/interrupt.h>
 #include <linux/kref.h>
 #include <linux/timer.h>
 #include <linux/workqueue.h>
@@ -55,12 +59,14 @@ struct rdmatensor_txmsg {
 /**
  * struct rdmatensor_part - the part of a content that goes over one lane
  * @cqe: of its writes
- * @item: in the lane's queue while something of it is to be posted
+ * @item: in one of the lane's queues while something of it is to be posted
  * @write: the content
  * @pos: next byte to post, from the tensor's start
  * @end: end of the part
- * @posted: all writes are posted
+ * @deficit: bytes that it may post in its turn
+ * @posted: nothing more of it will be posted
  * @pending: posted writes that have not completed
+ * @in_flight: their bytes
  */
 struct rdmatensor_part {
 	struct ib_cqe cqe;
@@ -68,8 +74,10 @@ struct rdmatensor_part {
 	struct rdmatensor_write *write;
 	u64 pos;
 	u64 end;
+	u32 deficit;
 	bool posted;
 	u32 pending;
+	u32 in_flight;
 };
 
 /**
@@ -82,9 +90,11 @@ struct rdmatensor_part {
  * @remote_addr: destination
  * @seg_shift: of the destination
  * @rkeys: of the destination, one for each segment from the first touched
- * @done: all parts have reached the peer; called without lock. Never, if the
- *        channel goes down before
+ * @done: all parts have reached the peer, or as much as was posted of them before
+ *        rdmatensor_channel_drop(); called without lock. Never, if the channel goes down
+ *        before. Calls rdmatensor_channel_written()
  * @open: something of it has been posted; counts in channel->writes_open
+ * @dropped: the peer has not got all of it, and will not
  * @nr_parts: valid members of @parts
  * @parts_left: parts that have not completed
  * @parts: one for each lane
@@ -100,6 +110,7 @@ struct rdmatensor_write {
 	const __le32 *rkeys;
 	void (*done)(struct rdmatensor_write *write);
 	bool open;
+	bool dropped;
 	u8 nr_parts;
 	u8 parts_left;
 	struct rdmatensor_part *parts;
@@ -149,7 +160,12 @@ struct rdmatensor_qp {
  * @send_cqe: of messages and acks
  * @sendq_free: send-queue entries that may be posted to
  * @nr_recvs: receives that are kept posted
- * @writes: parts with something to post
+ * @max_sge: entries that a write may have
+ * @fresh: parts of which nothing has been posted
+ * @fresh_quota: bytes that those may still post before the first of @writes has its turn
+ * @writes: the other parts with something to post; the first one's turn is next, or now
+ * @limit: of posted content bytes: as many as keep the wire busy
+ * @completed: of those, which @limit has not been told of
  * @connecting: rdma_cm is connecting it, and will tell how that ends
  * @flushed: the device has given back something of it unprocessed
  * @cm_done: the step of the connection that was begun has ended
@@ -166,7 +182,12 @@ struct rdmatensor_lane {
 	struct ib_cqe send_cqe;
 	u32 sendq_free;
 	u32 nr_recvs;
+	u8 max_sge;
+	struct list_head fresh;
+	u32 fresh_quota;
 	struct list_head writes;
+	struct dql limit;
+	u32 completed;
 	bool connecting;
 	bool flushed;
 	bool cm_done;
@@ -291,6 +312,7 @@ struct rdmatensor_channel_params {
  * @probe_timer: see channel_probe(); armed while the channel is UP
  * @probing: a probe has not been answered
  * @heard: the peer has been heard of since the timer ran out last
+ * @heard_at: jiffies at which it was heard of last
  * @handshake_work: ends a set-up that takes too long
  * @msgbuf: slots
  * @credits: their accounting
@@ -299,8 +321,9 @@ struct rdmatensor_channel_params {
  * @peer_slots: how many
  * @peer_slot_bytes: of each
  * @txq: messages that wait for a slot
- * @writes_open: contents that are posted and have not completed, at most
+ * @writes_open: contents that are posted and whose responses are in use, at most
  *               params.max_requests: to the peer their requests may have ended
+ * @settle: tells the lanes' limits what has completed, and posts more
  * @hello_tx: the HELLO
  * @requests: this side's requests by index
  * @nr_requests: those in it that the peer may still say something about, or will
@@ -354,6 +377,7 @@ struct rdmatensor_channel {
 	struct timer_list probe_timer;
 	bool probing;
 	bool heard;
+	unsigned long heard_at;
 
 	struct rdmatensor_msgbuf msgbuf;
 	struct rdmatensor_credits credits;
@@ -364,6 +388,7 @@ struct rdmatensor_channel {
 
 	struct list_head txq;
 	u32 writes_open;
+	struct tasklet_struct settle;
 	struct rdmatensor_txmsg hello_tx;
 
 	struct xarray requests;
@@ -445,6 +470,15 @@ bool rdmatensor_channel_unsend(struct rdmatensor_txmsg *tx);
 /* Cuts the write into its parts and queues them */
 void rdmatensor_channel_write(struct rdmatensor_channel *channel,
 			      struct rdmatensor_write *write);
+/*
+ * Posts no more of the write. True: nothing of it is under way, and done() will not be
+ * called; false: it will, as it would have been
+ */
+bool rdmatensor_channel_drop(struct rdmatensor_channel *channel,
+			     struct rdmatensor_write *write);
+/* From done(), when what answered the request is free again */
+void rdmatensor_channel_written(struct rdmatensor_channel *channel,
+				struct rdmatensor_write *write);
 /* Posts what can be posted. Call it after send(), write() and changes of outstanding */
 void rdmatensor_channel_pump(struct rdmatensor_channel *channel);
 static inline bool rdmatensor_channel_usable(const struct rdmatensor_channel *channel)

@@ -18,8 +18,7 @@ int rdmatensor_exchange_init(struct rdmatensor_exchange *exchange, u32 ring_entr
 	INIT_LIST_HEAD(&exchange->live_counters);
 	mutex_init(&exchange->counters_lock);
 	spin_lock_init(&exchange->fetch_lock);
-	hash_init(exchange->fetches);
-	mutex_init(&exchange->walk);
+	exchange->fetches = RB_ROOT;
 
 	ret = rdmatensor_ring_init(&exchange->ring, ring_entries);
 	if (ret)
@@ -61,7 +60,6 @@ void rdmatensor_exchange_destroy(struct rdmatensor_exchange *exchange)
 	rdmatensor_rendezvous_free(exchange->rdv);
 	rdmatensor_counters_destroy(&exchange->counters);
 	rdmatensor_ring_destroy(&exchange->ring);
-	mutex_destroy(&exchange->walk);
 	mutex_destroy(&exchange->counters_lock);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_exchange_destroy);

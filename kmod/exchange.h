@@ -6,15 +6,13 @@
 #define RDMATENSOR_EXCHANGE_H
 
 #include <linux/completion.h>
-#include <linux/hashtable.h>
 #include <linux/mutex.h>
+#include <linux/rbtree.h>
 #include <linux/refcount.h>
 #include <linux/workqueue.h>
 #include "rendezvous.h"
 #include "ring.h"
 #include "stats.h"
-
-#define RDMATENSOR_FETCH_HASH_BITS 10
 
 struct rdmatensor_exchange;
 struct rdmatensor_fetch;
@@ -41,9 +39,9 @@ struct rdmatensor_exchange_ops {
  * @validate: data-validation mode, read without lock
  * @ops: who listens, or NULL
  * @fetch_lock: guards @fetches and @next_serial
- * @fetches: all that have not ended, by user_data
- * @next_serial: of the next fetch: its place among those of the same bucket
- * @walk: one walker of @fetches at a time
+ * @fetches: all that have not ended, by user_data, then by serial: any number may have
+ *           the same user_data, and nobody walks them with the lock held
+ * @next_serial: of the next fetch: its place among those of the same user_data
  */
 struct rdmatensor_exchange {
 	refcount_t users;
@@ -58,9 +56,8 @@ struct rdmatensor_exchange {
 	bool validate;
 	const struct rdmatensor_exchange_ops *ops;
 	spinlock_t fetch_lock;
-	unsigned long next_serial;
-	DECLARE_HASHTABLE(fetches, RDMATENSOR_FETCH_HASH_BITS);
-	struct mutex walk;
+	u64 next_serial;
+	struct rb_root fetches;
 };
 
 int rdmatensor_exchange_init(struct rdmatensor_exchange *exchange, u32 ring_entries);

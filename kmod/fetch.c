@@ -60,8 +60,7 @@ int rdmatensor_fetch_init(struct rdmatensor_fetch *fetch,
 	fetch->exchange = exchange;
 	rdmatensor_exchange_get(exchange);
 	fetch->counters = counters;
-	INIT_HLIST_NODE(&fetch->node);
-	INIT_LIST_HEAD(&fetch->todo);
+	RB_CLEAR_NODE(&fetch->node);
 	fetch->gather = args->gather;
 	fetch->channel = channel;
 	fetch->user_data = args->user_data;
@@ -104,6 +103,30 @@ void rdmatensor_fetch_arm(struct rdmatensor_fetch *fetch, unsigned long expires)
 		rdmatensor_fetch_put(fetch);
 }
 
+static struct rdmatensor_fetch *to_fetch(const struct rb_node *node)
+{
+	return rb_entry(node, struct rdmatensor_fetch, node);
+}
+
+static int fetch_compare(const struct rdmatensor_fetch_place *place,
+			 const struct rdmatensor_fetch *fetch)
+{
+	if (place->user_data != fetch->user_data)
+		return place->user_data < fetch->user_data ? -1 : 1;
+	if (place->serial != fetch->serial)
+		return place->serial < fetch->serial ? -1 : 1;
+	return 0;
+}
+
+static bool fetch_less(struct rb_node *a, const struct rb_node *b)
+{
+	struct rdmatensor_fetch_place place = {
+		.user_data = to_fetch(a)->user_data, .serial = to_fetch(a)->serial,
+	};
+
+	return fetch_compare(&place, to_fetch(b)) < 0;
+}
+
 void rdmatensor_fetch_begin(struct rdmatensor_fetch *fetch, u64 deadline_ns)
 {
 	struct rdmatensor_exchange *exchange = fetch->exchange;
@@ -115,7 +138,7 @@ void rdmatensor_fetch_begin(struct rdmatensor_fetch *fetch, u64 deadline_ns)
 	trace_fetch_submit(fetch->user_data, fetch->channel, fetch->step_id, deadline_ns);
 	spin_lock_bh(&exchange->fetch_lock);
 	fetch->serial = ++exchange->next_serial;
-	hash_add(exchange->fetches, &fetch->node, fetch->user_data);
+	rb_add(&fetch->node, &exchange->fetches, fetch_less);
 	spin_unlock_bh(&exchange->fetch_lock);
 
 	if (deadline_ns) {
@@ -126,6 +149,7 @@ void rdmatensor_fetch_begin(struct rdmatensor_fetch *fetch, u64 deadline_ns)
 							    MAX_JIFFY_OFFSET - 1) + 1);
 	}
 }
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_fetch_begin);
 
 /* What was allocated for it; what the process has named stays its own */
 static void fetch_free_region(struct rdmatensor_fetch *fetch)
@@ -223,7 +247,7 @@ void rdmatensor_fetch_finish(struct rdmatensor_fetch *fetch, int error)
 	struct rdmatensor_cqe cqe;
 
 	spin_lock_bh(&exchange->fetch_lock);
-	hash_del(&fetch->node);
+	rb_erase(&fetch->node, &exchange->fetches);
 	spin_unlock_bh(&exchange->fetch_lock);
 	if (timer_delete(&fetch->timer))
 		rdmatensor_fetch_put(fetch);
@@ -257,26 +281,39 @@ void rdmatensor_fetch_timed_out(struct rdmatensor_fetch *fetch)
 		ops->timed_out(fetch->exchange, fetch);
 }
 
-struct rdmatensor_fetch *rdmatensor_fetch_next(struct rdmatensor_exchange *exchange,
-					       unsigned long *bucket, unsigned long *serial)
+/* The first one behind @place. With the lock held */
+static struct rdmatensor_fetch *fetch_behind(const struct rdmatensor_exchange *exchange,
+					     const struct rdmatensor_fetch_place *place)
 {
-	struct rdmatensor_fetch *fetch, *found = NULL;
+	struct rb_node *node = exchange->fetches.rb_node;
+	struct rdmatensor_fetch *found = NULL;
 
-	for (; *bucket < HASH_SIZE(exchange->fetches); ++*bucket, *serial = 0) {
-		spin_lock_bh(&exchange->fetch_lock);
-		hlist_for_each_entry(fetch, &exchange->fetches[*bucket], node)
-			if (fetch->serial > *serial &&
-			    (!found || fetch->serial < found->serial))
-				found = fetch;
-		if (found)
-			rdmatensor_fetch_get(found);
-		spin_unlock_bh(&exchange->fetch_lock);
-		if (found) {
-			*serial = found->serial;
-			return found;
+	lockdep_assert_held(&exchange->fetch_lock);
+	while (node) {
+		if (fetch_compare(place, to_fetch(node)) < 0) {
+			found = to_fetch(node);
+			node = node->rb_left;
+		} else {
+			node = node->rb_right;
 		}
 	}
-	return NULL;
+	return found;
+}
+
+struct rdmatensor_fetch *rdmatensor_fetch_next(struct rdmatensor_exchange *exchange,
+					       struct rdmatensor_fetch_place *place)
+{
+	struct rdmatensor_fetch *found;
+
+	spin_lock_bh(&exchange->fetch_lock);
+	found = fetch_behind(exchange, place);
+	if (found) {
+		rdmatensor_fetch_get(found);
+		place->user_data = found->user_data;
+		place->serial = found->serial;
+	}
+	spin_unlock_bh(&exchange->fetch_lock);
+	return found;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_fetch_next);
 
@@ -295,17 +332,37 @@ int rdmatensor_fetch_check(struct rdmatensor_fetch *fetch)
 	return -EBADMSG;
 }
 
-/* Cancels what is in @todo, which holds a reference to each */
-static int fetch_cancel_list(struct list_head *todo, const struct rdmatensor_status *status)
+/*
+ * Cancels what has begun and is wanted, one by one and each without the lock: there may
+ * be as many as the ring has entries. @user_data and @step_id, unless NULL, say of which.
+ * What begins meanwhile is not of those, so the walk ends
+ */
+static int fetch_cancel_matching(struct rdmatensor_exchange *exchange, const u64 *user_data,
+				 const s64 *step_id, const struct rdmatensor_status *status)
 {
-	struct rdmatensor_fetch *fetch, *next;
+	struct rdmatensor_fetch_place place = { .user_data = user_data ? *user_data : 0 };
+	struct rdmatensor_fetch *fetch;
+	u64 last;
 	int n = 0;
 
-	list_for_each_entry_safe(fetch, next, todo, todo) {
-		list_del_init(&fetch->todo);
-		fetch->ops->cancel(fetch, status);
+	might_sleep();
+	spin_lock_bh(&exchange->fetch_lock);
+	last = exchange->next_serial;
+	spin_unlock_bh(&exchange->fetch_lock);
+
+	while ((fetch = rdmatensor_fetch_next(exchange, &place))) {
+		bool beyond = user_data && fetch->user_data != *user_data;
+
+		/* A gather is of no step */
+		if (!beyond && fetch->serial <= last &&
+		    (!step_id || (!fetch->gather && fetch->step_id == *step_id))) {
+			fetch->ops->cancel(fetch, status);
+			n++;
+		}
 		rdmatensor_fetch_put(fetch);
-		n++;
+		if (beyond)
+			break;
+		cond_resched();
 	}
 	return n;
 }
@@ -313,54 +370,15 @@ static int fetch_cancel_list(struct list_head *todo, const struct rdmatensor_sta
 int rdmatensor_fetch_cancel(struct rdmatensor_exchange *exchange, u64 user_data)
 {
 	struct rdmatensor_status status = { .error = -ECANCELED };
-	struct rdmatensor_fetch *fetch;
-	LIST_HEAD(todo);
-	int n;
 
-	mutex_lock(&exchange->walk);
-	spin_lock_bh(&exchange->fetch_lock);
-	hash_for_each_possible(exchange->fetches, fetch, node, user_data) {
-		if (fetch->user_data != user_data)
-			continue;
-		rdmatensor_fetch_get(fetch);
-		list_add_tail(&fetch->todo, &todo);
-	}
-	spin_unlock_bh(&exchange->fetch_lock);
-	n = fetch_cancel_list(&todo, &status);
-	mutex_unlock(&exchange->walk);
-	return n;
+	return fetch_cancel_matching(exchange, &user_data, NULL, &status);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_fetch_cancel);
-
-static int fetch_cancel_matching(struct rdmatensor_exchange *exchange, const s64 *step_id,
-				 const struct rdmatensor_status *status)
-{
-	struct rdmatensor_fetch *fetch;
-	LIST_HEAD(todo);
-	int bucket, n;
-
-	mutex_lock(&exchange->walk);
-	for (bucket = 0; bucket < HASH_SIZE(exchange->fetches); bucket++) {
-		spin_lock_bh(&exchange->fetch_lock);
-		hlist_for_each_entry(fetch, &exchange->fetches[bucket], node) {
-			/* A gather is of no step */
-			if (step_id && (fetch->gather ||
-					fetch->step_id != *step_id))
-				continue;
-			rdmatensor_fetch_get(fetch);
-			list_add_tail(&fetch->todo, &todo);
-		}
-		spin_unlock_bh(&exchange->fetch_lock);
-	}
-	n = fetch_cancel_list(&todo, status);
-	mutex_unlock(&exchange->walk);
-	return n;
-}
 
 int rdmatensor_fetch_abort_step(struct rdmatensor_exchange *exchange, s64 step_id,
 				const struct rdmatensor_status *status)
 {
-	return fetch_cancel_matching(exchange, &step_id, status);
+	return fetch_cancel_matching(exchange, NULL, &step_id, status);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_fetch_abort_step);
 
@@ -368,5 +386,5 @@ int rdmatensor_fetch_cancel_all(struct rdmatensor_exchange *exchange, int error)
 {
 	struct rdmatensor_status status = { .error = error };
 
-	return fetch_cancel_matching(exchange, NULL, &status);
+	return fetch_cancel_matching(exchange, NULL, NULL, &status);
 }

@@ -80,10 +80,9 @@ struct rdmatensor_fetch_args {
  * @ops: see above
  * @exchange: referenced
  * @counters: where it is counted
- * @node: in the table by @user_data
+ * @node: in the table by @user_data and @serial
  * @serial: grows from one fetch of the exchange to the next
  * @begun_ns: when it was submitted, CLOCK_MONOTONIC
- * @todo: a walker's list, under exchange->walk
  * @gather: it is one
  * @channel: for its entry
  * @user_data: for its entry
@@ -108,10 +107,9 @@ struct rdmatensor_fetch {
 	const struct rdmatensor_fetch_ops *ops;
 	struct rdmatensor_exchange *exchange;
 	struct rdmatensor_counters *counters;
-	struct hlist_node node;
-	unsigned long serial;
+	struct rb_node node;
+	u64 serial;
 	u64 begun_ns;
-	struct list_head todo;
 	bool gather;
 	u32 channel;
 	u64 user_data;
@@ -177,14 +175,27 @@ void rdmatensor_status_set(struct rdmatensor_status *status, int error, const ch
 /* Its deadline has passed, and it has not ended otherwise: tells who listens. No lock held */
 void rdmatensor_fetch_timed_out(struct rdmatensor_fetch *fetch);
 
+/**
+ * struct rdmatensor_fetch_place - a place in the table of fetches
+ * @user_data: of the fetch there
+ * @serial: its; no fetch has 0
+ */
+struct rdmatensor_fetch_place {
+	u64 user_data;
+	u64 serial;
+};
+
 /*
- * The next one that has not ended, in the table's order: behind (@bucket, @serial), which
- * are set to its place; begin with 0 and 0. Held, to be put. NULL: there is none
+ * The next one that has not ended, in the table's order: behind @place, which is set to
+ * its; begin with zeros. Held, to be put. NULL: there is none
  */
 struct rdmatensor_fetch *rdmatensor_fetch_next(struct rdmatensor_exchange *exchange,
-					       unsigned long *bucket, unsigned long *serial);
+					       struct rdmatensor_fetch_place *place);
 
-/* Process context. Return: fetches that were asked to end */
+/*
+ * Of the fetches that had begun when they were called. Process context. Return: fetches
+ * that were asked to end
+ */
 int rdmatensor_fetch_cancel(struct rdmatensor_exchange *exchange, u64 user_data);
 int rdmatensor_fetch_abort_step(struct rdmatensor_exchange *exchange, s64 step_id,
 				const struct rdmatensor_status *status);

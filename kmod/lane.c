@@ -231,7 +231,8 @@ int rdmatensor_lane_open(struct rdmatensor_lane *lane, struct ib_pd *pd)
 		.event_handler = lane_qp_event,
 		.qp_context = lane,
 		.cap = {
-			.max_send_sge = min(4, lane->id->device->attrs.max_send_sge),
+			.max_send_sge = min_t(u32, lane->max_sge,
+					      lane->id->device->attrs.max_send_sge),
 			.max_recv_sge = 1,
 		},
 	};
@@ -245,6 +246,7 @@ int rdmatensor_lane_open(struct rdmatensor_lane *lane, struct ib_pd *pd)
 	if (ret)
 		return ret;
 
+	lane->max_sge = attr.cap.max_send_sge;
 	lane->recv_cqe.done = lane_recv_done;
 	lane->send_cqe.done = lane_message_done;
 	ret = lane_post_recvs(lane, lane->nr_recvs);

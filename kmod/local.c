@@ -10,6 +10,7 @@
  */
 #include <linux/slab.h>
 #include <kunit/visibility.h>
+#include "fault.h"
 #include "local.h"
 #include "publication.h"
 
@@ -178,6 +179,25 @@ static void local_matched(struct rdmatensor_waiter *waiter, struct list_head *mo
 	local_finish(local, error);
 }
 
+/*
+ * Ends it if it was cancelled before it began to wait. Under the lock: local_stop() looks
+ * into the table and marks in one step, so it has either found it there, or marked it
+ */
+static void local_end_cancelled(struct rdmatensor_local *local)
+{
+	bool end = false;
+
+	spin_lock_bh(&local->lock);
+	if (local->state == LOCAL_WAITING && local->cancelled &&
+	    rdmatensor_rendezvous_cancel(local->fetch.exchange->rdv, &local->waiter)) {
+		local_move(local, LOCAL_DONE);
+		end = true;
+	}
+	spin_unlock_bh(&local->lock);
+	if (end)
+		local_finish(local, local->fetch.status.error);
+}
+
 int rdmatensor_local_submit(struct rdmatensor_exchange *exchange,
 			    const struct rdmatensor_fetch_args *args)
 {
@@ -203,27 +223,21 @@ int rdmatensor_local_submit(struct rdmatensor_exchange *exchange,
 		return ret;
 	}
 
+	rdmatensor_hold("fetch");
 	/* A timer or a cancel may come before the table has it: then that is not found waiting */
 	rdmatensor_fetch_get(&local->fetch);
 	rdmatensor_fetch_begin(&local->fetch, args->deadline_ns);
 	ret = rdmatensor_rendezvous_request(exchange->rdv, &local->waiter, args->name,
 					    args->name_len, args->step_id, GFP_ATOMIC);
-	if (ret != 1) {
-		if (ret)
+	if (ret == 1) {
+		/* It waits now, and who cancelled it before that did not find it */
+		local_end_cancelled(local);
+	} else {
+		/* The status of an aborted step is there already */
+		if (ret && ret != -ECANCELED)
 			local->waiter.status.error = ret;
 		list_add(&local->waiter.item, &matches);
 		rdmatensor_rendezvous_work_off(&matches);
-	} else if (READ_ONCE(local->cancelled)) {
-		/* It was cancelled in between, and nobody else will look */
-		spin_lock_bh(&local->lock);
-		if (local->state == LOCAL_WAITING &&
-		    rdmatensor_rendezvous_cancel(exchange->rdv, &local->waiter)) {
-			local_move(local, LOCAL_DONE);
-			spin_unlock_bh(&local->lock);
-			local_finish(local, local->fetch.status.error);
-		} else {
-			spin_unlock_bh(&local->lock);
-		}
 	}
 	rdmatensor_fetch_put(&local->fetch);
 	return 0;

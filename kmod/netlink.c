@@ -3,8 +3,8 @@
  * Generic netlink: dumps of contexts, channels, pools, requests and tables.
  *
  * A dump is continued by ids: args[0] is the last context that has been looked at
- * whole, args[1] the last of its objects that was sent; of requests, args[1] is the
- * bucket and args[2] the serial number in it. Ids grow and are not used again soon, so
+ * whole, args[1] the last of its objects that was sent; of requests, from args[1] on is
+ * their place in the table. Ids grow and are not used again soon, so
  * what comes and goes in between is shown or not, and the rest is shown once. The
  * registry's generation marks a dump that this has happened to.
  *
@@ -323,17 +323,17 @@ static int netlink_dump_its_pools(struct sk_buff *skb, struct netlink_callback *
 static int netlink_dump_its_requests(struct sk_buff *skb, struct netlink_callback *cb,
 				     struct rdmatensor_context *context)
 {
-	unsigned long bucket = cb->args[1], serial = cb->args[2];
+	struct rdmatensor_fetch_place place;
 	struct rdmatensor_fetch *fetch;
 	int ret = 0;
 
-	while (!ret && (fetch = rdmatensor_fetch_next(&context->exchange, &bucket, &serial))) {
+	BUILD_BUG_ON(sizeof(place) > sizeof(cb->args) - sizeof(cb->args[0]));
+	memcpy(&place, &cb->args[1], sizeof(place));
+	while (!ret && (fetch = rdmatensor_fetch_next(&context->exchange, &place))) {
 		ret = netlink_dump_one(skb, cb, RDMATENSOR_NL_CMD_REQUEST_GET,
 				       netlink_fill_request, context, fetch);
-		if (!ret) {
-			cb->args[1] = bucket;
-			cb->args[2] = serial;
-		}
+		if (!ret)
+			memcpy(&cb->args[1], &place, sizeof(place));
 		rdmatensor_fetch_put(fetch);
 	}
 	return ret;
@@ -384,8 +384,7 @@ static int netlink_dump(struct sk_buff *skb, struct netlink_callback *cb,
 		rdmatensor_registry_put(registered);
 		if (!ret) {
 			cb->args[0] = id;
-			cb->args[1] = 0;
-			cb->args[2] = 0;
+			memset(&cb->args[1], 0, sizeof(cb->args) - sizeof(cb->args[0]));
 		}
 	}
 	/* What has no room comes with the next call; what never has is an error */

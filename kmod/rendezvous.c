@@ -29,7 +29,7 @@
 #include <linux/hash.h>
 #include <linux/jhash.h>
 #include <linux/lockdep.h>
-#include <linux/processor.h>
+#include <linux/sched.h>
 #include <linux/rhashtable.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
@@ -240,8 +240,11 @@ static void remember_aborted(struct rdmatensor_rendezvous *rdv, s64 step_id,
 		if (rdv->aborted_at[i] < rdv->aborted_at[slot])
 			slot = i;
 	}
-	if (rdv->nr_aborted < ABORTED_MAX)
-		slot = rdv->nr_aborted++;
+	if (rdv->nr_aborted < ABORTED_MAX) {
+		slot = rdv->nr_aborted;
+		/* Read without the lock by rdmatensor_rendezvous_step_status() */
+		WRITE_ONCE(rdv->nr_aborted, slot + 1);
+	}
 out_set:
 	rdv->aborted_steps[slot] = step_id;
 	rdv->aborted_at[slot] = ++rdv->abort_clock;
@@ -389,14 +392,15 @@ int rdmatensor_rendezvous_request(struct rdmatensor_rendezvous *rdv,
 	unsigned int tries = 0;
 	int ret;
 
+again:
+	spin_lock_bh(&rdv->lock);
+	/* Who cancels it may look at it already */
 	waiter->key = NULL;
 	INIT_LIST_HEAD(&waiter->item);
 	waiter->waiting = false;
 	waiter->tensor = NULL;
 	waiter->status.error = 0;
 	waiter->status.text_len = 0;
-again:
-	spin_lock_bh(&rdv->lock);
 	status = aborted(rdv, step_id);
 	if (status) {
 		waiter->status = *status;
@@ -541,6 +545,7 @@ static void walk_bucket(struct rdmatensor_rendezvous *rdv, struct list_head *buc
 	struct rdmatensor_rendezvous_key place = { .name_len = 0 };
 	unsigned int met = 0;
 
+	might_sleep();
 	spin_lock_bh(&rdv->lock);
 	list_add(&place.step_item, bucket);
 	while (!list_is_last(&place.step_item, bucket)) {
@@ -553,7 +558,7 @@ static void walk_bucket(struct rdmatensor_rendezvous *rdv, struct list_head *buc
 			fn(rdv, key, arg);
 		if (++met % WALK_BATCH == 0) {
 			spin_unlock_bh(&rdv->lock);
-			cpu_relax();
+			cond_resched();
 			spin_lock_bh(&rdv->lock);
 		}
 	}
@@ -626,6 +631,12 @@ bool rdmatensor_rendezvous_step_status(struct rdmatensor_rendezvous *rdv, s64 st
 {
 	const struct rdmatensor_status *found;
 
+	/*
+	 * Most never abort a step. Who has become visible to the walk of an abort, under a
+	 * lock that the walk takes after it has remembered the step, sees it here or is seen
+	 */
+	if (!READ_ONCE(rdv->nr_aborted))
+		return false;
 	spin_lock_bh(&rdv->lock);
 	found = aborted(rdv, step_id);
 	if (found)

@@ -24,13 +24,18 @@
  */
 #include <linux/slab.h>
 #include <kunit/visibility.h>
+#include "fault.h"
 #include "metacache.h"
 #include "request.h"
 #include "trace.h"
 
 /* Content that still counts as making progress, in bytes a millisecond */
 #define REQUEST_SLOWEST 4096
+/* What msg_slot_bytes can be set to */
+#define REQUEST_SLOT_MOST 65536UL
 #define REQUEST_PATIENCE_MAX (24 * 3600 * 1000)
+/* Times that patience may begin anew: a peer may be busy, and may not be so for ever */
+#define REQUEST_PATIENCE_TIMES 16
 
 enum request_state {
 	REQUEST_NEW,
@@ -61,6 +66,8 @@ enum request_state {
  * @exposure: which
  * @nr_parts: parts that were asked for
  * @parts: bits of the lanes whose part has not arrived
+ * @patience: jiffies without any sign of the peer until its answer to a CANCEL is given up
+ * @give_up: jiffies at which it is given up in any case
  */
 struct rdmatensor_request {
 	struct rdmatensor_fetch fetch;
@@ -77,6 +84,8 @@ struct rdmatensor_request {
 	struct rdmatensor_exposure exposure;
 	u8 nr_parts;
 	u8 parts;
+	unsigned long patience;
+	unsigned long give_up;
 };
 
 static struct rdmatensor_request *to_request(struct rdmatensor_fetch *fetch)
@@ -265,7 +274,7 @@ static int request_expose(struct rdmatensor_request *req, gfp_t gfp)
 	struct rdmatensor_channel *channel = req->channel;
 	struct rdmatensor_fetch *fetch = &req->fetch;
 	struct rdmatensor_msg msg = {};
-	u32 length;
+	u64 length;
 	int ret;
 
 	request_unexpose(req);
@@ -284,29 +293,53 @@ static int request_expose(struct rdmatensor_request *req, gfp_t gfp)
 					      RDMATENSOR_WIRE_TENSOR_RE_REQUEST;
 	request_describe(req, &msg);
 	rdmatensor_metacache_name(req->entry, &msg.name_len);
-	length = rdmatensor_wire_length(&msg);
+	/* The wire's count of keys has 16 bits: how many there are is known here only */
+	msg.nr_rkeys = 0;
+	length = rdmatensor_wire_length(&msg) + (u64)req->exposure.nr_rkeys * sizeof(*msg.rkeys);
 	if (length <= request_slot_bytes(channel))
 		return 0;
 
 	fetch->status.text_len =
 		scnprintf(fetch->status.text, sizeof(fetch->status.text),
-			  "%u segments need a message of %u bytes, slots have %u: raise msg_slot_bytes to %lu",
-			  msg.nr_rkeys, length, request_slot_bytes(channel),
-			  roundup_pow_of_two(length));
+			  "%u segments need a message of %llu bytes, slots have %u: ",
+			  req->exposure.nr_rkeys, length, request_slot_bytes(channel));
+	fetch->status.text_len +=
+		scnprintf(fetch->status.text + fetch->status.text_len,
+			  sizeof(fetch->status.text) - fetch->status.text_len,
+			  "%s%lu", length <= REQUEST_SLOT_MOST ?
+			  "raise msg_slot_bytes to " : "publish it in parts: the most is ",
+			  min(roundup_pow_of_two(length), REQUEST_SLOT_MOST));
 	request_unexpose(req);
 	return -EMSGSIZE;
 }
 
 /*
- * How long the peer may take to answer a CANCEL: it may have to write first all that
- * it was given room for. What it only says of a tensor buys it no time.
+ * How long the peer may be silent before its answer to a CANCEL: it may have to write
+ * first all that it was given room for. What it only says of a tensor buys it no time.
+ * Each sign of the peer on the channel begins the time anew, since what it sends to
+ * others goes the same way.
  */
-static unsigned long request_patience(const struct rdmatensor_request *req)
+static void request_await_answer(struct rdmatensor_request *req)
 {
 	u64 ms = req->channel->params.cancel_ms +
 		 div_u64(req->exposed ? req->fetch.meta.bytes : 0, REQUEST_SLOWEST);
 
-	return msecs_to_jiffies(min_t(u64, ms, REQUEST_PATIENCE_MAX));
+	req->patience = msecs_to_jiffies(min_t(u64, ms, REQUEST_PATIENCE_MAX));
+	req->give_up = jiffies + REQUEST_PATIENCE_TIMES * req->patience;
+	rdmatensor_fetch_arm(&req->fetch, jiffies + req->patience);
+}
+
+/* True: the peer was heard of, and has time until then */
+static bool request_await_longer(struct rdmatensor_request *req)
+{
+	unsigned long until = req->channel->heard_at + req->patience;
+
+	if (time_after(until, req->give_up))
+		until = req->give_up;
+	if (!time_after(until, jiffies))
+		return false;
+	rdmatensor_fetch_arm(&req->fetch, until);
+	return true;
 }
 
 /* Ends it as soon as the peer cannot write any more */
@@ -324,7 +357,7 @@ static void request_stop(struct rdmatensor_request *req, int error)
 	case REQUEST_RE_SENT:
 		/* A re-request that still waits for its slot becomes the CANCEL */
 		rdmatensor_channel_unsend(&req->tx);
-		rdmatensor_fetch_arm(&req->fetch, jiffies + request_patience(req));
+		request_await_answer(req);
 		request_move(req, REQUEST_CANCEL_QUEUED);
 		rdmatensor_channel_send(req->channel, &req->tx);
 		break;
@@ -355,15 +388,20 @@ static void request_expire(struct rdmatensor_fetch *fetch)
 	bool timed_out = false;
 
 	spin_lock_bh(&channel->lock);
+	/* Whoever had the lock has set it anew: what has run out means nothing any more */
+	if (timer_pending(&fetch->timer))
+		goto out_unlock;
 	if (request_cancelling(req)) {
-		rdmatensor_channel_fail_locked(channel, -ETIMEDOUT,
-					       "the peer does not answer a CANCEL");
+		if (!request_await_longer(req))
+			rdmatensor_channel_fail_locked(channel, -ETIMEDOUT,
+						       "the peer does not answer a CANCEL");
 	} else if (req->state < REQUEST_CANCEL_QUEUED) {
 		rdmatensor_status_set(&fetch->status, -ETIMEDOUT, NULL);
 		request_stop(req, -ETIMEDOUT);
 		rdmatensor_channel_pump(channel);
 		timed_out = true;
 	}
+out_unlock:
 	spin_unlock_bh(&channel->lock);
 	if (timed_out)
 		rdmatensor_fetch_timed_out(fetch);
@@ -410,6 +448,7 @@ int rdmatensor_request_submit(struct rdmatensor_channel *channel,
 			      const struct rdmatensor_fetch_args *args)
 {
 	struct rdmatensor_exchange *exchange = channel->exchange;
+	struct rdmatensor_status status;
 	struct rdmatensor_request *req;
 	int ret;
 
@@ -451,6 +490,7 @@ int rdmatensor_request_submit(struct rdmatensor_channel *channel,
 	if (ret < 0)
 		goto out_abandon;
 
+	rdmatensor_hold("fetch");
 	/* The table's reference is the first one; this one is for the rest of this function */
 	rdmatensor_fetch_get(&req->fetch);
 	rdmatensor_channel_get(channel);
@@ -471,6 +511,11 @@ int rdmatensor_request_submit(struct rdmatensor_channel *channel,
 		rdmatensor_channel_stall(channel, RDMATENSOR_STAT_STALL_REQUESTS);
 	list_add_tail(&req->item, &channel->pending);
 	rdmatensor_fetch_begin(&req->fetch, args->deadline_ns);
+	/* An abort that did not meet it in the table has remembered its step before */
+	if (rdmatensor_rendezvous_step_status(exchange->rdv, args->step_id, &status)) {
+		req->fetch.status = status;
+		request_stop(req, status.error);
+	}
 	request_admit(channel);
 	rdmatensor_channel_pump(channel);
 	spin_unlock_bh(&channel->lock);

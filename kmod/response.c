@@ -9,8 +9,8 @@
  *
  * A response has its tensor from the match until its content has reached the
  * peer, or until it gives it back to the table: on CANCEL, on an aborted step,
- * and when the channel has gone down (DESIGN 7.5). A CANCEL is always answered,
- * and while content is being written only after that (DESIGN 7.1).
+ * and when the channel has gone down (DESIGN 7.5). A CANCEL is always answered: when
+ * what is posted of the content has arrived; the rest is not written (DESIGN 7.1).
  *
  * All responses of a channel are allocated with it, because they are needed in
  * completion context: the peer's limit on requests, and the channel's on contents
@@ -243,28 +243,34 @@ static void response_describe(struct rdmatensor_response *resp)
 	rdmatensor_channel_send(resp->channel, &resp->tx);
 }
 
-/* The content has reached the peer */
+/* The content has reached the peer, or what had been posted of it when that was enough */
 static void response_written(struct rdmatensor_write *write)
 {
 	struct rdmatensor_response *resp = container_of(write, struct rdmatensor_response,
 							write);
 	struct rdmatensor_channel *channel = resp->channel;
 	struct rdmatensor_publication *pub;
+	bool delivered;
 	LIST_HEAD(matches);
 
 	spin_lock_bh(&channel->lock);
-	rdmatensor_count(&channel->counters, RDMATENSOR_STAT_SERVED);
-	rdmatensor_count_add(&channel->counters, RDMATENSOR_STAT_SERVED_BYTES, write->bytes);
-	pub = response_take(resp);
-	if (resp->cancelled) {
-		response_fail(resp);
-		rdmatensor_channel_pump(channel);
-	} else {
-		response_free(resp);
+	delivered = !write->dropped;
+	if (delivered) {
+		rdmatensor_count(&channel->counters, RDMATENSOR_STAT_SERVED);
+		rdmatensor_count_add(&channel->counters, RDMATENSOR_STAT_SERVED_BYTES,
+				     write->bytes);
 	}
+	pub = response_take(resp);
+	if (resp->cancelled)
+		response_fail(resp);
+	else
+		response_free(resp);
+	/* Not before the response is free: the next content brings the next request */
+	rdmatensor_channel_written(channel, write);
+	rdmatensor_channel_pump(channel);
 	spin_unlock_bh(&channel->lock);
 
-	rdmatensor_publication_put(pub, true, &matches);
+	rdmatensor_publication_put(pub, delivered, &matches);
 	rdmatensor_rendezvous_work_off(&matches);
 }
 
@@ -512,8 +518,16 @@ static int response_cancel(struct rdmatensor_channel *channel,
 		*pub = response_take(resp);
 		response_fail(resp);
 		break;
+	case RESPONSE_WRITING:
+		/* What is posted has to arrive first; nothing more will be */
+		if (!rdmatensor_channel_drop(channel, &resp->write))
+			break;
+		rdmatensor_channel_written(channel, &resp->write);
+		*pub = response_take(resp);
+		response_fail(resp);
+		break;
 	default:
-		/* CHECKSUM, WRITING: when that is done. ERROR_QUEUED: becomes the answer */
+		/* CHECKSUM: when that is done. ERROR_QUEUED: becomes the answer */
 		break;
 	}
 	return 0;

@@ -88,6 +88,7 @@ static struct post *post_new(struct rdmatensor_lane *lane, enum post_kind kind)
 	if (!post)
 		return NULL;
 	post->kind = kind;
+	post->responses = lane->channel->nr_responses;
 	list_add_tail(&post->item, &end->posted[lane->index]);
 	return post;
 }
@@ -352,7 +353,7 @@ void end_close(struct end *end)
 	KUNIT_EXPECT_EQ(end->test, channel->outstanding, 0);
 	KUNIT_EXPECT_TRUE(end->test, xa_empty(&channel->requests));
 	KUNIT_EXPECT_TRUE(end->test, list_empty(&channel->txq));
-	KUNIT_EXPECT_TRUE(end->test, hash_empty(end->exchange.fetches));
+	KUNIT_EXPECT_TRUE(end->test, RB_EMPTY_ROOT(&end->exchange.fetches));
 
 	memcpy(segments, channel->msgbuf.segments, sizeof(segments));
 	end->channel = NULL;
@@ -412,20 +413,21 @@ u64 end_stat(struct end *end, enum rdmatensor_stat stat)
 
 bool end_expire(struct end *end, u64 user_data)
 {
-	struct rdmatensor_fetch *fetch, *found = NULL;
+	struct rdmatensor_fetch_place place = { .user_data = user_data };
+	struct rdmatensor_fetch *fetch;
+	bool found;
 
-	spin_lock_bh(&end->exchange.fetch_lock);
-	hash_for_each_possible(end->exchange.fetches, fetch, node, user_data)
-		if (fetch->user_data == user_data)
-			found = fetch;
-	if (found)
-		rdmatensor_fetch_get(found);
-	spin_unlock_bh(&end->exchange.fetch_lock);
-	if (!found)
+	fetch = rdmatensor_fetch_next(&end->exchange, &place);
+	if (!fetch)
 		return false;
-	found->ops->expire(found);
-	rdmatensor_fetch_put(found);
-	return true;
+	found = fetch->user_data == user_data;
+	/* As when it runs out: it is not armed any more, and its reference goes on */
+	if (found && timer_delete(&fetch->timer))
+		rdmatensor_fetch_put(fetch);
+	if (found)
+		fetch->ops->expire(fetch);
+	rdmatensor_fetch_put(fetch);
+	return found;
 }
 
 void end_abort_step(struct end *end, s64 step_id, int error)

@@ -39,6 +39,7 @@ enum post_kind { POST_MESSAGE, POST_ACK, POST_PROBE, POST_WRITE };
  * @nr_sge: members of @sge
  * @remote_addr: of a write
  * @rkey: of a write
+ * @responses: that the channel had in use when it was posted
  * @arrived: its bytes are at the peer
  */
 struct post {
@@ -53,6 +54,7 @@ struct post {
 	int nr_sge;
 	u64 remote_addr;
 	u32 rkey;
+	u32 responses;
 	bool arrived;
 };
 

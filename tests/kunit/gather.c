@@ -208,14 +208,14 @@ static void a_list_that_always_fails(struct kunit *test)
 static void who_looks_keeps_nothing(struct kunit *test)
 {
 	struct reader *reader = open_one(test, 1);
-	unsigned long bucket = 0, serial = 0;
+	struct rdmatensor_fetch_place place = {};
 	struct rdmatensor_fetch *fetch;
 	struct rdmatensor_cqe cqe;
 
 	wide_apart(reader, 4);
 	reader_begin(reader, 4);
 	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 4));
-	fetch = rdmatensor_fetch_next(&reader->end->exchange, &bucket, &serial);
+	fetch = rdmatensor_fetch_next(&reader->end->exchange, &place);
 	KUNIT_ASSERT_NOT_NULL(test, fetch);
 	succeed(reader, 0, 4);
 	/* Which sees that neither pool nor table is held */

@@ -254,7 +254,11 @@ static const struct script scripts[] = {
 		CANCELLED(1, "end2:-125"),
 	} },
 	{ "cancel queued, expired", .steps = {
-		CANCEL_QUEUED, EXPIRE(2, NO_ANSWER),
+		CANCEL_QUEUED, SILENT, EXPIRE(2, NO_ANSWER),
+	} },
+	{ "cancel queued, expired, the peer is busy", .steps = {
+		CANCEL_QUEUED, EXPIRE(2, ""), EXPIRE(2, ""), ROOM("cancel#1"), EXPIRE(2, ""),
+		CANCELLED(1, "end2:-125"),
 	} },
 	{ "cancel queued, cut", .steps = {
 		CANCEL_QUEUED, DOWN("end2:-104+text"),
@@ -279,7 +283,19 @@ static const struct script scripts[] = {
 		STEP("", .op = OP_CANCEL, .id = 2, .ret = -ENOENT),
 	} },
 	{ "cancel sent, expired", .steps = {
-		CANCEL_SENT, EXPIRE(2, NO_ANSWER), DOWN("end2:-110+text"),
+		CANCEL_SENT, SILENT, EXPIRE(2, NO_ANSWER), DOWN("end2:-110+text"),
+	} },
+	{ "cancel sent, expired, messages come", .steps = {
+		CANCEL_SENT, SILENT, RE(9, 100, ""), EXPIRE(2, ""), SILENT, EXPIRE(2, NO_ANSWER),
+	} },
+	{ "cancel sent, expired, content comes", .steps = {
+		KNOWN, FETCH(2, "x", "req#1+dest"), FETCH(3, "x", "req#2+dest"),
+		CANCEL(2, "cancel#1"), SILENT, CONTENT(0, 2, 100, "end3:0"), EXPIRE(2, ""),
+		SILENT, EXPIRE(2, NO_ANSWER),
+	} },
+	{ "cancel sent, expired, writes are answered", .steps = {
+		CANCEL_SENT, PUBLISH(7, "z", 100, 1, ""), REQ_DEST(0, "z", 100, "w0#0:100!"),
+		SILENT, DONE("pub7:0"), EXPIRE(2, ""), SILENT, EXPIRE(2, NO_ANSWER),
 	} },
 	{ "cancel sent, cut", .steps = {
 		CANCEL_SENT, DOWN("end2:-104+text"),
@@ -429,16 +445,71 @@ static void cancelled_before_its_deadline(struct kunit *test)
 	script_close(script);
 }
 
+/* The timer of @user_data's fetch as it runs out, once it has waited for the lock */
+static void expire_late(struct script_end *script, u64 user_data)
+{
+	struct rdmatensor_fetch_place place = { .user_data = user_data };
+	struct rdmatensor_fetch *fetch;
+
+	fetch = rdmatensor_fetch_next(&script->end->exchange, &place);
+	KUNIT_ASSERT_NOT_NULL(script->end->test, fetch);
+	fetch->ops->expire(fetch);
+	rdmatensor_fetch_put(fetch);
+}
+
+/* A deadline that ran out while a CANCEL had the lock, which has set the timer anew */
+static void expired_while_cancelled(struct kunit *test)
+{
+	static const struct script_step cancel = CANCEL(1, "cancel#0");
+	static const struct script_step silent = SILENT;
+	static const struct script_step answer = CANCELLED(0, "end1:-125");
+	struct script_end *script =
+		open_with_one(test, &end_params, ktime_get_ns() + 3600 * NSEC_PER_SEC);
+
+	KUNIT_EXPECT_STREQ(test, script_trace(script), "req#0");
+	script_do(script, &cancel);
+	script_do(script, &silent);
+	expire_late(script, 1);
+	KUNIT_EXPECT_STREQ(test, script_trace(script), "");
+	script_do(script, &answer);
+	script_close(script);
+}
+
+/* A peer that is heard of and never answers has its time, and no more */
+static void busy_for_ever(struct kunit *test)
+{
+	struct rdmatensor_msg other = { .type = RDMATENSOR_WIRE_CANCEL, .request_index = 9 };
+	struct rdmatensor_channel_params params = end_params;
+	struct rdmatensor_channel *channel;
+	struct script_end *script;
+	unsigned long until;
+
+	params.cancel_ms = 100;
+	script = open_with_one(test, &params, 1);
+	channel = script->end->channel;
+	until = jiffies + 60 * HZ;
+	while (READ_ONCE(channel->state) == RDMATENSOR_CHANNEL_UP &&
+	       time_before(jiffies, until)) {
+		rdmatensor_channel_rx_message(channel,
+					      end_put_message(script->end, &other,
+							      channel->credits.sent));
+		script_trace(script);
+		msleep(20);
+	}
+	KUNIT_EXPECT_STREQ(test, channel->error_text, "the peer does not answer a CANCEL");
+	script_close(script);
+}
+
 /* Whoever has a reference: with its entry all that it held is the process's again */
 static void who_looks_keeps_nothing(struct kunit *test)
 {
 	struct script_end *script = open_with_one(test, &end_params, 0);
 	struct rdmatensor_pool *pool = script->end->pool;
-	unsigned long bucket = 0, serial = 0;
+	struct rdmatensor_fetch_place place = {};
 	struct rdmatensor_fetch *fetch;
 
 	KUNIT_EXPECT_STREQ(test, script_trace(script), "req#0");
-	fetch = rdmatensor_fetch_next(&script->end->exchange, &bucket, &serial);
+	fetch = rdmatensor_fetch_next(&script->end->exchange, &place);
 	KUNIT_ASSERT_NOT_NULL(test, fetch);
 	/* It will want a region of that pool */
 	KUNIT_EXPECT_EQ(test, rdmatensor_regions_close(&pool->regions), -EBUSY);
@@ -449,11 +520,147 @@ static void who_looks_keeps_nothing(struct kunit *test)
 	script_close(script);
 }
 
+/* A tensor of so many segments that their number does not fit into the message's count */
+static void too_many_segments(struct kunit *test)
+{
+	static const struct script_step meta =
+		META(0, (U16_MAX + 2ULL) << PAGE_SHIFT, "cancel#0");
+	static const struct script_step answer = CANCELLED(0, "end1:-90+text");
+	struct script_end *script = script_open(test, 1, &end_params);
+	struct rdmatensor_fetch_args args = {
+		.user_data = 1,
+		.name = "x",
+		.name_len = 1,
+		.step_id = 1,
+		.alloc = true,
+	};
+	struct rdmatensor_pool *pool = kunit_kzalloc(test, sizeof(*pool), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, pool);
+	kref_init(&pool->ref);
+	pool->id = 2;
+	pool->seg_shift = PAGE_SHIFT;
+	pool->nr_segments = U16_MAX + 2;
+	pool->bytes = (u64)pool->nr_segments << PAGE_SHIFT;
+	pool->iova = END_IOVA;
+	/* The keys, which nobody gets to see */
+	pool->segments = kvcalloc(pool->nr_segments, sizeof(*pool->segments), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, pool->segments);
+	KUNIT_ASSERT_EQ(test, rdmatensor_regions_init(&pool->regions, pool->bytes), 0);
+	args.pool = pool;
+
+	script_up(script);
+	rdmatensor_pool_get(pool);
+	KUNIT_ASSERT_EQ(test, rdmatensor_request_submit(script->end->channel, &args), 0);
+	KUNIT_EXPECT_STREQ(test, script_trace(script), "req#0");
+	script_do(script, &meta);
+	script_do(script, &answer);
+	script_close(script);
+	KUNIT_EXPECT_EQ(test, kref_read(&pool->ref), 1);
+	rdmatensor_regions_destroy(&pool->regions);
+	kvfree(pool->segments);
+}
+
+/* Any number of fetches may have one number: those are cancelled, and no others */
+static void cancelled_by_number(struct kunit *test)
+{
+	static const u64 numbers[] = { 5, 7, 6, 7, 0, 7, U64_MAX, 7 };
+	struct rdmatensor_channel_params params = end_params;
+	struct rdmatensor_fetch_place place = {};
+	struct rdmatensor_fetch *fetch;
+	struct script_end *script;
+	unsigned int i, n = 0;
+	u64 last = 0;
+
+	params.max_requests = 1;
+	script = script_open(test, 1, &params);
+	script_up(script);
+	for (i = 0; i < ARRAY_SIZE(numbers); i++) {
+		struct rdmatensor_fetch_args args = {
+			.user_data = numbers[i], .name = "x", .name_len = 1, .step_id = 1,
+			.pool = script->end->pool, .alloc = true,
+		};
+
+		rdmatensor_pool_get(args.pool);
+		KUNIT_ASSERT_EQ(test, rdmatensor_request_submit(script->end->channel, &args), 0);
+	}
+	KUNIT_EXPECT_STREQ(test, script_trace(script), "req#0");
+	KUNIT_EXPECT_EQ(test, rdmatensor_fetch_cancel(&script->end->exchange, 7), 4);
+	KUNIT_EXPECT_STREQ(test, script_trace(script),
+			   "end7:-125 end7:-125 end7:-125 end7:-125");
+	KUNIT_EXPECT_EQ(test, rdmatensor_fetch_cancel(&script->end->exchange, 7), 0);
+	KUNIT_EXPECT_EQ(test, rdmatensor_fetch_cancel(&script->end->exchange, 8), 0);
+	while ((fetch = rdmatensor_fetch_next(&script->end->exchange, &place))) {
+		KUNIT_EXPECT_TRUE(test, !n || fetch->user_data > last);
+		last = fetch->user_data;
+		rdmatensor_fetch_put(fetch);
+		n++;
+	}
+	KUNIT_EXPECT_EQ(test, n, 4);
+	KUNIT_EXPECT_EQ(test, rdmatensor_fetch_cancel(&script->end->exchange, U64_MAX), 1);
+	script_close(script);
+}
+
+/* Nanoseconds that it takes to look at each of @nr fetches of one number, one by one */
+static u64 walk(struct kunit *test, struct rdmatensor_exchange *exchange,
+		struct rdmatensor_fetch *fetches, u32 nr)
+{
+	struct rdmatensor_fetch_place place = {};
+	struct rdmatensor_fetch *fetch;
+	u64 begun;
+	u32 i, n = 0;
+
+	for (i = 0; i < nr; i++) {
+		kref_init(&fetches[i].ref);
+		fetches[i].exchange = exchange;
+		fetches[i].counters = &exchange->counters;
+		fetches[i].user_data = 7;
+		rdmatensor_fetch_begin(&fetches[i], 0);
+	}
+	begun = ktime_get_ns();
+	while ((fetch = rdmatensor_fetch_next(exchange, &place))) {
+		rdmatensor_fetch_put(fetch);
+		n++;
+	}
+	begun = ktime_get_ns() - begun;
+	KUNIT_EXPECT_EQ(test, n, nr);
+	spin_lock_bh(&exchange->fetch_lock);
+	exchange->fetches = RB_ROOT;
+	spin_unlock_bh(&exchange->fetch_lock);
+	return begun;
+}
+
+/* Sixteen times as many take about sixteen times as long, and not the square of it */
+static void walk_in_proportion(struct kunit *test)
+{
+	struct script_end *script = script_open(test, 1, &end_params);
+	struct rdmatensor_fetch *fetches = kvcalloc(16000, sizeof(*fetches), GFP_KERNEL);
+	struct rdmatensor_exchange *exchange = &script->end->exchange;
+	u64 few = U64_MAX, many = U64_MAX;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, fetches);
+	script_up(script);
+	/* The best of some, since others run beside */
+	for (i = 0; i < 5; i++) {
+		few = min(few, walk(test, exchange, fetches, 1000));
+		many = min(many, walk(test, exchange, fetches, 16000));
+	}
+	KUNIT_EXPECT_LT(test, many, 128 * few);
+	kvfree(fetches);
+	script_close(script);
+}
+
 static struct kunit_case request_tests[] = {
 	KUNIT_CASE_PARAM(request, request_gen_params),
 	KUNIT_CASE(deadline),
 	KUNIT_CASE(cancelled_before_its_deadline),
+	KUNIT_CASE(expired_while_cancelled),
+	KUNIT_CASE(busy_for_ever),
 	KUNIT_CASE(who_looks_keeps_nothing),
+	KUNIT_CASE(too_many_segments),
+	KUNIT_CASE(cancelled_by_number),
+	KUNIT_CASE(walk_in_proportion),
 	{}
 };
 

@@ -246,8 +246,27 @@ static const struct script scripts[] = {
 	} },
 	{ "writing waits for its turn, cancelled", .max_requests = 1, .steps = {
 		PUBLISH(7, "x", 100, 2, ""), REQ_DEST(0, "x", 100, "w0#0:100!"),
-		REQ_DEST(1, "x", 100, ""), CANCEL_OF(1, ""), DONE("w0#1:100!"),
-		DONE("cancelled#1 pub7:0"),
+		REQ_DEST(1, "x", 100, ""), CANCEL_OF(1, "cancelled#1"), DONE(""),
+		REQ_DEST(2, "x", 100, "w0#2:100!"), DONE("pub7:0"),
+	} },
+	{ "writing, cancelled when some is posted", .steps = {
+		PUBLISH(7, "x", 24576, 1, ""), FULL, REQ_DEST(0, "x", 24576, ""),
+		PLACES(2, "w0#0:8192"), CANCEL_OF(0, ""), ROOM(""), DONE("cancelled#0"),
+		REQ_DEST(1, "x", 24576, "w0#1:8192 w0#1:8192 w0#1:8192!"), DONE("pub7:0"),
+	} },
+	{ "writing, cancelled when some has arrived", .left = 1, .steps = {
+		PUBLISH(7, "x", 24576, 1, ""), FULL, REQ_DEST(0, "x", 24576, ""),
+		PLACES(2, "w0#0:8192"), FULL, DONE(""), CANCEL_OF(0, ""), ROOM("cancelled#0"),
+	} },
+	{ "writing, cancelled when one lane has all", .lanes = 2, .left = 1, .steps = {
+		PUBLISH(7, "x", 20480, 1, ""), FULL,
+		RX("w1#0:4096 w1#0:4096!", .type = RDMATENSOR_WIRE_TENSOR_REQUEST,
+		   .request_index = 0, .name = "x", .name_len = 1, SCRIPT_DEST(20480, 2)),
+		CANCEL_OF(0, ""), DONE(""), ROOM("cancelled#0"),
+	} },
+	{ "writing, cancelled when some is posted, cut", .left = 1, .steps = {
+		PUBLISH(7, "x", 24576, 1, ""), FULL, REQ_DEST(0, "x", 24576, ""),
+		PLACES(2, "w0#0:8192"), CANCEL_OF(0, ""), DOWN(""),
 	} },
 	{ "writing waits for its turn, cut", .max_requests = 1, .left = 1, .steps = {
 		PUBLISH(7, "x", 100, 2, ""), REQ_DEST(0, "x", 100, "w0#0:100!"),

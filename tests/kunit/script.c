@@ -239,12 +239,24 @@ static void script_full(struct script_end *script, bool full)
 
 	spin_lock_bh(&channel->lock);
 	if (full) {
-		script->free_places = channel->lanes[0].sendq_free;
+		script->free_places += channel->lanes[0].sendq_free;
 		channel->lanes[0].sendq_free = 0;
 	} else {
 		channel->lanes[0].sendq_free += script->free_places;
+		script->free_places = 0;
 		rdmatensor_channel_pump(channel);
 	}
+	spin_unlock_bh(&channel->lock);
+}
+
+static void script_places(struct script_end *script, u32 nr)
+{
+	struct rdmatensor_channel *channel = script->end->channel;
+
+	spin_lock_bh(&channel->lock);
+	channel->lanes[0].sendq_free += nr;
+	script->free_places -= nr;
+	rdmatensor_channel_pump(channel);
 	spin_unlock_bh(&channel->lock);
 }
 
@@ -301,6 +313,9 @@ void script_do(struct script_end *script, const struct script_step *step)
 	case OP_ROOM:
 		script_full(script, step->op == OP_FULL);
 		break;
+	case OP_PLACES:
+		script_places(script, step->bytes);
+		break;
 	case OP_HOLD:
 		reinit_completion(&script->go);
 		INIT_WORK(&script->hold, script_hold);
@@ -317,6 +332,11 @@ void script_do(struct script_end *script, const struct script_step *step)
 		break;
 	case OP_DOWN:
 		end_down(end);
+		break;
+	case OP_SILENT:
+		spin_lock_bh(&end->channel->lock);
+		end->channel->heard_at = jiffies - MAX_JIFFY_OFFSET / 4;
+		spin_unlock_bh(&end->channel->lock);
 		break;
 	case OP_END:
 		break;

@@ -26,7 +26,7 @@
 enum script_op {
 	OP_END, OP_FETCH, OP_CANCEL, OP_EXPIRE, OP_ABORT, OP_PUBLISH, OP_WITHDRAW, OP_RX,
 	OP_RX_ACK, OP_CONTENT, OP_DONE, OP_FULL, OP_ROOM, OP_HOLD, OP_GO, OP_BREAK, OP_LIE,
-	OP_DOWN,
+	OP_DOWN, OP_SILENT, OP_PLACES,
 };
 
 /**
@@ -146,7 +146,12 @@ struct script {
 #define DONE(_expect) STEP(_expect, .op = OP_DONE)
 #define FULL STEP("", .op = OP_FULL)
 #define ROOM(_expect) STEP(_expect, .op = OP_ROOM)
+/* So many more places in it, of which the last is an ack's */
+#define PLACES(_nr, _expect) STEP(_expect, .op = OP_PLACES, .bytes = _nr)
 #define BREAK(_error) STEP("", .op = OP_BREAK, .error = _error)
+
+/* Nothing was heard of the peer for longer than anybody waits */
+#define SILENT STEP("", .op = OP_SILENT)
 
 /* Process context: checksums wait, and go on */
 #define HOLD STEP("", .op = OP_HOLD)

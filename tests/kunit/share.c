@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * How contents share a lane: how much of them is posted, in which order, and what happens
+ * to the rest. Writes end where a key ends, after 8 KiB; a chunk is 64 KiB.
+ */
+#include "script.h"
+
+#define KEY ((u64)1 << END_SEG_SHIFT)
+#define CHUNK SZ_64K
+/* A chunk, and the write that exceeds it */
+#define LIMIT (CHUNK + KEY)
+#define LARGE SZ_256K
+
+static struct script_end *open(struct kunit *test, u32 max_requests)
+{
+	struct rdmatensor_channel_params params = end_params;
+	struct script_end *script = kunit_kzalloc(test, sizeof(*script), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, script);
+	params.max_requests = max_requests;
+	params.queue_depth = 1024;
+	params.stripe_bytes = SZ_1G;
+	seq_buf_init(&script->trace, script->text, sizeof(script->text));
+	init_completion(&script->go);
+	script->end = end_open(test, 1, SZ_4M, &params);
+	script_up(script);
+	return script;
+}
+
+/* The peer asks for tensor number @index, which is there */
+static void request(struct script_end *script, u32 index, u64 bytes)
+{
+	struct end *end = script->end;
+	char name[8];
+	struct rdmatensor_publish_args args = {
+		.user_data = index, .name = name, .step_id = 1, .uses = 1,
+		.meta = SCRIPT_META(bytes),
+	};
+	struct rdmatensor_msg msg = {
+		.type = RDMATENSOR_WIRE_TENSOR_REQUEST, .request_index = index, .name = name,
+		.step_id = 1, SCRIPT_DEST(bytes, 1),
+	};
+	__le32 rkeys[64] = {};
+
+	msg.name_len = snprintf(name, sizeof(name), "%u", index);
+	args.name_len = msg.name_len;
+	if (bytes) {
+		KUNIT_ASSERT_EQ(end->test, 0,
+				rdmatensor_regions_alloc(&end->pool->regions, bytes, GFP_KERNEL,
+							 &args.offset));
+		args.pool = end->pool;
+		rdmatensor_pool_get(end->pool);
+	} else {
+		msg.remote_addr = 0;
+	}
+	KUNIT_ASSERT_EQ(end->test, rdmatensor_publish(&end->exchange, &args), 0);
+	msg.nr_rkeys = rdmatensor_wire_segments(msg.remote_addr, bytes, END_SEG_SHIFT);
+	msg.rkeys = rkeys;
+	rdmatensor_channel_rx_message(end->channel,
+				      end_put_message(end, &msg, end->channel->credits.sent));
+	/* Messages complete; writes are looked at below */
+	script_trace(script);
+}
+
+/* What is posted of a content and has not completed; @index U32_MAX: of all */
+static u64 posted(struct script_end *script, u32 index)
+{
+	struct post *post;
+	u64 bytes = 0;
+
+	spin_lock_bh(&script->end->channel->lock);
+	list_for_each_entry(post, &script->end->posted[0], item)
+		if (post->kind == POST_WRITE && (index == U32_MAX || post->index == index))
+			bytes += post->bytes;
+	spin_unlock_bh(&script->end->channel->lock);
+	return bytes;
+}
+
+/* The device says that @bytes are done, in one interrupt. Their contents, in @of */
+static void complete_bytes(struct script_end *script, u64 bytes, u64 *of)
+{
+	struct post *post;
+
+	local_bh_disable();
+	while (bytes && (post = end_first(script->end, 0))) {
+		u64 done = post->bytes;
+
+		if (post->kind != POST_WRITE)
+			done = 0;
+		else if (of)
+			of[post->index] += done;
+		end_complete(script->end, 0);
+		bytes -= min(bytes, done);
+	}
+	local_bh_enable();
+}
+
+static void bounded(struct kunit *test)
+{
+	struct script_end *script = open(test, 8);
+	u64 done = 0;
+
+	request(script, 0, LARGE);
+	request(script, 1, LARGE);
+	/* Completions that come one by one do not starve it: it does not become more */
+	while (posted(script, U32_MAX)) {
+		KUNIT_EXPECT_LE(test, posted(script, U32_MAX), LIMIT);
+		if (2 * LARGE - done > LIMIT)
+			KUNIT_EXPECT_GT(test, posted(script, U32_MAX), LIMIT - KEY);
+		complete_bytes(script, KEY, NULL);
+		done += KEY;
+	}
+	KUNIT_EXPECT_EQ(test, done, (u64)2 * LARGE);
+	KUNIT_EXPECT_EQ(test, end_stat(script->end, RDMATENSOR_STAT_SERVED), 2);
+	script_close(script);
+}
+
+/* A wire that had nothing left when its completions were seen is given more */
+static void grows(struct kunit *test)
+{
+	struct script_end *script = open(test, 64);
+	struct dql *limit = &script->end->channel->lanes[0].limit;
+	u32 i;
+
+	for (i = 0; i < 10; i++)
+		request(script, i, LARGE);
+	KUNIT_EXPECT_EQ(test, posted(script, U32_MAX), LIMIT);
+	for (i = 0; i < 12 && limit->limit <= 2 * LIMIT; i++)
+		complete_bytes(script, posted(script, U32_MAX), NULL);
+	KUNIT_EXPECT_GT(test, limit->limit, 2 * LIMIT);
+	KUNIT_EXPECT_GT(test, posted(script, U32_MAX), 2 * LIMIT);
+	script_close(script);
+}
+
+/* Two large ones go side by side, a chunk each */
+static void fair(struct kunit *test)
+{
+	struct script_end *script = open(test, 8);
+	u64 of[2] = {};
+
+	request(script, 0, LARGE);
+	request(script, 1, LARGE);
+	while (of[0] + posted(script, 0) < LARGE) {
+		complete_bytes(script, KEY, of);
+		KUNIT_EXPECT_LE(test, abs_diff(of[0] + posted(script, 0),
+					       of[1] + posted(script, 1)), LIMIT + KEY);
+	}
+	/* The first had what was posted before the second came */
+	KUNIT_EXPECT_GE(test, of[1], LARGE - LIMIT - 2 * CHUNK);
+	script_close(script);
+}
+
+/* A small one waits for what is posted and for one turn, however many are large */
+static void small_passes_large(struct kunit *test)
+{
+	struct script_end *script = open(test, 16);
+	u64 of[16] = {}, before = 0;
+	u32 i;
+
+	for (i = 0; i < 8; i++)
+		request(script, i, LARGE);
+	for (i = 0; i < 4 * CHUNK / KEY; i++)
+		complete_bytes(script, KEY, of);
+	request(script, 8, SZ_4K);
+	memset(of, 0, sizeof(of));
+	while (!of[8] && posted(script, U32_MAX)) {
+		complete_bytes(script, 1, of);
+		before = 0;
+		for (i = 0; i < 8; i++)
+			before += of[i];
+	}
+	KUNIT_EXPECT_EQ(test, of[8], (u64)SZ_4K);
+	KUNIT_EXPECT_LE(test, before, (u64)LIMIT + CHUNK);
+	script_close(script);
+}
+
+/* Any number of small ones leave a large one half of the lane */
+static void flood_of_small(struct kunit *test)
+{
+	struct script_end *script = open(test, 64);
+	u64 of[64] = {}, small = 0;
+	u32 i;
+
+	request(script, 0, LARGE);
+	for (i = 1; i < 60; i++)
+		request(script, i, KEY);
+	complete_bytes(script, LIMIT, of);
+	memset(of, 0, sizeof(of));
+	for (i = 0; i < 4 * CHUNK / KEY; i++)
+		complete_bytes(script, KEY, of);
+	for (i = 1; i < 60; i++)
+		small += of[i];
+	KUNIT_EXPECT_GE(test, of[0], (u64)CHUNK);
+	KUNIT_EXPECT_GE(test, small, (u64)CHUNK);
+	script_close(script);
+}
+
+/* Contents of no bytes have their turn, too, and no more than that */
+static void flood_of_empty(struct kunit *test)
+{
+	struct script_end *script = open(test, 512);
+	u64 *of = kunit_kcalloc(test, 512, sizeof(*of), GFP_KERNEL);
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, of);
+	request(script, 0, LARGE);
+	for (i = 1; i < 400; i++)
+		request(script, i, 0);
+	for (i = 0; i < 3 * CHUNK / KEY; i++)
+		complete_bytes(script, KEY, of);
+	KUNIT_EXPECT_GE(test, of[0], (u64)3 * CHUNK);
+	script_close(script);
+}
+
+/* What waits for its turn when the peer does not want it any more is not written */
+static void cancelled_in_its_turn(struct kunit *test)
+{
+	static const struct script_step cancel = CANCEL_OF(0, "");
+	struct script_end *script = open(test, 8);
+	u64 of[1] = {};
+
+	request(script, 0, LARGE);
+	complete_bytes(script, KEY, of);
+	script_trace(script);
+	script_do(script, &cancel);
+	KUNIT_EXPECT_EQ(test, posted(script, 0), (u64)LIMIT);
+	complete_bytes(script, LIMIT - KEY, of);
+	KUNIT_EXPECT_STREQ(test, script_trace(script), "");
+	complete_bytes(script, KEY, of);
+	KUNIT_EXPECT_STREQ(test, script_trace(script), "cancelled#0");
+	KUNIT_EXPECT_EQ(test, of[0], (u64)LIMIT + KEY);
+	script_close(script);
+	/* Nobody has got it */
+	KUNIT_EXPECT_EQ(test, script->end->left, 1);
+}
+
+/* Nothing is posted for a request that is new to the peer before the old response is free */
+static void responses_are_enough(struct kunit *test)
+{
+	struct script_end *script = open(test, 1);
+	struct post *post;
+
+	request(script, 0, 100);
+	request(script, 1, 100);
+	end_complete(script->end, 0);
+	post = end_first(script->end, 0);
+	KUNIT_ASSERT_NOT_NULL(test, post);
+	KUNIT_EXPECT_EQ(test, post->index, 1);
+	KUNIT_EXPECT_EQ(test, post->responses, 1);
+	script_close(script);
+}
+
+/* A device that takes fewer entries for a write gets more writes */
+static void few_sges(struct kunit *test)
+{
+	struct script_end *script = open(test, 8);
+	struct rdmatensor_channel *channel = script->end->channel;
+	struct post *post;
+	u64 bytes = 0;
+
+	spin_lock_bh(&channel->lock);
+	channel->lanes[0].max_sge = 1;
+	spin_unlock_bh(&channel->lock);
+	/* The second one's source does not lie as its destination does */
+	request(script, 0, KEY / 2);
+	request(script, 1, 4 * KEY);
+	while ((post = end_first(script->end, 0))) {
+		KUNIT_EXPECT_LE(test, post->nr_sge, 1);
+		bytes += post->bytes;
+		end_complete(script->end, 0);
+	}
+	KUNIT_EXPECT_EQ(test, bytes, 4 * KEY + KEY / 2);
+	script_close(script);
+}
+
+static struct kunit_case share_tests[] = {
+	KUNIT_CASE(bounded),
+	KUNIT_CASE(grows),
+	KUNIT_CASE(fair),
+	KUNIT_CASE(small_passes_large),
+	KUNIT_CASE(flood_of_small),
+	KUNIT_CASE(flood_of_empty),
+	KUNIT_CASE(cancelled_in_its_turn),
+	KUNIT_CASE(responses_are_enough),
+	KUNIT_CASE(few_sges),
+	{}
+};
+
+static struct kunit_suite share_suite = {
+	.name = "rdmatensor_share",
+	.test_cases = share_tests,
+};
+
+kunit_test_suite(share_suite);
