@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What is short, beside long transfers on the same channel */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "beside.h"
+#include "bulk.h"
+
+#define MS UINT64_C(1000000)
+#define LONG_BYTES (UINT64_C(16) << 20)
+/* At the speed of two emulated nodes on a busy machine */
+#define LONG_END_MS 120000
+#define SAMPLES 21
+
+static int number, failures;
+
+static void result(bool ok, const char *name)
+{
+	printf("%s %d - %s\n", ok ? "ok" : "not ok", ++number, name);
+	failures += !ok;
+}
+
+/* -ETIMEDOUT within a second, and nothing else is the worse for it */
+static void deadline_beside_bulk(struct worker *worker)
+{
+	struct rdmatensor_cqe cqe, down;
+	uint64_t at = worker_alloc(worker, SMALL_BYTES), began, took;
+	struct bulk bulk;
+	bool whole, is_down;
+	int ret;
+
+	bulk_init(&bulk, worker, LONG_BYTES, 12);
+	bulk_begin(&bulk, false);
+	began = rdmatensor_now_ns();
+	ret = worker_fetch(worker, "nobody's", at, SMALL_BYTES, began + 100 * MS, &cqe);
+	took = rdmatensor_now_ns() - began;
+	printf("# a deadline of 100 ms beside 12 fetches of %" PRIu64 " MB: \"%s\" after %" PRIu64 " ms, %u fetches under way\n",
+	       LONG_BYTES >> 20, strerror(-ret), took / MS, bulk.flying);
+	result(ret == -ETIMEDOUT && took < 1000 * MS,
+	       "a fetch beside bulk ends by its deadline within a second");
+	whole = bulk_end(&bulk, rdmatensor_deadline_ms(LONG_END_MS));
+	result(whole, "the bulk that a deadline passed beside is whole");
+	is_down = worker_next(worker, RDMATENSOR_CQE_CHANNEL_DOWN, 0,
+			      rdmatensor_now_ns(), &down);
+	result(!is_down, "the channel that a deadline passed on is up");
+	if (is_down || !whole) {
+		/* The rest has a channel of its own */
+		char text[256];
+
+		if (is_down)
+			printf("# CHANNEL_DOWN: %s\n",
+			       rdmatensor_cqe_text(&down, text, sizeof(text)));
+		return;
+	}
+	bulk_free(&bulk);
+	worker_free(worker, at);
+}
+
+static uint64_t median(uint64_t *samples, unsigned int n)
+{
+	qsort(samples, n, sizeof(*samples), compare_u64);
+	return percentile(samples, n, 500);
+}
+
+static uint64_t small(struct worker *worker, uint64_t at)
+{
+	uint64_t began = rdmatensor_now_ns();
+	char name[48];
+	int ret;
+
+	ret = worker_fetch(worker, perf_name(SMALL_BYTES, name), at, SMALL_BYTES, 0, NULL);
+	if (ret)
+		die("fetch of \"%s\": %s", name, strerror(-ret));
+	return rdmatensor_now_ns() - began;
+}
+
+static void small_behind_bulk(struct worker *worker)
+{
+	uint64_t alone[SAMPLES], behind[SAMPLES], at = worker_alloc(worker, SMALL_BYTES);
+	uint64_t of_alone, of_behind;
+	struct bulk bulk;
+	unsigned int i, n;
+
+	bulk_init(&bulk, worker, LONG_BYTES, 8);
+	for (i = 0; i < 4; i++)
+		small(worker, at);
+	for (i = 0; i < SAMPLES; i++)
+		alone[i] = small(worker, at);
+	bulk_begin(&bulk, false);
+	for (n = 0; n < SAMPLES && bulk.flying; n++)
+		behind[n] = small(worker, at);
+	of_alone = median(alone, SAMPLES);
+	of_behind = median(behind, n);
+	printf("# 4 KB alone: %.2f ms; behind 8 fetches of %" PRIu64 " MB: %.2f ms, %.1f times that, worst %.2f ms, of %u\n",
+	       of_alone / 1e6, LONG_BYTES >> 20, of_behind / 1e6,
+	       (double)of_behind / of_alone, behind[n - 1] / 1e6, n);
+	result(of_behind <= 10 * of_alone,
+	       "4 KB behind bulk take at most 10 times what they take alone");
+	result(bulk_end(&bulk, rdmatensor_deadline_ms(LONG_END_MS)),
+	       "the bulk that small fetches have passed is whole");
+}
+
+int beside_run(const char *peer)
+{
+	struct worker worker;
+
+	worker_open(&worker, "deadline", 13 * LONG_BYTES, NULL);
+	worker_connect(&worker, peer);
+	deadline_beside_bulk(&worker);
+	worker_close(&worker);
+	worker_open(&worker, "small", 9 * LONG_BYTES, NULL);
+	worker_connect(&worker, peer);
+	small_behind_bulk(&worker);
+	worker_close(&worker);
+	printf("1..%d\n", number);
+	return failures;
+}

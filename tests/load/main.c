@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "beside.h"
+#include "figures.h"
+
+int main(int argc, char **argv)
+{
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (argc == 3 && !strcmp(argv[1], "beside"))
+		return !!beside_run(argv[2]);
+	if (argc == 4 && !strcmp(argv[1], "figures"))
+		return figures_run(argv[2], atof(argv[3]));
+	fprintf(stderr, "usage: load beside PEER\n       load figures PEER SECONDS\n");
+	return 2;
+}
