@@ -85,6 +85,10 @@ static void print(const char *name, struct series *series, bool last)
 {
 	size_t n = series->n;
 
+	if (!n) {
+		printf("\"%s\": null%s", name, last ? "" : ", ");
+		return;
+	}
 	qsort(series->ns, n, sizeof(*series->ns), compare_u64);
 	printf("\"%s\": {\"n\": %zu, \"p50\": %.1f, \"p99\": %.1f, \"p999\": %.1f, \"max\": %.1f}%s",
 	       name, n, percentile(series->ns, n, 500) / 1e3,

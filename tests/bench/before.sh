@@ -1,0 +1,56 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# before.sh ROUNDS: bulk bandwidth of this tree's module and tool, and in turn with them, on
+# the same kernel, of those of a tree before it, which are in build/before. On one node or
+# two. Lines as guest.sh's, into LAB_OUT/raw-before-LAB_KERNEL.
+set -u
+. tests/lab/spawn.sh
+rounds=${1:-5}
+bytes=$((32 << 20))
+client=0 suffix=
+[ "$LAB_NODES" = 1 ] || { client=1 suffix=_nodes; }
+raw=$LAB_OUT/raw-before-$LAB_KERNEL$suffix
+
+die() {
+	echo "bench: $*" >&2
+	exit 1
+}
+
+# bandwidth TOOL DEPTH FETCHES: MiB/s
+bandwidth() {
+	timeout 200 "$1" perf "$address:7000" --json -s $bytes -q "$2" -n "$3" \
+		>/tmp/before.json || die "perf failed"
+	jq -r '.[0].bytes_per_second / 1048576' /tmp/before.json
+}
+
+# measure SIDE DIRECTORY FETCHES
+measure() {
+	local side=$1 tool=$2/ulib/bin/rdmatensor server
+	insmod "$2/kmod/$LAB_KERNEL/rdmatensor.ko" || die "insmod failed"
+	if [ "$LAB_NODE" = 0 ]; then
+		spawn ready /tmp/server "$tool" perf --server --listen "$LAB_IP:7000" --json ||
+			die "no server"
+		server=$spawned
+	fi
+	lab-barrier "serving-$side-$round" 60
+	if [ "$LAB_NODE" = $client ]; then
+		echo "bulk1_vs_before$suffix $side $(bandwidth "$tool" 1 "$3")" | tee -a "$raw"
+		echo "bulk8_vs_before$suffix $side $(bandwidth "$tool" 8 $((2 * $3)))" |
+			tee -a "$raw"
+	fi
+	lab-barrier "measured-$side-$round" 400
+	if [ "$LAB_NODE" = 0 ]; then
+		kill "$server"
+		wait "$server"
+	fi
+	rmmod rdmatensor || die "rmmod failed"
+}
+
+[ "$LAB_NODE" != $client ] || rm -f "$raw"
+address=$LAB_IP fetches=32
+[ "$LAB_NODES" = 1 ] || address=$LAB_PEER_IP fetches=4
+for round in $(seq "$rounds"); do
+	measure ours "$LAB_BUILD" $fetches
+	measure peer "$LAB_BUILD/before" $fetches
+done
