@@ -10,7 +10,10 @@
  *
  * How contents share a lane. What is posted cannot be overtaken, nor taken back: so a
  * lane holds as many posted content bytes as keep the wire busy, which the kernel's
- * dynamic queue limits find out, and no more. The rest is shared by deficit round robin,
+ * dynamic queue limits find out, and no more. They have a bound (lane_bytes): where the
+ * processor and not the wire is the bottleneck, completions come late and many at once,
+ * which looks like a wire that starves, and on soft-RoCE the limit would grow to some
+ * MB, which only adds to what others wait. The rest is shared by deficit round robin,
  * a chunk in each turn. Contents that have not begun yet have a turn of their own, one
  * chunk of all of them together, between any two of the others: so a small one passes
  * the large ones, and however many small ones come, half of the lane is the large ones'.
@@ -44,8 +47,8 @@
  * write, as it has to, so that there is one to go on with when the other completes, and
  * that the limit can be seen to be too low
  */
-#define CHANNEL_CHUNK_LEAST SZ_64K
-#define CHANNEL_CHUNK_MOST SZ_1M
+#define CHANNEL_CHUNK_LEAST (64U * SZ_1K)
+#define CHANNEL_CHUNK_MOST (1U * SZ_1M)
 /* What a content of no bytes costs of the turn of those that have not begun */
 #define CHANNEL_CONTENT_LEAST 256
 #define CHANNEL_METACACHE_MAX SZ_1M
@@ -206,6 +209,7 @@ rdmatensor_channel_alloc(struct rdmatensor_exchange *exchange, u8 nr_lanes,
 		INIT_LIST_HEAD(&lane->writes);
 		dql_init(&lane->limit, HZ);
 		lane->limit.min_limit = CHANNEL_CHUNK_LEAST;
+		lane->limit.max_limit = max(params->lane_bytes, CHANNEL_CHUNK_LEAST);
 		lane->limit.limit = lane->limit.min_limit;
 		lane->limit.adj_limit = lane->limit.min_limit;
 	}

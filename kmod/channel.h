@@ -257,6 +257,7 @@ struct rdmatensor_channel_ops {
  * @msg_slot_bytes: of each
  * @ack_batch: what an own ack tells
  * @stripe_bytes: longest tensor that goes over one lane
+ * @lane_bytes: most that a lane's limit may become
  * @max_requests: requests that may be outstanding, in each direction
  * @cancel_ms: bound on the answer to a CANCEL
  * @probe_ms: quiet time after which the peer is probed
@@ -273,6 +274,7 @@ struct rdmatensor_channel_params {
 	u32 msg_slot_bytes;
 	u32 ack_batch;
 	u64 stripe_bytes;
+	u32 lane_bytes;
 	u32 max_requests;
 	u32 cancel_ms;
 	u32 probe_ms;

@@ -165,7 +165,7 @@ int rdmatensor_config_start(struct rdmatensor_start *start,
 	u64 value;
 	int ret;
 
-	if (start->flags & ~RDMATENSOR_START_FLAGS) {
+	if (start->flags & ~RDMATENSOR_START_FLAGS || start->__reserved) {
 		snprintf(start->cause, sizeof(start->cause),
 			 "START: unknown flags set; use a newer module");
 		return -EINVAL;
@@ -228,6 +228,7 @@ int rdmatensor_config_start(struct rdmatensor_start *start,
 	params->msg_slot_bytes = start->msg_slot_bytes;
 	params->ack_batch = start->ack_batch;
 	params->stripe_bytes = start->stripe_bytes;
+	params->lane_bytes = start->lane_bytes;
 	params->cancel_ms = start->cancel_ms;
 	params->probe_ms = start->probe_ms;
 	params->cq_poll = start->cq_poll == 2 ? IB_POLL_WORKQUEUE : IB_POLL_SOFTIRQ;

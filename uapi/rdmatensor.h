@@ -212,6 +212,11 @@ struct rdmatensor_query {
  * @cq_poll: where completions are handled, 1: in softirq, 2: in a workqueue; 0: 1
  * @cause: out, also when the call fails: what failed, why, and the remedy, as
  *         a zero-terminated line; on success what was chosen and by which rule
+ * @lane_bytes: bytes of content that are posted to a lane at most, besides one write;
+ *         65536..67108864; 0: 131072. The rest waits where a small tensor passes it and
+ *         a CANCEL takes it back. A wire that moves more than that between a completion
+ *         and the next needs more
+ * @__reserved: 0
  *
  * Binds the context to a device, port and GID, makes its protection domain and
  * completion ring, and begins to listen. -ENODEV: no such device or none
@@ -255,6 +260,8 @@ struct rdmatensor_start {
 	__u32 cq_mod;
 	__u32 cq_poll;
 	char cause[256];
+	__u32 lane_bytes;
+	__u32 __reserved;
 };
 
 #define RDMATENSOR_START _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_START)

@@ -12,6 +12,7 @@ const struct rdmatensor_channel_params end_params = {
 	.msg_slot_bytes = 1024,
 	.ack_batch = 16,
 	.stripe_bytes = 4 * PAGE_SIZE,
+	.lane_bytes = SZ_1M,
 	.max_requests = 8,
 	/* Longer than any case takes */
 	.cancel_ms = 600000,

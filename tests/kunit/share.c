@@ -132,6 +132,42 @@ static void grows(struct kunit *test)
 	script_close(script);
 }
 
+/* And not more than it may have, however often it has nothing left */
+static void grows_to_its_bound(struct kunit *test)
+{
+	struct script_end *script = open(test, 64);
+	struct rdmatensor_lane *lane = &script->end->channel->lanes[0];
+	u32 i;
+
+	spin_lock_bh(&script->end->channel->lock);
+	lane->limit.max_limit = 2 * CHUNK;
+	spin_unlock_bh(&script->end->channel->lock);
+	for (i = 0; i < 10; i++)
+		request(script, i, LARGE);
+	while (posted(script, U32_MAX)) {
+		KUNIT_EXPECT_LE(test, posted(script, U32_MAX), 2 * CHUNK + KEY);
+		complete_bytes(script, posted(script, U32_MAX), NULL);
+	}
+	KUNIT_EXPECT_EQ(test, lane->limit.limit, 2 * CHUNK);
+	script_close(script);
+}
+
+static void lane_bytes(struct kunit *test)
+{
+	static const u32 bytes[] = { SZ_64K, SZ_128K, SZ_64M };
+	struct rdmatensor_channel_params params = end_params;
+	struct script_end *script;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(bytes); i++) {
+		params.lane_bytes = bytes[i];
+		script = script_open(test, 2, &params);
+		KUNIT_EXPECT_EQ(test, script->end->channel->lanes[0].limit.max_limit, bytes[i]);
+		KUNIT_EXPECT_EQ(test, script->end->channel->lanes[1].limit.max_limit, bytes[i]);
+		script_close(script);
+	}
+}
+
 /* Two large ones go side by side, a chunk each */
 static void fair(struct kunit *test)
 {
@@ -143,7 +179,7 @@ static void fair(struct kunit *test)
 	while (of[0] + posted(script, 0) < LARGE) {
 		complete_bytes(script, KEY, of);
 		KUNIT_EXPECT_LE(test, abs_diff(of[0] + posted(script, 0),
-					       of[1] + posted(script, 1)), LIMIT + KEY);
+					       of[1] + posted(script, 1)), LIMIT + CHUNK + KEY);
 	}
 	/* The first had what was posted before the second came */
 	KUNIT_EXPECT_GE(test, of[1], LARGE - LIMIT - 2 * CHUNK);
@@ -276,6 +312,8 @@ static void few_sges(struct kunit *test)
 static struct kunit_case share_tests[] = {
 	KUNIT_CASE(bounded),
 	KUNIT_CASE(grows),
+	KUNIT_CASE(grows_to_its_bound),
+	KUNIT_CASE(lane_bytes),
 	KUNIT_CASE(fair),
 	KUNIT_CASE(small_passes_large),
 	KUNIT_CASE(flood_of_small),
