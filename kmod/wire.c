@@ -17,6 +17,7 @@
 #include <linux/kernel.h>
 #include <linux/limits.h>
 #include <linux/math64.h>
+#include <linux/minmax.h>
 #include <linux/overflow.h>
 #include <linux/string.h>
 #include <kunit/visibility.h>
@@ -170,8 +171,8 @@ void rdmatensor_wire_part(u64 bytes, u8 nr_parts, u8 part, u64 *offset,
 
 	/* No overflow: meta-data bounds bytes by S64_MAX */
 	length = (length + PART_ALIGN - 1) & ~(u64)(PART_ALIGN - 1);
-	*offset = length * part < bytes ? length * part : bytes;
-	*part_bytes = bytes - *offset < length ? bytes - *offset : length;
+	*offset = min(length * part, bytes);
+	*part_bytes = min(bytes - *offset, length);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_wire_part);
 
