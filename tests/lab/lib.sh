@@ -45,6 +45,15 @@ image() {
 	fi
 }
 
+# ready KERNEL: it is there, and nothing has to be fetched or built first.
+ready() {
+	if is_built "$1"; then
+		"$LAB_DIR/built" "$1" --ready
+	else
+		newest_complete "$LAB_CACHE/stock-$1"-* >/dev/null
+	fi
+}
+
 # kill_group PID: ends what start_group started, and all that it started.
 kill_group() {
 	kill -TERM -- "-$1" 2>/dev/null || return 0

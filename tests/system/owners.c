@@ -110,32 +110,33 @@ void owners_check(const uint64_t *ids, uint64_t nr, uint64_t at, unsigned int ro
 				  (unsigned long long)ids[i], (unsigned long long)i);
 }
 
-void owners_million(void (*before)(void), void (*after)(void))
+void owners_many(uint64_t nr, uint64_t batch, void (*before)(void), void (*after)(void))
 {
-	enum { BATCH = MILLION_BATCH, ROWS = 60000 };
-	static uint64_t ids[BATCH];
+	enum { ROWS = 60000 };
+	static uint64_t ids[BATCH_MAX];
 	struct rdmatensor_cqe cqe;
 	uint64_t at, done, i;
 	uint32_t table;
 
-	owners_open(ROWS, ROW, ROW, BATCH);
-	at = side_alloc(reader, BATCH * ROW);
+	CHECK(batch <= BATCH_MAX && nr % batch == 0);
+	owners_open(ROWS, ROW, ROW, batch);
+	at = side_alloc(reader, batch * ROW);
 	table = owners_table(NULL);
-	for (done = 0; done < MILLION; done += BATCH) {
+	for (done = 0; done < nr; done += batch) {
 		/* One in four is one of a few: repeats */
-		for (i = 0; i < BATCH; i++)
+		for (i = 0; i < batch; i++)
 			ids[i] = random_below(i % 4 ? ROWS : 100);
-		memset(side_at(reader, at), 0, BATCH * ROW);
+		memset(side_at(reader, at), 0, batch * ROW);
 		if (before)
 			before();
-		EQ(owners_gather(table, ids, BATCH, at, ROW, &cqe), 0);
+		EQ(owners_gather(table, ids, batch, at, ROW, &cqe), 0);
 		if (after)
 			after();
-		EQ(cqe.tensor_bytes, BATCH * ROW);
+		EQ(cqe.tensor_bytes, batch * ROW);
 		EQ(cqe.offset, at);
-		owners_check(ids, BATCH, at, ROW);
+		owners_check(ids, batch, at, ROW);
 	}
-	EQ(side_stat(reader, RDMATENSOR_STAT_GATHERED_ROWS), MILLION);
-	EQ(side_stat(reader, RDMATENSOR_STAT_GATHERED), MILLION / BATCH);
+	EQ(side_stat(reader, RDMATENSOR_STAT_GATHERED_ROWS), nr);
+	EQ(side_stat(reader, RDMATENSOR_STAT_GATHERED), nr / batch);
 	EQ(side_stat(reader, RDMATENSOR_STAT_GATHER_ERRORS), 0);
 }

@@ -10,8 +10,7 @@
 
 #define OWNERS 3
 #define ROW 512
-#define MILLION 1000000
-#define MILLION_BATCH 50000
+#define BATCH_MAX 50000
 #define WAIT_MS 60000
 
 /* Owner 0 is the reader */
@@ -44,9 +43,9 @@ int owners_gather(uint32_t table, const uint64_t *ids, uint64_t nr, uint64_t at,
 /* The test fails if one of the rows there is not that of its id */
 void owners_check(const uint64_t *ids, uint64_t nr, uint64_t at, unsigned int row_bytes);
 /*
- * A million rows in batches of MILLION_BATCH, of ids at random with repeats, each one checked.
+ * @nr rows in batches of @batch, of ids at random with repeats, each one checked.
  * @before, @after: around each batch, NULL: nothing
  */
-void owners_million(void (*before)(void), void (*after)(void));
+void owners_many(uint64_t nr, uint64_t batch, void (*before)(void), void (*after)(void));
 
 #endif /* RDMATENSOR_TEST_OWNERS_H */
