@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# guest.sh DIR NAME...: in one guest, runs the suite of each mutant (DIR/NAME/suite: a
-# script and its arguments) on its module, which is in DIR/NAME/kmod. $LAB_OUT/NAME.tap
+# guest.sh TREE DIR NAME...: in one guest, runs the suite of each mutant (DIR/NAME/suite: a
+# script of TREE and its arguments) on its module, which is in DIR/NAME/kmod. $LAB_OUT/NAME.tap
 # is what it said, $LAB_OUT/NAME.status how it ended, as tests/lab/run would have it.
 # Stops after one that leaves the kernel other than it was: the next boot goes on.
 set -u -o pipefail
-dir=$1
-shift
+dir=$2
+cd "$1" || exit 1
+shift 2
 
 taint() { echo $(($(</proc/sys/kernel/tainted) & (1 << 5 | 1 << 7 | 1 << 9))); }
 
