@@ -76,6 +76,8 @@ perf=$!
 until_true is 'map(select(.state == "up")) | length' 2 channels
 check "two ends of one channel" is 'map([.worker, .peer, .active == true]) | sort' \
 	'[["perf-client","perf-server",true],["perf-server","perf-client",false]]' channels
+# It fetches as fast as it can, and what is shown next is the same without
+kill -STOP $perf
 check "lanes" is '.[0].lanes | length' 3 channels
 # The device's own words. Soft-RoCE's timeout gets two more, as it takes a quarter of it;
 # and it does not remember a service level
@@ -87,9 +89,11 @@ check "pools" is 'map(.worker) | sort' '["perf-client","perf-server","server"]' 
 id=$("$tool" show contexts -j | jq '.[] | select(.worker == "perf-client") | .context')
 check "one context's channels" is 'map(.worker)' '["perf-client"]' channels "$id"
 check "one that is not there" is . '[]' channels 99999
+kill -CONT $perf
 check "fetches go on" eval \
 	'a=$("$tool" show channels -j "$id" | jq ".[0].counters.fetched")
 	 until_true is ".[0].counters.fetched > $a and $a > 0" true channels "$id"'
+kill -STOP $perf
 check "not for everybody" eval \
 	'! su -s /bin/bash nobody -c "$tool show contexts" 2>/tmp/err && grep -q "for root" /tmp/err'
 check "not from another network namespace" eval '[[ $(unshare -n "$tool" show contexts -j) == "[]" ]]'
@@ -155,6 +159,7 @@ rates() {
 		       .median_below_us > 0 and .p99_below_us >= .median_below_us and
 		       ((.in_bytes_per_second / .fetches_per_second - 4096) | fabs) < 1' /tmp/rates
 }
+kill -CONT $perf
 check "top's rates are those of its channel" rates
 check "top fits" eval '(($("$tool" top -d 0.2 -n 2 | tee /tmp/top | wc -L) <= 80)) && grep -q perf-client /tmp/top'
 check "a context's fetches by hand" eval \
@@ -162,6 +167,8 @@ check "a context's fetches by hand" eval \
 	 r=$("$tool" top -j -d 1 -n 1 "$id" | jq .fetches_per_second)
 	 b=$("$tool" show channels -j "$id" | jq ".[0].counters.fetched")
 	 awk -v n=$((b - a)) -v r="$r" "BEGIN { exit !(r > 0 && r <= n) }"'
+
+kill -STOP $perf
 
 # max_contexts holds for all processes together
 most() {
