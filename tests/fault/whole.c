@@ -27,7 +27,7 @@ static void tune(struct rdmatensor_start *start)
 }
 
 /* A context, or why there is none */
-static int begin(struct side *side, const char *worker)
+static int begin(struct side *side, const char *worker, uint64_t pool_bytes)
 {
 	struct rdmatensor_start start;
 	struct rdmatensor_query query;
@@ -48,7 +48,7 @@ static int begin(struct side *side, const char *worker)
 		return ret;
 	EQ(rdmatensor_query(side->rt, &query), 0);
 	side->port = query.listen_port;
-	return rdmatensor_pool_create(side->rt, 12 << 20, &side->pool);
+	return rdmatensor_pool_create(side->rt, pool_bytes, &side->pool);
 }
 
 static int offer(struct side *side, const char *name, uint64_t bytes, uint32_t uses, uint64_t id)
@@ -106,9 +106,10 @@ static int life(int large)
 		{ "dead", 0 }, { "never", 0 },
 	};
 
-	ret = begin(&p.a, "a");
+	/* Most of a life without the large one would be the clearing of pools */
+	ret = begin(&p.a, "a", large ? 12 << 20 : 1 << 20);
 	if (!ret)
-		ret = begin(&p.b, "b");
+		ret = begin(&p.b, "b", large ? 12 << 20 : 1 << 20);
 	if (ret)
 		return ret;
 	test_addr(addr, sizeof(addr), p.a.port);

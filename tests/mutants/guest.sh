@@ -41,6 +41,10 @@ for name; do
 		good=0
 	fi
 	((status == 0 || status == 1)) || good=0
+	# One that ends badly and does not say what failed has not been tried
+	if ((status != 0 && status != 97 && status != 124)) && ! grep -q '^not ok' "$LAB_OUT/$name.tap"; then
+		status=125
+	fi
 	if ((!status)) && ! lab-kmemleak >>"$LAB_OUT/$name.tap"; then
 		status=97
 	fi

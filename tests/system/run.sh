@@ -8,7 +8,7 @@ set -u
 . tests/lab/module.sh
 
 export TEST_IP6=fd00:7264::1
-ip addr add $TEST_IP6/64 dev "${LAB_NETDEV:?}" || exit 1
+ip addr replace $TEST_IP6/64 dev "${LAB_NETDEV:?}" || exit 1
 
 load rnr_retry=0
 exec 9<>/dev/rdmatensor
