@@ -43,6 +43,7 @@ for name; do
 	((status == 0 || status == 1)) || good=0
 	# One that ends badly and does not say what failed has not been tried
 	if ((status != 0 && status != 97 && status != 124)) && ! grep -q '^not ok' "$LAB_OUT/$name.tap"; then
+		echo "ended with status $status, and did not say what failed" >>"$LAB_OUT/$name.tap"
 		status=125
 	fi
 	if ((!status)) && ! lab-kmemleak >>"$LAB_OUT/$name.tap"; then
