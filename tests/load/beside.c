@@ -78,7 +78,8 @@ static uint64_t small(struct worker *worker, uint64_t at)
 
 static void small_behind_bulk(struct worker *worker)
 {
-	uint64_t alone[SAMPLES], behind[SAMPLES], at = worker_alloc(worker, SMALL_BYTES);
+	uint64_t alone[SAMPLES] = { 0 }, behind[SAMPLES] = { 0 };
+	uint64_t at = worker_alloc(worker, SMALL_BYTES);
 	uint64_t of_alone, of_behind;
 	struct bulk bulk;
 	unsigned int i, n;

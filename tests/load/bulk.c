@@ -4,8 +4,6 @@
 #include <string.h>
 #include "bulk.h"
 
-#define BULK_DATA 0x1001
-
 static void bulk_fetch(struct bulk *bulk, unsigned int i)
 {
 	struct rdmatensor_op op;
@@ -42,7 +40,6 @@ void bulk_init(struct bulk *bulk, struct worker *worker, uint64_t bytes, unsigne
 
 	memset(bulk, 0, sizeof(*bulk));
 	bulk->load.entry = bulk_entry;
-	bulk->load.data = BULK_DATA;
 	bulk->worker = worker;
 	bulk->bytes = bytes;
 	bulk->depth = depth;

@@ -4,6 +4,8 @@
 #include <string.h>
 #include "beside.h"
 #include "figures.h"
+#include "matrix.h"
+#include "scene.h"
 
 int main(int argc, char **argv)
 {
@@ -12,6 +14,11 @@ int main(int argc, char **argv)
 		return !!beside_run(argv[2]);
 	if (argc == 4 && !strcmp(argv[1], "figures"))
 		return figures_run(argv[2], atof(argv[3]));
-	fprintf(stderr, "usage: load beside PEER\n       load figures PEER SECONDS\n");
+	if (argc == 3 && !strcmp(argv[1], "peer"))
+		return peer_run(argv[2]);
+	if (argc >= 3 && !strcmp(argv[1], "matrix"))
+		return !!matrix_run(argv[2], argv + 3);
+	fprintf(stderr, "usage: load beside PEER\n       load figures PEER SECONDS\n"
+		"       load peer IP\n       load matrix IP [LOAD]...\n");
 	return 2;
 }

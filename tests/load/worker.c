@@ -32,6 +32,8 @@ void worker_open(struct worker *worker, const char *name, uint64_t pool_bytes,
 	if (ret)
 		die("open: %s", strerror(-ret));
 	rdmatensor_start_init(&start, name);
+	if (rdmatensor_start_from_env(&start, cause, sizeof(cause)))
+		die("%s", cause);
 	if (listen && rdmatensor_start_listen(&start, listen, cause, sizeof(cause)))
 		die("%s", cause);
 	if (rdmatensor_start(worker->rt, &start))
@@ -85,8 +87,10 @@ void *worker_at(const struct worker *worker, uint64_t offset)
 
 void worker_add(struct worker *worker, struct load *load)
 {
+	static uint32_t data = 0x1000;
 	int i;
 
+	load->data = ++data;
 	for (i = 0; i < WORKER_LOADS_MAX && worker->loads[i]; i++)
 		;
 	if (i == WORKER_LOADS_MAX)
@@ -101,6 +105,13 @@ void worker_remove(struct worker *worker, struct load *load)
 	for (i = 0; i < WORKER_LOADS_MAX; i++)
 		if (worker->loads[i] == load)
 			worker->loads[i] = NULL;
+}
+
+uint64_t worker_number(void)
+{
+	static uint32_t number;
+
+	return ++number;
 }
 
 void worker_submit(struct worker *worker, const struct rdmatensor_op *op)
@@ -123,16 +134,16 @@ static void worker_keep(struct worker *worker, const struct rdmatensor_cqe *cqe)
 	worker->kept[worker->nr_kept++] = *cqe;
 }
 
-/* All entries that are there, each to whom it belongs */
-static void worker_reap(struct worker *worker)
+void worker_reap(struct worker *worker)
 {
+	/* Those that come meanwhile have another turn: a load may make them without end */
+	unsigned int ready = rdmatensor_ready(worker->rt);
 	struct rdmatensor_cqe cqe;
 	int i;
 
-	while (rdmatensor_reap(worker->rt, &cqe, 1)) {
+	while (ready-- && rdmatensor_reap(worker->rt, &cqe, 1)) {
 		for (i = 0; i < WORKER_LOADS_MAX; i++)
-			if (worker->loads[i] && worker->loads[i]->data &&
-			    worker->loads[i]->data == cqe.user_data >> 32)
+			if (worker->loads[i] && worker->loads[i]->data == cqe.user_data >> 32)
 				break;
 		if (i < WORKER_LOADS_MAX)
 			worker->loads[i]->entry(worker->loads[i], &cqe);
@@ -187,17 +198,31 @@ bool worker_until_zero(struct worker *worker, const unsigned int *flag, uint64_t
 int worker_fetch(struct worker *worker, const char *name, uint64_t offset, uint64_t bytes,
 		 uint64_t deadline_ns, struct rdmatensor_cqe *cqe)
 {
-	static uint32_t number;
+	uint64_t number = worker_number();
 	struct rdmatensor_cqe own;
 	struct rdmatensor_op op;
 
 	if (!cqe)
 		cqe = &own;
 	rdmatensor_prep_fetch(&op, worker->channel, name, 0, worker->pool.id, offset, bytes,
-			      deadline_ns, ++number);
+			      deadline_ns, number);
 	worker_submit(worker, &op);
 	worker_next(worker, RDMATENSOR_CQE_FETCH, number, 0, cqe);
 	return cqe->result;
+}
+
+void worker_publish(struct worker *worker, uint64_t offset, uint64_t bytes)
+{
+	uint64_t i, *words = worker_at(worker, offset);
+	struct rdmatensor_op op;
+	__u64 dim = bytes;
+	char name[48];
+
+	for (i = 0; i < bytes / 8; i++)
+		words[i] = (i + 1) * UINT64_C(0x9e3779b97f4a7c15);
+	rdmatensor_prep_publish(&op, perf_name(bytes, name), 0, worker->pool.id, offset, bytes,
+				RDMATENSOR_DT_UINT8, 1, &dim, 0, 0);
+	worker_submit(worker, &op);
 }
 
 const char *perf_name(uint64_t bytes, char name[48])

@@ -18,7 +18,7 @@
 /**
  * struct load - what keeps a worker busy
  * @entry: one of its entries; submits what takes its place
- * @data: its entries have this user_data, in the bits from 32 up
+ * @data: its entries have this user_data, in the bits from 32 up; set by worker_add()
  */
 struct load {
 	void (*entry)(struct load *load, const struct rdmatensor_cqe *cqe);
@@ -49,7 +49,7 @@ struct worker {
 
 void die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
 
-/* @listen: ADDRESS:PORT, NULL: it does not */
+/* @listen: ADDRESS:PORT, NULL: it does not. Parameters are the environment's */
 void worker_open(struct worker *worker, const char *name, uint64_t pool_bytes,
 		 const char *listen);
 void worker_close(struct worker *worker);
@@ -61,6 +61,10 @@ void *worker_at(const struct worker *worker, uint64_t offset);
 void worker_add(struct worker *worker, struct load *load);
 void worker_remove(struct worker *worker, struct load *load);
 
+/* The entries that are there, each to whom it belongs */
+void worker_reap(struct worker *worker);
+/* A number that no other operation of this program has */
+uint64_t worker_number(void);
 /* Must be taken */
 void worker_submit(struct worker *worker, const struct rdmatensor_op *op);
 /*
@@ -76,6 +80,9 @@ bool worker_until_zero(struct worker *worker, const unsigned int *flag,
 /* One fetch, and its end. Return: its result */
 int worker_fetch(struct worker *worker, const char *name, uint64_t offset, uint64_t bytes,
 		 uint64_t deadline_ns, struct rdmatensor_cqe *cqe);
+
+/* The region at @offset, filled as a peer's, under the name of that length until withdrawn */
+void worker_publish(struct worker *worker, uint64_t offset, uint64_t bytes);
 
 /* "rdmatensor.perf.4096": what a peer has of that length, and whether that is what came */
 const char *perf_name(uint64_t bytes, char name[48]);

@@ -1,0 +1,28 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# matrix.sh [LOAD...]: the load matrix, on one node or two. Node 0 has the peer, the last
+# one the driver.
+set -u
+. tests/lab/module.sh
+. tests/lab/spawn.sh
+
+load
+if [ "$LAB_NODE" = 0 ]; then
+	check "a peer" spawn ready /tmp/peer "$LAB_BUILD"/load/load peer "$LAB_IP"
+fi
+if [ "$LAB_NODES" = 1 ]; then
+	"$LAB_BUILD"/load/load matrix "$LAB_IP" "$@" || failed=1
+else
+	modprobe sch_netem
+	lab-barrier serving 100
+	if [ "$LAB_NODE" = 1 ]; then
+		"$LAB_BUILD"/load/load matrix "$LAB_PEER_IP" "$@" || failed=1
+	fi
+	lab-barrier over 600
+fi
+if [ "$LAB_NODE" = 0 ]; then
+	check "the peer ends well" eval 'wait $spawned || { cat /tmp/peer; false; }'
+fi
+check "rmmod" rmmod rdmatensor
+exit $failed
