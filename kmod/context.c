@@ -22,6 +22,7 @@
 #include "config.h"
 #include "context.h"
 #include "event.h"
+#include "fault.h"
 #include "fetch.h"
 #include "lane.h"
 #include "publication.h"
@@ -442,6 +443,7 @@ struct rdmatensor_context *rdmatensor_context_open(void)
 
 	if (!context)
 		return ERR_PTR(-ENOMEM);
+	mutex_init(&context->setup);
 	mutex_init(&context->lock);
 	context->net = get_net(current->nsproxy->net_ns);
 	xa_init_flags(&context->pools, XA_FLAGS_ALLOC1);
@@ -454,6 +456,7 @@ struct rdmatensor_context *rdmatensor_context_open(void)
 	if (ret) {
 		put_net(context->net);
 		mutex_destroy(&context->lock);
+		mutex_destroy(&context->setup);
 		kfree(context);
 		return ERR_PTR(ret);
 	}
@@ -496,10 +499,14 @@ static void context_device_gone(struct rdmatensor_adapter *adapter)
 
 	mutex_lock(&context->lock);
 	context->gone = true;
+	/* A START that is at work finds that out before it uses the device */
+	if (!context->started)
+		goto out_unlock;
 	context_event(context, RDMATENSOR_NL_EVENT_DEVICE_GONE);
 	pr_info("worker '%s': RDMA device %s is being removed: its channels end; start a new context when it is back\n",
 		context->worker, adapter->ibdev->name);
 	context_stop(context, -ENODEV, "the RDMA device was removed");
+out_unlock:
 	mutex_unlock(&context->lock);
 }
 
@@ -514,6 +521,7 @@ void rdmatensor_context_close(struct rdmatensor_context *context)
 		mutex_lock(&context->lock);
 		context_stop(context, -ESHUTDOWN, "the worker closed");
 		mutex_unlock(&context->lock);
+		rdmatensor_hold("close_stopped");
 		rdmatensor_adapter_unbind(&context->adapter);
 
 		/* Only fetches from oneself are left; copies under way end by themselves */
@@ -539,6 +547,7 @@ void rdmatensor_context_close(struct rdmatensor_context *context)
 	put_pid(context->pid);
 	put_net(context->net);
 	mutex_destroy(&context->lock);
+	mutex_destroy(&context->setup);
 	kfree(context);
 }
 
@@ -582,61 +591,35 @@ int rdmatensor_context_query(struct rdmatensor_context *context, void *arg)
 	return 0;
 }
 
-static int context_bind(struct rdmatensor_context *context, struct rdmatensor_start *start)
+/* What the device must take. With @lock */
+static int context_check_device(const struct rdmatensor_context *context,
+				struct rdmatensor_start *start)
 {
-	struct rdmatensor_adapter_choice choice = {
-		.device_name = start->device_name,
-		.port = start->port,
-		.has_gid_index = start->flags & RDMATENSOR_START_GID_INDEX,
-		.gid_index = start->gid_index,
-		.pkey_index = start->pkey_index,
-		.mtu = start->mtu,
-		.net = context->net,
-	};
-	struct rdmatensor_channel_params *params = &context->params;
-	const struct ib_device_attr *attrs;
-	u32 entries;
-	int ret;
+	const struct rdmatensor_channel_params *params = &context->params;
+	const struct ib_device *ibdev = context->adapter.ibdev;
+	u32 entries = params->queue_depth + 1 + rdmatensor_channel_recvs(params, 0) + 1;
+	u64 longest = 1ULL << context->adapter.seg_shift;
 
-	ret = rdmatensor_adapter_bind(&context->adapter, &choice, context_device_gone,
-				      start->cause, sizeof(start->cause));
-	if (ret)
-		return ret;
-	context->bound = true;
-	params->retry_count = min(params->retry_count, context->adapter.retry_max);
-	params->timeout = min(params->timeout + context->adapter.timeout_extra, 31);
-
-	attrs = &context->adapter.ibdev->attrs;
-	entries = params->queue_depth + 1 + rdmatensor_channel_recvs(params, 0) + 1;
-	if (params->queue_depth + 1 > attrs->max_qp_wr || entries > attrs->max_cqe) {
+	if (params->queue_depth + 1 > ibdev->attrs.max_qp_wr || entries > ibdev->attrs.max_cqe) {
 		snprintf(start->cause, sizeof(start->cause),
 			 "START: queue_depth %u: device %s takes %d work requests a queue and %d completions; lower it",
-			 params->queue_depth, context->adapter.ibdev->name, attrs->max_qp_wr,
-			 attrs->max_cqe);
+			 params->queue_depth, ibdev->name, ibdev->attrs.max_qp_wr,
+			 ibdev->attrs.max_cqe);
 		return -EINVAL;
 	}
-	if ((u64)params->msg_slots * params->msg_slot_bytes >
-	    1ULL << context->adapter.seg_shift) {
+	if ((u64)params->msg_slots * params->msg_slot_bytes > longest) {
 		snprintf(start->cause, sizeof(start->cause),
 			 "START: msg_slots %u of msg_slot_bytes %u: a message buffer is at most %llu bytes on %s; lower one",
-			 params->msg_slots, params->msg_slot_bytes,
-			 1ULL << context->adapter.seg_shift, context->adapter.ibdev->name);
+			 params->msg_slots, params->msg_slot_bytes, longest, ibdev->name);
 		return -EINVAL;
-	}
-
-	context->domain = rdmatensor_domain_create(&context->adapter, start->cause,
-						   sizeof(start->cause));
-	if (IS_ERR(context->domain)) {
-		ret = PTR_ERR(context->domain);
-		context->domain = NULL;
-		return ret;
 	}
 	return 0;
 }
 
-static int context_begin(struct rdmatensor_context *context, struct rdmatensor_start *start)
+/* All that needs no device */
+static int context_prepare(struct rdmatensor_context *context,
+			   const struct rdmatensor_start *start)
 {
-	struct sockaddr *addr = (struct sockaddr *)start->listen_addr;
 	struct rdmatensor_cm *cm = &context->cm;
 	int ret;
 
@@ -660,17 +643,9 @@ static int context_begin(struct rdmatensor_context *context, struct rdmatensor_s
 	cm->owner = context;
 	cm->ops = &context_cm_ops;
 	cm->adapter = &context->adapter;
-	cm->domain = context->domain;
 	cm->net = context->net;
-	if (start->flags & RDMATENSOR_START_LISTEN) {
-		ret = rdmatensor_cm_listen(cm, addr, start->cause, sizeof(start->cause));
-		if (ret)
-			goto out_destroy_gathers;
-	}
 	return 0;
 
-out_destroy_gathers:
-	rdmatensor_gathers_destroy(&context->gathers);
 out_destroy_exchange:
 	rdmatensor_exchange_destroy(&context->exchange);
 out_destroy_wq:
@@ -678,15 +653,124 @@ out_destroy_wq:
 	return ret;
 }
 
+static void context_unprepare(struct rdmatensor_context *context)
+{
+	rdmatensor_gathers_destroy(&context->gathers);
+	rdmatensor_exchange_destroy(&context->exchange);
+	destroy_workqueue(context->down_wq);
+}
+
+/*
+ * All that needs the device, which is there for as long as @lock is held, unless @gone says
+ * that it is not. Either the context is started here, and gone() ends it, or nothing is left
+ * on the device
+ */
+static int context_begin(struct rdmatensor_context *context, struct rdmatensor_start *start)
+{
+	struct sockaddr *addr = (struct sockaddr *)start->listen_addr;
+	struct rdmatensor_domain *domain;
+	int ret;
+
+	lockdep_assert_held(&context->lock);
+	if (context->gone) {
+		snprintf(start->cause, sizeof(start->cause),
+			 "START: the RDMA device was removed meanwhile; try again when it is back");
+		return -ENODEV;
+	}
+	ret = context_check_device(context, start);
+	if (ret)
+		return ret;
+
+	domain = rdmatensor_domain_create(&context->adapter, start->cause, sizeof(start->cause));
+	if (IS_ERR(domain))
+		return PTR_ERR(domain);
+	context->domain = domain;
+	context->cm.domain = domain;
+	if (start->flags & RDMATENSOR_START_LISTEN) {
+		ret = rdmatensor_cm_listen(&context->cm, addr, start->cause,
+					   sizeof(start->cause));
+		if (ret)
+			goto out_put_domain;
+	}
+
+	strscpy(context->chosen, start->cause, sizeof(context->chosen));
+	/* Pairs with rdmatensor_context_started() */
+	smp_store_release(&context->started, true);
+	return 0;
+
+out_put_domain:
+	context->domain = NULL;
+	rdmatensor_domain_put(domain);
+	return ret;
+}
+
+static int context_start(struct rdmatensor_context *context, struct rdmatensor_start *start)
+{
+	struct rdmatensor_adapter_choice choice = {
+		.device_name = start->device_name,
+		.port = start->port,
+		.has_gid_index = start->flags & RDMATENSOR_START_GID_INDEX,
+		.gid_index = start->gid_index,
+		.pkey_index = start->pkey_index,
+		.mtu = start->mtu,
+		.net = context->net,
+	};
+	struct rdmatensor_channel_params *params = &context->params;
+	int ret;
+
+	lockdep_assert_held(&context->setup);
+	strscpy(context->worker, start->worker, sizeof(context->worker));
+	context->lanes = start->lanes;
+	context->max_channels = start->max_channels;
+	context->max_pools = start->max_pools;
+	context->handshake_ms = start->handshake_ms;
+	params->max_requests = min(CONTEXT_MAX_REQUESTS,
+				   params->queue_depth - 2 * params->msg_slots - 1);
+	get_random_bytes(&context->incarnation, sizeof(context->incarnation));
+
+	/* Of an earlier START's device. Nothing is bound, so nobody else looks at it */
+	context->gone = false;
+	ret = rdmatensor_adapter_bind(&context->adapter, &choice, context_device_gone,
+				      start->cause, sizeof(start->cause));
+	if (ret)
+		return ret;
+	/* From here on gone() may be called, even before the device has been used */
+	params->retry_count = min(params->retry_count, context->adapter.retry_max);
+	params->timeout = min(params->timeout + context->adapter.timeout_extra, 31);
+	rdmatensor_hold("start_bound");
+	ret = context_prepare(context, start);
+	if (ret)
+		goto out_unbind;
+
+	mutex_lock(&context->lock);
+	ret = context_begin(context, start);
+	if (!ret) {
+		pr_info("worker '%s': started: %s\n", context->worker, context->chosen);
+		rdmatensor_registry_changed();
+		context_event(context, RDMATENSOR_NL_EVENT_CONTEXT_START);
+	}
+	mutex_unlock(&context->lock);
+	if (ret)
+		goto out_unprepare;
+	return 0;
+
+out_unprepare:
+	context_unprepare(context);
+out_unbind:
+	rdmatensor_hold("start_unbind");
+	/* Not under @lock: it waits for gone(), which takes that */
+	rdmatensor_adapter_unbind(&context->adapter);
+	return ret;
+}
+
 int rdmatensor_context_start(struct rdmatensor_context *context, void *arg)
 {
 	struct rdmatensor_start *start = arg;
-	bool unbind = false;
 	u32 max_contexts;
 	int ret;
 
 	memset(start->cause, 0, sizeof(start->cause));
-	mutex_lock(&context->lock);
+	mutex_lock(&context->setup);
 	if (context->started) {
 		ret = -EISCONN;
 		goto out_unlock;
@@ -703,41 +787,11 @@ int rdmatensor_context_start(struct rdmatensor_context *context, void *arg)
 			 max_contexts);
 		goto out_unlock;
 	}
-	strscpy(context->worker, start->worker, sizeof(context->worker));
-	context->lanes = start->lanes;
-	context->max_channels = start->max_channels;
-	context->max_pools = start->max_pools;
-	context->handshake_ms = start->handshake_ms;
-	context->params.max_requests = min(CONTEXT_MAX_REQUESTS, context->params.queue_depth -
-					   2 * context->params.msg_slots - 1);
-	get_random_bytes(&context->incarnation, sizeof(context->incarnation));
-
-	ret = context_bind(context, start);
-	if (!ret) {
-		ret = context_begin(context, start);
-		if (ret) {
-			rdmatensor_domain_put(context->domain);
-			context->domain = NULL;
-		}
-	}
-	if (ret) {
-		unbind = context->bound;
-		context->bound = false;
+	ret = context_start(context, start);
+	if (ret)
 		rdmatensor_registry_end();
-		goto out_unlock;
-	}
-	strscpy(context->chosen, start->cause, sizeof(context->chosen));
-	/* Pairs with rdmatensor_context_started() */
-	smp_store_release(&context->started, true);
-	pr_info("worker '%s': started: %s\n", context->worker, start->cause);
-	rdmatensor_registry_changed();
-	context_event(context, RDMATENSOR_NL_EVENT_CONTEXT_START);
-
 out_unlock:
-	mutex_unlock(&context->lock);
-	/* Not under the lock: it waits for gone(), which takes it */
-	if (unbind)
-		rdmatensor_adapter_unbind(&context->adapter);
+	mutex_unlock(&context->setup);
 	return ret;
 }
 

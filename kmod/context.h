@@ -18,15 +18,16 @@
 
 /**
  * struct rdmatensor_context - one worker
- * @lock: guards set-up, pools and the device's removal; not held in SUBMIT, nor
+ * @setup: one START at a time, from its checks to its end, whatever that is: what a START
+ *         that fails leaves behind is nobody's but its own. Before @lock
+ * @lock: guards the start, pools and the device's removal; not held in SUBMIT, nor
  *        while CONNECT waits
  * @net: the opener's network namespace, referenced
  * @registered: where others find it
  * @pid: the opener's process, referenced
  * @comm: its command
  * @started: START has succeeded; the members below are valid (release/acquire)
- * @bound: @adapter is
- * @gone: the device was removed
+ * @gone: the device was removed, since @adapter was bound
  * @adapter: device, port, GID
  * @domain: PD and registrations, NULL when @gone
  * @cm: listener
@@ -53,13 +54,13 @@
  * @down_wq: teardowns
  */
 struct rdmatensor_context {
+	struct mutex setup;
 	struct mutex lock;
 	struct net *net;
 	struct rdmatensor_registered registered;
 	struct pid *pid;
 	char comm[TASK_COMM_LEN];
 	bool started;
-	bool bound;
 	bool gone;
 	struct rdmatensor_adapter adapter;
 	struct rdmatensor_domain *domain;

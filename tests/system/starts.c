@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0
+/* START on one handle by several threads, beside contexts that come and go on the same device */
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include "harness.h"
+
+#define STARTERS 4
+#define SECONDS 8
+
+static struct {
+	int fd;
+	int stop;
+	unsigned long calls;
+	int unexpected;
+} starts;
+
+static int start(int fd, int bad)
+{
+	struct rdmatensor_start start;
+
+	rdmatensor_start_init(&start, "starts");
+	start.size = sizeof(start);
+	start.ring_entries = 64;
+	if (bad) {
+		/* Fails when the device has been chosen: its message buffers are too long */
+		start.msg_slots = 1024;
+		start.queue_depth = 4096;
+	}
+	__atomic_fetch_add(&starts.calls, 1, __ATOMIC_RELAXED);
+	return ioctl(fd, RDMATENSOR_START, &start) ? -errno : 0;
+}
+
+static void expect(int got, int want)
+{
+	int none = 0;
+
+	if (got != want)
+		__atomic_compare_exchange_n(&starts.unexpected, &none, got ? got : 1, 0,
+					    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+static void *starter(void *arg)
+{
+	while (!__atomic_load_n(&starts.stop, __ATOMIC_RELAXED)) {
+		int fd;
+
+		if ((long)arg % 2) {
+			expect(start(starts.fd, 1), -EINVAL);
+			continue;
+		}
+		fd = open("/dev/rdmatensor", O_RDWR | O_CLOEXEC);
+		expect(fd < 0, 0);
+		expect(start(fd, 0), 0);
+		close(fd);
+	}
+	return NULL;
+}
+
+TEST(starts_of_many_threads)
+{
+	pthread_t threads[STARTERS];
+	long i;
+
+	memset(&starts, 0, sizeof(starts));
+	starts.fd = open("/dev/rdmatensor", O_RDWR | O_CLOEXEC);
+	CHECK(starts.fd >= 0);
+	for (i = 0; i < STARTERS; i++)
+		EQ(pthread_create(&threads[i], NULL, starter, (void *)i), 0);
+	sleep(SECONDS);
+	__atomic_store_n(&starts.stop, 1, __ATOMIC_RELAXED);
+	for (i = 0; i < STARTERS; i++)
+		EQ(pthread_join(threads[i], NULL), 0);
+	printf("# %lu STARTs\n", starts.calls);
+	EQ(starts.unexpected, 0);
+	EQ(start(starts.fd, 0), 0);
+	close(starts.fd);
+}
+
+/* One of them wins, once */
+static void *winner(void *arg)
+{
+	(void)arg;
+	return (void *)(long)start(starts.fd, 0);
+}
+
+TEST(one_start_wins)
+{
+	pthread_t threads[STARTERS];
+	int round, i, won;
+	void *ret;
+
+	for (round = 0; round < 20; round++) {
+		starts.fd = open("/dev/rdmatensor", O_RDWR | O_CLOEXEC);
+		CHECK(starts.fd >= 0);
+		for (i = 0; i < STARTERS; i++)
+			EQ(pthread_create(&threads[i], NULL, winner, NULL), 0);
+		for (i = 0, won = 0; i < STARTERS; i++) {
+			EQ(pthread_join(threads[i], &ret), 0);
+			CHECK((long)ret == 0 || (long)ret == -EISCONN);
+			won += !ret;
+		}
+		EQ(won, 1);
+		close(starts.fd);
+	}
+}
