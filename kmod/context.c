@@ -250,11 +250,27 @@ static void context_channel_down(struct work_struct *work)
 	rdmatensor_channel_put(channel);
 }
 
-/* A channel in the table, with its message buffer and one more reference for the caller */
-static struct rdmatensor_channel *context_channel_add(struct rdmatensor_context *context,
-						      bool active, u8 lanes, u64 nonce,
-						      const struct sockaddr *peer)
+/*
+ * Bounds the set-up. The channel can be found already, and so may be going down: its teardown
+ * has cancelled the timer then, and nobody would do so again
+ */
+static void context_arm_handshake(struct rdmatensor_channel *channel, unsigned long delay)
 {
+	spin_lock_bh(&channel->lock);
+	if (channel->state == RDMATENSOR_CHANNEL_CONNECTING)
+		queue_delayed_work(channel->owner->down_wq, &channel->handshake_work, delay);
+	spin_unlock_bh(&channel->lock);
+}
+
+/*
+ * A channel in the table, with its message buffer and one more reference for the caller.
+ * @connect: NULL: the peer connects it
+ */
+static struct rdmatensor_channel *
+context_channel_add(struct rdmatensor_context *context, const struct rdmatensor_connect *connect,
+		    u8 lanes, u64 nonce, const struct sockaddr *peer)
+{
+	unsigned long handshake = msecs_to_jiffies(context->handshake_ms);
 	struct rdmatensor_channel *channel;
 	int ret;
 
@@ -270,7 +286,7 @@ static struct rdmatensor_channel *context_channel_add(struct rdmatensor_context 
 		goto out_dec;
 	}
 	channel->owner = context;
-	channel->active = active;
+	channel->active = connect;
 	channel->nonce = nonce;
 	channel->own_incarnation = context->incarnation;
 	channel->own_worker = context->worker;
@@ -278,8 +294,16 @@ static struct rdmatensor_channel *context_channel_add(struct rdmatensor_context 
 	INIT_DELAYED_WORK(&channel->handshake_work, context_handshake_expired);
 	memcpy(&channel->peer, peer, peer->sa_family == AF_INET6 ?
 	       sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
-	if (!active)
+	if (connect) {
+		channel->user_data = connect->user_data;
+		strscpy(channel->want_worker, connect->worker, sizeof(channel->want_worker));
+		/* CONNECT itself ends in time, and has more to say */
+		if (connect->timeout_ms)
+			handshake = msecs_to_jiffies(connect->timeout_ms);
+		handshake += HZ;
+	} else {
 		complete_all(&channel->setup_done);
+	}
 
 	ret = -ENOMEM;
 	channel->lookup = rdmatensor_lookup_alloc(&context->exports, channel);
@@ -307,8 +331,8 @@ static struct rdmatensor_channel *context_channel_add(struct rdmatensor_context 
 	if (ret < 0)
 		goto out_unreserve;
 
-	queue_delayed_work(context->down_wq, &channel->handshake_work,
-			   msecs_to_jiffies(context->handshake_ms));
+	rdmatensor_hold("channel_visible");
+	context_arm_handshake(channel, handshake);
 	return channel;
 
 out_unreserve:
@@ -332,7 +356,7 @@ context_accept(struct rdmatensor_context *context,
 	const char *why = "";
 	int ret;
 
-	channel = context_channel_add(context, false, private->lanes,
+	channel = context_channel_add(context, NULL, private->lanes,
 				      le64_to_cpu(private->nonce), peer);
 	if (IS_ERR(channel))
 		return channel;
@@ -960,13 +984,7 @@ int rdmatensor_context_connect(struct rdmatensor_context *context, void *arg)
 
 	mutex_lock(&context->lock);
 	channel = context->gone ? ERR_PTR(-ENODEV) :
-		  context_channel_add(context, true, context->lanes, get_random_u64(), addr);
-	if (!IS_ERR(channel)) {
-		channel->user_data = connect->user_data;
-		strscpy(channel->want_worker, connect->worker, sizeof(channel->want_worker));
-		mod_delayed_work(context->down_wq, &channel->handshake_work,
-				 msecs_to_jiffies(timeout_ms) + HZ);
-	}
+		  context_channel_add(context, connect, context->lanes, get_random_u64(), addr);
 	mutex_unlock(&context->lock);
 	if (IS_ERR(channel)) {
 		ret = PTR_ERR(channel);

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A channel that is ended the moment that it can be found, before its set-up is bounded:
+ * whoever bounds it finds that out, and leaves no timer behind in what is freed.
+ */
+#include <sched.h>
+#include <unistd.h>
+#include "harness.h"
+#include "hold.h"
+
+static struct pair p;
+
+/* The channel that is not the pair's; 0: there is none */
+static uint32_t newcomer(struct side *side)
+{
+	struct rdmatensor_channel_query query = {
+		.size = sizeof(query), .flags = RDMATENSOR_CHANNEL_NEXT,
+	};
+
+	while (!call(rdmatensor_fd(side->rt), RDMATENSOR_CHANNEL_QUERY, &query)) {
+		if (query.channel != side->channel)
+			return query.channel;
+		query.flags = RDMATENSOR_CHANNEL_NEXT;
+	}
+	return 0;
+}
+
+static int newcomer_state(struct side *side, uint32_t id)
+{
+	struct rdmatensor_channel_query query = { .size = sizeof(query), .channel = id };
+	int ret = call(rdmatensor_fd(side->rt), RDMATENSOR_CHANNEL_QUERY, &query);
+
+	return ret ? ret : (int)query.state;
+}
+
+static void connect_begin(struct caller *caller, struct rdmatensor_connect *connect)
+{
+	char addr[64];
+
+	memset(connect, 0, sizeof(*connect));
+	connect->size = sizeof(*connect);
+	test_addr(addr, sizeof(addr), p.a.port);
+	EQ(rdmatensor_parse_addr(addr, 0, 0, connect->addr, NULL, 0), 0);
+	hold_at("channel_visible");
+	caller_begin(caller, rdmatensor_fd(p.b.rt), RDMATENSOR_CONNECT, connect);
+	hold_wait();
+}
+
+static void still_works(void)
+{
+	struct rdmatensor_cqe cqe;
+
+	EQ(fetch(&p.b, "t", 0, 64, NULL, &cqe), 0);
+	side_connect(&p.b, &p.a);
+	EQ(fetch(&p.b, "t", 0, 64, NULL, &cqe), 0);
+}
+
+TEST(connecting_is_disconnected)
+{
+	struct rdmatensor_disconnect disconnect = { .size = sizeof(disconnect) };
+	struct rdmatensor_connect connect;
+	struct caller connecting, disconnecting;
+	int i;
+
+	pair_open(&p, 1 << 20, NULL);
+	publish(&p.a, "t", 0, 64, 1, 0, 0);
+	connect_begin(&connecting, &connect);
+	disconnect.channel = newcomer(&p.b);
+	CHECK(disconnect.channel);
+	caller_begin(&disconnecting, rdmatensor_fd(p.b.rt), RDMATENSOR_DISCONNECT, &disconnect);
+	while (newcomer_state(&p.b, disconnect.channel) != RDMATENSOR_CHANNEL_CLOSING)
+		sched_yield();
+	/* Its teardown waits for CONNECT; nothing tells when it has come so far */
+	for (i = 0; i < 20; i++)
+		usleep(10000);
+	hold_go();
+	EQ(caller_end(&disconnecting), 0);
+	EQ(caller_end(&connecting), -ESHUTDOWN);
+	EQ(newcomer(&p.b), 0);
+	still_works();
+}
+
+TEST(accepted_is_disconnected)
+{
+	struct rdmatensor_connect connect;
+	struct caller connecting;
+	uint32_t id;
+
+	pair_open(&p, 1 << 20, NULL);
+	publish(&p.a, "t", 0, 64, 1, 0, 0);
+	/* The first to come to the point is CONNECT's own channel, the second is the peer's */
+	connect_begin(&connecting, &connect);
+	hold_at("channel_visible");
+	hold_wait();
+	id = newcomer(&p.a);
+	CHECK(id);
+	EQ(rdmatensor_disconnect(p.a.rt, id), 0);
+	EQ(newcomer(&p.a), 0);
+	hold_go();
+	CHECK(caller_end(&connecting) < 0);
+	still_works();
+}
