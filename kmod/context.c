@@ -9,6 +9,11 @@
  * in use. A close goes on: what is still waiting or published ends, then the
  * memory. Nothing here waits for a peer: bounds are the device's.
  *
+ * What takes long on the device, making and ending pools, exports and channels, is done
+ * with @device_use held to read, and found by others only when it is whole. A removal first
+ * says that the device goes, so that who is at it gives up soon, and then takes @device_use
+ * to write: from there on it meets nobody, and finds all that there is.
+ *
  * Channels end in a work item of their own (context_channel_down()), whatever
  * the cause. It is queued once, by the change to CLOSING.
  */
@@ -347,7 +352,7 @@ out_dec:
 	return ERR_PTR(ret);
 }
 
-/* In rdma_cm's handler of the listener, which unlisten() waits for: not under @lock */
+/* In rdma_cm's handler of the listener, which unlisten() waits for: not under @device_use */
 static struct rdmatensor_channel *
 context_accept(struct rdmatensor_context *context,
 	       const struct rdmatensor_wire_private *private, const struct sockaddr *peer)
@@ -468,6 +473,7 @@ struct rdmatensor_context *rdmatensor_context_open(void)
 	if (!context)
 		return ERR_PTR(-ENOMEM);
 	mutex_init(&context->setup);
+	init_rwsem(&context->device_use);
 	mutex_init(&context->lock);
 	context->net = get_net(current->nsproxy->net_ns);
 	xa_init_flags(&context->pools, XA_FLAGS_ALLOC1);
@@ -492,11 +498,13 @@ struct rdmatensor_context *rdmatensor_context_open(void)
 static void context_stop(struct rdmatensor_context *context, int error, const char *text)
 {
 	struct rdmatensor_channel *channel;
+	struct rdmatensor_domain *domain;
 	struct rdmatensor_pool *pool;
 	unsigned long id = 0;
 
-	lockdep_assert_held(&context->lock);
-	if (!context->domain)
+	lockdep_assert_held_write(&context->device_use);
+	domain = context->domain;
+	if (!domain)
 		return;
 
 	rdmatensor_cm_unlisten(&context->cm);
@@ -512,8 +520,10 @@ static void context_stop(struct rdmatensor_context *context, int error, const ch
 	rdmatensor_context_tables_withdraw(context);
 	xa_for_each(&context->pools, id, pool)
 		rdmatensor_pool_unregister(pool);
-	rdmatensor_domain_put(context->domain);
+	mutex_lock(&context->lock);
 	context->domain = NULL;
+	mutex_unlock(&context->lock);
+	rdmatensor_domain_put(domain);
 }
 
 static void context_device_gone(struct rdmatensor_adapter *adapter)
@@ -521,17 +531,25 @@ static void context_device_gone(struct rdmatensor_adapter *adapter)
 	struct rdmatensor_context *context =
 		container_of(adapter, struct rdmatensor_context, adapter);
 
+	bool started;
+
 	mutex_lock(&context->lock);
-	context->gone = true;
+	WRITE_ONCE(context->gone, true);
 	/* A START that is at work finds that out before it uses the device */
-	if (!context->started)
-		goto out_unlock;
+	started = context->started;
+	if (context->domain)
+		rdmatensor_domain_end(context->domain);
+	mutex_unlock(&context->lock);
+	if (!started)
+		return;
+
 	context_event(context, RDMATENSOR_NL_EVENT_DEVICE_GONE);
 	pr_info("worker '%s': RDMA device %s is being removed: its channels end; start a new context when it is back\n",
 		context->worker, adapter->ibdev->name);
+	rdmatensor_hold("device_gone");
+	down_write(&context->device_use);
 	context_stop(context, -ENODEV, "the RDMA device was removed");
-out_unlock:
-	mutex_unlock(&context->lock);
+	up_write(&context->device_use);
 }
 
 void rdmatensor_context_close(struct rdmatensor_context *context)
@@ -542,9 +560,9 @@ void rdmatensor_context_close(struct rdmatensor_context *context)
 
 	rdmatensor_registry_del(&context->registered);
 	if (context->started) {
-		mutex_lock(&context->lock);
+		down_write(&context->device_use);
 		context_stop(context, -ESHUTDOWN, "the worker closed");
-		mutex_unlock(&context->lock);
+		up_write(&context->device_use);
 		rdmatensor_hold("close_stopped");
 		rdmatensor_adapter_unbind(&context->adapter);
 
@@ -578,8 +596,6 @@ void rdmatensor_context_close(struct rdmatensor_context *context)
 int rdmatensor_context_query(struct rdmatensor_context *context, void *arg)
 {
 	struct rdmatensor_query *query = arg;
-	struct rdmatensor_pool *pool;
-	unsigned long id;
 
 	if (query->__reserved)
 		return -EINVAL;
@@ -597,19 +613,19 @@ int rdmatensor_context_query(struct rdmatensor_context *context, void *arg)
 	query->incarnation = context->incarnation;
 	if (READ_ONCE(context->exchange.validate))
 		query->flags |= RDMATENSOR_QUERY_VALIDATE;
-	if (context->gone)
+	if (context->gone) {
 		query->flags |= RDMATENSOR_QUERY_DEVICE_GONE;
-	else
+	} else {
 		strscpy(query->device_name, context->adapter.ibdev->name,
 			sizeof(query->device_name));
+		query->listen_port = context->cm.listener ? context->cm.listen_port : 0;
+	}
 	query->port = context->adapter.port;
 	query->gid_index = context->adapter.gid_index;
 	memcpy(query->gid, context->adapter.gid.raw, sizeof(query->gid));
-	query->listen_port = context->cm.listener ? context->cm.listen_port : 0;
 	query->mtu = ib_mtu_enum_to_int(context->adapter.mtu);
 	query->channels = atomic_read(&context->nr_channels);
-	xa_for_each(&context->pools, id, pool)
-		query->pools++;
+	query->pools = context->nr_pools;
 	query->max_segment_bytes = 1ULL << context->adapter.seg_shift;
 	mutex_unlock(&context->lock);
 	return 0;
@@ -871,10 +887,39 @@ out_free:
 	return ret;
 }
 
+/*
+ * A place among the pools, and an id under which nobody finds anything yet: when the memory
+ * is there nothing is left that can fail
+ */
+static int context_reserve_pool(struct rdmatensor_context *context, u32 *id)
+{
+	int ret = -EUSERS;
+
+	mutex_lock(&context->lock);
+	if (context->nr_pools < context->max_pools) {
+		ret = xa_alloc_cyclic(&context->pools, id, NULL,
+				      XA_LIMIT(1, (1U << (62 - RDMATENSOR_POOL_MMAP_SHIFT)) - 1),
+				      &context->next_pool, GFP_KERNEL_ACCOUNT);
+		if (ret >= 0)
+			context->nr_pools++;
+	}
+	mutex_unlock(&context->lock);
+	return min(ret, 0);
+}
+
+/* Its id is free */
+static void context_unreserve_pool(struct rdmatensor_context *context)
+{
+	mutex_lock(&context->lock);
+	context->nr_pools--;
+	mutex_unlock(&context->lock);
+}
+
 int rdmatensor_context_pool_create(struct rdmatensor_context *context, void *arg)
 {
 	struct rdmatensor_pool_create *create = arg;
 	struct rdmatensor_pool *pool;
+	u32 id;
 	int ret;
 
 	if (create->flags || create->__reserved || !create->bytes ||
@@ -882,38 +927,31 @@ int rdmatensor_context_pool_create(struct rdmatensor_context *context, void *arg
 		return -EINVAL;
 	if (!rdmatensor_context_started(context))
 		return -ENOTCONN;
+	/* Who comes so late need not wait for the end */
+	if (READ_ONCE(context->gone))
+		return -ENODEV;
+	ret = context_reserve_pool(context, &id);
+	if (ret)
+		return ret;
 
-	mutex_lock(&context->lock);
-	if (context->gone) {
-		ret = -ENODEV;
-		goto out_unlock;
-	}
-	if (context->nr_pools >= context->max_pools) {
-		ret = -EUSERS;
-		goto out_unlock;
-	}
-	pool = rdmatensor_pool_create(context->domain, create->bytes);
+	down_read(&context->device_use);
+	pool = READ_ONCE(context->gone) ? ERR_PTR(-ENODEV) :
+	       rdmatensor_pool_create(context->domain, create->bytes);
 	if (IS_ERR(pool)) {
-		ret = PTR_ERR(pool);
-		goto out_unlock;
+		up_read(&context->device_use);
+		xa_release(&context->pools, id);
+		context_unreserve_pool(context);
+		return PTR_ERR(pool);
 	}
-	ret = xa_alloc_cyclic(&context->pools, &pool->id, pool,
-			      XA_LIMIT(1, (1U << (62 - RDMATENSOR_POOL_MMAP_SHIFT)) - 1),
-			      &context->next_pool, GFP_KERNEL);
-	if (ret < 0) {
-		rdmatensor_pool_unregister(pool);
-		rdmatensor_pool_put(pool);
-		goto out_unlock;
-	}
-	ret = 0;
-	context->nr_pools++;
-	rdmatensor_registry_changed();
+	pool->id = id;
 	create->bytes = pool->bytes;
-	create->out_pool_id = pool->id;
-	create->out_mmap_offset = (u64)pool->id << RDMATENSOR_POOL_MMAP_SHIFT;
-out_unlock:
-	mutex_unlock(&context->lock);
-	return ret;
+	create->out_pool_id = id;
+	create->out_mmap_offset = (u64)id << RDMATENSOR_POOL_MMAP_SHIFT;
+	/* It may be destroyed from here on. In a place that is reserved nothing fails */
+	WARN_ON_ONCE(xa_store(&context->pools, id, pool, GFP_KERNEL));
+	rdmatensor_registry_changed();
+	up_read(&context->device_use);
+	return 0;
 }
 
 int rdmatensor_context_pool_destroy(struct rdmatensor_context *context, void *arg)
@@ -924,7 +962,8 @@ int rdmatensor_context_pool_destroy(struct rdmatensor_context *context, void *ar
 
 	if (!rdmatensor_context_started(context))
 		return -ENOTCONN;
-	mutex_lock(&context->lock);
+	/* Out of the table a removal does not find it: before that it waits for this */
+	down_read(&context->device_use);
 	xa_lock(&context->pools);
 	pool = xa_load(&context->pools, destroy->pool_id);
 	if (!pool)
@@ -935,13 +974,13 @@ int rdmatensor_context_pool_destroy(struct rdmatensor_context *context, void *ar
 		__xa_erase(&context->pools, destroy->pool_id);
 	xa_unlock(&context->pools);
 	if (!ret) {
-		context->nr_pools--;
 		rdmatensor_registry_changed();
 		/* Nobody else can get at it any more */
 		rdmatensor_pool_unregister(pool);
 		rdmatensor_pool_put(pool);
+		context_unreserve_pool(context);
 	}
-	mutex_unlock(&context->lock);
+	up_read(&context->device_use);
 	return ret;
 }
 
@@ -982,10 +1021,12 @@ int rdmatensor_context_connect(struct rdmatensor_context *context, void *arg)
 		return -ENOTCONN;
 	timeout_ms = connect->timeout_ms ?: context->handshake_ms;
 
-	mutex_lock(&context->lock);
-	channel = context->gone ? ERR_PTR(-ENODEV) :
-		  context_channel_add(context, connect, context->lanes, get_random_u64(), addr);
-	mutex_unlock(&context->lock);
+	channel = ERR_PTR(-ENODEV);
+	down_read(&context->device_use);
+	if (!READ_ONCE(context->gone))
+		channel = context_channel_add(context, connect, context->lanes, get_random_u64(),
+					      addr);
+	up_read(&context->device_use);
 	if (IS_ERR(channel)) {
 		ret = PTR_ERR(channel);
 		snprintf(connect->cause, sizeof(connect->cause),

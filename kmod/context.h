@@ -6,6 +6,7 @@
 #define RDMATENSOR_CONTEXT_H
 
 #include <linux/mutex.h>
+#include <linux/rwsem.h>
 #include <linux/sched.h>
 #include <linux/xarray.h>
 #include "adapter.h"
@@ -20,16 +21,19 @@
  * struct rdmatensor_context - one worker
  * @setup: one START at a time, from its checks to its end, whatever that is: what a START
  *         that fails leaves behind is nobody's but its own. Before @lock
- * @lock: guards the start, pools and the device's removal; not held in SUBMIT, nor
- *        while CONNECT waits
+ * @device_use: read: something is made on the device, or taken apart, however long that
+ *              takes; write: all use of it ends. Before @lock
+ * @lock: guards the start, @gone, and the numbers of pools and tables. Held for moments,
+ *        but by START: neither in SUBMIT, nor while memory is allocated or registered
  * @net: the opener's network namespace, referenced
  * @registered: where others find it
  * @pid: the opener's process, referenced
  * @comm: its command
  * @started: START has succeeded; the members below are valid (release/acquire)
- * @gone: the device was removed, since @adapter was bound
+ * @gone: the device is being removed, or was, since @adapter was bound
  * @adapter: device, port, GID
- * @domain: PD and registrations, NULL when @gone
+ * @domain: PD and registrations; NULL: all use of the device has ended. Changed with
+ *          @device_use and @lock, valid with either
  * @cm: listener
  * @exchange: ring, rendezvous table, fetches
  * @params: of its channels
@@ -40,12 +44,12 @@
  * @chosen: device, port and GID, and by which rule: START's answer
  * @incarnation: random
  * @pools: by id
- * @nr_pools: in @pools
+ * @nr_pools: in @pools, or about to be, or just out of it
  * @max_pools: bound on @nr_pools
  * @next_pool: where the search for an id goes on
  * @exports: rows that peers may read, by name
  * @tables: opened tables by id; and exports, which are tagged 1
- * @nr_tables: in @tables
+ * @nr_tables: in @tables, or about to be, or just out of it
  * @next_table: where the search for an id goes on
  * @gathers: what they share
  * @channels: by id
@@ -55,6 +59,7 @@
  */
 struct rdmatensor_context {
 	struct mutex setup;
+	struct rw_semaphore device_use;
 	struct mutex lock;
 	struct net *net;
 	struct rdmatensor_registered registered;
@@ -128,7 +133,7 @@ struct rdmatensor_table *rdmatensor_context_table(struct rdmatensor_context *con
 /* The one after @id, which is set to its, as it is now. False: there is none */
 bool rdmatensor_context_next_table(struct rdmatensor_context *context, unsigned long *id,
 				   struct rdmatensor_table_shown *shown);
-/* No peer reads any rows any more. With the context's lock */
+/* No peer reads any rows any more. With device_use, to write */
 void rdmatensor_context_tables_withdraw(struct rdmatensor_context *context);
 /* All of them go: the context is closing, and nobody else can find one */
 void rdmatensor_context_tables_free(struct rdmatensor_context *context);

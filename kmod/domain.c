@@ -267,6 +267,11 @@ void rdmatensor_domain_put(struct rdmatensor_domain *domain)
 	kref_put(&domain->ref, domain_release);
 }
 
+void rdmatensor_domain_end(struct rdmatensor_domain *domain)
+{
+	WRITE_ONCE(domain->ending, true);
+}
+
 u64 rdmatensor_domain_iova(struct rdmatensor_domain *domain, u64 bytes)
 {
 	u64 step = 1ULL << domain->seg_shift;
@@ -399,7 +404,8 @@ int rdmatensor_domain_register(struct rdmatensor_domain *domain,
 
 	for (done = 0; done < nr; done += chain) {
 		chain = min(nr - done, longest);
-		ret = domain_register_chain(domain, segments + done, wrs, chain,
+		ret = rdmatensor_domain_ending(domain) ? -ENODEV :
+		      domain_register_chain(domain, segments + done, wrs, chain,
 					    iova + ((u64)done << domain->seg_shift), access);
 		if (ret) {
 			rdmatensor_domain_unregister(domain, segments, nr);

@@ -28,6 +28,7 @@ struct rdmatensor_adapter;
  * @qp: of the registration queue
  * @route: what connects that to itself, constant
  * @broken: it has to be connected anew before it is used again
+ * @ending: the device is being removed: nothing more is registered
  * @sq_depth: registrations that may be posted at once
  * @next_iova: addresses are never given out twice in a domain's life
  */
@@ -41,6 +42,7 @@ struct rdmatensor_domain {
 	struct ib_qp *qp;
 	struct ib_qp_attr route;
 	bool broken;
+	bool ending;
 	u32 sq_depth;
 	u64 next_iova;
 };
@@ -50,6 +52,12 @@ struct rdmatensor_domain *rdmatensor_domain_create(struct rdmatensor_adapter *ad
 						   char *cause, size_t room);
 /* Process context. The last one uses the device, so it comes before gone() returns */
 void rdmatensor_domain_put(struct rdmatensor_domain *domain);
+/* Who registers, or allocates memory for it, gives up soon, with -ENODEV. Any context */
+void rdmatensor_domain_end(struct rdmatensor_domain *domain);
+static inline bool rdmatensor_domain_ending(const struct rdmatensor_domain *domain)
+{
+	return READ_ONCE(domain->ending);
+}
 
 /**
  * rdmatensor_domain_iova - a range of addresses for memory to be registered
@@ -108,8 +116,8 @@ void *rdmatensor_segment_addr(const struct rdmatensor_segment *segment, u32 offs
  * @access: IB_ACCESS_*
  *
  * Posts all, waits for all. May sleep. Return: 0; -ENOMEM and what else the device's
- * driver says; -EIO: the device has failed a registration. On error none is
- * registered, and the next call begins with a registration queue made anew.
+ * driver says; -EIO: the device has failed a registration; -ENODEV: it is being removed.
+ * On error none is registered, and the next call begins with a registration queue made anew.
  */
 int rdmatensor_domain_register(struct rdmatensor_domain *domain,
 			       struct rdmatensor_segment *segments, u32 nr, u64 iova,

@@ -30,6 +30,7 @@
 #include <linux/workqueue.h>
 #include <kunit/visibility.h>
 #include "compat.h"
+#include "fault.h"
 #include "pool.h"
 
 /* Segments between two looks at signals, and in one call of the domain */
@@ -122,6 +123,9 @@ static int pool_fill(struct rdmatensor_pool *pool)
 
 		if (fatal_signal_pending(current))
 			return -EINTR;
+		rdmatensor_hold("pool_create");
+		if (rdmatensor_domain_ending(pool->domain))
+			return -ENODEV;
 		ret = rdmatensor_segment_alloc(&pool->segments[i], bytes, 0);
 		if (ret)
 			return ret;

@@ -50,7 +50,7 @@ void rdmatensor_pool_exit(void);
  * memory; CAP_IPC_LOCK is above it). Process context; interruptible by a fatal
  * signal. @bytes is rounded up to whole pages. Return: a pool with one reference;
  * ERR_PTR(-ENOMEM), (-EOVERFLOW): more than the device registers, (-EINTR),
- * (-EIO): see rdmatensor_domain_register().
+ * (-EIO), (-ENODEV): see rdmatensor_domain_register().
  */
 struct rdmatensor_pool *rdmatensor_pool_create(struct rdmatensor_domain *domain,
 					       u64 bytes);

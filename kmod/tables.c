@@ -12,6 +12,7 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 #include "context.h"
+#include "fault.h"
 
 #define TABLES_MAX 1024U
 /* A table that is exported anew while it is asked for piece by piece */
@@ -31,21 +32,41 @@ static char *tables_take_name(struct rdmatensor_context *context, u64 uptr, u32 
 	return memdup_user(u64_to_user_ptr(uptr), len);
 }
 
-/* With the context's lock. Return: 0, -EUSERS, -ENOMEM */
-static int tables_add(struct rdmatensor_context *context, void *object, unsigned long tag, u32 *id)
+/*
+ * A place among the tables, and an id under which nobody finds anything yet. Return: 0,
+ * -ENODEV, -EUSERS, -ENOMEM
+ */
+static int tables_reserve(struct rdmatensor_context *context, u32 *id)
 {
-	int ret;
+	int ret = -EUSERS;
 
-	lockdep_assert_held(&context->lock);
-	if (context->nr_tables >= TABLES_MAX)
-		return -EUSERS;
-	ret = xa_alloc_cyclic(&context->tables, id, xa_tag_pointer(object, tag),
-			      XA_LIMIT(1, S32_MAX), &context->next_table, GFP_KERNEL);
-	if (ret < 0)
-		return ret;
-	context->nr_tables++;
+	mutex_lock(&context->lock);
+	if (context->gone) {
+		ret = -ENODEV;
+	} else if (context->nr_tables < TABLES_MAX) {
+		ret = xa_alloc_cyclic(&context->tables, id, NULL, XA_LIMIT(1, S32_MAX),
+				      &context->next_table, GFP_KERNEL_ACCOUNT);
+		if (ret >= 0)
+			context->nr_tables++;
+	}
+	mutex_unlock(&context->lock);
+	return min(ret, 0);
+}
+
+/* Its id is free */
+static void tables_unreserve(struct rdmatensor_context *context)
+{
+	mutex_lock(&context->lock);
+	context->nr_tables--;
+	mutex_unlock(&context->lock);
+}
+
+/* In the place that was reserved nothing fails; it may be closed from here on */
+static void tables_enter(struct rdmatensor_context *context, void *object, unsigned long tag,
+			 u32 id)
+{
+	WARN_ON_ONCE(xa_store(&context->tables, id, xa_tag_pointer(object, tag), GFP_KERNEL));
 	rdmatensor_registry_changed();
-	return 0;
 }
 
 int rdmatensor_context_table_export(struct rdmatensor_context *context, void *arg)
@@ -64,6 +85,7 @@ int rdmatensor_context_table_export(struct rdmatensor_context *context, void *ar
 	};
 	struct rdmatensor_export *made;
 	char *name;
+	u32 id;
 	int ret;
 
 	if (export->flags || export->row_start >= export->row_end ||
@@ -80,21 +102,30 @@ int rdmatensor_context_table_export(struct rdmatensor_context *context, void *ar
 	if (!args.pool)
 		goto out_free_name;
 
-	mutex_lock(&context->lock);
-	made = context->gone ? ERR_PTR(-ENODEV) :
+	ret = tables_reserve(context, &id);
+	if (ret)
+		goto out_put_pool;
+
+	down_read(&context->device_use);
+	rdmatensor_hold("table_export");
+	made = READ_ONCE(context->gone) ? ERR_PTR(-ENODEV) :
 	       rdmatensor_export_create(&context->exports, context->domain, &args);
-	ret = PTR_ERR_OR_ZERO(made);
-	if (!ret) {
-		ret = tables_add(context, made, TABLES_EXPORT, &export->out_table);
-		if (ret) {
-			rdmatensor_export_withdraw(&context->exports, made);
-			rdmatensor_export_put(made);
-			args.pool = NULL;
-		}
+	if (!IS_ERR(made)) {
+		export->out_table = id;
+		tables_enter(context, made, TABLES_EXPORT, id);
 	}
-	mutex_unlock(&context->lock);
-	if (ret && args.pool)
-		rdmatensor_pool_put(args.pool);
+	up_read(&context->device_use);
+	kfree(name);
+	if (!IS_ERR(made))
+		return 0;
+
+	xa_release(&context->tables, id);
+	tables_unreserve(context);
+	rdmatensor_pool_put(args.pool);
+	return PTR_ERR(made);
+
+out_put_pool:
+	rdmatensor_pool_put(args.pool);
 out_free_name:
 	kfree(name);
 	return ret;
@@ -346,16 +377,13 @@ int rdmatensor_context_table_open(struct rdmatensor_context *context, void *arg)
 	if (ret)
 		return ret;
 
-	mutex_lock(&context->lock);
-	ret = context->gone ? -ENODEV :
-	      tables_add(context, table, TABLES_OPENED, &open->out_table);
+	ret = tables_reserve(context, &open->out_table);
 	if (!ret) {
 		open->data_type = table->data_type;
 		open->out_rows = rdmatensor_table_ids(table);
 		open->out_row_bytes = table->row_bytes;
-	}
-	mutex_unlock(&context->lock);
-	if (ret) {
+		tables_enter(context, table, TABLES_OPENED, open->out_table);
+	} else {
 		snprintf(open->cause, sizeof(open->cause), "table: %s",
 			 ret == -EUSERS ? "this context has 1024 of them; close some" :
 			 ret == -ENODEV ? "the RDMA device is gone" : "out of memory");
@@ -384,14 +412,20 @@ int rdmatensor_context_table_close(struct rdmatensor_context *context, void *arg
 
 	if (!rdmatensor_context_started(context))
 		return -ENOTCONN;
-	mutex_lock(&context->lock);
-	entry = xa_erase(&context->tables, close->table);
+	/* Out of the table a removal does not find it: before that it waits for this */
+	down_read(&context->device_use);
+	xa_lock(&context->tables);
+	/* What is only reserved is not there */
+	entry = xa_load(&context->tables, close->table);
+	if (entry)
+		__xa_erase(&context->tables, close->table);
+	xa_unlock(&context->tables);
 	if (entry) {
-		context->nr_tables--;
 		rdmatensor_registry_changed();
 		tables_drop(context, entry);
+		tables_unreserve(context);
 	}
-	mutex_unlock(&context->lock);
+	up_read(&context->device_use);
 	return entry ? 0 : -ENOENT;
 }
 
@@ -400,7 +434,7 @@ void rdmatensor_context_tables_withdraw(struct rdmatensor_context *context)
 	unsigned long id;
 	void *entry;
 
-	lockdep_assert_held(&context->lock);
+	lockdep_assert_held_write(&context->device_use);
 	xa_for_each(&context->tables, id, entry)
 		if (xa_pointer_tag(entry) == TABLES_EXPORT)
 			rdmatensor_export_withdraw(&context->exports, xa_untag_pointer(entry));

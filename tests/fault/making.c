@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What takes long on the device, and is held in the middle: all others go on beside it. The
+ * device's removal makes it give up, waits for it, and meets nothing half made.
+ */
+#include <fcntl.h>
+#include <sched.h>
+#include <unistd.h>
+#include "harness.h"
+#include "hold.h"
+
+static struct side s;
+static uint64_t rows;
+
+static void *removal(void *arg)
+{
+	(void)arg;
+	return (void *)(long)device_del();
+}
+
+static void query(int fd, struct rdmatensor_query *query)
+{
+	memset(query, 0, sizeof(*query));
+	query->size = sizeof(*query);
+	EQ(call(fd, RDMATENSOR_QUERY, query), 0);
+}
+
+static int shown(const char *what)
+{
+	char command[256];
+	int status;
+
+	snprintf(command, sizeof(command),
+		 "\"$LAB_BUILD\"/ulib/bin/rdmatensor show %s -j >/dev/null", what);
+	status = system(command);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static int export(const char *name, uint32_t *table)
+{
+	return rdmatensor_table_export(s.rt, name, &s.pool, rows, 0, 8, 512, 0,
+				       RDMATENSOR_DT_FLOAT, table);
+}
+
+/* Every other call, by this thread: none waits for the one that is held */
+static void others_go_on(void)
+{
+	struct rdmatensor_pool pool;
+	struct rdmatensor_query now;
+	uint32_t table;
+
+	query(rdmatensor_fd(s.rt), &now);
+	EQ(now.flags, RDMATENSOR_QUERY_STARTED);
+	EQ(shown("contexts"), 0);
+	EQ(shown("pools"), 0);
+	EQ(shown("tables"), 0);
+	EQ(rdmatensor_pool_create(s.rt, 8192, &pool), 0);
+	EQ(rdmatensor_pool_destroy(s.rt, &pool), 0);
+	EQ(export("other rows", &table), 0);
+	EQ(rdmatensor_table_close(s.rt, table), 0);
+	side_connect(&s, &s);
+	EQ(rdmatensor_disconnect(s.rt, s.channel), 0);
+}
+
+/* @held has been held in its call; the device goes before it goes on */
+static void removal_beside(struct caller *held)
+{
+	struct rdmatensor_pool pool;
+	struct rdmatensor_query now;
+	pthread_t thread;
+	uint32_t table;
+	void *ret;
+
+	EQ(pthread_create(&thread, NULL, removal, NULL), 0);
+	do {
+		query(rdmatensor_fd(s.rt), &now);
+		sched_yield();
+	} while (!(now.flags & RDMATENSOR_QUERY_DEVICE_GONE));
+	EQ(shown("contexts"), 0);
+	EQ(rdmatensor_pool_create(s.rt, 8192, &pool), -ENODEV);
+	EQ(export("late rows", &table), -ENODEV);
+	hold_go();
+	EQ(caller_end(held), -ENODEV);
+	EQ(pthread_join(thread, &ret), 0);
+	EQ((long)ret, 0);
+	query(rdmatensor_fd(s.rt), &now);
+	EQ(now.pools, 1);
+	EQ(rdmatensor_pool_destroy(s.rt, &s.pool), 0);
+	side_close(&s);
+
+	EQ(device_add(), 0);
+	side_open(&s, "after", 1 << 20, 1, NULL);
+}
+
+TEST(others_go_on_beside_a_pool)
+{
+	struct rdmatensor_pool_create create = { .size = sizeof(create), .bytes = 5 << 20 };
+	struct caller held;
+	int i;
+
+	side_open(&s, "making", 1 << 20, 1, NULL);
+	rows = side_alloc(&s, 4096);
+	for (i = 0; i < 2; i++) {
+		hold_at("pool_create");
+		caller_begin(&held, rdmatensor_fd(s.rt), RDMATENSOR_POOL_CREATE, &create);
+		hold_wait();
+		if (i) {
+			removal_beside(&held);
+			break;
+		}
+		others_go_on();
+		hold_go();
+		EQ(caller_end(&held), 0);
+		EQ(call(rdmatensor_fd(s.rt), RDMATENSOR_POOL_DESTROY,
+			&(struct rdmatensor_pool_destroy){
+				.size = sizeof(struct rdmatensor_pool_destroy),
+				.pool_id = create.out_pool_id }), 0);
+	}
+}
+
+TEST(others_go_on_beside_rows)
+{
+	struct rdmatensor_table_export args = {
+		.size = sizeof(args), .name_uptr = (uintptr_t)"held rows", .name_len = 9,
+		.row_end = 8, .row_bytes = 512, .data_type = RDMATENSOR_DT_FLOAT,
+	};
+	struct caller held;
+	int i;
+
+	side_open(&s, "making", 1 << 20, 1, NULL);
+	rows = side_alloc(&s, 4096);
+	args.pool_id = s.pool.id;
+	args.offset = rows;
+	for (i = 0; i < 2; i++) {
+		hold_at("table_export");
+		caller_begin(&held, rdmatensor_fd(s.rt), RDMATENSOR_TABLE_EXPORT, &args);
+		hold_wait();
+		/* What is only reserved is nobody's to close */
+		EQ(rdmatensor_table_close(s.rt, args.out_table + 1), -ENOENT);
+		if (i) {
+			removal_beside(&held);
+			break;
+		}
+		others_go_on();
+		hold_go();
+		EQ(caller_end(&held), 0);
+		EQ(rdmatensor_table_close(s.rt, args.out_table), 0);
+	}
+}
+
+static void *closer(void *arg)
+{
+	close(*(int *)arg);
+	return NULL;
+}
+
+/* The removal has begun with a context, which its process closes meanwhile */
+TEST(context_closes_while_the_device_goes)
+{
+	struct rdmatensor_pool_create create = { .size = sizeof(create), .bytes = 1 << 20 };
+	struct rdmatensor_start start;
+	pthread_t going, closing;
+	struct rdmatensor_query now;
+	void *ret;
+	int fd;
+
+	fd = open("/dev/rdmatensor", O_RDWR | O_CLOEXEC);
+	CHECK(fd >= 0);
+	rdmatensor_start_init(&start, "closing");
+	start.size = sizeof(start);
+	EQ(call(fd, RDMATENSOR_START, &start), 0);
+	EQ(call(fd, RDMATENSOR_POOL_CREATE, &create), 0);
+	hold_at("device_gone");
+	EQ(pthread_create(&going, NULL, removal, NULL), 0);
+	hold_wait();
+	query(fd, &now);
+	EQ(now.flags, RDMATENSOR_QUERY_STARTED | RDMATENSOR_QUERY_DEVICE_GONE);
+	hold_at("close_stopped");
+	EQ(pthread_create(&closing, NULL, closer, &fd), 0);
+	hold_wait();
+	hold_go();
+	EQ(pthread_join(closing, NULL), 0);
+	EQ(pthread_join(going, &ret), 0);
+	EQ((long)ret, 0);
+	EQ(device_add(), 0);
+	side_open(&s, "after", 1 << 20, 1, NULL);
+}
