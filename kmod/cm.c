@@ -186,9 +186,15 @@ static int cm_lane_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		cm_step_done(lane, -ENODEV, "the RDMA device was removed");
 		break;
 	case RDMA_CM_EVENT_ADDR_CHANGE:
+		/* A bond has failed over: what is under way leads nowhere, and nobody says so */
+		cm_step_done(lane, -ECONNRESET,
+			     "the network device's hardware address has changed");
+		break;
 	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
+		/* Of a connection that has ended */
 		break;
 	default:
+		/* Of multicast, of other transports or of later kernels: none is asked for */
 		pr_debug("channel %u, lane %u: event %s\n", lane->channel->id, lane->index,
 			 rdma_event_msg(event->event));
 		break;
@@ -308,8 +314,12 @@ static int cm_listen_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
 		return cm_request(cm, id, event);
 
-	if (event->event != RDMA_CM_EVENT_DEVICE_REMOVAL)
-		pr_debug("listener: event %s\n", rdma_event_msg(event->event));
+	/*
+	 * The device's removal ends the context, and the listener with it. A changed hardware
+	 * address changes nothing: connections are told apart by IP address and port, and each
+	 * takes the hardware address from its own request
+	 */
+	pr_debug("listener: event %s\n", rdma_event_msg(event->event));
 	return 0;
 }
 

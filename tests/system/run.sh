@@ -23,6 +23,8 @@ exec 9>&-
 
 # shellcheck source=tests/system/trace.sh
 (($#)) || . tests/system/trace.sh
+# shellcheck source=tests/system/failover.sh
+[[ $# -gt 0 || $LAB_KERNEL == uml* ]] || . tests/system/failover.sh
 unload
 # shellcheck source=tests/system/params.sh
 [[ $# -gt 0 || $LAB_KERNEL != uml-debug ]] || . tests/system/params.sh

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash disable=SC2154
+#
+# A bond fails over to a network device with another hardware address: channels over it end
+# and say why, and who listens goes on. Sourced by run.sh, with the module loaded, where
+# the kernel has bonding (UML's has not).
+
+tool=$LAB_BUILD/ulib/bin/rdmatensor
+
+# within_a_minute COMMAND...
+within_a_minute() {
+	local end=$((SECONDS + 60))
+	while ((SECONDS < end)); do
+		"$@" >/dev/null 2>&1 && return
+		sleep 0.05
+	done
+	echo "# not within a minute: $*"
+	return 1
+}
+
+bond_up() {
+	local i
+	ip link add bond7 type bond mode active-backup fail_over_mac active miimon 50 || return 1
+	for i in 1 2; do
+		ip link add slave$i type dummy && ip link set slave$i master bond7 &&
+			ip link set slave$i up || return 1
+	done
+	ip link set bond7 up && ip addr add 10.7.0.1/24 dev bond7 &&
+		rdma link add rxe7 type rxe netdev bond7
+}
+
+states() { "$tool" show channels -j | jq -Mr '.[].state' | sort | uniq -c | xargs; }
+up_on_both_ends() { [[ $(states) == "2 up" ]]; }
+none() { [[ -z $(states) ]]; }
+# The end that hears of it first disconnects, which may be what the other one hears first
+told() { grep '"channel down"' /tmp/failover.events | grep -q 'hardware address has changed'; }
+active() { cat /sys/class/net/bond7/bonding/active_slave; }
+
+fails_over() {
+	local other=slave1
+	within_a_minute up_on_both_ends || { cat /tmp/failover.*; return 1; }
+	[[ $(active) != slave1 ]] || other=slave2
+	ip link set bond7 type bond active_slave $other || return 1
+	within_a_minute none && within_a_minute told && return
+	cat /tmp/failover.*
+	return 1
+}
+
+goes_on_listening() {
+	RDMA_DEVICE=rxe7 "$tool" perf 10.7.0.1:7100 -s 4096 -n 10 --worker again >/tmp/failover.again 2>&1 &&
+		return
+	cat /tmp/failover.again
+	return 1
+}
+
+check "a bond of two network devices" bond_up
+"$tool" monitor -j >/tmp/failover.events 2>&1 &
+monitor=$!
+within_a_minute grep -q . "/proc/$monitor/net/netlink"
+# Nothing is sent meanwhile, so nothing else can tell
+export RDMATENSOR_PROBE_MS=600000
+RDMA_DEVICE=rxe7 "$tool" perf --server --listen 10.7.0.1:7100 --worker server >/tmp/failover.server 2>&1 &
+server=$!
+within_a_minute eval '"$tool" show contexts -j | jq -e ".[0].listen_port == 7100"'
+RDMA_DEVICE=rxe7 "$tool" fetch 10.7.0.1:7100 nobody.has.this --timeout 600 --worker client \
+	-o /tmp/failover.safetensors >/tmp/failover.client 2>&1 &
+client=$!
+check "channels over a bond that fails over say why they end" fails_over
+check "who listens on it goes on" goes_on_listening
+kill $client $server $monitor 2>/dev/null
+wait $client $server $monitor
+unset RDMATENSOR_PROBE_MS
+within_a_minute eval '[[ $("$tool" show contexts -j) == "[]" ]]'
+rdma link del rxe7
+ip link del bond7
+ip link del slave1
+ip link del slave2
