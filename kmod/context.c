@@ -150,7 +150,7 @@ static void context_up(struct rdmatensor_channel *channel)
 	};
 
 	cancel_delayed_work(&channel->handshake_work);
-	rdmatensor_registry_changed();
+	rdmatensor_registry_changed(&channel->owner->registered);
 	context_channel_event(channel, 0, GFP_ATOMIC | __GFP_NOWARN);
 	if (channel->active)
 		return;
@@ -232,7 +232,7 @@ static void context_channel_down(struct work_struct *work)
 				    context->worker, channel->id, channel->worker,
 				    &channel->peer, channel->error_text, channel->error,
 				    context_remedy(channel->error));
-	rdmatensor_registry_changed();
+	rdmatensor_registry_changed(&context->registered);
 	if (channel->announced || channel->error == -EPROTO)
 		context_channel_event(channel, channel->error, GFP_KERNEL);
 	if (channel->announced) {
@@ -786,7 +786,7 @@ static int context_start(struct rdmatensor_context *context, struct rdmatensor_s
 	ret = context_begin(context, start);
 	if (!ret) {
 		pr_info("worker '%s': started: %s\n", context->worker, context->chosen);
-		rdmatensor_registry_changed();
+		rdmatensor_registry_changed(&context->registered);
 		context_event(context, RDMATENSOR_NL_EVENT_CONTEXT_START);
 	}
 	mutex_unlock(&context->lock);
@@ -949,7 +949,7 @@ int rdmatensor_context_pool_create(struct rdmatensor_context *context, void *arg
 	create->out_mmap_offset = (u64)id << RDMATENSOR_POOL_MMAP_SHIFT;
 	/* It may be destroyed from here on. In a place that is reserved nothing fails */
 	WARN_ON_ONCE(xa_store(&context->pools, id, pool, GFP_KERNEL));
-	rdmatensor_registry_changed();
+	rdmatensor_registry_changed(&context->registered);
 	up_read(&context->device_use);
 	return 0;
 }
@@ -974,7 +974,7 @@ int rdmatensor_context_pool_destroy(struct rdmatensor_context *context, void *ar
 		__xa_erase(&context->pools, destroy->pool_id);
 	xa_unlock(&context->pools);
 	if (!ret) {
-		rdmatensor_registry_changed();
+		rdmatensor_registry_changed(&context->registered);
 		/* Nobody else can get at it any more */
 		rdmatensor_pool_unregister(pool);
 		rdmatensor_pool_put(pool);

@@ -13,6 +13,7 @@
 #include "fault.h"
 #include "netlink.h"
 #include "pool.h"
+#include "registry.h"
 #include "uapi.h"
 
 static struct miscdevice rdmatensor_misc = {
@@ -27,9 +28,12 @@ static int __init rdmatensor_init(void)
 	int ret;
 
 	rdmatensor_fault_init();
-	ret = rdmatensor_pool_init();
+	ret = rdmatensor_registry_init();
 	if (ret)
 		goto out_fault_exit;
+	ret = rdmatensor_pool_init();
+	if (ret)
+		goto out_registry_exit;
 	ret = rdmatensor_adapter_register();
 	if (ret)
 		goto out_pool_exit;
@@ -47,6 +51,8 @@ out_unregister_adapter:
 	rdmatensor_adapter_unregister();
 out_pool_exit:
 	rdmatensor_pool_exit();
+out_registry_exit:
+	rdmatensor_registry_exit();
 out_fault_exit:
 	rdmatensor_fault_exit();
 	return ret;
@@ -58,6 +64,7 @@ static void __exit rdmatensor_exit(void)
 	rdmatensor_netlink_unregister();
 	rdmatensor_adapter_unregister();
 	rdmatensor_pool_exit();
+	rdmatensor_registry_exit();
 	/* Timer handlers, which run with softirqs off, have returned; so have RCU's */
 	synchronize_rcu();
 	rcu_barrier();

@@ -6,7 +6,7 @@
  * whole, args[1] the last of its objects that was sent; of requests, from args[1] on is
  * their place in the table. Ids grow and are not used again soon, so
  * what comes and goes in between is shown or not, and the rest is shown once. The
- * registry's generation marks a dump that this has happened to.
+ * generation of the network namespace's contexts marks a dump that this has happened to.
  *
  * A context is held while it is looked at, and its lock is taken for what START,
  * POOL_CREATE and the device's removal change.
@@ -371,7 +371,7 @@ static int netlink_dump(struct sk_buff *skb, struct netlink_callback *cb,
 	u32 id = cb->args[0];
 	int ret = 0;
 
-	cb->seq = rdmatensor_registry_generation();
+	cb->seq = rdmatensor_registry_generation(net);
 	if (only && !id)
 		id = nla_get_u32(only) - 1;
 	while (!ret && (registered = rdmatensor_registry_next(net, &id))) {

@@ -25,6 +25,9 @@ struct rdmatensor_registered {
 	struct completion unused;
 };
 
+/* Module load and unload */
+int rdmatensor_registry_init(void);
+void rdmatensor_registry_exit(void);
 /* Return: 0, -ENOMEM, -EBUSY: no id is free. @net outlives the registration */
 int rdmatensor_registry_add(struct rdmatensor_registered *registered, const struct net *net);
 /* Waits for those who look at it. Nobody finds it any more */
@@ -36,8 +39,9 @@ void rdmatensor_registry_put(struct rdmatensor_registered *registered);
 int rdmatensor_registry_start(int most);
 /* One that was started has ended */
 void rdmatensor_registry_end(void);
-/* Something that a dump shows has come or gone */
-void rdmatensor_registry_changed(void);
-u32 rdmatensor_registry_generation(void);
+/* Something of a context that a dump shows has come or gone. Any context */
+void rdmatensor_registry_changed(const struct rdmatensor_registered *registered);
+/* Of the network namespace's contexts: changes with each of them, never 0 */
+u32 rdmatensor_registry_generation(const struct net *net);
 
 #endif /* RDMATENSOR_REGISTRY_H */

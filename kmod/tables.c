@@ -66,7 +66,7 @@ static void tables_enter(struct rdmatensor_context *context, void *object, unsig
 			 u32 id)
 {
 	WARN_ON_ONCE(xa_store(&context->tables, id, xa_tag_pointer(object, tag), GFP_KERNEL));
-	rdmatensor_registry_changed();
+	rdmatensor_registry_changed(&context->registered);
 }
 
 int rdmatensor_context_table_export(struct rdmatensor_context *context, void *arg)
@@ -421,7 +421,7 @@ int rdmatensor_context_table_close(struct rdmatensor_context *context, void *arg
 		__xa_erase(&context->tables, close->table);
 	xa_unlock(&context->tables);
 	if (entry) {
-		rdmatensor_registry_changed();
+		rdmatensor_registry_changed(&context->registered);
 		tables_drop(context, entry);
 		tables_unreserve(context);
 	}
