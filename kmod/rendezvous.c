@@ -535,7 +535,7 @@ EXPORT_SYMBOL_IF_KUNIT(rdmatensor_rendezvous_withdraw);
 
 /*
  * Calls @fn for each key of a bucket, with the lock held. @fn may free it. Keys
- * that are inserted meanwhile are not met.
+ * that are inserted meanwhile are not met. May sleep, without the lock.
  */
 static void walk_bucket(struct rdmatensor_rendezvous *rdv, struct list_head *bucket,
 			void (*fn)(struct rdmatensor_rendezvous *rdv,
