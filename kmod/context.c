@@ -544,8 +544,8 @@ static void context_device_gone(struct rdmatensor_adapter *adapter)
 		return;
 
 	context_event(context, RDMATENSOR_NL_EVENT_DEVICE_GONE);
-	pr_info("worker '%s': RDMA device %s is being removed: its channels end; start a new context when it is back\n",
-		context->worker, adapter->ibdev->name);
+	pr_info_ratelimited("worker '%s': RDMA device %s is being removed: its channels end; start a new context when it is back\n",
+			    context->worker, adapter->ibdev->name);
 	rdmatensor_hold("device_gone");
 	down_write(&context->device_use);
 	context_stop(context, -ENODEV, "the RDMA device was removed");
@@ -785,7 +785,8 @@ static int context_start(struct rdmatensor_context *context, struct rdmatensor_s
 	mutex_lock(&context->lock);
 	ret = context_begin(context, start);
 	if (!ret) {
-		pr_info("worker '%s': started: %s\n", context->worker, context->chosen);
+		pr_info_ratelimited("worker '%s': started: %s\n", context->worker,
+				    context->chosen);
 		rdmatensor_registry_changed(&context->registered);
 		context_event(context, RDMATENSOR_NL_EVENT_CONTEXT_START);
 	}

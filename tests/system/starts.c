@@ -105,3 +105,42 @@ TEST(one_start_wins)
 		close(starts.fd);
 	}
 }
+
+/* Lines of the kernel's log since @fd was opened that have @text */
+static int lines(int fd, const char *text)
+{
+	char line[8192];
+	int nr = 0;
+	ssize_t len;
+
+	while ((len = read(fd, line, sizeof(line) - 1)) > 0 || errno == EPIPE) {
+		if (len <= 0)
+			continue;
+		line[len] = '\0';
+		nr += !!strstr(line, text);
+	}
+	return nr;
+}
+
+/* The kernel says it ten times in five seconds, by its default */
+TEST(starts_do_not_fill_the_log)
+{
+	uint64_t t0 = rdmatensor_now_ns();
+	int log, fd, i, said, most;
+
+	log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	CHECK(log >= 0);
+	CHECK(lseek(log, 0, SEEK_END) >= 0);
+	for (i = 0; i < 100; i++) {
+		fd = open("/dev/rdmatensor", O_RDWR | O_CLOEXEC);
+		CHECK(fd >= 0);
+		EQ(start(fd, 0), 0);
+		close(fd);
+	}
+	most = 10 * (2 + (rdmatensor_now_ns() - t0) / 5000000000ull);
+	said = lines(log, "worker 'starts': started:");
+	close(log);
+	printf("# said %d times, at most %d\n", said, most);
+	CHECK(said <= most);
+	CHECK(most < 100);
+}
