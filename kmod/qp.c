@@ -6,18 +6,26 @@
  * back after the queue pair that reports to it is gone. Nothing is posted here and nothing
  * drained: that is the lane's, who knows what is under way.
  */
+#include <kunit/visibility.h>
 #include "fault.h"
 #include "qp.h"
+
+/* What nobody has chosen stays as the path was resolved: by the subnet's manager, or the host */
+void rdmatensor_qp_bound_path(struct sa_path_rec *path, const struct rdmatensor_adapter *adapter,
+			      const struct rdmatensor_channel_params *params)
+{
+	path->mtu = min_t(u8, path->mtu, adapter->mtu);
+	if (params->sl)
+		path->sl = params->sl;
+	if (!adapter->roce)
+		path->pkey = cpu_to_be16(adapter->pkey);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_qp_bound_path);
 
 void rdmatensor_qp_set_path(struct rdma_cm_id *id, const struct rdmatensor_adapter *adapter,
 			    const struct rdmatensor_channel_params *params)
 {
-	struct sa_path_rec *path = id->route.path_rec;
-
-	path->mtu = min_t(u8, path->mtu, adapter->mtu);
-	path->sl = params->sl;
-	if (!adapter->roce)
-		path->pkey = cpu_to_be16(adapter->pkey);
+	rdmatensor_qp_bound_path(id->route.path_rec, adapter, params);
 	rdma_set_ack_timeout(id, params->timeout);
 }
 

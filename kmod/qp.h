@@ -14,10 +14,14 @@
  * rdmatensor_qp_set_path - bound the path that the queue pair will take
  * @id: its route is resolved
  * @adapter: MTU and, on InfiniBand, partition key
- * @params: service level and ack timeout
+ * @params: service level, 0: as it was resolved; and ack timeout
  */
 void rdmatensor_qp_set_path(struct rdma_cm_id *id, const struct rdmatensor_adapter *adapter,
 			    const struct rdmatensor_channel_params *params);
+
+/* The same without the id */
+void rdmatensor_qp_bound_path(struct sa_path_rec *path, const struct rdmatensor_adapter *adapter,
+			      const struct rdmatensor_channel_params *params);
 
 /**
  * rdmatensor_qp_alloc - make the queue pair, and take its completions' places

@@ -185,7 +185,8 @@ struct rdmatensor_query {
  *         it would never give up
  * @rnr_retry: receiver-not-ready retries, 0..7; without the flag: 7. The
  *         accounting of receives makes 0 work too; a debug build uses it
- * @sl: RDMA_QP_SL, 0..7
+ * @sl: RDMA_QP_SL, 0..7; 0: as the path's resolution has it: what the subnet's manager says,
+ *         or on RoCE what the host maps the traffic class to
  * @traffic_class: RDMA_TRAFFIC_CLASS, 0..255
  * @mtu: RDMA_QP_MTU: 256, 512, 1024, 2048 or 4096, at most the port's active
  *         MTU; 0: the active MTU

@@ -54,7 +54,7 @@
 	  "receiver-not-ready retries, 7: no end; the accounting of receives makes 0 work", \
 	  "RDMATENSOR_RNR_RETRY", NULL, "") \
 	P(sl, 0, 0, 7, 0, 0, \
-	  "service level", \
+	  "service level; 0: what the path's resolution gives", \
 	  "RDMA_QP_SL", "RDMA_SL", "") \
 	P(traffic_class, 0, 0, 255, 0, 0, \
 	  "of the GRH", \
