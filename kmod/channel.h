@@ -127,6 +127,7 @@ struct rdmatensor_write {
  * @rnr_retry: receiver-not-ready retries
  * @sl: service level
  * @traffic_class: of the GRH
+ * @comp_vector: of its completion queue
  */
 struct rdmatensor_lane_attr {
 	u32 qpn;
@@ -138,6 +139,7 @@ struct rdmatensor_lane_attr {
 	u8 rnr_retry;
 	u8 sl;
 	u8 traffic_class;
+	u32 comp_vector;
 };
 
 /**
@@ -297,6 +299,7 @@ struct rdmatensor_channel_params {
  * @active: this side connected it
  * @nonce: common to its lanes
  * @nr_lanes: in all
+ * @vector: completion vector of the first one, modulo the device's number of them
  * @lanes_open: connections accepted or made so far
  * @peer: address
  * @worker: the peer's name, from its HELLO
@@ -361,6 +364,7 @@ struct rdmatensor_channel {
 	bool active;
 	u64 nonce;
 	u8 nr_lanes;
+	u32 vector;
 	u8 lanes_open;
 	struct sockaddr_storage peer;
 	char worker[RDMATENSOR_WORKER_MAX];

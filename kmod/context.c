@@ -31,6 +31,7 @@
 #include "fetch.h"
 #include "lane.h"
 #include "publication.h"
+#include "qp.h"
 #include "request.h"
 #include "response.h"
 
@@ -293,6 +294,7 @@ context_channel_add(struct rdmatensor_context *context, const struct rdmatensor_
 	channel->owner = context;
 	channel->active = connect;
 	channel->nonce = nonce;
+	channel->vector = rdmatensor_qp_vectors();
 	channel->own_incarnation = context->incarnation;
 	channel->own_worker = context->worker;
 	INIT_WORK(&channel->down_work, context_channel_down);

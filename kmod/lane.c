@@ -242,7 +242,7 @@ int rdmatensor_lane_open(struct rdmatensor_lane *lane, struct ib_pd *pd)
 	attr.cap.max_send_wr = channel->params.queue_depth + 1;
 	attr.cap.max_recv_wr = lane->nr_recvs + 1;
 	ret = rdmatensor_qp_alloc(&lane->qp, lane->id, pd, &attr, channel->params.cq_poll,
-				  lane->index);
+				  channel->vector + lane->index);
 	if (ret)
 		return ret;
 
@@ -272,6 +272,7 @@ void rdmatensor_lane_query(struct rdmatensor_lane *lane)
 		return;
 	to->qpn = lane->id->qp->qp_num;
 	to->mtu = ib_mtu_enum_to_int(attr.path_mtu);
+	to->comp_vector = lane->qp.cq->comp_vector;
 	to->send_depth = attr.cap.max_send_wr;
 	to->recv_depth = attr.cap.max_recv_wr;
 	to->timeout = attr.timeout;

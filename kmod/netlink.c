@@ -129,7 +129,8 @@ static int netlink_put_lane(struct sk_buff *skb, const struct rdmatensor_lane *l
 	    nla_put_u32(skb, RDMATENSOR_NL_A_SL, attr->sl) ||
 	    nla_put_u32(skb, RDMATENSOR_NL_A_TRAFFIC_CLASS, attr->traffic_class) ||
 	    nla_put_u32(skb, RDMATENSOR_NL_A_SEND_DEPTH, attr->send_depth) ||
-	    nla_put_u32(skb, RDMATENSOR_NL_A_RECV_DEPTH, attr->recv_depth))
+	    nla_put_u32(skb, RDMATENSOR_NL_A_RECV_DEPTH, attr->recv_depth) ||
+	    nla_put_u32(skb, RDMATENSOR_NL_A_COMP_VECTOR, attr->comp_vector))
 		return -EMSGSIZE;
 	nla_nest_end(skb, nest);
 	return 0;

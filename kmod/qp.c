@@ -3,8 +3,10 @@
  * Queue pairs of lanes.
  *
  * The completion queue is the device's, shared by whoever takes places in it; it is given
- * back after the queue pair that reports to it is gone. Nothing is posted here and nothing
- * drained: that is the lane's, who knows what is under way.
+ * back after the queue pair that reports to it is gone. The core's pool makes one for each
+ * of the device's vectors at a time, and each vector interrupts a processor of its own; so
+ * channels begin at one vector after the other, and so do the lanes of each. Nothing is
+ * posted here and nothing drained: that is the lane's, who knows what is under way.
  */
 #include <kunit/visibility.h>
 #include "fault.h"
@@ -29,8 +31,16 @@ void rdmatensor_qp_set_path(struct rdma_cm_id *id, const struct rdmatensor_adapt
 	rdma_set_ack_timeout(id, params->timeout);
 }
 
+u32 rdmatensor_qp_vectors(void)
+{
+	static atomic_t vector;
+
+	/* Taken modulo the device's vectors, whose number is most often a power of two */
+	return (u32)atomic_inc_return(&vector) & S16_MAX;
+}
+
 int rdmatensor_qp_alloc(struct rdmatensor_qp *qp, struct rdma_cm_id *id, struct ib_pd *pd,
-			struct ib_qp_init_attr *attr, enum ib_poll_context poll, u8 index)
+			struct ib_qp_init_attr *attr, enum ib_poll_context poll, u32 vector)
 {
 	u32 nr_cqe = attr->cap.max_send_wr + attr->cap.max_recv_wr;
 	struct ib_cq *cq;
@@ -39,7 +49,7 @@ int rdmatensor_qp_alloc(struct rdmatensor_qp *qp, struct rdma_cm_id *id, struct 
 	/* START has checked the depth; ib_cq_pool_get() never returns if it is too large */
 	if (WARN_ON_ONCE(nr_cqe > id->device->attrs.max_cqe))
 		return -EINVAL;
-	cq = ib_cq_pool_get(id->device, nr_cqe, index, poll);
+	cq = ib_cq_pool_get(id->device, nr_cqe, vector, poll);
 	if (IS_ERR(cq))
 		return PTR_ERR(cq);
 

@@ -23,6 +23,9 @@ void rdmatensor_qp_set_path(struct rdma_cm_id *id, const struct rdmatensor_adapt
 void rdmatensor_qp_bound_path(struct sa_path_rec *path, const struct rdmatensor_adapter *adapter,
 			      const struct rdmatensor_channel_params *params);
 
+/* Where a channel begins: its lanes take this vector and those that follow */
+u32 rdmatensor_qp_vectors(void);
+
 /**
  * rdmatensor_qp_alloc - make the queue pair, and take its completions' places
  * @qp: zeroed, or freed
@@ -31,13 +34,13 @@ void rdmatensor_qp_bound_path(struct sa_path_rec *path, const struct rdmatensor_
  * @attr: event handler, its context and the capacities are set, with one place in each queue
  *        for the drain; all else is set here
  * @poll: where completions are reported
- * @index: the lane's: those of a channel are spread over the device's vectors
+ * @vector: whose processor takes the completions, modulo the device's number of them
  *
  * Process context. Return: 0, -EINVAL: the device has no completion queue of that size, or
  * what the device returned; @qp is as it was then.
  */
 int rdmatensor_qp_alloc(struct rdmatensor_qp *qp, struct rdma_cm_id *id, struct ib_pd *pd,
-			struct ib_qp_init_attr *attr, enum ib_poll_context poll, u8 index);
+			struct ib_qp_init_attr *attr, enum ib_poll_context poll, u32 vector);
 
 /* Drained before, if anything was posted. @qp has been made. Process context */
 void rdmatensor_qp_free(struct rdmatensor_qp *qp, struct rdma_cm_id *id);

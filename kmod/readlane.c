@@ -284,6 +284,8 @@ struct rdmatensor_readers *rdmatensor_readers_alloc(struct rdmatensor_cm *cm,
 	readers->peer = channel->peer;
 	readers->nonce = channel->nonce;
 	readers->params = channel->params;
+	/* Lane 0 has nothing to do while its reader reads */
+	readers->vector = channel->vector;
 	readers->max_pieces = min3(attrs->max_send_sge, max(attrs->max_sge_rd, 1),
 				   RDMATENSOR_PIECES_MAX);
 	mutex_init(&readers->lock);
@@ -450,7 +452,7 @@ static int readlane_open(struct rdmatensor_readlane *lane)
 
 	/* A completion for each READ: failed and flushed ones come one by one, signalled or not */
 	ret = rdmatensor_qp_alloc(&lane->qp, lane->id, readers->cm->domain->pd, &attr,
-				  readers->params.cq_poll, lane->index);
+				  readers->params.cq_poll, readers->vector + lane->index);
 	if (!ret)
 		lane->room = readers->params.queue_depth;
 	return ret;

@@ -91,6 +91,7 @@ struct rdmatensor_readlane {
  * @peer: the owner's address
  * @nonce: the channel's
  * @params: the channel's
+ * @vector: the channel's
  * @max_pieces: destinations that a READ may have on the device
  * @lock: connecting and taking apart
  * @closed: the channel is down: nothing is connected any more
@@ -110,6 +111,7 @@ struct rdmatensor_readers {
 	struct sockaddr_storage peer;
 	u64 nonce;
 	struct rdmatensor_channel_params params;
+	u32 vector;
 	u8 max_pieces;
 	struct mutex lock;
 	bool closed;

@@ -123,6 +123,7 @@ enum rdmatensor_nl_event {
  * @RDMATENSOR_NL_A_LANES_UP: u32, of an opened table: queue pairs to its owners that are up
  * @RDMATENSOR_NL_A_ERROR: s32, negative errno
  * @RDMATENSOR_NL_A_TEXT: string, why
+ * @RDMATENSOR_NL_A_COMP_VECTOR: u32, lane: completion vector of its completion queue
  */
 enum rdmatensor_nl_attr {
 	RDMATENSOR_NL_A_PAD = 1,
@@ -182,6 +183,7 @@ enum rdmatensor_nl_attr {
 	RDMATENSOR_NL_A_LANES_UP,
 	RDMATENSOR_NL_A_ERROR,
 	RDMATENSOR_NL_A_TEXT,
+	RDMATENSOR_NL_A_COMP_VECTOR,
 	__RDMATENSOR_NL_A_NR,
 };
 

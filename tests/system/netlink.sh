@@ -84,6 +84,13 @@ check "lanes" is '.[0].lanes | length' 3 channels
 check "queue pairs are as they were set" is \
 	'[.[].lanes[] | [.timeout, .retry_count, .rnr_retry, .traffic_class, .mtu, .send_depth >= 201]] | unique' \
 	'[[18,3,2,32,1024,true]]' channels
+# Two channels, whose first lanes take all that the other ones do not
+vectors=$(($(nproc) < 2 ? $(nproc) : 2))
+check "channels begin at different completion vectors" is \
+	'[.[].lanes[0].comp_vector] | unique | length' "$vectors" channels
+check "lanes take all completion vectors" is \
+	'[.[].lanes | map(.comp_vector) | unique | length] | min' \
+	"$(($(nproc) < 3 ? $(nproc) : 3))" channels
 check "message slots" is '[.[].msg_slots] | unique' '[16]' channels
 check "pools" is 'map(.worker) | sort' '["perf-client","perf-server","server"]' pools
 id=$("$tool" show contexts -j | jq '.[] | select(.worker == "perf-client") | .context')

@@ -86,6 +86,7 @@ static const struct {
 	[RDMATENSOR_NL_A_LANES_UP] = { "lanes_up", NUMBER },
 	[RDMATENSOR_NL_A_ERROR] = { "error", ERROR },
 	[RDMATENSOR_NL_A_TEXT] = { "text", TEXT },
+	[RDMATENSOR_NL_A_COMP_VECTOR] = { "comp_vector", NUMBER },
 };
 
 #define NR_ATTRS ((int)(sizeof(attrs) / sizeof(attrs[0])))
