@@ -3,27 +3,27 @@
  * Pools of kernel pages.
  *
  * Who owns what: a context has its pools in a table; that, and every published
- * tensor, fetch and response in a pool, is a reference. The pages are the pool's
- * until the last of them goes. A process that has mapped a page keeps it beyond
- * that, and nothing but it: pages are counted one by one.
+ * tensor, fetch and response in a pool, is a reference, and so is every mapping. The
+ * pages are the pool's until the last of them goes. Who has a page for other reasons,
+ * such as a device that reads it for O_DIRECT, keeps it beyond that, and nothing but it:
+ * pages are counted one by one.
  *
  * Registration ends earlier, when the pool is destroyed, its context closed or
  * the device removed: always by rdmatensor_pool_unregister(), in process context
  * and after everything that could read or write by it. The last reference may go
  * in a completion, when the device may be gone; freeing touches memory only.
  *
- * Pages are charged to the mm that asked for them, from before they are
- * allocated until after they are freed.
+ * Pages are charged to the user who asked for them, from before they are allocated
+ * until after they are freed. As mappings keep the pool, a pool that was destroyed and
+ * is still mapped is still charged: all of it, as all of it is still there.
  *
  * Errors: a creation that fails leaves nothing, the charge included.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/capability.h>
 #include <linux/crc32c.h>
 #include <linux/math64.h>
 #include <linux/mm.h>
-#include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
@@ -54,37 +54,18 @@ void rdmatensor_pool_exit(void)
 	destroy_workqueue(pool_wq);
 }
 
-static int pool_try_charge(struct rdmatensor_pool *pool)
-{
-	u64 limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
-	u64 pages = pool->bytes >> PAGE_SHIFT;
-	struct mm_struct *mm = current->mm;
-
-	if (atomic64_add_return(pages, &mm->pinned_vm) > limit && !capable(CAP_IPC_LOCK)) {
-		atomic64_sub(pages, &mm->pinned_vm);
-		return -ENOMEM;
-	}
-	mmgrab(mm);
-	pool->mm = mm;
-	return 0;
-}
-
 static int pool_charge(struct rdmatensor_pool *pool)
 {
+	u64 pages = pool->bytes >> PAGE_SHIFT;
+
 	/* Says it here, and not after all memory has been used up to find it out */
-	if (pool->bytes >> PAGE_SHIFT > totalram_pages())
+	if (pages > totalram_pages())
 		return -ENOMEM;
-	if (!pool_try_charge(pool))
+	if (!rdmatensor_charge(&pool->charge, pages))
 		return 0;
 	/* Pools that were put count until their pages are free: let that be done */
 	flush_workqueue(pool_wq);
-	return pool_try_charge(pool);
-}
-
-static void pool_uncharge(struct rdmatensor_pool *pool)
-{
-	atomic64_sub(pool->bytes >> PAGE_SHIFT, &pool->mm->pinned_vm);
-	mmdrop(pool->mm);
+	return rdmatensor_charge(&pool->charge, pages);
 }
 
 static void pool_free(struct rdmatensor_pool *pool)
@@ -97,7 +78,7 @@ static void pool_free(struct rdmatensor_pool *pool)
 	}
 	kvfree(pool->segments);
 	rdmatensor_regions_destroy(&pool->regions);
-	pool_uncharge(pool);
+	rdmatensor_uncharge(&pool->charge);
 	kfree(pool);
 }
 
@@ -205,7 +186,7 @@ out_free_segments:
 out_destroy_regions:
 	rdmatensor_regions_destroy(&pool->regions);
 out_uncharge:
-	pool_uncharge(pool);
+	rdmatensor_uncharge(&pool->charge);
 out_free_pool:
 	kfree(pool);
 	return ERR_PTR(ret);
@@ -275,6 +256,22 @@ static int pool_insert_segment(struct vm_area_struct *vma, unsigned long *addr,
 	return nr ? pool_insert(vma, addr, pages, nr) : 0;
 }
 
+static void pool_vma_open(struct vm_area_struct *vma)
+{
+	rdmatensor_pool_get(vma->vm_private_data);
+}
+
+/* With the address space's lock: the pages are freed by the work item, and not here */
+static void pool_vma_close(struct vm_area_struct *vma)
+{
+	rdmatensor_pool_put(vma->vm_private_data);
+}
+
+static const struct vm_operations_struct pool_vm_ops = {
+	.open = pool_vma_open,
+	.close = pool_vma_close,
+};
+
 /*
  * All pages are there from the start, with counts of their own: no fault is ever
  * taken on them, and get_user_pages(), which O_DIRECT needs, works.
@@ -302,6 +299,10 @@ int rdmatensor_pool_mmap(struct rdmatensor_pool *pool, struct vm_area_struct *vm
 			return ret;
 		cond_resched();
 	}
+	/* What fails before is taken down without close() */
+	rdmatensor_pool_get(pool);
+	vma->vm_private_data = pool;
+	vma->vm_ops = &pool_vm_ops;
 	return 0;
 }
 

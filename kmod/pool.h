@@ -8,16 +8,18 @@
 #include <linux/kref.h>
 #include <linux/mm_types.h>
 #include <linux/workqueue.h>
+#include "charge.h"
 #include "domain.h"
 #include "region.h"
 
 /**
  * struct rdmatensor_pool - one pool
- * @ref: the context's table, every use (published tensor, fetch, export, table) and who looks
+ * @ref: the context's table, every use (published tensor, fetch, export, table), every mapping
+ *       and who looks
  * @id: in the context, from 1
  * @bytes: whole pages
  * @domain: where it is registered, referenced; NULL after unregister()
- * @mm: whose pinned_vm the pages are charged to, mmgrab()bed
+ * @charge: for the pages
  * @iova: of the first byte
  * @nr_segments: of @segments
  * @segments: each but the last 1 << seg_shift bytes, IOVAs consecutive
@@ -30,7 +32,7 @@ struct rdmatensor_pool {
 	u32 id;
 	u64 bytes;
 	struct rdmatensor_domain *domain;
-	struct mm_struct *mm;
+	struct rdmatensor_charge charge;
 	u64 iova;
 	u32 nr_segments;
 	struct rdmatensor_segment *segments;
@@ -46,11 +48,11 @@ void rdmatensor_pool_exit(void);
 /**
  * rdmatensor_pool_create - allocate, charge and register
  *
- * Charges current's RLIMIT_MEMLOCK (pinned_vm, as the RDMA core does for user
- * memory; CAP_IPC_LOCK is above it). Process context; interruptible by a fatal
- * signal. @bytes is rounded up to whole pages. Return: a pool with one reference;
- * ERR_PTR(-ENOMEM), (-EOVERFLOW): more than the device registers, (-EINTR),
- * (-EIO), (-ENODEV): see rdmatensor_domain_register().
+ * Charges the caller (rdmatensor_charge()) until the pages are free: that is when the
+ * last mapping has gone, too. Process context; interruptible by a fatal signal. @bytes
+ * is rounded up to whole pages. Return: a pool with one reference; ERR_PTR(-ENOMEM),
+ * (-EOVERFLOW): more than the device registers, (-EINTR), (-EIO),
+ * (-ENODEV): see rdmatensor_domain_register().
  */
 struct rdmatensor_pool *rdmatensor_pool_create(struct rdmatensor_domain *domain,
 					       u64 bytes);
@@ -66,7 +68,7 @@ void rdmatensor_pool_put(struct rdmatensor_pool *pool);
  * two at the same time. May sleep
  */
 void rdmatensor_pool_unregister(struct rdmatensor_pool *pool);
-/* The whole pool, MAP_SHARED; -EINVAL for anything else */
+/* The whole pool, MAP_SHARED; -EINVAL for anything else. The mapping is a reference */
 int rdmatensor_pool_mmap(struct rdmatensor_pool *pool, struct vm_area_struct *vma);
 
 /**

@@ -412,7 +412,9 @@ struct rdmatensor_stats {
  * @out_mmap_offset: out: offset for mmap() of the whole pool, MAP_SHARED
  *
  * A pool of kernel pages, zeroed, registered for this context's peers to write
- * into (see README, "limits"). Its pages count against RLIMIT_MEMLOCK.
+ * into (see README, "limits"). Its pages are locked memory of the caller's user, until
+ * they are free: RLIMIT_MEMLOCK of the caller bounds what that user has in all, as for
+ * io_uring. CAP_IPC_LOCK is above it, and what is made with it does not count.
  * -ENOMEM: that limit, or no pages; -EOVERFLOW: more than the device registers;
  * -EUSERS: START's max_pools are there.
  */
@@ -436,7 +438,8 @@ struct rdmatensor_pool_create {
  * or gather into it has not ended. Who has seen all their entries, and closed all tables
  * of it, is not told -EBUSY, whoever else looks at the pool.
  * Regions that the process still holds end with it; mappings stay readable
- * until they are unmapped, but are connected to nothing.
+ * until they are unmapped, but are connected to nothing. The memory is there, and
+ * counts as locked memory, until the last of them is unmapped.
  */
 struct rdmatensor_pool_destroy {
 	__u32 size;

@@ -2,6 +2,8 @@
 /* What a process may have and do: locked memory, the ring's shared page, its namespace */
 #define _GNU_SOURCE
 #include <sched.h>
+#include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -12,15 +14,36 @@
 
 static struct side s;
 
-/* In a process that gives up what it could not get back. Return: the line that failed */
-static int within_limit(void)
+/*
+ * In a process that gives up what it could not get back: a user with a limit. @fn returns
+ * the line that failed
+ */
+static void as_user(int (*fn)(void))
 {
 	struct rlimit limit = { LIMIT, LIMIT };
+	int status, line;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid) {
+		if (setrlimit(RLIMIT_MEMLOCK, &limit) || setreuid(65534, 65534))
+			_exit(255);
+		_exit(fn() & 255);
+	}
+	EQ(waitpid(pid, &status, 0), pid);
+	CHECK(WIFEXITED(status));
+	line = WEXITSTATUS(status);
+	if (line)
+		test_fail(__FILE__, line, "not within the limit");
+}
+
+static int within_limit(void)
+{
 	struct rdmatensor_pool first, second;
 	int i;
 
-	if (setrlimit(RLIMIT_MEMLOCK, &limit) || setreuid(65534, 65534))
-		return __LINE__;
 	if (rdmatensor_pool_create(s.rt, LIMIT + 4096, &first) != -ENOMEM)
 		return __LINE__;
 	/* Again and again: what was destroyed, or not created, does not count */
@@ -40,20 +63,127 @@ static int within_limit(void)
 
 TEST(pools_count_as_locked_memory)
 {
-	int status, line;
+	side_open(&s, "limited", 4096, 0, NULL);
+	as_user(within_limit);
+}
+
+/* Raw, so that nothing is mapped or unmapped beside. Return: 0 or -errno */
+static int create(int fd, struct rdmatensor_pool_create *pool)
+{
+	*pool = (struct rdmatensor_pool_create) { .size = sizeof(*pool), .bytes = LIMIT };
+	return ioctl(fd, RDMATENSOR_POOL_CREATE, pool) ? -errno : 0;
+}
+
+static int destroy(int fd, const struct rdmatensor_pool_create *pool)
+{
+	struct rdmatensor_pool_destroy arg = { sizeof(arg), pool->out_pool_id };
+
+	return ioctl(fd, RDMATENSOR_POOL_DESTROY, &arg) ? -errno : 0;
+}
+
+static int mapped_is_charged(void)
+{
+	struct rdmatensor_pool_create pool, next;
+	int fd = rdmatensor_fd(s.rt), i;
+	pid_t pid;
+	char *at;
+
+	for (i = 0; i < 3; i++) {
+		if (create(fd, &pool))
+			return __LINE__;
+		at = mmap(NULL, LIMIT, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+			  (off_t)pool.out_mmap_offset);
+		if (at == MAP_FAILED)
+			return __LINE__;
+		at[0] = at[LIMIT - 1] = 77;
+		if (destroy(fd, &pool))
+			return __LINE__;
+		if (create(fd, &next) != -ENOMEM)
+			return __LINE__;
+		/* Half of it, in two pieces, and of another process */
+		if (munmap(at, 4096) || munmap(at + LIMIT / 2, LIMIT / 4))
+			return __LINE__;
+		if (create(fd, &next) != -ENOMEM)
+			return __LINE__;
+		pid = fork();
+		if (pid < 0)
+			return __LINE__;
+		if (!pid) {
+			pause();
+			_exit(0);
+		}
+		if (munmap(at, LIMIT))
+			return __LINE__;
+		if (create(fd, &next) != -ENOMEM)
+			return __LINE__;
+		if (kill(pid, SIGKILL) || waitpid(pid, NULL, 0) != pid)
+			return __LINE__;
+		/* The last one has gone, and with it the charge */
+		if (create(fd, &next) || destroy(fd, &next))
+			return __LINE__;
+	}
+	return 0;
+}
+
+/* A pool is charged until its memory is free, whatever the process calls destroyed */
+TEST(pools_count_until_unmapped)
+{
+	side_open(&s, "mapped", 4096, 0, NULL);
+	as_user(mapped_is_charged);
+}
+
+/* After exec(), see below: the user's limit is used up */
+__attribute__((constructor)) static void after_exec(void)
+{
+	const char *fd = getenv("TEST_USED_UP");
+	struct rdmatensor_pool_create pool;
+
+	if (fd)
+		_exit(create(atoi(fd), &pool) != -ENOMEM);
+}
+
+static int exec_again(int fd)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%d", fd);
+	setenv("TEST_USED_UP", text, 1);
+	execl("/proc/self/exe", "system", NULL);
+	return 2;
+}
+
+static int another_process_pays_too(void)
+{
+	struct rdmatensor_pool_create pool;
+	int fd = dup(rdmatensor_fd(s.rt)), status, i;
 	pid_t pid;
 
-	side_open(&s, "limited", 4096, 0, NULL);
-	fflush(stdout);
-	pid = fork();
-	CHECK(pid >= 0);
-	if (!pid)
-		_exit(within_limit() & 255);
-	EQ(waitpid(pid, &status, 0), pid);
-	CHECK(WIFEXITED(status));
-	line = WEXITSTATUS(status);
-	if (line)
-		test_fail(__FILE__, line, "not within the limit");
+	/* The first makes it and is gone; then nobody of that user has room, exec()ed or not */
+	for (i = 0; i < 4; i++) {
+		pid = fork();
+		if (pid < 0)
+			return __LINE__;
+		if (!pid && i == 3)
+			_exit(exec_again(fd));
+		if (!pid)
+			_exit(create(fd, &pool) != (i ? -ENOMEM : 0));
+		if (waitpid(pid, &status, 0) != pid)
+			return __LINE__;
+		if (status)
+			return __LINE__;
+	}
+	return 0;
+}
+
+/* Neither fork() and exit() nor exec() makes room: what was made is in the descriptor */
+TEST(pools_of_processes_that_are_gone_count)
+{
+	side_open(&s, "inherited", 4096, 0, NULL);
+	as_user(another_process_pays_too);
+	/* The context's end gives it back */
+	side_close(&s);
+	side_open(&s, "inherited", 4096, 0, NULL);
+	as_user(within_limit);
 }
 
 /* The indices that it sees are the process's to spoil: it has only itself to hurt */

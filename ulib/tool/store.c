@@ -12,13 +12,16 @@
 
 static int create_failed(uint64_t bytes, int err)
 {
-	struct rlimit limit;
+	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
 
-	if (err == -ENOMEM && !getrlimit(RLIMIT_MEMLOCK, &limit) &&
-	    limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < bytes)
+	getrlimit(RLIMIT_MEMLOCK, &limit);
+	if (err == -ENOMEM && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < bytes)
 		return failed("pool of %" PRIu64 " bytes: RLIMIT_MEMLOCK is %" PRIu64 ": raise it with `ulimit -l %" PRIu64 "`",
 			      bytes, (uint64_t)limit.rlim_cur,
 			      bytes / 1024 + 1);
+	if (err == -ENOMEM && limit.rlim_cur != RLIM_INFINITY)
+		return failed("pool of %" PRIu64 " bytes: out of memory, or other pools of this user leave less of RLIMIT_MEMLOCK, which is %" PRIu64 ": end their processes, or raise it with `ulimit -l`",
+			      bytes, (uint64_t)limit.rlim_cur);
 	if (err == -ENOMEM)
 		return failed("pool of %" PRIu64 " bytes: out of memory: give the machine more, or take fewer tensors at once",
 			      bytes);
