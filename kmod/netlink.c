@@ -446,7 +446,8 @@ static const struct genl_ops netlink_ops[] = {
 };
 
 static const struct genl_multicast_group netlink_groups[] = {
-	{ .name = RDMATENSOR_NL_EVENTS },
+	/* Names of workers and tensors, and who talks to whom: as for the dumps */
+	{ .name = RDMATENSOR_NL_EVENTS, .flags = GENL_MCAST_CAP_NET_ADMIN },
 };
 
 static struct genl_family netlink_family __ro_after_init = {

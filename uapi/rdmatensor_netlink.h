@@ -8,7 +8,8 @@
  * RDMATENSOR_NL_A_CONTEXT of one. A dump during which something came or went carries
  * NLM_F_DUMP_INTR: ask again.
  *
- * Events are multicast in group "events" to the context's network namespace.
+ * Events are multicast in group "events" to the context's network namespace. To join it
+ * takes CAP_NET_ADMIN there, for they show the same: else -EPERM.
  */
 #ifndef _UAPI_RDMATENSOR_NETLINK_H
 #define _UAPI_RDMATENSOR_NETLINK_H

@@ -39,6 +39,20 @@ load
 check "no contexts" is . '[]' contexts
 check "a table has its head" eval '[[ $("$tool" show contexts) == "CONTEXT PID "* ]]'
 
+as_nobody() {
+	timeout 20 setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps -all \
+		"$tool" "$@" 2>&1
+}
+refused() {
+	local got
+	got=$(as_nobody "$@")
+	[[ $? == 1 && $got == *"CAP_NET_ADMIN"* ]] && return
+	echo "$got"
+	return 1
+}
+check "events are not for everybody" refused monitor
+check "nor are dumps" refused show contexts
+
 "$tool" monitor -j >/tmp/events 2>/tmp/monitor.err &
 monitor=$!
 # Its first words are those of what it has heard: wait until it listens

@@ -300,6 +300,13 @@ static int dump_once(struct nl_sock *sock, int family, int cmd, uint32_t context
 	return ret < 0 ? ret : nl_recvmsgs_default(sock);
 }
 
+static int nl_failed(const char *what, int error)
+{
+	return failed("%s: %s%s", what, nl_geterror(error), error == -NLE_PERM ?
+		      ": what other processes do is for root: be root, or have CAP_NET_ADMIN" :
+		      "");
+}
+
 int dump_objects(int cmd, uint32_t context, struct json_object **out)
 {
 	struct json_object *list = NULL;
@@ -335,9 +342,7 @@ int dump_objects(int cmd, uint32_t context, struct json_object **out)
 		return EXIT_OK;
 	}
 	json_object_put(list);
-	return failed("netlink: %s%s", nl_geterror(ret),
-		      ret == -NLE_PERM ? ": what other processes do is for root (CAP_NET_ADMIN)" :
-		      "");
+	return nl_failed("netlink", ret);
 }
 
 struct listener {
@@ -368,7 +373,7 @@ int listen_events(bool (*event)(struct json_object *object, void *arg), void *ar
 	ret = group < 0 ? group : nl_socket_add_membership(sock, group);
 	if (ret < 0) {
 		nl_socket_free(sock);
-		return failed("netlink: cannot listen: %s", nl_geterror(ret));
+		return nl_failed("netlink: cannot listen", ret);
 	}
 	nl_socket_disable_seq_check(sock);
 	nl_socket_set_nonblocking(sock);
