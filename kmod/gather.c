@@ -14,10 +14,13 @@
  * gone, and the gather with them. A row that is wanted several times is read once, and
  * copied when it is proven.
  *
- * The ids stay the process's, which may change them: each is looked at twice, first all
- * of them before anything is posted, and then when it is used; both times it is held
- * to the table's range. Its address space is held only while ids are copied, so that a
- * process that is killed ends at once.
+ * The ids are copied in the task that submits, and nowhere else: a fault on them may last
+ * for ever, and then it is that task that waits, which a signal kills. They are copied
+ * once, and looked at twice, first all of them before anything is posted, and then when
+ * they are used, for the table's order is the process's and may change in between; both
+ * times each is held to the table's range. The copy is charged to the task's cgroup,
+ * bounded by the destination, which is held by then and has room for a row for each id,
+ * and goes piece by piece as its chunks are worked on.
  *
  * The end. Once a gather is to stop nothing is posted any more, and what is under way is
  * waited for: the device may write to the destination until its lists are done. That is
@@ -26,15 +29,14 @@
  * The work item holds one reference, the armed timer one. Members are the work item's
  * but for those that are guarded by @lock.
  */
-#include <linux/kthread.h>
 #include <linux/mm.h>
-#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 #include <kunit/visibility.h>
 #include "gather.h"
 
-/* Ids of one chunk, and of one copy from the process */
+/* Ids of one chunk and of one piece of the copy; and between two looks at what else is to do */
 #define GATHER_CHUNK 16384U
 #define GATHER_IDS 512U
 /* Lists under way at most */
@@ -87,10 +89,9 @@ struct gather_list {
  * @fetch: what it has in common with fetches
  * @gathers: the context's
  * @table: referenced; NULL when it has ended
- * @mm: the process's, grabbed until it has ended
- * @ids_uptr: in it
+ * @ids: pieces of GATHER_CHUNK ids, as the process has them; NULL: used up
  * @nr_ids: their number
- * @wide: of 64 bits
+ * @wide: of 64 bits, else of 32
  * @work: the gather
  * @lock: guards @done and @stop
  * @done: lists that are done and not yet looked at
@@ -98,7 +99,6 @@ struct gather_list {
  * @delivered: rows that are proven, or copied
  * @missing: position of the first row that is known not to be delivered
  * @chunks: see above
- * @buffer: ids, as the process has them
  * @reads: of the list that is being made
  * @wrs: likewise
  * @sges: likewise
@@ -114,8 +114,7 @@ struct rdmatensor_gather {
 	struct rdmatensor_fetch fetch;
 	struct rdmatensor_gathers *gathers;
 	struct rdmatensor_table *table;
-	struct mm_struct *mm;
-	u64 ids_uptr;
+	void **ids;
 	u64 nr_ids;
 	bool wide;
 	struct work_struct work;
@@ -125,7 +124,6 @@ struct rdmatensor_gather {
 	u64 delivered;
 	u64 missing;
 	struct gather_chunk chunks[2];
-	u64 *buffer;
 	struct rdmatensor_read *reads;
 	struct ib_rdma_wr *wrs;
 	struct ib_sge *sges;
@@ -194,7 +192,24 @@ static void gather_describe(struct rdmatensor_fetch *fetch, struct rdmatensor_fe
 	info->name_len = gather->name_len;
 }
 
-/* What gather_alloc() has made */
+static u64 gather_pieces(const struct rdmatensor_gather *gather)
+{
+	return DIV_ROUND_UP_ULL(gather->nr_ids, GATHER_CHUNK);
+}
+
+static void gather_free_ids(struct rdmatensor_gather *gather)
+{
+	u64 i;
+
+	if (!gather->ids)
+		return;
+	for (i = 0; i < gather_pieces(gather); i++)
+		kvfree(gather->ids[i]);
+	kvfree(gather->ids);
+	gather->ids = NULL;
+}
+
+/* What gather_alloc() and gather_take_ids() have made */
 static void gather_free(struct rdmatensor_gather *gather)
 {
 	int i;
@@ -204,7 +219,7 @@ static void gather_free(struct rdmatensor_gather *gather)
 		kvfree(gather->chunks[i].ends);
 		kvfree(gather->chunks[i].nexts);
 	}
-	kfree(gather->buffer);
+	gather_free_ids(gather);
 	kvfree(gather->reads);
 	kvfree(gather->wrs);
 	kvfree(gather->sges);
@@ -235,27 +250,12 @@ static void gather_miss(struct rdmatensor_gather *gather, const struct gather_ch
 		gather->missing = min(gather->missing, chunk->first + chunk->wants[i].pos);
 }
 
-/* @nr ids from position @at on into the buffer. Return: 0, -EFAULT, -ESHUTDOWN */
-static int gather_fetch_ids(struct rdmatensor_gather *gather, u64 at, u32 nr)
+static u64 gather_id(const struct rdmatensor_gather *gather, u64 at)
 {
-	u32 width = gather->wide ? sizeof(u64) : sizeof(u32);
-	const void __user *from = u64_to_user_ptr(gather->ids_uptr + at * width);
-	u32 *narrow = (u32 *)gather->buffer;
-	unsigned long left;
-	u32 i;
+	const void *piece = gather->ids[at / GATHER_CHUNK];
+	u32 i = at % GATHER_CHUNK;
 
-	/* It is exiting, and nobody will take the rows */
-	if (!mmget_not_zero(gather->mm))
-		return -ESHUTDOWN;
-	kthread_use_mm(gather->mm);
-	left = copy_from_user(gather->buffer, from, nr * width);
-	kthread_unuse_mm(gather->mm);
-	mmput(gather->mm);
-	if (left)
-		return -EFAULT;
-	for (i = nr; !gather->wide && i--;)
-		gather->buffer[i] = narrow[i];
-	return 0;
+	return gather->wide ? ((const u64 *)piece)[i] : ((const u32 *)piece)[i];
 }
 
 static void gather_out_of_range(struct rdmatensor_gather *gather, u64 at, u64 id)
@@ -276,39 +276,69 @@ static bool gather_load(struct rdmatensor_gather *gather, u64 at, u32 nr,
 			struct rdmatensor_want *wants)
 {
 	struct rdmatensor_want scratch;
-	u32 done, batch, i;
-	int ret;
+	u32 i;
 
-	for (done = 0; done < nr && !READ_ONCE(gather->stop); done += batch) {
-		batch = min(nr - done, GATHER_IDS);
-		ret = gather_fetch_ids(gather, at + done, batch);
-		if (ret) {
-			gather->missing = min(gather->missing, at + done);
-			gather_stop(gather, ret, ret == -EFAULT ? "the ids cannot be read" : NULL);
-			break;
-		}
-		for (i = 0; i < batch; i++) {
-			struct rdmatensor_want *want = wants ? &wants[done + i] : &scratch;
+	for (i = 0; i < nr; i++) {
+		struct rdmatensor_want *want = wants ? &wants[i] : &scratch;
+		u64 id = gather_id(gather, at + i);
 
-			want->pos = done + i;
-			if (rdmatensor_table_find(gather->table, gather->buffer[i], want)) {
-				gather_out_of_range(gather, at + done + i, gather->buffer[i]);
-				return false;
-			}
+		want->pos = i;
+		if (rdmatensor_table_find(gather->table, id, want)) {
+			gather_out_of_range(gather, at + i, id);
+			return false;
 		}
+		if (i % GATHER_IDS)
+			continue;
+		if (READ_ONCE(gather->stop))
+			return false;
 		cond_resched();
 	}
 	return !READ_ONCE(gather->stop);
 }
 
-static bool gather_check(struct rdmatensor_gather *gather)
+/* The piece that begins with @at */
+static int gather_take_piece(struct rdmatensor_gather *gather, const void __user *from, u64 at)
 {
+	u32 nr = min_t(u64, gather->nr_ids - at, GATHER_CHUNK);
+	u32 width = gather->wide ? sizeof(u64) : sizeof(u32);
+	unsigned long left;
+	void *piece;
+
+	/* Up to but not to killing others for ids that are too many */
+	piece = kvmalloc_array(nr, width, GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN);
+	if (!piece)
+		return -ENOMEM;
+	gather->ids[at / GATHER_CHUNK] = piece;
+	left = copy_from_user(piece, from + at * width, nr * width);
+	if (fatal_signal_pending(current))
+		return -EINTR;
+	if (left) {
+		gather->missing = at + nr - DIV_ROUND_UP(left, width);
+		gather_stop(gather, -EFAULT, "the ids cannot be read");
+		return 0;
+	}
+	gather_load(gather, at, nr, NULL);
+	return 0;
+}
+
+/*
+ * In the task whose ids they are. Return: 0: all of them are there, and are the table's, or
+ * it has stopped; -ENOMEM; -EINTR: the task is being killed
+ */
+static int gather_take_ids(struct rdmatensor_gather *gather, u64 uptr)
+{
+	const void __user *from = u64_to_user_ptr(uptr);
+	int ret = 0;
 	u64 at;
 
-	for (at = 0; at < gather->nr_ids; at += GATHER_CHUNK)
-		if (!gather_load(gather, at, min_t(u64, gather->nr_ids - at, GATHER_CHUNK), NULL))
-			return false;
-	return true;
+	might_sleep();
+	gather->ids = kvcalloc(max(gather_pieces(gather), 1ULL), sizeof(*gather->ids),
+			       GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN);
+	if (!gather->ids)
+		return -ENOMEM;
+	for (at = 0; !ret && !gather->stop && at < gather->nr_ids; at += GATHER_CHUNK)
+		ret = gather_take_piece(gather, from, at);
+	return ret;
 }
 
 /* From the wants' order: where each source's begin and end */
@@ -643,6 +673,8 @@ static bool gather_begin_chunk(struct rdmatensor_gather *gather, struct gather_c
 	chunk->nr = min_t(u64, gather->nr_ids - at, GATHER_CHUNK);
 	if (!gather_load(gather, at, chunk->nr, chunk->wants))
 		return false;
+	kvfree(gather->ids[at / GATHER_CHUNK]);
+	gather->ids[at / GATHER_CHUNK] = NULL;
 	rdmatensor_plan_sort(chunk->wants, chunk->nr);
 	gather_split(gather, chunk);
 	return !gather_is_stale(gather, chunk);
@@ -762,7 +794,7 @@ static void gather_work(struct work_struct *work)
 	int error;
 
 	add_wait_queue(&gather->gathers->wait, &wait);
-	if (gather_check(gather)) {
+	if (!READ_ONCE(gather->stop)) {
 		gather_restore_lanes(gather);
 		gather_all(gather, &wait);
 	}
@@ -778,7 +810,7 @@ static void gather_work(struct work_struct *work)
 
 	WARN_ON_ONCE(!error && gather->delivered != gather->nr_ids);
 	fetch->rows_missing = gather->nr_ids - gather->delivered;
-	/* Stopped while the ids were looked at: nothing is there */
+	/* Stopped before the first chunk: nothing is there */
 	if (gather->missing == U64_MAX)
 		gather->missing = 0;
 	fetch->first_missing = error ? gather->missing : 0;
@@ -789,7 +821,6 @@ static void gather_work(struct work_struct *work)
 	rdmatensor_table_put(gather->table);
 	gather->table = NULL;
 	gather_free(gather);
-	mmdrop(gather->mm);
 	rdmatensor_fetch_finish(fetch, error);
 	rdmatensor_fetch_put(fetch);
 }
@@ -807,7 +838,6 @@ static int gather_alloc(struct rdmatensor_gather *gather, u64 nr_ids, u8 max_pie
 	u32 nr = max_t(u64, min_t(u64, nr_ids, GATHER_CHUNK), 1), nr_lists, i;
 	u32 nr_sources = gather->table->nr_sources + gather->table->nr_caches;
 
-	gather->buffer = kmalloc_array(GATHER_IDS, sizeof(u64), GFP_KERNEL_ACCOUNT);
 	gather->reads = kvmalloc_array(gather->room, sizeof(*gather->reads), GFP_KERNEL_ACCOUNT);
 	gather->wrs = kvmalloc_array(gather->room, sizeof(*gather->wrs), GFP_KERNEL_ACCOUNT);
 	gather->sges = kvmalloc_array(array_size(gather->room, max_pieces),
@@ -815,7 +845,7 @@ static int gather_alloc(struct rdmatensor_gather *gather, u64 nr_ids, u8 max_pie
 	gather->lanes = kvcalloc(nr_sources, sizeof(*gather->lanes), GFP_KERNEL_ACCOUNT);
 	nr_lists = min(nr, GATHER_LISTS);
 	gather->lists = kvcalloc(nr_lists, sizeof(*gather->lists), GFP_KERNEL_ACCOUNT);
-	if (!gather->buffer || !gather->reads || !gather->wrs || !gather->sges ||
+	if (!gather->reads || !gather->wrs || !gather->sges ||
 	    !gather->lanes || !gather->lists)
 		return -ENOMEM;
 	for (i = 0; i < nr_lists; i++) {
@@ -864,7 +894,6 @@ int rdmatensor_gather_submit(struct rdmatensor_gathers *gathers,
 	memcpy(gather->name, args->table->name, gather->name_len);
 	gather->gathers = gathers;
 	gather->table = args->table;
-	gather->ids_uptr = args->ids_uptr;
 	gather->nr_ids = args->nr_ids;
 	gather->wide = args->wide;
 	gather->missing = U64_MAX;
@@ -881,16 +910,21 @@ int rdmatensor_gather_submit(struct rdmatensor_gathers *gathers,
 		ret = rdmatensor_fetch_init(&gather->fetch, &gather_ops, gathers->exchange,
 					    &gathers->exchange->counters,
 					    RDMATENSOR_CHANNEL_SELF, &args->fetch);
-	if (ret) {
-		gather_free(gather);
-		kfree(gather);
-		return ret;
-	}
-	gather->mm = current->mm;
-	mmgrab(gather->mm);
+	if (ret)
+		goto out_free;
+	ret = gather_take_ids(gather, args->ids_uptr);
+	if (ret)
+		goto out_abandon;
 	rdmatensor_fetch_begin(&gather->fetch, args->fetch.deadline_ns);
 	queue_work(gathers->wq, &gather->work);
 	return 0;
+
+out_abandon:
+	rdmatensor_fetch_abandon(&gather->fetch);
+out_free:
+	gather_free(gather);
+	kfree(gather);
+	return ret;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_gather_submit);
 

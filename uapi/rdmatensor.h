@@ -800,8 +800,8 @@ enum rdmatensor_opcode {
  * @text_len: its length, at most RDMATENSOR_TEXT_MAX
  * @__reserved: must be 0
  * @target: CANCEL: user_data of the fetches and gathers
- * @ids_uptr: GATHER: array of ids, in any memory of the process. It is read until the
- *         entry comes
+ * @ids_uptr: GATHER: array of ids, in any memory of the process. It is read before SUBMIT
+ *         returns, and is the process's again then
  * @nr_ids: GATHER: its length, 0 is allowed
  * @table: GATHER: from TABLE_OPEN
  * @__reserved2: must be 0

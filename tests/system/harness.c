@@ -15,6 +15,13 @@ static struct side *open_sides[SIDES_MAX];
 static const char *running;
 static const char *own_ip;
 
+int test_on_uml(void)
+{
+	const char *kernel = getenv("LAB_KERNEL");
+
+	return kernel && !strncmp(kernel, "uml", 3);
+}
+
 void test_register(struct test *test)
 {
 	*tests_end = test;

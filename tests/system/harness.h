@@ -28,12 +28,20 @@ void test_fail(const char *file, int line, const char *fmt, ...)
 /* A long test that gets on: its time begins anew */
 void test_alive(void);
 
-#define TEST(_name) \
+/* User-Mode Linux has neither userfaultfd nor memory cgroups, and no system calls of 32 bits */
+int test_on_uml(void);
+
+/* One for stock kernels */
+#define TEST_STOCK(_name) TEST_IF(_name, !test_on_uml())
+#define TEST(_name) TEST_IF(_name, 1)
+
+#define TEST_IF(_name, _cond) \
 	static void _name(void); \
 	static struct test test_##_name = { #_name, _name, NULL }; \
 	__attribute__((constructor)) static void register_##_name(void) \
 	{ \
-		test_register(&test_##_name); \
+		if (_cond) \
+			test_register(&test_##_name); \
 	} \
 	static void _name(void)
 

@@ -562,7 +562,8 @@ static inline void rdmatensor_prep_cancel(struct rdmatensor_op *op,
  * rdmatensor_prep_gather() - have rows of a table
  * @op: entry to fill in
  * @table: from rdmatensor_table_open()
- * @ids: which rows, in the order in which they are wanted; left alone until the entry
+ * @ids: which rows, in the order in which they are wanted; left alone until they are
+ *       submitted
  * @nr_ids: their number
  * @pool_id: destination: the pool,
  * @offset: the offset, a multiple of RDMATENSOR_REGION_ALIGN,

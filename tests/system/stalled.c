@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Ids that are on memory which nobody fills, as on a file system whose server is gone: it is
+ * who submits that waits, and nobody else, and a signal ends it.
+ *
+ * The worker is a process of its own, which runs the second test here; userfaultfd's
+ * descriptor is held by the first one too, so that the fault outlives all that the worker has.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "owners.h"
+
+enum { ROWS = 3000, NR = 1000 };
+
+/* Where the worker hears and speaks, in its environment */
+#define WORKER "TEST_STALLED_WORKER"
+
+static void tell(int fd, int word)
+{
+	EQ(write(fd, &word, sizeof(word)), sizeof(word));
+}
+
+static int hear(int fd)
+{
+	int word;
+
+	EQ(read(fd, &word, sizeof(word)), sizeof(word));
+	return word;
+}
+
+TEST_STOCK(ids_that_stall)
+{
+	int to[2], from[2], pidfd, uffd, status;
+	struct uffd_msg msg;
+	char text[32];
+	pid_t pid;
+
+	EQ(pipe(to), 0);
+	EQ(pipe(from), 0);
+	fflush(stdout);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid) {
+		snprintf(text, sizeof(text), "%d %d", to[0], from[1]);
+		setenv(WORKER, text, 1);
+		execl("/proc/self/exe", "system", "the_worker_that_stalls", NULL);
+		_exit(1);
+	}
+	close(from[1]);
+	pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	CHECK(pidfd >= 0);
+	uffd = (int)syscall(SYS_pidfd_getfd, pidfd, hear(from[0]), 0);
+	CHECK(uffd >= 0);
+	/* The fault has been taken: from here on somebody waits for it */
+	EQ(poll(&(struct pollfd) { uffd, POLLIN, 0 }, 1, 30000), 1);
+	EQ(read(uffd, &msg, sizeof(msg)), sizeof(msg));
+	EQ(msg.event, UFFD_EVENT_PAGEFAULT);
+	/* Its other thread has done all that it was to do meanwhile */
+	tell(to[1], 1);
+	EQ(hear(from[0]), 2);
+	EQ(kill(pid, SIGKILL), 0);
+	EQ(waitpid(pid, &status, 0), pid);
+	CHECK(WIFSIGNALED(status));
+	close(uffd);
+	close(pidfd);
+	close(to[0]);
+	close(to[1]);
+	close(from[0]);
+}
+
+static uint32_t table;
+static uint64_t *stalling;
+static uint64_t stalled_at;
+
+static void *stall(void *unused)
+{
+	struct rdmatensor_op op;
+
+	rdmatensor_prep_gather(&op, table, stalling, NR, reader->pool.id, stalled_at, NR * ROW, 0,
+			       1);
+	side_do(reader, &op);
+	return unused;
+}
+
+static int watch(void *at, size_t bytes)
+{
+	struct uffdio_register range = {
+		.range = { (uintptr_t)at, bytes },
+		.mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+	struct uffdio_api api = { .api = UFFD_API };
+	int fd = (int)syscall(SYS_userfaultfd, O_NONBLOCK);
+
+	CHECK(fd >= 0);
+	EQ(ioctl(fd, UFFDIO_API, &api), 0);
+	EQ(ioctl(fd, UFFDIO_REGISTER, &range), 0);
+	return fd;
+}
+
+TEST_IF(the_worker_that_stalls, getenv(WORKER))
+{
+	uint64_t ids[NR], at, i;
+	struct rdmatensor_cqe cqe;
+	pthread_t thread;
+	int in, out;
+
+	EQ(sscanf(getenv(WORKER), "%d %d", &in, &out), 2);
+	owners_open(ROWS, ROW, ROW, 2 * NR);
+	at = side_alloc(reader, NR * ROW);
+	stalled_at = side_alloc(reader, NR * ROW);
+	table = owners_table(NULL);
+	for (i = 0; i < NR; i++)
+		ids[i] = random_below(ROWS);
+	stalling = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(stalling != MAP_FAILED);
+	tell(out, watch(stalling, 8192));
+	EQ(pthread_create(&thread, NULL, stall, NULL), 0);
+
+	EQ(hear(in), 1);
+	EQ(owners_gather(table, ids, NR, at, ROW, &cqe), 0);
+	owners_check(ids, NR, at, ROW);
+	publish(reader, "t", 0, 1000, 1, 1, 9);
+	EQ(rdmatensor_fetch(reader->rt, RDMATENSOR_CHANNEL_SELF, "t", 0, &reader->pool, at, 1000,
+			    rdmatensor_deadline_ms(20000), &cqe), 0);
+	tell(out, 2);
+	pause();
+}
