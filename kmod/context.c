@@ -20,8 +20,10 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/log2.h>
+#include <linux/memcontrol.h>
 #include <linux/nsproxy.h>
 #include <linux/random.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <net/net_namespace.h>
 #include "config.h"
@@ -354,10 +356,10 @@ out_dec:
 	return ERR_PTR(ret);
 }
 
-/* In rdma_cm's handler of the listener, which unlisten() waits for: not under @device_use */
 static struct rdmatensor_channel *
-context_accept(struct rdmatensor_context *context,
-	       const struct rdmatensor_wire_private *private, const struct sockaddr *peer)
+context_accept_channel(struct rdmatensor_context *context,
+		       const struct rdmatensor_wire_private *private,
+		       const struct sockaddr *peer)
 {
 	struct rdmatensor_channel *channel;
 	const char *why = "";
@@ -374,6 +376,22 @@ context_accept(struct rdmatensor_context *context,
 		rdmatensor_channel_put(channel);
 		return ERR_PTR(ret);
 	}
+	return channel;
+}
+
+/*
+ * In rdma_cm's handler of the listener, which unlisten() waits for: not under @device_use. The
+ * handler's task is nobody's; who listens pays
+ */
+static struct rdmatensor_channel *
+context_accept(struct rdmatensor_context *context,
+	       const struct rdmatensor_wire_private *private, const struct sockaddr *peer)
+{
+	struct mem_cgroup *old = set_active_memcg(context->memcg);
+	struct rdmatensor_channel *channel;
+
+	channel = context_accept_channel(context, private, peer);
+	set_active_memcg(old);
 	return channel;
 }
 
@@ -400,11 +418,14 @@ static int context_accept_read(struct rdmatensor_context *context,
 {
 	struct rdmatensor_channel *channel = context_find(context, le64_to_cpu(private->nonce));
 	int ret = -ECONNRESET;
+	struct mem_cgroup *old;
 
 	if (!channel)
 		return ret;
+	old = set_active_memcg(context->memcg);
 	if (READ_ONCE(channel->state) == RDMATENSOR_CHANNEL_UP)
 		ret = rdmatensor_readers_accept(channel->readers, id, event, private);
+	set_active_memcg(old);
 	rdmatensor_channel_put(channel);
 	return ret;
 }
@@ -478,14 +499,16 @@ struct rdmatensor_context *rdmatensor_context_open(void)
 	init_rwsem(&context->device_use);
 	mutex_init(&context->lock);
 	context->net = get_net(current->nsproxy->net_ns);
-	xa_init_flags(&context->pools, XA_FLAGS_ALLOC1);
-	xa_init_flags(&context->tables, XA_FLAGS_ALLOC1);
+	context->memcg = get_mem_cgroup_from_mm(current->mm);
+	xa_init_flags(&context->pools, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
+	xa_init_flags(&context->tables, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
 	rdmatensor_exports_init(&context->exports);
-	xa_init_flags(&context->channels, XA_FLAGS_ALLOC1);
+	xa_init_flags(&context->channels, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
 	get_task_comm(context->comm, current);
 	/* As it is found when it is complete */
 	ret = rdmatensor_registry_add(&context->registered, context->net);
 	if (ret) {
+		mem_cgroup_put(context->memcg);
 		put_net(context->net);
 		mutex_destroy(&context->lock);
 		mutex_destroy(&context->setup);
@@ -589,6 +612,7 @@ void rdmatensor_context_close(struct rdmatensor_context *context)
 	xa_destroy(&context->tables);
 	xa_destroy(&context->channels);
 	put_pid(context->pid);
+	mem_cgroup_put(context->memcg);
 	put_net(context->net);
 	mutex_destroy(&context->lock);
 	mutex_destroy(&context->setup);
@@ -670,8 +694,13 @@ static int context_prepare(struct rdmatensor_context *context,
 		return -ENOMEM;
 
 	ret = rdmatensor_exchange_init(&context->exchange, start->ring_entries);
-	if (ret)
+	if (ret) {
+		snprintf(start->cause, sizeof(start->cause),
+			 "START: ring_entries %u: no memory for a completion ring of %lu KiB (%d): lower it, or raise RLIMIT_MEMLOCK (ulimit -l) or the limit of the memory cgroup",
+			 start->ring_entries, rdmatensor_ring_bytes(start->ring_entries) >> 10,
+			 ret);
 		goto out_destroy_wq;
+	}
 	ret = rdmatensor_gathers_init(&context->gathers, &context->exchange);
 	if (ret)
 		goto out_destroy_exchange;

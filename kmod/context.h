@@ -26,6 +26,8 @@
  * @lock: guards the start, @gone, and the numbers of pools and tables. Held for moments,
  *        but by START: neither in SUBMIT, nor while memory is allocated or registered
  * @net: the opener's network namespace, referenced
+ * @memcg: the opener's memory cgroup, referenced; NULL: the kernel has none. It pays for
+ *         what peers make the context allocate
  * @registered: where others find it
  * @pid: the opener's process, referenced
  * @comm: its command
@@ -62,6 +64,7 @@ struct rdmatensor_context {
 	struct rw_semaphore device_use;
 	struct mutex lock;
 	struct net *net;
+	struct mem_cgroup *memcg;
 	struct rdmatensor_registered registered;
 	struct pid *pid;
 	char comm[TASK_COMM_LEN];

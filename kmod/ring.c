@@ -17,6 +17,7 @@
 #include <linux/poll.h>
 #include <linux/sched/signal.h>
 #include <linux/vmalloc.h>
+#include "compat.h"
 #include "ring.h"
 
 static u32 ring_filled(const struct rdmatensor_ring_state *ring)
@@ -27,8 +28,15 @@ static u32 ring_filled(const struct rdmatensor_ring_state *ring)
 	return min(filled, ring->entries);
 }
 
+unsigned long rdmatensor_ring_bytes(u32 entries)
+{
+	return PAGE_ALIGN(PAGE_SIZE + (unsigned long)entries * sizeof(struct rdmatensor_cqe));
+}
+
 int rdmatensor_ring_init(struct rdmatensor_ring_state *ring, u32 entries)
 {
+	int ret;
+
 	memset(ring, 0, sizeof(*ring));
 	spin_lock_init(&ring->lock);
 	init_waitqueue_head(&ring->poll_wait);
@@ -38,10 +46,17 @@ int rdmatensor_ring_init(struct rdmatensor_ring_state *ring, u32 entries)
 		return -EINVAL;
 
 	ring->entries = entries;
-	ring->bytes = PAGE_ALIGN(PAGE_SIZE + (unsigned long)entries * sizeof(*ring->cqes));
-	ring->shared = vmalloc_user(ring->bytes);
-	if (!ring->shared)
+	ring->bytes = rdmatensor_ring_bytes(entries);
+	ret = rdmatensor_charge(&ring->charge, ring->bytes >> PAGE_SHIFT);
+	if (ret)
+		return ret;
+	/* Up to but not to killing others of the memory cgroup */
+	ring->shared = __vmalloc(ring->bytes, GFP_KERNEL_ACCOUNT | __GFP_ZERO |
+				 __GFP_RETRY_MAYFAIL | __GFP_NOWARN);
+	if (!ring->shared) {
+		rdmatensor_uncharge(&ring->charge);
 		return -ENOMEM;
+	}
 
 	ring->cqes = (void *)ring->shared + PAGE_SIZE;
 	ring->shared->entries = entries;
@@ -55,6 +70,7 @@ void rdmatensor_ring_destroy(struct rdmatensor_ring_state *ring)
 	WARN_ON_ONCE(ring->reserved);
 	vfree(ring->shared);
 	ring->shared = NULL;
+	rdmatensor_uncharge(&ring->charge);
 }
 
 int rdmatensor_ring_reserve(struct rdmatensor_ring_state *ring, u32 nr)
@@ -166,11 +182,31 @@ __poll_t rdmatensor_ring_poll(struct rdmatensor_ring_state *ring, struct file *f
 	return mask;
 }
 
+/* A mapping holds the file, and so the ring */
+static vm_fault_t ring_vma_fault(struct vm_fault *vmf)
+{
+	struct rdmatensor_ring_state *ring = vmf->vma->vm_private_data;
+	u64 offset = (u64)vmf->pgoff << PAGE_SHIFT;
+
+	if (WARN_ON_ONCE(offset >= ring->bytes))
+		return VM_FAULT_SIGBUS;
+	vmf->page = vmalloc_to_page((void *)ring->shared + offset);
+	get_page(vmf->page);
+	return 0;
+}
+
+static const struct vm_operations_struct ring_vm_ops = {
+	.fault = ring_vma_fault,
+};
+
 int rdmatensor_ring_mmap(struct rdmatensor_ring_state *ring, struct vm_area_struct *vma)
 {
 	if (!(vma->vm_flags & VM_SHARED))
 		return -EINVAL;
 	if (vma->vm_end - vma->vm_start > ring->bytes)
 		return -EINVAL;
-	return remap_vmalloc_range(vma, ring->shared, 0);
+	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
+	vma->vm_private_data = ring;
+	vma->vm_ops = &ring_vm_ops;
+	return 0;
 }

@@ -7,6 +7,7 @@
 
 #include <linux/spinlock.h>
 #include <linux/wait.h>
+#include "charge.h"
 #include "rdmatensor.h"
 
 struct poll_table_struct;
@@ -22,6 +23,7 @@ struct file;
  * @cqes: the mapped entries; written here, never read
  * @entries: capacity, a power of two
  * @bytes: of the mapping
+ * @charge: for them
  * @head: entries written; the copy that counts
  * @reserved: entries promised to what is under way
  * @wake_at: value of @head at which SUBMIT's waiters want to be woken
@@ -35,6 +37,7 @@ struct rdmatensor_ring_state {
 	struct rdmatensor_cqe *cqes;
 	u32 entries;
 	unsigned long bytes;
+	struct rdmatensor_charge charge;
 	u32 head;
 	u32 reserved;
 	u32 wake_at;
@@ -43,7 +46,20 @@ struct rdmatensor_ring_state {
 	wait_queue_head_t submit_wait;
 };
 
-/* @entries is rounded up to a power of two by the caller. Return: 0, -ENOMEM */
+/* Of the mapping of so many entries */
+unsigned long rdmatensor_ring_bytes(u32 entries);
+/**
+ * rdmatensor_ring_init - a ring that is empty
+ * @ring: filled
+ * @entries: rounded up to a power of two by the caller
+ *
+ * The ring is memory that is not swapped, like a pool, and up to 200 MB of it: it is locked
+ * memory of the caller's user (rdmatensor_charge()), and its pages are the caller's memory
+ * cgroup's. Either alone leaves a hole: a host without memory cgroups bounds nothing by
+ * them, and a user who is not bounded may be in a container that is.
+ *
+ * Return: 0, -ENOMEM: one of the two, or there is none.
+ */
 int rdmatensor_ring_init(struct rdmatensor_ring_state *ring, u32 entries);
 void rdmatensor_ring_destroy(struct rdmatensor_ring_state *ring);
 

@@ -186,6 +186,40 @@ TEST(pools_of_processes_that_are_gone_count)
 	as_user(within_limit);
 }
 
+static struct rdmatensor *unstarted;
+
+static int ring_within_limit(void)
+{
+	struct rdmatensor_pool_create pool = { .size = sizeof(pool) };
+	struct rdmatensor_start start;
+
+	rdmatensor_start_init(&start, "ring");
+	start.ring_entries = 1 << 20;
+	if (rdmatensor_start(unstarted, &start) != -ENOMEM ||
+	    !strstr(start.cause, "RLIMIT_MEMLOCK"))
+		return __LINE__;
+	/* A shorter one fits, and what it takes is not there for pools */
+	rdmatensor_start_init(&start, "ring");
+	if (rdmatensor_start(unstarted, &start))
+		return __LINE__;
+	if (create(rdmatensor_fd(unstarted), &pool) != -ENOMEM)
+		return __LINE__;
+	pool = (struct rdmatensor_pool_create) { .size = sizeof(pool), .bytes = LIMIT - (1 << 20) };
+	if (ioctl(rdmatensor_fd(unstarted), RDMATENSOR_POOL_CREATE, &pool))
+		return __LINE__;
+	return 0;
+}
+
+TEST(ring_counts_as_locked_memory)
+{
+	side_open(&s, "inherited", 4096, 0, NULL);
+	EQ(rdmatensor_open(NULL, &unstarted), 0);
+	as_user(ring_within_limit);
+	/* With the context all of it is given back */
+	rdmatensor_close(unstarted);
+	as_user(within_limit);
+}
+
 /* The indices that it sees are the process's to spoil: it has only itself to hurt */
 TEST(ring_indices_are_the_kernels)
 {

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Who pays for what is not swapped: memory cgroups */
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "harness.h"
+
+#define ROOT "/tmp/cgroup"
+#define GROUP ROOT "/worker"
+
+enum { CHANNELS = 4, SLOTS = 512, SLOT = 4096 };
+
+static int put(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY), ok;
+
+	ok = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+static long long used(void)
+{
+	long long bytes = -1;
+	FILE *file = fopen(GROUP "/memory.current", "r");
+
+	CHECK(file);
+	EQ(fscanf(file, "%lld", &bytes), 1);
+	fclose(file);
+	return bytes;
+}
+
+/* A group that is empty, with a limit */
+static void group_make(const char *limit)
+{
+	struct stat stat_;
+
+	mkdir(ROOT, 0755);
+	if (stat(ROOT "/cgroup.procs", &stat_))
+		EQ(mount("none", ROOT, "cgroup2", 0, NULL), 0);
+	CHECK(put(ROOT "/cgroup.subtree_control", "+memory"));
+	EQ(mkdir(GROUP, 0755), 0);
+	CHECK(put(GROUP "/memory.max", limit));
+}
+
+static void slots(struct rdmatensor_start *start)
+{
+	start->msg_slots = SLOTS;
+	start->msg_slot_bytes = SLOT;
+	start->queue_depth = 4 * SLOTS;
+}
+
+/* In a process of the group: a context. Return: the line that failed, and START's answer */
+static int start_here(struct rdmatensor **rt, struct rdmatensor_start *start)
+{
+	if (!put(GROUP "/cgroup.procs", "0"))
+		return __LINE__;
+	if (rdmatensor_open(NULL, rt))
+		return __LINE__;
+	rdmatensor_start_init(start, "grouped");
+	return 0;
+}
+
+static int ring_too_long(void)
+{
+	struct rdmatensor_start start;
+	struct rdmatensor *rt;
+	int line = start_here(&rt, &start);
+
+	if (line)
+		return line;
+	/* 192 MB: neither taken, nor is anybody killed for it */
+	start.ring_entries = 1 << 20;
+	if (rdmatensor_start(rt, &start) != -ENOMEM || !strstr(start.cause, "ring_entries"))
+		return __LINE__;
+	rdmatensor_close(rt);
+	if (rdmatensor_open(NULL, &rt))
+		return __LINE__;
+	rdmatensor_start_init(&start, "grouped");
+	if (rdmatensor_start(rt, &start))
+		return __LINE__;
+	rdmatensor_close(rt);
+	return 0;
+}
+
+TEST_STOCK(ring_within_the_memory_cgroup)
+{
+	int status;
+	pid_t pid;
+
+	group_make("64M");
+	fflush(stdout);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid)
+		_exit(ring_too_long() & 255);
+	EQ(waitpid(pid, &status, 0), pid);
+	rmdir(GROUP);
+	CHECK(WIFEXITED(status));
+	if (WEXITSTATUS(status))
+		test_fail(__FILE__, WEXITSTATUS(status), "not within the memory cgroup");
+}
+
+static int listen_here(int out)
+{
+	struct rdmatensor_start start;
+	struct rdmatensor_query query;
+	struct rdmatensor *rt;
+	int line = start_here(&rt, &start);
+	char addr[64];
+
+	if (line)
+		return line;
+	slots(&start);
+	test_addr(addr, sizeof(addr), 0);
+	if (rdmatensor_start_listen(&start, addr, NULL, 0) || rdmatensor_start(rt, &start) ||
+	    rdmatensor_query(rt, &query))
+		return __LINE__;
+	if (write(out, &query.listen_port, sizeof(query.listen_port)) !=
+	    sizeof(query.listen_port))
+		return __LINE__;
+	pause();
+	return 0;
+}
+
+/* Whose peers connect pays for what that takes, whatever task it happens in */
+TEST_STOCK(channels_are_the_listeners)
+{
+	static struct side peer, listener;
+	long long before, after;
+	int from[2], i;
+	pid_t pid;
+
+	group_make("max");
+	EQ(pipe(from), 0);
+	fflush(stdout);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid)
+		_exit(listen_here(from[1]) & 255);
+	close(from[1]);
+	EQ(read(from[0], &listener.port, sizeof(listener.port)), sizeof(listener.port));
+	side_open(&peer, "peer", 4096, 0, slots);
+	before = used();
+	for (i = 0; i < CHANNELS; i++)
+		side_connect(&peer, &listener);
+	after = used();
+	EQ(kill(pid, SIGKILL), 0);
+	EQ(waitpid(pid, NULL, 0), pid);
+	close(from[0]);
+	printf("# %lld bytes, and %lld with %d channels\n", before, after, CHANNELS);
+	CHECK(after - before >= 2ll * CHANNELS * SLOTS * SLOT);
+	rmdir(GROUP);
+}
