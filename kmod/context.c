@@ -930,8 +930,7 @@ static int context_reserve_pool(struct rdmatensor_context *context, u32 *id)
 	mutex_lock(&context->lock);
 	if (context->nr_pools < context->max_pools) {
 		ret = xa_alloc_cyclic(&context->pools, id, NULL,
-				      XA_LIMIT(1, (1U << (62 - RDMATENSOR_POOL_MMAP_SHIFT)) - 1),
-				      &context->next_pool, GFP_KERNEL_ACCOUNT);
+				      XA_LIMIT(1, RDMATENSOR_POOL_ID_MAX), &context->next_pool, GFP_KERNEL_ACCOUNT);
 		if (ret >= 0)
 			context->nr_pools++;
 	}
@@ -955,7 +954,7 @@ int rdmatensor_context_pool_create(struct rdmatensor_context *context, void *arg
 	int ret;
 
 	if (create->flags || create->__reserved || !create->bytes ||
-	    create->bytes > 1ULL << (RDMATENSOR_POOL_MMAP_SHIFT - 1))
+	    create->bytes > RDMATENSOR_POOL_BYTES_MAX)
 		return -EINVAL;
 	if (!rdmatensor_context_started(context))
 		return -ENOTCONN;
@@ -978,7 +977,7 @@ int rdmatensor_context_pool_create(struct rdmatensor_context *context, void *arg
 	pool->id = id;
 	create->bytes = pool->bytes;
 	create->out_pool_id = id;
-	create->out_mmap_offset = (u64)id << RDMATENSOR_POOL_MMAP_SHIFT;
+	create->out_mmap_offset = rdmatensor_pool_mmap_offset(pool);
 	/* It may be destroyed from here on. In a place that is reserved nothing fails */
 	WARN_ON_ONCE(xa_store(&context->pools, id, pool, GFP_KERNEL));
 	rdmatensor_registry_changed(&context->registered);

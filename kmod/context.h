@@ -143,7 +143,4 @@ void rdmatensor_context_tables_free(struct rdmatensor_context *context);
 /* submit.c */
 int rdmatensor_context_submit(struct rdmatensor_context *context, void *arg);
 
-/* mmap() offset of a pool: its id above what any pool is long */
-#define RDMATENSOR_POOL_MMAP_SHIFT 44
-
 #endif /* RDMATENSOR_CONTEXT_H */

@@ -267,14 +267,28 @@ static void pool_vma_close(struct vm_area_struct *vma)
 	rdmatensor_pool_put(vma->vm_private_data);
 }
 
+/* A page that the process has let go, by MADV_DONTNEED: it is still the pool's */
+static vm_fault_t pool_vma_fault(struct vm_fault *vmf)
+{
+	const struct rdmatensor_pool *pool = vmf->vma->vm_private_data;
+	u64 offset = ((u64)vmf->pgoff << PAGE_SHIFT) - rdmatensor_pool_mmap_offset(pool);
+
+	if (WARN_ON_ONCE(offset >= pool->bytes))
+		return VM_FAULT_SIGBUS;
+	vmf->page = virt_to_page(rdmatensor_pool_cpu(pool, offset));
+	get_page(vmf->page);
+	return 0;
+}
+
 static const struct vm_operations_struct pool_vm_ops = {
 	.open = pool_vma_open,
 	.close = pool_vma_close,
+	.fault = pool_vma_fault,
 };
 
 /*
- * All pages are there from the start, with counts of their own: no fault is ever
- * taken on them, and get_user_pages(), which O_DIRECT needs, works.
+ * All pages are there from the start, with counts of their own: no fault is taken on
+ * them but by who has let one go, and get_user_pages(), which O_DIRECT needs, works.
  *
  * After fork() the child sees the same pages: workers that prepare tensors for
  * their parent want that. Not in a core dump: pools are large, and while one is

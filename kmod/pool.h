@@ -5,6 +5,7 @@
 #ifndef RDMATENSOR_POOL_H
 #define RDMATENSOR_POOL_H
 
+#include <linux/bits.h>
 #include <linux/kref.h>
 #include <linux/mm_types.h>
 #include <linux/workqueue.h>
@@ -68,6 +69,22 @@ void rdmatensor_pool_put(struct rdmatensor_pool *pool);
  * two at the same time. May sleep
  */
 void rdmatensor_pool_unregister(struct rdmatensor_pool *pool);
+/*
+ * The offset for mmap() of a pool, from its id, which is the page number. Pools overlap
+ * there, but a pool is mapped whole or not at all, so that an offset names one. It is
+ * below 2^44, which is all that a process of 32 bits can name (mmap2()), for any number
+ * of pools of any size. 0 is the ring's
+ */
+static inline u64 rdmatensor_pool_mmap_offset(const struct rdmatensor_pool *pool)
+{
+	return (u64)pool->id << PAGE_SHIFT;
+}
+
+/* Pages of 64 KiB leave that many ids below 2^44 */
+#define RDMATENSOR_POOL_ID_MAX (BIT(28) - 1)
+/* Longest pool */
+#define RDMATENSOR_POOL_BYTES_MAX BIT_ULL(43)
+
 /* The whole pool, MAP_SHARED; -EINVAL for anything else. The mapping is a reference */
 int rdmatensor_pool_mmap(struct rdmatensor_pool *pool, struct vm_area_struct *vma);
 

@@ -153,18 +153,16 @@ static __poll_t uapi_poll(struct file *file, struct poll_table_struct *table)
 static int uapi_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct rdmatensor_context *context = file->private_data;
-	u64 offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
 	struct rdmatensor_pool *pool;
 	int ret;
 
 	if (!rdmatensor_context_started(context))
 		return -ENOTCONN;
-	if (offset == RDMATENSOR_MMAP_RING)
+	if (vma->vm_pgoff == RDMATENSOR_MMAP_RING >> PAGE_SHIFT)
 		return rdmatensor_ring_mmap(&context->exchange.ring, vma);
-	if (offset & ((1ULL << RDMATENSOR_POOL_MMAP_SHIFT) - 1))
-		return -EINVAL;
-
-	pool = rdmatensor_context_pool(context, offset >> RDMATENSOR_POOL_MMAP_SHIFT);
+	/* See rdmatensor_pool_mmap_offset() */
+	pool = vma->vm_pgoff > RDMATENSOR_POOL_ID_MAX ? NULL :
+	       rdmatensor_context_pool(context, vma->vm_pgoff);
 	if (!pool)
 		return -ENOENT;
 	ret = rdmatensor_pool_mmap(pool, vma);

@@ -413,7 +413,9 @@ struct rdmatensor_stats {
  * @bytes: in: bytes wanted, at least 1; out: rounded up to whole pages
  * @out_pool_id: out: id, from 1
  * @__reserved: must be 0
- * @out_mmap_offset: out: offset for mmap() of the whole pool, MAP_SHARED
+ * @out_mmap_offset: out: offset for mmap() of the whole pool, MAP_SHARED: not 0, a
+ *         multiple of the page size, and below 2^44, so that a process of 32 bits can
+ *         name it. It names the pool as a whole, and nothing is to be added to it
  *
  * A pool of kernel pages, zeroed, registered for this context's peers to write
  * into (see README, "limits"). Its pages are locked memory of the caller's user, until

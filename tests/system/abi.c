@@ -154,7 +154,7 @@ TEST(mappings)
 
 	side_open(&s, "abi", bytes, 0, NULL);
 	fd = rdmatensor_fd(s.rt);
-	at = (long long)s.pool.id << 44;
+	at = s.pool.id * 4096ll;
 	EQ(rdmatensor_pool_create(s.rt, 4096, &gone), 0);
 	pool = gone;
 	EQ(rdmatensor_pool_destroy(s.rt, &gone), 0);
@@ -173,11 +173,12 @@ TEST(mappings)
 	EQ(map(fd, 1ul << 30, RW, MAP_SHARED, 0), -EINVAL);
 	EQ(map(fd, bytes - 4096, RW, MAP_SHARED, at), -EINVAL);
 	EQ(map(fd, bytes + 4096, RW, MAP_SHARED, at), -EINVAL);
-	EQ(map(fd, bytes - 4096, RW, MAP_SHARED, at + 4096), -EINVAL);
-	EQ(map(fd, 4096, RW, MAP_SHARED, 4096), -EINVAL);
-	EQ(map(fd, 4096, RW, MAP_SHARED, (1ll << 44) - 4096), -EINVAL);
-	EQ(map(fd, 4096, RW, MAP_SHARED, (long long)pool.id << 44), -ENOENT);
-	EQ(map(fd, 4096, RW, MAP_SHARED, 99ll << 44), -ENOENT);
+	EQ(map(fd, 4096, RW, MAP_SHARED, at), -EINVAL);
+	EQ(map(fd, bytes - 4096, RW, MAP_SHARED, at + 99 * 4096), -ENOENT);
+	EQ(map(fd, 4096, RW, MAP_SHARED, (1ll << 44) - 4096), -ENOENT);
+	EQ(map(fd, 4096, RW, MAP_SHARED, pool.id * 4096ll), -ENOENT);
+	EQ(map(fd, 4096, RW, MAP_SHARED, 99ll * 4096), -ENOENT);
+	EQ(map(fd, 4096, RW, MAP_SHARED, ((long long)s.pool.id << 32) * 4096 + at), -ENOENT);
 	EQ(map(fd, 4096, RW, MAP_SHARED, 0x3ffffll << 44), -ENOENT);
 	/* Neither grows, and what is beyond the end is not there */
 	ring = mmap(NULL, 4096, RW, MAP_SHARED, fd, 0);
@@ -194,6 +195,92 @@ TEST(mappings)
 	EQ(rdmatensor_pool_create(s.rt, 1, &pool), 0);
 	EQ(pool.bytes, 4096);
 	EQ(rdmatensor_pool_destroy(s.rt, &pool), 0);
+}
+
+#ifdef __x86_64__
+/* As a process of 32 bits: an offset in pages, of 32 bits. Return: the address, or -errno */
+static long mmap2(size_t bytes, int fd, unsigned int page)
+{
+	register unsigned long at asm("r12") = page;
+	unsigned int ret;
+
+	asm volatile("xchg %%rbp, %%r12\n\tint $0x80\n\txchg %%rbp, %%r12"
+		     : "=a" (ret), "+r" (at)
+		     : "a" (192), "b" (0), "c" ((unsigned int)bytes), "d" (RW), "S" (MAP_SHARED),
+		       "D" (fd)
+		     : "memory", "r8", "r9", "r10", "r11");
+	return ret > -4096u ? (long)(int)ret : (long)ret;
+}
+#endif
+
+TEST(pools_of_processes_of_32_bits)
+{
+	static const unsigned long sizes[] = { 4096, 3 << 20, 8192, 12 << 20 };
+	struct rdmatensor_pool_create pool = {};
+	unsigned long long before = 0;
+	unsigned int i;
+	int fd;
+
+	side_open(&s, "narrow", 4096, 0, NULL);
+	fd = rdmatensor_fd(s.rt);
+	for (i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+		char *at;
+
+		pool = (struct rdmatensor_pool_create) { .size = sizeof(pool), .bytes = sizes[i] };
+		EQ(ioctl(fd, RDMATENSOR_POOL_CREATE, &pool), 0);
+		CHECK(pool.out_mmap_offset > before && pool.out_mmap_offset < 1ull << 44);
+		EQ(pool.out_mmap_offset % 4096, 0);
+		before = pool.out_mmap_offset;
+		at = mmap(NULL, sizes[i], RW, MAP_SHARED, fd, (off_t)pool.out_mmap_offset);
+		CHECK(at != MAP_FAILED);
+		at[sizes[i] - 1] = (char)(i + 1);
+#ifdef __x86_64__
+		if (!test_on_uml()) {
+			long narrow = mmap2(sizes[i], fd,
+					    (unsigned int)(pool.out_mmap_offset >> 12));
+
+			CHECK(narrow > 0 && narrow + sizes[i] <= 1ull << 32);
+			EQ(((char *)narrow)[sizes[i] - 1], i + 1);
+		}
+#endif
+	}
+}
+
+/* Pages that a process lets go are the kernel's, and there when they are looked at again */
+TEST(what_was_let_go_is_there)
+{
+	const size_t bytes = 3 << 20;
+	struct rdmatensor_ring *ring;
+	struct rdmatensor_cqe cqe;
+	unsigned char *base;
+	uint64_t at, got;
+	int status;
+	pid_t pid;
+
+	side_open(&s, "forgetful", bytes, 0, NULL);
+	base = s.pool.base;
+	at = publish(&s, "t", 0, 300000, 7, 1, 1);
+	EQ(madvise(base, bytes, MADV_DONTNEED), 0);
+	CHECK(filled(side_at(&s, at), 300000, 7));
+	EQ(madvise(base, bytes, MADV_DONTNEED), 0);
+	fflush(stdout);
+	pid = fork();
+	if (!pid)
+		_exit(!filled(side_at(&s, at), 300000, 7));
+	EQ(waitpid(pid, &status, 0), pid);
+	EQ(status, 0);
+	/* It is the same memory: what the module writes there is seen, and the other way round */
+	fill(side_at(&s, at), 300000, 8);
+	s.channel = RDMATENSOR_CHANNEL_SELF;
+	EQ(madvise(base + 4096, bytes - 8192, MADV_DONTNEED), 0);
+	EQ(fetch(&s, "t", 0, 300000, &got, &cqe), 0);
+	CHECK(filled(side_at(&s, got), 300000, 8));
+
+	ring = mmap(NULL, 4096, RW, MAP_SHARED, rdmatensor_fd(s.rt), RDMATENSOR_MMAP_RING);
+	CHECK(ring != MAP_FAILED);
+	EQ(madvise(ring, 4096, MADV_DONTNEED), 0);
+	EQ(ring->entries, 4096);
+	CHECK(ring->head > 0);
 }
 
 static struct pair p;
