@@ -27,10 +27,12 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/completion.h>
+#include <linux/dma-mapping.h>
 #include <linux/etherdevice.h>
 #include <linux/mm.h>
 #include <linux/random.h>
 #include <linux/slab.h>
+#include <kunit/visibility.h>
 #include <rdma/ib_cache.h>
 #include "adapter.h"
 #include "domain.h"
@@ -168,6 +170,53 @@ static int domain_restore(struct rdmatensor_domain *domain)
 	return ret;
 }
 
+/*
+ * Pools are written by a process and by peers with no moment at which somebody could sync
+ * them, and they may be anywhere in memory. Tried with a page, as it is the platform that
+ * decides on it: bounce buffers may be forced, and caches not be coherent
+ */
+const char *rdmatensor_domain_unfit(struct device *dma)
+{
+	const char *unfit = NULL;
+	struct page *page;
+	dma_addr_t addr;
+
+	if (dma_addressing_limited(dma))
+		return "addresses only a part of this host's memory";
+	page = alloc_page(GFP_KERNEL);
+	if (!page)
+		return "could not be tried, for want of memory";
+	addr = dma_map_page(dma, page, 0, PAGE_SIZE, DMA_BIDIRECTIONAL);
+	if (dma_mapping_error(dma, addr)) {
+		unfit = "maps no memory";
+	} else {
+		if (dma_need_sync(dma, addr))
+			unfit = "is not coherent, or goes through bounce buffers";
+		dma_unmap_page(dma, addr, PAGE_SIZE, DMA_BIDIRECTIONAL);
+	}
+	__free_page(page);
+	return unfit;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_domain_unfit);
+
+/* Return: 0; -EOPNOTSUPP, with a line for the user */
+static int domain_check_device(const struct rdmatensor_adapter *adapter, char *cause,
+			       size_t room)
+{
+	struct ib_device *ibdev = adapter->ibdev;
+	const char *unfit;
+
+	/* A device in software works on the memory itself */
+	unfit = rdmatensor_should_fail() ? "fails, as it was told to" :
+		ib_uses_virt_dma(ibdev) ? NULL : rdmatensor_domain_unfit(ibdev->dma_device);
+	if (!unfit)
+		return 0;
+	snprintf(cause, room,
+		 "START: %s/%u: the device %s, and pools would need copies that nobody makes; take another device, or give it an IOMMU (and no swiotlb=force)",
+		 ibdev->name, adapter->port, unfit);
+	return -EOPNOTSUPP;
+}
+
 struct rdmatensor_domain *rdmatensor_domain_create(struct rdmatensor_adapter *adapter,
 						   char *cause, size_t room)
 {
@@ -186,6 +235,9 @@ struct rdmatensor_domain *rdmatensor_domain_create(struct rdmatensor_adapter *ad
 	int ret;
 
 	might_sleep();
+	ret = domain_check_device(adapter, cause, room);
+	if (ret)
+		return ERR_PTR(ret);
 	domain = kzalloc(sizeof(*domain), GFP_KERNEL_ACCOUNT);
 	if (!domain) {
 		ret = -ENOMEM;
@@ -287,9 +339,26 @@ u64 rdmatensor_domain_iova(struct rdmatensor_domain *domain, u64 bytes)
 	return iova;
 }
 
+/* Return: entries, 0: failed. Coherent memory is mapped for as long as it is there */
+static int domain_map(struct rdmatensor_domain *domain, struct rdmatensor_segment *segment)
+{
+	if (segment->coherent)
+		return segment->sgt.orig_nents;
+	return ib_dma_map_sg(domain->ibdev, segment->sgt.sgl, segment->sgt.orig_nents,
+			     segment->dir);
+}
+
+static void domain_unmap(struct rdmatensor_domain *domain, struct rdmatensor_segment *segment)
+{
+	if (!segment->coherent)
+		ib_dma_unmap_sg(domain->ibdev, segment->sgt.sgl, segment->sgt.orig_nents,
+				segment->dir);
+	segment->mapped = 0;
+}
+
 /* What it got is left to rdmatensor_domain_unregister() if it fails */
 static int domain_prepare(struct rdmatensor_domain *domain,
-			  struct rdmatensor_segment *segment, u64 iova)
+			  struct rdmatensor_segment *segment, u64 iova, int access)
 {
 	struct ib_mr *mr;
 	int mapped;
@@ -298,8 +367,8 @@ static int domain_prepare(struct rdmatensor_domain *domain,
 			 segment->bytes > 1ULL << domain->seg_shift))
 		return -EINVAL;
 
-	segment->mapped = ib_dma_map_sg(domain->ibdev, segment->sgt.sgl,
-					segment->sgt.orig_nents, DMA_BIDIRECTIONAL);
+	segment->dir = rdmatensor_domain_dir(access);
+	segment->mapped = domain_map(domain, segment);
 	if (!segment->mapped)
 		return -ENOMEM;
 
@@ -367,7 +436,8 @@ static int domain_register_chain(struct rdmatensor_domain *domain,
 	u32 i;
 
 	for (i = 0; i < nr; i++) {
-		ret = domain_prepare(domain, &segments[i], iova + ((u64)i << domain->seg_shift));
+		ret = domain_prepare(domain, &segments[i], iova + ((u64)i << domain->seg_shift),
+				     access);
 		if (ret)
 			return ret;
 
@@ -437,11 +507,8 @@ void rdmatensor_domain_unregister(struct rdmatensor_domain *domain,
 				continue;
 			segment->mr = NULL;
 		}
-		if (segment->mapped) {
-			ib_dma_unmap_sg(domain->ibdev, segment->sgt.sgl,
-					segment->sgt.orig_nents, DMA_BIDIRECTIONAL);
-			segment->mapped = 0;
-		}
+		if (segment->mapped)
+			domain_unmap(domain, segment);
 		cond_resched();
 	}
 }

@@ -50,6 +50,18 @@ struct rdmatensor_domain {
 /* Return: a domain with one reference, or ERR_PTR; cause is a line for the user then */
 struct rdmatensor_domain *rdmatensor_domain_create(struct rdmatensor_adapter *adapter,
 						   char *cause, size_t room);
+/*
+ * What keeps a device from working on memory that a process and a peer use at any time, for
+ * the user; NULL: nothing. May sleep
+ */
+const char *rdmatensor_domain_unfit(struct device *dma);
+/* What memory with that access is mapped for: a device reads what peers may only read */
+static inline enum dma_data_direction rdmatensor_domain_dir(int access)
+{
+	return access & (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE) ? DMA_BIDIRECTIONAL :
+	       DMA_TO_DEVICE;
+}
+
 /* Process context. The last one uses the device, so it comes before gone() returns */
 void rdmatensor_domain_put(struct rdmatensor_domain *domain);
 /* Who registers, or allocates memory for it, gives up soon, with -ENODEV. Any context */
@@ -67,10 +79,26 @@ static inline bool rdmatensor_domain_ending(const struct rdmatensor_domain *doma
 u64 rdmatensor_domain_iova(struct rdmatensor_domain *domain, u64 bytes);
 
 /**
+ * struct rdmatensor_coherent - memory that device and CPU see alike at any time
+ * @ibdev: the device; it is there for longer than the memory
+ * @bytes: of each chunk
+ * @nr: chunks
+ * @cpus: address of each for the CPU; the device's is in the segment's scatter list
+ */
+struct rdmatensor_coherent {
+	struct ib_device *ibdev;
+	u32 bytes;
+	u32 nr;
+	void *cpus[] __counted_by(nr);
+};
+
+/**
  * struct rdmatensor_segment - memory behind one memory region
  * @bytes: length, whole pages, at most 1 << seg_shift
  * @sgt: its chunks: physically contiguous, the largest that were to be had
+ * @coherent: the chunks, where they are coherent memory, which has no other pages
  * @mapped: entries after DMA mapping, 0: not mapped
+ * @dir: what it was mapped for
  * @mr: the region, NULL: not registered
  * @lkey: its local key. Both keys stay behind when the registration ends: who uses
  *        one too late gets an error from the device, not memory that was freed
@@ -83,7 +111,9 @@ u64 rdmatensor_domain_iova(struct rdmatensor_domain *domain, u64 bytes);
 struct rdmatensor_segment {
 	u32 bytes;
 	struct sg_table sgt;
+	struct rdmatensor_coherent *coherent;
 	int mapped;
+	enum dma_data_direction dir;
 	struct ib_mr *mr;
 	u32 lkey;
 	u32 rkey;
@@ -102,6 +132,19 @@ struct rdmatensor_segment {
  */
 int rdmatensor_segment_alloc(struct rdmatensor_segment *segment, u32 bytes,
 			     unsigned int min_order);
+/**
+ * rdmatensor_segment_alloc_coherent - zeroed memory that needs no syncing
+ * @segment: filled, whatever was in it
+ * @ibdev: for which device; must be there until it is freed
+ * @bytes: a multiple of PAGE_SIZE
+ * @block: a power of two; blocks of so many bytes are contiguous, counted from the beginning
+ *
+ * For what both sides write and read at the same time, which no moment is right to sync for.
+ * Charged to current's memory cgroup. May sleep.
+ * Return: 0, -ENOMEM; @segment is empty then, and may be freed all the same.
+ */
+int rdmatensor_segment_alloc_coherent(struct rdmatensor_segment *segment,
+				      struct ib_device *ibdev, u32 bytes, u32 block);
 /* Must not be registered; idempotent */
 void rdmatensor_segment_free(struct rdmatensor_segment *segment);
 /* CPU address of a byte; the chunk around it is contiguous. O(chunks) */

@@ -4,8 +4,11 @@
  *
  * The rows are pages of a pool, which are in the pool's own memory regions, for writing,
  * and in the export's, for reading: the export's segments have a scatter list of the same
- * pages and own none of them. The export holds the pool and the range: nothing can be
- * fetched to it, and it cannot be given back.
+ * pages and own none of them. They are mapped once more, for the device to read and for
+ * nothing else: what a mapping for writing does at its end, such as to copy back what the
+ * device has of a page, is the pool's mapping's to do, and an IOMMU holds the device to it.
+ * The export holds the pool and the range: nothing can be fetched to it, and it cannot be
+ * given back.
  *
  * A withdrawal takes the name away, then the regions. From then on a READ of the rows
  * is an access error to who sends it: addresses are never given twice.

@@ -4,7 +4,8 @@
  *
  * The receive half is open to the peer for as long as the channel lives: it can
  * write anything anywhere in it at any time. So a message is copied out once,
- * into scratch, and nothing is decided on the shared bytes.
+ * into scratch, and nothing is decided on the shared bytes. The memory is coherent: no
+ * moment is right to sync it for the CPU while the peer goes on writing.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -35,7 +36,7 @@ int rdmatensor_msgbuf_alloc(struct rdmatensor_msgbuf *msgbuf,
 	for (i = 0; i < ARRAY_SIZE(msgbuf->segments); i++) {
 		struct rdmatensor_segment *segment = &msgbuf->segments[i];
 
-		ret = rdmatensor_segment_alloc(segment, bytes, get_order(slot_bytes));
+		ret = rdmatensor_segment_alloc_coherent(segment, domain->ibdev, bytes, slot_bytes);
 		if (ret) {
 			segment->bytes = 0;
 			goto out_unregister;

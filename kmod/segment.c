@@ -8,15 +8,25 @@
  * O_DIRECT, keeps that page and no other when the segment goes.
  *
  * An allocation that fails leaves an empty segment, which may be freed.
+ *
+ * Coherent segments are for what a peer writes and this side reads with no moment in
+ * between at which a buffer could be handed over: the message buffers. Pools are
+ * plain pages, as processes map them; devices for which these would have to be synced
+ * are refused (rdmatensor_domain_unfit()).
  */
+#include <linux/dma-mapping.h>
 #include <linux/gfp.h>
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/sched.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 #include <kunit/visibility.h>
 #include "compat.h"
 #include "domain.h"
+
+/* A chunk of coherent memory, unless a block is longer */
+#define SEGMENT_COHERENT SZ_32K
 
 /* Tries @order and down to @min_order, which is also what @order becomes */
 static struct page *segment_chunk(unsigned int *order, unsigned int min_order)
@@ -86,6 +96,84 @@ out_free_pages:
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_segment_alloc);
 
+/* As dma_alloc_coherent(); devices in software take the CPU's addresses */
+static void *coherent_alloc(struct ib_device *ibdev, size_t bytes, dma_addr_t *dma)
+{
+	const gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN;
+	void *cpu;
+
+	if (!ib_uses_virt_dma(ibdev))
+		return dma_alloc_coherent(ibdev->dma_device, bytes, dma, gfp);
+	cpu = alloc_pages_exact(bytes, gfp);
+	*dma = (uintptr_t)cpu;
+	return cpu;
+}
+
+static void coherent_free(struct ib_device *ibdev, size_t bytes, void *cpu, dma_addr_t dma)
+{
+	if (!ib_uses_virt_dma(ibdev))
+		dma_free_coherent(ibdev->dma_device, bytes, cpu, dma);
+	else
+		free_pages_exact(cpu, bytes);
+}
+
+static void segment_free_coherent(struct rdmatensor_segment *segment)
+{
+	struct rdmatensor_coherent *coherent = segment->coherent;
+	struct scatterlist *sg;
+	u32 i;
+
+	for_each_sgtable_sg(&segment->sgt, sg, i)
+		if (coherent->cpus[i])
+			coherent_free(coherent->ibdev, coherent->bytes, coherent->cpus[i],
+				      sg_dma_address(sg));
+	sg_free_table(&segment->sgt);
+	kfree(coherent);
+	segment->coherent = NULL;
+}
+
+int rdmatensor_segment_alloc_coherent(struct rdmatensor_segment *segment,
+				      struct ib_device *ibdev, u32 bytes, u32 block)
+{
+	struct rdmatensor_coherent *coherent;
+	struct scatterlist *sg;
+	dma_addr_t dma;
+	u32 chunk, i;
+
+	might_sleep();
+	memset(segment, 0, sizeof(*segment));
+	/* Short enough to be had when memory is fragmented */
+	chunk = min(max3(block, (u32)PAGE_SIZE, (u32)SEGMENT_COHERENT), bytes);
+	if (WARN_ON_ONCE(!bytes || !is_power_of_2(block) || !IS_ALIGNED(bytes, chunk) ||
+			 !IS_ALIGNED(chunk, PAGE_SIZE)))
+		return -EINVAL;
+	coherent = kzalloc(struct_size(coherent, cpus, bytes / chunk), GFP_KERNEL_ACCOUNT);
+	if (!coherent)
+		return -ENOMEM;
+	coherent->ibdev = ibdev;
+	coherent->bytes = chunk;
+	coherent->nr = bytes / chunk;
+	if (sg_alloc_table(&segment->sgt, coherent->nr, GFP_KERNEL_ACCOUNT)) {
+		kfree(coherent);
+		return -ENOMEM;
+	}
+	segment->coherent = coherent;
+	for_each_sgtable_sg(&segment->sgt, sg, i) {
+		coherent->cpus[i] = coherent_alloc(ibdev, chunk, &dma);
+		if (!coherent->cpus[i]) {
+			segment_free_coherent(segment);
+			return -ENOMEM;
+		}
+		/* It has no page that could be asked for: what is mapped is all there is */
+		sg->length = chunk;
+		sg_dma_address(sg) = dma;
+		sg_dma_len(sg) = chunk;
+	}
+	segment->bytes = bytes;
+	return 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_segment_alloc_coherent);
+
 void rdmatensor_segment_free(struct rdmatensor_segment *segment)
 {
 	struct sg_page_iter iter;
@@ -96,6 +184,11 @@ void rdmatensor_segment_free(struct rdmatensor_segment *segment)
 	if (WARN_ON_ONCE(segment->mr || segment->mapped))
 		return;
 
+	if (segment->coherent) {
+		segment_free_coherent(segment);
+		segment->bytes = 0;
+		return;
+	}
 	for_each_sgtable_page(&segment->sgt, &iter, 0)
 		__free_page(sg_page_iter_page(&iter));
 	sg_free_table(&segment->sgt);
@@ -106,9 +199,15 @@ EXPORT_SYMBOL_IF_KUNIT(rdmatensor_segment_free);
 void *rdmatensor_segment_addr(const struct rdmatensor_segment *segment, u32 offset,
 			      u32 *contiguous)
 {
+	const struct rdmatensor_coherent *coherent = segment->coherent;
 	struct scatterlist *sg;
 	int i;
 
+	if (coherent) {
+		if (contiguous)
+			*contiguous = coherent->bytes - offset % coherent->bytes;
+		return coherent->cpus[offset / coherent->bytes] + offset % coherent->bytes;
+	}
 	for_each_sgtable_sg(&segment->sgt, sg, i) {
 		if (offset < sg->length) {
 			if (contiguous)

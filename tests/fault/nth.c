@@ -155,6 +155,27 @@ TEST(nth_start)
 	rdmatensor_close(rt);
 }
 
+/* The point at which a device is tried, as none of the lab's has what it is tried for */
+TEST(a_device_that_would_bounce)
+{
+	struct rdmatensor_start start;
+	int n, ret = 0;
+
+	EQ(rdmatensor_open(NULL, &rt), 0);
+	for (n = 0; ret != -EOPNOTSUPP; n++) {
+		point_set(n);
+		rdmatensor_start_init(&start, "bounced");
+		ret = rdmatensor_start(rt, &start);
+		/* All points have been passed, and none was that */
+		CHECK(point_hit());
+	}
+	CHECK(strstr(start.cause, "copies that nobody makes"));
+	CHECK(strstr(start.cause, "take another device"));
+	rdmatensor_start_init(&start, "bounced");
+	EQ(rdmatensor_start(rt, &start), 0);
+	rdmatensor_close(rt);
+}
+
 static int op_pool_create(void)
 {
 	return rdmatensor_pool_create(p.b.rt, 5 << 20, &pool);
