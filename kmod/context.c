@@ -930,7 +930,8 @@ static int context_reserve_pool(struct rdmatensor_context *context, u32 *id)
 	mutex_lock(&context->lock);
 	if (context->nr_pools < context->max_pools) {
 		ret = xa_alloc_cyclic(&context->pools, id, NULL,
-				      XA_LIMIT(1, RDMATENSOR_POOL_ID_MAX), &context->next_pool, GFP_KERNEL_ACCOUNT);
+				      XA_LIMIT(1, RDMATENSOR_POOL_ID_MAX),
+				      &context->next_pool, GFP_KERNEL_ACCOUNT);
 		if (ret >= 0)
 			context->nr_pools++;
 	}
