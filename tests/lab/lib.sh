@@ -9,7 +9,7 @@ PATH=$PATH:/usr/sbin:/sbin
 LAB_DIR=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 LAB_TOP=$(cd "$LAB_DIR/../.." && pwd -P)
 LAB_CACHE=${RDMATENSOR_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/rdmatensor}
-LAB_KERNELS="uml uml-debug uml-gcov smp-debug 6.1 6.12"
+LAB_KERNELS="uml uml-debug uml-gcov smp-debug smp-kcsan 6.1 6.12"
 
 # Exit statuses of the lab itself; everything else is the script's own.
 LAB_E_SPLAT=97		# the script passed, the kernel complained
@@ -34,7 +34,7 @@ check_kernel() {
 }
 
 is_uml() { [[ $1 == uml* ]]; }
-is_built() { is_uml "$1" || [[ $1 == smp-debug ]]; }
+is_built() { is_uml "$1" || [[ $1 == smp-* ]]; }
 
 # image KERNEL: the directory of that kernel, which is made if it is not there yet.
 image() {
