@@ -10,7 +10,7 @@ DESTDIR ?=
 B := $(CURDIR)/build
 
 .DEFAULT_GOAL := all
-.PHONY: all kmod ulib demo check check-smp-debug fuzz mutants coverage bench lint install clean help
+.PHONY: all kmod ulib demo check check-smp-debug check-threads check-kcsan fuzz mutants coverage bench lint install clean help
 
 # A machine without headers for its own kernel still builds what it can use.
 all: $(if $(KERNEL)$(wildcard $(KDIR)/Makefile),kmod,no-kmod) ulib	## the module for the running kernel, the library and the tool
@@ -19,7 +19,7 @@ all: $(if $(KERNEL)$(wildcard $(KDIR)/Makefile),kmod,no-kmod) ulib	## the module
 no-kmod:
 	@echo "kmod: left out, for there is no kernel build directory at $(KDIR) (make kmod tells more)" >&2
 
-# KERNEL=uml|uml-debug|uml-gcov|smp-debug|6.1|6.12: one of the lab's kernels. Else KDIR, by default the
+# KERNEL=uml|uml-debug|uml-gcov|smp-debug|smp-kcsan|6.1|6.12: one of the lab's kernels. Else KDIR, by default the
 # running kernel's
 kmod:			## the module: KDIR=..., or KERNEL=6.1|6.12|uml of the lab
 ifdef KERNEL
@@ -44,15 +44,21 @@ demo:			## a model's tensors, moved between two machines; NATIVE=1: on this one'
 check:			## all tests, on the lab's kernels
 	tests/check
 
+# Not the environment's SECONDS, which a shell may have exported
+ifeq ($(origin SECONDS),command line)
+FOR := --seconds $(SECONDS)
+endif
 check-smp-debug:	## the stress and KUnit on two processors with all checks (half an hour, not in CI)
 	tests/stress/smp-debug
 
-# Not the environment's SECONDS, which a shell may have exported
-ifeq ($(origin SECONDS),command line)
-FUZZ_FOR := --seconds $(SECONDS)
-endif
+check-threads:		## many threads on the same handles for SECONDS=600 on each of 6.1, 6.12 and smp-debug, from SEED=
+	tests/threads/long $(FOR) $(if $(SEED),--seed $(SEED))
+
+check-kcsan:		## KUnit, stress and threads (SECONDS=120 each) on a kernel that looks for data races
+	tests/threads/kcsan $(FOR)
+
 fuzz:			## the fuzzers for SECONDS=60 each, from SEED=
-	tests/fuzz/run $(FUZZ_FOR) $(if $(SEED),--seed $(SEED))
+	tests/fuzz/run $(FOR) $(if $(SEED),--seed $(SEED))
 
 mutants:		## breaks each rule on purpose: every breach must be noticed
 	tests/mutants/run

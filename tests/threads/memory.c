@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Mappings of pools and of the ring, made, advised and taken away while calls use what
+ * they map. They are touched by system calls: what is not there is an error then, and no
+ * signal.
+ */
+#define _GNU_SOURCE
+#include <sys/mman.h>
+#include <unistd.h>
+#include "threads.h"
+
+static void touch(struct worker *w, char *at, size_t bytes)
+{
+	size_t n = 1 + below(w, 256), from = below(w, bytes);
+	int pipes[2];
+
+	if (n > bytes - from)
+		n = bytes - from;
+	/* Into it from a file, out of it to a pipe */
+	if (pread(shared_fd, at + from, n, 0) < 0 || pipe(pipes))
+		return;
+	if (write(pipes[1], at + below(w, bytes), 1) < 0)
+		errno = 0;
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
+/* Of the pool, or of the ring; kept, or gone at once */
+int do_map(struct worker *w, struct life *life)
+{
+	static const int prots[] = { PROT_NONE, PROT_READ, PROT_WRITE, PROT_READ | PROT_WRITE };
+	unsigned int slot = below(w, NR_POOLS), place = below(w, NR_MAPS);
+	uint64_t offset = one_in(w, 6) ? RDMATENSOR_MMAP_RING : life->pools[slot].mmap_offset;
+	bool ring = offset == RDMATENSOR_MMAP_RING;
+	size_t bytes = ring ? life->ring_bytes : life->pools[slot].bytes;
+	int prot = one_in(w, 2) ? PROT_READ | PROT_WRITE : prots[below(w, 4)];
+	char *at;
+
+	if (one_in(w, 8))
+		bytes = 1 + below(w, 1 << 20);
+	bytes += !bytes;
+	if (one_in(w, 16))
+		offset = (rnd(w) | PAGE) & ~0xfffull;
+	enter(w, "mmap");
+	at = mmap(NULL, bytes, prot, one_in(w, 8) ? MAP_PRIVATE : MAP_SHARED, life->fd, offset);
+	leave(w);
+	if (at == MAP_FAILED)
+		return -errno;
+	/* What is written into the ring's page is believed by nobody, and counted on by us */
+	if (!ring)
+		touch(w, at, bytes);
+	enter(w, "munmap");
+	if (!ring && one_in(w, 2)) {
+		pthread_mutex_lock(&life->maps_lock);
+		if (life->maps[place].at)
+			munmap(life->maps[place].at, life->maps[place].bytes);
+		life->maps[place].at = NULL;
+		/* Not by a closed one: it has dropped its maps */
+		if (!__atomic_load_n(&life->closed, __ATOMIC_ACQUIRE)) {
+			life->maps[place].at = at;
+			life->maps[place].bytes = bytes;
+			at = NULL;
+		}
+		pthread_mutex_unlock(&life->maps_lock);
+	}
+	if (at)
+		munmap(at, bytes);
+	leave(w);
+	return 0;
+}
+
+int do_madvise(struct worker *w, struct life *life)
+{
+	static const int advices[] = {
+		MADV_DONTNEED, MADV_DONTNEED, MADV_WILLNEED, MADV_FREE, MADV_REMOVE, MADV_COLD,
+		MADV_PAGEOUT, MADV_DONTFORK, MADV_DOFORK, MADV_HUGEPAGE, MADV_SEQUENTIAL,
+		MADV_POPULATE_READ, MADV_POPULATE_WRITE,
+	};
+	unsigned int place = below(w, NR_MAPS);
+	int ret = -ENOENT;
+
+	enter(w, "madvise");
+	pthread_mutex_lock(&life->maps_lock);
+	if (life->maps[place].at) {
+		char *at = life->maps[place].at;
+		size_t bytes = life->maps[place].bytes;
+
+		ret = madvise(at, bytes, advices[below(w, sizeof(advices) / sizeof(*advices))]) ?
+			-errno : 0;
+		touch(w, at, bytes);
+	}
+	pthread_mutex_unlock(&life->maps_lock);
+	leave(w);
+	return ret;
+}
+
+int do_munmap(struct worker *w, struct life *life)
+{
+	unsigned int place = below(w, NR_MAPS);
+	int ret = -ENOENT;
+
+	enter(w, "munmap");
+	pthread_mutex_lock(&life->maps_lock);
+	if (life->maps[place].at) {
+		ret = munmap(life->maps[place].at, life->maps[place].bytes) ? -errno : 0;
+		life->maps[place].at = NULL;
+	}
+	pthread_mutex_unlock(&life->maps_lock);
+	leave(w);
+	return ret;
+}
+
+void maps_drop(struct life *life)
+{
+	int i;
+
+	pthread_mutex_lock(&life->maps_lock);
+	for (i = 0; i < NR_MAPS; i++) {
+		if (life->maps[i].at)
+			munmap(life->maps[i].at, life->maps[i].bytes);
+		life->maps[i].at = NULL;
+	}
+	pthread_mutex_unlock(&life->maps_lock);
+}

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: GPL-2.0
+/* SUBMIT: operations in arrays, right ones and wrong ones, and waits */
+#include <sys/ioctl.h>
+#include "threads.h"
+
+#define OPS_MAX 8
+#define IDS_MAX 200
+
+const char words[] = "abcdefghijklmnopqrstuvwxyz";
+
+/* Read by the kernel until a gather has ended, so they are nobody's and stay */
+static uint64_t ids[1 << 14];
+
+__attribute__((constructor)) static void ids_fill(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < 1 << 14; i++)
+		ids[i] = mix(i) % ROWS;
+}
+
+/* One that is right, and of which nobody needs to know */
+int submit_plain(struct worker *w, struct life *life, struct rdmatensor_op *op)
+{
+	struct rdmatensor_submit submit = {
+		.size = sizeof(submit), .op_size = sizeof(*op),
+		.ops_uptr = (uintptr_t)op, .nr_ops = 1,
+	};
+
+	return call(w, life->fd, RDMATENSOR_SUBMIT, &submit, "SUBMIT");
+}
+
+static uint32_t channel_of(struct worker *w, struct life *life)
+{
+	if (one_in(w, 4))
+		return RDMATENSOR_CHANNEL_SELF;
+	return one_in(w, 64) ? below(w, 64) : life->channels[below(w, NR_CHANNELS)];
+}
+
+static uint64_t deadline(struct worker *w)
+{
+	return one_in(w, 16) ? 0 : rdmatensor_now_ns() + below(w, 100000000);
+}
+
+/* One that there is, in nearly all cases */
+static unsigned int region_of(struct worker *w, struct life *life, uint64_t bytes)
+{
+	unsigned int region = below(w, NR_REGIONS), n = NR_REGIONS;
+
+	while ((!life->regions[region].pool || life->regions[region].bytes < bytes) && --n)
+		region = (region + 1) % NR_REGIONS;
+	return region;
+}
+
+static uint32_t pool_of(struct worker *w, struct life *life)
+{
+	unsigned int pool = below(w, NR_POOLS), n = NR_POOLS;
+
+	while (!life->pools[pool].id && --n)
+		pool = (pool + 1) % NR_POOLS;
+	return life->pools[pool].id;
+}
+
+/* Something that has not ended, if it is young */
+static uint64_t target_of(struct worker *w, struct life *life)
+{
+	uint32_t serial = life->next - below(w, 16), n;
+	uint64_t target = 0;
+
+	for (n = 0; !target && n < 64; n++)
+		target = life->pending[(serial - n) % NR_PENDING];
+	return target;
+}
+
+static void make_publish(struct worker *w, struct life *life, struct rdmatensor_op *op,
+			 __u64 *dims)
+{
+	unsigned int region = region_of(w, life, 1);
+
+	op->opcode = RDMATENSOR_OP_PUBLISH;
+	op->uses = one_in(w, 4) ? 0 : 1 + below(w, 3);
+	if (one_in(w, 16)) {
+		op->flags = RDMATENSOR_OP_FAILED;
+		op->status = -1 - (int)below(w, 200);
+		op->text_uptr = (uintptr_t)words;
+		op->text_len = below(w, 20);
+		return;
+	}
+	op->data_type = RDMATENSOR_DT_UINT8;
+	op->ndims = 1;
+	op->dims_uptr = (uintptr_t)dims;
+	if (one_in(w, 16)) {
+		op->flags = RDMATENSOR_OP_DEAD;
+		dims[0] = below(w, 100);
+		return;
+	}
+	op->pool_id = life->regions[region].pool;
+	op->offset = life->regions[region].offset;
+	op->bytes = life->regions[region].bytes;
+	if (one_in(w, 8))
+		op->bytes = below(w, op->bytes + 1);
+	dims[0] = op->bytes;
+}
+
+static void make_fetch(struct worker *w, struct life *life, struct rdmatensor_op *op)
+{
+	unsigned int region = region_of(w, life, 1);
+
+	op->opcode = RDMATENSOR_OP_FETCH;
+	op->channel = channel_of(w, life);
+	op->deadline_ns = deadline(w);
+	if (!one_in(w, 4)) {
+		op->flags = RDMATENSOR_OP_ALLOC;
+		op->pool_id = pool_of(w, life);
+		return;
+	}
+	op->pool_id = life->regions[region].pool;
+	op->offset = life->regions[region].offset;
+	op->bytes = life->regions[region].bytes;
+}
+
+static void make_gather(struct worker *w, struct life *life, struct rdmatensor_op *op)
+{
+	unsigned int region = region_of(w, life, ROW_BYTES), table = below(w, NR_TABLES);
+	unsigned int n = NR_TABLES;
+	uint64_t rows;
+
+	while (!life->tables[table] && --n)
+		table = (table + 1) % NR_TABLES;
+	rows = life->regions[region].bytes / ROW_BYTES;
+	op->opcode = RDMATENSOR_OP_GATHER;
+	op->table = life->tables[table];
+	op->pool_id = life->regions[region].pool;
+	op->offset = life->regions[region].offset;
+	op->bytes = life->regions[region].bytes;
+	op->nr_ids = below(w, (rows < IDS_MAX ? rows : IDS_MAX) + 1);
+	op->ids_uptr = (uintptr_t)(ids + below(w, (1 << 14) - IDS_MAX));
+	if (one_in(w, 32)) /* where there are none */
+		op->ids_uptr = (uintptr_t)w->pages + 2 * PAGE - 64;
+	op->deadline_ns = deadline(w);
+}
+
+static void make_op(struct worker *w, struct life *life, struct rdmatensor_op *op, __u64 *dims)
+{
+	unsigned int region = region_of(w, life, 1);
+
+	memset(op, 0, sizeof(*op));
+	switch (below(w, 24)) {
+	case 0 ... 4:
+		make_publish(w, life, op, dims);
+		break;
+	case 5 ... 8:
+		op->opcode = RDMATENSOR_OP_WITHDRAW;
+		break;
+	case 9 ... 15:
+		make_fetch(w, life, op);
+		break;
+	case 16 ... 18:
+		op->opcode = RDMATENSOR_OP_CANCEL;
+		op->target = one_in(w, 16) ? rnd(w) : target_of(w, life);
+		break;
+	case 19 ... 20:
+		op->opcode = RDMATENSOR_OP_FREE;
+		op->pool_id = life->regions[region].pool;
+		op->offset = life->regions[region].offset;
+		break;
+	default:
+		make_gather(w, life, op);
+		break;
+	}
+	if (op->opcode <= RDMATENSOR_OP_FETCH) {
+		/* Few, so that they meet */
+		op->name_uptr = (uintptr_t)words + below(w, NAMES);
+		op->name_len = 1;
+		op->step_id = below(w, STEPS);
+	}
+	if (one_in(w, 16)) {
+		mutate(w, life, op, 0, sizeof(*op));
+		/* What is not withdrawn by name before a handle retires */
+		if (op->opcode == RDMATENSOR_OP_PUBLISH)
+			op->uses = 0;
+	}
+	op->user_data = 0;
+}
+
+/* Those that make an entry of their own */
+static bool has_end(const struct rdmatensor_op *op)
+{
+	return op->opcode == RDMATENSOR_OP_FETCH || op->opcode == RDMATENSOR_OP_GATHER ||
+	       op->opcode == RDMATENSOR_OP_WITHDRAW ||
+	       (op->opcode == RDMATENSOR_OP_PUBLISH && op->uses);
+}
+
+static void op_done(struct worker *w, struct life *life, const struct rdmatensor_op *op, int error)
+{
+	unsigned int i;
+
+	if (op->opcode < NR_OPCODES)
+		w->ops[op->opcode][-error < ERRNO_MAX ? -error : ERRNO_MAX]++;
+	if (error)
+		return;
+	if (op->opcode == RDMATENSOR_OP_FETCH || op->opcode == RDMATENSOR_OP_GATHER)
+		add(&shared->taken, 1);
+	for (i = 0; op->opcode == RDMATENSOR_OP_FREE && i < NR_REGIONS; i++)
+		if (life->regions[i].pool == op->pool_id &&
+		    life->regions[i].offset == op->offset)
+			life->regions[i].pool = 0;
+}
+
+int do_submit(struct worker *w, struct life *life)
+{
+	struct rdmatensor_submit arg = { .size = sizeof(arg) };
+	struct rdmatensor_op ops[OPS_MAX];
+	__u64 dims[OPS_MAX] = {};
+	uint32_t i, n;
+	bool untold;
+	int ret;
+
+	/* The first that is refused ends it, so most are short */
+	n = below(w, one_in(w, 4) ? OPS_MAX + 1 : 3);
+	for (i = 0; i < n; i++) {
+		make_op(w, life, &ops[i], &dims[i]);
+		if (!has_end(&ops[i]))
+			continue;
+		ops[i].user_data = pending_begin(life, ops[i].opcode);
+		if (!ops[i].user_data)
+			break;
+	}
+	n = i;
+	arg.op_size = sizeof(*ops);
+	arg.ops_uptr = (uintptr_t)ops;
+	arg.nr_ops = n;
+	if (one_in(w, 8)) {
+		arg.wait_nr = 1 + below(w, 8);
+		/* Those without an end are ended by a signal */
+		arg.deadline_ns = one_in(w, 32) ? 0 : deadline(w);
+	}
+	ret = call_somehow(w, life, RDMATENSOR_SUBMIT, &arg, sizeof(arg), "SUBMIT", &untold);
+	if (untold) {
+		for (i = 0; i < n; i++)
+			if (ops[i].user_data)
+				pending_doubt(life, ops[i].user_data);
+		return ret;
+	}
+	if (ret && ret != -ETIME && ret != -EINTR && arg.out_done) {
+		wrong("SUBMIT ended with %d and took %u operations", ret, arg.out_done);
+		return ret;
+	}
+	for (i = 0; i < n; i++) {
+		if (i < arg.out_done)
+			op_done(w, life, &ops[i], 0);
+		else if (i == arg.out_done && arg.out_error)
+			op_done(w, life, &ops[i], arg.out_error);
+		if (i >= arg.out_done && ops[i].user_data)
+			pending_refused(life, ops[i].user_data);
+	}
+	return ret;
+}
+
+int do_wait(struct worker *w, struct life *life)
+{
+	struct rdmatensor_submit arg = {
+		.size = sizeof(arg), .wait_nr = 1 + below(w, 4),
+		.deadline_ns = rdmatensor_now_ns() + below(w, 100000000),
+	};
+
+	return call(w, life->fd, RDMATENSOR_SUBMIT, &arg, "SUBMIT that waits");
+}
