@@ -684,7 +684,7 @@ static int context_check_device(const struct rdmatensor_context *context,
 
 /* All that needs no device */
 static int context_prepare(struct rdmatensor_context *context,
-			   const struct rdmatensor_start *start)
+			   struct rdmatensor_start *start)
 {
 	struct rdmatensor_cm *cm = &context->cm;
 	int ret;
