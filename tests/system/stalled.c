@@ -37,6 +37,18 @@ static int hear(int fd)
 	return word;
 }
 
+/* Descriptors and mappings of all contexts */
+static int module_users(void)
+{
+	FILE *file = fopen("/sys/module/rdmatensor/refcnt", "r");
+	int users = -1;
+
+	CHECK(file);
+	EQ(fscanf(file, "%d", &users), 1);
+	fclose(file);
+	return users;
+}
+
 TEST_STOCK(ids_that_stall)
 {
 	int to[2], from[2], pidfd, uffd, status;
@@ -70,6 +82,8 @@ TEST_STOCK(ids_that_stall)
 	EQ(kill(pid, SIGKILL), 0);
 	EQ(waitpid(pid, &status, 0), pid);
 	CHECK(WIFSIGNALED(status));
+	/* And nothing that it had is left behind, although the fault is still there */
+	EQ(module_users(), 0);
 	close(uffd);
 	close(pidfd);
 	close(to[0]);
