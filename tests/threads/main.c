@@ -59,7 +59,7 @@ static const struct {
 	[MUNMAP] =		{ "munmap",			{ 15, 2, 0, 10 } },
 	[NETLINK] =		{ "netlink dump",		{ 20, 5, 10, 20 } },
 	[REOPEN] =		{ "close under others' hands",	{ 1, 0, 20, 5 } },
-	[RETIRE] =		{ "close in order",		{ 1, 0, 0, 5 } },
+	[RETIRE] =		{ "close in order",		{ 3, 1, 0, 8 } },
 	[FORK] =		{ "fork",			{ 2, 0, 2, 2 } },
 	[EXEC] =		{ "fork and exec",		{ 1, 0, 0, 1 } },
 	/* Of others than the threads */
