@@ -14,9 +14,9 @@
  * processor and not the wire is the bottleneck, completions come late and many at once,
  * which looks like a wire that starves, and on soft-RoCE the limit would grow to some
  * MB, which only adds to what others wait. The rest is shared by deficit round robin,
- * a chunk in each turn. Contents that have not begun yet have a turn of their own, one
- * chunk of all of them together, between any two of the others: so a small one passes
- * the large ones, and however many small ones come, half of the lane is the large ones'.
+ * a chunk in each turn. Contents that have not begun yet may post, all of them together,
+ * as much as the others have since: so a small one passes the large ones, and however
+ * many small ones come, half of the lane is the large ones'.
  * Messages are not counted: they are short, and their number is bounded by the slots.
  *
  * What arrives on lane 0 is processed in order by one completion context. The
@@ -90,13 +90,20 @@ static bool channel_move(struct rdmatensor_channel *channel, u8 to)
 
 static void channel_free(struct work_struct *work);
 static void channel_settle(struct tasklet_struct *tasklet);
+static void channel_settle_work(struct work_struct *work);
 
-/* The peer, or its device, has answered or said something */
+/* The peer, or only its device, has answered */
 static void channel_heard(struct rdmatensor_channel *channel)
 {
 	lockdep_assert_held(&channel->lock);
 	channel->heard = true;
-	channel->heard_at = jiffies;
+}
+
+/* The peer has said something: its device alone does not */
+static void channel_said(struct rdmatensor_channel *channel)
+{
+	channel_heard(channel);
+	channel->said_at = jiffies;
 }
 
 static void channel_fill_hello(struct rdmatensor_txmsg *tx, struct rdmatensor_msg *msg)
@@ -186,7 +193,8 @@ rdmatensor_channel_alloc(struct rdmatensor_exchange *exchange, u8 nr_lanes,
 	INIT_WORK(&channel->free_work, channel_free);
 	timer_setup(&channel->probe_timer, channel_probe, 0);
 	tasklet_setup(&channel->settle, channel_settle);
-	channel->heard_at = jiffies;
+	INIT_WORK(&channel->settle_work, channel_settle_work);
+	channel->said_at = jiffies;
 	rdmatensor_credits_init(&channel->credits, params->msg_slots, params->ack_batch);
 	INIT_LIST_HEAD(&channel->txq);
 	INIT_LIST_HEAD(&channel->hello_tx.item);
@@ -378,6 +386,7 @@ void rdmatensor_channel_down(struct rdmatensor_channel *channel)
 	/* Since CLOSING it neither posts nor goes on, and nothing completes any more */
 	timer_delete_sync(&channel->probe_timer);
 	tasklet_kill(&channel->settle);
+	cancel_work_sync(&channel->settle_work);
 	spin_lock_bh(&channel->lock);
 	channel_move(channel, RDMATENSOR_CHANNEL_DOWN);
 	while (!list_empty(&channel->txq))
@@ -459,6 +468,12 @@ bool rdmatensor_channel_drop(struct rdmatensor_channel *channel,
 	int i;
 
 	lockdep_assert_held(&channel->lock);
+	/*
+	 * The answer to the CANCEL goes over lane 0, behind what was written there. Of other
+	 * lanes only their own last write tells that nothing comes any more
+	 */
+	if (write->nr_parts > 1 && write->open)
+		return false;
 	for (i = 0; i < write->nr_parts; i++) {
 		struct rdmatensor_part *part = &write->parts[i];
 
@@ -551,7 +566,8 @@ static int channel_post_write(struct rdmatensor_lane *lane, struct rdmatensor_pa
 		u64 first = write->remote_addr >> write->seg_shift;
 
 		nr_sge = rdmatensor_pool_sge(write->pool, write->pool_offset + part->pos,
-					     bytes, sge, lane->max_sge, &bytes);
+					     bytes, sge, min_t(int, lane->max_sge, ARRAY_SIZE(sge)),
+					     &bytes);
 		rkey = le32_to_cpu(write->rkeys[(addr >> write->seg_shift) - first]);
 	}
 	last = part->pos + bytes == part->end;
@@ -591,24 +607,26 @@ static struct rdmatensor_part *channel_fresh_part(struct rdmatensor_lane *lane)
 	struct rdmatensor_part *part;
 
 	part = list_first_entry_or_null(&lane->fresh, struct rdmatensor_part, item);
-	if (part && !part->write->open &&
-	    channel->writes_open >= channel->params.max_requests)
-		return NULL;
-	return part;
+	if (!part || part->write->open || channel->writes_open < channel->params.max_requests)
+		return part;
+	/* What has begun on another lane must not wait for it: it may be what it waits for */
+	if (channel->nr_lanes > 1)
+		list_for_each_entry(part, &lane->fresh, item)
+			if (part->write->open)
+				return part;
+	return NULL;
 }
 
 /* Posts one write of what has not begun, which then has its turns like the others */
 static int channel_post_fresh(struct rdmatensor_lane *lane, struct rdmatensor_part *part)
 {
 	u64 pos = part->pos;
-	u32 cost;
 	int ret;
 
 	ret = channel_post_write(lane, part, channel_chunk(lane));
 	if (ret)
 		return ret;
-	cost = max_t(u32, part->pos - pos, CHANNEL_CONTENT_LEAST);
-	lane->fresh_quota -= min(lane->fresh_quota, cost);
+	lane->fresh_quota -= max_t(u32, part->pos - pos, CHANNEL_CONTENT_LEAST);
 	if (!part->posted) {
 		part->deficit = channel_chunk(lane);
 		list_move_tail(&part->item, &lane->writes);
@@ -616,7 +634,7 @@ static int channel_post_fresh(struct rdmatensor_lane *lane, struct rdmatensor_pa
 	return 0;
 }
 
-/* Posts one write of whose turn it is; when that is over, the fresh ones have theirs */
+/* Posts one write of whose turn it is; as many bytes may the fresh ones post then */
 static int channel_post_turn(struct rdmatensor_lane *lane, struct rdmatensor_part *part)
 {
 	u64 pos = part->pos;
@@ -626,8 +644,8 @@ static int channel_post_turn(struct rdmatensor_lane *lane, struct rdmatensor_par
 	if (ret)
 		return ret;
 	part->deficit -= part->pos - pos;
-	if (part->posted || !part->deficit)
-		lane->fresh_quota = channel_chunk(lane);
+	lane->fresh_quota = min_t(s32, lane->fresh_quota + (part->pos - pos),
+				  channel_chunk(lane));
 	if (!part->posted && !part->deficit) {
 		part->deficit = channel_chunk(lane);
 		list_move_tail(&part->item, &lane->writes);
@@ -644,7 +662,10 @@ static int channel_post_contents(struct rdmatensor_lane *lane)
 	       dql_avail(&lane->limit) >= 0) {
 		fresh = channel_fresh_part(lane);
 		part = list_first_entry_or_null(&lane->writes, struct rdmatensor_part, item);
-		if (fresh && (lane->fresh_quota || !part))
+		/* Without the others there is nothing to owe */
+		if (!part)
+			lane->fresh_quota = 0;
+		if (fresh && (lane->fresh_quota > 0 || !part))
 			ret = channel_post_fresh(lane, fresh);
 		else if (part)
 			ret = channel_post_turn(lane, part);
@@ -747,7 +768,7 @@ void rdmatensor_channel_rx_message(struct rdmatensor_channel *channel, u32 bytes
 		ret = rdmatensor_wire_decode(channel->msgbuf.scratch, bytes, &msg, &why);
 
 	spin_lock_bh(&channel->lock);
-	channel_heard(channel);
+	channel_said(channel);
 	rdmatensor_credits_consume(&channel->credits);
 	rdmatensor_count(&channel->counters, RDMATENSOR_STAT_RX_MESSAGES);
 	if (!ret)
@@ -782,7 +803,7 @@ EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_rx_message);
 void rdmatensor_channel_rx_ack(struct rdmatensor_channel *channel)
 {
 	spin_lock_bh(&channel->lock);
-	channel_heard(channel);
+	channel_said(channel);
 	rdmatensor_count(&channel->counters, RDMATENSOR_STAT_RX_ACKS);
 	if (rdmatensor_credits_told_ack(&channel->credits))
 		rdmatensor_channel_fail_locked(channel, -EPROTO,
@@ -804,7 +825,7 @@ void rdmatensor_channel_rx_content(struct rdmatensor_channel *channel, u8 lane, 
 	ret = channel->ops->content(channel, lane, index, bytes, &why);
 
 	spin_lock_bh(&channel->lock);
-	channel_heard(channel);
+	channel_said(channel);
 	if (ret)
 		rdmatensor_channel_fail_locked(channel, ret, why);
 	rdmatensor_channel_pump(channel);
@@ -862,11 +883,10 @@ static void channel_tell_limit(struct rdmatensor_lane *lane)
  * What has completed of a lane's contents is told to its limit when all completions that
  * are there have been seen, not one by one: one that comes alone looks as if the others
  * were still on the wire, and a limit that is too low would never be noticed. A tasklet
- * runs behind the softirq that handles completions.
+ * runs behind the softirq that handles completions, a work item behind the one that does.
  */
-static void channel_settle(struct tasklet_struct *tasklet)
+static void channel_settle_lanes(struct rdmatensor_channel *channel)
 {
-	struct rdmatensor_channel *channel = from_tasklet(channel, tasklet, settle);
 	int i;
 
 	spin_lock_bh(&channel->lock);
@@ -874,6 +894,27 @@ static void channel_settle(struct tasklet_struct *tasklet)
 		channel_tell_limit(&channel->lanes[i]);
 	rdmatensor_channel_pump(channel);
 	spin_unlock_bh(&channel->lock);
+}
+
+static void channel_settle(struct tasklet_struct *tasklet)
+{
+	struct rdmatensor_channel *channel = from_tasklet(channel, tasklet, settle);
+
+	channel_settle_lanes(channel);
+}
+
+static void channel_settle_work(struct work_struct *work)
+{
+	channel_settle_lanes(container_of(work, struct rdmatensor_channel, settle_work));
+}
+
+/* The workqueue whose workers are also those of the one that polls completions */
+static void channel_settle_later(struct rdmatensor_channel *channel)
+{
+	if (channel->params.cq_poll == IB_POLL_WORKQUEUE)
+		queue_work(system_highpri_wq, &channel->settle_work);
+	else
+		tasklet_schedule(&channel->settle);
 }
 
 /*
@@ -903,7 +944,7 @@ void rdmatensor_channel_tx_part(struct rdmatensor_lane *lane, struct rdmatensor_
 		if (part->posted && !part->pending)
 			done = !--write->parts_left;
 		if (channel_waits(lane)) {
-			tasklet_schedule(&channel->settle);
+			channel_settle_later(channel);
 		} else {
 			channel_tell_limit(lane);
 			/* Else done() does */

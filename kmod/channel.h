@@ -164,7 +164,7 @@ struct rdmatensor_qp {
  * @nr_recvs: receives that are kept posted
  * @max_sge: entries that a write may have
  * @fresh: parts of which nothing has been posted
- * @fresh_quota: bytes that those may still post before the first of @writes has its turn
+ * @fresh_quota: bytes that those may post before @writes go on; negative: what they owe
  * @writes: the other parts with something to post; the first one's turn is next, or now
  * @limit: of posted content bytes: as many as keep the wire busy
  * @completed: of those, which @limit has not been told of
@@ -186,7 +186,7 @@ struct rdmatensor_lane {
 	u32 nr_recvs;
 	u8 max_sge;
 	struct list_head fresh;
-	u32 fresh_quota;
+	s32 fresh_quota;
 	struct list_head writes;
 	struct dql limit;
 	u32 completed;
@@ -317,7 +317,7 @@ struct rdmatensor_channel_params {
  * @probe_timer: see channel_probe(); armed while the channel is UP
  * @probing: a probe has not been answered
  * @heard: the peer has been heard of since the timer ran out last
- * @heard_at: jiffies at which it was heard of last
+ * @said_at: jiffies at which it sent something last: its device answers also when it does not
  * @handshake_work: ends a set-up that takes too long
  * @msgbuf: slots
  * @credits: their accounting
@@ -329,6 +329,7 @@ struct rdmatensor_channel_params {
  * @writes_open: contents that are posted and whose responses are in use, at most
  *               params.max_requests: to the peer their requests may have ended
  * @settle: tells the lanes' limits what has completed, and posts more
+ * @settle_work: the same, where completions are handled in a workqueue
  * @hello_tx: the HELLO
  * @requests: this side's requests by index
  * @nr_requests: those in it that the peer may still say something about, or will
@@ -383,7 +384,7 @@ struct rdmatensor_channel {
 	struct timer_list probe_timer;
 	bool probing;
 	bool heard;
-	unsigned long heard_at;
+	unsigned long said_at;
 
 	struct rdmatensor_msgbuf msgbuf;
 	struct rdmatensor_credits credits;
@@ -395,6 +396,7 @@ struct rdmatensor_channel {
 	struct list_head txq;
 	u32 writes_open;
 	struct tasklet_struct settle;
+	struct work_struct settle_work;
 	struct rdmatensor_txmsg hello_tx;
 
 	struct xarray requests;
@@ -477,8 +479,9 @@ bool rdmatensor_channel_unsend(struct rdmatensor_txmsg *tx);
 void rdmatensor_channel_write(struct rdmatensor_channel *channel,
 			      struct rdmatensor_write *write);
 /*
- * Posts no more of the write. True: nothing of it is under way, and done() will not be
- * called; false: it will, as it would have been
+ * Posts no more of the write, unless it goes over several lanes and has begun. True:
+ * nothing of it is under way, and done() will not be called; false: it will, as it would
+ * have been
  */
 bool rdmatensor_channel_drop(struct rdmatensor_channel *channel,
 			     struct rdmatensor_write *write);

@@ -58,6 +58,11 @@ void rdmatensor_hold(const char *point)
 
 	wake_up_all(&hold.wait);
 	wait_event_timeout(hold.wait, READ_ONCE(hold.turn) != turn, HOLD_LONGEST);
+
+	spin_lock(&hold.lock);
+	if (hold.turn == turn)
+		hold.held = false;
+	spin_unlock(&hold.lock);
 }
 
 /* Blocks until a thread is held; the point's name */

@@ -335,26 +335,30 @@ int rdmatensor_fetch_check(struct rdmatensor_fetch *fetch)
 /*
  * Cancels what has begun and is wanted, one by one and each without the lock: there may
  * be as many as the ring has entries. @user_data and @step_id, unless NULL, say of which.
- * What begins meanwhile is not of those, so the walk ends
+ * What begins meanwhile is not of those: the walk ends behind the last one that is there
  */
 static int fetch_cancel_matching(struct rdmatensor_exchange *exchange, const u64 *user_data,
 				 const s64 *step_id, const struct rdmatensor_status *status)
 {
 	struct rdmatensor_fetch_place place = { .user_data = user_data ? *user_data : 0 };
+	struct rdmatensor_fetch_place last = place;
 	struct rdmatensor_fetch *fetch;
-	u64 last;
+	u64 newest;
 	int n = 0;
 
 	might_sleep();
 	spin_lock_bh(&exchange->fetch_lock);
-	last = exchange->next_serial;
+	newest = exchange->next_serial;
+	last.serial = newest;
+	if (!user_data && !RB_EMPTY_ROOT(&exchange->fetches))
+		last.user_data = to_fetch(rb_last(&exchange->fetches))->user_data;
 	spin_unlock_bh(&exchange->fetch_lock);
 
 	while ((fetch = rdmatensor_fetch_next(exchange, &place))) {
-		bool beyond = user_data && fetch->user_data != *user_data;
+		bool beyond = fetch_compare(&last, fetch) < 0;
 
 		/* A gather is of no step */
-		if (!beyond && fetch->serial <= last &&
+		if (!beyond && fetch->serial <= newest &&
 		    (!step_id || (!fetch->gather && fetch->step_id == *step_id))) {
 			fetch->ops->cancel(fetch, status);
 			n++;

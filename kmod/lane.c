@@ -246,7 +246,8 @@ int rdmatensor_lane_open(struct rdmatensor_lane *lane, struct ib_pd *pd)
 	if (ret)
 		return ret;
 
-	lane->max_sge = attr.cap.max_send_sge;
+	/* A device may give more than was asked for */
+	lane->max_sge = min_t(u32, lane->max_sge, attr.cap.max_send_sge);
 	lane->recv_cqe.done = lane_recv_done;
 	lane->send_cqe.done = lane_message_done;
 	ret = lane_post_recvs(lane, lane->nr_recvs);

@@ -11,13 +11,17 @@
  *	                CANCEL_QUEUED -> CANCEL_SENT -------------+
  *	                                     | content, error     |
  *	                                     +---> LINGER --------+
+ *	                                     | answer, lane 0's part before it
+ *	                                     +---> ANSWERED ------+
  *
  * A request is in the channel's table by index from its submission until the
  * peer can say nothing about it any more. While its destination has been told
  * to the peer, nothing but the content, the peer's ERROR_STATUS, or the death
  * of the queue pairs ends the fetch: a deadline or a cancel only sends CANCEL,
  * which the peer answers when no write is under way (DESIGN 7.1). LINGER is a
- * fetch that has ended while the answer to its CANCEL is still to come.
+ * fetch that has ended while the answer to its CANCEL is still to come. ANSWERED is
+ * one whose content goes over several lanes and had begun: the peer has written all of
+ * it, and the answer on lane 0 has overtaken what tells so on the others.
  *
  * Who holds what: the table holds one reference, the armed timer one. All
  * members are guarded by the channel's lock.
@@ -47,6 +51,7 @@ enum request_state {
 	REQUEST_CANCEL_QUEUED,
 	REQUEST_CANCEL_SENT,
 	REQUEST_LINGER,
+	REQUEST_ANSWERED,
 	REQUEST_DONE,
 };
 
@@ -66,7 +71,7 @@ enum request_state {
  * @exposure: which
  * @nr_parts: parts that were asked for
  * @parts: bits of the lanes whose part has not arrived
- * @patience: jiffies without any sign of the peer until its answer to a CANCEL is given up
+ * @patience: jiffies without anything from the peer until its answer to a CANCEL is given up
  * @give_up: jiffies at which it is given up in any case
  */
 struct rdmatensor_request {
@@ -103,6 +108,7 @@ static const char * const request_names[] = {
 	[REQUEST_CANCEL_QUEUED] = "CANCEL_QUEUED",
 	[REQUEST_CANCEL_SENT] = "CANCEL_SENT",
 	[REQUEST_LINGER] = "LINGER",
+	[REQUEST_ANSWERED] = "ANSWERED",
 	[REQUEST_DONE] = "DONE",
 };
 
@@ -119,10 +125,12 @@ static void request_move(struct rdmatensor_request *req, enum request_state to)
 					  BIT(REQUEST_RE_SENT),
 		[REQUEST_CANCEL_SENT] = BIT(REQUEST_CANCEL_QUEUED),
 		[REQUEST_LINGER] = BIT(REQUEST_CANCEL_SENT),
+		[REQUEST_ANSWERED] = BIT(REQUEST_CANCEL_SENT),
 		[REQUEST_DONE] = BIT(REQUEST_PENDING) | BIT(REQUEST_QUEUED) |
 				 BIT(REQUEST_SENT) | BIT(REQUEST_RE_QUEUED) |
 				 BIT(REQUEST_RE_SENT) | BIT(REQUEST_CANCEL_QUEUED) |
-				 BIT(REQUEST_CANCEL_SENT) | BIT(REQUEST_LINGER),
+				 BIT(REQUEST_CANCEL_SENT) | BIT(REQUEST_LINGER) |
+				 BIT(REQUEST_ANSWERED),
 	};
 
 	lockdep_assert_held(&req->channel->lock);
@@ -316,8 +324,8 @@ static int request_expose(struct rdmatensor_request *req, gfp_t gfp)
 /*
  * How long the peer may be silent before its answer to a CANCEL: it may have to write
  * first all that it was given room for. What it only says of a tensor buys it no time.
- * Each sign of the peer on the channel begins the time anew, since what it sends to
- * others goes the same way.
+ * Whatever it sends on the channel begins the time anew, since the answer goes the same
+ * way. What only its device answers does not: it does so for a peer that hangs, too.
  */
 static void request_await_answer(struct rdmatensor_request *req)
 {
@@ -329,10 +337,10 @@ static void request_await_answer(struct rdmatensor_request *req)
 	rdmatensor_fetch_arm(&req->fetch, jiffies + req->patience);
 }
 
-/* True: the peer was heard of, and has time until then */
+/* True: the peer has sent something, and has time until then */
 static bool request_await_longer(struct rdmatensor_request *req)
 {
-	unsigned long until = req->channel->heard_at + req->patience;
+	unsigned long until = req->channel->said_at + req->patience;
 
 	if (time_after(until, req->give_up))
 		until = req->give_up;
@@ -391,9 +399,11 @@ static void request_expire(struct rdmatensor_fetch *fetch)
 	/* Whoever had the lock has set it anew: what has run out means nothing any more */
 	if (timer_pending(&fetch->timer))
 		goto out_unlock;
-	if (request_cancelling(req)) {
+	if (request_cancelling(req) || req->state == REQUEST_ANSWERED) {
 		if (!request_await_longer(req))
 			rdmatensor_channel_fail_locked(channel, -ETIMEDOUT,
+						       req->state == REQUEST_ANSWERED ?
+						       "a part of a content does not come" :
 						       "the peer does not answer a CANCEL");
 	} else if (req->state < REQUEST_CANCEL_QUEUED) {
 		rdmatensor_status_set(&fetch->status, -ETIMEDOUT, NULL);
@@ -552,6 +562,7 @@ static int request_meta(struct rdmatensor_request *req, const struct rdmatensor_
 	/* A CANCEL is on its way: the peer forgets what it has just described */
 	if (request_cancelling(req) || req->state == REQUEST_LINGER)
 		return 0;
+	/* Which includes ANSWERED */
 	if (req->state != REQUEST_SENT) {
 		*why = "META_DATA_RESPONSE out of turn";
 		return -EPROTO;
@@ -575,6 +586,15 @@ static int request_meta(struct rdmatensor_request *req, const struct rdmatensor_
 	return 0;
 }
 
+/*
+ * Lane 0's part is there, and others are not: what has begun of a content that goes over
+ * several lanes is written whole, so their last writes are on their way
+ */
+static bool request_overtaken(const struct rdmatensor_request *req)
+{
+	return req->exposed && req->parts && !(req->parts & BIT(0));
+}
+
 static int request_error(struct rdmatensor_request *req, const struct rdmatensor_msg *msg,
 			 const char **why)
 {
@@ -582,6 +602,10 @@ static int request_error(struct rdmatensor_request *req, const struct rdmatensor
 
 	if (msg->flags & RDMATENSOR_WIRE_F_CANCELLED) {
 		if (req->state == REQUEST_CANCEL_SENT) {
+			if (request_overtaken(req)) {
+				request_move(req, REQUEST_ANSWERED);
+				return 0;
+			}
 			request_finish(req, fetch->status.error);
 			request_forget(req);
 			return 0;
@@ -593,7 +617,7 @@ static int request_error(struct rdmatensor_request *req, const struct rdmatensor
 		*why = "answer to a CANCEL that was not sent";
 		return -EPROTO;
 	}
-	if (req->state == REQUEST_LINGER) {
+	if (req->state == REQUEST_LINGER || req->state == REQUEST_ANSWERED) {
 		*why = "second end of one request";
 		return -EPROTO;
 	}
@@ -657,7 +681,7 @@ int rdmatensor_request_content(struct rdmatensor_channel *channel, u8 lane, u32 
 	}
 	if (!req || !req->exposed ||
 	    (req->state != REQUEST_SENT && req->state != REQUEST_RE_SENT &&
-	     !request_cancelling(req))) {
+	     req->state != REQUEST_ANSWERED && !request_cancelling(req))) {
 		*why = "content that was not asked for";
 		goto out_unlock;
 	}

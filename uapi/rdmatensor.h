@@ -199,9 +199,10 @@ struct rdmatensor_query {
  * @stripe_bytes: a tensor of more bytes is cut over the lanes; 0: 1 MiB
  * @max_channels: channels at the same time, 1..4096; 0: 256
  * @handshake_ms: bound on the set-up of one channel, in milliseconds; 0: 10000
- * @cancel_ms: bound on a peer's answer to a cancelled fetch, after which the
- *         channel is torn down, in milliseconds; 0: 5000. A peer that is writing
- *         the tensor has one more for each 4096 bytes of it
+ * @cancel_ms: bound on a peer's silence before its answer to a cancelled fetch, after
+ *         which the channel is torn down, in milliseconds; 0: 5000. A peer that was given
+ *         room for the tensor has one more for each 4096 bytes of it. Whatever the peer
+ *         sends on the channel begins the time anew, up to 16 times it in all
  * @probe_ms: a channel on which nothing has happened for so long is probed by an empty
  *         write, in milliseconds, so that a peer that has stopped without a word is
  *         found out; 0: 2000. From then on it is the transport's patience, about

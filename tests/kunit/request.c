@@ -293,9 +293,9 @@ static const struct script scripts[] = {
 		CANCEL(2, "cancel#1"), SILENT, CONTENT(0, 2, 100, "end3:0"), EXPIRE(2, ""),
 		SILENT, EXPIRE(2, NO_ANSWER),
 	} },
-	{ "cancel sent, expired, writes are answered", .steps = {
+	{ "cancel sent, expired, only the device answers", .steps = {
 		CANCEL_SENT, PUBLISH(7, "z", 100, 1, ""), REQ_DEST(0, "z", 100, "w0#0:100!"),
-		SILENT, DONE("pub7:0"), EXPIRE(2, ""), SILENT, EXPIRE(2, NO_ANSWER),
+		SILENT, DONE("pub7:0"), EXPIRE(2, NO_ANSWER),
 	} },
 	{ "cancel sent, cut", .steps = {
 		CANCEL_SENT, DOWN("end2:-104+text"),
@@ -371,7 +371,32 @@ static const struct script scripts[] = {
 	} },
 	{ "striped, a part missing", .lanes = 2, .steps = {
 		SENT, META(0, 20480, "re#0+dest"), CONTENT(0, 0, 4096, ""),
-		CANCEL(1, "cancel#0"), CANCELLED(0, "end1:-125"), CONTENT(1, 0, 4096, ""),
+		CANCEL(1, "cancel#0"), CANCELLED(0, ""), CONTENT(1, 0, 4096, "end1:0"),
+		CANCELLED(0, NOT_SENT),
+	} },
+	{ "striped, a part does not come", .lanes = 2, .steps = {
+		SENT, META(0, 20480, "re#0+dest"), CONTENT(0, 0, 4096, ""),
+		CANCEL(1, "cancel#0"), CANCELLED(0, ""), CANCEL(1, ""), ABORT(1, -5, ""),
+		EXPIRE(1, ""), SILENT,
+		EXPIRE(1, "down:-110(a part of a content does not come)"),
+		DOWN("end1:-110+text"),
+	} },
+	{ "striped, answered twice", .lanes = 2, .steps = {
+		SENT, META(0, 20480, "re#0+dest"), CONTENT(0, 0, 4096, ""),
+		CANCEL(1, "cancel#0"), CANCELLED(0, ""), CANCELLED(0, NO_CANCEL),
+	} },
+	{ "striped, answered and failed", .lanes = 2, .steps = {
+		SENT, META(0, 20480, "re#0+dest"), CONTENT(0, 0, 4096, ""),
+		CANCEL(1, "cancel#0"), CANCELLED(0, ""), ERR(0, -5, SECOND_END),
+	} },
+	{ "striped, lane 0's part missing", .lanes = 2, .steps = {
+		SENT, META(0, 20480, "re#0+dest"), CANCEL(1, "cancel#0"),
+		CANCELLED(0, "end1:-125"),
+	} },
+	{ "striped, answered, validated", .lanes = 2, .validate = true, .steps = {
+		FETCH_INTO(1, "x", 20480, "req#0+val"), META_SUM(0, 20480, 1, "re#0+dest"),
+		CONTENT(0, 0, 4096, ""), CANCEL(1, "cancel#0"), CANCELLED(0, ""),
+		CONTENT(1, 0, 4096, "end1:-74+text"),
 	} },
 	{ "striped, as short as may be", .lanes = 2, .steps = {
 		SENT, META(0, 16384, "re#0+dest"), CONTENT(0, 0, 8192, "end1:0"),

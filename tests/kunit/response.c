@@ -258,11 +258,22 @@ static const struct script scripts[] = {
 		PUBLISH(7, "x", 24576, 1, ""), FULL, REQ_DEST(0, "x", 24576, ""),
 		PLACES(2, "w0#0:8192"), FULL, DONE(""), CANCEL_OF(0, ""), ROOM("cancelled#0"),
 	} },
-	{ "writing, cancelled when one lane has all", .lanes = 2, .left = 1, .steps = {
+	{ "writing, cancelled when one lane has all", .lanes = 2, .steps = {
 		PUBLISH(7, "x", 20480, 1, ""), FULL,
 		RX("w1#0:4096 w1#0:4096!", .type = RDMATENSOR_WIRE_TENSOR_REQUEST,
 		   .request_index = 0, .name = "x", .name_len = 1, SCRIPT_DEST(20480, 2)),
-		CANCEL_OF(0, ""), DONE(""), ROOM("cancelled#0"),
+		CANCEL_OF(0, ""), DONE(""), ROOM("w0#0:8192 w0#0:4096!"),
+		DONE("cancelled#0 pub7:0"),
+	} },
+	{ "writing over two lanes, cancelled before", .lanes = 2, .max_requests = 1, .left = 1,
+	  .steps = {
+		PUBLISH(7, "x", 20480, 2, ""),
+		RX("w0#0:8192 w0#0:4096! w1#0:4096 w1#0:4096!",
+		   .type = RDMATENSOR_WIRE_TENSOR_REQUEST, .request_index = 0, .name = "x",
+		   .name_len = 1, SCRIPT_DEST(20480, 2)),
+		RX("", .type = RDMATENSOR_WIRE_TENSOR_REQUEST, .request_index = 1, .name = "x",
+		   .name_len = 1, SCRIPT_DEST(20480, 2)),
+		CANCEL_OF(1, "cancelled#1"), DONE(""),
 	} },
 	{ "writing, cancelled when some is posted, cut", .left = 1, .steps = {
 		PUBLISH(7, "x", 24576, 1, ""), FULL, REQ_DEST(0, "x", 24576, ""),

@@ -335,7 +335,7 @@ void script_do(struct script_end *script, const struct script_step *step)
 		break;
 	case OP_SILENT:
 		spin_lock_bh(&end->channel->lock);
-		end->channel->heard_at = jiffies - MAX_JIFFY_OFFSET / 4;
+		end->channel->said_at = jiffies - MAX_JIFFY_OFFSET / 4;
 		spin_unlock_bh(&end->channel->lock);
 		break;
 	case OP_END:

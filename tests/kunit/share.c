@@ -40,7 +40,7 @@ static void request(struct script_end *script, u32 index, u64 bytes)
 		.type = RDMATENSOR_WIRE_TENSOR_REQUEST, .request_index = index, .name = name,
 		.step_id = 1, SCRIPT_DEST(bytes, 1),
 	};
-	__le32 rkeys[64] = {};
+	__le32 rkeys[160] = {};
 
 	msg.name_len = snprintf(name, sizeof(name), "%u", index);
 	args.name_len = msg.name_len;
@@ -231,6 +231,27 @@ static void flood_of_small(struct kunit *test)
 	script_close(script);
 }
 
+/* The end of a content is a turn, too, and is worth no more than it is long */
+static void flood_of_tails(struct kunit *test)
+{
+	struct script_end *script = open(test, 64);
+	u64 of[64] = {}, others = 0;
+	u32 i;
+
+	request(script, 0, SZ_1M);
+	for (i = 1; i < 60; i++)
+		request(script, i, KEY + KEY / 2);
+	complete_bytes(script, LIMIT, of);
+	memset(of, 0, sizeof(of));
+	for (i = 0; i < 6 * CHUNK / KEY; i++)
+		complete_bytes(script, KEY, of);
+	for (i = 1; i < 60; i++)
+		others += of[i];
+	/* It has a turn for as much as has begun and ended, and that for as much as began */
+	KUNIT_EXPECT_GE(test, 5 * of[0], others);
+	script_close(script);
+}
+
 /* Contents of no bytes have their turn, too, and no more than that */
 static void flood_of_empty(struct kunit *test)
 {
@@ -317,6 +338,7 @@ static struct kunit_case share_tests[] = {
 	KUNIT_CASE(fair),
 	KUNIT_CASE(small_passes_large),
 	KUNIT_CASE(flood_of_small),
+	KUNIT_CASE(flood_of_tails),
 	KUNIT_CASE(flood_of_empty),
 	KUNIT_CASE(cancelled_in_its_turn),
 	KUNIT_CASE(responses_are_enough),
