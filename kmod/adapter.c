@@ -25,6 +25,7 @@
 #include <linux/mutex.h>
 #include <linux/netdevice.h>
 #include <linux/nsproxy.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 #include <net/ipv6.h>
 #include <net/net_namespace.h>
@@ -623,6 +624,8 @@ static int adapter_set(struct rdmatensor_adapter *adapter, struct adapter_bind *
 	rxe = adapter->ibdev->ops.driver_id == RDMA_DRIVER_RXE;
 	adapter->retry_max = rxe ? 6 : 7;
 	adapter->timeout_extra = rxe ? 2 : 0;
+	/* Where processors move the bytes, completions come in batches, and more is no faster */
+	adapter->lane_bytes = rxe ? SZ_128K : SZ_1M;
 	ret = adapter_set_pkey(adapter, bind, &port);
 	if (ret)
 		return ret;

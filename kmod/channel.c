@@ -48,7 +48,7 @@
  * that the limit can be seen to be too low
  */
 #define CHANNEL_CHUNK_LEAST (64U * SZ_1K)
-#define CHANNEL_CHUNK_MOST (1U * SZ_1M)
+#define CHANNEL_CHUNK_MOST (256U * SZ_1K)
 /* What a content of no bytes costs of the turn of those that have not begun */
 #define CHANNEL_CONTENT_LEAST 256
 #define CHANNEL_METACACHE_MAX SZ_1M

@@ -808,6 +808,7 @@ static int context_start(struct rdmatensor_context *context, struct rdmatensor_s
 	/* From here on gone() may be called, even before the device has been used */
 	params->retry_count = min(params->retry_count, context->adapter.retry_max);
 	params->timeout = min(params->timeout + context->adapter.timeout_extra, 31);
+	params->lane_bytes = params->lane_bytes ?: context->adapter.lane_bytes;
 	rdmatensor_hold("start_bound");
 	ret = context_prepare(context, start);
 	if (ret)

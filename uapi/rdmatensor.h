@@ -215,9 +215,10 @@ struct rdmatensor_query {
  * @cause: out, also when the call fails: what failed, why, and the remedy, as
  *         a zero-terminated line; on success what was chosen and by which rule
  * @lane_bytes: bytes of content that are posted to a lane at most, besides one write;
- *         65536..67108864; 0: 131072. The rest waits where a small tensor passes it and
- *         a CANCEL takes it back. A wire that moves more than that between a completion
- *         and the next needs more
+ *         65536..67108864; 0: 131072 on soft-RoCE, 1048576 on other devices. A lane
+ *         finds out below that how many keep its wire busy; the rest waits where a small
+ *         tensor passes it and a CANCEL takes it back. A wire that moves more than that
+ *         between a completion and the next needs more
  * @__reserved: 0
  *
  * Binds the context to a device, port and GID, makes its protection domain and

@@ -77,8 +77,8 @@
 	P(stripe_bytes, 1048576, 1, 4294967294, 0, 0, \
 	  "a longer tensor is cut over the lanes", \
 	  "RDMATENSOR_STRIPE_BYTES", NULL, "bytes") \
-	P(lane_bytes, 131072, 65536, 67108864, 0, 0, \
-	  "content that a lane holds posted at most, besides one write: more keeps a faster wire busy, less lets a small tensor or a cancel pass sooner", \
+	P(lane_bytes, RDMATENSOR_PARAM_AUTO, 65536, 67108864, 0, 0, \
+	  "content that a lane holds posted at most, besides one write: more keeps a faster wire busy, less lets a small tensor or a cancel pass sooner; auto: 131072 on soft-RoCE, 1048576 on others", \
 	  "RDMATENSOR_LANE_BYTES", NULL, "bytes") \
 	P(max_channels, 256, 1, 4096, 0, 0, \
 	  "of a context at the same time", \
