@@ -3,8 +3,8 @@
  * Message buffers: slots, and the credits that say when one is free again.
  *
  * struct rdmatensor_credits is pure arithmetic on counts of 64 bits, of which the
- * wire carries the lower 32. Both sides of a channel keep the same "told" count of each direction, because all
- * that tells is sent on lane 0, in order:
+ * wire carries the lower 32. Both sides of a channel keep the same "told" count of
+ * each direction, because all that tells is sent on lane 0, in order:
  *  - every message carries the count of messages consumed so far;
  *  - content for request r on lane 0 tells everything up to r's last request
  *    message;

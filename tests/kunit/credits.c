@@ -104,8 +104,9 @@ static void credits_old_request(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, b.told, now);
 		KUNIT_EXPECT_EQ(test, a.peer_told, now);
 		/* And the count goes on from there */
-		KUNIT_EXPECT_EQ(test, 0, rdmatensor_credits_told_count(&a,
-							rdmatensor_credits_tell_count(&b)));
+		KUNIT_EXPECT_EQ(test, 0,
+				rdmatensor_credits_told_count(&a,
+							      rdmatensor_credits_tell_count(&b)));
 		KUNIT_EXPECT_EQ(test, a.peer_told, now + 2);
 	}
 }
