@@ -16,12 +16,16 @@ extern char **environ;
 
 static pid_t peer_begin(struct worker *w, unsigned int number)
 {
-	char fd[16], seed[24], which[16];
-	char *args[] = { "threads", "--peer", which, "--shared", fd, "--seed", seed, NULL };
+	char fd[16], seed[24], which[16], patience[16];
+	char *args[] = {
+		"threads", "--peer", which, "--shared", fd, "--seed", seed,
+		"--patience", patience, NULL
+	};
 	pid_t pid;
 
 	sprintf(fd, "%d", shared_fd);
 	sprintf(which, "%u", number);
+	sprintf(patience, "%u", patience_s);
 	sprintf(seed, "%llu", (unsigned long long)(rnd(w) | 1));
 	return posix_spawn(&pid, "/proc/self/exe", NULL, NULL, args, environ) ? -1 : pid;
 }
@@ -35,7 +39,10 @@ static void peer_end(struct worker *w, unsigned int number, pid_t pid)
 	leave(w);
 }
 
-/* Each lives for half a second to three, and is killed in the middle of whatever it does */
+/*
+ * Each lives for half a second to three after others can find it, and is killed in the
+ * middle of whatever it does.
+ */
 void *peers_work(void *arg)
 {
 	uint64_t until[PEERS] = {};
@@ -45,17 +52,18 @@ void *peers_work(void *arg)
 
 	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
 		for (i = 0; i < PEERS; i++) {
-			if (pids[i] > 0 && rdmatensor_now_ns() > until[i]) {
+			if (pids[i] <= 0) {
+				pids[i] = peer_begin(w, i + 1);
+				until[i] = 0;
+				if (pids[i] < 0)
+					count(w, PEER, -EAGAIN);
+			} else if (!until[i] && shared->ports[MAINS + i]) {
+				until[i] = rdmatensor_deadline_ms(slowness * (500 + below(w, 2500)));
+			} else if (until[i] && rdmatensor_now_ns() > until[i]) {
 				peer_end(w, i + 1, pids[i]);
 				count(w, PEER, 0);
 				pids[i] = 0;
 			}
-			if (pids[i] > 0)
-				continue;
-			pids[i] = peer_begin(w, i + 1);
-			if (pids[i] < 0)
-				count(w, PEER, -EAGAIN);
-			until[i] = rdmatensor_deadline_ms(500 + below(w, 2500));
 		}
 		poll(NULL, 0, 50);
 	}
@@ -140,10 +148,10 @@ static int device_unplug(unsigned char ms)
 	return result ? -EIO : 0;
 }
 
-/* Every eight seconds or so */
+/* Every eight seconds or so, on a fast kernel */
 void *device_work(void *arg)
 {
-	uint64_t next = rdmatensor_deadline_ms(3000);
+	uint64_t next = rdmatensor_deadline_ms(slowness * 3000);
 	struct worker *w = arg;
 
 	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
@@ -153,7 +161,7 @@ void *device_work(void *arg)
 		enter(w, "rdma link delete, and add");
 		count(w, UNPLUG, device_unplug(1 + below(w, 200)));
 		leave(w);
-		next = rdmatensor_deadline_ms(5000 + below(w, 6000));
+		next = rdmatensor_deadline_ms(slowness * (5000 + below(w, 6000)));
 	}
 	w->gone = true;
 	return NULL;

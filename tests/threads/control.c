@@ -248,10 +248,10 @@ static int connect_to(struct worker *w, struct life *life)
 	addr_of(w, (void *)arg.addr);
 	if (one_in(w, 8))
 		snprintf(arg.worker, sizeof(arg.worker), "handle%u", (unsigned int)below(w, MAINS));
-	arg.timeout_ms = one_in(w, 8) ? 1 + below(w, 20) : 3000;
+	arg.timeout_ms = one_in(w, 8) ? 1 + below(w, 20) : SETUP_MS;
 	MUTATE();
-	if (!arg.timeout_ms || arg.timeout_ms > 3000)
-		arg.timeout_ms = 3000;
+	if (!arg.timeout_ms || arg.timeout_ms > SETUP_MS)
+		arg.timeout_ms = SETUP_MS;
 	ret = CALL(CONNECT);
 	if (!ret)
 		life->channels[below(w, NR_CHANNELS)] = arg.out_channel;
@@ -342,10 +342,10 @@ static int table_open(struct worker *w, struct life *life)
 	arg.name_len = 5;
 	arg.channels_uptr = (uintptr_t)channels;
 	arg.nr_channels = whole ? 1 : 2;
-	arg.timeout_ms = 1 + below(w, 3000);
+	arg.timeout_ms = 1 + below(w, SETUP_MS);
 	MUTATE();
-	if (!arg.timeout_ms || arg.timeout_ms > 3000)
-		arg.timeout_ms = 3000;
+	if (!arg.timeout_ms || arg.timeout_ms > SETUP_MS)
+		arg.timeout_ms = SETUP_MS;
 	ret = CALL(TABLE_OPEN);
 	if (ret)
 		return ret;

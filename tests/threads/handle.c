@@ -201,7 +201,7 @@ static void start_init(struct worker *w, unsigned int slot, struct rdmatensor_st
 	start->lanes = 1 + below(w, 3);
 	start->stripe_bytes = 1 + below(w, 1 << 15);
 	start->max_channels = 8 + below(w, 16);
-	start->handshake_ms = 3000;
+	start->handshake_ms = SETUP_MS;
 	start->cancel_ms = 500 + below(w, 1500);
 	start->cq_poll = 1 + below(w, 2);
 	start->gather_lanes = 1 + below(w, 3);
@@ -233,7 +233,7 @@ int do_start(struct worker *w, struct life *life, enum kind kind)
 			strcpy(start.device_name, "none");
 		mutate(w, life, &start, 4, sizeof(start) - sizeof(start.cause));
 		most(&start.ring_entries, 4096);
-		most(&start.handshake_ms, 3000);
+		most(&start.handshake_ms, SETUP_MS);
 		most(&start.cancel_ms, 2000);
 	}
 	ret = kind == START_BAD ?

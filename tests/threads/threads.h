@@ -142,10 +142,14 @@ extern int shared_fd, null_fd;
 extern struct in_addr own_ip;
 /* In a peer: its number, from 1 */
 extern unsigned int peer_number;
-extern unsigned int patience_s;
+/* A call's; and how much longer everything takes here than where 60 s are enough */
+extern unsigned int patience_s, slowness;
 extern bool stop;
 
 void wrong(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* For the set-up of a channel, in ms */
+#define SETUP_MS (3000 * slowness)
 
 static inline uint64_t mix(uint64_t z)
 {
