@@ -7,6 +7,9 @@ set -u
 . tests/lab/module.sh
 . tests/lab/spawn.sh
 
+# All checks of a debug kernel take their time, and not of each step the same
+case $LAB_KERNEL in *-debug) export LOAD_SLACK=3 ;; esac
+
 load
 if [ "$LAB_NODE" = 0 ]; then
 	check "a peer" spawn ready /tmp/peer "$LAB_BUILD"/load/load peer "$LAB_IP"
