@@ -27,8 +27,10 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/completion.h>
+#include <linux/dma-map-ops.h>
 #include <linux/dma-mapping.h>
 #include <linux/etherdevice.h>
+#include <linux/iommu.h>
 #include <linux/mm.h>
 #include <linux/random.h>
 #include <linux/slab.h>
@@ -170,6 +172,25 @@ static int domain_restore(struct rdmatensor_domain *domain)
 	return ret;
 }
 
+bool rdmatensor_domain_shared(const struct rdmatensor_mapped *mapped)
+{
+	return mapped->translated ? mapped->coherent && mapped->in_place : !mapped->need_sync;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_domain_shared);
+
+static void domain_ask_platform(struct device *dma, dma_addr_t addr, struct page *page,
+				struct rdmatensor_mapped *mapped)
+{
+	struct iommu_domain *translation = iommu_get_domain_for_dev(dma);
+
+	/* Behind an IOMMU that lets addresses through, a device is mapped like without one */
+	mapped->translated = translation && translation->type & __IOMMU_DOMAIN_PAGING;
+	mapped->coherent = dev_is_dma_coherent(dma);
+	mapped->in_place = mapped->translated &&
+			   iommu_iova_to_phys(translation, addr) == page_to_phys(page);
+	mapped->need_sync = dma_need_sync(dma, addr);
+}
+
 /*
  * Pools are written by a process and by peers with no moment at which somebody could sync
  * them, and they may be anywhere in memory. Tried with a page, as it is the platform that
@@ -177,6 +198,7 @@ static int domain_restore(struct rdmatensor_domain *domain)
  */
 const char *rdmatensor_domain_unfit(struct device *dma)
 {
+	struct rdmatensor_mapped mapped;
 	const char *unfit = NULL;
 	struct page *page;
 	dma_addr_t addr;
@@ -185,12 +207,13 @@ const char *rdmatensor_domain_unfit(struct device *dma)
 		return "addresses only a part of this host's memory";
 	page = alloc_page(GFP_KERNEL);
 	if (!page)
-		return "could not be tried, for want of memory";
+		return ERR_PTR(-ENOMEM);
 	addr = dma_map_page(dma, page, 0, PAGE_SIZE, DMA_BIDIRECTIONAL);
 	if (dma_mapping_error(dma, addr)) {
 		unfit = "maps no memory";
 	} else {
-		if (dma_need_sync(dma, addr))
+		domain_ask_platform(dma, addr, page, &mapped);
+		if (!rdmatensor_domain_shared(&mapped))
 			unfit = "is not coherent, or goes through bounce buffers";
 		dma_unmap_page(dma, addr, PAGE_SIZE, DMA_BIDIRECTIONAL);
 	}
@@ -199,7 +222,7 @@ const char *rdmatensor_domain_unfit(struct device *dma)
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_domain_unfit);
 
-/* Return: 0; -EOPNOTSUPP, with a line for the user */
+/* Return: 0; -EOPNOTSUPP, -ENOMEM, with a line for the user */
 static int domain_check_device(const struct rdmatensor_adapter *adapter, char *cause,
 			       size_t room)
 {
@@ -211,8 +234,14 @@ static int domain_check_device(const struct rdmatensor_adapter *adapter, char *c
 		ib_uses_virt_dma(ibdev) ? NULL : rdmatensor_domain_unfit(ibdev->dma_device);
 	if (!unfit)
 		return 0;
+	if (IS_ERR(unfit)) {
+		snprintf(cause, room,
+			 "START: %s/%u: to try how the device maps memory, could not allocate a page (%pe); try again when memory is free",
+			 ibdev->name, adapter->port, unfit);
+		return PTR_ERR(unfit);
+	}
 	snprintf(cause, room,
-		 "START: %s/%u: the device %s, and pools would need copies that nobody makes; take another device, or give it an IOMMU (and no swiotlb=force)",
+		 "START: %s/%u: the device %s, and pools would need copies that nobody makes; take another device, or boot without swiotlb=force and, for a device that does not reach all memory, with its IOMMU translating",
 		 ibdev->name, adapter->port, unfit);
 	return -EOPNOTSUPP;
 }

@@ -50,9 +50,31 @@ struct rdmatensor_domain {
 /* Return: a domain with one reference, or ERR_PTR; cause is a line for the user then */
 struct rdmatensor_domain *rdmatensor_domain_create(struct rdmatensor_adapter *adapter,
 						   char *cause, size_t room);
+/**
+ * struct rdmatensor_mapped - what the platform says of a page that is mapped for a device
+ * @translated: an IOMMU translates the device's addresses
+ * @coherent: the CPU's caches are coherent with the device
+ * @in_place: what the IOMMU leads to is the page itself, and no bounce buffer; not known
+ *            without translation
+ * @need_sync: dma_need_sync()
+ */
+struct rdmatensor_mapped {
+	bool translated;
+	bool coherent;
+	bool in_place;
+	bool need_sync;
+};
+
+/*
+ * Device and CPU see the same bytes of it at any time. Behind an IOMMU dma_need_sync() does
+ * not tell: until 6.10 it says yes to every device that is mapped by operations which could
+ * sync, and since then to those of which one mapping, whichever, has gone through a bounce
+ * buffer
+ */
+bool rdmatensor_domain_shared(const struct rdmatensor_mapped *mapped);
 /*
  * What keeps a device from working on memory that a process and a peer use at any time, for
- * the user; NULL: nothing. May sleep
+ * the user; NULL: nothing; ERR_PTR(-ENOMEM): it could not be tried. May sleep
  */
 const char *rdmatensor_domain_unfit(struct device *dma);
 /* What memory with that access is mapped for: a device reads what peers may only read */

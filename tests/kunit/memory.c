@@ -33,6 +33,30 @@ static void devices_that_would_bounce(struct kunit *test)
 	KUNIT_EXPECT_NOT_NULL(test, rdmatensor_domain_unfit(device_of(test, 24)));
 }
 
+static const struct mapped_case {
+	const char *name;
+	struct rdmatensor_mapped mapped;
+	bool shared;
+} mapped_cases[] = {
+	{ "direct", { .coherent = true }, true },
+	{ "direct, to be synced", { .coherent = true, .need_sync = true }, false },
+	{ "direct, caches not coherent", { .need_sync = true }, false },
+	{ "translated", { .translated = true, .coherent = true, .in_place = true }, true },
+	{ "translated by operations that could sync",
+	  { .translated = true, .coherent = true, .in_place = true, .need_sync = true }, true },
+	{ "translated, to a bounce buffer", { .translated = true, .coherent = true }, false },
+	{ "translated, caches not coherent", { .translated = true, .in_place = true }, false },
+};
+
+KUNIT_ARRAY_PARAM_DESC(mapped, mapped_cases, name);
+
+static void memory_that_both_see(struct kunit *test)
+{
+	const struct mapped_case *param = test->param_value;
+
+	KUNIT_EXPECT_EQ(test, rdmatensor_domain_shared(&param->mapped), param->shared);
+}
+
 /* The device does no more with memory than its access needs */
 static void directions(struct kunit *test)
 {
@@ -105,6 +129,7 @@ static void coherent_memory_of_software(struct kunit *test)
 static struct kunit_case memory_cases[] = {
 	KUNIT_CASE(devices_that_reach_all_memory),
 	KUNIT_CASE(devices_that_would_bounce),
+	KUNIT_CASE_PARAM(memory_that_both_see, mapped_gen_params),
 	KUNIT_CASE(directions),
 	KUNIT_CASE_PARAM(coherent_memory, coherent_gen_params),
 	KUNIT_CASE_PARAM(coherent_memory_of_software, coherent_gen_params),
