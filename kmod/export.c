@@ -16,8 +16,10 @@
 #include <linux/jhash.h>
 #include <linux/math64.h>
 #include <linux/mm.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include "export.h"
+#include "fault.h"
 
 void rdmatensor_exports_init(struct rdmatensor_exports *exports)
 {
@@ -47,17 +49,20 @@ static struct rdmatensor_export *export_look_up(struct rdmatensor_exports *expor
 static int export_pages(struct rdmatensor_segment *segment, const struct rdmatensor_pool *pool,
 			u64 offset, u32 bytes)
 {
-	u32 nr = bytes >> PAGE_SHIFT, i;
+	u32 nr = bytes >> PAGE_SHIFT, i, done, contiguous;
 	struct page **pages;
 	int ret;
 
 	pages = kvmalloc_array(nr, sizeof(*pages), GFP_KERNEL_ACCOUNT);
 	if (!pages)
 		return -ENOMEM;
-	for (i = 0; i < nr; i++) {
+	for (i = 0; i < nr; i += done) {
 		u64 at = offset + ((u64)i << PAGE_SHIFT);
+		struct page *first = virt_to_page(rdmatensor_pool_chunk(pool, at, &contiguous));
 
-		pages[i] = virt_to_page(rdmatensor_pool_cpu(pool, at));
+		/* The look-up is as long as the pool's segment has chunks: one for each of them */
+		for (done = 0; done < contiguous >> PAGE_SHIFT && i + done < nr; done++)
+			pages[i + done] = first + done;
 	}
 	ret = sg_alloc_table_from_pages(&segment->sgt, pages, nr, 0, bytes, GFP_KERNEL_ACCOUNT);
 	kvfree(pages);
@@ -87,6 +92,11 @@ static int export_register(struct rdmatensor_export *export, u64 bytes)
 	int ret;
 
 	for (at = 0; at < bytes; at += step) {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		rdmatensor_hold("export_pages");
+		if (rdmatensor_domain_ending(export->domain))
+			return -ENODEV;
 		ret = export_pages(&export->segments[i++], export->pool, export->offset + at,
 				   min(step, bytes - at));
 		if (ret)

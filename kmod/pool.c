@@ -368,14 +368,19 @@ int rdmatensor_pool_sge(const struct rdmatensor_pool *pool, u64 offset, u64 byte
 	return nr;
 }
 
+void *rdmatensor_pool_chunk(const struct rdmatensor_pool *pool, u64 offset, u32 *contiguous)
+{
+	return rdmatensor_segment_addr(&pool->segments[offset >> pool->seg_shift],
+				       offset & ((1ULL << pool->seg_shift) - 1), contiguous);
+}
+
 /* @bytes is cut to what is contiguous, and short enough to be done at once */
 static void *pool_addr(const struct rdmatensor_pool *pool, u64 offset, u64 *bytes)
 {
-	u32 index = offset >> pool->seg_shift, contiguous = 0;
+	u32 contiguous = 0;
 	void *addr;
 
-	addr = rdmatensor_segment_addr(&pool->segments[index],
-				       offset & ((1ULL << pool->seg_shift) - 1), &contiguous);
+	addr = rdmatensor_pool_chunk(pool, offset, &contiguous);
 	*bytes = min3(*bytes, (u64)contiguous, (u64)POOL_CPU_BYTES);
 	return addr;
 }

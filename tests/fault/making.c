@@ -62,8 +62,37 @@ static void others_go_on(void)
 	EQ(rdmatensor_disconnect(s.rt, s.channel), 0);
 }
 
-/* @held has been held in its call; the device goes before it goes on */
-static void removal_beside(struct caller *held)
+static int stepped;
+
+static void *watch_step(void *arg)
+{
+	(void)arg;
+	hold_wait();
+	__atomic_store_n(&stepped, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* @held goes on, and ends before anybody comes to @point again */
+static int end_without_step(struct caller *held, const char *point)
+{
+	pthread_t watch;
+	int ret;
+
+	hold_at(point);
+	EQ(pthread_create(&watch, NULL, watch_step, NULL), 0);
+	ret = caller_end(held);
+	EQ(__atomic_load_n(&stepped, __ATOMIC_ACQUIRE), 0);
+	EQ(pthread_cancel(watch), 0);
+	EQ(pthread_join(watch, NULL), 0);
+	hold_go();
+	return ret;
+}
+
+/*
+ * @held has been held in its call; the device goes before it goes on. @point: it takes no
+ * other step to there; NULL: any
+ */
+static void removal_beside(struct caller *held, const char *point)
 {
 	struct rdmatensor_pool pool;
 	struct rdmatensor_query now;
@@ -79,8 +108,9 @@ static void removal_beside(struct caller *held)
 	EQ(shown("contexts"), 0);
 	EQ(rdmatensor_pool_create(s.rt, 8192, &pool), -ENODEV);
 	EQ(export("late rows", &table), -ENODEV);
-	hold_go();
-	EQ(caller_end(held), -ENODEV);
+	if (!point)
+		hold_go();
+	EQ(point ? end_without_step(held, point) : caller_end(held), -ENODEV);
 	EQ(pthread_join(thread, &ret), 0);
 	EQ((long)ret, 0);
 	query(rdmatensor_fd(s.rt), &now);
@@ -105,7 +135,7 @@ TEST(others_go_on_beside_a_pool)
 		caller_begin(&held, rdmatensor_fd(s.rt), RDMATENSOR_POOL_CREATE, &create);
 		hold_wait();
 		if (i) {
-			removal_beside(&held);
+			removal_beside(&held, NULL);
 			break;
 		}
 		others_go_on();
@@ -138,7 +168,7 @@ TEST(others_go_on_beside_rows)
 		/* What is only reserved is nobody's to close */
 		EQ(rdmatensor_table_close(s.rt, args.out_table + 1), -ENOENT);
 		if (i) {
-			removal_beside(&held);
+			removal_beside(&held, NULL);
 			break;
 		}
 		others_go_on();
@@ -146,6 +176,29 @@ TEST(others_go_on_beside_rows)
 		EQ(caller_end(&held), 0);
 		EQ(rdmatensor_table_close(s.rt, args.out_table), 0);
 	}
+}
+
+/* Rows in several segments: the next one is not begun when the device goes */
+TEST(rows_give_up_between_segments)
+{
+	struct rdmatensor_table_export args = {
+		.size = sizeof(args), .name_uptr = (uintptr_t)"long rows", .name_len = 9,
+		.row_end = 8, .row_bytes = 512, .data_type = RDMATENSOR_DT_FLOAT,
+	};
+	struct rdmatensor_query now;
+	struct caller held;
+
+	side_open(&s, "making", 16 << 20, 1, NULL);
+	query(rdmatensor_fd(s.rt), &now);
+	CHECK(now.max_segment_bytes <= 4 << 20);
+	rows = side_alloc(&s, 3 * now.max_segment_bytes);
+	args.pool_id = s.pool.id;
+	args.offset = rows;
+	args.stride = now.max_segment_bytes / 4;
+	hold_at("export_pages");
+	caller_begin(&held, rdmatensor_fd(s.rt), RDMATENSOR_TABLE_EXPORT, &args);
+	hold_wait();
+	removal_beside(&held, "export_pages");
 }
 
 static void *closer(void *arg)
