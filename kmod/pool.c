@@ -54,6 +54,15 @@ void rdmatensor_pool_exit(void)
 	destroy_workqueue(pool_wq);
 }
 
+int rdmatensor_pool_charge(struct rdmatensor_charge *charge, unsigned long pages)
+{
+	if (!rdmatensor_charge(charge, pages))
+		return 0;
+	/* Pools that were put count until their pages are free: let that be done */
+	flush_workqueue(pool_wq);
+	return rdmatensor_charge(charge, pages);
+}
+
 static int pool_charge(struct rdmatensor_pool *pool)
 {
 	u64 pages = pool->bytes >> PAGE_SHIFT;
@@ -61,11 +70,7 @@ static int pool_charge(struct rdmatensor_pool *pool)
 	/* Says it here, and not after all memory has been used up to find it out */
 	if (pages > totalram_pages())
 		return -ENOMEM;
-	if (!rdmatensor_charge(&pool->charge, pages))
-		return 0;
-	/* Pools that were put count until their pages are free: let that be done */
-	flush_workqueue(pool_wq);
-	return rdmatensor_charge(&pool->charge, pages);
+	return rdmatensor_pool_charge(&pool->charge, pages);
 }
 
 static void pool_free(struct rdmatensor_pool *pool)

@@ -46,6 +46,9 @@ struct rdmatensor_pool {
 int rdmatensor_pool_init(void);
 void rdmatensor_pool_exit(void);
 
+/* As rdmatensor_charge(), after what is being freed of pools if need be. May sleep */
+int rdmatensor_pool_charge(struct rdmatensor_charge *charge, unsigned long pages);
+
 /**
  * rdmatensor_pool_create - allocate, charge and register
  *

@@ -18,6 +18,7 @@
 #include <linux/sched/signal.h>
 #include <linux/vmalloc.h>
 #include "compat.h"
+#include "pool.h"
 #include "ring.h"
 
 static u32 ring_filled(const struct rdmatensor_ring_state *ring)
@@ -47,7 +48,7 @@ int rdmatensor_ring_init(struct rdmatensor_ring_state *ring, u32 entries)
 
 	ring->entries = entries;
 	ring->bytes = rdmatensor_ring_bytes(entries);
-	ret = rdmatensor_charge(&ring->charge, ring->bytes >> PAGE_SHIFT);
+	ret = rdmatensor_pool_charge(&ring->charge, ring->bytes >> PAGE_SHIFT);
 	if (ret)
 		return ret;
 	/* Up to but not to killing others of the memory cgroup */

@@ -220,6 +220,45 @@ TEST(ring_counts_as_locked_memory)
 	as_user(within_limit);
 }
 
+#define RINGS 8
+#define RING_BYTES (4096 + 1024 * sizeof(struct rdmatensor_cqe))
+
+static struct rdmatensor *rings[RINGS];
+
+/* All of the limit is a pool's, and then a part of it a ring's at once */
+static int rings_after_pools(void)
+{
+	struct rdmatensor_pool_create pool;
+	struct rdmatensor_start start;
+	int i;
+
+	for (i = 0; i < RINGS; i++) {
+		pool = (struct rdmatensor_pool_create) {
+			.size = sizeof(pool), .bytes = LIMIT - i * RING_BYTES,
+		};
+		if (ioctl(rdmatensor_fd(s.rt), RDMATENSOR_POOL_CREATE, &pool) ||
+		    destroy(rdmatensor_fd(s.rt), &pool))
+			return __LINE__;
+		rdmatensor_start_init(&start, "ring");
+		start.ring_entries = 1024;
+		if (rdmatensor_start(rings[i], &start))
+			return __LINE__;
+	}
+	return 0;
+}
+
+TEST(ring_counts_after_pools_that_are_freed)
+{
+	int i;
+
+	side_open(&s, "inherited", 4096, 0, NULL);
+	for (i = 0; i < RINGS; i++)
+		EQ(rdmatensor_open(NULL, &rings[i]), 0);
+	as_user(rings_after_pools);
+	for (i = 0; i < RINGS; i++)
+		rdmatensor_close(rings[i]);
+}
+
 /* The indices that it sees are the process's to spoil: it has only itself to hurt */
 TEST(ring_indices_are_the_kernels)
 {
