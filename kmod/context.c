@@ -235,7 +235,6 @@ static void context_channel_down(struct work_struct *work)
 				    context->worker, channel->id, channel->worker,
 				    &channel->peer, channel->error_text, channel->error,
 				    context_remedy(channel->error));
-	rdmatensor_registry_changed(&context->registered);
 	if (channel->announced || channel->error == -EPROTO)
 		context_channel_event(channel, channel->error, GFP_KERNEL);
 	if (channel->announced) {
@@ -253,6 +252,8 @@ static void context_channel_down(struct work_struct *work)
 	}
 
 	xa_erase(&context->channels, channel->id);
+	/* A dump that has seen it is told so: not before it is gone, when another could begin */
+	rdmatensor_registry_changed(&context->registered);
 	atomic_dec(&context->nr_channels);
 	complete_all(&channel->gone);
 	rdmatensor_channel_put(channel);
@@ -339,6 +340,7 @@ context_channel_add(struct rdmatensor_context *context, const struct rdmatensor_
 			      XA_LIMIT(1, S32_MAX), &context->next_channel, GFP_KERNEL);
 	if (ret < 0)
 		goto out_unreserve;
+	rdmatensor_registry_changed(&context->registered);
 
 	rdmatensor_hold("channel_visible");
 	context_arm_handshake(channel, handshake);
