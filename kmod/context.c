@@ -684,6 +684,14 @@ static int context_check_device(const struct rdmatensor_context *context,
 	return 0;
 }
 
+/* In the place of the line that tells what was chosen */
+static void context_no_memory(struct rdmatensor_start *start, const char *what, int error)
+{
+	snprintf(start->cause, sizeof(start->cause),
+		 "START: no memory for %s (%d): free some, or raise the limit of the memory cgroup",
+		 what, error);
+}
+
 /* All that needs no device */
 static int context_prepare(struct rdmatensor_context *context,
 			   struct rdmatensor_start *start)
@@ -692,20 +700,24 @@ static int context_prepare(struct rdmatensor_context *context,
 	int ret;
 
 	context->down_wq = alloc_workqueue("rdmatensor_down", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	if (!context->down_wq)
+	if (!context->down_wq) {
+		context_no_memory(start, "a work queue", -ENOMEM);
 		return -ENOMEM;
+	}
 
 	ret = rdmatensor_exchange_init(&context->exchange, start->ring_entries);
 	if (ret) {
 		snprintf(start->cause, sizeof(start->cause),
-			 "START: ring_entries %u: no memory for a completion ring of %lu KiB (%d): lower it, or raise RLIMIT_MEMLOCK (ulimit -l) or the limit of the memory cgroup",
+			 "START: ring_entries %u: no memory for a completion ring of %lu KiB and what goes with it (%d): free some, lower it, or raise RLIMIT_MEMLOCK (ulimit -l) or the limit of the memory cgroup",
 			 start->ring_entries, rdmatensor_ring_bytes(start->ring_entries) >> 10,
 			 ret);
 		goto out_destroy_wq;
 	}
 	ret = rdmatensor_gathers_init(&context->gathers, &context->exchange);
-	if (ret)
+	if (ret) {
+		context_no_memory(start, "gathers", ret);
 		goto out_destroy_exchange;
+	}
 	context->gathers.lanes = start->gather_lanes;
 	context->gathers.cq_mod = min(start->cq_mod, start->queue_depth);
 	context->gathers.queue_depth = start->queue_depth;
