@@ -823,6 +823,7 @@ static int context_start(struct rdmatensor_context *context, struct rdmatensor_s
 	params->retry_count = min(params->retry_count, context->adapter.retry_max);
 	params->timeout = min(params->timeout + context->adapter.timeout_extra, 31);
 	params->lane_bytes = params->lane_bytes ?: context->adapter.lane_bytes;
+	start->lane_bytes = params->lane_bytes;
 	rdmatensor_hold("start_bound");
 	ret = context_prepare(context, start);
 	if (ret)

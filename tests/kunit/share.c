@@ -40,7 +40,7 @@ static void request(struct script_end *script, u32 index, u64 bytes)
 		.type = RDMATENSOR_WIRE_TENSOR_REQUEST, .request_index = index, .name = name,
 		.step_id = 1, SCRIPT_DEST(bytes, 1),
 	};
-	__le32 rkeys[160] = {};
+	static const __le32 rkeys[160];
 
 	msg.name_len = snprintf(name, sizeof(name), "%u", index);
 	args.name_len = msg.name_len;

@@ -118,7 +118,7 @@ ROW("publish", "by WITHDRAW, being read", publish_withdrawn_read, 3, 2, RESULTS(
 ROW("publish", "by STEP_ABORT", publish_aborted, 5, 1, RESULTS(-EDOM),
 	IN(0, 200), IN(10, 500), IN(10, 500), IN(10, 500), IN(10, 500), IN(10, 500)),
 ROW("gather", "with its rows", gather_ok, 3, 1, RESULTS(OK),
-	IN(0, 500), IN(10, 500), IN(10, 500), IN(10, 500), IN(10, 3000), IN(10, 500)),
+	IN(0, 500), IN(10, 1000), IN(10, 1000), IN(10, 2000), IN(10, 3000), IN(10, 1000)),
 ROW("gather", "by its deadline", gather_deadline, 3, 2, RESULTS(-ETIMEDOUT, OK),
 	IN(0, 500), IN(10, 1000), IN(10, 1000), IN(10, 2000), IN(10, 3000), IN(10, 1000)),
 ROW("gather", "by CANCEL", gather_cancel, 3, 2, RESULTS(-ECANCELED, OK),
