@@ -78,7 +78,7 @@ static int take_read(struct reader_lane *lane, const struct ib_rdma_wr *wr)
 	}
 	check_read(reader, lane->source, wr, read);
 	list_add_tail(&read->item, &lane->posted);
-	reader->nr_posted++;
+	WRITE_ONCE(reader->nr_posted, reader->nr_posted + 1);
 	reader->nr_posts++;
 	return 0;
 }
@@ -359,7 +359,7 @@ static struct reader_read *next_read(struct reader_lane *lane)
 	read = list_first_entry_or_null(&lane->posted, struct reader_read, item);
 	if (read) {
 		list_del_init(&read->item);
-		reader->nr_posted--;
+		WRITE_ONCE(reader->nr_posted, reader->nr_posted - 1);
 	}
 	spin_unlock_bh(&reader->lock);
 	/* Not with the lock held: it sleeps when it has something to say */
