@@ -23,12 +23,18 @@ static int wait_for(struct worker *w, pid_t pid)
 	return 0;
 }
 
-/* Nothing but system calls: the others' locks are as they were */
-static void child(int fd, bool waits)
+/*
+ * Nothing but system calls: the others' locks are as they were. A peer may be killed when
+ * it has forked and not yet done more: the child goes with it
+ */
+static void child(int fd, bool waits, pid_t parent)
 {
 	struct rdmatensor_query query = { .size = sizeof(query) };
 	struct rdmatensor_submit wait = { .size = sizeof(wait), .wait_nr = 100 };
 
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(0);
 	ioctl(fd, RDMATENSOR_QUERY, &query);
 	if (waits && query.flags & RDMATENSOR_QUERY_STARTED)
 		ioctl(fd, RDMATENSOR_SUBMIT, &wait);
@@ -38,13 +44,13 @@ static void child(int fd, bool waits)
 /* It goes by itself, or is killed in the middle of a wait without an end */
 int do_fork(struct worker *w, struct life *life)
 {
+	pid_t parent = getpid(), pid;
 	bool waits = one_in(w, 2);
-	pid_t pid;
 
 	enter(w, "fork");
 	pid = fork();
 	if (!pid)
-		child(life->fd, waits);
+		child(life->fd, waits, parent);
 	leave(w);
 	if (pid < 0)
 		return -errno;
