@@ -176,7 +176,9 @@ EXPORT_SYMBOL_IF_KUNIT(rdmatensor_segment_alloc_coherent);
 
 void rdmatensor_segment_free(struct rdmatensor_segment *segment)
 {
-	struct sg_page_iter iter;
+	struct scatterlist *sg;
+	unsigned long pfn, n;
+	u32 i;
 
 	if (!segment->bytes)
 		return;
@@ -189,8 +191,12 @@ void rdmatensor_segment_free(struct rdmatensor_segment *segment)
 		segment->bytes = 0;
 		return;
 	}
-	for_each_sgtable_page(&segment->sgt, &iter, 0)
-		__free_page(sg_page_iter_page(&iter));
+	/* By number: a chunk's first page is somebody else's as soon as it is free */
+	for_each_sgtable_sg(&segment->sgt, sg, i) {
+		pfn = page_to_pfn(sg_page(sg));
+		for (n = 0; n < sg->length >> PAGE_SHIFT; n++)
+			__free_page(pfn_to_page(pfn + n));
+	}
 	sg_free_table(&segment->sgt);
 	segment->bytes = 0;
 }
