@@ -22,11 +22,15 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/crc32c.h>
+#include <linux/cred.h>
+#include <linux/list.h>
 #include <linux/math64.h>
 #include <linux/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
 #include <linux/workqueue.h>
 #include <kunit/visibility.h>
 #include "compat.h"
@@ -42,6 +46,20 @@
 
 static struct workqueue_struct *pool_wq;
 
+/*
+ * Pools whose last reference has gone and whose memory has not: what is charged for
+ * them comes back by itself, and soon. Any context, so with interrupts off.
+ *
+ * @pool_freeing_lock guards the others
+ * @pool_freeing: these pools
+ * @pool_nr_freed: how many have left the list
+ * @pool_freed: one has
+ */
+static DEFINE_SPINLOCK(pool_freeing_lock);
+static LIST_HEAD(pool_freeing);
+static unsigned long pool_nr_freed;
+static DECLARE_WAIT_QUEUE_HEAD(pool_freed);
+
 int rdmatensor_pool_init(void)
 {
 	/* Freeing memory must not have to wait for memory */
@@ -54,13 +72,40 @@ void rdmatensor_pool_exit(void)
 	destroy_workqueue(pool_wq);
 }
 
+/* Whether pools of @user are being freed; @nr_freed: of anybody, before that */
+static bool pool_is_freeing(const struct user_struct *user, unsigned long *nr_freed)
+{
+	const struct rdmatensor_pool *pool;
+	unsigned long flags;
+	bool found = false;
+
+	spin_lock_irqsave(&pool_freeing_lock, flags);
+	*nr_freed = pool_nr_freed;
+	list_for_each_entry(pool, &pool_freeing, freeing) {
+		if (pool->payer != user)
+			continue;
+		found = true;
+		break;
+	}
+	spin_unlock_irqrestore(&pool_freeing_lock, flags);
+	return found;
+}
+
 int rdmatensor_pool_charge(struct rdmatensor_charge *charge, unsigned long pages)
 {
-	if (!rdmatensor_charge(charge, pages))
-		return 0;
-	/* Pools that were put count until their pages are free: let that be done */
-	flush_workqueue(pool_wq);
-	return rdmatensor_charge(charge, pages);
+	unsigned long nr_freed;
+	bool freeing;
+	int ret;
+
+	for (;;) {
+		/* In this order: what is freed in between is room already */
+		freeing = pool_is_freeing(current_user(), &nr_freed);
+		ret = rdmatensor_charge(charge, pages);
+		if (!ret || !freeing)
+			return ret;
+		if (wait_event_killable(pool_freed, READ_ONCE(pool_nr_freed) != nr_freed))
+			return -EINTR;
+	}
 }
 
 static int pool_charge(struct rdmatensor_pool *pool)
@@ -73,7 +118,7 @@ static int pool_charge(struct rdmatensor_pool *pool)
 	return rdmatensor_pool_charge(&pool->charge, pages);
 }
 
-static void pool_free(struct rdmatensor_pool *pool)
+static void pool_free_memory(struct rdmatensor_pool *pool)
 {
 	u32 i;
 
@@ -84,17 +129,26 @@ static void pool_free(struct rdmatensor_pool *pool)
 	kvfree(pool->segments);
 	rdmatensor_regions_destroy(&pool->regions);
 	rdmatensor_uncharge(&pool->charge);
-	kfree(pool);
 }
 
 static void pool_free_work(struct work_struct *work)
 {
 	struct rdmatensor_pool *pool = container_of(work, struct rdmatensor_pool, free_work);
+	unsigned long flags;
 
 	/* Its keys would go on leading to pages that are somebody else's by then */
 	if (WARN_ON_ONCE(pool->domain))
 		rdmatensor_pool_unregister(pool);
-	pool_free(pool);
+	rdmatensor_hold("pool_free");
+	pool_free_memory(pool);
+
+	/* Who does not find it there finds what it was charged */
+	spin_lock_irqsave(&pool_freeing_lock, flags);
+	list_del(&pool->freeing);
+	WRITE_ONCE(pool_nr_freed, pool_nr_freed + 1);
+	spin_unlock_irqrestore(&pool_freeing_lock, flags);
+	wake_up_all(&pool_freed);
+	kfree(pool);
 }
 
 static int pool_fill(struct rdmatensor_pool *pool)
@@ -184,7 +238,8 @@ struct rdmatensor_pool *rdmatensor_pool_create(struct rdmatensor_domain *domain,
 out_unregister:
 	/* Nobody has seen it: what is there goes here and now */
 	rdmatensor_pool_unregister(pool);
-	pool_free(pool);
+	pool_free_memory(pool);
+	kfree(pool);
 	return ERR_PTR(ret);
 out_free_segments:
 	kvfree(pool->segments);
@@ -206,7 +261,12 @@ EXPORT_SYMBOL_IF_KUNIT(rdmatensor_pool_get);
 static void pool_release(struct kref *ref)
 {
 	struct rdmatensor_pool *pool = container_of(ref, struct rdmatensor_pool, ref);
+	unsigned long flags;
 
+	pool->payer = pool->charge.user;
+	spin_lock_irqsave(&pool_freeing_lock, flags);
+	list_add_tail(&pool->freeing, &pool_freeing);
+	spin_unlock_irqrestore(&pool_freeing_lock, flags);
 	queue_work(pool_wq, &pool->free_work);
 }
 

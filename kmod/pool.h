@@ -7,6 +7,7 @@
 
 #include <linux/bits.h>
 #include <linux/kref.h>
+#include <linux/list.h>
 #include <linux/mm_types.h>
 #include <linux/workqueue.h>
 #include "charge.h"
@@ -27,6 +28,9 @@
  * @seg_shift: the domain's
  * @regions: what is handed out and in use
  * @free_work: frees it: the last reference may go in softirq
+ * @freeing: in the list of those for which @free_work is queued
+ * @payer: of @charge, or who was until a moment ago; for those in that list, and only to
+ *         be compared
  */
 struct rdmatensor_pool {
 	struct kref ref;
@@ -40,13 +44,18 @@ struct rdmatensor_pool {
 	u8 seg_shift;
 	struct rdmatensor_regions regions;
 	struct work_struct free_work;
+	struct list_head freeing;
+	const struct user_struct *payer;
 };
 
 /* Module load and unload; exit waits for pools that are being freed */
 int rdmatensor_pool_init(void);
 void rdmatensor_pool_exit(void);
 
-/* As rdmatensor_charge(), after what is being freed of pools if need be. May sleep */
+/*
+ * As rdmatensor_charge(); where that fails, pools of the same user that are being freed
+ * are waited for, as they count until their pages are free. May sleep; -EINTR if killed
+ */
 int rdmatensor_pool_charge(struct rdmatensor_charge *charge, unsigned long pages);
 
 /**

@@ -64,12 +64,13 @@ void caller_begin(struct caller *caller, int fd, unsigned long cmd, void *arg)
 	EQ(pthread_create(&caller->thread, NULL, caller_run, caller), 0);
 }
 
-static char caller_state(pid_t tid)
+static char task_state(pid_t tid)
 {
 	char name[64], text[256] = "", *at;
 	int fd;
 
-	snprintf(name, sizeof(name), "/proc/self/task/%d/stat", tid);
+	/* Not in a listing of /proc, but there: any thread */
+	snprintf(name, sizeof(name), "/proc/%d/stat", tid);
 	fd = open(name, O_RDONLY);
 	if (fd < 0)
 		return 'X';
@@ -86,9 +87,20 @@ void caller_sleeps(struct caller *caller)
 
 	while (!(tid = __atomic_load_n(&caller->tid, __ATOMIC_ACQUIRE)))
 		sched_yield();
-	while (caller_state(tid) != 'D') {
+	while (task_state(tid) != 'D') {
 		if (__atomic_load_n(&caller->done, __ATOMIC_ACQUIRE))
 			test_fail(__FILE__, __LINE__, "the call has returned: %d", caller->ret);
+		sched_yield();
+	}
+}
+
+void process_sleeps(pid_t pid)
+{
+	char state;
+
+	while ((state = task_state(pid)) != 'D') {
+		if (state == 'Z' || state == 'X')
+			test_fail(__FILE__, __LINE__, "process %d has ended", pid);
 		sched_yield();
 	}
 }

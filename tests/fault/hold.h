@@ -36,6 +36,8 @@ struct caller {
 void caller_begin(struct caller *caller, int fd, unsigned long cmd, void *arg);
 /* Waits until the thread sleeps in its call, for something that cannot be interrupted */
 void caller_sleeps(struct caller *caller);
+/* As caller_sleeps(), a process of one thread */
+void process_sleeps(pid_t pid);
 /* Return: what came of it */
 int caller_end(struct caller *caller);
 /* The same without a thread */
