@@ -31,6 +31,7 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/sched/mm.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
 #include <kunit/visibility.h>
@@ -757,6 +758,7 @@ static int channel_rx_hello(struct rdmatensor_channel *channel,
 void rdmatensor_channel_rx_message(struct rdmatensor_channel *channel, u32 bytes)
 {
 	const char *why = "message of an impossible length";
+	struct mem_cgroup *memcg;
 	struct rdmatensor_msg msg;
 	int ret;
 	u64 seq;
@@ -787,10 +789,14 @@ void rdmatensor_channel_rx_message(struct rdmatensor_channel *channel, u32 bytes
 	}
 	spin_unlock_bh(&channel->lock);
 
-	if (!ret)
+	if (!ret) {
+		/* In a completion, whose task is nobody's */
+		memcg = set_active_memcg(channel->exchange->memcg);
 		ret = msg.type == RDMATENSOR_WIRE_HELLO ?
 			channel_rx_hello(channel, &msg, &why) :
 			channel->ops->message(channel, &msg, seq, &why);
+		set_active_memcg(memcg);
+	}
 
 	spin_lock_bh(&channel->lock);
 	if (ret)

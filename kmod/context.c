@@ -723,6 +723,7 @@ static int context_prepare(struct rdmatensor_context *context,
 	context->gathers.queue_depth = start->queue_depth;
 	context->gathers.connect_ms = start->handshake_ms;
 	context->exchange.ops = &context_exchange_ops;
+	context->exchange.memcg = context->memcg;
 	WRITE_ONCE(context->exchange.validate, !!(start->flags & RDMATENSOR_START_VALIDATE));
 
 	cm->owner = context;

@@ -14,6 +14,7 @@
 #include "ring.h"
 #include "stats.h"
 
+struct mem_cgroup;
 struct rdmatensor_exchange;
 struct rdmatensor_fetch;
 
@@ -38,6 +39,8 @@ struct rdmatensor_exchange_ops {
  * @wq: checksums, copies
  * @validate: data-validation mode, read without lock
  * @ops: who listens, or NULL
+ * @memcg: pays for what peers' messages make it allocate; the context's; NULL: the kernel
+ *         has no memory cgroups
  * @fetch_lock: guards @fetches and @next_serial
  * @fetches: all that have not ended, by user_data, then by serial: any number may have
  *           the same user_data, and nobody walks them with the lock held
@@ -55,6 +58,7 @@ struct rdmatensor_exchange {
 	struct workqueue_struct *wq;
 	bool validate;
 	const struct rdmatensor_exchange_ops *ops;
+	struct mem_cgroup *memcg;
 	spinlock_t fetch_lock;
 	u64 next_serial;
 	struct rb_root fetches;

@@ -163,7 +163,7 @@ static void local_matched(struct rdmatensor_waiter *waiter, struct list_head *mo
 		delivered = true;
 	} else {
 		fetch->meta = tensor->meta;
-		error = rdmatensor_fetch_place(fetch, GFP_ATOMIC);
+		error = rdmatensor_fetch_place(fetch, GFP_ATOMIC | __GFP_ACCOUNT);
 		delivered = !error;
 		copy = !error && tensor->meta.bytes;
 	}
@@ -228,7 +228,8 @@ int rdmatensor_local_submit(struct rdmatensor_exchange *exchange,
 	rdmatensor_fetch_get(&local->fetch);
 	rdmatensor_fetch_begin(&local->fetch, args->deadline_ns);
 	ret = rdmatensor_rendezvous_request(exchange->rdv, &local->waiter, args->name,
-					    args->name_len, args->step_id, GFP_ATOMIC);
+					    args->name_len, args->step_id,
+					    GFP_ATOMIC | __GFP_ACCOUNT);
 	if (ret == 1) {
 		/* It waits now, and who cancelled it before that did not find it */
 		local_end_cancelled(local);

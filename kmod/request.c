@@ -576,7 +576,7 @@ static int request_meta(struct rdmatensor_request *req, const struct rdmatensor_
 	fetch->validate = msg->flags & RDMATENSOR_WIRE_F_CHECKSUM;
 	fetch->checksum = msg->checksum;
 
-	ret = request_expose(req, GFP_ATOMIC);
+	ret = request_expose(req, GFP_ATOMIC | __GFP_ACCOUNT);
 	if (ret) {
 		request_stop(req, ret);
 		return 0;

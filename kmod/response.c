@@ -395,7 +395,7 @@ static int response_set_dest(struct rdmatensor_response *resp,
 	if (msg->nr_rkeys > ARRAY_SIZE(resp->few_rkeys)) {
 		resp->rkeys = rdmatensor_should_fail() ? NULL :
 			      kmemdup(msg->rkeys, msg->nr_rkeys * sizeof(*resp->rkeys),
-				      GFP_ATOMIC | __GFP_NOWARN);
+				      GFP_ATOMIC | __GFP_ACCOUNT | __GFP_NOWARN);
 		if (!resp->rkeys) {
 			resp->rkeys = resp->few_rkeys;
 			return -ENOMEM;
@@ -441,7 +441,7 @@ static int response_request(struct rdmatensor_channel *channel,
 	/* It may be matched, and gone, before this returns 1 */
 	ret = rdmatensor_rendezvous_request(channel->exchange->rdv, &resp->waiter, msg->name,
 					    msg->name_len, msg->step_id,
-					    GFP_ATOMIC | __GFP_NOWARN);
+					    GFP_ATOMIC | __GFP_ACCOUNT | __GFP_NOWARN);
 	if (ret == 1)
 		return 0;
 	if (ret && ret != -ECANCELED)

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,6 +13,8 @@
 #define GROUP ROOT "/worker"
 
 enum { CHANNELS = 4, SLOTS = 512, SLOT = 4096 };
+/* Connections, and what waits on each; a name takes the most that one can */
+enum { ASKERS = 12, ASKED = 200 };
 
 static int put(const char *path, const char *text)
 {
@@ -105,7 +108,7 @@ TEST_STOCK(ring_within_the_memory_cgroup)
 		test_fail(__FILE__, WEXITSTATUS(status), "not within the memory cgroup");
 }
 
-static int listen_here(int out)
+static int listen_here(int out, void (*tune)(struct rdmatensor_start *start))
 {
 	struct rdmatensor_start start;
 	struct rdmatensor_query query;
@@ -115,7 +118,9 @@ static int listen_here(int out)
 
 	if (line)
 		return line;
-	slots(&start);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (tune)
+		tune(&start);
 	test_addr(addr, sizeof(addr), 0);
 	if (rdmatensor_start_listen(&start, addr, NULL, 0) || rdmatensor_start(rt, &start) ||
 	    rdmatensor_query(rt, &query))
@@ -127,12 +132,10 @@ static int listen_here(int out)
 	return 0;
 }
 
-/* Whose peers connect pays for what that takes, whatever task it happens in */
-TEST_STOCK(channels_are_the_listeners)
+/* A process of the group that listens. Return: it */
+static pid_t listener_begin(struct side *listener, void (*tune)(struct rdmatensor_start *start))
 {
-	static struct side peer, listener;
-	long long before, after;
-	int from[2], i;
+	int from[2];
 	pid_t pid;
 
 	group_make("max");
@@ -141,18 +144,75 @@ TEST_STOCK(channels_are_the_listeners)
 	pid = fork();
 	CHECK(pid >= 0);
 	if (!pid)
-		_exit(listen_here(from[1]) & 255);
+		_exit(listen_here(from[1], tune) & 255);
 	close(from[1]);
-	EQ(read(from[0], &listener.port, sizeof(listener.port)), sizeof(listener.port));
+	EQ(read(from[0], &listener->port, sizeof(listener->port)), sizeof(listener->port));
+	close(from[0]);
+	return pid;
+}
+
+static void listener_end(pid_t pid)
+{
+	EQ(kill(pid, SIGKILL), 0);
+	EQ(waitpid(pid, NULL, 0), pid);
+	rmdir(GROUP);
+}
+
+/* Whose peers connect pays for what that takes, whatever task it happens in */
+TEST_STOCK(channels_are_the_listeners)
+{
+	static struct side peer, listener;
+	long long before, after;
+	pid_t pid;
+	int i;
+
+	pid = listener_begin(&listener, slots);
 	side_open(&peer, "peer", 4096, 0, slots);
 	before = used();
 	for (i = 0; i < CHANNELS; i++)
 		side_connect(&peer, &listener);
 	after = used();
-	EQ(kill(pid, SIGKILL), 0);
-	EQ(waitpid(pid, NULL, 0), pid);
-	close(from[0]);
+	listener_end(pid);
 	printf("# %lld bytes, and %lld with %d channels\n", before, after, CHANNELS);
 	CHECK(after - before >= 2ll * CHANNELS * SLOTS * SLOT);
-	rmdir(GROUP);
+}
+
+/* And for the names that peers ask for, as long as nobody publishes them */
+TEST_STOCK(requests_that_wait_are_the_listeners)
+{
+	static struct side peer, listener;
+	/* Some of both is counted later: up to 64 pages for each processor */
+	const long long want = (long long)ASKERS * ASKED * RDMATENSOR_NAME_MAX -
+			       2 * sysconf(_SC_NPROCESSORS_ONLN) * 64 * 4096;
+	char name[RDMATENSOR_NAME_MAX + 1];
+	uint32_t channels[ASKERS];
+	struct rdmatensor_op op;
+	long long before;
+	unsigned int done;
+	pid_t pid;
+	int i, j, tries;
+
+	CHECK(want > 0);
+	pid = listener_begin(&listener, NULL);
+	side_open(&peer, "peer", ASKERS * ASKED * 64, 0, NULL);
+	for (i = 0; i < ASKERS; i++) {
+		side_connect(&peer, &listener);
+		channels[i] = peer.channel;
+	}
+	before = used();
+	for (i = 0; i < ASKERS; i++) {
+		for (j = 0; j < ASKED; j++) {
+			snprintf(name, sizeof(name), "%0*d", RDMATENSOR_NAME_MAX,
+				 i * ASKED + j);
+			rdmatensor_prep_fetch(&op, channels[i], name, 0, peer.pool.id,
+					      side_alloc(&peer, 64), 64, 0, i * ASKED + j);
+			EQ(rdmatensor_submit(peer.rt, &op, 1, 0, 0, &done), 0);
+		}
+	}
+	/* They come when they come */
+	for (tries = 0; tries < 500 && used() - before < want; tries++)
+		usleep(20000);
+	printf("# %lld bytes, and %lld with %d requests\n", before, used(), ASKERS * ASKED);
+	CHECK(used() - before >= want);
+	listener_end(pid);
 }
