@@ -84,7 +84,8 @@ static bool channel_move(struct rdmatensor_channel *channel, u8 to)
 	if (!(from[to] & BIT(channel->state)))
 		return false;
 	trace_channel_state(channel->id, channel->state, to, channel->error);
-	channel->state = to;
+	/* Who sees it without the lock sees why: pairs with cm_wait() */
+	smp_store_release(&channel->state, to);
 	wake_up_all(&channel->wait);
 	return true;
 }

@@ -401,9 +401,9 @@ static int cm_wait(struct rdmatensor_lane *lane, int error, unsigned long deadli
 	if (error)
 		return error;
 	left = wait_event_interruptible_timeout(channel->wait,
-						/* Pairs with cm_step_done() */
+						/* Pairs with cm_step_done(), channel_move() */
 						smp_load_acquire(&lane->cm_done) ||
-						READ_ONCE(channel->state) >=
+						smp_load_acquire(&channel->state) >=
 						RDMATENSOR_CHANNEL_CLOSING,
 						max(left, 1L));
 	if (left < 0)

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 #
-# run.sh [SUITE]: runs the KUnit suites, or those that match SUITE, as root in a guest whose kernel has KUnit and
-# KUnit's debugfs. Modules are taken from $LAB_BUILD/kmod/$LAB_KERNEL.
+# run.sh [--seeds N] [SUITE]: runs the KUnit suites, or those that match SUITE, as root in a guest whose kernel has
+# KUnit and KUnit's debugfs. Modules are taken from $LAB_BUILD/kmod/$LAB_KERNEL. N: of the games that are played at
+# random, 48 of each kind; fewer where the kernel is slow.
 #
 # Prints each suite's KTAP as comments, and one line "ok" or "not ok" for each
 # test case, for each suite that did not run, and for memory that leaked. Exits
@@ -37,11 +38,16 @@ fi
 hung=/proc/sys/kernel/hung_task_timeout_secs
 [ ! -w $hung ] || echo 320 >$hung
 
+seeds=
+if [ "${1:-}" = --seeds ]; then
+	seeds=seeds=$2
+	shift 2
+fi
 wanted=${1:-*}
 # Without the newline, which it would take for a part of the pattern
 printf %s "$wanted" >/sys/module/kunit/parameters/filter_glob
 insmod "$modules/rdmatensor.ko" || exit 1
-if ! insmod "$modules/rdmatensor_kunit.ko"; then
+if ! insmod "$modules/rdmatensor_kunit.ko" $seeds; then
 	rmmod rdmatensor
 	exit 1
 fi
