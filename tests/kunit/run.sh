@@ -47,7 +47,7 @@ wanted=${1:-*}
 # Without the newline, which it would take for a part of the pattern
 printf %s "$wanted" >/sys/module/kunit/parameters/filter_glob
 insmod "$modules/rdmatensor.ko" || exit 1
-if ! insmod "$modules/rdmatensor_kunit.ko" $seeds; then
+if ! insmod "$modules/rdmatensor_kunit.ko" ${seeds:+"$seeds"}; then
 	rmmod rdmatensor
 	exit 1
 fi
