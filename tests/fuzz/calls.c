@@ -14,15 +14,12 @@
  * Threads race, so a seed repeats the calls of each thread, not their interleaving.
  */
 #define _GNU_SOURCE
-#include <rdmatensor/rdmatensor.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -32,24 +29,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#define PAGE 4096
-#define NR_CONTEXTS 4
-#define NR_THREADS 3
-#define NR_IDS 8
-#define NR_REGIONS 32
-#define OPS_MAX 12
-#define ERRNO_MAX 134
-/* What all pools together may pin */
-#define PINNED_MAX (192ul << 20)
-/* A call that takes longer than any bound of the module's does not end */
-#define STUCK_S 60
-
-enum kind {
-	OPEN, QUERY, START, CONFIGURE, STATS, POOL_CREATE, POOL_DESTROY, POOL_ALLOC, CONNECT,
-	DISCONNECT, CHANNEL_QUERY, STEP_ABORT, SUBMIT, UNKNOWN, MAP, POLL, REAP, SCRIBBLE, FORK,
-	NR_KINDS
-};
+#include "calls.h"
 
 static const struct {
 	const char *name;
@@ -70,6 +50,9 @@ static const struct {
 	[DISCONNECT] = { "DISCONNECT", 8, false },
 	[CHANNEL_QUERY] = { "CHANNEL_QUERY", 40, false },
 	[STEP_ABORT] = { "STEP_ABORT", 6, false },
+	[TABLE_EXPORT] = { "TABLE_EXPORT", 20, false },
+	[TABLE_OPEN] = { "TABLE_OPEN", 20, false },
+	[TABLE_CLOSE] = { "TABLE_CLOSE", 12, false },
 	[SUBMIT] = { "SUBMIT", 500, false },
 	[UNKNOWN] = { "unknown ioctl", 5, true },
 	[MAP] = { "mmap", 20, false },
@@ -79,72 +62,18 @@ static const struct {
 	[FORK] = { "fork", 1, false },
 };
 
-static const char *const opcodes[] = { "PUBLISH", "WITHDRAW", "FETCH", "CANCEL", "FREE" };
-#define NR_OPCODES (sizeof(opcodes) / sizeof(*opcodes))
+static const char *const opcodes[NR_OPCODES] = {
+	"PUBLISH", "WITHDRAW", "FETCH", "CANCEL", "FREE", "GATHER",
+};
 
-/**
- * struct context - one context, and what is thought to be alive in it
- *
- * Hints are read and written by all threads without a lock: a wrong one is as
- * good as a right one. The lock is for the mappings, which are unmapped by who
- * holds it for writing.
- */
-static struct context {
-	pthread_rwlock_t lock;
-	int fd;
-	uint16_t port;
-	struct rdmatensor_ring *ring;
-	size_t ring_bytes;
-	struct {
-		void *at;
-		size_t bytes;
-	} pools[NR_IDS];
-	uint32_t pool_ids[NR_IDS];
-	uint64_t pool_bytes[NR_IDS];
-	uint32_t channels[NR_IDS];
-	/* user_data of some that were taken and may not have ended */
-	uint64_t fetches[NR_IDS];
-	struct {
-		uint32_t pool;
-		uint64_t offset, bytes;
-	} regions[NR_REGIONS];
-} contexts[NR_CONTEXTS];
-
-static struct worker {
-	pthread_t thread;
-	uint64_t random;
-	uint64_t done;
-	enum kind now;
-	uint64_t ok[NR_KINDS], failed[NR_KINDS], errors[ERRNO_MAX + 1];
-	uint64_t op_ok[NR_OPCODES], op_failed[NR_OPCODES];
-	/* A page that can be written, one that cannot, one that is not there */
-	char *pages;
-} workers[NR_THREADS];
+struct context contexts[NR_CONTEXTS];
+static struct worker workers[NR_THREADS];
 
 static uint64_t ops_limit, ops_given;
 static bool stop;
 /* The kernel's own counts, of all contexts that have been closed */
 static uint64_t totals[RDMATENSOR_STAT_NR];
 static struct in_addr own_ip;
-
-static uint64_t rnd(struct worker *w)
-{
-	uint64_t z = (w->random += 0x9e3779b97f4a7c15);
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-	return z ^ (z >> 31);
-}
-
-static uint64_t below(struct worker *w, uint64_t n)
-{
-	return n ? rnd(w) % n : 0;
-}
-
-static bool one_in(struct worker *w, unsigned int n)
-{
-	return !below(w, n);
-}
 
 static struct context *any_context(struct worker *w)
 {
@@ -171,17 +100,7 @@ static void count(struct worker *w, enum kind kind, int ret)
  * Values
  */
 
-/* A look at some: most contexts have few */
-static uint32_t live(struct worker *w, const uint32_t *ids)
-{
-	unsigned int i = below(w, NR_IDS), n = NR_IDS;
-
-	while (!ids[i] && --n)
-		i = (i + 1) % NR_IDS;
-	return ids[i];
-}
-
-static unsigned int region_of(struct worker *w, struct context *c)
+unsigned int region_of(struct worker *w, struct context *c)
 {
 	unsigned int i = below(w, NR_REGIONS), n = NR_REGIONS;
 
@@ -190,7 +109,7 @@ static unsigned int region_of(struct worker *w, struct context *c)
 	return i;
 }
 
-static uint32_t channel_of(struct worker *w, struct context *c)
+uint32_t channel_of(struct worker *w, struct context *c)
 {
 	switch (below(w, 16)) {
 	case 0:
@@ -209,7 +128,7 @@ static uint32_t pool_of(struct worker *w, struct context *c)
 	return one_in(w, 32) ? below(w, 64) : live(w, c->pool_ids);
 }
 
-static uint64_t value(struct worker *w, struct context *c)
+uint64_t value(struct worker *w, struct context *c)
 {
 	switch (below(w, 10)) {
 	case 0:
@@ -235,8 +154,7 @@ static uint64_t value(struct worker *w, struct context *c)
 	}
 }
 
-/* Some words of @bytes, from @from on, become something else */
-static void mutate(struct worker *w, struct context *c, void *at, size_t from, size_t bytes)
+void mutate(struct worker *w, struct context *c, void *at, size_t from, size_t bytes)
 {
 	unsigned int n = 1 + below(w, 3);
 
@@ -263,11 +181,7 @@ static void bound32(uint32_t *v, uint32_t most, uint32_t refused)
 		*v = most;
 }
 
-/*
- * Hands @arg over as it is, or so that it ends where memory does, where it cannot
- * be written, with another length, or not at all.
- */
-static int make(struct worker *w, struct context *c, unsigned long cmd, void *arg, uint32_t size)
+int make(struct worker *w, struct context *c, unsigned long cmd, void *arg, uint32_t size)
 {
 	char *at = w->pages + PAGE - size;
 	uint32_t other = size;
@@ -410,23 +324,13 @@ static int do_open(struct worker *w, struct context *c)
 	memset(c->channels, 0, sizeof(c->channels));
 	memset(c->pool_ids, 0, sizeof(c->pool_ids));
 	memset(c->regions, 0, sizeof(c->regions));
+	memset(c->exports, 0, sizeof(c->exports));
+	memset(c->tables, 0, sizeof(c->tables));
 	pthread_rwlock_unlock(&c->lock);
 	if (old >= 0)
 		close(old);
 	return 0;
 }
-
-#define ARG(_struct) \
-	struct rdmatensor_##_struct arg = { .size = sizeof(arg) }
-
-/* Every fourth one is not as it should be */
-#define MUTATE() \
-	do { \
-		if (one_in(w, 4)) \
-			mutate(w, c, &arg, 4, sizeof(arg)); \
-	} while (0)
-
-#define MAKE(_CALL) make(w, c, RDMATENSOR_##_CALL, &arg, sizeof(arg))
 
 static int do_query(struct worker *w, struct context *c)
 {
@@ -598,7 +502,7 @@ static int do_channel_query(struct worker *w, struct context *c)
 	return ret;
 }
 
-static const char words[] = "abcdefghijklmnopqrstuvwxyz";
+const char words[] = "abcdefghijklmnopqrstuvwxyz";
 
 /* A step is aborted for good, so it is seldom one of those that are fetched */
 static int do_step_abort(struct worker *w, struct context *c)
@@ -622,7 +526,7 @@ static void make_op(struct worker *w, struct context *c, struct rdmatensor_op *o
 
 	memset(op, 0, sizeof(*op));
 	op->user_data = below(w, 64);
-	switch (below(w, 20)) {
+	switch (below(w, 23)) {
 	case 0 ... 4:
 		op->opcode = RDMATENSOR_OP_PUBLISH;
 		op->uses = one_in(w, 2) ? 0 : 1 + below(w, 3);
@@ -668,10 +572,13 @@ static void make_op(struct worker *w, struct context *c, struct rdmatensor_op *o
 		op->opcode = RDMATENSOR_OP_CANCEL;
 		op->target = one_in(w, 4) ? below(w, 64) : c->fetches[below(w, NR_IDS)];
 		break;
-	default:
+	case 18 ... 19:
 		op->opcode = RDMATENSOR_OP_FREE;
 		op->pool_id = pool;
 		op->offset = offset;
+		break;
+	default:
+		make_gather(w, c, op);
 		break;
 	}
 	if (op->opcode <= RDMATENSOR_OP_FETCH) {
@@ -714,7 +621,7 @@ static int do_submit(struct worker *w, struct context *c)
 	for (i = 0; i < arg.out_done; i++) {
 		if (ops[i].opcode < NR_OPCODES)
 			w->op_ok[ops[i].opcode]++;
-		if (ops[i].opcode == RDMATENSOR_OP_FETCH)
+		if (ops[i].opcode == RDMATENSOR_OP_FETCH || ops[i].opcode == RDMATENSOR_OP_GATHER)
 			c->fetches[below(w, NR_IDS)] = ops[i].user_data;
 		for (n = 0; ops[i].opcode == RDMATENSOR_OP_FREE && n < NR_REGIONS; n++)
 			if (c->regions[n].pool == ops[i].pool_id &&
@@ -753,7 +660,7 @@ static int do_map(struct worker *w, struct context *c)
 		if (c->pools[slot].at)
 			munmap(c->pools[slot].at, c->pools[slot].bytes);
 		at = mmap(NULL, bytes ? bytes : 1, PROT_READ | PROT_WRITE, MAP_SHARED, c->fd,
-			  (off_t)id << 44);
+			  (off_t)id * PAGE);
 		ret = at == MAP_FAILED ? -errno : 0;
 		c->pools[slot].at = ret ? NULL : at;
 		c->pools[slot].bytes = bytes;
@@ -764,7 +671,7 @@ static int do_map(struct worker *w, struct context *c)
 		bytes = below(w, 1 << 20) + 1;
 	at = mmap(NULL, bytes ? bytes : 1, prots[below(w, 4)],
 		  one_in(w, 4) ? MAP_PRIVATE : MAP_SHARED, c->fd,
-		  one_in(w, 2) ? (off_t)below(w, 64) << 44 : (off_t)(value(w, c) & ~0xfffull));
+		  one_in(w, 2) ? (off_t)below(w, 64) * PAGE : (off_t)(value(w, c) & ~0xfffull));
 	ret = at == MAP_FAILED ? -errno : 0;
 	if (at != MAP_FAILED)
 		munmap(at, bytes ? bytes : 1);
@@ -872,6 +779,9 @@ static int (*const doers[NR_KINDS])(struct worker *w, struct context *c) = {
 	[DISCONNECT] = do_disconnect,
 	[CHANNEL_QUERY] = do_channel_query,
 	[STEP_ABORT] = do_step_abort,
+	[TABLE_EXPORT] = do_table_export,
+	[TABLE_OPEN] = do_table_open,
+	[TABLE_CLOSE] = do_table_close,
 	[SUBMIT] = do_submit,
 	[UNKNOWN] = do_unknown,
 	[MAP] = do_map,
@@ -1031,6 +941,7 @@ static void report(void)
 	result(totals[RDMATENSOR_STAT_CHANNELS_UP] && totals[RDMATENSOR_STAT_TX_WRITES] &&
 	       totals[RDMATENSOR_STAT_FETCHED] && totals[RDMATENSOR_STAT_COPIED_BYTES],
 	       "tensors went over channels, and from contexts to themselves");
+	result(totals[RDMATENSOR_STAT_GATHER_READS], "rows were read from peers");
 	/* Of VALIDATE_ERRORS there are some: contents are scribbled over on their way */
 	result(!totals[RDMATENSOR_STAT_PROTOCOL_ERRORS], "no protocol error");
 	printf("calls %llu\n", (unsigned long long)all);
