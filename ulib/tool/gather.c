@@ -23,7 +23,8 @@ static void help(void)
 	       "      --row-bytes N        server: of a row, a multiple of 8 (default 512)\n"
 	       "      --exit-after N       server: end when N channels have gone down\n"
 	       "      --table NAME         of the table (default rdmatensor.gather)\n"
-	       "  -k, --kind KIND          ids: random, sorted, or power: few rows are wanted often\n"
+	       "  -k, --kind KIND          ids: random, sorted, power: few rows are wanted often,\n"
+	       "                           or apart: each row once, and none that are neighbours\n"
 	       "                           (default random)\n"
 	       "  -r, --ids N              of one gather (default 100000)\n"
 	       "  -q, --in-flight N        gathers at the same time (default 2)\n"
@@ -97,6 +98,7 @@ static int take_kind(struct gathering *gathering, const char *kind)
 {
 	static const char *const kinds[] = {
 		[KIND_RANDOM] = "random", [KIND_SORTED] = "sorted", [KIND_POWER] = "power",
+		[KIND_APART] = "apart",
 	};
 	unsigned int i;
 
@@ -105,7 +107,7 @@ static int take_kind(struct gathering *gathering, const char *kind)
 			gathering->kind = (enum gather_kind)i;
 			return EXIT_OK;
 		}
-	return misused("--kind %s is refused: give random, sorted or power", kind);
+	return misused("--kind %s is refused: give random, sorted, power or apart", kind);
 }
 
 enum { OPT_SERVER = OPT_OWN, OPT_ROWS, OPT_ROW_BYTES, OPT_EXIT_AFTER, OPT_TABLE };

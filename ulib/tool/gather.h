@@ -8,7 +8,7 @@
 
 #include "server.h"
 
-enum gather_kind { KIND_RANDOM, KIND_SORTED, KIND_POWER };
+enum gather_kind { KIND_RANDOM, KIND_SORTED, KIND_POWER, KIND_APART };
 
 /**
  * struct gathering - options of both sides

@@ -52,14 +52,38 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static void choose_ids(struct load *load)
+static uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+	return b ? common_divisor(b, a % b) : a;
+}
+
+/* Each row once and none beside another: a READ for each, whoever joins and remembers */
+static void choose_apart(const struct load *load, uint64_t *ids, uint64_t nr, uint64_t first)
+{
+	uint64_t half = load->rows / 2, step = 2654435761u % half, i;
+
+	while (common_divisor(step, half) != 1)
+		step++;
+	for (i = 0; i < nr; i++)
+		ids[i] = (first + i * step) % half * 2;
+}
+
+static int choose_ids(struct load *load)
 {
 	uint64_t nr = (uint64_t)load->gathering->ids, slot, i;
 
+	if (load->gathering->kind == KIND_APART && nr > load->rows / 2)
+		return failed("gather: --kind apart of %" PRIu64 " ids needs %" PRIu64
+			      " rows, and the table has %" PRIu64 ": lower --ids",
+			      nr, 2 * nr, load->rows);
 	load->random = UINT64_C(88172645463325252);
 	for (slot = 0; slot < (uint64_t)load->gathering->depth; slot++) {
 		uint64_t *ids = load->ids + slot * nr;
 
+		if (load->gathering->kind == KIND_APART) {
+			choose_apart(load, ids, nr, next_random(load) % load->rows);
+			continue;
+		}
 		for (i = 0; i < nr; i++) {
 			double u = (double)(next_random(load) >> 11) / 9007199254740992.0;
 
@@ -71,6 +95,7 @@ static void choose_ids(struct load *load)
 		if (load->gathering->kind == KIND_SORTED)
 			qsort(ids, nr, sizeof(*ids), compare);
 	}
+	return EXIT_OK;
 }
 
 static int connect_all(struct load *load)
@@ -229,7 +254,9 @@ static int measure(struct load *load)
 	load->ids = calloc(slots * (uint64_t)gathering->ids, sizeof(*load->ids));
 	if (!load->ids)
 		return failed("out of memory");
-	choose_ids(load);
+	err = choose_ids(load);
+	if (err)
+		return err;
 	rdmatensor_stats(load->rt, 0, before, RDMATENSOR_STAT_NR);
 	err = run(load, &ended, &seconds);
 	rdmatensor_stats(load->rt, 0, after, RDMATENSOR_STAT_NR);
