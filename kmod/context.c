@@ -861,6 +861,8 @@ int rdmatensor_context_start(struct rdmatensor_context *context, void *arg)
 	memset(start->cause, 0, sizeof(start->cause));
 	mutex_lock(&context->setup);
 	if (context->started) {
+		snprintf(start->cause, sizeof(start->cause),
+			 "START: this context is started already: open another one");
 		ret = -EISCONN;
 		goto out_unlock;
 	}

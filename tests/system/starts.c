@@ -144,3 +144,107 @@ TEST(starts_do_not_fill_the_log)
 	CHECK(said <= most);
 	CHECK(most < 100);
 }
+
+static struct library {
+	struct rdmatensor *rt;
+	pthread_barrier_t barrier;
+	struct rdmatensor_start start[STARTERS];
+	int ret[STARTERS];
+} library;
+
+static void *library_starter(void *arg)
+{
+	long i = (long)arg;
+
+	rdmatensor_start_init(&library.start[i], "starts");
+	library.start[i].ring_entries = 64u << i;
+	pthread_barrier_wait(&library.barrier);
+	library.ret[i] = rdmatensor_start(library.rt, &library.start[i]);
+	return NULL;
+}
+
+static int mappings(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[256];
+	int nr = 0;
+
+	CHECK(maps);
+	while (fgets(line, sizeof(line), maps))
+		nr += !!strstr(line, "/dev/rdmatensor");
+	fclose(maps);
+	return nr;
+}
+
+/* By the library, which maps the ring too: one starts the context, by its own arguments */
+TEST(one_of_many_threads_starts_it)
+{
+	pthread_t threads[STARTERS];
+	struct rdmatensor_query query;
+	int round, started, won;
+	long i;
+
+	for (round = 0; round < 60; round++) {
+		EQ(rdmatensor_open(NULL, &library.rt), 0);
+		EQ(pthread_barrier_init(&library.barrier, NULL, STARTERS), 0);
+		for (i = 0; i < STARTERS; i++)
+			EQ(pthread_create(&threads[i], NULL, library_starter, (void *)i), 0);
+		for (i = 0; i < STARTERS; i++)
+			EQ(pthread_join(threads[i], NULL), 0);
+		pthread_barrier_destroy(&library.barrier);
+		for (i = 0, started = 0, won = 0; i < STARTERS; i++) {
+			if (!library.ret[i]) {
+				started++;
+				won = i;
+				continue;
+			}
+			EQ(library.ret[i], -EISCONN);
+			CHECK(strstr(library.start[i].cause, "started already"));
+		}
+		EQ(started, 1);
+		EQ(rdmatensor_query(library.rt, &query), 0);
+		EQ(query.ring_entries, 64u << won);
+		rdmatensor_close(library.rt);
+		EQ(mappings(), 0);
+	}
+}
+
+/* START that listens at an address. Return: what it says */
+static int listens(const char *host, uint32_t port, struct rdmatensor **rt,
+		   struct rdmatensor_start *start)
+{
+	char addr[64];
+	int ret;
+
+	snprintf(addr, sizeof(addr), "%s:%u", host, port);
+	rdmatensor_start_init(start, "listens");
+	EQ(rdmatensor_start_listen(start, addr, NULL, 0), 0);
+	EQ(rdmatensor_open(NULL, rt), 0);
+	ret = rdmatensor_start(*rt, start);
+	if (ret)
+		rdmatensor_close(*rt);
+	return ret;
+}
+
+/* A port in use is one, whichever of the two listens on all addresses */
+TEST(ports_in_use)
+{
+	const char *hosts[] = { "", test_ip() };
+	struct rdmatensor *first, *second;
+	struct rdmatensor_start start;
+	struct rdmatensor_query query;
+	int i, k;
+
+	for (i = 0; i < 2; i++) {
+		EQ(listens(hosts[i], 0, &first, &start), 0);
+		EQ(rdmatensor_query(first, &query), 0);
+		for (k = 0; k < 2; k++) {
+			EQ(listens(hosts[k], query.listen_port, &second, &start), -EADDRINUSE);
+			CHECK(strstr(start.cause, "the port is in use"));
+		}
+		/* That is none of it */
+		EQ(listens("192.0.2.1", query.listen_port, &second, &start), -EADDRNOTAVAIL);
+		CHECK(strstr(start.cause, "no RDMA device has that address"));
+		rdmatensor_close(first);
+	}
+}

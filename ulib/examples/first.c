@@ -14,9 +14,10 @@ int main(int argc, char **argv) /* publishes a tensor; with ADDRESS: fetches it 
 	rdmatensor_start_init(&start, argc > 1 ? "fetcher" : "publisher");
 	if (argc == 1)
 		rdmatensor_start_listen(&start, ":18521", NULL, 0);
-	if ((err = rdmatensor_open(NULL, &rt)) || (err = rdmatensor_start(rt, &start)) ||
-	    (err = rdmatensor_pool_create(rt, 4096, &pool)) || (err = rdmatensor_pool_alloc(rt, &pool, 16, &at)))
-		return fprintf(stderr, "%s (%s)\n", strerror(-err), start.cause), 1;
+	if ((err = rdmatensor_open(NULL, &rt)) || (err = rdmatensor_start(rt, &start)))
+		return fprintf(stderr, "start: %s (%s)\n", strerror(-err), start.cause), 1;
+	if ((err = rdmatensor_pool_create(rt, 4096, &pool)) || (err = rdmatensor_pool_alloc(rt, &pool, 16, &at)))
+		return fprintf(stderr, "a pool of 4096 bytes: %s\n", strerror(-err)), 1;
 	float *x = (void *)((char *)pool.base + at);
 	if (argc == 1) {
 		memcpy(x, (float[]){ 1, 2, 3, 4 }, 16);

@@ -41,6 +41,7 @@ int rdmatensor_open(const char *path, struct rdmatensor **out)
 	if (!rt)
 		return -ENOMEM;
 	pthread_mutex_init(&rt->lock, NULL);
+	pthread_mutex_init(&rt->setup, NULL);
 	rt->fd = open(path, O_RDWR | O_CLOEXEC);
 	if (rt->fd < 0) {
 		err = -errno;
@@ -55,6 +56,7 @@ int rdmatensor_open(const char *path, struct rdmatensor **out)
 	*out = rt;
 	return 0;
 fail:
+	pthread_mutex_destroy(&rt->setup);
 	pthread_mutex_destroy(&rt->lock);
 	free(rt);
 	return err;
@@ -68,6 +70,7 @@ void rdmatensor_close(struct rdmatensor *rt)
 		munmap(rt->ring.hdr, rt->ring.bytes);
 	rt_unmap_all(rt);
 	close(rt->fd);
+	pthread_mutex_destroy(&rt->setup);
 	pthread_mutex_destroy(&rt->lock);
 	free(rt);
 }
@@ -122,16 +125,21 @@ int rdmatensor_start(struct rdmatensor *rt, struct rdmatensor_start *start)
 	int err;
 
 	start->size = sizeof(*start);
+	/* One at a time from START to the mapping: of several threads one has started it */
+	pthread_mutex_lock(&rt->setup);
 	err = rt_ioctl(rt, RDMATENSOR_START, start);
 	start->cause[sizeof(start->cause) - 1] = '\0';
 	/* Started by a call before, which could not map the ring: this one goes on there */
-	if (err && (err != -EISCONN || rt->ring.hdr))
-		return err;
-	err = rt_ring_map(rt);
-	if (err)
-		rt_cause(start->cause, sizeof(start->cause), err,
-			 "start: mapping the completion ring failed: %s",
-			 strerror(-err));
+	if (!err || (err == -EISCONN && !rt->ring.hdr)) {
+		if (err)
+			start->cause[0] = '\0';
+		err = rt_ring_map(rt);
+		if (err)
+			rt_cause(start->cause, sizeof(start->cause), err,
+				 "start: mapping the completion ring failed: %s",
+				 strerror(-err));
+	}
+	pthread_mutex_unlock(&rt->setup);
 	return err;
 }
 

@@ -163,7 +163,9 @@ int rdmatensor_start_listen(struct rdmatensor_start *start, const char *addr,
  * @start: from rdmatensor_start_init(). Its cause is valid after the call,
  *         failed or not
  *
- * After a failure, that of the mapping included, it may be called again.
+ * After a failure, that of the mapping included, it may be called again. Of several
+ * threads that call it at the same time one starts the context, by its own @start; the
+ * others get -EISCONN.
  */
 int rdmatensor_start(struct rdmatensor *rt, struct rdmatensor_start *start);
 
