@@ -323,6 +323,27 @@ static int cm_listen_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	return 0;
 }
 
+/*
+ * rdma_cm tells the one from the other only where both listeners name the same address: to
+ * bind a port on which one listens on all addresses, or on one of all, is -EADDRNOTAVAIL
+ */
+static bool cm_port_taken(struct rdmatensor_cm *cm, const struct sockaddr *addr)
+{
+	struct sockaddr_storage any_port = {};
+	struct rdma_cm_id *id;
+	bool taken;
+
+	memcpy(&any_port, addr, rdma_addr_size((struct sockaddr *)addr));
+	/* At the same place for both families */
+	((struct sockaddr_in *)&any_port)->sin_port = 0;
+	id = rdma_create_id(cm->net, cm_listen_event, cm, RDMA_PS_TCP, IB_QPT_RC);
+	if (IS_ERR(id))
+		return false;
+	taken = !rdma_bind_addr(id, (struct sockaddr *)&any_port);
+	rdma_destroy_id(id);
+	return taken;
+}
+
 int rdmatensor_cm_listen(struct rdmatensor_cm *cm, const struct sockaddr *addr,
 			 char *cause, size_t room)
 {
@@ -349,10 +370,13 @@ int rdmatensor_cm_listen(struct rdmatensor_cm *cm, const struct sockaddr *addr,
 	}
 
 	ret = rdma_bind_addr(id, (struct sockaddr *)addr);
+	if (ret == -EADDRNOTAVAIL && cm_port_taken(cm, addr))
+		ret = -EADDRINUSE;
 	if (ret) {
 		cm_cause(cause, room, "listen on %pISpc: bind failed (%d): %s", addr, ret,
-			 ret == -EADDRINUSE ? "the port is taken; choose another" :
-			 "no RDMA device has that address; see 'rdma link' and 'ip address'");
+			 ret == -EADDRINUSE ? "the port is in use: stop who listens there, or choose another one" :
+			 ret == -EADDRNOTAVAIL ? "no RDMA device has that address; see 'rdma link' and 'ip address'" :
+			 "see 'rdma link' and 'ip address'");
 		goto out_destroy_id;
 	}
 	if (id->device && id->device != cm->adapter->ibdev) {

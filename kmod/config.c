@@ -165,9 +165,15 @@ int rdmatensor_config_start(struct rdmatensor_start *start,
 	u64 value;
 	int ret;
 
-	if (start->flags & ~RDMATENSOR_START_FLAGS || start->__reserved) {
+	if (start->flags & ~RDMATENSOR_START_FLAGS) {
 		snprintf(start->cause, sizeof(start->cause),
-			 "START: unknown flags set; use a newer module");
+			 "START: unknown flags 0x%x are set: clear them, or use a newer module",
+			 start->flags & ~RDMATENSOR_START_FLAGS);
+		return -EINVAL;
+	}
+	if (start->__reserved) {
+		snprintf(start->cause, sizeof(start->cause),
+			 "START: a reserved field is not zero: clear the struct first");
 		return -EINVAL;
 	}
 	if (!rdmatensor_wire_worker_ok(start->worker,
