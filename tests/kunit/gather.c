@@ -304,8 +304,8 @@ static int at_random_once(struct reader *reader, struct rnd_state *rnd, u32 one_
 }
 
 /* In parts, for KUnit gives up a case that takes five minutes, and there are slow kernels */
-#define PARTS 6
-#define PART_READERS 10
+#define PARTS 12
+#define PART_READERS 5
 static u32 total_ended, total_lost, total_refused;
 
 static const void *part_gen_params(const void *prev, char *desc)
