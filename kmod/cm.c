@@ -565,8 +565,9 @@ int rdmatensor_cm_connect(struct rdmatensor_cm *cm, struct rdmatensor_channel *c
 		cm_cause(cause, room, "connect to %pISpc: could not %s (%d): %s", addr, step,
 			 ret, cm_remedy(ret));
 	else
-		cm_cause(cause, room, "connected to worker '%s' at %pISpc, %u lanes",
-			 channel->worker, addr, channel->nr_lanes);
+		cm_cause(cause, room, "connected to worker '%s' at %pISpc, %u lane%s",
+			 channel->worker, addr, channel->nr_lanes,
+			 channel->nr_lanes == 1 ? "" : "s");
 	return ret;
 }
 

@@ -83,7 +83,7 @@ static const char *context_remedy(int error)
 	case -ENODEV:
 		return "start a new context when the device is back";
 	default:
-		return "none is needed, if that was meant";
+		return "no action is needed if this was intended";
 	}
 }
 

@@ -423,8 +423,9 @@ struct rdmatensor_stats {
  * into (see README, "limits"). Its pages are locked memory of the caller's user, until
  * they are free: RLIMIT_MEMLOCK of the caller bounds what that user has in all, as for
  * io_uring. CAP_IPC_LOCK is above it, and what is made with it does not count.
- * -ENOMEM: that limit, or no pages; -EOVERFLOW: more than the device registers;
- * -EUSERS: START's max_pools are there.
+ * -ENOMEM: that limit, that of the memory cgroup, or no pages; -EOVERFLOW: more than the
+ * device registers; -EUSERS: START's max_pools are there; -EINTR: the process is killed
+ * while it waits for memory of the same user that is being freed.
  */
 struct rdmatensor_pool_create {
 	__u32 size;
@@ -797,7 +798,8 @@ enum rdmatensor_opcode {
  *         fetch with _ALLOC: the longest tensor to allocate for, 0: any. GATHER: the
  *         destination's, at least @nr_ids rows
  * @deadline_ns: FETCH, GATHER: absolute CLOCK_MONOTONIC time after which it ends with
- *         -ETIMEDOUT; 0: never
+ *         -ETIMEDOUT; 0: never. It is cancelled then: its entry comes as soon as nothing
+ *         can write to its destination any more (see START's cancel_ms)
  * @data_type: PUBLISH: enum rdmatensor_data_type
  * @ndims: PUBLISH: dims of the shape, 0 is a scalar
  * @dims_uptr: PUBLISH: array of @ndims __u64

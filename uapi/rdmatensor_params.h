@@ -2,8 +2,9 @@
 /*
  * The parameters of a context, in one table. From it are drawn: the module's parameters,
  * which are the defaults of new contexts, and their place in sysfs; the fields of START;
- * the environment variables of the library and the options of the tool; the tool's `show params` and `set`; and the
- * tables of the README and of rdmatensor-params(7).
+ * the environment variables of the library; the ranges of those options that the tool has
+ * for them, its `show params` and `set`; and the tables of the README and of
+ * rdmatensor-params(7).
  *
  * P(name, default, least, most, kind, flag, help, variable, other, unit):
  *  name      of START's field, of the module parameter, of

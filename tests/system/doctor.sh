@@ -104,6 +104,7 @@ check "a peer that does not listen" says 1 "FAIL peer" "perf --server" 10.9.0.1:
 ip link add n2 type dummy
 ip addr add 10.8.0.1/24 dev n2
 ip link set n2 up
+check "a peer by a loopback address" says 1 "FAIL route" "an address of the RDMA device" 127.0.0.1
 check "a peer that is reached over another device" says 1 "FAIL route" "--device n2" 10.8.0.9
 ip link del n2
 

@@ -80,7 +80,7 @@ uint64_t rdmatensor_deadline_ms(int64_t ms)
 const char *rdmatensor_cqe_text(const struct rdmatensor_cqe *cqe, char *text,
 				size_t text_len)
 {
-	const char *words = cqe->result ? strerror(-cqe->result) : "success";
+	const char *words = cqe->result ? strerror(-cqe->result) : strerror(0);
 	int len = cqe->text_len;
 
 	if (!(cqe->flags & RDMATENSOR_CQE_TEXT) || !len) {

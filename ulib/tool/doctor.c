@@ -17,8 +17,8 @@ static void help(void)
 	       "Look at all that has to be right for tensors to go over RDMA: module, device file,\n"
 	       "memory limit, RDMA devices, their ports and GIDs, MTU, a fetch over the device from\n"
 	       "itself, and with a PEER the route, a channel, and a fetch of one kilobyte from it,\n"
-	       "which must run `rdmatensor perf --server` or `rdmatensor serve`. Each line is OK,\n"
-	       "WARN or FAIL, with what to do about it. Exit status 0: all are OK.\n"
+	       "which must run `rdmatensor perf --server`. Each line is OK, WARN or FAIL, with\n"
+	       "what to do about it. Exit status 0: all are OK.\n"
 	       "%s", common_help);
 }
 

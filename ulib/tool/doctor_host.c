@@ -148,10 +148,10 @@ void doctor_memlock(struct doctor *doctor)
 	else if (limit.rlim_cur < MEMLOCK_LEAST)
 		doctor_say(doctor, VERDICT_WARN, "memlock",
 			   "ulimit -l unlimited, or a line in /etc/security/limits.conf: * - memlock unlimited",
-			   "pools of this user can have %" PRIu64 " KiB in all",
+			   "pools and rings of this user can have %" PRIu64 " KiB in all",
 			   (uint64_t)limit.rlim_cur >> 10);
 	else
-		doctor_say(doctor, VERDICT_OK, "memlock", NULL, "pools of this user can have %" PRIu64 " MiB in all",
+		doctor_say(doctor, VERDICT_OK, "memlock", NULL, "pools and rings of this user can have %" PRIu64 " MiB in all",
 			   (uint64_t)limit.rlim_cur >> 20);
 }
 

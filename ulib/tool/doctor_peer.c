@@ -229,6 +229,16 @@ static int route_netdev(const uint8_t addr[28], char *netdev, size_t len)
 }
 
 /* False: there is none */
+static bool is_loopback(const uint8_t addr[28])
+{
+	const struct sockaddr_in *in = (const void *)addr;
+	const struct sockaddr_in6 *in6 = (const void *)addr;
+
+	if (in->sin_family == AF_INET)
+		return ntohl(in->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+	return in6->sin6_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
+}
+
 static bool say_route(struct doctor *doctor, const uint8_t addr[28])
 {
 	char where[80], netdev[32], remedy[256];
@@ -240,6 +250,12 @@ static bool say_route(struct doctor *doctor, const uint8_t addr[28])
 		doctor_say(doctor, VERDICT_FAIL, "route",
 			   "ip route add: a way to it over the RDMA device's network device",
 			   "no route to %s: %s", where, strerror(-err));
+		return false;
+	}
+	if (!strcmp(netdev, "lo") && is_loopback(addr)) {
+		doctor_say(doctor, VERDICT_FAIL, "route",
+			   "take an address of the RDMA device's network device, see `ip address`",
+			   "%s is a loopback address, which no RDMA device has", where);
 		return false;
 	}
 	/* To an own address it is lo */

@@ -392,3 +392,21 @@ int listen_events(bool (*event)(struct json_object *object, void *arg), void *ar
 	return ret >= 0 || ret == -NLE_AGAIN ? EXIT_OK :
 	       failed("netlink: %s", nl_geterror(ret));
 }
+
+int look_for_context(uint32_t context)
+{
+	struct json_object *list;
+	size_t found;
+	int err;
+
+	if (!context)
+		return EXIT_OK;
+	err = dump_objects(RDMATENSOR_NL_CMD_CONTEXT_GET, context, &list);
+	if (err)
+		return err;
+	found = json_object_array_length(list);
+	json_object_put(list);
+	return found ? EXIT_OK :
+	       failed("there is no context %" PRIu32 " in this network namespace: rdmatensor show contexts lists them",
+		      context);
+}

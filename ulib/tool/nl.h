@@ -16,6 +16,8 @@ struct json_object;
  * *out: an array, to be put. EXIT_OK, or EXIT_FAILED with a message
  */
 int dump_objects(int cmd, uint32_t context, struct json_object **out);
+/* EXIT_OK: there is such a context, or @context is 0; else with a message */
+int look_for_context(uint32_t context);
 /*
  * Calls @event with each that comes, which it puts, until it returns false or a signal
  * has come. EXIT_OK, or EXIT_FAILED with a message

@@ -148,19 +148,26 @@ int parse_size(const char *option, const char *arg, uint64_t max, uint64_t *out)
 	return EXIT_OK;
 }
 
-int parse_seconds(const char *option, const char *arg, uint64_t *ns)
+int parse_seconds_in(const char *option, const char *arg, double least, double most,
+		     uint64_t *ns)
 {
 	double value;
 	char *end;
 
 	errno = 0;
 	value = strtod(arg, &end);
-	if (errno || *end || !isdigit((unsigned char)*arg) ||
-	    !(value <= 1e6))
-		return misused("%s %s is refused: give seconds from 0 to 1000000",
-			       option, arg);
+	/* Neither "nan" nor "inf", nor a sign */
+	if (errno || *end || (!isdigit((unsigned char)*arg) && *arg != '.') ||
+	    !(value >= least && value <= most))
+		return misused("%s %s is refused: give seconds from %.7g to %.7g",
+			       option, arg, least, most);
 	*ns = (uint64_t)(value * 1e9);
 	return EXIT_OK;
+}
+
+int parse_seconds(const char *option, const char *arg, uint64_t *ns)
+{
+	return parse_seconds_in(option, arg, 0, 1000000, ns);
 }
 
 static const struct field *field_of(const char *param)

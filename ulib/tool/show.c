@@ -268,6 +268,8 @@ static int show_table(const struct table *table, char *const *args, int nr, bool
 		return misused("one CONTEXT is enough");
 	if (nr) {
 		err = parse_number("CONTEXT", args[0], 1, INT32_MAX, &context);
+		if (!err)
+			err = look_for_context((uint32_t)context);
 		if (err)
 			return err;
 	}
@@ -339,6 +341,10 @@ static int check(const struct param *param, const char *text)
 
 	if (param->value == RDMATENSOR_PARAM_AUTO && !strcmp(text, "auto"))
 		return EXIT_OK;
+	/* Not octal, which the kernel would take a leading 0 for */
+	if (*text == '0' && text[1] && text[1] != 'x' && text[1] != 'X')
+		return misused("set %s %s is refused: give it without the leading 0, in decimal or, with 0x, in hexadecimal",
+			       param->name, text);
 	errno = 0;
 	value = strtoull(text, &end, 0);
 	if (errno || *end || *text < '0' || *text > '9' || value < param->least ||

@@ -10,20 +10,30 @@
 
 #include "tool.h"
 
-static int create_failed(uint64_t bytes, int err)
+/* KiB of locked memory that the pool and what the context has already take together */
+static uint64_t wanted_kib(struct rdmatensor *rt, uint64_t bytes)
+{
+	struct rdmatensor_query query;
+
+	if (!rdmatensor_query(rt, &query))
+		bytes += 4096 + (uint64_t)query.ring_entries * sizeof(struct rdmatensor_cqe);
+	return bytes / 1024 + 8;
+}
+
+static int create_failed(struct rdmatensor *rt, uint64_t bytes, int err)
 {
 	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
+	uint64_t kib = wanted_kib(rt, bytes);
 
 	getrlimit(RLIMIT_MEMLOCK, &limit);
-	if (err == -ENOMEM && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < bytes)
-		return failed("pool of %" PRIu64 " bytes: RLIMIT_MEMLOCK is %" PRIu64 ": raise it with `ulimit -l %" PRIu64 "`",
-			      bytes, (uint64_t)limit.rlim_cur,
-			      bytes / 1024 + 1);
+	if (err == -ENOMEM && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur / 1024 < kib)
+		return failed("pool of %" PRIu64 " bytes: RLIMIT_MEMLOCK is %" PRIu64 ", and pool and completion ring take more: raise it with `ulimit -l %" PRIu64 "`, or higher if this user has other pools",
+			      bytes, (uint64_t)limit.rlim_cur, kib);
 	if (err == -ENOMEM && limit.rlim_cur != RLIM_INFINITY)
-		return failed("pool of %" PRIu64 " bytes: out of memory, or other pools of this user leave less of RLIMIT_MEMLOCK, which is %" PRIu64 ": end their processes, or raise it with `ulimit -l`",
+		return failed("pool of %" PRIu64 " bytes: out of memory, or other pools and rings of this user leave less of RLIMIT_MEMLOCK, which is %" PRIu64 ": end their processes, or raise it with `ulimit -l`",
 			      bytes, (uint64_t)limit.rlim_cur);
 	if (err == -ENOMEM)
-		return failed("pool of %" PRIu64 " bytes: out of memory: give the machine more, or take fewer tensors at once",
+		return failed("pool of %" PRIu64 " bytes: out of memory: raise the limit of the memory cgroup (memory.max) or give the machine more, or take fewer tensors at once",
 			      bytes);
 	if (err == -EOVERFLOW)
 		return failed("pool of %" PRIu64 " bytes: the device registers less: take fewer tensors at once",
@@ -37,7 +47,7 @@ int store_create(struct rdmatensor *rt, uint64_t bytes, struct store *store)
 
 	err = rdmatensor_pool_create(rt, bytes, &store->pool);
 	if (err)
-		return create_failed(bytes, err);
+		return create_failed(rt, bytes, err);
 	err = rdmatensor_pool_alloc(rt, &store->pool, bytes, &store->offset);
 	if (!err)
 		return EXIT_OK;

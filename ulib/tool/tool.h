@@ -127,6 +127,9 @@ int parse_size(const char *option, const char *arg, uint64_t max,
 	       uint64_t *out);
 /* A time in seconds, fractions allowed, as nanoseconds */
 int parse_seconds(const char *option, const char *arg, uint64_t *ns);
+/* The same within a range of seconds */
+int parse_seconds_in(const char *option, const char *arg, double least, double most,
+		     uint64_t *ns);
 
 /* context.c: a started context */
 

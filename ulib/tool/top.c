@@ -428,10 +428,7 @@ int cmd_top(int argc, char **argv)
 	while (!err && (opt = getopt_long(argc, argv, "d:n:jh", options, NULL)) != -1) {
 		switch (opt) {
 		case 'd':
-			err = parse_seconds("--delay", optarg, &ns);
-			if (!err && (ns < 10000000 || ns > UINT64_C(3600000000000)))
-				err = misused("--delay %s is refused: give seconds from 0.01 to 3600",
-					      optarg);
+			err = parse_seconds_in("--delay", optarg, 0.01, 3600, &ns);
 			top.interval_ms = err ? 0 : (int)(ns / 1000000);
 			break;
 		case 'n':
@@ -451,6 +448,8 @@ int cmd_top(int argc, char **argv)
 		err = misused("one CONTEXT is enough");
 	if (!err && optind < argc)
 		err = parse_number("CONTEXT", argv[optind], 1, INT32_MAX, &context);
+	if (!err)
+		err = look_for_context((uint32_t)context);
 	if (err)
 		return err;
 	top.context = (uint32_t)context;

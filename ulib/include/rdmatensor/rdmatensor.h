@@ -27,6 +27,9 @@
  * when he has several threads that reap. rdmatensor_close() runs alone.
  * rdmatensor_start() runs before any call that submits or reaps.
  *
+ * Blocking calls (rdmatensor_run() and those after it) cannot be cancelled by another
+ * thread, for their user_data is the library's own: give them a deadline, or submit.
+ *
  * Signals: a call that waits ends with -EINTR, except for the blocking calls
  * (rdmatensor_run() and those after it), which go on.
  *
