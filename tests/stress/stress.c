@@ -44,8 +44,8 @@
 #define TABLES 4
 
 enum act {
-	PUBLISH, FETCH, GATHER, CANCEL, WITHDRAW, ABORT, POOL, TABLE, EXPORT, CONNECT, DISCONNECT,
-	REAP, QUERY, CLOSE,
+	PUBLISH, FETCH, GATHER, CANCEL, WITHDRAW, ABORT, POOL, TABLE, EXPORT, TABLE_WRONG,
+	CONNECT, DISCONNECT, REAP, QUERY, CLOSE,
 	NR_ACTS
 };
 
@@ -57,6 +57,7 @@ static const struct {
 	[CANCEL] = { "cancel", 80 }, [WITHDRAW] = { "withdraw", 60 },
 	[ABORT] = { "step abort", 12 }, [POOL] = { "pool create and destroy", 10 },
 	[TABLE] = { "table open", 40 }, [EXPORT] = { "table export", 4 },
+	[TABLE_WRONG] = { "table calls that are wrong", 20 },
 	[CONNECT] = { "connect", 20 },
 	[DISCONNECT] = { "disconnect", 4 }, [REAP] = { "reap", 300 },
 	[QUERY] = { "query and stats", 20 }, [CLOSE] = { "close", 1 },
@@ -71,6 +72,8 @@ struct pending {
 	int64_t step;
 	uint64_t *ids;
 	unsigned int nr_ids;
+	/* An id is not the table's */
+	bool refused;
 };
 
 /**
@@ -195,6 +198,8 @@ static void gather_ended(struct context *c, struct pending *p, int result)
 	const char *at = (char *)c->pool.base + p->offset;
 	unsigned int i;
 
+	if (!result && p->refused)
+		wrong("a gather of a row that the table has not was whole");
 	for (i = 0; !result && i < p->nr_ids; i++)
 		if (!row_right((const uint64_t *)(at + i * ROW_BYTES), p->ids[i]))
 			wrong("a gather has another row for %llu", (unsigned long long)p->ids[i]);
@@ -374,6 +379,9 @@ static int do_gather(struct worker *w, struct context *c)
 		abort();
 	for (i = 0; i < nr; i++)
 		p->ids[i] = below(w, ROWS);
+	p->refused = !below(w, 32);
+	if (p->refused)
+		p->ids[below(w, nr)] = ROWS + below(w, 1000);
 	rdmatensor_prep_gather(&op, table, p->ids, nr, c->pool.id, offset, nr * ROW_BYTES,
 			       rdmatensor_deadline_ms(5 + below(w, 400)), number);
 	ret = submit(c, &op);
@@ -434,6 +442,46 @@ static int do_export(struct context *c)
 	if (rdmatensor_table_close(c->rt, old))
 		wrong("a table that is offered cannot be taken back");
 	return export_rows(c);
+}
+
+/* Calls that no context can grant, whatever the others do at the same time */
+static int do_table_wrong(struct worker *w, struct context *c)
+{
+	uint32_t channel = c->channels[below(w, CHANNELS)], out, none = 1 << 20;
+	struct rdmatensor_table_cache beyond = {
+		.row_start = 0, .row_end = ROWS, .offset = 1ull << 40, .pool_id = c->pool.id,
+	};
+	struct rdmatensor_table_open open = { .timeout_ms = 200 };
+	unsigned int what = below(w, 6);
+	int ret;
+
+	switch (what) {
+	case 0:
+		ret = rdmatensor_table_open(c->rt, "nobody's", &channel, 1, &open);
+		break;
+	case 1:
+		ret = rdmatensor_table_open(c->rt, "rows", &none, 1, &open);
+		break;
+	case 2:
+		open.caches_uptr = (uintptr_t)&beyond;
+		open.nr_caches = 1;
+		ret = rdmatensor_table_open(c->rt, "rows", &channel, 1, &open);
+		break;
+	case 3:
+		ret = rdmatensor_table_export(c->rt, "other", &c->rows, 0, 0, ROWS, 0, 0,
+					      RDMATENSOR_DT_UINT64, &out);
+		break;
+	case 4:
+		ret = rdmatensor_table_export(c->rt, "other", &c->rows, 1ull << 40, 0, 1, ROW_BYTES,
+					      0, RDMATENSOR_DT_UINT64, &out);
+		break;
+	default:
+		ret = rdmatensor_table_close(c->rt, none);
+		break;
+	}
+	if (!ret)
+		wrong("wrong table call %u was granted", what);
+	return 0;
 }
 
 static int do_cancel(struct worker *w, struct context *c)
@@ -638,6 +686,8 @@ static int act(struct worker *w, struct context *c, enum act what)
 		return do_table(w, c);
 	case EXPORT:
 		return do_export(c);
+	case TABLE_WRONG:
+		return do_table_wrong(w, c);
 	case CANCEL:
 		return do_cancel(w, c);
 	case WITHDRAW:
