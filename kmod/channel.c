@@ -340,45 +340,21 @@ void rdmatensor_channel_fail(struct rdmatensor_channel *channel, int error,
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_fail);
 
-static void channel_end_flushed(const struct rdmatensor_lane *lane)
-{
-	if (lane->flushed && !lane->connecting)
-		rdmatensor_channel_fail_locked(lane->channel, -ECONNRESET,
-					       "the device has ended the queue pair: the peer broke its access rights, or the device failed");
-}
-
 void rdmatensor_channel_lane_flushed(struct rdmatensor_lane *lane)
 {
-	struct rdmatensor_channel *channel = lane->channel;
-
-	spin_lock_bh(&channel->lock);
-	lane->flushed = true;
-	channel_end_flushed(lane);
-	spin_unlock_bh(&channel->lock);
+	rdmatensor_channel_fail(lane->channel, -ECONNRESET,
+				"the device has ended the queue pair: the peer broke its access rights, or the device failed");
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_lane_flushed);
-
-void rdmatensor_channel_lane_connecting(struct rdmatensor_lane *lane)
-{
-	struct rdmatensor_channel *channel = lane->channel;
-
-	spin_lock_bh(&channel->lock);
-	lane->connecting = true;
-	spin_unlock_bh(&channel->lock);
-}
-EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_lane_connecting);
 
 void rdmatensor_channel_lane_connected(struct rdmatensor_lane *lane)
 {
 	struct rdmatensor_channel *channel = lane->channel;
 
 	spin_lock_bh(&channel->lock);
-	lane->connecting = false;
 	channel->lanes_open++;
-	channel_end_flushed(lane);
 	spin_unlock_bh(&channel->lock);
 }
-EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_lane_connected);
 
 void rdmatensor_channel_down(struct rdmatensor_channel *channel)
 {

@@ -117,7 +117,7 @@ struct rdmatensor_write {
 };
 
 /**
- * struct rdmatensor_lane_attr - a queue pair, as the device has it
+ * struct rdmatensor_qp_attr - a queue pair, as the device has it
  * @qpn: its number
  * @mtu: path MTU in bytes
  * @send_depth: entries of the send queue
@@ -128,8 +128,10 @@ struct rdmatensor_write {
  * @sl: service level
  * @traffic_class: of the GRH
  * @comp_vector: of its completion queue
+ * @reads_in: READs of the peer that it answers at the same time
+ * @reads_out: READs that it has under way at the same time
  */
-struct rdmatensor_lane_attr {
+struct rdmatensor_qp_attr {
 	u32 qpn;
 	u32 mtu;
 	u32 send_depth;
@@ -140,24 +142,32 @@ struct rdmatensor_lane_attr {
 	u8 sl;
 	u8 traffic_class;
 	u32 comp_vector;
+	u8 reads_in;
+	u8 reads_out;
 };
 
 /**
- * struct rdmatensor_qp - a queue pair's completion queue
- * @cq: for both queues, from the device's pool; NULL: there is no queue pair
+ * struct rdmatensor_qp - a queue pair and its completion queue
+ * @qp: rdma_cm does not know of it; NULL: there is none
+ * @cq: for both queues, from the device's pool
  * @nr_cqe: entries taken of it
+ * @attr: valid with @queried (release/acquire)
+ * @queried: the device has been asked
  */
 struct rdmatensor_qp {
+	struct ib_qp *qp;
 	struct ib_cq *cq;
 	u32 nr_cqe;
+	struct rdmatensor_qp_attr attr;
+	bool queried;
 };
 
 /**
  * struct rdmatensor_lane - one queue pair of a channel
  * @channel: whose
  * @index: which, from 0
- * @id: rdma_cm's, with the queue pair in it
- * @qp: what belongs to it
+ * @id: rdma_cm's
+ * @qp: the queue pair, and what belongs to it
  * @recv_cqe: of all receives
  * @send_cqe: of messages and acks
  * @sendq_free: send-queue entries that may be posted to
@@ -168,12 +178,8 @@ struct rdmatensor_qp {
  * @writes: the other parts with something to post; the first one's turn is next, or now
  * @limit: of posted content bytes: as many as keep the wire busy
  * @completed: of those, which @limit has not been told of
- * @connecting: rdma_cm is connecting it, and will tell how that ends
- * @flushed: the device has given back something of it unprocessed
  * @cm_done: the step of the connection that was begun has ended
  * @cm_error: how
- * @attr: valid with @queried (release/acquire)
- * @queried: the device has been asked
  */
 struct rdmatensor_lane {
 	struct rdmatensor_channel *channel;
@@ -190,12 +196,8 @@ struct rdmatensor_lane {
 	struct list_head writes;
 	struct dql limit;
 	u32 completed;
-	bool connecting;
-	bool flushed;
 	bool cm_done;
 	int cm_error;
-	struct rdmatensor_lane_attr attr;
-	bool queried;
 };
 
 /**
@@ -456,14 +458,10 @@ void rdmatensor_channel_fail_locked(struct rdmatensor_channel *channel, int erro
 				    const char *text);
 /*
  * The device has given back unprocessed what was posted to the lane: its queue pair is in
- * error. That ends the channel, unless the lane is being connected: rdma_cm puts the queue
- * pair of a refused connection into error before it tells of the refusal, which is the
- * reason. Any context
+ * error, and that ends the channel. Any context
  */
 void rdmatensor_channel_lane_flushed(struct rdmatensor_lane *lane);
-/* The active side begins to connect the lane; nothing has been posted to it but receives */
-void rdmatensor_channel_lane_connecting(struct rdmatensor_lane *lane);
-/* And has done it. What was flushed meanwhile ends the channel now */
+/* The active side has connected the lane */
 void rdmatensor_channel_lane_connected(struct rdmatensor_lane *lane);
 /* CLOSING -> DOWN: the lanes are gone. Forgets queued messages and writes. May sleep */
 void rdmatensor_channel_down(struct rdmatensor_channel *channel);

@@ -11,6 +11,9 @@
  * An active channel's set-up runs in its process; the teardown waits until that
  * has left, which a failed channel makes it do at its next step.
  *
+ * A lane's queue pair is not rdma_cm's (qp.c): what connects gets the peer's answer as it
+ * comes, and the connection stands when that has been accepted in turn.
+ *
  * Handlers and teardown meet at two places: a handler looks at the channel's
  * state under its lock before it makes anything, and the teardown passes once
  * through the id's handler lock before it takes anything apart.
@@ -37,13 +40,14 @@ static void cm_cause(char *cause, size_t room, const char *fmt, ...)
 	va_end(args);
 }
 
-static void cm_private(const struct rdmatensor_lane *lane,
+static void cm_private(const struct rdmatensor_lane *lane, u8 mtu,
 		       struct rdmatensor_wire_private *private)
 {
 	const struct rdmatensor_channel *channel = lane->channel;
 	const struct rdmatensor_channel_params *params = &channel->params;
 
-	rdmatensor_wire_init_private(private, lane->index, channel->nr_lanes, channel->nonce);
+	rdmatensor_wire_init_private(private, lane->index, channel->nr_lanes, channel->nonce,
+				     mtu);
 	if (!lane->index) {
 		const struct rdmatensor_segment *segment = &channel->msgbuf.segments[0];
 
@@ -54,21 +58,6 @@ static void cm_private(const struct rdmatensor_lane *lane,
 	private->msg_slot_bytes = cpu_to_le32(params->msg_slot_bytes);
 	private->ack_batch = cpu_to_le16(params->ack_batch);
 	private->max_requests = cpu_to_le32(params->max_requests);
-}
-
-static void cm_param(struct rdmatensor_lane *lane, struct rdma_conn_param *param,
-		     const struct rdmatensor_wire_private *private)
-{
-	const struct rdmatensor_channel_params *params = &lane->channel->params;
-	const struct ib_device_attr *attrs = &lane->id->device->attrs;
-
-	memset(param, 0, sizeof(*param));
-	param->private_data = private;
-	param->private_data_len = sizeof(*private);
-	param->responder_resources = min_t(int, attrs->max_qp_rd_atom, CM_RD_ATOMIC_MAX);
-	param->initiator_depth = min_t(int, attrs->max_qp_init_rd_atom, CM_RD_ATOMIC_MAX);
-	param->retry_count = params->retry_count;
-	param->rnr_retry_count = params->rnr_retry;
 }
 
 static void cm_reject(struct rdma_cm_id *id, int error)
@@ -107,32 +96,57 @@ static int cm_rejected(struct rdmatensor_lane *lane, struct rdma_cm_event *event
 	return -le16_to_cpu(reject->error);
 }
 
-static int cm_established(struct rdmatensor_lane *lane, struct rdma_cm_event *event)
+/* True: the teardown waits for the handler that asks, and the queue pair is there */
+static bool cm_alive(struct rdmatensor_channel *channel)
 {
-	const struct rdmatensor_wire_private *private = event->param.conn.private_data;
-	struct rdmatensor_channel *channel = lane->channel;
-	const char *why;
 	bool alive;
-	int ret = 0;
 
 	spin_lock_bh(&channel->lock);
 	alive = channel->state < RDMATENSOR_CHANNEL_CLOSING;
 	spin_unlock_bh(&channel->lock);
-	/* If it was, the teardown waits for this handler, and the queue pair is there */
-	if (alive)
-		rdmatensor_lane_query(lane);
-	if (channel->active) {
-		ret = rdmatensor_wire_check_private(private, event->param.conn.private_data_len);
-		if (!ret && (private->flags || le64_to_cpu(private->nonce) != channel->nonce ||
-			     private->lane != lane->index ||
-			     private->lanes != channel->nr_lanes))
-			ret = -EPROTO;
-		if (!ret && !lane->index)
-			ret = rdmatensor_channel_set_peer(channel, private, &why);
-	}
-	if (!ret && channel->active)
-		rdmatensor_channel_lane_connected(lane);
-	return ret;
+	return alive;
+}
+
+static void cm_query(struct rdmatensor_lane *lane)
+{
+	/* Pairs with netlink_put_lane() */
+	if (!rdmatensor_qp_query(&lane->qp, &lane->qp.attr))
+		smp_store_release(&lane->qp.queried, true);
+}
+
+/* The peer has accepted: with what it takes the connection is made to stand */
+static int cm_response(struct rdmatensor_lane *lane, struct rdma_cm_event *event,
+		       const char **why)
+{
+	const struct rdmatensor_wire_private *private = event->param.conn.private_data;
+	struct rdmatensor_channel *channel = lane->channel;
+	struct rdmatensor_qp_terms terms;
+	int ret;
+
+	*why = "the channel is ending";
+	if (!cm_alive(channel))
+		return -ECONNRESET;
+
+	*why = "the peer's answer is not one of this protocol";
+	ret = rdmatensor_wire_check_private(private, event->param.conn.private_data_len);
+	if (!ret && (private->flags || le64_to_cpu(private->nonce) != channel->nonce ||
+		     private->lane != lane->index || private->lanes != channel->nr_lanes))
+		ret = -EPROTO;
+	if (!ret && !lane->index)
+		ret = rdmatensor_channel_set_peer(channel, private, why);
+	if (ret)
+		return ret;
+
+	*why = "setting the queue pair up failed";
+	rdmatensor_qp_propose(&terms, lane->id, CM_RD_ATOMIC_MAX, CM_RD_ATOMIC_MAX);
+	rdmatensor_qp_agree(&terms, &event->param.conn, private);
+	ret = rdmatensor_qp_ready(&lane->qp, lane->id, &terms, &channel->params) ?:
+	      rdma_accept(lane->id, NULL);
+	if (ret)
+		return ret;
+	cm_query(lane);
+	rdmatensor_channel_lane_connected(lane);
+	return 0;
 }
 
 static void cm_step_done(struct rdmatensor_lane *lane, int error, const char *text)
@@ -148,6 +162,8 @@ static void cm_step_done(struct rdmatensor_lane *lane, int error, const char *te
 static int cm_lane_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct rdmatensor_lane *lane = id->context;
+	const char *why;
+	int ret;
 
 	switch (event->event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
@@ -175,9 +191,15 @@ static int cm_lane_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 			cm_step_done(lane, cm_rejected(lane, event),
 				     "the peer refused the connection");
 		break;
+	case RDMA_CM_EVENT_CONNECT_RESPONSE:
+		ret = cm_response(lane, event, &why);
+		cm_step_done(lane, ret, why);
+		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
-		cm_step_done(lane, cm_established(lane, event),
-			     "the peer's answer is not one of this protocol");
+		/* Of an accepted one; the other end has it with the answer */
+		if (cm_alive(lane->channel))
+			cm_query(lane);
+		cm_step_done(lane, 0, NULL);
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
 		cm_step_done(lane, -ECONNRESET, "the peer disconnected");
@@ -202,19 +224,28 @@ static int cm_lane_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	return 0;
 }
 
-static int cm_accept(struct rdmatensor_lane *lane, struct ib_pd *pd)
+static int cm_accept(struct rdmatensor_cm *cm, struct rdmatensor_lane *lane,
+		     const struct rdma_conn_param *peer)
 {
+	const struct rdmatensor_channel_params *params = &lane->channel->params;
 	struct rdmatensor_wire_private private;
+	struct rdmatensor_qp_terms terms;
 	struct rdma_conn_param param;
 	int ret;
 
-	ret = rdmatensor_lane_open(lane, pd);
+	rdmatensor_qp_set_path(lane->id, cm->adapter, params);
+	ret = rdmatensor_lane_open(lane, cm->domain->pd);
 	if (ret)
 		return ret;
 
-	rdma_set_ack_timeout(lane->id, lane->channel->params.timeout);
-	cm_private(lane, &private);
-	cm_param(lane, &param, &private);
+	rdmatensor_qp_propose(&terms, lane->id, CM_RD_ATOMIC_MAX, CM_RD_ATOMIC_MAX);
+	rdmatensor_qp_agree(&terms, peer, peer->private_data);
+	ret = rdmatensor_qp_ready(&lane->qp, lane->id, &terms, params);
+	if (ret)
+		return ret;
+
+	cm_private(lane, terms.mtu, &private);
+	rdmatensor_qp_param(&param, &lane->qp, &terms, params, &private);
 	return rdmatensor_fault(-ENOMEM) ?: rdma_accept(lane->id, &param);
 }
 
@@ -288,7 +319,7 @@ static int cm_request(struct rdmatensor_cm *cm, struct rdma_cm_id *id,
 	/* From here on the id is the lane's: failures end with the channel */
 	id->context = lane;
 	id->event_handler = cm_lane_event;
-	ret = cm_accept(lane, cm->domain->pd);
+	ret = cm_accept(cm, lane, &event->param.conn);
 	if (ret) {
 		pr_info_ratelimited("accept lane %u from %pISpc: making its queue pair failed (%d), the channel ends; see the device's limits: rdma resource\n",
 				    lane->index, peer, ret);
@@ -445,6 +476,7 @@ static int cm_connect_lane(struct rdmatensor_cm *cm, struct rdmatensor_lane *lan
 	struct rdmatensor_adapter *adapter = cm->adapter;
 	int timeout_ms = jiffies_to_msecs(max_t(long, deadline - jiffies, 1));
 	struct rdmatensor_wire_private private;
+	struct rdmatensor_qp_terms terms;
 	struct rdma_conn_param param;
 	struct rdma_cm_id *id;
 	int ret;
@@ -485,9 +517,9 @@ static int cm_connect_lane(struct rdmatensor_cm *cm, struct rdmatensor_lane *lan
 
 	*step = "connect";
 	cm_begin(lane);
-	cm_private(lane, &private);
-	cm_param(lane, &param, &private);
-	rdmatensor_channel_lane_connecting(lane);
+	rdmatensor_qp_propose(&terms, id, CM_RD_ATOMIC_MAX, CM_RD_ATOMIC_MAX);
+	cm_private(lane, terms.mtu, &private);
+	rdmatensor_qp_param(&param, &lane->qp, &terms, params, &private);
 	ret = rdmatensor_fault(-ENOMEM) ?: rdma_connect(id, &param);
 	return cm_wait(lane, ret, deadline);
 }
@@ -585,8 +617,8 @@ void rdmatensor_cm_teardown(struct rdmatensor_channel *channel)
 		/* A handler that saw the channel alive has finished making things */
 		rdma_lock_handler(id);
 		rdma_unlock_handler(id);
-		if (id->qp)
-			rdma_disconnect(id);
+		if (channel->lanes[i].qp.qp)
+			rdmatensor_qp_disconnect(&channel->lanes[i].qp, id);
 	}
 	for (i = 0; i < channel->nr_lanes; i++) {
 		struct rdmatensor_lane *lane = &channel->lanes[i];

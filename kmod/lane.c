@@ -6,10 +6,9 @@
  * queues are sized by the channel's arithmetic, with one place more each for
  * the drain. A failed completion ends the channel. So does a flushed one, unless
  * the channel is ending already: where the peer reached for what it may not, the
- * queue pair goes into error and nothing else tells of it. While the lane is being
- * connected rdma_cm does, with the reason. Which completions belong to what is told
- * by the ib_cqe alone: of a failed one nothing but wr_cqe, qp and status can be
- * relied on.
+ * queue pair goes into error and nothing else tells of it. Which completions belong to
+ * what is told by the ib_cqe alone: of a failed one nothing but wr_cqe, qp and status
+ * can be relied on.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -48,7 +47,7 @@ static int lane_post_recvs(struct rdmatensor_lane *lane, u32 nr)
 	int ret = 0;
 
 	while (nr-- && !ret)
-		ret = rdmatensor_fault(-ENOMEM) ?: ib_post_recv(lane->id->qp, &wr, NULL);
+		ret = rdmatensor_fault(-ENOMEM) ?: ib_post_recv(lane->qp.qp, &wr, NULL);
 	return ret;
 }
 
@@ -148,7 +147,7 @@ static int lane_post_message(struct rdmatensor_lane *lane, u64 seq, u32 bytes)
 	};
 
 	rdmatensor_msgbuf_tx_sge(&channel->msgbuf, seq, bytes, &sge);
-	return rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->id->qp, &wr.wr, NULL);
+	return rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->qp.qp, &wr.wr, NULL);
 }
 
 static int lane_post_ack(struct rdmatensor_lane *lane)
@@ -162,7 +161,7 @@ static int lane_post_ack(struct rdmatensor_lane *lane)
 		},
 	};
 
-	return rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->id->qp, &wr.wr, NULL);
+	return rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->qp.qp, &wr.wr, NULL);
 }
 
 static int lane_post_probe(struct rdmatensor_lane *lane)
@@ -175,7 +174,7 @@ static int lane_post_probe(struct rdmatensor_lane *lane)
 		},
 	};
 
-	return rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->id->qp, &wr.wr, NULL);
+	return rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->qp.qp, &wr.wr, NULL);
 }
 
 static int lane_post_write(struct rdmatensor_lane *lane, struct rdmatensor_part *part,
@@ -196,7 +195,7 @@ static int lane_post_write(struct rdmatensor_lane *lane, struct rdmatensor_part 
 	};
 
 	part->cqe.done = lane_part_done;
-	return rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->id->qp, &wr.wr, NULL);
+	return rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->qp.qp, &wr.wr, NULL);
 }
 
 const struct rdmatensor_lane_ops rdmatensor_lane_verbs = {
@@ -256,43 +255,18 @@ int rdmatensor_lane_open(struct rdmatensor_lane *lane, struct ib_pd *pd)
 	return 0;
 
 out_free_qp:
-	ib_drain_qp(lane->id->qp);
-	rdmatensor_qp_free(&lane->qp, lane->id);
+	ib_drain_qp(lane->qp.qp);
+	rdmatensor_qp_free(&lane->qp);
 	return ret;
-}
-
-void rdmatensor_lane_query(struct rdmatensor_lane *lane)
-{
-	struct rdmatensor_lane_attr *to = &lane->attr;
-	struct ib_qp_init_attr init;
-	struct ib_qp_attr attr;
-
-	if (ib_query_qp(lane->id->qp, &attr,
-			IB_QP_AV | IB_QP_PATH_MTU | IB_QP_TIMEOUT | IB_QP_RETRY_CNT |
-			IB_QP_RNR_RETRY | IB_QP_CAP, &init))
-		return;
-	to->qpn = lane->id->qp->qp_num;
-	to->mtu = ib_mtu_enum_to_int(attr.path_mtu);
-	to->comp_vector = lane->qp.cq->comp_vector;
-	to->send_depth = attr.cap.max_send_wr;
-	to->recv_depth = attr.cap.max_recv_wr;
-	to->timeout = attr.timeout;
-	to->retry_count = attr.retry_cnt;
-	to->rnr_retry = attr.rnr_retry;
-	to->sl = rdma_ah_get_sl(&attr.ah_attr);
-	if (rdma_ah_get_ah_flags(&attr.ah_attr) & IB_AH_GRH)
-		to->traffic_class = rdma_ah_read_grh(&attr.ah_attr)->traffic_class;
-	/* Pairs with netlink_put_lane() */
-	smp_store_release(&lane->queried, true);
 }
 
 void rdmatensor_lane_close(struct rdmatensor_lane *lane)
 {
-	if (!lane->qp.cq)
+	if (!lane->qp.qp)
 		return;
 
 	/* Nothing is posted any more, and each completion has given its place back */
-	ib_drain_qp(lane->id->qp);
+	ib_drain_qp(lane->qp.qp);
 	WARN_ON_ONCE(lane->sendq_free != lane->channel->params.queue_depth);
-	rdmatensor_qp_free(&lane->qp, lane->id);
+	rdmatensor_qp_free(&lane->qp);
 }

@@ -18,9 +18,6 @@ extern const struct rdmatensor_lane_ops rdmatensor_lane_verbs;
  */
 int rdmatensor_lane_open(struct rdmatensor_lane *lane, struct ib_pd *pd);
 
-/* Asks the device how the queue pair is set, which stands now. In rdma_cm's handler */
-void rdmatensor_lane_query(struct rdmatensor_lane *lane);
-
 /**
  * rdmatensor_lane_close - end all that is under way, and the queue pair
  *

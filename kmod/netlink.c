@@ -22,6 +22,8 @@
 #include "netlink.h"
 #include "rdmatensor_netlink.h"
 
+#define NETLINK_CHANNEL_BYTES 8192
+
 static struct genl_family netlink_family;
 
 /* Fills one message. Return: 0, -EMSGSIZE: no room */
@@ -112,15 +114,11 @@ static int netlink_fill_context(struct sk_buff *skb, struct rdmatensor_context *
 	return ret;
 }
 
-static int netlink_put_lane(struct sk_buff *skb, const struct rdmatensor_lane *lane)
+/* Any context. @type: of the nest */
+static int netlink_put_qp(struct sk_buff *skb, int type, const struct rdmatensor_qp_attr *attr)
 {
-	const struct rdmatensor_lane_attr *attr = &lane->attr;
-	struct nlattr *nest;
+	struct nlattr *nest = nla_nest_start(skb, type);
 
-	/* Pairs with rdmatensor_lane_query(): what the device has said is there */
-	if (!smp_load_acquire(&lane->queried))
-		return 0;
-	nest = nla_nest_start(skb, RDMATENSOR_NL_A_LANE);
 	if (!nest || nla_put_u32(skb, RDMATENSOR_NL_A_QPN, attr->qpn) ||
 	    nla_put_u32(skb, RDMATENSOR_NL_A_MTU, attr->mtu) ||
 	    nla_put_u32(skb, RDMATENSOR_NL_A_TIMEOUT, attr->timeout) ||
@@ -130,10 +128,25 @@ static int netlink_put_lane(struct sk_buff *skb, const struct rdmatensor_lane *l
 	    nla_put_u32(skb, RDMATENSOR_NL_A_TRAFFIC_CLASS, attr->traffic_class) ||
 	    nla_put_u32(skb, RDMATENSOR_NL_A_SEND_DEPTH, attr->send_depth) ||
 	    nla_put_u32(skb, RDMATENSOR_NL_A_RECV_DEPTH, attr->recv_depth) ||
-	    nla_put_u32(skb, RDMATENSOR_NL_A_COMP_VECTOR, attr->comp_vector))
+	    nla_put_u32(skb, RDMATENSOR_NL_A_COMP_VECTOR, attr->comp_vector) ||
+	    nla_put_u32(skb, RDMATENSOR_NL_A_READS_IN, attr->reads_in) ||
+	    nla_put_u32(skb, RDMATENSOR_NL_A_READS_OUT, attr->reads_out))
 		return -EMSGSIZE;
 	nla_nest_end(skb, nest);
 	return 0;
+}
+
+static int netlink_put_lane(struct sk_buff *skb, const struct rdmatensor_lane *lane)
+{
+	/* Pairs with cm_query(): what the device has said is there */
+	if (!smp_load_acquire(&lane->qp.queried))
+		return 0;
+	return netlink_put_qp(skb, RDMATENSOR_NL_A_LANE, &lane->qp.attr);
+}
+
+static int netlink_put_read_lane(void *skb, const struct rdmatensor_qp_attr *attr)
+{
+	return netlink_put_qp(skb, RDMATENSOR_NL_A_READ_LANE, attr);
 }
 
 static int netlink_fill_channel(struct sk_buff *skb, struct rdmatensor_context *context,
@@ -177,6 +190,9 @@ static int netlink_fill_channel(struct sk_buff *skb, struct rdmatensor_context *
 		if (ret)
 			return ret;
 	}
+	ret = rdmatensor_readers_each(channel->readers, netlink_put_read_lane, skb);
+	if (ret)
+		return ret;
 
 	sum = kzalloc(sizeof(*sum), GFP_KERNEL);
 	if (!sum)
@@ -417,6 +433,13 @@ static int netlink_dump_tables(struct sk_buff *skb, struct netlink_callback *cb)
 	return netlink_dump(skb, cb, netlink_dump_its_tables);
 }
 
+/* All lanes of a channel, and all that it has counted, are one message */
+static int netlink_start_channels(struct netlink_callback *cb)
+{
+	cb->min_dump_alloc = NETLINK_CHANNEL_BYTES;
+	return 0;
+}
+
 static const struct nla_policy netlink_policy[] = {
 	[RDMATENSOR_NL_A_CONTEXT] = NLA_POLICY_MIN(NLA_U32, 1),
 };
@@ -429,6 +452,7 @@ static const struct genl_ops netlink_ops[] = {
 	}, {
 		.cmd = RDMATENSOR_NL_CMD_CHANNEL_GET,
 		.flags = GENL_UNS_ADMIN_PERM,
+		.start = netlink_start_channels,
 		.dumpit = netlink_dump_channels,
 	}, {
 		.cmd = RDMATENSOR_NL_CMD_POOL_GET,

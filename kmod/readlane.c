@@ -14,7 +14,7 @@
  * ended. Where posting itself fails in the middle there is no last one; such a list, which
  * the lane keeps among those under way, is done after the drain.
  *
- * Order of locks: readers->lock, then a lane's. Handlers of rdma_cm take a lane's only.
+ * Order of locks: readers->lock, readers->accept_lock, then a lane's. Handlers of rdma_cm take a lane's only.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -147,7 +147,7 @@ int rdmatensor_readlane_post(struct rdmatensor_readlane *lane, struct rdmatensor
 	}
 	lane->room -= nr;
 	list_add_tail(&list->item, &lane->lists);
-	ret = rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->id->qp, &wrs[0].wr, NULL);
+	ret = rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->qp.qp, &wrs[0].wr, NULL);
 	spin_unlock_bh(&lane->lock);
 	/* Some may have been posted: the drain ends the list */
 	if (ret)
@@ -183,11 +183,11 @@ static void readlane_close(struct rdmatensor_readlane *lane)
 	/* A handler that is making something has finished */
 	rdma_lock_handler(id);
 	rdma_unlock_handler(id);
-	if (lane->qp.cq) {
-		rdma_disconnect(id);
-		ib_drain_qp(id->qp);
+	if (lane->qp.qp) {
+		rdmatensor_qp_disconnect(&lane->qp, id);
+		ib_drain_qp(lane->qp.qp);
 		rdmatensor_readlane_drained(lane);
-		rdmatensor_qp_free(&lane->qp, id);
+		rdmatensor_qp_free(&lane->qp);
 	}
 	rdma_destroy_id(id);
 	lane->id = NULL;
@@ -362,6 +362,38 @@ u32 rdmatensor_readers_up(struct rdmatensor_readers *readers)
 	return up;
 }
 
+static int readlane_show(struct rdmatensor_readlane *lane,
+			 int (*fn)(void *arg, const struct rdmatensor_qp_attr *attr), void *arg)
+{
+	int ret = 0;
+
+	spin_lock_bh(&lane->lock);
+	if (lane->state == RDMATENSOR_READLANE_UP && lane->qp.queried)
+		ret = fn(arg, &lane->qp.attr);
+	spin_unlock_bh(&lane->lock);
+	return ret;
+}
+
+int rdmatensor_readers_each(struct rdmatensor_readers *readers,
+			    int (*fn)(void *arg, const struct rdmatensor_qp_attr *attr),
+			    void *arg)
+{
+	struct rdmatensor_readlane *lane;
+	int ret = 0;
+	u8 i;
+
+	for (i = 0; !ret && i < READ_ONCE(readers->nr_lanes); i++)
+		ret = readlane_show(&readers->lanes[i], fn, arg);
+	spin_lock_bh(&readers->accept_lock);
+	list_for_each_entry(lane, &readers->accepted, item) {
+		if (ret)
+			break;
+		ret = readlane_show(lane, fn, arg);
+	}
+	spin_unlock_bh(&readers->accept_lock);
+	return ret;
+}
+
 static void readlane_step_done(struct rdmatensor_readlane *lane, int error)
 {
 	lane->step_error = error;
@@ -383,6 +415,68 @@ static bool readlane_private_ok(const struct rdmatensor_readlane *lane,
 	       private->lane == lane->index;
 }
 
+/*
+ * In rdma_cm's handler. True: whoever takes the lane apart waits for it, and the queue pair
+ * is there
+ */
+static bool readlane_connecting(struct rdmatensor_readlane *lane)
+{
+	bool connecting;
+
+	spin_lock_bh(&lane->lock);
+	connecting = lane->state == RDMATENSOR_READLANE_CONNECTING;
+	spin_unlock_bh(&lane->lock);
+	return connecting;
+}
+
+/* The connection stands. In rdma_cm's handler */
+static void readlane_up(struct rdmatensor_readlane *lane)
+{
+	struct rdmatensor_qp_attr attr;
+	bool queried;
+
+	if (!readlane_connecting(lane))
+		return;
+	queried = !rdmatensor_qp_query(&lane->qp, &attr);
+	spin_lock_bh(&lane->lock);
+	if (readlane_move(lane, RDMATENSOR_READLANE_UP)) {
+		lane->qp.queried = queried;
+		if (queried)
+			lane->qp.attr = attr;
+	}
+	spin_unlock_bh(&lane->lock);
+}
+
+/* What the two sides of a lane may read of each other: the one that connects of the other */
+static void readlane_terms(const struct rdmatensor_readlane *lane,
+			   struct rdmatensor_qp_terms *terms)
+{
+	rdmatensor_qp_propose(terms, lane->id, lane->active ? 0 : READLANE_RD_ATOMIC_MAX,
+			      lane->active ? READLANE_RD_ATOMIC_MAX : 0);
+}
+
+/* The peer has accepted: with what it takes the connection is made to stand */
+static int readlane_response(struct rdmatensor_readlane *lane, const struct rdma_cm_event *event)
+{
+	struct rdmatensor_qp_terms terms;
+	int ret;
+
+	if (!readlane_connecting(lane))
+		return -ECONNRESET;
+	if (!readlane_private_ok(lane, event))
+		return -EPROTO;
+	readlane_terms(lane, &terms);
+	rdmatensor_qp_agree(&terms, &event->param.conn, event->param.conn.private_data);
+	/* A peer that answers none of them would let them wait for ever */
+	if (!terms.reads_out)
+		return -EPROTO;
+	ret = rdmatensor_qp_ready(&lane->qp, lane->id, &terms, &lane->readers->params) ?:
+	      rdma_accept(lane->id, NULL);
+	if (!ret)
+		readlane_up(lane);
+	return ret;
+}
+
 static int readlane_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct rdmatensor_readlane *lane = id->context;
@@ -392,12 +486,12 @@ static int readlane_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
 		readlane_step_done(lane, 0);
 		break;
+	case RDMA_CM_EVENT_CONNECT_RESPONSE:
+		readlane_step_done(lane, readlane_response(lane, event));
+		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
-		if (lane->active && !readlane_private_ok(lane, event)) {
-			readlane_step_done(lane, -EPROTO);
-			break;
-		}
-		readlane_move_unlocked(lane, RDMATENSOR_READLANE_UP);
+		/* Of an accepted one; the other end has it with the answer */
+		readlane_up(lane);
 		readlane_step_done(lane, 0);
 		break;
 	case RDMA_CM_EVENT_ADDR_ERROR:
@@ -458,10 +552,10 @@ static int readlane_open(struct rdmatensor_readlane *lane)
 	return ret;
 }
 
-static void readlane_private(const struct rdmatensor_readlane *lane, u8 lanes,
+static void readlane_private(const struct rdmatensor_readlane *lane, u8 lanes, u8 mtu,
 			     struct rdmatensor_wire_private *private)
 {
-	rdmatensor_wire_init_private(private, lane->index, lanes, lane->readers->nonce);
+	rdmatensor_wire_init_private(private, lane->index, lanes, lane->readers->nonce, mtu);
 	private->flags = cpu_to_le32(RDMATENSOR_WIRE_PRIVATE_READ);
 }
 
@@ -508,7 +602,8 @@ static int readlane_connect(struct rdmatensor_readlane *lane, u8 lanes, unsigned
 	const struct sockaddr *peer = (struct sockaddr *)&readers->peer;
 	int timeout_ms = jiffies_to_msecs(max_t(long, deadline - jiffies, 1));
 	struct rdmatensor_wire_private private;
-	struct rdma_conn_param param = {};
+	struct rdmatensor_qp_terms terms;
+	struct rdma_conn_param param;
 	struct sockaddr_storage src;
 	struct rdma_cm_id *id;
 	int ret;
@@ -542,14 +637,9 @@ static int readlane_connect(struct rdmatensor_readlane *lane, u8 lanes, unsigned
 	ret = readlane_open(lane);
 	if (ret)
 		return ret;
-	readlane_private(lane, lanes, &private);
-	param.private_data = &private;
-	param.private_data_len = sizeof(private);
-	/* Nobody reads from this side; the peer's answer bounds what it bears */
-	param.initiator_depth = min(id->device->attrs.max_qp_init_rd_atom,
-				    READLANE_RD_ATOMIC_MAX);
-	param.retry_count = params->retry_count;
-	param.rnr_retry_count = params->rnr_retry;
+	readlane_terms(lane, &terms);
+	readlane_private(lane, lanes, terms.mtu, &private);
+	rdmatensor_qp_param(&param, &lane->qp, &terms, params, &private);
 	readlane_begin(lane);
 	ret = rdmatensor_fault(-ENOMEM) ?: rdma_connect(id, &param);
 	return readlane_step(lane, ret, deadline, stop);
@@ -590,10 +680,10 @@ int rdmatensor_readers_accept(struct rdmatensor_readers *readers, struct rdma_cm
 			      const struct rdma_cm_event *event,
 			      const struct rdmatensor_wire_private *private)
 {
-	const struct ib_device_attr *attrs = &id->device->attrs;
 	struct rdmatensor_wire_private answer;
-	struct rdma_conn_param param = {};
+	struct rdmatensor_qp_terms terms;
 	struct rdmatensor_readlane *lane;
+	struct rdma_conn_param param;
 	int ret = 0;
 
 	lane = kzalloc(sizeof(*lane), GFP_KERNEL_ACCOUNT);
@@ -602,9 +692,15 @@ int rdmatensor_readers_accept(struct rdmatensor_readers *readers, struct rdma_cm
 	readlane_init(lane, readers, private->lane, false);
 	lane->state = RDMATENSOR_READLANE_CONNECTING;
 	lane->id = id;
+	rdmatensor_qp_set_path(id, readers->cm->adapter, &readers->params);
 	ret = readlane_open(lane);
 	if (ret)
 		goto out_free;
+	readlane_terms(lane, &terms);
+	rdmatensor_qp_agree(&terms, &event->param.conn, private);
+	ret = rdmatensor_qp_ready(&lane->qp, id, &terms, &readers->params);
+	if (ret)
+		goto out_free_qp;
 
 	spin_lock_bh(&readers->accept_lock);
 	if (readers->accept_closed)
@@ -623,21 +719,15 @@ int rdmatensor_readers_accept(struct rdmatensor_readers *readers, struct rdma_cm
 	/* From here on the id is the lane's, and failures are its own */
 	id->context = lane;
 	id->event_handler = readlane_event;
-	readlane_private(lane, private->lanes, &answer);
-	param.private_data = &answer;
-	param.private_data_len = sizeof(answer);
-	param.responder_resources = min3((int)event->param.conn.responder_resources,
-					 attrs->max_qp_rd_atom, READLANE_RD_ATOMIC_MAX);
-	param.retry_count = readers->params.retry_count;
-	param.rnr_retry_count = readers->params.rnr_retry;
-	rdma_set_ack_timeout(id, readers->params.timeout);
+	readlane_private(lane, private->lanes, terms.mtu, &answer);
+	rdmatensor_qp_param(&param, &lane->qp, &terms, &readers->params, &answer);
 	ret = rdmatensor_fault(-ENOMEM) ?: rdma_accept(id, &param);
 	if (ret)
 		readlane_fail(lane);
 	return 0;
 
 out_free_qp:
-	rdmatensor_qp_free(&lane->qp, id);
+	rdmatensor_qp_free(&lane->qp);
 out_free:
 	kfree(lane);
 	return ret;

@@ -56,12 +56,12 @@ struct rdmatensor_readlist {
  * @index: which, of those that this side connects
  * @active: this side connects it
  * @item: if not: among the accepted ones
- * @lock: guards @state, @room, @lists
+ * @lock: guards @state, @room, @lists, and what the device said of @qp
  * @state: enum rdmatensor_readlane_state, changed by readlane_move() alone
  * @room: READs that may be posted
  * @lists: that are under way
  * @id: rdma_cm's; NULL in IDLE
- * @qp: what belongs to its queue pair
+ * @qp: its queue pair, and what belongs to it
  * @step_done: the step of connecting that was begun has ended
  * @step_error: how
  * @down_work: takes a FAILED lane apart
@@ -153,6 +153,13 @@ int rdmatensor_readers_connect(struct rdmatensor_readers *readers, u8 nr, u32 ti
 int rdmatensor_readers_accept(struct rdmatensor_readers *readers, struct rdma_cm_id *id,
 			      const struct rdma_cm_event *event,
 			      const struct rdmatensor_wire_private *private);
+/*
+ * Calls @fn for each lane that is UP, this side's and the peer's, until it returns other than
+ * 0, which is returned; locks are held
+ */
+int rdmatensor_readers_each(struct rdmatensor_readers *readers,
+			    int (*fn)(void *arg, const struct rdmatensor_qp_attr *attr),
+			    void *arg);
 /* Lanes that are UP now */
 u32 rdmatensor_readers_up(struct rdmatensor_readers *readers);
 

@@ -494,7 +494,7 @@ void rdmatensor_wire_set_consumed(void *buf, u32 consumed)
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_wire_set_consumed);
 
 void rdmatensor_wire_init_private(struct rdmatensor_wire_private *private, u8 lane, u8 lanes,
-				  u64 nonce)
+				  u64 nonce, u8 mtu)
 {
 	memset(private, 0, sizeof(*private));
 	private->magic = cpu_to_le32(RDMATENSOR_WIRE_MAGIC);
@@ -503,6 +503,7 @@ void rdmatensor_wire_init_private(struct rdmatensor_wire_private *private, u8 la
 	private->lane = lane;
 	private->lanes = lanes;
 	private->nonce = cpu_to_le64(nonce);
+	private->mtu = mtu;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_wire_init_private);
 
@@ -516,6 +517,8 @@ int rdmatensor_wire_check_private(const struct rdmatensor_wire_private *private,
 		return -EPROTONOSUPPORT;
 	if (!private->lanes || private->lanes > RDMATENSOR_LANES_MAX ||
 	    private->lane >= private->lanes)
+		return -EPROTO;
+	if (private->mtu < RDMATENSOR_WIRE_MTU_LEAST || private->mtu > RDMATENSOR_WIRE_MTU_MOST)
 		return -EPROTO;
 	if (private->flags & ~cpu_to_le32(RDMATENSOR_WIRE_PRIVATE_READ) ||
 	    memchr_inv(private->__reserved, 0, sizeof(private->__reserved)))

@@ -173,6 +173,10 @@ static_assert(sizeof(struct rdmatensor_wire_table) == 48);
 /* Keys of one owner at most: 32 TiB of 2 MiB segments */
 #define RDMATENSOR_WIRE_KEYS_MAX BIT(24)
 
+/* Private data: 128 << mtu bytes, as enum ib_mtu has it: 256 and 4096 */
+#define RDMATENSOR_WIRE_MTU_LEAST 1
+#define RDMATENSOR_WIRE_MTU_MOST 5
+
 /* Private data: the connection is a lane for READs of the channel with that nonce */
 #define RDMATENSOR_WIRE_PRIVATE_READ BIT(0)
 
@@ -191,7 +195,9 @@ static_assert(sizeof(struct rdmatensor_wire_table) == 48);
  * @ack_batch: messages that one of the writer's acks tells
  * @max_requests: requests that the peer may have outstanding at the writer
  * @flags: RDMATENSOR_WIRE_PRIVATE_READ: for READs only; @lane and @lanes count those,
- *         and what follows @nonce is zero
+ *         and all between @nonce and this is zero
+ * @mtu: enum ib_mtu, of this connection. REQ: what the writer takes at most; REP: what both
+ *       sides have, which is not more than that
  * @__reserved: zero
  *
  * 56 bytes is what rdma_cm leaves of a REQ.
@@ -210,7 +216,8 @@ struct rdmatensor_wire_private {
 	__le16 ack_batch;
 	__le32 max_requests;
 	__le32 flags;
-	u8 __reserved[12];
+	u8 mtu;
+	u8 __reserved[11];
 };
 
 static_assert(sizeof(struct rdmatensor_wire_private) == 56);
@@ -366,7 +373,7 @@ bool rdmatensor_wire_worker_ok(const char *name, u32 len);
 
 /* Private data of a connection, so far as all lanes have it; the rest is zero */
 void rdmatensor_wire_init_private(struct rdmatensor_wire_private *private, u8 lane, u8 lanes,
-				  u64 nonce);
+				  u64 nonce, u8 mtu);
 
 /**
  * rdmatensor_wire_check_private - check what a peer said with its connection

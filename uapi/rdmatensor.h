@@ -127,7 +127,7 @@ enum rdmatensor_data_type {
  * @gid_index: out: index of the GID in the port's table
  * @gid: out: that GID, in network order
  * @listen_port: out: rdma_cm port that peers connect to; 0: not listening
- * @mtu: out: path MTU of new channels in bytes
+ * @mtu: out: path MTU of new channels in bytes, if the peer's is not less
  * @channels: out: channels that are up
  * @pools: out: pools that exist
  * @max_segment_bytes: out: bytes behind one memory region, so a tensor of n
@@ -186,10 +186,12 @@ struct rdmatensor_query {
  * @rnr_retry: receiver-not-ready retries, 0..7; without the flag: 7. The
  *         accounting of receives makes 0 work too; a debug build uses it
  * @sl: RDMA_QP_SL, 0..7; 0: as the path's resolution has it: what the subnet's manager says,
- *         or on RoCE what the host maps the traffic class to
- * @traffic_class: RDMA_TRAFFIC_CLASS, 0..255
+ *         or on RoCE what the host maps the traffic class to; of a connection that the
+ *         peer makes, what it asks for. As @traffic_class, @timeout, @retry_count and
+ *         @rnr_retry it holds for what this side sends, whoever connects
+ * @traffic_class: RDMA_TRAFFIC_CLASS, 0..255; 0: 0, or what the connecting peer asks for
  * @mtu: RDMA_QP_MTU: 256, 512, 1024, 2048 or 4096, at most the port's active
- *         MTU; 0: the active MTU
+ *         MTU; 0: the active MTU. A connection has the lesser of both sides', at both ends
  * @msg_slots: slots of the message buffers, a power of two, 1..1024; 0: 64. 1 is the
  *         stop-and-wait protocol of TensorFlow's verbs
  * @msg_slot_bytes: bytes of a slot, a power of two, 1024..65536; 0: 4096

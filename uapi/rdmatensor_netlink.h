@@ -125,6 +125,9 @@ enum rdmatensor_nl_event {
  * @RDMATENSOR_NL_A_ERROR: s32, negative errno
  * @RDMATENSOR_NL_A_TEXT: string, why
  * @RDMATENSOR_NL_A_COMP_VECTOR: u32, lane: completion vector of its completion queue
+ * @RDMATENSOR_NL_A_READ_LANE: nest, one for each queue pair for READs that is up, as _LANE
+ * @RDMATENSOR_NL_A_READS_IN: u32, lane: READs of the peer that it answers at the same time
+ * @RDMATENSOR_NL_A_READS_OUT: u32, lane: READs that it has under way at the same time
  */
 enum rdmatensor_nl_attr {
 	RDMATENSOR_NL_A_PAD = 1,
@@ -185,6 +188,9 @@ enum rdmatensor_nl_attr {
 	RDMATENSOR_NL_A_ERROR,
 	RDMATENSOR_NL_A_TEXT,
 	RDMATENSOR_NL_A_COMP_VECTOR,
+	RDMATENSOR_NL_A_READ_LANE,
+	RDMATENSOR_NL_A_READS_IN,
+	RDMATENSOR_NL_A_READS_OUT,
 	__RDMATENSOR_NL_A_NR,
 };
 

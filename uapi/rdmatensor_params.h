@@ -55,13 +55,13 @@
 	  "receiver-not-ready retries, 7: no end; the accounting of receives makes 0 work", \
 	  "RDMATENSOR_RNR_RETRY", NULL, "") \
 	P(sl, 0, 0, 7, 0, 0, \
-	  "service level; 0: what the path's resolution gives", \
+	  "service level of what this side sends; 0: what the path's resolution gives, or what the connecting peer asks for", \
 	  "RDMA_QP_SL", "RDMA_SL", "") \
 	P(traffic_class, 0, 0, 255, 0, 0, \
-	  "of the GRH", \
+	  "of the GRH of what this side sends; 0: 0, or what the connecting peer asks for", \
 	  "RDMA_TRAFFIC_CLASS", NULL, "") \
 	P(mtu, RDMATENSOR_PARAM_AUTO, 256, 4096, RDMATENSOR_PARAM_POW2, 0, \
-	  "path MTU, at most the port's active one; auto: that one", \
+	  "path MTU, at most the port's active one; auto: that one. A connection has the lesser of both sides", \
 	  "RDMA_QP_MTU", "RDMA_MTU", "bytes") \
 	P(msg_slots, 64, 1, 1024, RDMATENSOR_PARAM_POW2, 0, \
 	  "control messages in flight in each direction; 1: one, acked each time", \

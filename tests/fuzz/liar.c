@@ -47,6 +47,7 @@ void liar_init(struct liar *liar, unsigned int lanes)
 		.msg_slots = cpu_to_le16(LIAR_SLOTS),
 		.ack_batch = cpu_to_le16(LIAR_ACK_BATCH),
 		.max_requests = cpu_to_le32(LIAR_REQUESTS),
+		.mtu = RDMATENSOR_WIRE_MTU_MOST,
 	};
 }
 

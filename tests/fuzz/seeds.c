@@ -92,7 +92,7 @@ int main(int argc, char **argv)
 	for (i = 0; i < ARRAY_SIZE(messages); i++)
 		err |= write_seed(argv[1], i, rdmatensor_wire_type_name(messages[i].type), buf,
 				  rdmatensor_wire_encode(&messages[i], buf, sizeof(buf)));
-	rdmatensor_wire_init_private(&private, 7, 8, 0x0102030405060708);
+	rdmatensor_wire_init_private(&private, 7, 8, 0x0102030405060708, 5);
 	err |= write_seed(argv[1], i, "CONNECTION", &private, sizeof(private));
 	private.flags = cpu_to_le32(RDMATENSOR_WIRE_PRIVATE_READ);
 	return err | write_seed(argv[1], i + 1, "READS", &private, sizeof(private));

@@ -77,7 +77,10 @@ TEST(private_data_that_lies)
 	LIE(flags, htole32(0x80000000), -EPROTO);
 	LIE(__reserved[0], 1, -EPROTO);
 	LIE(__reserved[7], 0x80, -EPROTO);
-	LIE(__reserved[11], 0x80, -EPROTO);
+	LIE(__reserved[10], 0x80, -EPROTO);
+	LIE(mtu, 0, -EPROTO);
+	LIE(mtu, 6, -EPROTO);
+	LIE(mtu, 255, -EPROTO);
 	/* rdma_cm fills up with zeros, which only the last fields may be */
 	for (len = 1; len <= offsetof(struct rdmatensor_wire_private, max_requests); len += 5)
 		EQ(introduce(&right, len), -EPROTO);

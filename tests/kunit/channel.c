@@ -209,35 +209,6 @@ static void flushed(struct kunit *test)
 	script_close(script);
 }
 
-/* The reason of a refusal comes after what it has flushed, and counts */
-static void flushed_by_a_refusal(struct kunit *test)
-{
-	struct script_end *script = open_one(test, 16, 16);
-	struct rdmatensor_lane *lane = &script->end->channel->lanes[0];
-
-	prepare(test, script);
-	rdmatensor_channel_lane_connecting(lane);
-	rdmatensor_channel_lane_flushed(lane);
-	KUNIT_EXPECT_STREQ(test, script_trace(script), "");
-	rdmatensor_channel_fail(script->end->channel, -EUSERS, "refused");
-	KUNIT_EXPECT_STREQ(test, script_trace(script), "down:-87(refused)");
-	script_close(script);
-}
-
-/* It was no refusal: the connection stands, over a queue pair that does not */
-static void flushed_before_connected(struct kunit *test)
-{
-	struct script_end *script = open_one(test, 16, 16);
-	struct rdmatensor_lane *lane = &script->end->channel->lanes[0];
-
-	prepare(test, script);
-	rdmatensor_channel_lane_connecting(lane);
-	rdmatensor_channel_lane_flushed(lane);
-	rdmatensor_channel_lane_connected(lane);
-	KUNIT_EXPECT_STREQ(test, script_trace(script), FLUSHED);
-	script_close(script);
-}
-
 static void impossible_lengths(struct kunit *test)
 {
 	static const u32 lengths[] = { 0, sizeof(struct rdmatensor_wire_hdr) - 1, 1025, ~0U };
@@ -544,8 +515,6 @@ static struct kunit_case channel_tests[] = {
 	KUNIT_CASE(hello_after_the_end),
 	KUNIT_CASE(first_failure_counts),
 	KUNIT_CASE(flushed),
-	KUNIT_CASE(flushed_by_a_refusal),
-	KUNIT_CASE(flushed_before_connected),
 	KUNIT_CASE(impossible_lengths),
 	KUNIT_CASE(lying_counts),
 	KUNIT_CASE(ack_of_nothing),

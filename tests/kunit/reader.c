@@ -114,9 +114,9 @@ static void open_lane(struct reader *reader, u32 s, u8 i, struct rdmatensor_read
 	INIT_LIST_HEAD(&lane->posted);
 	INIT_LIST_HEAD(&lane->arrived);
 	lane->qp.device = reader->ibdev;
-	lane->id.qp = &lane->qp;
 	lane->id.device = reader->ibdev;
 	lane->lane = &readers->lanes[i];
+	lane->lane->qp.qp = &lane->qp;
 	lane->lane->id = &lane->id;
 	lane->lane->room = reader->config.queue_depth;
 	lane->lane->state = RDMATENSOR_READLANE_UP;

@@ -66,7 +66,7 @@ struct reader_read {
  * @reader: whose
  * @source: number of the owner
  * @id: of the module's lane
- * @qp: in @id
+ * @qp: of the module's lane
  * @lane: the module's
  * @posted: READs under way, the oldest first
  * @arrived: READs that have ended well and are not proven

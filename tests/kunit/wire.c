@@ -8,6 +8,7 @@
 #include <linux/prandom.h>
 #include <linux/slab.h>
 #include <kunit/test.h>
+#include <rdma/ib_verbs.h>
 #include "wire.h"
 
 #define ROOM 4096
@@ -975,6 +976,11 @@ static const struct {
 	{ offsetof(struct rdmatensor_wire_private, flags), RDMATENSOR_WIRE_PRIVATE_READ, 0 },
 	{ offsetof(struct rdmatensor_wire_private, flags), 2, -EPROTO },
 	{ offsetof(struct rdmatensor_wire_private, flags) + 3, 0x80, -EPROTO },
+	{ offsetof(struct rdmatensor_wire_private, mtu), 0, -EPROTO },
+	{ offsetof(struct rdmatensor_wire_private, mtu), IB_MTU_256, 0 },
+	{ offsetof(struct rdmatensor_wire_private, mtu), IB_MTU_4096, 0 },
+	{ offsetof(struct rdmatensor_wire_private, mtu), IB_MTU_4096 + 1, -EPROTO },
+	{ offsetof(struct rdmatensor_wire_private, mtu), 255, -EPROTO },
 	{ offsetof(struct rdmatensor_wire_private, __reserved), 1, -EPROTO },
 	{ sizeof(struct rdmatensor_wire_private) - 1, 1, -EPROTO },
 };
@@ -984,10 +990,11 @@ static void private_data(struct kunit *test)
 	struct rdmatensor_wire_private private;
 	unsigned int i;
 
-	rdmatensor_wire_init_private(&private, 2, 4, 0x0102030405060708);
+	rdmatensor_wire_init_private(&private, 2, 4, 0x0102030405060708, IB_MTU_1024);
 	KUNIT_EXPECT_EQ(test, private.lane, 2);
 	KUNIT_EXPECT_EQ(test, private.lanes, 4);
 	KUNIT_EXPECT_EQ(test, le64_to_cpu(private.nonce), 0x0102030405060708);
+	KUNIT_EXPECT_EQ(test, private.mtu, IB_MTU_1024);
 	for (i = 0; i < sizeof(private); i++)
 		KUNIT_EXPECT_EQ(test, rdmatensor_wire_check_private(&private, i), -EPROTO);
 	KUNIT_EXPECT_EQ(test, rdmatensor_wire_check_private(&private, sizeof(private)), 0);
@@ -996,7 +1003,7 @@ static void private_data(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rdmatensor_wire_check_private(NULL, sizeof(private)), -EPROTO);
 
 	for (i = 0; i < ARRAY_SIZE(privates); i++) {
-		rdmatensor_wire_init_private(&private, 2, 4, 0x0102030405060708);
+		rdmatensor_wire_init_private(&private, 2, 4, 0x0102030405060708, IB_MTU_1024);
 		((u8 *)&private)[privates[i].at] = privates[i].value;
 		KUNIT_EXPECT_EQ_MSG(test,
 				    rdmatensor_wire_check_private(&private, sizeof(private)),

@@ -87,6 +87,9 @@ static const struct {
 	[RDMATENSOR_NL_A_ERROR] = { "error", ERROR },
 	[RDMATENSOR_NL_A_TEXT] = { "text", TEXT },
 	[RDMATENSOR_NL_A_COMP_VECTOR] = { "comp_vector", NUMBER },
+	[RDMATENSOR_NL_A_READ_LANE] = { "read_lanes", LANE },
+	[RDMATENSOR_NL_A_READS_IN] = { "reads_in", NUMBER },
+	[RDMATENSOR_NL_A_READS_OUT] = { "reads_out", NUMBER },
 };
 
 #define NR_ATTRS ((int)(sizeof(attrs) / sizeof(attrs[0])))
@@ -216,13 +219,13 @@ static struct json_object *value(struct nlattr *attr, enum kind kind)
 	}
 }
 
-static void add_lane(struct json_object *object, struct nlattr *nest)
+static void add_lane(struct json_object *object, const char *key, struct nlattr *nest)
 {
 	struct json_object *lanes, *lane = json_object_new_object();
 
-	if (!json_object_object_get_ex(object, "lanes", &lanes)) {
+	if (!json_object_object_get_ex(object, key, &lanes)) {
 		lanes = json_object_new_array();
-		json_object_object_add(object, "lanes", lanes);
+		json_object_object_add(object, key, lanes);
 	}
 	add_attrs(lane, nla_data(nest), nla_len(nest));
 	json_object_array_add(lanes, lane);
@@ -239,7 +242,7 @@ static void add_attrs(struct json_object *object, struct nlattr *head, int len)
 		if (type >= NR_ATTRS || !attrs[type].key || !fits(attr, attrs[type].kind))
 			continue;
 		if (attrs[type].kind == LANE)
-			add_lane(object, attr);
+			add_lane(object, attrs[type].key, attr);
 		else
 			json_object_object_add(object, attrs[type].key,
 					       value(attr, attrs[type].kind));

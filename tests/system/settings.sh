@@ -1,0 +1,109 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# settings.sh: two workers with unlike settings, each of which connects to the other once, as
+# root in a guest with one node. What each has chosen holds for what it sends, whoever
+# connected; of path MTU and READs at the same time the lesser holds, at both ends. All as
+# the device has it.
+set -u
+. tests/lab/module.sh
+. tests/lab/spawn.sh
+tool=$LAB_BUILD/ulib/bin/rdmatensor
+
+# What each has chosen. Soft-RoCE does not remember a service level: tests/kunit/qp.c looks at
+# that. Patient enough for a machine that has other things to do
+# shellcheck disable=SC2034 # by name, in tool_as()
+short=(RDMA_QP_MTU=1024 RDMA_QP_TIMEOUT=15 RDMA_QP_RETRY_COUNT=2 RDMATENSOR_RNR_RETRY=1
+	RDMA_TRAFFIC_CLASS=32 RDMA_QP_QUEUE_DEPTH=300)
+# shellcheck disable=SC2034
+long=(RDMA_QP_MTU=2048 RDMA_QP_TIMEOUT=17 RDMA_QP_RETRY_COUNT=5 RDMATENSOR_RNR_RETRY=3
+	RDMA_TRAFFIC_CLASS=96 RDMA_QP_QUEUE_DEPTH=700)
+
+# tool_as WORKER ARGUMENT...: $tool_as is the tool's, by that worker's settings
+tool_as() {
+	local -n settings=$1
+	tool_as=(env RDMATENSOR_LANES=2 RDMATENSOR_GATHER_LANES=2 "${settings[@]}" "$tool"
+		"${@:2}" --worker "$1")
+}
+
+# attrs WORKER LANES: what its device says of its lanes, or read_lanes: two, and alike
+attrs() {
+	"$tool" show channels -j | jq -Mc --arg worker "$1" \
+		"[.[] | select(.worker == \$worker).$2[] |
+		  [.mtu, .timeout, .retry_count, .rnr_retry, .traffic_class]] |
+		 if length == 2 then unique[] else . end"
+}
+
+# The timeout is two more than asked: soft-RoCE takes a quarter of it (see adapter.c)
+declare -A own=([short]="1024,17,2,1,32" [long]="1024,19,5,3,96")
+
+holds() {
+	local worker
+	for worker in short long; do
+		[[ $(attrs $worker "$1") == "[${own[$worker]}]" ]] || {
+			echo "$worker: $(attrs $worker "$1"), expected [${own[$worker]}]"
+			return 1
+		}
+	done
+}
+
+# It stands when both ends of both lanes do
+stands() {
+	local i
+	for ((i = 0; i < 600; i++)); do
+		kill -0 "$2" || return 1
+		[[ $("$tool" show channels -j | jq "[.[].$1[]?] | length" 2>/dev/null) == 4 ]] && return
+		sleep 0.1
+	done
+	return 1
+}
+
+# fetches SERVER CLIENT: channels, whose contents are longer than any packet
+fetches() {
+	tool_as "$1" perf --server --listen "$LAB_IP:7000"
+	"${tool_as[@]}" >/tmp/server 2>&1 &
+	server=$!
+	until "$tool" show contexts -j | jq -e '.[0].listen_port == 7000' >/dev/null; do
+		kill -0 $server || return 1
+	done
+	tool_as "$2" perf "$LAB_IP:7000" -s 65536 -n 50 -j
+	"${tool_as[@]}" >/tmp/perf || return 1
+	[[ $(jq -c '.[0] | [.fetched, .fetch_errors]' /tmp/perf) == '[50,0]' ]] || return 1
+	tool_as "$2" perf "$LAB_IP:7000" -s 65536 -D 600
+	"${tool_as[@]}" >/tmp/client 2>&1 &
+	client=$!
+	stands lanes $client
+}
+
+# gathers READER OWNER: read lanes; rows are compared
+gathers() {
+	tool_as "$2" gather --server --rows 0:1000 --row-bytes 8192 --listen "$LAB_IP:7000"
+	spawn exporting /tmp/server "${tool_as[@]}" || return 1
+	server=$spawned
+	tool_as "$1" gather "$LAB_IP:7000" -n 2 -r 200 -j
+	"${tool_as[@]}" >/tmp/gather || return 1
+	[[ $(jq .rows /tmp/gather) == 400 ]] || return 1
+	tool_as "$1" gather "$LAB_IP:7000" -r 200 -D 600
+	"${tool_as[@]}" >/tmp/client 2>&1 &
+	client=$!
+	stands read_lanes $client
+}
+
+ends() {
+	kill -9 $client $server
+	wait $client $server
+	until [[ $("$tool" show contexts -j) == '[]' ]]; do sleep 0.1; done
+} 2>/dev/null
+
+load
+for worker in short long; do
+	[[ $worker == short ]] && other=long || other=short
+	check "$other fetches from $worker" fetches $worker $other
+	check "each one's settings hold for what it sends, the lesser MTU for both" holds lanes
+	ends
+	check "$other gathers from $worker" gathers $other $worker
+	check "so they do on lanes for READs" holds read_lanes
+	ends
+done
+unload
+exit "$failed"
