@@ -251,7 +251,7 @@ struct rdmatensor_channel_ops {
 
 /**
  * struct rdmatensor_channel_params - START's values, as far as a channel needs them
- * @queue_depth: work requests of each queue
+ * @queue_depth: work requests of the send queue; receives: rdmatensor_channel_recvs()
  * @timeout: local ack timeout, exponent
  * @retry_count: transport retries
  * @rnr_retry: receiver-not-ready retries

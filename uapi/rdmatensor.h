@@ -177,8 +177,11 @@ struct rdmatensor_query {
  * @ring_entries: entries of the completion ring, rounded up to a power of two;
  *         0: 4096; at most 1 << 20
  * @pkey_index: RDMA_QP_PKEY_INDEX, from 0 (InfiniBand)
- * @queue_depth: RDMA_QP_QUEUE_DEPTH: work requests of each queue of a lane;
- *         0: 1024
+ * @queue_depth: RDMA_QP_QUEUE_DEPTH: work requests of a lane's send queue; 0: 1024. All
+ *         that arrives is accounted for, so a receive queue has a place for each that can
+ *         and no more: on a channel's first lane 2 * msg_slots + 1 and one for each request
+ *         that may be outstanding, on others these and 1. Requests are 256, or what keeps
+ *         the first lane's receives within queue_depth. A lane for READs receives nothing
  * @timeout: RDMA_QP_TIMEOUT: local ack timeout is 4.096 us << timeout, 1..31;
  *         0: 14
  * @retry_count: RDMA_QP_RETRY_COUNT, 0..7; without the flag: 7. Soft-RoCE: 6 at most, as

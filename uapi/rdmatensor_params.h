@@ -43,7 +43,7 @@
 	  "completion ring, rounded up to a power of two", \
 	  "RDMATENSOR_RING_ENTRIES", NULL, "entries") \
 	P(queue_depth, 1024, 16, 16384, 0, 0, \
-	  "work requests of each queue of a lane, at least 2 * msg_slots + 8", \
+	  "work requests of a lane's send queue, at least 2 * msg_slots + 8; the receive queue takes what can arrive, at most so many: 2 * msg_slots + 1 and 256 requests on the first lane, the requests and 1 on others", \
 	  "RDMA_QP_QUEUE_DEPTH", "RDMA_QUEUE_DEPTH", "entries") \
 	P(timeout, 14, 1, 31, 0, 0, \
 	  "ack timeout of a lane", \
@@ -64,7 +64,7 @@
 	  "path MTU, at most the port's active one; auto: that one. A connection has the lesser of both sides", \
 	  "RDMA_QP_MTU", "RDMA_MTU", "bytes") \
 	P(msg_slots, 64, 1, 1024, RDMATENSOR_PARAM_POW2, 0, \
-	  "control messages in flight in each direction; 1: one, acked each time", \
+	  "control messages in flight in each direction, for each of which the first lane's receive queue has two places; 1: one, acked each time", \
 	  "RDMATENSOR_MSG_SLOTS", NULL, "slots") \
 	P(msg_slot_bytes, 4096, 1024, 65536, RDMATENSOR_PARAM_POW2, 0, \
 	  "longest control message", \

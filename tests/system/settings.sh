@@ -14,7 +14,7 @@ tool=$LAB_BUILD/ulib/bin/rdmatensor
 # that. Patient enough for a machine that has other things to do
 # shellcheck disable=SC2034 # by name, in tool_as()
 short=(RDMA_QP_MTU=1024 RDMA_QP_TIMEOUT=15 RDMA_QP_RETRY_COUNT=2 RDMATENSOR_RNR_RETRY=1
-	RDMA_TRAFFIC_CLASS=32 RDMA_QP_QUEUE_DEPTH=300)
+	RDMA_TRAFFIC_CLASS=32 RDMA_QP_QUEUE_DEPTH=200)
 # shellcheck disable=SC2034
 long=(RDMA_QP_MTU=2048 RDMA_QP_TIMEOUT=17 RDMA_QP_RETRY_COUNT=5 RDMATENSOR_RNR_RETRY=3
 	RDMA_TRAFFIC_CLASS=96 RDMA_QP_QUEUE_DEPTH=700)
@@ -42,6 +42,32 @@ holds() {
 	for worker in short long; do
 		[[ $(attrs $worker "$1") == "[${own[$worker]}]" ]] || {
 			echo "$worker: $(attrs $worker "$1"), expected [${own[$worker]}]"
+			return 1
+		}
+	done
+}
+
+# depth REQUESTS: as soft-RoCE rounds it up, with the place for the drain
+depth() {
+	local n=2
+	while ((n < $1 + 2)); do n=$((n * 2)); done
+	echo $((n - 1))
+}
+
+# Both queues, lane by lane: 64 message slots, and of requests what is left of the depth, 256
+# at most. What is read is received by nobody
+queues() {
+	local worker deep got want
+	for worker in short long; do
+		[[ $worker == short ]] && deep=200 || deep=700
+		got=$("$tool" show channels -j | jq -Mc --arg worker $worker \
+			"[.[] | select(.worker == \$worker).$1[] | [.send_depth, .recv_depth]]")
+		want=$2
+		want=${want//DEEP/$(depth $deep)}
+		want=${want//FIRST/$(depth $((deep < 385 ? deep : 385)))}
+		want=${want//OTHER/$(depth $((deep < 385 ? deep - 129 + 1 : 257)))}
+		[[ $got == "$want" ]] || {
+			echo "$worker: $got, expected $want"
 			return 1
 		}
 	done
@@ -100,6 +126,8 @@ for worker in short long; do
 	[[ $worker == short ]] && other=long || other=short
 	check "$other fetches from $worker" fetches $worker $other
 	check "each one's settings hold for what it sends, the lesser MTU for both" holds lanes
+	check "send queues are as deep as asked, receive queues as what can arrive" \
+		queues lanes '[[DEEP,FIRST],[DEEP,OTHER]]'
 	ends
 	check "$other gathers from $worker" gathers $other $worker
 	check "so they do on lanes for READs" holds read_lanes

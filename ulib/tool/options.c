@@ -31,7 +31,7 @@ const char common_help[] =
 	"      --ack-batch N        messages that one ack tells\n"
 	"      --ring-entries N     entries of the completion ring\n"
 	"      --stripe-bytes N     cut longer tensors over the lanes\n"
-	"      --queue-depth N      work requests of a queue\n"
+	"      --queue-depth N      work requests of a send queue\n"
 	"      --mtu N              256, 512, 1024, 2048 or 4096\n"
 	"      --rnr-retry N        receiver-not-ready retries, 0..7\n"
 	"      --gather-lanes N     queue pairs to each owner of a table, 1..8\n"
