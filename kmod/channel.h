@@ -249,14 +249,17 @@ struct rdmatensor_channel_ops {
 	void (*freed)(struct rdmatensor_channel *channel);
 };
 
+/* Of a service level or traffic class: nobody has chosen one */
+#define RDMATENSOR_AS_RESOLVED (-1)
+
 /**
  * struct rdmatensor_channel_params - START's values, as far as a channel needs them
  * @queue_depth: work requests of the send queue; receives: rdmatensor_channel_recvs()
  * @timeout: local ack timeout, exponent
  * @retry_count: transport retries
  * @rnr_retry: receiver-not-ready retries
- * @sl: service level
- * @traffic_class: of the GRH
+ * @sl: service level, or RDMATENSOR_AS_RESOLVED
+ * @traffic_class: of the GRH, or RDMATENSOR_AS_RESOLVED
  * @msg_slots: own slots
  * @msg_slot_bytes: of each
  * @ack_batch: what an own ack tells
@@ -272,8 +275,8 @@ struct rdmatensor_channel_params {
 	u8 timeout;
 	u8 retry_count;
 	u8 rnr_retry;
-	u8 sl;
-	u8 traffic_class;
+	s16 sl;
+	s16 traffic_class;
 	u32 msg_slots;
 	u32 msg_slot_bytes;
 	u32 ack_batch;

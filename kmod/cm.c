@@ -488,7 +488,7 @@ static int cm_connect_lane(struct rdmatensor_cm *cm, struct rdmatensor_lane *lan
 	lane->id = id;
 
 	*step = "resolve the address";
-	if (params->traffic_class)
+	if (params->traffic_class != RDMATENSOR_AS_RESOLVED)
 		rdma_set_service_type(id, params->traffic_class);
 	cm_begin(lane);
 	ret = rdmatensor_fault(-ENODEV) ?:

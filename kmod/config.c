@@ -3,9 +3,8 @@
  * Parameters, drawn from the table in rdmatensor_params.h.
  *
  * The default of each is a module parameter, held to its range where it is set,
- * and read when a context starts. A field of START that is 0, or has no flag,
- * where 0 is a value of its own, takes the default; what is "auto" then is
- * chosen by who needs it.
+ * and read when a context starts. A field of START that is 0 and not in its mask takes the
+ * default; what is "auto" then is chosen by who needs it.
  */
 #include <linux/log2.h>
 #include <linux/moduleparam.h>
@@ -24,7 +23,7 @@ static_assert(RDMATENSOR_RING_ENTRIES_MAX == 1048576, "the table's range of ring
  * @value: the default of new contexts; RDMATENSOR_PARAM_AUTO
  * @least: smallest value
  * @most: greatest value
- * @flag: START's flag that says that the field is meant; 0: it is if it is not 0
+ * @set: its bit in START's mask; 0: no field of START
  * @pow2: must be a power of two
  * @automatic: may be RDMATENSOR_PARAM_AUTO
  */
@@ -33,7 +32,7 @@ struct config_param {
 	u32 value;
 	u32 least;
 	u32 most;
-	u32 flag;
+	u64 set;
 	bool pow2;
 	bool automatic;
 };
@@ -81,10 +80,10 @@ static const struct kernel_param_ops config_ops = {
 	.get = config_get,
 };
 
-#define CONFIG_PARAM(_name, _value, _least, _most, _kind, _flag, _help, ...) \
+#define CONFIG_PARAM(_name, _value, _least, _most, _kind, _set, _help, ...) \
 	static struct config_param config_##_name = { \
 		.name = #_name, .value = _value, .least = _least, .most = _most, \
-		.flag = _flag, .pow2 = (_kind) & RDMATENSOR_PARAM_POW2, \
+		.set = _set, .pow2 = (_kind) & RDMATENSOR_PARAM_POW2, \
 		.automatic = (_value) == RDMATENSOR_PARAM_AUTO, \
 	}; \
 	module_param_cb(_name, &config_ops, &config_##_name, 0644); \
@@ -93,6 +92,14 @@ static const struct kernel_param_ops config_ops = {
 RDMATENSOR_PARAMS(CONFIG_PARAM)
 RDMATENSOR_PARAM_SWITCHES(CONFIG_PARAM)
 RDMATENSOR_PARAM_HOST(CONFIG_PARAM)
+
+/* Each has a bit of its own, and there are no others */
+#define CONFIG_SUM(_name, _value, _least, _most, _kind, _set, ...) + (_set)
+#define CONFIG_OR(_name, _value, _least, _most, _kind, _set, ...) | (_set)
+static_assert((0 RDMATENSOR_PARAMS(CONFIG_SUM) RDMATENSOR_PARAM_SWITCHES(CONFIG_SUM)) ==
+	      RDMATENSOR_SET_ALL);
+static_assert((0 RDMATENSOR_PARAMS(CONFIG_OR) RDMATENSOR_PARAM_SWITCHES(CONFIG_OR)) ==
+	      RDMATENSOR_SET_ALL);
 
 static char config_device[sizeof_field(struct rdmatensor_start, device_name)];
 static DEFINE_MUTEX(config_device_lock);
@@ -131,26 +138,39 @@ static const struct kernel_param_ops config_device_ops = {
 module_param_cb(device, &config_device_ops, NULL, 0644);
 MODULE_PARM_DESC(device, "RDMA device; empty: the only one that has an active port");
 
+/* Flags that say of a field that it is meant: they were there before the mask */
+static const struct {
+	u32 flag;
+	u64 set;
+} config_flags[] = {
+	{ RDMATENSOR_START_GID_INDEX, RDMATENSOR_SET_GID_INDEX },
+	{ RDMATENSOR_START_RETRY_COUNT, RDMATENSOR_SET_RETRY_COUNT },
+	{ RDMATENSOR_START_RNR_RETRY, RDMATENSOR_SET_RNR_RETRY },
+};
+
+/*
+ * @flagged: fields that are meant only if flags or mask say so; @flags: those of them of
+ * which the flags do. After it the mask has the field if that has a value
+ */
 static int config_take(const struct config_param *param, struct rdmatensor_start *start,
-		       u64 *field, char *cause, size_t room)
+		       u64 flagged, u64 flags, u64 *field)
 {
-	bool meant = param->flag ? start->flags & param->flag : *field;
+	bool masked = start->set & param->set;
+	bool meant = masked || (flagged & param->set ? flags & param->set : *field);
 
-	if (!meant) {
-		u32 value = READ_ONCE(param->value);
-
-		*field = value;
-		if (value == RDMATENSOR_PARAM_AUTO)
-			*field = 0;
-		else
-			start->flags |= param->flag;
+	if (!meant)
+		*field = READ_ONCE(param->value);
+	if (param->automatic && *field == RDMATENSOR_PARAM_AUTO && (masked || !meant)) {
+		*field = 0;
+		start->set &= ~param->set;
 		return 0;
 	}
+	start->set |= param->set;
 	if (config_in_range(param, *field))
 		return 0;
-	snprintf(cause, room, "START: %s %llu is out of range: %u..%u%s%s", param->name, *field,
-		 param->least, param->most, param->pow2 ? ", a power of two" : "",
-		 param->automatic ? ", or 0: chosen" : "");
+	snprintf(start->cause, sizeof(start->cause), "START: %s %llu is out of range: %u..%u%s%s",
+		 param->name, *field, param->least, param->most,
+		 param->pow2 ? ", a power of two" : "", param->automatic ? ", or auto" : "");
 	return -EINVAL;
 }
 
@@ -162,13 +182,15 @@ u32 rdmatensor_config_max_contexts(void)
 int rdmatensor_config_start(struct rdmatensor_start *start,
 			    struct rdmatensor_channel_params *params)
 {
-	u64 value;
+	u64 value, flagged = 0, flags = 0;
+	unsigned int i;
 	int ret;
 
-	if (start->flags & ~RDMATENSOR_START_FLAGS) {
+	if (start->flags & ~RDMATENSOR_START_FLAGS || start->set & ~RDMATENSOR_SET_ALL) {
 		snprintf(start->cause, sizeof(start->cause),
-			 "START: unknown flags 0x%x are set: clear them, or use a newer module",
-			 start->flags & ~RDMATENSOR_START_FLAGS);
+			 "START: unknown flags 0x%x, or fields 0x%llx in the mask, are set: clear them, or use a newer module",
+			 start->flags & ~RDMATENSOR_START_FLAGS,
+			 start->set & ~RDMATENSOR_SET_ALL);
 		return -EINVAL;
 	}
 	if (start->__reserved) {
@@ -190,18 +212,26 @@ int rdmatensor_config_start(struct rdmatensor_start *start,
 		return -EINVAL;
 	}
 
+	for (i = 0; i < ARRAY_SIZE(config_flags); i++) {
+		flagged |= config_flags[i].set;
+		if (start->flags & config_flags[i].flag)
+			flags |= config_flags[i].set;
+	}
 #define CONFIG_FIELD(_name, ...) \
 	value = start->_name; \
-	ret = config_take(&config_##_name, start, &value, start->cause, \
-			  sizeof(start->cause)); \
+	ret = config_take(&config_##_name, start, flagged, flags, &value); \
 	if (ret) \
 		return ret; \
 	start->_name = value;
 
 	RDMATENSOR_PARAMS(CONFIG_FIELD)
 
-	if (READ_ONCE(config_validate.value))
+	for (i = 0; i < ARRAY_SIZE(config_flags); i++)
+		if (start->set & config_flags[i].set)
+			start->flags |= config_flags[i].flag;
+	if (!(start->set & RDMATENSOR_SET_VALIDATE) && READ_ONCE(config_validate.value))
 		start->flags |= RDMATENSOR_START_VALIDATE;
+	start->set |= RDMATENSOR_SET_VALIDATE;
 	if (!start->device_name[0]) {
 		mutex_lock(&config_device_lock);
 		memcpy(start->device_name, config_device, sizeof(start->device_name));
@@ -228,8 +258,9 @@ int rdmatensor_config_start(struct rdmatensor_start *start,
 	params->timeout = start->timeout;
 	params->retry_count = start->retry_count;
 	params->rnr_retry = start->rnr_retry;
-	params->sl = start->sl;
-	params->traffic_class = start->traffic_class;
+	params->sl = start->set & RDMATENSOR_SET_SL ? start->sl : RDMATENSOR_AS_RESOLVED;
+	params->traffic_class = start->set & RDMATENSOR_SET_TRAFFIC_CLASS ?
+				start->traffic_class : RDMATENSOR_AS_RESOLVED;
 	params->msg_slots = start->msg_slots;
 	params->msg_slot_bytes = start->msg_slot_bytes;
 	params->ack_batch = start->ack_batch;

@@ -746,6 +746,20 @@ static void context_unprepare(struct rdmatensor_context *context)
 	destroy_workqueue(context->down_wq);
 }
 
+/* What was chosen, for programs whose struct has the mask: others found their own there */
+static void context_answer(const struct rdmatensor_context *context,
+			   struct rdmatensor_start *start)
+{
+	if (start->size < offsetofend(struct rdmatensor_start, set))
+		return;
+	start->port = context->adapter.port;
+	start->gid_index = context->adapter.gid_index;
+	start->flags |= RDMATENSOR_START_GID_INDEX;
+	start->mtu = ib_mtu_enum_to_int(context->adapter.mtu);
+	/* A level and a class that nobody has chosen are the path's */
+	start->set |= RDMATENSOR_SET_ALL & ~(RDMATENSOR_SET_SL | RDMATENSOR_SET_TRAFFIC_CLASS);
+}
+
 /*
  * All that needs the device, which is there for as long as @lock is held, unless @gone says
  * that it is not. Either the context is started here, and gone() ends it, or nothing is left
@@ -795,7 +809,7 @@ static int context_start(struct rdmatensor_context *context, struct rdmatensor_s
 	struct rdmatensor_adapter_choice choice = {
 		.device_name = start->device_name,
 		.port = start->port,
-		.has_gid_index = start->flags & RDMATENSOR_START_GID_INDEX,
+		.has_gid_index = start->set & RDMATENSOR_SET_GID_INDEX,
 		.gid_index = start->gid_index,
 		.pkey_index = start->pkey_index,
 		.mtu = start->mtu,
@@ -833,6 +847,7 @@ static int context_start(struct rdmatensor_context *context, struct rdmatensor_s
 	mutex_lock(&context->lock);
 	ret = context_begin(context, start);
 	if (!ret) {
+		context_answer(context, start);
 		pr_info_ratelimited("worker '%s': started: %s\n", context->worker,
 				    context->chosen);
 		rdmatensor_registry_changed(&context->registered);
@@ -854,11 +869,17 @@ out_unbind:
 
 int rdmatensor_context_start(struct rdmatensor_context *context, void *arg)
 {
-	struct rdmatensor_start *start = arg;
+	struct rdmatensor_start *start = arg, *asked;
 	u32 max_contexts;
 	int ret;
 
 	memset(start->cause, 0, sizeof(start->cause));
+	/* Who is refused has what was asked for, to ask again: all but the cause */
+	asked = kmemdup(start, sizeof(*start), GFP_KERNEL);
+	if (!asked) {
+		context_no_memory(start, "its argument", -ENOMEM);
+		return -ENOMEM;
+	}
 	mutex_lock(&context->setup);
 	if (context->started) {
 		snprintf(start->cause, sizeof(start->cause),
@@ -883,6 +904,11 @@ int rdmatensor_context_start(struct rdmatensor_context *context, void *arg)
 		rdmatensor_registry_end();
 out_unlock:
 	mutex_unlock(&context->setup);
+	if (ret) {
+		memcpy(asked->cause, start->cause, sizeof(asked->cause));
+		*start = *asked;
+	}
+	kfree(asked);
 	return ret;
 }
 

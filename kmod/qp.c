@@ -24,9 +24,9 @@ void rdmatensor_qp_bound_path(struct sa_path_rec *path, const struct rdmatensor_
 			      const struct rdmatensor_channel_params *params)
 {
 	path->mtu = min_t(u8, path->mtu, adapter->mtu);
-	if (params->sl)
+	if (params->sl != RDMATENSOR_AS_RESOLVED)
 		path->sl = params->sl;
-	if (params->traffic_class)
+	if (params->traffic_class != RDMATENSOR_AS_RESOLVED)
 		path->traffic_class = params->traffic_class;
 	if (!adapter->roce)
 		path->pkey = cpu_to_be16(adapter->pkey);

@@ -27,7 +27,8 @@ struct rdmatensor_qp_terms {
  * rdmatensor_qp_set_path - bound the path that the queue pair will take
  * @id: its route is resolved, or came with the peer's request
  * @adapter: MTU and, on InfiniBand, partition key
- * @params: service level and traffic class, 0: as it was resolved, or came
+ * @params: service level and traffic class, or RDMATENSOR_AS_RESOLVED: as it was resolved,
+ *          or came
  */
 void rdmatensor_qp_set_path(struct rdma_cm_id *id, const struct rdmatensor_adapter *adapter,
 			    const struct rdmatensor_channel_params *params);

@@ -615,7 +615,7 @@ static int readlane_connect(struct rdmatensor_readlane *lane, u8 lanes, unsigned
 	if (IS_ERR(id))
 		return PTR_ERR(id);
 	lane->id = id;
-	if (params->traffic_class)
+	if (params->traffic_class != RDMATENSOR_AS_RESOLVED)
 		rdma_set_service_type(id, params->traffic_class);
 
 	readlane_begin(lane);

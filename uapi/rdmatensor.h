@@ -161,70 +161,80 @@ struct rdmatensor_query {
  * struct rdmatensor_start - ioctl(RDMATENSOR_START)
  * @size: sizeof(struct rdmatensor_start)
  * @flags: RDMATENSOR_START_LISTEN: accept channels from peers;
- *         RDMATENSOR_START_GID_INDEX: @gid_index is meant;
- *         RDMATENSOR_START_RETRY_COUNT: @retry_count is meant;
- *         RDMATENSOR_START_RNR_RETRY: @rnr_retry is meant;
- *         RDMATENSOR_START_VALIDATE: begin in data-validation mode
+ *         RDMATENSOR_START_GID_INDEX, _RETRY_COUNT, _RNR_RETRY: the field is meant, as by
+ *         its bit in @set;
+ *         RDMATENSOR_START_VALIDATE: begin in data-validation mode; without it and its bit
+ *         in @set: as the host's default has it
  * @worker: this worker's name, zero-terminated, not empty, without control characters
  * @device_name: RDMA device, or its network device, or one of its IP addresses, which
  *         is the GID then; empty: the only device with an active port
- * @port: its port, from 1; 0: its first active one
- * @gid_index: RDMA_GID_INDEX; without the flag: the first RoCE v2 GID with an
- *         IPv4-mapped or global address, a link-local one if there is no other;
- *         on InfiniBand index 0
+ * @port: its port, from 1; auto: its first active one
+ * @gid_index: RDMA_GID_INDEX; auto: the first RoCE v2 GID with an IPv4-mapped or global
+ *         address, a link-local one if there is no other; on InfiniBand index 0
  * @listen_addr: struct sockaddr_in or _in6; family 0: every address of the
  *         chosen GID. Port 0: any free one, see RDMATENSOR_QUERY
- * @ring_entries: entries of the completion ring, rounded up to a power of two;
- *         0: 4096; at most 1 << 20
+ * @ring_entries: entries of the completion ring, 16..1 << 20, rounded up to a power of two
  * @pkey_index: RDMA_QP_PKEY_INDEX, from 0 (InfiniBand)
- * @queue_depth: RDMA_QP_QUEUE_DEPTH: work requests of a lane's send queue; 0: 1024. All
+ * @queue_depth: RDMA_QP_QUEUE_DEPTH: work requests of a lane's send queue, 16..16384. All
  *         that arrives is accounted for, so a receive queue has a place for each that can
  *         and no more: on a channel's first lane 2 * msg_slots + 1 and one for each request
  *         that may be outstanding, on others these and 1. Requests are 256, or what keeps
  *         the first lane's receives within queue_depth. A lane for READs receives nothing
- * @timeout: RDMA_QP_TIMEOUT: local ack timeout is 4.096 us << timeout, 1..31;
- *         0: 14
- * @retry_count: RDMA_QP_RETRY_COUNT, 0..7; without the flag: 7. Soft-RoCE: 6 at most, as
- *         it would never give up
- * @rnr_retry: receiver-not-ready retries, 0..7; without the flag: 7. The
- *         accounting of receives makes 0 work too; a debug build uses it
- * @sl: RDMA_QP_SL, 0..7; 0: as the path's resolution has it: what the subnet's manager says,
- *         or on RoCE what the host maps the traffic class to; of a connection that the
+ * @timeout: RDMA_QP_TIMEOUT: local ack timeout is 4.096 us << timeout, 1..31
+ * @retry_count: RDMA_QP_RETRY_COUNT, 0..7. Soft-RoCE: 6 at most, as it would never give up
+ * @rnr_retry: receiver-not-ready retries, 0..7. The accounting of receives makes 0 work
+ *         too; a debug build uses it
+ * @sl: RDMA_QP_SL, 0..7; auto: as the path's resolution has it: what the subnet's manager
+ *         says, or on RoCE what the host maps the traffic class to; of a connection that the
  *         peer makes, what it asks for. As @traffic_class, @timeout, @retry_count and
  *         @rnr_retry it holds for what this side sends, whoever connects
- * @traffic_class: RDMA_TRAFFIC_CLASS, 0..255; 0: 0, or what the connecting peer asks for
+ * @traffic_class: RDMA_TRAFFIC_CLASS, 0..255; auto: what the host has for the port, or what
+ *         the connecting peer asks for
  * @mtu: RDMA_QP_MTU: 256, 512, 1024, 2048 or 4096, at most the port's active
- *         MTU; 0: the active MTU. A connection has the lesser of both sides', at both ends
- * @msg_slots: slots of the message buffers, a power of two, 1..1024; 0: 64. 1 is the
+ *         MTU; auto: the active MTU. A connection has the lesser of both sides', at both ends
+ * @msg_slots: slots of the message buffers, a power of two, 1..1024. 1 is the
  *         stop-and-wait protocol of TensorFlow's verbs
- * @msg_slot_bytes: bytes of a slot, a power of two, 1024..65536; 0: 4096
- * @ack_batch: consumed messages that one ack tells, 1..msg_slots; 0: half of
+ * @msg_slot_bytes: bytes of a slot, a power of two, 1024..65536
+ * @ack_batch: consumed messages that one ack tells, 1..msg_slots; auto: half of
  *         msg_slots, at least 1
- * @lanes: queue pairs of a channel that this side connects, 1..8; 0: 1
- * @stripe_bytes: a tensor of more bytes is cut over the lanes; 0: 1 MiB
- * @max_channels: channels at the same time, 1..4096; 0: 256
- * @handshake_ms: bound on the set-up of one channel, in milliseconds; 0: 10000
+ * @lanes: queue pairs of a channel that this side connects, 1..8
+ * @stripe_bytes: a tensor of more bytes is cut over the lanes; 1..4294967294
+ * @max_channels: channels at the same time, 1..4096
+ * @handshake_ms: bound on the set-up of one channel, in milliseconds, 100..600000
  * @cancel_ms: bound on a peer's silence before its answer to a cancelled fetch, after
- *         which the channel is torn down, in milliseconds; 0: 5000. A peer that was given
+ *         which the channel is torn down, in milliseconds, 100..600000. A peer that was given
  *         room for the tensor has one more for each 4096 bytes of it. Whatever the peer
  *         sends on the channel begins the time anew, up to 16 times it in all
  * @probe_ms: a channel on which nothing has happened for so long is probed by an empty
  *         write, in milliseconds, so that a peer that has stopped without a word is
- *         found out; 0: 2000. From then on it is the transport's patience, about
+ *         found out; 10..600000. From then on it is the transport's patience, about
  *         4.096 us << timeout for each of retry_count + 1 tries
- * @max_pools: pools at the same time, 1..65536; 0: 1024
- * @gather_lanes: queue pairs to each owner of a table, for gathers, 1..8; 0: 2
+ * @max_pools: pools at the same time, 1..65536
+ * @gather_lanes: queue pairs to each owner of a table, for gathers, 1..8
  * @cq_mod: reads of a gather that are posted in one list, of which the last is
- *         signalled, 1..1024; 0: 128
- * @cq_poll: where completions are handled, 1: in softirq, 2: in a workqueue; 0: 1
+ *         signalled, 1..1024
+ * @cq_poll: where completions are handled, 1: in softirq, 2: in a workqueue
  * @cause: out, also when the call fails: what failed, why, and the remedy, as
  *         a zero-terminated line; on success what was chosen and by which rule
  * @lane_bytes: bytes of content that are posted to a lane at most, besides one write;
- *         65536..67108864; 0: 131072 on soft-RoCE, 1048576 on other devices. A lane
+ *         65536..67108864; auto: 131072 on soft-RoCE, 1048576 on other devices. A lane
  *         finds out below that how many keep its wire busy; the rest waits where a small
  *         tensor passes it and a CANCEL takes it back. A wire that moves more than that
  *         between a completion and the next needs more
  * @__reserved: 0
+ * @set: RDMATENSOR_SET_* of the fields that are meant whatever their value: 0 where that is
+ *         in the range, and RDMATENSOR_PARAM_AUTO where the parameter may be auto. Out: of
+ *         all fields that have a value then, which is all but @sl and @traffic_class that
+ *         the path decides
+ *
+ * From @port to @lane_bytes the fields are the parameters of rdmatensor_params.h, which has
+ * their ranges, and their defaults until the host changes them. A field that is not 0 is
+ * meant (@gid_index, @retry_count and @rnr_retry: if @flags or @set says so); one that is 0
+ * and not in @set takes the default. Programs whose struct ends before @set, or before
+ * @lane_bytes, go on by that: they cannot choose 0 for @sl, @traffic_class and @pkey_index,
+ * auto, or no validation, where the host's default is another; nor are they told what was
+ * chosen for @port, @gid_index and @mtu. After success each field has the value that holds; a
+ * call that fails changes nothing but @cause.
  *
  * Binds the context to a device, port and GID, makes its protection domain and
  * completion ring, and begins to listen. -ENODEV: no such device or none
@@ -274,6 +284,34 @@ struct rdmatensor_start {
 	char cause[256];
 	__u32 lane_bytes;
 	__u32 __reserved;
+	__aligned_u64 set;
+#define RDMATENSOR_SET_PORT (1ULL << 0)
+#define RDMATENSOR_SET_GID_INDEX (1ULL << 1)
+#define RDMATENSOR_SET_PKEY_INDEX (1ULL << 2)
+#define RDMATENSOR_SET_RING_ENTRIES (1ULL << 3)
+#define RDMATENSOR_SET_QUEUE_DEPTH (1ULL << 4)
+#define RDMATENSOR_SET_TIMEOUT (1ULL << 5)
+#define RDMATENSOR_SET_RETRY_COUNT (1ULL << 6)
+#define RDMATENSOR_SET_RNR_RETRY (1ULL << 7)
+#define RDMATENSOR_SET_SL (1ULL << 8)
+#define RDMATENSOR_SET_TRAFFIC_CLASS (1ULL << 9)
+#define RDMATENSOR_SET_MTU (1ULL << 10)
+#define RDMATENSOR_SET_MSG_SLOTS (1ULL << 11)
+#define RDMATENSOR_SET_MSG_SLOT_BYTES (1ULL << 12)
+#define RDMATENSOR_SET_ACK_BATCH (1ULL << 13)
+#define RDMATENSOR_SET_LANES (1ULL << 14)
+#define RDMATENSOR_SET_STRIPE_BYTES (1ULL << 15)
+#define RDMATENSOR_SET_LANE_BYTES (1ULL << 16)
+#define RDMATENSOR_SET_MAX_CHANNELS (1ULL << 17)
+#define RDMATENSOR_SET_MAX_POOLS (1ULL << 18)
+#define RDMATENSOR_SET_HANDSHAKE_MS (1ULL << 19)
+#define RDMATENSOR_SET_CANCEL_MS (1ULL << 20)
+#define RDMATENSOR_SET_PROBE_MS (1ULL << 21)
+#define RDMATENSOR_SET_GATHER_LANES (1ULL << 22)
+#define RDMATENSOR_SET_CQ_MOD (1ULL << 23)
+#define RDMATENSOR_SET_CQ_POLL (1ULL << 24)
+#define RDMATENSOR_SET_VALIDATE (1ULL << 25)
+#define RDMATENSOR_SET_ALL ((1ULL << 26) - 1)
 };
 
 #define RDMATENSOR_START _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_START)

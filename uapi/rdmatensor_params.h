@@ -6,7 +6,7 @@
  * for them, its `show params` and `set`; and the tables of the README and of
  * rdmatensor-params(7).
  *
- * P(name, default, least, most, kind, flag, help, variable, other, unit):
+ * P(name, default, least, most, kind, set, help, variable, other, unit):
  *  name      of START's field, of the module parameter, of
  *            /sys/module/rdmatensor/parameters/NAME
  *  default   RDMATENSOR_PARAM_AUTO: chosen when a context starts, as @help says;
@@ -14,7 +14,7 @@
  *  least     smallest value
  *  most      greatest value
  *  kind      RDMATENSOR_PARAM_POW2: powers of two only; else 0
- *  flag      START's flag that says that the field is meant; 0: it is if it is not 0
+ *  set       its bit in START's @set, which says that the field is meant whatever its value
  *  help      what it is
  *  variable  in the environment; "": not there
  *  other     another name of it, or NULL: the one that TensorFlow's code read, where
@@ -30,85 +30,85 @@
 #define RDMATENSOR_PARAM_POW2 1
 
 #define RDMATENSOR_PARAMS(P) \
-	P(port, RDMATENSOR_PARAM_AUTO, 1, 255, 0, 0, \
+	P(port, RDMATENSOR_PARAM_AUTO, 1, 255, 0, RDMATENSOR_SET_PORT, \
 	  "port of the RDMA device; auto: its first active one", \
 	  "RDMA_DEVICE_PORT", NULL, "") \
-	P(gid_index, RDMATENSOR_PARAM_AUTO, 0, 255, 0, RDMATENSOR_START_GID_INDEX, \
+	P(gid_index, RDMATENSOR_PARAM_AUTO, 0, 255, 0, RDMATENSOR_SET_GID_INDEX, \
 	  "index of the port's GID; auto: the first RoCE v2 one with an IPv4 or a global IPv6 address, a link-local one if there is no other; InfiniBand: 0", \
 	  "RDMA_GID_INDEX", NULL, "") \
-	P(pkey_index, 0, 0, 65535, 0, 0, \
+	P(pkey_index, 0, 0, 65535, 0, RDMATENSOR_SET_PKEY_INDEX, \
 	  "index of the port's P_Key (InfiniBand)", \
 	  "RDMA_QP_PKEY_INDEX", "RDMA_PKEY", "") \
-	P(ring_entries, 4096, 16, 1048576, 0, 0, \
+	P(ring_entries, 4096, 16, 1048576, 0, RDMATENSOR_SET_RING_ENTRIES, \
 	  "completion ring, rounded up to a power of two", \
 	  "RDMATENSOR_RING_ENTRIES", NULL, "entries") \
-	P(queue_depth, 1024, 16, 16384, 0, 0, \
+	P(queue_depth, 1024, 16, 16384, 0, RDMATENSOR_SET_QUEUE_DEPTH, \
 	  "work requests of a lane's send queue, at least 2 * msg_slots + 8; the receive queue takes what can arrive, at most so many: 2 * msg_slots + 1 and 256 requests on the first lane, the requests and 1 on others", \
 	  "RDMA_QP_QUEUE_DEPTH", "RDMA_QUEUE_DEPTH", "entries") \
-	P(timeout, 14, 1, 31, 0, 0, \
+	P(timeout, 14, 1, 31, 0, RDMATENSOR_SET_TIMEOUT, \
 	  "ack timeout of a lane", \
 	  "RDMA_QP_TIMEOUT", "RDMA_TIMEOUT", "4.096 us << n") \
-	P(retry_count, 7, 0, 7, 0, RDMATENSOR_START_RETRY_COUNT, \
+	P(retry_count, 7, 0, 7, 0, RDMATENSOR_SET_RETRY_COUNT, \
 	  "transport retries; soft-RoCE takes 7 for no end, and is given 6", \
 	  "RDMA_QP_RETRY_COUNT", "RDMA_RETRY_CNT", "") \
-	P(rnr_retry, 7, 0, 7, 0, RDMATENSOR_START_RNR_RETRY, \
+	P(rnr_retry, 7, 0, 7, 0, RDMATENSOR_SET_RNR_RETRY, \
 	  "receiver-not-ready retries, 7: no end; the accounting of receives makes 0 work", \
 	  "RDMATENSOR_RNR_RETRY", NULL, "") \
-	P(sl, 0, 0, 7, 0, 0, \
-	  "service level of what this side sends; 0: what the path's resolution gives, or what the connecting peer asks for", \
+	P(sl, RDMATENSOR_PARAM_AUTO, 0, 7, 0, RDMATENSOR_SET_SL, \
+	  "service level of what this side sends; auto: what the path's resolution gives, or what the connecting peer asks for", \
 	  "RDMA_QP_SL", "RDMA_SL", "") \
-	P(traffic_class, 0, 0, 255, 0, 0, \
-	  "of the GRH of what this side sends; 0: 0, or what the connecting peer asks for", \
+	P(traffic_class, RDMATENSOR_PARAM_AUTO, 0, 255, 0, RDMATENSOR_SET_TRAFFIC_CLASS, \
+	  "of the GRH of what this side sends; auto: what the host has for the port (default_roce_tos of rdma_cm's configfs), as a rule 0, or what the connecting peer asks for", \
 	  "RDMA_TRAFFIC_CLASS", NULL, "") \
-	P(mtu, RDMATENSOR_PARAM_AUTO, 256, 4096, RDMATENSOR_PARAM_POW2, 0, \
+	P(mtu, RDMATENSOR_PARAM_AUTO, 256, 4096, RDMATENSOR_PARAM_POW2, RDMATENSOR_SET_MTU, \
 	  "path MTU, at most the port's active one; auto: that one. A connection has the lesser of both sides", \
 	  "RDMA_QP_MTU", "RDMA_MTU", "bytes") \
-	P(msg_slots, 64, 1, 1024, RDMATENSOR_PARAM_POW2, 0, \
+	P(msg_slots, 64, 1, 1024, RDMATENSOR_PARAM_POW2, RDMATENSOR_SET_MSG_SLOTS, \
 	  "control messages in flight in each direction, for each of which the first lane's receive queue has two places; 1: one, acked each time", \
 	  "RDMATENSOR_MSG_SLOTS", NULL, "slots") \
-	P(msg_slot_bytes, 4096, 1024, 65536, RDMATENSOR_PARAM_POW2, 0, \
+	P(msg_slot_bytes, 4096, 1024, 65536, RDMATENSOR_PARAM_POW2, RDMATENSOR_SET_MSG_SLOT_BYTES, \
 	  "longest control message", \
 	  "RDMATENSOR_MSG_SLOT_BYTES", NULL, "bytes") \
-	P(ack_batch, RDMATENSOR_PARAM_AUTO, 1, 1024, 0, 0, \
+	P(ack_batch, RDMATENSOR_PARAM_AUTO, 1, 1024, 0, RDMATENSOR_SET_ACK_BATCH, \
 	  "consumed messages that one ack tells, at most msg_slots; auto: half of them", \
 	  "RDMATENSOR_ACK_BATCH", NULL, "messages") \
-	P(lanes, 1, 1, 8, 0, 0, \
+	P(lanes, 1, 1, 8, 0, RDMATENSOR_SET_LANES, \
 	  "of a channel that this side connects", \
 	  "RDMATENSOR_LANES", NULL, "queue pairs") \
-	P(stripe_bytes, 1048576, 1, 4294967294, 0, 0, \
+	P(stripe_bytes, 1048576, 1, 4294967294, 0, RDMATENSOR_SET_STRIPE_BYTES, \
 	  "a longer tensor is cut over the lanes", \
 	  "RDMATENSOR_STRIPE_BYTES", NULL, "bytes") \
-	P(lane_bytes, RDMATENSOR_PARAM_AUTO, 65536, 67108864, 0, 0, \
+	P(lane_bytes, RDMATENSOR_PARAM_AUTO, 65536, 67108864, 0, RDMATENSOR_SET_LANE_BYTES, \
 	  "content that a lane holds posted at most, besides one write: more keeps a faster wire busy, less lets a small tensor or a cancel pass sooner; auto: 131072 on soft-RoCE, 1048576 on others", \
 	  "RDMATENSOR_LANE_BYTES", NULL, "bytes") \
-	P(max_channels, 256, 1, 4096, 0, 0, \
+	P(max_channels, 256, 1, 4096, 0, RDMATENSOR_SET_MAX_CHANNELS, \
 	  "of a context at the same time", \
 	  "RDMATENSOR_MAX_CHANNELS", NULL, "channels") \
-	P(max_pools, 1024, 1, 65536, 0, 0, \
+	P(max_pools, 1024, 1, 65536, 0, RDMATENSOR_SET_MAX_POOLS, \
 	  "of a context at the same time", \
 	  "RDMATENSOR_MAX_POOLS", NULL, "pools") \
-	P(handshake_ms, 10000, 100, 600000, 0, 0, \
+	P(handshake_ms, 10000, 100, 600000, 0, RDMATENSOR_SET_HANDSHAKE_MS, \
 	  "bound on the set-up of a channel", \
 	  "RDMATENSOR_HANDSHAKE_MS", NULL, "ms") \
-	P(cancel_ms, 5000, 100, 600000, 0, 0, \
+	P(cancel_ms, 5000, 100, 600000, 0, RDMATENSOR_SET_CANCEL_MS, \
 	  "bound on a peer's answer to a cancelled fetch, besides the time to write it", \
 	  "RDMATENSOR_CANCEL_MS", NULL, "ms") \
-	P(probe_ms, 2000, 10, 600000, 0, 0, \
+	P(probe_ms, 2000, 10, 600000, 0, RDMATENSOR_SET_PROBE_MS, \
 	  "a channel that is quiet for so long is probed, so that a peer that has stopped is found out", \
 	  "RDMATENSOR_PROBE_MS", NULL, "ms") \
-	P(gather_lanes, 2, 1, 8, 0, 0, \
+	P(gather_lanes, 2, 1, 8, 0, RDMATENSOR_SET_GATHER_LANES, \
 	  "queue pairs to each owner of a table, for gathers", \
 	  "RDMATENSOR_GATHER_LANES", NULL, "queue pairs") \
-	P(cq_mod, 128, 1, 1024, 0, 0, \
+	P(cq_mod, 128, 1, 1024, 0, RDMATENSOR_SET_CQ_MOD, \
 	  "reads of a gather that are posted at once, of which the last is signalled", \
 	  "RDMATENSOR_CQ_MOD", NULL, "reads") \
-	P(cq_poll, 1, 1, 2, 0, 0, \
+	P(cq_poll, 1, 1, 2, 0, RDMATENSOR_SET_CQ_POLL, \
 	  "where completions are handled, 1: in softirq; 2: in a workqueue, which others can preempt", \
 	  "RDMATENSOR_CQ_POLL", NULL, "")
 
-/* Those that START has as a flag of its own: on or off, 0 and 1 */
+/* Those whose value is a flag of START: on or off, 0 and 1. Without its bit in @set 0 is not meant */
 #define RDMATENSOR_PARAM_SWITCHES(P) \
-	P(validate, 0, 0, 1, 0, RDMATENSOR_START_VALIDATE, \
+	P(validate, 0, 0, 1, 0, RDMATENSOR_SET_VALIDATE, \
 	  "1: every content is checked by CRC32C", \
 	  "RDMATENSOR_VALIDATE", NULL, "")
 

@@ -6,31 +6,35 @@
 #include <kunit/test.h>
 #include "qp.h"
 
+#define AUTO RDMATENSOR_AS_RESOLVED
+
 /**
  * struct path_case - one path
  * @name: of the case
  * @roce: of the adapter
  * @resolved: service level and traffic class of the path as it was resolved, or came
- * @chosen: START's
+ * @chosen: START's, or RDMATENSOR_AS_RESOLVED
  * @sl: that the queue pair gets
  * @traffic_class: that it gets
  */
 struct path_case {
 	const char *name;
 	bool roce;
-	struct { u8 sl; u8 traffic_class; } resolved, chosen;
+	struct { u8 sl; u8 traffic_class; } resolved;
+	struct { s16 sl; s16 traffic_class; } chosen;
 	u8 sl;
 	u8 traffic_class;
 };
 
 static const struct path_case path_cases[] = {
-	{ "InfiniBand, resolved", false, { 3, 32 }, { 0, 0 }, 3, 32 },
+	{ "InfiniBand, resolved", false, { 3, 32 }, { AUTO, AUTO }, 3, 32 },
 	{ "InfiniBand, chosen", false, { 3, 32 }, { 5, 64 }, 5, 64 },
-	{ "InfiniBand, neither", false, { 0, 0 }, { 0, 0 }, 0, 0 },
-	{ "RoCE, by traffic class", true, { 4, 32 }, { 0, 0 }, 4, 32 },
+	{ "InfiniBand, 0 chosen", false, { 3, 32 }, { 0, 0 }, 0, 0 },
+	{ "RoCE, by traffic class", true, { 4, 32 }, { AUTO, AUTO }, 4, 32 },
 	{ "RoCE, chosen", true, { 4, 32 }, { 1, 255 }, 1, 255 },
-	{ "RoCE, traffic class alone", true, { 4, 32 }, { 0, 96 }, 4, 96 },
-	{ "RoCE, service level alone", true, { 4, 32 }, { 7, 0 }, 7, 32 },
+	{ "RoCE, traffic class alone", true, { 4, 32 }, { AUTO, 96 }, 4, 96 },
+	{ "RoCE, service level alone", true, { 4, 32 }, { 7, AUTO }, 7, 32 },
+	{ "RoCE, 0 chosen", true, { 4, 32 }, { 0, 0 }, 0, 0 },
 };
 
 static void path_desc(const struct path_case *path, char *desc)
@@ -88,7 +92,10 @@ struct end {
 	struct rdma_conn_param param;
 };
 
-static const struct rdmatensor_channel_params end_params = { .retry_count = 3, .rnr_retry = 2 };
+static const struct rdmatensor_channel_params end_params = {
+	.retry_count = 3, .rnr_retry = 2,
+	.sl = RDMATENSOR_AS_RESOLVED, .traffic_class = RDMATENSOR_AS_RESOLVED,
+};
 
 static struct end *end_open(struct kunit *test, int bears, int begins, u8 mtu)
 {

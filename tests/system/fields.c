@@ -13,6 +13,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <rdmatensor/params.h>
 #include "harness.h"
 
 #define PAGE 4096
@@ -382,6 +383,7 @@ static const struct call {
 	[_CALL] = { #_CALL, RDMATENSOR_##_CALL, sizeof(struct rdmatensor_##_call), _least, \
 		    _written, good_##_call, _undo }
 	CALL(QUERY, query, 1, no_undo),
+	/* A struct of any later length is between these; params.c has what it means */
 	GROWN(START, start, offsetof(struct rdmatensor_start, lane_bytes), 1, undo_start),
 	CALL(CONFIGURE, configure, 0, no_undo),
 	CALL(STATS, stats, 1, no_undo),
@@ -658,6 +660,14 @@ static const struct row {
 	ROW(START, start, cq_poll, 2, 0),
 	ROW(START, start, cq_poll, 3, -EINVAL),
 	ROW(START, start, cq_poll, UINT32_MAX, -EINVAL),
+	/* Each alone, with 0 in its field, or what good_start() has there */
+#define SET_ROW(_name, _value, _least, _most, _kind, _set, ...) \
+	ROW(START, start, set, _set, (_least) ? -EINVAL : 0),
+	RDMATENSOR_PARAMS(SET_ROW)
+	RDMATENSOR_PARAM_SWITCHES(SET_ROW)
+	ROW(START, start, set, RDMATENSOR_SET_ALL + 1, -EINVAL),
+	ROW(START, start, set, 1ull << 63, -EINVAL),
+	ROW(START, start, set, UINT64_MAX, -EINVAL),
 	ROW(START, start, lane_bytes, 65535, -EINVAL),
 	ROW(START, start, lane_bytes, 65536, 0),
 	ROW(START, start, lane_bytes, 67108864, 0),

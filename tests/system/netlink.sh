@@ -278,5 +278,41 @@ EVENTS
 check "with the time and why" jq -se \
 	'map(select(.event == "channel down")) | length > 0 and
 	 all((.time | test("^20..-..-..T")) and .error < 0 and .text != "")' /tmp/events
+
+# The traffic class of a channel whose opener was given these options
+class_is() {
+	local id
+	"$tool" perf "$LAB_IP:7002" -s 4096 -D 600 --worker class "${@:2}" >/dev/null 2>&1 &
+	id=$!
+	until_true is '[.[] | select(.worker == "class" and .state == "up") | .lanes[].traffic_class]' \
+		"[$1]" channels
+	set -- $?
+	kill $id
+	wait $id
+	until_true is 'map(select(.worker == "class"))' '[]' channels
+	return "$1"
+}
+
+# 0 is a class like others, over what the module or the host has; auto is the host's
+classes() {
+	local host=/sys/kernel/config/rdma_cm/$LAB_RDMA_DEV/ports/1/default_roce_tos server
+	unset RDMA_TRAFFIC_CLASS RDMATENSOR_LANES
+	mkdir -p "/sys/kernel/config/rdma_cm/$LAB_RDMA_DEV" && echo 40 >"$host" || return 1
+	"$tool" perf --server --listen "$LAB_IP:7002" --worker classes >/dev/null 2>&1 &
+	server=$!
+	until_true is 'map(select(.worker == "classes")) | length' 1 contexts &&
+		class_is 40 && class_is 0 --param traffic_class=0 &&
+		RDMA_TRAFFIC_CLASS=0 class_is 0 &&
+		"$tool" set traffic_class 96 && class_is 96 && class_is 0 --param traffic_class=0 &&
+		class_is 40 --param traffic_class=auto
+	set -- $?
+	"$tool" set traffic_class auto
+	kill $server
+	wait $server
+	rmdir "/sys/kernel/config/rdma_cm/$LAB_RDMA_DEV"
+	return "$1"
+}
+
+check "traffic class 0, and the host's own" classes
 unload
 exit "$failed"

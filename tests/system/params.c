@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Each parameter by three of its ways in: sysfs, START, the environment; at its default,
- * its ends, beyond them, and as what is no number. The fourth, insmod, is params.sh's.
- * START answers with what holds.
+ * its ends, which may be 0, beyond them, and as what is no number; and START's and the
+ * environment's over whatever the host's default is. insmod and the tool's options are
+ * params.sh's. START answers with what holds.
  */
 #include <fcntl.h>
 #include <stdbool.h>
@@ -17,9 +18,9 @@
  * @least: smallest value
  * @most: greatest value
  * @pow2: only powers of two
- * @flag: START's
+ * @set: its bit in START's mask
  * @offset: of START's field
- * @bytes: of it; 0: it is the flag
+ * @bytes: of it; 0: RDMATENSOR_START_VALIDATE is it
  * @variable: in the environment
  * @other: another one, or NULL
  */
@@ -29,19 +30,19 @@ struct row {
 	uint32_t least;
 	uint32_t most;
 	bool pow2;
-	uint32_t flag;
+	uint64_t set;
 	size_t offset;
 	size_t bytes;
 	const char *variable;
 	const char *other;
 };
 
-#define ROW(_name, _value, _least, _most, _kind, _flag, _help, _variable, _other, ...) \
-	{ #_name, _value, _least, _most, (_kind) & RDMATENSOR_PARAM_POW2, _flag, \
+#define ROW(_name, _value, _least, _most, _kind, _set, _help, _variable, _other, ...) \
+	{ #_name, _value, _least, _most, (_kind) & RDMATENSOR_PARAM_POW2, _set, \
 	  offsetof(struct rdmatensor_start, _name), \
 	  sizeof(((struct rdmatensor_start *)0)->_name), _variable, _other },
-#define SWITCH(_name, _value, _least, _most, _kind, _flag, _help, _variable, _other, ...) \
-	{ #_name, _value, _least, _most, false, _flag, 0, 0, _variable, _other },
+#define SWITCH(_name, _value, _least, _most, _kind, _set, _help, _variable, _other, ...) \
+	{ #_name, _value, _least, _most, false, _set, 0, 0, _variable, _other },
 
 static const struct row rows[] = {
 	RDMATENSOR_PARAMS(ROW)
@@ -59,7 +60,7 @@ static uint64_t field(const struct row *row, const struct rdmatensor_start *star
 	uint32_t value;
 
 	if (!row->bytes)
-		return !!(start->flags & row->flag);
+		return !!(start->flags & RDMATENSOR_START_VALIDATE);
 	if (row->bytes == sizeof(wide)) {
 		memcpy(&wide, (const char *)start + row->offset, sizeof(wide));
 		return wide;
@@ -76,7 +77,15 @@ static void set_field(const struct row *row, struct rdmatensor_start *start, uin
 		memcpy((char *)start + row->offset, &value, sizeof(value));
 	else if (row->bytes)
 		memcpy((char *)start + row->offset, &narrow, sizeof(narrow));
-	start->flags |= row->flag;
+	else if (value == 1)
+		start->flags |= RDMATENSOR_START_VALIDATE;
+	start->set |= row->set;
+}
+
+/* What the path decides: START does not know it */
+static bool paths_own(const struct row *row)
+{
+	return row->set & (RDMATENSOR_SET_SL | RDMATENSOR_SET_TRAFFIC_CLASS);
 }
 
 /* What else must be so that this one can have all of its values */
@@ -123,10 +132,34 @@ static void holds(const struct row *row, struct rdmatensor_start *start, uint64_
 		CHECK(start->cause[0]);
 		return;
 	}
-	if (ret || field(row, start) != value)
+	if (ret || field(row, start) != value || !(start->set & row->set))
 		test_fail(__FILE__, __LINE__, "%s %llu by %s: %d (%s), and holds %llu", row->name,
 			  (unsigned long long)value, way, ret, start->cause,
 			  (unsigned long long)field(row, start));
+}
+
+/* What auto comes to. Return: 0 where the path decides */
+static uint64_t chosen(const struct row *row)
+{
+	struct rdmatensor_start start;
+
+	companions(row, &start);
+	set_field(row, &start, RDMATENSOR_PARAM_AUTO);
+	EQ(begin(&start), 0);
+	EQ(!(start.set & row->set), paths_own(row));
+	return field(row, &start);
+}
+
+static void chosen_holds(const struct row *row, struct rdmatensor_start *start, uint64_t value,
+			 const char *way)
+{
+	if (!paths_own(row)) {
+		holds(row, start, value, way);
+		return;
+	}
+	EQ(begin(start), 0);
+	EQ(start->set & row->set, 0);
+	EQ(field(row, start), 0);
 }
 
 static void path_of(const struct row *row, char *path, size_t room)
@@ -251,31 +284,26 @@ TEST(parameters_by_start)
 		if (!field(row, &start)) {
 			EQ(begin(&start), 0);
 			if (row->standard == RDMATENSOR_PARAM_AUTO)
-				CHECK(devices_own(row) || row->pow2 || field(row, &start) == 512 ||
+				CHECK(devices_own(row) || paths_own(row) || row->pow2 ||
+				      field(row, &start) == 512 ||
 				      (!strcmp(row->name, "lane_bytes") &&
 				       field(row, &start) == 131072));
 			else
 				EQ(field(row, &start), row->standard);
-		}
-		if (!row->bytes) {
-			companions(row, &start);
-			start.flags |= row->flag;
-			holds(row, &start, 1, "START");
-			continue;
 		}
 		companions(row, &start);
 		set_field(row, &start, row->most);
 		holds(row, &start, row->most, "START");
 		companions(row, &start);
 		set_field(row, &start, row->least);
-		/* 0 without a flag is the default, whatever that is */
-		if (row->least || row->flag)
-			holds(row, &start, row->least, "START");
+		holds(row, &start, row->least, "START");
+		if (!row->bytes)
+			continue;
 		companions(row, &start);
 		set_field(row, &start, row->most + 1ull);
 		EQ(begin(&start), -EINVAL);
 		CHECK(strstr(start.cause, row->name));
-		if (row->least > 1) {
+		if (row->least) {
 			companions(row, &start);
 			set_field(row, &start, row->least - 1);
 			EQ(begin(&start), -EINVAL);
@@ -322,8 +350,7 @@ TEST(parameters_by_the_environment)
 			for (i = 0; i < 2; i++) {
 				snprintf(text, sizeof(text), "%u", ends[i]);
 				EQ(from_env(row, variable, text, &start), 0);
-				if (ends[i] || row->flag)
-					holds(row, &start, ends[i], variable);
+				holds(row, &start, ends[i], variable);
 			}
 			snprintf(text, sizeof(text), "%llu", row->most + 1ull);
 			EQ(from_env(row, variable, text, &start), -EINVAL);
@@ -342,6 +369,145 @@ TEST(parameters_by_the_environment)
 			EQ(from_env(row, variable, "", &start), 0);
 		}
 	}
+}
+
+/* Another one of its values than @value */
+static const char *other_default(const struct row *row, uint64_t value)
+{
+	static char text[16];
+
+	snprintf(text, sizeof(text), "%u", value == row->least ? row->most : row->least);
+	return text;
+}
+
+TEST(parameters_over_every_default)
+{
+	struct rdmatensor_start start;
+	const struct row *row;
+	uint64_t value;
+	char text[16];
+	int end;
+
+	all_standard();
+	EACH_ROW(row) {
+		for (end = 0; end < 2; end++) {
+			value = end ? row->most : row->least;
+			EQ(sysfs_set(row, other_default(row, value)), 0);
+			companions(row, &start);
+			EQ(rdmatensor_start_set(&start, row->name, value), 0);
+			holds(row, &start, value, "the library");
+			snprintf(text, sizeof(text), "%u", (uint32_t)value);
+			EQ(from_env(row, row->variable, text, &start), 0);
+			holds(row, &start, value, row->variable);
+		}
+		companions(row, &start);
+		EQ(rdmatensor_start_set(&start, row->name, row->most + 1ull), -EINVAL);
+		if (row->standard == RDMATENSOR_PARAM_AUTO) {
+			value = chosen(row);
+			EQ(sysfs_set(row, other_default(row, value)), 0);
+			companions(row, &start);
+			EQ(rdmatensor_start_set(&start, row->name, RDMATENSOR_PARAM_AUTO), 0);
+			chosen_holds(row, &start, value, "the library");
+			EQ(from_env(row, row->variable, "auto", &start), 0);
+			chosen_holds(row, &start, value, "auto in the environment");
+		} else {
+			companions(row, &start);
+			EQ(rdmatensor_start_set(&start, row->name, RDMATENSOR_PARAM_AUTO), -EINVAL);
+			EQ(from_env(row, row->variable, "auto", &start), -EINVAL);
+		}
+		EQ(sysfs_set(row, standard_text(row)), 0);
+	}
+	rdmatensor_start_init(&start, "params");
+	EQ(rdmatensor_start_set(&start, "max_contexts", 1), -ENOENT);
+	EQ(rdmatensor_start_set(&start, "no such", 1), -ENOENT);
+	as_the_suite_has_it();
+}
+
+/* The default of a parameter, by its name */
+static void host_has(const char *name, const char *text)
+{
+	const struct row row = { .name = name };
+
+	EQ(sysfs_set(&row, text), 0);
+}
+
+/* A program that was built before START had its mask */
+TEST(start_of_an_older_program)
+{
+	const size_t older = offsetof(struct rdmatensor_start, set);
+	static const char *const changed[][2] = {
+		{ "sl", "5" }, { "traffic_class", "96" }, { "lanes", "3" }, { "retry_count", "2" },
+		{ "rnr_retry", "3" }, { "gid_index", "200" }, { "validate", "1" },
+	};
+	union {
+		struct rdmatensor_start start;
+		unsigned char bytes[sizeof(struct rdmatensor_start) + 64];
+	} arg;
+	struct rdmatensor_start *start = &arg.start;
+	size_t i;
+
+	all_standard();
+	for (i = 0; i < sizeof(changed) / sizeof(*changed); i++)
+		host_has(changed[i][0], changed[i][1]);
+	memset(&arg, 0xa5, sizeof(arg));
+	/* The function, which such a program was linked with, and not the macro */
+	(rdmatensor_start_init)(start, "older");
+	EQ(start->size, older);
+
+	/* What is 0 is the host's, and what is not, or has its flag, the program's */
+	setenv("RDMA_TRAFFIC_CLASS", "8", 1);
+	EQ(rdmatensor_start_from_env(start, NULL, 0), 0);
+	unsetenv("RDMA_TRAFFIC_CLASS");
+	start->flags |= RDMATENSOR_START_RETRY_COUNT | RDMATENSOR_START_GID_INDEX;
+	start->rnr_retry = 6;
+	EQ(begin(start), 0);
+	EQ(start->sl, 5);
+	EQ(start->traffic_class, 8);
+	EQ(start->lanes, 3);
+	EQ(start->retry_count, 0);
+	EQ(start->rnr_retry, 3);
+	EQ(start->gid_index, 0);
+	EQ(start->port, 0);
+	EQ(start->mtu, 0);
+	CHECK(start->flags & RDMATENSOR_START_VALIDATE);
+	for (i = older; i < sizeof(arg); i++)
+		EQ(arg.bytes[i], 0xa5);
+
+	(rdmatensor_start_init)(start, "older");
+	start->port = RDMATENSOR_PARAM_AUTO;
+	EQ(begin(start), -EINVAL);
+	all_standard();
+	as_the_suite_has_it();
+}
+
+TEST(start_that_is_refused_can_be_asked_again)
+{
+	struct rdmatensor_start start, asked;
+	struct rdmatensor *context;
+	int again;
+
+	EQ(rdmatensor_open(NULL, &context), 0);
+	rdmatensor_start_init(&start, "params");
+	EQ(rdmatensor_start_set(&start, "port", RDMATENSOR_PARAM_AUTO), 0);
+	EQ(rdmatensor_start_set(&start, "sl", 0), 0);
+	strcpy(start.device_name, "nosuch0");
+	asked = start;
+	for (again = 0; again < 2; again++) {
+		EQ(rdmatensor_start(context, &start), -ENODEV);
+		CHECK(strstr(start.cause, "nosuch0"));
+		memset(start.cause, 0, sizeof(start.cause));
+		CHECK(!memcmp(&start, &asked, sizeof(start)));
+	}
+	start.device_name[0] = '\0';
+	EQ(rdmatensor_start(context, &start), 0);
+	EQ(start.port, 1);
+	CHECK(start.set & RDMATENSOR_SET_SL && !(start.set & RDMATENSOR_SET_TRAFFIC_CLASS));
+	/* Its answer is as good an argument */
+	rdmatensor_close(context);
+	asked = start;
+	EQ(begin(&start), 0);
+	memcpy(start.cause, asked.cause, sizeof(start.cause));
+	CHECK(!memcmp(&start, &asked, sizeof(start)));
 }
 
 static void set_device(const char *name, int error)

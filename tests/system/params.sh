@@ -81,7 +81,64 @@ by_tool() {
 	grep -q 'load the module first' /tmp/err
 }
 
-for way in defaults by_insmod by_tool; do
+# All of them as options of one START, over defaults that are the other end
+by_option() {
+	local tool=$LAB_BUILD/ulib/bin/rdmatensor way text rows default_gid
+	insmod "$module" || return 1
+	default_gid=$("$tool" info --start -j | jq .gid_index)
+	rows=$("$tool" show params -j | jq -r '.[] | select(.variable) | [.name, .least, .most, .auto] | @tsv')
+	for way in least most auto; do
+		options_hold $way || return 1
+	done
+	for text in sl=8 sl=-1 sl= sl lanes=auto lanes=0 mtu=1500 max_contexts=1 nosuch=1 =1; do
+		! "$tool" info --start --param "$text" 2>/tmp/err || return 1
+		grep -q -- "--param .*refused: give" /tmp/err || return 1
+	done
+	[[ $(RDMA_SL=5 "$tool" info --start -j --param sl=0 | jq .parameters.sl) == 0 ]] || return 1
+	"$tool" info --start -j --validate --param validate=0 | jq -e '.parameters.validate == 0' >/dev/null || return 1
+	rmmod rdmatensor
+}
+
+# options_hold least|most|auto: of the rows
+options_hold() {
+	local name least most auto value other got options=() want=()
+	while read -r name least most auto; do
+		value=${!1} other=$most
+		[[ $1 != most ]] || other=$least
+		if [[ $1 == auto ]]; then
+			[[ $auto == true ]] || continue
+			value=auto other=$least
+		elif [[ $1 == most ]]; then
+			# The device has one port, few GIDs and one P_Key, and takes no such buffer
+			if [[ $name == @(port|gid_index|pkey_index|msg_slot_bytes) ]]; then
+				[[ $auto != true ]] || other=auto
+				echo "$other" >"/sys/module/rdmatensor/parameters/$name"
+				continue
+			fi
+		fi
+		echo "$other" >"/sys/module/rdmatensor/parameters/$name" || return 1
+		options+=(--param "$name=$value")
+		case $value,$name in
+		auto,port) value=1 ;;
+		auto,gid_index) value=$default_gid ;;
+		auto,mtu) value=4096 ;;
+		auto,ack_batch) value=512 ;;
+		auto,lane_bytes) value=131072 ;;
+		esac
+		want+=("$name=$value")
+	done <<<"$rows"
+	((${#options[@]})) || return 1
+	[[ $1 != auto ]] || options+=(--param msg_slots=1024 --param queue_depth=4096 --param msg_slot_bytes=1024)
+	got=$("$tool" info --start -j "${options[@]}") || return 1
+	for value in "${want[@]}"; do
+		other=$(jq -r ".parameters.${value%%=*}" <<<"$got")
+		[[ $other == "${value#*=}" ]] && continue
+		echo "# --param at its $1: $value, and holds $other"
+		return 1
+	done
+}
+
+for way in defaults by_insmod by_tool by_option; do
 	if $way; then
 		result ok "parameters: $way"
 	else

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <rdmatensor/params.h>
 #include <rdmatensor/rdmatensor.h>
 
 #include "unit.h"
@@ -15,7 +16,7 @@ static const char *const names[] = {
 	"RDMA_QP_PKEY_INDEX", "RDMA_PKEY", "RDMA_QP_QUEUE_DEPTH",
 	"RDMA_QUEUE_DEPTH", "RDMA_QP_TIMEOUT", "RDMA_TIMEOUT",
 	"RDMA_QP_RETRY_COUNT", "RDMA_RETRY_CNT", "RDMA_QP_SL", "RDMA_SL",
-	"RDMA_QP_MTU", "RDMA_MTU", "RDMA_TRAFFIC_CLASS",
+	"RDMA_QP_MTU", "RDMA_MTU", "RDMA_TRAFFIC_CLASS", "RDMATENSOR_VALIDATE",
 };
 
 static int clean(void **state)
@@ -95,9 +96,90 @@ static void test_all(void **state)
 	assert_int_equal(start.sl, 7);
 	assert_int_equal(start.mtu, 2048);
 	assert_int_equal(start.traffic_class, 255);
-	/* Where 0 is a value, a flag says that it is meant */
-	assert_int_equal(start.flags, RDMATENSOR_START_GID_INDEX |
-			 RDMATENSOR_START_RETRY_COUNT);
+	/* 0 is a value as others are: the mask says which fields are meant */
+	assert_int_equal(start.flags, 0);
+	assert_int_equal(start.set, RDMATENSOR_SET_PORT | RDMATENSOR_SET_GID_INDEX |
+			 RDMATENSOR_SET_PKEY_INDEX | RDMATENSOR_SET_QUEUE_DEPTH |
+			 RDMATENSOR_SET_TIMEOUT | RDMATENSOR_SET_RETRY_COUNT |
+			 RDMATENSOR_SET_SL | RDMATENSOR_SET_MTU |
+			 RDMATENSOR_SET_TRAFFIC_CLASS);
+}
+
+static void test_auto(void **state)
+{
+	(void)state;
+	setenv("RDMA_QP_MTU", "auto", 1);
+	setenv("RDMA_SL", "auto", 1);
+	assert_int_equal(from_env(), 0);
+	assert_int_equal(start.mtu, RDMATENSOR_PARAM_AUTO);
+	assert_int_equal(start.sl, RDMATENSOR_PARAM_AUTO);
+	assert_int_equal(start.set, RDMATENSOR_SET_MTU | RDMATENSOR_SET_SL);
+	setenv("RDMA_PKEY", "auto", 1);
+	assert_int_equal(from_env(), -EINVAL);
+}
+
+static void test_no_validation(void **state)
+{
+	(void)state;
+	setenv("RDMATENSOR_VALIDATE", "0", 1);
+	assert_int_equal(from_env(), 0);
+	assert_int_equal(start.flags, 0);
+	assert_int_equal(start.set, RDMATENSOR_SET_VALIDATE);
+	setenv("RDMATENSOR_VALIDATE", "1", 1);
+	assert_int_equal(from_env(), 0);
+	assert_int_equal(start.flags, RDMATENSOR_START_VALIDATE);
+	assert_int_equal(start.set, RDMATENSOR_SET_VALIDATE);
+}
+
+/* A program with the struct as it was before the mask: nothing behind it is touched */
+static void test_older_struct(void **state)
+{
+	const size_t older = offsetof(struct rdmatensor_start, set);
+	unsigned char *bytes = (unsigned char *)&start;
+	size_t i;
+
+	(void)state;
+	setenv("RDMA_GID_INDEX", "0", 1);
+	setenv("RDMA_QP_SL", "0", 1);
+	setenv("RDMA_TRAFFIC_CLASS", "8", 1);
+	setenv("RDMATENSOR_VALIDATE", "1", 1);
+	setenv("RDMA_QP_MTU", "auto", 1);
+	memset(&start, 0xa5, sizeof(start));
+	(rdmatensor_start_init)(&start, "me");
+	assert_int_equal(start.size, older);
+	assert_int_equal(rdmatensor_start_from_env(&start, cause, sizeof(cause)), 0);
+	assert_int_equal(start.flags, RDMATENSOR_START_GID_INDEX | RDMATENSOR_START_VALIDATE);
+	assert_int_equal(start.traffic_class, 8);
+	assert_int_equal(start.mtu, 0);
+	assert_int_equal(rdmatensor_start_set(&start, "retry_count", 0), 0);
+	assert_true(start.flags & RDMATENSOR_START_RETRY_COUNT);
+	for (i = older; i < sizeof(start); i++)
+		assert_int_equal(bytes[i], 0xa5);
+	/* One that was not made by the library */
+	memset(&start, 0, sizeof(start));
+	assert_int_equal(rdmatensor_start_from_env(&start, cause, sizeof(cause)), -EINVAL);
+	assert_contains(cause, "rdmatensor_start_init()");
+}
+
+static void test_set(void **state)
+{
+	struct rdmatensor_start plain;
+
+	(void)state;
+	rdmatensor_start_init(&start, "me");
+	plain = start;
+	assert_int_equal(rdmatensor_start_set(&start, "sl", 8), -EINVAL);
+	assert_int_equal(rdmatensor_start_set(&start, "sl", 1ull << 32), -EINVAL);
+	assert_int_equal(rdmatensor_start_set(&start, "lanes", RDMATENSOR_PARAM_AUTO), -EINVAL);
+	assert_int_equal(rdmatensor_start_set(&start, "mtu", 1500), -EINVAL);
+	assert_int_equal(rdmatensor_start_set(&start, "max_contexts", 1), -ENOENT);
+	assert_memory_equal(&start, &plain, sizeof(start));
+	assert_int_equal(rdmatensor_start_set(&start, "sl", 0), 0);
+	assert_int_equal(rdmatensor_start_set(&start, "stripe_bytes", 4294967294), 0);
+	assert_int_equal(rdmatensor_start_set(&start, "validate", 0), 0);
+	assert_int_equal(start.set, RDMATENSOR_SET_SL | RDMATENSOR_SET_STRIPE_BYTES |
+			 RDMATENSOR_SET_VALIDATE);
+	assert_int_equal(start.stripe_bytes, 4294967294);
 }
 
 static void test_older_names(void **state)
@@ -197,6 +279,10 @@ int main(void)
 		cmocka_unit_test_setup(test_init, clean),
 		cmocka_unit_test_setup(test_nothing, clean),
 		cmocka_unit_test_setup(test_all, clean),
+		cmocka_unit_test_setup(test_auto, clean),
+		cmocka_unit_test_setup(test_no_validation, clean),
+		cmocka_unit_test_setup(test_older_struct, clean),
+		cmocka_unit_test_setup(test_set, clean),
 		cmocka_unit_test_setup(test_older_names, clean),
 		cmocka_unit_test_setup(test_refused, clean),
 		cmocka_unit_test_setup(test_device_name, clean),

@@ -124,7 +124,6 @@ int rdmatensor_start(struct rdmatensor *rt, struct rdmatensor_start *start)
 {
 	int err;
 
-	start->size = sizeof(*start);
 	/* One at a time from START to the mapping: of several threads one has started it */
 	pthread_mutex_lock(&rt->setup);
 	err = rt_ioctl(rt, RDMATENSOR_START, start);

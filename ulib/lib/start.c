@@ -13,12 +13,17 @@
 #include "internal.h"
 #include <rdmatensor/params.h>
 
-void rdmatensor_start_init(struct rdmatensor_start *start, const char *worker)
+#undef rdmatensor_start_init
+
+/* The struct before it had a mask, which is all that programs of that time have room for */
+#define FIRST_SIZE offsetof(struct rdmatensor_start, set)
+
+void rdmatensor_start_init_sized(struct rdmatensor_start *start, size_t size, const char *worker)
 {
 	char host[RDMATENSOR_WORKER_MAX - 12] = "worker";
 
-	memset(start, 0, sizeof(*start));
-	start->size = sizeof(*start);
+	memset(start, 0, size);
+	start->size = (uint32_t)size;
 	if (worker && *worker) {
 		rt_copy_string(start->worker, sizeof(start->worker), worker);
 		return;
@@ -29,39 +34,105 @@ void rdmatensor_start_init(struct rdmatensor_start *start, const char *worker)
 		 (int)getpid());
 }
 
+/* For programs that were built when the header had no macro in its place */
+void rdmatensor_start_init(struct rdmatensor_start *start, const char *worker)
+{
+	rdmatensor_start_init_sized(start, FIRST_SIZE, worker);
+}
+
 /**
- * struct variable - one parameter in the environment
- * @name: of the variable
- * @other: an older name of it, or NULL
+ * struct field - one parameter
+ * @name: of it
+ * @variable: in the environment
+ * @other: an older name of that, or NULL
  * @offset: of its field in struct rdmatensor_start
- * @bytes: of the field; 0: it has none, @flag is it
- * @min: least value
- * @max: greatest value
- * @flag: START flag that says that the value is meant, or 0
+ * @bytes: of the field; 0: RDMATENSOR_START_VALIDATE is it
+ * @least: smallest value
+ * @most: greatest value
+ * @set: its bit in START's mask
  * @power_of_two: only powers of two
+ * @automatic: may be RDMATENSOR_PARAM_AUTO
  */
-struct variable {
+struct field {
 	const char *name;
+	const char *variable;
 	const char *other;
 	size_t offset;
 	size_t bytes;
-	uint32_t min;
-	uint32_t max;
-	uint32_t flag;
+	uint32_t least;
+	uint32_t most;
+	uint64_t set;
 	bool power_of_two;
+	bool automatic;
 };
 
-#define VARIABLE(_name, _default, _least, _most, _kind, _flag, _help, _variable, _other, ...) \
-	{ _variable, _other, offsetof(struct rdmatensor_start, _name), \
-	  sizeof(((struct rdmatensor_start *)0)->_name), _least, _most, _flag, \
-	  (_kind) & RDMATENSOR_PARAM_POW2 },
-#define SWITCH(_name, _default, _least, _most, _kind, _flag, _help, _variable, _other, ...) \
-	{ _variable, _other, 0, 0, _least, _most, _flag, false },
+#define FIELD(_name, _default, _least, _most, _kind, _set, _help, _variable, _other, ...) \
+	{ #_name, _variable, _other, offsetof(struct rdmatensor_start, _name), \
+	  sizeof(((struct rdmatensor_start *)0)->_name), _least, _most, _set, \
+	  (_kind) & RDMATENSOR_PARAM_POW2, (_default) == RDMATENSOR_PARAM_AUTO },
+#define SWITCH(_name, _default, _least, _most, _kind, _set, _help, _variable, _other, ...) \
+	{ #_name, _variable, _other, 0, 0, _least, _most, _set, false, false },
 
-static const struct variable variables[] = {
-	RDMATENSOR_PARAMS(VARIABLE)
+static const struct field fields[] = {
+	RDMATENSOR_PARAMS(FIELD)
 	RDMATENSOR_PARAM_SWITCHES(SWITCH)
 };
+
+#define NR_FIELDS (sizeof(fields) / sizeof(fields[0]))
+
+static bool fits(const struct field *field, uint64_t value)
+{
+	if (field->automatic && value == RDMATENSOR_PARAM_AUTO)
+		return true;
+	return value >= field->least && value <= field->most &&
+	       !(field->power_of_two && value & (value - 1));
+}
+
+/* The flags by which programs without a mask say that a field is meant */
+static uint32_t flag_of(uint64_t set)
+{
+	return set == RDMATENSOR_SET_GID_INDEX ? RDMATENSOR_START_GID_INDEX :
+	       set == RDMATENSOR_SET_RETRY_COUNT ? RDMATENSOR_START_RETRY_COUNT :
+	       set == RDMATENSOR_SET_RNR_RETRY ? RDMATENSOR_START_RNR_RETRY : 0;
+}
+
+/* @value fits. A struct without a mask has room for what can be said without it */
+static void set_field(struct rdmatensor_start *start, const struct field *field, uint64_t value)
+{
+	uint32_t narrow = (uint32_t)value;
+	bool masked = start->size >= sizeof(*start);
+
+	if (!field->bytes)
+		start->flags = value ? start->flags | RDMATENSOR_START_VALIDATE :
+				       start->flags & ~RDMATENSOR_START_VALIDATE;
+	else if (value == RDMATENSOR_PARAM_AUTO && !masked)
+		memset((char *)start + field->offset, 0, field->bytes);
+	else
+		memcpy((char *)start + field->offset,
+		       field->bytes == sizeof(value) ? (void *)&value : (void *)&narrow,
+		       field->bytes);
+	if (masked)
+		start->set |= field->set;
+	else if (value == RDMATENSOR_PARAM_AUTO)
+		start->flags &= ~flag_of(field->set);
+	else
+		start->flags |= flag_of(field->set);
+}
+
+int rdmatensor_start_set(struct rdmatensor_start *start, const char *name, uint64_t value)
+{
+	size_t i;
+
+	for (i = 0; i < NR_FIELDS; i++) {
+		if (strcmp(fields[i].name, name))
+			continue;
+		if (!fits(&fields[i], value))
+			return -EINVAL;
+		set_field(start, &fields[i], value);
+		return 0;
+	}
+	return -ENOENT;
+}
 
 /* The environment is not trusted in a set-user-id program */
 static const char *get(const char *name)
@@ -71,77 +142,68 @@ static const char *get(const char *name)
 	return text && *text ? text : NULL;
 }
 
-static int parse(const struct variable *var, const char *name,
-		 const char *text, uint32_t *out, char *cause,
+static int parse(const struct field *field, const char *name,
+		 const char *text, uint64_t *out, char *cause,
 		 size_t cause_len)
 {
-	uint64_t value;
-	int err;
-
-	err = rt_parse_number(text, var->min, var->max, &value);
-	if (!err && var->power_of_two && value & (value - 1))
-		err = -EINVAL;
-	if (err && var->power_of_two)
-		return rt_cause(cause, cause_len, err,
-				"environment: %s=%s is refused: set a power of two from %" PRIu32 " to %" PRIu32 ", or unset it",
-				name, text, var->min, var->max);
-	if (err)
-		return rt_cause(cause, cause_len, err,
-				"environment: %s=%s is refused: set a number from %" PRIu32 " to %" PRIu32 ", or unset it",
-				name, text, var->min, var->max);
-	*out = (uint32_t)value;
-	return 0;
+	if (field->automatic && !strcmp(text, "auto")) {
+		*out = RDMATENSOR_PARAM_AUTO;
+		return 0;
+	}
+	if (!rt_parse_number(text, field->least, field->most, out) && fits(field, *out))
+		return 0;
+	return rt_cause(cause, cause_len, -EINVAL,
+			"environment: %s=%s is refused: set a %s from %" PRIu32 " to %" PRIu32 "%s, or unset it",
+			name, text, field->power_of_two ? "power of two" : "number", field->least,
+			field->most, field->automatic ? ", or auto" : "");
 }
 
-static int take(struct rdmatensor_start *start, const struct variable *var,
+static int take(struct rdmatensor_start *start, const struct field *field,
 		char *cause, size_t cause_len)
 {
-	const char *name = var->name;
+	const char *name = field->variable;
 	const char *text = get(name);
-	const char *other = get(var->other);
-	uint32_t value = 0, value_other = 0;
+	const char *other = get(field->other);
+	uint64_t value = 0, value_other = 0;
 	int err;
 
 	if (!text && !other)
 		return 0;
 	if (text) {
-		err = parse(var, name, text, &value, cause, cause_len);
+		err = parse(field, name, text, &value, cause, cause_len);
 		if (err)
 			return err;
 	}
 	if (other) {
-		err = parse(var, var->other, other, &value_other, cause,
+		err = parse(field, field->other, other, &value_other, cause,
 			    cause_len);
 		if (err)
 			return err;
 		if (text && value != value_other)
 			return rt_cause(cause, cause_len, -EINVAL,
 					"environment: %s=%s and %s=%s are the same parameter: unset one of them",
-					name, text, var->other, other);
+					name, text, field->other, other);
 		value = value_other;
 	}
-	if (var->bytes == sizeof(uint64_t)) {
-		uint64_t wide = value;
-
-		memcpy((char *)start + var->offset, &wide, sizeof(wide));
-	} else if (var->bytes) {
-		memcpy((char *)start + var->offset, &value, sizeof(value));
-	} else if (!value) {
-		start->flags &= ~var->flag;
-		return 0;
-	}
-	start->flags |= var->flag;
+	set_field(start, field, value);
 	return 0;
 }
 
 int rdmatensor_start_from_env(struct rdmatensor_start *start, char *cause,
 			      size_t cause_len)
 {
-	struct rdmatensor_start work = *start;
 	const char *device = get("RDMA_DEVICE");
-	size_t i;
+	struct rdmatensor_start work;
+	size_t i, size;
 	int err;
 
+	/* No more than the program has */
+	size = start->size < sizeof(work) ? start->size : sizeof(work);
+	if (size < FIRST_SIZE)
+		return rt_cause(cause, cause_len, -EINVAL,
+				"environment: START's argument is of %" PRIu32 " bytes: begin with rdmatensor_start_init()",
+				start->size);
+	memcpy(&work, start, size);
 	if (device) {
 		if (strlen(device) >= sizeof(work.device_name))
 			return rt_cause(cause, cause_len, -EINVAL,
@@ -150,12 +212,12 @@ int rdmatensor_start_from_env(struct rdmatensor_start *start, char *cause,
 		rt_copy_string(work.device_name, sizeof(work.device_name),
 			       device);
 	}
-	for (i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
-		err = take(&work, &variables[i], cause, cause_len);
+	for (i = 0; i < NR_FIELDS; i++) {
+		err = take(&work, &fields[i], cause, cause_len);
 		if (err)
 			return err;
 	}
-	*start = work;
+	memcpy(start, &work, size);
 	return 0;
 }
 

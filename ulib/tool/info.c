@@ -67,11 +67,14 @@ static struct json_object *parameters(const struct rdmatensor_start *start)
 {
 	struct json_object *object = json_object_new_object();
 
-#define FIELD(_name, ...) add_number(object, #_name, start->_name);
+	/* What the path decides has no value yet */
+#define FIELD(_name, _value, _least, _most, _kind, _set, ...) \
+	if (start->set & (_set)) \
+		add_number(object, #_name, start->_name); \
+	else \
+		add_string(object, #_name, "auto");
 	RDMATENSOR_PARAMS(FIELD)
-#define SWITCH(_name, _value, _least, _most, _kind, _flag, ...) \
-	add_number(object, #_name, !!(start->flags & (_flag)));
-	RDMATENSOR_PARAM_SWITCHES(SWITCH)
+	add_number(object, "validate", !!(start->flags & RDMATENSOR_START_VALIDATE));
 	return object;
 }
 

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,31 +38,12 @@ const char common_help[] =
 	"      --gather-lanes N     queue pairs to each owner of a table, 1..8\n"
 	"      --cq-mod N           reads of a gather that are posted at once\n"
 	"      --validate           check every content by CRC32C\n"
+	"      --param NAME=VALUE   any of rdmatensor-params(7), as sl=0 or mtu=auto\n"
 	"      --device-file FILE   instead of /dev/rdmatensor\n"
 	"Output:\n"
 	"  -j, --json               JSON on standard output\n"
 	"  -v, --verbose            notes on standard error\n"
 	"  -h, --help               this text\n";
-
-/**
- * struct field - a field of START that has a parameter
- * @name: the parameter's
- * @offset: where in START
- * @bytes: of it
- * @flag: START flag that says that the value is meant, or 0
- */
-struct field {
-	const char *name;
-	size_t offset;
-	size_t bytes;
-	uint32_t flag;
-};
-
-#define FIELD(_name, _value, _least, _most, _kind, _flag, ...) \
-	{ #_name, offsetof(struct rdmatensor_start, _name), \
-	  sizeof(((struct rdmatensor_start *)0)->_name), _flag },
-
-static const struct field fields[] = { RDMATENSOR_PARAMS(FIELD) };
 
 /* Options by which they are set; the range is the parameter's */
 static const struct {
@@ -170,33 +152,37 @@ int parse_seconds(const char *option, const char *arg, uint64_t *ns)
 	return parse_seconds_in(option, arg, 0, 1000000, ns);
 }
 
-static const struct field *field_of(const char *param)
-{
-	size_t i;
-
-	for (i = 0; strcmp(fields[i].name, param); i++)
-		;
-	return &fields[i];
-}
-
 static int take_param(struct rdmatensor_start *start, const char *option, const char *name,
 		      const char *arg)
 {
 	const struct param *param = param_find(name);
-	const struct field *field = field_of(name);
-	uint64_t wide;
-	uint32_t number;
 	char range[64];
+	uint64_t value;
 
-	if (parse_units(arg, &wide) || wide < param->least || wide > param->most ||
-	    (param->power_of_two && wide & (wide - 1)))
+	if (!strcmp(arg, "auto"))
+		value = RDMATENSOR_PARAM_AUTO;
+	else if (parse_units(arg, &value) || value == RDMATENSOR_PARAM_AUTO)
+		value = UINT64_MAX;
+	if (rdmatensor_start_set(start, name, value))
 		return misused("%s %s is refused: give a number from %s", option, arg,
 			       param_range_text(param, range, sizeof(range)));
-	number = (uint32_t)wide;
-	memcpy((char *)start + field->offset,
-	       field->bytes == sizeof(wide) ? (void *)&wide : (void *)&number, field->bytes);
-	start->flags |= field->flag;
 	return EXIT_OK;
+}
+
+/* NAME=VALUE */
+static int take_named(struct rdmatensor_start *start, const char *arg)
+{
+	size_t len = strcspn(arg, "=");
+	char name[32] = "", option[64];
+
+	if (len < sizeof(name))
+		memcpy(name, arg, len);
+	/* Those without a variable are the host's, and no context's */
+	if (!arg[len] || !param_find(name) || !*param_find(name)->variable)
+		return misused("--param %s is refused: give NAME=VALUE, with one of the names that rdmatensor-params(7) has for a context",
+			       arg);
+	snprintf(option, sizeof(option), "--param %s", name);
+	return take_param(start, option, name, arg + len + 1);
 }
 
 static int take_string(const char *option, const char *arg, char *to,
@@ -228,8 +214,9 @@ int common_option(struct common *common, int opt, const char *arg)
 		return take_string("--worker", arg, start->worker,
 				   sizeof(start->worker));
 	case OPT_VALIDATE:
-		start->flags |= RDMATENSOR_START_VALIDATE;
-		return EXIT_OK;
+		return take_param(start, "--validate", "validate", "1");
+	case OPT_PARAM:
+		return take_named(start, arg);
 	case OPT_LISTEN:
 		common->listen = arg;
 		return EXIT_OK;

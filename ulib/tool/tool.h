@@ -84,6 +84,7 @@ enum {
 	OPT_RNR_RETRY,
 	OPT_GATHER_LANES,
 	OPT_CQ_MOD,
+	OPT_PARAM,
 	OPT_OWN, /* a subcommand's own ones begin here */
 };
 
@@ -109,6 +110,7 @@ enum {
 	{ "validate", no_argument, NULL, OPT_VALIDATE },              \
 	{ "gather-lanes", required_argument, NULL, OPT_GATHER_LANES },\
 	{ "cq-mod", required_argument, NULL, OPT_CQ_MOD },            \
+	{ "param", required_argument, NULL, OPT_PARAM },              \
 	{ "rnr-retry", required_argument, NULL, OPT_RNR_RETRY }
 
 /* Their help, for the end of a subcommand's */

@@ -131,6 +131,22 @@ int rdmatensor_query(struct rdmatensor *rt, struct rdmatensor_query *query);
  *          "": the host's name and the process id, as "host-123"
  */
 void rdmatensor_start_init(struct rdmatensor_start *start, const char *worker);
+/* With the size that the struct has for the program, which a later library keeps to */
+void rdmatensor_start_init_sized(struct rdmatensor_start *start, size_t size, const char *worker);
+#define rdmatensor_start_init(start, worker) \
+	rdmatensor_start_init_sized(start, sizeof(*(start)), worker)
+
+/**
+ * rdmatensor_start_set() - choose a parameter's value, whatever the host's default is
+ * @start: from rdmatensor_start_init(); its field and its mask are set
+ * @name: of the parameter, as in rdmatensor-params(7)
+ * @value: of its range, which may have 0; RDMATENSOR_PARAM_AUTO (rdmatensor/params.h): auto
+ *
+ * A field that is written without it is meant if it is not 0.
+ *
+ * Return: 0; -ENOENT: START has no such parameter; -EINVAL: out of its range.
+ */
+int rdmatensor_start_set(struct rdmatensor_start *start, const char *name, uint64_t value);
 
 /**
  * rdmatensor_start_from_env() - take START's fields from the environment
@@ -139,7 +155,8 @@ void rdmatensor_start_init(struct rdmatensor_start *start, const char *worker);
  * @cause_len: its length
  *
  * RDMA_DEVICE, and those of the table in rdmatensor/params.h, which
- * rdmatensor-params(7) shows. Numbers are decimal, or hexadecimal with 0x.
+ * rdmatensor-params(7) shows. Numbers are decimal, or hexadecimal with 0x; or auto, where
+ * that is in the range. Each is as rdmatensor_start_set() would have it.
  *
  * Return: 0; -EINVAL: a value is no number, out of its range, or the two names
  * of one parameter are set to different values; @start is unchanged then.
