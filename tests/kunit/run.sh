@@ -6,7 +6,7 @@
 # random, 48 of each kind; fewer where the kernel is slow.
 #
 # Prints each suite's KTAP as comments, and one line "ok" or "not ok" for each
-# test case, for each suite that did not run, and for memory that leaked. Exits
+# test case (with "# SKIP" if it was skipped), for each suite that did not run, and for memory that leaked. Exits
 # with 1 if anything is not ok. What else the kernel complained of is seen by
 # tests/lab/run.
 set -u
@@ -16,6 +16,9 @@ modules=${LAB_BUILD:?}/kmod/${LAB_KERNEL:?}
 debugfs=/sys/kernel/debug
 number=0
 failed=0
+
+# shellcheck source=tests/kunit/cases.sh
+. "$here/cases.sh"
 
 # result ok|"not ok" NAME
 result() {
@@ -62,11 +65,14 @@ for suite in $(sed -n 's/^\t\.name = "\(rdmatensor_[a-z]*\)",$/\1/p' "$here"/*.c
 	fi
 	echo "$log" | comment
 	# Cases are indented by four; parameters of a case by eight
-	cases=$(echo "$log" | sed -nE 's/^    ((not )?ok) [0-9]+ (- )?([^ ]+).*/\1:\4/p')
+	cases=$(echo "$log" | kunit_cases "$suite")
 	[ -n "$cases" ] || result "not ok" "$suite has no test case"
-	for case in $(echo "$cases" | tr ' ' '_'); do
-		result "$(echo "${case%%:*}" | tr '_' ' ')" "$suite.${case#*:}"
-	done
+	while read -r case; do
+		[ -n "$case" ] || continue
+		result "${case%% - kunit *}" "${case#* - kunit }"
+	done <<-END
+		$cases
+	END
 done
 
 rmmod rdmatensor_kunit && rmmod rdmatensor || result "not ok" "rmmod"

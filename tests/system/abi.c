@@ -213,7 +213,8 @@ static long mmap2(size_t bytes, int fd, unsigned int page)
 }
 #endif
 
-TEST(pools_of_processes_of_32_bits)
+/* @narrow: maps each once more, as a process of 32 bits */
+static void pools_of_all_sizes(void (*narrow)(size_t bytes, int fd, uint64_t offset, char last))
 {
 	static const unsigned long sizes[] = { 4096, 3 << 20, 8192, 12 << 20 };
 	struct rdmatensor_pool_create pool = {};
@@ -234,17 +235,30 @@ TEST(pools_of_processes_of_32_bits)
 		at = mmap(NULL, sizes[i], RW, MAP_SHARED, fd, (off_t)pool.out_mmap_offset);
 		CHECK(at != MAP_FAILED);
 		at[sizes[i] - 1] = (char)(i + 1);
-#ifdef __x86_64__
-		if (!test_on_uml()) {
-			long narrow = mmap2(sizes[i], fd,
-					    (unsigned int)(pool.out_mmap_offset >> 12));
-
-			CHECK(narrow > 0 && narrow + sizes[i] <= 1ull << 32);
-			EQ(((char *)narrow)[sizes[i] - 1], i + 1);
-		}
-#endif
+		if (narrow)
+			narrow(sizes[i], fd, pool.out_mmap_offset, (char)(i + 1));
 	}
 }
+
+TEST(pools_one_behind_the_other)
+{
+	pools_of_all_sizes(NULL);
+}
+
+#ifdef __x86_64__
+static void mapped_narrow(size_t bytes, int fd, uint64_t offset, char last)
+{
+	long at = mmap2(bytes, fd, (unsigned int)(offset >> 12));
+
+	CHECK(at > 0 && at + bytes <= 1ull << 32);
+	EQ(((char *)at)[bytes - 1], last);
+}
+
+TEST_STOCK(pools_of_processes_of_32_bits)
+{
+	pools_of_all_sizes(mapped_narrow);
+}
+#endif
 
 /* Pages that a process lets go are the kernel's, and there when they are looked at again */
 TEST(what_was_let_go_is_there)
@@ -547,9 +561,8 @@ static int call32(int fd, unsigned long cmd, void *arg)
 	return ret;
 }
 
-TEST(calls_of_32_bit_processes)
+TEST_STOCK(calls_of_32_bit_processes)
 {
-	const char *kernel = getenv("LAB_KERNEL");
 	union {
 		uint32_t size;
 		struct rdmatensor_query query;
@@ -562,9 +575,6 @@ TEST(calls_of_32_bit_processes)
 	struct rdmatensor *rt;
 	int fd;
 
-	/* UML takes no such calls at all */
-	if (kernel && !strncmp(kernel, "uml", 3))
-		return;
 	arg = mmap(NULL, 8192, RW, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
 	CHECK(arg != MAP_FAILED);
 	op = (void *)((char *)arg + 4096);

@@ -15,6 +15,8 @@ static struct side *open_sides[SIDES_MAX];
 static const char *running;
 static const char *own_ip;
 
+unsigned long test_checks;
+
 int test_on_uml(void)
 {
 	const char *kernel = getenv("LAB_KERNEL");
@@ -294,9 +296,13 @@ static int run(struct test *test)
 	running = test->name;
 	own_ip = NULL;
 	alarm(TIME_LIMIT);
+	test_checks = 0;
 	failed = setjmp(test_end);
-	if (!failed)
+	if (!failed) {
 		test->fn();
+		if (!test_checks)
+			test_fail(__FILE__, __LINE__, "nothing was checked");
+	}
 	for (i = 0; i < SIDES_MAX; i++)
 		if (open_sides[i])
 			side_close(open_sides[i]);

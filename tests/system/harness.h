@@ -45,8 +45,12 @@ int test_on_uml(void);
 	} \
 	static void _name(void)
 
+/* Checks of the running test. One that has made none has shown nothing, and fails */
+extern unsigned long test_checks;
+
 #define CHECK(_cond) \
 	do { \
+		test_checks++; \
 		if (!(_cond)) \
 			test_fail(__FILE__, __LINE__, "not so: %s", #_cond); \
 	} while (0)
@@ -54,6 +58,7 @@ int test_on_uml(void);
 #define EQ(_got, _want) \
 	do { \
 		long long got_ = (long long)(_got), want_ = (long long)(_want); \
+		test_checks++; \
 		if (got_ != want_) \
 			test_fail(__FILE__, __LINE__, "%s is %lld, expected %lld", #_got, \
 				  got_, want_); \
