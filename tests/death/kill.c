@@ -203,10 +203,10 @@ static void one_unplugging(void)
 	EQ(ret, -ENODEV);
 	rdmatensor_prep_fetch(&op, RDMATENSOR_CHANNEL_SELF, "undelivered", 0, p.a.pool.id,
 			      side_alloc(&p.a, 100), 100, rdmatensor_deadline_ms(20000), 9);
-	ret = side_do(&p.a, &op);
-	CHECK(ret == 0 || ret == -ENODEV);
-	if (!ret)
-		EQ(side_next(&p.a, RDMATENSOR_CQE_FETCH, 9, &cqe), 0);
+	EQ(side_do(&p.a, &op), 0);
+	EQ(side_next(&p.a, RDMATENSOR_CQE_FETCH, 9, &cqe), 0);
+	CHECK(filled(side_at(&p.a, cqe.offset), 100, 2));
+	EQ(side_next(&p.a, RDMATENSOR_CQE_PUBLISH, 50, NULL), 0);
 	side_close(&p.a);
 	side_close(&p.b);
 	snprintf(command, sizeof(command), "rdma link add %s type rxe netdev %s", device, netdev);

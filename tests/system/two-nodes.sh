@@ -18,6 +18,28 @@ refused() {
 	grep -q -- "$text" /tmp/err
 }
 
+# A way that carries short packets and drops full ones, as a switch of a smaller MTU does
+narrow() {
+	tc qdisc replace dev "$LAB_NETDEV" root tbf rate 1gbit burst 3000 limit 1000000
+}
+
+# The doctor's words on it: FAIL, at the content of full packets, and at nothing before it
+narrow_is_found() {
+	local got
+	got=$("$tool" doctor -j "$LAB_PEER_IP:7002")
+	jq . <<<"$got"
+	jq -e '[.checks[] | select(.verdict == "FAIL")] as $bad | $bad | length == 1 and
+		.[0].check == "fetch" and (.[0].text | startswith("32768 bytes from the peer: ")) and
+		(.[0].remedy | startswith("full packets do not come through"))' <<<"$got" &&
+		jq -e '.checks | any(.verdict == "OK" and .check == "fetch" and
+			(.text | startswith("1024 bytes")))' <<<"$got"
+}
+wide_is_well() { "$tool" doctor -j "$LAB_PEER_IP:7002" | jq -e '.verdict == "OK"'; }
+
+serve_doctor() {
+	spawn 'perf server' /tmp/doctor "$tool" perf --server --listen "$LAB_IP:7002"
+}
+
 serve() {
 	spawn serving /tmp/serve "$tool" serve "$model" --listen "$LAB_IP:7000" --worker server \
 		--steps 3
@@ -31,6 +53,15 @@ if [ "$LAB_NODE" = 0 ]; then
 	lab-barrier fetched 120
 	check "the server ends well" eval 'kill $spawned && wait $spawned'
 	lab-barrier stopped 60
+	check "a server for the doctor" serve_doctor
+	check "full packets are dropped on the way" narrow
+	lab-barrier narrow 60
+	lab-barrier found 120
+	tc qdisc del dev "$LAB_NETDEV" root
+	lab-barrier wide 60
+	lab-barrier visited 120
+	kill $spawned
+	wait $spawned
 else
 	lab-barrier serving 60
 	check "fetch all tensors for three steps" \
@@ -47,6 +78,21 @@ else
 	lab-barrier stopped 60
 	check "a server that has gone is refused" refused 'nobody listens' \
 		"$tool" fetch "$LAB_PEER_IP:7000" --all -o /tmp/x.safetensors
+	lab-barrier narrow 60
+	check "the doctor says that full packets do not come through" narrow_is_found
+	lab-barrier found 120
+	lab-barrier wide 60
+	check "and that they do, when they do" wide_is_well
+	lab-barrier visited 120
 fi
 check "rmmod" rmmod rdmatensor
+
+# As `make install` leaves it: modprobe brings rdma_cm and what else it needs
+by_modprobe() {
+	install -D "$module" "/lib/modules/$(uname -r)/updates/rdmatensor.ko" && depmod &&
+		modprobe --show-depends rdmatensor | grep -q '/rdma_cm[.]ko' &&
+		modprobe rdmatensor lanes=2 && [[ $(</sys/module/rdmatensor/parameters/lanes) == 2 ]] &&
+		modprobe -r rdmatensor
+}
+check "modprobe" by_modprobe
 exit $failed
