@@ -180,7 +180,8 @@ struct rdmatensor_query {
  *         and no more: on a channel's first lane 2 * msg_slots + 1 and one for each request
  *         that may be outstanding, on others these and 1. Requests are 256, or what keeps
  *         the first lane's receives within queue_depth. A lane for READs receives nothing
- * @timeout: RDMA_QP_TIMEOUT: local ack timeout is 4.096 us << timeout, 1..31
+ * @timeout: RDMA_QP_TIMEOUT: local ack timeout is 4.096 us << timeout, 1..31. Soft-RoCE,
+ *         which waits a quarter of what it is given, is given two more, 31 at most
  * @retry_count: RDMA_QP_RETRY_COUNT, 0..7. Soft-RoCE: 6 at most, as it would never give up
  * @rnr_retry: receiver-not-ready retries, 0..7. The accounting of receives makes 0 work
  *         too; a debug build uses it
@@ -323,7 +324,8 @@ struct rdmatensor_start {
  * @flags: RDMATENSOR_CONFIGURE_VALIDATE: data-validation mode. A fetch whose
  *         receiver or sender is in it takes the meta-data path, carries a
  *         CRC32C of the content and is checked after its arrival; a mismatch
- *         is that fetch's -EBADMSG
+ *         is that fetch's -EBADMSG. Fetches from oneself and the rows of gathers
+ *         are not checked
  *
  * Takes effect for fetches that are submitted, and requests that arrive, from
  * now on. -ENOTCONN before START.

@@ -46,7 +46,7 @@
 	  "work requests of a lane's send queue, at least 2 * msg_slots + 8; the receive queue takes what can arrive, at most so many: 2 * msg_slots + 1 and 256 requests on the first lane, the requests and 1 on others", \
 	  "RDMA_QP_QUEUE_DEPTH", "RDMA_QUEUE_DEPTH", "entries") \
 	P(timeout, 14, 1, 31, 0, RDMATENSOR_SET_TIMEOUT, \
-	  "ack timeout of a lane", \
+	  "ack timeout of a lane; soft-RoCE, which waits a quarter of it, is given two more", \
 	  "RDMA_QP_TIMEOUT", "RDMA_TIMEOUT", "4.096 us << n") \
 	P(retry_count, 7, 0, 7, 0, RDMATENSOR_SET_RETRY_COUNT, \
 	  "transport retries; soft-RoCE takes 7 for no end, and is given 6", \
@@ -109,7 +109,7 @@
 /* Those whose value is a flag of START: on or off, 0 and 1. Without its bit in @set 0 is not meant */
 #define RDMATENSOR_PARAM_SWITCHES(P) \
 	P(validate, 0, 0, 1, 0, RDMATENSOR_SET_VALIDATE, \
-	  "1: every content is checked by CRC32C", \
+	  "1: every content that a peer sends is checked by CRC32C; fetches from oneself and gathered rows are not", \
 	  "RDMATENSOR_VALIDATE", NULL, "")
 
 /* Those of the host, which are no fields of START */

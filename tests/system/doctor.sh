@@ -42,8 +42,8 @@ has_gids() {
 	return 1
 }
 
-check "no module" says 1 "FAIL module" "insmod rdmatensor.ko"
-check "as text" eval 'as_text && "$tool" doctor | grep -q "^ *-> insmod"'
+check "no module" says 1 "FAIL module" "modprobe rdmatensor"
+check "as text" eval 'as_text && "$tool" doctor | grep -q "^ *-> modprobe"'
 load
 check "no device" says 1 "FAIL device" "rdma link add rxe0 type rxe netdev"
 ip link add n1 type dummy

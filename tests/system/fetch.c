@@ -364,6 +364,23 @@ TEST(validation_switched_at_run_time)
 	EQ(side_stat(&p.b, RDMATENSOR_STAT_VALIDATE_ERRORS), 0);
 }
 
+TEST(validation_is_of_what_a_peer_sent)
+{
+	struct rdmatensor_cqe cqe;
+	uint64_t at;
+
+	pair_open(&p, 8 << 20, NULL);
+	EQ(rdmatensor_configure(p.b.rt, RDMATENSOR_CONFIGURE_VALIDATE,
+				RDMATENSOR_CONFIGURE_VALIDATE), 0);
+	publish(&p.b, "own", 0, 5000, 1, 1, 1);
+	at = side_alloc(&p.b, 5000);
+	EQ(rdmatensor_fetch(p.b.rt, RDMATENSOR_CHANNEL_SELF, "own", 0, &p.b.pool, at, 5000,
+			    rdmatensor_deadline_ms(20000), &cqe), 0);
+	CHECK(filled(side_at(&p.b, at), 5000, 1));
+	EQ(cqe.flags & RDMATENSOR_CQE_VALIDATED, 0);
+	EQ(side_stat(&p.b, RDMATENSOR_STAT_VALIDATED), 0);
+}
+
 TEST(validation_finds_a_changed_content)
 {
 	struct rdmatensor_cqe cqe;

@@ -18,6 +18,27 @@ TEST(many_rows_of_three_owners)
 	CHECK(signalled * 100 <= NR);
 }
 
+TEST(gathered_rows_are_not_validated)
+{
+	enum { ROWS = 300 };
+	struct rdmatensor_cqe cqe;
+	uint64_t ids[ROWS], at, i;
+	uint32_t table;
+
+	owners_open(ROWS, ROW, ROW, ROWS);
+	for (i = 0; i < OWNERS; i++)
+		EQ(rdmatensor_configure(owners[i].rt, RDMATENSOR_CONFIGURE_VALIDATE,
+					RDMATENSOR_CONFIGURE_VALIDATE), 0);
+	at = side_alloc(reader, ROWS * ROW);
+	table = owners_table(NULL);
+	for (i = 0; i < ROWS; i++)
+		ids[i] = i;
+	EQ(owners_gather(table, ids, ROWS, at, ROW, &cqe), 0);
+	owners_check(ids, ROWS, at, ROW);
+	EQ(cqe.flags & RDMATENSOR_CQE_VALIDATED, 0);
+	EQ(side_stat(reader, RDMATENSOR_STAT_VALIDATED), 0);
+}
+
 TEST(ids_of_all_kinds)
 {
 	enum { ROWS = 3000, NR = 2000 };

@@ -297,6 +297,9 @@ class_is() {
 classes() {
 	local host=/sys/kernel/config/rdma_cm/$LAB_RDMA_DEV/ports/1/default_roce_tos server
 	unset RDMA_TRAFFIC_CLASS RDMATENSOR_LANES
+	# It has gone, for the test before
+	rdma link add "$LAB_RDMA_DEV" type rxe netdev "$LAB_NETDEV" || return 1
+	until_true "$tool" info --start || return 1
 	mkdir -p "/sys/kernel/config/rdma_cm/$LAB_RDMA_DEV" && echo 40 >"$host" || return 1
 	"$tool" perf --server --listen "$LAB_IP:7002" --worker classes >/dev/null 2>&1 &
 	server=$!

@@ -19,7 +19,7 @@ static int open_failed(const char *path, int err)
 	case -ENOENT:
 	case -ENODEV:
 	case -ENXIO:
-		remedy = ": load the module with `modprobe rdmatensor` or insmod";
+		remedy = ": load the module with `modprobe rdmatensor`";
 		break;
 	case -EACCES:
 	case -EPERM:

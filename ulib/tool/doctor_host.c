@@ -58,7 +58,7 @@ bool doctor_module(struct doctor *doctor)
 
 	if (access(MODULE, F_OK)) {
 		doctor_say(doctor, VERDICT_FAIL, "module",
-			   "insmod rdmatensor.ko (or modprobe rdmatensor), as root",
+			   "modprobe rdmatensor, as root; before that, once, make install",
 			   "the module rdmatensor is not loaded");
 		return false;
 	}

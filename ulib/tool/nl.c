@@ -276,7 +276,7 @@ static int connect_family(struct nl_sock **out, int *family)
 	*family = genl_ctrl_resolve(sock, RDMATENSOR_NL_NAME);
 	if (*family < 0) {
 		nl_socket_free(sock);
-		return failed("netlink: there is no family \"%s\": the module is not loaded: insmod rdmatensor.ko",
+		return failed("netlink: there is no family \"%s\": the module is not loaded: modprobe rdmatensor",
 			      RDMATENSOR_NL_NAME);
 	}
 	*out = sock;

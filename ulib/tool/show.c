@@ -172,7 +172,7 @@ static int show_params(char *const *names, int nr, bool json, bool verbose)
 		return EXIT_OK;
 	}
 	if (!loaded)
-		printf("\nThe module is not loaded: insmod rdmatensor.ko, and VALUE has what holds.\n");
+		printf("\nThe module is not loaded: modprobe rdmatensor, and VALUE has what holds.\n");
 	else if (device[0])
 		printf("\nThe RDMA device is %s (parameter device).\n", device);
 	return EXIT_OK;
@@ -378,7 +378,7 @@ int cmd_set(int argc, char **argv)
 	file = fopen(path, "we");
 	if (!file)
 		return failed("set %s: %s: %s; %s", argv[1], path, strerror(errno),
-			      errno == ENOENT ? "load the module first: insmod rdmatensor.ko" :
+			      errno == ENOENT ? "load the module first: modprobe rdmatensor" :
 			      "only root may set it");
 	fprintf(file, "%s\n", argv[2]);
 	if (fclose(file))
