@@ -180,6 +180,7 @@ struct rdmatensor_qp {
  * @completed: of those, which @limit has not been told of
  * @cm_done: the step of the connection that was begun has ended
  * @cm_error: how
+ * @answered: a worker at the other end has taken the connection, or refused it
  */
 struct rdmatensor_lane {
 	struct rdmatensor_channel *channel;
@@ -198,6 +199,7 @@ struct rdmatensor_lane {
 	u32 completed;
 	bool cm_done;
 	int cm_error;
+	bool answered;
 };
 
 /**

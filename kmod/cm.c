@@ -82,11 +82,14 @@ static int cm_rejected(struct rdmatensor_lane *lane, struct rdma_cm_event *event
 	/* Not by a consumer: rdma_cm itself found no listener */
 	if (!reject)
 		return -ECONNREFUSED;
-	if (len < sizeof(*reject))
+	if (len < sizeof(*reject)) {
+		lane->answered = true;
 		return -EPROTO;
+	}
 	/* Nor this: ib_cm's words for a request whose listener is just being closed */
 	if (!memchr_inv(reject, 0, sizeof(*reject)))
 		return -ECONNREFUSED;
+	lane->answered = true;
 	if (reject->magic != cpu_to_le32(RDMATENSOR_WIRE_MAGIC))
 		return -EPROTO;
 	if (reject->major != RDMATENSOR_WIRE_MAJOR)
@@ -123,6 +126,7 @@ static int cm_response(struct rdmatensor_lane *lane, struct rdma_cm_event *event
 	struct rdmatensor_qp_terms terms;
 	int ret;
 
+	lane->answered = true;
 	*why = "the channel is ending";
 	if (!cm_alive(channel))
 		return -ECONNRESET;
@@ -528,7 +532,7 @@ static const char *cm_remedy(int error)
 {
 	switch (error) {
 	case -ECONNREFUSED:
-		return "nobody listens there; start the peer first and check the port";
+		return "nobody listens there; start the peer, and check the port";
 	case -ENETUNREACH:
 	case -EHOSTUNREACH:
 		return "no route or no neighbour; check the address and 'ip route get'";
@@ -553,9 +557,26 @@ static const char *cm_remedy(int error)
 	}
 }
 
+/*
+ * What a peer that is not up yet looks like. Whatever somebody at the other end has said counts,
+ * and so does what this side lacks
+ */
+static bool cm_absent(const struct rdmatensor_channel *channel, int error)
+{
+	switch (error) {
+	case -ECONNREFUSED:
+	case -EHOSTUNREACH:
+	case -ENETUNREACH:
+	case -ETIMEDOUT:
+		return !channel->lanes[0].answered;
+	default:
+		return false;
+	}
+}
+
 int rdmatensor_cm_connect(struct rdmatensor_cm *cm, struct rdmatensor_channel *channel,
 			  const struct sockaddr *addr, u32 timeout_ms, char *cause,
-			  size_t room)
+			  size_t room, bool *absent)
 {
 	unsigned long deadline = jiffies + msecs_to_jiffies(timeout_ms);
 	const char *step = "choose a source address";
@@ -587,6 +608,8 @@ int rdmatensor_cm_connect(struct rdmatensor_cm *cm, struct rdmatensor_channel *c
 	if (ret)
 		rdmatensor_channel_fail_locked(channel, ret, "the set-up failed");
 	spin_unlock_bh(&channel->lock);
+	/* Before the teardown, which lets go of the lanes */
+	*absent = cm_absent(channel, ret);
 	complete_all(&channel->setup_done);
 
 	if (ret == -ENOENT && channel->worker[0])

@@ -62,13 +62,14 @@ void rdmatensor_cm_unlisten(struct rdmatensor_cm *cm);
  * @timeout_ms: for everything
  * @cause: line for the user
  * @room: bytes of it
+ * @absent: out: nobody at the other end has answered, so it may come later
  *
  * Return: 0: the channel was UP; else a negative errno, and the channel has been
  * failed.
  */
 int rdmatensor_cm_connect(struct rdmatensor_cm *cm, struct rdmatensor_channel *channel,
 			  const struct sockaddr *addr, u32 timeout_ms, char *cause,
-			  size_t room);
+			  size_t room, bool *absent);
 
 /* Ends all lanes of a CLOSING channel: when it returns, the peer can write nothing */
 void rdmatensor_cm_teardown(struct rdmatensor_channel *channel);

@@ -271,15 +271,12 @@ static void context_arm_handshake(struct rdmatensor_channel *channel, unsigned l
 	spin_unlock_bh(&channel->lock);
 }
 
-/*
- * A channel in the table, with its message buffer and one more reference for the caller.
- * @connect: NULL: the peer connects it
- */
-static struct rdmatensor_channel *
-context_channel_add(struct rdmatensor_context *context, const struct rdmatensor_connect *connect,
-		    u8 lanes, u64 nonce, const struct sockaddr *peer)
+struct rdmatensor_channel *
+rdmatensor_context_channel_add(struct rdmatensor_context *context,
+			       const struct rdmatensor_connect *connect, u32 timeout_ms,
+			       u8 lanes, u64 nonce, const struct sockaddr *peer)
 {
-	unsigned long handshake = msecs_to_jiffies(context->handshake_ms);
+	unsigned long handshake = msecs_to_jiffies(timeout_ms);
 	struct rdmatensor_channel *channel;
 	int ret;
 
@@ -308,8 +305,6 @@ context_channel_add(struct rdmatensor_context *context, const struct rdmatensor_
 		channel->user_data = connect->user_data;
 		strscpy(channel->want_worker, connect->worker, sizeof(channel->want_worker));
 		/* CONNECT itself ends in time, and has more to say */
-		if (connect->timeout_ms)
-			handshake = msecs_to_jiffies(connect->timeout_ms);
 		handshake += HZ;
 	} else {
 		complete_all(&channel->setup_done);
@@ -367,8 +362,9 @@ context_accept_channel(struct rdmatensor_context *context,
 	const char *why = "";
 	int ret;
 
-	channel = context_channel_add(context, NULL, private->lanes,
-				      le64_to_cpu(private->nonce), peer);
+	channel = rdmatensor_context_channel_add(context, NULL, context->handshake_ms,
+						 private->lanes, le64_to_cpu(private->nonce),
+						 peer);
 	if (IS_ERR(channel))
 		return channel;
 
@@ -500,6 +496,7 @@ struct rdmatensor_context *rdmatensor_context_open(void)
 	mutex_init(&context->setup);
 	init_rwsem(&context->device_use);
 	mutex_init(&context->lock);
+	init_waitqueue_head(&context->removal);
 	context->net = get_net(current->nsproxy->net_ns);
 	context->memcg = get_mem_cgroup_from_mm(current->mm);
 	xa_init_flags(&context->pools, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
@@ -567,6 +564,7 @@ static void context_device_gone(struct rdmatensor_adapter *adapter)
 	if (context->domain)
 		rdmatensor_domain_end(context->domain);
 	mutex_unlock(&context->lock);
+	wake_up_all(&context->removal);
 	if (!started)
 		return;
 
@@ -1077,50 +1075,6 @@ int rdmatensor_context_pool_alloc(struct rdmatensor_context *context, void *arg)
 	ret = rdmatensor_regions_alloc(&pool->regions, alloc->bytes, GFP_KERNEL_ACCOUNT,
 				       &alloc->out_offset);
 	rdmatensor_pool_put(pool);
-	return ret;
-}
-
-int rdmatensor_context_connect(struct rdmatensor_context *context, void *arg)
-{
-	struct rdmatensor_connect *connect = arg;
-	const struct sockaddr *addr = (struct sockaddr *)connect->addr;
-	struct rdmatensor_channel *channel;
-	u32 timeout_ms;
-	int ret;
-
-	memset(connect->cause, 0, sizeof(connect->cause));
-	if (connect->flags || connect->__reserved ||
-	    strnlen(connect->worker, sizeof(connect->worker)) == sizeof(connect->worker))
-		return -EINVAL;
-	if (addr->sa_family != AF_INET && addr->sa_family != AF_INET6)
-		return -EINVAL;
-	if (!rdmatensor_context_started(context))
-		return -ENOTCONN;
-	timeout_ms = connect->timeout_ms ?: context->handshake_ms;
-
-	channel = ERR_PTR(-ENODEV);
-	down_read(&context->device_use);
-	if (!READ_ONCE(context->gone))
-		channel = context_channel_add(context, connect, context->lanes, get_random_u64(),
-					      addr);
-	up_read(&context->device_use);
-	if (IS_ERR(channel)) {
-		ret = PTR_ERR(channel);
-		snprintf(connect->cause, sizeof(connect->cause),
-			 "connect to %pISpc: making the channel failed (%d): %s", addr, ret,
-			 ret == -EUSERS ? "all max_channels are in use" :
-			 ret == -EAGAIN ? "the completion ring has no room for its events" :
-			 ret == -ENODEV ? "the RDMA device is gone" : "out of memory");
-		return ret;
-	}
-
-	ret = rdmatensor_cm_connect(&context->cm, channel, addr, timeout_ms, connect->cause,
-				    sizeof(connect->cause));
-	if (ret)
-		wait_for_completion(&channel->gone);
-	else
-		connect->out_channel = channel->id;
-	rdmatensor_channel_put(channel);
 	return ret;
 }
 

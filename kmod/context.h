@@ -33,6 +33,7 @@
  * @comm: its command
  * @started: START has succeeded; the members below are valid (release/acquire)
  * @gone: the device is being removed, or was, since @adapter was bound
+ * @removal: whoever waits and must hear of @gone
  * @adapter: device, port, GID
  * @domain: PD and registrations; NULL: all use of the device has ended. Changed with
  *          @device_use and @lock, valid with either
@@ -70,6 +71,7 @@ struct rdmatensor_context {
 	char comm[TASK_COMM_LEN];
 	bool started;
 	bool gone;
+	wait_queue_head_t removal;
 	struct rdmatensor_adapter adapter;
 	struct rdmatensor_domain *domain;
 	struct rdmatensor_cm cm;
@@ -111,6 +113,21 @@ struct rdmatensor_channel *rdmatensor_context_channel(struct rdmatensor_context 
 /* The one after @id, which is set to its; NULL: none */
 struct rdmatensor_channel *rdmatensor_context_next_channel(struct rdmatensor_context *context,
 							   unsigned long *id);
+/**
+ * rdmatensor_context_channel_add - a channel in the table, with its message buffer
+ * @connect: NULL: the peer connects it
+ * @timeout_ms: bound on its set-up
+ * @lanes: of it
+ * @nonce: common to them
+ * @peer: address
+ *
+ * With device_use, or in the listener's handler. Return: a channel with one more reference for
+ * the caller; ERR_PTR(-EUSERS), (-EAGAIN): no room in the ring, (-ENOMEM).
+ */
+struct rdmatensor_channel *
+rdmatensor_context_channel_add(struct rdmatensor_context *context,
+			       const struct rdmatensor_connect *connect, u32 timeout_ms,
+			       u8 lanes, u64 nonce, const struct sockaddr *peer);
 struct rdmatensor_pool *rdmatensor_context_pool(struct rdmatensor_context *context, u32 id);
 struct rdmatensor_pool *rdmatensor_context_next_pool(struct rdmatensor_context *context,
 						     unsigned long *id);
@@ -123,10 +140,11 @@ int rdmatensor_context_stats(struct rdmatensor_context *context, void *arg);
 int rdmatensor_context_pool_create(struct rdmatensor_context *context, void *arg);
 int rdmatensor_context_pool_destroy(struct rdmatensor_context *context, void *arg);
 int rdmatensor_context_pool_alloc(struct rdmatensor_context *context, void *arg);
-int rdmatensor_context_connect(struct rdmatensor_context *context, void *arg);
 int rdmatensor_context_disconnect(struct rdmatensor_context *context, void *arg);
 int rdmatensor_context_channel_query(struct rdmatensor_context *context, void *arg);
 int rdmatensor_context_step_abort(struct rdmatensor_context *context, void *arg);
+/* connect.c */
+int rdmatensor_context_connect(struct rdmatensor_context *context, void *arg);
 /* tables.c */
 int rdmatensor_context_table_export(struct rdmatensor_context *context, void *arg);
 int rdmatensor_context_table_open(struct rdmatensor_context *context, void *arg);

@@ -22,6 +22,11 @@ static int event_fill(struct sk_buff *skb, const struct rdmatensor_event *event)
 		return -EMSGSIZE;
 	if (event->peer && nla_put_string(skb, RDMATENSOR_NL_A_PEER, event->peer))
 		return -EMSGSIZE;
+	/* An IPv4 one has the room of the other, as wherever the ABI has addresses */
+	if (event->addr &&
+	    (nla_put(skb, RDMATENSOR_NL_A_ADDR, sizeof(struct sockaddr_in6), event->addr) ||
+	     nla_put_u32(skb, RDMATENSOR_NL_A_WAIT_MS, event->wait_ms)))
+		return -EMSGSIZE;
 	if (event->tensor &&
 	    (nla_put(skb, RDMATENSOR_NL_A_TENSOR, event->tensor_len, event->tensor) ||
 	     nla_put_u64_64bit(skb, RDMATENSOR_NL_A_STEP, event->step_id,

@@ -15,6 +15,8 @@
  * @worker: its name
  * @channel: id of the channel, 0: it concerns none
  * @peer: the peer's worker name, or NULL
+ * @addr: its address, or NULL
+ * @wait_ms: how long is waited for it
  * @tensor: name of the tensor of a request, not zero-terminated, or NULL
  * @tensor_len: its length
  * @step_id: its step
@@ -28,6 +30,8 @@ struct rdmatensor_event {
 	const char *worker;
 	u32 channel;
 	const char *peer;
+	const struct sockaddr *addr;
+	u32 wait_ms;
 	const char *tensor;
 	u16 tensor_len;
 	s64 step_id;

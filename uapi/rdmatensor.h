@@ -525,26 +525,34 @@ struct rdmatensor_pool_alloc {
 /**
  * struct rdmatensor_connect - ioctl(RDMATENSOR_CONNECT)
  * @size: sizeof(struct rdmatensor_connect)
- * @flags: must be 0
+ * @flags: RDMATENSOR_CONNECT_NOWAIT: a peer that is not up is an error at once
  * @addr: struct sockaddr_in or _in6 of the peer's listener
  * @out_channel: out: id, from 1
  * @worker: the name that the peer must have; empty: any
  * @user_data: given back in the channel's CHANNEL_DOWN entry
- * @timeout_ms: bound on the whole set-up, in milliseconds; 0: START's handshake_ms
+ * @timeout_ms: bound on the whole call, in milliseconds; 0: START's handshake_ms
  * @__reserved: must be 0
  * @cause: out, also when the call fails: a zero-terminated line with cause and
- *         remedy
+ *         remedy, and how long a peer was waited for
  *
- * Returns when all lanes are up and both sides have said HELLO. -ECONNREFUSED:
- * no listener; -ENETUNREACH, -EHOSTUNREACH: no route or no neighbour;
- * -ETIMEDOUT; -EPROTONOSUPPORT: the peer speaks another wire version; -ENOENT:
+ * Returns when all lanes are up and both sides have said HELLO. Workers start in any
+ * order: while nobody answers at @addr it is tried again, up to @timeout_ms, after
+ * pauses of 10 ms at first and of 1 s at most; the kernel's log and an event
+ * RDMATENSOR_NL_EVENT_CONNECT_WAITS tell it once. Nobody answers if the error is one of
+ * -ECONNREFUSED: no listener; -ENETUNREACH, -EHOSTUNREACH: no route or no neighbour;
+ * -ETIMEDOUT: nothing was heard. It is that of the last try that came to an end. All
+ * others end the call at once, and so does whatever a worker at the other end has
+ * answered: -ETIMEDOUT: it stopped in the middle; -EPROTONOSUPPORT: the peer speaks another wire version; -ENOENT:
  * the peer has another worker name; -EUSERS: the peer or this side has all the
  * channels that it allows; -EXDEV: the route leads over another RDMA device;
- * -EAGAIN: no room in the completion ring for the channel's events; -EINTR.
+ * -EAGAIN: no room in the completion ring for the channel's events; -ENODEV; -EINTR: a
+ * signal. A call that waits between two tries holds no channel: DISCONNECT cannot end it,
+ * and max_channels counts only those that are tried.
  */
 struct rdmatensor_connect {
 	__u32 size;
 	__u32 flags;
+#define RDMATENSOR_CONNECT_NOWAIT (1 << 0)
 	__u8 addr[28];
 	__u32 out_channel;
 	char worker[RDMATENSOR_WORKER_MAX];

@@ -50,6 +50,9 @@ enum rdmatensor_nl_cmd {
  * @RDMATENSOR_NL_EVENT_PEER_MISBEHAVED: likewise, because the peer broke the protocol
  * @RDMATENSOR_NL_EVENT_DEVICE_GONE: the context's RDMA device is being removed
  * @RDMATENSOR_NL_EVENT_REQUEST_TIMEOUT: a fetch's deadline has passed
+ * @RDMATENSOR_NL_EVENT_CONNECT_WAITS: a CONNECT waits for a peer that is not up yet, whose
+ *         address _ADDR is: for _WAIT_MS at most, because of _ERROR and _TEXT. Told once
+ *         for each call; CHANNEL_UP ends it well
  */
 enum rdmatensor_nl_event {
 	RDMATENSOR_NL_EVENT_CONTEXT_START = 1,
@@ -59,6 +62,7 @@ enum rdmatensor_nl_event {
 	RDMATENSOR_NL_EVENT_PEER_MISBEHAVED,
 	RDMATENSOR_NL_EVENT_DEVICE_GONE,
 	RDMATENSOR_NL_EVENT_REQUEST_TIMEOUT,
+	RDMATENSOR_NL_EVENT_CONNECT_WAITS,
 };
 
 /**
@@ -128,6 +132,7 @@ enum rdmatensor_nl_event {
  * @RDMATENSOR_NL_A_READ_LANE: nest, one for each queue pair for READs that is up, as _LANE
  * @RDMATENSOR_NL_A_READS_IN: u32, lane: READs of the peer that it answers at the same time
  * @RDMATENSOR_NL_A_READS_OUT: u32, lane: READs that it has under way at the same time
+ * @RDMATENSOR_NL_A_WAIT_MS: u32, milliseconds for which a CONNECT waits at most
  */
 enum rdmatensor_nl_attr {
 	RDMATENSOR_NL_A_PAD = 1,
@@ -191,6 +196,7 @@ enum rdmatensor_nl_attr {
 	RDMATENSOR_NL_A_READ_LANE,
 	RDMATENSOR_NL_A_READS_IN,
 	RDMATENSOR_NL_A_READS_OUT,
+	RDMATENSOR_NL_A_WAIT_MS,
 	__RDMATENSOR_NL_A_NR,
 };
 

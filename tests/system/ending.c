@@ -268,7 +268,7 @@ TEST(connect_errors_name_their_cause)
 
 	pair_open(&p, 1 << 20, NULL);
 	snprintf(addr, sizeof(addr), "%s:1", test_ip());
-	EQ(rdmatensor_connect(p.b.rt, addr, NULL, 0, &channel, cause, sizeof(cause)),
+	EQ(rdmatensor_connect(p.b.rt, addr, NULL, 300, &channel, cause, sizeof(cause)),
 	   -ECONNREFUSED);
 	CHECK(strstr(cause, "nobody listens"));
 	snprintf(addr, sizeof(addr), "%s:%u", test_ip(), p.a.port);

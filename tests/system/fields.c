@@ -731,7 +731,8 @@ static const struct row {
 	ROW(POOL_ALLOC, pool_alloc, bytes, UINT64_MAX, -ENOSPC),
 	ROW(POOL_ALLOC, pool_alloc, out_offset, UINT64_MAX, 0),
 
-	ROW(CONNECT, connect, flags, 1, -EINVAL),
+	ROW(CONNECT, connect, flags, RDMATENSOR_CONNECT_NOWAIT, 0),
+	ROW(CONNECT, connect, flags, 2, -EINVAL),
 	ROW(CONNECT, connect, flags, UINT32_MAX, -EINVAL),
 	ROW(CONNECT, connect, addr, 0, -EINVAL),
 	ROW(CONNECT, connect, addr, 0xff, -EINVAL),

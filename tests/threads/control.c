@@ -249,6 +249,7 @@ static int connect_to(struct worker *w, struct life *life)
 	if (one_in(w, 8))
 		snprintf(arg.worker, sizeof(arg.worker), "handle%u", (unsigned int)below(w, MAINS));
 	arg.timeout_ms = one_in(w, 8) ? 1 + below(w, 20) : SETUP_MS;
+	arg.flags = one_in(w, 4) ? 0 : RDMATENSOR_CONNECT_NOWAIT;
 	MUTATE();
 	if (!arg.timeout_ms || arg.timeout_ms > SETUP_MS)
 		arg.timeout_ms = SETUP_MS;

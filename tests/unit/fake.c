@@ -450,6 +450,7 @@ static int dispatch(struct fake_context *ctx, unsigned long request, void *arg)
 	case RDMATENSOR_CONNECT: {
 		struct rdmatensor_connect *connect = arg;
 
+		fake.connected = *connect;
 		strcpy(connect->cause, fake.connect_error ?
 		       "connect: nobody listens there: start the peer" :
 		       "connect: up");

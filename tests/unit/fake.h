@@ -33,6 +33,8 @@ extern struct fake {
 	/* Counts */
 	unsigned int submits;
 	unsigned int waits;
+	/* The last CONNECT's argument, as it came */
+	struct rdmatensor_connect connected;
 } fake;
 
 /* Forgets all publications and settings */

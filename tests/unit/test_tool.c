@@ -423,6 +423,40 @@ static void test_usage(void **state)
 	assert_int_equal(RUN(cmd_info, "10.0.0.9:x"), EXIT_FAILED);
 }
 
+/* How long CONNECT is told to wait */
+static void assert_waits(uint32_t flags, uint32_t timeout_ms)
+{
+	assert_int_equal(fake.connected.flags, flags);
+	assert_int_equal(fake.connected.timeout_ms, timeout_ms);
+	memset(&fake.connected, 0xff, sizeof(fake.connected));
+}
+
+static void test_wait(void **state)
+{
+	(void)state;
+	fake.connect_error = -ECONNREFUSED;
+	RUN(cmd_fetch, "10.0.0.1", "-a", "-o", output);
+	assert_waits(0, 0);
+	RUN(cmd_fetch, "10.0.0.1", "-a", "-o", output, "--wait", "0");
+	assert_waits(RDMATENSOR_CONNECT_NOWAIT, 0);
+	assert_contains(messages, "nobody listens");
+	RUN(cmd_fetch, "10.0.0.1", "-a", "-o", output, "--wait", "2.5", "--peer-worker", "w");
+	assert_waits(0, 2500);
+	RUN(cmd_perf, "10.0.0.1", "--wait", "0.0001");
+	assert_waits(0, 1);
+	RUN(cmd_perf, "10.0.0.1", "--wait", "0", "--peer-worker", "w");
+	assert_string_equal(fake.connected.worker, "w");
+	assert_waits(RDMATENSOR_CONNECT_NOWAIT, 0);
+	RUN(cmd_gather, "10.0.0.1", "--wait", "1000000");
+	assert_waits(0, 1000000000);
+	/* What is there now */
+	RUN(cmd_info, "10.0.0.1");
+	assert_waits(RDMATENSOR_CONNECT_NOWAIT, 0);
+	assert_int_equal(RUN(cmd_perf, "p", "--wait", "soon"), EXIT_USAGE);
+	assert_int_equal(RUN(cmd_perf, "p", "--wait", "-1"), EXIT_USAGE);
+	assert_int_equal(RUN(cmd_info, "p", "--wait", "1"), EXIT_USAGE);
+}
+
 static void test_info(void **state)
 {
 	struct json_object *root, *channel;
@@ -560,6 +594,7 @@ int main(void)
 		test(test_hostile_index),
 		test(test_serve_errors),
 		test(test_usage),
+		test(test_wait),
 		test(test_info),
 		test(test_perf),
 		test(test_samples),

@@ -79,14 +79,44 @@ int context_start(struct common *common, struct rdmatensor **out)
 	return EXIT_OK;
 }
 
-int context_connect(struct rdmatensor *rt, const char *peer, const char *worker,
-		    uint32_t *channel)
+uint32_t wait_ms(uint64_t wait_ns)
+{
+	return wait_ns == WAIT_DEFAULT || !wait_ns ? 0 : (uint32_t)((wait_ns + 999999) / 1000000);
+}
+
+int connect_within(struct rdmatensor *rt, uint64_t wait_ns, const char *peer, const char *worker,
+		   uint32_t *channel, char *cause, size_t cause_len)
+{
+	struct rdmatensor_connect connect = { .timeout_ms = wait_ms(wait_ns) };
+	int err;
+
+	if (wait_ns)
+		return rdmatensor_connect(rt, peer, worker, connect.timeout_ms, channel, cause,
+					  cause_len);
+	connect.flags = RDMATENSOR_CONNECT_NOWAIT;
+	if (worker && strlen(worker) >= sizeof(connect.worker)) {
+		snprintf(cause, cause_len, "worker name %s is longer than %zu bytes", worker,
+			 sizeof(connect.worker) - 1);
+		return -EINVAL;
+	}
+	if (worker)
+		strcpy(connect.worker, worker);
+	err = rdmatensor_parse_addr(peer, RDMATENSOR_PORT, 0, connect.addr, cause, cause_len);
+	if (err)
+		return err;
+	err = rdmatensor_connect_raw(rt, &connect);
+	snprintf(cause, cause_len, "%s", *connect.cause ? connect.cause : strerror(-err));
+	*channel = connect.out_channel;
+	return err;
+}
+
+int context_connect(struct rdmatensor *rt, const struct common *common, const char *peer,
+		    const char *worker, uint32_t *channel)
 {
 	char cause[512] = "";
 	int err;
 
-	err = rdmatensor_connect(rt, peer, worker, 0, channel, cause,
-				 sizeof(cause));
+	err = connect_within(rt, common->wait_ns, peer, worker, channel, cause, sizeof(cause));
 	if (err)
 		return failed("%s", cause);
 	note("%s", cause);

@@ -24,7 +24,6 @@
 /* One packet of any MTU, and several of the longest */
 #define SHORT 1024
 #define LONG 32768
-#define CONNECT_MS 10000
 #define FETCH_MS 5000
 
 static const char *connect_remedy(int err)
@@ -171,8 +170,7 @@ void doctor_itself(struct doctor *doctor)
 	context_listen_text(doctor->rt, &doctor->common, where, sizeof(where));
 	err = publish_own(doctor, &from);
 	if (!err)
-		err = rdmatensor_connect(doctor->rt, where, NULL, CONNECT_MS, &channel, cause,
-					 sizeof(cause));
+		err = connect_within(doctor->rt, 0, where, NULL, &channel, cause, sizeof(cause));
 	if (err) {
 		doctor_say(doctor, VERDICT_FAIL, "itself", remedy, "%s",
 			   *cause ? cause : strerror(-err));
@@ -329,8 +327,7 @@ void doctor_try_peer(struct doctor *doctor)
 	}
 	if (!say_route(doctor, addr))
 		return;
-	err = rdmatensor_connect(doctor->rt, doctor->peer, NULL, CONNECT_MS, &channel, cause,
-				 sizeof(cause));
+	err = connect_within(doctor->rt, 0, doctor->peer, NULL, &channel, cause, sizeof(cause));
 	if (err) {
 		doctor_say(doctor, VERDICT_FAIL, "peer", connect_remedy(err), "%s", cause);
 		return;

@@ -29,6 +29,8 @@ static void help(void)
 	       "  -t, --timeout SEC        bound on each fetch, 0: none (default 30)\n"
 	       "      --alloc              let the kernel find the tensors' places\n"
 	       "      --peer-worker NAME   name that the PEER must have\n"
+	       "      --wait SEC           wait so long for a PEER that is not up yet, 0: not at all\n"
+	       "                           (default: handshake_ms, 10)\n"
 	       "%s", RDMATENSOR_PORT, common_help);
 }
 
@@ -192,6 +194,7 @@ static const struct option options[] = {
 	{ "timeout", required_argument, NULL, 't' },
 	{ "alloc", no_argument, NULL, OPT_ALLOC_PLACE },
 	{ "peer-worker", required_argument, NULL, OPT_PEER_WORKER },
+	{ "wait", required_argument, NULL, OPT_WAIT },
 	{ 0 }
 };
 
@@ -246,7 +249,7 @@ static int fetch_from(struct fetch *fetch, const struct what *what,
 	err = context_start(&fetch->common, &fetch->rt);
 	if (err)
 		return err;
-	err = context_connect(fetch->rt, fetch->peer, what->peer_worker,
+	err = context_connect(fetch->rt, &fetch->common, fetch->peer, what->peer_worker,
 			      &fetch->channel);
 	if (!err)
 		err = what->all ? fetch_index(fetch) :

@@ -31,6 +31,8 @@ static void help(void)
 	       "  -n, --iters N            gathers to measure\n"
 	       "  -D, --duration SEC       or time to measure for (default 2)\n"
 	       "  -t, --timeout SEC        bound on each gather (default 0: none)\n"
+	       "      --wait SEC           wait so long for a PEER that is not up yet, 0: not at all\n"
+	       "                           (default: handshake_ms, 10)\n"
 	       "%s", common_help);
 }
 
@@ -125,6 +127,7 @@ static const struct option options[] = {
 	{ "iters", required_argument, NULL, 'n' },
 	{ "duration", required_argument, NULL, 'D' },
 	{ "timeout", required_argument, NULL, 't' },
+	{ "wait", required_argument, NULL, OPT_WAIT },
 	{ 0 }
 };
 

@@ -107,7 +107,8 @@ static int connect_all(struct load *load)
 	if (!channels)
 		return failed("out of memory");
 	for (i = 0; !err && i < load->gathering->nr_peers; i++)
-		err = context_connect(load->rt, load->gathering->peers[i], NULL, &channels[i]);
+		err = context_connect(load->rt, &load->gathering->server.common,
+				      load->gathering->peers[i], NULL, &channels[i]);
 	if (!err && rdmatensor_table_open(load->rt, load->gathering->table, channels,
 					  (unsigned int)load->gathering->nr_peers, &open))
 		err = failed("%s", open.cause);

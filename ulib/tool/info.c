@@ -205,8 +205,10 @@ int cmd_info(int argc, char **argv)
 		err = context_open(&common, &rt);
 	if (err)
 		return err;
+	/* What is there now is asked for */
+	common.wait_ns = 0;
 	if (optind < argc)
-		err = context_connect(rt, argv[optind], worker, &channel);
+		err = context_connect(rt, &common, argv[optind], worker, &channel);
 	if (!err)
 		err = show(rt, &common);
 	rdmatensor_close(rt);

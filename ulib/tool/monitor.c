@@ -16,7 +16,7 @@ static void help(void)
 	printf("Usage: rdmatensor monitor [-j]\n"
 	       "Show what happens to the contexts of this network namespace, with the time, until\n"
 	       "it is interrupted: contexts start and end, channels come up and go down and why,\n"
-	       "peers misbehave, devices go, requests time out.\n"
+	       "peers misbehave, devices go, requests time out, CONNECT waits for a peer.\n"
 	       "\n"
 	       "  -j, --json               a line of JSON for each\n"
 	       "  -h, --help               this text\n");
@@ -56,6 +56,9 @@ static bool print_event(struct json_object *object, void *arg)
 	text = text_of(object, "peer");
 	if (text && *text)
 		printf(" peer %s", text);
+	text = text_of(object, "address");
+	if (text)
+		printf(" address %s for %s ms", text, text_of(object, "wait_ms"));
 	text = text_of(object, "tensor");
 	if (text)
 		printf(" tensor %s step %s", text, text_of(object, "step"));

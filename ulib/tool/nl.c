@@ -90,6 +90,7 @@ static const struct {
 	[RDMATENSOR_NL_A_READ_LANE] = { "read_lanes", LANE },
 	[RDMATENSOR_NL_A_READS_IN] = { "reads_in", NUMBER },
 	[RDMATENSOR_NL_A_READS_OUT] = { "reads_out", NUMBER },
+	[RDMATENSOR_NL_A_WAIT_MS] = { "wait_ms", NUMBER },
 };
 
 #define NR_ATTRS ((int)(sizeof(attrs) / sizeof(attrs[0])))
@@ -102,6 +103,7 @@ static const char *const events[] = {
 	[RDMATENSOR_NL_EVENT_PEER_MISBEHAVED] = "peer misbehaved",
 	[RDMATENSOR_NL_EVENT_DEVICE_GONE] = "device gone",
 	[RDMATENSOR_NL_EVENT_REQUEST_TIMEOUT] = "request timeout",
+	[RDMATENSOR_NL_EVENT_CONNECT_WAITS] = "connect waits",
 };
 
 static const char *const states[] = {

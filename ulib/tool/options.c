@@ -73,6 +73,7 @@ int common_init(struct common *common)
 	char cause[512];
 
 	memset(common, 0, sizeof(*common));
+	common->wait_ns = WAIT_DEFAULT;
 	rdmatensor_start_init(&common->start, NULL);
 	if (rdmatensor_start_from_env(&common->start, cause, sizeof(cause)))
 		return misused("%s", cause);
@@ -220,6 +221,8 @@ int common_option(struct common *common, int opt, const char *arg)
 	case OPT_LISTEN:
 		common->listen = arg;
 		return EXIT_OK;
+	case OPT_WAIT:
+		return parse_seconds("--wait", arg, &common->wait_ns);
 	case OPT_DEVICE_FILE:
 		common->device_file = arg;
 		return EXIT_OK;

@@ -26,6 +26,8 @@ static void help(void)
 	       "  -n, --iters N            fetches to measure\n"
 	       "  -D, --duration SEC       or time to measure for (default 2)\n"
 	       "      --peer-worker NAME   name that the PEER must have\n"
+	       "      --wait SEC           wait so long for a PEER that is not up yet, 0: not at all\n"
+	       "                           (default: handshake_ms, 10)\n"
 	       "%s", common_help);
 }
 
@@ -66,6 +68,7 @@ static const struct option options[] = {
 	{ "iters", required_argument, NULL, 'n' },
 	{ "duration", required_argument, NULL, 'D' },
 	{ "peer-worker", required_argument, NULL, OPT_PEER_WORKER },
+	{ "wait", required_argument, NULL, OPT_WAIT },
 	{ 0 }
 };
 

@@ -340,8 +340,8 @@ int perf_measure(struct perf *perf)
 	    samples_init(&load.samples))
 		err = failed("out of memory");
 	if (!err)
-		err = context_connect(load.rt, perf->peer, perf->peer_worker,
-				      &load.channel);
+		err = context_connect(load.rt, &perf->server.common, perf->peer,
+				      perf->peer_worker, &load.channel);
 	if (!err)
 		err = measure_all(&load);
 	rdmatensor_close(load.rt);

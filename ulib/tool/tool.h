@@ -59,12 +59,16 @@ bool stderr_has_colours(void);
  * @listen: --listen, or NULL
  * @device_file: --device-file, or NULL
  * @json: --json
+ * @wait_ns: --wait: how long a peer that is not up yet is waited for; 0: not at all;
+ *           WAIT_DEFAULT: as long as a connection may take, handshake_ms
  */
+#define WAIT_DEFAULT UINT64_MAX
 struct common {
 	struct rdmatensor_start start;
 	const char *listen;
 	const char *device_file;
 	bool json;
+	uint64_t wait_ns;
 };
 
 /* Beyond any character */
@@ -85,6 +89,7 @@ enum {
 	OPT_GATHER_LANES,
 	OPT_CQ_MOD,
 	OPT_PARAM,
+	OPT_WAIT, /* of those that connect to a peer: not in COMMON_LONG */
 	OPT_OWN, /* a subcommand's own ones begin here */
 };
 
@@ -141,9 +146,14 @@ const char *context_path(const struct common *common);
 int context_open(const struct common *common, struct rdmatensor **out);
 /* Opens and starts; EXIT_OK, or EXIT_FAILED with a message */
 int context_start(struct common *common, struct rdmatensor **out);
-/* Connects to a peer; EXIT_OK, or EXIT_FAILED with a message */
-int context_connect(struct rdmatensor *rt, const char *peer, const char *worker,
-		    uint32_t *channel);
+/* Connects to a peer, which is waited for as --wait says; EXIT_OK, or EXIT_FAILED with a message */
+int context_connect(struct rdmatensor *rt, const struct common *common, const char *peer,
+		    const char *worker, uint32_t *channel);
+/* As rdmatensor_connect(), with @wait_ns as in struct common */
+int connect_within(struct rdmatensor *rt, uint64_t wait_ns, const char *peer, const char *worker,
+		   uint32_t *channel, char *cause, size_t cause_len);
+/* --wait as the timeout of an ioctl: 0: the default */
+uint32_t wait_ms(uint64_t wait_ns);
 /* "10.0.0.1:18521": where a started context listens */
 const char *context_listen_text(struct rdmatensor *rt,
 				const struct common *common, char *text,

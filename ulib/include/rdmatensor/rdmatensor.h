@@ -351,12 +351,14 @@ const char *rdmatensor_format_addr(const uint8_t addr[28], char *text,
  * @rt: handle, started
  * @peer: as for rdmatensor_parse_addr(), port RDMATENSOR_PORT if none is there
  * @worker: name that the peer must have; NULL or "": any
- * @timeout_ms: bound on the whole set-up; 0: START's handshake_ms
+ * @timeout_ms: bound on the whole call; 0: START's handshake_ms
  * @channel: out: the channel's id
  * @cause: see above; filled in on success too
  * @cause_len: its length
  *
- * Looks the name up, then one ioctl. Its CHANNEL_DOWN entry has user_data 0.
+ * Looks the name up, then one ioctl, which waits for a peer that is not up yet; for who does
+ * not want that, rdmatensor_connect_raw() has RDMATENSOR_CONNECT_NOWAIT. Its CHANNEL_DOWN
+ * entry has user_data 0.
  */
 int rdmatensor_connect(struct rdmatensor *rt, const char *peer,
 		       const char *worker, uint32_t timeout_ms,

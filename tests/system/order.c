@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Workers start in any order: a peer that is not up yet is waited for, and what somebody
+ * has answered is final.
+ */
+#include "harness.h"
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#define WAIT_MS 20000
+#define CALLERS 16
+
+/**
+ * struct caller - a thread that connects
+ * @thread: it
+ * @connect: its argument
+ * @rt: where
+ * @ret: what came of it
+ */
+struct caller {
+	pthread_t thread;
+	struct rdmatensor_connect connect;
+	struct rdmatensor *rt;
+	int ret;
+};
+
+static struct side early, late;
+static struct caller callers[CALLERS];
+static char heard[64 << 10];
+static int kmsg = -1;
+
+static uint64_t ms(uint64_t began_ns)
+{
+	return (rdmatensor_now_ns() - began_ns) / 1000000;
+}
+
+/* From here on the kernel's log is heard */
+static void log_begin(void)
+{
+	if (kmsg >= 0)
+		close(kmsg);
+	kmsg = open("/dev/kmsg", O_RDONLY | O_NONBLOCK);
+	CHECK(kmsg >= 0);
+	lseek(kmsg, 0, SEEK_END);
+	heard[0] = '\0';
+}
+
+static void log_read(void)
+{
+	size_t len = strlen(heard);
+	ssize_t nr;
+
+	/* One record each time; -EPIPE: some were lost */
+	while ((nr = read(kmsg, heard + len, sizeof(heard) - len - 1)) > 0 || errno == EPIPE) {
+		len += nr > 0 ? nr : 0;
+		heard[len] = '\0';
+		if (len > sizeof(heard) - 4096)
+			break;
+	}
+}
+
+static int log_count(const char *what)
+{
+	const char *at = heard;
+	int nr = 0;
+
+	log_read();
+	while ((at = strstr(at, what)) != NULL) {
+		nr++;
+		at++;
+	}
+	return nr;
+}
+
+static void log_wait(const char *what)
+{
+	struct pollfd pfd = { .fd = kmsg, .events = POLLIN };
+
+	while (!log_count(what))
+		EQ(poll(&pfd, 1, WAIT_MS), 1);
+}
+
+static void *caller_run(void *arg)
+{
+	struct caller *caller = arg;
+
+	caller->ret = rdmatensor_connect_raw(caller->rt, &caller->connect);
+	return NULL;
+}
+
+static void caller_prepare(struct caller *caller, uint32_t port, uint32_t timeout_ms)
+{
+	char addr[64];
+
+	memset(caller, 0, sizeof(*caller));
+	caller->rt = early.rt;
+	caller->connect.timeout_ms = timeout_ms;
+	test_addr(addr, sizeof(addr), port);
+	EQ(rdmatensor_parse_addr(addr, 0, 0, caller->connect.addr, NULL, 0), 0);
+}
+
+static void caller_begin(struct caller *caller, uint32_t port, uint32_t timeout_ms)
+{
+	caller_prepare(caller, port, timeout_ms);
+	EQ(pthread_create(&caller->thread, NULL, caller_run, caller), 0);
+}
+
+static int caller_end(struct caller *caller)
+{
+	EQ(pthread_join(caller->thread, NULL), 0);
+	return caller->ret;
+}
+
+/* The port at which the one that comes late will listen */
+static uint32_t late_port;
+
+static void listen_late(struct rdmatensor_start *start)
+{
+	char addr[64];
+
+	test_addr(addr, sizeof(addr), late_port);
+	EQ(rdmatensor_start_listen(start, addr, NULL, 0), 0);
+}
+
+static void early_open(void (*tune)(struct rdmatensor_start *start))
+{
+	side_open(&late, "late", 4096, 1, NULL);
+	late_port = late.port;
+	side_close(&late);
+	side_open(&early, "early", 4096, 0, tune);
+	log_begin();
+}
+
+static void late_open(void)
+{
+	side_open(&late, "late", 4096, 0, listen_late);
+}
+
+TEST(connect_waits_for_its_peer)
+{
+	struct rdmatensor_channel_query query = { 0 };
+	struct rdmatensor_query all;
+
+	early_open(NULL);
+	caller_begin(&callers[0], late_port, WAIT_MS);
+	log_wait("waiting for it");
+	EQ(log_count("'early': connect to 'any worker' at "), 1);
+	late_open();
+	EQ(caller_end(&callers[0]), 0);
+	CHECK(strstr(callers[0].connect.cause, "'late'"));
+	CHECK(strstr(callers[0].connect.cause, "; waited "));
+	query.channel = callers[0].connect.out_channel;
+	EQ(rdmatensor_channel_query(early.rt, &query), 0);
+	EQ(query.state, RDMATENSOR_CHANNEL_UP);
+	EQ(side_next(&late, RDMATENSOR_CQE_CHANNEL_UP, 0, NULL), 0);
+	EQ(rdmatensor_query(early.rt, &all), 0);
+	EQ(all.channels, 1);
+	/* The tries that found nobody are no channels that went down */
+	side_none(&early, RDMATENSOR_CQE_CHANNEL_DOWN, 0, 0);
+}
+
+TEST(connect_says_once_how_long_it_waits)
+{
+	unsigned int waited, tries;
+	const char *text;
+	uint64_t began;
+
+	early_open(NULL);
+	caller_prepare(&callers[0], late_port, 1200);
+	strcpy(callers[0].connect.worker, "late");
+	began = rdmatensor_now_ns();
+	EQ(rdmatensor_connect_raw(early.rt, &callers[0].connect), -ECONNREFUSED);
+	CHECK(ms(began) >= 1200);
+	CHECK(ms(began) < 10000);
+	text = strstr(callers[0].connect.cause, "; waited ");
+	CHECK(strstr(callers[0].connect.cause, "start the peer"));
+	CHECK(text && sscanf(text, "; waited %u ms for it, %u tries", &waited, &tries) == 2);
+	CHECK(waited >= 1200);
+	/* Pauses grow: 10 and at most 20 ms, then twice as long, up to a second */
+	CHECK(tries >= 3 && tries <= 10);
+	EQ(log_count("connect to 'late' at "), 1);
+	EQ(log_count("waiting for it, up to 1"), 1);
+}
+
+TEST(connect_need_not_wait)
+{
+	uint64_t began;
+
+	early_open(NULL);
+	caller_prepare(&callers[0], late_port, WAIT_MS);
+	callers[0].connect.flags = RDMATENSOR_CONNECT_NOWAIT;
+	began = rdmatensor_now_ns();
+	EQ(rdmatensor_connect_raw(early.rt, &callers[0].connect), -ECONNREFUSED);
+	CHECK(ms(began) < WAIT_MS / 2);
+	CHECK(strstr(callers[0].connect.cause, "nobody listens"));
+	CHECK(!strstr(callers[0].connect.cause, "waited"));
+	EQ(log_count("waiting for it"), 0);
+	callers[0].connect.flags = 1 << 1;
+	EQ(rdmatensor_connect_raw(early.rt, &callers[0].connect), -EINVAL);
+}
+
+static void one_channel(struct rdmatensor_start *start)
+{
+	start->max_channels = 1;
+}
+
+/* What somebody has answered, and what this side lacks */
+TEST(connect_waits_for_no_change_of_mind)
+{
+	uint64_t began;
+
+	early_open(one_channel);
+	late_open();
+	began = rdmatensor_now_ns();
+	caller_prepare(&callers[0], late_port, WAIT_MS);
+	strcpy(callers[0].connect.worker, "another");
+	EQ(rdmatensor_connect_raw(early.rt, &callers[0].connect), -ENOENT);
+	callers[0].connect.worker[0] = '\0';
+	EQ(rdmatensor_connect_raw(early.rt, &callers[0].connect), 0);
+	EQ(rdmatensor_connect_raw(early.rt, &callers[0].connect), -EUSERS);
+	CHECK(ms(began) < WAIT_MS / 2);
+	EQ(log_count("waiting for it"), 0);
+}
+
+/* Who waits holds no channel: the one that is allowed can be had meanwhile */
+TEST(connect_that_waits_holds_nothing)
+{
+	struct side other = {};
+	int i;
+
+	early_open(one_channel);
+	side_open(&other, "other", 4096, 1, NULL);
+	caller_begin(&callers[0], late_port, WAIT_MS);
+	log_wait("waiting for it");
+	/* Unless it comes in the middle of a try */
+	for (i = 0; i < 1000; i++) {
+		caller_prepare(&callers[1], other.port, WAIT_MS);
+		callers[1].ret = rdmatensor_connect_raw(early.rt, &callers[1].connect);
+		if (callers[1].ret != -EUSERS)
+			break;
+	}
+	EQ(callers[1].ret, 0);
+	/* There is none for it now, and that is its own side's word */
+	EQ(caller_end(&callers[0]), -EUSERS);
+	side_close(&other);
+}
+
+TEST(connect_of_many_that_wait)
+{
+	struct rdmatensor_query all;
+	int i;
+
+	early_open(NULL);
+	for (i = 0; i < CALLERS; i++)
+		caller_begin(&callers[i], late_port, WAIT_MS);
+	log_wait("waiting for it");
+	late_open();
+	for (i = 0; i < CALLERS; i++) {
+		EQ(caller_end(&callers[i]), 0);
+		EQ(side_next(&late, RDMATENSOR_CQE_CHANNEL_UP, 0, NULL), 0);
+	}
+	EQ(rdmatensor_query(early.rt, &all), 0);
+	EQ(all.channels, CALLERS);
+}
+
+static void interrupt(int signal)
+{
+	(void)signal;
+}
+
+TEST(connect_that_waits_is_interrupted)
+{
+	struct sigaction action = { .sa_handler = interrupt };
+	uint64_t began;
+
+	early_open(NULL);
+	EQ(sigaction(SIGUSR1, &action, NULL), 0);
+	began = rdmatensor_now_ns();
+	caller_begin(&callers[0], late_port, WAIT_MS);
+	log_wait("waiting for it");
+	EQ(pthread_kill(callers[0].thread, SIGUSR1), 0);
+	EQ(caller_end(&callers[0]), -EINTR);
+	CHECK(strstr(callers[0].connect.cause, "interrupted"));
+	CHECK(ms(began) < WAIT_MS / 2);
+}
+
+static int link_do(const char *what, const char *more)
+{
+	const char *netdev = getenv("LAB_NETDEV"), *device = getenv("LAB_RDMA_DEV");
+	char command[128];
+	int status;
+
+	snprintf(command, sizeof(command), "rdma link %s %s %s %s", what, device ? device : "rxe0",
+		 more, *more ? (netdev ? netdev : "d0") : "");
+	status = system(command);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* Last of this file, for it takes the device away and brings another */
+TEST(connect_that_waits_ends_with_its_device)
+{
+	uint64_t began;
+	int i;
+
+	early_open(NULL);
+	began = rdmatensor_now_ns();
+	for (i = 0; i < CALLERS; i++)
+		caller_begin(&callers[i], late_port, 600000);
+	log_wait("waiting for it");
+	EQ(link_do("del", ""), 0);
+	for (i = 0; i < CALLERS; i++) {
+		EQ(caller_end(&callers[i]), -ENODEV);
+		CHECK(callers[i].connect.cause[0]);
+	}
+	CHECK(ms(began) < 60000);
+	side_close(&early);
+	EQ(link_do("add", "type rxe netdev"), 0);
+}
