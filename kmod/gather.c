@@ -34,6 +34,7 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 #include <kunit/visibility.h>
+#include "fault.h"
 #include "gather.h"
 
 /* Ids of one chunk and of one piece of the copy; and between two looks at what else is to do */
@@ -611,13 +612,15 @@ static bool gather_post(struct rdmatensor_gather *gather, struct gather_chunk *c
 static bool gather_copy(struct rdmatensor_gather *gather, struct gather_chunk *chunk)
 {
 	const struct rdmatensor_table *table = gather->table;
-	u32 nr = table->nr_sources + table->nr_caches, left = GATHER_COPIES, s;
+	u32 nr = table->nr_sources + table->nr_caches, left = GATHER_COPIES, first, s;
 
 	for (s = 0; s < nr && left; s++) {
 		const struct rdmatensor_source *source = &table->sources[s];
 
 		if (source->readers)
 			continue;
+		rdmatensor_hold("gather_copy");
+		first = chunk->nexts[s];
 		for (; chunk->nexts[s] < chunk->ends[s] && left; chunk->nexts[s]++, left--) {
 			const struct rdmatensor_want *want = &chunk->wants[chunk->nexts[s]];
 
@@ -625,6 +628,18 @@ static bool gather_copy(struct rdmatensor_gather *gather, struct gather_chunk *c
 					     source->pool, source->offset +
 					     (want->row - source->row_start) * source->stride,
 					     table->row_bytes);
+		}
+		/*
+		 * Behind the copies, and pairs with rdmatensor_export_withdraw(): what was copied
+		 * after the owner had its rows back is not delivered
+		 */
+		smp_rmb();
+		if (source->export && chunk->nexts[s] != first &&
+		    READ_ONCE(source->export->withdrawn)) {
+			left += chunk->nexts[s] - first;
+			chunk->nexts[s] = first;
+			gather_stop_stale(gather, source);
+			break;
 		}
 	}
 	if (left == GATHER_COPIES)

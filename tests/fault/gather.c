@@ -5,6 +5,7 @@
  * right: a gather ends with all of them, or says which are missing.
  */
 #include "harness.h"
+#include "hold.h"
 #include "points.h"
 
 #define ROWS 4000
@@ -155,4 +156,36 @@ TEST(tables_with_each_point_failing)
 	EQ(rdmatensor_table_open(reader.rt, "t", &reader.channel, 1, &open), 0);
 	EQ(gather(open.out_table, &cqe), 0);
 	check_rows(NR);
+}
+
+/* Rows that their own context takes back when a gather has begun: none of them is delivered */
+TEST(own_rows_taken_back_in_the_middle)
+{
+	uint32_t self = RDMATENSOR_CHANNEL_SELF, export;
+	struct rdmatensor_table_open open = { 0 };
+	struct rdmatensor_cqe cqe;
+	struct rdmatensor_op op;
+	unsigned int i;
+
+	side_open(&owner, "owner", (ROWS + NR) * ROW, 0, tune);
+	rows_at = side_alloc(&owner, ROWS * ROW);
+	at = side_alloc(&owner, NR * ROW);
+	for (i = 0; i < NR; i++)
+		ids[i] = i;
+	EQ(rdmatensor_table_export(owner.rt, "own", &owner.pool, rows_at, 0, ROWS, ROW, 0,
+				   RDMATENSOR_DT_FLOAT, &export), 0);
+	EQ(rdmatensor_table_open(owner.rt, "own", &self, 1, &open), 0);
+	rdmatensor_prep_gather(&op, open.out_table, ids, NR, owner.pool.id, at, NR * ROW, 0, 1);
+	hold_at("gather_copy");
+	EQ(side_do(&owner, &op), 0);
+	hold_wait();
+	EQ(rdmatensor_table_close(owner.rt, export), 0);
+	/* They are the process's now */
+	memset(side_at(&owner, rows_at), 0xff, ROWS * ROW);
+	hold_go();
+	EQ(side_next(&owner, RDMATENSOR_CQE_GATHER, 1, &cqe), -ESTALE);
+	EQ(cqe.tensor_bytes, NR);
+	EQ(cqe.offset, 0);
+	EQ(side_stat(&owner, RDMATENSOR_STAT_GATHERED_ROWS), 0);
+	EQ(rdmatensor_table_close(owner.rt, open.out_table), 0);
 }
