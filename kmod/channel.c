@@ -116,6 +116,8 @@ static void channel_fill_hello(struct rdmatensor_txmsg *tx, struct rdmatensor_ms
 	msg->type = RDMATENSOR_WIRE_HELLO;
 	msg->incarnation = channel->own_incarnation;
 	msg->max_requests = channel->params.max_requests;
+	msg->features = RDMATENSOR_WIRE_FEATURES;
+	msg->listen_port = channel->listen_port;
 	msg->text = channel->own_worker;
 	msg->text_len = strlen(channel->own_worker);
 }
@@ -712,6 +714,7 @@ static int channel_rx_hello(struct rdmatensor_channel *channel,
 	memcpy(channel->worker, msg->text, msg->text_len);
 	channel->worker[msg->text_len] = '\0';
 	channel->incarnation = msg->incarnation;
+	channel->features = msg->features & RDMATENSOR_WIRE_FEATURES;
 
 	ret = channel->ops->hello(channel, msg, why);
 	if (ret)

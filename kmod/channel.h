@@ -311,6 +311,8 @@ struct rdmatensor_channel_params {
  * @peer: address
  * @worker: the peer's name, from its HELLO
  * @incarnation: the peer's
+ * @features: RDMATENSOR_WIRE_FEATURE_*: those that both sides have, once UP
+ * @listen_port: for the HELLO: where the own listener can be reached from the peer; 0: nowhere
  * @own_incarnation: for the HELLO
  * @own_worker: for the HELLO, lives as long as the context
  * @user_data: CONNECT's
@@ -377,6 +379,8 @@ struct rdmatensor_channel {
 	struct sockaddr_storage peer;
 	char worker[RDMATENSOR_WORKER_MAX];
 	u64 incarnation;
+	u32 features;
+	u16 listen_port;
 	u64 own_incarnation;
 	const char *own_worker;
 	u64 user_data;

@@ -21,6 +21,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/inet.h>
+#include <net/ipv6.h>
 #include <rdma/ib_cm.h>
 #include "cm.h"
 #include "fault.h"
@@ -445,6 +446,23 @@ void rdmatensor_cm_unlisten(struct rdmatensor_cm *cm)
 	cm->listener = NULL;
 }
 
+static bool cm_covers(const struct sockaddr *bound, const struct sockaddr *own)
+{
+	const struct sockaddr_in6 *bound6 = (struct sockaddr_in6 *)bound;
+	const struct sockaddr_in *bound4 = (struct sockaddr_in *)bound;
+
+	/* IPv4's too, unless the host keeps them apart: then a connection to it is refused */
+	if (bound->sa_family == AF_INET6 && ipv6_addr_any(&bound6->sin6_addr))
+		return true;
+	if (bound->sa_family != own->sa_family)
+		return false;
+	if (bound->sa_family == AF_INET6)
+		return ipv6_addr_equal(&bound6->sin6_addr,
+				       &((struct sockaddr_in6 *)own)->sin6_addr);
+	return bound4->sin_addr.s_addr == htonl(INADDR_ANY) ||
+	       bound4->sin_addr.s_addr == ((struct sockaddr_in *)own)->sin_addr.s_addr;
+}
+
 static void cm_begin(struct rdmatensor_lane *lane)
 {
 	lane->cm_error = 0;
@@ -470,6 +488,17 @@ static int cm_wait(struct rdmatensor_lane *lane, int error, unsigned long deadli
 	if (!left)
 		return -ETIMEDOUT;
 	return lane->cm_done && lane->cm_error ? lane->cm_error : READ_ONCE(channel->error);
+}
+
+/* Where whoever @id leads to can reach the own listener at @id's own address; 0: nowhere */
+static u16 cm_own_port(const struct rdmatensor_cm *cm, const struct rdma_cm_id *id)
+{
+	const struct sockaddr *own = (struct sockaddr *)&id->route.addr.src_addr, *bound;
+
+	if (!cm->listener)
+		return 0;
+	bound = (struct sockaddr *)&cm->listener->route.addr.src_addr;
+	return cm_covers(bound, own) ? cm->listen_port : 0;
 }
 
 static int cm_connect_lane(struct rdmatensor_cm *cm, struct rdmatensor_lane *lane,
@@ -525,7 +554,10 @@ static int cm_connect_lane(struct rdmatensor_cm *cm, struct rdmatensor_lane *lan
 	cm_private(lane, terms.mtu, &private);
 	rdmatensor_qp_param(&param, &lane->qp, &terms, params, &private);
 	ret = rdmatensor_fault(-ENOMEM) ?: rdma_connect(id, &param);
-	return cm_wait(lane, ret, deadline);
+	ret = cm_wait(lane, ret, deadline);
+	if (!ret && !lane->index)
+		lane->channel->listen_port = cm_own_port(cm, id);
+	return ret;
 }
 
 static const char *cm_remedy(int error)

@@ -67,6 +67,8 @@ static int context_hello(struct rdmatensor_channel *channel, const struct rdmate
 		*why = "the peer has another worker name";
 		return -ENOENT;
 	}
+	if (!channel->active)
+		rdmatensor_readers_peer_port(channel->readers, msg->listen_port);
 	return 0;
 }
 
@@ -226,6 +228,7 @@ static void context_channel_down(struct work_struct *work)
 	rdmatensor_cm_teardown(channel);
 
 	rdmatensor_channel_down(channel);
+	rdmatensor_lookup_down(channel);
 	rdmatensor_request_down(channel);
 	rdmatensor_response_down(channel);
 	rdmatensor_msgbuf_free(&channel->msgbuf);
@@ -393,14 +396,16 @@ context_accept(struct rdmatensor_context *context,
 	return channel;
 }
 
-static struct rdmatensor_channel *context_find(struct rdmatensor_context *context, u64 nonce)
+/* Of those with that nonce the one that this side has connected, or not */
+static struct rdmatensor_channel *context_find_one(struct rdmatensor_context *context, u64 nonce,
+						   bool active)
 {
 	struct rdmatensor_channel *channel, *found = NULL;
 	unsigned long id;
 
 	xa_lock(&context->channels);
 	xa_for_each(&context->channels, id, channel) {
-		if (channel->active || channel->nonce != nonce)
+		if (channel->active != active || channel->nonce != nonce)
 			continue;
 		rdmatensor_channel_get(channel);
 		found = channel;
@@ -410,11 +415,18 @@ static struct rdmatensor_channel *context_find(struct rdmatensor_context *contex
 	return found;
 }
 
+static struct rdmatensor_channel *context_find(struct rdmatensor_context *context, u64 nonce)
+{
+	return context_find_one(context, nonce, false);
+}
+
 static int context_accept_read(struct rdmatensor_context *context,
 			       const struct rdmatensor_wire_private *private,
 			       struct rdma_cm_id *id, const struct rdma_cm_event *event)
 {
-	struct rdmatensor_channel *channel = context_find(context, le64_to_cpu(private->nonce));
+	bool reverse = private->flags & cpu_to_le32(RDMATENSOR_WIRE_PRIVATE_REVERSE);
+	struct rdmatensor_channel *channel =
+		context_find_one(context, le64_to_cpu(private->nonce), reverse);
 	int ret = -ECONNRESET;
 	struct mem_cgroup *old;
 

@@ -24,6 +24,7 @@
 void rdmatensor_exports_init(struct rdmatensor_exports *exports)
 {
 	spin_lock_init(&exports->lock);
+	INIT_LIST_HEAD(&exports->waiters);
 	hash_init(exports->by_name);
 }
 
@@ -121,16 +122,58 @@ static u64 export_bytes(const struct rdmatensor_table_info *info)
 	return PAGE_ALIGN(bytes);
 }
 
+bool rdmatensor_export_wait(struct rdmatensor_exports *exports,
+			    struct rdmatensor_export_waiter *waiter)
+{
+	bool waits;
+
+	spin_lock_bh(&exports->lock);
+	waits = !export_look_up(exports, waiter->name, waiter->name_len);
+	if (waits)
+		list_add_tail(&waiter->item, &exports->waiters);
+	spin_unlock_bh(&exports->lock);
+	return waits;
+}
+
+bool rdmatensor_export_unwait(struct rdmatensor_exports *exports,
+			      struct rdmatensor_export_waiter *waiter)
+{
+	bool waited;
+
+	spin_lock_bh(&exports->lock);
+	waited = !list_empty(&waiter->item);
+	list_del_init(&waiter->item);
+	spin_unlock_bh(&exports->lock);
+	return waited;
+}
+
+static void export_tell_waiters(struct rdmatensor_exports *exports,
+				const struct rdmatensor_export *export)
+{
+	struct rdmatensor_export_waiter *waiter, *next;
+
+	lockdep_assert_held(&exports->lock);
+	list_for_each_entry_safe(waiter, next, &exports->waiters, item) {
+		if (waiter->name_len != export->name_len ||
+		    memcmp(waiter->name, export->name, export->name_len))
+			continue;
+		list_del_init(&waiter->item);
+		waiter->exported(waiter);
+	}
+}
+
 static int export_insert(struct rdmatensor_exports *exports, struct rdmatensor_export *export)
 {
 	int ret = 0;
 
 	spin_lock_bh(&exports->lock);
-	if (export_look_up(exports, export->name, export->name_len))
+	if (export_look_up(exports, export->name, export->name_len)) {
 		ret = -EEXIST;
-	else
+	} else {
 		hash_add(exports->by_name, &export->node,
 			 export_hash(export->name, export->name_len));
+		export_tell_waiters(exports, export);
+	}
 	spin_unlock_bh(&exports->lock);
 	return ret;
 }
@@ -206,7 +249,8 @@ void rdmatensor_export_withdraw(struct rdmatensor_exports *exports,
 	might_sleep();
 	if (!domain)
 		return;
-	WRITE_ONCE(export->withdrawn, true);
+	/* Before the process can know of it: pairs with gather_copy(), which has copied before it looks */
+	smp_store_mb(export->withdrawn, true);
 	spin_lock_bh(&exports->lock);
 	hash_del(&export->node);
 	spin_unlock_bh(&exports->lock);

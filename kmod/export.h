@@ -15,12 +15,28 @@
 #define RDMATENSOR_EXPORT_HASH_BITS 6
 
 /**
+ * struct rdmatensor_export_waiter - somebody who waits for a name, embedded
+ * @item: in the context's list while it waits; the list's lock
+ * @name: not zero-terminated, its owner's
+ * @name_len: its length
+ * @exported: the name is there, and @item off the list. With the list's lock held
+ */
+struct rdmatensor_export_waiter {
+	struct list_head item;
+	const char *name;
+	u16 name_len;
+	void (*exported)(struct rdmatensor_export_waiter *waiter);
+};
+
+/**
  * struct rdmatensor_exports - those of one context, by name
- * @lock: guards @by_name; taken in completion context
+ * @lock: guards @by_name and @waiters; taken in completion context, inside a channel's lock
+ * @waiters: for what is not there yet: a bounded number of each peer's, and calls of its own
  * @by_name: all that peers can ask for
  */
 struct rdmatensor_exports {
 	spinlock_t lock;
+	struct list_head waiters;
 	DECLARE_HASHTABLE(by_name, RDMATENSOR_EXPORT_HASH_BITS);
 };
 
@@ -98,6 +114,15 @@ void rdmatensor_export_put(struct rdmatensor_export *export);
 /* Held, to be put; NULL: there is none. Process context */
 struct rdmatensor_export *rdmatensor_export_find(struct rdmatensor_exports *exports,
 						 const char *name, u16 name_len);
+/*
+ * Waits for the name that is in @waiter. False: it is there already. Any context up to softirq,
+ * as the next one
+ */
+bool rdmatensor_export_wait(struct rdmatensor_exports *exports,
+			    struct rdmatensor_export_waiter *waiter);
+/* Not any more. True: it did, and exported() has not been and will not be called */
+bool rdmatensor_export_unwait(struct rdmatensor_exports *exports,
+			      struct rdmatensor_export_waiter *waiter);
 /**
  * rdmatensor_export_answer - what a peer is told
  * @msg: TABLE_INFO: filled but for the index; F_FAILED if there is no such export

@@ -1,55 +1,71 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Look-ups: what a peer says of the rows that it exports, by TABLE_OPEN and TABLE_INFO.
- * One question at a time on a channel, in each direction.
  */
 #ifndef RDMATENSOR_LOOKUP_H
 #define RDMATENSOR_LOOKUP_H
 
-#include <linux/mutex.h>
 #include "channel.h"
 #include "export.h"
 
 /**
- * struct rdmatensor_lookup - both directions of one channel
- * @channel: whose
- * @exports: the context's, for the peer's questions
- * @lock: one asker at a time
- * @ask: the question, in the channel's queue. With the channel's lock, as all below:
- * @asking: it has no answer yet
- * @answered: it has, and @answer is that
+ * enum rdmatensor_reply_state - of the peer's question in a slot
+ * @RDMATENSOR_REPLY_IDLE: there is none
+ * @RDMATENSOR_REPLY_HELD: its rows are not there yet
+ * @RDMATENSOR_REPLY_QUEUED: the answer is in the channel's queue
+ */
+enum rdmatensor_reply_state {
+	RDMATENSOR_REPLY_IDLE,
+	RDMATENSOR_REPLY_HELD,
+	RDMATENSOR_REPLY_QUEUED,
+};
+
+/**
+ * struct rdmatensor_reply - a slot for a question of the peer's
+ * @lookup: whose
+ * @state: enum rdmatensor_reply_state
+ * @tx: the answer
+ * @waiter: while HELD; its name is that of the question, allocated; NULL: there was no memory
  * @index: of the question
  * @first_key: that it asks for
- * @name: that it asks for
- * @name_len: its length; 0: the asker has given up
- * @answer: without pointers
- * @keys: of the answer, as many as a message has room for
- * @reply: the answer to the peer's question, in the channel's queue
- * @replying: it is
- * @reply_index: of the peer's question
- * @reply_first_key: likewise
- * @reply_name: likewise
- * @reply_name_len: its length
  */
-struct rdmatensor_lookup {
-	const struct rdmatensor_channel *channel;
-	struct rdmatensor_exports *exports;
-	struct mutex lock;
-	struct rdmatensor_txmsg ask;
-	bool asking;
-	bool answered;
+struct rdmatensor_reply {
+	struct rdmatensor_lookup *lookup;
+	u8 state;
+	struct rdmatensor_txmsg tx;
+	struct rdmatensor_export_waiter waiter;
 	u32 index;
 	u32 first_key;
-	char name[RDMATENSOR_NAME_MAX];
-	u16 name_len;
-	struct rdmatensor_msg answer;
-	__le32 *keys;
-	struct rdmatensor_txmsg reply;
-	bool replying;
-	u32 reply_index;
-	u32 reply_first_key;
-	char reply_name[RDMATENSOR_NAME_MAX];
-	u16 reply_name_len;
+};
+
+/**
+ * struct rdmatensor_slot - a slot for a question of ours
+ * @question: that is waited for; NULL: none
+ * @next: number of the next one that is asked here
+ * @asked: of the last one that was posted, modulo QUESTIONS
+ * @answered: of the last one that was answered
+ */
+struct rdmatensor_slot {
+	struct rdmatensor_question *question;
+	u32 next;
+	u32 asked;
+	u32 answered;
+};
+
+/**
+ * struct rdmatensor_lookup - both directions of one channel, guarded by its lock
+ * @channel: whose
+ * @exports: the context's, for the peer's questions
+ * @slots: own questions
+ * @replies: the peer's
+ * @held_work: sends the answers that were HELD and can be given now
+ */
+struct rdmatensor_lookup {
+	struct rdmatensor_channel *channel;
+	struct rdmatensor_exports *exports;
+	struct rdmatensor_slot slots[RDMATENSOR_WIRE_TABLE_SLOTS];
+	struct rdmatensor_reply replies[RDMATENSOR_WIRE_TABLE_SLOTS];
+	struct work_struct held_work;
 };
 
 /**
@@ -68,7 +84,9 @@ struct rdmatensor_lookup_result {
 
 /* NULL: no memory */
 struct rdmatensor_lookup *rdmatensor_lookup_alloc(struct rdmatensor_exports *exports,
-						  const struct rdmatensor_channel *channel);
+						  struct rdmatensor_channel *channel);
+/* The channel is DOWN: nothing of it waits for an export any more. Process context */
+void rdmatensor_lookup_down(struct rdmatensor_channel *channel);
 /* The channel is gone */
 void rdmatensor_lookup_free(struct rdmatensor_lookup *lookup);
 
@@ -77,6 +95,7 @@ void rdmatensor_lookup_free(struct rdmatensor_lookup *lookup);
  * @channel: UP
  * @name: of the table
  * @name_len: its length
+ * @wait: until it exports it; it must have FEATURE_TABLE_WAIT
  * @deadline: in jiffies
  * @result: out
  *
@@ -85,7 +104,8 @@ void rdmatensor_lookup_free(struct rdmatensor_lookup *lookup);
  * exported anew in between; -ENOMEM.
  */
 int rdmatensor_lookup_run(struct rdmatensor_channel *channel, const char *name, u16 name_len,
-			  unsigned long deadline, struct rdmatensor_lookup_result *result);
+			  bool wait, unsigned long deadline,
+			  struct rdmatensor_lookup_result *result);
 
 /* TABLE_OPEN and TABLE_INFO. Return: 0, or -EPROTO with @why */
 int rdmatensor_lookup_message(struct rdmatensor_channel *channel,

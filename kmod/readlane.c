@@ -283,6 +283,7 @@ struct rdmatensor_readers *rdmatensor_readers_alloc(struct rdmatensor_cm *cm,
 	readers->wq = wq;
 	readers->peer = channel->peer;
 	readers->nonce = channel->nonce;
+	readers->active = channel->active;
 	readers->params = channel->params;
 	/* Lane 0 has nothing to do while its reader reads */
 	readers->vector = channel->vector;
@@ -296,6 +297,24 @@ struct rdmatensor_readers *rdmatensor_readers_alloc(struct rdmatensor_cm *cm,
 	return readers;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_readers_alloc);
+
+/* In either family's place */
+static __be16 *readers_port(struct rdmatensor_readers *readers)
+{
+	return readers->peer.ss_family == AF_INET6 ?
+	       &((struct sockaddr_in6 *)&readers->peer)->sin6_port :
+	       &((struct sockaddr_in *)&readers->peer)->sin_port;
+}
+
+void rdmatensor_readers_peer_port(struct rdmatensor_readers *readers, u16 port)
+{
+	*readers_port(readers) = cpu_to_be16(port);
+}
+
+bool rdmatensor_readers_reachable(const struct rdmatensor_readers *readers)
+{
+	return *readers_port((struct rdmatensor_readers *)readers);
+}
 
 void rdmatensor_readers_get(struct rdmatensor_readers *readers)
 {
@@ -404,13 +423,21 @@ static void readlane_step_done(struct rdmatensor_readlane *lane, int error)
 	wake_up_all(lane->readers->wait);
 }
 
+/* What both sides say of it: who reads need not be who has connected the channel */
+static __le32 readlane_flags(const struct rdmatensor_readlane *lane)
+{
+	return cpu_to_le32(RDMATENSOR_WIRE_PRIVATE_READ |
+			   (lane->active == lane->readers->active ? 0 :
+			    RDMATENSOR_WIRE_PRIVATE_REVERSE));
+}
+
 static bool readlane_private_ok(const struct rdmatensor_readlane *lane,
 				const struct rdma_cm_event *event)
 {
 	const struct rdmatensor_wire_private *private = event->param.conn.private_data;
 
 	return !rdmatensor_wire_check_private(private, event->param.conn.private_data_len) &&
-	       private->flags == cpu_to_le32(RDMATENSOR_WIRE_PRIVATE_READ) &&
+	       private->flags == readlane_flags(lane) &&
 	       private->nonce == cpu_to_le64(lane->readers->nonce) &&
 	       private->lane == lane->index;
 }
@@ -556,7 +583,7 @@ static void readlane_private(const struct rdmatensor_readlane *lane, u8 lanes, u
 			     struct rdmatensor_wire_private *private)
 {
 	rdmatensor_wire_init_private(private, lane->index, lanes, lane->readers->nonce, mtu);
-	private->flags = cpu_to_le32(RDMATENSOR_WIRE_PRIVATE_READ);
+	private->flags = readlane_flags(lane);
 }
 
 static bool readlane_step_ended(const struct rdmatensor_readlane *lane, const int *stop)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Read lanes: queue pairs for READs, beside a channel's own lanes. One that fails takes
- * neither the channel nor the others with it, and can be connected anew. The side that
- * connected the channel connects them and reads; the other side only lets itself be read.
+ * neither the channel nor the others with it, and can be connected anew. Who reads connects
+ * them, to the other side's listener, and the other side lets itself be read; either side of a
+ * channel can do so, whichever has connected that.
  */
 #ifndef RDMATENSOR_READLANE_H
 #define RDMATENSOR_READLANE_H
@@ -88,8 +89,9 @@ struct rdmatensor_readlane {
  * @cm: the context's, until @closed
  * @counters: where they are counted: the context's
  * @wait: whoever waits for room, for a list, or for a lane
- * @peer: the owner's address
+ * @peer: the owner's address, and its listener's port; 0: it has none
  * @nonce: the channel's
+ * @active: this side has connected the channel
  * @params: the channel's
  * @vector: the channel's
  * @max_pieces: destinations that a READ may have on the device
@@ -110,6 +112,7 @@ struct rdmatensor_readers {
 	wait_queue_head_t *wait;
 	struct sockaddr_storage peer;
 	u64 nonce;
+	bool active;
 	struct rdmatensor_channel_params params;
 	u32 vector;
 	u8 max_pieces;
@@ -130,6 +133,10 @@ struct rdmatensor_readers *rdmatensor_readers_alloc(struct rdmatensor_cm *cm,
 						    wait_queue_head_t *wait,
 						    struct workqueue_struct *wq,
 						    const struct rdmatensor_channel *channel);
+/* The peer has connected the channel, and says where it listens. Before the channel is UP */
+void rdmatensor_readers_peer_port(struct rdmatensor_readers *readers, u16 port);
+/* Whether the peer listens, so that lanes can be connected to it. The channel has been UP */
+bool rdmatensor_readers_reachable(const struct rdmatensor_readers *readers);
 void rdmatensor_readers_get(struct rdmatensor_readers *readers);
 /* Any context. They must be closed by then */
 void rdmatensor_readers_put(struct rdmatensor_readers *readers);
@@ -138,7 +145,7 @@ void rdmatensor_readers_close(struct rdmatensor_readers *readers);
 
 /**
  * rdmatensor_readers_connect - have @nr lanes UP
- * @readers: of a channel that this side has connected
+ * @readers: of a channel whose peer is reachable
  * @nr: lanes wanted, 1..RDMATENSOR_LANES_MAX
  * @timeout_ms: for all of them
  * @stop: ends it when it is not 0, and @wait is woken; NULL: a signal does

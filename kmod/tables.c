@@ -9,6 +9,8 @@
  * TABLE_OPEN waits for peers, so it holds no lock of the context. What it has made so
  * far is in the table that it builds, and goes with it if something fails.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 #include "context.h"
@@ -17,6 +19,9 @@
 #define TABLES_MAX 1024U
 /* A table that is exported anew while it is asked for piece by piece */
 #define TABLES_TRIES 3
+
+/* Flags of TABLE_OPEN, of which one may be there */
+#define TABLES_ORDER (RDMATENSOR_TABLE_ORDER | RDMATENSOR_TABLE_ORDER32)
 
 /* Entries of context->tables */
 #define TABLES_OPENED 0
@@ -179,11 +184,11 @@ static const char *tables_remedy(int error)
 {
 	switch (error) {
 	case -ENOENT:
-		return "it does not export that table; export it there first";
+		return "it does not export that table; export it there";
 	case -ENOTCONN:
 		return "there is no such channel, or it has ended; connect first";
 	case -EOPNOTSUPP:
-		return "the peer has connected it; connect one to the peer's listener";
+		return "the peer has connected it, and listens nowhere; START it with a listener, or connect one to another";
 	case -ETIMEDOUT:
 		return "it does not answer in time";
 	case -EAGAIN:
@@ -207,15 +212,46 @@ static void tables_cause(struct rdmatensor_table_open *open, const char *worker,
 		 tables_remedy(error));
 }
 
-static int tables_ask(struct rdmatensor_channel *channel, const struct rdmatensor_table *table,
-		      unsigned long deadline, struct rdmatensor_lookup_result *result)
+static void tables_say_wait(const struct rdmatensor_context *context,
+			    const struct rdmatensor_table *table, const char *worker,
+			    unsigned long deadline)
+{
+	pr_info_ratelimited("worker '%s': table '%.*s': '%s' does not export it yet: waiting for it, up to %u ms\n",
+			    context->worker, min_t(int, table->name_len, 64), table->name, worker,
+			    jiffies_to_msecs(max_t(long, deadline - jiffies, 1)));
+}
+
+static int tables_ask_once(struct rdmatensor_channel *channel,
+			   const struct rdmatensor_table *table, bool wait,
+			   unsigned long deadline, struct rdmatensor_lookup_result *result)
 {
 	int tries, ret = -EAGAIN;
 
 	for (tries = 0; ret == -EAGAIN && tries < TABLES_TRIES; tries++)
-		ret = rdmatensor_lookup_run(channel, table->name, table->name_len, deadline,
-					    result);
+		ret = rdmatensor_lookup_run(channel, table->name, table->name_len, wait,
+					    deadline, result);
 	return ret;
+}
+
+/*
+ * The first question is answered at once, so that a peer that does not export the table is told
+ * from one that says nothing. It holds the second until it does
+ */
+static int tables_ask(struct rdmatensor_context *context, struct rdmatensor_channel *channel,
+		      const struct rdmatensor_table *table, bool wait, unsigned long deadline,
+		      struct rdmatensor_lookup_result *result)
+{
+	int tries, ret;
+
+	ret = tables_ask_once(channel, table, false, deadline, result);
+	if (ret != -ENOENT || !wait ||
+	    !(channel->features & RDMATENSOR_WIRE_FEATURE_TABLE_WAIT))
+		return ret;
+	tables_say_wait(context, table, channel->worker, deadline);
+	/* It may be taken back before its answer is sent */
+	for (tries = 0; ret == -ENOENT && tries < TABLES_TRIES; tries++)
+		ret = tables_ask_once(channel, table, true, deadline, result);
+	return ret == -ETIMEDOUT ? -ENOENT : ret;
 }
 
 static int tables_open_remote(struct rdmatensor_context *context,
@@ -232,7 +268,14 @@ static int tables_open_remote(struct rdmatensor_context *context,
 		tables_cause(open, "", id, step, -ENOTCONN);
 		return -ENOTCONN;
 	}
-	ret = channel->active ? tables_ask(channel, table, deadline, &result) : -EOPNOTSUPP;
+	/* What its HELLO has told is there: pairs with channel_move() */
+	if (smp_load_acquire(&channel->state) != RDMATENSOR_CHANNEL_UP)
+		ret = -ENOTCONN;
+	else if (!rdmatensor_readers_reachable(channel->readers))
+		ret = -EOPNOTSUPP;
+	else
+		ret = tables_ask(context, channel, table, !(open->flags & RDMATENSOR_TABLE_NOWAIT),
+				 deadline, &result);
 	if (!ret) {
 		step = "connect lanes to";
 		ret = rdmatensor_readers_connect(channel->readers, context->gathers.lanes,
@@ -252,13 +295,68 @@ out_put:
 	return ret;
 }
 
+/**
+ * struct tables_own_wait - a call that waits for an export of its own context
+ * @waiter: among those that wait
+ * @context: the context
+ * @exported: it has come
+ */
+struct tables_own_wait {
+	struct rdmatensor_export_waiter waiter;
+	struct rdmatensor_context *context;
+	bool exported;
+};
+
+static void tables_own_exported(struct rdmatensor_export_waiter *waiter)
+{
+	struct tables_own_wait *wait = container_of(waiter, struct tables_own_wait, waiter);
+
+	WRITE_ONCE(wait->exported, true);
+	wake_up_all(&wait->context->removal);
+}
+
+/* Return: 0: it may be there now; -EINTR */
+static int tables_wait_own(struct rdmatensor_context *context,
+			   const struct rdmatensor_table *table, unsigned long deadline)
+{
+	struct tables_own_wait wait = {
+		.waiter = {
+			.item = LIST_HEAD_INIT(wait.waiter.item),
+			.name = table->name,
+			.name_len = table->name_len,
+			.exported = tables_own_exported,
+		},
+		.context = context,
+	};
+	long left;
+
+	if (!rdmatensor_export_wait(&context->exports, &wait.waiter))
+		return 0;
+	tables_say_wait(context, table, context->worker, deadline);
+	left = wait_event_interruptible_timeout(context->removal, READ_ONCE(wait.exported) ||
+						READ_ONCE(context->gone),
+						max_t(long, deadline - jiffies, 1));
+	/* From here on it is told nothing */
+	rdmatensor_export_unwait(&context->exports, &wait.waiter);
+	return left < 0 ? -EINTR : 0;
+}
+
 static int tables_open_own(struct rdmatensor_context *context,
 			   struct rdmatensor_table_open *open, struct rdmatensor_table *table,
-			   u32 i)
+			   u32 i, unsigned long deadline)
 {
-	struct rdmatensor_export *export =
-		rdmatensor_export_find(&context->exports, table->name, table->name_len);
+	struct rdmatensor_export *export;
+	int ret;
 
+	if (!(open->flags & RDMATENSOR_TABLE_NOWAIT)) {
+		ret = tables_wait_own(context, table, deadline);
+		if (ret) {
+			tables_cause(open, context->worker, RDMATENSOR_CHANNEL_SELF, "wait for",
+				     ret);
+			return ret;
+		}
+	}
+	export = rdmatensor_export_find(&context->exports, table->name, table->name_len);
 	if (!export) {
 		snprintf(open->cause, sizeof(open->cause),
 			 "table: this context does not export it; export it first");
@@ -282,7 +380,7 @@ static int tables_open_owners(struct rdmatensor_context *context,
 		return PTR_ERR(channels);
 	for (i = 0; !ret && i < open->nr_channels; i++)
 		ret = channels[i] == RDMATENSOR_CHANNEL_SELF ?
-		      tables_open_own(context, open, table, i) :
+		      tables_open_own(context, open, table, i, deadline) :
 		      tables_open_remote(context, open, table, i, channels[i], deadline);
 	kfree(channels);
 	return ret;
@@ -318,11 +416,11 @@ static int tables_open_order(struct rdmatensor_context *context,
 	struct rdmatensor_pool *pool;
 	int ret;
 
-	if (!open->flags)
+	if (!(open->flags & TABLES_ORDER))
 		return 0;
 	pool = rdmatensor_context_pool(context, open->order_pool_id);
 	ret = pool ? rdmatensor_table_set_order(table, pool, open->order_offset, open->order_nr,
-						open->flags == RDMATENSOR_TABLE_ORDER) : -EINVAL;
+						open->flags & RDMATENSOR_TABLE_ORDER) : -EINVAL;
 	if (ret && pool)
 		rdmatensor_pool_put(pool);
 	if (ret)
@@ -363,9 +461,9 @@ int rdmatensor_context_table_open(struct rdmatensor_context *context, void *arg)
 	int ret;
 
 	memset(open->cause, 0, sizeof(open->cause));
-	if (open->flags & ~(RDMATENSOR_TABLE_ORDER | RDMATENSOR_TABLE_ORDER32) ||
-	    open->flags == (RDMATENSOR_TABLE_ORDER | RDMATENSOR_TABLE_ORDER32) ||
-	    (!open->flags && (open->order_pool_id || open->order_offset || open->order_nr)) ||
+	if (open->flags & ~(TABLES_ORDER | RDMATENSOR_TABLE_NOWAIT) ||
+	    (open->flags & TABLES_ORDER) == TABLES_ORDER ||
+	    (!(open->flags & TABLES_ORDER) && (open->order_pool_id || open->order_offset || open->order_nr)) ||
 	    open->__reserved || !open->nr_channels ||
 	    open->nr_channels > RDMATENSOR_OWNERS_MAX || open->nr_caches > RDMATENSOR_OWNERS_MAX)
 		return -EINVAL;

@@ -86,6 +86,7 @@ static const struct {
 	[RDMATENSOR_WIRE_TABLE_OPEN] = {
 		.name = "TABLE_OPEN",
 		.fields = FIELD_INDEX | FIELD_NAME | FIELD_TABLE,
+		.flags = RDMATENSOR_WIRE_F_WAIT,
 	},
 	[RDMATENSOR_WIRE_TABLE_INFO] = {
 		.name = "TABLE_INFO",
@@ -337,10 +338,12 @@ static const char *decode_tail(const struct rdmatensor_wire_hdr *hdr, u32 fields
 	if (fields & FIELD_HELLO) {
 		const struct rdmatensor_wire_hello *hello = (const void *)pos;
 
-		if (hello->__reserved)
+		if (memchr_inv(hello->__reserved, 0, sizeof(hello->__reserved)))
 			return "reserved field of HELLO";
 		msg->incarnation = le64_to_cpu(hello->incarnation);
 		msg->max_requests = le32_to_cpu(hello->max_requests);
+		msg->features = le32_to_cpu(hello->features);
+		msg->listen_port = le16_to_cpu(hello->listen_port);
 		pos += sizeof(*hello);
 	}
 	if (fields & FIELD_TABLE) {
@@ -430,6 +433,8 @@ int rdmatensor_wire_encode(const struct rdmatensor_msg *msg, void *buf, u32 room
 		struct rdmatensor_wire_hello hello = {
 			.incarnation = cpu_to_le64(msg->incarnation),
 			.max_requests = cpu_to_le32(msg->max_requests),
+			.features = cpu_to_le32(msg->features),
+			.listen_port = cpu_to_le16(msg->listen_port),
 		};
 
 		memcpy(pos, &hello, sizeof(hello));
@@ -520,7 +525,9 @@ int rdmatensor_wire_check_private(const struct rdmatensor_wire_private *private,
 		return -EPROTO;
 	if (private->mtu < RDMATENSOR_WIRE_MTU_LEAST || private->mtu > RDMATENSOR_WIRE_MTU_MOST)
 		return -EPROTO;
-	if (private->flags & ~cpu_to_le32(RDMATENSOR_WIRE_PRIVATE_READ) ||
+	if (private->flags & ~cpu_to_le32(RDMATENSOR_WIRE_PRIVATE_READ |
+					  RDMATENSOR_WIRE_PRIVATE_REVERSE) ||
+	    private->flags == cpu_to_le32(RDMATENSOR_WIRE_PRIVATE_REVERSE) ||
 	    memchr_inv(private->__reserved, 0, sizeof(private->__reserved)))
 		return -EPROTO;
 	return 0;

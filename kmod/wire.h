@@ -54,7 +54,7 @@
  *     ERROR_STATUS when no write of it is under way any more, always
  * @RDMATENSOR_WIRE_TABLE_OPEN: reader wants to know of the rows that the peer exports
  *     under a name, and their keys from table.first_key on. One at a time: the next one
- *     after the answer
+ *     after the answer; with FEATURE_TABLE_WAIT more, see there
  * @RDMATENSOR_WIRE_TABLE_INFO: the answer: rows, and as many keys as fit; or with
  *     F_FAILED an errno
  */
@@ -79,6 +79,18 @@ enum rdmatensor_wire_type {
 #define RDMATENSOR_WIRE_F_CANCELLED BIT(3)
 /* TABLE_INFO: there are no rows, error_status says why */
 #define RDMATENSOR_WIRE_F_FAILED BIT(4)
+/* TABLE_OPEN, with FEATURE_TABLE_WAIT: while there are no rows the answer is held back */
+#define RDMATENSOR_WIRE_F_WAIT BIT(5)
+
+/*
+ * HELLO: the owner holds a TABLE_OPEN back until it exports the table. A reader has up to
+ * TABLE_SLOTS questions at a time: one in each slot, which is the request index modulo
+ * TABLE_SLOTS. A question takes the place of what is in its slot and has no answer yet: so a
+ * reader gives up by forgetting, and an owner keeps no more than the slots
+ */
+#define RDMATENSOR_WIRE_FEATURE_TABLE_WAIT BIT(0)
+#define RDMATENSOR_WIRE_FEATURES RDMATENSOR_WIRE_FEATURE_TABLE_WAIT
+#define RDMATENSOR_WIRE_TABLE_SLOTS 16
 
 /**
  * struct rdmatensor_wire_hdr - head of every control message
@@ -136,15 +148,22 @@ static_assert(sizeof(struct rdmatensor_wire_hdr) == 64);
  * struct rdmatensor_wire_hello - HELLO's own fields; the worker name is the text
  * @incarnation: random number of the worker's life
  * @max_requests: requests that the peer may have outstanding here
+ * @features: RDMATENSOR_WIRE_FEATURE_*: what the writer can do. Both sides use what both
+ *            have, and ignore what they do not know
+ * @listen_port: who has connected the channel: the port of its own listener at the address that
+ *               it has connected from, so that the peer can connect lanes for READs to it;
+ *               0: there is none
  * @__reserved: zero
  */
 struct rdmatensor_wire_hello {
 	__le64 incarnation;
 	__le32 max_requests;
-	__le32 __reserved;
+	__le32 features;
+	__le16 listen_port;
+	u8 __reserved[6];
 };
 
-static_assert(sizeof(struct rdmatensor_wire_hello) == 16);
+static_assert(sizeof(struct rdmatensor_wire_hello) == 24);
 
 /**
  * struct rdmatensor_wire_table - what TABLE_OPEN and TABLE_INFO say of a table
@@ -179,6 +198,8 @@ static_assert(sizeof(struct rdmatensor_wire_table) == 48);
 
 /* Private data: the connection is a lane for READs of the channel with that nonce */
 #define RDMATENSOR_WIRE_PRIVATE_READ BIT(0)
+/* And that channel was connected by who is asked for the lane */
+#define RDMATENSOR_WIRE_PRIVATE_REVERSE BIT(1)
 
 /**
  * struct rdmatensor_wire_private - rdma_cm private data of REQ and REP
@@ -195,7 +216,7 @@ static_assert(sizeof(struct rdmatensor_wire_table) == 48);
  * @ack_batch: messages that one of the writer's acks tells
  * @max_requests: requests that the peer may have outstanding at the writer
  * @flags: RDMATENSOR_WIRE_PRIVATE_READ: for READs only; @lane and @lanes count those,
- *         and all between @nonce and this is zero
+ *         and all between @nonce and this is zero. _REVERSE: only with that
  * @mtu: enum ib_mtu, of this connection. REQ: what the writer takes at most; REP: what both
  *       sides have, which is not more than that
  * @__reserved: zero
@@ -272,6 +293,8 @@ struct rdmatensor_table_info {
  * @request_index: all but HELLO
  * @checksum: with F_CHECKSUM
  * @max_requests: HELLO
+ * @features: HELLO
+ * @listen_port: HELLO
  * @error: ERROR_STATUS: negative errno
  * @step_id: TENSOR_REQUEST, TENSOR_RE_REQUEST, META_DATA_RESPONSE
  * @remote_addr: with F_DEST
@@ -297,6 +320,8 @@ struct rdmatensor_msg {
 	u32 request_index;
 	u32 checksum;
 	u32 max_requests;
+	u32 features;
+	u16 listen_port;
 	int error;
 	s64 step_id;
 	u64 remote_addr;

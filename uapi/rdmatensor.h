@@ -700,12 +700,13 @@ struct rdmatensor_table_cache {
  * struct rdmatensor_table_open - ioctl(RDMATENSOR_TABLE_OPEN)
  * @size: sizeof(struct rdmatensor_table_open)
  * @flags: RDMATENSOR_TABLE_ORDER: ids are turned into rows by an array of __u64;
- *         RDMATENSOR_TABLE_ORDER32: of __u32
+ *         RDMATENSOR_TABLE_ORDER32: of __u32;
+ *         RDMATENSOR_TABLE_NOWAIT: a table that is not exported yet is an error at once
  * @name_uptr: the table's name, as its owners export it
  * @name_len: its length
  * @nr_channels: members of @channels_uptr, 1..RDMATENSOR_OWNERS_MAX
- * @channels_uptr: array of __u32: channels to all owners, which this context has
- *         connected; RDMATENSOR_CHANNEL_SELF: its own export
+ * @channels_uptr: array of __u32: channels to all owners, whichever side has connected
+ *         them; RDMATENSOR_CHANNEL_SELF: its own export
  * @caches_uptr: array of struct rdmatensor_table_cache: rows that are taken from there
  * @nr_caches: its length, at most RDMATENSOR_OWNERS_MAX
  * @order_pool_id: with a flag: pool that the array is in
@@ -720,18 +721,23 @@ struct rdmatensor_table_cache {
  * @cause: out, also when the call fails: a zero-terminated line with cause and
  *         remedy
  *
- * Asks each owner for its rows, and connects gather_lanes queue pairs to it, that other
- * tables of that owner use too. -ENOENT: an owner does not export the table;
+ * Asks each owner for its rows, and connects gather_lanes queue pairs to its listener, that
+ * other tables of that owner use too. An owner that does not export the table yet tells when
+ * it does: owners and readers start in any order. The kernel's log says once who is waited
+ * for. -ENOENT: an owner has not exported the table in that time, or at all before this call
+ * with _NOWAIT;
  * -ENOTUNIQ: two have the same rows; -ENODATA: between two, or before the first, there
  * are rows that nobody has; -EPROTOTYPE: their data types or row bytes differ; -ENOTCONN:
- * no such channel; -EOPNOTSUPP: the channel was connected by the peer; -ETIMEDOUT; -EPROTO:
- * what the owner says cannot be; -EUSERS: as for TABLE_EXPORT; -EINTR.
+ * no such channel; -EOPNOTSUPP: the peer has connected the channel, and does not listen at
+ * the address that it has done so from; -ETIMEDOUT: an owner does not answer; -EPROTO: what
+ * it says cannot be; -ECONNREFUSED: it takes no more lanes; -EUSERS: as for TABLE_EXPORT; -EINTR.
  */
 struct rdmatensor_table_open {
 	__u32 size;
 	__u32 flags;
 #define RDMATENSOR_TABLE_ORDER (1 << 0)
 #define RDMATENSOR_TABLE_ORDER32 (1 << 1)
+#define RDMATENSOR_TABLE_NOWAIT (1 << 2)
 	__aligned_u64 name_uptr;
 	__u32 name_len;
 	__u32 nr_channels;

@@ -25,7 +25,8 @@ static const char text[] = "no such tensor";
 static const struct rdmatensor_msg messages[] = {
 	{ .type = RDMATENSOR_WIRE_HELLO, .incarnation = 0x0102030405060708, .max_requests = 256,
 	  .text = text, .text_len = 8 },
-	{ .type = RDMATENSOR_WIRE_HELLO, .max_requests = 1, .text = text, .text_len = 1 },
+	{ .type = RDMATENSOR_WIRE_HELLO, .max_requests = 1, .features = ~0U, .listen_port = 18521,
+	  .text = text, .text_len = 1 },
 	{ .type = RDMATENSOR_WIRE_TENSOR_REQUEST, .step_id = -1, .name = name, .name_len = 13 },
 	{ .type = RDMATENSOR_WIRE_TENSOR_REQUEST, .request_index = 1, .meta = META_FLOAT,
 	  .flags = RDMATENSOR_WIRE_F_VALIDATE, .name = name, .name_len = RDMATENSOR_NAME_MAX },
@@ -51,6 +52,8 @@ static const struct rdmatensor_msg messages[] = {
 	  .flags = RDMATENSOR_WIRE_F_CANCELLED },
 	{ .type = RDMATENSOR_WIRE_CANCEL, .request_index = 9 },
 	{ .type = RDMATENSOR_WIRE_TABLE_OPEN, .request_index = 10, .name = name, .name_len = 13 },
+	{ .type = RDMATENSOR_WIRE_TABLE_OPEN, .flags = RDMATENSOR_WIRE_F_WAIT, .request_index = 15,
+	  .name = name, .name_len = 13 },
 	{ .type = RDMATENSOR_WIRE_TABLE_OPEN, .request_index = 11, .name = name, .name_len = 1,
 	  .table = { .first_key = 100 } },
 	{ .type = RDMATENSOR_WIRE_TABLE_INFO, .request_index = 12, .remote_addr = 0x10000,

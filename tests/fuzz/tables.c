@@ -257,7 +257,7 @@ TEST(readers_that_lie)
 	EQ(liar_connect_lane(&liar, test_ip(), scene.p.a.port, 1, sizeof(liar.own)), -ECONNRESET);
 	liar.own.nonce ^= cpu_to_le64(1);
 	/* Flags that are none */
-	liar.own.flags = cpu_to_le32(RDMATENSOR_WIRE_PRIVATE_READ | 2);
+	liar.own.flags = cpu_to_le32(RDMATENSOR_WIRE_PRIVATE_READ | 4);
 	EQ(liar_connect_lane(&liar, test_ip(), scene.p.a.port, 1, sizeof(liar.own)), -EPROTO);
 	scene_lives(&liar);
 	/* An answer to what was not asked */

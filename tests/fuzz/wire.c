@@ -201,7 +201,8 @@ static void check_private(const void *buf, size_t size)
 	HOLDS(private->major == RDMATENSOR_WIRE_MAJOR);
 	HOLDS(private->lanes >= 1 && private->lanes <= RDMATENSOR_LANES_MAX);
 	HOLDS(private->lane < private->lanes);
-	HOLDS(!(le32_to_cpu(private->flags) & ~RDMATENSOR_WIRE_PRIVATE_READ));
+	HOLDS(!(le32_to_cpu(private->flags) & ~(RDMATENSOR_WIRE_PRIVATE_READ |
+						RDMATENSOR_WIRE_PRIVATE_REVERSE)));
 	connections++;
 }
 

@@ -37,6 +37,8 @@ static const struct sample {
 	[HELLO] = { "HELLO", {
 		.type = RDMATENSOR_WIRE_HELLO,
 		.incarnation = 0x1122334455667788, .max_requests = 1024,
+		/* One that is known, and one that nobody knows yet */
+		.features = BIT(31) | RDMATENSOR_WIRE_FEATURE_TABLE_WAIT, .listen_port = 18521,
 		.text = "worker-1", .text_len = 8,
 	} },
 	[REQUEST] = { "TENSOR_REQUEST", {
@@ -147,7 +149,7 @@ static void sample_name(const struct sample *s, char *desc)
 KUNIT_ARRAY_PARAM(sample, samples, sample_name);
 
 static const u8 golden_hello[] = {
-	0x58, 0x00, 0x00, 0x00, 0x01, 0x01, 0x00, 0x00,
+	0x60, 0x00, 0x00, 0x00, 0x01, 0x01, 0x00, 0x00,
 	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
 	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
 	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
@@ -156,7 +158,8 @@ static const u8 golden_hello[] = {
 	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
 	0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
 	0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11,
-	0x00, 0x04, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+	0x00, 0x04, 0x00, 0x00, 0x01, 0x00, 0x00, 0x80,
+	0x59, 0x48, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
 	0x77, 0x6f, 0x72, 0x6b, 0x65, 0x72, 0x2d, 0x31,
 };
 
@@ -439,9 +442,9 @@ static const struct field
 	at_reserved_first = { "reserved first", 60, 1 },
 	at_reserved_last = { "reserved last", 63, 1 },
 	at_hello_max_requests = { "hello max requests", 72, 4 },
-	at_hello_reserved = { "hello reserved", 76, 4 },
-	at_worker_first = { "worker first", 80, 1 },
-	at_worker_last = { "worker last", 87, 1 },
+	at_hello_reserved = { "hello reserved", 84, 4 },
+	at_worker_first = { "worker first", 88, 1 },
+	at_worker_last = { "worker last", 95, 1 },
 	at_row_start = { "row_start", 64, 8 },
 	at_row_end = { "row_end", 72, 8 },
 	at_row_bytes = { "row_bytes", 80, 8 },
@@ -740,12 +743,12 @@ static void worker_names(struct kunit *test)
 	msg.text = TEXT64;
 	for (msg.text_len = 1; msg.text_len < RDMATENSOR_WORKER_MAX; msg.text_len++) {
 		len = rdmatensor_wire_encode(&msg, buf, sizeof(buf));
-		KUNIT_ASSERT_EQ(test, len, 80 + msg.text_len);
+		KUNIT_ASSERT_EQ(test, len, 88 + msg.text_len);
 		KUNIT_EXPECT_EQ(test, rdmatensor_wire_decode(buf, len, &out, &why), 0);
 		KUNIT_EXPECT_EQ(test, out.text_len, msg.text_len);
 	}
 	len = rdmatensor_wire_encode(&msg, buf, sizeof(buf));
-	KUNIT_ASSERT_EQ(test, len, 80 + RDMATENSOR_WORKER_MAX);
+	KUNIT_ASSERT_EQ(test, len, 88 + RDMATENSOR_WORKER_MAX);
 	expect_refused(test, "64", buf, len, "worker name");
 }
 
@@ -974,7 +977,10 @@ static const struct {
 	{ offsetof(struct rdmatensor_wire_private, nonce), 0, 0 },
 	{ offsetof(struct rdmatensor_wire_private, msg_slots), 77, 0 },
 	{ offsetof(struct rdmatensor_wire_private, flags), RDMATENSOR_WIRE_PRIVATE_READ, 0 },
-	{ offsetof(struct rdmatensor_wire_private, flags), 2, -EPROTO },
+	{ offsetof(struct rdmatensor_wire_private, flags), RDMATENSOR_WIRE_PRIVATE_READ |
+	  RDMATENSOR_WIRE_PRIVATE_REVERSE, 0 },
+	{ offsetof(struct rdmatensor_wire_private, flags), RDMATENSOR_WIRE_PRIVATE_REVERSE, -EPROTO },
+	{ offsetof(struct rdmatensor_wire_private, flags), 4, -EPROTO },
 	{ offsetof(struct rdmatensor_wire_private, flags) + 3, 0x80, -EPROTO },
 	{ offsetof(struct rdmatensor_wire_private, mtu), 0, -EPROTO },
 	{ offsetof(struct rdmatensor_wire_private, mtu), IB_MTU_256, 0 },

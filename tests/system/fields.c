@@ -345,6 +345,7 @@ static void good_table_open(union arg *arg)
 	arg->table_open.name_len = 3;
 	arg->table_open.channels_uptr = rdmatensor_op_ptr(&self);
 	arg->table_open.nr_channels = 1;
+	arg->table_open.timeout_ms = 300;
 }
 
 static void undo_table_open(const union arg *arg)
@@ -828,7 +829,8 @@ static const struct row {
 	ROW(TABLE_EXPORT, table_export, data_type, 0, -EINVAL),
 	ROW(TABLE_EXPORT, table_export, data_type, RDMATENSOR_DT_MAX + 1, -EINVAL),
 
-	ROW(TABLE_OPEN, table_open, flags, 4, -EINVAL),
+	ROW(TABLE_OPEN, table_open, flags, RDMATENSOR_TABLE_NOWAIT, 0),
+	ROW(TABLE_OPEN, table_open, flags, 8, -EINVAL),
 	ROW(TABLE_OPEN, table_open, flags, 3, -EINVAL),
 	ROW(TABLE_OPEN, table_open, flags, RDMATENSOR_TABLE_ORDER, -EINVAL),
 	ROW(TABLE_OPEN, table_open, name_uptr, 8, -EFAULT),

@@ -4,11 +4,9 @@
  * has answered is final.
  */
 #include "harness.h"
-#include <fcntl.h>
-#include <poll.h>
+#include "kmsg.h"
 #include <pthread.h>
 #include <signal.h>
-#include <unistd.h>
 
 #define WAIT_MS 20000
 #define CALLERS 16
@@ -29,58 +27,10 @@ struct caller {
 
 static struct side early, late;
 static struct caller callers[CALLERS];
-static char heard[64 << 10];
-static int kmsg = -1;
 
 static uint64_t ms(uint64_t began_ns)
 {
 	return (rdmatensor_now_ns() - began_ns) / 1000000;
-}
-
-/* From here on the kernel's log is heard */
-static void log_begin(void)
-{
-	if (kmsg >= 0)
-		close(kmsg);
-	kmsg = open("/dev/kmsg", O_RDONLY | O_NONBLOCK);
-	CHECK(kmsg >= 0);
-	lseek(kmsg, 0, SEEK_END);
-	heard[0] = '\0';
-}
-
-static void log_read(void)
-{
-	size_t len = strlen(heard);
-	ssize_t nr;
-
-	/* One record each time; -EPIPE: some were lost */
-	while ((nr = read(kmsg, heard + len, sizeof(heard) - len - 1)) > 0 || errno == EPIPE) {
-		len += nr > 0 ? nr : 0;
-		heard[len] = '\0';
-		if (len > sizeof(heard) - 4096)
-			break;
-	}
-}
-
-static int log_count(const char *what)
-{
-	const char *at = heard;
-	int nr = 0;
-
-	log_read();
-	while ((at = strstr(at, what)) != NULL) {
-		nr++;
-		at++;
-	}
-	return nr;
-}
-
-static void log_wait(const char *what)
-{
-	struct pollfd pfd = { .fd = kmsg, .events = POLLIN };
-
-	while (!log_count(what))
-		EQ(poll(&pfd, 1, WAIT_MS), 1);
 }
 
 static void *caller_run(void *arg)
@@ -248,24 +198,6 @@ TEST(connect_that_waits_holds_nothing)
 	side_close(&other);
 }
 
-TEST(connect_of_many_that_wait)
-{
-	struct rdmatensor_query all;
-	int i;
-
-	early_open(NULL);
-	for (i = 0; i < CALLERS; i++)
-		caller_begin(&callers[i], late_port, WAIT_MS);
-	log_wait("waiting for it");
-	late_open();
-	for (i = 0; i < CALLERS; i++) {
-		EQ(caller_end(&callers[i]), 0);
-		EQ(side_next(&late, RDMATENSOR_CQE_CHANNEL_UP, 0, NULL), 0);
-	}
-	EQ(rdmatensor_query(early.rt, &all), 0);
-	EQ(all.channels, CALLERS);
-}
-
 static void interrupt(int signal)
 {
 	(void)signal;
@@ -299,7 +231,7 @@ static int link_do(const char *what, const char *more)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* Last of this file, for it takes the device away and brings another */
+/* Takes the device away and brings another */
 TEST(connect_that_waits_ends_with_its_device)
 {
 	uint64_t began;
@@ -307,15 +239,64 @@ TEST(connect_that_waits_ends_with_its_device)
 
 	early_open(NULL);
 	began = rdmatensor_now_ns();
-	for (i = 0; i < CALLERS; i++)
+	for (i = 0; i < 4; i++)
 		caller_begin(&callers[i], late_port, 600000);
 	log_wait("waiting for it");
 	EQ(link_do("del", ""), 0);
-	for (i = 0; i < CALLERS; i++) {
+	for (i = 0; i < 4; i++) {
 		EQ(caller_end(&callers[i]), -ENODEV);
 		CHECK(callers[i].connect.cause[0]);
 	}
 	CHECK(ms(began) < 60000);
 	side_close(&early);
 	EQ(link_do("add", "type rxe netdev"), 0);
+}
+
+/* Over channels that either side has connected, and those that are up */
+TEST(connect_finds_a_worker_by_name)
+{
+	struct side other = {};
+	uint32_t channel, second;
+
+	early_open(NULL);
+	late_open();
+	EQ(rdmatensor_channel_find(early.rt, "late", &channel), -ENOENT);
+	side_connect(&early, &late);
+	EQ(rdmatensor_channel_find(early.rt, "late", &channel), 0);
+	EQ(channel, early.channel);
+	EQ(rdmatensor_channel_find(early.rt, "lat", &channel), -ENOENT);
+	EQ(rdmatensor_channel_find(early.rt, "late2", &channel), -ENOENT);
+	EQ(side_next(&late, RDMATENSOR_CQE_CHANNEL_UP, 0, NULL), 0);
+	EQ(rdmatensor_channel_find(late.rt, "early", &channel), 0);
+	/* The last one of several, and of two workers none */
+	side_connect(&early, &late);
+	EQ(rdmatensor_channel_find(early.rt, "late", &second), 0);
+	EQ(second, early.channel);
+	side_open(&other, "late", 4096, 1, NULL);
+	side_connect(&early, &other);
+	EQ(rdmatensor_channel_find(early.rt, "late", &channel), -ENOTUNIQ);
+	EQ(rdmatensor_disconnect(early.rt, early.channel), 0);
+	EQ(rdmatensor_channel_find(early.rt, "late", &channel), 0);
+	EQ(channel, second);
+	side_close(&other);
+}
+
+/* Last of this file: what is said so often is not said any more for a while */
+TEST(connect_of_many_that_wait)
+{
+	struct rdmatensor_query all;
+	int i;
+
+	early_open(NULL);
+	caller_begin(&callers[0], late_port, WAIT_MS);
+	log_wait("waiting for it");
+	for (i = 1; i < CALLERS; i++)
+		caller_begin(&callers[i], late_port, WAIT_MS);
+	late_open();
+	for (i = 0; i < CALLERS; i++) {
+		EQ(caller_end(&callers[i]), 0);
+		EQ(side_next(&late, RDMATENSOR_CQE_CHANNEL_UP, 0, NULL), 0);
+	}
+	EQ(rdmatensor_query(early.rt, &all), 0);
+	EQ(all.channels, CALLERS);
 }

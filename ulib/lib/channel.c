@@ -62,3 +62,27 @@ int rdmatensor_channel_query(struct rdmatensor *rt,
 	query->size = sizeof(*query);
 	return rt_ioctl(rt, RDMATENSOR_CHANNEL_QUERY, query);
 }
+
+int rdmatensor_channel_find(struct rdmatensor *rt, const char *worker, uint32_t *channel)
+{
+	struct rdmatensor_channel_query query = { .flags = RDMATENSOR_CHANNEL_NEXT };
+	uint64_t incarnation = 0;
+	uint32_t found = 0;
+	int err;
+
+	while (!(err = rdmatensor_channel_query(rt, &query))) {
+		if (query.state != RDMATENSOR_CHANNEL_UP ||
+		    strncmp(query.worker, worker, sizeof(query.worker)))
+			continue;
+		if (found && query.incarnation != incarnation)
+			return -ENOTUNIQ;
+		found = query.channel;
+		incarnation = query.incarnation;
+	}
+	if (err != -ENOENT)
+		return err;
+	if (!found)
+		return -ENOENT;
+	*channel = found;
+	return 0;
+}

@@ -295,7 +295,8 @@ int rdmatensor_table_export(struct rdmatensor *rt, const char *name,
  * rdmatensor_table_open() - ioctl(RDMATENSOR_TABLE_OPEN)
  * @rt: handle, started
  * @name: the table's
- * @channels: to all owners; RDMATENSOR_CHANNEL_SELF: this context's own export
+ * @channels: to all owners, whichever side has connected them; RDMATENSOR_CHANNEL_SELF:
+ *            this context's own export
  * @nr_channels: their number
  * @open: in: caches, order and timeout, all else 0; out: out_table, out_rows,
  *        out_row_bytes, data_type; and cause, valid after the call, failed or not
@@ -387,6 +388,17 @@ int rdmatensor_disconnect(struct rdmatensor *rt, uint32_t channel);
  */
 int rdmatensor_channel_query(struct rdmatensor *rt,
 			     struct rdmatensor_channel_query *query);
+
+/**
+ * rdmatensor_channel_find() - the channel to a worker, whichever side has connected it
+ * @rt: handle, started
+ * @worker: the peer's name
+ * @channel: out: the one that has come last, if there are several
+ *
+ * A few ioctls: one for each channel. Return: 0; -ENOENT: no channel to it is up; -ENOTUNIQ:
+ * two workers have that name.
+ */
+int rdmatensor_channel_find(struct rdmatensor *rt, const char *worker, uint32_t *channel);
 
 /**
  * rdmatensor_step_abort() - ioctl(RDMATENSOR_STEP_ABORT)
