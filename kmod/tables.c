@@ -199,6 +199,8 @@ static const char *tables_remedy(int error)
 		return "it takes no more lanes for reads; see its kernel log";
 	case -EINTR:
 		return "interrupted by a signal";
+	case -ENODEV:
+		return "the RDMA device is gone";
 	default:
 		return "see the kernel log of both sides";
 	}
@@ -315,7 +317,7 @@ static void tables_own_exported(struct rdmatensor_export_waiter *waiter)
 	wake_up_all(&wait->context->removal);
 }
 
-/* Return: 0: it may be there now; -EINTR */
+/* Return: 0: it may be there now; -EINTR, -ENODEV */
 static int tables_wait_own(struct rdmatensor_context *context,
 			   const struct rdmatensor_table *table, unsigned long deadline)
 {
@@ -338,6 +340,8 @@ static int tables_wait_own(struct rdmatensor_context *context,
 						max_t(long, deadline - jiffies, 1));
 	/* From here on it is told nothing */
 	rdmatensor_export_unwait(&context->exports, &wait.waiter);
+	if (READ_ONCE(context->gone))
+		return -ENODEV;
 	return left < 0 ? -EINTR : 0;
 }
 

@@ -400,7 +400,10 @@ static int do_gather(struct worker *w, struct context *c)
 /* Over two channels, or one and what is the context's own; in the place of another one */
 static int do_table(struct worker *w, struct context *c)
 {
-	struct rdmatensor_table_open open = { .timeout_ms = 2000 };
+	struct rdmatensor_table_open open = {
+		.timeout_ms = 2000,
+		.flags = below(w, 8) ? RDMATENSOR_TABLE_NOWAIT : 0,
+	};
 	uint32_t channels[2], old;
 	int ret, i;
 
@@ -526,14 +529,18 @@ static int do_connect(struct worker *w, struct context *c)
 {
 	unsigned int port = contexts[below(w, CONTEXTS)].port;
 	const char *ip = getenv("LAB_IP");
-	uint32_t channel = 0;
+	struct rdmatensor_connect connect = {
+		.timeout_ms = 5000,
+		.flags = below(w, 8) ? RDMATENSOR_CONNECT_NOWAIT : 0,
+	};
 	char addr[64];
 	int ret;
 
 	snprintf(addr, sizeof(addr), "%s:%u", ip ? ip : "10.0.0.1", port);
-	ret = rdmatensor_connect(c->rt, addr, NULL, 5000, &channel, NULL, 0);
+	rdmatensor_parse_addr(addr, 0, 0, connect.addr, NULL, 0);
+	ret = rdmatensor_connect_raw(c->rt, &connect);
 	if (!ret)
-		c->channels[below(w, CHANNELS)] = channel;
+		c->channels[below(w, CHANNELS)] = connect.out_channel;
 	return ret;
 }
 

@@ -344,6 +344,7 @@ static int table_open(struct worker *w, struct life *life)
 	arg.channels_uptr = (uintptr_t)channels;
 	arg.nr_channels = whole ? 1 : 2;
 	arg.timeout_ms = 1 + below(w, SETUP_MS);
+	arg.flags = one_in(w, 4) ? 0 : RDMATENSOR_TABLE_NOWAIT;
 	MUTATE();
 	if (!arg.timeout_ms || arg.timeout_ms > SETUP_MS)
 		arg.timeout_ms = SETUP_MS;

@@ -100,7 +100,11 @@ static int choose_ids(struct load *load)
 
 static int connect_all(struct load *load)
 {
-	struct rdmatensor_table_open open = { 0 };
+	uint64_t wait_ns = load->gathering->server.common.wait_ns;
+	struct rdmatensor_table_open open = {
+		.flags = wait_ns ? 0 : RDMATENSOR_TABLE_NOWAIT,
+		.timeout_ms = wait_ms(wait_ns),
+	};
 	uint32_t *channels = calloc((size_t)load->gathering->nr_peers, sizeof(*channels));
 	int err = EXIT_OK, i;
 
