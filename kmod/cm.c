@@ -113,9 +113,10 @@ static bool cm_alive(struct rdmatensor_channel *channel)
 
 static void cm_query(struct rdmatensor_lane *lane)
 {
+	if (rdmatensor_qp_query(&lane->qp, &lane->qp.attr))
+		return;
 	/* Pairs with netlink_put_lane() */
-	if (!rdmatensor_qp_query(&lane->qp, &lane->qp.attr))
-		smp_store_release(&lane->qp.queried, true);
+	smp_store_release(&lane->qp.queried, true);
 }
 
 /* The peer has accepted: with what it takes the connection is made to stand */

@@ -14,7 +14,8 @@
  * ended. Where posting itself fails in the middle there is no last one; such a list, which
  * the lane keeps among those under way, is done after the drain.
  *
- * Order of locks: readers->lock, readers->accept_lock, then a lane's. Handlers of rdma_cm take a lane's only.
+ * Order of locks: readers->lock, readers->accept_lock, then a lane's. Handlers of rdma_cm
+ * take a lane's only.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 

@@ -214,7 +214,6 @@ static void reads_of_one_side(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, a->terms.reads_out, 16);
 }
 
-
 /* What is in the mask is set, nothing else is touched */
 static void attributes(struct kunit *test)
 {
