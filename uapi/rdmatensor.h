@@ -217,7 +217,8 @@ struct rdmatensor_query {
  * @cq_poll: where completions are handled, 1: in softirq, 2: in a workqueue
  * @cause: out, also when the call fails: what failed, why, and the remedy, as
  *         a zero-terminated line; on success what was chosen and by which rule
- * @lane_bytes: bytes of content that are posted to a lane at most, besides one write;
+ * @lane_bytes: bytes of content that this side, publishing, keeps posted on a lane at most,
+ *         besides one write of 64 to 256 KiB;
  *         65536..67108864; auto: 131072 on soft-RoCE, 1048576 on other devices. A lane
  *         finds out below that how many keep its wire busy; the rest waits where a small
  *         tensor passes it and a CANCEL takes it back. A wire that moves more than that

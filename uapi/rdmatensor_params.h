@@ -58,7 +58,7 @@
 	  "service level of what this side sends; auto: what the path's resolution gives, or what the connecting peer asks for", \
 	  "RDMA_QP_SL", "RDMA_SL", "") \
 	P(traffic_class, RDMATENSOR_PARAM_AUTO, 0, 255, 0, RDMATENSOR_SET_TRAFFIC_CLASS, \
-	  "of the GRH of what this side sends; auto: what the host has for the port (default_roce_tos of rdma_cm's configfs), as a rule 0, or what the connecting peer asks for", \
+	  "traffic class in the GRH of what this side sends; auto: what the host has for the port (default_roce_tos of rdma_cm's configfs), as a rule 0, or what the connecting peer asks for", \
 	  "RDMA_TRAFFIC_CLASS", NULL, "") \
 	P(mtu, RDMATENSOR_PARAM_AUTO, 256, 4096, RDMATENSOR_PARAM_POW2, RDMATENSOR_SET_MTU, \
 	  "path MTU, at most the port's active one; auto: that one. A connection has the lesser of both sides", \
@@ -73,28 +73,28 @@
 	  "consumed messages that one ack tells, at most msg_slots; auto: half of them", \
 	  "RDMATENSOR_ACK_BATCH", NULL, "messages") \
 	P(lanes, 1, 1, 8, 0, RDMATENSOR_SET_LANES, \
-	  "of a channel that this side connects", \
+	  "queue pairs of each channel that this side connects", \
 	  "RDMATENSOR_LANES", NULL, "queue pairs") \
 	P(stripe_bytes, 1048576, 1, 4294967294, 0, RDMATENSOR_SET_STRIPE_BYTES, \
 	  "a longer tensor is cut over the lanes", \
 	  "RDMATENSOR_STRIPE_BYTES", NULL, "bytes") \
 	P(lane_bytes, RDMATENSOR_PARAM_AUTO, 65536, 67108864, 0, RDMATENSOR_SET_LANE_BYTES, \
-	  "content that a lane holds posted at most, besides one write: more keeps a faster wire busy, less lets a small tensor or a cancel pass sooner; auto: 131072 on soft-RoCE, 1048576 on others", \
+	  "content that the publisher keeps posted on a lane at most, besides one write of 64 to 256 KiB: more keeps a faster wire busy; a small tensor, a cancel and a deadline wait for that much; auto: 131072 on soft-RoCE, 1048576 on others", \
 	  "RDMATENSOR_LANE_BYTES", NULL, "bytes") \
 	P(max_channels, 256, 1, 4096, 0, RDMATENSOR_SET_MAX_CHANNELS, \
-	  "of a context at the same time", \
+	  "channels of a context at the same time", \
 	  "RDMATENSOR_MAX_CHANNELS", NULL, "channels") \
 	P(max_pools, 1024, 1, 65536, 0, RDMATENSOR_SET_MAX_POOLS, \
-	  "of a context at the same time", \
+	  "pools of a context at the same time", \
 	  "RDMATENSOR_MAX_POOLS", NULL, "pools") \
 	P(handshake_ms, 10000, 100, 600000, 0, RDMATENSOR_SET_HANDSHAKE_MS, \
 	  "bound on the set-up of a channel", \
 	  "RDMATENSOR_HANDSHAKE_MS", NULL, "ms") \
 	P(cancel_ms, 5000, 100, 600000, 0, RDMATENSOR_SET_CANCEL_MS, \
-	  "bound on a peer's answer to a cancelled fetch, besides the time to write it", \
+	  "bound on the answer to a cancelled fetch, plus the time to write the tensor", \
 	  "RDMATENSOR_CANCEL_MS", NULL, "ms") \
 	P(probe_ms, 2000, 10, 600000, 0, RDMATENSOR_SET_PROBE_MS, \
-	  "a channel that is quiet for so long is probed, so that a peer that has stopped is found out", \
+	  "a channel that is quiet for so long is probed, so that a peer that has stopped is detected", \
 	  "RDMATENSOR_PROBE_MS", NULL, "ms") \
 	P(gather_lanes, 2, 1, 8, 0, RDMATENSOR_SET_GATHER_LANES, \
 	  "queue pairs to each owner of a table, for gathers", \

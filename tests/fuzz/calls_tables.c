@@ -104,6 +104,8 @@ int do_table_open(struct worker *w, struct context *c)
 	arg.nr_channels = one_in(w, 4) ? 2 : 1;
 	arg.timeout_ms = 1 + below(w, TIMEOUT_MS);
 	add_to(w, c, &arg, caches);
+	if (!one_in(w, 4))
+		arg.flags |= RDMATENSOR_TABLE_NOWAIT;
 	MUTATE();
 	if (!arg.timeout_ms || arg.timeout_ms > TIMEOUT_MS)
 		arg.timeout_ms = TIMEOUT_MS;

@@ -40,7 +40,10 @@ static void flags(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, (u32)RDMATENSOR_WIRE_F_CHECKSUM, 0x04U);
 	KUNIT_EXPECT_EQ(test, (u32)RDMATENSOR_WIRE_F_CANCELLED, 0x08U);
 	KUNIT_EXPECT_EQ(test, (u32)RDMATENSOR_WIRE_F_FAILED, 0x10U);
+	KUNIT_EXPECT_EQ(test, (u32)RDMATENSOR_WIRE_F_WAIT, 0x20U);
 	KUNIT_EXPECT_EQ(test, (u32)RDMATENSOR_WIRE_PRIVATE_READ, 0x01U);
+	KUNIT_EXPECT_EQ(test, (u32)RDMATENSOR_WIRE_PRIVATE_REVERSE, 0x02U);
+	KUNIT_EXPECT_EQ(test, (u32)RDMATENSOR_WIRE_FEATURE_TABLE_WAIT, 0x01U);
 }
 
 static void bounds(struct kunit *test)
@@ -48,6 +51,9 @@ static void bounds(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, RDMATENSOR_WIRE_SEG_SHIFT_MIN, 12);
 	KUNIT_EXPECT_EQ(test, RDMATENSOR_WIRE_SEG_SHIFT_MAX, 40);
 	KUNIT_EXPECT_EQ(test, (u32)RDMATENSOR_WIRE_KEYS_MAX, 16777216U);
+	KUNIT_EXPECT_EQ(test, RDMATENSOR_WIRE_TABLE_SLOTS, 16);
+	KUNIT_EXPECT_EQ(test, RDMATENSOR_WIRE_MTU_LEAST, 1);
+	KUNIT_EXPECT_EQ(test, RDMATENSOR_WIRE_MTU_MOST, 5);
 	KUNIT_EXPECT_EQ(test, RDMATENSOR_NAME_MAX, 512);
 	KUNIT_EXPECT_EQ(test, RDMATENSOR_DIMS_MAX, 16);
 	KUNIT_EXPECT_EQ(test, RDMATENSOR_LANES_MAX, 8);
@@ -79,6 +85,8 @@ static void places(struct kunit *test)
 	AT(hdr, seg_shift, 59);
 	AT(hello, incarnation, 0);
 	AT(hello, max_requests, 8);
+	AT(hello, features, 12);
+	AT(hello, listen_port, 16);
 	AT(table, row_start, 0);
 	AT(table, row_end, 8);
 	AT(table, row_bytes, 16);
@@ -99,6 +107,7 @@ static void places(struct kunit *test)
 	AT(private, ack_batch, 34);
 	AT(private, max_requests, 36);
 	AT(private, flags, 40);
+	AT(private, mtu, 44);
 	AT(reject, magic, 0);
 	AT(reject, major, 4);
 	AT(reject, minor, 5);
