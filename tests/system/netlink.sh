@@ -109,7 +109,9 @@ check "message slots" is '[.[].msg_slots] | unique' '[16]' channels
 check "pools" is 'map(.worker) | sort' '["perf-client","perf-server","server"]' pools
 id=$("$tool" show contexts -j | jq '.[] | select(.worker == "perf-client") | .context')
 check "one context's channels" is 'map(.worker)' '["perf-client"]' channels "$id"
-check "one that is not there" is . '[]' channels 99999
+not_there() { ! "$tool" "$@" 2>/tmp/err && grep -q "there is no context 99999" /tmp/err; }
+check "one that is not there" not_there show channels 99999 -j
+check "nor for top" not_there top -n 1 99999
 kill -CONT $perf
 check "fetches go on" eval \
 	'a=$("$tool" show channels -j "$id" | jq ".[0].counters.fetched")
