@@ -95,9 +95,7 @@ static int cm_rejected(struct rdmatensor_lane *lane, struct rdma_cm_event *event
 		return -EPROTO;
 	if (reject->major != RDMATENSOR_WIRE_MAJOR)
 		return -EPROTONOSUPPORT;
-	if (!reject->error || le16_to_cpu(reject->error) > MAX_ERRNO)
-		return -EPROTO;
-	return -le16_to_cpu(reject->error);
+	return rdmatensor_wire_errno(-le16_to_cpu(reject->error));
 }
 
 /* True: the teardown waits for the handler that asks, and the queue pair is there */
@@ -431,6 +429,7 @@ int rdmatensor_cm_listen(struct rdmatensor_cm *cm, const struct sockaddr *addr,
 	}
 
 	cm->listener = id;
+	cm->listen_addr = id->route.addr.src_addr;
 	cm->listen_port = be16_to_cpu(((struct sockaddr_in *)&id->route.addr.src_addr)->sin_port);
 	return 0;
 
@@ -494,12 +493,11 @@ static int cm_wait(struct rdmatensor_lane *lane, int error, unsigned long deadli
 /* Where whoever @id leads to can reach the own listener at @id's own address; 0: nowhere */
 static u16 cm_own_port(const struct rdmatensor_cm *cm, const struct rdma_cm_id *id)
 {
-	const struct sockaddr *own = (struct sockaddr *)&id->route.addr.src_addr, *bound;
+	const struct sockaddr *own = (struct sockaddr *)&id->route.addr.src_addr;
+	const struct sockaddr *bound = (struct sockaddr *)&cm->listen_addr;
 
-	if (!cm->listener)
-		return 0;
-	bound = (struct sockaddr *)&cm->listener->route.addr.src_addr;
-	return cm_covers(bound, own) ? cm->listen_port : 0;
+	/* Not by the listener: the device's removal may be taking it away */
+	return bound->sa_family && cm_covers(bound, own) ? cm->listen_port : 0;
 }
 
 static int cm_connect_lane(struct rdmatensor_cm *cm, struct rdmatensor_lane *lane,

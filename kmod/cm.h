@@ -36,6 +36,8 @@ struct rdmatensor_cm_ops {
  * @domain: where queue pairs are made
  * @net: network namespace, referenced by the owner
  * @listener: NULL: not listening
+ * @listen_addr: what it is bound to; family 0: it never listened. Stays when it has gone, as
+ *               who connects looks at it without a lock
  * @listen_port: its port, host order
  */
 struct rdmatensor_cm {
@@ -45,6 +47,7 @@ struct rdmatensor_cm {
 	struct rdmatensor_domain *domain;
 	struct net *net;
 	struct rdma_cm_id *listener;
+	struct sockaddr_storage listen_addr;
 	u16 listen_port;
 };
 

@@ -255,6 +255,8 @@ int rdmatensor_lane_open(struct rdmatensor_lane *lane, struct ib_pd *pd)
 	return 0;
 
 out_free_qp:
+	/* Before those that were posted come back unprocessed, and say something else of it */
+	rdmatensor_channel_fail(channel, ret, "posting receives failed");
 	ib_drain_qp(lane->qp.qp);
 	rdmatensor_qp_free(&lane->qp);
 	return ret;

@@ -300,7 +300,7 @@ static int lookup_ask(struct rdmatensor_channel *channel, struct rdmatensor_ques
 	spin_lock_bh(&channel->lock);
 	if (question->answered)
 		ret = question->answer.flags & RDMATENSOR_WIRE_F_FAILED ?
-		      question->answer.error : 0;
+		      rdmatensor_wire_errno(question->answer.error) : 0;
 	else
 		ret = lookup_waited(left) ?: -ENOTCONN;
 	spin_unlock_bh(&channel->lock);

@@ -119,6 +119,9 @@ int rdmatensor_qp_ready(struct rdmatensor_qp *qp, struct rdma_cm_id *id,
 			const struct rdmatensor_qp_terms *terms,
 			const struct rdmatensor_channel_params *params)
 {
+	/* A request may say what is none, and not every driver looks */
+	if (terms->mtu < IB_MTU_256 || terms->mtu > IB_MTU_4096)
+		return -EPROTO;
 	/* Once more to INIT: rdma_cm knows the peer now, and what it may reach */
 	return rdmatensor_fault(-ENOMEM) ?:
 	       qp_modify(qp->qp, id, IB_QPS_INIT, terms, params) ?:
@@ -179,7 +182,7 @@ out_put_cq:
 int rdmatensor_qp_query(const struct rdmatensor_qp *qp, struct rdmatensor_qp_attr *to)
 {
 	struct ib_qp_init_attr init;
-	struct ib_qp_attr attr;
+	struct ib_qp_attr attr = {};
 	int ret;
 
 	ret = ib_query_qp(qp->qp, &attr,

@@ -213,12 +213,11 @@ static void readlane_down(struct rdmatensor_readlane *lane)
 	wake_up_all(readers->wait);
 }
 
-/* It is on no list any more, and the caller is the only one who does this */
+/* It is closed and on no list, its work item will not run: nobody knows it any more */
 static void readlane_free_accepted(struct rdmatensor_readlane *lane)
 {
 	struct rdmatensor_readers *readers = lane->readers;
 
-	readlane_close(lane);
 	kfree(lane);
 	spin_lock_bh(&readers->accept_lock);
 	readers->nr_accepted--;
@@ -248,6 +247,7 @@ static void readlane_down_work(struct work_struct *work)
 	spin_unlock_bh(&readers->accept_lock);
 	if (gone)
 		return;
+	readlane_close(lane);
 	readlane_free_accepted(lane);
 }
 
@@ -365,6 +365,8 @@ void rdmatensor_readers_close(struct rdmatensor_readers *readers)
 		if (!lane)
 			break;
 		readlane_fail(lane);
+		/* Then nobody is in readlane_fail() any more, and about to queue the work item */
+		readlane_close(lane);
 		cancel_work_sync(&lane->down_work);
 		readlane_free_accepted(lane);
 	}
@@ -756,6 +758,8 @@ int rdmatensor_readers_accept(struct rdmatensor_readers *readers, struct rdma_cm
 
 out_free_qp:
 	rdmatensor_qp_free(&lane->qp);
+	/* An event of the queue pair may have queued it: it finds the lane in no list */
+	cancel_work_sync(&lane->down_work);
 out_free:
 	kfree(lane);
 	return ret;

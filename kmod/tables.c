@@ -218,7 +218,7 @@ static void tables_say_wait(const struct rdmatensor_context *context,
 			    const struct rdmatensor_table *table, const char *worker,
 			    unsigned long deadline)
 {
-	pr_info_ratelimited("worker '%s': table '%.*s': '%s' does not export it yet: waiting for it, up to %u ms\n",
+	pr_info_ratelimited("worker '%s': table '%*pE': '%s' does not export it yet: waiting for it, up to %u ms\n",
 			    context->worker, min_t(int, table->name_len, 64), table->name, worker,
 			    jiffies_to_msecs(max_t(long, deadline - jiffies, 1)));
 }

@@ -411,6 +411,15 @@ void rdmatensor_wire_init_private(struct rdmatensor_wire_private *private, u8 la
  */
 int rdmatensor_wire_check_private(const struct rdmatensor_wire_private *private, u8 len);
 
+/*
+ * What a peer says becomes the result of a system call: errnos of user space only, as those
+ * from 512 on mean something to the kernel that returns them. Else -EPROTO
+ */
+static inline int rdmatensor_wire_errno(int error)
+{
+	return error < 0 && error > -512 ? error : -EPROTO;
+}
+
 /* For the log and the trace; never NULL */
 const char *rdmatensor_wire_type_name(u8 type);
 

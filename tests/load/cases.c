@@ -602,7 +602,7 @@ int table_unexport(struct scene *scene, uint64_t *took_ns)
 
 static int timed_open(struct worker *w, const char *name, uint32_t *table, uint64_t *took_ns)
 {
-	struct rdmatensor_table_open open = { 0 };
+	struct rdmatensor_table_open open = { .flags = RDMATENSOR_TABLE_NOWAIT };
 	uint64_t began = rdmatensor_now_ns();
 	int ret = rdmatensor_table_open(w->rt, name, &w->channel, 1, &open);
 

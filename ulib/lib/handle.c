@@ -124,6 +124,9 @@ int rdmatensor_start(struct rdmatensor *rt, struct rdmatensor_start *start)
 {
 	int err;
 
+	/* Of a program that cleared the struct itself, before there was @set */
+	if (!start->size)
+		start->size = offsetof(struct rdmatensor_start, set);
 	/* One at a time from START to the mapping: of several threads one has started it */
 	pthread_mutex_lock(&rt->setup);
 	err = rt_ioctl(rt, RDMATENSOR_START, start);
