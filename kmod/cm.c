@@ -379,6 +379,18 @@ static bool cm_port_taken(struct rdmatensor_cm *cm, const struct sockaddr *addr)
 	return taken;
 }
 
+static const char *cm_bind_remedy(int error)
+{
+	switch (error) {
+	case -EADDRINUSE:
+		return "the port is in use: stop who listens there, or choose another one";
+	case -EADDRNOTAVAIL:
+		return "no RDMA device has that address; see 'rdma link' and 'ip address'";
+	default:
+		return "see 'rdma link' and 'ip address'";
+	}
+}
+
 int rdmatensor_cm_listen(struct rdmatensor_cm *cm, const struct sockaddr *addr,
 			 char *cause, size_t room)
 {
@@ -409,9 +421,7 @@ int rdmatensor_cm_listen(struct rdmatensor_cm *cm, const struct sockaddr *addr,
 		ret = -EADDRINUSE;
 	if (ret) {
 		cm_cause(cause, room, "listen on %pISpc: bind failed (%d): %s", addr, ret,
-			 ret == -EADDRINUSE ? "the port is in use: stop who listens there, or choose another one" :
-			 ret == -EADDRNOTAVAIL ? "no RDMA device has that address; see 'rdma link' and 'ip address'" :
-			 "see 'rdma link' and 'ip address'");
+			 cm_bind_remedy(ret));
 		goto out_destroy_id;
 	}
 	if (id->device && id->device != cm->adapter->ibdev) {
@@ -469,6 +479,15 @@ static void cm_begin(struct rdmatensor_lane *lane)
 	WRITE_ONCE(lane->cm_done, false);
 }
 
+static bool cm_has_ended(const struct rdmatensor_lane *lane)
+{
+	/* Pairs with cm_step_done() */
+	if (smp_load_acquire(&lane->cm_done))
+		return true;
+	/* Pairs with channel_move() */
+	return smp_load_acquire(&lane->channel->state) >= RDMATENSOR_CHANNEL_CLOSING;
+}
+
 /* Waits for the step that was begun; @error is what beginning it returned */
 static int cm_wait(struct rdmatensor_lane *lane, int error, unsigned long deadline)
 {
@@ -477,12 +496,7 @@ static int cm_wait(struct rdmatensor_lane *lane, int error, unsigned long deadli
 
 	if (error)
 		return error;
-	left = wait_event_interruptible_timeout(channel->wait,
-						/* Pairs with cm_step_done(), channel_move() */
-						smp_load_acquire(&lane->cm_done) ||
-						smp_load_acquire(&channel->state) >=
-						RDMATENSOR_CHANNEL_CLOSING,
-						max(left, 1L));
+	left = wait_event_interruptible_timeout(channel->wait, cm_has_ended(lane), max(left, 1L));
 	if (left < 0)
 		return -EINTR;
 	if (!left)
@@ -651,9 +665,8 @@ int rdmatensor_cm_connect(struct rdmatensor_cm *cm, struct rdmatensor_channel *c
 		cm_cause(cause, room, "connect to %pISpc: could not %s (%d): %s", addr, step,
 			 ret, cm_remedy(ret));
 	else
-		cm_cause(cause, room, "connected to worker '%s' at %pISpc, %u lane%s",
-			 channel->worker, addr, channel->nr_lanes,
-			 channel->nr_lanes == 1 ? "" : "s");
+		cm_cause(cause, room, "connected to worker '%s' at %pISpc, lanes: %u",
+			 channel->worker, addr, channel->nr_lanes);
 	return ret;
 }
 

@@ -249,7 +249,10 @@ void rdmatensor_export_withdraw(struct rdmatensor_exports *exports,
 	might_sleep();
 	if (!domain)
 		return;
-	/* Before the process can know of it: pairs with gather_copy(), which has copied before it looks */
+	/*
+	 * Before the process can know of it: pairs with gather_copy(), which has copied
+	 * before it looks
+	 */
 	smp_store_mb(export->withdrawn, true);
 	spin_lock_bh(&exports->lock);
 	hash_del(&export->node);

@@ -152,7 +152,7 @@ static void lookup_held_work(struct work_struct *work)
 		for (i = 0; i < RDMATENSOR_WIRE_TABLE_SLOTS; i++) {
 			struct rdmatensor_reply *reply = &lookup->replies[i];
 
-			/* Not told of any more, so it has been told; or it is told now, and answered */
+			/* In no list: it has been told. In one: it is told now, and answered */
 			if (reply->state == RDMATENSOR_REPLY_HELD &&
 			    list_empty_careful(&reply->waiter.item))
 				lookup_queue_reply(channel, reply);

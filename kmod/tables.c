@@ -188,7 +188,7 @@ static const char *tables_remedy(int error)
 	case -ENOTCONN:
 		return "there is no such channel, or it has ended; connect first";
 	case -EOPNOTSUPP:
-		return "the peer has connected it, and listens nowhere; START it with a listener, or connect one to another";
+		return "the peer has connected it, and listens nowhere; START it with a listener";
 	case -ETIMEDOUT:
 		return "it does not answer in time";
 	case -EAGAIN:
@@ -467,7 +467,8 @@ int rdmatensor_context_table_open(struct rdmatensor_context *context, void *arg)
 	memset(open->cause, 0, sizeof(open->cause));
 	if (open->flags & ~(TABLES_ORDER | RDMATENSOR_TABLE_NOWAIT) ||
 	    (open->flags & TABLES_ORDER) == TABLES_ORDER ||
-	    (!(open->flags & TABLES_ORDER) && (open->order_pool_id || open->order_offset || open->order_nr)) ||
+	    (!(open->flags & TABLES_ORDER) &&
+	     (open->order_pool_id || open->order_offset || open->order_nr)) ||
 	    open->__reserved || !open->nr_channels ||
 	    open->nr_channels > RDMATENSOR_OWNERS_MAX || open->nr_caches > RDMATENSOR_OWNERS_MAX)
 		return -EINVAL;

@@ -543,12 +543,13 @@ struct rdmatensor_pool_alloc {
  * -ECONNREFUSED: no listener; -ENETUNREACH, -EHOSTUNREACH: no route or no neighbour;
  * -ETIMEDOUT: nothing was heard. It is that of the last try that came to an end. All
  * others end the call at once, and so does whatever a worker at the other end has
- * answered: -ETIMEDOUT: it stopped in the middle; -EPROTONOSUPPORT: the peer speaks another wire version; -ENOENT:
- * the peer has another worker name; -EUSERS: the peer or this side has all the
- * channels that it allows; -EXDEV: the route leads over another RDMA device;
- * -EAGAIN: no room in the completion ring for the channel's events; -ENODEV; -EINTR: a
- * signal. A call that waits between two tries holds no channel: DISCONNECT cannot end it,
- * and max_channels counts only those that are tried.
+ * answered: -ETIMEDOUT: it stopped in the middle; -EPROTONOSUPPORT: the peer speaks
+ * another wire version; -ENOENT: the peer has another worker name; -EUSERS: the peer
+ * or this side has all the channels that it allows; -EXDEV: the route leads over
+ * another RDMA device; -EAGAIN: no room in the completion ring for the channel's
+ * events; -ENODEV; -EINTR: a signal. A call that waits between two tries holds no
+ * channel: DISCONNECT cannot end it, and max_channels counts only those that are
+ * tried.
  */
 struct rdmatensor_connect {
 	__u32 size;

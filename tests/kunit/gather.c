@@ -315,8 +315,11 @@ static const void *part_gen_params(const void *prev, char *desc)
 	part = prev ? part + 1 : 0;
 	if (part == PARTS)
 		return NULL;
-	if (!part)
-		total_ended = total_lost = total_refused = 0;
+	if (!part) {
+		total_ended = 0;
+		total_lost = 0;
+		total_refused = 0;
+	}
 	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "part %u", part);
 	return &part;
 }

@@ -979,7 +979,8 @@ static const struct {
 	{ offsetof(struct rdmatensor_wire_private, flags), RDMATENSOR_WIRE_PRIVATE_READ, 0 },
 	{ offsetof(struct rdmatensor_wire_private, flags), RDMATENSOR_WIRE_PRIVATE_READ |
 	  RDMATENSOR_WIRE_PRIVATE_REVERSE, 0 },
-	{ offsetof(struct rdmatensor_wire_private, flags), RDMATENSOR_WIRE_PRIVATE_REVERSE, -EPROTO },
+	{ offsetof(struct rdmatensor_wire_private, flags), RDMATENSOR_WIRE_PRIVATE_REVERSE,
+	  -EPROTO },
 	{ offsetof(struct rdmatensor_wire_private, flags), 4, -EPROTO },
 	{ offsetof(struct rdmatensor_wire_private, flags) + 3, 0x80, -EPROTO },
 	{ offsetof(struct rdmatensor_wire_private, mtu), 0, -EPROTO },

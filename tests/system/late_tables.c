@@ -20,17 +20,17 @@
  * struct opener - a thread that opens a table
  * @thread: it
  * @rt: where
+ * @open: argument
  * @name: the table's
  * @channel: the owner's
- * @open: argument
  * @ret: what came of it
  */
 struct opener {
 	pthread_t thread;
 	struct rdmatensor *rt;
+	struct rdmatensor_table_open open;
 	char name[16];
 	uint32_t channel;
-	struct rdmatensor_table_open open;
 	int ret;
 };
 

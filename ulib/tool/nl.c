@@ -400,7 +400,7 @@ int listen_events(bool (*event)(struct json_object *object, void *arg), void *ar
 
 int look_for_context(uint32_t context)
 {
-	struct json_object *list;
+	struct json_object *list = NULL;
 	size_t found;
 	int err;
 
