@@ -209,9 +209,17 @@ int rdmatensor_context_connect(struct rdmatensor_context *context, void *arg)
 	};
 
 	memset(connect->cause, 0, sizeof(connect->cause));
-	if (connect->flags & ~RDMATENSOR_CONNECT_NOWAIT || connect->__reserved ||
-	    strnlen(connect->worker, sizeof(connect->worker)) == sizeof(connect->worker))
+	if (connect->flags & ~RDMATENSOR_CONNECT_NOWAIT || connect->__reserved)
 		return -EINVAL;
+	/* It goes to the log, and no worker has another one */
+	if (*connect->worker &&
+	    !rdmatensor_wire_worker_ok(connect->worker,
+				       strnlen(connect->worker, sizeof(connect->worker)))) {
+		snprintf(connect->cause, sizeof(connect->cause),
+			 "CONNECT: the worker name is longer than %zu bytes, or has control characters",
+			 sizeof(connect->worker) - 1);
+		return -EINVAL;
+	}
 	if (tries.addr->sa_family != AF_INET && tries.addr->sa_family != AF_INET6)
 		return -EINVAL;
 	if (!rdmatensor_context_started(context))

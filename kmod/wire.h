@@ -27,6 +27,7 @@
 #define RDMATENSOR_WIRE_H
 
 #include <linux/bits.h>
+#include <linux/errno.h>
 #include <linux/types.h>
 #include "tensor.h"
 

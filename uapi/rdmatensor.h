@@ -529,7 +529,7 @@ struct rdmatensor_pool_alloc {
  * @flags: RDMATENSOR_CONNECT_NOWAIT: a peer that is not up is an error at once
  * @addr: struct sockaddr_in or _in6 of the peer's listener
  * @out_channel: out: id, from 1
- * @worker: the name that the peer must have; empty: any
+ * @worker: the name that the peer must have, without control characters; empty: any
  * @user_data: given back in the channel's CHANNEL_DOWN entry
  * @timeout_ms: bound on the whole call, in milliseconds; 0: START's handshake_ms
  * @__reserved: must be 0

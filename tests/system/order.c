@@ -301,3 +301,13 @@ TEST(connect_of_many_that_wait)
 	EQ(rdmatensor_query(early.rt, &all), 0);
 	EQ(all.channels, CALLERS);
 }
+
+/* It would go to the kernel's log */
+TEST(connect_by_a_name_that_none_has)
+{
+	early_open(NULL);
+	caller_prepare(&callers[0], late_port, 1200);
+	strcpy(callers[0].connect.worker, "late\n[  0.0] all is well");
+	EQ(rdmatensor_connect_raw(early.rt, &callers[0].connect), -EINVAL);
+	CHECK(strstr(callers[0].connect.cause, "control characters"));
+}
