@@ -3,11 +3,12 @@
  * Tables that are opened before they are exported, and over channels that the owner has
  * connected.
  */
-#include "harness.h"
-#include "kmsg.h"
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <unistd.h>
+#include "harness.h"
+#include "kmsg.h"
 
 #define ROW 512
 #define ROWS 8
@@ -130,6 +131,16 @@ TEST(table_open_waits_for_its_owner)
 	EQ(side_stat(&p.b, RDMATENSOR_STAT_RX_STRAY), 0);
 }
 
+/* So many and no more: an answer that was held back is sent by a work item, when it runs */
+static void strays(struct side *side, uint64_t nr)
+{
+	uint64_t began = rdmatensor_now_ns();
+
+	while (side_stat(side, RDMATENSOR_STAT_RX_STRAY) < nr && ms(began) < 20000)
+		usleep(1000);
+	EQ(side_stat(side, RDMATENSOR_STAT_RX_STRAY), nr);
+}
+
 TEST(table_open_gives_up)
 {
 	uint64_t began = rdmatensor_now_ns();
@@ -148,7 +159,7 @@ TEST(table_open_gives_up)
 	offer(&p.a, "late", 0);
 	EQ(opens_now(&p.b, "late"), 0);
 	gathers(&p.b, openers[0].open.out_table);
-	EQ(side_stat(&p.b, RDMATENSOR_STAT_RX_STRAY), 1);
+	strays(&p.b, 1);
 	/* Or another question has taken its place: then it is not */
 	opener_prepare(&openers[0], &p.b, "later", 100);
 	opener_run(&openers[0]);
@@ -159,7 +170,7 @@ TEST(table_open_gives_up)
 	offer(&p.a, "later", 0);
 	offer(&p.a, "latest", 0);
 	EQ(opens_now(&p.b, "latest"), 0);
-	EQ(side_stat(&p.b, RDMATENSOR_STAT_RX_STRAY), 2);
+	strays(&p.b, 2);
 	EQ(side_stat(&p.b, RDMATENSOR_STAT_PROTOCOL_ERRORS), 0);
 	EQ(side_stat(&p.a, RDMATENSOR_STAT_PROTOCOL_ERRORS), 0);
 }
