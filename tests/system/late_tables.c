@@ -131,7 +131,10 @@ TEST(table_open_waits_for_its_owner)
 	EQ(side_stat(&p.b, RDMATENSOR_STAT_RX_STRAY), 0);
 }
 
-/* So many and no more: an answer that was held back is sent by a work item, when it runs */
+/*
+ * So many and no more: an answer that was held back is sent by a work item, when it runs. A
+ * question that comes before that may take its place
+ */
 static void strays(struct side *side, uint64_t nr)
 {
 	uint64_t began = rdmatensor_now_ns();
@@ -157,9 +160,9 @@ TEST(table_open_gives_up)
 	CHECK(strstr(openers[0].open.cause, "does not export"));
 	/* What nobody waits for any more is answered, and dropped */
 	offer(&p.a, "late", 0);
+	strays(&p.b, 1);
 	EQ(opens_now(&p.b, "late"), 0);
 	gathers(&p.b, openers[0].open.out_table);
-	strays(&p.b, 1);
 	/* Or another question has taken its place: then it is not */
 	opener_prepare(&openers[0], &p.b, "later", 100);
 	opener_run(&openers[0]);
@@ -169,8 +172,8 @@ TEST(table_open_gives_up)
 	EQ(openers[0].ret, -ENOENT);
 	offer(&p.a, "later", 0);
 	offer(&p.a, "latest", 0);
-	EQ(opens_now(&p.b, "latest"), 0);
 	strays(&p.b, 2);
+	EQ(opens_now(&p.b, "latest"), 0);
 	EQ(side_stat(&p.b, RDMATENSOR_STAT_PROTOCOL_ERRORS), 0);
 	EQ(side_stat(&p.a, RDMATENSOR_STAT_PROTOCOL_ERRORS), 0);
 }
