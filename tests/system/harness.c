@@ -49,6 +49,11 @@ static void expired(int sig)
 	_exit(1);
 }
 
+uint64_t ms_since(uint64_t began_ns)
+{
+	return (rdmatensor_now_ns() - began_ns) / 1000000;
+}
+
 void test_alive(void)
 {
 	alarm(TIME_LIMIT);

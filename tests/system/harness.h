@@ -28,6 +28,9 @@ void test_fail(const char *file, int line, const char *fmt, ...)
 /* A long test that gets on: its time begins anew */
 void test_alive(void);
 
+/* Milliseconds since then, which rdmatensor_now_ns() has told */
+uint64_t ms_since(uint64_t began_ns);
+
 /* User-Mode Linux has neither userfaultfd nor memory cgroups, and no system calls of 32 bits */
 int test_on_uml(void);
 

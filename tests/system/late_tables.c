@@ -38,11 +38,6 @@ struct opener {
 static struct pair p;
 static struct opener openers[OPENERS];
 
-static uint64_t ms(uint64_t began_ns)
-{
-	return (rdmatensor_now_ns() - began_ns) / 1000000;
-}
-
 static void *opener_run(void *arg)
 {
 	struct opener *opener = arg;
@@ -139,7 +134,7 @@ static void strays(struct side *side, uint64_t nr)
 {
 	uint64_t began = rdmatensor_now_ns();
 
-	while (side_stat(side, RDMATENSOR_STAT_RX_STRAY) < nr && ms(began) < 20000)
+	while (side_stat(side, RDMATENSOR_STAT_RX_STRAY) < nr && ms_since(began) < 20000)
 		usleep(1000);
 	EQ(side_stat(side, RDMATENSOR_STAT_RX_STRAY), nr);
 }
@@ -150,13 +145,13 @@ TEST(table_open_gives_up)
 
 	pair_open(&p, 1 << 20, NULL);
 	EQ(opens_now(&p.b, "late"), -ENOENT);
-	CHECK(ms(began) < WAIT_MS / 2);
+	CHECK(ms_since(began) < WAIT_MS / 2);
 	began = rdmatensor_now_ns();
 	opener_prepare(&openers[0], &p.b, "late", 300);
 	opener_run(&openers[0]);
 	EQ(openers[0].ret, -ENOENT);
 	/* But for a tick, by which the kernel counts */
-	CHECK(ms(began) >= 290);
+	CHECK(ms_since(began) >= 290);
 	CHECK(strstr(openers[0].open.cause, "does not export"));
 	/* What nobody waits for any more is answered, and dropped */
 	offer(&p.a, "late", 0);
@@ -206,7 +201,18 @@ TEST(table_open_that_waits_ends)
 	side_close(&p.a);
 	EQ(opener_end(&openers[0]), -ENOTCONN);
 	EQ(opener_end(&openers[1]), -ENOTCONN);
-	CHECK(ms(began) < WAIT_MS / 2);
+	CHECK(ms_since(began) < WAIT_MS / 2);
+}
+
+/* The reader opens the table, and only then the owner has it */
+static void opens_before(struct side *reader, struct side *owner, const char *name)
+{
+	log_begin();
+	opener_begin(&openers[0], reader, name, WAIT_MS);
+	log_wait("does not export it yet");
+	offer(owner, name, 0);
+	EQ(opener_end(&openers[0]), 0);
+	gathers(reader, openers[0].open.out_table);
 }
 
 TEST(table_open_waits_for_itself)
@@ -214,12 +220,7 @@ TEST(table_open_waits_for_itself)
 	side_open(&p.a, "a", 1 << 20, 0, NULL);
 	p.a.channel = RDMATENSOR_CHANNEL_SELF;
 	EQ(opens_now(&p.a, "late"), -ENOENT);
-	log_begin();
-	opener_begin(&openers[0], &p.a, "late", WAIT_MS);
-	log_wait("does not export it yet");
-	offer(&p.a, "late", 0);
-	EQ(opener_end(&openers[0]), 0);
-	gathers(&p.a, openers[0].open.out_table);
+	opens_before(&p.a, &p.a, "late");
 }
 
 /* One channel, both directions */
@@ -251,12 +252,7 @@ TEST(table_over_a_channel_of_its_owner)
 TEST(table_waited_for_over_a_channel_of_its_owner)
 {
 	pair_open(&p, 1 << 20, NULL);
-	log_begin();
-	opener_begin(&openers[0], &p.a, "of b", WAIT_MS);
-	log_wait("does not export it yet");
-	offer(&p.b, "of b", 0);
-	EQ(opener_end(&openers[0]), 0);
-	gathers(&p.a, openers[0].open.out_table);
+	opens_before(&p.a, &p.b, "of b");
 }
 
 /* A context that is connected to itself: each end is the other's */
