@@ -709,7 +709,8 @@ struct rdmatensor_table_cache {
  * @nr_channels: members of @channels_uptr, 1..RDMATENSOR_OWNERS_MAX
  * @channels_uptr: array of __u32: channels to all owners, whichever side has connected
  *         them; RDMATENSOR_CHANNEL_SELF: its own export
- * @caches_uptr: array of struct rdmatensor_table_cache: rows that are taken from there
+ * @caches_uptr: array of struct rdmatensor_table_cache: rows that are taken from there, and
+ *               not from their owner, if they have one; in the order of the rows, none in two
  * @nr_caches: its length, at most RDMATENSOR_OWNERS_MAX
  * @order_pool_id: with a flag: pool that the array is in
  * @order_offset: where in it, a multiple of RDMATENSOR_REGION_ALIGN
@@ -728,8 +729,10 @@ struct rdmatensor_table_cache {
  * it does: owners and readers start in any order. The kernel's log says once who is waited
  * for. -ENOENT: an owner has not exported the table in that time, or at all before this call
  * with _NOWAIT;
- * -ENOTUNIQ: two have the same rows; -ENODATA: between two, or before the first, there
- * are rows that nobody has; -EPROTOTYPE: their data types or row bytes differ; -ENOTCONN:
+ * -ENOTUNIQ: two owners have the same rows, or caches overlap or are not in order; -ENODATA:
+ * between two owners, before the first, or after the last and before a cached row, there are
+ * rows that neither an owner nor a cache has; -EINVAL: a field of a cache or of the order is
+ * out of range, or one of them is not whole in a region; -EPROTOTYPE: their data types or row bytes differ; -ENOTCONN:
  * no such channel; -EOPNOTSUPP: the peer has connected the channel, and does not listen at
  * the address that it has done so from; -ETIMEDOUT: an owner does not answer; -EPROTO: what
  * it says cannot be; -ECONNREFUSED: it takes no more lanes; -EUSERS: as for TABLE_EXPORT; -EINTR.
