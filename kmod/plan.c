@@ -8,10 +8,47 @@
  * fit the list any more is left to the next list, whole: what a list proves is rows.
  */
 #include <linux/export.h>
+#include <linux/math64.h>
 #include <linux/minmax.h>
+#include <linux/sched.h>
 #include <linux/sort.h>
 #include <kunit/visibility.h>
 #include "plan.h"
+
+/* Ids between two looks at what else is to do */
+#define PLAN_IDS 16384U
+
+u16 rdmatensor_plan_part(u64 row, u64 row_start, u64 row_end)
+{
+	u64 width = div64_u64(row_end - row_start - 1, RDMATENSOR_PARTS) + 1;
+
+	return div64_u64(row - row_start, width);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_plan_part);
+
+void rdmatensor_plan_order(const u16 *parts, u32 nr, u32 *begins, u32 *order)
+{
+	u32 i, begin = 0;
+
+	memset(begins, 0, RDMATENSOR_PARTS * sizeof(*begins));
+	for (i = 0; i < nr; i++) {
+		begins[parts[i]]++;
+		if (i % PLAN_IDS == 0)
+			cond_resched();
+	}
+	for (i = 0; i < RDMATENSOR_PARTS; i++) {
+		u32 members = begins[i];
+
+		begins[i] = begin;
+		begin += members;
+	}
+	for (i = 0; i < nr; i++) {
+		order[begins[parts[i]]++] = i;
+		if (i % PLAN_IDS == 0)
+			cond_resched();
+	}
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_plan_order);
 
 static int plan_compare(const void *a, const void *b)
 {

@@ -3,6 +3,10 @@
  * The plan of a gather: which rows are read from whom, in which order, by which READs.
  * Pure arithmetic, no I/O and no allocation.
  *
+ * Ids are worked on in chunks. If there are more of them than one takes, they are ordered
+ * first, roughly: by the part of its owner's rows that each is in, so that a chunk has the
+ * same part of all owners, and repeats and neighbours from anywhere in the batch.
+ *
  * The ids of one chunk become wants. Sorted by owner and row, neighbours in memory are
  * neighbours in the array, and repeats too. A list is a run of wants of one owner, cut
  * into READs: rows that follow each other are one READ with several destinations, and of
@@ -19,12 +23,14 @@
 #define RDMATENSOR_PIECES_MAX 8
 /* Longest READ, so that lanes share what is joined */
 #define RDMATENSOR_READ_MAX BIT(20)
+/* Parts of an owner's rows, by which a batch is ordered: a chunk begins and ends within one */
+#define RDMATENSOR_PARTS BIT(12)
 
 /**
  * struct rdmatensor_want - one id of a chunk
  * @row: number of the row in the table
  * @source: who has it: the owner's number in the range map
- * @pos: position of the id in the chunk
+ * @pos: position of the id, from where the destination begins
  */
 struct rdmatensor_want {
 	u64 row;
@@ -47,7 +53,7 @@ struct rdmatensor_plan_source {
 };
 
 /**
- * struct rdmatensor_plan_dest - where the rows of a chunk go
+ * struct rdmatensor_plan_dest - where rows go
  * @offset: of position 0 in the pool
  * @row_bytes: distance of two positions, and length of a row
  * @seg_shift: log2 of the distance at which the pool's keys change
@@ -83,6 +89,20 @@ struct rdmatensor_read {
 	u32 nr_pieces;
 	struct rdmatensor_piece pieces[RDMATENSOR_PIECES_MAX];
 };
+
+/* Which part of the owner's rows a row is in: below RDMATENSOR_PARTS, and grows with the row */
+u16 rdmatensor_plan_part(u64 row, u64 row_start, u64 row_end);
+
+/**
+ * rdmatensor_plan_order - order a batch by parts
+ * @parts: of each id
+ * @nr: their number
+ * @begins: RDMATENSOR_PARTS of them, for its own use
+ * @order: out: positions of the ids, by part, and those of one part as they came
+ *
+ * May take long: no lock held.
+ */
+void rdmatensor_plan_order(const u16 *parts, u32 nr, u32 *begins, u32 *order);
 
 /* By source, row and position. Bounded stack, no allocation; may take long: no lock held */
 void rdmatensor_plan_sort(struct rdmatensor_want *wants, u32 nr);

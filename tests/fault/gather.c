@@ -158,6 +158,46 @@ TEST(tables_with_each_point_failing)
 	check_rows(NR);
 }
 
+/* It takes more READs then, and no row is wrong or missing */
+TEST(gather_without_memory_for_an_order)
+{
+	enum { MANY = 40000 };
+	struct rdmatensor_table_open open = {};
+	static uint64_t many[MANY];
+	uint64_t reads[2], before, bytes = (uint64_t)MANY * ROW;
+	struct rdmatensor_pool pool;
+	struct rdmatensor_cqe cqe;
+	unsigned int i, k, round;
+	uint32_t exported;
+
+	open_both();
+	EQ(export(&exported), 0);
+	EQ(rdmatensor_table_open(reader.rt, "t", &reader.channel, 1, &open), 0);
+	EQ(rdmatensor_pool_create(reader.rt, bytes, &pool), 0);
+	EQ(rdmatensor_pool_alloc(reader.rt, &pool, bytes, &at), 0);
+	for (i = 0; i < MANY; i++)
+		many[i] = i * 7919u % ROWS;
+	for (round = 0; round < 2; round++) {
+		test_alive();
+		memset(pool.base, 0, bytes);
+		before = side_stat(&reader, RDMATENSOR_STAT_GATHER_READS);
+		if (round)
+			point_set(0);
+		EQ(rdmatensor_gather(reader.rt, open.out_table, many, MANY, &pool, at, bytes,
+				     rdmatensor_deadline_ms(20000), &cqe), 0);
+		if (round)
+			CHECK(point_hit());
+		reads[round] = side_stat(&reader, RDMATENSOR_STAT_GATHER_READS) - before;
+		for (i = 0; i < MANY; i++)
+			for (k = 0; k < ROW / 8; k++)
+				CHECK(((uint64_t *)((char *)pool.base + at))[i * 64 + k] ==
+				      word(many[i], k));
+	}
+	printf("# %llu READs in order, %llu as they come\n", (unsigned long long)reads[0],
+	       (unsigned long long)reads[1]);
+	CHECK(reads[1] > reads[0] * 3 / 2);
+}
+
 /* Rows that their own context takes back when a gather has begun: none of them is delivered */
 TEST(own_rows_taken_back_in_the_middle)
 {

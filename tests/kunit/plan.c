@@ -4,7 +4,9 @@
  * READs of a plan are carried out on small memories, and every row must be where it was
  * wanted, read once, and by no READ that a device would refuse.
  */
+#include <linux/log2.h>
 #include <linux/prandom.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include <kunit/test.h>
 #include "plan.h"
@@ -265,7 +267,177 @@ static void neighbours_are_one_read(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_reads, 30);
 }
 
+static void parts_cover_the_rows(struct kunit *test)
+{
+	static const u64 sizes[] = { 1, 2, 4095, 4096, 4097, 1000003, 1ULL << 40, S64_MAX };
+	const u64 start = 1000;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		u64 nr = min_t(u64, sizes[i], S64_MAX - start), step = max(nr / 9973, 1ULL), row;
+		u16 before = 0, part = 0;
+
+		KUNIT_EXPECT_EQ(test, rdmatensor_plan_part(start, start, start + nr), 0);
+		for (row = 0; row < nr; row += step, before = part) {
+			part = rdmatensor_plan_part(start + row, start, start + nr);
+			KUNIT_ASSERT_GE(test, part, before);
+			KUNIT_ASSERT_LT(test, part, RDMATENSOR_PARTS);
+		}
+		/* Half of them are used at least, so that none is long */
+		part = rdmatensor_plan_part(start + nr - 1, start, start + nr);
+		KUNIT_EXPECT_LT(test, part, RDMATENSOR_PARTS);
+		KUNIT_EXPECT_GE(test, part + 1, min_t(u64, nr, RDMATENSOR_PARTS) / 2);
+	}
+}
+
+static void ordered_by_part(struct kunit *test)
+{
+	static u16 parts[1000];
+	static u32 order[1000], begins[RDMATENSOR_PARTS];
+	static bool seen[1000];
+	struct rnd_state rnd;
+	u32 i;
+
+	prandom_seed_state(&rnd, SEED);
+	for (i = 0; i < ARRAY_SIZE(parts); i++)
+		parts[i] = i < 2 ? i * (RDMATENSOR_PARTS - 1) : prandom_u32_state(&rnd) % 300;
+	memset(seen, 0, sizeof(seen));
+	rdmatensor_plan_order(parts, ARRAY_SIZE(parts), begins, order);
+	for (i = 0; i < ARRAY_SIZE(parts); i++) {
+		KUNIT_ASSERT_LT(test, order[i], ARRAY_SIZE(parts));
+		KUNIT_ASSERT_FALSE(test, seen[order[i]]);
+		seen[order[i]] = true;
+		if (i)
+			KUNIT_ASSERT_TRUE(test, parts[order[i - 1]] < parts[order[i]] ||
+					  (parts[order[i - 1]] == parts[order[i]] &&
+					   order[i - 1] < order[i]));
+	}
+}
+
+/* A batch as gathers have it: of two owners, cut into chunks as in gather.c */
+#define BATCH 1000000U
+#define BATCH_CHUNK 16384U
+#define BATCH_OWNERS 2
+#define BATCH_ROW 512
+
+struct batch {
+	struct rdmatensor_want *wants;
+	u64 *ids;
+	u16 *parts;
+	u32 *order;
+	u32 begins[RDMATENSOR_PARTS];
+	struct rdmatensor_read reads[128];
+	u64 rows;
+};
+
+/* READs of the batch, in @chunk ids at a time, in the order of parts or as they came */
+static u64 batch_reads(struct batch *batch, u32 chunk, bool ordered)
+{
+	const struct rdmatensor_plan_dest dest = {
+		.row_bytes = BATCH_ROW, .seg_shift = 21, .max_pieces = RDMATENSOR_PIECES_MAX,
+	};
+	u64 half = batch->rows / BATCH_OWNERS, total = 0;
+	u32 at, nr, i, end, nr_reads;
+
+	for (at = 0; at < BATCH; at += nr) {
+		nr = min(BATCH - at, chunk);
+		for (i = 0; i < nr; i++) {
+			u32 pos = ordered ? batch->order[at + i] : at + i;
+
+			batch->wants[i] = (struct rdmatensor_want) {
+				.row = batch->ids[pos], .source = batch->ids[pos] / half,
+				.pos = pos,
+			};
+		}
+		rdmatensor_plan_sort(batch->wants, nr);
+		for (i = 0; i < nr;) {
+			const struct rdmatensor_plan_source source = {
+				.row_start = batch->wants[i].source * half,
+				.addr = 0x400000, .stride = BATCH_ROW, .seg_shift = 21,
+			};
+
+			for (end = i; end < nr && batch->wants[end].source == batch->wants[i].source;)
+				end++;
+			while (i < end) {
+				i += rdmatensor_plan_cut(batch->wants + i, end - i, &source,
+							 &dest, ARRAY_SIZE(batch->reads),
+							 batch->reads, ARRAY_SIZE(batch->reads),
+							 &nr_reads);
+				total += nr_reads;
+			}
+		}
+		cond_resched();
+	}
+	return total;
+}
+
+static struct batch *batch_new(struct kunit *test)
+{
+	struct batch *batch = kvzalloc(sizeof(*batch), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, batch);
+	test->priv = batch;
+	batch->wants = kvmalloc_array(BATCH, sizeof(*batch->wants), GFP_KERNEL);
+	batch->ids = kvmalloc_array(BATCH, sizeof(*batch->ids), GFP_KERNEL);
+	batch->parts = kvmalloc_array(BATCH, sizeof(*batch->parts), GFP_KERNEL);
+	batch->order = kvmalloc_array(BATCH, sizeof(*batch->order), GFP_KERNEL);
+	KUNIT_ASSERT_TRUE(test, batch->wants && batch->ids && batch->parts && batch->order);
+	return batch;
+}
+
+static void plan_exit(struct kunit *test)
+{
+	struct batch *batch = test->priv;
+
+	if (!batch)
+		return;
+	kvfree(batch->wants);
+	kvfree(batch->ids);
+	kvfree(batch->parts);
+	kvfree(batch->order);
+	kvfree(batch);
+}
+
+/* READs of 10^6 ids: as they come, in the order of parts, and of the batch sorted as a whole */
+static void batch_measure(struct kunit *test, const char *what, u64 rows, bool power)
+{
+	struct batch *batch = test->priv;
+	u64 half = rows / BATCH_OWNERS, came, ordered, whole;
+	struct rnd_state rnd;
+	u32 i;
+
+	prandom_seed_state(&rnd, SEED);
+	batch->rows = rows;
+	for (i = 0; i < BATCH; i++) {
+		u64 span = power ? (rows >> (prandom_u32_state(&rnd) % ilog2(rows))) : rows;
+		u64 id = prandom_u32_state(&rnd) % span;
+
+		/* Rows that are wanted often are anywhere */
+		batch->ids[i] = power ? id * 0x9e3779b1 % rows : id;
+		batch->parts[i] = rdmatensor_plan_part(batch->ids[i], batch->ids[i] / half * half,
+						       (batch->ids[i] / half + 1) * half);
+	}
+	rdmatensor_plan_order(batch->parts, BATCH, batch->begins, batch->order);
+	came = batch_reads(batch, BATCH_CHUNK, false);
+	ordered = batch_reads(batch, BATCH_CHUNK, true);
+	whole = batch_reads(batch, BATCH, false);
+	kunit_info(test, "%s of %llu rows: %llu READs as they come, %llu in order of parts, %llu whole\n",
+		   what, rows, came, ordered, whole);
+	KUNIT_EXPECT_LE(test, ordered, whole + whole / 50);
+	KUNIT_EXPECT_GT(test, came, ordered + ordered / 10);
+}
+
+static void a_batch_is_read_as_a_whole(struct kunit *test)
+{
+	batch_new(test);
+	batch_measure(test, "uniform", 1000000, false);
+	batch_measure(test, "power law", 10000000, true);
+}
+
 static struct kunit_case plan_cases[] = {
+	KUNIT_CASE(parts_cover_the_rows),
+	KUNIT_CASE(ordered_by_part),
+	KUNIT_CASE(a_batch_is_read_as_a_whole),
 	KUNIT_CASE(sorted),
 	KUNIT_CASE_PARAM(every_row_once, shape_gen_params),
 	KUNIT_CASE(neighbours_are_one_read),
@@ -274,6 +446,7 @@ static struct kunit_case plan_cases[] = {
 
 static struct kunit_suite plan_suite = {
 	.name = "rdmatensor_plan",
+	.exit = plan_exit,
 	.test_cases = plan_cases,
 };
 
