@@ -299,32 +299,6 @@ TEST(three_writes_with_one_slot)
 	EQ(writes(&p) - before, 1500);
 }
 
-TEST(too_many_keys_for_a_slot)
-{
-	struct rdmatensor_cqe cqe;
-	struct rdmatensor_op op;
-	char text[RDMATENSOR_TEXT_MAX + 1], name[RDMATENSOR_NAME_MAX + 1] = "";
-	__u64 dims[16] = { 440000000 };
-	int i;
-
-	/* 1024 bytes: header 64, 16 dims 128, so room for 208 keys of 2 MiB */
-	memset(name, 'n', RDMATENSOR_NAME_MAX);
-	for (i = 1; i < 16; i++)
-		dims[i] = 1;
-	slots = 0;
-	batch = 0;
-	slot_bytes = 1024;
-	pair_open(&p, 440000000, tune_slots);
-	rdmatensor_prep_publish(&op, name, 0, p.a.pool.id, side_alloc(&p.a, 440000000),
-				440000000, RDMATENSOR_DT_UINT8, 16, dims, 1, 1);
-	EQ(side_do(&p.a, &op), 0);
-	EQ(fetch(&p.b, name, 0, 440000000, NULL, &cqe), -EMSGSIZE);
-	CHECK(cqe.flags & RDMATENSOR_CQE_TEXT);
-	CHECK(strstr(rdmatensor_cqe_text(&cqe, text, sizeof(text)), "msg_slot_bytes to 2048"));
-	/* It was not delivered, so it is still there */
-	side_none(&p.a, RDMATENSOR_CQE_PUBLISH, 1, 50);
-}
-
 /* CRC32C, bit by bit: not the kernel's */
 static uint32_t crc32c(const unsigned char *at, uint64_t bytes)
 {

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The longest tensors that go in one piece: as long as the keys of their destination fit into
+ * a slot, to the byte. Those of more than 2 GiB are for a guest with 10 GiB of memory, which
+ * tests/system/huge runs.
+ */
+#include <unistd.h>
+#include "harness.h"
+
+#define HUGE_MEMORY (9ull << 30)
+
+/* Of a message without its tail */
+#define HEADER 64
+#define PAGE 4096
+
+static struct pair p;
+static uint32_t slot_bytes, nr_lanes;
+
+static int memory_for_huge_ones(void)
+{
+	return (uint64_t)sysconf(_SC_PHYS_PAGES) * PAGE >= HUGE_MEMORY;
+}
+
+/* It takes a minute for a few hundred MB */
+static int on_kasan(void)
+{
+	const char *kernel = getenv("LAB_KERNEL");
+
+	return kernel && strstr(kernel, "-debug");
+}
+
+static void tune(struct rdmatensor_start *start)
+{
+	start->msg_slot_bytes = slot_bytes;
+	start->lanes = nr_lanes;
+}
+
+/* First and last word of each page, and the last byte: other pages would be other words */
+static uint64_t word(uint64_t at)
+{
+	return (at + 1) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+static void mark(unsigned char *at, uint64_t bytes)
+{
+	uint64_t i;
+
+	for (i = 0; i + PAGE <= bytes; i += PAGE) {
+		*(uint64_t *)(at + i) = word(i);
+		*(uint64_t *)(at + i + PAGE - 8) = word(i + PAGE - 8);
+	}
+	at[bytes - 1] ^= 0x5a;
+}
+
+static void marked(const unsigned char *at, uint64_t bytes, unsigned char last)
+{
+	uint64_t i;
+
+	for (i = 0; i + PAGE < bytes; i += PAGE)
+		if (*(uint64_t *)(at + i) != word(i) ||
+		    *(uint64_t *)(at + i + PAGE - 8) != word(i + PAGE - 8))
+			test_fail(__FILE__, __LINE__, "the page at %llu of %llu is another",
+				  (unsigned long long)i, (unsigned long long)bytes);
+	EQ(at[bytes - 1], last);
+	/* Not a byte beyond it */
+	EQ(at[bytes], 0);
+}
+
+static int publishes(uint64_t at, uint64_t bytes, int64_t step, uint32_t ndims)
+{
+	__u64 dims[16] = { bytes };
+	struct rdmatensor_op op;
+	uint32_t i;
+
+	for (i = 1; i < 16; i++)
+		dims[i] = 1;
+	rdmatensor_prep_publish(&op, "large", step, p.a.pool.id, at, bytes, RDMATENSOR_DT_UINT8,
+				ndims, dims, 1, step);
+	return side_do(&p.a, &op);
+}
+
+static int fetches(uint64_t at, uint64_t bytes, int64_t step, struct rdmatensor_cqe *cqe)
+{
+	/* They take as long as they are: the harness's minute is for others */
+	alarm(600);
+	return rdmatensor_fetch(p.b.rt, p.b.channel, "large", step, &p.b.pool, at, bytes,
+				rdmatensor_deadline_ms(600000), cqe);
+}
+
+/* The longest tensor of @ndims dims, and one byte more; that many slots of so many bytes */
+static void to_the_byte(uint32_t ndims, const char *remedy)
+{
+	struct rdmatensor_query query;
+	char text[RDMATENSOR_TEXT_MAX + 1];
+	uint64_t segment, longest, from, at;
+	struct rdmatensor_cqe cqe;
+	unsigned char last;
+
+	EQ(rdmatensor_query(p.b.rt, &query), 0);
+	segment = query.max_segment_bytes;
+	longest = (slot_bytes - HEADER - ndims * 8) / 4 * segment;
+	EQ(rdmatensor_pool_destroy(p.a.rt, &p.a.pool), 0);
+	EQ(rdmatensor_pool_destroy(p.b.rt, &p.b.pool), 0);
+	EQ(rdmatensor_pool_create(p.a.rt, longest + PAGE, &p.a.pool), 0);
+	EQ(rdmatensor_pool_create(p.b.rt, longest + PAGE, &p.b.pool), 0);
+	from = side_alloc(&p.a, longest + 1);
+	at = side_alloc(&p.b, longest + 1);
+	EQ(at % segment, 0);
+	mark(side_at(&p.a, from), longest);
+	last = side_at(&p.a, from)[longest - 1];
+
+	EQ(publishes(from, longest + 1, 1, ndims), 0);
+	EQ(fetches(at, longest + 1, 1, &cqe), -EMSGSIZE);
+	CHECK(cqe.flags & RDMATENSOR_CQE_TEXT);
+	rdmatensor_cqe_text(&cqe, text, sizeof(text));
+	printf("# %llu bytes, and one more: %s\n", (unsigned long long)longest, text);
+	CHECK(strstr(text, remedy));
+	/* It was not delivered, so it is still there; and the channel goes on */
+	EQ(side_stat(&p.a, RDMATENSOR_STAT_SERVED), 0);
+	EQ(publishes(from, longest, 2, ndims), 0);
+	EQ(fetches(at, longest + 1, 2, &cqe), 0);
+	EQ(cqe.tensor_bytes, longest);
+	marked(side_at(&p.b, at), longest, last);
+	EQ(side_next(&p.a, RDMATENSOR_CQE_PUBLISH, 2, NULL), 0);
+	side_none(&p.a, RDMATENSOR_CQE_PUBLISH, 1, 0);
+}
+
+/* 1024 bytes: header 64, 16 dims 128, so room for 208 keys */
+TEST_IF(keys_that_just_fit_a_small_slot, !on_kasan())
+{
+	slot_bytes = 1024;
+	nr_lanes = 1;
+	pair_open(&p, PAGE, tune);
+	to_the_byte(16, "msg_slot_bytes to 2048");
+}
+
+TEST_IF(huge_keys_that_just_fit_a_slot, memory_for_huge_ones())
+{
+	alarm(600);
+	slot_bytes = 4096;
+	nr_lanes = 1;
+	pair_open(&p, PAGE, NULL);
+	to_the_byte(1, "msg_slot_bytes to 8192");
+}
+
+/* Lengths and offsets of more than 32 bits, on one lane and cut over two */
+TEST_IF(huge_more_than_4_gib, memory_for_huge_ones())
+{
+	uint64_t bytes = (4ull << 30) + 3 * PAGE + 1, from, at;
+	struct rdmatensor_cqe cqe;
+	unsigned char last;
+
+	alarm(600);
+	slot_bytes = 16384;
+	for (nr_lanes = 1; nr_lanes <= 2; nr_lanes++) {
+		pair_open(&p, bytes + PAGE, tune);
+		from = side_alloc(&p.a, bytes);
+		at = side_alloc(&p.b, bytes + 1);
+		mark(side_at(&p.a, from), bytes);
+		last = side_at(&p.a, from)[bytes - 1];
+		EQ(publishes(from, bytes, 0, 1), 0);
+		EQ(fetches(at, bytes + 1, 0, &cqe), 0);
+		EQ(cqe.tensor_bytes, bytes);
+		EQ(cqe.dims[0], bytes);
+		marked(side_at(&p.b, at), bytes, last);
+		EQ(side_stat(&p.b, RDMATENSOR_STAT_FETCHED_BYTES), bytes);
+		EQ(side_next(&p.a, RDMATENSOR_CQE_PUBLISH, 0, NULL), 0);
+		side_close(&p.a);
+		side_close(&p.b);
+	}
+}
