@@ -166,6 +166,10 @@ until_true is 'map(select(.lanes_up == 3)) | length' 1 tables
 check "tables" is 'map([.worker, .tensor, .row_start, .row_end, .row_bytes, .owners, .export]) | sort' \
 	'[["reads","rdmatensor.gather",0,1000,512,1,null],["rows","rdmatensor.gather",0,1000,512,null,true]]' \
 	tables
+# What soft-RoCE answers and begins: 128
+check "as many READs at the same time as the device does" is \
+	'[.[] | select(.read_lanes) | [.worker, (.read_lanes[] | [.reads_in, .reads_out])] | unique] | sort' \
+	'[["reads",[0,128]],["rows",[128,0]]]' channels
 # There is none between two of them
 check "gathers are requests" until_true eval \
 	'"$tool" show requests | grep -q "GATHERING .* rdmatensor.gather$"'

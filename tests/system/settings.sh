@@ -84,6 +84,29 @@ stands() {
 	return 1
 }
 
+# reads OWNER READER NUMBER: what the device has of their lanes for READs: the one answers so
+# many at the same time, the other one begins so many
+reads() {
+	local got
+	got=$("$tool" show channels -j | jq -Mc --arg owner "$1" --arg reader "$2" \
+		'[$owner, $reader] as $both |
+		 [.[] | {(.worker): [.read_lanes[] | [.reads_in, .reads_out]] | unique}] | add |
+		 [.[$both[]]]')
+	[[ $got == "[[[$3,0]],[[0,$3]]]" ]] && return
+	echo "$got, expected $3 of the one that owns the rows, and of the other"
+	return 1
+}
+
+# less NAME=NUMBER: the device does so many READs at the same time; without an argument all
+# that it can
+less() {
+	if (($#)); then
+		insmod "$LAB_BUILD/kmod/$LAB_KERNEL/rdmatensor_lesser.ko" device="$LAB_RDMA_DEV" "$@"
+	else
+		rmmod rdmatensor_lesser
+	fi
+}
+
 # fetches SERVER CLIENT: channels, whose contents are longer than any packet
 fetches() {
 	tool_as "$1" perf --server --listen "$LAB_IP:7000"
@@ -129,9 +152,14 @@ for worker in short long; do
 	check "send queues are as deep as asked, receive queues as what can arrive" \
 		queues lanes '[[DEEP,FIRST],[DEEP,OTHER]]'
 	ends
+	# Once the owner's device does less than the reader's could use, and once the reader's
+	[[ $worker == short ]] && one=bears || one=begins
+	check "a device that $one one READ at a time" less $one=1
 	check "$other gathers from $worker" gathers $other $worker
 	check "so they do on lanes for READs" holds read_lanes
+	check "one READ at a time, as the device on one side $one no more" reads $worker $other 1
 	ends
+	check "a device that does all it can" less
 done
 unload
 exit "$failed"
