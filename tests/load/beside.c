@@ -14,6 +14,8 @@
 #define LONG_END_MS 120000
 /* Most of what a bulk of 128 MB has room for: what the wire does varies over a second */
 #define SAMPLES 201
+/* Of what waits beside them */
+#define WAIT_MS 1000
 
 static int number, failures;
 
@@ -23,8 +25,40 @@ static void result(bool ok, const char *name)
 	failures += !ok;
 }
 
+/* Who waits for a peer, or an export, that never comes: not shorter than asked, nor a second longer */
+static bool waits_its_time(const char *what, int ret, int want, uint64_t began, const char *cause)
+{
+	uint64_t took = rdmatensor_now_ns() - began;
+
+	printf("# %s beside bulk: \"%s\" after %" PRIu64 " ms of %u: %s\n", what, strerror(-ret),
+	       took / MS, WAIT_MS, cause);
+	/* But for a tick, by which the kernel counts */
+	return ret == want && took + 10 * MS >= WAIT_MS * MS && took < (WAIT_MS + 1000) * MS;
+}
+
+static void waits_beside_bulk(struct worker *worker, const char *peer)
+{
+	struct rdmatensor_table_open open = { .timeout_ms = WAIT_MS };
+	struct rdmatensor_connect connect = { .timeout_ms = WAIT_MS };
+	uint64_t began = rdmatensor_now_ns();
+	char nobody[64];
+	int ret;
+
+	ret = rdmatensor_table_open(worker->rt, "nobody's", &worker->channel, 1, &open);
+	result(waits_its_time("TABLE_OPEN", ret, -ENOENT, began, open.cause),
+	       "a TABLE_OPEN that waits beside bulk ends when its time is over");
+	/* Nobody listens at the port of discard */
+	snprintf(nobody, sizeof(nobody), "%.*s:9", (int)strcspn(peer, ":"), peer);
+	if (rdmatensor_parse_addr(nobody, 0, 0, connect.addr, NULL, 0))
+		die("%s is no address", nobody);
+	began = rdmatensor_now_ns();
+	ret = rdmatensor_connect_raw(worker->rt, &connect);
+	result(waits_its_time("CONNECT", ret, -ECONNREFUSED, began, connect.cause),
+	       "a CONNECT that waits beside bulk ends when its time is over");
+}
+
 /* -ETIMEDOUT within a second, and nothing else is the worse for it */
-static void deadline_beside_bulk(struct worker *worker)
+static void deadline_beside_bulk(struct worker *worker, const char *peer)
 {
 	struct rdmatensor_cqe cqe, down;
 	uint64_t at = worker_alloc(worker, SMALL_BYTES), began, took;
@@ -41,6 +75,9 @@ static void deadline_beside_bulk(struct worker *worker)
 	       LONG_BYTES >> 20, strerror(-ret), took / MS, bulk.flying);
 	result(ret == -ETIMEDOUT && took < 1000 * MS,
 	       "a fetch beside bulk ends by its deadline within a second");
+	waits_beside_bulk(worker, peer);
+	worker_reap(worker);
+	result(bulk.flying > 0, "all of that was beside bulk");
 	whole = bulk_end(&bulk, rdmatensor_deadline_ms(LONG_END_MS));
 	result(whole, "the bulk that a deadline passed beside is whole");
 	is_down = worker_next(worker, RDMATENSOR_CQE_CHANNEL_DOWN, 0,
@@ -110,7 +147,7 @@ int beside_run(const char *peer)
 
 	worker_open(&worker, "deadline", 13 * LONG_BYTES, NULL);
 	worker_connect(&worker, peer);
-	deadline_beside_bulk(&worker);
+	deadline_beside_bulk(&worker, peer);
 	worker_close(&worker);
 	worker_open(&worker, "small", 9 * LONG_BYTES, NULL);
 	worker_connect(&worker, peer);

@@ -9,15 +9,19 @@ set -u
 tool=$LAB_BUILD/ulib/bin/rdmatensor
 
 # starts VARIABLE=VALUE... -- DEVICE GID WORDS: it starts, on that device and GID, and
-# says so by those words; and the GID is at that index of the device's table
+# says so by those words, in its answer and in the log; and the GID is at that index of the
+# device's table
 starts() {
-	local vars=() got index table
+	local vars=() got index table said
 	while [[ $1 != -- ]]; do
 		vars+=("$1")
 		shift
 	done
+	dmesg -C
 	got=$(env "${vars[@]}" "$tool" info --start -j) || return 1
 	echo "$got"
+	said=$(dmesg | grep "rdmatensor: worker '.*': started: device $2 ")
+	[[ $said == *"$3"* && $said == *"$4"* ]] || { echo "the log says: $said"; return 1; }
 	[[ $(jq -r '.device + " " + .gid' <<<"$got") == "$2 $3" ]] || return 1
 	[[ $(jq -r .choice <<<"$got") == *"$4"* ]] || return 1
 	index=$(jq .gid_index <<<"$got")

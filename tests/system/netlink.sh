@@ -53,10 +53,13 @@ refused() {
 check "events are not for everybody" refused monitor
 check "nor are dumps" refused show contexts
 
+"$tool" monitor >/tmp/told 2>&1 &
+plain=$!
 "$tool" monitor -j >/tmp/events 2>/tmp/monitor.err &
 monitor=$!
 # Its first words are those of what it has heard: wait until it listens
 until_true grep -q . "/proc/$monitor/net/netlink"
+until_true eval '"$tool" info --start >/dev/null; grep -q "context start" /tmp/told'
 for ((i = 0; i < 100; i++)); do
 	"$tool" info --start >/dev/null
 	[[ -s /tmp/events ]] && break
@@ -157,6 +160,19 @@ check "one that is timed out" eval \
 	'! "$tool" fetch "$LAB_IP:7001" nobody.has.this --timeout 0.2 --worker late -o /tmp/x.safetensors 2>/dev/null'
 until_true grep -q '"request timeout"' /tmp/events
 
+# Nobody listens there
+waits_for_its_peer() {
+	"$tool" fetch "$LAB_IP:7009" w --wait 0.3 --worker eager -o /tmp/x.safetensors 2>/tmp/err && return 1
+	until_true grep -q '"connect waits"' /tmp/events
+	jq -se --arg at "$LAB_IP:7009" 'map(select(.event == "connect waits")) | length == 1 and (.[0] |
+		.worker == "eager" and .address == $at and .wait_ms > 0 and .wait_ms <= 300 and
+		.error == -111 and .text == "nobody listens there yet")' /tmp/events || return 1
+	until_true grep -q "connect waits" /tmp/told
+	grep -E "^20[^ ]+ connect waits +context [0-9]+ worker eager address $LAB_IP:7009 for [0-9]+ ms: nobody listens there yet \\(-111\\)$" /tmp/told ||
+		! cat /tmp/told
+}
+check "a CONNECT that waits, once, and how long" waits_for_its_peer
+
 "$tool" gather --server --rows 0:1000 --listen "$LAB_IP:7005" --worker rows >/tmp/rows 2>&1 &
 rows=$!
 until_true grep -q exporting /tmp/rows
@@ -222,8 +238,9 @@ check "a context whose device has gone" is '.[0] | [.worker, .device]' '["perf-s
 kill $perf_server
 wait $perf_server
 until_true is . '[]' contexts
-kill $monitor
+kill $monitor $plain
 check "the monitor ends well" wait $monitor
+check "and so does the one for people" wait $plain
 
 told() {
 	local got
@@ -258,8 +275,10 @@ check "all that happened was told, and nothing else" told <<-'EVENTS'
 	channel up rows reads
 	channel up server client
 	channel up waiter perf-server
+	connect waits eager
 	context end client
 	context end counted
+	context end eager
 	context end extra
 	context end late
 	context end perf-client
@@ -270,6 +289,7 @@ check "all that happened was told, and nothing else" told <<-'EVENTS'
 	context end waiter
 	context start client
 	context start counted
+	context start eager
 	context start extra
 	context start late
 	context start perf-client
