@@ -117,7 +117,8 @@ check "one that is not there" not_there show channels 99999 -j
 check "nor for top" not_there top -n 1 99999
 kill -CONT $perf
 check "fetches go on" eval \
-	'a=$("$tool" show channels -j "$id" | jq ".[0].counters.fetched")
+	'until_true is ".[0].counters.fetched > 0" true channels "$id"
+	 a=$("$tool" show channels -j "$id" | jq ".[0].counters.fetched")
 	 until_true is ".[0].counters.fetched > $a and $a > 0" true channels "$id"'
 kill -STOP $perf
 check "not for everybody" eval \

@@ -21,6 +21,17 @@ exec 9>&-
 
 "$LAB_BUILD"/system/system "$@" || failed=1
 
+# The README's first program, the one that fetches begun before the one that publishes
+first_program() {
+	local publisher
+	"$LAB_BUILD"/system/first "$LAB_IP" >/tmp/fetcher 2>&1 &
+	publisher=$("$LAB_BUILD"/system/first 2>&1)
+	wait $!
+	echo "$? publisher: $publisher, fetcher: $(</tmp/fetcher)"
+	[[ $publisher == "Success: 1 2 3 4" && $(</tmp/fetcher) == "$publisher" ]]
+}
+(($#)) || check "the README's first program" first_program
+
 # shellcheck source=tests/system/trace.sh
 (($#)) || . tests/system/trace.sh
 # shellcheck source=tests/system/failover.sh

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# counting.sh: that cases are counted as what they are, skipped ones among them. TAP.
+# counting.sh: that cases are counted as what they are, skipped ones among them, and that
+# tests/check says so. TAP.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=tests/lab/count.sh
@@ -63,4 +64,32 @@ counts "KUnit's, as its runner has them" "2 1 2" < <(
 ok 1 suite
 END
 )
+
+# tests/check itself, with one suite that is a word of TAP, and nothing to build
+says_how_long_and_how_many() {
+	local at lines
+	at=$(mktemp -d)
+	mkdir -p "$at"/{bin,tests/{lab,demo,fuzz},ulib/examples,build/demo}
+	cp "$here/../check" "$at/tests/"
+	cp "$here"/../lab/{lib,count}.sh "$at/tests/lab/"
+	ln -s "$(type -P true)" "$at/bin/make"
+	ln -s "$(type -P true)" "$at/tests/demo/model"
+	ln -s "$(type -P true)" "$at/ulib/examples/debian-graph"
+	ln -s "$(type -P true)" "$at/tests/lab/deps"
+	printf '%s\n' '#!/bin/sh' 'echo "ok 1 - a"; echo "not ok 2 - b"; echo "ok 3 - c # SKIP"; exit 1' \
+		>"$at/tests/fuzz/wire.sh"
+	chmod +x "$at/tests/fuzz/wire.sh"
+	mapfile -t lines < <(cd "$at" && PATH=$at/bin:$PATH tests/check fuzz-wire 2>&1)
+	rm -r "$at"
+	number=$((number + 1))
+	if [[ ${lines[0]} =~ ^check:\ 1\ suites,\ about\ [1-9][0-9]*\ min\ on\ [12]\ processors?$ &&
+		${lines[-1]} == "1 passed, 1 failed, 1 skipped" ]]; then
+		echo "ok $number - check: how long it will take first, and last how many have passed"
+	else
+		printf '# %s\n' "${lines[@]}"
+		echo "not ok $number - check: ${lines[0]} ... ${lines[-1]}"
+		failed=1
+	fi
+}
+says_how_long_and_how_many
 exit $failed

@@ -409,6 +409,11 @@ static void test_usage(void **state)
 	assert_int_equal(RUN(cmd_doctor, "--lanes", "0"), EXIT_USAGE);
 	assert_int_equal(RUN(cmd_perf, "-s", "4K,,x", "p"), EXIT_USAGE);
 	assert_int_equal(RUN(cmd_perf, "-s", "99999999999G", "p"), EXIT_USAGE);
+	/* Options are decimal; that parameters are not is in test_start.c */
+	assert_int_equal(RUN(cmd_perf, "-s", "0x1000", "p"), EXIT_USAGE);
+	assert_contains(messages, "0x1000 is refused: give bytes");
+	assert_int_equal(RUN(cmd_perf, "--lanes", "0x1", "p"), EXIT_USAGE);
+	assert_contains(messages, "--lanes 0x1 is refused: give a number from 1..8");
 	assert_int_equal(RUN(cmd_perf, "-m", "both", "p"), EXIT_USAGE);
 	assert_int_equal(RUN(cmd_perf, "--server", "p"), EXIT_USAGE);
 	assert_int_equal(RUN(cmd_perf, "-v"), EXIT_USAGE);
