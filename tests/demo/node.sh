@@ -57,7 +57,7 @@ elif [ "$LAB_NODES" = 2 ]; then
 	lab-barrier fetched 60
 else
 	serve
-	address=$(sed -n 's/.*"address":"\(.*\):[0-9]*".*/\1/p' /tmp/rdmatensor-demo.server)
+	address=$(sed -n 's/.*"address":"\([^"]*\):[0-9]*".*/\1/p' /tmp/rdmatensor-demo.server)
 	fetch "$address"
 	kill $server
 	wait $server || die "the server failed: $(cat /tmp/rdmatensor-demo.server)"

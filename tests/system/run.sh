@@ -37,6 +37,21 @@ first_program() {
 # shellcheck source=tests/system/failover.sh
 [[ $# -gt 0 || $LAB_KERNEL == uml* ]] || . tests/system/failover.sh
 unload
+
+# What the README prints of `make demo`: tensors, bytes and messages of each step, and writes, to
+# which a few acks may come. Here one node does what the demo has two for
+demo() {
+	local out=$LAB_OUT/demo
+	mkdir -p "$out"
+	LAB_OUT=$out LAB_NODES=1 tests/demo/node.sh "$LAB_BUILD/demo/model.safetensors" || return 1
+	cmp "$out/got.safetensors" "$LAB_BUILD/demo/model.safetensors" || return 1
+	sed -n '/^ *step  *tensors/,/^demo: /p' README.md | grep '^ *[0-9]' >/tmp/printed
+	grep '^ *[0-9]' "$out/steps" | paste -d' ' /tmp/printed - | tee /tmp/both
+	awk '$1 == $7 && $2 == $8 && $3 == $9 && $4 == $10 && $11 >= $5 && $11 < $5 * 1.05 { n++ }
+		END { exit n != 3 || NR != 3 }' /tmp/both
+}
+(($#)) || check "the demo's steps are those of the README" demo
+
 # shellcheck source=tests/system/params.sh
 [[ $# -gt 0 || $LAB_KERNEL != uml-debug ]] || . tests/system/params.sh
 exit "$failed"
