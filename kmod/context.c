@@ -1148,16 +1148,17 @@ int rdmatensor_context_step_abort(struct rdmatensor_context *context, void *arg)
 	unsigned long id = 0;
 	LIST_HEAD(released);
 	LIST_HEAD(waiters);
+	int ret;
 
 	if (abort->__reserved || abort->status >= 0 || abort->status < -MAX_ERRNO ||
-	    abort->text_len > sizeof(status.text))
+	    abort->text_len > RDMATENSOR_STATUS_TEXT_MAX)
 		return -EINVAL;
 	if (!rdmatensor_context_started(context))
 		return -ENOTCONN;
-	status.error = abort->status;
-	status.text_len = abort->text_len;
-	if (copy_from_user(status.text, u64_to_user_ptr(abort->text_uptr), status.text_len))
-		return -EFAULT;
+	ret = rdmatensor_status_from_user(&status, abort->status, abort->text_uptr,
+					  abort->text_len);
+	if (ret)
+		return ret;
 
 	/* First the table, which from then on meets newcomers with the status */
 	rdmatensor_rendezvous_abort_step(exchange->rdv, abort->step_id, &status, &released,
@@ -1169,5 +1170,28 @@ int rdmatensor_context_step_abort(struct rdmatensor_context *context, void *arg)
 		rdmatensor_channel_put(channel);
 	}
 	rdmatensor_fetch_abort_step(exchange, abort->step_id, &status);
+	rdmatensor_status_clear(&status);
 	return 0;
+}
+
+int rdmatensor_context_status_text(struct rdmatensor_context *context, void *arg)
+{
+	struct rdmatensor_status_text *ask = arg;
+	struct rdmatensor_text *text;
+	int ret = 0;
+
+	if (ask->__reserved)
+		return -EINVAL;
+	if (!rdmatensor_context_started(context))
+		return -ENOTCONN;
+	text = rdmatensor_texts_find(&context->exchange.texts, ask->text_id);
+	if (!text)
+		return -ENOENT;
+	if (copy_to_user(u64_to_user_ptr(ask->text_uptr), text->text,
+			 min_t(u32, ask->text_len, text->len)))
+		ret = -EFAULT;
+	else
+		ask->text_len = text->len;
+	rdmatensor_text_put(text);
+	return ret;
 }

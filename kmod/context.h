@@ -143,6 +143,7 @@ int rdmatensor_context_pool_alloc(struct rdmatensor_context *context, void *arg)
 int rdmatensor_context_disconnect(struct rdmatensor_context *context, void *arg);
 int rdmatensor_context_channel_query(struct rdmatensor_context *context, void *arg);
 int rdmatensor_context_step_abort(struct rdmatensor_context *context, void *arg);
+int rdmatensor_context_status_text(struct rdmatensor_context *context, void *arg);
 /* connect.c */
 int rdmatensor_context_connect(struct rdmatensor_context *context, void *arg);
 /* tables.c */

@@ -19,6 +19,7 @@ int rdmatensor_exchange_init(struct rdmatensor_exchange *exchange, u32 ring_entr
 	mutex_init(&exchange->counters_lock);
 	spin_lock_init(&exchange->fetch_lock);
 	exchange->fetches = RB_ROOT;
+	rdmatensor_texts_init(&exchange->texts);
 
 	ret = rdmatensor_ring_init(&exchange->ring, ring_entries);
 	if (ret)
@@ -58,6 +59,7 @@ void rdmatensor_exchange_destroy(struct rdmatensor_exchange *exchange)
 
 	destroy_workqueue(exchange->wq);
 	rdmatensor_rendezvous_free(exchange->rdv);
+	rdmatensor_texts_destroy(&exchange->texts);
 	rdmatensor_counters_destroy(&exchange->counters);
 	rdmatensor_ring_destroy(&exchange->ring);
 	mutex_destroy(&exchange->counters_lock);

@@ -13,6 +13,7 @@
 #include "rendezvous.h"
 #include "ring.h"
 #include "stats.h"
+#include "status.h"
 
 struct mem_cgroup;
 struct rdmatensor_exchange;
@@ -36,6 +37,7 @@ struct rdmatensor_exchange_ops {
  * @gone: of channels that are gone
  * @live_counters: of channels that are not gone, wherever they may be
  * @counters_lock: guards @live_counters and @gone
+ * @texts: of fetches that have failed
  * @wq: checksums, copies
  * @validate: data-validation mode, read without lock
  * @ops: who listens, or NULL
@@ -55,6 +57,7 @@ struct rdmatensor_exchange {
 	struct rdmatensor_sums gone;
 	struct list_head live_counters;
 	struct mutex counters_lock;
+	struct rdmatensor_texts texts;
 	struct workqueue_struct *wq;
 	bool validate;
 	const struct rdmatensor_exchange_ops *ops;

@@ -24,13 +24,6 @@ static void fetch_expired(struct timer_list *timer)
 	rdmatensor_fetch_put(fetch);
 }
 
-void rdmatensor_status_set(struct rdmatensor_status *status, int error, const char *text)
-{
-	status->error = error;
-	status->text_len = text ? min_t(size_t, strlen(text), sizeof(status->text)) : 0;
-	memcpy(status->text, text ?: "", status->text_len);
-}
-
 int rdmatensor_fetch_init(struct rdmatensor_fetch *fetch,
 			  const struct rdmatensor_fetch_ops *ops,
 			  struct rdmatensor_exchange *exchange,
@@ -40,8 +33,11 @@ int rdmatensor_fetch_init(struct rdmatensor_fetch *fetch,
 	int ret;
 
 	if (!args->gather &&
-	    rdmatensor_rendezvous_step_status(exchange->rdv, args->step_id, &fetch->status))
-		return fetch->status.error;
+	    rdmatensor_rendezvous_step_status(exchange->rdv, args->step_id, &fetch->status)) {
+		ret = fetch->status.error;
+		rdmatensor_status_clear(&fetch->status);
+		return ret;
+	}
 
 	ret = rdmatensor_ring_reserve(&exchange->ring, 1);
 	if (ret)
@@ -86,6 +82,7 @@ static void fetch_release(struct kref *ref)
 	struct rdmatensor_fetch *fetch = container_of(ref, struct rdmatensor_fetch, ref);
 	struct rdmatensor_exchange *exchange = fetch->exchange;
 
+	rdmatensor_status_clear(&fetch->status);
 	fetch->ops->free(fetch);
 	rdmatensor_exchange_put(exchange);
 }
@@ -215,6 +212,11 @@ static void fetch_entry(const struct rdmatensor_fetch *fetch, int error,
 		cqe->text_len = fetch->status.text_len;
 		memset(cqe->text, 0, sizeof(cqe->text));
 		memcpy(cqe->text, fetch->status.text, fetch->status.text_len);
+	}
+	if (error && fetch->status.whole) {
+		cqe->flags |= RDMATENSOR_CQE_MORE;
+		cqe->text_id = rdmatensor_texts_keep(&fetch->exchange->texts,
+						     fetch->status.whole);
 	}
 	if (fetch->validate) {
 		cqe->checksum = fetch->checksum;

@@ -170,8 +170,6 @@ void rdmatensor_fetch_finish(struct rdmatensor_fetch *fetch, int error);
 /* What finish() gets when a checksum has to be compared first; may sleep */
 int rdmatensor_fetch_check(struct rdmatensor_fetch *fetch);
 
-void rdmatensor_status_set(struct rdmatensor_status *status, int error, const char *text);
-
 /* Its deadline has passed, and it has not ended otherwise: tells who listens. No lock held */
 void rdmatensor_fetch_timed_out(struct rdmatensor_fetch *fetch);
 

@@ -75,7 +75,7 @@ static bool local_stop(struct rdmatensor_fetch *fetch, const struct rdmatensor_s
 	spin_lock_bh(&local->lock);
 	if (local->state == LOCAL_WAITING && !local->cancelled) {
 		stopped = true;
-		fetch->status = *status;
+		rdmatensor_status_copy(&fetch->status, status);
 		if (rdmatensor_rendezvous_cancel(fetch->exchange->rdv, &local->waiter)) {
 			local_move(local, LOCAL_DONE);
 			end = true;
@@ -113,7 +113,10 @@ static void local_describe(struct rdmatensor_fetch *fetch, struct rdmatensor_fet
 
 static void local_free(struct rdmatensor_fetch *fetch)
 {
-	kfree(container_of(fetch, struct rdmatensor_local, fetch));
+	struct rdmatensor_local *local = container_of(fetch, struct rdmatensor_local, fetch);
+
+	rdmatensor_waiter_end(&local->waiter);
+	kfree(local);
 }
 
 static const struct rdmatensor_fetch_ops local_ops = {
@@ -155,10 +158,10 @@ static void local_matched(struct rdmatensor_waiter *waiter, struct list_head *mo
 	if (local->cancelled) {
 		error = fetch->status.error;
 	} else if (!tensor) {
-		fetch->status = waiter->status;
+		rdmatensor_status_copy(&fetch->status, &waiter->status);
 		error = waiter->status.error;
 	} else if (tensor->failed.error) {
-		fetch->status = tensor->failed;
+		rdmatensor_status_copy(&fetch->status, &tensor->failed);
 		error = tensor->failed.error;
 		delivered = true;
 	} else {

@@ -17,6 +17,7 @@ static void publication_free(struct rdmatensor_publication *pub)
 		rdmatensor_regions_drop(&pub->pool->regions, &pub->use);
 		rdmatensor_pool_put(pub->pool);
 	}
+	rdmatensor_status_clear(&pub->tensor.failed);
 	rdmatensor_exchange_put(pub->exchange);
 	kfree(pub);
 }
@@ -71,7 +72,7 @@ int rdmatensor_publish(struct rdmatensor_exchange *exchange,
 	pub->step_id = args->step_id;
 	pub->offset = args->offset;
 	pub->tensor.meta = args->meta;
-	pub->tensor.failed = args->failed;
+	rdmatensor_status_init_copy(&pub->tensor.failed, &args->failed);
 	pub->tensor.uses = args->uses;
 
 	if (args->uses) {
@@ -105,6 +106,7 @@ out_unreserve:
 	if (args->uses)
 		rdmatensor_ring_unreserve(&exchange->ring, 1);
 out_free:
+	rdmatensor_status_clear(&pub->tensor.failed);
 	kfree(pub);
 	return ret;
 }

@@ -17,7 +17,7 @@
  * older first.
  *
  * One lock guards everything; the hash table is looked at under it only, so
- * keys are freed at once. Keys are in lists by step as well, so that ending a
+ * keys are freed at once, unless somebody still has to say the name. Keys are in lists by step as well, so that ending a
  * step does not cost what other steps hold; those walks leave the lock now and
  * then, since a step may hold very many names.
  *
@@ -46,6 +46,7 @@
 /**
  * struct rdmatensor_rendezvous_key - a (name, step_id)
  * @node: in the table's hash
+ * @ref: the table's, and of those who have to say its name when it is out of that
  * @step_item: in the list of its step's bucket
  * @offered: tensors that can be matched, the next one first
  * @held: tensors that cannot
@@ -56,6 +57,7 @@
  */
 struct rdmatensor_rendezvous_key {
 	struct rhash_head node;
+	refcount_t ref;
 	struct list_head step_item;
 	struct list_head offered;
 	struct list_head held;
@@ -158,9 +160,13 @@ EXPORT_SYMBOL_IF_KUNIT(rdmatensor_rendezvous_alloc);
 
 void rdmatensor_rendezvous_free(struct rdmatensor_rendezvous *rdv)
 {
+	u32 i;
+
 	/* Rather leak than free what a tensor or a waiter points to */
 	if (WARN_ON_ONCE(atomic_read(&rdv->keys.nelems)))
 		return;
+	for (i = 0; i < rdv->nr_aborted; i++)
+		rdmatensor_status_clear(&rdv->aborted_status[i]);
 	rhashtable_destroy(&rdv->keys);
 	kvfree(rdv);
 }
@@ -181,6 +187,7 @@ static struct rdmatensor_rendezvous_key *alloc_key(const struct lookup *lookup, 
 	      kmalloc(struct_size(key, name, lookup->name_len), gfp);
 	if (!key)
 		return NULL;
+	refcount_set(&key->ref, 1);
 	INIT_LIST_HEAD(&key->offered);
 	INIT_LIST_HEAD(&key->held);
 	INIT_LIST_HEAD(&key->waiters);
@@ -189,6 +196,41 @@ static struct rdmatensor_rendezvous_key *alloc_key(const struct lookup *lookup, 
 	memcpy(key->name, lookup->name, lookup->name_len);
 	return key;
 }
+
+static void put_key(struct rdmatensor_rendezvous_key *key)
+{
+	if (key && refcount_dec_and_test(&key->ref))
+		kfree(key);
+}
+
+struct rdmatensor_rendezvous_key *
+rdmatensor_rendezvous_key_alloc(const char *name, u16 name_len, gfp_t gfp)
+{
+	struct lookup lookup = { .name = name, .name_len = name_len };
+
+	return alloc_key(&lookup, gfp);
+}
+
+struct rdmatensor_rendezvous_key *
+rdmatensor_rendezvous_key_get(struct rdmatensor_rendezvous_key *key)
+{
+	refcount_inc(&key->ref);
+	return key;
+}
+
+const char *rdmatensor_rendezvous_key_name(const struct rdmatensor_rendezvous_key *key, u16 *len)
+{
+	*len = key->name_len;
+	return key->name;
+}
+
+void rdmatensor_waiter_end(struct rdmatensor_waiter *waiter)
+{
+	put_key(waiter->key);
+	waiter->key = NULL;
+	rdmatensor_status_clear(&waiter->status);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_waiter_end);
 
 static int insert_key(struct rdmatensor_rendezvous *rdv,
 		      struct rdmatensor_rendezvous_key *key)
@@ -212,7 +254,7 @@ static void free_key_if_unused(struct rdmatensor_rendezvous *rdv,
 		return;
 	rhashtable_remove_fast(&rdv->keys, &key->node, params);
 	list_del(&key->step_item);
-	kfree(key);
+	put_key(key);
 }
 
 static const struct rdmatensor_status *aborted(const struct rdmatensor_rendezvous *rdv,
@@ -248,7 +290,7 @@ static void remember_aborted(struct rdmatensor_rendezvous *rdv, s64 step_id,
 out_set:
 	rdv->aborted_steps[slot] = step_id;
 	rdv->aborted_at[slot] = ++rdv->abort_clock;
-	rdv->aborted_status[slot] = *status;
+	rdmatensor_status_copy(&rdv->aborted_status[slot], status);
 }
 
 static void match(struct rdmatensor_tensor *tensor, struct rdmatensor_waiter *waiter)
@@ -401,9 +443,10 @@ again:
 	waiter->tensor = NULL;
 	waiter->status.error = 0;
 	waiter->status.text_len = 0;
+	waiter->status.whole = NULL;
 	status = aborted(rdv, step_id);
 	if (status) {
-		waiter->status = *status;
+		rdmatensor_status_init_copy(&waiter->status, status);
 		ret = -ECANCELED;
 		goto out_unlock;
 	}
@@ -598,8 +641,8 @@ static void abort_key(struct rdmatensor_rendezvous *rdv,
 	}
 	list_for_each_entry_safe(waiter, next_waiter, &key->waiters, item) {
 		waiter->waiting = false;
-		waiter->key = NULL;
-		waiter->status = *abort->status;
+		refcount_inc(&key->ref);
+		rdmatensor_status_copy(&waiter->status, abort->status);
 		list_move_tail(&waiter->item, abort->waiters);
 	}
 	free_key_if_unused(rdv, key);
@@ -640,7 +683,7 @@ bool rdmatensor_rendezvous_step_status(struct rdmatensor_rendezvous *rdv, s64 st
 	spin_lock_bh(&rdv->lock);
 	found = aborted(rdv, step_id);
 	if (found)
-		*status = *found;
+		rdmatensor_status_init_copy(status, found);
 	spin_unlock_bh(&rdv->lock);
 	return found;
 }

@@ -20,6 +20,7 @@
 #define RDMATENSOR_RENDEZVOUS_H
 
 #include <linux/list.h>
+#include "status.h"
 #include "tensor.h"
 
 struct rdmatensor_rendezvous;
@@ -58,7 +59,8 @@ struct rdmatensor_tensor {
 
 /**
  * struct rdmatensor_waiter - one request that wants a tensor, embedded
- * @key: the table's
+ * @key: the table's while it waits; after that its own, referenced, or NULL: what an abort
+ *       has left it, to say what it waited for. It ends by rdmatensor_waiter_end()
  * @item: in the key's list while it waits, in a caller's list of matches after
  * @waiting: the table's: it is in the key's list
  * @tensor: set by a match. The waiter holds the tensor until it calls
@@ -185,7 +187,10 @@ void rdmatensor_rendezvous_abort_step(struct rdmatensor_rendezvous *rdv, s64 ste
 				      struct list_head *released,
 				      struct list_head *waiters);
 
-/* Was the step aborted? Copies its status. For fetches, which ask at their start */
+/*
+ * Was the step aborted? Then its status is copied to @status, which means nothing before. For
+ * fetches, which ask at their start
+ */
 bool rdmatensor_rendezvous_step_status(struct rdmatensor_rendezvous *rdv, s64 step_id,
 				       struct rdmatensor_status *status);
 
@@ -195,6 +200,21 @@ bool rdmatensor_rendezvous_step_status(struct rdmatensor_rendezvous *rdv, s64 st
  */
 void rdmatensor_rendezvous_drain(struct rdmatensor_rendezvous *rdv,
 				 struct list_head *released);
+
+/**
+ * rdmatensor_rendezvous_key_alloc - a key that is in no table, for its name
+ *
+ * Return: a key with one reference, NULL: no memory.
+ */
+struct rdmatensor_rendezvous_key *
+rdmatensor_rendezvous_key_alloc(const char *name, u16 name_len, gfp_t gfp);
+/* One more reference to a key that somebody has, or that a tensor is held at */
+struct rdmatensor_rendezvous_key *
+rdmatensor_rendezvous_key_get(struct rdmatensor_rendezvous_key *key);
+/* As long as the key is referenced */
+const char *rdmatensor_rendezvous_key_name(const struct rdmatensor_rendezvous_key *key, u16 *len);
+/* What a waiter that waits no more, or never has, may be left with; idempotent. Any context */
+void rdmatensor_waiter_end(struct rdmatensor_waiter *waiter);
 
 /* Calls ->matched() of each waiter of a list of matches, and of those that follow. No
  * lock of the table or of a channel may be held

@@ -382,7 +382,7 @@ static void request_cancel(struct rdmatensor_fetch *fetch,
 
 	spin_lock_bh(&channel->lock);
 	if (req->state < REQUEST_CANCEL_QUEUED) {
-		fetch->status = *status;
+		rdmatensor_status_copy(&fetch->status, status);
 		request_stop(req, status->error);
 		rdmatensor_channel_pump(channel);
 	}
@@ -523,6 +523,7 @@ int rdmatensor_request_submit(struct rdmatensor_channel *channel,
 	rdmatensor_fetch_begin(&req->fetch, args->deadline_ns);
 	/* An abort that did not meet it in the table has remembered its step before */
 	if (rdmatensor_rendezvous_step_status(exchange->rdv, args->step_id, &status)) {
+		rdmatensor_status_clear(&req->fetch.status);
 		req->fetch.status = status;
 		request_stop(req, status.error);
 	}
@@ -595,6 +596,19 @@ static bool request_overtaken(const struct rdmatensor_request *req)
 	return req->exposed && req->parts && !(req->parts & BIT(0));
 }
 
+/* It says what was asked for, and was agreed to say it */
+static bool request_is_named(const struct rdmatensor_request *req,
+			     const struct rdmatensor_msg *msg)
+{
+	const char *name;
+	u16 name_len;
+
+	name = rdmatensor_metacache_name(req->entry, &name_len);
+	return req->channel->features & RDMATENSOR_WIRE_FEATURE_ERROR_NAMED &&
+	       msg->step_id == req->fetch.step_id && msg->name_len == name_len &&
+	       !memcmp(msg->name, name, name_len);
+}
+
 static int request_error(struct rdmatensor_request *req, const struct rdmatensor_msg *msg,
 			 const char **why)
 {
@@ -621,10 +635,13 @@ static int request_error(struct rdmatensor_request *req, const struct rdmatensor
 		*why = "second end of one request";
 		return -EPROTO;
 	}
+	if (msg->flags & RDMATENSOR_WIRE_F_NAMED && !request_is_named(req, msg)) {
+		*why = "ERROR_STATUS of another tensor";
+		return -EPROTO;
+	}
 
-	fetch->status.error = msg->error;
-	fetch->status.text_len = msg->text_len;
-	memcpy(fetch->status.text, msg->text, msg->text_len);
+	rdmatensor_status_say(&fetch->status, msg->error, msg->text, msg->text_len,
+			      GFP_ATOMIC | __GFP_ACCOUNT | __GFP_NOWARN);
 	request_end(req, msg->error);
 	return 0;
 }

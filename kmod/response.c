@@ -29,6 +29,7 @@
 #include "trace.h"
 
 #define RESPONSE_RKEYS 2
+#define RESPONSE_DOTS 3
 
 enum response_state {
 	RESPONSE_FREE,
@@ -45,7 +46,8 @@ enum response_state {
  * @channel: referenced while in use
  * @node: in the channel's table by @index
  * @free: in the channel's list of free ones
- * @waiter: in the rendezvous table; its status is what ERROR_STATUS carries
+ * @waiter: in the rendezvous table; its status is what ERROR_STATUS carries, its key, after
+ *          that has been decided, whose name
  * @tx: the message to send next; the state says which
  * @checksum_work: computes @checksum
  * @state: enum response_state, changed by response_move() alone
@@ -148,6 +150,7 @@ static void response_free(struct rdmatensor_response *resp)
 	response_move(resp, RESPONSE_FREE);
 	rdmatensor_channel_unsend(&resp->tx);
 	response_forget_rkeys(resp);
+	rdmatensor_waiter_end(&resp->waiter);
 	hash_del(&resp->node);
 	list_add(&resp->free, &channel->free_responses);
 	channel->nr_responses--;
@@ -174,8 +177,6 @@ static struct rdmatensor_response *response_new(struct rdmatensor_channel *chann
 	resp->has_dest = false;
 	resp->checksum = 0;
 	resp->waiter.tensor = NULL;
-	resp->waiter.status.error = 0;
-	resp->waiter.status.text_len = 0;
 	hash_add(channel->responses, &resp->node, index);
 	response_move(resp, RESPONSE_WAITING);
 	return resp;
@@ -191,6 +192,39 @@ static struct rdmatensor_response *response_find(struct rdmatensor_channel *chan
 		if (resp->index == index)
 			return resp;
 	return NULL;
+}
+
+static bool response_may_name(const struct rdmatensor_response *resp)
+{
+	return resp->channel->features & RDMATENSOR_WIRE_FEATURE_ERROR_NAMED;
+}
+
+/*
+ * The text, as far as the slot has room for it behind the name. What is cut ends in dots, in
+ * the message buffer's room for keys, which such a message has none of
+ */
+static void response_say(const struct rdmatensor_response *resp, struct rdmatensor_msg *msg)
+{
+	const struct rdmatensor_msgbuf *msgbuf = &resp->channel->msgbuf;
+	char *cut = (char *)msgbuf->rkeys;
+	const char *text;
+	u16 len;
+	u32 most;
+
+	most = min(resp->channel->peer_slot_bytes, msgbuf->slot_bytes) -
+	       rdmatensor_wire_length(msg);
+	most = min(most, rdmatensor_wire_text_max(msg->flags));
+	text = rdmatensor_status_text(&resp->waiter.status, &len);
+	msg->text = text;
+	msg->text_len = len;
+	if (len <= most)
+		return;
+
+	len = rdmatensor_text_cut(text, len, most - RESPONSE_DOTS);
+	memcpy(cut, text, len);
+	memset(cut + len, '.', RESPONSE_DOTS);
+	msg->text = cut;
+	msg->text_len = len + RESPONSE_DOTS;
 }
 
 static void response_fill(struct rdmatensor_txmsg *tx, struct rdmatensor_msg *msg)
@@ -214,8 +248,13 @@ static void response_fill(struct rdmatensor_txmsg *tx, struct rdmatensor_msg *ms
 		msg->error = -ECANCELED;
 	} else {
 		msg->error = resp->waiter.status.error;
-		msg->text = resp->waiter.status.text;
-		msg->text_len = resp->waiter.status.text_len;
+		if (resp->waiter.key && response_may_name(resp)) {
+			msg->flags = RDMATENSOR_WIRE_F_NAMED;
+			msg->step_id = resp->step_id;
+			msg->name = rdmatensor_rendezvous_key_name(resp->waiter.key,
+								   &msg->name_len);
+		}
+		response_say(resp, msg);
 	}
 }
 
@@ -229,9 +268,17 @@ static void response_posted(struct rdmatensor_txmsg *tx, u64 seq)
 		response_free(resp);
 }
 
-/* ERROR_STATUS: with waiter.status, or as the answer to a CANCEL */
+/*
+ * ERROR_STATUS: with waiter.status and the name of what it waited for, or of its tensor if it
+ * has it still; or as the answer to a CANCEL
+ */
 static void response_fail(struct rdmatensor_response *resp)
 {
+	struct rdmatensor_tensor *tensor = resp->waiter.tensor;
+
+	/* Whoever has matched a tensor keeps it at its key */
+	if (tensor && !resp->cancelled)
+		resp->waiter.key = rdmatensor_rendezvous_key_get(tensor->key);
 	rdmatensor_channel_unsend(&resp->tx);
 	response_move(resp, RESPONSE_ERROR_QUEUED);
 	rdmatensor_channel_send(resp->channel, &resp->tx);
@@ -301,7 +348,7 @@ static bool response_proceed(struct rdmatensor_response *resp)
 	struct rdmatensor_exchange *exchange = resp->channel->exchange;
 
 	if (tensor->failed.error) {
-		resp->waiter.status = tensor->failed;
+		rdmatensor_status_copy(&resp->waiter.status, &tensor->failed);
 		response_fail(resp);
 		return true;
 	}
@@ -367,8 +414,8 @@ static void response_checksum(struct work_struct *work)
 		response_take(resp);
 		response_free(resp);
 	} else if (resp->cancelled || resp->waiter.status.error) {
-		response_take(resp);
 		response_fail(resp);
+		response_take(resp);
 	} else {
 		response_describe(resp);
 		pub = NULL;
@@ -406,6 +453,15 @@ static int response_set_dest(struct rdmatensor_response *resp,
 	return 0;
 }
 
+/* Of what has failed before it was in the table. Without memory the name is not said */
+static void response_remember_name(struct rdmatensor_response *resp,
+				   const struct rdmatensor_msg *msg)
+{
+	resp->waiter.key = rdmatensor_rendezvous_key_alloc(msg->name, msg->name_len,
+							   GFP_ATOMIC | __GFP_ACCOUNT |
+							   __GFP_NOWARN);
+}
+
 static int response_request(struct rdmatensor_channel *channel,
 			    const struct rdmatensor_msg *msg, u64 seq, const char **why)
 {
@@ -432,6 +488,7 @@ static int response_request(struct rdmatensor_channel *channel,
 	ret = response_set_dest(resp, msg);
 	if (ret) {
 		resp->waiter.status.error = ret;
+		response_remember_name(resp, msg);
 		response_fail(resp);
 		ret = 0;
 		goto out_unlock;
@@ -446,6 +503,8 @@ static int response_request(struct rdmatensor_channel *channel,
 		return 0;
 	if (ret && ret != -ECANCELED)
 		resp->waiter.status.error = ret;
+	if (ret)
+		response_remember_name(resp, msg);
 	response_matched(&resp->waiter, &matches);
 	rdmatensor_rendezvous_work_off(&matches);
 	return 0;
@@ -556,8 +615,8 @@ int rdmatensor_response_message(struct rdmatensor_channel *channel,
 		ret = response_re_request(channel, msg, seq, why);
 		if (ret == -ENOMEM) {
 			resp = response_find(channel, msg->request_index);
-			pub = response_take(resp);
 			response_fail(resp);
+			pub = response_take(resp);
 			ret = 0;
 		}
 	}
@@ -629,13 +688,13 @@ void rdmatensor_response_abort_step(struct rdmatensor_channel *channel, s64 step
 
 		spin_lock_bh(&channel->lock);
 		if (resp->step_id == step_id && resp->state == RESPONSE_CHECKSUM) {
-			resp->waiter.status = *status;
+			rdmatensor_status_copy(&resp->waiter.status, status);
 		} else if (resp->step_id == step_id &&
 			   (resp->state == RESPONSE_META_QUEUED ||
 			    resp->state == RESPONSE_META_SENT)) {
-			resp->waiter.status = *status;
-			pub = response_take(resp);
+			rdmatensor_status_copy(&resp->waiter.status, status);
 			response_fail(resp);
+			pub = response_take(resp);
 			rdmatensor_channel_pump(channel);
 		}
 		spin_unlock_bh(&channel->lock);

@@ -86,16 +86,10 @@ static int submit_publish_meta(struct submit_room *room)
 
 static int submit_publish_failed(struct submit_room *room)
 {
-	struct rdmatensor_status *failed = &room->publish.failed;
 	const struct rdmatensor_op *op = &room->op;
 
-	if (op->status >= 0 || op->status < -MAX_ERRNO ||
-	    op->text_len > sizeof(failed->text))
-		return -EINVAL;
-	failed->error = op->status;
-	failed->text_len = op->text_len;
-	return copy_from_user(failed->text, u64_to_user_ptr(op->text_uptr), op->text_len) ?
-	       -EFAULT : 0;
+	return rdmatensor_status_from_user(&room->publish.failed, op->status, op->text_uptr,
+					   op->text_len);
 }
 
 static int submit_publish(struct rdmatensor_context *context, struct submit_room *room)
@@ -134,6 +128,7 @@ static int submit_publish(struct rdmatensor_context *context, struct submit_room
 	ret = rdmatensor_publish(&context->exchange, args);
 	if (ret && args->pool)
 		rdmatensor_pool_put(args->pool);
+	rdmatensor_status_clear(&args->failed);
 	return ret;
 }
 

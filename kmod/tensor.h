@@ -25,18 +25,6 @@ struct rdmatensor_meta {
 	u64 dims[RDMATENSOR_DIMS_MAX];
 };
 
-/**
- * struct rdmatensor_status - how something failed
- * @error: negative errno, 0: it did not fail
- * @text_len: valid bytes of @text
- * @text: for people, not zero-terminated
- */
-struct rdmatensor_status {
-	int error;
-	u16 text_len;
-	char text[RDMATENSOR_TEXT_MAX];
-};
-
 /* Serialised bytes of any length, whatever the shape says */
 bool rdmatensor_data_type_opaque(u32 data_type);
 /* Bytes of one element; 0: opaque, or not a data type */

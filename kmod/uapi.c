@@ -41,6 +41,7 @@ union uapi_arg {
 	struct rdmatensor_table_export table_export;
 	struct rdmatensor_table_open table_open;
 	struct rdmatensor_table_close table_close;
+	struct rdmatensor_status_text status_text;
 };
 
 #define UAPI_IOCTL(_cmd, _fn, _struct, _last, _out) \
@@ -76,6 +77,8 @@ static const struct uapi_ioctl uapi_ioctls[] = {
 	UAPI_IOCTL(RDMATENSOR_TABLE_OPEN, table_open, rdmatensor_table_open, cause,
 		   UAPI_OUT_ALWAYS),
 	UAPI_IOCTL(RDMATENSOR_TABLE_CLOSE, table_close, rdmatensor_table_close, table, UAPI_IN),
+	UAPI_IOCTL(RDMATENSOR_STATUS_TEXT, status_text, rdmatensor_status_text, __reserved,
+		   UAPI_OUT),
 };
 
 static int uapi_open(struct inode *inode, struct file *file)

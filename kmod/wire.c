@@ -77,7 +77,7 @@ static const struct {
 	[RDMATENSOR_WIRE_ERROR_STATUS] = {
 		.name = "ERROR_STATUS",
 		.fields = FIELD_INDEX | FIELD_ERROR | FIELD_TEXT,
-		.flags = RDMATENSOR_WIRE_F_CANCELLED,
+		.flags = RDMATENSOR_WIRE_F_CANCELLED | RDMATENSOR_WIRE_F_NAMED,
 	},
 	[RDMATENSOR_WIRE_CANCEL] = {
 		.name = "CANCEL",
@@ -115,6 +115,8 @@ static u32 used_fields(u8 type, u16 flags)
 		fields |= FIELDS_DEST;
 	if (flags & types[type].flags & RDMATENSOR_WIRE_F_CHECKSUM)
 		fields |= FIELD_CHECKSUM;
+	if (flags & types[type].flags & RDMATENSOR_WIRE_F_NAMED)
+		fields |= FIELD_STEP | FIELD_NAME;
 	if (type == RDMATENSOR_WIRE_TABLE_INFO)
 		fields |= flags & RDMATENSOR_WIRE_F_FAILED ? FIELD_ERROR : FIELDS_ROWS;
 	return fields;
@@ -284,7 +286,8 @@ static const char *decode_header(const struct rdmatensor_wire_hdr *hdr, u32 len,
 	*fields = used_fields(msg->type, msg->flags);
 	if (!*fields)
 		return "unknown type";
-	if (msg->flags & ~types[msg->type].flags)
+	if (msg->flags & ~types[msg->type].flags ||
+	    (msg->flags & RDMATENSOR_WIRE_F_NAMED && msg->flags & RDMATENSOR_WIRE_F_CANCELLED))
 		return "flags";
 	if (present_fields(hdr) & ~*fields)
 		return "field that the type does not use";
@@ -308,7 +311,7 @@ static const char *decode_header(const struct rdmatensor_wire_hdr *hdr, u32 len,
 
 	if (msg->meta.ndims > RDMATENSOR_DIMS_MAX)
 		return "ndims";
-	if (msg->text_len > RDMATENSOR_TEXT_MAX)
+	if (msg->text_len > rdmatensor_wire_text_max(msg->flags))
 		return "text_len";
 	if (*fields & FIELD_NAME &&
 	    (!msg->name_len || msg->name_len > RDMATENSOR_NAME_MAX))

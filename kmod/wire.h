@@ -50,7 +50,8 @@
  * @RDMATENSOR_WIRE_META_DATA_RESPONSE: sender's meta-data differs from what the
  *     request said, or a checksum was asked for; content waits for a re-request
  * @RDMATENSOR_WIRE_TENSOR_RE_REQUEST: receiver's new destination
- * @RDMATENSOR_WIRE_ERROR_STATUS: the request has failed; answers a CANCEL too
+ * @RDMATENSOR_WIRE_ERROR_STATUS: the request has failed; answers a CANCEL too. With F_NAMED
+ *     it has the request's name and step, as the seeds' has, and a longer text
  * @RDMATENSOR_WIRE_CANCEL: receiver no longer wants the request; answered by
  *     ERROR_STATUS when no write of it is under way any more, always
  * @RDMATENSOR_WIRE_TABLE_OPEN: reader wants to know of the rows that the peer exports
@@ -82,6 +83,12 @@ enum rdmatensor_wire_type {
 #define RDMATENSOR_WIRE_F_FAILED BIT(4)
 /* TABLE_OPEN, with FEATURE_TABLE_WAIT: while there are no rows the answer is held back */
 #define RDMATENSOR_WIRE_F_WAIT BIT(5)
+/*
+ * ERROR_STATUS, with FEATURE_ERROR_NAMED, but not as the answer to a CANCEL: it has name and
+ * step, which are those of the request, and up to RDMATENSOR_STATUS_TEXT_MAX bytes of text.
+ * The name is whole: what the slot has no room for is cut off the text, which says so
+ */
+#define RDMATENSOR_WIRE_F_NAMED BIT(8)
 
 /*
  * HELLO: the owner holds a TABLE_OPEN back until it exports the table. A reader has up to
@@ -90,7 +97,10 @@ enum rdmatensor_wire_type {
  * reader gives up by forgetting, and an owner keeps no more than the slots
  */
 #define RDMATENSOR_WIRE_FEATURE_TABLE_WAIT BIT(0)
-#define RDMATENSOR_WIRE_FEATURES RDMATENSOR_WIRE_FEATURE_TABLE_WAIT
+/* HELLO: an ERROR_STATUS may have F_NAMED */
+#define RDMATENSOR_WIRE_FEATURE_ERROR_NAMED BIT(3)
+#define RDMATENSOR_WIRE_FEATURES \
+	(RDMATENSOR_WIRE_FEATURE_TABLE_WAIT | RDMATENSOR_WIRE_FEATURE_ERROR_NAMED)
 #define RDMATENSOR_WIRE_TABLE_SLOTS 16
 
 /**
@@ -287,8 +297,9 @@ struct rdmatensor_table_info {
  * @seg_shift: with F_DEST
  * @flags: RDMATENSOR_WIRE_F_*
  * @nr_rkeys: with F_DEST
- * @name_len: TENSOR_REQUEST
- * @text_len: HELLO, ERROR_STATUS
+ * @name_len: TENSOR_REQUEST, TABLE_OPEN, with F_NAMED
+ * @text_len: HELLO, ERROR_STATUS: with F_NAMED up to RDMATENSOR_STATUS_TEXT_MAX, else up to
+ *            RDMATENSOR_TEXT_MAX
  * @consumed: only decoded: on the way out it is filled by
  *            rdmatensor_wire_set_consumed() when the write is posted
  * @request_index: all but HELLO
@@ -297,10 +308,10 @@ struct rdmatensor_table_info {
  * @features: HELLO
  * @listen_port: HELLO
  * @error: ERROR_STATUS: negative errno
- * @step_id: TENSOR_REQUEST, TENSOR_RE_REQUEST, META_DATA_RESPONSE
+ * @step_id: TENSOR_REQUEST, TENSOR_RE_REQUEST, META_DATA_RESPONSE, with F_NAMED
  * @remote_addr: with F_DEST
  * @incarnation: HELLO
- * @meta: as @step_id. dtype, shape, is_dead and bytes; meta.bytes is the wire's
+ * @meta: as @step_id, but ERROR_STATUS. dtype, shape, is_dead and bytes; meta.bytes is the wire's
  *        tensor_bytes
  * @table: TABLE_OPEN, TABLE_INFO without F_FAILED
  * @rkeys: as they are on the wire, to be read with le32_to_cpu()
@@ -365,6 +376,12 @@ int rdmatensor_wire_decode(const void *buf, u32 len, struct rdmatensor_msg *msg,
  * Return: bytes written, or -EMSGSIZE if @room is too small.
  */
 int rdmatensor_wire_encode(const struct rdmatensor_msg *msg, void *buf, u32 room);
+
+/* Longest text of a message with these flags */
+static inline u32 rdmatensor_wire_text_max(u16 flags)
+{
+	return flags & RDMATENSOR_WIRE_F_NAMED ? RDMATENSOR_STATUS_TEXT_MAX : RDMATENSOR_TEXT_MAX;
+}
 
 /* Bytes that rdmatensor_wire_encode() would write, from the type, flags and lengths */
 u32 rdmatensor_wire_length(const struct rdmatensor_msg *msg);

@@ -40,8 +40,12 @@
 #define RDMATENSOR_WORKER_MAX 64
 /* Longest shape */
 #define RDMATENSOR_DIMS_MAX 16
-/* Longest text of a status, in bytes, without a terminating zero */
+/* Longest text in an entry of the ring, in bytes, without a terminating zero */
 #define RDMATENSOR_TEXT_MAX 128
+/* Longest text of a status, likewise: RDMATENSOR_STATUS_TEXT has what an entry has no room for */
+#define RDMATENSOR_STATUS_TEXT_MAX 1024
+/* Texts that a context keeps for RDMATENSOR_STATUS_TEXT: the last ones */
+#define RDMATENSOR_STATUS_TEXTS 64
 /* Lanes of one channel, at most */
 #define RDMATENSOR_LANES_MAX 8
 /* Regions of a pool start at multiples of this */
@@ -70,6 +74,7 @@ enum {
 	RDMATENSOR_CMD_TABLE_EXPORT,
 	RDMATENSOR_CMD_TABLE_OPEN,
 	RDMATENSOR_CMD_TABLE_CLOSE,
+	RDMATENSOR_CMD_STATUS_TEXT,
 };
 
 /**
@@ -784,8 +789,8 @@ struct rdmatensor_table_close {
  * @size: sizeof(struct rdmatensor_step_abort)
  * @status: a negative errno, -4095..-1, that everything of the step ends with
  * @step_id: the step
- * @text_uptr: text that goes with it, to peers too; may be 0
- * @text_len: its length in bytes, at most RDMATENSOR_TEXT_MAX
+ * @text_uptr: text that goes with it, to peers too, as that of a failed tensor; may be 0
+ * @text_len: its length in bytes, at most RDMATENSOR_STATUS_TEXT_MAX
  * @__reserved: must be 0
  *
  * Ends every published tensor, every fetch and every waiting request of the
@@ -804,6 +809,30 @@ struct rdmatensor_step_abort {
 };
 
 #define RDMATENSOR_STEP_ABORT _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_STEP_ABORT)
+
+/**
+ * struct rdmatensor_status_text - ioctl(RDMATENSOR_STATUS_TEXT)
+ * @size: sizeof(struct rdmatensor_status_text)
+ * @text_id: of an entry with RDMATENSOR_CQE_MORE
+ * @text_uptr: where the text goes to
+ * @text_len: in: room there, in bytes; out: the whole text's length. The lesser of both is
+ *         written
+ * @__reserved: must be 0
+ *
+ * The text of a fetch that failed, from its beginning, which the entry has. It may be asked
+ * for any number of times, as long as it is among the last RDMATENSOR_STATUS_TEXTS of the
+ * context: fetches that end one after the other with the same text have it in common.
+ * -ENOENT: it is not, or never was.
+ */
+struct rdmatensor_status_text {
+	__u32 size;
+	__u32 text_id;
+	__aligned_u64 text_uptr;
+	__u32 text_len;
+	__u32 __reserved;
+};
+
+#define RDMATENSOR_STATUS_TEXT _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_STATUS_TEXT)
 
 /**
  * enum rdmatensor_opcode - operations of SUBMIT
@@ -870,8 +899,12 @@ enum rdmatensor_opcode {
  * @uses: PUBLISH: deliveries, after which the tensor is used up; 1 as in
  *         TensorFlow, n for a broadcast, 0: until withdrawn
  * @status: PUBLISH with _FAILED: a negative errno, -4095..-1
- * @text_uptr: PUBLISH with _FAILED: text for the peer, may be 0
- * @text_len: its length, at most RDMATENSOR_TEXT_MAX
+ * @text_uptr: PUBLISH with _FAILED: text for the peer, may be 0. Whoever reads it finds
+ *         spaces where it has control characters. One that is longer than what the peer's
+ *         slots leave is cut, and ends in "...": slots of 2048 bytes have room for all, those
+ *         of 1024 for 960 less the name's. A peer of before there was
+ *         RDMATENSOR_STATUS_TEXT_MAX gets RDMATENSOR_TEXT_MAX bytes
+ * @text_len: its length, at most RDMATENSOR_STATUS_TEXT_MAX
  * @__reserved: must be 0
  * @target: CANCEL: user_data of the fetches and gathers
  * @ids_uptr: GATHER: array of ids, in any memory of the process. It is read before SUBMIT
@@ -978,7 +1011,8 @@ enum rdmatensor_cqe_type {
  * @flags: RDMATENSOR_CQE_META: meta-data members are valid;
  *         RDMATENSOR_CQE_TEXT: @text is valid instead of @dims;
  *         RDMATENSOR_CQE_DEAD: the tensor is dead, there is no content;
- *         RDMATENSOR_CQE_VALIDATED: the content's checksum was right
+ *         RDMATENSOR_CQE_VALIDATED: the content's checksum was right;
+ *         RDMATENSOR_CQE_MORE: @text is the beginning of a longer one, see @text_id
  * @step_id: of the operation
  * @tensor_bytes: the tensor's length in bytes. GATHER: bytes of all rows; if it failed,
  *         the number of rows that were not delivered
@@ -990,7 +1024,7 @@ enum rdmatensor_cqe_type {
  * @ndims: dims that are valid
  * @text_len: bytes of @text that are valid
  * @checksum: CRC32C of the content, with RDMATENSOR_CQE_VALIDATED
- * @__reserved: 0
+ * @text_id: with RDMATENSOR_CQE_MORE: what RDMATENSOR_STATUS_TEXT wants for the whole text; else 0
  * @dims: the shape
  * @text: a status text or worker name, not zero-terminated
  */
@@ -1003,6 +1037,7 @@ struct rdmatensor_cqe {
 #define RDMATENSOR_CQE_TEXT (1 << 1)
 #define RDMATENSOR_CQE_DEAD (1 << 2)
 #define RDMATENSOR_CQE_VALIDATED (1 << 3)
+#define RDMATENSOR_CQE_MORE (1 << 6)
 	__s64 step_id;
 	__aligned_u64 tensor_bytes;
 	__aligned_u64 offset;
@@ -1012,7 +1047,7 @@ struct rdmatensor_cqe {
 	__u16 ndims;
 	__u16 text_len;
 	__u32 checksum;
-	__u32 __reserved;
+	__u32 text_id;
 	union {
 		__aligned_u64 dims[RDMATENSOR_DIMS_MAX];
 		char text[RDMATENSOR_TEXT_MAX];

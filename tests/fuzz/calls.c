@@ -53,6 +53,7 @@ static const struct {
 	[TABLE_EXPORT] = { "TABLE_EXPORT", 20, false },
 	[TABLE_OPEN] = { "TABLE_OPEN", 20, false },
 	[TABLE_CLOSE] = { "TABLE_CLOSE", 12, false },
+	[STATUS_TEXT] = { "STATUS_TEXT", 20, false },
 	[SUBMIT] = { "SUBMIT", 500, false },
 	[UNKNOWN] = { "unknown ioctl", 5, true },
 	[MAP] = { "mmap", 20, false },
@@ -503,6 +504,27 @@ static int do_channel_query(struct worker *w, struct context *c)
 }
 
 const char words[] = "abcdefghijklmnopqrstuvwxyz";
+static const char long_words[2 * RDMATENSOR_STATUS_TEXT_MAX] = "a long story";
+
+/* Of all lengths that are right, and of some that are not */
+static uint32_t text_len(struct worker *w)
+{
+	return one_in(w, 4) ? below(w, 20) : below(w, RDMATENSOR_STATUS_TEXT_MAX + 20);
+}
+
+/* The ids are not many: most of those that may be there are asked for */
+static int do_status_text(struct worker *w, struct context *c)
+{
+	char text[RDMATENSOR_STATUS_TEXT_MAX];
+
+	ARG(status_text);
+
+	arg.text_id = one_in(w, 8) ? below(w, 1024) : __atomic_load_n(&c->text_id, __ATOMIC_RELAXED);
+	arg.text_uptr = (uintptr_t)text;
+	arg.text_len = below(w, sizeof(text) + 1);
+	MUTATE();
+	return MAKE(STATUS_TEXT);
+}
 
 /* A step is aborted for good, so it is seldom one of those that are fetched */
 static int do_step_abort(struct worker *w, struct context *c)
@@ -511,8 +533,8 @@ static int do_step_abort(struct worker *w, struct context *c)
 
 	arg.status = -1 - (int)below(w, 4095);
 	arg.step_id = one_in(w, 16) ? below(w, 3) : 3 + below(w, 1000);
-	arg.text_uptr = (uintptr_t)words;
-	arg.text_len = below(w, 20);
+	arg.text_uptr = (uintptr_t)long_words;
+	arg.text_len = text_len(w);
 	MUTATE();
 	return MAKE(STEP_ABORT);
 }
@@ -533,8 +555,8 @@ static void make_op(struct worker *w, struct context *c, struct rdmatensor_op *o
 		if (one_in(w, 12)) {
 			op->flags = RDMATENSOR_OP_FAILED;
 			op->status = -1 - (int)below(w, 200);
-			op->text_uptr = (uintptr_t)words;
-			op->text_len = below(w, 20);
+			op->text_uptr = (uintptr_t)long_words + below(w, 20);
+			op->text_len = text_len(w);
 			break;
 		}
 		op->data_type = RDMATENSOR_DT_UINT8;
@@ -640,8 +662,8 @@ static int do_unknown(struct worker *w, struct context *c)
 	/* Neither one that is known, with whatever lies there as its argument */
 	if (one_in(w, 2))
 		cmd ^= 1ul << (16 + below(w, 16));
-	else if (_IOC_NR(cmd) >= RDMATENSOR_CMD_QUERY && _IOC_NR(cmd) <= RDMATENSOR_CMD_TABLE_CLOSE)
-		cmd = _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_TABLE_CLOSE + 1);
+	else if (_IOC_NR(cmd) >= RDMATENSOR_CMD_QUERY && _IOC_NR(cmd) <= RDMATENSOR_CMD_STATUS_TEXT)
+		cmd = _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_STATUS_TEXT + 1);
 	return call(c->fd, cmd, (void *)value(w, c));
 }
 
@@ -705,6 +727,8 @@ static int do_reap(struct worker *w, struct context *c)
 			unsigned int slot = below(w, NR_REGIONS);
 
 			cqe += tail & (entries - 1);
+			if (cqe->flags & RDMATENSOR_CQE_MORE)
+				__atomic_store_n(&c->text_id, cqe->text_id, __ATOMIC_RELAXED);
 			if (cqe->type == RDMATENSOR_CQE_FETCH && !cqe->result &&
 			    cqe->tensor_bytes) {
 				c->regions[slot].pool = cqe->pool_id;
@@ -782,6 +806,7 @@ static int (*const doers[NR_KINDS])(struct worker *w, struct context *c) = {
 	[TABLE_EXPORT] = do_table_export,
 	[TABLE_OPEN] = do_table_open,
 	[TABLE_CLOSE] = do_table_close,
+	[STATUS_TEXT] = do_status_text,
 	[SUBMIT] = do_submit,
 	[UNKNOWN] = do_unknown,
 	[MAP] = do_map,

@@ -29,7 +29,10 @@ static struct rdmatensor_msg right(int type, uint32_t index)
 		msg.name_len = 1;
 		break;
 	case RDMATENSOR_WIRE_ERROR_STATUS:
+		msg.flags = RDMATENSOR_WIRE_F_NAMED;
 		msg.error = -EIO;
+		msg.name = "lie";
+		msg.name_len = 3;
 		break;
 	}
 	if (type >= RDMATENSOR_WIRE_TENSOR_REQUEST &&
@@ -327,6 +330,70 @@ TEST(meta_data_twice_and_of_another_step)
 	liar_say(&liar, &meta);
 	EQ(side_next(&scene.p.a, RDMATENSOR_CQE_FETCH, 2, NULL), -EPROTO);
 	scene_ends(&liar, -EPROTO);
+}
+
+/* Of what was not asked for, and by who has said that it says no names */
+TEST(errors_of_another_tensor)
+{
+	static const struct {
+		const char *name;
+		int64_t step;
+		uint32_t features;
+	} lies[] = {
+		{ "liE", 0, RDMATENSOR_WIRE_FEATURE_ERROR_NAMED },
+		{ "li", 0, RDMATENSOR_WIRE_FEATURE_ERROR_NAMED },
+		{ "lies", 0, RDMATENSOR_WIRE_FEATURE_ERROR_NAMED },
+		{ "lie", 1, RDMATENSOR_WIRE_FEATURE_ERROR_NAMED },
+		{ "lie", 0, 0 },
+	};
+	struct rdmatensor_msg msg;
+	size_t i;
+
+	scene_open(NULL);
+	for (i = 0; i < sizeof(lies) / sizeof(*lies); i++) {
+		liar_features = lies[i].features;
+		scene_meet(&liar, 1);
+		scene_ask(i, TENSOR);
+		scene_asked(&liar, &msg);
+		msg = right(RDMATENSOR_WIRE_ERROR_STATUS, msg.request_index);
+		msg.name = lies[i].name;
+		msg.name_len = strlen(lies[i].name);
+		msg.step_id = lies[i].step;
+		liar_say(&liar, &msg);
+		EQ(side_next(&scene.p.a, RDMATENSOR_CQE_FETCH, i, NULL), -EPROTO);
+		scene_ends(&liar, -EPROTO);
+	}
+	liar_features = RDMATENSOR_WIRE_FEATURE_ERROR_NAMED;
+}
+
+/* It is shown to people: whatever it is, it moves no cursor, and is bounded */
+TEST(texts_of_any_bytes)
+{
+	static const uint32_t lengths[] = { 0, 1, 128, 129, 511, 512, RDMATENSOR_STATUS_TEXT_MAX };
+	char text[RDMATENSOR_STATUS_TEXT_MAX], line[RDMATENSOR_STATUS_ROOM];
+	struct rdmatensor_cqe cqe;
+	struct rdmatensor_msg msg;
+	size_t i, n, before = strlen(strerror(EIO)) + 2;
+
+	scene_open(NULL);
+	scene_meet(&liar, 1);
+	for (i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
+		for (n = 0; n < sizeof(text); n++)
+			text[n] = n * 7 + i;
+		scene_ask(i, TENSOR);
+		scene_asked(&liar, &msg);
+		msg = right(RDMATENSOR_WIRE_ERROR_STATUS, msg.request_index);
+		msg.text = text;
+		msg.text_len = lengths[i];
+		liar_say(&liar, &msg);
+		EQ(side_next(&scene.p.a, RDMATENSOR_CQE_FETCH, i, &cqe), -EIO);
+		rdmatensor_status_text(scene.p.a.rt, &cqe, line, sizeof(line));
+		EQ(strlen(line), lengths[i] ? before + lengths[i] : before - 2);
+		for (n = 0; line[n]; n++)
+			CHECK((unsigned char)line[n] >= ' ' && line[n] != 0x7f);
+		EQ(!!(cqe.flags & RDMATENSOR_CQE_MORE), lengths[i] > 128);
+	}
+	scene_lives(&liar);
 }
 
 /*

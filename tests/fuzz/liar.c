@@ -352,11 +352,13 @@ void liar_say(struct liar *liar, const struct rdmatensor_msg *msg)
 	liar_say_bytes(liar, bytes, len);
 }
 
+uint32_t liar_features = RDMATENSOR_WIRE_FEATURE_ERROR_NAMED;
+
 void liar_hello(struct liar *liar)
 {
 	struct rdmatensor_msg msg = {
 		.type = RDMATENSOR_WIRE_HELLO, .incarnation = 1, .max_requests = LIAR_REQUESTS,
-		.text = "liar", .text_len = 4,
+		.features = liar_features, .text = "liar", .text_len = 4,
 	};
 
 	liar_say(liar, &msg);

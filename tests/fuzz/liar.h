@@ -76,6 +76,8 @@ void liar_close(struct liar *liar);
 /* Messages as struct rdmatensor_msg; the next slot, whether it is free or not */
 void liar_say(struct liar *liar, const struct rdmatensor_msg *msg);
 void liar_say_bytes(struct liar *liar, const void *bytes, uint32_t len);
+/* That its HELLO says */
+extern uint32_t liar_features;
 void liar_hello(struct liar *liar);
 /*
  * What comes next, within @ms: the type of a message, in @msg until the next call; an

@@ -129,6 +129,7 @@ static void say_something(struct liar *liar, const struct rdmatensor_msg *heard)
 		.request_index = below(3) ? heard->request_index : below(32),
 		.step_id = below(4) ? heard->step_id : below(3),
 	};
+	static const char text[RDMATENSOR_STATUS_TEXT_MAX] = "lies";
 	__le32 rkeys[4];
 	uint32_t len;
 	int i;
@@ -137,8 +138,13 @@ static void say_something(struct liar *liar, const struct rdmatensor_msg *heard)
 	case RDMATENSOR_WIRE_ERROR_STATUS:
 		msg.error = -(int)(1 + below(4095));
 		msg.flags = below(3) ? 0 : RDMATENSOR_WIRE_F_CANCELLED;
-		msg.text = "lies";
-		msg.text_len = below(5);
+		if (!msg.flags && below(2)) {
+			msg.flags = RDMATENSOR_WIRE_F_NAMED;
+			msg.name = "lies";
+			msg.name_len = below(8) ? 3 : 4;
+		}
+		msg.text = text;
+		msg.text_len = below(below(4) ? 5 : rdmatensor_wire_text_max(msg.flags) + 1);
 		break;
 	case RDMATENSOR_WIRE_CANCEL:
 		break;

@@ -14,6 +14,7 @@
 static const __le32 rkeys[3] = { 0x11223344, 0x55667788, 0x99aabbcc };
 static const char name[RDMATENSOR_NAME_MAX] = "layer/weights";
 static const char text[] = "no such tensor";
+static const char long_text[RDMATENSOR_STATUS_TEXT_MAX] = "no such tensor, nor any like it";
 
 #define META_FLOAT { .data_type = RDMATENSOR_DT_FLOAT, .ndims = 2, .bytes = 24, .dims = { 2, 3 } }
 #define META_OPAQUE { .data_type = RDMATENSOR_DT_STRING, .bytes = 0x2001 }
@@ -48,6 +49,11 @@ static const struct rdmatensor_msg messages[] = {
 	  .flags = RDMATENSOR_WIRE_F_DEST, .nr_parts = 1, .seg_shift = 40 },
 	{ .type = RDMATENSOR_WIRE_ERROR_STATUS, .request_index = 7, .error = -2, .text = text,
 	  .text_len = sizeof(text) - 1 },
+	{ .type = RDMATENSOR_WIRE_ERROR_STATUS, .flags = RDMATENSOR_WIRE_F_NAMED,
+	  .request_index = 16, .step_id = -1, .error = -5, .name = name, .name_len = 13,
+	  .text = long_text, .text_len = sizeof(long_text) },
+	{ .type = RDMATENSOR_WIRE_ERROR_STATUS, .flags = RDMATENSOR_WIRE_F_NAMED,
+	  .request_index = 17, .error = -5, .name = name, .name_len = RDMATENSOR_NAME_MAX },
 	{ .type = RDMATENSOR_WIRE_ERROR_STATUS, .request_index = 8, .error = -4095,
 	  .flags = RDMATENSOR_WIRE_F_CANCELLED },
 	{ .type = RDMATENSOR_WIRE_CANCEL, .request_index = 9 },

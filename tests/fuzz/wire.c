@@ -112,6 +112,8 @@ static void check_promises(const struct rdmatensor_msg *msg, const void *buf, u3
 		   msg->type == RDMATENSOR_WIRE_TENSOR_RE_REQUEST;
 	int failed = msg->type == RDMATENSOR_WIRE_TABLE_INFO &&
 		     msg->flags & RDMATENSOR_WIRE_F_FAILED;
+	int named = msg->type == RDMATENSOR_WIRE_ERROR_STATUS &&
+		    msg->flags & RDMATENSOR_WIRE_F_NAMED;
 	int rows = msg->type == RDMATENSOR_WIRE_TABLE_INFO && !failed;
 	static const struct rdmatensor_table_info none;
 
@@ -120,7 +122,7 @@ static void check_promises(const struct rdmatensor_msg *msg, const void *buf, u3
 	HOLDS(inside(buf, len, msg->rkeys, msg->nr_rkeys * sizeof(*msg->rkeys)));
 	HOLDS(inside(buf, len, msg->name, msg->name_len));
 	HOLDS(inside(buf, len, msg->text, msg->text_len));
-	HOLDS(msg->text_len <= RDMATENSOR_TEXT_MAX);
+	HOLDS(msg->text_len <= (named ? RDMATENSOR_STATUS_TEXT_MAX : RDMATENSOR_TEXT_MAX));
 	HOLDS(msg->request_index <= RDMATENSOR_INDEX_MAX);
 	HOLDS(msg->meta.ndims <= RDMATENSOR_DIMS_MAX);
 
@@ -130,7 +132,9 @@ static void check_promises(const struct rdmatensor_msg *msg, const void *buf, u3
 		HOLDS(!memchr(msg->text, 0, msg->text_len));
 	}
 	HOLDS((msg->type == RDMATENSOR_WIRE_TENSOR_REQUEST ||
-	       msg->type == RDMATENSOR_WIRE_TABLE_OPEN) == !!msg->name_len);
+	       msg->type == RDMATENSOR_WIRE_TABLE_OPEN || named) == !!msg->name_len);
+	HOLDS(!named || !(msg->flags & RDMATENSOR_WIRE_F_CANCELLED));
+	HOLDS(meta || named || msg->type == RDMATENSOR_WIRE_TENSOR_REQUEST || !msg->step_id);
 	HOLDS(msg->name_len <= RDMATENSOR_NAME_MAX);
 	if (msg->type == RDMATENSOR_WIRE_ERROR_STATUS || failed)
 		HOLDS(msg->error < 0 && msg->error >= -4095);

@@ -667,6 +667,10 @@ static void do_abort(struct kunit *test, struct world *world, const struct step 
 
 		EXPECT(waiter->status.error == s->status && !waiter->waiting);
 		EXPECT(waiter->status.text_len == 3 && !memcmp(waiter->status.text, "why", 3));
+		/* The key that it was at: the table has none of them any more */
+		EXPECT(waiter->key);
+		rdmatensor_waiter_end(waiter);
+		EXPECT(!waiter->key);
 	}
 }
 

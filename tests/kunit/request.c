@@ -20,6 +20,8 @@
 #define CANCEL_SENT	DIRECT, CANCEL(2, "cancel#1")
 #define LINGER		CANCEL_SENT, CONTENT(0, 1, 100, "end2:0")
 
+#define NAMED RDMATENSOR_WIRE_FEATURE_ERROR_NAMED
+#define OTHER_ERROR "down:-71(ERROR_STATUS of another tensor)"
 #define NOT_SENT "down:-71(answer to a request that was not sent or has ended)"
 #define NOT_ASKED "down:-71(content that was not asked for)"
 #define NO_CANCEL "down:-71(answer to a CANCEL that was not sent)"
@@ -81,6 +83,44 @@ static const struct script scripts[] = {
 	} },
 	{ "failed tensor", .steps = {
 		SENT, ERR(0, -5, "end1:-5"), FETCH(2, "y", "req#1"),
+	} },
+	{ "failed tensor, named", .features = NAMED, .steps = {
+		SENT, ERR_OF(0, "x", 1, -5, "end1:-5"),
+	} },
+	{ "failed tensor, with the longest text", .features = NAMED, .slot_bytes = 2048, .steps = {
+		SENT, RX("end1:-5+text+more1", .type = RDMATENSOR_WIRE_ERROR_STATUS,
+			 .request_index = 0, .error = -5, .flags = RDMATENSOR_WIRE_F_NAMED,
+			 .name = "x", .name_len = 1, .text = script_text,
+			 .text_len = RDMATENSOR_STATUS_TEXT_MAX),
+		FETCH(2, "x", "req#1"),
+		RX("end2:-5+text+more1", .type = RDMATENSOR_WIRE_ERROR_STATUS,
+		   .request_index = 1, .error = -5, .flags = RDMATENSOR_WIRE_F_NAMED,
+		   .name = "x", .name_len = 1, .text = script_text,
+		   .text_len = RDMATENSOR_STATUS_TEXT_MAX),
+		FETCH(3, "x", "req#2"),
+		RX("end3:-5+text+more2", .type = RDMATENSOR_WIRE_ERROR_STATUS,
+		   .request_index = 2, .error = -5, .flags = RDMATENSOR_WIRE_F_NAMED,
+		   .name = "x", .name_len = 1, .text = script_text, .text_len = 129),
+		FETCH(4, "x", "req#3"),
+		RX("end4:-5+text", .type = RDMATENSOR_WIRE_ERROR_STATUS,
+		   .request_index = 3, .error = -5, .flags = RDMATENSOR_WIRE_F_NAMED,
+		   .name = "x", .name_len = 1, .text = script_text, .text_len = 128),
+	} },
+	{ "another tensor has failed", .features = NAMED, .steps = {
+		SENT, ERR_OF(0, "y", 1, -5, OTHER_ERROR),
+	} },
+	{ "a longer name has failed", .features = NAMED, .steps = {
+		SENT, ERR_OF(0, "xx", 1, -5, OTHER_ERROR),
+	} },
+	{ "another step has failed", .features = NAMED, .steps = {
+		SENT, ERR_OF(0, "x", 2, -5, OTHER_ERROR),
+	} },
+	{ "failed tensor, named by a peer that has said it does not", .steps = {
+		SENT, ERR_OF(0, "x", 1, -5, OTHER_ERROR),
+	} },
+	{ "failed tensor, cancelled, named", .features = NAMED, .steps = {
+		SENT, CANCEL(1, "cancel#0"), ERR_OF(0, "x", 1, -5, "end1:-5"),
+		CANCELLED(0, ""),
 	} },
 	{ "failed tensor, with a text", .steps = {
 		SENT, RX("end1:-5+text", .type = RDMATENSOR_WIRE_ERROR_STATUS,

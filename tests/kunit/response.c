@@ -15,6 +15,10 @@
 #define WRITING		OFFERED, REQ_DEST(0, "x", 100, "w0#0:100!")
 #define ERROR_QUEUED	PUBLISH_FAILED(7, "x", -5, ""), FULL, REQ(0, "x", "pub7:0")
 
+#define NAMED RDMATENSOR_WIRE_FEATURE_ERROR_NAMED
+#define NAME64 "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"
+#define NAME512 NAME64 NAME64 NAME64 NAME64 NAME64 NAME64 NAME64 NAME64
+
 #define IN_USE "down:-71(request index is in use already)"
 #define TOO_MANY "down:-71(more requests outstanding than allowed)"
 #define RE_TURN "down:-71(TENSOR_RE_REQUEST out of turn)"
@@ -69,6 +73,50 @@ static const struct script scripts[] = {
 	} },
 	{ "failed, requested first", .steps = {
 		WAITING, PUBLISH_FAILED(7, "x", -5, "err#0:-5 pub7:0"),
+	} },
+	{ "failed, named", .features = NAMED, .steps = {
+		PUBLISH_SAYS(7, "x", -5, 10, ""), REQ(0, "x", "err#0:-5+x@1+text10 pub7:0"),
+	} },
+	{ "failed, requested first, named", .features = NAMED, .slot_bytes = 2048, .steps = {
+		WAITING, PUBLISH_SAYS(7, "x", -5, 1024, "err#0:-5+x@1+text1024 pub7:0"),
+	} },
+	{ "failed, the longest text that an old peer takes", .steps = {
+		PUBLISH_SAYS(7, "x", -5, 128, ""), REQ(0, "x", "err#0:-5+text128 pub7:0"),
+	} },
+	{ "failed, a longer text than an old peer takes", .steps = {
+		PUBLISH_SAYS(7, "x", -5, 129, ""), REQ(0, "x", "err#0:-5+text128+... pub7:0"),
+	} },
+	{ "failed, the longest text with the smallest slots and the longest name",
+	  .features = NAMED, .slot_bytes = 1024, .steps = {
+		PUBLISH_SAYS(7, NAME512, -5, 448, ""),
+		REQ(0, NAME512, "err#0:-5+nnnnnnnn@1+text448 pub7:0"),
+	} },
+	{ "failed, a text that is cut by one byte", .features = NAMED, .slot_bytes = 1024,
+	  .steps = {
+		PUBLISH_SAYS(7, NAME512, -5, 449, ""),
+		REQ(0, NAME512, "err#0:-5+nnnnnnnn@1+text448+... pub7:0"),
+	} },
+	{ "failed, the longest text with the smallest slots", .features = NAMED,
+	  .slot_bytes = 1024, .steps = {
+		PUBLISH_SAYS(7, "x", -5, 959, ""), REQ(0, "x", "err#0:-5+x@1+text959 pub7:0"),
+		PUBLISH_SAYS(8, "x", -5, 1024, ""),
+		REQ(1, "x", "err#1:-5+x@1+text959+... pub8:0"),
+	} },
+	{ "failed, everything longest", .features = NAMED, .slot_bytes = 2048, .steps = {
+		PUBLISH_SAYS(7, NAME512, -5, 1024, ""),
+		REQ(0, NAME512, "err#0:-5+nnnnnnnn@1+text1024 pub7:0"),
+	} },
+	{ "aborted while it waits, named", .features = NAMED, .steps = {
+		WAITING, ABORT(1, -5, "err#0:-5+x@1"), REQ(1, "y", "err#1:-5+y@1"),
+	} },
+	{ "aborted in the checksum, named", .features = NAMED, .validate = true, .steps = {
+		CHECKSUM, ABORT(1, -5, ""), GO("err#0:-5+x@1 pub7:-5"),
+	} },
+	{ "aborted after the meta-data, named", .features = NAMED, .steps = {
+		META_SENT, ABORT(1, -5, "err#0:-5+x@1 pub7:-5"),
+	} },
+	{ "cancelled while an error is queued, not named", .features = NAMED, .steps = {
+		ERROR_QUEUED, CANCEL_OF(0, ""), ROOM("cancelled#0"),
 	} },
 	{ "several keys", .steps = {
 		PUBLISH(7, "x", 20000, 1, ""),

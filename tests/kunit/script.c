@@ -7,6 +7,8 @@
 #include "fetch.h"
 #include "script.h"
 
+char script_text[RDMATENSOR_STATUS_TEXT_MAX];
+
 static void trace_message(struct script_end *script, const struct post *post)
 {
 	static const char * const names[] = {
@@ -35,6 +37,14 @@ static void trace_message(struct script_end *script, const struct post *post)
 	if (msg.type == RDMATENSOR_WIRE_ERROR_STATUS &&
 	    !(msg.flags & RDMATENSOR_WIRE_F_CANCELLED))
 		seq_buf_printf(&script->trace, ":%d", msg.error);
+	if (msg.flags & RDMATENSOR_WIRE_F_NAMED)
+		seq_buf_printf(&script->trace, "+%.*s@%lld", min_t(int, msg.name_len, 8), msg.name,
+			       msg.step_id);
+	if (msg.type == RDMATENSOR_WIRE_ERROR_STATUS && msg.text_len)
+		seq_buf_printf(&script->trace, "+text%u", msg.text_len);
+	if (msg.type == RDMATENSOR_WIRE_ERROR_STATUS && msg.text_len >= 3 &&
+	    !memcmp(msg.text + msg.text_len - 3, "...", 3))
+		seq_buf_puts(&script->trace, "+...");
 	if (msg.flags & RDMATENSOR_WIRE_F_DEST)
 		seq_buf_puts(&script->trace, "+dest");
 	if (msg.flags & RDMATENSOR_WIRE_F_VALIDATE)
@@ -85,6 +95,8 @@ static void trace_entry(struct script_end *script, const struct rdmatensor_cqe *
 		seq_buf_puts(&script->trace, "+ok");
 	if (cqe->flags & RDMATENSOR_CQE_TEXT)
 		seq_buf_puts(&script->trace, "+text");
+	if (cqe->flags & RDMATENSOR_CQE_MORE)
+		seq_buf_printf(&script->trace, "+more%u", cqe->text_id);
 }
 
 const char *script_trace(struct script_end *script)
@@ -118,7 +130,10 @@ struct script_end *script_open(struct kunit *test, u8 lanes,
 			       const struct rdmatensor_channel_params *params)
 {
 	struct script_end *script = kunit_kzalloc(test, sizeof(*script), GFP_KERNEL);
+	unsigned int i;
 
+	for (i = 0; i < sizeof(script_text); i++)
+		script_text[i] = 'a' + i % 26;
 	KUNIT_ASSERT_NOT_NULL(test, script);
 	seq_buf_init(&script->trace, script->text, sizeof(script->text));
 	init_completion(&script->go);
@@ -151,6 +166,7 @@ void script_up(struct script_end *script)
 	struct rdmatensor_msg hello = {
 		.type = RDMATENSOR_WIRE_HELLO,
 		.max_requests = script->end->channel->params.max_requests,
+		.features = script->features,
 		.text = "peer",
 		.text_len = 4,
 	};
@@ -200,7 +216,6 @@ static int script_publish(struct script_end *script, const struct script_step *s
 		.step_id = step->step_id ?: 1,
 		.uses = step->uses,
 		.meta = SCRIPT_META(step->bytes),
-		.failed.error = step->error,
 	};
 	int ret;
 
@@ -213,9 +228,13 @@ static int script_publish(struct script_end *script, const struct script_step *s
 		args.pool = end->pool;
 		rdmatensor_pool_get(end->pool);
 	}
+	if (step->error)
+		rdmatensor_status_say(&args.failed, step->error, script_text, step->text_len,
+				      GFP_KERNEL);
 	ret = rdmatensor_publish(&end->exchange, &args);
 	if (ret && args.pool)
 		rdmatensor_pool_put(end->pool);
+	rdmatensor_status_clear(&args.failed);
 	return ret;
 }
 
@@ -366,7 +385,10 @@ void script_run(struct kunit *test, const struct script *script)
 
 	if (script->max_requests)
 		params.max_requests = script->max_requests;
+	if (script->slot_bytes)
+		params.msg_slot_bytes = script->slot_bytes;
 	s = script_open(test, script->lanes ?: 1, &params);
+	s->features = script->features;
 	script_up(s);
 	WRITE_ONCE(s->end->exchange.validate, script->validate);
 	for (step = script->steps; step->op != OP_END; step++)

@@ -5,12 +5,14 @@
  *
  *	hello req#N re#N meta#N cancel#N	a message about request N is posted;
  *		+dest, +val, +sum		with that flag
+ *		+NAME@STEP +textN +...		of that, with a text of N bytes, which was cut
  *	err#N:E cancelled#N			an ERROR_STATUS, or one for a CANCEL
  *	ack probe				one is posted
  *	wL#N:BYTES[!]				a write on lane L; "!": the last one
  *	endU:E pubU:E wdU:E			an entry of fetch, publish or withdraw
  *						number U, with result E;
  *		+dead, +ok, +text		with that flag
+ *		+moreN				and a text that is longer, text_id N
  *	up, down:E(TEXT)			the channel's
  *
  * What is posted to lane 0 comes first, then other lanes, entries, the channel.
@@ -41,6 +43,7 @@ enum script_op {
  * @place: the fetch has a region of @bytes; else it is allocated
  * @uses: of a tensor
  * @error: of a tensor, of an abort, or of posting
+ * @text_len: of script_text, with the error of a tensor
  * @dead: the tensor is
  * @ret: of an operation
  * @lane: where content arrives
@@ -57,6 +60,7 @@ struct script_step {
 	bool place;
 	u32 uses;
 	int error;
+	u16 text_len;
 	bool dead;
 	int ret;
 	u8 lane;
@@ -68,7 +72,9 @@ struct script_step {
  * @name: of the case
  * @lanes: of the channel, 0: one
  * @max_requests: 0: that of end_params
+ * @slot_bytes: 0: that of end_params
  * @validate: the end's mode
+ * @features: of the peer
  * @left: tensors still offered at the end
  * @steps: up to one of 0
  */
@@ -76,7 +82,9 @@ struct script {
 	const char *name;
 	u8 lanes;
 	u32 max_requests;
+	u32 slot_bytes;
 	bool validate;
+	u32 features;
 	unsigned int left;
 	struct script_step steps[SCRIPT_STEPS];
 };
@@ -102,6 +110,9 @@ struct script {
 	STEP(_expect, .op = OP_PUBLISH, .id = _id, .name = _name, .uses = 1, .dead = true)
 #define PUBLISH_FAILED(_id, _name, _error, _expect) \
 	STEP(_expect, .op = OP_PUBLISH, .id = _id, .name = _name, .uses = 1, .error = _error)
+#define PUBLISH_SAYS(_id, _name, _error, _len, _expect) \
+	STEP(_expect, .op = OP_PUBLISH, .id = _id, .name = _name, .uses = 1, .error = _error, \
+	     .text_len = _len)
 #define WITHDRAW(_id, _name, _expect) \
 	STEP(_expect, .op = OP_WITHDRAW, .id = _id, .name = _name)
 
@@ -124,6 +135,10 @@ struct script {
 #define ERR(_index, _error, _expect) \
 	RX(_expect, .type = RDMATENSOR_WIRE_ERROR_STATUS, .request_index = _index, \
 	   .error = _error)
+#define ERR_OF(_index, _name, _step, _error, _expect) \
+	RX(_expect, .type = RDMATENSOR_WIRE_ERROR_STATUS, .request_index = _index, \
+	   .error = _error, .flags = RDMATENSOR_WIRE_F_NAMED, .name = _name, \
+	   .name_len = sizeof(_name) - 1, .step_id = _step)
 #define CANCELLED(_index, _expect) \
 	RX(_expect, .type = RDMATENSOR_WIRE_ERROR_STATUS, .request_index = _index, \
 	   .error = -ECANCELED, .flags = RDMATENSOR_WIRE_F_CANCELLED)
@@ -162,6 +177,9 @@ struct script {
 
 #define DOWN(_expect) STEP(_expect, .op = OP_DOWN)
 
+/* A text without end: each byte depends on its place */
+extern char script_text[RDMATENSOR_STATUS_TEXT_MAX];
+
 /* Puts @script into @suite's parameters: its name is the case's */
 void script_name(const struct script *script, char *desc);
 /* Runs it on an end that is up; @end_closed: taken apart, with its checks */
@@ -178,6 +196,7 @@ void script_run(struct kunit *test, const struct script *script);
  * @place: of the last fetch
  * @told_down: its going down is in an earlier trace
  * @slow: messages and acks are not completed
+ * @features: of the peer
  */
 struct script_end {
 	struct end *end;
@@ -189,6 +208,7 @@ struct script_end {
 	u64 place;
 	bool told_down;
 	bool slow;
+	u32 features;
 };
 
 struct script_end *script_open(struct kunit *test, u8 lanes,

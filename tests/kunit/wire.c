@@ -22,12 +22,12 @@ static const __le32 rkeys[] = {
 enum {
 	HELLO, REQUEST, META, RE_REQUEST, ERROR, CANCEL,
 	REQUEST_UNKNOWN, REQUEST_NO_DEST, REQUEST_EMPTY, REQUEST_DEAD, REQUEST_LONGEST,
-	META_PLAIN, META_DEAD, RE_REQUEST_LONG, ERROR_PLAIN,
+	META_PLAIN, META_DEAD, RE_REQUEST_LONG, ERROR_PLAIN, ERROR_CANCELLED, ERROR_LONGEST,
 	TABLE_OPEN, TABLE_INFO, TABLE_FAILED,
 };
 
 static char longest_name[RDMATENSOR_NAME_MAX];
-static const char longest_text[RDMATENSOR_TEXT_MAX];
+static const char longest_text[RDMATENSOR_STATUS_TEXT_MAX];
 #define TEXT64 "sixty-three bytes are as long as the name of a worker may be, not"
 
 static const struct sample {
@@ -67,8 +67,8 @@ static const struct sample {
 	} },
 	[ERROR] = { "ERROR_STATUS", {
 		.type = RDMATENSOR_WIRE_ERROR_STATUS,
-		.flags = RDMATENSOR_WIRE_F_CANCELLED, .request_index = 9,
-		.error = -2, .text = "no such op", .text_len = 10,
+		.flags = RDMATENSOR_WIRE_F_NAMED, .request_index = 9, .step_id = -2,
+		.error = -2, .name = "w\0x", .name_len = 3, .text = "no such op", .text_len = 10,
 	} },
 	[CANCEL] = { "CANCEL", {
 		.type = RDMATENSOR_WIRE_CANCEL, .request_index = 0x01020304,
@@ -120,9 +120,19 @@ static const struct sample {
 		.nr_parts = 8, .seg_shift = 40, .rkeys = rkeys, .nr_rkeys = 3,
 		.meta = { .data_type = RDMATENSOR_DT_VARIANT, .bytes = (1ULL << 40) + 2 },
 	} },
-	[ERROR_PLAIN] = { "ERROR_STATUS, longest text", {
+	[ERROR_PLAIN] = { "ERROR_STATUS, longest text without a name", {
 		.type = RDMATENSOR_WIRE_ERROR_STATUS, .error = -4095,
 		.text = longest_text, .text_len = RDMATENSOR_TEXT_MAX,
+	} },
+	[ERROR_CANCELLED] = { "ERROR_STATUS of a CANCEL", {
+		.type = RDMATENSOR_WIRE_ERROR_STATUS,
+		.flags = RDMATENSOR_WIRE_F_CANCELLED, .request_index = 9, .error = -125,
+	} },
+	[ERROR_LONGEST] = { "ERROR_STATUS, longest name and text", {
+		.type = RDMATENSOR_WIRE_ERROR_STATUS,
+		.flags = RDMATENSOR_WIRE_F_NAMED, .step_id = S64_MIN, .error = -1,
+		.name = longest_name, .name_len = RDMATENSOR_NAME_MAX,
+		.text = longest_text, .text_len = RDMATENSOR_STATUS_TEXT_MAX,
 	} },
 	[TABLE_OPEN] = { "TABLE_OPEN", {
 		.type = RDMATENSOR_WIRE_TABLE_OPEN, .request_index = 3,
@@ -204,14 +214,15 @@ static const u8 golden_re_request[] = {
 };
 
 static const u8 golden_error[] = {
-	0x4a, 0x00, 0x00, 0x00, 0x01, 0x05, 0x08, 0x00,
+	0x4d, 0x00, 0x00, 0x00, 0x01, 0x05, 0x00, 0x01,
 	0x00, 0x00, 0x00, 0x00, 0x09, 0x00, 0x00, 0x00,
-	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+	0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
 	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
 	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
 	0x00, 0x00, 0x00, 0x00, 0x02, 0x00, 0x00, 0x00,
-	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x03, 0x00,
 	0x0a, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+	0x77, 0x00, 0x78,
 	0x6e, 0x6f, 0x20, 0x73, 0x75, 0x63, 0x68, 0x20,
 	0x6f, 0x70,
 };
@@ -552,7 +563,14 @@ static const struct bad_case {
 	{ "name of 65535", REQUEST, "name_len", 0, { { &at_name_len, U16_MAX } } },
 	{ "a shorter text", ERROR, tail, 0, { { &at_text_len, 9 } } },
 	{ "a longer text", ERROR, tail, 0, { { &at_text_len, 11 } } },
-	{ "text of 129", ERROR, "text_len", 119, { { &at_text_len, 129 } } },
+	{ "text of 129, without a name", ERROR_PLAIN, "text_len", 1, { { &at_text_len, 129 } } },
+	{ "text of 1025", ERROR_LONGEST, "text_len", 1, { { &at_text_len, 1025 } } },
+	{ "ERROR_STATUS of no name", ERROR, "name_len", -3, { { &at_name_len, 0 } } },
+	{ "ERROR_STATUS of a name of 513", ERROR_LONGEST, "name_len", 1, { { &at_name_len, 513 } } },
+	{ "ERROR_STATUS with a name that it does not tell of", ERROR, unused, 0,
+	  { { &at_flags, 0 } } },
+	{ "answer to a CANCEL, with a name", ERROR, "flags", 0,
+	  { { &at_flags, RDMATENSOR_WIRE_F_NAMED | RDMATENSOR_WIRE_F_CANCELLED } } },
 	{ "text of 65535", ERROR, "text_len", 0, { { &at_text_len, U16_MAX } } },
 	{ "lengths that make up for each other", REQUEST, "number of rkeys", 0,
 	  { { &at_nr_rkeys, 1 }, { &at_name_len, 7 } } },
@@ -673,7 +691,7 @@ static const struct {
 } field_uses[] = {
 	{ &at_request_index,
 	  BIT(REQUEST) | BIT(META) | BIT(RE_REQUEST) | BIT(ERROR) | BIT(CANCEL) },
-	{ &at_step_id, BIT(REQUEST) | BIT(META) | BIT(RE_REQUEST) },
+	{ &at_step_id, BIT(REQUEST) | BIT(META) | BIT(RE_REQUEST) | BIT(ERROR) },
 	{ &at_remote_addr, BIT(REQUEST) | BIT(RE_REQUEST) },
 	{ &at_tensor_bytes, BIT(REQUEST) | BIT(META) | BIT(RE_REQUEST) },
 	{ &at_checksum, BIT(META) },
@@ -682,7 +700,7 @@ static const struct {
 	{ &at_is_dead, BIT(REQUEST) | BIT(META) | BIT(RE_REQUEST) },
 	{ &at_ndims, BIT(REQUEST) | BIT(META) | BIT(RE_REQUEST) },
 	{ &at_nr_rkeys, BIT(REQUEST) | BIT(RE_REQUEST) },
-	{ &at_name_len, BIT(REQUEST) },
+	{ &at_name_len, BIT(REQUEST) | BIT(ERROR) },
 	{ &at_text_len, BIT(HELLO) | BIT(ERROR) },
 	{ &at_nr_parts, BIT(REQUEST) | BIT(RE_REQUEST) },
 	{ &at_seg_shift, BIT(REQUEST) | BIT(RE_REQUEST) },
@@ -715,7 +733,7 @@ static void unknown_flags(struct kunit *test)
 		[REQUEST] = RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_VALIDATE,
 		[META] = RDMATENSOR_WIRE_F_CHECKSUM,
 		[RE_REQUEST] = RDMATENSOR_WIRE_F_DEST,
-		[ERROR] = RDMATENSOR_WIRE_F_CANCELLED,
+		[ERROR] = RDMATENSOR_WIRE_F_NAMED,
 		[CANCEL] = 0,
 	};
 	unsigned int bit, s;

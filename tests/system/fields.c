@@ -37,6 +37,7 @@ union arg {
 	struct rdmatensor_table_export table_export;
 	struct rdmatensor_table_open table_open;
 	struct rdmatensor_table_close table_close;
+	struct rdmatensor_status_text status_text;
 	char bytes[2 * PAGE];
 };
 
@@ -48,7 +49,9 @@ static uint32_t dead_pool, dead_channel, others_pool, others_channel;
 static uint64_t region, destination, free_region;
 static __u64 counters[RDMATENSOR_STAT_NR];
 static const char long_name[RDMATENSOR_NAME_MAX + 1] = "long";
-static const char text[RDMATENSOR_TEXT_MAX + 1] = "text";
+static const char text[RDMATENSOR_STATUS_TEXT_MAX + 1] = "text";
+static char said[RDMATENSOR_STATUS_TEXT_MAX];
+static uint32_t text_id;
 static uint32_t default_gid;
 static struct rdmatensor_pool rows_pool;
 static uint32_t own_table, rows_table;
@@ -84,6 +87,7 @@ static void open_all(void)
 	struct rdmatensor_pool pool;
 	struct rdmatensor_table_open table = {};
 	struct rdmatensor_cqe cqe;
+	struct rdmatensor_op op;
 	uint64_t rows_at;
 	int i;
 
@@ -128,6 +132,14 @@ static void open_all(void)
 	rows_table = table.out_table;
 	edge = page_before_nothing();
 	read_only = page_before_nothing();
+
+	rdmatensor_prep_publish_failed(&op, "failed", 0, -EIO, NULL, 1, 0);
+	op.text_uptr = rdmatensor_op_ptr(text);
+	op.text_len = sizeof(said);
+	EQ(side_do(&p.b, &op), 0);
+	EQ(rdmatensor_fetch(p.b.rt, self, "failed", 0, &p.b.pool, destination, 64, 0, &cqe), -EIO);
+	text_id = cqe.text_id;
+	EQ(side_next(&p.b, RDMATENSOR_CQE_PUBLISH, 0, NULL), 0);
 }
 
 static void close_all(void)
@@ -366,8 +378,21 @@ static void undo_table_close(const union arg *arg)
 				   RDMATENSOR_DT_FLOAT, &own_table), 0);
 }
 
+static void good_status_text(union arg *arg)
+{
+	arg->status_text.text_id = text_id;
+	arg->status_text.text_uptr = rdmatensor_op_ptr(said);
+	arg->status_text.text_len = sizeof(said);
+}
+
+static void undo_status_text(const union arg *arg)
+{
+	EQ(arg->status_text.text_len, sizeof(said));
+}
+
 enum { QUERY, START, CONFIGURE, STATS, POOL_CREATE, POOL_DESTROY, POOL_ALLOC, CONNECT, DISCONNECT,
-	CHANNEL_QUERY, STEP_ABORT, SUBMIT, TABLE_EXPORT, TABLE_OPEN, TABLE_CLOSE };
+	CHANNEL_QUERY, STEP_ABORT, SUBMIT, TABLE_EXPORT, TABLE_OPEN, TABLE_CLOSE,
+	STATUS_TEXT };
 
 static const struct call {
 	const char *name;
@@ -399,6 +424,7 @@ static const struct call {
 	CALL(TABLE_EXPORT, table_export, 1, undo_table_export),
 	CALL(TABLE_OPEN, table_open, 1, undo_table_open),
 	CALL(TABLE_CLOSE, table_close, 0, undo_table_close),
+	CALL(STATUS_TEXT, status_text, 1, undo_status_text),
 };
 
 #define NR_CALLS (sizeof(calls) / sizeof(*calls))
@@ -777,7 +803,9 @@ static const struct row {
 	ROW(STEP_ABORT, step_abort, text_uptr, UINT64_MAX - 1, -EFAULT),
 	ROW(STEP_ABORT, step_abort, text_len, 0, 0),
 	ROW(STEP_ABORT, step_abort, text_len, RDMATENSOR_TEXT_MAX, 0),
-	ROW(STEP_ABORT, step_abort, text_len, RDMATENSOR_TEXT_MAX + 1, -EINVAL),
+	ROW(STEP_ABORT, step_abort, text_len, RDMATENSOR_TEXT_MAX + 1, 0),
+	ROW(STEP_ABORT, step_abort, text_len, RDMATENSOR_STATUS_TEXT_MAX, 0),
+	ROW(STEP_ABORT, step_abort, text_len, RDMATENSOR_STATUS_TEXT_MAX + 1, -EINVAL),
 	ROW(STEP_ABORT, step_abort, text_len, UINT32_MAX, -EINVAL),
 	ROW(STEP_ABORT, step_abort, __reserved, 1, -EINVAL),
 
@@ -848,6 +876,15 @@ static const struct row {
 	ROW(TABLE_OPEN, table_open, order_offset, 64, -EINVAL),
 	ROW(TABLE_OPEN, table_open, timeout_ms, UINT32_MAX, 0),
 	ROW(TABLE_OPEN, table_open, __reserved, 1, -EINVAL),
+
+	ROW(STATUS_TEXT, status_text, text_id, 0, -ENOENT),
+	ROW(STATUS_TEXT, status_text, text_id, UINT32_MAX, -ENOENT),
+	ROW(STATUS_TEXT, status_text, text_uptr, 0, -EFAULT),
+	ROW(STATUS_TEXT, status_text, text_uptr, KERNEL_ADDR, -EFAULT),
+	ROW(STATUS_TEXT, status_text, text_uptr, UINT64_MAX - 1, -EFAULT),
+	ROW(STATUS_TEXT, status_text, text_len, 0, 0),
+	ROW(STATUS_TEXT, status_text, text_len, UINT32_MAX, 0),
+	ROW(STATUS_TEXT, status_text, __reserved, 1, -EINVAL),
 
 	ROW(TABLE_CLOSE, table_close, table, 0, -ENOENT),
 	ROW(TABLE_CLOSE, table_close, table, UINT32_MAX, -ENOENT),
@@ -1209,7 +1246,7 @@ static const struct row op_rows[] = {
 	OP(K(FAILED), text_uptr, 0, -EFAULT),
 	OP(K(FAILED), text_uptr, KERNEL_ADDR, -EFAULT),
 	OP(K(FAILED), text_len, 0, 0),
-	OP(K(FAILED), text_len, RDMATENSOR_TEXT_MAX + 1, -EINVAL),
+	OP(K(FAILED), text_len, RDMATENSOR_STATUS_TEXT_MAX + 1, -EINVAL),
 	OP(K(FAILED), text_len, 0x10000, -EINVAL),
 	OP(K(FAILED), text_len, UINT32_MAX, -EINVAL),
 
@@ -1287,7 +1324,7 @@ TEST(fields_of_operations)
 	op.name_uptr = rdmatensor_op_ptr(long_name);
 	op.name_len = RDMATENSOR_NAME_MAX;
 	op.text_uptr = rdmatensor_op_ptr(text);
-	op.text_len = RDMATENSOR_TEXT_MAX;
+	op.text_len = RDMATENSOR_STATUS_TEXT_MAX;
 	EQ(side_do(&p.b, &op), 0);
 	undo_publish(&op);
 	good_publish(&op);

@@ -294,8 +294,8 @@ static int step_abort(struct worker *w, struct life *life)
 
 	arg.status = -1 - (int)below(w, 4095);
 	arg.step_id = one_in(w, 8) ? below(w, STEPS) : STEPS + below(w, 1000);
-	arg.text_uptr = (uintptr_t)words;
-	arg.text_len = below(w, 20);
+	arg.text_uptr = (uintptr_t)long_words;
+	arg.text_len = below(w, sizeof(long_words) + 1);
 	MUTATE();
 	return CALL(STEP_ABORT);
 }
@@ -371,6 +371,20 @@ static int table_close(struct worker *w, struct life *life)
 	return CALL(TABLE_CLOSE);
 }
 
+/* Mostly of those that are kept; what comes is right or nothing, whoever fails meanwhile */
+static int status_text(struct worker *w, struct life *life)
+{
+	char text[RDMATENSOR_STATUS_TEXT_MAX];
+
+	ARG(status_text);
+
+	arg.text_id = life->text_id - below(w, RDMATENSOR_STATUS_TEXTS + 8);
+	arg.text_uptr = (uintptr_t)text;
+	arg.text_len = below(w, sizeof(text) + 1);
+	MUTATE();
+	return CALL(STATUS_TEXT);
+}
+
 int do_control(struct worker *w, struct life *life, enum kind kind)
 {
 	switch (kind) {
@@ -399,6 +413,8 @@ int do_control(struct worker *w, struct life *life, enum kind kind)
 		return table_export(w, life, one_in(w, 2));
 	case TABLE_OPEN:
 		return table_open(w, life);
+	case STATUS_TEXT:
+		return status_text(w, life);
 	default:
 		return table_close(w, life);
 	}

@@ -146,6 +146,8 @@ static void entry(struct worker *w, struct life *life, const struct rdmatensor_c
 	}
 	if (!brings(cqe->user_data))
 		return;
+	if (cqe->flags & RDMATENSOR_CQE_MORE)
+		life->text_id = cqe->text_id;
 	if (cqe->result) {
 		add(&shared->ended, 1);
 		return;

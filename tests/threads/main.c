@@ -51,6 +51,7 @@ static const struct {
 	[TABLE_EXPORT] =	{ "TABLE_EXPORT",		{ 20, 5, 0, 10 } },
 	[TABLE_OPEN] =		{ "TABLE_OPEN",			{ 30, 30, 0, 20 } },
 	[TABLE_CLOSE] =		{ "TABLE_CLOSE",		{ 10, 3, 0, 20 } },
+	[STATUS_TEXT] =		{ "STATUS_TEXT",		{ 20, 20, 0, 10 } },
 	[SUBMIT] =		{ "SUBMIT",			{ 400, 800, 50, 300 } },
 	[WAIT] =		{ "SUBMIT that waits",		{ 10, 5, 0, 5 } },
 	[REAP] =		{ "reap",			{ 150, 250, 20, 100 } },

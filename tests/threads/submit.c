@@ -7,6 +7,7 @@
 #define IDS_MAX 200
 
 const char words[] = "abcdefghijklmnopqrstuvwxyz";
+const char long_words[RDMATENSOR_STATUS_TEXT_MAX] = "a long story";
 
 /* Read by the kernel until a gather has ended, so they are nobody's and stay */
 static uint64_t ids[1 << 14];
@@ -82,8 +83,8 @@ static void make_publish(struct worker *w, struct life *life, struct rdmatensor_
 	if (one_in(w, 16)) {
 		op->flags = RDMATENSOR_OP_FAILED;
 		op->status = -1 - (int)below(w, 200);
-		op->text_uptr = (uintptr_t)words;
-		op->text_len = below(w, 20);
+		op->text_uptr = (uintptr_t)long_words;
+		op->text_len = below(w, sizeof(long_words) + 1);
 		return;
 	}
 	op->data_type = RDMATENSOR_DT_UINT8;

@@ -46,7 +46,7 @@
 enum kind {
 	QUERY, START_LATE, START_BAD, START_GOOD, CONFIGURE, STATS, POOL_CREATE, POOL_ALLOC,
 	POOL_DESTROY, CONNECT, DISCONNECT, CHANNEL_QUERY, STEP_ABORT, TABLE_EXPORT, TABLE_OPEN,
-	TABLE_CLOSE, SUBMIT, WAIT, REAP, POLL, MAP, MADVISE, MUNMAP, NETLINK, REOPEN, RETIRE,
+	TABLE_CLOSE, STATUS_TEXT, SUBMIT, WAIT, REAP, POLL, MAP, MADVISE, MUNMAP, NETLINK, REOPEN, RETIRE,
 	FORK, EXEC, PEER, UNPLUG,
 	NR_KINDS
 };
@@ -98,6 +98,7 @@ struct life {
 	} regions[NR_REGIONS];
 	uint32_t channels[NR_CHANNELS];
 	uint32_t tables[NR_TABLES], exports[NR_TABLES];
+	uint32_t text_id;
 };
 
 /**
@@ -221,6 +222,7 @@ void maps_drop(struct life *life);
 int first_objects(struct worker *w, struct life *life);
 int submit_plain(struct worker *w, struct life *life, struct rdmatensor_op *op);
 extern const char words[];
+extern const char long_words[RDMATENSOR_STATUS_TEXT_MAX];
 
 /* netlink.c */
 int do_netlink(struct worker *w);

@@ -477,6 +477,17 @@ static int dispatch(struct fake_context *ctx, unsigned long request, void *arg)
 		       stats->nr * sizeof(uint64_t));
 		return 0;
 	}
+	case RDMATENSOR_STATUS_TEXT: {
+		struct rdmatensor_status_text *ask = arg;
+		unsigned int n;
+
+		if (ask->text_id != FAKE_TEXT_ID)
+			return -ENOENT;
+		for (n = 0; n < FAKE_TEXT_LEN && n < ask->text_len; n++)
+			((char *)(uintptr_t)ask->text_uptr)[n] = 'y';
+		ask->text_len = FAKE_TEXT_LEN;
+		return 0;
+	}
 	case RDMATENSOR_SUBMIT:
 		return do_submit(ctx, arg);
 	default:

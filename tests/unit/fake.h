@@ -14,6 +14,9 @@
 
 #define FAKE_PATH "/dev/fake-rdmatensor"
 #define FAKE_RING 64
+/* The one text that is kept: as long as that, which is more than the library knows of */
+#define FAKE_TEXT_ID 7
+#define FAKE_TEXT_LEN 2000
 
 /* What the next calls do besides */
 extern struct fake {

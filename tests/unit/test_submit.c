@@ -382,6 +382,7 @@ static void test_connect(void **state)
 
 static void test_helpers(void **state)
 {
+	char all[RDMATENSOR_STATUS_ROOM], whole[RDMATENSOR_STATUS_ROOM];
 	struct rdmatensor_cqe cqe = { .result = -EINVAL };
 	char text[64];
 	unsigned int i, j;
@@ -400,6 +401,19 @@ static void test_helpers(void **state)
 	cqe.text_len = 65535;
 	assert_int_equal(strlen(rdmatensor_cqe_text(&cqe, text, sizeof(text))),
 			 sizeof(text) - 1);
+	/* All of it, its beginning if it is not kept any more, and no byte too many */
+	cqe.text_len = sizeof(cqe.text);
+	assert_string_equal(rdmatensor_status_text(rt, &cqe, all, sizeof(all)),
+			    rdmatensor_cqe_text(&cqe, whole, sizeof(whole)));
+	cqe.flags |= RDMATENSOR_CQE_MORE;
+	cqe.text_id = FAKE_TEXT_ID + 1;
+	assert_string_equal(rdmatensor_status_text(rt, &cqe, all, sizeof(all)), whole);
+	cqe.text_id = FAKE_TEXT_ID;
+	rdmatensor_status_text(rt, &cqe, all, sizeof(all));
+	assert_int_equal(strspn(all + strlen(strerror(EINVAL)) + 2, "y"),
+			 RDMATENSOR_STATUS_TEXT_MAX);
+	assert_int_equal(strlen(all), strlen(strerror(EINVAL)) + 2 + RDMATENSOR_STATUS_TEXT_MAX);
+	assert_int_equal(strlen(rdmatensor_status_text(rt, &cqe, all, 100)), 99);
 	for (i = 0; i < RDMATENSOR_STAT_NR; i++)
 		for (j = 0; j < i; j++)
 			assert_string_not_equal(rdmatensor_stat_name(i),

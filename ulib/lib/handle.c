@@ -178,7 +178,7 @@ int rdmatensor_step_abort(struct rdmatensor *rt, int64_t step_id, int status,
 		.status = status,
 		.step_id = step_id,
 		.text_uptr = rdmatensor_op_ptr(text),
-		.text_len = text ? (uint32_t)strnlen(text, RDMATENSOR_TEXT_MAX) : 0,
+		.text_len = text ? (uint32_t)strnlen(text, RDMATENSOR_STATUS_TEXT_MAX) : 0,
 	};
 
 	return rt_ioctl(rt, RDMATENSOR_STEP_ABORT, &arg);

@@ -92,3 +92,23 @@ const char *rdmatensor_cqe_text(const struct rdmatensor_cqe *cqe, char *text,
 	snprintf(text, text_len, "%s: %.*s", words, len, cqe->text);
 	return text;
 }
+
+const char *rdmatensor_status_text(struct rdmatensor *rt, const struct rdmatensor_cqe *cqe,
+				   char *text, size_t text_len)
+{
+	char all[RDMATENSOR_STATUS_TEXT_MAX];
+	struct rdmatensor_status_text arg = {
+		.size = sizeof(arg),
+		.text_id = cqe->text_id,
+		.text_uptr = rdmatensor_op_ptr(all),
+		.text_len = sizeof(all),
+	};
+
+	if (!(cqe->flags & RDMATENSOR_CQE_MORE) || rt_ioctl(rt, RDMATENSOR_STATUS_TEXT, &arg))
+		return rdmatensor_cqe_text(cqe, text, text_len);
+	/* A kernel that is newer than this library may have a longer one */
+	if (arg.text_len > sizeof(all))
+		arg.text_len = sizeof(all);
+	snprintf(text, text_len, "%s: %.*s", strerror(-cqe->result), (int)arg.text_len, all);
+	return text;
+}

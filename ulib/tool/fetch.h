@@ -54,6 +54,9 @@ struct step_result {
 /* When a fetch that begins now must end */
 uint64_t fetch_deadline(const struct fetch *fetch);
 
+/* What can be done about a fetch that has failed, to be put behind its text; may be "" */
+const char *fetch_remedy(const struct rdmatensor_cqe *cqe);
+
 /* fetch_names.c: fill in fetch->file; EXIT_OK, or EXIT_FAILED with a message */
 
 /* From the peer's index */

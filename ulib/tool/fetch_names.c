@@ -15,22 +15,41 @@ uint64_t fetch_deadline(const struct fetch *fetch)
 	return fetch->timeout_ns ? rdmatensor_now_ns() + fetch->timeout_ns : 0;
 }
 
+const char *fetch_remedy(const struct rdmatensor_cqe *cqe)
+{
+	switch (cqe->result) {
+	case -ETIMEDOUT:
+		return ": the peer has not published it under this name and step";
+	case -ECONNRESET:
+	case -ESHUTDOWN:
+	case -ENODEV:
+	case -EPROTO:
+		return ": see the peer's log, and fetch again";
+	case -EMSGSIZE:
+	case -ENOSPC:
+	case -EBADMSG:
+		return "";
+	default:
+		/* All others come from who should have published it */
+		return ": its publisher says so: see to it there, and fetch again";
+	}
+}
+
 static int tensor_failed(struct fetch *fetch, const char *name,
 			 const struct rdmatensor_cqe *cqe, int err)
 {
-	const char *remedy = "";
-	char text[256];
+	char text[RDMATENSOR_STATUS_ROOM];
+	const char *remedy;
 
 	if (!cqe->type)
 		return failed("fetch tensor \"%s\", step %" PRId64 ": %s",
 			      name, fetch->first_step, strerror(-err));
+	remedy = fetch_remedy(cqe);
 	if (err == -ETIMEDOUT && !strcmp(name, INDEX_NAME))
 		remedy = ": the peer is no `rdmatensor serve`, or has not this step: name the tensors";
-	else if (err == -ETIMEDOUT)
-		remedy = ": the peer has not published it under this name and step";
 	return failed("fetch tensor \"%s\", step %" PRId64 ", from %s: %s%s",
 		      name, fetch->first_step, fetch->peer,
-		      rdmatensor_cqe_text(cqe, text, sizeof(text)), remedy);
+		      rdmatensor_status_text(fetch->rt, cqe, text, sizeof(text)), remedy);
 }
 
 /* A region of the least size, for fetches that are only to tell meta-data */

@@ -93,18 +93,16 @@ static bool is_as_expected(const struct st_tensor *tensor,
 static void end_one(struct run *run, const struct rdmatensor_cqe *cqe)
 {
 	size_t i = (size_t)cqe->user_data;
-	const char *remedy = "";
-	char text[256], why[512];
+	char text[RDMATENSOR_STATUS_ROOM], why[RDMATENSOR_STATUS_ROOM + 128];
 
 	run->ended++;
 	if (!cqe->result && run->fetch->alloc)
 		run->fetch->offsets[i] = cqe->offset;
 	progress_add(&run->progress, run->fetch->file.tensors[i].bytes);
-	if (cqe->result == -ETIMEDOUT)
-		remedy = ": the peer has not published it under this name and step";
 	if (cqe->result) {
 		snprintf(why, sizeof(why), "%s%s",
-			 rdmatensor_cqe_text(cqe, text, sizeof(text)), remedy);
+			 rdmatensor_status_text(run->fetch->rt, cqe, text, sizeof(text)),
+			 fetch_remedy(cqe));
 		run_failed(run, i, why);
 	} else if (cqe->flags & RDMATENSOR_CQE_DEAD) {
 		run_failed(run, i, "it is dead: it has no content");

@@ -56,7 +56,7 @@ struct load {
 	uint64_t ended;
 	struct samples samples;
 	int failure;
-	char why[256];
+	char why[RDMATENSOR_STATUS_ROOM];
 };
 
 static uint64_t destination(const struct load *load, unsigned int i)
@@ -86,7 +86,7 @@ static void take(struct load *load, const struct rdmatensor_cqe *cqe)
 {
 	if (cqe->result && !load->failure) {
 		load->failure = cqe->result;
-		rdmatensor_cqe_text(cqe, load->why, sizeof(load->why));
+		rdmatensor_status_text(load->rt, cqe, load->why, sizeof(load->why));
 	} else if (!cqe->result && cqe->tensor_bytes != load->size &&
 		   !load->failure) {
 		load->failure = -EMSGSIZE;

@@ -405,7 +405,7 @@ int rdmatensor_channel_find(struct rdmatensor *rt, const char *worker, uint32_t 
  * @rt: handle
  * @step_id: the step
  * @status: negative errno that all of the step ends with
- * @text: goes with it; NULL: none. Cut to RDMATENSOR_TEXT_MAX bytes
+ * @text: goes with it; NULL: none. Cut to RDMATENSOR_STATUS_TEXT_MAX bytes
  */
 int rdmatensor_step_abort(struct rdmatensor *rt, int64_t step_id, int status,
 			  const char *text);
@@ -497,7 +497,7 @@ rdmatensor_prep_publish_dead(struct rdmatensor_op *op, const char *name,
  * @name: the tensor's name
  * @step_id: its step
  * @status: negative errno that fetches of it end with
- * @text: goes with it, NULL: none; at most RDMATENSOR_TEXT_MAX bytes. Must live
+ * @text: goes with it, NULL: none; at most RDMATENSOR_STATUS_TEXT_MAX bytes. Must live
  *        until the submit
  * @uses: deliveries, 0: until withdrawn
  * @user_data: for its entry
@@ -855,6 +855,24 @@ const char *rdmatensor_data_type_name(uint32_t data_type);
  */
 const char *rdmatensor_cqe_text(const struct rdmatensor_cqe *cqe, char *text,
 				size_t text_len);
+
+/* Room for all that rdmatensor_status_text() may say, and for words of the system's before it */
+#define RDMATENSOR_STATUS_ROOM (RDMATENSOR_STATUS_TEXT_MAX + 128)
+
+/**
+ * rdmatensor_status_text() - as rdmatensor_cqe_text(), with all of a text that is longer than
+ * an entry has room for: one ioctl(RDMATENSOR_STATUS_TEXT) then, else none
+ * @rt: handle that the entry is of
+ * @cqe: an entry
+ * @text: out, zero-terminated
+ * @text_len: its length; RDMATENSOR_STATUS_ROOM holds all
+ *
+ * If the kernel keeps the text no more, its beginning has to do.
+ *
+ * Return: @text.
+ */
+const char *rdmatensor_status_text(struct rdmatensor *rt, const struct rdmatensor_cqe *cqe,
+				   char *text, size_t text_len);
 
 #ifdef __cplusplus
 }
