@@ -32,6 +32,7 @@
 #include "fault.h"
 #include "fetch.h"
 #include "lane.h"
+#include "local.h"
 #include "publication.h"
 #include "qp.h"
 #include "request.h"
@@ -606,6 +607,8 @@ void rdmatensor_context_close(struct rdmatensor_context *context)
 		/* Only fetches from oneself are left; copies under way end by themselves */
 		rdmatensor_fetch_cancel_all(&context->exchange, -ESHUTDOWN);
 		flush_workqueue(context->exchange.wq);
+		/* Nobody can give them back any more, and what is shared is still published */
+		rdmatensor_local_release_all(&context->exchange);
 		rdmatensor_context_tables_free(context);
 		rdmatensor_rendezvous_drain(context->exchange.rdv, &released);
 		rdmatensor_publication_release_list(&released);

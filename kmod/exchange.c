@@ -20,6 +20,7 @@ int rdmatensor_exchange_init(struct rdmatensor_exchange *exchange, u32 ring_entr
 	spin_lock_init(&exchange->fetch_lock);
 	exchange->fetches = RB_ROOT;
 	rdmatensor_texts_init(&exchange->texts);
+	xa_init_flags(&exchange->shares, XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_BH);
 
 	ret = rdmatensor_ring_init(&exchange->ring, ring_entries);
 	if (ret)
@@ -60,6 +61,7 @@ void rdmatensor_exchange_destroy(struct rdmatensor_exchange *exchange)
 	destroy_workqueue(exchange->wq);
 	rdmatensor_rendezvous_free(exchange->rdv);
 	rdmatensor_texts_destroy(&exchange->texts);
+	WARN_ON_ONCE(!xa_empty(&exchange->shares));
 	rdmatensor_counters_destroy(&exchange->counters);
 	rdmatensor_ring_destroy(&exchange->ring);
 	mutex_destroy(&exchange->counters_lock);

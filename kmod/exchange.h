@@ -10,6 +10,7 @@
 #include <linux/rbtree.h>
 #include <linux/refcount.h>
 #include <linux/workqueue.h>
+#include <linux/xarray.h>
 #include "rendezvous.h"
 #include "ring.h"
 #include "stats.h"
@@ -38,6 +39,9 @@ struct rdmatensor_exchange_ops {
  * @live_counters: of channels that are not gone, wherever they may be
  * @counters_lock: guards @live_counters and @gone
  * @texts: of fetches that have failed
+ * @shares: fetches from oneself that want the tensor itself, or have it, by share_id
+ * @nr_shares: in @shares, or about to be, or just out of it
+ * @next_share: where the search for an id goes on
  * @wq: checksums, copies
  * @validate: data-validation mode, read without lock
  * @ops: who listens, or NULL
@@ -58,6 +62,9 @@ struct rdmatensor_exchange {
 	struct list_head live_counters;
 	struct mutex counters_lock;
 	struct rdmatensor_texts texts;
+	struct xarray shares;
+	atomic_t nr_shares;
+	u32 next_share;
 	struct workqueue_struct *wq;
 	bool validate;
 	const struct rdmatensor_exchange_ops *ops;

@@ -43,12 +43,16 @@ int rdmatensor_fetch_init(struct rdmatensor_fetch *fetch,
 	if (ret)
 		return ret;
 
-	ret = rdmatensor_regions_hold(&args->pool->regions, &fetch->use,
-				      args->alloc ? 0 : args->offset,
-				      args->alloc ? 0 : args->bytes, true);
-	if (ret) {
-		rdmatensor_ring_unreserve(&exchange->ring, 1);
-		return ret;
+	if (args->pool) {
+		ret = rdmatensor_regions_hold(&args->pool->regions, &fetch->use,
+					      args->alloc ? 0 : args->offset,
+					      args->alloc ? 0 : args->bytes, true);
+		if (ret) {
+			rdmatensor_ring_unreserve(&exchange->ring, 1);
+			return ret;
+		}
+		fetch->pool_id = args->pool->id;
+		fetch->has_region = !args->alloc;
 	}
 
 	kref_init(&fetch->ref);
@@ -62,9 +66,7 @@ int rdmatensor_fetch_init(struct rdmatensor_fetch *fetch,
 	fetch->user_data = args->user_data;
 	fetch->step_id = args->step_id;
 	fetch->pool = args->pool;
-	fetch->pool_id = args->pool->id;
 	fetch->alloc = args->alloc;
-	fetch->has_region = !args->alloc;
 	fetch->offset = args->offset;
 	fetch->room = args->bytes;
 	timer_setup(&fetch->timer, fetch_expired, 0);
@@ -180,6 +182,12 @@ int rdmatensor_fetch_place(struct rdmatensor_fetch *fetch, gfp_t gfp)
 	return 0;
 }
 
+static void fetch_drop(struct rdmatensor_fetch *fetch)
+{
+	if (fetch->pool)
+		rdmatensor_regions_drop(&fetch->pool->regions, &fetch->use);
+}
+
 static void fetch_entry(const struct rdmatensor_fetch *fetch, int error,
 			struct rdmatensor_cqe *cqe)
 {
@@ -192,6 +200,10 @@ static void fetch_entry(const struct rdmatensor_fetch *fetch, int error,
 	if (fetch->has_region && !error) {
 		cqe->pool_id = fetch->pool_id;
 		cqe->offset = fetch->offset;
+	}
+	if (fetch->share_id && !error) {
+		cqe->flags |= RDMATENSOR_CQE_SHARED;
+		cqe->share_id = fetch->share_id;
 	}
 	if (fetch->gather) {
 		cqe->tensor_bytes = error ? fetch->rows_missing : fetch->meta.bytes;
@@ -256,8 +268,9 @@ void rdmatensor_fetch_finish(struct rdmatensor_fetch *fetch, int error)
 
 	if (error)
 		fetch_free_region(fetch);
-	rdmatensor_regions_drop(&fetch->pool->regions, &fetch->use);
-	rdmatensor_pool_put(fetch->pool);
+	fetch_drop(fetch);
+	if (fetch->pool)
+		rdmatensor_pool_put(fetch->pool);
 	fetch->pool = NULL;
 
 	fetch_count_end(fetch, error);
@@ -270,7 +283,7 @@ void rdmatensor_fetch_finish(struct rdmatensor_fetch *fetch, int error)
 void rdmatensor_fetch_abandon(struct rdmatensor_fetch *fetch)
 {
 	fetch_free_region(fetch);
-	rdmatensor_regions_drop(&fetch->pool->regions, &fetch->use);
+	fetch_drop(fetch);
 	rdmatensor_ring_unreserve(&fetch->exchange->ring, 1);
 	rdmatensor_exchange_put(fetch->exchange);
 }

@@ -55,10 +55,11 @@ struct rdmatensor_fetch_ops {
  * @name: tensor's name, not zero-terminated
  * @name_len: its length
  * @step_id: the step
- * @pool: destination's; a reference is the fetch's from its beginning on
+ * @pool: destination's; a reference is the fetch's from its beginning on. NULL: @share
  * @offset: where in it, without @alloc
  * @bytes: room there; with @alloc: longest tensor, 0: any
  * @alloc: allocate when the size is known
+ * @share: wants the published tensor itself, of oneself: there is no destination
  * @deadline_ns: CLOCK_MONOTONIC, 0: none
  */
 struct rdmatensor_fetch_args {
@@ -71,6 +72,7 @@ struct rdmatensor_fetch_args {
 	u64 offset;
 	u64 bytes;
 	bool alloc;
+	bool share;
 	u64 deadline_ns;
 };
 
@@ -89,10 +91,12 @@ struct rdmatensor_fetch_args {
  * @step_id: the step
  * @rows_missing: of a gather, for its entry if it failed
  * @first_missing: likewise
- * @pool: referenced; NULL when it has ended
+ * @pool: referenced; NULL when it has ended, or has no destination
  * @pool_id: its number, also then
  * @alloc: the destination is allocated here
- * @has_region: @use is that of a destination, and not an empty one
+ * @has_region: @use is that of a destination, and not an empty one; or it has been given
+ *              the published one, of which it has no @use
+ * @share_id: by which that is given back; 0: it has not been given it
  * @offset: of the destination, if @has_region
  * @room: bytes there, or the most to allocate
  * @use: the destination's
@@ -120,6 +124,7 @@ struct rdmatensor_fetch {
 	u32 pool_id;
 	bool alloc;
 	bool has_region;
+	u32 share_id;
 	u64 offset;
 	u64 room;
 	struct rdmatensor_use use;

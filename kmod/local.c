@@ -4,9 +4,15 @@
  *
  *	WAITING -> COPYING -> DONE
  *	WAITING -> DONE (cancel, deadline, aborted step, failed publisher)
+ *	WAITING -> SHARED (the tensor itself, until it is given back)
  *
  * No peer is involved, so a cancelled one ends at once, but for the moment that
  * a match is being worked off: then local_matched() ends it.
+ *
+ * Who wants the tensor itself is in the exchange's table of shares from its submission on, so
+ * that nothing has to be allocated when there is a match. One that is SHARED has ended for
+ * everybody but its publisher: it keeps the match, and a reference that is the table's, until
+ * whoever takes it out of the table, which is one alone, gives both back.
  */
 #include <linux/slab.h>
 #include <kunit/visibility.h>
@@ -17,6 +23,7 @@
 enum local_state {
 	LOCAL_WAITING,
 	LOCAL_COPYING,
+	LOCAL_SHARED,
 	LOCAL_DONE,
 };
 
@@ -28,6 +35,7 @@ enum local_state {
  * @lock: guards @state, @cancelled and the decision to end
  * @state: enum local_state, changed by local_move() alone
  * @cancelled: ends with fetch.status as soon as the match is worked off
+ * @share_id: in the table of shares, which has a reference; 0: it wants a copy
  * @name_len: length of @name
  * @name: the tensor's, not zero-terminated
  */
@@ -38,6 +46,7 @@ struct rdmatensor_local {
 	spinlock_t lock;
 	u8 state;
 	bool cancelled;
+	u32 share_id;
 	u16 name_len;
 	char name[] __counted_by(name_len);
 };
@@ -45,6 +54,7 @@ struct rdmatensor_local {
 static const char * const local_names[] = {
 	[LOCAL_WAITING] = "WAITING",
 	[LOCAL_COPYING] = "COPYING",
+	[LOCAL_SHARED] = "SHARED",
 	[LOCAL_DONE] = "DONE",
 };
 
@@ -52,6 +62,7 @@ static void local_move(struct rdmatensor_local *local, enum local_state to)
 {
 	static const u8 from[] = {
 		[LOCAL_COPYING] = BIT(LOCAL_WAITING),
+		[LOCAL_SHARED] = BIT(LOCAL_WAITING),
 		[LOCAL_DONE] = BIT(LOCAL_WAITING) | BIT(LOCAL_COPYING),
 	};
 
@@ -60,8 +71,21 @@ static void local_move(struct rdmatensor_local *local, enum local_state to)
 	WRITE_ONCE(local->state, to);
 }
 
+/* False: somebody else has taken it out */
+static bool local_unlist(struct rdmatensor_exchange *exchange, u32 share_id)
+{
+	if (!xa_erase_bh(&exchange->shares, share_id))
+		return false;
+	atomic_dec(&exchange->nr_shares);
+	return true;
+}
+
 static void local_finish(struct rdmatensor_local *local, int error)
 {
+	/* What it has not got it need not give back */
+	if (local->share_id && !local->fetch.share_id &&
+	    local_unlist(local->fetch.exchange, local->share_id))
+		rdmatensor_fetch_put(&local->fetch);
 	rdmatensor_fetch_finish(&local->fetch, error);
 	rdmatensor_fetch_put(&local->fetch);
 }
@@ -146,12 +170,51 @@ static void local_copy(struct work_struct *work)
 	local_finish(local, 0);
 }
 
+/* Has what is published; @fetch's pool is nobody's destination */
+static void local_share(struct rdmatensor_local *local, const struct rdmatensor_publication *pub)
+{
+	struct rdmatensor_fetch *fetch = &local->fetch;
+
+	fetch->share_id = local->share_id;
+	fetch->has_region = true;
+	fetch->pool_id = pub->pool->id;
+	fetch->offset = pub->offset;
+	rdmatensor_count(fetch->counters, RDMATENSOR_STAT_SHARED);
+}
+
+/* Return: 0: it has a destination, or needs none; the state it goes on to is in @to */
+static int local_take(struct rdmatensor_local *local, enum local_state *to)
+{
+	struct rdmatensor_publication *pub = to_publication(local->waiter.tensor);
+	struct rdmatensor_fetch *fetch = &local->fetch;
+	int ret;
+
+	fetch->meta = pub->tensor.meta;
+	if (!local->share_id) {
+		ret = rdmatensor_fetch_place(fetch, GFP_ATOMIC | __GFP_ACCOUNT);
+		if (!ret && fetch->meta.bytes)
+			*to = LOCAL_COPYING;
+		return ret;
+	}
+	if (!fetch->meta.bytes)
+		return 0;
+	if (!pub->share) {
+		rdmatensor_status_set(&fetch->status, -EOPNOTSUPP,
+				      "its publisher does not share it: fetch it to a place");
+		return -EOPNOTSUPP;
+	}
+	local_share(local, pub);
+	*to = LOCAL_SHARED;
+	return 0;
+}
+
 static void local_matched(struct rdmatensor_waiter *waiter, struct list_head *more)
 {
 	struct rdmatensor_local *local = container_of(waiter, struct rdmatensor_local, waiter);
 	struct rdmatensor_fetch *fetch = &local->fetch;
 	struct rdmatensor_tensor *tensor = waiter->tensor;
-	bool delivered = false, copy = false;
+	enum local_state to = LOCAL_DONE;
+	bool delivered = false;
 	int error = 0;
 
 	spin_lock_bh(&local->lock);
@@ -165,19 +228,18 @@ static void local_matched(struct rdmatensor_waiter *waiter, struct list_head *mo
 		error = tensor->failed.error;
 		delivered = true;
 	} else {
-		fetch->meta = tensor->meta;
-		error = rdmatensor_fetch_place(fetch, GFP_ATOMIC | __GFP_ACCOUNT);
+		error = local_take(local, &to);
 		delivered = !error;
-		copy = !error && tensor->meta.bytes;
 	}
-	local_move(local, copy ? LOCAL_COPYING : LOCAL_DONE);
+	local_move(local, to);
 	spin_unlock_bh(&local->lock);
 
-	if (copy) {
+	if (to == LOCAL_COPYING) {
 		queue_work(fetch->exchange->wq, &local->copy);
 		return;
 	}
-	if (tensor)
+	/* What is shared may be given back from here on, and its tensor be gone */
+	if (tensor && to != LOCAL_SHARED)
 		rdmatensor_publication_put(to_publication(tensor), delivered, more);
 	local_finish(local, error);
 }
@@ -200,6 +262,73 @@ static void local_end_cancelled(struct rdmatensor_local *local)
 	if (end)
 		local_finish(local, local->fetch.status.error);
 }
+
+static int local_list(struct rdmatensor_local *local)
+{
+	struct rdmatensor_exchange *exchange = local->fetch.exchange;
+	int ret;
+
+	if (atomic_inc_return(&exchange->nr_shares) > RDMATENSOR_SHARES_MAX) {
+		atomic_dec(&exchange->nr_shares);
+		return -EAGAIN;
+	}
+	/* Before it is in the table, where its number may be guessed */
+	rdmatensor_fetch_get(&local->fetch);
+	ret = xa_alloc_cyclic_bh(&exchange->shares, &local->share_id, local, xa_limit_32b,
+				 &exchange->next_share, GFP_KERNEL_ACCOUNT);
+	if (ret >= 0)
+		return 0;
+	local->share_id = 0;
+	atomic_dec(&exchange->nr_shares);
+	return ret;
+}
+
+/* Out of the table: nobody else gives it back */
+static void local_give_back(struct rdmatensor_local *local)
+{
+	struct rdmatensor_publication *pub = to_publication(local->waiter.tensor);
+	LIST_HEAD(matches);
+
+	rdmatensor_count(local->fetch.counters, RDMATENSOR_STAT_SHARES_RELEASED);
+	rdmatensor_publication_put(pub, true, &matches);
+	rdmatensor_rendezvous_work_off(&matches);
+	rdmatensor_fetch_put(&local->fetch);
+}
+
+int rdmatensor_local_release(struct rdmatensor_exchange *exchange, u64 share_id)
+{
+	struct rdmatensor_local *local;
+	bool shared = false;
+
+	if (share_id > U32_MAX)
+		return -ENOENT;
+	xa_lock_bh(&exchange->shares);
+	local = xa_load(&exchange->shares, share_id);
+	if (local) {
+		spin_lock(&local->lock);
+		shared = local->state == LOCAL_SHARED;
+		spin_unlock(&local->lock);
+	}
+	if (shared)
+		__xa_erase(&exchange->shares, share_id);
+	xa_unlock_bh(&exchange->shares);
+	if (!shared)
+		return -ENOENT;
+	atomic_dec(&exchange->nr_shares);
+	local_give_back(local);
+	return 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_local_release);
+
+void rdmatensor_local_release_all(struct rdmatensor_exchange *exchange)
+{
+	struct rdmatensor_local *local;
+	unsigned long id;
+
+	xa_for_each(&exchange->shares, id, local)
+		rdmatensor_local_release(exchange, id);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_local_release_all);
 
 int rdmatensor_local_submit(struct rdmatensor_exchange *exchange,
 			    const struct rdmatensor_fetch_args *args)
@@ -225,6 +354,14 @@ int rdmatensor_local_submit(struct rdmatensor_exchange *exchange,
 		kfree(local);
 		return ret;
 	}
+	if (args->share) {
+		ret = local_list(local);
+		if (ret) {
+			rdmatensor_fetch_abandon(&local->fetch);
+			kfree(local);
+			return ret;
+		}
+	}
 
 	rdmatensor_hold("fetch");
 	/* A timer or a cancel may come before the table has it: then that is not found waiting */
@@ -246,3 +383,4 @@ int rdmatensor_local_submit(struct rdmatensor_exchange *exchange,
 	rdmatensor_fetch_put(&local->fetch);
 	return 0;
 }
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_local_submit);

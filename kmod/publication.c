@@ -71,6 +71,7 @@ int rdmatensor_publish(struct rdmatensor_exchange *exchange,
 	pub->user_data = args->user_data;
 	pub->step_id = args->step_id;
 	pub->offset = args->offset;
+	pub->share = args->share;
 	pub->tensor.meta = args->meta;
 	rdmatensor_status_init_copy(&pub->tensor.failed, &args->failed);
 	pub->tensor.uses = args->uses;

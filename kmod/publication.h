@@ -15,6 +15,7 @@
  * @pool: referenced; NULL: dead, failed or empty
  * @offset: where in it
  * @use: the range is being read
+ * @share: a fetch from oneself may have the tensor itself
  * @user_data: for its entry
  * @withdrawing: a WITHDRAW has a ring entry of its own and waits for the release
  * @withdraw_user_data: for that
@@ -25,6 +26,7 @@ struct rdmatensor_publication {
 	struct rdmatensor_pool *pool;
 	u64 offset;
 	struct rdmatensor_use use;
+	bool share;
 	u64 user_data;
 	s64 step_id;
 	bool withdrawing;
@@ -46,6 +48,7 @@ to_publication(struct rdmatensor_tensor *tensor)
  * @uses: deliveries, 0: until withdrawn
  * @pool: where it is; a reference is the publication's after success. NULL: nowhere
  * @offset: in it
+ * @share: a fetch from oneself may have it
  * @meta: checked meta-data
  * @failed: error != 0: instead of a tensor
  */
@@ -57,6 +60,7 @@ struct rdmatensor_publish_args {
 	u32 uses;
 	struct rdmatensor_pool *pool;
 	u64 offset;
+	bool share;
 	struct rdmatensor_meta meta;
 	struct rdmatensor_status failed;
 };

@@ -102,7 +102,8 @@ static int submit_publish(struct rdmatensor_context *context, struct submit_room
 	ret = submit_check(op, failed ? USES_NAME | USES_STATUS | USES_USES :
 			   USES_NAME | USES_USES | USES_POOL | USES_OFFSET | USES_BYTES |
 			   USES_META,
-			   failed ? RDMATENSOR_OP_FAILED : RDMATENSOR_OP_DEAD);
+			   failed ? RDMATENSOR_OP_FAILED :
+				    RDMATENSOR_OP_DEAD | RDMATENSOR_OP_SHARE);
 	if (!ret)
 		ret = submit_name(room);
 	if (ret)
@@ -118,6 +119,7 @@ static int submit_publish(struct rdmatensor_context *context, struct submit_room
 	args->step_id = op->step_id;
 	args->uses = op->uses;
 	args->offset = op->offset;
+	args->share = op->flags & RDMATENSOR_OP_SHARE;
 	if (args->meta.bytes) {
 		args->pool = rdmatensor_context_pool(context, op->pool_id);
 		/* A region outside of any pool */
@@ -146,6 +148,18 @@ static int submit_withdraw(struct rdmatensor_context *context, struct submit_roo
 				   op->name_len, op->step_id);
 }
 
+/* Of oneself, and to no place: that is the publisher's */
+static int submit_fetch_shared(struct rdmatensor_context *context,
+			       struct rdmatensor_fetch_args *args,
+			       const struct rdmatensor_op *op)
+{
+	if (op->channel != RDMATENSOR_CHANNEL_SELF || op->flags & RDMATENSOR_OP_ALLOC ||
+	    op->pool_id || op->offset || op->bytes)
+		return -EINVAL;
+	args->share = true;
+	return rdmatensor_local_submit(&context->exchange, args);
+}
+
 static int submit_fetch(struct rdmatensor_context *context, struct submit_room *room)
 {
 	const struct rdmatensor_op *op = &room->op;
@@ -164,11 +178,13 @@ static int submit_fetch(struct rdmatensor_context *context, struct submit_room *
 
 	ret = submit_check(op, USES_CHANNEL | USES_NAME | USES_POOL | USES_BYTES |
 			   USES_DEADLINE | (args.alloc ? 0 : USES_OFFSET),
-			   RDMATENSOR_OP_ALLOC);
+			   RDMATENSOR_OP_ALLOC | RDMATENSOR_OP_SHARE);
 	if (!ret)
 		ret = submit_name(room);
 	if (ret)
 		return ret;
+	if (op->flags & RDMATENSOR_OP_SHARE)
+		return submit_fetch_shared(context, &args, op);
 
 	args.pool = rdmatensor_context_pool(context, op->pool_id);
 	if (!args.pool)
@@ -247,6 +263,16 @@ static int submit_free(struct rdmatensor_context *context, struct submit_room *r
 	return ret;
 }
 
+static int submit_release(struct rdmatensor_context *context, struct submit_room *room)
+{
+	int ret;
+
+	ret = submit_check(&room->op, USES_TARGET, 0);
+	if (ret)
+		return ret;
+	return rdmatensor_local_release(&context->exchange, room->op.target);
+}
+
 static int (*const submit_ops[])(struct rdmatensor_context *context,
 				 struct submit_room *room) = {
 	[RDMATENSOR_OP_PUBLISH] = submit_publish,
@@ -255,6 +281,7 @@ static int (*const submit_ops[])(struct rdmatensor_context *context,
 	[RDMATENSOR_OP_CANCEL] = submit_cancel,
 	[RDMATENSOR_OP_FREE] = submit_free,
 	[RDMATENSOR_OP_GATHER] = submit_gather,
+	[RDMATENSOR_OP_RELEASE] = submit_release,
 };
 
 int rdmatensor_context_submit(struct rdmatensor_context *context, void *arg)

@@ -52,6 +52,8 @@
 #define RDMATENSOR_REGION_ALIGN 64
 /* Longest array of operations that one SUBMIT takes */
 #define RDMATENSOR_SUBMIT_MAX 1024
+/* Fetches with RDMATENSOR_OP_SHARE of one context that wait or are not given back, at most */
+#define RDMATENSOR_SHARES_MAX 65536
 /* The channel that leads to the context itself */
 #define RDMATENSOR_CHANNEL_SELF 0
 
@@ -354,7 +356,7 @@ struct rdmatensor_configure {
  * @RDMATENSOR_STAT_FETCHES: fetches submitted
  * @RDMATENSOR_STAT_FETCHED: fetches that ended with their tensor
  * @RDMATENSOR_STAT_FETCH_ERRORS: fetches that ended with an errno
- * @RDMATENSOR_STAT_FETCHED_BYTES: content bytes that arrived
+ * @RDMATENSOR_STAT_FETCHED_BYTES: content bytes that arrived, or were shared
  * @RDMATENSOR_STAT_SERVED: contents sent and acknowledged by the peer's device
  * @RDMATENSOR_STAT_SERVED_BYTES: their bytes
  * @RDMATENSOR_STAT_PUBLISHED: tensors published
@@ -376,7 +378,7 @@ struct rdmatensor_configure {
  * @RDMATENSOR_STAT_STALL_SENDQ: writes that had to wait for the send queue
  * @RDMATENSOR_STAT_STALL_REQUESTS: requests that had to wait for the peer's limit
  * @RDMATENSOR_STAT_COPIED_BYTES: payload bytes that the CPU copied (fetches
- *         from oneself only)
+ *         from oneself to a place)
  * @RDMATENSOR_STAT_VALIDATED: contents whose checksum was compared
  * @RDMATENSOR_STAT_VALIDATE_ERRORS: and differed
  * @RDMATENSOR_STAT_PROTOCOL_ERRORS: channels ended because the peer broke the
@@ -394,6 +396,8 @@ struct rdmatensor_configure {
  * @RDMATENSOR_STAT_GATHER_COPIES: rows copied by the CPU: own, cached, repeated
  * @RDMATENSOR_STAT_GATHER_AGAIN: rows posted again, because a lane had failed
  * @RDMATENSOR_STAT_GATHER_LANES_DOWN: lanes for gathers that have failed
+ * @RDMATENSOR_STAT_SHARED: fetches from oneself that got the tensor itself
+ * @RDMATENSOR_STAT_SHARES_RELEASED: of those, given back
  */
 enum rdmatensor_stat {
 	RDMATENSOR_STAT_FETCHES,
@@ -437,6 +441,8 @@ enum rdmatensor_stat {
 	RDMATENSOR_STAT_GATHER_COPIES,
 	RDMATENSOR_STAT_GATHER_AGAIN,
 	RDMATENSOR_STAT_GATHER_LANES_DOWN,
+	RDMATENSOR_STAT_SHARED,
+	RDMATENSOR_STAT_SHARES_RELEASED,
 	RDMATENSOR_STAT_NR,
 };
 
@@ -850,7 +856,14 @@ struct rdmatensor_status_text {
  * @RDMATENSOR_OP_FETCH: have the tensor (name, step_id) of the peer at @channel
  *     written to (pool_id, offset); or, with RDMATENSOR_OP_ALLOC, to a region
  *     that is allocated in pool_id when the size is known and that the process
- *     gives back with FREE. An entry RDMATENSOR_CQE_FETCH ends it, exactly once
+ *     gives back with FREE. An entry RDMATENSOR_CQE_FETCH ends it, exactly once.
+ *     With RDMATENSOR_OP_SHARE, of RDMATENSOR_CHANNEL_SELF, nothing is copied: the entry
+ *     has pool and offset of the published tensor itself, and RDMATENSOR_CQE_SHARED. It
+ *     counts as being read until RELEASE: till then its publisher leaves it alone, and so
+ *     does who has fetched it, for others may read it too. Of what is not published
+ *     to be shared it ends with -EOPNOTSUPP, and that is still published. What is dead or
+ *     empty is had without more. -EAGAIN: RDMATENSOR_SHARES_MAX are not given back, or asked
+ *     for
  * @RDMATENSOR_OP_CANCEL: end the fetches whose user_data is @target, with
  *     -ECANCELED unless their content is there already. Their entries come when
  *     the peer can no longer write. -ENOENT: there are none
@@ -861,6 +874,11 @@ struct rdmatensor_status_text {
  *     -ERANGE, with its position. CANCEL and the deadline end it as a fetch
  * @RDMATENSOR_OP_FREE: give the region of pool_id that begins at @offset back.
  *     -EBUSY: a tensor in it is offered or being fetched
+ * @RDMATENSOR_OP_RELEASE: give back what a fetch with RDMATENSOR_OP_SHARE has got: @target is
+ *     the entry's share_id. The publisher's entry, or that of its WITHDRAW, comes when all
+ *     have done so and no peer is being served. What an aborted step has shared is given
+ *     back like all else; at the last close the kernel does it. -ENOENT: nothing that was
+ *     not given back
  */
 enum rdmatensor_opcode {
 	RDMATENSOR_OP_PUBLISH,
@@ -869,12 +887,15 @@ enum rdmatensor_opcode {
 	RDMATENSOR_OP_CANCEL,
 	RDMATENSOR_OP_FREE,
 	RDMATENSOR_OP_GATHER,
+	RDMATENSOR_OP_RELEASE,
 };
 
 /**
  * struct rdmatensor_op - one operation
  * @opcode: enum rdmatensor_opcode
  * @flags: RDMATENSOR_OP_ALLOC (FETCH): allocate the destination;
+ *         RDMATENSOR_OP_SHARE (PUBLISH): a fetch from oneself may have the tensor itself;
+ *         (FETCH): so it wants, and names no pool, offset and bytes;
  *         RDMATENSOR_OP_IDS32 (GATHER): ids are __u32, not __u64;
  *         RDMATENSOR_OP_DEAD (PUBLISH): a dead tensor: meta-data, no content;
  *         RDMATENSOR_OP_FAILED (PUBLISH): there is no tensor; requests are
@@ -906,7 +927,7 @@ enum rdmatensor_opcode {
  *         RDMATENSOR_STATUS_TEXT_MAX gets RDMATENSOR_TEXT_MAX bytes
  * @text_len: its length, at most RDMATENSOR_STATUS_TEXT_MAX
  * @__reserved: must be 0
- * @target: CANCEL: user_data of the fetches and gathers
+ * @target: CANCEL: user_data of the fetches and gathers; RELEASE: share_id
  * @ids_uptr: GATHER: array of ids, in any memory of the process. It is read before SUBMIT
  *         returns, and is the process's again then
  * @nr_ids: GATHER: its length, 0 is allowed
@@ -922,6 +943,7 @@ struct rdmatensor_op {
 #define RDMATENSOR_OP_DEAD (1 << 1)
 #define RDMATENSOR_OP_FAILED (1 << 2)
 #define RDMATENSOR_OP_IDS32 (1 << 3)
+#define RDMATENSOR_OP_SHARE (1 << 6)
 	__u32 channel;
 	__aligned_u64 user_data;
 	__aligned_u64 name_uptr;
@@ -1012,7 +1034,8 @@ enum rdmatensor_cqe_type {
  *         RDMATENSOR_CQE_TEXT: @text is valid instead of @dims;
  *         RDMATENSOR_CQE_DEAD: the tensor is dead, there is no content;
  *         RDMATENSOR_CQE_VALIDATED: the content's checksum was right;
- *         RDMATENSOR_CQE_MORE: @text is the beginning of a longer one, see @text_id
+ *         RDMATENSOR_CQE_MORE: @text is the beginning of a longer one, see @text_id;
+ *         RDMATENSOR_CQE_SHARED: the tensor is the published one itself, see @share_id
  * @step_id: of the operation
  * @tensor_bytes: the tensor's length in bytes. GATHER: bytes of all rows; if it failed,
  *         the number of rows that were not delivered
@@ -1024,7 +1047,8 @@ enum rdmatensor_cqe_type {
  * @ndims: dims that are valid
  * @text_len: bytes of @text that are valid
  * @checksum: CRC32C of the content, with RDMATENSOR_CQE_VALIDATED
- * @text_id: with RDMATENSOR_CQE_MORE: what RDMATENSOR_STATUS_TEXT wants for the whole text; else 0
+ * @text_id: with RDMATENSOR_CQE_MORE: what RDMATENSOR_STATUS_TEXT wants for the whole text
+ * @share_id: with RDMATENSOR_CQE_SHARED: what RELEASE wants. With neither flag both are 0
  * @dims: the shape
  * @text: a status text or worker name, not zero-terminated
  */
@@ -1038,6 +1062,7 @@ struct rdmatensor_cqe {
 #define RDMATENSOR_CQE_DEAD (1 << 2)
 #define RDMATENSOR_CQE_VALIDATED (1 << 3)
 #define RDMATENSOR_CQE_MORE (1 << 6)
+#define RDMATENSOR_CQE_SHARED (1 << 7)
 	__s64 step_id;
 	__aligned_u64 tensor_bytes;
 	__aligned_u64 offset;
@@ -1047,7 +1072,10 @@ struct rdmatensor_cqe {
 	__u16 ndims;
 	__u16 text_len;
 	__u32 checksum;
-	__u32 text_id;
+	union {
+		__u32 text_id;
+		__u32 share_id;
+	};
 	union {
 		__aligned_u64 dims[RDMATENSOR_DIMS_MAX];
 		char text[RDMATENSOR_TEXT_MAX];

@@ -65,6 +65,7 @@ static const struct {
 
 static const char *const opcodes[NR_OPCODES] = {
 	"PUBLISH", "WITHDRAW", "FETCH", "CANCEL", "FREE", "GATHER",
+	"RELEASE",
 };
 
 struct context contexts[NR_CONTEXTS];
@@ -548,7 +549,7 @@ static void make_op(struct worker *w, struct context *c, struct rdmatensor_op *o
 
 	memset(op, 0, sizeof(*op));
 	op->user_data = below(w, 64);
-	switch (below(w, 23)) {
+	switch (below(w, 25)) {
 	case 0 ... 4:
 		op->opcode = RDMATENSOR_OP_PUBLISH;
 		op->uses = one_in(w, 2) ? 0 : 1 + below(w, 3);
@@ -569,6 +570,8 @@ static void make_op(struct worker *w, struct context *c, struct rdmatensor_op *o
 		}
 		if (one_in(w, 8))
 			bytes = below(w, bytes + 1);
+		if (!one_in(w, 3))
+			op->flags = RDMATENSOR_OP_SHARE;
 		op->pool_id = pool;
 		op->offset = offset;
 		op->bytes = bytes;
@@ -581,6 +584,11 @@ static void make_op(struct worker *w, struct context *c, struct rdmatensor_op *o
 		op->opcode = RDMATENSOR_OP_FETCH;
 		op->channel = channel_of(w, c);
 		op->deadline_ns = rdmatensor_now_ns() + below(w, 100000000);
+		if (one_in(w, 4)) {
+			op->flags = RDMATENSOR_OP_SHARE;
+			op->channel = RDMATENSOR_CHANNEL_SELF;
+			break;
+		}
 		if (one_in(w, 3)) {
 			op->flags = RDMATENSOR_OP_ALLOC;
 			op->pool_id = pool_of(w, c);
@@ -598,6 +606,10 @@ static void make_op(struct worker *w, struct context *c, struct rdmatensor_op *o
 		op->opcode = RDMATENSOR_OP_FREE;
 		op->pool_id = pool;
 		op->offset = offset;
+		break;
+	case 20 ... 21:
+		op->opcode = RDMATENSOR_OP_RELEASE;
+		op->target = one_in(w, 16) ? below(w, 1024) : c->shares[below(w, NR_IDS)];
 		break;
 	default:
 		make_gather(w, c, op);
@@ -729,8 +741,11 @@ static int do_reap(struct worker *w, struct context *c)
 			cqe += tail & (entries - 1);
 			if (cqe->flags & RDMATENSOR_CQE_MORE)
 				__atomic_store_n(&c->text_id, cqe->text_id, __ATOMIC_RELAXED);
-			if (cqe->type == RDMATENSOR_CQE_FETCH && !cqe->result &&
-			    cqe->tensor_bytes) {
+			if (cqe->type == RDMATENSOR_CQE_FETCH &&
+			    cqe->flags & RDMATENSOR_CQE_SHARED) {
+				c->shares[slot % NR_IDS] = cqe->share_id;
+			} else if (cqe->type == RDMATENSOR_CQE_FETCH && !cqe->result &&
+				   cqe->tensor_bytes) {
 				c->regions[slot].pool = cqe->pool_id;
 				c->regions[slot].offset = cqe->offset;
 				c->regions[slot].bytes = cqe->tensor_bytes;

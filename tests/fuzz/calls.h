@@ -28,7 +28,7 @@ enum kind {
 	NR_KINDS
 };
 
-#define NR_OPCODES (RDMATENSOR_OP_GATHER + 1)
+#define NR_OPCODES (RDMATENSOR_OP_RELEASE + 1)
 
 /**
  * struct context - one context, and what is thought to be alive in it
@@ -60,6 +60,8 @@ struct context {
 	uint32_t exports[NR_IDS], tables[NR_IDS];
 	/* Of a fetch that failed with a long text */
 	uint32_t text_id;
+	/* Some that were not given back yet */
+	uint32_t shares[NR_IDS];
 };
 
 extern struct context contexts[NR_CONTEXTS];

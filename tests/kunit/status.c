@@ -106,7 +106,8 @@ static u32 keep(struct rdmatensor_texts *texts, u32 number)
 	return id;
 }
 
-static bool is_kept(struct rdmatensor_texts *texts, u32 id, u32 number)
+/* And is no other one */
+static bool is_kept(struct kunit *test, struct rdmatensor_texts *texts, u32 id, u32 number)
 {
 	struct rdmatensor_text *text = rdmatensor_texts_find(texts, id);
 	char said[8];
@@ -116,8 +117,9 @@ static bool is_kept(struct rdmatensor_texts *texts, u32 id, u32 number)
 		return false;
 	snprintf(said, sizeof(said), "%07u", number);
 	same = !memcmp(text->text + text->len - 7, said, 7);
+	KUNIT_EXPECT_TRUE_MSG(test, same, "%u is not text %u", id, number);
 	rdmatensor_text_put(text);
-	return same;
+	return true;
 }
 
 /* From that id on: the ids' numbers begin anew after the last one, without 0 */
@@ -135,10 +137,10 @@ static void keep_many(struct kunit *test, u32 last)
 		KUNIT_EXPECT_NE(test, ids[i], 0);
 		/* The same once more is no other */
 		KUNIT_EXPECT_EQ(test, keep(texts, i), ids[i]);
-		KUNIT_EXPECT_FALSE(test, is_kept(texts, 0, i));
-		KUNIT_EXPECT_FALSE(test, is_kept(texts, ids[i] + 1, i));
+		KUNIT_EXPECT_FALSE(test, is_kept(test, texts, 0, i));
+		KUNIT_EXPECT_FALSE(test, is_kept(test, texts, ids[i] + 1, i));
 		for (j = 0; j <= i; j++) {
-			bool kept = is_kept(texts, ids[j], j);
+			bool kept = is_kept(test, texts, ids[j], j);
 
 			if (i - j < RDMATENSOR_STATUS_TEXTS - 1)
 				KUNIT_EXPECT_TRUE_MSG(test, kept, "%u at %u", j, i);

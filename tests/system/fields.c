@@ -51,7 +51,8 @@ static __u64 counters[RDMATENSOR_STAT_NR];
 static const char long_name[RDMATENSOR_NAME_MAX + 1] = "long";
 static const char text[RDMATENSOR_STATUS_TEXT_MAX + 1] = "text";
 static char said[RDMATENSOR_STATUS_TEXT_MAX];
-static uint32_t text_id;
+static uint32_t text_id, share;
+static const __u64 dims[RDMATENSOR_DIMS_MAX + 1] = { 64 };
 static uint32_t default_gid;
 static struct rdmatensor_pool rows_pool;
 static uint32_t own_table, rows_table;
@@ -132,6 +133,14 @@ static void open_all(void)
 	rows_table = table.out_table;
 	edge = page_before_nothing();
 	read_only = page_before_nothing();
+
+	/* Before the rows that are exported */
+	fill(rows_pool.base, 64, 2);
+	rdmatensor_prep_publish(&op, "s", 6, rows_pool.id, 0, 64, RDMATENSOR_DT_UINT8, 1, dims, 0,
+				0);
+	op.flags |= RDMATENSOR_OP_SHARE;
+	EQ(side_do(&p.b, &op), 0);
+	share = 0;
 
 	rdmatensor_prep_publish_failed(&op, "failed", 0, -EIO, NULL, 1, 0);
 	op.text_uptr = rdmatensor_op_ptr(text);
@@ -304,7 +313,6 @@ static void good_step_abort(union arg *arg)
 }
 
 static struct rdmatensor_op publish_op[2];
-static const __u64 dims[RDMATENSOR_DIMS_MAX + 1] = { 64 };
 
 static void good_submit(union arg *arg)
 {
@@ -941,7 +949,7 @@ TEST(fields_of_calls)
  * The operations of SUBMIT, in the same way.
  */
 
-enum { PUBLISH, DEAD, FAILED, WITHDRAW, FETCH, ALLOC, CANCEL, FREE, GATHER };
+enum { PUBLISH, DEAD, FAILED, WITHDRAW, FETCH, ALLOC, CANCEL, FREE, GATHER, SHARED, RELEASE };
 
 static int offered, pending, held;
 static uint64_t held_at;
@@ -1063,6 +1071,45 @@ static void undo_gather(const struct rdmatensor_op *op)
 	memset(side_at(&p.b, rows_wanted), 0, 1024);
 }
 
+static void good_shared(struct rdmatensor_op *op)
+{
+	rdmatensor_prep_fetch_shared(op, "s", 6, 0, 5);
+}
+
+static uint32_t next_share(uint64_t user_data)
+{
+	struct rdmatensor_cqe cqe;
+
+	EQ(side_next(&p.b, RDMATENSOR_CQE_FETCH, user_data, &cqe), 0);
+	EQ(cqe.pool_id, rows_pool.id);
+	CHECK(filled((unsigned char *)rows_pool.base + cqe.offset, 64, 2));
+	return cqe.share_id;
+}
+
+static void undo_shared(const struct rdmatensor_op *op)
+{
+	struct rdmatensor_op release;
+
+	rdmatensor_prep_release(&release, next_share(op->user_data));
+	EQ(side_do(&p.b, &release), 0);
+}
+
+static void good_release(struct rdmatensor_op *op)
+{
+	if (!share) {
+		good_shared(op);
+		EQ(side_do(&p.b, op), 0);
+		share = next_share(op->user_data);
+	}
+	rdmatensor_prep_release(op, share);
+}
+
+static void undo_release(const struct rdmatensor_op *op)
+{
+	EQ(side_do(&p.b, op), -ENOENT);
+	share = 0;
+}
+
 static const struct kind {
 	const char *name;
 	void (*good)(struct rdmatensor_op *op);
@@ -1077,6 +1124,8 @@ static const struct kind {
 	[CANCEL] = { "CANCEL", good_cancel, undo_cancel },
 	[FREE] = { "FREE", good_free, undo_free },
 	[GATHER] = { "GATHER", good_gather, undo_gather },
+	[SHARED] = { "FETCH, shared", good_shared, undo_shared },
+	[RELEASE] = { "RELEASE", good_release, undo_release },
 };
 
 #define NR_KINDS (sizeof(kinds) / sizeof(*kinds))
@@ -1138,9 +1187,11 @@ static void op_refused(const struct kind *kind, const struct rdmatensor_op *bad,
 #define K(_kind) (1 << (_kind))
 #define PUBLISHES (K(PUBLISH) | K(DEAD) | K(FAILED))
 #define FETCHES (K(FETCH) | K(ALLOC))
-#define NAMED (PUBLISHES | FETCHES | K(WITHDRAW))
-#define ALL (NAMED | K(CANCEL) | K(FREE) | K(GATHER))
-#define TIMED (FETCHES | K(GATHER))
+#define NAMED (PUBLISHES | FETCHES | K(SHARED) | K(WITHDRAW))
+#define ALL (NAMED | K(CANCEL) | K(FREE) | K(GATHER) | K(RELEASE))
+#define TIMED (FETCHES | K(SHARED) | K(GATHER))
+#define MAY_SHARE (K(PUBLISH) | K(DEAD) | K(SHARED))
+#define PLACELESS (K(FAILED) | K(WITHDRAW) | K(CANCEL) | K(SHARED) | K(RELEASE))
 #define PLACED (K(PUBLISH) | K(FETCH) | K(GATHER))
 
 #define OP(_kinds, _field, _value, _error) \
@@ -1149,7 +1200,7 @@ static void op_refused(const struct kind *kind, const struct rdmatensor_op *bad,
 	{ _kinds, _error, #_field " of " #_id, FIELD(op, _field), 0, &(_id) }
 
 static const struct row op_rows[] = {
-	OP(ALL, opcode, 6, -EOPNOTSUPP),
+	OP(ALL, opcode, RDMATENSOR_OP_RELEASE + 1, -EOPNOTSUPP),
 	OP(ALL, opcode, UINT16_MAX, -EOPNOTSUPP),
 	OP(ALL & ~K(GATHER), flags, RDMATENSOR_OP_IDS32, -EINVAL),
 	OP(K(GATHER), flags, RDMATENSOR_OP_IDS32, 0),
@@ -1160,6 +1211,12 @@ static const struct row op_rows[] = {
 	OP(ALL & ~PUBLISHES, flags, RDMATENSOR_OP_DEAD, -EINVAL),
 	OP(ALL & ~K(FAILED), flags, RDMATENSOR_OP_FAILED, -EINVAL),
 	OP(PUBLISHES, flags, RDMATENSOR_OP_DEAD | RDMATENSOR_OP_FAILED, -EINVAL),
+	OP(ALL & ~MAY_SHARE, flags, RDMATENSOR_OP_SHARE, -EINVAL),
+	OP(K(PUBLISH), flags, RDMATENSOR_OP_SHARE, 0),
+	OP(K(DEAD), flags, RDMATENSOR_OP_SHARE | RDMATENSOR_OP_DEAD, 0),
+	OP(K(FAILED), flags, RDMATENSOR_OP_SHARE | RDMATENSOR_OP_FAILED, -EINVAL),
+	OP(FETCHES | K(SHARED), flags, RDMATENSOR_OP_SHARE | RDMATENSOR_OP_ALLOC, -EINVAL),
+	OP(K(SHARED), flags, 0, -EINVAL),
 	/* 64 bytes, and dead */
 	OP(K(PUBLISH), flags, RDMATENSOR_OP_DEAD, -EINVAL),
 	/* 64 bytes are said, there are none */
@@ -1260,6 +1317,10 @@ static const struct row op_rows[] = {
 
 	OP(K(CANCEL), target, 0, -ENOENT),
 	OP(K(CANCEL), target, 78, -ENOENT),
+	OP(K(RELEASE), target, 0, -ENOENT),
+	OP(K(RELEASE), target, UINT32_MAX, -ENOENT),
+	OP(K(RELEASE), target, (1ull << 32) + 1, -ENOENT),
+	OP(K(RELEASE), target, UINT64_MAX, -ENOENT),
 	OP(K(CANCEL), target, UINT64_MAX, -ENOENT),
 
 	/* Fields that the operation does not name */
@@ -1268,9 +1329,9 @@ static const struct row op_rows[] = {
 	OP(ALL & ~NAMED, name_uptr, 1, -EINVAL),
 	OP(ALL & ~NAMED, name_len, 1, -EINVAL),
 	OP(ALL & ~NAMED, step_id, 1, -EINVAL),
-	OP(K(FAILED) | K(WITHDRAW) | K(CANCEL), pool_id, 1, -EINVAL),
-	OP(K(FAILED) | K(WITHDRAW) | K(CANCEL), offset, 64, -EINVAL),
-	OP(K(FAILED) | K(WITHDRAW) | K(CANCEL) | K(FREE), bytes, 1, -EINVAL),
+	OP(PLACELESS, pool_id, 1, -EINVAL),
+	OP(PLACELESS, offset, 64, -EINVAL),
+	OP(PLACELESS | K(FREE), bytes, 1, -EINVAL),
 	OP(ALL & ~TIMED, deadline_ns, 1, -EINVAL),
 	OP(ALL & ~TIMED, deadline_ns, 1ull << 63, -EINVAL),
 	OP(ALL & ~(K(PUBLISH) | K(DEAD)), data_type, 1, -EINVAL),
@@ -1280,8 +1341,8 @@ static const struct row op_rows[] = {
 	OP(ALL & ~K(FAILED), status, -1, -EINVAL),
 	OP(ALL & ~K(FAILED), text_uptr, 8, -EINVAL),
 	OP(ALL & ~K(FAILED), text_len, 1, -EINVAL),
-	OP(ALL & ~K(CANCEL), target, 1, -EINVAL),
-	OP(ALL & ~K(CANCEL), target, 1ull << 63, -EINVAL),
+	OP(ALL & ~(K(CANCEL) | K(RELEASE)), target, 1, -EINVAL),
+	OP(ALL & ~(K(CANCEL) | K(RELEASE)), target, 1ull << 63, -EINVAL),
 	OP(ALL & ~K(GATHER), table, 1, -EINVAL),
 	OP(ALL & ~K(GATHER), ids_uptr, 8, -EINVAL),
 	OP(ALL & ~K(GATHER), nr_ids, 1, -EINVAL),

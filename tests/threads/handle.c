@@ -112,6 +112,31 @@ static void keep_region(struct worker *w, struct life *life, const struct rdmate
 		submit_plain(w, life, &op);
 }
 
+static void release(struct worker *w, struct life *life, uint32_t share_id)
+{
+	struct rdmatensor_op op;
+
+	if (!share_id)
+		return;
+	rdmatensor_prep_release(&op, share_id);
+	submit_plain(w, life, &op);
+}
+
+/* One that has come takes the place of another one, which is given back */
+static void keep_share(struct worker *w, struct life *life, uint32_t share_id)
+{
+	release(w, life, __atomic_exchange_n(&life->shares[below(w, NR_SHARES)], share_id,
+					     __ATOMIC_RELAXED));
+}
+
+static void release_all(struct worker *w, struct life *life)
+{
+	unsigned int i;
+
+	for (i = 0; i < NR_SHARES; i++)
+		release(w, life, __atomic_exchange_n(&life->shares[i], 0, __ATOMIC_RELAXED));
+}
+
 static void entry(struct worker *w, struct life *life, const struct rdmatensor_cqe *cqe)
 {
 	static const unsigned char types[NR_OPCODES] = {
@@ -156,7 +181,9 @@ static void entry(struct worker *w, struct life *life, const struct rdmatensor_c
 	add(&shared->bytes, cqe->tensor_bytes);
 	if (peer_number)
 		add(&shared->peer_bytes, cqe->tensor_bytes);
-	if (cqe->type == RDMATENSOR_CQE_FETCH && cqe->tensor_bytes)
+	if (cqe->flags & RDMATENSOR_CQE_SHARED)
+		keep_share(w, life, cqe->share_id);
+	else if (cqe->type == RDMATENSOR_CQE_FETCH && cqe->tensor_bytes)
 		keep_region(w, life, cqe);
 }
 
@@ -443,7 +470,7 @@ static uint64_t life_cancel(struct worker *w, struct life *life)
 static void life_settle(struct worker *w, struct life *life)
 {
 	static const char *const names[NR_OPCODES] = {
-		"PUBLISH", "WITHDRAW", "FETCH", "", "", "GATHER",
+		"PUBLISH", "WITHDRAW", "FETCH", "", "", "GATHER", "",
 	};
 	uint64_t end = rdmatensor_deadline_ms(patience_s * 1000ull), open;
 	struct rdmatensor_submit wait = { .size = sizeof(wait), .wait_nr = 1 };
@@ -452,6 +479,7 @@ static void life_settle(struct worker *w, struct life *life)
 		return;
 	life_withdraw(w, life);
 	while ((open = life_cancel(w, life))) {
+		release_all(w, life);
 		if (rdmatensor_now_ns() > end) {
 			wrong("handle %u: %s %llx does not end", life->slot, names[opcode_of(open)],
 			      (unsigned long long)open);

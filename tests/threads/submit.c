@@ -95,6 +95,8 @@ static void make_publish(struct worker *w, struct life *life, struct rdmatensor_
 		dims[0] = below(w, 100);
 		return;
 	}
+	if (!one_in(w, 3))
+		op->flags = RDMATENSOR_OP_SHARE;
 	op->pool_id = life->regions[region].pool;
 	op->offset = life->regions[region].offset;
 	op->bytes = life->regions[region].bytes;
@@ -108,8 +110,12 @@ static void make_fetch(struct worker *w, struct life *life, struct rdmatensor_op
 	unsigned int region = region_of(w, life, 1);
 
 	op->opcode = RDMATENSOR_OP_FETCH;
-	op->channel = channel_of(w, life);
 	op->deadline_ns = deadline(w);
+	if (one_in(w, 4)) {
+		op->flags = RDMATENSOR_OP_SHARE;
+		return;
+	}
+	op->channel = channel_of(w, life);
 	if (!one_in(w, 4)) {
 		op->flags = RDMATENSOR_OP_ALLOC;
 		op->pool_id = pool_of(w, life);
@@ -146,7 +152,7 @@ static void make_op(struct worker *w, struct life *life, struct rdmatensor_op *o
 	unsigned int region = region_of(w, life, 1);
 
 	memset(op, 0, sizeof(*op));
-	switch (below(w, 24)) {
+	switch (below(w, 25)) {
 	case 0 ... 4:
 		make_publish(w, life, op, dims);
 		break;
@@ -164,6 +170,11 @@ static void make_op(struct worker *w, struct life *life, struct rdmatensor_op *o
 		op->opcode = RDMATENSOR_OP_FREE;
 		op->pool_id = life->regions[region].pool;
 		op->offset = life->regions[region].offset;
+		break;
+	case 21:
+		/* It stays where it is: what is not taken has not given it back */
+		op->opcode = RDMATENSOR_OP_RELEASE;
+		op->target = one_in(w, 16) ? below(w, 1024) : life->shares[below(w, NR_SHARES)];
 		break;
 	default:
 		make_gather(w, life, op);

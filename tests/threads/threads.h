@@ -51,7 +51,8 @@ enum kind {
 	NR_KINDS
 };
 
-#define NR_OPCODES (RDMATENSOR_OP_GATHER + 1)
+#define NR_OPCODES (RDMATENSOR_OP_RELEASE + 1)
+#define NR_SHARES 16
 
 /**
  * struct life - one context of a handle, from open to close
@@ -67,7 +68,8 @@ enum kind {
  * @pending: of an operation that has an entry to come its key, by the low bits of its user_data
  *
  * What is below @maps are hints: read and written by all threads without a lock, as a
- * wrong one is as good as a right one.
+ * wrong one is as good as a right one. But each of @shares is there until it was given back,
+ * or somebody has taken it out to do so.
  */
 struct life {
 	int fd;
@@ -99,6 +101,7 @@ struct life {
 	uint32_t channels[NR_CHANNELS];
 	uint32_t tables[NR_TABLES], exports[NR_TABLES];
 	uint32_t text_id;
+	uint32_t shares[NR_SHARES];
 };
 
 /**

@@ -72,6 +72,7 @@ int rdmatensor_run(struct rdmatensor *rt, const struct rdmatensor_op *op,
 	/* These make no entry, and would be waited for without end */
 	if (op->opcode == RDMATENSOR_OP_CANCEL ||
 	    op->opcode == RDMATENSOR_OP_FREE ||
+	    op->opcode == RDMATENSOR_OP_RELEASE ||
 	    (op->opcode == RDMATENSOR_OP_PUBLISH && !op->uses)) {
 		memset(cqe, 0, sizeof(*cqe));
 		return -EINVAL;

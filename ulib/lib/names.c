@@ -87,6 +87,8 @@ static const char *const stats[] = {
 	[RDMATENSOR_STAT_GATHER_COPIES] = "gather_copies",
 	[RDMATENSOR_STAT_GATHER_AGAIN] = "gather_again",
 	[RDMATENSOR_STAT_GATHER_LANES_DOWN] = "gather_lanes_down",
+	[RDMATENSOR_STAT_SHARED] = "shared",
+	[RDMATENSOR_STAT_SHARES_RELEASED] = "shares_released",
 };
 
 _Static_assert(sizeof(stats) / sizeof(stats[0]) == RDMATENSOR_STAT_NR,

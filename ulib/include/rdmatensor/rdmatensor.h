@@ -583,6 +583,38 @@ rdmatensor_prep_fetch_alloc(struct rdmatensor_op *op, uint32_t channel,
 }
 
 /**
+ * rdmatensor_prep_fetch_shared() - have the tensor itself that this context has published
+ * @op: entry to fill in
+ * @name: the tensor's name
+ * @step_id: its step
+ * @deadline_ns: when to give up
+ * @user_data: for its entry RDMATENSOR_CQE_FETCH, which says in which pool it is, and where
+ *
+ * Its publisher must have set RDMATENSOR_OP_SHARE in the operation's flags. The bytes are to be
+ * left alone, and to be given back by an operation of rdmatensor_prep_release() if the entry
+ * has RDMATENSOR_CQE_SHARED.
+ */
+static inline void
+rdmatensor_prep_fetch_shared(struct rdmatensor_op *op, const char *name, int64_t step_id,
+			     uint64_t deadline_ns, uint64_t user_data)
+{
+	rdmatensor_prep_fetch(op, RDMATENSOR_CHANNEL_SELF, name, step_id, 0, 0, 0,
+			      deadline_ns, user_data);
+	op->flags = RDMATENSOR_OP_SHARE;
+}
+
+/**
+ * rdmatensor_prep_release() - give a tensor back that was had as it is
+ * @op: entry to fill in
+ * @share_id: of the fetch's entry
+ */
+static inline void rdmatensor_prep_release(struct rdmatensor_op *op, uint32_t share_id)
+{
+	rdmatensor_prep(op, RDMATENSOR_OP_RELEASE, NULL, 0, 0);
+	op->target = share_id;
+}
+
+/**
  * rdmatensor_prep_cancel() - end fetches
  * @op: entry to fill in
  * @target: user_data of the fetches
