@@ -17,9 +17,10 @@
  * older first.
  *
  * One lock guards everything; the hash table is looked at under it only, so
- * keys are freed at once, unless somebody still has to say the name. Keys are in lists by step as well, so that ending a
- * step does not cost what other steps hold; those walks leave the lock now and
- * then, since a step may hold very many names.
+ * keys are freed at once, unless somebody still has to say the name. Keys are
+ * in lists by step as well, so that ending a step does not cost what other steps
+ * hold; those walks leave the lock now and then, since a step may hold very many
+ * names.
  *
  * Errors leave the table as it was, and tensor or waiter with the caller.
  */

@@ -99,8 +99,8 @@ static void ended_while_it_waits(struct kunit *test)
 			KUNIT_EXPECT_TRUE(test, end_expire(end, 1));
 		else
 			end_abort_step(end, 1, -EIO);
-		entry(end, RDMATENSOR_CQE_FETCH, 1, i == 0 ? -ECANCELED : i == 1 ? -ETIMEDOUT : -EIO,
-		      false);
+		entry(end, RDMATENSOR_CQE_FETCH, 1,
+		      i == 0 ? -ECANCELED : i == 1 ? -ETIMEDOUT : -EIO, false);
 		KUNIT_EXPECT_TRUE(test, xa_empty(&end->exchange.shares));
 		KUNIT_EXPECT_EQ(test, atomic_read(&end->exchange.nr_shares), 0);
 	}
