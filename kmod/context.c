@@ -531,6 +531,47 @@ struct rdmatensor_context *rdmatensor_context_open(void)
 	return context;
 }
 
+/*
+ * Tensor buffers are pools that no process maps and no peer reaches: they are read by writes
+ * to peers, and by fetches from oneself
+ */
+static int context_make_buffer(struct rdmatensor_buffers *buffers,
+			       struct rdmatensor_buffer *buffer)
+{
+	struct rdmatensor_context *context =
+		container_of(buffers, struct rdmatensor_context, buffers);
+	struct rdmatensor_pool *pool;
+
+	if (READ_ONCE(context->gone))
+		return -ENODEV;
+	down_read(&context->device_use);
+	pool = READ_ONCE(context->gone) ? ERR_PTR(-ENODEV) :
+	       rdmatensor_pool_create(context->domain, buffer->bytes, IB_ACCESS_LOCAL_WRITE);
+	/* Under @device_use: a removal finds it there */
+	if (!IS_ERR(pool))
+		buffer->pool = pool;
+	up_read(&context->device_use);
+	return PTR_ERR_OR_ZERO(pool);
+}
+
+/* With its membership, as a removal's */
+static void context_unmake_buffer(struct rdmatensor_buffers *buffers,
+				  struct rdmatensor_buffer *buffer)
+{
+	rdmatensor_pool_unregister(buffer->pool);
+	rdmatensor_pool_put(buffer->pool);
+}
+
+static const struct rdmatensor_buffers_ops context_buffers_ops = {
+	.make = context_make_buffer,
+	.unmake = context_unmake_buffer,
+};
+
+static void context_unregister_buffer(struct rdmatensor_buffer *buffer)
+{
+	rdmatensor_pool_unregister(buffer->pool);
+}
+
 /* Ends every use of the device. Idempotent */
 static void context_stop(struct rdmatensor_context *context, int error, const char *text)
 {
@@ -557,6 +598,7 @@ static void context_stop(struct rdmatensor_context *context, int error, const ch
 	rdmatensor_context_tables_withdraw(context);
 	xa_for_each(&context->pools, id, pool)
 		rdmatensor_pool_unregister(pool);
+	rdmatensor_buffers_each(&context->buffers, context_unregister_buffer);
 	mutex_lock(&context->lock);
 	context->domain = NULL;
 	mutex_unlock(&context->lock);
@@ -619,6 +661,7 @@ void rdmatensor_context_close(struct rdmatensor_context *context)
 		}
 		destroy_workqueue(context->down_wq);
 		rdmatensor_exchange_destroy(&context->exchange);
+		rdmatensor_buffers_destroy(&context->buffers);
 		rdmatensor_gathers_destroy(&context->gathers);
 		rdmatensor_registry_end();
 		context_event(context, RDMATENSOR_NL_EVENT_CONTEXT_END);
@@ -735,6 +778,11 @@ static int context_prepare(struct rdmatensor_context *context,
 	context->gathers.cq_mod = min(start->cq_mod, start->queue_depth);
 	context->gathers.queue_depth = start->queue_depth;
 	context->gathers.connect_ms = start->handshake_ms;
+	context->buffers.ops = &context_buffers_ops;
+	context->buffers.counters = &context->exchange.counters;
+	context->buffers.wq = context->exchange.wq;
+	context->buffers.max = context->max_pools;
+	rdmatensor_buffers_init(&context->buffers);
 	context->exchange.ops = &context_exchange_ops;
 	context->exchange.memcg = context->memcg;
 	WRITE_ONCE(context->exchange.validate, !!(start->flags & RDMATENSOR_START_VALIDATE));
@@ -756,6 +804,7 @@ static void context_unprepare(struct rdmatensor_context *context)
 {
 	rdmatensor_gathers_destroy(&context->gathers);
 	rdmatensor_exchange_destroy(&context->exchange);
+	rdmatensor_buffers_destroy(&context->buffers);
 	destroy_workqueue(context->down_wq);
 }
 
@@ -1025,8 +1074,12 @@ int rdmatensor_context_pool_create(struct rdmatensor_context *context, void *arg
 		return ret;
 
 	down_read(&context->device_use);
-	pool = READ_ONCE(context->gone) ? ERR_PTR(-ENODEV) :
-	       rdmatensor_pool_create(context->domain, create->bytes);
+	do {
+		pool = READ_ONCE(context->gone) ? ERR_PTR(-ENODEV) :
+		       rdmatensor_pool_create(context->domain, create->bytes,
+					      IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE);
+		/* Buffers that are only kept for a next time are worth less than a pool */
+	} while (pool == ERR_PTR(-ENOMEM) && rdmatensor_buffers_reclaim(&context->buffers));
 	if (IS_ERR(pool)) {
 		up_read(&context->device_use);
 		xa_release(&context->pools, id);

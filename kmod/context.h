@@ -10,6 +10,7 @@
 #include <linux/sched.h>
 #include <linux/xarray.h>
 #include "adapter.h"
+#include "buffer.h"
 #include "cm.h"
 #include "exchange.h"
 #include "export.h"
@@ -49,6 +50,7 @@
  * @pools: by id
  * @nr_pools: in @pools, or about to be, or just out of it
  * @max_pools: bound on @nr_pools
+ * @buffers: that published tensors are copied to; as many at most
  * @next_pool: where the search for an id goes on
  * @exports: rows that peers may read, by name
  * @tables: opened tables by id; and exports, which are tagged 1
@@ -87,6 +89,7 @@ struct rdmatensor_context {
 	u32 nr_pools;
 	u32 max_pools;
 	u32 next_pool;
+	struct rdmatensor_buffers buffers;
 	struct rdmatensor_exports exports;
 	struct xarray tables;
 	u32 nr_tables;

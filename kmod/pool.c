@@ -151,9 +151,8 @@ static void pool_free_work(struct work_struct *work)
 	kfree(pool);
 }
 
-static int pool_fill(struct rdmatensor_pool *pool)
+static int pool_fill(struct rdmatensor_pool *pool, int access)
 {
-	const int access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE;
 	u64 left = pool->bytes;
 	u32 i, first = 0;
 	int ret;
@@ -185,7 +184,8 @@ static int pool_fill(struct rdmatensor_pool *pool)
 	return 0;
 }
 
-struct rdmatensor_pool *rdmatensor_pool_create(struct rdmatensor_domain *domain, u64 bytes)
+struct rdmatensor_pool *rdmatensor_pool_create(struct rdmatensor_domain *domain, u64 bytes,
+					       int access)
 {
 	struct rdmatensor_pool *pool;
 	u64 nr_segments;
@@ -230,7 +230,7 @@ struct rdmatensor_pool *rdmatensor_pool_create(struct rdmatensor_domain *domain,
 	}
 	kref_get(&domain->ref);
 	pool->domain = domain;
-	ret = pool_fill(pool);
+	ret = pool_fill(pool, access);
 	if (ret)
 		goto out_unregister;
 	return pool;

@@ -60,6 +60,9 @@ int rdmatensor_pool_charge(struct rdmatensor_charge *charge, unsigned long pages
 
 /**
  * rdmatensor_pool_create - allocate, charge and register
+ * @domain: where
+ * @bytes: how many
+ * @access: IB_ACCESS_*: what peers may do with it, beside what this side does
  *
  * Charges the caller (rdmatensor_charge()) until the pages are free: that is when the
  * last mapping has gone, too. Process context; interruptible by a fatal signal. @bytes
@@ -68,7 +71,7 @@ int rdmatensor_pool_charge(struct rdmatensor_charge *charge, unsigned long pages
  * (-ENODEV): see rdmatensor_domain_register().
  */
 struct rdmatensor_pool *rdmatensor_pool_create(struct rdmatensor_domain *domain,
-					       u64 bytes);
+					       u64 bytes, int access);
 void rdmatensor_pool_get(struct rdmatensor_pool *pool);
 /*
  * Any context. The last one has the pages freed, soon and by a work item; the pool

@@ -6,20 +6,31 @@
  * releases it; it holds its pool, the range it is read from, and, if its end is
  * told by an entry of its own (uses >= 1), a place in the ring. It is freed by
  * whoever the table releases it to.
+ *
+ * One that was copied holds a tensor buffer instead, and nothing of the publisher's:
+ * its entry has come when PUBLISH returns.
  */
+#include <linux/sched/signal.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 #include <kunit/visibility.h>
+#include "fault.h"
 #include "publication.h"
 
-static void publication_free(struct rdmatensor_publication *pub)
+/* Bytes that are copied between two looks at signals */
+#define PUBLICATION_BATCH SZ_4M
+
+/* Nothing reads it any more. @keep: if it was copied, the next of its name wants the buffer */
+static void publication_let_go(struct rdmatensor_publication *pub, bool keep)
 {
-	if (pub->pool) {
+	if (pub->buffer) {
+		rdmatensor_buffer_put(pub->buffer, keep);
+	} else if (pub->pool) {
 		rdmatensor_regions_drop(&pub->pool->regions, &pub->use);
 		rdmatensor_pool_put(pub->pool);
 	}
-	rdmatensor_status_clear(&pub->tensor.failed);
-	rdmatensor_exchange_put(pub->exchange);
-	kfree(pub);
+	pub->buffer = NULL;
+	pub->pool = NULL;
 }
 
 static void publication_entry(struct rdmatensor_publication *pub, u16 type, u64 user_data,
@@ -39,21 +50,100 @@ static void publication_entry(struct rdmatensor_publication *pub, u16 type, u64 
 static void publication_release(struct rdmatensor_publication *pub)
 {
 	struct rdmatensor_exchange *exchange = pub->exchange;
-	bool own_entry = pub->tensor.uses, withdrawing = pub->withdrawing;
+	bool own_entry = pub->tensor.uses && !pub->told, withdrawing = pub->withdrawing;
 	int status = pub->tensor.withdraw_status;
 
 	/* The range is free before the process can hear of it */
-	if (pub->pool) {
-		rdmatensor_regions_drop(&pub->pool->regions, &pub->use);
-		rdmatensor_pool_put(pub->pool);
-		pub->pool = NULL;
-	}
+	publication_let_go(pub, !withdrawing);
 	rdmatensor_count(&exchange->counters, RDMATENSOR_STAT_RELEASED);
 	if (own_entry)
 		publication_entry(pub, RDMATENSOR_CQE_PUBLISH, pub->user_data, status);
 	if (withdrawing)
 		publication_entry(pub, RDMATENSOR_CQE_WITHDRAW, pub->withdraw_user_data, 0);
-	publication_free(pub);
+	rdmatensor_status_clear(&pub->tensor.failed);
+	rdmatensor_exchange_put(exchange);
+	kfree(pub);
+}
+
+static int publication_copy_to(const struct rdmatensor_buffer *buffer,
+			       const struct rdmatensor_publish_args *args)
+{
+	u64 done, run;
+
+	for (done = 0; done < args->meta.bytes; done += run) {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		run = min_t(u64, args->meta.bytes - done, PUBLICATION_BATCH);
+		rdmatensor_pool_copy(buffer->pool, done, args->pool, args->offset + done, run);
+	}
+	return 0;
+}
+
+/* While it is copied, no fetch may write to it */
+static int publication_copy(struct rdmatensor_publication *pub,
+			    const struct rdmatensor_publish_args *args)
+{
+	struct rdmatensor_buffer *buffer;
+	int ret;
+
+	ret = rdmatensor_regions_hold(&args->pool->regions, &pub->use, args->offset,
+				      args->meta.bytes, false);
+	if (ret)
+		return ret;
+
+	buffer = rdmatensor_buffer_take(args->copy, args->name, args->name_len,
+					args->meta.bytes);
+	if (IS_ERR(buffer)) {
+		ret = PTR_ERR(buffer);
+		goto out_drop;
+	}
+	rdmatensor_hold("publish_copy");
+	ret = publication_copy_to(buffer, args);
+	if (ret) {
+		rdmatensor_buffer_put(buffer, true);
+		goto out_drop;
+	}
+	rdmatensor_count(&pub->exchange->counters, RDMATENSOR_STAT_PUBLISH_COPIES);
+	rdmatensor_count_add(&pub->exchange->counters, RDMATENSOR_STAT_COPIED_BYTES,
+			     args->meta.bytes);
+	pub->buffer = buffer;
+	pub->pool = buffer->pool;
+	pub->offset = 0;
+out_drop:
+	rdmatensor_regions_drop(&args->pool->regions, &pub->use);
+	return ret;
+}
+
+static int publication_hold(struct rdmatensor_publication *pub,
+			    const struct rdmatensor_publish_args *args)
+{
+	int ret;
+
+	if (!args->pool)
+		return 0;
+	if (args->copy)
+		return publication_copy(pub, args);
+	ret = rdmatensor_regions_hold(&args->pool->regions, &pub->use, args->offset,
+				      args->meta.bytes, false);
+	if (!ret)
+		pub->pool = args->pool;
+	return ret;
+}
+
+/* The publisher's memory is its own again, and so is the reference of its pool */
+static void publication_copied(struct rdmatensor_exchange *exchange,
+			       const struct rdmatensor_publish_args *args)
+{
+	struct rdmatensor_cqe cqe = {
+		.user_data = args->user_data,
+		.type = RDMATENSOR_CQE_PUBLISH,
+		.step_id = args->step_id,
+	};
+
+	if (args->pool)
+		rdmatensor_pool_put(args->pool);
+	if (args->uses)
+		rdmatensor_ring_complete(&exchange->ring, &cqe);
 }
 
 int rdmatensor_publish(struct rdmatensor_exchange *exchange,
@@ -72,6 +162,7 @@ int rdmatensor_publish(struct rdmatensor_exchange *exchange,
 	pub->step_id = args->step_id;
 	pub->offset = args->offset;
 	pub->share = args->share;
+	pub->told = args->copy;
 	pub->tensor.meta = args->meta;
 	rdmatensor_status_init_copy(&pub->tensor.failed, &args->failed);
 	pub->tensor.uses = args->uses;
@@ -81,13 +172,9 @@ int rdmatensor_publish(struct rdmatensor_exchange *exchange,
 		if (ret)
 			goto out_free;
 	}
-	if (args->pool) {
-		ret = rdmatensor_regions_hold(&args->pool->regions, &pub->use, args->offset,
-					      args->meta.bytes, false);
-		if (ret)
-			goto out_unreserve;
-		pub->pool = args->pool;
-	}
+	ret = publication_hold(pub, args);
+	if (ret)
+		goto out_unreserve;
 
 	rdmatensor_exchange_get(exchange);
 	ret = rdmatensor_rendezvous_publish(exchange->rdv, &pub->tensor, args->name,
@@ -96,13 +183,19 @@ int rdmatensor_publish(struct rdmatensor_exchange *exchange,
 		goto out_drop;
 
 	rdmatensor_count(&exchange->counters, RDMATENSOR_STAT_PUBLISHED);
+	/* From here on it may be gone */
+	if (args->copy)
+		publication_copied(exchange, args);
 	rdmatensor_rendezvous_work_off(&matches);
 	return 0;
 
 out_drop:
 	rdmatensor_exchange_put(exchange);
-	if (args->pool)
-		rdmatensor_regions_drop(&args->pool->regions, &pub->use);
+	/* The pool's reference is the caller's again, if it was the publication's */
+	if (pub->buffer)
+		rdmatensor_buffer_put(pub->buffer, true);
+	else if (pub->pool)
+		rdmatensor_regions_drop(&pub->pool->regions, &pub->use);
 out_unreserve:
 	if (args->uses)
 		rdmatensor_ring_unreserve(&exchange->ring, 1);

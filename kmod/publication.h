@@ -5,6 +5,7 @@
 #ifndef RDMATENSOR_PUBLICATION_H
 #define RDMATENSOR_PUBLICATION_H
 
+#include "buffer.h"
 #include "exchange.h"
 #include "pool.h"
 
@@ -12,10 +13,12 @@
  * struct rdmatensor_publication - one PUBLISH
  * @tensor: what the rendezvous table knows of it
  * @exchange: referenced
- * @pool: referenced; NULL: dead, failed or empty
+ * @pool: referenced, or @buffer's; NULL: dead, failed or empty
  * @offset: where in it
- * @use: the range is being read
+ * @use: the range is being read; without @buffer
  * @share: a fetch from oneself may have the tensor itself
+ * @buffer: it was copied there; NULL: it is read from where the publisher has it
+ * @told: its own entry has come already, because it was copied
  * @user_data: for its entry
  * @withdrawing: a WITHDRAW has a ring entry of its own and waits for the release
  * @withdraw_user_data: for that
@@ -27,6 +30,8 @@ struct rdmatensor_publication {
 	u64 offset;
 	struct rdmatensor_use use;
 	bool share;
+	struct rdmatensor_buffer *buffer;
+	bool told;
 	u64 user_data;
 	s64 step_id;
 	bool withdrawing;
@@ -49,6 +54,7 @@ to_publication(struct rdmatensor_tensor *tensor)
  * @pool: where it is; a reference is the publication's after success. NULL: nowhere
  * @offset: in it
  * @share: a fetch from oneself may have it
+ * @copy: to a buffer of these; NULL: it is read from where it is
  * @meta: checked meta-data
  * @failed: error != 0: instead of a tensor
  */
@@ -61,11 +67,16 @@ struct rdmatensor_publish_args {
 	struct rdmatensor_pool *pool;
 	u64 offset;
 	bool share;
+	struct rdmatensor_buffers *copy;
 	struct rdmatensor_meta meta;
 	struct rdmatensor_status failed;
 };
 
-/* Process context. Return: 0, -EAGAIN, -EINVAL, -EEXIST, -ENOMEM, an aborted step's status */
+/*
+ * Process context. With @copy its entry is there on return. Return: 0, -EAGAIN, -EINVAL,
+ * -EEXIST, -ENOMEM, an aborted step's status; with @copy what rdmatensor_buffer_take() returns,
+ * and -EINTR: killed
+ */
 int rdmatensor_publish(struct rdmatensor_exchange *exchange,
 		       const struct rdmatensor_publish_args *args);
 /* Return: 0: an entry will come; -ENOENT, -EALREADY, -EAGAIN */

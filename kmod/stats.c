@@ -16,12 +16,14 @@ int rdmatensor_counters_init(struct rdmatensor_counters *counters)
 	INIT_LIST_HEAD(&counters->item);
 	return 0;
 }
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_counters_init);
 
 void rdmatensor_counters_destroy(struct rdmatensor_counters *counters)
 {
 	free_percpu(counters->percpu);
 	counters->percpu = NULL;
 }
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_counters_destroy);
 
 static void tally_add(struct rdmatensor_tally *sum, const struct rdmatensor_tally *tally)
 {

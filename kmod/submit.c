@@ -103,7 +103,8 @@ static int submit_publish(struct rdmatensor_context *context, struct submit_room
 			   USES_NAME | USES_USES | USES_POOL | USES_OFFSET | USES_BYTES |
 			   USES_META,
 			   failed ? RDMATENSOR_OP_FAILED :
-				    RDMATENSOR_OP_DEAD | RDMATENSOR_OP_SHARE);
+				    RDMATENSOR_OP_DEAD | RDMATENSOR_OP_COPY |
+				    RDMATENSOR_OP_SHARE);
 	if (!ret)
 		ret = submit_name(room);
 	if (ret)
@@ -120,6 +121,7 @@ static int submit_publish(struct rdmatensor_context *context, struct submit_room
 	args->uses = op->uses;
 	args->offset = op->offset;
 	args->share = op->flags & RDMATENSOR_OP_SHARE;
+	args->copy = op->flags & RDMATENSOR_OP_COPY ? &context->buffers : NULL;
 	if (args->meta.bytes) {
 		args->pool = rdmatensor_context_pool(context, op->pool_id);
 		/* A region outside of any pool */

@@ -217,7 +217,8 @@ struct rdmatensor_query {
  *         write, in milliseconds, so that a peer that has stopped without a word is
  *         found out; 10..600000. From then on it is the transport's patience, about
  *         4.096 us << timeout for each of retry_count + 1 tries
- * @max_pools: pools at the same time, 1..65536
+ * @max_pools: pools at the same time, and as many tensor buffers beside them (see
+ *         RDMATENSOR_OP_PUBLISH), 1..65536
  * @gather_lanes: queue pairs to each owner of a table, for gathers, 1..8
  * @cq_mod: reads of a gather that are posted in one list, of which the last is
  *         signalled, 1..1024
@@ -378,7 +379,7 @@ struct rdmatensor_configure {
  * @RDMATENSOR_STAT_STALL_SENDQ: writes that had to wait for the send queue
  * @RDMATENSOR_STAT_STALL_REQUESTS: requests that had to wait for the peer's limit
  * @RDMATENSOR_STAT_COPIED_BYTES: payload bytes that the CPU copied (fetches
- *         from oneself to a place)
+ *         from oneself to a place, and PUBLISH with RDMATENSOR_OP_COPY)
  * @RDMATENSOR_STAT_VALIDATED: contents whose checksum was compared
  * @RDMATENSOR_STAT_VALIDATE_ERRORS: and differed
  * @RDMATENSOR_STAT_PROTOCOL_ERRORS: channels ended because the peer broke the
@@ -398,6 +399,8 @@ struct rdmatensor_configure {
  * @RDMATENSOR_STAT_GATHER_LANES_DOWN: lanes for gathers that have failed
  * @RDMATENSOR_STAT_SHARED: fetches from oneself that got the tensor itself
  * @RDMATENSOR_STAT_SHARES_RELEASED: of those, given back
+ * @RDMATENSOR_STAT_PUBLISH_COPIES: tensors copied by PUBLISH with RDMATENSOR_OP_COPY
+ * @RDMATENSOR_STAT_BUFFERS_MADE: tensor buffers made for that; the others found one
  */
 enum rdmatensor_stat {
 	RDMATENSOR_STAT_FETCHES,
@@ -443,6 +446,8 @@ enum rdmatensor_stat {
 	RDMATENSOR_STAT_GATHER_LANES_DOWN,
 	RDMATENSOR_STAT_SHARED,
 	RDMATENSOR_STAT_SHARES_RELEASED,
+	RDMATENSOR_STAT_PUBLISH_COPIES,
+	RDMATENSOR_STAT_BUFFERS_MADE,
 	RDMATENSOR_STAT_NR,
 };
 
@@ -850,7 +855,17 @@ struct rdmatensor_status_text {
  *     says that the buffer is free, which comes after @uses deliveries (result
  *     0), a WITHDRAW or a STEP_ABORT (their errno). With uses 0 it is offered
  *     until it is withdrawn, makes no entry of its own and holds no room in
- *     the ring. -EEXIST: (name, step_id) is offered already
+ *     the ring. -EEXIST: (name, step_id) is offered already.
+ *     With RDMATENSOR_OP_COPY the tensor is copied to a tensor buffer of the kernel's
+ *     before SUBMIT returns, and is delivered from there: its memory is the process's
+ *     again, and the entry, if @uses is not 0, is in the ring, with result 0; how the
+ *     tensor ends is told by none. The buffer is kept under the name for the next step,
+ *     whose tensor finds it there if it has the same number of bytes. It is locked memory
+ *     as that of a pool is (see RDMATENSOR_POOL_CREATE), which no peer can reach. One
+ *     that serves no tensor is given back when another tensor or a pool finds no memory, when
+ *     START's max_pools buffers are there, or with the context; that of a tensor that is
+ *     withdrawn, by that. -ENOBUFS: max_pools buffers have a tensor that is not delivered
+ *     yet; -ENOMEM, -EOVERFLOW, -EINTR: as for RDMATENSOR_POOL_CREATE; -ENODEV
  * @RDMATENSOR_OP_WITHDRAW: take the tensor back. An entry RDMATENSOR_CQE_WITHDRAW
  *     comes when nothing reads its buffer any more. -ENOENT: not offered
  * @RDMATENSOR_OP_FETCH: have the tensor (name, step_id) of the peer at @channel
@@ -899,7 +914,8 @@ enum rdmatensor_opcode {
  *         RDMATENSOR_OP_IDS32 (GATHER): ids are __u32, not __u64;
  *         RDMATENSOR_OP_DEAD (PUBLISH): a dead tensor: meta-data, no content;
  *         RDMATENSOR_OP_FAILED (PUBLISH): there is no tensor; requests are
- *         answered by @status and the text
+ *         answered by @status and the text;
+ *         RDMATENSOR_OP_COPY (PUBLISH): copy the tensor, so that its memory is free at once
  * @channel: FETCH: the peer, RDMATENSOR_CHANNEL_SELF: this context
  * @user_data: given back in the entry
  * @name_uptr: PUBLISH, WITHDRAW, FETCH: the tensor's name, any bytes
@@ -943,6 +959,7 @@ struct rdmatensor_op {
 #define RDMATENSOR_OP_DEAD (1 << 1)
 #define RDMATENSOR_OP_FAILED (1 << 2)
 #define RDMATENSOR_OP_IDS32 (1 << 3)
+#define RDMATENSOR_OP_COPY (1 << 4)
 #define RDMATENSOR_OP_SHARE (1 << 6)
 	__u32 channel;
 	__aligned_u64 user_data;

@@ -85,7 +85,7 @@
 	  "channels of a context at the same time", \
 	  "RDMATENSOR_MAX_CHANNELS", NULL, "channels") \
 	P(max_pools, 1024, 1, 65536, 0, RDMATENSOR_SET_MAX_POOLS, \
-	  "pools of a context at the same time", \
+	  "pools of a context at the same time, and kept copies of published tensors beside them", \
 	  "RDMATENSOR_MAX_POOLS", NULL, "pools") \
 	P(handshake_ms, 10000, 100, 600000, 0, RDMATENSOR_SET_HANDSHAKE_MS, \
 	  "bound on the set-up of a channel", \

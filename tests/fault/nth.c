@@ -281,6 +281,38 @@ TEST(nth_publish)
 	each_nth("PUBLISH", op_publish, undo_publish, -EEXIST);
 }
 
+/* Each time to a new buffer: the one before has been withdrawn with its tensor */
+static int op_copy(void)
+{
+	struct rdmatensor_op op;
+	__u64 dim = 5000;
+
+	rdmatensor_prep_publish(&op, "nth", serial, p.b.pool.id, place, 5000,
+				RDMATENSOR_DT_UINT8, 1, &dim, 1, serial);
+	op.flags |= RDMATENSOR_OP_COPY;
+	return side_do(&p.b, &op);
+}
+
+static void undo_copy(void)
+{
+	struct rdmatensor_op op;
+
+	rdmatensor_prep_withdraw(&op, "nth", serial, serial);
+	EQ(side_do(&p.b, &op), 0);
+	EQ(side_next(&p.b, RDMATENSOR_CQE_PUBLISH, serial, NULL), 0);
+	EQ(side_next(&p.b, RDMATENSOR_CQE_WITHDRAW, serial, NULL), 0);
+	serial++;
+}
+
+TEST(nth_copy)
+{
+	pair_open(&p, 1 << 20, NULL);
+	place = side_alloc(&p.b, 5000);
+	serial = 1;
+	each_nth("PUBLISH, copied", op_copy, undo_copy, -EEXIST);
+	each_point("PUBLISH, copied", op_copy, undo_copy);
+}
+
 static int op_withdraw(void)
 {
 	struct rdmatensor_op op;

@@ -576,6 +576,8 @@ static void make_op(struct worker *w, struct context *c, struct rdmatensor_op *o
 		op->offset = offset;
 		op->bytes = bytes;
 		dims[0] = bytes;
+		if (one_in(w, 3))
+			op->flags = RDMATENSOR_OP_COPY;
 		break;
 	case 5 ... 8:
 		op->opcode = RDMATENSOR_OP_WITHDRAW;
@@ -982,6 +984,8 @@ static void report(void)
 	       totals[RDMATENSOR_STAT_FETCHED] && totals[RDMATENSOR_STAT_COPIED_BYTES],
 	       "tensors went over channels, and from contexts to themselves");
 	result(totals[RDMATENSOR_STAT_GATHER_READS], "rows were read from peers");
+	result(totals[RDMATENSOR_STAT_PUBLISH_COPIES] > totals[RDMATENSOR_STAT_BUFFERS_MADE] &&
+	       totals[RDMATENSOR_STAT_BUFFERS_MADE], "copies found buffers, and made some");
 	/* Of VALIDATE_ERRORS there are some: contents are scribbled over on their way */
 	result(!totals[RDMATENSOR_STAT_PROTOCOL_ERRORS], "no protocol error");
 	printf("calls %llu\n", (unsigned long long)all);

@@ -974,7 +974,8 @@ static void undo_publish(const struct rdmatensor_op *op)
 {
 	withdraw((const char *)(uintptr_t)op->name_uptr, op->name_len, op->step_id);
 	if (op->uses)
-		EQ(side_next(&p.b, RDMATENSOR_CQE_PUBLISH, op->user_data, NULL), -ECANCELED);
+		EQ(side_next(&p.b, RDMATENSOR_CQE_PUBLISH, op->user_data, NULL),
+		   op->flags & RDMATENSOR_OP_COPY ? 0 : -ECANCELED);
 }
 
 static void good_withdraw(struct rdmatensor_op *op)
@@ -1204,7 +1205,9 @@ static const struct row op_rows[] = {
 	OP(ALL, opcode, UINT16_MAX, -EOPNOTSUPP),
 	OP(ALL & ~K(GATHER), flags, RDMATENSOR_OP_IDS32, -EINVAL),
 	OP(K(GATHER), flags, RDMATENSOR_OP_IDS32, 0),
-	OP(ALL, flags, 1 << 4, -EINVAL),
+	OP(ALL & ~(K(PUBLISH) | K(DEAD)), flags, RDMATENSOR_OP_COPY, -EINVAL),
+	OP(K(PUBLISH), flags, RDMATENSOR_OP_COPY, 0),
+	OP(ALL, flags, 1 << 5, -EINVAL),
 	OP(ALL, flags, 1 << 15, -EINVAL),
 	OP(ALL, flags, UINT16_MAX, -EINVAL),
 	OP(ALL & ~FETCHES, flags, RDMATENSOR_OP_ALLOC, -EINVAL),

@@ -102,6 +102,8 @@ static void make_publish(struct worker *w, struct life *life, struct rdmatensor_
 	op->bytes = life->regions[region].bytes;
 	if (one_in(w, 8))
 		op->bytes = below(w, op->bytes + 1);
+	if (one_in(w, 3))
+		op->flags = RDMATENSOR_OP_COPY;
 	dims[0] = op->bytes;
 }
 

@@ -89,6 +89,8 @@ static const char *const stats[] = {
 	[RDMATENSOR_STAT_GATHER_LANES_DOWN] = "gather_lanes_down",
 	[RDMATENSOR_STAT_SHARED] = "shared",
 	[RDMATENSOR_STAT_SHARES_RELEASED] = "shares_released",
+	[RDMATENSOR_STAT_PUBLISH_COPIES] = "publish_copies",
+	[RDMATENSOR_STAT_BUFFERS_MADE] = "buffers_made",
 };
 
 _Static_assert(sizeof(stats) / sizeof(stats[0]) == RDMATENSOR_STAT_NR,

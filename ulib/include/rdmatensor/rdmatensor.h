@@ -452,6 +452,9 @@ static inline void rdmatensor_prep(struct rdmatensor_op *op, int opcode,
  * @dims: the shape; must live until the submit
  * @uses: deliveries, 0: until withdrawn
  * @user_data: for its entry RDMATENSOR_CQE_PUBLISH (with @uses 0: none comes)
+ *
+ * With op->flags |= RDMATENSOR_OP_COPY afterwards the tensor is copied before the
+ * submit returns; its memory is free then.
  */
 static inline void
 rdmatensor_prep_publish(struct rdmatensor_op *op, const char *name,

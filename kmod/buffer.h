@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Tensor buffers: memory of the kernel's that a tensor is copied into when it is published,
+ * and that is kept under the tensor's name from step to step (TensorFlow 1.2's RdmaTensorBuffer
+ * at the sender).
+ *
+ *	MAKING -> BUSY <-> IDLE
+ *	   |       |        |
+ *	   |       +--------+-> DOOMED -> (freed)
+ *	   +-> (freed)
+ *
+ * A buffer is BUSY from the moment that a PUBLISH takes it until its publication is released.
+ * A name has as many as it has publications at the same time. An idle one serves the next
+ * PUBLISH of its name, and is let go if that one's tensor has another size, if @max are there,
+ * if there is no memory for another one, or with the context. Who withdraws a tensor does not
+ * need its buffer any more.
+ */
+#ifndef RDMATENSOR_BUFFER_H
+#define RDMATENSOR_BUFFER_H
+
+#include <linux/hashtable.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
+#include "rdmatensor.h"
+
+#define RDMATENSOR_BUFFER_HASH_BITS 8
+
+struct rdmatensor_buffers;
+struct rdmatensor_counters;
+struct rdmatensor_pool;
+
+/**
+ * struct rdmatensor_buffer - one buffer
+ * @buffers: where it is kept
+ * @item: in all of them
+ * @node: in the idle ones, by name
+ * @queue: in the idle ones, by age; or in those that are to be freed
+ * @state: see above; changed by buffer_move() alone
+ * @bytes: of the tensor that it was made for
+ * @pool: whole pages, set by who makes it
+ * @name_len: length of @name
+ * @name: the tensor's
+ */
+struct rdmatensor_buffer {
+	struct rdmatensor_buffers *buffers;
+	struct list_head item;
+	struct hlist_node node;
+	struct list_head queue;
+	u8 state;
+	u64 bytes;
+	struct rdmatensor_pool *pool;
+	u16 name_len;
+	char name[] __counted_by(name_len);
+};
+
+/**
+ * struct rdmatensor_buffers_ops - what memory it is
+ * @make: sets @buffer's pool, of at least buffer->bytes; may sleep. Return: 0, a negative errno
+ * @unmake: nothing reads it any more; may sleep
+ */
+struct rdmatensor_buffers_ops {
+	int (*make)(struct rdmatensor_buffers *buffers, struct rdmatensor_buffer *buffer);
+	void (*unmake)(struct rdmatensor_buffers *buffers, struct rdmatensor_buffer *buffer);
+};
+
+/**
+ * struct rdmatensor_buffers - those of one context
+ * @ops: see above
+ * @counters: where they are counted
+ * @wq: frees what a completion has let go
+ * @max: bound on @nr
+ * @membership: guards @all and @nr_freed; held while buffers are freed. Before @lock
+ * @all: whatever their state
+ * @nr_freed: how many have been freed; read without @membership, too
+ * @lock: guards the others, and their states
+ * @nr: those that are not doomed
+ * @idle: the longest idle first
+ * @doomed: to be freed
+ * @names: idle ones
+ * @work: frees the doomed
+ */
+struct rdmatensor_buffers {
+	const struct rdmatensor_buffers_ops *ops;
+	struct rdmatensor_counters *counters;
+	struct workqueue_struct *wq;
+	u32 max;
+	struct mutex membership;
+	struct list_head all;
+	unsigned long nr_freed;
+	spinlock_t lock;	/* see above */
+	u32 nr;
+	struct list_head idle;
+	struct list_head doomed;
+	DECLARE_HASHTABLE(names, RDMATENSOR_BUFFER_HASH_BITS);
+	struct work_struct work;
+};
+
+/* @ops, @counters, @wq and @max are set. What can be used from here on costs no memory yet */
+void rdmatensor_buffers_init(struct rdmatensor_buffers *buffers);
+/* All have been put, and @wq does nothing for them any more. May sleep */
+void rdmatensor_buffers_destroy(struct rdmatensor_buffers *buffers);
+
+/**
+ * rdmatensor_buffer_take - the buffer of a name, for one publication
+ * @buffers: of the context
+ * @name: any bytes
+ * @name_len: their number
+ * @bytes: of the tensor, at least 1
+ *
+ * Process context. Return: a busy one; ERR_PTR(-ENOBUFS): all @max of them are busy;
+ * what making one returns, when there is no idle one left to be let go instead.
+ */
+struct rdmatensor_buffer *rdmatensor_buffer_take(struct rdmatensor_buffers *buffers,
+						 const char *name, u16 name_len, u64 bytes);
+/* Nothing reads it any more. @keep: for the next one of its name. Any context up to softirq */
+void rdmatensor_buffer_put(struct rdmatensor_buffer *buffer, bool keep);
+/* Frees the one that has been idle longest. False: there is none. May sleep */
+bool rdmatensor_buffers_reclaim(struct rdmatensor_buffers *buffers);
+/* Calls @fn for each that has memory; none is freed meanwhile. May sleep */
+void rdmatensor_buffers_each(struct rdmatensor_buffers *buffers,
+			     void (*fn)(struct rdmatensor_buffer *buffer));
+
+#endif /* RDMATENSOR_BUFFER_H */
