@@ -208,6 +208,7 @@ rdmatensor_channel_alloc(struct rdmatensor_exchange *exchange, u8 nr_lanes,
 	INIT_LIST_HEAD(&channel->pending);
 	hash_init(channel->responses);
 	INIT_LIST_HEAD(&channel->free_responses);
+	rdmatensor_kepts_init(&channel->kepts);
 
 	channel->nr_lanes = nr_lanes;
 	for (i = 0; i < nr_lanes; i++) {
@@ -253,6 +254,7 @@ static void channel_free(struct work_struct *work)
 	rdmatensor_exchange_fold(exchange, &channel->counters);
 	rdmatensor_counters_destroy(&channel->counters);
 	kvfree(channel->response_mem);
+	rdmatensor_kepts_forget(&channel->kepts);
 	if (channel->ops->freed)
 		channel->ops->freed(channel);
 	kvfree(channel);

@@ -28,6 +28,7 @@
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 #include <rdma/rdma_cm.h>
+#include "keep.h"
 #include "msgbuf.h"
 #include "stats.h"
 #include "wire.h"
@@ -351,6 +352,8 @@ struct rdmatensor_channel_params {
  *                the peer counts, and @writes_open that it does not count any more
  * @free_responses: those not in use
  * @nr_responses: those in use
+ * @kepts: destinations that the peer has told once
+ * @nr_keeps: the peer's slots for such that names have here
  * @metacache: what was learnt of the peer's tensors
  * @lookup: questions about tables, in both directions; the owner's to make and to free
  * @readers: lanes for READs; likewise
@@ -421,6 +424,8 @@ struct rdmatensor_channel {
 	void *response_mem;
 	struct list_head free_responses;
 	u32 nr_responses;
+	struct rdmatensor_kepts kepts;
+	u32 nr_keeps;
 
 	struct rdmatensor_metacache *metacache;
 	struct rdmatensor_lookup *lookup;

@@ -60,6 +60,7 @@ struct rdmatensor_fetch_ops {
  * @bytes: room there; with @alloc: longest tensor, 0: any
  * @alloc: allocate when the size is known
  * @share: wants the published tensor itself, of oneself: there is no destination
+ * @keep: the peer need not be told of the destination each time; without @alloc
  * @deadline_ns: CLOCK_MONOTONIC, 0: none
  */
 struct rdmatensor_fetch_args {
@@ -73,6 +74,7 @@ struct rdmatensor_fetch_args {
 	u64 bytes;
 	bool alloc;
 	bool share;
+	bool keep;
 	u64 deadline_ns;
 };
 

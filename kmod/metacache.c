@@ -20,6 +20,7 @@
 #include <linux/spinlock.h>
 #include <linux/string.h>
 #include <kunit/visibility.h>
+#include "keep.h"
 #include "metacache.h"
 
 struct rdmatensor_metacache {
@@ -33,6 +34,8 @@ struct rdmatensor_metacache_entry {
 	refcount_t refs;
 	spinlock_t lock;	/* guards meta */
 	struct rdmatensor_meta meta;
+	struct rdmatensor_keep *keep;	/* for who asked for it; guarded by its users */
+	bool listed;	/* in the table */
 	u16 name_len;
 	char name[];
 };
@@ -90,13 +93,19 @@ struct rdmatensor_metacache *rdmatensor_metacache_alloc(u32 max_entries)
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_metacache_alloc);
 
+static void free_entry(struct rdmatensor_metacache_entry *entry)
+{
+	kfree(entry->keep);
+	kfree(entry);
+}
+
 static void free_kept(void *ptr, void *arg)
 {
 	struct rdmatensor_metacache_entry *entry = ptr;
 
 	/* Rather leak than free what someone still reads */
 	if (!WARN_ON_ONCE(refcount_read(&entry->refs) != 1))
-		kfree(entry);
+		free_entry(entry);
 }
 
 void rdmatensor_metacache_free(struct rdmatensor_metacache *cache)
@@ -118,11 +127,13 @@ keep_entry(struct rdmatensor_metacache *cache, struct rdmatensor_metacache_entry
 
 	/* The table's reference must be there when others can find the entry */
 	refcount_inc(&entry->refs);
+	entry->listed = true;
 	first = rhashtable_lookup_get_insert_key(&cache->names, lookup, &entry->node,
 						 params);
 	if (!first)
 		return entry;
 
+	entry->listed = false;
 	refcount_dec(&entry->refs);
 	atomic_dec(&cache->kept);
 	return IS_ERR(first) ? NULL : first;
@@ -165,7 +176,7 @@ void rdmatensor_metacache_put(struct rdmatensor_metacache *cache,
 			      struct rdmatensor_metacache_entry *entry)
 {
 	if (refcount_dec_and_test(&entry->refs))
-		kfree(entry);
+		free_entry(entry);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_metacache_put);
 
@@ -195,3 +206,24 @@ const char *rdmatensor_metacache_name(const struct rdmatensor_metacache_entry *e
 	return entry->name;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_metacache_name);
+
+struct rdmatensor_keep *rdmatensor_metacache_keep(struct rdmatensor_metacache_entry *entry)
+{
+	struct rdmatensor_keep *keep, *first;
+
+	might_sleep();
+	/* Of one that goes with its getters, nobody would know the next time */
+	if (!entry->listed)
+		return NULL;
+	keep = READ_ONCE(entry->keep);
+	if (keep)
+		return keep;
+	keep = kzalloc(sizeof(*keep), GFP_KERNEL_ACCOUNT);
+	if (!keep)
+		return NULL;
+	first = cmpxchg(&entry->keep, NULL, keep);
+	if (first)
+		kfree(keep);
+	return first ?: keep;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_metacache_keep);

@@ -29,6 +29,7 @@
 #include <linux/slab.h>
 #include <kunit/visibility.h>
 #include "fault.h"
+#include "keep.h"
 #include "metacache.h"
 #include "request.h"
 #include "trace.h"
@@ -69,6 +70,8 @@ enum request_state {
  * @admitted: counts in channel->outstanding
  * @exposed: the last request message carried a destination
  * @exposure: which
+ * @keep: what the peer was told of the name's destination; NULL: it is told each time
+ * @referred: the request that is under way refers to that
  * @nr_parts: parts that were asked for
  * @parts: bits of the lanes whose part has not arrived
  * @patience: jiffies without anything from the peer until its answer to a CANCEL is given up
@@ -87,6 +90,8 @@ struct rdmatensor_request {
 	bool admitted;
 	bool exposed;
 	struct rdmatensor_exposure exposure;
+	struct rdmatensor_keep *keep;
+	bool referred;
 	u8 nr_parts;
 	u8 parts;
 	unsigned long patience;
@@ -227,6 +232,21 @@ static void request_describe(const struct rdmatensor_request *req,
 	}
 }
 
+/*
+ * What was told is compared and noted when the message is posted, and not before: the peer
+ * learns in this order. The destination is held for as long as for any other request
+ */
+static void request_tell(struct rdmatensor_request *req, struct rdmatensor_msg *msg)
+{
+	struct rdmatensor_channel *channel = req->channel;
+
+	req->referred = req->keep && req->exposed &&
+			rdmatensor_keep_tell(req->keep, &channel->nr_keeps, msg,
+					     req->exposure.iova, req->state == REQUEST_QUEUED);
+	if (req->referred)
+		rdmatensor_count(&channel->counters, RDMATENSOR_STAT_TX_SHORT_REQUESTS);
+}
+
 static void request_fill(struct rdmatensor_txmsg *tx, struct rdmatensor_msg *msg)
 {
 	struct rdmatensor_request *req = container_of(tx, struct rdmatensor_request, tx);
@@ -240,6 +260,9 @@ static void request_fill(struct rdmatensor_txmsg *tx, struct rdmatensor_msg *msg
 	}
 
 	request_describe(req, msg);
+	request_tell(req, msg);
+	if (req->referred)
+		msg->nr_rkeys = 0;
 	for (i = 0; i < msg->nr_rkeys; i++)
 		rkeys[i] = rdmatensor_pool_rkey(req->fetch.pool, &req->exposure, i);
 	msg->rkeys = rkeys;
@@ -487,6 +510,9 @@ int rdmatensor_request_submit(struct rdmatensor_channel *channel,
 		goto out_put_entry;
 
 	req->fetch.validate = READ_ONCE(exchange->validate);
+	if (args->keep && !req->fetch.validate &&
+	    channel->features & RDMATENSOR_WIRE_FEATURE_KEEP)
+		req->keep = rdmatensor_metacache_keep(req->entry);
 	if (rdmatensor_metacache_read(req->entry, &req->fetch.meta) && !req->fetch.validate &&
 	    request_expose(req, GFP_KERNEL_ACCOUNT))
 		req->fetch.status.text_len = 0;
@@ -573,6 +599,10 @@ static int request_meta(struct rdmatensor_request *req, const struct rdmatensor_
 		return -EPROTO;
 	}
 
+	/* The same as it was told, and nothing else makes it say so */
+	if (req->referred && !(msg->flags & RDMATENSOR_WIRE_F_CHECKSUM) &&
+	    rdmatensor_meta_equal(&msg->meta, &fetch->meta))
+		rdmatensor_keep_missed(req->keep);
 	fetch->meta = msg->meta;
 	fetch->validate = msg->flags & RDMATENSOR_WIRE_F_CHECKSUM;
 	fetch->checksum = msg->checksum;
@@ -717,6 +747,8 @@ int rdmatensor_request_content(struct rdmatensor_channel *channel, u8 lane, u32 
 	req->parts &= ~BIT(lane);
 	if (req->parts)
 		goto out_unlock;
+	if (req->referred)
+		rdmatensor_keep_met(req->keep);
 
 	if (req->fetch.validate) {
 		/* Ends in process context; to the peer it has ended now */

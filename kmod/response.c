@@ -61,7 +61,8 @@ enum response_state {
  * @checksum: of the content
  * @step_id: the step
  * @remote_addr: destination
- * @rkeys: its keys: @few_rkeys, or allocated
+ * @kept: the peer has told the destination to be remembered; referenced. NULL: it has not
+ * @rkeys: its keys: @kept's, @few_rkeys, or allocated
  * @few_rkeys: room for most
  * @want: what the receiver believes of the tensor
  * @write: the content
@@ -85,6 +86,7 @@ struct rdmatensor_response {
 	u32 checksum;
 	s64 step_id;
 	u64 remote_addr;
+	struct rdmatensor_kept *kept;
 	__le32 *rkeys;
 	__le32 few_rkeys[RESPONSE_RKEYS];
 	struct rdmatensor_meta want;
@@ -127,8 +129,11 @@ static void response_move(struct rdmatensor_response *resp, enum response_state 
 
 static void response_forget_rkeys(struct rdmatensor_response *resp)
 {
-	if (resp->rkeys != resp->few_rkeys)
+	if (resp->kept)
+		rdmatensor_kept_put(resp->kept);
+	else if (resp->rkeys != resp->few_rkeys)
 		kfree(resp->rkeys);
+	resp->kept = NULL;
 	resp->rkeys = resp->few_rkeys;
 }
 
@@ -429,11 +434,35 @@ static void response_checksum(struct work_struct *work)
 	rdmatensor_channel_put(channel);
 }
 
+/*
+ * What the peer has told for good, now or before. False: it is not remembered, and a request
+ * that refers to it has no destination
+ */
+static bool response_set_kept(struct rdmatensor_response *resp,
+			      const struct rdmatensor_msg *msg)
+{
+	struct rdmatensor_kept *kept;
+
+	kept = rdmatensor_kepts_get(&resp->channel->kepts, msg->keep);
+	if (!kept)
+		return false;
+	resp->kept = kept;
+	resp->has_dest = true;
+	resp->want = kept->meta;
+	resp->remote_addr = kept->remote_addr;
+	resp->seg_shift = kept->seg_shift;
+	resp->nr_parts = kept->nr_parts;
+	resp->rkeys = kept->rkeys;
+	return true;
+}
+
 /* Return: 0, -ENOMEM */
 static int response_set_dest(struct rdmatensor_response *resp,
 			     const struct rdmatensor_msg *msg)
 {
 	response_forget_rkeys(resp);
+	if (msg->flags & RDMATENSOR_WIRE_F_KEEP && response_set_kept(resp, msg))
+		return 0;
 	resp->has_dest = msg->flags & RDMATENSOR_WIRE_F_DEST;
 	resp->want = msg->meta;
 	resp->remote_addr = msg->remote_addr;
@@ -592,6 +621,25 @@ static int response_cancel(struct rdmatensor_channel *channel,
 	return 0;
 }
 
+/*
+ * What is told is remembered before anything else, whatever becomes of the request: the peer
+ * refers to it from now on
+ */
+static int response_keep(struct rdmatensor_channel *channel, const struct rdmatensor_msg *msg,
+			 const char **why)
+{
+	if (!(channel->features & RDMATENSOR_WIRE_FEATURE_KEEP)) {
+		*why = "kept destination without the feature";
+		return -EPROTO;
+	}
+	if (!(msg->flags & RDMATENSOR_WIRE_F_DEST))
+		return 0;
+	spin_lock_bh(&channel->lock);
+	rdmatensor_kepts_remember(&channel->kepts, msg);
+	spin_unlock_bh(&channel->lock);
+	return 0;
+}
+
 int rdmatensor_response_message(struct rdmatensor_channel *channel,
 				const struct rdmatensor_msg *msg, u64 seq,
 				const char **why)
@@ -604,6 +652,11 @@ int rdmatensor_response_message(struct rdmatensor_channel *channel,
 	if (msg->nr_parts > channel->nr_lanes) {
 		*why = "more parts than lanes";
 		return -EPROTO;
+	}
+	if (msg->flags & RDMATENSOR_WIRE_F_KEEP) {
+		ret = response_keep(channel, msg, why);
+		if (ret)
+			return ret;
 	}
 	if (msg->type == RDMATENSOR_WIRE_TENSOR_REQUEST)
 		return response_request(channel, msg, seq, why);

@@ -173,6 +173,7 @@ static int submit_fetch(struct rdmatensor_context *context, struct submit_room *
 		.offset = op->offset,
 		.bytes = op->bytes,
 		.alloc = op->flags & RDMATENSOR_OP_ALLOC,
+		.keep = op->flags & RDMATENSOR_OP_KEEP,
 		.deadline_ns = op->deadline_ns,
 	};
 	struct rdmatensor_channel *channel;
@@ -180,7 +181,8 @@ static int submit_fetch(struct rdmatensor_context *context, struct submit_room *
 
 	ret = submit_check(op, USES_CHANNEL | USES_NAME | USES_POOL | USES_BYTES |
 			   USES_DEADLINE | (args.alloc ? 0 : USES_OFFSET),
-			   RDMATENSOR_OP_ALLOC | RDMATENSOR_OP_SHARE);
+			   op->flags & RDMATENSOR_OP_SHARE ? RDMATENSOR_OP_SHARE :
+			   args.alloc ? RDMATENSOR_OP_ALLOC : RDMATENSOR_OP_KEEP);
 	if (!ret)
 		ret = submit_name(room);
 	if (ret)

@@ -44,6 +44,7 @@ enum {
 	FIELD_SHIFT = 1 << 13,
 	FIELD_HELLO = 1 << 14,
 	FIELD_TABLE = 1 << 15,
+	FIELD_KEEP = 1 << 16,
 };
 
 #define FIELDS_META	(FIELD_BYTES | FIELD_DTYPE | FIELD_DEAD | FIELD_DIMS)
@@ -62,7 +63,8 @@ static const struct {
 	[RDMATENSOR_WIRE_TENSOR_REQUEST] = {
 		.name = "TENSOR_REQUEST",
 		.fields = FIELD_INDEX | FIELD_STEP | FIELDS_META | FIELD_NAME,
-		.flags = RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_VALIDATE,
+		.flags = RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_VALIDATE |
+			 RDMATENSOR_WIRE_F_KEEP,
 	},
 	[RDMATENSOR_WIRE_META_DATA_RESPONSE] = {
 		.name = "META_DATA_RESPONSE",
@@ -72,7 +74,7 @@ static const struct {
 	[RDMATENSOR_WIRE_TENSOR_RE_REQUEST] = {
 		.name = "TENSOR_RE_REQUEST",
 		.fields = FIELD_INDEX | FIELD_STEP | FIELDS_META,
-		.flags = RDMATENSOR_WIRE_F_DEST,
+		.flags = RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_KEEP,
 	},
 	[RDMATENSOR_WIRE_ERROR_STATUS] = {
 		.name = "ERROR_STATUS",
@@ -113,6 +115,12 @@ static u32 used_fields(u8 type, u16 flags)
 	fields = types[type].fields;
 	if (flags & types[type].flags & RDMATENSOR_WIRE_F_DEST)
 		fields |= FIELDS_DEST;
+	if (flags & types[type].flags & RDMATENSOR_WIRE_F_KEEP) {
+		fields |= FIELD_KEEP;
+		/* What was told says all of the tensor, too */
+		if (!(flags & RDMATENSOR_WIRE_F_DEST))
+			fields &= ~FIELDS_META;
+	}
 	if (flags & types[type].flags & RDMATENSOR_WIRE_F_CHECKSUM)
 		fields |= FIELD_CHECKSUM;
 	if (flags & types[type].flags & RDMATENSOR_WIRE_F_NAMED)
@@ -137,7 +145,8 @@ static u32 present_fields(const struct rdmatensor_wire_hdr *hdr)
 	       (hdr->name_len ? FIELD_NAME : 0) |
 	       (hdr->text_len ? FIELD_TEXT : 0) |
 	       (hdr->nr_parts ? FIELD_PARTS : 0) |
-	       (hdr->seg_shift ? FIELD_SHIFT : 0);
+	       (hdr->seg_shift ? FIELD_SHIFT : 0) |
+	       (hdr->keep ? FIELD_KEEP : 0);
 }
 
 u32 rdmatensor_wire_length(const struct rdmatensor_msg *msg)
@@ -291,14 +300,13 @@ static const char *decode_header(const struct rdmatensor_wire_hdr *hdr, u32 len,
 		return "flags";
 	if (present_fields(hdr) & ~*fields)
 		return "field that the type does not use";
-	if (memchr_inv(hdr->__reserved, 0, sizeof(hdr->__reserved)))
-		return "reserved field";
 
 	msg->consumed = le32_to_cpu(hdr->consumed);
 	msg->request_index = le32_to_cpu(hdr->request_index);
 	msg->step_id = le64_to_cpu(hdr->step_id);
 	msg->remote_addr = le64_to_cpu(hdr->remote_addr);
 	msg->checksum = le32_to_cpu(hdr->checksum);
+	msg->keep = le32_to_cpu(hdr->keep);
 	msg->nr_rkeys = le16_to_cpu(hdr->nr_rkeys);
 	msg->name_len = le16_to_cpu(hdr->name_len);
 	msg->text_len = le16_to_cpu(hdr->text_len);
@@ -393,6 +401,10 @@ static const char *decode(const void *buf, u32 len, struct rdmatensor_msg *msg)
 		why = check_table(msg);
 	else if (!why && fields & FIELD_ADDR)
 		why = check_dest(msg);
+	/* Who wants a checksum tells no destination before it has one */
+	if (!why && msg->flags & RDMATENSOR_WIRE_F_KEEP &&
+	    msg->flags & RDMATENSOR_WIRE_F_VALIDATE)
+		why = "kept destination with validation";
 	if (!why && msg->type == RDMATENSOR_WIRE_TENSOR_RE_REQUEST &&
 	    !(msg->flags & RDMATENSOR_WIRE_F_DEST))
 		why = "no destination";
@@ -430,6 +442,8 @@ int rdmatensor_wire_encode(const struct rdmatensor_msg *msg, void *buf, u32 room
 		hdr->step_id = cpu_to_le64(msg->step_id);
 	if (fields & FIELD_CHECKSUM)
 		hdr->checksum = cpu_to_le32(msg->checksum);
+	if (fields & FIELD_KEEP)
+		hdr->keep = cpu_to_le32(msg->keep);
 	if (fields & FIELD_ERROR)
 		hdr->error_status = cpu_to_le32(-msg->error);
 	if (fields & FIELD_HELLO) {

@@ -91,17 +91,36 @@ enum rdmatensor_wire_type {
 #define RDMATENSOR_WIRE_F_NAMED BIT(8)
 
 /*
+ * TENSOR_REQUEST, TENSOR_RE_REQUEST, with FEATURE_KEEP. With F_DEST: the destination is told
+ * under the number keep, to be remembered. TENSOR_REQUEST without F_DEST: the destination is
+ * what was told under that number, for the meta-data that went with it; who does not remember
+ * it answers as to a request without a destination
+ */
+#define RDMATENSOR_WIRE_F_KEEP BIT(6)
+
+/*
  * HELLO: the owner holds a TABLE_OPEN back until it exports the table. A reader has up to
  * TABLE_SLOTS questions at a time: one in each slot, which is the request index modulo
  * TABLE_SLOTS. A question takes the place of what is in its slot and has no answer yet: so a
  * reader gives up by forgetting, and an owner keeps no more than the slots
  */
 #define RDMATENSOR_WIRE_FEATURE_TABLE_WAIT BIT(0)
+#define RDMATENSOR_WIRE_TABLE_SLOTS 16
+
+/*
+ * HELLO: the sender remembers destinations that it is told, by their number: one in each of
+ * KEEP_SLOTS slots, which is the number modulo that. What is told takes the place of what is
+ * in its slot, remembered or not; the receiver never tells another destination under a number
+ * that it has told already
+ */
+#define RDMATENSOR_WIRE_FEATURE_KEEP BIT(1)
+#define RDMATENSOR_WIRE_KEEP_SLOTS 1024
+
 /* HELLO: an ERROR_STATUS may have F_NAMED */
 #define RDMATENSOR_WIRE_FEATURE_ERROR_NAMED BIT(3)
-#define RDMATENSOR_WIRE_FEATURES \
-	(RDMATENSOR_WIRE_FEATURE_TABLE_WAIT | RDMATENSOR_WIRE_FEATURE_ERROR_NAMED)
-#define RDMATENSOR_WIRE_TABLE_SLOTS 16
+#define RDMATENSOR_WIRE_FEATURES (RDMATENSOR_WIRE_FEATURE_TABLE_WAIT | \
+				  RDMATENSOR_WIRE_FEATURE_KEEP | \
+				  RDMATENSOR_WIRE_FEATURE_ERROR_NAMED)
 
 /**
  * struct rdmatensor_wire_hdr - head of every control message
@@ -128,7 +147,7 @@ enum rdmatensor_wire_type {
  * @text_len: bytes of text
  * @nr_parts: parts that the content is cut into, 1..RDMATENSOR_LANES_MAX
  * @seg_shift: log2 of the distance at which rkeys change
- * @__reserved: zero
+ * @keep: with F_KEEP: number of the destination
  */
 struct rdmatensor_wire_hdr {
 	__le32 length;
@@ -150,7 +169,7 @@ struct rdmatensor_wire_hdr {
 	__le16 text_len;
 	u8 nr_parts;
 	u8 seg_shift;
-	u8 __reserved[4];
+	__le32 keep;
 };
 
 static_assert(sizeof(struct rdmatensor_wire_hdr) == 64);
@@ -304,6 +323,7 @@ struct rdmatensor_table_info {
  *            rdmatensor_wire_set_consumed() when the write is posted
  * @request_index: all but HELLO
  * @checksum: with F_CHECKSUM
+ * @keep: with F_KEEP
  * @max_requests: HELLO
  * @features: HELLO
  * @listen_port: HELLO
@@ -311,8 +331,8 @@ struct rdmatensor_table_info {
  * @step_id: TENSOR_REQUEST, TENSOR_RE_REQUEST, META_DATA_RESPONSE, with F_NAMED
  * @remote_addr: with F_DEST
  * @incarnation: HELLO
- * @meta: as @step_id, but ERROR_STATUS. dtype, shape, is_dead and bytes; meta.bytes is the wire's
- *        tensor_bytes
+ * @meta: as @step_id, but ERROR_STATUS; with F_KEEP only without F_DEST. dtype, shape, is_dead and
+ *        bytes; meta.bytes is the wire's tensor_bytes
  * @table: TABLE_OPEN, TABLE_INFO without F_FAILED
  * @rkeys: as they are on the wire, to be read with le32_to_cpu()
  * @name: any bytes
@@ -331,6 +351,7 @@ struct rdmatensor_msg {
 	u32 consumed;
 	u32 request_index;
 	u32 checksum;
+	u32 keep;
 	u32 max_requests;
 	u32 features;
 	u16 listen_port;

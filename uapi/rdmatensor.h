@@ -401,6 +401,8 @@ struct rdmatensor_configure {
  * @RDMATENSOR_STAT_SHARES_RELEASED: of those, given back
  * @RDMATENSOR_STAT_PUBLISH_COPIES: tensors copied by PUBLISH with RDMATENSOR_OP_COPY
  * @RDMATENSOR_STAT_BUFFERS_MADE: tensor buffers made for that; the others found one
+ * @RDMATENSOR_STAT_TX_SHORT_REQUESTS: TENSOR_REQUESTs that refer to a destination that the
+ *         peer was told before (RDMATENSOR_OP_KEEP)
  */
 enum rdmatensor_stat {
 	RDMATENSOR_STAT_FETCHES,
@@ -448,6 +450,7 @@ enum rdmatensor_stat {
 	RDMATENSOR_STAT_SHARES_RELEASED,
 	RDMATENSOR_STAT_PUBLISH_COPIES,
 	RDMATENSOR_STAT_BUFFERS_MADE,
+	RDMATENSOR_STAT_TX_SHORT_REQUESTS,
 	RDMATENSOR_STAT_NR,
 };
 
@@ -872,6 +875,14 @@ struct rdmatensor_status_text {
  *     written to (pool_id, offset); or, with RDMATENSOR_OP_ALLOC, to a region
  *     that is allocated in pool_id when the size is known and that the process
  *     gives back with FREE. An entry RDMATENSOR_CQE_FETCH ends it, exactly once.
+ *     With RDMATENSOR_OP_KEEP the peer remembers the destination under the name: the next
+ *     such request of the name on the channel, if it has the same destination and the tensor
+ *     the same meta-data, is short: no address and no keys. It is given in each operation
+ *     all the same, and another one, or meta-data that have changed, are told anew. Nothing
+ *     is written to it but by a fetch that is under way, as without the flag. A peer
+ *     remembers 1024 names of a channel, in 512 KiB at most, and is told of others each time;
+ *     so is one that does not know of this, and in data-validation mode. A fetch from oneself
+ *     has nothing to tell
  *     With RDMATENSOR_OP_SHARE, of RDMATENSOR_CHANNEL_SELF, nothing is copied: the entry
  *     has pool and offset of the published tensor itself, and RDMATENSOR_CQE_SHARED. It
  *     counts as being read until RELEASE: till then its publisher leaves it alone, and so
@@ -915,7 +926,9 @@ enum rdmatensor_opcode {
  *         RDMATENSOR_OP_DEAD (PUBLISH): a dead tensor: meta-data, no content;
  *         RDMATENSOR_OP_FAILED (PUBLISH): there is no tensor; requests are
  *         answered by @status and the text;
- *         RDMATENSOR_OP_COPY (PUBLISH): copy the tensor, so that its memory is free at once
+ *         RDMATENSOR_OP_COPY (PUBLISH): copy the tensor, so that its memory is free at once;
+ *         RDMATENSOR_OP_KEEP (FETCH without _ALLOC): the next fetches of the name have the
+ *         same destination
  * @channel: FETCH: the peer, RDMATENSOR_CHANNEL_SELF: this context
  * @user_data: given back in the entry
  * @name_uptr: PUBLISH, WITHDRAW, FETCH: the tensor's name, any bytes
@@ -960,6 +973,7 @@ struct rdmatensor_op {
 #define RDMATENSOR_OP_FAILED (1 << 2)
 #define RDMATENSOR_OP_IDS32 (1 << 3)
 #define RDMATENSOR_OP_COPY (1 << 4)
+#define RDMATENSOR_OP_KEEP (1 << 5)
 #define RDMATENSOR_OP_SHARE (1 << 6)
 	__u32 channel;
 	__aligned_u64 user_data;

@@ -408,6 +408,16 @@ static int op_fetch(void)
 	return submit_fetch(&op);
 }
 
+static int op_fetch_keep(void)
+{
+	struct rdmatensor_op op;
+
+	rdmatensor_prep_fetch(&op, p.b.channel, "known", 0, p.b.pool.id, place, 1000,
+			      rdmatensor_deadline_ms(20000), serial);
+	op.flags |= RDMATENSOR_OP_KEEP;
+	return submit_fetch(&op);
+}
+
 static int op_fetch_alloc(void)
 {
 	struct rdmatensor_op op;
@@ -479,6 +489,8 @@ TEST(nth_fetch)
 	EQ(op_fetch(), 0);
 	undo_fetch();
 	each_nth("FETCH of a known name", op_fetch, undo_fetch, -EINVAL);
+	each_nth("FETCH that keeps its place", op_fetch_keep, undo_fetch, -EINVAL);
+	CHECK(side_stat(&p.b, RDMATENSOR_STAT_TX_SHORT_REQUESTS) > 0);
 	each_nth("FETCH that allocates", op_fetch_alloc, undo_fetch_alloc, 0);
 	place = side_alloc(&p.a, 1000);
 	ended = 0;

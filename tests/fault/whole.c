@@ -9,6 +9,7 @@
 #include "points.h"
 
 #define NAMES 6
+#define COPIED 3
 /* In three segments of soft-RoCE's: more keys than a response has room for */
 #define LARGE ((4 << 20) + 4096)
 
@@ -64,7 +65,13 @@ static int offer(struct side *side, const char *name, uint64_t bytes, uint32_t u
 	fill(side_at(side, at), bytes, id);
 	rdmatensor_prep_publish(&op, name, 1, side->pool.id, at, bytes, RDMATENSOR_DT_UINT8, 1,
 				&dim, uses, id);
-	return side_do(side, &op);
+	/* One is copied: its memory is spoiled, and nobody sees that */
+	if (id == COPIED)
+		op.flags |= RDMATENSOR_OP_COPY;
+	ret = side_do(side, &op);
+	if (!ret && id == COPIED)
+		memset(side_at(side, at), 0xee, bytes);
+	return ret;
 }
 
 static int ask(struct side *side, const char *name, uint64_t id)
@@ -74,6 +81,33 @@ static int ask(struct side *side, const char *name, uint64_t id)
 	rdmatensor_prep_fetch_alloc(&op, side->channel, name, 1, side->pool.id, 0,
 				    rdmatensor_deadline_ms(3000), id);
 	return side_do(side, &op);
+}
+
+/* Twice to the same place, which is told once. Return: the first thing that failed */
+static int keep(struct side *side, const char *name, uint64_t bytes, int seed)
+{
+	struct rdmatensor_cqe cqe;
+	struct rdmatensor_op op;
+	int i, ret, error = 0;
+	uint64_t at;
+
+	ret = rdmatensor_pool_alloc(side->rt, &side->pool, bytes, &at);
+	if (ret)
+		return ret;
+	for (i = 0; i < 2; i++) {
+		rdmatensor_prep_fetch(&op, side->channel, name, 1, side->pool.id, at, bytes,
+				      rdmatensor_deadline_ms(3000), 50 + i);
+		op.flags |= RDMATENSOR_OP_KEEP;
+		ret = side_do(side, &op);
+		if (!ret)
+			ret = side_next(side, RDMATENSOR_CQE_FETCH, 50 + i, &cqe);
+		if (!ret)
+			CHECK(filled(side_at(side, at), bytes, seed));
+		memset(side_at(side, at), 0xee, bytes);
+		error = error ? error : ret;
+	}
+	EQ(rdmatensor_pool_free(side->rt, &side->pool, at), 0);
+	return error;
 }
 
 /* Its entry comes. Return: its result, after a look at the bytes */
@@ -142,6 +176,8 @@ static int life(int large)
 				ret = 0;
 			error = error ? error : ret;
 		}
+		ret = keep(&p.b, tensors[COPIED].name, tensors[COPIED].bytes, COPIED);
+		error = error ? error : ret;
 		/* Then with checksums */
 		EQ(rdmatensor_configure(p.b.rt, RDMATENSOR_CONFIGURE_VALIDATE,
 					RDMATENSOR_CONFIGURE_VALIDATE), 0);

@@ -599,6 +599,8 @@ static void make_op(struct worker *w, struct context *c, struct rdmatensor_op *o
 		op->pool_id = pool;
 		op->offset = offset;
 		op->bytes = bytes;
+		if (one_in(w, 2))
+			op->flags = RDMATENSOR_OP_KEEP;
 		break;
 	case 16 ... 17:
 		op->opcode = RDMATENSOR_OP_CANCEL;
@@ -986,6 +988,7 @@ static void report(void)
 	result(totals[RDMATENSOR_STAT_GATHER_READS], "rows were read from peers");
 	result(totals[RDMATENSOR_STAT_PUBLISH_COPIES] > totals[RDMATENSOR_STAT_BUFFERS_MADE] &&
 	       totals[RDMATENSOR_STAT_BUFFERS_MADE], "copies found buffers, and made some");
+	result(totals[RDMATENSOR_STAT_TX_SHORT_REQUESTS], "requests referred to what was told");
 	/* Of VALIDATE_ERRORS there are some: contents are scribbled over on their way */
 	result(!totals[RDMATENSOR_STAT_PROTOCOL_ERRORS], "no protocol error");
 	printf("calls %llu\n", (unsigned long long)all);

@@ -73,7 +73,7 @@ static const struct {
 	FIELD(length), FIELD(version_major), FIELD(type), FIELD(flags), FIELD(request_index),
 	FIELD(step_id), FIELD(remote_addr), FIELD(tensor_bytes), FIELD(checksum),
 	FIELD(error_status), FIELD(data_type), FIELD(is_dead), FIELD(ndims), FIELD(nr_rkeys),
-	FIELD(name_len), FIELD(text_len), FIELD(nr_parts), FIELD(seg_shift), FIELD(__reserved),
+	FIELD(name_len), FIELD(text_len), FIELD(nr_parts), FIELD(seg_shift), FIELD(keep),
 	FIELD(consumed),
 	{ "first of the tail", sizeof(struct rdmatensor_wire_hdr), 8 },
 	{ "second of the tail", sizeof(struct rdmatensor_wire_hdr) + 8, 8 },
@@ -193,6 +193,23 @@ TEST(dims_that_overflow)
 			scene_ends(&liar, -EPROTO);
 		}
 	}
+}
+
+/* Nobody has said that this one knows of kept destinations */
+TEST(kept_without_the_feature)
+{
+	struct rdmatensor_msg msg = right(RDMATENSOR_WIRE_TENSOR_REQUEST, 5);
+
+	scene_open(NULL);
+	msg.flags |= RDMATENSOR_WIRE_F_KEEP;
+	msg.flags &= ~RDMATENSOR_WIRE_F_VALIDATE;
+	scene_meet(&liar, 1);
+	liar_say(&liar, &msg);
+	scene_ends(&liar, -EPROTO);
+	msg.flags = RDMATENSOR_WIRE_F_KEEP;
+	scene_meet(&liar, 1);
+	liar_say(&liar, &msg);
+	scene_ends(&liar, -EPROTO);
 }
 
 /* Answers to what was never asked */

@@ -27,12 +27,15 @@ static void fatal(const char *what)
 	exit(1);
 }
 
+uint32_t liar_features = RDMATENSOR_WIRE_FEATURE_ERROR_NAMED;
+
 void liar_init(struct liar *liar, unsigned int lanes)
 {
 	static uint64_t nonce = 0x6c69617200000000;
 
 	memset(liar, 0, sizeof(*liar));
 	liar->nr_lanes = lanes;
+	liar->features = liar_features;
 	if (posix_memalign((void **)&liar->memory, 4096, LIAR_BYTES))
 		fatal("memory");
 	memset(liar->memory, 0, LIAR_BYTES);
@@ -352,13 +355,11 @@ void liar_say(struct liar *liar, const struct rdmatensor_msg *msg)
 	liar_say_bytes(liar, bytes, len);
 }
 
-uint32_t liar_features = RDMATENSOR_WIRE_FEATURE_ERROR_NAMED;
-
 void liar_hello(struct liar *liar)
 {
 	struct rdmatensor_msg msg = {
 		.type = RDMATENSOR_WIRE_HELLO, .incarnation = 1, .max_requests = LIAR_REQUESTS,
-		.features = liar_features, .text = "liar", .text_len = 4,
+		.features = liar->features, .text = "liar", .text_len = 4,
 	};
 
 	liar_say(liar, &msg);

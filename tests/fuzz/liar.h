@@ -29,6 +29,7 @@
  * @memory: LIAR_BYTES, registered for remote writes
  * @mr: of @memory
  * @own: what it has said of itself
+ * @features: what its HELLO will say of that
  * @peer: what the other end has said
  * @sent: messages that it has written
  * @heard: messages that it has read, which its own say that it consumed
@@ -41,6 +42,7 @@ struct liar {
 	char *memory;
 	struct ibv_mr *mr;
 	struct rdmatensor_wire_private own;
+	uint32_t features;
 	struct rdmatensor_wire_private peer;
 	uint32_t sent;
 	uint32_t heard;
@@ -76,7 +78,7 @@ void liar_close(struct liar *liar);
 /* Messages as struct rdmatensor_msg; the next slot, whether it is free or not */
 void liar_say(struct liar *liar, const struct rdmatensor_msg *msg);
 void liar_say_bytes(struct liar *liar, const void *bytes, uint32_t len);
-/* That its HELLO says */
+/* What liar_init() has it say in its HELLO */
 extern uint32_t liar_features;
 void liar_hello(struct liar *liar);
 /*

@@ -88,6 +88,8 @@ static void victim_asks(uint32_t channel)
 	rdmatensor_prep_fetch(&op, channel, below(2) ? "lie" : "other", below(3), a->pool.id,
 			      scene.guard + below(4) * TENSOR, below(2) ? TENSOR : 64,
 			      below(3) ? rdmatensor_deadline_ms(below(300)) : 0, asked);
+	if (below(2))
+		op.flags |= RDMATENSOR_OP_KEEP;
 	if (!side_do(a, &op))
 		asked++;
 }
@@ -99,6 +101,8 @@ static void meet(int i)
 	struct rdmatensor_msg msg;
 
 	liar_init(liar, 1 + below(3));
+	if (below(8))
+		liar->features |= RDMATENSOR_WIRE_FEATURE_KEEP;
 	if (!below(8)) {
 		unsigned char *byte = (unsigned char *)&liar->own + below(sizeof(liar->own));
 
@@ -176,6 +180,12 @@ static void say_something(struct liar *liar, const struct rdmatensor_msg *heard)
 			rkeys[i] = htole32(below(8) ? liar->mr->rkey : below(UINT32_MAX));
 		msg.rkeys = rkeys;
 		msg.nr_parts = below(4) ? 1 : 1 + below(liar->nr_lanes);
+	}
+	if ((msg.type == RDMATENSOR_WIRE_TENSOR_REQUEST ||
+	     msg.type == RDMATENSOR_WIRE_TENSOR_RE_REQUEST) &&
+	    !(msg.flags & RDMATENSOR_WIRE_F_VALIDATE) && below(2)) {
+		msg.flags |= RDMATENSOR_WIRE_F_KEEP;
+		msg.keep = below(4) + 1024 * below(3);
 	}
 	len = rdmatensor_wire_encode(&msg, bytes, sizeof(bytes));
 	rdmatensor_wire_set_consumed(bytes, liar->heard + (below(16) ? 0 : below(4)));

@@ -9,6 +9,9 @@
  * keys, an immediate must find a receive. And it is as unkind as one may be: bytes
  * are taken from where they are when the write arrives, not when it is posted.
  *
+ * Some fetches keep their destination: each side has a place for each name, which is told once
+ * and referred to then, as long as nobody makes it another.
+ *
  * What must hold, for every seed:
  *  - a fetch that succeeds has the bytes of one tensor of its name and step;
  *  - every fetch ends once, and when nothing is under way any more none is left;
@@ -48,6 +51,7 @@ struct thing {
 	u8 step;
 	bool live;
 	bool fixed;
+	bool kept;
 	bool stopped;
 	u32 uses;
 	u32 bytes;
@@ -67,6 +71,7 @@ struct thing {
  * @tensors: by user_data
  * @nr_fetches: used members of @fetches
  * @nr_tensors: used members of @tensors
+ * @homes: of names, by side: where kept tensors go
  * @in_flight: fetches that have not ended
  * @offered: tensors that have not been released
  * @good: fetches that ended well
@@ -84,6 +89,7 @@ struct pair {
 	struct thing *tensors;
 	u32 nr_fetches;
 	u32 nr_tensors;
+	u64 homes[2][NAMES];
 	u32 in_flight;
 	u32 offered;
 	u32 good;
@@ -168,7 +174,9 @@ static void fetch_ended(struct pair *pair, struct thing *fetch, const struct rdm
 	}
 	if (fetch->fixed) {
 		fill(pair, fetch->side, fetch->offset, fetch->bytes, -1);
-		KUNIT_EXPECT_EQ(pair->test, rdmatensor_regions_free(regions, fetch->offset), 0);
+		if (!fetch->kept)
+			KUNIT_EXPECT_EQ(pair->test,
+					rdmatensor_regions_free(regions, fetch->offset), 0);
 	}
 }
 
@@ -408,9 +416,16 @@ static void do_fetch(struct pair *pair)
 	fetch->fixed = fetch->bytes && below(pair, 2);
 	if (below(pair, 4))
 		fetch->bytes = 40000;
-	if (fetch->fixed && rdmatensor_regions_alloc(&end->pool->regions, fetch->bytes,
-						     GFP_KERNEL, &fetch->offset))
+	fetch->kept = below(pair, 2);
+	if (fetch->kept) {
+		fetch->fixed = true;
+		fetch->bytes = 40000;
+		fetch->offset = pair->homes[fetch->side][fetch->name];
+	} else if (fetch->fixed &&
+		   rdmatensor_regions_alloc(&end->pool->regions, fetch->bytes, GFP_KERNEL,
+					    &fetch->offset)) {
 		return;
+	}
 	pair_name(fetch, name);
 	args.name = name;
 	args.step_id = fetch->step;
@@ -418,10 +433,12 @@ static void do_fetch(struct pair *pair)
 	args.alloc = !fetch->fixed;
 	args.offset = fetch->offset;
 	args.bytes = fetch->fixed ? fetch->bytes : 0;
+	args.keep = fetch->kept;
 	rdmatensor_pool_get(end->pool);
 	if (rdmatensor_request_submit(end->channel, &args)) {
 		rdmatensor_pool_put(end->pool);
-		if (fetch->fixed)
+		/* To a home that another one of the name is on its way to, too */
+		if (fetch->fixed && !fetch->kept)
 			rdmatensor_regions_free(&end->pool->regions, fetch->offset);
 		return;
 	}
@@ -527,6 +544,22 @@ static void do_withdraw(struct pair *pair)
 					    key.step), 0);
 }
 
+/* From now on what was told of it is not where tensors of the name go */
+static void do_move(struct pair *pair)
+{
+	u8 side = below(pair, 2), name = below(pair, NAMES);
+	struct rdmatensor_regions *regions = &pair->ends[side]->pool->regions;
+	u64 offset;
+
+	if (rdmatensor_regions_alloc(regions, 40000, GFP_KERNEL, &offset))
+		return;
+	/* Unless a fetch is under way to there */
+	if (rdmatensor_regions_free(regions, pair->homes[side][name]))
+		KUNIT_EXPECT_EQ(pair->test, rdmatensor_regions_free(regions, offset), 0);
+	else
+		pair->homes[side][name] = offset;
+}
+
 static void process_step(struct pair *pair)
 {
 	struct thing thing;
@@ -542,7 +575,10 @@ static void process_step(struct pair *pair)
 		random_thing(pair, &thing);
 		WRITE_ONCE(pair->ends[thing.side]->exchange.validate, below(pair, 4) == 0);
 		break;
-	case 11 ... 37:
+	case 11:
+		do_move(pair);
+		break;
+	case 12 ... 37:
 		do_publish(pair);
 		break;
 	default:
@@ -568,7 +604,7 @@ static struct pair *pair_open(struct kunit *test, u32 seed)
 	struct rdmatensor_channel_params params[2];
 	struct rdmatensor_wire_private private;
 	const char *why;
-	u8 side, lane;
+	u8 side, lane, name;
 
 	KUNIT_ASSERT_NOT_NULL(test, pair);
 	pair->test = test;
@@ -580,8 +616,12 @@ static struct pair *pair_open(struct kunit *test, u32 seed)
 	pair->nr_lanes = 1 + below(pair, 4);
 	for (side = 0; side < 2; side++) {
 		pair_params(pair, &params[side]);
-		pair->ends[side] = end_open(test, pair->nr_lanes, 64 << END_SEG_SHIFT,
+		pair->ends[side] = end_open(test, pair->nr_lanes, 128 << END_SEG_SHIFT,
 					    &params[side]);
+		for (name = 0; name < NAMES; name++)
+			KUNIT_ASSERT_EQ(test, rdmatensor_regions_alloc(
+				&pair->ends[side]->pool->regions, 40000, GFP_KERNEL,
+				&pair->homes[side][name]), 0);
 	}
 	for (side = 0; side < 2; side++) {
 		end_private(&params[!side], &private);
@@ -629,7 +669,11 @@ static void check_regions(struct pair *pair, u8 side)
 	struct rdmatensor_regions *regions = &pair->ends[side]->pool->regions;
 	u64 offset;
 	u32 id;
+	u8 name;
 
+	for (name = 0; name < NAMES; name++)
+		KUNIT_EXPECT_EQ(pair->test,
+				rdmatensor_regions_free(regions, pair->homes[side][name]), 0);
 	for (id = 0; id < pair->nr_tensors; id++) {
 		const struct thing *tensor = &pair->tensors[id];
 
@@ -690,7 +734,7 @@ static void play(struct pair *pair)
 	}
 }
 
-static u32 total_good, total_bad;
+static u32 total_good, total_bad, total_short;
 
 /* All goes its way to the end: whoever still waits is told that the steps are over */
 static void quiet_end(struct kunit *test)
@@ -708,15 +752,19 @@ static void quiet_end(struct kunit *test)
 	check_rest(pair);
 	total_good += pair->good;
 	total_bad += pair->bad;
+	for (side = 0; side < 2; side++)
+		total_short += end_stat(pair->ends[side], RDMATENSOR_STAT_TX_SHORT_REQUESTS);
 	pair_close(pair);
 }
 
 /* What the seeds above have played was no idle game */
 static void much_has_happened(struct kunit *test)
 {
-	kunit_info(test, "%u fetches ended well, %u with an error\n", total_good, total_bad);
+	kunit_info(test, "%u fetches ended well, %u with an error; %u short requests\n",
+		   total_good, total_bad, total_short);
 	KUNIT_EXPECT_GT(test, total_good, seeds * 50);
 	KUNIT_EXPECT_GT(test, total_bad, seeds * 20);
+	KUNIT_EXPECT_GT(test, total_short, seeds * 5);
 }
 
 /* The connection is cut in the middle, whatever is under way */

@@ -51,6 +51,8 @@ static void trace_message(struct script_end *script, const struct post *post)
 		seq_buf_puts(&script->trace, "+val");
 	if (msg.flags & RDMATENSOR_WIRE_F_CHECKSUM)
 		seq_buf_puts(&script->trace, "+sum");
+	if (msg.flags & RDMATENSOR_WIRE_F_KEEP)
+		seq_buf_printf(&script->trace, "+keep:%u", msg.keep);
 }
 
 /* Messages and acks at the head of lane 0 are completed, writes only looked at */
@@ -191,10 +193,13 @@ static int script_fetch(struct script_end *script, const struct script_step *ste
 		.pool = end->pool,
 		.bytes = step->bytes,
 		.alloc = !step->place,
+		.keep = step->keep,
 	};
 	int ret;
 
-	if (step->place && step->bytes)
+	if (step->again)
+		args.offset = script->place;
+	else if (step->place && step->bytes)
 		KUNIT_ASSERT_EQ(end->test, rdmatensor_regions_alloc(&end->pool->regions,
 								    step->bytes, GFP_KERNEL,
 								    &args.offset), 0);

@@ -6,6 +6,7 @@
  *	hello req#N re#N meta#N cancel#N	a message about request N is posted;
  *		+dest, +val, +sum		with that flag
  *		+NAME@STEP +textN +...		of that, with a text of N bytes, which was cut
+ *		+keep:N				and the number of a destination
  *	err#N:E cancelled#N			an ERROR_STATUS, or one for a CANCEL
  *	ack probe				one is posted
  *	wL#N:BYTES[!]				a write on lane L; "!": the last one
@@ -41,6 +42,8 @@ enum script_op {
  * @step_id: 0: step 1
  * @bytes: of a tensor, of its place, or of what arrives
  * @place: the fetch has a region of @bytes; else it is allocated
+ * @again: and that is the last one's
+ * @keep: the fetch keeps it
  * @uses: of a tensor
  * @error: of a tensor, of an abort, or of posting
  * @text_len: of script_text, with the error of a tensor
@@ -58,6 +61,8 @@ struct script_step {
 	s64 step_id;
 	u64 bytes;
 	bool place;
+	bool again;
+	bool keep;
 	u32 uses;
 	int error;
 	u16 text_len;
@@ -97,6 +102,12 @@ struct script {
 #define FETCH_INTO(_id, _name, _bytes, _expect) \
 	STEP(_expect, .op = OP_FETCH, .id = _id, .name = _name, .bytes = _bytes, \
 	     .place = true)
+#define FETCH_KEEP(_id, _name, _bytes, _expect) \
+	STEP(_expect, .op = OP_FETCH, .id = _id, .name = _name, .bytes = _bytes, \
+	     .place = true, .keep = true)
+#define FETCH_AGAIN(_id, _name, _bytes, _expect) \
+	STEP(_expect, .op = OP_FETCH, .id = _id, .name = _name, .bytes = _bytes, \
+	     .place = true, .keep = true, .again = true)
 #define FETCH_FAILS(_id, _name, _step, _ret) \
 	STEP("", .op = OP_FETCH, .id = _id, .name = _name, .step_id = _step, .ret = _ret)
 #define CANCEL(_id, _expect) STEP(_expect, .op = OP_CANCEL, .id = _id)
@@ -154,6 +165,20 @@ struct script {
 #define RE(_index, _bytes, _expect) \
 	RX(_expect, .type = RDMATENSOR_WIRE_TENSOR_RE_REQUEST, .request_index = _index, \
 	   SCRIPT_DEST(_bytes, 1))
+/* The destination of SCRIPT_DEST() is told under a number, or referred to */
+#define REQ_KEEP(_index, _name, _bytes, _keep, _expect) \
+	RX(_expect, .type = RDMATENSOR_WIRE_TENSOR_REQUEST, .request_index = _index, \
+	   .name = _name, .name_len = sizeof(_name) - 1, .keep = _keep, SCRIPT_KEEP(_bytes))
+#define RE_KEEP(_index, _bytes, _keep, _expect) \
+	RX(_expect, .type = RDMATENSOR_WIRE_TENSOR_RE_REQUEST, .request_index = _index, \
+	   .keep = _keep, SCRIPT_KEEP(_bytes))
+#define REQ_KEPT(_index, _name, _keep, _expect) \
+	RX(_expect, .type = RDMATENSOR_WIRE_TENSOR_REQUEST, .request_index = _index, \
+	   .name = _name, .name_len = sizeof(_name) - 1, .keep = _keep, \
+	   .flags = RDMATENSOR_WIRE_F_KEEP)
+#define SCRIPT_KEEP(_bytes) \
+	.flags = RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_KEEP, .nr_parts = 1, \
+	.seg_shift = END_SEG_SHIFT, .remote_addr = END_IOVA, .meta = SCRIPT_META(_bytes)
 #define CANCEL_OF(_index, _expect) \
 	RX(_expect, .type = RDMATENSOR_WIRE_CANCEL, .request_index = _index)
 
@@ -194,6 +219,7 @@ void script_run(struct kunit *test, const struct script *script);
  * @go: HOLD: ends it
  * @hold: HOLD: occupies the workqueue
  * @place: of the last fetch
+ * @features: of the peer, in its HELLO
  * @told_down: its going down is in an earlier trace
  * @slow: messages and acks are not completed
  * @features: of the peer
@@ -206,6 +232,7 @@ struct script_end {
 	struct completion go;
 	struct work_struct hold;
 	u64 place;
+	u32 features;
 	bool told_down;
 	bool slow;
 	u32 features;

@@ -24,6 +24,7 @@ enum {
 	REQUEST_UNKNOWN, REQUEST_NO_DEST, REQUEST_EMPTY, REQUEST_DEAD, REQUEST_LONGEST,
 	META_PLAIN, META_DEAD, RE_REQUEST_LONG, ERROR_PLAIN, ERROR_CANCELLED, ERROR_LONGEST,
 	TABLE_OPEN, TABLE_INFO, TABLE_FAILED,
+	REQUEST_KEEP, REQUEST_KEPT, RE_REQUEST_KEEP,
 };
 
 static char longest_name[RDMATENSOR_NAME_MAX];
@@ -148,6 +149,25 @@ static const struct sample {
 	[TABLE_FAILED] = { "TABLE_INFO, failed", {
 		.type = RDMATENSOR_WIRE_TABLE_INFO, .flags = RDMATENSOR_WIRE_F_FAILED,
 		.request_index = 3, .error = -2,
+	} },
+	[REQUEST_KEEP] = { "TENSOR_REQUEST, destination to be kept", {
+		.type = RDMATENSOR_WIRE_TENSOR_REQUEST,
+		.flags = RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_KEEP, .keep = U32_MAX,
+		.remote_addr = 0x1040, .nr_parts = 1, .seg_shift = 12,
+		.rkeys = rkeys, .nr_rkeys = 1, .name = "a", .name_len = 1,
+		.meta = { .data_type = RDMATENSOR_DT_HALF, .ndims = 1, .bytes = 10,
+			  .dims = { 5 } },
+	} },
+	[REQUEST_KEPT] = { "TENSOR_REQUEST, kept destination", {
+		.type = RDMATENSOR_WIRE_TENSOR_REQUEST, .flags = RDMATENSOR_WIRE_F_KEEP,
+		.keep = 0x01020304, .request_index = 7, .step_id = -2, .name = "w\0x",
+		.name_len = 3,
+	} },
+	[RE_REQUEST_KEEP] = { "TENSOR_RE_REQUEST, destination to be kept", {
+		.type = RDMATENSOR_WIRE_TENSOR_RE_REQUEST,
+		.flags = RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_KEEP,
+		.nr_parts = 1, .seg_shift = 12,
+		.meta = { .data_type = RDMATENSOR_DT_FLOAT, .ndims = 1 },
 	} },
 };
 
@@ -341,6 +361,7 @@ static void round_trip(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, out.consumed, 0xfedcba98);
 	KUNIT_EXPECT_EQ(test, out.request_index, in->request_index);
 	KUNIT_EXPECT_EQ(test, out.checksum, in->checksum);
+	KUNIT_EXPECT_EQ(test, out.keep, in->keep);
 	KUNIT_EXPECT_EQ(test, out.max_requests, in->max_requests);
 	KUNIT_EXPECT_EQ(test, out.error, in->error);
 	KUNIT_EXPECT_EQ(test, out.step_id, in->step_id);
@@ -388,6 +409,7 @@ static void only_used_fields_are_written(struct kunit *test)
 	dirty.flags = 0;
 	dirty.request_index = clean.request_index;
 	dirty.checksum = 1;
+	dirty.keep = 1;
 	dirty.error = -5;
 	dirty.incarnation = 1;
 	dirty.max_requests = 1;
@@ -450,8 +472,7 @@ static const struct field
 	at_text_len = { "text_len", 56, 2 },
 	at_nr_parts = { "nr_parts", 58, 1 },
 	at_seg_shift = { "seg_shift", 59, 1 },
-	at_reserved_first = { "reserved first", 60, 1 },
-	at_reserved_last = { "reserved last", 63, 1 },
+	at_keep = { "keep", 60, 4 },
 	at_hello_max_requests = { "hello max requests", 72, 4 },
 	at_hello_reserved = { "hello reserved", 84, 4 },
 	at_worker_first = { "worker first", 88, 1 },
@@ -532,10 +553,19 @@ static const struct bad_case {
 	{ "no keys", TABLE_INFO, "keys that are none of the rows'", -8, { { &at_nr_rkeys, 0 } } },
 	{ "type 9", CANCEL, "unknown type", 0, { { &at_type, 9 } } },
 	{ "type 255", CANCEL, "unknown type", 0, { { &at_type, 255 } } },
-	{ "first reserved byte", REQUEST, "reserved field", 0,
-	  { { &at_reserved_first, 1 } } },
-	{ "last reserved byte", CANCEL, "reserved field", 0,
-	  { { &at_reserved_last, 0x80 } } },
+	{ "kept, and told all the same", REQUEST, unused, 0,
+	  { { &at_flags, RDMATENSOR_WIRE_F_KEEP } } },
+	{ "kept, with meta-data", REQUEST_KEPT, unused, 0, { { &at_data_type, 1 } } },
+	{ "kept, with an address", REQUEST_KEPT, unused, 0, { { &at_remote_addr, 4096 } } },
+	{ "kept, in parts", REQUEST_KEPT, unused, 0, { { &at_nr_parts, 1 } } },
+	{ "kept, without a name", REQUEST_KEPT, "name_len", -3, { { &at_name_len, 0 } } },
+	{ "kept, with a checksum", REQUEST_KEPT, "kept destination with validation", 0,
+	  { { &at_flags, RDMATENSOR_WIRE_F_KEEP | RDMATENSOR_WIRE_F_VALIDATE } } },
+	{ "to be kept, with a checksum", REQUEST_KEEP, "kept destination with validation", 0,
+	  { { &at_flags, RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_KEEP |
+			 RDMATENSOR_WIRE_F_VALIDATE } } },
+	{ "re-request that refers", RE_REQUEST_KEEP, unused, 0,
+	  { { &at_flags, RDMATENSOR_WIRE_F_KEEP } } },
 
 	{ "TENSOR_REQUEST of the ack's index", REQUEST, "request_index", 0,
 	  { { &at_request_index, RDMATENSOR_IMM_ACK } } },
@@ -705,6 +735,7 @@ static const struct {
 	{ &at_text_len, BIT(HELLO) | BIT(ERROR) },
 	{ &at_nr_parts, BIT(REQUEST) | BIT(RE_REQUEST) },
 	{ &at_seg_shift, BIT(REQUEST) | BIT(RE_REQUEST) },
+	{ &at_keep, 0 },
 };
 
 static void unused_fields(struct kunit *test)
@@ -731,9 +762,10 @@ static void unused_fields(struct kunit *test)
 static void unknown_flags(struct kunit *test)
 {
 	static const u16 allowed[] = {
-		[REQUEST] = RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_VALIDATE,
+		[REQUEST] = RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_VALIDATE |
+			    RDMATENSOR_WIRE_F_KEEP,
 		[META] = RDMATENSOR_WIRE_F_CHECKSUM,
-		[RE_REQUEST] = RDMATENSOR_WIRE_F_DEST,
+		[RE_REQUEST] = RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_KEEP,
 		[ERROR] = RDMATENSOR_WIRE_F_NAMED,
 		[CANCEL] = 0,
 	};

@@ -126,6 +126,8 @@ static void make_fetch(struct worker *w, struct life *life, struct rdmatensor_op
 	op->pool_id = life->regions[region].pool;
 	op->offset = life->regions[region].offset;
 	op->bytes = life->regions[region].bytes;
+	if (one_in(w, 2))
+		op->flags = RDMATENSOR_OP_KEEP;
 }
 
 static void make_gather(struct worker *w, struct life *life, struct rdmatensor_op *op)

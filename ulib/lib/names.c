@@ -91,6 +91,7 @@ static const char *const stats[] = {
 	[RDMATENSOR_STAT_SHARES_RELEASED] = "shares_released",
 	[RDMATENSOR_STAT_PUBLISH_COPIES] = "publish_copies",
 	[RDMATENSOR_STAT_BUFFERS_MADE] = "buffers_made",
+	[RDMATENSOR_STAT_TX_SHORT_REQUESTS] = "tx_short_requests",
 };
 
 _Static_assert(sizeof(stats) / sizeof(stats[0]) == RDMATENSOR_STAT_NR,
