@@ -716,7 +716,8 @@ static int channel_rx_hello(struct rdmatensor_channel *channel,
 	memcpy(channel->worker, msg->text, msg->text_len);
 	channel->worker[msg->text_len] = '\0';
 	channel->incarnation = msg->incarnation;
-	channel->features = msg->features & RDMATENSOR_WIRE_FEATURES;
+	/* Who fetches from a channel that is not up yet looks at it, and is refused later */
+	WRITE_ONCE(channel->features, msg->features & RDMATENSOR_WIRE_FEATURES);
 
 	ret = channel->ops->hello(channel, msg, why);
 	if (ret)

@@ -554,7 +554,7 @@ static int context_make_buffer(struct rdmatensor_buffers *buffers,
 	return PTR_ERR_OR_ZERO(pool);
 }
 
-/* With its membership, as a removal's */
+/* A removal unregisters it, too: never both at the same time, by the buffers' membership */
 static void context_unmake_buffer(struct rdmatensor_buffers *buffers,
 				  struct rdmatensor_buffer *buffer)
 {

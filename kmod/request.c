@@ -511,7 +511,7 @@ int rdmatensor_request_submit(struct rdmatensor_channel *channel,
 
 	req->fetch.validate = READ_ONCE(exchange->validate);
 	if (args->keep && !req->fetch.validate &&
-	    channel->features & RDMATENSOR_WIRE_FEATURE_KEEP)
+	    READ_ONCE(channel->features) & RDMATENSOR_WIRE_FEATURE_KEEP)
 		req->keep = rdmatensor_metacache_keep(req->entry);
 	if (rdmatensor_metacache_read(req->entry, &req->fetch.meta) && !req->fetch.validate &&
 	    request_expose(req, GFP_KERNEL_ACCOUNT))
