@@ -545,6 +545,9 @@ static inline void rdmatensor_prep_withdraw(struct rdmatensor_op *op,
  * @bytes: and its length, at least the tensor's
  * @deadline_ns: when to give up
  * @user_data: for its entry RDMATENSOR_CQE_FETCH
+ *
+ * With op->flags |= RDMATENSOR_OP_KEEP afterwards the peer remembers the destination,
+ * and the next such fetches of the name to the same place need not tell it.
  */
 static inline void
 rdmatensor_prep_fetch(struct rdmatensor_op *op, uint32_t channel,
