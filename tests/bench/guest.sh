@@ -120,6 +120,16 @@ reads_bw() {
 }
 per_second='.gather_reads / .rows * .rows_per_second'
 
+# What a step costs the publisher and both, copied and kept beside without copies: in turn,
+# in one program. SIZE NAME STEPS
+steps() {
+	"$LAB_BUILD"/load/load steps "$LAB_IP" "$1" "$3" >/tmp/steps.json || die "steps failed"
+	for what in free step; do
+		record "copy_${what}_$2" ours "$(jq -r ".copied.${what}_us" /tmp/steps.json)"
+		record "copy_${what}_$2" peer "$(jq -r ".in_place.${what}_us" /tmp/steps.json)"
+	done
+}
+
 servers=()
 declare -A side_port=([ours]=7000 [peer]=7001)
 rm -f "$raw"
@@ -170,6 +180,10 @@ for _ in $(seq "$rounds"); do
 	record gather_sorted ours \
 		"$(gather 7003 .rows_per_second --gather-lanes 2 -r 20000 -D 1 -k sorted)"
 	record gather_sorted peer "$two_k"
+
+	steps 4096 4k 300
+	steps $((1 << 20)) 1m 60
+	steps $((64 << 20)) 64m 5
 
 	for side in ours peer; do
 		args=()
