@@ -49,6 +49,13 @@ static const struct script receivers[] = {
 		REFERRED, META(1, 64, "re#1+dest+keep:1024"), CONTENT(0, 1, 64, "end2:0"),
 		FETCH_AGAIN(3, "x", 100, "req#2+keep:1024"), CONTENT(0, 2, 64, "end3:0"),
 	} },
+	{ "shape is another by now", KEEPS, .steps = {
+		TOLD,
+		STEP("req#1+dest", .op = OP_FETCH, .id = 2, .name = "x", .bytes = 100,
+		     .place = true, .again = true),
+		META(1, 64, "re#1+dest"), CONTENT(0, 1, 64, "end2:0"),
+		FETCH_AGAIN(3, "x", 100, "req#2+dest+keep:1024"), CONTENT(0, 2, 64, "end3:0"),
+	} },
 	{ "empty", KEEPS, .steps = {
 		FETCH_KEEP(1, "x", 0, "req#0"), META(0, 0, "re#0+dest+keep:0"),
 		CONTENT(0, 0, 0, "end1:0"), FETCH_AGAIN(2, "x", 0, "req#1+keep:0"),
