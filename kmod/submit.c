@@ -105,6 +105,9 @@ static int submit_publish(struct rdmatensor_context *context, struct submit_room
 			   failed ? RDMATENSOR_OP_FAILED :
 				    RDMATENSOR_OP_DEAD | RDMATENSOR_OP_COPY |
 				    RDMATENSOR_OP_SHARE);
+	/* What is shared is the publisher's memory, in a pool that the process has mapped */
+	if (op->flags & RDMATENSOR_OP_COPY && op->flags & RDMATENSOR_OP_SHARE)
+		return -EINVAL;
 	if (!ret)
 		ret = submit_name(room);
 	if (ret)
@@ -155,8 +158,7 @@ static int submit_fetch_shared(struct rdmatensor_context *context,
 			       struct rdmatensor_fetch_args *args,
 			       const struct rdmatensor_op *op)
 {
-	if (op->channel != RDMATENSOR_CHANNEL_SELF || op->flags & RDMATENSOR_OP_ALLOC ||
-	    op->pool_id || op->offset || op->bytes)
+	if (op->channel != RDMATENSOR_CHANNEL_SELF || op->pool_id || op->offset || op->bytes)
 		return -EINVAL;
 	args->share = true;
 	return rdmatensor_local_submit(&context->exchange, args);

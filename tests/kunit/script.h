@@ -219,7 +219,6 @@ void script_run(struct kunit *test, const struct script *script);
  * @go: HOLD: ends it
  * @hold: HOLD: occupies the workqueue
  * @place: of the last fetch
- * @features: of the peer, in its HELLO
  * @told_down: its going down is in an earlier trace
  * @slow: messages and acks are not completed
  * @features: of the peer
@@ -232,7 +231,6 @@ struct script_end {
 	struct completion go;
 	struct work_struct hold;
 	u64 place;
-	u32 features;
 	bool told_down;
 	bool slow;
 	u32 features;
