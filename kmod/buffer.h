@@ -86,7 +86,7 @@ struct rdmatensor_buffers {
 	struct rdmatensor_counters *counters;
 	struct workqueue_struct *wq;
 	u32 max;
-	struct mutex membership;
+	struct mutex membership;	/* see above */
 	struct list_head all;
 	unsigned long nr_freed;
 	spinlock_t lock;	/* see above */

@@ -34,7 +34,8 @@ static int bench_make(struct rdmatensor_buffers *buffers, struct rdmatensor_buff
 
 	if (bench->made - bench->freed >= bench->room)
 		return bench->error;
-	buffer->pool = (void *)++bench->made;
+	bench->made++;
+	buffer->pool = (void *)bench->made;
 	return 0;
 }
 
@@ -143,6 +144,11 @@ static void other_size_renews(struct kunit *test)
 	first = take(bench, "n", 101);
 	KUNIT_EXPECT_EQ(test, number(first), 3);
 	KUNIT_EXPECT_EQ(test, bench->freed, 2);
+	rdmatensor_buffer_put(first, true);
+	/* A shorter one, too: it would hold memory that nobody uses */
+	first = take(bench, "n", 50);
+	KUNIT_EXPECT_EQ(test, number(first), 4);
+	KUNIT_EXPECT_EQ(test, bench->freed, 3);
 	rdmatensor_buffer_put(first, true);
 	bench_close(test, bench);
 }

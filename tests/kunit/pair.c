@@ -603,6 +603,7 @@ static struct pair *pair_open(struct kunit *test, u32 seed)
 	struct pair *pair = kunit_kzalloc(test, sizeof(*pair), GFP_KERNEL);
 	struct rdmatensor_channel_params params[2];
 	struct rdmatensor_wire_private private;
+	struct rdmatensor_regions *regions;
 	const char *why;
 	u8 side, lane, name;
 
@@ -618,10 +619,11 @@ static struct pair *pair_open(struct kunit *test, u32 seed)
 		pair_params(pair, &params[side]);
 		pair->ends[side] = end_open(test, pair->nr_lanes, 128 << END_SEG_SHIFT,
 					    &params[side]);
+		regions = &pair->ends[side]->pool->regions;
 		for (name = 0; name < NAMES; name++)
-			KUNIT_ASSERT_EQ(test, rdmatensor_regions_alloc(
-				&pair->ends[side]->pool->regions, 40000, GFP_KERNEL,
-				&pair->homes[side][name]), 0);
+			KUNIT_ASSERT_EQ(test, 0,
+					rdmatensor_regions_alloc(regions, 40000, GFP_KERNEL,
+								 &pair->homes[side][name]));
 	}
 	for (side = 0; side < 2; side++) {
 		end_private(&params[!side], &private);
