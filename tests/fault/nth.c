@@ -7,6 +7,7 @@
  * fail-nth (Documentation/fault-injection) counts what the calling thread does.
  */
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 #include "harness.h"
 #include "points.h"
@@ -495,6 +496,98 @@ TEST(nth_fetch)
 	place = side_alloc(&p.a, 1000);
 	ended = 0;
 	each_nth("FETCH from oneself", op_fetch_self, undo_fetch_self, -EINVAL);
+}
+
+static int op_fetch_shared(void)
+{
+	struct rdmatensor_op op;
+
+	rdmatensor_prep_fetch_shared(&op, "shared", 0, 0, serial);
+	return side_do(&p.a, &op);
+}
+
+/* All that have come are given back */
+static void undo_fetch_shared(void)
+{
+	struct rdmatensor_cqe cqe;
+	struct rdmatensor_op op;
+
+	do {
+		EQ(side_next(&p.a, RDMATENSOR_CQE_FETCH, serial, &cqe), 0);
+		ended++;
+		rdmatensor_prep_release(&op, cqe.share_id);
+		EQ(side_do(&p.a, &op), 0);
+	} while (side_stat(&p.a, RDMATENSOR_STAT_FETCHES) > ended);
+	serial++;
+}
+
+TEST(nth_shared)
+{
+	struct rdmatensor_op op;
+	__u64 dim = 1000;
+
+	side_open(&p.a, "a", 1 << 20, 0, NULL);
+	place = side_alloc(&p.a, 1000);
+	rdmatensor_prep_publish(&op, "shared", 0, p.a.pool.id, place, 1000, RDMATENSOR_DT_UINT8,
+				1, &dim, 0, 0);
+	op.flags = RDMATENSOR_OP_SHARE;
+	EQ(side_do(&p.a, &op), 0);
+	serial = 0;
+	ended = 0;
+	each_nth("FETCH that shares", op_fetch_shared, undo_fetch_shared, 0);
+	rdmatensor_prep_withdraw(&op, "shared", 0, 1);
+	EQ(side_do(&p.a, &op), 0);
+	EQ(side_next(&p.a, RDMATENSOR_CQE_WITHDRAW, 1, NULL), 0);
+	EQ(rdmatensor_pool_destroy(p.a.rt, &p.a.pool), 0);
+}
+
+static char long_text[RDMATENSOR_STATUS_TEXT_MAX + 1];
+static uint32_t text_id;
+
+static int op_publish_failed(void)
+{
+	struct rdmatensor_op op;
+
+	rdmatensor_prep_publish_failed(&op, "nth", serial, -EIO, long_text, 1, serial);
+	return side_do(&p.b, &op);
+}
+
+static int op_status_text(void)
+{
+	char text[sizeof(long_text)];
+	struct rdmatensor_status_text arg = {
+		.size = sizeof(arg), .text_id = text_id, .text_uptr = rdmatensor_op_ptr(text),
+		.text_len = sizeof(text),
+	};
+
+	return ioctl(rdmatensor_fd(p.b.rt), RDMATENSOR_STATUS_TEXT, &arg) ? -errno : 0;
+}
+
+static int op_abort_with_text(void)
+{
+	return rdmatensor_step_abort(p.b.rt, 1000 + serial++ % 100, -EIO, long_text);
+}
+
+static void undo_abort(void)
+{
+}
+
+TEST(nth_texts)
+{
+	struct rdmatensor_cqe cqe;
+
+	memset(long_text, 'x', sizeof(long_text) - 1);
+	side_open(&p.b, "b", 1 << 20, 0, NULL);
+	serial = 0;
+	each_nth("PUBLISH of a long failure", op_publish_failed, undo_publish, -EEXIST);
+	each_nth("STEP_ABORT with a long text", op_abort_with_text, undo_abort, 0);
+	serial = 5000;
+	EQ(op_publish_failed(), 0);
+	EQ(rdmatensor_fetch(p.b.rt, 0, "nth", serial, &p.b.pool, side_alloc(&p.b, 64), 64, 0,
+			    &cqe), -EIO);
+	text_id = cqe.text_id;
+	CHECK(text_id);
+	each_nth("STATUS_TEXT", op_status_text, undo_abort, 0);
 }
 
 static uint32_t table;
