@@ -356,8 +356,9 @@ static u64 batch_reads(struct batch *batch, u32 chunk, bool ordered)
 				.addr = 0x400000, .stride = BATCH_ROW, .seg_shift = 21,
 			};
 
-			for (end = i; end < nr && batch->wants[end].source == batch->wants[i].source;)
-				end++;
+			for (end = i; end < nr; end++)
+				if (batch->wants[end].source != batch->wants[i].source)
+					break;
 			while (i < end) {
 				i += rdmatensor_plan_cut(batch->wants + i, end - i, &source,
 							 &dest, ARRAY_SIZE(batch->reads),
@@ -421,7 +422,7 @@ static void batch_measure(struct kunit *test, const char *what, u64 rows, bool p
 	came = batch_reads(batch, BATCH_CHUNK, false);
 	ordered = batch_reads(batch, BATCH_CHUNK, true);
 	whole = batch_reads(batch, BATCH, false);
-	kunit_info(test, "%s of %llu rows: %llu READs as they come, %llu in order of parts, %llu whole\n",
+	kunit_info(test, "%s of %llu rows: %llu READs as they come, %llu by parts, %llu whole\n",
 		   what, rows, came, ordered, whole);
 	KUNIT_EXPECT_LE(test, ordered, whole + whole / 50);
 	KUNIT_EXPECT_GT(test, came, ordered + ordered / 10);
