@@ -749,12 +749,13 @@ struct rdmatensor_table_cache {
  * for. -ENOENT: an owner has not exported the table in that time, or at all before this call
  * with _NOWAIT;
  * -ENOTUNIQ: two owners have the same rows, or caches overlap or are not in order; -ENODATA:
- * between two owners, before the first, or after the last and before a cached row, there are
- * rows that neither an owner nor a cache has; -EINVAL: a field of a cache or of the order is
- * out of range, or one of them is not whole in a region; -EPROTOTYPE: their data types or row bytes differ; -ENOTCONN:
- * no such channel; -EOPNOTSUPP: the peer has connected the channel, and does not listen at
- * the address that it has done so from; -ETIMEDOUT: an owner does not answer; -EPROTO: what
- * it says cannot be; -ECONNREFUSED: it takes no more lanes; -EUSERS: as for TABLE_EXPORT; -EINTR.
+ * between two owners, before the first, or after the last and before a cached row, there
+ * are rows that neither an owner nor a cache has; -EINVAL: a field of a cache or of the
+ * order is out of range, or one of them is not whole in a region; -EPROTOTYPE: their data
+ * types or row bytes differ; -ENOTCONN: no such channel; -EOPNOTSUPP: the peer has
+ * connected the channel, and does not listen at the address that it has done so from;
+ * -ETIMEDOUT: an owner does not answer; -EPROTO: what it says cannot be; -ECONNREFUSED: it
+ * takes no more lanes; -EUSERS: as for TABLE_EXPORT; -EINTR.
  */
 struct rdmatensor_table_open {
 	__u32 size;
