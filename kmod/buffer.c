@@ -10,6 +10,7 @@
 #include <linux/err.h>
 #include <linux/jhash.h>
 #include <linux/sched.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <kunit/visibility.h>
 #include "buffer.h"
@@ -238,6 +239,12 @@ static bool buffers_freed(struct rdmatensor_buffers *buffers, unsigned long nr_f
 	return freed;
 }
 
+bool rdmatensor_buffers_make_room(struct rdmatensor_buffers *buffers, unsigned long nr_freed)
+{
+	return !fatal_signal_pending(current) &&
+	       (rdmatensor_buffers_reclaim(buffers) || buffers_freed(buffers, nr_freed));
+}
+
 struct rdmatensor_buffer *rdmatensor_buffer_take(struct rdmatensor_buffers *buffers,
 						 const char *name, u16 name_len, u64 bytes)
 {
@@ -249,12 +256,12 @@ struct rdmatensor_buffer *rdmatensor_buffer_take(struct rdmatensor_buffers *buff
 	if (buffer)
 		return buffer;
 	do {
-		nr_freed = READ_ONCE(buffers->nr_freed);
+		nr_freed = rdmatensor_buffers_nr_freed(buffers);
 		buffer = buffer_make(buffers, name, name_len, bytes);
 		if (!IS_ERR(buffer) ||
 		    (buffer != ERR_PTR(-ENOMEM) && buffer != ERR_PTR(-ENOBUFS)))
 			return buffer;
-	} while (rdmatensor_buffers_reclaim(buffers) || buffers_freed(buffers, nr_freed));
+	} while (rdmatensor_buffers_make_room(buffers, nr_freed));
 	return buffer;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_buffer_take);

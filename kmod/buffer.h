@@ -118,6 +118,21 @@ struct rdmatensor_buffer *rdmatensor_buffer_take(struct rdmatensor_buffers *buff
 void rdmatensor_buffer_put(struct rdmatensor_buffer *buffer, bool keep);
 /* Frees the one that has been idle longest. False: there is none. May sleep */
 bool rdmatensor_buffers_reclaim(struct rdmatensor_buffers *buffers);
+
+/**
+ * rdmatensor_buffers_make_room - after an attempt that had no room
+ * @buffers: of the context
+ * @nr_freed: what rdmatensor_buffers_nr_freed() was before the attempt
+ *
+ * Reclaims one, or waits for one that is being freed. May sleep. Return: whether another
+ * attempt is worth it; not to who is being killed.
+ */
+bool rdmatensor_buffers_make_room(struct rdmatensor_buffers *buffers, unsigned long nr_freed);
+
+static inline unsigned long rdmatensor_buffers_nr_freed(const struct rdmatensor_buffers *buffers)
+{
+	return READ_ONCE(buffers->nr_freed);
+}
 /* Calls @fn for each that has memory; none is freed meanwhile. May sleep */
 void rdmatensor_buffers_each(struct rdmatensor_buffers *buffers,
 			     void (*fn)(struct rdmatensor_buffer *buffer));

@@ -559,7 +559,8 @@ static void context_unmake_buffer(struct rdmatensor_buffers *buffers,
 				  struct rdmatensor_buffer *buffer)
 {
 	rdmatensor_pool_unregister(buffer->pool);
-	rdmatensor_pool_put(buffer->pool);
+	/* Who is told that there is room finds the memory free */
+	rdmatensor_pool_put_now(buffer->pool);
 }
 
 static const struct rdmatensor_buffers_ops context_buffers_ops = {
@@ -1058,6 +1059,7 @@ int rdmatensor_context_pool_create(struct rdmatensor_context *context, void *arg
 {
 	struct rdmatensor_pool_create *create = arg;
 	struct rdmatensor_pool *pool;
+	unsigned long nr_freed;
 	u32 id;
 	int ret;
 
@@ -1075,11 +1077,13 @@ int rdmatensor_context_pool_create(struct rdmatensor_context *context, void *arg
 
 	down_read(&context->device_use);
 	do {
+		nr_freed = rdmatensor_buffers_nr_freed(&context->buffers);
 		pool = READ_ONCE(context->gone) ? ERR_PTR(-ENODEV) :
 		       rdmatensor_pool_create(context->domain, create->bytes,
 					      IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE);
 		/* Buffers that are only kept for a next time are worth less than a pool */
-	} while (pool == ERR_PTR(-ENOMEM) && rdmatensor_buffers_reclaim(&context->buffers));
+	} while (pool == ERR_PTR(-ENOMEM) &&
+		 rdmatensor_buffers_make_room(&context->buffers, nr_freed));
 	if (IS_ERR(pool)) {
 		up_read(&context->device_use);
 		xa_release(&context->pools, id);

@@ -258,7 +258,7 @@ void rdmatensor_pool_get(struct rdmatensor_pool *pool)
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_pool_get);
 
-static void pool_release(struct kref *ref)
+static void pool_begin_to_free(struct kref *ref)
 {
 	struct rdmatensor_pool *pool = container_of(ref, struct rdmatensor_pool, ref);
 	unsigned long flags;
@@ -267,6 +267,13 @@ static void pool_release(struct kref *ref)
 	spin_lock_irqsave(&pool_freeing_lock, flags);
 	list_add_tail(&pool->freeing, &pool_freeing);
 	spin_unlock_irqrestore(&pool_freeing_lock, flags);
+}
+
+static void pool_release(struct kref *ref)
+{
+	struct rdmatensor_pool *pool = container_of(ref, struct rdmatensor_pool, ref);
+
+	pool_begin_to_free(ref);
 	queue_work(pool_wq, &pool->free_work);
 }
 
@@ -275,6 +282,13 @@ void rdmatensor_pool_put(struct rdmatensor_pool *pool)
 	kref_put(&pool->ref, pool_release);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_pool_put);
+
+void rdmatensor_pool_put_now(struct rdmatensor_pool *pool)
+{
+	might_sleep();
+	if (kref_put(&pool->ref, pool_begin_to_free))
+		pool_free_work(&pool->free_work);
+}
 
 void rdmatensor_pool_unregister(struct rdmatensor_pool *pool)
 {

@@ -78,6 +78,8 @@ void rdmatensor_pool_get(struct rdmatensor_pool *pool);
  * must be unregistered by then
  */
 void rdmatensor_pool_put(struct rdmatensor_pool *pool);
+/* The same, but with the last one the pages are free on return. May sleep */
+void rdmatensor_pool_put_now(struct rdmatensor_pool *pool);
 /*
  * Ends registration, keeps the pages: the device goes, the context is closed or the
  * pool destroyed. No write to or from it may be under way. Idempotent, but not from

@@ -150,6 +150,7 @@ int rdmatensor_publish(struct rdmatensor_exchange *exchange,
 		       const struct rdmatensor_publish_args *args)
 {
 	struct rdmatensor_publication *pub;
+	struct rdmatensor_status late;
 	LIST_HEAD(matches);
 	int ret;
 
@@ -171,6 +172,12 @@ int rdmatensor_publish(struct rdmatensor_exchange *exchange,
 		ret = rdmatensor_ring_reserve(&exchange->ring, 1);
 		if (ret)
 			goto out_free;
+	}
+	/* The table says it again: this saves who is late making a buffer, and a copy */
+	if (args->copy && rdmatensor_rendezvous_step_status(exchange->rdv, args->step_id, &late)) {
+		ret = late.error;
+		rdmatensor_status_clear(&late);
+		goto out_unreserve;
 	}
 	ret = publication_hold(pub, args);
 	if (ret)

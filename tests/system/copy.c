@@ -258,6 +258,10 @@ TEST(aborted_copy)
 			    rdmatensor_deadline_ms(9000), &cqe), -EIO);
 	EQ(copy_at(&p.a, side_alloc(&p.a, 5000), "n", 5, 5000, 1, 1, 2), -EIO);
 	side_none(&p.a, RDMATENSOR_CQE_PUBLISH, 2, 20);
+	/* Who is late has nothing copied, nor a buffer made */
+	EQ(copy_at(&p.a, side_alloc(&p.a, 5000), "late", 5, 5000, 1, 1, 4), -EIO);
+	EQ(side_stat(&p.a, RDMATENSOR_STAT_BUFFERS_MADE), 1);
+	EQ(side_stat(&p.a, RDMATENSOR_STAT_PUBLISH_COPIES), 1);
 	/* The name goes on, and has its buffer */
 	copy(&p.a, "n", 6, 5000, 2, 3);
 	expect(&p.b, "n", 6, 5000, 2);

@@ -1210,7 +1210,7 @@ static const struct row op_rows[] = {
 	OP(ALL & ~FETCHES, flags, RDMATENSOR_OP_KEEP, -EINVAL),
 	OP(K(FETCH), flags, RDMATENSOR_OP_KEEP, 0),
 	OP(K(ALLOC), flags, RDMATENSOR_OP_KEEP | RDMATENSOR_OP_ALLOC, -EINVAL),
-	OP(ALL, flags, 1 << 6, -EINVAL),
+	OP(ALL, flags, 1 << 7, -EINVAL),
 	OP(ALL, flags, 1 << 15, -EINVAL),
 	OP(ALL, flags, UINT16_MAX, -EINVAL),
 	OP(ALL & ~FETCHES, flags, RDMATENSOR_OP_ALLOC, -EINVAL),
