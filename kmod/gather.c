@@ -98,6 +98,8 @@ struct gather_list {
  * @nr_ids: their number
  * @wide: of 64 bits, else of 32
  * @parts: which part of its owner's rows each is in, until @order is made
+ * @last: what the id before was found to be, while they are looked at first
+ * @unsorted: one was before the one before it
  * @order: positions of the ids, in the order in which they are worked on; NULL: as they came
  * @work: the gather
  * @lock: guards @done and @stop
@@ -125,6 +127,8 @@ struct rdmatensor_gather {
 	u64 nr_ids;
 	bool wide;
 	u16 *parts;
+	struct rdmatensor_want last;
+	bool unsorted;
 	u32 *order;
 	struct work_struct work;
 	spinlock_t lock;
@@ -303,6 +307,10 @@ static void gather_note_part(struct rdmatensor_gather *gather, u64 at,
 {
 	const struct rdmatensor_source *source = &gather->table->sources[want->source];
 
+	if (want->source < gather->last.source ||
+	    (want->source == gather->last.source && want->row < gather->last.row))
+		gather->unsorted = true;
+	gather->last = *want;
 	if (gather->parts)
 		gather->parts[at] = rdmatensor_plan_part(want->row, source->row_start,
 							 source->row_end);
@@ -350,6 +358,12 @@ static int gather_take_piece(struct rdmatensor_gather *gather, const void __user
 
 	/* Up to but not to killing others for ids that are too many */
 	piece = kvmalloc_array(nr, width, GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN);
+	if (!piece && gather->parts) {
+		/* The ids have to be there, their order need not */
+		kvfree(gather->parts);
+		gather->parts = NULL;
+		return gather_take_piece(gather, from, at);
+	}
 	if (!piece)
 		return -ENOMEM;
 	gather->ids[at / GATHER_CHUNK] = piece;
@@ -368,7 +382,7 @@ static int gather_take_piece(struct rdmatensor_gather *gather, const void __user
 /* More than one chunk of them, and memory for it: they will be worked on in an order */
 static void gather_want_order(struct rdmatensor_gather *gather)
 {
-	gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN;
+	gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN;
 
 	if (gather->nr_ids > GATHER_CHUNK && gather->nr_ids <= U32_MAX &&
 	    !rdmatensor_fault(-ENOMEM))
@@ -377,9 +391,14 @@ static void gather_want_order(struct rdmatensor_gather *gather)
 
 static void gather_make_order(struct rdmatensor_gather *gather)
 {
-	gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN;
+	gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN;
 	u32 *begins, *order;
 
+	/* Who sends sorted ids shall not pay for it */
+	if (!gather->unsorted) {
+		kvfree(gather->parts);
+		gather->parts = NULL;
+	}
 	if (!gather->parts)
 		return;
 	begins = kvmalloc_array(RDMATENSOR_PARTS, sizeof(*begins), gfp);
