@@ -52,7 +52,7 @@ static void buffer_unlist(struct rdmatensor_buffer *buffer)
 static void buffer_doom(struct rdmatensor_buffer *buffer)
 {
 	buffer_move(buffer, BUFFER_DOOMED);
-	buffer->buffers->nr--;
+	WRITE_ONCE(buffer->buffers->nr, buffer->buffers->nr - 1);
 	list_add_tail(&buffer->queue, &buffer->buffers->doomed);
 }
 
@@ -173,7 +173,7 @@ static bool buffers_add(struct rdmatensor_buffers *buffers, struct rdmatensor_bu
 	spin_lock_bh(&buffers->lock);
 	room = buffers->nr < buffers->max;
 	if (room)
-		buffers->nr++;
+		WRITE_ONCE(buffers->nr, buffers->nr + 1);
 	spin_unlock_bh(&buffers->lock);
 	if (room)
 		list_add_tail(&buffer->item, &buffers->all);
@@ -187,7 +187,7 @@ static void buffers_remove(struct rdmatensor_buffers *buffers, struct rdmatensor
 	list_del(&buffer->item);
 	mutex_unlock(&buffers->membership);
 	spin_lock_bh(&buffers->lock);
-	buffers->nr--;
+	WRITE_ONCE(buffers->nr, buffers->nr - 1);
 	spin_unlock_bh(&buffers->lock);
 }
 
@@ -248,6 +248,7 @@ bool rdmatensor_buffers_make_room(struct rdmatensor_buffers *buffers, unsigned l
 struct rdmatensor_buffer *rdmatensor_buffer_take(struct rdmatensor_buffers *buffers,
 						 const char *name, u16 name_len, u64 bytes)
 {
+	u32 tries = rdmatensor_buffers_tries(buffers);
 	struct rdmatensor_buffer *buffer;
 	unsigned long nr_freed;
 
@@ -261,7 +262,7 @@ struct rdmatensor_buffer *rdmatensor_buffer_take(struct rdmatensor_buffers *buff
 		if (!IS_ERR(buffer) ||
 		    (buffer != ERR_PTR(-ENOMEM) && buffer != ERR_PTR(-ENOBUFS)))
 			return buffer;
-	} while (rdmatensor_buffers_make_room(buffers, nr_freed));
+	} while (--tries && rdmatensor_buffers_make_room(buffers, nr_freed));
 	return buffer;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_buffer_take);

@@ -129,6 +129,12 @@ bool rdmatensor_buffers_reclaim(struct rdmatensor_buffers *buffers);
  */
 bool rdmatensor_buffers_make_room(struct rdmatensor_buffers *buffers, unsigned long nr_freed);
 
+/* As often as that may be asked for one purpose: what others let go meanwhile is theirs again */
+static inline u32 rdmatensor_buffers_tries(const struct rdmatensor_buffers *buffers)
+{
+	return READ_ONCE(buffers->nr) + 2;
+}
+
 static inline unsigned long rdmatensor_buffers_nr_freed(const struct rdmatensor_buffers *buffers)
 {
 	return READ_ONCE(buffers->nr_freed);

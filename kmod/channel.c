@@ -204,7 +204,7 @@ rdmatensor_channel_alloc(struct rdmatensor_exchange *exchange, u8 nr_lanes,
 	INIT_LIST_HEAD(&channel->hello_tx.item);
 	channel->hello_tx.fill = channel_fill_hello;
 	channel->hello_tx.posted = channel_posted_hello;
-	xa_init_flags(&channel->requests, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_BH);
+	xa_init_flags(&channel->requests, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_BH | XA_FLAGS_ACCOUNT);
 	INIT_LIST_HEAD(&channel->pending);
 	hash_init(channel->responses);
 	INIT_LIST_HEAD(&channel->free_responses);

@@ -1060,6 +1060,7 @@ int rdmatensor_context_pool_create(struct rdmatensor_context *context, void *arg
 	struct rdmatensor_pool_create *create = arg;
 	struct rdmatensor_pool *pool;
 	unsigned long nr_freed;
+	u32 tries;
 	u32 id;
 	int ret;
 
@@ -1075,6 +1076,7 @@ int rdmatensor_context_pool_create(struct rdmatensor_context *context, void *arg
 	if (ret)
 		return ret;
 
+	tries = rdmatensor_buffers_tries(&context->buffers);
 	down_read(&context->device_use);
 	do {
 		nr_freed = rdmatensor_buffers_nr_freed(&context->buffers);
@@ -1082,7 +1084,7 @@ int rdmatensor_context_pool_create(struct rdmatensor_context *context, void *arg
 		       rdmatensor_pool_create(context->domain, create->bytes,
 					      IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE);
 		/* Buffers that are only kept for a next time are worth less than a pool */
-	} while (pool == ERR_PTR(-ENOMEM) &&
+	} while (pool == ERR_PTR(-ENOMEM) && --tries &&
 		 rdmatensor_buffers_make_room(&context->buffers, nr_freed));
 	if (IS_ERR(pool)) {
 		up_read(&context->device_use);

@@ -20,7 +20,8 @@ int rdmatensor_exchange_init(struct rdmatensor_exchange *exchange, u32 ring_entr
 	spin_lock_init(&exchange->fetch_lock);
 	exchange->fetches = RB_ROOT;
 	rdmatensor_texts_init(&exchange->texts);
-	xa_init_flags(&exchange->shares, XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_BH);
+	xa_init_flags(&exchange->shares, XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_BH |
+		      XA_FLAGS_ACCOUNT);
 
 	ret = rdmatensor_ring_init(&exchange->ring, ring_entries);
 	if (ret)

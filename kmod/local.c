@@ -14,6 +14,7 @@
  * everybody but its publisher: it keeps the match, and a reference that is the table's, until
  * whoever takes it out of the table, which is one alone, gives both back.
  */
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include <kunit/visibility.h>
 #include "fault.h"
@@ -325,8 +326,10 @@ void rdmatensor_local_release_all(struct rdmatensor_exchange *exchange)
 	struct rdmatensor_local *local;
 	unsigned long id;
 
-	xa_for_each(&exchange->shares, id, local)
+	xa_for_each(&exchange->shares, id, local) {
 		rdmatensor_local_release(exchange, id);
+		cond_resched();
+	}
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_local_release_all);
 
