@@ -139,6 +139,7 @@ static inline unsigned long rdmatensor_buffers_nr_freed(const struct rdmatensor_
 {
 	return READ_ONCE(buffers->nr_freed);
 }
+
 /* Calls @fn for each that has memory; none is freed meanwhile. May sleep */
 void rdmatensor_buffers_each(struct rdmatensor_buffers *buffers,
 			     void (*fn)(struct rdmatensor_buffer *buffer));

@@ -222,8 +222,9 @@ struct rdmatensor_keep *rdmatensor_metacache_keep(struct rdmatensor_metacache_en
 	if (!keep)
 		return NULL;
 	first = cmpxchg(&entry->keep, NULL, keep);
-	if (first)
-		kfree(keep);
-	return first ?: keep;
+	if (!first)
+		return keep;
+	kfree(keep);
+	return first;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_metacache_keep);

@@ -59,18 +59,19 @@ static void held_by_all_copies(struct kunit *test)
 	struct rdmatensor_status first = {}, second = {};
 	struct rdmatensor_texts *texts = kunit_kzalloc(test, sizeof(*texts), GFP_KERNEL);
 	struct rdmatensor_text *text;
-	char said[RDMATENSOR_STATUS_TEXT_MAX];
+	char *said = kunit_kzalloc(test, RDMATENSOR_STATUS_TEXT_MAX, GFP_KERNEL);
 	u32 id;
 	u16 len;
 
 	KUNIT_ASSERT_NOT_NULL(test, texts);
+	KUNIT_ASSERT_NOT_NULL(test, said);
 	rdmatensor_texts_init(texts);
-	memset(said, 'x', sizeof(said));
+	memset(said, 'x', RDMATENSOR_STATUS_TEXT_MAX);
 	rdmatensor_status_say(&first, -EIO, said, RDMATENSOR_TEXT_MAX, GFP_KERNEL);
 	KUNIT_EXPECT_NULL(test, first.whole);
 	rdmatensor_status_say(&first, -EIO, said, RDMATENSOR_TEXT_MAX + 1, GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, first.whole);
-	rdmatensor_status_say(&first, -EIO, said, sizeof(said), GFP_KERNEL);
+	rdmatensor_status_say(&first, -EIO, said, RDMATENSOR_STATUS_TEXT_MAX, GFP_KERNEL);
 	rdmatensor_status_copy(&second, &first);
 	rdmatensor_status_copy(&second, &first);
 	KUNIT_EXPECT_EQ(test, refcount_read(&first.whole->ref), 2);
@@ -85,7 +86,7 @@ static void held_by_all_copies(struct kunit *test)
 	text = rdmatensor_texts_find(texts, id);
 	KUNIT_ASSERT_NOT_NULL(test, text);
 	KUNIT_EXPECT_EQ(test, refcount_read(&text->ref), 2);
-	KUNIT_EXPECT_EQ(test, memcmp(text->text, said, sizeof(said)), 0);
+	KUNIT_EXPECT_EQ(test, memcmp(text->text, said, RDMATENSOR_STATUS_TEXT_MAX), 0);
 	rdmatensor_texts_destroy(texts);
 	KUNIT_EXPECT_EQ(test, refcount_read(&text->ref), 1);
 	rdmatensor_text_put(text);

@@ -119,7 +119,7 @@ TEST(shared_where_both_agree)
 	EQ(side_next(&p.a, RDMATENSOR_CQE_PUBLISH, 7, NULL), 0);
 
 	/* Offered so, but wanted at a place, and by a peer: copied, and written */
-	at = offer(&p.a, "y", 2, 2, 8);
+	offer(&p.a, "y", 2, 2, 8);
 	EQ(rdmatensor_fetch(p.a.rt, 0, "y", 2, &p.a.pool, to, TENSOR, 0, &cqe), 0);
 	EQ(cqe.flags & RDMATENSOR_CQE_SHARED, 0);
 	EQ(cqe.offset, to);
