@@ -19,7 +19,12 @@ fi
 result ok "rmmod is refused while a context is open"
 exec 9>&-
 
-"$LAB_BUILD"/system/system "$@" || failed=1
+"$LAB_BUILD"/system/system "$@" || {
+	status=$?
+	failed=1
+	# Then it has not said itself what failed
+	((status <= 128)) || result "not ok" "the cases ended by signal $((status - 128))"
+}
 
 # The README's first program, the one that fetches begun before the one that publishes
 first_program() {
