@@ -307,13 +307,13 @@ static void gather_note_part(struct rdmatensor_gather *gather, u64 at,
 {
 	const struct rdmatensor_source *source = &gather->table->sources[want->source];
 
+	if (!gather->parts)
+		return;
 	if (want->source < gather->last.source ||
 	    (want->source == gather->last.source && want->row < gather->last.row))
 		gather->unsorted = true;
 	gather->last = *want;
-	if (gather->parts)
-		gather->parts[at] = rdmatensor_plan_part(want->row, source->row_start,
-							 source->row_end);
+	gather->parts[at] = rdmatensor_plan_part(want->row, source->row_start, source->row_end);
 }
 
 /*

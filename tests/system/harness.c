@@ -2,6 +2,8 @@
 #include <fnmatch.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "harness.h"
 
@@ -40,6 +42,27 @@ void test_fail(const char *file, int line, const char *fmt, ...)
 	va_end(args);
 	printf("\n");
 	longjmp(test_end, 1);
+}
+
+void test_as_user(const char *file, uint64_t bytes, int (*fn)(void))
+{
+	struct rlimit limit = { bytes, bytes };
+	int status, line;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid) {
+		if (setrlimit(RLIMIT_MEMLOCK, &limit) || setreuid(65534, 65534))
+			_exit(255);
+		_exit(fn() & 255);
+	}
+	EQ(waitpid(pid, &status, 0), pid);
+	CHECK(WIFEXITED(status));
+	line = WEXITSTATUS(status);
+	if (line)
+		test_fail(file, line, "not within the limit");
 }
 
 static void expired(int sig)

@@ -25,6 +25,13 @@ void test_register(struct test *test);
 void test_fail(const char *file, int line, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4), noreturn));
 
+/*
+ * In a process that gives up what it could not get back: a user who may lock @limit bytes.
+ * @fn returns 0, or the line that failed, of the file where this stands
+ */
+#define AS_USER(limit, fn) test_as_user(__FILE__, limit, fn)
+void test_as_user(const char *file, uint64_t limit, int (*fn)(void));
+
 /* A long test that gets on: its time begins anew */
 void test_alive(void);
 

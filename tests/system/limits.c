@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "harness.h"
@@ -13,31 +12,6 @@
 #define LIMIT (4 << 20)
 
 static struct side s;
-
-/*
- * In a process that gives up what it could not get back: a user with a limit. @fn returns
- * the line that failed
- */
-static void as_user(int (*fn)(void))
-{
-	struct rlimit limit = { LIMIT, LIMIT };
-	int status, line;
-	pid_t pid;
-
-	fflush(stdout);
-	pid = fork();
-	CHECK(pid >= 0);
-	if (!pid) {
-		if (setrlimit(RLIMIT_MEMLOCK, &limit) || setreuid(65534, 65534))
-			_exit(255);
-		_exit(fn() & 255);
-	}
-	EQ(waitpid(pid, &status, 0), pid);
-	CHECK(WIFEXITED(status));
-	line = WEXITSTATUS(status);
-	if (line)
-		test_fail(__FILE__, line, "not within the limit");
-}
 
 static int within_limit(void)
 {
@@ -64,7 +38,7 @@ static int within_limit(void)
 TEST(pools_count_as_locked_memory)
 {
 	side_open(&s, "limited", 4096, 0, NULL);
-	as_user(within_limit);
+	AS_USER(LIMIT, within_limit);
 }
 
 /* Raw, so that nothing is mapped or unmapped beside. Return: 0 or -errno */
@@ -129,7 +103,7 @@ static int mapped_is_charged(void)
 TEST(pools_count_until_unmapped)
 {
 	side_open(&s, "mapped", 4096, 0, NULL);
-	as_user(mapped_is_charged);
+	AS_USER(LIMIT, mapped_is_charged);
 }
 
 /* After exec(), see below: the user's limit is used up */
@@ -179,11 +153,11 @@ static int another_process_pays_too(void)
 TEST(pools_of_processes_that_are_gone_count)
 {
 	side_open(&s, "inherited", 4096, 0, NULL);
-	as_user(another_process_pays_too);
+	AS_USER(LIMIT, another_process_pays_too);
 	/* The context's end gives it back */
 	side_close(&s);
 	side_open(&s, "inherited", 4096, 0, NULL);
-	as_user(within_limit);
+	AS_USER(LIMIT, within_limit);
 }
 
 static struct rdmatensor *unstarted;
@@ -214,10 +188,10 @@ TEST(ring_counts_as_locked_memory)
 {
 	side_open(&s, "inherited", 4096, 0, NULL);
 	EQ(rdmatensor_open(NULL, &unstarted), 0);
-	as_user(ring_within_limit);
+	AS_USER(LIMIT, ring_within_limit);
 	/* With the context all of it is given back */
 	rdmatensor_close(unstarted);
-	as_user(within_limit);
+	AS_USER(LIMIT, within_limit);
 }
 
 #define RINGS 8
@@ -254,7 +228,7 @@ TEST(ring_counts_after_pools_that_are_freed)
 	side_open(&s, "inherited", 4096, 0, NULL);
 	for (i = 0; i < RINGS; i++)
 		EQ(rdmatensor_open(NULL, &rings[i]), 0);
-	as_user(rings_after_pools);
+	AS_USER(LIMIT, rings_after_pools);
 	for (i = 0; i < RINGS; i++)
 		rdmatensor_close(rings[i]);
 }
