@@ -179,6 +179,7 @@ struct rdmatensor_qp {
  * @writes: the other parts with something to post; the first one's turn is next, or now
  * @limit: of posted content bytes: as many as keep the wire busy
  * @completed: of those, which @limit has not been told of
+ * @contended: jiffies at which the last one came who feels how much is posted
  * @cm_done: the step of the connection that was begun has ended
  * @cm_error: how
  * @answered: a worker at the other end has taken the connection, or refused it
@@ -198,6 +199,7 @@ struct rdmatensor_lane {
 	struct list_head writes;
 	struct dql limit;
 	u32 completed;
+	unsigned long contended;
 	bool cm_done;
 	int cm_error;
 	bool answered;
@@ -267,7 +269,7 @@ struct rdmatensor_channel_ops {
  * @msg_slot_bytes: of each
  * @ack_batch: what an own ack tells
  * @stripe_bytes: longest tensor that goes over one lane
- * @lane_bytes: most that a lane's limit may become
+ * @lane_bytes: most that a lane's limit may become while others wait
  * @max_requests: requests that may be outstanding, in each direction
  * @cancel_ms: bound on the answer to a CANCEL
  * @probe_ms: quiet time after which the peer is probed
@@ -487,6 +489,8 @@ void rdmatensor_channel_send(struct rdmatensor_channel *channel,
 void rdmatensor_channel_stall(struct rdmatensor_channel *channel, enum rdmatensor_stat stat);
 /* Take it off the queue if it is on it. True: it was */
 bool rdmatensor_channel_unsend(struct rdmatensor_txmsg *tx);
+/* Somebody waits, and more will, for what the lanes have posted: they post less for a while */
+void rdmatensor_channel_contend(struct rdmatensor_channel *channel);
 /* Cuts the write into its parts and queues them */
 void rdmatensor_channel_write(struct rdmatensor_channel *channel,
 			      struct rdmatensor_write *write);

@@ -579,6 +579,7 @@ static int response_cancel(struct rdmatensor_channel *channel,
 {
 	struct rdmatensor_response *resp = response_find(channel, msg->request_index);
 
+	rdmatensor_channel_contend(channel);
 	if (!resp) {
 		/* Ended already: only the answer is owed */
 		resp = response_new(channel, msg->request_index);

@@ -10,10 +10,13 @@
 /* A chunk, and the write that exceeds it */
 #define LIMIT (CHUNK + KEY)
 #define LARGE SZ_256K
+/* What a lane may have posted that nobody short waits for, in lane_bytes */
+#define ALONE ((u64)4)
 
-static struct script_end *open(struct kunit *test, u32 max_requests)
+static struct script_end *open_with(struct kunit *test, u32 max_requests,
+				    const struct rdmatensor_channel_params *with)
 {
-	struct rdmatensor_channel_params params = end_params;
+	struct rdmatensor_channel_params params = *with;
 	struct script_end *script = kunit_kzalloc(test, sizeof(*script), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, script);
@@ -25,6 +28,11 @@ static struct script_end *open(struct kunit *test, u32 max_requests)
 	script->end = end_open(test, 1, SZ_4M, &params);
 	script_up(script);
 	return script;
+}
+
+static struct script_end *open(struct kunit *test, u32 max_requests)
+{
+	return open_with(test, max_requests, &end_params);
 }
 
 /* The peer asks for tensor number @index, which is there */
@@ -132,24 +140,75 @@ static void grows(struct kunit *test)
 	script_close(script);
 }
 
+/* With all that is posted at once, until nothing is left. Return: the most that was posted */
+static u64 drain(struct script_end *script)
+{
+	u64 bytes, most = 0;
+
+	while ((bytes = posted(script, U32_MAX))) {
+		most = max(most, bytes);
+		complete_bytes(script, bytes, NULL);
+	}
+	return most;
+}
+
 /* And not more than it may have, however often it has nothing left */
 static void grows_to_its_bound(struct kunit *test)
 {
-	struct script_end *script = open(test, 64);
-	struct rdmatensor_lane *lane = &script->end->channel->lanes[0];
+	struct rdmatensor_channel_params params = end_params;
+	struct script_end *script;
+	struct rdmatensor_lane *lane;
 	u32 i;
 
-	spin_lock_bh(&script->end->channel->lock);
-	lane->limit.max_limit = 2 * CHUNK;
-	spin_unlock_bh(&script->end->channel->lock);
+	params.lane_bytes = CHUNK;
+	script = open_with(test, 64, &params);
+	lane = &script->end->channel->lanes[0];
 	for (i = 0; i < 10; i++)
 		request(script, i, LARGE);
-	while (posted(script, U32_MAX)) {
-		KUNIT_EXPECT_LE(test, posted(script, U32_MAX), 2 * CHUNK + KEY);
-		complete_bytes(script, posted(script, U32_MAX), NULL);
-	}
-	KUNIT_EXPECT_EQ(test, lane->limit.limit, 2 * CHUNK);
+	KUNIT_EXPECT_EQ(test, drain(script), ALONE * CHUNK + KEY);
+	KUNIT_EXPECT_EQ(test, lane->limit.limit, ALONE * CHUNK);
 	script_close(script);
+}
+
+/* Whoever waits for what is posted makes the bound smaller, for a second */
+static void shrinks_for_who_waits(struct kunit *test)
+{
+	static const struct script_step cancel = CANCEL_OF(5, "");
+	struct rdmatensor_channel_params params = end_params;
+	struct script_end *script;
+	struct rdmatensor_lane *lane;
+	u32 kind, i;
+
+	params.lane_bytes = CHUNK;
+	for (kind = 0; kind < 3; kind++) {
+		script = open_with(test, 64, &params);
+		lane = &script->end->channel->lanes[0];
+		for (i = 0; i < 4; i++)
+			request(script, i, LARGE);
+		drain(script);
+		for (; i < 6; i++)
+			request(script, i, LARGE);
+		KUNIT_EXPECT_EQ(test, posted(script, U32_MAX), ALONE * CHUNK + KEY);
+		if (kind == 0)
+			request(script, i++, SZ_64K);
+		else if (kind == 1)
+			request(script, i++, SZ_64K + SZ_4K);
+		else
+			script_do(script, &cancel);
+		complete_bytes(script, posted(script, U32_MAX), NULL);
+		KUNIT_EXPECT_EQ(test, lane->limit.limit, kind == 1 ? ALONE * CHUNK : CHUNK);
+		if (kind != 1)
+			KUNIT_EXPECT_LE(test, drain(script), CHUNK + KEY);
+
+		/* A second ago */
+		spin_lock_bh(&script->end->channel->lock);
+		lane->contended -= HZ;
+		spin_unlock_bh(&script->end->channel->lock);
+		for (; i < 12; i++)
+			request(script, i, LARGE);
+		KUNIT_EXPECT_EQ(test, drain(script), ALONE * CHUNK + KEY);
+		script_close(script);
+	}
 }
 
 static void lane_bytes(struct kunit *test)
@@ -162,8 +221,8 @@ static void lane_bytes(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(bytes); i++) {
 		params.lane_bytes = bytes[i];
 		script = script_open(test, 2, &params);
-		KUNIT_EXPECT_EQ(test, script->end->channel->lanes[0].limit.max_limit, bytes[i]);
-		KUNIT_EXPECT_EQ(test, script->end->channel->lanes[1].limit.max_limit, bytes[i]);
+		KUNIT_EXPECT_EQ(test, script->end->channel->lanes[0].limit.max_limit, ALONE * bytes[i]);
+		KUNIT_EXPECT_EQ(test, script->end->channel->lanes[1].limit.max_limit, ALONE * bytes[i]);
 		script_close(script);
 	}
 }
@@ -334,6 +393,7 @@ static struct kunit_case share_tests[] = {
 	KUNIT_CASE(bounded),
 	KUNIT_CASE(grows),
 	KUNIT_CASE(grows_to_its_bound),
+	KUNIT_CASE(shrinks_for_who_waits),
 	KUNIT_CASE(lane_bytes),
 	KUNIT_CASE(fair),
 	KUNIT_CASE(small_passes_large),
