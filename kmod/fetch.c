@@ -126,6 +126,25 @@ static bool fetch_less(struct rb_node *a, const struct rb_node *b)
 	return fetch_compare(&place, to_fetch(b)) < 0;
 }
 
+/* The wheel ends far before 2^62 */
+static void fetch_arm_deadline(struct rdmatensor_fetch *fetch, u64 now)
+{
+	u64 left = fetch->deadline_ns > now ? fetch->deadline_ns - now : 0;
+
+	rdmatensor_fetch_arm(fetch, jiffies + min_t(u64, nsecs_to_jiffies64(left),
+						    MAX_JIFFY_OFFSET - 1) + 1);
+}
+
+bool rdmatensor_fetch_early(struct rdmatensor_fetch *fetch)
+{
+	u64 now = ktime_get_ns();
+
+	if (now >= fetch->deadline_ns)
+		return false;
+	fetch_arm_deadline(fetch, now);
+	return true;
+}
+
 void rdmatensor_fetch_begin(struct rdmatensor_fetch *fetch, u64 deadline_ns)
 {
 	struct rdmatensor_exchange *exchange = fetch->exchange;
@@ -140,13 +159,9 @@ void rdmatensor_fetch_begin(struct rdmatensor_fetch *fetch, u64 deadline_ns)
 	rb_add(&fetch->node, &exchange->fetches, fetch_less);
 	spin_unlock_bh(&exchange->fetch_lock);
 
-	if (deadline_ns) {
-		u64 left = deadline_ns > now ? deadline_ns - now : 0;
-
-		/* Rounded up: never before its time. The wheel ends far before 2^62 */
-		rdmatensor_fetch_arm(fetch, jiffies + min_t(u64, nsecs_to_jiffies64(left),
-							    MAX_JIFFY_OFFSET - 1) + 1);
-	}
+	fetch->deadline_ns = deadline_ns;
+	if (deadline_ns)
+		fetch_arm_deadline(fetch, now);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_fetch_begin);
 

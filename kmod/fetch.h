@@ -106,6 +106,7 @@ struct rdmatensor_fetch_args {
  * @status: what it ends with, when that was decided before its end
  * @checksum: of the content, as the sender has it
  * @validate: @checksum is valid
+ * @deadline_ns: CLOCK_MONOTONIC, 0: none
  * @timer: deadline, or later the bound on a CANCEL's answer
  */
 struct rdmatensor_fetch {
@@ -134,6 +135,7 @@ struct rdmatensor_fetch {
 	struct rdmatensor_status status;
 	u32 checksum;
 	bool validate;
+	u64 deadline_ns;
 	struct timer_list timer;
 };
 
@@ -155,6 +157,12 @@ void rdmatensor_fetch_abandon(struct rdmatensor_fetch *fetch);
 void rdmatensor_fetch_begin(struct rdmatensor_fetch *fetch, u64 deadline_ns);
 void rdmatensor_fetch_get(struct rdmatensor_fetch *fetch);
 void rdmatensor_fetch_put(struct rdmatensor_fetch *fetch);
+/*
+ * True: the timer has run out before the deadline, and is armed again. It counts jiffies,
+ * and a processor that has missed ticks reads old ones when it arms it. The timer must not
+ * have been armed for anything else, and not be now
+ */
+bool rdmatensor_fetch_early(struct rdmatensor_fetch *fetch);
 /* (Re-)arms the timer */
 void rdmatensor_fetch_arm(struct rdmatensor_fetch *fetch, unsigned long expires);
 

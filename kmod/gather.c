@@ -190,7 +190,7 @@ static void gather_expire(struct rdmatensor_fetch *fetch)
 {
 	struct rdmatensor_gather *gather = to_gather(fetch);
 
-	if (READ_ONCE(gather->stop))
+	if (READ_ONCE(gather->stop) || rdmatensor_fetch_early(fetch))
 		return;
 	gather_stop(gather, -ETIMEDOUT, NULL);
 	rdmatensor_fetch_timed_out(fetch);

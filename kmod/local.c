@@ -123,6 +123,8 @@ static void local_expire(struct rdmatensor_fetch *fetch)
 {
 	struct rdmatensor_status status = { .error = -ETIMEDOUT };
 
+	if (rdmatensor_fetch_early(fetch))
+		return;
 	if (local_stop(fetch, &status))
 		rdmatensor_fetch_timed_out(fetch);
 }

@@ -428,7 +428,7 @@ static void request_expire(struct rdmatensor_fetch *fetch)
 						       req->state == REQUEST_ANSWERED ?
 						       "a part of a content does not come" :
 						       "the peer does not answer a CANCEL");
-	} else if (req->state < REQUEST_CANCEL_QUEUED) {
+	} else if (req->state < REQUEST_CANCEL_QUEUED && !rdmatensor_fetch_early(fetch)) {
 		rdmatensor_status_set(&fetch->status, -ETIMEDOUT, NULL);
 		request_stop(req, -ETIMEDOUT);
 		rdmatensor_channel_pump(channel);

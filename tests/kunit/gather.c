@@ -226,6 +226,20 @@ static void who_looks_keeps_nothing(struct kunit *test)
 	reader_close(reader);
 }
 
+/* As when ticks were missed while the timer was armed: it goes on */
+static void expired_before_its_deadline(struct kunit *test)
+{
+	struct reader *reader = open_one(test, 1);
+
+	wide_apart(reader, 4);
+	reader->deadline_ns = ktime_get_ns() + 3600 * NSEC_PER_SEC;
+	reader_begin(reader, 4);
+	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 4));
+	KUNIT_EXPECT_TRUE(test, end_expire(reader->end, READER_USER_DATA));
+	succeed(reader, 0, 4);
+	close_with(reader, 0);
+}
+
 /* The device may still write: the entry comes when it does not any more */
 static void cancelled_under_way(struct kunit *test)
 {
@@ -376,6 +390,7 @@ static struct kunit_case gather_tests[] = {
 	KUNIT_CASE(a_refusal_is_not_asked_again),
 	KUNIT_CASE(a_list_that_always_fails),
 	KUNIT_CASE(who_looks_keeps_nothing),
+	KUNIT_CASE(expired_before_its_deadline),
 	KUNIT_CASE(cancelled_under_way),
 	KUNIT_CASE(repeats_are_copied_when_proven),
 	KUNIT_CASE_PARAM(at_random, part_gen_params),

@@ -30,13 +30,19 @@ static u64 offer(struct end *end, u32 uses, bool share, u64 user_data)
 	return args.offset;
 }
 
-static void want(struct end *end, u64 user_data)
+static void want_until(struct end *end, u64 user_data, u64 deadline_ns)
 {
 	struct rdmatensor_fetch_args args = {
 		.user_data = user_data, .name = "x", .name_len = 1, .step_id = 1, .share = true,
+		.deadline_ns = deadline_ns,
 	};
 
 	KUNIT_ASSERT_EQ(end->test, rdmatensor_local_submit(&end->exchange, &args), 0);
+}
+
+static void want(struct end *end, u64 user_data)
+{
+	want_until(end, user_data, 0);
 }
 
 /* The next entry is that. Return: its share_id */
@@ -104,6 +110,22 @@ static void ended_while_it_waits(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, xa_empty(&end->exchange.shares));
 		KUNIT_EXPECT_EQ(test, atomic_read(&end->exchange.nr_shares), 0);
 	}
+	end_close(end);
+}
+
+/* As when ticks were missed while the timer was armed: it waits for the rest */
+static void expired_before_its_deadline(struct kunit *test)
+{
+	struct end *end = open_end(test);
+	u64 deadline = ktime_get_ns() + 20 * NSEC_PER_MSEC;
+	struct rdmatensor_cqe cqe = {};
+
+	want_until(end, 1, deadline);
+	KUNIT_EXPECT_TRUE(test, end_expire(end, 1));
+	KUNIT_EXPECT_NE(test, wait_event_timeout(end->exchange.ring.poll_wait,
+						 end_reap(end, &cqe), 20 * HZ), 0);
+	KUNIT_EXPECT_GE(test, ktime_get_ns(), deadline);
+	KUNIT_EXPECT_EQ(test, cqe.result, -ETIMEDOUT);
 	end_close(end);
 }
 
@@ -191,6 +213,7 @@ static void all_at_the_close(struct kunit *test)
 static struct kunit_case local_tests[] = {
 	KUNIT_CASE(handed_over_and_back),
 	KUNIT_CASE(ended_while_it_waits),
+	KUNIT_CASE(expired_before_its_deadline),
 	KUNIT_CASE(not_offered_so),
 	KUNIT_CASE(several_takers),
 	KUNIT_CASE(withdrawn_under_its_taker),

@@ -267,6 +267,7 @@ void reader_begin(struct reader *reader, u32 nr_ids)
 			.user_data = READER_USER_DATA,
 			.pool = pool,
 			.bytes = (u64)nr_ids * reader->config.row_bytes,
+			.deadline_ns = reader->deadline_ns,
 		},
 		.table = reader->table,
 		.ids_uptr = reader->uptr,

@@ -102,6 +102,7 @@ struct reader_lane {
  * @lanes: of each owner
  * @uptr: the ids, in the process's memory
  * @ids: the same
+ * @deadline_ns: of the next gather; 0: none
  * @nr_ids: of the last gather
  * @proven: rows of the last gather
  */
@@ -123,6 +124,7 @@ struct reader {
 	struct reader_lane lanes[READER_SOURCES_MAX][RDMATENSOR_LANES_MAX];
 	unsigned long uptr;
 	u64 ids[READER_IDS_MAX];
+	u64 deadline_ns;
 	u32 nr_ids;
 	bool proven[READER_ROWS_MAX];
 };

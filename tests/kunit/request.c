@@ -489,6 +489,18 @@ static void deadline(struct kunit *test)
 	script_close(script);
 }
 
+static bool is_armed(struct script_end *script, u64 user_data)
+{
+	struct rdmatensor_fetch_place place = { .user_data = user_data };
+	struct rdmatensor_fetch *fetch = rdmatensor_fetch_next(&script->end->exchange, &place);
+	bool armed;
+
+	KUNIT_ASSERT_NOT_NULL(script->end->test, fetch);
+	armed = timer_pending(&fetch->timer);
+	rdmatensor_fetch_put(fetch);
+	return armed;
+}
+
 static void cancel_it(struct script_end *script)
 {
 	static const struct script_step cancel = CANCEL(1, "cancel#0");
@@ -507,6 +519,20 @@ static void cancelled_before_its_deadline(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, script_trace(script), "req#0");
 	cancel_it(script);
 	/* Waits for all that is held */
+	script_close(script);
+}
+
+/* As when ticks were missed while the timer was armed: it waits for the rest */
+static void expired_before_its_deadline(struct kunit *test)
+{
+	struct script_end *script =
+		open_with_one(test, &end_params, ktime_get_ns() + 3600 * NSEC_PER_SEC);
+
+	KUNIT_EXPECT_STREQ(test, script_trace(script), "req#0");
+	KUNIT_EXPECT_TRUE(test, end_expire(script->end, 1));
+	KUNIT_EXPECT_STREQ(test, script_trace(script), "");
+	KUNIT_EXPECT_TRUE(test, is_armed(script, 1));
+	cancel_it(script);
 	script_close(script);
 }
 
@@ -720,6 +746,7 @@ static struct kunit_case request_tests[] = {
 	KUNIT_CASE_PARAM(request, request_gen_params),
 	KUNIT_CASE(deadline),
 	KUNIT_CASE(cancelled_before_its_deadline),
+	KUNIT_CASE(expired_before_its_deadline),
 	KUNIT_CASE(expired_while_cancelled),
 	KUNIT_CASE(busy_for_ever),
 	KUNIT_CASE(who_looks_keeps_nothing),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,8 +69,13 @@ int fetch_deadline(struct scene *scene, uint64_t *took_ns)
 
 	ret = fetch_end(scene, fetch_begin(scene, "nobody's", scene->step++, SMALL_BYTES,
 					   deadline));
+	if (rdmatensor_now_ns() < deadline) {
+		printf("# ended with %d, %" PRIu64 " us before its deadline\n", ret,
+		       (deadline - rdmatensor_now_ns()) / 1000);
+		return WRONG;
+	}
 	*took_ns = since(deadline);
-	return rdmatensor_now_ns() < deadline ? WRONG : ret;
+	return ret;
 }
 
 int fetch_deadline_writing(struct scene *scene, uint64_t *took_ns)
