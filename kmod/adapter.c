@@ -624,7 +624,7 @@ static int adapter_set(struct rdmatensor_adapter *adapter, struct adapter_bind *
 	rxe = adapter->ibdev->ops.driver_id == RDMA_DRIVER_RXE;
 	adapter->retry_max = rxe ? 6 : 7;
 	adapter->timeout_extra = rxe ? 2 : 0;
-	/* Where processors move the bytes, completions come in batches, and more is no faster */
+	/* Where processors move the bytes, completions come in batches, and others wait for long */
 	adapter->lane_bytes = rxe ? SZ_128K : SZ_1M;
 	ret = adapter_set_pkey(adapter, bind, &port);
 	if (ret)

@@ -48,7 +48,7 @@ struct rdmatensor_adapter_choice {
  * @pkey_index: that index
  * @mtu: path MTU of new channels
  * @retry_max: most transport retries that have an end
- * @lane_bytes: of content that a lane holds posted, unless somebody chose
+ * @lane_bytes: of content that a lane holds posted while others wait, unless somebody chose
  * @timeout_extra: added to the exponent of the ack timeout, so that it lasts as long
  *                 as on hardware, which may take up to four times of what is set
  * @seg_shift: log2 of the bytes behind one memory region: the greatest power of

@@ -13,8 +13,8 @@
  * dynamic queue limits find out, and no more. They have a bound: where the processor and
  * not the wire is the bottleneck, completions come late and many at once, which looks like
  * a wire that starves, and on soft-RoCE the limit would grow to some MB, which only adds
- * to what others wait. While anybody does, the bound is lane_bytes: for a second after each
- * short content and each CANCEL. Long contents that have the lane to themselves may post
+ * to what others wait. Where others come, the bound is lane_bytes: for a second after each
+ * short content, and each message about one, about a failure or a CANCEL. Long contents that have the lane to themselves may post
  * four times that: a lane that never runs empty between two completions is a tenth
  * faster on soft-RoCE. The rest is shared by deficit round robin, a chunk in each turn. Contents that have not begun yet may post, all of them together,
  * as much as the others have since: so a small one passes the large ones, and however
@@ -52,9 +52,7 @@
  */
 #define CHANNEL_CHUNK_LEAST (64U * SZ_1K)
 #define CHANNEL_CHUNK_MOST (256U * SZ_1K)
-/* A content that is as short feels what is posted before it */
-#define CHANNEL_SHORT CHANNEL_CHUNK_LEAST
-/* How long after such a one others are expected */
+/* How long after one that waits for what is posted others are expected */
 #define CHANNEL_CONTENDED HZ
 /* The bound of a lane that nobody contends for, in lane_bytes */
 #define CHANNEL_ALONE 4
@@ -174,6 +172,11 @@ static void channel_bound_limit(struct rdmatensor_lane *lane)
 	if (!time_before(jiffies, lane->contended + CHANNEL_CONTENDED))
 		bytes *= CHANNEL_ALONE;
 	lane->limit.max_limit = bytes;
+	/* It would be held to that when something completes, and the lane may be idle */
+	if (lane->limit.limit > bytes) {
+		lane->limit.adj_limit -= lane->limit.limit - bytes;
+		lane->limit.limit = bytes;
+	}
 }
 
 struct rdmatensor_channel *
@@ -450,6 +453,7 @@ void rdmatensor_channel_contend(struct rdmatensor_channel *channel)
 	for (i = 0; i < channel->nr_lanes; i++)
 		channel_contend(&channel->lanes[i]);
 }
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_contend);
 
 void rdmatensor_channel_write(struct rdmatensor_channel *channel,
 			      struct rdmatensor_write *write)
@@ -473,7 +477,7 @@ void rdmatensor_channel_write(struct rdmatensor_channel *channel,
 		part->write = write;
 		if (channel_waits(lane))
 			rdmatensor_channel_stall(channel, RDMATENSOR_STAT_STALL_SENDQ);
-		if (write->bytes <= CHANNEL_SHORT)
+		if (write->bytes <= RDMATENSOR_SHORT_BYTES)
 			channel_contend(lane);
 		list_add_tail(&part->item, &lane->fresh);
 	}
@@ -645,6 +649,9 @@ static int channel_post_fresh(struct rdmatensor_lane *lane, struct rdmatensor_pa
 	if (ret)
 		return ret;
 	lane->fresh_quota -= max_t(u32, part->pos - pos, CHANNEL_CONTENT_LEAST);
+	/* It may have waited for long */
+	if (part->write->bytes <= RDMATENSOR_SHORT_BYTES)
+		channel_contend(lane);
 	if (!part->posted) {
 		part->deficit = channel_chunk(lane);
 		list_move_tail(&part->item, &lane->writes);

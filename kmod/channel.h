@@ -489,6 +489,9 @@ void rdmatensor_channel_send(struct rdmatensor_channel *channel,
 void rdmatensor_channel_stall(struct rdmatensor_channel *channel, enum rdmatensor_stat stat);
 /* Take it off the queue if it is on it. True: it was */
 bool rdmatensor_channel_unsend(struct rdmatensor_txmsg *tx);
+/* A content that is as short feels what is posted before it, and so do the messages about it */
+#define RDMATENSOR_SHORT_BYTES SZ_64K
+
 /* Somebody waits, and more will, for what the lanes have posted: they post less for a while */
 void rdmatensor_channel_contend(struct rdmatensor_channel *channel);
 /* Cuts the write into its parts and queues them */

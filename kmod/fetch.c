@@ -141,7 +141,11 @@ bool rdmatensor_fetch_early(struct rdmatensor_fetch *fetch)
 
 	if (now >= fetch->deadline_ns)
 		return false;
-	fetch_arm_deadline(fetch, now);
+	/* Once it is out of the table nobody would disarm it any more */
+	spin_lock_bh(&fetch->exchange->fetch_lock);
+	if (!RB_EMPTY_NODE(&fetch->node))
+		fetch_arm_deadline(fetch, now);
+	spin_unlock_bh(&fetch->exchange->fetch_lock);
 	return true;
 }
 
@@ -277,6 +281,7 @@ void rdmatensor_fetch_finish(struct rdmatensor_fetch *fetch, int error)
 
 	spin_lock_bh(&exchange->fetch_lock);
 	rb_erase(&fetch->node, &exchange->fetches);
+	RB_CLEAR_NODE(&fetch->node);
 	spin_unlock_bh(&exchange->fetch_lock);
 	if (timer_delete(&fetch->timer))
 		rdmatensor_fetch_put(fetch);

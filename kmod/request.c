@@ -151,6 +151,15 @@ static bool request_cancelling(const struct rdmatensor_request *req)
 }
 
 /* PENDING -> QUEUED, in order, as far as the peer's limit goes */
+/* Who waits for little, for who knows how much, or for an end, feels what is posted before */
+static void request_send(struct rdmatensor_request *req)
+{
+	if (!req->exposed || req->fetch.meta.bytes <= RDMATENSOR_SHORT_BYTES ||
+	    request_cancelling(req))
+		rdmatensor_channel_contend(req->channel);
+	rdmatensor_channel_send(req->channel, &req->tx);
+}
+
 static void request_admit(struct rdmatensor_channel *channel)
 {
 	struct rdmatensor_request *req;
@@ -165,7 +174,7 @@ static void request_admit(struct rdmatensor_channel *channel)
 		channel->outstanding++;
 		req->admitted = true;
 		request_move(req, REQUEST_QUEUED);
-		rdmatensor_channel_send(channel, &req->tx);
+		request_send(req);
 	}
 }
 
@@ -390,7 +399,7 @@ static void request_stop(struct rdmatensor_request *req, int error)
 		rdmatensor_channel_unsend(&req->tx);
 		request_await_answer(req);
 		request_move(req, REQUEST_CANCEL_QUEUED);
-		rdmatensor_channel_send(req->channel, &req->tx);
+		request_send(req);
 		break;
 	default:
 		break;
@@ -613,7 +622,7 @@ static int request_meta(struct rdmatensor_request *req, const struct rdmatensor_
 		return 0;
 	}
 	request_move(req, REQUEST_RE_QUEUED);
-	rdmatensor_channel_send(req->channel, &req->tx);
+	request_send(req);
 	return 0;
 }
 

@@ -286,12 +286,15 @@ static void response_fail(struct rdmatensor_response *resp)
 		resp->waiter.key = rdmatensor_rendezvous_key_get(tensor->key);
 	rdmatensor_channel_unsend(&resp->tx);
 	response_move(resp, RESPONSE_ERROR_QUEUED);
+	rdmatensor_channel_contend(resp->channel);
 	rdmatensor_channel_send(resp->channel, &resp->tx);
 }
 
 static void response_describe(struct rdmatensor_response *resp)
 {
 	response_move(resp, RESPONSE_META_QUEUED);
+	if (resp->waiter.tensor->meta.bytes <= RDMATENSOR_SHORT_BYTES)
+		rdmatensor_channel_contend(resp->channel);
 	rdmatensor_channel_send(resp->channel, &resp->tx);
 }
 

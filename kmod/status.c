@@ -53,9 +53,13 @@ static void text_clean(char *text, u16 len)
 {
 	u16 i;
 
-	for (i = 0; i < len; i++)
+	for (i = 0; i < len; i++) {
 		if ((u8)text[i] < ' ' || text[i] == 0x7f)
 			text[i] = ' ';
+		/* U+0080 to U+009F: a terminal obeys them as it does ESC sequences */
+		if (i && (u8)text[i - 1] == 0xc2 && ((u8)text[i] & 0xe0) == 0x80)
+			memset(&text[i - 1], ' ', 2);
+	}
 }
 
 void rdmatensor_status_clear(struct rdmatensor_status *status)

@@ -227,9 +227,10 @@ struct rdmatensor_query {
  *         a zero-terminated line; on success what was chosen and by which rule
  * @lane_bytes: bytes of content that this side, publishing, keeps posted on a lane at most,
  *         besides one write of 64 to 256 KiB, for a second after each tensor of up to 64 KiB
- *         and each CANCEL, which wait for that much; four times that otherwise;
+ *         in either direction, each failure and each CANCEL, which wait for that much; four
+ *         times that otherwise;
  *         65536..67108864; auto: 131072 on soft-RoCE, 1048576 on other devices. A lane
- *         finds out below that how many keep its wire busy; the rest waits where a small
+ *         finds out within these bounds how many keep its wire busy; the rest waits where a small
  *         tensor passes it and a CANCEL takes it back. A wire that moves more than that
  *         between a completion and the next needs more
  * @__reserved: 0

@@ -431,6 +431,19 @@ bool end_expire(struct end *end, u64 user_data)
 	return found;
 }
 
+bool end_is_armed(struct end *end, u64 user_data)
+{
+	struct rdmatensor_fetch_place place = { .user_data = user_data };
+	struct rdmatensor_fetch *fetch = rdmatensor_fetch_next(&end->exchange, &place);
+	bool armed;
+
+	if (!fetch)
+		return false;
+	armed = fetch->user_data == user_data && timer_pending(&fetch->timer);
+	rdmatensor_fetch_put(fetch);
+	return armed;
+}
+
 void end_abort_step(struct end *end, s64 step_id, int error)
 {
 	struct rdmatensor_status status = { .error = error };

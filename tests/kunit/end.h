@@ -106,6 +106,8 @@ bool end_reap(struct end *end, struct rdmatensor_cqe *cqe);
 u64 end_stat(struct end *end, enum rdmatensor_stat stat);
 /* The fetch's deadline, or its bound on a CANCEL's answer, has come. False: it has ended */
 bool end_expire(struct end *end, u64 user_data);
+/* Its timer runs */
+bool end_is_armed(struct end *end, u64 user_data);
 void end_abort_step(struct end *end, s64 step_id, int error);
 /* The oldest work request of a lane, NULL: none. Only end_complete() and end_down() forget it */
 struct post *end_first(struct end *end, u8 lane);

@@ -236,6 +236,7 @@ static void expired_before_its_deadline(struct kunit *test)
 	reader_begin(reader, 4);
 	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 4));
 	KUNIT_EXPECT_TRUE(test, end_expire(reader->end, READER_USER_DATA));
+	KUNIT_EXPECT_TRUE(test, end_is_armed(reader->end, READER_USER_DATA));
 	succeed(reader, 0, 4);
 	close_with(reader, 0);
 }

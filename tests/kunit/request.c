@@ -489,18 +489,6 @@ static void deadline(struct kunit *test)
 	script_close(script);
 }
 
-static bool is_armed(struct script_end *script, u64 user_data)
-{
-	struct rdmatensor_fetch_place place = { .user_data = user_data };
-	struct rdmatensor_fetch *fetch = rdmatensor_fetch_next(&script->end->exchange, &place);
-	bool armed;
-
-	KUNIT_ASSERT_NOT_NULL(script->end->test, fetch);
-	armed = timer_pending(&fetch->timer);
-	rdmatensor_fetch_put(fetch);
-	return armed;
-}
-
 static void cancel_it(struct script_end *script)
 {
 	static const struct script_step cancel = CANCEL(1, "cancel#0");
@@ -531,7 +519,7 @@ static void expired_before_its_deadline(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, script_trace(script), "req#0");
 	KUNIT_EXPECT_TRUE(test, end_expire(script->end, 1));
 	KUNIT_EXPECT_STREQ(test, script_trace(script), "");
-	KUNIT_EXPECT_TRUE(test, is_armed(script, 1));
+	KUNIT_EXPECT_TRUE(test, end_is_armed(script->end, 1));
 	cancel_it(script);
 	script_close(script);
 }

@@ -170,45 +170,136 @@ static void grows_to_its_bound(struct kunit *test)
 	script_close(script);
 }
 
-/* Whoever waits for what is posted makes the bound smaller, for a second */
+/* When a lane was last contended for. What tests do takes no time then */
+static void contended_at(struct script_end *script, unsigned long at)
+{
+	spin_lock_bh(&script->end->channel->lock);
+	script->end->channel->lanes[0].contended = at;
+	spin_unlock_bh(&script->end->channel->lock);
+}
+
+/* Who waits for what is posted makes the bound smaller, for a second */
 static void shrinks_for_who_waits(struct kunit *test)
 {
-	static const struct script_step cancel = CANCEL_OF(5, "");
+	static const struct script_step cancel = CANCEL_OF(30, "cancelled#30");
 	struct rdmatensor_channel_params params = end_params;
 	struct script_end *script;
-	struct rdmatensor_lane *lane;
-	u32 kind, i;
+	bool idle = false;
+	u32 i;
 
 	params.lane_bytes = CHUNK;
-	for (kind = 0; kind < 3; kind++) {
+	do {
 		script = open_with(test, 64, &params);
-		lane = &script->end->channel->lanes[0];
 		for (i = 0; i < 4; i++)
 			request(script, i, LARGE);
 		drain(script);
-		for (; i < 6; i++)
+		if (!idle)
+			for (; i < 6; i++)
+				request(script, i, LARGE);
+		KUNIT_EXPECT_EQ(test, posted(script, U32_MAX), idle ? 0 : ALONE * CHUNK + KEY);
+		script_trace(script);
+		script_do(script, &cancel);
+		contended_at(script, jiffies + 600 * HZ);
+		if (!idle)
+			complete_bytes(script, posted(script, U32_MAX), NULL);
+		for (; i < 8; i++)
 			request(script, i, LARGE);
-		KUNIT_EXPECT_EQ(test, posted(script, U32_MAX), ALONE * CHUNK + KEY);
-		if (kind == 0)
-			request(script, i++, SZ_64K);
-		else if (kind == 1)
-			request(script, i++, SZ_64K + SZ_4K);
-		else
-			script_do(script, &cancel);
-		complete_bytes(script, posted(script, U32_MAX), NULL);
-		KUNIT_EXPECT_EQ(test, lane->limit.limit, kind == 1 ? ALONE * CHUNK : CHUNK);
-		if (kind != 1)
-			KUNIT_EXPECT_LE(test, drain(script), CHUNK + KEY);
+		KUNIT_EXPECT_EQ(test, drain(script), CHUNK + KEY);
 
-		/* A second ago */
-		spin_lock_bh(&script->end->channel->lock);
-		lane->contended -= HZ;
-		spin_unlock_bh(&script->end->channel->lock);
+		contended_at(script, jiffies - HZ);
 		for (; i < 12; i++)
 			request(script, i, LARGE);
 		KUNIT_EXPECT_EQ(test, drain(script), ALONE * CHUNK + KEY);
 		script_close(script);
+		idle = !idle;
+	} while (idle);
+}
+
+/**
+ * struct arrival - of which the last step may be one that waits
+ * @what: it is
+ * @waits: for what is posted
+ * @steps: that lead to it
+ */
+struct arrival {
+	const char *what;
+	bool waits;
+	struct script_step steps[4];
+};
+
+static const struct arrival arrivals[] = {
+	{ "a short tensor, to be described", true,
+	  { PUBLISH(9, "x", SZ_64K, 1, ""), REQ(31, "x", "meta#31") } },
+	{ "a long one, to be described", false,
+	  { PUBLISH(9, "x", SZ_64K + 1, 1, ""), REQ(31, "x", "meta#31") } },
+	{ "a failure", true,
+	  { PUBLISH_FAILED(9, "x", -EIO, ""), REQ(31, "x", "err#31:-5 pub9:0") } },
+	{ "a CANCEL of what is being written", true,
+	  { PUBLISH(9, "x", 100, 1, ""), REQ_DEST(31, "x", 100, "w0#31:100!"),
+	    CANCEL_OF(31, "") } },
+	{ "a CANCEL", true, { CANCEL_OF(31, "cancelled#31") } },
+	{ "a fetch of what is unknown", true, { FETCH(1, "x", "req#0") } },
+	{ "a fetch that turns out short", true,
+	  { FETCH(1, "x", "req#0"), META(0, SZ_64K, "re#0+dest") } },
+	{ "a fetch that turns out long", false,
+	  { FETCH(1, "x", "req#0"), META(0, SZ_64K + 1, "re#0+dest") } },
+	{ "a fetch that is cancelled", true,
+	  { FETCH(1, "x", "req#0"), META(0, SZ_64K + 1, "re#0+dest"), CANCEL(1, "cancel#0") } },
+};
+
+static void arrival_name(const struct arrival *arrival, char *name)
+{
+	strscpy(name, arrival->what, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(arrival, arrivals, arrival_name);
+
+static void felt_by_who_waits(struct kunit *test)
+{
+	const struct arrival *arrival = test->param_value;
+	unsigned long before = jiffies - HZ;
+	struct script_end *script = open(test, 8);
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(arrival->steps) && arrival->steps[i].line; i++) {
+		contended_at(script, before);
+		script_do(script, &arrival->steps[i]);
 	}
+	KUNIT_EXPECT_EQ(test, script->end->channel->lanes[0].contended != before, arrival->waits);
+	script_close(script);
+}
+
+/* When it comes, and when its turn does; not what is longer */
+static void felt_by_short_contents(struct kunit *test)
+{
+	unsigned long before = jiffies - HZ;
+	struct script_end *script = open(test, 8);
+	const unsigned long *at = &script->end->channel->lanes[0].contended;
+
+	contended_at(script, before);
+	request(script, 0, SZ_64K + KEY);
+	KUNIT_EXPECT_EQ(test, *at, before);
+	request(script, 1, SZ_4K);
+	KUNIT_EXPECT_NE(test, *at, before);
+	contended_at(script, before);
+	complete_bytes(script, posted(script, 0), NULL);
+	KUNIT_EXPECT_EQ(test, posted(script, 1), SZ_4K);
+	KUNIT_EXPECT_NE(test, *at, before);
+	drain(script);
+	script_close(script);
+}
+
+static void felt_on_all_lanes(struct kunit *test)
+{
+	struct script_end *script = script_open(test, 2, &end_params);
+	struct rdmatensor_channel *channel = script->end->channel;
+
+	spin_lock_bh(&channel->lock);
+	rdmatensor_channel_contend(channel);
+	KUNIT_EXPECT_EQ(test, channel->lanes[0].limit.max_limit, end_params.lane_bytes);
+	KUNIT_EXPECT_EQ(test, channel->lanes[1].limit.max_limit, end_params.lane_bytes);
+	spin_unlock_bh(&channel->lock);
+	script_close(script);
 }
 
 static void lane_bytes(struct kunit *test)
@@ -394,6 +485,9 @@ static struct kunit_case share_tests[] = {
 	KUNIT_CASE(grows),
 	KUNIT_CASE(grows_to_its_bound),
 	KUNIT_CASE(shrinks_for_who_waits),
+	KUNIT_CASE_PARAM(felt_by_who_waits, arrival_gen_params),
+	KUNIT_CASE(felt_by_short_contents),
+	KUNIT_CASE(felt_on_all_lanes),
 	KUNIT_CASE(lane_bytes),
 	KUNIT_CASE(fair),
 	KUNIT_CASE(small_passes_large),

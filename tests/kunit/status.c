@@ -51,6 +51,11 @@ static void no_control_characters(struct kunit *test)
 		for (i = 0; i < status.text_len; i++)
 			KUNIT_EXPECT_EQ(test, status.text[i], text[i]);
 	}
+	/* Those beyond ASCII, and what begins like them */
+	rdmatensor_status_say(&status, -EIO, "a\xc2\x9bz\xc2\x80\xc2\xa9\xc2", 9, GFP_KERNEL);
+	text = rdmatensor_status_text(&status, &len);
+	KUNIT_EXPECT_EQ(test, len, 9);
+	KUNIT_EXPECT_EQ(test, memcmp(text, "a  z  \xc2\xa9\xc2", 9), 0);
 	rdmatensor_status_clear(&status);
 }
 

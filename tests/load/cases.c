@@ -61,20 +61,45 @@ int fetch_ok(struct scene *scene, uint64_t *took_ns)
 	return ret;
 }
 
+/* The second one, of whose destination the peer has been told by the first */
+int fetch_kept(struct scene *scene, uint64_t *took_ns)
+{
+	uint64_t number = 0, began = 0;
+	struct rdmatensor_op op;
+	char name[48];
+	int ret = 0, i;
+
+	for (i = 0; i < 2 && !ret; i++) {
+		memset(worker_at(&scene->w, scene->at), 0, SMALL_BYTES);
+		number = worker_number();
+		rdmatensor_prep_fetch(&op, scene->w.channel, perf_name(SMALL_BYTES, name), 0,
+				      scene->w.pool.id, scene->at, SMALL_BYTES, 0, number);
+		op.flags |= RDMATENSOR_OP_KEEP;
+		began = rdmatensor_now_ns();
+		worker_submit(&scene->w, &op);
+		ret = fetch_end(scene, number);
+		if (!ret && !perf_is(worker_at(&scene->w, scene->at), SMALL_BYTES))
+			return WRONG;
+	}
+	*took_ns = since(began);
+	return ret;
+}
+
 /* From the deadline on */
 int fetch_deadline(struct scene *scene, uint64_t *took_ns)
 {
-	uint64_t deadline = rdmatensor_deadline_ms(50);
+	uint64_t deadline = rdmatensor_deadline_ms(50), now;
 	int ret;
 
 	ret = fetch_end(scene, fetch_begin(scene, "nobody's", scene->step++, SMALL_BYTES,
 					   deadline));
-	if (rdmatensor_now_ns() < deadline) {
+	now = rdmatensor_now_ns();
+	if (now < deadline) {
 		printf("# ended with %d, %" PRIu64 " us before its deadline\n", ret,
-		       (deadline - rdmatensor_now_ns()) / 1000);
+		       (deadline - now) / 1000);
 		return WRONG;
 	}
-	*took_ns = since(deadline);
+	*took_ns = now - deadline;
 	return ret;
 }
 
@@ -235,6 +260,24 @@ int publish_withdrawn(struct scene *scene, uint64_t *took_ns)
 	if (scene_next(scene, RDMATENSOR_CQE_PUBLISH, number, NULL) != -ECANCELED)
 		return WRONG;
 	return ret;
+}
+
+/* Its memory is free again while nobody has asked for it */
+int publish_copied(struct scene *scene, uint64_t *took_ns)
+{
+	uint64_t number = worker_number(), began = rdmatensor_now_ns(), ignored;
+	int64_t step = scene->step++;
+	__u64 dim = SMALL_BYTES;
+	struct rdmatensor_op op;
+	int ret;
+
+	rdmatensor_prep_publish(&op, "lent", step, scene->w.pool.id, scene->lent, SMALL_BYTES,
+				RDMATENSOR_DT_UINT8, 1, &dim, 1, number);
+	op.flags |= RDMATENSOR_OP_COPY;
+	worker_submit(&scene->w, &op);
+	ret = scene_next(scene, RDMATENSOR_CQE_PUBLISH, number, NULL);
+	*took_ns = since(began);
+	return withdraw(scene, "lent", step, &ignored) ? WRONG : ret;
 }
 
 /* Used up already: -ENOENT. Else what is on its way arrives, or is published no more */

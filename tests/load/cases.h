@@ -12,6 +12,7 @@
 typedef int (*case_fn)(struct scene *scene, uint64_t *took_ns);
 
 int fetch_ok(struct scene *scene, uint64_t *took_ns);
+int fetch_kept(struct scene *scene, uint64_t *took_ns);
 int fetch_deadline(struct scene *scene, uint64_t *took_ns);
 int fetch_deadline_writing(struct scene *scene, uint64_t *took_ns);
 int fetch_cancel(struct scene *scene, uint64_t *took_ns);
@@ -22,6 +23,7 @@ int fetch_abort_there(struct scene *scene, uint64_t *took_ns);
 int fetch_self(struct scene *scene, uint64_t *took_ns);
 int publish_used(struct scene *scene, uint64_t *took_ns);
 int publish_withdrawn(struct scene *scene, uint64_t *took_ns);
+int publish_copied(struct scene *scene, uint64_t *took_ns);
 int publish_withdrawn_read(struct scene *scene, uint64_t *took_ns);
 int publish_aborted(struct scene *scene, uint64_t *took_ns);
 int gather_ok(struct scene *scene, uint64_t *took_ns);

@@ -92,6 +92,8 @@ static const struct row {
  */
 ROW("fetch", "with its tensor", fetch_ok, 5, 1, RESULTS(OK),
 	IN(0, 200), IN(10, 200), IN(10, 400), IN(10, 300), IN(10, 2000), IN(10, 200)),
+ROW("fetch", "with its tensor, to a place that is kept", fetch_kept, 5, 1, RESULTS(OK),
+	IN(0, 200), IN(10, 200), IN(10, 400), IN(10, 300), IN(10, 2000), IN(10, 200)),
 ROW("fetch of one's own", "with its tensor", fetch_self, 5, 1, RESULTS(OK),
 	IN(0, 200), IN(10, 500), IN(10, 500), IN(10, 500), IN(10, 500), IN(10, 500)),
 ROW("fetch", "by its deadline", fetch_deadline, 3, 1, RESULTS(-ETIMEDOUT),
@@ -111,6 +113,8 @@ ROW("fetch", "by STEP_ABORT at the peer", fetch_abort_there, 3, 1, RESULTS(-EDOM
 	IN(0, 300), IN(10, 1000), IN(10, 1000), IN(10, 1000), IN(10, 3000), NO(orders)),
 ROW("publish", "by its use", publish_used, 3, 1, RESULTS(OK),
 	IN(0, 300), IN(10, 1000), IN(10, 1000), IN(10, 1000), IN(10, 3000), NO(orders)),
+ROW("publish", "by its copy", publish_copied, 5, 1, RESULTS(OK),
+	IN(0, 200), IN(10, 500), IN(10, 500), IN(10, 500), IN(10, 500), IN(10, 500)),
 ROW("publish", "by WITHDRAW", publish_withdrawn, 5, 1, RESULTS(OK),
 	IN(0, 200), IN(10, 500), IN(10, 500), IN(10, 500), IN(10, 500), IN(10, 500)),
 ROW("publish", "by WITHDRAW, being read", publish_withdrawn_read, 3, 2, RESULTS(OK, -ENOENT),
