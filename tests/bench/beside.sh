@@ -45,7 +45,7 @@ if [ "$LAB_NODE" = $client ]; then
 	} >"$raw"
 	cat "$raw"
 fi
-lab-barrier measured 500
+lab-barrier measured 900
 if [ "$LAB_NODE" = 0 ]; then
 	kill "$spawned"
 	wait
