@@ -521,9 +521,10 @@ static int do_status_text(struct worker *w, struct context *c)
 	ARG(status_text);
 
 	arg.text_id = one_in(w, 8) ? below(w, 1024) : __atomic_load_n(&c->text_id, __ATOMIC_RELAXED);
-	arg.text_uptr = (uintptr_t)text;
-	arg.text_len = below(w, sizeof(text) + 1);
 	MUTATE();
+	/* What is written to stays ours: any other address may be a thread's stack */
+	arg.text_uptr = one_in(w, 8) ? below(w, 4096) : (uintptr_t)text;
+	arg.text_len = below(w, sizeof(text) + 1);
 	return MAKE(STATUS_TEXT);
 }
 

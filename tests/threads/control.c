@@ -379,9 +379,11 @@ static int status_text(struct worker *w, struct life *life)
 	ARG(status_text);
 
 	arg.text_id = life->text_id - below(w, RDMATENSOR_STATUS_TEXTS + 8);
-	arg.text_uptr = (uintptr_t)text;
-	arg.text_len = below(w, sizeof(text) + 1);
 	MUTATE();
+	/* What is written to stays ours: any other address may be a thread's stack */
+	arg.text_uptr = one_in(w, 8) ? (uintptr_t)w->pages + 2 * PAGE - below(w, 64) :
+				       (uintptr_t)text;
+	arg.text_len = below(w, sizeof(text) + 1);
 	return CALL(STATUS_TEXT);
 }
 
