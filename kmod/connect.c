@@ -12,9 +12,11 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/in.h>
 #include <linux/jiffies.h>
 #include <linux/random.h>
 #include <linux/wait.h>
+#include <net/ipv6.h>
 #include "context.h"
 #include "event.h"
 
@@ -198,6 +200,25 @@ static int connect_all(struct connect_tries *tries)
 	return ret;
 }
 
+static bool connect_own_ip4(__be32 addr)
+{
+	return ipv4_is_loopback(addr) || addr == htonl(INADDR_ANY);
+}
+
+/*
+ * The own host, by an address that no RDMA device has. rdma_cm looks for a device that has it,
+ * and soft-RoCE, asked to send to ::1, connects nobody any more
+ */
+static bool connect_own(const struct sockaddr *addr)
+{
+	const struct in6_addr *ip6 = &((const struct sockaddr_in6 *)addr)->sin6_addr;
+
+	if (addr->sa_family == AF_INET)
+		return connect_own_ip4(((const struct sockaddr_in *)addr)->sin_addr.s_addr);
+	return ipv6_addr_loopback(ip6) || ipv6_addr_any(ip6) ||
+	       (ipv6_addr_v4mapped(ip6) && connect_own_ip4(ip6->s6_addr32[3]));
+}
+
 int rdmatensor_context_connect(struct rdmatensor_context *context, void *arg)
 {
 	struct rdmatensor_connect *connect = arg;
@@ -222,6 +243,12 @@ int rdmatensor_context_connect(struct rdmatensor_context *context, void *arg)
 	}
 	if (tries.addr->sa_family != AF_INET && tries.addr->sa_family != AF_INET6)
 		return -EINVAL;
+	if (connect_own(tries.addr)) {
+		snprintf(connect->cause, sizeof(connect->cause),
+			 "connect to %pISpc: no RDMA device has a loopback address: name an address of the device's network interface",
+			 tries.addr);
+		return -EADDRNOTAVAIL;
+	}
 	if (!rdmatensor_context_started(context))
 		return -ENOTCONN;
 	tries.timeout_ms = connect->timeout_ms ?: context->handshake_ms;

@@ -567,7 +567,8 @@ struct rdmatensor_pool_alloc {
  * answered: -ETIMEDOUT: it stopped in the middle; -EPROTONOSUPPORT: the peer speaks
  * another wire version; -ENOENT: the peer has another worker name; -EUSERS: the peer
  * or this side has all the channels that it allows; -EXDEV: the route leads over
- * another RDMA device; -EAGAIN: no room in the completion ring for the channel's
+ * another RDMA device; -EADDRNOTAVAIL: @addr is a loopback address, or none, which no
+ * RDMA device has; -EAGAIN: no room in the completion ring for the channel's
  * events; -ENODEV; -EINTR: a signal. A call that waits between two tries holds no
  * channel: DISCONNECT cannot end it, and max_channels counts only those that are
  * tried.

@@ -306,3 +306,27 @@ TEST(connect_by_a_name_that_none_has)
 	EQ(rdmatensor_connect_raw(early.rt, &callers[0].connect), -EINVAL);
 	CHECK(strstr(callers[0].connect.cause, "control characters"));
 }
+
+/* Nobody is there, and soft-RoCE that has been asked for ::1 connects nobody any more */
+TEST(connect_by_a_loopback_address)
+{
+	static const char *const own[] = {
+		"127.0.0.1:1", "127.1.2.3:1", "0.0.0.0:1", "[::1]:1", "[::]:1",
+		"[::ffff:127.0.0.1]:1", "[::ffff:0.0.0.0]:1",
+	};
+	uint64_t from;
+	size_t i;
+
+	early_open(NULL);
+	late_open();
+	for (i = 0; i < sizeof(own) / sizeof(*own); i++) {
+		caller_prepare(&callers[0], late_port, WAIT_MS);
+		EQ(rdmatensor_parse_addr(own[i], 0, 0, callers[0].connect.addr, NULL, 0), 0);
+		from = rdmatensor_now_ns();
+		EQ(rdmatensor_connect_raw(early.rt, &callers[0].connect), -EADDRNOTAVAIL);
+		CHECK(rdmatensor_now_ns() - from < 1000000000ull);
+		CHECK(strstr(callers[0].connect.cause, "name an address of the device"));
+	}
+	caller_prepare(&callers[0], late_port, WAIT_MS);
+	EQ(rdmatensor_connect_raw(early.rt, &callers[0].connect), 0);
+}
