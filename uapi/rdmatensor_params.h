@@ -79,7 +79,7 @@
 	  "a longer tensor is cut over the lanes", \
 	  "RDMATENSOR_STRIPE_BYTES", NULL, "bytes") \
 	P(lane_bytes, RDMATENSOR_PARAM_AUTO, 65536, 67108864, 0, RDMATENSOR_SET_LANE_BYTES, \
-	  "content that the publisher keeps posted on a lane at most, besides one write of 64 to 256 KiB, for a second after each tensor of up to 64 KiB, failure and CANCEL, which wait for that much; four times that otherwise: more keeps a faster wire busy; auto: 131072 on soft-RoCE, 1048576 on others", \
+	  "most content that the publisher has posted on a lane, besides one write of 64 to 256 KiB: short tensors and answers to CANCELs wait for it; four times that when none of these has come for a second; a faster wire needs more; auto: 131072 on soft-RoCE, 1048576 on others", \
 	  "RDMATENSOR_LANE_BYTES", NULL, "bytes") \
 	P(max_channels, 256, 1, 4096, 0, RDMATENSOR_SET_MAX_CHANNELS, \
 	  "channels of a context at the same time", \

@@ -466,6 +466,16 @@ static uint64_t life_cancel(struct worker *w, struct life *life)
 	return open;
 }
 
+/* What there is while it hangs, for who reads the log */
+static void tell_why(void)
+{
+	const char *command = getenv("THREADS_TELL");
+
+	fflush(stdout);
+	if (command && system(command))
+		puts("# nothing more is known");
+}
+
 /* Alone with it: whatever it was told has one end */
 static void life_settle(struct worker *w, struct life *life)
 {
@@ -483,6 +493,7 @@ static void life_settle(struct worker *w, struct life *life)
 		if (rdmatensor_now_ns() > end) {
 			wrong("handle %u: %s %llx does not end", life->slot, names[opcode_of(open)],
 			      (unsigned long long)open);
+			tell_why();
 			return;
 		}
 		wait.deadline_ns = rdmatensor_deadline_ms(20);

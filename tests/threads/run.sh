@@ -17,6 +17,9 @@ out_of_use() {
 	return 1
 }
 
+export THREADS_TELL="for what in contexts channels requests; do
+	$LAB_BUILD/ulib/bin/rdmatensor show \$what -j | sed 's/^/# /'; done"
+
 load
 "$LAB_BUILD"/threads/threads "$@" || failed=1
 check "nothing uses the module" out_of_use
