@@ -487,8 +487,12 @@ static void life_settle(struct worker *w, struct life *life)
 
 	if (life->raw)
 		return;
-	life_withdraw(w, life);
 	while ((open = life_cancel(w, life))) {
+		/*
+		 * Again and again: a tensor whose taker gives it back is offered once more, beside
+		 * one of the name that was published since, and a WITHDRAW takes one
+		 */
+		life_withdraw(w, life);
 		release_all(w, life);
 		if (rdmatensor_now_ns() > end) {
 			wrong("handle %u: %s %llx does not end", life->slot, names[opcode_of(open)],
