@@ -108,9 +108,13 @@ int __wrap_open(const char *path, int flags, ...)
 
 	if (strcmp(path, FAKE_PATH)) {
 		va_start(args, flags);
-		if (flags & O_CREAT)
+		if (flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE)
 			mode = va_arg(args, mode_t);
 		va_end(args);
+		if (fake.no_tmpfile && (flags & O_TMPFILE) == O_TMPFILE) {
+			errno = EOPNOTSUPP;
+			return -1;
+		}
 		fd = __real_open(path, flags, mode);
 		forget(fd);
 		return fd;

@@ -29,6 +29,8 @@ extern struct fake {
 	/* The next waits end with this, once each */
 	int wait_error;
 	unsigned int wait_errors;
+	/* Files must have names */
+	bool no_tmpfile;
 	/* Errors of the next call, by ioctl number */
 	int open_error;
 	int connect_error;

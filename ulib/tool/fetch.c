@@ -2,17 +2,16 @@
 /*
  * fetch: has tensors of a peer written into a pool, and the pool into a file.
  */
+#include <endian.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <json-c/json.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "fetch.h"
+#include "outfile.h"
 
 static void help(void)
 {
@@ -99,65 +98,44 @@ static void print_steps(const struct fetch *fetch,
 	print_json(root);
 }
 
-static int write_pieces(const struct fetch *fetch, int fd)
+/* The length of the header, the header, and the tensors */
+static int write_pieces(const struct fetch *fetch, const struct outfile *out)
 {
+	uint64_t length = htole64(fetch->file.header_bytes);
 	struct progress progress;
 	struct piece *pieces;
 	size_t i;
 	int err;
 
-	pieces = calloc(fetch->file.nr + 1, sizeof(*pieces));
+	pieces = calloc(fetch->file.nr + 2, sizeof(*pieces));
 	if (!pieces)
 		return -ENOMEM;
+	pieces[0].base = &length;
+	pieces[0].bytes = sizeof(length);
+	pieces[1].base = fetch->file.header;
+	pieces[1].bytes = fetch->file.header_bytes;
 	for (i = 0; i < fetch->file.nr; i++) {
-		pieces[i].base = (char *)fetch->store.pool.base +
-				 fetch->offsets[i];
-		pieces[i].bytes = fetch->file.tensors[i].bytes;
+		pieces[i + 2].base = (char *)fetch->store.pool.base +
+				     fetch->offsets[i];
+		pieces[i + 2].bytes = fetch->file.tensors[i].bytes;
 	}
 	progress_begin(&progress, "writing", fetch->file.data_bytes);
-	err = st_write_header(fd, &fetch->file);
-	if (!err)
-		err = file_write(fd, st_data_offset(&fetch->file), pieces,
-				 fetch->file.nr, &progress);
+	err = file_write(out->fd, out->stream, pieces, fetch->file.nr + 2, &progress);
 	progress_end(&progress);
 	free(pieces);
 	return err;
 }
 
-/* The name is the file's only once all of it is there */
-static int write_output(const struct fetch *fetch, const char *output)
+static int write_output(const struct fetch *fetch, struct outfile *out)
 {
-	size_t len = strlen(output) + sizeof(".XXXXXX");
-	char *work = malloc(len);
-	mode_t mask;
-	int fd, err;
+	int err = write_pieces(fetch, out);
 
-	if (!work)
-		return failed("write %s: out of memory", output);
-	snprintf(work, len, "%s.XXXXXX", output);
-	fd = mkstemp(work);
-	if (fd < 0) {
-		err = failed("write %s: %s", output, strerror(errno));
-		free(work);
-		return err;
-	}
-	mask = umask(0);
-	umask(mask);
-	fchmod(fd, 0666 & ~mask);
-	err = write_pieces(fetch, fd);
-	if (close(fd) && !err)
-		err = -errno;
-	if (!err && rename(work, output))
-		err = -errno;
-	if (err) {
-		unlink(work);
-		err = failed("write %s: %s", output, strerror(-err));
-	}
-	free(work);
-	return err;
+	if (err)
+		return failed("write %s: %s", out->name, strerror(-err));
+	return outfile_commit(out);
 }
 
-static int fetch_steps(struct fetch *fetch, const char *output)
+static int fetch_steps(struct fetch *fetch, struct outfile *out)
 {
 	struct step_result *results;
 	int64_t i;
@@ -169,14 +147,14 @@ static int fetch_steps(struct fetch *fetch, const char *output)
 	for (i = 0; !err && i < fetch->steps; i++)
 		err = fetch_step(fetch, fetch->first_step + i, &results[i]);
 	if (!err)
-		err = write_output(fetch, output);
+		err = write_output(fetch, out);
 	if (!err && fetch->common.json) {
-		print_steps(fetch, results, output);
+		print_steps(fetch, results, out->name);
 	} else if (!err) {
 		print_table(fetch, results);
 		printf("rdmatensor: fetched %zu tensors, %" PRIu64 " bytes from %s to %s\n",
 		       fetch->file.nr, fetch->file.data_bytes, fetch->peer,
-		       output);
+		       out->name);
 	}
 	free(results);
 	return err;
@@ -241,7 +219,7 @@ static int take_option(struct fetch *fetch, struct what *what, int opt)
 	}
 }
 
-static int fetch_from(struct fetch *fetch, const struct what *what,
+static int fetch_from(struct fetch *fetch, const struct what *what, struct outfile *out,
 		      char **names, size_t nr)
 {
 	int err;
@@ -257,7 +235,9 @@ static int fetch_from(struct fetch *fetch, const struct what *what,
 	if (!err)
 		err = fetch_prepare(fetch);
 	if (!err)
-		err = fetch_steps(fetch, what->output);
+		err = outfile_reserve(out, st_data_offset(&fetch->file) + fetch->file.data_bytes);
+	if (!err)
+		err = fetch_steps(fetch, out);
 	rdmatensor_close(fetch->rt);
 	st_free(&fetch->file);
 	free(fetch->offsets);
@@ -272,6 +252,7 @@ int cmd_fetch(int argc, char **argv)
 		.timeout_ns = UINT64_C(30000000000),
 	};
 	struct what what = { 0 };
+	struct outfile out;
 	size_t nr;
 	int opt, err;
 
@@ -294,5 +275,11 @@ int cmd_fetch(int argc, char **argv)
 		return misused("give either names or --all");
 	if (!what.output)
 		return misused("give -o OUT.safetensors");
-	return fetch_from(&fetch, &what, argv + optind, nr);
+	/* What cannot be written is not fetched */
+	err = outfile_open(&out, what.output);
+	if (err)
+		return err;
+	err = fetch_from(&fetch, &what, &out, argv + optind, nr);
+	outfile_drop(&out);
+	return err;
 }

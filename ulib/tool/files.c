@@ -103,8 +103,14 @@ int file_read(int fd, uint64_t at, const struct piece *pieces, size_t nr,
 	return transfer(preadv, fd, at, pieces, nr, progress);
 }
 
-int file_write(int fd, uint64_t at, const struct piece *pieces, size_t nr,
+static ssize_t write_on(int fd, const struct iovec *vec, int nr, off_t at)
+{
+	(void)at;
+	return writev(fd, vec, nr);
+}
+
+int file_write(int fd, bool stream, const struct piece *pieces, size_t nr,
 	       struct progress *progress)
 {
-	return transfer(pwritev, fd, at, pieces, nr, progress);
+	return transfer(stream ? write_on : pwritev, fd, 0, pieces, nr, progress);
 }

@@ -204,7 +204,8 @@ struct piece {
 /* 0 or a negative errno; -ENODATA: the file has ended */
 int file_read(int fd, uint64_t at, const struct piece *pieces, size_t nr,
 	      struct progress *progress);
-int file_write(int fd, uint64_t at, const struct piece *pieces, size_t nr,
+/* From the beginning; @stream: where there are no positions */
+int file_write(int fd, bool stream, const struct piece *pieces, size_t nr,
 	       struct progress *progress);
 
 /* progress.c: a bar on stderr, on a terminal only */

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Files that are written as a whole: what a name has before, while and after, whatever kind
+ * of file it leads to, and what is left of one whose process is killed.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fake.h"
+#include "tool/outfile.h"
+#include "tool/tool.h"
+#include "unit.h"
+
+static char dir[256], name[300], other[300], messages[4096];
+
+static int setup(void **state)
+{
+	const char *base = getenv("TMPDIR");
+
+	(void)state;
+	fake_reset();
+	snprintf(dir, sizeof(dir), "%s/outfile-XXXXXX", base ? base : "/tmp");
+	assert_non_null(mkdtemp(dir));
+	snprintf(name, sizeof(name), "%s/name", dir);
+	snprintf(other, sizeof(other), "%s/other", dir);
+	umask(022);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	unlink(name);
+	unlink(other);
+	/* Nothing else may be left behind */
+	assert_int_equal(rmdir(dir), 0);
+	return 0;
+}
+
+/* What outfile_open() says of @path is in @messages. Return: what it returns */
+static int try_open(struct outfile *out, const char *path)
+{
+	FILE *said = tmpfile();
+	int saved = dup(STDERR_FILENO), ret;
+	ssize_t got;
+
+	dup2(fileno(said), STDERR_FILENO);
+	ret = outfile_open(out, path);
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	got = pread(fileno(said), messages, sizeof(messages) - 1, 0);
+	messages[got > 0 ? got : 0] = '\0';
+	fclose(said);
+	return ret;
+}
+
+static void put(const struct outfile *out, const char *content)
+{
+	assert_int_equal(write(out->fd, content, strlen(content)), strlen(content));
+}
+
+static void make(const char *path, const char *content, mode_t mode)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, content, strlen(content)), strlen(content));
+	assert_int_equal(fchmod(fd, mode), 0);
+	close(fd);
+}
+
+static void assert_holds(const char *path, const char *content)
+{
+	char got[64] = "";
+	int fd = open(path, O_RDONLY);
+
+	assert_true(fd >= 0);
+	assert_true(read(fd, got, sizeof(got) - 1) >= 0);
+	close(fd);
+	assert_string_equal(got, content);
+}
+
+static struct stat stat_of(const char *path)
+{
+	struct stat st;
+
+	assert_int_equal(lstat(path, &st), 0);
+	return st;
+}
+
+static unsigned int files(void)
+{
+	DIR *folder = opendir(dir);
+	struct dirent *entry;
+	unsigned int nr = 0;
+
+	assert_non_null(folder);
+	while ((entry = readdir(folder)))
+		nr += strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..");
+	closedir(folder);
+	return nr;
+}
+
+/* Each case where files may have no name, and where they may not */
+static void new_file(void)
+{
+	struct outfile out;
+
+	assert_int_equal(outfile_open(&out, name), EXIT_OK);
+	put(&out, "new");
+	assert_int_equal(access(name, F_OK), -1);
+	assert_int_equal(outfile_commit(&out), EXIT_OK);
+	assert_holds(name, "new");
+	assert_int_equal(stat_of(name).st_mode & 07777, 0644);
+	assert_int_equal(files(), 1);
+	outfile_drop(&out);
+	assert_holds(name, "new");
+}
+
+static void file_that_is_there(void)
+{
+	struct outfile out;
+
+	make(name, "old", 0600);
+	if (!geteuid())
+		assert_int_equal(chown(name, 12345, 23456), 0);
+	assert_int_equal(outfile_open(&out, name), EXIT_OK);
+	put(&out, "dropped");
+	assert_holds(name, "old");
+	outfile_drop(&out);
+	assert_holds(name, "old");
+	assert_int_equal(files(), 1);
+
+	assert_int_equal(outfile_open(&out, name), EXIT_OK);
+	put(&out, "new");
+	assert_holds(name, "old");
+	assert_int_equal(outfile_commit(&out), EXIT_OK);
+	assert_holds(name, "new");
+	assert_int_equal(stat_of(name).st_mode & 07777, 0600);
+	assert_int_equal(stat_of(name).st_uid, geteuid() ? geteuid() : 12345);
+	assert_int_equal(stat_of(name).st_gid, geteuid() ? getegid() : 23456);
+	assert_int_equal(files(), 1);
+}
+
+/* Names of which all lead to @other */
+static void through_symlinks(void)
+{
+	struct outfile out;
+
+	make(other, "old", 0640);
+	assert_int_equal(symlink("other", name), 0);
+	assert_int_equal(outfile_open(&out, name), EXIT_OK);
+	put(&out, "new");
+	assert_int_equal(outfile_commit(&out), EXIT_OK);
+	assert_true(S_ISLNK(stat_of(name).st_mode));
+	assert_true(S_ISREG(stat_of(other).st_mode));
+	assert_holds(other, "new");
+	assert_int_equal(stat_of(other).st_mode & 07777, 0640);
+	assert_int_equal(files(), 2);
+}
+
+static void both_ways(void (*check)(void))
+{
+	check();
+	assert_int_equal(unlink(name), 0);
+	unlink(other);
+	fake.no_tmpfile = true;
+	check();
+}
+
+static void test_new(void **state)
+{
+	(void)state;
+	both_ways(new_file);
+}
+
+static void test_there(void **state)
+{
+	(void)state;
+	both_ways(file_that_is_there);
+}
+
+static void test_symlink(void **state)
+{
+	(void)state;
+	both_ways(through_symlinks);
+}
+
+static void test_refused(void **state)
+{
+	struct outfile out;
+	char path[400];
+
+	(void)state;
+	assert_int_equal(try_open(&out, dir), EXIT_FAILED);
+	assert_contains(messages, "Is a directory");
+	snprintf(path, sizeof(path), "%s/none/name", dir);
+	assert_int_equal(try_open(&out, path), EXIT_FAILED);
+	assert_contains(messages, path);
+	assert_contains(messages, "No such file or directory");
+	assert_int_equal(symlink("nothing", name), 0);
+	assert_int_equal(try_open(&out, name), EXIT_FAILED);
+	assert_contains(messages, "leads to nothing");
+	assert_int_equal(files(), 1);
+	/* No disk has that much */
+	unlink(name);
+	assert_int_equal(outfile_open(&out, name), EXIT_OK);
+	assert_int_equal(outfile_reserve(&out, (uint64_t)1 << 62), EXIT_FAILED);
+	assert_int_equal(outfile_reserve(&out, UINT64_MAX), EXIT_FAILED);
+	assert_int_equal(outfile_reserve(&out, 4096), EXIT_OK);
+	outfile_drop(&out);
+	assert_int_equal(files(), 0);
+}
+
+/* What is no file is not replaced by one */
+static void test_direct(void **state)
+{
+	struct outfile out;
+	char got[8] = "";
+	int fd;
+
+	(void)state;
+	assert_int_equal(symlink("/dev/null", name), 0);
+	assert_int_equal(outfile_open(&out, name), EXIT_OK);
+	put(&out, "gone");
+	assert_int_equal(outfile_reserve(&out, 1 << 20), EXIT_OK);
+	assert_int_equal(outfile_commit(&out), EXIT_OK);
+	assert_true(S_ISLNK(stat_of(name).st_mode));
+	assert_true(S_ISCHR(stat_of("/dev/null").st_mode));
+
+	assert_int_equal(mkfifo(other, 0600), 0);
+	fd = open(other, O_RDONLY | O_NONBLOCK);
+	assert_true(fd >= 0);
+	assert_int_equal(outfile_open(&out, other), EXIT_OK);
+	assert_true(out.stream);
+	put(&out, "piped");
+	assert_int_equal(read(fd, got, sizeof(got)), 5);
+	assert_string_equal(got, "piped");
+	assert_int_equal(outfile_commit(&out), EXIT_OK);
+	close(fd);
+	assert_true(S_ISFIFO(stat_of(other).st_mode));
+}
+
+/* A process that ends by @signo while it writes. What it leaves: the former file */
+static void killed_by(int signo)
+{
+	struct outfile out;
+	int ready[2], status;
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (!pid) {
+		if (outfile_open(&out, name) || write(out.fd, "half", 4) != 4 ||
+		    write(ready[1], "x", 1) != 1)
+			_exit(1);
+		pause();
+		_exit(1);
+	}
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	close(ready[1]);
+	assert_int_equal(kill(pid, signo), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == signo);
+	assert_int_equal(files(), 1);
+	assert_holds(name, "old");
+}
+
+static void test_killed(void **state)
+{
+	static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGKILL };
+	size_t i;
+
+	(void)state;
+	make(name, "old", 0644);
+	for (i = 0; i < NR(ends); i++)
+		killed_by(ends[i]);
+	/* Nobody can clean up behind SIGKILL where a file must have a name */
+	fake.no_tmpfile = true;
+	for (i = 0; i + 1 < NR(ends); i++)
+		killed_by(ends[i]);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(test_new), TEST(test_there), TEST(test_symlink), TEST(test_refused),
+		TEST(test_direct), TEST(test_killed),
+	};
+
+	return cmocka_run_group_tests_name("outfile", tests, NULL, NULL);
+}

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Files that are written as a whole.
+ *
+ * The content has no name (O_TMPFILE) until it is on the disk, so a process that is killed
+ * leaves nothing behind. Where the file system has no such files, it has a name with a dot
+ * before and a suffix, which signals that end the process remove. A link replaces nothing:
+ * a file that is there is replaced by rename(), of a name that lives for that long only.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <libgen.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "outfile.h"
+#include "tool.h"
+
+/* Names that are tried for the content */
+#define TRIES 100
+
+/* The content's name, for handlers of signals; "": it has none */
+static char litter[PATH_MAX];
+static const int ends[] = { SIGINT, SIGTERM, SIGHUP };
+
+static int outfile_failed(const struct outfile *out, const char *what, int err)
+{
+	return failed("write %s: %s%s%s", out->name, what, *what ? ": " : "", strerror(err));
+}
+
+static void on_end(int signo)
+{
+	unlink(litter);
+	/* As if it had not been caught: SA_RESETHAND has made it so */
+	raise(signo);
+}
+
+/* What must not be left behind is known to the handler before it is there */
+static void watch(const char *work)
+{
+	struct sigaction action = { .sa_handler = on_end, .sa_flags = SA_RESETHAND }, old;
+	size_t i;
+
+	snprintf(litter, sizeof(litter), "%s", work);
+	sigemptyset(&action.sa_mask);
+	for (i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		if (!sigaction(ends[i], NULL, &old) && old.sa_handler == SIG_DFL)
+			sigaction(ends[i], &action, NULL);
+}
+
+static void unwatch(void)
+{
+	struct sigaction action = { .sa_handler = SIG_DFL }, old;
+	size_t i;
+
+	sigemptyset(&action.sa_mask);
+	for (i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		if (!sigaction(ends[i], NULL, &old) && old.sa_handler == on_end)
+			sigaction(ends[i], &action, NULL);
+	litter[0] = '\0';
+}
+
+/* The folder that @path is in */
+static const char *folder_of(const char *path, char *copy)
+{
+	snprintf(copy, PATH_MAX, "%s", path);
+	return dirname(copy);
+}
+
+/* A name beside @out's for its content. False: it does not fit */
+static bool make_work(struct outfile *out)
+{
+	char folder[PATH_MAX], file[PATH_MAX];
+	static unsigned int count;
+	int len;
+
+	snprintf(file, sizeof(file), "%s", out->path);
+	len = snprintf(out->work, sizeof(out->work), "%s/.%s.%d.%u",
+		       folder_of(out->path, folder), basename(file), (int)getpid(), count++);
+	return len > 0 && (size_t)len < sizeof(out->work);
+}
+
+/* A name that nobody has, by @make. 0 or a negative errno; then @work is "" */
+static int with_work(struct outfile *out, int (*make)(struct outfile *out))
+{
+	int err = -EEXIST, i;
+
+	for (i = 0; err == -EEXIST && i < TRIES; i++) {
+		if (!make_work(out)) {
+			err = -ENAMETOOLONG;
+			break;
+		}
+		watch(out->work);
+		err = make(out);
+	}
+	if (err) {
+		unwatch();
+		out->work[0] = '\0';
+	}
+	return err;
+}
+
+static int create_work(struct outfile *out)
+{
+	out->fd = open(out->work, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	return out->fd < 0 ? -errno : 0;
+}
+
+/* Of a file without a name */
+static int link_work(struct outfile *out)
+{
+	char link[64];
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", out->fd);
+	return linkat(AT_FDCWD, link, AT_FDCWD, out->work, AT_SYMLINK_FOLLOW) ? -errno : 0;
+}
+
+/* A new file in @out's folder, without a name if it can be */
+static int create(struct outfile *out)
+{
+	char folder[PATH_MAX];
+
+	out->fd = open(folder_of(out->path, folder), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+	if (out->fd >= 0)
+		return 0;
+	if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL && errno != ENOENT)
+		return -errno;
+	return with_work(out, create_work);
+}
+
+/* What leads nowhere yet, but for symlinks: that is told from what cannot be */
+static int open_new(struct outfile *out)
+{
+	char folder[PATH_MAX], file[PATH_MAX], resolved[PATH_MAX];
+	struct stat st;
+	int err, len;
+
+	if (!lstat(out->name, &st))
+		return failed("write %s: it is a symlink that leads to nothing: remove it, or create what it leads to",
+			      out->name);
+	if (!realpath(folder_of(out->name, folder), resolved))
+		return outfile_failed(out, folder, errno);
+	snprintf(file, sizeof(file), "%s", out->name);
+	len = snprintf(out->path, sizeof(out->path), "%s/%s", resolved, basename(file));
+	if (len < 0 || (size_t)len >= sizeof(out->path))
+		return outfile_failed(out, "", ENAMETOOLONG);
+	err = create(out);
+	return err ? outfile_failed(out, "", -err) : EXIT_OK;
+}
+
+static int open_beside(struct outfile *out, const struct stat *st)
+{
+	struct stat own;
+	int err;
+
+	if (access(out->name, W_OK))
+		return outfile_failed(out, "", errno);
+	if (!realpath(out->name, out->path))
+		return outfile_failed(out, "", errno);
+	err = create(out);
+	if (err)
+		return outfile_failed(out, "a new file beside it", -err);
+	if (fstat(out->fd, &own))
+		return outfile_failed(out, "", errno);
+	if ((own.st_uid != st->st_uid || own.st_gid != st->st_gid) &&
+	    fchown(out->fd, st->st_uid, st->st_gid))
+		return failed("write %s: it belongs to user %u and group %u, and a new one could not be theirs: remove it, or name another file",
+			      out->name, (unsigned int)st->st_uid, (unsigned int)st->st_gid);
+	/* Behind the owner, which takes set-user-ID away */
+	if (fchmod(out->fd, st->st_mode & 07777))
+		return outfile_failed(out, "", errno);
+	return EXIT_OK;
+}
+
+static int open_direct(struct outfile *out)
+{
+	out->direct = true;
+	out->fd = open(out->name, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+	if (out->fd < 0)
+		return outfile_failed(out, "", errno);
+	out->stream = lseek(out->fd, 0, SEEK_CUR) < 0 || isatty(out->fd);
+	return EXIT_OK;
+}
+
+int outfile_open(struct outfile *out, const char *name)
+{
+	struct stat st;
+	int ret;
+
+	memset(out, 0, sizeof(*out));
+	out->name = name;
+	out->fd = -1;
+	if (stat(name, &st))
+		ret = errno == ENOENT ? open_new(out) : outfile_failed(out, "", errno);
+	else if (S_ISREG(st.st_mode))
+		ret = open_beside(out, &st);
+	else if (S_ISDIR(st.st_mode))
+		ret = outfile_failed(out, "", EISDIR);
+	else
+		ret = open_direct(out);
+	if (ret)
+		outfile_drop(out);
+	return ret;
+}
+
+int outfile_reserve(struct outfile *out, uint64_t bytes)
+{
+	if (out->direct || !bytes)
+		return EXIT_OK;
+	if (bytes > INT64_MAX)
+		return outfile_failed(out, "", EFBIG);
+	while (fallocate(out->fd, 0, 0, (off_t)bytes)) {
+		if (errno == EOPNOTSUPP || errno == ENOSYS)
+			return EXIT_OK;
+		if (errno != EINTR)
+			return failed("write %s: no room for %" PRIu64 " bytes: %s", out->name,
+				      bytes, strerror(errno));
+	}
+	return EXIT_OK;
+}
+
+/* The new name, too, is there after a crash */
+static int sync_folder(const struct outfile *out)
+{
+	char folder[PATH_MAX];
+	int fd = open(folder_of(out->path, folder), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int err = 0;
+
+	/* One may write in a folder that one may not read */
+	if (fd < 0)
+		return 0;
+	if (fsync(fd) && errno != EINVAL && errno != EROFS)
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+int outfile_commit(struct outfile *out)
+{
+	int err = 0;
+
+	if (fsync(out->fd) && !(out->direct && (errno == EINVAL || errno == EROFS)))
+		err = -errno;
+	if (!err && !out->direct && !*out->work)
+		err = with_work(out, link_work);
+	if (!err && !out->direct && rename(out->work, out->path))
+		err = -errno;
+	if (!err && !out->direct) {
+		out->work[0] = '\0';
+		unwatch();
+		err = sync_folder(out);
+	}
+	if (close(out->fd) && !err)
+		err = -errno;
+	out->fd = -1;
+	if (err)
+		outfile_failed(out, "", -err);
+	outfile_drop(out);
+	return err ? EXIT_FAILED : EXIT_OK;
+}
+
+void outfile_drop(struct outfile *out)
+{
+	if (out->fd >= 0)
+		close(out->fd);
+	out->fd = -1;
+	if (!*out->work)
+		return;
+	unlink(out->work);
+	out->work[0] = '\0';
+	unwatch();
+}
