@@ -58,7 +58,7 @@ static void publication_release(struct rdmatensor_publication *pub)
 	rdmatensor_count(&exchange->counters, RDMATENSOR_STAT_RELEASED);
 	if (own_entry)
 		publication_entry(pub, RDMATENSOR_CQE_PUBLISH, pub->user_data, status);
-	if (withdrawing)
+	if (withdrawing && !pub->quiet)
 		publication_entry(pub, RDMATENSOR_CQE_WITHDRAW, pub->withdraw_user_data, 0);
 	rdmatensor_status_clear(&pub->tensor.failed);
 	rdmatensor_exchange_put(exchange);
@@ -216,28 +216,33 @@ EXPORT_SYMBOL_IF_KUNIT(rdmatensor_publish);
 static void publication_mark_withdrawing(struct rdmatensor_tensor *tensor, void *arg)
 {
 	struct rdmatensor_publication *pub = to_publication(tensor);
-	u64 *user_data = arg;
+	const u64 *user_data = arg;
 
 	pub->withdrawing = true;
-	pub->withdraw_user_data = *user_data;
+	pub->quiet = !user_data;
+	pub->withdraw_user_data = user_data ? *user_data : 0;
 }
 
-int rdmatensor_withdraw(struct rdmatensor_exchange *exchange, u64 user_data,
+int rdmatensor_withdraw(struct rdmatensor_exchange *exchange, const u64 *user_data,
 			const char *name, u16 name_len, s64 step_id)
 {
 	struct rdmatensor_tensor *tensor;
+	u64 own = user_data ? *user_data : 0;
 	bool released;
 	int ret;
 
-	ret = rdmatensor_ring_reserve(&exchange->ring, 1);
-	if (ret)
-		return ret;
+	if (user_data) {
+		ret = rdmatensor_ring_reserve(&exchange->ring, 1);
+		if (ret)
+			return ret;
+	}
 
 	ret = rdmatensor_rendezvous_withdraw(exchange->rdv, name, name_len, step_id,
-					     publication_mark_withdrawing, &user_data,
-					     &tensor, &released);
+					     publication_mark_withdrawing,
+					     user_data ? &own : NULL, &tensor, &released);
 	if (ret) {
-		rdmatensor_ring_unreserve(&exchange->ring, 1);
+		if (user_data)
+			rdmatensor_ring_unreserve(&exchange->ring, 1);
 		return ret;
 	}
 	if (released)

@@ -20,7 +20,8 @@
  * @buffer: it was copied there; NULL: it is read from where the publisher has it
  * @told: its own entry has come already, because it was copied
  * @user_data: for its entry
- * @withdrawing: a WITHDRAW has a ring entry of its own and waits for the release
+ * @withdrawing: a WITHDRAW waits for the release
+ * @quiet: without an entry of its own
  * @withdraw_user_data: for that
  */
 struct rdmatensor_publication {
@@ -35,6 +36,7 @@ struct rdmatensor_publication {
 	u64 user_data;
 	s64 step_id;
 	bool withdrawing;
+	bool quiet;
 	u64 withdraw_user_data;
 };
 
@@ -79,8 +81,8 @@ struct rdmatensor_publish_args {
  */
 int rdmatensor_publish(struct rdmatensor_exchange *exchange,
 		       const struct rdmatensor_publish_args *args);
-/* Return: 0: an entry will come; -ENOENT, -EALREADY, -EAGAIN */
-int rdmatensor_withdraw(struct rdmatensor_exchange *exchange, u64 user_data,
+/* @user_data: NULL: no entry. Return: 0: its entry will come; -ENOENT, -EALREADY, -EAGAIN */
+int rdmatensor_withdraw(struct rdmatensor_exchange *exchange, const u64 *user_data,
 			const char *name, u16 name_len, s64 step_id);
 /* A matched tensor is not needed any more: see rdmatensor_rendezvous_put() */
 void rdmatensor_publication_put(struct rdmatensor_publication *publication,

@@ -144,13 +144,14 @@ static int submit_withdraw(struct rdmatensor_context *context, struct submit_roo
 	const struct rdmatensor_op *op = &room->op;
 	int ret;
 
-	ret = submit_check(op, USES_NAME, 0);
+	ret = submit_check(op, USES_NAME, RDMATENSOR_OP_QUIET);
 	if (!ret)
 		ret = submit_name(room);
 	if (ret)
 		return ret;
-	return rdmatensor_withdraw(&context->exchange, op->user_data, room->name,
-				   op->name_len, op->step_id);
+	return rdmatensor_withdraw(&context->exchange,
+				   op->flags & RDMATENSOR_OP_QUIET ? NULL : &op->user_data,
+				   room->name, op->name_len, op->step_id);
 }
 
 /* Of oneself, and to no place: that is the publisher's */

@@ -874,7 +874,9 @@ struct rdmatensor_status_text {
  *     withdrawn, by that. -ENOBUFS: max_pools buffers have a tensor that is not delivered
  *     yet; -ENOMEM, -EOVERFLOW, -EINTR: as for RDMATENSOR_POOL_CREATE; -ENODEV
  * @RDMATENSOR_OP_WITHDRAW: take the tensor back. An entry RDMATENSOR_CQE_WITHDRAW
- *     comes when nothing reads its buffer any more. -ENOENT: not offered
+ *     comes when nothing reads its buffer any more. With RDMATENSOR_OP_QUIET there is none,
+ *     and no room in the ring is needed for it: the tensor's own entry tells, if its PUBLISH
+ *     makes one. -ENOENT: not offered; -EALREADY: another WITHDRAW waits for it
  * @RDMATENSOR_OP_FETCH: have the tensor (name, step_id) of the peer at @channel
  *     written to (pool_id, offset); or, with RDMATENSOR_OP_ALLOC, to a region
  *     that is allocated in pool_id when the size is known and that the process
@@ -979,6 +981,7 @@ struct rdmatensor_op {
 #define RDMATENSOR_OP_COPY (1 << 4)
 #define RDMATENSOR_OP_KEEP (1 << 5)
 #define RDMATENSOR_OP_SHARE (1 << 6)
+#define RDMATENSOR_OP_QUIET (1 << 7)
 	__u32 channel;
 	__aligned_u64 user_data;
 	__aligned_u64 name_uptr;

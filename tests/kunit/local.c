@@ -163,12 +163,13 @@ static void several_takers(struct kunit *test)
 static void withdrawn_under_its_taker(struct kunit *test)
 {
 	struct end *end = open_end(test);
+	const u64 withdrawal = 8;
 	u32 share;
 
 	offer(end, 2, true, 7);
 	want(end, 1);
 	share = entry(end, RDMATENSOR_CQE_FETCH, 1, 0, true);
-	KUNIT_EXPECT_EQ(test, rdmatensor_withdraw(&end->exchange, 8, "x", 1, 1), 0);
+	KUNIT_EXPECT_EQ(test, rdmatensor_withdraw(&end->exchange, &withdrawal, "x", 1, 1), 0);
 	no_entry(end);
 	KUNIT_EXPECT_EQ(test, rdmatensor_local_release(&end->exchange, share), 0);
 	entry(end, RDMATENSOR_CQE_PUBLISH, 7, -ECANCELED, false);

@@ -522,6 +522,7 @@ static void do_withdraw(struct pair *pair)
 {
 	struct thing key, *tensor, *found = NULL;
 	char name[1];
+	u64 user_data;
 	u32 id;
 
 	random_thing(pair, &key);
@@ -538,9 +539,9 @@ static void do_withdraw(struct pair *pair)
 		return;
 	found->stopped = true;
 	pair_name(&key, name);
+	user_data = found->uses ? IDS : found - pair->tensors;
 	KUNIT_EXPECT_EQ(pair->test,
-			rdmatensor_withdraw(&pair->ends[key.side]->exchange,
-					    found->uses ? IDS : found - pair->tensors, name, 1,
+			rdmatensor_withdraw(&pair->ends[key.side]->exchange, &user_data, name, 1,
 					    key.step), 0);
 }
 

@@ -298,6 +298,7 @@ void script_do(struct script_end *script, const struct script_step *step)
 {
 	struct end *end = script->end;
 	const char *trace;
+	const u64 id = step->id;
 	int ret = 0;
 
 	switch (step->op) {
@@ -317,7 +318,7 @@ void script_do(struct script_end *script, const struct script_step *step)
 		ret = script_publish(script, step);
 		break;
 	case OP_WITHDRAW:
-		ret = rdmatensor_withdraw(&end->exchange, step->id, step->name,
+		ret = rdmatensor_withdraw(&end->exchange, &id, step->name,
 					  strlen(step->name), 1);
 		break;
 	case OP_RX:

@@ -65,6 +65,52 @@ TEST(withdraw)
 	EQ(rdmatensor_pool_destroy(p.a.rt, &p.a.pool), 0);
 }
 
+/* The process has its deadline also where the ring has no room for anything more */
+TEST(deadline_with_a_full_ring)
+{
+	struct rdmatensor_op op;
+	__u64 dim = 64, until;
+	unsigned int i = 0;
+	uint64_t at;
+	int ret;
+
+	side_open(&p.a, "a", 1 << 20, 0, NULL);
+	at = side_alloc(&p.a, 64);
+	do {
+		rdmatensor_prep_fetch(&op, RDMATENSOR_CHANNEL_SELF, "nobody's", 7, 0, 0, 0, 0,
+				      100 + i++);
+		op.flags |= RDMATENSOR_OP_SHARE;
+		ret = side_do(&p.a, &op);
+	} while (!ret);
+	EQ(ret, -EAGAIN);
+	/* One place */
+	rdmatensor_prep_cancel(&op, 100);
+	EQ(side_do(&p.a, &op), 0);
+	EQ(side_next(&p.a, RDMATENSOR_CQE_FETCH, 100, NULL), -ECANCELED);
+	until = rdmatensor_deadline_ms(100);
+	EQ(rdmatensor_publish(p.a.rt, "late", 7, &p.a.pool, at, 64, RDMATENSOR_DT_UINT8, 1, &dim,
+			      1, until), -ETIMEDOUT);
+	CHECK(rdmatensor_now_ns() < until + 2000000000ull);
+}
+
+/* A WITHDRAW without an entry of its own: the tensor's tells */
+TEST(quiet_withdraw)
+{
+	struct rdmatensor_cqe cqe;
+	struct rdmatensor_op op;
+
+	pair_open(&p, 1 << 20, NULL);
+	publish(&p.a, "x", 1, 64, 1, 1, 2);
+	rdmatensor_prep_withdraw(&op, "x", 1, 3);
+	op.flags |= RDMATENSOR_OP_QUIET;
+	EQ(side_do(&p.a, &op), 0);
+	EQ(side_next(&p.a, RDMATENSOR_CQE_PUBLISH, 2, NULL), -ECANCELED);
+	side_none(&p.a, RDMATENSOR_CQE_WITHDRAW, 3, 20);
+	EQ(side_do(&p.a, &op), -ENOENT);
+	/* It would be waited for without end */
+	EQ(rdmatensor_run(p.a.rt, &op, &cqe), -EINVAL);
+}
+
 TEST(failed_publisher)
 {
 	struct rdmatensor_cqe cqe;

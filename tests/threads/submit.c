@@ -162,6 +162,7 @@ static void make_op(struct worker *w, struct life *life, struct rdmatensor_op *o
 		break;
 	case 5 ... 8:
 		op->opcode = RDMATENSOR_OP_WITHDRAW;
+		op->flags = one_in(w, 4) ? RDMATENSOR_OP_QUIET : 0;
 		break;
 	case 9 ... 15:
 		make_fetch(w, life, op);
@@ -203,7 +204,7 @@ static void make_op(struct worker *w, struct life *life, struct rdmatensor_op *o
 static bool has_end(const struct rdmatensor_op *op)
 {
 	return op->opcode == RDMATENSOR_OP_FETCH || op->opcode == RDMATENSOR_OP_GATHER ||
-	       op->opcode == RDMATENSOR_OP_WITHDRAW ||
+	       (op->opcode == RDMATENSOR_OP_WITHDRAW && !(op->flags & RDMATENSOR_OP_QUIET)) ||
 	       (op->opcode == RDMATENSOR_OP_PUBLISH && op->uses);
 }
 

@@ -305,6 +305,8 @@ static int do_withdraw(struct fake_context *ctx, const struct rdmatensor_op *op)
 		push(ctx, &cqe);
 	}
 	pub->used = false;
+	if (op->flags & RDMATENSOR_OP_QUIET)
+		return 0;
 	cqe.type = RDMATENSOR_CQE_WITHDRAW;
 	cqe.user_data = op->user_data;
 	cqe.result = 0;

@@ -73,6 +73,7 @@ int rdmatensor_run(struct rdmatensor *rt, const struct rdmatensor_op *op,
 	if (op->opcode == RDMATENSOR_OP_CANCEL ||
 	    op->opcode == RDMATENSOR_OP_FREE ||
 	    op->opcode == RDMATENSOR_OP_RELEASE ||
+	    (op->opcode == RDMATENSOR_OP_WITHDRAW && op->flags & RDMATENSOR_OP_QUIET) ||
 	    (op->opcode == RDMATENSOR_OP_PUBLISH && !op->uses)) {
 		memset(cqe, 0, sizeof(*cqe));
 		return -EINVAL;
@@ -122,8 +123,13 @@ int rdmatensor_publish(struct rdmatensor *rt, const char *name, int64_t step_id,
 		return cqe.result;
 	if (!taken || err != -ETIME)
 		return err;
-	/* If it is used up just now, the withdrawal finds nothing */
-	withdrawn = rdmatensor_withdraw(rt, name, step_id);
+	/*
+	 * If it is used up just now, the withdrawal finds nothing. An entry of its own might
+	 * have no room, in a ring that only the caller reads
+	 */
+	rdmatensor_prep_withdraw(&op, name, step_id, 0);
+	op.flags |= RDMATENSOR_OP_QUIET;
+	withdrawn = rdmatensor_submit(rt, &op, 1, 0, 0, NULL);
 	err = await(rt, tag, 0, &cqe);
 	if (err)
 		return err;
