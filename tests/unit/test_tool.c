@@ -267,6 +267,18 @@ static void test_steps(void **state)
 	server_end_with(EXIT_OK);
 }
 
+/* Numbers whose product 64 bits do not count */
+static void test_products(void **state)
+{
+	(void)state;
+	assert_int_equal(RUN(cmd_gather, "--server", "--rows", "0:2305843009213693953",
+			     "--row-bytes", "8"), EXIT_FAILED);
+	assert_contains(messages, "more than 64 bits count");
+	assert_int_equal(RUN(cmd_gather, "--server", "--rows", "0:2305843009213693951",
+			     "--row-bytes", "8"), EXIT_FAILED);
+	assert_contains(messages, "pool of");
+}
+
 static void test_names(void **state)
 {
 	const struct st_tensor *tensor;
@@ -596,6 +608,7 @@ int main(void)
 		test(test_all),
 		test(test_steps),
 		test(test_names),
+		test(test_products),
 		test(test_hostile_index),
 		test(test_serve_errors),
 		test(test_usage),

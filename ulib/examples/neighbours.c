@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define FEATURES 128
 #define ROW (FEATURES * sizeof(float))
@@ -24,6 +25,8 @@
 #define FANOUT 10
 /* A batch with all that is sampled of it */
 #define MOST (BATCH * (1 + FANOUT + FANOUT * FANOUT))
+/* A graph has fewer */
+#define NODES_MAX (1ull << 32)
 
 static float feature(uint64_t node, unsigned int i)
 {
@@ -48,6 +51,8 @@ static int serve(const char *listen, uint64_t start, uint64_t end)
 	float *rows;
 	int err;
 
+	if (start >= end || end > NODES_MAX)
+		return fail("serve", -EINVAL, "give START before END, below 2^32");
 	rdmatensor_start_init(&arg, NULL);
 	err = rdmatensor_start_listen(&arg, listen, arg.cause, sizeof(arg.cause));
 	if (err || (err = rdmatensor_open(NULL, &rt)) || (err = rdmatensor_start(rt, &arg)))
@@ -90,46 +95,87 @@ static void free_graph(struct graph *graph)
 	free(graph->to);
 }
 
-static int read_graph(const char *path, struct graph *graph)
+/* One of both ends. 0, or -1 at the end, or -EINVAL: no line of a graph */
+static int read_edge(FILE *file, uint64_t *from, uint64_t *to)
 {
-	unsigned long long from, to;
-	uint64_t i, *next;
-	FILE *file = fopen(path, "r");
+	char line[64], *second, *end;
 
-	memset(graph, 0, sizeof(*graph));
-	if (!file)
-		return 1;
-	for (; fscanf(file, "%llu %llu", &from, &to) == 2; graph->edges++) {
-		if (from >= graph->nodes)
-			graph->nodes = from + 1;
-		if (to >= graph->nodes)
-			graph->nodes = to + 1;
+	if (!fgets(line, sizeof(line), file))
+		return -1;
+	/* strtoull() takes a sign */
+	if (line[strspn(line, "0123456789 \t\n")])
+		return -EINVAL;
+	*from = strtoull(line, &second, 10);
+	*to = strtoull(second, &end, 10);
+	return second != line && end != second && *end == '\n' && *from < NODES_MAX &&
+	       *to < NODES_MAX ? 0 : -EINVAL;
+}
+
+/* Pairs of both ends, and the number of nodes */
+static int read_edges(FILE *file, struct graph *graph, uint64_t **edges)
+{
+	uint64_t room = 0, *more, edge[2];
+	int err;
+
+	while (!(err = read_edge(file, &edge[0], &edge[1]))) {
+		if (graph->edges == room) {
+			room = room ? 2 * room : 1024;
+			more = reallocarray(*edges, room, sizeof(edge));
+			if (!more)
+				return -ENOMEM;
+			*edges = more;
+		}
+		memcpy(&(*edges)[2 * graph->edges++], edge, sizeof(edge));
+		if (edge[0] >= graph->nodes)
+			graph->nodes = edge[0] + 1;
+		if (edge[1] >= graph->nodes)
+			graph->nodes = edge[1] + 1;
 	}
-	if (!graph->edges) {
-		fclose(file);
-		return 1;
-	}
+	if (err == -EINVAL)
+		fprintf(stderr, "neighbours: line %llu is no pair of nodes below %llu\n",
+			(unsigned long long)graph->edges + 1, NODES_MAX);
+	return err != -1 ? err : graph->edges ? 0 : -ENODATA;
+}
+
+/* The same, by their first ends */
+static int index_edges(struct graph *graph, const uint64_t *edges)
+{
+	uint64_t *next = calloc(graph->nodes + 1, sizeof(*next)), i;
+
 	graph->first = calloc(graph->nodes + 1, sizeof(*graph->first));
-	graph->to = calloc(graph->edges + 1, sizeof(*graph->to));
-	next = calloc(graph->nodes + 1, sizeof(*next));
+	graph->to = calloc(graph->edges, sizeof(*graph->to));
 	if (!graph->first || !graph->to || !next) {
 		free(next);
-		free_graph(graph);
-		fclose(file);
-		return 1;
+		return -ENOMEM;
 	}
-	rewind(file);
-	while (fscanf(file, "%llu %llu", &from, &to) == 2)
-		graph->first[from + 1]++;
+	for (i = 0; i < graph->edges; i++)
+		graph->first[edges[2 * i] + 1]++;
 	for (i = 0; i < graph->nodes; i++)
 		graph->first[i + 1] += graph->first[i];
 	memcpy(next, graph->first, graph->nodes * sizeof(*next));
-	rewind(file);
-	while (fscanf(file, "%llu %llu", &from, &to) == 2)
-		graph->to[next[from]++] = to;
+	for (i = 0; i < graph->edges; i++)
+		graph->to[next[edges[2 * i]]++] = edges[2 * i + 1];
 	free(next);
-	fclose(file);
 	return 0;
+}
+
+static int read_graph(const char *path, struct graph *graph)
+{
+	uint64_t *edges = NULL;
+	FILE *file = fopen(path, "r");
+	int err;
+
+	memset(graph, 0, sizeof(*graph));
+	if (!file)
+		return -errno;
+	err = read_edges(file, graph, &edges);
+	fclose(file);
+	if (!err)
+		err = index_edges(graph, edges);
+	free(edges);
+	if (err)
+		free_graph(graph);
+	return err;
 }
 
 static uint64_t random_state = 88172645463325252u;
@@ -236,8 +282,9 @@ int main(int argc, char **argv)
 	if (argc == 5 && !strcmp(argv[1], "serve"))
 		return serve(argv[2], strtoull(argv[3], NULL, 10), strtoull(argv[4], NULL, 10));
 	if (argc >= 4 && !strcmp(argv[1], "sample")) {
-		if (read_graph(argv[2], &graph))
-			return fail(argv[2], -ENODATA, "cannot be read, or is no graph");
+		err = read_graph(argv[2], &graph);
+		if (err)
+			return fail(argv[2], err, NULL);
 		err = train(&graph, argv + 3, argc - 3);
 		free_graph(&graph);
 		return err;

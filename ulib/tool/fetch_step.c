@@ -45,7 +45,10 @@ int fetch_prepare(struct fetch *fetch)
 	if (!fetch->offsets)
 		return failed("out of memory");
 	for (i = 0; i < fetch->file.nr; i++)
-		total += align_region(fetch->file.tensors[i].bytes);
+		if (__builtin_add_overflow(total, align_region(fetch->file.tensors[i].bytes),
+					   &total) || total > INT64_MAX)
+			return failed("pool for %zu tensors: they are longer than any memory: take fewer at once",
+				      fetch->file.nr);
 	if (!total)
 		total = 1;
 	if (fetch->alloc) {

@@ -45,8 +45,7 @@ static int export_rows(struct gathering *gathering, struct store *store)
 	int err;
 
 	/* Exports are of whole pages */
-	if (store_create(gathering->server.rt,
-			 (nr * gathering->row_bytes + 4095) / 4096 * 4096, store))
+	if (store_create_array(gathering->server.rt, nr, gathering->row_bytes, store))
 		return EXIT_FAILED;
 	at = (void *)((char *)store->pool.base + store->offset);
 	for (row = 0; row < nr; row++)

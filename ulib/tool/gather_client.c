@@ -252,8 +252,9 @@ static int measure(struct load *load)
 	double seconds;
 	int err;
 
+	/* At most 2^31 rows of RDMATENSOR_ROW_MAX bytes */
 	load->stride = align_region((uint64_t)gathering->ids * load->row_bytes);
-	err = store_create(load->rt, slots * load->stride, &load->store);
+	err = store_create_array(load->rt, slots, load->stride, &load->store);
 	if (err)
 		return err;
 	load->ids = calloc(slots * (uint64_t)gathering->ids, sizeof(*load->ids));

@@ -2,6 +2,7 @@
 /*
  * rdmatensor - the command-line tool
  */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -43,9 +44,9 @@ static void help(FILE *to)
 	      "Exit status: 0 success, 1 failure, 2 wrong usage.\n", to);
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
-	char name[64];
+	static char name[64];
 	size_t i;
 
 	if (argc < 2) {
@@ -71,4 +72,19 @@ int main(int argc, char **argv)
 		return commands[i].run(argc - 1, argv + 1);
 	}
 	return misused("there is no command \"%s\"", argv[1]);
+}
+
+/* What was printed has arrived, or the command has failed */
+static int flush_output(int ret)
+{
+	errno = 0;
+	if (!ferror(stdout) && !fflush(stdout))
+		return ret;
+	return ret ? ret : failed("write the output: %s", errno ? strerror(errno) :
+				  "a write has failed");
+}
+
+int main(int argc, char **argv)
+{
+	return flush_output(run(argc, argv));
 }

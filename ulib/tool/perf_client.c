@@ -285,14 +285,13 @@ static int measure_size(struct load *load, uint64_t size,
 	load->failure = 0;
 	load->flying = 0;
 	perf_name(size, load->name);
-	err = store_create(load->rt, load->depth * align_region(size),
-			   &load->store);
+	err = store_create_array(load->rt, load->depth, align_region(size), &load->store);
 	if (err)
 		return err;
 	err = measure(load, row);
 	if (rdmatensor_pool_destroy(load->rt, &load->store.pool) && !err)
 		err = failed("pool of %" PRIu64 " bytes: it is still in use",
-			     load->depth * align_region(size));
+			     (uint64_t)load->store.pool.bytes);
 	return err;
 }
 

@@ -41,6 +41,16 @@ static int create_failed(struct rdmatensor *rt, uint64_t bytes, int err)
 	return failed("pool of %" PRIu64 " bytes: %s", bytes, strerror(-err));
 }
 
+int store_create_array(struct rdmatensor *rt, uint64_t nr, uint64_t bytes, struct store *store)
+{
+	uint64_t all;
+
+	if (__builtin_mul_overflow(nr, bytes, &all))
+		return failed("pool of %" PRIu64 " times %" PRIu64 " bytes: these are more than 64 bits count: take fewer, or shorter ones",
+			      nr, bytes);
+	return store_create(rt, align_up(all, 4096), store);
+}
+
 int store_create(struct rdmatensor *rt, uint64_t bytes, struct store *store)
 {
 	int err;

@@ -178,13 +178,21 @@ struct store {
 
 /* EXIT_OK, or EXIT_FAILED with a message */
 int store_create(struct rdmatensor *rt, uint64_t bytes, struct store *store);
+/* For @nr of @bytes each, whatever these numbers are; in whole pages */
+int store_create_array(struct rdmatensor *rt, uint64_t nr, uint64_t bytes, struct store *store);
+
+/* No less than @bytes: as long as no pool is, if 64 bits do not count that many */
+static inline uint64_t align_up(uint64_t bytes, uint64_t align)
+{
+	return bytes > UINT64_MAX - align ? UINT64_MAX : (bytes + align - 1) / align * align;
+}
 
 /* Regions are this far apart at least; one of 0 bytes has a place as well */
 static inline uint64_t align_region(uint64_t bytes)
 {
 	uint64_t align = RDMATENSOR_REGION_ALIGN;
 
-	return bytes ? (bytes + align - 1) / align * align : align;
+	return bytes ? align_up(bytes, align) : align;
 }
 
 /* files.c: pool memory from and to a file, nothing in between */
