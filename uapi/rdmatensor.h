@@ -874,9 +874,11 @@ struct rdmatensor_status_text {
  *     withdrawn, by that. -ENOBUFS: max_pools buffers have a tensor that is not delivered
  *     yet; -ENOMEM, -EOVERFLOW, -EINTR: as for RDMATENSOR_POOL_CREATE; -ENODEV
  * @RDMATENSOR_OP_WITHDRAW: take the tensor back. An entry RDMATENSOR_CQE_WITHDRAW
- *     comes when nothing reads its buffer any more. With RDMATENSOR_OP_QUIET there is none,
- *     and no room in the ring is needed for it: the tensor's own entry tells, if its PUBLISH
- *     makes one. -ENOENT: not offered; -EALREADY: another WITHDRAW waits for it
+ *     comes when nothing reads its buffer any more. Where two are offered, as when one was
+ *     published while a fetch that then failed had the other, it takes the later one. With
+ *     RDMATENSOR_OP_QUIET there is no such entry, and no room in the ring is needed for it:
+ *     the tensor's own entry tells, if its PUBLISH makes one. -ENOENT: not offered;
+ *     -EALREADY: another WITHDRAW waits for it
  * @RDMATENSOR_OP_FETCH: have the tensor (name, step_id) of the peer at @channel
  *     written to (pool_id, offset); or, with RDMATENSOR_OP_ALLOC, to a region
  *     that is allocated in pool_id when the size is known and that the process

@@ -14,7 +14,9 @@ int main(int argc, char **argv) /* publishes a tensor; with ADDRESS: fetches it 
 	rdmatensor_start_init(&start, argc > 1 ? "fetcher" : "publisher");
 	if (argc == 1)
 		rdmatensor_start_listen(&start, ":18521", NULL, 0);
-	if ((err = rdmatensor_open(NULL, &rt)) || (err = rdmatensor_start(rt, &start)))
+	if ((err = rdmatensor_open(NULL, &rt)))
+		return fprintf(stderr, "/dev/rdmatensor: %s (is the module loaded?)\n", strerror(-err)), 1;
+	if ((err = rdmatensor_start(rt, &start)))
 		return fprintf(stderr, "start: %s (%s)\n", strerror(-err), start.cause), 1;
 	if ((err = rdmatensor_pool_create(rt, 4096, &pool)) || (err = rdmatensor_pool_alloc(rt, &pool, 16, &at)))
 		return fprintf(stderr, "a pool of 4096 bytes: %s\n", strerror(-err)), 1;
@@ -22,10 +24,14 @@ int main(int argc, char **argv) /* publishes a tensor; with ADDRESS: fetches it 
 	if (argc == 1) {
 		memcpy(x, (float[]){ 1, 2, 3, 4 }, 16);
 		err = rdmatensor_publish(rt, "weights", 0, &pool, at, 16, RDMATENSOR_DT_FLOAT, 1, (__u64[]){ 4 }, 1, 0);
-	} else if (!(err = rdmatensor_connect(rt, argv[1], NULL, 0, &peer, start.cause, sizeof(start.cause)))) {
+	} else {
+		if ((err = rdmatensor_connect(rt, argv[1], NULL, 0, &peer, start.cause, sizeof(start.cause))))
+			return fprintf(stderr, "%s\n", start.cause), 1;
 		err = rdmatensor_fetch(rt, peer, "weights", 0, &pool, at, 16, rdmatensor_deadline_ms(10000), &cqe);
 	}
-	printf("%s: %g %g %g %g\n", strerror(-err), x[0], x[1], x[2], x[3]);
+	if (err)
+		return fprintf(stderr, "weights: %s\n", strerror(-err)), 1;
+	printf("%g %g %g %g\n", x[0], x[1], x[2], x[3]);
 	rdmatensor_close(rt);
-	return !!err;
+	return 0;
 }
