@@ -14,11 +14,12 @@
  * not the wire is the bottleneck, completions come late and many at once, which looks like
  * a wire that starves, and on soft-RoCE the limit would grow to some MB, which only adds
  * to what others wait. Where others come, the bound is lane_bytes: for a second after each
- * short content, and each message about one, about a failure or a CANCEL. Long contents that have the lane to themselves may post
- * four times that: a lane that never runs empty between two completions is a tenth
- * faster on soft-RoCE. The rest is shared by deficit round robin, a chunk in each turn. Contents that have not begun yet may post, all of them together,
- * as much as the others have since: so a small one passes the large ones, and however
- * many small ones come, half of the lane is the large ones'.
+ * short content, and each message about one, about a failure or a CANCEL. Long contents
+ * that have the lane to themselves may post four times that: a lane that never runs empty
+ * between two completions is a tenth faster on soft-RoCE. The rest is shared by deficit
+ * round robin, a chunk in each turn. Contents that have not begun yet may post, all of
+ * them together, as much as the others have since: so a small one passes the large ones,
+ * and however many small ones come, half of the lane is the large ones'.
  * Messages are not counted: they are short, and their number is bounded by the slots.
  *
  * What arrives on lane 0 is processed in order by one completion context. The

@@ -158,9 +158,9 @@ void rdmatensor_fetch_begin(struct rdmatensor_fetch *fetch, u64 deadline_ns);
 void rdmatensor_fetch_get(struct rdmatensor_fetch *fetch);
 void rdmatensor_fetch_put(struct rdmatensor_fetch *fetch);
 /*
- * True: the timer has run out before the deadline, and is armed again unless it has ended. It counts jiffies,
- * and a processor that has missed ticks reads old ones when it arms it. The timer must not
- * have been armed for anything else, and not be now
+ * True: the timer has run out before the deadline, and is armed again unless the fetch has
+ * ended. It counts jiffies, and a processor that has missed ticks reads old ones when it
+ * arms it. The timer must not have been armed for anything else, and not be now
  */
 bool rdmatensor_fetch_early(struct rdmatensor_fetch *fetch);
 /* (Re-)arms the timer */

@@ -563,7 +563,7 @@ static void busy_for_ever(struct kunit *test)
 	struct script_end *script;
 	unsigned long until;
 
-	params.cancel_ms = 100;
+	params.cancel_ms = 200;
 	script = open_with_one(test, &params, 1);
 	channel = script->end->channel;
 	until = jiffies + 60 * HZ;

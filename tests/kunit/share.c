@@ -310,10 +310,13 @@ static void lane_bytes(struct kunit *test)
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(bytes); i++) {
+		const struct rdmatensor_lane *lanes;
+
 		params.lane_bytes = bytes[i];
 		script = script_open(test, 2, &params);
-		KUNIT_EXPECT_EQ(test, script->end->channel->lanes[0].limit.max_limit, ALONE * bytes[i]);
-		KUNIT_EXPECT_EQ(test, script->end->channel->lanes[1].limit.max_limit, ALONE * bytes[i]);
+		lanes = script->end->channel->lanes;
+		KUNIT_EXPECT_EQ(test, lanes[0].limit.max_limit, ALONE * bytes[i]);
+		KUNIT_EXPECT_EQ(test, lanes[1].limit.max_limit, ALONE * bytes[i]);
 		script_close(script);
 	}
 }
