@@ -243,14 +243,14 @@ int rdmatensor_context_connect(struct rdmatensor_context *context, void *arg)
 	}
 	if (tries.addr->sa_family != AF_INET && tries.addr->sa_family != AF_INET6)
 		return -EINVAL;
+	if (!rdmatensor_context_started(context))
+		return -ENOTCONN;
 	if (connect_own(tries.addr)) {
 		snprintf(connect->cause, sizeof(connect->cause),
 			 "connect to %pISpc: no RDMA device has a loopback address: name an address of the device's network interface",
 			 tries.addr);
 		return -EADDRNOTAVAIL;
 	}
-	if (!rdmatensor_context_started(context))
-		return -ENOTCONN;
 	tries.timeout_ms = connect->timeout_ms ?: context->handshake_ms;
 	tries.deadline = jiffies + msecs_to_jiffies(tries.timeout_ms);
 	return connect_all(&tries);

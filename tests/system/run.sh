@@ -33,7 +33,7 @@ first_program() {
 	publisher=$("$LAB_BUILD"/system/first 2>&1)
 	wait $!
 	echo "$? publisher: $publisher, fetcher: $(</tmp/fetcher)"
-	[[ $publisher == "Success: 1 2 3 4" && $(</tmp/fetcher) == "$publisher" ]]
+	[[ $publisher == "1 2 3 4" && $(</tmp/fetcher) == "$publisher" ]]
 }
 (($#)) || check "the README's first program" first_program
 
