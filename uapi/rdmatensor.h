@@ -935,6 +935,7 @@ enum rdmatensor_opcode {
  *         RDMATENSOR_OP_FAILED (PUBLISH): there is no tensor; requests are
  *         answered by @status and the text;
  *         RDMATENSOR_OP_COPY (PUBLISH): copy the tensor, so that its memory is free at once;
+ *         RDMATENSOR_OP_QUIET (WITHDRAW): see there;
  *         RDMATENSOR_OP_KEEP (FETCH without _ALLOC): the next fetches of the name have the
  *         same destination
  * @channel: FETCH: the peer, RDMATENSOR_CHANNEL_SELF: this context

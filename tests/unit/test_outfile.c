@@ -206,6 +206,11 @@ static void test_refused(void **state)
 	assert_int_equal(try_open(&out, path), EXIT_FAILED);
 	assert_contains(messages, path);
 	assert_contains(messages, "No such file or directory");
+	assert_int_equal(try_open(&out, ""), EXIT_FAILED);
+	assert_contains(messages, "names no file");
+	snprintf(path, sizeof(path), "%s/", name);
+	assert_int_equal(try_open(&out, path), EXIT_FAILED);
+	assert_contains(messages, "names no file");
 	assert_int_equal(symlink("nothing", name), 0);
 	assert_int_equal(try_open(&out, name), EXIT_FAILED);
 	assert_contains(messages, "leads to nothing");
@@ -249,6 +254,75 @@ static void test_direct(void **state)
 	assert_true(S_ISFIFO(stat_of(other).st_mode));
 }
 
+/* As long as a name may be */
+static void test_long(void **state)
+{
+	struct outfile out;
+	char path[600];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/%0255d", dir, 7);
+	assert_int_equal(outfile_open(&out, path), EXIT_OK);
+	put(&out, "long");
+	assert_int_equal(outfile_commit(&out), EXIT_OK);
+	assert_holds(path, "long");
+	assert_int_equal(outfile_open(&out, path), EXIT_OK);
+	put(&out, "again");
+	assert_int_equal(outfile_commit(&out), EXIT_OK);
+	assert_holds(path, "again");
+	unlink(path);
+}
+
+/* Where the report goes the content does not */
+static void test_stdout(void **state)
+{
+	struct outfile out;
+	int saved = dup(STDOUT_FILENO), fd, ret;
+
+	(void)state;
+	make(name, "old", 0644);
+	fd = open(name, O_RDWR);
+	fflush(stdout);
+	dup2(fd, STDOUT_FILENO);
+	ret = try_open(&out, "/dev/stdout");
+	dup2(saved, STDOUT_FILENO);
+	close(saved);
+	close(fd);
+	assert_int_equal(ret, EXIT_FAILED);
+	assert_contains(messages, "the report goes there");
+	assert_holds(name, "old");
+}
+
+/* What was transferred is not lost with the name that it was for */
+static void test_no_name(void **state)
+{
+	struct outfile out;
+	char work[400], *at;
+	FILE *said = tmpfile();
+	int saved = dup(STDERR_FILENO), ret;
+	ssize_t got;
+
+	(void)state;
+	assert_int_equal(outfile_open(&out, name), EXIT_OK);
+	put(&out, "kept");
+	/* A folder has come there */
+	assert_int_equal(mkdir(name, 0700), 0);
+	dup2(fileno(said), STDERR_FILENO);
+	ret = outfile_commit(&out);
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	got = pread(fileno(said), messages, sizeof(messages) - 1, 0);
+	messages[got > 0 ? got : 0] = '\0';
+	fclose(said);
+	assert_int_equal(rmdir(name), 0);
+	assert_int_equal(ret, EXIT_FAILED);
+	at = strstr(messages, "its content is in ");
+	assert_non_null(at);
+	snprintf(work, sizeof(work), "%.*s", (int)strcspn(at + 18, "\n"), at + 18);
+	assert_holds(work, "kept");
+	assert_int_equal(unlink(work), 0);
+}
+
 /* A process that ends by @signo while it writes. What it leaves: the former file */
 static void killed_by(int signo)
 {
@@ -278,7 +352,9 @@ static void killed_by(int signo)
 
 static void test_killed(void **state)
 {
-	static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGKILL };
+	static const int ends[] = {
+		SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXFSZ, SIGKILL,
+	};
 	size_t i;
 
 	(void)state;
@@ -296,7 +372,8 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(test_new), TEST(test_there), TEST(test_symlink), TEST(test_refused),
-		TEST(test_direct), TEST(test_killed),
+		TEST(test_direct), TEST(test_long), TEST(test_stdout), TEST(test_no_name),
+		TEST(test_killed),
 	};
 
 	return cmocka_run_group_tests_name("outfile", tests, NULL, NULL);

@@ -60,6 +60,10 @@ graph "line 1 is no pair" "0 1 2"
 graph "line 1 is no pair" "word 1"
 graph "line 1 is no pair" ""
 graph "line 3 is no pair" "1 2" "2 1" "3"
+ends 1 "Is a directory" "a graph that is a folder" "$bin/neighbours" sample "$tmp" nobody
+printf '0 1\r\n1\t0 ' >"$tmp/graph"
+ends 1 "No such file" "a graph of another system, without an end of its last line" \
+	env RDMATENSOR_DEVICE_PATH="$tmp/none" "$bin/neighbours" sample "$tmp/graph" nobody
 ends 1 "No such file" "a graph that is not there" "$bin/neighbours" sample "$tmp/none" nobody
 : >"$tmp/graph"
 ends 1 "No data" "a graph of nothing" "$bin/neighbours" sample "$tmp/graph" nobody

@@ -95,20 +95,20 @@ static void free_graph(struct graph *graph)
 	free(graph->to);
 }
 
-/* One of both ends. 0, or -1 at the end, or -EINVAL: no line of a graph */
+/* One of both ends. 0, or -1 at the end, or a negative errno; -EINVAL: no line of a graph */
 static int read_edge(FILE *file, uint64_t *from, uint64_t *to)
 {
 	char line[64], *second, *end;
 
 	if (!fgets(line, sizeof(line), file))
-		return -1;
-	/* strtoull() takes a sign */
-	if (line[strspn(line, "0123456789 \t\n")])
+		return ferror(file) ? -errno : -1;
+	/* Longer than two numbers are, or with a sign, which strtoull() takes */
+	if ((!strchr(line, '\n') && !feof(file)) || line[strspn(line, "0123456789 \t\r\n")])
 		return -EINVAL;
 	*from = strtoull(line, &second, 10);
 	*to = strtoull(second, &end, 10);
-	return second != line && end != second && *end == '\n' && *from < NODES_MAX &&
-	       *to < NODES_MAX ? 0 : -EINVAL;
+	return second != line && end != second && !end[strspn(end, " \t\r\n")] &&
+	       *from < NODES_MAX && *to < NODES_MAX ? 0 : -EINVAL;
 }
 
 /* Pairs of both ends, and the number of nodes */

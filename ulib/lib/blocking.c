@@ -130,6 +130,9 @@ int rdmatensor_publish(struct rdmatensor *rt, const char *name, int64_t step_id,
 	rdmatensor_prep_withdraw(&op, name, step_id, 0);
 	op.flags |= RDMATENSOR_OP_QUIET;
 	withdrawn = rdmatensor_submit(rt, &op, 1, 0, 0, NULL);
+	/* A module that does not know the flag */
+	if (withdrawn == -EINVAL)
+		withdrawn = rdmatensor_withdraw(rt, name, step_id);
 	err = await(rt, tag, 0, &cqe);
 	if (err)
 		return err;

@@ -27,7 +27,7 @@
 
 /* The content's name, for handlers of signals; "": it has none */
 static char litter[PATH_MAX];
-static const int ends[] = { SIGINT, SIGTERM, SIGHUP };
+static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXFSZ };
 
 static int outfile_failed(const struct outfile *out, const char *what, int err)
 {
@@ -41,7 +41,18 @@ static void on_end(int signo)
 	raise(signo);
 }
 
-/* What must not be left behind is known to the handler before it is there */
+/* Signals wait until what they would leave behind is known to the handler; and go on */
+static void hold_signals(sigset_t *before)
+{
+	sigset_t set;
+	size_t i;
+
+	sigemptyset(&set);
+	for (i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		sigaddset(&set, ends[i]);
+	sigprocmask(SIG_BLOCK, &set, before);
+}
+
 static void watch(const char *work)
 {
 	struct sigaction action = { .sa_handler = on_end, .sa_flags = SA_RESETHAND }, old;
@@ -73,16 +84,15 @@ static const char *folder_of(const char *path, char *copy)
 	return dirname(copy);
 }
 
-/* A name beside @out's for its content. False: it does not fit */
+/* A name in @out's folder for its content. False: it does not fit */
 static bool make_work(struct outfile *out)
 {
-	char folder[PATH_MAX], file[PATH_MAX];
 	static unsigned int count;
+	char folder[PATH_MAX];
 	int len;
 
-	snprintf(file, sizeof(file), "%s", out->path);
-	len = snprintf(out->work, sizeof(out->work), "%s/.%s.%d.%u",
-		       folder_of(out->path, folder), basename(file), (int)getpid(), count++);
+	len = snprintf(out->work, sizeof(out->work), "%s/.rdmatensor.%d.%u",
+		       folder_of(out->path, folder), (int)getpid(), count++);
 	return len > 0 && (size_t)len < sizeof(out->work);
 }
 
@@ -90,25 +100,22 @@ static bool make_work(struct outfile *out)
 static int with_work(struct outfile *out, int (*make)(struct outfile *out))
 {
 	int err = -EEXIST, i;
+	sigset_t before;
 
-	for (i = 0; err == -EEXIST && i < TRIES; i++) {
-		if (!make_work(out)) {
-			err = -ENAMETOOLONG;
-			break;
-		}
-		watch(out->work);
-		err = make(out);
-	}
-	if (err) {
-		unwatch();
+	hold_signals(&before);
+	for (i = 0; err == -EEXIST && i < TRIES; i++)
+		err = make_work(out) ? make(out) : -ENAMETOOLONG;
+	if (err)
 		out->work[0] = '\0';
-	}
+	else
+		watch(out->work);
+	sigprocmask(SIG_SETMASK, &before, NULL);
 	return err;
 }
 
 static int create_work(struct outfile *out)
 {
-	out->fd = open(out->work, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	out->fd = open(out->work, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, out->mode);
 	return out->fd < 0 ? -errno : 0;
 }
 
@@ -126,7 +133,10 @@ static int create(struct outfile *out)
 {
 	char folder[PATH_MAX];
 
-	out->fd = open(folder_of(out->path, folder), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+	/* It could not be given a name without */
+	if (access("/proc/self/fd", X_OK))
+		return with_work(out, create_work);
+	out->fd = open(folder_of(out->path, folder), O_TMPFILE | O_RDWR | O_CLOEXEC, out->mode);
 	if (out->fd >= 0)
 		return 0;
 	if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL && errno != ENOENT)
@@ -150,6 +160,7 @@ static int open_new(struct outfile *out)
 	len = snprintf(out->path, sizeof(out->path), "%s/%s", resolved, basename(file));
 	if (len < 0 || (size_t)len >= sizeof(out->path))
 		return outfile_failed(out, "", ENAMETOOLONG);
+	out->mode = 0666;
 	err = create(out);
 	return err ? outfile_failed(out, "", -err) : EXIT_OK;
 }
@@ -163,6 +174,8 @@ static int open_beside(struct outfile *out, const struct stat *st)
 		return outfile_failed(out, "", errno);
 	if (!realpath(out->name, out->path))
 		return outfile_failed(out, "", errno);
+	/* Nobody else's until it is as the other one is */
+	out->mode = 0600;
 	err = create(out);
 	if (err)
 		return outfile_failed(out, "a new file beside it", -err);
@@ -172,8 +185,9 @@ static int open_beside(struct outfile *out, const struct stat *st)
 	    fchown(out->fd, st->st_uid, st->st_gid))
 		return failed("write %s: it belongs to user %u and group %u, and a new one could not be theirs: remove it, or name another file",
 			      out->name, (unsigned int)st->st_uid, (unsigned int)st->st_gid);
-	/* Behind the owner, which takes set-user-ID away */
-	if (fchmod(out->fd, st->st_mode & 07777))
+	/* But for set-user-ID, which is nothing for what a peer has sent */
+	if ((own.st_mode & 0777) != (st->st_mode & 0777) &&
+	    fchmod(out->fd, st->st_mode & 0777))
 		return outfile_failed(out, "", errno);
 	return EXIT_OK;
 }
@@ -188,20 +202,34 @@ static int open_direct(struct outfile *out)
 	return EXIT_OK;
 }
 
+/* The report would be among the content, or its file replaced under it */
+static bool is_stdout(const struct stat *st)
+{
+	struct stat own;
+
+	return !S_ISCHR(st->st_mode) && !fstat(STDOUT_FILENO, &own) &&
+	       own.st_dev == st->st_dev && own.st_ino == st->st_ino;
+}
+
 int outfile_open(struct outfile *out, const char *name)
 {
+	size_t len = strlen(name);
 	struct stat st;
 	int ret;
 
 	memset(out, 0, sizeof(*out));
 	out->name = name;
 	out->fd = -1;
+	if (!len || name[len - 1] == '/')
+		return failed("write \"%s\": that names no file", name);
 	if (stat(name, &st))
 		ret = errno == ENOENT ? open_new(out) : outfile_failed(out, "", errno);
-	else if (S_ISREG(st.st_mode))
+	else if (S_ISREG(st.st_mode) && !is_stdout(&st))
 		ret = open_beside(out, &st);
 	else if (S_ISDIR(st.st_mode))
 		ret = outfile_failed(out, "", EISDIR);
+	else if (is_stdout(&st))
+		ret = failed("write %s: the report goes there: name a file", name);
 	else
 		ret = open_direct(out);
 	if (ret)
@@ -235,9 +263,30 @@ static int sync_folder(const struct outfile *out)
 	/* One may write in a folder that one may not read */
 	if (fd < 0)
 		return 0;
-	if (fsync(fd) && errno != EINVAL && errno != EROFS)
+	if (fsync(fd) && errno != EINVAL && errno != EROFS && errno != EOPNOTSUPP &&
+	    errno != ENOSYS)
 		err = -errno;
 	close(fd);
+	return err;
+}
+
+/* What has been transferred stays there, whatever comes */
+static int commit_name(struct outfile *out)
+{
+	int err;
+
+	if (rename(out->work, out->path)) {
+		err = failed("write %s: %s: its content is in %s", out->name, strerror(errno),
+			     out->work);
+	} else {
+		err = sync_folder(out);
+		if (err)
+			err = outfile_failed(out, "", -err);
+	}
+	unwatch();
+	out->work[0] = '\0';
+	close(out->fd);
+	out->fd = -1;
 	return err;
 }
 
@@ -249,13 +298,8 @@ int outfile_commit(struct outfile *out)
 		err = -errno;
 	if (!err && !out->direct && !*out->work)
 		err = with_work(out, link_work);
-	if (!err && !out->direct && rename(out->work, out->path))
-		err = -errno;
-	if (!err && !out->direct) {
-		out->work[0] = '\0';
-		unwatch();
-		err = sync_folder(out);
-	}
+	if (!err && !out->direct)
+		return commit_name(out);
 	if (close(out->fd) && !err)
 		err = -errno;
 	out->fd = -1;

@@ -17,6 +17,7 @@
  * @name: as the user gave it, for texts; the caller's
  * @path: what it leads to, without symlinks
  * @work: its content's own name, in the same folder; "": it has none
+ * @mode: of a new file, before the umask
  * @fd: to write to; -1: not open
  * @direct: there is nothing to replace, as with a device: what is written is there at once
  * @stream: it has no positions, as with a pipe
@@ -25,6 +26,7 @@ struct outfile {
 	const char *name;
 	char path[PATH_MAX];
 	char work[PATH_MAX];
+	mode_t mode;
 	int fd;
 	bool direct;
 	bool stream;
