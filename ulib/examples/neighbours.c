@@ -114,7 +114,7 @@ static int read_edge(FILE *file, uint64_t *from, uint64_t *to)
 /* Pairs of both ends, and the number of nodes */
 static int read_edges(FILE *file, struct graph *graph, uint64_t **edges)
 {
-	uint64_t room = 0, *more, edge[2];
+	uint64_t room = 0, *more, edge[2] = { 0 };
 	int err;
 
 	while (!(err = read_edge(file, &edge[0], &edge[1]))) {
