@@ -3,9 +3,9 @@
  * Files that are written as a whole.
  *
  * The content has no name (O_TMPFILE) until it is on the disk, so a process that is killed
- * leaves nothing behind. Where the file system has no such files, it has a name with a dot
- * before and a suffix, which signals that end the process remove. A link replaces nothing:
- * a file that is there is replaced by rename(), of a name that lives for that long only.
+ * leaves nothing behind. Where there are no such files, it is .rdmatensor.PID.N in the same
+ * folder, which signals that end the process remove. A link replaces nothing: a file that is
+ * there is replaced by rename(), of such a name that lives for that long only.
  */
 #define _GNU_SOURCE
 #include <errno.h>
