@@ -326,6 +326,7 @@ static int do_open(struct worker *w, struct context *c)
 	memset(c->channels, 0, sizeof(c->channels));
 	memset(c->pool_ids, 0, sizeof(c->pool_ids));
 	memset(c->regions, 0, sizeof(c->regions));
+	memset(c->kept, 0, sizeof(c->kept));
 	memset(c->exports, 0, sizeof(c->exports));
 	memset(c->tables, 0, sizeof(c->tables));
 	pthread_rwlock_unlock(&c->lock);
@@ -387,6 +388,9 @@ static void forget(struct context *c, uint32_t pool)
 	for (i = 0; i < NR_REGIONS; i++)
 		if (c->regions[i].pool == pool)
 			c->regions[i].pool = 0;
+	for (i = 0; i < NR_NAMES; i++)
+		if (c->kept[i].region.pool == pool)
+			c->kept[i].region.pool = 0;
 }
 
 static int do_pool_create(struct worker *w, struct context *c)
@@ -482,6 +486,9 @@ static int do_disconnect(struct worker *w, struct context *c)
 	for (i = 0; !ret && i < NR_IDS; i++)
 		if (c->channels[i] == arg.channel)
 			c->channels[i] = 0;
+	for (i = 0; !ret && i < NR_NAMES; i++)
+		if (c->kept[i].channel == arg.channel)
+			c->kept[i].channel = 0;
 	return ret;
 }
 
@@ -541,12 +548,28 @@ static int do_step_abort(struct worker *w, struct context *c)
 	return MAKE(STEP_ABORT);
 }
 
+/*
+ * What is told once is used again: the same destination, for the same name of the same peer.
+ * A longer one takes its place, for more tensors fit into it
+ */
+static void keep(struct worker *w, struct rdmatensor_op *op, struct kept *kept)
+{
+	if (!kept->region.pool || op->bytes > kept->region.bytes || one_in(w, 8))
+		kept->region = (struct region){ op->pool_id, op->offset, op->bytes };
+	if (!kept->channel || one_in(w, 4))
+		kept->channel = op->channel;
+	op->pool_id = kept->region.pool;
+	op->offset = kept->region.offset;
+	op->bytes = kept->region.bytes;
+	op->channel = kept->channel;
+}
+
 /* An operation that would be right if its ids are still alive */
 static void make_op(struct worker *w, struct context *c, struct rdmatensor_op *op, __u64 *dims)
 {
 	unsigned int region = region_of(w, c);
 	uint64_t offset = c->regions[region].offset, bytes = c->regions[region].bytes;
-	uint32_t pool = c->regions[region].pool;
+	uint32_t pool = c->regions[region].pool, name;
 
 	memset(op, 0, sizeof(*op));
 	op->user_data = below(w, 64);
@@ -601,7 +624,7 @@ static void make_op(struct worker *w, struct context *c, struct rdmatensor_op *o
 		op->pool_id = pool;
 		op->offset = offset;
 		op->bytes = bytes;
-		if (one_in(w, 2))
+		if (!one_in(w, 4))
 			op->flags = RDMATENSOR_OP_KEEP;
 		break;
 	case 16 ... 17:
@@ -623,9 +646,12 @@ static void make_op(struct worker *w, struct context *c, struct rdmatensor_op *o
 	}
 	if (op->opcode <= RDMATENSOR_OP_FETCH) {
 		/* Few, so that they meet */
-		op->name_uptr = (uintptr_t)words + below(w, 4);
+		name = op->flags == RDMATENSOR_OP_KEEP && one_in(w, 2) ? 0 : below(w, NR_NAMES);
+		op->name_uptr = (uintptr_t)words + name;
 		op->name_len = one_in(w, 64) ? sizeof(words) - 4 : 1;
 		op->step_id = below(w, 3);
+		if (op->opcode == RDMATENSOR_OP_FETCH && op->flags == RDMATENSOR_OP_KEEP)
+			keep(w, op, &c->kept[name]);
 	}
 	if (one_in(w, 10))
 		mutate(w, c, op, 0, sizeof(*op));

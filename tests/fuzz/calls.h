@@ -14,6 +14,7 @@
 #define NR_THREADS 3
 #define NR_IDS 8
 #define NR_REGIONS 32
+#define NR_NAMES 4
 #define OPS_MAX 12
 #define ERRNO_MAX 134
 /* What all pools together may pin */
@@ -29,6 +30,17 @@ enum kind {
 };
 
 #define NR_OPCODES (RDMATENSOR_OP_RELEASE + 1)
+
+struct region {
+	uint32_t pool;
+	uint64_t offset, bytes;
+};
+
+/* Where tensors of a name are fetched to with KEEP, again and again, and by which channel */
+struct kept {
+	struct region region;
+	uint32_t channel;
+};
 
 /**
  * struct context - one context, and what is thought to be alive in it
@@ -52,10 +64,8 @@ struct context {
 	uint32_t channels[NR_IDS];
 	/* user_data of some that were taken and may not have ended */
 	uint64_t fetches[NR_IDS];
-	struct {
-		uint32_t pool;
-		uint64_t offset, bytes;
-	} regions[NR_REGIONS];
+	struct region regions[NR_REGIONS];
+	struct kept kept[NR_NAMES];
 	/* Of TABLE_EXPORT and TABLE_OPEN */
 	uint32_t exports[NR_IDS], tables[NR_IDS];
 	/* Of a fetch that failed with a long text */
