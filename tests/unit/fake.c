@@ -5,6 +5,8 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <json-c/json.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,6 +18,11 @@
 
 #include "fake.h"
 #include "lib/ring.h"
+
+#ifdef __SANITIZE_ADDRESS__
+/* The compiler brings the function, and not always its header */
+size_t __sanitizer_get_current_allocated_bytes(void);
+#endif
 
 #define CONTEXTS 8
 #define POOLS 16
@@ -60,6 +67,11 @@ int __real_rt_ring_take(struct rt_ring *ring, uint64_t user_data, uint32_t *from
 			struct rdmatensor_cqe *cqe);
 int __wrap_rt_ring_take(struct rt_ring *ring, uint64_t user_data, uint32_t *from,
 			struct rdmatensor_cqe *cqe);
+
+struct json_object *__real_json_tokener_parse_ex(struct json_tokener *tok, const char *text,
+						 int len);
+struct json_object *__wrap_json_tokener_parse_ex(struct json_tokener *tok, const char *text,
+						 int len);
 
 /* The entry that has not come yet, and for whom */
 static struct fake_context *late_for;
@@ -379,6 +391,26 @@ int __wrap_rt_ring_take(struct rt_ring *ring, uint64_t user_data, uint32_t *from
 		late_for = NULL;
 	}
 	return found;
+}
+
+static size_t allocated(void)
+{
+#ifdef __SANITIZE_ADDRESS__
+	return __sanitizer_get_current_allocated_bytes();
+#else
+	return mallinfo2().uordblks;
+#endif
+}
+
+/* Nothing of a tree is freed while it grows, so what it takes at its end is the most */
+struct json_object *__wrap_json_tokener_parse_ex(struct json_tokener *tok, const char *text,
+						 int len)
+{
+	size_t before = allocated();
+	struct json_object *tree = __real_json_tokener_parse_ex(tok, text, len);
+
+	fake.tree_bytes = allocated() - before;
+	return tree;
 }
 
 static int do_op(struct fake_context *ctx, const struct rdmatensor_op *op)

@@ -9,6 +9,7 @@
 #define TESTS_FAKE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include <rdmatensor/rdmatensor.h>
 
@@ -38,6 +39,8 @@ extern struct fake {
 	/* Counts */
 	unsigned int submits;
 	unsigned int waits;
+	/* Bytes of the last tree that was made of JSON */
+	size_t tree_bytes;
 	/* The last CONNECT's argument, as it came */
 	struct rdmatensor_connect connected;
 } fake;

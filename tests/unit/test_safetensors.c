@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "safetensors/safetensors.h"
+#include "fake.h"
 #include "unit.h"
 
 static struct st_file file;
@@ -93,7 +94,12 @@ static void test_hostile(void **state)
 		{ "{} x", 0, "JSON", "" },
 		{ "{\"a\":1,}", 0, "is no JSON", "" },
 		{ "{'a':1}", 0, "is no JSON", "" },
-		{ "{\"a\":[[[[1]]]]}", 0, "is no JSON", "nesting" },
+		{ "{\"a\":[[[[1]]]]}", 0, "\"a\"", "no object" },
+		{ "{\"a\":{\"b\":{\"c\":{\"d\":{}}}}}", 0, "is no JSON", "nesting" },
+		{ "{\"a\":{\"b\":1}}", 0, "\"a\"", "no dtype" },
+		{ "{" T("a", "U8", "[[1]]", "[0,1]") "}", 1, "\"a\"", "contains arrays" },
+		{ "{\"a\":{\"b\":[],\"c\":{},\"d\":[],\"e\":[],\"f\":[]}}", 0, "\"a\"",
+		  "more than 4 arrays and objects" },
 		{ "{\"\xff\":1}", 0, "is no JSON", "utf-8" },
 		{ "{" T("a\tb", "U8", "[1]", "[0,1]") "}", 1, "control", "" },
 		{ "{" T("", "U8", "[1]", "[0,1]") "}", 1, "name is empty", "" },
@@ -163,6 +169,8 @@ static void test_hostile(void **state)
 		  "belong to no tensor" },
 		{ "{}", 1, "belong to no tensor", "" },
 		{ "{\"__metadata__\":3}", 0, "__metadata__", "no object" },
+		{ "{\"__metadata__\":[]}", 0, "__metadata__", "no object" },
+		{ "{\"__metadata__\":{\"k\":{}}}", 0, "__metadata__", "no string" },
 		{ "{\"__metadata__\":{\"k\":1}}", 0, "__metadata__",
 		  "\"k\" is no string" },
 		{ "{\"__metadata__\":{\"k\":\"1\",\"k\":\"2\"}}", 0, "\"k\"",
@@ -186,6 +194,82 @@ static void test_hostile(void **state)
 	assert_int_equal(st_parse("x", 1, 0, &file, error, 5), -EINVAL);
 	assert_int_equal(strlen(error), 4);
 	assert_int_equal(st_parse("x", 1, 0, &file, NULL, 0), -EINVAL);
+}
+
+/* @nr times, with the number in front where there is a place for it, within braces */
+static char *many(unsigned int nr, const char *fmt)
+{
+	char *json = malloc((size_t)nr * (strlen(fmt) + 12) + 3), *at = json;
+	unsigned int i;
+
+	assert_non_null(json);
+	*at++ = '{';
+	for (i = 0; i < nr; i++)
+		at += sprintf(at, fmt, i);
+	/* A comma is behind each */
+	strcpy(at - 1, "}");
+	return json;
+}
+
+/* What a header of a peer may cost: no more than a few times what a good one does */
+static void test_memory(void **state)
+{
+	static const struct {
+		const char *fmt;
+		bool taken;
+	} forms[] = {
+		{ T("%u", "U8", "[]", "[0,0]") ",", true },
+		{ "\"%u\":{\"a\":{},\"b\":{},\"c\":{},\"d\":{},\"f\":\"1234567890\"},", true },
+		{ "\"%u\":{\"a\":[],\"b\":[],\"c\":[],\"d\":[],\"f\":\"1234567890\"},", true },
+		{ "\"%u\":0,", true },
+		{ "\"%u\":{\"a\":[" SIXTEEN "," SIXTEEN "," SIXTEEN "]},", true },
+		{ "\"%u\":{},", false },
+		{ "\"%u\":[],", false },
+		{ "\"%u\":[{},{},{},{}],", false },
+		{ "\"%u\":{\"a\":{\"a\":{},\"b\":{},\"c\":{}}},", false },
+		{ "\"%u\":{\"a\":{},\"b\":{},\"c\":{},\"d\":{},\"e\":{},\"f\":{}},", false },
+		{ "\"%u\":{\"a\":[" SIXTEEN "," SIXTEEN "," SIXTEEN "," SIXTEEN ",1]},", false },
+		{ "\"__metadata__\":{\"a\":[{},{}]},", false },
+	};
+	double good_cost = 0, cost;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < NR(forms); i++) {
+		char *json = many(20000, forms[i].fmt);
+
+		fake.tree_bytes = 0;
+		if (!parse(json, 0) && i)
+			fail_msg("accepted: %.100s", json);
+		assert_int_equal(fake.tree_bytes > 0, forms[i].taken);
+		cost = (double)fake.tree_bytes / (double)strlen(json);
+		if (!i)
+			good_cost = cost;
+		/* Of the cheapest form that is good */
+		if (cost > 4 * good_cost)
+			fail_msg("%.0f bytes a byte, a good header %.0f: %.100s", cost, good_cost,
+				 json);
+		st_free(&file);
+		free(json);
+	}
+}
+
+/* One tensor, and one array in it that is as long as the header */
+static void test_long_array(void **state)
+{
+	size_t bytes = 2 << 20;
+	char *json = malloc(bytes + 1), *at = json;
+
+	(void)state;
+	assert_non_null(json);
+	at += sprintf(at, "{\"a\":[{}");
+	while (at < json + bytes - 6)
+		at += sprintf(at, ",{}");
+	strcpy(at, "]}");
+	fake.tree_bytes = 0;
+	assert_int_equal(parse(json, 0), -EINVAL);
+	assert_int_equal(fake.tree_bytes, 0);
+	free(json);
 }
 
 static void test_names(void **state)
@@ -507,6 +591,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_good),
 		cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_long_array),
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_data_types),
 		cmocka_unit_test(test_make),

@@ -12,6 +12,13 @@ int st_fail(char *error, size_t error_len, int err, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
 /*
+ * Refuses what no valid header has and what would take far more memory than one of its
+ * length: deep, empty and crowded arrays and objects. Any text may be given: of what is no
+ * JSON it says nothing. -EINVAL.
+ */
+int st_check_outline(const char *json, size_t json_bytes, char *error, size_t error_len);
+
+/*
  * json-c keeps the last of two members with one name, and ends a name at an
  * escaped zero. This looks at the text, which must be valid JSON already, and
  * refuses both. -EINVAL, -ENOMEM.

@@ -292,7 +292,9 @@ int st_parse(const char *json, size_t json_bytes, uint64_t data_bytes,
 	memcpy(work.header, json, json_bytes);
 	work.header[json_bytes] = '\0';
 	work.header_bytes = json_bytes;
-	err = parse_json(work.header, json_bytes, &root, error, error_len);
+	err = st_check_outline(work.header, json_bytes, error, error_len);
+	if (!err)
+		err = parse_json(work.header, json_bytes, &root, error, error_len);
 	if (!err)
 		err = st_check_names(work.header, json_bytes, error, error_len);
 	if (!err)
