@@ -42,6 +42,8 @@ struct fake_context {
 	bool listens;
 	int fd;
 	struct rdmatensor_ring *ring;
+	/* Entries behind the head, which the next wait shows */
+	unsigned int hidden;
 	struct fake_pool pools[POOLS];
 	uint64_t counters[RDMATENSOR_STAT_NR];
 };
@@ -97,9 +99,9 @@ unsigned int fake_published(void)
 	return nr;
 }
 
-static size_t ring_bytes(void)
+static size_t ring_bytes(uint32_t entries)
 {
-	return 4096 + FAKE_RING * sizeof(struct rdmatensor_cqe);
+	return 4096 + entries * sizeof(struct rdmatensor_cqe);
 }
 
 /* A number that the system gives anew is no context's any more */
@@ -149,7 +151,13 @@ int __wrap_open(const char *path, int flags, ...)
 
 static bool has_room(const struct fake_context *ctx)
 {
-	return ctx->ring->head - ctx->ring->tail < FAKE_RING;
+	return ctx->ring->head + ctx->hidden - ctx->ring->tail < ctx->ring->entries;
+}
+
+static void show(struct fake_context *ctx)
+{
+	__atomic_store_n(&ctx->ring->head, ctx->ring->head + ctx->hidden, __ATOMIC_RELEASE);
+	ctx->hidden = 0;
 }
 
 static void push(struct fake_context *ctx, const struct rdmatensor_cqe *cqe)
@@ -157,9 +165,11 @@ static void push(struct fake_context *ctx, const struct rdmatensor_cqe *cqe)
 	struct rdmatensor_ring *ring = ctx->ring;
 	char *entries = (char *)ring + ring->entries_offset;
 
-	memcpy(entries + (ring->head % FAKE_RING) * sizeof(*cqe), cqe,
+	memcpy(entries + ((ring->head + ctx->hidden) % ring->entries) * sizeof(*cqe), cqe,
 	       sizeof(*cqe));
-	__atomic_store_n(&ring->head, ring->head + 1, __ATOMIC_RELEASE);
+	ctx->hidden++;
+	if (!fake.lazy)
+		show(ctx);
 }
 
 void fake_event(int type, uint32_t channel)
@@ -176,14 +186,17 @@ void fake_event(int type, uint32_t channel)
 
 static int do_start(struct fake_context *ctx, struct rdmatensor_start *start)
 {
+	uint32_t entries;
+
 	strcpy(start->cause, "fake0 was chosen");
 	if (ctx->ring)
 		return -EISCONN;
-	if (ftruncate(ctx->fd, (off_t)ring_bytes()))
+	entries = start->ring_entries ? start->ring_entries : FAKE_RING;
+	if (ftruncate(ctx->fd, (off_t)ring_bytes(entries)))
 		return -errno;
-	ctx->ring = mmap(NULL, ring_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED,
+	ctx->ring = mmap(NULL, ring_bytes(entries), PROT_READ | PROT_WRITE, MAP_SHARED,
 			 ctx->fd, 0);
-	ctx->ring->entries = FAKE_RING;
+	ctx->ring->entries = entries;
 	ctx->ring->entry_bytes = sizeof(struct rdmatensor_cqe);
 	ctx->ring->entries_offset = 4096;
 	/* Both indices wrap around in every test */
@@ -202,6 +215,7 @@ static int do_query(struct fake_context *ctx, struct rdmatensor_query *query)
 		return 0;
 	query->flags = RDMATENSOR_QUERY_STARTED;
 	strcpy(query->device_name, "fake0");
+	query->ring_entries = ctx->ring->entries;
 	query->port = 1;
 	query->gid_index = 2;
 	query->gid[10] = 0xff;
@@ -442,10 +456,11 @@ static int do_op(struct fake_context *ctx, const struct rdmatensor_op *op)
 static int do_submit(struct fake_context *ctx, struct rdmatensor_submit *arg)
 {
 	const struct rdmatensor_op *ops = (void *)(uintptr_t)arg->ops_uptr;
+	unsigned int flying;
 
 	if (!ctx->ring)
 		return -ENOTCONN;
-	if (arg->nr_ops > RDMATENSOR_SUBMIT_MAX || arg->wait_nr > FAKE_RING)
+	if (arg->nr_ops > RDMATENSOR_SUBMIT_MAX || arg->wait_nr > ctx->ring->entries)
 		return -EINVAL;
 	fake.submits++;
 	ctx->counters[RDMATENSOR_STAT_SUBMITS]++;
@@ -455,9 +470,13 @@ static int do_submit(struct fake_context *ctx, struct rdmatensor_submit *arg)
 		if (arg->out_error)
 			return arg->out_done ? 0 : arg->out_error;
 	}
+	flying = ctx->ring->head + ctx->hidden - ctx->ring->tail;
+	if (flying > fake.flying_most)
+		fake.flying_most = flying;
 	if (!arg->wait_nr)
 		return 0;
 	fake.waits++;
+	show(ctx);
 	if (fake.wait_errors) {
 		fake.wait_errors--;
 		return fake.wait_error;

@@ -14,6 +14,7 @@
 #include <rdmatensor/rdmatensor.h>
 
 #define FAKE_PATH "/dev/fake-rdmatensor"
+/* Entries of a ring of no length of its own */
 #define FAKE_RING 64
 /* The one text that is kept: as long as that, which is more than the library knows of */
 #define FAKE_TEXT_ID 7
@@ -27,6 +28,8 @@ extern struct fake {
 	bool hold;
 	/* The next fetch's entry comes only when the library has looked in vain */
 	bool late;
+	/* Entries come when somebody waits, and not before */
+	bool lazy;
 	/* The next waits end with this, once each */
 	int wait_error;
 	unsigned int wait_errors;
@@ -39,6 +42,8 @@ extern struct fake {
 	/* Counts */
 	unsigned int submits;
 	unsigned int waits;
+	/* Operations that were taken, and whose entries were not yet, at most */
+	unsigned int flying_most;
 	/* Bytes of the last tree that was made of JSON */
 	size_t tree_bytes;
 	/* The last CONNECT's argument, as it came */

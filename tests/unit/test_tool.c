@@ -267,6 +267,60 @@ static void test_steps(void **state)
 	server_end_with(EXIT_OK);
 }
 
+/* @nr tensors of a byte each */
+static void make_many(unsigned int nr)
+{
+	struct st_tensor *many = calloc(nr, sizeof(*many));
+	char (*names)[16] = calloc(nr, sizeof(*names)), error[ST_ERROR_MAX];
+	struct st_file file;
+	unsigned int i;
+	int fd;
+
+	assert_non_null(many);
+	assert_non_null(names);
+	for (i = 0; i < nr; i++) {
+		snprintf(names[i], sizeof(names[i]), "t%u", i);
+		many[i].name = names[i];
+		many[i].data_type = RDMATENSOR_DT_UINT8;
+	}
+	assert_int_equal(st_make(many, nr, NULL, &file, error, sizeof(error)), 0);
+	fd = open(model, O_RDWR | O_CREAT | O_TRUNC, 0600);
+	assert_int_equal(st_write_header(fd, &file), 0);
+	close(fd);
+	st_free(&file);
+	free(names);
+	free(many);
+}
+
+/* As many at the same time as was asked for, or as the ring has entries */
+static void test_in_flight(void **state)
+{
+	(void)state;
+	make_many(1200);
+	server_start_with((char *[]){ model, "--exit-after", "1", "--ring-entries", "2048", NULL },
+			  1201);
+	fake.lazy = true;
+	fake.flying_most = 0;
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "-a", "-o", output, "-q", "1024",
+			     "--ring-entries", "2048"), EXIT_OK);
+	assert_int_equal(fake.flying_most, 1024);
+	assert_same_files(model, output);
+	fake.flying_most = 0;
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "-a", "-o", output, "-q", "128",
+			     "--ring-entries", "64"), EXIT_OK);
+	assert_int_equal(fake.flying_most, 64);
+	assert_same_files(model, output);
+	/* These fill the ring with one of them, and it is what is measured */
+	assert_int_equal(RUN(cmd_perf, "10.0.0.1", "-q", "128", "--ring-entries", "64"),
+			 EXIT_FAILED);
+	assert_contains(messages, "--ring-entries 128");
+	assert_int_equal(RUN(cmd_gather, "10.0.0.1", "-q", "128", "--ring-entries", "64"),
+			 EXIT_FAILED);
+	assert_contains(messages, "--ring-entries 128");
+	fake.lazy = false;
+	server_end_with(EXIT_OK);
+}
+
 /* Numbers whose product 64 bits do not count */
 static void test_products(void **state)
 {
@@ -474,6 +528,22 @@ static void test_wait(void **state)
 	assert_int_equal(RUN(cmd_info, "p", "--wait", "1"), EXIT_USAGE);
 }
 
+/* A process that was stopped and goes on has its waits interrupted */
+static void test_interrupted(void **state)
+{
+	struct rdmatensor_start start = { 0 };
+	struct rdmatensor *rt;
+
+	(void)state;
+	assert_int_equal(rdmatensor_open(FAKE_PATH, &rt), 0);
+	assert_int_equal(rdmatensor_start(rt, &start), 0);
+	fake.wait_error = -EINTR;
+	fake.wait_errors = 3;
+	assert_int_equal(context_wait(rt, 1, rdmatensor_deadline_ms(10)), -ETIME);
+	assert_int_equal(fake.waits, 4);
+	rdmatensor_close(rt);
+}
+
 static void test_info(void **state)
 {
 	struct json_object *root, *channel;
@@ -608,11 +678,13 @@ int main(void)
 		test(test_all),
 		test(test_steps),
 		test(test_names),
+		test(test_in_flight),
 		test(test_products),
 		test(test_hostile_index),
 		test(test_serve_errors),
 		test(test_usage),
 		test(test_wait),
+		test(test_interrupted),
 		test(test_info),
 		test(test_perf),
 		test(test_samples),

@@ -79,6 +79,30 @@ int context_start(struct common *common, struct rdmatensor **out)
 	return EXIT_OK;
 }
 
+int context_ring_holds(struct rdmatensor *rt, unsigned int in_flight)
+{
+	struct rdmatensor_query query;
+	int err;
+
+	err = rdmatensor_query(rt, &query);
+	if (err)
+		return failed("query: %s", strerror(-err));
+	if (in_flight > query.ring_entries)
+		return failed("--in-flight %u: the completion ring has only %u entries: give --ring-entries %u or more",
+			      in_flight, query.ring_entries, in_flight);
+	return EXIT_OK;
+}
+
+int context_wait(struct rdmatensor *rt, unsigned int nr, uint64_t deadline_ns)
+{
+	int err;
+
+	do {
+		err = rdmatensor_wait(rt, nr, deadline_ns);
+	} while (err == -EINTR);
+	return err;
+}
+
 uint32_t wait_ms(uint64_t wait_ns)
 {
 	return wait_ns == WAIT_DEFAULT || !wait_ns ? 0 : (uint32_t)((wait_ns + 999999) / 1000000);

@@ -37,10 +37,17 @@ struct run {
 
 int fetch_prepare(struct fetch *fetch)
 {
+	struct rdmatensor_query query;
 	uint64_t total = 0;
 	size_t i;
 	int err;
 
+	err = rdmatensor_query(fetch->rt, &query);
+	if (err)
+		return failed("query: %s", strerror(-err));
+	/* Each fetch in flight has a place in the ring */
+	if (fetch->in_flight > query.ring_entries)
+		fetch->in_flight = query.ring_entries;
 	fetch->offsets = calloc(fetch->file.nr + 1, sizeof(*fetch->offsets));
 	if (!fetch->offsets)
 		return failed("out of memory");
@@ -160,12 +167,17 @@ static unsigned int fill(const struct run *run, struct rdmatensor_op *ops)
 	return nr;
 }
 
-/* A submit waits for this many ends, so that the next one has some to replace */
+/*
+ * A submit of @nr waits for this many ends, so that the next one has some to replace; for
+ * none, if there are more to submit and room for them
+ */
 static unsigned int wait_for(const struct run *run, unsigned int nr)
 {
 	size_t flying = run->next + nr - run->ended;
-	size_t part = (size_t)run->fetch->in_flight / 4;
+	size_t most = (size_t)run->fetch->in_flight, part = most / 4;
 
+	if (flying < most && run->next + nr < run->fetch->file.nr)
+		return 0;
 	if (part < 1)
 		part = 1;
 	return (unsigned int)(part < flying ? part : flying);
@@ -189,7 +201,7 @@ static int fetch_all(struct run *run)
 			return run_failed(run, run->next < fetch->file.nr ?
 					  run->next : 0, strerror(-err));
 		if (err == -EAGAIN)
-			rdmatensor_wait(fetch->rt, 1, 0);
+			context_wait(fetch->rt, 1, 0);
 		reap(run);
 	}
 	return run->errors ? EXIT_FAILED : EXIT_OK;

@@ -145,7 +145,7 @@ static int next_end(struct load *load, uint64_t *slot)
 	int err;
 
 	for (;;) {
-		err = rdmatensor_wait(load->rt, 1, 0);
+		err = context_wait(load->rt, 1, 0);
 		if (err)
 			return failed("wait: %s", strerror(-err));
 		cqe = rdmatensor_peek(load->rt, 0);
@@ -281,7 +281,9 @@ int gather_measure(struct gathering *gathering)
 	err = context_start(&gathering->server.common, &load.rt);
 	if (err)
 		return err;
-	err = connect_all(&load);
+	err = context_ring_holds(load.rt, (unsigned int)gathering->depth);
+	if (!err)
+		err = connect_all(&load);
 	if (!err)
 		err = measure(&load);
 	/* Before the ids go: a gather that failed may have others beside it */

@@ -339,6 +339,8 @@ int perf_measure(struct perf *perf)
 	    samples_init(&load.samples))
 		err = failed("out of memory");
 	if (!err)
+		err = context_ring_holds(load.rt, load.depth);
+	if (!err)
 		err = context_connect(load.rt, &perf->server.common, perf->peer,
 				      perf->peer_worker, &load.channel);
 	if (!err)

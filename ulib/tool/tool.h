@@ -154,6 +154,13 @@ int connect_within(struct rdmatensor *rt, uint64_t wait_ns, const char *peer, co
 		   uint32_t *channel, char *cause, size_t cause_len);
 /* --wait as the timeout of an ioctl: 0: the default */
 uint32_t wait_ms(uint64_t wait_ns);
+/* EXIT_OK: each of @in_flight operations has a place in the ring; else with a message */
+int context_ring_holds(struct rdmatensor *rt, unsigned int in_flight);
+/*
+ * As rdmatensor_wait(), but waits again after -EINTR, which it also ends with when the
+ * process was stopped and goes on. What ends the process is not for a wait to see
+ */
+int context_wait(struct rdmatensor *rt, unsigned int nr, uint64_t deadline_ns);
 /* "10.0.0.1:18521": where a started context listens */
 const char *context_listen_text(struct rdmatensor *rt,
 				const struct common *common, char *text,
