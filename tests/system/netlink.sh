@@ -53,6 +53,30 @@ refused() {
 check "events are not for everybody" refused monitor
 check "nor are dumps" refused show contexts
 
+# More than the socket of one that does not read holds: each that it got, or it is counted
+loses() {
+	local slow before i ret=0
+	"$tool" monitor -j >/tmp/slow 2>&1 &
+	slow=$!
+	until_true eval '"$tool" info --start >/dev/null; grep -q "context end" /tmp/slow'
+	# The ends of those that were not waited for
+	until_true eval '(($(grep -c "context start" /tmp/slow) == $(grep -c "context end" /tmp/slow)))'
+	before=$(wc -l </tmp/slow)
+	kill -STOP $slow
+	for ((i = 0; i < 80; i++)); do
+		"$tool" info --start >/dev/null || ret=1
+	done
+	kill -CONT $slow
+	until_true grep -q '"event":"lost"' /tmp/slow || ret=1
+	until_true eval '(($(tail -n +$((before + 1)) /tmp/slow |
+		jq -s "map(if .event == \"lost\" then .events else 1 end) | add") == 160))' || ret=1
+	kill $slow
+	wait $slow || ret=1
+	((ret)) && cat /tmp/slow
+	return $ret
+}
+check "events that are lost are counted" loses
+
 "$tool" monitor >/tmp/told 2>&1 &
 plain=$!
 "$tool" monitor -j >/tmp/events 2>/tmp/monitor.err &

@@ -502,6 +502,17 @@ static void assert_waits(uint32_t flags, uint32_t timeout_ms)
 	memset(&fake.connected, 0xff, sizeof(fake.connected));
 }
 
+/* What a name has is no command to a terminal, and no line of its own */
+static void test_hostile_names(void **state)
+{
+	(void)state;
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "a\033[2J\nrdmatensor: error: b", "-o", output),
+			 EXIT_FAILED);
+	assert_contains(messages, "a\\x1b[2J\\x0ardmatensor: error: b");
+	assert_null(strchr(messages, '\033'));
+	assert_null(strstr(messages, "\nrdmatensor: error: b"));
+}
+
 static void test_wait(void **state)
 {
 	(void)state;
@@ -683,6 +694,7 @@ int main(void)
 		test(test_hostile_index),
 		test(test_serve_errors),
 		test(test_usage),
+		test(test_hostile_names),
 		test(test_wait),
 		test(test_interrupted),
 		test(test_info),

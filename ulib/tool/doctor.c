@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "doctor.h"
+#include "text.h"
 
 static void help(void)
 {
@@ -48,10 +49,14 @@ void doctor_say(struct doctor *doctor, enum verdict verdict, const char *check,
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
 	if (!doctor->checks) {
-		printf("%s%-4s%s  %-7s  %s\n", colours ? verdict_colours[verdict] : "",
-		       verdicts[verdict], colours ? "\033[0m" : "", check, text);
-		if (remedy)
-			printf("               -> %s\n", remedy);
+		printf("%s%-4s%s  %-7s  ", colours ? verdict_colours[verdict] : "",
+		       verdicts[verdict], colours ? "\033[0m" : "", check);
+		put_string(stdout, text);
+		if (remedy) {
+			printf("\n               -> ");
+			put_string(stdout, remedy);
+		}
+		putchar('\n');
 		fflush(stdout);
 		return;
 	}

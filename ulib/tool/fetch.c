@@ -12,6 +12,7 @@
 
 #include "fetch.h"
 #include "outfile.h"
+#include "text.h"
 
 static void help(void)
 {
@@ -152,9 +153,12 @@ static int fetch_steps(struct fetch *fetch, struct outfile *out)
 		print_steps(fetch, results, out->name);
 	} else if (!err) {
 		print_table(fetch, results);
-		printf("rdmatensor: fetched %zu tensors, %" PRIu64 " bytes from %s to %s\n",
-		       fetch->file.nr, fetch->file.data_bytes, fetch->peer,
-		       out->name);
+		printf("rdmatensor: fetched %zu tensors, %" PRIu64 " bytes from ",
+		       fetch->file.nr, fetch->file.data_bytes);
+		put_string(stdout, fetch->peer);
+		printf(" to ");
+		put_string(stdout, out->name);
+		putchar('\n');
 	}
 	free(results);
 	return err;

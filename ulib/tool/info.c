@@ -126,8 +126,9 @@ static void print_text(struct json_object *object, int indent)
 					   indent + 2);
 			}
 		} else {
-			printf("%*s%s: %s\n", indent, "", key,
-			       json_object_get_string(value));
+			printf("%*s%s: ", indent, "", key);
+			put_member(stdout, object, key);
+			putchar('\n');
 		}
 	}
 }

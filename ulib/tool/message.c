@@ -2,6 +2,7 @@
 /*
  * Lines for people, on stderr.
  */
+#define _GNU_SOURCE
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "message.h"
+#include "text.h"
 #include "tool.h"
 
 static bool verbose;
@@ -31,16 +33,29 @@ void be_verbose(void)
 	verbose = true;
 }
 
-static void line(const char *kind, const char *fmt, va_list args)
+/* In one write, so that those of several processes do not mix */
+static void line(const char *kind, const char *colour, const char *fmt, va_list args)
 {
 	bool colours = *kind && stderr_has_colours();
+	char *text = NULL, *whole = NULL;
+	size_t bytes;
+	FILE *to;
 
 	fflush(stdout);
-	fprintf(stderr, "rdmatensor%s%s: %s%s%s", *tool_name ? " " : "",
-		tool_name, colours ? "\033[1;31m" : "", kind,
-		colours ? "\033[0m" : "");
-	vfprintf(stderr, fmt, args);
-	fputc('\n', stderr);
+	to = open_memstream(&whole, &bytes);
+	if (!to || vasprintf(&text, fmt, args) < 0) {
+		fputs("rdmatensor: error: out of memory\n", stderr);
+		text = NULL;
+	} else {
+		fprintf(to, "rdmatensor%s%s: %s%s%s", *tool_name ? " " : "", tool_name,
+			colours ? colour : "", kind, colours ? "\033[0m" : "");
+		put_string(to, text);
+		fputc('\n', to);
+	}
+	if (to && !fclose(to))
+		fwrite(whole, 1, bytes, stderr);
+	free(whole);
+	free(text);
 }
 
 int failed(const char *fmt, ...)
@@ -48,9 +63,18 @@ int failed(const char *fmt, ...)
 	va_list args;
 
 	va_start(args, fmt);
-	line("error: ", fmt, args);
+	line("error: ", "\033[1;31m", fmt, args);
 	va_end(args);
 	return EXIT_FAILED;
+}
+
+void warned(const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	line("warning: ", "\033[33m", fmt, args);
+	va_end(args);
 }
 
 int point_to_help(void)
@@ -65,7 +89,7 @@ int misused(const char *fmt, ...)
 	va_list args;
 
 	va_start(args, fmt);
-	line("", fmt, args);
+	line("", "", fmt, args);
 	va_end(args);
 	return point_to_help();
 }
@@ -77,6 +101,6 @@ void note(const char *fmt, ...)
 	if (!verbose)
 		return;
 	va_start(args, fmt);
-	line("", fmt, args);
+	line("", "", fmt, args);
 	va_end(args);
 }

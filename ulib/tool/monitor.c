@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "nl.h"
+#include "text.h"
 #include "tool.h"
 
 static void help(void)
@@ -34,39 +35,55 @@ static void now_text(char *text, size_t len)
 	snprintf(text + end, len - end, ".%03ld", now.tv_nsec / 1000000);
 }
 
+/* What there is, in this order */
+static void print_members(struct json_object *object)
+{
+	static const struct {
+		const char *before, *key, *after;
+	} members[] = {
+		{ " context ", "context", "" }, { " worker ", "worker", "" },
+		{ " channel ", "channel", "" }, { " peer ", "peer", "" },
+		{ " address ", "address", "" }, { " for ", "wait_ms", " ms" },
+		{ " tensor ", "tensor", "" }, { " step ", "step", "" },
+		{ ": ", "text", "" }, { " (", "error", ")" },
+	};
+	const char *text;
+	size_t i;
+
+	for (i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+		text = text_of(object, members[i].key);
+		if (!text || (!*text && !strcmp(members[i].key, "peer")))
+			continue;
+		fputs(members[i].before, stdout);
+		put_member(stdout, object, members[i].key);
+		fputs(members[i].after, stdout);
+	}
+}
+
 static bool print_event(struct json_object *object, void *arg)
 {
 	const bool *json = arg;
-	const char *text, *what;
+	const char *what;
 	char now[64];
 
 	now_text(now, sizeof(now));
+	stop_unblock();
 	if (*json) {
 		add_string(object, "time", now);
 		print_json(object);
+		stop_block();
 		return true;
 	}
 	what = text_of(object, "event");
-	text = text_of(object, "worker");
-	printf("%s %-15s context %s worker %s", now, what ? what : "?",
-	       text_of(object, "context"), text ? text : "?");
-	text = text_of(object, "channel");
-	if (text)
-		printf(" channel %s", text);
-	text = text_of(object, "peer");
-	if (text && *text)
-		printf(" peer %s", text);
-	text = text_of(object, "address");
-	if (text)
-		printf(" address %s for %s ms", text, text_of(object, "wait_ms"));
-	text = text_of(object, "tensor");
-	if (text)
-		printf(" tensor %s step %s", text, text_of(object, "step"));
-	text = text_of(object, "text");
-	if (text)
-		printf(": %s (%s)", text, text_of(object, "error"));
+	printf("%s %-15s", now, what ? what : "?");
+	if (what && !strcmp(what, "lost"))
+		printf(" %s events: more came at once than the socket holds",
+		       text_of(object, "events"));
+	else
+		print_members(object);
 	putchar('\n');
 	fflush(stdout);
+	stop_block();
 	json_object_put(object);
 	return true;
 }

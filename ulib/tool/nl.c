@@ -7,11 +7,13 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <json-c/json.h>
+#include <linux/sock_diag.h>
 #include <netlink/genl/ctrl.h>
 #include <netlink/genl/genl.h>
 #include <netlink/netlink.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include <rdmatensor/netlink.h>
 
@@ -22,7 +24,7 @@
 #define TRIES 10
 
 enum kind {
-	NUMBER, WIDE, SIGNED, HEX, ERROR, TEXT, FLAG, GID, ADDRESS, STATE, EVENT, COUNTERS,
+	NUMBER, WIDE, SIGNED, HEX, ERROR, TEXT, BYTES, FLAG, GID, ADDRESS, STATE, EVENT, COUNTERS,
 	LATENCY, ERRORS, LANE
 };
 
@@ -75,7 +77,7 @@ static const struct {
 	[RDMATENSOR_NL_A_REQUEST_STATE] = { "state", TEXT },
 	[RDMATENSOR_NL_A_USER_DATA] = { "user_data", WIDE },
 	[RDMATENSOR_NL_A_STEP] = { "step", SIGNED },
-	[RDMATENSOR_NL_A_TENSOR] = { "tensor", TEXT },
+	[RDMATENSOR_NL_A_TENSOR] = { "tensor", BYTES },
 	[RDMATENSOR_NL_A_AGE_NS] = { "age_ns", WIDE },
 	[RDMATENSOR_NL_A_TABLE] = { "table", NUMBER },
 	[RDMATENSOR_NL_A_EXPORT] = { "export", FLAG },
@@ -199,6 +201,9 @@ static struct json_object *value(struct nlattr *attr, enum kind kind)
 	case TEXT:
 		return json_object_new_string_len(nla_data(attr),
 						  (int)strnlen(nla_data(attr), nla_len(attr)));
+	case BYTES:
+		/* A name may have zeros in it */
+		return json_object_new_string_len(nla_data(attr), nla_len(attr));
 	case FLAG:
 		return json_object_new_boolean(1);
 	case GID:
@@ -312,7 +317,7 @@ static int nl_failed(const char *what, int error)
 		      "");
 }
 
-int dump_objects(int cmd, uint32_t context, struct json_object **out)
+int dump_objects(int cmd, uint32_t context, struct json_object **out, bool *whole)
 {
 	struct json_object *list = NULL;
 	struct nl_sock *sock = NULL;
@@ -337,13 +342,9 @@ int dump_objects(int cmd, uint32_t context, struct json_object **out)
 		ret = -NLE_DUMP_INTR;
 	}
 	nl_socket_free(sock);
-	if (!ret) {
+	if (!ret || ret == -NLE_DUMP_INTR) {
 		*out = list;
-		return EXIT_OK;
-	}
-	if (ret == -NLE_DUMP_INTR) {
-		note("things came and went all the time: some may be missing or twice");
-		*out = list;
+		*whole = !ret;
 		return EXIT_OK;
 	}
 	json_object_put(list);
@@ -355,6 +356,27 @@ struct listener {
 	void *arg;
 	bool stop;
 };
+
+/* Messages that the kernel had no room for at the socket, since it was made */
+static uint32_t drops_of(struct nl_sock *sock)
+{
+	uint32_t info[SK_MEMINFO_VARS] = { 0 };
+	socklen_t bytes = sizeof(info);
+
+	if (getsockopt(nl_socket_get_fd(sock), SOL_SOCKET, SO_MEMINFO, info, &bytes))
+		return 0;
+	return info[SK_MEMINFO_DROPS];
+}
+
+/* An event as the kernel's are, with the number of those that are not there */
+static void tell_lost(struct listener *listener, uint32_t nr)
+{
+	struct json_object *lost = json_object_new_object();
+
+	add_string(lost, "event", "lost");
+	add_number(lost, "events", nr);
+	listener->stop = !listener->event(lost, listener->arg);
+}
 
 static int on_event(struct nl_msg *msg, void *arg)
 {
@@ -370,6 +392,7 @@ int listen_events(bool (*event)(struct json_object *object, void *arg), void *ar
 	struct listener listener = { event, arg, false };
 	struct nl_sock *sock = NULL;
 	int family = 0, group, ret;
+	uint32_t drops = 0, now;
 
 	ret = connect_family(&sock, &family);
 	if (ret)
@@ -387,11 +410,13 @@ int listen_events(bool (*event)(struct json_object *object, void *arg), void *ar
 	while (!listener.stop && (ret >= 0 || ret == -NLE_AGAIN) &&
 	       !stop_wait_fd(nl_socket_get_fd(sock), -1)) {
 		ret = nl_recvmsgs_default(sock);
-		if (ret == -NLE_NOMEM) {
-			/* The kernel says so: more has come than the socket holds */
-			note("events were lost: too many came at once");
+		/* An error once, and a count that goes on until the socket was empty */
+		if (ret == -NLE_NOMEM)
 			ret = 0;
-		}
+		now = drops_of(sock);
+		if (now != drops && !listener.stop)
+			tell_lost(&listener, now - drops);
+		drops = now;
 	}
 	nl_socket_free(sock);
 	return ret >= 0 || ret == -NLE_AGAIN ? EXIT_OK :
@@ -402,11 +427,12 @@ int look_for_context(uint32_t context)
 {
 	struct json_object *list = NULL;
 	size_t found;
+	bool whole;
 	int err;
 
 	if (!context)
 		return EXIT_OK;
-	err = dump_objects(RDMATENSOR_NL_CMD_CONTEXT_GET, context, &list);
+	err = dump_objects(RDMATENSOR_NL_CMD_CONTEXT_GET, context, &list, &whole);
 	if (err)
 		return err;
 	found = json_object_array_length(list);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "server.h"
+#include "text.h"
 
 /* Bound on the peers' last reads when the server ends */
 #define WITHDRAW_MS 10000
@@ -36,8 +37,11 @@ void server_ready(struct server *server, const char *what,
 	context_listen_text(server->rt, &server->common, where, sizeof(where));
 	context_device_text(&query, device, sizeof(device));
 	if (!server->common.json) {
-		printf("rdmatensor: %s as worker %s on %s (device %s)\n", what,
-		       server->common.start.worker, where, device);
+		printf("rdmatensor: ");
+		put_string(stdout, what);
+		printf(" as worker ");
+		put_string(stdout, server->common.start.worker);
+		printf(" on %s (device %s)\n", where, device);
 		fflush(stdout);
 		json_object_put(line);
 		return;

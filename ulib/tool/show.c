@@ -17,6 +17,7 @@
 
 #include "nl.h"
 #include "params.h"
+#include "text.h"
 #include "tool.h"
 
 const char *params_dir = "/sys/module/rdmatensor/parameters";
@@ -221,47 +222,45 @@ static const struct table {
 	} },
 };
 
-/* A name may have any bytes: what a terminal could take for a command is not shown */
-static const char *cell_text(struct json_object *row, const struct column *column, char *text,
-			     size_t len)
+static void print_cell(struct json_object *row, const struct column *column)
 {
 	struct json_object *cell;
-	char *c;
+	const char *text = "-";
+	char seconds[32];
+	size_t bytes;
 
-	if (!json_object_object_get_ex(row, column->key, &cell))
-		return "-";
-	if (!strcmp(column->key, "age_ns"))
-		snprintf(text, len, "%.3f", (double)json_object_get_uint64(cell) / 1e9);
+	if (json_object_object_get_ex(row, column->key, &cell))
+		text = json_object_get_string(cell);
 	else
-		snprintf(text, len, "%s", json_object_get_string(cell));
-	for (c = text; *c; c++)
-		if ((unsigned char)*c < ' ' || *c == 0x7f)
-			*c = '?';
-	if (column->width)
-		cut_cell(text, (size_t)column->width);
-	return text;
+		cell = NULL;
+	if (cell && !strcmp(column->key, "age_ns")) {
+		snprintf(seconds, sizeof(seconds), "%.3f",
+			 (double)json_object_get_uint64(cell) / 1e9);
+		text = seconds;
+	}
+	bytes = json_object_is_type(cell, json_type_string) ?
+		(size_t)json_object_get_string_len(cell) : strlen(text);
+	put_cell(stdout, text, bytes, (size_t)column->width);
+	putchar(column[1].title ? ' ' : '\n');
 }
 
 static void print_table(const struct table *table, struct json_object *list)
 {
 	const struct column *column;
-	char text[600];
 	size_t i;
 
 	for (column = table->columns; column->title; column++)
 		printf("%-*s%s", column->width, column->title, column[1].title ? " " : "\n");
 	for (i = 0; i < json_object_array_length(list); i++)
 		for (column = table->columns; column->title; column++)
-			printf("%-*s%s", column->width,
-			       cell_text(json_object_array_get_idx(list, i), column, text,
-					 sizeof(text)),
-			       column[1].title ? " " : "\n");
+			print_cell(json_object_array_get_idx(list, i), column);
 }
 
 static int show_table(const struct table *table, char *const *args, int nr, bool json)
 {
 	struct json_object *list;
 	int64_t context = 0;
+	bool whole;
 	int err;
 
 	if (nr > 1)
@@ -273,16 +272,18 @@ static int show_table(const struct table *table, char *const *args, int nr, bool
 		if (err)
 			return err;
 	}
-	err = dump_objects(table->cmd, (uint32_t)context, &list);
+	err = dump_objects(table->cmd, (uint32_t)context, &list, &whole);
 	if (err)
 		return err;
 	if (json) {
 		print_json(list);
-		return EXIT_OK;
+	} else {
+		print_table(table, list);
+		json_object_put(list);
 	}
-	print_table(table, list);
-	json_object_put(list);
-	return EXIT_OK;
+	return whole ? EXIT_OK :
+	       failed("show %s: contexts, channels or others came and went each time that the kernel was asked: some may be missing or there twice: show it again",
+		      table->name);
 }
 
 int cmd_show(int argc, char **argv)

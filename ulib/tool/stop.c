@@ -35,6 +35,20 @@ void stop_init(void)
 	sigdelset(&outside, SIGTERM);
 }
 
+void stop_unblock(void)
+{
+	sigprocmask(SIG_SETMASK, &outside, NULL);
+}
+
+void stop_block(void)
+{
+	sigset_t set = outside;
+
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_SETMASK, &set, NULL);
+}
+
 bool stop_requested(void)
 {
 	return requested;

@@ -8,6 +8,7 @@
 #include <getopt.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <rdmatensor/rdmatensor.h>
 
@@ -41,7 +42,9 @@ extern const char *params_dir;
 
 /* Operation, object, cause, remedy; returns EXIT_FAILED */
 int failed(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* As above, and points to --help; returns EXIT_USAGE */
+/* What goes on all the same, but is not as it should be */
+void warned(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* As failed(), and points to --help; returns EXIT_USAGE */
 int misused(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* The second half of it */
 int point_to_help(void);
@@ -263,14 +266,25 @@ bool stop_wait(struct rdmatensor *rt, uint64_t deadline_ns);
  * end. @fd -1: nothing to read. True: a signal
  */
 bool stop_wait_fd(int fd, int ms);
+/*
+ * Around what may wait for others, as a write into a pipe that nobody reads: between these
+ * a signal is not kept, and the write ends with EINTR. One that comes right before the
+ * write is kept all the same; the next one ends it
+ */
+void stop_unblock(void);
+void stop_block(void);
 /* Whether a signal has come */
 bool stop_requested(void);
 
-/* output.c: JSON on stdout */
+/* output.c: JSON on stdout, and what is read out of it */
 
 struct json_object;
 
-/* Prints it as one line and gives it back */
+/*
+ * Prints it as one line and gives it back. What it prints is JSON, whatever bytes names
+ * and texts have: in one that is no UTF-8 each byte that is not becomes U+FFFD, and a
+ * member beside it, of the same name with _hex behind it, has all bytes
+ */
 void print_json(struct json_object *object);
 /* Adds every counter of after - before (NULL: 0) under its own name */
 void add_counters(struct json_object *object, const uint64_t *after,
@@ -282,7 +296,7 @@ void add_double(struct json_object *object, const char *key, double value);
 /* A member's; 0 or NULL: there is none. The text is the object's */
 uint64_t number_of(struct json_object *object, const char *key);
 const char *text_of(struct json_object *object, const char *key);
-/* So that it has @width columns at the most: a longer one ends with +, as ps has it */
-void cut_cell(char *text, size_t width);
+/* put_text() of a member that is a text; nothing if there is none. True: there is one */
+bool put_member(FILE *to, struct json_object *object, const char *key);
 
 #endif

@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include <inttypes.h>
 #include <json-c/json.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #include <rdmatensor/netlink.h>
 
 #include "nl.h"
+#include "text.h"
 #include "tool.h"
 
 /* Of a worker's name */
@@ -82,12 +84,14 @@ struct row {
  * @rows: one for each
  * @nr: their number
  * @at_ns: when
+ * @whole: false: some may be missing or there twice
  */
 struct sample {
 	struct json_object *list;
 	struct row *rows;
 	size_t nr;
 	uint64_t at_ns;
+	bool whole;
 };
 
 /**
@@ -96,7 +100,7 @@ struct sample {
  * @count: samples to show; 0: until it is interrupted
  * @json: a line of JSON for each
  * @context: only this one's channels; 0: all
- * @terminal: standard output is one: the screen is drawn anew
+ * @terminal: standard output is one with a cursor: the screen is drawn anew
  */
 struct top {
 	int interval_ms;
@@ -148,7 +152,8 @@ static int take_sample(const struct top *top, struct sample *sample)
 	int err;
 
 	memset(sample, 0, sizeof(*sample));
-	err = dump_objects(RDMATENSOR_NL_CMD_CHANNEL_GET, top->context, &sample->list);
+	err = dump_objects(RDMATENSOR_NL_CMD_CHANNEL_GET, top->context, &sample->list,
+			   &sample->whole);
 	if (err)
 		return err;
 	sample->at_ns = rdmatensor_now_ns();
@@ -267,76 +272,205 @@ static void print_sample_json(const struct sample *sample, const struct row *tot
 		add_rates(one, row);
 		json_object_array_add(list, one);
 	}
+	if (!sample->whole)
+		json_object_object_add(root, "incomplete", json_object_new_boolean(1));
 	add_rates(root, total);
 	json_object_object_add(root, "channels", list);
 	print_json(root);
 }
 
-static void print_latency(const char *what, uint64_t us)
+static void put_latency(FILE *to, const char *what, uint64_t us)
 {
 	if (!us)
-		printf(", %s -", what);
+		fprintf(to, ", %s -", what);
 	else if (us < 10000)
-		printf(", %s < %" PRIu64 " us", what, us);
+		fprintf(to, ", %s < %" PRIu64 " us", what, us);
 	else
-		printf(", %s < %" PRIu64 " ms", what, us / 1000);
+		fprintf(to, ", %s < %" PRIu64 " ms", what, us / 1000);
 }
 
-static void print_name(const char *name)
+static void put_name(FILE *to, const char *name)
 {
-	char cell[RDMATENSOR_WORKER_MAX];
-
-	snprintf(cell, sizeof(cell), "%s", *name ? name : "-");
-	cut_cell(cell, NAME_WIDTH);
-	printf("%-*s ", NAME_WIDTH, cell);
+	name = *name ? name : "-";
+	put_cell(to, name, strlen(name), NAME_WIDTH);
+	fputc(' ', to);
 }
 
-static int rows_of_terminal(void)
+/* In no more than @width columns, to the right: "12345", "12346k" where there is no more room */
+static void put_number(FILE *to, double value, int width, int digits)
+{
+	static const char units[] = " kMGTPE";
+	const char *unit = units;
+	char text[64];
+	int length;
+
+	length = snprintf(text, sizeof(text), "%.*f", digits, value);
+	while (length > width && unit[1]) {
+		value /= 1000;
+		unit++;
+		length = snprintf(text, sizeof(text), "%.0f%c", value, *unit);
+	}
+	fprintf(to, "%*s", width, text);
+}
+
+/* Where a size is not known, that of the terminals of old */
+static void size_of_terminal(size_t *lines, size_t *columns)
 {
 	struct winsize size;
 
-	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) || size.ws_row < 5 ? 24 : size.ws_row;
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size))
+		memset(&size, 0, sizeof(size));
+	*lines = size.ws_row ? size.ws_row : 24;
+	*columns = size.ws_col ? size.ws_col : 80;
 }
 
-static void print_sample(const struct top *top, const struct sample *sample,
-			 const struct row *total)
+/**
+ * struct screen - lines on their way out
+ * @line: the one that is written to, without a newline
+ * @text: what it has, once it was flushed
+ * @bytes: their number, the rest being of a longer line before
+ * @top: options
+ * @left: lines that there is room for
+ * @columns: of each
+ * @first: nothing was put out yet
+ */
+struct screen {
+	FILE *line;
+	char *text;
+	size_t bytes;
+	const struct top *top;
+	size_t left;
+	size_t columns;
+	bool first;
+};
+
+static int screen_open(struct screen *screen, const struct top *top)
 {
-	bool colours = top->terminal && fd_has_colours(STDOUT_FILENO);
-	size_t most = top->terminal ? (size_t)rows_of_terminal() - 4 : sample->nr;
-	char now[16];
+	memset(screen, 0, sizeof(*screen));
+	screen->line = open_memstream(&screen->text, &screen->bytes);
+	if (!screen->line)
+		return failed("out of memory");
+	screen->top = top;
+	screen->first = true;
+	screen->left = SIZE_MAX;
+	screen->columns = SIZE_MAX;
+	if (top->terminal) {
+		size_of_terminal(&screen->left, &screen->columns);
+		printf("\033[H\033[J");
+	}
+	return EXIT_OK;
+}
+
+/* Puts the line out. The last one of a terminal has no newline: it would scroll the first away */
+static void screen_next(struct screen *screen, const char *colour)
+{
+	fflush(screen->line);
+	if (screen->left) {
+		if (!screen->first && screen->top->terminal)
+			putchar('\n');
+		fputs(colour, stdout);
+		put_cut(stdout, screen->text, screen->bytes, screen->columns);
+		if (*colour)
+			fputs("\033[0m", stdout);
+		if (!screen->top->terminal)
+			putchar('\n');
+		screen->left--;
+		screen->first = false;
+	}
+	rewind(screen->line);
+}
+
+static void screen_close(struct screen *screen)
+{
+	fclose(screen->line);
+	free(screen->text);
+	fflush(stdout);
+}
+
+static void put_head(struct screen *screen, const struct sample *sample, const struct row *total)
+{
+	bool colours = screen->top->terminal && fd_has_colours(STDOUT_FILENO);
+	FILE *to = screen->line;
 	time_t t = time(NULL);
+	char now[16];
 	struct tm tm;
-	size_t i;
 
 	localtime_r(&t, &tm);
 	strftime(now, sizeof(now), "%H:%M:%S", &tm);
-	if (top->terminal)
-		printf("\033[H\033[J");
-	printf("%s  %zu channels, %u fetches under way", now, sample->nr, total->requests);
-	print_latency("median", quantile(total->slow, 0.5));
-	print_latency("99 %", quantile(total->slow, 0.99));
-	printf("\nin %.0f/s, %.1f MB/s; out %.0f/s, %.1f MB/s; %.0f stalls/s, %.0f errors/s\n",
-	       total->rates[FETCHES], total->rates[IN] / 1e6, total->rates[SERVED],
-	       total->rates[OUT] / 1e6, total->rates[STALLS], total->rates[ERRORS]);
-	printf("%s%-15s %-15s %4s %7s %8s %7s %8s %5s %3s%s\n", colours ? "\033[7m" : "",
-	       "WORKER", "PEER", "REQ", "FETCH/s", "IN MB/s", "SERVE/s", "OUT MB/s", "STALL",
-	       "ERR", colours ? "\033[0m" : "");
-	for (i = 0; i < sample->nr && i < most; i++) {
-		const struct row *row = &sample->rows[i];
-
-		print_name(row->worker);
-		print_name(row->peer);
-		printf("%4u ", row->requests);
-		if (row->seen_before)
-			printf("%7.0f %8.1f %7.0f %8.1f %5.0f %3.0f\n", row->rates[FETCHES],
-			       row->rates[IN] / 1e6, row->rates[SERVED], row->rates[OUT] / 1e6,
-			       row->rates[STALLS], row->rates[ERRORS]);
-		else
-			printf("%7s %8s %7s %8s %5s %3s\n", "-", "-", "-", "-", "-", "-");
+	fprintf(to, "%s  %zu channels, %u fetches under way", now, sample->nr, total->requests);
+	put_latency(to, "median", quantile(total->slow, 0.5));
+	put_latency(to, "99 %", quantile(total->slow, 0.99));
+	screen_next(screen, "");
+	fprintf(to, "in %.0f/s, %.1f MB/s; out %.0f/s, %.1f MB/s; %.0f stalls/s, %.0f errors/s",
+		total->rates[FETCHES], total->rates[IN] / 1e6, total->rates[SERVED],
+		total->rates[OUT] / 1e6, total->rates[STALLS], total->rates[ERRORS]);
+	screen_next(screen, "");
+	if (!sample->whole) {
+		fprintf(to, "channels came and went: some may be missing or there twice");
+		screen_next(screen, "");
 	}
-	if (i < sample->nr)
-		printf("... and %zu more\n", sample->nr - i);
-	fflush(stdout);
+	fprintf(to, "%-15s %-15s %4s %7s %8s %7s %8s %5s %3s", "WORKER", "PEER", "REQ", "FETCH/s",
+		"IN MB/s", "SERVE/s", "OUT MB/s", "STALL", "ERR");
+	screen_next(screen, colours ? "\033[7m" : "");
+}
+
+static void put_row(struct screen *screen, const struct row *row)
+{
+	static const struct {
+		enum rate rate;
+		int width;
+		int digits;
+		double unit;
+	} columns[] = {
+		{ FETCHES, 7, 0, 1 }, { IN, 8, 1, 1e6 }, { SERVED, 7, 0, 1 }, { OUT, 8, 1, 1e6 },
+		{ STALLS, 5, 0, 1 }, { ERRORS, 3, 0, 1 },
+	};
+	size_t i;
+
+	put_name(screen->line, row->worker);
+	put_name(screen->line, row->peer);
+	put_number(screen->line, row->requests, 4, 0);
+	for (i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
+		fputc(' ', screen->line);
+		if (row->seen_before)
+			put_number(screen->line, row->rates[columns[i].rate] / columns[i].unit,
+				   columns[i].width, columns[i].digits);
+		else
+			fprintf(screen->line, "%*s", columns[i].width, "-");
+	}
+	screen_next(screen, "");
+}
+
+static int print_sample(const struct top *top, const struct sample *sample,
+			const struct row *total)
+{
+	struct screen screen;
+	size_t i, most;
+	int err;
+
+	err = screen_open(&screen, top);
+	if (err)
+		return err;
+	put_head(&screen, sample, total);
+	/* One line says how many there is no room for */
+	most = sample->nr > screen.left && screen.left ? screen.left - 1 : sample->nr;
+	for (i = 0; i < most; i++)
+		put_row(&screen, &sample->rows[i]);
+	if (i < sample->nr) {
+		fprintf(screen.line, "... and %zu more", sample->nr - i);
+		screen_next(&screen, "");
+	}
+	screen_close(&screen);
+	return EXIT_OK;
+}
+
+/* The terminal has another size: what is shown is shown anew */
+static volatile sig_atomic_t resized;
+
+static void on_resize(int signo)
+{
+	(void)signo;
+	resized = 1;
 }
 
 /* True: q was pressed. Other keys mean nothing */
@@ -347,13 +481,32 @@ static bool asked_to_end(void)
 	return read(STDIN_FILENO, &key, 1) == 1 && (key == 'q' || key == 'Q');
 }
 
-/* True: it is to end */
-static bool wait_interval(const struct top *top, bool keys)
+static int show(const struct top *top, const struct sample *sample, const struct row *total)
+{
+	int err = EXIT_OK;
+
+	stop_unblock();
+	if (top->json)
+		print_sample_json(sample, total);
+	else
+		err = print_sample(top, sample, total);
+	stop_block();
+	return err;
+}
+
+/* True: it is to end. @last is what is on the screen */
+static bool wait_interval(const struct top *top, bool keys, const struct sample *last,
+			  const struct row *total)
 {
 	uint64_t end = rdmatensor_now_ns() + (uint64_t)top->interval_ms * 1000000;
 	uint64_t now;
 
 	while ((now = rdmatensor_now_ns()) < end) {
+		if (resized) {
+			resized = 0;
+			if (top->terminal && show(top, last, total))
+				return true;
+		}
 		if (stop_wait_fd(keys ? STDIN_FILENO : -1, (int)((end - now) / 1000000) + 1))
 			return true;
 		if (keys && rdmatensor_now_ns() < end && asked_to_end())
@@ -372,21 +525,25 @@ static int run(const struct top *top, bool keys)
 	err = take_sample(top, &before);
 	if (err)
 		return err;
-	while (!wait_interval(top, keys)) {
+	add_up(&before, &total);
+	/* A person sees at once what there is; rates come with the next one */
+	if (top->terminal)
+		err = show(top, &before, &total);
+	while (!err && !wait_interval(top, keys, &before, &total)) {
 		err = take_sample(top, &now);
 		if (err)
 			break;
 		rate(&now, &before);
 		add_up(&now, &total);
-		if (top->json)
-			print_sample_json(&now, &total);
-		else
-			print_sample(top, &now, &total);
 		free_sample(&before);
 		before = now;
-		if (++shown == top->count)
+		err = show(top, &before, &total);
+		if (err || ++shown == top->count)
 			break;
 	}
+	/* The cursor stands behind the last line */
+	if (top->terminal)
+		putchar('\n');
 	free_sample(&before);
 	return err;
 }
@@ -394,10 +551,12 @@ static int run(const struct top *top, bool keys)
 /* Keys without Enter, and without echo, as long as it runs */
 static int run_on_terminal(const struct top *top)
 {
+	struct sigaction action = { .sa_handler = on_resize };
 	struct termios usual, raw;
 	bool keys = isatty(STDIN_FILENO) && !tcgetattr(STDIN_FILENO, &usual);
 	int err;
 
+	sigaction(SIGWINCH, &action, NULL);
 	if (keys) {
 		raw = usual;
 		raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
@@ -409,6 +568,14 @@ static int run_on_terminal(const struct top *top)
 	if (keys)
 		tcsetattr(STDIN_FILENO, TCSANOW, &usual);
 	return err;
+}
+
+/* A terminal that is no screen gets one sample behind the other, as a pipe does */
+static bool has_cursor(void)
+{
+	const char *term = getenv("TERM");
+
+	return term && *term && strcmp(term, "dumb");
 }
 
 int cmd_top(int argc, char **argv)
@@ -453,7 +620,7 @@ int cmd_top(int argc, char **argv)
 	if (err)
 		return err;
 	top.context = (uint32_t)context;
-	top.terminal = !top.json && isatty(STDOUT_FILENO);
+	top.terminal = !top.json && isatty(STDOUT_FILENO) && has_cursor();
 	stop_init();
-	return top.terminal ? run_on_terminal(&top) : run(&top, false);
+	return !top.json && isatty(STDOUT_FILENO) ? run_on_terminal(&top) : run(&top, false);
 }

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What runs on a terminal, on a real one of many sizes: top with more channels than there
+ * are lines, with names that a terminal would take for commands; monitor into a pipe that
+ * nobody reads. What the kernel tells comes from here.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <json-c/json.h>
+#include <poll.h>
+#include <pty.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "tool/nl.h"
+#include "tool/text.h"
+#include "tool/tool.h"
+#include "unit.h"
+
+/* Channels that there are, and whether a dump of them comes whole */
+static unsigned int nr_channels;
+static bool whole;
+/* Counts of a channel at each look; 0: they stand still */
+static uint64_t growth;
+
+int __wrap_dump_objects(int cmd, uint32_t context, struct json_object **out, bool *is_whole);
+int __wrap_listen_events(bool (*event)(struct json_object *object, void *arg), void *arg);
+
+int __wrap_dump_objects(int cmd, uint32_t context, struct json_object **out, bool *is_whole)
+{
+	static uint64_t looks;
+	struct json_object *one, *counters;
+	unsigned int i;
+	char name[64];
+
+	(void)cmd;
+	(void)context;
+	looks++;
+	*out = json_object_new_array();
+	*is_whole = whole;
+	for (i = 0; i < nr_channels; i++) {
+		one = json_object_new_object();
+		add_number(one, "context", 1);
+		add_number(one, "channel", i + 1);
+		add_number(one, "requests", growth ? 123456 : 1);
+		snprintf(name, sizeof(name), "\033[2J\xc2\x9b" "31m\r\n%u", i);
+		add_string(one, "worker", name);
+		add_string(one, "peer", "\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e\xe6\x97\xa5\xe6\x9c\xac");
+		counters = json_object_new_object();
+		add_number(counters, rdmatensor_stat_name(RDMATENSOR_STAT_FETCHED),
+			   looks * growth);
+		add_number(counters, rdmatensor_stat_name(RDMATENSOR_STAT_FETCHED_BYTES),
+			   looks * growth * 4096);
+		add_number(counters, rdmatensor_stat_name(RDMATENSOR_STAT_FETCH_ERRORS),
+			   looks * growth);
+		add_number(counters, rdmatensor_stat_name(RDMATENSOR_STAT_STALL_SLOTS),
+			   looks * growth);
+		json_object_object_add(one, "counters", counters);
+		json_object_array_add(*out, one);
+	}
+	return EXIT_OK;
+}
+
+/* Events without an end, if there are channels; else one that says what is missing */
+int __wrap_listen_events(bool (*event)(struct json_object *object, void *arg), void *arg)
+{
+	struct json_object *object;
+
+	do {
+		object = json_object_new_object();
+		add_string(object, "event", nr_channels ? "channel up" : "lost");
+		add_number(object, nr_channels ? "context" : "events", 7);
+		add_string(object, "worker", "\033[31m");
+	} while (event(object, arg) && nr_channels && !stop_requested());
+	return EXIT_OK;
+}
+
+/**
+ * struct terminal - one with a command on it
+ * @fd: what a person has of it
+ * @child: the command
+ * @text: what has come, zero-terminated
+ * @bytes: their number
+ */
+static struct terminal {
+	int fd;
+	pid_t child;
+	char text[1 << 18];
+	size_t bytes;
+} terminal;
+
+#define ARGS(...) ((char *[]){ "rdmatensor test", __VA_ARGS__, NULL })
+
+static int count(char *const *args)
+{
+	int nr = 0;
+
+	while (args[nr])
+		nr++;
+	return nr;
+}
+
+static void run_on(int lines, int columns, int (*command)(int argc, char **argv), char **args)
+{
+	struct winsize size = { .ws_row = (unsigned short)lines, .ws_col = (unsigned short)columns };
+
+	memset(&terminal, 0, sizeof(terminal));
+	fflush(stdout);
+	terminal.child = forkpty(&terminal.fd, NULL, NULL, &size);
+	assert_true(terminal.child >= 0);
+	if (!terminal.child) {
+		optind = 0;
+		/* Nothing of this program's, as its reports of leaks */
+		exit(command(count(args), args) || fflush(stdout) ? 3 : 0);
+	}
+}
+
+/* More of what it prints. False: it has ended */
+static bool read_more(void)
+{
+	struct pollfd pfd = { .fd = terminal.fd, .events = POLLIN };
+	ssize_t got;
+
+	if (poll(&pfd, 1, 20000) != 1)
+		fail_msg("nothing more has come: %s", terminal.text);
+	got = read(terminal.fd, terminal.text + terminal.bytes,
+		   sizeof(terminal.text) - 1 - terminal.bytes);
+	if (got <= 0)
+		return false;
+	terminal.bytes += (size_t)got;
+	terminal.text[terminal.bytes] = '\0';
+	return true;
+}
+
+static int end_of(void)
+{
+	int status;
+
+	while (read_more())
+		;
+	close(terminal.fd);
+	assert_int_equal(waitpid(terminal.child, &status, 0), terminal.child);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static size_t eat(const char **at, const char *what)
+{
+	size_t len = strlen(what);
+
+	if (strncmp(*at, what, len))
+		return 0;
+	*at += len;
+	return len;
+}
+
+/*
+ * From the clearing of the screen to the next one or the end: @lines and @columns hold it,
+ * and of commands it has only those of ours. Returns its lines
+ */
+static int check_frame(const char *at, int lines, int columns, bool colours)
+{
+	static const char clear[] = "\033[H\033[J";
+	int line = 1, column = 0, taken;
+	size_t bytes;
+
+	assert_true(eat(&at, clear));
+	while (*at && strncmp(at, clear, strlen(clear))) {
+		if (eat(&at, "\r\n")) {
+			/* The one at the end puts the cursor behind the last line */
+			if (!*at)
+				break;
+			line++;
+			column = 0;
+			continue;
+		}
+		if (eat(&at, "\033[7m") || eat(&at, "\033[0m")) {
+			if (!colours)
+				fail_msg("colours: %s", terminal.text);
+			continue;
+		}
+		bytes = text_character(at, strlen(at), &taken);
+		if (!bytes || taken < 0)
+			fail_msg("line %d has byte %02x", line, (unsigned char)*at);
+		at += bytes;
+		column += taken;
+		if (column > columns)
+			fail_msg("line %d is longer than %d columns: %s", line, columns,
+				 terminal.text);
+	}
+	if (line > lines)
+		fail_msg("%d lines on %d: %s", line, lines, terminal.text);
+	return line;
+}
+
+static const char *last_frame(void)
+{
+	const char *at = terminal.text, *frame = NULL;
+
+	for (; (at = strstr(at, "\033[H\033[J")); at++)
+		frame = at;
+	if (!frame)
+		fail_msg("no frame: %s", terminal.text);
+	return frame;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	setenv("TERM", "xterm", 1);
+	unsetenv("NO_COLOR");
+	nr_channels = 40;
+	whole = true;
+	growth = 0;
+	return 0;
+}
+
+static void test_top_fits(void **state)
+{
+	static const struct {
+		int lines, columns;
+	} sizes[] = { { 24, 80 }, { 10, 40 }, { 25, 132 }, { 4, 20 }, { 1, 1 }, { 100, 81 } };
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < NR(sizes); i++) {
+		/* Small numbers, then such that no column has room for */
+		for (growth = 0; growth < UINT64_C(1) << 45; growth += UINT64_C(1) << 44) {
+			run_on(sizes[i].lines, sizes[i].columns, cmd_top,
+			       ARGS("-d", "0.01", "-n", "2"));
+			assert_int_equal(end_of(), 0);
+			assert_int_equal(check_frame(last_frame(), sizes[i].lines,
+						     sizes[i].columns, true),
+					 sizes[i].lines > 43 ? 43 : sizes[i].lines);
+		}
+	}
+	run_on(24, 80, cmd_top, ARGS("-d", "0.01", "-n", "1"));
+	assert_int_equal(end_of(), 0);
+	assert_contains(terminal.text, "40 channels");
+	assert_contains(terminal.text, "... and 20 more");
+	assert_contains(terminal.text, "\\x1b[2J");
+}
+
+/* The first frame after the size has changed comes at once, and fits */
+static void test_top_resized(void **state)
+{
+	struct winsize size = { .ws_row = 10, .ws_col = 40 };
+	size_t seen;
+	int lines = 0;
+
+	(void)state;
+	run_on(24, 80, cmd_top, ARGS("-d", "3600"));
+	while (!strstr(terminal.text, "more"))
+		assert_true(read_more());
+	check_frame(last_frame(), 24, 80, true);
+	seen = terminal.bytes;
+	assert_int_equal(ioctl(terminal.fd, TIOCSWINSZ, &size), 0);
+	while (!strstr(terminal.text + seen, "more"))
+		assert_true(read_more());
+	lines = check_frame(last_frame(), 10, 40, true);
+	assert_int_equal(lines, 10);
+	assert_int_equal(write(terminal.fd, "q", 1), 1);
+	assert_int_equal(end_of(), 0);
+}
+
+static void test_top_plain(void **state)
+{
+	const char *at;
+
+	(void)state;
+	setenv("NO_COLOR", "1", 1);
+	run_on(24, 80, cmd_top, ARGS("-d", "0.01", "-n", "2"));
+	assert_int_equal(end_of(), 0);
+	check_frame(last_frame(), 24, 80, false);
+	/* No screen: one sample behind the other, and no command at all */
+	setenv("TERM", "dumb", 1);
+	run_on(24, 80, cmd_top, ARGS("-d", "0.01", "-n", "2"));
+	assert_int_equal(end_of(), 0);
+	assert_null(strchr(terminal.text, '\033'));
+	at = strstr(terminal.text, "40 channels");
+	assert_non_null(at);
+	assert_non_null(strstr(at + 1, "40 channels"));
+	assert_null(strstr(terminal.text, "more"));
+}
+
+static void test_incomplete(void **state)
+{
+	(void)state;
+	whole = false;
+	nr_channels = 3;
+	run_on(24, 80, cmd_top, ARGS("-d", "0.01", "-n", "1"));
+	assert_int_equal(end_of(), 0);
+	assert_contains(terminal.text, "came and went");
+	run_on(24, 80, cmd_top, ARGS("-d", "0.01", "-n", "1", "-j"));
+	assert_int_equal(end_of(), 0);
+	assert_contains(terminal.text, "\"incomplete\":true");
+	run_on(24, 80, cmd_show, ARGS("channels"));
+	assert_int_equal(end_of(), 3);
+	assert_contains(terminal.text, "show it again");
+	/* What there is, is shown all the same; a name is no command here either */
+	assert_contains(terminal.text, "CONTEXT");
+	assert_null(strstr(terminal.text, "\033[2J"));
+	whole = true;
+	run_on(24, 80, cmd_show, ARGS("channels"));
+	assert_int_equal(end_of(), 0);
+}
+
+static void test_lost(void **state)
+{
+	(void)state;
+	nr_channels = 0;
+	run_on(24, 80, cmd_monitor, ARGS("-j"));
+	assert_int_equal(end_of(), 0);
+	assert_contains(terminal.text, "\"event\":\"lost\",\"events\":7");
+	run_on(24, 80, cmd_monitor, ARGS("-h"));
+	assert_int_equal(end_of(), 0);
+	run_on(24, 80, cmd_monitor, (char *[]){ "rdmatensor monitor", NULL });
+	assert_int_equal(end_of(), 0);
+	assert_contains(terminal.text, "lost");
+	assert_contains(terminal.text, "7 events");
+}
+
+/* Nobody reads what it writes, and then it is told to end */
+static void assert_ends_stalled(int (*command)(int argc, char **argv), char **args)
+{
+	int fds[2], status, bytes, before = -1, tries;
+	pid_t child;
+
+	assert_int_equal(pipe(fds), 0);
+	fflush(stdout);
+	child = fork();
+	if (!child) {
+		dup2(fds[1], STDOUT_FILENO);
+		close(fds[0]);
+		close(fds[1]);
+		optind = 0;
+		_exit(command(count(args), args));
+	}
+	close(fds[1]);
+	/* Full: nothing more has come into it for a while */
+	for (bytes = 0; bytes != before || !bytes; poll(NULL, 0, 100)) {
+		before = bytes;
+		assert_int_equal(ioctl(fds[0], FIONREAD, &bytes), 0);
+	}
+	/* A signal that came right before the write has ended nothing: the next one does */
+	for (tries = 0; !waitpid(child, &status, WNOHANG); tries++) {
+		kill(child, tries < 500 ? SIGTERM : SIGKILL);
+		poll(NULL, 0, 10);
+	}
+	close(fds[0]);
+	assert_true(WIFEXITED(status));
+}
+
+static void test_stalled(void **state)
+{
+	(void)state;
+	assert_ends_stalled(cmd_monitor, ARGS("-j"));
+	assert_ends_stalled(cmd_top, ARGS("-j", "-d", "0.01"));
+}
+
+int main(void)
+{
+#define on_terminal(name) cmocka_unit_test_setup(name, setup)
+	const struct CMUnitTest tests[] = {
+		on_terminal(test_top_fits),
+		on_terminal(test_top_resized),
+		on_terminal(test_top_plain),
+		on_terminal(test_incomplete),
+		on_terminal(test_lost),
+		on_terminal(test_stalled),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
