@@ -75,9 +75,23 @@ bench:			## figures beside peers, into build/bench.json
 lint:			## style, static analysis, licences
 	tests/lint/run
 
-install: kmod ulib	## DESTDIR=, PREFIX=; the module goes to the running kernel's folder
-	$(MAKE) -C ulib O=$(B)/ulib install DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)"
+# A machine without headers for its own kernel gets the library and the tool
+install: $(if $(wildcard $(KDIR)/Makefile),install-kmod,no-kmod) install-ulib	## DESTDIR=, PREFIX=; the module goes to the running kernel's folder
+
+.PHONY: install-kmod install-ulib uninstall
+install-kmod: kmod
 	$(MAKE) -C "$(KDIR)" M=$(B)/kmod/native modules_install INSTALL_MOD_PATH="$(DESTDIR)"
+
+install-ulib: ulib	## the library and the tool alone
+	$(MAKE) -C ulib O=$(B)/ulib install DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)"
+
+# The module's name is one that nobody else has: it goes from all kernels' folders
+uninstall:		## what install has put there, with the same DESTDIR= and PREFIX=
+	$(MAKE) -C ulib O=$(B)/ulib uninstall DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)"
+	@for dir in "$(DESTDIR)"/lib/modules/*/; do \
+		[ -d "$$dir" ] && find "$$dir" -name 'rdmatensor.ko*' -print -delete | grep . || continue; \
+		[ -n "$(DESTDIR)" ] || depmod "$$(basename "$$dir")"; \
+	done
 
 clean:			## remove build/
 	rm -rf "$(B)"

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "fake.h"
@@ -506,13 +507,19 @@ static int dispatch(struct fake_context *ctx, unsigned long request, void *arg)
 		return do_pool_alloc(ctx, arg);
 	case RDMATENSOR_CONNECT: {
 		struct rdmatensor_connect *connect = arg;
+		int error = fake.connect_error;
 
+		if (*(uint16_t *)connect->addr == AF_INET6)
+			error = fake.connect_error_v6;
+		if (!(connect->flags & RDMATENSOR_CONNECT_NOWAIT) && fake.connect_error_waiting)
+			error = fake.connect_error_waiting < 0 ? fake.connect_error_waiting : 0;
 		fake.connected = *connect;
-		strcpy(connect->cause, fake.connect_error ?
+		fake.connects++;
+		strcpy(connect->cause, error ?
 		       "connect: nobody listens there: start the peer" :
 		       "connect: up");
 		connect->out_channel = 1;
-		return fake.connect_error;
+		return error;
 	}
 	case RDMATENSOR_DISCONNECT:
 		return 0;

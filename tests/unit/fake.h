@@ -38,6 +38,9 @@ extern struct fake {
 	/* Errors of the next call, by ioctl number */
 	int open_error;
 	int connect_error;
+	/* The same of CONNECT to an IPv6 address, and of one that waits */
+	int connect_error_v6;
+	int connect_error_waiting;
 	int pool_error;
 	/* Counts */
 	unsigned int submits;
@@ -48,6 +51,8 @@ extern struct fake {
 	size_t tree_bytes;
 	/* The last CONNECT's argument, as it came */
 	struct rdmatensor_connect connected;
+	/* How many there were */
+	unsigned int connects;
 } fake;
 
 /* Forgets all publications and settings */

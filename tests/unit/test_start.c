@@ -273,6 +273,34 @@ static void test_device_name(void **state)
 	assert_int_equal(rdmatensor_start_from_env(&start, NULL, 0), -EINVAL);
 }
 
+/* What is chosen is not looked at in the environment, however bad it is there */
+static void test_rest(void **state)
+{
+	(void)state;
+	rdmatensor_start_init(&start, "test");
+	setenv("RDMA_QP_SL", "99", 1);
+	setenv("RDMATENSOR_VALIDATE", "7", 1);
+	setenv("RDMA_GID_INDEX", "x", 1);
+	setenv("RDMA_DEVICE", "rxe1", 1);
+	setenv("RDMA_TRAFFIC_CLASS", "8", 1);
+	assert_int_equal(rdmatensor_start_rest_from_env(&start, cause, sizeof(cause)), -EINVAL);
+	assert_int_equal(rdmatensor_start_set(&start, "sl", 0), 0);
+	assert_int_equal(rdmatensor_start_set(&start, "validate", 0), 0);
+	assert_int_equal(rdmatensor_start_rest_from_env(&start, cause, sizeof(cause)), -EINVAL);
+	assert_contains(cause, "RDMA_GID_INDEX=x");
+	/* Written without the mask it is chosen as well, if it is not 0 */
+	start.gid_index = 3;
+	strcpy(start.device_name, "rxe0");
+	assert_int_equal(rdmatensor_start_rest_from_env(&start, cause, sizeof(cause)), 0);
+	assert_int_equal(start.sl, 0);
+	assert_int_equal(start.gid_index, 3);
+	assert_int_equal(start.traffic_class, 8);
+	assert_string_equal(start.device_name, "rxe0");
+	/* The other one looks at all */
+	assert_int_equal(rdmatensor_start_from_env(&start, cause, sizeof(cause)), -EINVAL);
+	clean(state);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -286,6 +314,7 @@ int main(void)
 		cmocka_unit_test_setup(test_older_names, clean),
 		cmocka_unit_test_setup(test_refused, clean),
 		cmocka_unit_test_setup(test_device_name, clean),
+		cmocka_unit_test_setup(test_rest, clean),
 	};
 
 	return cmocka_run_group_tests_name("start", tests, NULL, NULL);

@@ -487,6 +487,10 @@ static void test_usage(void **state)
 	setenv("RDMA_QP_SL", "99", 1);
 	assert_int_equal(RUN(cmd_info, "-j"), EXIT_USAGE);
 	assert_contains(messages, "RDMA_QP_SL=99");
+	assert_contains(messages, "give the option");
+	/* It stands in the way of nobody who does not need it */
+	assert_int_equal(RUN(cmd_info, "-h"), EXIT_OK);
+	assert_int_equal(RUN(cmd_info, "-j", "--param", "sl=0"), EXIT_OK);
 	unsetenv("RDMA_QP_SL");
 	fake.connect_error = -ECONNREFUSED;
 	assert_int_equal(RUN(cmd_info, "10.0.0.9"), EXIT_FAILED);

@@ -58,14 +58,34 @@ static int cut(const char *text, struct parts *parts)
 	return 0;
 }
 
-static int lookup(const struct parts *parts, uint16_t port, uint8_t addr[28],
-		  char *cause, size_t cause_len)
+/* In the order in which getaddrinfo() would have them tried */
+static unsigned int take_addrs(const struct addrinfo *list, uint16_t port, uint8_t (*addrs)[28],
+			       unsigned int most)
+{
+	unsigned int nr = 0;
+
+	for (; list && nr < most; list = list->ai_next) {
+		if (list->ai_addrlen > sizeof(*addrs) ||
+		    (list->ai_family != AF_INET && list->ai_family != AF_INET6))
+			continue;
+		memset(addrs[nr], 0, sizeof(*addrs));
+		memcpy(addrs[nr], list->ai_addr, list->ai_addrlen);
+		/* The port is at the same place in both families */
+		((struct sockaddr_in *)(void *)addrs[nr++])->sin_port = htons(port);
+	}
+	return nr;
+}
+
+/* The number of addresses, or a negative errno */
+static int lookup(const struct parts *parts, uint16_t port, uint8_t (*addrs)[28],
+		  unsigned int most, char *cause, size_t cause_len)
 {
 	struct addrinfo hints = {
 		.ai_family = AF_UNSPEC,
 		.ai_socktype = SOCK_STREAM,
 	};
 	struct addrinfo *list;
+	unsigned int nr;
 	int err, saved;
 
 	if (strchr(parts->host, ':'))
@@ -80,22 +100,14 @@ static int lookup(const struct parts *parts, uint16_t port, uint8_t addr[28],
 				"address %s: %s: give a host that resolves, or a numeric address",
 				parts->host, err == EAI_SYSTEM ?
 				strerror(saved) : gai_strerror(err));
-	err = -EADDRNOTAVAIL;
-	if (list->ai_addrlen <= 28 && (list->ai_family == AF_INET ||
-				       list->ai_family == AF_INET6)) {
-		memset(addr, 0, 28);
-		memcpy(addr, list->ai_addr, list->ai_addrlen);
-		/* The port is at the same place in both families */
-		((struct sockaddr_in *)(void *)addr)->sin_port = htons(port);
-		err = 0;
-	}
+	nr = take_addrs(list, port, addrs, most);
 	freeaddrinfo(list);
-	return err ? rt_cause(cause, cause_len, err,
-			      "address %s: neither IPv4 nor IPv6", parts->host) : 0;
+	return nr ? (int)nr : rt_cause(cause, cause_len, -EADDRNOTAVAIL,
+				       "address %s: neither IPv4 nor IPv6", parts->host);
 }
 
-int rdmatensor_parse_addr(const char *text, uint16_t default_port, int passive,
-			  uint8_t addr[28], char *cause, size_t cause_len)
+int rt_resolve(const char *text, uint16_t default_port, int passive, uint8_t (*addrs)[28],
+	       unsigned int most, char *cause, size_t cause_len)
 {
 	uint64_t port = default_port;
 	struct parts parts;
@@ -110,7 +122,7 @@ int rdmatensor_parse_addr(const char *text, uint16_t default_port, int passive,
 				"address %s is refused: the port is a number from %d to 65535",
 				text, passive ? 0 : 1);
 	if (parts.host[0] && !(passive && !strcmp(parts.host, "*")))
-		return lookup(&parts, (uint16_t)port, addr, cause, cause_len);
+		return lookup(&parts, (uint16_t)port, addrs, most, cause, cause_len);
 	if (!passive)
 		return rt_cause(cause, cause_len, -EINVAL,
 				"address \"%s\" is refused: it names no host", text);
@@ -119,8 +131,21 @@ int rdmatensor_parse_addr(const char *text, uint16_t default_port, int passive,
 		.sin_port = htons((uint16_t)port),
 	};
 
-	memset(addr, 0, 28);
-	memcpy(addr, &any, sizeof(any));
+	memset(addrs[0], 0, sizeof(*addrs));
+	memcpy(addrs[0], &any, sizeof(any));
+	return 1;
+}
+
+int rdmatensor_parse_addr(const char *text, uint16_t default_port, int passive,
+			  uint8_t addr[28], char *cause, size_t cause_len)
+{
+	uint8_t first[1][28];
+	int ret;
+
+	ret = rt_resolve(text, default_port, passive, first, 1, cause, cause_len);
+	if (ret < 0)
+		return ret;
+	memcpy(addr, first[0], sizeof(first[0]));
 	return 0;
 }
 

@@ -55,6 +55,13 @@ int rt_ioctl(struct rdmatensor *rt, unsigned long request, void *arg);
 /* Maps the completion ring of a started context */
 int rt_ring_map(struct rdmatensor *rt);
 
+/*
+ * As rdmatensor_parse_addr(), with all addresses of a host. Return: their number, 1..@most,
+ * or a negative errno
+ */
+int rt_resolve(const char *text, uint16_t default_port, int passive, uint8_t (*addrs)[28],
+	       unsigned int most, char *cause, size_t cause_len);
+
 /* Unmaps every pool that is still mapped */
 void rt_unmap_all(struct rdmatensor *rt);
 

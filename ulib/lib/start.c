@@ -189,8 +189,21 @@ static int take(struct rdmatensor_start *start, const struct field *field,
 	return 0;
 }
 
-int rdmatensor_start_from_env(struct rdmatensor_start *start, char *cause,
-			      size_t cause_len)
+/* Whether the program has chosen a value already, with the mask or without it */
+static bool is_chosen(const struct rdmatensor_start *start, const struct field *field)
+{
+	static const uint64_t unset;
+
+	if (start->size >= sizeof(*start) && start->set & field->set)
+		return true;
+	if (!field->bytes)
+		return start->flags & RDMATENSOR_START_VALIDATE;
+	return start->flags & flag_of(field->set) ||
+	       memcmp((const char *)start + field->offset, &unset, field->bytes);
+}
+
+static int from_env(struct rdmatensor_start *start, bool leave_chosen, char *cause,
+		    size_t cause_len)
 {
 	const char *device = get("RDMA_DEVICE");
 	struct rdmatensor_start work;
@@ -204,7 +217,7 @@ int rdmatensor_start_from_env(struct rdmatensor_start *start, char *cause,
 				"environment: START's argument is of %" PRIu32 " bytes: begin with rdmatensor_start_init()",
 				start->size);
 	memcpy(&work, start, size);
-	if (device) {
+	if (device && !(leave_chosen && work.device_name[0])) {
 		if (strlen(device) >= sizeof(work.device_name))
 			return rt_cause(cause, cause_len, -EINVAL,
 					"environment: RDMA_DEVICE=%s is refused: a device name has at most %zu bytes, see `rdma link`",
@@ -213,12 +226,24 @@ int rdmatensor_start_from_env(struct rdmatensor_start *start, char *cause,
 			       device);
 	}
 	for (i = 0; i < NR_FIELDS; i++) {
+		if (leave_chosen && is_chosen(&work, &fields[i]))
+			continue;
 		err = take(&work, &fields[i], cause, cause_len);
 		if (err)
 			return err;
 	}
 	memcpy(start, &work, size);
 	return 0;
+}
+
+int rdmatensor_start_from_env(struct rdmatensor_start *start, char *cause, size_t cause_len)
+{
+	return from_env(start, false, cause, cause_len);
+}
+
+int rdmatensor_start_rest_from_env(struct rdmatensor_start *start, char *cause, size_t cause_len)
+{
+	return from_env(start, true, cause, cause_len);
 }
 
 int rdmatensor_start_listen(struct rdmatensor_start *start, const char *addr,

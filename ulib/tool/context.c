@@ -114,10 +114,6 @@ int connect_within(struct rdmatensor *rt, uint64_t wait_ns, const char *peer, co
 	struct rdmatensor_connect connect = { .timeout_ms = wait_ms(wait_ns) };
 	int err;
 
-	if (wait_ns)
-		return rdmatensor_connect(rt, peer, worker, connect.timeout_ms, channel, cause,
-					  cause_len);
-	connect.flags = RDMATENSOR_CONNECT_NOWAIT;
 	if (worker && strlen(worker) >= sizeof(connect.worker)) {
 		snprintf(cause, cause_len, "worker name %s is longer than %zu bytes", worker,
 			 sizeof(connect.worker) - 1);
@@ -125,11 +121,9 @@ int connect_within(struct rdmatensor *rt, uint64_t wait_ns, const char *peer, co
 	}
 	if (worker)
 		strcpy(connect.worker, worker);
-	err = rdmatensor_parse_addr(peer, RDMATENSOR_PORT, 0, connect.addr, cause, cause_len);
-	if (err)
-		return err;
-	err = rdmatensor_connect_raw(rt, &connect);
-	snprintf(cause, cause_len, "%s", *connect.cause ? connect.cause : strerror(-err));
+	if (!wait_ns)
+		connect.flags = RDMATENSOR_CONNECT_NOWAIT;
+	err = rdmatensor_connect_peer(rt, peer, &connect, cause, cause_len);
 	*channel = connect.out_channel;
 	return err;
 }

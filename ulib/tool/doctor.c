@@ -114,9 +114,9 @@ int cmd_doctor(int argc, char **argv)
 		{ 0 }
 	};
 	struct doctor doctor = { .worst = VERDICT_OK };
-	int opt, err;
+	int opt, err = EXIT_OK;
 
-	err = common_init(&doctor.common);
+	common_init(&doctor.common);
 	while (!err && (opt = getopt_long(argc, argv, COMMON_SHORT, options, NULL)) != -1) {
 		if (opt == 'h') {
 			help();
@@ -124,6 +124,8 @@ int cmd_doctor(int argc, char **argv)
 		}
 		err = common_option(&doctor.common, opt, optarg);
 	}
+	if (!err)
+		err = common_environment(&doctor.common);
 	if (err)
 		return err;
 	if (argc - optind > 1)

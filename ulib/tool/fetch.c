@@ -258,9 +258,9 @@ int cmd_fetch(int argc, char **argv)
 	struct what what = { 0 };
 	struct outfile out;
 	size_t nr;
-	int opt, err;
+	int opt, err = EXIT_OK;
 
-	err = common_init(&fetch.common);
+	common_init(&fetch.common);
 	while (!err && (opt = getopt_long(argc, argv, COMMON_SHORT "ao:q:t:",
 					  options, NULL)) != -1) {
 		if (opt == 'h') {
@@ -269,6 +269,8 @@ int cmd_fetch(int argc, char **argv)
 		}
 		err = take_option(&fetch, &what, opt);
 	}
+	if (!err)
+		err = common_environment(&fetch.common);
 	if (err)
 		return err;
 	if (optind == argc)

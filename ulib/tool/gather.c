@@ -168,9 +168,9 @@ int cmd_gather(int argc, char **argv)
 		.table = "rdmatensor.gather", .row_bytes = 512, .ids = 100000, .depth = 2,
 	};
 	bool server = false;
-	int opt, err;
+	int opt, err = EXIT_OK;
 
-	err = common_init(&gathering.server.common);
+	common_init(&gathering.server.common);
 	while (!err && (opt = getopt_long(argc, argv, COMMON_SHORT "k:r:q:n:D:t:", options,
 					  NULL)) != -1) {
 		if (opt == 'h') {
@@ -182,6 +182,8 @@ int cmd_gather(int argc, char **argv)
 		else
 			err = take_option(&gathering, opt);
 	}
+	if (!err)
+		err = common_environment(&gathering.server.common);
 	if (err)
 		return err;
 	if (server != (optind == argc))

@@ -177,9 +177,9 @@ int cmd_info(int argc, char **argv)
 	struct common common;
 	bool start = false;
 	uint32_t channel;
-	int opt, err;
+	int opt, err = EXIT_OK;
 
-	err = common_init(&common);
+	common_init(&common);
 	while (!err && (opt = getopt_long(argc, argv, COMMON_SHORT "S", options,
 					  NULL)) != -1) {
 		switch (opt) {
@@ -196,6 +196,8 @@ int cmd_info(int argc, char **argv)
 			err = common_option(&common, opt, optarg);
 		}
 	}
+	if (!err)
+		err = common_environment(&common);
 	if (err)
 		return err;
 	if (argc - optind > 1)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Options that all subcommands take: they are START's fields. The environment
- * comes first, an option overrides it.
+ * Options that all subcommands take: they are START's fields. What is not given is
+ * taken from the environment.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -68,15 +68,19 @@ static const struct {
 
 #define NR_SETTINGS (sizeof(settings) / sizeof(settings[0]))
 
-int common_init(struct common *common)
+void common_init(struct common *common)
 {
-	char cause[512];
-
 	memset(common, 0, sizeof(*common));
 	common->wait_ns = WAIT_DEFAULT;
 	rdmatensor_start_init(&common->start, NULL);
-	if (rdmatensor_start_from_env(&common->start, cause, sizeof(cause)))
-		return misused("%s", cause);
+}
+
+int common_environment(struct common *common)
+{
+	char cause[512];
+
+	if (rdmatensor_start_rest_from_env(&common->start, cause, sizeof(cause)))
+		return misused("%s, or give the option in its place", cause);
 	return EXIT_OK;
 }
 

@@ -135,9 +135,9 @@ int cmd_perf(int argc, char **argv)
 {
 	struct perf perf = { 0 };
 	bool server = false;
-	int opt, err;
+	int opt, err = EXIT_OK;
 
-	err = common_init(&perf.server.common);
+	common_init(&perf.server.common);
 	while (!err && (opt = getopt_long(argc, argv, COMMON_SHORT "m:s:l:q:n:D:",
 					  options, NULL)) != -1) {
 		if (opt == 'h') {
@@ -149,6 +149,8 @@ int cmd_perf(int argc, char **argv)
 		else
 			err = take_option(&perf, opt);
 	}
+	if (!err)
+		err = common_environment(&perf.server.common);
 	if (err)
 		return err;
 	if (argc - optind != !server)

@@ -243,9 +243,9 @@ static int take_option(struct serve *serve, int opt)
 int cmd_serve(int argc, char **argv)
 {
 	struct serve serve = { .steps = 1 };
-	int opt, err;
+	int opt, err = EXIT_OK;
 
-	err = common_init(&serve.server.common);
+	common_init(&serve.server.common);
 	while (!err && (opt = getopt_long(argc, argv, COMMON_SHORT, options,
 					  NULL)) != -1) {
 		if (opt == 'h') {
@@ -254,6 +254,8 @@ int cmd_serve(int argc, char **argv)
 		}
 		err = take_option(&serve, opt);
 	}
+	if (!err)
+		err = common_environment(&serve.server.common);
 	if (err)
 		return err;
 	if (argc - optind != 1)

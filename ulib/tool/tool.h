@@ -124,10 +124,15 @@ enum {
 /* Their help, for the end of a subcommand's */
 extern const char common_help[];
 
-/* Defaults and environment; EXIT_OK or EXIT_USAGE */
-int common_init(struct common *common);
+/* Defaults */
+void common_init(struct common *common);
 /* One option that getopt_long() returned; EXIT_OK or EXIT_USAGE */
 int common_option(struct common *common, int opt, const char *arg);
+/*
+ * After the last option: what none of them has set, from the environment. EXIT_OK, or
+ * EXIT_USAGE with a message
+ */
+int common_environment(struct common *common);
 
 /* A number in a range; EXIT_OK, or EXIT_USAGE with a message */
 int parse_number(const char *option, const char *arg, int64_t min, int64_t max,

@@ -165,6 +165,21 @@ int rdmatensor_start_from_env(struct rdmatensor_start *start, char *cause,
 			      size_t cause_len);
 
 /**
+ * rdmatensor_start_rest_from_env() - the same, for what the program has not chosen
+ * @start: filled in where a variable is set and not empty, and the field was not set by
+ *         rdmatensor_start_set() or written
+ * @cause: see above
+ * @cause_len: its length
+ *
+ * The variable of a field that is chosen already is not looked at, so that a program's
+ * option is a remedy for a variable that is refused.
+ *
+ * Return: as rdmatensor_start_from_env().
+ */
+int rdmatensor_start_rest_from_env(struct rdmatensor_start *start, char *cause,
+				   size_t cause_len);
+
+/**
  * rdmatensor_start_listen() - set where START listens
  * @start: its listen_addr and RDMATENSOR_START_LISTEN are set
  * @addr: as for rdmatensor_parse_addr(); without a host: every address. A port
@@ -357,13 +372,33 @@ const char *rdmatensor_format_addr(const uint8_t addr[28], char *text,
  * @cause: see above; filled in on success too
  * @cause_len: its length
  *
- * Looks the name up, then one ioctl, which waits for a peer that is not up yet; for who does
- * not want that, rdmatensor_connect_raw() has RDMATENSOR_CONNECT_NOWAIT. Its CHANNEL_DOWN
- * entry has user_data 0.
+ * Looks the name up, tries its addresses as rdmatensor_connect_peer() does, and waits for a
+ * peer that is not up yet; for who does not want that, rdmatensor_connect_peer() has
+ * RDMATENSOR_CONNECT_NOWAIT. Its CHANNEL_DOWN entry has user_data 0.
  */
 int rdmatensor_connect(struct rdmatensor *rt, const char *peer,
 		       const char *worker, uint32_t timeout_ms,
 		       uint32_t *channel, char *cause, size_t cause_len);
+
+/**
+ * rdmatensor_connect_peer() - the same, with all that ioctl(RDMATENSOR_CONNECT) takes
+ * @rt: handle, started
+ * @peer: as for rdmatensor_connect()
+ * @connect: argument: @connect->addr and size are filled in by the library. timeout_ms 0 is
+ *           the default of each ioctl
+ * @cause: see above; filled in on success too
+ * @cause_len: its length
+ *
+ * A host may have several addresses, of which the RDMA device need not reach the first: each
+ * is tried without waiting, in getaddrinfo()'s order, until one is not refused. If all are,
+ * and RDMATENSOR_CONNECT_NOWAIT is not set, the call waits at the first whose host says that
+ * nobody listens there yet, or if there is none, at the first of all. With one address it is
+ * one ioctl.
+ *
+ * Return: as the ioctl whose cause it is, or as rdmatensor_parse_addr().
+ */
+int rdmatensor_connect_peer(struct rdmatensor *rt, const char *peer,
+			    struct rdmatensor_connect *connect, char *cause, size_t cause_len);
 
 /**
  * rdmatensor_connect_raw() - ioctl(RDMATENSOR_CONNECT) as it is

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * A host with several addresses: which of them are tried, and at which one is waited.
+ */
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "fake.h"
+#include "unit.h"
+
+static struct rdmatensor *rt;
+static char cause[256];
+
+int __real_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
+		       struct addrinfo **list);
+int __wrap_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
+		       struct addrinfo **list);
+
+/* "host" has one of each family, that of IPv6 first, as where it is preferred */
+int __wrap_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
+		       struct addrinfo **list)
+{
+	struct addrinfo numeric = *hints, *second;
+	int err;
+
+	if (strcmp(node, "host"))
+		return __real_getaddrinfo(node, service, hints, list);
+	numeric.ai_flags = AI_NUMERICHOST;
+	err = __real_getaddrinfo("fd00::1", service, &numeric, list) ?:
+	      __real_getaddrinfo("10.0.0.1", service, &numeric, &second);
+	if (!err)
+		(*list)->ai_next = second;
+	return err;
+}
+
+static int setup(void **state)
+{
+	struct rdmatensor_start start;
+
+	(void)state;
+	fake_reset();
+	rdmatensor_start_init(&start, "test");
+	return rdmatensor_open(FAKE_PATH, &rt) || rdmatensor_start(rt, &start);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	rdmatensor_close(rt);
+	return 0;
+}
+
+static int family(void)
+{
+	return ((struct sockaddr_in *)fake.connected.addr)->sin_family;
+}
+
+static int connect_to(const char *peer, uint32_t timeout_ms)
+{
+	uint32_t channel = 0;
+	int err = rdmatensor_connect(rt, peer, NULL, timeout_ms, &channel, cause, sizeof(cause));
+
+	assert_int_equal(channel, !err);
+	return err;
+}
+
+static void test_next_address(void **state)
+{
+	static const int errors[] = {
+		-ECONNREFUSED, -EHOSTUNREACH, -ENETUNREACH, -EADDRNOTAVAIL, -EAFNOSUPPORT,
+		-ETIMEDOUT,
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < NR(errors); i++) {
+		fake.connects = 0;
+		fake.connect_error_v6 = errors[i];
+		assert_int_equal(connect_to("host", 0), 0);
+		assert_int_equal(fake.connects, 2);
+		assert_int_equal(family(), AF_INET);
+		assert_int_equal(ntohs(((struct sockaddr_in *)fake.connected.addr)->sin_port),
+				 RDMATENSOR_PORT);
+	}
+	/* The first is as good as the other */
+	fake.connects = 0;
+	fake.connect_error_v6 = 0;
+	assert_int_equal(connect_to("host:99", 0), 0);
+	assert_int_equal(fake.connects, 1);
+	assert_int_equal(family(), AF_INET6);
+	/* What is not the address's fault is not mended by another one */
+	fake.connects = 0;
+	fake.connect_error_v6 = -EACCES;
+	assert_int_equal(connect_to("host", 0), -EACCES);
+	assert_int_equal(fake.connects, 1);
+}
+
+static void test_waits_at(void **state)
+{
+	struct rdmatensor_connect connect = { .flags = RDMATENSOR_CONNECT_NOWAIT };
+
+	(void)state;
+	/* Where somebody says that nobody listens yet, and as long as is left */
+	fake.connect_error_v6 = -ENETUNREACH;
+	fake.connect_error = -ECONNREFUSED;
+	fake.connect_error_waiting = 1;
+	assert_int_equal(connect_to("host", 5000), 0);
+	assert_int_equal(fake.connects, 3);
+	assert_int_equal(family(), AF_INET);
+	assert_int_equal(fake.connected.flags, 0);
+	assert_true(fake.connected.timeout_ms > 0 && fake.connected.timeout_ms <= 5000);
+	/* Nobody says so: at the first */
+	fake.connect_error = -EHOSTUNREACH;
+	fake.connect_error_waiting = -ETIMEDOUT;
+	assert_int_equal(connect_to("host", 0), -ETIMEDOUT);
+	assert_int_equal(family(), AF_INET6);
+	assert_int_equal(fake.connected.timeout_ms, 0);
+	/* Who does not want to wait does not */
+	fake.connects = 0;
+	assert_int_equal(rdmatensor_connect_peer(rt, "host", &connect, cause, sizeof(cause)),
+			 -EHOSTUNREACH);
+	assert_int_equal(fake.connects, 2);
+	assert_contains(cause, "nobody listens");
+	/* One address: one ioctl */
+	fake.connects = 0;
+	fake.connect_error_waiting = -ETIMEDOUT;
+	assert_int_equal(connect_to("10.0.0.1", 7), -ETIMEDOUT);
+	assert_int_equal(fake.connects, 1);
+	assert_true(fake.connected.timeout_ms <= 7);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_next_address, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_waits_at, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
