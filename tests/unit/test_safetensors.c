@@ -31,6 +31,9 @@ static const char good[] =
 	"\"empty\":{\"dtype\":\"U8\",\"shape\":[0,7],\"data_offsets\":[32,32]},"
 	"\"c.d/e\":{\"shape\":[5],\"data_offsets\":[32,37],\"dtype\":\"BOOL\"}}   ";
 
+#define T(name, dtype, shape, offsets) \
+	"\"" name "\":{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":" offsets "}"
+
 static void test_good(void **state)
 {
 	const struct st_tensor *tensor;
@@ -66,14 +69,25 @@ static void test_good(void **state)
 	st_free(&file);
 	assert_int_equal(parse("{\"__metadata__\":{}}", 0), 0);
 	st_free(&file);
+	/* Those that are shorter than a byte, and whose bytes only the header tells */
+	assert_int_equal(parse("{" T("a", "F4", "[3,2]", "[0,3]") "," T("b", "F6_E3M2", "[4]", "[3,6]")
+			       "," T("c", "F8_E8M0", "[2]", "[6,8]") "," T("d", "F6_E2M3", "[0,5]", "[8,8]")
+			       "}", 8), 0);
+	assert_int_equal(file.tensors[0].bytes, 3);
+	assert_int_equal(file.tensors[0].data_type, RDMATENSOR_DT_VARIANT);
+	assert_int_equal(file.tensors[1].bytes, 3);
+	assert_int_equal(file.tensors[2].bytes, 2);
+	st_free(&file);
+	/* A whole pair is a character */
+	assert_int_equal(parse("{\"\\ud83d\\uDE00\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1), 0);
+	assert_string_equal(file.tensors[0].name, "\xf0\x9f\x98\x80");
+	st_free(&file);
 	/* Escapes in a name are no reason to refuse it */
 	assert_int_equal(parse("{\"\\u00e9\\t\\\"\\\\\\/\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1), 0);
 	assert_string_equal(file.tensors[0].name, "\xc3\xa9\t\"\\/");
 	st_free(&file);
 }
 
-#define T(name, dtype, shape, offsets) \
-	"\"" name "\":{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":" offsets "}"
 #define SIXTEEN "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1"
 
 static void test_hostile(void **state)
@@ -103,6 +117,11 @@ static void test_hostile(void **state)
 		{ "{\"\xff\":1}", 0, "is no JSON", "utf-8" },
 		{ "{" T("a\tb", "U8", "[1]", "[0,1]") "}", 1, "control", "" },
 		{ "{" T("", "U8", "[1]", "[0,1]") "}", 1, "name is empty", "" },
+		{ "{" T("\\ud800", "U8", "[1]", "[0,1]") "}", 1, "surrogate", "" },
+		{ "{" T("\\ud800\\ud800", "U8", "[1]", "[0,1]") "}", 1, "surrogate", "" },
+		{ "{" T("\\udc00\\ud800", "U8", "[1]", "[0,1]") "}", 1, "surrogate", "" },
+		{ "{" T("\\uDbff\"", "U8", "[1]", "[0,1]") "}", 1, "", "" },
+		{ "{\"__metadata__\":{\"k\":\"\\uDFFFx\"}}", 0, "surrogate", "" },
 		{ "{" T("a\\u0000b", "U8", "[1]", "[0,1]") "}", 1,
 		  "zero byte", "a\\u0000b" },
 		{ "{" T("a", "U8", "[1]", "[0,1]") "," T("b", "U8", "[1]", "[1,2]")
@@ -117,8 +136,15 @@ static void test_hostile(void **state)
 		  "no dtype" },
 		{ "{\"t\":{\"dtype\":3,\"shape\":[1],\"data_offsets\":[0,1]}}", 1,
 		  "\"t\"", "no dtype" },
-		{ "{" T("t", "F4", "[1]", "[0,1]") "}", 1, "\"t\"",
-		  "\"F4\" is unknown" },
+		{ "{" T("t", "F5", "[1]", "[0,1]") "}", 1, "\"t\"",
+		  "\"F5\" is unknown" },
+		{ "{" T("t", "F4", "[3]", "[0,2]") "}", 2, "\"t\"", "whole number of bytes" },
+		{ "{" T("t", "F6_E2M3", "[3,2]", "[0,5]") "}", 5, "\"t\"",
+		  "whole number of bytes" },
+		{ "{" T("t", "F4", "[4]", "[0,4]") "}", 4, "\"t\"",
+		  "hold 4 bytes, its dtype and shape 2" },
+		{ "{" T("t", "F4", "[9223372036854775806]", "[0,0]") "}", 0, "\"t\"",
+		  "64 bits" },
 		{ "{" T("t", "F32\\u0000", "[1]", "[0,4]") "}", 4, "\"t\"",
 		  "is unknown" },
 		{ "{\"t\":{\"dtype\":\"U8\",\"data_offsets\":[0,1]}}", 1, "\"t\"",
@@ -301,18 +327,27 @@ static void test_data_types(void **state)
 	static const size_t bytes[] = {
 		1, 1, 1, 1, 1, 2, 2, 2, 2, 4, 4, 4, 8, 8, 8, 8,
 	};
+	uint32_t bits = 0;
 	uint32_t data_type;
 	size_t i;
 
 	(void)state;
 	for (i = 0; i < NR(names); i++) {
-		data_type = st_data_type(names[i]);
+		data_type = st_data_type(names[i], &bits);
 		assert_int_not_equal(data_type, RDMATENSOR_DT_INVALID);
 		assert_string_equal(st_data_type_name(data_type), names[i]);
 		assert_int_equal(st_element_bytes(data_type), bytes[i]);
+		assert_int_equal(bits, 8 * bytes[i]);
 	}
-	assert_int_equal(st_data_type("f32"), RDMATENSOR_DT_INVALID);
+	assert_int_equal(st_data_type("f32", &bits), RDMATENSOR_DT_INVALID);
 	assert_null(st_data_type_name(RDMATENSOR_DT_STRING));
+	/* Opaque, and which of these it is only the header tells */
+	assert_int_equal(st_data_type("F4", &bits), RDMATENSOR_DT_VARIANT);
+	assert_int_equal(bits, 4);
+	assert_int_equal(st_data_type("F6_E2M3", &bits), RDMATENSOR_DT_VARIANT);
+	assert_int_equal(bits, 6);
+	assert_null(st_data_type_name(RDMATENSOR_DT_VARIANT));
+	assert_int_equal(st_element_bytes(RDMATENSOR_DT_VARIANT), 0);
 	assert_int_equal(st_element_bytes(RDMATENSOR_DT_STRING), 0);
 }
 

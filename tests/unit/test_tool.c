@@ -292,6 +292,33 @@ static void make_many(unsigned int nr)
 	free(many);
 }
 
+/* Elements that are shorter than a byte go with their header, which alone knows them */
+static void test_short_types(void **state)
+{
+	static const char header[] =
+		"{\"a\":{\"dtype\":\"F4\",\"shape\":[3,2],\"data_offsets\":[0,3]},"
+		"\"b\":{\"dtype\":\"F8_E8M0\",\"shape\":[2],\"data_offsets\":[3,5]}}";
+	char error[ST_ERROR_MAX];
+	struct st_file file;
+	int fd;
+
+	(void)state;
+	assert_int_equal(st_parse(header, strlen(header), 5, &file, error, sizeof(error)), 0);
+	fd = open(model, O_RDWR | O_CREAT, 0600);
+	assert_int_equal(st_write_header(fd, &file), 0);
+	assert_int_equal(pwrite(fd, "abcde", 5, (off_t)st_data_offset(&file)), 5);
+	close(fd);
+	st_free(&file);
+	server_start_with((char *[]){ model, "--exit-after", "1", NULL }, 3);
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "-a", "-o", output), EXIT_OK);
+	assert_same_files(model, output);
+	/* By its name alone it cannot be put into a file */
+	unlink(output);
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "a", "-o", output), EXIT_FAILED);
+	assert_contains(messages, "tensor \"a\"");
+	server_end_with(EXIT_OK);
+}
+
 /* As many at the same time as was asked for, or as the ring has entries */
 static void test_in_flight(void **state)
 {
@@ -646,6 +673,12 @@ static void test_perf(void **state)
 	assert_contains(text, "lat_4099");
 	assert_int_equal(RUN(cmd_perf, "10.0.0.1", "-s", "5000"), EXIT_FAILED);
 	assert_contains(messages, "perf --server");
+	/* What was measured before is not lost */
+	assert_int_equal(RUN(cmd_perf, "10.0.0.1", "-s", "4099,5000", "-n", "10", "-j"),
+			 EXIT_FAILED);
+	rows = parse_line(text);
+	assert_int_equal(json_object_array_length(rows), 1);
+	json_object_put(rows);
 	rdmatensor_close(perf_rt);
 	/* A tensor of another length than its name tells */
 	fake_reset();
@@ -693,6 +726,7 @@ int main(void)
 		test(test_all),
 		test(test_steps),
 		test(test_names),
+		test(test_short_types),
 		test(test_in_flight),
 		test(test_products),
 		test(test_hostile_index),

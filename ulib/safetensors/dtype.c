@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The element types that safetensors and rdmatensor both have.
+ * The element types of safetensors, and what they are here. Those that are shorter than a
+ * byte, and the exponents that go with them, have no type of their own: such a tensor is
+ * opaque, and whoever has its header knows what it is.
  */
 #include <string.h>
 
@@ -9,35 +11,42 @@
 static const struct {
 	const char *name;
 	uint32_t data_type;
-	uint32_t bytes;
+	uint32_t bits;
 } map[] = {
-	{ "BOOL", RDMATENSOR_DT_BOOL, 1 },
-	{ "U8", RDMATENSOR_DT_UINT8, 1 },
-	{ "I8", RDMATENSOR_DT_INT8, 1 },
-	{ "F8_E5M2", RDMATENSOR_DT_FLOAT8_E5M2, 1 },
-	{ "F8_E4M3", RDMATENSOR_DT_FLOAT8_E4M3FN, 1 },
-	{ "I16", RDMATENSOR_DT_INT16, 2 },
-	{ "U16", RDMATENSOR_DT_UINT16, 2 },
-	{ "F16", RDMATENSOR_DT_HALF, 2 },
-	{ "BF16", RDMATENSOR_DT_BFLOAT16, 2 },
-	{ "I32", RDMATENSOR_DT_INT32, 4 },
-	{ "U32", RDMATENSOR_DT_UINT32, 4 },
-	{ "F32", RDMATENSOR_DT_FLOAT, 4 },
-	{ "F64", RDMATENSOR_DT_DOUBLE, 8 },
-	{ "I64", RDMATENSOR_DT_INT64, 8 },
-	{ "U64", RDMATENSOR_DT_UINT64, 8 },
-	{ "C64", RDMATENSOR_DT_COMPLEX64, 8 },
+	{ "BOOL", RDMATENSOR_DT_BOOL, 8 },
+	{ "U8", RDMATENSOR_DT_UINT8, 8 },
+	{ "I8", RDMATENSOR_DT_INT8, 8 },
+	{ "F8_E5M2", RDMATENSOR_DT_FLOAT8_E5M2, 8 },
+	{ "F8_E4M3", RDMATENSOR_DT_FLOAT8_E4M3FN, 8 },
+	{ "I16", RDMATENSOR_DT_INT16, 16 },
+	{ "U16", RDMATENSOR_DT_UINT16, 16 },
+	{ "F16", RDMATENSOR_DT_HALF, 16 },
+	{ "BF16", RDMATENSOR_DT_BFLOAT16, 16 },
+	{ "I32", RDMATENSOR_DT_INT32, 32 },
+	{ "U32", RDMATENSOR_DT_UINT32, 32 },
+	{ "F32", RDMATENSOR_DT_FLOAT, 32 },
+	{ "F64", RDMATENSOR_DT_DOUBLE, 64 },
+	{ "I64", RDMATENSOR_DT_INT64, 64 },
+	{ "U64", RDMATENSOR_DT_UINT64, 64 },
+	{ "C64", RDMATENSOR_DT_COMPLEX64, 64 },
+	{ "F4", RDMATENSOR_DT_VARIANT, 4 },
+	{ "F6_E2M3", RDMATENSOR_DT_VARIANT, 6 },
+	{ "F6_E3M2", RDMATENSOR_DT_VARIANT, 6 },
+	{ "F8_E8M0", RDMATENSOR_DT_VARIANT, 8 },
 };
 
 #define NR (sizeof(map) / sizeof(map[0]))
 
-uint32_t st_data_type(const char *name)
+uint32_t st_data_type(const char *name, uint32_t *bits)
 {
 	size_t i;
 
-	for (i = 0; i < NR; i++)
-		if (!strcmp(map[i].name, name))
-			return map[i].data_type;
+	for (i = 0; i < NR; i++) {
+		if (strcmp(map[i].name, name))
+			continue;
+		*bits = map[i].bits;
+		return map[i].data_type;
+	}
 	return RDMATENSOR_DT_INVALID;
 }
 
@@ -45,7 +54,8 @@ const char *st_data_type_name(uint32_t data_type)
 {
 	size_t i;
 
-	for (i = 0; i < NR; i++)
+	/* One of many names is none */
+	for (i = 0; i < NR && data_type != RDMATENSOR_DT_VARIANT; i++)
 		if (map[i].data_type == data_type)
 			return map[i].name;
 	return NULL;
@@ -55,8 +65,8 @@ size_t st_element_bytes(uint32_t data_type)
 {
 	size_t i;
 
-	for (i = 0; i < NR; i++)
+	for (i = 0; i < NR && data_type != RDMATENSOR_DT_VARIANT; i++)
 		if (map[i].data_type == data_type)
-			return map[i].bytes;
+			return map[i].bits / 8;
 	return 0;
 }

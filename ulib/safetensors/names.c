@@ -54,14 +54,43 @@ static int push(struct walk *walk, const char *at, size_t bytes, size_t object)
 	return 0;
 }
 
-/* NULL: there is a control character in it, which JSON only has escaped */
-static const char *skip_string(const char *p, const char *end)
+/* Of \uXXXX at @p; 0: it is another escape */
+static unsigned int escaped(const char *p, const char *end)
 {
+	char digits[5] = "";
+
+	if (end - p < 6 || p[0] != '\\' || p[1] != 'u')
+		return 0;
+	memcpy(digits, p + 2, 4);
+	return (unsigned int)strtoul(digits, NULL, 16);
+}
+
+/*
+ * NULL: there is in it what no text is: -EILSEQ: a control character, which JSON only has
+ * escaped; -EPROTO: half a pair of UTF-16, for which json-c puts something else, so that
+ * two names could become one
+ */
+static const char *skip_string(const char *p, const char *end, int *err)
+{
+	unsigned int c;
+
 	for (p++; p < end && *p != '"'; p++) {
+		*err = -EILSEQ;
 		if ((unsigned char)*p < ' ')
 			return NULL;
-		if (*p == '\\')
-			p++;
+		if (*p != '\\')
+			continue;
+		c = escaped(p, end);
+		*err = -EPROTO;
+		if (c >= 0xdc00 && c <= 0xdfff)
+			return NULL;
+		if (c >= 0xd800 && c <= 0xdbff) {
+			c = escaped(p + 6, end);
+			if (c < 0xdc00 || c > 0xdfff)
+				return NULL;
+			p += 6;
+		}
+		p++;
 	}
 	return p < end ? p + 1 : end;
 }
@@ -82,11 +111,11 @@ static int collect(struct walk *walk, const char *p, const char *end)
 
 	while (p < end) {
 		if (*p == '"') {
-			const char *after = skip_string(p, end);
+			const char *after = skip_string(p, end, &err);
 			const char *next;
 
 			if (!after)
-				return -EILSEQ;
+				return err;
 			next = skip_space(after, end);
 			/* A string before a colon is a member's name */
 			if (next < end && *next == ':' && depth <= DEPTH) {
@@ -178,6 +207,9 @@ int st_check_names(const char *json, size_t json_bytes, char *error,
 	if (err == -EILSEQ)
 		err = st_fail(error, error_len, -EINVAL,
 			      "the header is no JSON: it has a control character in a string");
+	if (err == -EPROTO)
+		err = st_fail(error, error_len, -EINVAL,
+			      "the header is no text: a string has one half of a surrogate pair, as \\ud800, without the other");
 	if (err == -EBADMSG)
 		err = st_fail(error, error_len, -EINVAL,
 			      "the header is no JSON: it has single quotes, NaN or Infinity");

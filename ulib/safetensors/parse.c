@@ -55,7 +55,7 @@ static int whole_number(struct json_object *value, uint64_t *out)
 }
 
 static int take_data_type(struct judge *judge, struct json_object *info,
-			  struct st_tensor *tensor)
+			  struct st_tensor *tensor, uint32_t *bits)
 {
 	struct json_object *value;
 	const char *text;
@@ -66,17 +66,34 @@ static int take_data_type(struct judge *judge, struct json_object *info,
 	text = json_object_get_string(value);
 	/* A zero in the string would hide what follows it */
 	if (strlen(text) == (size_t)json_object_get_string_len(value))
-		tensor->data_type = st_data_type(text);
+		tensor->data_type = st_data_type(text, bits);
 	if (tensor->data_type == RDMATENSOR_DT_INVALID)
 		return refuse(judge, "dtype \"%.32s\" is unknown", text);
 	return 0;
 }
 
+/* The elements' bits: whole bytes, and no more than 64 bits count */
+static int take_bytes(struct judge *judge, uint64_t elements, uint32_t bits, uint64_t *bytes)
+{
+	if (bits % 8 == 0) {
+		if (__builtin_mul_overflow(elements, bits / 8, bytes))
+			return refuse(judge, "its shape is larger than 64 bits can count");
+		return 0;
+	}
+	if (__builtin_mul_overflow(elements, bits, bytes))
+		return refuse(judge, "its shape is larger than 64 bits can count");
+	if (*bytes % 8)
+		return refuse(judge, "its %" PRIu64 " elements of %u bits are no whole number of bytes",
+			      elements, bits);
+	*bytes /= 8;
+	return 0;
+}
+
 static int take_shape(struct judge *judge, struct json_object *info,
-		      struct st_tensor *tensor)
+		      uint32_t bits, struct st_tensor *tensor)
 {
 	struct json_object *value;
-	uint64_t bytes, dim;
+	uint64_t elements = 1, dim;
 	size_t i, ndims;
 
 	if (!json_object_object_get_ex(info, "shape", &value) ||
@@ -87,17 +104,15 @@ static int take_shape(struct judge *judge, struct json_object *info,
 		return refuse(judge, "its shape has %zu dims, %d are the most",
 			      ndims, RDMATENSOR_DIMS_MAX);
 	tensor->ndims = (uint32_t)ndims;
-	bytes = st_element_bytes(tensor->data_type);
 	for (i = 0; i < ndims; i++) {
 		if (whole_number(json_object_array_get_idx(value, i), &dim))
 			return refuse(judge, "dim %zu of its shape is no whole number from 0 to 2^63 - 2",
 				      i);
 		tensor->dims[i] = dim;
-		if (__builtin_mul_overflow(bytes, dim, &bytes))
+		if (__builtin_mul_overflow(elements, dim, &elements))
 			return refuse(judge, "its shape is larger than 64 bits can count");
 	}
-	tensor->bytes = bytes;
-	return 0;
+	return take_bytes(judge, elements, bits, &tensor->bytes);
 }
 
 static int take_offsets(struct judge *judge, struct json_object *info,
@@ -130,6 +145,7 @@ static int take_tensor(struct judge *judge, struct json_object *info,
 		       uint64_t data_bytes, struct st_tensor *tensor)
 {
 	size_t len = strlen(judge->name);
+	uint32_t bits = 0;
 	int err;
 
 	if (!len)
@@ -139,9 +155,9 @@ static int take_tensor(struct judge *judge, struct json_object *info,
 			      len, RDMATENSOR_NAME_MAX);
 	if (!json_object_is_type(info, json_type_object))
 		return refuse(judge, "it is no object");
-	err = take_data_type(judge, info, tensor);
+	err = take_data_type(judge, info, tensor, &bits);
 	if (!err)
-		err = take_shape(judge, info, tensor);
+		err = take_shape(judge, info, bits, tensor);
 	if (!err)
 		err = take_offsets(judge, info, data_bytes, tensor);
 	if (err)

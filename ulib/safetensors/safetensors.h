@@ -119,13 +119,18 @@ int st_make(const struct st_tensor *tensors, size_t nr,
  */
 int st_write_header(int fd, const struct st_file *file);
 
-/** st_data_type() - of a name in a header, as "F32"; RDMATENSOR_DT_INVALID: none */
-uint32_t st_data_type(const char *name);
+/**
+ * st_data_type() - of a name in a header, as "F32"; RDMATENSOR_DT_INVALID: none
+ * @name: the name
+ * @bits: out: length of an element, which may be less than a byte. The type is
+ *        RDMATENSOR_DT_VARIANT where there is none of that length
+ */
+uint32_t st_data_type(const char *name, uint32_t *bits);
 
-/** st_data_type_name() - the name in a header; NULL: the format has none */
+/** st_data_type_name() - the name in a header; NULL: the format has none, or several */
 const char *st_data_type_name(uint32_t data_type);
 
-/** st_element_bytes() - bytes of an element; 0: unknown */
+/** st_element_bytes() - bytes of an element; 0: unknown, as of what is opaque */
 size_t st_element_bytes(uint32_t data_type);
 
 #endif

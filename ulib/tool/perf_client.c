@@ -312,7 +312,8 @@ static int measure_all(struct load *load)
 			print_row(row, !i);
 		json_object_array_add(rows, row);
 	}
-	if (!err && perf->server.common.json)
+	/* What was measured before one failed is told all the same */
+	if (perf->server.common.json && json_object_array_length(rows))
 		print_json(rows);
 	else
 		json_object_put(rows);
