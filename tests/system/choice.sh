@@ -121,6 +121,9 @@ netdev n3
 ip addr add 10.3.0.1/24 dev n3
 check "two devices: an error that lists them" fails -- "several RDMA devices are active" r1/1 r2/1 \
 	RDMA_DEVICE
+check "and the tool's remedy" eval \
+	'! "$tool" info --start 2>/tmp/err && grep -q "several RDMA devices.*--device" /tmp/err &&
+	 "$tool" info --start --device r2 >/dev/null'
 check "by the device's name" starts RDMA_DEVICE=r2 -- r2 10.2.0.1 named
 check "by its network device" starts RDMA_DEVICE=n2 -- r2 10.2.0.1 "by its network device"
 check "by its IPv4 address" starts RDMA_DEVICE=10.2.0.1 -- r2 10.2.0.1 "by its address"

@@ -46,6 +46,19 @@ check "no module" says 1 "FAIL module" "modprobe rdmatensor"
 check "as text" eval 'as_text && "$tool" doctor | grep -q "^ *-> modprobe"'
 load
 check "no device" says 1 "FAIL device" "rdma link add rxe0 type rxe netdev"
+# Of several the one that peers can reach, whatever it is called
+ip link add a0 type dummy
+ip link add b0 type dummy
+ip link add c0 type dummy
+ip link set b0 up
+ip addr add 10.7.0.1/24 dev b0
+ip link set c0 up
+ip link set d0 down
+check "and what to make one over" says 1 "FAIL device" "netdev b0"
+ip link del a0
+ip link del b0
+ip link del c0
+ip link set d0 up
 ip link add n1 type dummy
 ip link set n1 mtu 1500 up
 rdma link add r1 type rxe netdev n1
@@ -116,7 +129,16 @@ for ((i = 0; i < 200; i++)); do
 	grep -q serving /tmp/serve && grep -q 'perf server' /tmp/perf && break
 	sleep 0.05
 done
-check "a peer without a tensor to try" says 1 "WARN fetch" "perf --server" 10.9.0.1:7003
+check "a peer that serves a file" says 0 "OK fetch" "" 10.9.0.1:7003
+"$tool" gather --server --rows 0:10 --listen 10.9.0.1:7005 >/tmp/rows 2>&1 &
+rows=$!
+for ((i = 0; i < 200; i++)); do
+	grep -q exporting /tmp/rows && break
+	sleep 0.05
+done
+check "a peer without a tensor to try" says 1 "WARN fetch" "perf --server" 10.9.0.1:7005
+kill $rows
+wait $rows
 check "all is well" says 0 "OK fetch" "" 10.9.0.1:7004
 check "and every line says so" eval \
 	'"$tool" doctor -j 10.9.0.1:7004 | jq -e ".verdict == \"OK\" and (.checks | length >= 10 and all(.verdict == \"OK\"))"'

@@ -67,6 +67,8 @@ by_tool() {
 	insmod "$module" || return 1
 	"$tool" set lanes 3 && [[ $("$tool" show params -j lanes | jq .[0].value) == 3 ]] &&
 		"$tool" set mtu auto && "$tool" set device "$LAB_RDMA_DEV" || return 1
+	[[ $("$tool" show params -j device | jq -r .[0].value) == "$LAB_RDMA_DEV" ]] || return 1
+	"$tool" show params device | grep -qE "^device +$LAB_RDMA_DEV " || return 1
 	for text in 0 9 x 3x ''; do
 		! "$tool" set lanes "$text" 2>/dev/null || return 1
 	done

@@ -44,6 +44,7 @@ completes "rdmatensor show " contexts channels pools requests tables params
 completes "rdmatensor doctor --lis" --listen
 completes "rdmatensor top --" --delay --count --json
 completes "rdmatensor show params m" mtu msg_slots msg_slot_bytes max_channels max_pools
+completes "rdmatensor show params de" device
 completes "rdmatensor show params -" --json --verbose --help
 completes "rdmatensor set la" lanes
 completes "rdmatensor set d" device

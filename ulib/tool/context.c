@@ -69,8 +69,8 @@ int context_start(struct common *common, struct rdmatensor **out)
 		return err;
 	err = rdmatensor_start(*out, start);
 	if (err) {
-		failed("start: %s", start->cause[0] ? start->cause :
-						      strerror(-err));
+		failed("start: %s%s", start->cause[0] ? start->cause : strerror(-err),
+		       err == -ENOTUNIQ ? ": give one with --device" : "");
 		rdmatensor_close(*out);
 		*out = NULL;
 		return EXIT_FAILED;

@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <net/if.h>
@@ -353,19 +354,37 @@ static void each_device(struct ports *ports,
 		closedir(dir);
 }
 
+/* How good it is to make a software device over; 0: not at all */
+static int netdev_rank(const struct ifaddrs *one)
+{
+	const struct sockaddr_in6 *in6 = (const void *)one->ifa_addr;
+	bool addressed = one->ifa_addr &&
+			 (one->ifa_addr->sa_family == AF_INET ||
+			  (one->ifa_addr->sa_family == AF_INET6 &&
+			   !IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr)));
+
+	if (one->ifa_flags & IFF_LOOPBACK)
+		return 0;
+	/* Peers are reached where an address is; ifb and the like have none and are down */
+	return 1 + !!(one->ifa_flags & IFF_UP) + 2 * addressed;
+}
+
 /* One to make a software device over, for a remedy */
 static void some_netdev(char *netdev, size_t len)
 {
-	struct if_nameindex *all = if_nameindex(), *one;
+	struct ifaddrs *all = NULL, *one;
+	int best = 0;
 
 	snprintf(netdev, len, "NETDEV");
-	for (one = all; one && one->if_index; one++)
-		if (strcmp(one->if_name, "lo")) {
-			snprintf(netdev, len, "%s", one->if_name);
-			break;
-		}
-	if (all)
-		if_freenameindex(all);
+	if (getifaddrs(&all))
+		return;
+	for (one = all; one; one = one->ifa_next) {
+		if (netdev_rank(one) <= best)
+			continue;
+		best = netdev_rank(one);
+		snprintf(netdev, len, "%s", one->ifa_name);
+	}
+	freeifaddrs(all);
 }
 
 static void say_no_device(struct doctor *doctor)

@@ -81,8 +81,11 @@ bool doctor_start(struct doctor *doctor)
 		doctor_say(doctor, VERDICT_FAIL, "listen", "see --listen", "%s", cause);
 		return false;
 	}
-	if (context_open(&doctor->common, &doctor->rt))
+	if (context_open(&doctor->common, &doctor->rt)) {
+		doctor_say(doctor, VERDICT_FAIL, "start", "see the message before this",
+			   "the device's file could be opened before, and not again");
 		return false;
+	}
 	err = rdmatensor_start(doctor->rt, start);
 	if (err || rdmatensor_query(doctor->rt, &query)) {
 		const char *mtu = "START: mtu ";
@@ -226,7 +229,6 @@ static int route_netdev(const uint8_t addr[28], char *netdev, size_t len)
 	return 0;
 }
 
-/* False: there is none */
 static bool is_loopback(const uint8_t addr[28])
 {
 	const struct sockaddr_in *in = (const void *)addr;
@@ -237,6 +239,7 @@ static bool is_loopback(const uint8_t addr[28])
 	return in6->sin6_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
 }
 
+/* False: there is none, or none that the device could take */
 static bool say_route(struct doctor *doctor, const uint8_t addr[28])
 {
 	char where[80], netdev[32], remedy[256];
@@ -271,6 +274,38 @@ static bool say_route(struct doctor *doctor, const uint8_t addr[28])
 	return true;
 }
 
+/*
+ * What `serve` has in place of perf's tensors: its index, which is of any length. Return:
+ * 0; -EMSGSIZE: it is there, and longer than the place; -ETIMEDOUT: the peer has none
+ */
+static int fetch_index_of(struct doctor *doctor, uint32_t channel, const struct store *store,
+			  struct rdmatensor_cqe *cqe)
+{
+	return rdmatensor_fetch(doctor->rt, channel, INDEX_NAME, 0, &store->pool, store->offset,
+				LONG, rdmatensor_deadline_ms(FETCH_MS), cqe);
+}
+
+/* Of a peer that has no tensor of perf's */
+static void say_no_perf(struct doctor *doctor, uint32_t channel, const struct store *store,
+			const char *name)
+{
+	struct rdmatensor_cqe cqe;
+	int err = fetch_index_of(doctor, channel, store, &cqe);
+
+	if (!err)
+		doctor_say(doctor, VERDICT_OK, "fetch", NULL,
+			   "%" PRIu64 " bytes from the peer, the index of a `rdmatensor serve`; with `rdmatensor perf --server` there, packets of full length are tried too",
+			   (uint64_t)cqe.tensor_bytes);
+	else if (err == -EMSGSIZE)
+		doctor_say(doctor, VERDICT_OK, "fetch", NULL,
+			   "messages come through, and the peer is a `rdmatensor serve` with an index of %" PRIu64 " bytes; with `rdmatensor perf --server` there, contents are tried too",
+			   (uint64_t)cqe.tensor_bytes);
+	else
+		doctor_say(doctor, VERDICT_WARN, "fetch",
+			   "start `rdmatensor perf --server` there, and give its address",
+			   "messages come through, but the peer has no tensor \"%s\" to try", name);
+}
+
 static void say_contents(struct doctor *doctor, uint32_t channel)
 {
 	struct rdmatensor_channel_query query = { .channel = channel };
@@ -287,9 +322,7 @@ static void say_contents(struct doctor *doctor, uint32_t channel)
 	err = fetch_words(doctor, channel, name, &store, SHORT, &short_ns);
 	if (err == -ETIMEDOUT && !rdmatensor_channel_query(doctor->rt, &query) &&
 	    query.state == RDMATENSOR_CHANNEL_UP) {
-		doctor_say(doctor, VERDICT_WARN, "fetch",
-			   "start `rdmatensor perf --server` there, and give its address",
-			   "messages come through, but the peer has no tensor \"%s\" to try", name);
+		say_no_perf(doctor, channel, &store, name);
 		return;
 	}
 	if (err) {

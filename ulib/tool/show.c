@@ -142,6 +142,23 @@ static bool named(const struct param *param, char *const *names, int nr)
 	return !nr;
 }
 
+/* The one parameter that is no number, and that START has no field of this name for */
+static void show_device(const char *device, struct json_object *list)
+{
+	struct json_object *one;
+
+	if (!list) {
+		printf("%-15s %-10s %-10s %-19s %s\n", "device", *device ? device : "-", "-",
+		       "an RDMA device", "name");
+		return;
+	}
+	one = json_object_new_object();
+	add_string(one, "name", "device");
+	json_object_object_add(one, "value", *device ? json_object_new_string(device) : NULL);
+	add_string(one, "help", "RDMA device of contexts that name none; none: the only active one");
+	json_object_array_add(list, one);
+}
+
 static int show_params(char *const *names, int nr, bool json, bool verbose)
 {
 	struct json_object *list = json ? json_object_new_array() : NULL;
@@ -150,7 +167,7 @@ static int show_params(char *const *names, int nr, bool json, bool verbose)
 	size_t i;
 
 	for (i = 0; (int)i < nr; i++)
-		if (!param_find(names[i])) {
+		if (!param_find(names[i]) && strcmp(names[i], "device")) {
 			json_object_put(list);
 			return misused("there is no parameter \"%s\"; rdmatensor show params lists them",
 				       names[i]);
@@ -158,6 +175,9 @@ static int show_params(char *const *names, int nr, bool json, bool verbose)
 	if (!json)
 		printf("%-15s %-10s %-10s %-19s %s\n", "PARAMETER", "VALUE", "DEFAULT", "RANGE",
 		       "UNIT");
+	for (i = 0; (int)i < nr; i++)
+		if (!strcmp(names[i], "device"))
+			show_device(device, list);
 	for (i = 0; i < nr_params; i++) {
 		const char *at = value_of(params[i].name, value, sizeof(value)) ? NULL : value;
 
