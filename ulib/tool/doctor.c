@@ -3,13 +3,13 @@
  * doctor: goes from the module to a fetch from a peer, a line for each thing that has to
  * be right, and says what to do about what is not.
  */
-#include <json-c/json.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "doctor.h"
+#include "json.h"
 #include "text.h"
 
 static void help(void)

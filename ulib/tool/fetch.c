@@ -5,12 +5,12 @@
 #include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <json-c/json.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "fetch.h"
+#include "json.h"
 #include "outfile.h"
 #include "text.h"
 

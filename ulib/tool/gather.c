@@ -4,11 +4,11 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <json-c/json.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "gather.h"
+#include "json.h"
 
 static void help(void)
 {

@@ -5,13 +5,13 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <json-c/json.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gather.h"
+#include "json.h"
 
 /**
  * struct load - a run

@@ -3,12 +3,12 @@
  * info: what this machine has, and with a PEER, whether it can be reached.
  */
 #include <inttypes.h>
-#include <json-c/json.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <rdmatensor/params.h>
 
+#include "json.h"
 #include "tool.h"
 
 static void help(void)

@@ -3,11 +3,11 @@
  * monitor: the module's events, a line for each.
  */
 #define _GNU_SOURCE
-#include <json-c/json.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
+#include "json.h"
 #include "nl.h"
 #include "text.h"
 #include "tool.h"

@@ -6,7 +6,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <inttypes.h>
-#include <json-c/json.h>
 #include <linux/sock_diag.h>
 #include <netlink/genl/ctrl.h>
 #include <netlink/genl/genl.h>
@@ -17,6 +16,7 @@
 
 #include <rdmatensor/netlink.h>
 
+#include "json.h"
 #include "nl.h"
 #include "tool.h"
 

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-#include <json-c/json.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "json.h"
 #include "text.h"
 #include "tool.h"
+
+void out_of_memory(void)
+{
+	exit(failed("out of memory"));
+}
 
 static bool is_utf8(const char *text, size_t bytes)
 {
@@ -29,7 +34,7 @@ static struct json_object *repaired(const char *text, size_t bytes)
 	int columns;
 
 	if (!good)
-		return json_object_new_string("");
+		out_of_memory();
 	for (; bytes; text += taken, bytes -= taken) {
 		taken = text_character(text, bytes, &columns);
 		if (taken) {
@@ -54,7 +59,7 @@ static struct json_object *in_hex(const char *text, size_t bytes)
 	size_t i;
 
 	if (!hex)
-		return json_object_new_string("");
+		out_of_memory();
 	for (i = 0; i < bytes; i++) {
 		hex[2 * i] = digits[(unsigned char)text[i] >> 4];
 		hex[2 * i + 1] = digits[(unsigned char)text[i] & 15];
@@ -128,9 +133,12 @@ static void put_json(const char *json)
 void print_json(struct json_object *object)
 {
 	struct json_object *good = in_utf8(object);
+	const char *json = json_object_to_json_string_ext(good, JSON_C_TO_STRING_PLAIN |
+							  JSON_C_TO_STRING_NOSLASHESCAPE);
 
-	put_json(json_object_to_json_string_ext(good, JSON_C_TO_STRING_PLAIN |
-						JSON_C_TO_STRING_NOSLASHESCAPE));
+	if (!json)
+		out_of_memory();
+	put_json(json);
 	fflush(stdout);
 	json_object_put(good);
 	json_object_put(object);

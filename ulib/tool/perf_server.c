@@ -3,10 +3,10 @@
  * perf --server: one region, published under many lengths.
  */
 #include <inttypes.h>
-#include <json-c/json.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "json.h"
 #include "perf.h"
 
 /* Powers of two up to the default, and those that were asked for */

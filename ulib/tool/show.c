@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <json-c/json.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 #include <rdmatensor/netlink.h>
 #include <rdmatensor/params.h>
 
+#include "json.h"
 #include "nl.h"
 #include "params.h"
 #include "text.h"

@@ -6,7 +6,6 @@
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
-#include <json-c/json.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +17,7 @@
 
 #include <rdmatensor/netlink.h>
 
+#include "json.h"
 #include "nl.h"
 #include "text.h"
 #include "tool.h"
