@@ -59,6 +59,9 @@ bool stop_wait_fd(int fd, int ms)
 	struct timespec wait = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
 	struct pollfd pfd = { .fd = fd, .events = POLLIN };
 
+	/* One may have come while they were not blocked */
+	if (requested)
+		return true;
 	if (ppoll(&pfd, 1, ms < 0 ? NULL : &wait, &outside) < 0 && errno != EINTR)
 		return true;
 	return requested;
