@@ -69,13 +69,15 @@ static int serve(const char *listen, uint64_t start, uint64_t end)
 				      RDMATENSOR_DT_FLOAT, &table);
 	if (err)
 		return fail("export", err, NULL);
-	printf("serving the features of nodes %llu..%llu\n", (unsigned long long)start,
-	       (unsigned long long)end - 1);
-	fflush(stdout);
+	/* From the first word on */
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	sigprocmask(SIG_BLOCK, &set, NULL);
+	printf("serving the features of nodes %llu..%llu\n", (unsigned long long)start,
+	       (unsigned long long)end - 1);
+	if (fflush(stdout))
+		return fail("stdout", -errno, NULL);
 	sigwait(&set, &err);
 	rdmatensor_close(rt);
 	return 0;
@@ -260,8 +262,8 @@ static int train(const struct graph *graph, char **peers, int nr_peers)
 		err = rdmatensor_gather(rt, open.out_table, nodes, nr, &pool, at, nr * ROW,
 					rdmatensor_deadline_ms(60000), &cqe);
 		if (err)
-			return fail("gather", err, rdmatensor_cqe_text(&cqe, start.cause,
-								       sizeof(start.cause)));
+			return fail("gather", err, !cqe.type ? NULL :
+				    rdmatensor_cqe_text(&cqe, start.cause, sizeof(start.cause)));
 		spent += rdmatensor_now_ns() - begun;
 		rows += nr;
 		if (check((void *)((char *)pool.base + at), nodes, nr))
