@@ -123,7 +123,10 @@ int connect_within(struct rdmatensor *rt, uint64_t wait_ns, const char *peer, co
 		strcpy(connect.worker, worker);
 	if (!wait_ns)
 		connect.flags = RDMATENSOR_CONNECT_NOWAIT;
-	err = rdmatensor_connect_peer(rt, peer, &connect, cause, cause_len);
+	/* Stopped, and going on: what ends the process is not for it to see */
+	do {
+		err = rdmatensor_connect_peer(rt, peer, &connect, cause, cause_len);
+	} while (err == -EINTR);
 	*channel = connect.out_channel;
 	return err;
 }

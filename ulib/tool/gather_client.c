@@ -106,15 +106,20 @@ static int connect_all(struct load *load)
 		.timeout_ms = wait_ms(wait_ns),
 	};
 	uint32_t *channels = calloc((size_t)load->gathering->nr_peers, sizeof(*channels));
-	int err = EXIT_OK, i;
+	int err = EXIT_OK, opened, i;
 
 	if (!channels)
 		return failed("out of memory");
 	for (i = 0; !err && i < load->gathering->nr_peers; i++)
 		err = context_connect(load->rt, &load->gathering->server.common,
 				      load->gathering->peers[i], NULL, &channels[i]);
-	if (!err && rdmatensor_table_open(load->rt, load->gathering->table, channels,
-					  (unsigned int)load->gathering->nr_peers, &open))
+	/* Stopped, and going on: what ends the process is not for it to see */
+	do {
+		opened = err ? 0 : rdmatensor_table_open(load->rt, load->gathering->table, channels,
+							 (unsigned int)load->gathering->nr_peers,
+							 &open);
+	} while (opened == -EINTR);
+	if (opened)
 		err = failed("%s", open.cause);
 	free(channels);
 	load->table = open.out_table;
