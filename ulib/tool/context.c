@@ -79,6 +79,13 @@ int context_start(struct common *common, struct rdmatensor **out)
 	return EXIT_OK;
 }
 
+int context_counters(struct rdmatensor *rt, uint32_t channel, uint64_t *counters)
+{
+	int err = rdmatensor_stats(rt, channel, counters, RDMATENSOR_STAT_NR);
+
+	return err ? failed("query counters: %s", strerror(-err)) : EXIT_OK;
+}
+
 int context_ring_holds(struct rdmatensor *rt, unsigned int in_flight)
 {
 	struct rdmatensor_query query;

@@ -67,16 +67,21 @@ static void print_table(const struct fetch *fetch,
 		       results[i].seconds);
 }
 
-static void print_steps(const struct fetch *fetch,
+static int print_steps(const struct fetch *fetch,
 			const struct step_result *results, const char *output)
 {
 	struct rdmatensor_channel_query query = { .channel = fetch->channel };
 	struct json_object *root, *list, *one;
 	int64_t i;
+	int err;
 
+	/* The peer may have gone when all is done */
+	err = rdmatensor_channel_query(fetch->rt, &query);
+	if (err && err != -ENOENT)
+		return failed("query channel to %s: %s", fetch->peer, strerror(-err));
 	root = json_object_new_object();
 	add_string(root, "peer", fetch->peer);
-	if (!rdmatensor_channel_query(fetch->rt, &query)) {
+	if (!err) {
 		add_string(root, "peer_worker", query.worker);
 		add_number(root, "lanes", query.lanes);
 	}
@@ -97,6 +102,7 @@ static void print_steps(const struct fetch *fetch,
 	}
 	json_object_object_add(root, "steps", list);
 	print_json(root);
+	return EXIT_OK;
 }
 
 /* The length of the header, the header, and the tensors */
@@ -150,7 +156,7 @@ static int fetch_steps(struct fetch *fetch, struct outfile *out)
 	if (!err)
 		err = write_output(fetch, out);
 	if (!err && fetch->common.json) {
-		print_steps(fetch, results, out->name);
+		err = print_steps(fetch, results, out->name);
 	} else if (!err) {
 		print_table(fetch, results);
 		printf("rdmatensor: fetched %zu tensors, %" PRIu64 " bytes from ",

@@ -234,7 +234,8 @@ int fetch_step(struct fetch *fetch, int64_t step, struct step_result *result)
 
 	if (step != fetch->first_step)
 		clear(fetch);
-	rdmatensor_stats(fetch->rt, fetch->channel, before, RDMATENSOR_STAT_NR);
+	if (context_counters(fetch->rt, fetch->channel, before))
+		return EXIT_FAILED;
 	progress_begin(&run.progress, "fetching", fetch->file.data_bytes);
 	began = rdmatensor_now_ns();
 	err = fetch_all(&run);
@@ -245,8 +246,8 @@ int fetch_step(struct fetch *fetch, int64_t step, struct step_result *result)
 	if (err)
 		return err;
 	result->step = step;
-	rdmatensor_stats(fetch->rt, fetch->channel, result->counters,
-			 RDMATENSOR_STAT_NR);
+	if (context_counters(fetch->rt, fetch->channel, result->counters))
+		return EXIT_FAILED;
 	for (i = 0; i < RDMATENSOR_STAT_NR; i++)
 		result->counters[i] -= before[i];
 	return EXIT_OK;

@@ -77,8 +77,9 @@ int gather_serve(struct gathering *gathering)
 		add_number(line, "row_end", (uint64_t)gathering->row_end);
 		snprintf(what, sizeof(what), "exporting rows %" PRId64 "..%" PRId64 " of \"%.60s\"",
 			 gathering->row_start, gathering->row_end - 1, gathering->table);
-		server_ready(&gathering->server, what, line);
-		err = server_run(&gathering->server);
+		err = server_ready(&gathering->server, what, line);
+		if (!err)
+			err = server_run(&gathering->server);
 	}
 	rdmatensor_close(gathering->server.rt);
 	return err;

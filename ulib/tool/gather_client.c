@@ -268,9 +268,11 @@ static int measure(struct load *load)
 	err = choose_ids(load);
 	if (err)
 		return err;
-	rdmatensor_stats(load->rt, 0, before, RDMATENSOR_STAT_NR);
+	if (context_counters(load->rt, 0, before))
+		return EXIT_FAILED;
 	err = run(load, &ended, &seconds);
-	rdmatensor_stats(load->rt, 0, after, RDMATENSOR_STAT_NR);
+	if (context_counters(load->rt, 0, after))
+		return EXIT_FAILED;
 	if (!err)
 		err = compare_rows(load);
 	if (!err)

@@ -2,6 +2,7 @@
 /*
  * info: what this machine has, and with a PEER, whether it can be reached.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -78,6 +79,7 @@ static struct json_object *parameters(const struct rdmatensor_start *start)
 	return object;
 }
 
+/* NULL: with a message */
 static struct json_object *channels(struct rdmatensor *rt)
 {
 	struct rdmatensor_channel_query query = {
@@ -86,8 +88,9 @@ static struct json_object *channels(struct rdmatensor *rt)
 	struct json_object *list = json_object_new_array();
 	struct json_object *one;
 	char text[128];
+	int err;
 
-	while (!rdmatensor_channel_query(rt, &query)) {
+	while (!(err = rdmatensor_channel_query(rt, &query))) {
 		one = json_object_new_object();
 		add_number(one, "channel", query.channel);
 		add_string(one, "state", state_name(query.state));
@@ -107,7 +110,11 @@ static struct json_object *channels(struct rdmatensor *rt)
 		add_number(one, "responses", query.responses);
 		json_object_array_add(list, one);
 	}
-	return list;
+	if (err == -ENOENT)
+		return list;
+	failed("query channels: %s", strerror(-err));
+	json_object_put(list);
+	return NULL;
 }
 
 /* The same tree for people: a line for each value, nested ones indented */
@@ -136,7 +143,7 @@ static void print_text(struct json_object *object, int indent)
 static int show(struct rdmatensor *rt, const struct common *common)
 {
 	uint64_t counters[RDMATENSOR_STAT_NR];
-	struct json_object *root, *stats;
+	struct json_object *root, *list, *stats;
 	struct rdmatensor_query query;
 	int err;
 
@@ -146,12 +153,15 @@ static int show(struct rdmatensor *rt, const struct common *common)
 	root = describe(&query, common->start.cause);
 	if (query.flags & RDMATENSOR_QUERY_STARTED) {
 		json_object_object_add(root, "parameters", parameters(&common->start));
-		json_object_object_add(root, "channels", channels(rt));
-		if (!rdmatensor_stats(rt, 0, counters, RDMATENSOR_STAT_NR)) {
-			stats = json_object_new_object();
-			add_counters(stats, counters, NULL);
-			json_object_object_add(root, "counters", stats);
+		list = channels(rt);
+		json_object_object_add(root, "channels", list);
+		if (!list || context_counters(rt, 0, counters)) {
+			json_object_put(root);
+			return EXIT_FAILED;
 		}
+		stats = json_object_new_object();
+		add_counters(stats, counters, NULL);
+		json_object_object_add(root, "counters", stats);
 	}
 	if (common->json) {
 		print_json(root);

@@ -91,13 +91,13 @@ static int run(struct perf *perf, struct published *published, uint64_t most)
 	add_number(line, "max_bytes", most);
 	snprintf(what, sizeof(what), "perf server, tensors up to %" PRIu64 " bytes,",
 		 most);
-	server_ready(&perf->server, what, line);
-	err = server_run(&perf->server);
+	err = server_ready(&perf->server, what, line);
+	if (!err)
+		err = server_run(&perf->server);
 	if (err)
 		return err;
 	server_withdraw(&perf->server, published->nr, name_of, published);
-	server_end(&perf->server);
-	return EXIT_OK;
+	return server_end(&perf->server);
 }
 
 int perf_serve(struct perf *perf)

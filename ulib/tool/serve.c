@@ -176,7 +176,7 @@ static int publish_step(struct serve *serve, int64_t step)
 	return EXIT_OK;
 }
 
-static void tell_ready(struct serve *serve)
+static int tell_ready(struct serve *serve)
 {
 	struct json_object *line = json_object_new_object();
 	char what[512];
@@ -187,7 +187,7 @@ static void tell_ready(struct serve *serve)
 	add_string(line, "file", serve->path);
 	snprintf(what, sizeof(what), "serving %zu tensors, %" PRIu64 " bytes of %s",
 		 serve->file.nr, serve->file.data_bytes, serve->path);
-	server_ready(&serve->server, what, line);
+	return server_ready(&serve->server, what, line);
 }
 
 static int serve_file(struct serve *serve)
@@ -198,14 +198,14 @@ static int serve_file(struct serve *serve)
 	err = load(serve);
 	for (step = 0; !err && step < serve->steps; step++)
 		err = publish_step(serve, serve->first_step + step);
-	if (!err) {
-		tell_ready(serve);
+	if (!err)
+		err = tell_ready(serve);
+	if (!err)
 		err = server_run(&serve->server);
-	}
 	if (!err) {
 		server_withdraw(&serve->server, (uint64_t)serve->steps *
 				(serve->file.nr + 1), name_of, serve);
-		server_end(&serve->server);
+		err = server_end(&serve->server);
 	}
 	rdmatensor_close(serve->server.rt);
 	st_free(&serve->file);

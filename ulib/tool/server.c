@@ -25,16 +25,20 @@ int server_start(struct server *server)
 	return err;
 }
 
-void server_ready(struct server *server, const char *what,
-		  struct json_object *line)
+int server_ready(struct server *server, const char *what,
+		 struct json_object *line)
 {
 	struct rdmatensor_query query;
 	char where[80], device[128];
+	int err;
 
 	stop_init();
-	if (rdmatensor_query(server->rt, &query))
-		memset(&query, 0, sizeof(query));
+	err = rdmatensor_query(server->rt, &query);
 	context_listen_text(server->rt, &server->common, where, sizeof(where));
+	if (err || !strcmp(where, "-")) {
+		json_object_put(line);
+		return failed("query: %s", err ? strerror(-err) : "it does not listen");
+	}
 	context_device_text(&query, device, sizeof(device));
 	if (!server->common.json) {
 		printf("rdmatensor: ");
@@ -44,7 +48,7 @@ void server_ready(struct server *server, const char *what,
 		printf(" on %s (device %s)\n", where, device);
 		fflush(stdout);
 		json_object_put(line);
-		return;
+		return EXIT_OK;
 	}
 	add_string(line, "worker", server->common.start.worker);
 	add_string(line, "address", where);
@@ -52,6 +56,7 @@ void server_ready(struct server *server, const char *what,
 	add_number(line, "port", query.port);
 	add_number(line, "gid_index", query.gid_index);
 	print_json(line);
+	return EXIT_OK;
 }
 
 /* Returns how many entries of withdrawals there were */
@@ -89,6 +94,7 @@ static bool is_over(const struct server *server)
 int server_run(struct server *server)
 {
 	struct rdmatensor_query query;
+	int err;
 
 	while (!is_over(server)) {
 		bool stop = stop_wait(server->rt, 0);
@@ -97,8 +103,10 @@ int server_run(struct server *server)
 		if (stop)
 			break;
 	}
-	if (!rdmatensor_query(server->rt, &query) &&
-	    query.flags & RDMATENSOR_QUERY_DEVICE_GONE)
+	err = rdmatensor_query(server->rt, &query);
+	if (err)
+		return failed("query: %s", strerror(-err));
+	if (query.flags & RDMATENSOR_QUERY_DEVICE_GONE)
 		return failed("device %.63s has gone: start again when it is back",
 			      query.device_name);
 	return EXIT_OK;
@@ -143,23 +151,24 @@ void server_withdraw(struct server *server, uint64_t total, server_name name,
 		     total - ended, total, strerror(-err));
 }
 
-void server_end(struct server *server)
+int server_end(struct server *server)
 {
 	uint64_t counters[RDMATENSOR_STAT_NR];
 	struct json_object *line;
 
-	if (rdmatensor_stats(server->rt, 0, counters, RDMATENSOR_STAT_NR))
-		return;
+	if (context_counters(server->rt, 0, counters))
+		return EXIT_FAILED;
 	if (!server->common.json) {
 		printf("rdmatensor: served %" PRIu64 " tensors, %" PRIu64 " bytes, in %" PRIu64 " RDMA writes, over %" PRIu64 " channels\n",
 		       counters[RDMATENSOR_STAT_SERVED],
 		       counters[RDMATENSOR_STAT_SERVED_BYTES],
 		       counters[RDMATENSOR_STAT_TX_WRITES],
 		       counters[RDMATENSOR_STAT_CHANNELS_UP]);
-		return;
+		return EXIT_OK;
 	}
 	line = json_object_new_object();
 	add_string(line, "event", "end");
 	add_counters(line, counters, NULL);
 	print_json(line);
+	return EXIT_OK;
 }

@@ -34,15 +34,18 @@ typedef const char *(*server_name)(void *arg, uint64_t i, int64_t *step);
 
 /* Starts a context that listens; EXIT_OK, or EXIT_FAILED with a message */
 int server_start(struct server *server);
-/* The line that says "ready": @what as text, or @line (taken over) as JSON */
-void server_ready(struct server *server, const char *what,
+/*
+ * The line that says "ready": @what as text, or @line (taken over) as JSON; EXIT_OK, or
+ * EXIT_FAILED with a message
+ */
+int server_ready(struct server *server, const char *what,
 		  struct json_object *line);
 /* Until a signal, @exit_after, or the device's end */
 int server_run(struct server *server);
 /* Takes @total tensors back, in bounded time */
 void server_withdraw(struct server *server, uint64_t total, server_name name,
 		     void *arg);
-/* The last line, with the counters */
-void server_end(struct server *server);
+/* The last line, with the counters; EXIT_OK, or EXIT_FAILED with a message */
+int server_end(struct server *server);
 
 #endif

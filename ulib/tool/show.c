@@ -159,11 +159,18 @@ static void show_device(const char *device, struct json_object *list)
 	json_object_array_add(list, one);
 }
 
+static int value_failed(const char *name, int err, struct json_object *list)
+{
+	json_object_put(list);
+	return failed("show %s: %s/%s: %s", name, params_dir, name, strerror(-err));
+}
+
 static int show_params(char *const *names, int nr, bool json, bool verbose)
 {
 	struct json_object *list = json ? json_object_new_array() : NULL;
 	char value[64] = "", device[64] = "";
-	bool loaded = !value_of("device", device, sizeof(device));
+	int err = value_of("device", device, sizeof(device));
+	bool loaded = err != -ENOENT;
 	size_t i;
 
 	for (i = 0; (int)i < nr; i++)
@@ -172,6 +179,8 @@ static int show_params(char *const *names, int nr, bool json, bool verbose)
 			return misused("there is no parameter \"%s\"; rdmatensor show params lists them",
 				       names[i]);
 		}
+	if (err && loaded)
+		return value_failed("device", err, list);
 	if (!json)
 		printf("%-15s %-10s %-10s %-19s %s\n", "PARAMETER", "VALUE", "DEFAULT", "RANGE",
 		       "UNIT");
@@ -179,10 +188,15 @@ static int show_params(char *const *names, int nr, bool json, bool verbose)
 		if (!strcmp(names[i], "device"))
 			show_device(device, list);
 	for (i = 0; i < nr_params; i++) {
-		const char *at = value_of(params[i].name, value, sizeof(value)) ? NULL : value;
+		const char *at;
 
 		if (!named(&params[i], names, nr))
 			continue;
+		err = value_of(params[i].name, value, sizeof(value));
+		/* One that the module has not, or no module */
+		if (err && err != -ENOENT)
+			return value_failed(params[i].name, err, list);
+		at = err ? NULL : value;
 		if (json)
 			json_object_array_add(list, describe(&params[i], at));
 		else

@@ -162,6 +162,8 @@ int connect_within(struct rdmatensor *rt, uint64_t wait_ns, const char *peer, co
 		   uint32_t *channel, char *cause, size_t cause_len);
 /* --wait as the timeout of an ioctl: 0: the default */
 uint32_t wait_ms(uint64_t wait_ns);
+/* All counters of a channel, or of the context (0); EXIT_OK, or EXIT_FAILED with a message */
+int context_counters(struct rdmatensor *rt, uint32_t channel, uint64_t *counters);
 /* EXIT_OK: each of @in_flight operations has a place in the ring; else with a message */
 int context_ring_holds(struct rdmatensor *rt, unsigned int in_flight);
 /*
