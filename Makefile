@@ -10,7 +10,7 @@ DESTDIR ?=
 B := $(CURDIR)/build
 
 .DEFAULT_GOAL := all
-.PHONY: all kmod ulib demo check check-smp-debug check-threads check-kcsan check-huge fuzz mutants coverage bench lint install clean help
+.PHONY: all kmod ulib demo check check-smp-debug check-threads check-kcsan check-rough check-huge fuzz mutants coverage bench lint install clean help
 
 # A machine without headers for its own kernel still builds what it can use.
 all: $(if $(KERNEL)$(wildcard $(KDIR)/Makefile),kmod,no-kmod) ulib	## the module for the running kernel, the library and the tool
@@ -56,6 +56,9 @@ check-threads:		## many threads on the same handles for SECONDS=600 on each of 6
 
 check-kcsan:		## KUnit, stress and threads (SECONDS=120 each) on a kernel that looks for data races
 	tests/threads/kcsan $(FOR)
+
+check-rough:		## each call of each command fails in turn, and it is killed at 50 moments, from SEED=
+	tests/rough/long $(if $(SEED),--seed $(SEED))
 
 check-huge:		## tensors of 2 and of more than 4 GiB, in a guest with 10 GiB of memory
 	tests/system/huge
