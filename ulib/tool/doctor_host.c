@@ -250,7 +250,8 @@ static bool say_port(struct doctor *doctor, const char *device, const char *port
 
 	read_line(state, sizeof(state), DEVICES "/%s/ports/%s/state", device, port);
 	read_line(layer, sizeof(layer), DEVICES "/%s/ports/%s/link_layer", device, port);
-	roce = !strcmp(layer, "Ethernet");
+	/* One that cannot be read is looked at like the usual, whose checks are more */
+	roce = strcmp(layer, "InfiniBand");
 	port_netdev(device, port, netdev, sizeof(netdev));
 	if (!is_active(device, port)) {
 		up = *netdev && read_line(flags, sizeof(flags), NETDEVS "/%s/flags", netdev) &&
