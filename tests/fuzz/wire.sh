@@ -7,20 +7,13 @@
 set -euo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 dir=$top/build/fuzz
-runs=-1 seconds=0 seed=$((RANDOM * 32768 + RANDOM + 1))
+. "$top/tests/fuzz/libfuzzer.sh"
 
-while (($#)); do
-	case $1 in
-	--runs) runs=$2 ;;
-	--seconds) seconds=$2 ;;
-	--seed) seed=$2 ;;
-	*)
-		echo "usage: wire.sh [--runs N] [--seconds N] [--seed N]" >&2
-		exit 2
-		;;
-	esac
-	shift 2
-done
+take_options "$@"
+if ((${#others[@]})); then
+	echo "usage: wire.sh [--runs N] [--seconds N] [--seed N]" >&2
+	exit 2
+fi
 ((runs >= 0 || seconds > 0)) || seconds=15
 
 make --no-print-directory -C "$top/tests/fuzz" O="$dir" "$dir/wire" "$dir/seeds"
@@ -31,10 +24,7 @@ trap 'rm -rf "$corpus" "$log"' EXIT
 echo "# seed $seed, $(find "$corpus" -type f | wc -l) messages to begin from"
 
 rc=0
-"$dir/wire" -seed="$seed" -runs="$runs" -max_total_time="$seconds" -max_len=4096 \
-	-len_control=0 -print_final_stats=1 -timeout=10 -artifact_prefix="$dir/wire-" "$corpus" \
-	>"$log" 2>&1 || rc=$?
-sed 's/^# *//; s/^/# /' <(tail -n 40 "$log")
+libfuzzer "$dir/wire" "$corpus" "$log" || rc=$?
 
 messages=$(sed -n 's/^messages //p' "$log")
 if ((rc == 0)) && [[ -n $messages ]]; then
