@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# tool.sh [--short] [--runs N] [--seconds N] [--seed N] [TARGET...]: what the tool takes from
+# outside under libFuzzer, for N inputs or N seconds each, from a corpus that is made anew:
+# options (and variables), index (a peer's), graph (of the
+# example neighbours). TAP, and last "inputs N" of each. --short: few inputs. One that failed
+# is kept in build/fuzz.
+set -euo pipefail
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+dir=$top/build/fuzz
+. "$top/tests/fuzz/libfuzzer.sh"
+
+targets=(options index graph)
+# A few seconds, and enough to reach all kinds
+declare -A short=([options]=100000 [index]=60000 [graph]=60000)
+
+take_options "$@"
+few=''
+if [[ ${others[0]:-} == --short ]]; then
+	few=1
+	others=("${others[@]:1}")
+fi
+((${#others[@]})) && targets=("${others[@]}")
+for target in "${targets[@]}"; do
+	if [[ -z ${short[$target]:-} ]]; then
+		echo "usage: tool.sh [--short] [--runs N] [--seconds N] [--seed N] [${!short[*]}]" >&2
+		exit 2
+	fi
+done
+[[ -n $few ]] || ((runs >= 0 || seconds > 0)) || seconds=15
+
+make --no-print-directory -C "$top/tests/fuzz" O="$dir" "${targets[@]/#/$dir/}"
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+number=0 failed=0
+
+say() {
+	number=$((number + 1))
+	[[ $1 == ok ]] || failed=1
+	echo "$1 $number - $2"
+}
+
+fuzz() {
+	local target=$1 corpus=$tmp/$1 log=$tmp/$1.log rc=0 inputs kinds=0 name times
+	mkdir "$corpus"
+	"$dir/$target" --seeds "$corpus"
+	echo "# $target: seed $seed, $(find "$corpus" -type f | wc -l) inputs to begin from"
+	[[ -z $few ]] || runs=${short[$target]}
+	libfuzzer "$dir/$target" "$corpus" "$log" || rc=$?
+	inputs=$(sed -n 's/^inputs //p' "$log")
+	if ((rc == 0)) && [[ -n $inputs ]]; then
+		say ok "$target: whatever came, all held ($inputs inputs)"
+	else
+		say "not ok" "$target: status $rc, seed $seed"
+	fi
+	# A run that never came past the first checks would say nothing
+	while read -r times name; do
+		kinds=$((kinds + 1))
+		if ((times > 1)); then
+			say ok "$target: $name: $times times"
+		else
+			say "not ok" "$target: $name: $times times"
+		fi
+	done < <(sed -nE 's/^# (.*[^ ]) +([0-9]+) reached$/\2 \1/p' "$log")
+	((rc || kinds)) || say "not ok" "$target: says nothing of what it has reached"
+	tried+=("inputs ${inputs:-0} of $target")
+}
+
+tried=()
+for target in "${targets[@]}"; do
+	fuzz "$target"
+done
+printf '%s\n' "${tried[@]}"
+exit $failed
