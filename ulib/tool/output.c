@@ -115,17 +115,16 @@ static void put_json(const char *json)
 
 	for (; bytes; json += taken, bytes -= taken) {
 		taken = text_character(json, bytes, &columns);
-		if (columns >= 0)
+		/* Beyond these there is none that is a command */
+		if (columns >= 0 || taken > 3)
 			fwrite(json, 1, taken, stdout);
 		else if (taken == 1)
 			printf("\\u%04x", (unsigned char)*json);
 		else if (taken == 2)
 			printf("\\u%04x", (json[0] & 0x1f) << 6 | (json[1] & 0x3f));
-		else if (taken == 3)
+		else
 			printf("\\u%04x", (json[0] & 0xf) << 12 | (json[1] & 0x3f) << 6 |
 			       (json[2] & 0x3f));
-		else
-			fwrite(json, 1, taken, stdout);
 	}
 	putchar('\n');
 }
