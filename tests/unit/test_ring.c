@@ -4,6 +4,8 @@
  * and taking one entry out of the middle.
  */
 #include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "lib/ring.h"
@@ -187,6 +189,41 @@ static void test_take_later(void **state)
 	free(mem.hdr);
 }
 
+static bool enough;
+
+/* The kernel and a thread that reaps, as one: never more than one entry */
+static void *come_and_go(void *arg)
+{
+	struct memory *mem = arg;
+
+	while (!__atomic_load_n(&enough, __ATOMIC_RELAXED)) {
+		__atomic_store_n(&mem->hdr->head, mem->hdr->head + 1, __ATOMIC_RELEASE);
+		__atomic_store_n(&mem->hdr->tail, mem->hdr->tail + 1, __ATOMIC_RELEASE);
+	}
+	return NULL;
+}
+
+/* Who looks beside one that reaps never sees more than there was */
+static void test_beside_reaper(void **state)
+{
+	struct memory mem;
+	pthread_t thread;
+	uint32_t ready, most = 0;
+	unsigned int i;
+
+	(void)state;
+	make(&mem, UINT32_MAX - 5, sizeof(struct rdmatensor_cqe));
+	assert_int_equal(pthread_create(&thread, NULL, come_and_go, &mem), 0);
+	for (i = 0; i < 10000000; i++) {
+		ready = rt_ring_ready(&mem.ring);
+		most = ready > most ? ready : most;
+	}
+	__atomic_store_n(&enough, true, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+	assert_int_equal(most, 1);
+	free(mem.hdr);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -196,6 +233,7 @@ int main(void)
 		cmocka_unit_test(test_peek),
 		cmocka_unit_test(test_take),
 		cmocka_unit_test(test_take_later),
+		cmocka_unit_test(test_beside_reaper),
 	};
 
 	return cmocka_run_group_tests_name("ring", tests, NULL, NULL);

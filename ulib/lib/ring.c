@@ -50,8 +50,11 @@ uint32_t rt_ring_ready(const struct rt_ring *ring)
 
 	if (!ring->hdr)
 		return 0;
-	head = __atomic_load_n(&ring->hdr->head, __ATOMIC_ACQUIRE);
-	tail = __atomic_load_n(&ring->hdr->tail, __ATOMIC_RELAXED);
+	/* Beside one that reaps both move: these two were there at one moment */
+	do {
+		tail = __atomic_load_n(&ring->hdr->tail, __ATOMIC_ACQUIRE);
+		head = __atomic_load_n(&ring->hdr->head, __ATOMIC_ACQUIRE);
+	} while (tail != __atomic_load_n(&ring->hdr->tail, __ATOMIC_RELAXED));
 	ready = head - tail;
 	return ready > ring->mask ? ring->mask + 1 : ready;
 }

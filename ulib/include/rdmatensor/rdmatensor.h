@@ -749,7 +749,9 @@ int rdmatensor_submit(struct rdmatensor *rt, const struct rdmatensor_op *ops,
  * @nr: how many
  * @deadline_ns: end of the wait
  *
- * No system call when they are there already.
+ * No system call when they are there already. Beside a thread that reaps it tells that so
+ * many were there at one moment, of which that thread may have taken some since; and it
+ * goes on waiting for as many that are there together.
  *
  * Return: 0, -ETIME or -EINTR.
  */
