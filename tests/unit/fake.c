@@ -444,7 +444,7 @@ static int do_op(struct fake_context *ctx, const struct rdmatensor_op *op)
 	case RDMATENSOR_OP_PUBLISH:
 		return do_publish(ctx, op);
 	case RDMATENSOR_OP_WITHDRAW:
-		return do_withdraw(ctx, op);
+		return fake.busy ? 0 : do_withdraw(ctx, op);
 	case RDMATENSOR_OP_FETCH:
 		return do_fetch(ctx, op);
 	case RDMATENSOR_OP_FREE:
@@ -457,6 +457,7 @@ static int do_op(struct fake_context *ctx, const struct rdmatensor_op *op)
 static int do_submit(struct fake_context *ctx, struct rdmatensor_submit *arg)
 {
 	const struct rdmatensor_op *ops = (void *)(uintptr_t)arg->ops_uptr;
+	struct rdmatensor_cqe other = { .type = RDMATENSOR_CQE_CHANNEL_UP };
 	unsigned int flying;
 
 	if (!ctx->ring)
@@ -477,6 +478,8 @@ static int do_submit(struct fake_context *ctx, struct rdmatensor_submit *arg)
 	if (!arg->wait_nr)
 		return 0;
 	fake.waits++;
+	if (fake.busy)
+		push(ctx, &other);
 	show(ctx);
 	if (fake.wait_errors) {
 		fake.wait_errors--;

@@ -28,6 +28,8 @@ extern struct fake {
 	bool hold;
 	/* The next fetch's entry comes only when the library has looked in vain */
 	bool late;
+	/* No withdrawal ends, and each wait finds an entry of something else */
+	bool busy;
 	/* Entries come when somebody waits, and not before */
 	bool lazy;
 	/* The next waits end with this, once each */

@@ -16,6 +16,7 @@
 #include "fake.h"
 #include "safetensors/safetensors.h"
 #include "tool/samples.h"
+#include "tool/server.h"
 #include "tool/tool.h"
 #include "unit.h"
 
@@ -586,6 +587,32 @@ static void test_interrupted(void **state)
 	rdmatensor_close(rt);
 }
 
+static const char *any_name(void *arg, uint64_t i, int64_t *step)
+{
+	(void)i;
+	*step = 0;
+	return arg;
+}
+
+/* A server ends in time although there is always something else to look at */
+static void test_busy_end(void **state)
+{
+	struct rdmatensor_start start = { 0 };
+	struct server ending = { 0 };
+	uint64_t begun = rdmatensor_now_ns();
+	char name[] = "x";
+
+	(void)state;
+	assert_int_equal(rdmatensor_open(FAKE_PATH, &ending.rt), 0);
+	assert_int_equal(rdmatensor_start(ending.rt, &start), 0);
+	fake.busy = true;
+	alarm(20);
+	server_withdraw(&ending, 1, any_name, name, rdmatensor_deadline_ms(50));
+	alarm(0);
+	assert_in_range(rdmatensor_now_ns() - begun, 50000000, UINT64_C(10000000000));
+	rdmatensor_close(ending.rt);
+}
+
 static void test_info(void **state)
 {
 	struct json_object *root, *channel;
@@ -735,6 +762,7 @@ int main(void)
 		test(test_hostile_names),
 		test(test_wait),
 		test(test_interrupted),
+		test(test_busy_end),
 		test(test_info),
 		test(test_perf),
 		test(test_samples),

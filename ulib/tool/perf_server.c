@@ -96,7 +96,8 @@ static int run(struct perf *perf, struct published *published, uint64_t most)
 		err = server_run(&perf->server);
 	if (err)
 		return err;
-	server_withdraw(&perf->server, published->nr, name_of, published);
+	server_withdraw(&perf->server, published->nr, name_of, published,
+			rdmatensor_deadline_ms(SERVER_END_MS));
 	return server_end(&perf->server);
 }
 

@@ -204,7 +204,8 @@ static int serve_file(struct serve *serve)
 		err = server_run(&serve->server);
 	if (!err) {
 		server_withdraw(&serve->server, (uint64_t)serve->steps *
-				(serve->file.nr + 1), name_of, serve);
+				(serve->file.nr + 1), name_of, serve,
+				rdmatensor_deadline_ms(SERVER_END_MS));
 		err = server_end(&serve->server);
 	}
 	rdmatensor_close(serve->server.rt);

@@ -8,9 +8,6 @@
 #include "server.h"
 #include "text.h"
 
-/* Bound on the peers' last reads when the server ends */
-#define WITHDRAW_MS 10000
-
 int server_start(struct server *server)
 {
 	char listen[16];
@@ -112,14 +109,9 @@ int server_run(struct server *server)
 	return EXIT_OK;
 }
 
-/*
- * Peers may be in the middle of a read. What is not free in time is given up
- * by closing the context, which ends their channels.
- */
 void server_withdraw(struct server *server, uint64_t total, server_name name,
-		     void *arg)
+		     void *arg, uint64_t deadline_ns)
 {
-	uint64_t deadline = rdmatensor_deadline_ms(WITHDRAW_MS);
 	uint64_t submitted = 0, ended = 0;
 	struct rdmatensor_op op;
 	const char *tensor;
@@ -138,9 +130,9 @@ void server_withdraw(struct server *server, uint64_t total, server_name name,
 		/* A full ring is emptied below; all else is the end */
 		if (err && err != -EAGAIN)
 			break;
-		err = context_wait(server->rt, 1, deadline);
+		err = context_wait(server->rt, 1, deadline_ns);
 		/* As long as other entries come, a wait never ends by its deadline */
-		if (!err && rdmatensor_now_ns() >= deadline)
+		if (!err && rdmatensor_now_ns() >= deadline_ns)
 			err = -ETIME;
 		if (err)
 			break;

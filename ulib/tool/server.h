@@ -42,9 +42,14 @@ int server_ready(struct server *server, const char *what,
 		  struct json_object *line);
 /* Until a signal, @exit_after, or the device's end */
 int server_run(struct server *server);
-/* Takes @total tensors back, in bounded time */
+/* How long a server that ends waits for its peers' last reads */
+#define SERVER_END_MS 10000
+/*
+ * Takes @total tensors back, until @deadline_ns. What is not free by then is given up by
+ * closing the context, which ends its channels
+ */
 void server_withdraw(struct server *server, uint64_t total, server_name name,
-		     void *arg);
+		     void *arg, uint64_t deadline_ns);
 /* The last line, with the counters; EXIT_OK, or EXIT_FAILED with a message */
 int server_end(struct server *server);
 
