@@ -359,6 +359,8 @@ static void test_products(void **state)
 	assert_int_equal(RUN(cmd_gather, "--server", "--rows", "0:2305843009213693951",
 			     "--row-bytes", "8"), EXIT_FAILED);
 	assert_contains(messages, "pool of");
+	assert_int_equal(RUN(cmd_gather, "--server", "--rows", "0:99999999999999999999"), EXIT_USAGE);
+	assert_contains(messages, "START:END");
 }
 
 static void test_names(void **state)

@@ -87,11 +87,14 @@ int gather_serve(struct gathering *gathering)
 
 static int take_rows(struct gathering *gathering, const char *text)
 {
-	char extra;
+	char *colon, *end = NULL;
 
-	if (sscanf(text, "%" SCNd64 ":%" SCNd64 "%c", &gathering->row_start,
-		   &gathering->row_end, &extra) != 2 || gathering->row_start < 0 ||
-	    gathering->row_start >= gathering->row_end)
+	errno = 0;
+	gathering->row_start = strtoimax(text, &colon, 10);
+	if (*colon == ':')
+		gathering->row_end = strtoimax(colon + 1, &end, 10);
+	if (errno || colon == text || !end || end == colon + 1 || *end ||
+	    gathering->row_start < 0 || gathering->row_start >= gathering->row_end)
 		return misused("--rows %s is refused: give START:END, with START before END", text);
 	return EXIT_OK;
 }
