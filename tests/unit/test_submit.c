@@ -155,6 +155,7 @@ static void publish_until_withdrawn(const char *name, uint64_t bytes)
 static void test_fetch(void **state)
 {
 	struct rdmatensor_cqe cqe;
+	char text[128];
 	uint64_t to;
 
 	(void)state;
@@ -176,6 +177,7 @@ static void test_fetch(void **state)
 					  &cqe), -EMSGSIZE);
 	assert_int_equal(cqe.tensor_bytes, 10);
 	assert_true(cqe.flags & RDMATENSOR_CQE_META);
+	assert_contains(rdmatensor_cqe_text(&cqe, text, sizeof(text)), "has 10 bytes");
 	assert_int_equal(rdmatensor_fetch(rt, 1, "u", 0, &pool, to, 10, 0,
 					  &cqe), -ETIMEDOUT);
 	assert_int_equal(cqe.type, RDMATENSOR_CQE_FETCH);

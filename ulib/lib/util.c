@@ -3,6 +3,7 @@
  * Text and time.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -83,6 +84,12 @@ const char *rdmatensor_cqe_text(const struct rdmatensor_cqe *cqe, char *text,
 	const char *words = cqe->result ? strerror(-cqe->result) : strerror(0);
 	int len = cqe->text_len;
 
+	if (cqe->type == RDMATENSOR_CQE_FETCH && cqe->result == -EMSGSIZE &&
+	    cqe->flags & RDMATENSOR_CQE_META && !(cqe->flags & RDMATENSOR_CQE_TEXT)) {
+		snprintf(text, text_len, "%s: the tensor has %" PRIu64 " bytes, and its place fewer",
+			 words, (uint64_t)cqe->tensor_bytes);
+		return text;
+	}
 	if (!(cqe->flags & RDMATENSOR_CQE_TEXT) || !len) {
 		snprintf(text, text_len, "%s", words);
 		return text;

@@ -923,7 +923,8 @@ const char *rdmatensor_data_type_name(uint32_t data_type);
  * rdmatensor_cqe_text() - say in words how an operation ended
  * @cqe: an entry
  * @text: out, zero-terminated, as "Connection timed out" or with the peer's
- *        words "Invalid argument: no such layer"
+ *        words "Invalid argument: no such layer"; of a place that was too small, with
+ *        the tensor's length
  * @text_len: its length
  *
  * Return: @text.
