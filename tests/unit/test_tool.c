@@ -536,6 +536,35 @@ static void assert_waits(uint32_t flags, uint32_t timeout_ms)
 	memset(&fake.connected, 0xff, sizeof(fake.connected));
 }
 
+/* Which file it is, and what to do about it */
+static void test_open(void **state)
+{
+	static const struct {
+		int error;
+		const char *words;
+	} errors[] = {
+		{ -ENOENT, "modprobe rdmatensor" }, { -EACCES, "be root" },
+		{ -EMFILE, "Too many open files" },
+	};
+	struct rdmatensor *rt;
+	char cause[256];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < NR(errors); i++) {
+		fake.open_error = errors[i].error;
+		assert_int_equal(rdmatensor_open_cause(NULL, &rt, cause, sizeof(cause)),
+				 errors[i].error);
+		assert_contains(cause, "open " FAKE_PATH ": ");
+		assert_contains(cause, errors[i].words);
+		assert_int_equal(RUN(cmd_info, "-j"), EXIT_FAILED);
+		assert_contains(messages, cause);
+	}
+	fake.open_error = 0;
+	assert_int_equal(rdmatensor_open_cause("/dev/null", &rt, cause, sizeof(cause)), -ENOTTY);
+	assert_contains(cause, "no rdmatensor device");
+}
+
 /* What a name has is no command to a terminal, and no line of its own */
 static void test_hostile_names(void **state)
 {
@@ -761,6 +790,7 @@ int main(void)
 		test(test_hostile_index),
 		test(test_serve_errors),
 		test(test_usage),
+		test(test_open),
 		test(test_hostile_names),
 		test(test_wait),
 		test(test_interrupted),

@@ -14,8 +14,8 @@ int main(int argc, char **argv) /* publishes a tensor; with ADDRESS: fetches it 
 	rdmatensor_start_init(&start, argc > 1 ? "fetcher" : "publisher");
 	if (argc == 1)
 		rdmatensor_start_listen(&start, ":18521", NULL, 0);
-	if ((err = rdmatensor_open(NULL, &rt)))
-		return fprintf(stderr, "/dev/rdmatensor: %s (is the module loaded?)\n", strerror(-err)), 1;
+	if (rdmatensor_open_cause(NULL, &rt, start.cause, sizeof(start.cause)))
+		return fprintf(stderr, "%s\n", start.cause), 1;
 	if ((err = rdmatensor_start(rt, &start)))
 		return fprintf(stderr, "start: %s (%s)\n", strerror(-err), start.cause), 1;
 	if ((err = rdmatensor_pool_create(rt, 4096, &pool)) || (err = rdmatensor_pool_alloc(rt, &pool, 16, &at)))

@@ -27,7 +27,36 @@ int rt_ioctl(struct rdmatensor *rt, unsigned long request, void *arg)
 	return ioctl(rt->fd, request, arg) < 0 ? -errno : 0;
 }
 
+static int open_failed(const char *path, int err, char *cause, size_t cause_len)
+{
+	const char *remedy;
+
+	switch (err) {
+	case -ENOENT:
+	case -ENODEV:
+	case -ENXIO:
+		remedy = ": load the module with `modprobe rdmatensor`";
+		break;
+	case -EACCES:
+	case -EPERM:
+		remedy = ": be root, or join the group that owns the file";
+		break;
+	case -ENOTTY:
+		remedy = ": this is no rdmatensor device";
+		break;
+	default:
+		remedy = "";
+	}
+	return rt_cause(cause, cause_len, err, "open %s: %s%s", path, strerror(-err), remedy);
+}
+
 int rdmatensor_open(const char *path, struct rdmatensor **out)
+{
+	return rdmatensor_open_cause(path, out, NULL, 0);
+}
+
+int rdmatensor_open_cause(const char *path, struct rdmatensor **out, char *cause,
+			  size_t cause_len)
 {
 	struct rdmatensor_query query;
 	struct rdmatensor *rt;
@@ -39,7 +68,7 @@ int rdmatensor_open(const char *path, struct rdmatensor **out)
 		path = RDMATENSOR_DEVICE_PATH;
 	rt = calloc(1, sizeof(*rt));
 	if (!rt)
-		return -ENOMEM;
+		return open_failed(path, -ENOMEM, cause, cause_len);
 	pthread_mutex_init(&rt->lock, NULL);
 	pthread_mutex_init(&rt->setup, NULL);
 	rt->fd = open(path, O_RDWR | O_CLOEXEC);
@@ -59,7 +88,7 @@ fail:
 	pthread_mutex_destroy(&rt->setup);
 	pthread_mutex_destroy(&rt->lock);
 	free(rt);
-	return err;
+	return open_failed(path, err, cause, cause_len);
 }
 
 void rdmatensor_close(struct rdmatensor *rt)

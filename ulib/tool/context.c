@@ -11,29 +11,6 @@
 
 #include "tool.h"
 
-static int open_failed(const char *path, int err)
-{
-	const char *remedy;
-
-	switch (err) {
-	case -ENOENT:
-	case -ENODEV:
-	case -ENXIO:
-		remedy = ": load the module with `modprobe rdmatensor`";
-		break;
-	case -EACCES:
-	case -EPERM:
-		remedy = ": be root, or join the group that owns the file";
-		break;
-	case -ENOTTY:
-		remedy = ": this is no rdmatensor device";
-		break;
-	default:
-		remedy = "";
-	}
-	return failed("open %s: %s%s", path, strerror(-err), remedy);
-}
-
 const char *context_path(const struct common *common)
 {
 	const char *path = common->device_file;
@@ -45,11 +22,10 @@ const char *context_path(const struct common *common)
 
 int context_open(const struct common *common, struct rdmatensor **out)
 {
-	const char *path = context_path(common);
-	int err;
+	char cause[512];
 
-	err = rdmatensor_open(path, out);
-	return err ? open_failed(path, err) : EXIT_OK;
+	return rdmatensor_open_cause(context_path(common), out, cause, sizeof(cause)) ?
+	       failed("%s", cause) : EXIT_OK;
 }
 
 int context_start(struct common *common, struct rdmatensor **out)

@@ -100,6 +100,16 @@ const char *rdmatensor_version(void);
 int rdmatensor_open(const char *path, struct rdmatensor **out);
 
 /**
+ * rdmatensor_open_cause() - the same, and why it fails
+ * @path: as for rdmatensor_open()
+ * @out: as for rdmatensor_open()
+ * @cause: see above; names the file and what to do. Left alone if the call succeeds
+ * @cause_len: its length
+ */
+int rdmatensor_open_cause(const char *path, struct rdmatensor **out, char *cause,
+			  size_t cause_len);
+
+/**
  * rdmatensor_close() - end a context and all that it made
  * @rt: handle, or NULL
  *
