@@ -88,12 +88,13 @@ install-kmod: kmod
 install-ulib: ulib	## the library and the tool alone
 	$(MAKE) -C ulib O=$(B)/ulib install DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)"
 
-# The module's name is one that nobody else has: it goes from all kernels' folders
+# modules_install puts it into one of two folders, which depends on the kernel
 uninstall:		## what install has put there, with the same DESTDIR= and PREFIX=
 	$(MAKE) -C ulib O=$(B)/ulib uninstall DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)"
-	@for dir in "$(DESTDIR)"/lib/modules/*/; do \
-		[ -d "$$dir" ] && find "$$dir" -name 'rdmatensor.ko*' -print -delete | grep . || continue; \
-		[ -n "$(DESTDIR)" ] || depmod "$$(basename "$$dir")"; \
+	@for module in "$(DESTDIR)"/lib/modules/*/extra/rdmatensor.ko* "$(DESTDIR)"/lib/modules/*/updates/rdmatensor.ko*; do \
+		[ -e "$$module" ] || continue; \
+		rm -v "$$module"; \
+		[ -n "$(DESTDIR)" ] || depmod "$$(basename "$$(dirname "$$(dirname "$$module")")")"; \
 	done
 
 clean:			## remove build/

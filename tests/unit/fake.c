@@ -45,6 +45,7 @@ struct fake_context {
 	struct rdmatensor_ring *ring;
 	/* Entries behind the head, which the next wait shows */
 	unsigned int hidden;
+	unsigned int channels;
 	struct fake_pool pools[POOLS];
 	uint64_t counters[RDMATENSOR_STAT_NR];
 };
@@ -152,7 +153,8 @@ int __wrap_open(const char *path, int flags, ...)
 
 static bool has_room(const struct fake_context *ctx)
 {
-	return ctx->ring->head + ctx->hidden - ctx->ring->tail < ctx->ring->entries;
+	return ctx->ring->head + ctx->hidden - ctx->ring->tail + ctx->channels <
+	       ctx->ring->entries;
 }
 
 static void show(struct fake_context *ctx)
@@ -514,10 +516,13 @@ static int dispatch(struct fake_context *ctx, unsigned long request, void *arg)
 
 		if (*(uint16_t *)connect->addr == AF_INET6)
 			error = fake.connect_error_v6;
-		if (!(connect->flags & RDMATENSOR_CONNECT_NOWAIT) && fake.connect_error_waiting)
-			error = fake.connect_error_waiting < 0 ? fake.connect_error_waiting : 0;
 		fake.connected = *connect;
 		fake.connects++;
+		if (fake.connects_until && fake.connects >= fake.connects_until &&
+		    error == -ECONNREFUSED)
+			error = 0;
+		/* The channel's end has a place in the ring */
+		ctx->channels += !error;
 		strcpy(connect->cause, error ?
 		       "connect: nobody listens there: start the peer" :
 		       "connect: up");

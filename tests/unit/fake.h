@@ -40,9 +40,10 @@ extern struct fake {
 	/* Errors of the next call, by ioctl number */
 	int open_error;
 	int connect_error;
-	/* The same of CONNECT to an IPv6 address, and of one that waits */
+	/* The same of CONNECT to an IPv6 address */
 	int connect_error_v6;
-	int connect_error_waiting;
+	/* From this CONNECT on there is a peer; 0: never */
+	unsigned int connects_until;
 	int pool_error;
 	/* Counts */
 	unsigned int submits;

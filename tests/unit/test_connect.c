@@ -71,7 +71,7 @@ static void test_next_address(void **state)
 {
 	static const int errors[] = {
 		-ECONNREFUSED, -EHOSTUNREACH, -ENETUNREACH, -EADDRNOTAVAIL, -EAFNOSUPPORT,
-		-ETIMEDOUT,
+		-ETIMEDOUT, -EXDEV,
 	};
 	size_t i;
 
@@ -98,45 +98,54 @@ static void test_next_address(void **state)
 	assert_int_equal(fake.connects, 1);
 }
 
-static void test_waits_at(void **state)
+static void test_waits(void **state)
 {
 	struct rdmatensor_connect connect = { .flags = RDMATENSOR_CONNECT_NOWAIT };
+	uint64_t begun;
 
 	(void)state;
-	/* Where somebody says that nobody listens yet, and as long as is left */
+	/* A peer that comes later, on the host's other address: each has its turns */
 	fake.connect_error_v6 = -ENETUNREACH;
 	fake.connect_error = -ECONNREFUSED;
-	fake.connect_error_waiting = 1;
-	assert_int_equal(connect_to("host", 5000), 0);
-	assert_int_equal(fake.connects, 3);
+	fake.connects_until = 6;
+	assert_int_equal(connect_to("host", 20000), 0);
+	assert_int_equal(fake.connects, 6);
 	assert_int_equal(family(), AF_INET);
-	assert_int_equal(fake.connected.flags, 0);
-	assert_true(fake.connected.timeout_ms > 0 && fake.connected.timeout_ms <= 5000);
-	/* Nobody says so: at the first */
-	fake.connect_error = -EHOSTUNREACH;
-	fake.connect_error_waiting = -ETIMEDOUT;
-	assert_int_equal(connect_to("host", 0), -ETIMEDOUT);
-	assert_int_equal(family(), AF_INET6);
-	assert_int_equal(fake.connected.timeout_ms, 0);
-	/* Who does not want to wait does not */
-	fake.connects = 0;
-	assert_int_equal(rdmatensor_connect_peer(rt, "host", &connect, cause, sizeof(cause)),
-			 -EHOSTUNREACH);
-	assert_int_equal(fake.connects, 2);
+	/* No turn keeps the other address waiting for long, nor waits itself */
+	assert_int_equal(fake.connected.flags, RDMATENSOR_CONNECT_NOWAIT);
+	assert_in_range(fake.connected.timeout_ms, 1, 4000);
+	/* It never comes: the bound is on all together, and what is told is what can be mended */
+	fake.connects_until = 0;
+	fake.connect_error_v6 = -ECONNREFUSED;
+	fake.connect_error = -ENETUNREACH;
+	begun = rdmatensor_now_ns();
+	assert_int_equal(connect_to("host", 50), -ECONNREFUSED);
+	assert_in_range(rdmatensor_now_ns() - begun, 50000000, UINT64_C(5000000000));
 	assert_contains(cause, "nobody listens");
-	/* One address: one ioctl */
+	fake.connect_error_v6 = -EXDEV;
+	fake.connect_error = -ECONNREFUSED;
+	assert_int_equal(connect_to("host", 50), -ECONNREFUSED);
+	/* Who does not want to wait does not, and has its argument back */
 	fake.connects = 0;
-	fake.connect_error_waiting = -ETIMEDOUT;
-	assert_int_equal(connect_to("10.0.0.1", 7), -ETIMEDOUT);
+	connect.timeout_ms = 700;
+	assert_int_equal(rdmatensor_connect_peer(rt, "host", &connect, cause, sizeof(cause)),
+			 -ECONNREFUSED);
+	assert_int_equal(fake.connects, 2);
+	assert_int_equal(connect.timeout_ms, 700);
+	assert_int_equal(connect.flags, RDMATENSOR_CONNECT_NOWAIT);
+	/* One address: one ioctl, as it is */
+	fake.connects = 0;
+	assert_int_equal(connect_to("10.0.0.1", 7), -ECONNREFUSED);
 	assert_int_equal(fake.connects, 1);
-	assert_true(fake.connected.timeout_ms <= 7);
+	assert_int_equal(fake.connected.timeout_ms, 7);
+	assert_int_equal(fake.connected.flags, 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_next_address, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_waits_at, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_waits, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

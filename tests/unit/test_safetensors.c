@@ -107,7 +107,7 @@ static void test_hostile(void **state)
 		{ "{}{}", 0, "JSON", "" },
 		{ "{} x", 0, "JSON", "" },
 		{ "{\"a\":1,}", 0, "is no JSON", "" },
-		{ "{'a':1}", 0, "is no JSON", "" },
+		{ "{'a':1}", 0, "is no JSON", "single quotes" },
 		{ "{\"a\":[[[[1]]]]}", 0, "\"a\"", "no object" },
 		{ "{\"a\":{\"b\":{\"c\":{\"d\":{}}}}}", 0, "is no JSON", "nesting" },
 		{ "{\"a\":{\"b\":1}}", 0, "\"a\"", "no dtype" },
@@ -256,6 +256,7 @@ static void test_memory(void **state)
 		{ "\"%u\":{\"a\":{},\"b\":{},\"c\":{},\"d\":{},\"e\":{},\"f\":{}},", false },
 		{ "\"%u\":{\"a\":[" SIXTEEN "," SIXTEEN "," SIXTEEN "," SIXTEEN ",1]},", false },
 		{ "\"__metadata__\":{\"a\":[{},{}]},", false },
+		{ "'\"%u':[{},{},{},{}],", false },
 	};
 	double good_cost = 0, cost;
 	size_t i;

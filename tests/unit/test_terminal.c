@@ -365,6 +365,36 @@ static void test_stalled(void **state)
 	assert_ends_stalled(cmd_top, ARGS("-j", "-d", "0.01"));
 }
 
+/* Nothing of it arrives: it ends, and main() says why */
+static void test_full(void **state)
+{
+	FILE *full;
+	pid_t child;
+	int status;
+
+	(void)state;
+	fflush(stdout);
+	child = fork();
+	if (!child) {
+		full = freopen("/dev/full", "w", stdout);
+		optind = 0;
+		alarm(20);
+		_exit(!full || cmd_monitor(2, ARGS("-j")) || !ferror(stdout) ? 1 : 0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	fflush(stdout);
+	child = fork();
+	if (!child) {
+		full = freopen("/dev/full", "w", stdout);
+		optind = 0;
+		alarm(20);
+		_exit(!full || cmd_top(4, ARGS("-j", "-d", "0.01")) || !ferror(stdout) ? 1 : 0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
 int main(void)
 {
 #define on_terminal(name) cmocka_unit_test_setup(name, setup)
@@ -375,6 +405,7 @@ int main(void)
 		on_terminal(test_incomplete),
 		on_terminal(test_lost),
 		on_terminal(test_stalled),
+		on_terminal(test_full),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

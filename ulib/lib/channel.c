@@ -5,11 +5,14 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
+#include <time.h>
 
 #include "internal.h"
 
 /* Of a host, that are tried */
 #define ADDRS_MAX 8
+/* The parameter's default, where another program has started the context */
+#define HANDSHAKE_MS 10000
 
 int rdmatensor_connect_raw(struct rdmatensor *rt,
 			   struct rdmatensor_connect *connect)
@@ -26,65 +29,96 @@ int rdmatensor_connect_raw(struct rdmatensor *rt,
 static bool is_of_address(int err)
 {
 	return err == -ECONNREFUSED || err == -EHOSTUNREACH || err == -ENETUNREACH ||
-	       err == -EADDRNOTAVAIL || err == -EAFNOSUPPORT || err == -ETIMEDOUT;
+	       err == -EADDRNOTAVAIL || err == -EAFNOSUPPORT || err == -ETIMEDOUT ||
+	       err == -EXDEV;
 }
 
-/*
- * One look at each address. @wait_at: out: the one to wait at, where somebody says that
- * nobody listens yet; else the first
- */
-static int try_each(struct rdmatensor *rt, struct rdmatensor_connect *connect,
-		    uint8_t (*addrs)[28], unsigned int nr, unsigned int *wait_at)
-{
-	uint32_t flags = connect->flags;
-	int err = -EADDRNOTAVAIL;
-	unsigned int i;
-
-	*wait_at = nr;
-	connect->flags |= RDMATENSOR_CONNECT_NOWAIT;
-	for (i = 0; i < nr; i++) {
-		memcpy(connect->addr, addrs[i], sizeof(connect->addr));
-		err = rdmatensor_connect_raw(rt, connect);
-		if (!is_of_address(err))
-			break;
-		if (err == -ECONNREFUSED && *wait_at == nr)
-			*wait_at = i;
-	}
-	connect->flags = flags;
-	if (*wait_at == nr)
-		*wait_at = 0;
-	return err;
-}
-
-/* What is left of @timeout_ms, at least one; 0: it is the default */
-static uint32_t ms_left(uint32_t timeout_ms, uint64_t end_ns)
+/* Whole milliseconds until then, at least one */
+static uint32_t ms_until(uint64_t end_ns)
 {
 	uint64_t now = rdmatensor_now_ns();
 
-	if (!timeout_ms)
-		return 0;
 	return now < end_ns ? (uint32_t)((end_ns - now + 999999) / 1000000) : 1;
+}
+
+static uint32_t lesser(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+/*
+ * How long an address may take. Who does not wait shares the time out among those that were
+ * not tried yet; else one that answers nothing keeps the others waiting for a second, and
+ * in each round for twice as long, for one that is slow may be right all the same
+ */
+static uint32_t turn_ms(uint64_t end_ns, bool waits, unsigned int round, unsigned int addrs_left)
+{
+	uint32_t left = ms_until(end_ns);
+
+	if (!waits)
+		return left / addrs_left ? left / addrs_left : 1;
+	return lesser(left, 1000u << (round < 10 ? round : 10));
+}
+
+/*
+ * In turns, without waiting at any of them: a peer that comes later may listen on each. What
+ * is told in the end is of the address whose host says that nobody listens there yet, or of
+ * the first
+ */
+static int connect_any(struct rdmatensor *rt, uint8_t (*addrs)[28], unsigned int nr,
+		       struct rdmatensor_connect *connect)
+{
+	bool waits = !(connect->flags & RDMATENSOR_CONNECT_NOWAIT);
+	uint32_t usual_ms = rt->handshake_ms ? rt->handshake_ms : HANDSHAKE_MS;
+	uint64_t end_ns = rdmatensor_deadline_ms(connect->timeout_ms ? connect->timeout_ms :
+						 usual_ms);
+	struct rdmatensor_connect turn = *connect, told = { 0 };
+	struct timespec pause = { 0 };
+	unsigned int round, i;
+	int err, worst = 0;
+
+	turn.flags |= RDMATENSOR_CONNECT_NOWAIT;
+	for (round = 0; !round || rdmatensor_now_ns() < end_ns; round++) {
+		for (i = 0; i < nr; i++) {
+			memcpy(turn.addr, addrs[i], sizeof(turn.addr));
+			turn.timeout_ms = turn_ms(end_ns, waits, round, nr - i);
+			err = rdmatensor_connect_raw(rt, &turn);
+			if (!is_of_address(err)) {
+				*connect = turn;
+				return err;
+			}
+			if (!worst || (err == -ECONNREFUSED && worst != err)) {
+				worst = err;
+				told = turn;
+			}
+		}
+		if (!waits)
+			break;
+		pause.tv_nsec = 1000000l * lesser(ms_until(end_ns), round < 6 ? 10u << round : 900);
+		if (nanosleep(&pause, NULL))
+			return -EINTR;
+	}
+	*connect = told;
+	return worst;
 }
 
 int rdmatensor_connect_peer(struct rdmatensor *rt, const char *peer,
 			    struct rdmatensor_connect *connect, char *cause, size_t cause_len)
 {
-	uint64_t end_ns = rdmatensor_deadline_ms(connect->timeout_ms);
-	uint32_t timeout_ms = connect->timeout_ms;
+	const struct rdmatensor_connect asked = *connect;
 	uint8_t addrs[ADDRS_MAX][28];
-	unsigned int wait_at = 0;
-	int nr, err = 0;
+	int nr, err;
 
 	nr = rt_resolve(peer, RDMATENSOR_PORT, 0, addrs, ADDRS_MAX, cause, cause_len);
 	if (nr < 0)
 		return nr;
-	if (nr > 1)
-		err = try_each(rt, connect, addrs, (unsigned int)nr, &wait_at);
-	if (nr == 1 || (is_of_address(err) && !(connect->flags & RDMATENSOR_CONNECT_NOWAIT))) {
-		memcpy(connect->addr, addrs[wait_at], sizeof(connect->addr));
-		connect->timeout_ms = ms_left(timeout_ms, end_ns);
+	if (nr == 1) {
+		memcpy(connect->addr, addrs[0], sizeof(connect->addr));
 		err = rdmatensor_connect_raw(rt, connect);
-		connect->timeout_ms = timeout_ms;
+	} else {
+		err = connect_any(rt, addrs, (unsigned int)nr, connect);
+		connect->flags = asked.flags;
+		connect->timeout_ms = asked.timeout_ms;
 	}
 	if (connect->cause[0])
 		return rt_cause(cause, cause_len, err, "%s", connect->cause);

@@ -162,6 +162,7 @@ int rdmatensor_start(struct rdmatensor *rt, struct rdmatensor_start *start)
 	start->cause[sizeof(start->cause) - 1] = '\0';
 	/* Started by a call before, which could not map the ring: this one goes on there */
 	if (!err || (err == -EISCONN && !rt->ring.hdr)) {
+		rt->handshake_ms = start->handshake_ms;
 		if (err)
 			start->cause[0] = '\0';
 		err = rt_ring_map(rt);

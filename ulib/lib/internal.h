@@ -36,6 +36,7 @@ struct rt_mapping {
  * @fd: the device
  * @ring: the mapped completion ring; its header is NULL before START
  * @tag: counts the blocking calls, for their user_data
+ * @handshake_ms: what START has made of it, the bound on a CONNECT that names none
  * @setup: held by the one thread that starts the context and maps @ring
  * @lock: guards @mappings
  * @mappings: pools that are mapped
@@ -44,6 +45,7 @@ struct rdmatensor {
 	int fd;
 	struct rt_ring ring;
 	uint32_t tag;
+	uint32_t handshake_ms;
 	pthread_mutex_t setup;
 	pthread_mutex_t lock;
 	struct rt_mapping *mappings;

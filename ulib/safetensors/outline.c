@@ -124,6 +124,10 @@ int st_check_outline(const char *json, size_t bytes, char *error, size_t error_l
 			}
 			at = end;
 			continue;
+		case '\'':
+			/* json-c takes it for a quote, within which brackets are none */
+			return st_fail(error, error_len, -EINVAL,
+				       "the header is no JSON: it has single quotes");
 		case '{':
 		case '[':
 			err = enter(&outline, json[at], at, error, error_len);

@@ -62,18 +62,21 @@ int context_counters(struct rdmatensor *rt, uint32_t channel, uint64_t *counters
 	return err ? failed("query counters: %s", strerror(-err)) : EXIT_OK;
 }
 
-int context_ring_holds(struct rdmatensor *rt, unsigned int in_flight)
+int context_ring_holds(struct rdmatensor *rt, unsigned int in_flight, unsigned int channels)
 {
 	struct rdmatensor_query query;
+	uint32_t enough = 1;
 	int err;
 
 	err = rdmatensor_query(rt, &query);
 	if (err)
 		return failed("query: %s", strerror(-err));
-	if (in_flight > query.ring_entries)
-		return failed("--in-flight %u: the completion ring has only %u entries: give --ring-entries %u or more",
-			      in_flight, query.ring_entries, in_flight);
-	return EXIT_OK;
+	if (in_flight + channels <= query.ring_entries)
+		return EXIT_OK;
+	while (enough < in_flight + channels)
+		enough *= 2;
+	return failed("--in-flight %u: the completion ring has only %u entries, one of which is for the end of each channel: give --ring-entries %u or more",
+		      in_flight, query.ring_entries, enough);
 }
 
 int context_wait(struct rdmatensor *rt, unsigned int nr, uint64_t deadline_ns)
@@ -91,10 +94,20 @@ uint32_t wait_ms(uint64_t wait_ns)
 	return wait_ns == WAIT_DEFAULT || !wait_ns ? 0 : (uint32_t)((wait_ns + 999999) / 1000000);
 }
 
+uint64_t wait_left(uint64_t wait_ns, uint64_t end_ns)
+{
+	uint64_t now = rdmatensor_now_ns();
+
+	if (wait_ns == WAIT_DEFAULT || !wait_ns)
+		return wait_ns;
+	return now < end_ns ? end_ns - now : 1;
+}
+
 int connect_within(struct rdmatensor *rt, uint64_t wait_ns, const char *peer, const char *worker,
 		   uint32_t *channel, char *cause, size_t cause_len)
 {
-	struct rdmatensor_connect connect = { .timeout_ms = wait_ms(wait_ns) };
+	uint64_t end_ns = rdmatensor_now_ns() + wait_ns;
+	struct rdmatensor_connect connect = { 0 };
 	int err;
 
 	if (worker && strlen(worker) >= sizeof(connect.worker)) {
@@ -108,6 +121,7 @@ int connect_within(struct rdmatensor *rt, uint64_t wait_ns, const char *peer, co
 		connect.flags = RDMATENSOR_CONNECT_NOWAIT;
 	/* Stopped, and going on: what ends the process is not for it to see */
 	do {
+		connect.timeout_ms = wait_ms(wait_left(wait_ns, end_ns));
 		err = rdmatensor_connect_peer(rt, peer, &connect, cause, cause_len);
 	} while (err == -EINTR);
 	*channel = connect.out_channel;

@@ -45,9 +45,9 @@ int fetch_prepare(struct fetch *fetch)
 	err = rdmatensor_query(fetch->rt, &query);
 	if (err)
 		return failed("query: %s", strerror(-err));
-	/* Each fetch in flight has a place in the ring */
-	if (fetch->in_flight > query.ring_entries)
-		fetch->in_flight = query.ring_entries;
+	/* Each fetch in flight has a place in the ring, and so has the end of the channel */
+	if (fetch->in_flight > (int64_t)query.ring_entries - 1)
+		fetch->in_flight = query.ring_entries - 1;
 	fetch->offsets = calloc(fetch->file.nr + 1, sizeof(*fetch->offsets));
 	if (!fetch->offsets)
 		return failed("out of memory");

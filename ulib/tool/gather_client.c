@@ -100,10 +100,9 @@ static int choose_ids(struct load *load)
 
 static int connect_all(struct load *load)
 {
-	uint64_t wait_ns = load->gathering->server.common.wait_ns;
+	uint64_t wait_ns = load->gathering->server.common.wait_ns, end_ns;
 	struct rdmatensor_table_open open = {
 		.flags = wait_ns ? 0 : RDMATENSOR_TABLE_NOWAIT,
-		.timeout_ms = wait_ms(wait_ns),
 	};
 	uint32_t *channels = calloc((size_t)load->gathering->nr_peers, sizeof(*channels));
 	int err = EXIT_OK, opened, i;
@@ -113,8 +112,10 @@ static int connect_all(struct load *load)
 	for (i = 0; !err && i < load->gathering->nr_peers; i++)
 		err = context_connect(load->rt, &load->gathering->server.common,
 				      load->gathering->peers[i], NULL, &channels[i]);
+	end_ns = rdmatensor_now_ns() + wait_ns;
 	/* Stopped, and going on: what ends the process is not for it to see */
 	do {
+		open.timeout_ms = wait_ms(wait_left(wait_ns, end_ns));
 		opened = err ? 0 : rdmatensor_table_open(load->rt, load->gathering->table, channels,
 							 (unsigned int)load->gathering->nr_peers,
 							 &open);
@@ -288,7 +289,8 @@ int gather_measure(struct gathering *gathering)
 	err = context_start(&gathering->server.common, &load.rt);
 	if (err)
 		return err;
-	err = context_ring_holds(load.rt, (unsigned int)gathering->depth);
+	err = context_ring_holds(load.rt, (unsigned int)gathering->depth,
+				 (unsigned int)gathering->nr_peers);
 	if (!err)
 		err = connect_all(&load);
 	if (!err)

@@ -72,7 +72,7 @@ static bool print_event(struct json_object *object, void *arg)
 		add_string(object, "time", now);
 		print_json(object);
 		stop_block();
-		return true;
+		return !ferror(stdout);
 	}
 	what = text_of(object, "event");
 	printf("%s %-15s", now, what ? what : "?");
@@ -85,7 +85,8 @@ static bool print_event(struct json_object *object, void *arg)
 	fflush(stdout);
 	stop_block();
 	json_object_put(object);
-	return true;
+	/* Events that cannot be told are not waited for: main() says so */
+	return !ferror(stdout);
 }
 
 int cmd_monitor(int argc, char **argv)

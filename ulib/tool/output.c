@@ -86,12 +86,13 @@ static struct json_object *in_utf8(struct json_object *value)
 		return json_object_get(value);
 	copy = json_object_new_object();
 	json_object_object_foreach(value, key, member) {
-		const char *text = json_object_get_string(member);
+		const char *text;
 
 		if (!json_object_is_type(member, json_type_string)) {
 			json_object_object_add(copy, key, in_utf8(member));
 			continue;
 		}
+		text = json_object_get_string(member);
 		bytes = (size_t)json_object_get_string_len(member);
 		if (is_utf8(text, bytes)) {
 			json_object_object_add(copy, key, json_object_get(member));
@@ -115,6 +116,12 @@ static void put_json(const char *json)
 
 	for (; bytes; json += taken, bytes -= taken) {
 		taken = text_character(json, bytes, &columns);
+		/* Without a locale that tells: it was made UTF-8 before */
+		if (!taken) {
+			putchar(*json);
+			taken = 1;
+			continue;
+		}
 		/* Beyond these there is none that is a command */
 		if (columns >= 0 || taken > 3)
 			fwrite(json, 1, taken, stdout);

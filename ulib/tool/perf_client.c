@@ -342,7 +342,7 @@ int perf_measure(struct perf *perf)
 	    samples_init(&load.samples))
 		err = failed("out of memory");
 	if (!err)
-		err = context_ring_holds(load.rt, load.depth);
+		err = context_ring_holds(load.rt, load.depth, 1);
 	if (!err)
 		err = context_connect(load.rt, &perf->server.common, perf->peer,
 				      perf->peer_worker, &load.channel);

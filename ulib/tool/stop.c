@@ -22,17 +22,16 @@ static void on_signal(int signo)
 void stop_init(void)
 {
 	struct sigaction action = { .sa_handler = on_signal };
-	sigset_t set;
 
 	sigemptyset(&action.sa_mask);
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigprocmask(SIG_BLOCK, &set, &outside);
+	sigprocmask(SIG_BLOCK, NULL, &outside);
 	sigdelset(&outside, SIGINT);
 	sigdelset(&outside, SIGTERM);
+	sigdelset(&outside, SIGWINCH);
+	/* Before there are handlers: one that comes in between is kept */
+	stop_block();
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
 }
 
 void stop_unblock(void)
@@ -46,6 +45,8 @@ void stop_block(void)
 
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
+	/* A change of the terminal's size is for a wait to see, too */
+	sigaddset(&set, SIGWINCH);
 	sigprocmask(SIG_SETMASK, &set, NULL);
 }
 
@@ -73,6 +74,8 @@ bool stop_wait(struct rdmatensor *rt, uint64_t deadline_ns)
 	struct timespec wait = { 0 };
 	uint64_t now = rdmatensor_now_ns();
 
+	if (requested)
+		return true;
 	if (deadline_ns > now) {
 		wait.tv_sec = (time_t)((deadline_ns - now) / 1000000000u);
 		wait.tv_nsec = (long)((deadline_ns - now) % 1000000000u);

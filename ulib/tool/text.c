@@ -22,6 +22,7 @@ static bool is_hidden(wchar_t c)
 size_t text_character(const char *text, size_t bytes, int *columns)
 {
 	static locale_t utf8;
+	static bool asked;
 	mbstate_t state = { 0 };
 	locale_t before;
 	size_t taken;
@@ -32,8 +33,9 @@ size_t text_character(const char *text, size_t bytes, int *columns)
 		*columns = *text >= ' ' && *text != 0x7f ? 1 : -1;
 		return 1;
 	}
-	if (!utf8)
+	if (!asked)
 		utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+	asked = true;
 	/* Without it nothing is known to be a character */
 	if (!utf8)
 		return 0;

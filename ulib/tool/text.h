@@ -5,7 +5,7 @@
  *
  * A character is shown as it is if it is printable UTF-8. All other bytes, among them
  * control characters, those that change the direction of writing, and what is no UTF-8,
- * are shown as \xNN each, and a backslash as \\: no two texts look the same.
+ * are shown as \xNN each, and a backslash as \\, so that no text looks like an escape.
  */
 #ifndef TOOL_TEXT_H
 #define TOOL_TEXT_H

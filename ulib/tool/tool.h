@@ -160,12 +160,17 @@ int context_connect(struct rdmatensor *rt, const struct common *common, const ch
 /* As rdmatensor_connect(), with @wait_ns as in struct common */
 int connect_within(struct rdmatensor *rt, uint64_t wait_ns, const char *peer, const char *worker,
 		   uint32_t *channel, char *cause, size_t cause_len);
+/* What is left of @wait_ns that began so long before @end_ns; 0 and WAIT_DEFAULT stay */
+uint64_t wait_left(uint64_t wait_ns, uint64_t end_ns);
 /* --wait as the timeout of an ioctl: 0: the default */
 uint32_t wait_ms(uint64_t wait_ns);
 /* All counters of a channel, or of the context (0); EXIT_OK, or EXIT_FAILED with a message */
 int context_counters(struct rdmatensor *rt, uint32_t channel, uint64_t *counters);
-/* EXIT_OK: each of @in_flight operations has a place in the ring; else with a message */
-int context_ring_holds(struct rdmatensor *rt, unsigned int in_flight);
+/*
+ * EXIT_OK: each of @in_flight operations has a place in the ring, beside the ends of
+ * @channels; else with a message
+ */
+int context_ring_holds(struct rdmatensor *rt, unsigned int in_flight, unsigned int channels);
 /*
  * As rdmatensor_wait(), but waits again after -EINTR, which it also ends with when the
  * process was stopped and goes on. What ends the process is not for a wait to see

@@ -538,7 +538,8 @@ static int run(const struct top *top, bool keys)
 		free_sample(&before);
 		before = now;
 		err = show(top, &before, &total);
-		if (err || ++shown == top->count)
+		/* Nobody can read what comes after it: main() says so */
+		if (err || ferror(stdout) || ++shown == top->count)
 			break;
 	}
 	/* The cursor stands behind the last line */
@@ -548,12 +549,21 @@ static int run(const struct top *top, bool keys)
 	return err;
 }
 
+/* As it was before, wherever this program ends */
+static struct termios usual;
+
+static void restore_terminal(void)
+{
+	tcsetattr(STDIN_FILENO, TCSANOW, &usual);
+}
+
 /* Keys without Enter, and without echo, as long as it runs */
 static int run_on_terminal(const struct top *top)
 {
-	struct sigaction action = { .sa_handler = on_resize };
-	struct termios usual, raw;
+	/* A write that waits for the terminal goes on */
+	struct sigaction action = { .sa_handler = on_resize, .sa_flags = SA_RESTART };
 	bool keys = isatty(STDIN_FILENO) && !tcgetattr(STDIN_FILENO, &usual);
+	struct termios raw;
 	int err;
 
 	sigaction(SIGWINCH, &action, NULL);
@@ -562,11 +572,12 @@ static int run_on_terminal(const struct top *top)
 		raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
 		raw.c_cc[VMIN] = 0;
 		raw.c_cc[VTIME] = 0;
+		atexit(restore_terminal);
 		tcsetattr(STDIN_FILENO, TCSANOW, &raw);
 	}
 	err = run(top, keys);
 	if (keys)
-		tcsetattr(STDIN_FILENO, TCSANOW, &usual);
+		restore_terminal();
 	return err;
 }
 

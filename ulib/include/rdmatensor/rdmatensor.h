@@ -394,16 +394,14 @@ int rdmatensor_connect(struct rdmatensor *rt, const char *peer,
  * rdmatensor_connect_peer() - the same, with all that ioctl(RDMATENSOR_CONNECT) takes
  * @rt: handle, started
  * @peer: as for rdmatensor_connect()
- * @connect: argument: @connect->addr and size are filled in by the library. timeout_ms 0 is
- *           the default of each ioctl
+ * @connect: argument: @connect->addr and size are filled in by the library
  * @cause: see above; filled in on success too
  * @cause_len: its length
  *
- * A host may have several addresses, of which the RDMA device need not reach the first: each
- * is tried without waiting, in getaddrinfo()'s order, until one is not refused. If all are,
- * and RDMATENSOR_CONNECT_NOWAIT is not set, the call waits at the first whose host says that
- * nobody listens there yet, or if there is none, at the first of all. With one address it is
- * one ioctl.
+ * A host may have several addresses, of which the RDMA device need not reach the first, and
+ * the peer listens on one. They are tried in turns, in getaddrinfo()'s order: once each with
+ * RDMATENSOR_CONNECT_NOWAIT, else until the timeout, for the peer may come later. The bound
+ * is on all of them together. With one address it is one ioctl.
  *
  * Return: as the ioctl whose cause it is, or as rdmatensor_parse_addr().
  */
