@@ -393,8 +393,6 @@ static void test_names(void **state)
 	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "rdmatensor.index", "-o",
 			     output), EXIT_FAILED);
 	assert_contains(messages, "element type 7");
-	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "odd", "odd", "-o", output),
-			 EXIT_FAILED);
 	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "unknown", "-o", output),
 			 EXIT_FAILED);
 	assert_contains(messages, "tensor \"unknown\"");
@@ -564,6 +562,26 @@ static void test_open(void **state)
 	fake.open_error = 0;
 	assert_int_equal(rdmatensor_open_cause("/dev/null", &rt, cause, sizeof(cause)), -ENOTTY);
 	assert_contains(cause, "no rdmatensor device");
+}
+
+/* What no file can have is not asked for */
+static void test_bad_names(void **state)
+{
+	char longer[RDMATENSOR_NAME_MAX + 2];
+
+	(void)state;
+	memset(longer, 'n', sizeof(longer) - 1);
+	longer[sizeof(longer) - 1] = '\0';
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", longer, "-o", output), EXIT_USAGE);
+	assert_contains(messages, "has 513 bytes: a tensor's name has 1 to 512");
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "", "-o", output), EXIT_USAGE);
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "a\xff", "-o", output), EXIT_USAGE);
+	assert_contains(messages, "\"a\\xff\" is no UTF-8");
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "a", "b", "a", "-o", output), EXIT_USAGE);
+	assert_contains(messages, "\"a\" is given twice");
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "a", "-o", "-"), EXIT_USAGE);
+	assert_contains(messages, "./-");
+	assert_int_equal(fake.connects, 0);
 }
 
 /* What a name has is no command to a terminal, and no line of its own */
@@ -792,6 +810,7 @@ int main(void)
 		test(test_serve_errors),
 		test(test_usage),
 		test(test_open),
+		test(test_bad_names),
 		test(test_hostile_names),
 		test(test_wait),
 		test(test_interrupted),

@@ -43,7 +43,7 @@ for command in serve fetch perf gather info doctor show top set monitor; do
 	full 1 "$bin/rdmatensor" $command --help
 done
 
-ends 1 "is the module loaded?" "the first program without the module" \
+ends 1 "load the module with" "the first program without the module" \
 	env RDMATENSOR_DEVICE_PATH="$tmp/none" "$bin/first"
 
 # A graph that is none

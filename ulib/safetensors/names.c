@@ -209,7 +209,7 @@ int st_check_names(const char *json, size_t json_bytes, char *error,
 			      "the header is no JSON: it has a control character in a string");
 	if (err == -EPROTO)
 		err = st_fail(error, error_len, -EINVAL,
-			      "the header is no text: a string has one half of a surrogate pair, as \\ud800, without the other");
+			      "the header is no text: a string has one half of a surrogate pair, U+D800 to U+DFFF, without the other");
 	if (err == -EBADMSG)
 		err = st_fail(error, error_len, -EINVAL,
 			      "the header is no JSON: it has single quotes, NaN or Infinity");

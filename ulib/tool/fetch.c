@@ -254,6 +254,38 @@ static int fetch_from(struct fetch *fetch, const struct what *what, struct outfi
 	return err;
 }
 
+static bool is_utf8(const char *text)
+{
+	size_t left = strlen(text), taken;
+	int columns;
+
+	for (; left; text += taken, left -= taken) {
+		taken = text_character(text, left, &columns);
+		if (!taken)
+			return false;
+	}
+	return true;
+}
+
+/* What no tensor is called, or no file can have, is not asked for */
+static int check_names(char *const *names, size_t nr)
+{
+	size_t i, k;
+
+	for (i = 0; i < nr; i++) {
+		if (!*names[i] || strlen(names[i]) > RDMATENSOR_NAME_MAX)
+			return misused("NAME \"%s\" has %zu bytes: a tensor's name has 1 to %d",
+				       names[i], strlen(names[i]), RDMATENSOR_NAME_MAX);
+		if (!is_utf8(names[i]))
+			return misused("NAME \"%s\" is no UTF-8: a safetensors file cannot have it",
+				       names[i]);
+		for (k = 0; k < i; k++)
+			if (!strcmp(names[i], names[k]))
+				return misused("NAME \"%s\" is given twice", names[i]);
+	}
+	return EXIT_OK;
+}
+
 int cmd_fetch(int argc, char **argv)
 {
 	struct fetch fetch = {
@@ -284,9 +316,14 @@ int cmd_fetch(int argc, char **argv)
 	fetch.peer = argv[optind++];
 	nr = (size_t)(argc - optind);
 	if (what.all == (nr > 0))
-		return misused("give either names or --all");
+		return misused("give either names or --all; before names that begin with -, give --");
+	err = check_names(argv + optind, nr);
+	if (err)
+		return err;
 	if (!what.output)
 		return misused("give -o OUT.safetensors");
+	if (!strcmp(what.output, "-"))
+		return misused("-o - is refused: the standard output is the report's; give ./- for a file that is called so");
 	/* What cannot be written is not fetched */
 	err = outfile_open(&out, what.output);
 	if (err)

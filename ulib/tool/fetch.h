@@ -43,7 +43,8 @@ struct fetch {
  * struct step_result - what one step took
  * @step: its number
  * @seconds: from the first submit to the last completion
- * @counters: the channel's, for this step only
+ * @counters: the context's, for this step only: it has the one channel, whose own
+ *            are gone with it when the peer ends
  */
 struct step_result {
 	int64_t step;

@@ -32,7 +32,8 @@ static void now_text(char *text, size_t len)
 	clock_gettime(CLOCK_REALTIME, &now);
 	localtime_r(&now.tv_sec, &tm);
 	end = strftime(text, len, "%Y-%m-%dT%H:%M:%S", &tm);
-	snprintf(text + end, len - end, ".%03ld", now.tv_nsec / 1000000);
+	end += (size_t)snprintf(text + end, len - end, ".%03ld", now.tv_nsec / 1000000);
+	strftime(text + end, len - end, "%z", &tm);
 }
 
 /* What there is, in this order */

@@ -14,7 +14,7 @@
 #include "perf.h"
 #include "samples.h"
 
-/* The first fetches show whether the peer has the tensor at all */
+/* The first fetch shows whether the peer has the tensor at all */
 #define PROBE_MS 10000
 /* Content that is compared after the measurement, in bytes */
 #define COMPARE_MAX (UINT64_C(64) << 20)
@@ -149,7 +149,7 @@ static int load_failed(const struct load *load)
 	return failed("fetch tensor \"%s\" from %s: %s%s", load->name,
 		      load->perf->peer, load->why,
 		      load->failure == -ETIMEDOUT ?
-		      ": start the peer by `rdmatensor perf --server`, with --size for other sizes than powers of two" : "");
+		      ": start the peer by `rdmatensor perf --server`, with --size for other sizes than powers of two up to 64M" : "");
 }
 
 /* Of each destination, as far as the bound reaches */
@@ -259,7 +259,11 @@ static int measure(struct load *load, struct json_object **row)
 
 	if (load->size <= 65536 && warm < 64)
 		warm = 64;
+	/* One alone, for many at once may take longer than that */
 	prepare(load, rdmatensor_deadline_ms(PROBE_MS));
+	if (fetch_many(load, 1, 0))
+		return load_failed(load);
+	prepare(load, 0);
 	if (fetch_many(load, warm, 0))
 		return load_failed(load);
 	/* A dead peer ends its channel and so the fetches: no deadline, no timer */
