@@ -26,7 +26,7 @@ static int on_kasan(void)
 {
 	const char *kernel = getenv("LAB_KERNEL");
 
-	return kernel && strstr(kernel, "-debug");
+	return kernel && (strstr(kernel, "-debug") || strstr(kernel, "-gcov"));
 }
 
 static void tune(struct rdmatensor_start *start)
