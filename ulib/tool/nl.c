@@ -427,7 +427,7 @@ int look_for_context(uint32_t context)
 {
 	struct json_object *list = NULL;
 	size_t found;
-	bool whole;
+	bool whole = true;
 	int err;
 
 	if (!context)
