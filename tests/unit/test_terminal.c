@@ -366,33 +366,29 @@ static void test_stalled(void **state)
 }
 
 /* Nothing of it arrives: it ends, and main() says why */
-static void test_full(void **state)
+static void assert_ends_full(int (*command)(int argc, char **argv), char **args)
 {
-	FILE *full;
 	pid_t child;
 	int status;
 
+	fflush(stdout);
+	child = fork();
+	if (!child) {
+		FILE *full = freopen("/dev/full", "w", stdout);
+
+		optind = 0;
+		alarm(20);
+		_exit(!full || command(count(args), args) || !ferror(stdout) ? 1 : 0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
+static void test_full(void **state)
+{
 	(void)state;
-	fflush(stdout);
-	child = fork();
-	if (!child) {
-		full = freopen("/dev/full", "w", stdout);
-		optind = 0;
-		alarm(20);
-		_exit(!full || cmd_monitor(2, ARGS("-j")) || !ferror(stdout) ? 1 : 0);
-	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(status, 0);
-	fflush(stdout);
-	child = fork();
-	if (!child) {
-		full = freopen("/dev/full", "w", stdout);
-		optind = 0;
-		alarm(20);
-		_exit(!full || cmd_top(4, ARGS("-j", "-d", "0.01")) || !ferror(stdout) ? 1 : 0);
-	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(status, 0);
+	assert_ends_full(cmd_monitor, ARGS("-j"));
+	assert_ends_full(cmd_top, ARGS("-j", "-d", "0.01"));
 }
 
 int main(void)

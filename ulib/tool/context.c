@@ -55,9 +55,9 @@ int context_start(struct common *common, struct rdmatensor **out)
 	return EXIT_OK;
 }
 
-int context_counters(struct rdmatensor *rt, uint32_t channel, uint64_t *counters)
+int context_counters(struct rdmatensor *rt, uint64_t *counters)
 {
-	int err = rdmatensor_stats(rt, channel, counters, RDMATENSOR_STAT_NR);
+	int err = rdmatensor_stats(rt, 0, counters, RDMATENSOR_STAT_NR);
 
 	return err ? failed("query counters: %s", strerror(-err)) : EXIT_OK;
 }

@@ -254,19 +254,6 @@ static int fetch_from(struct fetch *fetch, const struct what *what, struct outfi
 	return err;
 }
 
-static bool is_utf8(const char *text)
-{
-	size_t left = strlen(text), taken;
-	int columns;
-
-	for (; left; text += taken, left -= taken) {
-		taken = text_character(text, left, &columns);
-		if (!taken)
-			return false;
-	}
-	return true;
-}
-
 /* What no tensor is called, or no file can have, is not asked for */
 static int check_names(char *const *names, size_t nr)
 {
@@ -276,7 +263,7 @@ static int check_names(char *const *names, size_t nr)
 		if (!*names[i] || strlen(names[i]) > RDMATENSOR_NAME_MAX)
 			return misused("NAME \"%s\" has %zu bytes: a tensor's name has 1 to %d",
 				       names[i], strlen(names[i]), RDMATENSOR_NAME_MAX);
-		if (!is_utf8(names[i]))
+		if (!text_is_utf8(names[i], strlen(names[i])))
 			return misused("NAME \"%s\" is no UTF-8: a safetensors file cannot have it",
 				       names[i]);
 		for (k = 0; k < i; k++)

@@ -234,7 +234,7 @@ int fetch_step(struct fetch *fetch, int64_t step, struct step_result *result)
 
 	if (step != fetch->first_step)
 		clear(fetch);
-	if (context_counters(fetch->rt, 0, before))
+	if (context_counters(fetch->rt, before))
 		return EXIT_FAILED;
 	progress_begin(&run.progress, "fetching", fetch->file.data_bytes);
 	began = rdmatensor_now_ns();
@@ -246,7 +246,7 @@ int fetch_step(struct fetch *fetch, int64_t step, struct step_result *result)
 	if (err)
 		return err;
 	result->step = step;
-	if (context_counters(fetch->rt, 0, result->counters))
+	if (context_counters(fetch->rt, result->counters))
 		return EXIT_FAILED;
 	for (i = 0; i < RDMATENSOR_STAT_NR; i++)
 		result->counters[i] -= before[i];

@@ -269,10 +269,10 @@ static int measure(struct load *load)
 	err = choose_ids(load);
 	if (err)
 		return err;
-	if (context_counters(load->rt, 0, before))
+	if (context_counters(load->rt, before))
 		return EXIT_FAILED;
 	err = run(load, &ended, &seconds);
-	if (context_counters(load->rt, 0, after))
+	if (context_counters(load->rt, after))
 		return EXIT_FAILED;
 	if (!err)
 		err = compare_rows(load);

@@ -155,7 +155,7 @@ static int show(struct rdmatensor *rt, const struct common *common)
 		json_object_object_add(root, "parameters", parameters(&common->start));
 		list = channels(rt);
 		json_object_object_add(root, "channels", list);
-		if (!list || context_counters(rt, 0, counters)) {
+		if (!list || context_counters(rt, counters)) {
 			json_object_put(root);
 			return EXIT_FAILED;
 		}

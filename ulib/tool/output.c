@@ -12,19 +12,6 @@ void out_of_memory(void)
 	exit(failed("out of memory"));
 }
 
-static bool is_utf8(const char *text, size_t bytes)
-{
-	size_t taken;
-	int columns;
-
-	for (; bytes; text += taken, bytes -= taken) {
-		taken = text_character(text, bytes, &columns);
-		if (!taken)
-			return false;
-	}
-	return true;
-}
-
 /* With U+FFFD for each byte that is no part of a character */
 static struct json_object *repaired(const char *text, size_t bytes)
 {
@@ -94,7 +81,7 @@ static struct json_object *in_utf8(struct json_object *value)
 		}
 		text = json_object_get_string(member);
 		bytes = (size_t)json_object_get_string_len(member);
-		if (is_utf8(text, bytes)) {
+		if (text_is_utf8(text, bytes)) {
 			json_object_object_add(copy, key, json_object_get(member));
 			continue;
 		}

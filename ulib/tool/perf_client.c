@@ -269,14 +269,14 @@ static int measure(struct load *load, struct json_object **row)
 	/* A dead peer ends its channel and so the fetches: no deadline, no timer */
 	prepare(load, 0);
 	samples_reset(&load->samples);
-	if (context_counters(load->rt, 0, before))
+	if (context_counters(load->rt, before))
 		return EXIT_FAILED;
 	began = rdmatensor_now_ns();
 	if (fetch_many(load, (uint64_t)load->perf->iters, load->perf->iters ?
 		       0 : began + load->perf->duration_ns))
 		return load_failed(load);
 	ended = rdmatensor_now_ns();
-	if (context_counters(load->rt, 0, after))
+	if (context_counters(load->rt, after))
 		return EXIT_FAILED;
 	*row = describe(load, (double)(ended - began) / 1e9, before, after);
 	return compare(load);

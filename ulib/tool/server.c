@@ -148,7 +148,7 @@ int server_end(struct server *server)
 	uint64_t counters[RDMATENSOR_STAT_NR];
 	struct json_object *line;
 
-	if (context_counters(server->rt, 0, counters))
+	if (context_counters(server->rt, counters))
 		return EXIT_FAILED;
 	if (!server->common.json) {
 		printf("rdmatensor: served %" PRIu64 " tensors, %" PRIu64 " bytes, in %" PRIu64 " RDMA writes, over %" PRIu64 " channels\n",

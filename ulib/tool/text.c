@@ -50,6 +50,19 @@ size_t text_character(const char *text, size_t bytes, int *columns)
 	return taken;
 }
 
+bool text_is_utf8(const char *text, size_t bytes)
+{
+	size_t taken;
+	int columns;
+
+	for (; bytes; text += taken, bytes -= taken) {
+		taken = text_character(text, bytes, &columns);
+		if (!taken)
+			return false;
+	}
+	return true;
+}
+
 /**
  * struct shown - one character as a person sees it
  * @text: zero-terminated

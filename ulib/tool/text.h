@@ -31,5 +31,7 @@ void put_cut(FILE *to, const char *line, size_t bytes, size_t width);
  * else. *@columns: what a terminal takes for it; -1: it is no character to be shown
  */
 size_t text_character(const char *text, size_t bytes, int *columns);
+/* Characters and nothing else, whether they can be shown or not */
+bool text_is_utf8(const char *text, size_t bytes);
 
 #endif

@@ -164,8 +164,8 @@ int connect_within(struct rdmatensor *rt, uint64_t wait_ns, const char *peer, co
 uint64_t wait_left(uint64_t wait_ns, uint64_t end_ns);
 /* --wait as the timeout of an ioctl: 0: the default */
 uint32_t wait_ms(uint64_t wait_ns);
-/* All counters of a channel, or of the context (0); EXIT_OK, or EXIT_FAILED with a message */
-int context_counters(struct rdmatensor *rt, uint32_t channel, uint64_t *counters);
+/* All counters of the context; EXIT_OK, or EXIT_FAILED with a message */
+int context_counters(struct rdmatensor *rt, uint64_t *counters);
 /*
  * EXIT_OK: each of @in_flight operations has a place in the ring, beside the ends of
  * @channels; else with a message
