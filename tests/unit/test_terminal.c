@@ -130,7 +130,8 @@ static bool read_more(void)
 	ssize_t got;
 
 	if (poll(&pfd, 1, 20000) != 1)
-		fail_msg("nothing more has come: %s", terminal.text);
+		fail_msg("nothing more has come: %s",
+			 terminal.text + (terminal.bytes > 600 ? terminal.bytes - 600 : 0));
 	got = read(terminal.fd, terminal.text + terminal.bytes,
 		   sizeof(terminal.text) - 1 - terminal.bytes);
 	if (got <= 0)
@@ -270,6 +271,66 @@ static void test_top_resized(void **state)
 	assert_int_equal(end_of(), 0);
 }
 
+/* A shell with one command, which it stops for and brings back: it says how it finds the terminal */
+static int shell(int argc, char **argv)
+{
+	struct termios now;
+	pid_t child;
+	int status;
+
+	signal(SIGTTOU, SIG_IGN);
+	child = fork();
+	if (!child) {
+		signal(SIGTTOU, SIG_DFL);
+		/* The shell waits for it to stop, or to end */
+		setpgid(0, 0);
+		raise(SIGSTOP);
+		exit(cmd_top(argc, argv));
+	}
+	if (waitpid(child, &status, WUNTRACED) != child || tcsetpgrp(STDIN_FILENO, child) ||
+	    kill(child, SIGCONT))
+		return 1;
+	while (waitpid(child, &status, WUNTRACED) == child && WIFSTOPPED(status)) {
+		if (tcsetpgrp(STDIN_FILENO, getpgrp()) || tcgetattr(STDIN_FILENO, &now))
+			return 1;
+		printf("stopped %s\n", now.c_lflag & ICANON && now.c_lflag & ECHO ? "well" : "raw");
+		fflush(stdout);
+		if (tcsetpgrp(STDIN_FILENO, child) || kill(child, SIGCONT))
+			return 1;
+	}
+	if (tcsetpgrp(STDIN_FILENO, getpgrp()) || tcgetattr(STDIN_FILENO, &now))
+		return 1;
+	printf("ended %s, signal %d\n", now.c_lflag & ICANON && now.c_lflag & ECHO ? "well" : "raw",
+	       WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+	return status;
+}
+
+/* Ctrl-Z gives the shell its terminal, and fg draws anew at once; twice, and then Ctrl-\ */
+static void test_top_stopped(void **state)
+{
+	const char *keys[] = { "q", "\034" };
+	size_t seen, i;
+	int k;
+
+	(void)state;
+	for (i = 0; i < NR(keys); i++) {
+		run_on(24, 80, shell, ARGS("-d", "3600"));
+		while (!strstr(terminal.text, "more"))
+			assert_true(read_more());
+		for (k = 0; k < 2; k++) {
+			seen = terminal.bytes;
+			assert_int_equal(write(terminal.fd, "\032", 1), 1);
+			while (!strstr(terminal.text + seen, "more"))
+				assert_true(read_more());
+			assert_contains(terminal.text + seen, "stopped well");
+			check_frame(last_frame(), 24, 80, true);
+		}
+		assert_int_equal(write(terminal.fd, keys[i], 1), 1);
+		assert_int_equal(end_of(), i ? 3 : 0);
+		assert_contains(terminal.text, i ? "ended well, signal 3" : "ended well, signal 0");
+	}
+}
+
 static void test_top_plain(void **state)
 {
 	const char *at;
@@ -397,6 +458,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		on_terminal(test_top_fits),
 		on_terminal(test_top_resized),
+		on_terminal(test_top_stopped),
 		on_terminal(test_top_plain),
 		on_terminal(test_incomplete),
 		on_terminal(test_lost),

@@ -28,6 +28,7 @@ void stop_init(void)
 	sigdelset(&outside, SIGINT);
 	sigdelset(&outside, SIGTERM);
 	sigdelset(&outside, SIGWINCH);
+	sigdelset(&outside, SIGTSTP);
 	/* Before there are handlers: one that comes in between is kept */
 	stop_block();
 	sigaction(SIGINT, &action, NULL);
@@ -45,8 +46,9 @@ void stop_block(void)
 
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
-	/* A change of the terminal's size is for a wait to see, too */
+	/* Another size of the terminal, and that it goes on, are for a wait to see, too */
 	sigaddset(&set, SIGWINCH);
+	sigaddset(&set, SIGTSTP);
 	sigprocmask(SIG_SETMASK, &set, NULL);
 }
 

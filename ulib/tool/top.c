@@ -6,12 +6,9 @@
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -19,6 +16,7 @@
 
 #include "json.h"
 #include "nl.h"
+#include "terminal.h"
 #include "text.h"
 #include "tool.h"
 
@@ -313,17 +311,6 @@ static void put_number(FILE *to, double value, int width, int digits)
 	fprintf(to, "%*s", width, text);
 }
 
-/* Where a size is not known, that of the terminals of old */
-static void size_of_terminal(size_t *lines, size_t *columns)
-{
-	struct winsize size;
-
-	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size))
-		memset(&size, 0, sizeof(size));
-	*lines = size.ws_row ? size.ws_row : 24;
-	*columns = size.ws_col ? size.ws_col : 80;
-}
-
 /**
  * struct screen - lines on their way out
  * @line: the one that is written to, without a newline
@@ -355,7 +342,7 @@ static int screen_open(struct screen *screen, const struct top *top)
 	screen->left = SIZE_MAX;
 	screen->columns = SIZE_MAX;
 	if (top->terminal) {
-		size_of_terminal(&screen->left, &screen->columns);
+		terminal_size(&screen->left, &screen->columns);
 		printf("\033[H\033[J");
 	}
 	return EXIT_OK;
@@ -464,23 +451,6 @@ static int print_sample(const struct top *top, const struct sample *sample,
 	return EXIT_OK;
 }
 
-/* The terminal has another size: what is shown is shown anew */
-static volatile sig_atomic_t resized;
-
-static void on_resize(int signo)
-{
-	(void)signo;
-	resized = 1;
-}
-
-/* True: q was pressed. Other keys mean nothing */
-static bool asked_to_end(void)
-{
-	char key;
-
-	return read(STDIN_FILENO, &key, 1) == 1 && (key == 'q' || key == 'Q');
-}
-
 static int show(const struct top *top, const struct sample *sample, const struct row *total)
 {
 	int err = EXIT_OK;
@@ -502,14 +472,13 @@ static bool wait_interval(const struct top *top, bool keys, const struct sample 
 	uint64_t now;
 
 	while ((now = rdmatensor_now_ns()) < end) {
-		if (resized) {
-			resized = 0;
+		/* While it is shown it may change again */
+		while (terminal_changed())
 			if (top->terminal && show(top, last, total))
 				return true;
-		}
 		if (stop_wait_fd(keys ? STDIN_FILENO : -1, (int)((end - now) / 1000000) + 1))
 			return true;
-		if (keys && rdmatensor_now_ns() < end && asked_to_end())
+		if (keys && rdmatensor_now_ns() < end && terminal_asked_to_end())
 			return true;
 	}
 	return false;
@@ -549,44 +518,14 @@ static int run(const struct top *top, bool keys)
 	return err;
 }
 
-/* As it was before, wherever this program ends */
-static struct termios usual;
-
-static void restore_terminal(void)
-{
-	tcsetattr(STDIN_FILENO, TCSANOW, &usual);
-}
-
-/* Keys without Enter, and without echo, as long as it runs */
 static int run_on_terminal(const struct top *top)
 {
-	/* A write that waits for the terminal goes on */
-	struct sigaction action = { .sa_handler = on_resize, .sa_flags = SA_RESTART };
-	bool keys = isatty(STDIN_FILENO) && !tcgetattr(STDIN_FILENO, &usual);
-	struct termios raw;
-	int err;
+	bool keys = terminal_begin();
+	int err = run(top, keys);
 
-	sigaction(SIGWINCH, &action, NULL);
-	if (keys) {
-		raw = usual;
-		raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
-		raw.c_cc[VMIN] = 0;
-		raw.c_cc[VTIME] = 0;
-		atexit(restore_terminal);
-		tcsetattr(STDIN_FILENO, TCSANOW, &raw);
-	}
-	err = run(top, keys);
 	if (keys)
-		restore_terminal();
+		terminal_end();
 	return err;
-}
-
-/* A terminal that is no screen gets one sample behind the other, as a pipe does */
-static bool has_cursor(void)
-{
-	const char *term = getenv("TERM");
-
-	return term && *term && strcmp(term, "dumb");
 }
 
 int cmd_top(int argc, char **argv)
@@ -631,7 +570,7 @@ int cmd_top(int argc, char **argv)
 	if (err)
 		return err;
 	top.context = (uint32_t)context;
-	top.terminal = !top.json && isatty(STDOUT_FILENO) && has_cursor();
+	top.terminal = !top.json && terminal_has_cursor();
 	stop_init();
 	return !top.json && isatty(STDOUT_FILENO) ? run_on_terminal(&top) : run(&top, false);
 }

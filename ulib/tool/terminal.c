@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#define _GNU_SOURCE
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "terminal.h"
+
+/* As the shell has it, and as a command with keys does */
+static struct termios usual, raw;
+static volatile sig_atomic_t changed;
+
+bool terminal_has_cursor(void)
+{
+	const char *term = getenv("TERM");
+
+	return isatty(STDOUT_FILENO) && term && *term && strcmp(term, "dumb");
+}
+
+void terminal_size(size_t *lines, size_t *columns)
+{
+	struct winsize size;
+
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size))
+		memset(&size, 0, sizeof(size));
+	*lines = size.ws_row ? size.ws_row : 24;
+	*columns = size.ws_col ? size.ws_col : 80;
+}
+
+static void on_resize(int signo)
+{
+	(void)signo;
+	changed = 1;
+}
+
+static void on_leave(int signo);
+
+static void watch_leave(int signo)
+{
+	/* In the handler it has its usual meaning; a write that waits for the terminal goes on */
+	struct sigaction action = {
+		.sa_handler = on_leave, .sa_flags = SA_RESETHAND | SA_NODEFER | SA_RESTART,
+	};
+
+	sigaction(signo, &action, NULL);
+}
+
+/* Ctrl-Z and fg, or an end: raise() returns only if the command goes on */
+static void on_leave(int signo)
+{
+	int err = errno;
+
+	tcsetattr(STDIN_FILENO, TCSANOW, &usual);
+	raise(signo);
+	watch_leave(signo);
+	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+	changed = 1;
+	errno = err;
+}
+
+static void restore(void)
+{
+	tcsetattr(STDIN_FILENO, TCSANOW, &usual);
+}
+
+bool terminal_begin(void)
+{
+	struct sigaction action = { .sa_handler = on_resize, .sa_flags = SA_RESTART };
+
+	sigaction(SIGWINCH, &action, NULL);
+	if (!isatty(STDIN_FILENO) || tcgetattr(STDIN_FILENO, &usual))
+		return false;
+	raw = usual;
+	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+	raw.c_cc[VMIN] = 0;
+	raw.c_cc[VTIME] = 0;
+	atexit(restore);
+	watch_leave(SIGTSTP);
+	watch_leave(SIGQUIT);
+	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+	return true;
+}
+
+void terminal_end(void)
+{
+	signal(SIGTSTP, SIG_DFL);
+	signal(SIGQUIT, SIG_DFL);
+	restore();
+}
+
+bool terminal_changed(void)
+{
+	bool was = changed;
+
+	/* One that comes in between is seen by who draws after this */
+	changed = 0;
+	return was;
+}
+
+bool terminal_asked_to_end(void)
+{
+	char key;
+
+	return read(STDIN_FILENO, &key, 1) == 1 && (key == 'q' || key == 'Q');
+}

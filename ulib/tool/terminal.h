@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A command that draws a screen of its own: keys without Enter and without echo. However it
+ * ends or stops, the shell finds the terminal as it was.
+ */
+#ifndef TOOL_TERMINAL_H
+#define TOOL_TERMINAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Standard output is a terminal with a cursor, on which lines can be drawn anew */
+bool terminal_has_cursor(void);
+/* Of standard output; where a size is not known, that of the terminals of old */
+void terminal_size(size_t *lines, size_t *columns);
+
+/* After stop_init(). True: standard input has keys */
+bool terminal_begin(void);
+void terminal_end(void);
+/* True, once: it has another size, or the command was stopped and goes on: draw it anew */
+bool terminal_changed(void);
+/* True: q was pressed. Other keys mean nothing */
+bool terminal_asked_to_end(void);
+
+#endif
