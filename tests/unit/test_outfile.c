@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "fake.h"
@@ -367,6 +368,76 @@ static void test_killed(void **state)
 		killed_by(ends[i]);
 }
 
+#define ACL "system.posix_acl_access"
+#define ACL_OF_NEW_FILES "system.posix_acl_default"
+
+/* Version 2, and entries of tag, permissions, id, as <linux/posix_acl_xattr.h> has them */
+#define ANYBODY 0xff, 0xff, 0xff, 0xff
+#define ACL_WITH(user, mask) { \
+	2, 0, 0, 0, \
+	1, 0, 6, 0, ANYBODY, \
+	2, 0, 6, 0, user, 0, 0, 0, \
+	4, 0, 4, 0, ANYBODY, \
+	16, 0, mask, 0, ANYBODY, \
+	32, 0, 0, 0, ANYBODY, \
+}
+static const unsigned char acl[] = ACL_WITH(77, 6), acl_of_folder[] = ACL_WITH(78, 7);
+
+/* Where there are access control lists: if not here, then in memory */
+static void go_where_acls_are(void)
+{
+	make(name, "old", 0640);
+	if (!setxattr(name, ACL, acl, sizeof(acl), 0))
+		return;
+	assert_int_equal(errno, EOPNOTSUPP);
+	teardown(NULL);
+	snprintf(dir, sizeof(dir), "/dev/shm/outfile-XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	snprintf(name, sizeof(name), "%s/name", dir);
+	snprintf(other, sizeof(other), "%s/other", dir);
+	make(name, "old", 0640);
+	assert_int_equal(setxattr(name, ACL, acl, sizeof(acl), 0), 0);
+}
+
+static void replace(const char *path)
+{
+	struct outfile out;
+
+	assert_int_equal(outfile_open(&out, path), EXIT_OK);
+	put(&out, "new");
+	assert_int_equal(outfile_commit(&out), EXIT_OK);
+	assert_holds(path, "new");
+}
+
+/* A list is kept, and what has none gets none of its folder's */
+static void test_access_control_lists(void **state)
+{
+	unsigned char got[sizeof(acl) + 1];
+	int i;
+
+	(void)state;
+	go_where_acls_are();
+	make(other, "old", 0640);
+	assert_int_equal(setxattr(dir, ACL_OF_NEW_FILES, acl_of_folder, sizeof(acl_of_folder), 0),
+			 0);
+	for (i = 0; i < 2; i++) {
+		fake.no_tmpfile = i;
+		replace(name);
+		assert_int_equal(getxattr(name, ACL, got, sizeof(got)), sizeof(acl));
+		assert_memory_equal(got, acl, sizeof(acl));
+		assert_int_equal(stat_of(name).st_mode & 07777, 0660);
+		replace(other);
+		assert_int_equal(getxattr(other, ACL, got, sizeof(got)), -1);
+		assert_int_equal(errno, ENODATA);
+		assert_int_equal(stat_of(other).st_mode & 07777, 0640);
+	}
+	/* A new one is as others are that are made there */
+	assert_int_equal(unlink(other), 0);
+	replace(other);
+	assert_int_equal(getxattr(other, ACL, got, sizeof(got)), sizeof(acl));
+	assert_int_equal(got[16], 78);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -374,6 +445,7 @@ int main(void)
 		TEST(test_new), TEST(test_there), TEST(test_symlink), TEST(test_refused),
 		TEST(test_direct), TEST(test_long), TEST(test_stdout), TEST(test_no_name),
 		TEST(test_killed),
+		TEST(test_access_control_lists),
 	};
 
 	return cmocka_run_group_tests_name("outfile", tests, NULL, NULL);

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "outfile.h"
@@ -24,6 +25,9 @@
 
 /* Names that are tried for the content */
 #define TRIES 100
+/* What a file's access control list is in; the longest that Linux takes */
+#define ACL "system.posix_acl_access"
+#define ACL_MAX 65536
 
 /* The content's name, for handlers of signals; "": it has none */
 static char litter[PATH_MAX];
@@ -165,6 +169,25 @@ static int open_new(struct outfile *out)
 	return err ? outfile_failed(out, "", -err) : EXIT_OK;
 }
 
+/*
+ * The other file's access control list, or none: the folder may have given the new one its
+ * own. 0, or a negative errno
+ */
+static int copy_acl(const struct outfile *out)
+{
+	static char acl[ACL_MAX];
+	ssize_t len = getxattr(out->path, ACL, acl, sizeof(acl));
+
+	if (len >= 0)
+		return fsetxattr(out->fd, ACL, acl, (size_t)len, 0) ? -errno : 0;
+	if (errno != ENODATA && errno != EOPNOTSUPP && errno != ENOSYS)
+		return -errno;
+	if (!fremovexattr(out->fd, ACL) || errno == ENODATA || errno == EOPNOTSUPP ||
+	    errno == ENOSYS)
+		return 0;
+	return -errno;
+}
+
 static int open_beside(struct outfile *out, const struct stat *st)
 {
 	struct stat own;
@@ -185,6 +208,11 @@ static int open_beside(struct outfile *out, const struct stat *st)
 	    fchown(out->fd, st->st_uid, st->st_gid))
 		return failed("write %s: it belongs to user %u and group %u, and a new one could not be theirs: remove it, or name another file",
 			      out->name, (unsigned int)st->st_uid, (unsigned int)st->st_gid);
+	/* Before the mode, which would let in whom the folder's list names */
+	err = copy_acl(out);
+	if (err)
+		return failed("write %s: its access control list, and a new one could not have it: %s",
+			      out->name, strerror(-err));
 	/* But for set-user-ID, which is nothing for what a peer has sent */
 	if ((own.st_mode & 0777) != (st->st_mode & 0777) &&
 	    fchmod(out->fd, st->st_mode & 0777))
