@@ -109,6 +109,10 @@ unset RDMA_QP_MTU
 export RDMA_DEVICE=nosuch
 check "a device that is not there" says 1 "FAIL start" "show params"
 unset RDMA_DEVICE
+echo nosuch >/sys/module/rdmatensor/parameters/device
+check "a device of the module's parameter that is not there" says 1 "FAIL start" \
+	"parameter device is nosuch: rdmatensor set device NAME, or ''"
+"$tool" set device ''
 
 check "a peer that is no address" says 1 "FAIL peer" "host:port" 10.9.0.1:x
 check "a peer without a route" says 1 "FAIL route" "ip route add" 192.0.2.1

@@ -83,6 +83,27 @@ by_tool() {
 	grep -q 'load the module first' /tmp/err
 }
 
+# Two that belong together: set warns of what no context can start with, and of nothing else
+together() {
+	local tool=$LAB_BUILD/ulib/bin/rdmatensor pair said warned starts
+	insmod "$module" || return 1
+	for pair in "queue_depth 16" "msg_slots 4" "ack_batch 5" "ack_batch 4" "msg_slots 2" \
+		"ack_batch auto" "msg_slots 8" "queue_depth 24" "queue_depth 23" "lanes 2" \
+		"msg_slots 1"; do
+		# shellcheck disable=SC2086
+		said=$("$tool" set $pair 2>&1) || return 1
+		warned=yes starts=yes
+		[[ $said == *warning:*"no context starts with"* ]] || warned=no
+		"$tool" info --start >/tmp/out 2>&1 || starts=no
+		# Only who changes one of the two is told
+		[[ $pair != lanes* || $starts != no || $warned != no ]] || continue
+		[[ $warned != "$starts" ]] && continue
+		echo "# set $pair: warned: $warned, starts: $starts: $said $(head -1 /tmp/out)"
+		return 1
+	done
+	rmmod rdmatensor
+}
+
 # All of them as options of one START, over defaults that are the other end
 by_option() {
 	local tool=$LAB_BUILD/ulib/bin/rdmatensor way text rows default_gid
@@ -140,7 +161,7 @@ options_hold() {
 	done
 }
 
-for way in defaults by_insmod by_tool by_option; do
+for way in defaults by_insmod by_tool together by_option; do
 	if $way; then
 		result ok "parameters: $way"
 	else

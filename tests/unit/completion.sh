@@ -35,7 +35,8 @@ completes() {
 	echo "ok $number - \"$line\""
 }
 
-completes "rdmatensor " serve fetch perf gather info doctor show top set monitor --help --version
+completes "rdmatensor " serve fetch perf gather info doctor show top set monitor help --help --version
+completes "rdmatensor help fe" fetch
 completes "rdmatensor sh" show
 completes "rdmatensor nosuch"
 completes "rdmatensor perf --" --server --lanes --json --device

@@ -43,6 +43,16 @@ for command in serve fetch perf gather info doctor show top set monitor; do
 	full 1 "$bin/rdmatensor" $command --help
 done
 
+# helps COMMAND: "help COMMAND" is what "COMMAND --help" is
+helps() {
+	"$bin/rdmatensor" help "$1" >"$tmp/out" 2>"$tmp/said" &&
+		"$bin/rdmatensor" "$1" --help | cmp - "$tmp/out" 2>"$tmp/said"
+	ok $? "help $1"
+}
+helps fetch
+helps set
+ends 2 'there is no command "nosuch"' "help of what is not there" "$bin/rdmatensor" help nosuch
+
 ends 1 "load the module with" "the first program without the module" \
 	env RDMATENSOR_DEVICE_PATH="$tmp/none" "$bin/first"
 
@@ -60,6 +70,11 @@ graph "line 1 is no pair" "0 1 2"
 graph "line 1 is no pair" "word 1"
 graph "line 1 is no pair" ""
 graph "line 3 is no pair" "1 2" "2 1" "3"
+printf '1 2\0 3\n' >"$tmp/graph"
+ends 1 "line 1 is no pair" "a graph with a zero byte" "$bin/neighbours" sample "$tmp/graph" nobody
+printf '1 2\n\0 3\n' >"$tmp/graph"
+ends 1 "line 2 is no pair" "a graph with a zero byte in front" \
+	"$bin/neighbours" sample "$tmp/graph" nobody
 ends 1 "Is a directory" "a graph that is a folder" "$bin/neighbours" sample "$tmp" nobody
 printf '0 1\r\n1\t0 ' >"$tmp/graph"
 ends 1 "No such file" "a graph of another system, without an end of its last line" \

@@ -101,11 +101,22 @@ static void free_graph(struct graph *graph)
 static int read_edge(FILE *file, uint64_t *from, uint64_t *to)
 {
 	char line[64], *second, *end;
+	size_t len = 0;
+	int c;
 
-	if (!fgets(line, sizeof(line), file))
-		return ferror(file) ? -errno : -1;
-	/* Longer than two numbers are, or with a sign, which strtoull() takes */
-	if ((!strchr(line, '\n') && !feof(file)) || line[strspn(line, "0123456789 \t\r\n")])
+	while (len < sizeof(line) - 1 && (c = getc(file)) != EOF) {
+		line[len++] = (char)c;
+		if (c == '\n')
+			break;
+	}
+	line[len] = '\0';
+	if (ferror(file))
+		return -errno;
+	if (!len)
+		return -1;
+	/* Longer than two numbers are; or with a zero, or a sign, which strtoull() takes */
+	if ((line[len - 1] != '\n' && !feof(file)) ||
+	    strspn(line, "0123456789 \t\r\n") != len)
 		return -EINVAL;
 	*from = strtoull(line, &second, 10);
 	*to = strtoull(second, &end, 10);

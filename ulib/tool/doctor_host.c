@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "doctor.h"
+#include "params.h"
 
 #define MODULE "/sys/module/rdmatensor"
 #define DEVICES "/sys/class/infiniband"
@@ -325,11 +326,19 @@ static void each_port(struct ports *ports, const char *device,
 		closedir(dir);
 }
 
+/* The one that a context would take; "": the only active one */
+static const char *wanted_device(const struct doctor *doctor, char *device, size_t len)
+{
+	if (*doctor->common.start.device_name)
+		return doctor->common.start.device_name;
+	return param_read("device", device, len) ? "" : device;
+}
+
 /* If a device is named, the others may be as they are */
 static bool is_meant(const struct doctor *doctor, const char *device)
 {
-	const char *wanted = doctor->common.start.device_name;
-	char path[PATH_MAX];
+	char path[PATH_MAX], named[64];
+	const char *wanted = wanted_device(doctor, named, sizeof(named));
 
 	if (!*wanted || !strcmp(wanted, device))
 		return true;

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "doctor.h"
+#include "params.h"
 #include "perf.h"
 
 /* What it fetches from itself */
@@ -68,6 +69,35 @@ static void say_mtu(struct doctor *doctor, const struct rdmatensor_query *query)
 			   text);
 }
 
+/* What the cause begins with, which check that is, and what to do about it */
+static const struct {
+	const char *cause;
+	const char *check;
+	const char *remedy;
+} refusals[] = {
+	{ "START: mtu ", "mtu",
+	  "take RDMA_QP_MTU and the parameter mtu away, or raise the network device's MTU: ip link set NETDEV mtu 4200" },
+	{ "", "start", "set what it names: rdmatensor show params -v tells how" },
+};
+
+static void say_start(struct doctor *doctor, int err)
+{
+	const struct rdmatensor_start *start = &doctor->common.start;
+	char device[64], remedy[160];
+	size_t i = 0;
+
+	while (strncmp(start->cause, refusals[i].cause, strlen(refusals[i].cause)))
+		i++;
+	snprintf(remedy, sizeof(remedy), "%s", refusals[i].remedy);
+	/* Nobody has named one here: it is the module's */
+	if (err == -ENODEV && !*start->device_name && !param_read("device", device, sizeof(device)) &&
+	    *device)
+		snprintf(remedy, sizeof(remedy), "the module's parameter device is %s: rdmatensor set device NAME, or '' for the only active one",
+			 device);
+	doctor_say(doctor, VERDICT_FAIL, refusals[i].check, remedy, "%s",
+		   start->cause[0] ? start->cause : strerror(-err));
+}
+
 bool doctor_start(struct doctor *doctor)
 {
 	struct rdmatensor_start *start = &doctor->common.start;
@@ -88,14 +118,7 @@ bool doctor_start(struct doctor *doctor)
 	}
 	err = rdmatensor_start(doctor->rt, start);
 	if (err || rdmatensor_query(doctor->rt, &query)) {
-		const char *mtu = "START: mtu ";
-
-		doctor_say(doctor, VERDICT_FAIL,
-			   !strncmp(start->cause, mtu, strlen(mtu)) ? "mtu" : "start",
-			   !strncmp(start->cause, mtu, strlen(mtu)) ?
-			   "take RDMA_QP_MTU and the parameter mtu away, or raise the network device's MTU: ip link set NETDEV mtu 4200" :
-			   "set what it names: rdmatensor show params -v tells how",
-			   "%s", start->cause[0] ? start->cause : strerror(-err));
+		say_start(doctor, err);
 		rdmatensor_close(doctor->rt);
 		doctor->rt = NULL;
 		return false;

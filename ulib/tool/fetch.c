@@ -159,8 +159,8 @@ static int fetch_steps(struct fetch *fetch, struct outfile *out)
 		err = print_steps(fetch, results, out->name);
 	} else if (!err) {
 		print_table(fetch, results);
-		printf("rdmatensor: fetched %zu tensors, %" PRIu64 " bytes from ",
-		       fetch->file.nr, fetch->file.data_bytes);
+		printf("rdmatensor: fetched %zu tensor%s, %" PRIu64 " bytes from ",
+		       fetch->file.nr, plural(fetch->file.nr), fetch->file.data_bytes);
 		put_string(stdout, fetch->peer);
 		printf(" to ");
 		put_string(stdout, out->name);

@@ -12,6 +12,7 @@
 
 #include "gather.h"
 #include "json.h"
+#include "text.h"
 
 /**
  * struct load - a run
@@ -230,6 +231,10 @@ static void report(struct load *load, uint64_t ended, double seconds, const uint
 
 #define SINCE(_stat) (after[RDMATENSOR_STAT_##_stat] - before[RDMATENSOR_STAT_##_stat])
 	if (!load->gathering->server.common.json) {
+		printf("table ");
+		put_string(stdout, load->gathering->table);
+		printf(", %d owner%s\n", load->gathering->nr_peers,
+		       plural((uint64_t)load->gathering->nr_peers));
 		printf("%10s %12s %10s %10s %10s %10s %9s\n", "row bytes", "rows/s", "MB/s", "reads",
 		       "lists", "copies", "seconds");
 		printf("%10" PRIu64 " %12.0f %10.1f %10" PRIu64 " %10" PRIu64 " %10" PRIu64 " %9.3f\n",
@@ -239,6 +244,7 @@ static void report(struct load *load, uint64_t ended, double seconds, const uint
 		return;
 	}
 	line = json_object_new_object();
+	add_string(line, "table", load->gathering->table);
 	add_number(line, "row_bytes", load->row_bytes);
 	add_number(line, "gathers", ended);
 	add_double(line, "rows", rows);

@@ -39,7 +39,7 @@ static void help(FILE *to)
 	for (i = 0; i < NR; i++)
 		fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].what);
 	fputs("\n"
-	      "  rdmatensor COMMAND --help   tells a command's options\n"
+	      "  rdmatensor COMMAND --help   tells a command's options; so does help COMMAND\n"
 	      "  rdmatensor --version        tells the version\n\n"
 	      "Exit status: 0 success, 1 failure, 2 wrong usage.\n", to);
 }
@@ -47,11 +47,18 @@ static void help(FILE *to)
 static int run(int argc, char **argv)
 {
 	static char name[64];
+	char wish[] = "--help", *words[] = { NULL, NULL, wish, NULL };
 	size_t i;
 
 	if (argc < 2) {
 		help(stderr);
 		return EXIT_USAGE;
+	}
+	/* "help COMMAND" is "COMMAND --help" */
+	if (!strcmp(argv[1], "help") && argc > 2) {
+		words[1] = argv[2];
+		argv = words;
+		argc = 3;
 	}
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") ||
 	    !strcmp(argv[1], "help")) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,6 +18,8 @@ const struct param params[] = {
 	RDMATENSOR_PARAM_SWITCHES(PARAM)
 	RDMATENSOR_PARAM_HOST(PARAM)
 };
+
+const char *params_dir = "/sys/module/rdmatensor/parameters";
 
 const size_t nr_params = sizeof(params) / sizeof(params[0]);
 
@@ -44,4 +48,21 @@ const char *param_range_text(const struct param *param, char *text, size_t len)
 		 param->power_of_two ? ", a power of two" : "",
 		 param->value == RDMATENSOR_PARAM_AUTO ? ", or auto" : "");
 	return text;
+}
+
+int param_read(const char *name, char *text, size_t len)
+{
+	char path[PATH_MAX];
+	FILE *file;
+	int err = 0;
+
+	snprintf(path, sizeof(path), "%s/%s", params_dir, name);
+	file = fopen(path, "re");
+	if (!file)
+		return -errno;
+	if (!fgets(text, (int)len, file))
+		err = ferror(file) ? -errno : -ENODATA;
+	fclose(file);
+	text[err ? 0 : strcspn(text, "\n")] = '\0';
+	return err;
 }

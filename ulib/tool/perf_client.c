@@ -196,16 +196,17 @@ static struct json_object *describe(struct load *load, double seconds,
 	struct rdmatensor_channel_query query = { .channel = load->channel };
 	char size[32], name[64];
 
-	if (rdmatensor_channel_query(load->rt, &query))
-		memset(&query, 0, sizeof(query));
 	size_text(load->size, size, sizeof(size));
 	snprintf(name, sizeof(name), "%s_%s",
 		 load->perf->latency ? "lat" : "bw", size);
 	samples_sort(samples);
 	add_string(row, "name", name);
 	add_number(row, "size", load->size);
-	add_number(row, "lanes", query.lanes);
-	add_number(row, "msg_slots", query.msg_slots);
+	/* One that has gone down meanwhile tells no more */
+	if (!rdmatensor_channel_query(load->rt, &query)) {
+		add_number(row, "lanes", query.lanes);
+		add_number(row, "msg_slots", query.msg_slots);
+	}
 	add_number(row, "depth", load->depth);
 	add_number(row, "iters", load->ended);
 	add_double(row, "seconds", seconds);

@@ -185,8 +185,8 @@ static int tell_ready(struct serve *serve)
 	add_number(line, "tensors", serve->file.nr);
 	add_number(line, "bytes", serve->file.data_bytes);
 	add_string(line, "file", serve->path);
-	snprintf(what, sizeof(what), "serving %zu tensors, %" PRIu64 " bytes of %s",
-		 serve->file.nr, serve->file.data_bytes, serve->path);
+	snprintf(what, sizeof(what), "serving %zu tensor%s, %" PRIu64 " bytes of %s",
+		 serve->file.nr, plural(serve->file.nr), serve->file.data_bytes, serve->path);
 	return server_ready(&serve->server, what, line);
 }
 

@@ -151,11 +151,14 @@ int server_end(struct server *server)
 	if (context_counters(server->rt, counters))
 		return EXIT_FAILED;
 	if (!server->common.json) {
-		printf("rdmatensor: served %" PRIu64 " tensors, %" PRIu64 " bytes, in %" PRIu64 " RDMA writes, over %" PRIu64 " channels\n",
+		printf("rdmatensor: served %" PRIu64 " fetch%s, %" PRIu64 " bytes, in %" PRIu64 " RDMA write%s, over %" PRIu64 " channel%s\n",
 		       counters[RDMATENSOR_STAT_SERVED],
+		       counters[RDMATENSOR_STAT_SERVED] == 1 ? "" : "es",
 		       counters[RDMATENSOR_STAT_SERVED_BYTES],
 		       counters[RDMATENSOR_STAT_TX_WRITES],
-		       counters[RDMATENSOR_STAT_CHANNELS_UP]);
+		       plural(counters[RDMATENSOR_STAT_TX_WRITES]),
+		       counters[RDMATENSOR_STAT_CHANNELS_UP],
+		       plural(counters[RDMATENSOR_STAT_CHANNELS_UP]));
 		return EXIT_OK;
 	}
 	line = json_object_new_object();

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * show, set: the contexts of this machine with their channels, pools and requests, over
- * netlink;
+ * show: the contexts of this machine with their channels, pools and requests, over netlink;
  * and the parameters that new ones begin with, which are the module's, in sysfs.
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +18,6 @@
 #include "text.h"
 #include "tool.h"
 
-const char *params_dir = "/sys/module/rdmatensor/parameters";
-
 static void help_show(void)
 {
 	printf("Usage: rdmatensor show {contexts | channels | pools | requests | tables}\n"
@@ -34,32 +30,6 @@ static void help_show(void)
 	       "  -j, --json               JSON on standard output, with all there is\n"
 	       "  -v, --verbose            params: what each is, and its variable\n"
 	       "  -h, --help               this text\n");
-}
-
-static void help_set(void)
-{
-	printf("Usage: rdmatensor set NAME VALUE\n"
-	       "Set a parameter of the module: contexts that start from now on take it.\n"
-	       "\n"
-	       "  -h, --help               this text\n");
-}
-
-/* 0, or a negative errno: -ENOENT where the module is not loaded */
-static int value_of(const char *name, char *text, size_t len)
-{
-	char path[PATH_MAX];
-	FILE *file;
-	int err = 0;
-
-	snprintf(path, sizeof(path), "%s/%s", params_dir, name);
-	file = fopen(path, "re");
-	if (!file)
-		return -errno;
-	if (!fgets(text, (int)len, file))
-		err = ferror(file) ? -errno : -ENODATA;
-	fclose(file);
-	text[err ? 0 : strcspn(text, "\n")] = '\0';
-	return err;
 }
 
 static struct json_object *number_or_text(const char *text)
@@ -116,11 +86,12 @@ static void print_wrapped(const char *text, int indent)
 static void print_param(const struct param *param, const char *value, bool verbose)
 {
 	char range[64], standard[16], line[512];
+	bool chosen = param->value == RDMATENSOR_PARAM_AUTO;
 
 	param_value_text(param->value, standard, sizeof(standard));
-	snprintf(range, sizeof(range), "%" PRIu32 "..%" PRIu32 "%s", param->least, param->most,
-		 param->power_of_two ? " 2^n" : "");
-	printf("%-15s %-10s %-10s %-19s %s\n", param->name, value ? value : "-", standard,
+	snprintf(range, sizeof(range), "%s%" PRIu32 "..%" PRIu32 "%s", chosen ? "auto, " : "",
+		 param->least, param->most, param->power_of_two ? " 2^n" : "");
+	printf("%-15s %-10s %-10s %-21s %s\n", param->name, value ? value : "-", standard,
 	       range, param->unit);
 	if (!verbose)
 		return;
@@ -148,7 +119,7 @@ static void show_device(const char *device, struct json_object *list)
 	struct json_object *one;
 
 	if (!list) {
-		printf("%-15s %-10s %-10s %-19s %s\n", "device", *device ? device : "-", "-",
+		printf("%-15s %-10s %-10s %-21s %s\n", "device", *device ? device : "-", "-",
 		       "an RDMA device", "name");
 		return;
 	}
@@ -169,7 +140,7 @@ static int show_params(char *const *names, int nr, bool json, bool verbose)
 {
 	struct json_object *list = json ? json_object_new_array() : NULL;
 	char value[64] = "", device[64] = "";
-	int err = value_of("device", device, sizeof(device));
+	int err = param_read("device", device, sizeof(device));
 	bool loaded = err != -ENOENT;
 	size_t i;
 
@@ -182,7 +153,7 @@ static int show_params(char *const *names, int nr, bool json, bool verbose)
 	if (err && loaded)
 		return value_failed("device", err, list);
 	if (!json)
-		printf("%-15s %-10s %-10s %-19s %s\n", "PARAMETER", "VALUE", "DEFAULT", "RANGE",
+		printf("%-15s %-10s %-10s %-21s %s\n", "PARAMETER", "VALUE", "DEFAULT", "RANGE",
 		       "UNIT");
 	for (i = 0; (int)i < nr; i++)
 		if (!strcmp(names[i], "device"))
@@ -192,7 +163,7 @@ static int show_params(char *const *names, int nr, bool json, bool verbose)
 
 		if (!named(&params[i], names, nr))
 			continue;
-		err = value_of(params[i].name, value, sizeof(value));
+		err = param_read(params[i].name, value, sizeof(value));
 		/* One that the module has not, or no module */
 		if (err && err != -ENOENT)
 			return value_failed(params[i].name, err, list);
@@ -358,66 +329,4 @@ int cmd_show(int argc, char **argv)
 		return misused("there is no \"%s\" to show: contexts, channels, pools, requests, tables or params",
 			       what);
 	return show_params(argv + optind, argc - optind, json, verbose);
-}
-
-static int refused(const struct param *param, const char *text)
-{
-	char range[96];
-
-	return misused("set %s %s is refused: give a number from %s", param->name, text,
-		       param_range_text(param, range, sizeof(range)));
-}
-
-/* The same rule as the kernel's, whose words go to its log only */
-static int check(const struct param *param, const char *text)
-{
-	uint64_t value;
-	char *end;
-
-	if (param->value == RDMATENSOR_PARAM_AUTO && !strcmp(text, "auto"))
-		return EXIT_OK;
-	/* Not octal, which the kernel would take a leading 0 for */
-	if (*text == '0' && text[1] && text[1] != 'x' && text[1] != 'X')
-		return misused("set %s %s is refused: give it without the leading 0, in decimal or, with 0x, in hexadecimal",
-			       param->name, text);
-	errno = 0;
-	value = strtoull(text, &end, 0);
-	if (errno || *end || *text < '0' || *text > '9' || value < param->least ||
-	    value > param->most || (param->power_of_two && value & (value - 1)))
-		return refused(param, text);
-	return EXIT_OK;
-}
-
-int cmd_set(int argc, char **argv)
-{
-	const struct param *param;
-	char path[PATH_MAX];
-	FILE *file;
-	int err;
-
-	if (argc > 1 && (!strcmp(argv[1], "-h") || !strcmp(argv[1], "--help"))) {
-		help_set();
-		return EXIT_OK;
-	}
-	if (argc != 3)
-		return misused("give the NAME of a parameter and its VALUE");
-	param = param_find(argv[1]);
-	if (!param && strcmp(argv[1], "device"))
-		return misused("there is no parameter \"%s\"; rdmatensor show params lists them",
-			       argv[1]);
-	err = param ? check(param, argv[2]) : EXIT_OK;
-	if (err)
-		return err;
-
-	snprintf(path, sizeof(path), "%s/%s", params_dir, argv[1]);
-	file = fopen(path, "we");
-	if (!file)
-		return failed("set %s: %s: %s; %s", argv[1], path, strerror(errno),
-			      errno == ENOENT ? "load the module first: modprobe rdmatensor" :
-			      "only root may set it");
-	fprintf(file, "%s\n", argv[2]);
-	if (fclose(file))
-		return failed("set %s %s: %s; the kernel log says more", argv[1], argv[2],
-			      strerror(errno));
-	return EXIT_OK;
 }

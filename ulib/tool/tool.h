@@ -35,9 +35,6 @@ int cmd_top(int argc, char **argv);
 int cmd_gather(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 
-/* show.c: where the module's parameters are */
-extern const char *params_dir;
-
 /* message.c: lines on stderr */
 
 /* Operation, object, cause, remedy; returns EXIT_FAILED */
@@ -50,6 +47,12 @@ int misused(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int point_to_help(void);
 /* A note with --verbose only */
 void note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* What a noun ends with behind @nr */
+static inline const char *plural(uint64_t nr)
+{
+	return nr == 1 ? "" : "s";
+}
+
 /* Whether that is a terminal on which colours are wanted */
 bool fd_has_colours(int fd);
 bool stderr_has_colours(void);
