@@ -10,6 +10,9 @@
 
 static const char *const hows[] = { "short", "EINTR", "ENOSPC", "EIO", "EMFILE", "ENOMEM" };
 
+/* More than any command makes: one that tries for ever what fails does */
+#define CALLS_MAX 200000
+
 #define NR_HOWS (sizeof(hows) / sizeof(hows[0]))
 
 static struct outcome outcome;
@@ -28,10 +31,10 @@ static unsigned int sweep(const struct scene *scene, const char *how, unsigned i
 	long step = (long)(strcmp(how, "ENOMEM") ? (every + 7) / 8 : every) *
 		    (scene->sparse ? scene->sparse : 1);
 	struct blow blow = { .how = how, .at = 1 + (long)(seed % (unsigned int)step) };
-	const char *why;
+	const char *why = NULL;
 	unsigned int nr = 0;
 
-	for (;; blow.at += step) {
+	for (; blow.at <= CALLS_MAX; blow.at += step) {
 		run(scene, &blow, &outcome);
 		why = judge_call(scene, &blow, &outcome);
 		if (!outcome.struck[0] && !outcome.hung)
@@ -42,6 +45,8 @@ static unsigned int sweep(const struct scene *scene, const char *how, unsigned i
 		tell(&blow, why);
 		++*bad;
 	}
+	if (blow.at > CALLS_MAX)
+		why = "it makes calls without an end";
 	/* Nothing has failed, so all is as it was */
 	if (why) {
 		tell(&blow, why);

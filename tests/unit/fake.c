@@ -519,8 +519,9 @@ static int dispatch(struct fake_context *ctx, unsigned long request, void *arg)
 		fake.connected = *connect;
 		fake.connects++;
 		if (fake.connects_until && fake.connects >= fake.connects_until &&
-		    error == -ECONNREFUSED)
+		    (error == -ECONNREFUSED || error == -EINTR))
 			error = 0;
+		usleep(fake.connect_ms * 1000);
 		/* The channel's end has a place in the ring */
 		ctx->channels += !error;
 		strcpy(connect->cause, error ?

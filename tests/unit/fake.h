@@ -42,6 +42,8 @@ extern struct fake {
 	int connect_error;
 	/* The same of CONNECT to an IPv6 address */
 	int connect_error_v6;
+	/* How long each CONNECT takes */
+	unsigned int connect_ms;
 	/* From this CONNECT on there is a peer; 0: never */
 	unsigned int connects_until;
 	int pool_error;

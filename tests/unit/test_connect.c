@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 
 #include "fake.h"
+#include "tool/tool.h"
 #include "unit.h"
 
 static struct rdmatensor *rt;
@@ -141,11 +142,32 @@ static void test_waits(void **state)
 	assert_int_equal(fake.connected.flags, 0);
 }
 
+/* Stopped and going on, a command waits for what is left of its --wait */
+static void test_wait_goes_on(void **state)
+{
+	uint64_t begun = rdmatensor_now_ns();
+	uint32_t channel = 0;
+
+	(void)state;
+	fake.connect_error = -EINTR;
+	fake.connects_until = 3;
+	fake.connect_ms = 40;
+	assert_int_equal(connect_within(rt, UINT64_C(5000000000), "10.0.0.1", NULL, &channel, cause,
+					sizeof(cause)), 0);
+	assert_int_equal(fake.connects, 3);
+	assert_in_range(fake.connected.timeout_ms, 1, 5000 - 2 * 40);
+	/* No time is left: as short as can be, and not the default, which is 0 */
+	assert_int_equal(wait_ms(wait_left(1000000, begun)), 1);
+	assert_int_equal(wait_ms(wait_left(WAIT_DEFAULT, begun)), 0);
+	assert_int_equal(wait_left(0, begun), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_next_address, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_waits, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_wait_goes_on, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,9 +3,11 @@
  * What bytes of others look like: on a terminal, in a table, and in JSON.
  */
 #include <json-c/json.h>
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "fake.h"
@@ -158,6 +160,41 @@ static void test_json(void **state)
 	LOSSLESS("\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
 }
 
+locale_t __real_newlocale(int mask, const char *locale, locale_t base);
+locale_t __wrap_newlocale(int mask, const char *locale, locale_t base);
+
+static bool no_locales;
+
+locale_t __wrap_newlocale(int mask, const char *locale, locale_t base)
+{
+	return no_locales ? (locale_t)0 : __real_newlocale(mask, locale, base);
+}
+
+/* The first test: the locale is looked for once in a process. It went round and round */
+static void test_without_locale(void **state)
+{
+	struct json_object *object = json_object_new_object();
+	int status;
+	pid_t pid;
+
+	(void)state;
+	json_object_object_add(object, "name", json_object_new_string("\xe6\x97\xa5 \xff"));
+	fflush(stdout);
+	pid = fork();
+	if (!pid) {
+		no_locales = true;
+		alarm(20);
+		if (!freopen("/dev/null", "w", stdout) ||
+		    strcmp(SHOWN("a \xe6\x97\xa5"), "a \\xe6\\x97\\xa5"))
+			_exit(1);
+		print_json(object);
+		_exit(0);
+	}
+	json_object_put(object);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 static int tidy(void **state)
 {
 	(void)state;
@@ -168,6 +205,7 @@ static int tidy(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_without_locale),
 		cmocka_unit_test(test_shown),
 		cmocka_unit_test(test_cells),
 		cmocka_unit_test(test_json),
