@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
@@ -31,6 +32,21 @@ static bool whole;
 /* Counts of a channel at each look; 0: they stand still */
 static uint64_t growth;
 
+/* The command in a script that a shell's job is, and which stops with it; 0: there is no script */
+static pid_t *in_script;
+
+/*
+ * Stopped with its script, the command is not the first to hear of it: it is at work when the
+ * shell has its terminal already
+ */
+static void work_while_stopped(void)
+{
+	printf("working\n");
+	fflush(stdout);
+	while (tcgetpgrp(STDIN_FILENO) == getpgrp())
+		usleep(1000);
+}
+
 int __wrap_dump_objects(int cmd, uint32_t context, struct json_object **out, bool *is_whole);
 int __wrap_listen_events(bool (*event)(struct json_object *object, void *arg), void *arg);
 
@@ -44,6 +60,8 @@ int __wrap_dump_objects(int cmd, uint32_t context, struct json_object **out, boo
 	(void)cmd;
 	(void)context;
 	looks++;
+	if (in_script && looks > 1)
+		work_while_stopped();
 	*out = json_object_new_array();
 	*is_whole = whole;
 	for (i = 0; i < nr_channels; i++) {
@@ -220,6 +238,7 @@ static int setup(void **state)
 	nr_channels = 40;
 	whole = true;
 	growth = 0;
+	in_script = NULL;
 	return 0;
 }
 
@@ -271,45 +290,98 @@ static void test_top_resized(void **state)
 	assert_int_equal(end_of(), 0);
 }
 
-/* A shell with one command, which it stops for and brings back: it says how it finds the terminal */
-static int shell(int argc, char **argv)
+/* In its own process group; the shell waits for it to stop, or to end */
+static void run_job(int argc, char **argv)
 {
-	struct termios now;
 	pid_t child;
 	int status;
 
-	signal(SIGTTOU, SIG_IGN);
-	child = fork();
-	if (!child) {
-		signal(SIGTTOU, SIG_DFL);
-		/* The shell waits for it to stop, or to end */
-		setpgid(0, 0);
-		raise(SIGSTOP);
+	signal(SIGTTOU, SIG_DFL);
+	setpgid(0, 0);
+	raise(SIGSTOP);
+	if (!in_script)
 		exit(cmd_top(argc, argv));
+	child = fork();
+	if (!child)
+		exit(cmd_top(argc, argv));
+	*in_script = child;
+	waitpid(child, &status, 0);
+	exit(status);
+}
+
+/* All of the script has stopped: of a process that is no child of one's there is no event */
+static bool command_stops(void)
+{
+	uint64_t end = rdmatensor_now_ns() + UINT64_C(10000000000);
+	char path[64], state = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)*in_script);
+	while (state != 'T' && rdmatensor_now_ns() < end) {
+		usleep(1000);
+		file = fopen(path, "r");
+		if (!file || fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+			state = 0;
+		if (file)
+			fclose(file);
 	}
-	if (waitpid(child, &status, WUNTRACED) != child || tcsetpgrp(STDIN_FILENO, child) ||
-	    kill(child, SIGCONT))
-		return 1;
-	while (waitpid(child, &status, WUNTRACED) == child && WIFSTOPPED(status)) {
-		if (tcsetpgrp(STDIN_FILENO, getpgrp()) || tcgetattr(STDIN_FILENO, &now))
+	return state == 'T';
+}
+
+static bool is_usual(void)
+{
+	struct termios now;
+
+	return !tcgetattr(STDIN_FILENO, &now) && now.c_lflag & ICANON && now.c_lflag & ECHO;
+}
+
+/* A shell with one job, which it brings back when it has stopped: it says how it finds the terminal */
+static int shell(int argc, char **argv)
+{
+	pid_t job;
+	int status;
+
+	signal(SIGTTOU, SIG_IGN);
+	job = fork();
+	if (!job)
+		run_job(argc, argv);
+	while (waitpid(job, &status, WUNTRACED) == job && WIFSTOPPED(status)) {
+		if (tcsetpgrp(STDIN_FILENO, getpgrp()))
 			return 1;
-		printf("stopped %s\n", now.c_lflag & ICANON && now.c_lflag & ECHO ? "well" : "raw");
+		if (in_script && WSTOPSIG(status) != SIGSTOP && !command_stops())
+			return 1;
+		if (WSTOPSIG(status) != SIGSTOP)
+			printf("stopped %s\n", is_usual() ? "well" : "raw");
 		fflush(stdout);
-		if (tcsetpgrp(STDIN_FILENO, child) || kill(child, SIGCONT))
+		if (tcsetpgrp(STDIN_FILENO, job) || kill(-job, SIGCONT))
 			return 1;
 	}
-	if (tcsetpgrp(STDIN_FILENO, getpgrp()) || tcgetattr(STDIN_FILENO, &now))
-		return 1;
-	printf("ended %s, signal %d\n", now.c_lflag & ICANON && now.c_lflag & ECHO ? "well" : "raw",
+	tcsetpgrp(STDIN_FILENO, getpgrp());
+	printf("ended %s, signal %d\n", is_usual() ? "well" : "raw",
 	       WIFSIGNALED(status) ? WTERMSIG(status) : 0);
 	return status;
 }
 
-/* Ctrl-Z gives the shell its terminal, and fg draws anew at once; twice, and then Ctrl-\ */
+/* Returns what has come since */
+static const char *press_and_see(const char *key)
+{
+	size_t seen = terminal.bytes;
+
+	assert_int_equal(write(terminal.fd, key, 1), 1);
+	while (!strstr(terminal.text + seen, "more"))
+		assert_true(read_more());
+	check_frame(last_frame(), 24, 80, true);
+	return terminal.text + seen;
+}
+
+#define CTRL_Z "\032"
+#define CTRL_BACKSLASH "\034"
+
+/* Ctrl-Z gives the shell its terminal, and fg draws anew at once; twice, and then the end */
 static void test_top_stopped(void **state)
 {
-	const char *keys[] = { "q", "\034" };
-	size_t seen, i;
+	const char *keys[] = { "q", CTRL_BACKSLASH };
+	size_t i;
 	int k;
 
 	(void)state;
@@ -317,18 +389,64 @@ static void test_top_stopped(void **state)
 		run_on(24, 80, shell, ARGS("-d", "3600"));
 		while (!strstr(terminal.text, "more"))
 			assert_true(read_more());
-		for (k = 0; k < 2; k++) {
-			seen = terminal.bytes;
-			assert_int_equal(write(terminal.fd, "\032", 1), 1);
-			while (!strstr(terminal.text + seen, "more"))
-				assert_true(read_more());
-			assert_contains(terminal.text + seen, "stopped well");
-			check_frame(last_frame(), 24, 80, true);
-		}
+		for (k = 0; k < 2; k++)
+			assert_contains(press_and_see(CTRL_Z), "stopped well");
 		assert_int_equal(write(terminal.fd, keys[i], 1), 1);
 		assert_int_equal(end_of(), i ? 3 : 0);
 		assert_contains(terminal.text, i ? "ended well, signal 3" : "ended well, signal 0");
 	}
+}
+
+/*
+ * The script stops first, and the shell has its terminal before the command gives it back:
+ * that must not stop the command once more, which nobody would see
+ */
+static void test_top_stopped_in_script(void **state)
+{
+	size_t seen;
+
+	(void)state;
+	in_script = mmap(NULL, sizeof(*in_script), PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(in_script != MAP_FAILED);
+	run_on(24, 80, shell, ARGS("-d", "0.01", "-n", "1"));
+	while (!strstr(terminal.text, "working"))
+		assert_true(read_more());
+	seen = terminal.bytes;
+	assert_int_equal(write(terminal.fd, CTRL_Z, 1), 1);
+	while (!strstr(terminal.text + seen, "ended"))
+		assert_true(read_more());
+	assert_contains(terminal.text + seen, "stopped");
+	assert_contains(terminal.text + seen, "more");
+	assert_contains(terminal.text + seen, "ended well, signal 0");
+	assert_int_equal(end_of(), 0);
+	munmap(in_script, sizeof(*in_script));
+}
+
+/* What the shell has ignored stays so: the next thing that is drawn is for the size */
+static int ignoring(int argc, char **argv)
+{
+	signal(SIGTSTP, SIG_IGN);
+	signal(SIGQUIT, SIG_IGN);
+	return cmd_top(argc, argv);
+}
+
+static void test_top_ignores(void **state)
+{
+	struct winsize size = { .ws_row = 24, .ws_col = 79 };
+	size_t seen;
+
+	(void)state;
+	run_on(24, 80, ignoring, ARGS("-d", "3600"));
+	while (!strstr(terminal.text, "more"))
+		assert_true(read_more());
+	seen = terminal.bytes;
+	assert_int_equal(write(terminal.fd, CTRL_Z CTRL_BACKSLASH, 2), 2);
+	assert_int_equal(ioctl(terminal.fd, TIOCSWINSZ, &size), 0);
+	while (!strstr(terminal.text + seen, "more"))
+		assert_true(read_more());
+	assert_int_equal(write(terminal.fd, "q", 1), 1);
+	assert_int_equal(end_of(), 0);
 }
 
 static void test_top_plain(void **state)
@@ -459,6 +577,8 @@ int main(void)
 		on_terminal(test_top_fits),
 		on_terminal(test_top_resized),
 		on_terminal(test_top_stopped),
+		on_terminal(test_top_stopped_in_script),
+		on_terminal(test_top_ignores),
 		on_terminal(test_top_plain),
 		on_terminal(test_incomplete),
 		on_terminal(test_lost),

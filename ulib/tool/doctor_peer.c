@@ -90,8 +90,8 @@ static void say_start(struct doctor *doctor, int err)
 		i++;
 	snprintf(remedy, sizeof(remedy), "%s", refusals[i].remedy);
 	/* Nobody has named one here: it is the module's */
-	if (err == -ENODEV && !*start->device_name && !param_read("device", device, sizeof(device)) &&
-	    *device)
+	if (strstr(start->cause, "is no RDMA device") && !*start->device_name &&
+	    !param_read("device", device, sizeof(device)))
 		snprintf(remedy, sizeof(remedy), "the module's parameter device is %s: rdmatensor set device NAME, or '' for the only active one",
 			 device);
 	doctor_say(doctor, VERDICT_FAIL, refusals[i].check, remedy, "%s",

@@ -182,10 +182,9 @@ static int copy_acl(const struct outfile *out)
 		return fsetxattr(out->fd, ACL, acl, (size_t)len, 0) ? -errno : 0;
 	if (errno != ENODATA && errno != EOPNOTSUPP && errno != ENOSYS)
 		return -errno;
-	if (!fremovexattr(out->fd, ACL) || errno == ENODATA || errno == EOPNOTSUPP ||
-	    errno == ENOSYS)
+	if (fgetxattr(out->fd, ACL, NULL, 0) < 0)
 		return 0;
-	return -errno;
+	return fremovexattr(out->fd, ACL) ? -errno : 0;
 }
 
 static int open_beside(struct outfile *out, const struct stat *st)
@@ -211,7 +210,7 @@ static int open_beside(struct outfile *out, const struct stat *st)
 	/* Before the mode, which would let in whom the folder's list names */
 	err = copy_acl(out);
 	if (err)
-		return failed("write %s: its access control list, and a new one could not have it: %s",
+		return failed("write %s: its access control list, and a new one could not have it: %s: remove it, or name another file",
 			      out->name, strerror(-err));
 	/* But for set-user-ID, which is nothing for what a peer has sent */
 	if ((own.st_mode & 0777) != (st->st_mode & 0777) &&

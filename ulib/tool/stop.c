@@ -29,6 +29,7 @@ void stop_init(void)
 	sigdelset(&outside, SIGTERM);
 	sigdelset(&outside, SIGWINCH);
 	sigdelset(&outside, SIGTSTP);
+	sigdelset(&outside, SIGCONT);
 	/* Before there are handlers: one that comes in between is kept */
 	stop_block();
 	sigaction(SIGINT, &action, NULL);
@@ -49,6 +50,7 @@ void stop_block(void)
 	/* Another size of the terminal, and that it goes on, are for a wait to see, too */
 	sigaddset(&set, SIGWINCH);
 	sigaddset(&set, SIGTSTP);
+	sigaddset(&set, SIGCONT);
 	sigprocmask(SIG_SETMASK, &set, NULL);
 }
 

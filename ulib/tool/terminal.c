@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "terminal.h"
+#include "tool.h"
 
 /* As the shell has it, and as a command with keys does */
 static struct termios usual, raw;
@@ -31,10 +32,18 @@ void terminal_size(size_t *lines, size_t *columns)
 	*columns = size.ws_col ? size.ws_col : 80;
 }
 
+/* Or it was stopped */
 static void on_resize(int signo)
 {
 	(void)signo;
 	changed = 1;
+}
+
+/* Another job's terminal is left as it is: SIGTTOU would stop this one for that */
+static void restore(void)
+{
+	if (tcgetpgrp(STDIN_FILENO) == getpgrp())
+		tcsetattr(STDIN_FILENO, TCSANOW, &usual);
 }
 
 static void on_leave(int signo);
@@ -54,24 +63,30 @@ static void on_leave(int signo)
 {
 	int err = errno;
 
-	tcsetattr(STDIN_FILENO, TCSANOW, &usual);
+	restore();
 	raise(signo);
 	watch_leave(signo);
-	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+	/* After bg this stops until fg: there are no keys, nor is there a screen, before that */
+	if (!stop_requested())
+		tcsetattr(STDIN_FILENO, TCSANOW, &raw);
 	changed = 1;
 	errno = err;
 }
 
-static void restore(void)
-{
-	tcsetattr(STDIN_FILENO, TCSANOW, &usual);
-}
+/* What ends or stops the command; watched unless it is ignored, as a shell may have it */
+static const int leaves[] = { SIGTSTP, SIGQUIT, SIGHUP };
+
+#define NR_LEAVES (sizeof(leaves) / sizeof(leaves[0]))
+
+static bool watched[NR_LEAVES];
 
 bool terminal_begin(void)
 {
 	struct sigaction action = { .sa_handler = on_resize, .sa_flags = SA_RESTART };
+	size_t i;
 
 	sigaction(SIGWINCH, &action, NULL);
+	sigaction(SIGCONT, &action, NULL);
 	if (!isatty(STDIN_FILENO) || tcgetattr(STDIN_FILENO, &usual))
 		return false;
 	raw = usual;
@@ -79,17 +94,23 @@ bool terminal_begin(void)
 	raw.c_cc[VMIN] = 0;
 	raw.c_cc[VTIME] = 0;
 	atexit(restore);
-	watch_leave(SIGTSTP);
-	watch_leave(SIGQUIT);
+	for (i = 0; i < NR_LEAVES; i++) {
+		watched[i] = !sigaction(leaves[i], NULL, &action) && action.sa_handler == SIG_DFL;
+		if (watched[i])
+			watch_leave(leaves[i]);
+	}
 	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
 	return true;
 }
 
 void terminal_end(void)
 {
-	signal(SIGTSTP, SIG_DFL);
-	signal(SIGQUIT, SIG_DFL);
+	size_t i;
+
 	restore();
+	for (i = 0; i < NR_LEAVES; i++)
+		if (watched[i])
+			signal(leaves[i], SIG_DFL);
 }
 
 bool terminal_changed(void)

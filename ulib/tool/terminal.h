@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A command that draws a screen of its own: keys without Enter and without echo. However it
- * ends or stops, the shell finds the terminal as it was.
+ * A command that draws a screen of its own: keys without Enter and without echo. When it
+ * ends, is hung up, or is stopped by a key, the shell finds the terminal as it was.
  */
 #ifndef TOOL_TERMINAL_H
 #define TOOL_TERMINAL_H
