@@ -41,8 +41,8 @@ ulib:			## librdmatensor and the rdmatensor tool
 demo:			## a model's tensors, moved between two machines; NATIVE=1: on this one's RDMA device
 	tests/demo/run
 
-check:			## all tests, on the lab's kernels
-	tests/check
+check:			## all tests, on the lab's kernels; SUITE=: those alone (tests/check --list)
+	tests/check $(SUITE)
 
 # Not the environment's SECONDS, which a shell may have exported
 ifeq ($(origin SECONDS),command line)

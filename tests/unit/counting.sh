@@ -37,6 +37,23 @@ ok 5 - five # skip lower case
 # ok 6 - a comment
 ok 7 - seven
 END
+counts "a plan that is kept" "4 0 0" <<'END'
+1..2
+ok 1 - one
+ok 1001 - by a script
+ok 2 - two
+node1| 1..1
+node1| ok 1 - one
+END
+counts "plans that are not" "4 3 0" <<'END'
+ok 1001 - by a script
+1..3
+ok 1 - one
+1..1
+ok 1 - one
+node1| 1..2
+node1| ok 1 - one
+END
 counts "cmocka's" "4 1 2" <<'END'
 [==========] Running 7 test(s).
 [       OK ] test_one
