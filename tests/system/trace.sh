@@ -42,6 +42,19 @@ fetch_in_order() {
 	exec 8<&-
 }
 
+# Each type of message has its name, those of tables too
+messages_by_name() {
+	local tracing=/sys/kernel/tracing
+	echo >$tracing/trace
+	echo 1 >$tracing/events/rdmatensor/message_tx/enable
+	"$LAB_BUILD"/system/system ids_of_all_kinds* >/tmp/trace.tap
+	echo 0 >$tracing/events/rdmatensor/message_tx/enable
+	grep -oE 'message_tx: .* type=[^ ]*' $tracing/trace | sed 's/.*type=//' | sort | uniq -c
+	grep -q 'type=TABLE_OPEN' $tracing/trace && grep -q 'type=TABLE_INFO' $tracing/trace &&
+		! grep -q 'message_tx: .* type=0x' $tracing/trace
+}
+check "messages are traced by name" messages_by_name
+
 if fetch_in_order; then
 	result ok "the tracepoints show a fetch in order"
 else

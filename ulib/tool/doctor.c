@@ -17,9 +17,10 @@ static void help(void)
 	printf("Usage: rdmatensor doctor [OPTION]... [PEER]\n"
 	       "Look at all that has to be right for tensors to go over RDMA: module, device file,\n"
 	       "memory limit, RDMA devices, their ports and GIDs, MTU, a fetch over the device from\n"
-	       "itself, and with a PEER the route, a channel, and a fetch of one kilobyte from it,\n"
-	       "which must run `rdmatensor perf --server`. Each line is OK, WARN or FAIL, with\n"
-	       "what to do about it. Exit status 0: all are OK.\n"
+	       "itself, and with a PEER the route, a channel, and fetches of a short and of a long\n"
+	       "tensor from it, if it runs `rdmatensor perf --server`; from a `serve`, of its\n"
+	       "index. Each line is OK, WARN or FAIL, with what to do about it. Exit status 0: all\n"
+	       "are OK.\n"
 	       "%s", common_help);
 }
 
