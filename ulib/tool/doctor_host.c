@@ -319,6 +319,11 @@ static void each_port(struct ports *ports, const char *device,
 
 	snprintf(path, sizeof(path), DEVICES "/%s/ports", device);
 	dir = opendir(path);
+	/* What it cannot see it cannot call well; told by the second look */
+	if (!dir && look == judge_port)
+		doctor_say(ports->doctor, VERDICT_FAIL, "port",
+			   "see the kernel log, and whether this user may read it", "%s: %s", path,
+			   strerror(errno));
 	while (dir && (entry = readdir(dir)))
 		if (is_number(entry->d_name))
 			look(ports, device, entry->d_name);

@@ -186,6 +186,7 @@ static void size_text(uint64_t size, char *text, size_t len)
 		snprintf(text, len, "%" PRIu64, size);
 }
 
+/* NULL: with a message */
 static struct json_object *describe(struct load *load, double seconds,
 				    const uint64_t *before,
 				    const uint64_t *after)
@@ -194,8 +195,15 @@ static struct json_object *describe(struct load *load, double seconds,
 	struct json_object *lat = json_object_new_object();
 	struct samples *samples = &load->samples;
 	struct rdmatensor_channel_query query = { .channel = load->channel };
+	int err = rdmatensor_channel_query(load->rt, &query);
 	char size[32], name[64];
 
+	if (err && err != -ENOENT) {
+		json_object_put(row);
+		json_object_put(lat);
+		failed("query channel: %s", strerror(-err));
+		return NULL;
+	}
 	size_text(load->size, size, sizeof(size));
 	snprintf(name, sizeof(name), "%s_%s",
 		 load->perf->latency ? "lat" : "bw", size);
@@ -203,7 +211,7 @@ static struct json_object *describe(struct load *load, double seconds,
 	add_string(row, "name", name);
 	add_number(row, "size", load->size);
 	/* One that has gone down meanwhile tells no more */
-	if (!rdmatensor_channel_query(load->rt, &query)) {
+	if (!err) {
 		add_number(row, "lanes", query.lanes);
 		add_number(row, "msg_slots", query.msg_slots);
 	}
@@ -280,7 +288,7 @@ static int measure(struct load *load, struct json_object **row)
 	if (context_counters(load->rt, after))
 		return EXIT_FAILED;
 	*row = describe(load, (double)(ended - began) / 1e9, before, after);
-	return compare(load);
+	return *row ? compare(load) : EXIT_FAILED;
 }
 
 static int measure_size(struct load *load, uint64_t size,
