@@ -9,12 +9,12 @@
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
-#include "adapter.h"
-#include "fault.h"
-#include "netlink.h"
-#include "pool.h"
-#include "registry.h"
-#include "uapi.h"
+#include "api/netlink.h"
+#include "api/uapi.h"
+#include "context/registry.h"
+#include "core/fault.h"
+#include "memory/adapter.h"
+#include "memory/pool.h"
 
 static struct miscdevice rdmatensor_misc = {
 	.minor = MISC_DYNAMIC_MINOR,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The module's points at which a thread is held: debugfs' hold_rdmatensor (kmod/fault.h) */
+/* The module's points at which a thread is held: debugfs' hold_rdmatensor (kmod/core/fault.h) */
 #ifndef RDMATENSOR_TEST_HOLD_H
 #define RDMATENSOR_TEST_HOLD_H
 

@@ -9,7 +9,7 @@
 
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
-#include "wire.h"
+#include "core/wire.h"
 
 #define LIAR_SLOTS 64
 #define LIAR_SLOT_BYTES 4096

@@ -9,7 +9,7 @@
 #include <linux/kernel.h>
 #include <linux/string.h>
 #include <asm/byteorder.h>
-#include "wire.h"
+#include "core/wire.h"
 
 static const __le32 rkeys[3] = { 0x11223344, 0x55667788, 0x99aabbcc };
 static const char name[RDMATENSOR_NAME_MAX] = "layer/weights";

@@ -17,7 +17,7 @@
 #include <linux/limits.h>
 #include <linux/string.h>
 #include <asm/byteorder.h>
-#include "wire.h"
+#include "core/wire.h"
 
 #define TYPES (RDMATENSOR_WIRE_TABLE_INFO + 1)
 

@@ -2,8 +2,8 @@
 /* Tensor buffers: which one serves a name, how many there are, and which one goes. */
 #include <linux/slab.h>
 #include <kunit/test.h>
-#include "buffer.h"
-#include "stats.h"
+#include "core/stats.h"
+#include "memory/buffer.h"
 
 /**
  * struct bench - buffers whose memory is a number

@@ -6,7 +6,7 @@
  */
 #include <kunit/test.h>
 #include <linux/stddef.h>
-#include "wire.h"
+#include "core/wire.h"
 
 static void immediates(struct kunit *test)
 {

@@ -5,7 +5,7 @@
  */
 #include <kunit/test.h>
 #include <linux/prandom.h>
-#include "msgbuf.h"
+#include "transport/msgbuf.h"
 
 static void pair(struct rdmatensor_credits *a, u32 a_slots, u32 a_batch,
 		 struct rdmatensor_credits *b, u32 b_slots, u32 b_batch)

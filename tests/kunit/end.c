@@ -4,7 +4,7 @@
  */
 #include <linux/slab.h>
 #include "end.h"
-#include "fetch.h"
+#include "fetch/fetch.h"
 
 const struct rdmatensor_channel_params end_params = {
 	.queue_depth = 64,

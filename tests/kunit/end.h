@@ -12,12 +12,12 @@
 
 #include <linux/seq_buf.h>
 #include <kunit/test.h>
-#include "channel.h"
-#include "exchange.h"
-#include "pool.h"
-#include "publication.h"
-#include "request.h"
-#include "response.h"
+#include "core/exchange.h"
+#include "fetch/publication.h"
+#include "fetch/request.h"
+#include "fetch/response.h"
+#include "memory/pool.h"
+#include "transport/channel.h"
 
 /* Two pages, so that a tensor of a few pages has several keys */
 #define END_SEG_SHIFT (PAGE_SHIFT + 1)

@@ -4,7 +4,7 @@
  * of script.h, and what is remembered.
  */
 #include <linux/slab.h>
-#include "keep.h"
+#include "core/keep.h"
 #include "script.h"
 
 #define NO_FEATURE "down:-71(kept destination without the feature)"

@@ -3,8 +3,8 @@
  * Fetches from oneself that want the tensor itself: in every state, whatever ends them.
  */
 #include "end.h"
-#include "fetch.h"
-#include "local.h"
+#include "fetch/fetch.h"
+#include "fetch/local.h"
 
 #define BYTES 100
 

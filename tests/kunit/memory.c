@@ -8,7 +8,7 @@
 #include <linux/sizes.h>
 #include <kunit/device.h>
 #include <kunit/test.h>
-#include "domain.h"
+#include "memory/domain.h"
 
 /* As a PCI device with so many address lines */
 static struct device *device_of(struct kunit *test, unsigned int bits)

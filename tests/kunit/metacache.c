@@ -3,7 +3,7 @@
 #include <linux/err.h>
 #include <linux/slab.h>
 #include <kunit/test.h>
-#include "metacache.h"
+#include "core/metacache.h"
 
 static const struct rdmatensor_meta floats = {
 	.data_type = RDMATENSOR_DT_FLOAT, .ndims = 2, .bytes = 24, .dims = { 2, 3 },

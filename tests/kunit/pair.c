@@ -24,7 +24,7 @@
 #include <linux/prandom.h>
 #include <linux/slab.h>
 #include "end.h"
-#include "fetch.h"
+#include "fetch/fetch.h"
 
 #define ROUNDS 4000
 /* A kernel on which each takes half a minute plays fewer */

@@ -9,7 +9,7 @@
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <kunit/test.h>
-#include "plan.h"
+#include "gather/plan.h"
 
 #define SEED 0x67617468
 #define ROWS 300

@@ -4,7 +4,7 @@
  * must keep to is the lesser of both sides, all else stays as resolved, or as rdma_cm has it.
  */
 #include <kunit/test.h>
-#include "qp.h"
+#include "transport/qp.h"
 
 #define AUTO RDMATENSOR_AS_RESOLVED
 

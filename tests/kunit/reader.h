@@ -16,7 +16,7 @@
 #include <linux/workqueue.h>
 #include <rdma/rdma_cm.h>
 #include "end.h"
-#include "gather.h"
+#include "gather/gather.h"
 
 #define READER_SOURCES_MAX 3
 #define READER_IDS_MAX 512

@@ -7,8 +7,8 @@
 #include <linux/prandom.h>
 #include <linux/slab.h>
 #include <kunit/test.h>
+#include "memory/region.h"
 #include "rdmatensor.h"
-#include "region.h"
 
 #define ALIGNMENT RDMATENSOR_REGION_ALIGN
 #define SEED 0x7265

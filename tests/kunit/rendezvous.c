@@ -10,7 +10,7 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <kunit/test.h>
-#include "rendezvous.h"
+#include "core/rendezvous.h"
 
 #define LETTERS 8
 

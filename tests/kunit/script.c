@@ -4,7 +4,7 @@
  */
 #include <linux/completion.h>
 #include <linux/slab.h>
-#include "fetch.h"
+#include "fetch/fetch.h"
 #include "script.h"
 
 char script_text[RDMATENSOR_STATUS_TEXT_MAX];

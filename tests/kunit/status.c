@@ -4,7 +4,7 @@
  */
 #include <kunit/test.h>
 #include <linux/slab.h>
-#include "status.h"
+#include "core/status.h"
 
 /* A character of each length, so that whatever byte a text is cut at is in one or between two */
 #define MIXED "a\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80"

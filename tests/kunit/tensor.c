@@ -2,7 +2,7 @@
 /* Data types and meta-data: which are right, and when two are the same. */
 #include <linux/limits.h>
 #include <kunit/test.h>
-#include "tensor.h"
+#include "core/tensor.h"
 
 static const u8 element_bytes[] = {
 	0, 4, 8, 4, 1, 2, 1, 0, 8, 8, 1, 1, 1, 4, 2, 2, 2, 2, 16, 2, 0, 0, 4, 8, 1, 1,

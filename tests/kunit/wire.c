@@ -9,7 +9,7 @@
 #include <linux/slab.h>
 #include <kunit/test.h>
 #include <rdma/ib_verbs.h>
-#include "wire.h"
+#include "core/wire.h"
 
 #define ROOM 4096
 #define SEED 0x7264

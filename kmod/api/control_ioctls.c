@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The ioctls that begin, end and look at what a context has: itself, its channels and
+ * steps. None of them but START holds a lock of the context while it waits.
+ */
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+#include "api/ioctl.h"
+#include "context/context.h"
+#include "fetch/fetch.h"
+#include "fetch/publication.h"
+#include "fetch/response.h"
+
+int rdmatensor_ioctl_query(struct rdmatensor_context *context, void *arg)
+{
+	struct rdmatensor_query *query = arg;
+
+	if (query->__reserved)
+		return -EINVAL;
+
+	*query = (struct rdmatensor_query) {
+		.size = query->size,
+		.abi_version = RDMATENSOR_ABI_VERSION,
+	};
+	if (!rdmatensor_context_started(context))
+		return 0;
+
+	mutex_lock(&context->lock);
+	query->flags = RDMATENSOR_QUERY_STARTED;
+	query->ring_entries = context->exchange.ring.entries;
+	query->incarnation = context->incarnation;
+	if (READ_ONCE(context->exchange.validate))
+		query->flags |= RDMATENSOR_QUERY_VALIDATE;
+	if (context->gone) {
+		query->flags |= RDMATENSOR_QUERY_DEVICE_GONE;
+	} else {
+		strscpy(query->device_name, context->adapter.ibdev->name,
+			sizeof(query->device_name));
+		query->listen_port = context->cm.listener ? context->cm.listen_port : 0;
+	}
+	query->port = context->adapter.port;
+	query->gid_index = context->adapter.gid_index;
+	memcpy(query->gid, context->adapter.gid.raw, sizeof(query->gid));
+	query->mtu = ib_mtu_enum_to_int(context->adapter.mtu);
+	query->channels = atomic_read(&context->nr_channels);
+	query->pools = context->nr_pools;
+	query->max_segment_bytes = 1ULL << context->adapter.seg_shift;
+	mutex_unlock(&context->lock);
+	return 0;
+}
+
+int rdmatensor_ioctl_start(struct rdmatensor_context *context, void *arg)
+{
+	return rdmatensor_context_start(context, arg);
+}
+
+int rdmatensor_ioctl_configure(struct rdmatensor_context *context, void *arg)
+{
+	struct rdmatensor_configure *configure = arg;
+
+	if (configure->__reserved || configure->flags & ~configure->mask ||
+	    configure->mask & ~RDMATENSOR_CONFIGURE_VALIDATE)
+		return -EINVAL;
+	if (!rdmatensor_context_started(context))
+		return -ENOTCONN;
+	if (configure->mask & RDMATENSOR_CONFIGURE_VALIDATE)
+		WRITE_ONCE(context->exchange.validate,
+			   !!(configure->flags & RDMATENSOR_CONFIGURE_VALIDATE));
+	return 0;
+}
+
+int rdmatensor_ioctl_stats(struct rdmatensor_context *context, void *arg)
+{
+	struct rdmatensor_stats *stats = arg;
+	struct rdmatensor_channel *channel;
+	u32 nr = min_t(u32, stats->nr, RDMATENSOR_STAT_NR);
+	struct rdmatensor_sums *sum;
+	int ret = 0;
+
+	if (stats->__reserved)
+		return -EINVAL;
+	if (!rdmatensor_context_started(context))
+		return -ENOTCONN;
+	sum = kzalloc(sizeof(*sum), GFP_KERNEL);
+	if (!sum)
+		return -ENOMEM;
+
+	if (stats->channel) {
+		channel = rdmatensor_context_channel(context, stats->channel);
+		if (!channel) {
+			ret = -ENOENT;
+			goto out_free;
+		}
+		rdmatensor_counters_sum(&channel->counters, sum);
+		rdmatensor_channel_put(channel);
+	} else {
+		rdmatensor_exchange_sum(&context->exchange, sum);
+	}
+
+	stats->nr = RDMATENSOR_STAT_NR;
+	if (copy_to_user(u64_to_user_ptr(stats->counters_uptr), sum->tally.stats,
+			 nr * sizeof(*sum->tally.stats)))
+		ret = -EFAULT;
+out_free:
+	kfree(sum);
+	return ret;
+}
+
+int rdmatensor_ioctl_connect(struct rdmatensor_context *context, void *arg)
+{
+	return rdmatensor_context_connect(context, arg);
+}
+
+int rdmatensor_ioctl_disconnect(struct rdmatensor_context *context, void *arg)
+{
+	struct rdmatensor_disconnect *disconnect = arg;
+	struct rdmatensor_channel *channel;
+
+	if (!rdmatensor_context_started(context))
+		return -ENOTCONN;
+	channel = rdmatensor_context_channel(context, disconnect->channel);
+	if (!channel)
+		return -ENOENT;
+	rdmatensor_channel_fail(channel, -ESHUTDOWN, "disconnected");
+	wait_for_completion(&channel->gone);
+	rdmatensor_channel_put(channel);
+	return 0;
+}
+
+int rdmatensor_ioctl_channel_query(struct rdmatensor_context *context, void *arg)
+{
+	struct rdmatensor_channel_query *query = arg;
+	struct rdmatensor_channel *channel;
+	unsigned long id = query->channel;
+
+	if (query->flags & ~RDMATENSOR_CHANNEL_NEXT)
+		return -EINVAL;
+	if (!rdmatensor_context_started(context))
+		return -ENOTCONN;
+	channel = query->flags ? rdmatensor_context_next_channel(context, &id) :
+				 rdmatensor_context_channel(context, id);
+	if (!channel)
+		return -ENOENT;
+
+	spin_lock_bh(&channel->lock);
+	query->channel = channel->id;
+	query->state = channel->state;
+	strscpy(query->worker, channel->worker, sizeof(query->worker));
+	query->incarnation = channel->incarnation;
+	memcpy(query->addr, &channel->peer, sizeof(query->addr));
+	query->lanes = channel->nr_lanes;
+	query->msg_slots = channel->peer_slots;
+	query->msg_slot_bytes = channel->peer_slot_bytes;
+	query->ack_batch = channel->credits.peer_ack_batch;
+	query->max_requests = channel->max_outstanding;
+	query->requests = channel->nr_requests;
+	query->responses = channel->nr_responses;
+	spin_unlock_bh(&channel->lock);
+	rdmatensor_channel_put(channel);
+	return 0;
+}
+
+int rdmatensor_ioctl_step_abort(struct rdmatensor_context *context, void *arg)
+{
+	struct rdmatensor_exchange *exchange = &context->exchange;
+	struct rdmatensor_step_abort *abort = arg;
+	struct rdmatensor_channel *channel;
+	struct rdmatensor_status status = {};
+	unsigned long id = 0;
+	LIST_HEAD(released);
+	LIST_HEAD(waiters);
+	int ret;
+
+	if (abort->__reserved || abort->status >= 0 || abort->status < -MAX_ERRNO ||
+	    abort->text_len > RDMATENSOR_STATUS_TEXT_MAX)
+		return -EINVAL;
+	if (!rdmatensor_context_started(context))
+		return -ENOTCONN;
+	ret = rdmatensor_status_from_user(&status, abort->status, abort->text_uptr,
+					  abort->text_len);
+	if (ret)
+		return ret;
+
+	/* First the table, which from then on meets newcomers with the status */
+	rdmatensor_rendezvous_abort_step(exchange->rdv, abort->step_id, &status, &released,
+					 &waiters);
+	rdmatensor_rendezvous_work_off(&waiters);
+	rdmatensor_publication_release_list(&released);
+	while ((channel = rdmatensor_context_next_channel(context, &id))) {
+		rdmatensor_response_abort_step(channel, abort->step_id, &status);
+		rdmatensor_channel_put(channel);
+	}
+	rdmatensor_fetch_abort_step(exchange, abort->step_id, &status);
+	rdmatensor_status_clear(&status);
+	return 0;
+}
+
+int rdmatensor_ioctl_status_text(struct rdmatensor_context *context, void *arg)
+{
+	struct rdmatensor_status_text *ask = arg;
+	struct rdmatensor_text *text;
+	int ret = 0;
+
+	if (ask->__reserved)
+		return -EINVAL;
+	if (!rdmatensor_context_started(context))
+		return -ENOTCONN;
+	text = rdmatensor_texts_find(&context->exchange.texts, ask->text_id);
+	if (!text)
+		return -ENOENT;
+	if (copy_to_user(u64_to_user_ptr(ask->text_uptr), text->text,
+			 min_t(u32, ask->text_len, text->len)))
+		ret = -EFAULT;
+	else
+		ask->text_len = text->len;
+	rdmatensor_text_put(text);
+	return ret;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The ioctls, with their structs in kernel memory; errors as in the ABI's header. They are
+ * called for one file by as many threads as like.
+ *
+ * Room api: the device file, its ioctls and netlink. It checks what a process says and calls
+ * the rooms below; module load and unload alone call it.
+ */
+#ifndef RDMATENSOR_IOCTL_H
+#define RDMATENSOR_IOCTL_H
+
+struct rdmatensor_context;
+
+/* control_ioctls.c */
+int rdmatensor_ioctl_query(struct rdmatensor_context *context, void *arg);
+int rdmatensor_ioctl_start(struct rdmatensor_context *context, void *arg);
+int rdmatensor_ioctl_configure(struct rdmatensor_context *context, void *arg);
+int rdmatensor_ioctl_stats(struct rdmatensor_context *context, void *arg);
+int rdmatensor_ioctl_connect(struct rdmatensor_context *context, void *arg);
+int rdmatensor_ioctl_disconnect(struct rdmatensor_context *context, void *arg);
+int rdmatensor_ioctl_channel_query(struct rdmatensor_context *context, void *arg);
+int rdmatensor_ioctl_step_abort(struct rdmatensor_context *context, void *arg);
+int rdmatensor_ioctl_status_text(struct rdmatensor_context *context, void *arg);
+/* pool_ioctls.c */
+int rdmatensor_ioctl_pool_create(struct rdmatensor_context *context, void *arg);
+int rdmatensor_ioctl_pool_destroy(struct rdmatensor_context *context, void *arg);
+int rdmatensor_ioctl_pool_alloc(struct rdmatensor_context *context, void *arg);
+/* table_ioctls.c */
+int rdmatensor_ioctl_table_export(struct rdmatensor_context *context, void *arg);
+int rdmatensor_ioctl_table_open(struct rdmatensor_context *context, void *arg);
+int rdmatensor_ioctl_table_close(struct rdmatensor_context *context, void *arg);
+/* submit.c */
+int rdmatensor_ioctl_submit(struct rdmatensor_context *context, void *arg);
+
+#endif /* RDMATENSOR_IOCTL_H */

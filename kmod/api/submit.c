@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * SUBMIT: takes an array of operations, in order, until one is refused.
+ *
+ * Every operation is copied in once and checked before anything is changed; a
+ * refused one has changed nothing. Names and texts are copied to a buffer that
+ * the whole call uses, and from there by who keeps them.
+ */
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+#include "api/ioctl.h"
+#include "context/context.h"
+#include "fetch/fetch.h"
+#include "fetch/local.h"
+#include "fetch/publication.h"
+#include "fetch/request.h"
+#include "gather/gather.h"
+
+/**
+ * struct submit_room - one call's private memory
+ * @op: the operation
+ * @name: its name
+ * @publish: arguments, here because they are large
+ */
+struct submit_room {
+	struct rdmatensor_op op;
+	char name[RDMATENSOR_NAME_MAX];
+	struct rdmatensor_publish_args publish;
+};
+
+/* Fields that an operation does not name must be 0: it names @fields of these */
+#define USES_CHANNEL BIT(0)
+#define USES_NAME BIT(1)
+#define USES_POOL BIT(2)
+#define USES_OFFSET BIT(3)
+#define USES_BYTES BIT(4)
+#define USES_DEADLINE BIT(5)
+#define USES_META BIT(6)
+#define USES_STATUS BIT(7)
+#define USES_TARGET BIT(8)
+#define USES_USES BIT(9)
+#define USES_IDS BIT(10)
+
+static int submit_check(const struct rdmatensor_op *op, u32 fields, u16 flags)
+{
+	if (op->__reserved || op->__reserved2 || op->flags & ~flags)
+		return -EINVAL;
+	if ((!(fields & USES_CHANNEL) && op->channel) ||
+	    (!(fields & USES_NAME) && (op->name_uptr || op->name_len || op->step_id)) ||
+	    (!(fields & USES_POOL) && op->pool_id) ||
+	    (!(fields & USES_OFFSET) && op->offset) ||
+	    (!(fields & USES_BYTES) && op->bytes) ||
+	    (!(fields & USES_DEADLINE) && op->deadline_ns) ||
+	    (!(fields & USES_META) && (op->data_type || op->ndims || op->dims_uptr)) ||
+	    (!(fields & USES_STATUS) && (op->status || op->text_uptr || op->text_len)) ||
+	    (!(fields & USES_TARGET) && op->target) ||
+	    (!(fields & USES_USES) && op->uses) ||
+	    (!(fields & USES_IDS) && (op->ids_uptr || op->nr_ids || op->table)))
+		return -EINVAL;
+	if (fields & USES_NAME && (!op->name_len || op->name_len > RDMATENSOR_NAME_MAX))
+		return -EINVAL;
+	return 0;
+}
+
+static int submit_name(struct submit_room *room)
+{
+	return copy_from_user(room->name, u64_to_user_ptr(room->op.name_uptr),
+			      room->op.name_len) ? -EFAULT : 0;
+}
+
+static int submit_publish_meta(struct submit_room *room)
+{
+	struct rdmatensor_meta *meta = &room->publish.meta;
+	const struct rdmatensor_op *op = &room->op;
+
+	if (op->ndims > RDMATENSOR_DIMS_MAX || op->data_type > RDMATENSOR_DT_MAX)
+		return -EINVAL;
+	meta->data_type = op->data_type;
+	meta->ndims = op->ndims;
+	meta->is_dead = !!(op->flags & RDMATENSOR_OP_DEAD);
+	meta->bytes = op->bytes;
+	if (copy_from_user(meta->dims, u64_to_user_ptr(op->dims_uptr),
+			   op->ndims * sizeof(*meta->dims)))
+		return -EFAULT;
+	return rdmatensor_meta_check(meta);
+}
+
+static int submit_publish_failed(struct submit_room *room)
+{
+	const struct rdmatensor_op *op = &room->op;
+
+	return rdmatensor_status_from_user(&room->publish.failed, op->status, op->text_uptr,
+					   op->text_len);
+}
+
+static int submit_publish(struct rdmatensor_context *context, struct submit_room *room)
+{
+	struct rdmatensor_publish_args *args = &room->publish;
+	const struct rdmatensor_op *op = &room->op;
+	bool failed = op->flags & RDMATENSOR_OP_FAILED;
+	int ret;
+
+	ret = submit_check(op, failed ? USES_NAME | USES_STATUS | USES_USES :
+			   USES_NAME | USES_USES | USES_POOL | USES_OFFSET | USES_BYTES |
+			   USES_META,
+			   failed ? RDMATENSOR_OP_FAILED :
+				    RDMATENSOR_OP_DEAD | RDMATENSOR_OP_COPY |
+				    RDMATENSOR_OP_SHARE);
+	/* What is shared is the publisher's memory, in a pool that the process has mapped */
+	if (op->flags & RDMATENSOR_OP_COPY && op->flags & RDMATENSOR_OP_SHARE)
+		return -EINVAL;
+	if (!ret)
+		ret = submit_name(room);
+	if (ret)
+		return ret;
+
+	memset(args, 0, sizeof(*args));
+	ret = failed ? submit_publish_failed(room) : submit_publish_meta(room);
+	if (ret)
+		return ret;
+	args->user_data = op->user_data;
+	args->name = room->name;
+	args->name_len = op->name_len;
+	args->step_id = op->step_id;
+	args->uses = op->uses;
+	args->offset = op->offset;
+	args->share = op->flags & RDMATENSOR_OP_SHARE;
+	args->copy = op->flags & RDMATENSOR_OP_COPY ? &context->buffers : NULL;
+	if (args->meta.bytes) {
+		args->pool = rdmatensor_context_pool(context, op->pool_id);
+		/* A region outside of any pool */
+		if (!args->pool)
+			return -EINVAL;
+	}
+
+	ret = rdmatensor_publish(&context->exchange, args);
+	if (ret && args->pool)
+		rdmatensor_pool_put(args->pool);
+	rdmatensor_status_clear(&args->failed);
+	return ret;
+}
+
+static int submit_withdraw(struct rdmatensor_context *context, struct submit_room *room)
+{
+	const struct rdmatensor_op *op = &room->op;
+	int ret;
+
+	ret = submit_check(op, USES_NAME, RDMATENSOR_OP_QUIET);
+	if (!ret)
+		ret = submit_name(room);
+	if (ret)
+		return ret;
+	return rdmatensor_withdraw(&context->exchange,
+				   op->flags & RDMATENSOR_OP_QUIET ? NULL : &op->user_data,
+				   room->name, op->name_len, op->step_id);
+}
+
+/* Of oneself, and to no place: that is the publisher's */
+static int submit_fetch_shared(struct rdmatensor_context *context,
+			       struct rdmatensor_fetch_args *args,
+			       const struct rdmatensor_op *op)
+{
+	if (op->channel != RDMATENSOR_CHANNEL_SELF || op->pool_id || op->offset || op->bytes)
+		return -EINVAL;
+	args->share = true;
+	return rdmatensor_local_submit(&context->exchange, args);
+}
+
+static int submit_fetch(struct rdmatensor_context *context, struct submit_room *room)
+{
+	const struct rdmatensor_op *op = &room->op;
+	struct rdmatensor_fetch_args args = {
+		.user_data = op->user_data,
+		.name = room->name,
+		.name_len = op->name_len,
+		.step_id = op->step_id,
+		.offset = op->offset,
+		.bytes = op->bytes,
+		.alloc = op->flags & RDMATENSOR_OP_ALLOC,
+		.keep = op->flags & RDMATENSOR_OP_KEEP,
+		.deadline_ns = op->deadline_ns,
+	};
+	struct rdmatensor_channel *channel;
+	int ret;
+
+	ret = submit_check(op, USES_CHANNEL | USES_NAME | USES_POOL | USES_BYTES |
+			   USES_DEADLINE | (args.alloc ? 0 : USES_OFFSET),
+			   op->flags & RDMATENSOR_OP_SHARE ? RDMATENSOR_OP_SHARE :
+			   args.alloc ? RDMATENSOR_OP_ALLOC : RDMATENSOR_OP_KEEP);
+	if (!ret)
+		ret = submit_name(room);
+	if (ret)
+		return ret;
+	if (op->flags & RDMATENSOR_OP_SHARE)
+		return submit_fetch_shared(context, &args, op);
+
+	args.pool = rdmatensor_context_pool(context, op->pool_id);
+	if (!args.pool)
+		return -EINVAL;
+
+	if (op->channel == RDMATENSOR_CHANNEL_SELF) {
+		ret = rdmatensor_local_submit(&context->exchange, &args);
+	} else {
+		channel = rdmatensor_context_channel(context, op->channel);
+		ret = channel ? rdmatensor_request_submit(channel, &args) : -ENOTCONN;
+		if (channel)
+			rdmatensor_channel_put(channel);
+	}
+	if (ret)
+		rdmatensor_pool_put(args.pool);
+	return ret;
+}
+
+static int submit_gather(struct rdmatensor_context *context, struct submit_room *room)
+{
+	const struct rdmatensor_op *op = &room->op;
+	struct rdmatensor_gather_args args = {
+		.fetch = {
+			.gather = true,
+			.user_data = op->user_data,
+			.offset = op->offset,
+			.bytes = op->bytes,
+			.deadline_ns = op->deadline_ns,
+		},
+		.ids_uptr = op->ids_uptr,
+		.nr_ids = op->nr_ids,
+		.wide = !(op->flags & RDMATENSOR_OP_IDS32),
+	};
+	int ret;
+
+	ret = submit_check(op, USES_POOL | USES_OFFSET | USES_BYTES | USES_DEADLINE | USES_IDS,
+			   RDMATENSOR_OP_IDS32);
+	if (ret)
+		return ret;
+	args.table = rdmatensor_context_table(context, op->table);
+	if (!args.table)
+		return -ENOENT;
+	args.fetch.pool = rdmatensor_context_pool(context, op->pool_id);
+	ret = args.fetch.pool ? rdmatensor_gather_submit(&context->gathers, &args) : -EINVAL;
+	if (ret) {
+		if (args.fetch.pool)
+			rdmatensor_pool_put(args.fetch.pool);
+		rdmatensor_table_put(args.table);
+	}
+	return ret;
+}
+
+static int submit_cancel(struct rdmatensor_context *context, struct submit_room *room)
+{
+	int ret;
+
+	ret = submit_check(&room->op, USES_TARGET, 0);
+	if (ret)
+		return ret;
+	return rdmatensor_fetch_cancel(&context->exchange, room->op.target) ? 0 : -ENOENT;
+}
+
+static int submit_free(struct rdmatensor_context *context, struct submit_room *room)
+{
+	struct rdmatensor_pool *pool;
+	int ret;
+
+	ret = submit_check(&room->op, USES_POOL | USES_OFFSET, 0);
+	if (ret)
+		return ret;
+	pool = rdmatensor_context_pool(context, room->op.pool_id);
+	if (!pool)
+		return -EINVAL;
+	ret = rdmatensor_regions_free(&pool->regions, room->op.offset);
+	rdmatensor_pool_put(pool);
+	return ret;
+}
+
+static int submit_release(struct rdmatensor_context *context, struct submit_room *room)
+{
+	int ret;
+
+	ret = submit_check(&room->op, USES_TARGET, 0);
+	if (ret)
+		return ret;
+	return rdmatensor_local_release(&context->exchange, room->op.target);
+}
+
+static int (*const submit_ops[])(struct rdmatensor_context *context,
+				 struct submit_room *room) = {
+	[RDMATENSOR_OP_PUBLISH] = submit_publish,
+	[RDMATENSOR_OP_WITHDRAW] = submit_withdraw,
+	[RDMATENSOR_OP_FETCH] = submit_fetch,
+	[RDMATENSOR_OP_CANCEL] = submit_cancel,
+	[RDMATENSOR_OP_FREE] = submit_free,
+	[RDMATENSOR_OP_GATHER] = submit_gather,
+	[RDMATENSOR_OP_RELEASE] = submit_release,
+};
+
+int rdmatensor_ioctl_submit(struct rdmatensor_context *context, void *arg)
+{
+	struct rdmatensor_submit *submit = arg;
+	struct submit_room *room;
+	int ret = 0;
+	u32 i;
+
+	submit->out_done = 0;
+	submit->out_error = 0;
+	if (!rdmatensor_context_started(context))
+		return -ENOTCONN;
+	if (submit->nr_ops > RDMATENSOR_SUBMIT_MAX ||
+	    submit->wait_nr > context->exchange.ring.entries ||
+	    (submit->nr_ops && submit->op_size < offsetofend(struct rdmatensor_op, target)))
+		return -EINVAL;
+	if (submit->op_size > PAGE_SIZE)
+		return -E2BIG;
+	rdmatensor_count(&context->exchange.counters, RDMATENSOR_STAT_SUBMITS);
+
+	if (submit->nr_ops) {
+		room = kmalloc(sizeof(*room), GFP_KERNEL);
+		if (!room)
+			return -ENOMEM;
+		for (i = 0; !ret && i < submit->nr_ops; i++) {
+			ret = copy_struct_from_user(&room->op, sizeof(room->op),
+						    u64_to_user_ptr(submit->ops_uptr +
+								    (u64)i * submit->op_size),
+						    submit->op_size);
+			if (!ret && room->op.opcode >= ARRAY_SIZE(submit_ops))
+				ret = -EOPNOTSUPP;
+			if (!ret)
+				ret = submit_ops[room->op.opcode](context, room);
+			if (!ret)
+				submit->out_done++;
+			cond_resched();
+		}
+		kfree(room);
+	}
+	if (ret) {
+		submit->out_error = ret;
+		return submit->out_done ? 0 : ret;
+	}
+	if (submit->wait_nr)
+		ret = rdmatensor_ring_wait(&context->exchange.ring, submit->wait_nr,
+					   submit->deadline_ns);
+	return ret;
+}

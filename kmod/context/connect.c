@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * CONNECT, whose peer may not be up yet: workers start in any order.
+ *
+ * Each try is a channel of its own, from its making to its end: what a try that failed leaves
+ * behind is nothing. Between two of them nothing is held, neither a channel nor the device's
+ * use, so a removal does not wait for it, and who pauses is woken by the removal. What a
+ * worker at the other end has answered is final, for waiting does not change its mind.
+ *
+ * Many that wait for the same peer, as all others do for the last one of a cluster, must not
+ * come at the same moments: pauses are of random length.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/in.h>
+#include <linux/jiffies.h>
+#include <linux/random.h>
+#include <linux/wait.h>
+#include <net/ipv6.h>
+#include "context/context.h"
+#include "core/event.h"
+
+/* Pauses: twice as long each time, and cut by up to a half at random */
+#define CONNECT_PAUSE_FIRST_MS 20U
+#define CONNECT_PAUSE_MOST_MS 1000U
+
+/**
+ * struct connect_tries - a CONNECT
+ * @context: whose
+ * @connect: its argument
+ * @addr: in it
+ * @timeout_ms: for all tries
+ * @begun: when it began, in jiffies
+ * @deadline: when it ends, in jiffies
+ * @nr: tries that have ended
+ * @error: of the last one that found nobody
+ */
+struct connect_tries {
+	struct rdmatensor_context *context;
+	struct rdmatensor_connect *connect;
+	const struct sockaddr *addr;
+	u32 timeout_ms;
+	unsigned long begun;
+	unsigned long deadline;
+	u32 nr;
+	int error;
+};
+
+static u32 connect_left_ms(const struct connect_tries *tries)
+{
+	u32 past_ms = jiffies_to_msecs(jiffies - tries->begun);
+
+	return tries->timeout_ms - min(past_ms, tries->timeout_ms - 1);
+}
+
+/* One try. *@absent: nobody has answered */
+static int connect_try(struct connect_tries *tries, bool *absent)
+{
+	struct rdmatensor_connect *connect = tries->connect;
+	struct rdmatensor_context *context = tries->context;
+	struct rdmatensor_channel *channel;
+	u32 left_ms = connect_left_ms(tries);
+	int ret;
+
+	*absent = false;
+	channel = ERR_PTR(-ENODEV);
+	down_read(&context->device_use);
+	if (!READ_ONCE(context->gone))
+		channel = rdmatensor_context_channel_add(context, connect, left_ms,
+							 context->lanes, get_random_u64(),
+							 tries->addr);
+	up_read(&context->device_use);
+	if (IS_ERR(channel)) {
+		ret = PTR_ERR(channel);
+		snprintf(connect->cause, sizeof(connect->cause),
+			 "connect to %pISpc: making the channel failed (%d): %s", tries->addr, ret,
+			 ret == -EUSERS ? "all max_channels are in use" :
+			 ret == -EAGAIN ? "the completion ring has no room for its events" :
+			 ret == -ENODEV ? "the RDMA device is gone" : "out of memory");
+		return ret;
+	}
+
+	ret = rdmatensor_cm_connect(&context->cm, channel, tries->addr, left_ms, connect->cause,
+				    sizeof(connect->cause), absent);
+	if (ret)
+		wait_for_completion(&channel->gone);
+	else
+		connect->out_channel = channel->id;
+	rdmatensor_channel_put(channel);
+	return ret;
+}
+
+static const char *connect_why(int error)
+{
+	switch (error) {
+	case -ECONNREFUSED:
+		return "nobody listens there yet";
+	case -EHOSTUNREACH:
+		return "there is no neighbour of that address yet";
+	case -ENETUNREACH:
+		return "there is no route to it yet";
+	default:
+		return "it does not answer yet";
+	}
+}
+
+/* Once: in the log, and to monitors */
+static void connect_say(const struct connect_tries *tries, int error)
+{
+	const struct rdmatensor_context *context = tries->context;
+	const char *peer = tries->connect->worker;
+	u32 wait_ms = connect_left_ms(tries);
+	struct rdmatensor_event event = {
+		.what = RDMATENSOR_NL_EVENT_CONNECT_WAITS,
+		.context = context->registered.id,
+		.worker = context->worker,
+		.peer = *peer ? peer : NULL,
+		.addr = tries->addr,
+		.wait_ms = wait_ms,
+		.error = error,
+		.text = connect_why(error),
+	};
+
+	pr_info_ratelimited("worker '%s': connect to '%s' at %pISpc: %s (%d): waiting for it, up to %u ms\n",
+			    context->worker, *peer ? peer : "any worker", tries->addr,
+			    connect_why(error), error, wait_ms);
+	rdmatensor_event_send(context->net, &event, GFP_KERNEL);
+}
+
+/* Until the next try. Return: 0: it is time; -ETIMEDOUT: there is none left; -EINTR, -ENODEV */
+static int connect_pause(const struct connect_tries *tries)
+{
+	u32 most = min(CONNECT_PAUSE_FIRST_MS << min(tries->nr - 1, 10U), CONNECT_PAUSE_MOST_MS);
+	u32 pause_ms = most / 2 + get_random_u32() % (most / 2 + 1);
+	unsigned long until = jiffies + msecs_to_jiffies(pause_ms) + 1;
+	struct rdmatensor_context *context = tries->context;
+	long ret;
+
+	if (time_after_eq(until, tries->deadline))
+		until = tries->deadline;
+	ret = wait_event_interruptible_timeout(context->removal, READ_ONCE(context->gone),
+					       max_t(long, until - jiffies, 1));
+	if (ret)
+		return ret < 0 ? -EINTR : -ENODEV;
+	return time_after_eq(jiffies, tries->deadline) ? -ETIMEDOUT : 0;
+}
+
+/* What became of the wait, behind what the last try has said or in its place */
+static void connect_tell_wait(const struct connect_tries *tries, int error)
+{
+	struct rdmatensor_connect *connect = tries->connect;
+	u32 waited_ms = jiffies_to_msecs(jiffies - tries->begun);
+	size_t len;
+
+	if (error == -EINTR || error == -ENODEV)
+		snprintf(connect->cause, sizeof(connect->cause),
+			 "connect to %pISpc: %s (%d): %s", tries->addr,
+			 connect_why(tries->error), tries->error,
+			 error == -EINTR ? "interrupted by a signal" : "the RDMA device is gone");
+	len = strnlen(connect->cause, sizeof(connect->cause));
+	snprintf(connect->cause + len, sizeof(connect->cause) - len,
+		 "; waited %u ms for it, %u tries", waited_ms, tries->nr);
+}
+
+static int connect_all(struct connect_tries *tries)
+{
+	char *cause = tries->connect->cause;
+	bool absent;
+	int ret, end;
+
+	for (;;) {
+		ret = connect_try(tries, &absent);
+		tries->nr++;
+		if (!absent || tries->connect->flags & RDMATENSOR_CONNECT_NOWAIT)
+			break;
+		/* One that the deadline has cut short says less than the one before it */
+		if (ret == -ETIMEDOUT && tries->error &&
+		    time_after_eq(jiffies, tries->deadline)) {
+			ret = tries->error;
+			snprintf(cause, sizeof(tries->connect->cause),
+				 "connect to %pISpc: %s (%d): start the peer, and check address and port",
+				 tries->addr, connect_why(ret), ret);
+			break;
+		}
+		tries->error = ret;
+		if (time_after_eq(jiffies, tries->deadline))
+			break;
+		if (tries->nr == 1)
+			connect_say(tries, ret);
+		end = connect_pause(tries);
+		if (end == -ETIMEDOUT)
+			break;
+		if (end) {
+			ret = end;
+			break;
+		}
+	}
+	if (tries->nr > 1 || (tries->error && (ret == -EINTR || ret == -ENODEV)))
+		connect_tell_wait(tries, ret);
+	return ret;
+}
+
+static bool connect_own_ip4(__be32 addr)
+{
+	return ipv4_is_loopback(addr) || addr == htonl(INADDR_ANY);
+}
+
+/*
+ * The own host, by an address that no RDMA device has. rdma_cm looks for a device that has it,
+ * and soft-RoCE, asked to send to ::1, connects nobody any more
+ */
+static bool connect_own(const struct sockaddr *addr)
+{
+	const struct in6_addr *ip6 = &((const struct sockaddr_in6 *)addr)->sin6_addr;
+
+	if (addr->sa_family == AF_INET)
+		return connect_own_ip4(((const struct sockaddr_in *)addr)->sin_addr.s_addr);
+	return ipv6_addr_loopback(ip6) || ipv6_addr_any(ip6) ||
+	       (ipv6_addr_v4mapped(ip6) && connect_own_ip4(ip6->s6_addr32[3]));
+}
+
+int rdmatensor_context_connect(struct rdmatensor_context *context,
+			       struct rdmatensor_connect *connect)
+{
+	struct connect_tries tries = {
+		.context = context,
+		.connect = connect,
+		.addr = (struct sockaddr *)connect->addr,
+		.begun = jiffies,
+	};
+
+	memset(connect->cause, 0, sizeof(connect->cause));
+	if (connect->flags & ~RDMATENSOR_CONNECT_NOWAIT || connect->__reserved)
+		return -EINVAL;
+	/* It goes to the log, and no worker has another one */
+	if (*connect->worker &&
+	    !rdmatensor_wire_worker_ok(connect->worker,
+				       strnlen(connect->worker, sizeof(connect->worker)))) {
+		snprintf(connect->cause, sizeof(connect->cause),
+			 "CONNECT: the worker name is longer than %zu bytes, or has control characters",
+			 sizeof(connect->worker) - 1);
+		return -EINVAL;
+	}
+	if (tries.addr->sa_family != AF_INET && tries.addr->sa_family != AF_INET6)
+		return -EINVAL;
+	if (!rdmatensor_context_started(context))
+		return -ENOTCONN;
+	if (connect_own(tries.addr)) {
+		snprintf(connect->cause, sizeof(connect->cause),
+			 "connect to %pISpc: no RDMA device has a loopback address: name an address of the device's network interface",
+			 tries.addr);
+		return -EADDRNOTAVAIL;
+	}
+	tries.timeout_ms = connect->timeout_ms ?: context->handshake_ms;
+	tries.deadline = jiffies + msecs_to_jiffies(tries.timeout_ms);
+	return connect_all(&tries);
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Contexts: one open file of /dev/rdmatensor.
+ *
+ * Room context: who owns what, and in which order it begins and ends: start and close, the
+ * device's removal, channels that come and go, the list of all contexts. It calls all rooms
+ * below; api alone, and module load and unload, call it.
+ */
+#ifndef RDMATENSOR_CONTEXT_H
+#define RDMATENSOR_CONTEXT_H
+
+#include <linux/mutex.h>
+#include <linux/rwsem.h>
+#include <linux/sched.h>
+#include <linux/xarray.h>
+#include "context/registry.h"
+#include "core/exchange.h"
+#include "gather/export.h"
+#include "gather/gather.h"
+#include "memory/adapter.h"
+#include "memory/buffer.h"
+#include "memory/pool.h"
+#include "transport/cm.h"
+
+/**
+ * struct rdmatensor_context - one worker
+ * @setup: one START at a time, from its checks to its end, whatever that is: what a START
+ *         that fails leaves behind is nobody's but its own. Before @lock
+ * @device_use: read: something is made on the device, or taken apart, however long that
+ *              takes; write: all use of it ends. Before @lock
+ * @lock: guards the start, @gone, and the numbers of pools and tables. Held for moments,
+ *        but by START: neither in SUBMIT, nor while memory is allocated or registered
+ * @net: the opener's network namespace, referenced
+ * @memcg: the opener's memory cgroup, referenced; NULL: the kernel has none. It pays for
+ *         what peers make the context allocate
+ * @registered: where others find it
+ * @pid: the opener's process, referenced
+ * @comm: its command
+ * @started: START has succeeded; the members below are valid (release/acquire)
+ * @gone: the device is being removed, or was, since @adapter was bound
+ * @removal: whoever waits and must hear of @gone
+ * @adapter: device, port, GID
+ * @domain: PD and registrations; NULL: all use of the device has ended. Changed with
+ *          @device_use and @lock, valid with either
+ * @cm: listener
+ * @exchange: ring, rendezvous table, fetches
+ * @params: of its channels
+ * @lanes: of channels that it connects
+ * @max_channels: bound on @nr_channels
+ * @handshake_ms: bound on the set-up of a channel
+ * @worker: its name
+ * @chosen: device, port and GID, and by which rule: START's answer
+ * @incarnation: random
+ * @pools: by id
+ * @nr_pools: in @pools, or about to be, or just out of it
+ * @max_pools: bound on @nr_pools
+ * @buffers: that published tensors are copied to; as many at most
+ * @next_pool: where the search for an id goes on
+ * @exports: rows that peers may read, by name
+ * @tables: opened tables by id; and exports, which are tagged 1
+ * @nr_tables: in @tables, or about to be, or just out of it
+ * @next_table: where the search for an id goes on
+ * @gathers: what they share
+ * @channels: by id
+ * @next_channel: where the search for an id goes on
+ * @nr_channels: in @channels, or about to be
+ * @down_wq: teardowns
+ */
+struct rdmatensor_context {
+	struct mutex setup;
+	struct rw_semaphore device_use;
+	struct mutex lock;
+	struct net *net;
+	struct mem_cgroup *memcg;
+	struct rdmatensor_registered registered;
+	struct pid *pid;
+	char comm[TASK_COMM_LEN];
+	bool started;
+	bool gone;
+	wait_queue_head_t removal;
+	struct rdmatensor_adapter adapter;
+	struct rdmatensor_domain *domain;
+	struct rdmatensor_cm cm;
+	struct rdmatensor_exchange exchange;
+	struct rdmatensor_channel_params params;
+	u8 lanes;
+	u32 max_channels;
+	u32 handshake_ms;
+	char worker[RDMATENSOR_WORKER_MAX];
+	char chosen[sizeof_field(struct rdmatensor_start, cause)];
+	u64 incarnation;
+	struct xarray pools;
+	u32 nr_pools;
+	u32 max_pools;
+	u32 next_pool;
+	struct rdmatensor_buffers buffers;
+	struct rdmatensor_exports exports;
+	struct xarray tables;
+	u32 nr_tables;
+	u32 next_table;
+	struct rdmatensor_gathers gathers;
+	struct xarray channels;
+	u32 next_channel;
+	atomic_t nr_channels;
+	struct workqueue_struct *down_wq;
+};
+
+struct rdmatensor_context *rdmatensor_context_open(void);
+void rdmatensor_context_close(struct rdmatensor_context *context);
+
+static inline bool rdmatensor_context_started(struct rdmatensor_context *context)
+{
+	/* Pairs with START's release: the members are valid */
+	return smp_load_acquire(&context->started);
+}
+
+/* NULL: none. The caller puts them */
+struct rdmatensor_channel *rdmatensor_context_channel(struct rdmatensor_context *context,
+						      u32 id);
+/* The one after @id, which is set to its; NULL: none */
+struct rdmatensor_channel *rdmatensor_context_next_channel(struct rdmatensor_context *context,
+							   unsigned long *id);
+/**
+ * rdmatensor_context_channel_add - a channel in the table, with its message buffer
+ * @connect: NULL: the peer connects it
+ * @timeout_ms: bound on its set-up
+ * @lanes: of it
+ * @nonce: common to them
+ * @peer: address
+ *
+ * With device_use, or in the listener's handler. Return: a channel with one more reference for
+ * the caller; ERR_PTR(-EUSERS), (-EAGAIN): no room in the ring, (-ENOMEM).
+ */
+struct rdmatensor_channel *
+rdmatensor_context_channel_add(struct rdmatensor_context *context,
+			       const struct rdmatensor_connect *connect, u32 timeout_ms,
+			       u8 lanes, u64 nonce, const struct sockaddr *peer);
+struct rdmatensor_pool *rdmatensor_context_pool(struct rdmatensor_context *context, u32 id);
+struct rdmatensor_pool *rdmatensor_context_next_pool(struct rdmatensor_context *context,
+						     unsigned long *id);
+
+/* START and CONNECT, with their structs in kernel memory; errors as in the ABI's header */
+int rdmatensor_context_start(struct rdmatensor_context *context, struct rdmatensor_start *start);
+int rdmatensor_context_connect(struct rdmatensor_context *context,
+			       struct rdmatensor_connect *connect);
+
+/* tables.c: what the context exports, and what it has opened, by id */
+
+/*
+ * A place among the tables, and an id under which nobody finds anything yet. Return: 0,
+ * -ENODEV, -EUSERS, -ENOMEM
+ */
+int rdmatensor_context_tables_reserve(struct rdmatensor_context *context, u32 *id);
+/* It is not needed */
+void rdmatensor_context_tables_unreserve(struct rdmatensor_context *context, u32 id);
+/* With the caller's reference, in the place that was reserved. It may be removed at once */
+void rdmatensor_context_tables_add_export(struct rdmatensor_context *context, u32 id,
+					  struct rdmatensor_export *export);
+void rdmatensor_context_tables_add_opened(struct rdmatensor_context *context, u32 id,
+					  struct rdmatensor_table *table);
+/* Nobody finds it any more; an export is withdrawn. 0, -ENOENT */
+int rdmatensor_context_tables_remove(struct rdmatensor_context *context, u32 id);
+/* An opened one; NULL: none. The caller puts it */
+struct rdmatensor_table *rdmatensor_context_table(struct rdmatensor_context *context, u32 id);
+/* The one after @id, which is set to its, as it is now. False: there is none */
+bool rdmatensor_context_next_table(struct rdmatensor_context *context, unsigned long *id,
+				   struct rdmatensor_table_shown *shown);
+/* No peer reads any rows any more. With device_use, to write */
+void rdmatensor_context_tables_withdraw(struct rdmatensor_context *context);
+/* All of them go: the context is closing, and nobody else can find one */
+void rdmatensor_context_tables_free(struct rdmatensor_context *context);
+
+#endif /* RDMATENSOR_CONTEXT_H */

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Locked memory. Charged before pages are allocated, uncharged after they are free.
+ */
+#include <linux/capability.h>
+#include <linux/cred.h>
+#include <linux/mm.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/user.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include "core/charge.h"
+
+/*
+ * Charges whose pages are being freed: what they count comes back by itself, and soon. Any
+ * context, so with interrupts off.
+ *
+ * @charge_lock guards the others
+ * @charge_ending: these charges
+ * @charge_nr_ended: how many have left the list
+ * @charge_ended: one has
+ */
+static DEFINE_SPINLOCK(charge_lock);
+static LIST_HEAD(charge_ending);
+static unsigned long charge_nr_ended;
+static DECLARE_WAIT_QUEUE_HEAD(charge_ended);
+
+static int charge_user(struct user_struct *user, unsigned long pages)
+{
+	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
+	long now = atomic_long_read(&user->locked_vm);
+
+	do {
+		if (pages > limit || (unsigned long)now > limit - pages)
+			return -ENOMEM;
+	} while (!atomic_long_try_cmpxchg(&user->locked_vm, &now, now + pages));
+	return 0;
+}
+
+static int charge_now(struct rdmatensor_charge *charge, unsigned long pages)
+{
+	struct user_struct *user = NULL;
+	int ret;
+
+	if (!capable(CAP_IPC_LOCK)) {
+		user = current_user();
+		ret = charge_user(user, pages);
+		if (ret)
+			return ret;
+		get_uid(user);
+	}
+	*charge = (struct rdmatensor_charge) {
+		.user = user,
+		.mm = current->mm,
+		.pages = pages,
+	};
+	if (charge->mm) {
+		mmgrab(charge->mm);
+		atomic64_add(pages, &charge->mm->pinned_vm);
+	}
+	return 0;
+}
+
+/* Whether charges of @user end; @nr_ended: of anybody, before that */
+static bool charge_is_ending(const struct user_struct *user, unsigned long *nr_ended)
+{
+	const struct rdmatensor_charge *charge;
+	unsigned long flags;
+	bool found = false;
+
+	spin_lock_irqsave(&charge_lock, flags);
+	*nr_ended = charge_nr_ended;
+	list_for_each_entry(charge, &charge_ending, ending) {
+		if (charge->payer != user)
+			continue;
+		found = true;
+		break;
+	}
+	spin_unlock_irqrestore(&charge_lock, flags);
+	return found;
+}
+
+int rdmatensor_charge(struct rdmatensor_charge *charge, unsigned long pages)
+{
+	unsigned long nr_ended;
+	bool ending;
+	int ret;
+
+	for (;;) {
+		/* In this order: what is freed in between is room already */
+		ending = charge_is_ending(current_user(), &nr_ended);
+		ret = charge_now(charge, pages);
+		if (!ret || !ending)
+			return ret;
+		if (wait_event_killable(charge_ended, READ_ONCE(charge_nr_ended) != nr_ended))
+			return -EINTR;
+	}
+}
+
+void rdmatensor_charge_ends(struct rdmatensor_charge *charge)
+{
+	unsigned long flags;
+
+	/* Nobody waits for what no user pays */
+	if (!charge->user)
+		return;
+	spin_lock_irqsave(&charge_lock, flags);
+	charge->payer = charge->user;
+	list_add_tail(&charge->ending, &charge_ending);
+	spin_unlock_irqrestore(&charge_lock, flags);
+}
+
+/* Who does not find it in the list finds that it is not charged any more */
+static void charge_leave(struct rdmatensor_charge *charge)
+{
+	unsigned long flags;
+
+	if (!charge->payer)
+		return;
+	spin_lock_irqsave(&charge_lock, flags);
+	list_del(&charge->ending);
+	WRITE_ONCE(charge_nr_ended, charge_nr_ended + 1);
+	spin_unlock_irqrestore(&charge_lock, flags);
+	wake_up_all(&charge_ended);
+}
+
+void rdmatensor_uncharge(struct rdmatensor_charge *charge)
+{
+	if (charge->user) {
+		atomic_long_sub(charge->pages, &charge->user->locked_vm);
+		free_uid(charge->user);
+	}
+	if (charge->mm) {
+		atomic64_sub(charge->pages, &charge->mm->pinned_vm);
+		mmdrop(charge->mm);
+	}
+	charge_leave(charge);
+	*charge = (struct rdmatensor_charge) {};
+}

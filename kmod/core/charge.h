@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Locked memory: who pays for pages that are not swapped.
+ *
+ * The user pays, as for io_uring and iommufd, and not the address space: a process that
+ * execs, or forks and lets its child ask for memory and exit, is another address space
+ * with nothing charged to it, and what it has asked for lives on in the descriptor.
+ */
+#ifndef RDMATENSOR_CHARGE_H
+#define RDMATENSOR_CHARGE_H
+
+#include <linux/list.h>
+#include <linux/types.h>
+
+struct mm_struct;
+struct user_struct;
+
+/**
+ * struct rdmatensor_charge - what was charged, embedded by who holds the pages
+ * @user: to whom, referenced; NULL: nobody, as who asked has CAP_IPC_LOCK
+ * @mm: whose VmPin shows the pages, grabbed; NULL: nobody's. It bounds nothing
+ * @pages: how many; 0: nothing is charged
+ * @ending: in the list of those whose pages are being freed
+ * @payer: @user, or who was until a moment ago; for those in that list, and only to compare;
+ *         NULL: it is not in the list
+ */
+struct rdmatensor_charge {
+	struct user_struct *user;
+	struct mm_struct *mm;
+	unsigned long pages;
+	struct list_head ending;
+	const struct user_struct *payer;
+};
+
+/**
+ * rdmatensor_charge - charge pages to who calls
+ * @charge: filled
+ * @pages: how many
+ *
+ * The caller's RLIMIT_MEMLOCK bounds what its user has charged in all, here and by others
+ * that charge users. With CAP_IPC_LOCK nothing is charged, so that what an administrator
+ * has pinned takes nothing away from processes of the same user that are bounded.
+ *
+ * At the limit, charges of the same user that end are waited for, as they count until their
+ * pages are free. May sleep.
+ *
+ * Return: 0; -ENOMEM: the limit; -EINTR: killed while it waited.
+ */
+int rdmatensor_charge(struct rdmatensor_charge *charge, unsigned long pages);
+/* The pages are being freed, and rdmatensor_uncharge() is to come soon. Any context; once */
+void rdmatensor_charge_ends(struct rdmatensor_charge *charge);
+/* The pages are free. Any context; idempotent */
+void rdmatensor_uncharge(struct rdmatensor_charge *charge);
+
+#endif /* RDMATENSOR_CHARGE_H */

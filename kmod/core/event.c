@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Events over generic netlink. The family belongs to netlink.c, which gives it on
+ * its way up and takes it back on its way down: no context is open then.
+ */
+#include "core/event.h"
+
+static const struct genl_family *event_family;
+
+void rdmatensor_event_family(const struct genl_family *family)
+{
+	event_family = family;
+}
+
+static int event_fill(struct sk_buff *skb, const struct rdmatensor_event *event)
+{
+	if (nla_put_u32(skb, RDMATENSOR_NL_A_EVENT, event->what) ||
+	    nla_put_u32(skb, RDMATENSOR_NL_A_CONTEXT, event->context) ||
+	    nla_put_string(skb, RDMATENSOR_NL_A_WORKER, event->worker))
+		return -EMSGSIZE;
+	if (event->channel && nla_put_u32(skb, RDMATENSOR_NL_A_CHANNEL, event->channel))
+		return -EMSGSIZE;
+	if (event->peer && nla_put_string(skb, RDMATENSOR_NL_A_PEER, event->peer))
+		return -EMSGSIZE;
+	/* An IPv4 one has the room of the other, as wherever the ABI has addresses */
+	if (event->addr &&
+	    (nla_put(skb, RDMATENSOR_NL_A_ADDR, sizeof(struct sockaddr_in6), event->addr) ||
+	     nla_put_u32(skb, RDMATENSOR_NL_A_WAIT_MS, event->wait_ms)))
+		return -EMSGSIZE;
+	if (event->tensor &&
+	    (nla_put(skb, RDMATENSOR_NL_A_TENSOR, event->tensor_len, event->tensor) ||
+	     nla_put_u64_64bit(skb, RDMATENSOR_NL_A_STEP, event->step_id,
+			       RDMATENSOR_NL_A_PAD) ||
+	     nla_put_u64_64bit(skb, RDMATENSOR_NL_A_USER_DATA, event->user_data,
+			       RDMATENSOR_NL_A_PAD)))
+		return -EMSGSIZE;
+	if (event->error && nla_put_s32(skb, RDMATENSOR_NL_A_ERROR, event->error))
+		return -EMSGSIZE;
+	if (event->text && nla_put_string(skb, RDMATENSOR_NL_A_TEXT, event->text))
+		return -EMSGSIZE;
+	return 0;
+}
+
+void rdmatensor_event_send(struct net *net, const struct rdmatensor_event *event, gfp_t gfp)
+{
+	struct sk_buff *skb;
+	void *hdr;
+
+	if (!event_family || !genl_has_listeners(event_family, net, 0))
+		return;
+	skb = genlmsg_new(GENLMSG_DEFAULT_SIZE, gfp);
+	if (!skb)
+		return;
+	hdr = genlmsg_put(skb, 0, 0, event_family, 0, RDMATENSOR_NL_CMD_EVENT);
+	if (!hdr || event_fill(skb, event)) {
+		nlmsg_free(skb);
+		return;
+	}
+	genlmsg_end(skb, hdr);
+	genlmsg_multicast_netns(event_family, net, skb, 0, 0, gfp);
+}

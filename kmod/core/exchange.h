@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The exchange: what all fetches and publications of one context share.
+ *
+ * Room core: data structures, the wire format, counters and events. It needs no RDMA device
+ * and calls no other room; all others call it, and its parts are tested alone.
+ */
+#ifndef RDMATENSOR_EXCHANGE_H
+#define RDMATENSOR_EXCHANGE_H
+
+#include <linux/completion.h>
+#include <linux/mutex.h>
+#include <linux/rbtree.h>
+#include <linux/refcount.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+#include "core/rendezvous.h"
+#include "core/ring.h"
+#include "core/stats.h"
+#include "core/status.h"
+
+struct mem_cgroup;
+struct rdmatensor_exchange;
+struct rdmatensor_fetch;
+
+/**
+ * struct rdmatensor_exchange_ops - who listens to an exchange
+ * @timed_out: a fetch's deadline has passed; softirq, no lock held. NULL: nobody
+ */
+struct rdmatensor_exchange_ops {
+	void (*timed_out)(struct rdmatensor_exchange *exchange, struct rdmatensor_fetch *fetch);
+};
+
+/**
+ * struct rdmatensor_exchange - ring, rendezvous table and table of fetches
+ * @users: channels, fetches, publications, and the context
+ * @idle: @users is 0
+ * @ring: completions
+ * @rdv: rendezvous table
+ * @counters: of what belongs to no channel
+ * @gone: of channels that are gone
+ * @live_counters: of channels that are not gone, wherever they may be
+ * @counters_lock: guards @live_counters and @gone
+ * @texts: of fetches that have failed
+ * @shares: fetches from oneself that want the tensor itself, or have it, by share_id
+ * @nr_shares: in @shares, or about to be, or just out of it
+ * @next_share: where the search for an id goes on
+ * @wq: checksums, copies
+ * @validate: data-validation mode, read without lock
+ * @ops: who listens, or NULL
+ * @memcg: pays for what peers' messages make it allocate; the context's; NULL: the kernel
+ *         has no memory cgroups
+ * @fetch_lock: guards @fetches and @next_serial
+ * @fetches: all that have not ended, by user_data, then by serial: any number may have
+ *           the same user_data, and nobody walks them with the lock held
+ * @next_serial: of the next fetch: its place among those of the same user_data
+ */
+struct rdmatensor_exchange {
+	refcount_t users;
+	struct completion idle;
+	struct rdmatensor_ring_state ring;
+	struct rdmatensor_rendezvous *rdv;
+	struct rdmatensor_counters counters;
+	struct rdmatensor_sums gone;
+	struct list_head live_counters;
+	struct mutex counters_lock;
+	struct rdmatensor_texts texts;
+	struct xarray shares;
+	atomic_t nr_shares;
+	u32 next_share;
+	struct workqueue_struct *wq;
+	bool validate;
+	const struct rdmatensor_exchange_ops *ops;
+	struct mem_cgroup *memcg;
+	spinlock_t fetch_lock;
+	u64 next_serial;
+	struct rb_root fetches;
+};
+
+int rdmatensor_exchange_init(struct rdmatensor_exchange *exchange, u32 ring_entries);
+/* Waits for all users but the caller, who must be the last to hold anything */
+void rdmatensor_exchange_destroy(struct rdmatensor_exchange *exchange);
+
+static inline void rdmatensor_exchange_get(struct rdmatensor_exchange *exchange)
+{
+	refcount_inc(&exchange->users);
+}
+
+static inline void rdmatensor_exchange_put(struct rdmatensor_exchange *exchange)
+{
+	if (refcount_dec_and_test(&exchange->users))
+		complete(&exchange->idle);
+}
+
+/*
+ * Counters of a channel are part of the context's from @adopt on; @fold takes over
+ * what they hold at their end. May sleep
+ */
+void rdmatensor_exchange_adopt(struct rdmatensor_exchange *exchange,
+			       struct rdmatensor_counters *counters);
+void rdmatensor_exchange_fold(struct rdmatensor_exchange *exchange,
+			      struct rdmatensor_counters *counters);
+/* Adds all of the context's. May sleep */
+void rdmatensor_exchange_sum(struct rdmatensor_exchange *exchange, struct rdmatensor_sums *sum);
+
+#endif /* RDMATENSOR_EXCHANGE_H */

@@ -1,0 +1,730 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Tag matching by (name, step_id).
+ *
+ * A key is there while it has a tensor or a waiter. Its tensors are in one of
+ * two lists:
+ *
+ *  offered: can be matched. There is nobody waiting while it is not empty.
+ *  held:    cannot be matched. First those that were withdrawn and wait for
+ *           their last put(), then the others in the order in which they came
+ *           here: used up and on their way, or of an aborted step and with uses
+ *           0, which stay for their WITHDRAW.
+ *
+ * Because what is used up is in the second list, the next tensor of a name can
+ * be published while the last one is still being read: a publisher need not
+ * know how far a peer is. If that one is then given back, two are offered, the
+ * older first.
+ *
+ * One lock guards everything; the hash table is looked at under it only, so
+ * keys are freed at once, unless somebody still has to say the name. Keys are
+ * in lists by step as well, so that ending a step does not cost what other steps
+ * hold; those walks leave the lock now and then, since a step may hold very many
+ * names.
+ *
+ * Errors leave the table as it was, and tensor or waiter with the caller.
+ */
+#include <linux/delay.h>
+#include <linux/err.h>
+#include <linux/export.h>
+#include <linux/hash.h>
+#include <linux/jhash.h>
+#include <linux/lockdep.h>
+#include <linux/sched.h>
+#include <linux/rhashtable.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <linux/string.h>
+#include <kunit/visibility.h>
+#include "core/fault.h"
+#include "core/rendezvous.h"
+
+#define STEP_BUCKET_BITS 8
+#define ABORTED_MAX 64
+#define WALK_BATCH 256
+#define INSERT_TRIES 10
+
+/**
+ * struct rdmatensor_rendezvous_key - a (name, step_id)
+ * @node: in the table's hash
+ * @ref: the table's, and of those who have to say its name when it is out of that
+ * @step_item: in the list of its step's bucket
+ * @offered: tensors that can be matched, the next one first
+ * @held: tensors that cannot
+ * @waiters: who waits, the oldest first
+ * @step_id: the step
+ * @name_len: bytes of @name; 0: a walk's place in a bucket, not a key
+ * @name: any bytes
+ */
+struct rdmatensor_rendezvous_key {
+	struct rhash_head node;
+	refcount_t ref;
+	struct list_head step_item;
+	struct list_head offered;
+	struct list_head held;
+	struct list_head waiters;
+	s64 step_id;
+	u16 name_len;
+	char name[];
+};
+
+/**
+ * struct rdmatensor_rendezvous - the table
+ * @lock: guards all below, and the table's members of tensors and waiters
+ * @keys: all keys
+ * @steps: all keys, in lists by hash of the step
+ * @nr_aborted: valid members of the three arrays
+ * @abort_clock: counts aborts
+ * @aborted_steps: the steps, on their own because each call searches them
+ * @aborted_at: @abort_clock then; the smallest is forgotten first
+ * @aborted_status: with what
+ */
+struct rdmatensor_rendezvous {
+	spinlock_t lock;	/* see above */
+	struct rhashtable keys;
+	struct list_head steps[1 << STEP_BUCKET_BITS];
+	u32 nr_aborted;
+	u64 abort_clock;
+	s64 aborted_steps[ABORTED_MAX];
+	u64 aborted_at[ABORTED_MAX];
+	struct rdmatensor_status aborted_status[ABORTED_MAX];
+};
+
+struct lookup {
+	const char *name;
+	s64 step_id;
+	u16 name_len;
+};
+
+static u32 hash(const char *name, u16 name_len, s64 step_id, u32 seed)
+{
+	return jhash_3words(jhash(name, name_len, seed), lower_32_bits(step_id),
+			    upper_32_bits(step_id), seed);
+}
+
+static u32 hash_lookup(const void *data, u32 len, u32 seed)
+{
+	const struct lookup *lookup = data;
+
+	return hash(lookup->name, lookup->name_len, lookup->step_id, seed);
+}
+
+static u32 hash_key(const void *data, u32 len, u32 seed)
+{
+	const struct rdmatensor_rendezvous_key *key = data;
+
+	return hash(key->name, key->name_len, key->step_id, seed);
+}
+
+static int compare(struct rhashtable_compare_arg *arg, const void *obj)
+{
+	const struct rdmatensor_rendezvous_key *key = obj;
+	const struct lookup *lookup = arg->key;
+
+	return key->step_id != lookup->step_id || key->name_len != lookup->name_len ||
+	       memcmp(key->name, lookup->name, lookup->name_len);
+}
+
+static const struct rhashtable_params params = {
+	.head_offset = offsetof(struct rdmatensor_rendezvous_key, node),
+	.hashfn = hash_lookup,
+	.obj_hashfn = hash_key,
+	.obj_cmpfn = compare,
+	.automatic_shrinking = true,
+};
+
+static struct list_head *step_bucket(struct rdmatensor_rendezvous *rdv, s64 step_id)
+{
+	return &rdv->steps[hash_64(step_id, STEP_BUCKET_BITS)];
+}
+
+struct rdmatensor_rendezvous *rdmatensor_rendezvous_alloc(void)
+{
+	struct rdmatensor_rendezvous *rdv;
+	unsigned int i;
+	int ret;
+
+	rdv = kvzalloc(sizeof(*rdv), GFP_KERNEL_ACCOUNT);
+	if (!rdv)
+		return ERR_PTR(-ENOMEM);
+	ret = rhashtable_init(&rdv->keys, &params);
+	if (ret) {
+		kvfree(rdv);
+		return ERR_PTR(ret);
+	}
+	spin_lock_init(&rdv->lock);
+	for (i = 0; i < ARRAY_SIZE(rdv->steps); i++)
+		INIT_LIST_HEAD(&rdv->steps[i]);
+	return rdv;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_rendezvous_alloc);
+
+void rdmatensor_rendezvous_free(struct rdmatensor_rendezvous *rdv)
+{
+	u32 i;
+
+	/* Rather leak than free what a tensor or a waiter points to */
+	if (WARN_ON_ONCE(atomic_read(&rdv->keys.nelems)))
+		return;
+	for (i = 0; i < rdv->nr_aborted; i++)
+		rdmatensor_status_clear(&rdv->aborted_status[i]);
+	rhashtable_destroy(&rdv->keys);
+	kvfree(rdv);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_rendezvous_free);
+
+static struct rdmatensor_rendezvous_key *find_key(struct rdmatensor_rendezvous *rdv,
+						  const struct lookup *lookup)
+{
+	lockdep_assert_held(&rdv->lock);
+	return rhashtable_lookup_fast(&rdv->keys, lookup, params);
+}
+
+static struct rdmatensor_rendezvous_key *alloc_key(const struct lookup *lookup, gfp_t gfp)
+{
+	struct rdmatensor_rendezvous_key *key;
+
+	key = rdmatensor_should_fail() ? NULL :
+	      kmalloc(struct_size(key, name, lookup->name_len), gfp);
+	if (!key)
+		return NULL;
+	refcount_set(&key->ref, 1);
+	INIT_LIST_HEAD(&key->offered);
+	INIT_LIST_HEAD(&key->held);
+	INIT_LIST_HEAD(&key->waiters);
+	key->step_id = lookup->step_id;
+	key->name_len = lookup->name_len;
+	memcpy(key->name, lookup->name, lookup->name_len);
+	return key;
+}
+
+static void put_key(struct rdmatensor_rendezvous_key *key)
+{
+	if (key && refcount_dec_and_test(&key->ref))
+		kfree(key);
+}
+
+struct rdmatensor_rendezvous_key *
+rdmatensor_rendezvous_key_alloc(const char *name, u16 name_len, gfp_t gfp)
+{
+	struct lookup lookup = { .name = name, .name_len = name_len };
+
+	return alloc_key(&lookup, gfp);
+}
+
+struct rdmatensor_rendezvous_key *
+rdmatensor_rendezvous_key_get(struct rdmatensor_rendezvous_key *key)
+{
+	refcount_inc(&key->ref);
+	return key;
+}
+
+const char *rdmatensor_rendezvous_key_name(const struct rdmatensor_rendezvous_key *key, u16 *len)
+{
+	*len = key->name_len;
+	return key->name;
+}
+
+void rdmatensor_waiter_end(struct rdmatensor_waiter *waiter)
+{
+	put_key(waiter->key);
+	waiter->key = NULL;
+	rdmatensor_status_clear(&waiter->status);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_waiter_end);
+
+static int insert_key(struct rdmatensor_rendezvous *rdv,
+		      struct rdmatensor_rendezvous_key *key)
+{
+	int ret;
+
+	lockdep_assert_held(&rdv->lock);
+	ret = rhashtable_insert_fast(&rdv->keys, &key->node, params);
+	/* At the head: a walk of this bucket is past it, and comes to an end */
+	if (!ret)
+		list_add(&key->step_item, step_bucket(rdv, key->step_id));
+	return ret;
+}
+
+static void free_key_if_unused(struct rdmatensor_rendezvous *rdv,
+			       struct rdmatensor_rendezvous_key *key)
+{
+	lockdep_assert_held(&rdv->lock);
+	if (!list_empty(&key->offered) || !list_empty(&key->held) ||
+	    !list_empty(&key->waiters))
+		return;
+	rhashtable_remove_fast(&rdv->keys, &key->node, params);
+	list_del(&key->step_item);
+	put_key(key);
+}
+
+static const struct rdmatensor_status *aborted(const struct rdmatensor_rendezvous *rdv,
+					       s64 step_id)
+{
+	u32 i;
+
+	for (i = 0; i < rdv->nr_aborted; i++) {
+		if (rdv->aborted_steps[i] == step_id)
+			return &rdv->aborted_status[i];
+	}
+	return NULL;
+}
+
+static void remember_aborted(struct rdmatensor_rendezvous *rdv, s64 step_id,
+			     const struct rdmatensor_status *status)
+{
+	u32 i, slot = 0;
+
+	for (i = 0; i < rdv->nr_aborted; i++) {
+		if (rdv->aborted_steps[i] == step_id) {
+			slot = i;
+			goto out_set;
+		}
+		if (rdv->aborted_at[i] < rdv->aborted_at[slot])
+			slot = i;
+	}
+	if (rdv->nr_aborted < ABORTED_MAX) {
+		slot = rdv->nr_aborted;
+		/* Read without the lock by rdmatensor_rendezvous_step_status() */
+		WRITE_ONCE(rdv->nr_aborted, slot + 1);
+	}
+out_set:
+	rdv->aborted_steps[slot] = step_id;
+	rdv->aborted_at[slot] = ++rdv->abort_clock;
+	rdmatensor_status_copy(&rdv->aborted_status[slot], status);
+}
+
+static void match(struct rdmatensor_tensor *tensor, struct rdmatensor_waiter *waiter)
+{
+	tensor->inflight++;
+	waiter->tensor = tensor;
+	if (tensor->uses && !--tensor->uses_left)
+		list_move_tail(&tensor->item, &tensor->key->held);
+}
+
+static void match_waiters(struct rdmatensor_rendezvous_key *key, struct list_head *matches)
+{
+	struct rdmatensor_tensor *tensor;
+	struct rdmatensor_waiter *waiter;
+
+	for (;;) {
+		tensor = list_first_entry_or_null(&key->offered, struct rdmatensor_tensor,
+						  item);
+		waiter = list_first_entry_or_null(&key->waiters, struct rdmatensor_waiter,
+						  item);
+		if (!tensor || !waiter)
+			return;
+		waiter->waiting = false;
+		waiter->key = NULL;
+		list_move_tail(&waiter->item, matches);
+		match(tensor, waiter);
+	}
+}
+
+/* How a tensor ends that its publisher takes back */
+static int withdraw_status(const struct rdmatensor_tensor *tensor)
+{
+	return tensor->uses ? -ECANCELED : 0;
+}
+
+/* Takes a tensor out of matching; true: it is idle, so it can be released */
+static bool take_back(struct rdmatensor_tensor *tensor, int status)
+{
+	tensor->withdrawn = true;
+	tensor->withdraw_status = status;
+	list_move(&tensor->item, &tensor->key->held);
+	return !tensor->inflight;
+}
+
+/* The tensor is the caller's again. Its key stays, even if it is the last one there */
+static void detach(struct rdmatensor_tensor *tensor)
+{
+	list_del_init(&tensor->item);
+	tensor->key = NULL;
+}
+
+/*
+ * The hash did not take a key: a chain is too long while a larger table is being
+ * filled, or the larger table could not be had without sleeping, and a worker is
+ * at it. Who may sleep gives it time.
+ */
+static bool wait_for_hash(gfp_t gfp, unsigned int *tries)
+{
+	if (!gfpflags_allow_blocking(gfp) || ++*tries == INSERT_TRIES)
+		return false;
+	usleep_range(100, 1000);
+	return true;
+}
+
+/* Takes *@spare if there is no such key. NULL: the hash did not take it */
+static struct rdmatensor_rendezvous_key *
+find_or_insert(struct rdmatensor_rendezvous *rdv, const struct lookup *lookup,
+	       struct rdmatensor_rendezvous_key **spare)
+{
+	struct rdmatensor_rendezvous_key *key = find_key(rdv, lookup);
+
+	if (!key && *spare && !insert_key(rdv, *spare)) {
+		key = *spare;
+		*spare = NULL;
+	}
+	return key;
+}
+
+int rdmatensor_rendezvous_publish(struct rdmatensor_rendezvous *rdv,
+				  struct rdmatensor_tensor *tensor, const char *name,
+				  u16 name_len, s64 step_id, struct list_head *matches)
+{
+	struct lookup lookup = {
+		.name = name, .name_len = name_len, .step_id = step_id
+	};
+	struct rdmatensor_rendezvous_key *key, *spare;
+	const struct rdmatensor_status *status;
+	unsigned int tries = 0;
+	int ret = 0;
+
+	might_sleep();
+
+	spare = alloc_key(&lookup, GFP_KERNEL_ACCOUNT);
+	if (!spare)
+		return -ENOMEM;
+again:
+	spin_lock_bh(&rdv->lock);
+	status = aborted(rdv, step_id);
+	if (status) {
+		ret = status->error;
+		goto out_unlock;
+	}
+	key = find_or_insert(rdv, &lookup, &spare);
+	if (!key) {
+		spin_unlock_bh(&rdv->lock);
+		if (wait_for_hash(GFP_KERNEL, &tries))
+			goto again;
+		ret = -ENOMEM;
+		goto out_free;
+	}
+	if (!list_empty(&key->offered)) {
+		ret = -EEXIST;
+		goto out_unlock;
+	}
+
+	tensor->key = key;
+	tensor->step_id = step_id;
+	tensor->uses_left = tensor->uses;
+	tensor->inflight = 0;
+	tensor->withdrawn = false;
+	tensor->withdraw_status = 0;
+	list_add_tail(&tensor->item, &key->offered);
+	match_waiters(key, matches);
+out_unlock:
+	spin_unlock_bh(&rdv->lock);
+out_free:
+	kfree(spare);
+	return ret;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_rendezvous_publish);
+
+int rdmatensor_rendezvous_request(struct rdmatensor_rendezvous *rdv,
+				  struct rdmatensor_waiter *waiter, const char *name,
+				  u16 name_len, s64 step_id, gfp_t gfp)
+{
+	struct lookup lookup = {
+		.name = name, .name_len = name_len, .step_id = step_id
+	};
+	struct rdmatensor_rendezvous_key *key, *spare = NULL;
+	const struct rdmatensor_status *status;
+	unsigned int tries = 0;
+	int ret;
+
+again:
+	spin_lock_bh(&rdv->lock);
+	/* Who cancels it may look at it already */
+	waiter->key = NULL;
+	INIT_LIST_HEAD(&waiter->item);
+	waiter->waiting = false;
+	waiter->tensor = NULL;
+	waiter->status.error = 0;
+	waiter->status.text_len = 0;
+	waiter->status.whole = NULL;
+	status = aborted(rdv, step_id);
+	if (status) {
+		rdmatensor_status_init_copy(&waiter->status, status);
+		ret = -ECANCELED;
+		goto out_unlock;
+	}
+	key = find_or_insert(rdv, &lookup, &spare);
+	if (!key) {
+		spin_unlock_bh(&rdv->lock);
+		/* A key is needed only by who has to wait: most never come here */
+		if (!spare) {
+			spare = alloc_key(&lookup, gfp);
+			if (spare)
+				goto again;
+		} else if (wait_for_hash(gfp, &tries)) {
+			goto again;
+		}
+		ret = -ENOMEM;
+		goto out_free;
+	}
+	if (!list_empty(&key->offered)) {
+		match(list_first_entry(&key->offered, struct rdmatensor_tensor, item),
+		      waiter);
+		ret = 0;
+	} else {
+		waiter->key = key;
+		waiter->waiting = true;
+		list_add_tail(&waiter->item, &key->waiters);
+		ret = 1;
+	}
+out_unlock:
+	spin_unlock_bh(&rdv->lock);
+out_free:
+	kfree(spare);
+	return ret;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_rendezvous_request);
+
+bool rdmatensor_rendezvous_cancel(struct rdmatensor_rendezvous *rdv,
+				  struct rdmatensor_waiter *waiter)
+{
+	bool waiting;
+
+	spin_lock_bh(&rdv->lock);
+	waiting = waiter->waiting;
+	if (waiting) {
+		list_del_init(&waiter->item);
+		waiter->waiting = false;
+		free_key_if_unused(rdv, waiter->key);
+		waiter->key = NULL;
+	}
+	spin_unlock_bh(&rdv->lock);
+	return waiting;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_rendezvous_cancel);
+
+bool rdmatensor_rendezvous_put(struct rdmatensor_rendezvous *rdv,
+			       struct rdmatensor_tensor *tensor, bool delivered,
+			       struct list_head *matches)
+{
+	struct rdmatensor_rendezvous_key *key;
+	bool released;
+
+	spin_lock_bh(&rdv->lock);
+	key = tensor->key;
+	tensor->inflight--;
+	if (!delivered && tensor->uses) {
+		tensor->uses_left++;
+		if (!tensor->withdrawn) {
+			list_move(&tensor->item, &key->offered);
+			match_waiters(key, matches);
+		}
+	}
+	released = !tensor->inflight &&
+		   (tensor->withdrawn || (tensor->uses && !tensor->uses_left));
+	if (released) {
+		detach(tensor);
+		free_key_if_unused(rdv, key);
+	}
+	spin_unlock_bh(&rdv->lock);
+	return released;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_rendezvous_put);
+
+/* What a WITHDRAW of @key means; ERR_PTR(-EALREADY): all it has is withdrawn */
+static struct rdmatensor_tensor *find_withdraw(struct rdmatensor_rendezvous_key *key)
+{
+	struct rdmatensor_tensor *tensor;
+
+	if (!list_empty(&key->offered))
+		return list_last_entry(&key->offered, struct rdmatensor_tensor, item);
+	if (list_empty(&key->held))
+		return ERR_PTR(-ENOENT);
+	/* Those that are withdrawn are in front */
+	tensor = list_last_entry(&key->held, struct rdmatensor_tensor, item);
+	return tensor->withdrawn ? ERR_PTR(-EALREADY) : tensor;
+}
+
+int rdmatensor_rendezvous_withdraw(struct rdmatensor_rendezvous *rdv, const char *name,
+				   u16 name_len, s64 step_id,
+				   void (*mark)(struct rdmatensor_tensor *tensor, void *arg),
+				   void *arg, struct rdmatensor_tensor **tensor,
+				   bool *released)
+{
+	struct lookup lookup = {
+		.name = name, .name_len = name_len, .step_id = step_id
+	};
+	struct rdmatensor_rendezvous_key *key;
+	struct rdmatensor_tensor *found;
+	int ret = 0;
+
+	spin_lock_bh(&rdv->lock);
+	key = find_key(rdv, &lookup);
+	found = key ? find_withdraw(key) : ERR_PTR(-ENOENT);
+	if (IS_ERR(found)) {
+		ret = PTR_ERR(found);
+		goto out_unlock;
+	}
+	if (mark)
+		mark(found, arg);
+	*tensor = found;
+	*released = take_back(found, withdraw_status(found));
+	if (*released) {
+		detach(found);
+		free_key_if_unused(rdv, key);
+	}
+out_unlock:
+	spin_unlock_bh(&rdv->lock);
+	return ret;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_rendezvous_withdraw);
+
+/*
+ * Calls @fn for each key of a bucket, with the lock held. @fn may free it. Keys
+ * that are inserted meanwhile are not met. May sleep, without the lock.
+ */
+static void walk_bucket(struct rdmatensor_rendezvous *rdv, struct list_head *bucket,
+			void (*fn)(struct rdmatensor_rendezvous *rdv,
+				   struct rdmatensor_rendezvous_key *key, void *arg),
+			void *arg)
+{
+	struct rdmatensor_rendezvous_key place = { .name_len = 0 };
+	unsigned int met = 0;
+
+	might_sleep();
+	spin_lock_bh(&rdv->lock);
+	list_add(&place.step_item, bucket);
+	while (!list_is_last(&place.step_item, bucket)) {
+		struct rdmatensor_rendezvous_key *key =
+			list_next_entry(&place, step_item);
+
+		list_move(&place.step_item, &key->step_item);
+		/* Else it is another walk's place */
+		if (key->name_len)
+			fn(rdv, key, arg);
+		if (++met % WALK_BATCH == 0) {
+			spin_unlock_bh(&rdv->lock);
+			cond_resched();
+			spin_lock_bh(&rdv->lock);
+		}
+	}
+	list_del(&place.step_item);
+	spin_unlock_bh(&rdv->lock);
+}
+
+struct abort {
+	s64 step_id;
+	const struct rdmatensor_status *status;
+	struct list_head *released;
+	struct list_head *waiters;
+};
+
+static void abort_key(struct rdmatensor_rendezvous *rdv,
+		      struct rdmatensor_rendezvous_key *key, void *arg)
+{
+	struct rdmatensor_waiter *waiter, *next_waiter;
+	struct rdmatensor_tensor *tensor, *next;
+	struct abort *abort = arg;
+
+	if (key->step_id != abort->step_id)
+		return;
+
+	list_for_each_entry_safe(tensor, next, &key->held, item) {
+		/* They are in flight, so none is idle */
+		if (tensor->uses && !tensor->withdrawn)
+			take_back(tensor, abort->status->error);
+	}
+	list_for_each_entry_safe(tensor, next, &key->offered, item) {
+		if (!tensor->uses) {
+			list_move_tail(&tensor->item, &key->held);
+		} else if (take_back(tensor, abort->status->error)) {
+			detach(tensor);
+			list_add_tail(&tensor->item, abort->released);
+		}
+	}
+	list_for_each_entry_safe(waiter, next_waiter, &key->waiters, item) {
+		waiter->waiting = false;
+		refcount_inc(&key->ref);
+		rdmatensor_status_copy(&waiter->status, abort->status);
+		list_move_tail(&waiter->item, abort->waiters);
+	}
+	free_key_if_unused(rdv, key);
+}
+
+void rdmatensor_rendezvous_abort_step(struct rdmatensor_rendezvous *rdv, s64 step_id,
+				      const struct rdmatensor_status *status,
+				      struct list_head *released,
+				      struct list_head *waiters)
+{
+	struct abort abort = {
+		.step_id = step_id,
+		.status = status,
+		.released = released,
+		.waiters = waiters,
+	};
+
+	/* From here on nothing of the step comes in, so that one walk meets all */
+	spin_lock_bh(&rdv->lock);
+	remember_aborted(rdv, step_id, status);
+	spin_unlock_bh(&rdv->lock);
+
+	walk_bucket(rdv, step_bucket(rdv, step_id), abort_key, &abort);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_rendezvous_abort_step);
+
+bool rdmatensor_rendezvous_step_status(struct rdmatensor_rendezvous *rdv, s64 step_id,
+				       struct rdmatensor_status *status)
+{
+	const struct rdmatensor_status *found;
+
+	/*
+	 * Most never abort a step. Who has become visible to the walk of an abort, under a
+	 * lock that the walk takes after it has remembered the step, sees it here or is seen
+	 */
+	if (!READ_ONCE(rdv->nr_aborted))
+		return false;
+	spin_lock_bh(&rdv->lock);
+	found = aborted(rdv, step_id);
+	if (found)
+		rdmatensor_status_init_copy(status, found);
+	spin_unlock_bh(&rdv->lock);
+	return found;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_rendezvous_step_status);
+
+static void drain_list(struct list_head *tensors, struct list_head *released)
+{
+	struct rdmatensor_tensor *tensor, *next;
+
+	list_for_each_entry_safe(tensor, next, tensors, item) {
+		/* Someone reads it: rather leak it, and the table with it */
+		if (WARN_ON_ONCE(tensor->inflight))
+			continue;
+		if (!tensor->withdrawn)
+			tensor->withdraw_status = withdraw_status(tensor);
+		detach(tensor);
+		list_add_tail(&tensor->item, released);
+	}
+}
+
+static void drain_key(struct rdmatensor_rendezvous *rdv,
+		      struct rdmatensor_rendezvous_key *key, void *released)
+{
+	drain_list(&key->offered, released);
+	drain_list(&key->held, released);
+	free_key_if_unused(rdv, key);
+}
+
+void rdmatensor_rendezvous_drain(struct rdmatensor_rendezvous *rdv,
+				 struct list_head *released)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(rdv->steps); i++)
+		walk_bucket(rdv, &rdv->steps[i], drain_key, released);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_rendezvous_drain);
+
+s64 rdmatensor_tensor_step(const struct rdmatensor_tensor *tensor)
+{
+	return tensor->step_id;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_tensor_step);

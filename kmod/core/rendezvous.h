@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The rendezvous table: published tensors and the requests that wait for them,
+ * matched by (name, step_id). One a context. Knows nothing of channels: whoever
+ * waits or publishes embeds a waiter or a tensor, and is told by return value
+ * or through a list of matches that it works off after the call, with no lock
+ * held.
+ *
+ * Ownership: a tensor belongs to the table from a successful publish until the
+ * call that says "release" (its out list); from then on it is the caller's
+ * again. A waiter belongs to the table while it waits; it leaves by a match
+ * (on a list, with ->tensor or ->status set), or by a successful cancel.
+ *
+ * All calls but alloc/free/publish may come from softirq. No call sleeps but
+ * alloc/free/publish. Nothing allocates after a match: a tensor that was
+ * matched keeps its place in the table until it has been delivered, so that it
+ * can be given back.
+ */
+#ifndef RDMATENSOR_RENDEZVOUS_H
+#define RDMATENSOR_RENDEZVOUS_H
+
+#include <linux/list.h>
+#include "core/status.h"
+#include "core/tensor.h"
+
+struct rdmatensor_rendezvous;
+struct rdmatensor_rendezvous_key;
+
+/**
+ * struct rdmatensor_tensor - one published tensor, embedded by its publisher
+ *
+ * Filled by the publisher before publish and constant from then on:
+ * @meta: its meta-data
+ * @failed: error != 0: there is no tensor, requests meet this status
+ * @uses: deliveries until it is used up; 0: until withdrawn
+ *
+ * The table's, under its lock:
+ * @key: its (name, step)
+ * @item: in one of the key's lists until it is released, then the caller's
+ * @step_id: the step, to be read at any time after publish
+ * @uses_left: deliveries not yet matched (if @uses)
+ * @inflight: matched and not yet put
+ * @withdrawn: not matched any more; released when @inflight is 0
+ * @withdraw_status: 0: it was used up; else the errno it ends with
+ */
+struct rdmatensor_tensor {
+	struct rdmatensor_meta meta;
+	struct rdmatensor_status failed;
+	u32 uses;
+
+	struct rdmatensor_rendezvous_key *key;
+	struct list_head item;
+	s64 step_id;
+	u32 uses_left;
+	u32 inflight;
+	bool withdrawn;
+	int withdraw_status;
+};
+
+/**
+ * struct rdmatensor_waiter - one request that wants a tensor, embedded
+ * @key: the table's while it waits; after that its own, referenced, or NULL: what an abort
+ *       has left it, to say what it waited for. It ends by rdmatensor_waiter_end()
+ * @item: in the key's list while it waits, in a caller's list of matches after
+ * @waiting: the table's: it is in the key's list
+ * @tensor: set by a match. The waiter holds the tensor until it calls
+ *          rdmatensor_rendezvous_put()
+ * @status: set instead of @tensor when the step was aborted
+ * @matched: the waiter's own: what rdmatensor_rendezvous_work_off() calls for
+ *           each match. Matches that follow from it are added to @more, not
+ *           worked off inside, so that the stack stays flat
+ */
+struct rdmatensor_waiter {
+	struct rdmatensor_rendezvous_key *key;
+	struct list_head item;
+	bool waiting;
+	struct rdmatensor_tensor *tensor;
+	struct rdmatensor_status status;
+	void (*matched)(struct rdmatensor_waiter *waiter, struct list_head *more);
+};
+
+/* May sleep. Return: an empty table, or ERR_PTR(-ENOMEM) */
+struct rdmatensor_rendezvous *rdmatensor_rendezvous_alloc(void);
+/* The table must be empty: see rdmatensor_rendezvous_drain() */
+void rdmatensor_rendezvous_free(struct rdmatensor_rendezvous *rdv);
+
+/**
+ * rdmatensor_rendezvous_publish - offer a tensor
+ * @rdv: the table
+ * @tensor: filled; ->item and the table's members are set here
+ * @name: any bytes
+ * @name_len: 1..RDMATENSOR_NAME_MAX
+ * @step_id: the step
+ * @matches: waiters that met it are added here (at most ->uses of them)
+ *
+ * May sleep.
+ * Return: 0; -EEXIST: a tensor is offered under that key and is not
+ * used up or withdrawn; -ENOMEM; the status of an aborted step. On error the
+ * tensor is still the caller's. A tensor that is used up but still on its way
+ * does not stand against the next one of that key.
+ */
+int rdmatensor_rendezvous_publish(struct rdmatensor_rendezvous *rdv,
+				  struct rdmatensor_tensor *tensor, const char *name,
+				  u16 name_len, s64 step_id, struct list_head *matches);
+
+/**
+ * rdmatensor_rendezvous_request - ask for a tensor
+ * @rdv: the table
+ * @waiter: everything in it is set here
+ * @name: any bytes
+ * @name_len: 1..RDMATENSOR_NAME_MAX
+ * @step_id: the step
+ * @gfp: for what a request that has to wait needs
+ *
+ * Return: 0: matched, waiter->tensor is held; 1: it waits; -ENOMEM; -ECANCELED:
+ * the step was aborted, waiter->status says how.
+ */
+int rdmatensor_rendezvous_request(struct rdmatensor_rendezvous *rdv,
+				  struct rdmatensor_waiter *waiter, const char *name,
+				  u16 name_len, s64 step_id, gfp_t gfp);
+
+/*
+ * True: it was waiting and is the caller's again. False: a match or an abort has
+ * it (its list entry is being worked off by who made that), or it never waited
+ */
+bool rdmatensor_rendezvous_cancel(struct rdmatensor_rendezvous *rdv,
+				  struct rdmatensor_waiter *waiter);
+
+/**
+ * rdmatensor_rendezvous_put - a matched tensor is not needed any more
+ * @rdv: the table
+ * @tensor: it
+ * @delivered: its content has reached the peer; else it is given back: offered
+ *             again, before everything else under its key
+ * @matches: waiters that meet the tensor that was given back; not looked at
+ *           if @delivered
+ *
+ * What was withdrawn is not offered again. Of a tensor with uses 0 there is
+ * nothing to give back: it has been offered all the time.
+ *
+ * Return: true: the tensor is released (used up, or withdrawn and idle) and the
+ * caller's again; its ->withdraw_status says how it ended.
+ */
+bool rdmatensor_rendezvous_put(struct rdmatensor_rendezvous *rdv,
+			       struct rdmatensor_tensor *tensor, bool delivered,
+			       struct list_head *matches);
+
+/**
+ * rdmatensor_rendezvous_withdraw - take back what is offered under a key
+ * @rdv: the table
+ * @name: any bytes
+ * @name_len: 1..RDMATENSOR_NAME_MAX
+ * @step_id: the step
+ * @tensor: out: what was offered; if it is still held by a match, it is
+ *          released by the last put()
+ * @released: out: it is the caller's already
+ * @mark: called with the table's lock held, before anything can release the
+ *        tensor, so that the caller can note on it who waits; may be NULL
+ * @arg: for @mark
+ *
+ * A tensor whose last use is matched but not delivered counts as offered too,
+ * after those that can still be matched; of several it is the last one. A tensor
+ * with uses 0 of an aborted step is found like this as well.
+ * Ends with ->withdraw_status -ECANCELED (0 for uses 0).
+ * Return: 0, -ENOENT: nothing is offered, -EALREADY: it is being withdrawn.
+ */
+int rdmatensor_rendezvous_withdraw(struct rdmatensor_rendezvous *rdv, const char *name,
+				   u16 name_len, s64 step_id,
+				   void (*mark)(struct rdmatensor_tensor *tensor, void *arg),
+				   void *arg, struct rdmatensor_tensor **tensor,
+				   bool *released);
+
+/**
+ * rdmatensor_rendezvous_abort_step - end everything of a step
+ * @rdv: the table
+ * @step_id: the step
+ * @status: with what
+ * @released: tensors that are the caller's again; ->withdraw_status is the error.
+ *            Those that a match holds end with it too, at their last put()
+ * @waiters: waiters, with ->status set
+ *
+ * Tensors with uses 0 stay for their WITHDRAW, but are not matched any more.
+ * The step is remembered, with the 63 that were aborted before it.
+ */
+void rdmatensor_rendezvous_abort_step(struct rdmatensor_rendezvous *rdv, s64 step_id,
+				      const struct rdmatensor_status *status,
+				      struct list_head *released,
+				      struct list_head *waiters);
+
+/*
+ * Was the step aborted? Then its status is copied to @status, which means nothing before. For
+ * fetches, which ask at their start
+ */
+bool rdmatensor_rendezvous_step_status(struct rdmatensor_rendezvous *rdv, s64 step_id,
+				       struct rdmatensor_status *status);
+
+/*
+ * All tensors, none of which may be held by a match: the context is closing. They
+ * end as if withdrawn. Nobody publishes any more
+ */
+void rdmatensor_rendezvous_drain(struct rdmatensor_rendezvous *rdv,
+				 struct list_head *released);
+
+/**
+ * rdmatensor_rendezvous_key_alloc - a key that is in no table, for its name
+ *
+ * Return: a key with one reference, NULL: no memory.
+ */
+struct rdmatensor_rendezvous_key *
+rdmatensor_rendezvous_key_alloc(const char *name, u16 name_len, gfp_t gfp);
+/* One more reference to a key that somebody has, or that a tensor is held at */
+struct rdmatensor_rendezvous_key *
+rdmatensor_rendezvous_key_get(struct rdmatensor_rendezvous_key *key);
+/* As long as the key is referenced */
+const char *rdmatensor_rendezvous_key_name(const struct rdmatensor_rendezvous_key *key, u16 *len);
+/* What a waiter that waits no more, or never has, may be left with; idempotent. Any context */
+void rdmatensor_waiter_end(struct rdmatensor_waiter *waiter);
+
+/* Calls ->matched() of each waiter of a list of matches, and of those that follow. No
+ * lock of the table or of a channel may be held
+ */
+static inline void rdmatensor_rendezvous_work_off(struct list_head *matches)
+{
+	struct rdmatensor_waiter *waiter;
+
+	while ((waiter = list_first_entry_or_null(matches, struct rdmatensor_waiter, item))) {
+		list_del_init(&waiter->item);
+		waiter->matched(waiter, matches);
+	}
+}
+
+/* The step of a tensor that has been published, released or not */
+s64 rdmatensor_tensor_step(const struct rdmatensor_tensor *tensor);
+
+#endif /* RDMATENSOR_RENDEZVOUS_H */

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The completion ring.
+ *
+ * Who owns what: the kernel owns head, the reservations and the entries between
+ * tail and head + reserved; the process owns tail and what lies before head.
+ * Room is reserved when an operation is taken, so a completion never finds the
+ * ring full: a process that does not reap is refused new operations instead.
+ *
+ * Nothing here is trusted that lies in the mapping. tail is read once for a
+ * decision; a value outside of [head - entries, head] counts as a full ring,
+ * so a lie can only cost the liar entries.
+ */
+#include <linux/hrtimer.h>
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/poll.h>
+#include <linux/sched/signal.h>
+#include <linux/vmalloc.h>
+#include "core/compat.h"
+#include "core/ring.h"
+
+static u32 ring_filled(const struct rdmatensor_ring_state *ring)
+{
+	/* Pairs with the process's release store: its reads of entries are done */
+	u32 filled = ring->head - smp_load_acquire(&ring->shared->tail);
+
+	return min(filled, ring->entries);
+}
+
+unsigned long rdmatensor_ring_bytes(u32 entries)
+{
+	return PAGE_ALIGN(PAGE_SIZE + (unsigned long)entries * sizeof(struct rdmatensor_cqe));
+}
+
+int rdmatensor_ring_init(struct rdmatensor_ring_state *ring, u32 entries)
+{
+	int ret;
+
+	memset(ring, 0, sizeof(*ring));
+	spin_lock_init(&ring->lock);
+	init_waitqueue_head(&ring->poll_wait);
+	init_waitqueue_head(&ring->submit_wait);
+
+	if (WARN_ON_ONCE(!is_power_of_2(entries) || entries > RDMATENSOR_RING_ENTRIES_MAX))
+		return -EINVAL;
+
+	ring->entries = entries;
+	ring->bytes = rdmatensor_ring_bytes(entries);
+	ret = rdmatensor_charge(&ring->charge, ring->bytes >> PAGE_SHIFT);
+	if (ret)
+		return ret;
+	/* Up to but not to killing others of the memory cgroup */
+	ring->shared = __vmalloc(ring->bytes, GFP_KERNEL_ACCOUNT | __GFP_ZERO |
+				 __GFP_RETRY_MAYFAIL | __GFP_NOWARN);
+	if (!ring->shared) {
+		rdmatensor_uncharge(&ring->charge);
+		return -ENOMEM;
+	}
+
+	ring->cqes = (void *)ring->shared + PAGE_SIZE;
+	ring->shared->entries = entries;
+	ring->shared->entry_bytes = sizeof(*ring->cqes);
+	ring->shared->entries_offset = PAGE_SIZE;
+	return 0;
+}
+
+void rdmatensor_ring_destroy(struct rdmatensor_ring_state *ring)
+{
+	WARN_ON_ONCE(ring->reserved);
+	vfree(ring->shared);
+	ring->shared = NULL;
+	rdmatensor_uncharge(&ring->charge);
+}
+
+int rdmatensor_ring_reserve(struct rdmatensor_ring_state *ring, u32 nr)
+{
+	int ret = 0;
+
+	spin_lock_bh(&ring->lock);
+	if ((u64)ring->reserved + ring_filled(ring) + nr > ring->entries)
+		ret = -EAGAIN;
+	else
+		ring->reserved += nr;
+	spin_unlock_bh(&ring->lock);
+	return ret;
+}
+
+void rdmatensor_ring_unreserve(struct rdmatensor_ring_state *ring, u32 nr)
+{
+	spin_lock_bh(&ring->lock);
+	WARN_ON_ONCE(ring->reserved < nr);
+	ring->reserved -= nr;
+	spin_unlock_bh(&ring->lock);
+}
+
+void rdmatensor_ring_complete(struct rdmatensor_ring_state *ring,
+			      const struct rdmatensor_cqe *cqe)
+{
+	bool wake_submit;
+
+	spin_lock_bh(&ring->lock);
+	WARN_ON_ONCE(!ring->reserved);
+	ring->reserved--;
+	ring->cqes[ring->head & (ring->entries - 1)] = *cqe;
+	ring->head++;
+	/* The entry is whole before the process can see it */
+	smp_store_release(&ring->shared->head, ring->head);
+
+	wake_submit = ring->has_waiters && (s32)(ring->head - ring->wake_at) >= 0;
+	if (wake_submit)
+		ring->has_waiters = false;
+	spin_unlock_bh(&ring->lock);
+
+	if (wake_submit)
+		wake_up_all(&ring->submit_wait);
+	/* The lock above orders the entry before this look at the queue */
+	if (wq_has_sleeper(&ring->poll_wait))
+		wake_up_interruptible_poll(&ring->poll_wait, EPOLLIN | EPOLLRDNORM);
+}
+
+/* True: enough. Else asks to be woken no later than when there is enough */
+static bool ring_enough(struct rdmatensor_ring_state *ring, u32 nr)
+{
+	bool enough;
+	u32 filled;
+
+	spin_lock_bh(&ring->lock);
+	filled = ring_filled(ring);
+	enough = filled >= nr;
+	if (!enough) {
+		u32 at = ring->head + (nr - filled);
+
+		if (!ring->has_waiters || (s32)(at - ring->wake_at) < 0)
+			ring->wake_at = at;
+		ring->has_waiters = true;
+	}
+	spin_unlock_bh(&ring->lock);
+	return enough;
+}
+
+int rdmatensor_ring_wait(struct rdmatensor_ring_state *ring, u32 nr, u64 deadline_ns)
+{
+	DEFINE_WAIT(wait);
+	int ret = 0;
+
+	for (;;) {
+		prepare_to_wait(&ring->submit_wait, &wait, TASK_INTERRUPTIBLE);
+		if (ring_enough(ring, nr))
+			break;
+		if (signal_pending(current)) {
+			ret = -EINTR;
+			break;
+		}
+		if (!deadline_ns) {
+			schedule();
+		} else {
+			ktime_t end = ns_to_ktime(min_t(u64, deadline_ns, KTIME_MAX));
+
+			if (!schedule_hrtimeout(&end, HRTIMER_MODE_ABS)) {
+				if (!ring_enough(ring, nr))
+					ret = -ETIME;
+				break;
+			}
+		}
+	}
+	finish_wait(&ring->submit_wait, &wait);
+	return ret;
+}
+
+__poll_t rdmatensor_ring_poll(struct rdmatensor_ring_state *ring, struct file *file,
+			      struct poll_table_struct *table)
+{
+	__poll_t mask = 0;
+
+	poll_wait(file, &ring->poll_wait, table);
+
+	spin_lock_bh(&ring->lock);
+	if (ring_filled(ring))
+		mask = EPOLLIN | EPOLLRDNORM;
+	spin_unlock_bh(&ring->lock);
+	return mask;
+}
+
+/* A mapping holds the file, and so the ring */
+static vm_fault_t ring_vma_fault(struct vm_fault *vmf)
+{
+	struct rdmatensor_ring_state *ring = vmf->vma->vm_private_data;
+	u64 offset = (u64)vmf->pgoff << PAGE_SHIFT;
+
+	if (WARN_ON_ONCE(offset >= ring->bytes))
+		return VM_FAULT_SIGBUS;
+	vmf->page = vmalloc_to_page((void *)ring->shared + offset);
+	get_page(vmf->page);
+	return 0;
+}
+
+static const struct vm_operations_struct ring_vm_ops = {
+	.fault = ring_vma_fault,
+};
+
+int rdmatensor_ring_mmap(struct rdmatensor_ring_state *ring, struct vm_area_struct *vma)
+{
+	if (!(vma->vm_flags & VM_SHARED))
+		return -EINVAL;
+	if (vma->vm_end - vma->vm_start > ring->bytes)
+		return -EINVAL;
+	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
+	vma->vm_private_data = ring;
+	vma->vm_ops = &ring_vm_ops;
+	return 0;
+}

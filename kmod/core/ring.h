@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The completion ring that a process maps and reaps without system calls.
+ */
+#ifndef RDMATENSOR_RING_H
+#define RDMATENSOR_RING_H
+
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include "core/charge.h"
+#include "rdmatensor.h"
+
+struct poll_table_struct;
+struct vm_area_struct;
+struct file;
+
+#define RDMATENSOR_RING_ENTRIES_MAX 1048576U
+
+/**
+ * struct rdmatensor_ring_state - the kernel's side of a ring
+ * @lock: guards all below; taken in completion context
+ * @shared: the mapped page of indices; written here, of it only ->tail is read
+ * @cqes: the mapped entries; written here, never read
+ * @entries: capacity, a power of two
+ * @bytes: of the mapping
+ * @charge: for them
+ * @head: entries written; the copy that counts
+ * @reserved: entries promised to what is under way
+ * @wake_at: value of @head at which SUBMIT's waiters want to be woken
+ * @has_waiters: @wake_at is meant
+ * @poll_wait: poll(), woken by each entry
+ * @submit_wait: SUBMIT's waiters, woken at @wake_at
+ */
+struct rdmatensor_ring_state {
+	spinlock_t lock;
+	struct rdmatensor_ring *shared;
+	struct rdmatensor_cqe *cqes;
+	u32 entries;
+	unsigned long bytes;
+	struct rdmatensor_charge charge;
+	u32 head;
+	u32 reserved;
+	u32 wake_at;
+	bool has_waiters;
+	wait_queue_head_t poll_wait;
+	wait_queue_head_t submit_wait;
+};
+
+/* Of the mapping of so many entries */
+unsigned long rdmatensor_ring_bytes(u32 entries);
+/**
+ * rdmatensor_ring_init - a ring that is empty
+ * @ring: filled
+ * @entries: rounded up to a power of two by the caller
+ *
+ * The ring is memory that is not swapped, like a pool, and up to 200 MB of it: it is locked
+ * memory of the caller's user (rdmatensor_charge()), and its pages are the caller's memory
+ * cgroup's. Either alone leaves a hole: a host without memory cgroups bounds nothing by
+ * them, and a user who is not bounded may be in a container that is.
+ *
+ * Return: 0; -ENOMEM: one of the two, or there is none; -EINTR: killed while it waited.
+ */
+int rdmatensor_ring_init(struct rdmatensor_ring_state *ring, u32 entries);
+void rdmatensor_ring_destroy(struct rdmatensor_ring_state *ring);
+
+/**
+ * rdmatensor_ring_reserve - promise @nr entries
+ *
+ * Return: 0, or -EAGAIN: reserved entries and those that the process has not
+ * consumed leave no room. Every promise ends with one rdmatensor_ring_complete()
+ * or rdmatensor_ring_unreserve().
+ */
+int rdmatensor_ring_reserve(struct rdmatensor_ring_state *ring, u32 nr);
+void rdmatensor_ring_unreserve(struct rdmatensor_ring_state *ring, u32 nr);
+/* Uses up one promise. Any context */
+void rdmatensor_ring_complete(struct rdmatensor_ring_state *ring,
+			      const struct rdmatensor_cqe *cqe);
+
+/**
+ * rdmatensor_ring_wait - until @nr entries wait for the process
+ * @deadline_ns: CLOCK_MONOTONIC, 0: no end
+ *
+ * Return: 0, -ETIME, -EINTR.
+ */
+int rdmatensor_ring_wait(struct rdmatensor_ring_state *ring, u32 nr, u64 deadline_ns);
+__poll_t rdmatensor_ring_poll(struct rdmatensor_ring_state *ring, struct file *file,
+			      struct poll_table_struct *table);
+int rdmatensor_ring_mmap(struct rdmatensor_ring_state *ring, struct vm_area_struct *vma);
+
+#endif /* RDMATENSOR_RING_H */

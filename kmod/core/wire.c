@@ -1,0 +1,552 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Encoding and decoding of control messages, and the arithmetic that both ends
+ * of a write must agree on. Pure functions, no I/O and no allocation: all that
+ * a peer can say comes through rdmatensor_wire_decode(), which is therefore the
+ * place where it is distrusted.
+ *
+ * Which fields a type uses is written down once, in used_fields(). Encoding
+ * writes those and no other, whatever else is in the message; decoding refuses
+ * a message in which any other is not zero, so that a later minor version can
+ * give them a meaning without being misunderstood by this one.
+ *
+ * An error ends the message, and with it the channel: there is no resyncing.
+ */
+#include <linux/errno.h>
+#include <linux/export.h>
+#include <linux/kernel.h>
+#include <linux/limits.h>
+#include <linux/math64.h>
+#include <linux/minmax.h>
+#include <linux/overflow.h>
+#include <linux/string.h>
+#include <kunit/visibility.h>
+#include <asm/byteorder.h>
+#include "core/wire.h"
+
+#define PART_ALIGN 4096U
+#define ERROR_MAX 4095U
+
+enum {
+	FIELD_INDEX = 1 << 0,
+	FIELD_STEP = 1 << 1,
+	FIELD_ADDR = 1 << 2,
+	FIELD_BYTES = 1 << 3,
+	FIELD_CHECKSUM = 1 << 4,
+	FIELD_ERROR = 1 << 5,
+	FIELD_DTYPE = 1 << 6,
+	FIELD_DEAD = 1 << 7,
+	FIELD_DIMS = 1 << 8,
+	FIELD_RKEYS = 1 << 9,
+	FIELD_NAME = 1 << 10,
+	FIELD_TEXT = 1 << 11,
+	FIELD_PARTS = 1 << 12,
+	FIELD_SHIFT = 1 << 13,
+	FIELD_HELLO = 1 << 14,
+	FIELD_TABLE = 1 << 15,
+	FIELD_KEEP = 1 << 16,
+};
+
+#define FIELDS_META	(FIELD_BYTES | FIELD_DTYPE | FIELD_DEAD | FIELD_DIMS)
+#define FIELDS_ROWS	(FIELD_TABLE | FIELD_ADDR | FIELD_RKEYS | FIELD_SHIFT)
+#define FIELDS_DEST	(FIELD_ADDR | FIELD_RKEYS | FIELD_PARTS | FIELD_SHIFT)
+
+static const struct {
+	const char *name;
+	u32 fields;
+	u16 flags;
+} types[] = {
+	[RDMATENSOR_WIRE_HELLO] = {
+		.name = "HELLO",
+		.fields = FIELD_HELLO | FIELD_TEXT,
+	},
+	[RDMATENSOR_WIRE_TENSOR_REQUEST] = {
+		.name = "TENSOR_REQUEST",
+		.fields = FIELD_INDEX | FIELD_STEP | FIELDS_META | FIELD_NAME,
+		.flags = RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_VALIDATE |
+			 RDMATENSOR_WIRE_F_KEEP,
+	},
+	[RDMATENSOR_WIRE_META_DATA_RESPONSE] = {
+		.name = "META_DATA_RESPONSE",
+		.fields = FIELD_INDEX | FIELD_STEP | FIELDS_META,
+		.flags = RDMATENSOR_WIRE_F_CHECKSUM,
+	},
+	[RDMATENSOR_WIRE_TENSOR_RE_REQUEST] = {
+		.name = "TENSOR_RE_REQUEST",
+		.fields = FIELD_INDEX | FIELD_STEP | FIELDS_META,
+		.flags = RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_KEEP,
+	},
+	[RDMATENSOR_WIRE_ERROR_STATUS] = {
+		.name = "ERROR_STATUS",
+		.fields = FIELD_INDEX | FIELD_ERROR | FIELD_TEXT,
+		.flags = RDMATENSOR_WIRE_F_CANCELLED | RDMATENSOR_WIRE_F_NAMED,
+	},
+	[RDMATENSOR_WIRE_CANCEL] = {
+		.name = "CANCEL",
+		.fields = FIELD_INDEX,
+	},
+	[RDMATENSOR_WIRE_TABLE_OPEN] = {
+		.name = "TABLE_OPEN",
+		.fields = FIELD_INDEX | FIELD_NAME | FIELD_TABLE,
+		.flags = RDMATENSOR_WIRE_F_WAIT,
+	},
+	[RDMATENSOR_WIRE_TABLE_INFO] = {
+		.name = "TABLE_INFO",
+		.fields = FIELD_INDEX,
+		.flags = RDMATENSOR_WIRE_F_FAILED,
+	},
+};
+
+const char *rdmatensor_wire_type_name(u8 type)
+{
+	if (type >= ARRAY_SIZE(types) || !types[type].name)
+		return "unknown";
+	return types[type].name;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_wire_type_name);
+
+/* 0: the type is not known */
+static u32 used_fields(u8 type, u16 flags)
+{
+	u32 fields;
+
+	if (type >= ARRAY_SIZE(types))
+		return 0;
+	fields = types[type].fields;
+	if (flags & types[type].flags & RDMATENSOR_WIRE_F_DEST)
+		fields |= FIELDS_DEST;
+	if (flags & types[type].flags & RDMATENSOR_WIRE_F_KEEP) {
+		fields |= FIELD_KEEP;
+		/* What was told says all of the tensor, too */
+		if (!(flags & RDMATENSOR_WIRE_F_DEST))
+			fields &= ~FIELDS_META;
+	}
+	if (flags & types[type].flags & RDMATENSOR_WIRE_F_CHECKSUM)
+		fields |= FIELD_CHECKSUM;
+	if (flags & types[type].flags & RDMATENSOR_WIRE_F_NAMED)
+		fields |= FIELD_STEP | FIELD_NAME;
+	if (type == RDMATENSOR_WIRE_TABLE_INFO)
+		fields |= flags & RDMATENSOR_WIRE_F_FAILED ? FIELD_ERROR : FIELDS_ROWS;
+	return fields;
+}
+
+static u32 present_fields(const struct rdmatensor_wire_hdr *hdr)
+{
+	return (hdr->request_index ? FIELD_INDEX : 0) |
+	       (hdr->step_id ? FIELD_STEP : 0) |
+	       (hdr->remote_addr ? FIELD_ADDR : 0) |
+	       (hdr->tensor_bytes ? FIELD_BYTES : 0) |
+	       (hdr->checksum ? FIELD_CHECKSUM : 0) |
+	       (hdr->error_status ? FIELD_ERROR : 0) |
+	       (hdr->data_type ? FIELD_DTYPE : 0) |
+	       (hdr->is_dead ? FIELD_DEAD : 0) |
+	       (hdr->ndims ? FIELD_DIMS : 0) |
+	       (hdr->nr_rkeys ? FIELD_RKEYS : 0) |
+	       (hdr->name_len ? FIELD_NAME : 0) |
+	       (hdr->text_len ? FIELD_TEXT : 0) |
+	       (hdr->nr_parts ? FIELD_PARTS : 0) |
+	       (hdr->seg_shift ? FIELD_SHIFT : 0) |
+	       (hdr->keep ? FIELD_KEEP : 0);
+}
+
+u32 rdmatensor_wire_length(const struct rdmatensor_msg *msg)
+{
+	u32 fields = used_fields(msg->type, msg->flags);
+
+	return sizeof(struct rdmatensor_wire_hdr) +
+	       (fields & FIELD_HELLO ? sizeof(struct rdmatensor_wire_hello) : 0) +
+	       (fields & FIELD_TABLE ? sizeof(struct rdmatensor_wire_table) : 0) +
+	       (fields & FIELD_DIMS ? msg->meta.ndims * sizeof(__le64) : 0) +
+	       (fields & FIELD_RKEYS ? msg->nr_rkeys * sizeof(__le32) : 0) +
+	       (fields & FIELD_NAME ? msg->name_len : 0) +
+	       (fields & FIELD_TEXT ? msg->text_len : 0);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_wire_length);
+
+u32 rdmatensor_wire_segments(u64 addr, u64 bytes, u8 shift)
+{
+	u64 last, segments;
+
+	if (!bytes)
+		return 0;
+	if (check_add_overflow(addr, bytes - 1, &last))
+		return U32_MAX;
+	segments = (last >> shift) - (addr >> shift) + 1;
+	return segments > U32_MAX ? U32_MAX : segments;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_wire_segments);
+
+void rdmatensor_wire_part(u64 bytes, u8 nr_parts, u8 part, u64 *offset,
+			  u64 *part_bytes)
+{
+	u64 length = div_u64(bytes + nr_parts - 1, nr_parts);
+
+	/* No overflow: meta-data bounds bytes by S64_MAX */
+	length = (length + PART_ALIGN - 1) & ~(u64)(PART_ALIGN - 1);
+	*offset = min(length * part, bytes);
+	*part_bytes = min(bytes - *offset, length);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_wire_part);
+
+static const char *check_meta(const struct rdmatensor_msg *msg)
+{
+	const struct rdmatensor_meta *meta = &msg->meta;
+
+	if (meta->data_type == RDMATENSOR_DT_INVALID &&
+	    msg->type == RDMATENSOR_WIRE_TENSOR_REQUEST) {
+		/* The receiver has not met this name yet */
+		if (meta->ndims || meta->bytes || meta->is_dead)
+			return "meta-data without a data type";
+		if (msg->flags & RDMATENSOR_WIRE_F_DEST)
+			return "destination without meta-data";
+		return NULL;
+	}
+	return rdmatensor_meta_check(meta) ? "meta-data" : NULL;
+}
+
+static const char *check_dest(const struct rdmatensor_msg *msg)
+{
+	u64 bytes = msg->meta.bytes;
+	u64 end;
+
+	if (msg->seg_shift < RDMATENSOR_WIRE_SEG_SHIFT_MIN ||
+	    msg->seg_shift > RDMATENSOR_WIRE_SEG_SHIFT_MAX)
+		return "seg_shift";
+	if (!msg->nr_parts || msg->nr_parts > RDMATENSOR_LANES_MAX ||
+	    (msg->nr_parts > 1 && !bytes))
+		return "nr_parts";
+	if (check_add_overflow(msg->remote_addr, bytes, &end))
+		return "remote_addr";
+	if (msg->nr_rkeys != rdmatensor_wire_segments(msg->remote_addr, bytes,
+						      msg->seg_shift))
+		return "number of rkeys";
+	return NULL;
+}
+
+bool rdmatensor_wire_worker_ok(const char *name, u32 len)
+{
+	u32 i;
+
+	if (!len || len >= RDMATENSOR_WORKER_MAX)
+		return false;
+	for (i = 0; i < len; i++)
+		if ((u8)name[i] < ' ' || name[i] == 0x7f)
+			return false;
+	return true;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_wire_worker_ok);
+
+static const char *check_hello(const struct rdmatensor_msg *msg)
+{
+	if (!msg->max_requests)
+		return "max_requests";
+	if (!rdmatensor_wire_worker_ok(msg->text, msg->text_len))
+		return "worker name";
+	return NULL;
+}
+
+static const char *check_table(const struct rdmatensor_msg *msg)
+{
+	const struct rdmatensor_table_info *table = &msg->table;
+	u64 bytes, end;
+
+	if (msg->type == RDMATENSOR_WIRE_TABLE_OPEN) {
+		if (table->row_start || table->row_end || table->row_bytes || table->stride ||
+		    table->data_type || table->nr_keys)
+			return "rows in a question";
+		return table->first_key >= RDMATENSOR_WIRE_KEYS_MAX ? "first_key" : NULL;
+	}
+	if (table->row_start >= table->row_end || table->row_end > S64_MAX)
+		return "range of rows";
+	if (!table->row_bytes || table->row_bytes > RDMATENSOR_ROW_MAX ||
+	    table->stride < table->row_bytes)
+		return "bytes of a row";
+	if (table->data_type == RDMATENSOR_DT_INVALID || table->data_type > RDMATENSOR_DT_MAX)
+		return "data type";
+	if (msg->seg_shift < RDMATENSOR_WIRE_SEG_SHIFT_MIN ||
+	    msg->seg_shift > RDMATENSOR_WIRE_SEG_SHIFT_MAX)
+		return "seg_shift";
+	if (check_mul_overflow(table->row_end - table->row_start - 1, table->stride, &bytes) ||
+	    check_add_overflow(bytes, (u64)table->row_bytes, &bytes) ||
+	    check_add_overflow(msg->remote_addr, bytes, &end))
+		return "length of the rows";
+	if (table->nr_keys > RDMATENSOR_WIRE_KEYS_MAX ||
+	    table->nr_keys != rdmatensor_wire_segments(msg->remote_addr, bytes, msg->seg_shift))
+		return "number of keys";
+	if (!msg->nr_rkeys || table->first_key >= table->nr_keys ||
+	    msg->nr_rkeys > table->nr_keys - table->first_key)
+		return "keys that are none of the rows'";
+	return NULL;
+}
+
+/* What can be said of the header alone, the lengths of the tail above all */
+static const char *decode_header(const struct rdmatensor_wire_hdr *hdr, u32 len,
+				 struct rdmatensor_msg *msg, u32 *fields)
+{
+	if (len < sizeof(*hdr))
+		return "shorter than a header";
+	if (le32_to_cpu(hdr->length) != len)
+		return "length";
+	if (hdr->version_major != RDMATENSOR_WIRE_MAJOR)
+		return "version";
+
+	msg->type = hdr->type;
+	msg->flags = le16_to_cpu(hdr->flags);
+	*fields = used_fields(msg->type, msg->flags);
+	if (!*fields)
+		return "unknown type";
+	if (msg->flags & ~types[msg->type].flags ||
+	    (msg->flags & RDMATENSOR_WIRE_F_NAMED && msg->flags & RDMATENSOR_WIRE_F_CANCELLED))
+		return "flags";
+	if (present_fields(hdr) & ~*fields)
+		return "field that the type does not use";
+
+	msg->consumed = le32_to_cpu(hdr->consumed);
+	msg->request_index = le32_to_cpu(hdr->request_index);
+	msg->step_id = le64_to_cpu(hdr->step_id);
+	msg->remote_addr = le64_to_cpu(hdr->remote_addr);
+	msg->checksum = le32_to_cpu(hdr->checksum);
+	msg->keep = le32_to_cpu(hdr->keep);
+	msg->nr_rkeys = le16_to_cpu(hdr->nr_rkeys);
+	msg->name_len = le16_to_cpu(hdr->name_len);
+	msg->text_len = le16_to_cpu(hdr->text_len);
+	msg->nr_parts = hdr->nr_parts;
+	msg->seg_shift = hdr->seg_shift;
+	msg->meta.bytes = le64_to_cpu(hdr->tensor_bytes);
+	msg->meta.data_type = le16_to_cpu(hdr->data_type);
+	msg->meta.is_dead = hdr->is_dead;
+	msg->meta.ndims = hdr->ndims;
+
+	if (msg->meta.ndims > RDMATENSOR_DIMS_MAX)
+		return "ndims";
+	if (msg->text_len > rdmatensor_wire_text_max(msg->flags))
+		return "text_len";
+	if (*fields & FIELD_NAME &&
+	    (!msg->name_len || msg->name_len > RDMATENSOR_NAME_MAX))
+		return "name_len";
+	if (*fields & FIELD_INDEX && msg->request_index > RDMATENSOR_INDEX_MAX)
+		return "request_index";
+	if (*fields & FIELD_ERROR) {
+		u32 error = le32_to_cpu(hdr->error_status);
+
+		if (!error || error > ERROR_MAX)
+			return "error_status";
+		msg->error = -(int)error;
+	}
+	if (len != rdmatensor_wire_length(msg))
+		return "lengths of the tail";
+	return NULL;
+}
+
+/* Only when the header is right: the tail is exactly as long as it says */
+static const char *decode_tail(const struct rdmatensor_wire_hdr *hdr, u32 fields,
+			       struct rdmatensor_msg *msg)
+{
+	const char *pos = (const char *)(hdr + 1);
+	const __le64 *dims;
+	unsigned int i;
+
+	if (fields & FIELD_HELLO) {
+		const struct rdmatensor_wire_hello *hello = (const void *)pos;
+
+		if (memchr_inv(hello->__reserved, 0, sizeof(hello->__reserved)))
+			return "reserved field of HELLO";
+		msg->incarnation = le64_to_cpu(hello->incarnation);
+		msg->max_requests = le32_to_cpu(hello->max_requests);
+		msg->features = le32_to_cpu(hello->features);
+		msg->listen_port = le16_to_cpu(hello->listen_port);
+		pos += sizeof(*hello);
+	}
+	if (fields & FIELD_TABLE) {
+		const struct rdmatensor_wire_table *table = (const void *)pos;
+
+		if (table->__reserved)
+			return "reserved field of a table";
+		if (le64_to_cpu(table->row_bytes) > U32_MAX)
+			return "bytes of a row";
+		msg->table.row_start = le64_to_cpu(table->row_start);
+		msg->table.row_end = le64_to_cpu(table->row_end);
+		msg->table.row_bytes = le64_to_cpu(table->row_bytes);
+		msg->table.stride = le64_to_cpu(table->stride);
+		msg->table.data_type = le32_to_cpu(table->data_type);
+		msg->table.nr_keys = le32_to_cpu(table->nr_keys);
+		msg->table.first_key = le32_to_cpu(table->first_key);
+		pos += sizeof(*table);
+	}
+	dims = (const void *)pos;
+	for (i = 0; i < msg->meta.ndims; i++)
+		msg->meta.dims[i] = le64_to_cpu(dims[i]);
+	pos += msg->meta.ndims * sizeof(*dims);
+	msg->rkeys = (const void *)pos;
+	pos += msg->nr_rkeys * sizeof(*msg->rkeys);
+	msg->name = pos;
+	pos += msg->name_len;
+	msg->text = pos;
+	return NULL;
+}
+
+static const char *decode(const void *buf, u32 len, struct rdmatensor_msg *msg)
+{
+	const char *why;
+	u32 fields;
+
+	why = decode_header(buf, len, msg, &fields);
+	if (!why)
+		why = decode_tail(buf, fields, msg);
+	if (!why && fields & FIELD_HELLO)
+		why = check_hello(msg);
+	if (!why && fields & FIELD_DTYPE)
+		why = check_meta(msg);
+	if (!why && fields & FIELD_TABLE)
+		why = check_table(msg);
+	else if (!why && fields & FIELD_ADDR)
+		why = check_dest(msg);
+	/* Who wants a checksum tells no destination before it has one */
+	if (!why && msg->flags & RDMATENSOR_WIRE_F_KEEP &&
+	    msg->flags & RDMATENSOR_WIRE_F_VALIDATE)
+		why = "kept destination with validation";
+	if (!why && msg->type == RDMATENSOR_WIRE_TENSOR_RE_REQUEST &&
+	    !(msg->flags & RDMATENSOR_WIRE_F_DEST))
+		why = "no destination";
+	return why;
+}
+
+int rdmatensor_wire_decode(const void *buf, u32 len, struct rdmatensor_msg *msg,
+			   const char **why)
+{
+	memset(msg, 0, sizeof(*msg));
+	*why = decode(buf, len, msg);
+	return *why ? -EPROTO : 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_wire_decode);
+
+int rdmatensor_wire_encode(const struct rdmatensor_msg *msg, void *buf, u32 room)
+{
+	u32 fields = used_fields(msg->type, msg->flags);
+	u32 length = rdmatensor_wire_length(msg);
+	struct rdmatensor_wire_hdr *hdr = buf;
+	char *pos = buf + sizeof(*hdr);
+	unsigned int i;
+
+	if (length > room)
+		return -EMSGSIZE;
+
+	memset(hdr, 0, sizeof(*hdr));
+	hdr->length = cpu_to_le32(length);
+	hdr->version_major = RDMATENSOR_WIRE_MAJOR;
+	hdr->type = msg->type;
+	hdr->flags = cpu_to_le16(msg->flags);
+	if (fields & FIELD_INDEX)
+		hdr->request_index = cpu_to_le32(msg->request_index);
+	if (fields & FIELD_STEP)
+		hdr->step_id = cpu_to_le64(msg->step_id);
+	if (fields & FIELD_CHECKSUM)
+		hdr->checksum = cpu_to_le32(msg->checksum);
+	if (fields & FIELD_KEEP)
+		hdr->keep = cpu_to_le32(msg->keep);
+	if (fields & FIELD_ERROR)
+		hdr->error_status = cpu_to_le32(-msg->error);
+	if (fields & FIELD_HELLO) {
+		struct rdmatensor_wire_hello hello = {
+			.incarnation = cpu_to_le64(msg->incarnation),
+			.max_requests = cpu_to_le32(msg->max_requests),
+			.features = cpu_to_le32(msg->features),
+			.listen_port = cpu_to_le16(msg->listen_port),
+		};
+
+		memcpy(pos, &hello, sizeof(hello));
+		pos += sizeof(hello);
+	}
+	if (fields & FIELD_TABLE) {
+		struct rdmatensor_wire_table table = {
+			.row_start = cpu_to_le64(msg->table.row_start),
+			.row_end = cpu_to_le64(msg->table.row_end),
+			.row_bytes = cpu_to_le64(msg->table.row_bytes),
+			.stride = cpu_to_le64(msg->table.stride),
+			.data_type = cpu_to_le32(msg->table.data_type),
+			.nr_keys = cpu_to_le32(msg->table.nr_keys),
+			.first_key = cpu_to_le32(msg->table.first_key),
+		};
+
+		memcpy(pos, &table, sizeof(table));
+		pos += sizeof(table);
+	}
+	if (fields & FIELD_DIMS) {
+		__le64 *dims = (void *)pos;
+
+		hdr->tensor_bytes = cpu_to_le64(msg->meta.bytes);
+		hdr->data_type = cpu_to_le16(msg->meta.data_type);
+		hdr->is_dead = msg->meta.is_dead;
+		hdr->ndims = msg->meta.ndims;
+		for (i = 0; i < msg->meta.ndims; i++)
+			dims[i] = cpu_to_le64(msg->meta.dims[i]);
+		pos += msg->meta.ndims * sizeof(*dims);
+	}
+	if (fields & FIELD_RKEYS) {
+		hdr->remote_addr = cpu_to_le64(msg->remote_addr);
+		if (fields & FIELD_PARTS)
+			hdr->nr_parts = msg->nr_parts;
+		hdr->seg_shift = msg->seg_shift;
+		hdr->nr_rkeys = cpu_to_le16(msg->nr_rkeys);
+		if (msg->nr_rkeys)
+			memcpy(pos, msg->rkeys, msg->nr_rkeys * sizeof(*msg->rkeys));
+		pos += msg->nr_rkeys * sizeof(*msg->rkeys);
+	}
+	if (fields & FIELD_NAME) {
+		hdr->name_len = cpu_to_le16(msg->name_len);
+		if (msg->name_len)
+			memcpy(pos, msg->name, msg->name_len);
+		pos += msg->name_len;
+	}
+	if (fields & FIELD_TEXT) {
+		hdr->text_len = cpu_to_le16(msg->text_len);
+		if (msg->text_len)
+			memcpy(pos, msg->text, msg->text_len);
+	}
+	return length;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_wire_encode);
+
+void rdmatensor_wire_set_consumed(void *buf, u32 consumed)
+{
+	struct rdmatensor_wire_hdr *hdr = buf;
+
+	hdr->consumed = cpu_to_le32(consumed);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_wire_set_consumed);
+
+void rdmatensor_wire_init_private(struct rdmatensor_wire_private *private, u8 lane, u8 lanes,
+				  u64 nonce, u8 mtu)
+{
+	memset(private, 0, sizeof(*private));
+	private->magic = cpu_to_le32(RDMATENSOR_WIRE_MAGIC);
+	private->major = RDMATENSOR_WIRE_MAJOR;
+	private->minor = RDMATENSOR_WIRE_MINOR;
+	private->lane = lane;
+	private->lanes = lanes;
+	private->nonce = cpu_to_le64(nonce);
+	private->mtu = mtu;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_wire_init_private);
+
+int rdmatensor_wire_check_private(const struct rdmatensor_wire_private *private, u8 len)
+{
+	if (!private || len < sizeof(*private))
+		return -EPROTO;
+	if (private->magic != cpu_to_le32(RDMATENSOR_WIRE_MAGIC))
+		return -EPROTO;
+	if (private->major != RDMATENSOR_WIRE_MAJOR)
+		return -EPROTONOSUPPORT;
+	if (!private->lanes || private->lanes > RDMATENSOR_LANES_MAX ||
+	    private->lane >= private->lanes)
+		return -EPROTO;
+	if (private->mtu < RDMATENSOR_WIRE_MTU_LEAST || private->mtu > RDMATENSOR_WIRE_MTU_MOST)
+		return -EPROTO;
+	if (private->flags & ~cpu_to_le32(RDMATENSOR_WIRE_PRIVATE_READ |
+					  RDMATENSOR_WIRE_PRIVATE_REVERSE) ||
+	    private->flags == cpu_to_le32(RDMATENSOR_WIRE_PRIVATE_REVERSE) ||
+	    memchr_inv(private->__reserved, 0, sizeof(private->__reserved)))
+		return -EPROTO;
+	return 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_wire_check_private);

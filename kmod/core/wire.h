@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The wire: what two workers say to each other, and nothing about how it is
+ * carried. All integers are little-endian.
+ *
+ * A control message is written into a slot of the peer's message buffer by
+ * WRITE_WITH_IMM RDMATENSOR_IMM_MESSAGE. It is a struct rdmatensor_wire_hdr and
+ * a tail whose every length is in the header, in this order:
+ *
+ *	hello	(HELLO only)	struct rdmatensor_wire_hello
+ *	table	(TABLE_* only)	struct rdmatensor_wire_table
+ *	dims	8 * ndims
+ *	rkeys	4 * nr_rkeys
+ *	name	name_len
+ *	text	text_len
+ *
+ * The types and fields keep the names of TensorFlow's verbs transport, where it
+ * has them. Fields that a type does not use are zero, and that is checked.
+ *
+ * Content is written by WRITEs from the tensor's own pages. A tensor is cut
+ * into nr_parts parts, one a lane, as rdmatensor_wire_part() says, and a part
+ * into writes at each multiple of 1 << seg_shift of the destination's address,
+ * because another rkey begins there. The last write of each part is a
+ * WRITE_WITH_IMM with the request index.
+ */
+#ifndef RDMATENSOR_WIRE_H
+#define RDMATENSOR_WIRE_H
+
+#include <linux/bits.h>
+#include <linux/errno.h>
+#include <linux/types.h>
+#include "core/tensor.h"
+
+/* The seeds' immediates; content carries a request index of at most INDEX_MAX */
+#define RDMATENSOR_IMM_MESSAGE 0xffffffffU
+#define RDMATENSOR_IMM_ACK 0xfffffffeU
+#define RDMATENSOR_INDEX_MAX 0xfffffffdU
+
+#define RDMATENSOR_WIRE_MAGIC 0x544d4452U /* "RDMT" */
+#define RDMATENSOR_WIRE_MAJOR 1
+#define RDMATENSOR_WIRE_MINOR 0
+
+#define RDMATENSOR_WIRE_SEG_SHIFT_MIN 12
+#define RDMATENSOR_WIRE_SEG_SHIFT_MAX 40
+
+/**
+ * enum rdmatensor_wire_type - control messages
+ * @RDMATENSOR_WIRE_HELLO: first message in each direction
+ * @RDMATENSOR_WIRE_TENSOR_REQUEST: receiver wants (name, step_id)
+ * @RDMATENSOR_WIRE_META_DATA_RESPONSE: sender's meta-data differs from what the
+ *     request said, or a checksum was asked for; content waits for a re-request
+ * @RDMATENSOR_WIRE_TENSOR_RE_REQUEST: receiver's new destination
+ * @RDMATENSOR_WIRE_ERROR_STATUS: the request has failed; answers a CANCEL too. With F_NAMED
+ *     it has the request's name and step, as the seeds' has, and a longer text
+ * @RDMATENSOR_WIRE_CANCEL: receiver no longer wants the request; answered by
+ *     ERROR_STATUS when no write of it is under way any more, always
+ * @RDMATENSOR_WIRE_TABLE_OPEN: reader wants to know of the rows that the peer exports
+ *     under a name, and their keys from table.first_key on. One at a time: the next one
+ *     after the answer; with FEATURE_TABLE_WAIT more, see there
+ * @RDMATENSOR_WIRE_TABLE_INFO: the answer: rows, and as many keys as fit; or with
+ *     F_FAILED an errno
+ */
+enum rdmatensor_wire_type {
+	RDMATENSOR_WIRE_HELLO = 1,
+	RDMATENSOR_WIRE_TENSOR_REQUEST,
+	RDMATENSOR_WIRE_META_DATA_RESPONSE,
+	RDMATENSOR_WIRE_TENSOR_RE_REQUEST,
+	RDMATENSOR_WIRE_ERROR_STATUS,
+	RDMATENSOR_WIRE_CANCEL,
+	RDMATENSOR_WIRE_TABLE_OPEN,
+	RDMATENSOR_WIRE_TABLE_INFO,
+};
+
+/* TENSOR_REQUEST, TENSOR_RE_REQUEST: a destination is given */
+#define RDMATENSOR_WIRE_F_DEST BIT(0)
+/* TENSOR_REQUEST: take the meta-data path and send a checksum */
+#define RDMATENSOR_WIRE_F_VALIDATE BIT(1)
+/* META_DATA_RESPONSE: checksum is valid */
+#define RDMATENSOR_WIRE_F_CHECKSUM BIT(2)
+/* ERROR_STATUS: answers a CANCEL; the sender has forgotten the request */
+#define RDMATENSOR_WIRE_F_CANCELLED BIT(3)
+/* TABLE_INFO: there are no rows, error_status says why */
+#define RDMATENSOR_WIRE_F_FAILED BIT(4)
+/* TABLE_OPEN, with FEATURE_TABLE_WAIT: while there are no rows the answer is held back */
+#define RDMATENSOR_WIRE_F_WAIT BIT(5)
+/*
+ * ERROR_STATUS, with FEATURE_ERROR_NAMED, but not as the answer to a CANCEL: it has name and
+ * step, which are those of the request, and up to RDMATENSOR_STATUS_TEXT_MAX bytes of text.
+ * The name is whole: what the slot has no room for is cut off the text, which says so
+ */
+#define RDMATENSOR_WIRE_F_NAMED BIT(8)
+
+/*
+ * TENSOR_REQUEST, TENSOR_RE_REQUEST, with FEATURE_KEEP. With F_DEST: the destination is told
+ * under the number keep, to be remembered. TENSOR_REQUEST without F_DEST: the destination is
+ * what was told under that number, for the meta-data that went with it; who does not remember
+ * it answers as to a request without a destination
+ */
+#define RDMATENSOR_WIRE_F_KEEP BIT(6)
+
+/*
+ * HELLO: the owner holds a TABLE_OPEN back until it exports the table. A reader has up to
+ * TABLE_SLOTS questions at a time: one in each slot, which is the request index modulo
+ * TABLE_SLOTS. A question takes the place of what is in its slot and has no answer yet: so a
+ * reader gives up by forgetting, and an owner keeps no more than the slots
+ */
+#define RDMATENSOR_WIRE_FEATURE_TABLE_WAIT BIT(0)
+#define RDMATENSOR_WIRE_TABLE_SLOTS 16
+
+/*
+ * HELLO: the sender remembers destinations that it is told, by their number: one in each of
+ * KEEP_SLOTS slots, which is the number modulo that. What is told takes the place of what is
+ * in its slot, remembered or not; the receiver never tells another destination under a number
+ * that it has told already
+ */
+#define RDMATENSOR_WIRE_FEATURE_KEEP BIT(1)
+#define RDMATENSOR_WIRE_KEEP_SLOTS 1024
+
+/* HELLO: an ERROR_STATUS may have F_NAMED */
+#define RDMATENSOR_WIRE_FEATURE_ERROR_NAMED BIT(3)
+#define RDMATENSOR_WIRE_FEATURES (RDMATENSOR_WIRE_FEATURE_TABLE_WAIT | \
+				  RDMATENSOR_WIRE_FEATURE_KEEP | \
+				  RDMATENSOR_WIRE_FEATURE_ERROR_NAMED)
+
+/**
+ * struct rdmatensor_wire_hdr - head of every control message
+ * @length: header and tail, in bytes; equals the length of the write
+ * @version_major: RDMATENSOR_WIRE_MAJOR
+ * @type: enum rdmatensor_wire_type
+ * @flags: RDMATENSOR_WIRE_F_*
+ * @consumed: control messages that the writer has consumed on this channel,
+ *            modulo 2^32: a credit. Filled when the write is posted
+ * @request_index: which request, 0..RDMATENSOR_INDEX_MAX (seeds: request_index);
+ *                 TABLE_*: a number of the reader's, that is given back
+ * @step_id: two's complement (seeds: step_id)
+ * @remote_addr: destination's address in the receiver (seeds: remote_addr); TABLE_INFO:
+ *               first row's in the owner
+ * @tensor_bytes: bytes of content that are expected or offered (seeds:
+ *                tensor_bytes)
+ * @checksum: CRC32C of the content (seeds: checksum)
+ * @error_status: positive errno, 1..4095 (seeds: error_status)
+ * @data_type: enum rdmatensor_data_type (seeds: data_type)
+ * @is_dead: 0 or 1 (seeds: is_dead)
+ * @ndims: members of dims (seeds: shape)
+ * @nr_rkeys: members of rkeys (seeds: rkey, one)
+ * @name_len: bytes of name (seeds: name_size)
+ * @text_len: bytes of text
+ * @nr_parts: parts that the content is cut into, 1..RDMATENSOR_LANES_MAX
+ * @seg_shift: log2 of the distance at which rkeys change
+ * @keep: with F_KEEP: number of the destination
+ */
+struct rdmatensor_wire_hdr {
+	__le32 length;
+	u8 version_major;
+	u8 type;
+	__le16 flags;
+	__le32 consumed;
+	__le32 request_index;
+	__le64 step_id;
+	__le64 remote_addr;
+	__le64 tensor_bytes;
+	__le32 checksum;
+	__le32 error_status;
+	__le16 data_type;
+	u8 is_dead;
+	u8 ndims;
+	__le16 nr_rkeys;
+	__le16 name_len;
+	__le16 text_len;
+	u8 nr_parts;
+	u8 seg_shift;
+	__le32 keep;
+};
+
+static_assert(sizeof(struct rdmatensor_wire_hdr) == 64);
+
+/**
+ * struct rdmatensor_wire_hello - HELLO's own fields; the worker name is the text
+ * @incarnation: random number of the worker's life
+ * @max_requests: requests that the peer may have outstanding here
+ * @features: RDMATENSOR_WIRE_FEATURE_*: what the writer can do. Both sides use what both
+ *            have, and ignore what they do not know
+ * @listen_port: who has connected the channel: the port of its own listener at the address that
+ *               it has connected from, so that the peer can connect lanes for READs to it;
+ *               0: there is none
+ * @__reserved: zero
+ */
+struct rdmatensor_wire_hello {
+	__le64 incarnation;
+	__le32 max_requests;
+	__le32 features;
+	__le16 listen_port;
+	u8 __reserved[6];
+};
+
+static_assert(sizeof(struct rdmatensor_wire_hello) == 24);
+
+/**
+ * struct rdmatensor_wire_table - what TABLE_OPEN and TABLE_INFO say of a table
+ * @row_start: number of the owner's first row; TABLE_OPEN: zero, as all but @first_key
+ * @row_end: number after its last row
+ * @row_bytes: bytes of a row
+ * @stride: distance of two rows in bytes
+ * @data_type: enum rdmatensor_data_type
+ * @nr_keys: keys of all rows: one for each 1 << seg_shift that they touch
+ * @first_key: of those, the first one that is asked for, or in the message
+ * @__reserved: zero
+ */
+struct rdmatensor_wire_table {
+	__le64 row_start;
+	__le64 row_end;
+	__le64 row_bytes;
+	__le64 stride;
+	__le32 data_type;
+	__le32 nr_keys;
+	__le32 first_key;
+	__le32 __reserved;
+};
+
+static_assert(sizeof(struct rdmatensor_wire_table) == 48);
+
+/* Keys of one owner at most: 32 TiB of 2 MiB segments */
+#define RDMATENSOR_WIRE_KEYS_MAX BIT(24)
+
+/* Private data: 128 << mtu bytes, as enum ib_mtu has it: 256 and 4096 */
+#define RDMATENSOR_WIRE_MTU_LEAST 1
+#define RDMATENSOR_WIRE_MTU_MOST 5
+
+/* Private data: the connection is a lane for READs of the channel with that nonce */
+#define RDMATENSOR_WIRE_PRIVATE_READ BIT(0)
+/* And that channel was connected by who is asked for the lane */
+#define RDMATENSOR_WIRE_PRIVATE_REVERSE BIT(1)
+
+/**
+ * struct rdmatensor_wire_private - rdma_cm private data of REQ and REP
+ * @magic: RDMATENSOR_WIRE_MAGIC
+ * @major: RDMATENSOR_WIRE_MAJOR; another one is refused with EPROTONOSUPPORT
+ * @minor: RDMATENSOR_WIRE_MINOR; for people
+ * @lane: which lane this connection is, from 0
+ * @lanes: how many the channel has, 1..RDMATENSOR_LANES_MAX
+ * @nonce: random; lanes with the same are one channel
+ * @msgbuf_addr: address of the writer's receive message buffer (lane 0, else 0)
+ * @msgbuf_rkey: its key (lane 0, else 0)
+ * @msg_slot_bytes: bytes of a slot in it
+ * @msg_slots: its slots
+ * @ack_batch: messages that one of the writer's acks tells
+ * @max_requests: requests that the peer may have outstanding at the writer
+ * @flags: RDMATENSOR_WIRE_PRIVATE_READ: for READs only; @lane and @lanes count those,
+ *         and all between @nonce and this is zero. _REVERSE: only with that
+ * @mtu: enum ib_mtu, of this connection. REQ: what the writer takes at most; REP: what both
+ *       sides have, which is not more than that
+ * @__reserved: zero
+ *
+ * 56 bytes is what rdma_cm leaves of a REQ.
+ */
+struct rdmatensor_wire_private {
+	__le32 magic;
+	u8 major;
+	u8 minor;
+	u8 lane;
+	u8 lanes;
+	__le64 nonce;
+	__le64 msgbuf_addr;
+	__le32 msgbuf_rkey;
+	__le32 msg_slot_bytes;
+	__le16 msg_slots;
+	__le16 ack_batch;
+	__le32 max_requests;
+	__le32 flags;
+	u8 mtu;
+	u8 __reserved[11];
+};
+
+static_assert(sizeof(struct rdmatensor_wire_private) == 56);
+
+/**
+ * struct rdmatensor_wire_reject - rdma_cm private data of a REJ
+ * @magic: RDMATENSOR_WIRE_MAGIC
+ * @major: RDMATENSOR_WIRE_MAJOR of who rejects
+ * @minor: its RDMATENSOR_WIRE_MINOR
+ * @error: positive errno: why
+ */
+struct rdmatensor_wire_reject {
+	__le32 magic;
+	u8 major;
+	u8 minor;
+	__le16 error;
+};
+
+static_assert(sizeof(struct rdmatensor_wire_reject) == 8);
+
+/**
+ * struct rdmatensor_table_info - struct rdmatensor_wire_table in the CPU's own form
+ * @row_start: number of the first row
+ * @row_end: number after the last row
+ * @stride: distance of two rows in bytes
+ * @row_bytes: bytes of a row
+ * @data_type: enum rdmatensor_data_type
+ * @nr_keys: of all rows
+ * @first_key: the first one that is asked for, or in the message
+ */
+struct rdmatensor_table_info {
+	u64 row_start;
+	u64 row_end;
+	u64 stride;
+	u32 row_bytes;
+	u32 data_type;
+	u32 nr_keys;
+	u32 first_key;
+};
+
+/**
+ * struct rdmatensor_msg - a control message in the CPU's own form
+ * @type: enum rdmatensor_wire_type
+ * @nr_parts: with F_DEST
+ * @seg_shift: with F_DEST
+ * @flags: RDMATENSOR_WIRE_F_*
+ * @nr_rkeys: with F_DEST
+ * @name_len: TENSOR_REQUEST, TABLE_OPEN, with F_NAMED
+ * @text_len: HELLO, ERROR_STATUS: with F_NAMED up to RDMATENSOR_STATUS_TEXT_MAX, else up to
+ *            RDMATENSOR_TEXT_MAX
+ * @consumed: only decoded: on the way out it is filled by
+ *            rdmatensor_wire_set_consumed() when the write is posted
+ * @request_index: all but HELLO
+ * @checksum: with F_CHECKSUM
+ * @keep: with F_KEEP
+ * @max_requests: HELLO
+ * @features: HELLO
+ * @listen_port: HELLO
+ * @error: ERROR_STATUS: negative errno
+ * @step_id: TENSOR_REQUEST, TENSOR_RE_REQUEST, META_DATA_RESPONSE, with F_NAMED
+ * @remote_addr: with F_DEST
+ * @incarnation: HELLO
+ * @meta: as @step_id, but ERROR_STATUS; with F_KEEP only without F_DEST. dtype, shape, is_dead and
+ *        bytes; meta.bytes is the wire's tensor_bytes
+ * @table: TABLE_OPEN, TABLE_INFO without F_FAILED
+ * @rkeys: as they are on the wire, to be read with le32_to_cpu()
+ * @name: any bytes
+ * @text: not zero-terminated; HELLO: the worker name
+ *
+ * Pointers of a decoded message point into the buffer that was decoded.
+ */
+struct rdmatensor_msg {
+	u8 type;
+	u8 nr_parts;
+	u8 seg_shift;
+	u16 flags;
+	u16 nr_rkeys;
+	u16 name_len;
+	u16 text_len;
+	u32 consumed;
+	u32 request_index;
+	u32 checksum;
+	u32 keep;
+	u32 max_requests;
+	u32 features;
+	u16 listen_port;
+	int error;
+	s64 step_id;
+	u64 remote_addr;
+	u64 incarnation;
+	struct rdmatensor_meta meta;
+	struct rdmatensor_table_info table;
+	const __le32 *rkeys;
+	const char *name;
+	const char *text;
+};
+
+/**
+ * rdmatensor_wire_decode - check a message and bring it into the CPU's form
+ * @buf: private copy of the slot, 8-byte aligned; nobody else can write it
+ * @len: bytes of it that were written
+ * @msg: the result
+ * @why: in case of an error, what is wrong, for the log
+ *
+ * Knows of each type which fields it uses, and holds every one of them to its
+ * range: lengths against @len, data type, dims and bytes against each other
+ * (rdmatensor_meta_check()), rkeys against the segments that the destination
+ * touches. Bounded time, no allocation. @msg is written to in case of an error
+ * too, but means nothing then.
+ *
+ * Return: 0, or -EPROTO.
+ */
+int rdmatensor_wire_decode(const void *buf, u32 len, struct rdmatensor_msg *msg,
+			   const char **why);
+
+/**
+ * rdmatensor_wire_encode - write a message
+ * @msg: the message; rkeys, name and text may be NULL when their length is 0
+ * @buf: slot, 8-byte aligned
+ * @room: bytes of it
+ *
+ * Only fields that the type uses are written; rkeys and what belongs to them
+ * only with RDMATENSOR_WIRE_F_DEST, the checksum only with
+ * RDMATENSOR_WIRE_F_CHECKSUM. Nothing is checked: it is the caller's own.
+ *
+ * Return: bytes written, or -EMSGSIZE if @room is too small.
+ */
+int rdmatensor_wire_encode(const struct rdmatensor_msg *msg, void *buf, u32 room);
+
+/* Longest text of a message with these flags */
+static inline u32 rdmatensor_wire_text_max(u16 flags)
+{
+	return flags & RDMATENSOR_WIRE_F_NAMED ? RDMATENSOR_STATUS_TEXT_MAX : RDMATENSOR_TEXT_MAX;
+}
+
+/* Bytes that rdmatensor_wire_encode() would write, from the type, flags and lengths */
+u32 rdmatensor_wire_length(const struct rdmatensor_msg *msg);
+
+/* Fills the credit into an encoded message */
+void rdmatensor_wire_set_consumed(void *buf, u32 consumed);
+
+/*
+ * rkeys that a destination needs: segments of 1 << @shift that it touches; 0 for
+ * 0 bytes, U32_MAX if there are no fewer or if the addresses wrap
+ */
+u32 rdmatensor_wire_segments(u64 addr, u64 bytes, u8 shift);
+
+/**
+ * rdmatensor_wire_part - the cut of a tensor over lanes
+ * @bytes: the tensor's
+ * @nr_parts: how many, at least 1
+ * @part: which, from 0
+ * @offset: where it begins
+ * @part_bytes: its length; may be 0 for the last ones
+ *
+ * Parts are of equal length, rounded up to 4096 bytes, but the last.
+ */
+void rdmatensor_wire_part(u64 bytes, u8 nr_parts, u8 part, u64 *offset,
+			  u64 *part_bytes);
+
+/*
+ * A worker's name: 1 to RDMATENSOR_WORKER_MAX - 1 bytes and no control character, because
+ * it goes to logs as it is
+ */
+bool rdmatensor_wire_worker_ok(const char *name, u32 len);
+
+/* Private data of a connection, so far as all lanes have it; the rest is zero */
+void rdmatensor_wire_init_private(struct rdmatensor_wire_private *private, u8 lane, u8 lanes,
+				  u64 nonce, u8 mtu);
+
+/**
+ * rdmatensor_wire_check_private - check what a peer said with its connection
+ * @private: what it said; may be NULL
+ * @len: bytes of it
+ *
+ * Whether nonce, lane and sizes fit is the caller's to see.
+ *
+ * Return: 0, -EPROTO: it is none of this protocol; -EPROTONOSUPPORT: another major version.
+ */
+int rdmatensor_wire_check_private(const struct rdmatensor_wire_private *private, u8 len);
+
+/*
+ * What a peer says becomes the result of a system call: errnos of user space only, as those
+ * from 512 on mean something to the kernel that returns them. Else -EPROTO
+ */
+static inline int rdmatensor_wire_errno(int error)
+{
+	return error < 0 && error > -512 ? error : -EPROTO;
+}
+
+/* For the log and the trace; never NULL */
+const char *rdmatensor_wire_type_name(u8 type);
+
+#endif /* RDMATENSOR_WIRE_H */

@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Fetches from oneself: TensorFlow's local rendezvous.
+ *
+ *	WAITING -> COPYING -> DONE
+ *	WAITING -> DONE (cancel, deadline, aborted step, failed publisher)
+ *	WAITING -> SHARED (the tensor itself, until it is given back)
+ *
+ * No peer is involved, so a cancelled one ends at once, but for the moment that
+ * a match is being worked off: then local_matched() ends it.
+ *
+ * Who wants the tensor itself is in the exchange's table of shares from its submission on, so
+ * that nothing has to be allocated when there is a match. One that is SHARED has ended for
+ * everybody but its publisher: it keeps the match, and a reference that is the table's, until
+ * whoever takes it out of the table, which is one alone, gives both back.
+ */
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <kunit/visibility.h>
+#include "core/fault.h"
+#include "fetch/local.h"
+#include "fetch/publication.h"
+
+enum local_state {
+	LOCAL_WAITING,
+	LOCAL_COPYING,
+	LOCAL_SHARED,
+	LOCAL_DONE,
+};
+
+/**
+ * struct rdmatensor_local - one fetch from oneself
+ * @fetch: the common part; its first reference is this machine's, until DONE
+ * @waiter: in the rendezvous table
+ * @copy: does the copy
+ * @lock: guards @state, @cancelled and the decision to end
+ * @state: enum local_state, changed by local_move() alone
+ * @cancelled: ends with fetch.status as soon as the match is worked off
+ * @share_id: in the table of shares, which has a reference; 0: it wants a copy
+ * @name_len: length of @name
+ * @name: the tensor's, not zero-terminated
+ */
+struct rdmatensor_local {
+	struct rdmatensor_fetch fetch;
+	struct rdmatensor_waiter waiter;
+	struct work_struct copy;
+	spinlock_t lock;
+	u8 state;
+	bool cancelled;
+	u32 share_id;
+	u16 name_len;
+	char name[] __counted_by(name_len);
+};
+
+static const char * const local_names[] = {
+	[LOCAL_WAITING] = "WAITING",
+	[LOCAL_COPYING] = "COPYING",
+	[LOCAL_SHARED] = "SHARED",
+	[LOCAL_DONE] = "DONE",
+};
+
+static void local_move(struct rdmatensor_local *local, enum local_state to)
+{
+	static const u8 from[] = {
+		[LOCAL_COPYING] = BIT(LOCAL_WAITING),
+		[LOCAL_SHARED] = BIT(LOCAL_WAITING),
+		[LOCAL_DONE] = BIT(LOCAL_WAITING) | BIT(LOCAL_COPYING),
+	};
+
+	lockdep_assert_held(&local->lock);
+	WARN_ON_ONCE(!(from[to] & BIT(local->state)));
+	WRITE_ONCE(local->state, to);
+}
+
+/* False: somebody else has taken it out */
+static bool local_unlist(struct rdmatensor_exchange *exchange, u32 share_id)
+{
+	if (!xa_erase_bh(&exchange->shares, share_id))
+		return false;
+	atomic_dec(&exchange->nr_shares);
+	return true;
+}
+
+static void local_finish(struct rdmatensor_local *local, int error)
+{
+	/* What it has not got it need not give back */
+	if (local->share_id && !local->fetch.share_id &&
+	    local_unlist(local->fetch.exchange, local->share_id))
+		rdmatensor_fetch_put(&local->fetch);
+	rdmatensor_fetch_finish(&local->fetch, error);
+	rdmatensor_fetch_put(&local->fetch);
+}
+
+/* Return: true: it ends with @status */
+static bool local_stop(struct rdmatensor_fetch *fetch, const struct rdmatensor_status *status)
+{
+	struct rdmatensor_local *local = container_of(fetch, struct rdmatensor_local, fetch);
+	bool stopped = false, end = false;
+
+	spin_lock_bh(&local->lock);
+	if (local->state == LOCAL_WAITING && !local->cancelled) {
+		stopped = true;
+		rdmatensor_status_copy(&fetch->status, status);
+		if (rdmatensor_rendezvous_cancel(fetch->exchange->rdv, &local->waiter)) {
+			local_move(local, LOCAL_DONE);
+			end = true;
+		} else {
+			local->cancelled = true;
+		}
+	}
+	spin_unlock_bh(&local->lock);
+	if (end)
+		local_finish(local, status->error);
+	return stopped;
+}
+
+static void local_cancel(struct rdmatensor_fetch *fetch, const struct rdmatensor_status *status)
+{
+	local_stop(fetch, status);
+}
+
+static void local_expire(struct rdmatensor_fetch *fetch)
+{
+	struct rdmatensor_status status = { .error = -ETIMEDOUT };
+
+	if (rdmatensor_fetch_early(fetch))
+		return;
+	if (local_stop(fetch, &status))
+		rdmatensor_fetch_timed_out(fetch);
+}
+
+static void local_describe(struct rdmatensor_fetch *fetch, struct rdmatensor_fetch_info *info)
+{
+	struct rdmatensor_local *local = container_of(fetch, struct rdmatensor_local, fetch);
+
+	info->state = local_names[READ_ONCE(local->state)];
+	info->name = local->name;
+	info->name_len = local->name_len;
+}
+
+static void local_free(struct rdmatensor_fetch *fetch)
+{
+	struct rdmatensor_local *local = container_of(fetch, struct rdmatensor_local, fetch);
+
+	rdmatensor_waiter_end(&local->waiter);
+	kfree(local);
+}
+
+static const struct rdmatensor_fetch_ops local_ops = {
+	.cancel = local_cancel,
+	.expire = local_expire,
+	.describe = local_describe,
+	.free = local_free,
+};
+
+static void local_copy(struct work_struct *work)
+{
+	struct rdmatensor_local *local = container_of(work, struct rdmatensor_local, copy);
+	struct rdmatensor_publication *pub = to_publication(local->waiter.tensor);
+	struct rdmatensor_fetch *fetch = &local->fetch;
+	LIST_HEAD(matches);
+
+	rdmatensor_pool_copy(fetch->pool, fetch->offset, pub->pool, pub->offset,
+			     fetch->meta.bytes);
+	rdmatensor_count_add(fetch->counters, RDMATENSOR_STAT_COPIED_BYTES,
+			     fetch->meta.bytes);
+	rdmatensor_publication_put(pub, true, &matches);
+	rdmatensor_rendezvous_work_off(&matches);
+
+	spin_lock_bh(&local->lock);
+	local_move(local, LOCAL_DONE);
+	spin_unlock_bh(&local->lock);
+	local_finish(local, 0);
+}
+
+/* Has what is published; @fetch's pool is nobody's destination */
+static void local_share(struct rdmatensor_local *local, const struct rdmatensor_publication *pub)
+{
+	struct rdmatensor_fetch *fetch = &local->fetch;
+
+	fetch->share_id = local->share_id;
+	fetch->has_region = true;
+	fetch->pool_id = pub->pool->id;
+	fetch->offset = pub->offset;
+	rdmatensor_count(fetch->counters, RDMATENSOR_STAT_SHARED);
+}
+
+/* Return: 0: it has a destination, or needs none; the state it goes on to is in @to */
+static int local_take(struct rdmatensor_local *local, enum local_state *to)
+{
+	struct rdmatensor_publication *pub = to_publication(local->waiter.tensor);
+	struct rdmatensor_fetch *fetch = &local->fetch;
+	int ret;
+
+	fetch->meta = pub->tensor.meta;
+	if (!local->share_id) {
+		ret = rdmatensor_fetch_place(fetch, GFP_ATOMIC | __GFP_ACCOUNT);
+		if (!ret && fetch->meta.bytes)
+			*to = LOCAL_COPYING;
+		return ret;
+	}
+	if (!fetch->meta.bytes)
+		return 0;
+	if (!pub->share) {
+		rdmatensor_status_set(&fetch->status, -EOPNOTSUPP,
+				      "its publisher does not share it: fetch it to a place");
+		return -EOPNOTSUPP;
+	}
+	local_share(local, pub);
+	*to = LOCAL_SHARED;
+	return 0;
+}
+
+static void local_matched(struct rdmatensor_waiter *waiter, struct list_head *more)
+{
+	struct rdmatensor_local *local = container_of(waiter, struct rdmatensor_local, waiter);
+	struct rdmatensor_fetch *fetch = &local->fetch;
+	struct rdmatensor_tensor *tensor = waiter->tensor;
+	enum local_state to = LOCAL_DONE;
+	bool delivered = false;
+	int error = 0;
+
+	spin_lock_bh(&local->lock);
+	if (local->cancelled) {
+		error = fetch->status.error;
+	} else if (!tensor) {
+		rdmatensor_status_copy(&fetch->status, &waiter->status);
+		error = waiter->status.error;
+	} else if (tensor->failed.error) {
+		rdmatensor_status_copy(&fetch->status, &tensor->failed);
+		error = tensor->failed.error;
+		delivered = true;
+	} else {
+		error = local_take(local, &to);
+		delivered = !error;
+	}
+	local_move(local, to);
+	spin_unlock_bh(&local->lock);
+
+	if (to == LOCAL_COPYING) {
+		queue_work(fetch->exchange->wq, &local->copy);
+		return;
+	}
+	/* What is shared may be given back from here on, and its tensor be gone */
+	if (tensor && to != LOCAL_SHARED)
+		rdmatensor_publication_put(to_publication(tensor), delivered, more);
+	local_finish(local, error);
+}
+
+/*
+ * Ends it if it was cancelled before it began to wait. Under the lock: local_stop() looks
+ * into the table and marks in one step, so it has either found it there, or marked it
+ */
+static void local_end_cancelled(struct rdmatensor_local *local)
+{
+	bool end = false;
+
+	spin_lock_bh(&local->lock);
+	if (local->state == LOCAL_WAITING && local->cancelled &&
+	    rdmatensor_rendezvous_cancel(local->fetch.exchange->rdv, &local->waiter)) {
+		local_move(local, LOCAL_DONE);
+		end = true;
+	}
+	spin_unlock_bh(&local->lock);
+	if (end)
+		local_finish(local, local->fetch.status.error);
+}
+
+static int local_list(struct rdmatensor_local *local)
+{
+	struct rdmatensor_exchange *exchange = local->fetch.exchange;
+	int ret;
+
+	if (atomic_inc_return(&exchange->nr_shares) > RDMATENSOR_SHARES_MAX) {
+		atomic_dec(&exchange->nr_shares);
+		return -EAGAIN;
+	}
+	/* Before it is in the table, where its number may be guessed */
+	rdmatensor_fetch_get(&local->fetch);
+	ret = xa_alloc_cyclic_bh(&exchange->shares, &local->share_id, local, xa_limit_32b,
+				 &exchange->next_share, GFP_KERNEL_ACCOUNT);
+	if (ret >= 0)
+		return 0;
+	local->share_id = 0;
+	atomic_dec(&exchange->nr_shares);
+	return ret;
+}
+
+/* Out of the table: nobody else gives it back */
+static void local_give_back(struct rdmatensor_local *local)
+{
+	struct rdmatensor_publication *pub = to_publication(local->waiter.tensor);
+	LIST_HEAD(matches);
+
+	rdmatensor_count(local->fetch.counters, RDMATENSOR_STAT_SHARES_RELEASED);
+	rdmatensor_publication_put(pub, true, &matches);
+	rdmatensor_rendezvous_work_off(&matches);
+	rdmatensor_fetch_put(&local->fetch);
+}
+
+int rdmatensor_local_release(struct rdmatensor_exchange *exchange, u64 share_id)
+{
+	struct rdmatensor_local *local;
+	bool shared = false;
+
+	if (share_id > U32_MAX)
+		return -ENOENT;
+	xa_lock_bh(&exchange->shares);
+	local = xa_load(&exchange->shares, share_id);
+	if (local) {
+		spin_lock(&local->lock);
+		shared = local->state == LOCAL_SHARED;
+		spin_unlock(&local->lock);
+	}
+	if (shared)
+		__xa_erase(&exchange->shares, share_id);
+	xa_unlock_bh(&exchange->shares);
+	if (!shared)
+		return -ENOENT;
+	atomic_dec(&exchange->nr_shares);
+	local_give_back(local);
+	return 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_local_release);
+
+void rdmatensor_local_release_all(struct rdmatensor_exchange *exchange)
+{
+	struct rdmatensor_local *local;
+	unsigned long id;
+
+	xa_for_each(&exchange->shares, id, local) {
+		rdmatensor_local_release(exchange, id);
+		cond_resched();
+	}
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_local_release_all);
+
+int rdmatensor_local_submit(struct rdmatensor_exchange *exchange,
+			    const struct rdmatensor_fetch_args *args)
+{
+	struct rdmatensor_local *local;
+	LIST_HEAD(matches);
+	int ret;
+
+	local = kzalloc(struct_size(local, name, args->name_len), GFP_KERNEL_ACCOUNT);
+	if (!local)
+		return -ENOMEM;
+	local->name_len = args->name_len;
+	memcpy(local->name, args->name, args->name_len);
+
+	spin_lock_init(&local->lock);
+	INIT_WORK(&local->copy, local_copy);
+	INIT_LIST_HEAD(&local->waiter.item);
+	local->waiter.matched = local_matched;
+
+	ret = rdmatensor_fetch_init(&local->fetch, &local_ops, exchange, &exchange->counters,
+				    RDMATENSOR_CHANNEL_SELF, args);
+	if (ret) {
+		kfree(local);
+		return ret;
+	}
+	if (args->share) {
+		ret = local_list(local);
+		if (ret) {
+			rdmatensor_fetch_abandon(&local->fetch);
+			kfree(local);
+			return ret;
+		}
+	}
+
+	rdmatensor_hold("fetch");
+	/* A timer or a cancel may come before the table has it: then that is not found waiting */
+	rdmatensor_fetch_get(&local->fetch);
+	rdmatensor_fetch_begin(&local->fetch, args->deadline_ns);
+	ret = rdmatensor_rendezvous_request(exchange->rdv, &local->waiter, args->name,
+					    args->name_len, args->step_id,
+					    GFP_ATOMIC | __GFP_ACCOUNT);
+	if (ret == 1) {
+		/* It waits now, and who cancelled it before that did not find it */
+		local_end_cancelled(local);
+	} else {
+		/* The status of an aborted step is there already */
+		if (ret && ret != -ECANCELED)
+			local->waiter.status.error = ret;
+		list_add(&local->waiter.item, &matches);
+		rdmatensor_rendezvous_work_off(&matches);
+	}
+	rdmatensor_fetch_put(&local->fetch);
+	return 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_local_submit);

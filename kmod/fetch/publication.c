@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Publications.
+ *
+ * A publication belongs to the rendezvous table from PUBLISH until the table
+ * releases it; it holds its pool, the range it is read from, and, if its end is
+ * told by an entry of its own (uses >= 1), a place in the ring. It is freed by
+ * whoever the table releases it to.
+ *
+ * One that was copied holds a tensor buffer instead, and nothing of the publisher's:
+ * its entry has come when PUBLISH returns.
+ */
+#include <linux/sched/signal.h>
+#include <linux/sizes.h>
+#include <linux/slab.h>
+#include <kunit/visibility.h>
+#include "core/fault.h"
+#include "fetch/publication.h"
+
+/* Bytes that are copied between two looks at signals */
+#define PUBLICATION_BATCH SZ_4M
+
+/* Nothing reads it any more. @keep: if it was copied, the next of its name wants the buffer */
+static void publication_let_go(struct rdmatensor_publication *pub, bool keep)
+{
+	if (pub->buffer) {
+		rdmatensor_buffer_put(pub->buffer, keep);
+	} else if (pub->pool) {
+		rdmatensor_regions_drop(&pub->pool->regions, &pub->use);
+		rdmatensor_pool_put(pub->pool);
+	}
+	pub->buffer = NULL;
+	pub->pool = NULL;
+}
+
+static void publication_entry(struct rdmatensor_publication *pub, u16 type, u64 user_data,
+			      int result)
+{
+	struct rdmatensor_cqe cqe = {
+		.user_data = user_data,
+		.type = type,
+		.result = result,
+		.step_id = pub->step_id,
+	};
+
+	rdmatensor_ring_complete(&pub->exchange->ring, &cqe);
+}
+
+/* The table has released it: nothing reads its buffer any more */
+static void publication_release(struct rdmatensor_publication *pub)
+{
+	struct rdmatensor_exchange *exchange = pub->exchange;
+	bool own_entry = pub->tensor.uses && !pub->told, withdrawing = pub->withdrawing;
+	int status = pub->tensor.withdraw_status;
+
+	/* The range is free before the process can hear of it */
+	publication_let_go(pub, !withdrawing);
+	rdmatensor_count(&exchange->counters, RDMATENSOR_STAT_RELEASED);
+	if (own_entry)
+		publication_entry(pub, RDMATENSOR_CQE_PUBLISH, pub->user_data, status);
+	if (withdrawing && !pub->quiet)
+		publication_entry(pub, RDMATENSOR_CQE_WITHDRAW, pub->withdraw_user_data, 0);
+	rdmatensor_status_clear(&pub->tensor.failed);
+	rdmatensor_exchange_put(exchange);
+	kfree(pub);
+}
+
+static int publication_copy_to(const struct rdmatensor_buffer *buffer,
+			       const struct rdmatensor_publish_args *args)
+{
+	u64 done, run;
+
+	for (done = 0; done < args->meta.bytes; done += run) {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		run = min_t(u64, args->meta.bytes - done, PUBLICATION_BATCH);
+		rdmatensor_pool_copy(buffer->pool, done, args->pool, args->offset + done, run);
+	}
+	return 0;
+}
+
+/* While it is copied, no fetch may write to it */
+static int publication_copy(struct rdmatensor_publication *pub,
+			    const struct rdmatensor_publish_args *args)
+{
+	struct rdmatensor_buffer *buffer;
+	int ret;
+
+	ret = rdmatensor_regions_hold(&args->pool->regions, &pub->use, args->offset,
+				      args->meta.bytes, false);
+	if (ret)
+		return ret;
+
+	buffer = rdmatensor_buffer_take(args->copy, args->name, args->name_len,
+					args->meta.bytes);
+	if (IS_ERR(buffer)) {
+		ret = PTR_ERR(buffer);
+		goto out_drop;
+	}
+	rdmatensor_hold("publish_copy");
+	ret = publication_copy_to(buffer, args);
+	if (ret) {
+		rdmatensor_buffer_put(buffer, true);
+		goto out_drop;
+	}
+	rdmatensor_count(&pub->exchange->counters, RDMATENSOR_STAT_PUBLISH_COPIES);
+	rdmatensor_count_add(&pub->exchange->counters, RDMATENSOR_STAT_COPIED_BYTES,
+			     args->meta.bytes);
+	pub->buffer = buffer;
+	pub->pool = buffer->pool;
+	pub->offset = 0;
+out_drop:
+	rdmatensor_regions_drop(&args->pool->regions, &pub->use);
+	return ret;
+}
+
+static int publication_hold(struct rdmatensor_publication *pub,
+			    const struct rdmatensor_publish_args *args)
+{
+	int ret;
+
+	if (!args->pool)
+		return 0;
+	if (args->copy)
+		return publication_copy(pub, args);
+	ret = rdmatensor_regions_hold(&args->pool->regions, &pub->use, args->offset,
+				      args->meta.bytes, false);
+	if (!ret)
+		pub->pool = args->pool;
+	return ret;
+}
+
+/* The publisher's memory is its own again, and so is the reference of its pool */
+static void publication_copied(struct rdmatensor_exchange *exchange,
+			       const struct rdmatensor_publish_args *args)
+{
+	struct rdmatensor_cqe cqe = {
+		.user_data = args->user_data,
+		.type = RDMATENSOR_CQE_PUBLISH,
+		.step_id = args->step_id,
+	};
+
+	if (args->pool)
+		rdmatensor_pool_put(args->pool);
+	if (args->uses)
+		rdmatensor_ring_complete(&exchange->ring, &cqe);
+}
+
+int rdmatensor_publish(struct rdmatensor_exchange *exchange,
+		       const struct rdmatensor_publish_args *args)
+{
+	struct rdmatensor_publication *pub;
+	struct rdmatensor_status late;
+	LIST_HEAD(matches);
+	int ret;
+
+	pub = kzalloc(sizeof(*pub), GFP_KERNEL_ACCOUNT);
+	if (!pub)
+		return -ENOMEM;
+
+	pub->exchange = exchange;
+	pub->user_data = args->user_data;
+	pub->step_id = args->step_id;
+	pub->offset = args->offset;
+	pub->share = args->share;
+	pub->told = args->copy;
+	pub->tensor.meta = args->meta;
+	rdmatensor_status_init_copy(&pub->tensor.failed, &args->failed);
+	pub->tensor.uses = args->uses;
+
+	if (args->uses) {
+		ret = rdmatensor_ring_reserve(&exchange->ring, 1);
+		if (ret)
+			goto out_free;
+	}
+	/* The table says it again: this saves who is late making a buffer, and a copy */
+	if (args->copy && rdmatensor_rendezvous_step_status(exchange->rdv, args->step_id, &late)) {
+		ret = late.error;
+		rdmatensor_status_clear(&late);
+		goto out_unreserve;
+	}
+	ret = publication_hold(pub, args);
+	if (ret)
+		goto out_unreserve;
+
+	rdmatensor_exchange_get(exchange);
+	ret = rdmatensor_rendezvous_publish(exchange->rdv, &pub->tensor, args->name,
+					    args->name_len, args->step_id, &matches);
+	if (ret)
+		goto out_drop;
+
+	rdmatensor_count(&exchange->counters, RDMATENSOR_STAT_PUBLISHED);
+	/* From here on it may be gone */
+	if (args->copy)
+		publication_copied(exchange, args);
+	rdmatensor_rendezvous_work_off(&matches);
+	return 0;
+
+out_drop:
+	rdmatensor_exchange_put(exchange);
+	/* The pool's reference is the caller's again, if it was the publication's */
+	if (pub->buffer)
+		rdmatensor_buffer_put(pub->buffer, true);
+	else if (pub->pool)
+		rdmatensor_regions_drop(&pub->pool->regions, &pub->use);
+out_unreserve:
+	if (args->uses)
+		rdmatensor_ring_unreserve(&exchange->ring, 1);
+out_free:
+	rdmatensor_status_clear(&pub->tensor.failed);
+	kfree(pub);
+	return ret;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_publish);
+
+static void publication_mark_withdrawing(struct rdmatensor_tensor *tensor, void *arg)
+{
+	struct rdmatensor_publication *pub = to_publication(tensor);
+	const u64 *user_data = arg;
+
+	pub->withdrawing = true;
+	pub->quiet = !user_data;
+	pub->withdraw_user_data = user_data ? *user_data : 0;
+}
+
+int rdmatensor_withdraw(struct rdmatensor_exchange *exchange, const u64 *user_data,
+			const char *name, u16 name_len, s64 step_id)
+{
+	struct rdmatensor_tensor *tensor;
+	u64 own = user_data ? *user_data : 0;
+	bool released;
+	int ret;
+
+	if (user_data) {
+		ret = rdmatensor_ring_reserve(&exchange->ring, 1);
+		if (ret)
+			return ret;
+	}
+
+	ret = rdmatensor_rendezvous_withdraw(exchange->rdv, name, name_len, step_id,
+					     publication_mark_withdrawing,
+					     user_data ? &own : NULL, &tensor, &released);
+	if (ret) {
+		if (user_data)
+			rdmatensor_ring_unreserve(&exchange->ring, 1);
+		return ret;
+	}
+	if (released)
+		publication_release(to_publication(tensor));
+	return 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_withdraw);
+
+void rdmatensor_publication_put(struct rdmatensor_publication *pub, bool delivered,
+				struct list_head *matches)
+{
+	if (rdmatensor_rendezvous_put(pub->exchange->rdv, &pub->tensor, delivered, matches))
+		publication_release(pub);
+}
+
+void rdmatensor_publication_release_list(struct list_head *released)
+{
+	struct rdmatensor_tensor *tensor, *next;
+
+	list_for_each_entry_safe(tensor, next, released, item) {
+		list_del_init(&tensor->item);
+		publication_release(to_publication(tensor));
+	}
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_publication_release_list);

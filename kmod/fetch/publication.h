@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Publications: tensors that this context offers, with the memory they are in.
+ */
+#ifndef RDMATENSOR_PUBLICATION_H
+#define RDMATENSOR_PUBLICATION_H
+
+#include "core/exchange.h"
+#include "memory/buffer.h"
+#include "memory/pool.h"
+
+/**
+ * struct rdmatensor_publication - one PUBLISH
+ * @tensor: what the rendezvous table knows of it
+ * @exchange: referenced
+ * @pool: referenced, or @buffer's; NULL: dead, failed or empty
+ * @offset: where in it
+ * @use: the range is being read; without @buffer
+ * @share: a fetch from oneself may have the tensor itself
+ * @buffer: it was copied there; NULL: it is read from where the publisher has it
+ * @told: its own entry has come already, because it was copied
+ * @user_data: for its entry
+ * @withdrawing: a WITHDRAW waits for the release
+ * @quiet: without an entry of its own
+ * @withdraw_user_data: for that
+ */
+struct rdmatensor_publication {
+	struct rdmatensor_tensor tensor;
+	struct rdmatensor_exchange *exchange;
+	struct rdmatensor_pool *pool;
+	u64 offset;
+	struct rdmatensor_use use;
+	bool share;
+	struct rdmatensor_buffer *buffer;
+	bool told;
+	u64 user_data;
+	s64 step_id;
+	bool withdrawing;
+	bool quiet;
+	u64 withdraw_user_data;
+};
+
+static inline struct rdmatensor_publication *
+to_publication(struct rdmatensor_tensor *tensor)
+{
+	return container_of(tensor, struct rdmatensor_publication, tensor);
+}
+
+/**
+ * struct rdmatensor_publish_args - a checked PUBLISH operation
+ * @user_data: for its entry
+ * @name: tensor's name, not zero-terminated
+ * @name_len: its length
+ * @step_id: the step
+ * @uses: deliveries, 0: until withdrawn
+ * @pool: where it is; a reference is the publication's after success. NULL: nowhere
+ * @offset: in it
+ * @share: a fetch from oneself may have it
+ * @copy: to a buffer of these; NULL: it is read from where it is
+ * @meta: checked meta-data
+ * @failed: error != 0: instead of a tensor
+ */
+struct rdmatensor_publish_args {
+	u64 user_data;
+	const char *name;
+	u16 name_len;
+	s64 step_id;
+	u32 uses;
+	struct rdmatensor_pool *pool;
+	u64 offset;
+	bool share;
+	struct rdmatensor_buffers *copy;
+	struct rdmatensor_meta meta;
+	struct rdmatensor_status failed;
+};
+
+/*
+ * Process context. With @copy its entry is there on return. Return: 0, -EAGAIN, -EINVAL,
+ * -EEXIST, -ENOMEM, an aborted step's status; with @copy what rdmatensor_buffer_take() returns,
+ * and -EINTR: killed
+ */
+int rdmatensor_publish(struct rdmatensor_exchange *exchange,
+		       const struct rdmatensor_publish_args *args);
+/* @user_data: NULL: no entry. Return: 0: its entry will come; -ENOENT, -EALREADY, -EAGAIN */
+int rdmatensor_withdraw(struct rdmatensor_exchange *exchange, const u64 *user_data,
+			const char *name, u16 name_len, s64 step_id);
+/* A matched tensor is not needed any more: see rdmatensor_rendezvous_put() */
+void rdmatensor_publication_put(struct rdmatensor_publication *publication,
+				bool delivered, struct list_head *matches);
+/* Of an aborted step, or of a context that closes: tensors the table has released */
+void rdmatensor_publication_release_list(struct list_head *released);
+
+#endif /* RDMATENSOR_PUBLICATION_H */

@@ -1,0 +1,804 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Requests: the receiver's side of a fetch.
+ *
+ *	PENDING -> QUEUED -> SENT ----------------------------> (end)
+ *	                      |  META                             ^
+ *	                      v                                   |
+ *	                   RE_QUEUED -> RE_SENT ------------------+
+ *	any but PENDING, QUEUED: cancel                           |
+ *	                      v                                   |
+ *	                CANCEL_QUEUED -> CANCEL_SENT -------------+
+ *	                                     | content, error     |
+ *	                                     +---> LINGER --------+
+ *	                                     | answer, lane 0's part before it
+ *	                                     +---> ANSWERED ------+
+ *
+ * A request is in the channel's table by index from its submission until the
+ * peer can say nothing about it any more. While its destination has been told
+ * to the peer, nothing but the content, the peer's ERROR_STATUS, or the death
+ * of the queue pairs ends the fetch: a deadline or a cancel only sends CANCEL,
+ * which the peer answers when no write is under way (DESIGN 7.1). LINGER is a
+ * fetch that has ended while the answer to its CANCEL is still to come. ANSWERED is
+ * one whose content goes over several lanes and had begun: the peer has written all of
+ * it, and the answer on lane 0 has overtaken what tells so on the others.
+ *
+ * Who holds what: the table holds one reference, the armed timer one. All
+ * members are guarded by the channel's lock.
+ */
+#include <linux/slab.h>
+#include <kunit/visibility.h>
+#include "core/fault.h"
+#include "core/keep.h"
+#include "core/metacache.h"
+#include "core/trace.h"
+#include "fetch/request.h"
+
+/* Content that still counts as making progress, in bytes a millisecond */
+#define REQUEST_SLOWEST 4096
+/* What msg_slot_bytes can be set to */
+#define REQUEST_SLOT_MOST 65536UL
+#define REQUEST_PATIENCE_MAX (24 * 3600 * 1000)
+/* Times that patience may begin anew: a peer may be busy, and may not be so for ever */
+#define REQUEST_PATIENCE_TIMES 16
+
+enum request_state {
+	REQUEST_NEW,
+	REQUEST_PENDING,
+	REQUEST_QUEUED,
+	REQUEST_SENT,
+	REQUEST_RE_QUEUED,
+	REQUEST_RE_SENT,
+	REQUEST_CANCEL_QUEUED,
+	REQUEST_CANCEL_SENT,
+	REQUEST_LINGER,
+	REQUEST_ANSWERED,
+	REQUEST_DONE,
+};
+
+/**
+ * struct rdmatensor_request - one request
+ * @fetch: the common part
+ * @channel: referenced
+ * @entry: the name's entry in the meta cache, held
+ * @item: in the channel's pending list
+ * @tx: the message to send next; the state says which
+ * @check: compares the checksum
+ * @state: enum request_state, changed by request_move() alone
+ * @index: on the wire
+ * @seq: number of the last request message: content tells up to it
+ * @admitted: counts in channel->outstanding
+ * @exposed: the last request message carried a destination
+ * @exposure: which
+ * @keep: what the peer was told of the name's destination; NULL: it is told each time
+ * @referred: the request that is under way refers to that
+ * @nr_parts: parts that were asked for
+ * @parts: bits of the lanes whose part has not arrived
+ * @patience: jiffies without anything from the peer until its answer to a CANCEL is given up
+ * @give_up: jiffies at which it is given up in any case
+ */
+struct rdmatensor_request {
+	struct rdmatensor_fetch fetch;
+	struct rdmatensor_channel *channel;
+	struct rdmatensor_metacache_entry *entry;
+	struct list_head item;
+	struct rdmatensor_txmsg tx;
+	struct work_struct check;
+	u8 state;
+	u32 index;
+	u64 seq;
+	bool admitted;
+	bool exposed;
+	struct rdmatensor_exposure exposure;
+	struct rdmatensor_keep *keep;
+	bool referred;
+	u8 nr_parts;
+	u8 parts;
+	unsigned long patience;
+	unsigned long give_up;
+};
+
+static struct rdmatensor_request *to_request(struct rdmatensor_fetch *fetch)
+{
+	return container_of(fetch, struct rdmatensor_request, fetch);
+}
+
+static const char * const request_names[] = {
+	[REQUEST_NEW] = "NEW",
+	[REQUEST_PENDING] = "PENDING",
+	[REQUEST_QUEUED] = "QUEUED",
+	[REQUEST_SENT] = "SENT",
+	[REQUEST_RE_QUEUED] = "RE_QUEUED",
+	[REQUEST_RE_SENT] = "RE_SENT",
+	[REQUEST_CANCEL_QUEUED] = "CANCEL_QUEUED",
+	[REQUEST_CANCEL_SENT] = "CANCEL_SENT",
+	[REQUEST_LINGER] = "LINGER",
+	[REQUEST_ANSWERED] = "ANSWERED",
+	[REQUEST_DONE] = "DONE",
+};
+
+/* All changes of state; each is legal from exactly those states */
+static void request_move(struct rdmatensor_request *req, enum request_state to)
+{
+	static const u16 from[] = {
+		[REQUEST_PENDING] = BIT(REQUEST_NEW),
+		[REQUEST_QUEUED] = BIT(REQUEST_PENDING),
+		[REQUEST_SENT] = BIT(REQUEST_QUEUED),
+		[REQUEST_RE_QUEUED] = BIT(REQUEST_SENT),
+		[REQUEST_RE_SENT] = BIT(REQUEST_RE_QUEUED),
+		[REQUEST_CANCEL_QUEUED] = BIT(REQUEST_SENT) | BIT(REQUEST_RE_QUEUED) |
+					  BIT(REQUEST_RE_SENT),
+		[REQUEST_CANCEL_SENT] = BIT(REQUEST_CANCEL_QUEUED),
+		[REQUEST_LINGER] = BIT(REQUEST_CANCEL_SENT),
+		[REQUEST_ANSWERED] = BIT(REQUEST_CANCEL_SENT),
+		[REQUEST_DONE] = BIT(REQUEST_PENDING) | BIT(REQUEST_QUEUED) |
+				 BIT(REQUEST_SENT) | BIT(REQUEST_RE_QUEUED) |
+				 BIT(REQUEST_RE_SENT) | BIT(REQUEST_CANCEL_QUEUED) |
+				 BIT(REQUEST_CANCEL_SENT) | BIT(REQUEST_LINGER) |
+				 BIT(REQUEST_ANSWERED),
+	};
+
+	lockdep_assert_held(&req->channel->lock);
+	WARN_ON_ONCE(!(from[to] & BIT(req->state)));
+	trace_request_state(req->channel->id, req->fetch.user_data, req->index,
+			    request_names[req->state], request_names[to]);
+	WRITE_ONCE(req->state, to);
+}
+
+static bool request_cancelling(const struct rdmatensor_request *req)
+{
+	return req->state == REQUEST_CANCEL_QUEUED || req->state == REQUEST_CANCEL_SENT;
+}
+
+/* PENDING -> QUEUED, in order, as far as the peer's limit goes */
+/* Who waits for little, for who knows how much, or for an end, feels what is posted before */
+static void request_send(struct rdmatensor_request *req)
+{
+	if (!req->exposed || req->fetch.meta.bytes <= RDMATENSOR_SHORT_BYTES ||
+	    request_cancelling(req))
+		rdmatensor_channel_contend(req->channel);
+	rdmatensor_channel_send(req->channel, &req->tx);
+}
+
+static void request_admit(struct rdmatensor_channel *channel)
+{
+	struct rdmatensor_request *req;
+
+	lockdep_assert_held(&channel->lock);
+	while (channel->outstanding < channel->max_outstanding) {
+		req = list_first_entry_or_null(&channel->pending, struct rdmatensor_request,
+					       item);
+		if (!req)
+			return;
+		list_del_init(&req->item);
+		channel->outstanding++;
+		req->admitted = true;
+		request_move(req, REQUEST_QUEUED);
+		request_send(req);
+	}
+}
+
+/* The peer can say nothing about it any more. The caller has a reference of its own */
+static void request_forget(struct rdmatensor_request *req)
+{
+	struct rdmatensor_channel *channel = req->channel;
+
+	request_move(req, REQUEST_DONE);
+	list_del_init(&req->item);
+	rdmatensor_channel_unsend(&req->tx);
+	xa_erase_bh(&channel->requests, req->index);
+	channel->nr_requests--;
+	if (req->admitted) {
+		req->admitted = false;
+		channel->outstanding--;
+	}
+	if (channel->state == RDMATENSOR_CHANNEL_UP)
+		request_admit(channel);
+	rdmatensor_fetch_put(&req->fetch);
+}
+
+static void request_unexpose(struct rdmatensor_request *req)
+{
+	if (!req->exposed)
+		return;
+	rdmatensor_pool_unexpose(req->fetch.pool, &req->exposure);
+	req->exposed = false;
+}
+
+static void request_finish(struct rdmatensor_request *req, int error)
+{
+	request_unexpose(req);
+	rdmatensor_fetch_finish(&req->fetch, error);
+}
+
+/* The fetch has its end, and the peer has nothing more to say unless to a CANCEL */
+static void request_end(struct rdmatensor_request *req, int error)
+{
+	request_finish(req, error);
+	if (req->state == REQUEST_CANCEL_SENT)
+		request_move(req, REQUEST_LINGER);
+	else
+		request_forget(req);
+}
+
+static u32 request_slot_bytes(const struct rdmatensor_channel *channel)
+{
+	return min(channel->peer_slot_bytes, channel->params.msg_slot_bytes);
+}
+
+static void request_describe(const struct rdmatensor_request *req,
+			     struct rdmatensor_msg *msg)
+{
+	msg->request_index = req->index;
+	msg->step_id = req->fetch.step_id;
+	if (req->exposed) {
+		msg->flags |= RDMATENSOR_WIRE_F_DEST;
+		msg->nr_parts = req->nr_parts;
+		msg->seg_shift = req->exposure.seg_shift;
+		msg->nr_rkeys = req->exposure.nr_rkeys;
+		msg->remote_addr = req->exposure.nr_rkeys ? req->exposure.iova : 0;
+		msg->meta = req->fetch.meta;
+	}
+}
+
+/*
+ * What was told is compared and noted when the message is posted, and not before: the peer
+ * learns in this order. The destination is held for as long as for any other request
+ */
+static void request_tell(struct rdmatensor_request *req, struct rdmatensor_msg *msg)
+{
+	struct rdmatensor_channel *channel = req->channel;
+
+	req->referred = req->keep && req->exposed &&
+			rdmatensor_keep_tell(req->keep, &channel->nr_keeps, msg,
+					     req->exposure.iova, req->state == REQUEST_QUEUED);
+	if (req->referred)
+		rdmatensor_count(&channel->counters, RDMATENSOR_STAT_TX_SHORT_REQUESTS);
+}
+
+static void request_fill(struct rdmatensor_txmsg *tx, struct rdmatensor_msg *msg)
+{
+	struct rdmatensor_request *req = container_of(tx, struct rdmatensor_request, tx);
+	__le32 *rkeys = req->channel->msgbuf.rkeys;
+	u32 i;
+
+	if (req->state == REQUEST_CANCEL_QUEUED) {
+		msg->type = RDMATENSOR_WIRE_CANCEL;
+		msg->request_index = req->index;
+		return;
+	}
+
+	request_describe(req, msg);
+	request_tell(req, msg);
+	if (req->referred)
+		msg->nr_rkeys = 0;
+	for (i = 0; i < msg->nr_rkeys; i++)
+		rkeys[i] = rdmatensor_pool_rkey(req->fetch.pool, &req->exposure, i);
+	msg->rkeys = rkeys;
+
+	if (req->state == REQUEST_RE_QUEUED) {
+		msg->type = RDMATENSOR_WIRE_TENSOR_RE_REQUEST;
+		return;
+	}
+	msg->type = RDMATENSOR_WIRE_TENSOR_REQUEST;
+	msg->name = rdmatensor_metacache_name(req->entry, &msg->name_len);
+	if (req->fetch.validate)
+		msg->flags |= RDMATENSOR_WIRE_F_VALIDATE;
+}
+
+static void request_posted(struct rdmatensor_txmsg *tx, u64 seq)
+{
+	struct rdmatensor_request *req = container_of(tx, struct rdmatensor_request, tx);
+
+	switch (req->state) {
+	case REQUEST_QUEUED:
+		req->seq = seq;
+		request_move(req, REQUEST_SENT);
+		break;
+	case REQUEST_RE_QUEUED:
+		req->seq = seq;
+		request_move(req, REQUEST_RE_SENT);
+		break;
+	default:
+		request_move(req, REQUEST_CANCEL_SENT);
+		break;
+	}
+}
+
+/*
+ * A destination for what is known of the tensor. Return: 0, or why there is
+ * none: then the request is sent without, or the fetch cancelled.
+ */
+static int request_expose(struct rdmatensor_request *req, gfp_t gfp)
+{
+	struct rdmatensor_channel *channel = req->channel;
+	struct rdmatensor_fetch *fetch = &req->fetch;
+	struct rdmatensor_msg msg = {};
+	u64 length;
+	int ret;
+
+	request_unexpose(req);
+	ret = rdmatensor_fetch_place(fetch, gfp);
+	if (ret)
+		return ret;
+
+	rdmatensor_pool_expose(fetch->pool, fetch->offset, fetch->meta.bytes, channel,
+			       &req->exposure);
+	req->exposed = true;
+	req->nr_parts = fetch->meta.bytes > channel->params.stripe_bytes ?
+			channel->nr_lanes : 1;
+	req->parts = BIT(req->nr_parts) - 1;
+
+	msg.type = req->state == REQUEST_NEW ? RDMATENSOR_WIRE_TENSOR_REQUEST :
+					      RDMATENSOR_WIRE_TENSOR_RE_REQUEST;
+	request_describe(req, &msg);
+	rdmatensor_metacache_name(req->entry, &msg.name_len);
+	/* The wire's count of keys has 16 bits: how many there are is known here only */
+	msg.nr_rkeys = 0;
+	length = rdmatensor_wire_length(&msg) + (u64)req->exposure.nr_rkeys * sizeof(*msg.rkeys);
+	if (length <= request_slot_bytes(channel))
+		return 0;
+
+	fetch->status.text_len =
+		scnprintf(fetch->status.text, sizeof(fetch->status.text),
+			  "%u segments need a message of %llu bytes, slots have %u: ",
+			  req->exposure.nr_rkeys, length, request_slot_bytes(channel));
+	fetch->status.text_len +=
+		scnprintf(fetch->status.text + fetch->status.text_len,
+			  sizeof(fetch->status.text) - fetch->status.text_len,
+			  "%s%lu", length <= REQUEST_SLOT_MOST ?
+			  "raise msg_slot_bytes to " : "publish it in parts: the most is ",
+			  min(roundup_pow_of_two(length), REQUEST_SLOT_MOST));
+	request_unexpose(req);
+	return -EMSGSIZE;
+}
+
+/*
+ * How long the peer may be silent before its answer to a CANCEL: it may have to write
+ * first all that it was given room for. What it only says of a tensor buys it no time.
+ * Whatever it sends on the channel begins the time anew, since the answer goes the same
+ * way. What only its device answers does not: it does so for a peer that hangs, too.
+ */
+static void request_await_answer(struct rdmatensor_request *req)
+{
+	u64 ms = req->channel->params.cancel_ms +
+		 div_u64(req->exposed ? req->fetch.meta.bytes : 0, REQUEST_SLOWEST);
+
+	req->patience = msecs_to_jiffies(min_t(u64, ms, REQUEST_PATIENCE_MAX));
+	req->give_up = jiffies + REQUEST_PATIENCE_TIMES * req->patience;
+	rdmatensor_fetch_arm(&req->fetch, jiffies + req->patience);
+}
+
+/* True: the peer has sent something, and has time until then */
+static bool request_await_longer(struct rdmatensor_request *req)
+{
+	unsigned long until = req->channel->said_at + req->patience;
+
+	if (time_after(until, req->give_up))
+		until = req->give_up;
+	if (!time_after(until, jiffies))
+		return false;
+	rdmatensor_fetch_arm(&req->fetch, until);
+	return true;
+}
+
+/* Ends it as soon as the peer cannot write any more */
+static void request_stop(struct rdmatensor_request *req, int error)
+{
+	req->fetch.status.error = error;
+
+	switch (req->state) {
+	case REQUEST_PENDING:
+	case REQUEST_QUEUED:
+		request_end(req, error);
+		break;
+	case REQUEST_SENT:
+	case REQUEST_RE_QUEUED:
+	case REQUEST_RE_SENT:
+		/* A re-request that still waits for its slot becomes the CANCEL */
+		rdmatensor_channel_unsend(&req->tx);
+		request_await_answer(req);
+		request_move(req, REQUEST_CANCEL_QUEUED);
+		request_send(req);
+		break;
+	default:
+		break;
+	}
+}
+
+static void request_cancel(struct rdmatensor_fetch *fetch,
+			   const struct rdmatensor_status *status)
+{
+	struct rdmatensor_request *req = to_request(fetch);
+	struct rdmatensor_channel *channel = req->channel;
+
+	spin_lock_bh(&channel->lock);
+	if (req->state < REQUEST_CANCEL_QUEUED) {
+		rdmatensor_status_copy(&fetch->status, status);
+		request_stop(req, status->error);
+		rdmatensor_channel_pump(channel);
+	}
+	spin_unlock_bh(&channel->lock);
+}
+
+static void request_expire(struct rdmatensor_fetch *fetch)
+{
+	struct rdmatensor_request *req = to_request(fetch);
+	struct rdmatensor_channel *channel = req->channel;
+	bool timed_out = false;
+
+	spin_lock_bh(&channel->lock);
+	/* Whoever had the lock has set it anew: what has run out means nothing any more */
+	if (timer_pending(&fetch->timer))
+		goto out_unlock;
+	if (request_cancelling(req) || req->state == REQUEST_ANSWERED) {
+		if (!request_await_longer(req))
+			rdmatensor_channel_fail_locked(channel, -ETIMEDOUT,
+						       req->state == REQUEST_ANSWERED ?
+						       "a part of a content does not come" :
+						       "the peer does not answer a CANCEL");
+	} else if (req->state < REQUEST_CANCEL_QUEUED && !rdmatensor_fetch_early(fetch)) {
+		rdmatensor_status_set(&fetch->status, -ETIMEDOUT, NULL);
+		request_stop(req, -ETIMEDOUT);
+		rdmatensor_channel_pump(channel);
+		timed_out = true;
+	}
+out_unlock:
+	spin_unlock_bh(&channel->lock);
+	if (timed_out)
+		rdmatensor_fetch_timed_out(fetch);
+}
+
+static void request_describe_fetch(struct rdmatensor_fetch *fetch,
+				   struct rdmatensor_fetch_info *info)
+{
+	struct rdmatensor_request *req = to_request(fetch);
+
+	info->state = request_names[READ_ONCE(req->state)];
+	info->name = rdmatensor_metacache_name(req->entry, &info->name_len);
+	/* Known since before the channel was up, and requests are made after that */
+	info->peer = req->channel->worker;
+	info->index = req->index;
+	info->has_index = true;
+}
+
+static void request_free(struct rdmatensor_fetch *fetch)
+{
+	struct rdmatensor_request *req = to_request(fetch);
+
+	rdmatensor_metacache_put(req->channel->metacache, req->entry);
+	rdmatensor_channel_put(req->channel);
+	kfree(req);
+}
+
+static const struct rdmatensor_fetch_ops request_ops = {
+	.cancel = request_cancel,
+	.expire = request_expire,
+	.describe = request_describe_fetch,
+	.free = request_free,
+};
+
+static void request_check(struct work_struct *work)
+{
+	struct rdmatensor_request *req = container_of(work, struct rdmatensor_request, check);
+
+	request_finish(req, rdmatensor_fetch_check(&req->fetch));
+	rdmatensor_fetch_put(&req->fetch);
+}
+
+int rdmatensor_request_submit(struct rdmatensor_channel *channel,
+			      const struct rdmatensor_fetch_args *args)
+{
+	struct rdmatensor_exchange *exchange = channel->exchange;
+	struct rdmatensor_status status;
+	struct rdmatensor_request *req;
+	int ret;
+
+	req = kzalloc(sizeof(*req), GFP_KERNEL_ACCOUNT);
+	if (!req)
+		return -ENOMEM;
+
+	req->channel = channel;
+	INIT_LIST_HEAD(&req->item);
+	INIT_LIST_HEAD(&req->tx.item);
+	INIT_WORK(&req->check, request_check);
+	req->tx.fill = request_fill;
+	req->tx.posted = request_posted;
+	req->state = REQUEST_NEW;
+
+	req->entry = rdmatensor_metacache_get(channel->metacache, args->name,
+					      args->name_len);
+	if (IS_ERR(req->entry)) {
+		ret = PTR_ERR(req->entry);
+		goto out_free;
+	}
+
+	ret = rdmatensor_fetch_init(&req->fetch, &request_ops, exchange, &channel->counters,
+				    channel->id, args);
+	if (ret)
+		goto out_put_entry;
+
+	req->fetch.validate = READ_ONCE(exchange->validate);
+	if (args->keep && !req->fetch.validate &&
+	    READ_ONCE(channel->features) & RDMATENSOR_WIRE_FEATURE_KEEP)
+		req->keep = rdmatensor_metacache_keep(req->entry);
+	if (rdmatensor_metacache_read(req->entry, &req->fetch.meta) && !req->fetch.validate &&
+	    request_expose(req, GFP_KERNEL_ACCOUNT))
+		req->fetch.status.text_len = 0;
+	/* Without a destination nothing is said of the tensor: the peer describes it */
+	if (!req->exposed)
+		memset(&req->fetch.meta, 0, sizeof(req->fetch.meta));
+
+	ret = xa_alloc_cyclic_bh(&channel->requests, &req->index, req,
+				 XA_LIMIT(0, RDMATENSOR_INDEX_MAX), &channel->next_index,
+				 GFP_KERNEL_ACCOUNT);
+	if (ret < 0)
+		goto out_abandon;
+
+	rdmatensor_hold("fetch");
+	/* The table's reference is the first one; this one is for the rest of this function */
+	rdmatensor_fetch_get(&req->fetch);
+	rdmatensor_channel_get(channel);
+
+	spin_lock_bh(&channel->lock);
+	if (!rdmatensor_channel_usable(channel)) {
+		/* Under the lock: whoever finds it there looks at it under the lock */
+		xa_erase_bh(&channel->requests, req->index);
+		spin_unlock_bh(&channel->lock);
+		rdmatensor_channel_put(channel);
+		ret = -ENOTCONN;
+		goto out_abandon;
+	}
+	request_move(req, REQUEST_PENDING);
+	channel->nr_requests++;
+	if (!list_empty(&channel->pending) ||
+	    channel->outstanding >= channel->max_outstanding)
+		rdmatensor_channel_stall(channel, RDMATENSOR_STAT_STALL_REQUESTS);
+	list_add_tail(&req->item, &channel->pending);
+	rdmatensor_fetch_begin(&req->fetch, args->deadline_ns);
+	/* An abort that did not meet it in the table has remembered its step before */
+	if (rdmatensor_rendezvous_step_status(exchange->rdv, args->step_id, &status)) {
+		rdmatensor_status_clear(&req->fetch.status);
+		req->fetch.status = status;
+		request_stop(req, status.error);
+	}
+	request_admit(channel);
+	rdmatensor_channel_pump(channel);
+	spin_unlock_bh(&channel->lock);
+
+	rdmatensor_fetch_put(&req->fetch);
+	return 0;
+
+out_abandon:
+	request_unexpose(req);
+	rdmatensor_fetch_abandon(&req->fetch);
+out_put_entry:
+	rdmatensor_metacache_put(channel->metacache, req->entry);
+out_free:
+	kfree(req);
+	return ret;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_request_submit);
+
+/* With the lock held; NULL: it has ended, or was never sent */
+static struct rdmatensor_request *request_find(struct rdmatensor_channel *channel, u32 index)
+{
+	struct rdmatensor_request *req = xa_load(&channel->requests, index);
+
+	return req && req->state >= REQUEST_SENT ? req : NULL;
+}
+
+static int request_meta(struct rdmatensor_request *req, const struct rdmatensor_msg *msg,
+			const char **why)
+{
+	struct rdmatensor_fetch *fetch = &req->fetch;
+	int ret;
+
+	rdmatensor_metacache_learn(req->entry, &msg->meta);
+	/* A CANCEL is on its way: the peer forgets what it has just described */
+	if (request_cancelling(req) || req->state == REQUEST_LINGER)
+		return 0;
+	/* Which includes ANSWERED */
+	if (req->state != REQUEST_SENT) {
+		*why = "META_DATA_RESPONSE out of turn";
+		return -EPROTO;
+	}
+	if (msg->step_id != fetch->step_id) {
+		*why = "META_DATA_RESPONSE of another step";
+		return -EPROTO;
+	}
+
+	/* The same as it was told, and nothing else makes it say so */
+	if (req->referred && !(msg->flags & RDMATENSOR_WIRE_F_CHECKSUM) &&
+	    rdmatensor_meta_equal(&msg->meta, &fetch->meta))
+		rdmatensor_keep_missed(req->keep);
+	fetch->meta = msg->meta;
+	fetch->validate = msg->flags & RDMATENSOR_WIRE_F_CHECKSUM;
+	fetch->checksum = msg->checksum;
+
+	ret = request_expose(req, GFP_ATOMIC | __GFP_ACCOUNT);
+	if (ret) {
+		request_stop(req, ret);
+		return 0;
+	}
+	request_move(req, REQUEST_RE_QUEUED);
+	request_send(req);
+	return 0;
+}
+
+/*
+ * Lane 0's part is there, and others are not: what has begun of a content that goes over
+ * several lanes is written whole, so their last writes are on their way
+ */
+static bool request_overtaken(const struct rdmatensor_request *req)
+{
+	return req->exposed && req->parts && !(req->parts & BIT(0));
+}
+
+/* It says what was asked for, and was agreed to say it */
+static bool request_is_named(const struct rdmatensor_request *req,
+			     const struct rdmatensor_msg *msg)
+{
+	const char *name;
+	u16 name_len;
+
+	name = rdmatensor_metacache_name(req->entry, &name_len);
+	return req->channel->features & RDMATENSOR_WIRE_FEATURE_ERROR_NAMED &&
+	       msg->step_id == req->fetch.step_id && msg->name_len == name_len &&
+	       !memcmp(msg->name, name, name_len);
+}
+
+static int request_error(struct rdmatensor_request *req, const struct rdmatensor_msg *msg,
+			 const char **why)
+{
+	struct rdmatensor_fetch *fetch = &req->fetch;
+
+	if (msg->flags & RDMATENSOR_WIRE_F_CANCELLED) {
+		if (req->state == REQUEST_CANCEL_SENT) {
+			if (request_overtaken(req)) {
+				request_move(req, REQUEST_ANSWERED);
+				return 0;
+			}
+			request_finish(req, fetch->status.error);
+			request_forget(req);
+			return 0;
+		}
+		if (req->state == REQUEST_LINGER) {
+			request_forget(req);
+			return 0;
+		}
+		*why = "answer to a CANCEL that was not sent";
+		return -EPROTO;
+	}
+	if (req->state == REQUEST_LINGER || req->state == REQUEST_ANSWERED) {
+		*why = "second end of one request";
+		return -EPROTO;
+	}
+	if (msg->flags & RDMATENSOR_WIRE_F_NAMED && !request_is_named(req, msg)) {
+		*why = "ERROR_STATUS of another tensor";
+		return -EPROTO;
+	}
+
+	rdmatensor_status_say(&fetch->status, msg->error, msg->text, msg->text_len,
+			      GFP_ATOMIC | __GFP_ACCOUNT | __GFP_NOWARN);
+	request_end(req, msg->error);
+	return 0;
+}
+
+int rdmatensor_request_message(struct rdmatensor_channel *channel,
+			       const struct rdmatensor_msg *msg, const char **why)
+{
+	struct rdmatensor_request *req;
+	int ret = 0;
+
+	spin_lock_bh(&channel->lock);
+	req = request_find(channel, msg->request_index);
+	if (!req) {
+		*why = "answer to a request that was not sent or has ended";
+		ret = -EPROTO;
+	} else if (msg->type == RDMATENSOR_WIRE_META_DATA_RESPONSE) {
+		ret = request_meta(req, msg, why);
+	} else {
+		ret = request_error(req, msg, why);
+	}
+	spin_unlock_bh(&channel->lock);
+	return ret;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_request_message);
+
+/* May the last write of this lane's part be that long? */
+static bool request_content_fits(const struct rdmatensor_request *req, u8 lane, u32 bytes)
+{
+	u64 mask = (1ULL << req->exposure.seg_shift) - 1;
+	u64 offset, part, first, last, most;
+
+	rdmatensor_wire_part(req->fetch.meta.bytes, req->nr_parts, lane, &offset, &part);
+	if (!part)
+		return !bytes;
+	first = req->exposure.iova + offset;
+	last = first + part - 1;
+	most = last - max(first, last & ~mask) + 1;
+	return bytes && bytes <= most;
+}
+
+int rdmatensor_request_content(struct rdmatensor_channel *channel, u8 lane, u32 index,
+			       u32 bytes, const char **why)
+{
+	struct rdmatensor_request *req;
+	int ret = -EPROTO;
+
+	spin_lock_bh(&channel->lock);
+	req = request_find(channel, index);
+	if (!req && lane) {
+		/* Another lane's completions may be seen after the request's end on lane 0 */
+		rdmatensor_count(&channel->counters, RDMATENSOR_STAT_RX_STRAY);
+		ret = 0;
+		goto out_unlock;
+	}
+	if (!req || !req->exposed ||
+	    (req->state != REQUEST_SENT && req->state != REQUEST_RE_SENT &&
+	     req->state != REQUEST_ANSWERED && !request_cancelling(req))) {
+		*why = "content that was not asked for";
+		goto out_unlock;
+	}
+	if (!(req->parts & BIT(lane))) {
+		*why = "part of a content twice";
+		goto out_unlock;
+	}
+	if (!request_content_fits(req, lane, bytes)) {
+		*why = "content of an impossible length";
+		goto out_unlock;
+	}
+
+	ret = 0;
+	if (!lane)
+		rdmatensor_credits_told_upto(&channel->credits, req->seq);
+	req->parts &= ~BIT(lane);
+	if (req->parts)
+		goto out_unlock;
+	if (req->referred)
+		rdmatensor_keep_met(req->keep);
+
+	if (req->fetch.validate) {
+		/* Ends in process context; to the peer it has ended now */
+		rdmatensor_fetch_get(&req->fetch);
+		if (req->state == REQUEST_CANCEL_SENT)
+			request_move(req, REQUEST_LINGER);
+		else
+			request_forget(req);
+		queue_work(channel->exchange->wq, &req->check);
+	} else {
+		request_end(req, 0);
+	}
+out_unlock:
+	spin_unlock_bh(&channel->lock);
+	return ret;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_request_content);
+
+void rdmatensor_request_down(struct rdmatensor_channel *channel)
+{
+	struct rdmatensor_request *req;
+	unsigned long index = 0;
+
+	for (;; index++) {
+		spin_lock_bh(&channel->lock);
+		req = xa_find(&channel->requests, &index, ULONG_MAX, XA_PRESENT);
+		if (!req) {
+			spin_unlock_bh(&channel->lock);
+			break;
+		}
+		/* NEW: its submitter will find the channel down, and takes it back */
+		if (req->state == REQUEST_LINGER) {
+			request_forget(req);
+		} else if (req->state != REQUEST_NEW) {
+			if (channel->error_text && !req->fetch.status.text_len)
+				rdmatensor_status_set(&req->fetch.status, channel->error,
+						      channel->error_text);
+			request_finish(req, channel->error);
+			request_forget(req);
+		}
+		spin_unlock_bh(&channel->lock);
+	}
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_request_down);

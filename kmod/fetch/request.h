@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Requests: the receiver's state machine of one fetch from a peer.
+ */
+#ifndef RDMATENSOR_REQUEST_H
+#define RDMATENSOR_REQUEST_H
+
+#include "fetch/fetch.h"
+#include "transport/channel.h"
+
+/**
+ * rdmatensor_request_submit - fetch from a channel's peer
+ *
+ * Process context. Takes over args->pool's reference on success. Return: 0: its
+ * entry will come; -ENOTCONN: the channel is not up; what
+ * rdmatensor_fetch_init() returns; -ENOMEM.
+ */
+int rdmatensor_request_submit(struct rdmatensor_channel *channel,
+			      const struct rdmatensor_fetch_args *args);
+
+/* META_DATA_RESPONSE and ERROR_STATUS. Return: 0, -EPROTO with @why */
+int rdmatensor_request_message(struct rdmatensor_channel *channel,
+			       const struct rdmatensor_msg *msg, const char **why);
+int rdmatensor_request_content(struct rdmatensor_channel *channel, u8 lane, u32 index,
+			       u32 bytes, const char **why);
+/* The channel is DOWN: ends all of its requests with its error */
+void rdmatensor_request_down(struct rdmatensor_channel *channel);
+
+#endif /* RDMATENSOR_REQUEST_H */

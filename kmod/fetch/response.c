@@ -1,0 +1,797 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Responses: the sender's side of a fetch.
+ *
+ *	(request) -> WAITING -> [CHECKSUM] -> META_QUEUED -> META_SENT
+ *	                |                                       | re-request
+ *	                +------- same meta-data ----------> WRITING -> (delivered)
+ *	any -> ERROR_QUEUED -> (end)
+ *
+ * A response has its tensor from the match until its content has reached the
+ * peer, or until it gives it back to the table: on CANCEL, on an aborted step,
+ * and when the channel has gone down (DESIGN 7.5). A CANCEL is always answered: when
+ * what is posted of the content has arrived; the rest is not written (DESIGN 7.1).
+ *
+ * All responses of a channel are allocated with it, because they are needed in
+ * completion context: the peer's limit on requests, and the channel's on contents
+ * that are being written, are the bound. A response in
+ * use holds a reference to the channel. A match is worked off without locks, so
+ * a response that WAITS may be on its way out of the table when it is cancelled
+ * or its channel dies; then it is left to response_matched().
+ *
+ * Members are guarded by the channel's lock, the tensor's by the table's.
+ */
+#include <linux/slab.h>
+#include <kunit/visibility.h>
+#include "core/fault.h"
+#include "core/trace.h"
+#include "fetch/publication.h"
+#include "fetch/response.h"
+
+#define RESPONSE_RKEYS 2
+#define RESPONSE_DOTS 3
+
+enum response_state {
+	RESPONSE_FREE,
+	RESPONSE_WAITING,
+	RESPONSE_CHECKSUM,
+	RESPONSE_META_QUEUED,
+	RESPONSE_META_SENT,
+	RESPONSE_WRITING,
+	RESPONSE_ERROR_QUEUED,
+};
+
+/**
+ * struct rdmatensor_response - one response
+ * @channel: referenced while in use
+ * @node: in the channel's table by @index
+ * @free: in the channel's list of free ones
+ * @waiter: in the rendezvous table; its status is what ERROR_STATUS carries, its key, after
+ *          that has been decided, whose name
+ * @tx: the message to send next; the state says which
+ * @checksum_work: computes @checksum
+ * @state: enum response_state, changed by response_move() alone
+ * @validate: content goes with a checksum
+ * @cancelled: the peer wants no content; it waits for the answer
+ * @has_dest: the last request message gave a destination
+ * @nr_parts: how it wants the content cut
+ * @seg_shift: of the destination
+ * @index: on the wire
+ * @seq: number of the last request message
+ * @checksum: of the content
+ * @step_id: the step
+ * @remote_addr: destination
+ * @kept: the peer has told the destination to be remembered; referenced. NULL: it has not
+ * @rkeys: its keys: @kept's, @few_rkeys, or allocated
+ * @few_rkeys: room for most
+ * @want: what the receiver believes of the tensor
+ * @write: the content
+ * @parts: of @write
+ */
+struct rdmatensor_response {
+	struct rdmatensor_channel *channel;
+	struct hlist_node node;
+	struct list_head free;
+	struct rdmatensor_waiter waiter;
+	struct rdmatensor_txmsg tx;
+	struct work_struct checksum_work;
+	u8 state;
+	bool validate;
+	bool cancelled;
+	bool has_dest;
+	u8 nr_parts;
+	u8 seg_shift;
+	u32 index;
+	u64 seq;
+	u32 checksum;
+	s64 step_id;
+	u64 remote_addr;
+	struct rdmatensor_kept *kept;
+	__le32 *rkeys;
+	__le32 few_rkeys[RESPONSE_RKEYS];
+	struct rdmatensor_meta want;
+	struct rdmatensor_write write;
+	struct rdmatensor_part parts[];
+};
+
+/* All changes of state; each is legal from exactly those states */
+static void response_move(struct rdmatensor_response *resp, enum response_state to)
+{
+	static const u8 from[] = {
+		[RESPONSE_FREE] = BIT(RESPONSE_WAITING) | BIT(RESPONSE_CHECKSUM) |
+				  BIT(RESPONSE_META_QUEUED) | BIT(RESPONSE_META_SENT) |
+				  BIT(RESPONSE_WRITING) | BIT(RESPONSE_ERROR_QUEUED),
+		[RESPONSE_WAITING] = BIT(RESPONSE_FREE),
+		[RESPONSE_CHECKSUM] = BIT(RESPONSE_WAITING),
+		[RESPONSE_META_QUEUED] = BIT(RESPONSE_WAITING) | BIT(RESPONSE_CHECKSUM),
+		[RESPONSE_META_SENT] = BIT(RESPONSE_META_QUEUED),
+		[RESPONSE_WRITING] = BIT(RESPONSE_WAITING) | BIT(RESPONSE_META_SENT),
+		[RESPONSE_ERROR_QUEUED] = BIT(RESPONSE_WAITING) | BIT(RESPONSE_CHECKSUM) |
+					  BIT(RESPONSE_META_QUEUED) |
+					  BIT(RESPONSE_META_SENT) | BIT(RESPONSE_WRITING),
+	};
+
+	static const char * const names[] = {
+		[RESPONSE_FREE] = "FREE",
+		[RESPONSE_WAITING] = "WAITING",
+		[RESPONSE_CHECKSUM] = "CHECKSUM",
+		[RESPONSE_META_QUEUED] = "META_QUEUED",
+		[RESPONSE_META_SENT] = "META_SENT",
+		[RESPONSE_WRITING] = "WRITING",
+		[RESPONSE_ERROR_QUEUED] = "ERROR_QUEUED",
+	};
+
+	lockdep_assert_held(&resp->channel->lock);
+	WARN_ON_ONCE(!(from[to] & BIT(resp->state)));
+	trace_response_state(resp->channel->id, resp->index, names[resp->state], names[to]);
+	resp->state = to;
+}
+
+static void response_forget_rkeys(struct rdmatensor_response *resp)
+{
+	if (resp->kept)
+		rdmatensor_kept_put(resp->kept);
+	else if (resp->rkeys != resp->few_rkeys)
+		kfree(resp->rkeys);
+	resp->kept = NULL;
+	resp->rkeys = resp->few_rkeys;
+}
+
+/* Its tensor, which it has no more */
+static struct rdmatensor_publication *response_take(struct rdmatensor_response *resp)
+{
+	struct rdmatensor_tensor *tensor = resp->waiter.tensor;
+
+	resp->waiter.tensor = NULL;
+	return tensor ? to_publication(tensor) : NULL;
+}
+
+/* Ends it. The caller's own hold on the channel is what keeps the lock */
+static void response_free(struct rdmatensor_response *resp)
+{
+	struct rdmatensor_channel *channel = resp->channel;
+
+	WARN_ON_ONCE(resp->waiter.tensor);
+	response_move(resp, RESPONSE_FREE);
+	rdmatensor_channel_unsend(&resp->tx);
+	response_forget_rkeys(resp);
+	rdmatensor_waiter_end(&resp->waiter);
+	hash_del(&resp->node);
+	list_add(&resp->free, &channel->free_responses);
+	channel->nr_responses--;
+	rdmatensor_channel_put(channel);
+}
+
+/* NULL: the peer has more requests outstanding than it may */
+static struct rdmatensor_response *response_new(struct rdmatensor_channel *channel,
+						u32 index)
+{
+	struct rdmatensor_response *resp;
+
+	resp = list_first_entry_or_null(&channel->free_responses,
+					struct rdmatensor_response, free);
+	if (!resp)
+		return NULL;
+
+	list_del_init(&resp->free);
+	channel->nr_responses++;
+	rdmatensor_channel_get(channel);
+	resp->index = index;
+	resp->validate = false;
+	resp->cancelled = false;
+	resp->has_dest = false;
+	resp->checksum = 0;
+	resp->waiter.tensor = NULL;
+	hash_add(channel->responses, &resp->node, index);
+	response_move(resp, RESPONSE_WAITING);
+	return resp;
+}
+
+static struct rdmatensor_response *response_find(struct rdmatensor_channel *channel,
+						 u32 index)
+{
+	struct rdmatensor_response *resp;
+
+	lockdep_assert_held(&channel->lock);
+	hash_for_each_possible(channel->responses, resp, node, index)
+		if (resp->index == index)
+			return resp;
+	return NULL;
+}
+
+static bool response_may_name(const struct rdmatensor_response *resp)
+{
+	return resp->channel->features & RDMATENSOR_WIRE_FEATURE_ERROR_NAMED;
+}
+
+/*
+ * The text, as far as the slot has room for it behind the name. What is cut ends in dots, in
+ * the message buffer's room for keys, which such a message has none of
+ */
+static void response_say(const struct rdmatensor_response *resp, struct rdmatensor_msg *msg)
+{
+	const struct rdmatensor_msgbuf *msgbuf = &resp->channel->msgbuf;
+	char *cut = (char *)msgbuf->rkeys;
+	const char *text;
+	u16 len;
+	u32 most;
+
+	most = min(resp->channel->peer_slot_bytes, msgbuf->slot_bytes) -
+	       rdmatensor_wire_length(msg);
+	most = min(most, rdmatensor_wire_text_max(msg->flags));
+	text = rdmatensor_status_text(&resp->waiter.status, &len);
+	msg->text = text;
+	msg->text_len = len;
+	if (len <= most)
+		return;
+
+	len = rdmatensor_text_cut(text, len, most - RESPONSE_DOTS);
+	memcpy(cut, text, len);
+	memset(cut + len, '.', RESPONSE_DOTS);
+	msg->text = cut;
+	msg->text_len = len + RESPONSE_DOTS;
+}
+
+static void response_fill(struct rdmatensor_txmsg *tx, struct rdmatensor_msg *msg)
+{
+	struct rdmatensor_response *resp = container_of(tx, struct rdmatensor_response, tx);
+
+	msg->request_index = resp->index;
+	if (resp->state == RESPONSE_META_QUEUED) {
+		msg->type = RDMATENSOR_WIRE_META_DATA_RESPONSE;
+		msg->step_id = resp->step_id;
+		msg->meta = resp->waiter.tensor->meta;
+		if (resp->validate) {
+			msg->flags = RDMATENSOR_WIRE_F_CHECKSUM;
+			msg->checksum = resp->checksum;
+		}
+		return;
+	}
+	msg->type = RDMATENSOR_WIRE_ERROR_STATUS;
+	if (resp->cancelled) {
+		msg->flags = RDMATENSOR_WIRE_F_CANCELLED;
+		msg->error = -ECANCELED;
+	} else {
+		msg->error = resp->waiter.status.error;
+		if (resp->waiter.key && response_may_name(resp)) {
+			msg->flags = RDMATENSOR_WIRE_F_NAMED;
+			msg->step_id = resp->step_id;
+			msg->name = rdmatensor_rendezvous_key_name(resp->waiter.key,
+								   &msg->name_len);
+		}
+		response_say(resp, msg);
+	}
+}
+
+static void response_posted(struct rdmatensor_txmsg *tx, u64 seq)
+{
+	struct rdmatensor_response *resp = container_of(tx, struct rdmatensor_response, tx);
+
+	if (resp->state == RESPONSE_META_QUEUED)
+		response_move(resp, RESPONSE_META_SENT);
+	else
+		response_free(resp);
+}
+
+/*
+ * ERROR_STATUS: with waiter.status and the name of what it waited for, or of its tensor if it
+ * has it still; or as the answer to a CANCEL
+ */
+static void response_fail(struct rdmatensor_response *resp)
+{
+	struct rdmatensor_tensor *tensor = resp->waiter.tensor;
+
+	/* Whoever has matched a tensor keeps it at its key */
+	if (tensor && !resp->cancelled)
+		resp->waiter.key = rdmatensor_rendezvous_key_get(tensor->key);
+	rdmatensor_channel_unsend(&resp->tx);
+	response_move(resp, RESPONSE_ERROR_QUEUED);
+	rdmatensor_channel_contend(resp->channel);
+	rdmatensor_channel_send(resp->channel, &resp->tx);
+}
+
+static void response_describe(struct rdmatensor_response *resp)
+{
+	response_move(resp, RESPONSE_META_QUEUED);
+	if (resp->waiter.tensor->meta.bytes <= RDMATENSOR_SHORT_BYTES)
+		rdmatensor_channel_contend(resp->channel);
+	rdmatensor_channel_send(resp->channel, &resp->tx);
+}
+
+/* The content has reached the peer, or what had been posted of it when that was enough */
+static void response_written(struct rdmatensor_write *write)
+{
+	struct rdmatensor_response *resp = container_of(write, struct rdmatensor_response,
+							write);
+	struct rdmatensor_channel *channel = resp->channel;
+	struct rdmatensor_publication *pub;
+	bool delivered;
+	LIST_HEAD(matches);
+
+	spin_lock_bh(&channel->lock);
+	delivered = !write->dropped;
+	if (delivered) {
+		rdmatensor_count(&channel->counters, RDMATENSOR_STAT_SERVED);
+		rdmatensor_count_add(&channel->counters, RDMATENSOR_STAT_SERVED_BYTES,
+				     write->bytes);
+	}
+	pub = response_take(resp);
+	if (resp->cancelled)
+		response_fail(resp);
+	else
+		response_free(resp);
+	/* Not before the response is free: the next content brings the next request */
+	rdmatensor_channel_written(channel, write);
+	rdmatensor_channel_pump(channel);
+	spin_unlock_bh(&channel->lock);
+
+	rdmatensor_publication_put(pub, delivered, &matches);
+	rdmatensor_rendezvous_work_off(&matches);
+}
+
+static void response_write(struct rdmatensor_response *resp)
+{
+	struct rdmatensor_publication *pub = to_publication(resp->waiter.tensor);
+	struct rdmatensor_write *write = &resp->write;
+
+	response_move(resp, RESPONSE_WRITING);
+	write->index = resp->index;
+	write->seq = resp->seq;
+	write->pool = pub->pool;
+	write->pool_offset = pub->offset;
+	write->bytes = pub->tensor.meta.bytes;
+	write->remote_addr = resp->remote_addr;
+	write->seg_shift = resp->seg_shift;
+	write->rkeys = resp->rkeys;
+	write->done = response_written;
+	write->nr_parts = resp->nr_parts;
+	write->parts = resp->parts;
+	rdmatensor_channel_write(resp->channel, write);
+}
+
+/* It has its tensor. True: and does not need it, but it counts as delivered */
+static bool response_proceed(struct rdmatensor_response *resp)
+{
+	const struct rdmatensor_tensor *tensor = resp->waiter.tensor;
+	struct rdmatensor_exchange *exchange = resp->channel->exchange;
+
+	if (tensor->failed.error) {
+		rdmatensor_status_copy(&resp->waiter.status, &tensor->failed);
+		response_fail(resp);
+		return true;
+	}
+
+	resp->validate |= READ_ONCE(exchange->validate);
+	if (resp->validate) {
+		response_move(resp, RESPONSE_CHECKSUM);
+		queue_work(exchange->wq, &resp->checksum_work);
+	} else if (resp->has_dest && rdmatensor_meta_equal(&resp->want, &tensor->meta)) {
+		response_write(resp);
+	} else {
+		response_describe(resp);
+	}
+	return false;
+}
+
+/* A waiter's end, by a match or with its step */
+static void response_matched(struct rdmatensor_waiter *waiter, struct list_head *more)
+{
+	struct rdmatensor_response *resp = container_of(waiter, struct rdmatensor_response,
+							waiter);
+	struct rdmatensor_channel *channel = resp->channel;
+	struct rdmatensor_publication *pub = NULL;
+	bool delivered = false;
+
+	/* response_free() may drop the reference that is the response's */
+	rdmatensor_channel_get(channel);
+	spin_lock_bh(&channel->lock);
+	if (channel->state >= RDMATENSOR_CHANNEL_CLOSING) {
+		pub = response_take(resp);
+		response_free(resp);
+	} else if (resp->cancelled || !waiter->tensor) {
+		pub = response_take(resp);
+		response_fail(resp);
+	} else if (response_proceed(resp)) {
+		pub = response_take(resp);
+		delivered = true;
+	}
+	rdmatensor_channel_pump(channel);
+	spin_unlock_bh(&channel->lock);
+
+	if (pub)
+		rdmatensor_publication_put(pub, delivered, more);
+	rdmatensor_channel_put(channel);
+}
+
+static void response_checksum(struct work_struct *work)
+{
+	struct rdmatensor_response *resp = container_of(work, struct rdmatensor_response,
+							checksum_work);
+	struct rdmatensor_publication *pub = to_publication(resp->waiter.tensor);
+	struct rdmatensor_channel *channel = resp->channel;
+	LIST_HEAD(matches);
+
+	/* Nobody else touches a response in state CHECKSUM but to mark it */
+	resp->checksum = pub->tensor.meta.bytes ?
+			 rdmatensor_pool_checksum(pub->pool, pub->offset,
+						  pub->tensor.meta.bytes) : 0;
+
+	rdmatensor_channel_get(channel);
+	spin_lock_bh(&channel->lock);
+	if (channel->state >= RDMATENSOR_CHANNEL_CLOSING) {
+		response_take(resp);
+		response_free(resp);
+	} else if (resp->cancelled || resp->waiter.status.error) {
+		response_fail(resp);
+		response_take(resp);
+	} else {
+		response_describe(resp);
+		pub = NULL;
+	}
+	rdmatensor_channel_pump(channel);
+	spin_unlock_bh(&channel->lock);
+
+	if (pub)
+		rdmatensor_publication_put(pub, false, &matches);
+	rdmatensor_rendezvous_work_off(&matches);
+	rdmatensor_channel_put(channel);
+}
+
+/*
+ * What the peer has told for good, now or before. False: it is not remembered, and a request
+ * that refers to it has no destination
+ */
+static bool response_set_kept(struct rdmatensor_response *resp,
+			      const struct rdmatensor_msg *msg)
+{
+	struct rdmatensor_kept *kept;
+
+	kept = rdmatensor_kepts_get(&resp->channel->kepts, msg->keep);
+	if (!kept)
+		return false;
+	resp->kept = kept;
+	resp->has_dest = true;
+	resp->want = kept->meta;
+	resp->remote_addr = kept->remote_addr;
+	resp->seg_shift = kept->seg_shift;
+	resp->nr_parts = kept->nr_parts;
+	resp->rkeys = kept->rkeys;
+	return true;
+}
+
+/* Return: 0, -ENOMEM */
+static int response_set_dest(struct rdmatensor_response *resp,
+			     const struct rdmatensor_msg *msg)
+{
+	response_forget_rkeys(resp);
+	if (msg->flags & RDMATENSOR_WIRE_F_KEEP && response_set_kept(resp, msg))
+		return 0;
+	resp->has_dest = msg->flags & RDMATENSOR_WIRE_F_DEST;
+	resp->want = msg->meta;
+	resp->remote_addr = msg->remote_addr;
+	resp->seg_shift = msg->seg_shift;
+	resp->nr_parts = msg->nr_parts;
+	if (msg->nr_rkeys > ARRAY_SIZE(resp->few_rkeys)) {
+		resp->rkeys = rdmatensor_should_fail() ? NULL :
+			      kmemdup(msg->rkeys, msg->nr_rkeys * sizeof(*resp->rkeys),
+				      GFP_ATOMIC | __GFP_ACCOUNT | __GFP_NOWARN);
+		if (!resp->rkeys) {
+			resp->rkeys = resp->few_rkeys;
+			return -ENOMEM;
+		}
+	} else if (msg->nr_rkeys) {
+		memcpy(resp->rkeys, msg->rkeys, msg->nr_rkeys * sizeof(*resp->rkeys));
+	}
+	return 0;
+}
+
+/* Of what has failed before it was in the table. Without memory the name is not said */
+static void response_remember_name(struct rdmatensor_response *resp,
+				   const struct rdmatensor_msg *msg)
+{
+	resp->waiter.key = rdmatensor_rendezvous_key_alloc(msg->name, msg->name_len,
+							   GFP_ATOMIC | __GFP_ACCOUNT |
+							   __GFP_NOWARN);
+}
+
+static int response_request(struct rdmatensor_channel *channel,
+			    const struct rdmatensor_msg *msg, u64 seq, const char **why)
+{
+	struct rdmatensor_response *resp;
+	LIST_HEAD(matches);
+	int ret;
+
+	spin_lock_bh(&channel->lock);
+	if (response_find(channel, msg->request_index)) {
+		*why = "request index is in use already";
+		ret = -EPROTO;
+		goto out_unlock;
+	}
+	resp = response_new(channel, msg->request_index);
+	if (!resp) {
+		*why = "more requests outstanding than allowed";
+		ret = -EPROTO;
+		goto out_unlock;
+	}
+
+	resp->seq = seq;
+	resp->step_id = msg->step_id;
+	resp->validate = msg->flags & RDMATENSOR_WIRE_F_VALIDATE;
+	ret = response_set_dest(resp, msg);
+	if (ret) {
+		resp->waiter.status.error = ret;
+		response_remember_name(resp, msg);
+		response_fail(resp);
+		ret = 0;
+		goto out_unlock;
+	}
+	spin_unlock_bh(&channel->lock);
+
+	/* It may be matched, and gone, before this returns 1 */
+	ret = rdmatensor_rendezvous_request(channel->exchange->rdv, &resp->waiter, msg->name,
+					    msg->name_len, msg->step_id,
+					    GFP_ATOMIC | __GFP_ACCOUNT | __GFP_NOWARN);
+	if (ret == 1)
+		return 0;
+	if (ret && ret != -ECANCELED)
+		resp->waiter.status.error = ret;
+	if (ret)
+		response_remember_name(resp, msg);
+	response_matched(&resp->waiter, &matches);
+	rdmatensor_rendezvous_work_off(&matches);
+	return 0;
+
+out_unlock:
+	spin_unlock_bh(&channel->lock);
+	return ret;
+}
+
+static int response_re_request(struct rdmatensor_channel *channel,
+			       const struct rdmatensor_msg *msg, u64 seq, const char **why)
+{
+	struct rdmatensor_response *resp = response_find(channel, msg->request_index);
+
+	/* Crossed with an ERROR_STATUS of ours */
+	if (!resp || resp->state == RESPONSE_ERROR_QUEUED) {
+		rdmatensor_count(&channel->counters, RDMATENSOR_STAT_RX_STRAY);
+		return 0;
+	}
+	if (resp->state != RESPONSE_META_SENT || resp->cancelled ||
+	    msg->step_id != resp->step_id) {
+		*why = "TENSOR_RE_REQUEST out of turn";
+		return -EPROTO;
+	}
+	if (!rdmatensor_meta_equal(&msg->meta, &resp->waiter.tensor->meta)) {
+		*why = "TENSOR_RE_REQUEST with other meta-data than it was told";
+		return -EPROTO;
+	}
+
+	resp->seq = seq;
+	if (response_set_dest(resp, msg)) {
+		/* The tensor goes back when the error has been queued */
+		resp->waiter.status.error = -ENOMEM;
+		return -ENOMEM;
+	}
+	response_write(resp);
+	return 0;
+}
+
+static int response_cancel(struct rdmatensor_channel *channel,
+			   const struct rdmatensor_msg *msg, const char **why,
+			   struct rdmatensor_publication **pub)
+{
+	struct rdmatensor_response *resp = response_find(channel, msg->request_index);
+
+	rdmatensor_channel_contend(channel);
+	if (!resp) {
+		/* Ended already: only the answer is owed */
+		resp = response_new(channel, msg->request_index);
+		if (!resp) {
+			*why = "more requests outstanding than allowed";
+			return -EPROTO;
+		}
+		resp->cancelled = true;
+		response_fail(resp);
+		return 0;
+	}
+	if (resp->cancelled) {
+		*why = "second CANCEL of one request";
+		return -EPROTO;
+	}
+
+	resp->cancelled = true;
+	switch (resp->state) {
+	case RESPONSE_WAITING:
+		if (rdmatensor_rendezvous_cancel(channel->exchange->rdv, &resp->waiter))
+			response_fail(resp);
+		break;
+	case RESPONSE_META_QUEUED:
+	case RESPONSE_META_SENT:
+		*pub = response_take(resp);
+		response_fail(resp);
+		break;
+	case RESPONSE_WRITING:
+		/* What is posted has to arrive first; nothing more will be */
+		if (!rdmatensor_channel_drop(channel, &resp->write))
+			break;
+		rdmatensor_channel_written(channel, &resp->write);
+		*pub = response_take(resp);
+		response_fail(resp);
+		break;
+	default:
+		/* CHECKSUM: when that is done. ERROR_QUEUED: becomes the answer */
+		break;
+	}
+	return 0;
+}
+
+/*
+ * What is told is remembered before anything else, whatever becomes of the request: the peer
+ * refers to it from now on
+ */
+static int response_keep(struct rdmatensor_channel *channel, const struct rdmatensor_msg *msg,
+			 const char **why)
+{
+	if (!(channel->features & RDMATENSOR_WIRE_FEATURE_KEEP)) {
+		*why = "kept destination without the feature";
+		return -EPROTO;
+	}
+	if (!(msg->flags & RDMATENSOR_WIRE_F_DEST))
+		return 0;
+	spin_lock_bh(&channel->lock);
+	rdmatensor_kepts_remember(&channel->kepts, msg);
+	spin_unlock_bh(&channel->lock);
+	return 0;
+}
+
+int rdmatensor_response_message(struct rdmatensor_channel *channel,
+				const struct rdmatensor_msg *msg, u64 seq,
+				const char **why)
+{
+	struct rdmatensor_publication *pub = NULL;
+	struct rdmatensor_response *resp;
+	LIST_HEAD(matches);
+	int ret;
+
+	if (msg->nr_parts > channel->nr_lanes) {
+		*why = "more parts than lanes";
+		return -EPROTO;
+	}
+	if (msg->flags & RDMATENSOR_WIRE_F_KEEP) {
+		ret = response_keep(channel, msg, why);
+		if (ret)
+			return ret;
+	}
+	if (msg->type == RDMATENSOR_WIRE_TENSOR_REQUEST)
+		return response_request(channel, msg, seq, why);
+
+	spin_lock_bh(&channel->lock);
+	if (msg->type == RDMATENSOR_WIRE_CANCEL) {
+		ret = response_cancel(channel, msg, why, &pub);
+	} else {
+		ret = response_re_request(channel, msg, seq, why);
+		if (ret == -ENOMEM) {
+			resp = response_find(channel, msg->request_index);
+			response_fail(resp);
+			pub = response_take(resp);
+			ret = 0;
+		}
+	}
+	spin_unlock_bh(&channel->lock);
+
+	if (pub)
+		rdmatensor_publication_put(pub, false, &matches);
+	rdmatensor_rendezvous_work_off(&matches);
+	return ret;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_response_message);
+
+static size_t response_bytes(const struct rdmatensor_channel *channel)
+{
+	struct rdmatensor_response *resp;
+
+	return ALIGN(struct_size(resp, parts, channel->nr_lanes), __alignof__(*resp));
+}
+
+static u32 response_count(const struct rdmatensor_channel *channel)
+{
+	return 2 * channel->params.max_requests;
+}
+
+static struct rdmatensor_response *response_at(struct rdmatensor_channel *channel, u32 i)
+{
+	return channel->response_mem + i * response_bytes(channel);
+}
+
+int rdmatensor_response_alloc(struct rdmatensor_channel *channel)
+{
+	u32 i;
+
+	channel->response_mem = kvcalloc(response_count(channel), response_bytes(channel),
+					 GFP_KERNEL_ACCOUNT);
+	if (!channel->response_mem)
+		return -ENOMEM;
+
+	for (i = 0; i < response_count(channel); i++) {
+		struct rdmatensor_response *resp = response_at(channel, i);
+		int j;
+
+		resp->channel = channel;
+		INIT_HLIST_NODE(&resp->node);
+		INIT_LIST_HEAD(&resp->waiter.item);
+		resp->waiter.matched = response_matched;
+		INIT_LIST_HEAD(&resp->tx.item);
+		resp->tx.fill = response_fill;
+		resp->tx.posted = response_posted;
+		INIT_WORK(&resp->checksum_work, response_checksum);
+		resp->rkeys = resp->few_rkeys;
+		for (j = 0; j < channel->nr_lanes; j++)
+			INIT_LIST_HEAD(&resp->parts[j].item);
+		list_add_tail(&resp->free, &channel->free_responses);
+	}
+	return 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_response_alloc);
+
+void rdmatensor_response_abort_step(struct rdmatensor_channel *channel, s64 step_id,
+				    const struct rdmatensor_status *status)
+{
+	LIST_HEAD(matches);
+	u32 i;
+
+	for (i = 0; i < response_count(channel); i++) {
+		struct rdmatensor_response *resp = response_at(channel, i);
+		struct rdmatensor_publication *pub = NULL;
+
+		spin_lock_bh(&channel->lock);
+		if (resp->step_id == step_id && resp->state == RESPONSE_CHECKSUM) {
+			rdmatensor_status_copy(&resp->waiter.status, status);
+		} else if (resp->step_id == step_id &&
+			   (resp->state == RESPONSE_META_QUEUED ||
+			    resp->state == RESPONSE_META_SENT)) {
+			rdmatensor_status_copy(&resp->waiter.status, status);
+			response_fail(resp);
+			pub = response_take(resp);
+			rdmatensor_channel_pump(channel);
+		}
+		spin_unlock_bh(&channel->lock);
+
+		if (pub)
+			rdmatensor_publication_put(pub, false, &matches);
+	}
+	rdmatensor_rendezvous_work_off(&matches);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_response_abort_step);
+
+void rdmatensor_response_down(struct rdmatensor_channel *channel)
+{
+	LIST_HEAD(matches);
+	u32 i;
+
+	for (i = 0; channel->response_mem && i < response_count(channel); i++) {
+		struct rdmatensor_response *resp = response_at(channel, i);
+		struct rdmatensor_publication *pub = NULL;
+
+		spin_lock_bh(&channel->lock);
+		switch (resp->state) {
+		case RESPONSE_FREE:
+		case RESPONSE_CHECKSUM:
+			break;
+		case RESPONSE_WAITING:
+			if (rdmatensor_rendezvous_cancel(channel->exchange->rdv,
+							 &resp->waiter))
+				response_free(resp);
+			break;
+		default:
+			pub = response_take(resp);
+			response_free(resp);
+			break;
+		}
+		spin_unlock_bh(&channel->lock);
+
+		if (pub)
+			rdmatensor_publication_put(pub, false, &matches);
+	}
+	rdmatensor_rendezvous_work_off(&matches);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_response_down);

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Exports.
+ *
+ * The rows are pages of a pool, which are in the pool's own memory regions, for writing,
+ * and in the export's, for reading: the export's segments have a scatter list of the same
+ * pages and own none of them. They are mapped once more, for the device to read and for
+ * nothing else: what a mapping for writing does at its end, such as to copy back what the
+ * device has of a page, is the pool's mapping's to do, and an IOMMU holds the device to it.
+ * The export holds the pool and the range: nothing can be fetched to it, and it cannot be
+ * given back.
+ *
+ * A withdrawal takes the name away, then the regions. From then on a READ of the rows
+ * is an access error to who sends it: addresses are never given twice.
+ */
+#include <linux/jhash.h>
+#include <linux/math64.h>
+#include <linux/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include "core/fault.h"
+#include "gather/export.h"
+
+void rdmatensor_exports_init(struct rdmatensor_exports *exports)
+{
+	spin_lock_init(&exports->lock);
+	INIT_LIST_HEAD(&exports->waiters);
+	hash_init(exports->by_name);
+}
+
+static u32 export_hash(const char *name, u16 name_len)
+{
+	return jhash(name, name_len, 0);
+}
+
+/* With the lock held */
+static struct rdmatensor_export *export_look_up(struct rdmatensor_exports *exports,
+						const char *name, u16 name_len)
+{
+	struct rdmatensor_export *export;
+
+	lockdep_assert_held(&exports->lock);
+	hash_for_each_possible(exports->by_name, export, node, export_hash(name, name_len))
+		if (export->name_len == name_len && !memcmp(export->name, name, name_len))
+			return export;
+	return NULL;
+}
+
+/* The pages of [offset, offset + bytes) of the pool, for one segment */
+static int export_pages(struct rdmatensor_segment *segment, const struct rdmatensor_pool *pool,
+			u64 offset, u32 bytes)
+{
+	u32 nr = bytes >> PAGE_SHIFT, i, done, contiguous;
+	struct page **pages;
+	int ret;
+
+	pages = kvmalloc_array(nr, sizeof(*pages), GFP_KERNEL_ACCOUNT);
+	if (!pages)
+		return -ENOMEM;
+	for (i = 0; i < nr; i += done) {
+		u64 at = offset + ((u64)i << PAGE_SHIFT);
+		struct page *first = virt_to_page(rdmatensor_pool_chunk(pool, at, &contiguous));
+
+		/* The look-up is as long as the pool's segment has chunks: one for each of them */
+		for (done = 0; done < contiguous >> PAGE_SHIFT && i + done < nr; done++)
+			pages[i + done] = first + done;
+	}
+	ret = sg_alloc_table_from_pages(&segment->sgt, pages, nr, 0, bytes, GFP_KERNEL_ACCOUNT);
+	kvfree(pages);
+	if (!ret)
+		segment->bytes = bytes;
+	return ret;
+}
+
+static void export_free_segments(struct rdmatensor_export *export)
+{
+	u32 i;
+
+	for (i = 0; i < export->nr_segments; i++) {
+		/* A device that may still read is worse than memory that is lost */
+		if (WARN_ON_ONCE(export->segments[i].mr))
+			return;
+		if (export->segments[i].bytes)
+			sg_free_table(&export->segments[i].sgt);
+	}
+	kvfree(export->segments);
+}
+
+static int export_register(struct rdmatensor_export *export, u64 bytes)
+{
+	u64 step = 1ULL << export->seg_shift, at;
+	u32 i = 0;
+	int ret;
+
+	for (at = 0; at < bytes; at += step) {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		rdmatensor_hold("export_pages");
+		if (rdmatensor_domain_ending(export->domain))
+			return -ENODEV;
+		ret = export_pages(&export->segments[i++], export->pool, export->offset + at,
+				   min(step, bytes - at));
+		if (ret)
+			return ret;
+		cond_resched();
+	}
+	export->iova = rdmatensor_domain_iova(export->domain, bytes);
+	if (!export->iova)
+		return -EOVERFLOW;
+	return rdmatensor_domain_register(export->domain, export->segments, export->nr_segments,
+					  export->iova, IB_ACCESS_REMOTE_READ);
+}
+
+/* Bytes of the pages that the rows are in; 0: they cannot be counted */
+static u64 export_bytes(const struct rdmatensor_table_info *info)
+{
+	u64 bytes;
+
+	if (check_mul_overflow(info->row_end - info->row_start - 1, info->stride, &bytes) ||
+	    check_add_overflow(bytes, (u64)info->row_bytes, &bytes) || bytes > S64_MAX)
+		return 0;
+	return PAGE_ALIGN(bytes);
+}
+
+bool rdmatensor_export_wait(struct rdmatensor_exports *exports,
+			    struct rdmatensor_export_waiter *waiter)
+{
+	bool waits;
+
+	spin_lock_bh(&exports->lock);
+	waits = !export_look_up(exports, waiter->name, waiter->name_len);
+	if (waits)
+		list_add_tail(&waiter->item, &exports->waiters);
+	spin_unlock_bh(&exports->lock);
+	return waits;
+}
+
+bool rdmatensor_export_unwait(struct rdmatensor_exports *exports,
+			      struct rdmatensor_export_waiter *waiter)
+{
+	bool waited;
+
+	spin_lock_bh(&exports->lock);
+	waited = !list_empty(&waiter->item);
+	list_del_init(&waiter->item);
+	spin_unlock_bh(&exports->lock);
+	return waited;
+}
+
+static void export_tell_waiters(struct rdmatensor_exports *exports,
+				const struct rdmatensor_export *export)
+{
+	struct rdmatensor_export_waiter *waiter, *next;
+
+	lockdep_assert_held(&exports->lock);
+	list_for_each_entry_safe(waiter, next, &exports->waiters, item) {
+		if (waiter->name_len != export->name_len ||
+		    memcmp(waiter->name, export->name, export->name_len))
+			continue;
+		list_del_init(&waiter->item);
+		waiter->exported(waiter);
+	}
+}
+
+static int export_insert(struct rdmatensor_exports *exports, struct rdmatensor_export *export)
+{
+	int ret = 0;
+
+	spin_lock_bh(&exports->lock);
+	if (export_look_up(exports, export->name, export->name_len)) {
+		ret = -EEXIST;
+	} else {
+		hash_add(exports->by_name, &export->node,
+			 export_hash(export->name, export->name_len));
+		export_tell_waiters(exports, export);
+	}
+	spin_unlock_bh(&exports->lock);
+	return ret;
+}
+
+struct rdmatensor_export *rdmatensor_export_create(struct rdmatensor_exports *exports,
+						   struct rdmatensor_domain *domain,
+						   const struct rdmatensor_export_args *args)
+{
+	u64 bytes = export_bytes(&args->info), nr;
+	struct rdmatensor_export *export;
+	int ret;
+
+	might_sleep();
+	if (!bytes || !IS_ALIGNED(args->offset, PAGE_SIZE))
+		return ERR_PTR(-EINVAL);
+
+	export = kzalloc(struct_size(export, name, args->name_len), GFP_KERNEL_ACCOUNT);
+	if (!export)
+		return ERR_PTR(-ENOMEM);
+	kref_init(&export->ref);
+	INIT_HLIST_NODE(&export->node);
+	export->name_len = args->name_len;
+	memcpy(export->name, args->name, args->name_len);
+	export->info = args->info;
+	export->pool = args->pool;
+	export->offset = args->offset;
+	export->seg_shift = domain->seg_shift;
+
+	ret = rdmatensor_regions_hold(&args->pool->regions, &export->use, args->offset, bytes,
+				      false);
+	if (ret)
+		goto out_free;
+
+	nr = DIV_ROUND_UP_ULL(bytes, 1ULL << domain->seg_shift);
+	ret = -EOVERFLOW;
+	if (nr > RDMATENSOR_WIRE_KEYS_MAX)
+		goto out_drop;
+	ret = -ENOMEM;
+	export->segments = kvcalloc(nr, sizeof(*export->segments), GFP_KERNEL_ACCOUNT);
+	if (!export->segments)
+		goto out_drop;
+	export->nr_segments = nr;
+
+	kref_get(&domain->ref);
+	export->domain = domain;
+	ret = export_register(export, bytes);
+	if (ret)
+		goto out_put_domain;
+	/* One for each segment: the last row ends in the last page */
+	export->info.nr_keys = nr;
+	ret = export_insert(exports, export);
+	if (ret)
+		goto out_unregister;
+	return export;
+
+out_unregister:
+	rdmatensor_domain_unregister(domain, export->segments, export->nr_segments);
+out_put_domain:
+	rdmatensor_domain_put(domain);
+	export_free_segments(export);
+out_drop:
+	rdmatensor_regions_drop(&args->pool->regions, &export->use);
+out_free:
+	kfree(export);
+	return ERR_PTR(ret);
+}
+
+void rdmatensor_export_withdraw(struct rdmatensor_exports *exports,
+				struct rdmatensor_export *export)
+{
+	struct rdmatensor_domain *domain = export->domain;
+
+	might_sleep();
+	if (!domain)
+		return;
+	/*
+	 * Before the process can know of it: pairs with gather_copy(), which has copied
+	 * before it looks
+	 */
+	smp_store_mb(export->withdrawn, true);
+	spin_lock_bh(&exports->lock);
+	hash_del(&export->node);
+	spin_unlock_bh(&exports->lock);
+	rdmatensor_domain_unregister(domain, export->segments, export->nr_segments);
+	export->domain = NULL;
+	rdmatensor_domain_put(domain);
+}
+
+static void export_release(struct kref *ref)
+{
+	struct rdmatensor_export *export = container_of(ref, struct rdmatensor_export, ref);
+
+	WARN_ON_ONCE(export->domain);
+	export_free_segments(export);
+	rdmatensor_regions_drop(&export->pool->regions, &export->use);
+	rdmatensor_pool_put(export->pool);
+	kfree(export);
+}
+
+void rdmatensor_export_put(struct rdmatensor_export *export)
+{
+	might_sleep();
+	kref_put(&export->ref, export_release);
+}
+
+struct rdmatensor_export *rdmatensor_export_find(struct rdmatensor_exports *exports,
+						 const char *name, u16 name_len)
+{
+	struct rdmatensor_export *export;
+
+	spin_lock_bh(&exports->lock);
+	export = export_look_up(exports, name, name_len);
+	if (export)
+		kref_get(&export->ref);
+	spin_unlock_bh(&exports->lock);
+	return export;
+}
+
+void rdmatensor_export_answer(struct rdmatensor_exports *exports, struct rdmatensor_msg *msg,
+			      const char *name, u16 name_len, u32 first_key, __le32 *rkeys,
+			      u32 room)
+{
+	struct rdmatensor_export *export;
+	u32 i;
+
+	msg->type = RDMATENSOR_WIRE_TABLE_INFO;
+	spin_lock_bh(&exports->lock);
+	export = export_look_up(exports, name, name_len);
+	if (!export || first_key >= export->info.nr_keys) {
+		msg->flags = RDMATENSOR_WIRE_F_FAILED;
+		msg->error = export ? -ESTALE : -ENOENT;
+	} else {
+		msg->table = export->info;
+		msg->table.first_key = first_key;
+		msg->remote_addr = export->iova;
+		msg->seg_shift = export->seg_shift;
+		msg->nr_rkeys = min3(export->info.nr_keys - first_key, room, (u32)U16_MAX);
+		for (i = 0; i < msg->nr_rkeys; i++)
+			rkeys[i] = cpu_to_le32(export->segments[first_key + i].rkey);
+		msg->rkeys = rkeys;
+	}
+	spin_unlock_bh(&exports->lock);
+}

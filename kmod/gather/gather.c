@@ -1,0 +1,1054 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Gathers.
+ *
+ * A gather is a work item. It takes the ids in chunks and has two of them: while the READs
+ * of one are under way the next one is loaded, sorted and posted. If there are more ids than
+ * one chunk takes, they come in the rough order of their rows (see plan.h), which is worked
+ * out when they are copied, and costs six bytes an id: without it a row that is wanted in
+ * two chunks is read twice, and neighbours in two chunks are not joined. Of 10^6 ids at
+ * random of 10^6 rows it saves three READs of four, of power-law ids a third of them and
+ * more (tests/kunit/plan.c). Without memory for it they come as they are. Of each chunk:
+ *
+ *	load -> sort -> post lists, own and cached rows are copied -> all lists proven
+ *
+ * A list is posted to one lane and is PROVEN when its last completion has come without
+ * an error; nothing else makes a row count as delivered. A list whose lane failed is
+ * posted again, whole, on another one. Where the owner has refused access its rows are
+ * gone, and the gather with them. A row that is wanted several times is read once, and
+ * copied when it is proven.
+ *
+ * The ids are copied in the task that submits, and nowhere else: a fault on them may last
+ * for ever, and then it is that task that waits, which a signal kills. They are copied
+ * once, and looked at twice, first all of them before anything is posted, and then when
+ * they are used, for the table's order is the process's and may change in between; both
+ * times each is held to the table's range. The copy is charged to the task's cgroup,
+ * bounded by the destination, which is held by then and has room for a row for each id. Of
+ * ids that are in no order it goes piece by piece as its chunks are worked on.
+ *
+ * The end. Once a gather is to stop nothing is posted any more, and what is under way is
+ * waited for: the device may write to the destination until its lists are done. That is
+ * bounded by the transport's patience.
+ *
+ * The work item holds one reference, the armed timer one. Members are the work item's
+ * but for those that are guarded by @lock.
+ */
+#include <linux/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+#include <kunit/visibility.h>
+#include "core/fault.h"
+#include "gather/gather.h"
+
+/* Ids of one chunk and of one piece of the copy; and between two looks at what else is to do */
+#define GATHER_CHUNK 16384U
+#define GATHER_IDS 512U
+/* Lists under way at most */
+#define GATHER_LISTS 256U
+/* Rows that are copied between two looks at what is done */
+#define GATHER_COPIES 256U
+/* A list that fails so often has something against it */
+#define GATHER_TRIES 8
+
+/**
+ * struct gather_chunk - ids that are worked on at the same time
+ * @base: what the wants' positions are counted from
+ * @nr: their number
+ * @wants: sorted
+ * @ends: one for each source: its wants end there
+ * @nexts: likewise: those before it have been posted, or copied
+ * @pending: lists that are not proven
+ */
+struct gather_chunk {
+	u64 base;
+	u32 nr;
+	struct rdmatensor_want *wants;
+	u32 *ends;
+	u32 *nexts;
+	u32 pending;
+};
+
+/**
+ * struct gather_list - a list
+ * @read: the lane's part
+ * @item: among the free ones, those that are done, or those to be posted again
+ * @gather: whose
+ * @chunk: whose wants
+ * @first: first want
+ * @nr: their number
+ * @tries: how often it has been posted
+ */
+struct gather_list {
+	struct rdmatensor_readlist read;
+	struct list_head item;
+	struct rdmatensor_gather *gather;
+	struct gather_chunk *chunk;
+	u32 first;
+	u32 nr;
+	u32 tries;
+};
+
+/**
+ * struct rdmatensor_gather - one gather
+ * @fetch: what it has in common with fetches
+ * @gathers: the context's
+ * @table: referenced; NULL when it has ended
+ * @ids: pieces of GATHER_CHUNK ids, as the process has them; NULL: used up
+ * @nr_ids: their number
+ * @wide: of 64 bits, else of 32
+ * @parts: which part of its owner's rows each is in, until @order is made
+ * @last: what the id before was found to be, while they are looked at first
+ * @unsorted: one was before the one before it
+ * @order: positions of the ids, in the order in which they are worked on; NULL: as they came
+ * @work: the gather
+ * @lock: guards @done and @stop
+ * @done: lists that are done and not yet looked at
+ * @stop: 0, or the errno that it ends with
+ * @delivered: rows that are proven, or copied
+ * @missing: position of the first row that is known not to be delivered
+ * @chunks: see above
+ * @reads: of the list that is being made
+ * @wrs: likewise
+ * @sges: likewise
+ * @room: members of @reads and @wrs
+ * @lists: all
+ * @free: those that are not under way
+ * @again: those whose lane has failed
+ * @lanes: one for each source: where its next list goes
+ * @name_len: length of @name
+ * @name: the table's, not zero-terminated: who looks at a gather needs it as long as that
+ */
+struct rdmatensor_gather {
+	struct rdmatensor_fetch fetch;
+	struct rdmatensor_gathers *gathers;
+	struct rdmatensor_table *table;
+	void **ids;
+	u64 nr_ids;
+	bool wide;
+	u16 *parts;
+	struct rdmatensor_want last;
+	bool unsorted;
+	u32 *order;
+	struct work_struct work;
+	spinlock_t lock;
+	struct list_head done;
+	int stop;
+	u64 delivered;
+	u64 missing;
+	struct gather_chunk chunks[2];
+	struct rdmatensor_read *reads;
+	struct ib_rdma_wr *wrs;
+	struct ib_sge *sges;
+	u32 room;
+	struct gather_list *lists;
+	struct list_head free;
+	struct list_head again;
+	u8 *lanes;
+	u16 name_len;
+	char name[] __counted_by(name_len);
+};
+
+static struct rdmatensor_gather *to_gather(struct rdmatensor_fetch *fetch)
+{
+	return container_of(fetch, struct rdmatensor_gather, fetch);
+}
+
+static struct rdmatensor_counters *gather_counters(const struct rdmatensor_gather *gather)
+{
+	return gather->fetch.counters;
+}
+
+/* The first reason counts. @text: may be NULL. Any context */
+static void gather_stop(struct rdmatensor_gather *gather, int error, const char *text)
+{
+	spin_lock_bh(&gather->lock);
+	if (!gather->stop) {
+		rdmatensor_status_set(&gather->fetch.status, error, text);
+		WRITE_ONCE(gather->stop, error);
+	}
+	spin_unlock_bh(&gather->lock);
+	wake_up_all(&gather->gathers->wait);
+}
+
+static void gather_stop_stale(struct rdmatensor_gather *gather,
+			      const struct rdmatensor_source *source)
+{
+	char text[RDMATENSOR_TEXT_MAX];
+
+	snprintf(text, sizeof(text), "'%s' has taken its rows %llu..%llu back", source->worker,
+		 source->row_start, source->row_end - 1);
+	gather_stop(gather, -ESTALE, text);
+}
+
+static void gather_cancel(struct rdmatensor_fetch *fetch, const struct rdmatensor_status *status)
+{
+	gather_stop(to_gather(fetch), status->error, NULL);
+}
+
+static void gather_expire(struct rdmatensor_fetch *fetch)
+{
+	struct rdmatensor_gather *gather = to_gather(fetch);
+
+	if (READ_ONCE(gather->stop) || rdmatensor_fetch_early(fetch))
+		return;
+	gather_stop(gather, -ETIMEDOUT, NULL);
+	rdmatensor_fetch_timed_out(fetch);
+}
+
+static void gather_describe(struct rdmatensor_fetch *fetch, struct rdmatensor_fetch_info *info)
+{
+	struct rdmatensor_gather *gather = to_gather(fetch);
+
+	info->state = READ_ONCE(gather->stop) ? "STOPPING" : "GATHERING";
+	info->name = gather->name;
+	info->name_len = gather->name_len;
+}
+
+static u64 gather_pieces(const struct rdmatensor_gather *gather)
+{
+	return DIV_ROUND_UP_ULL(gather->nr_ids, GATHER_CHUNK);
+}
+
+static void gather_free_ids(struct rdmatensor_gather *gather)
+{
+	u64 i;
+
+	if (!gather->ids)
+		return;
+	for (i = 0; i < gather_pieces(gather); i++)
+		kvfree(gather->ids[i]);
+	kvfree(gather->ids);
+	gather->ids = NULL;
+}
+
+/* What gather_alloc() and gather_take_ids() have made */
+static void gather_free(struct rdmatensor_gather *gather)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		kvfree(gather->chunks[i].wants);
+		kvfree(gather->chunks[i].ends);
+		kvfree(gather->chunks[i].nexts);
+	}
+	gather_free_ids(gather);
+	kvfree(gather->parts);
+	kvfree(gather->order);
+	kvfree(gather->reads);
+	kvfree(gather->wrs);
+	kvfree(gather->sges);
+	kvfree(gather->lists);
+	kvfree(gather->lanes);
+}
+
+/* Any context: all else went when the work item ended */
+static void gather_release(struct rdmatensor_fetch *fetch)
+{
+	kfree(to_gather(fetch));
+}
+
+static const struct rdmatensor_fetch_ops gather_ops = {
+	.cancel = gather_cancel,
+	.expire = gather_expire,
+	.describe = gather_describe,
+	.free = gather_release,
+};
+
+/* Rows of wants that are not delivered */
+static void gather_miss(struct rdmatensor_gather *gather, const struct gather_chunk *chunk,
+			u32 from, u32 to)
+{
+	u32 i;
+
+	for (i = from; i < to; i++)
+		gather->missing = min(gather->missing, chunk->base + chunk->wants[i].pos);
+}
+
+static u64 gather_id(const struct rdmatensor_gather *gather, u64 at)
+{
+	const void *piece = gather->ids[at / GATHER_CHUNK];
+	u32 i = at % GATHER_CHUNK;
+
+	return gather->wide ? ((const u64 *)piece)[i] : ((const u32 *)piece)[i];
+}
+
+static void gather_out_of_range(struct rdmatensor_gather *gather, u64 at, u64 id)
+{
+	char text[96];
+
+	snprintf(text, sizeof(text), "id %llu at position %llu is not in 0..%llu", id, at,
+		 rdmatensor_table_ids(gather->table) - 1);
+	gather->missing = min(gather->missing, at);
+	gather_stop(gather, -ERANGE, text);
+}
+
+/* The @at'th that is worked on */
+static u64 gather_position(const struct rdmatensor_gather *gather, u64 at)
+{
+	return gather->order ? gather->order[at] : at;
+}
+
+/* That one and all after it: their rows are not there */
+static void gather_miss_rest(struct rdmatensor_gather *gather, u64 at)
+{
+	/* Without an order the first is the least */
+	for (; at < gather->nr_ids; at++) {
+		gather->missing = min(gather->missing, gather_position(gather, at));
+		if (!gather->order)
+			break;
+		if (at % GATHER_CHUNK == 0)
+			cond_resched();
+	}
+}
+
+static void gather_note_part(struct rdmatensor_gather *gather, u64 at,
+			     const struct rdmatensor_want *want)
+{
+	const struct rdmatensor_source *source = &gather->table->sources[want->source];
+
+	if (!gather->parts)
+		return;
+	if (want->source < gather->last.source ||
+	    (want->source == gather->last.source && want->row < gather->last.row))
+		gather->unsorted = true;
+	gather->last = *want;
+	gather->parts[at] = rdmatensor_plan_part(want->row, source->row_start, source->row_end);
+}
+
+/*
+ * The @at'th to be worked on and those that follow, @nr of them. @chunk: NULL: only looks
+ * whether the table has them, and where. False: it has stopped
+ */
+static bool gather_load(struct rdmatensor_gather *gather, u64 at, u32 nr,
+			struct gather_chunk *chunk)
+{
+	struct rdmatensor_want scratch;
+	u32 i;
+
+	for (i = 0; i < nr; i++) {
+		struct rdmatensor_want *want = chunk ? &chunk->wants[i] : &scratch;
+		u64 position = gather_position(gather, at + i);
+		u64 id = gather_id(gather, position);
+
+		if (rdmatensor_table_find(gather->table, id, want)) {
+			gather_out_of_range(gather, position, id);
+			return false;
+		}
+		if (chunk)
+			want->pos = position - chunk->base;
+		else
+			gather_note_part(gather, position, want);
+		if (i % GATHER_IDS)
+			continue;
+		if (READ_ONCE(gather->stop))
+			return false;
+		cond_resched();
+	}
+	return !READ_ONCE(gather->stop);
+}
+
+/* The piece that begins with @at */
+static int gather_take_piece(struct rdmatensor_gather *gather, const void __user *from, u64 at)
+{
+	u32 nr = min_t(u64, gather->nr_ids - at, GATHER_CHUNK);
+	u32 width = gather->wide ? sizeof(u64) : sizeof(u32);
+	unsigned long left;
+	void *piece;
+
+	/* Up to but not to killing others for ids that are too many */
+	piece = kvmalloc_array(nr, width, GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN);
+	if (!piece && gather->parts) {
+		/* The ids have to be there, their order need not */
+		kvfree(gather->parts);
+		gather->parts = NULL;
+		return gather_take_piece(gather, from, at);
+	}
+	if (!piece)
+		return -ENOMEM;
+	gather->ids[at / GATHER_CHUNK] = piece;
+	left = copy_from_user(piece, from + at * width, nr * width);
+	if (fatal_signal_pending(current))
+		return -EINTR;
+	if (left) {
+		gather->missing = at + nr - DIV_ROUND_UP(left, width);
+		gather_stop(gather, -EFAULT, "the ids cannot be read");
+		return 0;
+	}
+	gather_load(gather, at, nr, NULL);
+	return 0;
+}
+
+/* More than one chunk of them, and memory for it: they will be worked on in an order */
+static void gather_want_order(struct rdmatensor_gather *gather)
+{
+	gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN;
+
+	if (gather->nr_ids > GATHER_CHUNK && gather->nr_ids <= U32_MAX &&
+	    !rdmatensor_fault(-ENOMEM))
+		gather->parts = kvmalloc_array(gather->nr_ids, sizeof(*gather->parts), gfp);
+}
+
+static void gather_make_order(struct rdmatensor_gather *gather)
+{
+	gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN;
+	u32 *begins, *order;
+
+	/* Who sends sorted ids shall not pay for it */
+	if (!gather->unsorted) {
+		kvfree(gather->parts);
+		gather->parts = NULL;
+	}
+	if (!gather->parts)
+		return;
+	begins = kvmalloc_array(RDMATENSOR_PARTS, sizeof(*begins), gfp);
+	order = kvmalloc_array(gather->nr_ids, sizeof(*order), gfp);
+	if (begins && order) {
+		rdmatensor_plan_order(gather->parts, gather->nr_ids, begins, order);
+		gather->order = order;
+	} else {
+		kvfree(order);
+	}
+	kvfree(begins);
+	kvfree(gather->parts);
+	gather->parts = NULL;
+}
+
+/*
+ * In the task whose ids they are. Return: 0: all of them are there, and are the table's, or
+ * it has stopped; -ENOMEM; -EINTR: the task is being killed
+ */
+static int gather_take_ids(struct rdmatensor_gather *gather, u64 uptr)
+{
+	const void __user *from = u64_to_user_ptr(uptr);
+	int ret = 0;
+	u64 at;
+
+	might_sleep();
+	gather->ids = kvcalloc(max(gather_pieces(gather), 1ULL), sizeof(*gather->ids),
+			       GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN);
+	if (!gather->ids)
+		return -ENOMEM;
+	gather_want_order(gather);
+	for (at = 0; !ret && !gather->stop && at < gather->nr_ids; at += GATHER_CHUNK)
+		ret = gather_take_piece(gather, from, at);
+	if (!ret && !gather->stop)
+		gather_make_order(gather);
+	return ret;
+}
+
+/* From the wants' order: where each source's begin and end */
+static void gather_split(struct rdmatensor_gather *gather, struct gather_chunk *chunk)
+{
+	u32 nr = gather->table->nr_sources + gather->table->nr_caches, i = 0, s;
+
+	for (s = 0; s < nr; s++) {
+		chunk->nexts[s] = i;
+		while (i < chunk->nr && chunk->wants[i].source == s)
+			i++;
+		chunk->ends[s] = i;
+	}
+}
+
+static void gather_list_done(struct rdmatensor_readlist *read)
+{
+	struct gather_list *list = container_of(read, struct gather_list, read);
+	struct rdmatensor_gather *gather = list->gather;
+	struct rdmatensor_gathers *gathers = gather->gathers;
+
+	spin_lock_bh(&gather->lock);
+	list_add_tail(&list->item, &gather->done);
+	/* With the lock: without it the gather may be gone */
+	wake_up_all(&gathers->wait);
+	spin_unlock_bh(&gather->lock);
+}
+
+static u64 gather_place(const struct rdmatensor_gather *gather, const struct gather_chunk *chunk,
+			const struct rdmatensor_want *want)
+{
+	return gather->fetch.offset + (chunk->base + want->pos) * gather->table->row_bytes;
+}
+
+/* All rows of the list are there: now those that are wanted more than once */
+static void gather_proven(struct rdmatensor_gather *gather, struct gather_list *list)
+{
+	struct gather_chunk *chunk = list->chunk;
+	const struct rdmatensor_want *read = NULL;
+	struct rdmatensor_pool *pool = gather->fetch.pool;
+	u32 i, copies = 0;
+
+	for (i = list->first; i < list->first + list->nr; i++) {
+		const struct rdmatensor_want *want = &chunk->wants[i];
+
+		if (i == list->first || !rdmatensor_plan_repeats(want)) {
+			read = want;
+			continue;
+		}
+		rdmatensor_pool_copy(pool, gather_place(gather, chunk, want), pool,
+				     gather_place(gather, chunk, read),
+				     gather->table->row_bytes);
+		copies++;
+	}
+	if (copies)
+		rdmatensor_count_add(gather_counters(gather), RDMATENSOR_STAT_GATHER_COPIES,
+				     copies);
+	gather->delivered += list->nr;
+}
+
+static void gather_give_up(struct rdmatensor_gather *gather, struct gather_list *list)
+{
+	gather_miss(gather, list->chunk, list->first, list->first + list->nr);
+	list->chunk->pending--;
+	list_add(&list->item, &gather->free);
+}
+
+static void gather_judge(struct rdmatensor_gather *gather, struct gather_list *list)
+{
+	struct rdmatensor_source *source =
+		&gather->table->sources[list->chunk->wants[list->first].source];
+
+	if (!list->read.status) {
+		gather_proven(gather, list);
+		list->chunk->pending--;
+		list_add(&list->item, &gather->free);
+		return;
+	}
+	if (list->read.status == -ESTALE) {
+		WRITE_ONCE(source->stale, true);
+		gather_stop_stale(gather, source);
+	} else if (list->tries >= GATHER_TRIES) {
+		gather_stop(gather, -EIO, "reads fail again and again");
+	}
+	list_add_tail(&list->item, &gather->again);
+}
+
+/* What is done. True: something was */
+static bool gather_reap(struct rdmatensor_gather *gather)
+{
+	struct gather_list *list, *next;
+	LIST_HEAD(done);
+
+	spin_lock_bh(&gather->lock);
+	list_splice_init(&gather->done, &done);
+	spin_unlock_bh(&gather->lock);
+	if (list_empty(&done))
+		return false;
+	list_for_each_entry_safe(list, next, &done, item) {
+		list_del_init(&list->item);
+		gather_judge(gather, list);
+	}
+	cond_resched();
+	return true;
+}
+
+static void gather_make_wrs(struct rdmatensor_gather *gather,
+			    const struct rdmatensor_source *source, u32 nr_reads)
+{
+	struct ib_sge *sge = gather->sges;
+	u64 covered;
+	u32 i, k;
+
+	for (i = 0; i < nr_reads; i++) {
+		const struct rdmatensor_read *read = &gather->reads[i];
+		u64 key = (read->addr >> source->plan.seg_shift) -
+			  (source->plan.addr >> source->plan.seg_shift);
+		struct ib_rdma_wr *wr = &gather->wrs[i];
+
+		memset(wr, 0, sizeof(*wr));
+		wr->wr.opcode = IB_WR_RDMA_READ;
+		wr->wr.sg_list = sge;
+		wr->wr.num_sge = read->nr_pieces;
+		wr->remote_addr = read->addr;
+		wr->rkey = source->rkeys[key];
+		for (k = 0; k < read->nr_pieces; k++)
+			rdmatensor_pool_sge(gather->fetch.pool, read->pieces[k].offset,
+					    read->pieces[k].bytes, sge++, 1, &covered);
+	}
+}
+
+static u32 gather_cut(struct rdmatensor_gather *gather, struct gather_chunk *chunk,
+		      const struct rdmatensor_source *source, u32 first, u32 end,
+		      u32 *nr_reads)
+{
+	const struct rdmatensor_plan_dest dest = {
+		.offset = gather->fetch.offset + chunk->base * gather->table->row_bytes,
+		.row_bytes = gather->table->row_bytes,
+		.seg_shift = gather->fetch.pool->seg_shift,
+		.max_pieces = source->readers->max_pieces,
+	};
+
+	return rdmatensor_plan_cut(chunk->wants + first, end - first, &source->plan, &dest,
+				   gather->gathers->cq_mod, gather->reads, gather->room,
+				   nr_reads);
+}
+
+/* A lane of that source with room for a list, from where the last one went on. NULL: none */
+static struct rdmatensor_readlane *gather_lane(struct rdmatensor_gather *gather, u32 s)
+{
+	struct rdmatensor_readers *readers = gather->table->sources[s].readers;
+	u8 nr = READ_ONCE(readers->nr_lanes), i;
+
+	for (i = 0; i < nr; i++) {
+		struct rdmatensor_readlane *lane =
+			&readers->lanes[(gather->lanes[s] + i) % nr];
+
+		if (READ_ONCE(lane->state) == RDMATENSOR_READLANE_UP &&
+		    READ_ONCE(lane->room) >= gather->room) {
+			gather->lanes[s] = (gather->lanes[s] + i + 1) % nr;
+			return lane;
+		}
+	}
+	return NULL;
+}
+
+/* [first, end) of the chunk, or as much of it as a list has. True: it is under way */
+static bool gather_post_list(struct rdmatensor_gather *gather, struct gather_list *list,
+			     u32 s, u32 end)
+{
+	struct rdmatensor_source *source = &gather->table->sources[s];
+	struct rdmatensor_readlane *lane = gather_lane(gather, s);
+	u32 nr_reads;
+
+	if (!lane)
+		return false;
+	list->nr = gather_cut(gather, list->chunk, source, list->first, end, &nr_reads);
+	gather_make_wrs(gather, source, nr_reads);
+	list->read.done = gather_list_done;
+	list->tries++;
+	if (rdmatensor_readlane_post(lane, &list->read, gather->wrs, nr_reads)) {
+		list->tries--;
+		return false;
+	}
+	rdmatensor_count(gather_counters(gather), RDMATENSOR_STAT_GATHER_LISTS);
+	rdmatensor_count_add(gather_counters(gather), RDMATENSOR_STAT_GATHER_READS, nr_reads);
+	return true;
+}
+
+/*
+ * No lane of that source is UP: it has one more chance. Only when nothing else is to be
+ * done, for it may take long. False: another gather is about it
+ */
+static bool gather_revive(struct rdmatensor_gather *gather, u32 s)
+{
+	struct rdmatensor_source *source = &gather->table->sources[s];
+	char text[RDMATENSOR_TEXT_MAX];
+	int ret;
+
+	if (rdmatensor_readers_up(source->readers))
+		return true;
+	ret = rdmatensor_readers_connect(source->readers, gather->gathers->lanes,
+					 gather->gathers->connect_ms, &gather->stop);
+	if (ret == -EBUSY)
+		return false;
+	if (!ret)
+		return true;
+	/* If it has stopped meanwhile that came first, and counts */
+	snprintf(text, sizeof(text), "no lane to '%s' is left (%d)", source->worker, ret);
+	gather_stop(gather, ret == -ENOTCONN ? -ECONNRESET : ret, text);
+	return true;
+}
+
+/* Lists whose lane failed, on others. True: something is under way that was not */
+static bool gather_post_again(struct rdmatensor_gather *gather)
+{
+	struct gather_list *list, *next;
+	bool progress = false;
+	LIST_HEAD(again);
+
+	list_splice_init(&gather->again, &again);
+	list_for_each_entry_safe(list, next, &again, item) {
+		u32 rows = list->nr;
+
+		/* Off the list before it is posted: it may be done before that returns */
+		list_del_init(&list->item);
+		if (!gather_post_list(gather, list, list->chunk->wants[list->first].source,
+				      list->first + rows)) {
+			list_add_tail(&list->item, &gather->again);
+			continue;
+		}
+		/* The same wants make the same READs */
+		WARN_ON_ONCE(list->nr != rows);
+		rdmatensor_count_add(gather_counters(gather), RDMATENSOR_STAT_GATHER_AGAIN, rows);
+		progress = true;
+	}
+	return progress;
+}
+
+/* One list of each source that has more. True: something is under way that was not */
+static bool gather_post(struct rdmatensor_gather *gather, struct gather_chunk *chunk)
+{
+	struct gather_list *list;
+	bool progress = false;
+	u32 s;
+
+	for (s = 0; s < gather->table->nr_sources; s++) {
+		if (chunk->nexts[s] == chunk->ends[s] || !gather->table->sources[s].readers)
+			continue;
+		list = list_first_entry_or_null(&gather->free, struct gather_list, item);
+		if (!list)
+			break;
+		list->chunk = chunk;
+		list->first = chunk->nexts[s];
+		list->tries = 0;
+		list_del_init(&list->item);
+		chunk->pending++;
+		if (!gather_post_list(gather, list, s, chunk->ends[s])) {
+			chunk->pending--;
+			list_add(&list->item, &gather->free);
+			continue;
+		}
+		chunk->nexts[s] += list->nr;
+		progress = true;
+	}
+	return progress;
+}
+
+/* Some own or cached rows. True: there were any */
+static bool gather_copy(struct rdmatensor_gather *gather, struct gather_chunk *chunk)
+{
+	const struct rdmatensor_table *table = gather->table;
+	u32 nr = table->nr_sources + table->nr_caches, left = GATHER_COPIES, first, s;
+
+	for (s = 0; s < nr && left; s++) {
+		const struct rdmatensor_source *source = &table->sources[s];
+
+		if (source->readers)
+			continue;
+		rdmatensor_hold("gather_copy");
+		first = chunk->nexts[s];
+		for (; chunk->nexts[s] < chunk->ends[s] && left; chunk->nexts[s]++, left--) {
+			const struct rdmatensor_want *want = &chunk->wants[chunk->nexts[s]];
+
+			rdmatensor_pool_copy(gather->fetch.pool, gather_place(gather, chunk, want),
+					     source->pool, source->offset +
+					     (want->row - source->row_start) * source->stride,
+					     table->row_bytes);
+		}
+		/*
+		 * Behind the copies, and pairs with rdmatensor_export_withdraw(): what was copied
+		 * after the owner had its rows back is not delivered
+		 */
+		smp_rmb();
+		if (source->export && chunk->nexts[s] != first &&
+		    READ_ONCE(source->export->withdrawn)) {
+			left += chunk->nexts[s] - first;
+			chunk->nexts[s] = first;
+			gather_stop_stale(gather, source);
+			break;
+		}
+	}
+	if (left == GATHER_COPIES)
+		return false;
+	rdmatensor_count_add(gather_counters(gather), RDMATENSOR_STAT_GATHER_COPIES,
+			     GATHER_COPIES - left);
+	gather->delivered += GATHER_COPIES - left;
+	return true;
+}
+
+static bool gather_idle(const struct rdmatensor_gather *gather, const struct gather_chunk *chunk)
+{
+	u32 nr = gather->table->nr_sources + gather->table->nr_caches, s;
+
+	if (chunk->pending)
+		return false;
+	for (s = 0; s < nr; s++)
+		if (chunk->nexts[s] != chunk->ends[s])
+			return false;
+	return true;
+}
+
+/* A source of the chunk has been taken back. True: the gather has stopped */
+static bool gather_is_stale(struct rdmatensor_gather *gather, const struct gather_chunk *chunk)
+{
+	const struct rdmatensor_table *table = gather->table;
+	u32 s;
+
+	for (s = 0; s < table->nr_sources; s++) {
+		const struct rdmatensor_source *source = &table->sources[s];
+
+		if (chunk->nexts[s] == chunk->ends[s] ||
+		    !(READ_ONCE(source->stale) ||
+		      (source->export && READ_ONCE(source->export->withdrawn))))
+			continue;
+		gather_stop_stale(gather, source);
+		return true;
+	}
+	return false;
+}
+
+/* False: it has stopped */
+static bool gather_begin_chunk(struct rdmatensor_gather *gather, struct gather_chunk *chunk, u64 at)
+{
+	chunk->base = gather->order ? 0 : at;
+	chunk->nr = min_t(u64, gather->nr_ids - at, GATHER_CHUNK);
+	if (!gather_load(gather, at, chunk->nr, chunk))
+		return false;
+	if (!gather->order) {
+		kvfree(gather->ids[at / GATHER_CHUNK]);
+		gather->ids[at / GATHER_CHUNK] = NULL;
+	}
+	rdmatensor_plan_sort(chunk->wants, chunk->nr);
+	gather_split(gather, chunk);
+	return !gather_is_stale(gather, chunk);
+}
+
+/* What can be done now. True: something was */
+static bool gather_step(struct rdmatensor_gather *gather, struct gather_chunk *older,
+			struct gather_chunk *newer)
+{
+	bool progress = gather_reap(gather);
+
+	if (READ_ONCE(gather->stop))
+		return true;
+	progress |= gather_post_again(gather);
+	progress |= gather_post(gather, older);
+	progress |= gather_post(gather, newer);
+	/* While READs are under way */
+	progress |= gather_copy(gather, older) || gather_copy(gather, newer);
+	cond_resched();
+	return progress;
+}
+
+/* Nothing can be done but to wait, unless a source that is needed has lost all lanes */
+static void gather_wait(struct rdmatensor_gather *gather, struct wait_queue_entry *wait)
+{
+	const struct rdmatensor_source *sources = gather->table->sources;
+	struct gather_list *list;
+	u32 s;
+	int i;
+
+	list = list_first_entry_or_null(&gather->again, struct gather_list, item);
+	s = list ? list->chunk->wants[list->first].source : 0;
+	if (list && !rdmatensor_readers_up(sources[s].readers) && gather_revive(gather, s))
+		return;
+	for (i = 0; i < 2; i++)
+		for (s = 0; s < gather->table->nr_sources; s++)
+			if (gather->chunks[i].nexts[s] != gather->chunks[i].ends[s] &&
+			    sources[s].readers && !rdmatensor_readers_up(sources[s].readers) &&
+			    gather_revive(gather, s))
+				return;
+	wait_woken(wait, TASK_IDLE, MAX_SCHEDULE_TIMEOUT);
+}
+
+/* Lanes that have failed since are connected anew; those that are left will do if they cannot */
+static void gather_restore_lanes(struct rdmatensor_gather *gather)
+{
+	u32 s;
+
+	for (s = 0; s < gather->table->nr_sources && !READ_ONCE(gather->stop); s++) {
+		const struct rdmatensor_source *source = &gather->table->sources[s];
+		u8 nr = gather->gathers->lanes;
+
+		if (source->readers && !READ_ONCE(source->stale) &&
+		    rdmatensor_readers_up(source->readers) < nr)
+			rdmatensor_readers_connect(source->readers, nr,
+						   gather->gathers->connect_ms, &gather->stop);
+	}
+}
+
+static void gather_all(struct rdmatensor_gather *gather, struct wait_queue_entry *wait)
+{
+	u64 at = 0;
+	int k = 0;
+
+	while (!READ_ONCE(gather->stop)) {
+		struct gather_chunk *chunk = &gather->chunks[k], *other = &gather->chunks[!k];
+
+		if (at < gather->nr_ids && gather_idle(gather, chunk)) {
+			if (!gather_begin_chunk(gather, chunk, at))
+				break;
+			at += chunk->nr;
+			k = !k;
+			continue;
+		}
+		if (at == gather->nr_ids && gather_idle(gather, chunk) &&
+		    gather_idle(gather, other))
+			return;
+		if (!gather_step(gather, chunk, other))
+			gather_wait(gather, wait);
+	}
+	gather_miss_rest(gather, at);
+}
+
+/* It has stopped: when this returns nothing writes to the destination any more */
+static void gather_settle(struct rdmatensor_gather *gather, struct wait_queue_entry *wait)
+{
+	u32 nr = gather->table->nr_sources + gather->table->nr_caches, s;
+	struct gather_list *list, *next;
+	int i;
+
+	for (;;) {
+		bool reaped = gather_reap(gather);
+
+		list_for_each_entry_safe(list, next, &gather->again, item) {
+			list_del_init(&list->item);
+			gather_give_up(gather, list);
+		}
+		if (!gather->chunks[0].pending && !gather->chunks[1].pending)
+			break;
+		if (!reaped)
+			wait_woken(wait, TASK_IDLE, MAX_SCHEDULE_TIMEOUT);
+	}
+	for (i = 0; i < 2; i++)
+		for (s = 0; s < nr; s++)
+			gather_miss(gather, &gather->chunks[i], gather->chunks[i].nexts[s],
+				    gather->chunks[i].ends[s]);
+}
+
+static void gather_work(struct work_struct *work)
+{
+	struct rdmatensor_gather *gather = container_of(work, struct rdmatensor_gather, work);
+	struct rdmatensor_fetch *fetch = &gather->fetch;
+	DEFINE_WAIT_FUNC(wait, woken_wake_function);
+	int error;
+
+	add_wait_queue(&gather->gathers->wait, &wait);
+	if (!READ_ONCE(gather->stop)) {
+		gather_restore_lanes(gather);
+		gather_all(gather, &wait);
+	}
+	gather_settle(gather, &wait);
+	remove_wait_queue(&gather->gathers->wait, &wait);
+
+	/* From here on it cannot be stopped any more */
+	spin_lock_bh(&gather->lock);
+	error = gather->stop;
+	if (!error)
+		gather->stop = 1;
+	spin_unlock_bh(&gather->lock);
+
+	WARN_ON_ONCE(!error && gather->delivered != gather->nr_ids);
+	fetch->rows_missing = gather->nr_ids - gather->delivered;
+	/* Stopped before the first chunk: nothing is there */
+	if (gather->missing == U64_MAX)
+		gather->missing = 0;
+	fetch->first_missing = error ? gather->missing : 0;
+	fetch->meta.bytes = gather->nr_ids * gather->table->row_bytes;
+	rdmatensor_count_add(gather_counters(gather), RDMATENSOR_STAT_GATHERED_ROWS,
+			     gather->delivered);
+	/* Who has heard of the end of the last gather can close and destroy all of it */
+	rdmatensor_table_put(gather->table);
+	gather->table = NULL;
+	gather_free(gather);
+	rdmatensor_fetch_finish(fetch, error);
+	rdmatensor_fetch_put(fetch);
+}
+
+static int gather_alloc_chunk(struct gather_chunk *chunk, u32 nr, u32 nr_sources)
+{
+	chunk->wants = kvmalloc_array(nr, sizeof(*chunk->wants), GFP_KERNEL_ACCOUNT);
+	chunk->ends = kvcalloc(nr_sources, sizeof(*chunk->ends), GFP_KERNEL_ACCOUNT);
+	chunk->nexts = kvcalloc(nr_sources, sizeof(*chunk->nexts), GFP_KERNEL_ACCOUNT);
+	return chunk->wants && chunk->ends && chunk->nexts ? 0 : -ENOMEM;
+}
+
+static int gather_alloc(struct rdmatensor_gather *gather, u64 nr_ids, u8 max_pieces)
+{
+	u32 nr = max_t(u64, min_t(u64, nr_ids, GATHER_CHUNK), 1), nr_lists, i;
+	u32 nr_sources = gather->table->nr_sources + gather->table->nr_caches;
+
+	gather->reads = kvmalloc_array(gather->room, sizeof(*gather->reads), GFP_KERNEL_ACCOUNT);
+	gather->wrs = kvmalloc_array(gather->room, sizeof(*gather->wrs), GFP_KERNEL_ACCOUNT);
+	gather->sges = kvmalloc_array(array_size(gather->room, max_pieces),
+				      sizeof(*gather->sges), GFP_KERNEL_ACCOUNT);
+	gather->lanes = kvcalloc(nr_sources, sizeof(*gather->lanes), GFP_KERNEL_ACCOUNT);
+	nr_lists = min(nr, GATHER_LISTS);
+	gather->lists = kvcalloc(nr_lists, sizeof(*gather->lists), GFP_KERNEL_ACCOUNT);
+	if (!gather->reads || !gather->wrs || !gather->sges ||
+	    !gather->lanes || !gather->lists)
+		return -ENOMEM;
+	for (i = 0; i < nr_lists; i++) {
+		gather->lists[i].gather = gather;
+		list_add_tail(&gather->lists[i].item, &gather->free);
+	}
+	return gather_alloc_chunk(&gather->chunks[0], nr, nr_sources) ?:
+	       gather_alloc_chunk(&gather->chunks[1], nr, nr_sources);
+}
+
+/* READs that a list has room for, and their destinations; 0: a lane has less */
+static u32 gather_room(const struct rdmatensor_gathers *gathers,
+		       const struct rdmatensor_table *table, u8 dest_shift, u8 *max_pieces)
+{
+	u32 room = gathers->cq_mod, i;
+
+	*max_pieces = 1;
+	for (i = 0; i < table->nr_sources; i++) {
+		const struct rdmatensor_source *source = &table->sources[i];
+
+		if (!source->readers)
+			continue;
+		*max_pieces = max(*max_pieces, source->readers->max_pieces);
+		room = max(room, rdmatensor_plan_row_reads(table->row_bytes,
+							   source->plan.seg_shift, dest_shift,
+							   source->readers->max_pieces));
+	}
+	return room > gathers->queue_depth ? 0 : room;
+}
+
+int rdmatensor_gather_submit(struct rdmatensor_gathers *gathers,
+			     const struct rdmatensor_gather_args *args)
+{
+	struct rdmatensor_gather *gather;
+	u8 max_pieces;
+	u64 bytes;
+	int ret;
+
+	if (check_mul_overflow(args->nr_ids, (u64)args->table->row_bytes, &bytes) ||
+	    bytes > args->fetch.bytes)
+		return -EMSGSIZE;
+	gather = kzalloc(struct_size(gather, name, args->table->name_len), GFP_KERNEL_ACCOUNT);
+	if (!gather)
+		return -ENOMEM;
+	gather->name_len = args->table->name_len;
+	memcpy(gather->name, args->table->name, gather->name_len);
+	gather->gathers = gathers;
+	gather->table = args->table;
+	gather->nr_ids = args->nr_ids;
+	gather->wide = args->wide;
+	gather->missing = U64_MAX;
+	spin_lock_init(&gather->lock);
+	INIT_LIST_HEAD(&gather->done);
+	INIT_LIST_HEAD(&gather->free);
+	INIT_LIST_HEAD(&gather->again);
+	INIT_WORK(&gather->work, gather_work);
+
+	gather->room = gather_room(gathers, args->table, args->fetch.pool->seg_shift,
+				   &max_pieces);
+	ret = gather->room ? gather_alloc(gather, args->nr_ids, max_pieces) : -EOVERFLOW;
+	if (!ret)
+		ret = rdmatensor_fetch_init(&gather->fetch, &gather_ops, gathers->exchange,
+					    &gathers->exchange->counters,
+					    RDMATENSOR_CHANNEL_SELF, &args->fetch);
+	if (ret)
+		goto out_free;
+	ret = gather_take_ids(gather, args->ids_uptr);
+	if (ret)
+		goto out_abandon;
+	rdmatensor_fetch_begin(&gather->fetch, args->fetch.deadline_ns);
+	queue_work(gathers->wq, &gather->work);
+	return 0;
+
+out_abandon:
+	rdmatensor_fetch_abandon(&gather->fetch);
+out_free:
+	gather_free(gather);
+	kfree(gather);
+	return ret;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_gather_submit);
+
+int rdmatensor_gathers_init(struct rdmatensor_gathers *gathers,
+			    struct rdmatensor_exchange *exchange)
+{
+	init_waitqueue_head(&gathers->wait);
+	gathers->exchange = exchange;
+	gathers->wq = alloc_workqueue("rdmatensor_gather", WQ_UNBOUND, 0);
+	return gathers->wq ? 0 : -ENOMEM;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_gathers_init);
+
+void rdmatensor_gathers_destroy(struct rdmatensor_gathers *gathers)
+{
+	destroy_workqueue(gathers->wq);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_gathers_destroy);

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Gathers: rows of a table, by batched RDMA READs.
+ *
+ * Room gather: exported rows, tables over the rows of many workers, the plan of READs and
+ * the gathers that carry it out. It calls fetch for the common part of an operation,
+ * transport for READ lanes and messages, memory and core. Context and api call it.
+ */
+#ifndef RDMATENSOR_GATHER_H
+#define RDMATENSOR_GATHER_H
+
+#include "fetch/fetch.h"
+#include "gather/table.h"
+
+/**
+ * struct rdmatensor_gathers - what all gathers of one context share
+ * @wait: lists that are done, lanes that come and go, gathers that are to stop
+ * @wq: one work item a gather
+ * @exchange: the context's
+ * @lanes: START's gather_lanes
+ * @cq_mod: START's
+ * @queue_depth: of a lane
+ * @connect_ms: bound on connecting a lane anew
+ */
+struct rdmatensor_gathers {
+	wait_queue_head_t wait;
+	struct workqueue_struct *wq;
+	struct rdmatensor_exchange *exchange;
+	u8 lanes;
+	u32 cq_mod;
+	u32 queue_depth;
+	u32 connect_ms;
+};
+
+/**
+ * struct rdmatensor_gather_args - a checked GATHER operation
+ * @fetch: user_data, pool, offset, bytes, deadline
+ * @table: a reference is the gather's after success
+ * @ids_uptr: array in the caller's address space
+ * @nr_ids: its length
+ * @wide: ids of 64 bits, else of 32
+ */
+struct rdmatensor_gather_args {
+	struct rdmatensor_fetch_args fetch;
+	struct rdmatensor_table *table;
+	u64 ids_uptr;
+	u64 nr_ids;
+	bool wide;
+};
+
+/* Return: 0, -ENOMEM */
+int rdmatensor_gathers_init(struct rdmatensor_gathers *gathers,
+			    struct rdmatensor_exchange *exchange);
+/* All gathers have ended */
+void rdmatensor_gathers_destroy(struct rdmatensor_gathers *gathers);
+
+/**
+ * rdmatensor_gather_submit - begin a gather
+ *
+ * In the process whose ids they are, which are copied before it returns: no lock held, as
+ * that may last. Return: 0: an entry will come, and the references of @args are the
+ * gather's; -EAGAIN: the ring; -EINVAL: the destination; -EMSGSIZE: it is shorter than the
+ * rows; -EOVERFLOW: a row takes more READs than a lane has room for; -ENOMEM; -EINTR: the
+ * process is being killed.
+ */
+int rdmatensor_gather_submit(struct rdmatensor_gathers *gathers,
+			     const struct rdmatensor_gather_args *args);
+
+#endif /* RDMATENSOR_GATHER_H */

@@ -1,0 +1,543 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The domain: protection domain, registrations, and the queue pair that makes
+ * them.
+ *
+ * A fast registration is a work request. The domain's queue pair carries nothing
+ * else: no packet ever leaves it, nobody may write through it, and it is
+ * connected to itself because only a connected queue pair takes work requests.
+ *
+ * Registration:
+ * Memory regions are prepared without the lock, each at the address that its
+ * owner chose. Under the lock they are posted as one chain of which the last
+ * request alone is signalled. Requests of a queue pair complete in order, so
+ * when the last has completed, well or not, none before it is under way.
+ * A registration ends when its memory region is freed: that, and no work
+ * request, is what takes a key away from peers for good.
+ *
+ * Who owns what: segments are their pool's or message buffer's, which holds a
+ * reference on the domain for as long as it is registered. The domain uses the
+ * device, so the last of them unregisters before the device is gone.
+ *
+ * Errors: a failed request takes the queue pair to the error state, and with it
+ * all registrations to come fail with -EIO; what is registered stays so. It
+ * happens when a device dies. A registration that fails leaves all of its
+ * segments unregistered.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/completion.h>
+#include <linux/dma-map-ops.h>
+#include <linux/dma-mapping.h>
+#include <linux/etherdevice.h>
+#include <linux/iommu.h>
+#include <linux/mm.h>
+#include <linux/random.h>
+#include <linux/slab.h>
+#include <kunit/visibility.h>
+#include <rdma/ib_cache.h>
+#include "core/fault.h"
+#include "core/trace.h"
+#include "memory/adapter.h"
+#include "memory/domain.h"
+
+/* Registrations in one chain; more of them would not hide more latency */
+#define DOMAIN_SQ_DEPTH 64
+/* Far from what a process or a small number could be mistaken for */
+#define DOMAIN_FIRST_IOVA BIT_ULL(46)
+#define DOMAIN_LAST_IOVA BIT_ULL(62)
+
+struct domain_wait {
+	struct ib_cqe cqe;
+	struct completion done;
+	enum ib_wc_status status;
+};
+
+static void domain_report(struct ib_cq *cq, const struct ib_wc *wc)
+{
+	/* What fails first says why, the others are flushed after it */
+	if (wc->status != IB_WC_SUCCESS && wc->status != IB_WC_WR_FLUSH_ERR)
+		pr_err_ratelimited("register memory on %s: %s (%d, vendor 0x%x); the call that asked for it fails, and can be tried again\n",
+				   cq->device->name, ib_wc_status_msg(wc->status), wc->status,
+				   wc->vendor_err);
+}
+
+/* Not signalled, so it comes here only if it failed */
+static void domain_reg_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	domain_report(cq, wc);
+}
+
+static struct ib_cqe domain_reg_cqe = { .done = domain_reg_done };
+
+static void domain_last_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct domain_wait *wait = container_of(wc->wr_cqe, struct domain_wait, cqe);
+
+	domain_report(cq, wc);
+	wait->status = wc->status;
+	/* The waiter's stack is gone after this */
+	complete(&wait->done);
+}
+
+/* The way to oneself */
+static int domain_address(struct rdmatensor_domain *domain,
+			  const struct rdmatensor_adapter *adapter,
+			  const struct ib_port_attr *port, struct rdma_ah_attr *ah)
+{
+	const struct ib_gid_attr *gid;
+	int ret;
+
+	ah->type = rdma_ah_find_type(domain->ibdev, adapter->port);
+	rdma_ah_set_port_num(ah, adapter->port);
+	if (!adapter->roce)
+		rdma_ah_set_dlid(ah, port->lid);
+	if (rdma_is_grh_required(domain->ibdev, adapter->port))
+		rdma_ah_set_grh(ah, (union ib_gid *)&adapter->gid, 0, adapter->gid_index, 1, 0);
+	if (!adapter->roce)
+		return 0;
+
+	/* Nobody resolves an address for the kernel, and one's own needs no resolving */
+	gid = rdma_get_gid_attr(domain->ibdev, adapter->port, adapter->gid_index);
+	if (IS_ERR(gid))
+		return PTR_ERR(gid);
+	ret = rdma_read_gid_l2_fields(gid, NULL, ah->roce.dmac);
+	rdma_put_gid_attr(gid);
+	return ret;
+}
+
+/* Fills what the queue pair needs to be connected, as often as that may be */
+static int domain_route(struct rdmatensor_domain *domain,
+			const struct rdmatensor_adapter *adapter)
+{
+	struct ib_qp_attr *route = &domain->route;
+	struct ib_port_attr port;
+	int ret;
+
+	ret = ib_query_port(domain->ibdev, adapter->port, &port);
+	if (ret)
+		return ret;
+	route->port_num = adapter->port;
+	route->pkey_index = adapter->pkey_index;
+	route->path_mtu = adapter->mtu;
+	route->dest_qp_num = domain->qp->qp_num;
+	route->timeout = 14;
+	route->retry_cnt = 7;
+	route->rnr_retry = 7;
+	return domain_address(domain, adapter, &port, &route->ah_attr);
+}
+
+static int domain_connect(struct rdmatensor_domain *domain)
+{
+	struct ib_qp_attr attr = domain->route;
+	int ret;
+
+	/* Nobody shall guess what packet it would take */
+	attr.rq_psn = get_random_u32() & 0xffffff;
+	attr.sq_psn = attr.rq_psn;
+
+	attr.qp_state = IB_QPS_INIT;
+	ret = ib_modify_qp(domain->qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
+			   IB_QP_ACCESS_FLAGS);
+	if (ret)
+		return ret;
+
+	attr.qp_state = IB_QPS_RTR;
+	ret = ib_modify_qp(domain->qp, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU |
+			   IB_QP_DEST_QPN | IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC |
+			   IB_QP_MIN_RNR_TIMER);
+	if (ret)
+		return ret;
+
+	attr.qp_state = IB_QPS_RTS;
+	return ib_modify_qp(domain->qp, &attr, IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT |
+			    IB_QP_RNR_RETRY | IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC);
+}
+
+/*
+ * A work request that fails takes the queue pair with it. A device may have been
+ * out of memory for a moment, and the context has its life before it: the queue
+ * pair, on which nothing is under way, begins anew
+ */
+static int domain_restore(struct rdmatensor_domain *domain)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
+	int ret;
+
+	ib_drain_sq(domain->qp);
+	ret = ib_modify_qp(domain->qp, &attr, IB_QP_STATE);
+	if (!ret)
+		ret = domain_connect(domain);
+	domain->broken = ret;
+	return ret;
+}
+
+bool rdmatensor_domain_shared(const struct rdmatensor_mapped *mapped)
+{
+	return mapped->translated ? mapped->coherent && mapped->in_place : !mapped->need_sync;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_domain_shared);
+
+static void domain_ask_platform(struct device *dma, dma_addr_t addr, struct page *page,
+				struct rdmatensor_mapped *mapped)
+{
+	struct iommu_domain *translation = iommu_get_domain_for_dev(dma);
+
+	/* Behind an IOMMU that lets addresses through, a device is mapped like without one */
+	mapped->translated = translation && translation->type & __IOMMU_DOMAIN_PAGING;
+	mapped->coherent = dev_is_dma_coherent(dma);
+	mapped->in_place = mapped->translated &&
+			   iommu_iova_to_phys(translation, addr) == page_to_phys(page);
+	mapped->need_sync = dma_need_sync(dma, addr);
+}
+
+/*
+ * Pools are written by a process and by peers with no moment at which somebody could sync
+ * them, and they may be anywhere in memory. Tried with a page, as it is the platform that
+ * decides on it: bounce buffers may be forced, and caches not be coherent
+ */
+const char *rdmatensor_domain_unfit(struct device *dma)
+{
+	struct rdmatensor_mapped mapped;
+	const char *unfit = NULL;
+	struct page *page;
+	dma_addr_t addr;
+
+	if (dma_addressing_limited(dma))
+		return "addresses only a part of this host's memory";
+	page = alloc_page(GFP_KERNEL);
+	if (!page)
+		return ERR_PTR(-ENOMEM);
+	addr = dma_map_page(dma, page, 0, PAGE_SIZE, DMA_BIDIRECTIONAL);
+	if (dma_mapping_error(dma, addr)) {
+		unfit = "maps no memory";
+	} else {
+		domain_ask_platform(dma, addr, page, &mapped);
+		if (!rdmatensor_domain_shared(&mapped))
+			unfit = "is not coherent, or goes through bounce buffers";
+		dma_unmap_page(dma, addr, PAGE_SIZE, DMA_BIDIRECTIONAL);
+	}
+	__free_page(page);
+	return unfit;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_domain_unfit);
+
+/* Return: 0; -EOPNOTSUPP, -ENOMEM, with a line for the user */
+static int domain_check_device(const struct rdmatensor_adapter *adapter, char *cause,
+			       size_t room)
+{
+	struct ib_device *ibdev = adapter->ibdev;
+	const char *unfit;
+
+	/* A device in software works on the memory itself */
+	unfit = rdmatensor_should_fail() ? "fails, as it was told to" :
+		ib_uses_virt_dma(ibdev) ? NULL : rdmatensor_domain_unfit(ibdev->dma_device);
+	if (!unfit)
+		return 0;
+	if (IS_ERR(unfit)) {
+		snprintf(cause, room,
+			 "START: %s/%u: to try how the device maps memory, could not allocate a page (%pe); try again when memory is free",
+			 ibdev->name, adapter->port, unfit);
+		return PTR_ERR(unfit);
+	}
+	snprintf(cause, room,
+		 "START: %s/%u: the device %s, and pools would need copies that nobody makes; take another device, or boot without swiotlb=force and, for a device that does not reach all memory, with its IOMMU translating",
+		 ibdev->name, adapter->port, unfit);
+	return -EOPNOTSUPP;
+}
+
+struct rdmatensor_domain *rdmatensor_domain_create(struct rdmatensor_adapter *adapter,
+						   char *cause, size_t room)
+{
+	struct ib_device *ibdev = adapter->ibdev;
+	struct ib_qp_init_attr attr = {
+		.sq_sig_type = IB_SIGNAL_REQ_WR,
+		.qp_type = IB_QPT_RC,
+		.cap = {
+			.max_recv_wr = 1,
+			.max_send_sge = 1,
+			.max_recv_sge = 1,
+		},
+	};
+	struct rdmatensor_domain *domain;
+	const char *step = "allocate memory";
+	int ret;
+
+	might_sleep();
+	ret = domain_check_device(adapter, cause, room);
+	if (ret)
+		return ERR_PTR(ret);
+	domain = kzalloc(sizeof(*domain), GFP_KERNEL_ACCOUNT);
+	if (!domain) {
+		ret = -ENOMEM;
+		goto out_cause;
+	}
+	kref_init(&domain->ref);
+	mutex_init(&domain->lock);
+	domain->ibdev = ibdev;
+	domain->seg_shift = adapter->seg_shift;
+	domain->next_iova = DOMAIN_FIRST_IOVA;
+	/* One entry, and its completion, are the drain's */
+	domain->sq_depth = clamp(min(ibdev->attrs.max_qp_wr, ibdev->attrs.max_cqe) - 1, 1,
+				 DOMAIN_SQ_DEPTH);
+
+	step = "make a protection domain";
+	domain->pd = ib_alloc_pd(ibdev, 0);
+	if (IS_ERR(domain->pd)) {
+		ret = PTR_ERR(domain->pd);
+		goto out_free_domain;
+	}
+
+	step = "make a completion queue";
+	domain->cq = ib_alloc_cq_any(ibdev, domain, domain->sq_depth + 1, IB_POLL_WORKQUEUE);
+	if (IS_ERR(domain->cq)) {
+		ret = PTR_ERR(domain->cq);
+		goto out_dealloc_pd;
+	}
+
+	step = "make a queue pair";
+	attr.cap.max_send_wr = domain->sq_depth + 1;
+	attr.send_cq = domain->cq;
+	attr.recv_cq = domain->cq;
+	domain->qp = ib_create_qp(domain->pd, &attr);
+	if (IS_ERR(domain->qp)) {
+		ret = PTR_ERR(domain->qp);
+		goto out_free_cq;
+	}
+
+	step = "connect a queue pair to itself";
+	ret = domain_route(domain, adapter);
+	if (ret)
+		goto out_destroy_qp;
+	ret = domain_connect(domain);
+	if (ret)
+		goto out_destroy_qp;
+	return domain;
+
+out_destroy_qp:
+	ib_destroy_qp(domain->qp);
+out_free_cq:
+	ib_free_cq(domain->cq);
+out_dealloc_pd:
+	ib_dealloc_pd(domain->pd);
+out_free_domain:
+	mutex_destroy(&domain->lock);
+	kfree(domain);
+out_cause:
+	snprintf(cause, room,
+		 "START: %s/%u: to register memory, could not %s (%pe); see 'rdma resource' for what is used up and the kernel log",
+		 ibdev->name, adapter->port, step, ERR_PTR(ret));
+	return ERR_PTR(ret);
+}
+
+/* Every registration has been waited for, so the queue pair is idle */
+static void domain_release(struct kref *ref)
+{
+	struct rdmatensor_domain *domain = container_of(ref, struct rdmatensor_domain, ref);
+
+	ib_destroy_qp(domain->qp);
+	ib_free_cq(domain->cq);
+	ib_dealloc_pd(domain->pd);
+	mutex_destroy(&domain->lock);
+	kfree(domain);
+}
+
+void rdmatensor_domain_put(struct rdmatensor_domain *domain)
+{
+	might_sleep();
+	kref_put(&domain->ref, domain_release);
+}
+
+void rdmatensor_domain_end(struct rdmatensor_domain *domain)
+{
+	WRITE_ONCE(domain->ending, true);
+}
+
+u64 rdmatensor_domain_iova(struct rdmatensor_domain *domain, u64 bytes)
+{
+	u64 step = 1ULL << domain->seg_shift;
+	u64 iova = 0;
+
+	mutex_lock(&domain->lock);
+	if (bytes <= DOMAIN_LAST_IOVA - domain->next_iova) {
+		iova = domain->next_iova;
+		/* Between two there is room that is nobody's */
+		domain->next_iova += round_up(bytes, step) + step;
+	}
+	mutex_unlock(&domain->lock);
+	return iova;
+}
+
+/* Return: entries, 0: failed. Coherent memory is mapped for as long as it is there */
+static int domain_map(struct rdmatensor_domain *domain, struct rdmatensor_segment *segment)
+{
+	if (segment->coherent)
+		return segment->sgt.orig_nents;
+	return ib_dma_map_sg(domain->ibdev, segment->sgt.sgl, segment->sgt.orig_nents,
+			     segment->dir);
+}
+
+static void domain_unmap(struct rdmatensor_domain *domain, struct rdmatensor_segment *segment)
+{
+	if (!segment->coherent)
+		ib_dma_unmap_sg(domain->ibdev, segment->sgt.sgl, segment->sgt.orig_nents,
+				segment->dir);
+	segment->mapped = 0;
+}
+
+/* What it got is left to rdmatensor_domain_unregister() if it fails */
+static int domain_prepare(struct rdmatensor_domain *domain,
+			  struct rdmatensor_segment *segment, u64 iova, int access)
+{
+	struct ib_mr *mr;
+	int mapped;
+
+	if (WARN_ON_ONCE(segment->mr || !segment->bytes ||
+			 segment->bytes > 1ULL << domain->seg_shift))
+		return -EINVAL;
+
+	segment->dir = rdmatensor_domain_dir(access);
+	segment->mapped = domain_map(domain, segment);
+	if (!segment->mapped)
+		return -ENOMEM;
+
+	mr = rdmatensor_should_fail() ? ERR_PTR(-ENOMEM) :
+	     ib_alloc_mr(domain->pd, IB_MR_TYPE_MEM_REG, segment->bytes >> PAGE_SHIFT);
+	if (IS_ERR(mr))
+		return PTR_ERR(mr);
+	segment->mr = mr;
+
+	mapped = ib_map_mr_sg(mr, segment->sgt.sgl, segment->mapped, NULL, PAGE_SIZE);
+	if (mapped < 0)
+		return mapped;
+	if (mapped != segment->mapped)
+		return -EIO;
+
+	/* Devices take the address from here when the registration is posted */
+	mr->iova = iova;
+	segment->iova = iova;
+	segment->lkey = mr->lkey;
+	segment->rkey = mr->rkey;
+	return 0;
+}
+
+/* Posts @wrs, which is one chain, and waits until none of it is under way */
+static int domain_post(struct rdmatensor_domain *domain, struct ib_reg_wr *wrs, u32 nr)
+{
+	struct domain_wait wait = { .cqe.done = domain_last_done };
+	int ret;
+
+	lockdep_assert_held(&domain->lock);
+	if (domain->broken) {
+		ret = domain_restore(domain);
+		if (ret)
+			return ret;
+	}
+
+	init_completion(&wait.done);
+	wrs[nr - 1].wr.wr_cqe = &wait.cqe;
+	wrs[nr - 1].wr.send_flags = IB_SEND_SIGNALED;
+
+	ret = rdmatensor_fault(-ENOMEM) ?: ib_post_send(domain->qp, &wrs[0].wr, NULL);
+	if (ret) {
+		pr_err_ratelimited("register memory on %s: posting failed: %pe; the call that asked for it fails, and can be tried again\n",
+				   domain->ibdev->name, ERR_PTR(ret));
+		goto out_drain;
+	}
+	wait_for_completion(&wait.done);
+	ret = wait.status == IB_WC_SUCCESS ? rdmatensor_fault(-EIO) : -EIO;
+	if (ret)
+		goto out_drain;
+	return 0;
+
+out_drain:
+	/* Some may have been posted, and nothing would tell when they end */
+	ib_drain_sq(domain->qp);
+	domain->broken = true;
+	return ret;
+}
+
+static int domain_register_chain(struct rdmatensor_domain *domain,
+				 struct rdmatensor_segment *segments, struct ib_reg_wr *wrs,
+				 u32 nr, u64 iova, int access)
+{
+	int ret;
+	u32 i;
+
+	for (i = 0; i < nr; i++) {
+		ret = domain_prepare(domain, &segments[i], iova + ((u64)i << domain->seg_shift),
+				     access);
+		if (ret)
+			return ret;
+
+		wrs[i] = (struct ib_reg_wr) {
+			.wr = {
+				.next = i + 1 < nr ? &wrs[i + 1].wr : NULL,
+				.wr_cqe = &domain_reg_cqe,
+				.opcode = IB_WR_REG_MR,
+			},
+			.mr = segments[i].mr,
+			.key = segments[i].rkey,
+			.access = access,
+		};
+	}
+
+	mutex_lock(&domain->lock);
+	ret = domain_post(domain, wrs, nr);
+	mutex_unlock(&domain->lock);
+	return ret;
+}
+
+int rdmatensor_domain_register(struct rdmatensor_domain *domain,
+			       struct rdmatensor_segment *segments, u32 nr, u64 iova,
+			       int access)
+{
+	u32 longest = min(nr, domain->sq_depth), chain, done;
+	struct ib_reg_wr *wrs;
+	int ret = 0;
+
+	might_sleep();
+	wrs = kmalloc_array(longest, sizeof(*wrs), GFP_KERNEL_ACCOUNT);
+	if (!wrs)
+		return -ENOMEM;
+
+	for (done = 0; done < nr; done += chain) {
+		chain = min(nr - done, longest);
+		ret = rdmatensor_domain_ending(domain) ? -ENODEV :
+		      domain_register_chain(domain, segments + done, wrs, chain,
+					    iova + ((u64)done << domain->seg_shift), access);
+		if (ret) {
+			rdmatensor_domain_unregister(domain, segments, nr);
+			break;
+		}
+		cond_resched();
+	}
+	trace_memory_register(domain->ibdev->name, iova, nr,
+			      ((u64)(nr - 1) << domain->seg_shift) + segments[nr - 1].bytes, ret);
+	kfree(wrs);
+	return ret;
+}
+
+void rdmatensor_domain_unregister(struct rdmatensor_domain *domain,
+				  struct rdmatensor_segment *segments, u32 nr)
+{
+	u32 i;
+
+	might_sleep();
+	for (i = 0; i < nr; i++) {
+		struct rdmatensor_segment *segment = &segments[i];
+
+		/*
+		 * First the device forgets the addresses, then they are taken away.
+		 * If it does not, the segment keeps its pages for ever.
+		 */
+		if (segment->mr) {
+			if (WARN_ON_ONCE(ib_dereg_mr(segment->mr)))
+				continue;
+			segment->mr = NULL;
+		}
+		if (segment->mapped)
+			domain_unmap(domain, segment);
+		cond_resched();
+	}
+}

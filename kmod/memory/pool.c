@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Pools of kernel pages.
+ *
+ * Who owns what: a context has its pools in a table; that, and every published
+ * tensor, fetch and response in a pool, is a reference, and so is every mapping. The
+ * pages are the pool's until the last of them goes. Who has a page for other reasons,
+ * such as a device that reads it for O_DIRECT, keeps it beyond that, and nothing but it:
+ * pages are counted one by one.
+ *
+ * Registration ends earlier, when the pool is destroyed, its context closed or
+ * the device removed: always by rdmatensor_pool_unregister(), in process context
+ * and after everything that could read or write by it. The last reference may go
+ * in a completion, when the device may be gone; freeing touches memory only.
+ *
+ * Pages are charged to the user who asked for them, from before they are allocated
+ * until after they are freed. As mappings keep the pool, a pool that was destroyed and
+ * is still mapped is still charged: all of it, as all of it is still there.
+ *
+ * Errors: a creation that fails leaves nothing, the charge included.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/crc32c.h>
+#include <linux/math64.h>
+#include <linux/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/sizes.h>
+#include <linux/slab.h>
+#include <linux/workqueue.h>
+#include <kunit/visibility.h>
+#include "core/compat.h"
+#include "core/fault.h"
+#include "memory/pool.h"
+
+/* Segments between two looks at signals, and in one call of the domain */
+#define POOL_BATCH 64
+/* Pages that are mapped under one page table lock */
+#define POOL_MMAP_BATCH 64
+/* Bytes that the CPU works on between two offers to be preempted */
+#define POOL_CPU_BYTES SZ_256K
+
+static struct workqueue_struct *pool_wq;
+
+int rdmatensor_pool_init(void)
+{
+	/* Freeing memory must not have to wait for memory */
+	pool_wq = alloc_workqueue("rdmatensor_pool", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	return pool_wq ? 0 : -ENOMEM;
+}
+
+void rdmatensor_pool_exit(void)
+{
+	destroy_workqueue(pool_wq);
+}
+
+static int pool_charge(struct rdmatensor_pool *pool)
+{
+	u64 pages = pool->bytes >> PAGE_SHIFT;
+
+	/* Says it here, and not after all memory has been used up to find it out */
+	if (pages > totalram_pages())
+		return -ENOMEM;
+	return rdmatensor_charge(&pool->charge, pages);
+}
+
+static void pool_free_memory(struct rdmatensor_pool *pool)
+{
+	u32 i;
+
+	for (i = 0; i < pool->nr_segments; i++) {
+		rdmatensor_segment_free(&pool->segments[i]);
+		cond_resched();
+	}
+	kvfree(pool->segments);
+	rdmatensor_regions_destroy(&pool->regions);
+	rdmatensor_uncharge(&pool->charge);
+}
+
+static void pool_free_work(struct work_struct *work)
+{
+	struct rdmatensor_pool *pool = container_of(work, struct rdmatensor_pool, free_work);
+
+	/* Its keys would go on leading to pages that are somebody else's by then */
+	if (WARN_ON_ONCE(pool->domain))
+		rdmatensor_pool_unregister(pool);
+	rdmatensor_hold("pool_free");
+	pool_free_memory(pool);
+	kfree(pool);
+}
+
+static int pool_fill(struct rdmatensor_pool *pool, int access)
+{
+	u64 left = pool->bytes;
+	u32 i, first = 0;
+	int ret;
+
+	for (i = 0; i < pool->nr_segments; i++) {
+		u32 bytes = min_t(u64, left, 1ULL << pool->seg_shift);
+
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		rdmatensor_hold("pool_create");
+		if (rdmatensor_domain_ending(pool->domain))
+			return -ENODEV;
+		ret = rdmatensor_segment_alloc(&pool->segments[i], bytes, 0);
+		if (ret)
+			return ret;
+		left -= bytes;
+		if (left && i + 1 - first < POOL_BATCH)
+			continue;
+
+		ret = rdmatensor_domain_register(pool->domain, &pool->segments[first],
+						 i + 1 - first,
+						 pool->iova + ((u64)first << pool->seg_shift),
+						 access);
+		if (ret)
+			return ret;
+		first = i + 1;
+		cond_resched();
+	}
+	return 0;
+}
+
+struct rdmatensor_pool *rdmatensor_pool_create(struct rdmatensor_domain *domain, u64 bytes,
+					       int access)
+{
+	struct rdmatensor_pool *pool;
+	u64 nr_segments;
+	int ret;
+
+	might_sleep();
+	if (!bytes)
+		return ERR_PTR(-EINVAL);
+	if (bytes > U64_MAX - PAGE_SIZE)
+		return ERR_PTR(-EOVERFLOW);
+	bytes = PAGE_ALIGN(bytes);
+	nr_segments = DIV_ROUND_UP_ULL(bytes, 1ULL << domain->seg_shift);
+	if (nr_segments > domain->ibdev->attrs.max_mr)
+		return ERR_PTR(-EOVERFLOW);
+
+	pool = kzalloc(sizeof(*pool), GFP_KERNEL_ACCOUNT);
+	if (!pool)
+		return ERR_PTR(-ENOMEM);
+	kref_init(&pool->ref);
+	INIT_WORK(&pool->free_work, pool_free_work);
+	pool->bytes = bytes;
+	pool->seg_shift = domain->seg_shift;
+
+	ret = pool_charge(pool);
+	if (ret)
+		goto out_free_pool;
+	ret = rdmatensor_regions_init(&pool->regions, bytes);
+	if (ret)
+		goto out_uncharge;
+
+	pool->segments = kvcalloc(nr_segments, sizeof(*pool->segments), GFP_KERNEL_ACCOUNT);
+	if (!pool->segments) {
+		ret = -ENOMEM;
+		goto out_destroy_regions;
+	}
+	pool->nr_segments = nr_segments;
+
+	pool->iova = rdmatensor_domain_iova(domain, bytes);
+	if (!pool->iova) {
+		ret = -EOVERFLOW;
+		goto out_free_segments;
+	}
+	kref_get(&domain->ref);
+	pool->domain = domain;
+	ret = pool_fill(pool, access);
+	if (ret)
+		goto out_unregister;
+	return pool;
+
+out_unregister:
+	/* Nobody has seen it: what is there goes here and now */
+	rdmatensor_pool_unregister(pool);
+	pool_free_memory(pool);
+	kfree(pool);
+	return ERR_PTR(ret);
+out_free_segments:
+	kvfree(pool->segments);
+out_destroy_regions:
+	rdmatensor_regions_destroy(&pool->regions);
+out_uncharge:
+	rdmatensor_uncharge(&pool->charge);
+out_free_pool:
+	kfree(pool);
+	return ERR_PTR(ret);
+}
+
+void rdmatensor_pool_get(struct rdmatensor_pool *pool)
+{
+	kref_get(&pool->ref);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_pool_get);
+
+static void pool_begin_to_free(struct kref *ref)
+{
+	struct rdmatensor_pool *pool = container_of(ref, struct rdmatensor_pool, ref);
+
+	rdmatensor_charge_ends(&pool->charge);
+}
+
+static void pool_release(struct kref *ref)
+{
+	struct rdmatensor_pool *pool = container_of(ref, struct rdmatensor_pool, ref);
+
+	pool_begin_to_free(ref);
+	queue_work(pool_wq, &pool->free_work);
+}
+
+void rdmatensor_pool_put(struct rdmatensor_pool *pool)
+{
+	kref_put(&pool->ref, pool_release);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_pool_put);
+
+void rdmatensor_pool_put_now(struct rdmatensor_pool *pool)
+{
+	might_sleep();
+	if (kref_put(&pool->ref, pool_begin_to_free))
+		pool_free_work(&pool->free_work);
+}
+
+void rdmatensor_pool_unregister(struct rdmatensor_pool *pool)
+{
+	struct rdmatensor_domain *domain = pool->domain;
+
+	might_sleep();
+	if (!domain)
+		return;
+	rdmatensor_domain_unregister(domain, pool->segments, pool->nr_segments);
+	pool->domain = NULL;
+	rdmatensor_domain_put(domain);
+}
+
+static int pool_insert(struct vm_area_struct *vma, unsigned long *addr, struct page **pages,
+		       unsigned long nr)
+{
+	unsigned long left = nr;
+	int ret;
+
+	ret = vm_insert_pages(vma, *addr, pages, &left);
+	if (ret)
+		return ret;
+	*addr += nr << PAGE_SHIFT;
+	return 0;
+}
+
+static int pool_insert_segment(struct vm_area_struct *vma, unsigned long *addr,
+			       const struct rdmatensor_segment *segment)
+{
+	struct page *pages[POOL_MMAP_BATCH];
+	struct sg_page_iter iter;
+	unsigned long nr = 0;
+	int ret;
+
+	for_each_sgtable_page(&segment->sgt, &iter, 0) {
+		pages[nr++] = sg_page_iter_page(&iter);
+		if (nr < ARRAY_SIZE(pages))
+			continue;
+		ret = pool_insert(vma, addr, pages, nr);
+		if (ret)
+			return ret;
+		nr = 0;
+	}
+	return nr ? pool_insert(vma, addr, pages, nr) : 0;
+}
+
+static void pool_vma_open(struct vm_area_struct *vma)
+{
+	rdmatensor_pool_get(vma->vm_private_data);
+}
+
+/* With the address space's lock: the pages are freed by the work item, and not here */
+static void pool_vma_close(struct vm_area_struct *vma)
+{
+	rdmatensor_pool_put(vma->vm_private_data);
+}
+
+/* A page that the process has let go, by MADV_DONTNEED: it is still the pool's */
+static vm_fault_t pool_vma_fault(struct vm_fault *vmf)
+{
+	const struct rdmatensor_pool *pool = vmf->vma->vm_private_data;
+	u64 offset = ((u64)vmf->pgoff << PAGE_SHIFT) - rdmatensor_pool_mmap_offset(pool);
+
+	if (WARN_ON_ONCE(offset >= pool->bytes))
+		return VM_FAULT_SIGBUS;
+	vmf->page = virt_to_page(rdmatensor_pool_cpu(pool, offset));
+	get_page(vmf->page);
+	return 0;
+}
+
+static const struct vm_operations_struct pool_vm_ops = {
+	.open = pool_vma_open,
+	.close = pool_vma_close,
+	.fault = pool_vma_fault,
+};
+
+/*
+ * All pages are there from the start, with counts of their own: no fault is taken on
+ * them but by who has let one go, and get_user_pages(), which O_DIRECT needs, works.
+ *
+ * After fork() the child sees the same pages: workers that prepare tensors for
+ * their parent want that. Not in a core dump: pools are large, and while one is
+ * written peers go on writing to them. It does not grow, as there is nothing
+ * behind its end.
+ */
+int rdmatensor_pool_mmap(struct rdmatensor_pool *pool, struct vm_area_struct *vma)
+{
+	unsigned long addr = vma->vm_start;
+	int ret;
+	u32 i;
+
+	if (!(vma->vm_flags & VM_SHARED) || vma->vm_end - vma->vm_start != pool->bytes)
+		return -EINVAL;
+
+	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
+	for (i = 0; i < pool->nr_segments; i++) {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		ret = pool_insert_segment(vma, &addr, &pool->segments[i]);
+		if (ret)
+			return ret;
+		cond_resched();
+	}
+	/* What fails before is taken down without close() */
+	rdmatensor_pool_get(pool);
+	vma->vm_private_data = pool;
+	vma->vm_ops = &pool_vm_ops;
+	return 0;
+}
+
+void rdmatensor_pool_expose(struct rdmatensor_pool *pool, u64 offset, u64 bytes,
+			    struct rdmatensor_channel *channel,
+			    struct rdmatensor_exposure *exposure)
+{
+	exposure->iova = pool->iova + offset;
+	exposure->first = offset >> pool->seg_shift;
+	exposure->nr_rkeys = 0;
+	exposure->seg_shift = pool->seg_shift;
+	if (bytes)
+		exposure->nr_rkeys = ((offset + bytes - 1) >> pool->seg_shift) -
+				     exposure->first + 1;
+}
+
+/* Peers of a context can reach its pools as long as they exist: see the ABI's header */
+void rdmatensor_pool_unexpose(struct rdmatensor_pool *pool,
+			      const struct rdmatensor_exposure *exposure)
+{
+}
+
+__le32 rdmatensor_pool_rkey(const struct rdmatensor_pool *pool,
+			    const struct rdmatensor_exposure *exposure, u32 i)
+{
+	return cpu_to_le32(pool->segments[exposure->first + i].rkey);
+}
+
+/*
+ * By the pool's own keys, which take one entry for a segment; by the device's key
+ * for all memory it would be one for each contiguous chunk, so never fewer.
+ */
+int rdmatensor_pool_sge(const struct rdmatensor_pool *pool, u64 offset, u64 bytes,
+			struct ib_sge *sge, int max, u64 *covered)
+{
+	u64 step = 1ULL << pool->seg_shift, done = 0;
+	int nr;
+
+	for (nr = 0; nr < max && done < bytes; nr++) {
+		u64 at = offset + done;
+		u32 run = min_t(u64, bytes - done, step - (at & (step - 1)));
+
+		sge[nr].addr = pool->iova + at;
+		sge[nr].length = run;
+		sge[nr].lkey = pool->segments[at >> pool->seg_shift].lkey;
+		done += run;
+	}
+	*covered = done;
+	return nr;
+}
+
+void *rdmatensor_pool_chunk(const struct rdmatensor_pool *pool, u64 offset, u32 *contiguous)
+{
+	return rdmatensor_segment_addr(&pool->segments[offset >> pool->seg_shift],
+				       offset & ((1ULL << pool->seg_shift) - 1), contiguous);
+}
+
+/* @bytes is cut to what is contiguous, and short enough to be done at once */
+static void *pool_addr(const struct rdmatensor_pool *pool, u64 offset, u64 *bytes)
+{
+	u32 contiguous = 0;
+	void *addr;
+
+	addr = rdmatensor_pool_chunk(pool, offset, &contiguous);
+	*bytes = min3(*bytes, (u64)contiguous, (u64)POOL_CPU_BYTES);
+	return addr;
+}
+
+void *rdmatensor_pool_cpu(const struct rdmatensor_pool *pool, u64 offset)
+{
+	u64 run = 1;
+
+	return pool_addr(pool, offset, &run);
+}
+
+u32 rdmatensor_pool_checksum(const struct rdmatensor_pool *pool, u64 offset, u64 bytes)
+{
+	u32 crc = ~0U;
+	u64 run;
+
+	might_sleep();
+	for (; bytes; offset += run, bytes -= run) {
+		const void *from;
+
+		run = bytes;
+		from = pool_addr(pool, offset, &run);
+		crc = crc32c(crc, from, run);
+		cond_resched();
+	}
+	return ~crc;
+}
+
+void rdmatensor_pool_copy(struct rdmatensor_pool *to, u64 to_offset,
+			  const struct rdmatensor_pool *from, u64 from_offset, u64 bytes)
+{
+	u64 run;
+
+	might_sleep();
+	for (; bytes; to_offset += run, from_offset += run, bytes -= run) {
+		const void *source;
+		void *dest;
+
+		run = bytes;
+		source = pool_addr(from, from_offset, &run);
+		dest = pool_addr(to, to_offset, &run);
+		memcpy(dest, source, run);
+		cond_resched();
+	}
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Pools: registered memory that the process maps. Today of kernel pages.
+ *
+ * Room memory: the RDMA device's choice, protection domains, pages and their registration,
+ * regions that are allocated in them. It calls core and the verbs. All rooms above
+ * call it; no message is sent from here.
+ */
+#ifndef RDMATENSOR_POOL_H
+#define RDMATENSOR_POOL_H
+
+#include <linux/bits.h>
+#include <linux/kref.h>
+#include <linux/mm_types.h>
+#include <linux/workqueue.h>
+#include "core/charge.h"
+#include "memory/domain.h"
+#include "memory/region.h"
+
+/**
+ * struct rdmatensor_pool - one pool
+ * @ref: the context's table, every use (published tensor, fetch, export, table), every mapping
+ *       and who looks
+ * @id: in the context, from 1
+ * @bytes: whole pages
+ * @domain: where it is registered, referenced; NULL after unregister()
+ * @charge: for the pages
+ * @iova: of the first byte
+ * @nr_segments: of @segments
+ * @segments: each but the last 1 << seg_shift bytes, IOVAs consecutive
+ * @seg_shift: the domain's
+ * @regions: what is handed out and in use
+ * @free_work: frees it: the last reference may go in softirq
+ */
+struct rdmatensor_pool {
+	struct kref ref;
+	u32 id;
+	u64 bytes;
+	struct rdmatensor_domain *domain;
+	struct rdmatensor_charge charge;
+	u64 iova;
+	u32 nr_segments;
+	struct rdmatensor_segment *segments;
+	u8 seg_shift;
+	struct rdmatensor_regions regions;
+	struct work_struct free_work;
+};
+
+/* Module load and unload; exit waits for pools that are being freed */
+int rdmatensor_pool_init(void);
+void rdmatensor_pool_exit(void);
+
+/**
+ * rdmatensor_pool_create - allocate, charge and register
+ * @domain: where
+ * @bytes: how many
+ * @access: IB_ACCESS_*: what peers may do with it, beside what this side does
+ *
+ * Charges the caller (rdmatensor_charge()) until the pages are free: that is when the
+ * last mapping has gone, too. Process context; interruptible by a fatal signal. @bytes
+ * is rounded up to whole pages. Return: a pool with one reference; ERR_PTR(-ENOMEM),
+ * (-EOVERFLOW): more than the device registers, (-EINTR), (-EIO),
+ * (-ENODEV): see rdmatensor_domain_register().
+ */
+struct rdmatensor_pool *rdmatensor_pool_create(struct rdmatensor_domain *domain,
+					       u64 bytes, int access);
+void rdmatensor_pool_get(struct rdmatensor_pool *pool);
+/*
+ * Any context. The last one has the pages freed, soon and by a work item; the pool
+ * must be unregistered by then
+ */
+void rdmatensor_pool_put(struct rdmatensor_pool *pool);
+/* The same, but with the last one the pages are free on return. May sleep */
+void rdmatensor_pool_put_now(struct rdmatensor_pool *pool);
+/*
+ * Ends registration, keeps the pages: the device goes, the context is closed or the
+ * pool destroyed. No write to or from it may be under way. Idempotent, but not from
+ * two at the same time. May sleep
+ */
+void rdmatensor_pool_unregister(struct rdmatensor_pool *pool);
+/*
+ * The offset for mmap() of a pool, from its id, which is the page number. Pools overlap
+ * there, but a pool is mapped whole or not at all, so that an offset names one. It is
+ * below 2^44, which is all that a process of 32 bits can name (mmap2()), for any number
+ * of pools of any size. 0 is the ring's
+ */
+static inline u64 rdmatensor_pool_mmap_offset(const struct rdmatensor_pool *pool)
+{
+	return (u64)pool->id << PAGE_SHIFT;
+}
+
+/* Pages of 64 KiB leave that many ids below 2^44 */
+#define RDMATENSOR_POOL_ID_MAX (BIT(28) - 1)
+/* Longest pool */
+#define RDMATENSOR_POOL_BYTES_MAX BIT_ULL(43)
+
+/* The whole pool, MAP_SHARED; -EINVAL for anything else. The mapping is a reference */
+int rdmatensor_pool_mmap(struct rdmatensor_pool *pool, struct vm_area_struct *vma);
+
+/**
+ * struct rdmatensor_exposure - what a peer needs to write to a region
+ * @iova: address of the first byte
+ * @first: index of the first segment
+ * @nr_rkeys: segments that the region touches; 0 for 0 bytes
+ * @seg_shift: log2 of the distance at which rkeys change
+ */
+struct rdmatensor_exposure {
+	u64 iova;
+	u32 first;
+	u32 nr_rkeys;
+	u8 seg_shift;
+};
+
+struct rdmatensor_channel;
+
+/**
+ * rdmatensor_pool_expose - let a channel's peer write to a region
+ * @channel: whose peer. The keys are those of the segments, which any peer of the context can
+ *           use: this is a look-up
+ *
+ * Any context. The caller holds the region (rdmatensor_regions_hold()) until after unexpose.
+ */
+void rdmatensor_pool_expose(struct rdmatensor_pool *pool, u64 offset, u64 bytes,
+			    struct rdmatensor_channel *channel,
+			    struct rdmatensor_exposure *exposure);
+void rdmatensor_pool_unexpose(struct rdmatensor_pool *pool,
+			      const struct rdmatensor_exposure *exposure);
+/* The i-th key, as the wire wants it */
+__le32 rdmatensor_pool_rkey(const struct rdmatensor_pool *pool,
+			    const struct rdmatensor_exposure *exposure, u32 i);
+
+/**
+ * rdmatensor_pool_sge - local addresses of a range, to read from
+ * @sge: array
+ * @max: its length
+ * @covered: bytes that the entries cover, at most @bytes
+ *
+ * Return: entries filled.
+ */
+int rdmatensor_pool_sge(const struct rdmatensor_pool *pool, u64 offset, u64 bytes,
+			struct ib_sge *sge, int max, u64 *covered);
+
+/* CPU address of a byte; what is aligned to its size of up to a page is contiguous */
+void *rdmatensor_pool_cpu(const struct rdmatensor_pool *pool, u64 offset);
+
+/* CPU address of a byte, and how many from there on are contiguous. O(chunks of a segment) */
+void *rdmatensor_pool_chunk(const struct rdmatensor_pool *pool, u64 offset, u32 *contiguous);
+
+/* CRC32C (seed ~0, inverted) of a range, by the CPU; may sleep */
+u32 rdmatensor_pool_checksum(const struct rdmatensor_pool *pool, u64 offset, u64 bytes);
+/* memcpy() of a range, by the CPU; may sleep */
+void rdmatensor_pool_copy(struct rdmatensor_pool *to, u64 to_offset,
+			  const struct rdmatensor_pool *from, u64 from_offset, u64 bytes);
+
+#endif /* RDMATENSOR_POOL_H */

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The allocator of one pool, and who reads or writes which part of it.
+ *
+ * Extents tile the pool. Each is free or handed out, and no two neighbours are
+ * free, so that what is free is as long as it can be. A use lies in one extent
+ * that is handed out and keeps it from being freed: this is what makes it true
+ * that no byte is handed out again while a peer may still write it.
+ *
+ * Uses are what keeps a pool, too: it is closed when there are none, and there is none
+ * from then on. References to its memory, which who looks at it takes, do not keep it.
+ *
+ * Extents are owned by the regions, uses by whoever embeds them. Errors leave
+ * everything as it was; freeing and dropping cannot fail for want of memory.
+ */
+#include <linux/align.h>
+#include <linux/err.h>
+#include <linux/export.h>
+#include <linux/interval_tree_generic.h>
+#include <linux/slab.h>
+#include <kunit/visibility.h>
+#include "core/fault.h"
+#include "memory/region.h"
+#include "rdmatensor.h"
+
+struct rdmatensor_extent {
+	struct rb_node by_offset;
+	struct rb_node by_size;	/* while free */
+	u64 offset;
+	u64 bytes;
+	u64 uses;
+	bool free;
+};
+
+#define USE_START(use) ((use)->start)
+#define USE_LAST(use) ((use)->last)
+
+INTERVAL_TREE_DEFINE(struct rdmatensor_use, node, u64, subtree_last, USE_START,
+		     USE_LAST, static inline, use_tree)
+
+#define to_offset(rb) rb_entry(rb, struct rdmatensor_extent, by_offset)
+#define to_size(rb) rb_entry(rb, struct rdmatensor_extent, by_size)
+
+static bool offset_less(struct rb_node *a, const struct rb_node *b)
+{
+	return to_offset(a)->offset < to_offset(b)->offset;
+}
+
+/* Equal lengths by offset: the pool fills from its beginning */
+static bool size_less(struct rb_node *a, const struct rb_node *b)
+{
+	const struct rdmatensor_extent *x = to_size(a), *y = to_size(b);
+
+	if (x->bytes != y->bytes)
+		return x->bytes < y->bytes;
+	return x->offset < y->offset;
+}
+
+/* The extent with the greatest offset that is not beyond @offset */
+static struct rdmatensor_extent *find_offset(const struct rdmatensor_regions *regions,
+					     u64 offset)
+{
+	struct rb_node *node = regions->extents.rb_node;
+	struct rdmatensor_extent *found = NULL;
+
+	while (node) {
+		struct rdmatensor_extent *extent = to_offset(node);
+
+		if (extent->offset <= offset) {
+			found = extent;
+			node = node->rb_right;
+		} else {
+			node = node->rb_left;
+		}
+	}
+	return found;
+}
+
+/* The shortest free extent of at least @bytes */
+static struct rdmatensor_extent *find_fit(const struct rdmatensor_regions *regions,
+					  u64 bytes)
+{
+	struct rb_node *node = regions->free_by_size.rb_node;
+	struct rdmatensor_extent *found = NULL;
+
+	while (node) {
+		struct rdmatensor_extent *extent = to_size(node);
+
+		if (extent->bytes >= bytes) {
+			found = extent;
+			node = node->rb_left;
+		} else {
+			node = node->rb_right;
+		}
+	}
+	return found;
+}
+
+int rdmatensor_regions_init(struct rdmatensor_regions *regions, u64 bytes)
+{
+	struct rdmatensor_extent *extent;
+
+	if (!bytes || !IS_ALIGNED(bytes, RDMATENSOR_REGION_ALIGN))
+		return -EINVAL;
+	extent = kzalloc(sizeof(*extent), GFP_KERNEL_ACCOUNT);
+	if (!extent)
+		return -ENOMEM;
+
+	spin_lock_init(&regions->lock);
+	regions->bytes = bytes;
+	regions->extents = RB_ROOT;
+	regions->free_by_size = RB_ROOT;
+	regions->readers = RB_ROOT_CACHED;
+	regions->writers = RB_ROOT_CACHED;
+	regions->nr_uses = 0;
+
+	extent->bytes = bytes;
+	extent->free = true;
+	rb_add(&extent->by_offset, &regions->extents, offset_less);
+	rb_add(&extent->by_size, &regions->free_by_size, size_less);
+	return 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_regions_init);
+
+void rdmatensor_regions_destroy(struct rdmatensor_regions *regions)
+{
+	struct rdmatensor_extent *extent, *next;
+
+	/* A use that drops later would touch its extent: rather leak them */
+	if (WARN_ON_ONCE(regions->nr_uses))
+		return;
+	rbtree_postorder_for_each_entry_safe(extent, next, &regions->extents, by_offset)
+		kfree(extent);
+	regions->extents = RB_ROOT;
+	regions->free_by_size = RB_ROOT;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_regions_destroy);
+
+/*
+ * Takes the front of the best fit, in *@spare if that is longer. ERR_PTR(-ENOSPC),
+ * ERR_PTR(-ENOMEM): nothing has changed.
+ */
+static struct rdmatensor_extent *take(struct rdmatensor_regions *regions, u64 bytes,
+				      struct rdmatensor_extent **spare)
+{
+	struct rdmatensor_extent *fit, *taken;
+
+	fit = find_fit(regions, bytes);
+	if (!fit)
+		return ERR_PTR(-ENOSPC);
+	if (fit->bytes == bytes) {
+		rb_erase(&fit->by_size, &regions->free_by_size);
+		fit->free = false;
+		return fit;
+	}
+	taken = *spare;
+	if (!taken)
+		return ERR_PTR(-ENOMEM);
+	*spare = NULL;
+
+	/* The order by offset does not change when the front is cut off */
+	taken->offset = fit->offset;
+	taken->bytes = bytes;
+	rb_erase(&fit->by_size, &regions->free_by_size);
+	fit->offset += bytes;
+	fit->bytes -= bytes;
+	rb_add(&fit->by_size, &regions->free_by_size, size_less);
+	rb_add(&taken->by_offset, &regions->extents, offset_less);
+	return taken;
+}
+
+static void hold(struct rdmatensor_regions *regions, struct rdmatensor_use *use,
+		 struct rdmatensor_extent *extent, u64 offset, u64 bytes)
+{
+	use->start = offset;
+	use->last = offset + bytes - 1;
+	use->extent = extent;
+	extent->uses++;
+	use_tree_insert(use, use->write ? &regions->writers : &regions->readers);
+}
+
+/* @use: NULL, or an empty one, which gets the region as a destination */
+static int alloc(struct rdmatensor_regions *regions, struct rdmatensor_use *use, u64 bytes,
+		 gfp_t gfp, u64 *offset)
+{
+	struct rdmatensor_extent *extent, *spare;
+	int ret = 0;
+
+	if (!bytes)
+		return -EINVAL;
+	if (bytes > regions->bytes)
+		return -ENOSPC;
+
+	spare = rdmatensor_should_fail() ? NULL : kzalloc(sizeof(*spare), gfp);
+
+	spin_lock_bh(&regions->lock);
+	extent = regions->closed ? ERR_PTR(-ENOENT) :
+		 take(regions, ALIGN(bytes, RDMATENSOR_REGION_ALIGN), &spare);
+	if (IS_ERR(extent)) {
+		ret = PTR_ERR(extent);
+	} else {
+		*offset = extent->offset;
+		if (use) {
+			use->write = true;
+			hold(regions, use, extent, extent->offset, bytes);
+		}
+	}
+	spin_unlock_bh(&regions->lock);
+
+	kfree(spare);
+	return ret;
+}
+
+int rdmatensor_regions_alloc(struct rdmatensor_regions *regions, u64 bytes, gfp_t gfp,
+			     u64 *offset)
+{
+	return alloc(regions, NULL, bytes, gfp, offset);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_regions_alloc);
+
+int rdmatensor_regions_alloc_hold(struct rdmatensor_regions *regions,
+				  struct rdmatensor_use *use, u64 bytes, gfp_t gfp,
+				  u64 *offset)
+{
+	return alloc(regions, use, bytes, gfp, offset);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_regions_alloc_hold);
+
+/*
+ * Makes @extent the free union of itself and the free neighbour at @node, which
+ * is returned to be freed. NULL: there is none.
+ */
+static struct rdmatensor_extent *join(struct rdmatensor_regions *regions,
+				      struct rdmatensor_extent *extent,
+				      struct rb_node *node)
+{
+	struct rdmatensor_extent *neighbour = node ? to_offset(node) : NULL;
+
+	if (!neighbour || !neighbour->free)
+		return NULL;
+	rb_erase(&neighbour->by_size, &regions->free_by_size);
+	rb_erase(&neighbour->by_offset, &regions->extents);
+	extent->offset = min(extent->offset, neighbour->offset);
+	extent->bytes += neighbour->bytes;
+	return neighbour;
+}
+
+/* What is left of the neighbours is put into @joined, to be freed */
+static void give_back(struct rdmatensor_regions *regions, struct rdmatensor_extent *extent,
+		      struct rdmatensor_extent *joined[2])
+{
+	joined[0] = join(regions, extent, rb_prev(&extent->by_offset));
+	joined[1] = join(regions, extent, rb_next(&extent->by_offset));
+	extent->free = true;
+	rb_add(&extent->by_size, &regions->free_by_size, size_less);
+}
+
+int rdmatensor_regions_free(struct rdmatensor_regions *regions, u64 offset)
+{
+	struct rdmatensor_extent *extent, *joined[2] = {};
+	int ret = 0;
+
+	spin_lock_bh(&regions->lock);
+	extent = find_offset(regions, offset);
+	if (!extent || extent->offset != offset || extent->free)
+		ret = -ENOENT;
+	else if (extent->uses)
+		ret = -EBUSY;
+	else
+		give_back(regions, extent, joined);
+	spin_unlock_bh(&regions->lock);
+
+	kfree(joined[0]);
+	kfree(joined[1]);
+	return ret;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_regions_free);
+
+static bool overlaps(struct rb_root_cached *tree, u64 start, u64 last)
+{
+	return use_tree_iter_first(tree, start, last);
+}
+
+static int hold_locked(struct rdmatensor_regions *regions, struct rdmatensor_use *use,
+		       u64 offset, u64 bytes)
+{
+	struct rdmatensor_extent *extent;
+	u64 last;
+
+	if (regions->closed || !IS_ALIGNED(offset, RDMATENSOR_REGION_ALIGN) ||
+	    offset > regions->bytes || bytes > regions->bytes - offset)
+		return -EINVAL;
+	if (!bytes) {
+		use->extent = NULL;
+		return 0;
+	}
+
+	extent = find_offset(regions, offset);
+	if (extent->free || offset - extent->offset + bytes > extent->bytes)
+		return -EINVAL;
+	last = offset + bytes - 1;
+	if (overlaps(&regions->writers, offset, last) ||
+	    (use->write && overlaps(&regions->readers, offset, last)))
+		return -EINVAL;
+	hold(regions, use, extent, offset, bytes);
+	return 0;
+}
+
+int rdmatensor_regions_hold(struct rdmatensor_regions *regions,
+			    struct rdmatensor_use *use, u64 offset, u64 bytes, bool write)
+{
+	int ret;
+
+	use->write = write;
+	spin_lock_bh(&regions->lock);
+	ret = hold_locked(regions, use, offset, bytes);
+	if (!ret)
+		regions->nr_uses++;
+	spin_unlock_bh(&regions->lock);
+	return ret;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_regions_hold);
+
+/* It is an empty one then */
+static void let_go(struct rdmatensor_regions *regions, struct rdmatensor_use *use)
+{
+	if (!use->extent)
+		return;
+	use_tree_remove(use, use->write ? &regions->writers : &regions->readers);
+	use->extent->uses--;
+	use->extent = NULL;
+}
+
+void rdmatensor_regions_drop(struct rdmatensor_regions *regions,
+			     struct rdmatensor_use *use)
+{
+	spin_lock_bh(&regions->lock);
+	let_go(regions, use);
+	regions->nr_uses--;
+	spin_unlock_bh(&regions->lock);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_regions_drop);
+
+void rdmatensor_regions_free_held(struct rdmatensor_regions *regions,
+				  struct rdmatensor_use *use)
+{
+	struct rdmatensor_extent *extent, *joined[2] = {};
+
+	spin_lock_bh(&regions->lock);
+	extent = use->extent;
+	let_go(regions, use);
+	/* It was all of the region, and a destination: nobody else can be there */
+	if (!WARN_ON_ONCE(extent->uses))
+		give_back(regions, extent, joined);
+	spin_unlock_bh(&regions->lock);
+
+	kfree(joined[0]);
+	kfree(joined[1]);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_regions_free_held);
+
+int rdmatensor_regions_close(struct rdmatensor_regions *regions)
+{
+	int ret = 0;
+
+	spin_lock_bh(&regions->lock);
+	if (regions->nr_uses)
+		ret = -EBUSY;
+	else
+		regions->closed = true;
+	spin_unlock_bh(&regions->lock);
+	return ret;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_regions_close);

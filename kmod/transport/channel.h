@@ -1,0 +1,535 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A channel: the connection to one remote worker. Orders what is sent, counts
+ * credits and queue entries, and hands what arrives to the state machines.
+ *
+ * Calls go down: request.c and response.c queue messages and writes here; this
+ * calls the lane operations, which are verbs (lane.c) or a test's. What happens
+ * comes back up: lanes call the rdmatensor_channel_rx_*() and _tx_*() functions, and
+ * these call struct rdmatensor_channel_ops and the queued objects' own done
+ * functions.
+ *
+ * Room transport: connections, queue pairs, message buffers, credits and READ lanes. It
+ * calls memory, core and the verbs; all rooms above call it. It knows no tensor
+ * and no table: what a message means is for those who queue and receive it.
+ *
+ * Locking: @lock guards everything in the channel and in its requests and
+ * responses, and is taken in completion context. Inside it may be taken: the
+ * rendezvous table's, regions', the ring's, the meta cache's, the fetch
+ * table's lock. up-calls say whether they hold it.
+ */
+#ifndef RDMATENSOR_CHANNEL_H
+#define RDMATENSOR_CHANNEL_H
+
+#include <linux/completion.h>
+/* 6.12's dynamic_queue_limits.h uses it, and does not include it */
+#include <linux/jiffies.h>
+#include <linux/dynamic_queue_limits.h>
+#include <linux/hashtable.h>
+#include <linux/interrupt.h>
+#include <linux/kref.h>
+#include <linux/timer.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+#include <rdma/rdma_cm.h>
+#include "core/keep.h"
+#include "core/stats.h"
+#include "core/wire.h"
+#include "transport/msgbuf.h"
+
+struct rdmatensor_channel;
+struct rdmatensor_context;
+struct rdmatensor_exchange;
+struct rdmatensor_lookup;
+struct rdmatensor_pool;
+struct rdmatensor_readers;
+
+/* Entries of lane 0's send queue that only an ack may take */
+#define RDMATENSOR_SENDQ_RESERVE 1
+#define RDMATENSOR_RESPONSE_HASH_BITS 8
+
+/**
+ * struct rdmatensor_txmsg - a control message that waits for a slot, embedded
+ * @item: in the channel's queue; empty: not queued
+ * @fill: sets the message; @lock held. Called when slot, credit and queue entry are there
+ * @posted: it has been posted as number @seq and is off the queue; @lock held.
+ *          May free the object around it
+ */
+struct rdmatensor_txmsg {
+	struct list_head item;
+	void (*fill)(struct rdmatensor_txmsg *tx, struct rdmatensor_msg *msg);
+	void (*posted)(struct rdmatensor_txmsg *tx, u64 seq);
+};
+
+/**
+ * struct rdmatensor_part - the part of a content that goes over one lane
+ * @cqe: of its writes
+ * @item: in one of the lane's queues while something of it is to be posted
+ * @write: the content
+ * @pos: next byte to post, from the tensor's start
+ * @end: end of the part
+ * @deficit: bytes that it may post in its turn
+ * @posted: nothing more of it will be posted
+ * @pending: posted writes that have not completed
+ * @in_flight: their bytes
+ */
+struct rdmatensor_part {
+	struct ib_cqe cqe;
+	struct list_head item;
+	struct rdmatensor_write *write;
+	u64 pos;
+	u64 end;
+	u32 deficit;
+	bool posted;
+	u32 pending;
+	u32 in_flight;
+};
+
+/**
+ * struct rdmatensor_write - the content of one response, embedded
+ * @index: request index, the immediate of each part's last write
+ * @seq: number of the request message that it answers; told with lane 0's part
+ * @pool: source, held until @done
+ * @pool_offset: where in it
+ * @bytes: length; 0: one empty write
+ * @remote_addr: destination
+ * @seg_shift: of the destination
+ * @rkeys: of the destination, one for each segment from the first touched
+ * @done: all parts have reached the peer, or as much as was posted of them before
+ *        rdmatensor_channel_drop(); called without lock. Never, if the channel goes down
+ *        before. Calls rdmatensor_channel_written()
+ * @open: something of it has been posted; counts in channel->writes_open
+ * @dropped: the peer has not got all of it, and will not
+ * @nr_parts: valid members of @parts
+ * @parts_left: parts that have not completed
+ * @parts: one for each lane
+ */
+struct rdmatensor_write {
+	u32 index;
+	u64 seq;
+	struct rdmatensor_pool *pool;
+	u64 pool_offset;
+	u64 bytes;
+	u64 remote_addr;
+	u8 seg_shift;
+	const __le32 *rkeys;
+	void (*done)(struct rdmatensor_write *write);
+	bool open;
+	bool dropped;
+	u8 nr_parts;
+	u8 parts_left;
+	struct rdmatensor_part *parts;
+};
+
+/**
+ * struct rdmatensor_qp_attr - a queue pair, as the device has it
+ * @qpn: its number
+ * @mtu: path MTU in bytes
+ * @send_depth: entries of the send queue
+ * @recv_depth: entries of the receive queue
+ * @timeout: ack timeout is 4.096 us << it
+ * @retry_count: transport retries
+ * @rnr_retry: receiver-not-ready retries
+ * @sl: service level
+ * @traffic_class: of the GRH
+ * @comp_vector: of its completion queue
+ * @reads_in: READs of the peer that it answers at the same time
+ * @reads_out: READs that it has under way at the same time
+ */
+struct rdmatensor_qp_attr {
+	u32 qpn;
+	u32 mtu;
+	u32 send_depth;
+	u32 recv_depth;
+	u8 timeout;
+	u8 retry_count;
+	u8 rnr_retry;
+	u8 sl;
+	u8 traffic_class;
+	u32 comp_vector;
+	u8 reads_in;
+	u8 reads_out;
+};
+
+/**
+ * struct rdmatensor_qp - a queue pair and its completion queue
+ * @qp: rdma_cm does not know of it; NULL: there is none
+ * @cq: for both queues, from the device's pool
+ * @nr_cqe: entries taken of it
+ * @attr: valid with @queried (release/acquire)
+ * @queried: the device has been asked
+ */
+struct rdmatensor_qp {
+	struct ib_qp *qp;
+	struct ib_cq *cq;
+	u32 nr_cqe;
+	struct rdmatensor_qp_attr attr;
+	bool queried;
+};
+
+/**
+ * struct rdmatensor_lane - one queue pair of a channel
+ * @channel: whose
+ * @index: which, from 0
+ * @id: rdma_cm's
+ * @qp: the queue pair, and what belongs to it
+ * @recv_cqe: of all receives
+ * @send_cqe: of messages and acks
+ * @sendq_free: send-queue entries that may be posted to
+ * @nr_recvs: receives that are kept posted
+ * @max_sge: entries that a write may have
+ * @fresh: parts of which nothing has been posted
+ * @fresh_quota: bytes that those may post before @writes go on; negative: what they owe
+ * @writes: the other parts with something to post; the first one's turn is next, or now
+ * @limit: of posted content bytes: as many as keep the wire busy
+ * @completed: of those, which @limit has not been told of
+ * @contended: jiffies at which the last one came who feels how much is posted
+ * @cm_done: the step of the connection that was begun has ended
+ * @cm_error: how
+ * @answered: a worker at the other end has taken the connection, or refused it
+ */
+struct rdmatensor_lane {
+	struct rdmatensor_channel *channel;
+	u8 index;
+	struct rdma_cm_id *id;
+	struct rdmatensor_qp qp;
+	struct ib_cqe recv_cqe;
+	struct ib_cqe send_cqe;
+	u32 sendq_free;
+	u32 nr_recvs;
+	u8 max_sge;
+	struct list_head fresh;
+	s32 fresh_quota;
+	struct list_head writes;
+	struct dql limit;
+	u32 completed;
+	unsigned long contended;
+	bool cm_done;
+	int cm_error;
+	bool answered;
+};
+
+/**
+ * struct rdmatensor_lane_ops - what a channel needs of a queue pair
+ *
+ * All are called with the channel's lock held, post one signalled work request
+ * each, and return 0 or a negative errno. Completions are reported by
+ * rdmatensor_channel_tx_message(), rdmatensor_channel_tx_ack(),
+ * rdmatensor_channel_tx_probe() and rdmatensor_channel_tx_part().
+ *
+ * @post_message: message number @seq of @bytes, which is in its tx slot, to the
+ *                peer's slot of that number
+ * @post_ack: an empty write with the ack's immediate
+ * @post_probe: an empty write without immediate: the peer's device answers, nobody else
+ * @post_write: @sge to @remote_addr; @last: with the request index as immediate
+ */
+struct rdmatensor_lane_ops {
+	int (*post_message)(struct rdmatensor_lane *lane, u64 seq, u32 bytes);
+	int (*post_ack)(struct rdmatensor_lane *lane);
+	int (*post_probe)(struct rdmatensor_lane *lane);
+	int (*post_write)(struct rdmatensor_lane *lane, struct rdmatensor_part *part,
+			  struct ib_sge *sge, int nr_sge, u64 remote_addr, u32 rkey,
+			  bool last);
+};
+
+/**
+ * struct rdmatensor_channel_ops - who listens to a channel
+ *
+ * @message: a checked message, number @seq. Not HELLO. Return: 0 or -EPROTO with @why
+ * @content: the last write of a part, of @bytes, arrived on a lane. As above
+ * @hello: the peer's HELLO. Return: 0 or why the channel is refused
+ * @up: the channel is UP
+ * @failed: it has begun to go down; @lock held, once: the owner arranges for
+ *          rdmatensor_cm_teardown(), from process context
+ *
+ * @freed: the last reference is gone; process context. NULL: nobody wants to know
+ *
+ * Called in completion context; without @lock unless said.
+ */
+struct rdmatensor_channel_ops {
+	int (*message)(struct rdmatensor_channel *channel, const struct rdmatensor_msg *msg,
+		       u64 seq, const char **why);
+	int (*content)(struct rdmatensor_channel *channel, u8 lane, u32 index, u32 bytes,
+		       const char **why);
+	int (*hello)(struct rdmatensor_channel *channel, const struct rdmatensor_msg *msg,
+		     const char **why);
+	void (*up)(struct rdmatensor_channel *channel);
+	void (*failed)(struct rdmatensor_channel *channel);
+	void (*freed)(struct rdmatensor_channel *channel);
+};
+
+/* Of a service level or traffic class: nobody has chosen one */
+#define RDMATENSOR_AS_RESOLVED (-1)
+
+/**
+ * struct rdmatensor_channel_params - START's values, as far as a channel needs them
+ * @queue_depth: work requests of the send queue; receives: rdmatensor_channel_recvs()
+ * @timeout: local ack timeout, exponent
+ * @retry_count: transport retries
+ * @rnr_retry: receiver-not-ready retries
+ * @sl: service level, or RDMATENSOR_AS_RESOLVED
+ * @traffic_class: of the GRH, or RDMATENSOR_AS_RESOLVED
+ * @msg_slots: own slots
+ * @msg_slot_bytes: of each
+ * @ack_batch: what an own ack tells
+ * @stripe_bytes: longest tensor that goes over one lane
+ * @lane_bytes: most that a lane's limit may become while others wait
+ * @max_requests: requests that may be outstanding, in each direction
+ * @cancel_ms: bound on the answer to a CANCEL
+ * @probe_ms: quiet time after which the peer is probed
+ * @cq_poll: where completions are handled
+ */
+struct rdmatensor_channel_params {
+	u32 queue_depth;
+	u8 timeout;
+	u8 retry_count;
+	u8 rnr_retry;
+	s16 sl;
+	s16 traffic_class;
+	u32 msg_slots;
+	u32 msg_slot_bytes;
+	u32 ack_batch;
+	u64 stripe_bytes;
+	u32 lane_bytes;
+	u32 max_requests;
+	u32 cancel_ms;
+	u32 probe_ms;
+	enum ib_poll_context cq_poll;
+};
+
+/**
+ * struct rdmatensor_channel - one channel
+ * @ref: the owner's table, each request and response, and what runs on its behalf
+ * @id: in the context, from 1
+ * @owner: the context
+ * @exchange: its tables and ring, referenced
+ * @ops: see above
+ * @lane_ops: see above
+ * @params: constant
+ * @lock: see the head of this file
+ * @state: enum rdmatensor_channel_state, changed by channel_move() alone
+ * @error: why it goes down
+ * @error_text: the same for people
+ * @active: this side connected it
+ * @nonce: common to its lanes
+ * @nr_lanes: in all
+ * @vector: completion vector of the first one, modulo the device's number of them
+ * @lanes_open: connections accepted or made so far
+ * @peer: address
+ * @worker: the peer's name, from its HELLO
+ * @incarnation: the peer's
+ * @features: RDMATENSOR_WIRE_FEATURE_*: those that both sides have, once UP
+ * @listen_port: for the HELLO: where the own listener can be reached from the peer; 0: nowhere
+ * @own_incarnation: for the HELLO
+ * @own_worker: for the HELLO, lives as long as the context
+ * @user_data: CONNECT's
+ * @want_worker: the name that CONNECT asked for, empty: any
+ * @announced: the process knows of it, and will be told of its end
+ * @wait: steps of the set-up, and leaving CONNECTING
+ * @setup_done: no set-up in process context is under way
+ * @gone: down, its fetches have ended
+ * @down_work: the teardown
+ * @free_work: frees it, when the last reference is gone
+ * @probe_timer: see channel_probe(); armed while the channel is UP
+ * @probing: a probe has not been answered
+ * @heard: the peer has been heard of since the timer ran out last
+ * @said_at: jiffies at which it sent something last: its device answers also when it does not
+ * @handshake_work: ends a set-up that takes too long
+ * @msgbuf: slots
+ * @credits: their accounting
+ * @peer_msgbuf: address of the peer's receive slots
+ * @peer_rkey: key
+ * @peer_slots: how many
+ * @peer_slot_bytes: of each
+ * @txq: messages that wait for a slot
+ * @writes_open: contents that are posted and whose responses are in use, at most
+ *               params.max_requests: to the peer their requests may have ended
+ * @settle: tells the lanes' limits what has completed, and posts more
+ * @settle_work: the same, where completions are handled in a workqueue
+ * @hello_tx: the HELLO
+ * @requests: this side's requests by index
+ * @nr_requests: those in it that the peer may still say something about, or will
+ * @next_index: where the search for a free index goes on
+ * @pending: requests that wait for @outstanding to fall
+ * @outstanding: requests that the peer has, or may have
+ * @max_outstanding: its bound: the lesser of both sides' max_requests
+ * @responses: the peer's requests by index
+ * @response_mem: memory of all responses, twice params.max_requests of them: what
+ *                the peer counts, and @writes_open that it does not count any more
+ * @free_responses: those not in use
+ * @nr_responses: those in use
+ * @kepts: destinations that the peer has told once
+ * @nr_keeps: the peer's slots for such that names have here
+ * @metacache: what was learnt of the peer's tensors
+ * @lookup: questions about tables, in both directions; the owner's to make and to free
+ * @readers: lanes for READs; likewise
+ * @counters: its own
+ * @lanes: nr_lanes of them
+ */
+struct rdmatensor_channel {
+	struct kref ref;
+	u32 id;
+	struct rdmatensor_context *owner;
+	struct rdmatensor_exchange *exchange;
+	const struct rdmatensor_channel_ops *ops;
+	const struct rdmatensor_lane_ops *lane_ops;
+	struct rdmatensor_channel_params params;
+
+	spinlock_t lock;
+	u8 state;
+	int error;
+	const char *error_text;
+
+	bool active;
+	u64 nonce;
+	u8 nr_lanes;
+	u32 vector;
+	u8 lanes_open;
+	struct sockaddr_storage peer;
+	char worker[RDMATENSOR_WORKER_MAX];
+	u64 incarnation;
+	u32 features;
+	u16 listen_port;
+	u64 own_incarnation;
+	const char *own_worker;
+	u64 user_data;
+	char want_worker[RDMATENSOR_WORKER_MAX];
+	bool announced;
+	wait_queue_head_t wait;
+	struct completion setup_done;
+	struct completion gone;
+	struct work_struct down_work;
+	struct work_struct free_work;
+	struct delayed_work handshake_work;
+	struct timer_list probe_timer;
+	bool probing;
+	bool heard;
+	unsigned long said_at;
+
+	struct rdmatensor_msgbuf msgbuf;
+	struct rdmatensor_credits credits;
+	u64 peer_msgbuf;
+	u32 peer_rkey;
+	u32 peer_slots;
+	u32 peer_slot_bytes;
+
+	struct list_head txq;
+	u32 writes_open;
+	struct tasklet_struct settle;
+	struct work_struct settle_work;
+	struct rdmatensor_txmsg hello_tx;
+
+	struct xarray requests;
+	u32 nr_requests;
+	u32 next_index;
+	struct list_head pending;
+	u32 outstanding;
+	u32 max_outstanding;
+
+	DECLARE_HASHTABLE(responses, RDMATENSOR_RESPONSE_HASH_BITS);
+	void *response_mem;
+	struct list_head free_responses;
+	u32 nr_responses;
+	struct rdmatensor_kepts kepts;
+	u32 nr_keeps;
+
+	struct rdmatensor_metacache *metacache;
+	struct rdmatensor_lookup *lookup;
+	struct rdmatensor_readers *readers;
+	struct rdmatensor_counters counters;
+
+	struct rdmatensor_lane lanes[];
+};
+
+/* Receives that lane 0 keeps posted: see rdmatensor_channel_recvs() */
+u32 rdmatensor_channel_recvs(const struct rdmatensor_channel_params *params, u8 lane);
+
+/**
+ * rdmatensor_channel_alloc - a channel in state CONNECTING with @nr_lanes empty lanes
+ *
+ * No message buffer, no queue pairs yet. Return: a channel with one reference, ERR_PTR.
+ */
+struct rdmatensor_channel *
+rdmatensor_channel_alloc(struct rdmatensor_exchange *exchange, u8 nr_lanes,
+			 const struct rdmatensor_channel_params *params,
+			 const struct rdmatensor_channel_ops *ops,
+			 const struct rdmatensor_lane_ops *lane_ops);
+void rdmatensor_channel_get(struct rdmatensor_channel *channel);
+/* Any context; everything in it must be gone when the last one goes */
+void rdmatensor_channel_put(struct rdmatensor_channel *channel);
+
+/* The peer's side, from the connection's private data. -EPROTO with @why */
+int rdmatensor_channel_set_peer(struct rdmatensor_channel *channel,
+				const struct rdmatensor_wire_private *private,
+				const char **why);
+/* All lanes are up: say HELLO */
+void rdmatensor_channel_hello(struct rdmatensor_channel *channel);
+
+/**
+ * rdmatensor_channel_fail - begin to end the channel
+ * @error: negative errno for its fetches
+ * @text: constant string for people
+ *
+ * Any context, any number of times: the first wins.
+ */
+void rdmatensor_channel_fail(struct rdmatensor_channel *channel, int error,
+			     const char *text);
+void rdmatensor_channel_fail_locked(struct rdmatensor_channel *channel, int error,
+				    const char *text);
+/*
+ * The device has given back unprocessed what was posted to the lane: its queue pair is in
+ * error, and that ends the channel. Any context
+ */
+void rdmatensor_channel_lane_flushed(struct rdmatensor_lane *lane);
+/* The active side has connected the lane */
+void rdmatensor_channel_lane_connected(struct rdmatensor_lane *lane);
+/* CLOSING -> DOWN: the lanes are gone. Forgets queued messages and writes. May sleep */
+void rdmatensor_channel_down(struct rdmatensor_channel *channel);
+
+/* With the channel's lock held: */
+void rdmatensor_channel_send(struct rdmatensor_channel *channel,
+			     struct rdmatensor_txmsg *tx);
+/* Something has to wait: counted, and traced. @stat: RDMATENSOR_STAT_STALL_* */
+void rdmatensor_channel_stall(struct rdmatensor_channel *channel, enum rdmatensor_stat stat);
+/* Take it off the queue if it is on it. True: it was */
+bool rdmatensor_channel_unsend(struct rdmatensor_txmsg *tx);
+/* A content that is as short feels what is posted before it, and so do the messages about it */
+#define RDMATENSOR_SHORT_BYTES SZ_64K
+
+/* Somebody waits, and more will, for what the lanes have posted: they post less for a while */
+void rdmatensor_channel_contend(struct rdmatensor_channel *channel);
+/* Cuts the write into its parts and queues them */
+void rdmatensor_channel_write(struct rdmatensor_channel *channel,
+			      struct rdmatensor_write *write);
+/*
+ * Posts no more of the write, unless it goes over several lanes and has begun. True:
+ * nothing of it is under way, and done() will not be called; false: it will, as it would
+ * have been
+ */
+bool rdmatensor_channel_drop(struct rdmatensor_channel *channel,
+			     struct rdmatensor_write *write);
+/* From done(), when what answered the request is free again */
+void rdmatensor_channel_written(struct rdmatensor_channel *channel,
+				struct rdmatensor_write *write);
+/* Posts what can be posted. Call it after send(), write() and changes of outstanding */
+void rdmatensor_channel_pump(struct rdmatensor_channel *channel);
+static inline bool rdmatensor_channel_usable(const struct rdmatensor_channel *channel)
+{
+	lockdep_assert_held(&channel->lock);
+	return channel->state == RDMATENSOR_CHANNEL_UP;
+}
+
+/* From lanes, without lock */
+void rdmatensor_channel_rx_message(struct rdmatensor_channel *channel, u32 bytes);
+void rdmatensor_channel_rx_ack(struct rdmatensor_channel *channel);
+void rdmatensor_channel_rx_content(struct rdmatensor_channel *channel, u8 lane, u32 index,
+				   u32 bytes);
+void rdmatensor_channel_tx_message(struct rdmatensor_channel *channel);
+void rdmatensor_channel_tx_ack(struct rdmatensor_channel *channel);
+void rdmatensor_channel_tx_probe(struct rdmatensor_channel *channel);
+/* A message, ack or probe has failed, or was flushed: its place is free again */
+void rdmatensor_channel_tx_lost(struct rdmatensor_lane *lane);
+void rdmatensor_channel_tx_part(struct rdmatensor_lane *lane, struct rdmatensor_part *part,
+				bool ok);
+
+#endif /* RDMATENSOR_CHANNEL_H */

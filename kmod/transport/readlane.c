@@ -1,0 +1,765 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Read lanes: connecting, posting, failing.
+ *
+ * A lane that fails, whatever the cause, goes to FAILED once, under its lock: nothing is
+ * posted to it from then on. A work item then disconnects it, waits until the device has
+ * given back all that was under way (so that every list is done, and nothing writes to
+ * anybody's destination any more), and takes the queue pair and the id apart. A lane
+ * that this side connects is IDLE then and can be connected anew; an accepted one is
+ * freed.
+ *
+ * A list is done when its last READ's completion is there: completions of a queue pair
+ * come in the order of posting, failed and flushed ones too, so those before it have
+ * ended. Where posting itself fails in the middle there is no last one; such a list, which
+ * the lane keeps among those under way, is done after the drain.
+ *
+ * Order of locks: readers->lock, readers->accept_lock, then a lane's. Handlers of rdma_cm
+ * take a lane's only.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/slab.h>
+#include <kunit/visibility.h>
+#include "core/fault.h"
+#include "transport/qp.h"
+#include "transport/readlane.h"
+
+/* What a queue pair may have under way, which rdma_cm tells in eight bits */
+#define READLANE_RD_ATOMIC_MAX 255
+
+/* All changes of state, each from exactly those; false: it is not in one of them */
+static bool readlane_move(struct rdmatensor_readlane *lane, u8 to)
+{
+	static const u8 from[] = {
+		[RDMATENSOR_READLANE_IDLE] = BIT(RDMATENSOR_READLANE_FAILED),
+		[RDMATENSOR_READLANE_CONNECTING] = BIT(RDMATENSOR_READLANE_IDLE),
+		[RDMATENSOR_READLANE_UP] = BIT(RDMATENSOR_READLANE_CONNECTING),
+		[RDMATENSOR_READLANE_FAILED] = BIT(RDMATENSOR_READLANE_CONNECTING) |
+					       BIT(RDMATENSOR_READLANE_UP),
+	};
+
+	lockdep_assert_held(&lane->lock);
+	if (!(from[to] & BIT(lane->state)))
+		return false;
+	lane->state = to;
+	return true;
+}
+
+static bool readlane_move_unlocked(struct rdmatensor_readlane *lane, u8 to)
+{
+	bool moved;
+
+	spin_lock_bh(&lane->lock);
+	moved = readlane_move(lane, to);
+	spin_unlock_bh(&lane->lock);
+	return moved;
+}
+
+/* Any context, any number of times */
+static void readlane_fail(struct rdmatensor_readlane *lane)
+{
+	struct rdmatensor_readers *readers = lane->readers;
+
+	if (!readlane_move_unlocked(lane, RDMATENSOR_READLANE_FAILED))
+		return;
+	if (lane->active)
+		rdmatensor_count(readers->counters, RDMATENSOR_STAT_GATHER_LANES_DOWN);
+	queue_work(readers->wq, &lane->down_work);
+	wake_up_all(readers->wait);
+}
+
+static int readlist_status(const struct ib_wc *wc)
+{
+	switch (wc->status) {
+	case IB_WC_REM_ACCESS_ERR:
+	case IB_WC_REM_INV_REQ_ERR:
+	case IB_WC_REM_OP_ERR:
+		return -ESTALE;
+	default:
+		return -ECONNRESET;
+	}
+}
+
+static void readlist_failed(struct rdmatensor_readlist *list, const struct ib_wc *wc)
+{
+	if (!list->status)
+		list->status = readlist_status(wc);
+	if (wc->status != IB_WC_WR_FLUSH_ERR)
+		pr_info_ratelimited("gather from %pISpc, lane %u: read failed: %s (%d, vendor 0x%x); its rows are read again on others if there are any\n",
+				    &list->lane->readers->peer, list->lane->index,
+				    ib_wc_status_msg(wc->status), wc->status, wc->vendor_err);
+	readlane_fail(list->lane);
+}
+
+/* Not signalled, so it comes here only if it failed */
+static void readlist_read_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	readlist_failed(container_of(wc->wr_cqe, struct rdmatensor_readlist, cqe), wc);
+}
+
+static void readlist_last_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct rdmatensor_readlist *list =
+		container_of(wc->wr_cqe, struct rdmatensor_readlist, last);
+	struct rdmatensor_readlane *lane = list->lane;
+
+	if (wc->status != IB_WC_SUCCESS) {
+		readlist_failed(list, wc);
+	} else if (rdmatensor_should_fail()) {
+		/* As if the device had failed after the last proof: what is there is not proven */
+		list->status = -ECONNRESET;
+		readlane_fail(lane);
+	}
+	spin_lock_bh(&lane->lock);
+	list_del_init(&list->item);
+	lane->room += list->nr;
+	spin_unlock_bh(&lane->lock);
+	rdmatensor_count(lane->readers->counters, RDMATENSOR_STAT_GATHER_SIGNALLED);
+	list->done(list);
+}
+
+int rdmatensor_readlane_post(struct rdmatensor_readlane *lane, struct rdmatensor_readlist *list,
+			     struct ib_rdma_wr *wrs, u32 nr)
+{
+	u32 i;
+	int ret;
+
+	list->cqe.done = readlist_read_done;
+	list->last.done = readlist_last_done;
+	list->lane = lane;
+	list->nr = nr;
+	list->status = 0;
+	for (i = 0; i < nr; i++) {
+		wrs[i].wr.wr_cqe = i + 1 < nr ? &list->cqe : &list->last;
+		wrs[i].wr.send_flags = i + 1 < nr ? 0 : IB_SEND_SIGNALED;
+		wrs[i].wr.next = i + 1 < nr ? &wrs[i + 1].wr : NULL;
+	}
+
+	spin_lock_bh(&lane->lock);
+	if (lane->state != RDMATENSOR_READLANE_UP) {
+		spin_unlock_bh(&lane->lock);
+		return -ENOTCONN;
+	}
+	if (lane->room < nr) {
+		spin_unlock_bh(&lane->lock);
+		return -EAGAIN;
+	}
+	lane->room -= nr;
+	list_add_tail(&list->item, &lane->lists);
+	ret = rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->qp.qp, &wrs[0].wr, NULL);
+	spin_unlock_bh(&lane->lock);
+	/* Some may have been posted: the drain ends the list */
+	if (ret)
+		readlane_fail(lane);
+	return 0;
+}
+
+void rdmatensor_readlane_drained(struct rdmatensor_readlane *lane)
+{
+	struct rdmatensor_readlist *list;
+
+	for (;;) {
+		spin_lock_bh(&lane->lock);
+		list = list_first_entry_or_null(&lane->lists, struct rdmatensor_readlist, item);
+		if (list)
+			list_del_init(&list->item);
+		spin_unlock_bh(&lane->lock);
+		if (!list)
+			break;
+		if (!list->status)
+			list->status = -ECONNRESET;
+		list->done(list);
+	}
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_readlane_drained);
+
+static void readlane_close(struct rdmatensor_readlane *lane)
+{
+	struct rdma_cm_id *id = lane->id;
+
+	if (!id)
+		return;
+	/* A handler that is making something has finished */
+	rdma_lock_handler(id);
+	rdma_unlock_handler(id);
+	if (lane->qp.qp) {
+		rdmatensor_qp_disconnect(&lane->qp, id);
+		ib_drain_qp(lane->qp.qp);
+		rdmatensor_readlane_drained(lane);
+		rdmatensor_qp_free(&lane->qp);
+	}
+	rdma_destroy_id(id);
+	lane->id = NULL;
+}
+
+/* Whoever found it locked looks again */
+static void readers_unlock(struct rdmatensor_readers *readers)
+{
+	mutex_unlock(&readers->lock);
+	wake_up_all(readers->wait);
+}
+
+static void readlane_down(struct rdmatensor_readlane *lane)
+{
+	struct rdmatensor_readers *readers = lane->readers;
+
+	lockdep_assert_held(&readers->lock);
+	if (lane->state != RDMATENSOR_READLANE_FAILED)
+		return;
+	readlane_close(lane);
+	readlane_move_unlocked(lane, RDMATENSOR_READLANE_IDLE);
+	wake_up_all(readers->wait);
+}
+
+/* It is closed and on no list, its work item will not run: nobody knows it any more */
+static void readlane_free_accepted(struct rdmatensor_readlane *lane)
+{
+	struct rdmatensor_readers *readers = lane->readers;
+
+	kfree(lane);
+	spin_lock_bh(&readers->accept_lock);
+	readers->nr_accepted--;
+	spin_unlock_bh(&readers->accept_lock);
+	wake_up_all(readers->wait);
+	rdmatensor_readers_put(readers);
+}
+
+static void readlane_down_work(struct work_struct *work)
+{
+	struct rdmatensor_readlane *lane =
+		container_of(work, struct rdmatensor_readlane, down_work);
+	struct rdmatensor_readers *readers = lane->readers;
+	bool gone;
+
+	if (lane->active) {
+		mutex_lock(&readers->lock);
+		readlane_down(lane);
+		readers_unlock(readers);
+		return;
+	}
+
+	/* Whoever takes it off the list takes it apart */
+	spin_lock_bh(&readers->accept_lock);
+	gone = list_empty(&lane->item);
+	list_del_init(&lane->item);
+	spin_unlock_bh(&readers->accept_lock);
+	if (gone)
+		return;
+	readlane_close(lane);
+	readlane_free_accepted(lane);
+}
+
+static void readlane_init(struct rdmatensor_readlane *lane, struct rdmatensor_readers *readers,
+			  u8 index, bool active)
+{
+	lane->readers = readers;
+	lane->index = index;
+	lane->active = active;
+	INIT_LIST_HEAD(&lane->item);
+	INIT_LIST_HEAD(&lane->lists);
+	spin_lock_init(&lane->lock);
+	INIT_WORK(&lane->down_work, readlane_down_work);
+	lane->state = RDMATENSOR_READLANE_IDLE;
+}
+
+struct rdmatensor_readers *rdmatensor_readers_alloc(struct rdmatensor_cm *cm,
+						    struct rdmatensor_counters *counters,
+						    wait_queue_head_t *wait,
+						    struct workqueue_struct *wq,
+						    const struct rdmatensor_channel *channel)
+{
+	const struct ib_device_attr *attrs = &cm->adapter->ibdev->attrs;
+	struct rdmatensor_readers *readers;
+	u8 i;
+
+	readers = kzalloc(sizeof(*readers), GFP_KERNEL_ACCOUNT);
+	if (!readers)
+		return NULL;
+	kref_init(&readers->ref);
+	readers->cm = cm;
+	readers->counters = counters;
+	readers->wait = wait;
+	readers->wq = wq;
+	readers->peer = channel->peer;
+	readers->nonce = channel->nonce;
+	readers->active = channel->active;
+	readers->params = channel->params;
+	/* Lane 0 has nothing to do while its reader reads */
+	readers->vector = channel->vector;
+	readers->max_pieces = min3(attrs->max_send_sge, max(attrs->max_sge_rd, 1),
+				   RDMATENSOR_PIECES_MAX);
+	mutex_init(&readers->lock);
+	spin_lock_init(&readers->accept_lock);
+	INIT_LIST_HEAD(&readers->accepted);
+	for (i = 0; i < ARRAY_SIZE(readers->lanes); i++)
+		readlane_init(&readers->lanes[i], readers, i, true);
+	return readers;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_readers_alloc);
+
+/* In either family's place */
+static __be16 *readers_port(struct rdmatensor_readers *readers)
+{
+	return readers->peer.ss_family == AF_INET6 ?
+	       &((struct sockaddr_in6 *)&readers->peer)->sin6_port :
+	       &((struct sockaddr_in *)&readers->peer)->sin_port;
+}
+
+void rdmatensor_readers_peer_port(struct rdmatensor_readers *readers, u16 port)
+{
+	*readers_port(readers) = cpu_to_be16(port);
+}
+
+bool rdmatensor_readers_reachable(const struct rdmatensor_readers *readers)
+{
+	return *readers_port((struct rdmatensor_readers *)readers);
+}
+
+void rdmatensor_readers_get(struct rdmatensor_readers *readers)
+{
+	kref_get(&readers->ref);
+}
+
+static void readers_release(struct kref *ref)
+{
+	struct rdmatensor_readers *readers = container_of(ref, struct rdmatensor_readers, ref);
+
+	mutex_destroy(&readers->lock);
+	kfree(readers);
+}
+
+void rdmatensor_readers_put(struct rdmatensor_readers *readers)
+{
+	kref_put(&readers->ref, readers_release);
+}
+
+void rdmatensor_readers_close(struct rdmatensor_readers *readers)
+{
+	struct rdmatensor_readlane *lane;
+	u8 i;
+
+	might_sleep();
+	/* Before the lock: who connects with it held gives up */
+	WRITE_ONCE(readers->closed, true);
+	wake_up_all(readers->wait);
+	mutex_lock(&readers->lock);
+	for (i = 0; i < ARRAY_SIZE(readers->lanes); i++) {
+		readlane_fail(&readers->lanes[i]);
+		readlane_down(&readers->lanes[i]);
+	}
+	readers_unlock(readers);
+	/* A work item that came later finds nothing to do */
+	for (i = 0; i < ARRAY_SIZE(readers->lanes); i++)
+		cancel_work_sync(&readers->lanes[i].down_work);
+
+	for (;;) {
+		spin_lock_bh(&readers->accept_lock);
+		readers->accept_closed = true;
+		lane = list_first_entry_or_null(&readers->accepted, struct rdmatensor_readlane,
+						item);
+		if (lane)
+			list_del_init(&lane->item);
+		spin_unlock_bh(&readers->accept_lock);
+		if (!lane)
+			break;
+		readlane_fail(lane);
+		/* Then nobody is in readlane_fail() any more, and about to queue the work item */
+		readlane_close(lane);
+		cancel_work_sync(&lane->down_work);
+		readlane_free_accepted(lane);
+	}
+	/* Those that a work item of their own is taking apart */
+	wait_event(*readers->wait, !READ_ONCE(readers->nr_accepted));
+}
+
+u32 rdmatensor_readers_up(struct rdmatensor_readers *readers)
+{
+	u32 up = 0;
+	u8 i;
+
+	for (i = 0; i < READ_ONCE(readers->nr_lanes); i++)
+		up += READ_ONCE(readers->lanes[i].state) == RDMATENSOR_READLANE_UP;
+	return up;
+}
+
+static int readlane_show(struct rdmatensor_readlane *lane,
+			 int (*fn)(void *arg, const struct rdmatensor_qp_attr *attr), void *arg)
+{
+	int ret = 0;
+
+	spin_lock_bh(&lane->lock);
+	if (lane->state == RDMATENSOR_READLANE_UP && lane->qp.queried)
+		ret = fn(arg, &lane->qp.attr);
+	spin_unlock_bh(&lane->lock);
+	return ret;
+}
+
+int rdmatensor_readers_each(struct rdmatensor_readers *readers,
+			    int (*fn)(void *arg, const struct rdmatensor_qp_attr *attr),
+			    void *arg)
+{
+	struct rdmatensor_readlane *lane;
+	int ret = 0;
+	u8 i;
+
+	for (i = 0; !ret && i < READ_ONCE(readers->nr_lanes); i++)
+		ret = readlane_show(&readers->lanes[i], fn, arg);
+	spin_lock_bh(&readers->accept_lock);
+	list_for_each_entry(lane, &readers->accepted, item) {
+		if (ret)
+			break;
+		ret = readlane_show(lane, fn, arg);
+	}
+	spin_unlock_bh(&readers->accept_lock);
+	return ret;
+}
+
+static void readlane_step_done(struct rdmatensor_readlane *lane, int error)
+{
+	lane->step_error = error;
+	/* After the error; pairs with readlane_step() */
+	smp_store_release(&lane->step_done, true);
+	if (error)
+		readlane_fail(lane);
+	wake_up_all(lane->readers->wait);
+}
+
+/* What both sides say of it: who reads need not be who has connected the channel */
+static __le32 readlane_flags(const struct rdmatensor_readlane *lane)
+{
+	return cpu_to_le32(RDMATENSOR_WIRE_PRIVATE_READ |
+			   (lane->active == lane->readers->active ? 0 :
+			    RDMATENSOR_WIRE_PRIVATE_REVERSE));
+}
+
+static bool readlane_private_ok(const struct rdmatensor_readlane *lane,
+				const struct rdma_cm_event *event)
+{
+	const struct rdmatensor_wire_private *private = event->param.conn.private_data;
+
+	return !rdmatensor_wire_check_private(private, event->param.conn.private_data_len) &&
+	       private->flags == readlane_flags(lane) &&
+	       private->nonce == cpu_to_le64(lane->readers->nonce) &&
+	       private->lane == lane->index;
+}
+
+/*
+ * In rdma_cm's handler. True: whoever takes the lane apart waits for it, and the queue pair
+ * is there
+ */
+static bool readlane_connecting(struct rdmatensor_readlane *lane)
+{
+	bool connecting;
+
+	spin_lock_bh(&lane->lock);
+	connecting = lane->state == RDMATENSOR_READLANE_CONNECTING;
+	spin_unlock_bh(&lane->lock);
+	return connecting;
+}
+
+/* The connection stands. In rdma_cm's handler */
+static void readlane_up(struct rdmatensor_readlane *lane)
+{
+	struct rdmatensor_qp_attr attr;
+	bool queried;
+
+	if (!readlane_connecting(lane))
+		return;
+	queried = !rdmatensor_qp_query(&lane->qp, &attr);
+	spin_lock_bh(&lane->lock);
+	if (readlane_move(lane, RDMATENSOR_READLANE_UP)) {
+		lane->qp.queried = queried;
+		if (queried)
+			lane->qp.attr = attr;
+	}
+	spin_unlock_bh(&lane->lock);
+}
+
+/* What the two sides of a lane may read of each other: the one that connects of the other */
+static void readlane_terms(const struct rdmatensor_readlane *lane,
+			   struct rdmatensor_qp_terms *terms)
+{
+	rdmatensor_qp_propose(terms, lane->id, lane->active ? 0 : READLANE_RD_ATOMIC_MAX,
+			      lane->active ? READLANE_RD_ATOMIC_MAX : 0);
+}
+
+/* The peer has accepted: with what it takes the connection is made to stand */
+static int readlane_response(struct rdmatensor_readlane *lane, const struct rdma_cm_event *event)
+{
+	struct rdmatensor_qp_terms terms;
+	int ret;
+
+	if (!readlane_connecting(lane))
+		return -ECONNRESET;
+	if (!readlane_private_ok(lane, event))
+		return -EPROTO;
+	readlane_terms(lane, &terms);
+	rdmatensor_qp_agree(&terms, &event->param.conn, event->param.conn.private_data);
+	/* A peer that answers none of them would let them wait for ever */
+	if (!terms.reads_out)
+		return -EPROTO;
+	ret = rdmatensor_qp_ready(&lane->qp, lane->id, &terms, &lane->readers->params) ?:
+	      rdma_accept(lane->id, NULL);
+	if (!ret)
+		readlane_up(lane);
+	return ret;
+}
+
+static int readlane_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	struct rdmatensor_readlane *lane = id->context;
+
+	switch (event->event) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		readlane_step_done(lane, 0);
+		break;
+	case RDMA_CM_EVENT_CONNECT_RESPONSE:
+		readlane_step_done(lane, readlane_response(lane, event));
+		break;
+	case RDMA_CM_EVENT_ESTABLISHED:
+		/* Of an accepted one; the other end has it with the answer */
+		readlane_up(lane);
+		readlane_step_done(lane, 0);
+		break;
+	case RDMA_CM_EVENT_ADDR_ERROR:
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+		readlane_step_done(lane, -EHOSTUNREACH);
+		break;
+	case RDMA_CM_EVENT_UNREACHABLE:
+		readlane_step_done(lane, -ETIMEDOUT);
+		break;
+	case RDMA_CM_EVENT_REJECTED:
+		readlane_step_done(lane, -ECONNREFUSED);
+		break;
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+	case RDMA_CM_EVENT_DISCONNECTED:
+	case RDMA_CM_EVENT_ADDR_CHANGE:
+		readlane_step_done(lane, -ECONNRESET);
+		break;
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		readlane_step_done(lane, -ENODEV);
+		break;
+	default:
+		break;
+	}
+	return 0;
+}
+
+static void readlane_qp_event(struct ib_event *event, void *context)
+{
+	struct rdmatensor_readlane *lane = context;
+
+	if (event->event == IB_EVENT_COMM_EST)
+		rdma_notify(lane->id, IB_EVENT_COMM_EST);
+	else if (event->event != IB_EVENT_QP_LAST_WQE_REACHED)
+		readlane_fail(lane);
+}
+
+/* The queue pair. What is read is received by nobody, so receives are the drain's alone */
+static int readlane_open(struct rdmatensor_readlane *lane)
+{
+	const struct rdmatensor_readers *readers = lane->readers;
+	struct ib_qp_init_attr attr = {
+		.event_handler = readlane_qp_event,
+		.qp_context = lane,
+		.cap = {
+			.max_send_wr = lane->active ? readers->params.queue_depth + 1 : 1,
+			.max_recv_wr = 1,
+			.max_send_sge = lane->active ? readers->max_pieces : 1,
+			.max_recv_sge = 1,
+		},
+	};
+	int ret;
+
+	/* A completion for each READ: failed and flushed ones come one by one, signalled or not */
+	ret = rdmatensor_qp_alloc(&lane->qp, lane->id, readers->cm->domain->pd, &attr,
+				  readers->params.cq_poll, readers->vector + lane->index);
+	if (!ret)
+		lane->room = readers->params.queue_depth;
+	return ret;
+}
+
+static void readlane_private(const struct rdmatensor_readlane *lane, u8 lanes, u8 mtu,
+			     struct rdmatensor_wire_private *private)
+{
+	rdmatensor_wire_init_private(private, lane->index, lanes, lane->readers->nonce, mtu);
+	private->flags = readlane_flags(lane);
+}
+
+static bool readlane_step_ended(const struct rdmatensor_readlane *lane, const int *stop)
+{
+	/* Pairs with readlane_step_done() */
+	return smp_load_acquire(&lane->step_done) || READ_ONCE(lane->readers->closed) ||
+	       (stop && READ_ONCE(*stop));
+}
+
+/* Waits for the step that was begun; @error is what beginning it returned */
+static int readlane_step(struct rdmatensor_readlane *lane, int error, unsigned long deadline,
+			 const int *stop)
+{
+	struct rdmatensor_readers *readers = lane->readers;
+	long left = max_t(long, deadline - jiffies, 1);
+
+	if (error)
+		return error;
+	if (stop)
+		left = wait_event_timeout(*readers->wait, readlane_step_ended(lane, stop), left);
+	else
+		left = wait_event_interruptible_timeout(*readers->wait,
+							readlane_step_ended(lane, stop), left);
+	if (left < 0 || (stop && READ_ONCE(*stop)))
+		return -EINTR;
+	if (READ_ONCE(readers->closed))
+		return -ENOTCONN;
+	return left ? lane->step_error : -ETIMEDOUT;
+}
+
+static void readlane_begin(struct rdmatensor_readlane *lane)
+{
+	lane->step_error = 0;
+	WRITE_ONCE(lane->step_done, false);
+}
+
+static int readlane_connect(struct rdmatensor_readlane *lane, u8 lanes, unsigned long deadline,
+			    const int *stop)
+{
+	struct rdmatensor_readers *readers = lane->readers;
+	const struct rdmatensor_channel_params *params = &readers->params;
+	struct rdmatensor_adapter *adapter = readers->cm->adapter;
+	const struct sockaddr *peer = (struct sockaddr *)&readers->peer;
+	int timeout_ms = jiffies_to_msecs(max_t(long, deadline - jiffies, 1));
+	struct rdmatensor_wire_private private;
+	struct rdmatensor_qp_terms terms;
+	struct rdma_conn_param param;
+	struct sockaddr_storage src;
+	struct rdma_cm_id *id;
+	int ret;
+
+	ret = rdmatensor_adapter_source(adapter, readers->cm->net, peer->sa_family, &src);
+	if (ret)
+		return ret;
+	id = rdma_create_id(readers->cm->net, readlane_event, lane, RDMA_PS_TCP, IB_QPT_RC);
+	if (IS_ERR(id))
+		return PTR_ERR(id);
+	lane->id = id;
+	if (params->traffic_class != RDMATENSOR_AS_RESOLVED)
+		rdma_set_service_type(id, params->traffic_class);
+
+	readlane_begin(lane);
+	ret = rdma_resolve_addr(id, src.ss_family ? (struct sockaddr *)&src : NULL, peer,
+				timeout_ms);
+	ret = readlane_step(lane, ret, deadline, stop);
+	if (ret)
+		return ret;
+	if (id->device != adapter->ibdev || id->port_num != adapter->port)
+		return -EXDEV;
+
+	readlane_begin(lane);
+	ret = rdma_resolve_route(id, timeout_ms);
+	ret = readlane_step(lane, ret, deadline, stop);
+	if (ret)
+		return ret;
+	rdmatensor_qp_set_path(id, adapter, params);
+
+	ret = readlane_open(lane);
+	if (ret)
+		return ret;
+	readlane_terms(lane, &terms);
+	readlane_private(lane, lanes, terms.mtu, &private);
+	rdmatensor_qp_param(&param, &lane->qp, &terms, params, &private);
+	readlane_begin(lane);
+	ret = rdmatensor_fault(-ENOMEM) ?: rdma_connect(id, &param);
+	return readlane_step(lane, ret, deadline, stop);
+}
+
+int rdmatensor_readers_connect(struct rdmatensor_readers *readers, u8 nr, u32 timeout_ms,
+			       const int *stop)
+{
+	unsigned long deadline = jiffies + msecs_to_jiffies(timeout_ms);
+	int ret = 0, error = -ENOTCONN;
+	u8 i;
+
+	might_sleep();
+	if (!stop && mutex_lock_interruptible(&readers->lock))
+		return -EINTR;
+	if (stop && !mutex_trylock(&readers->lock))
+		return -EBUSY;
+	WRITE_ONCE(readers->nr_lanes, max(readers->nr_lanes, nr));
+	for (i = 0; i < nr && !readers->closed && ret != -EINTR; i++) {
+		struct rdmatensor_readlane *lane = &readers->lanes[i];
+
+		readlane_down(lane);
+		if (!readlane_move_unlocked(lane, RDMATENSOR_READLANE_CONNECTING))
+			continue;
+		ret = readlane_connect(lane, nr, deadline, stop);
+		if (ret) {
+			error = ret;
+			readlane_fail(lane);
+			readlane_down(lane);
+		}
+	}
+	readers_unlock(readers);
+	return rdmatensor_readers_up(readers) && ret != -EINTR ? 0 : error;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_readers_connect);
+
+int rdmatensor_readers_accept(struct rdmatensor_readers *readers, struct rdma_cm_id *id,
+			      const struct rdma_cm_event *event,
+			      const struct rdmatensor_wire_private *private)
+{
+	struct rdmatensor_wire_private answer;
+	struct rdmatensor_qp_terms terms;
+	struct rdmatensor_readlane *lane;
+	struct rdma_conn_param param;
+	int ret = 0;
+
+	lane = kzalloc(sizeof(*lane), GFP_KERNEL_ACCOUNT);
+	if (!lane)
+		return -ENOMEM;
+	readlane_init(lane, readers, private->lane, false);
+	lane->state = RDMATENSOR_READLANE_CONNECTING;
+	lane->id = id;
+	rdmatensor_qp_set_path(id, readers->cm->adapter, &readers->params);
+	ret = readlane_open(lane);
+	if (ret)
+		goto out_free;
+	readlane_terms(lane, &terms);
+	rdmatensor_qp_agree(&terms, &event->param.conn, private);
+	ret = rdmatensor_qp_ready(&lane->qp, id, &terms, &readers->params);
+	if (ret)
+		goto out_free_qp;
+
+	spin_lock_bh(&readers->accept_lock);
+	if (readers->accept_closed)
+		ret = -ECONNRESET;
+	else if (readers->nr_accepted == RDMATENSOR_READ_LANES_ACCEPTED)
+		ret = -EUSERS;
+	if (!ret) {
+		rdmatensor_readers_get(readers);
+		readers->nr_accepted++;
+		list_add_tail(&lane->item, &readers->accepted);
+	}
+	spin_unlock_bh(&readers->accept_lock);
+	if (ret)
+		goto out_free_qp;
+
+	/* From here on the id is the lane's, and failures are its own */
+	id->context = lane;
+	id->event_handler = readlane_event;
+	readlane_private(lane, private->lanes, terms.mtu, &answer);
+	rdmatensor_qp_param(&param, &lane->qp, &terms, &readers->params, &answer);
+	ret = rdmatensor_fault(-ENOMEM) ?: rdma_accept(id, &param);
+	if (ret)
+		readlane_fail(lane);
+	return 0;
+
+out_free_qp:
+	rdmatensor_qp_free(&lane->qp);
+	/* An event of the queue pair may have queued it: it finds the lane in no list */
+	cancel_work_sync(&lane->down_work);
+out_free:
+	kfree(lane);
+	return ret;
+}

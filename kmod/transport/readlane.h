@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Read lanes: queue pairs for READs, beside a channel's own lanes. One that fails takes
+ * neither the channel nor the others with it, and can be connected anew. Who reads connects
+ * them, to the other side's listener, and the other side lets itself be read; either side of a
+ * channel can do so, whichever has connected that.
+ */
+#ifndef RDMATENSOR_READLANE_H
+#define RDMATENSOR_READLANE_H
+
+#include <linux/kref.h>
+#include <linux/mutex.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include "core/limits.h"
+#include "core/stats.h"
+#include "transport/cm.h"
+
+/* Of one channel that its peer may have connected: those in use, and those that go */
+#define RDMATENSOR_READ_LANES_ACCEPTED (2 * RDMATENSOR_LANES_MAX)
+
+struct rdmatensor_readers;
+struct rdmatensor_readlane;
+
+enum rdmatensor_readlane_state {
+	RDMATENSOR_READLANE_IDLE,
+	RDMATENSOR_READLANE_CONNECTING,
+	RDMATENSOR_READLANE_UP,
+	RDMATENSOR_READLANE_FAILED,
+};
+
+/**
+ * struct rdmatensor_readlist - READs that were posted by one call, embedded
+ * @cqe: of all but the last READ: only failures come here
+ * @last: of the last one
+ * @item: among the lane's that wait for @last
+ * @lane: where it was posted
+ * @nr: READs
+ * @status: 0, or a negative errno of the first failure: -ESTALE: the peer has refused
+ *          access; -ECONNRESET: the lane has failed
+ * @done: none of its READs is under way any more; @status is valid: 0: all have arrived.
+ *        Softirq or process context, no lock held; once
+ */
+struct rdmatensor_readlist {
+	struct ib_cqe cqe;
+	struct ib_cqe last;
+	struct list_head item;
+	struct rdmatensor_readlane *lane;
+	u32 nr;
+	int status;
+	void (*done)(struct rdmatensor_readlist *list);
+};
+
+/**
+ * struct rdmatensor_readlane - one queue pair
+ * @readers: whose
+ * @index: which, of those that this side connects
+ * @active: this side connects it
+ * @item: if not: among the accepted ones
+ * @lock: guards @state, @room, @lists, and what the device said of @qp
+ * @state: enum rdmatensor_readlane_state, changed by readlane_move() alone
+ * @room: READs that may be posted
+ * @lists: that are under way
+ * @id: rdma_cm's; NULL in IDLE
+ * @qp: its queue pair, and what belongs to it
+ * @step_done: the step of connecting that was begun has ended
+ * @step_error: how
+ * @down_work: takes a FAILED lane apart
+ */
+struct rdmatensor_readlane {
+	struct rdmatensor_readers *readers;
+	u8 index;
+	bool active;
+	struct list_head item;
+	spinlock_t lock;
+	u8 state;
+	u32 room;
+	struct list_head lists;
+	struct rdma_cm_id *id;
+	struct rdmatensor_qp qp;
+	bool step_done;
+	int step_error;
+	struct work_struct down_work;
+};
+
+/**
+ * struct rdmatensor_readers - those of one channel
+ * @ref: the channel, each opened table that has this owner, each accepted lane
+ * @cm: the context's, until @closed
+ * @counters: where they are counted: the context's
+ * @wait: whoever waits for room, for a list, or for a lane
+ * @peer: the owner's address, and its listener's port; 0: it has none
+ * @nonce: the channel's
+ * @active: this side has connected the channel
+ * @params: the channel's
+ * @vector: the channel's
+ * @max_pieces: destinations that a READ may have on the device
+ * @lock: connecting and taking apart
+ * @closed: the channel is down: nothing is connected any more
+ * @accept_lock: guards @accepted, @nr_accepted, @accept_closed
+ * @accepted: lanes that the peer has connected
+ * @nr_accepted: in it
+ * @accept_closed: as @closed
+ * @wq: for @down_work
+ * @nr_lanes: valid members of @lanes, once something is connected
+ * @lanes: that this side has connected
+ */
+struct rdmatensor_readers {
+	struct kref ref;
+	struct rdmatensor_cm *cm;
+	struct rdmatensor_counters *counters;
+	wait_queue_head_t *wait;
+	struct sockaddr_storage peer;
+	u64 nonce;
+	bool active;
+	struct rdmatensor_channel_params params;
+	u32 vector;
+	u8 max_pieces;
+	struct mutex lock;
+	bool closed;
+	spinlock_t accept_lock;
+	struct list_head accepted;
+	u32 nr_accepted;
+	bool accept_closed;
+	struct workqueue_struct *wq;
+	u8 nr_lanes;
+	struct rdmatensor_readlane lanes[RDMATENSOR_LANES_MAX];
+};
+
+/* Process context. @wait and @counters outlive the context's channels. NULL: no memory */
+struct rdmatensor_readers *rdmatensor_readers_alloc(struct rdmatensor_cm *cm,
+						    struct rdmatensor_counters *counters,
+						    wait_queue_head_t *wait,
+						    struct workqueue_struct *wq,
+						    const struct rdmatensor_channel *channel);
+/* The peer has connected the channel, and says where it listens. Before the channel is UP */
+void rdmatensor_readers_peer_port(struct rdmatensor_readers *readers, u16 port);
+/* Whether the peer listens, so that lanes can be connected to it. The channel has been UP */
+bool rdmatensor_readers_reachable(const struct rdmatensor_readers *readers);
+void rdmatensor_readers_get(struct rdmatensor_readers *readers);
+/* Any context. They must be closed by then */
+void rdmatensor_readers_put(struct rdmatensor_readers *readers);
+/* All lanes end, those under way and those to come. Process context, no lock of theirs */
+void rdmatensor_readers_close(struct rdmatensor_readers *readers);
+
+/**
+ * rdmatensor_readers_connect - have @nr lanes UP
+ * @readers: of a channel whose peer is reachable
+ * @nr: lanes wanted, 1..RDMATENSOR_LANES_MAX
+ * @timeout_ms: for all of them
+ * @stop: ends it when it is not 0, and @wait is woken; NULL: a signal does
+ *
+ * Process context. Return: 0: at least one is UP; -EINTR: it was to end; with @stop
+ * -EBUSY: somebody else has them, and @wait is woken when not any more; another negative
+ * errno: the last failure.
+ */
+int rdmatensor_readers_connect(struct rdmatensor_readers *readers, u8 nr, u32 timeout_ms,
+			       const int *stop);
+/* The peer connects a lane: in rdma_cm's handler. Return: 0: @id is the lane's; an errno */
+int rdmatensor_readers_accept(struct rdmatensor_readers *readers, struct rdma_cm_id *id,
+			      const struct rdma_cm_event *event,
+			      const struct rdmatensor_wire_private *private);
+/*
+ * Calls @fn for each lane that is UP, this side's and the peer's, until it returns other than
+ * 0, which is returned; locks are held
+ */
+int rdmatensor_readers_each(struct rdmatensor_readers *readers,
+			    int (*fn)(void *arg, const struct rdmatensor_qp_attr *attr),
+			    void *arg);
+/* Lanes that are UP now */
+u32 rdmatensor_readers_up(struct rdmatensor_readers *readers);
+
+/**
+ * rdmatensor_readlane_post - post a list, in one call, its last READ signalled
+ * @lane: of those that this side has connected
+ * @list: with @done set, all else is set here
+ * @wrs: chained READs, their wr_cqe and flags are set here
+ * @nr: their number, at most the queue depth
+ *
+ * Any context. Return: 0: list->done() will be called; -EAGAIN: no room;
+ * -ENOTCONN: the lane is not UP.
+ */
+int rdmatensor_readlane_post(struct rdmatensor_readlane *lane, struct rdmatensor_readlist *list,
+			     struct ib_rdma_wr *wrs, u32 nr);
+/*
+ * None of the lane's READs is under way any more: its lists are done that wait for a
+ * completion which does not come. For who has drained the queue pair
+ */
+void rdmatensor_readlane_drained(struct rdmatensor_readlane *lane);
+
+#endif /* RDMATENSOR_READLANE_H */
