@@ -378,7 +378,10 @@ static int status_text(struct worker *w, struct life *life)
 
 	ARG(status_text);
 
-	arg.text_id = life->text_id - below(w, RDMATENSOR_STATUS_TEXTS + 8);
+	/* The last one that was told, which most often is still there, or about as many as are kept */
+	arg.text_id = life->text_id;
+	if (below(w, 2))
+		arg.text_id -= below(w, RDMATENSOR_STATUS_TEXTS + 8);
 	MUTATE();
 	/* What is written to stays ours: any other address may be a thread's stack */
 	arg.text_uptr = one_in(w, 8) ? (uintptr_t)w->pages + 2 * PAGE - below(w, 64) :
