@@ -159,16 +159,20 @@ static struct rdmatensor_counters *gather_counters(const struct rdmatensor_gathe
 	return gather->fetch.counters;
 }
 
-/* The first reason counts. @text: may be NULL. Any context */
-static void gather_stop(struct rdmatensor_gather *gather, int error, const char *text)
+/* The first reason counts: true if it is this one. @text: may be NULL. Any context */
+static bool gather_stop(struct rdmatensor_gather *gather, int error, const char *text)
 {
+	bool first;
+
 	spin_lock_bh(&gather->lock);
-	if (!gather->stop) {
+	first = !gather->stop;
+	if (first) {
 		rdmatensor_status_set(&gather->fetch.status, error, text);
 		WRITE_ONCE(gather->stop, error);
 	}
 	spin_unlock_bh(&gather->lock);
 	wake_up_all(&gather->gathers->wait);
+	return first;
 }
 
 static void gather_stop_stale(struct rdmatensor_gather *gather,
@@ -190,10 +194,10 @@ static void gather_expire(struct rdmatensor_fetch *fetch)
 {
 	struct rdmatensor_gather *gather = to_gather(fetch);
 
-	if (READ_ONCE(gather->stop) || rdmatensor_fetch_early(fetch))
+	if (rdmatensor_fetch_early(fetch))
 		return;
-	gather_stop(gather, -ETIMEDOUT, NULL);
-	rdmatensor_fetch_timed_out(fetch);
+	if (gather_stop(gather, -ETIMEDOUT, NULL))
+		rdmatensor_fetch_timed_out(fetch);
 }
 
 static void gather_describe(struct rdmatensor_fetch *fetch, struct rdmatensor_fetch_info *info)
@@ -914,7 +918,7 @@ static void gather_work(struct work_struct *work)
 	spin_lock_bh(&gather->lock);
 	error = gather->stop;
 	if (!error)
-		gather->stop = 1;
+		WRITE_ONCE(gather->stop, 1);
 	spin_unlock_bh(&gather->lock);
 
 	WARN_ON_ONCE(!error && gather->delivered != gather->nr_ids);

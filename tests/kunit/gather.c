@@ -241,6 +241,50 @@ static void expired_before_its_deadline(struct kunit *test)
 	close_with(reader, 0);
 }
 
+static unsigned int nr_timed_out;
+
+static void count_timed_out(struct rdmatensor_exchange *exchange, struct rdmatensor_fetch *fetch)
+{
+	nr_timed_out++;
+}
+
+/* A deadline is an event if the gather ends by it, and not if something else came first */
+static void deadline_is_told_if_it_counts(struct kunit *test)
+{
+	static const struct rdmatensor_exchange_ops ops = { .timed_out = count_timed_out };
+	static const int ends[] = { -ETIMEDOUT, -ECANCELED, 0 };
+	struct rdmatensor_cqe cqe;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(ends); i++) {
+		struct reader *reader = open_one(test, 1);
+		struct rdmatensor_fetch_place place = {};
+		struct rdmatensor_fetch *fetch;
+
+		reader->end->exchange.ops = &ops;
+		nr_timed_out = 0;
+		wide_apart(reader, 4);
+		reader->deadline_ns = ktime_get_ns() + 3600 * NSEC_PER_SEC;
+		reader_begin(reader, 4);
+		KUNIT_ASSERT_TRUE(test, reader_wait(reader, 4));
+		fetch = rdmatensor_fetch_next(&reader->end->exchange, &place);
+		KUNIT_ASSERT_NOT_NULL(test, fetch);
+		fetch->deadline_ns = 1;
+		if (ends[i] == -ECANCELED)
+			rdmatensor_fetch_cancel(&reader->end->exchange, READER_USER_DATA);
+		if (ends[i])
+			fetch->ops->expire(fetch);
+		succeed(reader, 0, 4);
+		reader_end(reader, &cqe);
+		KUNIT_EXPECT_EQ(test, cqe.result, ends[i]);
+		/* Its timer was about to run when it ended */
+		fetch->ops->expire(fetch);
+		KUNIT_EXPECT_EQ(test, nr_timed_out, ends[i] == -ETIMEDOUT);
+		rdmatensor_fetch_put(fetch);
+		reader_close(reader);
+	}
+}
+
 /* The device may still write: the entry comes when it does not any more */
 static void cancelled_under_way(struct kunit *test)
 {
@@ -392,6 +436,7 @@ static struct kunit_case gather_tests[] = {
 	KUNIT_CASE(a_list_that_always_fails),
 	KUNIT_CASE(who_looks_keeps_nothing),
 	KUNIT_CASE(expired_before_its_deadline),
+	KUNIT_CASE(deadline_is_told_if_it_counts),
 	KUNIT_CASE(cancelled_under_way),
 	KUNIT_CASE(repeats_are_copied_when_proven),
 	KUNIT_CASE_PARAM(at_random, part_gen_params),
