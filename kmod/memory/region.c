@@ -315,7 +315,7 @@ int rdmatensor_regions_hold(struct rdmatensor_regions *regions,
 	spin_lock_bh(&regions->lock);
 	ret = hold_locked(regions, use, offset, bytes);
 	if (!ret)
-		regions->nr_uses++;
+		WRITE_ONCE(regions->nr_uses, regions->nr_uses + 1);
 	spin_unlock_bh(&regions->lock);
 	return ret;
 }
@@ -336,7 +336,7 @@ void rdmatensor_regions_drop(struct rdmatensor_regions *regions,
 {
 	spin_lock_bh(&regions->lock);
 	let_go(regions, use);
-	regions->nr_uses--;
+	WRITE_ONCE(regions->nr_uses, regions->nr_uses - 1);
 	spin_unlock_bh(&regions->lock);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_regions_drop);

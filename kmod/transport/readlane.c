@@ -42,7 +42,7 @@ static bool readlane_move(struct rdmatensor_readlane *lane, u8 to)
 	lockdep_assert_held(&lane->lock);
 	if (!(from[to] & BIT(lane->state)))
 		return false;
-	lane->state = to;
+	WRITE_ONCE(lane->state, to);
 	return true;
 }
 
@@ -113,7 +113,7 @@ static void readlist_last_done(struct ib_cq *cq, struct ib_wc *wc)
 	}
 	spin_lock_bh(&lane->lock);
 	list_del_init(&list->item);
-	lane->room += list->nr;
+	WRITE_ONCE(lane->room, lane->room + list->nr);
 	spin_unlock_bh(&lane->lock);
 	rdmatensor_count(lane->readers->counters, RDMATENSOR_STAT_GATHER_SIGNALLED);
 	list->done(list);
@@ -145,7 +145,7 @@ int rdmatensor_readlane_post(struct rdmatensor_readlane *lane, struct rdmatensor
 		spin_unlock_bh(&lane->lock);
 		return -EAGAIN;
 	}
-	lane->room -= nr;
+	WRITE_ONCE(lane->room, lane->room - nr);
 	list_add_tail(&list->item, &lane->lists);
 	ret = rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->qp.qp, &wrs[0].wr, NULL);
 	spin_unlock_bh(&lane->lock);
@@ -219,7 +219,7 @@ static void readlane_free_accepted(struct rdmatensor_readlane *lane)
 
 	kfree(lane);
 	spin_lock_bh(&readers->accept_lock);
-	readers->nr_accepted--;
+	WRITE_ONCE(readers->nr_accepted, readers->nr_accepted - 1);
 	spin_unlock_bh(&readers->accept_lock);
 	wake_up_all(readers->wait);
 	rdmatensor_readers_put(readers);
@@ -577,7 +577,7 @@ static int readlane_open(struct rdmatensor_readlane *lane)
 	ret = rdmatensor_qp_alloc(&lane->qp, lane->id, readers->cm->domain->pd, &attr,
 				  readers->params.cq_poll, readers->vector + lane->index);
 	if (!ret)
-		lane->room = readers->params.queue_depth;
+		WRITE_ONCE(lane->room, readers->params.queue_depth);
 	return ret;
 }
 
@@ -738,7 +738,7 @@ int rdmatensor_readers_accept(struct rdmatensor_readers *readers, struct rdma_cm
 		ret = -EUSERS;
 	if (!ret) {
 		rdmatensor_readers_get(readers);
-		readers->nr_accepted++;
+		WRITE_ONCE(readers->nr_accepted, readers->nr_accepted + 1);
 		list_add_tail(&lane->item, &readers->accepted);
 	}
 	spin_unlock_bh(&readers->accept_lock);
