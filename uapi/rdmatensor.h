@@ -252,7 +252,8 @@ struct rdmatensor_query {
  * completion ring, and begins to listen. -ENODEV: no such device or none
  * active; -ENOTUNIQ: several are, @cause lists them; -EOPNOTSUPP: it is not coherent
  * with the processors, or reaches memory through bounce buffers; -EADDRINUSE:
- * @listen_addr; -EUSERS: all max_contexts of the host are started; -ENOMEM: of the ring,
+ * @listen_addr; -EADDRNOTAVAIL: no RDMA device has it, or it is a loopback address; -EUSERS:
+ * all max_contexts of the host are started; -ENOMEM: of the ring,
  * which is locked memory as pools are (see RDMATENSOR_POOL_CREATE), and its pages the
  * memory cgroup's. What peers make the context allocate is charged to the memory cgroup
  * of who opened it.

@@ -20,6 +20,7 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/in.h>
 #include <linux/inet.h>
 #include <net/ipv6.h>
 #include <rdma/ib_cm.h>
@@ -379,6 +380,17 @@ static bool cm_port_taken(struct rdmatensor_cm *cm, const struct sockaddr *addr)
 	return taken;
 }
 
+/* To rdma_cm it may be any device's, but nobody gets there by it */
+static bool cm_is_loopback(const struct sockaddr *addr)
+{
+	const struct in6_addr *ip6 = &((const struct sockaddr_in6 *)addr)->sin6_addr;
+
+	if (addr->sa_family == AF_INET)
+		return ipv4_is_loopback(((const struct sockaddr_in *)addr)->sin_addr.s_addr);
+	return ipv6_addr_loopback(ip6) ||
+	       (ipv6_addr_v4mapped(ip6) && ipv4_is_loopback(ip6->s6_addr32[3]));
+}
+
 static const char *cm_bind_remedy(int error)
 {
 	switch (error) {
@@ -408,6 +420,12 @@ int rdmatensor_cm_listen(struct rdmatensor_cm *cm, const struct sockaddr *addr,
 		cm_cause(cause, room, "listen: address family %u is neither AF_INET nor AF_INET6",
 			 addr->sa_family);
 		return -EINVAL;
+	}
+	if (cm_is_loopback(addr)) {
+		cm_cause(cause, room,
+			 "listen on %pISpc: no RDMA device has a loopback address: name an address of the device's network interface, or none",
+			 addr);
+		return -EADDRNOTAVAIL;
 	}
 
 	id = rdma_create_id(cm->net, cm_listen_event, cm, RDMA_PS_TCP, IB_QPT_RC);

@@ -248,3 +248,21 @@ TEST(ports_in_use)
 		rdmatensor_close(first);
 	}
 }
+
+/* Nobody gets there: no RDMA device has one */
+TEST(listen_at_a_loopback_address)
+{
+	static const char *const hosts[] = {
+		"127.0.0.1", "127.1.2.3", "[::1]", "[::ffff:127.0.0.1]",
+	};
+	struct rdmatensor_start start;
+	struct rdmatensor *rt;
+	size_t i;
+
+	for (i = 0; i < sizeof(hosts) / sizeof(*hosts); i++) {
+		EQ(listens(hosts[i], 0, &rt, &start), -EADDRNOTAVAIL);
+		CHECK(strstr(start.cause, "no RDMA device has a loopback address"));
+	}
+	EQ(listens(test_ip(), 0, &rt, &start), 0);
+	rdmatensor_close(rt);
+}
