@@ -26,9 +26,20 @@ static LIST_HEAD(charge_ending);
 static unsigned long charge_nr_ended;
 static DECLARE_WAIT_QUEUE_HEAD(charge_ended);
 
+static unsigned long charge_limit(void)
+{
+	return rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
+}
+
+/* False: not even if nothing else is charged */
+static bool charge_fits(unsigned long pages)
+{
+	return pages <= charge_limit();
+}
+
 static int charge_user(struct user_struct *user, unsigned long pages)
 {
-	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
+	unsigned long limit = charge_limit();
 	long now = atomic_long_read(&user->locked_vm);
 
 	do {
@@ -91,7 +102,7 @@ int rdmatensor_charge(struct rdmatensor_charge *charge, unsigned long pages)
 		/* In this order: what is freed in between is room already */
 		ending = charge_is_ending(current_user(), &nr_ended);
 		ret = charge_now(charge, pages);
-		if (!ret || !ending)
+		if (!ret || !ending || !charge_fits(pages))
 			return ret;
 		if (wait_event_killable(charge_ended, READ_ONCE(charge_nr_ended) != nr_ended))
 			return -EINTR;

@@ -42,7 +42,7 @@ struct rdmatensor_charge {
  * has pinned takes nothing away from processes of the same user that are bounded.
  *
  * At the limit, charges of the same user that end are waited for, as they count until their
- * pages are free. May sleep.
+ * pages are free, unless @pages are more than the limit in any case. May sleep.
  *
  * Return: 0; -ENOMEM: the limit; -EINTR: killed while it waited.
  */

@@ -87,7 +87,12 @@ TEST(pools_that_are_freed_hold_up_their_user_only)
 	clock_gettime(CLOCK_MONOTONIC, &to);
 	CHECK(to.tv_sec - from.tv_sec < 30);
 
-	/* Its own user waits, and may be killed */
+	/* Nor does its own user, for what never fits */
+	EQ(ended(creates(OWNER, LIMIT + 4096)), ENOMEM);
+	clock_gettime(CLOCK_MONOTONIC, &to);
+	CHECK(to.tv_sec - from.tv_sec < 30);
+
+	/* For what will fit it waits, and may be killed */
 	pid = creates(OWNER, LIMIT);
 	process_sleeps(pid);
 	EQ(kill(pid, SIGKILL), 0);
