@@ -446,6 +446,10 @@ static int do_op(struct fake_context *ctx, const struct rdmatensor_op *op)
 	case RDMATENSOR_OP_PUBLISH:
 		return do_publish(ctx, op);
 	case RDMATENSOR_OP_WITHDRAW:
+		if (fake.fail_withdrawals) {
+			fake.fail_withdrawals--;
+			return -ENOMEM;
+		}
 		return fake.busy ? 0 : do_withdraw(ctx, op);
 	case RDMATENSOR_OP_FETCH:
 		return do_fetch(ctx, op);

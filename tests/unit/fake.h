@@ -26,6 +26,8 @@ extern struct fake {
 	unsigned int extra;
 	/* A publish with uses > 0 stays until it is withdrawn */
 	bool hold;
+	/* The next withdrawals find no memory */
+	unsigned int fail_withdrawals;
 	/* The next fetch's entry comes only when the library has looked in vain */
 	bool late;
 	/* No withdrawal ends, and each wait finds an entry of something else */

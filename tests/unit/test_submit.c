@@ -279,6 +279,13 @@ static void test_publish(void **state)
 					    1), -ETIMEDOUT);
 	assert_int_equal(fake_published(), 0);
 	assert_int_equal(rdmatensor_ready(rt), 0);
+	/* A withdrawal that fails is made again, and nothing is waited for meanwhile */
+	fake.fail_withdrawals = 3;
+	assert_int_equal(rdmatensor_publish(rt, "p", 1, &pool, at, 10,
+					    RDMATENSOR_DT_UINT8, 1, &dim, 1,
+					    1), -ETIMEDOUT);
+	assert_int_equal(fake.fail_withdrawals, 0);
+	assert_int_equal(fake_published(), 0);
 	publish_until_withdrawn("p", 10);
 	assert_int_equal(rdmatensor_publish(rt, "p", 0, &pool, at, 10,
 					    RDMATENSOR_DT_UINT8, 1, &dim, 1,

@@ -10,6 +10,9 @@
 
 #include "internal.h"
 
+/* How long the end of a tensor is waited for whose withdrawal has failed, before the next one */
+#define AGAIN_MS 10
+
 static uint64_t new_tag(struct rdmatensor *rt)
 {
 	return RDMATENSOR_USER_DATA_LIBRARY |
@@ -103,6 +106,19 @@ int rdmatensor_fetch(struct rdmatensor *rt, uint32_t channel, const char *name,
 	return rdmatensor_run(rt, &op, cqe);
 }
 
+/* Without an entry of its own, for which a ring that only the caller reads may have no room */
+static int withdraw_quietly(struct rdmatensor *rt, const char *name, int64_t step_id)
+{
+	struct rdmatensor_op op;
+	int err;
+
+	rdmatensor_prep_withdraw(&op, name, step_id, 0);
+	op.flags |= RDMATENSOR_OP_QUIET;
+	err = rdmatensor_submit(rt, &op, 1, 0, 0, NULL);
+	/* A module that does not know the flag */
+	return err == -EINVAL ? rdmatensor_withdraw(rt, name, step_id) : err;
+}
+
 int rdmatensor_publish(struct rdmatensor *rt, const char *name, int64_t step_id,
 		       const struct rdmatensor_pool *pool, uint64_t offset,
 		       uint64_t bytes, uint32_t data_type, uint32_t ndims,
@@ -121,22 +137,16 @@ int rdmatensor_publish(struct rdmatensor *rt, const char *name, int64_t step_id,
 	err = submit_and_await(rt, &op, tag, deadline_ns, &cqe, &taken);
 	if (!err)
 		return cqe.result;
-	if (!taken || err != -ETIME)
-		return err;
-	/*
-	 * If it is used up just now, the withdrawal finds nothing. An entry of its own might
-	 * have no room, in a ring that only the caller reads
-	 */
-	rdmatensor_prep_withdraw(&op, name, step_id, 0);
-	op.flags |= RDMATENSOR_OP_QUIET;
-	withdrawn = rdmatensor_submit(rt, &op, 1, 0, 0, NULL);
-	/* A module that does not know the flag */
-	if (withdrawn == -EINVAL)
-		withdrawn = rdmatensor_withdraw(rt, name, step_id);
-	err = await(rt, tag, 0, &cqe);
-	if (err)
-		return err;
-	return withdrawn ? cqe.result : -ETIMEDOUT;
+	/* What is used up just now is not found, and its entry comes */
+	while (taken && err == -ETIME) {
+		withdrawn = withdraw_quietly(rt, name, step_id);
+		/* If it failed otherwise, as without memory, the tensor is still there */
+		err = await(rt, tag, withdrawn && withdrawn != -ENOENT ?
+			    rdmatensor_deadline_ms(AGAIN_MS) : 0, &cqe);
+		if (!err)
+			return withdrawn ? cqe.result : -ETIMEDOUT;
+	}
+	return err;
 }
 
 int rdmatensor_withdraw(struct rdmatensor *rt, const char *name,
