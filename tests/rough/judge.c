@@ -244,6 +244,7 @@ static const char *const objects[] = {
 	"/dev/rdmatensor", "netlink", "pool", "region of", "tensor \"", "table", "start: ",
 	"write the output", "completion ring", "weights", "connect", "address", "features",
 	"query", "gather: ", "export", "stdout", "channel", "itself", "set lanes", "index of", "memory", "module",
+	"its state",
 };
 
 static bool names_object(const struct outcome *outcome, const char *text)
@@ -267,9 +268,15 @@ static bool names_object(const struct outcome *outcome, const char *text)
 static const char *judge_text(const struct blow *blow, const struct outcome *outcome)
 {
 	static char text[2 * TEXT];
+	const char *line;
+	size_t used;
 
-	/* doctor's is in its report */
-	snprintf(text, sizeof(text), "%s%s", outcome->err, outcome->out);
+	/* doctor's is in its report, in a line that is not OK */
+	used = (size_t)snprintf(text, sizeof(text), "%s", outcome->err);
+	for (line = outcome->out; *line; line += strcspn(line, "\n"), line += *line == '\n')
+		if (strncmp(line, "OK ", 3))
+			used += (size_t)snprintf(text + used, sizeof(text) - used, "%.*s\n",
+						 (int)strcspn(line, "\n"), line);
 	if (!strcmp(blow->how, "ENOMEM") && strcasestr(outcome->err, "out of memory"))
 		return NULL;
 	if (!*outcome->err && !strstr(outcome->out, "FAIL") && !strstr(outcome->out, "WARN"))

@@ -17,7 +17,7 @@ static struct outcome outcome;
 
 int kills(const char *pattern, bool quick, unsigned int moments, unsigned int seed)
 {
-	static const int signals[] = { SIGINT, SIGTERM, SIGKILL };
+	static const int signals[] = { SIGINT, SIGTERM, SIGKILL, SIGHUP, SIGQUIT };
 	static const struct blow none;
 	unsigned int m, bad, ended;
 	const char *why;
@@ -42,7 +42,7 @@ int kills(const char *pattern, bool quick, unsigned int moments, unsigned int se
 		random[1] = (unsigned short)(seed >> 16);
 		random[2] = (unsigned short)i;
 		for (m = 0, bad = why != NULL, ended = 0; m < moments; m++) {
-			blow.signal = signals[m % 3];
+			blow.signal = signals[m % (sizeof(signals) / sizeof(signals[0]))];
 			blow.after_ns = (uint64_t)(erand48(random) * (double)life);
 			run(scene, &blow, &outcome);
 			ended += !outcome.status;

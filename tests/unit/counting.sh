@@ -45,6 +45,25 @@ ok 2 - two
 node1| 1..1
 node1| ok 1 - one
 END
+counts "a number that is told twice" "3 1 0" <<'END'
+1..3
+ok 1 - one
+ok 2 - two
+ok 2 - two again
+END
+counts "plans of several programs" "4 0 0" <<'END'
+ok 1 - one
+ok 2 - two
+1..2
+1..2
+ok 1 - one
+ok 2 - two
+END
+counts "a failure without a number" "1 1 0" <<'END'
+1..1
+ok 1 - one
+not ok - the program
+END
 counts "plans that are not" "4 3 0" <<'END'
 ok 1001 - by a script
 1..3

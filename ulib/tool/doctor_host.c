@@ -24,6 +24,8 @@
 
 #define MODULE "/sys/module/rdmatensor"
 #define DEVICES "/sys/class/infiniband"
+/* How the state of an active port begins */
+#define ACTIVE "4:"
 #define NETDEVS "/sys/class/net"
 
 /* Pools are charged to this limit; less than this is too little for any model */
@@ -99,6 +101,12 @@ void doctor_node(struct doctor *doctor)
 	if (err == -EACCES || err == -EPERM) {
 		node_remedy(path, remedy, sizeof(remedy));
 		doctor_say(doctor, VERDICT_FAIL, "file", remedy, "%s: you may not open it", path);
+		return;
+	}
+	if (err && strcmp(path, RDMATENSOR_DEVICE_PATH)) {
+		doctor_say(doctor, VERDICT_FAIL, "file",
+			   "leave --device-file and RDMATENSOR_DEVICE_PATH out, or name the module's file",
+			   "%s: %s", path, strerror(-err));
 		return;
 	}
 	if (err) {
@@ -239,7 +247,7 @@ static bool is_active(const char *device, const char *port)
 	char state[64];
 
 	return read_line(state, sizeof(state), DEVICES "/%s/ports/%s/state", device, port) &&
-	       !strncmp(state, "4:", 2);
+	       !strncmp(state, ACTIVE, strlen(ACTIVE));
 }
 
 /* @down: how bad it is that a port is not active. True: it can be used */
@@ -249,12 +257,17 @@ static bool say_port(struct doctor *doctor, const char *device, const char *port
 	char state[64], layer[64], netdev[32], flags[32], parent[64], remedy[384];
 	bool roce, up, software = read_line(parent, sizeof(parent), DEVICES "/%s/parent", device);
 
-	read_line(state, sizeof(state), DEVICES "/%s/ports/%s/state", device, port);
+	if (!read_line(state, sizeof(state), DEVICES "/%s/ports/%s/state", device, port)) {
+		doctor_say(doctor, down, "port", "is /sys mounted, and may you read it?",
+			   "%s/%s: its state cannot be read: " DEVICES "/%s/ports/%s/state",
+			   device, port, device, port);
+		return false;
+	}
 	read_line(layer, sizeof(layer), DEVICES "/%s/ports/%s/link_layer", device, port);
 	/* One that cannot be read is looked at like the usual, whose checks are more */
 	roce = strcmp(layer, "InfiniBand");
 	port_netdev(device, port, netdev, sizeof(netdev));
-	if (!is_active(device, port)) {
+	if (strncmp(state, ACTIVE, strlen(ACTIVE))) {
 		up = *netdev && read_line(flags, sizeof(flags), NETDEVS "/%s/flags", netdev) &&
 		     strtoul(flags, NULL, 0) & IFF_UP;
 		if (!roce)
@@ -269,8 +282,7 @@ static bool say_port(struct doctor *doctor, const char *device, const char *port
 				 software ? "; soft-RoCE takes no connections after its link was down: rdma link del " : "",
 				 software ? device : "",
 				 software ? ", then rdma link add it again" : "");
-		doctor_say(doctor, down, "port", remedy, "%s/%s is %s", device, port,
-			   *state ? state : "not to be seen");
+		doctor_say(doctor, down, "port", remedy, "%s/%s is %s", device, port, state);
 		return false;
 	}
 	doctor_say(doctor, VERDICT_OK, "port", NULL, "%s/%s is ACTIVE, %s%s%s%s", device, port,
