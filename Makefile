@@ -7,6 +7,12 @@
 KDIR ?= /lib/modules/$(shell uname -r)/build
 PREFIX ?= /usr/local
 DESTDIR ?=
+# From here, whatever folder a part is made in
+ifneq ($(DESTDIR),)
+ifeq ($(filter /%,$(firstword $(DESTDIR))),)
+override DESTDIR := $(CURDIR)/$(DESTDIR)
+endif
+endif
 B := $(CURDIR)/build
 
 .DEFAULT_GOAL := all

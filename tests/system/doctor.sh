@@ -107,8 +107,16 @@ export RDMA_QP_MTU=256
 check "an MTU that is small" says 1 "WARN mtu" "1500"
 unset RDMA_QP_MTU
 export RDMA_DEVICE=nosuch
-check "a device that is not there" says 1 "FAIL start" "show params"
+check "a device that is not there" says 1 "FAIL start" "--device one of those"
 unset RDMA_DEVICE
+check "an address to listen at that is nobody's" says 1 "FAIL start" "another address with --listen" \
+	--listen 192.0.2.9:1
+check "a file that is another's" says 1 "FAIL file" "leave --device-file" --device-file /dev/null
+one_pool() {
+	RDMATENSOR_MAX_POOLS=1 "$tool" doctor -j | tee /dev/stderr | jq -e '.checks | any(
+		.check == "memory" and .verdict == "FAIL" and (.text | contains("max_pools")))'
+}
+check "a context that may have one pool" one_pool
 echo nosuch >/sys/module/rdmatensor/parameters/device
 check "a device of the module's parameter that is not there" says 1 "FAIL start" \
 	"parameter device is nosuch: rdmatensor set device NAME, or ''"
@@ -117,6 +125,8 @@ check "a device of the module's parameter that is not there" says 1 "FAIL start"
 check "a peer that is no address" says 1 "FAIL peer" "host:port" 10.9.0.1:x
 check "a peer without a route" says 1 "FAIL route" "ip route add" 192.0.2.1
 check "a peer that is not there" says 1 "FAIL peer" "ping" 10.9.0.77
+check "which is nothing of this machine's" eval \
+	'"$tool" doctor 10.9.0.77 | grep -q "^This machine is well, but"'
 check "a peer that does not listen" says 1 "FAIL peer" "perf --server" 10.9.0.1:7002
 ip link add n2 type dummy
 ip addr add 10.8.0.1/24 dev n2
@@ -140,6 +150,33 @@ for ((i = 0; i < 200; i++)); do
 	grep -q exporting /tmp/rows && break
 	sleep 0.05
 done
+# Of two addresses, the first of which leads elsewhere
+ip link add n2 type dummy
+ip addr add 10.8.0.1/24 dev n2
+ip link set n2 up
+echo "10.8.0.9 twin
+10.9.0.1 twin" >>/etc/hosts
+check "a peer of several addresses" says 0 "OK fetch" "" twin:7004
+ip link del n2
+nowhere() {
+	timeout 20 "$tool" "$@" >/dev/full 2>/tmp/said
+	[[ $? == 1 ]] && grep 'write the output: ' /tmp/said
+}
+check "a server that cannot say that it is ready" nowhere serve "$LAB_BUILD/demo/model.safetensors" \
+	--listen 10.9.0.1:7006
+check "nor can one of perf" nowhere perf --server --listen 10.9.0.1:7006
+mounted() {
+	local mode
+	echo old >/tmp/mounted
+	touch /tmp/place
+	mount --bind /tmp/mounted /tmp/place || return 1
+	"$tool" fetch 10.9.0.1:7003 --all -o /tmp/place 2>/tmp/said
+	mode=$?
+	umount /tmp/place
+	[[ $mode == 1 && $(</tmp/mounted) == old ]] && grep 'is a mount point' /tmp/said &&
+		! compgen -G '/tmp/.rdmatensor.*'
+}
+check "an output that cannot be replaced" mounted
 check "a peer without a tensor to try" says 1 "WARN fetch" "perf --server" 10.9.0.1:7005
 kill $rows
 wait $rows

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
@@ -354,7 +355,7 @@ static void killed_by(int signo)
 static void test_killed(void **state)
 {
 	static const int ends[] = {
-		SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXFSZ, SIGKILL,
+		SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGKILL,
 	};
 	size_t i;
 
@@ -366,6 +367,36 @@ static void test_killed(void **state)
 	fake.no_tmpfile = true;
 	for (i = 0; i + 1 < NR(ends); i++)
 		killed_by(ends[i]);
+}
+
+/* RLIMIT_FSIZE is told, and does not end the process */
+static void test_limited(void **state)
+{
+	struct rlimit before, limit;
+	struct outfile out;
+	int ret, saved = dup(STDERR_FILENO);
+	FILE *said = tmpfile();
+	ssize_t got;
+
+	(void)state;
+	make(name, "old", 0644);
+	assert_int_equal(outfile_open(&out, name), EXIT_OK);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	limit = before;
+	limit.rlim_cur = 4096;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	dup2(fileno(said), STDERR_FILENO);
+	ret = outfile_reserve(&out, 1 << 20);
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	outfile_drop(&out);
+	got = pread(fileno(said), messages, sizeof(messages) - 1, 0);
+	messages[got > 0 ? got : 0] = '\0';
+	fclose(said);
+	assert_int_equal(ret, EXIT_FAILED);
+	assert_contains(messages, "File too large");
+	assert_holds(name, "old");
 }
 
 #define ACL "system.posix_acl_access"
@@ -458,6 +489,7 @@ int main(void)
 		TEST(test_new), TEST(test_there), TEST(test_symlink), TEST(test_refused),
 		TEST(test_direct), TEST(test_long), TEST(test_stdout), TEST(test_no_name),
 		TEST(test_killed),
+		TEST(test_limited),
 		TEST(test_access_control_lists),
 	};
 

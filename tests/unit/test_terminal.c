@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "tool/nl.h"
+#include "tool/terminal.h"
 #include "tool/text.h"
 #include "tool/tool.h"
 #include "unit.h"
@@ -449,6 +450,30 @@ static void test_top_ignores(void **state)
 	assert_int_equal(end_of(), 0);
 }
 
+/* A keyboard that is gone reads as one that nobody touches, at once and for ever */
+static void test_hung_up(void **state)
+{
+	int fd, keyboard, status;
+	bool keys = true;
+	pid_t pid;
+
+	(void)state;
+	pid = fork();
+	if (!pid) {
+		signal(SIGHUP, SIG_IGN);
+		if (openpty(&fd, &keyboard, NULL, NULL, NULL) ||
+		    dup2(keyboard, STDIN_FILENO) < 0 || !terminal_begin() ||
+		    terminal_asked_to_end(&keys) || !keys)
+			_exit(1);
+		if (write(fd, "q", 1) != 1 || !terminal_asked_to_end(&keys) || !keys)
+			_exit(2);
+		close(fd);
+		_exit(terminal_asked_to_end(&keys) || keys ? 3 : 0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 static void test_top_plain(void **state)
 {
 	const char *at;
@@ -579,6 +604,7 @@ int main(void)
 		on_terminal(test_top_stopped),
 		on_terminal(test_top_stopped_in_script),
 		on_terminal(test_top_ignores),
+		on_terminal(test_hung_up),
 		on_terminal(test_top_plain),
 		on_terminal(test_incomplete),
 		on_terminal(test_lost),

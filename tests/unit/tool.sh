@@ -51,6 +51,11 @@ helps() {
 }
 helps fetch
 helps set
+ends 2 "help takes one COMMAND" "help of two" "$bin/rdmatensor" help serve fetch
+ends 2 "without =: set lanes 4" "set NAME=VALUE" "$bin/rdmatensor" set lanes=4
+ends 2 "seconds from 0.001" "perf for no time" "$bin/rdmatensor" perf -D 0 nobody
+ends 2 "--rows is what a --server exports" "a client with rows" \
+	"$bin/rdmatensor" gather --rows 0:5 nobody
 ends 2 'there is no command "nosuch"' "help of what is not there" "$bin/rdmatensor" help nosuch
 
 ends 1 "load the module with" "the first program without the module" \

@@ -84,6 +84,7 @@ static void visit(struct doctor *doctor)
 	if (!doctor_start(doctor))
 		return;
 	doctor_itself(doctor);
+	doctor->here_is_well = doctor->worst != VERDICT_FAIL;
 	if (doctor->peer)
 		doctor_try_peer(doctor);
 }
@@ -100,10 +101,12 @@ static int report(struct doctor *doctor)
 	} else if (doctor->worst == VERDICT_OK) {
 		printf("\nAll is well%s.\n", doctor->peer ? "" :
 		       " on this machine; rdmatensor doctor PEER tries another one");
+	} else if (doctor->worst == VERDICT_WARN) {
+		printf("\nIt works, but look at what is a WARN.\n");
 	} else {
-		printf("\n%s\n", doctor->worst == VERDICT_FAIL ?
-		       "Tensors cannot go over RDMA before what FAILs is mended." :
-		       "It works, but look at what is a WARN.");
+		printf("\n%s before what FAILs is mended.\n", doctor->here_is_well ?
+		       "This machine is well, but tensors cannot come from the peer" :
+		       "Tensors cannot go over RDMA");
 	}
 	return doctor->worst == VERDICT_OK ? EXIT_OK : EXIT_FAILED;
 }

@@ -18,6 +18,7 @@ enum verdict { VERDICT_OK, VERDICT_WARN, VERDICT_FAIL };
  * @peer: who to try, or NULL
  * @checks: lines so far as JSON, with --json; else NULL
  * @worst: the worst verdict so far
+ * @here_is_well: nothing failed but what a peer is needed for
  * @rt: started context, or NULL
  * @netdev: network device of what it has chosen; empty: none, or not started
  */
@@ -26,6 +27,7 @@ struct doctor {
 	const char *peer;
 	struct json_object *checks;
 	enum verdict worst;
+	bool here_is_well;
 	struct rdmatensor *rt;
 	char netdev[32];
 };

@@ -77,7 +77,7 @@ static const struct {
 } refusals[] = {
 	{ "START: mtu ", "mtu",
 	  "take RDMA_QP_MTU and the parameter mtu away, or raise the network device's MTU: ip link set NETDEV mtu 4200" },
-	{ "", "start", "set what it names: rdmatensor show params -v tells how" },
+	{ "", "start", "set what it names: rdmatensor set NAME VALUE, or for one command its option or --param NAME=VALUE" },
 };
 
 static void say_start(struct doctor *doctor, int err)
@@ -90,8 +90,12 @@ static void say_start(struct doctor *doctor, int err)
 		i++;
 	snprintf(remedy, sizeof(remedy), "%s", refusals[i].remedy);
 	/* Nobody has named one here: it is the module's */
-	if (strstr(start->cause, "is no RDMA device") && !*start->device_name &&
-	    !param_read("device", device, sizeof(device)))
+	if (strstr(start->cause, "is no RDMA device") && *start->device_name)
+		snprintf(remedy, sizeof(remedy), "give --device one of those that there are: rdma link, or none for the only active one");
+	else if (!strncmp(start->cause, "listen ", 7))
+		snprintf(remedy, sizeof(remedy), "give another address with --listen, or none for all");
+	else if (strstr(start->cause, "is no RDMA device") &&
+		 !param_read("device", device, sizeof(device)))
 		snprintf(remedy, sizeof(remedy), "the module's parameter device is %s: rdmatensor set device NAME, or '' for the only active one",
 			 device);
 	doctor_say(doctor, VERDICT_FAIL, refusals[i].check, remedy, "%s",
@@ -111,17 +115,23 @@ bool doctor_start(struct doctor *doctor)
 		doctor_say(doctor, VERDICT_FAIL, "listen", "see --listen", "%s", cause);
 		return false;
 	}
-	if (context_open(&doctor->common, &doctor->rt)) {
-		doctor_say(doctor, VERDICT_FAIL, "start", "see the message before this",
-			   "the device's file could be opened before, and not again");
+	err = rdmatensor_open_cause(context_path(&doctor->common), &doctor->rt, cause,
+				    sizeof(cause));
+	if (err) {
+		doctor_say(doctor, VERDICT_FAIL, "start",
+			   "it could be opened before: is the module being unloaded?", "%s", cause);
 		return false;
 	}
 	err = rdmatensor_start(doctor->rt, start);
-	if (err || rdmatensor_query(doctor->rt, &query)) {
+	if (err) {
 		say_start(doctor, err);
-		rdmatensor_close(doctor->rt);
-		doctor->rt = NULL;
-		return false;
+		goto fail;
+	}
+	err = rdmatensor_query(doctor->rt, &query);
+	if (err) {
+		doctor_say(doctor, VERDICT_FAIL, "start", "see the kernel log", "query: %s",
+			   strerror(-err));
+		goto fail;
 	}
 	doctor_netdev(&query, doctor->netdev, sizeof(doctor->netdev));
 	doctor_say(doctor, VERDICT_OK, "choice", NULL, "%s", start->cause);
@@ -129,6 +139,11 @@ bool doctor_start(struct doctor *doctor)
 	doctor_say(doctor, VERDICT_OK, "listen", NULL, "%s",
 		   context_listen_text(doctor->rt, &doctor->common, where, sizeof(where)));
 	return true;
+
+fail:
+	rdmatensor_close(doctor->rt);
+	doctor->rt = NULL;
+	return false;
 }
 
 /* 0, or a negative errno; -EILSEQ: other bytes than perf's */
@@ -183,8 +198,10 @@ void doctor_itself(struct doctor *doctor)
 	uint64_t ns;
 	int err;
 
-	if (store_create(doctor->rt, LONG, &from) || store_create(doctor->rt, LONG, &to)) {
-		doctor_say(doctor, VERDICT_FAIL, "memory", "see the message before this", "no pool");
+	if (store_create_cause(doctor->rt, LONG, &from, cause, sizeof(cause)) ||
+	    store_create_cause(doctor->rt, LONG, &to, cause, sizeof(cause))) {
+		doctor_say(doctor, VERDICT_FAIL, "memory", "what the message says, or see memlock",
+			   "%s", cause);
 		return;
 	}
 	if (is_link_local(doctor)) {
@@ -370,8 +387,9 @@ static void say_contents(struct doctor *doctor, uint32_t channel)
 
 void doctor_try_peer(struct doctor *doctor)
 {
+	struct rdmatensor_channel_query query = { 0 };
 	char cause[512] = "";
-	uint32_t channel;
+	uint32_t channel = 0;
 	uint8_t addr[28];
 	int err;
 
@@ -381,9 +399,13 @@ void doctor_try_peer(struct doctor *doctor)
 			   cause);
 		return;
 	}
+	/* Of a host with several addresses the one counts that leads there */
+	err = connect_within(doctor->rt, 0, doctor->peer, NULL, &channel, cause, sizeof(cause));
+	query.channel = channel;
+	if (!err && !rdmatensor_channel_query(doctor->rt, &query))
+		memcpy(addr, query.addr, sizeof(addr));
 	if (!say_route(doctor, addr))
 		return;
-	err = connect_within(doctor->rt, 0, doctor->peer, NULL, &channel, cause, sizeof(cause));
 	if (err) {
 		doctor_say(doctor, VERDICT_FAIL, "peer", connect_remedy(err), "%s", cause);
 		return;

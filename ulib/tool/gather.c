@@ -199,6 +199,8 @@ int cmd_gather(int argc, char **argv)
 			return misused("--row-bytes is refused: give a multiple of 8");
 		return gather_serve(&gathering);
 	}
+	if (gathering.row_end)
+		return misused("--rows is what a --server exports; a client gathers rows of all PEERs");
 	gathering.peers = argv + optind;
 	gathering.nr_peers = argc - optind;
 	if (gathering.nr_peers > RDMATENSOR_OWNERS_MAX)

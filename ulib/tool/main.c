@@ -55,6 +55,8 @@ static int run(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	/* "help COMMAND" is "COMMAND --help" */
+	if (!strcmp(argv[1], "help") && argc > 3)
+		return misused("help takes one COMMAND");
 	if (!strcmp(argv[1], "help") && argc > 2) {
 		words[1] = argv[2];
 		argv = words;
@@ -81,17 +83,9 @@ static int run(int argc, char **argv)
 	return misused("there is no command \"%s\"", argv[1]);
 }
 
-/* What was printed has arrived, or the command has failed */
-static int flush_output(int ret)
-{
-	errno = 0;
-	if (!ferror(stdout) && !fflush(stdout))
-		return ret;
-	return ret ? ret : failed("write the output: %s", errno ? strerror(errno) :
-				  "a write has failed");
-}
-
 int main(int argc, char **argv)
 {
-	return flush_output(run(argc, argv));
+	int ret = run(argc, argv);
+
+	return ret ? ret : output_arrived();
 }

@@ -275,16 +275,23 @@ static int on_valid(struct nl_msg *msg, void *arg)
 static int connect_family(struct nl_sock **out, int *family)
 {
 	struct nl_sock *sock = nl_socket_alloc();
+	int err;
 
-	if (!sock || genl_connect(sock) < 0) {
+	if (!sock)
+		return failed("netlink: cannot connect: %s", strerror(ENOMEM));
+	err = genl_connect(sock);
+	if (err < 0) {
 		nl_socket_free(sock);
-		return failed("netlink: cannot connect: %s", strerror(errno));
+		return failed("netlink: cannot connect: %s", nl_geterror(err));
 	}
 	*family = genl_ctrl_resolve(sock, RDMATENSOR_NL_NAME);
 	if (*family < 0) {
 		nl_socket_free(sock);
-		return failed("netlink: there is no family \"%s\": the module is not loaded: modprobe rdmatensor",
-			      RDMATENSOR_NL_NAME);
+		return *family == -NLE_OBJ_NOTFOUND ?
+			failed("netlink: there is no family \"%s\": the module is not loaded: modprobe rdmatensor",
+			       RDMATENSOR_NL_NAME) :
+			failed("netlink: look for the family \"%s\": %s", RDMATENSOR_NL_NAME,
+			       nl_geterror(*family));
 	}
 	*out = sock;
 	return EXIT_OK;

@@ -100,10 +100,10 @@ int parse_number(const char *option, const char *arg, int64_t min, int64_t max,
 	return EXIT_OK;
 }
 
-/* "4096", "4K", "8m", "1G" */
+/* "4096", "4K", "8m", "1G", "1T" */
 static int parse_units(const char *arg, uint64_t *out)
 {
-	static const char units[] = "kmg";
+	static const char units[] = "kmgt";
 	uint64_t value;
 	const char *unit;
 	char *end;

@@ -31,7 +31,7 @@
 
 /* The content's name, for handlers of signals; "": it has none */
 static char litter[PATH_MAX];
-static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXFSZ };
+static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE };
 
 static int outfile_failed(const struct outfile *out, const char *what, int err)
 {
@@ -187,6 +187,26 @@ static int copy_acl(const struct outfile *out)
 	return fremovexattr(out->fd, ACL) ? -errno : 0;
 }
 
+/* What rename() would say only after all has been transferred. False, with a message */
+static bool may_be_replaced(const struct outfile *out)
+{
+	struct statx st;
+
+	if (statx(AT_FDCWD, out->path, 0, STATX_TYPE, &st))
+		return true;
+	if (st.stx_attributes & STATX_ATTR_MOUNT_ROOT) {
+		failed("write %s: it is a mount point, and cannot be replaced: name a file in a folder that is mounted",
+		       out->name);
+		return false;
+	}
+	if (st.stx_attributes & STATX_ATTR_APPEND) {
+		failed("write %s: it can only be appended to: chattr -a, or name another file",
+		       out->name);
+		return false;
+	}
+	return true;
+}
+
 static int open_beside(struct outfile *out, const struct stat *st)
 {
 	struct stat own;
@@ -196,6 +216,8 @@ static int open_beside(struct outfile *out, const struct stat *st)
 		return outfile_failed(out, "", errno);
 	if (!realpath(out->name, out->path))
 		return outfile_failed(out, "", errno);
+	if (!may_be_replaced(out))
+		return EXIT_FAILED;
 	/* Nobody else's until it is as the other one is */
 	out->mode = 0600;
 	err = create(out);
@@ -247,6 +269,8 @@ int outfile_open(struct outfile *out, const char *name)
 	memset(out, 0, sizeof(*out));
 	out->name = name;
 	out->fd = -1;
+	/* RLIMIT_FSIZE is an error of the call, which is told, and not the end of the process */
+	signal(SIGXFSZ, SIG_IGN);
 	if (!len || name[len - 1] == '/')
 		return failed("write \"%s\": that names no file", name);
 	if (stat(name, &st))

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,6 +136,14 @@ void print_json(struct json_object *object)
 	fflush(stdout);
 	json_object_put(good);
 	json_object_put(object);
+}
+
+int output_arrived(void)
+{
+	errno = 0;
+	if (!ferror(stdout) && !fflush(stdout))
+		return EXIT_OK;
+	return failed("write the output: %s", errno ? strerror(errno) : "a write has failed");
 }
 
 bool put_member(FILE *to, struct json_object *object, const char *key)

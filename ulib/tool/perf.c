@@ -104,7 +104,7 @@ static int take_option(struct perf *perf, int opt)
 		return parse_number("--iters", optarg, 1, INT64_MAX,
 				    &perf->iters);
 	case 'D':
-		return parse_seconds("--duration", optarg, &perf->duration_ns);
+		return parse_seconds_in("--duration", optarg, 0.001, 1000000, &perf->duration_ns);
 	default:
 		return common_option(&perf->server.common, opt, optarg);
 	}

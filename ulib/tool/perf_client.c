@@ -149,7 +149,7 @@ static int load_failed(const struct load *load)
 	return failed("fetch tensor \"%s\" from %s: %s%s", load->name,
 		      load->perf->peer, load->why,
 		      load->failure == -ETIMEDOUT ?
-		      ": start the peer by `rdmatensor perf --server`, with --size for other sizes than powers of two up to 64M" : "");
+		      ": either no `rdmatensor perf --server` runs there, or it does not publish that size: give it the same --size" : "");
 }
 
 /* Of each destination, as far as the bound reaches */

@@ -43,9 +43,8 @@ int server_ready(struct server *server, const char *what,
 		printf(" as worker ");
 		put_string(stdout, server->common.start.worker);
 		printf(" on %s (device %s)\n", where, device);
-		fflush(stdout);
 		json_object_put(line);
-		return EXIT_OK;
+		return output_arrived();
 	}
 	add_string(line, "worker", server->common.start.worker);
 	add_string(line, "address", where);
@@ -53,7 +52,7 @@ int server_ready(struct server *server, const char *what,
 	add_number(line, "port", query.port);
 	add_number(line, "gid_index", query.gid_index);
 	print_json(line);
-	return EXIT_OK;
+	return output_arrived();
 }
 
 /* Returns how many entries of withdrawals there were */

@@ -5,11 +5,13 @@
  * to be the first.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <rdmatensor/params.h>
 
@@ -80,17 +82,45 @@ static void note_others(const char *name)
 		     batch, slots, slots);
 }
 
+static int open_failed(const char *name, const char *path, int err)
+{
+	if (err == ENOENT && !access(params_dir, F_OK))
+		return failed("set %s: the module that is loaded has no such parameter: install and load the one of this version",
+			      name);
+	return failed("set %s: %s: %s%s", name, path, strerror(err),
+		      err == ENOENT ? ": load the module first: modprobe rdmatensor" :
+		      (err == EACCES || err == EPERM) && geteuid() ? ": only root may set it" : "");
+}
+
+/* EXIT_OK, or EXIT_FAILED with a message */
+static int write_param(const char *name, const char *value)
+{
+	char path[PATH_MAX];
+	int fd, err = 0;
+
+	snprintf(path, sizeof(path), "%s/%s", params_dir, name);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return open_failed(name, path, errno);
+	if (dprintf(fd, "%s\n", value) < 0)
+		err = errno;
+	close(fd);
+	return err ? failed("set %s %s: %s: the kernel log says more", name, value,
+			    strerror(err)) : EXIT_OK;
+}
+
 int cmd_set(int argc, char **argv)
 {
 	const struct param *param;
-	char path[PATH_MAX];
-	FILE *file;
 	int err;
 
 	if (argc > 1 && (!strcmp(argv[1], "-h") || !strcmp(argv[1], "--help"))) {
 		help_set();
 		return EXIT_OK;
 	}
+	if (argc == 2 && strchr(argv[1], '='))
+		return misused("give the NAME of a parameter and its VALUE, without =: set %.*s %s",
+			       (int)strcspn(argv[1], "="), argv[1], strchr(argv[1], '=') + 1);
 	if (argc != 3)
 		return misused("give the NAME of a parameter and its VALUE");
 	param = param_find(argv[1]);
@@ -98,19 +128,10 @@ int cmd_set(int argc, char **argv)
 		return misused("there is no parameter \"%s\"; rdmatensor show params lists them",
 			       argv[1]);
 	err = param ? check(param, argv[2]) : EXIT_OK;
+	if (!err)
+		err = write_param(argv[1], argv[2]);
 	if (err)
 		return err;
-
-	snprintf(path, sizeof(path), "%s/%s", params_dir, argv[1]);
-	file = fopen(path, "we");
-	if (!file)
-		return failed("set %s: %s: %s; %s", argv[1], path, strerror(errno),
-			      errno == ENOENT ? "load the module first: modprobe rdmatensor" :
-			      "only root may set it");
-	fprintf(file, "%s\n", argv[2]);
-	if (fclose(file))
-		return failed("set %s %s: %s; the kernel log says more", argv[1], argv[2],
-			      strerror(errno));
 	note_others(argv[1]);
 	return EXIT_OK;
 }

@@ -119,15 +119,24 @@ static void show_device(const char *device, struct json_object *list)
 	struct json_object *one;
 
 	if (!list) {
-		printf("%-15s %-10s %-10s %-21s %s\n", "device", *device ? device : "-", "-",
-		       "an RDMA device", "name");
+		printf("%-15s ", "device");
+		put_cell(stdout, *device ? device : "-", *device ? strlen(device) : 1, 10);
+		printf(" %-10s %-21s %s\n", "-", "an RDMA device", "name");
 		return;
 	}
 	one = json_object_new_object();
 	add_string(one, "name", "device");
 	json_object_object_add(one, "value", *device ? json_object_new_string(device) : NULL);
+	add_string(one, "variable", "RDMA_DEVICE");
 	add_string(one, "help", "RDMA device of contexts that name none; none: the only active one");
 	json_object_array_add(list, one);
+}
+
+static void tell_device(const char *device)
+{
+	printf("\nThe RDMA device is ");
+	put_string(stdout, device);
+	printf(" (parameter device).\n");
 }
 
 static int value_failed(const char *name, int err, struct json_object *list)
@@ -179,8 +188,8 @@ static int show_params(char *const *names, int nr, bool json, bool verbose)
 	}
 	if (!loaded)
 		printf("\nThe module is not loaded: modprobe rdmatensor, and VALUE has what holds.\n");
-	else if (device[0])
-		printf("\nThe RDMA device is %s (parameter device).\n", device);
+	else if (device[0] && !nr)
+		tell_device(device);
 	return EXIT_OK;
 }
 

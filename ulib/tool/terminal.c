@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #define _GNU_SOURCE
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,9 +123,17 @@ bool terminal_changed(void)
 	return was;
 }
 
-bool terminal_asked_to_end(void)
+bool terminal_asked_to_end(bool *keys)
 {
+	struct pollfd pfd = { .fd = STDIN_FILENO, .events = POLLIN };
 	char key;
 
+	if (poll(&pfd, 1, 0) <= 0)
+		return false;
+	/* A read of a terminal that has hung up is as empty as one of no key, and at once */
+	if (pfd.revents & (POLLHUP | POLLERR | POLLNVAL)) {
+		*keys = false;
+		return false;
+	}
 	return read(STDIN_FILENO, &key, 1) == 1 && (key == 'q' || key == 'Q');
 }

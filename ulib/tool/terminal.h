@@ -19,7 +19,7 @@ bool terminal_begin(void);
 void terminal_end(void);
 /* True, once: it has another size, or the command was stopped and goes on: draw it anew */
 bool terminal_changed(void);
-/* True: q was pressed. Other keys mean nothing */
-bool terminal_asked_to_end(void);
+/* True: q was pressed. Other keys mean nothing. *@keys: false if there are none any more */
+bool terminal_asked_to_end(bool *keys);
 
 #endif

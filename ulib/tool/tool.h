@@ -203,6 +203,9 @@ struct store {
 
 /* EXIT_OK, or EXIT_FAILED with a message */
 int store_create(struct rdmatensor *rt, uint64_t bytes, struct store *store);
+/* The same, but the message goes to @cause and is not said */
+int store_create_cause(struct rdmatensor *rt, uint64_t bytes, struct store *store, char *cause,
+		       size_t len);
 /* For @nr of @bytes each, whatever these numbers are; in whole pages */
 int store_create_array(struct rdmatensor *rt, uint64_t nr, uint64_t bytes, struct store *store);
 
@@ -301,6 +304,8 @@ struct json_object;
  * member beside it, of the same name with _hex behind it, has all bytes
  */
 void print_json(struct json_object *object);
+/* What was printed has arrived: EXIT_OK, or EXIT_FAILED with a message. Flushes */
+int output_arrived(void);
 /* Adds every counter of after - before (NULL: 0) under its own name */
 void add_counters(struct json_object *object, const uint64_t *after,
 		  const uint64_t *before);

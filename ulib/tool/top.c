@@ -465,7 +465,7 @@ static int show(const struct top *top, const struct sample *sample, const struct
 }
 
 /* True: it is to end. @last is what is on the screen */
-static bool wait_interval(const struct top *top, bool keys, const struct sample *last,
+static bool wait_interval(const struct top *top, bool *keys, const struct sample *last,
 			  const struct row *total)
 {
 	uint64_t end = rdmatensor_now_ns() + (uint64_t)top->interval_ms * 1000000;
@@ -476,9 +476,9 @@ static bool wait_interval(const struct top *top, bool keys, const struct sample 
 		while (terminal_changed())
 			if (top->terminal && show(top, last, total))
 				return true;
-		if (stop_wait_fd(keys ? STDIN_FILENO : -1, (int)((end - now) / 1000000) + 1))
+		if (stop_wait_fd(*keys ? STDIN_FILENO : -1, (int)((end - now) / 1000000) + 1))
 			return true;
-		if (keys && rdmatensor_now_ns() < end && terminal_asked_to_end())
+		if (*keys && rdmatensor_now_ns() < end && terminal_asked_to_end(keys))
 			return true;
 	}
 	return false;
@@ -498,7 +498,7 @@ static int run(const struct top *top, bool keys)
 	/* A person sees at once what there is; rates come with the next one */
 	if (top->terminal)
 		err = show(top, &before, &total);
-	while (!err && !wait_interval(top, keys, &before, &total)) {
+	while (!err && !wait_interval(top, &keys, &before, &total)) {
 		err = take_sample(top, &now);
 		if (err)
 			break;
