@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 #
-# run.sh [--seeds N] [SUITE]: runs the KUnit suites, or those that match SUITE, as root in a guest whose kernel has
+# run.sh [--seeds N] [SUITE[.CASE]]: runs the KUnit suites, or those that match SUITE, as root in a guest whose kernel has
 # KUnit and KUnit's debugfs. Modules are taken from $LAB_BUILD/kmod/$LAB_KERNEL. N: of the games that are played at
 # random, 48 of each kind; fewer where the kernel is slow.
 #
@@ -57,7 +57,7 @@ fi
 
 for suite in $(sed -n 's/^\t\.name = "\(rdmatensor_[a-z]*\)",$/\1/p' "$here"/*.c); do
 	# shellcheck disable=SC2254 # a pattern
-	case $suite in $wanted) ;; *) continue ;; esac
+	case $suite in ${wanted%%.*}) ;; *) continue ;; esac
 	log=$(cat "$debugfs/kunit/$suite/results" 2>/dev/null)
 	if [ -z "$log" ]; then
 		result "not ok" "$suite did not run"
@@ -75,6 +75,7 @@ for suite in $(sed -n 's/^\t\.name = "\(rdmatensor_[a-z]*\)",$/\1/p' "$here"/*.c
 	END
 done
 
+[ "$number" -gt 0 ] || result "not ok" "no case is called $wanted"
 rmmod rdmatensor_kunit && rmmod rdmatensor || result "not ok" "rmmod"
 
 if command -v lab-kmemleak >/dev/null; then
