@@ -86,10 +86,32 @@ enum {
  * table. The three opaque types carry serialised bytes of any length; of all
  * others tensor_bytes is the product of the dims and the element's size.
  *
- * @RDMATENSOR_DT_INVALID: no type; in a fetched tensor: never
+ * @RDMATENSOR_DT_INVALID: no type; a fetched tensor never has it
+ * @RDMATENSOR_DT_FLOAT: 4 bytes, IEEE 754 single precision
+ * @RDMATENSOR_DT_DOUBLE: 8 bytes, IEEE 754 double precision
+ * @RDMATENSOR_DT_INT32: 4 bytes
+ * @RDMATENSOR_DT_UINT8: 1 byte
+ * @RDMATENSOR_DT_INT16: 2 bytes
+ * @RDMATENSOR_DT_INT8: 1 byte
  * @RDMATENSOR_DT_STRING: opaque
+ * @RDMATENSOR_DT_COMPLEX64: 8 bytes, two of RDMATENSOR_DT_FLOAT
+ * @RDMATENSOR_DT_INT64: 8 bytes
+ * @RDMATENSOR_DT_BOOL: 1 byte
+ * @RDMATENSOR_DT_QINT8: 1 byte, quantised
+ * @RDMATENSOR_DT_QUINT8: 1 byte, quantised
+ * @RDMATENSOR_DT_QINT32: 4 bytes, quantised
+ * @RDMATENSOR_DT_BFLOAT16: 2 bytes, the upper half of RDMATENSOR_DT_FLOAT
+ * @RDMATENSOR_DT_QINT16: 2 bytes, quantised
+ * @RDMATENSOR_DT_QUINT16: 2 bytes, quantised
+ * @RDMATENSOR_DT_UINT16: 2 bytes
+ * @RDMATENSOR_DT_COMPLEX128: 16 bytes, two of RDMATENSOR_DT_DOUBLE
+ * @RDMATENSOR_DT_HALF: 2 bytes, IEEE 754 half precision
  * @RDMATENSOR_DT_RESOURCE: opaque
  * @RDMATENSOR_DT_VARIANT: opaque
+ * @RDMATENSOR_DT_UINT32: 4 bytes
+ * @RDMATENSOR_DT_UINT64: 8 bytes
+ * @RDMATENSOR_DT_FLOAT8_E5M2: 1 byte
+ * @RDMATENSOR_DT_FLOAT8_E4M3FN: 1 byte
  */
 enum rdmatensor_data_type {
 	RDMATENSOR_DT_INVALID = 0,
@@ -118,6 +140,7 @@ enum rdmatensor_data_type {
 	RDMATENSOR_DT_UINT64 = 23,
 	RDMATENSOR_DT_FLOAT8_E5M2 = 24,
 	RDMATENSOR_DT_FLOAT8_E4M3FN = 25,
+	/* private: the last one */
 	RDMATENSOR_DT_MAX = 25,
 };
 
@@ -338,6 +361,7 @@ struct rdmatensor_start {
  *         CRC32C of the content and is checked after its arrival; a mismatch
  *         is that fetch's -EBADMSG. Fetches from oneself and the rows of gathers
  *         are not checked
+ * @__reserved: must be 0
  *
  * Takes effect for fetches that are submitted, and requests that arrive, from
  * now on. -ENOTCONN before START.
@@ -454,6 +478,7 @@ enum rdmatensor_stat {
 	RDMATENSOR_STAT_PUBLISH_COPIES,
 	RDMATENSOR_STAT_BUFFERS_MADE,
 	RDMATENSOR_STAT_TX_SHORT_REQUESTS,
+	/* private: how many there are */
 	RDMATENSOR_STAT_NR,
 };
 

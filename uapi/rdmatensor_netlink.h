@@ -197,6 +197,7 @@ enum rdmatensor_nl_attr {
 	RDMATENSOR_NL_A_READS_IN,
 	RDMATENSOR_NL_A_READS_OUT,
 	RDMATENSOR_NL_A_WAIT_MS,
+	/* private: how many there are */
 	__RDMATENSOR_NL_A_NR,
 };
 

@@ -18,7 +18,7 @@
  * peer can say nothing about it any more. While its destination has been told
  * to the peer, nothing but the content, the peer's ERROR_STATUS, or the death
  * of the queue pairs ends the fetch: a deadline or a cancel only sends CANCEL,
- * which the peer answers when no write is under way (DESIGN 7.1). LINGER is a
+ * which the peer answers when no write is under way (design 7.1). LINGER is a
  * fetch that has ended while the answer to its CANCEL is still to come. ANSWERED is
  * one whose content goes over several lanes and had begun: the peer has written all of
  * it, and the answer on lane 0 has overtaken what tells so on the others.

@@ -9,8 +9,8 @@
  *
  * A response has its tensor from the match until its content has reached the
  * peer, or until it gives it back to the table: on CANCEL, on an aborted step,
- * and when the channel has gone down (DESIGN 7.5). A CANCEL is always answered: when
- * what is posted of the content has arrived; the rest is not written (DESIGN 7.1).
+ * and when the channel has gone down (design 7.5). A CANCEL is always answered: when
+ * what is posted of the content has arrived; the rest is not written (design 7.1).
  *
  * All responses of a channel are allocated with it, because they are needed in
  * completion context: the peer's limit on requests, and the channel's on contents

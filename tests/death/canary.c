@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Results that were handed back are not written to any more (DESIGN 7.1): fetches of
+ * Results that were handed back are not written to any more (design 7.1): fetches of
  * large tensors are ended in all ways there are while their bytes come in, and as soon
  * as the entry is there the process puts bytes of its own in their place.
  */

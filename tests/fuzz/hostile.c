@@ -799,7 +799,7 @@ TEST(keys_of_other_contexts)
 		key = i == 0 ? rkey : i < 33 ? rkey + ((uint32_t)(i - 16) << 8) :
 		      (rkey & ~0xffu) | ((rkey + i) & 0xff);
 		scene_meet(&liar, 1);
-		/* A neighbour may be the victim's own pool, which is what DESIGN 7.4 allows */
+		/* A neighbour may be the victim's own pool, which is what design 7.4 allows */
 		if (!liar_post(&liar, 0, IBV_WR_RDMA_WRITE, LIAR_FROM, 64, iova, key, 0)) {
 			CHECK(i);
 			CHECK(filled(side_at(s, 0), STRANGER, 7));

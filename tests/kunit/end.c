@@ -25,7 +25,7 @@ static struct end *to_end(struct rdmatensor_channel *channel)
 	return (struct end *)(unsigned long)channel->user_data;
 }
 
-/* What is decoded is a copy that no peer can write to (DESIGN 7.2) */
+/* What is decoded is a copy that no peer can write to (design 7.2) */
 static void expect_copy(struct rdmatensor_channel *channel, const void *at, u32 len)
 {
 	const struct rdmatensor_msgbuf *msgbuf = &channel->msgbuf;

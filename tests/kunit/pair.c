@@ -15,7 +15,7 @@
  * What must hold, for every seed:
  *  - a fetch that succeeds has the bytes of one tensor of its name and step;
  *  - every fetch ends once, and when nothing is under way any more none is left;
- *  - nothing is written to where no fetch is under way (DESIGN 7.1);
+ *  - nothing is written to where no fetch is under way (design 7.1);
  *  - no slot is written before what was in it has been consumed;
  *  - a tensor's buffer is not read after its process has got it back;
  *  - in the end all places, credits and references are back.
