@@ -34,7 +34,7 @@
 
 #define RDMATENSOR_DEVICE_PATH "/dev/rdmatensor"
 
-/* Longest tensor name, in bytes, without a terminating zero (the seeds' kNameCapacity) */
+/* Longest tensor name, in bytes, without a terminating zero (TensorFlow verbs' kNameCapacity) */
 #define RDMATENSOR_NAME_MAX 512
 /* Longest worker name, in bytes, with its terminating zero */
 #define RDMATENSOR_WORKER_MAX 64
@@ -42,7 +42,7 @@
 #define RDMATENSOR_DIMS_MAX 16
 /* Longest text in an entry of the ring, in bytes, without a terminating zero */
 #define RDMATENSOR_TEXT_MAX 128
-/* Longest text of a status, likewise: RDMATENSOR_STATUS_TEXT has what an entry has no room for */
+/* Longest text of a status, in bytes: RDMATENSOR_STATUS_TEXT has what an entry has no room for */
 #define RDMATENSOR_STATUS_TEXT_MAX 1024
 /* Texts that a context keeps for RDMATENSOR_STATUS_TEXT: the last ones */
 #define RDMATENSOR_STATUS_TEXTS 64
@@ -52,7 +52,7 @@
 #define RDMATENSOR_REGION_ALIGN 64
 /* Longest array of operations that one SUBMIT takes */
 #define RDMATENSOR_SUBMIT_MAX 1024
-/* Fetches with RDMATENSOR_OP_SHARE of one context that wait or are not given back, at most */
+/* Fetches with RDMATENSOR_OP_SHARE of one context that wait or are not released, at most */
 #define RDMATENSOR_SHARES_MAX 65536
 /* The channel that leads to the context itself */
 #define RDMATENSOR_CHANNEL_SELF 0
@@ -235,7 +235,7 @@ struct rdmatensor_query {
  * @cancel_ms: bound on a peer's silence before its answer to a cancelled fetch, after
  *         which the channel is torn down, in milliseconds, 100..600000. A peer that was given
  *         room for the tensor has one more for each 4096 bytes of it. Whatever the peer
- *         sends on the channel begins the time anew, up to 16 times it in all
+ *         sends on the channel restarts the time, up to 16 times it in all
  * @probe_ms: a channel on which nothing has happened for so long is probed by an empty
  *         write, in milliseconds, so that a peer that has stopped without a word is
  *         found out; 10..600000. From then on it is the transport's patience, about
@@ -359,7 +359,7 @@ struct rdmatensor_start {
  * @flags: RDMATENSOR_CONFIGURE_VALIDATE: data-validation mode. A fetch whose
  *         receiver or sender is in it takes the meta-data path, carries a
  *         CRC32C of the content and is checked after its arrival; a mismatch
- *         is that fetch's -EBADMSG. Fetches from oneself and the rows of gathers
+ *         is that fetch's -EBADMSG. Loopback fetches and the rows of gathers
  *         are not checked
  * @__reserved: must be 0
  *
@@ -388,7 +388,7 @@ struct rdmatensor_configure {
  * @RDMATENSOR_STAT_SERVED: contents sent and acknowledged by the peer's device
  * @RDMATENSOR_STAT_SERVED_BYTES: their bytes
  * @RDMATENSOR_STAT_PUBLISHED: tensors published
- * @RDMATENSOR_STAT_RELEASED: published tensors whose buffer was given back
+ * @RDMATENSOR_STAT_RELEASED: published tensors whose buffer was released
  * @RDMATENSOR_STAT_SUBMITS: SUBMIT calls
  * @RDMATENSOR_STAT_TX_MESSAGES: control messages written
  * @RDMATENSOR_STAT_TX_REQUESTS: TENSOR_REQUESTs among them
@@ -424,8 +424,8 @@ struct rdmatensor_configure {
  * @RDMATENSOR_STAT_GATHER_COPIES: rows copied by the CPU: own, cached, repeated
  * @RDMATENSOR_STAT_GATHER_AGAIN: rows posted again, because a lane had failed
  * @RDMATENSOR_STAT_GATHER_LANES_DOWN: lanes for gathers that have failed
- * @RDMATENSOR_STAT_SHARED: fetches from oneself that got the tensor itself
- * @RDMATENSOR_STAT_SHARES_RELEASED: of those, given back
+ * @RDMATENSOR_STAT_SHARED: loopback fetches that got the tensor itself
+ * @RDMATENSOR_STAT_SHARES_RELEASED: of those, released
  * @RDMATENSOR_STAT_PUBLISH_COPIES: tensors copied by PUBLISH with RDMATENSOR_OP_COPY
  * @RDMATENSOR_STAT_BUFFERS_MADE: tensor buffers made for that; the others found one
  * @RDMATENSOR_STAT_TX_SHORT_REQUESTS: TENSOR_REQUESTs that refer to a destination that the
@@ -558,7 +558,7 @@ struct rdmatensor_pool_destroy {
  * @out_offset: out: where the region begins in the pool, in bytes
  *
  * Gives the process a region of the pool, to fill and publish from, or to fetch
- * into. It is given back with an operation RDMATENSOR_OP_FREE. -ENOSPC: no free
+ * into. It is freed by an operation RDMATENSOR_OP_FREE. -ENOSPC: no free
  * extent is that long.
  */
 struct rdmatensor_pool_alloc {
@@ -577,7 +577,7 @@ struct rdmatensor_pool_alloc {
  * @addr: struct sockaddr_in or _in6 of the peer's listener
  * @out_channel: out: id, from 1
  * @worker: the name that the peer must have, without control characters; empty: any
- * @user_data: given back in the channel's CHANNEL_DOWN entry
+ * @user_data: returned in the channel's CHANNEL_DOWN entry
  * @timeout_ms: bound on the whole call, in milliseconds; 0: START's handshake_ms
  * @__reserved: must be 0
  * @cause: out, also when the call fails: a zero-terminated line with cause and
@@ -702,7 +702,7 @@ enum rdmatensor_channel_state {
  * Offers rows to all peers of this context, to be read and not to be written, until
  * TABLE_CLOSE or the context's end. What is offered is whole pages, up to the end of
  * the last row's page: they must lie inside one region that the process holds. A
- * gather that is under way while the process writes to a row reads some of the old
+ * gather that is in flight while the process writes to a row reads some of the old
  * bytes and some of the new ones. -EEXIST: this context offers rows under that name;
  * -EINVAL: a field, or no such region; -EUSERS: 1024 tables are there.
  */
@@ -818,7 +818,7 @@ struct rdmatensor_table_open {
  * @table: from TABLE_EXPORT or TABLE_OPEN
  *
  * Of an export: when it returns no peer can read the rows any more; gathers that
- * want them end with -ESTALE. Of an opened table: gathers of it that are under way
+ * want them end with -ESTALE. Of an opened table: gathers of it that are in flight
  * go on to their end. -ENOENT: no such table.
  */
 struct rdmatensor_table_close {
@@ -895,7 +895,7 @@ struct rdmatensor_status_text {
  *     tensor ends is told by none. The buffer is kept under the name for the next step,
  *     whose tensor finds it there if it has the same number of bytes. It is locked memory
  *     as that of a pool is (see RDMATENSOR_POOL_CREATE), which no peer can reach. One
- *     that serves no tensor is given back when another tensor or a pool finds no memory, when
+ *     that serves no tensor is freed when another tensor or a pool finds no memory, when
  *     START's max_pools buffers are there, or with the context; that of a tensor that is
  *     withdrawn, by that. -ENOBUFS: max_pools buffers have a tensor that is not delivered
  *     yet; -ENOMEM, -EOVERFLOW, -EINTR: as for RDMATENSOR_POOL_CREATE; -ENODEV
@@ -908,21 +908,21 @@ struct rdmatensor_status_text {
  * @RDMATENSOR_OP_FETCH: have the tensor (name, step_id) of the peer at @channel
  *     written to (pool_id, offset); or, with RDMATENSOR_OP_ALLOC, to a region
  *     that is allocated in pool_id when the size is known and that the process
- *     gives back with FREE. An entry RDMATENSOR_CQE_FETCH ends it, exactly once.
+ *     frees with FREE. An entry RDMATENSOR_CQE_FETCH ends it, exactly once.
  *     With RDMATENSOR_OP_KEEP the peer remembers the destination under the name: the next
  *     such request of the name on the channel, if it has the same destination and the tensor
  *     the same meta-data, is short: no address and no keys. It is given in each operation
- *     all the same, and another one, or meta-data that have changed, are told anew. Nothing
- *     is written to it but by a fetch that is under way, as without the flag. A peer
+ *     all the same, and another one, or meta-data that have changed, are told again. Nothing
+ *     is written to it but by a fetch that is in flight, as without the flag. A peer
  *     remembers 1024 names of a channel, in 512 KiB at most, and is told of others each time;
- *     so is one that does not know of this, and in data-validation mode. A fetch from oneself
+ *     so is one that does not know of this, and in data-validation mode. A loopback fetch
  *     has nothing to tell
  *     With RDMATENSOR_OP_SHARE, of RDMATENSOR_CHANNEL_SELF, nothing is copied: the entry
  *     has pool and offset of the published tensor itself, and RDMATENSOR_CQE_SHARED. It
  *     counts as being read until RELEASE: till then its publisher leaves it alone, and so
  *     does who has fetched it, for others may read it too. Of what is not published
  *     to be shared it ends with -EOPNOTSUPP, and that is still published. What is dead or
- *     empty is had without more. -EAGAIN: RDMATENSOR_SHARES_MAX are not given back, or asked
+ *     empty is had without more. -EAGAIN: RDMATENSOR_SHARES_MAX are not released, or asked
  *     for
  * @RDMATENSOR_OP_CANCEL: end the fetches whose user_data is @target, with
  *     -ECANCELED unless their content is there already. Their entries come when
@@ -934,11 +934,11 @@ struct rdmatensor_status_text {
  *     -ERANGE, with its position. CANCEL and the deadline end it as a fetch
  * @RDMATENSOR_OP_FREE: give the region of pool_id that begins at @offset back.
  *     -EBUSY: a tensor in it is offered or being fetched
- * @RDMATENSOR_OP_RELEASE: give back what a fetch with RDMATENSOR_OP_SHARE has got: @target is
+ * @RDMATENSOR_OP_RELEASE: release what a fetch with RDMATENSOR_OP_SHARE has got: @target is
  *     the entry's share_id. The publisher's entry, or that of its WITHDRAW, comes when all
  *     have done so and no peer is being served. What an aborted step has shared is given
  *     back like all else; at the last close the kernel does it. -ENOENT: nothing that was
- *     not given back
+ *     not released
  */
 enum rdmatensor_opcode {
 	RDMATENSOR_OP_PUBLISH,
@@ -954,7 +954,7 @@ enum rdmatensor_opcode {
  * struct rdmatensor_op - one operation
  * @opcode: enum rdmatensor_opcode
  * @flags: RDMATENSOR_OP_ALLOC (FETCH): allocate the destination;
- *         RDMATENSOR_OP_SHARE (PUBLISH): a fetch from oneself may have the tensor itself;
+ *         RDMATENSOR_OP_SHARE (PUBLISH): a loopback fetch may have the tensor itself;
  *         (FETCH): so it wants, and names no pool, offset and bytes;
  *         RDMATENSOR_OP_IDS32 (GATHER): ids are __u32, not __u64;
  *         RDMATENSOR_OP_DEAD (PUBLISH): a dead tensor: meta-data, no content;
@@ -965,7 +965,7 @@ enum rdmatensor_opcode {
  *         RDMATENSOR_OP_KEEP (FETCH without _ALLOC): the next fetches of the name have the
  *         same destination
  * @channel: FETCH: the peer, RDMATENSOR_CHANNEL_SELF: this context
- * @user_data: given back in the entry
+ * @user_data: returned in the entry
  * @name_uptr: PUBLISH, WITHDRAW, FETCH: the tensor's name, any bytes
  * @name_len: its length, 1..RDMATENSOR_NAME_MAX
  * @pool_id: PUBLISH, FETCH, FREE, GATHER

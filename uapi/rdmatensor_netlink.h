@@ -47,7 +47,7 @@ enum rdmatensor_nl_cmd {
  * @RDMATENSOR_NL_EVENT_CONTEXT_END: it has been closed
  * @RDMATENSOR_NL_EVENT_CHANNEL_UP: both ends have said HELLO
  * @RDMATENSOR_NL_EVENT_CHANNEL_DOWN: it has ended: _ERROR and _TEXT say why
- * @RDMATENSOR_NL_EVENT_PEER_MISBEHAVED: likewise, because the peer broke the protocol
+ * @RDMATENSOR_NL_EVENT_PEER_MISBEHAVED: a channel went down, because the peer broke the protocol
  * @RDMATENSOR_NL_EVENT_DEVICE_GONE: the context's RDMA device is being removed
  * @RDMATENSOR_NL_EVENT_REQUEST_TIMEOUT: a fetch's deadline has passed
  * @RDMATENSOR_NL_EVENT_CONNECT_WAITS: a CONNECT waits for a peer that is not up yet, whose
@@ -111,7 +111,7 @@ enum rdmatensor_nl_event {
  * @RDMATENSOR_NL_A_POOL: u32, id of a pool in its context
  * @RDMATENSOR_NL_A_BYTES: u64, of a pool
  * @RDMATENSOR_NL_A_SEGMENTS: u32, memory regions of a pool
- * @RDMATENSOR_NL_A_USES: u32, what holds a pool: tensors, fetches, contents under way
+ * @RDMATENSOR_NL_A_USES: u32, what holds a pool: tensors, fetches, contents in flight
  * @RDMATENSOR_NL_A_REQUEST: u32, index of a request on its channel; missing: the fetch is
  *         of a tensor of the context itself
  * @RDMATENSOR_NL_A_REQUEST_STATE: string, as the tracepoint request_state has it
@@ -131,7 +131,7 @@ enum rdmatensor_nl_event {
  * @RDMATENSOR_NL_A_COMP_VECTOR: u32, lane: completion vector of its completion queue
  * @RDMATENSOR_NL_A_READ_LANE: nest, one for each queue pair for READs that is up, as _LANE
  * @RDMATENSOR_NL_A_READS_IN: u32, lane: READs of the peer that it answers at the same time
- * @RDMATENSOR_NL_A_READS_OUT: u32, lane: READs that it has under way at the same time
+ * @RDMATENSOR_NL_A_READS_OUT: u32, lane: READs that it has in flight at the same time
  * @RDMATENSOR_NL_A_WAIT_MS: u32, milliseconds for which a CONNECT waits at most
  */
 enum rdmatensor_nl_attr {

@@ -13,7 +13,7 @@
 #include "context/context.h"
 #include "core/fault.h"
 
-/* A table that is exported anew while it is asked for piece by piece */
+/* A table that is exported again while it is asked for piece by piece */
 #define TABLES_TRIES 3
 
 /* Flags of TABLE_OPEN, of which one may be there */

@@ -2,7 +2,7 @@
 /*
  * Parameters, drawn from the table in rdmatensor_params.h.
  *
- * The default of each is a module parameter, held to its range where it is set,
+ * The default of each is a module parameter, checked against its range where it is set,
  * and read when a context starts. A field of START that is 0 and not in its mask takes the
  * default; what is "auto" then is chosen by who needs it.
  */

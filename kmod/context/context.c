@@ -533,7 +533,7 @@ struct rdmatensor_context *rdmatensor_context_open(void)
 
 /*
  * Tensor buffers are pools that no process maps and no peer reaches: they are read by writes
- * to peers, and by fetches from oneself
+ * to peers, and by loopback fetches
  */
 static int context_make_buffer(struct rdmatensor_buffers *buffers,
 			       struct rdmatensor_buffer *buffer)
@@ -647,7 +647,7 @@ void rdmatensor_context_close(struct rdmatensor_context *context)
 		rdmatensor_hold("close_stopped");
 		rdmatensor_adapter_unbind(&context->adapter);
 
-		/* Only fetches from oneself are left; copies under way end by themselves */
+		/* Only loopback fetches are left; copies in flight end by themselves */
 		rdmatensor_fetch_cancel_all(&context->exchange, -ESHUTDOWN);
 		flush_workqueue(context->exchange.wq);
 		/* Nobody can give them back any more, and what is shared is still published */

@@ -42,7 +42,7 @@ struct rdmatensor_exchange_ops {
  * @live_counters: of channels that are not gone, wherever they may be
  * @counters_lock: guards @live_counters and @gone
  * @texts: of fetches that have failed
- * @shares: fetches from oneself that want the tensor itself, or have it, by share_id
+ * @shares: loopback fetches that want the tensor itself, or have it, by share_id
  * @nr_shares: in @shares, or about to be, or just out of it
  * @next_share: where the search for an id goes on
  * @wq: checksums, copies

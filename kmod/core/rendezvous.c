@@ -13,7 +13,7 @@
  *
  * Because what is used up is in the second list, the next tensor of a name can
  * be published while the last one is still being read: a publisher need not
- * know how far a peer is. If that one is then given back, two are offered, the
+ * know how far a peer is. If that one is then returned, two are offered, the
  * older first.
  *
  * One lock guards everything; the hash table is looked at under it only, so

@@ -3,7 +3,7 @@
  * The rendezvous table: published tensors and the requests that wait for them,
  * matched by (name, step_id). One a context. Knows nothing of channels: whoever
  * waits or publishes embeds a waiter or a tensor, and is told by return value
- * or through a list of matches that it works off after the call, with no lock
+ * or through a list of matches that it processes after the call, with no lock
  * held.
  *
  * Ownership: a tensor belongs to the table from a successful publish until the
@@ -14,7 +14,7 @@
  * All calls but alloc/free/publish may come from softirq. No call sleeps but
  * alloc/free/publish. Nothing allocates after a match: a tensor that was
  * matched keeps its place in the table until it has been delivered, so that it
- * can be given back.
+ * can be returned.
  */
 #ifndef RDMATENSOR_RENDEZVOUS_H
 #define RDMATENSOR_RENDEZVOUS_H
@@ -68,7 +68,7 @@ struct rdmatensor_tensor {
  * @status: set instead of @tensor when the step was aborted
  * @matched: the waiter's own: what rdmatensor_rendezvous_work_off() calls for
  *           each match. Matches that follow from it are added to @more, not
- *           worked off inside, so that the stack stays flat
+ *           processed inside, so that the stack stays flat
  */
 struct rdmatensor_waiter {
 	struct rdmatensor_rendezvous_key *key;
@@ -121,7 +121,7 @@ int rdmatensor_rendezvous_request(struct rdmatensor_rendezvous *rdv,
 
 /*
  * True: it was waiting and is the caller's again. False: a match or an abort has
- * it (its list entry is being worked off by who made that), or it never waited
+ * it (its list entry is being processed by who made that), or it never waited
  */
 bool rdmatensor_rendezvous_cancel(struct rdmatensor_rendezvous *rdv,
 				  struct rdmatensor_waiter *waiter);
@@ -130,13 +130,13 @@ bool rdmatensor_rendezvous_cancel(struct rdmatensor_rendezvous *rdv,
  * rdmatensor_rendezvous_put - a matched tensor is not needed any more
  * @rdv: the table
  * @tensor: it
- * @delivered: its content has reached the peer; else it is given back: offered
+ * @delivered: its content has reached the peer; else it is returned: offered
  *             again, before everything else under its key
- * @matches: waiters that meet the tensor that was given back; not looked at
+ * @matches: waiters that meet the tensor that was returned; not read
  *           if @delivered
  *
  * What was withdrawn is not offered again. Of a tensor with uses 0 there is
- * nothing to give back: it has been offered all the time.
+ * nothing to return: it has been offered all the time.
  *
  * Return: true: the tensor is released (used up, or withdrawn and idle) and the
  * caller's again; its ->withdraw_status says how it ended.

@@ -25,7 +25,7 @@ struct file;
  * @bytes: of the mapping
  * @charge: for them
  * @head: entries written; the copy that counts
- * @reserved: entries promised to what is under way
+ * @reserved: entries promised to what is in flight
  * @wake_at: value of @head at which SUBMIT's waiters want to be woken
  * @has_waiters: @wake_at is meant
  * @poll_wait: poll(), woken by each entry

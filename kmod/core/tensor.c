@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * What a tensor's meta-data may be. Pure functions: whatever comes from a peer
- * or from the process is held to the same rules here, so that nothing behind
+ * or from the process is checked by the same rules here, so that nothing behind
  * them meets a shape whose bytes do not add up. An error is -EINVAL and has no
  * effect; the caller knows whose meta-data it was.
  */

@@ -31,7 +31,7 @@
 #include <linux/types.h>
 #include "core/tensor.h"
 
-/* The seeds' immediates; content carries a request index of at most INDEX_MAX */
+/* TensorFlow verbs' immediates; content carries a request index of at most INDEX_MAX */
 #define RDMATENSOR_IMM_MESSAGE 0xffffffffU
 #define RDMATENSOR_IMM_ACK 0xfffffffeU
 #define RDMATENSOR_INDEX_MAX 0xfffffffdU
@@ -51,9 +51,9 @@
  *     request said, or a checksum was asked for; content waits for a re-request
  * @RDMATENSOR_WIRE_TENSOR_RE_REQUEST: receiver's new destination
  * @RDMATENSOR_WIRE_ERROR_STATUS: the request has failed; answers a CANCEL too. With F_NAMED
- *     it has the request's name and step, as the seeds' has, and a longer text
+ *     it has the request's name and step, as TensorFlow verbs' has, and a longer text
  * @RDMATENSOR_WIRE_CANCEL: receiver no longer wants the request; answered by
- *     ERROR_STATUS when no write of it is under way any more, always
+ *     ERROR_STATUS when no write of it is in flight any more, always
  * @RDMATENSOR_WIRE_TABLE_OPEN: reader wants to know of the rows that the peer exports
  *     under a name, and their keys from table.first_key on. One at a time: the next one
  *     after the answer; with FEATURE_TABLE_WAIT more, see there
@@ -130,20 +130,20 @@ enum rdmatensor_wire_type {
  * @flags: RDMATENSOR_WIRE_F_*
  * @consumed: control messages that the writer has consumed on this channel,
  *            modulo 2^32: a credit. Filled when the write is posted
- * @request_index: which request, 0..RDMATENSOR_INDEX_MAX (seeds: request_index);
- *                 TABLE_*: a number of the reader's, that is given back
- * @step_id: two's complement (seeds: step_id)
- * @remote_addr: destination's address in the receiver (seeds: remote_addr); TABLE_INFO:
+ * @request_index: which request, 0..RDMATENSOR_INDEX_MAX (TensorFlow verbs: request_index);
+ *                 TABLE_*: a number of the reader's, which the answer repeats
+ * @step_id: two's complement (TensorFlow verbs: step_id)
+ * @remote_addr: destination's address in the receiver (TensorFlow verbs: remote_addr); TABLE_INFO:
  *               first row's in the owner
- * @tensor_bytes: bytes of content that are expected or offered (seeds:
+ * @tensor_bytes: bytes of content that are expected or offered (TensorFlow verbs:
  *                tensor_bytes)
- * @checksum: CRC32C of the content (seeds: checksum)
- * @error_status: positive errno, 1..4095 (seeds: error_status)
- * @data_type: enum rdmatensor_data_type (seeds: data_type)
- * @is_dead: 0 or 1 (seeds: is_dead)
- * @ndims: members of dims (seeds: shape)
- * @nr_rkeys: members of rkeys (seeds: rkey, one)
- * @name_len: bytes of name (seeds: name_size)
+ * @checksum: CRC32C of the content (TensorFlow verbs: checksum)
+ * @error_status: positive errno, 1..4095 (TensorFlow verbs: error_status)
+ * @data_type: enum rdmatensor_data_type (TensorFlow verbs: data_type)
+ * @is_dead: 0 or 1 (TensorFlow verbs: is_dead)
+ * @ndims: members of dims (TensorFlow verbs: shape)
+ * @nr_rkeys: members of rkeys (TensorFlow verbs: rkey, one)
+ * @name_len: bytes of name (TensorFlow verbs: name_size)
  * @text_len: bytes of text
  * @nr_parts: parts that the content is cut into, 1..RDMATENSOR_LANES_MAX
  * @seg_shift: log2 of the distance at which rkeys change

@@ -19,7 +19,7 @@
 struct rdmatensor_fetch;
 
 /**
- * struct rdmatensor_fetch_info - one that is under way, for people
+ * struct rdmatensor_fetch_info - one that is in flight, for people
  * @state: of its machine
  * @name: the tensor's, not zero-terminated; as long as the fetch is held
  * @name_len: its length
@@ -96,13 +96,13 @@ struct rdmatensor_fetch_args {
  * @user_data: for its entry
  * @step_id: the step
  * @rows_missing: of a gather, for its entry if it failed
- * @first_missing: likewise
+ * @first_missing: position of the first of them
  * @pool: referenced; NULL when it has ended, or has no destination
  * @pool_id: its number, also then
  * @alloc: the destination is allocated here
  * @has_region: @use is that of a destination, and not an empty one; or it has been given
  *              the published one, of which it has no @use
- * @share_id: by which that is given back; 0: it has not been given it
+ * @share_id: by which that is released; 0: it has not got it
  * @offset: of the destination, if @has_region
  * @room: bytes there, or the most to allocate
  * @use: the destination's

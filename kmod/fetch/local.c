@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Fetches from oneself: TensorFlow's local rendezvous.
+ * Loopback fetches: TensorFlow's local rendezvous.
  *
  *	WAITING -> COPYING -> DONE
  *	WAITING -> DONE (cancel, deadline, aborted step, failed publisher)
- *	WAITING -> SHARED (the tensor itself, until it is given back)
+ *	WAITING -> SHARED (the tensor itself, until it is released)
  *
  * No peer is involved, so a cancelled one ends at once, but for the moment that
- * a match is being worked off: then local_matched() ends it.
+ * a match is being processed: then local_matched() ends it.
  *
  * Who wants the tensor itself is in the exchange's table of shares from its submission on, so
  * that nothing has to be allocated when there is a match. One that is SHARED has ended for
@@ -29,13 +29,13 @@ enum local_state {
 };
 
 /**
- * struct rdmatensor_local - one fetch from oneself
+ * struct rdmatensor_local - one loopback fetch
  * @fetch: the common part; its first reference is this machine's, until DONE
  * @waiter: in the rendezvous table
  * @copy: does the copy
  * @lock: guards @state, @cancelled and the decision to end
  * @state: enum local_state, changed by local_move() alone
- * @cancelled: ends with fetch.status as soon as the match is worked off
+ * @cancelled: ends with fetch.status as soon as the match is processed
  * @share_id: in the table of shares, which has a reference; 0: it wants a copy
  * @name_len: length of @name
  * @name: the tensor's, not zero-terminated
@@ -83,7 +83,7 @@ static bool local_unlist(struct rdmatensor_exchange *exchange, u32 share_id)
 
 static void local_finish(struct rdmatensor_local *local, int error)
 {
-	/* What it has not got it need not give back */
+	/* It need not release what it has not got */
 	if (local->share_id && !local->fetch.share_id &&
 	    local_unlist(local->fetch.exchange, local->share_id))
 		rdmatensor_fetch_put(&local->fetch);
@@ -241,7 +241,7 @@ static void local_matched(struct rdmatensor_waiter *waiter, struct list_head *mo
 		queue_work(fetch->exchange->wq, &local->copy);
 		return;
 	}
-	/* What is shared may be given back from here on, and its tensor be gone */
+	/* What is shared may be released from here on, and its tensor be gone */
 	if (tensor && to != LOCAL_SHARED)
 		rdmatensor_publication_put(to_publication(tensor), delivered, more);
 	local_finish(local, error);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Fetches from oneself: matched in the rendezvous table, copied by the CPU or shared.
+ * Loopback fetches: matched in the rendezvous table, copied by the CPU or shared.
  */
 #ifndef RDMATENSOR_LOCAL_H
 #define RDMATENSOR_LOCAL_H
@@ -12,7 +12,7 @@ int rdmatensor_local_submit(struct rdmatensor_exchange *exchange,
 			    const struct rdmatensor_fetch_args *args);
 
 /*
- * What a fetch has got that wanted the tensor itself is given back. Process context. Return: 0,
+ * What a fetch has got that wanted the tensor itself is released. Process context. Return: 0,
  * -ENOENT: there is no such fetch, or it has not got it
  */
 int rdmatensor_local_release(struct rdmatensor_exchange *exchange, u64 share_id);

@@ -16,7 +16,7 @@
  * @pool: referenced, or @buffer's; NULL: dead, failed or empty
  * @offset: where in it
  * @use: the range is being read; without @buffer
- * @share: a fetch from oneself may have the tensor itself
+ * @share: a loopback fetch may have the tensor itself
  * @buffer: it was copied there; NULL: it is read from where the publisher has it
  * @told: its own entry has come already, because it was copied
  * @user_data: for its entry
@@ -55,7 +55,7 @@ to_publication(struct rdmatensor_tensor *tensor)
  * @uses: deliveries, 0: until withdrawn
  * @pool: where it is; a reference is the publication's after success. NULL: nowhere
  * @offset: in it
- * @share: a fetch from oneself may have it
+ * @share: a loopback fetch may have it
  * @copy: to a buffer of these; NULL: it is read from where it is
  * @meta: checked meta-data
  * @failed: error != 0: instead of a tensor

@@ -18,7 +18,7 @@
  * peer can say nothing about it any more. While its destination has been told
  * to the peer, nothing but the content, the peer's ERROR_STATUS, or the death
  * of the queue pairs ends the fetch: a deadline or a cancel only sends CANCEL,
- * which the peer answers when no write is under way (design 7.1). LINGER is a
+ * which the peer answers when no write is in flight (design 7.1). LINGER is a
  * fetch that has ended while the answer to its CANCEL is still to come. ANSWERED is
  * one whose content goes over several lanes and had begun: the peer has written all of
  * it, and the answer on lane 0 has overtaken what tells so on the others.
@@ -39,7 +39,7 @@
 /* What msg_slot_bytes can be set to */
 #define REQUEST_SLOT_MOST 65536UL
 #define REQUEST_PATIENCE_MAX (24 * 3600 * 1000)
-/* Times that patience may begin anew: a peer may be busy, and may not be so for ever */
+/* Times that patience may restart: a peer may be busy, and may not be so for ever */
 #define REQUEST_PATIENCE_TIMES 16
 
 enum request_state {
@@ -71,7 +71,7 @@ enum request_state {
  * @exposed: the last request message carried a destination
  * @exposure: which
  * @keep: what the peer was told of the name's destination; NULL: it is told each time
- * @referred: the request that is under way refers to that
+ * @referred: the request that is in flight refers to that
  * @nr_parts: parts that were asked for
  * @parts: bits of the lanes whose part has not arrived
  * @patience: jiffies without anything from the peer until its answer to a CANCEL is given up
@@ -356,7 +356,7 @@ static int request_expose(struct rdmatensor_request *req, gfp_t gfp)
 /*
  * How long the peer may be silent before its answer to a CANCEL: it may have to write
  * first all that it was given room for. What it only says of a tensor buys it no time.
- * Whatever it sends on the channel begins the time anew, since the answer goes the same
+ * Whatever it sends on the channel restarts the time, since the answer goes the same
  * way. What only its device answers does not: it does so for a peer that hangs, too.
  */
 static void request_await_answer(struct rdmatensor_request *req)
@@ -428,7 +428,7 @@ static void request_expire(struct rdmatensor_fetch *fetch)
 	bool timed_out = false;
 
 	spin_lock_bh(&channel->lock);
-	/* Whoever had the lock has set it anew: what has run out means nothing any more */
+	/* Whoever had the lock has set it again: what has run out means nothing any more */
 	if (timer_pending(&fetch->timer))
 		goto out_unlock;
 	if (request_cancelling(req) || req->state == REQUEST_ANSWERED) {

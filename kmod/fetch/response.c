@@ -15,7 +15,7 @@
  * All responses of a channel are allocated with it, because they are needed in
  * completion context: the peer's limit on requests, and the channel's on contents
  * that are being written, are the bound. A response in
- * use holds a reference to the channel. A match is worked off without locks, so
+ * use holds a reference to the channel. A match is processed without locks, so
  * a response that WAITS may be on its way out of the table when it is cancelled
  * or its channel dies; then it is left to response_matched().
  *

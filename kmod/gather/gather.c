@@ -3,30 +3,30 @@
  * Gathers.
  *
  * A gather is a work item. It takes the ids in chunks and has two of them: while the READs
- * of one are under way the next one is loaded, sorted and posted. If there are more ids than
+ * of one are in flight the next one is loaded, sorted and posted. If there are more ids than
  * one chunk takes, they come in the rough order of their rows (see plan.h), which is worked
  * out when they are copied, and costs six bytes an id: without it a row that is wanted in
  * two chunks is read twice, and neighbours in two chunks are not joined. Of 10^6 ids at
  * random of 10^6 rows it saves three READs of four, of power-law ids a third of them and
  * more (tests/kunit/plan.c). Without memory for it they come as they are. Of each chunk:
  *
- *	load -> sort -> post lists, own and cached rows are copied -> all lists proven
+ *	load -> sort -> post lists, own and cached rows are copied -> all lists completed
  *
  * A list is posted to one lane and is PROVEN when its last completion has come without
  * an error; nothing else makes a row count as delivered. A list whose lane failed is
  * posted again, whole, on another one. Where the owner has refused access its rows are
  * gone, and the gather with them. A row that is wanted several times is read once, and
- * copied when it is proven.
+ * copied when it has completed.
  *
  * The ids are copied in the task that submits, and nowhere else: a fault on them may last
  * for ever, and then it is that task that waits, which a signal kills. They are copied
  * once, and looked at twice, first all of them before anything is posted, and then when
  * they are used, for the table's order is the process's and may change in between; both
- * times each is held to the table's range. The copy is charged to the task's cgroup,
+ * times each is checked against the table's range. The copy is charged to the task's cgroup,
  * bounded by the destination, which is held by then and has room for a row for each id. Of
  * ids that are in no order it goes piece by piece as its chunks are worked on.
  *
- * The end. Once a gather is to stop nothing is posted any more, and what is under way is
+ * The end. Once a gather is to stop nothing is posted any more, and what is in flight is
  * waited for: the device may write to the destination until its lists are done. That is
  * bounded by the transport's patience.
  *
@@ -44,7 +44,7 @@
 /* Ids of one chunk and of one piece of the copy; and between two looks at what else is to do */
 #define GATHER_CHUNK 16384U
 #define GATHER_IDS 512U
-/* Lists under way at most */
+/* Lists in flight at most */
 #define GATHER_LISTS 256U
 /* Rows that are copied between two looks at what is done */
 #define GATHER_COPIES 256U
@@ -57,8 +57,8 @@
  * @nr: their number
  * @wants: sorted
  * @ends: one for each source: its wants end there
- * @nexts: likewise: those before it have been posted, or copied
- * @pending: lists that are not proven
+ * @nexts: one for each source: its wants before it have been posted, or copied
+ * @pending: lists that have not completed
  */
 struct gather_chunk {
 	u64 base;
@@ -105,19 +105,19 @@ struct gather_list {
  * @lock: guards @done and @stop
  * @done: lists that are done and not yet looked at
  * @stop: 0, or the errno that it ends with
- * @delivered: rows that are proven, or copied
+ * @delivered: rows that have been read, or copied
  * @missing: position of the first row that is known not to be delivered
  * @chunks: see above
  * @reads: of the list that is being made
- * @wrs: likewise
- * @sges: likewise
+ * @wrs: work requests of one list
+ * @sges: scatter entries of one list
  * @room: members of @reads and @wrs
  * @lists: all
- * @free: those that are not under way
+ * @free: those that are not in flight
  * @again: those whose lane has failed
  * @lanes: one for each source: where its next list goes
  * @name_len: length of @name
- * @name: the table's, not zero-terminated: who looks at a gather needs it as long as that
+ * @name: the table's, not zero-terminated: readers of a gather need it that long
  */
 struct rdmatensor_gather {
 	struct rdmatensor_fetch fetch;
@@ -605,7 +605,7 @@ static struct rdmatensor_readlane *gather_lane(struct rdmatensor_gather *gather,
 	return NULL;
 }
 
-/* [first, end) of the chunk, or as much of it as a list has. True: it is under way */
+/* [first, end) of the chunk, or as much of it as a list has. True: it is in flight */
 static bool gather_post_list(struct rdmatensor_gather *gather, struct gather_list *list,
 			     u32 s, u32 end)
 {
@@ -652,7 +652,7 @@ static bool gather_revive(struct rdmatensor_gather *gather, u32 s)
 	return true;
 }
 
-/* Lists whose lane failed, on others. True: something is under way that was not */
+/* Lists whose lane failed, on others. True: something is in flight that was not */
 static bool gather_post_again(struct rdmatensor_gather *gather)
 {
 	struct gather_list *list, *next;
@@ -678,7 +678,7 @@ static bool gather_post_again(struct rdmatensor_gather *gather)
 	return progress;
 }
 
-/* One list of each source that has more. True: something is under way that was not */
+/* One list of each source that has more. True: something is in flight that was not */
 static bool gather_post(struct rdmatensor_gather *gather, struct gather_chunk *chunk)
 {
 	struct gather_list *list;
@@ -807,7 +807,7 @@ static bool gather_step(struct rdmatensor_gather *gather, struct gather_chunk *o
 	progress |= gather_post_again(gather);
 	progress |= gather_post(gather, older);
 	progress |= gather_post(gather, newer);
-	/* While READs are under way */
+	/* While READs are in flight */
 	progress |= gather_copy(gather, older) || gather_copy(gather, newer);
 	cond_resched();
 	return progress;
@@ -834,7 +834,7 @@ static void gather_wait(struct rdmatensor_gather *gather, struct wait_queue_entr
 	wait_woken(wait, TASK_IDLE, MAX_SCHEDULE_TIMEOUT);
 }
 
-/* Lanes that have failed since are connected anew; those that are left will do if they cannot */
+/* Lanes that have failed since are connected again; those that are left will do if they cannot */
 static void gather_restore_lanes(struct rdmatensor_gather *gather)
 {
 	u32 s;

@@ -20,7 +20,7 @@
  * @lanes: START's gather_lanes
  * @cq_mod: START's
  * @queue_depth: of a lane
- * @connect_ms: bound on connecting a lane anew
+ * @connect_ms: bound on connecting a lane again
  */
 struct rdmatensor_gathers {
 	wait_queue_head_t wait;

@@ -12,7 +12,7 @@
  * one question at a time, and at once: there is one slot then, which is not free before the
  * answer is there, whether somebody waits for it or not.
  *
- * What an owner says has been held to its ranges by rdmatensor_wire_decode(). If it lies
+ * What an owner says has been checked against its ranges by rdmatensor_wire_decode(). If it lies
  * beyond that, READs fail, or read what it lets be read: they go to it and nobody else,
  * and are of the length that this side wants.
  *

@@ -101,7 +101,7 @@ void rdmatensor_lookup_free(struct rdmatensor_lookup *lookup);
  *
  * Process context. Return: 0; -ENOENT: it has no such table, or what else it says;
  * -ENOTCONN: the channel has ended; -ETIMEDOUT; -EINTR; -EAGAIN: the table was
- * exported anew in between; -ENOMEM.
+ * exported again in between; -ENOMEM.
  */
 int rdmatensor_lookup_run(struct rdmatensor_channel *channel, const char *name, u16 name_len,
 			  bool wait, unsigned long deadline,

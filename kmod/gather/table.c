@@ -6,7 +6,7 @@
  * the order's array. It is built once, by TABLE_OPEN, and constant from then on but for
  * the marks on sources whose owners have taken them back.
  *
- * The order's array is the process's to write to: what it says is held to the range
+ * The order's array is the process's to write to: what it says is checked against the range
  * each time that it is read.
  */
 #include <linux/bsearch.h>

@@ -11,7 +11,7 @@
  * Memory regions are prepared without the lock, each at the address that its
  * owner chose. Under the lock they are posted as one chain of which the last
  * request alone is signalled. Requests of a queue pair complete in order, so
- * when the last has completed, well or not, none before it is under way.
+ * when the last has completed, well or not, none before it is in flight.
  * A registration ends when its memory region is freed: that, and no work
  * request, is what takes a key away from peers for good.
  *
@@ -157,7 +157,7 @@ static int domain_connect(struct rdmatensor_domain *domain)
 /*
  * A work request that fails takes the queue pair with it. A device may have been
  * out of memory for a moment, and the context has its life before it: the queue
- * pair, on which nothing is under way, begins anew
+ * pair, on which nothing is in flight, starts again
  */
 static int domain_restore(struct rdmatensor_domain *domain)
 {
@@ -421,7 +421,7 @@ static int domain_prepare(struct rdmatensor_domain *domain,
 	return 0;
 }
 
-/* Posts @wrs, which is one chain, and waits until none of it is under way */
+/* Posts @wrs, which is one chain, and waits until none of it is in flight */
 static int domain_post(struct rdmatensor_domain *domain, struct ib_reg_wr *wrs, u32 nr)
 {
 	struct domain_wait wait = { .cqe.done = domain_last_done };

@@ -27,7 +27,7 @@ struct rdmatensor_adapter;
  * @cq: of the registration queue
  * @qp: of the registration queue
  * @route: what connects that to itself, constant
- * @broken: it has to be connected anew before it is used again
+ * @broken: it has to be connected again before its next use
  * @ending: the device is being removed: nothing more is registered
  * @sq_depth: registrations that may be posted at once
  * @next_iova: addresses are never given out twice in a domain's life
@@ -182,13 +182,13 @@ void *rdmatensor_segment_addr(const struct rdmatensor_segment *segment, u32 offs
  *
  * Posts all, waits for all. May sleep. Return: 0; -ENOMEM and what else the device's
  * driver says; -EIO: the device has failed a registration; -ENODEV: it is being removed.
- * On error none is registered, and the next call begins with a registration queue made anew.
+ * On error none is registered, and the next call begins with a registration queue made again.
  */
 int rdmatensor_domain_register(struct rdmatensor_domain *domain,
 			       struct rdmatensor_segment *segments, u32 nr, u64 iova,
 			       int access);
 /*
- * No peer can reach them when it returns; nothing may be under way from or to them.
+ * No peer can reach them when it returns; nothing may be in flight from or to them.
  * Those that are not registered are passed over. May sleep
  */
 void rdmatensor_domain_unregister(struct rdmatensor_domain *domain,

@@ -20,7 +20,7 @@
 /**
  * struct rdmatensor_pool - one pool
  * @ref: the context's table, every use (published tensor, fetch, export, table), every mapping
- *       and who looks
+ *       and every reader
  * @id: in the context, from 1
  * @bytes: whole pages
  * @domain: where it is registered, referenced; NULL after unregister()
@@ -74,7 +74,7 @@ void rdmatensor_pool_put(struct rdmatensor_pool *pool);
 void rdmatensor_pool_put_now(struct rdmatensor_pool *pool);
 /*
  * Ends registration, keeps the pages: the device goes, the context is closed or the
- * pool destroyed. No write to or from it may be under way. Idempotent, but not from
+ * pool destroyed. No write to or from it may be in flight. Idempotent, but not from
  * two at the same time. May sleep
  */
 void rdmatensor_pool_unregister(struct rdmatensor_pool *pool);

@@ -8,7 +8,7 @@
  * that no byte is handed out again while a peer may still write it.
  *
  * Uses are what keeps a pool, too: it is closed when there are none, and there is none
- * from then on. References to its memory, which who looks at it takes, do not keep it.
+ * from then on. References to its memory, which readers take, do not keep it.
  *
  * Extents are owned by the regions, uses by whoever embeds them. Errors leave
  * everything as it was; freeing and dropping cannot fail for want of memory.

@@ -90,7 +90,7 @@ int rdmatensor_regions_alloc(struct rdmatensor_regions *regions, u64 bytes, gfp_
  * @regions: the pool's
  * @use: a hold of an empty range, which becomes that of this one
  * @bytes: as for rdmatensor_regions_alloc()
- * @gfp: likewise
+ * @gfp: for one struct; GFP_ATOMIC in completion context
  * @offset: out
  *
  * For what the process has not asked for by offset: between an alloc and a hold

@@ -65,7 +65,7 @@
  * One receive for each immediate that the peer can send without being told
  * that we have posted more. Lane 0: a message for each of our slots; an ack for
  * each message of ours that is unacknowledged (with ack_batch 1 that is the
- * window, which is at most our own slots), one more that was under way; and one
+ * window, which is at most our own slots), one more that was in flight; and one
  * content for each request. Other lanes: contents only.
  */
 u32 rdmatensor_channel_recvs(const struct rdmatensor_channel_params *params, u8 lane)

@@ -131,10 +131,10 @@ struct rdmatensor_write {
  * @retry_count: transport retries
  * @rnr_retry: receiver-not-ready retries
  * @sl: service level
- * @traffic_class: of the GRH
+ * @traffic_class: GRH traffic class
  * @comp_vector: of its completion queue
  * @reads_in: READs of the peer that it answers at the same time
- * @reads_out: READs that it has under way at the same time
+ * @reads_out: READs that it has in flight at the same time
  */
 struct rdmatensor_qp_attr {
 	u32 qpn;
@@ -268,7 +268,7 @@ struct rdmatensor_channel_ops {
  * @retry_count: transport retries
  * @rnr_retry: receiver-not-ready retries
  * @sl: service level, or RDMATENSOR_AS_RESOLVED
- * @traffic_class: of the GRH, or RDMATENSOR_AS_RESOLVED
+ * @traffic_class: GRH traffic class, or RDMATENSOR_AS_RESOLVED
  * @msg_slots: own slots
  * @msg_slot_bytes: of each
  * @ack_batch: what an own ack tells
@@ -326,7 +326,7 @@ struct rdmatensor_channel_params {
  * @want_worker: the name that CONNECT asked for, empty: any
  * @announced: the process knows of it, and will be told of its end
  * @wait: steps of the set-up, and leaving CONNECTING
- * @setup_done: no set-up in process context is under way
+ * @setup_done: no set-up in process context is in progress
  * @gone: down, its fetches have ended
  * @down_work: the teardown
  * @free_work: frees it, when the last reference is gone
@@ -362,7 +362,7 @@ struct rdmatensor_channel_params {
  * @nr_keeps: the peer's slots for such that names have here
  * @metacache: what was learnt of the peer's tensors
  * @lookup: questions about tables, in both directions; the owner's to make and to free
- * @readers: lanes for READs; likewise
+ * @readers: lanes for READs; the owner makes and frees them
  * @counters: its own
  * @lanes: nr_lanes of them
  */
@@ -477,7 +477,7 @@ void rdmatensor_channel_fail(struct rdmatensor_channel *channel, int error,
 void rdmatensor_channel_fail_locked(struct rdmatensor_channel *channel, int error,
 				    const char *text);
 /*
- * The device has given back unprocessed what was posted to the lane: its queue pair is in
+ * The device has returned unprocessed what was posted to the lane: its queue pair is in
  * error, and that ends the channel. Any context
  */
 void rdmatensor_channel_lane_flushed(struct rdmatensor_lane *lane);
@@ -503,7 +503,7 @@ void rdmatensor_channel_write(struct rdmatensor_channel *channel,
 			      struct rdmatensor_write *write);
 /*
  * Posts no more of the write, unless it goes over several lanes and has begun. True:
- * nothing of it is under way, and done() will not be called; false: it will, as it would
+ * nothing of it is in flight, and done() will not be called; false: it will, as it would
  * have been
  */
 bool rdmatensor_channel_drop(struct rdmatensor_channel *channel,

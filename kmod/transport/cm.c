@@ -5,7 +5,7 @@
  * An rdma_cm id belongs to its lane from the moment that the lane points to it,
  * and only rdmatensor_cm_teardown() destroys it then. Handlers never destroy
  * their own id: they fail the channel, whose owner runs the teardown in process
- * context. Only a connection request that found no lane is given back to
+ * context. Only a connection request that found no lane is returned to
  * rdma_cm, by the handler's return value.
  *
  * An active channel's set-up runs in its process; the teardown waits until that
@@ -213,7 +213,7 @@ static int cm_lane_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		cm_step_done(lane, -ENODEV, "the RDMA device was removed");
 		break;
 	case RDMA_CM_EVENT_ADDR_CHANGE:
-		/* A bond has failed over: what is under way leads nowhere, and nobody says so */
+		/* A bond has failed over: what is in flight leads nowhere, and nobody says so */
 		cm_step_done(lane, -ECONNRESET,
 			     "the network device's hardware address has changed");
 		break;

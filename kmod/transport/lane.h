@@ -19,7 +19,7 @@ extern const struct rdmatensor_lane_ops rdmatensor_lane_verbs;
 int rdmatensor_lane_open(struct rdmatensor_lane *lane, struct ib_pd *pd);
 
 /**
- * rdmatensor_lane_close - end all that is under way, and the queue pair
+ * rdmatensor_lane_close - end all that is in flight, and the queue pair
  *
  * When it returns every completion has been reported and the peer can write
  * nothing through this lane. Process context, bounded by the device. No-op on a lane

@@ -13,7 +13,7 @@
  * back after the queue pair that reports to it is gone. The core's pool makes one for each
  * of the device's vectors at a time, and each vector interrupts a processor of its own; so
  * channels begin at one vector after the other, and so do the lanes of each. Nothing is
- * posted here and nothing drained: that is the lane's, who knows what is under way.
+ * posted here and nothing drained: that is the lane's, who knows what is in flight.
  */
 #include <kunit/visibility.h>
 #include "core/fault.h"

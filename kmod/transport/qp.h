@@ -15,7 +15,7 @@
  * struct rdmatensor_qp_terms - what both sides of a connection have to keep to
  * @mtu: enum ib_mtu, the path's: the same at both ends
  * @reads_in: READs of the peer that this side answers at the same time
- * @reads_out: READs of this side that are under way at the same time
+ * @reads_out: READs of this side that are in flight at the same time
  */
 struct rdmatensor_qp_terms {
 	u8 mtu;
@@ -88,7 +88,7 @@ u32 rdmatensor_qp_vectors(void);
 int rdmatensor_qp_alloc(struct rdmatensor_qp *qp, struct rdma_cm_id *id, struct ib_pd *pd,
 			struct ib_qp_init_attr *attr, enum ib_poll_context poll, u32 vector);
 
-/* What is under way begins to end, and the peer is told. Process context */
+/* What is in flight begins to end, and the peer is told. Process context */
 void rdmatensor_qp_disconnect(struct rdmatensor_qp *qp, struct rdma_cm_id *id);
 
 /* Drained before, if anything was posted. @qp has been made. Process context */

@@ -4,15 +4,15 @@
  *
  * A lane that fails, whatever the cause, goes to FAILED once, under its lock: nothing is
  * posted to it from then on. A work item then disconnects it, waits until the device has
- * given back all that was under way (so that every list is done, and nothing writes to
+ * returned all that was in flight (so that every list is done, and nothing writes to
  * anybody's destination any more), and takes the queue pair and the id apart. A lane
- * that this side connects is IDLE then and can be connected anew; an accepted one is
+ * that this side connects is IDLE then and can be connected again; an accepted one is
  * freed.
  *
  * A list is done when its last READ's completion is there: completions of a queue pair
  * come in the order of posting, failed and flushed ones too, so those before it have
  * ended. Where posting itself fails in the middle there is no last one; such a list, which
- * the lane keeps among those under way, is done after the drain.
+ * the lane keeps among those in flight, is done after the drain.
  *
  * Order of locks: readers->lock, readers->accept_lock, then a lane's. Handlers of rdma_cm
  * take a lane's only.
@@ -25,7 +25,7 @@
 #include "transport/qp.h"
 #include "transport/readlane.h"
 
-/* What a queue pair may have under way, which rdma_cm tells in eight bits */
+/* What a queue pair may have in flight, which rdma_cm tells in eight bits */
 #define READLANE_RD_ATOMIC_MAX 255
 
 /* All changes of state, each from exactly those; false: it is not in one of them */
@@ -107,7 +107,7 @@ static void readlist_last_done(struct ib_cq *cq, struct ib_wc *wc)
 	if (wc->status != IB_WC_SUCCESS) {
 		readlist_failed(list, wc);
 	} else if (rdmatensor_should_fail()) {
-		/* As if the device had failed after the last proof: what is there is not proven */
+		/* As if the device had failed after the last proof: what arrived is not proven */
 		list->status = -ECONNRESET;
 		readlane_fail(lane);
 	}

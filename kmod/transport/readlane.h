@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Read lanes: queue pairs for READs, beside a channel's own lanes. One that fails takes
- * neither the channel nor the others with it, and can be connected anew. Who reads connects
+ * neither the channel nor the others with it, and can be connected again. Who reads connects
  * them, to the other side's listener, and the other side lets itself be read; either side of a
  * channel can do so, whichever has connected that.
  */
@@ -39,7 +39,7 @@ enum rdmatensor_readlane_state {
  * @nr: READs
  * @status: 0, or a negative errno of the first failure: -ESTALE: the peer has refused
  *          access; -ECONNRESET: the lane has failed
- * @done: none of its READs is under way any more; @status is valid: 0: all have arrived.
+ * @done: none of its READs is in flight any more; @status is valid: 0: all have arrived.
  *        Softirq or process context, no lock held; once
  */
 struct rdmatensor_readlist {
@@ -61,7 +61,7 @@ struct rdmatensor_readlist {
  * @lock: guards @state, @room, @lists, and what the device said of @qp
  * @state: enum rdmatensor_readlane_state, changed by readlane_move() alone
  * @room: READs that may be posted
- * @lists: that are under way
+ * @lists: that are in flight
  * @id: rdma_cm's; NULL in IDLE
  * @qp: its queue pair, and what belongs to it
  * @step_done: the step of connecting that was begun has ended
@@ -141,7 +141,7 @@ bool rdmatensor_readers_reachable(const struct rdmatensor_readers *readers);
 void rdmatensor_readers_get(struct rdmatensor_readers *readers);
 /* Any context. They must be closed by then */
 void rdmatensor_readers_put(struct rdmatensor_readers *readers);
-/* All lanes end, those under way and those to come. Process context, no lock of theirs */
+/* All lanes end, those in flight and those to come. Process context, no lock of theirs */
 void rdmatensor_readers_close(struct rdmatensor_readers *readers);
 
 /**
@@ -184,7 +184,7 @@ u32 rdmatensor_readers_up(struct rdmatensor_readers *readers);
 int rdmatensor_readlane_post(struct rdmatensor_readlane *lane, struct rdmatensor_readlist *list,
 			     struct ib_rdma_wr *wrs, u32 nr);
 /*
- * None of the lane's READs is under way any more: its lists are done that wait for a
+ * None of the lane's READs is in flight any more: its lists are done that wait for a
  * completion which does not come. For who has drained the queue pair
  */
 void rdmatensor_readlane_drained(struct rdmatensor_readlane *lane);

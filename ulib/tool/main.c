@@ -21,10 +21,10 @@ static const struct {
 	{ "gather", cmd_gather, "measure how fast rows are gathered from several workers" },
 	{ "info", cmd_info, "show module, device, channel and counters" },
 	{ "doctor", cmd_doctor, "say what is wrong, and what to do about it" },
-	{ "show", cmd_show, "show contexts, channels, pools, requests and parameters" },
-	{ "top", cmd_top, "show what goes over the channels, live" },
+	{ "show", cmd_show, "show contexts, channels, pools, requests, tables and parameters" },
+	{ "top", cmd_top, "show the rates of all channels, live" },
 	{ "set", cmd_set, "set a parameter" },
-	{ "monitor", cmd_monitor, "show what happens, as it happens" },
+	{ "monitor", cmd_monitor, "print events as they happen" },
 };
 
 #define NR (sizeof(commands) / sizeof(commands[0]))

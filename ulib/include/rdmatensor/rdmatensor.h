@@ -113,7 +113,7 @@ int rdmatensor_open_cause(const char *path, struct rdmatensor **out, char *cause
  * rdmatensor_close() - end a context and all that it made
  * @rt: handle, or NULL
  *
- * Unmaps the ring and all pools of the handle. Fetches under way are ended by
+ * Unmaps the ring and all pools of the handle. Fetches in flight are ended by
  * the kernel, which waits, in bounded time, until no peer can write any more.
  */
 void rdmatensor_close(struct rdmatensor *rt);
@@ -617,7 +617,7 @@ rdmatensor_prep_fetch(struct rdmatensor_op *op, uint32_t channel,
  * @deadline_ns: when to give up
  * @user_data: for its entry RDMATENSOR_CQE_FETCH
  *
- * The region is the caller's when the fetch has succeeded, to give back with
+ * The region is the caller's when the fetch has succeeded, to free with
  * RDMATENSOR_OP_FREE.
  */
 static inline void
@@ -640,7 +640,7 @@ rdmatensor_prep_fetch_alloc(struct rdmatensor_op *op, uint32_t channel,
  * @user_data: for its entry RDMATENSOR_CQE_FETCH, which says in which pool it is, and where
  *
  * Its publisher must have set RDMATENSOR_OP_SHARE in the operation's flags. The bytes are to be
- * left alone, and to be given back by an operation of rdmatensor_prep_release() if the entry
+ * left alone, and to be released by an operation of rdmatensor_prep_release() if the entry
  * has RDMATENSOR_CQE_SHARED.
  */
 static inline void
@@ -829,7 +829,7 @@ int rdmatensor_run(struct rdmatensor *rt, const struct rdmatensor_op *op,
  * @name: the tensor's name
  * @step_id: its step
  * @pool: destination
- * @offset: in it; RDMATENSOR_ALLOC: allocate, to be given back with
+ * @offset: in it; RDMATENSOR_ALLOC: allocate, to be freed with
  *          rdmatensor_pool_free()
  * @bytes: room there; with RDMATENSOR_ALLOC the longest tensor to take, 0: any
  * @deadline_ns: when to give up with -ETIMEDOUT
