@@ -18,7 +18,7 @@
 #define NOWHERE UINT64_MAX
 
 /**
- * struct run - one step under way
+ * struct run - one step in progress
  * @fetch: the subcommand
  * @step: the step's number
  * @next: tensor that is submitted next

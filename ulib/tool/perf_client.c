@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * perf PEER: keeps --in-flight fetches of one tensor under way, each into a
+ * perf PEER: keeps --in-flight fetches of one tensor in flight, each into a
  * place of its own. One system call submits what replaces the last ends and
  * waits for --batch more.
  */
@@ -32,7 +32,7 @@
  * @began_ns: when each was submitted
  * @batch: operations to submit
  * @nr_batch: their number
- * @flying: fetches under way
+ * @flying: fetches in flight
  * @submitted: fetches since the start
  * @ended: of them, at their end
  * @samples: latencies

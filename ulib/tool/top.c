@@ -98,7 +98,7 @@ struct sample {
  * @count: samples to show; 0: until it is interrupted
  * @json: a line of JSON for each
  * @context: only this one's channels; 0: all
- * @terminal: standard output is one with a cursor: the screen is drawn anew
+ * @terminal: standard output is one with a cursor: the screen is redrawn
  */
 struct top {
 	int interval_ms;
@@ -384,7 +384,7 @@ static void put_head(struct screen *screen, const struct sample *sample, const s
 
 	localtime_r(&t, &tm);
 	strftime(now, sizeof(now), "%H:%M:%S", &tm);
-	fprintf(to, "%s  %zu channels, %u fetches under way", now, sample->nr, total->requests);
+	fprintf(to, "%s  %zu channels, %u fetches in flight", now, sample->nr, total->requests);
 	put_latency(to, "median", quantile(total->slow, 0.5));
 	put_latency(to, "99 %", quantile(total->slow, 0.99));
 	screen_next(screen, "");
