@@ -10,13 +10,13 @@
  * random of 10^6 rows it saves three READs of four, of power-law ids a third of them and
  * more (tests/kunit/plan.c). Without memory for it they come as they are. Of each chunk:
  *
- *	load -> sort -> post lists, own and cached rows are copied -> all lists completed
+ *	load -> sort -> post lists, own and cached rows are copied -> all lists proven
  *
  * A list is posted to one lane and is PROVEN when its last completion has come without
  * an error; nothing else makes a row count as delivered. A list whose lane failed is
  * posted again, whole, on another one. Where the owner has refused access its rows are
  * gone, and the gather with them. A row that is wanted several times is read once, and
- * copied when it has completed.
+ * copied when it is proven.
  *
  * The ids are copied in the task that submits, and nowhere else: a fault on them may last
  * for ever, and then it is that task that waits, which a signal kills. They are copied
@@ -58,7 +58,7 @@
  * @wants: sorted
  * @ends: one for each source: its wants end there
  * @nexts: one for each source: its wants before it have been posted, or copied
- * @pending: lists that have not completed
+ * @pending: lists that are not proven
  */
 struct gather_chunk {
 	u64 base;
@@ -105,7 +105,7 @@ struct gather_list {
  * @lock: guards @done and @stop
  * @done: lists that are done and not yet looked at
  * @stop: 0, or the errno that it ends with
- * @delivered: rows that have been read, or copied
+ * @delivered: rows that are proven, or copied
  * @missing: position of the first row that is known not to be delivered
  * @chunks: see above
  * @reads: of the list that is being made

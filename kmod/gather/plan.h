@@ -10,7 +10,7 @@
  * The ids of one chunk become wants. Sorted by owner and row, neighbours in memory are
  * neighbours in the array, and repeats too. A list is a run of wants of one owner, cut
  * into READs: rows that follow each other are one READ with several destinations, and of
- * repeats only the first is read. A list is what is posted at once and completed at once: its
+ * repeats only the first is read. A list is what is posted at once and proven at once: its
  * last READ's completion is that of all before it.
  */
 #ifndef RDMATENSOR_PLAN_H
