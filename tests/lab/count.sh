@@ -9,11 +9,13 @@
 # has no plan
 untold() {
 	awk '{ node = sub(/^node1\| /, "") ? 1 : 0; sub(/^node0\| /, "") }
-		/^1\.\.[0-9]+$/ { planned[node] += substr($0, 4) }
+		/^1\.\.[0-9]+$/ { planned[node] += substr($0, 4); ended[node] = 1 }
 		/^(not )?ok [0-9]+ / {
 			sub(/^not /, "")
-			if ($2 == 1)
+			if ($2 == 1 && ended[node])
 				program[node]++
+			if ($2 < 1000)
+				ended[node] = 0
 			if ($2 < 1000 && !((node, program[node], $2) in seen)) {
 				seen[node, program[node], $2] = 1
 				told[node]++

@@ -51,6 +51,11 @@ ok 1 - one
 ok 2 - two
 ok 2 - two again
 END
+counts "a first case that is told twice" "2 1 0" <<'END'
+1..2
+ok 1 - one
+ok 1 - one again
+END
 counts "plans of several programs" "4 0 0" <<'END'
 ok 1 - one
 ok 2 - two

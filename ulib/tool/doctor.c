@@ -84,7 +84,6 @@ static void visit(struct doctor *doctor)
 	if (!doctor_start(doctor))
 		return;
 	doctor_itself(doctor);
-	doctor->here_is_well = doctor->worst != VERDICT_FAIL;
 	if (doctor->peer)
 		doctor_try_peer(doctor);
 }

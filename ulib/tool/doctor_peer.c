@@ -189,6 +189,12 @@ static bool is_link_local(struct doctor *doctor)
 	       (query.gid[1] & 0xc0) == 0x80;
 }
 
+static void say_memory(struct doctor *doctor, const char *cause)
+{
+	doctor_say(doctor, VERDICT_FAIL, "memory", "what the message says, or see memlock", "%s",
+		   cause);
+}
+
 void doctor_itself(struct doctor *doctor)
 {
 	const char *remedy = "has the link been down? soft-RoCE takes no connections after that: rdma link del, then rdma link add it again; else see the kernel log";
@@ -200,8 +206,7 @@ void doctor_itself(struct doctor *doctor)
 
 	if (store_create_cause(doctor->rt, LONG, &from, cause, sizeof(cause)) ||
 	    store_create_cause(doctor->rt, LONG, &to, cause, sizeof(cause))) {
-		doctor_say(doctor, VERDICT_FAIL, "memory", "what the message says, or see memlock",
-			   "%s", cause);
+		say_memory(doctor, cause);
 		return;
 	}
 	if (is_link_local(doctor)) {
@@ -350,12 +355,12 @@ static void say_contents(struct doctor *doctor, uint32_t channel)
 {
 	struct rdmatensor_channel_query query = { .channel = channel };
 	uint64_t short_ns, long_ns;
+	char name[48], cause[512];
 	struct store store;
-	char name[48];
 	int err;
 
-	if (store_create(doctor->rt, LONG, &store)) {
-		doctor_say(doctor, VERDICT_FAIL, "memory", "see the message before this", "no pool");
+	if (store_create_cause(doctor->rt, LONG, &store, cause, sizeof(cause))) {
+		say_memory(doctor, cause);
 		return;
 	}
 	perf_name(SHORT, name);
@@ -393,6 +398,7 @@ void doctor_try_peer(struct doctor *doctor)
 	uint8_t addr[28];
 	int err;
 
+	doctor->here_is_well = doctor->worst != VERDICT_FAIL;
 	err = rdmatensor_parse_addr(doctor->peer, RDMATENSOR_PORT, 0, addr, cause, sizeof(cause));
 	if (err) {
 		doctor_say(doctor, VERDICT_FAIL, "peer", "give host, host:port or [v6]:port", "%s",
@@ -404,8 +410,10 @@ void doctor_try_peer(struct doctor *doctor)
 	query.channel = channel;
 	if (!err && !rdmatensor_channel_query(doctor->rt, &query))
 		memcpy(addr, query.addr, sizeof(addr));
-	if (!say_route(doctor, addr))
+	if (!say_route(doctor, addr)) {
+		doctor->here_is_well = false;
 		return;
+	}
 	if (err) {
 		doctor_say(doctor, VERDICT_FAIL, "peer", connect_remedy(err), "%s", cause);
 		return;

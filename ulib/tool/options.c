@@ -129,7 +129,7 @@ int parse_size(const char *option, const char *arg, uint64_t max, uint64_t *out)
 	uint64_t value;
 
 	if (parse_units(arg, &value) || value > max)
-		return misused("%s %s is refused: give bytes from 0 to %" PRIu64 ", as 4096, 4K, 8M or 1G",
+		return misused("%s %s is refused: give bytes from 0 to %" PRIu64 ", as 4096, 4K, 8M, 1G or 1T",
 			       option, arg, max);
 	*out = value;
 	return EXIT_OK;
