@@ -29,8 +29,8 @@ exec 9>&-
 # The README's first program, the one that fetches begun before the one that publishes
 first_program() {
 	local publisher
-	"$LAB_BUILD"/system/first "$LAB_IP" >/tmp/fetcher 2>&1 &
-	publisher=$("$LAB_BUILD"/system/first 2>&1)
+	timeout 60 "$LAB_BUILD"/system/first "$LAB_IP" >/tmp/fetcher 2>&1 &
+	publisher=$(timeout 60 "$LAB_BUILD"/system/first 2>&1)
 	wait $!
 	echo "$? publisher: $publisher, fetcher: $(</tmp/fetcher)"
 	[[ $publisher == "1 2 3 4" && $(</tmp/fetcher) == "$publisher" ]]

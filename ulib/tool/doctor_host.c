@@ -300,6 +300,7 @@ static bool is_number(const char *name)
  * struct ports - those of all devices that are meant
  * @doctor: the visit
  * @devices: RDMA devices seen
+ * @error: errno, if they cannot be looked for; else 0
  * @active: active ports of those that are meant
  * @usable: of those, what has a GID to use
  * @down: how bad it is that one is not active
@@ -307,6 +308,7 @@ static bool is_number(const char *name)
 struct ports {
 	struct doctor *doctor;
 	int devices;
+	int error;
 	int active;
 	int usable;
 	enum verdict down;
@@ -370,6 +372,8 @@ static void each_device(struct ports *ports,
 	DIR *dir = opendir(DEVICES);
 
 	ports->devices = 0;
+	/* Without one there is no RDMA device; else it is only not known */
+	ports->error = dir || errno == ENOENT ? 0 : errno;
 	while (dir && (entry = readdir(dir))) {
 		if (entry->d_name[0] == '.')
 			continue;
@@ -432,7 +436,10 @@ bool doctor_devices(struct doctor *doctor)
 	/* One that is not needed may be down */
 	ports.down = ports.active ? VERDICT_WARN : VERDICT_FAIL;
 	each_device(&ports, judge_port);
-	if (!ports.devices)
+	if (ports.error)
+		doctor_say(doctor, VERDICT_FAIL, "device", "is /sys mounted, and may you read it?",
+			   DEVICES ": %s", strerror(ports.error));
+	else if (!ports.devices)
 		say_no_device(doctor);
 	return ports.usable;
 }
