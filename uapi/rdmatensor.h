@@ -619,9 +619,11 @@ struct rdmatensor_connect {
  * @size: sizeof(struct rdmatensor_disconnect)
  * @channel: the channel
  *
- * Ends the channel: its fetches end with -ESHUTDOWN, tensors that were on their
- * way are published as before. Returns when nothing can be written by that
- * peer any more; the CHANNEL_DOWN entry is in the ring by then.
+ * Ends the channel. Writes that have been posted by then complete first, and content that
+ * arrives counts as delivered; fetches that have not ended end with -ESHUTDOWN, and tensors
+ * that were not delivered are published as before. Returns when nothing can be written by that
+ * peer any more; the CHANNEL_DOWN entry is in the ring by then. A peer that does not answer is
+ * waited for, for a second. close() ends all channels in this way, at the same time.
  */
 struct rdmatensor_disconnect {
 	__u32 size;

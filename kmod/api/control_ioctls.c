@@ -121,7 +121,7 @@ int rdmatensor_ioctl_disconnect(struct rdmatensor_context *context, void *arg)
 	channel = rdmatensor_context_channel(context, disconnect->channel);
 	if (!channel)
 		return -ENOENT;
-	rdmatensor_channel_fail(channel, -ESHUTDOWN, "disconnected");
+	rdmatensor_channel_leave(channel, -ESHUTDOWN, "disconnected");
 	wait_for_completion(&channel->gone);
 	rdmatensor_channel_put(channel);
 	return 0;

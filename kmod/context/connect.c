@@ -16,7 +16,6 @@
 #include <linux/jiffies.h>
 #include <linux/random.h>
 #include <linux/wait.h>
-#include <net/ipv6.h>
 #include "context/context.h"
 #include "core/event.h"
 
@@ -200,25 +199,6 @@ static int connect_all(struct connect_tries *tries)
 	return ret;
 }
 
-static bool connect_own_ip4(__be32 addr)
-{
-	return ipv4_is_loopback(addr) || addr == htonl(INADDR_ANY);
-}
-
-/*
- * The own host, by an address that no RDMA device has. rdma_cm looks for a device that has it,
- * and soft-RoCE, asked to send to ::1, connects nobody any more
- */
-static bool connect_own(const struct sockaddr *addr)
-{
-	const struct in6_addr *ip6 = &((const struct sockaddr_in6 *)addr)->sin6_addr;
-
-	if (addr->sa_family == AF_INET)
-		return connect_own_ip4(((const struct sockaddr_in *)addr)->sin_addr.s_addr);
-	return ipv6_addr_loopback(ip6) || ipv6_addr_any(ip6) ||
-	       (ipv6_addr_v4mapped(ip6) && connect_own_ip4(ip6->s6_addr32[3]));
-}
-
 int rdmatensor_context_connect(struct rdmatensor_context *context,
 			       struct rdmatensor_connect *connect)
 {
@@ -245,7 +225,12 @@ int rdmatensor_context_connect(struct rdmatensor_context *context,
 		return -EINVAL;
 	if (!rdmatensor_context_started(context))
 		return -ENOTCONN;
-	if (connect_own(tries.addr)) {
+	/*
+	 * The own host: rdma_cm looks for a device that has the address, and soft-RoCE, asked to
+	 * send to ::1, connects nobody any more
+	 */
+	if (rdmatensor_adapter_is_loopback(tries.addr) ||
+	    rdmatensor_adapter_is_unspecified(tries.addr)) {
 		snprintf(connect->cause, sizeof(connect->cause),
 			 "connect to %pISpc: no RDMA device has a loopback address: name an address of the device's network interface",
 			 tries.addr);

@@ -588,7 +588,11 @@ static void context_stop(struct rdmatensor_context *context, int error, const ch
 
 	rdmatensor_cm_unlisten(&context->cm);
 	while ((channel = rdmatensor_context_next_channel(context, &id))) {
-		rdmatensor_channel_fail(channel, error, text);
+		/* Over a device that is being removed nothing arrives any more */
+		if (error == -ENODEV)
+			rdmatensor_channel_fail(channel, error, text);
+		else
+			rdmatensor_channel_leave(channel, error, text);
 		rdmatensor_channel_put(channel);
 	}
 	id = 0;

@@ -720,6 +720,38 @@ int rdmatensor_adapter_source(const struct rdmatensor_adapter *adapter, const st
 	return 0;
 }
 
+/* True: it is, or is in IPv6, the address *@ip4 */
+static bool adapter_ip4(const struct sockaddr *addr, __be32 *ip4)
+{
+	const struct in6_addr *ip6 = &((const struct sockaddr_in6 *)addr)->sin6_addr;
+
+	if (addr->sa_family == AF_INET)
+		*ip4 = ((const struct sockaddr_in *)addr)->sin_addr.s_addr;
+	else if (ipv6_addr_v4mapped(ip6))
+		*ip4 = ip6->s6_addr32[3];
+	else
+		return false;
+	return true;
+}
+
+bool rdmatensor_adapter_is_loopback(const struct sockaddr *addr)
+{
+	__be32 ip4;
+
+	if (adapter_ip4(addr, &ip4))
+		return ipv4_is_loopback(ip4);
+	return ipv6_addr_loopback(&((const struct sockaddr_in6 *)addr)->sin6_addr);
+}
+
+bool rdmatensor_adapter_is_unspecified(const struct sockaddr *addr)
+{
+	__be32 ip4;
+
+	if (adapter_ip4(addr, &ip4))
+		return ip4 == htonl(INADDR_ANY);
+	return ipv6_addr_any(&((const struct sockaddr_in6 *)addr)->sin6_addr);
+}
+
 void rdmatensor_adapter_unbind(struct rdmatensor_adapter *adapter)
 {
 	bool going = false;

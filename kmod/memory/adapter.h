@@ -133,6 +133,10 @@ int rdmatensor_adapter_bind(struct rdmatensor_adapter *adapter,
 int rdmatensor_adapter_source(const struct rdmatensor_adapter *adapter, const struct net *net,
 			      sa_family_t family, struct sockaddr_storage *addr);
 
+/* No RDMA device has such an address: IPv4's in IPv6 are looked at as well */
+bool rdmatensor_adapter_is_loopback(const struct sockaddr *addr);
+bool rdmatensor_adapter_is_unspecified(const struct sockaddr *addr);
+
 /*
  * After it gone() does not run and will not be called. Not from gone() itself, and
  * not under a lock that gone() takes. Harmless after an error of bind, or twice

@@ -30,7 +30,8 @@
  * through rdmatensor_channel_fail(): from then on nothing is posted, and the
  * owner tears the lanes down in process context. Only when the queue pairs are
  * gone is the channel DOWN and may its fetches end, because until then the peer
- * can write into their results.
+ * can write into their results. Where it ends by will (rdmatensor_channel_leave()) what
+ * has been posted completes before that, if it does so soon.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -365,6 +366,42 @@ void rdmatensor_channel_fail(struct rdmatensor_channel *channel, int error,
 	spin_unlock_bh(&channel->lock);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_fail);
+
+void rdmatensor_channel_leave(struct rdmatensor_channel *channel, int error,
+			      const char *text)
+{
+	spin_lock_bh(&channel->lock);
+	/* Before the owner's teardown can look */
+	if (channel->state == RDMATENSOR_CHANNEL_UP)
+		channel->leaves = true;
+	rdmatensor_channel_fail_locked(channel, error, text);
+	spin_unlock_bh(&channel->lock);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_leave);
+
+bool rdmatensor_channel_is_idle(struct rdmatensor_channel *channel)
+{
+	bool idle = true;
+	int i;
+
+	spin_lock_bh(&channel->lock);
+	for (i = 0; i < channel->nr_lanes; i++)
+		idle &= channel->lanes[i].sendq_free == channel->params.queue_depth;
+	spin_unlock_bh(&channel->lock);
+	return idle;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_is_idle);
+
+/* What was posted there has completed, one way or the other */
+static void channel_free_place(struct rdmatensor_lane *lane)
+{
+	struct rdmatensor_channel *channel = lane->channel;
+
+	lockdep_assert_held(&channel->lock);
+	lane->sendq_free++;
+	if (channel->state >= RDMATENSOR_CHANNEL_CLOSING)
+		wake_up_all(&channel->wait);
+}
 
 void rdmatensor_channel_lane_flushed(struct rdmatensor_lane *lane)
 {
@@ -870,7 +907,7 @@ void rdmatensor_channel_tx_message(struct rdmatensor_channel *channel)
 {
 	spin_lock_bh(&channel->lock);
 	channel_heard(channel);
-	channel->lanes[0].sendq_free++;
+	channel_free_place(&channel->lanes[0]);
 	rdmatensor_credits_sent_done(&channel->credits);
 	rdmatensor_channel_pump(channel);
 	spin_unlock_bh(&channel->lock);
@@ -881,7 +918,7 @@ void rdmatensor_channel_tx_ack(struct rdmatensor_channel *channel)
 {
 	spin_lock_bh(&channel->lock);
 	channel_heard(channel);
-	channel->lanes[0].sendq_free++;
+	channel_free_place(&channel->lanes[0]);
 	rdmatensor_channel_pump(channel);
 	spin_unlock_bh(&channel->lock);
 }
@@ -892,7 +929,7 @@ void rdmatensor_channel_tx_probe(struct rdmatensor_channel *channel)
 	spin_lock_bh(&channel->lock);
 	channel_heard(channel);
 	channel->probing = false;
-	channel->lanes[0].sendq_free++;
+	channel_free_place(&channel->lanes[0]);
 	rdmatensor_channel_pump(channel);
 	spin_unlock_bh(&channel->lock);
 }
@@ -901,7 +938,7 @@ EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_tx_probe);
 void rdmatensor_channel_tx_lost(struct rdmatensor_lane *lane)
 {
 	spin_lock_bh(&lane->channel->lock);
-	lane->sendq_free++;
+	channel_free_place(lane);
 	spin_unlock_bh(&lane->channel->lock);
 }
 
@@ -971,7 +1008,7 @@ void rdmatensor_channel_tx_part(struct rdmatensor_lane *lane, struct rdmatensor_
 	bool done = false;
 
 	spin_lock_bh(&channel->lock);
-	lane->sendq_free++;
+	channel_free_place(lane);
 	channel_completed(lane, part);
 	if (ok) {
 		channel_heard(channel);

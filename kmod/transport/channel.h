@@ -186,6 +186,7 @@ struct rdmatensor_qp {
  * @contended: jiffies at which the last one came who feels how much is posted
  * @cm_done: the step of the connection that was begun has ended
  * @cm_error: how
+ * @cm_gone: the connection does not stand any more, or never has
  * @answered: a worker at the other end has taken the connection, or refused it
  */
 struct rdmatensor_lane {
@@ -206,6 +207,7 @@ struct rdmatensor_lane {
 	unsigned long contended;
 	bool cm_done;
 	int cm_error;
+	bool cm_gone;
 	bool answered;
 };
 
@@ -310,6 +312,7 @@ struct rdmatensor_channel_params {
  * @state: enum rdmatensor_channel_state, changed by channel_move() alone
  * @error: why it goes down
  * @error_text: the same for people
+ * @leaves: it was UP and goes down by will, of either side: rdmatensor_channel_leave()
  * @active: this side connected it
  * @nonce: common to its lanes
  * @nr_lanes: in all
@@ -379,6 +382,7 @@ struct rdmatensor_channel {
 	u8 state;
 	int error;
 	const char *error_text;
+	bool leaves;
 
 	bool active;
 	u64 nonce;
@@ -476,6 +480,17 @@ void rdmatensor_channel_fail(struct rdmatensor_channel *channel, int error,
 			     const char *text);
 void rdmatensor_channel_fail_locked(struct rdmatensor_channel *channel, int error,
 				    const char *text);
+/**
+ * rdmatensor_channel_leave - as rdmatensor_channel_fail(), by the will of this side or of the
+ * peer, over a transport that works
+ *
+ * Nothing more is posted. The teardown lets what has been posted complete first, within a bound:
+ * content that has reached the peer counts as delivered only if its acknowledgement comes back.
+ */
+void rdmatensor_channel_leave(struct rdmatensor_channel *channel, int error,
+			      const char *text);
+/* Nothing that was posted is in flight. Waited for at @wait by who ends the channel */
+bool rdmatensor_channel_is_idle(struct rdmatensor_channel *channel);
 /*
  * The device has returned unprocessed what was posted to the lane: its queue pair is in
  * error, and that ends the channel. Any context

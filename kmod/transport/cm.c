@@ -31,6 +31,11 @@
 
 #define CM_RD_ATOMIC_MAX 16
 #define CM_BACKLOG 128
+/*
+ * How long a leave may take: a few round trips of rdma_cm, and of a lane whose writes were lost
+ * once. A peer that is gone costs as much
+ */
+#define CM_LEAVE HZ
 
 __printf(3, 4)
 static void cm_cause(char *cause, size_t room, const char *fmt, ...)
@@ -156,8 +161,11 @@ static int cm_response(struct rdmatensor_lane *lane, struct rdma_cm_event *event
 
 static void cm_step_done(struct rdmatensor_lane *lane, int error, const char *text)
 {
-	if (error)
+	if (error) {
 		rdmatensor_channel_fail(lane->channel, error, text);
+		/* Pairs with cm_has_parted() */
+		WRITE_ONCE(lane->cm_gone, true);
+	}
 	lane->cm_error = error;
 	/* After the error and all that the step has set up; pairs with cm_wait() */
 	smp_store_release(&lane->cm_done, true);
@@ -207,6 +215,8 @@ static int cm_lane_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		cm_step_done(lane, 0, NULL);
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
+		/* It waits for what this side has posted; nothing has failed yet */
+		rdmatensor_channel_leave(lane->channel, -ECONNRESET, "the peer disconnected");
 		cm_step_done(lane, -ECONNRESET, "the peer disconnected");
 		break;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
@@ -380,17 +390,6 @@ static bool cm_port_taken(struct rdmatensor_cm *cm, const struct sockaddr *addr)
 	return taken;
 }
 
-/* To rdma_cm it may be any device's, but nobody gets there by it */
-static bool cm_is_loopback(const struct sockaddr *addr)
-{
-	const struct in6_addr *ip6 = &((const struct sockaddr_in6 *)addr)->sin6_addr;
-
-	if (addr->sa_family == AF_INET)
-		return ipv4_is_loopback(((const struct sockaddr_in *)addr)->sin_addr.s_addr);
-	return ipv6_addr_loopback(ip6) ||
-	       (ipv6_addr_v4mapped(ip6) && ipv4_is_loopback(ip6->s6_addr32[3]));
-}
-
 static const char *cm_bind_remedy(int error)
 {
 	switch (error) {
@@ -421,7 +420,8 @@ int rdmatensor_cm_listen(struct rdmatensor_cm *cm, const struct sockaddr *addr,
 			 addr->sa_family);
 		return -EINVAL;
 	}
-	if (cm_is_loopback(addr)) {
+	/* To rdma_cm it may be any device's, but nobody gets there by it */
+	if (rdmatensor_adapter_is_loopback(addr)) {
 		cm_cause(cause, room,
 			 "listen on %pISpc: no RDMA device has a loopback address: name an address of the device's network interface, or none",
 			 addr);
@@ -688,12 +688,48 @@ int rdmatensor_cm_connect(struct rdmatensor_cm *cm, struct rdmatensor_channel *c
 	return ret;
 }
 
+static bool cm_has_parted(const struct rdmatensor_channel *channel)
+{
+	int i;
+
+	for (i = 0; i < channel->nr_lanes; i++)
+		if (!READ_ONCE(channel->lanes[i].cm_gone))
+			return false;
+	return true;
+}
+
+/*
+ * The end of a channel over which both sides can still talk. A content that the peer has is not
+ * delivered until its device's acknowledgement is here, and the peer may have read it and gone
+ * by then: its queue pair, which would acknowledge, must not go before. So each side lets its
+ * own writes complete, disconnects then, and keeps its queue pairs until the other end has done
+ * so too: rdma_cm tells that by the peer's disconnect, or by its answer to this one. What is late
+ * fails, as it does where a channel breaks
+ */
+static void cm_leave(struct rdmatensor_channel *channel)
+{
+	long left;
+	int i;
+
+	left = wait_event_timeout(channel->wait, rdmatensor_channel_is_idle(channel), CM_LEAVE);
+	for (i = 0; i < channel->nr_lanes; i++) {
+		struct rdmatensor_lane *lane = &channel->lanes[i];
+
+		/* There is nobody to hear it */
+		if (rdma_disconnect(lane->id))
+			WRITE_ONCE(lane->cm_gone, true);
+	}
+	wait_event_timeout(channel->wait, cm_has_parted(channel), left);
+}
+
 void rdmatensor_cm_teardown(struct rdmatensor_channel *channel)
 {
 	int i;
 
 	might_sleep();
 	wait_for_completion(&channel->setup_done);
+	if (channel->leaves)
+		cm_leave(channel);
 	for (i = 0; i < channel->nr_lanes; i++) {
 		struct rdma_cm_id *id = READ_ONCE(channel->lanes[i].id);
 

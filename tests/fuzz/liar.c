@@ -35,6 +35,7 @@ void liar_init(struct liar *liar, unsigned int lanes)
 
 	memset(liar, 0, sizeof(*liar));
 	liar->nr_lanes = lanes;
+	liar->nr_recvs = RECVS;
 	liar->features = liar_features;
 	if (posix_memalign((void **)&liar->memory, 4096, LIAR_BYTES))
 		fatal("memory");
@@ -93,15 +94,16 @@ static void make_qp(struct liar *liar, struct rdma_cm_id *id)
 		.sq_sig_all = 1,
 	};
 	struct ibv_recv_wr wr = { .num_sge = 0 }, *bad;
-	int i;
+	unsigned int i;
 
 	if (rdma_create_qp(id, NULL, &attr))
 		fatal("rdma_create_qp");
-	for (i = 0; i < RECVS; i++)
+	for (i = 0; i < liar->nr_recvs; i++)
 		if (ibv_post_recv(id->qp, &wr, &bad))
 			fatal("ibv_post_recv");
 	if (liar->mr)
 		return;
+	liar->qp = id->qp;
 	liar->mr = ibv_reg_mr(id->pd, liar->memory, LIAR_BYTES,
 			      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 			      IBV_ACCESS_REMOTE_READ);
@@ -257,6 +259,33 @@ int liar_reject(struct liar *liar, const void *private, size_t private_len)
 	return ret;
 }
 
+void liar_leave(struct liar *liar)
+{
+	struct rdma_cm_id *id = liar->ids[0];
+
+	/* librdmacm takes what it finds there to the state of error */
+	id->qp = NULL;
+	rdma_disconnect(id);
+	id->qp = liar->qp;
+}
+
+bool liar_is_left(struct liar *liar, int ms)
+{
+	struct pollfd left = { .fd = liar->ids[0]->channel->fd, .events = POLLIN };
+
+	return poll(&left, 1, ms) == 1;
+}
+
+void liar_recv(struct liar *liar)
+{
+	struct ibv_qp_attr attr = { .min_rnr_timer = 12 };	/* 0.64 ms */
+	struct ibv_recv_wr wr = { .num_sge = 0 }, *bad;
+
+	if (ibv_modify_qp(liar->qp, &attr, IBV_QP_MIN_RNR_TIMER) ||
+	    ibv_post_recv(liar->qp, &wr, &bad))
+		fatal("ibv_post_recv");
+}
+
 void liar_close(struct liar *liar)
 {
 	unsigned int lane;
@@ -288,7 +317,7 @@ int liar_post(struct liar *liar, unsigned int lane, enum ibv_wr_opcode opcode, u
 	struct ibv_wc wc;
 
 	/* To who has disconnected it would be tried again and again */
-	if (poll(&gone, 1, 0))
+	if (!liar->stays && poll(&gone, 1, 0))
 		return IBV_WC_WR_FLUSH_ERR;
 	switch (opcode) {
 	case IBV_WR_SEND_WITH_INV:
@@ -377,7 +406,8 @@ int liar_hear(struct liar *liar, struct rdmatensor_msg *msg, int ms)
 		return LIAR_SILENCE;
 	if (wc.status != IBV_WC_SUCCESS)
 		return LIAR_END;
-	ibv_post_recv(id->qp, &wr, &bad);
+	if (!liar->still)
+		ibv_post_recv(id->qp, &wr, &bad);
 	imm = ntohl(wc.imm_data);
 	if (imm == RDMATENSOR_IMM_ACK)
 		return LIAR_ACK;

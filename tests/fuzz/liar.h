@@ -28,10 +28,14 @@
  * @listener: where it was connected to, or NULL
  * @memory: LIAR_BYTES, registered for remote writes
  * @mr: of @memory
+ * @qp: the first lane's
  * @own: what it has said of itself
  * @features: what its HELLO will say of that
  * @peer: what the other end has said
  * @sent: messages that it has written
+ * @nr_recvs: receives that it posts to each lane; liar_init() says many
+ * @still: it posts none again in the place of one that was used
+ * @stays: it goes on when the other end has said that it leaves
  * @heard: messages that it has read, which its own say that it consumed
  * @tell: how many of them it has told of; with @lie_count the test sets it
  */
@@ -41,9 +45,13 @@ struct liar {
 	struct rdma_cm_id *listener;
 	char *memory;
 	struct ibv_mr *mr;
+	struct ibv_qp *qp;
 	struct rdmatensor_wire_private own;
 	uint32_t features;
 	struct rdmatensor_wire_private peer;
+	unsigned int nr_recvs;
+	bool still;
+	bool stays;
 	uint32_t sent;
 	uint32_t heard;
 	uint32_t tell;
@@ -72,12 +80,21 @@ int liar_accept(struct liar *liar, bool same_nonce, size_t private_len);
 /* A lane for reads of the connection that stands, as number @lane of its own */
 int liar_accept_read(struct liar *liar, unsigned int lane);
 int liar_reject(struct liar *liar, const void *private, size_t private_len);
+/*
+ * Says that it leaves, over lane 0, whose queue pair stays as it is. Returns when the other
+ * end has answered, or does not any more
+ */
+void liar_leave(struct liar *liar);
+/* The other end has said that it leaves, within @ms */
+bool liar_is_left(struct liar *liar, int ms);
 /* Goes without a word: its queue pairs are destroyed */
 void liar_close(struct liar *liar);
 
 /* Messages as struct rdmatensor_msg; the next slot, whether it is free or not */
 void liar_say(struct liar *liar, const struct rdmatensor_msg *msg);
 void liar_say_bytes(struct liar *liar, const void *bytes, uint32_t len);
+/* One receive more on lane 0, which is told not to wait long for one that is missing */
+void liar_recv(struct liar *liar);
 /* What liar_init() has it say in its HELLO */
 extern uint32_t liar_features;
 void liar_hello(struct liar *liar);

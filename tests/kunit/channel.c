@@ -196,6 +196,46 @@ static void first_failure_counts(struct kunit *test)
 	script_close(script);
 }
 
+/* What was posted by then counts when it arrives, and who ends the channel sees that */
+static void leaves(struct kunit *test)
+{
+	struct script_end *script = open_one(test, 16, 16);
+	struct rdmatensor_channel *channel = script->end->channel;
+
+	script_up(script);
+	DO(script, PUBLISH(7, "x", 100, 1, ""));
+	DO(script, PUBLISH(8, "z", 100, 1, ""));
+	DO(script, REQ_DEST(0, "x", 100, "w0#0:100!"));
+	rdmatensor_channel_leave(channel, -ESHUTDOWN, "bye");
+	KUNIT_EXPECT_STREQ(test, script_trace(script), "down:-108(bye)");
+	KUNIT_EXPECT_TRUE(test, channel->leaves);
+	KUNIT_EXPECT_FALSE(test, rdmatensor_channel_is_idle(channel));
+	/* Nothing more is posted */
+	DO(script, REQ_DEST(1, "z", 100, ""));
+	DO(script, DONE("pub7:0"));
+	KUNIT_EXPECT_TRUE(test, rdmatensor_channel_is_idle(channel));
+	script_close(script);
+}
+
+/* One that is not up, or has failed before, has nothing to wait for */
+static void leaves_nothing(struct kunit *test)
+{
+	struct script_end *script = open_one(test, 16, 16);
+
+	prepare(test, script);
+	rdmatensor_channel_leave(script->end->channel, -ESHUTDOWN, "bye");
+	KUNIT_EXPECT_FALSE(test, script->end->channel->leaves);
+	script_close(script);
+
+	script = open_one(test, 16, 16);
+	script_up(script);
+	rdmatensor_channel_fail(script->end->channel, -ECONNRESET, "broken");
+	rdmatensor_channel_leave(script->end->channel, -ESHUTDOWN, "bye");
+	KUNIT_EXPECT_FALSE(test, script->end->channel->leaves);
+	KUNIT_EXPECT_EQ(test, script->end->channel->error, -ECONNRESET);
+	script_close(script);
+}
+
 #define FLUSHED "down:-104(the device has ended the queue pair: the peer broke its access rights, or the device failed)"
 
 /* Of a lane that stands, nothing else tells */
@@ -514,6 +554,8 @@ static struct kunit_case channel_tests[] = {
 	KUNIT_CASE(message_before_hello),
 	KUNIT_CASE(hello_after_the_end),
 	KUNIT_CASE(first_failure_counts),
+	KUNIT_CASE(leaves),
+	KUNIT_CASE(leaves_nothing),
 	KUNIT_CASE(flushed),
 	KUNIT_CASE(impossible_lengths),
 	KUNIT_CASE(lying_counts),

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * How a channel ends by will. What one side has posted by then arrives, counts, and is
+ * acknowledged, whoever leaves; and who does not answer is not waited for.
+ *
+ * The peer is the liar's verbs, honest but slow: what a device does at its own time, it does
+ * when the test says so. A write that meets no receive has been posted and is not complete.
+ */
+#include <endian.h>
+#include <pthread.h>
+#include <unistd.h>
+#include "hostile.h"
+
+/* A leave's bound, and what a busy machine adds to it */
+enum { BOUND_MS = 1000, SLACK_MS = 4000 };
+
+#define TENSOR_ID 77
+
+static struct liar liar;
+
+static int state(void)
+{
+	struct rdmatensor_channel_query query = { .channel = scene.channel };
+
+	return rdmatensor_channel_query(scene.p.a.rt, &query) ? -1 : (int)query.state;
+}
+
+static void *leave(void *unused)
+{
+	liar_leave(&liar);
+	return unused;
+}
+
+static void *disconnect(void *ret)
+{
+	*(int *)ret = rdmatensor_disconnect(scene.p.a.rt, scene.channel);
+	return ret;
+}
+
+/*
+ * The victim publishes a tensor, for one that fetches it; the liar asks for that, and has no
+ * receive for the content: it is posted, and does not complete
+ */
+static void hold_a_content(void)
+{
+	uint64_t writes = side_stat(&scene.p.a, RDMATENSOR_STAT_TX_WRITES);
+	uint64_t end = rdmatensor_deadline_ms(10000);
+	struct rdmatensor_msg msg;
+	struct rdmatensor_cqe cqe;
+	__le32 rkey;
+
+	publish(&scene.p.a, "parting", 0, TENSOR, 5, 1, TENSOR_ID);
+	liar_init(&liar, 1);
+	liar.nr_recvs = 1;
+	EQ(liar_connect(&liar, test_ip(), scene.p.a.port), 0);
+	liar_hello(&liar);
+	/* Into the only receive */
+	liar.still = true;
+	EQ(liar_hear(&liar, &msg, 5000), RDMATENSOR_WIRE_HELLO);
+	EQ(side_next(&scene.p.a, RDMATENSOR_CQE_CHANNEL_UP, 0, &cqe), 0);
+	scene.channel = cqe.channel;
+
+	msg = (struct rdmatensor_msg){
+		.type = RDMATENSOR_WIRE_TENSOR_REQUEST, .name = "parting", .name_len = 7,
+		.flags = RDMATENSOR_WIRE_F_DEST, .nr_parts = 1, .seg_shift = 40, .nr_rkeys = 1,
+		.meta = { .data_type = RDMATENSOR_DT_UINT8, .ndims = 1, .dims = { TENSOR },
+			  .bytes = TENSOR },
+		.remote_addr = (uintptr_t)liar.memory + LIAR_DEST, .rkeys = &rkey,
+	};
+	rkey = htole32(liar.mr->rkey);
+	liar_say(&liar, &msg);
+	while (side_stat(&scene.p.a, RDMATENSOR_STAT_TX_WRITES) == writes)
+		CHECK(rdmatensor_deadline_ms(0) < end);
+}
+
+/* The peer's own words may be faster than its device's: a content that arrives is delivered */
+TEST(content_counts_whose_reader_has_left)
+{
+	pthread_t thread;
+
+	scene_open(NULL);
+	hold_a_content();
+	CHECK(!pthread_create(&thread, NULL, leave, NULL));
+	while (state() == RDMATENSOR_CHANNEL_UP)
+		test_checks++;
+	liar_recv(&liar);
+	EQ(side_next(&scene.p.a, RDMATENSOR_CQE_PUBLISH, TENSOR_ID, NULL), 0);
+	EQ(side_next(&scene.p.a, RDMATENSOR_CQE_CHANNEL_DOWN, 0, NULL), -ECONNRESET);
+	CHECK(!pthread_join(thread, NULL));
+	CHECK(filled((unsigned char *)liar.memory + LIAR_DEST, TENSOR, 5));
+	liar_close(&liar);
+	scene_duty();
+}
+
+/* One that does not arrive is offered again, and soon: nobody waits for ever */
+TEST(content_is_offered_again_if_its_reader_leaves_without_it)
+{
+	uint64_t began, at;
+	struct rdmatensor_cqe cqe;
+	pthread_t thread;
+
+	scene_open(NULL);
+	hold_a_content();
+	began = rdmatensor_now_ns();
+	CHECK(!pthread_create(&thread, NULL, leave, NULL));
+	EQ(side_next(&scene.p.a, RDMATENSOR_CQE_CHANNEL_DOWN, 0, NULL), -ECONNRESET);
+	CHECK(ms_since(began) < BOUND_MS + SLACK_MS);
+	CHECK(!pthread_join(thread, NULL));
+	side_none(&scene.p.a, RDMATENSOR_CQE_PUBLISH, TENSOR_ID, 0);
+	EQ(fetch(&scene.p.b, "parting", 0, TENSOR, &at, &cqe), 0);
+	CHECK(filled(side_at(&scene.p.b, at), TENSOR, 5));
+	EQ(side_next(&scene.p.a, RDMATENSOR_CQE_PUBLISH, TENSOR_ID, NULL), 0);
+	liar_close(&liar);
+	scene_duty();
+}
+
+/* Who leaves has a queue pair that answers until the other end has let go */
+TEST(content_arrives_at_one_that_is_leaving)
+{
+	struct rdmatensor_msg msg, asked;
+	uint32_t rkey;
+	pthread_t thread;
+	int ret = 1;
+
+	scene_open(NULL);
+	scene_meet(&liar, 1);
+	scene_ask(9, TENSOR);
+	scene_asked(&liar, &asked);
+	msg = (struct rdmatensor_msg){
+		.type = RDMATENSOR_WIRE_META_DATA_RESPONSE, .request_index = asked.request_index,
+		.step_id = asked.step_id,
+		.meta = { .data_type = RDMATENSOR_DT_UINT8, .ndims = 1, .dims = { TENSOR },
+			  .bytes = TENSOR },
+	};
+	liar_say(&liar, &msg);
+	rkey = scene_asked(&liar, &asked);
+
+	CHECK(!pthread_create(&thread, NULL, disconnect, &ret));
+	CHECK(liar_is_left(&liar, 10000));
+	liar.stays = true;
+	EQ(liar_content(&liar, 0, asked.request_index, TENSOR, asked.remote_addr, rkey),
+	   IBV_WC_SUCCESS);
+	EQ(ret, 1);
+	liar_leave(&liar);
+	CHECK(!pthread_join(thread, NULL));
+	EQ(ret, 0);
+	scene_ends(&liar, -ESHUTDOWN);
+}
+
+/* A peer that never lets go, and one whose last word is a write that never completes */
+TEST(leaving_waits_for_nobody)
+{
+	uint64_t began;
+	int held;
+
+	for (held = 0; held < 2; held++) {
+		scene_open(NULL);
+		if (held)
+			hold_a_content();
+		else
+			scene_meet(&liar, 1);
+		began = rdmatensor_now_ns();
+		EQ(rdmatensor_disconnect(scene.p.a.rt, scene.channel), 0);
+		CHECK(ms_since(began) < BOUND_MS + SLACK_MS);
+		scene_ends(&liar, -ESHUTDOWN);
+		side_close(&scene.p.a);
+		side_close(&scene.p.b);
+		side_close(&scene.stranger);
+	}
+}
