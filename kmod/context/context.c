@@ -7,7 +7,9 @@
  * down, which takes the queue pairs and with them the peers' reach; pools
  * unregistered; the protection domain. After that nothing of the device is
  * in use. A close goes on: what is still waiting or published ends, then the
- * memory. Nothing here waits for a peer: bounds are the device's.
+ * memory. A close gives each peer a bounded time to let go of what is in flight
+ * (rdmatensor_channel_leave()); a removal gives none, and ends that of others. Nothing else here
+ * waits for a peer: bounds are the device's.
  *
  * What takes long on the device, making and ending pools, exports and channels, is done
  * with @device_use held to read, and found by others only when it is whole. A removal first
@@ -39,6 +41,7 @@
 #include "transport/qp.h"
 
 #define CONTEXT_MAX_REQUESTS 256U
+#define CONTEXT_NO_DEVICE "the RDMA device was removed"
 
 static int context_message(struct rdmatensor_channel *channel,
 			   const struct rdmatensor_msg *msg, u64 seq, const char **why)
@@ -573,8 +576,26 @@ static void context_unregister_buffer(struct rdmatensor_buffer *buffer)
 	rdmatensor_pool_unregister(buffer->pool);
 }
 
-/* Ends every use of the device. Idempotent */
-static void context_stop(struct rdmatensor_context *context, int error, const char *text)
+/* As @end does, rdmatensor_channel_leave() or rdmatensor_channel_fail() */
+static void context_end_channels(struct rdmatensor_context *context,
+				 void (*end)(struct rdmatensor_channel *channel, int error,
+					     const char *text),
+				 int error, const char *text)
+{
+	struct rdmatensor_channel *channel;
+	unsigned long id = 0;
+
+	while ((channel = rdmatensor_context_next_channel(context, &id))) {
+		end(channel, error, text);
+		rdmatensor_channel_put(channel);
+	}
+}
+
+/* Ends every use of the device, the channels by @end. Idempotent */
+static void context_stop(struct rdmatensor_context *context,
+			 void (*end)(struct rdmatensor_channel *channel, int error,
+				     const char *text),
+			 int error, const char *text)
 {
 	struct rdmatensor_channel *channel;
 	struct rdmatensor_domain *domain;
@@ -587,15 +608,7 @@ static void context_stop(struct rdmatensor_context *context, int error, const ch
 		return;
 
 	rdmatensor_cm_unlisten(&context->cm);
-	while ((channel = rdmatensor_context_next_channel(context, &id))) {
-		/* Over a device that is being removed nothing arrives any more */
-		if (error == -ENODEV)
-			rdmatensor_channel_fail(channel, error, text);
-		else
-			rdmatensor_channel_leave(channel, error, text);
-		rdmatensor_channel_put(channel);
-	}
-	id = 0;
+	context_end_channels(context, end, error, text);
 	while ((channel = rdmatensor_context_next_channel(context, &id))) {
 		wait_for_completion(&channel->gone);
 		rdmatensor_channel_put(channel);
@@ -632,8 +645,10 @@ static void context_device_gone(struct rdmatensor_adapter *adapter)
 	pr_info_ratelimited("worker '%s': RDMA device %s is being removed: its channels end; start a new context when it is back\n",
 			    context->worker, adapter->ibdev->name);
 	rdmatensor_hold("device_gone");
+	/* A close, or whoever else waits with device_use for a peer, does so no longer */
+	context_end_channels(context, rdmatensor_channel_fail, -ENODEV, CONTEXT_NO_DEVICE);
 	down_write(&context->device_use);
-	context_stop(context, -ENODEV, "the RDMA device was removed");
+	context_stop(context, rdmatensor_channel_fail, -ENODEV, CONTEXT_NO_DEVICE);
 	up_write(&context->device_use);
 }
 
@@ -646,7 +661,7 @@ void rdmatensor_context_close(struct rdmatensor_context *context)
 	rdmatensor_registry_del(&context->registered);
 	if (context->started) {
 		down_write(&context->device_use);
-		context_stop(context, -ESHUTDOWN, "the worker closed");
+		context_stop(context, rdmatensor_channel_leave, -ESHUTDOWN, "the worker closed");
 		up_write(&context->device_use);
 		rdmatensor_hold("close_stopped");
 		rdmatensor_adapter_unbind(&context->adapter);

@@ -502,6 +502,11 @@ static int response_request(struct rdmatensor_channel *channel,
 	int ret;
 
 	spin_lock_bh(&channel->lock);
+	/* It would be answered by nobody, and hold a tensor until the channel is down */
+	if (!rdmatensor_channel_usable(channel)) {
+		ret = 0;
+		goto out_unlock;
+	}
 	if (response_find(channel, msg->request_index)) {
 		*why = "request index is in use already";
 		ret = -EPROTO;

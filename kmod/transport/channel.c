@@ -61,6 +61,9 @@
 /* What a content of no bytes costs of the turn of those that have not begun */
 #define CHANNEL_CONTENT_LEAST 256
 #define CHANNEL_METACACHE_MAX SZ_1M
+/* Bounds of what a leave may take: a peer that is gone costs as much */
+#define CHANNEL_LEAVE_LEAST HZ
+#define CHANNEL_LEAVE_MOST (10 * HZ)
 
 /*
  * One receive for each immediate that the peer can send without being told
@@ -343,19 +346,27 @@ void rdmatensor_channel_hello(struct rdmatensor_channel *channel)
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_hello);
 
-void rdmatensor_channel_fail_locked(struct rdmatensor_channel *channel, int error,
-				    const char *text)
+static void channel_end(struct rdmatensor_channel *channel, int error, const char *text)
 {
-	lockdep_assert_held(&channel->lock);
-	if (channel->state >= RDMATENSOR_CHANNEL_CLOSING)
-		return;
-
 	channel->error = error;
 	channel->error_text = text;
 	channel_move(channel, RDMATENSOR_CHANNEL_CLOSING);
 	if (error == -EPROTO)
 		rdmatensor_count(&channel->counters, RDMATENSOR_STAT_PROTOCOL_ERRORS);
 	channel->ops->failed(channel);
+}
+
+void rdmatensor_channel_fail_locked(struct rdmatensor_channel *channel, int error,
+				    const char *text)
+{
+	lockdep_assert_held(&channel->lock);
+	if (channel->state < RDMATENSOR_CHANNEL_CLOSING) {
+		channel_end(channel, error, text);
+	} else if (channel->leaves) {
+		/* What the leave waits for does not come any more */
+		WRITE_ONCE(channel->leaves, false);
+		wake_up_all(&channel->wait);
+	}
 }
 
 void rdmatensor_channel_fail(struct rdmatensor_channel *channel, int error,
@@ -367,14 +378,25 @@ void rdmatensor_channel_fail(struct rdmatensor_channel *channel, int error,
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_fail);
 
+/* As long as a lane takes that loses what it sends three times, within reason */
+static unsigned long channel_leave_time(const struct rdmatensor_channel_params *params)
+{
+	u64 ack_ns = 4096ULL << params->timeout;
+
+	return clamp_t(u64, nsecs_to_jiffies64(4 * ack_ns), CHANNEL_LEAVE_LEAST,
+		       CHANNEL_LEAVE_MOST);
+}
+
 void rdmatensor_channel_leave(struct rdmatensor_channel *channel, int error,
 			      const char *text)
 {
 	spin_lock_bh(&channel->lock);
-	/* Before the owner's teardown can look */
-	if (channel->state == RDMATENSOR_CHANNEL_UP)
-		channel->leaves = true;
-	rdmatensor_channel_fail_locked(channel, error, text);
+	if (channel->state < RDMATENSOR_CHANNEL_CLOSING) {
+		/* Before the owner's teardown can look; the time begins now, and not with that */
+		channel->leaves = channel->state == RDMATENSOR_CHANNEL_UP;
+		channel->leave_until = jiffies + channel_leave_time(&channel->params);
+		channel_end(channel, error, text);
+	}
 	spin_unlock_bh(&channel->lock);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_leave);

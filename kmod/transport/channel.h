@@ -312,7 +312,9 @@ struct rdmatensor_channel_params {
  * @state: enum rdmatensor_channel_state, changed by channel_move() alone
  * @error: why it goes down
  * @error_text: the same for people
- * @leaves: it was UP and goes down by will, of either side: rdmatensor_channel_leave()
+ * @leaves: it was UP and goes down by will, of either side, and nothing has failed since:
+ *          rdmatensor_channel_leave(). Written under @lock
+ * @leave_until: jiffies at which that is over
  * @active: this side connected it
  * @nonce: common to its lanes
  * @nr_lanes: in all
@@ -328,7 +330,7 @@ struct rdmatensor_channel_params {
  * @user_data: CONNECT's
  * @want_worker: the name that CONNECT asked for, empty: any
  * @announced: the process knows of it, and will be told of its end
- * @wait: steps of the set-up, and leaving CONNECTING
+ * @wait: steps of the set-up, changes of @state, and what a leave waits for
  * @setup_done: no set-up in process context is in progress
  * @gone: down, its fetches have ended
  * @down_work: the teardown
@@ -383,6 +385,7 @@ struct rdmatensor_channel {
 	int error;
 	const char *error_text;
 	bool leaves;
+	unsigned long leave_until;
 
 	bool active;
 	u64 nonce;
@@ -484,8 +487,9 @@ void rdmatensor_channel_fail_locked(struct rdmatensor_channel *channel, int erro
  * rdmatensor_channel_leave - as rdmatensor_channel_fail(), by the will of this side or of the
  * peer, over a transport that works
  *
- * Nothing more is posted. The teardown lets what has been posted complete first, within a bound:
- * content that has reached the peer counts as delivered only if its acknowledgement comes back.
+ * Nothing more is posted. The teardown lets what has been posted complete first, for up to four
+ * ack timeouts, and one to ten seconds: content that has reached the peer counts as delivered
+ * only if it is acknowledged. A failure ends that.
  */
 void rdmatensor_channel_leave(struct rdmatensor_channel *channel, int error,
 			      const char *text);

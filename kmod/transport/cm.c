@@ -31,11 +31,6 @@
 
 #define CM_RD_ATOMIC_MAX 16
 #define CM_BACKLOG 128
-/*
- * How long a leave may take: a few round trips of rdma_cm, and of a lane whose writes were lost
- * once. A peer that is gone costs as much
- */
-#define CM_LEAVE HZ
 
 __printf(3, 4)
 static void cm_cause(char *cause, size_t room, const char *fmt, ...)
@@ -159,17 +154,22 @@ static int cm_response(struct rdmatensor_lane *lane, struct rdma_cm_event *event
 	return 0;
 }
 
-static void cm_step_done(struct rdmatensor_lane *lane, int error, const char *text)
+static void cm_step_ended(struct rdmatensor_lane *lane, int error)
 {
-	if (error) {
-		rdmatensor_channel_fail(lane->channel, error, text);
-		/* Pairs with cm_has_parted() */
+	/* Pairs with cm_has_parted() */
+	if (error)
 		WRITE_ONCE(lane->cm_gone, true);
-	}
 	lane->cm_error = error;
 	/* After the error and all that the step has set up; pairs with cm_wait() */
 	smp_store_release(&lane->cm_done, true);
 	wake_up_all(&lane->channel->wait);
+}
+
+static void cm_step_done(struct rdmatensor_lane *lane, int error, const char *text)
+{
+	if (error)
+		rdmatensor_channel_fail(lane->channel, error, text);
+	cm_step_ended(lane, error);
 }
 
 static int cm_lane_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
@@ -217,7 +217,7 @@ static int cm_lane_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	case RDMA_CM_EVENT_DISCONNECTED:
 		/* It waits for what this side has posted; nothing has failed yet */
 		rdmatensor_channel_leave(lane->channel, -ECONNRESET, "the peer disconnected");
-		cm_step_done(lane, -ECONNRESET, "the peer disconnected");
+		cm_step_ended(lane, -ECONNRESET);
 		break;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		cm_step_done(lane, -ENODEV, "the RDMA device was removed");
@@ -698,28 +698,36 @@ static bool cm_has_parted(const struct rdmatensor_channel *channel)
 	return true;
 }
 
+static long cm_leave_left(const struct rdmatensor_channel *channel)
+{
+	return max_t(long, channel->leave_until - jiffies, 0);
+}
+
 /*
  * The end of a channel over which both sides can still talk. A content that the peer has is not
  * delivered until its device's acknowledgement is here, and the peer may have read it and gone
  * by then: its queue pair, which would acknowledge, must not go before. So each side lets its
  * own writes complete, disconnects then, and keeps its queue pairs until the other end has done
  * so too: rdma_cm tells that by the peer's disconnect, or by its answer to this one. What is late
- * fails, as it does where a channel breaks
+ * fails, as it does where a channel breaks; so does all if rdma_cm loses a message, which it
+ * sends again after four seconds only
  */
 static void cm_leave(struct rdmatensor_channel *channel)
 {
-	long left;
 	int i;
 
-	left = wait_event_timeout(channel->wait, rdmatensor_channel_is_idle(channel), CM_LEAVE);
+	wait_event_timeout(channel->wait, rdmatensor_channel_is_idle(channel) ||
+			   !READ_ONCE(channel->leaves), cm_leave_left(channel));
 	for (i = 0; i < channel->nr_lanes; i++) {
-		struct rdmatensor_lane *lane = &channel->lanes[i];
+		struct rdma_cm_id *id = channel->lanes[i].id;
 
-		/* There is nobody to hear it */
-		if (rdma_disconnect(lane->id))
-			WRITE_ONCE(lane->cm_gone, true);
+		/* The peer's last step of the set-up may be lost, though its HELLO is here */
+		if (!channel->active)
+			rdma_notify(id, IB_EVENT_COMM_EST);
+		rdma_disconnect(id);
 	}
-	wait_event_timeout(channel->wait, cm_has_parted(channel), left);
+	wait_event_timeout(channel->wait, cm_has_parted(channel) ||
+			   !READ_ONCE(channel->leaves), cm_leave_left(channel));
 }
 
 void rdmatensor_cm_teardown(struct rdmatensor_channel *channel)
@@ -728,7 +736,7 @@ void rdmatensor_cm_teardown(struct rdmatensor_channel *channel)
 
 	might_sleep();
 	wait_for_completion(&channel->setup_done);
-	if (channel->leaves)
+	if (READ_ONCE(channel->leaves))
 		cm_leave(channel);
 	for (i = 0; i < channel->nr_lanes; i++) {
 		struct rdma_cm_id *id = READ_ONCE(channel->lanes[i].id);

@@ -261,12 +261,22 @@ int liar_reject(struct liar *liar, const void *private, size_t private_len)
 
 void liar_leave(struct liar *liar)
 {
-	struct rdma_cm_id *id = liar->ids[0];
+	unsigned int lane;
 
-	/* librdmacm takes what it finds there to the state of error */
-	id->qp = NULL;
-	rdma_disconnect(id);
-	id->qp = liar->qp;
+	for (lane = 0; lane < liar->nr_lanes; lane++) {
+		struct rdma_cm_id *id = liar->ids[lane];
+		struct ibv_qp *qp = id->qp;
+
+		/* librdmacm takes what it finds there to the state of error */
+		id->qp = NULL;
+		rdma_disconnect(id);
+		id->qp = qp;
+	}
+}
+
+void liar_fail(struct liar *liar)
+{
+	rdma_disconnect(liar->ids[0]);
 }
 
 bool liar_is_left(struct liar *liar, int ms)
@@ -276,13 +286,19 @@ bool liar_is_left(struct liar *liar, int ms)
 	return poll(&left, 1, ms) == 1;
 }
 
+void liar_hurry(struct liar *liar)
+{
+	struct ibv_qp_attr attr = { .min_rnr_timer = 12 };	/* 0.64 ms, where rdma_cm has 655 */
+
+	if (ibv_modify_qp(liar->qp, &attr, IBV_QP_MIN_RNR_TIMER))
+		fatal("ibv_modify_qp");
+}
+
 void liar_recv(struct liar *liar)
 {
-	struct ibv_qp_attr attr = { .min_rnr_timer = 12 };	/* 0.64 ms */
 	struct ibv_recv_wr wr = { .num_sge = 0 }, *bad;
 
-	if (ibv_modify_qp(liar->qp, &attr, IBV_QP_MIN_RNR_TIMER) ||
-	    ibv_post_recv(liar->qp, &wr, &bad))
+	if (ibv_post_recv(liar->qp, &wr, &bad))
 		fatal("ibv_post_recv");
 }
 

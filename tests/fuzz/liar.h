@@ -81,10 +81,12 @@ int liar_accept(struct liar *liar, bool same_nonce, size_t private_len);
 int liar_accept_read(struct liar *liar, unsigned int lane);
 int liar_reject(struct liar *liar, const void *private, size_t private_len);
 /*
- * Says that it leaves, over lane 0, whose queue pair stays as it is. Returns when the other
- * end has answered, or does not any more
+ * Says that it leaves, over each lane, and the queue pairs stay as they are. Returns when the
+ * other end has answered, or does not any more
  */
 void liar_leave(struct liar *liar);
+/* As one does whose channel has failed: its queue pair is in error when the other end hears it */
+void liar_fail(struct liar *liar);
 /* The other end has said that it leaves, within @ms */
 bool liar_is_left(struct liar *liar, int ms);
 /* Goes without a word: its queue pairs are destroyed */
@@ -93,7 +95,9 @@ void liar_close(struct liar *liar);
 /* Messages as struct rdmatensor_msg; the next slot, whether it is free or not */
 void liar_say(struct liar *liar, const struct rdmatensor_msg *msg);
 void liar_say_bytes(struct liar *liar, const void *bytes, uint32_t len);
-/* One receive more on lane 0, which is told not to wait long for one that is missing */
+/* Who finds no receive on lane 0 tries again soon */
+void liar_hurry(struct liar *liar);
+/* One receive more on lane 0 */
 void liar_recv(struct liar *liar);
 /* What liar_init() has it say in its HELLO */
 extern uint32_t liar_features;

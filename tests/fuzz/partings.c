@@ -11,8 +11,8 @@
 #include <unistd.h>
 #include "hostile.h"
 
-/* A leave's bound, and what a busy machine adds to it */
-enum { BOUND_MS = 1000, SLACK_MS = 4000 };
+/* A leave's bound on soft-RoCE, four times 268 ms, and what a busy machine adds to it */
+enum { BOUND_MS = 1074, SLACK_MS = 4000 };
 
 #define TENSOR_ID 77
 
@@ -29,6 +29,17 @@ static void *leave(void *unused)
 {
 	liar_leave(&liar);
 	return unused;
+}
+
+/* The victim has heard of the leave, or begun one */
+static void wait_for_leave(void)
+{
+	uint64_t end = rdmatensor_deadline_ms(10000);
+
+	while (state() == RDMATENSOR_CHANNEL_UP) {
+		CHECK(rdmatensor_deadline_ms(0) < end);
+		usleep(1000);
+	}
 }
 
 static void *disconnect(void *ret)
@@ -53,6 +64,7 @@ static void hold_a_content(void)
 	liar_init(&liar, 1);
 	liar.nr_recvs = 1;
 	EQ(liar_connect(&liar, test_ip(), scene.p.a.port), 0);
+	liar_hurry(&liar);
 	liar_hello(&liar);
 	/* Into the only receive */
 	liar.still = true;
@@ -69,8 +81,10 @@ static void hold_a_content(void)
 	};
 	rkey = htole32(liar.mr->rkey);
 	liar_say(&liar, &msg);
-	while (side_stat(&scene.p.a, RDMATENSOR_STAT_TX_WRITES) == writes)
+	while (side_stat(&scene.p.a, RDMATENSOR_STAT_TX_WRITES) == writes) {
 		CHECK(rdmatensor_deadline_ms(0) < end);
+		usleep(1000);
+	}
 }
 
 /* The peer's own words may be faster than its device's: a content that arrives is delivered */
@@ -81,8 +95,7 @@ TEST(content_counts_whose_reader_has_left)
 	scene_open(NULL);
 	hold_a_content();
 	CHECK(!pthread_create(&thread, NULL, leave, NULL));
-	while (state() == RDMATENSOR_CHANNEL_UP)
-		test_checks++;
+	wait_for_leave();
 	liar_recv(&liar);
 	EQ(side_next(&scene.p.a, RDMATENSOR_CQE_PUBLISH, TENSOR_ID, NULL), 0);
 	EQ(side_next(&scene.p.a, RDMATENSOR_CQE_CHANNEL_DOWN, 0, NULL), -ECONNRESET);
@@ -92,20 +105,37 @@ TEST(content_counts_whose_reader_has_left)
 	scene_duty();
 }
 
-/* One that does not arrive is offered again, and soon: nobody waits for ever */
-TEST(content_is_offered_again_if_its_reader_leaves_without_it)
+/* The other side's leave is no reason to wait less */
+TEST(content_counts_when_both_leave)
 {
-	uint64_t began, at;
+	pthread_t threads[2];
+	int ret = 1;
+
+	scene_open(NULL);
+	hold_a_content();
+	CHECK(!pthread_create(&threads[0], NULL, disconnect, &ret));
+	wait_for_leave();
+	CHECK(!pthread_create(&threads[1], NULL, leave, NULL));
+	liar_recv(&liar);
+	EQ(side_next(&scene.p.a, RDMATENSOR_CQE_PUBLISH, TENSOR_ID, NULL), 0);
+	CHECK(!pthread_join(threads[0], NULL));
+	CHECK(!pthread_join(threads[1], NULL));
+	EQ(ret, 0);
+	scene_ends(&liar, -ESHUTDOWN);
+}
+
+/* One that does not arrive is offered again, and soon: nobody waits for ever */
+static void offered_again(void (*end)(void))
+{
 	struct rdmatensor_cqe cqe;
-	pthread_t thread;
+	uint64_t began, at;
 
 	scene_open(NULL);
 	hold_a_content();
 	began = rdmatensor_now_ns();
-	CHECK(!pthread_create(&thread, NULL, leave, NULL));
+	end();
 	EQ(side_next(&scene.p.a, RDMATENSOR_CQE_CHANNEL_DOWN, 0, NULL), -ECONNRESET);
 	CHECK(ms_since(began) < BOUND_MS + SLACK_MS);
-	CHECK(!pthread_join(thread, NULL));
 	side_none(&scene.p.a, RDMATENSOR_CQE_PUBLISH, TENSOR_ID, 0);
 	EQ(fetch(&scene.p.b, "parting", 0, TENSOR, &at, &cqe), 0);
 	CHECK(filled(side_at(&scene.p.b, at), TENSOR, 5));
@@ -114,16 +144,36 @@ TEST(content_is_offered_again_if_its_reader_leaves_without_it)
 	scene_duty();
 }
 
+static void leave_without_it(void)
+{
+	liar_leave(&liar);
+}
+
+static void fail_without_it(void)
+{
+	liar_fail(&liar);
+}
+
+TEST(content_is_offered_again_if_its_reader_leaves_without_it)
+{
+	offered_again(leave_without_it);
+}
+
+TEST(content_is_offered_again_if_its_reader_fails)
+{
+	offered_again(fail_without_it);
+}
+
 /* Who leaves has a queue pair that answers until the other end has let go */
 TEST(content_arrives_at_one_that_is_leaving)
 {
 	struct rdmatensor_msg msg, asked;
-	uint32_t rkey;
 	pthread_t thread;
-	int ret = 1;
+	int ret = 1, again;
+	uint32_t rkey;
 
 	scene_open(NULL);
-	scene_meet(&liar, 1);
+	scene_meet(&liar, 2);
 	scene_ask(9, TENSOR);
 	scene_asked(&liar, &asked);
 	msg = (struct rdmatensor_msg){
@@ -140,7 +190,15 @@ TEST(content_arrives_at_one_that_is_leaving)
 	liar.stays = true;
 	EQ(liar_content(&liar, 0, asked.request_index, TENSOR, asked.remote_addr, rkey),
 	   IBV_WC_SUCCESS);
-	EQ(ret, 1);
+	EQ(side_next(&scene.p.a, RDMATENSOR_CQE_FETCH, 9, NULL), 0);
+	/* What it asks for now is not answered, and held by nobody */
+	for (again = 0; again < 2; again++) {
+		msg = (struct rdmatensor_msg){
+			.type = RDMATENSOR_WIRE_TENSOR_REQUEST, .request_index = again,
+			.name = "w", .name_len = 1,
+		};
+		liar_say(&liar, &msg);
+	}
 	liar_leave(&liar);
 	CHECK(!pthread_join(thread, NULL));
 	EQ(ret, 0);
@@ -151,20 +209,46 @@ TEST(content_arrives_at_one_that_is_leaving)
 TEST(leaving_waits_for_nobody)
 {
 	uint64_t began;
-	int held;
+	int how;
 
-	for (held = 0; held < 2; held++) {
+	for (how = 0; how < 4; how++) {
 		scene_open(NULL);
-		if (held)
+		if (how % 2)
 			hold_a_content();
 		else
 			scene_meet(&liar, 1);
 		began = rdmatensor_now_ns();
-		EQ(rdmatensor_disconnect(scene.p.a.rt, scene.channel), 0);
+		if (how < 2)
+			EQ(rdmatensor_disconnect(scene.p.a.rt, scene.channel), 0);
+		else
+			side_close(&scene.p.a);
 		CHECK(ms_since(began) < BOUND_MS + SLACK_MS);
-		scene_ends(&liar, -ESHUTDOWN);
+		liar_close(&liar);
 		side_close(&scene.p.a);
 		side_close(&scene.p.b);
 		side_close(&scene.stranger);
 	}
+}
+
+/* Each end tells the other one in time: a leave that waits for its bound takes a second */
+TEST(leaving_is_quick)
+{
+	uint64_t began = rdmatensor_now_ns();
+	struct rdmatensor_cqe cqe;
+	int i;
+
+	scene_open(NULL);
+	for (i = 0; i < 20; i++) {
+		EQ(rdmatensor_disconnect(i % 2 ? scene.p.a.rt : scene.p.b.rt,
+					 i % 2 ? scene.p.a.channel : scene.p.b.channel), 0);
+		EQ(side_next(&scene.p.b, RDMATENSOR_CQE_CHANNEL_DOWN, 0, NULL),
+		   i % 2 ? -ECONNRESET : -ESHUTDOWN);
+		EQ(side_next(&scene.p.a, RDMATENSOR_CQE_CHANNEL_DOWN, 0, NULL),
+		   i % 2 ? -ESHUTDOWN : -ECONNRESET);
+		side_connect(&scene.p.b, &scene.p.a);
+		EQ(side_next(&scene.p.a, RDMATENSOR_CQE_CHANNEL_UP, 0, &cqe), 0);
+		scene.p.a.channel = cqe.channel;
+		scene_duty();
+	}
+	CHECK(ms_since(began) < 20 * BOUND_MS / 2);
 }

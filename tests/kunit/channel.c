@@ -217,6 +217,47 @@ static void leaves(struct kunit *test)
 	script_close(script);
 }
 
+/* Who has left is not hurried by a second leave, but by what ends it in earnest */
+static void leave_fails(struct kunit *test)
+{
+	struct script_end *script = open_one(test, 16, 16);
+	struct rdmatensor_channel *channel = script->end->channel;
+
+	script_up(script);
+	rdmatensor_channel_leave(channel, -ESHUTDOWN, "bye");
+	rdmatensor_channel_leave(channel, -ECONNRESET, "and bye");
+	KUNIT_EXPECT_STREQ(test, script_trace(script), "down:-108(bye)");
+	KUNIT_EXPECT_TRUE(test, channel->leaves);
+	rdmatensor_channel_fail(channel, -ENODEV, "gone");
+	KUNIT_EXPECT_FALSE(test, channel->leaves);
+	KUNIT_EXPECT_EQ(test, channel->error, -ESHUTDOWN);
+	script_close(script);
+}
+
+/* Four ack timeouts, and neither for an instant nor for an hour */
+static void leave_time(struct kunit *test)
+{
+	static const struct { u8 timeout; unsigned int ms; } cases[] = {
+		{ 1, 1000 }, { 14, 1000 }, { 16, 1073 }, { 18, 4294 }, { 20, 10000 }, { 31, 10000 },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct script_end *script = open_one(test, 16, 16);
+		struct rdmatensor_channel *channel = script->end->channel;
+		unsigned long begun = jiffies;
+
+		channel->params.timeout = cases[i].timeout;
+		rdmatensor_channel_leave(channel, -ESHUTDOWN, "bye");
+		/* Rounded down to jiffies, of which some may pass */
+		KUNIT_EXPECT_GE(test, jiffies_to_msecs(channel->leave_until - begun) + 10,
+				cases[i].ms);
+		KUNIT_EXPECT_LE(test, jiffies_to_msecs(channel->leave_until - jiffies),
+				cases[i].ms);
+		script_close(script);
+	}
+}
+
 /* One that is not up, or has failed before, has nothing to wait for */
 static void leaves_nothing(struct kunit *test)
 {
@@ -555,6 +596,8 @@ static struct kunit_case channel_tests[] = {
 	KUNIT_CASE(hello_after_the_end),
 	KUNIT_CASE(first_failure_counts),
 	KUNIT_CASE(leaves),
+	KUNIT_CASE(leave_fails),
+	KUNIT_CASE(leave_time),
 	KUNIT_CASE(leaves_nothing),
 	KUNIT_CASE(flushed),
 	KUNIT_CASE(impossible_lengths),
