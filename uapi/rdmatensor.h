@@ -624,8 +624,8 @@ struct rdmatensor_connect {
  * that were not delivered are published as before. Returns when nothing can be written by that
  * peer any more; the CHANNEL_DOWN entry is in the ring by then. A peer that does not answer is
  * waited for, for four ack timeouts, which are at least one second and at most ten; then what
- * has not been acknowledged counts as not delivered. close() ends all channels in this way, at
- * the same time.
+ * has not been acknowledged counts as not delivered. close() ends all channels in this way,
+ * within the same time.
  */
 struct rdmatensor_disconnect {
 	__u32 size;

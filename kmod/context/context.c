@@ -608,7 +608,9 @@ static void context_stop(struct rdmatensor_context *context,
 		return;
 
 	rdmatensor_cm_unlisten(&context->cm);
-	context_end_channels(context, end, error, text);
+	/* A removal that is waiting for this has failed those that it met, and no later ones */
+	context_end_channels(context, READ_ONCE(context->gone) ? rdmatensor_channel_fail : end,
+			     error, text);
 	while ((channel = rdmatensor_context_next_channel(context, &id))) {
 		wait_for_completion(&channel->gone);
 		rdmatensor_channel_put(channel);

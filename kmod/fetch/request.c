@@ -432,7 +432,8 @@ static void request_expire(struct rdmatensor_fetch *fetch)
 	if (timer_pending(&fetch->timer))
 		goto out_unlock;
 	if (request_cancelling(req) || req->state == REQUEST_ANSWERED) {
-		if (!request_await_longer(req))
+		/* One that is ending ends this as well, whatever it waits for itself */
+		if (rdmatensor_channel_usable(channel) && !request_await_longer(req))
 			rdmatensor_channel_fail_locked(channel, -ETIMEDOUT,
 						       req->state == REQUEST_ANSWERED ?
 						       "a part of a content does not come" :

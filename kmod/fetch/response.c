@@ -502,7 +502,7 @@ static int response_request(struct rdmatensor_channel *channel,
 	int ret;
 
 	spin_lock_bh(&channel->lock);
-	/* It would be answered by nobody, and hold a tensor until the channel is down */
+	/* Nobody would answer it */
 	if (!rdmatensor_channel_usable(channel)) {
 		ret = 0;
 		goto out_unlock;

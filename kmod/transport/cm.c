@@ -16,7 +16,8 @@
  *
  * Handlers and teardown meet at two places: a handler looks at the channel's
  * state under its lock before it makes anything, and the teardown passes once
- * through the id's handler lock before it takes anything apart.
+ * through the id's handler lock before it takes anything apart. Before that it may
+ * disconnect, and wait for handlers to tell what came of it.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -215,6 +216,7 @@ static int cm_lane_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		cm_step_done(lane, 0, NULL);
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
+		rdmatensor_hold("peer_left");
 		/* It waits for what this side has posted; nothing has failed yet */
 		rdmatensor_channel_leave(lane->channel, -ECONNRESET, "the peer disconnected");
 		cm_step_ended(lane, -ECONNRESET);
@@ -668,7 +670,8 @@ int rdmatensor_cm_connect(struct rdmatensor_cm *cm, struct rdmatensor_channel *c
 		channel->announced = true;
 	else if (!ret)
 		ret = channel->error;
-	if (ret)
+	/* The peer may have left already, and wait for its content */
+	if (ret && channel->state < RDMATENSOR_CHANNEL_CLOSING)
 		rdmatensor_channel_fail_locked(channel, ret, "the set-up failed");
 	spin_unlock_bh(&channel->lock);
 	/* Before the teardown, which lets go of the lanes */
@@ -688,6 +691,18 @@ int rdmatensor_cm_connect(struct rdmatensor_cm *cm, struct rdmatensor_channel *c
 	return ret;
 }
 
+/* All that this side has posted has completed, and rdma_cm has heard of both ends of each lane */
+static bool cm_may_part(struct rdmatensor_channel *channel)
+{
+	int i;
+
+	for (i = 0; i < channel->nr_lanes; i++)
+		/* Pairs with cm_step_ended() */
+		if (!smp_load_acquire(&channel->lanes[i].cm_done))
+			return false;
+	return rdmatensor_channel_is_idle(channel);
+}
+
 static bool cm_has_parted(const struct rdmatensor_channel *channel)
 {
 	int i;
@@ -705,27 +720,25 @@ static long cm_leave_left(const struct rdmatensor_channel *channel)
 
 /*
  * The end of a channel over which both sides can still talk. A content that the peer has is not
- * delivered until its device's acknowledgement is here, and the peer may have read it and gone
+ * delivered until its device's acknowledgment is here, and the peer may have read it and gone
  * by then: its queue pair, which would acknowledge, must not go before. So each side lets its
  * own writes complete, disconnects then, and keeps its queue pairs until the other end has done
  * so too: rdma_cm tells that by the peer's disconnect, or by its answer to this one. What is late
  * fails, as it does where a channel breaks; so does all if rdma_cm loses a message, which it
- * sends again after four seconds only
+ * sends again after four seconds only.
+ *
+ * The HELLOs may be faster than the last message of a connection's set-up. Before that, rdma_cm
+ * disconnects nobody, and does not say so.
  */
 static void cm_leave(struct rdmatensor_channel *channel)
 {
 	int i;
 
-	wait_event_timeout(channel->wait, rdmatensor_channel_is_idle(channel) ||
-			   !READ_ONCE(channel->leaves), cm_leave_left(channel));
-	for (i = 0; i < channel->nr_lanes; i++) {
-		struct rdma_cm_id *id = channel->lanes[i].id;
-
-		/* The peer's last step of the set-up may be lost, though its HELLO is here */
-		if (!channel->active)
-			rdma_notify(id, IB_EVENT_COMM_EST);
-		rdma_disconnect(id);
-	}
+	if (!wait_event_timeout(channel->wait, cm_may_part(channel) ||
+				!READ_ONCE(channel->leaves), cm_leave_left(channel)))
+		return;
+	for (i = 0; i < channel->nr_lanes; i++)
+		rdma_disconnect(channel->lanes[i].id);
 	wait_event_timeout(channel->wait, cm_has_parted(channel) ||
 			   !READ_ONCE(channel->leaves), cm_leave_left(channel));
 }

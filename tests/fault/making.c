@@ -238,3 +238,36 @@ TEST(context_closes_while_the_device_goes)
 	EQ(device_add(), 0);
 	side_open(&s, "after", 1 << 20, 1, NULL);
 }
+
+static void patient(struct rdmatensor_start *start)
+{
+	/* A leave may take its longest time then, which is ten seconds */
+	start->timeout = 20;
+	start->set |= RDMATENSOR_SET_TIMEOUT;
+}
+
+/* A peer has heard that it is left, and does not say so: the removal waits for neither */
+TEST(channel_is_left_while_the_device_goes)
+{
+	static struct pair p;
+	struct rdmatensor_disconnect disconnect = { .size = sizeof(disconnect) };
+	struct caller leaving;
+	uint64_t began;
+	pthread_t going;
+	void *ret;
+
+	pair_open(&p, 1 << 20, patient);
+	disconnect.channel = p.a.channel;
+	hold_at("peer_left");
+	caller_begin(&leaving, rdmatensor_fd(p.a.rt), RDMATENSOR_DISCONNECT, &disconnect);
+	hold_wait();
+	began = rdmatensor_now_ns();
+	EQ(pthread_create(&going, NULL, removal, NULL), 0);
+	EQ(caller_end(&leaving), 0);
+	CHECK(ms_since(began) < 7000);
+	hold_go();
+	EQ(pthread_join(going, &ret), 0);
+	EQ((long)ret, 0);
+	EQ(device_add(), 0);
+	side_open(&s, "after", 1 << 20, 1, NULL);
+}

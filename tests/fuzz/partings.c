@@ -230,7 +230,11 @@ TEST(leaving_waits_for_nobody)
 	}
 }
 
-/* Each end tells the other one in time: a leave that waits for its bound takes a second */
+/*
+ * Each end tells the other one in time: a leave that waits for its bound takes a second. Every
+ * other time who was connected leaves, as soon as it knows of the channel: before the last
+ * message of the set-up, if that is slow
+ */
 TEST(leaving_is_quick)
 {
 	uint64_t began = rdmatensor_now_ns();
@@ -238,9 +242,10 @@ TEST(leaving_is_quick)
 	int i;
 
 	scene_open(NULL);
-	for (i = 0; i < 20; i++) {
-		EQ(rdmatensor_disconnect(i % 2 ? scene.p.a.rt : scene.p.b.rt,
-					 i % 2 ? scene.p.a.channel : scene.p.b.channel), 0);
+	for (i = 0; i < 40; i++) {
+		struct side *from = i % 2 ? &scene.p.a : &scene.p.b;
+
+		EQ(rdmatensor_disconnect(from->rt, from->channel), 0);
 		EQ(side_next(&scene.p.b, RDMATENSOR_CQE_CHANNEL_DOWN, 0, NULL),
 		   i % 2 ? -ECONNRESET : -ESHUTDOWN);
 		EQ(side_next(&scene.p.a, RDMATENSOR_CQE_CHANNEL_DOWN, 0, NULL),
@@ -248,7 +253,7 @@ TEST(leaving_is_quick)
 		side_connect(&scene.p.b, &scene.p.a);
 		EQ(side_next(&scene.p.a, RDMATENSOR_CQE_CHANNEL_UP, 0, &cqe), 0);
 		scene.p.a.channel = cqe.channel;
-		scene_duty();
 	}
-	CHECK(ms_since(began) < 20 * BOUND_MS / 2);
+	CHECK(ms_since(began) < 40 * BOUND_MS / 2);
+	scene_duty();
 }

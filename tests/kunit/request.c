@@ -554,6 +554,26 @@ static void expired_while_cancelled(struct kunit *test)
 	script_close(script);
 }
 
+/* Who leaves posts no answer to a CANCEL, and the leave is not cut short for that */
+static void cancel_of_one_that_leaves(struct kunit *test)
+{
+	static const struct script_step cancel = CANCEL(1, "cancel#0");
+	static const struct script_step silent = SILENT;
+	static const struct script_step down = DOWN("end1:-104");
+	struct script_end *script = open_with_one(test, &end_params, 0);
+	struct rdmatensor_channel *channel = script->end->channel;
+
+	KUNIT_EXPECT_STREQ(test, script_trace(script), "req#0");
+	script_do(script, &cancel);
+	script_do(script, &silent);
+	rdmatensor_channel_leave(channel, -ECONNRESET, "bye");
+	KUNIT_EXPECT_STREQ(test, script_trace(script), "down:-104(bye)");
+	KUNIT_EXPECT_TRUE(test, end_expire(script->end, 1));
+	KUNIT_EXPECT_TRUE(test, channel->leaves);
+	script_do(script, &down);
+	script_close(script);
+}
+
 /* A peer that is heard of and never answers has its time, and no more */
 static void busy_for_ever(struct kunit *test)
 {
@@ -736,6 +756,7 @@ static struct kunit_case request_tests[] = {
 	KUNIT_CASE(cancelled_before_its_deadline),
 	KUNIT_CASE(expired_before_its_deadline),
 	KUNIT_CASE(expired_while_cancelled),
+	KUNIT_CASE(cancel_of_one_that_leaves),
 	KUNIT_CASE(busy_for_ever),
 	KUNIT_CASE(who_looks_keeps_nothing),
 	KUNIT_CASE(too_many_segments),
