@@ -246,24 +246,27 @@ static void patient(struct rdmatensor_start *start)
 	start->set |= RDMATENSOR_SET_TIMEOUT;
 }
 
+static void *side_closer(void *side)
+{
+	side_close(side);
+	return NULL;
+}
+
 /* A peer has heard that it is left, and does not say so: the removal waits for neither */
 TEST(channel_is_left_while_the_device_goes)
 {
 	static struct pair p;
-	struct rdmatensor_disconnect disconnect = { .size = sizeof(disconnect) };
-	struct caller leaving;
+	pthread_t going, closing;
 	uint64_t began;
-	pthread_t going;
 	void *ret;
 
 	pair_open(&p, 1 << 20, patient);
-	disconnect.channel = p.a.channel;
 	hold_at("peer_left");
-	caller_begin(&leaving, rdmatensor_fd(p.a.rt), RDMATENSOR_DISCONNECT, &disconnect);
+	EQ(pthread_create(&closing, NULL, side_closer, &p.a), 0);
 	hold_wait();
 	began = rdmatensor_now_ns();
 	EQ(pthread_create(&going, NULL, removal, NULL), 0);
-	EQ(caller_end(&leaving), 0);
+	EQ(pthread_join(closing, NULL), 0);
 	CHECK(ms_since(began) < 7000);
 	hold_go();
 	EQ(pthread_join(going, &ret), 0);

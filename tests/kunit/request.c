@@ -559,7 +559,7 @@ static void cancel_of_one_that_leaves(struct kunit *test)
 {
 	static const struct script_step cancel = CANCEL(1, "cancel#0");
 	static const struct script_step silent = SILENT;
-	static const struct script_step down = DOWN("end1:-104");
+	static const struct script_step down = DOWN("end1:-104+text");
 	struct script_end *script = open_with_one(test, &end_params, 0);
 	struct rdmatensor_channel *channel = script->end->channel;
 
