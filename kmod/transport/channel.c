@@ -28,10 +28,10 @@
  *
  * How it ends. Every failure, of the device or of the peer, goes through
  * rdmatensor_channel_fail(), and every end by will through rdmatensor_channel_leave():
- * from then on nothing is posted, and the owner tears the lanes down in process context. Only when the queue pairs are
- * gone is the channel DOWN and may its fetches end, because until then the peer
- * can write into their results. Where it ends by will (rdmatensor_channel_leave()) what
- * has been posted completes before that, if it does so soon.
+ * from then on nothing is posted, and the owner tears the lanes down in process
+ * context. Only when the queue pairs are gone is the channel DOWN and may its fetches
+ * end, because until then the peer can write into their results. Where it ends by will,
+ * what has been posted completes before that, if it does so soon.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
