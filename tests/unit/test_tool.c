@@ -183,8 +183,11 @@ static void *serve(void *arg)
 	return NULL;
 }
 
+/* It is ready when it has said so: later its line would be among a command's output */
 static void server_start_with(char *const *args, unsigned int expect)
 {
+	int out, saved;
+
 	server.argc = 1;
 	server.argv[0] = "rdmatensor serve";
 	while (args[server.argc - 1]) {
@@ -193,9 +196,14 @@ static void server_start_with(char *const *args, unsigned int expect)
 	}
 	server.argv[server.argc] = NULL;
 	optind = 0;
+	fflush(stdout);
+	out = redirect(STDOUT_FILENO, &saved);
 	assert_int_equal(pthread_create(&server.thread, NULL, serve, NULL), 0);
-	while (fake_published() < expect)
+	while (lseek(out, 0, SEEK_END) <= 0)
 		usleep(1000);
+	restore(STDOUT_FILENO, saved, out, text, sizeof(text));
+	assert_contains(text, "serving ");
+	assert_int_equal(fake_published(), expect);
 }
 
 static void server_end_with(int expect)
