@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "fake.h"
+#include "tool/common/message.h"
 #include "lib/ring.h"
 
 #ifdef __SANITIZE_ADDRESS__
@@ -30,7 +31,6 @@ size_t __sanitizer_get_current_allocated_bytes(void);
 #define PUBLICATIONS 4096
 
 struct fake fake;
-const char *tool_name = "test";
 
 struct fake_pool {
 	char *base;
@@ -84,6 +84,7 @@ static struct rdmatensor_cqe late;
 void fake_reset(void)
 {
 	pthread_mutex_lock(&lock);
+	tool_name = "test";
 	memset(&fake, 0, sizeof(fake));
 	late_for = NULL;
 	memset(publications, 0, sizeof(publications));

@@ -9,7 +9,9 @@
 #include <sys/socket.h>
 
 #include "fake.h"
-#include "tool/tool.h"
+#include "tool/common/context.h"
+#include "tool/common/message.h"
+#include "tool/common/options.h"
 #include "unit.h"
 
 static struct rdmatensor *rt;

@@ -17,8 +17,9 @@
 #include <unistd.h>
 
 #include "fake.h"
-#include "tool/outfile.h"
-#include "tool/tool.h"
+#include "tool/cmd/fetch/outfile.h"
+#include "tool/common/files.h"
+#include "tool/common/message.h"
 #include "unit.h"
 
 static char dir[256], name[300], other[300], messages[4096];

@@ -21,10 +21,15 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "tool/nl.h"
-#include "tool/terminal.h"
-#include "tool/text.h"
-#include "tool/tool.h"
+#include <rdmatensor/rdmatensor.h>
+
+#include "tool/cmd/commands.h"
+#include "tool/cmd/top/terminal.h"
+#include "tool/common/message.h"
+#include "tool/common/netlink.h"
+#include "tool/common/output.h"
+#include "tool/common/stop.h"
+#include "tool/common/text.h"
 #include "unit.h"
 
 /* Channels that there are, and whether a dump of them comes whole */

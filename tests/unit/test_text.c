@@ -11,8 +11,10 @@
 #include <unistd.h>
 
 #include "fake.h"
-#include "tool/text.h"
-#include "tool/tool.h"
+#include "tool/common/json.h"
+#include "tool/common/message.h"
+#include "tool/common/output.h"
+#include "tool/common/text.h"
 #include "unit.h"
 
 static char *room;

@@ -15,9 +15,13 @@
 
 #include "fake.h"
 #include "safetensors/safetensors.h"
-#include "tool/samples.h"
-#include "tool/server.h"
-#include "tool/tool.h"
+#include "tool/cmd/commands.h"
+#include "tool/cmd/perf/samples.h"
+#include "tool/common/context.h"
+#include "tool/common/message.h"
+#include "tool/common/published.h"
+#include "tool/common/server.h"
+#include "tool/common/store.h"
 #include "unit.h"
 
 static char dir[256], model[300], output[300];

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tool/params.h"
+#include "tool/common/params.h"
 
 static void markdown(void)
 {

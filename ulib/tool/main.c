@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tool.h"
+#include <rdmatensor/rdmatensor.h>
 
-const char *tool_name = "";
+#include "tool/cmd/commands.h"
+#include "tool/common/message.h"
+#include "tool/common/output.h"
 
 static const struct {
 	const char *name;

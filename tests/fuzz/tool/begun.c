@@ -15,10 +15,13 @@
 #include "begun.h"
 #include "fuzz.h"
 #include "safetensors/safetensors.h"
-#include "tool/doctor.h"
-#include "tool/nl.h"
-#include "tool/outfile.h"
-#include "tool/params.h"
+#include "tool/cmd/doctor/devices.h"
+#include "tool/cmd/doctor/host.h"
+#include "tool/cmd/doctor/say.h"
+#include "tool/cmd/fetch/outfile.h"
+#include "tool/common/netlink.h"
+#include "tool/common/params.h"
+#include "tool/common/stop.h"
 
 bool begun;
 

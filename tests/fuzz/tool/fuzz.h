@@ -12,7 +12,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tool/tool.h"
+#include <rdmatensor/rdmatensor.h>
+
+#include "tool/common/message.h"
+#include "tool/common/output.h"
+#include "tool/common/store.h"
 
 /* Standard error may be a buffer at the time */
 #define HOLDS(_cond) \

@@ -16,7 +16,8 @@
 
 #include "fuzz.h"
 #include "peer.h"
-#include "tool/fetch.h"
+#include "tool/cmd/fetch/parts.h"
+#include "tool/common/published.h"
 
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed);

@@ -13,7 +13,7 @@
 
 #include "begun.h"
 #include "fuzz.h"
-#include "tool/params.h"
+#include "tool/common/params.h"
 
 /* main.c's main() */
 int tool_main(int argc, char **argv);

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What doctor's checks share: the visit, and how they say what they have found. Each goes on
+ * where something is missing as far as it can.
+ */
+#ifndef TOOL_DOCTOR_SAY_H
+#define TOOL_DOCTOR_SAY_H
+
+#include <stdbool.h>
+
+#include <rdmatensor/rdmatensor.h>
+
+#include "tool/common/options.h"
+
+struct json_object;
+
+enum verdict { VERDICT_OK, VERDICT_WARN, VERDICT_FAIL };
+
+/**
+ * struct doctor - one visit
+ * @common: options
+ * @peer: who to try, or NULL
+ * @checks: lines so far as JSON, with --json; else NULL
+ * @worst: the worst verdict so far
+ * @here_is_well: nothing failed but what a peer is needed for
+ * @rt: started context, or NULL
+ * @netdev: network device of what it has chosen; empty: none, or not started
+ */
+struct doctor {
+	struct common common;
+	const char *peer;
+	struct json_object *checks;
+	enum verdict worst;
+	bool here_is_well;
+	struct rdmatensor *rt;
+	char netdev[32];
+};
+
+/* A line: what was looked at, what it is, and unless it is well, what to do about it */
+void doctor_say(struct doctor *doctor, enum verdict verdict, const char *check,
+		const char *remedy, const char *fmt, ...)
+	__attribute__((format(printf, 5, 6)));
+
+/* What it comes to: the last line, or all as JSON. EXIT_OK, or EXIT_FAILED */
+int doctor_report(struct doctor *doctor);
+
+#endif

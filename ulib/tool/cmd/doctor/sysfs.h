@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What doctor reads out of sysfs.
+ */
+#ifndef TOOL_DOCTOR_SYSFS_H
+#define TOOL_DOCTOR_SYSFS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define SYSFS_MODULE "/sys/module/rdmatensor"
+#define SYSFS_DEVICES "/sys/class/infiniband"
+#define SYSFS_NETDEVS "/sys/class/net"
+
+/* The first line of the file; false: there is none */
+bool sysfs_line(char *text, size_t len, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What there is to fetch. A fetch into no room at all ends with -EMSGSIZE and
+ * the tensor's true meta-data, so every tensor can be asked for its size.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "parts.h"
+#include "safetensors/safetensors.h"
+#include "tool/common/message.h"
+#include "tool/common/published.h"
+#include "tool/common/store.h"
+
+uint64_t fetch_deadline(const struct fetch *fetch)
+{
+	return fetch->timeout_ns ? rdmatensor_now_ns() + fetch->timeout_ns : 0;
+}
+
+const char *fetch_remedy(const struct rdmatensor_cqe *cqe)
+{
+	switch (cqe->result) {
+	case -ETIMEDOUT:
+		return ": the peer has not published it under this name and step";
+	case -ECONNRESET:
+	case -ESHUTDOWN:
+	case -ENODEV:
+	case -EPROTO:
+		return ": see the peer's log, and fetch again";
+	case -EMSGSIZE:
+	case -ENOSPC:
+	case -EBADMSG:
+		return "";
+	default:
+		/* All others come from who should have published it */
+		return ": its publisher says so: see to it there, and fetch again";
+	}
+}
+
+static int tensor_failed(struct fetch *fetch, const char *name,
+			 const struct rdmatensor_cqe *cqe, int err)
+{
+	char text[RDMATENSOR_STATUS_ROOM];
+	const char *remedy;
+
+	if (!cqe->type)
+		return failed("fetch tensor \"%s\", step %" PRId64 ": %s",
+			      name, fetch->first_step, strerror(-err));
+	remedy = fetch_remedy(cqe);
+	if (err == -ETIMEDOUT && !strcmp(name, INDEX_NAME))
+		remedy = ": the peer is no `rdmatensor serve`, or has not this step: name the tensors";
+	return failed("fetch tensor \"%s\", step %" PRId64 ", from %s: %s%s",
+		      name, fetch->first_step, fetch->peer,
+		      rdmatensor_status_text(fetch->rt, cqe, text, sizeof(text)), remedy);
+}
+
+/* A region of the least size, for fetches that are only to tell meta-data */
+static int probe(struct fetch *fetch, const struct store *store,
+		 const char *name, struct rdmatensor_cqe *cqe)
+{
+	int err;
+
+	err = rdmatensor_fetch(fetch->rt, fetch->channel, name,
+			       fetch->first_step, &store->pool, store->offset,
+			       0, fetch_deadline(fetch), cqe);
+	if (err && !(err == -EMSGSIZE && cqe->flags & RDMATENSOR_CQE_META))
+		return tensor_failed(fetch, name, cqe, err);
+	if (cqe->flags & RDMATENSOR_CQE_DEAD)
+		return failed("fetch tensor \"%s\", step %" PRId64 ": it is dead: it has no content",
+			      name, fetch->first_step);
+	return EXIT_OK;
+}
+
+static int take_index(struct fetch *fetch, const struct store *store,
+		      uint64_t bytes)
+{
+	struct rdmatensor_cqe cqe;
+	char error[ST_ERROR_MAX];
+	int err;
+
+	err = rdmatensor_fetch(fetch->rt, fetch->channel, INDEX_NAME,
+			       fetch->first_step, &store->pool, store->offset,
+			       bytes, fetch_deadline(fetch), &cqe);
+	if (err)
+		return tensor_failed(fetch, INDEX_NAME, &cqe, err);
+	if (st_parse((char *)store->pool.base + store->offset, cqe.tensor_bytes,
+		     UINT64_MAX, &fetch->file, error, sizeof(error)))
+		return failed("index of %s: %s", fetch->peer, error);
+	return EXIT_OK;
+}
+
+int fetch_index(struct fetch *fetch)
+{
+	struct rdmatensor_cqe cqe;
+	struct store store;
+	uint64_t bytes;
+	int err;
+
+	err = store_create(fetch->rt, 1, &store);
+	if (err)
+		return err;
+	err = probe(fetch, &store, INDEX_NAME, &cqe);
+	rdmatensor_pool_destroy(fetch->rt, &store.pool);
+	if (err)
+		return err;
+	bytes = cqe.tensor_bytes;
+	if (!bytes || bytes > ST_HEADER_MAX)
+		return failed("index of %s: %" PRIu64 " bytes are no safetensors header",
+			      fetch->peer, bytes);
+	err = store_create(fetch->rt, bytes, &store);
+	if (err)
+		return err;
+	err = take_index(fetch, &store, bytes);
+	rdmatensor_pool_destroy(fetch->rt, &store.pool);
+	return err;
+}
+
+int fetch_meta(struct fetch *fetch, char **names, size_t nr)
+{
+	struct st_tensor *tensors;
+	struct rdmatensor_cqe cqe;
+	char error[ST_ERROR_MAX];
+	struct store store;
+	size_t i;
+	int err;
+
+	tensors = calloc(nr, sizeof(*tensors));
+	if (!tensors)
+		return failed("out of memory");
+	err = store_create(fetch->rt, 1, &store);
+	if (err) {
+		free(tensors);
+		return err;
+	}
+	for (i = 0; !err && i < nr; i++) {
+		err = probe(fetch, &store, names[i], &cqe);
+		if (err)
+			break;
+		tensors[i].name = names[i];
+		tensors[i].data_type = cqe.data_type;
+		tensors[i].ndims = cqe.ndims;
+		if (cqe.ndims <= RDMATENSOR_DIMS_MAX)
+			memcpy(tensors[i].dims, cqe.dims,
+			       cqe.ndims * sizeof(cqe.dims[0]));
+	}
+	rdmatensor_pool_destroy(fetch->rt, &store.pool);
+	if (!err && st_make(tensors, nr, NULL, &fetch->file, error,
+			    sizeof(error)))
+		err = failed("%s", error);
+	free(tensors);
+	return err;
+}

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Files that are written as a whole.
+ *
+ * The content has no name (O_TMPFILE) until it is on the disk, so a process that is killed
+ * leaves nothing behind. Where there are no such files, it is .rdmatensor.PID.N in the same
+ * folder, which signals that end the process remove. A link replaces nothing: a file that is
+ * there is replaced by rename(), of such a name that lives for that long only.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <libgen.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "outfile.h"
+#include "tool/common/message.h"
+
+/* Names that are tried for the content */
+#define TRIES 100
+/* What a file's access control list is in; the longest that Linux takes */
+#define ACL "system.posix_acl_access"
+#define ACL_MAX 65536
+
+/* The content's name, for handlers of signals; "": it has none */
+static char litter[PATH_MAX];
+static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE };
+
+static int outfile_failed(const struct outfile *out, const char *what, int err)
+{
+	return failed("write %s: %s%s%s", out->name, what, *what ? ": " : "", strerror(err));
+}
+
+static void on_end(int signo)
+{
+	unlink(litter);
+	/* As if it had not been caught: SA_RESETHAND has made it so */
+	raise(signo);
+}
+
+/* Signals wait until what they would leave behind is known to the handler; and go on */
+static void hold_signals(sigset_t *before)
+{
+	sigset_t set;
+	size_t i;
+
+	sigemptyset(&set);
+	for (i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		sigaddset(&set, ends[i]);
+	sigprocmask(SIG_BLOCK, &set, before);
+}
+
+static void watch(const char *work)
+{
+	struct sigaction action = { .sa_handler = on_end, .sa_flags = SA_RESETHAND }, old;
+	size_t i;
+
+	snprintf(litter, sizeof(litter), "%s", work);
+	sigemptyset(&action.sa_mask);
+	for (i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		if (!sigaction(ends[i], NULL, &old) && old.sa_handler == SIG_DFL)
+			sigaction(ends[i], &action, NULL);
+}
+
+static void unwatch(void)
+{
+	struct sigaction action = { .sa_handler = SIG_DFL }, old;
+	size_t i;
+
+	sigemptyset(&action.sa_mask);
+	for (i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		if (!sigaction(ends[i], NULL, &old) && old.sa_handler == on_end)
+			sigaction(ends[i], &action, NULL);
+	litter[0] = '\0';
+}
+
+/* The folder that @path is in */
+static const char *folder_of(const char *path, char *copy)
+{
+	snprintf(copy, PATH_MAX, "%s", path);
+	return dirname(copy);
+}
+
+/* A name in @out's folder for its content. False: it does not fit */
+static bool make_work(struct outfile *out)
+{
+	static unsigned int count;
+	char folder[PATH_MAX];
+	int len;
+
+	len = snprintf(out->work, sizeof(out->work), "%s/.rdmatensor.%d.%u",
+		       folder_of(out->path, folder), (int)getpid(), count++);
+	return len > 0 && (size_t)len < sizeof(out->work);
+}
+
+/* A name that nobody has, by @make. 0 or a negative errno; then @work is "" */
+static int with_work(struct outfile *out, int (*make)(struct outfile *out))
+{
+	int err = -EEXIST, i;
+	sigset_t before;
+
+	hold_signals(&before);
+	for (i = 0; err == -EEXIST && i < TRIES; i++)
+		err = make_work(out) ? make(out) : -ENAMETOOLONG;
+	if (err)
+		out->work[0] = '\0';
+	else
+		watch(out->work);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return err;
+}
+
+static int create_work(struct outfile *out)
+{
+	out->fd = open(out->work, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, out->mode);
+	return out->fd < 0 ? -errno : 0;
+}
+
+/* Of a file without a name */
+static int link_work(struct outfile *out)
+{
+	char link[64];
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", out->fd);
+	return linkat(AT_FDCWD, link, AT_FDCWD, out->work, AT_SYMLINK_FOLLOW) ? -errno : 0;
+}
+
+/* A new file in @out's folder, without a name if it can be */
+static int create(struct outfile *out)
+{
+	char folder[PATH_MAX];
+
+	/* It could not be given a name without */
+	if (access("/proc/self/fd", X_OK))
+		return with_work(out, create_work);
+	out->fd = open(folder_of(out->path, folder), O_TMPFILE | O_RDWR | O_CLOEXEC, out->mode);
+	if (out->fd >= 0)
+		return 0;
+	if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL && errno != ENOENT)
+		return -errno;
+	return with_work(out, create_work);
+}
+
+/* What leads nowhere yet, but for symlinks: that is told from what cannot be */
+static int open_new(struct outfile *out)
+{
+	char folder[PATH_MAX], file[PATH_MAX], resolved[PATH_MAX];
+	struct stat st;
+	int err, len;
+
+	if (!lstat(out->name, &st))
+		return failed("write %s: it is a symlink that leads to nothing: remove it, or create what it leads to",
+			      out->name);
+	if (!realpath(folder_of(out->name, folder), resolved))
+		return outfile_failed(out, folder, errno);
+	snprintf(file, sizeof(file), "%s", out->name);
+	len = snprintf(out->path, sizeof(out->path), "%s/%s", resolved, basename(file));
+	if (len < 0 || (size_t)len >= sizeof(out->path))
+		return outfile_failed(out, "", ENAMETOOLONG);
+	out->mode = 0666;
+	err = create(out);
+	return err ? outfile_failed(out, "", -err) : EXIT_OK;
+}
+
+/*
+ * The other file's access control list, or none: the folder may have given the new one its
+ * own. 0, or a negative errno
+ */
+static int copy_acl(const struct outfile *out)
+{
+	static char acl[ACL_MAX];
+	ssize_t len = getxattr(out->path, ACL, acl, sizeof(acl));
+
+	if (len >= 0)
+		return fsetxattr(out->fd, ACL, acl, (size_t)len, 0) ? -errno : 0;
+	if (errno != ENODATA && errno != EOPNOTSUPP && errno != ENOSYS)
+		return -errno;
+	if (fgetxattr(out->fd, ACL, NULL, 0) < 0)
+		return 0;
+	return fremovexattr(out->fd, ACL) ? -errno : 0;
+}
+
+/* What rename() would say only after all has been transferred. False, with a message */
+static bool may_be_replaced(const struct outfile *out)
+{
+	struct statx st;
+
+	if (statx(AT_FDCWD, out->path, 0, STATX_TYPE, &st))
+		return true;
+	if (st.stx_attributes & STATX_ATTR_MOUNT_ROOT) {
+		failed("write %s: it is a mount point, and cannot be replaced: name a file in a folder that is mounted",
+		       out->name);
+		return false;
+	}
+	if (st.stx_attributes & STATX_ATTR_APPEND) {
+		failed("write %s: it can only be appended to: chattr -a, or name another file",
+		       out->name);
+		return false;
+	}
+	return true;
+}
+
+static int open_beside(struct outfile *out, const struct stat *st)
+{
+	struct stat own;
+	int err;
+
+	if (access(out->name, W_OK))
+		return outfile_failed(out, "", errno);
+	if (!realpath(out->name, out->path))
+		return outfile_failed(out, "", errno);
+	if (!may_be_replaced(out))
+		return EXIT_FAILED;
+	/* Nobody else's until it is as the other one is */
+	out->mode = 0600;
+	err = create(out);
+	if (err)
+		return outfile_failed(out, "a new file beside it", -err);
+	if (fstat(out->fd, &own))
+		return outfile_failed(out, "", errno);
+	if ((own.st_uid != st->st_uid || own.st_gid != st->st_gid) &&
+	    fchown(out->fd, st->st_uid, st->st_gid))
+		return failed("write %s: it belongs to user %u and group %u, and a new one could not be theirs: remove it, or name another file",
+			      out->name, (unsigned int)st->st_uid, (unsigned int)st->st_gid);
+	/* Before the mode, which would let in whom the folder's list names */
+	err = copy_acl(out);
+	if (err)
+		return failed("write %s: its access control list, and a new one could not have it: %s: remove it, or name another file",
+			      out->name, strerror(-err));
+	/* But for set-user-ID, which is nothing for what a peer has sent */
+	if ((own.st_mode & 0777) != (st->st_mode & 0777) &&
+	    fchmod(out->fd, st->st_mode & 0777))
+		return outfile_failed(out, "", errno);
+	return EXIT_OK;
+}
+
+static int open_direct(struct outfile *out)
+{
+	out->direct = true;
+	out->fd = open(out->name, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+	if (out->fd < 0)
+		return outfile_failed(out, "", errno);
+	out->stream = lseek(out->fd, 0, SEEK_CUR) < 0 || isatty(out->fd);
+	return EXIT_OK;
+}
+
+/* The report would be among the content, or its file replaced under it */
+static bool is_stdout(const struct stat *st)
+{
+	struct stat own;
+
+	return !S_ISCHR(st->st_mode) && !fstat(STDOUT_FILENO, &own) &&
+	       own.st_dev == st->st_dev && own.st_ino == st->st_ino;
+}
+
+int outfile_open(struct outfile *out, const char *name)
+{
+	size_t len = strlen(name);
+	struct stat st;
+	int ret;
+
+	memset(out, 0, sizeof(*out));
+	out->name = name;
+	out->fd = -1;
+	/* RLIMIT_FSIZE is an error of the call, which is told, and not the end of the process */
+	signal(SIGXFSZ, SIG_IGN);
+	if (!len || name[len - 1] == '/')
+		return failed("write \"%s\": that names no file", name);
+	if (stat(name, &st))
+		ret = errno == ENOENT ? open_new(out) : outfile_failed(out, "", errno);
+	else if (S_ISREG(st.st_mode) && !is_stdout(&st))
+		ret = open_beside(out, &st);
+	else if (S_ISDIR(st.st_mode))
+		ret = outfile_failed(out, "", EISDIR);
+	else if (is_stdout(&st))
+		ret = failed("write %s: the report goes there: name a file", name);
+	else
+		ret = open_direct(out);
+	if (ret)
+		outfile_drop(out);
+	return ret;
+}
+
+int outfile_reserve(struct outfile *out, uint64_t bytes)
+{
+	if (out->direct || !bytes)
+		return EXIT_OK;
+	if (bytes > INT64_MAX)
+		return outfile_failed(out, "", EFBIG);
+	while (fallocate(out->fd, 0, 0, (off_t)bytes)) {
+		if (errno == EOPNOTSUPP || errno == ENOSYS)
+			return EXIT_OK;
+		if (errno != EINTR)
+			return failed("write %s: no room for %" PRIu64 " bytes: %s", out->name,
+				      bytes, strerror(errno));
+	}
+	return EXIT_OK;
+}
+
+/* The new name, too, is there after a crash */
+static int sync_folder(const struct outfile *out)
+{
+	char folder[PATH_MAX];
+	int fd = open(folder_of(out->path, folder), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int err = 0;
+
+	/* One may write in a folder that one may not read */
+	if (fd < 0)
+		return 0;
+	if (fsync(fd) && errno != EINVAL && errno != EROFS && errno != EOPNOTSUPP &&
+	    errno != ENOSYS)
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+/* What has been transferred stays there, whatever comes */
+static int commit_name(struct outfile *out)
+{
+	int err;
+
+	if (rename(out->work, out->path)) {
+		err = failed("write %s: %s: its content is in %s", out->name, strerror(errno),
+			     out->work);
+	} else {
+		err = sync_folder(out);
+		if (err)
+			err = outfile_failed(out, "", -err);
+	}
+	unwatch();
+	out->work[0] = '\0';
+	close(out->fd);
+	out->fd = -1;
+	return err;
+}
+
+int outfile_commit(struct outfile *out)
+{
+	int err = 0;
+
+	if (fsync(out->fd) && !(out->direct && (errno == EINVAL || errno == EROFS)))
+		err = -errno;
+	if (!err && !out->direct && !*out->work)
+		err = with_work(out, link_work);
+	if (!err && !out->direct)
+		return commit_name(out);
+	if (close(out->fd) && !err)
+		err = -errno;
+	out->fd = -1;
+	if (err)
+		outfile_failed(out, "", -err);
+	outfile_drop(out);
+	return err ? EXIT_FAILED : EXIT_OK;
+}
+
+void outfile_drop(struct outfile *out)
+{
+	if (out->fd >= 0)
+		close(out->fd);
+	out->fd = -1;
+	if (!*out->work)
+		return;
+	unlink(out->work);
+	out->work[0] = '\0';
+	unwatch();
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The parts of fetch: what to fetch (names), fetching it (step), what that took (report), and
+ * the command around them.
+ */
+#ifndef TOOL_FETCH_PARTS_H
+#define TOOL_FETCH_PARTS_H
+
+#include "safetensors/safetensors.h"
+#include "tool/common/options.h"
+#include "tool/common/store.h"
+
+/**
+ * struct fetch - the subcommand's state
+ * @common: options
+ * @rt: the context
+ * @channel: to the peer
+ * @peer: its address as given
+ * @first_step: of --step
+ * @steps: of --steps
+ * @in_flight: of --in-flight
+ * @timeout_ns: of --timeout, for each tensor
+ * @alloc: --alloc: the kernel finds the tensors' places
+ * @file: the tensors, in the order of the file that is written
+ * @store: where they go
+ * @offsets: where each is in the pool
+ */
+struct fetch {
+	struct common common;
+	struct rdmatensor *rt;
+	uint32_t channel;
+	const char *peer;
+	int64_t first_step;
+	int64_t steps;
+	int64_t in_flight;
+	uint64_t timeout_ns;
+	bool alloc;
+	struct st_file file;
+	struct store store;
+	uint64_t *offsets;
+};
+
+/**
+ * struct step_result - what one step took
+ * @step: its number
+ * @seconds: from the first submit to the last completion
+ * @counters: the context's, for this step only: it has the one channel, whose own
+ *            are gone with it when the peer ends
+ */
+struct step_result {
+	int64_t step;
+	double seconds;
+	uint64_t counters[RDMATENSOR_STAT_NR];
+};
+
+/* When a fetch that begins now must end */
+uint64_t fetch_deadline(const struct fetch *fetch);
+
+/* What can be done about a fetch that has failed, to be put behind its text; may be "" */
+const char *fetch_remedy(const struct rdmatensor_cqe *cqe);
+
+/* fetch_names.c: fill in fetch->file; EXIT_OK, or EXIT_FAILED with a message */
+
+/* From the peer's index */
+int fetch_index(struct fetch *fetch);
+/* From the meta-data of each name */
+int fetch_meta(struct fetch *fetch, char **names, size_t nr);
+
+/* fetch_step.c */
+
+/* Makes the pool and lays the tensors out */
+int fetch_prepare(struct fetch *fetch);
+/* Fetches all tensors of one step */
+int fetch_step(struct fetch *fetch, int64_t step, struct step_result *result);
+
+/* report.c: a line for each of --steps */
+
+void fetch_print(const struct fetch *fetch, const struct step_result *results);
+/* EXIT_OK, or EXIT_FAILED with a message */
+int fetch_print_json(const struct fetch *fetch, const struct step_result *results,
+		     const char *output);
+
+#endif

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * monitor: the module's events, a line for each.
+ */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "tool/cmd/commands.h"
+#include "tool/common/json.h"
+#include "tool/common/message.h"
+#include "tool/common/netlink.h"
+#include "tool/common/options.h"
+#include "tool/common/output.h"
+#include "tool/common/stop.h"
+
+static void help(void)
+{
+	printf("Usage: rdmatensor monitor [-j]\n"
+	       "Show what happens to the contexts of this network namespace, with the time, until\n"
+	       "it is interrupted: contexts start and end, channels come up and go down and why,\n"
+	       "peers misbehave, devices go, requests time out, CONNECT waits for a peer.\n"
+	       "\n"
+	       "  -j, --json               a line of JSON for each\n"
+	       "  -h, --help               this text\n");
+}
+
+static void now_text(char *text, size_t len)
+{
+	struct timespec now;
+	struct tm tm;
+	size_t end;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	localtime_r(&now.tv_sec, &tm);
+	end = strftime(text, len, "%Y-%m-%dT%H:%M:%S", &tm);
+	end += (size_t)snprintf(text + end, len - end, ".%03ld", now.tv_nsec / 1000000);
+	strftime(text + end, len - end, "%z", &tm);
+}
+
+/* What there is, in this order */
+static void print_members(struct json_object *object)
+{
+	static const struct {
+		const char *before, *key, *after;
+	} members[] = {
+		{ " context ", "context", "" }, { " worker ", "worker", "" },
+		{ " channel ", "channel", "" }, { " peer ", "peer", "" },
+		{ " address ", "address", "" }, { " for ", "wait_ms", " ms" },
+		{ " tensor ", "tensor", "" }, { " step ", "step", "" },
+		{ ": ", "text", "" }, { " (", "error", ")" },
+	};
+	const char *text;
+	size_t i;
+
+	for (i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+		text = text_of(object, members[i].key);
+		if (!text || (!*text && !strcmp(members[i].key, "peer")))
+			continue;
+		fputs(members[i].before, stdout);
+		put_member(stdout, object, members[i].key);
+		fputs(members[i].after, stdout);
+	}
+}
+
+static bool print_event(struct json_object *object, void *arg)
+{
+	const bool *json = arg;
+	const char *what;
+	char now[64];
+
+	now_text(now, sizeof(now));
+	stop_unblock();
+	if (*json) {
+		add_string(object, "time", now);
+		print_json(object);
+		stop_block();
+		return !ferror(stdout);
+	}
+	what = text_of(object, "event");
+	printf("%s %-15s", now, what ? what : "?");
+	if (what && !strcmp(what, "lost"))
+		printf(" %s events: more came at once than the socket holds",
+		       text_of(object, "events"));
+	else
+		print_members(object);
+	putchar('\n');
+	fflush(stdout);
+	stop_block();
+	json_object_put(object);
+	/* Events that cannot be told are not waited for: main() says so */
+	return !ferror(stdout);
+}
+
+int cmd_monitor(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "json", no_argument, NULL, 'j' },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 }
+	};
+	bool json = false;
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, "jh", options, NULL)) != -1) {
+		switch (opt) {
+		case 'j':
+			json = true;
+			break;
+		case 'h':
+			help();
+			return EXIT_OK;
+		default:
+			return point_to_help();
+		}
+	}
+	if (optind < argc)
+		return misused("nothing is expected behind the options");
+	stop_init();
+	return listen_events(print_event, &json);
+}

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * serve: publishes every tensor of a safetensors file, until it is told to end.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "safetensors/safetensors.h"
+#include "tool/cmd/commands.h"
+#include "tool/common/files.h"
+#include "tool/common/json.h"
+#include "tool/common/message.h"
+#include "tool/common/options.h"
+#include "tool/common/output.h"
+#include "tool/common/progress.h"
+#include "tool/common/published.h"
+#include "tool/common/server.h"
+#include "tool/common/store.h"
+
+/* Operations of one submit */
+#define BATCH 256
+
+/**
+ * struct serve - the subcommand's state
+ * @server: the context
+ * @path: the file
+ * @first_step: of --step
+ * @steps: of --steps
+ * @file: what the file's header says
+ * @offsets: where each tensor is in the pool, the index behind the last
+ * @store: the pool
+ */
+struct serve {
+	struct server server;
+	const char *path;
+	int64_t first_step;
+	int64_t steps;
+	struct st_file file;
+	uint64_t *offsets;
+	struct store store;
+};
+
+static void help(void)
+{
+	printf("Usage: rdmatensor serve [OPTION]... MODEL.safetensors\n"
+	       "Read a safetensors file into a pool and publish every tensor of it by its name,\n"
+	       "for any number of fetches, until SIGINT or SIGTERM.\n"
+	       "\n"
+	       "      --step S             step number to publish under (default 0)\n"
+	       "      --steps N            publish under N steps from S on (default 1)\n"
+	       "      --exit-after N       end when N channels have gone down\n"
+	       "%s", common_help);
+}
+
+/* Where each tensor goes; returns the bytes of the whole pool */
+static uint64_t lay_out(struct serve *serve)
+{
+	uint64_t at = serve->store.offset;
+	size_t i;
+
+	for (i = 0; i < serve->file.nr; i++) {
+		serve->offsets[i] = at;
+		at += align_region(serve->file.tensors[i].bytes);
+	}
+	serve->offsets[i] = at;
+	return at + align_region(serve->file.header_bytes) -
+	       serve->store.offset;
+}
+
+static int read_tensors(struct serve *serve, int fd)
+{
+	struct progress progress;
+	struct piece *pieces;
+	size_t i;
+	int err;
+
+	pieces = calloc(serve->file.nr + 1, sizeof(*pieces));
+	if (!pieces)
+		return failed("%s: out of memory", serve->path);
+	for (i = 0; i < serve->file.nr; i++) {
+		pieces[i].base = (char *)serve->store.pool.base +
+				 serve->offsets[i];
+		pieces[i].bytes = serve->file.tensors[i].bytes;
+	}
+	memcpy((char *)serve->store.pool.base + serve->offsets[i],
+	       serve->file.header, serve->file.header_bytes);
+	progress_begin(&progress, "reading", serve->file.data_bytes);
+	err = file_read(fd, st_data_offset(&serve->file), pieces,
+			serve->file.nr, &progress);
+	progress_end(&progress);
+	free(pieces);
+	if (err)
+		return failed("read %s: %s", serve->path, err == -ENODATA ?
+			      "the file has become shorter" : strerror(-err));
+	return EXIT_OK;
+}
+
+static int open_file(struct serve *serve, int *fd)
+{
+	char error[ST_ERROR_MAX];
+
+	if (st_open(serve->path, &serve->file, fd, error, sizeof(error)))
+		return failed("read %s", error);
+	serve->offsets = calloc(serve->file.nr + 1, sizeof(*serve->offsets));
+	if (serve->offsets && !st_find(&serve->file, INDEX_NAME))
+		return EXIT_OK;
+	close(*fd);
+	if (!serve->offsets)
+		return failed("%s: out of memory", serve->path);
+	return failed("read %s: tensor \"%s\": this name is reserved: rename it",
+		      serve->path, INDEX_NAME);
+}
+
+/* The file is judged before anything else is begun */
+static int load(struct serve *serve)
+{
+	int fd, err;
+
+	err = open_file(serve, &fd);
+	if (err)
+		return err;
+	err = server_start(&serve->server);
+	if (!err)
+		err = store_create(serve->server.rt, lay_out(serve),
+				   &serve->store);
+	if (!err) {
+		lay_out(serve);
+		err = read_tensors(serve, fd);
+	}
+	close(fd);
+	return err;
+}
+
+static const char *name_of(void *arg, uint64_t i, int64_t *step)
+{
+	const struct serve *serve = arg;
+	uint64_t per_step = serve->file.nr + 1;
+
+	*step = serve->first_step + (int64_t)(i / per_step);
+	i %= per_step;
+	return i < serve->file.nr ? serve->file.tensors[i].name : INDEX_NAME;
+}
+
+static void prep(const struct serve *serve, struct rdmatensor_op *op,
+		 size_t i, int64_t step)
+{
+	const struct st_tensor *tensor = &serve->file.tensors[i];
+
+	if (i < serve->file.nr)
+		rdmatensor_prep_publish(op, tensor->name, step,
+					serve->store.pool.id, serve->offsets[i],
+					tensor->bytes, tensor->data_type,
+					tensor->ndims, tensor->dims, 0, 0);
+	else
+		rdmatensor_prep_publish(op, INDEX_NAME, step,
+					serve->store.pool.id, serve->offsets[i],
+					serve->file.header_bytes,
+					RDMATENSOR_DT_STRING, 0, NULL, 0, 0);
+}
+
+static int publish_step(struct serve *serve, int64_t step)
+{
+	struct rdmatensor_op ops[BATCH];
+	size_t nr = serve->file.nr + 1;
+	unsigned int done, n;
+	int64_t unused;
+	size_t i = 0;
+	int err;
+
+	while (i < nr) {
+		for (n = 0; n < BATCH && i + n < nr; n++)
+			prep(serve, &ops[n], i + n, step);
+		err = rdmatensor_submit(serve->server.rt, ops, n, 0, 0, &done);
+		if (err)
+			return failed("publish tensor \"%s\", step %" PRId64 ": %s",
+				      name_of(serve, i + done, &unused), step,
+				      strerror(-err));
+		i += n;
+	}
+	return EXIT_OK;
+}
+
+static int tell_ready(struct serve *serve)
+{
+	struct json_object *line = json_object_new_object();
+	char what[512];
+
+	add_string(line, "event", "ready");
+	add_number(line, "tensors", serve->file.nr);
+	add_number(line, "bytes", serve->file.data_bytes);
+	add_string(line, "file", serve->path);
+	snprintf(what, sizeof(what), "serving %zu tensor%s, %" PRIu64 " bytes of %s",
+		 serve->file.nr, plural(serve->file.nr), serve->file.data_bytes, serve->path);
+	return server_ready(&serve->server, what, line);
+}
+
+static int serve_file(struct serve *serve)
+{
+	int64_t step;
+	int err;
+
+	err = load(serve);
+	for (step = 0; !err && step < serve->steps; step++)
+		err = publish_step(serve, serve->first_step + step);
+	if (!err)
+		err = tell_ready(serve);
+	if (!err)
+		err = server_run(&serve->server);
+	if (!err) {
+		server_withdraw(&serve->server, (uint64_t)serve->steps *
+				(serve->file.nr + 1), name_of, serve,
+				rdmatensor_deadline_ms(SERVER_END_MS));
+		err = server_end(&serve->server);
+	}
+	rdmatensor_close(serve->server.rt);
+	st_free(&serve->file);
+	free(serve->offsets);
+	return err;
+}
+
+enum { OPT_STEP = OPT_OWN, OPT_STEPS, OPT_EXIT_AFTER };
+
+static const struct option options[] = {
+	COMMON_LONG,
+	{ "step", required_argument, NULL, OPT_STEP },
+	{ "steps", required_argument, NULL, OPT_STEPS },
+	{ "exit-after", required_argument, NULL, OPT_EXIT_AFTER },
+	{ 0 }
+};
+
+static int take_option(struct serve *serve, int opt)
+{
+	switch (opt) {
+	case OPT_STEP:
+		return parse_number("--step", optarg, 0, INT64_MAX / 2,
+				    &serve->first_step);
+	case OPT_STEPS:
+		return parse_number("--steps", optarg, 1, 1000000,
+				    &serve->steps);
+	case OPT_EXIT_AFTER:
+		return parse_number("--exit-after", optarg, 1, INT32_MAX,
+				    &serve->server.exit_after);
+	default:
+		return common_option(&serve->server.common, opt, optarg);
+	}
+}
+
+int cmd_serve(int argc, char **argv)
+{
+	struct serve serve = { .steps = 1 };
+	int opt, err = EXIT_OK;
+
+	common_init(&serve.server.common);
+	while (!err && (opt = getopt_long(argc, argv, COMMON_SHORT, options,
+					  NULL)) != -1) {
+		if (opt == 'h') {
+			help();
+			return EXIT_OK;
+		}
+		err = take_option(&serve, opt);
+	}
+	if (!err)
+		err = common_environment(&serve.server.common);
+	if (err)
+		return err;
+	if (argc - optind != 1)
+		return misused("give one MODEL.safetensors");
+	serve.path = argv[optind];
+	return serve_file(&serve);
+}

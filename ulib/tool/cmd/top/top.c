@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * top: what goes over each channel of this network namespace in the last interval. A channel
+ * that is seen for the first time has no rate yet; one that is gone is not shown any more.
+ */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <unistd.h>
+
+#include <rdmatensor/netlink.h>
+
+#include "sample.h"
+#include "terminal.h"
+#include "tool/cmd/commands.h"
+#include "tool/common/message.h"
+#include "tool/common/netlink.h"
+#include "tool/common/options.h"
+#include "tool/common/stop.h"
+#include "view.h"
+
+/**
+ * struct top - options
+ * @interval_ms: between two samples
+ * @count: samples to show; 0: until it is interrupted
+ * @json: a line of JSON for each
+ * @context: only this one's channels; 0: all
+ * @terminal: standard output is one with a cursor: the screen is redrawn
+ */
+struct top {
+	int interval_ms;
+	int64_t count;
+	bool json;
+	uint32_t context;
+	bool terminal;
+};
+
+static void help(void)
+{
+	printf("Usage: rdmatensor top [-j] [-d SECONDS] [-n COUNT] [CONTEXT]\n"
+	       "Show what goes over the channels of this network namespace, or of one context, in\n"
+	       "each second: fetches and bytes in, served contents and bytes out, messages that\n"
+	       "had to wait (STALL), fetches that failed (ERR), and how long fetches took. The\n"
+	       "busiest comes first. q ends it.\n"
+	       "\n"
+	       "  -d, --delay SECONDS      between two samples (default: 1)\n"
+	       "  -n, --count COUNT        end after so many\n"
+	       "  -j, --json               a line of JSON for each\n"
+	       "  -h, --help               this text\n");
+}
+
+static int show(const struct top *top, const struct sample *sample, const struct row *total)
+{
+	int err = EXIT_OK;
+
+	stop_unblock();
+	if (top->json)
+		view_json(sample, total);
+	else
+		err = view_print(sample, total, top->terminal);
+	stop_block();
+	return err;
+}
+
+/* True: it is to end. @last is what is on the screen */
+static bool wait_interval(const struct top *top, bool *keys, const struct sample *last,
+			  const struct row *total)
+{
+	uint64_t end = rdmatensor_now_ns() + (uint64_t)top->interval_ms * 1000000;
+	uint64_t now;
+
+	while ((now = rdmatensor_now_ns()) < end) {
+		/* While it is shown it may change again */
+		while (terminal_changed())
+			if (top->terminal && show(top, last, total))
+				return true;
+		if (stop_wait_fd(*keys ? STDIN_FILENO : -1, (int)((end - now) / 1000000) + 1))
+			return true;
+		if (*keys && rdmatensor_now_ns() < end && terminal_asked_to_end(keys))
+			return true;
+	}
+	return false;
+}
+
+static int run(const struct top *top, bool keys)
+{
+	struct sample before, now;
+	struct row total;
+	int64_t shown = 0;
+	int err;
+
+	err = sample_take(top->context, &before);
+	if (err)
+		return err;
+	sample_sum(&before, &total);
+	/* A person sees at once what there is; rates come with the next one */
+	if (top->terminal)
+		err = show(top, &before, &total);
+	while (!err && !wait_interval(top, &keys, &before, &total)) {
+		err = sample_take(top->context, &now);
+		if (err)
+			break;
+		sample_rate(&now, &before);
+		sample_sum(&now, &total);
+		sample_free(&before);
+		before = now;
+		err = show(top, &before, &total);
+		/* Nobody can read what comes after it: main() says so */
+		if (err || ferror(stdout) || ++shown == top->count)
+			break;
+	}
+	/* The cursor stands behind the last line */
+	if (top->terminal)
+		putchar('\n');
+	sample_free(&before);
+	return err;
+}
+
+static int run_on_terminal(const struct top *top)
+{
+	bool keys = terminal_begin();
+	int err = run(top, keys);
+
+	if (keys)
+		terminal_end();
+	return err;
+}
+
+int cmd_top(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "delay", required_argument, NULL, 'd' },
+		{ "count", required_argument, NULL, 'n' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 }
+	};
+	struct top top = { .interval_ms = 1000 };
+	int64_t context = 0;
+	int opt, err = EXIT_OK;
+	uint64_t ns;
+
+	while (!err && (opt = getopt_long(argc, argv, "d:n:jh", options, NULL)) != -1) {
+		switch (opt) {
+		case 'd':
+			err = parse_seconds_in("--delay", optarg, 0.01, 3600, &ns);
+			top.interval_ms = err ? 0 : (int)(ns / 1000000);
+			break;
+		case 'n':
+			err = parse_number("--count", optarg, 1, INT32_MAX, &top.count);
+			break;
+		case 'j':
+			top.json = true;
+			break;
+		case 'h':
+			help();
+			return EXIT_OK;
+		default:
+			return point_to_help();
+		}
+	}
+	if (!err && argc - optind > 1)
+		err = misused("one CONTEXT is enough");
+	if (!err && optind < argc)
+		err = parse_number("CONTEXT", argv[optind], 1, INT32_MAX, &context);
+	if (!err)
+		err = look_for_context((uint32_t)context);
+	if (err)
+		return err;
+	top.context = (uint32_t)context;
+	top.terminal = !top.json && terminal_has_cursor();
+	stop_init();
+	return !top.json && isatty(STDOUT_FILENO) ? run_on_terminal(&top) : run(&top, false);
+}

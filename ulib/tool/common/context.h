@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A started context, with errors in words.
+ */
+#ifndef TOOL_CONTEXT_H
+#define TOOL_CONTEXT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rdmatensor/rdmatensor.h>
+
+#include "options.h"
+
+/* The device's file: the option's, else the environment's, else the usual one */
+const char *context_path(const struct common *common);
+/* Opens only; EXIT_OK, or EXIT_FAILED with a message */
+int context_open(const struct common *common, struct rdmatensor **out);
+/* Opens and starts; EXIT_OK, or EXIT_FAILED with a message */
+int context_start(struct common *common, struct rdmatensor **out);
+/* Connects to a peer, which is waited for as --wait says; EXIT_OK, or EXIT_FAILED with a message */
+int context_connect(struct rdmatensor *rt, const struct common *common, const char *peer,
+		    const char *worker, uint32_t *channel);
+/* As rdmatensor_connect(), with @wait_ns as in struct common */
+int connect_within(struct rdmatensor *rt, uint64_t wait_ns, const char *peer, const char *worker,
+		   uint32_t *channel, char *cause, size_t cause_len);
+/* What is left of @wait_ns that began so long before @end_ns; 0 and WAIT_DEFAULT stay */
+uint64_t wait_left(uint64_t wait_ns, uint64_t end_ns);
+/* --wait as the timeout of an ioctl: 0: the default */
+uint32_t wait_ms(uint64_t wait_ns);
+/* All counters of the context; EXIT_OK, or EXIT_FAILED with a message */
+int context_counters(struct rdmatensor *rt, uint64_t *counters);
+/*
+ * EXIT_OK: each of @in_flight operations has a place in the ring, beside the ends of
+ * @channels; else with a message
+ */
+int context_ring_holds(struct rdmatensor *rt, unsigned int in_flight, unsigned int channels);
+/*
+ * As rdmatensor_wait(), but waits again after -EINTR, which it also ends with when the
+ * process was stopped and goes on. What ends the process is not for a wait to see
+ */
+int context_wait(struct rdmatensor *rt, unsigned int nr, uint64_t deadline_ns);
+/* "10.0.0.1:18521": where a started context listens */
+const char *context_listen_text(struct rdmatensor *rt,
+				const struct common *common, char *text,
+				size_t len);
+/* "rxe0 port 1 gid 2" */
+const char *context_device_text(const struct rdmatensor_query *query,
+				char *text, size_t len);
+
+#endif

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The sockets: what is dumped, and what is listened to.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/sock_diag.h>
+#include <netlink/genl/ctrl.h>
+#include <netlink/genl/genl.h>
+#include <netlink/netlink.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <rdmatensor/netlink.h>
+
+#include "json.h"
+#include "message.h"
+#include "netlink.h"
+#include "netlink_attrs.h"
+#include "output.h"
+#include "stop.h"
+
+/* A dump that things come and go in is asked for again, so often */
+#define TRIES 10
+
+static int on_valid(struct nl_msg *msg, void *arg)
+{
+	json_object_array_add(arg, netlink_object(msg));
+	return NL_OK;
+}
+
+/* EXIT_OK: connected, and *family is the module's */
+static int connect_family(struct nl_sock **out, int *family)
+{
+	struct nl_sock *sock = nl_socket_alloc();
+	int err;
+
+	if (!sock)
+		return failed("netlink: cannot connect: %s", strerror(ENOMEM));
+	err = genl_connect(sock);
+	if (err < 0) {
+		nl_socket_free(sock);
+		return failed("netlink: cannot connect: %s", nl_geterror(err));
+	}
+	*family = genl_ctrl_resolve(sock, RDMATENSOR_NL_NAME);
+	if (*family < 0) {
+		nl_socket_free(sock);
+		return *family == -NLE_OBJ_NOTFOUND ?
+			failed("netlink: there is no family \"%s\": the module is not loaded: modprobe rdmatensor",
+			       RDMATENSOR_NL_NAME) :
+			failed("netlink: look for the family \"%s\": %s", RDMATENSOR_NL_NAME,
+			       nl_geterror(*family));
+	}
+	*out = sock;
+	return EXIT_OK;
+}
+
+static int dump_once(struct nl_sock *sock, int family, int cmd, uint32_t context,
+		     struct json_object *list)
+{
+	struct nl_msg *msg = nlmsg_alloc();
+	int ret;
+
+	if (!msg)
+		return -NLE_NOMEM;
+	if (!genlmsg_put(msg, NL_AUTO_PORT, NL_AUTO_SEQ, family, 0, NLM_F_DUMP, (uint8_t)cmd,
+			 RDMATENSOR_NL_VERSION) ||
+	    (context && nla_put_u32(msg, RDMATENSOR_NL_A_CONTEXT, context))) {
+		nlmsg_free(msg);
+		return -NLE_NOMEM;
+	}
+	nl_socket_modify_cb(sock, NL_CB_VALID, NL_CB_CUSTOM, on_valid, list);
+	ret = nl_send_auto(sock, msg);
+	nlmsg_free(msg);
+	return ret < 0 ? ret : nl_recvmsgs_default(sock);
+}
+
+static int nl_failed(const char *what, int error)
+{
+	return failed("%s: %s%s", what, nl_geterror(error), error == -NLE_PERM ?
+		      ": what other processes do is for root: be root, or have CAP_NET_ADMIN" :
+		      "");
+}
+
+int dump_objects(int cmd, uint32_t context, struct json_object **out, bool *whole)
+{
+	struct json_object *list = NULL;
+	struct nl_sock *sock = NULL;
+	int family = 0, ret, i;
+
+	ret = connect_family(&sock, &family);
+	if (ret)
+		return ret;
+	for (i = 0; i < TRIES; i++) {
+		json_object_put(list);
+		list = json_object_new_array();
+		ret = dump_once(sock, family, cmd, context, list);
+		if (ret != -NLE_DUMP_INTR)
+			break;
+		/* What is left of it is not of the next one */
+		nl_socket_free(sock);
+		ret = connect_family(&sock, &family);
+		if (ret) {
+			json_object_put(list);
+			return ret;
+		}
+		ret = -NLE_DUMP_INTR;
+	}
+	nl_socket_free(sock);
+	if (!ret || ret == -NLE_DUMP_INTR) {
+		*out = list;
+		*whole = !ret;
+		return EXIT_OK;
+	}
+	json_object_put(list);
+	return nl_failed("netlink", ret);
+}
+
+struct listener {
+	bool (*event)(struct json_object *object, void *arg);
+	void *arg;
+	bool stop;
+};
+
+/* Messages that the kernel had no room for at the socket, since it was made */
+static uint32_t drops_of(struct nl_sock *sock)
+{
+	uint32_t info[SK_MEMINFO_VARS] = { 0 };
+	socklen_t bytes = sizeof(info);
+
+	if (getsockopt(nl_socket_get_fd(sock), SOL_SOCKET, SO_MEMINFO, info, &bytes))
+		return 0;
+	return info[SK_MEMINFO_DROPS];
+}
+
+/* An event as the kernel's are, with the number of those that are not there */
+static void tell_lost(struct listener *listener, uint32_t nr)
+{
+	struct json_object *lost = json_object_new_object();
+
+	add_string(lost, "event", "lost");
+	add_number(lost, "events", nr);
+	listener->stop = !listener->event(lost, listener->arg);
+}
+
+static int on_event(struct nl_msg *msg, void *arg)
+{
+	struct listener *listener = arg;
+
+	if (!listener->stop)
+		listener->stop = !listener->event(netlink_object(msg), listener->arg);
+	return NL_OK;
+}
+
+int listen_events(bool (*event)(struct json_object *object, void *arg), void *arg)
+{
+	struct listener listener = { event, arg, false };
+	struct nl_sock *sock = NULL;
+	int family = 0, group, ret;
+	uint32_t drops = 0, now;
+
+	ret = connect_family(&sock, &family);
+	if (ret)
+		return ret;
+	group = genl_ctrl_resolve_grp(sock, RDMATENSOR_NL_NAME, RDMATENSOR_NL_EVENTS);
+	ret = group < 0 ? group : nl_socket_add_membership(sock, group);
+	if (ret < 0) {
+		nl_socket_free(sock);
+		return nl_failed("netlink: cannot listen", ret);
+	}
+	nl_socket_disable_seq_check(sock);
+	nl_socket_set_nonblocking(sock);
+	nl_socket_modify_cb(sock, NL_CB_VALID, NL_CB_CUSTOM, on_event, &listener);
+	ret = 0;
+	while (!listener.stop && (ret >= 0 || ret == -NLE_AGAIN) &&
+	       !stop_wait_fd(nl_socket_get_fd(sock), -1)) {
+		ret = nl_recvmsgs_default(sock);
+		/* An error once, and a count that goes on until the socket was empty */
+		if (ret == -NLE_NOMEM)
+			ret = 0;
+		now = drops_of(sock);
+		if (now != drops && !listener.stop)
+			tell_lost(&listener, now - drops);
+		drops = now;
+	}
+	nl_socket_free(sock);
+	return ret >= 0 || ret == -NLE_AGAIN ? EXIT_OK :
+	       failed("netlink: %s", nl_geterror(ret));
+}
+
+int look_for_context(uint32_t context)
+{
+	struct json_object *list = NULL;
+	size_t found;
+	bool whole = true;
+	int err;
+
+	if (!context)
+		return EXIT_OK;
+	err = dump_objects(RDMATENSOR_NL_CMD_CONTEXT_GET, context, &list, &whole);
+	if (err)
+		return err;
+	found = json_object_array_length(list);
+	json_object_put(list);
+	/* Of a dump that is not whole it is not known */
+	return found || !whole ? EXIT_OK :
+	       failed("there is no context %" PRIu32 " in this network namespace: rdmatensor show contexts lists them",
+		      context);
+}
