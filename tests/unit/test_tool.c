@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "capture.h"
 #include "fake.h"
 #include "safetensors/safetensors.h"
 #include "tool/cmd/commands.h"
@@ -25,7 +26,6 @@
 #include "unit.h"
 
 static char dir[256], model[300], output[300];
-static char text[65536], messages[65536];
 
 static int setup(void **state)
 {
@@ -50,55 +50,6 @@ static int teardown(void **state)
 	assert_int_equal(rmdir(dir), 0);
 	return 0;
 }
-
-static int redirect(int fd, int *saved)
-{
-	FILE *file = tmpfile();
-	int copy = dup(fileno(file));
-
-	fclose(file);
-	*saved = dup(fd);
-	dup2(copy, fd);
-	return copy;
-}
-
-static void restore(int fd, int saved, int copy, char *to, size_t to_len)
-{
-	ssize_t got;
-
-	dup2(saved, fd);
-	close(saved);
-	got = pread(copy, to, to_len - 1, 0);
-	to[got > 0 ? got : 0] = '\0';
-	close(copy);
-}
-
-/* Runs a subcommand; its output is in @text and @messages */
-static int run(int (*command)(int argc, char **argv), char *const *args)
-{
-	int argc = 1, err, out, err_fd, saved_out, saved_err, i;
-	char *argv[32] = { "rdmatensor test" }, *kept[32];
-
-	/* Arguments of a real program can be written to */
-	for (; args[argc - 1]; argc++)
-		argv[argc] = strdup(args[argc - 1]);
-	argv[argc] = NULL;
-	optind = 0;
-	fflush(stdout);
-	out = redirect(STDOUT_FILENO, &saved_out);
-	err_fd = redirect(STDERR_FILENO, &saved_err);
-	/* getopt_long() puts them into another order */
-	memcpy(kept, argv, sizeof(kept));
-	err = command(argc, argv);
-	for (i = 1; i < argc; i++)
-		free(kept[i]);
-	fflush(stdout);
-	restore(STDOUT_FILENO, saved_out, out, text, sizeof(text));
-	restore(STDERR_FILENO, saved_err, err_fd, messages, sizeof(messages));
-	return err;
-}
-
-#define RUN(command, ...) run(command, (char *[]){ __VA_ARGS__, NULL })
 
 static struct json_object *parse_line(const char *line)
 {

@@ -10,26 +10,21 @@
 
 #include "tool/cmd/commands.h"
 #include "tool/common/message.h"
+#include "tool/common/option_table.h"
 #include "tool/common/output.h"
 
-static const struct {
-	const char *name;
-	int (*run)(int argc, char **argv);
-	const char *what;
-} commands[] = {
-	{ "serve", cmd_serve, "publish every tensor of a safetensors file" },
-	{ "fetch", cmd_fetch, "fetch tensors by name into a safetensors file" },
-	{ "perf", cmd_perf, "measure bandwidth and latency between two workers" },
-	{ "gather", cmd_gather, "measure how fast rows are gathered from several workers" },
-	{ "info", cmd_info, "show module, device, channel and counters" },
-	{ "doctor", cmd_doctor, "say what is wrong, and what to do about it" },
-	{ "show", cmd_show, "show contexts, channels, pools, requests, tables and parameters" },
-	{ "top", cmd_top, "show the rates of all channels, live" },
-	{ "set", cmd_set, "set a parameter" },
-	{ "monitor", cmd_monitor, "print events as they happen" },
+static int (*const runs[NR_COMMANDS])(int argc, char **argv) = {
+	[COMMAND_SERVE] = cmd_serve,
+	[COMMAND_FETCH] = cmd_fetch,
+	[COMMAND_PERF] = cmd_perf,
+	[COMMAND_GATHER] = cmd_gather,
+	[COMMAND_INFO] = cmd_info,
+	[COMMAND_DOCTOR] = cmd_doctor,
+	[COMMAND_SHOW] = cmd_show,
+	[COMMAND_TOP] = cmd_top,
+	[COMMAND_SET] = cmd_set,
+	[COMMAND_MONITOR] = cmd_monitor,
 };
-
-#define NR (sizeof(commands) / sizeof(commands[0]))
 
 static void help(FILE *to)
 {
@@ -38,7 +33,7 @@ static void help(FILE *to)
 	fputs("Usage: rdmatensor COMMAND [OPTION]...\n"
 	      "Move tensors between machines by name, over RDMA.\n\n"
 	      "Commands:\n", to);
-	for (i = 0; i < NR; i++)
+	for (i = 0; i < NR_COMMANDS; i++)
 		fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].what);
 	fputs("\n"
 	      "  rdmatensor COMMAND --help   tells a command's options; so does help COMMAND\n"
@@ -74,13 +69,13 @@ static int run(int argc, char **argv)
 		       RDMATENSOR_ABI_VERSION);
 		return EXIT_OK;
 	}
-	for (i = 0; i < NR; i++) {
+	for (i = 0; i < NR_COMMANDS; i++) {
 		if (strcmp(argv[1], commands[i].name))
 			continue;
 		tool_name = commands[i].name;
 		snprintf(name, sizeof(name), "rdmatensor %s", tool_name);
 		argv[1] = name;
-		return commands[i].run(argc - 1, argv + 1);
+		return runs[i](argc - 1, argv + 1);
 	}
 	return misused("there is no command \"%s\"", argv[1]);
 }

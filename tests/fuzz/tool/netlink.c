@@ -11,6 +11,7 @@
 #include <netlink/errno.h>
 #include <rdmatensor/netlink.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "fuzz.h"
 #include "kernel.h"

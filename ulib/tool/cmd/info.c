@@ -11,22 +11,12 @@
 
 #include "tool/cmd/commands.h"
 #include "tool/common/context.h"
+#include "tool/common/context_options.h"
 #include "tool/common/gid.h"
 #include "tool/common/json.h"
 #include "tool/common/message.h"
 #include "tool/common/options.h"
 #include "tool/common/output.h"
-
-static void help(void)
-{
-	printf("Usage: rdmatensor info [OPTION]... [PEER]\n"
-	       "Show the module, and with --start or a PEER the device that is chosen, the\n"
-	       "channel to the peer, and the counters.\n"
-	       "\n"
-	       "  -S, --start              choose a device, port and GID and show them\n"
-	       "      --peer-worker NAME   name that the PEER must have\n"
-	       "%s", common_help);
-}
 
 static const char *const states[] = {
 	[RDMATENSOR_CHANNEL_CONNECTING] = "connecting",
@@ -145,7 +135,7 @@ static void print_text(struct json_object *object, int indent)
 	}
 }
 
-static int show(struct rdmatensor *rt, const struct common *common)
+static int show(struct rdmatensor *rt, const struct context_options *options)
 {
 	uint64_t counters[RDMATENSOR_STAT_NR];
 	struct json_object *root, *list, *stats;
@@ -155,9 +145,9 @@ static int show(struct rdmatensor *rt, const struct common *common)
 	err = rdmatensor_query(rt, &query);
 	if (err)
 		return failed("query: %s", strerror(-err));
-	root = describe(&query, common->start.cause);
+	root = describe(&query, options->start.cause);
 	if (query.flags & RDMATENSOR_QUERY_STARTED) {
-		json_object_object_add(root, "parameters", parameters(&common->start));
+		json_object_object_add(root, "parameters", parameters(&options->start));
 		list = channels(rt);
 		json_object_object_add(root, "channels", list);
 		if (!list || context_counters(rt, counters)) {
@@ -168,7 +158,7 @@ static int show(struct rdmatensor *rt, const struct common *common)
 		add_counters(stats, counters, NULL);
 		json_object_object_add(root, "counters", stats);
 	}
-	if (common->json) {
+	if (options->json) {
 		print_json(root);
 	} else {
 		print_text(root, 0);
@@ -177,58 +167,36 @@ static int show(struct rdmatensor *rt, const struct common *common)
 	return EXIT_OK;
 }
 
-enum { OPT_PEER_WORKER = OPT_OWN };
-
 int cmd_info(int argc, char **argv)
 {
-	static const struct option options[] = {
-		COMMON_LONG,
-		{ "start", no_argument, NULL, 'S' },
-		{ "peer-worker", required_argument, NULL, OPT_PEER_WORKER },
-		{ 0 }
-	};
+	struct context_options options;
 	const char *worker = NULL;
-	struct rdmatensor *rt;
-	struct common common;
 	bool start = false;
+	const struct option_place places[] = {
+		{ .id = OPT_START, .flag = &start },
+		{ .id = OPT_PEER_WORKER, .text = &worker },
+	};
+	struct rdmatensor *rt;
 	uint32_t channel;
-	int opt, err = EXIT_OK;
+	int err;
 
-	common_init(&common);
-	while (!err && (opt = getopt_long(argc, argv, COMMON_SHORT "S", options,
-					  NULL)) != -1) {
-		switch (opt) {
-		case 'h':
-			help();
-			return EXIT_OK;
-		case 'S':
-			start = true;
-			break;
-		case OPT_PEER_WORKER:
-			worker = optarg;
-			break;
-		default:
-			err = common_option(&common, opt, optarg);
-		}
-	}
-	if (!err)
-		err = common_environment(&common);
-	if (err)
+	if (!context_options_parse(COMMAND_INFO, &options, places,
+				   NR_PLACES(places), argc, argv, &err))
 		return err;
 	if (argc - optind > 1)
 		return misused("one PEER is enough");
-	if (start || common.listen || optind < argc)
-		err = context_start(&common, &rt);
+	if (start || options.listen || optind < argc)
+		err = context_start(&options, &rt);
 	else
-		err = context_open(&common, &rt);
+		err = context_open(&options, &rt);
 	if (err)
 		return err;
 	/* What is there now is asked for */
-	common.wait_ns = 0;
+	options.wait_ns = 0;
 	if (optind < argc)
-		err = context_connect(rt, &common, argv[optind], worker, &channel);
+		err = context_connect(rt, &options, argv[optind], worker, &channel);
 	if (!err)
-		err = show(rt, &common);
+		err = show(rt, &options);
 	rdmatensor_close(rt);
 	return err;
 }

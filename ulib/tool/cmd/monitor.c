@@ -15,17 +15,6 @@
 #include "tool/common/output.h"
 #include "tool/common/stop.h"
 
-static void help(void)
-{
-	printf("Usage: rdmatensor monitor [-j]\n"
-	       "Show what happens to the contexts of this network namespace, with the time, until\n"
-	       "it is interrupted: contexts start and end, channels come up and go down and why,\n"
-	       "peers misbehave, devices go, requests time out, CONNECT waits for a peer.\n"
-	       "\n"
-	       "  -j, --json               a line of JSON for each\n"
-	       "  -h, --help               this text\n");
-}
-
 static void now_text(char *text, size_t len)
 {
 	struct timespec now;
@@ -95,26 +84,12 @@ static bool print_event(struct json_object *object, void *arg)
 
 int cmd_monitor(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 }
-	};
 	bool json = false;
-	int opt;
+	const struct option_place places[] = { { .id = OPT_JSON, .flag = &json } };
+	int err;
 
-	while ((opt = getopt_long(argc, argv, "jh", options, NULL)) != -1) {
-		switch (opt) {
-		case 'j':
-			json = true;
-			break;
-		case 'h':
-			help();
-			return EXIT_OK;
-		default:
-			return point_to_help();
-		}
-	}
+	if (!options_parse(COMMAND_MONITOR, places, 1, argc, argv, &err))
+		return err;
 	if (optind < argc)
 		return misused("nothing is expected behind the options");
 	stop_init();

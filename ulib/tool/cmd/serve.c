@@ -11,6 +11,7 @@
 
 #include "safetensors/safetensors.h"
 #include "tool/cmd/commands.h"
+#include "tool/common/context_options.h"
 #include "tool/common/files.h"
 #include "tool/common/json.h"
 #include "tool/common/message.h"
@@ -43,18 +44,6 @@ struct serve {
 	uint64_t *offsets;
 	struct store store;
 };
-
-static void help(void)
-{
-	printf("Usage: rdmatensor serve [OPTION]... MODEL.safetensors\n"
-	       "Read a safetensors file into a pool and publish every tensor of it by its name,\n"
-	       "for any number of fetches, until SIGINT or SIGTERM.\n"
-	       "\n"
-	       "      --step S             step number to publish under (default 0)\n"
-	       "      --steps N            publish under N steps from S on (default 1)\n"
-	       "      --exit-after N       end when N channels have gone down\n"
-	       "%s", common_help);
-}
 
 /* Where each tensor goes; returns the bytes of the whole pool */
 static uint64_t lay_out(struct serve *serve)
@@ -222,50 +211,18 @@ static int serve_file(struct serve *serve)
 	return err;
 }
 
-enum { OPT_STEP = OPT_OWN, OPT_STEPS, OPT_EXIT_AFTER };
-
-static const struct option options[] = {
-	COMMON_LONG,
-	{ "step", required_argument, NULL, OPT_STEP },
-	{ "steps", required_argument, NULL, OPT_STEPS },
-	{ "exit-after", required_argument, NULL, OPT_EXIT_AFTER },
-	{ 0 }
-};
-
-static int take_option(struct serve *serve, int opt)
-{
-	switch (opt) {
-	case OPT_STEP:
-		return parse_number("--step", optarg, 0, INT64_MAX / 2,
-				    &serve->first_step);
-	case OPT_STEPS:
-		return parse_number("--steps", optarg, 1, 1000000,
-				    &serve->steps);
-	case OPT_EXIT_AFTER:
-		return parse_number("--exit-after", optarg, 1, INT32_MAX,
-				    &serve->server.exit_after);
-	default:
-		return common_option(&serve->server.common, opt, optarg);
-	}
-}
-
 int cmd_serve(int argc, char **argv)
 {
-	struct serve serve = { .steps = 1 };
-	int opt, err = EXIT_OK;
+	struct serve serve = { 0 };
+	const struct option_place places[] = {
+		{ .id = OPT_STEP, .number = &serve.first_step },
+		{ .id = OPT_STEPS, .number = &serve.steps },
+		{ .id = OPT_EXIT_AFTER, .number = &serve.server.exit_after },
+	};
+	int err;
 
-	common_init(&serve.server.common);
-	while (!err && (opt = getopt_long(argc, argv, COMMON_SHORT, options,
-					  NULL)) != -1) {
-		if (opt == 'h') {
-			help();
-			return EXIT_OK;
-		}
-		err = take_option(&serve, opt);
-	}
-	if (!err)
-		err = common_environment(&serve.server.common);
-	if (err)
+	if (!context_options_parse(COMMAND_SERVE, &serve.server.options, places,
+				   NR_PLACES(places), argc, argv, &err))
 		return err;
 	if (argc - optind != 1)
 		return misused("give one MODEL.safetensors");

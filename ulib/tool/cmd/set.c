@@ -17,15 +17,8 @@
 
 #include "tool/cmd/commands.h"
 #include "tool/common/message.h"
+#include "tool/common/option_text.h"
 #include "tool/common/params.h"
-
-static void help_set(void)
-{
-	printf("Usage: rdmatensor set NAME VALUE\n"
-	       "Set a parameter of the module: contexts that start from now on take it.\n"
-	       "\n"
-	       "  -h, --help               this text\n");
-}
 
 static int refused(const struct param *param, const char *text)
 {
@@ -116,7 +109,7 @@ int cmd_set(int argc, char **argv)
 	int err;
 
 	if (argc > 1 && (!strcmp(argv[1], "-h") || !strcmp(argv[1], "--help"))) {
-		help_set();
+		option_help(COMMAND_SET, stdout);
 		return EXIT_OK;
 	}
 	if (argc == 2 && strchr(argv[1], '='))

@@ -16,24 +16,11 @@
 #include "tool/common/json.h"
 #include "tool/common/message.h"
 #include "tool/common/netlink.h"
+#include "tool/common/numbers.h"
 #include "tool/common/options.h"
 #include "tool/common/output.h"
 #include "tool/common/params.h"
 #include "tool/common/text.h"
-
-static void help_show(void)
-{
-	printf("Usage: rdmatensor show {contexts | channels | pools | requests | tables}\n"
-	       "                       [-j] [CONTEXT]\n"
-	       "       rdmatensor show params [-j] [-v] [NAME]...\n"
-	       "Show what all processes of this network namespace do with the module, or one of\n"
-	       "their contexts; or the parameters that new contexts take. START's fields and the\n"
-	       "environment override those for one context.\n"
-	       "\n"
-	       "  -j, --json               JSON on standard output, with all there is\n"
-	       "  -v, --verbose            params: what each is, and its variable\n"
-	       "  -h, --help               this text\n");
-}
 
 static struct json_object *number_or_text(const char *text)
 {
@@ -305,32 +292,17 @@ static int show_table(const struct table *table, char *const *args, int nr, bool
 
 int cmd_show(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "json", no_argument, NULL, 'j' },
-		{ "verbose", no_argument, NULL, 'v' },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 }
-	};
 	bool json = false, verbose = false;
+	const struct option_place places[] = {
+		{ .id = OPT_JSON, .flag = &json },
+		{ .id = OPT_VERBOSE, .flag = &verbose },
+	};
 	const char *what;
 	size_t i;
-	int opt;
+	int err;
 
-	while ((opt = getopt_long(argc, argv, "jvh", options, NULL)) != -1) {
-		switch (opt) {
-		case 'j':
-			json = true;
-			break;
-		case 'v':
-			verbose = true;
-			break;
-		case 'h':
-			help_show();
-			return EXIT_OK;
-		default:
-			return point_to_help();
-		}
-	}
+	if (!options_parse(COMMAND_SHOW, places, NR_PLACES(places), argc, argv, &err))
+		return err;
 	if (optind == argc)
 		return misused("say what to show: contexts, channels, pools, requests, tables or params");
 	what = argv[optind++];

@@ -6,44 +6,41 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "context.h"
+#include "context_options.h"
 #include "gid.h"
 #include "message.h"
-#include "options.h"
 
-const char *context_path(const struct common *common)
+const char *context_path(const struct context_options *options)
 {
-	const char *path = common->device_file;
+	const char *path = options->device_file;
 
-	if (!path)
-		path = getenv("RDMATENSOR_DEVICE_PATH");
 	return path && *path ? path : RDMATENSOR_DEVICE_PATH;
 }
 
-int context_open(const struct common *common, struct rdmatensor **out)
+int context_open(const struct context_options *options, struct rdmatensor **out)
 {
 	char cause[512];
 
-	return rdmatensor_open_cause(context_path(common), out, cause, sizeof(cause)) ?
+	return rdmatensor_open_cause(context_path(options), out, cause, sizeof(cause)) ?
 	       failed("%s", cause) : EXIT_OK;
 }
 
-int context_start(struct common *common, struct rdmatensor **out)
+int context_start(struct context_options *options, struct rdmatensor **out)
 {
-	struct rdmatensor_start *start = &common->start;
+	struct rdmatensor_start *start = &options->start;
 	char cause[512];
 	int err;
 
-	if (common->listen) {
-		err = rdmatensor_start_listen(start, common->listen, cause,
+	if (options->listen) {
+		err = rdmatensor_start_listen(start, options->listen, cause,
 					      sizeof(cause));
 		if (err)
 			return failed("--listen: %s", cause);
 	}
-	err = context_open(common, out);
+	err = context_open(options, out);
 	if (err)
 		return err;
 	err = rdmatensor_start(*out, start);
@@ -131,13 +128,13 @@ int connect_within(struct rdmatensor *rt, uint64_t wait_ns, const char *peer, co
 	return err;
 }
 
-int context_connect(struct rdmatensor *rt, const struct common *common, const char *peer,
+int context_connect(struct rdmatensor *rt, const struct context_options *options, const char *peer,
 		    const char *worker, uint32_t *channel)
 {
 	char cause[512] = "";
 	int err;
 
-	err = connect_within(rt, common->wait_ns, peer, worker, channel, cause, sizeof(cause));
+	err = connect_within(rt, options->wait_ns, peer, worker, channel, cause, sizeof(cause));
 	if (err)
 		return failed("%s", cause);
 	note("%s", cause);
@@ -153,7 +150,7 @@ const char *context_device_text(const struct rdmatensor_query *query,
 }
 
 const char *context_listen_text(struct rdmatensor *rt,
-				const struct common *common, char *text,
+				const struct context_options *options, char *text,
 				size_t len)
 {
 	struct rdmatensor_query query;
@@ -161,7 +158,7 @@ const char *context_listen_text(struct rdmatensor *rt,
 	char host[INET6_ADDRSTRLEN];
 	bool wildcard;
 
-	memcpy(&addr, common->start.listen_addr, sizeof(addr));
+	memcpy(&addr, options->start.listen_addr, sizeof(addr));
 	if (rdmatensor_query(rt, &query) || !query.listen_port) {
 		snprintf(text, len, "-");
 		return text;

@@ -10,18 +10,18 @@
 
 #include <rdmatensor/rdmatensor.h>
 
-#include "options.h"
+#include "context_options.h"
 
-/* The device's file: the option's, else the environment's, else the usual one */
-const char *context_path(const struct common *common);
+/* The device's file: that of the options, else the usual one */
+const char *context_path(const struct context_options *options);
 /* Opens only; EXIT_OK, or EXIT_FAILED with a message */
-int context_open(const struct common *common, struct rdmatensor **out);
+int context_open(const struct context_options *options, struct rdmatensor **out);
 /* Opens and starts; EXIT_OK, or EXIT_FAILED with a message */
-int context_start(struct common *common, struct rdmatensor **out);
+int context_start(struct context_options *options, struct rdmatensor **out);
 /* Connects to a peer, which is waited for as --wait says; EXIT_OK, or EXIT_FAILED with a message */
-int context_connect(struct rdmatensor *rt, const struct common *common, const char *peer,
+int context_connect(struct rdmatensor *rt, const struct context_options *options, const char *peer,
 		    const char *worker, uint32_t *channel);
-/* As rdmatensor_connect(), with @wait_ns as in struct common */
+/* As rdmatensor_connect(), with @wait_ns as in struct context_options */
 int connect_within(struct rdmatensor *rt, uint64_t wait_ns, const char *peer, const char *worker,
 		   uint32_t *channel, char *cause, size_t cause_len);
 /* What is left of @wait_ns that began so long before @end_ns; 0 and WAIT_DEFAULT stay */
@@ -42,7 +42,7 @@ int context_ring_holds(struct rdmatensor *rt, unsigned int in_flight, unsigned i
 int context_wait(struct rdmatensor *rt, unsigned int nr, uint64_t deadline_ns);
 /* "10.0.0.1:18521": where a started context listens */
 const char *context_listen_text(struct rdmatensor *rt,
-				const struct common *common, char *text,
+				const struct context_options *options, char *text,
 				size_t len);
 /* "rxe0 port 1 gid 2" */
 const char *context_device_text(const struct rdmatensor_query *query,

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/*
- * Options that all subcommands take: they are START's fields. What is not given is
- * taken from the environment.
- */
-#include <ctype.h>
-#include <errno.h>
-#include <inttypes.h>
-#include <stddef.h>
+#include <assert.h>
+#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,151 +8,37 @@
 #include <rdmatensor/params.h>
 
 #include "message.h"
+#include "numbers.h"
+#include "option_table.h"
+#include "option_text.h"
 #include "options.h"
 #include "params.h"
 
-const char common_help[] =
-	"\n"
-	"Device and protocol:\n"
-	"  -d, --device NAME        RDMA device, its network device or IP address\n"
-	"                           (default: the only active one)\n"
-	"  -i, --port N             its port, from 1 (default: the first active one)\n"
-	"  -x, --gid-index N        index of its GID (default: found by address)\n"
-	"      --listen ADDR:PORT   where peers connect to\n"
-	"      --worker NAME        this worker's name (default: host-pid)\n"
-	"      --lanes N            queue pairs of a channel, 1..8\n"
-	"      --msg-slots N        message slots, a power of two up to 1024\n"
-	"      --slot-bytes N       bytes of a slot, a power of two, 1024..65536\n"
-	"      --ack-batch N        messages that one ack tells\n"
-	"      --ring-entries N     entries of the completion ring\n"
-	"      --stripe-bytes N     cut longer tensors over the lanes\n"
-	"      --queue-depth N      work requests of a send queue\n"
-	"      --mtu N              256, 512, 1024, 2048 or 4096\n"
-	"      --rnr-retry N        receiver-not-ready retries, 0..7\n"
-	"      --gather-lanes N     queue pairs to each owner of a table, 1..8\n"
-	"      --cq-mod N           reads of a gather that are posted at once\n"
-	"      --validate           check every content by CRC32C\n"
-	"      --param NAME=VALUE   any of rdmatensor-params(7), as sl=0 or mtu=auto\n"
-	"      --device-file FILE   instead of /dev/rdmatensor\n"
-	"Output:\n"
-	"  -j, --json               JSON on standard output\n"
-	"  -v, --verbose            notes on standard error\n"
-	"  -h, --help               this text\n";
+/* Long options have the numbers of their rows, beyond any letter */
+#define LONG_FIRST 256
+/* More than any command has */
+#define ROWS_MAX 64
 
-/* Options by which they are set; the range is the parameter's */
-static const struct {
-	int opt;
-	const char *option;
-	const char *param;
-} settings[] = {
-	{ 'i', "--port", "port" },
-	{ 'x', "--gid-index", "gid_index" },
-	{ OPT_LANES, "--lanes", "lanes" },
-	{ OPT_MSG_SLOTS, "--msg-slots", "msg_slots" },
-	{ OPT_SLOT_BYTES, "--slot-bytes", "msg_slot_bytes" },
-	{ OPT_ACK_BATCH, "--ack-batch", "ack_batch" },
-	{ OPT_RING_ENTRIES, "--ring-entries", "ring_entries" },
-	{ OPT_STRIPE_BYTES, "--stripe-bytes", "stripe_bytes" },
-	{ OPT_QUEUE_DEPTH, "--queue-depth", "queue_depth" },
-	{ OPT_MTU, "--mtu", "mtu" },
-	{ OPT_RNR_RETRY, "--rnr-retry", "rnr_retry" },
-	{ OPT_GATHER_LANES, "--gather-lanes", "gather_lanes" },
-	{ OPT_CQ_MOD, "--cq-mod", "cq_mod" },
+/**
+ * struct line - one command line on its way
+ * @command: whose
+ * @places: of the caller
+ * @nr_places: their number
+ * @longs: the command's options for getopt_long()
+ * @nr_longs: their number
+ * @letters: the same for their letters
+ */
+struct line {
+	enum command_id command;
+	const struct option_place *places;
+	size_t nr_places;
+	struct option longs[ROWS_MAX + 1];
+	size_t nr_longs;
+	char letters[2 * ROWS_MAX + 1];
 };
 
-#define NR_SETTINGS (sizeof(settings) / sizeof(settings[0]))
-
-void common_init(struct common *common)
-{
-	memset(common, 0, sizeof(*common));
-	common->wait_ns = WAIT_DEFAULT;
-	rdmatensor_start_init(&common->start, NULL);
-}
-
-int common_environment(struct common *common)
-{
-	char cause[512];
-
-	if (rdmatensor_start_rest_from_env(&common->start, cause, sizeof(cause)))
-		return misused("%s, or give the option in its place", cause);
-	return EXIT_OK;
-}
-
-int parse_number(const char *option, const char *arg, int64_t min, int64_t max,
-		 int64_t *out)
-{
-	char *end;
-	intmax_t value;
-
-	errno = 0;
-	value = strtoimax(arg, &end, 10);
-	if (errno || end == arg || *end || isspace((unsigned char)*arg) ||
-	    value < min || value > max)
-		return misused("%s %s is refused: give a number from %" PRId64 " to %" PRId64,
-			       option, arg, min, max);
-	*out = value;
-	return EXIT_OK;
-}
-
-/* "4096", "4K", "8m", "1G", "1T" */
-static int parse_units(const char *arg, uint64_t *out)
-{
-	static const char units[] = "kmgt";
-	uint64_t value;
-	const char *unit;
-	char *end;
-
-	errno = 0;
-	value = strtoull(arg, &end, 10);
-	if (errno || !isdigit((unsigned char)*arg))
-		return -EINVAL;
-	if (*end) {
-		unit = strchr(units, tolower((unsigned char)*end));
-		if (!unit || end[1])
-			return -EINVAL;
-		for (; unit >= units; unit--)
-			if (__builtin_mul_overflow(value, UINT64_C(1024), &value))
-				return -ERANGE;
-	}
-	*out = value;
-	return 0;
-}
-
-int parse_size(const char *option, const char *arg, uint64_t max, uint64_t *out)
-{
-	uint64_t value;
-
-	if (parse_units(arg, &value) || value > max)
-		return misused("%s %s is refused: give bytes from 0 to %" PRIu64 ", as 4096, 4K, 8M, 1G or 1T",
-			       option, arg, max);
-	*out = value;
-	return EXIT_OK;
-}
-
-int parse_seconds_in(const char *option, const char *arg, double least, double most,
-		     uint64_t *ns)
-{
-	double value;
-	char *end;
-
-	errno = 0;
-	value = strtod(arg, &end);
-	/* Neither "nan" nor "inf", nor a sign */
-	if (errno || *end || (!isdigit((unsigned char)*arg) && *arg != '.') ||
-	    !(value >= least && value <= most))
-		return misused("%s %s is refused: give seconds from %.7g to %.7g",
-			       option, arg, least, most);
-	*ns = (uint64_t)(value * 1e9);
-	return EXIT_OK;
-}
-
-int parse_seconds(const char *option, const char *arg, uint64_t *ns)
-{
-	return parse_seconds_in(option, arg, 0, 1000000, ns);
-}
-
-static int take_param(struct rdmatensor_start *start, const char *option, const char *name,
-		      const char *arg)
+int option_set_param(struct rdmatensor_start *start, const char *option, const char *name,
+		     const char *arg)
 {
 	const struct param *param = param_find(name);
 	char range[64];
@@ -166,7 +46,7 @@ static int take_param(struct rdmatensor_start *start, const char *option, const 
 
 	if (!strcmp(arg, "auto"))
 		value = RDMATENSOR_PARAM_AUTO;
-	else if (parse_units(arg, &value) || value == RDMATENSOR_PARAM_AUTO)
+	else if (number_with_unit(arg, &value) || value == RDMATENSOR_PARAM_AUTO)
 		value = UINT64_MAX;
 	if (rdmatensor_start_set(start, name, value))
 		return misused("%s %s is refused: give a number from %s", option, arg,
@@ -174,70 +54,147 @@ static int take_param(struct rdmatensor_start *start, const char *option, const 
 	return EXIT_OK;
 }
 
-/* NAME=VALUE */
-static int take_named(struct rdmatensor_start *start, const char *arg)
-{
-	size_t len = strcspn(arg, "=");
-	char name[32] = "", option[64];
-
-	if (len < sizeof(name))
-		memcpy(name, arg, len);
-	/* Those without a variable are the host's, and no context's */
-	if (!arg[len] || !param_find(name) || !*param_find(name)->variable)
-		return misused("--param %s is refused: give NAME=VALUE, with one of the names that rdmatensor-params(7) has for a context",
-			       arg);
-	snprintf(option, sizeof(option), "--param %s", name);
-	return take_param(start, option, name, arg + len + 1);
-}
-
-static int take_string(const char *option, const char *arg, char *to,
-		       size_t to_len)
+static int take_bytes(const char *option, const char *arg, char *to, size_t most)
 {
 	size_t len = strlen(arg);
 
-	if (!len || len >= to_len)
-		return misused("%s %s is refused: give 1 to %zu bytes", option,
-			       arg, to_len - 1);
-	memset(to, 0, to_len);
+	if (!len || len > most)
+		return misused("%s %s is refused: give 1 to %zu bytes", option, arg, most);
+	memset(to, 0, most + 1);
 	memcpy(to, arg, len);
 	return EXIT_OK;
 }
 
-int common_option(struct common *common, int opt, const char *arg)
+static const struct option_place *place_of(const struct line *line, enum option_id id)
 {
-	struct rdmatensor_start *start = &common->start;
+	size_t i = 0;
+
+	while (i < line->nr_places && line->places[i].id != id)
+		i++;
+	assert(i < line->nr_places);
+	return &line->places[i];
+}
+
+static int take(const struct line *line, const struct option_row *row, const char *arg)
+{
+	const struct option_place *place = place_of(line, row->id);
+	char option[32];
+
+	snprintf(option, sizeof(option), "--%s", row->name);
+	switch (row->kind) {
+	case OPTION_FLAG:
+		*place->flag = true;
+		return EXIT_OK;
+	case OPTION_TEXT:
+		*place->text = arg;
+		return EXIT_OK;
+	case OPTION_BYTES:
+		return take_bytes(option, arg, place->bytes, (size_t)row->most);
+	case OPTION_NUMBER:
+		return parse_number(option, arg, row->least, row->most, place->number);
+	case OPTION_SIZE:
+		return parse_size(option, arg, (uint64_t)row->most, place->size);
+	case OPTION_SECONDS:
+		return parse_seconds(option, arg, row->least, row->most, place->ns);
+	case OPTION_PARAM:
+		return option_set_param(place->start, option, row->param, row->arg ? arg : "1");
+	case OPTION_OWN:
+		return place->take(place->own, arg);
+	default:
+		return EXIT_OK;
+	}
+}
+
+static bool has_long(const struct line *line, const char *name)
+{
 	size_t i;
 
-	for (i = 0; i < NR_SETTINGS; i++)
-		if (settings[i].opt == opt)
-			return take_param(start, settings[i].option, settings[i].param, arg);
-	switch (opt) {
-	case 'd':
-		return take_string("--device", arg, start->device_name,
-				   sizeof(start->device_name));
-	case OPT_WORKER:
-		return take_string("--worker", arg, start->worker,
-				   sizeof(start->worker));
-	case OPT_VALIDATE:
-		return take_param(start, "--validate", "validate", "1");
-	case OPT_PARAM:
-		return take_named(start, arg);
-	case OPT_LISTEN:
-		common->listen = arg;
-		return EXIT_OK;
-	case OPT_WAIT:
-		return parse_seconds("--wait", arg, &common->wait_ns);
-	case OPT_DEVICE_FILE:
-		common->device_file = arg;
-		return EXIT_OK;
-	case 'j':
-		common->json = true;
-		return EXIT_OK;
-	case 'v':
-		be_verbose();
-		return EXIT_OK;
-	default:
-		/* getopt_long() has said what is wrong */
-		return point_to_help();
+	for (i = 0; i < line->nr_longs; i++)
+		if (!strcmp(line->longs[i].name, name))
+			return true;
+	return false;
+}
+
+static void add_section(struct line *line, enum option_section section)
+{
+	char *letter = line->letters + strlen(line->letters);
+	size_t i;
+
+	for (i = 0; i < nr_option_rows; i++) {
+		const struct option_row *row = &option_rows[i];
+
+		if (row->section != section || !option_is_of(row, line->command))
+			continue;
+		if (row->letter)
+			letter += sprintf(letter, "%c%s", row->letter, row->arg ? ":" : "");
+		/* A command may add a letter to an option that all have */
+		if (has_long(line, row->name))
+			continue;
+		assert(line->nr_longs < ROWS_MAX);
+		line->longs[line->nr_longs++] = (struct option) {
+			.name = row->name,
+			.has_arg = row->arg ? required_argument : no_argument,
+			.val = LONG_FIRST + (int)i,
+		};
 	}
+}
+
+/* NULL: getopt_long() has said what is wrong */
+static const struct option_row *row_of(const struct line *line, int opt)
+{
+	size_t i;
+
+	if (opt >= LONG_FIRST)
+		return &option_rows[opt - LONG_FIRST];
+	for (i = 0; i < nr_option_rows; i++)
+		if (option_rows[i].letter == opt && option_is_of(&option_rows[i], line->command))
+			return &option_rows[i];
+	return NULL;
+}
+
+static int take_presets(const struct line *line)
+{
+	int err = EXIT_OK;
+	size_t i;
+
+	for (i = 0; !err && i < nr_option_rows; i++)
+		if (option_rows[i].preset && option_is_of(&option_rows[i], line->command))
+			err = take(line, &option_rows[i], option_rows[i].preset);
+	return err;
+}
+
+/* What has other kinds than a text is the library's to take */
+static void take_variables(const struct line *line)
+{
+	const struct option_row *row;
+
+	for (row = option_rows; row < option_rows + nr_option_rows; row++)
+		if (row->variable && row->kind == OPTION_TEXT && option_is_of(row, line->command) &&
+		    !*place_of(line, row->id)->text)
+			*place_of(line, row->id)->text = getenv(row->variable);
+}
+
+bool options_parse(enum command_id command, const struct option_place *places, size_t nr,
+		   int argc, char **argv, int *status)
+{
+	struct line line = { .command = command, .places = places, .nr_places = nr };
+	const struct option_row *row;
+	int opt;
+
+	/* In this order it names those that an abbreviation could mean */
+	add_section(&line, SECTION_OUTPUT);
+	add_section(&line, SECTION_DEVICE);
+	add_section(&line, SECTION_OWN);
+	*status = take_presets(&line);
+	while (!*status &&
+	       (opt = getopt_long(argc, argv, line.letters, line.longs, NULL)) != -1) {
+		row = row_of(&line, opt);
+		if (row && row->kind == OPTION_HELP) {
+			option_help(command, stdout);
+			return false;
+		}
+		*status = row ? take(&line, row, optarg) : point_to_help();
+	}
+	take_variables(&line);
+	return !*status;
 }

@@ -18,11 +18,11 @@ int server_start(struct server *server)
 	int err;
 
 	snprintf(listen, sizeof(listen), ":%d", RDMATENSOR_PORT);
-	if (!server->common.listen)
-		server->common.listen = listen;
-	err = context_start(&server->common, &server->rt);
-	if (server->common.listen == listen)
-		server->common.listen = NULL;
+	if (!server->options.listen)
+		server->options.listen = listen;
+	err = context_start(&server->options, &server->rt);
+	if (server->options.listen == listen)
+		server->options.listen = NULL;
 	return err;
 }
 
@@ -35,22 +35,22 @@ int server_ready(struct server *server, const char *what,
 
 	stop_init();
 	err = rdmatensor_query(server->rt, &query);
-	context_listen_text(server->rt, &server->common, where, sizeof(where));
+	context_listen_text(server->rt, &server->options, where, sizeof(where));
 	if (err || !strcmp(where, "-")) {
 		json_object_put(line);
 		return failed("query: %s", err ? strerror(-err) : "it does not listen");
 	}
 	context_device_text(&query, device, sizeof(device));
-	if (!server->common.json) {
+	if (!server->options.json) {
 		printf("rdmatensor: ");
 		put_string(stdout, what);
 		printf(" as worker ");
-		put_string(stdout, server->common.start.worker);
+		put_string(stdout, server->options.start.worker);
 		printf(" on %s (device %s)\n", where, device);
 		json_object_put(line);
 		return output_arrived();
 	}
-	add_string(line, "worker", server->common.start.worker);
+	add_string(line, "worker", server->options.start.worker);
 	add_string(line, "address", where);
 	add_string(line, "device", query.device_name);
 	add_number(line, "port", query.port);
@@ -153,7 +153,7 @@ int server_end(struct server *server)
 
 	if (context_counters(server->rt, counters))
 		return EXIT_FAILED;
-	if (!server->common.json) {
+	if (!server->options.json) {
 		printf("rdmatensor: served %" PRIu64 " fetch%s, %" PRIu64 " bytes, in %" PRIu64 " RDMA write%s, over %" PRIu64 " channel%s\n",
 		       counters[RDMATENSOR_STAT_SERVED],
 		       counters[RDMATENSOR_STAT_SERVED] == 1 ? "" : "es",

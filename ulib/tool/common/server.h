@@ -10,19 +10,19 @@
 
 #include <rdmatensor/rdmatensor.h>
 
-#include "options.h"
+#include "context_options.h"
 
 struct json_object;
 
 /**
  * struct server - a context that publishes
- * @common: options
+ * @options: options
  * @exit_after: end when so many channels have gone down; 0: never
  * @rt: the context
  * @down: channels that have gone down
  */
 struct server {
-	struct common common;
+	struct context_options options;
 	int64_t exit_after;
 	struct rdmatensor *rt;
 	int64_t down;

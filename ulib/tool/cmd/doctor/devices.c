@@ -207,8 +207,8 @@ static void each_port(struct ports *ports, const char *device,
 /* The one that a context would take; "": the only active one */
 static const char *wanted_device(const struct doctor *doctor, char *device, size_t len)
 {
-	if (*doctor->common.start.device_name)
-		return doctor->common.start.device_name;
+	if (*doctor->options.start.device_name)
+		return doctor->options.start.device_name;
 	return param_read("device", device, len) ? "" : device;
 }
 

@@ -52,7 +52,7 @@ static void node_remedy(const char *path, char *text, size_t len)
 
 void doctor_node(struct doctor *doctor)
 {
-	const char *path = context_path(&doctor->common);
+	const char *path = context_path(&doctor->options);
 	struct rdmatensor_query query;
 	struct rdmatensor *rt;
 	char remedy[256];

@@ -10,7 +10,7 @@
 
 #include <rdmatensor/rdmatensor.h>
 
-#include "tool/common/options.h"
+#include "tool/common/context_options.h"
 
 struct json_object;
 
@@ -18,7 +18,7 @@ enum verdict { VERDICT_OK, VERDICT_WARN, VERDICT_FAIL };
 
 /**
  * struct doctor - one visit
- * @common: options
+ * @options: options
  * @peer: who to try, or NULL
  * @checks: lines so far as JSON, with --json; else NULL
  * @worst: the worst verdict so far
@@ -27,7 +27,7 @@ enum verdict { VERDICT_OK, VERDICT_WARN, VERDICT_FAIL };
  * @netdev: network device of what it has chosen; empty: none, or not started
  */
 struct doctor {
-	struct common common;
+	struct context_options options;
 	const char *peer;
 	struct json_object *checks;
 	enum verdict worst;

@@ -54,7 +54,7 @@ static const struct {
 
 static void say_start(struct doctor *doctor, int err)
 {
-	const struct rdmatensor_start *start = &doctor->common.start;
+	const struct rdmatensor_start *start = &doctor->options.start;
 	char device[64], remedy[160];
 	size_t i = 0;
 
@@ -76,18 +76,18 @@ static void say_start(struct doctor *doctor, int err)
 
 bool doctor_start(struct doctor *doctor)
 {
-	struct rdmatensor_start *start = &doctor->common.start;
+	struct rdmatensor_start *start = &doctor->options.start;
 	struct rdmatensor_query query;
 	char cause[512], where[80];
 	int err;
 
-	err = rdmatensor_start_listen(start, doctor->common.listen ? doctor->common.listen : ":0",
+	err = rdmatensor_start_listen(start, doctor->options.listen ? doctor->options.listen : ":0",
 				      cause, sizeof(cause));
 	if (err) {
 		doctor_say(doctor, VERDICT_FAIL, "listen", "see --listen", "%s", cause);
 		return false;
 	}
-	err = rdmatensor_open_cause(context_path(&doctor->common), &doctor->rt, cause,
+	err = rdmatensor_open_cause(context_path(&doctor->options), &doctor->rt, cause,
 				    sizeof(cause));
 	if (err) {
 		doctor_say(doctor, VERDICT_FAIL, "start",
@@ -109,7 +109,7 @@ bool doctor_start(struct doctor *doctor)
 	doctor_say(doctor, VERDICT_OK, "choice", NULL, "%s", start->cause);
 	say_mtu(doctor, &query);
 	doctor_say(doctor, VERDICT_OK, "listen", NULL, "%s",
-		   context_listen_text(doctor->rt, &doctor->common, where, sizeof(where)));
+		   context_listen_text(doctor->rt, &doctor->options, where, sizeof(where)));
 	return true;
 
 fail:
@@ -162,7 +162,7 @@ void doctor_itself(struct doctor *doctor)
 			   "not tried: nobody can connect to itself by a link-local address");
 		return;
 	}
-	context_listen_text(doctor->rt, &doctor->common, where, sizeof(where));
+	context_listen_text(doctor->rt, &doctor->options, where, sizeof(where));
 	err = publish_own(doctor, &from);
 	if (!err)
 		err = connect_within(doctor->rt, 0, where, NULL, &channel, cause, sizeof(cause));

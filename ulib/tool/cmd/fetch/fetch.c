@@ -14,31 +14,12 @@
 #include "safetensors/safetensors.h"
 #include "tool/cmd/commands.h"
 #include "tool/common/context.h"
+#include "tool/common/context_options.h"
 #include "tool/common/files.h"
 #include "tool/common/message.h"
 #include "tool/common/options.h"
 #include "tool/common/progress.h"
 #include "tool/common/text.h"
-
-static void help(void)
-{
-	printf("Usage: rdmatensor fetch [OPTION]... PEER NAME... -o OUT.safetensors\n"
-	       "       rdmatensor fetch [OPTION]... PEER --all -o OUT.safetensors\n"
-	       "Fetch tensors of a peer by name and write them into a safetensors file.\n"
-	       "PEER is host, host:port or [v6]:port; the default port is %d.\n"
-	       "\n"
-	       "  -a, --all                all tensors that `rdmatensor serve` has there\n"
-	       "  -o, --output FILE        file to write\n"
-	       "      --step S             step number (default 0)\n"
-	       "      --steps N            fetch N steps from S on, write the last (default 1)\n"
-	       "  -q, --in-flight N        fetches at the same time (default 64)\n"
-	       "  -t, --timeout SEC        bound on each fetch, 0: none (default 30)\n"
-	       "      --alloc              let the kernel find the tensors' places\n"
-	       "      --peer-worker NAME   name that the PEER must have\n"
-	       "      --wait SEC           wait so long for a PEER that is not up yet, 0: not at all\n"
-	       "                           (default: handshake_ms, 10)\n"
-	       "%s", RDMATENSOR_PORT, common_help);
-}
 
 /* The length of the header, the header, and the tensors */
 static int write_pieces(const struct fetch *fetch, const struct outfile *out)
@@ -90,7 +71,7 @@ static int fetch_steps(struct fetch *fetch, struct outfile *out)
 		err = fetch_step(fetch, fetch->first_step + i, &results[i]);
 	if (!err)
 		err = write_output(fetch, out);
-	if (!err && fetch->common.json) {
+	if (!err && fetch->options.json) {
 		err = fetch_print_json(fetch, results, out->name);
 	} else if (!err) {
 		fetch_print(fetch, results);
@@ -105,22 +86,6 @@ static int fetch_steps(struct fetch *fetch, struct outfile *out)
 	return err;
 }
 
-enum { OPT_STEP = OPT_OWN, OPT_STEPS, OPT_ALLOC_PLACE, OPT_PEER_WORKER };
-
-static const struct option options[] = {
-	COMMON_LONG,
-	{ "all", no_argument, NULL, 'a' },
-	{ "output", required_argument, NULL, 'o' },
-	{ "step", required_argument, NULL, OPT_STEP },
-	{ "steps", required_argument, NULL, OPT_STEPS },
-	{ "in-flight", required_argument, NULL, 'q' },
-	{ "timeout", required_argument, NULL, 't' },
-	{ "alloc", no_argument, NULL, OPT_ALLOC_PLACE },
-	{ "peer-worker", required_argument, NULL, OPT_PEER_WORKER },
-	{ "wait", required_argument, NULL, OPT_WAIT },
-	{ 0 }
-};
-
 /**
  * struct what - the options that are not part of struct fetch
  * @output: file to write
@@ -133,46 +98,15 @@ struct what {
 	bool all;
 };
 
-static int take_option(struct fetch *fetch, struct what *what, int opt)
-{
-	switch (opt) {
-	case 'a':
-		what->all = true;
-		return EXIT_OK;
-	case 'o':
-		what->output = optarg;
-		return EXIT_OK;
-	case 'q':
-		return parse_number("--in-flight", optarg, 1, 65536,
-				    &fetch->in_flight);
-	case 't':
-		return parse_seconds("--timeout", optarg, &fetch->timeout_ns);
-	case OPT_STEP:
-		return parse_number("--step", optarg, 0, INT64_MAX / 2,
-				    &fetch->first_step);
-	case OPT_STEPS:
-		return parse_number("--steps", optarg, 1, 1000000,
-				    &fetch->steps);
-	case OPT_ALLOC_PLACE:
-		fetch->alloc = true;
-		return EXIT_OK;
-	case OPT_PEER_WORKER:
-		what->peer_worker = optarg;
-		return EXIT_OK;
-	default:
-		return common_option(&fetch->common, opt, optarg);
-	}
-}
-
 static int fetch_from(struct fetch *fetch, const struct what *what, struct outfile *out,
 		      char **names, size_t nr)
 {
 	int err;
 
-	err = context_start(&fetch->common, &fetch->rt);
+	err = context_start(&fetch->options, &fetch->rt);
 	if (err)
 		return err;
-	err = context_connect(fetch->rt, &fetch->common, fetch->peer, what->peer_worker,
+	err = context_connect(fetch->rt, &fetch->options, fetch->peer, what->peer_worker,
 			      &fetch->channel);
 	if (!err)
 		err = what->all ? fetch_index(fetch) :
@@ -208,49 +142,56 @@ static int check_names(char *const *names, size_t nr)
 	return EXIT_OK;
 }
 
-int cmd_fetch(int argc, char **argv)
+/* EXIT_OK, or EXIT_USAGE with a message: PEER, and the names from optind on */
+static int take_arguments(struct fetch *fetch, const struct what *what, int argc, char **argv)
 {
-	struct fetch fetch = {
-		.steps = 1,
-		.in_flight = 64,
-		.timeout_ns = UINT64_C(30000000000),
-	};
-	struct what what = { 0 };
-	struct outfile out;
 	size_t nr;
-	int opt, err = EXIT_OK;
+	int err;
 
-	common_init(&fetch.common);
-	while (!err && (opt = getopt_long(argc, argv, COMMON_SHORT "ao:q:t:",
-					  options, NULL)) != -1) {
-		if (opt == 'h') {
-			help();
-			return EXIT_OK;
-		}
-		err = take_option(&fetch, &what, opt);
-	}
-	if (!err)
-		err = common_environment(&fetch.common);
-	if (err)
-		return err;
 	if (optind == argc)
 		return misused("give a PEER");
-	fetch.peer = argv[optind++];
+	fetch->peer = argv[optind++];
 	nr = (size_t)(argc - optind);
-	if (what.all == (nr > 0))
+	if (what->all == (nr > 0))
 		return misused("give either names or --all; before names that begin with -, give --");
 	err = check_names(argv + optind, nr);
 	if (err)
 		return err;
-	if (!what.output)
+	if (!what->output)
 		return misused("give -o OUT.safetensors");
-	if (!strcmp(what.output, "-"))
+	if (!strcmp(what->output, "-"))
 		return misused("-o - is refused: the standard output is the report's; give ./- for a file that is called so");
+	return EXIT_OK;
+}
+
+int cmd_fetch(int argc, char **argv)
+{
+	struct fetch fetch = { 0 };
+	struct what what = { 0 };
+	const struct option_place places[] = {
+		{ .id = OPT_ALL, .flag = &what.all },
+		{ .id = OPT_OUTPUT, .text = &what.output },
+		{ .id = OPT_STEP, .number = &fetch.first_step },
+		{ .id = OPT_STEPS, .number = &fetch.steps },
+		{ .id = OPT_IN_FLIGHT, .number = &fetch.in_flight },
+		{ .id = OPT_TIMEOUT, .ns = &fetch.timeout_ns },
+		{ .id = OPT_ALLOC, .flag = &fetch.alloc },
+		{ .id = OPT_PEER_WORKER, .text = &what.peer_worker },
+	};
+	struct outfile out;
+	int err;
+
+	if (!context_options_parse(COMMAND_FETCH, &fetch.options, places,
+				   NR_PLACES(places), argc, argv, &err))
+		return err;
+	err = take_arguments(&fetch, &what, argc, argv);
+	if (err)
+		return err;
 	/* What cannot be written is not fetched */
 	err = outfile_open(&out, what.output);
 	if (err)
 		return err;
-	err = fetch_from(&fetch, &what, &out, argv + optind, nr);
+	err = fetch_from(&fetch, &what, &out, argv + optind, (size_t)(argc - optind));
 	outfile_drop(&out);
 	return err;
 }

@@ -7,12 +7,12 @@
 #define TOOL_FETCH_PARTS_H
 
 #include "safetensors/safetensors.h"
-#include "tool/common/options.h"
+#include "tool/common/context_options.h"
 #include "tool/common/store.h"
 
 /**
  * struct fetch - the subcommand's state
- * @common: options
+ * @options: options
  * @rt: the context
  * @channel: to the peer
  * @peer: its address as given
@@ -26,7 +26,7 @@
  * @offsets: where each is in the pool
  */
 struct fetch {
-	struct common common;
+	struct context_options options;
 	struct rdmatensor *rt;
 	uint32_t channel;
 	const char *peer;

@@ -14,7 +14,6 @@
 #include "tool/common/context.h"
 #include "tool/common/json.h"
 #include "tool/common/message.h"
-#include "tool/common/options.h"
 #include "tool/common/output.h"
 #include "tool/common/store.h"
 #include "tool/common/text.h"
@@ -43,7 +42,7 @@ struct load {
 
 static int connect_all(struct load *load)
 {
-	uint64_t wait_ns = load->gathering->server.common.wait_ns, end_ns;
+	uint64_t wait_ns = load->gathering->server.options.wait_ns, end_ns;
 	struct rdmatensor_table_open open = {
 		.flags = wait_ns ? 0 : RDMATENSOR_TABLE_NOWAIT,
 	};
@@ -53,7 +52,7 @@ static int connect_all(struct load *load)
 	if (!channels)
 		return failed("out of memory");
 	for (i = 0; !err && i < load->gathering->nr_peers; i++)
-		err = context_connect(load->rt, &load->gathering->server.common,
+		err = context_connect(load->rt, &load->gathering->server.options,
 				      load->gathering->peers[i], NULL, &channels[i]);
 	end_ns = rdmatensor_now_ns() + wait_ns;
 	/* Stopped, and going on: what ends the process is not for it to see */
@@ -172,7 +171,7 @@ static void report(struct load *load, uint64_t ended, double seconds, const uint
 	struct json_object *line;
 
 #define SINCE(_stat) (after[RDMATENSOR_STAT_##_stat] - before[RDMATENSOR_STAT_##_stat])
-	if (!load->gathering->server.common.json) {
+	if (!load->gathering->server.options.json) {
 		printf("table ");
 		put_string(stdout, load->gathering->table);
 		printf(", %d owner%s\n", load->gathering->nr_peers,
@@ -234,7 +233,7 @@ int gather_measure(struct gathering *gathering)
 	struct load load = { .gathering = gathering };
 	int err;
 
-	err = context_start(&gathering->server.common, &load.rt);
+	err = context_start(&gathering->server.options, &load.rt);
 	if (err)
 		return err;
 	err = context_ring_holds(load.rt, (unsigned int)gathering->depth,

@@ -6,7 +6,6 @@
 #include "ids.h"
 #include "sides.h"
 #include "tool/common/message.h"
-#include "tool/common/options.h"
 
 static uint64_t next_random(uint64_t *state)
 {

@@ -328,12 +328,12 @@ static int measure_all(struct load *load)
 		err = measure_size(load, perf->sizes[i], &row);
 		if (!row)
 			break;
-		if (!perf->server.common.json)
+		if (!perf->server.options.json)
 			print_row(row, !i);
 		json_object_array_add(rows, row);
 	}
 	/* What was measured before one failed is told all the same */
-	if (perf->server.common.json && json_object_array_length(rows))
+	if (perf->server.options.json && json_object_array_length(rows))
 		print_json(rows);
 	else
 		json_object_put(rows);
@@ -342,14 +342,14 @@ static int measure_all(struct load *load)
 
 int perf_measure(struct perf *perf)
 {
-	struct rdmatensor_start *start = &perf->server.common.start;
+	struct rdmatensor_start *start = &perf->server.options.start;
 	struct load load = { .perf = perf, .depth = (unsigned int)perf->depth };
 	int err;
 
 	/* Every fetch in flight has a place in the ring */
 	if (!start->ring_entries && load.depth > 2048)
 		start->ring_entries = 2 * load.depth;
-	err = context_start(&perf->server.common, &perf->server.rt);
+	err = context_start(&perf->server.options, &perf->server.rt);
 	if (err)
 		return err;
 	load.rt = perf->server.rt;
@@ -362,7 +362,7 @@ int perf_measure(struct perf *perf)
 	if (!err)
 		err = context_ring_holds(load.rt, load.depth, 1);
 	if (!err)
-		err = context_connect(load.rt, &perf->server.common, perf->peer,
+		err = context_connect(load.rt, &perf->server.options, perf->peer,
 				      perf->peer_worker, &load.channel);
 	if (!err)
 		err = measure_all(&load);

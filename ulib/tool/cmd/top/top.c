@@ -14,6 +14,7 @@
 #include "tool/cmd/commands.h"
 #include "tool/common/message.h"
 #include "tool/common/netlink.h"
+#include "tool/common/numbers.h"
 #include "tool/common/options.h"
 #include "tool/common/stop.h"
 #include "view.h"
@@ -33,20 +34,6 @@ struct top {
 	uint32_t context;
 	bool terminal;
 };
-
-static void help(void)
-{
-	printf("Usage: rdmatensor top [-j] [-d SECONDS] [-n COUNT] [CONTEXT]\n"
-	       "Show what goes over the channels of this network namespace, or of one context, in\n"
-	       "each second: fetches and bytes in, served contents and bytes out, messages that\n"
-	       "had to wait (STALL), fetches that failed (ERR), and how long fetches took. The\n"
-	       "busiest comes first. q ends it.\n"
-	       "\n"
-	       "  -d, --delay SECONDS      between two samples (default: 1)\n"
-	       "  -n, --count COUNT        end after so many\n"
-	       "  -j, --json               a line of JSON for each\n"
-	       "  -h, --help               this text\n");
-}
 
 static int show(const struct top *top, const struct sample *sample, const struct row *total)
 {
@@ -127,45 +114,27 @@ static int run_on_terminal(const struct top *top)
 
 int cmd_top(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "delay", required_argument, NULL, 'd' },
-		{ "count", required_argument, NULL, 'n' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 }
+	struct top top = { 0 };
+	uint64_t interval_ns;
+	const struct option_place places[] = {
+		{ .id = OPT_DELAY, .ns = &interval_ns },
+		{ .id = OPT_COUNT, .number = &top.count },
+		{ .id = OPT_JSON, .flag = &top.json },
 	};
-	struct top top = { .interval_ms = 1000 };
 	int64_t context = 0;
-	int opt, err = EXIT_OK;
-	uint64_t ns;
+	int err;
 
-	while (!err && (opt = getopt_long(argc, argv, "d:n:jh", options, NULL)) != -1) {
-		switch (opt) {
-		case 'd':
-			err = parse_seconds_in("--delay", optarg, 0.01, 3600, &ns);
-			top.interval_ms = err ? 0 : (int)(ns / 1000000);
-			break;
-		case 'n':
-			err = parse_number("--count", optarg, 1, INT32_MAX, &top.count);
-			break;
-		case 'j':
-			top.json = true;
-			break;
-		case 'h':
-			help();
-			return EXIT_OK;
-		default:
-			return point_to_help();
-		}
-	}
-	if (!err && argc - optind > 1)
-		err = misused("one CONTEXT is enough");
-	if (!err && optind < argc)
+	if (!options_parse(COMMAND_TOP, places, NR_PLACES(places), argc, argv, &err))
+		return err;
+	if (argc - optind > 1)
+		return misused("one CONTEXT is enough");
+	if (optind < argc)
 		err = parse_number("CONTEXT", argv[optind], 1, INT32_MAX, &context);
 	if (!err)
 		err = look_for_context((uint32_t)context);
 	if (err)
 		return err;
+	top.interval_ms = (int)(interval_ns / 1000000);
 	top.context = (uint32_t)context;
 	top.terminal = !top.json && terminal_has_cursor();
 	stop_init();

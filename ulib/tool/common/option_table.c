@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <rdmatensor/rdmatensor.h>
+
+#include "option_table.h"
+
+#define DIGITS_OF(_number) #_number
+#define DIGITS(_number) DIGITS_OF(_number)
+
+const struct command commands[NR_COMMANDS] = {
+	[COMMAND_SERVE] = {
+		.name = "serve",
+		.what = "publish every tensor of a safetensors file",
+		.usage =
+		"Usage: rdmatensor serve [OPTION]... MODEL.safetensors\n"
+		"Read a safetensors file into a pool and publish every tensor of it by its name,\n"
+		"for any number of fetches, until SIGINT or SIGTERM.\n",
+	},
+	[COMMAND_FETCH] = {
+		.name = "fetch",
+		.what = "fetch tensors by name into a safetensors file",
+		.usage =
+		"Usage: rdmatensor fetch [OPTION]... PEER NAME... -o OUT.safetensors\n"
+		"       rdmatensor fetch [OPTION]... PEER --all -o OUT.safetensors\n"
+		"Fetch tensors of a peer by name and write them into a safetensors file.\n"
+		"PEER is host, host:port or [v6]:port; the default port is "
+		DIGITS(RDMATENSOR_PORT) ".\n",
+	},
+	[COMMAND_PERF] = {
+		.name = "perf",
+		.what = "measure bandwidth and latency between two workers",
+		.usage =
+		"Usage: rdmatensor perf --server [OPTION]...\n"
+		"       rdmatensor perf [OPTION]... PEER\n"
+		"Measure how fast tensors of a PEER are fetched. The server has every power of\n"
+		"two up to 64M; give it --size too for others.\n",
+	},
+	[COMMAND_GATHER] = {
+		.name = "gather",
+		.what = "measure how fast rows are gathered from several workers",
+		.usage =
+		"Usage: rdmatensor gather --server --rows START:END [OPTION]...\n"
+		"       rdmatensor gather [OPTION]... PEER...\n"
+		"Measure how fast rows of a table are gathered that is partitioned over the PEERs,\n"
+		"each of which is a server that exports some of the rows. Every row of the last\n"
+		"gathers is compared.\n",
+	},
+	[COMMAND_INFO] = {
+		.name = "info",
+		.what = "show module, device, channel and counters",
+		.usage =
+		"Usage: rdmatensor info [OPTION]... [PEER]\n"
+		"Show the module, and with --start or a PEER the device that is chosen, the\n"
+		"channel to the peer, and the counters.\n",
+	},
+	[COMMAND_DOCTOR] = {
+		.name = "doctor",
+		.what = "say what is wrong, and what to do about it",
+		.usage =
+		"Usage: rdmatensor doctor [OPTION]... [PEER]\n"
+		"Look at all that has to be right for tensors to go over RDMA: module, device file,\n"
+		"memory limit, RDMA devices, their ports and GIDs, MTU, a fetch over the device from\n"
+		"itself, and with a PEER the route, a channel, and fetches of a short and of a long\n"
+		"tensor from it, if it runs `rdmatensor perf --server`; from a `serve`, of its\n"
+		"index. Each line is OK, WARN or FAIL, with what to do about it. Exit status 0: all\n"
+		"are OK.\n",
+	},
+	[COMMAND_SHOW] = {
+		.name = "show",
+		.what = "show contexts, channels, pools, requests, tables and parameters",
+		.usage =
+		"Usage: rdmatensor show {contexts | channels | pools | requests | tables}\n"
+		"                       [-j] [CONTEXT]\n"
+		"       rdmatensor show params [-j] [-v] [NAME]...\n"
+		"Show what all processes of this network namespace do with the module, or one of\n"
+		"their contexts; or the parameters that new contexts take. START's fields and the\n"
+		"environment override those for one context.\n",
+	},
+	[COMMAND_TOP] = {
+		.name = "top",
+		.what = "show the rates of all channels, live",
+		.usage =
+		"Usage: rdmatensor top [-j] [-d SECONDS] [-n COUNT] [CONTEXT]\n"
+		"Show what goes over the channels of this network namespace, or of one context, in\n"
+		"each second: fetches and bytes in, served contents and bytes out, messages that\n"
+		"had to wait (STALL), fetches that failed (ERR), and how long fetches took. The\n"
+		"busiest comes first. q ends it.\n",
+	},
+	[COMMAND_SET] = {
+		.name = "set",
+		.what = "set a parameter",
+		.usage =
+		"Usage: rdmatensor set NAME VALUE\n"
+		"Set a parameter of the module: contexts that start from now on take it.\n",
+	},
+	[COMMAND_MONITOR] = {
+		.name = "monitor",
+		.what = "print events as they happen",
+		.usage =
+		"Usage: rdmatensor monitor [-j]\n"
+		"Show what happens to the contexts of this network namespace, with the time, until\n"
+		"it is interrupted: contexts start and end, channels come up and go down and why,\n"
+		"peers misbehave, devices go, requests time out, CONNECT waits for a peer.\n",
+	},
+};
+
+#define IN(_command) (1u << COMMAND_##_command)
+
+/* Those that open a context of their own */
+#define WITH_CONTEXT (IN(SERVE) | IN(FETCH) | IN(PERF) | IN(GATHER) | IN(INFO) | IN(DOCTOR))
+#define WITHOUT_CONTEXT (IN(SHOW) | IN(TOP) | IN(SET) | IN(MONITOR))
+
+#define START_TEXT(_field) ((int64_t)sizeof(((struct rdmatensor_start *)NULL)->_field) - 1)
+
+#define OWN(_commands, _id, _name) \
+	.commands = (_commands), .section = SECTION_OWN, .id = OPT_##_id, .name = (_name)
+#define DEVICE(_id, _name) \
+	.commands = WITH_CONTEXT, .section = SECTION_DEVICE, .id = OPT_##_id, .name = (_name)
+#define OUTPUT(_id, _name) \
+	.commands = WITH_CONTEXT, .section = SECTION_OUTPUT, .id = OPT_##_id, .name = (_name)
+#define SETTING(_param) \
+	.arg = "N", .kind = OPTION_PARAM, .param = (_param)
+
+/* In the order of a section's help */
+const struct option_row option_rows[] = {
+	/* fetch */
+	{
+		OWN(IN(FETCH), ALL, "all"), .letter = 'a',
+		.help = "all tensors that `rdmatensor serve` has there",
+	}, {
+		OWN(IN(FETCH), OUTPUT, "output"), .letter = 'o',
+		.arg = "FILE", .kind = OPTION_TEXT, .words = WORDS_FILES,
+		.help = "file to write",
+		.man = "File to write, see OUTPUT FILE.",
+	},
+	/* serve and fetch */
+	{
+		OWN(IN(SERVE), STEP, "step"),
+		.arg = "S", .kind = OPTION_NUMBER, .most = INT64_MAX / 2, .preset = "0",
+		.help = "step number to publish under (default {default})",
+	}, {
+		OWN(IN(FETCH), STEP, "step"),
+		.arg = "S", .kind = OPTION_NUMBER, .most = INT64_MAX / 2, .preset = "0",
+		.help = "step number (default {default})",
+	}, {
+		OWN(IN(SERVE), STEPS, "steps"),
+		.arg = "N", .kind = OPTION_NUMBER, .least = 1, .most = 1000000, .preset = "1",
+		.help = "publish under N steps from S on (default {default})",
+		.man = "Publish under N steps from S on (default {default}). All steps share the "
+			"same memory.",
+	}, {
+		OWN(IN(FETCH), STEPS, "steps"),
+		.arg = "N", .kind = OPTION_NUMBER, .least = 1, .most = 1000000, .preset = "1",
+		.help = "fetch N steps from S on, write the last (default {default})",
+		.man = "Fetch N steps from S on, one after the other, each into cleared memory, "
+			"and write the last (default {default}).",
+	},
+	/* servers, and the side that measures */
+	{
+		OWN(IN(SERVE), EXIT_AFTER, "exit-after"),
+		.arg = "N", .kind = OPTION_NUMBER, .least = 1, .most = INT32_MAX,
+		.help = "end when N channels have gone down",
+	}, {
+		OWN(IN(PERF), SERVER, "server"),
+		.help = "be the side that publishes",
+	}, {
+		OWN(IN(GATHER), SERVER, "server"),
+		.help = "be a side that exports rows",
+	}, {
+		OWN(IN(GATHER), ROWS, "rows"),
+		.arg = "START:END", .kind = OPTION_OWN,
+		.help = "server: which ones, without END",
+		.man = "Server: which rows to export; row END is not one of them.",
+	}, {
+		OWN(IN(GATHER), ROW_BYTES, "row-bytes"),
+		.arg = "N", .kind = OPTION_SIZE, .most = RDMATENSOR_ROW_MAX, .preset = "512",
+		.help = "server: of a row, a multiple of 8 (default {default})",
+		.man = "Server: bytes of a row, a multiple of 8 (default {default}).",
+	}, {
+		OWN(IN(PERF) | IN(GATHER), EXIT_AFTER, "exit-after"),
+		.arg = "N", .kind = OPTION_NUMBER, .least = 1, .most = INT32_MAX,
+		.help = "server: end when N channels have gone down",
+	}, {
+		OWN(IN(PERF), MODE, "mode"), .letter = 'm',
+		.arg = "bw|lat", .kind = OPTION_OWN, .preset = "bw",
+		.help = "many in flight, or one at a time (default {default})",
+	}, {
+		OWN(IN(PERF), SIZE, "size"), .letter = 's',
+		.arg = "N[,N]...", .kind = OPTION_OWN,
+		.help = "bytes of a tensor, as 4K,8M (default 64K,1M,8M; lat: 4K)",
+		.man = "Bytes of a tensor; K, M, G and T stand for powers of 1024 (default "
+			"64K,1M,8M; lat: 4K).",
+	}, {
+		OWN(IN(PERF), SETTING, "lanes"), .letter = 'l', SETTING("lanes"),
+		.help = "queue pairs of the channel (default {default})",
+	}, {
+		OWN(IN(GATHER), TABLE, "table"),
+		.arg = "NAME", .kind = OPTION_OWN, .preset = "rdmatensor.gather",
+		.help = "of the table (default {default})",
+		.man = "Name of the table (default {default}).",
+	}, {
+		OWN(IN(GATHER), KIND, "kind"), .letter = 'k',
+		.arg = "KIND", .kind = OPTION_OWN, .preset = "random",
+		.help = "ids: random, sorted, power: few rows are wanted often,\n"
+			"or apart: each row once, and none that are neighbours\n"
+			"(default {default})",
+		.man = "Which ids: random; sorted: random, in order; power: few of them often; or "
+			"apart: each at most once and none beside another, so that each row is a "
+			"READ of its own (default {default}).",
+	}, {
+		OWN(IN(GATHER), IDS, "ids"), .letter = 'r',
+		.arg = "N", .kind = OPTION_NUMBER, .least = 1, .most = INT32_MAX, .preset = "100000",
+		.help = "of one gather (default {default})",
+		.man = "Ids of one gather (default {default}).",
+	}, {
+		OWN(IN(FETCH), IN_FLIGHT, "in-flight"), .letter = 'q',
+		.arg = "N", .kind = OPTION_NUMBER, .least = 1, .most = 65536, .preset = "64",
+		.help = "fetches at the same time (default {default})",
+	}, {
+		OWN(IN(PERF), IN_FLIGHT, "in-flight"), .letter = 'q',
+		.arg = "N", .kind = OPTION_NUMBER, .least = 1, .most = 65536,
+		.help = "fetches at the same time (default 8; lat: 1)",
+	}, {
+		OWN(IN(GATHER), IN_FLIGHT, "in-flight"), .letter = 'q',
+		.arg = "N", .kind = OPTION_NUMBER, .least = 1, .most = 1024, .preset = "2",
+		.help = "gathers at the same time (default {default})",
+	}, {
+		OWN(IN(PERF), BATCH, "batch"),
+		.arg = "N", .kind = OPTION_NUMBER, .least = 1, .most = 65536,
+		.help = "ends that one system call waits for (default: a\n"
+			"quarter of --in-flight)",
+		.man = "Completions that one system call waits for (default: a quarter of "
+			"--in-flight).",
+	}, {
+		OWN(IN(PERF), ITERS, "iters"), .letter = 'n',
+		.arg = "N", .kind = OPTION_NUMBER, .least = 1, .most = INT64_MAX,
+		.help = "fetches to measure",
+	}, {
+		OWN(IN(GATHER), ITERS, "iters"), .letter = 'n',
+		.arg = "N", .kind = OPTION_NUMBER, .least = 1, .most = INT64_MAX,
+		.help = "gathers to measure",
+	}, {
+		OWN(IN(PERF), DURATION, "duration"), .letter = 'D',
+		.arg = "SEC", .kind = OPTION_SECONDS, .least = 1, .most = 1000000000, .preset = "2",
+		.help = "or time to measure for (default {default})",
+		.man = "Time to measure for without --iters (default {default}).",
+	}, {
+		OWN(IN(GATHER), DURATION, "duration"), .letter = 'D',
+		.arg = "SEC", .kind = OPTION_SECONDS, .most = 1000000000, .preset = "2",
+		.help = "or time to measure for (default {default})",
+		.man = "Time to measure for without --iters (default {default}).",
+	}, {
+		OWN(IN(FETCH), TIMEOUT, "timeout"), .letter = 't',
+		.arg = "SEC", .kind = OPTION_SECONDS, .most = 1000000000, .preset = "30",
+		.help = "bound on each fetch, 0: none (default {default})",
+	}, {
+		OWN(IN(GATHER), TIMEOUT, "timeout"), .letter = 't',
+		.arg = "SEC", .kind = OPTION_SECONDS, .most = 1000000000, .preset = "0",
+		.help = "bound on each gather (default {default}: none)",
+		.man = "Bound on each gather (default {default}: none). A gather that exceeds it "
+			"ends when the device no longer writes to its destination.",
+	}, {
+		OWN(IN(FETCH), ALLOC, "alloc"),
+		.help = "let the kernel find the tensors' places",
+		.man = "Let the kernel allocate the tensors' regions in the pool.",
+	}, {
+		OWN(IN(INFO), START, "start"), .letter = 'S',
+		.help = "choose a device, port and GID and show them",
+	}, {
+		OWN(IN(FETCH) | IN(PERF) | IN(INFO), PEER_WORKER, "peer-worker"),
+		.arg = "NAME", .kind = OPTION_TEXT,
+		.help = "name that the PEER must have",
+	}, {
+		OWN(IN(FETCH) | IN(PERF) | IN(GATHER), WAIT, "wait"),
+		.arg = "SEC", .kind = OPTION_SECONDS, .most = 1000000000,
+		.help = "wait so long for a PEER that is not up yet, 0: not at all\n"
+			"(default: handshake_ms, 10)",
+		.man = "Wait that long for a PEER that is not up yet; 0 does not wait (default: "
+			"the parameter handshake_ms, which is 10 seconds).",
+	},
+	/* Those that have no context */
+	{
+		OWN(IN(TOP), DELAY, "delay"), .letter = 'd',
+		.arg = "SECONDS", .kind = OPTION_SECONDS, .least = 10, .most = 3600000, .preset = "1",
+		.help = "between two samples (default: {default})",
+		.man = "Time between two samples (default {default}).",
+	}, {
+		OWN(IN(TOP), COUNT, "count"), .letter = 'n',
+		.arg = "COUNT", .kind = OPTION_NUMBER, .least = 1, .most = INT32_MAX,
+		.help = "end after so many",
+		.man = "End after COUNT samples.",
+	}, {
+		OWN(IN(SHOW), JSON, "json"), .letter = 'j',
+		.help = "JSON on standard output, with all there is",
+	}, {
+		OWN(IN(TOP), JSON, "json"), .letter = 'j',
+		.help = "a line of JSON for each",
+		.man = "A line of JSON for each sample.",
+	}, {
+		OWN(IN(MONITOR), JSON, "json"), .letter = 'j',
+		.help = "a line of JSON for each",
+		.man = "A line of JSON for each event.",
+	}, {
+		OWN(IN(SHOW), VERBOSE, "verbose"), .letter = 'v',
+		.help = "params: what each is, and its variable",
+		.man = "With `params`: also what each parameter does, and its environment "
+			"variables.",
+	}, {
+		OWN(WITHOUT_CONTEXT, HELP, "help"), .letter = 'h',
+		.kind = OPTION_HELP,
+		.help = "this text",
+		.man = "Help on the command.",
+	},
+	/* Those that have one */
+	{
+		DEVICE(DEVICE, "device"), .letter = 'd',
+		.arg = "NAME", .kind = OPTION_BYTES, .most = START_TEXT(device_name),
+		.words = WORDS_DEVICES, .variable = "RDMA_DEVICE",
+		.help = "RDMA device, its network device or IP address\n"
+			"(default: the only active one)",
+		.man = "RDMA device, its network device, or one of its IP addresses (default: the "
+			"only active one).",
+	}, {
+		DEVICE(SETTING, "port"), .letter = 'i', SETTING("port"),
+		.help = "its port, from 1 (default: the first active one)",
+	}, {
+		DEVICE(SETTING, "gid-index"), .letter = 'x', SETTING("gid_index"),
+		.help = "index of its GID (default: found by address)",
+	}, {
+		DEVICE(LISTEN, "listen"),
+		.arg = "ADDR:PORT", .kind = OPTION_TEXT,
+		.help = "where peers connect to",
+		.man = "Where peers connect to. Without ADDR every address, with port 0 any free "
+			"port.",
+	}, {
+		DEVICE(WORKER, "worker"),
+		.arg = "NAME", .kind = OPTION_BYTES, .most = START_TEXT(worker),
+		.help = "this worker's name (default: host-pid)",
+		.man = "This worker's name (default: the host's name and the process id).",
+	}, {
+		DEVICE(SETTING, "lanes"), SETTING("lanes"),
+		.help = "queue pairs of a channel, {range}",
+		.man = "Queue pairs of a channel that this side connects, {range}.",
+	}, {
+		DEVICE(SETTING, "msg-slots"), SETTING("msg_slots"),
+		.help = "message slots, a power of two up to {most}",
+		.man = "Slots of the message buffers, a power of two up to {most}.",
+	}, {
+		DEVICE(SETTING, "slot-bytes"), SETTING("msg_slot_bytes"),
+		.help = "bytes of a slot, a power of two, {range}",
+	}, {
+		DEVICE(SETTING, "ack-batch"), SETTING("ack_batch"),
+		.help = "messages that one ack tells",
+		.man = "Consumed messages that one acknowledgement stands for.",
+	}, {
+		DEVICE(SETTING, "ring-entries"), SETTING("ring_entries"),
+		.help = "entries of the completion ring",
+	}, {
+		DEVICE(SETTING, "stripe-bytes"), SETTING("stripe_bytes"),
+		.help = "cut longer tensors over the lanes",
+	}, {
+		DEVICE(SETTING, "queue-depth"), SETTING("queue_depth"),
+		.help = "work requests of a send queue",
+		.man = "Work requests of a lane's send queue.",
+	}, {
+		DEVICE(SETTING, "mtu"), SETTING("mtu"),
+		.help = "256, 512, 1024, 2048 or 4096",
+		.man = "Path MTU: 256, 512, 1024, 2048 or 4096.",
+	}, {
+		DEVICE(SETTING, "rnr-retry"), SETTING("rnr_retry"),
+		.help = "receiver-not-ready retries, {range}",
+	}, {
+		DEVICE(SETTING, "gather-lanes"), SETTING("gather_lanes"),
+		.help = "queue pairs to each owner of a table, {range}",
+	}, {
+		DEVICE(SETTING, "cq-mod"), SETTING("cq_mod"),
+		.help = "reads of a gather that are posted at once",
+		.man = "Reads of a gather that are posted at once, the last of them signalled.",
+	}, {
+		DEVICE(SETTING, "validate"),
+		.kind = OPTION_PARAM, .param = "validate",
+		.help = "check every content by CRC32C",
+		.man = "Data-validation mode: every content that a peer sends carries a CRC32C, "
+			"which is checked on arrival. Loopback fetches and gathered rows are not "
+			"checked.",
+	}, {
+		DEVICE(PARAM, "param"),
+		.arg = "NAME=VALUE", .kind = OPTION_OWN,
+		.help = "any of rdmatensor-params(7), as sl=0 or mtu=auto",
+		.man = "Any parameter of rdmatensor-params(7) but the host's `max_contexts`, for "
+			"this context, including the values 0 and auto where its range has them.",
+	}, {
+		DEVICE(DEVICE_FILE, "device-file"),
+		.arg = "FILE", .kind = OPTION_TEXT, .words = WORDS_FILES,
+		.variable = "RDMATENSOR_DEVICE_PATH",
+		.help = "instead of /dev/rdmatensor",
+	}, {
+		OUTPUT(JSON, "json"), .letter = 'j',
+		.help = "JSON on standard output",
+		.man = "JSON on standard output, see JSON.",
+	}, {
+		OUTPUT(VERBOSE, "verbose"), .letter = 'v',
+		.help = "notes on standard error",
+	}, {
+		OUTPUT(HELP, "help"), .letter = 'h',
+		.kind = OPTION_HELP,
+		.help = "this text",
+		.man = "Help on the command.",
+	},
+};
+
+const size_t nr_option_rows = sizeof(option_rows) / sizeof(option_rows[0]);
