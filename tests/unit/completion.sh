@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# completion.sh TOOL: what bash completes of a command line of the tool. TAP.
+# completion.sh TOOL COMPLETION: what bash completes of a command line of the tool. TAP.
 set -u
-tool=${1:?usage: completion.sh TOOL}
-# shellcheck source=ulib/completion/rdmatensor
-. "$(dirname "$0")/../../ulib/completion/rdmatensor"
+tool=${1:?usage: completion.sh TOOL COMPLETION}
+# shellcheck source=/dev/null
+. "${2:?usage: completion.sh TOOL COMPLETION}"
 number=0
 failed=0
 

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/*
- * params markdown | man: the table of parameters, for the README and for
- * rdmatensor-params(7). From the header that module and library are built from, so
- * that none of them can differ.
- */
 #include <stdio.h>
-#include <string.h>
 
+#include "fill.h"
 #include "tool/common/params.h"
 
-static void markdown(void)
+void params_markdown(void)
 {
 	char value[16], range[64];
 	size_t i;
@@ -26,7 +21,7 @@ static void markdown(void)
 	}
 }
 
-static void man(void)
+void params_man(void)
 {
 	char value[16], range[64];
 	size_t i;
@@ -44,15 +39,4 @@ static void man(void)
 		       param_range_text(param, range, sizeof(range)), *param->unit ? "; in " : "",
 		       param->unit);
 	}
-}
-
-int main(int argc, char **argv)
-{
-	if (argc == 2 && !strcmp(argv[1], "markdown"))
-		markdown();
-	else if (argc == 2 && !strcmp(argv[1], "man"))
-		man();
-	else
-		return 2;
-	return 0;
 }

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Parts of documents that are made from the tables of the tool.
+ */
+#ifndef FILL_H
+#define FILL_H
+
+#include <stdbool.h>
+
+/* params.c: the parameters, for the README and for rdmatensor-params(7) */
+
+void params_markdown(void);
+void params_man(void);
+
+/* options.c: sections of man pages */
+
+void commands_man(void);
+/* Of the command of that name alone. False: there is none */
+bool options_man(const char *command);
+/* Of all commands that open a context */
+void context_options_man(void);
+
+/* completion.c: what bash offers */
+
+void completion_words(void);
+
+#endif
