@@ -226,12 +226,13 @@ int make(struct worker *w, struct context *c, unsigned long cmd, void *arg, uint
 
 static void start_init(struct worker *w, struct context *c, struct rdmatensor_start *start)
 {
-	struct sockaddr_in *in = (void *)start->listen_addr;
+	struct sockaddr_in *in;
 
 	memset(start, 0, sizeof(*start));
 	start->size = sizeof(*start);
 	snprintf(start->worker, sizeof(start->worker), "c%d", (int)(c - contexts));
 	start->flags = RDMATENSOR_START_LISTEN;
+	in = (void *)start->listen_addr;
 	in->sin_family = AF_INET;
 	in->sin_addr = own_ip;
 	start->ring_entries = 64 << below(w, 6);

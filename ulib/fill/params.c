@@ -9,7 +9,8 @@ void params_markdown(void)
 	char value[16], range[64];
 	size_t i;
 
-	printf("| parameter | default | range | unit | environment | |\n|---|---|---|---|---|---|\n");
+	printf("| parameter | default | range | unit | environment | |\n"
+	       "|---|---|---|---|---|---|\n");
 	for (i = 0; i < nr_params; i++) {
 		const struct param *param = &params[i];
 

@@ -220,8 +220,9 @@ static const struct table {
 		{ "TENSOR", "tensor", 0 },
 	} },
 	{ "tables", RDMATENSOR_NL_CMD_TABLE_GET, {
-		{ "CONTEXT", "context", 7 }, { "TABLE", "table", 5 }, { "ROW_START", "row_start", 11 },
-		{ "ROW_END", "row_end", 11 }, { "BYTES", "row_bytes", 7 },
+		{ "CONTEXT", "context", 7 }, { "TABLE", "table", 5 },
+		{ "ROW_START", "row_start", 11 }, { "ROW_END", "row_end", 11 },
+		{ "BYTES", "row_bytes", 7 },
 		{ "OWNERS", "owners", 6 }, { "LANES", "lanes_up", 5 }, { "NAME", "tensor", 0 },
 	} },
 };

@@ -166,8 +166,8 @@ static struct json_object *errors(struct nlattr *nest)
 static bool fits(const struct nlattr *attr, enum kind kind)
 {
 	static const int least[] = {
-		[NUMBER] = 4, [WIDE] = 8, [SIGNED] = 8, [HEX] = 8, [ERROR] = 4, [GID] = 16, [ADDRESS] = 28,
-		[STATE] = 4, [EVENT] = 4,
+		[NUMBER] = 4, [WIDE] = 8, [SIGNED] = 8, [HEX] = 8, [ERROR] = 4, [GID] = 16,
+		[ADDRESS] = 28, [STATE] = 4, [EVENT] = 4,
 	};
 
 	return (size_t)kind >= sizeof(least) / sizeof(least[0]) || nla_len(attr) >= least[kind];

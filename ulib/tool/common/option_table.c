@@ -208,7 +208,8 @@ const struct option_row option_rows[] = {
 			"READ of its own (default {default}).",
 	}, {
 		OWN(IN(GATHER), IDS, "ids"), .letter = 'r',
-		.arg = "N", .kind = OPTION_NUMBER, .least = 1, .most = INT32_MAX, .preset = "100000",
+		.arg = "N", .kind = OPTION_NUMBER, .least = 1, .most = INT32_MAX,
+		.preset = "100000",
 		.help = "of one gather (default {default})",
 		.man = "Ids of one gather (default {default}).",
 	}, {
@@ -280,7 +281,8 @@ const struct option_row option_rows[] = {
 	/* Those that have no context */
 	{
 		OWN(IN(TOP), DELAY, "delay"), .letter = 'd',
-		.arg = "SECONDS", .kind = OPTION_SECONDS, .least = 10, .most = 3600000, .preset = "1",
+		.arg = "SECONDS", .kind = OPTION_SECONDS, .least = 10, .most = 3600000,
+		.preset = "1",
 		.help = "between two samples (default: {default})",
 		.man = "Time between two samples (default {default}).",
 	}, {

@@ -45,7 +45,7 @@ int server_start(struct server *server);
  * EXIT_FAILED with a message
  */
 int server_ready(struct server *server, const char *what,
-		  struct json_object *line);
+		 struct json_object *line);
 /* Until a signal, @exit_after, or the device's end */
 int server_run(struct server *server);
 /* How long a server that ends waits for its peers' last reads */

@@ -8,7 +8,7 @@
 #include "tool/common/store.h"
 
 int content_fetch(struct doctor *doctor, uint32_t channel, const char *name,
-		       const struct store *store, uint64_t bytes, uint64_t *ns)
+		  const struct store *store, uint64_t bytes, uint64_t *ns)
 {
 	uint64_t *words = (void *)((char *)store->pool.base + store->offset);
 	uint64_t begun = rdmatensor_now_ns(), i;

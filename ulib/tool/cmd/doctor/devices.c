@@ -49,13 +49,14 @@ static void count_gids(const char *device, const char *port, struct gids *gids)
 
 	memset(gids, 0, sizeof(*gids));
 	for (i = 0; i < GIDS_MAX; i++) {
-		if (!sysfs_line(text, sizeof(text), SYSFS_DEVICES "/%s/ports/%s/gids/%d", device, port, i))
+		if (!sysfs_line(text, sizeof(text), SYSFS_DEVICES "/%s/ports/%s/gids/%d", device,
+				port, i))
 			continue;
 		if (!parse_gid(text, &gid))
 			continue;
 		gids->nr++;
 		if (!sysfs_line(type, sizeof(type), SYSFS_DEVICES "/%s/ports/%s/gid_attrs/types/%d",
-			       device, port, i) || !strstr(type, "v2"))
+				device, port, i) || !strstr(type, "v2"))
 			continue;
 		gids->v2++;
 		if (!IN6_IS_ADDR_LINKLOCAL(&gid))
@@ -69,8 +70,8 @@ static void port_netdev(const char *device, const char *port, char *netdev, size
 	int i;
 
 	for (i = 0; i < GIDS_MAX; i++)
-		if (sysfs_line(netdev, len, SYSFS_DEVICES "/%s/ports/%s/gid_attrs/ndevs/%d", device, port,
-			      i))
+		if (sysfs_line(netdev, len, SYSFS_DEVICES "/%s/ports/%s/gid_attrs/ndevs/%d",
+			       device, port, i))
 			return;
 	/* Soft-RoCE and siw say over what they are */
 	sysfs_line(netdev, len, SYSFS_DEVICES "/%s/parent", device);
@@ -114,7 +115,8 @@ static bool say_port(struct doctor *doctor, const char *device, const char *port
 		     enum verdict down)
 {
 	char state[64], layer[64], netdev[32], flags[32], parent[64], remedy[384];
-	bool roce, up, software = sysfs_line(parent, sizeof(parent), SYSFS_DEVICES "/%s/parent", device);
+	bool software = sysfs_line(parent, sizeof(parent), SYSFS_DEVICES "/%s/parent", device);
+	bool roce, up;
 
 	if (!sysfs_line(state, sizeof(state), SYSFS_DEVICES "/%s/ports/%s/state", device, port)) {
 		doctor_say(doctor, down, "port", "is /sys mounted, and may you read it?",
@@ -127,7 +129,8 @@ static bool say_port(struct doctor *doctor, const char *device, const char *port
 	roce = strcmp(layer, "InfiniBand");
 	port_netdev(device, port, netdev, sizeof(netdev));
 	if (strncmp(state, ACTIVE, strlen(ACTIVE))) {
-		up = *netdev && sysfs_line(flags, sizeof(flags), SYSFS_NETDEVS "/%s/flags", netdev) &&
+		up = *netdev &&
+		     sysfs_line(flags, sizeof(flags), SYSFS_NETDEVS "/%s/flags", netdev) &&
 		     strtoul(flags, NULL, 0) & IFF_UP;
 		if (!roce)
 			snprintf(remedy, sizeof(remedy), "see the cable and the subnet manager: ibstat %s",

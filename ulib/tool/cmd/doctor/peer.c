@@ -179,8 +179,8 @@ static void say_contents(struct doctor *doctor, uint32_t channel)
 			   "%d bytes from the peer: %s", CONTENT_SHORT, strerror(-err));
 		return;
 	}
-	doctor_say(doctor, VERDICT_OK, "fetch", NULL, "%d bytes from the peer in %.0f us", CONTENT_SHORT,
-		   (double)short_ns / 1e3);
+	doctor_say(doctor, VERDICT_OK, "fetch", NULL, "%d bytes from the peer in %.0f us",
+		   CONTENT_SHORT, (double)short_ns / 1e3);
 	perf_name(CONTENT_LONG, name);
 	err = content_fetch(doctor, channel, name, &store, CONTENT_LONG, &long_ns);
 	if (err)

@@ -20,8 +20,8 @@
 /* Network device of its GID; empty: none is known */
 static void netdev_of(const struct rdmatensor_query *query, char *netdev, size_t len)
 {
-	sysfs_line(netdev, len, SYSFS_DEVICES "/%.63s/ports/%u/gid_attrs/ndevs/%u", query->device_name,
-		  query->port, query->gid_index);
+	sysfs_line(netdev, len, SYSFS_DEVICES "/%.63s/ports/%u/gid_attrs/ndevs/%u",
+		   query->device_name, query->port, query->gid_index);
 }
 
 static void say_mtu(struct doctor *doctor, const struct rdmatensor_query *query)

@@ -145,23 +145,31 @@ static int run(struct load *load, uint64_t *ended, double *seconds)
 	return err;
 }
 
-static int compare_rows(struct load *load)
+/* One destination, of the gather whose ids these are */
+static int compare_slot(const struct load *load, uint64_t slot)
 {
-	uint64_t nr = (uint64_t)load->gathering->ids, words = load->row_bytes / 8, slot, i, k;
+	uint64_t nr = (uint64_t)load->gathering->ids, words = load->row_bytes / 8, i, k;
+	const uint64_t *at = (void *)((char *)load->store.pool.base + load->store.offset +
+				      slot * load->stride);
+	const uint64_t *ids = load->ids + slot * nr;
 
-	for (slot = 0; slot < (uint64_t)load->gathering->depth; slot++) {
-		const uint64_t *at = (void *)((char *)load->store.pool.base + load->store.offset +
-					      slot * load->stride);
-
-		if (load->gathering->count && slot >= (uint64_t)load->gathering->count)
-			break;
-		for (i = 0; i < nr; i++)
-			for (k = 0; k < words; k++, at++)
-				if (*at != gather_word(load->ids[slot * nr + i], load->row_bytes, k))
-					return failed("row %" PRIu64 " at position %" PRIu64 " is wrong in word %" PRIu64,
-						      load->ids[slot * nr + i], i, k);
-	}
+	for (i = 0; i < nr; i++)
+		for (k = 0; k < words; k++, at++)
+			if (*at != gather_word(ids[i], load->row_bytes, k))
+				return failed("row %" PRIu64 " at position %" PRIu64 " is wrong in word %" PRIu64,
+					      ids[i], i, k);
 	return EXIT_OK;
+}
+
+static int compare_rows(const struct load *load)
+{
+	int64_t slot, count = load->gathering->count;
+	int err = EXIT_OK;
+
+	/* Fewer gathers than slots have not used all of these */
+	for (slot = 0; !err && slot < load->gathering->depth && (!count || slot < count); slot++)
+		err = compare_slot(load, (uint64_t)slot);
+	return err;
 }
 
 static void report(struct load *load, uint64_t ended, double seconds, const uint64_t *before,
