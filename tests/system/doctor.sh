@@ -107,11 +107,11 @@ export RDMA_QP_MTU=256
 check "an MTU that is small" says 1 "WARN mtu" "1500"
 unset RDMA_QP_MTU
 export RDMA_DEVICE=nosuch
-check "a device that is not there" says 1 "FAIL start" "--device one of those"
+check "a device that is not there" says 1 "FAIL start" "--device one that"
 unset RDMA_DEVICE
 check "an address to listen at that is nobody's" says 1 "FAIL start" "another address with --listen" \
 	--listen 192.0.2.9:1
-check "a file that is another's" says 1 "FAIL file" "leave --device-file" --device-file /dev/null
+check "a file that is another's" says 1 "FAIL file" "drop --device-file" --device-file /dev/null
 one_pool() {
 	RDMATENSOR_MAX_POOLS=1 "$tool" doctor -j | tee /dev/stderr | jq -e '.checks | any(
 		.check == "memory" and .verdict == "FAIL" and (.text | contains("max_pools")))'

@@ -146,7 +146,7 @@ check "fetches go on" eval \
 	 until_true is ".[0].counters.fetched > $a and $a > 0" true channels "$id"'
 kill -STOP $perf
 check "not for everybody" eval \
-	'! su -s /bin/bash nobody -c "$tool show contexts" 2>/tmp/err && grep -q "for root" /tmp/err'
+	'! su -s /bin/bash nobody -c "$tool show contexts" 2>/tmp/err && grep -q "only root" /tmp/err'
 check "not from another network namespace" eval '[[ $(unshare -n "$tool" show contexts -j) == "[]" ]]'
 check "tables fit" eval '(($("$tool" show channels | wc -L) <= 80))'
 

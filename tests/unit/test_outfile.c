@@ -210,10 +210,10 @@ static void test_refused(void **state)
 	assert_contains(messages, path);
 	assert_contains(messages, "No such file or directory");
 	assert_int_equal(try_open(&out, ""), EXIT_FAILED);
-	assert_contains(messages, "names no file");
+	assert_contains(messages, "not the name of a file");
 	snprintf(path, sizeof(path), "%s/", name);
 	assert_int_equal(try_open(&out, path), EXIT_FAILED);
-	assert_contains(messages, "names no file");
+	assert_contains(messages, "not the name of a file");
 	assert_int_equal(symlink("nothing", name), 0);
 	assert_int_equal(try_open(&out, name), EXIT_FAILED);
 	assert_contains(messages, "leads to nothing");

@@ -512,7 +512,7 @@ static void test_incomplete(void **state)
 	assert_contains(terminal.text, "\"incomplete\":true");
 	run_on(24, 80, cmd_show, ARGS("channels"));
 	assert_int_equal(end_of(), 3);
-	assert_contains(terminal.text, "show it again");
+	assert_contains(terminal.text, "try again");
 	/* What there is, is shown all the same; a name is no command here either */
 	assert_contains(terminal.text, "CONTEXT");
 	assert_null(strstr(terminal.text, "\033[2J"));

@@ -319,7 +319,7 @@ static void test_products(void **state)
 	(void)state;
 	assert_int_equal(RUN(cmd_gather, "--server", "--rows", "0:2305843009213693953",
 			     "--row-bytes", "8"), EXIT_FAILED);
-	assert_contains(messages, "more than 64 bits count");
+	assert_contains(messages, "does not fit into 64 bits");
 	assert_int_equal(RUN(cmd_gather, "--server", "--rows", "0:2305843009213693951",
 			     "--row-bytes", "8"), EXIT_FAILED);
 	assert_contains(messages, "pool of");
@@ -415,7 +415,7 @@ static void test_serve_errors(void **state)
 	make_model();
 	fake.pool_error = -EOVERFLOW;
 	assert_int_equal(RUN(cmd_serve, model), EXIT_FAILED);
-	assert_contains(messages, "device registers less");
+	assert_contains(messages, "device cannot register that much");
 	fake.open_error = -ENOENT;
 	assert_int_equal(RUN(cmd_serve, model), EXIT_FAILED);
 	assert_contains(messages, "modprobe rdmatensor");
@@ -539,7 +539,7 @@ static void test_bad_names(void **state)
 	assert_contains(messages, "has 513 bytes: a tensor's name has 1 to 512");
 	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "", "-o", output), EXIT_USAGE);
 	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "a\xff", "-o", output), EXIT_USAGE);
-	assert_contains(messages, "\"a\\xff\" is no UTF-8");
+	assert_contains(messages, "\"a\\xff\" is not UTF-8");
 	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "a", "b", "a", "-o", output), EXIT_USAGE);
 	assert_contains(messages, "\"a\" is given twice");
 	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "a", "-o", "-"), EXIT_USAGE);

@@ -42,7 +42,7 @@ static const struct {
 	const char *why;
 	const char *header;
 } refusals[] = {
-	{ "are no safetensors header", "" },
+	{ "are not a safetensors header", "" },
 	{ "does not begin with {", "[]" },
 	{ "contains a zero byte", NULL },
 	{ "ends too early", "{'a':" },

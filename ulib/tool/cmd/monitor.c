@@ -70,7 +70,7 @@ static bool print_event(struct json_object *object, void *arg)
 	what = text_of(object, "event");
 	printf("%s %-15s", now, what ? what : "?");
 	if (what && !strcmp(what, "lost"))
-		printf(" %s events: more came at once than the socket holds",
+		printf(" %s events: more arrived at once than the socket holds",
 		       text_of(object, "events"));
 	else
 		print_members(object);
@@ -78,7 +78,7 @@ static bool print_event(struct json_object *object, void *arg)
 	fflush(stdout);
 	stop_block();
 	json_object_put(object);
-	/* Events that cannot be told are not waited for: main() says so */
+	/* Events that cannot be printed are not waited for: main() reports the error */
 	return !ferror(stdout);
 }
 
@@ -91,7 +91,7 @@ int cmd_monitor(int argc, char **argv)
 	if (!options_parse(COMMAND_MONITOR, places, 1, argc, argv, &err))
 		return err;
 	if (optind < argc)
-		return misused("nothing is expected behind the options");
+		return misused("no argument is expected after the options");
 	stop_init();
 	return listen_events(print_event, &json);
 }

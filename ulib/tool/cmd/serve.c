@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * serve: publishes every tensor of a safetensors file, until it is told to end.
+ * serve: publishes every tensor of a safetensors file, until a signal.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -26,7 +26,7 @@
 #define BATCH 256
 
 /**
- * struct serve - the subcommand's state
+ * struct serve - the command's state
  * @server: the context
  * @path: the file
  * @first_step: of --step
@@ -104,7 +104,7 @@ static int open_file(struct serve *serve, int *fd)
 		      serve->path, INDEX_NAME);
 }
 
-/* The file is judged before anything else is begun */
+/* The file is checked before anything else begins */
 static int load(struct serve *serve)
 {
 	int fd, err;

@@ -79,7 +79,7 @@ static void note_others(const char *name)
 static int open_failed(const char *name, const char *path, int err)
 {
 	if (err == ENOENT && !access(params_dir, F_OK))
-		return failed("set %s: the module that is loaded has no such parameter: install and load the one of this version",
+		return failed("set %s: the loaded module has no such parameter: install and load the one of this version",
 			      name);
 	return failed("set %s: %s: %s%s", name, path, strerror(err),
 		      err == ENOENT ? ": load the module first: modprobe rdmatensor" :

@@ -177,7 +177,7 @@ static int show_params(char *const *names, int nr, bool json, bool verbose)
 		return EXIT_OK;
 	}
 	if (!loaded)
-		printf("\nThe module is not loaded: modprobe rdmatensor, and VALUE has what holds.\n");
+		printf("\nThe module is not loaded: after modprobe rdmatensor VALUE has the values that apply.\n");
 	else if (device[0] && !nr)
 		tell_device(device);
 	return EXIT_OK;
@@ -287,7 +287,7 @@ static int show_table(const struct table *table, char *const *args, int nr, bool
 		json_object_put(list);
 	}
 	return whole ? EXIT_OK :
-	       failed("show %s: contexts, channels or others came and went each time that the kernel was asked: some may be missing or there twice: show it again",
+	       failed("show %s: contexts, channels or other objects came and went during each attempt: some may be missing or listed twice: try again",
 		      table->name);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Opening, starting and connecting, with errors in words.
+ * What a context needs until its first operation.
  */
 #include <arpa/inet.h>
 #include <errno.h>

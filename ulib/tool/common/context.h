@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A started context, with errors in words.
+ * Opening, starting and connecting a context; errors are printed in words.
  */
 #ifndef TOOL_CONTEXT_H
 #define TOOL_CONTEXT_H
@@ -18,26 +18,29 @@ const char *context_path(const struct context_options *options);
 int context_open(const struct context_options *options, struct rdmatensor **out);
 /* Opens and starts; EXIT_OK, or EXIT_FAILED with a message */
 int context_start(struct context_options *options, struct rdmatensor **out);
-/* Connects to a peer, which is waited for as --wait says; EXIT_OK, or EXIT_FAILED with a message */
+/*
+ * Connects to a peer, and waits for it as long as --wait says; EXIT_OK, or EXIT_FAILED with a
+ * message
+ */
 int context_connect(struct rdmatensor *rt, const struct context_options *options, const char *peer,
 		    const char *worker, uint32_t *channel);
 /* As rdmatensor_connect(), with @wait_ns as in struct context_options */
 int connect_within(struct rdmatensor *rt, uint64_t wait_ns, const char *peer, const char *worker,
 		   uint32_t *channel, char *cause, size_t cause_len);
-/* What is left of @wait_ns that began so long before @end_ns; 0 and WAIT_DEFAULT stay */
+/* What is left until @end_ns of a wait of @wait_ns; 0 and WAIT_DEFAULT stay as they are */
 uint64_t wait_left(uint64_t wait_ns, uint64_t end_ns);
 /* --wait as the timeout of an ioctl: 0: the default */
 uint32_t wait_ms(uint64_t wait_ns);
 /* All counters of the context; EXIT_OK, or EXIT_FAILED with a message */
 int context_counters(struct rdmatensor *rt, uint64_t *counters);
 /*
- * EXIT_OK: each of @in_flight operations has a place in the ring, beside the ends of
- * @channels; else with a message
+ * EXIT_OK: the ring has room for @in_flight operations and the ends of @channels; else
+ * EXIT_FAILED with a message
  */
 int context_ring_holds(struct rdmatensor *rt, unsigned int in_flight, unsigned int channels);
 /*
- * As rdmatensor_wait(), but waits again after -EINTR, which it also ends with when the
- * process was stopped and goes on. What ends the process is not for a wait to see
+ * As rdmatensor_wait(), but waits again after -EINTR, which also follows a stop of the
+ * process. Signals that end the process are not handled by a wait
  */
 int context_wait(struct rdmatensor *rt, unsigned int nr, uint64_t deadline_ns);
 /* "10.0.0.1:18521": where a started context listens */

@@ -12,7 +12,7 @@
 struct progress;
 
 /**
- * struct piece - one stretch of memory; in the file they follow each other
+ * struct piece - one range of memory; in the file the pieces follow each other
  * @base: first byte
  * @bytes: length
  */
@@ -21,10 +21,10 @@ struct piece {
 	uint64_t bytes;
 };
 
-/* 0 or a negative errno; -ENODATA: the file has ended */
+/* Both: 0 or a negative errno; -ENODATA: the file ends too early */
 int file_read(int fd, uint64_t at, const struct piece *pieces, size_t nr,
 	      struct progress *progress);
-/* From the beginning; @stream: where there are no positions */
+/* From the beginning; @stream: the file has no positions, such as a pipe */
 int file_write(int fd, bool stream, const struct piece *pieces, size_t nr,
 	       struct progress *progress);
 

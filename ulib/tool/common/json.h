@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * json-c for reports: it gives NULL where there is no memory, and asserts what it is given.
- * A report that cannot be made whole is not made: the program ends and says so, wherever
- * that is. Headers of files and peers are libsafetensors's, which fails by itself.
+ * json-c for reports. It returns NULL where there is no memory, and asserts that it is not
+ * passed NULL. A report is complete or not printed: without memory the program ends with a
+ * message. Headers of files and peers are parsed by libsafetensors, which returns errors.
  */
 #ifndef TOOL_JSON_H
 #define TOOL_JSON_H
@@ -19,7 +19,7 @@ static inline struct json_object *json_made(struct json_object *object)
 	return object;
 }
 
-/* NULL is the text of what is not there, too */
+/* The text of a member that does not exist is NULL, too */
 static inline const char *json_text(struct json_object *object, const char *text)
 {
 	if (object && !text)

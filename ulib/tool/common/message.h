@@ -17,22 +17,22 @@ extern const char *tool_name;
 
 /* Operation, object, cause, remedy; returns EXIT_FAILED */
 int failed(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* What goes on all the same, but is not as it should be */
+/* A warning: the command goes on */
 void warned(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* As failed(), and points to --help; returns EXIT_USAGE */
+/* As failed(), followed by point_to_help(); returns EXIT_USAGE */
 int misused(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* The second half of it */
+/* Says how to get help; returns EXIT_USAGE */
 int point_to_help(void);
-/* A note with --verbose only, which be_verbose() stands for */
+/* Printed after be_verbose() only */
 void note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void be_verbose(void);
-/* What a noun ends with behind @nr */
+/* The ending of a noun that follows @nr */
 static inline const char *plural(uint64_t nr)
 {
 	return nr == 1 ? "" : "s";
 }
 
-/* Whether that is a terminal on which colours are wanted */
+/* True: it is a terminal, and colours are wanted on it */
 bool fd_has_colours(int fd);
 bool stderr_has_colours(void);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The sockets: what is dumped, and what is listened to.
+ * The sockets of dumps and events.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,7 +22,7 @@
 #include "output.h"
 #include "stop.h"
 
-/* A dump that things come and go in is asked for again, so often */
+/* Attempts at a dump during which objects come and go */
 #define TRIES 10
 
 static int on_valid(struct nl_msg *msg, void *arg)
@@ -80,7 +80,7 @@ static int dump_once(struct nl_sock *sock, int family, int cmd, uint32_t context
 static int nl_failed(const char *what, int error)
 {
 	return failed("%s: %s%s", what, nl_geterror(error), error == -NLE_PERM ?
-		      ": what other processes do is for root: be root, or have CAP_NET_ADMIN" :
+		      ": only root may see what other processes do: be root, or have CAP_NET_ADMIN" :
 		      "");
 }
 
@@ -99,7 +99,7 @@ int dump_objects(int cmd, uint32_t context, struct json_object **out, bool *whol
 		ret = dump_once(sock, family, cmd, context, list);
 		if (ret != -NLE_DUMP_INTR)
 			break;
-		/* What is left of it is not of the next one */
+		/* The rest of it must not be taken for the next one */
 		nl_socket_free(sock);
 		ret = connect_family(&sock, &family);
 		if (ret) {
@@ -124,7 +124,7 @@ struct listener {
 	bool stop;
 };
 
-/* Messages that the kernel had no room for at the socket, since it was made */
+/* Messages that the kernel has dropped at the socket since it was created */
 static uint32_t drops_of(struct nl_sock *sock)
 {
 	uint32_t info[SK_MEMINFO_VARS] = { 0 };
@@ -135,7 +135,7 @@ static uint32_t drops_of(struct nl_sock *sock)
 	return info[SK_MEMINFO_DROPS];
 }
 
-/* An event as the kernel's are, with the number of those that are not there */
+/* An event like those of the kernel, with the number of dropped ones */
 static void tell_lost(struct listener *listener, uint32_t nr)
 {
 	struct json_object *lost = json_object_new_object();
@@ -177,7 +177,7 @@ int listen_events(bool (*event)(struct json_object *object, void *arg), void *ar
 	while (!listener.stop && (ret >= 0 || ret == -NLE_AGAIN) &&
 	       !stop_wait_fd(nl_socket_get_fd(sock), -1)) {
 		ret = nl_recvmsgs_default(sock);
-		/* An error once, and a count that goes on until the socket was empty */
+		/* The error comes once; the count grows until the socket is empty */
 		if (ret == -NLE_NOMEM)
 			ret = 0;
 		now = drops_of(sock);
@@ -204,7 +204,7 @@ int look_for_context(uint32_t context)
 		return err;
 	found = json_object_array_length(list);
 	json_object_put(list);
-	/* Of a dump that is not whole it is not known */
+	/* A dump that is not whole does not show that it is missing */
 	return found || !whole ? EXIT_OK :
 	       failed("there is no context %" PRIu32 " in this network namespace: rdmatensor show contexts lists them",
 		      context);

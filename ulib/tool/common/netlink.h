@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The module's generic-netlink family, as JSON: what is shown is what was received, in
- * words.
+ * The module's generic-netlink family: dumps and events as JSON, with words for numbers.
  */
 #ifndef TOOL_NL_H
 #define TOOL_NL_H
@@ -12,17 +11,17 @@
 struct json_object;
 
 /*
- * A dump of that command (enum rdmatensor_nl_cmd); @context: of one context, 0: of all.
- * *out: an array, to be put. *whole: false: things came and went all the time that it
- * took, and some may be missing or there twice. EXIT_OK, or EXIT_FAILED with a message
+ * A dump by @cmd (enum rdmatensor_nl_cmd) of one context; @context 0: of all. *out: an array,
+ * which the caller puts. *whole: false: objects came and went during each attempt; some may
+ * be missing or listed twice. EXIT_OK, or EXIT_FAILED with a message
  */
 int dump_objects(int cmd, uint32_t context, struct json_object **out, bool *whole);
 /* EXIT_OK: there is such a context, or @context is 0; else with a message */
 int look_for_context(uint32_t context);
 /*
- * Calls @event with each that comes, which it puts, until it returns false or a signal
- * has come. Where more came than the socket holds, it is called with an event "lost" and
- * their number, "events". EXIT_OK, or EXIT_FAILED with a message
+ * Calls @event with each event that arrives, until it returns false or a signal arrives;
+ * @event puts the object. If more events arrive than the socket holds, @event is called with
+ * an event "lost" and their number, "events". EXIT_OK, or EXIT_FAILED with a message
  */
 int listen_events(bool (*event)(struct json_object *object, void *arg), void *arg);
 

@@ -128,7 +128,7 @@ static struct json_object *counters(struct nlattr *nest)
 	return object;
 }
 
-/* "64": as many fetches took less than 64 us, and no less than half of it */
+/* "64": number of fetches that took at least 32 us and less than 64 us */
 static struct json_object *latency(struct nlattr *nest)
 {
 	struct json_object *object = json_object_new_object();
@@ -162,7 +162,7 @@ static struct json_object *errors(struct nlattr *nest)
 	return object;
 }
 
-/* Shorter than it should be is not there */
+/* A shorter attribute is skipped */
 static bool fits(const struct nlattr *attr, enum kind kind)
 {
 	static const int least[] = {

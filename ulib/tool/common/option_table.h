@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The commands and their options, each described once: parsing, --help, the completion of a
- * shell and the man pages are made from these tables. Data only: the generator of the
- * documents, which is built for the build machine, includes them too.
+ * shell and the man pages are made from these tables. They are data only, because the
+ * generator of the documents, which is built for the build machine, contains them too.
  */
 #ifndef TOOL_OPTION_TABLE_H
 #define TOOL_OPTION_TABLE_H

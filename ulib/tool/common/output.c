@@ -107,7 +107,7 @@ static void put_json(const char *json)
 
 	for (; bytes; json += taken, bytes -= taken) {
 		taken = text_character(json, bytes, &columns);
-		/* Without a locale that tells: it was made UTF-8 before */
+		/* Without a locale to say so: it was made UTF-8 before */
 		if (!taken) {
 			putchar(*json);
 			taken = 1;

@@ -12,21 +12,21 @@
 struct json_object;
 
 /*
- * Prints it as one line and gives it back. What it prints is JSON, whatever bytes names
- * and texts have: in one that is no UTF-8 each byte that is not becomes U+FFFD, and a
- * member beside it, of the same name with _hex behind it, has all bytes
+ * Prints it as one line and frees it. What it prints is JSON, whatever bytes names and texts
+ * have: in one that is not UTF-8 each invalid byte becomes U+FFFD, and a member beside it, of
+ * the same name with _hex appended, has all bytes
  */
 void print_json(struct json_object *object);
-/* What was printed has arrived: EXIT_OK, or EXIT_FAILED with a message. Flushes */
+/* Flushes. EXIT_OK: all that was printed has arrived; else EXIT_FAILED with a message */
 int output_arrived(void);
 /* Adds every counter of after - before (NULL: 0) under its own name */
 void add_counters(struct json_object *object, const uint64_t *after,
 		  const uint64_t *before);
-/* Adds a string, number; the object takes over the value */
+/* Adds a string or a number */
 void add_string(struct json_object *object, const char *key, const char *value);
 void add_number(struct json_object *object, const char *key, uint64_t value);
 void add_double(struct json_object *object, const char *key, double value);
-/* A member's; 0 or NULL: there is none. The text is the object's */
+/* Value of a member; 0 or NULL: there is none. The text belongs to the object */
 uint64_t number_of(struct json_object *object, const char *key);
 const char *text_of(struct json_object *object, const char *key);
 /* put_text() of a member that is a text; nothing if there is none. True: there is one */

@@ -44,11 +44,11 @@ const char *param_value_text(uint32_t value, char *text, size_t len);
 /* "1..1024, a power of two, or auto" */
 const char *param_range_text(const struct param *param, char *text, size_t len);
 
-/* The module's, in sysfs */
+/* The folder of the module's parameters in sysfs */
 extern const char *params_dir;
 /*
- * What it is now, `device` among them, without the newline. 0, or a negative errno:
- * -ENOENT where the module is not loaded or does not have it
+ * Current value of a parameter or of `device`, without the newline. 0 or a negative errno;
+ * -ENOENT: the module is not loaded or does not have it
  */
 int param_read(const char *name, char *text, size_t len);
 

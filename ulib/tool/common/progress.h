@@ -15,7 +15,7 @@
  * @done: bytes so far
  * @started_ns: when it began
  * @drawn_ns: when it was last drawn
- * @on: whether there is a terminal
+ * @on: standard error is a terminal
  */
 struct progress {
 	const char *what;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Names that commands publish tensors under, and what is in them.
+ * Names under which commands publish tensors, and the contents of perf's.
  */
 #ifndef TOOL_PUBLISHED_H
 #define TOOL_PUBLISHED_H
@@ -13,7 +13,7 @@
 /* "rdmatensor.perf.4096" */
 void perf_name(uint64_t size, char name[48]);
 
-/* Word number @i of every tensor of perf's, so that what arrives can be judged */
+/* Word @i of each tensor of perf, by which the client checks what arrives */
 static inline uint64_t perf_word(uint64_t i)
 {
 	return (i + 1) * UINT64_C(0x9e3779b97f4a7c15);

@@ -107,7 +107,7 @@ int server_run(struct server *server)
 	if (err)
 		return failed("query: %s", strerror(-err));
 	if (query.flags & RDMATENSOR_QUERY_DEVICE_GONE)
-		return failed("device %.63s has gone: start again when it is back",
+		return failed("device %.63s is gone: start again when it is back",
 			      query.device_name);
 	return EXIT_OK;
 }

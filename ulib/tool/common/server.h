@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What `serve` and `perf --server` have in common: they publish, wait to be
- * told to end, and withdraw.
+ * What the servers of several commands share: they publish, wait for a signal, and withdraw.
  */
 #ifndef TOOL_SERVER_H
 #define TOOL_SERVER_H
@@ -17,7 +16,7 @@ struct json_object;
 /**
  * struct server - a context that publishes
  * @options: options
- * @exit_after: end when so many channels have gone down; 0: never
+ * @exit_after: number of channels after whose end the server ends; 0: never
  * @rt: the context
  * @down: channels that have gone down
  */
@@ -34,25 +33,25 @@ struct server {
  * @i: number of the tensor
  * @step: out: its step
  *
- * Return: its name, which lives on.
+ * Return: its name, valid until the next call.
  */
 typedef const char *(*server_name)(void *arg, uint64_t i, int64_t *step);
 
 /* Starts a context that listens; EXIT_OK, or EXIT_FAILED with a message */
 int server_start(struct server *server);
 /*
- * The line that says "ready": @what as text, or @line (taken over) as JSON; EXIT_OK, or
+ * Prints that the server is ready: @what, or @line as JSON, which is put. EXIT_OK, or
  * EXIT_FAILED with a message
  */
 int server_ready(struct server *server, const char *what,
 		 struct json_object *line);
-/* Until a signal, @exit_after, or the device's end */
+/* Serves until a signal, @exit_after, or the removal of the device */
 int server_run(struct server *server);
 /* How long a server that ends waits for its peers' last reads */
 #define SERVER_END_MS 10000
 /*
- * Takes @total tensors back, until @deadline_ns. What is not free by then is given up by
- * closing the context, which ends its channels
+ * Withdraws @total tensors, until @deadline_ns. What is still in use then is freed by closing
+ * the context, which ends its channels
  */
 void server_withdraw(struct server *server, uint64_t total, server_name name,
 		     void *arg, uint64_t deadline_ns);

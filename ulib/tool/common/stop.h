@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * SIGINT and SIGTERM, which a wait ends with.
+ * SIGINT and SIGTERM, which end a wait.
  */
 #ifndef TOOL_STOP_H
 #define TOOL_STOP_H
@@ -10,26 +10,26 @@
 
 struct rdmatensor;
 
-/* From here on the signals are kept for stop_wait() */
+/* From here on the signals are delivered in stop_wait() only */
 void stop_init(void);
 /*
- * Waits until the ring has entries, a signal has come, or the deadline. True:
- * it was a signal, or the device has gone.
+ * Waits until the ring has entries, a signal arrives, or the deadline passes. True: it was a
+ * signal, or the device is gone
  */
 bool stop_wait(struct rdmatensor *rt, uint64_t deadline_ns);
 /*
- * Waits until there is something to read, a signal has come, or @ms have passed; -1: no
- * end. @fd -1: nothing to read. True: a signal
+ * Waits until @fd is readable, a signal arrives, or @ms have passed; @ms -1: without a bound,
+ * @fd -1: for no file. True: a signal
  */
 bool stop_wait_fd(int fd, int ms);
 /*
- * Around what may wait for others, as a write into a pipe that nobody reads: between these
- * a signal is not kept, and the write ends with EINTR. One that comes right before the
- * write is kept all the same; the next one ends it
+ * Around a call that may block, such as a write into a full pipe: in between a signal is
+ * delivered at once, and the call ends with EINTR. A signal right before the call does not
+ * interrupt it; the next one does
  */
 void stop_unblock(void);
 void stop_block(void);
-/* Whether a signal has come */
+/* True: a signal has arrived */
 bool stop_requested(void);
 
 #endif

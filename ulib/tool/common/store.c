@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A pool with one region over all of it, in which a subcommand lays its tensors
- * out itself.
+ * A pool with one region over all of it.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -13,7 +12,7 @@
 #include "message.h"
 #include "store.h"
 
-/* KiB of locked memory that the pool and what the context has already take together */
+/* KiB of locked memory for the pool and what the context has already */
 static uint64_t wanted_kib(struct rdmatensor *rt, uint64_t bytes)
 {
 	struct rdmatensor_query query;
@@ -23,7 +22,7 @@ static uint64_t wanted_kib(struct rdmatensor *rt, uint64_t bytes)
 	return bytes / 1024 + 8;
 }
 
-/* EXIT_FAILED; @cause: room for the message, or NULL: it is said */
+/* EXIT_FAILED; @cause: room for the message, or NULL: it is printed */
 __attribute__((format(printf, 3, 4)))
 static int store_failed(char *cause, size_t len, const char *fmt, ...)
 {
@@ -43,10 +42,10 @@ static int create_failed(struct rdmatensor *rt, uint64_t bytes, int err, char *c
 
 	getrlimit(RLIMIT_MEMLOCK, &limit);
 	if (err == -EUSERS)
-		return store_failed(cause, len, "pool of %" PRIu64 " bytes: the context has max_pools already: raise it: --param max_pools=N",
+		return store_failed(cause, len, "pool of %" PRIu64 " bytes: the context has max_pools pools already: raise that: --param max_pools=N",
 				    bytes);
 	if (err == -ENOMEM && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur / 1024 < kib)
-		return store_failed(cause, len, "pool of %" PRIu64 " bytes: RLIMIT_MEMLOCK is %" PRIu64 ", and pool and completion ring take more: raise it with `ulimit -l %" PRIu64 "`, or higher if this user has other pools",
+		return store_failed(cause, len, "pool of %" PRIu64 " bytes: RLIMIT_MEMLOCK is %" PRIu64 ", and pool and completion ring need more: raise it with `ulimit -l %" PRIu64 "`, or higher if this user has other pools",
 			      bytes, (uint64_t)limit.rlim_cur, kib);
 	if (err == -ENOMEM && limit.rlim_cur != RLIM_INFINITY)
 		return store_failed(cause, len, "pool of %" PRIu64 " bytes: out of memory, or other pools and rings of this user leave less of RLIMIT_MEMLOCK, which is %" PRIu64 ": end their processes, or raise it with `ulimit -l`",
@@ -55,7 +54,7 @@ static int create_failed(struct rdmatensor *rt, uint64_t bytes, int err, char *c
 		return store_failed(cause, len, "pool of %" PRIu64 " bytes: out of memory: raise the limit of the memory cgroup (memory.max) or give the machine more, or take fewer tensors at once",
 			      bytes);
 	if (err == -EOVERFLOW)
-		return store_failed(cause, len, "pool of %" PRIu64 " bytes: the device registers less: take fewer tensors at once",
+		return store_failed(cause, len, "pool of %" PRIu64 " bytes: the device cannot register that much: take fewer tensors at once",
 			      bytes);
 	return store_failed(cause, len, "pool of %" PRIu64 " bytes: %s", bytes, strerror(-err));
 }
@@ -65,7 +64,7 @@ int store_create_array(struct rdmatensor *rt, uint64_t nr, uint64_t bytes, struc
 	uint64_t all;
 
 	if (__builtin_mul_overflow(nr, bytes, &all))
-		return failed("pool of %" PRIu64 " times %" PRIu64 " bytes: these are more than 64 bits count: take fewer, or shorter ones",
+		return failed("pool of %" PRIu64 " times %" PRIu64 " bytes: the product does not fit into 64 bits: take fewer, or shorter ones",
 			      nr, bytes);
 	return store_create(rt, align_up(all, 4096), store);
 }

@@ -21,19 +21,19 @@ struct store {
 
 /* EXIT_OK, or EXIT_FAILED with a message */
 int store_create(struct rdmatensor *rt, uint64_t bytes, struct store *store);
-/* The same, but the message goes to @cause and is not said */
+/* The same, but the message is returned in @cause and not printed */
 int store_create_cause(struct rdmatensor *rt, uint64_t bytes, struct store *store, char *cause,
 		       size_t len);
-/* For @nr of @bytes each, whatever these numbers are; in whole pages */
+/* For @nr times @bytes, in whole pages; an overflow is refused */
 int store_create_array(struct rdmatensor *rt, uint64_t nr, uint64_t bytes, struct store *store);
 
-/* No less than @bytes: as long as no pool is, if 64 bits do not count that many */
+/* Saturates: no pool has UINT64_MAX bytes */
 static inline uint64_t align_up(uint64_t bytes, uint64_t align)
 {
 	return bytes > UINT64_MAX - align ? UINT64_MAX : (bytes + align - 1) / align * align;
 }
 
-/* Regions are this far apart at least; one of 0 bytes has a place as well */
+/* Distance of two regions; a region of 0 bytes has a place as well */
 static inline uint64_t align_region(uint64_t bytes)
 {
 	uint64_t align = RDMATENSOR_REGION_ALIGN;

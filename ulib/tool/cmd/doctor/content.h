@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Contents that doctor fetches: words as perf's tensors have them.
+ * Contents that doctor fetches: the words of perf's tensors.
  */
 #ifndef TOOL_DOCTOR_CONTENT_H
 #define TOOL_DOCTOR_CONTENT_H
@@ -19,7 +19,7 @@ struct store;
 /* 0, or a negative errno; -EILSEQ: other bytes than perf's */
 int content_fetch(struct doctor *doctor, uint32_t channel, const char *name,
 		  const struct store *store, uint64_t bytes, uint64_t *ns);
-/* There is no pool for it, for what @cause says */
+/* Reports @cause: there is no pool for the content */
 void content_no_memory(struct doctor *doctor, const char *cause);
 
 #endif

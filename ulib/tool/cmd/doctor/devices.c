@@ -133,10 +133,10 @@ static bool say_port(struct doctor *doctor, const char *device, const char *port
 		     sysfs_line(flags, sizeof(flags), SYSFS_NETDEVS "/%s/flags", netdev) &&
 		     strtoul(flags, NULL, 0) & IFF_UP;
 		if (!roce)
-			snprintf(remedy, sizeof(remedy), "see the cable and the subnet manager: ibstat %s",
+			snprintf(remedy, sizeof(remedy), "check the cable and the subnet manager: ibstat %s",
 				 device);
 		else if (up)
-			snprintf(remedy, sizeof(remedy), "%s is up, but has no link: see the cable and the switch",
+			snprintf(remedy, sizeof(remedy), "%s is up, but has no link: check the cable and the switch",
 				 netdev);
 		else
 			snprintf(remedy, sizeof(remedy), "ip link set %s up%s%s%s",
@@ -195,10 +195,10 @@ static void each_port(struct ports *ports, const char *device,
 
 	snprintf(path, sizeof(path), SYSFS_DEVICES "/%s/ports", device);
 	dir = opendir(path);
-	/* What it cannot see it cannot call well; told by the second look */
+	/* What cannot be read may be wrong; the second look reports it */
 	if (!dir && look == judge_port)
 		doctor_say(ports->doctor, VERDICT_FAIL, "port",
-			   "see the kernel log, and whether this user may read it", "%s: %s", path,
+			   "see the kernel log, and check whether this user may read it", "%s: %s", path,
 			   strerror(errno));
 	while (dir && (entry = readdir(dir)))
 		if (is_number(entry->d_name))

@@ -30,7 +30,7 @@ bool doctor_module(struct doctor *doctor)
 	sysfs_line(version, sizeof(version), SYSFS_MODULE "/version");
 	if (strcmp(version, rdmatensor_version()))
 		doctor_say(doctor, VERDICT_WARN, "module",
-			   "install module and library of one version",
+			   "install module and library of the same version",
 			   "the module is %s, this tool %s", *version ? version : "of no version",
 			   rdmatensor_version());
 	else
@@ -66,7 +66,7 @@ void doctor_node(struct doctor *doctor)
 	}
 	if (err && strcmp(path, RDMATENSOR_DEVICE_PATH)) {
 		doctor_say(doctor, VERDICT_FAIL, "file",
-			   "leave --device-file and RDMATENSOR_DEVICE_PATH out, or name the module's file",
+			   "drop --device-file and RDMATENSOR_DEVICE_PATH, or name the module's file",
 			   "%s: %s", path, strerror(-err));
 		return;
 	}
@@ -83,7 +83,7 @@ void doctor_node(struct doctor *doctor)
 			   "%s: query: %s", path, strerror(-err));
 	else if (query.abi_version != RDMATENSOR_ABI_VERSION)
 		doctor_say(doctor, VERDICT_FAIL, "file",
-			   "install module and library of one version",
+			   "install module and library of the same version",
 			   "%s: the module has ABI %u, this tool %d", path, query.abi_version,
 			   RDMATENSOR_ABI_VERSION);
 	else

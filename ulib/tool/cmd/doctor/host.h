@@ -9,9 +9,9 @@
 
 struct doctor;
 
-/* true: it is loaded */
+/* True: it is loaded */
 bool doctor_module(struct doctor *doctor);
-/* Opens the device's file */
+/* The device's file, and the module's ABI */
 void doctor_node(struct doctor *doctor);
 void doctor_memlock(struct doctor *doctor);
 

@@ -32,7 +32,7 @@ static const char *connect_remedy(int err)
 	case -ENETUNREACH:
 		return "is that machine up (ping), are its module and RDMA device there (rdmatensor doctor on it), does a firewall drop UDP port 4791?";
 	case -ENOENT:
-		return "another worker listens there: see --worker and the port";
+		return "another worker listens there: check --worker and the port";
 	default:
 		return "the kernel logs of both sides say more; rdmatensor doctor on the other one";
 	}
@@ -97,7 +97,7 @@ static bool say_route(struct doctor *doctor, const uint8_t addr[28])
 	err = route_netdev(addr, netdev, sizeof(netdev));
 	if (err) {
 		doctor_say(doctor, VERDICT_FAIL, "route",
-			   "ip route add: a way to it over the RDMA device's network device",
+			   "add a route to it over the RDMA device's network device: ip route add",
 			   "no route to %s: %s", where, strerror(-err));
 		return false;
 	}
@@ -175,7 +175,7 @@ static void say_contents(struct doctor *doctor, uint32_t channel)
 	}
 	if (err) {
 		doctor_say(doctor, VERDICT_FAIL, "fetch",
-			   "the kernel logs of both sides say more; is the MTU of all on the way the same?",
+			   "the kernel logs of both sides say more; do all devices on the way have the same MTU?",
 			   "%d bytes from the peer: %s", CONTENT_SHORT, strerror(-err));
 		return;
 	}

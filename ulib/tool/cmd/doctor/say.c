@@ -71,9 +71,9 @@ int doctor_report(struct doctor *doctor)
 		printf("\nAll is well%s.\n", doctor->peer ? "" :
 		       " on this machine; rdmatensor doctor PEER tries another one");
 	} else if (doctor->worst == VERDICT_WARN) {
-		printf("\nIt works, but look at what is a WARN.\n");
+		printf("\nIt works, but look at each WARN.\n");
 	} else {
-		printf("\n%s before what FAILs is mended.\n", doctor->here_is_well ?
+		printf("\n%s before each FAIL is fixed.\n", doctor->here_is_well ?
 		       "This machine is well, but tensors cannot come from the peer" :
 		       "Tensors cannot go over RDMA");
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What doctor's checks share: the visit, and how they say what they have found. Each goes on
- * where something is missing as far as it can.
+ * What doctor's checks share: the visit, and the lines that report what they find. A check
+ * goes on as far as it can where something is missing.
  */
 #ifndef TOOL_DOCTOR_SAY_H
 #define TOOL_DOCTOR_SAY_H
@@ -19,7 +19,7 @@ enum verdict { VERDICT_OK, VERDICT_WARN, VERDICT_FAIL };
 /**
  * struct doctor - one visit
  * @options: options
- * @peer: who to try, or NULL
+ * @peer: the peer to try, or NULL
  * @checks: lines so far as JSON, with --json; else NULL
  * @worst: the worst verdict so far
  * @here_is_well: nothing failed but what a peer is needed for
@@ -36,12 +36,12 @@ struct doctor {
 	char netdev[32];
 };
 
-/* A line: what was looked at, what it is, and unless it is well, what to do about it */
+/* A line: the check, its result, and unless that is OK, a remedy */
 void doctor_say(struct doctor *doctor, enum verdict verdict, const char *check,
 		const char *remedy, const char *fmt, ...)
 	__attribute__((format(printf, 5, 6)));
 
-/* What it comes to: the last line, or all as JSON. EXIT_OK, or EXIT_FAILED */
+/* The last line, or all lines as JSON. EXIT_OK: all are OK; else EXIT_FAILED */
 int doctor_report(struct doctor *doctor);
 
 #endif

@@ -48,7 +48,7 @@ static const struct {
 	const char *remedy;
 } refusals[] = {
 	{ "START: mtu ", "mtu",
-	  "take RDMA_QP_MTU and the parameter mtu away, or raise the network device's MTU: ip link set NETDEV mtu 4200" },
+	  "unset RDMA_QP_MTU and set the parameter mtu to auto, or raise the network device's MTU: ip link set NETDEV mtu 4200" },
 	{ "", "start", "set what it names: rdmatensor set NAME VALUE, or for one command its option or --param NAME=VALUE" },
 };
 
@@ -63,9 +63,9 @@ static void say_start(struct doctor *doctor, int err)
 	snprintf(remedy, sizeof(remedy), "%s", refusals[i].remedy);
 	/* Nobody has named one here: it is the module's */
 	if (strstr(start->cause, "is no RDMA device") && *start->device_name)
-		snprintf(remedy, sizeof(remedy), "give --device one of those that there are: rdma link, or none for the only active one");
+		snprintf(remedy, sizeof(remedy), "give --device one that `rdma link` lists, or drop it for the only active one");
 	else if (!strncmp(start->cause, "listen ", 7))
-		snprintf(remedy, sizeof(remedy), "give another address with --listen, or none for all");
+		snprintf(remedy, sizeof(remedy), "give another address with --listen, or drop it for all");
 	else if (strstr(start->cause, "is no RDMA device") &&
 		 !param_read("device", device, sizeof(device)))
 		snprintf(remedy, sizeof(remedy), "the module's parameter device is %s: rdmatensor set device NAME, or '' for the only active one",
@@ -91,7 +91,7 @@ bool doctor_start(struct doctor *doctor)
 				    sizeof(cause));
 	if (err) {
 		doctor_say(doctor, VERDICT_FAIL, "start",
-			   "it could be opened before: is the module being unloaded?", "%s", cause);
+			   "it was there a moment ago: is the module being unloaded?", "%s", cause);
 		return false;
 	}
 	err = rdmatensor_start(doctor->rt, start);

@@ -133,7 +133,7 @@ static int check_names(char *const *names, size_t nr)
 			return misused("NAME \"%s\" has %zu bytes: a tensor's name has 1 to %d",
 				       names[i], strlen(names[i]), RDMATENSOR_NAME_MAX);
 		if (!text_is_utf8(names[i], strlen(names[i])))
-			return misused("NAME \"%s\" is no UTF-8: a safetensors file cannot have it",
+			return misused("NAME \"%s\" is not UTF-8: a safetensors file cannot have it",
 				       names[i]);
 		for (k = 0; k < i; k++)
 			if (!strcmp(names[i], names[k]))
@@ -160,7 +160,7 @@ static int take_arguments(struct fetch *fetch, const struct what *what, int argc
 	if (!what->output)
 		return misused("give -o OUT.safetensors");
 	if (!strcmp(what->output, "-"))
-		return misused("-o - is refused: the standard output is the report's; give ./- for a file that is called so");
+		return misused("-o - is refused: standard output is for the report; give ./- for a file of that name");
 	return EXIT_OK;
 }
 

@@ -34,8 +34,8 @@ const char *fetch_remedy(const struct rdmatensor_cqe *cqe)
 	case -EBADMSG:
 		return "";
 	default:
-		/* All others come from who should have published it */
-		return ": its publisher says so: see to it there, and fetch again";
+		/* All others come from the worker that should have published it */
+		return ": its publisher reports this: correct it there, and fetch again";
 	}
 }
 
@@ -50,13 +50,13 @@ static int tensor_failed(struct fetch *fetch, const char *name,
 			      name, fetch->first_step, strerror(-err));
 	remedy = fetch_remedy(cqe);
 	if (err == -ETIMEDOUT && !strcmp(name, INDEX_NAME))
-		remedy = ": the peer is no `rdmatensor serve`, or has not this step: name the tensors";
+		remedy = ": the peer is not a `rdmatensor serve`, or does not have this step: name the tensors";
 	return failed("fetch tensor \"%s\", step %" PRId64 ", from %s: %s%s",
 		      name, fetch->first_step, fetch->peer,
 		      rdmatensor_status_text(fetch->rt, cqe, text, sizeof(text)), remedy);
 }
 
-/* A region of the least size, for fetches that are only to tell meta-data */
+/* A region of the smallest size, for a fetch that only returns meta-data */
 static int probe(struct fetch *fetch, const struct store *store,
 		 const char *name, struct rdmatensor_cqe *cqe)
 {
@@ -107,7 +107,7 @@ int fetch_index(struct fetch *fetch)
 		return err;
 	bytes = cqe.tensor_bytes;
 	if (!bytes || bytes > ST_HEADER_MAX)
-		return failed("index of %s: %" PRIu64 " bytes are no safetensors header",
+		return failed("index of %s: %" PRIu64 " bytes are not a safetensors header",
 			      fetch->peer, bytes);
 	err = store_create(fetch->rt, bytes, &store);
 	if (err)

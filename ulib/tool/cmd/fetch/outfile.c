@@ -45,7 +45,7 @@ static void on_end(int signo)
 	raise(signo);
 }
 
-/* Signals wait until what they would leave behind is known to the handler; and go on */
+/* Signals wait until the handler knows what they would leave behind */
 static void hold_signals(sigset_t *before)
 {
 	sigset_t set;
@@ -132,12 +132,12 @@ static int link_work(struct outfile *out)
 	return linkat(AT_FDCWD, link, AT_FDCWD, out->work, AT_SYMLINK_FOLLOW) ? -errno : 0;
 }
 
-/* A new file in @out's folder, without a name if it can be */
+/* A new file in @out's folder, without a name where that is possible */
 static int create(struct outfile *out)
 {
 	char folder[PATH_MAX];
 
-	/* It could not be given a name without */
+	/* Without it the file could not get a name later */
 	if (access("/proc/self/fd", X_OK))
 		return with_work(out, create_work);
 	out->fd = open(folder_of(out->path, folder), O_TMPFILE | O_RDWR | O_CLOEXEC, out->mode);
@@ -148,7 +148,7 @@ static int create(struct outfile *out)
 	return with_work(out, create_work);
 }
 
-/* What leads nowhere yet, but for symlinks: that is told from what cannot be */
+/* A name that leads to nothing yet; a dangling symlink is refused */
 static int open_new(struct outfile *out)
 {
 	char folder[PATH_MAX], file[PATH_MAX], resolved[PATH_MAX];
@@ -187,7 +187,7 @@ static int copy_acl(const struct outfile *out)
 	return fremovexattr(out->fd, ACL) ? -errno : 0;
 }
 
-/* What rename() would say only after all has been transferred. False, with a message */
+/* What rename() would refuse only after the transfer. False: with a message */
 static bool may_be_replaced(const struct outfile *out)
 {
 	struct statx st;
@@ -218,7 +218,7 @@ static int open_beside(struct outfile *out, const struct stat *st)
 		return outfile_failed(out, "", errno);
 	if (!may_be_replaced(out))
 		return EXIT_FAILED;
-	/* Nobody else's until it is as the other one is */
+	/* Closed to others until it has the owner and the mode of the other one */
 	out->mode = 0600;
 	err = create(out);
 	if (err)
@@ -227,14 +227,14 @@ static int open_beside(struct outfile *out, const struct stat *st)
 		return outfile_failed(out, "", errno);
 	if ((own.st_uid != st->st_uid || own.st_gid != st->st_gid) &&
 	    fchown(out->fd, st->st_uid, st->st_gid))
-		return failed("write %s: it belongs to user %u and group %u, and a new one could not be theirs: remove it, or name another file",
+		return failed("write %s: it belongs to user %u and group %u, and a new file cannot be given to them: remove it, or name another file",
 			      out->name, (unsigned int)st->st_uid, (unsigned int)st->st_gid);
-	/* Before the mode, which would let in whom the folder's list names */
+	/* Before the mode, which would admit those whom the folder's list names */
 	err = copy_acl(out);
 	if (err)
-		return failed("write %s: its access control list, and a new one could not have it: %s: remove it, or name another file",
+		return failed("write %s: its access control list cannot be given to a new file: %s: remove it, or name another file",
 			      out->name, strerror(-err));
-	/* But for set-user-ID, which is nothing for what a peer has sent */
+	/* Without set-user-ID, which must not apply to what a peer has sent */
 	if ((own.st_mode & 0777) != (st->st_mode & 0777) &&
 	    fchmod(out->fd, st->st_mode & 0777))
 		return outfile_failed(out, "", errno);
@@ -251,7 +251,7 @@ static int open_direct(struct outfile *out)
 	return EXIT_OK;
 }
 
-/* The report would be among the content, or its file replaced under it */
+/* The report would be mixed with the content, or its file be replaced */
 static bool is_stdout(const struct stat *st)
 {
 	struct stat own;
@@ -269,10 +269,10 @@ int outfile_open(struct outfile *out, const char *name)
 	memset(out, 0, sizeof(*out));
 	out->name = name;
 	out->fd = -1;
-	/* RLIMIT_FSIZE is an error of the call, which is told, and not the end of the process */
+	/* RLIMIT_FSIZE fails the call, which is reported, and does not end the process */
 	signal(SIGXFSZ, SIG_IGN);
 	if (!len || name[len - 1] == '/')
-		return failed("write \"%s\": that names no file", name);
+		return failed("write \"%s\": this is not the name of a file", name);
 	if (stat(name, &st))
 		ret = errno == ENOENT ? open_new(out) : outfile_failed(out, "", errno);
 	else if (S_ISREG(st.st_mode) && !is_stdout(&st))
@@ -304,14 +304,14 @@ int outfile_reserve(struct outfile *out, uint64_t bytes)
 	return EXIT_OK;
 }
 
-/* The new name, too, is there after a crash */
+/* Makes the new name survive a crash */
 static int sync_folder(const struct outfile *out)
 {
 	char folder[PATH_MAX];
 	int fd = open(folder_of(out->path, folder), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int err = 0;
 
-	/* One may write in a folder that one may not read */
+	/* A folder may be writable and not readable */
 	if (fd < 0)
 		return 0;
 	if (fsync(fd) && errno != EINVAL && errno != EROFS && errno != EOPNOTSUPP &&
@@ -321,7 +321,7 @@ static int sync_folder(const struct outfile *out)
 	return err;
 }
 
-/* What has been transferred stays there, whatever comes */
+/* On an error the content keeps its own name */
 static int commit_name(struct outfile *out)
 {
 	int err;

@@ -11,7 +11,7 @@
 #include "tool/common/store.h"
 
 /**
- * struct fetch - the subcommand's state
+ * struct fetch - the command's state
  * @options: options
  * @rt: the context
  * @channel: to the peer
@@ -44,8 +44,8 @@ struct fetch {
  * struct step_result - what one step took
  * @step: its number
  * @seconds: from the first submit to the last completion
- * @counters: the context's, for this step only: it has the one channel, whose own
- *            are gone with it when the peer ends
+ * @counters: the context's, for this step only; those of its one channel are gone when the
+ *            peer has ended
  */
 struct step_result {
 	int64_t step;
@@ -56,17 +56,17 @@ struct step_result {
 /* When a fetch that begins now must end */
 uint64_t fetch_deadline(const struct fetch *fetch);
 
-/* What can be done about a fetch that has failed, to be put behind its text; may be "" */
+/* What to do about a fetch that has failed, to be appended to its text; may be "" */
 const char *fetch_remedy(const struct rdmatensor_cqe *cqe);
 
-/* fetch_names.c: fill in fetch->file; EXIT_OK, or EXIT_FAILED with a message */
+/* names.c: fill in fetch->file; EXIT_OK, or EXIT_FAILED with a message */
 
 /* From the peer's index */
 int fetch_index(struct fetch *fetch);
 /* From the meta-data of each name */
 int fetch_meta(struct fetch *fetch, char **names, size_t nr);
 
-/* fetch_step.c */
+/* step.c: EXIT_OK, or EXIT_FAILED with a message */
 
 /* Makes the pool and lays the tensors out */
 int fetch_prepare(struct fetch *fetch);

@@ -24,7 +24,7 @@
 
 /**
  * struct run - one step in progress
- * @fetch: the subcommand
+ * @fetch: the command
  * @step: the step's number
  * @next: tensor that is submitted next
  * @ended: tensors that have ended
@@ -59,7 +59,7 @@ int fetch_prepare(struct fetch *fetch)
 	for (i = 0; i < fetch->file.nr; i++)
 		if (__builtin_add_overflow(total, align_region(fetch->file.tensors[i].bytes),
 					   &total) || total > INT64_MAX)
-			return failed("pool for %zu tensors: they are longer than any memory: take fewer at once",
+			return failed("pool for %zu tensors: they are larger than any memory: take fewer at once",
 				      fetch->file.nr);
 	if (!total)
 		total = 1;

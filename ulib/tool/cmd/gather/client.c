@@ -117,7 +117,7 @@ static int next_end(struct load *load, uint64_t *slot)
 static int run(struct load *load, uint64_t *ended, double *seconds)
 {
 	const struct gathering *gathering = load->gathering;
-	uint64_t begun = rdmatensor_now_ns(), under_way = 0, submitted = 0, slot;
+	uint64_t begun = rdmatensor_now_ns(), in_flight = 0, submitted = 0, slot;
 	bool more = true;
 	int err = EXIT_OK;
 
@@ -126,18 +126,18 @@ static int run(struct load *load, uint64_t *ended, double *seconds)
 		if (gathering->count && submitted == (uint64_t)gathering->count)
 			break;
 		err = submit(load, slot);
-		under_way += !err;
+		in_flight += !err;
 		submitted += !err;
 	}
-	while (!err && under_way) {
+	while (!err && in_flight) {
 		err = next_end(load, &slot);
-		under_way--;
+		in_flight--;
 		++*ended;
 		more = gathering->count ? submitted < (uint64_t)gathering->count :
 		       rdmatensor_now_ns() - begun < gathering->duration_ns;
 		if (!err && more) {
 			err = submit(load, slot);
-			under_way++;
+			in_flight++;
 			submitted++;
 		}
 	}

@@ -42,7 +42,7 @@ struct gathering {
 	uint64_t timeout_ns;
 };
 
-/* Word @i of a row of @row_bytes, so that what arrives can be judged */
+/* Word @i of a row of @row_bytes, by which the client checks what arrives */
 static inline uint64_t gather_word(uint64_t row, uint64_t row_bytes, uint64_t i)
 {
 	return (row * (row_bytes / 8) + i + 1) * UINT64_C(0x9e3779b97f4a7c15);

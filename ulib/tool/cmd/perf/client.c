@@ -215,7 +215,7 @@ static struct json_object *describe(struct load *load, double seconds,
 	samples_sort(samples);
 	add_string(row, "name", name);
 	add_number(row, "size", load->size);
-	/* One that has gone down meanwhile tells no more */
+	/* A channel that has gone down meanwhile has no more to report */
 	if (!err) {
 		add_number(row, "lanes", query.lanes);
 		add_number(row, "msg_slots", query.msg_slots);
@@ -332,7 +332,7 @@ static int measure_all(struct load *load)
 			print_row(row, !i);
 		json_object_array_add(rows, row);
 	}
-	/* What was measured before one failed is told all the same */
+	/* What was measured before a failure is reported all the same */
 	if (perf->server.options.json && json_object_array_length(rows))
 		print_json(rows);
 	else

@@ -31,7 +31,7 @@ static int take_sizes(void *own, const char *list)
 	}
 	free(copy);
 	if (!err && !perf->nr_sizes)
-		err = misused("--size names no size");
+		err = misused("--size has no size in it");
 	return err;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Latencies of many operations in bounded memory. Up to SAMPLES_MAX are kept
- * all; beyond, every second one is dropped again and again, which leaves the
- * percentiles right and the extremes and the mean exact.
+ * Latencies of many operations in bounded memory. Up to SAMPLES_MAX all are kept; beyond,
+ * every second one is dropped each time, which keeps the percentiles representative;
+ * extremes and mean are exact.
  */
 #ifndef TOOL_SAMPLES_H
 #define TOOL_SAMPLES_H
@@ -16,7 +16,7 @@
  * struct samples - what is kept
  * @ns: kept samples
  * @nr: their number
- * @stride: each of them stands for so many
+ * @stride: how many samples each of them stands for
  * @skip: samples to drop until the next one is kept
  * @count: all samples
  * @sum: of all, in ns

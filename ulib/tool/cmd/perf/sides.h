@@ -9,7 +9,7 @@
 #include "tool/common/server.h"
 
 #define PERF_SIZES_MAX 32
-/* Largest size that a server has without being asked */
+/* Largest size that a server publishes without --size */
 #define PERF_DEFAULT_MAX (UINT64_C(64) << 20)
 
 /**

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * All channels of this network namespace at one moment, and what went over them since the
- * sample before: differences of their counters.
+ * All channels of this network namespace at one moment, and the rates since the sample
+ * before, which are differences of their counters.
  */
 #ifndef TOOL_TOP_SAMPLE_H
 #define TOOL_TOP_SAMPLE_H
@@ -49,7 +49,7 @@ struct row {
  * @rows: one for each
  * @nr: their number
  * @at_ns: when
- * @whole: false: some may be missing or there twice
+ * @whole: false: some may be missing or listed twice
  */
 struct sample {
 	struct json_object *list;

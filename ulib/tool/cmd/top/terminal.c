@@ -118,7 +118,7 @@ bool terminal_changed(void)
 {
 	bool was = changed;
 
-	/* One that comes in between is seen by who draws after this */
+	/* A change in between is seen by the drawing that follows */
 	changed = 0;
 	return was;
 }

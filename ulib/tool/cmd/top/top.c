@@ -91,7 +91,7 @@ static int run(const struct top *top, bool keys)
 		sample_free(&before);
 		before = now;
 		err = show(top, &before, &total);
-		/* Nobody can read what comes after it: main() says so */
+		/* Nobody can read what comes after it: main() reports the error */
 		if (err || ferror(stdout) || ++shown == top->count)
 			break;
 	}

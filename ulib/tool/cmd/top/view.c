@@ -179,7 +179,7 @@ static void put_head(struct screen *screen, const struct sample *sample, const s
 		total->rates[OUT] / 1e6, total->rates[STALLS], total->rates[ERRORS]);
 	screen_next(screen, "");
 	if (!sample->whole) {
-		fprintf(to, "channels came and went: some may be missing or there twice");
+		fprintf(to, "channels came and went: some may be missing or listed twice");
 		screen_next(screen, "");
 	}
 	fprintf(to, "%-15s %-15s %4s %7s %8s %7s %8s %5s %3s", "WORKER", "PEER", "REQ", "FETCH/s",
