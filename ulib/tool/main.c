@@ -36,8 +36,8 @@ static void help(FILE *to)
 	for (i = 0; i < NR_COMMANDS; i++)
 		fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].what);
 	fputs("\n"
-	      "  rdmatensor COMMAND --help   tells a command's options; so does help COMMAND\n"
-	      "  rdmatensor --version        tells the version\n\n"
+	      "  rdmatensor COMMAND --help   prints a command's options; so does help COMMAND\n"
+	      "  rdmatensor --version        prints the version\n\n"
 	      "Exit status: 0 success, 1 failure, 2 wrong usage.\n", to);
 }
 

@@ -351,8 +351,8 @@ const struct option_row option_rows[] = {
 		.help = "bytes of a slot, a power of two, {range}",
 	}, {
 		DEVICE(SETTING, "ack-batch"), SETTING("ack_batch"),
-		.help = "messages that one ack tells",
-		.man = "Consumed messages that one acknowledgement stands for.",
+		.help = "messages that one ack reports",
+		.man = "Consumed messages that one acknowledgement reports.",
 	}, {
 		DEVICE(SETTING, "ring-entries"), SETTING("ring_entries"),
 		.help = "entries of the completion ring",
