@@ -9,8 +9,7 @@
 
 #include <json-c/json.h>
 
-/* output.c: ends the program with a message */
-void __attribute__((noreturn)) out_of_memory(void);
+#include "message.h"
 
 static inline struct json_object *json_made(struct json_object *object)
 {

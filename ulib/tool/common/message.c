@@ -69,6 +69,11 @@ int failed(const char *fmt, ...)
 	return EXIT_FAILED;
 }
 
+void out_of_memory(void)
+{
+	exit(failed("out of memory"));
+}
+
 void warned(const char *fmt, ...)
 {
 	va_list args;

@@ -17,6 +17,8 @@ extern const char *tool_name;
 
 /* Operation, object, cause, remedy; returns EXIT_FAILED */
 int failed(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Ends the program with a message */
+void out_of_memory(void) __attribute__((noreturn));
 /* A warning: the command goes on */
 void warned(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* As failed(), followed by point_to_help(); returns EXIT_USAGE */

@@ -11,11 +11,6 @@
 #include "output.h"
 #include "text.h"
 
-void out_of_memory(void)
-{
-	exit(failed("out of memory"));
-}
-
 /* With U+FFFD for each byte that is no part of a character */
 static struct json_object *repaired(const char *text, size_t bytes)
 {
