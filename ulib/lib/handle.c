@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -20,11 +19,6 @@
 const char *rdmatensor_version(void)
 {
 	return RDMATENSOR_VERSION;
-}
-
-int rt_ioctl(struct rdmatensor *rt, unsigned long request, void *arg)
-{
-	return ioctl(rt->fd, request, arg) < 0 ? -errno : 0;
 }
 
 static int open_failed(const char *path, int err, char *cause, size_t cause_len)

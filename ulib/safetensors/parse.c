@@ -5,8 +5,6 @@
 #define _GNU_SOURCE
 #include <inttypes.h>
 #include <json-c/json.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,17 +14,6 @@
 #define NESTING 3
 
 #define METADATA "__metadata__"
-
-int st_fail(char *error, size_t error_len, int err, const char *fmt, ...)
-{
-	va_list args;
-
-	va_start(args, fmt);
-	if (error && error_len)
-		vsnprintf(error, error_len, fmt, args);
-	va_end(args);
-	return err;
-}
 
 /**
  * struct judge - where errors about one tensor go
