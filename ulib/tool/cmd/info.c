@@ -58,12 +58,12 @@ static struct json_object *describe(const struct rdmatensor_query *query,
 	return root;
 }
 
-/* What START has made of them */
+/* The parameters as START has set them */
 static struct json_object *parameters(const struct rdmatensor_start *start)
 {
 	struct json_object *object = json_object_new_object();
 
-	/* What the path decides has no value yet */
+	/* The path decides these later */
 #define FIELD(_name, _value, _least, _most, _kind, _set, ...) \
 	if (start->set & (_set)) \
 		add_number(object, #_name, start->_name); \
@@ -112,7 +112,7 @@ static struct json_object *channels(struct rdmatensor *rt)
 	return NULL;
 }
 
-/* The same tree for people: a line for each value, nested ones indented */
+/* The same tree as text: a line for each value, nested ones indented */
 static void print_text(struct json_object *object, int indent)
 {
 	json_object_object_foreach(object, key, value) {
@@ -191,7 +191,7 @@ int cmd_info(int argc, char **argv)
 		err = context_open(&options, &rt);
 	if (err)
 		return err;
-	/* What is there now is asked for */
+	/* Shows what is there now: does not wait for the peer */
 	options.wait_ns = 0;
 	if (optind < argc)
 		err = context_connect(rt, &options, argv[optind], worker, &channel);

@@ -28,7 +28,7 @@ static void now_text(char *text, size_t len)
 	strftime(text + end, len - end, "%z", &tm);
 }
 
-/* What there is, in this order */
+/* The members that the event has, in this order */
 static void print_members(struct json_object *object)
 {
 	static const struct {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * set: a parameter of the module, in sysfs. A value that no context could start with beside
- * the others' is taken all the same, with a word on it: of two that belong together, one has
- * to be the first.
+ * set: a parameter of the module, in sysfs. A value that conflicts with another parameter is
+ * set with a warning, because of two parameters that depend on each other one is set first.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +27,7 @@ static int refused(const struct param *param, const char *text)
 		       param_range_text(param, range, sizeof(range)));
 }
 
-/* The same rule as the kernel's, whose words go to its log only */
+/* The kernel's rule, again: its message goes to the kernel log only */
 static int check(const struct param *param, const char *text)
 {
 	uint64_t value;
@@ -36,7 +35,7 @@ static int check(const struct param *param, const char *text)
 
 	if (param->value == RDMATENSOR_PARAM_AUTO && !strcmp(text, "auto"))
 		return EXIT_OK;
-	/* Not octal, which the kernel would take a leading 0 for */
+	/* The kernel would take a leading 0 for octal */
 	if (*text == '0' && text[1] && text[1] != 'x' && text[1] != 'X')
 		return misused("set %s %s is refused: give it without the leading 0, in decimal or, with 0x, in hexadecimal",
 			       param->name, text);
@@ -59,7 +58,7 @@ static bool number_of_param(const char *name, uint32_t *value)
 	return *text && !*end;
 }
 
-/* START's rules for two of them */
+/* START's rules on pairs of parameters */
 static void note_others(const char *name)
 {
 	uint32_t depth, slots, batch;

@@ -55,7 +55,7 @@ static struct json_object *describe(const struct param *param, const char *value
 	return one;
 }
 
-/* @indent, and no line longer than a terminal has columns */
+/* Indented by @indent, in lines of at most 80 columns */
 static void print_wrapped(const char *text, int indent)
 {
 	int column = 0;
@@ -103,7 +103,7 @@ static bool named(const struct param *param, char *const *names, int nr)
 	return !nr;
 }
 
-/* The one parameter that is no number, and that START has no field of this name for */
+/* The one parameter that is not a number; START has no field of this name */
 static void show_device(const char *device, struct json_object *list)
 {
 	struct json_object *one;
@@ -163,7 +163,7 @@ static int show_params(char *const *names, int nr, bool json, bool verbose)
 		if (!named(&params[i], names, nr))
 			continue;
 		err = param_read(params[i].name, value, sizeof(value));
-		/* One that the module has not, or no module */
+		/* The module does not have it, or is not loaded */
 		if (err && err != -ENOENT)
 			return value_failed(params[i].name, err, list);
 		at = err ? NULL : value;

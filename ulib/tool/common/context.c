@@ -119,7 +119,7 @@ int connect_within(struct rdmatensor *rt, uint64_t wait_ns, const char *peer, co
 		strcpy(connect.worker, worker);
 	if (!wait_ns)
 		connect.flags = RDMATENSOR_CONNECT_NOWAIT;
-	/* Stopped, and going on: what ends the process is not for it to see */
+	/* -EINTR follows a stop of the process, too; what ends it is not handled here */
 	do {
 		connect.timeout_ms = wait_ms(wait_left(wait_ns, end_ns));
 		err = rdmatensor_connect_peer(rt, peer, &connect, cause, cause_len);

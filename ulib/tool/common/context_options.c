@@ -16,7 +16,7 @@ static int take_named(void *own, const char *arg)
 
 	if (len < sizeof(name))
 		memcpy(name, arg, len);
-	/* Those without a variable are the host's, and no context's */
+	/* A parameter without a variable is one of the host */
 	if (!arg[len] || !param_find(name) || !*param_find(name)->variable)
 		return misused("--param %s is refused: give NAME=VALUE, with one of the names that rdmatensor-params(7) has for a context",
 			       arg);

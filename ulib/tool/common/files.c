@@ -77,7 +77,7 @@ static int transfer(vector_call call, int fd, uint64_t at,
 
 	for (;;) {
 		nr_vec = fill(&place, vec);
-		/* Pieces without bytes fill no vector, but end the list too */
+		/* Pieces of 0 bytes fill no vector, and may end the list */
 		if (!nr_vec) {
 			pass(&place, 0);
 			if (place.i == place.nr)

@@ -34,7 +34,7 @@ void be_verbose(void)
 	verbose = true;
 }
 
-/* In one write, so that those of several processes do not mix */
+/* One write, so that lines of several processes do not mix */
 static void line(const char *kind, const char *colour, const char *fmt, va_list args)
 {
 	bool colours = *kind && stderr_has_colours();

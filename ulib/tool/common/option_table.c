@@ -154,7 +154,7 @@ const struct option_row option_rows[] = {
 		.man = "Fetch N steps from S on, one after the other, each into cleared memory, "
 			"and write the last (default {default}).",
 	},
-	/* servers, and the side that measures */
+	/* servers, and clients that measure */
 	{
 		OWN(IN(SERVE), EXIT_AFTER, "exit-after"),
 		.arg = "N", .kind = OPTION_NUMBER, .least = 1, .most = INT32_MAX,
@@ -278,7 +278,7 @@ const struct option_row option_rows[] = {
 		.man = "Wait that long for a PEER that is not up yet; 0 does not wait (default: "
 			"the parameter handshake_ms, which is 10 seconds).",
 	},
-	/* Those that have no context */
+	/* Commands without a context */
 	{
 		OWN(IN(TOP), DELAY, "delay"), .letter = 'd',
 		.arg = "SECONDS", .kind = OPTION_SECONDS, .least = 10, .most = 3600000,
@@ -312,7 +312,7 @@ const struct option_row option_rows[] = {
 		.help = "this text",
 		.man = "Help on the command.",
 	},
-	/* Those that have one */
+	/* Commands with a context */
 	{
 		DEVICE(DEVICE, "device"), .letter = 'd',
 		.arg = "NAME", .kind = OPTION_BYTES, .most = START_TEXT(device_name),

@@ -127,7 +127,7 @@ static void add_section(struct line *line, enum option_section section)
 			continue;
 		if (row->letter)
 			letter += sprintf(letter, "%c%s", row->letter, row->arg ? ":" : "");
-		/* A command may add a letter to an option that all have */
+		/* A command may add a letter to an option of all commands */
 		if (has_long(line, row->name))
 			continue;
 		assert(line->nr_longs < ROWS_MAX);
@@ -163,7 +163,7 @@ static int take_presets(const struct line *line)
 	return err;
 }
 
-/* What has other kinds than a text is the library's to take */
+/* The library takes the variables of other kinds */
 static void take_variables(const struct line *line)
 {
 	const struct option_row *row;
@@ -181,7 +181,7 @@ bool options_parse(enum command_id command, const struct option_place *places, s
 	const struct option_row *row;
 	int opt;
 
-	/* In this order it names those that an abbreviation could mean */
+	/* The order in which getopt_long() lists the candidates of an abbreviation */
 	add_section(&line, SECTION_OUTPUT);
 	add_section(&line, SECTION_DEVICE);
 	add_section(&line, SECTION_OWN);

@@ -55,7 +55,7 @@ static struct json_object *in_hex(const char *text, size_t bytes)
 	return string;
 }
 
-/* The same with all of its texts in UTF-8, to be put */
+/* A copy with all texts in UTF-8, which the caller puts */
 static struct json_object *in_utf8(struct json_object *value)
 {
 	struct json_object *copy;
@@ -108,7 +108,7 @@ static void put_json(const char *json)
 			taken = 1;
 			continue;
 		}
-		/* Beyond these there is none that is a command */
+		/* No longer character is a control character */
 		if (columns >= 0 || taken > 3)
 			fwrite(json, 1, taken, stdout);
 		else if (taken == 1)
@@ -182,7 +182,7 @@ void add_double(struct json_object *object, const char *key, double value)
 {
 	char text[32];
 
-	/* json-c's own form has 17 digits */
+	/* By itself json-c prints 17 digits */
 	snprintf(text, sizeof(text), "%.9g", value);
 	json_object_object_add(object, key, json_object_new_double_s(value,
 								     text));

@@ -17,7 +17,7 @@ void progress_begin(struct progress *progress, const char *what, uint64_t total)
 	progress->what = what;
 	progress->total = total;
 	progress->started_ns = rdmatensor_now_ns();
-	/* What is over at once shows no bar */
+	/* A short transfer shows no bar */
 	progress->drawn_ns = progress->started_ns;
 	progress->on = isatty(STDERR_FILENO);
 }

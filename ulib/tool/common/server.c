@@ -59,7 +59,7 @@ int server_ready(struct server *server, const char *what,
 	return output_arrived();
 }
 
-/* Returns how many entries of withdrawals there were */
+/* Returns the number of withdrawals that have completed */
 static uint64_t take_entries(struct server *server)
 {
 	const struct rdmatensor_cqe *cqe;
@@ -130,11 +130,11 @@ void server_withdraw(struct server *server, uint64_t total, server_name name,
 				break;
 			submitted++;
 		}
-		/* A full ring is emptied below; all else is the end */
+		/* A full ring is emptied below; other errors are final */
 		if (err && err != -EAGAIN)
 			break;
 		err = context_wait(server->rt, 1, deadline_ns);
-		/* As long as other entries come, a wait never ends by its deadline */
+		/* While other entries arrive, no wait reaches its deadline */
 		if (!err && rdmatensor_now_ns() >= deadline_ns)
 			err = -ETIME;
 		if (err)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The signals that end a server are blocked but for the time of ppoll(), so
- * that none is lost between a look at the flag and the wait.
+ * The signals that end a server are blocked except during ppoll(), so that none is lost
+ * between the check of the flag and the wait.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -32,7 +32,7 @@ void stop_init(void)
 	sigdelset(&outside, SIGWINCH);
 	sigdelset(&outside, SIGTSTP);
 	sigdelset(&outside, SIGCONT);
-	/* Before there are handlers: one that comes in between is kept */
+	/* Before the handlers are set: a signal in between stays pending */
 	stop_block();
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
@@ -49,7 +49,7 @@ void stop_block(void)
 
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
-	/* Another size of the terminal, and that it goes on, are for a wait to see, too */
+	/* A resize and a continuation end a wait, too */
 	sigaddset(&set, SIGWINCH);
 	sigaddset(&set, SIGTSTP);
 	sigaddset(&set, SIGCONT);
@@ -66,7 +66,7 @@ bool stop_wait_fd(int fd, int ms)
 	struct timespec wait = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
 	struct pollfd pfd = { .fd = fd, .events = POLLIN };
 
-	/* One may have come while they were not blocked */
+	/* A signal may have arrived while they were not blocked */
 	if (requested)
 		return true;
 	if (ppoll(&pfd, 1, ms < 0 ? NULL : &wait, &outside) < 0 && errno != EINTR)

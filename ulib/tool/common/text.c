@@ -36,12 +36,12 @@ size_t text_character(const char *text, size_t bytes, int *columns)
 	if (!asked)
 		utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
 	asked = true;
-	/* Without it nothing is known to be a character */
+	/* Without the locale no byte is known to be a character */
 	if (!utf8)
 		return 0;
 	before = uselocale(utf8);
 	taken = mbrtowc(&c, text, bytes, &state);
-	/* Halves of a pair, and what is beyond the last plane, are no characters */
+	/* Surrogates, and codes beyond the last plane, are not characters */
 	if (!taken || taken > bytes || (c >= 0xd800 && c <= 0xdfff) || c > 0x10ffff)
 		taken = 0;
 	else if (!is_reordering(c) && !is_hidden(c))
@@ -133,7 +133,7 @@ void put_cell(FILE *to, const char *text, size_t bytes, size_t width)
 
 	for (; bytes; text += shown.taken, bytes -= shown.taken) {
 		show(&shown, text, bytes);
-		/* One is for the + */
+		/* One column is for the + */
 		if (all > width && columns + shown.columns > width - 1)
 			break;
 		fputs(shown.text, to);

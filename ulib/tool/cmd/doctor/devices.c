@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * RDMA devices, their ports and GIDs, and over which network devices they are.
+ * RDMA devices, their ports and GIDs, and their network devices.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -19,9 +19,9 @@
 #include "sysfs.h"
 #include "tool/common/params.h"
 
-/* How the state of an active port begins */
+/* Prefix of the state of an active port */
 #define ACTIVE "4:"
-/* A longer table than a queue pair can name */
+/* A queue pair cannot use a higher index */
 #define GIDS_MAX 256
 
 static bool parse_gid(const char *text, struct in6_addr *gid)
@@ -73,7 +73,7 @@ static void port_netdev(const char *device, const char *port, char *netdev, size
 		if (sysfs_line(netdev, len, SYSFS_DEVICES "/%s/ports/%s/gid_attrs/ndevs/%d",
 			       device, port, i))
 			return;
-	/* Soft-RoCE and siw say over what they are */
+	/* Soft-RoCE and siw name their network device */
 	sysfs_line(netdev, len, SYSFS_DEVICES "/%s/parent", device);
 }
 
@@ -110,7 +110,7 @@ static bool is_active(const char *device, const char *port)
 	       !strncmp(state, ACTIVE, strlen(ACTIVE));
 }
 
-/* @down: how bad it is that a port is not active. True: it can be used */
+/* @down: verdict on a port that is not active. True: the port can be used */
 static bool say_port(struct doctor *doctor, const char *device, const char *port,
 		     enum verdict down)
 {
@@ -125,7 +125,7 @@ static bool say_port(struct doctor *doctor, const char *device, const char *port
 		return false;
 	}
 	sysfs_line(layer, sizeof(layer), SYSFS_DEVICES "/%s/ports/%s/link_layer", device, port);
-	/* One that cannot be read is looked at like the usual, whose checks are more */
+	/* A port whose link layer cannot be read is checked as Ethernet, which has more checks */
 	roce = strcmp(layer, "InfiniBand");
 	port_netdev(device, port, netdev, sizeof(netdev));
 	if (strncmp(state, ACTIVE, strlen(ACTIVE))) {
@@ -207,7 +207,7 @@ static void each_port(struct ports *ports, const char *device,
 		closedir(dir);
 }
 
-/* The one that a context would take; "": the only active one */
+/* The device that a context would take; "": the only active one */
 static const char *wanted_device(const struct doctor *doctor, char *device, size_t len)
 {
 	if (*doctor->options.start.device_name)
@@ -215,7 +215,7 @@ static const char *wanted_device(const struct doctor *doctor, char *device, size
 	return param_read("device", device, len) ? "" : device;
 }
 
-/* If a device is named, the others may be as they are */
+/* If a device is named, the others are not checked */
 static bool is_meant(const struct doctor *doctor, const char *device)
 {
 	char path[PATH_MAX], named[64];
@@ -234,7 +234,7 @@ static void each_device(struct ports *ports,
 	DIR *dir = opendir(SYSFS_DEVICES);
 
 	ports->devices = 0;
-	/* Without one there is no RDMA device; else it is only not known */
+	/* Without this folder there is no RDMA device; another error leaves it unknown */
 	ports->error = dir || errno == ENOENT ? 0 : errno;
 	while (dir && (entry = readdir(dir))) {
 		if (entry->d_name[0] == '.')
@@ -247,7 +247,7 @@ static void each_device(struct ports *ports,
 		closedir(dir);
 }
 
-/* How good it is to make a software device over; 0: not at all */
+/* How suitable it is for a software device; 0: not at all */
 static int netdev_rank(const struct ifaddrs *one)
 {
 	const struct sockaddr_in6 *in6 = (const void *)one->ifa_addr;
@@ -258,11 +258,11 @@ static int netdev_rank(const struct ifaddrs *one)
 
 	if (one->ifa_flags & IFF_LOOPBACK)
 		return 0;
-	/* Peers are reached where an address is; ifb and the like have none and are down */
+	/* Peers are reached by an address; ifb and similar devices have none and are down */
 	return 1 + !!(one->ifa_flags & IFF_UP) + 2 * addressed;
 }
 
-/* One to make a software device over, for a remedy */
+/* The network device that a remedy names for a software device */
 static void some_netdev(char *netdev, size_t len)
 {
 	struct ifaddrs *all = NULL, *one;
@@ -295,7 +295,7 @@ bool doctor_devices(struct doctor *doctor)
 	struct ports ports = { .doctor = doctor };
 
 	each_device(&ports, count_port);
-	/* One that is not needed may be down */
+	/* A port that is not needed may be down */
 	ports.down = ports.active ? VERDICT_WARN : VERDICT_FAIL;
 	each_device(&ports, judge_port);
 	if (ports.error)

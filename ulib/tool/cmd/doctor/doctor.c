@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * doctor: goes from the module to a fetch from a peer, a line for each thing that has to
- * be right, and says what to do about what is not.
+ * doctor: checks everything from the module to a fetch from a peer, and prints a line for
+ * each check, with a remedy for what is wrong.
  */
 #include <stdio.h>
 #include <string.h>

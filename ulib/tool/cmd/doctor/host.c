@@ -15,7 +15,7 @@
 #include "sysfs.h"
 #include "tool/common/context.h"
 
-/* Pools are charged to this limit; less than this is too little for any model */
+/* Less than this is too little for the pools of any model */
 #define MEMLOCK_LEAST (UINT64_C(64) << 20)
 bool doctor_module(struct doctor *doctor)
 {

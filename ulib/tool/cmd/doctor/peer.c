@@ -87,7 +87,7 @@ static bool is_loopback(const uint8_t addr[28])
 	return in6->sin6_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
 }
 
-/* False: there is none, or none that the device could take */
+/* False: there is no route, or none over the device */
 static bool say_route(struct doctor *doctor, const uint8_t addr[28])
 {
 	char where[80], netdev[32], remedy[256];
@@ -107,7 +107,7 @@ static bool say_route(struct doctor *doctor, const uint8_t addr[28])
 			   "%s is a loopback address, which no RDMA device has", where);
 		return false;
 	}
-	/* To an own address it is lo */
+	/* A route to an address of this machine is over lo */
 	if (*netdev && *doctor->netdev && strcmp(netdev, doctor->netdev) && strcmp(netdev, "lo")) {
 		snprintf(remedy, sizeof(remedy),
 			 "take the device that is over %s (--device %s), or route by %s", netdev,
@@ -123,8 +123,8 @@ static bool say_route(struct doctor *doctor, const uint8_t addr[28])
 }
 
 /*
- * What `serve` has in place of perf's tensors: its index, which is of any length. Return:
- * 0; -EMSGSIZE: it is there, and longer than the place; -ETIMEDOUT: the peer has none
+ * The index of a `serve`, which has any length. Return: 0; -EMSGSIZE: it is longer than the
+ * region; -ETIMEDOUT: the peer has none
  */
 static int fetch_index_of(struct doctor *doctor, uint32_t channel, const struct store *store,
 			  struct rdmatensor_cqe *cqe)
@@ -133,7 +133,7 @@ static int fetch_index_of(struct doctor *doctor, uint32_t channel, const struct 
 				CONTENT_LONG, rdmatensor_deadline_ms(CONTENT_MS), cqe);
 }
 
-/* Of a peer that has no tensor of perf's */
+/* The peer has no tensor of perf */
 static void say_no_perf(struct doctor *doctor, uint32_t channel, const struct store *store,
 			const char *name)
 {
@@ -208,7 +208,7 @@ void doctor_try_peer(struct doctor *doctor)
 			   cause);
 		return;
 	}
-	/* Of a host with several addresses the one counts that leads there */
+	/* A host may have several addresses: the one of the channel counts */
 	err = connect_within(doctor->rt, 0, doctor->peer, NULL, &channel, cause, sizeof(cause));
 	query.channel = channel;
 	if (!err && !rdmatensor_channel_query(doctor->rt, &query))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Lines of doctor's, for people or as JSON.
+ * The lines of doctor, as text or as JSON.
  */
 #include <stdarg.h>
 #include <stdio.h>

@@ -14,7 +14,7 @@
 #include "tool/common/published.h"
 #include "tool/common/store.h"
 
-/* What it fetches from itself */
+/* The tensor that it fetches from itself */
 #define OWN_NAME "rdmatensor.doctor"
 
 /* Network device of its GID; empty: none is known */
@@ -41,7 +41,7 @@ static void say_mtu(struct doctor *doctor, const struct rdmatensor_query *query)
 			   text);
 }
 
-/* What the cause begins with, which check that is, and what to do about it */
+/* Beginning of START's cause, the check it belongs to, and the remedy */
 static const struct {
 	const char *cause;
 	const char *check;
@@ -61,7 +61,7 @@ static void say_start(struct doctor *doctor, int err)
 	while (strncmp(start->cause, refusals[i].cause, strlen(refusals[i].cause)))
 		i++;
 	snprintf(remedy, sizeof(remedy), "%s", refusals[i].remedy);
-	/* Nobody has named one here: it is the module's */
+	/* Without --device it is the module's parameter that names the device */
 	if (strstr(start->cause, "is no RDMA device") && *start->device_name)
 		snprintf(remedy, sizeof(remedy), "give --device one that `rdma link` lists, or drop it for the only active one");
 	else if (!strncmp(start->cause, "listen ", 7))
@@ -133,7 +133,7 @@ static int publish_own(struct doctor *doctor, const struct store *store)
 	return rdmatensor_submit(doctor->rt, &op, 1, 0, 0, NULL);
 }
 
-/* rdma_cm takes no connection to oneself by a link-local address */
+/* rdma_cm cannot connect to the same machine by a link-local address */
 static bool is_link_local(struct doctor *doctor)
 {
 	struct rdmatensor_query query;

@@ -20,7 +20,7 @@ bool sysfs_line(char *text, size_t len, const char *fmt, ...)
 	file = fopen(path, "re");
 	if (!file)
 		return false;
-	/* An empty place of a GID table cannot be read */
+	/* An empty entry of a GID table cannot be read */
 	read = fgets(text, (int)len, file);
 	fclose(file);
 	text[strcspn(text, "\n")] = '\0';

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * fetch: has tensors of a peer written into a pool, and the pool into a file.
+ * fetch: fetches tensors of a peer into a pool, and writes the pool into a file.
  */
 #include <endian.h>
 #include <errno.h>
@@ -123,7 +123,7 @@ static int fetch_from(struct fetch *fetch, const struct what *what, struct outfi
 	return err;
 }
 
-/* What no tensor is called, or no file can have, is not asked for */
+/* Refuses names that no tensor or no file can have */
 static int check_names(char *const *names, size_t nr)
 {
 	size_t i, k;
@@ -142,7 +142,7 @@ static int check_names(char *const *names, size_t nr)
 	return EXIT_OK;
 }
 
-/* EXIT_OK, or EXIT_USAGE with a message: PEER, and the names from optind on */
+/* PEER; the names follow from optind on. EXIT_OK, or EXIT_USAGE with a message */
 static int take_arguments(struct fetch *fetch, const struct what *what, int argc, char **argv)
 {
 	size_t nr;
@@ -187,7 +187,7 @@ int cmd_fetch(int argc, char **argv)
 	err = take_arguments(&fetch, &what, argc, argv);
 	if (err)
 		return err;
-	/* What cannot be written is not fetched */
+	/* Before the fetch, which would be in vain if the file cannot be written */
 	err = outfile_open(&out, what.output);
 	if (err)
 		return err;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What there is to fetch. A fetch into no room at all ends with -EMSGSIZE and
- * the tensor's true meta-data, so every tensor can be asked for its size.
+ * What there is to fetch. A fetch into a destination of 0 bytes ends with -EMSGSIZE and the
+ * tensor's meta-data, which is how the command learns its size.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -23,13 +23,13 @@
 #include "outfile.h"
 #include "tool/common/message.h"
 
-/* Names that are tried for the content */
+/* Attempts to find a free name for the content */
 #define TRIES 100
-/* What a file's access control list is in; the longest that Linux takes */
+/* Attribute with the access control list; the longest value that Linux takes */
 #define ACL "system.posix_acl_access"
 #define ACL_MAX 65536
 
-/* The content's name, for handlers of signals; "": it has none */
+/* Name of the content, for the signal handler; "": it has none */
 static char litter[PATH_MAX];
 static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE };
 
@@ -41,7 +41,7 @@ static int outfile_failed(const struct outfile *out, const char *what, int err)
 static void on_end(int signo)
 {
 	unlink(litter);
-	/* As if it had not been caught: SA_RESETHAND has made it so */
+	/* Ends the process: SA_RESETHAND has restored the default */
 	raise(signo);
 }
 
@@ -100,7 +100,7 @@ static bool make_work(struct outfile *out)
 	return len > 0 && (size_t)len < sizeof(out->work);
 }
 
-/* A name that nobody has, by @make. 0 or a negative errno; then @work is "" */
+/* Finds a free name for @make. 0 or a negative errno; then @work is "" */
 static int with_work(struct outfile *out, int (*make)(struct outfile *out))
 {
 	int err = -EEXIST, i;
@@ -123,7 +123,7 @@ static int create_work(struct outfile *out)
 	return out->fd < 0 ? -errno : 0;
 }
 
-/* Of a file without a name */
+/* Gives a file without a name @work */
 static int link_work(struct outfile *out)
 {
 	char link[64];
@@ -170,8 +170,8 @@ static int open_new(struct outfile *out)
 }
 
 /*
- * The other file's access control list, or none: the folder may have given the new one its
- * own. 0, or a negative errno
+ * Copies the other file's access control list, or removes the one that the folder has given
+ * to the new file. 0 or a negative errno
  */
 static int copy_acl(const struct outfile *out)
 {

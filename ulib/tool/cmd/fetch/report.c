@@ -52,7 +52,7 @@ int fetch_print_json(const struct fetch *fetch, const struct step_result *result
 	int64_t i;
 	int err;
 
-	/* The peer may have gone when all is done */
+	/* The peer may have left already */
 	err = rdmatensor_channel_query(fetch->rt, &query);
 	if (err && err != -ENOENT)
 		return failed("query channel to %s: %s", fetch->peer, strerror(-err));

@@ -19,7 +19,7 @@
 #define BATCH 256
 #define LINES 10
 
-/* A tensor that has no place in the pool (yet) */
+/* A tensor that has no region in the pool yet */
 #define NOWHERE UINT64_MAX
 
 /**
@@ -64,7 +64,7 @@ int fetch_prepare(struct fetch *fetch)
 	if (!total)
 		total = 1;
 	if (fetch->alloc) {
-		/* No region of ours, and some room for the allocator */
+		/* The kernel allocates the regions, and needs some space for that */
 		err = rdmatensor_pool_create(fetch->rt, total + total / 8,
 					     &fetch->store.pool);
 		if (err)
@@ -173,8 +173,8 @@ static unsigned int fill(const struct run *run, struct rdmatensor_op *ops)
 }
 
 /*
- * A submit of @nr waits for this many ends, so that the next one has some to replace; for
- * none, if there are more to submit and room for them
+ * Number of completions that a submit of @nr waits for, so that the next submit replaces
+ * several; 0 if there is room for more
  */
 static unsigned int wait_for(const struct run *run, unsigned int nr)
 {
@@ -200,7 +200,7 @@ static int fetch_all(struct run *run)
 		err = rdmatensor_submit(fetch->rt, ops, nr, wait_for(run, nr),
 					0, &done);
 		run->next += done;
-		/* An operation that was not taken will not be, except for -EAGAIN */
+		/* An error other than -EAGAIN is final for the operation that follows */
 		if (err && err != -EINTR &&
 		    !(err == -EAGAIN && run->next > run->ended))
 			return run_failed(run, run->next < fetch->file.nr ?
@@ -212,7 +212,7 @@ static int fetch_all(struct run *run)
 	return run->errors ? EXIT_FAILED : EXIT_OK;
 }
 
-/* The step before has left its bytes: they must not pass for this one's */
+/* The bytes of the step before must not pass for those of this step */
 static void clear(struct fetch *fetch)
 {
 	struct rdmatensor_op op;

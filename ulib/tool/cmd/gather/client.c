@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * gather: the client. Each gather in flight has ids and a destination of its own, which
- * are used again and again.
+ * gather PEER...: each gather in flight has ids and a destination of its own, which the next
+ * gather of the slot uses again.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -55,7 +55,7 @@ static int connect_all(struct load *load)
 		err = context_connect(load->rt, &load->gathering->server.options,
 				      load->gathering->peers[i], NULL, &channels[i]);
 	end_ns = rdmatensor_now_ns() + wait_ns;
-	/* Stopped, and going on: what ends the process is not for it to see */
+	/* -EINTR follows a stop of the process, too; what ends it is not handled here */
 	do {
 		open.timeout_ms = wait_ms(wait_left(wait_ns, end_ns));
 		opened = err ? 0 : rdmatensor_table_open(load->rt, load->gathering->table, channels,
@@ -85,7 +85,7 @@ static int submit(struct load *load, uint64_t slot)
 	return err ? failed("gather: %s", strerror(-err)) : EXIT_OK;
 }
 
-/* The next one that has ended. EXIT_OK: with all rows */
+/* The next completion. EXIT_OK: all rows have arrived */
 static int next_end(struct load *load, uint64_t *slot)
 {
 	const struct rdmatensor_cqe *cqe;
@@ -113,7 +113,7 @@ static int next_end(struct load *load, uint64_t *slot)
 	}
 }
 
-/* All slots go on until it is enough. *ended: gathers in the time that is measured */
+/* Each completion is followed by another gather, up to the bound. *ended: completed gathers */
 static int run(struct load *load, uint64_t *ended, double *seconds)
 {
 	const struct gathering *gathering = load->gathering;
@@ -145,7 +145,7 @@ static int run(struct load *load, uint64_t *ended, double *seconds)
 	return err;
 }
 
-/* One destination, of the gather whose ids these are */
+/* The destination of one slot against its ids */
 static int compare_slot(const struct load *load, uint64_t slot)
 {
 	uint64_t nr = (uint64_t)load->gathering->ids, words = load->row_bytes / 8, i, k;
@@ -166,7 +166,7 @@ static int compare_rows(const struct load *load)
 	int64_t slot, count = load->gathering->count;
 	int err = EXIT_OK;
 
-	/* Fewer gathers than slots have not used all of these */
+	/* Fewer gathers than slots leave some unused */
 	for (slot = 0; !err && slot < load->gathering->depth && (!count || slot < count); slot++)
 		err = compare_slot(load, (uint64_t)slot);
 	return err;
@@ -250,7 +250,7 @@ int gather_measure(struct gathering *gathering)
 		err = connect_all(&load);
 	if (!err)
 		err = measure(&load);
-	/* Before the ids go: a gather that failed may have others beside it */
+	/* Before the ids are freed: after a failure other gathers may be in flight */
 	rdmatensor_close(load.rt);
 	free(load.ids);
 	return err;

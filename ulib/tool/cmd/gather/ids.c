@@ -27,7 +27,7 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
 	return b ? common_divisor(b, a % b) : a;
 }
 
-/* Each row once and none beside another: a READ for each, whoever joins and remembers */
+/* Each row once and none beside another, so that neither joining nor a cache saves a READ */
 static void choose_apart(uint64_t *ids, uint64_t nr, uint64_t rows, uint64_t first)
 {
 	uint64_t half = rows / 2, step = 2654435761u % half, i;

@@ -21,7 +21,7 @@ static int export_rows(struct gathering *gathering, struct store *store)
 	uint64_t *at;
 	int err;
 
-	/* Exports are of whole pages */
+	/* An export consists of whole pages */
 	if (store_create_array(gathering->server.rt, nr, gathering->row_bytes, store))
 		return EXIT_FAILED;
 	at = (void *)((char *)store->pool.base + store->offset);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * perf PEER: keeps --in-flight fetches of one tensor in flight, each into a
- * place of its own. One system call submits what replaces the last ends and
- * waits for --batch more.
+ * perf PEER: keeps --in-flight fetches of one tensor in flight, each into a destination of its
+ * own. One system call submits as many as have completed and waits for --batch completions.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -19,7 +18,7 @@
 #include "tool/common/published.h"
 #include "tool/common/store.h"
 
-/* The first fetch shows whether the peer has the tensor at all */
+/* Bound on the first fetch, which shows whether the peer has the tensor */
 #define PROBE_MS 10000
 /* Content that is compared after the measurement, in bytes */
 #define COMPARE_MAX (UINT64_C(64) << 20)
@@ -101,8 +100,8 @@ static void take(struct load *load, const struct rdmatensor_cqe *cqe)
 }
 
 /*
- * The loop: @iters fetches, or until @until_ns; the other is 0. Time is taken
- * once for each system call.
+ * The loop: @iters fetches, or until @until_ns; the other is 0. The clock is read once for
+ * each system call.
  */
 static int fetch_many(struct load *load, uint64_t iters, uint64_t until_ns)
 {
@@ -157,7 +156,7 @@ static int load_failed(const struct load *load)
 		      ": either no `rdmatensor perf --server` runs there, or it does not publish that size: give it the same --size" : "");
 }
 
-/* Of each destination, as far as the bound reaches */
+/* Checks the destinations, up to COMPARE_MAX bytes */
 static int compare(const struct load *load)
 {
 	uint64_t compared = 0, i, word;
@@ -273,14 +272,14 @@ static int measure(struct load *load, struct json_object **row)
 
 	if (load->size <= 65536 && warm < 64)
 		warm = 64;
-	/* One alone, for many at once may take longer than that */
+	/* One fetch alone: many at once may take longer than the bound */
 	prepare(load, rdmatensor_deadline_ms(PROBE_MS));
 	if (fetch_many(load, 1, 0))
 		return load_failed(load);
 	prepare(load, 0);
 	if (fetch_many(load, warm, 0))
 		return load_failed(load);
-	/* A dead peer ends its channel and so the fetches: no deadline, no timer */
+	/* Without a deadline and its timer: the end of the channel ends the fetches, too */
 	prepare(load, 0);
 	samples_reset(&load->samples);
 	if (context_counters(load->rt, before))

@@ -10,7 +10,7 @@ int samples_init(struct samples *samples)
 	samples->ns = malloc(SAMPLES_MAX * sizeof(*samples->ns));
 	if (!samples->ns)
 		return -ENOMEM;
-	/* No page fault while it is measured */
+	/* Avoids page faults during the measurement */
 	memset(samples->ns, 0, SAMPLES_MAX * sizeof(*samples->ns));
 	samples_reset(samples);
 	return 0;

@@ -14,7 +14,7 @@
 #include "tool/common/server.h"
 #include "tool/common/store.h"
 
-/* Powers of two up to the default, and those that were asked for */
+/* The powers of two up to PERF_DEFAULT_MAX, and those of --size */
 #define SIZES_MAX (PERF_SIZES_MAX + 40)
 
 /**

@@ -12,7 +12,7 @@
 #include "tool/common/netlink.h"
 #include "tool/common/output.h"
 
-/* The counters that a rate is of */
+/* The counters that add up to a rate */
 static const struct {
 	enum rate rate;
 	enum rdmatensor_stat stat;

@@ -12,7 +12,7 @@
 #include "terminal.h"
 #include "tool/common/stop.h"
 
-/* As the shell has it, and as a command with keys does */
+/* The settings of the shell, and those of a command that reads keys */
 static struct termios usual, raw;
 static volatile sig_atomic_t changed;
 
@@ -40,7 +40,7 @@ static void on_resize(int signo)
 	changed = 1;
 }
 
-/* Another job's terminal is left as it is: SIGTTOU would stop this one for that */
+/* In the background SIGTTOU would stop this process */
 static void restore(void)
 {
 	if (tcgetpgrp(STDIN_FILENO) == getpgrp())
@@ -51,7 +51,7 @@ static void on_leave(int signo);
 
 static void watch_leave(int signo)
 {
-	/* In the handler it has its usual meaning; a write that waits for the terminal goes on */
+	/* Within the handler the signal has its default effect; a blocked write is restarted */
 	struct sigaction action = {
 		.sa_handler = on_leave, .sa_flags = SA_RESETHAND | SA_NODEFER | SA_RESTART,
 	};
@@ -59,7 +59,7 @@ static void watch_leave(int signo)
 	sigaction(signo, &action, NULL);
 }
 
-/* Ctrl-Z and fg, or an end: raise() returns only if the command goes on */
+/* A stop or an end: raise() returns only when the command continues */
 static void on_leave(int signo)
 {
 	int err = errno;
@@ -67,14 +67,14 @@ static void on_leave(int signo)
 	restore();
 	raise(signo);
 	watch_leave(signo);
-	/* After bg this stops until fg: there are no keys, nor is there a screen, before that */
+	/* In the background this stops the command until it is in the foreground */
 	if (!stop_requested())
 		tcsetattr(STDIN_FILENO, TCSANOW, &raw);
 	changed = 1;
 	errno = err;
 }
 
-/* What ends or stops the command; watched unless it is ignored, as a shell may have it */
+/* Signals that end or stop the command; a signal that is ignored stays so */
 static const int leaves[] = { SIGTSTP, SIGQUIT, SIGHUP };
 
 #define NR_LEAVES (sizeof(leaves) / sizeof(leaves[0]))
@@ -130,7 +130,7 @@ bool terminal_asked_to_end(bool *keys)
 
 	if (poll(&pfd, 1, 0) <= 0)
 		return false;
-	/* A read of a terminal that has hung up is as empty as one of no key, and at once */
+	/* A terminal that has hung up returns at once, without a key */
 	if (pfd.revents & (POLLHUP | POLLERR | POLLNVAL)) {
 		*keys = false;
 		return false;

@@ -48,7 +48,7 @@ static int show(const struct top *top, const struct sample *sample, const struct
 	return err;
 }
 
-/* True: it is to end. @last is what is on the screen */
+/* True: the command ends. @last: the sample on the screen */
 static bool wait_interval(const struct top *top, bool *keys, const struct sample *last,
 			  const struct row *total)
 {
@@ -56,7 +56,7 @@ static bool wait_interval(const struct top *top, bool *keys, const struct sample
 	uint64_t now;
 
 	while ((now = rdmatensor_now_ns()) < end) {
-		/* While it is shown it may change again */
+		/* The terminal may change again in the meantime */
 		while (terminal_changed())
 			if (top->terminal && show(top, last, total))
 				return true;
@@ -79,7 +79,7 @@ static int run(const struct top *top, bool keys)
 	if (err)
 		return err;
 	sample_sum(&before, &total);
-	/* A person sees at once what there is; rates come with the next one */
+	/* Shows the channels at once; the rates follow with the next sample */
 	if (top->terminal)
 		err = show(top, &before, &total);
 	while (!err && !wait_interval(top, &keys, &before, &total)) {
@@ -91,11 +91,11 @@ static int run(const struct top *top, bool keys)
 		sample_free(&before);
 		before = now;
 		err = show(top, &before, &total);
-		/* Nobody can read what comes after it: main() reports the error */
+		/* Ends on a failed write, which main() reports */
 		if (err || ferror(stdout) || ++shown == top->count)
 			break;
 	}
-	/* The cursor stands behind the last line */
+	/* The cursor is at the end of the last line */
 	if (top->terminal)
 		putchar('\n');
 	sample_free(&before);

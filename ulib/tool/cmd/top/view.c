@@ -14,7 +14,7 @@
 #include "tool/common/text.h"
 #include "view.h"
 
-/* Of a worker's name */
+/* Columns of a worker's name */
 #define NAME_WIDTH 15
 
 static const char *const rate_keys[] = {
@@ -80,7 +80,7 @@ static void put_name(FILE *to, const char *name)
 	fputc(' ', to);
 }
 
-/* In no more than @width columns, to the right: "12345", "12346k" where there is no more room */
+/* Right-aligned in at most @width columns: "12345", or "12346k" if it does not fit */
 static void put_number(FILE *to, double value, int width, int digits)
 {
 	static const char units[] = " kMGTPE";
@@ -134,7 +134,7 @@ static int screen_open(struct screen *screen, bool terminal)
 	return EXIT_OK;
 }
 
-/* Puts the line out. The last one of a terminal has no newline: it would scroll the first away */
+/* Prints the line. On a terminal the last one has no newline, which would scroll */
 static void screen_next(struct screen *screen, const char *colour)
 {
 	fflush(screen->line);
@@ -224,7 +224,7 @@ int view_print(const struct sample *sample, const struct row *total, bool termin
 	if (err)
 		return err;
 	put_head(&screen, sample, total);
-	/* One line says how many there is no room for */
+	/* One line says how many channels do not fit */
 	most = sample->nr > screen.left && screen.left ? screen.left - 1 : sample->nr;
 	for (i = 0; i < most; i++)
 		put_row(&screen, &sample->rows[i]);
