@@ -115,7 +115,7 @@ static int run_on_terminal(const struct top *top)
 int cmd_top(int argc, char **argv)
 {
 	struct top top = { 0 };
-	uint64_t interval_ns;
+	uint64_t interval_ns = 0;
 	const struct option_place places[] = {
 		{ .id = OPT_DELAY, .ns = &interval_ns },
 		{ .id = OPT_COUNT, .number = &top.count },
