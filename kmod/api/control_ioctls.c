@@ -27,9 +27,9 @@ int rdmatensor_ioctl_query(struct rdmatensor_context *context, void *arg)
 
 	mutex_lock(&context->lock);
 	query->flags = RDMATENSOR_QUERY_STARTED;
-	query->ring_entries = context->exchange.ring.entries;
+	query->ring_entries = context->core.ring.entries;
 	query->incarnation = context->incarnation;
-	if (READ_ONCE(context->exchange.validate))
+	if (READ_ONCE(context->core.validate))
 		query->flags |= RDMATENSOR_QUERY_VALIDATE;
 	if (context->gone) {
 		query->flags |= RDMATENSOR_QUERY_DEVICE_GONE;
@@ -64,7 +64,7 @@ int rdmatensor_ioctl_configure(struct rdmatensor_context *context, void *arg)
 	if (!rdmatensor_context_started(context))
 		return -ENOTCONN;
 	if (configure->mask & RDMATENSOR_CONFIGURE_VALIDATE)
-		WRITE_ONCE(context->exchange.validate,
+		WRITE_ONCE(context->core.validate,
 			   !!(configure->flags & RDMATENSOR_CONFIGURE_VALIDATE));
 	return 0;
 }
@@ -94,7 +94,7 @@ int rdmatensor_ioctl_stats(struct rdmatensor_context *context, void *arg)
 		rdmatensor_counters_sum(&channel->counters, sum);
 		rdmatensor_channel_put(channel);
 	} else {
-		rdmatensor_exchange_sum(&context->exchange, sum);
+		rdmatensor_core_sum(&context->core, sum);
 	}
 
 	stats->nr = RDMATENSOR_STAT_NR;
@@ -162,7 +162,7 @@ int rdmatensor_ioctl_channel_query(struct rdmatensor_context *context, void *arg
 
 int rdmatensor_ioctl_step_abort(struct rdmatensor_context *context, void *arg)
 {
-	struct rdmatensor_exchange *exchange = &context->exchange;
+	struct rdmatensor_core *core = &context->core;
 	struct rdmatensor_step_abort *abort = arg;
 	struct rdmatensor_channel *channel;
 	struct rdmatensor_status status = {};
@@ -182,7 +182,7 @@ int rdmatensor_ioctl_step_abort(struct rdmatensor_context *context, void *arg)
 		return ret;
 
 	/* First the table, which from then on meets newcomers with the status */
-	rdmatensor_rendezvous_abort_step(exchange->rdv, abort->step_id, &status, &released,
+	rdmatensor_rendezvous_abort_step(core->rdv, abort->step_id, &status, &released,
 					 &waiters);
 	rdmatensor_rendezvous_work_off(&waiters);
 	rdmatensor_publication_release_list(&released);
@@ -190,7 +190,7 @@ int rdmatensor_ioctl_step_abort(struct rdmatensor_context *context, void *arg)
 		rdmatensor_response_abort_step(channel, abort->step_id, &status);
 		rdmatensor_channel_put(channel);
 	}
-	rdmatensor_fetch_abort_step(exchange, abort->step_id, &status);
+	rdmatensor_fetch_abort_step(core, abort->step_id, &status);
 	rdmatensor_status_clear(&status);
 	return 0;
 }
@@ -205,7 +205,7 @@ int rdmatensor_ioctl_status_text(struct rdmatensor_context *context, void *arg)
 		return -EINVAL;
 	if (!rdmatensor_context_started(context))
 		return -ENOTCONN;
-	text = rdmatensor_texts_find(&context->exchange.texts, ask->text_id);
+	text = rdmatensor_texts_find(&context->core.texts, ask->text_id);
 	if (!text)
 		return -ENOENT;
 	if (copy_to_user(u64_to_user_ptr(ask->text_uptr), text->text,

@@ -18,7 +18,7 @@
 #include "api/netlink.h"
 #include "context/context.h"
 #include "core/compat.h"
-#include "core/event.h"
+#include "core/nl_event.h"
 #include "fetch/fetch.h"
 #include "rdmatensor_netlink.h"
 
@@ -108,7 +108,7 @@ static int netlink_fill_context(struct sk_buff *skb, struct rdmatensor_context *
 	sum = kzalloc(sizeof(*sum), GFP_KERNEL);
 	if (!sum)
 		return -ENOMEM;
-	rdmatensor_exchange_sum(&context->exchange, sum);
+	rdmatensor_core_sum(&context->core, sum);
 	ret = netlink_put_sums(skb, sum);
 	kfree(sum);
 	return ret;
@@ -346,7 +346,7 @@ static int netlink_dump_its_requests(struct sk_buff *skb, struct netlink_callbac
 
 	BUILD_BUG_ON(sizeof(place) > sizeof(cb->args) - sizeof(cb->args[0]));
 	memcpy(&place, &cb->args[1], sizeof(place));
-	while (!ret && (fetch = rdmatensor_fetch_next(&context->exchange, &place))) {
+	while (!ret && (fetch = rdmatensor_fetch_next(&context->core, &place))) {
 		ret = netlink_dump_one(skb, cb, RDMATENSOR_NL_CMD_REQUEST_GET,
 				       netlink_fill_request, context, fetch);
 		if (!ret)
@@ -494,12 +494,12 @@ int rdmatensor_netlink_register(void)
 	int ret = genl_register_family(&netlink_family);
 
 	if (!ret)
-		rdmatensor_event_family(&netlink_family);
+		rdmatensor_nl_event_family(&netlink_family);
 	return ret;
 }
 
 void rdmatensor_netlink_unregister(void)
 {
-	rdmatensor_event_family(NULL);
+	rdmatensor_nl_event_family(NULL);
 	genl_unregister_family(&netlink_family);
 }

@@ -133,7 +133,7 @@ static int submit_publish(struct rdmatensor_context *context, struct submit_room
 			return -EINVAL;
 	}
 
-	ret = rdmatensor_publish(&context->exchange, args);
+	ret = rdmatensor_publish(&context->core, args);
 	if (ret && args->pool)
 		rdmatensor_pool_put(args->pool);
 	rdmatensor_status_clear(&args->failed);
@@ -150,7 +150,7 @@ static int submit_withdraw(struct rdmatensor_context *context, struct submit_roo
 		ret = submit_name(room);
 	if (ret)
 		return ret;
-	return rdmatensor_withdraw(&context->exchange,
+	return rdmatensor_withdraw(&context->core,
 				   op->flags & RDMATENSOR_OP_QUIET ? NULL : &op->user_data,
 				   room->name, op->name_len, op->step_id);
 }
@@ -163,7 +163,7 @@ static int submit_fetch_shared(struct rdmatensor_context *context,
 	if (op->channel != RDMATENSOR_CHANNEL_SELF || op->pool_id || op->offset || op->bytes)
 		return -EINVAL;
 	args->share = true;
-	return rdmatensor_local_submit(&context->exchange, args);
+	return rdmatensor_local_submit(&context->core, args);
 }
 
 static int submit_fetch(struct rdmatensor_context *context, struct submit_room *room)
@@ -199,7 +199,7 @@ static int submit_fetch(struct rdmatensor_context *context, struct submit_room *
 		return -EINVAL;
 
 	if (op->channel == RDMATENSOR_CHANNEL_SELF) {
-		ret = rdmatensor_local_submit(&context->exchange, &args);
+		ret = rdmatensor_local_submit(&context->core, &args);
 	} else {
 		channel = rdmatensor_context_channel(context, op->channel);
 		ret = channel ? rdmatensor_request_submit(channel, &args) : -ENOTCONN;
@@ -252,7 +252,7 @@ static int submit_cancel(struct rdmatensor_context *context, struct submit_room 
 	ret = submit_check(&room->op, USES_TARGET, 0);
 	if (ret)
 		return ret;
-	return rdmatensor_fetch_cancel(&context->exchange, room->op.target) ? 0 : -ENOENT;
+	return rdmatensor_fetch_cancel(&context->core, room->op.target) ? 0 : -ENOENT;
 }
 
 static int submit_free(struct rdmatensor_context *context, struct submit_room *room)
@@ -278,7 +278,7 @@ static int submit_release(struct rdmatensor_context *context, struct submit_room
 	ret = submit_check(&room->op, USES_TARGET, 0);
 	if (ret)
 		return ret;
-	return rdmatensor_local_release(&context->exchange, room->op.target);
+	return rdmatensor_local_release(&context->core, room->op.target);
 }
 
 static int (*const submit_ops[])(struct rdmatensor_context *context,
@@ -304,12 +304,12 @@ int rdmatensor_ioctl_submit(struct rdmatensor_context *context, void *arg)
 	if (!rdmatensor_context_started(context))
 		return -ENOTCONN;
 	if (submit->nr_ops > RDMATENSOR_SUBMIT_MAX ||
-	    submit->wait_nr > context->exchange.ring.entries ||
+	    submit->wait_nr > context->core.ring.entries ||
 	    (submit->nr_ops && submit->op_size < offsetofend(struct rdmatensor_op, target)))
 		return -EINVAL;
 	if (submit->op_size > PAGE_SIZE)
 		return -E2BIG;
-	rdmatensor_count(&context->exchange.counters, RDMATENSOR_STAT_SUBMITS);
+	rdmatensor_count(&context->core.counters, RDMATENSOR_STAT_SUBMITS);
 
 	if (submit->nr_ops) {
 		room = kmalloc(sizeof(*room), GFP_KERNEL);
@@ -335,7 +335,7 @@ int rdmatensor_ioctl_submit(struct rdmatensor_context *context, void *arg)
 		return submit->out_done ? 0 : ret;
 	}
 	if (submit->wait_nr)
-		ret = rdmatensor_ring_wait(&context->exchange.ring, submit->wait_nr,
+		ret = rdmatensor_ring_wait(&context->core.ring, submit->wait_nr,
 					   submit->deadline_ns);
 	return ret;
 }

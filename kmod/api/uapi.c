@@ -151,7 +151,7 @@ static __poll_t uapi_poll(struct file *file, struct poll_table_struct *table)
 
 	if (!rdmatensor_context_started(context))
 		return EPOLLERR;
-	return rdmatensor_ring_poll(&context->exchange.ring, file, table);
+	return rdmatensor_ring_poll(&context->core.ring, file, table);
 }
 
 static int uapi_mmap(struct file *file, struct vm_area_struct *vma)
@@ -163,7 +163,7 @@ static int uapi_mmap(struct file *file, struct vm_area_struct *vma)
 	if (!rdmatensor_context_started(context))
 		return -ENOTCONN;
 	if (vma->vm_pgoff == RDMATENSOR_MMAP_RING >> PAGE_SHIFT)
-		return rdmatensor_ring_mmap(&context->exchange.ring, vma);
+		return rdmatensor_ring_mmap(&context->core.ring, vma);
 	/* See rdmatensor_pool_mmap_offset() */
 	pool = vma->vm_pgoff > RDMATENSOR_POOL_ID_MAX ? NULL :
 	       rdmatensor_context_pool(context, vma->vm_pgoff);

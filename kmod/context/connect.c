@@ -17,7 +17,7 @@
 #include <linux/random.h>
 #include <linux/wait.h>
 #include "context/context.h"
-#include "core/event.h"
+#include "core/nl_event.h"
 
 /* Pauses: twice as long each time, and cut by up to a half at random */
 #define CONNECT_PAUSE_FIRST_MS 20U
@@ -109,7 +109,7 @@ static void connect_say(const struct connect_tries *tries, int error)
 	const struct rdmatensor_context *context = tries->context;
 	const char *peer = tries->connect->worker;
 	u32 wait_ms = connect_left_ms(tries);
-	struct rdmatensor_event event = {
+	struct rdmatensor_nl_event_args event = {
 		.what = RDMATENSOR_NL_EVENT_CONNECT_WAITS,
 		.context = context->registered.id,
 		.worker = context->worker,
@@ -123,7 +123,7 @@ static void connect_say(const struct connect_tries *tries, int error)
 	pr_info_ratelimited("worker '%s': connect to '%s' at %pISpc: %s (%d): waiting for it, up to %u ms\n",
 			    context->worker, *peer ? peer : "any worker", tries->addr,
 			    connect_why(error), error, wait_ms);
-	rdmatensor_event_send(context->net, &event, GFP_KERNEL);
+	rdmatensor_nl_event_send(context->net, &event, GFP_KERNEL);
 }
 
 /* Until the next try. Return: 0: it is time; -ETIMEDOUT: there is none left; -EINTR, -ENODEV */

@@ -30,8 +30,8 @@
 #include <net/net_namespace.h>
 #include "context/config.h"
 #include "context/context.h"
-#include "core/event.h"
 #include "core/fault.h"
+#include "core/nl_event.h"
 #include "fetch/fetch.h"
 #include "fetch/local.h"
 #include "fetch/publication.h"
@@ -95,20 +95,20 @@ static const char *context_remedy(int error)
 
 static void context_event(const struct rdmatensor_context *context, u32 what)
 {
-	struct rdmatensor_event event = {
+	struct rdmatensor_nl_event_args event = {
 		.what = what,
 		.context = context->registered.id,
 		.worker = context->worker,
 	};
 
-	rdmatensor_event_send(context->net, &event, GFP_KERNEL);
+	rdmatensor_nl_event_send(context->net, &event, GFP_KERNEL);
 }
 
 /* @error: 0: it is up */
 static void context_channel_event(const struct rdmatensor_channel *channel, int error, gfp_t gfp)
 {
 	const struct rdmatensor_context *context = channel->owner;
-	struct rdmatensor_event event = {
+	struct rdmatensor_nl_event_args event = {
 		.what = !error ? RDMATENSOR_NL_EVENT_CHANNEL_UP :
 			error == -EPROTO ? RDMATENSOR_NL_EVENT_PEER_MISBEHAVED :
 			RDMATENSOR_NL_EVENT_CHANNEL_DOWN,
@@ -120,16 +120,16 @@ static void context_channel_event(const struct rdmatensor_channel *channel, int 
 		.text = error ? channel->error_text : NULL,
 	};
 
-	rdmatensor_event_send(context->net, &event, gfp);
+	rdmatensor_nl_event_send(context->net, &event, gfp);
 }
 
-static void context_fetch_timed_out(struct rdmatensor_exchange *exchange,
+static void context_fetch_timed_out(struct rdmatensor_core *core,
 				    struct rdmatensor_fetch *fetch)
 {
 	const struct rdmatensor_context *context =
-		container_of(exchange, struct rdmatensor_context, exchange);
+		container_of(core, struct rdmatensor_context, core);
 	struct rdmatensor_fetch_info info = {};
-	struct rdmatensor_event event = {
+	struct rdmatensor_nl_event_args event = {
 		.what = RDMATENSOR_NL_EVENT_REQUEST_TIMEOUT,
 		.context = context->registered.id,
 		.worker = context->worker,
@@ -143,10 +143,10 @@ static void context_fetch_timed_out(struct rdmatensor_exchange *exchange,
 	event.peer = info.peer ?: context->worker;
 	event.tensor = info.name;
 	event.tensor_len = info.name_len;
-	rdmatensor_event_send(context->net, &event, GFP_ATOMIC | __GFP_NOWARN);
+	rdmatensor_nl_event_send(context->net, &event, GFP_ATOMIC | __GFP_NOWARN);
 }
 
-static const struct rdmatensor_exchange_ops context_exchange_ops = {
+static const struct rdmatensor_core_ops context_core_ops = {
 	.timed_out = context_fetch_timed_out,
 };
 
@@ -170,7 +170,7 @@ static void context_up(struct rdmatensor_channel *channel)
 	spin_lock_bh(&channel->lock);
 	if (channel->state == RDMATENSOR_CHANNEL_UP) {
 		channel->announced = true;
-		rdmatensor_ring_complete(&channel->exchange->ring, &cqe);
+		rdmatensor_ring_complete(&channel->core->ring, &cqe);
 	}
 	spin_unlock_bh(&channel->lock);
 }
@@ -252,9 +252,9 @@ static void context_channel_down(struct work_struct *work)
 					     sizeof(cqe.text));
 			memcpy(cqe.text, channel->error_text, cqe.text_len);
 		}
-		rdmatensor_ring_complete(&context->exchange.ring, &cqe);
+		rdmatensor_ring_complete(&context->core.ring, &cqe);
 	} else {
-		rdmatensor_ring_unreserve(&context->exchange.ring,
+		rdmatensor_ring_unreserve(&context->core.ring,
 					  context_channel_entries(channel));
 	}
 
@@ -292,7 +292,7 @@ rdmatensor_context_channel_add(struct rdmatensor_context *context,
 		goto out_dec;
 	}
 
-	channel = rdmatensor_channel_alloc(&context->exchange, lanes, &context->params,
+	channel = rdmatensor_channel_alloc(&context->core, lanes, &context->params,
 					   &context_channel_ops, &rdmatensor_lane_verbs);
 	if (IS_ERR(channel)) {
 		ret = PTR_ERR(channel);
@@ -319,9 +319,9 @@ rdmatensor_context_channel_add(struct rdmatensor_context *context,
 
 	ret = -ENOMEM;
 	channel->lookup = rdmatensor_lookup_alloc(&context->exports, channel);
-	channel->readers = rdmatensor_readers_alloc(&context->cm, &context->exchange.counters,
+	channel->readers = rdmatensor_readers_alloc(&context->cm, &context->core.counters,
 						    &context->gathers.wait,
-						    context->exchange.wq, channel);
+						    context->core.wq, channel);
 	if (!channel->lookup || !channel->readers)
 		goto out_put;
 	ret = rdmatensor_response_alloc(channel);
@@ -332,7 +332,7 @@ rdmatensor_context_channel_add(struct rdmatensor_context *context,
 				      context->params.msg_slot_bytes);
 	if (ret)
 		goto out_put;
-	ret = rdmatensor_ring_reserve(&context->exchange.ring,
+	ret = rdmatensor_ring_reserve(&context->core.ring,
 				      context_channel_entries(channel));
 	if (ret)
 		goto out_free_msgbuf;
@@ -350,7 +350,7 @@ rdmatensor_context_channel_add(struct rdmatensor_context *context,
 
 out_unreserve:
 	rdmatensor_channel_put(channel);
-	rdmatensor_ring_unreserve(&context->exchange.ring, context_channel_entries(channel));
+	rdmatensor_ring_unreserve(&context->core.ring, context_channel_entries(channel));
 out_free_msgbuf:
 	rdmatensor_msgbuf_free(&channel->msgbuf);
 out_put:
@@ -669,12 +669,12 @@ void rdmatensor_context_close(struct rdmatensor_context *context)
 		rdmatensor_adapter_unbind(&context->adapter);
 
 		/* Only loopback fetches are left; copies in flight end by themselves */
-		rdmatensor_fetch_cancel_all(&context->exchange, -ESHUTDOWN);
-		flush_workqueue(context->exchange.wq);
+		rdmatensor_fetch_cancel_all(&context->core, -ESHUTDOWN);
+		flush_workqueue(context->core.wq);
 		/* Nobody can give them back any more, and what is shared is still published */
-		rdmatensor_local_release_all(&context->exchange);
+		rdmatensor_local_release_all(&context->core);
 		rdmatensor_context_tables_free(context);
-		rdmatensor_rendezvous_drain(context->exchange.rdv, &released);
+		rdmatensor_rendezvous_drain(context->core.rdv, &released);
 		rdmatensor_publication_release_list(&released);
 
 		xa_for_each(&context->pools, id, pool) {
@@ -682,7 +682,7 @@ void rdmatensor_context_close(struct rdmatensor_context *context)
 			rdmatensor_pool_put(pool);
 		}
 		destroy_workqueue(context->down_wq);
-		rdmatensor_exchange_destroy(&context->exchange);
+		rdmatensor_core_destroy(&context->core);
 		rdmatensor_buffers_destroy(&context->buffers);
 		rdmatensor_gathers_destroy(&context->gathers);
 		rdmatensor_registry_end();
@@ -745,7 +745,7 @@ static int context_prepare(struct rdmatensor_context *context,
 		return -ENOMEM;
 	}
 
-	ret = rdmatensor_exchange_init(&context->exchange, start->ring_entries);
+	ret = rdmatensor_core_init(&context->core, start->ring_entries);
 	if (ret) {
 		snprintf(start->cause, sizeof(start->cause),
 			 "START: ring_entries %u: no memory for a completion ring of %lu KiB and what goes with it (%d): free some, lower it, or raise RLIMIT_MEMLOCK (ulimit -l) or the limit of the memory cgroup",
@@ -753,23 +753,23 @@ static int context_prepare(struct rdmatensor_context *context,
 			 ret);
 		goto out_destroy_wq;
 	}
-	ret = rdmatensor_gathers_init(&context->gathers, &context->exchange);
+	ret = rdmatensor_gathers_init(&context->gathers, &context->core);
 	if (ret) {
 		context_no_memory(start, "gathers", ret);
-		goto out_destroy_exchange;
+		goto out_destroy_core;
 	}
 	context->gathers.lanes = start->gather_lanes;
 	context->gathers.cq_mod = min(start->cq_mod, start->queue_depth);
 	context->gathers.queue_depth = start->queue_depth;
 	context->gathers.connect_ms = start->handshake_ms;
 	context->buffers.ops = &context_buffers_ops;
-	context->buffers.counters = &context->exchange.counters;
-	context->buffers.wq = context->exchange.wq;
+	context->buffers.counters = &context->core.counters;
+	context->buffers.wq = context->core.wq;
 	context->buffers.max = context->max_pools;
 	rdmatensor_buffers_init(&context->buffers);
-	context->exchange.ops = &context_exchange_ops;
-	context->exchange.memcg = context->memcg;
-	WRITE_ONCE(context->exchange.validate, !!(start->flags & RDMATENSOR_START_VALIDATE));
+	context->core.ops = &context_core_ops;
+	context->core.memcg = context->memcg;
+	WRITE_ONCE(context->core.validate, !!(start->flags & RDMATENSOR_START_VALIDATE));
 
 	cm->owner = context;
 	cm->ops = &context_cm_ops;
@@ -777,8 +777,8 @@ static int context_prepare(struct rdmatensor_context *context,
 	cm->net = context->net;
 	return 0;
 
-out_destroy_exchange:
-	rdmatensor_exchange_destroy(&context->exchange);
+out_destroy_core:
+	rdmatensor_core_destroy(&context->core);
 out_destroy_wq:
 	destroy_workqueue(context->down_wq);
 	return ret;
@@ -787,7 +787,7 @@ out_destroy_wq:
 static void context_unprepare(struct rdmatensor_context *context)
 {
 	rdmatensor_gathers_destroy(&context->gathers);
-	rdmatensor_exchange_destroy(&context->exchange);
+	rdmatensor_core_destroy(&context->core);
 	rdmatensor_buffers_destroy(&context->buffers);
 	destroy_workqueue(context->down_wq);
 }

@@ -14,7 +14,7 @@
 #include <linux/sched.h>
 #include <linux/xarray.h>
 #include "context/registry.h"
-#include "core/exchange.h"
+#include "core/core.h"
 #include "gather/export.h"
 #include "gather/gather.h"
 #include "memory/adapter.h"
@@ -43,7 +43,7 @@
  * @domain: PD and registrations; NULL: all use of the device has ended. Changed with
  *          @device_use and @lock, valid with either
  * @cm: listener
- * @exchange: ring, rendezvous table, fetches
+ * @core: ring, rendezvous table, fetches
  * @params: of its channels
  * @lanes: of channels that it connects
  * @max_channels: bound on @nr_channels
@@ -81,7 +81,7 @@ struct rdmatensor_context {
 	struct rdmatensor_adapter adapter;
 	struct rdmatensor_domain *domain;
 	struct rdmatensor_cm cm;
-	struct rdmatensor_exchange exchange;
+	struct rdmatensor_core core;
 	struct rdmatensor_channel_params params;
 	u8 lanes;
 	u32 max_channels;

@@ -36,7 +36,7 @@ struct rdmatensor_sums {
 
 /**
  * struct rdmatensor_counters - one set
- * @item: among those of one context, see exchange.h
+ * @item: among those of one context, see core.h
  * @percpu: what is counted often
  * @errors: what is not
  */

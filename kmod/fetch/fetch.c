@@ -26,20 +26,20 @@ static void fetch_expired(struct timer_list *timer)
 
 int rdmatensor_fetch_init(struct rdmatensor_fetch *fetch,
 			  const struct rdmatensor_fetch_ops *ops,
-			  struct rdmatensor_exchange *exchange,
+			  struct rdmatensor_core *core,
 			  struct rdmatensor_counters *counters, u32 channel,
 			  const struct rdmatensor_fetch_args *args)
 {
 	int ret;
 
 	if (!args->gather &&
-	    rdmatensor_rendezvous_step_status(exchange->rdv, args->step_id, &fetch->status)) {
+	    rdmatensor_rendezvous_step_status(core->rdv, args->step_id, &fetch->status)) {
 		ret = fetch->status.error;
 		rdmatensor_status_clear(&fetch->status);
 		return ret;
 	}
 
-	ret = rdmatensor_ring_reserve(&exchange->ring, 1);
+	ret = rdmatensor_ring_reserve(&core->ring, 1);
 	if (ret)
 		return ret;
 
@@ -48,7 +48,7 @@ int rdmatensor_fetch_init(struct rdmatensor_fetch *fetch,
 					      args->alloc ? 0 : args->offset,
 					      args->alloc ? 0 : args->bytes, true);
 		if (ret) {
-			rdmatensor_ring_unreserve(&exchange->ring, 1);
+			rdmatensor_ring_unreserve(&core->ring, 1);
 			return ret;
 		}
 		fetch->pool_id = args->pool->id;
@@ -57,8 +57,8 @@ int rdmatensor_fetch_init(struct rdmatensor_fetch *fetch,
 
 	kref_init(&fetch->ref);
 	fetch->ops = ops;
-	fetch->exchange = exchange;
-	rdmatensor_exchange_get(exchange);
+	fetch->core = core;
+	rdmatensor_core_get(core);
 	fetch->counters = counters;
 	RB_CLEAR_NODE(&fetch->node);
 	fetch->gather = args->gather;
@@ -82,11 +82,11 @@ EXPORT_SYMBOL_IF_KUNIT(rdmatensor_fetch_get);
 static void fetch_release(struct kref *ref)
 {
 	struct rdmatensor_fetch *fetch = container_of(ref, struct rdmatensor_fetch, ref);
-	struct rdmatensor_exchange *exchange = fetch->exchange;
+	struct rdmatensor_core *core = fetch->core;
 
 	rdmatensor_status_clear(&fetch->status);
 	fetch->ops->free(fetch);
-	rdmatensor_exchange_put(exchange);
+	rdmatensor_core_put(core);
 }
 
 void rdmatensor_fetch_put(struct rdmatensor_fetch *fetch)
@@ -142,26 +142,26 @@ bool rdmatensor_fetch_early(struct rdmatensor_fetch *fetch)
 	if (now >= fetch->deadline_ns)
 		return false;
 	/* Once it is out of the table nobody would disarm it any more */
-	spin_lock_bh(&fetch->exchange->fetch_lock);
+	spin_lock_bh(&fetch->core->fetch_lock);
 	if (!RB_EMPTY_NODE(&fetch->node))
 		fetch_arm_deadline(fetch, now);
-	spin_unlock_bh(&fetch->exchange->fetch_lock);
+	spin_unlock_bh(&fetch->core->fetch_lock);
 	return true;
 }
 
 void rdmatensor_fetch_begin(struct rdmatensor_fetch *fetch, u64 deadline_ns)
 {
-	struct rdmatensor_exchange *exchange = fetch->exchange;
+	struct rdmatensor_core *core = fetch->core;
 	u64 now = ktime_get_ns();
 
 	fetch->begun_ns = now;
 	rdmatensor_count(fetch->counters, fetch->gather ?
 			 RDMATENSOR_STAT_GATHERS : RDMATENSOR_STAT_FETCHES);
 	trace_fetch_submit(fetch->user_data, fetch->channel, fetch->step_id, deadline_ns);
-	spin_lock_bh(&exchange->fetch_lock);
-	fetch->serial = ++exchange->next_serial;
-	rb_add(&fetch->node, &exchange->fetches, fetch_less);
-	spin_unlock_bh(&exchange->fetch_lock);
+	spin_lock_bh(&core->fetch_lock);
+	fetch->serial = ++core->next_serial;
+	rb_add(&fetch->node, &core->fetches, fetch_less);
+	spin_unlock_bh(&core->fetch_lock);
 
 	fetch->deadline_ns = deadline_ns;
 	if (deadline_ns)
@@ -246,7 +246,7 @@ static void fetch_entry(const struct rdmatensor_fetch *fetch, int error,
 	}
 	if (error && fetch->status.whole) {
 		cqe->flags |= RDMATENSOR_CQE_MORE;
-		cqe->text_id = rdmatensor_texts_keep(&fetch->exchange->texts,
+		cqe->text_id = rdmatensor_texts_keep(&fetch->core->texts,
 						     fetch->status.whole);
 	}
 	if (fetch->validate) {
@@ -276,13 +276,13 @@ static void fetch_count_end(struct rdmatensor_fetch *fetch, int error)
 
 void rdmatensor_fetch_finish(struct rdmatensor_fetch *fetch, int error)
 {
-	struct rdmatensor_exchange *exchange = fetch->exchange;
+	struct rdmatensor_core *core = fetch->core;
 	struct rdmatensor_cqe cqe;
 
-	spin_lock_bh(&exchange->fetch_lock);
-	rb_erase(&fetch->node, &exchange->fetches);
+	spin_lock_bh(&core->fetch_lock);
+	rb_erase(&fetch->node, &core->fetches);
 	RB_CLEAR_NODE(&fetch->node);
-	spin_unlock_bh(&exchange->fetch_lock);
+	spin_unlock_bh(&core->fetch_lock);
 	if (timer_delete(&fetch->timer))
 		rdmatensor_fetch_put(fetch);
 
@@ -297,33 +297,33 @@ void rdmatensor_fetch_finish(struct rdmatensor_fetch *fetch, int error)
 
 	trace_fetch_end(fetch->user_data, fetch->channel, error, error ? 0 : fetch->meta.bytes);
 	fetch_entry(fetch, error, &cqe);
-	rdmatensor_ring_complete(&exchange->ring, &cqe);
+	rdmatensor_ring_complete(&core->ring, &cqe);
 }
 
 void rdmatensor_fetch_abandon(struct rdmatensor_fetch *fetch)
 {
 	fetch_free_region(fetch);
 	fetch_drop(fetch);
-	rdmatensor_ring_unreserve(&fetch->exchange->ring, 1);
-	rdmatensor_exchange_put(fetch->exchange);
+	rdmatensor_ring_unreserve(&fetch->core->ring, 1);
+	rdmatensor_core_put(fetch->core);
 }
 
 void rdmatensor_fetch_timed_out(struct rdmatensor_fetch *fetch)
 {
-	const struct rdmatensor_exchange_ops *ops = fetch->exchange->ops;
+	const struct rdmatensor_core_ops *ops = fetch->core->ops;
 
 	if (ops)
-		ops->timed_out(fetch->exchange, fetch);
+		ops->timed_out(fetch->core, fetch);
 }
 
 /* The first one behind @place. With the lock held */
-static struct rdmatensor_fetch *fetch_behind(const struct rdmatensor_exchange *exchange,
+static struct rdmatensor_fetch *fetch_behind(const struct rdmatensor_core *core,
 					     const struct rdmatensor_fetch_place *place)
 {
-	struct rb_node *node = exchange->fetches.rb_node;
+	struct rb_node *node = core->fetches.rb_node;
 	struct rdmatensor_fetch *found = NULL;
 
-	lockdep_assert_held(&exchange->fetch_lock);
+	lockdep_assert_held(&core->fetch_lock);
 	while (node) {
 		if (fetch_compare(place, to_fetch(node)) < 0) {
 			found = to_fetch(node);
@@ -335,19 +335,19 @@ static struct rdmatensor_fetch *fetch_behind(const struct rdmatensor_exchange *e
 	return found;
 }
 
-struct rdmatensor_fetch *rdmatensor_fetch_next(struct rdmatensor_exchange *exchange,
+struct rdmatensor_fetch *rdmatensor_fetch_next(struct rdmatensor_core *core,
 					       struct rdmatensor_fetch_place *place)
 {
 	struct rdmatensor_fetch *found;
 
-	spin_lock_bh(&exchange->fetch_lock);
-	found = fetch_behind(exchange, place);
+	spin_lock_bh(&core->fetch_lock);
+	found = fetch_behind(core, place);
 	if (found) {
 		rdmatensor_fetch_get(found);
 		place->user_data = found->user_data;
 		place->serial = found->serial;
 	}
-	spin_unlock_bh(&exchange->fetch_lock);
+	spin_unlock_bh(&core->fetch_lock);
 	return found;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_fetch_next);
@@ -372,7 +372,7 @@ int rdmatensor_fetch_check(struct rdmatensor_fetch *fetch)
  * be as many as the ring has entries. @user_data and @step_id, unless NULL, say of which.
  * What begins meanwhile is not of those: the walk ends behind the last one that is there
  */
-static int fetch_cancel_matching(struct rdmatensor_exchange *exchange, const u64 *user_data,
+static int fetch_cancel_matching(struct rdmatensor_core *core, const u64 *user_data,
 				 const s64 *step_id, const struct rdmatensor_status *status)
 {
 	struct rdmatensor_fetch_place place = { .user_data = user_data ? *user_data : 0 };
@@ -382,14 +382,14 @@ static int fetch_cancel_matching(struct rdmatensor_exchange *exchange, const u64
 	int n = 0;
 
 	might_sleep();
-	spin_lock_bh(&exchange->fetch_lock);
-	newest = exchange->next_serial;
+	spin_lock_bh(&core->fetch_lock);
+	newest = core->next_serial;
 	last.serial = newest;
-	if (!user_data && !RB_EMPTY_ROOT(&exchange->fetches))
-		last.user_data = to_fetch(rb_last(&exchange->fetches))->user_data;
-	spin_unlock_bh(&exchange->fetch_lock);
+	if (!user_data && !RB_EMPTY_ROOT(&core->fetches))
+		last.user_data = to_fetch(rb_last(&core->fetches))->user_data;
+	spin_unlock_bh(&core->fetch_lock);
 
-	while ((fetch = rdmatensor_fetch_next(exchange, &place))) {
+	while ((fetch = rdmatensor_fetch_next(core, &place))) {
 		bool beyond = fetch_compare(&last, fetch) < 0;
 
 		/* A gather is of no step */
@@ -406,24 +406,24 @@ static int fetch_cancel_matching(struct rdmatensor_exchange *exchange, const u64
 	return n;
 }
 
-int rdmatensor_fetch_cancel(struct rdmatensor_exchange *exchange, u64 user_data)
+int rdmatensor_fetch_cancel(struct rdmatensor_core *core, u64 user_data)
 {
 	struct rdmatensor_status status = { .error = -ECANCELED };
 
-	return fetch_cancel_matching(exchange, &user_data, NULL, &status);
+	return fetch_cancel_matching(core, &user_data, NULL, &status);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_fetch_cancel);
 
-int rdmatensor_fetch_abort_step(struct rdmatensor_exchange *exchange, s64 step_id,
+int rdmatensor_fetch_abort_step(struct rdmatensor_core *core, s64 step_id,
 				const struct rdmatensor_status *status)
 {
-	return fetch_cancel_matching(exchange, NULL, &step_id, status);
+	return fetch_cancel_matching(core, NULL, &step_id, status);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_fetch_abort_step);
 
-int rdmatensor_fetch_cancel_all(struct rdmatensor_exchange *exchange, int error)
+int rdmatensor_fetch_cancel_all(struct rdmatensor_core *core, int error)
 {
 	struct rdmatensor_status status = { .error = error };
 
-	return fetch_cancel_matching(exchange, NULL, NULL, &status);
+	return fetch_cancel_matching(core, NULL, NULL, &status);
 }

@@ -13,7 +13,7 @@
 
 #include <linux/kref.h>
 #include <linux/timer.h>
-#include "core/exchange.h"
+#include "core/core.h"
 #include "memory/pool.h"
 
 struct rdmatensor_fetch;
@@ -86,10 +86,10 @@ struct rdmatensor_fetch_args {
  * struct rdmatensor_fetch - the common part, embedded
  * @ref: the state machine, the timer while it is armed, walkers of the table
  * @ops: see above
- * @exchange: referenced
+ * @core: referenced
  * @counters: where it is counted
  * @node: in the table by @user_data and @serial
- * @serial: grows from one fetch of the exchange to the next
+ * @serial: grows from one fetch of the core to the next
  * @begun_ns: when it was submitted, CLOCK_MONOTONIC
  * @gather: it is one
  * @channel: for its entry
@@ -116,7 +116,7 @@ struct rdmatensor_fetch_args {
 struct rdmatensor_fetch {
 	struct kref ref;
 	const struct rdmatensor_fetch_ops *ops;
-	struct rdmatensor_exchange *exchange;
+	struct rdmatensor_core *core;
 	struct rdmatensor_counters *counters;
 	struct rb_node node;
 	u64 serial;
@@ -153,7 +153,7 @@ struct rdmatensor_fetch {
  */
 int rdmatensor_fetch_init(struct rdmatensor_fetch *fetch,
 			  const struct rdmatensor_fetch_ops *ops,
-			  struct rdmatensor_exchange *exchange,
+			  struct rdmatensor_core *core,
 			  struct rdmatensor_counters *counters, u32 channel,
 			  const struct rdmatensor_fetch_args *args);
 void rdmatensor_fetch_abandon(struct rdmatensor_fetch *fetch);
@@ -206,16 +206,16 @@ struct rdmatensor_fetch_place {
  * The next one that has not ended, in the table's order: behind @place, which is set to
  * its; begin with zeros. Held, to be put. NULL: there is none
  */
-struct rdmatensor_fetch *rdmatensor_fetch_next(struct rdmatensor_exchange *exchange,
+struct rdmatensor_fetch *rdmatensor_fetch_next(struct rdmatensor_core *core,
 					       struct rdmatensor_fetch_place *place);
 
 /*
  * Of the fetches that had begun when they were called. Process context. Return: fetches
  * that were asked to end
  */
-int rdmatensor_fetch_cancel(struct rdmatensor_exchange *exchange, u64 user_data);
-int rdmatensor_fetch_abort_step(struct rdmatensor_exchange *exchange, s64 step_id,
+int rdmatensor_fetch_cancel(struct rdmatensor_core *core, u64 user_data);
+int rdmatensor_fetch_abort_step(struct rdmatensor_core *core, s64 step_id,
 				const struct rdmatensor_status *status);
-int rdmatensor_fetch_cancel_all(struct rdmatensor_exchange *exchange, int error);
+int rdmatensor_fetch_cancel_all(struct rdmatensor_core *core, int error);
 
 #endif /* RDMATENSOR_FETCH_H */

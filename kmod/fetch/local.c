@@ -9,7 +9,7 @@
  * No peer is involved, so a cancelled one ends at once, but for the moment that
  * a match is being processed: then local_matched() ends it.
  *
- * Who wants the tensor itself is in the exchange's table of shares from its submission on, so
+ * Who wants the tensor itself is in the core's table of shares from its submission on, so
  * that nothing has to be allocated when there is a match. One that is SHARED has ended for
  * everybody but its publisher: it keeps the match, and a reference that is the table's, until
  * whoever takes it out of the table, which is one alone, gives both back.
@@ -73,11 +73,11 @@ static void local_move(struct rdmatensor_local *local, enum local_state to)
 }
 
 /* False: somebody else has taken it out */
-static bool local_unlist(struct rdmatensor_exchange *exchange, u32 share_id)
+static bool local_unlist(struct rdmatensor_core *core, u32 share_id)
 {
-	if (!xa_erase_bh(&exchange->shares, share_id))
+	if (!xa_erase_bh(&core->shares, share_id))
 		return false;
-	atomic_dec(&exchange->nr_shares);
+	atomic_dec(&core->nr_shares);
 	return true;
 }
 
@@ -85,7 +85,7 @@ static void local_finish(struct rdmatensor_local *local, int error)
 {
 	/* It need not release what it has not got */
 	if (local->share_id && !local->fetch.share_id &&
-	    local_unlist(local->fetch.exchange, local->share_id))
+	    local_unlist(local->fetch.core, local->share_id))
 		rdmatensor_fetch_put(&local->fetch);
 	rdmatensor_fetch_finish(&local->fetch, error);
 	rdmatensor_fetch_put(&local->fetch);
@@ -101,7 +101,7 @@ static bool local_stop(struct rdmatensor_fetch *fetch, const struct rdmatensor_s
 	if (local->state == LOCAL_WAITING && !local->cancelled) {
 		stopped = true;
 		rdmatensor_status_copy(&fetch->status, status);
-		if (rdmatensor_rendezvous_cancel(fetch->exchange->rdv, &local->waiter)) {
+		if (rdmatensor_rendezvous_cancel(fetch->core->rdv, &local->waiter)) {
 			local_move(local, LOCAL_DONE);
 			end = true;
 		} else {
@@ -238,7 +238,7 @@ static void local_matched(struct rdmatensor_waiter *waiter, struct list_head *mo
 	spin_unlock_bh(&local->lock);
 
 	if (to == LOCAL_COPYING) {
-		queue_work(fetch->exchange->wq, &local->copy);
+		queue_work(fetch->core->wq, &local->copy);
 		return;
 	}
 	/* What is shared may be released from here on, and its tensor be gone */
@@ -257,7 +257,7 @@ static void local_end_cancelled(struct rdmatensor_local *local)
 
 	spin_lock_bh(&local->lock);
 	if (local->state == LOCAL_WAITING && local->cancelled &&
-	    rdmatensor_rendezvous_cancel(local->fetch.exchange->rdv, &local->waiter)) {
+	    rdmatensor_rendezvous_cancel(local->fetch.core->rdv, &local->waiter)) {
 		local_move(local, LOCAL_DONE);
 		end = true;
 	}
@@ -268,21 +268,21 @@ static void local_end_cancelled(struct rdmatensor_local *local)
 
 static int local_list(struct rdmatensor_local *local)
 {
-	struct rdmatensor_exchange *exchange = local->fetch.exchange;
+	struct rdmatensor_core *core = local->fetch.core;
 	int ret;
 
-	if (atomic_inc_return(&exchange->nr_shares) > RDMATENSOR_SHARES_MAX) {
-		atomic_dec(&exchange->nr_shares);
+	if (atomic_inc_return(&core->nr_shares) > RDMATENSOR_SHARES_MAX) {
+		atomic_dec(&core->nr_shares);
 		return -EAGAIN;
 	}
 	/* Before it is in the table, where its number may be guessed */
 	rdmatensor_fetch_get(&local->fetch);
-	ret = xa_alloc_cyclic_bh(&exchange->shares, &local->share_id, local, xa_limit_32b,
-				 &exchange->next_share, GFP_KERNEL_ACCOUNT);
+	ret = xa_alloc_cyclic_bh(&core->shares, &local->share_id, local, xa_limit_32b,
+				 &core->next_share, GFP_KERNEL_ACCOUNT);
 	if (ret >= 0)
 		return 0;
 	local->share_id = 0;
-	atomic_dec(&exchange->nr_shares);
+	atomic_dec(&core->nr_shares);
 	return ret;
 }
 
@@ -298,44 +298,44 @@ static void local_give_back(struct rdmatensor_local *local)
 	rdmatensor_fetch_put(&local->fetch);
 }
 
-int rdmatensor_local_release(struct rdmatensor_exchange *exchange, u64 share_id)
+int rdmatensor_local_release(struct rdmatensor_core *core, u64 share_id)
 {
 	struct rdmatensor_local *local;
 	bool shared = false;
 
 	if (share_id > U32_MAX)
 		return -ENOENT;
-	xa_lock_bh(&exchange->shares);
-	local = xa_load(&exchange->shares, share_id);
+	xa_lock_bh(&core->shares);
+	local = xa_load(&core->shares, share_id);
 	if (local) {
 		spin_lock(&local->lock);
 		shared = local->state == LOCAL_SHARED;
 		spin_unlock(&local->lock);
 	}
 	if (shared)
-		__xa_erase(&exchange->shares, share_id);
-	xa_unlock_bh(&exchange->shares);
+		__xa_erase(&core->shares, share_id);
+	xa_unlock_bh(&core->shares);
 	if (!shared)
 		return -ENOENT;
-	atomic_dec(&exchange->nr_shares);
+	atomic_dec(&core->nr_shares);
 	local_give_back(local);
 	return 0;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_local_release);
 
-void rdmatensor_local_release_all(struct rdmatensor_exchange *exchange)
+void rdmatensor_local_release_all(struct rdmatensor_core *core)
 {
 	struct rdmatensor_local *local;
 	unsigned long id;
 
-	xa_for_each(&exchange->shares, id, local) {
-		rdmatensor_local_release(exchange, id);
+	xa_for_each(&core->shares, id, local) {
+		rdmatensor_local_release(core, id);
 		cond_resched();
 	}
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_local_release_all);
 
-int rdmatensor_local_submit(struct rdmatensor_exchange *exchange,
+int rdmatensor_local_submit(struct rdmatensor_core *core,
 			    const struct rdmatensor_fetch_args *args)
 {
 	struct rdmatensor_local *local;
@@ -353,7 +353,7 @@ int rdmatensor_local_submit(struct rdmatensor_exchange *exchange,
 	INIT_LIST_HEAD(&local->waiter.item);
 	local->waiter.matched = local_matched;
 
-	ret = rdmatensor_fetch_init(&local->fetch, &local_ops, exchange, &exchange->counters,
+	ret = rdmatensor_fetch_init(&local->fetch, &local_ops, core, &core->counters,
 				    RDMATENSOR_CHANNEL_SELF, args);
 	if (ret) {
 		kfree(local);
@@ -372,7 +372,7 @@ int rdmatensor_local_submit(struct rdmatensor_exchange *exchange,
 	/* A timer or a cancel may come before the table has it: then that is not found waiting */
 	rdmatensor_fetch_get(&local->fetch);
 	rdmatensor_fetch_begin(&local->fetch, args->deadline_ns);
-	ret = rdmatensor_rendezvous_request(exchange->rdv, &local->waiter, args->name,
+	ret = rdmatensor_rendezvous_request(core->rdv, &local->waiter, args->name,
 					    args->name_len, args->step_id,
 					    GFP_ATOMIC | __GFP_ACCOUNT);
 	if (ret == 1) {

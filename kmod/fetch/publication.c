@@ -43,25 +43,25 @@ static void publication_entry(struct rdmatensor_publication *pub, u16 type, u64 
 		.step_id = pub->step_id,
 	};
 
-	rdmatensor_ring_complete(&pub->exchange->ring, &cqe);
+	rdmatensor_ring_complete(&pub->core->ring, &cqe);
 }
 
 /* The table has released it: nothing reads its buffer any more */
 static void publication_release(struct rdmatensor_publication *pub)
 {
-	struct rdmatensor_exchange *exchange = pub->exchange;
+	struct rdmatensor_core *core = pub->core;
 	bool own_entry = pub->tensor.uses && !pub->told, withdrawing = pub->withdrawing;
 	int status = pub->tensor.withdraw_status;
 
 	/* The range is free before the process can hear of it */
 	publication_let_go(pub, !withdrawing);
-	rdmatensor_count(&exchange->counters, RDMATENSOR_STAT_RELEASED);
+	rdmatensor_count(&core->counters, RDMATENSOR_STAT_RELEASED);
 	if (own_entry)
 		publication_entry(pub, RDMATENSOR_CQE_PUBLISH, pub->user_data, status);
 	if (withdrawing && !pub->quiet)
 		publication_entry(pub, RDMATENSOR_CQE_WITHDRAW, pub->withdraw_user_data, 0);
 	rdmatensor_status_clear(&pub->tensor.failed);
-	rdmatensor_exchange_put(exchange);
+	rdmatensor_core_put(core);
 	kfree(pub);
 }
 
@@ -103,8 +103,8 @@ static int publication_copy(struct rdmatensor_publication *pub,
 		rdmatensor_buffer_put(buffer, true);
 		goto out_drop;
 	}
-	rdmatensor_count(&pub->exchange->counters, RDMATENSOR_STAT_PUBLISH_COPIES);
-	rdmatensor_count_add(&pub->exchange->counters, RDMATENSOR_STAT_COPIED_BYTES,
+	rdmatensor_count(&pub->core->counters, RDMATENSOR_STAT_PUBLISH_COPIES);
+	rdmatensor_count_add(&pub->core->counters, RDMATENSOR_STAT_COPIED_BYTES,
 			     args->meta.bytes);
 	pub->buffer = buffer;
 	pub->pool = buffer->pool;
@@ -131,7 +131,7 @@ static int publication_hold(struct rdmatensor_publication *pub,
 }
 
 /* The publisher's memory is its own again, and so is the reference of its pool */
-static void publication_copied(struct rdmatensor_exchange *exchange,
+static void publication_copied(struct rdmatensor_core *core,
 			       const struct rdmatensor_publish_args *args)
 {
 	struct rdmatensor_cqe cqe = {
@@ -143,10 +143,10 @@ static void publication_copied(struct rdmatensor_exchange *exchange,
 	if (args->pool)
 		rdmatensor_pool_put(args->pool);
 	if (args->uses)
-		rdmatensor_ring_complete(&exchange->ring, &cqe);
+		rdmatensor_ring_complete(&core->ring, &cqe);
 }
 
-int rdmatensor_publish(struct rdmatensor_exchange *exchange,
+int rdmatensor_publish(struct rdmatensor_core *core,
 		       const struct rdmatensor_publish_args *args)
 {
 	struct rdmatensor_publication *pub;
@@ -158,7 +158,7 @@ int rdmatensor_publish(struct rdmatensor_exchange *exchange,
 	if (!pub)
 		return -ENOMEM;
 
-	pub->exchange = exchange;
+	pub->core = core;
 	pub->user_data = args->user_data;
 	pub->step_id = args->step_id;
 	pub->offset = args->offset;
@@ -169,12 +169,12 @@ int rdmatensor_publish(struct rdmatensor_exchange *exchange,
 	pub->tensor.uses = args->uses;
 
 	if (args->uses) {
-		ret = rdmatensor_ring_reserve(&exchange->ring, 1);
+		ret = rdmatensor_ring_reserve(&core->ring, 1);
 		if (ret)
 			goto out_free;
 	}
 	/* The table says it again: this saves who is late making a buffer, and a copy */
-	if (args->copy && rdmatensor_rendezvous_step_status(exchange->rdv, args->step_id, &late)) {
+	if (args->copy && rdmatensor_rendezvous_step_status(core->rdv, args->step_id, &late)) {
 		ret = late.error;
 		rdmatensor_status_clear(&late);
 		goto out_unreserve;
@@ -183,21 +183,21 @@ int rdmatensor_publish(struct rdmatensor_exchange *exchange,
 	if (ret)
 		goto out_unreserve;
 
-	rdmatensor_exchange_get(exchange);
-	ret = rdmatensor_rendezvous_publish(exchange->rdv, &pub->tensor, args->name,
+	rdmatensor_core_get(core);
+	ret = rdmatensor_rendezvous_publish(core->rdv, &pub->tensor, args->name,
 					    args->name_len, args->step_id, &matches);
 	if (ret)
 		goto out_drop;
 
-	rdmatensor_count(&exchange->counters, RDMATENSOR_STAT_PUBLISHED);
+	rdmatensor_count(&core->counters, RDMATENSOR_STAT_PUBLISHED);
 	/* From here on it may be gone */
 	if (args->copy)
-		publication_copied(exchange, args);
+		publication_copied(core, args);
 	rdmatensor_rendezvous_work_off(&matches);
 	return 0;
 
 out_drop:
-	rdmatensor_exchange_put(exchange);
+	rdmatensor_core_put(core);
 	/* The pool's reference is the caller's again, if it was the publication's */
 	if (pub->buffer)
 		rdmatensor_buffer_put(pub->buffer, true);
@@ -205,7 +205,7 @@ out_drop:
 		rdmatensor_regions_drop(&pub->pool->regions, &pub->use);
 out_unreserve:
 	if (args->uses)
-		rdmatensor_ring_unreserve(&exchange->ring, 1);
+		rdmatensor_ring_unreserve(&core->ring, 1);
 out_free:
 	rdmatensor_status_clear(&pub->tensor.failed);
 	kfree(pub);
@@ -223,7 +223,7 @@ static void publication_mark_withdrawing(struct rdmatensor_tensor *tensor, void 
 	pub->withdraw_user_data = user_data ? *user_data : 0;
 }
 
-int rdmatensor_withdraw(struct rdmatensor_exchange *exchange, const u64 *user_data,
+int rdmatensor_withdraw(struct rdmatensor_core *core, const u64 *user_data,
 			const char *name, u16 name_len, s64 step_id)
 {
 	struct rdmatensor_tensor *tensor;
@@ -232,17 +232,17 @@ int rdmatensor_withdraw(struct rdmatensor_exchange *exchange, const u64 *user_da
 	int ret;
 
 	if (user_data) {
-		ret = rdmatensor_ring_reserve(&exchange->ring, 1);
+		ret = rdmatensor_ring_reserve(&core->ring, 1);
 		if (ret)
 			return ret;
 	}
 
-	ret = rdmatensor_rendezvous_withdraw(exchange->rdv, name, name_len, step_id,
+	ret = rdmatensor_rendezvous_withdraw(core->rdv, name, name_len, step_id,
 					     publication_mark_withdrawing,
 					     user_data ? &own : NULL, &tensor, &released);
 	if (ret) {
 		if (user_data)
-			rdmatensor_ring_unreserve(&exchange->ring, 1);
+			rdmatensor_ring_unreserve(&core->ring, 1);
 		return ret;
 	}
 	if (released)
@@ -254,7 +254,7 @@ EXPORT_SYMBOL_IF_KUNIT(rdmatensor_withdraw);
 void rdmatensor_publication_put(struct rdmatensor_publication *pub, bool delivered,
 				struct list_head *matches)
 {
-	if (rdmatensor_rendezvous_put(pub->exchange->rdv, &pub->tensor, delivered, matches))
+	if (rdmatensor_rendezvous_put(pub->core->rdv, &pub->tensor, delivered, matches))
 		publication_release(pub);
 }
 

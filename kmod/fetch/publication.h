@@ -5,14 +5,14 @@
 #ifndef RDMATENSOR_PUBLICATION_H
 #define RDMATENSOR_PUBLICATION_H
 
-#include "core/exchange.h"
+#include "core/core.h"
 #include "memory/buffer.h"
 #include "memory/pool.h"
 
 /**
  * struct rdmatensor_publication - one PUBLISH
  * @tensor: what the rendezvous table knows of it
- * @exchange: referenced
+ * @core: referenced
  * @pool: referenced, or @buffer's; NULL: dead, failed or empty
  * @offset: where in it
  * @use: the range is being read; without @buffer
@@ -26,7 +26,7 @@
  */
 struct rdmatensor_publication {
 	struct rdmatensor_tensor tensor;
-	struct rdmatensor_exchange *exchange;
+	struct rdmatensor_core *core;
 	struct rdmatensor_pool *pool;
 	u64 offset;
 	struct rdmatensor_use use;
@@ -79,10 +79,10 @@ struct rdmatensor_publish_args {
  * -EEXIST, -ENOMEM, an aborted step's status; with @copy what rdmatensor_buffer_take() returns,
  * and -EINTR: killed
  */
-int rdmatensor_publish(struct rdmatensor_exchange *exchange,
+int rdmatensor_publish(struct rdmatensor_core *core,
 		       const struct rdmatensor_publish_args *args);
 /* @user_data: NULL: no entry. Return: 0: its entry will come; -ENOENT, -EALREADY, -EAGAIN */
-int rdmatensor_withdraw(struct rdmatensor_exchange *exchange, const u64 *user_data,
+int rdmatensor_withdraw(struct rdmatensor_core *core, const u64 *user_data,
 			const char *name, u16 name_len, s64 step_id);
 /* A matched tensor is not needed any more: see rdmatensor_rendezvous_put() */
 void rdmatensor_publication_put(struct rdmatensor_publication *publication,

@@ -490,7 +490,7 @@ static void request_check(struct work_struct *work)
 int rdmatensor_request_submit(struct rdmatensor_channel *channel,
 			      const struct rdmatensor_fetch_args *args)
 {
-	struct rdmatensor_exchange *exchange = channel->exchange;
+	struct rdmatensor_core *core = channel->core;
 	struct rdmatensor_status status;
 	struct rdmatensor_request *req;
 	int ret;
@@ -514,12 +514,12 @@ int rdmatensor_request_submit(struct rdmatensor_channel *channel,
 		goto out_free;
 	}
 
-	ret = rdmatensor_fetch_init(&req->fetch, &request_ops, exchange, &channel->counters,
+	ret = rdmatensor_fetch_init(&req->fetch, &request_ops, core, &channel->counters,
 				    channel->id, args);
 	if (ret)
 		goto out_put_entry;
 
-	req->fetch.validate = READ_ONCE(exchange->validate);
+	req->fetch.validate = READ_ONCE(core->validate);
 	if (args->keep && !req->fetch.validate &&
 	    READ_ONCE(channel->features) & RDMATENSOR_WIRE_FEATURE_KEEP)
 		req->keep = rdmatensor_metacache_keep(req->entry);
@@ -558,7 +558,7 @@ int rdmatensor_request_submit(struct rdmatensor_channel *channel,
 	list_add_tail(&req->item, &channel->pending);
 	rdmatensor_fetch_begin(&req->fetch, args->deadline_ns);
 	/* An abort that did not meet it in the table has remembered its step before */
-	if (rdmatensor_rendezvous_step_status(exchange->rdv, args->step_id, &status)) {
+	if (rdmatensor_rendezvous_step_status(core->rdv, args->step_id, &status)) {
 		rdmatensor_status_clear(&req->fetch.status);
 		req->fetch.status = status;
 		request_stop(req, status.error);
@@ -767,7 +767,7 @@ int rdmatensor_request_content(struct rdmatensor_channel *channel, u8 lane, u32 
 			request_move(req, REQUEST_LINGER);
 		else
 			request_forget(req);
-		queue_work(channel->exchange->wq, &req->check);
+		queue_work(channel->core->wq, &req->check);
 	} else {
 		request_end(req, 0);
 	}

@@ -353,7 +353,7 @@ static void response_write(struct rdmatensor_response *resp)
 static bool response_proceed(struct rdmatensor_response *resp)
 {
 	const struct rdmatensor_tensor *tensor = resp->waiter.tensor;
-	struct rdmatensor_exchange *exchange = resp->channel->exchange;
+	struct rdmatensor_core *core = resp->channel->core;
 
 	if (tensor->failed.error) {
 		rdmatensor_status_copy(&resp->waiter.status, &tensor->failed);
@@ -361,10 +361,10 @@ static bool response_proceed(struct rdmatensor_response *resp)
 		return true;
 	}
 
-	resp->validate |= READ_ONCE(exchange->validate);
+	resp->validate |= READ_ONCE(core->validate);
 	if (resp->validate) {
 		response_move(resp, RESPONSE_CHECKSUM);
-		queue_work(exchange->wq, &resp->checksum_work);
+		queue_work(core->wq, &resp->checksum_work);
 	} else if (resp->has_dest && rdmatensor_meta_equal(&resp->want, &tensor->meta)) {
 		response_write(resp);
 	} else {
@@ -533,7 +533,7 @@ static int response_request(struct rdmatensor_channel *channel,
 	spin_unlock_bh(&channel->lock);
 
 	/* It may be matched, and gone, before this returns 1 */
-	ret = rdmatensor_rendezvous_request(channel->exchange->rdv, &resp->waiter, msg->name,
+	ret = rdmatensor_rendezvous_request(channel->core->rdv, &resp->waiter, msg->name,
 					    msg->name_len, msg->step_id,
 					    GFP_ATOMIC | __GFP_ACCOUNT | __GFP_NOWARN);
 	if (ret == 1)
@@ -607,7 +607,7 @@ static int response_cancel(struct rdmatensor_channel *channel,
 	resp->cancelled = true;
 	switch (resp->state) {
 	case RESPONSE_WAITING:
-		if (rdmatensor_rendezvous_cancel(channel->exchange->rdv, &resp->waiter))
+		if (rdmatensor_rendezvous_cancel(channel->core->rdv, &resp->waiter))
 			response_fail(resp);
 		break;
 	case RESPONSE_META_QUEUED:
@@ -783,7 +783,7 @@ void rdmatensor_response_down(struct rdmatensor_channel *channel)
 		case RESPONSE_CHECKSUM:
 			break;
 		case RESPONSE_WAITING:
-			if (rdmatensor_rendezvous_cancel(channel->exchange->rdv,
+			if (rdmatensor_rendezvous_cancel(channel->core->rdv,
 							 &resp->waiter))
 				response_free(resp);
 			break;

@@ -5,7 +5,7 @@
 #ifndef RDMATENSOR_RESPONSE_H
 #define RDMATENSOR_RESPONSE_H
 
-#include "core/exchange.h"
+#include "core/core.h"
 #include "transport/channel.h"
 
 /* Memory for all responses that the peer may cause. May sleep. 0, -ENOMEM */
@@ -19,7 +19,7 @@ void rdmatensor_response_abort_step(struct rdmatensor_channel *channel, s64 step
 				    const struct rdmatensor_status *status);
 /*
  * The channel is DOWN: what was not delivered is published again. Checksums
- * that are being computed end by themselves, on the exchange's workqueue.
+ * that are being computed end by themselves, on the core's workqueue.
  */
 void rdmatensor_response_down(struct rdmatensor_channel *channel);
 

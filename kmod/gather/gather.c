@@ -1020,8 +1020,8 @@ int rdmatensor_gather_submit(struct rdmatensor_gathers *gathers,
 				   &max_pieces);
 	ret = gather->room ? gather_alloc(gather, args->nr_ids, max_pieces) : -EOVERFLOW;
 	if (!ret)
-		ret = rdmatensor_fetch_init(&gather->fetch, &gather_ops, gathers->exchange,
-					    &gathers->exchange->counters,
+		ret = rdmatensor_fetch_init(&gather->fetch, &gather_ops, gathers->core,
+					    &gathers->core->counters,
 					    RDMATENSOR_CHANNEL_SELF, &args->fetch);
 	if (ret)
 		goto out_free;
@@ -1042,10 +1042,10 @@ out_free:
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_gather_submit);
 
 int rdmatensor_gathers_init(struct rdmatensor_gathers *gathers,
-			    struct rdmatensor_exchange *exchange)
+			    struct rdmatensor_core *core)
 {
 	init_waitqueue_head(&gathers->wait);
-	gathers->exchange = exchange;
+	gathers->core = core;
 	gathers->wq = alloc_workqueue("rdmatensor_gather", WQ_UNBOUND, 0);
 	return gathers->wq ? 0 : -ENOMEM;
 }

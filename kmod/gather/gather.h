@@ -16,7 +16,7 @@
  * struct rdmatensor_gathers - what all gathers of one context share
  * @wait: lists that are done, lanes that come and go, gathers that are to stop
  * @wq: one work item a gather
- * @exchange: the context's
+ * @core: the context's
  * @lanes: START's gather_lanes
  * @cq_mod: START's
  * @queue_depth: of a lane
@@ -25,7 +25,7 @@
 struct rdmatensor_gathers {
 	wait_queue_head_t wait;
 	struct workqueue_struct *wq;
-	struct rdmatensor_exchange *exchange;
+	struct rdmatensor_core *core;
 	u8 lanes;
 	u32 cq_mod;
 	u32 queue_depth;
@@ -50,7 +50,7 @@ struct rdmatensor_gather_args {
 
 /* Return: 0, -ENOMEM */
 int rdmatensor_gathers_init(struct rdmatensor_gathers *gathers,
-			    struct rdmatensor_exchange *exchange);
+			    struct rdmatensor_core *core);
 /* All gathers have ended */
 void rdmatensor_gathers_destroy(struct rdmatensor_gathers *gathers);
 

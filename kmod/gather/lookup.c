@@ -23,7 +23,7 @@
 #include <linux/jiffies.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
-#include "core/exchange.h"
+#include "core/core.h"
 #include "gather/lookup.h"
 
 /* Questions of a slot are numbered modulo this; with the slot that is the request index */
@@ -129,7 +129,7 @@ static void lookup_exported(struct rdmatensor_export_waiter *waiter)
 	struct rdmatensor_channel *channel = lookup->channel;
 
 	rdmatensor_channel_get(channel);
-	if (!queue_work(channel->exchange->wq, &lookup->held_work))
+	if (!queue_work(channel->core->wq, &lookup->held_work))
 		rdmatensor_channel_put(channel);
 }
 

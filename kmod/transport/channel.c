@@ -39,7 +39,7 @@
 #include <linux/sizes.h>
 #include <linux/slab.h>
 #include <kunit/visibility.h>
-#include "core/exchange.h"
+#include "core/core.h"
 #include "core/metacache.h"
 #include "core/trace.h"
 #include "memory/pool.h"
@@ -185,7 +185,7 @@ static void channel_bound_limit(struct rdmatensor_lane *lane)
 }
 
 struct rdmatensor_channel *
-rdmatensor_channel_alloc(struct rdmatensor_exchange *exchange, u8 nr_lanes,
+rdmatensor_channel_alloc(struct rdmatensor_core *core, u8 nr_lanes,
 			 const struct rdmatensor_channel_params *params,
 			 const struct rdmatensor_channel_ops *ops,
 			 const struct rdmatensor_lane_ops *lane_ops)
@@ -209,9 +209,9 @@ rdmatensor_channel_alloc(struct rdmatensor_exchange *exchange, u8 nr_lanes,
 
 	kref_init(&channel->ref);
 	channel->ops = ops;
-	channel->exchange = exchange;
-	rdmatensor_exchange_get(exchange);
-	rdmatensor_exchange_adopt(exchange, &channel->counters);
+	channel->core = core;
+	rdmatensor_core_get(core);
+	rdmatensor_core_adopt(core, &channel->counters);
 	channel->lane_ops = lane_ops;
 	channel->params = *params;
 	spin_lock_init(&channel->lock);
@@ -272,19 +272,19 @@ static void channel_free(struct work_struct *work)
 {
 	struct rdmatensor_channel *channel =
 		container_of(work, struct rdmatensor_channel, free_work);
-	struct rdmatensor_exchange *exchange = channel->exchange;
+	struct rdmatensor_core *core = channel->core;
 
 	WARN_ON_ONCE(channel->nr_responses);
 	WARN_ON_ONCE(!xa_empty(&channel->requests));
 	rdmatensor_metacache_free(channel->metacache);
-	rdmatensor_exchange_fold(exchange, &channel->counters);
+	rdmatensor_core_fold(core, &channel->counters);
 	rdmatensor_counters_destroy(&channel->counters);
 	kvfree(channel->response_mem);
 	rdmatensor_kepts_forget(&channel->kepts);
 	if (channel->ops->freed)
 		channel->ops->freed(channel);
 	kvfree(channel);
-	rdmatensor_exchange_put(exchange);
+	rdmatensor_core_put(core);
 }
 
 /* The last reference may be a timer's */
@@ -292,7 +292,7 @@ static void channel_release(struct kref *ref)
 {
 	struct rdmatensor_channel *channel = container_of(ref, struct rdmatensor_channel, ref);
 
-	queue_work(channel->exchange->wq, &channel->free_work);
+	queue_work(channel->core->wq, &channel->free_work);
 }
 
 void rdmatensor_channel_put(struct rdmatensor_channel *channel)
@@ -877,7 +877,7 @@ void rdmatensor_channel_rx_message(struct rdmatensor_channel *channel, u32 bytes
 
 	if (!ret) {
 		/* In a completion, whose task is nobody's */
-		memcg = set_active_memcg(channel->exchange->memcg);
+		memcg = set_active_memcg(channel->core->memcg);
 		ret = msg.type == RDMATENSOR_WIRE_HELLO ?
 			channel_rx_hello(channel, &msg, &why) :
 			channel->ops->message(channel, &msg, seq, &why);

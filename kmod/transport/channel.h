@@ -39,7 +39,7 @@
 
 struct rdmatensor_channel;
 struct rdmatensor_context;
-struct rdmatensor_exchange;
+struct rdmatensor_core;
 struct rdmatensor_lookup;
 struct rdmatensor_pool;
 struct rdmatensor_readers;
@@ -304,7 +304,7 @@ struct rdmatensor_channel_params {
  * @ref: the owner's table, each request and response, and what runs on its behalf
  * @id: in the context, from 1
  * @owner: the context
- * @exchange: its tables and ring, referenced
+ * @core: its tables and ring, referenced
  * @ops: see above
  * @lane_ops: see above
  * @params: constant
@@ -375,7 +375,7 @@ struct rdmatensor_channel {
 	struct kref ref;
 	u32 id;
 	struct rdmatensor_context *owner;
-	struct rdmatensor_exchange *exchange;
+	struct rdmatensor_core *core;
 	const struct rdmatensor_channel_ops *ops;
 	const struct rdmatensor_lane_ops *lane_ops;
 	struct rdmatensor_channel_params params;
@@ -457,7 +457,7 @@ u32 rdmatensor_channel_recvs(const struct rdmatensor_channel_params *params, u8 
  * No message buffer, no queue pairs yet. Return: a channel with one reference, ERR_PTR.
  */
 struct rdmatensor_channel *
-rdmatensor_channel_alloc(struct rdmatensor_exchange *exchange, u8 nr_lanes,
+rdmatensor_channel_alloc(struct rdmatensor_core *core, u8 nr_lanes,
 			 const struct rdmatensor_channel_params *params,
 			 const struct rdmatensor_channel_ops *ops,
 			 const struct rdmatensor_lane_ops *lane_ops);

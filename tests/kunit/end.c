@@ -207,16 +207,16 @@ struct end *end_open(struct kunit *test, u8 nr_lanes, u64 pool_bytes,
 	end->test = test;
 	key += 0x10000;
 	end->key = key;
-	KUNIT_ASSERT_EQ(test, rdmatensor_exchange_init(&end->exchange, 1024), 0);
+	KUNIT_ASSERT_EQ(test, rdmatensor_core_init(&end->core, 1024), 0);
 	/* One item after the other, so that a case can hold them all up */
-	destroy_workqueue(end->exchange.wq);
-	end->exchange.wq = alloc_ordered_workqueue("rdmatensor_kunit", 0);
-	KUNIT_ASSERT_NOT_NULL(test, end->exchange.wq);
+	destroy_workqueue(end->core.wq);
+	end->core.wq = alloc_ordered_workqueue("rdmatensor_kunit", 0);
+	KUNIT_ASSERT_NOT_NULL(test, end->core.wq);
 	for (i = 0; i < ARRAY_SIZE(end->posted); i++)
 		INIT_LIST_HEAD(&end->posted[i]);
 	end_make_pool(end, pool_bytes);
 
-	end->channel = rdmatensor_channel_alloc(&end->exchange, nr_lanes, params,
+	end->channel = rdmatensor_channel_alloc(&end->core, nr_lanes, params,
 						&end_channel_ops, &end_lane_ops);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(end->channel));
 	end->channel->user_data = (unsigned long)end;
@@ -347,27 +347,27 @@ void end_close(struct end *end)
 
 	if (channel->state != RDMATENSOR_CHANNEL_DOWN)
 		end_down(end);
-	flush_workqueue(end->exchange.wq);
+	flush_workqueue(end->core.wq);
 	KUNIT_EXPECT_EQ(end->test, end->failed, 1);
 	KUNIT_EXPECT_EQ(end->test, channel->nr_responses, 0);
 	KUNIT_EXPECT_EQ(end->test, channel->nr_requests, 0);
 	KUNIT_EXPECT_EQ(end->test, channel->outstanding, 0);
 	KUNIT_EXPECT_TRUE(end->test, xa_empty(&channel->requests));
 	KUNIT_EXPECT_TRUE(end->test, list_empty(&channel->txq));
-	KUNIT_EXPECT_TRUE(end->test, RB_EMPTY_ROOT(&end->exchange.fetches));
+	KUNIT_EXPECT_TRUE(end->test, RB_EMPTY_ROOT(&end->core.fetches));
 
 	memcpy(segments, channel->msgbuf.segments, sizeof(segments));
 	end->channel = NULL;
 	rdmatensor_channel_put(channel);
 
-	rdmatensor_rendezvous_drain(end->exchange.rdv, &released);
+	rdmatensor_rendezvous_drain(end->core.rdv, &released);
 	list_for_each_entry(tensor, &released, item)
 		end->left++;
 	rdmatensor_publication_release_list(&released);
 	while (end_reap(end, &cqe))
 		;
-	KUNIT_EXPECT_EQ(end->test, end->exchange.ring.reserved, 0);
-	rdmatensor_exchange_destroy(&end->exchange);
+	KUNIT_EXPECT_EQ(end->test, end->core.ring.reserved, 0);
+	rdmatensor_core_destroy(&end->core);
 	end_free_memory(end, segments);
 }
 
@@ -392,12 +392,12 @@ u32 end_put_message(struct end *end, const struct rdmatensor_msg *msg, u32 consu
 
 bool end_reap(struct end *end, struct rdmatensor_cqe *cqe)
 {
-	struct rdmatensor_ring *shared = end->exchange.ring.shared;
+	struct rdmatensor_ring *shared = end->core.ring.shared;
 
 	/* As a process does it: the entry is read after head, tail goes on after that */
 	if (shared->tail == smp_load_acquire(&shared->head))
 		return false;
-	*cqe = end->exchange.ring.cqes[shared->tail & (end->exchange.ring.entries - 1)];
+	*cqe = end->core.ring.cqes[shared->tail & (end->core.ring.entries - 1)];
 	/* The entry has been read */
 	smp_store_release(&shared->tail, shared->tail + 1);
 	return true;
@@ -408,7 +408,7 @@ u64 end_stat(struct end *end, enum rdmatensor_stat stat)
 	static struct rdmatensor_sums sum;
 
 	memset(&sum, 0, sizeof(sum));
-	rdmatensor_exchange_sum(&end->exchange, &sum);
+	rdmatensor_core_sum(&end->core, &sum);
 	return sum.tally.stats[stat];
 }
 
@@ -418,7 +418,7 @@ bool end_expire(struct end *end, u64 user_data)
 	struct rdmatensor_fetch *fetch;
 	bool found;
 
-	fetch = rdmatensor_fetch_next(&end->exchange, &place);
+	fetch = rdmatensor_fetch_next(&end->core, &place);
 	if (!fetch)
 		return false;
 	found = fetch->user_data == user_data;
@@ -434,7 +434,7 @@ bool end_expire(struct end *end, u64 user_data)
 bool end_is_armed(struct end *end, u64 user_data)
 {
 	struct rdmatensor_fetch_place place = { .user_data = user_data };
-	struct rdmatensor_fetch *fetch = rdmatensor_fetch_next(&end->exchange, &place);
+	struct rdmatensor_fetch *fetch = rdmatensor_fetch_next(&end->core, &place);
 	bool armed;
 
 	if (!fetch)
@@ -450,10 +450,10 @@ void end_abort_step(struct end *end, s64 step_id, int error)
 	LIST_HEAD(released);
 	LIST_HEAD(waiters);
 
-	rdmatensor_rendezvous_abort_step(end->exchange.rdv, step_id, &status, &released,
+	rdmatensor_rendezvous_abort_step(end->core.rdv, step_id, &status, &released,
 					 &waiters);
 	rdmatensor_publication_release_list(&released);
 	rdmatensor_rendezvous_work_off(&waiters);
-	rdmatensor_fetch_abort_step(&end->exchange, step_id, &status);
+	rdmatensor_fetch_abort_step(&end->core, step_id, &status);
 	rdmatensor_response_abort_step(end->channel, step_id, &status);
 }

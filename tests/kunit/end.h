@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * One end of a channel without a device: an exchange, a pool and a channel whose
+ * One end of a channel without a device: an core, a pool and a channel whose
  * lanes write down what is posted. What the other end is, the suite decides: it
  * is played by hand (script.h), or is a second end (pair.c).
  *
@@ -12,7 +12,7 @@
 
 #include <linux/seq_buf.h>
 #include <kunit/test.h>
-#include "core/exchange.h"
+#include "core/core.h"
 #include "fetch/publication.h"
 #include "fetch/request.h"
 #include "fetch/response.h"
@@ -61,7 +61,7 @@ struct post {
 /**
  * struct end - one end
  * @test: the case
- * @exchange: its own
+ * @core: its own
  * @pool: its own; keys are END_KEY() of the segment
  * @key: of the first segment
  * @channel: NULL after end_close()
@@ -74,7 +74,7 @@ struct post {
  */
 struct end {
 	struct kunit *test;
-	struct rdmatensor_exchange exchange;
+	struct rdmatensor_core core;
 	struct rdmatensor_pool *pool;
 	u32 key;
 	struct rdmatensor_channel *channel;

@@ -215,7 +215,7 @@ static void who_looks_keeps_nothing(struct kunit *test)
 	wide_apart(reader, 4);
 	reader_begin(reader, 4);
 	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 4));
-	fetch = rdmatensor_fetch_next(&reader->end->exchange, &place);
+	fetch = rdmatensor_fetch_next(&reader->end->core, &place);
 	KUNIT_ASSERT_NOT_NULL(test, fetch);
 	succeed(reader, 0, 4);
 	/* Which sees that neither pool nor table is held */
@@ -243,7 +243,7 @@ static void expired_before_its_deadline(struct kunit *test)
 
 static unsigned int nr_timed_out;
 
-static void count_timed_out(struct rdmatensor_exchange *exchange, struct rdmatensor_fetch *fetch)
+static void count_timed_out(struct rdmatensor_core *core, struct rdmatensor_fetch *fetch)
 {
 	nr_timed_out++;
 }
@@ -251,7 +251,7 @@ static void count_timed_out(struct rdmatensor_exchange *exchange, struct rdmaten
 /* A deadline is an event if the gather ends by it, and not if something else came first */
 static void deadline_is_told_if_it_counts(struct kunit *test)
 {
-	static const struct rdmatensor_exchange_ops ops = { .timed_out = count_timed_out };
+	static const struct rdmatensor_core_ops ops = { .timed_out = count_timed_out };
 	static const int ends[] = { -ETIMEDOUT, -ECANCELED, 0 };
 	struct rdmatensor_cqe cqe;
 	unsigned int i;
@@ -261,17 +261,17 @@ static void deadline_is_told_if_it_counts(struct kunit *test)
 		struct rdmatensor_fetch_place place = {};
 		struct rdmatensor_fetch *fetch;
 
-		reader->end->exchange.ops = &ops;
+		reader->end->core.ops = &ops;
 		nr_timed_out = 0;
 		wide_apart(reader, 4);
 		reader->deadline_ns = ktime_get_ns() + 3600 * NSEC_PER_SEC;
 		reader_begin(reader, 4);
 		KUNIT_ASSERT_TRUE(test, reader_wait(reader, 4));
-		fetch = rdmatensor_fetch_next(&reader->end->exchange, &place);
+		fetch = rdmatensor_fetch_next(&reader->end->core, &place);
 		KUNIT_ASSERT_NOT_NULL(test, fetch);
 		fetch->deadline_ns = 1;
 		if (ends[i] == -ECANCELED)
-			rdmatensor_fetch_cancel(&reader->end->exchange, READER_USER_DATA);
+			rdmatensor_fetch_cancel(&reader->end->core, READER_USER_DATA);
 		if (ends[i])
 			fetch->ops->expire(fetch);
 		succeed(reader, 0, 4);
@@ -293,7 +293,7 @@ static void cancelled_under_way(struct kunit *test)
 	wide_apart(reader, 40);
 	reader_begin(reader, 40);
 	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 32));
-	KUNIT_EXPECT_EQ(test, rdmatensor_fetch_cancel(&reader->end->exchange,
+	KUNIT_EXPECT_EQ(test, rdmatensor_fetch_cancel(&reader->end->core,
 						      READER_USER_DATA), 1);
 	KUNIT_EXPECT_TRUE(test, reader_sleeps(reader));
 	succeed(reader, 0, 16);

@@ -8,7 +8,7 @@
 
 #define BYTES 100
 
-/* An own exchange and pool; the channel is nobody's */
+/* An own core and pool; the channel is nobody's */
 static struct end *open_end(struct kunit *test)
 {
 	return end_open(test, 1, 32 << END_SEG_SHIFT, &end_params);
@@ -26,7 +26,7 @@ static u64 offer(struct end *end, u32 uses, bool share, u64 user_data)
 	KUNIT_ASSERT_EQ(end->test, rdmatensor_regions_alloc(&end->pool->regions, BYTES, GFP_KERNEL,
 							    &args.offset), 0);
 	rdmatensor_pool_get(end->pool);
-	KUNIT_ASSERT_EQ(end->test, rdmatensor_publish(&end->exchange, &args), 0);
+	KUNIT_ASSERT_EQ(end->test, rdmatensor_publish(&end->core, &args), 0);
 	return args.offset;
 }
 
@@ -37,7 +37,7 @@ static void want_until(struct end *end, u64 user_data, u64 deadline_ns)
 		.deadline_ns = deadline_ns,
 	};
 
-	KUNIT_ASSERT_EQ(end->test, rdmatensor_local_submit(&end->exchange, &args), 0);
+	KUNIT_ASSERT_EQ(end->test, rdmatensor_local_submit(&end->core, &args), 0);
 }
 
 static void want(struct end *end, u64 user_data)
@@ -81,10 +81,10 @@ static void handed_over_and_back(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, end_stat(end, RDMATENSOR_STAT_COPIED_BYTES), 0);
 	KUNIT_EXPECT_EQ(test, rdmatensor_regions_free(&end->pool->regions, at), -EBUSY);
 	no_entry(end);
-	KUNIT_EXPECT_EQ(test, rdmatensor_local_release(&end->exchange, cqe.share_id + 1), -ENOENT);
-	KUNIT_EXPECT_EQ(test, rdmatensor_local_release(&end->exchange, cqe.share_id), 0);
+	KUNIT_EXPECT_EQ(test, rdmatensor_local_release(&end->core, cqe.share_id + 1), -ENOENT);
+	KUNIT_EXPECT_EQ(test, rdmatensor_local_release(&end->core, cqe.share_id), 0);
 	entry(end, RDMATENSOR_CQE_PUBLISH, 7, 0, false);
-	KUNIT_EXPECT_EQ(test, rdmatensor_local_release(&end->exchange, cqe.share_id), -ENOENT);
+	KUNIT_EXPECT_EQ(test, rdmatensor_local_release(&end->core, cqe.share_id), -ENOENT);
 	KUNIT_EXPECT_EQ(test, rdmatensor_regions_free(&end->pool->regions, at), 0);
 	end_close(end);
 }
@@ -98,17 +98,17 @@ static void ended_while_it_waits(struct kunit *test)
 	for (i = 0; i < 3; i++) {
 		want(end, 1);
 		no_entry(end);
-		KUNIT_EXPECT_EQ(test, rdmatensor_local_release(&end->exchange, i + 1), -ENOENT);
+		KUNIT_EXPECT_EQ(test, rdmatensor_local_release(&end->core, i + 1), -ENOENT);
 		if (i == 0)
-			KUNIT_EXPECT_EQ(test, rdmatensor_fetch_cancel(&end->exchange, 1), 1);
+			KUNIT_EXPECT_EQ(test, rdmatensor_fetch_cancel(&end->core, 1), 1);
 		else if (i == 1)
 			KUNIT_EXPECT_TRUE(test, end_expire(end, 1));
 		else
 			end_abort_step(end, 1, -EIO);
 		entry(end, RDMATENSOR_CQE_FETCH, 1,
 		      i == 0 ? -ECANCELED : i == 1 ? -ETIMEDOUT : -EIO, false);
-		KUNIT_EXPECT_TRUE(test, xa_empty(&end->exchange.shares));
-		KUNIT_EXPECT_EQ(test, atomic_read(&end->exchange.nr_shares), 0);
+		KUNIT_EXPECT_TRUE(test, xa_empty(&end->core.shares));
+		KUNIT_EXPECT_EQ(test, atomic_read(&end->core.nr_shares), 0);
 	}
 	end_close(end);
 }
@@ -122,7 +122,7 @@ static void expired_before_its_deadline(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, end_expire(end, 1));
 	no_entry(end);
 	KUNIT_EXPECT_TRUE(test, end_is_armed(end, 1));
-	KUNIT_EXPECT_EQ(test, rdmatensor_fetch_cancel(&end->exchange, 1), 1);
+	KUNIT_EXPECT_EQ(test, rdmatensor_fetch_cancel(&end->core, 1), 1);
 	entry(end, RDMATENSOR_CQE_FETCH, 1, -ECANCELED, false);
 	end_close(end);
 }
@@ -134,7 +134,7 @@ static void not_offered_so(struct kunit *test)
 	offer(end, 1, false, 7);
 	want(end, 1);
 	entry(end, RDMATENSOR_CQE_FETCH, 1, -EOPNOTSUPP, false);
-	KUNIT_EXPECT_TRUE(test, xa_empty(&end->exchange.shares));
+	KUNIT_EXPECT_TRUE(test, xa_empty(&end->core.shares));
 	no_entry(end);
 	end_close(end);
 	KUNIT_EXPECT_EQ(test, end->left, 1);
@@ -154,7 +154,7 @@ static void several_takers(struct kunit *test)
 		shares[i] = entry(end, RDMATENSOR_CQE_FETCH, i, 0, true);
 	for (i = 0; i < 3; i++) {
 		no_entry(end);
-		KUNIT_EXPECT_EQ(test, rdmatensor_local_release(&end->exchange, shares[2 - i]), 0);
+		KUNIT_EXPECT_EQ(test, rdmatensor_local_release(&end->core, shares[2 - i]), 0);
 	}
 	entry(end, RDMATENSOR_CQE_PUBLISH, 7, 0, false);
 	end_close(end);
@@ -169,9 +169,9 @@ static void withdrawn_under_its_taker(struct kunit *test)
 	offer(end, 2, true, 7);
 	want(end, 1);
 	share = entry(end, RDMATENSOR_CQE_FETCH, 1, 0, true);
-	KUNIT_EXPECT_EQ(test, rdmatensor_withdraw(&end->exchange, &withdrawal, "x", 1, 1), 0);
+	KUNIT_EXPECT_EQ(test, rdmatensor_withdraw(&end->core, &withdrawal, "x", 1, 1), 0);
 	no_entry(end);
-	KUNIT_EXPECT_EQ(test, rdmatensor_local_release(&end->exchange, share), 0);
+	KUNIT_EXPECT_EQ(test, rdmatensor_local_release(&end->core, share), 0);
 	entry(end, RDMATENSOR_CQE_PUBLISH, 7, -ECANCELED, false);
 	entry(end, RDMATENSOR_CQE_WITHDRAW, 8, 0, false);
 	end_close(end);
@@ -187,7 +187,7 @@ static void aborted_under_its_taker(struct kunit *test)
 	share = entry(end, RDMATENSOR_CQE_FETCH, 1, 0, true);
 	end_abort_step(end, 1, -EIO);
 	no_entry(end);
-	KUNIT_EXPECT_EQ(test, rdmatensor_local_release(&end->exchange, share), 0);
+	KUNIT_EXPECT_EQ(test, rdmatensor_local_release(&end->core, share), 0);
 	entry(end, RDMATENSOR_CQE_PUBLISH, 7, -EIO, false);
 	end_close(end);
 }
@@ -202,9 +202,9 @@ static void all_at_the_close(struct kunit *test)
 	want(end, 2);
 	entry(end, RDMATENSOR_CQE_FETCH, 1, 0, true);
 	entry(end, RDMATENSOR_CQE_FETCH, 2, 0, true);
-	rdmatensor_local_release_all(&end->exchange);
+	rdmatensor_local_release_all(&end->core);
 	entry(end, RDMATENSOR_CQE_PUBLISH, 7, 0, false);
-	KUNIT_EXPECT_TRUE(test, xa_empty(&end->exchange.shares));
+	KUNIT_EXPECT_TRUE(test, xa_empty(&end->core.shares));
 	end_close(end);
 	KUNIT_EXPECT_EQ(test, end->left, 0);
 }

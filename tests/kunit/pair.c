@@ -367,7 +367,7 @@ static void settle(struct pair *pair)
 			for (lane = 0; lane < pair->nr_lanes; lane++)
 				for (what = 0; what < 3; what++)
 					moved |= wire_step(pair, side, lane, what);
-			flush_workqueue(pair->ends[side]->exchange.wq);
+			flush_workqueue(pair->ends[side]->core.wq);
 		}
 	} while (moved);
 }
@@ -490,7 +490,7 @@ static void do_publish(struct pair *pair)
 	args.step_id = tensor->step;
 	args.uses = tensor->uses;
 	args.offset = tensor->offset;
-	if (rdmatensor_publish(&end->exchange, &args)) {
+	if (rdmatensor_publish(&end->core, &args)) {
 		if (tensor->bytes) {
 			rdmatensor_regions_free(&end->pool->regions, tensor->offset);
 			rdmatensor_pool_put(end->pool);
@@ -511,7 +511,7 @@ static void do_cancel(struct pair *pair)
 	while (id < pair->nr_fetches && !fetch->live)
 		fetch = &pair->fetches[++id];
 	if (id < pair->nr_fetches)
-		rdmatensor_fetch_cancel(&pair->ends[fetch->side]->exchange, id);
+		rdmatensor_fetch_cancel(&pair->ends[fetch->side]->core, id);
 }
 
 /*
@@ -541,7 +541,7 @@ static void do_withdraw(struct pair *pair)
 	pair_name(&key, name);
 	user_data = found->uses ? IDS : found - pair->tensors;
 	KUNIT_EXPECT_EQ(pair->test,
-			rdmatensor_withdraw(&pair->ends[key.side]->exchange, &user_data, name, 1,
+			rdmatensor_withdraw(&pair->ends[key.side]->core, &user_data, name, 1,
 					    key.step), 0);
 }
 
@@ -574,7 +574,7 @@ static void process_step(struct pair *pair)
 		break;
 	case 10:
 		random_thing(pair, &thing);
-		WRITE_ONCE(pair->ends[thing.side]->exchange.validate, below(pair, 4) == 0);
+		WRITE_ONCE(pair->ends[thing.side]->core.validate, below(pair, 4) == 0);
 		break;
 	case 11:
 		do_move(pair);
@@ -700,7 +700,7 @@ static void pair_close(struct pair *pair)
 		if (pair->ends[side]->channel->state != RDMATENSOR_CHANNEL_DOWN)
 			end_down(pair->ends[side]);
 	for (side = 0; side < 2; side++) {
-		flush_workqueue(pair->ends[side]->exchange.wq);
+		flush_workqueue(pair->ends[side]->core.wq);
 		for (lane = 0; lane < pair->nr_lanes; lane++)
 			list_for_each_entry_safe(in, next, &pair->incoming[side][lane], item)
 				kfree(in);
@@ -708,7 +708,7 @@ static void pair_close(struct pair *pair)
 	for (side = 0; side < 2; side++) {
 		LIST_HEAD(released);
 
-		rdmatensor_rendezvous_drain(pair->ends[side]->exchange.rdv, &released);
+		rdmatensor_rendezvous_drain(pair->ends[side]->core.rdv, &released);
 		rdmatensor_publication_release_list(&released);
 	}
 	pair_reap(pair);

@@ -95,7 +95,7 @@ static int reader_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 		ret = take_read(lane, rdma_wr(wr));
 	}
 	spin_unlock(&lane->reader->lock);
-	wake_up_interruptible(&lane->reader->end->exchange.ring.poll_wait);
+	wake_up_interruptible(&lane->reader->end->core.ring.poll_wait);
 	return ret;
 }
 
@@ -128,7 +128,7 @@ static void open_source(struct reader *reader, u32 s)
 	u32 rows = source_rows(reader), nr_keys, i;
 	struct rdmatensor_readers *readers;
 
-	readers = rdmatensor_readers_alloc(&reader->cm, &reader->end->exchange.counters,
+	readers = rdmatensor_readers_alloc(&reader->cm, &reader->end->core.counters,
 					   &reader->gathers.wait, reader->down_wq,
 					   reader->end->channel);
 	KUNIT_ASSERT_NOT_NULL(reader->test, readers);
@@ -202,7 +202,7 @@ struct reader *reader_open(struct kunit *test, const struct reader_config *confi
 	KUNIT_ASSERT_EQ(test, rdmatensor_regions_alloc(&reader->end->pool->regions, POOL_BYTES,
 						       GFP_KERNEL, &offset), 0);
 	KUNIT_ASSERT_EQ(test, rdmatensor_gathers_init(&reader->gathers,
-						      &reader->end->exchange), 0);
+						      &reader->end->core), 0);
 	reader->gathers.lanes = config->lanes;
 	reader->gathers.cq_mod = config->cq_mod;
 	reader->gathers.queue_depth = config->queue_depth;
@@ -291,7 +291,7 @@ void reader_begin(struct reader *reader, u32 nr_ids)
 
 bool reader_has_ended(const struct reader *reader)
 {
-	const struct rdmatensor_ring *ring = reader->end->exchange.ring.shared;
+	const struct rdmatensor_ring *ring = reader->end->core.ring.shared;
 
 	/* Pairs with rdmatensor_ring_complete() */
 	return smp_load_acquire(&ring->head) != ring->tail;
@@ -299,7 +299,7 @@ bool reader_has_ended(const struct reader *reader)
 
 bool reader_wait(struct reader *reader, u32 nr)
 {
-	wait_event_interruptible_timeout(reader->end->exchange.ring.poll_wait,
+	wait_event_interruptible_timeout(reader->end->core.ring.poll_wait,
 					 READ_ONCE(reader->nr_posted) >= nr ||
 					 reader_has_ended(reader), PATIENCE);
 	return READ_ONCE(reader->nr_posted) >= nr;
@@ -328,7 +328,7 @@ bool reader_sleeps(struct reader *reader)
 
 void reader_end(struct reader *reader, struct rdmatensor_cqe *cqe)
 {
-	wait_event_interruptible_timeout(reader->end->exchange.ring.poll_wait,
+	wait_event_interruptible_timeout(reader->end->core.ring.poll_wait,
 					 reader_has_ended(reader), PATIENCE);
 	KUNIT_ASSERT_TRUE(reader->test, end_reap(reader->end, cqe));
 	KUNIT_EXPECT_EQ(reader->test, cqe->type, RDMATENSOR_CQE_GATHER);

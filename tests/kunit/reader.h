@@ -87,7 +87,7 @@ struct reader_lane {
  * struct reader - see above
  * @test: the case
  * @config: see above
- * @end: exchange and pool
+ * @end: core and pool
  * @ibdev: has one verb
  * @adapter: what lanes ask of it
  * @cm: likewise

@@ -530,7 +530,7 @@ static void expire_late(struct script_end *script, u64 user_data)
 	struct rdmatensor_fetch_place place = { .user_data = user_data };
 	struct rdmatensor_fetch *fetch;
 
-	fetch = rdmatensor_fetch_next(&script->end->exchange, &place);
+	fetch = rdmatensor_fetch_next(&script->end->core, &place);
 	KUNIT_ASSERT_NOT_NULL(script->end->test, fetch);
 	fetch->ops->expire(fetch);
 	rdmatensor_fetch_put(fetch);
@@ -608,7 +608,7 @@ static void who_looks_keeps_nothing(struct kunit *test)
 	struct rdmatensor_fetch *fetch;
 
 	KUNIT_EXPECT_STREQ(test, script_trace(script), "req#0");
-	fetch = rdmatensor_fetch_next(&script->end->exchange, &place);
+	fetch = rdmatensor_fetch_next(&script->end->core, &place);
 	KUNIT_ASSERT_NOT_NULL(test, fetch);
 	/* It will want a region of that pool */
 	KUNIT_EXPECT_EQ(test, rdmatensor_regions_close(&pool->regions), -EBUSY);
@@ -684,24 +684,24 @@ static void cancelled_by_number(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, rdmatensor_request_submit(script->end->channel, &args), 0);
 	}
 	KUNIT_EXPECT_STREQ(test, script_trace(script), "req#0");
-	KUNIT_EXPECT_EQ(test, rdmatensor_fetch_cancel(&script->end->exchange, 7), 4);
+	KUNIT_EXPECT_EQ(test, rdmatensor_fetch_cancel(&script->end->core, 7), 4);
 	KUNIT_EXPECT_STREQ(test, script_trace(script),
 			   "end7:-125 end7:-125 end7:-125 end7:-125");
-	KUNIT_EXPECT_EQ(test, rdmatensor_fetch_cancel(&script->end->exchange, 7), 0);
-	KUNIT_EXPECT_EQ(test, rdmatensor_fetch_cancel(&script->end->exchange, 8), 0);
-	while ((fetch = rdmatensor_fetch_next(&script->end->exchange, &place))) {
+	KUNIT_EXPECT_EQ(test, rdmatensor_fetch_cancel(&script->end->core, 7), 0);
+	KUNIT_EXPECT_EQ(test, rdmatensor_fetch_cancel(&script->end->core, 8), 0);
+	while ((fetch = rdmatensor_fetch_next(&script->end->core, &place))) {
 		KUNIT_EXPECT_TRUE(test, !n || fetch->user_data > last);
 		last = fetch->user_data;
 		rdmatensor_fetch_put(fetch);
 		n++;
 	}
 	KUNIT_EXPECT_EQ(test, n, 4);
-	KUNIT_EXPECT_EQ(test, rdmatensor_fetch_cancel(&script->end->exchange, U64_MAX), 1);
+	KUNIT_EXPECT_EQ(test, rdmatensor_fetch_cancel(&script->end->core, U64_MAX), 1);
 	script_close(script);
 }
 
 /* Nanoseconds that it takes to look at each of @nr fetches of one number, one by one */
-static u64 walk(struct kunit *test, struct rdmatensor_exchange *exchange,
+static u64 walk(struct kunit *test, struct rdmatensor_core *core,
 		struct rdmatensor_fetch *fetches, u32 nr)
 {
 	struct rdmatensor_fetch_place place = {};
@@ -711,21 +711,21 @@ static u64 walk(struct kunit *test, struct rdmatensor_exchange *exchange,
 
 	for (i = 0; i < nr; i++) {
 		kref_init(&fetches[i].ref);
-		fetches[i].exchange = exchange;
-		fetches[i].counters = &exchange->counters;
+		fetches[i].core = core;
+		fetches[i].counters = &core->counters;
 		fetches[i].user_data = 7;
 		rdmatensor_fetch_begin(&fetches[i], 0);
 	}
 	begun = ktime_get_ns();
-	while ((fetch = rdmatensor_fetch_next(exchange, &place))) {
+	while ((fetch = rdmatensor_fetch_next(core, &place))) {
 		rdmatensor_fetch_put(fetch);
 		n++;
 	}
 	begun = ktime_get_ns() - begun;
 	KUNIT_EXPECT_EQ(test, n, nr);
-	spin_lock_bh(&exchange->fetch_lock);
-	exchange->fetches = RB_ROOT;
-	spin_unlock_bh(&exchange->fetch_lock);
+	spin_lock_bh(&core->fetch_lock);
+	core->fetches = RB_ROOT;
+	spin_unlock_bh(&core->fetch_lock);
 	return begun;
 }
 
@@ -734,7 +734,7 @@ static void walk_in_proportion(struct kunit *test)
 {
 	struct script_end *script = script_open(test, 1, &end_params);
 	struct rdmatensor_fetch *fetches = kvcalloc(16000, sizeof(*fetches), GFP_KERNEL);
-	struct rdmatensor_exchange *exchange = &script->end->exchange;
+	struct rdmatensor_core *core = &script->end->core;
 	u64 few = U64_MAX, many = U64_MAX;
 	int i;
 
@@ -742,8 +742,8 @@ static void walk_in_proportion(struct kunit *test)
 	script_up(script);
 	/* The best of some, since others run beside */
 	for (i = 0; i < 5; i++) {
-		few = min(few, walk(test, exchange, fetches, 1000));
-		many = min(many, walk(test, exchange, fetches, 16000));
+		few = min(few, walk(test, core, fetches, 1000));
+		many = min(many, walk(test, core, fetches, 16000));
 	}
 	KUNIT_EXPECT_LT(test, many, 128 * few);
 	kvfree(fetches);

@@ -111,7 +111,7 @@ const char *script_trace(struct script_end *script)
 	do {
 		before = script->trace.len;
 		if (!script->hold.func)
-			flush_workqueue(end->exchange.wq);
+			flush_workqueue(end->core.wq);
 		trace_posts(script);
 	} while (script->trace.len != before);
 	while (end_reap(end, &cqe))
@@ -236,7 +236,7 @@ static int script_publish(struct script_end *script, const struct script_step *s
 	if (step->error)
 		rdmatensor_status_say(&args.failed, step->error, script_text, step->text_len,
 				      GFP_KERNEL);
-	ret = rdmatensor_publish(&end->exchange, &args);
+	ret = rdmatensor_publish(&end->core, &args);
 	if (ret && args.pool)
 		rdmatensor_pool_put(end->pool);
 	rdmatensor_status_clear(&args.failed);
@@ -253,7 +253,7 @@ static void script_go(struct script_end *script)
 	if (!script->hold.func)
 		return;
 	complete(&script->go);
-	flush_workqueue(script->end->exchange.wq);
+	flush_workqueue(script->end->core.wq);
 	script->hold.func = NULL;
 }
 
@@ -306,7 +306,7 @@ void script_do(struct script_end *script, const struct script_step *step)
 		ret = script_fetch(script, step);
 		break;
 	case OP_CANCEL:
-		ret = rdmatensor_fetch_cancel(&end->exchange, step->id) == 1 ? 0 : -ENOENT;
+		ret = rdmatensor_fetch_cancel(&end->core, step->id) == 1 ? 0 : -ENOENT;
 		break;
 	case OP_EXPIRE:
 		ret = end_expire(end, step->id) ? 0 : -ENOENT;
@@ -318,7 +318,7 @@ void script_do(struct script_end *script, const struct script_step *step)
 		ret = script_publish(script, step);
 		break;
 	case OP_WITHDRAW:
-		ret = rdmatensor_withdraw(&end->exchange, &id, step->name,
+		ret = rdmatensor_withdraw(&end->core, &id, step->name,
 					  strlen(step->name), 1);
 		break;
 	case OP_RX:
@@ -344,7 +344,7 @@ void script_do(struct script_end *script, const struct script_step *step)
 	case OP_HOLD:
 		reinit_completion(&script->go);
 		INIT_WORK(&script->hold, script_hold);
-		queue_work(end->exchange.wq, &script->hold);
+		queue_work(end->core.wq, &script->hold);
 		break;
 	case OP_GO:
 		script_go(script);
@@ -396,7 +396,7 @@ void script_run(struct kunit *test, const struct script *script)
 	s = script_open(test, script->lanes ?: 1, &params);
 	s->features = script->features;
 	script_up(s);
-	WRITE_ONCE(s->end->exchange.validate, script->validate);
+	WRITE_ONCE(s->end->core.validate, script->validate);
 	for (step = script->steps; step->op != OP_END; step++)
 		script_do(s, step);
 	script_close(s);

@@ -61,7 +61,7 @@ static void request(struct script_end *script, u32 index, u64 bytes)
 	} else {
 		msg.remote_addr = 0;
 	}
-	KUNIT_ASSERT_EQ(end->test, rdmatensor_publish(&end->exchange, &args), 0);
+	KUNIT_ASSERT_EQ(end->test, rdmatensor_publish(&end->core, &args), 0);
 	msg.nr_rkeys = rdmatensor_wire_segments(msg.remote_addr, bytes, END_SEG_SHIFT);
 	msg.rkeys = rkeys;
 	rdmatensor_channel_rx_message(end->channel,

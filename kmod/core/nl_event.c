@@ -3,16 +3,16 @@
  * Events over generic netlink. The family belongs to netlink.c, which gives it on
  * its way up and takes it back on its way down: no context is open then.
  */
-#include "core/event.h"
+#include "core/nl_event.h"
 
-static const struct genl_family *event_family;
+static const struct genl_family *nl_event_family;
 
-void rdmatensor_event_family(const struct genl_family *family)
+void rdmatensor_nl_event_family(const struct genl_family *family)
 {
-	event_family = family;
+	nl_event_family = family;
 }
 
-static int event_fill(struct sk_buff *skb, const struct rdmatensor_event *event)
+static int nl_event_fill(struct sk_buff *skb, const struct rdmatensor_nl_event_args *event)
 {
 	if (nla_put_u32(skb, RDMATENSOR_NL_A_EVENT, event->what) ||
 	    nla_put_u32(skb, RDMATENSOR_NL_A_CONTEXT, event->context) ||
@@ -41,21 +41,22 @@ static int event_fill(struct sk_buff *skb, const struct rdmatensor_event *event)
 	return 0;
 }
 
-void rdmatensor_event_send(struct net *net, const struct rdmatensor_event *event, gfp_t gfp)
+void rdmatensor_nl_event_send(struct net *net, const struct rdmatensor_nl_event_args *event,
+			      gfp_t gfp)
 {
 	struct sk_buff *skb;
 	void *hdr;
 
-	if (!event_family || !genl_has_listeners(event_family, net, 0))
+	if (!nl_event_family || !genl_has_listeners(nl_event_family, net, 0))
 		return;
 	skb = genlmsg_new(GENLMSG_DEFAULT_SIZE, gfp);
 	if (!skb)
 		return;
-	hdr = genlmsg_put(skb, 0, 0, event_family, 0, RDMATENSOR_NL_CMD_EVENT);
-	if (!hdr || event_fill(skb, event)) {
+	hdr = genlmsg_put(skb, 0, 0, nl_event_family, 0, RDMATENSOR_NL_CMD_EVENT);
+	if (!hdr || nl_event_fill(skb, event)) {
 		nlmsg_free(skb);
 		return;
 	}
 	genlmsg_end(skb, hdr);
-	genlmsg_multicast_netns(event_family, net, skb, 0, 0, gfp);
+	genlmsg_multicast_netns(nl_event_family, net, skb, 0, 0, gfp);
 }

@@ -2,14 +2,14 @@
 /*
  * Events: told to whoever listens in a network namespace, and lost on nobody else.
  */
-#ifndef RDMATENSOR_EVENT_H
-#define RDMATENSOR_EVENT_H
+#ifndef RDMATENSOR_NL_EVENT_H
+#define RDMATENSOR_NL_EVENT_H
 
 #include <net/genetlink.h>
 #include "rdmatensor_netlink.h"
 
 /**
- * struct rdmatensor_event - what happened
+ * struct rdmatensor_nl_event_args - what happened
  * @what: enum rdmatensor_nl_event
  * @context: id of the context
  * @worker: its name
@@ -24,7 +24,7 @@
  * @error: negative errno, 0: none
  * @text: why, or NULL
  */
-struct rdmatensor_event {
+struct rdmatensor_nl_event_args {
 	u32 what;
 	u32 context;
 	const char *worker;
@@ -41,8 +41,9 @@ struct rdmatensor_event {
 };
 
 /* The family that events are sent by, whose only group is theirs; NULL: no more */
-void rdmatensor_event_family(const struct genl_family *family);
+void rdmatensor_nl_event_family(const struct genl_family *family);
 /* Any context with the right @gfp. Does nothing where nobody listens, or without memory */
-void rdmatensor_event_send(struct net *net, const struct rdmatensor_event *event, gfp_t gfp);
+void rdmatensor_nl_event_send(struct net *net, const struct rdmatensor_nl_event_args *event,
+			      gfp_t gfp);
 
-#endif /* RDMATENSOR_EVENT_H */
+#endif /* RDMATENSOR_NL_EVENT_H */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The exchange: what all fetches and publications of one context share.
+ * The core: what all fetches and publications of one context share.
  *
  * Room core: data structures, the wire format, counters and events. It needs no RDMA device
  * and calls no other room; all others call it, and its parts are tested alone.
  */
-#ifndef RDMATENSOR_EXCHANGE_H
-#define RDMATENSOR_EXCHANGE_H
+#ifndef RDMATENSOR_CORE_H
+#define RDMATENSOR_CORE_H
 
 #include <linux/completion.h>
 #include <linux/mutex.h>
@@ -20,19 +20,19 @@
 #include "core/status.h"
 
 struct mem_cgroup;
-struct rdmatensor_exchange;
+struct rdmatensor_core;
 struct rdmatensor_fetch;
 
 /**
- * struct rdmatensor_exchange_ops - who listens to an exchange
+ * struct rdmatensor_core_ops - who listens to a core
  * @timed_out: a fetch's deadline has passed; softirq, no lock held. NULL: nobody
  */
-struct rdmatensor_exchange_ops {
-	void (*timed_out)(struct rdmatensor_exchange *exchange, struct rdmatensor_fetch *fetch);
+struct rdmatensor_core_ops {
+	void (*timed_out)(struct rdmatensor_core *core, struct rdmatensor_fetch *fetch);
 };
 
 /**
- * struct rdmatensor_exchange - ring, rendezvous table and table of fetches
+ * struct rdmatensor_core - ring, rendezvous table and table of fetches
  * @users: channels, fetches, publications, and the context
  * @idle: @users is 0
  * @ring: completions
@@ -55,7 +55,7 @@ struct rdmatensor_exchange_ops {
  *           the same user_data, and nobody walks them with the lock held
  * @next_serial: of the next fetch: its place among those of the same user_data
  */
-struct rdmatensor_exchange {
+struct rdmatensor_core {
 	refcount_t users;
 	struct completion idle;
 	struct rdmatensor_ring_state ring;
@@ -70,37 +70,37 @@ struct rdmatensor_exchange {
 	u32 next_share;
 	struct workqueue_struct *wq;
 	bool validate;
-	const struct rdmatensor_exchange_ops *ops;
+	const struct rdmatensor_core_ops *ops;
 	struct mem_cgroup *memcg;
 	spinlock_t fetch_lock;
 	u64 next_serial;
 	struct rb_root fetches;
 };
 
-int rdmatensor_exchange_init(struct rdmatensor_exchange *exchange, u32 ring_entries);
+int rdmatensor_core_init(struct rdmatensor_core *core, u32 ring_entries);
 /* Waits for all users but the caller, who must be the last to hold anything */
-void rdmatensor_exchange_destroy(struct rdmatensor_exchange *exchange);
+void rdmatensor_core_destroy(struct rdmatensor_core *core);
 
-static inline void rdmatensor_exchange_get(struct rdmatensor_exchange *exchange)
+static inline void rdmatensor_core_get(struct rdmatensor_core *core)
 {
-	refcount_inc(&exchange->users);
+	refcount_inc(&core->users);
 }
 
-static inline void rdmatensor_exchange_put(struct rdmatensor_exchange *exchange)
+static inline void rdmatensor_core_put(struct rdmatensor_core *core)
 {
-	if (refcount_dec_and_test(&exchange->users))
-		complete(&exchange->idle);
+	if (refcount_dec_and_test(&core->users))
+		complete(&core->idle);
 }
 
 /*
  * Counters of a channel are part of the context's from @adopt on; @fold takes over
  * what they hold at their end. May sleep
  */
-void rdmatensor_exchange_adopt(struct rdmatensor_exchange *exchange,
-			       struct rdmatensor_counters *counters);
-void rdmatensor_exchange_fold(struct rdmatensor_exchange *exchange,
-			      struct rdmatensor_counters *counters);
+void rdmatensor_core_adopt(struct rdmatensor_core *core,
+			   struct rdmatensor_counters *counters);
+void rdmatensor_core_fold(struct rdmatensor_core *core,
+			  struct rdmatensor_counters *counters);
 /* Adds all of the context's. May sleep */
-void rdmatensor_exchange_sum(struct rdmatensor_exchange *exchange, struct rdmatensor_sums *sum);
+void rdmatensor_core_sum(struct rdmatensor_core *core, struct rdmatensor_sums *sum);
 
-#endif /* RDMATENSOR_EXCHANGE_H */
+#endif /* RDMATENSOR_CORE_H */
