@@ -11,7 +11,7 @@
 #include <linux/module.h>
 #include "api/netlink.h"
 #include "api/uapi.h"
-#include "context/registry.h"
+#include "context/context_list.h"
 #include "core/fault.h"
 #include "memory/adapter.h"
 #include "memory/pool.h"
@@ -28,12 +28,12 @@ static int __init rdmatensor_init(void)
 	int ret;
 
 	rdmatensor_fault_init();
-	ret = rdmatensor_registry_init();
+	ret = rdmatensor_context_list_init();
 	if (ret)
 		goto out_fault_exit;
 	ret = rdmatensor_pool_init();
 	if (ret)
-		goto out_registry_exit;
+		goto out_context_list_exit;
 	ret = rdmatensor_adapter_register();
 	if (ret)
 		goto out_pool_exit;
@@ -51,8 +51,8 @@ out_unregister_adapter:
 	rdmatensor_adapter_unregister();
 out_pool_exit:
 	rdmatensor_pool_exit();
-out_registry_exit:
-	rdmatensor_registry_exit();
+out_context_list_exit:
+	rdmatensor_context_list_exit();
 out_fault_exit:
 	rdmatensor_fault_exit();
 	return ret;
@@ -64,7 +64,7 @@ static void __exit rdmatensor_exit(void)
 	rdmatensor_netlink_unregister();
 	rdmatensor_adapter_unregister();
 	rdmatensor_pool_exit();
-	rdmatensor_registry_exit();
+	rdmatensor_context_list_exit();
 	/* Timer handlers, which run with softirqs off, have returned; so have RCU's */
 	synchronize_rcu();
 	rcu_barrier();

@@ -30,9 +30,9 @@ static struct genl_family netlink_family;
 typedef int (*netlink_fill_fn)(struct sk_buff *skb, struct rdmatensor_context *context,
 			       const void *object);
 
-static struct rdmatensor_context *to_context(struct rdmatensor_registered *registered)
+static struct rdmatensor_context *to_context(struct rdmatensor_context_listed *listed)
 {
-	return container_of(registered, struct rdmatensor_context, registered);
+	return container_of(listed, struct rdmatensor_context, listed);
 }
 
 /* @values[i] as type @first + i; @sparse: without those that are 0 */
@@ -285,7 +285,7 @@ static int netlink_dump_one(struct sk_buff *skb, struct netlink_callback *cb, u8
 	if (!hdr)
 		return ret;
 	genl_dump_check_consistent(cb, hdr);
-	if (!nla_put_u32(skb, RDMATENSOR_NL_A_CONTEXT, context->registered.id) &&
+	if (!nla_put_u32(skb, RDMATENSOR_NL_A_CONTEXT, context->listed.id) &&
 	    !nla_put_string(skb, RDMATENSOR_NL_A_WORKER, context->worker))
 		ret = fill(skb, context, object);
 	if (ret) {
@@ -384,21 +384,21 @@ static int netlink_dump(struct sk_buff *skb, struct netlink_callback *cb,
 {
 	const struct nlattr *only = rdmatensor_dump_attrs(cb)[RDMATENSOR_NL_A_CONTEXT];
 	const struct net *net = sock_net(skb->sk);
-	struct rdmatensor_registered *registered;
+	struct rdmatensor_context_listed *listed;
 	u32 id = cb->args[0];
 	int ret = 0;
 
-	cb->seq = rdmatensor_registry_generation(net);
+	cb->seq = rdmatensor_context_list_generation(net);
 	if (only && !id)
 		id = nla_get_u32(only) - 1;
-	while (!ret && (registered = rdmatensor_registry_next(net, &id))) {
+	while (!ret && (listed = rdmatensor_context_list_next(net, &id))) {
 		if (only && id != nla_get_u32(only)) {
-			rdmatensor_registry_put(registered);
+			rdmatensor_context_list_put(listed);
 			break;
 		}
-		if (rdmatensor_context_started(to_context(registered)))
-			ret = dump(skb, cb, to_context(registered));
-		rdmatensor_registry_put(registered);
+		if (rdmatensor_context_started(to_context(listed)))
+			ret = dump(skb, cb, to_context(listed));
+		rdmatensor_context_list_put(listed);
 		if (!ret) {
 			cb->args[0] = id;
 			memset(&cb->args[1], 0, sizeof(cb->args) - sizeof(cb->args[0]));

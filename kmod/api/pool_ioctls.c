@@ -77,7 +77,7 @@ int rdmatensor_ioctl_pool_create(struct rdmatensor_context *context, void *arg)
 	create->out_mmap_offset = rdmatensor_pool_mmap_offset(pool);
 	/* It may be destroyed from here on. In a place that is reserved nothing fails */
 	WARN_ON_ONCE(xa_store(&context->pools, id, pool, GFP_KERNEL));
-	rdmatensor_registry_changed(&context->registered);
+	rdmatensor_context_list_changed(&context->listed);
 	up_read(&context->device_use);
 	return 0;
 }
@@ -102,7 +102,7 @@ int rdmatensor_ioctl_pool_destroy(struct rdmatensor_context *context, void *arg)
 		__xa_erase(&context->pools, destroy->pool_id);
 	xa_unlock(&context->pools);
 	if (!ret) {
-		rdmatensor_registry_changed(&context->registered);
+		rdmatensor_context_list_changed(&context->listed);
 		/* Nobody else can get at it any more */
 		rdmatensor_pool_unregister(pool);
 		rdmatensor_pool_put(pool);

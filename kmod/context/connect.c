@@ -111,7 +111,7 @@ static void connect_say(const struct connect_tries *tries, int error)
 	u32 wait_ms = connect_left_ms(tries);
 	struct rdmatensor_nl_event_args event = {
 		.what = RDMATENSOR_NL_EVENT_CONNECT_WAITS,
-		.context = context->registered.id,
+		.context = context->listed.id,
 		.worker = context->worker,
 		.peer = *peer ? peer : NULL,
 		.addr = tries->addr,

@@ -97,7 +97,7 @@ static void context_event(const struct rdmatensor_context *context, u32 what)
 {
 	struct rdmatensor_nl_event_args event = {
 		.what = what,
-		.context = context->registered.id,
+		.context = context->listed.id,
 		.worker = context->worker,
 	};
 
@@ -112,7 +112,7 @@ static void context_channel_event(const struct rdmatensor_channel *channel, int 
 		.what = !error ? RDMATENSOR_NL_EVENT_CHANNEL_UP :
 			error == -EPROTO ? RDMATENSOR_NL_EVENT_PEER_MISBEHAVED :
 			RDMATENSOR_NL_EVENT_CHANNEL_DOWN,
-		.context = context->registered.id,
+		.context = context->listed.id,
 		.worker = context->worker,
 		.channel = channel->id,
 		.peer = channel->worker,
@@ -131,7 +131,7 @@ static void context_fetch_timed_out(struct rdmatensor_core *core,
 	struct rdmatensor_fetch_info info = {};
 	struct rdmatensor_nl_event_args event = {
 		.what = RDMATENSOR_NL_EVENT_REQUEST_TIMEOUT,
-		.context = context->registered.id,
+		.context = context->listed.id,
 		.worker = context->worker,
 		.channel = fetch->channel,
 		.step_id = fetch->step_id,
@@ -159,7 +159,7 @@ static void context_up(struct rdmatensor_channel *channel)
 	};
 
 	cancel_delayed_work(&channel->handshake_work);
-	rdmatensor_registry_changed(&channel->owner->registered);
+	rdmatensor_context_list_changed(&channel->owner->listed);
 	context_channel_event(channel, 0, GFP_ATOMIC | __GFP_NOWARN);
 	if (channel->active)
 		return;
@@ -260,7 +260,7 @@ static void context_channel_down(struct work_struct *work)
 
 	xa_erase(&context->channels, channel->id);
 	/* A dump that has seen it is told so: not before it is gone, when another could begin */
-	rdmatensor_registry_changed(&context->registered);
+	rdmatensor_context_list_changed(&context->listed);
 	atomic_dec(&context->nr_channels);
 	complete_all(&channel->gone);
 	rdmatensor_channel_put(channel);
@@ -342,7 +342,7 @@ rdmatensor_context_channel_add(struct rdmatensor_context *context,
 			      XA_LIMIT(1, S32_MAX), &context->next_channel, GFP_KERNEL);
 	if (ret < 0)
 		goto out_unreserve;
-	rdmatensor_registry_changed(&context->registered);
+	rdmatensor_context_list_changed(&context->listed);
 
 	rdmatensor_hold("channel_visible");
 	context_arm_handshake(channel, handshake);
@@ -521,7 +521,7 @@ struct rdmatensor_context *rdmatensor_context_open(void)
 	xa_init_flags(&context->channels, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
 	get_task_comm(context->comm, current);
 	/* As it is found when it is complete */
-	ret = rdmatensor_registry_add(&context->registered, context->net);
+	ret = rdmatensor_context_list_add(&context->listed, context->net);
 	if (ret) {
 		mem_cgroup_put(context->memcg);
 		put_net(context->net);
@@ -660,7 +660,7 @@ void rdmatensor_context_close(struct rdmatensor_context *context)
 	LIST_HEAD(released);
 	unsigned long id;
 
-	rdmatensor_registry_del(&context->registered);
+	rdmatensor_context_list_del(&context->listed);
 	if (context->started) {
 		down_write(&context->device_use);
 		context_stop(context, rdmatensor_channel_leave, -ESHUTDOWN, "the worker closed");
@@ -685,7 +685,7 @@ void rdmatensor_context_close(struct rdmatensor_context *context)
 		rdmatensor_core_destroy(&context->core);
 		rdmatensor_buffers_destroy(&context->buffers);
 		rdmatensor_gathers_destroy(&context->gathers);
-		rdmatensor_registry_end();
+		rdmatensor_context_list_end();
 		context_event(context, RDMATENSOR_NL_EVENT_CONTEXT_END);
 	}
 	xa_destroy(&context->pools);
@@ -896,7 +896,7 @@ static int context_start(struct rdmatensor_context *context, struct rdmatensor_s
 		context_answer(context, start);
 		pr_info_ratelimited("worker '%s': started: %s\n", context->worker,
 				    context->chosen);
-		rdmatensor_registry_changed(&context->registered);
+		rdmatensor_context_list_changed(&context->listed);
 		context_event(context, RDMATENSOR_NL_EVENT_CONTEXT_START);
 	}
 	mutex_unlock(&context->lock);
@@ -938,7 +938,7 @@ int rdmatensor_context_start(struct rdmatensor_context *context, struct rdmatens
 	if (ret)
 		goto out_unlock;
 	max_contexts = rdmatensor_config_max_contexts();
-	ret = rdmatensor_registry_start(max_contexts);
+	ret = rdmatensor_context_list_start(max_contexts);
 	if (ret) {
 		snprintf(start->cause, sizeof(start->cause),
 			 "START: all max_contexts %u of this host are started: end some, or raise it",
@@ -947,7 +947,7 @@ int rdmatensor_context_start(struct rdmatensor_context *context, struct rdmatens
 	}
 	ret = context_start(context, start);
 	if (ret)
-		rdmatensor_registry_end();
+		rdmatensor_context_list_end();
 out_unlock:
 	mutex_unlock(&context->setup);
 	if (ret) {

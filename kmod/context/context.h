@@ -13,7 +13,7 @@
 #include <linux/rwsem.h>
 #include <linux/sched.h>
 #include <linux/xarray.h>
-#include "context/registry.h"
+#include "context/context_list.h"
 #include "core/core.h"
 #include "gather/export.h"
 #include "gather/gather.h"
@@ -33,7 +33,7 @@
  * @net: the opener's network namespace, referenced
  * @memcg: the opener's memory cgroup, referenced; NULL: the kernel has none. It pays for
  *         what peers make the context allocate
- * @registered: where others find it
+ * @listed: where others find it
  * @pid: the opener's process, referenced
  * @comm: its command
  * @started: START has succeeded; the members below are valid (release/acquire)
@@ -72,7 +72,7 @@ struct rdmatensor_context {
 	struct mutex lock;
 	struct net *net;
 	struct mem_cgroup *memcg;
-	struct rdmatensor_registered registered;
+	struct rdmatensor_context_listed listed;
 	struct pid *pid;
 	char comm[TASK_COMM_LEN];
 	bool started;

@@ -50,7 +50,7 @@ static void tables_enter(struct rdmatensor_context *context, void *object, unsig
 			 u32 id)
 {
 	WARN_ON_ONCE(xa_store(&context->tables, id, xa_tag_pointer(object, tag), GFP_KERNEL));
-	rdmatensor_registry_changed(&context->registered);
+	rdmatensor_context_list_changed(&context->listed);
 }
 
 void rdmatensor_context_tables_add_export(struct rdmatensor_context *context, u32 id,
@@ -135,7 +135,7 @@ int rdmatensor_context_tables_remove(struct rdmatensor_context *context, u32 id)
 		__xa_erase(&context->tables, id);
 	xa_unlock(&context->tables);
 	if (entry) {
-		rdmatensor_registry_changed(&context->registered);
+		rdmatensor_context_list_changed(&context->listed);
 		tables_drop(context, entry);
 		tables_unreserve(context);
 	}
