@@ -114,7 +114,7 @@ enum rdmatensor_nl_event {
  * @RDMATENSOR_NL_A_USES: u32, what holds a pool: tensors, fetches, contents in flight
  * @RDMATENSOR_NL_A_REQUEST: u32, index of a request on its channel; missing: the fetch is
  *         of a tensor of the context itself
- * @RDMATENSOR_NL_A_REQUEST_STATE: string, as the tracepoint request_state has it
+ * @RDMATENSOR_NL_A_REQUEST_STATE: string, as the tracepoint rdmatensor_request_state has it
  * @RDMATENSOR_NL_A_USER_DATA: u64, SUBMIT's
  * @RDMATENSOR_NL_A_STEP: u64, two's complement of the step
  * @RDMATENSOR_NL_A_TENSOR: bytes of its name

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Tracepoints, rdmatensor:*. A fetch is followed by its user_data to request_state,
- * and from there by channel and index through the messages and contents of both ends:
+ * Tracepoints, rdmatensor:rdmatensor_*. A fetch is followed by its user_data to its request,
+ * and from there by channel and index through the messages and contents of both ends
+ * (without the prefix):
  *
  *	fetch_submit -> request_state -> message_tx | message_rx -> response_state ->
  *	content_tx | content_rx -> request_state -> fetch_end
@@ -42,7 +43,7 @@
 #endif /* RDMATENSOR_TRACE_NAMES */
 
 /* A fetch was taken: its deadline in nanoseconds of CLOCK_MONOTONIC, 0: none */
-TRACE_EVENT(fetch_submit,
+TRACE_EVENT(rdmatensor_fetch_submit,
 	TP_PROTO(u64 user_data, u32 channel, s64 step_id, u64 deadline_ns),
 	TP_ARGS(user_data, channel, step_id, deadline_ns),
 	TP_STRUCT__entry(
@@ -62,7 +63,7 @@ TRACE_EVENT(fetch_submit,
 );
 
 /* It has ended: result as in its entry of the ring */
-TRACE_EVENT(fetch_end,
+TRACE_EVENT(rdmatensor_fetch_end,
 	TP_PROTO(u64 user_data, u32 channel, int result, u64 bytes),
 	TP_ARGS(user_data, channel, result, bytes),
 	TP_STRUCT__entry(
@@ -104,10 +105,10 @@ DECLARE_EVENT_CLASS(rdmatensor_message,
 		  __entry->bytes)
 );
 
-DEFINE_EVENT(rdmatensor_message, message_tx,
+DEFINE_EVENT(rdmatensor_message, rdmatensor_message_tx,
 	TP_PROTO(u32 channel, u32 seq, u8 type, u32 index, u32 bytes),
 	TP_ARGS(channel, seq, type, index, bytes));
-DEFINE_EVENT(rdmatensor_message, message_rx,
+DEFINE_EVENT(rdmatensor_message, rdmatensor_message_rx,
 	TP_PROTO(u32 channel, u32 seq, u8 type, u32 index, u32 bytes),
 	TP_ARGS(channel, seq, type, index, bytes));
 
@@ -126,10 +127,10 @@ DECLARE_EVENT_CLASS(rdmatensor_ack,
 	TP_printk("channel=%u told=%u", __entry->channel, __entry->told)
 );
 
-DEFINE_EVENT(rdmatensor_ack, ack_tx,
+DEFINE_EVENT(rdmatensor_ack, rdmatensor_ack_tx,
 	TP_PROTO(u32 channel, u32 told),
 	TP_ARGS(channel, told));
-DEFINE_EVENT(rdmatensor_ack, ack_rx,
+DEFINE_EVENT(rdmatensor_ack, rdmatensor_ack_rx,
 	TP_PROTO(u32 channel, u32 told),
 	TP_ARGS(channel, told));
 
@@ -155,15 +156,15 @@ DECLARE_EVENT_CLASS(rdmatensor_content,
 		  __entry->index, __entry->bytes, __entry->last ? " last" : "")
 );
 
-DEFINE_EVENT(rdmatensor_content, content_tx,
+DEFINE_EVENT(rdmatensor_content, rdmatensor_content_tx,
 	TP_PROTO(u32 channel, u8 lane, u32 index, u64 bytes, bool last),
 	TP_ARGS(channel, lane, index, bytes, last));
-DEFINE_EVENT(rdmatensor_content, content_rx,
+DEFINE_EVENT(rdmatensor_content, rdmatensor_content_rx,
 	TP_PROTO(u32 channel, u8 lane, u32 index, u64 bytes, bool last),
 	TP_ARGS(channel, lane, index, bytes, last));
 
 /* States as request.c draws them; before it has an index that is 0 */
-TRACE_EVENT(request_state,
+TRACE_EVENT(rdmatensor_request_state,
 	TP_PROTO(u32 channel, u64 user_data, u32 index, const char *from, const char *to),
 	TP_ARGS(channel, user_data, index, from, to),
 	TP_STRUCT__entry(
@@ -185,7 +186,7 @@ TRACE_EVENT(request_state,
 );
 
 /* States as response.c draws them */
-TRACE_EVENT(response_state,
+TRACE_EVENT(rdmatensor_response_state,
 	TP_PROTO(u32 channel, u32 index, const char *from, const char *to),
 	TP_ARGS(channel, index, from, to),
 	TP_STRUCT__entry(
@@ -205,7 +206,7 @@ TRACE_EVENT(response_state,
 );
 
 /* Something waits: for a slot or credit, an entry of the send queue, the peer's limit */
-TRACE_EVENT(stall,
+TRACE_EVENT(rdmatensor_stall,
 	TP_PROTO(u32 channel, const char *what),
 	TP_ARGS(channel, what),
 	TP_STRUCT__entry(
@@ -219,7 +220,7 @@ TRACE_EVENT(stall,
 	TP_printk("channel=%u for=%s", __entry->channel, __entry->what)
 );
 
-TRACE_EVENT(channel_state,
+TRACE_EVENT(rdmatensor_channel_state,
 	TP_PROTO(u32 channel, u8 from, u8 to, int error),
 	TP_ARGS(channel, from, to, error),
 	TP_STRUCT__entry(
@@ -240,7 +241,7 @@ TRACE_EVENT(channel_state,
 );
 
 /* Memory was registered: nr segments from one address on */
-TRACE_EVENT(memory_register,
+TRACE_EVENT(rdmatensor_memory_register,
 	TP_PROTO(const char *device, u64 iova, u32 nr, u64 bytes, int error),
 	TP_ARGS(device, iova, nr, bytes, error),
 	TP_STRUCT__entry(

@@ -157,7 +157,7 @@ void rdmatensor_fetch_begin(struct rdmatensor_fetch *fetch, u64 deadline_ns)
 	fetch->begun_ns = now;
 	rdmatensor_count(fetch->counters, fetch->gather ?
 			 RDMATENSOR_STAT_GATHERS : RDMATENSOR_STAT_FETCHES);
-	trace_fetch_submit(fetch->user_data, fetch->channel, fetch->step_id, deadline_ns);
+	trace_rdmatensor_fetch_submit(fetch->user_data, fetch->channel, fetch->step_id, deadline_ns);
 	spin_lock_bh(&core->fetch_lock);
 	fetch->serial = ++core->next_serial;
 	rb_add(&fetch->node, &core->fetches, fetch_less);
@@ -295,7 +295,8 @@ void rdmatensor_fetch_finish(struct rdmatensor_fetch *fetch, int error)
 
 	fetch_count_end(fetch, error);
 
-	trace_fetch_end(fetch->user_data, fetch->channel, error, error ? 0 : fetch->meta.bytes);
+	trace_rdmatensor_fetch_end(fetch->user_data, fetch->channel, error,
+				   error ? 0 : fetch->meta.bytes);
 	fetch_entry(fetch, error, &cqe);
 	rdmatensor_ring_complete(&core->ring, &cqe);
 }

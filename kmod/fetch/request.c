@@ -140,8 +140,8 @@ static void request_move(struct rdmatensor_request *req, enum request_state to)
 
 	lockdep_assert_held(&req->channel->lock);
 	WARN_ON_ONCE(!(from[to] & BIT(req->state)));
-	trace_request_state(req->channel->id, req->fetch.user_data, req->index,
-			    request_names[req->state], request_names[to]);
+	trace_rdmatensor_request_state(req->channel->id, req->fetch.user_data, req->index,
+				       request_names[req->state], request_names[to]);
 	WRITE_ONCE(req->state, to);
 }
 

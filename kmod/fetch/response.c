@@ -123,7 +123,8 @@ static void response_move(struct rdmatensor_response *resp, enum response_state 
 
 	lockdep_assert_held(&resp->channel->lock);
 	WARN_ON_ONCE(!(from[to] & BIT(resp->state)));
-	trace_response_state(resp->channel->id, resp->index, names[resp->state], names[to]);
+	trace_rdmatensor_response_state(resp->channel->id, resp->index, names[resp->state],
+					names[to]);
 	resp->state = to;
 }
 

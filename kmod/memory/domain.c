@@ -512,8 +512,9 @@ int rdmatensor_domain_register(struct rdmatensor_domain *domain,
 		}
 		cond_resched();
 	}
-	trace_memory_register(domain->ibdev->name, iova, nr,
-			      ((u64)(nr - 1) << domain->seg_shift) + segments[nr - 1].bytes, ret);
+	trace_rdmatensor_memory_register(domain->ibdev->name, iova, nr,
+					 ((u64)(nr - 1) << domain->seg_shift) +
+					 segments[nr - 1].bytes, ret);
 	kfree(wrs);
 	return ret;
 }

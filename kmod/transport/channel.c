@@ -94,7 +94,7 @@ static bool channel_move(struct rdmatensor_channel *channel, u8 to)
 	lockdep_assert_held(&channel->lock);
 	if (!(from[to] & BIT(channel->state)))
 		return false;
-	trace_channel_state(channel->id, channel->state, to, channel->error);
+	trace_rdmatensor_channel_state(channel->id, channel->state, to, channel->error);
 	/* Who sees it without the lock sees why: pairs with cm_wait() */
 	smp_store_release(&channel->state, to);
 	wake_up_all(&channel->wait);
@@ -468,9 +468,9 @@ EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_down);
 void rdmatensor_channel_stall(struct rdmatensor_channel *channel, enum rdmatensor_stat stat)
 {
 	rdmatensor_count(&channel->counters, stat);
-	trace_stall(channel->id,
-		    stat == RDMATENSOR_STAT_STALL_SLOTS ? "slot" :
-		    stat == RDMATENSOR_STAT_STALL_SENDQ ? "send queue" : "peer's limit");
+	trace_rdmatensor_stall(channel->id,
+			       stat == RDMATENSOR_STAT_STALL_SLOTS ? "slot" :
+			       stat == RDMATENSOR_STAT_STALL_SENDQ ? "send queue" : "peer's limit");
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_stall);
 
@@ -612,7 +612,7 @@ static int channel_post_message(struct rdmatensor_channel *channel,
 	ret = channel->lane_ops->post_message(lane, seq, bytes);
 	if (ret)
 		return ret;
-	trace_message_tx(channel->id, seq, msg.type, msg.request_index, bytes);
+	trace_rdmatensor_message_tx(channel->id, seq, msg.type, msg.request_index, bytes);
 
 	rdmatensor_credits_sent(&channel->credits);
 	lane->sendq_free--;
@@ -668,7 +668,7 @@ static int channel_post_write(struct rdmatensor_lane *lane, struct rdmatensor_pa
 	part->pending++;
 	part->in_flight += bytes;
 	rdmatensor_count(&channel->counters, RDMATENSOR_STAT_TX_WRITES);
-	trace_content_tx(channel->id, lane->index, write->index, bytes, last);
+	trace_rdmatensor_content_tx(channel->id, lane->index, write->index, bytes, last);
 	if (last) {
 		part->posted = true;
 		list_del_init(&part->item);
@@ -772,7 +772,7 @@ static int channel_post_acks(struct rdmatensor_channel *channel)
 		lane->sendq_free--;
 		rdmatensor_credits_tell_ack(&channel->credits);
 		rdmatensor_count(&channel->counters, RDMATENSOR_STAT_TX_ACKS);
-		trace_ack_tx(channel->id, channel->credits.told);
+		trace_rdmatensor_ack_tx(channel->id, channel->credits.told);
 	}
 	return 0;
 }
@@ -860,7 +860,7 @@ void rdmatensor_channel_rx_message(struct rdmatensor_channel *channel, u32 bytes
 	rdmatensor_credits_consume(&channel->credits);
 	rdmatensor_count(&channel->counters, RDMATENSOR_STAT_RX_MESSAGES);
 	if (!ret)
-		trace_message_rx(channel->id, seq, msg.type, msg.request_index, bytes);
+		trace_rdmatensor_message_rx(channel->id, seq, msg.type, msg.request_index, bytes);
 	if (!ret) {
 		ret = rdmatensor_credits_told_count(&channel->credits, msg.consumed);
 		if (ret)
@@ -900,7 +900,7 @@ void rdmatensor_channel_rx_ack(struct rdmatensor_channel *channel)
 	if (rdmatensor_credits_told_ack(&channel->credits))
 		rdmatensor_channel_fail_locked(channel, -EPROTO,
 					       "ack of messages that were never sent");
-	trace_ack_rx(channel->id, channel->credits.peer_told);
+	trace_rdmatensor_ack_rx(channel->id, channel->credits.peer_told);
 	rdmatensor_channel_pump(channel);
 	spin_unlock_bh(&channel->lock);
 }
@@ -913,7 +913,7 @@ void rdmatensor_channel_rx_content(struct rdmatensor_channel *channel, u8 lane, 
 	int ret;
 
 	rdmatensor_count(&channel->counters, RDMATENSOR_STAT_RX_CONTENTS);
-	trace_content_rx(channel->id, lane, index, bytes, true);
+	trace_rdmatensor_content_rx(channel->id, lane, index, bytes, true);
 	ret = channel->ops->content(channel, lane, index, bytes, &why);
 
 	spin_lock_bh(&channel->lock);

@@ -22,22 +22,22 @@ fetch_in_order() {
 		exec 8<&-
 		return 1
 	done <<-'EVENTS'
-		^memory_register: device=.* error=0$
-		^channel_state: channel=[0-9]+ CONNECTING -> UP error=0$
-		^fetch_submit: user_data=[0-9]+ channel=1 step=0 deadline=[1-9]
-		^message_tx: channel=1 seq=2 type=TENSOR_REQUEST index=0
-		^request_state: .* index=0 QUEUED -> SENT$
-		^message_rx: channel=1 seq=2 type=TENSOR_REQUEST index=0
-		^response_state: channel=1 index=0 FREE -> WAITING$
-		^message_tx: channel=1 seq=2 type=META_DATA_RESPONSE index=0
-		^message_rx: channel=1 seq=2 type=META_DATA_RESPONSE index=0
-		^message_tx: channel=1 seq=3 type=TENSOR_RE_REQUEST index=0
-		^request_state: .* index=0 RE_QUEUED -> RE_SENT$
-		^response_state: channel=1 index=0 META_SENT -> WRITING$
-		^content_tx: channel=1 lane=0 index=0 bytes=5000 last$
-		^content_rx: channel=1 lane=0 index=0 bytes=5000 last$
-		^fetch_end: user_data=[0-9]+ channel=1 result=0 bytes=5000$
-		^channel_state: channel=1 CLOSING -> DOWN
+		^rdmatensor_memory_register: device=.* error=0$
+		^rdmatensor_channel_state: channel=[0-9]+ CONNECTING -> UP error=0$
+		^rdmatensor_fetch_submit: user_data=[0-9]+ channel=1 step=0 deadline=[1-9]
+		^rdmatensor_message_tx: channel=1 seq=2 type=TENSOR_REQUEST index=0
+		^rdmatensor_request_state: .* index=0 QUEUED -> SENT$
+		^rdmatensor_message_rx: channel=1 seq=2 type=TENSOR_REQUEST index=0
+		^rdmatensor_response_state: channel=1 index=0 FREE -> WAITING$
+		^rdmatensor_message_tx: channel=1 seq=2 type=META_DATA_RESPONSE index=0
+		^rdmatensor_message_rx: channel=1 seq=2 type=META_DATA_RESPONSE index=0
+		^rdmatensor_message_tx: channel=1 seq=3 type=TENSOR_RE_REQUEST index=0
+		^rdmatensor_request_state: .* index=0 RE_QUEUED -> RE_SENT$
+		^rdmatensor_response_state: channel=1 index=0 META_SENT -> WRITING$
+		^rdmatensor_content_tx: channel=1 lane=0 index=0 bytes=5000 last$
+		^rdmatensor_content_rx: channel=1 lane=0 index=0 bytes=5000 last$
+		^rdmatensor_fetch_end: user_data=[0-9]+ channel=1 result=0 bytes=5000$
+		^rdmatensor_channel_state: channel=1 CLOSING -> DOWN
 	EVENTS
 	exec 8<&-
 }
@@ -46,12 +46,13 @@ fetch_in_order() {
 messages_by_name() {
 	local tracing=/sys/kernel/tracing
 	echo >$tracing/trace
-	echo 1 >$tracing/events/rdmatensor/message_tx/enable
+	echo 1 >$tracing/events/rdmatensor/rdmatensor_message_tx/enable
 	"$LAB_BUILD"/system/system ids_of_all_kinds* >/tmp/trace.tap
-	echo 0 >$tracing/events/rdmatensor/message_tx/enable
-	grep -oE 'message_tx: .* type=[^ ]*' $tracing/trace | sed 's/.*type=//' | sort | uniq -c
+	echo 0 >$tracing/events/rdmatensor/rdmatensor_message_tx/enable
+	grep -oE 'rdmatensor_message_tx: .* type=[^ ]*' $tracing/trace | sed 's/.*type=//' |
+		sort | uniq -c
 	grep -q 'type=TABLE_OPEN' $tracing/trace && grep -q 'type=TABLE_INFO' $tracing/trace &&
-		! grep -q 'message_tx: .* type=0x' $tracing/trace
+		! grep -q 'rdmatensor_message_tx: .* type=0x' $tracing/trace
 }
 check "messages are traced by name" messages_by_name
 
