@@ -35,52 +35,53 @@ static struct {
 	char point[HOLD_NAME_MAX];
 	bool held;
 	unsigned int turn;
-} hold = {
-	.lock = __SPIN_LOCK_UNLOCKED(hold.lock),
-	.wait = __WAIT_QUEUE_HEAD_INITIALIZER(hold.wait),
+} fault_hold = {
+	.lock = __SPIN_LOCK_UNLOCKED(fault_hold.lock),
+	.wait = __WAIT_QUEUE_HEAD_INITIALIZER(fault_hold.wait),
 };
 
-static struct dentry *hold_file;
+static struct dentry *fault_hold_file;
 
 void rdmatensor_hold(const char *point)
 {
 	unsigned int turn;
 
 	might_sleep();
-	spin_lock(&hold.lock);
-	if (hold.held || strcmp(hold.point, point)) {
-		spin_unlock(&hold.lock);
+	spin_lock(&fault_hold.lock);
+	if (fault_hold.held || strcmp(fault_hold.point, point)) {
+		spin_unlock(&fault_hold.lock);
 		return;
 	}
-	hold.held = true;
-	turn = hold.turn;
-	spin_unlock(&hold.lock);
+	fault_hold.held = true;
+	turn = fault_hold.turn;
+	spin_unlock(&fault_hold.lock);
 
-	wake_up_all(&hold.wait);
-	wait_event_timeout(hold.wait, READ_ONCE(hold.turn) != turn, HOLD_LONGEST);
+	wake_up_all(&fault_hold.wait);
+	wait_event_timeout(fault_hold.wait, READ_ONCE(fault_hold.turn) != turn, HOLD_LONGEST);
 
-	spin_lock(&hold.lock);
-	if (hold.turn == turn)
-		hold.held = false;
-	spin_unlock(&hold.lock);
+	spin_lock(&fault_hold.lock);
+	if (fault_hold.turn == turn)
+		fault_hold.held = false;
+	spin_unlock(&fault_hold.lock);
 }
 
 /* Blocks until a thread is held; the point's name */
-static ssize_t hold_read(struct file *file, char __user *to, size_t bytes, loff_t *pos)
+static ssize_t fault_hold_read(struct file *file, char __user *to, size_t bytes, loff_t *pos)
 {
 	char text[HOLD_NAME_MAX + 1];
 	int len;
 
-	if (!*pos && wait_event_interruptible(hold.wait, READ_ONCE(hold.held)))
+	if (!*pos && wait_event_interruptible(fault_hold.wait, READ_ONCE(fault_hold.held)))
 		return -ERESTARTSYS;
-	spin_lock(&hold.lock);
-	len = scnprintf(text, sizeof(text), "%s\n", hold.point);
-	spin_unlock(&hold.lock);
+	spin_lock(&fault_hold.lock);
+	len = scnprintf(text, sizeof(text), "%s\n", fault_hold.point);
+	spin_unlock(&fault_hold.lock);
 	return simple_read_from_buffer(to, bytes, pos, text, len);
 }
 
 /* The name of a point: hold the next thread there. Who is held goes on, in any case */
-static ssize_t hold_write(struct file *file, const char __user *from, size_t bytes, loff_t *pos)
+static ssize_t fault_hold_write(struct file *file, const char __user *from, size_t bytes,
+				loff_t *pos)
 {
 	char text[HOLD_NAME_MAX] = "";
 
@@ -88,20 +89,20 @@ static ssize_t hold_write(struct file *file, const char __user *from, size_t byt
 		return -EINVAL;
 	if (copy_from_user(text, from, bytes))
 		return -EFAULT;
-	spin_lock(&hold.lock);
-	strscpy(hold.point, strim(text), sizeof(hold.point));
-	hold.held = false;
-	hold.turn++;
-	spin_unlock(&hold.lock);
-	wake_up_all(&hold.wait);
+	spin_lock(&fault_hold.lock);
+	strscpy(fault_hold.point, strim(text), sizeof(fault_hold.point));
+	fault_hold.held = false;
+	fault_hold.turn++;
+	spin_unlock(&fault_hold.lock);
+	wake_up_all(&fault_hold.wait);
 	return bytes;
 }
 
-static const struct file_operations hold_fops = {
+static const struct file_operations fault_hold_fops = {
 	.owner = THIS_MODULE,
 	.open = simple_open,
-	.read = hold_read,
-	.write = hold_write,
+	.read = fault_hold_read,
+	.write = fault_hold_write,
 };
 
 void rdmatensor_fault_init(void)
@@ -109,14 +110,14 @@ void rdmatensor_fault_init(void)
 	/* A test asks for failures one by one, and knows that it did */
 	fault_attr.verbose = 0;
 	fault_dir = fault_create_debugfs_attr("fail_rdmatensor", NULL, &fault_attr);
-	hold_file = debugfs_create_file("hold_rdmatensor", 0600, NULL, NULL, &hold_fops);
+	fault_hold_file = debugfs_create_file("hold_rdmatensor", 0600, NULL, NULL, &fault_hold_fops);
 }
 
 void rdmatensor_fault_exit(void)
 {
 	if (!IS_ERR(fault_dir))
 		debugfs_remove_recursive(fault_dir);
-	debugfs_remove(hold_file);
+	debugfs_remove(fault_hold_file);
 }
 
 bool rdmatensor_should_fail(void)

@@ -40,39 +40,39 @@ struct rdmatensor_metacache_entry {
 	char name[];
 };
 
-struct lookup {
+struct metacache_lookup {
 	const char *name;
 	u16 name_len;
 };
 
-static u32 hash_lookup(const void *data, u32 len, u32 seed)
+static u32 metacache_hash_lookup(const void *data, u32 len, u32 seed)
 {
-	const struct lookup *lookup = data;
+	const struct metacache_lookup *lookup = data;
 
 	return jhash(lookup->name, lookup->name_len, seed);
 }
 
-static u32 hash_entry(const void *data, u32 len, u32 seed)
+static u32 metacache_hash_entry(const void *data, u32 len, u32 seed)
 {
 	const struct rdmatensor_metacache_entry *entry = data;
 
 	return jhash(entry->name, entry->name_len, seed);
 }
 
-static int compare(struct rhashtable_compare_arg *arg, const void *obj)
+static int metacache_compare(struct rhashtable_compare_arg *arg, const void *obj)
 {
 	const struct rdmatensor_metacache_entry *entry = obj;
-	const struct lookup *lookup = arg->key;
+	const struct metacache_lookup *lookup = arg->key;
 
 	return entry->name_len != lookup->name_len ||
 	       memcmp(entry->name, lookup->name, lookup->name_len);
 }
 
-static const struct rhashtable_params params = {
+static const struct rhashtable_params metacache_params = {
 	.head_offset = offsetof(struct rdmatensor_metacache_entry, node),
-	.hashfn = hash_lookup,
-	.obj_hashfn = hash_entry,
-	.obj_cmpfn = compare,
+	.hashfn = metacache_hash_lookup,
+	.obj_hashfn = metacache_hash_entry,
+	.obj_cmpfn = metacache_compare,
 };
 
 struct rdmatensor_metacache *rdmatensor_metacache_alloc(u32 max_entries)
@@ -83,7 +83,7 @@ struct rdmatensor_metacache *rdmatensor_metacache_alloc(u32 max_entries)
 	cache = kzalloc(sizeof(*cache), GFP_KERNEL_ACCOUNT);
 	if (!cache)
 		return ERR_PTR(-ENOMEM);
-	ret = rhashtable_init(&cache->names, &params);
+	ret = rhashtable_init(&cache->names, &metacache_params);
 	if (ret) {
 		kfree(cache);
 		return ERR_PTR(ret);
@@ -93,32 +93,32 @@ struct rdmatensor_metacache *rdmatensor_metacache_alloc(u32 max_entries)
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_metacache_alloc);
 
-static void free_entry(struct rdmatensor_metacache_entry *entry)
+static void metacache_free_entry(struct rdmatensor_metacache_entry *entry)
 {
 	kfree(entry->keep);
 	kfree(entry);
 }
 
-static void free_kept(void *ptr, void *arg)
+static void metacache_free_kept(void *ptr, void *arg)
 {
 	struct rdmatensor_metacache_entry *entry = ptr;
 
 	/* Rather leak than free what someone still reads */
 	if (!WARN_ON_ONCE(refcount_read(&entry->refs) != 1))
-		free_entry(entry);
+		metacache_free_entry(entry);
 }
 
 void rdmatensor_metacache_free(struct rdmatensor_metacache *cache)
 {
-	rhashtable_free_and_destroy(&cache->names, free_kept, NULL);
+	rhashtable_free_and_destroy(&cache->names, metacache_free_kept, NULL);
 	kfree(cache);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_metacache_free);
 
 /* Returns who has the place of @entry's name: @entry, who came first, or none */
 static struct rdmatensor_metacache_entry *
-keep_entry(struct rdmatensor_metacache *cache, struct rdmatensor_metacache_entry *entry,
-	   const struct lookup *lookup)
+metacache_keep_entry(struct rdmatensor_metacache *cache, struct rdmatensor_metacache_entry *entry,
+		     const struct metacache_lookup *lookup)
 {
 	struct rdmatensor_metacache_entry *first;
 
@@ -129,7 +129,7 @@ keep_entry(struct rdmatensor_metacache *cache, struct rdmatensor_metacache_entry
 	refcount_inc(&entry->refs);
 	entry->listed = true;
 	first = rhashtable_lookup_get_insert_key(&cache->names, lookup, &entry->node,
-						 params);
+						 metacache_params);
 	if (!first)
 		return entry;
 
@@ -143,12 +143,12 @@ struct rdmatensor_metacache_entry *
 rdmatensor_metacache_get(struct rdmatensor_metacache *cache, const char *name,
 			 u16 name_len)
 {
-	struct lookup lookup = { .name = name, .name_len = name_len };
+	struct metacache_lookup lookup = { .name = name, .name_len = name_len };
 	struct rdmatensor_metacache_entry *entry, *first;
 
 	might_sleep();
 
-	entry = rhashtable_lookup_fast(&cache->names, &lookup, params);
+	entry = rhashtable_lookup_fast(&cache->names, &lookup, metacache_params);
 	if (entry) {
 		refcount_inc(&entry->refs);
 		return entry;
@@ -162,7 +162,7 @@ rdmatensor_metacache_get(struct rdmatensor_metacache *cache, const char *name,
 	entry->name_len = name_len;
 	memcpy(entry->name, name, name_len);
 
-	first = keep_entry(cache, entry, &lookup);
+	first = metacache_keep_entry(cache, entry, &lookup);
 	if (first && first != entry) {
 		kfree(entry);
 		entry = first;
@@ -176,7 +176,7 @@ void rdmatensor_metacache_put(struct rdmatensor_metacache *cache,
 			      struct rdmatensor_metacache_entry *entry)
 {
 	if (refcount_dec_and_test(&entry->refs))
-		free_entry(entry);
+		metacache_free_entry(entry);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_metacache_put);
 

@@ -39,10 +39,10 @@
 #include "core/fault.h"
 #include "core/rendezvous.h"
 
-#define STEP_BUCKET_BITS 8
-#define ABORTED_MAX 64
-#define WALK_BATCH 256
-#define INSERT_TRIES 10
+#define RDV_STEP_BUCKET_BITS 8
+#define RDV_ABORTED_MAX 64
+#define RDV_WALK_BATCH 256
+#define RDV_INSERT_TRIES 10
 
 /**
  * struct rdmatensor_rendezvous_key - a (name, step_id)
@@ -82,60 +82,60 @@ struct rdmatensor_rendezvous_key {
 struct rdmatensor_rendezvous {
 	spinlock_t lock;	/* see above */
 	struct rhashtable keys;
-	struct list_head steps[1 << STEP_BUCKET_BITS];
+	struct list_head steps[1 << RDV_STEP_BUCKET_BITS];
 	u32 nr_aborted;
 	u64 abort_clock;
-	s64 aborted_steps[ABORTED_MAX];
-	u64 aborted_at[ABORTED_MAX];
-	struct rdmatensor_status aborted_status[ABORTED_MAX];
+	s64 aborted_steps[RDV_ABORTED_MAX];
+	u64 aborted_at[RDV_ABORTED_MAX];
+	struct rdmatensor_status aborted_status[RDV_ABORTED_MAX];
 };
 
-struct lookup {
+struct rdv_lookup {
 	const char *name;
 	s64 step_id;
 	u16 name_len;
 };
 
-static u32 hash(const char *name, u16 name_len, s64 step_id, u32 seed)
+static u32 rdv_hash(const char *name, u16 name_len, s64 step_id, u32 seed)
 {
 	return jhash_3words(jhash(name, name_len, seed), lower_32_bits(step_id),
 			    upper_32_bits(step_id), seed);
 }
 
-static u32 hash_lookup(const void *data, u32 len, u32 seed)
+static u32 rdv_hash_lookup(const void *data, u32 len, u32 seed)
 {
-	const struct lookup *lookup = data;
+	const struct rdv_lookup *lookup = data;
 
-	return hash(lookup->name, lookup->name_len, lookup->step_id, seed);
+	return rdv_hash(lookup->name, lookup->name_len, lookup->step_id, seed);
 }
 
-static u32 hash_key(const void *data, u32 len, u32 seed)
+static u32 rdv_hash_key(const void *data, u32 len, u32 seed)
 {
 	const struct rdmatensor_rendezvous_key *key = data;
 
-	return hash(key->name, key->name_len, key->step_id, seed);
+	return rdv_hash(key->name, key->name_len, key->step_id, seed);
 }
 
-static int compare(struct rhashtable_compare_arg *arg, const void *obj)
+static int rdv_compare(struct rhashtable_compare_arg *arg, const void *obj)
 {
 	const struct rdmatensor_rendezvous_key *key = obj;
-	const struct lookup *lookup = arg->key;
+	const struct rdv_lookup *lookup = arg->key;
 
 	return key->step_id != lookup->step_id || key->name_len != lookup->name_len ||
 	       memcmp(key->name, lookup->name, lookup->name_len);
 }
 
-static const struct rhashtable_params params = {
+static const struct rhashtable_params rdv_params = {
 	.head_offset = offsetof(struct rdmatensor_rendezvous_key, node),
-	.hashfn = hash_lookup,
-	.obj_hashfn = hash_key,
-	.obj_cmpfn = compare,
+	.hashfn = rdv_hash_lookup,
+	.obj_hashfn = rdv_hash_key,
+	.obj_cmpfn = rdv_compare,
 	.automatic_shrinking = true,
 };
 
-static struct list_head *step_bucket(struct rdmatensor_rendezvous *rdv, s64 step_id)
+static struct list_head *rdv_step_bucket(struct rdmatensor_rendezvous *rdv, s64 step_id)
 {
-	return &rdv->steps[hash_64(step_id, STEP_BUCKET_BITS)];
+	return &rdv->steps[hash_64(step_id, RDV_STEP_BUCKET_BITS)];
 }
 
 struct rdmatensor_rendezvous *rdmatensor_rendezvous_alloc(void)
@@ -147,7 +147,7 @@ struct rdmatensor_rendezvous *rdmatensor_rendezvous_alloc(void)
 	rdv = kvzalloc(sizeof(*rdv), GFP_KERNEL_ACCOUNT);
 	if (!rdv)
 		return ERR_PTR(-ENOMEM);
-	ret = rhashtable_init(&rdv->keys, &params);
+	ret = rhashtable_init(&rdv->keys, &rdv_params);
 	if (ret) {
 		kvfree(rdv);
 		return ERR_PTR(ret);
@@ -173,14 +173,14 @@ void rdmatensor_rendezvous_free(struct rdmatensor_rendezvous *rdv)
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_rendezvous_free);
 
-static struct rdmatensor_rendezvous_key *find_key(struct rdmatensor_rendezvous *rdv,
-						  const struct lookup *lookup)
+static struct rdmatensor_rendezvous_key *rdv_find_key(struct rdmatensor_rendezvous *rdv,
+						      const struct rdv_lookup *lookup)
 {
 	lockdep_assert_held(&rdv->lock);
-	return rhashtable_lookup_fast(&rdv->keys, lookup, params);
+	return rhashtable_lookup_fast(&rdv->keys, lookup, rdv_params);
 }
 
-static struct rdmatensor_rendezvous_key *alloc_key(const struct lookup *lookup, gfp_t gfp)
+static struct rdmatensor_rendezvous_key *rdv_alloc_key(const struct rdv_lookup *lookup, gfp_t gfp)
 {
 	struct rdmatensor_rendezvous_key *key;
 
@@ -198,7 +198,7 @@ static struct rdmatensor_rendezvous_key *alloc_key(const struct lookup *lookup, 
 	return key;
 }
 
-static void put_key(struct rdmatensor_rendezvous_key *key)
+static void rdv_put_key(struct rdmatensor_rendezvous_key *key)
 {
 	if (key && refcount_dec_and_test(&key->ref))
 		kfree(key);
@@ -207,9 +207,9 @@ static void put_key(struct rdmatensor_rendezvous_key *key)
 struct rdmatensor_rendezvous_key *
 rdmatensor_rendezvous_key_alloc(const char *name, u16 name_len, gfp_t gfp)
 {
-	struct lookup lookup = { .name = name, .name_len = name_len };
+	struct rdv_lookup lookup = { .name = name, .name_len = name_len };
 
-	return alloc_key(&lookup, gfp);
+	return rdv_alloc_key(&lookup, gfp);
 }
 
 struct rdmatensor_rendezvous_key *
@@ -227,39 +227,39 @@ const char *rdmatensor_rendezvous_key_name(const struct rdmatensor_rendezvous_ke
 
 void rdmatensor_waiter_end(struct rdmatensor_waiter *waiter)
 {
-	put_key(waiter->key);
+	rdv_put_key(waiter->key);
 	waiter->key = NULL;
 	rdmatensor_status_clear(&waiter->status);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_waiter_end);
 
-static int insert_key(struct rdmatensor_rendezvous *rdv,
-		      struct rdmatensor_rendezvous_key *key)
+static int rdv_insert_key(struct rdmatensor_rendezvous *rdv,
+			  struct rdmatensor_rendezvous_key *key)
 {
 	int ret;
 
 	lockdep_assert_held(&rdv->lock);
-	ret = rhashtable_insert_fast(&rdv->keys, &key->node, params);
+	ret = rhashtable_insert_fast(&rdv->keys, &key->node, rdv_params);
 	/* At the head: a walk of this bucket is past it, and comes to an end */
 	if (!ret)
-		list_add(&key->step_item, step_bucket(rdv, key->step_id));
+		list_add(&key->step_item, rdv_step_bucket(rdv, key->step_id));
 	return ret;
 }
 
-static void free_key_if_unused(struct rdmatensor_rendezvous *rdv,
-			       struct rdmatensor_rendezvous_key *key)
+static void rdv_free_key_if_unused(struct rdmatensor_rendezvous *rdv,
+				   struct rdmatensor_rendezvous_key *key)
 {
 	lockdep_assert_held(&rdv->lock);
 	if (!list_empty(&key->offered) || !list_empty(&key->held) ||
 	    !list_empty(&key->waiters))
 		return;
-	rhashtable_remove_fast(&rdv->keys, &key->node, params);
+	rhashtable_remove_fast(&rdv->keys, &key->node, rdv_params);
 	list_del(&key->step_item);
-	put_key(key);
+	rdv_put_key(key);
 }
 
-static const struct rdmatensor_status *aborted(const struct rdmatensor_rendezvous *rdv,
-					       s64 step_id)
+static const struct rdmatensor_status *rdv_aborted(const struct rdmatensor_rendezvous *rdv,
+						   s64 step_id)
 {
 	u32 i;
 
@@ -270,8 +270,8 @@ static const struct rdmatensor_status *aborted(const struct rdmatensor_rendezvou
 	return NULL;
 }
 
-static void remember_aborted(struct rdmatensor_rendezvous *rdv, s64 step_id,
-			     const struct rdmatensor_status *status)
+static void rdv_remember_aborted(struct rdmatensor_rendezvous *rdv, s64 step_id,
+				 const struct rdmatensor_status *status)
 {
 	u32 i, slot = 0;
 
@@ -283,7 +283,7 @@ static void remember_aborted(struct rdmatensor_rendezvous *rdv, s64 step_id,
 		if (rdv->aborted_at[i] < rdv->aborted_at[slot])
 			slot = i;
 	}
-	if (rdv->nr_aborted < ABORTED_MAX) {
+	if (rdv->nr_aborted < RDV_ABORTED_MAX) {
 		slot = rdv->nr_aborted;
 		/* Read without the lock by rdmatensor_rendezvous_step_status() */
 		WRITE_ONCE(rdv->nr_aborted, slot + 1);
@@ -294,7 +294,7 @@ out_set:
 	rdmatensor_status_copy(&rdv->aborted_status[slot], status);
 }
 
-static void match(struct rdmatensor_tensor *tensor, struct rdmatensor_waiter *waiter)
+static void rdv_match(struct rdmatensor_tensor *tensor, struct rdmatensor_waiter *waiter)
 {
 	tensor->inflight++;
 	waiter->tensor = tensor;
@@ -302,7 +302,7 @@ static void match(struct rdmatensor_tensor *tensor, struct rdmatensor_waiter *wa
 		list_move_tail(&tensor->item, &tensor->key->held);
 }
 
-static void match_waiters(struct rdmatensor_rendezvous_key *key, struct list_head *matches)
+static void rdv_match_waiters(struct rdmatensor_rendezvous_key *key, struct list_head *matches)
 {
 	struct rdmatensor_tensor *tensor;
 	struct rdmatensor_waiter *waiter;
@@ -317,18 +317,18 @@ static void match_waiters(struct rdmatensor_rendezvous_key *key, struct list_hea
 		waiter->waiting = false;
 		waiter->key = NULL;
 		list_move_tail(&waiter->item, matches);
-		match(tensor, waiter);
+		rdv_match(tensor, waiter);
 	}
 }
 
 /* How a tensor ends that its publisher takes back */
-static int withdraw_status(const struct rdmatensor_tensor *tensor)
+static int rdv_withdraw_status(const struct rdmatensor_tensor *tensor)
 {
 	return tensor->uses ? -ECANCELED : 0;
 }
 
 /* Takes a tensor out of matching; true: it is idle, so it can be released */
-static bool take_back(struct rdmatensor_tensor *tensor, int status)
+static bool rdv_take_back(struct rdmatensor_tensor *tensor, int status)
 {
 	tensor->withdrawn = true;
 	tensor->withdraw_status = status;
@@ -337,7 +337,7 @@ static bool take_back(struct rdmatensor_tensor *tensor, int status)
 }
 
 /* The tensor is the caller's again. Its key stays, even if it is the last one there */
-static void detach(struct rdmatensor_tensor *tensor)
+static void rdv_detach(struct rdmatensor_tensor *tensor)
 {
 	list_del_init(&tensor->item);
 	tensor->key = NULL;
@@ -348,9 +348,9 @@ static void detach(struct rdmatensor_tensor *tensor)
  * filled, or the larger table could not be had without sleeping, and a worker is
  * at it. Who may sleep gives it time.
  */
-static bool wait_for_hash(gfp_t gfp, unsigned int *tries)
+static bool rdv_wait_for_hash(gfp_t gfp, unsigned int *tries)
 {
-	if (!gfpflags_allow_blocking(gfp) || ++*tries == INSERT_TRIES)
+	if (!gfpflags_allow_blocking(gfp) || ++*tries == RDV_INSERT_TRIES)
 		return false;
 	usleep_range(100, 1000);
 	return true;
@@ -358,12 +358,12 @@ static bool wait_for_hash(gfp_t gfp, unsigned int *tries)
 
 /* Takes *@spare if there is no such key. NULL: the hash did not take it */
 static struct rdmatensor_rendezvous_key *
-find_or_insert(struct rdmatensor_rendezvous *rdv, const struct lookup *lookup,
-	       struct rdmatensor_rendezvous_key **spare)
+rdv_find_or_insert(struct rdmatensor_rendezvous *rdv, const struct rdv_lookup *lookup,
+		   struct rdmatensor_rendezvous_key **spare)
 {
-	struct rdmatensor_rendezvous_key *key = find_key(rdv, lookup);
+	struct rdmatensor_rendezvous_key *key = rdv_find_key(rdv, lookup);
 
-	if (!key && *spare && !insert_key(rdv, *spare)) {
+	if (!key && *spare && !rdv_insert_key(rdv, *spare)) {
 		key = *spare;
 		*spare = NULL;
 	}
@@ -374,7 +374,7 @@ int rdmatensor_rendezvous_publish(struct rdmatensor_rendezvous *rdv,
 				  struct rdmatensor_tensor *tensor, const char *name,
 				  u16 name_len, s64 step_id, struct list_head *matches)
 {
-	struct lookup lookup = {
+	struct rdv_lookup lookup = {
 		.name = name, .name_len = name_len, .step_id = step_id
 	};
 	struct rdmatensor_rendezvous_key *key, *spare;
@@ -384,20 +384,20 @@ int rdmatensor_rendezvous_publish(struct rdmatensor_rendezvous *rdv,
 
 	might_sleep();
 
-	spare = alloc_key(&lookup, GFP_KERNEL_ACCOUNT);
+	spare = rdv_alloc_key(&lookup, GFP_KERNEL_ACCOUNT);
 	if (!spare)
 		return -ENOMEM;
 again:
 	spin_lock_bh(&rdv->lock);
-	status = aborted(rdv, step_id);
+	status = rdv_aborted(rdv, step_id);
 	if (status) {
 		ret = status->error;
 		goto out_unlock;
 	}
-	key = find_or_insert(rdv, &lookup, &spare);
+	key = rdv_find_or_insert(rdv, &lookup, &spare);
 	if (!key) {
 		spin_unlock_bh(&rdv->lock);
-		if (wait_for_hash(GFP_KERNEL, &tries))
+		if (rdv_wait_for_hash(GFP_KERNEL, &tries))
 			goto again;
 		ret = -ENOMEM;
 		goto out_free;
@@ -414,7 +414,7 @@ again:
 	tensor->withdrawn = false;
 	tensor->withdraw_status = 0;
 	list_add_tail(&tensor->item, &key->offered);
-	match_waiters(key, matches);
+	rdv_match_waiters(key, matches);
 out_unlock:
 	spin_unlock_bh(&rdv->lock);
 out_free:
@@ -427,7 +427,7 @@ int rdmatensor_rendezvous_request(struct rdmatensor_rendezvous *rdv,
 				  struct rdmatensor_waiter *waiter, const char *name,
 				  u16 name_len, s64 step_id, gfp_t gfp)
 {
-	struct lookup lookup = {
+	struct rdv_lookup lookup = {
 		.name = name, .name_len = name_len, .step_id = step_id
 	};
 	struct rdmatensor_rendezvous_key *key, *spare = NULL;
@@ -445,29 +445,29 @@ again:
 	waiter->status.error = 0;
 	waiter->status.text_len = 0;
 	waiter->status.whole = NULL;
-	status = aborted(rdv, step_id);
+	status = rdv_aborted(rdv, step_id);
 	if (status) {
 		rdmatensor_status_init_copy(&waiter->status, status);
 		ret = -ECANCELED;
 		goto out_unlock;
 	}
-	key = find_or_insert(rdv, &lookup, &spare);
+	key = rdv_find_or_insert(rdv, &lookup, &spare);
 	if (!key) {
 		spin_unlock_bh(&rdv->lock);
 		/* A key is needed only by who has to wait: most never come here */
 		if (!spare) {
-			spare = alloc_key(&lookup, gfp);
+			spare = rdv_alloc_key(&lookup, gfp);
 			if (spare)
 				goto again;
-		} else if (wait_for_hash(gfp, &tries)) {
+		} else if (rdv_wait_for_hash(gfp, &tries)) {
 			goto again;
 		}
 		ret = -ENOMEM;
 		goto out_free;
 	}
 	if (!list_empty(&key->offered)) {
-		match(list_first_entry(&key->offered, struct rdmatensor_tensor, item),
-		      waiter);
+		rdv_match(list_first_entry(&key->offered, struct rdmatensor_tensor, item),
+			  waiter);
 		ret = 0;
 	} else {
 		waiter->key = key;
@@ -493,7 +493,7 @@ bool rdmatensor_rendezvous_cancel(struct rdmatensor_rendezvous *rdv,
 	if (waiting) {
 		list_del_init(&waiter->item);
 		waiter->waiting = false;
-		free_key_if_unused(rdv, waiter->key);
+		rdv_free_key_if_unused(rdv, waiter->key);
 		waiter->key = NULL;
 	}
 	spin_unlock_bh(&rdv->lock);
@@ -515,14 +515,14 @@ bool rdmatensor_rendezvous_put(struct rdmatensor_rendezvous *rdv,
 		tensor->uses_left++;
 		if (!tensor->withdrawn) {
 			list_move(&tensor->item, &key->offered);
-			match_waiters(key, matches);
+			rdv_match_waiters(key, matches);
 		}
 	}
 	released = !tensor->inflight &&
 		   (tensor->withdrawn || (tensor->uses && !tensor->uses_left));
 	if (released) {
-		detach(tensor);
-		free_key_if_unused(rdv, key);
+		rdv_detach(tensor);
+		rdv_free_key_if_unused(rdv, key);
 	}
 	spin_unlock_bh(&rdv->lock);
 	return released;
@@ -530,7 +530,7 @@ bool rdmatensor_rendezvous_put(struct rdmatensor_rendezvous *rdv,
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_rendezvous_put);
 
 /* What a WITHDRAW of @key means; ERR_PTR(-EALREADY): all it has is withdrawn */
-static struct rdmatensor_tensor *find_withdraw(struct rdmatensor_rendezvous_key *key)
+static struct rdmatensor_tensor *rdv_find_withdraw(struct rdmatensor_rendezvous_key *key)
 {
 	struct rdmatensor_tensor *tensor;
 
@@ -549,7 +549,7 @@ int rdmatensor_rendezvous_withdraw(struct rdmatensor_rendezvous *rdv, const char
 				   void *arg, struct rdmatensor_tensor **tensor,
 				   bool *released)
 {
-	struct lookup lookup = {
+	struct rdv_lookup lookup = {
 		.name = name, .name_len = name_len, .step_id = step_id
 	};
 	struct rdmatensor_rendezvous_key *key;
@@ -557,8 +557,8 @@ int rdmatensor_rendezvous_withdraw(struct rdmatensor_rendezvous *rdv, const char
 	int ret = 0;
 
 	spin_lock_bh(&rdv->lock);
-	key = find_key(rdv, &lookup);
-	found = key ? find_withdraw(key) : ERR_PTR(-ENOENT);
+	key = rdv_find_key(rdv, &lookup);
+	found = key ? rdv_find_withdraw(key) : ERR_PTR(-ENOENT);
 	if (IS_ERR(found)) {
 		ret = PTR_ERR(found);
 		goto out_unlock;
@@ -566,10 +566,10 @@ int rdmatensor_rendezvous_withdraw(struct rdmatensor_rendezvous *rdv, const char
 	if (mark)
 		mark(found, arg);
 	*tensor = found;
-	*released = take_back(found, withdraw_status(found));
+	*released = rdv_take_back(found, rdv_withdraw_status(found));
 	if (*released) {
-		detach(found);
-		free_key_if_unused(rdv, key);
+		rdv_detach(found);
+		rdv_free_key_if_unused(rdv, key);
 	}
 out_unlock:
 	spin_unlock_bh(&rdv->lock);
@@ -581,10 +581,10 @@ EXPORT_SYMBOL_IF_KUNIT(rdmatensor_rendezvous_withdraw);
  * Calls @fn for each key of a bucket, with the lock held. @fn may free it. Keys
  * that are inserted meanwhile are not met. May sleep, without the lock.
  */
-static void walk_bucket(struct rdmatensor_rendezvous *rdv, struct list_head *bucket,
-			void (*fn)(struct rdmatensor_rendezvous *rdv,
-				   struct rdmatensor_rendezvous_key *key, void *arg),
-			void *arg)
+static void rdv_walk_bucket(struct rdmatensor_rendezvous *rdv, struct list_head *bucket,
+			    void (*fn)(struct rdmatensor_rendezvous *rdv,
+				       struct rdmatensor_rendezvous_key *key, void *arg),
+			    void *arg)
 {
 	struct rdmatensor_rendezvous_key place = { .name_len = 0 };
 	unsigned int met = 0;
@@ -600,7 +600,7 @@ static void walk_bucket(struct rdmatensor_rendezvous *rdv, struct list_head *buc
 		/* Else it is another walk's place */
 		if (key->name_len)
 			fn(rdv, key, arg);
-		if (++met % WALK_BATCH == 0) {
+		if (++met % RDV_WALK_BATCH == 0) {
 			spin_unlock_bh(&rdv->lock);
 			cond_resched();
 			spin_lock_bh(&rdv->lock);
@@ -610,19 +610,19 @@ static void walk_bucket(struct rdmatensor_rendezvous *rdv, struct list_head *buc
 	spin_unlock_bh(&rdv->lock);
 }
 
-struct abort {
+struct rdv_abort {
 	s64 step_id;
 	const struct rdmatensor_status *status;
 	struct list_head *released;
 	struct list_head *waiters;
 };
 
-static void abort_key(struct rdmatensor_rendezvous *rdv,
-		      struct rdmatensor_rendezvous_key *key, void *arg)
+static void rdv_abort_key(struct rdmatensor_rendezvous *rdv,
+			  struct rdmatensor_rendezvous_key *key, void *arg)
 {
 	struct rdmatensor_waiter *waiter, *next_waiter;
 	struct rdmatensor_tensor *tensor, *next;
-	struct abort *abort = arg;
+	struct rdv_abort *abort = arg;
 
 	if (key->step_id != abort->step_id)
 		return;
@@ -630,13 +630,13 @@ static void abort_key(struct rdmatensor_rendezvous *rdv,
 	list_for_each_entry_safe(tensor, next, &key->held, item) {
 		/* They are in flight, so none is idle */
 		if (tensor->uses && !tensor->withdrawn)
-			take_back(tensor, abort->status->error);
+			rdv_take_back(tensor, abort->status->error);
 	}
 	list_for_each_entry_safe(tensor, next, &key->offered, item) {
 		if (!tensor->uses) {
 			list_move_tail(&tensor->item, &key->held);
-		} else if (take_back(tensor, abort->status->error)) {
-			detach(tensor);
+		} else if (rdv_take_back(tensor, abort->status->error)) {
+			rdv_detach(tensor);
 			list_add_tail(&tensor->item, abort->released);
 		}
 	}
@@ -646,7 +646,7 @@ static void abort_key(struct rdmatensor_rendezvous *rdv,
 		rdmatensor_status_copy(&waiter->status, abort->status);
 		list_move_tail(&waiter->item, abort->waiters);
 	}
-	free_key_if_unused(rdv, key);
+	rdv_free_key_if_unused(rdv, key);
 }
 
 void rdmatensor_rendezvous_abort_step(struct rdmatensor_rendezvous *rdv, s64 step_id,
@@ -654,7 +654,7 @@ void rdmatensor_rendezvous_abort_step(struct rdmatensor_rendezvous *rdv, s64 ste
 				      struct list_head *released,
 				      struct list_head *waiters)
 {
-	struct abort abort = {
+	struct rdv_abort abort = {
 		.step_id = step_id,
 		.status = status,
 		.released = released,
@@ -663,10 +663,10 @@ void rdmatensor_rendezvous_abort_step(struct rdmatensor_rendezvous *rdv, s64 ste
 
 	/* From here on nothing of the step comes in, so that one walk meets all */
 	spin_lock_bh(&rdv->lock);
-	remember_aborted(rdv, step_id, status);
+	rdv_remember_aborted(rdv, step_id, status);
 	spin_unlock_bh(&rdv->lock);
 
-	walk_bucket(rdv, step_bucket(rdv, step_id), abort_key, &abort);
+	rdv_walk_bucket(rdv, rdv_step_bucket(rdv, step_id), rdv_abort_key, &abort);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_rendezvous_abort_step);
 
@@ -682,7 +682,7 @@ bool rdmatensor_rendezvous_step_status(struct rdmatensor_rendezvous *rdv, s64 st
 	if (!READ_ONCE(rdv->nr_aborted))
 		return false;
 	spin_lock_bh(&rdv->lock);
-	found = aborted(rdv, step_id);
+	found = rdv_aborted(rdv, step_id);
 	if (found)
 		rdmatensor_status_init_copy(status, found);
 	spin_unlock_bh(&rdv->lock);
@@ -690,7 +690,7 @@ bool rdmatensor_rendezvous_step_status(struct rdmatensor_rendezvous *rdv, s64 st
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_rendezvous_step_status);
 
-static void drain_list(struct list_head *tensors, struct list_head *released)
+static void rdv_drain_list(struct list_head *tensors, struct list_head *released)
 {
 	struct rdmatensor_tensor *tensor, *next;
 
@@ -699,18 +699,18 @@ static void drain_list(struct list_head *tensors, struct list_head *released)
 		if (WARN_ON_ONCE(tensor->inflight))
 			continue;
 		if (!tensor->withdrawn)
-			tensor->withdraw_status = withdraw_status(tensor);
-		detach(tensor);
+			tensor->withdraw_status = rdv_withdraw_status(tensor);
+		rdv_detach(tensor);
 		list_add_tail(&tensor->item, released);
 	}
 }
 
-static void drain_key(struct rdmatensor_rendezvous *rdv,
-		      struct rdmatensor_rendezvous_key *key, void *released)
+static void rdv_drain_key(struct rdmatensor_rendezvous *rdv,
+			  struct rdmatensor_rendezvous_key *key, void *released)
 {
-	drain_list(&key->offered, released);
-	drain_list(&key->held, released);
-	free_key_if_unused(rdv, key);
+	rdv_drain_list(&key->offered, released);
+	rdv_drain_list(&key->held, released);
+	rdv_free_key_if_unused(rdv, key);
 }
 
 void rdmatensor_rendezvous_drain(struct rdmatensor_rendezvous *rdv,
@@ -719,7 +719,7 @@ void rdmatensor_rendezvous_drain(struct rdmatensor_rendezvous *rdv,
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(rdv->steps); i++)
-		walk_bucket(rdv, &rdv->steps[i], drain_key, released);
+		rdv_walk_bucket(rdv, &rdv->steps[i], rdv_drain_key, released);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_rendezvous_drain);
 

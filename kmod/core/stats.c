@@ -25,7 +25,7 @@ void rdmatensor_counters_destroy(struct rdmatensor_counters *counters)
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_counters_destroy);
 
-static void tally_add(struct rdmatensor_tally *sum, const struct rdmatensor_tally *tally)
+static void stats_tally_add(struct rdmatensor_tally *sum, const struct rdmatensor_tally *tally)
 {
 	int i;
 
@@ -39,7 +39,7 @@ void rdmatensor_sums_add(struct rdmatensor_sums *sum, const struct rdmatensor_su
 {
 	int i;
 
-	tally_add(&sum->tally, &more->tally);
+	stats_tally_add(&sum->tally, &more->tally);
 	for (i = 0; i < RDMATENSOR_NL_ERRORS_NR; i++)
 		sum->errors[i] += more->errors[i];
 }
@@ -52,6 +52,6 @@ void rdmatensor_counters_sum(const struct rdmatensor_counters *counters,
 	for (i = 0; i < RDMATENSOR_NL_ERRORS_NR; i++)
 		sum->errors[i] += atomic64_read(&counters->errors[i]);
 	for_each_possible_cpu(cpu)
-		tally_add(&sum->tally, per_cpu_ptr(counters->percpu, cpu));
+		stats_tally_add(&sum->tally, per_cpu_ptr(counters->percpu, cpu));
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_counters_sum);

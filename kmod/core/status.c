@@ -10,7 +10,7 @@
 #include "core/fault.h"
 #include "core/status.h"
 
-static struct rdmatensor_text *text_alloc(u16 len, gfp_t gfp)
+static struct rdmatensor_text *status_text_alloc(u16 len, gfp_t gfp)
 {
 	struct rdmatensor_text *text;
 
@@ -22,7 +22,7 @@ static struct rdmatensor_text *text_alloc(u16 len, gfp_t gfp)
 	return text;
 }
 
-static struct rdmatensor_text *text_get(struct rdmatensor_text *text)
+static struct rdmatensor_text *status_text_get(struct rdmatensor_text *text)
 {
 	refcount_inc(&text->ref);
 	return text;
@@ -49,7 +49,7 @@ u16 rdmatensor_text_cut(const char *text, u16 len, u16 most)
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_text_cut);
 
 /* It goes to terminals and logs, where these would do something */
-static void text_clean(char *text, u16 len)
+static void status_text_clean(char *text, u16 len)
 {
 	u16 i;
 
@@ -76,7 +76,7 @@ void rdmatensor_status_init_copy(struct rdmatensor_status *to,
 {
 	*to = *from;
 	if (to->whole)
-		text_get(to->whole);
+		status_text_get(to->whole);
 }
 
 void rdmatensor_status_copy(struct rdmatensor_status *to, const struct rdmatensor_status *from)
@@ -101,15 +101,15 @@ void rdmatensor_status_say(struct rdmatensor_status *status, int error, const ch
 	status->error = error;
 	status->text_len = rdmatensor_text_cut(text, len, sizeof(status->text));
 	memcpy(status->text, text, status->text_len);
-	text_clean(status->text, status->text_len);
+	status_text_clean(status->text, status->text_len);
 	if (len <= sizeof(status->text))
 		return;
 
-	status->whole = text_alloc(len, gfp);
+	status->whole = status_text_alloc(len, gfp);
 	if (!status->whole)
 		return;
 	memcpy(status->whole->text, text, len);
-	text_clean(status->whole->text, len);
+	status_text_clean(status->whole->text, len);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_status_say);
 
@@ -122,7 +122,7 @@ int rdmatensor_status_from_user(struct rdmatensor_status *status, int error, u64
 	if (error >= 0 || error < -MAX_ERRNO || len > RDMATENSOR_STATUS_TEXT_MAX)
 		return -EINVAL;
 	if (len > sizeof(status->text)) {
-		whole = text_alloc(len, GFP_KERNEL_ACCOUNT);
+		whole = status_text_alloc(len, GFP_KERNEL_ACCOUNT);
 		if (!whole)
 			return -ENOMEM;
 		text = whole->text;
@@ -132,7 +132,7 @@ int rdmatensor_status_from_user(struct rdmatensor_status *status, int error, u64
 		return -EFAULT;
 	}
 
-	text_clean(text, len);
+	status_text_clean(text, len);
 	status->error = error;
 	status->text_len = rdmatensor_text_cut(text, len, sizeof(status->text));
 	if (whole)
@@ -164,7 +164,7 @@ void rdmatensor_texts_destroy(struct rdmatensor_texts *texts)
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_texts_destroy);
 
-static struct rdmatensor_text **texts_place(struct rdmatensor_texts *texts, u32 id)
+static struct rdmatensor_text **status_texts_place(struct rdmatensor_texts *texts, u32 id)
 {
 	lockdep_assert_held(&texts->lock);
 	return &texts->kept[id % ARRAY_SIZE(texts->kept)];
@@ -176,16 +176,16 @@ u32 rdmatensor_texts_keep(struct rdmatensor_texts *texts, struct rdmatensor_text
 	u32 id;
 
 	spin_lock_bh(&texts->lock);
-	place = texts_place(texts, texts->last);
+	place = status_texts_place(texts, texts->last);
 	/* As all fetches of a step that is aborted have the same */
 	if (!*place || (*place)->len != text->len ||
 	    memcmp((*place)->text, text->text, text->len)) {
 		/* 0 is nobody's */
 		if (!++texts->last)
 			texts->last = 1;
-		place = texts_place(texts, texts->last);
+		place = status_texts_place(texts, texts->last);
 		old = *place;
-		*place = text_get(text);
+		*place = status_text_get(text);
 	}
 	id = texts->last;
 	spin_unlock_bh(&texts->lock);
@@ -200,9 +200,9 @@ struct rdmatensor_text *rdmatensor_texts_find(struct rdmatensor_texts *texts, u3
 
 	spin_lock_bh(&texts->lock);
 	if (id && texts->last - id < ARRAY_SIZE(texts->kept))
-		text = *texts_place(texts, id);
+		text = *status_texts_place(texts, id);
 	if (text)
-		text_get(text);
+		status_text_get(text);
 	spin_unlock_bh(&texts->lock);
 	return text;
 }

@@ -15,7 +15,7 @@
 
 #define OPAQUE 0xff
 
-static const u8 element_bytes[RDMATENSOR_DT_MAX + 1] = {
+static const u8 tensor_element_bytes[RDMATENSOR_DT_MAX + 1] = {
 	[RDMATENSOR_DT_FLOAT] = 4,
 	[RDMATENSOR_DT_DOUBLE] = 8,
 	[RDMATENSOR_DT_INT32] = 4,
@@ -45,15 +45,15 @@ static const u8 element_bytes[RDMATENSOR_DT_MAX + 1] = {
 
 bool rdmatensor_data_type_opaque(u32 data_type)
 {
-	return data_type <= RDMATENSOR_DT_MAX && element_bytes[data_type] == OPAQUE;
+	return data_type <= RDMATENSOR_DT_MAX && tensor_element_bytes[data_type] == OPAQUE;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_data_type_opaque);
 
 u32 rdmatensor_data_type_bytes(u32 data_type)
 {
-	if (data_type > RDMATENSOR_DT_MAX || element_bytes[data_type] == OPAQUE)
+	if (data_type > RDMATENSOR_DT_MAX || tensor_element_bytes[data_type] == OPAQUE)
 		return 0;
-	return element_bytes[data_type];
+	return tensor_element_bytes[data_type];
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_data_type_bytes);
 
@@ -61,7 +61,7 @@ EXPORT_SYMBOL_IF_KUNIT(rdmatensor_data_type_bytes);
  * A dim of 0 makes the tensor empty whatever the others are, even where their
  * product alone would overflow.
  */
-static bool shape_bytes(const struct rdmatensor_meta *meta, u64 *bytes)
+static bool tensor_shape_bytes(const struct rdmatensor_meta *meta, u64 *bytes)
 {
 	u64 product = rdmatensor_data_type_bytes(meta->data_type);
 	unsigned int i;
@@ -100,7 +100,7 @@ int rdmatensor_meta_check(const struct rdmatensor_meta *meta)
 		return meta->bytes ? -EINVAL : 0;
 	if (rdmatensor_data_type_opaque(meta->data_type))
 		return 0;
-	if (!shape_bytes(meta, &bytes) || bytes != meta->bytes)
+	if (!tensor_shape_bytes(meta, &bytes) || bytes != meta->bytes)
 		return -EINVAL;
 	return 0;
 }

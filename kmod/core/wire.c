@@ -5,7 +5,7 @@
  * a peer can say comes through rdmatensor_wire_decode(), which is therefore the
  * place where it is distrusted.
  *
- * Which fields a type uses is written down once, in used_fields(). Encoding
+ * Which fields a type uses is written down once, in wire_used_fields(). Encoding
  * writes those and no other, whatever else is in the message; decoding refuses
  * a message in which any other is not zero, so that a later minor version can
  * give them a meaning without being misunderstood by this one.
@@ -55,7 +55,7 @@ static const struct {
 	const char *name;
 	u32 fields;
 	u16 flags;
-} types[] = {
+} wire_types[] = {
 	[RDMATENSOR_WIRE_HELLO] = {
 		.name = "HELLO",
 		.fields = FIELD_HELLO | FIELD_TEXT,
@@ -99,38 +99,38 @@ static const struct {
 
 const char *rdmatensor_wire_type_name(u8 type)
 {
-	if (type >= ARRAY_SIZE(types) || !types[type].name)
+	if (type >= ARRAY_SIZE(wire_types) || !wire_types[type].name)
 		return "unknown";
-	return types[type].name;
+	return wire_types[type].name;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_wire_type_name);
 
 /* 0: the type is not known */
-static u32 used_fields(u8 type, u16 flags)
+static u32 wire_used_fields(u8 type, u16 flags)
 {
 	u32 fields;
 
-	if (type >= ARRAY_SIZE(types))
+	if (type >= ARRAY_SIZE(wire_types))
 		return 0;
-	fields = types[type].fields;
-	if (flags & types[type].flags & RDMATENSOR_WIRE_F_DEST)
+	fields = wire_types[type].fields;
+	if (flags & wire_types[type].flags & RDMATENSOR_WIRE_F_DEST)
 		fields |= FIELDS_DEST;
-	if (flags & types[type].flags & RDMATENSOR_WIRE_F_KEEP) {
+	if (flags & wire_types[type].flags & RDMATENSOR_WIRE_F_KEEP) {
 		fields |= FIELD_KEEP;
 		/* What was told says all of the tensor, too */
 		if (!(flags & RDMATENSOR_WIRE_F_DEST))
 			fields &= ~FIELDS_META;
 	}
-	if (flags & types[type].flags & RDMATENSOR_WIRE_F_CHECKSUM)
+	if (flags & wire_types[type].flags & RDMATENSOR_WIRE_F_CHECKSUM)
 		fields |= FIELD_CHECKSUM;
-	if (flags & types[type].flags & RDMATENSOR_WIRE_F_NAMED)
+	if (flags & wire_types[type].flags & RDMATENSOR_WIRE_F_NAMED)
 		fields |= FIELD_STEP | FIELD_NAME;
 	if (type == RDMATENSOR_WIRE_TABLE_INFO)
 		fields |= flags & RDMATENSOR_WIRE_F_FAILED ? FIELD_ERROR : FIELDS_ROWS;
 	return fields;
 }
 
-static u32 present_fields(const struct rdmatensor_wire_hdr *hdr)
+static u32 wire_present_fields(const struct rdmatensor_wire_hdr *hdr)
 {
 	return (hdr->request_index ? FIELD_INDEX : 0) |
 	       (hdr->step_id ? FIELD_STEP : 0) |
@@ -151,7 +151,7 @@ static u32 present_fields(const struct rdmatensor_wire_hdr *hdr)
 
 u32 rdmatensor_wire_length(const struct rdmatensor_msg *msg)
 {
-	u32 fields = used_fields(msg->type, msg->flags);
+	u32 fields = wire_used_fields(msg->type, msg->flags);
 
 	return sizeof(struct rdmatensor_wire_hdr) +
 	       (fields & FIELD_HELLO ? sizeof(struct rdmatensor_wire_hello) : 0) +
@@ -188,7 +188,7 @@ void rdmatensor_wire_part(u64 bytes, u8 nr_parts, u8 part, u64 *offset,
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_wire_part);
 
-static const char *check_meta(const struct rdmatensor_msg *msg)
+static const char *wire_check_meta(const struct rdmatensor_msg *msg)
 {
 	const struct rdmatensor_meta *meta = &msg->meta;
 
@@ -204,7 +204,7 @@ static const char *check_meta(const struct rdmatensor_msg *msg)
 	return rdmatensor_meta_check(meta) ? "meta-data" : NULL;
 }
 
-static const char *check_dest(const struct rdmatensor_msg *msg)
+static const char *wire_check_dest(const struct rdmatensor_msg *msg)
 {
 	u64 bytes = msg->meta.bytes;
 	u64 end;
@@ -236,7 +236,7 @@ bool rdmatensor_wire_worker_ok(const char *name, u32 len)
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_wire_worker_ok);
 
-static const char *check_hello(const struct rdmatensor_msg *msg)
+static const char *wire_check_hello(const struct rdmatensor_msg *msg)
 {
 	if (!msg->max_requests)
 		return "max_requests";
@@ -245,7 +245,7 @@ static const char *check_hello(const struct rdmatensor_msg *msg)
 	return NULL;
 }
 
-static const char *check_table(const struct rdmatensor_msg *msg)
+static const char *wire_check_table(const struct rdmatensor_msg *msg)
 {
 	const struct rdmatensor_table_info *table = &msg->table;
 	u64 bytes, end;
@@ -280,8 +280,8 @@ static const char *check_table(const struct rdmatensor_msg *msg)
 }
 
 /* What can be said of the header alone, the lengths of the tail above all */
-static const char *decode_header(const struct rdmatensor_wire_hdr *hdr, u32 len,
-				 struct rdmatensor_msg *msg, u32 *fields)
+static const char *wire_decode_header(const struct rdmatensor_wire_hdr *hdr, u32 len,
+				      struct rdmatensor_msg *msg, u32 *fields)
 {
 	if (len < sizeof(*hdr))
 		return "shorter than a header";
@@ -292,13 +292,13 @@ static const char *decode_header(const struct rdmatensor_wire_hdr *hdr, u32 len,
 
 	msg->type = hdr->type;
 	msg->flags = le16_to_cpu(hdr->flags);
-	*fields = used_fields(msg->type, msg->flags);
+	*fields = wire_used_fields(msg->type, msg->flags);
 	if (!*fields)
 		return "unknown type";
-	if (msg->flags & ~types[msg->type].flags ||
+	if (msg->flags & ~wire_types[msg->type].flags ||
 	    (msg->flags & RDMATENSOR_WIRE_F_NAMED && msg->flags & RDMATENSOR_WIRE_F_CANCELLED))
 		return "flags";
-	if (present_fields(hdr) & ~*fields)
+	if (wire_present_fields(hdr) & ~*fields)
 		return "field that the type does not use";
 
 	msg->consumed = le32_to_cpu(hdr->consumed);
@@ -339,8 +339,8 @@ static const char *decode_header(const struct rdmatensor_wire_hdr *hdr, u32 len,
 }
 
 /* Only when the header is right: the tail is exactly as long as it says */
-static const char *decode_tail(const struct rdmatensor_wire_hdr *hdr, u32 fields,
-			       struct rdmatensor_msg *msg)
+static const char *wire_decode_tail(const struct rdmatensor_wire_hdr *hdr, u32 fields,
+				    struct rdmatensor_msg *msg)
 {
 	const char *pos = (const char *)(hdr + 1);
 	const __le64 *dims;
@@ -385,22 +385,22 @@ static const char *decode_tail(const struct rdmatensor_wire_hdr *hdr, u32 fields
 	return NULL;
 }
 
-static const char *decode(const void *buf, u32 len, struct rdmatensor_msg *msg)
+static const char *wire_decode(const void *buf, u32 len, struct rdmatensor_msg *msg)
 {
 	const char *why;
 	u32 fields;
 
-	why = decode_header(buf, len, msg, &fields);
+	why = wire_decode_header(buf, len, msg, &fields);
 	if (!why)
-		why = decode_tail(buf, fields, msg);
+		why = wire_decode_tail(buf, fields, msg);
 	if (!why && fields & FIELD_HELLO)
-		why = check_hello(msg);
+		why = wire_check_hello(msg);
 	if (!why && fields & FIELD_DTYPE)
-		why = check_meta(msg);
+		why = wire_check_meta(msg);
 	if (!why && fields & FIELD_TABLE)
-		why = check_table(msg);
+		why = wire_check_table(msg);
 	else if (!why && fields & FIELD_ADDR)
-		why = check_dest(msg);
+		why = wire_check_dest(msg);
 	/* Who wants a checksum tells no destination before it has one */
 	if (!why && msg->flags & RDMATENSOR_WIRE_F_KEEP &&
 	    msg->flags & RDMATENSOR_WIRE_F_VALIDATE)
@@ -415,14 +415,14 @@ int rdmatensor_wire_decode(const void *buf, u32 len, struct rdmatensor_msg *msg,
 			   const char **why)
 {
 	memset(msg, 0, sizeof(*msg));
-	*why = decode(buf, len, msg);
+	*why = wire_decode(buf, len, msg);
 	return *why ? -EPROTO : 0;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_wire_decode);
 
 int rdmatensor_wire_encode(const struct rdmatensor_msg *msg, void *buf, u32 room)
 {
-	u32 fields = used_fields(msg->type, msg->flags);
+	u32 fields = wire_used_fields(msg->type, msg->flags);
 	u32 length = rdmatensor_wire_length(msg);
 	struct rdmatensor_wire_hdr *hdr = buf;
 	char *pos = buf + sizeof(*hdr);
