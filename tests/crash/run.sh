@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# run.sh [PATTERN]: the tests of death, as root in a guest with one node, and after
+# run.sh [PATTERN]: the crash tests, as root in a guest with one node, and after
 # them unloading raced with everything that keeps the module in use.
 set -u
 . tests/lab/module.sh
 tool=$LAB_BUILD/ulib/bin/rdmatensor
 
 load
-"$LAB_BUILD"/death/death "$@" || failed=1
+"$LAB_BUILD"/crash/crash "$@" || failed=1
 
 # Openers come and go, each with a context, channels and a fetch; most of them find
 # no module at one time or another, and none may find it half there.

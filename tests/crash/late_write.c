@@ -5,7 +5,7 @@
  * as the entry is there the process puts bytes of its own in their place.
  */
 #include <unistd.h>
-#include "death.h"
+#include "crash.h"
 #include "harness.h"
 
 #define LARGE (16 << 20)
@@ -63,7 +63,7 @@ static void reconnect(void)
 
 TEST(results_of_ended_fetches_stay_as_they_are)
 {
-	long rounds = amount("DEATH_CANARIES", 60), i;
+	long rounds = amount("CRASH_LATE_WRITES", 60), i;
 	int ended_early = 0, place, ret;
 	struct rdmatensor_op op;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <stdlib.h>
 #include <unistd.h>
-#include "death.h"
+#include "crash.h"
 #include "harness.h"
 
 uint32_t below(uint32_t most)
@@ -11,8 +11,8 @@ uint32_t below(uint32_t most)
 
 	if (!begun) {
 		begun = 1;
-		state = (unsigned int)amount("DEATH_SEED", 1);
-		printf("# DEATH_SEED=%u\n", state);
+		state = (unsigned int)amount("CRASH_SEED", 1);
+		printf("# CRASH_SEED=%u\n", state);
 	}
 	return (uint32_t)rand_r(&state) % most;
 }
