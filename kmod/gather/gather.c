@@ -53,17 +53,17 @@
 
 /**
  * struct gather_chunk - ids that are worked on at the same time
- * @base: what the wants' positions are counted from
+ * @base: what the ids' positions are counted from
  * @nr: their number
- * @wants: sorted
- * @ends: one for each source: its wants end there
- * @nexts: one for each source: its wants before it have been posted, or copied
+ * @ids: resolved, and sorted
+ * @ends: one for each source: its ids end there
+ * @nexts: one for each source: its ids before it have been posted, or copied
  * @pending: lists that are not proven
  */
 struct gather_chunk {
 	u64 base;
 	u32 nr;
-	struct rdmatensor_want *wants;
+	struct rdmatensor_gather_id *ids;
 	u32 *ends;
 	u32 *nexts;
 	u32 pending;
@@ -74,8 +74,8 @@ struct gather_chunk {
  * @read: the lane's part
  * @item: among the free ones, those that are done, or those to be posted again
  * @gather: whose
- * @chunk: whose wants
- * @first: first want
+ * @chunk: whose ids
+ * @first: first id
  * @nr: their number
  * @tries: how often it has been posted
  */
@@ -127,7 +127,7 @@ struct rdmatensor_gather {
 	u64 nr_ids;
 	bool wide;
 	u16 *parts;
-	struct rdmatensor_want last;
+	struct rdmatensor_gather_id last;
 	bool unsorted;
 	u32 *order;
 	struct work_struct work;
@@ -232,7 +232,7 @@ static void gather_free(struct rdmatensor_gather *gather)
 	int i;
 
 	for (i = 0; i < 2; i++) {
-		kvfree(gather->chunks[i].wants);
+		kvfree(gather->chunks[i].ids);
 		kvfree(gather->chunks[i].ends);
 		kvfree(gather->chunks[i].nexts);
 	}
@@ -259,17 +259,17 @@ static const struct rdmatensor_fetch_ops gather_ops = {
 	.free = gather_release,
 };
 
-/* Rows of wants that are not delivered */
+/* Rows [@from, @to) of the chunk are not delivered */
 static void gather_miss(struct rdmatensor_gather *gather, const struct gather_chunk *chunk,
 			u32 from, u32 to)
 {
 	u32 i;
 
 	for (i = from; i < to; i++)
-		gather->missing = min(gather->missing, chunk->base + chunk->wants[i].pos);
+		gather->missing = min(gather->missing, chunk->base + chunk->ids[i].pos);
 }
 
-static u64 gather_id(const struct rdmatensor_gather *gather, u64 at)
+static u64 gather_value(const struct rdmatensor_gather *gather, u64 at)
 {
 	const void *piece = gather->ids[at / GATHER_CHUNK];
 	u32 i = at % GATHER_CHUNK;
@@ -307,17 +307,17 @@ static void gather_miss_rest(struct rdmatensor_gather *gather, u64 at)
 }
 
 static void gather_note_part(struct rdmatensor_gather *gather, u64 at,
-			     const struct rdmatensor_want *want)
+			     const struct rdmatensor_gather_id *id)
 {
-	const struct rdmatensor_source *source = &gather->table->sources[want->source];
+	const struct rdmatensor_source *source = &gather->table->sources[id->source];
 
 	if (!gather->parts)
 		return;
-	if (want->source < gather->last.source ||
-	    (want->source == gather->last.source && want->row < gather->last.row))
+	if (id->source < gather->last.source ||
+	    (id->source == gather->last.source && id->row < gather->last.row))
 		gather->unsorted = true;
-	gather->last = *want;
-	gather->parts[at] = rdmatensor_plan_part(want->row, source->row_start, source->row_end);
+	gather->last = *id;
+	gather->parts[at] = rdmatensor_plan_part(id->row, source->row_start, source->row_end);
 }
 
 /*
@@ -327,22 +327,22 @@ static void gather_note_part(struct rdmatensor_gather *gather, u64 at,
 static bool gather_load(struct rdmatensor_gather *gather, u64 at, u32 nr,
 			struct gather_chunk *chunk)
 {
-	struct rdmatensor_want scratch;
+	struct rdmatensor_gather_id scratch;
 	u32 i;
 
 	for (i = 0; i < nr; i++) {
-		struct rdmatensor_want *want = chunk ? &chunk->wants[i] : &scratch;
+		struct rdmatensor_gather_id *id = chunk ? &chunk->ids[i] : &scratch;
 		u64 position = gather_position(gather, at + i);
-		u64 id = gather_id(gather, position);
+		u64 value = gather_value(gather, position);
 
-		if (rdmatensor_table_find(gather->table, id, want)) {
-			gather_out_of_range(gather, position, id);
+		if (rdmatensor_table_find(gather->table, value, id)) {
+			gather_out_of_range(gather, position, value);
 			return false;
 		}
 		if (chunk)
-			want->pos = position - chunk->base;
+			id->pos = position - chunk->base;
 		else
-			gather_note_part(gather, position, want);
+			gather_note_part(gather, position, id);
 		if (i % GATHER_IDS)
 			continue;
 		if (READ_ONCE(gather->stop))
@@ -441,14 +441,14 @@ static int gather_take_ids(struct rdmatensor_gather *gather, u64 uptr)
 	return ret;
 }
 
-/* From the wants' order: where each source's begin and end */
+/* From the ids' order: where each source's begin and end */
 static void gather_split(struct rdmatensor_gather *gather, struct gather_chunk *chunk)
 {
 	u32 nr = gather->table->nr_sources + gather->table->nr_caches, i = 0, s;
 
 	for (s = 0; s < nr; s++) {
 		chunk->nexts[s] = i;
-		while (i < chunk->nr && chunk->wants[i].source == s)
+		while (i < chunk->nr && chunk->ids[i].source == s)
 			i++;
 		chunk->ends[s] = i;
 	}
@@ -468,27 +468,27 @@ static void gather_list_done(struct rdmatensor_readlist *read)
 }
 
 static u64 gather_place(const struct rdmatensor_gather *gather, const struct gather_chunk *chunk,
-			const struct rdmatensor_want *want)
+			const struct rdmatensor_gather_id *id)
 {
-	return gather->fetch.offset + (chunk->base + want->pos) * gather->table->row_bytes;
+	return gather->fetch.offset + (chunk->base + id->pos) * gather->table->row_bytes;
 }
 
 /* All rows of the list are there: now those that are wanted more than once */
 static void gather_proven(struct rdmatensor_gather *gather, struct gather_list *list)
 {
 	struct gather_chunk *chunk = list->chunk;
-	const struct rdmatensor_want *read = NULL;
+	const struct rdmatensor_gather_id *read = NULL;
 	struct rdmatensor_pool *pool = gather->fetch.pool;
 	u32 i, copies = 0;
 
 	for (i = list->first; i < list->first + list->nr; i++) {
-		const struct rdmatensor_want *want = &chunk->wants[i];
+		const struct rdmatensor_gather_id *id = &chunk->ids[i];
 
-		if (i == list->first || !rdmatensor_plan_repeats(want)) {
-			read = want;
+		if (i == list->first || !rdmatensor_plan_repeats(id)) {
+			read = id;
 			continue;
 		}
-		rdmatensor_pool_copy(pool, gather_place(gather, chunk, want), pool,
+		rdmatensor_pool_copy(pool, gather_place(gather, chunk, id), pool,
 				     gather_place(gather, chunk, read),
 				     gather->table->row_bytes);
 		copies++;
@@ -509,7 +509,7 @@ static void gather_give_up(struct rdmatensor_gather *gather, struct gather_list 
 static void gather_judge(struct rdmatensor_gather *gather, struct gather_list *list)
 {
 	struct rdmatensor_source *source =
-		&gather->table->sources[list->chunk->wants[list->first].source];
+		&gather->table->sources[list->chunk->ids[list->first].source];
 
 	if (!list->read.status) {
 		gather_proven(gather, list);
@@ -581,7 +581,7 @@ static u32 gather_cut(struct rdmatensor_gather *gather, struct gather_chunk *chu
 		.max_pieces = source->readers->max_pieces,
 	};
 
-	return rdmatensor_plan_cut(chunk->wants + first, end - first, &source->plan, &dest,
+	return rdmatensor_plan_cut(chunk->ids + first, end - first, &source->plan, &dest,
 				   gather->gathers->cq_mod, gather->reads, gather->room,
 				   nr_reads);
 }
@@ -665,12 +665,12 @@ static bool gather_post_again(struct rdmatensor_gather *gather)
 
 		/* Off the list before it is posted: it may be done before that returns */
 		list_del_init(&list->item);
-		if (!gather_post_list(gather, list, list->chunk->wants[list->first].source,
+		if (!gather_post_list(gather, list, list->chunk->ids[list->first].source,
 				      list->first + rows)) {
 			list_add_tail(&list->item, &gather->again);
 			continue;
 		}
-		/* The same wants make the same READs */
+		/* The same ids make the same READs */
 		WARN_ON_ONCE(list->nr != rows);
 		rdmatensor_count_add(gather_counters(gather), RDMATENSOR_STAT_GATHER_AGAIN, rows);
 		progress = true;
@@ -721,11 +721,11 @@ static bool gather_copy(struct rdmatensor_gather *gather, struct gather_chunk *c
 		rdmatensor_hold("gather_copy");
 		first = chunk->nexts[s];
 		for (; chunk->nexts[s] < chunk->ends[s] && left; chunk->nexts[s]++, left--) {
-			const struct rdmatensor_want *want = &chunk->wants[chunk->nexts[s]];
+			const struct rdmatensor_gather_id *id = &chunk->ids[chunk->nexts[s]];
 
-			rdmatensor_pool_copy(gather->fetch.pool, gather_place(gather, chunk, want),
+			rdmatensor_pool_copy(gather->fetch.pool, gather_place(gather, chunk, id),
 					     source->pool, source->offset +
-					     (want->row - source->row_start) * source->stride,
+					     (id->row - source->row_start) * source->stride,
 					     table->row_bytes);
 		}
 		/*
@@ -791,7 +791,7 @@ static bool gather_begin_chunk(struct rdmatensor_gather *gather, struct gather_c
 		kvfree(gather->ids[at / GATHER_CHUNK]);
 		gather->ids[at / GATHER_CHUNK] = NULL;
 	}
-	rdmatensor_plan_sort(chunk->wants, chunk->nr);
+	rdmatensor_plan_sort(chunk->ids, chunk->nr);
 	gather_split(gather, chunk);
 	return !gather_is_stale(gather, chunk);
 }
@@ -822,7 +822,7 @@ static void gather_wait(struct rdmatensor_gather *gather, struct wait_queue_entr
 	int i;
 
 	list = list_first_entry_or_null(&gather->again, struct gather_list, item);
-	s = list ? list->chunk->wants[list->first].source : 0;
+	s = list ? list->chunk->ids[list->first].source : 0;
 	if (list && !rdmatensor_readers_up(sources[s].readers) && gather_revive(gather, s))
 		return;
 	for (i = 0; i < 2; i++)
@@ -940,10 +940,10 @@ static void gather_work(struct work_struct *work)
 
 static int gather_alloc_chunk(struct gather_chunk *chunk, u32 nr, u32 nr_sources)
 {
-	chunk->wants = kvmalloc_array(nr, sizeof(*chunk->wants), GFP_KERNEL_ACCOUNT);
+	chunk->ids = kvmalloc_array(nr, sizeof(*chunk->ids), GFP_KERNEL_ACCOUNT);
 	chunk->ends = kvcalloc(nr_sources, sizeof(*chunk->ends), GFP_KERNEL_ACCOUNT);
 	chunk->nexts = kvcalloc(nr_sources, sizeof(*chunk->nexts), GFP_KERNEL_ACCOUNT);
-	return chunk->wants && chunk->ends && chunk->nexts ? 0 : -ENOMEM;
+	return chunk->ids && chunk->ends && chunk->nexts ? 0 : -ENOMEM;
 }
 
 static int gather_alloc(struct rdmatensor_gather *gather, u64 nr_ids, u8 max_pieces)

@@ -52,7 +52,7 @@ EXPORT_SYMBOL_IF_KUNIT(rdmatensor_plan_order);
 
 static int plan_compare(const void *a, const void *b)
 {
-	const struct rdmatensor_want *x = a, *y = b;
+	const struct rdmatensor_gather_id *x = a, *y = b;
 
 	if (x->source != y->source)
 		return x->source < y->source ? -1 : 1;
@@ -61,16 +61,16 @@ static int plan_compare(const void *a, const void *b)
 	return x->pos < y->pos ? -1 : x->pos > y->pos;
 }
 
-void rdmatensor_plan_sort(struct rdmatensor_want *wants, u32 nr)
+void rdmatensor_plan_sort(struct rdmatensor_gather_id *ids, u32 nr)
 {
 	u32 i;
 
 	/* Who sends sorted ids shall not pay for it */
 	for (i = 1; i < nr; i++)
-		if (plan_compare(&wants[i - 1], &wants[i]) > 0)
+		if (plan_compare(&ids[i - 1], &ids[i]) > 0)
 			break;
 	if (i < nr)
-		sort(wants, nr, sizeof(*wants), plan_compare, NULL);
+		sort(ids, nr, sizeof(*ids), plan_compare, NULL);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_plan_sort);
 
@@ -116,13 +116,13 @@ static bool plan_join(struct rdmatensor_read *read, u64 addr, const struct rdmat
  * One row more. False: it does not fit, and @reads is as it was: a row's first piece may
  * have been joined to a READ before it, which @saved has from before
  */
-static bool plan_add_row(const struct rdmatensor_want *want,
+static bool plan_add_row(const struct rdmatensor_gather_id *id,
 			 const struct rdmatensor_plan_source *source,
 			 const struct rdmatensor_plan_dest *dest, struct rdmatensor_read *reads,
 			 u32 room, u32 *nr_reads)
 {
-	u64 addr = source->addr + (want->row - source->row_start) * source->stride;
-	u64 offset = dest->offset + (u64)want->pos * dest->row_bytes;
+	u64 addr = source->addr + (id->row - source->row_start) * source->stride;
+	u64 offset = dest->offset + (u64)id->pos * dest->row_bytes;
 	u32 before = *nr_reads, left = dest->row_bytes;
 	struct rdmatensor_read saved = {};
 	struct rdmatensor_piece piece;
@@ -153,7 +153,7 @@ static bool plan_add_row(const struct rdmatensor_want *want,
 	return true;
 }
 
-u32 rdmatensor_plan_cut(const struct rdmatensor_want *wants, u32 nr,
+u32 rdmatensor_plan_cut(const struct rdmatensor_gather_id *ids, u32 nr,
 			const struct rdmatensor_plan_source *source,
 			const struct rdmatensor_plan_dest *dest, u32 most,
 			struct rdmatensor_read *reads, u32 room, u32 *nr_reads)
@@ -162,12 +162,12 @@ u32 rdmatensor_plan_cut(const struct rdmatensor_want *wants, u32 nr,
 
 	*nr_reads = 0;
 	while (done < nr) {
-		if (done && rdmatensor_plan_repeats(&wants[done])) {
+		if (done && rdmatensor_plan_repeats(&ids[done])) {
 			done++;
 			continue;
 		}
 		/* The first row always; then as long as the list is no longer than it shall be */
-		if (!plan_add_row(&wants[done], source, dest, reads,
+		if (!plan_add_row(&ids[done], source, dest, reads,
 				  done ? min(most, room) : room, nr_reads))
 			break;
 		done++;

@@ -7,11 +7,11 @@
  * first, roughly: by the part of its owner's rows that each is in, so that a chunk has the
  * same part of all owners, and repeats and neighbours from anywhere in the batch.
  *
- * The ids of one chunk become wants. Sorted by owner and row, neighbours in memory are
- * neighbours in the array, and repeats too. A list is a run of wants of one owner, cut
- * into READs: rows that follow each other are one READ with several destinations, and of
- * repeats only the first is read. A list is what is posted at once and proven at once: its
- * last READ's completion is that of all before it.
+ * Each id of a chunk is resolved to a struct rdmatensor_gather_id: its row, and who has it.
+ * Sorted by owner and row, neighbours in memory are neighbours in the array, and so are
+ * repeats. A list is a run of ids of one owner, cut into READs: rows that follow each other
+ * are one READ with several destinations, and of repeats only the first is read. A list is
+ * posted at once and proven at once: its last READ's completion is that of all before it.
  */
 #ifndef RDMATENSOR_PLAN_H
 #define RDMATENSOR_PLAN_H
@@ -26,12 +26,12 @@
 #define RDMATENSOR_PARTS BIT(12)
 
 /**
- * struct rdmatensor_want - one id of a chunk
+ * struct rdmatensor_gather_id - one id of a chunk, resolved
  * @row: number of the row in the table
  * @source: who has it: the owner's number in the range map
  * @pos: position of the id, from where the destination begins
  */
-struct rdmatensor_want {
+struct rdmatensor_gather_id {
 	u64 row;
 	u32 source;
 	u32 pos;
@@ -104,11 +104,11 @@ u16 rdmatensor_plan_part(u64 row, u64 row_start, u64 row_end);
 void rdmatensor_plan_order(const u16 *parts, u32 nr, u32 *begins, u32 *order);
 
 /* By source, row and position. Bounded stack, no allocation; may take long: no lock held */
-void rdmatensor_plan_sort(struct rdmatensor_want *wants, u32 nr);
+void rdmatensor_plan_sort(struct rdmatensor_gather_id *ids, u32 nr);
 
 /**
  * rdmatensor_plan_cut - the READs of the next list
- * @wants: sorted, all of @source
+ * @ids: sorted, all of @source
  * @nr: their number, at least 1
  * @source: where they are
  * @dest: where they go
@@ -117,10 +117,10 @@ void rdmatensor_plan_sort(struct rdmatensor_want *wants, u32 nr);
  * @room: of @reads, at least rdmatensor_plan_row_reads()
  * @nr_reads: out: READs of the list, at least 1
  *
- * Return: wants that are done with the list, at least 1; all repeats of the last row
+ * Return: ids that are done with the list, at least 1; all repeats of the last row
  * are among them. Repeats have no READ: rdmatensor_plan_repeats() of the same row.
  */
-u32 rdmatensor_plan_cut(const struct rdmatensor_want *wants, u32 nr,
+u32 rdmatensor_plan_cut(const struct rdmatensor_gather_id *ids, u32 nr,
 			const struct rdmatensor_plan_source *source,
 			const struct rdmatensor_plan_dest *dest, u32 most,
 			struct rdmatensor_read *reads, u32 room, u32 *nr_reads);
@@ -128,10 +128,10 @@ u32 rdmatensor_plan_cut(const struct rdmatensor_want *wants, u32 nr,
 /* READs that one row may take at worst */
 u32 rdmatensor_plan_row_reads(u32 row_bytes, u8 source_shift, u8 dest_shift, u8 max_pieces);
 
-/* Is @want, which is not the first of its array, read by the one before it? */
-static inline bool rdmatensor_plan_repeats(const struct rdmatensor_want *want)
+/* Is @id, which is not the first of its array, read by the one before it? */
+static inline bool rdmatensor_plan_repeats(const struct rdmatensor_gather_id *id)
 {
-	return want[-1].row == want->row && want[-1].source == want->source;
+	return id[-1].row == id->row && id[-1].source == id->source;
 }
 
 #endif /* RDMATENSOR_PLAN_H */

@@ -286,32 +286,32 @@ static int table_compare_row(const void *key, const void *element)
 	return row < source->row_start ? -1 : row >= source->row_end;
 }
 
-int rdmatensor_table_find(const struct rdmatensor_table *table, u64 id,
-			  struct rdmatensor_want *want)
+int rdmatensor_table_find(const struct rdmatensor_table *table, u64 value,
+			  struct rdmatensor_gather_id *id)
 {
 	const struct rdmatensor_order *order = &table->order;
 	const struct rdmatensor_source *found = NULL;
 	void *at;
 
-	want->row = id;
+	id->row = value;
 	if (order->pool) {
-		if (id >= order->nr)
+		if (value >= order->nr)
 			return -ERANGE;
-		at = rdmatensor_pool_cpu(order->pool, order->offset + id * (order->wide ? 8 : 4));
+		at = rdmatensor_pool_cpu(order->pool, order->offset + value * (order->wide ? 8 : 4));
 		/* Once: the process can write there */
-		want->row = order->wide ? READ_ONCE(*(u64 *)at) : READ_ONCE(*(u32 *)at);
+		id->row = order->wide ? READ_ONCE(*(u64 *)at) : READ_ONCE(*(u32 *)at);
 	}
-	if (want->row >= table->rows)
+	if (id->row >= table->rows)
 		return -ERANGE;
 	if (table->nr_caches)
-		found = bsearch(&want->row, table->sources + table->nr_sources, table->nr_caches,
+		found = bsearch(&id->row, table->sources + table->nr_sources, table->nr_caches,
 				sizeof(*found), table_compare_row);
 	if (!found)
-		found = bsearch(&want->row, table->sources, table->nr_sources, sizeof(*found),
+		found = bsearch(&id->row, table->sources, table->nr_sources, sizeof(*found),
 				table_compare_row);
 	if (!found)
 		return -ERANGE;
-	want->source = found - table->sources;
+	id->source = found - table->sources;
 	return 0;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_table_find);

@@ -161,11 +161,13 @@ void rdmatensor_table_show(const struct rdmatensor_table *table,
 			   struct rdmatensor_table_shown *shown);
 /**
  * rdmatensor_table_find - who has the row of an id
- * @want: row and source are set
+ * @table: complete
+ * @value: the id, as the process has it
+ * @id: out: its row and source
  *
  * A cache before an owner. Return: 0, -ERANGE.
  */
-int rdmatensor_table_find(const struct rdmatensor_table *table, u64 id,
-			  struct rdmatensor_want *want);
+int rdmatensor_table_find(const struct rdmatensor_table *table, u64 value,
+			  struct rdmatensor_gather_id *id);
 
 #endif /* RDMATENSOR_TABLE_H */

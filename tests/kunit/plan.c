@@ -13,16 +13,16 @@
 
 #define SEED 0x67617468
 #define ROWS 300
-#define WANTS 400
+#define IDS 400
 #define MEMORY 131072
 #define READS 600
 
 struct world {
-	struct rdmatensor_want wants[WANTS];
+	struct rdmatensor_gather_id ids[IDS];
 	struct rdmatensor_read reads[READS];
 	u8 owner[MEMORY];
 	u8 pool[MEMORY * 2];
-	bool proven[WANTS];
+	bool proven[IDS];
 };
 
 static u8 byte_of(u64 row, u32 i)
@@ -38,9 +38,9 @@ static struct world *world_new(struct kunit *test)
 	return world;
 }
 
-static void want(struct world *world, u32 pos, u32 source, u64 row)
+static void set_id(struct world *world, u32 pos, u32 source, u64 row)
 {
-	world->wants[pos] = (struct rdmatensor_want) { .row = row, .source = source, .pos = pos };
+	world->ids[pos] = (struct rdmatensor_gather_id) { .row = row, .source = source, .pos = pos };
 }
 
 static void sorted(struct kunit *test)
@@ -50,11 +50,11 @@ static void sorted(struct kunit *test)
 	u32 i;
 
 	prandom_seed_state(&rnd, SEED);
-	for (i = 0; i < WANTS; i++)
-		want(world, i, prandom_u32_state(&rnd) % 5, prandom_u32_state(&rnd) % ROWS);
-	rdmatensor_plan_sort(world->wants, WANTS);
-	for (i = 1; i < WANTS; i++) {
-		const struct rdmatensor_want *a = &world->wants[i - 1], *b = &world->wants[i];
+	for (i = 0; i < IDS; i++)
+		set_id(world, i, prandom_u32_state(&rnd) % 5, prandom_u32_state(&rnd) % ROWS);
+	rdmatensor_plan_sort(world->ids, IDS);
+	for (i = 1; i < IDS; i++) {
+		const struct rdmatensor_gather_id *a = &world->ids[i - 1], *b = &world->ids[i];
 
 		KUNIT_ASSERT_TRUE(test, a->source < b->source ||
 				  (a->source == b->source && a->row < b->row) ||
@@ -144,9 +144,9 @@ static void cut_all(struct kunit *test, struct world *world, const struct shape 
 	u32 room = max(shape->most, row_reads), done, taken, nr_reads, i;
 
 	KUNIT_ASSERT_LE(test, room, READS);
-	rdmatensor_plan_sort(world->wants, nr);
+	rdmatensor_plan_sort(world->ids, nr);
 	for (done = 0; done < nr; done += taken) {
-		taken = rdmatensor_plan_cut(world->wants + done, nr - done, &source, &dest,
+		taken = rdmatensor_plan_cut(world->ids + done, nr - done, &source, &dest,
 					    shape->most, world->reads, room, &nr_reads);
 		KUNIT_ASSERT_GT(test, taken, 0);
 		KUNIT_ASSERT_LE(test, taken, nr - done);
@@ -155,35 +155,35 @@ static void cut_all(struct kunit *test, struct world *world, const struct shape 
 		/* A list ends with all repeats of its last row */
 		if (done + taken < nr)
 			KUNIT_ASSERT_FALSE(test,
-					   rdmatensor_plan_repeats(&world->wants[done + taken]));
+					   rdmatensor_plan_repeats(&world->ids[done + taken]));
 		carry_out(test, world, &source, &dest, nr_reads);
 		for (i = done; i < done + taken; i++) {
-			const struct rdmatensor_want *want = &world->wants[i];
-			u8 *at = world->pool + shape->offset + want->pos * shape->row_bytes;
+			const struct rdmatensor_gather_id *id = &world->ids[i];
+			u8 *at = world->pool + shape->offset + id->pos * shape->row_bytes;
 
-			KUNIT_ASSERT_FALSE(test, world->proven[want->pos]);
-			world->proven[want->pos] = true;
-			if (i > done && rdmatensor_plan_repeats(want))
+			KUNIT_ASSERT_FALSE(test, world->proven[id->pos]);
+			world->proven[id->pos] = true;
+			if (i > done && rdmatensor_plan_repeats(id))
 				memcpy(at, world->pool + shape->offset +
-				       world->wants[i - 1].pos * shape->row_bytes,
+				       world->ids[i - 1].pos * shape->row_bytes,
 				       shape->row_bytes);
 		}
 	}
 	for (i = 0; i < nr; i++) {
-		const struct rdmatensor_want *want = &world->wants[i];
-		u8 *at = world->pool + shape->offset + want->pos * shape->row_bytes;
+		const struct rdmatensor_gather_id *id = &world->ids[i];
+		u8 *at = world->pool + shape->offset + id->pos * shape->row_bytes;
 		u32 k;
 
-		KUNIT_ASSERT_TRUE(test, world->proven[want->pos]);
+		KUNIT_ASSERT_TRUE(test, world->proven[id->pos]);
 		for (k = 0; k < shape->row_bytes; k++)
-			KUNIT_ASSERT_EQ(test, at[k], byte_of(want->row, k));
+			KUNIT_ASSERT_EQ(test, at[k], byte_of(id->row, k));
 	}
 }
 
 static u32 wants_of(const struct shape *shape)
 {
-	return min(WANTS, (u32)((sizeof_field(struct world, pool) - shape->offset) /
-				shape->row_bytes));
+	return min(IDS, (u32)((sizeof_field(struct world, pool) - shape->offset) /
+			      shape->row_bytes));
 }
 
 static void world_fill(struct world *world, const struct shape *shape)
@@ -213,7 +213,7 @@ static void every_row_once(struct kunit *test)
 				  round % 3 == 1 ? prandom_u32_state(&rnd) % 7 :
 				  (i + round) % shape->rows;
 
-			want(world, i, 2, 1000 + row);
+			set_id(world, i, 2, 1000 + row);
 		}
 		cut_all(test, world, shape, nr);
 	}
@@ -232,8 +232,8 @@ static void neighbours_are_one_read(struct kunit *test)
 
 	/* In order: one READ, one destination */
 	for (i = 0; i < 100; i++)
-		want(world, i, 0, i);
-	taken = rdmatensor_plan_cut(world->wants, 100, &source, &dest, 128, world->reads, READS,
+		set_id(world, i, 0, i);
+	taken = rdmatensor_plan_cut(world->ids, 100, &source, &dest, 128, world->reads, READS,
 				    &nr_reads);
 	KUNIT_EXPECT_EQ(test, taken, 100);
 	KUNIT_EXPECT_EQ(test, nr_reads, 1);
@@ -242,17 +242,17 @@ static void neighbours_are_one_read(struct kunit *test)
 
 	/* Backwards: as many as a READ has destinations */
 	for (i = 0; i < 100; i++)
-		want(world, i, 0, 99 - i);
-	rdmatensor_plan_sort(world->wants, 100);
-	taken = rdmatensor_plan_cut(world->wants, 100, &source, &dest, 128, world->reads, READS,
+		set_id(world, i, 0, 99 - i);
+	rdmatensor_plan_sort(world->ids, 100);
+	taken = rdmatensor_plan_cut(world->ids, 100, &source, &dest, 128, world->reads, READS,
 				    &nr_reads);
 	KUNIT_EXPECT_EQ(test, taken, 100);
 	KUNIT_EXPECT_EQ(test, nr_reads, 25);
 
 	/* All the same: one row is read, the others are repeats */
 	for (i = 0; i < 100; i++)
-		want(world, i, 0, 5);
-	taken = rdmatensor_plan_cut(world->wants, 100, &source, &dest, 1, world->reads, READS,
+		set_id(world, i, 0, 5);
+	taken = rdmatensor_plan_cut(world->ids, 100, &source, &dest, 1, world->reads, READS,
 				    &nr_reads);
 	KUNIT_EXPECT_EQ(test, taken, 100);
 	KUNIT_EXPECT_EQ(test, nr_reads, 1);
@@ -260,8 +260,8 @@ static void neighbours_are_one_read(struct kunit *test)
 
 	/* Every other one: none are neighbours, and the list is as long as it shall be */
 	for (i = 0; i < 100; i++)
-		want(world, i, 0, 2 * i);
-	taken = rdmatensor_plan_cut(world->wants, 100, &source, &dest, 30, world->reads, READS,
+		set_id(world, i, 0, 2 * i);
+	taken = rdmatensor_plan_cut(world->ids, 100, &source, &dest, 30, world->reads, READS,
 				    &nr_reads);
 	KUNIT_EXPECT_EQ(test, taken, 30);
 	KUNIT_EXPECT_EQ(test, nr_reads, 30);
@@ -321,7 +321,7 @@ static void ordered_by_part(struct kunit *test)
 #define BATCH_ROW 512
 
 struct batch {
-	struct rdmatensor_want *wants;
+	struct rdmatensor_gather_id *chunk;
 	u64 *ids;
 	u16 *parts;
 	u32 *order;
@@ -344,23 +344,23 @@ static u64 batch_reads(struct batch *batch, u32 chunk, bool ordered)
 		for (i = 0; i < nr; i++) {
 			u32 pos = ordered ? batch->order[at + i] : at + i;
 
-			batch->wants[i] = (struct rdmatensor_want) {
+			batch->chunk[i] = (struct rdmatensor_gather_id) {
 				.row = batch->ids[pos], .source = batch->ids[pos] / half,
 				.pos = pos,
 			};
 		}
-		rdmatensor_plan_sort(batch->wants, nr);
+		rdmatensor_plan_sort(batch->chunk, nr);
 		for (i = 0; i < nr;) {
 			const struct rdmatensor_plan_source source = {
-				.row_start = batch->wants[i].source * half,
+				.row_start = batch->chunk[i].source * half,
 				.addr = 0x400000, .stride = BATCH_ROW, .seg_shift = 21,
 			};
 
 			for (end = i; end < nr; end++)
-				if (batch->wants[end].source != batch->wants[i].source)
+				if (batch->chunk[end].source != batch->chunk[i].source)
 					break;
 			while (i < end) {
-				i += rdmatensor_plan_cut(batch->wants + i, end - i, &source,
+				i += rdmatensor_plan_cut(batch->chunk + i, end - i, &source,
 							 &dest, ARRAY_SIZE(batch->reads),
 							 batch->reads, ARRAY_SIZE(batch->reads),
 							 &nr_reads);
@@ -378,11 +378,11 @@ static struct batch *batch_new(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, batch);
 	test->priv = batch;
-	batch->wants = kvmalloc_array(BATCH, sizeof(*batch->wants), GFP_KERNEL);
+	batch->chunk = kvmalloc_array(BATCH, sizeof(*batch->chunk), GFP_KERNEL);
 	batch->ids = kvmalloc_array(BATCH, sizeof(*batch->ids), GFP_KERNEL);
 	batch->parts = kvmalloc_array(BATCH, sizeof(*batch->parts), GFP_KERNEL);
 	batch->order = kvmalloc_array(BATCH, sizeof(*batch->order), GFP_KERNEL);
-	KUNIT_ASSERT_TRUE(test, batch->wants && batch->ids && batch->parts && batch->order);
+	KUNIT_ASSERT_TRUE(test, batch->chunk && batch->ids && batch->parts && batch->order);
 	return batch;
 }
 
@@ -392,7 +392,7 @@ static void plan_exit(struct kunit *test)
 
 	if (!batch)
 		return;
-	kvfree(batch->wants);
+	kvfree(batch->chunk);
 	kvfree(batch->ids);
 	kvfree(batch->parts);
 	kvfree(batch->order);
