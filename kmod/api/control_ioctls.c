@@ -7,7 +7,7 @@
 #include <linux/uaccess.h>
 #include "api/ioctl.h"
 #include "context/context.h"
-#include "fetch/fetch.h"
+#include "fetch/operation.h"
 #include "fetch/publication.h"
 #include "fetch/response.h"
 
@@ -190,7 +190,7 @@ int rdmatensor_ioctl_step_abort(struct rdmatensor_context *context, void *arg)
 		rdmatensor_response_abort_step(channel, abort->step_id, &status);
 		rdmatensor_channel_put(channel);
 	}
-	rdmatensor_fetch_abort_step(core, abort->step_id, &status);
+	rdmatensor_operation_abort_step(core, abort->step_id, &status);
 	rdmatensor_status_clear(&status);
 	return 0;
 }

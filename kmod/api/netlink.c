@@ -19,7 +19,7 @@
 #include "context/context.h"
 #include "core/compat.h"
 #include "core/nl_event.h"
-#include "fetch/fetch.h"
+#include "fetch/operation.h"
 #include "rdmatensor_netlink.h"
 
 #define NETLINK_CHANNEL_BYTES 8192
@@ -219,23 +219,23 @@ static int netlink_fill_pool(struct sk_buff *skb, struct rdmatensor_context *con
 static int netlink_fill_request(struct sk_buff *skb, struct rdmatensor_context *context,
 				const void *object)
 {
-	struct rdmatensor_fetch *fetch = (void *)object;
-	struct rdmatensor_fetch_info info = {};
+	struct rdmatensor_operation *op = (void *)object;
+	struct rdmatensor_operation_info info = {};
 
-	fetch->ops->describe(fetch, &info);
-	if ((fetch->channel != RDMATENSOR_CHANNEL_SELF &&
-	     nla_put_u32(skb, RDMATENSOR_NL_A_CHANNEL, fetch->channel)) ||
+	op->ops->describe(op, &info);
+	if ((op->channel != RDMATENSOR_CHANNEL_SELF &&
+	     nla_put_u32(skb, RDMATENSOR_NL_A_CHANNEL, op->channel)) ||
 	    nla_put_string(skb, RDMATENSOR_NL_A_PEER, info.peer ?: context->worker) ||
 	    (info.has_index && nla_put_u32(skb, RDMATENSOR_NL_A_REQUEST, info.index)) ||
 	    nla_put_string(skb, RDMATENSOR_NL_A_REQUEST_STATE, info.state) ||
-	    nla_put_u64_64bit(skb, RDMATENSOR_NL_A_USER_DATA, fetch->user_data,
+	    nla_put_u64_64bit(skb, RDMATENSOR_NL_A_USER_DATA, op->user_data,
 			      RDMATENSOR_NL_A_PAD) ||
-	    nla_put_u64_64bit(skb, RDMATENSOR_NL_A_STEP, fetch->step_id,
+	    nla_put_u64_64bit(skb, RDMATENSOR_NL_A_STEP, op->step_id,
 			      RDMATENSOR_NL_A_PAD) ||
 	    nla_put(skb, RDMATENSOR_NL_A_TENSOR, info.name_len, info.name) ||
-	    nla_put_u64_64bit(skb, RDMATENSOR_NL_A_AGE_NS, ktime_get_ns() - fetch->begun_ns,
+	    nla_put_u64_64bit(skb, RDMATENSOR_NL_A_AGE_NS, ktime_get_ns() - op->begun_ns,
 			      RDMATENSOR_NL_A_PAD) ||
-	    nla_put_u32(skb, RDMATENSOR_NL_A_POOL, fetch->pool_id))
+	    nla_put_u32(skb, RDMATENSOR_NL_A_POOL, op->pool_id))
 		return -EMSGSIZE;
 	return 0;
 }
@@ -340,18 +340,18 @@ static int netlink_dump_its_pools(struct sk_buff *skb, struct netlink_callback *
 static int netlink_dump_its_requests(struct sk_buff *skb, struct netlink_callback *cb,
 				     struct rdmatensor_context *context)
 {
-	struct rdmatensor_fetch_place place;
-	struct rdmatensor_fetch *fetch;
+	struct rdmatensor_operation_place place;
+	struct rdmatensor_operation *op;
 	int ret = 0;
 
 	BUILD_BUG_ON(sizeof(place) > sizeof(cb->args) - sizeof(cb->args[0]));
 	memcpy(&place, &cb->args[1], sizeof(place));
-	while (!ret && (fetch = rdmatensor_fetch_next(&context->core, &place))) {
+	while (!ret && (op = rdmatensor_operation_next(&context->core, &place))) {
 		ret = netlink_dump_one(skb, cb, RDMATENSOR_NL_CMD_REQUEST_GET,
-				       netlink_fill_request, context, fetch);
+				       netlink_fill_request, context, op);
 		if (!ret)
 			memcpy(&cb->args[1], &place, sizeof(place));
-		rdmatensor_fetch_put(fetch);
+		rdmatensor_operation_put(op);
 	}
 	return ret;
 }

@@ -215,13 +215,10 @@ static int submit_gather(struct rdmatensor_context *context, struct submit_room 
 {
 	const struct rdmatensor_op *op = &room->op;
 	struct rdmatensor_gather_args args = {
-		.fetch = {
-			.gather = true,
-			.user_data = op->user_data,
-			.offset = op->offset,
-			.bytes = op->bytes,
-			.deadline_ns = op->deadline_ns,
-		},
+		.user_data = op->user_data,
+		.offset = op->offset,
+		.bytes = op->bytes,
+		.deadline_ns = op->deadline_ns,
 		.ids_uptr = op->ids_uptr,
 		.nr_ids = op->nr_ids,
 		.wide = !(op->flags & RDMATENSOR_OP_IDS32),
@@ -235,11 +232,11 @@ static int submit_gather(struct rdmatensor_context *context, struct submit_room 
 	args.table = rdmatensor_context_table(context, op->table);
 	if (!args.table)
 		return -ENOENT;
-	args.fetch.pool = rdmatensor_context_pool(context, op->pool_id);
-	ret = args.fetch.pool ? rdmatensor_gather_submit(&context->gathers, &args) : -EINVAL;
+	args.pool = rdmatensor_context_pool(context, op->pool_id);
+	ret = args.pool ? rdmatensor_gather_submit(&context->gathers, &args) : -EINVAL;
 	if (ret) {
-		if (args.fetch.pool)
-			rdmatensor_pool_put(args.fetch.pool);
+		if (args.pool)
+			rdmatensor_pool_put(args.pool);
 		rdmatensor_table_put(args.table);
 	}
 	return ret;
@@ -252,7 +249,7 @@ static int submit_cancel(struct rdmatensor_context *context, struct submit_room 
 	ret = submit_check(&room->op, USES_TARGET, 0);
 	if (ret)
 		return ret;
-	return rdmatensor_fetch_cancel(&context->core, room->op.target) ? 0 : -ENOENT;
+	return rdmatensor_operation_cancel(&context->core, room->op.target) ? 0 : -ENOENT;
 }
 
 static int submit_free(struct rdmatensor_context *context, struct submit_room *room)

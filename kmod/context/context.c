@@ -32,8 +32,8 @@
 #include "context/context.h"
 #include "core/fault.h"
 #include "core/nl_event.h"
-#include "fetch/fetch.h"
 #include "fetch/local.h"
+#include "fetch/operation.h"
 #include "fetch/publication.h"
 #include "fetch/request.h"
 #include "fetch/response.h"
@@ -123,23 +123,22 @@ static void context_channel_event(const struct rdmatensor_channel *channel, int 
 	rdmatensor_nl_event_send(context->net, &event, gfp);
 }
 
-static void context_fetch_timed_out(struct rdmatensor_core *core,
-				    struct rdmatensor_fetch *fetch)
+static void context_timed_out(struct rdmatensor_core *core, struct rdmatensor_operation *op)
 {
 	const struct rdmatensor_context *context =
 		container_of(core, struct rdmatensor_context, core);
-	struct rdmatensor_fetch_info info = {};
+	struct rdmatensor_operation_info info = {};
 	struct rdmatensor_nl_event_args event = {
 		.what = RDMATENSOR_NL_EVENT_REQUEST_TIMEOUT,
 		.context = context->listed.id,
 		.worker = context->worker,
-		.channel = fetch->channel,
-		.step_id = fetch->step_id,
-		.user_data = fetch->user_data,
+		.channel = op->channel,
+		.step_id = op->step_id,
+		.user_data = op->user_data,
 		.error = -ETIMEDOUT,
 	};
 
-	fetch->ops->describe(fetch, &info);
+	op->ops->describe(op, &info);
 	event.peer = info.peer ?: context->worker;
 	event.tensor = info.name;
 	event.tensor_len = info.name_len;
@@ -147,7 +146,7 @@ static void context_fetch_timed_out(struct rdmatensor_core *core,
 }
 
 static const struct rdmatensor_core_ops context_core_ops = {
-	.timed_out = context_fetch_timed_out,
+	.timed_out = context_timed_out,
 };
 
 static void context_up(struct rdmatensor_channel *channel)
@@ -669,7 +668,7 @@ void rdmatensor_context_close(struct rdmatensor_context *context)
 		rdmatensor_adapter_unbind(&context->adapter);
 
 		/* Only loopback fetches are left; copies in flight end by themselves */
-		rdmatensor_fetch_cancel_all(&context->core, -ESHUTDOWN);
+		rdmatensor_operation_cancel_all(&context->core, -ESHUTDOWN);
 		flush_workqueue(context->core.wq);
 		/* Nobody can give them back any more, and what is shared is still published */
 		rdmatensor_local_release_all(&context->core);

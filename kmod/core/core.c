@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The core. It owns ring, tables and workqueue, and nothing that is in
- * them: each fetch, publication and channel holds a reference, and the last
+ * them: each operation, publication and channel holds a reference, and the last
  * one to go lets rdmatensor_core_destroy() end.
  */
 #include <linux/slab.h>
@@ -17,8 +17,8 @@ int rdmatensor_core_init(struct rdmatensor_core *core, u32 ring_entries)
 	init_completion(&core->idle);
 	INIT_LIST_HEAD(&core->live_counters);
 	mutex_init(&core->counters_lock);
-	spin_lock_init(&core->fetch_lock);
-	core->fetches = RB_ROOT;
+	spin_lock_init(&core->operations_lock);
+	core->operations = RB_ROOT;
 	rdmatensor_texts_init(&core->texts);
 	xa_init_flags(&core->shares, XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_BH |
 		      XA_FLAGS_ACCOUNT);

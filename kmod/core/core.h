@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The core: what all fetches and publications of one context share.
+ * The core: what all operations and publications of one context share.
  *
  * Room core: data structures, the wire format, counters and events. It needs no RDMA device
  * and calls no other room; all others call it, and its parts are tested alone.
@@ -21,19 +21,19 @@
 
 struct mem_cgroup;
 struct rdmatensor_core;
-struct rdmatensor_fetch;
+struct rdmatensor_operation;
 
 /**
  * struct rdmatensor_core_ops - who listens to a core
- * @timed_out: a fetch's deadline has passed; softirq, no lock held. NULL: nobody
+ * @timed_out: an operation's deadline has passed; softirq, no lock held
  */
 struct rdmatensor_core_ops {
-	void (*timed_out)(struct rdmatensor_core *core, struct rdmatensor_fetch *fetch);
+	void (*timed_out)(struct rdmatensor_core *core, struct rdmatensor_operation *op);
 };
 
 /**
- * struct rdmatensor_core - ring, rendezvous table and table of fetches
- * @users: channels, fetches, publications, and the context
+ * struct rdmatensor_core - ring, rendezvous table and table of operations
+ * @users: channels, operations, publications, and the context
  * @idle: @users is 0
  * @ring: completions
  * @rdv: rendezvous table
@@ -50,10 +50,10 @@ struct rdmatensor_core_ops {
  * @ops: who listens, or NULL
  * @memcg: pays for what peers' messages make it allocate; the context's; NULL: the kernel
  *         has no memory cgroups
- * @fetch_lock: guards @fetches and @next_serial
- * @fetches: all that have not ended, by user_data, then by serial: any number may have
- *           the same user_data, and nobody walks them with the lock held
- * @next_serial: of the next fetch: its place among those of the same user_data
+ * @operations_lock: guards @operations and @next_serial
+ * @next_serial: serial of the last operation that has begun
+ * @operations: all that have not ended, by user_data, then by serial: any number may have
+ *              the same user_data, and the lock is not held for a whole walk
  */
 struct rdmatensor_core {
 	refcount_t users;
@@ -72,9 +72,9 @@ struct rdmatensor_core {
 	bool validate;
 	const struct rdmatensor_core_ops *ops;
 	struct mem_cgroup *memcg;
-	spinlock_t fetch_lock;
+	spinlock_t operations_lock;
 	u64 next_serial;
-	struct rb_root fetches;
+	struct rb_root operations;
 };
 
 int rdmatensor_core_init(struct rdmatensor_core *core, u32 ring_entries);

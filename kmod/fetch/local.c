@@ -35,7 +35,7 @@ enum local_state {
  * @copy: does the copy
  * @lock: guards @state, @cancelled and the decision to end
  * @state: enum local_state, changed by local_move() alone
- * @cancelled: ends with fetch.status as soon as the match is processed
+ * @cancelled: ends with fetch.op.status as soon as the match is processed
  * @share_id: in the table of shares, which has a reference; 0: it wants a copy
  * @name_len: length of @name
  * @name: the tensor's, not zero-terminated
@@ -51,6 +51,11 @@ struct rdmatensor_local {
 	u16 name_len;
 	char name[] __counted_by(name_len);
 };
+
+static struct rdmatensor_local *to_local(struct rdmatensor_operation *op)
+{
+	return container_of(to_fetch(op), struct rdmatensor_local, fetch);
+}
 
 static const char * const local_names[] = {
 	[LOCAL_WAITING] = "WAITING",
@@ -85,23 +90,23 @@ static void local_finish(struct rdmatensor_local *local, int error)
 {
 	/* It need not release what it has not got */
 	if (local->share_id && !local->fetch.share_id &&
-	    local_unlist(local->fetch.core, local->share_id))
-		rdmatensor_fetch_put(&local->fetch);
+	    local_unlist(local->fetch.op.core, local->share_id))
+		rdmatensor_operation_put(&local->fetch.op);
 	rdmatensor_fetch_finish(&local->fetch, error);
-	rdmatensor_fetch_put(&local->fetch);
+	rdmatensor_operation_put(&local->fetch.op);
 }
 
 /* Return: true: it ends with @status */
-static bool local_stop(struct rdmatensor_fetch *fetch, const struct rdmatensor_status *status)
+static bool local_stop(struct rdmatensor_operation *op, const struct rdmatensor_status *status)
 {
-	struct rdmatensor_local *local = container_of(fetch, struct rdmatensor_local, fetch);
+	struct rdmatensor_local *local = to_local(op);
 	bool stopped = false, end = false;
 
 	spin_lock_bh(&local->lock);
 	if (local->state == LOCAL_WAITING && !local->cancelled) {
 		stopped = true;
-		rdmatensor_status_copy(&fetch->status, status);
-		if (rdmatensor_rendezvous_cancel(fetch->core->rdv, &local->waiter)) {
+		rdmatensor_status_copy(&op->status, status);
+		if (rdmatensor_rendezvous_cancel(op->core->rdv, &local->waiter)) {
 			local_move(local, LOCAL_DONE);
 			end = true;
 		} else {
@@ -114,43 +119,44 @@ static bool local_stop(struct rdmatensor_fetch *fetch, const struct rdmatensor_s
 	return stopped;
 }
 
-static void local_cancel(struct rdmatensor_fetch *fetch, const struct rdmatensor_status *status)
+static void local_cancel(struct rdmatensor_operation *op, const struct rdmatensor_status *status)
 {
-	local_stop(fetch, status);
+	local_stop(op, status);
 }
 
-static void local_expire(struct rdmatensor_fetch *fetch)
+static void local_expire(struct rdmatensor_operation *op)
 {
 	struct rdmatensor_status status = { .error = -ETIMEDOUT };
 
-	if (rdmatensor_fetch_early(fetch))
+	if (rdmatensor_operation_early(op))
 		return;
-	if (local_stop(fetch, &status))
-		rdmatensor_fetch_timed_out(fetch);
+	if (local_stop(op, &status))
+		rdmatensor_operation_timed_out(op);
 }
 
-static void local_describe(struct rdmatensor_fetch *fetch, struct rdmatensor_fetch_info *info)
+static void local_describe(struct rdmatensor_operation *op, struct rdmatensor_operation_info *info)
 {
-	struct rdmatensor_local *local = container_of(fetch, struct rdmatensor_local, fetch);
+	struct rdmatensor_local *local = to_local(op);
 
 	info->state = local_names[READ_ONCE(local->state)];
 	info->name = local->name;
 	info->name_len = local->name_len;
 }
 
-static void local_free(struct rdmatensor_fetch *fetch)
+static void local_release(struct rdmatensor_operation *op)
 {
-	struct rdmatensor_local *local = container_of(fetch, struct rdmatensor_local, fetch);
+	struct rdmatensor_local *local = to_local(op);
 
 	rdmatensor_waiter_end(&local->waiter);
 	kfree(local);
 }
 
-static const struct rdmatensor_fetch_ops local_ops = {
+static const struct rdmatensor_operation_ops local_ops = {
+	.kind = &rdmatensor_fetch_kind,
 	.cancel = local_cancel,
 	.expire = local_expire,
 	.describe = local_describe,
-	.free = local_free,
+	.release = local_release,
 };
 
 static void local_copy(struct work_struct *work)
@@ -160,9 +166,9 @@ static void local_copy(struct work_struct *work)
 	struct rdmatensor_fetch *fetch = &local->fetch;
 	LIST_HEAD(matches);
 
-	rdmatensor_pool_copy(fetch->pool, fetch->offset, pub->pool, pub->offset,
+	rdmatensor_pool_copy(fetch->op.pool, fetch->offset, pub->pool, pub->offset,
 			     fetch->meta.bytes);
-	rdmatensor_count_add(fetch->counters, RDMATENSOR_STAT_COPIED_BYTES,
+	rdmatensor_count_add(fetch->op.counters, RDMATENSOR_STAT_COPIED_BYTES,
 			     fetch->meta.bytes);
 	rdmatensor_publication_put(pub, true, &matches);
 	rdmatensor_rendezvous_work_off(&matches);
@@ -180,9 +186,9 @@ static void local_share(struct rdmatensor_local *local, const struct rdmatensor_
 
 	fetch->share_id = local->share_id;
 	fetch->has_region = true;
-	fetch->pool_id = pub->pool->id;
+	fetch->op.pool_id = pub->pool->id;
 	fetch->offset = pub->offset;
-	rdmatensor_count(fetch->counters, RDMATENSOR_STAT_SHARED);
+	rdmatensor_count(fetch->op.counters, RDMATENSOR_STAT_SHARED);
 }
 
 /* Return: 0: it has a destination, or needs none; the state it goes on to is in @to */
@@ -202,7 +208,7 @@ static int local_take(struct rdmatensor_local *local, enum local_state *to)
 	if (!fetch->meta.bytes)
 		return 0;
 	if (!pub->share) {
-		rdmatensor_status_set(&fetch->status, -EOPNOTSUPP,
+		rdmatensor_status_set(&fetch->op.status, -EOPNOTSUPP,
 				      "its publisher does not share it: fetch it to a place");
 		return -EOPNOTSUPP;
 	}
@@ -222,12 +228,12 @@ static void local_matched(struct rdmatensor_waiter *waiter, struct list_head *mo
 
 	spin_lock_bh(&local->lock);
 	if (local->cancelled) {
-		error = fetch->status.error;
+		error = fetch->op.status.error;
 	} else if (!tensor) {
-		rdmatensor_status_copy(&fetch->status, &waiter->status);
+		rdmatensor_status_copy(&fetch->op.status, &waiter->status);
 		error = waiter->status.error;
 	} else if (tensor->failed.error) {
-		rdmatensor_status_copy(&fetch->status, &tensor->failed);
+		rdmatensor_status_copy(&fetch->op.status, &tensor->failed);
 		error = tensor->failed.error;
 		delivered = true;
 	} else {
@@ -238,7 +244,7 @@ static void local_matched(struct rdmatensor_waiter *waiter, struct list_head *mo
 	spin_unlock_bh(&local->lock);
 
 	if (to == LOCAL_COPYING) {
-		queue_work(fetch->core->wq, &local->copy);
+		queue_work(fetch->op.core->wq, &local->copy);
 		return;
 	}
 	/* What is shared may be released from here on, and its tensor be gone */
@@ -257,18 +263,18 @@ static void local_end_cancelled(struct rdmatensor_local *local)
 
 	spin_lock_bh(&local->lock);
 	if (local->state == LOCAL_WAITING && local->cancelled &&
-	    rdmatensor_rendezvous_cancel(local->fetch.core->rdv, &local->waiter)) {
+	    rdmatensor_rendezvous_cancel(local->fetch.op.core->rdv, &local->waiter)) {
 		local_move(local, LOCAL_DONE);
 		end = true;
 	}
 	spin_unlock_bh(&local->lock);
 	if (end)
-		local_finish(local, local->fetch.status.error);
+		local_finish(local, local->fetch.op.status.error);
 }
 
 static int local_list(struct rdmatensor_local *local)
 {
-	struct rdmatensor_core *core = local->fetch.core;
+	struct rdmatensor_core *core = local->fetch.op.core;
 	int ret;
 
 	if (atomic_inc_return(&core->nr_shares) > RDMATENSOR_SHARES_MAX) {
@@ -276,7 +282,7 @@ static int local_list(struct rdmatensor_local *local)
 		return -EAGAIN;
 	}
 	/* Before it is in the table, where its number may be guessed */
-	rdmatensor_fetch_get(&local->fetch);
+	rdmatensor_operation_get(&local->fetch.op);
 	ret = xa_alloc_cyclic_bh(&core->shares, &local->share_id, local, xa_limit_32b,
 				 &core->next_share, GFP_KERNEL_ACCOUNT);
 	if (ret >= 0)
@@ -292,10 +298,10 @@ static void local_give_back(struct rdmatensor_local *local)
 	struct rdmatensor_publication *pub = to_publication(local->waiter.tensor);
 	LIST_HEAD(matches);
 
-	rdmatensor_count(local->fetch.counters, RDMATENSOR_STAT_SHARES_RELEASED);
+	rdmatensor_count(local->fetch.op.counters, RDMATENSOR_STAT_SHARES_RELEASED);
 	rdmatensor_publication_put(pub, true, &matches);
 	rdmatensor_rendezvous_work_off(&matches);
-	rdmatensor_fetch_put(&local->fetch);
+	rdmatensor_operation_put(&local->fetch.op);
 }
 
 int rdmatensor_local_release(struct rdmatensor_core *core, u64 share_id)
@@ -370,8 +376,8 @@ int rdmatensor_local_submit(struct rdmatensor_core *core,
 
 	rdmatensor_hold("fetch");
 	/* A timer or a cancel may come before the table has it: then that is not found waiting */
-	rdmatensor_fetch_get(&local->fetch);
-	rdmatensor_fetch_begin(&local->fetch, args->deadline_ns);
+	rdmatensor_operation_get(&local->fetch.op);
+	rdmatensor_operation_begin(&local->fetch.op, args->deadline_ns);
 	ret = rdmatensor_rendezvous_request(core->rdv, &local->waiter, args->name,
 					    args->name_len, args->step_id,
 					    GFP_ATOMIC | __GFP_ACCOUNT);
@@ -385,7 +391,7 @@ int rdmatensor_local_submit(struct rdmatensor_core *core,
 		list_add(&local->waiter.item, &matches);
 		rdmatensor_rendezvous_work_off(&matches);
 	}
-	rdmatensor_fetch_put(&local->fetch);
+	rdmatensor_operation_put(&local->fetch.op);
 	return 0;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_local_submit);

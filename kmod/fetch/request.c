@@ -98,9 +98,9 @@ struct rdmatensor_request {
 	unsigned long give_up;
 };
 
-static struct rdmatensor_request *to_request(struct rdmatensor_fetch *fetch)
+static struct rdmatensor_request *to_request(struct rdmatensor_operation *op)
 {
-	return container_of(fetch, struct rdmatensor_request, fetch);
+	return container_of(to_fetch(op), struct rdmatensor_request, fetch);
 }
 
 static const char * const request_names[] = {
@@ -140,7 +140,7 @@ static void request_move(struct rdmatensor_request *req, enum request_state to)
 
 	lockdep_assert_held(&req->channel->lock);
 	WARN_ON_ONCE(!(from[to] & BIT(req->state)));
-	trace_rdmatensor_request_state(req->channel->id, req->fetch.user_data, req->index,
+	trace_rdmatensor_request_state(req->channel->id, req->fetch.op.user_data, req->index,
 				       request_names[req->state], request_names[to]);
 	WRITE_ONCE(req->state, to);
 }
@@ -194,14 +194,14 @@ static void request_forget(struct rdmatensor_request *req)
 	}
 	if (channel->state == RDMATENSOR_CHANNEL_UP)
 		request_admit(channel);
-	rdmatensor_fetch_put(&req->fetch);
+	rdmatensor_operation_put(&req->fetch.op);
 }
 
 static void request_unexpose(struct rdmatensor_request *req)
 {
 	if (!req->exposed)
 		return;
-	rdmatensor_pool_unexpose(req->fetch.pool, &req->exposure);
+	rdmatensor_pool_unexpose(req->fetch.op.pool, &req->exposure);
 	req->exposed = false;
 }
 
@@ -230,7 +230,7 @@ static void request_describe(const struct rdmatensor_request *req,
 			     struct rdmatensor_msg *msg)
 {
 	msg->request_index = req->index;
-	msg->step_id = req->fetch.step_id;
+	msg->step_id = req->fetch.op.step_id;
 	if (req->exposed) {
 		msg->flags |= RDMATENSOR_WIRE_F_DEST;
 		msg->nr_parts = req->nr_parts;
@@ -273,7 +273,7 @@ static void request_fill(struct rdmatensor_txmsg *tx, struct rdmatensor_msg *msg
 	if (req->referred)
 		msg->nr_rkeys = 0;
 	for (i = 0; i < msg->nr_rkeys; i++)
-		rkeys[i] = rdmatensor_pool_rkey(req->fetch.pool, &req->exposure, i);
+		rkeys[i] = rdmatensor_pool_rkey(req->fetch.op.pool, &req->exposure, i);
 	msg->rkeys = rkeys;
 
 	if (req->state == REQUEST_RE_QUEUED) {
@@ -322,7 +322,7 @@ static int request_expose(struct rdmatensor_request *req, gfp_t gfp)
 	if (ret)
 		return ret;
 
-	rdmatensor_pool_expose(fetch->pool, fetch->offset, fetch->meta.bytes, channel,
+	rdmatensor_pool_expose(fetch->op.pool, fetch->offset, fetch->meta.bytes, channel,
 			       &req->exposure);
 	req->exposed = true;
 	req->nr_parts = fetch->meta.bytes > channel->params.stripe_bytes ?
@@ -339,13 +339,13 @@ static int request_expose(struct rdmatensor_request *req, gfp_t gfp)
 	if (length <= request_slot_bytes(channel))
 		return 0;
 
-	fetch->status.text_len =
-		scnprintf(fetch->status.text, sizeof(fetch->status.text),
+	fetch->op.status.text_len =
+		scnprintf(fetch->op.status.text, sizeof(fetch->op.status.text),
 			  "%u segments need a message of %llu bytes, slots have %u: ",
 			  req->exposure.nr_rkeys, length, request_slot_bytes(channel));
-	fetch->status.text_len +=
-		scnprintf(fetch->status.text + fetch->status.text_len,
-			  sizeof(fetch->status.text) - fetch->status.text_len,
+	fetch->op.status.text_len +=
+		scnprintf(fetch->op.status.text + fetch->op.status.text_len,
+			  sizeof(fetch->op.status.text) - fetch->op.status.text_len,
 			  "%s%lu", length <= REQUEST_SLOT_MOST ?
 			  "raise msg_slot_bytes to " : "publish it in parts: the most is ",
 			  min(roundup_pow_of_two(length), REQUEST_SLOT_MOST));
@@ -366,7 +366,7 @@ static void request_await_answer(struct rdmatensor_request *req)
 
 	req->patience = msecs_to_jiffies(min_t(u64, ms, REQUEST_PATIENCE_MAX));
 	req->give_up = jiffies + REQUEST_PATIENCE_TIMES * req->patience;
-	rdmatensor_fetch_arm(&req->fetch, jiffies + req->patience);
+	rdmatensor_operation_arm(&req->fetch.op, jiffies + req->patience);
 }
 
 /* True: the peer has sent something, and has time until then */
@@ -378,14 +378,14 @@ static bool request_await_longer(struct rdmatensor_request *req)
 		until = req->give_up;
 	if (!time_after(until, jiffies))
 		return false;
-	rdmatensor_fetch_arm(&req->fetch, until);
+	rdmatensor_operation_arm(&req->fetch.op, until);
 	return true;
 }
 
 /* Ends it as soon as the peer cannot write any more */
 static void request_stop(struct rdmatensor_request *req, int error)
 {
-	req->fetch.status.error = error;
+	req->fetch.op.status.error = error;
 
 	switch (req->state) {
 	case REQUEST_PENDING:
@@ -406,30 +406,30 @@ static void request_stop(struct rdmatensor_request *req, int error)
 	}
 }
 
-static void request_cancel(struct rdmatensor_fetch *fetch,
+static void request_cancel(struct rdmatensor_operation *op,
 			   const struct rdmatensor_status *status)
 {
-	struct rdmatensor_request *req = to_request(fetch);
+	struct rdmatensor_request *req = to_request(op);
 	struct rdmatensor_channel *channel = req->channel;
 
 	spin_lock_bh(&channel->lock);
 	if (req->state < REQUEST_CANCEL_QUEUED) {
-		rdmatensor_status_copy(&fetch->status, status);
+		rdmatensor_status_copy(&op->status, status);
 		request_stop(req, status->error);
 		rdmatensor_channel_pump(channel);
 	}
 	spin_unlock_bh(&channel->lock);
 }
 
-static void request_expire(struct rdmatensor_fetch *fetch)
+static void request_expire(struct rdmatensor_operation *op)
 {
-	struct rdmatensor_request *req = to_request(fetch);
+	struct rdmatensor_request *req = to_request(op);
 	struct rdmatensor_channel *channel = req->channel;
 	bool timed_out = false;
 
 	spin_lock_bh(&channel->lock);
 	/* Whoever had the lock has set it again: what has run out means nothing any more */
-	if (timer_pending(&fetch->timer))
+	if (timer_pending(&op->timer))
 		goto out_unlock;
 	if (request_cancelling(req) || req->state == REQUEST_ANSWERED) {
 		/* One that is ending ends this as well, whatever it waits for itself */
@@ -438,8 +438,8 @@ static void request_expire(struct rdmatensor_fetch *fetch)
 						       req->state == REQUEST_ANSWERED ?
 						       "a part of a content does not come" :
 						       "the peer does not answer a CANCEL");
-	} else if (req->state < REQUEST_CANCEL_QUEUED && !rdmatensor_fetch_early(fetch)) {
-		rdmatensor_status_set(&fetch->status, -ETIMEDOUT, NULL);
+	} else if (req->state < REQUEST_CANCEL_QUEUED && !rdmatensor_operation_early(op)) {
+		rdmatensor_status_set(&op->status, -ETIMEDOUT, NULL);
 		request_stop(req, -ETIMEDOUT);
 		rdmatensor_channel_pump(channel);
 		timed_out = true;
@@ -447,13 +447,13 @@ static void request_expire(struct rdmatensor_fetch *fetch)
 out_unlock:
 	spin_unlock_bh(&channel->lock);
 	if (timed_out)
-		rdmatensor_fetch_timed_out(fetch);
+		rdmatensor_operation_timed_out(op);
 }
 
-static void request_describe_fetch(struct rdmatensor_fetch *fetch,
-				   struct rdmatensor_fetch_info *info)
+static void request_describe_fetch(struct rdmatensor_operation *op,
+				   struct rdmatensor_operation_info *info)
 {
-	struct rdmatensor_request *req = to_request(fetch);
+	struct rdmatensor_request *req = to_request(op);
 
 	info->state = request_names[READ_ONCE(req->state)];
 	info->name = rdmatensor_metacache_name(req->entry, &info->name_len);
@@ -463,20 +463,21 @@ static void request_describe_fetch(struct rdmatensor_fetch *fetch,
 	info->has_index = true;
 }
 
-static void request_free(struct rdmatensor_fetch *fetch)
+static void request_release(struct rdmatensor_operation *op)
 {
-	struct rdmatensor_request *req = to_request(fetch);
+	struct rdmatensor_request *req = to_request(op);
 
 	rdmatensor_metacache_put(req->channel->metacache, req->entry);
 	rdmatensor_channel_put(req->channel);
 	kfree(req);
 }
 
-static const struct rdmatensor_fetch_ops request_ops = {
+static const struct rdmatensor_operation_ops request_ops = {
+	.kind = &rdmatensor_fetch_kind,
 	.cancel = request_cancel,
 	.expire = request_expire,
 	.describe = request_describe_fetch,
-	.free = request_free,
+	.release = request_release,
 };
 
 static void request_check(struct work_struct *work)
@@ -484,7 +485,7 @@ static void request_check(struct work_struct *work)
 	struct rdmatensor_request *req = container_of(work, struct rdmatensor_request, check);
 
 	request_finish(req, rdmatensor_fetch_check(&req->fetch));
-	rdmatensor_fetch_put(&req->fetch);
+	rdmatensor_operation_put(&req->fetch.op);
 }
 
 int rdmatensor_request_submit(struct rdmatensor_channel *channel,
@@ -525,7 +526,7 @@ int rdmatensor_request_submit(struct rdmatensor_channel *channel,
 		req->keep = rdmatensor_metacache_keep(req->entry);
 	if (rdmatensor_metacache_read(req->entry, &req->fetch.meta) && !req->fetch.validate &&
 	    request_expose(req, GFP_KERNEL_ACCOUNT))
-		req->fetch.status.text_len = 0;
+		req->fetch.op.status.text_len = 0;
 	/* Without a destination nothing is said of the tensor: the peer describes it */
 	if (!req->exposed)
 		memset(&req->fetch.meta, 0, sizeof(req->fetch.meta));
@@ -538,7 +539,7 @@ int rdmatensor_request_submit(struct rdmatensor_channel *channel,
 
 	rdmatensor_hold("fetch");
 	/* The table's reference is the first one; this one is for the rest of this function */
-	rdmatensor_fetch_get(&req->fetch);
+	rdmatensor_operation_get(&req->fetch.op);
 	rdmatensor_channel_get(channel);
 
 	spin_lock_bh(&channel->lock);
@@ -556,18 +557,18 @@ int rdmatensor_request_submit(struct rdmatensor_channel *channel,
 	    channel->outstanding >= channel->max_outstanding)
 		rdmatensor_channel_stall(channel, RDMATENSOR_STAT_STALL_REQUESTS);
 	list_add_tail(&req->item, &channel->pending);
-	rdmatensor_fetch_begin(&req->fetch, args->deadline_ns);
+	rdmatensor_operation_begin(&req->fetch.op, args->deadline_ns);
 	/* An abort that did not meet it in the table has remembered its step before */
 	if (rdmatensor_rendezvous_step_status(core->rdv, args->step_id, &status)) {
-		rdmatensor_status_clear(&req->fetch.status);
-		req->fetch.status = status;
+		rdmatensor_status_clear(&req->fetch.op.status);
+		req->fetch.op.status = status;
 		request_stop(req, status.error);
 	}
 	request_admit(channel);
 	rdmatensor_channel_pump(channel);
 	spin_unlock_bh(&channel->lock);
 
-	rdmatensor_fetch_put(&req->fetch);
+	rdmatensor_operation_put(&req->fetch.op);
 	return 0;
 
 out_abandon:
@@ -604,7 +605,7 @@ static int request_meta(struct rdmatensor_request *req, const struct rdmatensor_
 		*why = "META_DATA_RESPONSE out of turn";
 		return -EPROTO;
 	}
-	if (msg->step_id != fetch->step_id) {
+	if (msg->step_id != fetch->op.step_id) {
 		*why = "META_DATA_RESPONSE of another step";
 		return -EPROTO;
 	}
@@ -645,7 +646,7 @@ static bool request_is_named(const struct rdmatensor_request *req,
 
 	name = rdmatensor_metacache_name(req->entry, &name_len);
 	return req->channel->features & RDMATENSOR_WIRE_FEATURE_ERROR_NAMED &&
-	       msg->step_id == req->fetch.step_id && msg->name_len == name_len &&
+	       msg->step_id == req->fetch.op.step_id && msg->name_len == name_len &&
 	       !memcmp(msg->name, name, name_len);
 }
 
@@ -660,7 +661,7 @@ static int request_error(struct rdmatensor_request *req, const struct rdmatensor
 				request_move(req, REQUEST_ANSWERED);
 				return 0;
 			}
-			request_finish(req, fetch->status.error);
+			request_finish(req, fetch->op.status.error);
 			request_forget(req);
 			return 0;
 		}
@@ -680,7 +681,7 @@ static int request_error(struct rdmatensor_request *req, const struct rdmatensor
 		return -EPROTO;
 	}
 
-	rdmatensor_status_say(&fetch->status, msg->error, msg->text, msg->text_len,
+	rdmatensor_status_say(&fetch->op.status, msg->error, msg->text, msg->text_len,
 			      GFP_ATOMIC | __GFP_ACCOUNT | __GFP_NOWARN);
 	request_end(req, msg->error);
 	return 0;
@@ -762,7 +763,7 @@ int rdmatensor_request_content(struct rdmatensor_channel *channel, u8 lane, u32 
 
 	if (req->fetch.validate) {
 		/* Ends in process context; to the peer it has ended now */
-		rdmatensor_fetch_get(&req->fetch);
+		rdmatensor_operation_get(&req->fetch.op);
 		if (req->state == REQUEST_CANCEL_SENT)
 			request_move(req, REQUEST_LINGER);
 		else
@@ -793,8 +794,8 @@ void rdmatensor_request_down(struct rdmatensor_channel *channel)
 		if (req->state == REQUEST_LINGER) {
 			request_forget(req);
 		} else if (req->state != REQUEST_NEW) {
-			if (channel->error_text && !req->fetch.status.text_len)
-				rdmatensor_status_set(&req->fetch.status, channel->error,
+			if (channel->error_text && !req->fetch.op.status.text_len)
+				rdmatensor_status_set(&req->fetch.op.status, channel->error,
 						      channel->error_text);
 			request_finish(req, channel->error);
 			request_forget(req);

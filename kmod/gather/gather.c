@@ -91,7 +91,9 @@ struct gather_list {
 
 /**
  * struct rdmatensor_gather - one gather
- * @fetch: what it has in common with fetches
+ * @op: the operation; its range is the destination
+ * @offset: of the destination in its pool
+ * @bytes: of all rows
  * @gathers: the context's
  * @table: referenced; NULL when it has ended
  * @ids: pieces of GATHER_CHUNK ids, as the process has them; NULL: used up
@@ -120,7 +122,9 @@ struct gather_list {
  * @name: the table's, not zero-terminated: readers of a gather need it that long
  */
 struct rdmatensor_gather {
-	struct rdmatensor_fetch fetch;
+	struct rdmatensor_operation op;
+	u64 offset;
+	u64 bytes;
 	struct rdmatensor_gathers *gathers;
 	struct rdmatensor_table *table;
 	void **ids;
@@ -149,14 +153,14 @@ struct rdmatensor_gather {
 	char name[] __counted_by(name_len);
 };
 
-static struct rdmatensor_gather *to_gather(struct rdmatensor_fetch *fetch)
+static struct rdmatensor_gather *to_gather(struct rdmatensor_operation *op)
 {
-	return container_of(fetch, struct rdmatensor_gather, fetch);
+	return container_of(op, struct rdmatensor_gather, op);
 }
 
 static struct rdmatensor_counters *gather_counters(const struct rdmatensor_gather *gather)
 {
-	return gather->fetch.counters;
+	return gather->op.counters;
 }
 
 /* The first reason counts: true if it is this one. @text: may be NULL. Any context */
@@ -167,7 +171,7 @@ static bool gather_stop(struct rdmatensor_gather *gather, int error, const char 
 	spin_lock_bh(&gather->lock);
 	first = !gather->stop;
 	if (first) {
-		rdmatensor_status_set(&gather->fetch.status, error, text);
+		rdmatensor_status_set(&gather->op.status, error, text);
 		WRITE_ONCE(gather->stop, error);
 	}
 	spin_unlock_bh(&gather->lock);
@@ -185,24 +189,25 @@ static void gather_stop_stale(struct rdmatensor_gather *gather,
 	gather_stop(gather, -ESTALE, text);
 }
 
-static void gather_cancel(struct rdmatensor_fetch *fetch, const struct rdmatensor_status *status)
+static void gather_cancel(struct rdmatensor_operation *op, const struct rdmatensor_status *status)
 {
-	gather_stop(to_gather(fetch), status->error, NULL);
+	gather_stop(to_gather(op), status->error, NULL);
 }
 
-static void gather_expire(struct rdmatensor_fetch *fetch)
+static void gather_expire(struct rdmatensor_operation *op)
 {
-	struct rdmatensor_gather *gather = to_gather(fetch);
+	struct rdmatensor_gather *gather = to_gather(op);
 
-	if (rdmatensor_fetch_early(fetch))
+	if (rdmatensor_operation_early(op))
 		return;
 	if (gather_stop(gather, -ETIMEDOUT, NULL))
-		rdmatensor_fetch_timed_out(fetch);
+		rdmatensor_operation_timed_out(op);
 }
 
-static void gather_describe(struct rdmatensor_fetch *fetch, struct rdmatensor_fetch_info *info)
+static void gather_describe(struct rdmatensor_operation *op,
+			    struct rdmatensor_operation_info *info)
 {
-	struct rdmatensor_gather *gather = to_gather(fetch);
+	struct rdmatensor_gather *gather = to_gather(op);
 
 	info->state = READ_ONCE(gather->stop) ? "STOPPING" : "GATHERING";
 	info->name = gather->name;
@@ -247,16 +252,41 @@ static void gather_free(struct rdmatensor_gather *gather)
 }
 
 /* Any context: all else went when the work item ended */
-static void gather_release(struct rdmatensor_fetch *fetch)
+static void gather_release(struct rdmatensor_operation *op)
 {
-	kfree(to_gather(fetch));
+	kfree(to_gather(op));
 }
 
-static const struct rdmatensor_fetch_ops gather_ops = {
+/* A failed gather tells how many rows are missing, and the position of the first */
+static void gather_entry(const struct rdmatensor_operation *op, int error,
+			 struct rdmatensor_cqe *cqe)
+{
+	const struct rdmatensor_gather *gather = container_of(op, struct rdmatensor_gather, op);
+
+	if (error) {
+		cqe->tensor_bytes = gather->nr_ids - gather->delivered;
+		cqe->offset = gather->missing;
+	} else {
+		cqe->tensor_bytes = gather->bytes;
+		cqe->pool_id = op->pool_id;
+		cqe->offset = gather->offset;
+	}
+}
+
+static const struct rdmatensor_operation_kind gather_kind = {
+	.cqe_type = RDMATENSOR_CQE_GATHER,
+	.submitted = RDMATENSOR_STAT_GATHERS,
+	.completed = RDMATENSOR_STAT_GATHERED,
+	.failed = RDMATENSOR_STAT_GATHER_ERRORS,
+	.entry = gather_entry,
+};
+
+static const struct rdmatensor_operation_ops gather_ops = {
+	.kind = &gather_kind,
 	.cancel = gather_cancel,
 	.expire = gather_expire,
 	.describe = gather_describe,
-	.free = gather_release,
+	.release = gather_release,
 };
 
 /* Rows [@from, @to) of the chunk are not delivered */
@@ -470,7 +500,7 @@ static void gather_list_done(struct rdmatensor_readlist *read)
 static u64 gather_place(const struct rdmatensor_gather *gather, const struct gather_chunk *chunk,
 			const struct rdmatensor_gather_id *id)
 {
-	return gather->fetch.offset + (chunk->base + id->pos) * gather->table->row_bytes;
+	return gather->offset + (chunk->base + id->pos) * gather->table->row_bytes;
 }
 
 /* All rows of the list are there: now those that are wanted more than once */
@@ -478,7 +508,7 @@ static void gather_proven(struct rdmatensor_gather *gather, struct gather_list *
 {
 	struct gather_chunk *chunk = list->chunk;
 	const struct rdmatensor_gather_id *read = NULL;
-	struct rdmatensor_pool *pool = gather->fetch.pool;
+	struct rdmatensor_pool *pool = gather->op.pool;
 	u32 i, copies = 0;
 
 	for (i = list->first; i < list->first + list->nr; i++) {
@@ -565,7 +595,7 @@ static void gather_make_wrs(struct rdmatensor_gather *gather,
 		wr->remote_addr = read->addr;
 		wr->rkey = source->rkeys[key];
 		for (k = 0; k < read->nr_pieces; k++)
-			rdmatensor_pool_sge(gather->fetch.pool, read->pieces[k].offset,
+			rdmatensor_pool_sge(gather->op.pool, read->pieces[k].offset,
 					    read->pieces[k].bytes, sge++, 1, &covered);
 	}
 }
@@ -575,9 +605,9 @@ static u32 gather_cut(struct rdmatensor_gather *gather, struct gather_chunk *chu
 		      u32 *nr_reads)
 {
 	const struct rdmatensor_plan_dest dest = {
-		.offset = gather->fetch.offset + chunk->base * gather->table->row_bytes,
+		.offset = gather->offset + chunk->base * gather->table->row_bytes,
 		.row_bytes = gather->table->row_bytes,
-		.seg_shift = gather->fetch.pool->seg_shift,
+		.seg_shift = gather->op.pool->seg_shift,
 		.max_pieces = source->readers->max_pieces,
 	};
 
@@ -723,7 +753,7 @@ static bool gather_copy(struct rdmatensor_gather *gather, struct gather_chunk *c
 		for (; chunk->nexts[s] < chunk->ends[s] && left; chunk->nexts[s]++, left--) {
 			const struct rdmatensor_gather_id *id = &chunk->ids[chunk->nexts[s]];
 
-			rdmatensor_pool_copy(gather->fetch.pool, gather_place(gather, chunk, id),
+			rdmatensor_pool_copy(gather->op.pool, gather_place(gather, chunk, id),
 					     source->pool, source->offset +
 					     (id->row - source->row_start) * source->stride,
 					     table->row_bytes);
@@ -902,7 +932,6 @@ static void gather_settle(struct rdmatensor_gather *gather, struct wait_queue_en
 static void gather_work(struct work_struct *work)
 {
 	struct rdmatensor_gather *gather = container_of(work, struct rdmatensor_gather, work);
-	struct rdmatensor_fetch *fetch = &gather->fetch;
 	DEFINE_WAIT_FUNC(wait, woken_wake_function);
 	int error;
 
@@ -922,20 +951,17 @@ static void gather_work(struct work_struct *work)
 	spin_unlock_bh(&gather->lock);
 
 	WARN_ON_ONCE(!error && gather->delivered != gather->nr_ids);
-	fetch->rows_missing = gather->nr_ids - gather->delivered;
 	/* Stopped before the first chunk: nothing is there */
 	if (gather->missing == U64_MAX)
 		gather->missing = 0;
-	fetch->first_missing = error ? gather->missing : 0;
-	fetch->meta.bytes = gather->nr_ids * gather->table->row_bytes;
 	rdmatensor_count_add(gather_counters(gather), RDMATENSOR_STAT_GATHERED_ROWS,
 			     gather->delivered);
 	/* Who has heard of the end of the last gather can close and destroy all of it */
 	rdmatensor_table_put(gather->table);
 	gather->table = NULL;
 	gather_free(gather);
-	rdmatensor_fetch_finish(fetch, error);
-	rdmatensor_fetch_put(fetch);
+	rdmatensor_operation_finish(&gather->op, error, gather->bytes);
+	rdmatensor_operation_put(&gather->op);
 }
 
 static int gather_alloc_chunk(struct gather_chunk *chunk, u32 nr, u32 nr_sources)
@@ -992,13 +1018,20 @@ static u32 gather_room(const struct rdmatensor_gathers *gathers,
 int rdmatensor_gather_submit(struct rdmatensor_gathers *gathers,
 			     const struct rdmatensor_gather_args *args)
 {
+	const struct rdmatensor_operation_args op_args = {
+		.channel = RDMATENSOR_CHANNEL_SELF,
+		.user_data = args->user_data,
+		.pool = args->pool,
+		.offset = args->offset,
+		.bytes = args->bytes,
+	};
 	struct rdmatensor_gather *gather;
 	u8 max_pieces;
 	u64 bytes;
 	int ret;
 
 	if (check_mul_overflow(args->nr_ids, (u64)args->table->row_bytes, &bytes) ||
-	    bytes > args->fetch.bytes)
+	    bytes > args->bytes)
 		return -EMSGSIZE;
 	gather = kzalloc(struct_size(gather, name, args->table->name_len), GFP_KERNEL_ACCOUNT);
 	if (!gather)
@@ -1007,6 +1040,8 @@ int rdmatensor_gather_submit(struct rdmatensor_gathers *gathers,
 	memcpy(gather->name, args->table->name, gather->name_len);
 	gather->gathers = gathers;
 	gather->table = args->table;
+	gather->offset = args->offset;
+	gather->bytes = bytes;
 	gather->nr_ids = args->nr_ids;
 	gather->wide = args->wide;
 	gather->missing = U64_MAX;
@@ -1016,24 +1051,23 @@ int rdmatensor_gather_submit(struct rdmatensor_gathers *gathers,
 	INIT_LIST_HEAD(&gather->again);
 	INIT_WORK(&gather->work, gather_work);
 
-	gather->room = gather_room(gathers, args->table, args->fetch.pool->seg_shift,
+	gather->room = gather_room(gathers, args->table, args->pool->seg_shift,
 				   &max_pieces);
 	ret = gather->room ? gather_alloc(gather, args->nr_ids, max_pieces) : -EOVERFLOW;
 	if (!ret)
-		ret = rdmatensor_fetch_init(&gather->fetch, &gather_ops, gathers->core,
-					    &gathers->core->counters,
-					    RDMATENSOR_CHANNEL_SELF, &args->fetch);
+		ret = rdmatensor_operation_init(&gather->op, &gather_ops, gathers->core,
+						&gathers->core->counters, &op_args);
 	if (ret)
 		goto out_free;
 	ret = gather_take_ids(gather, args->ids_uptr);
 	if (ret)
 		goto out_abandon;
-	rdmatensor_fetch_begin(&gather->fetch, args->fetch.deadline_ns);
+	rdmatensor_operation_begin(&gather->op, args->deadline_ns);
 	queue_work(gathers->wq, &gather->work);
 	return 0;
 
 out_abandon:
-	rdmatensor_fetch_abandon(&gather->fetch);
+	rdmatensor_operation_abandon(&gather->op);
 out_free:
 	gather_free(gather);
 	kfree(gather);

@@ -9,7 +9,7 @@
 #ifndef RDMATENSOR_GATHER_H
 #define RDMATENSOR_GATHER_H
 
-#include "fetch/fetch.h"
+#include "fetch/operation.h"
 #include "gather/table.h"
 
 /**
@@ -34,14 +34,22 @@ struct rdmatensor_gathers {
 
 /**
  * struct rdmatensor_gather_args - a checked GATHER operation
- * @fetch: user_data, pool, offset, bytes, deadline
+ * @user_data: for its entry
+ * @pool: destination's; a reference is the gather's after success
+ * @offset: of the destination in @pool
+ * @bytes: length of the destination
+ * @deadline_ns: CLOCK_MONOTONIC, 0: none
  * @table: a reference is the gather's after success
  * @ids_uptr: array in the caller's address space
  * @nr_ids: its length
  * @wide: ids of 64 bits, else of 32
  */
 struct rdmatensor_gather_args {
-	struct rdmatensor_fetch_args fetch;
+	u64 user_data;
+	struct rdmatensor_pool *pool;
+	u64 offset;
+	u64 bytes;
+	u64 deadline_ns;
 	struct rdmatensor_table *table;
 	u64 ids_uptr;
 	u64 nr_ids;

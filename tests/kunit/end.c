@@ -4,7 +4,7 @@
  */
 #include <linux/slab.h>
 #include "end.h"
-#include "fetch/fetch.h"
+#include "fetch/operation.h"
 
 const struct rdmatensor_channel_params end_params = {
 	.queue_depth = 64,
@@ -354,7 +354,7 @@ void end_close(struct end *end)
 	KUNIT_EXPECT_EQ(end->test, channel->outstanding, 0);
 	KUNIT_EXPECT_TRUE(end->test, xa_empty(&channel->requests));
 	KUNIT_EXPECT_TRUE(end->test, list_empty(&channel->txq));
-	KUNIT_EXPECT_TRUE(end->test, RB_EMPTY_ROOT(&end->core.fetches));
+	KUNIT_EXPECT_TRUE(end->test, RB_EMPTY_ROOT(&end->core.operations));
 
 	memcpy(segments, channel->msgbuf.segments, sizeof(segments));
 	end->channel = NULL;
@@ -414,33 +414,33 @@ u64 end_stat(struct end *end, enum rdmatensor_stat stat)
 
 bool end_expire(struct end *end, u64 user_data)
 {
-	struct rdmatensor_fetch_place place = { .user_data = user_data };
-	struct rdmatensor_fetch *fetch;
+	struct rdmatensor_operation_place place = { .user_data = user_data };
+	struct rdmatensor_operation *op;
 	bool found;
 
-	fetch = rdmatensor_fetch_next(&end->core, &place);
-	if (!fetch)
+	op = rdmatensor_operation_next(&end->core, &place);
+	if (!op)
 		return false;
-	found = fetch->user_data == user_data;
+	found = op->user_data == user_data;
 	/* As when it runs out: it is not armed any more, and its reference goes on */
-	if (found && timer_delete(&fetch->timer))
-		rdmatensor_fetch_put(fetch);
+	if (found && timer_delete(&op->timer))
+		rdmatensor_operation_put(op);
 	if (found)
-		fetch->ops->expire(fetch);
-	rdmatensor_fetch_put(fetch);
+		op->ops->expire(op);
+	rdmatensor_operation_put(op);
 	return found;
 }
 
 bool end_is_armed(struct end *end, u64 user_data)
 {
-	struct rdmatensor_fetch_place place = { .user_data = user_data };
-	struct rdmatensor_fetch *fetch = rdmatensor_fetch_next(&end->core, &place);
+	struct rdmatensor_operation_place place = { .user_data = user_data };
+	struct rdmatensor_operation *op = rdmatensor_operation_next(&end->core, &place);
 	bool armed;
 
-	if (!fetch)
+	if (!op)
 		return false;
-	armed = fetch->user_data == user_data && timer_pending(&fetch->timer);
-	rdmatensor_fetch_put(fetch);
+	armed = op->user_data == user_data && timer_pending(&op->timer);
+	rdmatensor_operation_put(op);
 	return armed;
 }
 
@@ -454,6 +454,6 @@ void end_abort_step(struct end *end, s64 step_id, int error)
 					 &waiters);
 	rdmatensor_publication_release_list(&released);
 	rdmatensor_rendezvous_work_off(&waiters);
-	rdmatensor_fetch_abort_step(&end->core, step_id, &status);
+	rdmatensor_operation_abort_step(&end->core, step_id, &status);
 	rdmatensor_response_abort_step(end->channel, step_id, &status);
 }

@@ -208,21 +208,21 @@ static void a_list_that_always_fails(struct kunit *test)
 static void who_looks_keeps_nothing(struct kunit *test)
 {
 	struct reader *reader = open_one(test, 1);
-	struct rdmatensor_fetch_place place = {};
-	struct rdmatensor_fetch *fetch;
+	struct rdmatensor_operation_place place = {};
+	struct rdmatensor_operation *op;
 	struct rdmatensor_cqe cqe;
 
 	wide_apart(reader, 4);
 	reader_begin(reader, 4);
 	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 4));
-	fetch = rdmatensor_fetch_next(&reader->end->core, &place);
-	KUNIT_ASSERT_NOT_NULL(test, fetch);
+	op = rdmatensor_operation_next(&reader->end->core, &place);
+	KUNIT_ASSERT_NOT_NULL(test, op);
 	succeed(reader, 0, 4);
 	/* Which sees that neither pool nor table is held */
 	reader_end(reader, &cqe);
 	KUNIT_EXPECT_EQ(test, cqe.result, 0);
 	reader_expect_entry(reader, &cqe);
-	rdmatensor_fetch_put(fetch);
+	rdmatensor_operation_put(op);
 	reader_close(reader);
 }
 
@@ -243,7 +243,7 @@ static void expired_before_its_deadline(struct kunit *test)
 
 static unsigned int nr_timed_out;
 
-static void count_timed_out(struct rdmatensor_core *core, struct rdmatensor_fetch *fetch)
+static void count_timed_out(struct rdmatensor_core *core, struct rdmatensor_operation *op)
 {
 	nr_timed_out++;
 }
@@ -258,8 +258,8 @@ static void deadline_is_told_if_it_counts(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(ends); i++) {
 		struct reader *reader = open_one(test, 1);
-		struct rdmatensor_fetch_place place = {};
-		struct rdmatensor_fetch *fetch;
+		struct rdmatensor_operation_place place = {};
+		struct rdmatensor_operation *op;
 
 		reader->end->core.ops = &ops;
 		nr_timed_out = 0;
@@ -267,20 +267,20 @@ static void deadline_is_told_if_it_counts(struct kunit *test)
 		reader->deadline_ns = ktime_get_ns() + 3600 * NSEC_PER_SEC;
 		reader_begin(reader, 4);
 		KUNIT_ASSERT_TRUE(test, reader_wait(reader, 4));
-		fetch = rdmatensor_fetch_next(&reader->end->core, &place);
-		KUNIT_ASSERT_NOT_NULL(test, fetch);
-		fetch->deadline_ns = 1;
+		op = rdmatensor_operation_next(&reader->end->core, &place);
+		KUNIT_ASSERT_NOT_NULL(test, op);
+		op->deadline_ns = 1;
 		if (ends[i] == -ECANCELED)
-			rdmatensor_fetch_cancel(&reader->end->core, READER_USER_DATA);
+			rdmatensor_operation_cancel(&reader->end->core, READER_USER_DATA);
 		if (ends[i])
-			fetch->ops->expire(fetch);
+			op->ops->expire(op);
 		succeed(reader, 0, 4);
 		reader_end(reader, &cqe);
 		KUNIT_EXPECT_EQ(test, cqe.result, ends[i]);
 		/* Its timer was about to run when it ended */
-		fetch->ops->expire(fetch);
+		op->ops->expire(op);
 		KUNIT_EXPECT_EQ(test, nr_timed_out, ends[i] == -ETIMEDOUT);
-		rdmatensor_fetch_put(fetch);
+		rdmatensor_operation_put(op);
 		reader_close(reader);
 	}
 }
@@ -293,8 +293,8 @@ static void cancelled_under_way(struct kunit *test)
 	wide_apart(reader, 40);
 	reader_begin(reader, 40);
 	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 32));
-	KUNIT_EXPECT_EQ(test, rdmatensor_fetch_cancel(&reader->end->core,
-						      READER_USER_DATA), 1);
+	KUNIT_EXPECT_EQ(test, rdmatensor_operation_cancel(&reader->end->core,
+							  READER_USER_DATA), 1);
 	KUNIT_EXPECT_TRUE(test, reader_sleeps(reader));
 	succeed(reader, 0, 16);
 	succeed(reader, 1, 10);

@@ -100,7 +100,7 @@ static void ended_while_it_waits(struct kunit *test)
 		no_entry(end);
 		KUNIT_EXPECT_EQ(test, rdmatensor_local_release(&end->core, i + 1), -ENOENT);
 		if (i == 0)
-			KUNIT_EXPECT_EQ(test, rdmatensor_fetch_cancel(&end->core, 1), 1);
+			KUNIT_EXPECT_EQ(test, rdmatensor_operation_cancel(&end->core, 1), 1);
 		else if (i == 1)
 			KUNIT_EXPECT_TRUE(test, end_expire(end, 1));
 		else
@@ -122,7 +122,7 @@ static void expired_before_its_deadline(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, end_expire(end, 1));
 	no_entry(end);
 	KUNIT_EXPECT_TRUE(test, end_is_armed(end, 1));
-	KUNIT_EXPECT_EQ(test, rdmatensor_fetch_cancel(&end->core, 1), 1);
+	KUNIT_EXPECT_EQ(test, rdmatensor_operation_cancel(&end->core, 1), 1);
 	entry(end, RDMATENSOR_CQE_FETCH, 1, -ECANCELED, false);
 	end_close(end);
 }

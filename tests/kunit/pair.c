@@ -511,7 +511,7 @@ static void do_cancel(struct pair *pair)
 	while (id < pair->nr_fetches && !fetch->live)
 		fetch = &pair->fetches[++id];
 	if (id < pair->nr_fetches)
-		rdmatensor_fetch_cancel(&pair->ends[fetch->side]->core, id);
+		rdmatensor_operation_cancel(&pair->ends[fetch->side]->core, id);
 }
 
 /*

@@ -262,13 +262,10 @@ void reader_begin(struct reader *reader, u32 nr_ids)
 {
 	struct rdmatensor_pool *pool = reader->end->pool;
 	struct rdmatensor_gather_args args = {
-		.fetch = {
-			.gather = true,
-			.user_data = READER_USER_DATA,
-			.pool = pool,
-			.bytes = (u64)nr_ids * reader->config.row_bytes,
-			.deadline_ns = reader->deadline_ns,
-		},
+		.user_data = READER_USER_DATA,
+		.pool = pool,
+		.bytes = (u64)nr_ids * reader->config.row_bytes,
+		.deadline_ns = reader->deadline_ns,
 		.table = reader->table,
 		.ids_uptr = reader->uptr,
 		.nr_ids = nr_ids,

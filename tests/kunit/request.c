@@ -527,13 +527,13 @@ static void expired_before_its_deadline(struct kunit *test)
 /* The timer of @user_data's fetch as it runs out, once it has waited for the lock */
 static void expire_late(struct script_end *script, u64 user_data)
 {
-	struct rdmatensor_fetch_place place = { .user_data = user_data };
-	struct rdmatensor_fetch *fetch;
+	struct rdmatensor_operation_place place = { .user_data = user_data };
+	struct rdmatensor_operation *op;
 
-	fetch = rdmatensor_fetch_next(&script->end->core, &place);
-	KUNIT_ASSERT_NOT_NULL(script->end->test, fetch);
-	fetch->ops->expire(fetch);
-	rdmatensor_fetch_put(fetch);
+	op = rdmatensor_operation_next(&script->end->core, &place);
+	KUNIT_ASSERT_NOT_NULL(script->end->test, op);
+	op->ops->expire(op);
+	rdmatensor_operation_put(op);
 }
 
 /* A deadline that ran out while a CANCEL had the lock, which has set the timer anew */
@@ -604,18 +604,18 @@ static void who_looks_keeps_nothing(struct kunit *test)
 {
 	struct script_end *script = open_with_one(test, &end_params, 0);
 	struct rdmatensor_pool *pool = script->end->pool;
-	struct rdmatensor_fetch_place place = {};
-	struct rdmatensor_fetch *fetch;
+	struct rdmatensor_operation_place place = {};
+	struct rdmatensor_operation *op;
 
 	KUNIT_EXPECT_STREQ(test, script_trace(script), "req#0");
-	fetch = rdmatensor_fetch_next(&script->end->core, &place);
-	KUNIT_ASSERT_NOT_NULL(test, fetch);
+	op = rdmatensor_operation_next(&script->end->core, &place);
+	KUNIT_ASSERT_NOT_NULL(test, op);
 	/* It will want a region of that pool */
 	KUNIT_EXPECT_EQ(test, rdmatensor_regions_close(&pool->regions), -EBUSY);
 	cancel_it(script);
 	KUNIT_EXPECT_EQ(test, kref_read(&pool->ref), 1);
 	KUNIT_EXPECT_EQ(test, rdmatensor_regions_close(&pool->regions), 0);
-	rdmatensor_fetch_put(fetch);
+	rdmatensor_operation_put(op);
 	script_close(script);
 }
 
@@ -665,8 +665,8 @@ static void cancelled_by_number(struct kunit *test)
 {
 	static const u64 numbers[] = { 5, 7, 6, 7, 0, 7, U64_MAX, 7 };
 	struct rdmatensor_channel_params params = end_params;
-	struct rdmatensor_fetch_place place = {};
-	struct rdmatensor_fetch *fetch;
+	struct rdmatensor_operation_place place = {};
+	struct rdmatensor_operation *op;
 	struct script_end *script;
 	unsigned int i, n = 0;
 	u64 last = 0;
@@ -684,48 +684,53 @@ static void cancelled_by_number(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, rdmatensor_request_submit(script->end->channel, &args), 0);
 	}
 	KUNIT_EXPECT_STREQ(test, script_trace(script), "req#0");
-	KUNIT_EXPECT_EQ(test, rdmatensor_fetch_cancel(&script->end->core, 7), 4);
+	KUNIT_EXPECT_EQ(test, rdmatensor_operation_cancel(&script->end->core, 7), 4);
 	KUNIT_EXPECT_STREQ(test, script_trace(script),
 			   "end7:-125 end7:-125 end7:-125 end7:-125");
-	KUNIT_EXPECT_EQ(test, rdmatensor_fetch_cancel(&script->end->core, 7), 0);
-	KUNIT_EXPECT_EQ(test, rdmatensor_fetch_cancel(&script->end->core, 8), 0);
-	while ((fetch = rdmatensor_fetch_next(&script->end->core, &place))) {
-		KUNIT_EXPECT_TRUE(test, !n || fetch->user_data > last);
-		last = fetch->user_data;
-		rdmatensor_fetch_put(fetch);
+	KUNIT_EXPECT_EQ(test, rdmatensor_operation_cancel(&script->end->core, 7), 0);
+	KUNIT_EXPECT_EQ(test, rdmatensor_operation_cancel(&script->end->core, 8), 0);
+	while ((op = rdmatensor_operation_next(&script->end->core, &place))) {
+		KUNIT_EXPECT_TRUE(test, !n || op->user_data > last);
+		last = op->user_data;
+		rdmatensor_operation_put(op);
 		n++;
 	}
 	KUNIT_EXPECT_EQ(test, n, 4);
-	KUNIT_EXPECT_EQ(test, rdmatensor_fetch_cancel(&script->end->core, U64_MAX), 1);
+	KUNIT_EXPECT_EQ(test, rdmatensor_operation_cancel(&script->end->core, U64_MAX), 1);
 	script_close(script);
 }
 
-/* Nanoseconds that it takes to look at each of @nr fetches of one number, one by one */
+/* Nanoseconds that a walk takes over @nr operations of one number, one by one */
 static u64 walk(struct kunit *test, struct rdmatensor_core *core,
-		struct rdmatensor_fetch *fetches, u32 nr)
+		struct rdmatensor_operation *ops, u32 nr)
 {
-	struct rdmatensor_fetch_place place = {};
-	struct rdmatensor_fetch *fetch;
+	static const struct rdmatensor_operation_kind kind = {
+		.submitted = RDMATENSOR_STAT_FETCHES,
+	};
+	static const struct rdmatensor_operation_ops walked = { .kind = &kind };
+	struct rdmatensor_operation_place place = {};
+	struct rdmatensor_operation *op;
 	u64 begun;
 	u32 i, n = 0;
 
 	for (i = 0; i < nr; i++) {
-		kref_init(&fetches[i].ref);
-		fetches[i].core = core;
-		fetches[i].counters = &core->counters;
-		fetches[i].user_data = 7;
-		rdmatensor_fetch_begin(&fetches[i], 0);
+		kref_init(&ops[i].ref);
+		ops[i].ops = &walked;
+		ops[i].core = core;
+		ops[i].counters = &core->counters;
+		ops[i].user_data = 7;
+		rdmatensor_operation_begin(&ops[i], 0);
 	}
 	begun = ktime_get_ns();
-	while ((fetch = rdmatensor_fetch_next(core, &place))) {
-		rdmatensor_fetch_put(fetch);
+	while ((op = rdmatensor_operation_next(core, &place))) {
+		rdmatensor_operation_put(op);
 		n++;
 	}
 	begun = ktime_get_ns() - begun;
 	KUNIT_EXPECT_EQ(test, n, nr);
-	spin_lock_bh(&core->fetch_lock);
-	core->fetches = RB_ROOT;
-	spin_unlock_bh(&core->fetch_lock);
+	spin_lock_bh(&core->operations_lock);
+	core->operations = RB_ROOT;
+	spin_unlock_bh(&core->operations_lock);
 	return begun;
 }
 
@@ -733,20 +738,20 @@ static u64 walk(struct kunit *test, struct rdmatensor_core *core,
 static void walk_in_proportion(struct kunit *test)
 {
 	struct script_end *script = script_open(test, 1, &end_params);
-	struct rdmatensor_fetch *fetches = kvcalloc(16000, sizeof(*fetches), GFP_KERNEL);
+	struct rdmatensor_operation *ops = kvcalloc(16000, sizeof(*ops), GFP_KERNEL);
 	struct rdmatensor_core *core = &script->end->core;
 	u64 few = U64_MAX, many = U64_MAX;
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, fetches);
+	KUNIT_ASSERT_NOT_NULL(test, ops);
 	script_up(script);
 	/* The best of some, since others run beside */
 	for (i = 0; i < 5; i++) {
-		few = min(few, walk(test, core, fetches, 1000));
-		many = min(many, walk(test, core, fetches, 16000));
+		few = min(few, walk(test, core, ops, 1000));
+		many = min(many, walk(test, core, ops, 16000));
 	}
 	KUNIT_EXPECT_LT(test, many, 128 * few);
-	kvfree(fetches);
+	kvfree(ops);
 	script_close(script);
 }
 

@@ -306,7 +306,7 @@ void script_do(struct script_end *script, const struct script_step *step)
 		ret = script_fetch(script, step);
 		break;
 	case OP_CANCEL:
-		ret = rdmatensor_fetch_cancel(&end->core, step->id) == 1 ? 0 : -ENOENT;
+		ret = rdmatensor_operation_cancel(&end->core, step->id) == 1 ? 0 : -ENOENT;
 		break;
 	case OP_EXPIRE:
 		ret = end_expire(end, step->id) ? 0 : -ENOENT;
