@@ -6,6 +6,7 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 #include "api/ioctl.h"
+#include "context/channels.h"
 #include "context/context.h"
 #include "fetch/operation.h"
 #include "fetch/publication.h"

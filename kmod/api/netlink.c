@@ -16,6 +16,7 @@
 #include <net/net_namespace.h>
 #include <net/sock.h>
 #include "api/netlink.h"
+#include "context/channels.h"
 #include "context/context.h"
 #include "core/compat.h"
 #include "core/nl_event.h"

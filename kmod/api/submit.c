@@ -9,6 +9,7 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 #include "api/ioctl.h"
+#include "context/channels.h"
 #include "context/context.h"
 #include "fetch/fetch.h"
 #include "fetch/local.h"

@@ -10,6 +10,7 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 #include "api/ioctl.h"
+#include "context/channels.h"
 #include "context/context.h"
 #include "core/fault.h"
 

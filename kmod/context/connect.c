@@ -16,6 +16,7 @@
 #include <linux/jiffies.h>
 #include <linux/random.h>
 #include <linux/wait.h>
+#include "context/channels.h"
 #include "context/context.h"
 #include "core/nl_event.h"
 

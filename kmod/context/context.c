@@ -15,9 +15,6 @@
  * with @device_use held to read, and found by others only when it is whole. A removal first
  * says that the device goes, so that who is at it gives up soon, and then takes @device_use
  * to write: from there on it meets nobody, and finds all that there is.
- *
- * Channels end in a work item of their own (context_channel_down()), whatever
- * the cause. It is queued once, by the change to CLOSING.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -28,6 +25,7 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <net/net_namespace.h>
+#include "context/channels.h"
 #include "context/config.h"
 #include "context/context.h"
 #include "core/fault.h"
@@ -35,63 +33,9 @@
 #include "fetch/local.h"
 #include "fetch/operation.h"
 #include "fetch/publication.h"
-#include "fetch/request.h"
-#include "fetch/response.h"
-#include "transport/lane.h"
-#include "transport/qp.h"
 
 #define CONTEXT_MAX_REQUESTS 256U
 #define CONTEXT_NO_DEVICE "the RDMA device was removed"
-
-static int context_message(struct rdmatensor_channel *channel,
-			   const struct rdmatensor_msg *msg, u64 seq, const char **why)
-{
-	switch (msg->type) {
-	case RDMATENSOR_WIRE_META_DATA_RESPONSE:
-	case RDMATENSOR_WIRE_ERROR_STATUS:
-		return rdmatensor_request_message(channel, msg, why);
-	case RDMATENSOR_WIRE_TABLE_OPEN:
-	case RDMATENSOR_WIRE_TABLE_INFO:
-		return rdmatensor_lookup_message(channel, msg, why);
-	default:
-		return rdmatensor_response_message(channel, msg, seq, why);
-	}
-}
-
-static int context_content(struct rdmatensor_channel *channel, u8 lane, u32 index, u32 bytes,
-			   const char **why)
-{
-	return rdmatensor_request_content(channel, lane, index, bytes, why);
-}
-
-static int context_hello(struct rdmatensor_channel *channel, const struct rdmatensor_msg *msg,
-			 const char **why)
-{
-	if (channel->want_worker[0] && strcmp(channel->want_worker, channel->worker)) {
-		*why = "the peer has another worker name";
-		return -ENOENT;
-	}
-	if (!channel->active)
-		rdmatensor_readers_peer_port(channel->readers, msg->listen_port);
-	return 0;
-}
-
-/* What whoever reads the log can do about the end of a channel */
-static const char *context_remedy(int error)
-{
-	switch (error) {
-	case -EPROTO:
-		return "compare the versions on both sides, and report it";
-	case -ETIMEDOUT:
-		return "see whether the peer and the way to it are up: rdmatensor doctor PEER";
-	case -ECONNRESET:
-		return "see the peer's log, and connect again";
-	case -ENODEV:
-		return "start a new context when the device is back";
-	default:
-		return "no action is needed if this was intended";
-	}
-}
 
 static void context_event(const struct rdmatensor_context *context, u32 what)
 {
@@ -102,25 +46,6 @@ static void context_event(const struct rdmatensor_context *context, u32 what)
 	};
 
 	rdmatensor_nl_event_send(context->net, &event, GFP_KERNEL);
-}
-
-/* @error: 0: it is up */
-static void context_channel_event(const struct rdmatensor_channel *channel, int error, gfp_t gfp)
-{
-	const struct rdmatensor_context *context = channel->owner;
-	struct rdmatensor_nl_event_args event = {
-		.what = !error ? RDMATENSOR_NL_EVENT_CHANNEL_UP :
-			error == -EPROTO ? RDMATENSOR_NL_EVENT_PEER_MISBEHAVED :
-			RDMATENSOR_NL_EVENT_CHANNEL_DOWN,
-		.context = context->listed.id,
-		.worker = context->worker,
-		.channel = channel->id,
-		.peer = channel->worker,
-		.error = error,
-		.text = error ? channel->error_text : NULL,
-	};
-
-	rdmatensor_nl_event_send(context->net, &event, gfp);
 }
 
 static void context_timed_out(struct rdmatensor_core *core, struct rdmatensor_operation *op)
@@ -148,333 +73,6 @@ static void context_timed_out(struct rdmatensor_core *core, struct rdmatensor_op
 static const struct rdmatensor_core_ops context_core_ops = {
 	.timed_out = context_timed_out,
 };
-
-static void context_up(struct rdmatensor_channel *channel)
-{
-	struct rdmatensor_cqe cqe = {
-		.type = RDMATENSOR_CQE_CHANNEL_UP,
-		.flags = RDMATENSOR_CQE_TEXT,
-		.channel = channel->id,
-	};
-
-	cancel_delayed_work(&channel->handshake_work);
-	rdmatensor_context_list_changed(&channel->owner->listed);
-	context_channel_event(channel, 0, GFP_ATOMIC | __GFP_NOWARN);
-	if (channel->active)
-		return;
-
-	cqe.text_len = strlen(channel->worker);
-	memcpy(cqe.text, channel->worker, cqe.text_len);
-
-	spin_lock_bh(&channel->lock);
-	if (channel->state == RDMATENSOR_CHANNEL_UP) {
-		channel->announced = true;
-		rdmatensor_ring_complete(&channel->core->ring, &cqe);
-	}
-	spin_unlock_bh(&channel->lock);
-}
-
-static void context_failed(struct rdmatensor_channel *channel)
-{
-	queue_work(channel->owner->down_wq, &channel->down_work);
-}
-
-static void context_freed(struct rdmatensor_channel *channel)
-{
-	if (channel->readers)
-		rdmatensor_readers_put(channel->readers);
-	rdmatensor_lookup_free(channel->lookup);
-}
-
-static const struct rdmatensor_channel_ops context_channel_ops = {
-	.message = context_message,
-	.content = context_content,
-	.hello = context_hello,
-	.up = context_up,
-	.failed = context_failed,
-	.freed = context_freed,
-};
-
-static void context_handshake_expired(struct work_struct *work)
-{
-	struct rdmatensor_channel *channel =
-		container_of(work, struct rdmatensor_channel, handshake_work.work);
-
-	spin_lock_bh(&channel->lock);
-	if (channel->state == RDMATENSOR_CHANNEL_CONNECTING)
-		rdmatensor_channel_fail_locked(channel, -ETIMEDOUT,
-					       "the peer did not complete the set-up");
-	spin_unlock_bh(&channel->lock);
-}
-
-/* Entries of the ring that a channel needs: its end, and if the peer made it, its beginning */
-static u32 context_channel_entries(const struct rdmatensor_channel *channel)
-{
-	return channel->active ? 1 : 2;
-}
-
-static void context_channel_down(struct work_struct *work)
-{
-	struct rdmatensor_channel *channel =
-		container_of(work, struct rdmatensor_channel, down_work);
-	struct rdmatensor_context *context = channel->owner;
-	struct rdmatensor_cqe cqe = {
-		.type = RDMATENSOR_CQE_CHANNEL_DOWN,
-		.user_data = channel->user_data,
-		.channel = channel->id,
-		.result = channel->error,
-	};
-
-	cancel_delayed_work_sync(&channel->handshake_work);
-	/* Whoever connects lanes for reads gives up, and nobody reads from here any more */
-	rdmatensor_readers_close(channel->readers);
-	rdmatensor_cm_teardown(channel);
-
-	rdmatensor_channel_down(channel);
-	rdmatensor_lookup_down(channel);
-	rdmatensor_request_down(channel);
-	rdmatensor_response_down(channel);
-	rdmatensor_msgbuf_free(&channel->msgbuf);
-
-	if (channel->announced || channel->error == -EPROTO)
-		pr_info_ratelimited("worker '%s': channel %u to '%s' at %pISpc down: %s (%d); %s\n",
-				    context->worker, channel->id, channel->worker,
-				    &channel->peer, channel->error_text, channel->error,
-				    context_remedy(channel->error));
-	if (channel->announced || channel->error == -EPROTO)
-		context_channel_event(channel, channel->error, GFP_KERNEL);
-	if (channel->announced) {
-		rdmatensor_count(&channel->counters, RDMATENSOR_STAT_CHANNELS_DOWN);
-		if (channel->error_text) {
-			cqe.flags = RDMATENSOR_CQE_TEXT;
-			cqe.text_len = min_t(size_t, strlen(channel->error_text),
-					     sizeof(cqe.text));
-			memcpy(cqe.text, channel->error_text, cqe.text_len);
-		}
-		rdmatensor_ring_complete(&context->core.ring, &cqe);
-	} else {
-		rdmatensor_ring_unreserve(&context->core.ring,
-					  context_channel_entries(channel));
-	}
-
-	xa_erase(&context->channels, channel->id);
-	/* A dump that has seen it is told so: not before it is gone, when another could begin */
-	rdmatensor_context_list_changed(&context->listed);
-	atomic_dec(&context->nr_channels);
-	complete_all(&channel->gone);
-	rdmatensor_channel_put(channel);
-}
-
-/*
- * Bounds the set-up. The channel can be found already, and so may be going down: its teardown
- * has cancelled the timer then, and nobody would do so again
- */
-static void context_arm_handshake(struct rdmatensor_channel *channel, unsigned long delay)
-{
-	spin_lock_bh(&channel->lock);
-	if (channel->state == RDMATENSOR_CHANNEL_CONNECTING)
-		queue_delayed_work(channel->owner->down_wq, &channel->handshake_work, delay);
-	spin_unlock_bh(&channel->lock);
-}
-
-struct rdmatensor_channel *
-rdmatensor_context_channel_add(struct rdmatensor_context *context,
-			       const struct rdmatensor_connect *connect, u32 timeout_ms,
-			       u8 lanes, u64 nonce, const struct sockaddr *peer)
-{
-	unsigned long handshake = msecs_to_jiffies(timeout_ms);
-	struct rdmatensor_channel *channel;
-	int ret;
-
-	if (atomic_inc_return(&context->nr_channels) > context->max_channels) {
-		ret = -EUSERS;
-		goto out_dec;
-	}
-
-	channel = rdmatensor_channel_alloc(&context->core, lanes, &context->params,
-					   &context_channel_ops, &rdmatensor_lane_verbs);
-	if (IS_ERR(channel)) {
-		ret = PTR_ERR(channel);
-		goto out_dec;
-	}
-	channel->owner = context;
-	channel->active = connect;
-	channel->nonce = nonce;
-	channel->vector = rdmatensor_qp_vectors();
-	channel->own_incarnation = context->incarnation;
-	channel->own_worker = context->worker;
-	INIT_WORK(&channel->down_work, context_channel_down);
-	INIT_DELAYED_WORK(&channel->handshake_work, context_handshake_expired);
-	memcpy(&channel->peer, peer, peer->sa_family == AF_INET6 ?
-	       sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
-	if (connect) {
-		channel->user_data = connect->user_data;
-		strscpy(channel->want_worker, connect->worker, sizeof(channel->want_worker));
-		/* CONNECT itself ends in time, and has more to say */
-		handshake += HZ;
-	} else {
-		complete_all(&channel->setup_done);
-	}
-
-	ret = -ENOMEM;
-	channel->lookup = rdmatensor_lookup_alloc(&context->exports, channel);
-	channel->readers = rdmatensor_readers_alloc(&context->cm, &context->core.counters,
-						    &context->gathers.wait,
-						    context->core.wq, channel);
-	if (!channel->lookup || !channel->readers)
-		goto out_put;
-	ret = rdmatensor_response_alloc(channel);
-	if (ret)
-		goto out_put;
-	ret = rdmatensor_msgbuf_alloc(&channel->msgbuf, context->domain,
-				      context->params.msg_slots,
-				      context->params.msg_slot_bytes);
-	if (ret)
-		goto out_put;
-	ret = rdmatensor_ring_reserve(&context->core.ring,
-				      context_channel_entries(channel));
-	if (ret)
-		goto out_free_msgbuf;
-
-	rdmatensor_channel_get(channel);
-	ret = xa_alloc_cyclic(&context->channels, &channel->id, channel,
-			      XA_LIMIT(1, S32_MAX), &context->next_channel, GFP_KERNEL);
-	if (ret < 0)
-		goto out_unreserve;
-	rdmatensor_context_list_changed(&context->listed);
-
-	rdmatensor_hold("channel_visible");
-	context_arm_handshake(channel, handshake);
-	return channel;
-
-out_unreserve:
-	rdmatensor_channel_put(channel);
-	rdmatensor_ring_unreserve(&context->core.ring, context_channel_entries(channel));
-out_free_msgbuf:
-	rdmatensor_msgbuf_free(&channel->msgbuf);
-out_put:
-	rdmatensor_channel_put(channel);
-out_dec:
-	atomic_dec(&context->nr_channels);
-	return ERR_PTR(ret);
-}
-
-static struct rdmatensor_channel *
-context_accept_channel(struct rdmatensor_context *context,
-		       const struct rdmatensor_wire_private *private,
-		       const struct sockaddr *peer)
-{
-	struct rdmatensor_channel *channel;
-	const char *why = "";
-	int ret;
-
-	channel = rdmatensor_context_channel_add(context, NULL, context->handshake_ms,
-						 private->lanes, le64_to_cpu(private->nonce),
-						 peer);
-	if (IS_ERR(channel))
-		return channel;
-
-	ret = rdmatensor_channel_set_peer(channel, private, &why);
-	if (ret) {
-		rdmatensor_channel_fail(channel, ret, why);
-		rdmatensor_channel_put(channel);
-		return ERR_PTR(ret);
-	}
-	return channel;
-}
-
-/*
- * In rdma_cm's handler of the listener, which unlisten() waits for: not under @device_use. The
- * handler's task is nobody's; who listens pays
- */
-static struct rdmatensor_channel *
-context_accept(struct rdmatensor_context *context,
-	       const struct rdmatensor_wire_private *private, const struct sockaddr *peer)
-{
-	struct mem_cgroup *old = set_active_memcg(context->memcg);
-	struct rdmatensor_channel *channel;
-
-	channel = context_accept_channel(context, private, peer);
-	set_active_memcg(old);
-	return channel;
-}
-
-/* Of those with that nonce the one that this side has connected, or not */
-static struct rdmatensor_channel *context_find_one(struct rdmatensor_context *context, u64 nonce,
-						   bool active)
-{
-	struct rdmatensor_channel *channel, *found = NULL;
-	unsigned long id;
-
-	xa_lock(&context->channels);
-	xa_for_each(&context->channels, id, channel) {
-		if (channel->active != active || channel->nonce != nonce)
-			continue;
-		rdmatensor_channel_get(channel);
-		found = channel;
-		break;
-	}
-	xa_unlock(&context->channels);
-	return found;
-}
-
-static struct rdmatensor_channel *context_find(struct rdmatensor_context *context, u64 nonce)
-{
-	return context_find_one(context, nonce, false);
-}
-
-static int context_accept_read(struct rdmatensor_context *context,
-			       const struct rdmatensor_wire_private *private,
-			       struct rdma_cm_id *id, const struct rdma_cm_event *event)
-{
-	bool reverse = private->flags & cpu_to_le32(RDMATENSOR_WIRE_PRIVATE_REVERSE);
-	struct rdmatensor_channel *channel =
-		context_find_one(context, le64_to_cpu(private->nonce), reverse);
-	int ret = -ECONNRESET;
-	struct mem_cgroup *old;
-
-	if (!channel)
-		return ret;
-	old = set_active_memcg(context->memcg);
-	if (READ_ONCE(channel->state) == RDMATENSOR_CHANNEL_UP)
-		ret = rdmatensor_readers_accept(channel->readers, id, event, private);
-	set_active_memcg(old);
-	rdmatensor_channel_put(channel);
-	return ret;
-}
-
-static const struct rdmatensor_cm_ops context_cm_ops = {
-	.accept_read = context_accept_read,
-	.accept = context_accept,
-	.find = context_find,
-};
-
-struct rdmatensor_channel *rdmatensor_context_channel(struct rdmatensor_context *context,
-						      u32 id)
-{
-	struct rdmatensor_channel *channel;
-
-	xa_lock(&context->channels);
-	channel = xa_load(&context->channels, id);
-	if (channel)
-		rdmatensor_channel_get(channel);
-	xa_unlock(&context->channels);
-	return channel;
-}
-
-/* The first channel with an id above *@id, which is set to it */
-struct rdmatensor_channel *rdmatensor_context_next_channel(struct rdmatensor_context *context,
-							   unsigned long *id)
-{
-	struct rdmatensor_channel *channel;
-
-	xa_lock(&context->channels);
-	channel = xa_find_after(&context->channels, id, ULONG_MAX, XA_PRESENT);
-	if (channel)
-		rdmatensor_channel_get(channel);
-	xa_unlock(&context->channels);
-	return channel;
-}
 
 struct rdmatensor_pool *rdmatensor_context_pool(struct rdmatensor_context *context, u32 id)
 {
@@ -575,31 +173,13 @@ static void context_unregister_buffer(struct rdmatensor_buffer *buffer)
 	rdmatensor_pool_unregister(buffer->pool);
 }
 
-/* As @end does, rdmatensor_channel_leave() or rdmatensor_channel_fail() */
-static void context_end_channels(struct rdmatensor_context *context,
-				 void (*end)(struct rdmatensor_channel *channel, int error,
-					     const char *text),
-				 int error, const char *text)
-{
-	struct rdmatensor_channel *channel;
-	unsigned long id = 0;
-
-	while ((channel = rdmatensor_context_next_channel(context, &id))) {
-		end(channel, error, text);
-		rdmatensor_channel_put(channel);
-	}
-}
-
 /* Ends every use of the device, the channels by @end. Idempotent */
-static void context_stop(struct rdmatensor_context *context,
-			 void (*end)(struct rdmatensor_channel *channel, int error,
-				     const char *text),
+static void context_stop(struct rdmatensor_context *context, rdmatensor_channel_end_fn *end,
 			 int error, const char *text)
 {
-	struct rdmatensor_channel *channel;
 	struct rdmatensor_domain *domain;
 	struct rdmatensor_pool *pool;
-	unsigned long id = 0;
+	unsigned long id;
 
 	lockdep_assert_held_write(&context->device_use);
 	domain = context->domain;
@@ -608,12 +188,9 @@ static void context_stop(struct rdmatensor_context *context,
 
 	rdmatensor_cm_unlisten(&context->cm);
 	/* A removal that is waiting for this has failed those that it met, and no later ones */
-	context_end_channels(context, READ_ONCE(context->gone) ? rdmatensor_channel_fail : end,
-			     error, text);
-	while ((channel = rdmatensor_context_next_channel(context, &id))) {
-		wait_for_completion(&channel->gone);
-		rdmatensor_channel_put(channel);
-	}
+	rdmatensor_context_end_channels(context, READ_ONCE(context->gone) ?
+					rdmatensor_channel_fail : end, error, text);
+	rdmatensor_context_wait_channels(context);
 	rdmatensor_context_tables_withdraw(context);
 	xa_for_each(&context->pools, id, pool)
 		rdmatensor_pool_unregister(pool);
@@ -647,7 +224,8 @@ static void context_device_gone(struct rdmatensor_adapter *adapter)
 			    context->worker, adapter->ibdev->name);
 	rdmatensor_hold("device_gone");
 	/* A close, or whoever else waits with device_use for a peer, does so no longer */
-	context_end_channels(context, rdmatensor_channel_fail, -ENODEV, CONTEXT_NO_DEVICE);
+	rdmatensor_context_end_channels(context, rdmatensor_channel_fail, -ENODEV,
+					CONTEXT_NO_DEVICE);
 	down_write(&context->device_use);
 	context_stop(context, rdmatensor_channel_fail, -ENODEV, CONTEXT_NO_DEVICE);
 	up_write(&context->device_use);
@@ -771,7 +349,7 @@ static int context_prepare(struct rdmatensor_context *context,
 	WRITE_ONCE(context->core.validate, !!(start->flags & RDMATENSOR_START_VALIDATE));
 
 	cm->owner = context;
-	cm->ops = &context_cm_ops;
+	cm->ops = &rdmatensor_context_cm_ops;
 	cm->adapter = &context->adapter;
 	cm->net = context->net;
 	return 0;

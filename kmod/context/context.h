@@ -114,27 +114,7 @@ static inline bool rdmatensor_context_started(struct rdmatensor_context *context
 	return smp_load_acquire(&context->started);
 }
 
-/* NULL: none. The caller puts them */
-struct rdmatensor_channel *rdmatensor_context_channel(struct rdmatensor_context *context,
-						      u32 id);
-/* The one after @id, which is set to its; NULL: none */
-struct rdmatensor_channel *rdmatensor_context_next_channel(struct rdmatensor_context *context,
-							   unsigned long *id);
-/**
- * rdmatensor_context_channel_add - a channel in the table, with its message buffer
- * @connect: NULL: the peer connects it
- * @timeout_ms: bound on its set-up
- * @lanes: of it
- * @nonce: common to them
- * @peer: address
- *
- * With device_use, or in the listener's handler. Return: a channel with one more reference for
- * the caller; ERR_PTR(-EUSERS), (-EAGAIN): no room in the ring, (-ENOMEM).
- */
-struct rdmatensor_channel *
-rdmatensor_context_channel_add(struct rdmatensor_context *context,
-			       const struct rdmatensor_connect *connect, u32 timeout_ms,
-			       u8 lanes, u64 nonce, const struct sockaddr *peer);
+/* Held for the caller to put; NULL: none. The next: after *@id, which is set to its id */
 struct rdmatensor_pool *rdmatensor_context_pool(struct rdmatensor_context *context, u32 id);
 struct rdmatensor_pool *rdmatensor_context_next_pool(struct rdmatensor_context *context,
 						     unsigned long *id);
