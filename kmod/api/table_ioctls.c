@@ -30,6 +30,15 @@ static char *tables_take_name(struct rdmatensor_context *context, u64 uptr, u32 
 	return memdup_user(u64_to_user_ptr(uptr), len);
 }
 
+static bool tables_may_export(const struct rdmatensor_table_export *export, u64 stride)
+{
+	return !export->flags && export->row_start < export->row_end &&
+	       export->row_end <= S64_MAX && export->row_bytes &&
+	       export->row_bytes <= RDMATENSOR_ROW_MAX && stride >= export->row_bytes &&
+	       export->data_type != RDMATENSOR_DT_INVALID &&
+	       export->data_type <= RDMATENSOR_DT_MAX;
+}
+
 int rdmatensor_ioctl_table_export(struct rdmatensor_context *context, void *arg)
 {
 	struct rdmatensor_table_export *export = arg;
@@ -49,10 +58,7 @@ int rdmatensor_ioctl_table_export(struct rdmatensor_context *context, void *arg)
 	u32 id;
 	int ret;
 
-	if (export->flags || export->row_start >= export->row_end ||
-	    export->row_end > S64_MAX || !export->row_bytes ||
-	    export->row_bytes > RDMATENSOR_ROW_MAX || args.info.stride < export->row_bytes ||
-	    export->data_type == RDMATENSOR_DT_INVALID || export->data_type > RDMATENSOR_DT_MAX)
+	if (!tables_may_export(export, args.info.stride))
 		return -EINVAL;
 	name = tables_take_name(context, export->name_uptr, export->name_len);
 	if (IS_ERR(name))

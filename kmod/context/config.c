@@ -179,13 +179,9 @@ u32 rdmatensor_config_max_contexts(void)
 	return READ_ONCE(config_max_contexts.value);
 }
 
-int rdmatensor_config_start(struct rdmatensor_start *start,
-			    struct rdmatensor_channel_params *params)
+/* What no parameter's range says. Return: 0, -EINVAL with the cause */
+static int config_check_start(struct rdmatensor_start *start)
 {
-	u64 value, flagged = 0, flags = 0;
-	unsigned int i;
-	int ret;
-
 	if (start->flags & ~RDMATENSOR_START_FLAGS || start->set & ~RDMATENSOR_SET_ALL) {
 		snprintf(start->cause, sizeof(start->cause),
 			 "START: unknown flags 0x%x, or fields 0x%llx in the mask, are set: clear them, or use a newer module",
@@ -211,6 +207,15 @@ int rdmatensor_config_start(struct rdmatensor_start *start,
 			 "START: the device name is not zero-terminated");
 		return -EINVAL;
 	}
+	return 0;
+}
+
+/* Each field within its range, or with its default. Return: 0, -EINVAL with the cause */
+static int config_fill_start(struct rdmatensor_start *start)
+{
+	u64 value, flagged = 0, flags = 0;
+	unsigned int i;
+	int ret;
 
 	for (i = 0; i < ARRAY_SIZE(config_flags); i++) {
 		flagged |= config_flags[i].set;
@@ -237,7 +242,12 @@ int rdmatensor_config_start(struct rdmatensor_start *start,
 		memcpy(start->device_name, config_device, sizeof(start->device_name));
 		mutex_unlock(&config_device_lock);
 	}
+	return 0;
+}
 
+/* Fields that depend on each other. Return: 0, -EINVAL with the cause */
+static int config_relate_start(struct rdmatensor_start *start)
+{
 	start->ring_entries = roundup_pow_of_two(start->ring_entries);
 	if (!start->ack_batch)
 		start->ack_batch = max(start->msg_slots / 2, 1U);
@@ -253,6 +263,21 @@ int rdmatensor_config_start(struct rdmatensor_start *start,
 			 start->queue_depth, 2 * start->msg_slots + 8, start->msg_slots);
 		return -EINVAL;
 	}
+	return 0;
+}
+
+int rdmatensor_config_start(struct rdmatensor_start *start,
+			    struct rdmatensor_channel_params *params)
+{
+	int ret;
+
+	ret = config_check_start(start);
+	if (!ret)
+		ret = config_fill_start(start);
+	if (!ret)
+		ret = config_relate_start(start);
+	if (ret)
+		return ret;
 
 	params->queue_depth = start->queue_depth;
 	params->timeout = start->timeout;

@@ -427,6 +427,21 @@ out_put_domain:
 	return ret;
 }
 
+/* What START says of the context itself, and of channels before the device is known */
+static void context_take(struct rdmatensor_context *context, const struct rdmatensor_start *start)
+{
+	struct rdmatensor_channel_params *params = &context->params;
+
+	strscpy(context->worker, start->worker, sizeof(context->worker));
+	context->lanes = start->lanes;
+	context->max_channels = start->max_channels;
+	context->max_pools = start->max_pools;
+	context->handshake_ms = start->handshake_ms;
+	params->max_requests = min(CONTEXT_MAX_REQUESTS,
+				   params->queue_depth - 2 * params->msg_slots - 1);
+	get_random_bytes(&context->incarnation, sizeof(context->incarnation));
+}
+
 static int context_start(struct rdmatensor_context *context, struct rdmatensor_start *start)
 {
 	struct rdmatensor_adapter_choice choice = {
@@ -442,15 +457,7 @@ static int context_start(struct rdmatensor_context *context, struct rdmatensor_s
 	int ret;
 
 	lockdep_assert_held(&context->setup);
-	strscpy(context->worker, start->worker, sizeof(context->worker));
-	context->lanes = start->lanes;
-	context->max_channels = start->max_channels;
-	context->max_pools = start->max_pools;
-	context->handshake_ms = start->handshake_ms;
-	params->max_requests = min(CONTEXT_MAX_REQUESTS,
-				   params->queue_depth - 2 * params->msg_slots - 1);
-	get_random_bytes(&context->incarnation, sizeof(context->incarnation));
-
+	context_take(context, start);
 	/* Of an earlier START's device. Nothing is bound, so nobody else looks at it */
 	context->gone = false;
 	ret = rdmatensor_adapter_bind(&context->adapter, &choice, context_device_gone,

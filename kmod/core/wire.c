@@ -420,17 +420,9 @@ int rdmatensor_wire_decode(const void *buf, u32 len, struct rdmatensor_msg *msg,
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_wire_decode);
 
-int rdmatensor_wire_encode(const struct rdmatensor_msg *msg, void *buf, u32 room)
+static void wire_encode_header(const struct rdmatensor_msg *msg, u32 fields, u32 length,
+			       struct rdmatensor_wire_hdr *hdr)
 {
-	u32 fields = wire_used_fields(msg->type, msg->flags);
-	u32 length = rdmatensor_wire_length(msg);
-	struct rdmatensor_wire_hdr *hdr = buf;
-	char *pos = buf + sizeof(*hdr);
-	unsigned int i;
-
-	if (length > room)
-		return -EMSGSIZE;
-
 	memset(hdr, 0, sizeof(*hdr));
 	hdr->length = cpu_to_le32(length);
 	hdr->version_major = RDMATENSOR_WIRE_MAJOR;
@@ -446,6 +438,29 @@ int rdmatensor_wire_encode(const struct rdmatensor_msg *msg, void *buf, u32 room
 		hdr->keep = cpu_to_le32(msg->keep);
 	if (fields & FIELD_ERROR)
 		hdr->error_status = cpu_to_le32(-msg->error);
+	if (fields & FIELD_DIMS) {
+		hdr->tensor_bytes = cpu_to_le64(msg->meta.bytes);
+		hdr->data_type = cpu_to_le16(msg->meta.data_type);
+		hdr->is_dead = msg->meta.is_dead;
+		hdr->ndims = msg->meta.ndims;
+	}
+	if (fields & FIELD_RKEYS) {
+		hdr->remote_addr = cpu_to_le64(msg->remote_addr);
+		if (fields & FIELD_PARTS)
+			hdr->nr_parts = msg->nr_parts;
+		hdr->seg_shift = msg->seg_shift;
+		hdr->nr_rkeys = cpu_to_le16(msg->nr_rkeys);
+	}
+	if (fields & FIELD_NAME)
+		hdr->name_len = cpu_to_le16(msg->name_len);
+	if (fields & FIELD_TEXT)
+		hdr->text_len = cpu_to_le16(msg->text_len);
+}
+
+static void wire_encode_tail(const struct rdmatensor_msg *msg, u32 fields, char *pos)
+{
+	unsigned int i;
+
 	if (fields & FIELD_HELLO) {
 		struct rdmatensor_wire_hello hello = {
 			.incarnation = cpu_to_le64(msg->incarnation),
@@ -474,35 +489,33 @@ int rdmatensor_wire_encode(const struct rdmatensor_msg *msg, void *buf, u32 room
 	if (fields & FIELD_DIMS) {
 		__le64 *dims = (void *)pos;
 
-		hdr->tensor_bytes = cpu_to_le64(msg->meta.bytes);
-		hdr->data_type = cpu_to_le16(msg->meta.data_type);
-		hdr->is_dead = msg->meta.is_dead;
-		hdr->ndims = msg->meta.ndims;
 		for (i = 0; i < msg->meta.ndims; i++)
 			dims[i] = cpu_to_le64(msg->meta.dims[i]);
 		pos += msg->meta.ndims * sizeof(*dims);
 	}
 	if (fields & FIELD_RKEYS) {
-		hdr->remote_addr = cpu_to_le64(msg->remote_addr);
-		if (fields & FIELD_PARTS)
-			hdr->nr_parts = msg->nr_parts;
-		hdr->seg_shift = msg->seg_shift;
-		hdr->nr_rkeys = cpu_to_le16(msg->nr_rkeys);
 		if (msg->nr_rkeys)
 			memcpy(pos, msg->rkeys, msg->nr_rkeys * sizeof(*msg->rkeys));
 		pos += msg->nr_rkeys * sizeof(*msg->rkeys);
 	}
 	if (fields & FIELD_NAME) {
-		hdr->name_len = cpu_to_le16(msg->name_len);
 		if (msg->name_len)
 			memcpy(pos, msg->name, msg->name_len);
 		pos += msg->name_len;
 	}
-	if (fields & FIELD_TEXT) {
-		hdr->text_len = cpu_to_le16(msg->text_len);
-		if (msg->text_len)
-			memcpy(pos, msg->text, msg->text_len);
-	}
+	if (fields & FIELD_TEXT && msg->text_len)
+		memcpy(pos, msg->text, msg->text_len);
+}
+
+int rdmatensor_wire_encode(const struct rdmatensor_msg *msg, void *buf, u32 room)
+{
+	u32 fields = wire_used_fields(msg->type, msg->flags);
+	u32 length = rdmatensor_wire_length(msg);
+
+	if (length > room)
+		return -EMSGSIZE;
+	wire_encode_header(msg, fields, length, buf);
+	wire_encode_tail(msg, fields, buf + sizeof(struct rdmatensor_wire_hdr));
 	return length;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_wire_encode);

@@ -146,18 +146,14 @@ static void publication_copied(struct rdmatensor_core *core,
 		rdmatensor_ring_complete(&core->ring, &cqe);
 }
 
-int rdmatensor_publish(struct rdmatensor_core *core,
-		       const struct rdmatensor_publish_args *args)
+/* NULL: no memory */
+static struct rdmatensor_publication *publication_new(struct rdmatensor_core *core,
+						      const struct rdmatensor_publish_args *args)
 {
-	struct rdmatensor_publication *pub;
-	struct rdmatensor_status late;
-	LIST_HEAD(matches);
-	int ret;
+	struct rdmatensor_publication *pub = kzalloc(sizeof(*pub), GFP_KERNEL_ACCOUNT);
 
-	pub = kzalloc(sizeof(*pub), GFP_KERNEL_ACCOUNT);
 	if (!pub)
-		return -ENOMEM;
-
+		return NULL;
 	pub->core = core;
 	pub->user_data = args->user_data;
 	pub->step_id = args->step_id;
@@ -167,6 +163,20 @@ int rdmatensor_publish(struct rdmatensor_core *core,
 	pub->tensor.meta = args->meta;
 	rdmatensor_status_init_copy(&pub->tensor.failed, &args->failed);
 	pub->tensor.uses = args->uses;
+	return pub;
+}
+
+int rdmatensor_publish(struct rdmatensor_core *core,
+		       const struct rdmatensor_publish_args *args)
+{
+	struct rdmatensor_publication *pub;
+	struct rdmatensor_status late;
+	LIST_HEAD(matches);
+	int ret;
+
+	pub = publication_new(core, args);
+	if (!pub)
+		return -ENOMEM;
 
 	if (args->uses) {
 		ret = rdmatensor_ring_reserve(&core->ring, 1);

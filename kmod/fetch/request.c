@@ -150,8 +150,7 @@ static bool request_cancelling(const struct rdmatensor_request *req)
 	return req->state == REQUEST_CANCEL_QUEUED || req->state == REQUEST_CANCEL_SENT;
 }
 
-/* PENDING -> QUEUED, in order, as far as the peer's limit goes */
-/* Who waits for little, for who knows how much, or for an end, feels what is posted before */
+/* A message for a short, an unknown or no content is slowed by what is posted before it */
 static void request_send(struct rdmatensor_request *req)
 {
 	if (!req->exposed || req->fetch.meta.bytes <= RDMATENSOR_SHORT_BYTES ||
@@ -160,6 +159,7 @@ static void request_send(struct rdmatensor_request *req)
 	rdmatensor_channel_send(req->channel, &req->tx);
 }
 
+/* PENDING -> QUEUED, in order, as far as the peer's limit goes */
 static void request_admit(struct rdmatensor_channel *channel)
 {
 	struct rdmatensor_request *req;
@@ -488,17 +488,15 @@ static void request_check(struct work_struct *work)
 	rdmatensor_operation_put(&req->fetch.op);
 }
 
-int rdmatensor_request_submit(struct rdmatensor_channel *channel,
-			      const struct rdmatensor_fetch_args *args)
+/* Holds the entry of the name in the meta cache. Or ERR_PTR */
+static struct rdmatensor_request *request_new(struct rdmatensor_channel *channel,
+					      const struct rdmatensor_fetch_args *args)
 {
-	struct rdmatensor_core *core = channel->core;
-	struct rdmatensor_status status;
-	struct rdmatensor_request *req;
+	struct rdmatensor_request *req = kzalloc(sizeof(*req), GFP_KERNEL_ACCOUNT);
 	int ret;
 
-	req = kzalloc(sizeof(*req), GFP_KERNEL_ACCOUNT);
 	if (!req)
-		return -ENOMEM;
+		return ERR_PTR(-ENOMEM);
 
 	req->channel = channel;
 	INIT_LIST_HEAD(&req->item);
@@ -512,15 +510,19 @@ int rdmatensor_request_submit(struct rdmatensor_channel *channel,
 					      args->name_len);
 	if (IS_ERR(req->entry)) {
 		ret = PTR_ERR(req->entry);
-		goto out_free;
+		kfree(req);
+		return ERR_PTR(ret);
 	}
+	return req;
+}
 
-	ret = rdmatensor_fetch_init(&req->fetch, &request_ops, core, &channel->counters,
-				    channel->id, args);
-	if (ret)
-		goto out_put_entry;
+/* A destination, if the meta-data is known */
+static void request_recall(struct rdmatensor_request *req,
+			   const struct rdmatensor_fetch_args *args)
+{
+	struct rdmatensor_channel *channel = req->channel;
 
-	req->fetch.validate = READ_ONCE(core->validate);
+	req->fetch.validate = READ_ONCE(channel->core->validate);
 	if (args->keep && !req->fetch.validate &&
 	    READ_ONCE(channel->features) & RDMATENSOR_WIRE_FEATURE_KEEP)
 		req->keep = rdmatensor_metacache_keep(req->entry);
@@ -530,6 +532,47 @@ int rdmatensor_request_submit(struct rdmatensor_channel *channel,
 	/* Without a destination nothing is said of the tensor: the peer describes it */
 	if (!req->exposed)
 		memset(&req->fetch.meta, 0, sizeof(req->fetch.meta));
+}
+
+/* With the lock held, on a channel that is usable */
+static void request_begin(struct rdmatensor_request *req,
+			  const struct rdmatensor_fetch_args *args)
+{
+	struct rdmatensor_channel *channel = req->channel;
+	struct rdmatensor_status status;
+
+	request_move(req, REQUEST_PENDING);
+	channel->nr_requests++;
+	if (!list_empty(&channel->pending) ||
+	    channel->outstanding >= channel->max_outstanding)
+		rdmatensor_channel_stall(channel, RDMATENSOR_STAT_STALL_REQUESTS);
+	list_add_tail(&req->item, &channel->pending);
+	rdmatensor_operation_begin(&req->fetch.op, args->deadline_ns);
+	/* An abort that did not meet it in the table has remembered its step before */
+	if (rdmatensor_rendezvous_step_status(channel->core->rdv, args->step_id, &status)) {
+		rdmatensor_status_clear(&req->fetch.op.status);
+		req->fetch.op.status = status;
+		request_stop(req, status.error);
+	}
+	request_admit(channel);
+	rdmatensor_channel_pump(channel);
+}
+
+int rdmatensor_request_submit(struct rdmatensor_channel *channel,
+			      const struct rdmatensor_fetch_args *args)
+{
+	struct rdmatensor_request *req;
+	int ret;
+
+	req = request_new(channel, args);
+	if (IS_ERR(req))
+		return PTR_ERR(req);
+
+	ret = rdmatensor_fetch_init(&req->fetch, &request_ops, channel->core, &channel->counters,
+				    channel->id, args);
+	if (ret)
+		goto out_put_entry;
+	request_recall(req, args);
 
 	ret = xa_alloc_cyclic_bh(&channel->requests, &req->index, req,
 				 XA_LIMIT(0, RDMATENSOR_INDEX_MAX), &channel->next_index,
@@ -551,21 +594,7 @@ int rdmatensor_request_submit(struct rdmatensor_channel *channel,
 		ret = -ENOTCONN;
 		goto out_abandon;
 	}
-	request_move(req, REQUEST_PENDING);
-	channel->nr_requests++;
-	if (!list_empty(&channel->pending) ||
-	    channel->outstanding >= channel->max_outstanding)
-		rdmatensor_channel_stall(channel, RDMATENSOR_STAT_STALL_REQUESTS);
-	list_add_tail(&req->item, &channel->pending);
-	rdmatensor_operation_begin(&req->fetch.op, args->deadline_ns);
-	/* An abort that did not meet it in the table has remembered its step before */
-	if (rdmatensor_rendezvous_step_status(core->rdv, args->step_id, &status)) {
-		rdmatensor_status_clear(&req->fetch.op.status);
-		req->fetch.op.status = status;
-		request_stop(req, status.error);
-	}
-	request_admit(channel);
-	rdmatensor_channel_pump(channel);
+	request_begin(req, args);
 	spin_unlock_bh(&channel->lock);
 
 	rdmatensor_operation_put(&req->fetch.op);
@@ -576,7 +605,6 @@ out_abandon:
 	rdmatensor_fetch_abandon(&req->fetch);
 out_put_entry:
 	rdmatensor_metacache_put(channel->metacache, req->entry);
-out_free:
 	kfree(req);
 	return ret;
 }

@@ -178,6 +178,26 @@ static int export_insert(struct rdmatensor_exports *exports, struct rdmatensor_e
 	return ret;
 }
 
+/* NULL: no memory */
+static struct rdmatensor_export *export_new(const struct rdmatensor_domain *domain,
+					    const struct rdmatensor_export_args *args)
+{
+	struct rdmatensor_export *export;
+
+	export = kzalloc(struct_size(export, name, args->name_len), GFP_KERNEL_ACCOUNT);
+	if (!export)
+		return NULL;
+	kref_init(&export->ref);
+	INIT_HLIST_NODE(&export->node);
+	export->name_len = args->name_len;
+	memcpy(export->name, args->name, args->name_len);
+	export->info = args->info;
+	export->pool = args->pool;
+	export->offset = args->offset;
+	export->seg_shift = domain->seg_shift;
+	return export;
+}
+
 struct rdmatensor_export *rdmatensor_export_create(struct rdmatensor_exports *exports,
 						   struct rdmatensor_domain *domain,
 						   const struct rdmatensor_export_args *args)
@@ -190,17 +210,9 @@ struct rdmatensor_export *rdmatensor_export_create(struct rdmatensor_exports *ex
 	if (!bytes || !IS_ALIGNED(args->offset, PAGE_SIZE))
 		return ERR_PTR(-EINVAL);
 
-	export = kzalloc(struct_size(export, name, args->name_len), GFP_KERNEL_ACCOUNT);
+	export = export_new(domain, args);
 	if (!export)
 		return ERR_PTR(-ENOMEM);
-	kref_init(&export->ref);
-	INIT_HLIST_NODE(&export->node);
-	export->name_len = args->name_len;
-	memcpy(export->name, args->name, args->name_len);
-	export->info = args->info;
-	export->pool = args->pool;
-	export->offset = args->offset;
-	export->seg_shift = domain->seg_shift;
 
 	ret = rdmatensor_regions_hold(&args->pool->regions, &export->use, args->offset, bytes,
 				      false);
