@@ -6,13 +6,13 @@
  *	WAITING -> DONE (cancel, deadline, aborted step, failed publisher)
  *	WAITING -> SHARED (the tensor itself, until it is released)
  *
- * No peer is involved, so a cancelled one ends at once, but for the moment that
- * a match is being processed: then local_matched() ends it.
+ * No peer is involved, so a cancelled fetch ends at once, unless its match is being
+ * processed: then local_matched() ends it.
  *
- * Who wants the tensor itself is in the core's table of shares from its submission on, so
- * that nothing has to be allocated when there is a match. One that is SHARED has ended for
- * everybody but its publisher: it keeps the match, and a reference that is the table's, until
- * whoever takes it out of the table, which is one alone, gives both back.
+ * A fetch of the tensor itself is in the core's table of shares from its submission on, so
+ * that a match need not allocate. A SHARED fetch has ended for everybody but its publisher:
+ * it keeps the match, and the table's reference, until it is removed from the table. The one
+ * caller that removes it releases both.
  */
 #include <linux/sched.h>
 #include <linux/slab.h>
@@ -32,11 +32,11 @@ enum local_state {
  * struct rdmatensor_local - one loopback fetch
  * @fetch: the common part; its first reference is this machine's, until DONE
  * @waiter: in the rendezvous table
- * @copy: does the copy
+ * @copy: copies the content
  * @lock: guards @state, @cancelled and the decision to end
  * @state: enum local_state, changed by local_move() alone
  * @cancelled: ends with fetch.op.status as soon as the match is processed
- * @share_id: in the table of shares, which has a reference; 0: it wants a copy
+ * @share_id: in the table of shares, which holds a reference; 0: the content is copied
  * @name_len: length of @name
  * @name: the tensor's, not zero-terminated
  */
@@ -77,7 +77,7 @@ static void local_move(struct rdmatensor_local *local, enum local_state to)
 	WRITE_ONCE(local->state, to);
 }
 
-/* False: somebody else has taken it out */
+/* False: another caller has removed it */
 static bool local_unlist(struct rdmatensor_core *core, u32 share_id)
 {
 	if (!xa_erase_bh(&core->shares, share_id))
@@ -88,7 +88,7 @@ static bool local_unlist(struct rdmatensor_core *core, u32 share_id)
 
 static void local_finish(struct rdmatensor_local *local, int error)
 {
-	/* It need not release what it has not got */
+	/* It has ended without its share: nothing to release */
 	if (local->share_id && !local->fetch.share_id &&
 	    local_unlist(local->fetch.op.core, local->share_id))
 		rdmatensor_operation_put(&local->fetch.op);
@@ -179,7 +179,7 @@ static void local_copy(struct work_struct *work)
 	local_finish(local, 0);
 }
 
-/* Has what is published; @fetch's pool is nobody's destination */
+/* The entry names the published tensor; there is no destination */
 static void local_share(struct rdmatensor_local *local, const struct rdmatensor_publication *pub)
 {
 	struct rdmatensor_fetch *fetch = &local->fetch;
@@ -191,7 +191,7 @@ static void local_share(struct rdmatensor_local *local, const struct rdmatensor_
 	rdmatensor_count(fetch->op.counters, RDMATENSOR_STAT_SHARED);
 }
 
-/* Return: 0: it has a destination, or needs none; the state it goes on to is in @to */
+/* Return: 0: there is a destination, or none is needed; @to is the next state */
 static int local_take(struct rdmatensor_local *local, enum local_state *to)
 {
 	struct rdmatensor_publication *pub = to_publication(local->waiter.tensor);
@@ -247,15 +247,15 @@ static void local_matched(struct rdmatensor_waiter *waiter, struct list_head *mo
 		queue_work(fetch->op.core->wq, &local->copy);
 		return;
 	}
-	/* What is shared may be released from here on, and its tensor be gone */
+	/* From here on a share may be released, and its tensor be freed */
 	if (tensor && to != LOCAL_SHARED)
 		rdmatensor_publication_put(to_publication(tensor), delivered, more);
 	local_finish(local, error);
 }
 
 /*
- * Ends it if it was cancelled before it began to wait. Under the lock: local_stop() looks
- * into the table and marks in one step, so it has either found it there, or marked it
+ * Ends a fetch that was cancelled before it began to wait. local_stop() searches the table
+ * and marks the fetch under the lock, so it has either found it there, or marked it
  */
 static void local_end_cancelled(struct rdmatensor_local *local)
 {
@@ -281,7 +281,7 @@ static int local_list(struct rdmatensor_local *local)
 		atomic_dec(&core->nr_shares);
 		return -EAGAIN;
 	}
-	/* Before it is in the table, where its number may be guessed */
+	/* Taken before the table has it: a process can guess the number */
 	rdmatensor_operation_get(&local->fetch.op);
 	ret = xa_alloc_cyclic_bh(&core->shares, &local->share_id, local, xa_limit_32b,
 				 &core->next_share, GFP_KERNEL_ACCOUNT);
@@ -292,7 +292,7 @@ static int local_list(struct rdmatensor_local *local)
 	return ret;
 }
 
-/* Out of the table: nobody else gives it back */
+/* It is out of the table: no other caller releases it */
 static void local_give_back(struct rdmatensor_local *local)
 {
 	struct rdmatensor_publication *pub = to_publication(local->waiter.tensor);
@@ -375,17 +375,17 @@ int rdmatensor_local_submit(struct rdmatensor_core *core,
 	}
 
 	rdmatensor_hold("fetch");
-	/* A timer or a cancel may come before the table has it: then that is not found waiting */
+	/* A timer or a cancel may come before the fetch waits in the table, and not find it */
 	rdmatensor_operation_get(&local->fetch.op);
 	rdmatensor_operation_begin(&local->fetch.op, args->deadline_ns);
 	ret = rdmatensor_rendezvous_request(core->rdv, &local->waiter, args->name,
 					    args->name_len, args->step_id,
 					    GFP_ATOMIC | __GFP_ACCOUNT);
 	if (ret == 1) {
-		/* It waits now, and who cancelled it before that did not find it */
+		/* It waits now; a cancel before that did not find it */
 		local_end_cancelled(local);
 	} else {
-		/* The status of an aborted step is there already */
+		/* waiter.status already has the status of an aborted step */
 		if (ret && ret != -ECANCELED)
 			local->waiter.status.error = ret;
 		list_add(&local->waiter.item, &matches);

@@ -7,16 +7,16 @@
 
 #include "fetch/fetch.h"
 
-/* Process context. As rdmatensor_request_submit(), without the channel */
+/* As rdmatensor_request_submit(), without a channel. Process context */
 int rdmatensor_local_submit(struct rdmatensor_core *core,
 			    const struct rdmatensor_fetch_args *args);
 
 /*
- * What a fetch has got that wanted the tensor itself is released. Process context. Return: 0,
- * -ENOENT: there is no such fetch, or it has not got it
+ * Releases the tensor that a SHARED fetch holds. Process context. Return: 0; -ENOENT: there
+ * is no such share
  */
 int rdmatensor_local_release(struct rdmatensor_core *core, u64 share_id);
-/* All of them: the context is closing, its fetches have ended, and nobody else calls */
+/* Releases all shares of a context that is closing and whose fetches have ended */
 void rdmatensor_local_release_all(struct rdmatensor_core *core);
 
 #endif /* RDMATENSOR_LOCAL_H */

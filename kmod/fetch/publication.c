@@ -2,13 +2,12 @@
 /*
  * Publications.
  *
- * A publication belongs to the rendezvous table from PUBLISH until the table
- * releases it; it holds its pool, the range it is read from, and, if its end is
- * told by an entry of its own (uses >= 1), a place in the ring. It is freed by
- * whoever the table releases it to.
+ * A publication belongs to the rendezvous table from PUBLISH until the table releases it.
+ * It holds its pool, the range that it is read from, and, if its end has a completion entry
+ * (uses >= 1), space in the ring. The caller that the table releases it to frees it.
  *
- * One that was copied holds a tensor buffer instead, and nothing of the publisher's:
- * its entry has come when PUBLISH returns.
+ * A publication that was copied holds a tensor buffer instead, and nothing of the publisher:
+ * its entry is there when PUBLISH returns.
  */
 #include <linux/sched/signal.h>
 #include <linux/sizes.h>
@@ -17,10 +16,10 @@
 #include "core/fault.h"
 #include "fetch/publication.h"
 
-/* Bytes that are copied between two looks at signals */
+/* Bytes that are copied between two checks for signals */
 #define PUBLICATION_BATCH SZ_4M
 
-/* Nothing reads it any more. @keep: if it was copied, the next of its name wants the buffer */
+/* No read is in flight. @keep: the buffer of a copy may serve the next one of its name */
 static void publication_let_go(struct rdmatensor_publication *pub, bool keep)
 {
 	if (pub->buffer) {
@@ -46,14 +45,14 @@ static void publication_entry(struct rdmatensor_publication *pub, u16 type, u64 
 	rdmatensor_ring_complete(&pub->core->ring, &cqe);
 }
 
-/* The table has released it: nothing reads its buffer any more */
+/* The table has released it: no read of its memory is in flight */
 static void publication_release(struct rdmatensor_publication *pub)
 {
 	struct rdmatensor_core *core = pub->core;
 	bool own_entry = pub->tensor.uses && !pub->told, withdrawing = pub->withdrawing;
 	int status = pub->tensor.withdraw_status;
 
-	/* The range is free before the process can hear of it */
+	/* The range is free before the process can see the entry */
 	publication_let_go(pub, !withdrawing);
 	rdmatensor_count(&core->counters, RDMATENSOR_STAT_RELEASED);
 	if (own_entry)
@@ -79,7 +78,7 @@ static int publication_copy_to(const struct rdmatensor_buffer *buffer,
 	return 0;
 }
 
-/* While it is copied, no fetch may write to it */
+/* The source is held while it is copied, so that no fetch writes to it */
 static int publication_copy(struct rdmatensor_publication *pub,
 			    const struct rdmatensor_publish_args *args)
 {
@@ -130,7 +129,7 @@ static int publication_hold(struct rdmatensor_publication *pub,
 	return ret;
 }
 
-/* The publisher's memory is its own again, and so is the reference of its pool */
+/* The publisher may reuse its memory; the pool's reference is dropped */
 static void publication_copied(struct rdmatensor_core *core,
 			       const struct rdmatensor_publish_args *args)
 {
@@ -183,7 +182,7 @@ int rdmatensor_publish(struct rdmatensor_core *core,
 		if (ret)
 			goto out_free;
 	}
-	/* The table says it again: this saves who is late making a buffer, and a copy */
+	/* The table checks again: this saves a late publisher the buffer and the copy */
 	if (args->copy && rdmatensor_rendezvous_step_status(core->rdv, args->step_id, &late)) {
 		ret = late.error;
 		rdmatensor_status_clear(&late);
@@ -200,7 +199,7 @@ int rdmatensor_publish(struct rdmatensor_core *core,
 		goto out_drop;
 
 	rdmatensor_count(&core->counters, RDMATENSOR_STAT_PUBLISHED);
-	/* From here on it may be gone */
+	/* From here on pub may be freed */
 	if (args->copy)
 		publication_copied(core, args);
 	rdmatensor_rendezvous_work_off(&matches);
@@ -208,7 +207,7 @@ int rdmatensor_publish(struct rdmatensor_core *core,
 
 out_drop:
 	rdmatensor_core_put(core);
-	/* The pool's reference is the caller's again, if it was the publication's */
+	/* The pool's reference remains the caller's */
 	if (pub->buffer)
 		rdmatensor_buffer_put(pub->buffer, true);
 	else if (pub->pool)

@@ -15,14 +15,14 @@
  * @core: referenced
  * @pool: referenced, or @buffer's; NULL: dead, failed or empty
  * @offset: where in it
- * @use: the range is being read; without @buffer
+ * @use: hold on the range that is read; without @buffer
  * @share: a loopback fetch may have the tensor itself
- * @buffer: it was copied there; NULL: it is read from where the publisher has it
- * @told: its own entry has come already, because it was copied
+ * @buffer: copy of the content; NULL: it is read from the publisher's memory
+ * @told: its own entry was written at once, because the content was copied
  * @user_data: for its entry
  * @withdrawing: a WITHDRAW waits for the release
- * @quiet: without an entry of its own
- * @withdraw_user_data: for that
+ * @quiet: that WITHDRAW has no entry
+ * @withdraw_user_data: for the WITHDRAW's entry
  */
 struct rdmatensor_publication {
 	struct rdmatensor_tensor tensor;
@@ -56,7 +56,7 @@ to_publication(struct rdmatensor_tensor *tensor)
  * @pool: where it is; a reference is the publication's after success. NULL: nowhere
  * @offset: in it
  * @share: a loopback fetch may have it
- * @copy: to a buffer of these; NULL: it is read from where it is
+ * @copy: copy the content to one of these buffers; NULL: read it in place
  * @meta: checked meta-data
  * @failed: error != 0: instead of a tensor
  */
@@ -87,7 +87,7 @@ int rdmatensor_withdraw(struct rdmatensor_core *core, const u64 *user_data,
 /* A matched tensor is not needed any more: see rdmatensor_rendezvous_put() */
 void rdmatensor_publication_put(struct rdmatensor_publication *publication,
 				bool delivered, struct list_head *matches);
-/* Of an aborted step, or of a context that closes: tensors the table has released */
+/* Frees tensors that the table has released: of an aborted step, or at close */
 void rdmatensor_publication_release_list(struct list_head *released);
 
 #endif /* RDMATENSOR_PUBLICATION_H */

@@ -14,17 +14,16 @@
  *	                                     | answer, lane 0's part before it
  *	                                     +---> ANSWERED ------+
  *
- * A request is in the channel's table by index from its submission until the
- * peer can say nothing about it any more. While its destination has been told
- * to the peer, nothing but the content, the peer's ERROR_STATUS, or the death
- * of the queue pairs ends the fetch: a deadline or a cancel only sends CANCEL,
- * which the peer answers when no write is in flight (design 7.1). LINGER is a
- * fetch that has ended while the answer to its CANCEL is still to come. ANSWERED is
- * one whose content goes over several lanes and had begun: the peer has written all of
- * it, and the answer on lane 0 has overtaken what tells so on the others.
+ * A request is in the channel's table by index from its submission until the peer has no
+ * more to send for it. Once the peer knows the destination, only the content, the peer's
+ * ERROR_STATUS, or the end of the queue pairs ends the fetch: a deadline or a cancel sends
+ * CANCEL, which the peer answers when no write is in flight (design 7.1). LINGER: the fetch
+ * has ended, and the answer to its CANCEL is still to come. ANSWERED: the content goes over
+ * several lanes and had begun; the peer has written all of it, and the answer on lane 0 has
+ * overtaken the last immediates on the other lanes.
  *
- * Who holds what: the table holds one reference, the armed timer one. All
- * members are guarded by the channel's lock.
+ * The table holds one reference, the armed timer another. All members are guarded by the
+ * channel's lock.
  */
 #include <linux/slab.h>
 #include <kunit/visibility.h>
@@ -39,7 +38,7 @@
 /* What msg_slot_bytes can be set to */
 #define REQUEST_SLOT_MOST 65536UL
 #define REQUEST_PATIENCE_MAX (24 * 3600 * 1000)
-/* Times that patience may restart: a peer may be busy, and may not be so for ever */
+/* Times that patience may restart: a peer may be busy, but not for ever */
 #define REQUEST_PATIENCE_TIMES 16
 
 enum request_state {
@@ -66,16 +65,16 @@ enum request_state {
  * @check: compares the checksum
  * @state: enum request_state, changed by request_move() alone
  * @index: on the wire
- * @seq: number of the last request message: content tells up to it
+ * @seq: number of the last request message: content acknowledges messages up to it
  * @admitted: counts in channel->outstanding
  * @exposed: the last request message carried a destination
- * @exposure: which
- * @keep: what the peer was told of the name's destination; NULL: it is told each time
- * @referred: the request that is in flight refers to that
+ * @exposure: of that destination
+ * @keep: the name's destination as the peer remembers it; NULL: each request carries it
+ * @referred: the request in flight refers to @keep by its number
  * @nr_parts: parts that were asked for
  * @parts: bits of the lanes whose part has not arrived
- * @patience: jiffies without anything from the peer until its answer to a CANCEL is given up
- * @give_up: jiffies at which it is given up in any case
+ * @patience: jiffies that the peer may be silent before the channel fails, after a CANCEL
+ * @give_up: time in jiffies at which the channel fails in any case
  */
 struct rdmatensor_request {
 	struct rdmatensor_fetch fetch;
@@ -178,7 +177,7 @@ static void request_admit(struct rdmatensor_channel *channel)
 	}
 }
 
-/* The peer can say nothing about it any more. The caller has a reference of its own */
+/* The peer has no more to send for it. The caller has a reference of its own */
 static void request_forget(struct rdmatensor_request *req)
 {
 	struct rdmatensor_channel *channel = req->channel;
@@ -211,7 +210,7 @@ static void request_finish(struct rdmatensor_request *req, int error)
 	rdmatensor_fetch_finish(&req->fetch, error);
 }
 
-/* The fetch has its end, and the peer has nothing more to say unless to a CANCEL */
+/* Ends the fetch. The peer has no more to send, except the answer to a CANCEL */
 static void request_end(struct rdmatensor_request *req, int error)
 {
 	request_finish(req, error);
@@ -242,8 +241,8 @@ static void request_describe(const struct rdmatensor_request *req,
 }
 
 /*
- * What was told is compared and noted when the message is posted, and not before: the peer
- * learns in this order. The destination is held for as long as for any other request
+ * The destination is compared with the remembered one, and replaces it, when the message is
+ * posted and not before: the peer learns in this order. It is held as for any other request
  */
 static void request_tell(struct rdmatensor_request *req, struct rdmatensor_msg *msg)
 {
@@ -306,8 +305,8 @@ static void request_posted(struct rdmatensor_txmsg *tx, u64 seq)
 }
 
 /*
- * A destination for what is known of the tensor. Return: 0, or why there is
- * none: then the request is sent without, or the fetch cancelled.
+ * A destination that fits the known meta-data. Return: 0, or why there is none: then the
+ * request is sent without it, or the fetch is cancelled.
  */
 static int request_expose(struct rdmatensor_request *req, gfp_t gfp)
 {
@@ -333,7 +332,7 @@ static int request_expose(struct rdmatensor_request *req, gfp_t gfp)
 					      RDMATENSOR_WIRE_TENSOR_RE_REQUEST;
 	request_describe(req, &msg);
 	rdmatensor_metacache_name(req->entry, &msg.name_len);
-	/* The wire's count of keys has 16 bits: how many there are is known here only */
+	/* Computed here: the wire's count of keys has only 16 bits */
 	msg.nr_rkeys = 0;
 	length = rdmatensor_wire_length(&msg) + (u64)req->exposure.nr_rkeys * sizeof(*msg.rkeys);
 	if (length <= request_slot_bytes(channel))
@@ -354,10 +353,10 @@ static int request_expose(struct rdmatensor_request *req, gfp_t gfp)
 }
 
 /*
- * How long the peer may be silent before its answer to a CANCEL: it may have to write
- * first all that it was given room for. What it only says of a tensor buys it no time.
- * Whatever it sends on the channel restarts the time, since the answer goes the same
- * way. What only its device answers does not: it does so for a peer that hangs, too.
+ * How long the peer may be silent before it answers a CANCEL: it may first have to write
+ * the whole destination. A length that it only announced extends nothing. Any message
+ * restarts the time, since the answer goes the same way. Acknowledgements of its device do
+ * not: a device sends them for a peer that hangs, too.
  */
 static void request_await_answer(struct rdmatensor_request *req)
 {
@@ -369,7 +368,7 @@ static void request_await_answer(struct rdmatensor_request *req)
 	rdmatensor_operation_arm(&req->fetch.op, jiffies + req->patience);
 }
 
-/* True: the peer has sent something, and has time until then */
+/* True: the peer has sent something since, and the time was extended */
 static bool request_await_longer(struct rdmatensor_request *req)
 {
 	unsigned long until = req->channel->said_at + req->patience;
@@ -428,11 +427,11 @@ static void request_expire(struct rdmatensor_operation *op)
 	bool timed_out = false;
 
 	spin_lock_bh(&channel->lock);
-	/* Whoever had the lock has set it again: what has run out means nothing any more */
+	/* The last holder of the lock has armed it again: this expiry no longer counts */
 	if (timer_pending(&op->timer))
 		goto out_unlock;
 	if (request_cancelling(req) || req->state == REQUEST_ANSWERED) {
-		/* One that is ending ends this as well, whatever it waits for itself */
+		/* A channel that is ending ends the request as well */
 		if (rdmatensor_channel_usable(channel) && !request_await_longer(req))
 			rdmatensor_channel_fail_locked(channel, -ETIMEDOUT,
 						       req->state == REQUEST_ANSWERED ?
@@ -457,7 +456,7 @@ static void request_describe_fetch(struct rdmatensor_operation *op,
 
 	info->state = request_names[READ_ONCE(req->state)];
 	info->name = rdmatensor_metacache_name(req->entry, &info->name_len);
-	/* Known since before the channel was up, and requests are made after that */
+	/* Set before the channel was UP, and requests are made after that */
 	info->peer = req->channel->worker;
 	info->index = req->index;
 	info->has_index = true;
@@ -529,7 +528,7 @@ static void request_recall(struct rdmatensor_request *req,
 	if (rdmatensor_metacache_read(req->entry, &req->fetch.meta) && !req->fetch.validate &&
 	    request_expose(req, GFP_KERNEL_ACCOUNT))
 		req->fetch.op.status.text_len = 0;
-	/* Without a destination nothing is said of the tensor: the peer describes it */
+	/* Without a destination the request carries no meta-data: the peer sends its own */
 	if (!req->exposed)
 		memset(&req->fetch.meta, 0, sizeof(req->fetch.meta));
 }
@@ -548,7 +547,7 @@ static void request_begin(struct rdmatensor_request *req,
 		rdmatensor_channel_stall(channel, RDMATENSOR_STAT_STALL_REQUESTS);
 	list_add_tail(&req->item, &channel->pending);
 	rdmatensor_operation_begin(&req->fetch.op, args->deadline_ns);
-	/* An abort that did not meet it in the table has remembered its step before */
+	/* An abort whose walk missed the request has remembered the step before */
 	if (rdmatensor_rendezvous_step_status(channel->core->rdv, args->step_id, &status)) {
 		rdmatensor_status_clear(&req->fetch.op.status);
 		req->fetch.op.status = status;
@@ -587,7 +586,7 @@ int rdmatensor_request_submit(struct rdmatensor_channel *channel,
 
 	spin_lock_bh(&channel->lock);
 	if (!rdmatensor_channel_usable(channel)) {
-		/* Under the lock: whoever finds it there looks at it under the lock */
+		/* Under the lock, as is every access to what is found in the table */
 		xa_erase_bh(&channel->requests, req->index);
 		spin_unlock_bh(&channel->lock);
 		rdmatensor_channel_put(channel);
@@ -625,10 +624,10 @@ static int request_meta(struct rdmatensor_request *req, const struct rdmatensor_
 	int ret;
 
 	rdmatensor_metacache_learn(req->entry, &msg->meta);
-	/* A CANCEL is on its way: the peer forgets what it has just described */
+	/* A CANCEL is in flight: the peer drops the tensor that it has just described */
 	if (request_cancelling(req) || req->state == REQUEST_LINGER)
 		return 0;
-	/* Which includes ANSWERED */
+	/* ANSWERED is among these */
 	if (req->state != REQUEST_SENT) {
 		*why = "META_DATA_RESPONSE out of turn";
 		return -EPROTO;
@@ -638,7 +637,7 @@ static int request_meta(struct rdmatensor_request *req, const struct rdmatensor_
 		return -EPROTO;
 	}
 
-	/* The same as it was told, and nothing else makes it say so */
+	/* The same as the request had: the peer does not remember the destination */
 	if (req->referred && !(msg->flags & RDMATENSOR_WIRE_F_CHECKSUM) &&
 	    rdmatensor_meta_equal(&msg->meta, &fetch->meta))
 		rdmatensor_keep_missed(req->keep);
@@ -657,15 +656,15 @@ static int request_meta(struct rdmatensor_request *req, const struct rdmatensor_
 }
 
 /*
- * Lane 0's part is there, and others are not: what has begun of a content that goes over
- * several lanes is written whole, so their last writes are on their way
+ * Lane 0's part has arrived, and others have not: a content over several lanes that has begun
+ * is written whole, so their last writes are in flight
  */
 static bool request_overtaken(const struct rdmatensor_request *req)
 {
 	return req->exposed && req->parts && !(req->parts & BIT(0));
 }
 
-/* It says what was asked for, and was agreed to say it */
+/* It has the name and step of the request, and the feature was agreed on */
 static bool request_is_named(const struct rdmatensor_request *req,
 			     const struct rdmatensor_msg *msg)
 {
@@ -736,7 +735,7 @@ int rdmatensor_request_message(struct rdmatensor_channel *channel,
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_request_message);
 
-/* May the last write of this lane's part be that long? */
+/* True: the last write of this lane's part may be that long */
 static bool request_content_fits(const struct rdmatensor_request *req, u8 lane, u32 bytes)
 {
 	u64 mask = (1ULL << req->exposure.seg_shift) - 1;
@@ -760,7 +759,7 @@ int rdmatensor_request_content(struct rdmatensor_channel *channel, u8 lane, u32 
 	spin_lock_bh(&channel->lock);
 	req = request_find(channel, index);
 	if (!req && lane) {
-		/* Another lane's completions may be seen after the request's end on lane 0 */
+		/* Completions of other lanes may be polled after the request's end on lane 0 */
 		rdmatensor_count(&channel->counters, RDMATENSOR_STAT_RX_STRAY);
 		ret = 0;
 		goto out_unlock;
@@ -790,7 +789,7 @@ int rdmatensor_request_content(struct rdmatensor_channel *channel, u8 lane, u32 
 		rdmatensor_keep_met(req->keep);
 
 	if (req->fetch.validate) {
-		/* Ends in process context; to the peer it has ended now */
+		/* The fetch ends in process context; for the peer it has ended now */
 		rdmatensor_operation_get(&req->fetch.op);
 		if (req->state == REQUEST_CANCEL_SENT)
 			request_move(req, REQUEST_LINGER);
@@ -818,7 +817,7 @@ void rdmatensor_request_down(struct rdmatensor_channel *channel)
 			spin_unlock_bh(&channel->lock);
 			break;
 		}
-		/* NEW: its submitter will find the channel down, and takes it back */
+		/* NEW: its submitter finds the channel down, and removes it */
 		if (req->state == REQUEST_LINGER) {
 			request_forget(req);
 		} else if (req->state != REQUEST_NEW) {

@@ -11,16 +11,21 @@
 /**
  * rdmatensor_request_submit - fetch from a channel's peer
  *
- * Process context. Takes over args->pool's reference on success. Return: 0: its
- * entry will come; -ENOTCONN: the channel is not up; what
- * rdmatensor_fetch_init() returns; -ENOMEM.
+ * @channel: UP, or the call fails
+ * @args: checked; the reference of args->pool is taken over on success
+ *
+ * Process context.
+ *
+ * Return: 0: a completion entry will come; -ENOTCONN: the channel is not UP; an error of
+ * rdmatensor_fetch_init(); -ENOMEM.
  */
 int rdmatensor_request_submit(struct rdmatensor_channel *channel,
 			      const struct rdmatensor_fetch_args *args);
 
-/* META_DATA_RESPONSE and ERROR_STATUS. Return: 0, -EPROTO with @why */
+/* A META_DATA_RESPONSE or ERROR_STATUS. Softirq. Return: 0; -EPROTO, with @why */
 int rdmatensor_request_message(struct rdmatensor_channel *channel,
 			       const struct rdmatensor_msg *msg, const char **why);
+/* The last write of a lane's part, of @bytes, has arrived. Softirq. Return: as above */
 int rdmatensor_request_content(struct rdmatensor_channel *channel, u8 lane, u32 index,
 			       u32 bytes, const char **why);
 /* The channel is DOWN: ends all of its requests with its error */

@@ -7,17 +7,16 @@
  *	                +------- same meta-data ----------> WRITING -> (delivered)
  *	any -> ERROR_QUEUED -> (end)
  *
- * A response has its tensor from the match until its content has reached the
- * peer, or until it gives it back to the table: on CANCEL, on an aborted step,
- * and when the channel has gone down (design 7.5). A CANCEL is always answered: when
- * what is posted of the content has arrived; the rest is not written (design 7.1).
+ * A response holds its tensor from the match until the content has reached the peer, or
+ * until it returns the tensor to the table: on CANCEL, on an aborted step, and when the
+ * channel goes down (design 7.5). A CANCEL is always answered, as soon as the posted writes
+ * of the content have completed; the rest is not written (design 7.1).
  *
- * All responses of a channel are allocated with it, because they are needed in
- * completion context: the peer's limit on requests, and the channel's on contents
- * that are being written, are the bound. A response in
- * use holds a reference to the channel. A match is processed without locks, so
- * a response that WAITS may be on its way out of the table when it is cancelled
- * or its channel dies; then it is left to response_matched().
+ * All responses of a channel are allocated with it, because they are needed in completion
+ * context. Their number is bounded by the limit on the peer's requests, and the channel's on
+ * contents that are being written. A response in use holds a reference to the channel. A
+ * match is processed without locks, so a WAITING response may be leaving the table when it
+ * is cancelled or its channel ends; then response_matched() ends it.
  *
  * Members are guarded by the channel's lock, the tensor's by the table's.
  */
@@ -45,26 +44,26 @@ enum response_state {
  * struct rdmatensor_response - one response
  * @channel: referenced while in use
  * @node: in the channel's table by @index
- * @free: in the channel's list of free ones
- * @waiter: in the rendezvous table; its status is what ERROR_STATUS carries, its key, after
- *          that has been decided, whose name
+ * @free: in the channel's list of free responses
+ * @waiter: in the rendezvous table; once an ERROR_STATUS is decided it has that status, and
+ *          the key whose name goes with it
  * @tx: the message to send next; the state says which
  * @checksum_work: computes @checksum
  * @state: enum response_state, changed by response_move() alone
- * @validate: content goes with a checksum
+ * @validate: a checksum goes with the content
  * @cancelled: the peer wants no content; it waits for the answer
  * @has_dest: the last request message gave a destination
- * @nr_parts: how it wants the content cut
+ * @nr_parts: parts that the content is cut into
  * @seg_shift: of the destination
  * @index: on the wire
  * @seq: number of the last request message
  * @checksum: of the content
  * @step_id: the step
  * @remote_addr: destination
- * @kept: the peer has told the destination to be remembered; referenced. NULL: it has not
+ * @kept: the destination as it is remembered, referenced; NULL: it is not
  * @rkeys: its keys: @kept's, @few_rkeys, or allocated
- * @few_rkeys: room for most
- * @want: what the receiver believes of the tensor
+ * @few_rkeys: space for most destinations' keys
+ * @want: meta-data that the receiver expects
  * @write: the content
  * @parts: of @write
  */
@@ -138,7 +137,7 @@ static void response_forget_rkeys(struct rdmatensor_response *resp)
 	resp->rkeys = resp->few_rkeys;
 }
 
-/* Its tensor, which it has no more */
+/* The tensor leaves the response */
 static struct rdmatensor_publication *response_take(struct rdmatensor_response *resp)
 {
 	struct rdmatensor_tensor *tensor = resp->waiter.tensor;
@@ -147,7 +146,7 @@ static struct rdmatensor_publication *response_take(struct rdmatensor_response *
 	return tensor ? to_publication(tensor) : NULL;
 }
 
-/* Ends it. The caller's own hold on the channel is what keeps the lock */
+/* Ends it. The caller's own reference keeps the channel and its lock */
 static void response_free(struct rdmatensor_response *resp)
 {
 	struct rdmatensor_channel *channel = resp->channel;
@@ -206,8 +205,8 @@ static bool response_may_name(const struct rdmatensor_response *resp)
 }
 
 /*
- * The text, as far as the slot has room for it behind the name. What is cut ends in dots, in
- * the message buffer's room for keys, which such a message has none of
+ * The text, as far as the slot has space for it behind the name. A text that is cut ends in
+ * dots; it is composed in the message buffer's space for keys, of which such a message has none
  */
 static void response_say(const struct rdmatensor_response *resp, struct rdmatensor_msg *msg)
 {
@@ -275,14 +274,14 @@ static void response_posted(struct rdmatensor_txmsg *tx, u64 seq)
 }
 
 /*
- * ERROR_STATUS: with waiter.status and the name of what it waited for, or of its tensor if it
- * has it still; or as the answer to a CANCEL
+ * ERROR_STATUS: with waiter.status and the name that it waited for, or that of its tensor if
+ * it still holds it; or as the answer to a CANCEL
  */
 static void response_fail(struct rdmatensor_response *resp)
 {
 	struct rdmatensor_tensor *tensor = resp->waiter.tensor;
 
-	/* Whoever has matched a tensor keeps it at its key */
+	/* A matched tensor stays at its key */
 	if (tensor && !resp->cancelled)
 		resp->waiter.key = rdmatensor_rendezvous_key_get(tensor->key);
 	rdmatensor_channel_unsend(&resp->tx);
@@ -299,7 +298,7 @@ static void response_describe(struct rdmatensor_response *resp)
 	rdmatensor_channel_send(resp->channel, &resp->tx);
 }
 
-/* The content has reached the peer, or what had been posted of it when that was enough */
+/* The content has reached the peer, or, after a CANCEL, the writes that were posted */
 static void response_written(struct rdmatensor_write *write)
 {
 	struct rdmatensor_response *resp = container_of(write, struct rdmatensor_response,
@@ -321,7 +320,7 @@ static void response_written(struct rdmatensor_write *write)
 		response_fail(resp);
 	else
 		response_free(resp);
-	/* Not before the response is free: the next content brings the next request */
+	/* Not before the response is free: a queued content may bring the next request */
 	rdmatensor_channel_written(channel, write);
 	rdmatensor_channel_pump(channel);
 	spin_unlock_bh(&channel->lock);
@@ -350,7 +349,7 @@ static void response_write(struct rdmatensor_response *resp)
 	rdmatensor_channel_write(resp->channel, write);
 }
 
-/* It has its tensor. True: and does not need it, but it counts as delivered */
+/* It holds its tensor. True: the tensor counts as delivered without a content */
 static bool response_proceed(struct rdmatensor_response *resp)
 {
 	const struct rdmatensor_tensor *tensor = resp->waiter.tensor;
@@ -374,7 +373,7 @@ static bool response_proceed(struct rdmatensor_response *resp)
 	return false;
 }
 
-/* A waiter's end, by a match or with its step */
+/* The waiter has been matched, or its step aborted */
 static void response_matched(struct rdmatensor_waiter *waiter, struct list_head *more)
 {
 	struct rdmatensor_response *resp = container_of(waiter, struct rdmatensor_response,
@@ -383,7 +382,7 @@ static void response_matched(struct rdmatensor_waiter *waiter, struct list_head 
 	struct rdmatensor_publication *pub = NULL;
 	bool delivered = false;
 
-	/* response_free() may drop the reference that is the response's */
+	/* response_free() may drop the response's reference */
 	rdmatensor_channel_get(channel);
 	spin_lock_bh(&channel->lock);
 	if (channel->state >= RDMATENSOR_CHANNEL_CLOSING) {
@@ -412,7 +411,7 @@ static void response_checksum(struct work_struct *work)
 	struct rdmatensor_channel *channel = resp->channel;
 	LIST_HEAD(matches);
 
-	/* Nobody else touches a response in state CHECKSUM but to mark it */
+	/* In state CHECKSUM others only mark a response */
 	resp->checksum = pub->tensor.meta.bytes ?
 			 rdmatensor_pool_checksum(pub->pool, pub->offset,
 						  pub->tensor.meta.bytes) : 0;
@@ -439,8 +438,8 @@ static void response_checksum(struct work_struct *work)
 }
 
 /*
- * What the peer has told for good, now or before. False: it is not remembered, and a request
- * that refers to it has no destination
+ * The destination that is remembered under the message's number, from now or before. False:
+ * there is none, and a request that refers to it has no destination
  */
 static bool response_set_kept(struct rdmatensor_response *resp,
 			      const struct rdmatensor_msg *msg)
@@ -486,7 +485,7 @@ static int response_set_dest(struct rdmatensor_response *resp,
 	return 0;
 }
 
-/* Of what has failed before it was in the table. Without memory the name is not said */
+/* For a request that fails before it is in the table. Without memory no name is sent */
 static void response_remember_name(struct rdmatensor_response *resp,
 				   const struct rdmatensor_msg *msg)
 {
@@ -557,7 +556,7 @@ static int response_re_request(struct rdmatensor_channel *channel,
 {
 	struct rdmatensor_response *resp = response_find(channel, msg->request_index);
 
-	/* Crossed with an ERROR_STATUS of ours */
+	/* It crossed our ERROR_STATUS */
 	if (!resp || resp->state == RESPONSE_ERROR_QUEUED) {
 		rdmatensor_count(&channel->counters, RDMATENSOR_STAT_RX_STRAY);
 		return 0;
@@ -632,8 +631,8 @@ static int response_cancel(struct rdmatensor_channel *channel,
 }
 
 /*
- * What is told is remembered before anything else, whatever becomes of the request: the peer
- * refers to it from now on
+ * The destination is remembered first, whatever becomes of the request: the peer refers to
+ * it from now on
  */
 static int response_keep(struct rdmatensor_channel *channel, const struct rdmatensor_msg *msg,
 			 const char **why)
