@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The ioctls that begin, end and look at what a context has: itself, its channels and
- * steps. None of them but START holds a lock of the context while it waits.
+ * The ioctls that begin, end and query a context, its channels and steps. Only START holds a
+ * lock of the context while it waits.
  */
 #include <linux/slab.h>
 #include <linux/uaccess.h>
@@ -182,7 +182,7 @@ int rdmatensor_ioctl_step_abort(struct rdmatensor_context *context, void *arg)
 	if (ret)
 		return ret;
 
-	/* First the table, which from then on meets newcomers with the status */
+	/* First the table: what is submitted from then on gets the status */
 	rdmatensor_rendezvous_abort_step(core->rdv, abort->step_id, &status, &released,
 					 &waiters);
 	rdmatensor_rendezvous_work_off(&waiters);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The ioctls, with their structs in kernel memory; errors as in the ABI's header. They are
- * called for one file by as many threads as like.
+ * The ioctls, with their structs in kernel memory; errors as in the ABI's header. Any number
+ * of threads may call them for one file.
  *
- * Room api: the device file, its ioctls and netlink. It checks what a process says and calls
- * the rooms below; module load and unload alone call it.
+ * Room api: the device file, its ioctls and netlink. It checks what a process passes and calls
+ * the rooms below; only module load and unload call it.
  */
 #ifndef RDMATENSOR_IOCTL_H
 #define RDMATENSOR_IOCTL_H

@@ -2,14 +2,14 @@
 /*
  * Generic netlink: dumps of contexts, channels, pools, requests and tables.
  *
- * A dump is continued by ids: args[0] is the last context that has been looked at
- * whole, args[1] the last of its objects that was sent; of requests, from args[1] on is
- * their place in the table. Ids grow and are not used again soon, so
- * what comes and goes in between is shown or not, and the rest is shown once. The
- * generation of the network namespace's contexts marks a dump that this has happened to.
+ * A dump continues by ids: args[0] is the last context that was dumped whole, args[1] the
+ * last of its objects that was sent; for requests, args[1] and those after it hold their place
+ * in the table. Ids grow and are not reused soon, so that an object that appears or vanishes
+ * meanwhile is shown or not, and every other one exactly once. The generation of the network
+ * namespace's contexts marks a dump during which that happened.
  *
- * A context is held while it is looked at, and its lock is taken for what START,
- * POOL_CREATE and the device's removal change.
+ * A context is held while it is read, and its lock is taken for what START, POOL_CREATE and
+ * the device's removal change.
  */
 #include <linux/slab.h>
 #include <net/genetlink.h>
@@ -27,7 +27,7 @@
 
 static struct genl_family netlink_family;
 
-/* Fills one message. Return: 0, -EMSGSIZE: no room */
+/* Fills one message. Return: 0, -EMSGSIZE: no space */
 typedef int (*netlink_fill_fn)(struct sk_buff *skb, struct rdmatensor_context *context,
 			       const void *object);
 
@@ -162,7 +162,7 @@ static int netlink_fill_channel(struct sk_buff *skb, struct rdmatensor_context *
 
 	spin_lock_bh(&channel->lock);
 	state = channel->state;
-	/* Before its HELLO has been taken the name is being written */
+	/* Until its HELLO was accepted the name is being written */
 	strscpy(peer, state == RDMATENSOR_CHANNEL_CONNECTING ? "" : channel->worker,
 		sizeof(peer));
 	incarnation = state == RDMATENSOR_CHANNEL_CONNECTING ? 0 : channel->incarnation;
@@ -405,7 +405,7 @@ static int netlink_dump(struct sk_buff *skb, struct netlink_callback *cb,
 			memset(&cb->args[1], 0, sizeof(cb->args) - sizeof(cb->args[0]));
 		}
 	}
-	/* What has no room comes with the next call; what never has is an error */
+	/* What does not fit comes with the next call; a message that never fits is an error */
 	return skb->len ? skb->len : ret;
 }
 

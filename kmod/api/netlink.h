@@ -6,7 +6,7 @@
 #define RDMATENSOR_NETLINK_H
 
 int rdmatensor_netlink_register(void);
-/* No context is open any more */
+/* No context is open */
 void rdmatensor_netlink_unregister(void);
 
 #endif /* RDMATENSOR_NETLINK_H */

@@ -7,8 +7,8 @@
 #include "context/context.h"
 
 /*
- * A place among the pools, and an id under which nobody finds anything yet: when the memory
- * is there nothing is left that can fail
+ * Reserves a place among the pools, and an id under which there is no pool yet, so that
+ * nothing can fail after the memory was allocated
  */
 static int pools_reserve(struct rdmatensor_context *context, u32 *id)
 {
@@ -26,7 +26,7 @@ static int pools_reserve(struct rdmatensor_context *context, u32 *id)
 	return min(ret, 0);
 }
 
-/* Its id is free */
+/* After its id was freed */
 static void pools_unreserve(struct rdmatensor_context *context)
 {
 	mutex_lock(&context->lock);
@@ -48,7 +48,7 @@ int rdmatensor_ioctl_pool_create(struct rdmatensor_context *context, void *arg)
 		return -EINVAL;
 	if (!rdmatensor_context_started(context))
 		return -ENOTCONN;
-	/* Who comes so late need not wait for the end */
+	/* The removal has begun: fail without waiting for its end */
 	if (READ_ONCE(context->gone))
 		return -ENODEV;
 	ret = pools_reserve(context, &id);
@@ -62,7 +62,7 @@ int rdmatensor_ioctl_pool_create(struct rdmatensor_context *context, void *arg)
 		pool = READ_ONCE(context->gone) ? ERR_PTR(-ENODEV) :
 		       rdmatensor_pool_create(context->domain, create->bytes,
 					      IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE);
-		/* Buffers that are only kept for a next time are worth less than a pool */
+		/* Idle buffers, which are kept for reuse only, are freed for a pool */
 	} while (pool == ERR_PTR(-ENOMEM) && --tries &&
 		 rdmatensor_buffers_make_room(&context->buffers, nr_freed));
 	if (IS_ERR(pool)) {
@@ -75,7 +75,7 @@ int rdmatensor_ioctl_pool_create(struct rdmatensor_context *context, void *arg)
 	create->bytes = pool->bytes;
 	create->out_pool_id = id;
 	create->out_mmap_offset = rdmatensor_pool_mmap_offset(pool);
-	/* It may be destroyed from here on. In a place that is reserved nothing fails */
+	/* It may be destroyed from here on. Storing into a reserved place cannot fail */
 	WARN_ON_ONCE(xa_store(&context->pools, id, pool, GFP_KERNEL));
 	rdmatensor_context_list_changed(&context->listed);
 	up_read(&context->device_use);
@@ -90,7 +90,7 @@ int rdmatensor_ioctl_pool_destroy(struct rdmatensor_context *context, void *arg)
 
 	if (!rdmatensor_context_started(context))
 		return -ENOTCONN;
-	/* Out of the table a removal does not find it: before that it waits for this */
+	/* A removal does not find it once it is out of the table: so it waits for this */
 	down_read(&context->device_use);
 	xa_lock(&context->pools);
 	pool = xa_load(&context->pools, destroy->pool_id);
@@ -103,7 +103,7 @@ int rdmatensor_ioctl_pool_destroy(struct rdmatensor_context *context, void *arg)
 	xa_unlock(&context->pools);
 	if (!ret) {
 		rdmatensor_context_list_changed(&context->listed);
-		/* Nobody else can get at it any more */
+		/* No other caller can find it any more */
 		rdmatensor_pool_unregister(pool);
 		rdmatensor_pool_put(pool);
 		pools_unreserve(context);

@@ -2,9 +2,9 @@
 /*
  * SUBMIT: takes an array of operations, in order, until one is refused.
  *
- * Every operation is copied in once and checked before anything is changed; a
- * refused one has changed nothing. Names and texts are copied to a buffer that
- * the whole call uses, and from there by who keeps them.
+ * Every operation is copied in once and checked before anything is changed; a refused one
+ * has changed nothing. Names and texts are copied to a buffer of the call, and from there by
+ * the code that keeps them.
  */
 #include <linux/slab.h>
 #include <linux/uaccess.h>
@@ -156,7 +156,7 @@ static int submit_withdraw(struct rdmatensor_context *context, struct submit_roo
 				   room->name, op->name_len, op->step_id);
 }
 
-/* Of oneself, and to no place: that is the publisher's */
+/* From the context itself, without a destination: the content stays the publisher's */
 static int submit_fetch_shared(struct rdmatensor_context *context,
 			       struct rdmatensor_fetch_args *args,
 			       const struct rdmatensor_op *op)

@@ -14,10 +14,10 @@
 #include "context/context.h"
 #include "core/fault.h"
 
-/* A table that is exported again while it is asked for piece by piece */
+/* Tries, when a table is exported again while it is queried piece by piece */
 #define TABLES_TRIES 3
 
-/* Flags of TABLE_OPEN, of which one may be there */
+/* Flags of TABLE_OPEN that exclude each other */
 #define TABLES_ORDER (RDMATENSOR_TABLE_ORDER | RDMATENSOR_TABLE_ORDER32)
 
 /* Return: the name, to be freed; ERR_PTR: -ENOTCONN, -EINVAL, -EFAULT, -ENOMEM */
@@ -154,8 +154,8 @@ static int tables_ask_once(struct rdmatensor_channel *channel,
 }
 
 /*
- * The first question is answered at once, so that a peer that does not export the table is told
- * from one that says nothing. It holds the second until it does
+ * The first question is answered at once, which tells a peer without the table from one that
+ * is silent. The peer holds the second until it exports the table
  */
 static int tables_ask(struct rdmatensor_context *context, struct rdmatensor_channel *channel,
 		      const struct rdmatensor_table *table, bool wait, unsigned long deadline,
@@ -168,7 +168,7 @@ static int tables_ask(struct rdmatensor_context *context, struct rdmatensor_chan
 	    !(channel->features & RDMATENSOR_WIRE_FEATURE_TABLE_WAIT))
 		return ret;
 	tables_say_wait(context, table, channel->worker, deadline);
-	/* It may be taken back before its answer is sent */
+	/* It may be withdrawn before its answer is sent */
 	for (tries = 0; ret == -ENOENT && tries < TABLES_TRIES; tries++)
 		ret = tables_ask_once(channel, table, true, deadline, result);
 	return ret == -ETIMEDOUT ? -ENOENT : ret;
@@ -188,7 +188,7 @@ static int tables_open_remote(struct rdmatensor_context *context,
 		tables_cause(open, "", id, step, -ENOTCONN);
 		return -ENOTCONN;
 	}
-	/* What its HELLO has told is there: pairs with channel_move() */
+	/* The contents of its HELLO are valid: pairs with channel_move() */
 	if (smp_load_acquire(&channel->state) != RDMATENSOR_CHANNEL_UP)
 		ret = -ENOTCONN;
 	else if (!rdmatensor_readers_reachable(channel->readers))
@@ -217,7 +217,7 @@ out_put:
 
 /**
  * struct tables_own_wait - a call that waits for an export of its own context
- * @waiter: among those that wait
+ * @waiter: in the list of waiters
  * @context: the context
  * @exported: it has come
  */
@@ -256,7 +256,7 @@ static int tables_wait_own(struct rdmatensor_context *context,
 	left = wait_event_interruptible_timeout(context->removal, READ_ONCE(wait.exported) ||
 						READ_ONCE(context->gone),
 						max_t(long, deadline - jiffies, 1));
-	/* From here on it is told nothing */
+	/* From here on it is not called */
 	rdmatensor_export_unwait(&context->exports, &wait.waiter);
 	if (READ_ONCE(context->gone))
 		return -ENODEV;

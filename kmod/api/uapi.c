@@ -98,7 +98,7 @@ static int uapi_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
-/* All but the size: that is the process's own, and may be longer */
+/* All but the size, which is the process's and may be larger */
 static int uapi_copy_out(void __user *user, const union uapi_arg *arg, u32 size)
 {
 	if (copy_to_user(user + sizeof(u32), (void *)arg + sizeof(u32), size - sizeof(u32)))
@@ -133,7 +133,7 @@ static long uapi_ioctl(struct file *file, unsigned int cmd, unsigned long ptr)
 	if (ret)
 		return ret;
 
-	/* A result that could not be told is found out while nothing has happened yet */
+	/* An argument that cannot be written back fails before anything has changed */
 	if (ioctl->out != UAPI_IN && uapi_copy_out(user, &arg, min(size, ioctl->size)))
 		return -EFAULT;
 

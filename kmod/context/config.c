@@ -4,7 +4,7 @@
  *
  * The default of each is a module parameter, checked against its range where it is set,
  * and read when a context starts. A field of START that is 0 and not in its mask takes the
- * default; what is "auto" then is chosen by who needs it.
+ * default; "auto" is resolved where the value is used.
  */
 #include <linux/log2.h>
 #include <linux/moduleparam.h>
@@ -138,7 +138,7 @@ static const struct kernel_param_ops config_device_ops = {
 module_param_cb(device, &config_device_ops, NULL, 0644);
 MODULE_PARM_DESC(device, "RDMA device; empty: the only one that has an active port");
 
-/* Flags that say of a field that it is meant: they were there before the mask */
+/* Flags that mark a field as set, as programs without the mask do */
 static const struct {
 	u32 flag;
 	u64 set;

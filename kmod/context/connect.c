@@ -2,13 +2,12 @@
 /*
  * CONNECT, whose peer may not be up yet: workers start in any order.
  *
- * Each try is a channel of its own, from its making to its end: what a try that failed leaves
- * behind is nothing. Between two of them nothing is held, neither a channel nor the device's
- * use, so a removal does not wait for it, and who pauses is woken by the removal. What a
- * worker at the other end has answered is final, for waiting does not change its mind.
+ * Each try is a channel of its own: a try that fails leaves nothing behind. Between two tries
+ * neither a channel nor device_use is held, so that a removal does not wait for them; it wakes
+ * a CONNECT that pauses. A peer's refusal is final: waiting would not change it.
  *
- * Many that wait for the same peer, as all others do for the last one of a cluster, must not
- * come at the same moments: pauses are of random length.
+ * Many workers may wait for the same peer, as all do for the last one of a cluster. Pauses are
+ * of random length, so that their tries do not coincide.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -26,14 +25,14 @@
 
 /**
  * struct connect_tries - a CONNECT
- * @context: whose
- * @connect: its argument
- * @addr: in it
- * @timeout_ms: for all tries
- * @begun: when it began, in jiffies
- * @deadline: when it ends, in jiffies
+ * @context: of the caller
+ * @connect: the ioctl's argument
+ * @addr: address in @connect
+ * @timeout_ms: for all tries, in milliseconds
+ * @begun: start in jiffies
+ * @deadline: end in jiffies
  * @nr: tries that have ended
- * @error: of the last one that found nobody
+ * @error: of the last try that nobody answered
  */
 struct connect_tries {
 	struct rdmatensor_context *context;
@@ -104,7 +103,7 @@ static const char *connect_why(int error)
 	}
 }
 
-/* Once: in the log, and to monitors */
+/* In the log and to monitors; once */
 static void connect_say(const struct connect_tries *tries, int error)
 {
 	const struct rdmatensor_context *context = tries->context;
@@ -145,7 +144,7 @@ static int connect_pause(const struct connect_tries *tries)
 	return time_after_eq(jiffies, tries->deadline) ? -ETIMEDOUT : 0;
 }
 
-/* What became of the wait, behind what the last try has said or in its place */
+/* How the wait ended: appended to the last try's cause, or in its place */
 static void connect_tell_wait(const struct connect_tries *tries, int error)
 {
 	struct rdmatensor_connect *connect = tries->connect;
@@ -173,7 +172,7 @@ static int connect_all(struct connect_tries *tries)
 		tries->nr++;
 		if (!absent || tries->connect->flags & RDMATENSOR_CONNECT_NOWAIT)
 			break;
-		/* One that the deadline has cut short says less than the one before it */
+		/* A try that the deadline cut short knows less than the one before it */
 		if (ret == -ETIMEDOUT && tries->error &&
 		    time_after_eq(jiffies, tries->deadline)) {
 			ret = tries->error;
@@ -213,7 +212,7 @@ int rdmatensor_context_connect(struct rdmatensor_context *context,
 	memset(connect->cause, 0, sizeof(connect->cause));
 	if (connect->flags & ~RDMATENSOR_CONNECT_NOWAIT || connect->__reserved)
 		return -EINVAL;
-	/* It goes to the log, and no worker has another one */
+	/* The name goes to the log, and no worker has such a name */
 	if (*connect->worker &&
 	    !rdmatensor_wire_worker_ok(connect->worker,
 				       strnlen(connect->worker, sizeof(connect->worker)))) {
@@ -227,8 +226,8 @@ int rdmatensor_context_connect(struct rdmatensor_context *context,
 	if (!rdmatensor_context_started(context))
 		return -ENOTCONN;
 	/*
-	 * The own host: rdma_cm looks for a device that has the address, and soft-RoCE, asked to
-	 * send to ::1, connects nobody any more
+	 * A loopback address: rdma_cm searches for a device that has it; soft-RoCE that was
+	 * asked to send to ::1 connects no peer any more
 	 */
 	if (rdmatensor_adapter_is_loopback(tries.addr) ||
 	    rdmatensor_adapter_is_unspecified(tries.addr)) {

@@ -2,19 +2,18 @@
 /*
  * Contexts: who owns what, and in which order it ends.
  *
- * A context owns its listener, channels, pools and tables. Ending it, by close
- * or because the device goes, is one sequence: no new channels; every channel
- * down, which takes the queue pairs and with them the peers' reach; pools
- * unregistered; the protection domain. After that nothing of the device is
- * in use. A close goes on: what is still waiting or published ends, then the
- * memory. A close gives each peer a bounded time to let go of what is in flight
- * (rdmatensor_channel_leave()); a removal gives none, and ends that of others. Nothing else here
- * waits for a peer: bounds are the device's.
+ * A context owns its listener, channels, pools and tables. It ends, by close or because the
+ * device is removed, in one sequence: no new channels; every channel DOWN, which destroys the
+ * queue pairs and ends the peers' access; pools unregistered; the protection domain freed.
+ * After that nothing of the device is in use. A close continues: what is still waiting or
+ * published ends, then the memory is freed. A close gives each peer a bounded time for what
+ * is in flight (rdmatensor_channel_leave()); a removal gives none, and cuts short the time
+ * that a close gives. Nothing else here waits for a peer: all bounds are the device's.
  *
- * What takes long on the device, making and ending pools, exports and channels, is done
- * with @device_use held to read, and found by others only when it is whole. A removal first
- * says that the device goes, so that who is at it gives up soon, and then takes @device_use
- * to write: from there on it meets nobody, and finds all that there is.
+ * What takes long on the device, creating and destroying pools, exports and channels, is done
+ * with @device_use held for reading, and others find it only when it is whole. A removal
+ * first sets @gone, so that such calls fail soon, and then takes @device_use for writing:
+ * from there on no call uses the device, and the removal finds all that there is.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -117,7 +116,7 @@ struct rdmatensor_context *rdmatensor_context_open(void)
 	rdmatensor_exports_init(&context->exports);
 	xa_init_flags(&context->channels, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
 	get_task_comm(context->comm, current);
-	/* As it is found when it is complete */
+	/* Last: others find it from here on */
 	ret = rdmatensor_context_list_add(&context->listed, context->net);
 	if (ret) {
 		mem_cgroup_put(context->memcg);
@@ -132,8 +131,8 @@ struct rdmatensor_context *rdmatensor_context_open(void)
 }
 
 /*
- * Tensor buffers are pools that no process maps and no peer reaches: they are read by writes
- * to peers, and by loopback fetches
+ * Tensor buffers are pools that no process maps and no peer accesses: writes to peers and
+ * loopback fetches read them
  */
 static int context_make_buffer(struct rdmatensor_buffers *buffers,
 			       struct rdmatensor_buffer *buffer)
@@ -159,7 +158,7 @@ static void context_unmake_buffer(struct rdmatensor_buffers *buffers,
 				  struct rdmatensor_buffer *buffer)
 {
 	rdmatensor_pool_unregister(buffer->pool);
-	/* Who is told that there is room finds the memory free */
+	/* The memory is free before a waiter is woken because of the free place */
 	rdmatensor_pool_put_now(buffer->pool);
 }
 
@@ -187,7 +186,7 @@ static void context_stop(struct rdmatensor_context *context, rdmatensor_channel_
 		return;
 
 	rdmatensor_cm_unlisten(&context->cm);
-	/* A removal that is waiting for this has failed those that it met, and no later ones */
+	/* A removal that waits for this has failed the channels that it found, and no later ones */
 	rdmatensor_context_end_channels(context, READ_ONCE(context->gone) ?
 					rdmatensor_channel_fail : end, error, text);
 	rdmatensor_context_wait_channels(context);
@@ -210,7 +209,7 @@ static void context_device_gone(struct rdmatensor_adapter *adapter)
 
 	mutex_lock(&context->lock);
 	WRITE_ONCE(context->gone, true);
-	/* A START that is at work finds that out before it uses the device */
+	/* A START in progress finds this out before it uses the device */
 	started = context->started;
 	if (context->domain)
 		rdmatensor_domain_end(context->domain);
@@ -223,7 +222,7 @@ static void context_device_gone(struct rdmatensor_adapter *adapter)
 	pr_info_ratelimited("worker '%s': RDMA device %s is being removed: its channels end; start a new context when it is back\n",
 			    context->worker, adapter->ibdev->name);
 	rdmatensor_hold("device_gone");
-	/* A close, or whoever else waits with device_use for a peer, does so no longer */
+	/* A close that waits for peers with device_use held stops waiting */
 	rdmatensor_context_end_channels(context, rdmatensor_channel_fail, -ENODEV,
 					CONTEXT_NO_DEVICE);
 	down_write(&context->device_use);
@@ -245,10 +244,10 @@ void rdmatensor_context_close(struct rdmatensor_context *context)
 		rdmatensor_hold("close_stopped");
 		rdmatensor_adapter_unbind(&context->adapter);
 
-		/* Only loopback fetches are left; copies in flight end by themselves */
+		/* Only loopback fetches are left; copies in flight complete */
 		rdmatensor_operation_cancel_all(&context->core, -ESHUTDOWN);
 		flush_workqueue(context->core.wq);
-		/* Nobody can give them back any more, and what is shared is still published */
+		/* No caller can release shares any more, and a shared tensor is still published */
 		rdmatensor_local_release_all(&context->core);
 		rdmatensor_context_tables_free(context);
 		rdmatensor_rendezvous_drain(context->core.rdv, &released);
@@ -276,7 +275,7 @@ void rdmatensor_context_close(struct rdmatensor_context *context)
 	kfree(context);
 }
 
-/* What the device must take. With @lock */
+/* What the device must support. With @lock */
 static int context_check_device(const struct rdmatensor_context *context,
 				struct rdmatensor_start *start)
 {
@@ -301,7 +300,7 @@ static int context_check_device(const struct rdmatensor_context *context,
 	return 0;
 }
 
-/* In the place of the line that tells what was chosen */
+/* Replaces the line that says what was chosen */
 static void context_no_memory(struct rdmatensor_start *start, const char *what, int error)
 {
 	snprintf(start->cause, sizeof(start->cause),
@@ -369,7 +368,7 @@ static void context_unprepare(struct rdmatensor_context *context)
 	destroy_workqueue(context->down_wq);
 }
 
-/* What was chosen, for programs whose struct has the mask: others found their own there */
+/* What was chosen, for programs whose struct has the mask; others keep their own fields */
 static void context_answer(const struct rdmatensor_context *context,
 			   struct rdmatensor_start *start)
 {
@@ -379,14 +378,14 @@ static void context_answer(const struct rdmatensor_context *context,
 	start->gid_index = context->adapter.gid_index;
 	start->flags |= RDMATENSOR_START_GID_INDEX;
 	start->mtu = ib_mtu_enum_to_int(context->adapter.mtu);
-	/* A level and a class that nobody has chosen are the path's */
+	/* A service level and a traffic class that were not set are those of the path */
 	start->set |= RDMATENSOR_SET_ALL & ~(RDMATENSOR_SET_SL | RDMATENSOR_SET_TRAFFIC_CLASS);
 }
 
 /*
- * All that needs the device, which is there for as long as @lock is held, unless @gone says
- * that it is not. Either the context is started here, and gone() ends it, or nothing is left
- * on the device
+ * All that needs the device, which is there while @lock is held, unless @gone is set. Either
+ * the context is started here, and context_device_gone() ends it, or nothing is left on the
+ * device
  */
 static int context_begin(struct rdmatensor_context *context, struct rdmatensor_start *start)
 {
@@ -458,13 +457,13 @@ static int context_start(struct rdmatensor_context *context, struct rdmatensor_s
 
 	lockdep_assert_held(&context->setup);
 	context_take(context, start);
-	/* Of an earlier START's device. Nothing is bound, so nobody else looks at it */
+	/* Set for an earlier START's device. Nothing is bound, so there is no other reader */
 	context->gone = false;
 	ret = rdmatensor_adapter_bind(&context->adapter, &choice, context_device_gone,
 				      start->cause, sizeof(start->cause));
 	if (ret)
 		return ret;
-	/* From here on gone() may be called, even before the device has been used */
+	/* From here on context_device_gone() may be called, even before the device is used */
 	params->retry_count = min(params->retry_count, context->adapter.retry_max);
 	params->timeout = min(params->timeout + context->adapter.timeout_extra, 31);
 	params->lane_bytes = params->lane_bytes ?: context->adapter.lane_bytes;
@@ -492,7 +491,7 @@ out_unprepare:
 	context_unprepare(context);
 out_unbind:
 	rdmatensor_hold("start_unbind");
-	/* Not under @lock: it waits for gone(), which takes that */
+	/* Not under @lock: it waits for context_device_gone(), which takes that */
 	rdmatensor_adapter_unbind(&context->adapter);
 	return ret;
 }
@@ -504,7 +503,7 @@ int rdmatensor_context_start(struct rdmatensor_context *context, struct rdmatens
 	int ret;
 
 	memset(start->cause, 0, sizeof(start->cause));
-	/* Who is refused has what was asked for, to ask again: all but the cause */
+	/* A caller that is refused gets its own struct back, with the cause */
 	asked = kmemdup(start, sizeof(*start), GFP_KERNEL);
 	if (!asked) {
 		context_no_memory(start, "its argument", -ENOMEM);

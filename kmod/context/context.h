@@ -3,8 +3,8 @@
  * Contexts: one open file of /dev/rdmatensor.
  *
  * Room context: who owns what, and in which order it begins and ends: start and close, the
- * device's removal, channels that come and go, the list of all contexts. It calls all rooms
- * below; api alone, and module load and unload, call it.
+ * device's removal, the channels, dispatch of what they receive, the list of all contexts. It
+ * calls all rooms below; only api, and module load and unload, call it.
  */
 #ifndef RDMATENSOR_CONTEXT_H
 #define RDMATENSOR_CONTEXT_H
@@ -24,30 +24,29 @@
 
 /**
  * struct rdmatensor_context - one worker
- * @setup: one START at a time, from its checks to its end, whatever that is: what a START
- *         that fails leaves behind is nobody's but its own. Before @lock
- * @device_use: read: something is made on the device, or taken apart, however long that
- *              takes; write: all use of it ends. Before @lock
- * @lock: guards the start, @gone, and the numbers of pools and tables. Held for moments,
- *        but by START: neither in SUBMIT, nor while memory is allocated or registered
+ * @setup: serialises START from its checks to its success or failure. Taken before @lock
+ * @device_use: for reading: objects are created or destroyed on the device, which may take
+ *              long; for writing: all use of the device ends. Taken before @lock
+ * @lock: guards the start, @gone, and the numbers of pools and tables. Held shortly, except
+ *        by START: neither in SUBMIT, nor while memory is allocated or registered
  * @net: the opener's network namespace, referenced
- * @memcg: the opener's memory cgroup, referenced; NULL: the kernel has none. It pays for
- *         what peers make the context allocate
- * @listed: where others find it
+ * @memcg: the opener's memory cgroup, referenced; NULL: the kernel has none. What peers make
+ *         the context allocate is charged to it
+ * @listed: place in the list of contexts
  * @pid: the opener's process, referenced
  * @comm: its command
  * @started: START has succeeded; the members below are valid (release/acquire)
  * @gone: the device is being removed, or was, since @adapter was bound
- * @removal: whoever waits and must hear of @gone
+ * @removal: waiters that @gone must wake
  * @adapter: device, port, GID
  * @domain: PD and registrations; NULL: all use of the device has ended. Changed with
  *          @device_use and @lock, valid with either
  * @cm: listener
- * @core: ring, rendezvous table, fetches
+ * @core: ring, rendezvous table, operations
  * @params: of its channels
- * @lanes: of channels that it connects
+ * @lanes: of channels that CONNECT sets up
  * @max_channels: bound on @nr_channels
- * @handshake_ms: bound on the set-up of a channel
+ * @handshake_ms: bound on the set-up of a channel, in milliseconds
  * @worker: its name
  * @chosen: device, port and GID, and by which rule: START's answer
  * @incarnation: random
@@ -60,7 +59,7 @@
  * @tables: opened tables by id; and exports, which are tagged 1
  * @nr_tables: in @tables, or about to be, or just out of it
  * @next_table: where the search for an id goes on
- * @gathers: what they share
+ * @gathers: what all gathers share
  * @channels: by id
  * @next_channel: where the search for an id goes on
  * @nr_channels: in @channels, or about to be
@@ -127,27 +126,27 @@ int rdmatensor_context_connect(struct rdmatensor_context *context,
 /* tables.c: what the context exports, and what it has opened, by id */
 
 /*
- * A place among the tables, and an id under which nobody finds anything yet. Return: 0,
+ * Reserves a place among the tables, and an id under which there is no table yet. Return: 0,
  * -ENODEV, -EUSERS, -ENOMEM
  */
 int rdmatensor_context_tables_reserve(struct rdmatensor_context *context, u32 *id);
-/* It is not needed */
+/* Frees a place that was reserved and not used */
 void rdmatensor_context_tables_unreserve(struct rdmatensor_context *context, u32 id);
-/* With the caller's reference, in the place that was reserved. It may be removed at once */
+/* Takes over the caller's reference, into a reserved place. It may be removed at once */
 void rdmatensor_context_tables_add_export(struct rdmatensor_context *context, u32 id,
 					  struct rdmatensor_export *export);
 void rdmatensor_context_tables_add_opened(struct rdmatensor_context *context, u32 id,
 					  struct rdmatensor_table *table);
-/* Nobody finds it any more; an export is withdrawn. 0, -ENOENT */
+/* Removes and puts a table; withdraws an export. Return: 0, -ENOENT */
 int rdmatensor_context_tables_remove(struct rdmatensor_context *context, u32 id);
-/* An opened one; NULL: none. The caller puts it */
+/* An opened table, held for the caller to put; NULL: none */
 struct rdmatensor_table *rdmatensor_context_table(struct rdmatensor_context *context, u32 id);
-/* The one after @id, which is set to its, as it is now. False: there is none */
+/* Describes the table after *@id, which is set to its id. False: there is none */
 bool rdmatensor_context_next_table(struct rdmatensor_context *context, unsigned long *id,
 				   struct rdmatensor_table_shown *shown);
-/* No peer reads any rows any more. With device_use, to write */
+/* Withdraws all exports: no peer reads rows any more. With device_use, for writing */
 void rdmatensor_context_tables_withdraw(struct rdmatensor_context *context);
-/* All of them go: the context is closing, and nobody else can find one */
+/* Removes all tables of a context that is closing */
 void rdmatensor_context_tables_free(struct rdmatensor_context *context);
 
 #endif /* RDMATENSOR_CONTEXT_H */

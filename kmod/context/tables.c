@@ -31,7 +31,7 @@ int rdmatensor_context_tables_reserve(struct rdmatensor_context *context, u32 *i
 	return min(ret, 0);
 }
 
-/* Its id is free */
+/* After its id was freed */
 static void tables_unreserve(struct rdmatensor_context *context)
 {
 	mutex_lock(&context->lock);
@@ -45,7 +45,7 @@ void rdmatensor_context_tables_unreserve(struct rdmatensor_context *context, u32
 	tables_unreserve(context);
 }
 
-/* In the place that was reserved nothing fails */
+/* Into a reserved place, which cannot fail */
 static void tables_enter(struct rdmatensor_context *context, void *object, unsigned long tag,
 			 u32 id)
 {
@@ -126,10 +126,10 @@ int rdmatensor_context_tables_remove(struct rdmatensor_context *context, u32 id)
 {
 	void *entry;
 
-	/* Out of the table a removal does not find it: before that it waits for this */
+	/* A removal does not find it once it is out of the table: so it waits for this */
 	down_read(&context->device_use);
 	xa_lock(&context->tables);
-	/* What is only reserved is not there */
+	/* A reserved place loads as NULL */
 	entry = xa_load(&context->tables, id);
 	if (entry)
 		__xa_erase(&context->tables, id);

@@ -13,8 +13,8 @@
 #include "core/charge.h"
 
 /*
- * Charges whose pages are being freed: what they count comes back by itself, and soon. Any
- * context, so with interrupts off.
+ * Charges whose pages are being freed: they are uncharged soon. Taken in any context, so with
+ * interrupts off.
  *
  * @charge_lock guards the others
  * @charge_ending: these charges
@@ -99,7 +99,7 @@ int rdmatensor_charge(struct rdmatensor_charge *charge, unsigned long pages)
 	int ret;
 
 	for (;;) {
-		/* In this order: what is freed in between is room already */
+		/* In this order: pages that are freed in between already count as free */
 		ending = charge_is_ending(current_user(), &nr_ended);
 		ret = charge_now(charge, pages);
 		if (!ret || !ending || !charge_fits(pages))
@@ -113,7 +113,7 @@ void rdmatensor_charge_ends(struct rdmatensor_charge *charge)
 {
 	unsigned long flags;
 
-	/* Nobody waits for what no user pays */
+	/* Without a user there is nothing to wait for */
 	if (!charge->user)
 		return;
 	spin_lock_irqsave(&charge_lock, flags);
@@ -122,7 +122,7 @@ void rdmatensor_charge_ends(struct rdmatensor_charge *charge)
 	spin_unlock_irqrestore(&charge_lock, flags);
 }
 
-/* Who does not find it in the list finds that it is not charged any more */
+/* Uncharged before it leaves the list: a reader that misses it finds the pages free */
 static void charge_leave(struct rdmatensor_charge *charge)
 {
 	unsigned long flags;

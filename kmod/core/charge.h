@@ -2,9 +2,9 @@
 /*
  * Locked memory: who pays for pages that are not swapped.
  *
- * The user pays, as for io_uring and iommufd, and not the address space: a process that
- * execs, or forks and lets its child ask for memory and exit, is another address space
- * with nothing charged to it, and what it has asked for lives on in the descriptor.
+ * The user is charged, as for io_uring and iommufd, and not the address space: a process that
+ * execs, or whose child allocates and exits, has a new address space with nothing charged to
+ * it, and the memory lives on in the descriptor.
  */
 #ifndef RDMATENSOR_CHARGE_H
 #define RDMATENSOR_CHARGE_H
@@ -16,13 +16,13 @@ struct mm_struct;
 struct user_struct;
 
 /**
- * struct rdmatensor_charge - what was charged, embedded by who holds the pages
- * @user: to whom, referenced; NULL: nobody, as who asked has CAP_IPC_LOCK
- * @mm: whose VmPin shows the pages, grabbed; NULL: nobody's. It bounds nothing
- * @pages: how many; 0: nothing is charged
+ * struct rdmatensor_charge - what was charged, embedded by the owner of the pages
+ * @user: who was charged, referenced; NULL: nobody, as the caller had CAP_IPC_LOCK
+ * @mm: whose VmPin shows the pages, grabbed, or NULL. It bounds nothing
+ * @pages: number of pages; 0: nothing is charged
  * @ending: in the list of those whose pages are being freed
- * @payer: @user, or who was until a moment ago; for those in that list, and only to compare;
- *         NULL: it is not in the list
+ * @payer: @user, also after that was put; only to compare, while the charge is in that list;
+ *         NULL: it is not
  */
 struct rdmatensor_charge {
 	struct user_struct *user;
@@ -33,9 +33,9 @@ struct rdmatensor_charge {
 };
 
 /**
- * rdmatensor_charge - charge pages to who calls
+ * rdmatensor_charge - charge pages to the caller
  * @charge: filled
- * @pages: how many
+ * @pages: number of pages
  *
  * The caller's RLIMIT_MEMLOCK bounds what its user has charged in all, here and by others
  * that charge users. With CAP_IPC_LOCK nothing is charged, so that what an administrator

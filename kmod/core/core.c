@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The core. It owns ring, tables and workqueue, and nothing that is in
- * them: each operation, publication and channel holds a reference, and the last
- * one to go lets rdmatensor_core_destroy() end.
+ * The core. It owns ring, tables and workqueue, and nothing that is in them: each operation,
+ * publication and channel holds a reference, and rdmatensor_core_destroy() returns when the
+ * last one is dropped.
  */
 #include <linux/slab.h>
 #include <kunit/visibility.h>

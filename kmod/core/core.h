@@ -24,7 +24,7 @@ struct rdmatensor_core;
 struct rdmatensor_operation;
 
 /**
- * struct rdmatensor_core_ops - who listens to a core
+ * struct rdmatensor_core_ops - calls to the listener of a core
  * @timed_out: an operation's deadline has passed; softirq, no lock held
  */
 struct rdmatensor_core_ops {
@@ -42,14 +42,14 @@ struct rdmatensor_core_ops {
  * @live_counters: of channels that are not gone, wherever they may be
  * @counters_lock: guards @live_counters and @gone
  * @texts: of fetches that have failed
- * @shares: loopback fetches that want the tensor itself, or have it, by share_id
+ * @shares: loopback fetches of the tensor itself, waiting or SHARED, by share_id
  * @nr_shares: in @shares, or about to be, or just out of it
  * @next_share: where the search for an id goes on
  * @wq: checksums, copies
  * @validate: data-validation mode, read without lock
- * @ops: who listens, or NULL
- * @memcg: pays for what peers' messages make it allocate; the context's; NULL: the kernel
- *         has no memory cgroups
+ * @ops: of the listener, or NULL
+ * @memcg: the context's, charged for what peers' messages make the core allocate; NULL: the
+ *         kernel has no memory cgroups
  * @operations_lock: guards @operations and @next_serial
  * @next_serial: serial of the last operation that has begun
  * @operations: all that have not ended, by user_data, then by serial: any number may have
@@ -77,8 +77,9 @@ struct rdmatensor_core {
 	struct rb_root operations;
 };
 
+/* An empty core. Return: 0; -ENOMEM; an error of rdmatensor_ring_init() */
 int rdmatensor_core_init(struct rdmatensor_core *core, u32 ring_entries);
-/* Waits for all users but the caller, who must be the last to hold anything */
+/* Waits for all other users. May sleep */
 void rdmatensor_core_destroy(struct rdmatensor_core *core);
 
 static inline void rdmatensor_core_get(struct rdmatensor_core *core)
@@ -93,14 +94,14 @@ static inline void rdmatensor_core_put(struct rdmatensor_core *core)
 }
 
 /*
- * Counters of a channel are part of the context's from @adopt on; @fold takes over
- * what they hold at their end. May sleep
+ * rdmatensor_core_adopt() makes counters of a channel part of the context's sums;
+ * rdmatensor_core_fold() adds their final values and forgets them. May sleep
  */
 void rdmatensor_core_adopt(struct rdmatensor_core *core,
 			   struct rdmatensor_counters *counters);
 void rdmatensor_core_fold(struct rdmatensor_core *core,
 			  struct rdmatensor_counters *counters);
-/* Adds all of the context's. May sleep */
+/* Adds all counters of the context to @sum. May sleep */
 void rdmatensor_core_sum(struct rdmatensor_core *core, struct rdmatensor_sums *sum);
 
 #endif /* RDMATENSOR_CORE_H */

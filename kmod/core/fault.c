@@ -15,7 +15,7 @@
 #include <linux/wait.h>
 #include "core/fault.h"
 
-/* A test that has died holds nobody for longer */
+/* Longest hold, in case the test has died */
 #define HOLD_LONGEST (60 * HZ)
 #define HOLD_NAME_MAX 32
 
@@ -79,7 +79,7 @@ static ssize_t fault_hold_read(struct file *file, char __user *to, size_t bytes,
 	return simple_read_from_buffer(to, bytes, pos, text, len);
 }
 
-/* The name of a point: hold the next thread there. Who is held goes on, in any case */
+/* The name of a point: the next thread is held there. A thread that is held continues */
 static ssize_t fault_hold_write(struct file *file, const char __user *from, size_t bytes,
 				loff_t *pos)
 {
@@ -107,7 +107,7 @@ static const struct file_operations fault_hold_fops = {
 
 void rdmatensor_fault_init(void)
 {
-	/* A test asks for failures one by one, and knows that it did */
+	/* A test injects failures one by one: no need to log them */
 	fault_attr.verbose = 0;
 	fault_dir = fault_create_debugfs_attr("fail_rdmatensor", NULL, &fault_attr);
 	fault_hold_file = debugfs_create_file("hold_rdmatensor", 0600, NULL, NULL, &fault_hold_fops);

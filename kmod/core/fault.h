@@ -9,10 +9,10 @@
  *
  * Beside that, points in process context at which a test holds a thread while it does
  * something else, so that an interleaving is a test and not luck: debugfs' file
- * hold_rdmatensor. Writing a point's name holds the next thread that comes there;
- * reading waits until one has; writing an empty line lets it go on.
+ * hold_rdmatensor. Writing a point's name holds the next thread that comes there; reading
+ * waits until a thread is held; writing an empty line releases it.
  *
- * Kernels without CONFIG_FAULT_INJECTION_DEBUG_FS have nothing of either.
+ * Kernels without CONFIG_FAULT_INJECTION_DEBUG_FS have neither.
  */
 #ifndef RDMATENSOR_FAULT_H
 #define RDMATENSOR_FAULT_H

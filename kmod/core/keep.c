@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Destinations that are told once: what the sender remembers, and what the receiver knows
- * that it does.
+ * Destinations that are sent once: what the sender remembers, and what the receiver knows
+ * that the sender remembers.
  */
 #include <linux/slab.h>
 #include <kunit/visibility.h>
 #include "core/fault.h"
 #include "core/keep.h"
 
-/* A peer that has forgotten so often in a row has no room for it: it is told each time */
+/* A peer that did not remember so many times in a row has no space: send it each time */
 #define KEEP_MISSED_MAX 3
 
 void rdmatensor_kepts_init(struct rdmatensor_kepts *kepts)
@@ -46,7 +46,7 @@ void rdmatensor_kepts_remember(struct rdmatensor_kepts *kepts, const struct rdma
 	struct rdmatensor_kept *kept, *old;
 	size_t bytes;
 
-	/* Whatever comes of the new one: nobody means the old one any more */
+	/* Whether or not the new one is remembered, no request refers to the old one any more */
 	old = xa_erase_bh(&kepts->slots, slot);
 	if (old)
 		kepts_drop(kepts, old);
@@ -100,7 +100,7 @@ static bool keep_is(const struct rdmatensor_keep *keep, const struct rdmatensor_
 	       rdmatensor_meta_equal(&keep->meta, &msg->meta);
 }
 
-/* A number for what is told now. False: the peer remembers no more */
+/* A number for the destination that is sent now. False: the peer will not remember it */
 static bool keep_renew(struct rdmatensor_keep *keep, u32 *nr_keeps)
 {
 	if (keep->missed >= KEEP_MISSED_MAX)

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Destinations that are told once (FETCH with RDMATENSOR_OP_KEEP; TensorFlow 1.2 kept its
- * tensor buffers like this). The receiver tells one under a number, the sender remembers it,
- * and a request with that number and nothing else means it.
+ * Destinations that are sent once (FETCH with RDMATENSOR_OP_KEEP; TensorFlow 1.2 kept its
+ * tensor buffers like this). The receiver sends a destination under a number, the sender
+ * remembers it, and a request with that number alone refers to it.
  *
- * A number is told once, for one destination: what changes has another number. So it cannot
- * mean two things, and the sender either knows what it means or does not: then it answers as
- * to a request without a destination, and is told again. It may therefore forget any at any
- * time. What it remembers is written to only in answer to a request that says so.
+ * A number is used for one destination: a destination that changes gets another number. So a
+ * number is never ambiguous, and the sender either remembers it or not: then it answers as to
+ * a request without a destination, and the receiver sends it again. The sender may therefore
+ * forget any number at any time. It writes to a remembered destination only in answer to a
+ * request that refers to it.
  *
- * All calls but those for the end are made with the channel's lock.
+ * All calls are made with the channel's lock, except those that end a table.
  */
 #ifndef RDMATENSOR_KEEP_H
 #define RDMATENSOR_KEEP_H
@@ -20,13 +21,13 @@
 #include "core/tensor.h"
 #include "core/wire.h"
 
-/* What a peer makes one channel remember, in bytes: it is the channel's owner who pays */
+/* Bytes that a peer can make one channel remember, charged to the channel's owner */
 #define RDMATENSOR_KEPT_BYTES SZ_512K
 
 /**
- * struct rdmatensor_kept - sender: a destination that a peer has told
+ * struct rdmatensor_kept - sender: a destination that is remembered
  * @refs: the table, and responses that use it
- * @number: what the peer calls it
+ * @number: with which the peer refers to it
  * @nr_parts: how the content is cut
  * @seg_shift: log2 of the distance at which keys change
  * @remote_addr: of the first byte
@@ -46,7 +47,7 @@ struct rdmatensor_kept {
 };
 
 /**
- * struct rdmatensor_kepts - sender: those of one channel
+ * struct rdmatensor_kepts - sender: the remembered destinations of one channel
  * @slots: by number modulo RDMATENSOR_WIRE_KEEP_SLOTS
  * @bytes: of all of them, at most RDMATENSOR_KEPT_BYTES
  */
@@ -56,23 +57,23 @@ struct rdmatensor_kepts {
 };
 
 void rdmatensor_kepts_init(struct rdmatensor_kepts *kepts);
-/* No message comes any more. Any context */
+/* Forgets all; no message arrives any more. Any context */
 void rdmatensor_kepts_forget(struct rdmatensor_kepts *kepts);
-/* @msg tells a destination and its number. Without memory it is not remembered */
+/* Remembers the destination in @msg under its number, if there is memory */
 void rdmatensor_kepts_remember(struct rdmatensor_kepts *kepts, const struct rdmatensor_msg *msg);
-/* A reference; NULL: it is not remembered, or no longer */
+/* A remembered destination, held for the caller to put; NULL: it is not remembered */
 struct rdmatensor_kept *rdmatensor_kepts_get(struct rdmatensor_kepts *kepts, u32 number);
 void rdmatensor_kept_put(struct rdmatensor_kept *kept);
 
 /**
- * struct rdmatensor_keep - receiver: what it has told of one name's destination
- * @owned: the name has a slot of the peer's
- * @told: the peer was told of the destination below
- * @missed: times in a row that it did not know of it
- * @number: under which it was told, or would have been
- * @nr_parts: of it
- * @iova: of it; addresses are not used again by another pool
- * @meta: of it
+ * struct rdmatensor_keep - receiver: what was sent of one name's destination
+ * @owned: the name has a slot at the peer
+ * @told: the destination below was sent under @number
+ * @missed: times in a row that the peer did not remember it
+ * @number: of the destination
+ * @nr_parts: of the destination
+ * @iova: of the destination; addresses are not reused by another pool
+ * @meta: of the destination
  */
 struct rdmatensor_keep {
 	bool owned;
@@ -85,18 +86,18 @@ struct rdmatensor_keep {
 };
 
 /**
- * rdmatensor_keep_tell - receiver: how a request says where its tensor goes
+ * rdmatensor_keep_tell - receiver: put the destination, or its number, into a request
  * @keep: of the name
- * @nr_keeps: slots of the peer's that names of this channel have
+ * @nr_keeps: slots at the peer that names of this channel own
  * @msg: a request that is about to be posted, with its destination
- * @iova: of that
- * @may_refer: what was told may do instead
+ * @iova: of the destination
+ * @may_refer: the request may refer to what was sent before
  *
- * Return: true: @msg refers to what was told, by its number alone.
+ * Return: true: @msg refers to the destination by its number alone.
  */
 bool rdmatensor_keep_tell(struct rdmatensor_keep *keep, u32 *nr_keeps,
 			  struct rdmatensor_msg *msg, u64 iova, bool may_refer);
-/* A request that referred to it was answered as if the peer knew nothing, or by content */
+/* The peer did not remember (missed), or did (met), what a request referred to */
 void rdmatensor_keep_missed(struct rdmatensor_keep *keep);
 void rdmatensor_keep_met(struct rdmatensor_keep *keep);
 

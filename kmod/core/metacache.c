@@ -115,7 +115,7 @@ void rdmatensor_metacache_free(struct rdmatensor_metacache *cache)
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_metacache_free);
 
-/* Returns who has the place of @entry's name: @entry, who came first, or none */
+/* Returns the entry of the name in the table: @entry, an earlier one, or NULL */
 static struct rdmatensor_metacache_entry *
 metacache_keep_entry(struct rdmatensor_metacache *cache, struct rdmatensor_metacache_entry *entry,
 		     const struct metacache_lookup *lookup)
@@ -125,7 +125,7 @@ metacache_keep_entry(struct rdmatensor_metacache *cache, struct rdmatensor_metac
 	if (!atomic_add_unless(&cache->kept, 1, cache->max_entries))
 		return NULL;
 
-	/* The table's reference must be there when others can find the entry */
+	/* The table's reference must be taken before others can find the entry */
 	refcount_inc(&entry->refs);
 	entry->listed = true;
 	first = rhashtable_lookup_get_insert_key(&cache->names, lookup, &entry->node,

@@ -53,8 +53,8 @@ void rdmatensor_metacache_learn(struct rdmatensor_metacache_entry *entry,
 				const struct rdmatensor_meta *meta);
 struct rdmatensor_keep;
 /*
- * What the peer has been told of the destination of an entry's tensors. Process context, may
- * sleep. NULL: it is not kept, or there is no memory: then it is told each time
+ * What the peer remembers of the destination of an entry's tensors. Process context, may
+ * sleep. NULL: the entry is not kept, or there is no memory: then it is sent each time
  */
 struct rdmatensor_keep *rdmatensor_metacache_keep(struct rdmatensor_metacache_entry *entry);
 /* The entry's own copy of the name, lives as long as the entry is held */

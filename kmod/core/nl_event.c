@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Events over generic netlink. The family belongs to netlink.c, which gives it on
- * its way up and takes it back on its way down: no context is open then.
+ * Events over generic netlink. The family belongs to netlink.c, which sets it when the module
+ * is loaded and clears it when it is unloaded: no context is open then.
  */
 #include "core/nl_event.h"
 
@@ -22,7 +22,7 @@ static int nl_event_fill(struct sk_buff *skb, const struct rdmatensor_nl_event_a
 		return -EMSGSIZE;
 	if (event->peer && nla_put_string(skb, RDMATENSOR_NL_A_PEER, event->peer))
 		return -EMSGSIZE;
-	/* An IPv4 one has the room of the other, as wherever the ABI has addresses */
+	/* An IPv4 address has the length of an IPv6 one, as everywhere in the ABI */
 	if (event->addr &&
 	    (nla_put(skb, RDMATENSOR_NL_A_ADDR, sizeof(struct sockaddr_in6), event->addr) ||
 	     nla_put_u32(skb, RDMATENSOR_NL_A_WAIT_MS, event->wait_ms)))

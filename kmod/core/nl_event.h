@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Events: told to whoever listens in a network namespace, and lost on nobody else.
+ * Netlink events: multicast to the listeners in one network namespace.
  */
 #ifndef RDMATENSOR_NL_EVENT_H
 #define RDMATENSOR_NL_EVENT_H
@@ -16,7 +16,7 @@
  * @channel: id of the channel, 0: it concerns none
  * @peer: the peer's worker name, or NULL
  * @addr: its address, or NULL
- * @wait_ms: how long is waited for it
+ * @wait_ms: how long CONNECT waits for the peer, in milliseconds
  * @tensor: name of the tensor of a request, not zero-terminated, or NULL
  * @tensor_len: its length
  * @step_id: its step
@@ -40,9 +40,9 @@ struct rdmatensor_nl_event_args {
 	const char *text;
 };
 
-/* The family that events are sent by, whose only group is theirs; NULL: no more */
+/* Sets the family that events are sent by, to its only group; NULL: events are dropped */
 void rdmatensor_nl_event_family(const struct genl_family *family);
-/* Any context with the right @gfp. Does nothing where nobody listens, or without memory */
+/* Sends an event, if there are listeners and memory. Any context that @gfp allows */
 void rdmatensor_nl_event_send(struct net *net, const struct rdmatensor_nl_event_args *event,
 			      gfp_t gfp);
 

@@ -2,25 +2,21 @@
 /*
  * Tag matching by (name, step_id).
  *
- * A key is there while it has a tensor or a waiter. Its tensors are in one of
- * two lists:
+ * A key exists while it has a tensor or a waiter. Its tensors are in one of two lists:
  *
- *  offered: can be matched. There is nobody waiting while it is not empty.
- *  held:    cannot be matched. First those that were withdrawn and wait for
- *           their last put(), then the others in the order in which they came
- *           here: used up and on their way, or of an aborted step and with uses
- *           0, which stay for their WITHDRAW.
+ *  offered: can be matched. While it is not empty there is no waiter.
+ *  held:    cannot be matched. First those that were withdrawn and wait for their last put(),
+ *           then the others in the order of their arrival: used up and in flight, or with
+ *           uses 0 and of an aborted step, which stay for their WITHDRAW.
  *
- * Because what is used up is in the second list, the next tensor of a name can
- * be published while the last one is still being read: a publisher need not
- * know how far a peer is. If that one is then returned, two are offered, the
- * older first.
+ * Because a used-up tensor is in the second list, the next tensor of a name can be published
+ * while the last one is still being read: a publisher need not know how far a peer is. If the
+ * last one is then returned, two are offered, the older first.
  *
- * One lock guards everything; the hash table is looked at under it only, so
- * keys are freed at once, unless somebody still has to say the name. Keys are
- * in lists by step as well, so that ending a step does not cost what other steps
- * hold; those walks leave the lock now and then, since a step may hold very many
- * names.
+ * One lock guards everything. The hash table is read under it only, so keys are freed at
+ * once, unless a reference still needs the name. Keys are in lists by step as well, so that
+ * ending a step does not cost what other steps hold; these walks drop the lock now and then,
+ * since a step may hold very many names.
  *
  * Errors leave the table as it was, and tensor or waiter with the caller.
  */
@@ -47,11 +43,11 @@
 /**
  * struct rdmatensor_rendezvous_key - a (name, step_id)
  * @node: in the table's hash
- * @ref: the table's, and of those who have to say its name when it is out of that
+ * @ref: the table's, and of those who need the name after that
  * @step_item: in the list of its step's bucket
  * @offered: tensors that can be matched, the next one first
  * @held: tensors that cannot
- * @waiters: who waits, the oldest first
+ * @waiters: the oldest first
  * @step_id: the step
  * @name_len: bytes of @name; 0: a walk's place in a bucket, not a key
  * @name: any bytes
@@ -77,7 +73,7 @@ struct rdmatensor_rendezvous_key {
  * @abort_clock: counts aborts
  * @aborted_steps: the steps, on their own because each call searches them
  * @aborted_at: @abort_clock then; the smallest is forgotten first
- * @aborted_status: with what
+ * @aborted_status: the statuses
  */
 struct rdmatensor_rendezvous {
 	spinlock_t lock;	/* see above */
@@ -321,7 +317,7 @@ static void rdv_match_waiters(struct rdmatensor_rendezvous_key *key, struct list
 	}
 }
 
-/* How a tensor ends that its publisher takes back */
+/* How a tensor ends that its publisher withdraws */
 static int rdv_withdraw_status(const struct rdmatensor_tensor *tensor)
 {
 	return tensor->uses ? -ECANCELED : 0;
@@ -344,9 +340,8 @@ static void rdv_detach(struct rdmatensor_tensor *tensor)
 }
 
 /*
- * The hash did not take a key: a chain is too long while a larger table is being
- * filled, or the larger table could not be had without sleeping, and a worker is
- * at it. Who may sleep gives it time.
+ * The hash did not take a key: a chain is too long while a larger table is being filled, or a
+ * worker is still allocating the larger table, which may sleep. Callers that may sleep wait.
  */
 static bool rdv_wait_for_hash(gfp_t gfp, unsigned int *tries)
 {
@@ -437,7 +432,7 @@ int rdmatensor_rendezvous_request(struct rdmatensor_rendezvous *rdv,
 
 again:
 	spin_lock_bh(&rdv->lock);
-	/* Who cancels it may look at it already */
+	/* A concurrent cancel may read it already */
 	waiter->key = NULL;
 	INIT_LIST_HEAD(&waiter->item);
 	waiter->waiting = false;
@@ -454,7 +449,7 @@ again:
 	key = rdv_find_or_insert(rdv, &lookup, &spare);
 	if (!key) {
 		spin_unlock_bh(&rdv->lock);
-		/* A key is needed only by who has to wait: most never come here */
+		/* Only a request that waits needs a key: most never come here */
 		if (!spare) {
 			spare = rdv_alloc_key(&lookup, gfp);
 			if (spare)
@@ -529,7 +524,7 @@ bool rdmatensor_rendezvous_put(struct rdmatensor_rendezvous *rdv,
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_rendezvous_put);
 
-/* What a WITHDRAW of @key means; ERR_PTR(-EALREADY): all it has is withdrawn */
+/* The tensor that a WITHDRAW of @key means; ERR_PTR(-EALREADY): all are withdrawn */
 static struct rdmatensor_tensor *rdv_find_withdraw(struct rdmatensor_rendezvous_key *key)
 {
 	struct rdmatensor_tensor *tensor;
@@ -538,7 +533,7 @@ static struct rdmatensor_tensor *rdv_find_withdraw(struct rdmatensor_rendezvous_
 		return list_last_entry(&key->offered, struct rdmatensor_tensor, item);
 	if (list_empty(&key->held))
 		return ERR_PTR(-ENOENT);
-	/* Those that are withdrawn are in front */
+	/* Withdrawn tensors are in front */
 	tensor = list_last_entry(&key->held, struct rdmatensor_tensor, item);
 	return tensor->withdrawn ? ERR_PTR(-EALREADY) : tensor;
 }
@@ -578,8 +573,8 @@ out_unlock:
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_rendezvous_withdraw);
 
 /*
- * Calls @fn for each key of a bucket, with the lock held. @fn may free it. Keys
- * that are inserted meanwhile are not met. May sleep, without the lock.
+ * Calls @fn for each key of a bucket, with the lock held. @fn may free the key. Keys that are
+ * inserted meanwhile are skipped. May sleep, without the lock.
  */
 static void rdv_walk_bucket(struct rdmatensor_rendezvous *rdv, struct list_head *bucket,
 			    void (*fn)(struct rdmatensor_rendezvous *rdv,
@@ -661,7 +656,7 @@ void rdmatensor_rendezvous_abort_step(struct rdmatensor_rendezvous *rdv, s64 ste
 		.waiters = waiters,
 	};
 
-	/* From here on nothing of the step comes in, so that one walk meets all */
+	/* From here on nothing of the step is added, so that one walk finds all */
 	spin_lock_bh(&rdv->lock);
 	rdv_remember_aborted(rdv, step_id, status);
 	spin_unlock_bh(&rdv->lock);
@@ -676,8 +671,9 @@ bool rdmatensor_rendezvous_step_status(struct rdmatensor_rendezvous *rdv, s64 st
 	const struct rdmatensor_status *found;
 
 	/*
-	 * Most never abort a step. Who has become visible to the walk of an abort, under a
-	 * lock that the walk takes after it has remembered the step, sees it here or is seen
+	 * Most contexts never abort a step. A caller that became visible to the walk of an abort,
+	 * under a lock that the walk takes after it has remembered the step, either sees the step
+	 * here or is found by the walk
 	 */
 	if (!READ_ONCE(rdv->nr_aborted))
 		return false;
@@ -695,7 +691,7 @@ static void rdv_drain_list(struct list_head *tensors, struct list_head *released
 	struct rdmatensor_tensor *tensor, *next;
 
 	list_for_each_entry_safe(tensor, next, tensors, item) {
-		/* Someone reads it: rather leak it, and the table with it */
+		/* It is being read: leak it, and the table with it */
 		if (WARN_ON_ONCE(tensor->inflight))
 			continue;
 		if (!tensor->withdrawn)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The rendezvous table: published tensors and the requests that wait for them,
- * matched by (name, step_id). One a context. Knows nothing of channels: whoever
- * waits or publishes embeds a waiter or a tensor, and is told by return value
- * or through a list of matches that it processes after the call, with no lock
- * held.
+ * The rendezvous table: published tensors and the requests that wait for them, matched by
+ * (name, step_id). One table a context. It knows nothing of channels: callers embed a waiter
+ * or a tensor, and get matches by return value, or as a list that they process after the
+ * call, with no lock held.
  *
  * Ownership: a tensor belongs to the table from a successful publish until the
  * call that says "release" (its out list); from then on it is the caller's
@@ -31,7 +30,7 @@ struct rdmatensor_rendezvous_key;
  *
  * Filled by the publisher before publish and constant from then on:
  * @meta: its meta-data
- * @failed: error != 0: there is no tensor, requests meet this status
+ * @failed: error != 0: there is no tensor, and requests end with this status
  * @uses: deliveries until it is used up; 0: until withdrawn
  *
  * The table's, under its lock:
@@ -58,9 +57,9 @@ struct rdmatensor_tensor {
 };
 
 /**
- * struct rdmatensor_waiter - one request that wants a tensor, embedded
- * @key: the table's while it waits; after that its own, referenced, or NULL: what an abort
- *       has left it, to say what it waited for. It ends by rdmatensor_waiter_end()
+ * struct rdmatensor_waiter - one request for a tensor, embedded
+ * @key: the table's while it waits; after an abort its own, referenced, for the name that it
+ *       waited for; else NULL. Released by rdmatensor_waiter_end()
  * @item: in the key's list while it waits, in a caller's list of matches after
  * @waiting: the table's: it is in the key's list
  * @tensor: set by a match. The waiter holds the tensor until it calls
@@ -120,8 +119,8 @@ int rdmatensor_rendezvous_request(struct rdmatensor_rendezvous *rdv,
 				  u16 name_len, s64 step_id, gfp_t gfp);
 
 /*
- * True: it was waiting and is the caller's again. False: a match or an abort has
- * it (its list entry is being processed by who made that), or it never waited
+ * True: it was waiting and is the caller's again. False: a match or an abort has removed it
+ * and is processing it, or it never waited
  */
 bool rdmatensor_rendezvous_cancel(struct rdmatensor_rendezvous *rdv,
 				  struct rdmatensor_waiter *waiter);
@@ -135,8 +134,8 @@ bool rdmatensor_rendezvous_cancel(struct rdmatensor_rendezvous *rdv,
  * @matches: waiters that meet the tensor that was returned; not read
  *           if @delivered
  *
- * What was withdrawn is not offered again. Of a tensor with uses 0 there is
- * nothing to return: it has been offered all the time.
+ * A withdrawn tensor is not offered again. A tensor with uses 0 has stayed offered all the
+ * time.
  *
  * Return: true: the tensor is released (used up, or withdrawn and idle) and the
  * caller's again; its ->withdraw_status says how it ended.
@@ -146,7 +145,7 @@ bool rdmatensor_rendezvous_put(struct rdmatensor_rendezvous *rdv,
 			       struct list_head *matches);
 
 /**
- * rdmatensor_rendezvous_withdraw - take back what is offered under a key
+ * rdmatensor_rendezvous_withdraw - withdraw what is offered under a key
  * @rdv: the table
  * @name: any bytes
  * @name_len: 1..RDMATENSOR_NAME_MAX
@@ -155,7 +154,7 @@ bool rdmatensor_rendezvous_put(struct rdmatensor_rendezvous *rdv,
  *          released by the last put()
  * @released: out: it is the caller's already
  * @mark: called with the table's lock held, before anything can release the
- *        tensor, so that the caller can note on it who waits; may be NULL
+ *        tensor, so that the caller can mark it; may be NULL
  * @arg: for @mark
  *
  * A tensor whose last use is matched but not delivered counts as offered too,
@@ -174,7 +173,7 @@ int rdmatensor_rendezvous_withdraw(struct rdmatensor_rendezvous *rdv, const char
  * rdmatensor_rendezvous_abort_step - end everything of a step
  * @rdv: the table
  * @step_id: the step
- * @status: with what
+ * @status: that they end with
  * @released: tensors that are the caller's again; ->withdraw_status is the error.
  *            Those that a match holds end with it too, at their last put()
  * @waiters: waiters, with ->status set
@@ -188,15 +187,15 @@ void rdmatensor_rendezvous_abort_step(struct rdmatensor_rendezvous *rdv, s64 ste
 				      struct list_head *waiters);
 
 /*
- * Was the step aborted? Then its status is copied to @status, which means nothing before. For
- * fetches, which ask at their start
+ * True: the step was aborted, and its status is copied to @status, which need not be
+ * initialised. For fetches, which check at their start
  */
 bool rdmatensor_rendezvous_step_status(struct rdmatensor_rendezvous *rdv, s64 step_id,
 				       struct rdmatensor_status *status);
 
 /*
- * All tensors, none of which may be held by a match: the context is closing. They
- * end as if withdrawn. Nobody publishes any more
+ * Releases all tensors, as if withdrawn, of a context that is closing: none is held by a
+ * match, and none is published any more
  */
 void rdmatensor_rendezvous_drain(struct rdmatensor_rendezvous *rdv,
 				 struct list_head *released);
@@ -208,15 +207,16 @@ void rdmatensor_rendezvous_drain(struct rdmatensor_rendezvous *rdv,
  */
 struct rdmatensor_rendezvous_key *
 rdmatensor_rendezvous_key_alloc(const char *name, u16 name_len, gfp_t gfp);
-/* One more reference to a key that somebody has, or that a tensor is held at */
+/* One more reference to a key that the caller or a matched tensor holds */
 struct rdmatensor_rendezvous_key *
 rdmatensor_rendezvous_key_get(struct rdmatensor_rendezvous_key *key);
 /* As long as the key is referenced */
 const char *rdmatensor_rendezvous_key_name(const struct rdmatensor_rendezvous_key *key, u16 *len);
-/* What a waiter that waits no more, or never has, may be left with; idempotent. Any context */
+/* Releases the key and status of a waiter that does not wait; idempotent. Any context */
 void rdmatensor_waiter_end(struct rdmatensor_waiter *waiter);
 
-/* Calls ->matched() of each waiter of a list of matches, and of those that follow. No
+/*
+ * Processes a list of matches: calls ->matched() of each waiter, and of those that it adds. No
  * lock of the table or of a channel may be held
  */
 static inline void rdmatensor_rendezvous_work_off(struct list_head *matches)

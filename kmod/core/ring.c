@@ -2,14 +2,13 @@
 /*
  * The completion ring.
  *
- * Who owns what: the kernel owns head, the reservations and the entries between
- * tail and head + reserved; the process owns tail and what lies before head.
- * Room is reserved when an operation is taken, so a completion never finds the
- * ring full: a process that does not reap is refused new operations instead.
+ * The kernel owns head, the reservations and the entries between tail and head + reserved;
+ * the process owns tail and the entries before head. Space is reserved when an operation is
+ * accepted, so a completion never finds the ring full: a process that does not reap is
+ * refused new operations instead.
  *
- * Nothing here is trusted that lies in the mapping. tail is read once for a
- * decision; a value outside of [head - entries, head] counts as a full ring,
- * so a lie can only cost the liar entries.
+ * Nothing in the mapping is trusted. tail is read once for each decision; a value outside of
+ * [head - entries, head] counts as a full ring, so a false one only costs the process entries.
  */
 #include <linux/hrtimer.h>
 #include <linux/log2.h>
@@ -50,7 +49,7 @@ int rdmatensor_ring_init(struct rdmatensor_ring_state *ring, u32 entries)
 	ret = rdmatensor_charge(&ring->charge, ring->bytes >> PAGE_SHIFT);
 	if (ret)
 		return ret;
-	/* Up to but not to killing others of the memory cgroup */
+	/* RETRY_MAYFAIL: must not make the OOM killer of the memory cgroup run */
 	ring->shared = __vmalloc(ring->bytes, GFP_KERNEL_ACCOUNT | __GFP_ZERO |
 				 __GFP_RETRY_MAYFAIL | __GFP_NOWARN);
 	if (!ring->shared) {
@@ -114,12 +113,12 @@ void rdmatensor_ring_complete(struct rdmatensor_ring_state *ring,
 
 	if (wake_submit)
 		wake_up_all(&ring->submit_wait);
-	/* The lock above orders the entry before this look at the queue */
+	/* The lock above orders the entry before this check of the queue */
 	if (wq_has_sleeper(&ring->poll_wait))
 		wake_up_interruptible_poll(&ring->poll_wait, EPOLLIN | EPOLLRDNORM);
 }
 
-/* True: enough. Else asks to be woken no later than when there is enough */
+/* True: there are enough. Else sets the head at which waiters are woken */
 static bool ring_enough(struct rdmatensor_ring_state *ring, u32 nr)
 {
 	bool enough;

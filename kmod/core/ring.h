@@ -26,8 +26,8 @@ struct file;
  * @charge: for them
  * @head: entries written; the copy that counts
  * @reserved: entries promised to what is in flight
- * @wake_at: value of @head at which SUBMIT's waiters want to be woken
- * @has_waiters: @wake_at is meant
+ * @wake_at: value of @head at which SUBMIT's waiters are woken
+ * @has_waiters: @wake_at is valid
  * @poll_wait: poll(), woken by each entry
  * @submit_wait: SUBMIT's waiters, woken at @wake_at
  */
@@ -46,7 +46,7 @@ struct rdmatensor_ring_state {
 	wait_queue_head_t submit_wait;
 };
 
-/* Of the mapping of so many entries */
+/* Bytes of the mapping of a ring */
 unsigned long rdmatensor_ring_bytes(u32 entries);
 /**
  * rdmatensor_ring_init - a ring that is empty
@@ -65,9 +65,11 @@ void rdmatensor_ring_destroy(struct rdmatensor_ring_state *ring);
 
 /**
  * rdmatensor_ring_reserve - promise @nr entries
+ * @ring: the ring
+ * @nr: number of entries
  *
  * Return: 0, or -EAGAIN: reserved entries and those that the process has not
- * consumed leave no room. Every promise ends with one rdmatensor_ring_complete()
+ * consumed leave no space. Every promise ends with one rdmatensor_ring_complete()
  * or rdmatensor_ring_unreserve().
  */
 int rdmatensor_ring_reserve(struct rdmatensor_ring_state *ring, u32 nr);
@@ -77,7 +79,9 @@ void rdmatensor_ring_complete(struct rdmatensor_ring_state *ring,
 			      const struct rdmatensor_cqe *cqe);
 
 /**
- * rdmatensor_ring_wait - until @nr entries wait for the process
+ * rdmatensor_ring_wait - wait until the process has @nr entries to reap
+ * @ring: the ring
+ * @nr: number of entries
  * @deadline_ns: CLOCK_MONOTONIC, 0: no end
  *
  * Return: 0, -ETIME, -EINTR.

@@ -36,9 +36,9 @@ struct rdmatensor_sums {
 
 /**
  * struct rdmatensor_counters - one set
- * @item: among those of one context, see core.h
+ * @item: in core->live_counters
  * @percpu: what is counted often
- * @errors: what is not
+ * @errors: what is counted rarely: ends with each errno
  */
 struct rdmatensor_counters {
 	struct list_head item;

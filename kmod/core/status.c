@@ -48,7 +48,7 @@ u16 rdmatensor_text_cut(const char *text, u16 len, u16 most)
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_text_cut);
 
-/* It goes to terminals and logs, where these would do something */
+/* The text goes to terminals and logs, which may act on control characters */
 static void status_text_clean(char *text, u16 len)
 {
 	u16 i;
@@ -177,7 +177,7 @@ u32 rdmatensor_texts_keep(struct rdmatensor_texts *texts, struct rdmatensor_text
 
 	spin_lock_bh(&texts->lock);
 	place = status_texts_place(texts, texts->last);
-	/* As all fetches of a step that is aborted have the same */
+	/* All fetches of an aborted step have the same text */
 	if (!*place || (*place)->len != text->len ||
 	    memcmp((*place)->text, text->text, text->len)) {
 		/* 0 is nobody's */

@@ -2,11 +2,11 @@
 /*
  * How something failed: an errno, and a text for people.
  *
- * Most texts are the module's own and fit into an entry of the ring, so a status has room
- * for that many bytes in itself. A longer one, which a publisher or a peer has written, is
- * beside that in memory that all copies of the status share, and that is charged to who has
- * brought it in. After a fetch has failed with one, its context keeps it for a while, where
- * the process can ask for it.
+ * Most texts are the module's own and fit into an entry of the ring, so a status has space for
+ * that many bytes in itself. A longer one, which a publisher or a peer has written, is in
+ * memory that all copies of the status share, charged to the context that received it. After
+ * a fetch has failed with it, its context keeps it for a while, so that the process can query
+ * it.
  */
 #ifndef RDMATENSOR_STATUS_H
 #define RDMATENSOR_STATUS_H
@@ -17,7 +17,7 @@
 #include "rdmatensor.h"
 
 /**
- * struct rdmatensor_text - a text that an entry of the ring has no room for
+ * struct rdmatensor_text - a text that does not fit into an entry of the ring
  * @ref: statuses that have it, and the texts that a context keeps
  * @len: bytes of @text, at most RDMATENSOR_STATUS_TEXT_MAX
  * @text: not zero-terminated, without control characters
@@ -35,8 +35,8 @@ struct rdmatensor_text {
  * @text: for people, not zero-terminated
  * @whole: referenced: what @text is the beginning of; NULL: @text is all
  *
- * Not copied by assignment, but by the calls below, unless its reference goes with it. One
- * that is zero needs no end.
+ * Copied by the calls below, or by assignment if the reference moves with it. A zeroed status
+ * needs no rdmatensor_status_clear().
  */
 struct rdmatensor_status {
 	int error;
@@ -48,8 +48,8 @@ struct rdmatensor_status {
 /* A text of the module's own, cut to RDMATENSOR_TEXT_MAX bytes; may be NULL */
 void rdmatensor_status_set(struct rdmatensor_status *status, int error, const char *text);
 /**
- * rdmatensor_status_say - a text that somebody else has written
- * @status: what it had is let go
+ * rdmatensor_status_say - set a text of a publisher or a peer
+ * @status: its former text is released
  * @error: negative errno
  * @text: any bytes; control characters are taken for spaces
  * @len: its length, at most RDMATENSOR_STATUS_TEXT_MAX
@@ -63,14 +63,14 @@ void rdmatensor_status_say(struct rdmatensor_status *status, int error, const ch
  */
 int rdmatensor_status_from_user(struct rdmatensor_status *status, int error, u64 text_uptr,
 				u32 len);
-/* What @to had is let go */
+/* Copies; the former text of @to is released */
 void rdmatensor_status_copy(struct rdmatensor_status *to, const struct rdmatensor_status *from);
-/* To memory that means nothing yet */
+/* Copies to memory that is not initialised */
 void rdmatensor_status_init_copy(struct rdmatensor_status *to,
 				 const struct rdmatensor_status *from);
-/* Zero again, but for the bytes of @text */
+/* Releases the text, and zeroes all but the bytes of @text */
 void rdmatensor_status_clear(struct rdmatensor_status *status);
-/* All of its text, as long as it has it */
+/* The whole text; valid as long as the status has it */
 const char *rdmatensor_status_text(const struct rdmatensor_status *status, u16 *len);
 
 /*
@@ -80,7 +80,7 @@ const char *rdmatensor_status_text(const struct rdmatensor_status *status, u16 *
 u16 rdmatensor_text_cut(const char *text, u16 len, u16 most);
 
 /**
- * struct rdmatensor_texts - those that a process can ask for
+ * struct rdmatensor_texts - the texts that a process can query
  * @lock: guards all below; taken in completion context
  * @last: id of the newest one, 0: there is none yet
  * @kept: referenced: the newest ones, each at its id modulo their number
@@ -93,9 +93,9 @@ struct rdmatensor_texts {
 
 void rdmatensor_texts_init(struct rdmatensor_texts *texts);
 void rdmatensor_texts_destroy(struct rdmatensor_texts *texts);
-/* Any context. Return: its id, not 0; that of the newest one if that says the same */
+/* Keeps a text. Any context. Return: its id, not 0; the newest text's if that is equal */
 u32 rdmatensor_texts_keep(struct rdmatensor_texts *texts, struct rdmatensor_text *text);
-/* Referenced, to be put; NULL: it is not kept */
+/* A text, referenced for the caller to put; NULL: it is not kept any more */
 struct rdmatensor_text *rdmatensor_texts_find(struct rdmatensor_texts *texts, u32 id);
 void rdmatensor_text_put(struct rdmatensor_text *text);
 

@@ -41,7 +41,7 @@ u32 rdmatensor_data_type_bytes(u32 data_type);
  */
 int rdmatensor_meta_check(const struct rdmatensor_meta *meta);
 
-/* Would content of one be taken for the other's? Members of dims from ndims on are ignored */
+/* Compares all but the members of dims from ndims on */
 bool rdmatensor_meta_equal(const struct rdmatensor_meta *a,
 			   const struct rdmatensor_meta *b);
 

@@ -19,7 +19,7 @@
 #ifndef RDMATENSOR_TRACE_NAMES
 #define RDMATENSOR_TRACE_NAMES
 
-/* Room for the name of a state. A pointer would outlive the module */
+/* Bytes of a state's name. A pointer to it could outlive the module */
 #define RDMATENSOR_TRACE_STATE 16
 
 #define rdmatensor_trace_type(_type) \
@@ -42,7 +42,7 @@
 
 #endif /* RDMATENSOR_TRACE_NAMES */
 
-/* A fetch was taken: its deadline in nanoseconds of CLOCK_MONOTONIC, 0: none */
+/* An operation has begun: its deadline in nanoseconds of CLOCK_MONOTONIC, 0: none */
 TRACE_EVENT(rdmatensor_fetch_submit,
 	TP_PROTO(u64 user_data, u32 channel, s64 step_id, u64 deadline_ns),
 	TP_ARGS(user_data, channel, step_id, deadline_ns),
@@ -112,7 +112,7 @@ DEFINE_EVENT(rdmatensor_message, rdmatensor_message_rx,
 	TP_PROTO(u32 channel, u32 seq, u8 type, u32 index, u32 bytes),
 	TP_ARGS(channel, seq, type, index, bytes));
 
-/* An ack: told counts messages that the teller has told of so far */
+/* An acknowledgement: told counts the messages that its sender has acknowledged so far */
 DECLARE_EVENT_CLASS(rdmatensor_ack,
 	TP_PROTO(u32 channel, u32 told),
 	TP_ARGS(channel, told),
@@ -134,7 +134,7 @@ DEFINE_EVENT(rdmatensor_ack, rdmatensor_ack_rx,
 	TP_PROTO(u32 channel, u32 told),
 	TP_ARGS(channel, told));
 
-/* A write of content: posted, last: with the immediate; or its immediate has come */
+/* A write of content was posted, last: with the immediate; or its immediate has arrived */
 DECLARE_EVENT_CLASS(rdmatensor_content,
 	TP_PROTO(u32 channel, u8 lane, u32 index, u64 bytes, bool last),
 	TP_ARGS(channel, lane, index, bytes, last),

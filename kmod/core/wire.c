@@ -2,8 +2,8 @@
 /*
  * Encoding and decoding of control messages, and the arithmetic that both ends
  * of a write must agree on. Pure functions, no I/O and no allocation: all that
- * a peer can say comes through rdmatensor_wire_decode(), which is therefore the
- * place where it is distrusted.
+ * a peer sends passes rdmatensor_wire_decode(), which is therefore the place
+ * where it is distrusted.
  *
  * Which fields a type uses is written down once, in wire_used_fields(). Encoding
  * writes those and no other, whatever else is in the message; decoding refuses
@@ -117,7 +117,7 @@ static u32 wire_used_fields(u8 type, u16 flags)
 		fields |= FIELDS_DEST;
 	if (flags & wire_types[type].flags & RDMATENSOR_WIRE_F_KEEP) {
 		fields |= FIELD_KEEP;
-		/* What was told says all of the tensor, too */
+		/* The remembered destination includes the meta-data */
 		if (!(flags & RDMATENSOR_WIRE_F_DEST))
 			fields &= ~FIELDS_META;
 	}
@@ -401,7 +401,7 @@ static const char *wire_decode(const void *buf, u32 len, struct rdmatensor_msg *
 		why = wire_check_table(msg);
 	else if (!why && fields & FIELD_ADDR)
 		why = wire_check_dest(msg);
-	/* Who wants a checksum tells no destination before it has one */
+	/* A request for a checksum sends no destination before it has the checksum */
 	if (!why && msg->flags & RDMATENSOR_WIRE_F_KEEP &&
 	    msg->flags & RDMATENSOR_WIRE_F_VALIDATE)
 		why = "kept destination with validation";

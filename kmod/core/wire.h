@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The wire: what two workers say to each other, and nothing about how it is
+ * The wire: what two workers send to each other, and nothing about how it is
  * carried. All integers are little-endian.
  *
  * A control message is written into a slot of the peer's message buffer by
@@ -46,7 +46,7 @@
 /**
  * enum rdmatensor_wire_type - control messages
  * @RDMATENSOR_WIRE_HELLO: first message in each direction
- * @RDMATENSOR_WIRE_TENSOR_REQUEST: receiver wants (name, step_id)
+ * @RDMATENSOR_WIRE_TENSOR_REQUEST: receiver requests (name, step_id)
  * @RDMATENSOR_WIRE_META_DATA_RESPONSE: sender's meta-data differs from what the
  *     request said, or a checksum was asked for; content waits for a re-request
  * @RDMATENSOR_WIRE_TENSOR_RE_REQUEST: receiver's new destination
@@ -54,7 +54,7 @@
  *     it has the request's name and step, as TensorFlow verbs' has, and a longer text
  * @RDMATENSOR_WIRE_CANCEL: receiver no longer wants the request; answered by
  *     ERROR_STATUS when no write of it is in flight any more, always
- * @RDMATENSOR_WIRE_TABLE_OPEN: reader wants to know of the rows that the peer exports
+ * @RDMATENSOR_WIRE_TABLE_OPEN: reader asks for the rows that the peer exports
  *     under a name, and their keys from table.first_key on. One at a time: the next one
  *     after the answer; with FEATURE_TABLE_WAIT more, see there
  * @RDMATENSOR_WIRE_TABLE_INFO: the answer: rows, and as many keys as fit; or with
@@ -86,15 +86,15 @@ enum rdmatensor_wire_type {
 /*
  * ERROR_STATUS, with FEATURE_ERROR_NAMED, but not as the answer to a CANCEL: it has name and
  * step, which are those of the request, and up to RDMATENSOR_STATUS_TEXT_MAX bytes of text.
- * The name is whole: what the slot has no room for is cut off the text, which says so
+ * The name is complete: a text that the slot has no space for is cut, and marked as cut
  */
 #define RDMATENSOR_WIRE_F_NAMED BIT(8)
 
 /*
- * TENSOR_REQUEST, TENSOR_RE_REQUEST, with FEATURE_KEEP. With F_DEST: the destination is told
- * under the number keep, to be remembered. TENSOR_REQUEST without F_DEST: the destination is
- * what was told under that number, for the meta-data that went with it; who does not remember
- * it answers as to a request without a destination
+ * TENSOR_REQUEST, TENSOR_RE_REQUEST, with FEATURE_KEEP. With F_DEST: the destination is to be
+ * remembered under the number keep. TENSOR_REQUEST without F_DEST: the destination is the one
+ * of that number, with the meta-data that was sent with it; a sender that does not remember it
+ * answers as to a request without a destination
  */
 #define RDMATENSOR_WIRE_F_KEEP BIT(6)
 
@@ -108,10 +108,9 @@ enum rdmatensor_wire_type {
 #define RDMATENSOR_WIRE_TABLE_SLOTS 16
 
 /*
- * HELLO: the sender remembers destinations that it is told, by their number: one in each of
- * KEEP_SLOTS slots, which is the number modulo that. What is told takes the place of what is
- * in its slot, remembered or not; the receiver never tells another destination under a number
- * that it has told already
+ * HELLO: the sender remembers destinations by their number: one in each of KEEP_SLOTS slots,
+ * which is the number modulo that. A destination replaces the one in its slot, whether it is
+ * then remembered or not; the receiver never uses a number for two destinations
  */
 #define RDMATENSOR_WIRE_FEATURE_KEEP BIT(1)
 #define RDMATENSOR_WIRE_KEEP_SLOTS 1024
@@ -243,7 +242,7 @@ static_assert(sizeof(struct rdmatensor_wire_table) == 48);
  * @msgbuf_rkey: its key (lane 0, else 0)
  * @msg_slot_bytes: bytes of a slot in it
  * @msg_slots: its slots
- * @ack_batch: messages that one of the writer's acks tells
+ * @ack_batch: messages that one of the writer's acks acknowledges
  * @max_requests: requests that the peer may have outstanding at the writer
  * @flags: RDMATENSOR_WIRE_PRIVATE_READ: for READs only; @lane and @lanes count those,
  *         and all between @nonce and this is zero. _REVERSE: only with that
@@ -388,7 +387,7 @@ int rdmatensor_wire_decode(const void *buf, u32 len, struct rdmatensor_msg *msg,
  * rdmatensor_wire_encode - write a message
  * @msg: the message; rkeys, name and text may be NULL when their length is 0
  * @buf: slot, 8-byte aligned
- * @room: bytes of it
+ * @room: bytes of @buf
  *
  * Only fields that the type uses are written; rkeys and what belongs to them
  * only with RDMATENSOR_WIRE_F_DEST, the checksum only with

@@ -2,16 +2,15 @@
 /*
  * Exports.
  *
- * The rows are pages of a pool, which are in the pool's own memory regions, for writing,
- * and in the export's, for reading: the export's segments have a scatter list of the same
- * pages and own none of them. They are mapped once more, for the device to read and for
- * nothing else: what a mapping for writing does at its end, such as to copy back what the
- * device has of a page, is the pool's mapping's to do, and an IOMMU holds the device to it.
- * The export holds the pool and the range: nothing can be fetched to it, and it cannot be
- * given back.
+ * The rows are pages of a pool. They are in the pool's memory regions, for writing, and in
+ * the export's, for reading: the export's segments have a scatter list of the same pages and
+ * own none of them. The pages are mapped a second time, for the device to read only: what
+ * ends a mapping for writing, such as copying a bounced page back, is left to the pool's
+ * mapping, and an IOMMU enforces the direction. The export holds the pool and the range:
+ * nothing can be fetched to it, and it cannot be freed.
  *
- * A withdrawal takes the name away, then the regions. From then on a READ of the rows
- * is an access error to who sends it: addresses are never given twice.
+ * A withdrawal removes the name, then the regions. From then on a READ of the rows is an
+ * access error for its sender: addresses are never reused.
  */
 #include <linux/jhash.h>
 #include <linux/math64.h>
@@ -234,7 +233,7 @@ struct rdmatensor_export *rdmatensor_export_create(struct rdmatensor_exports *ex
 	ret = export_register(export, bytes);
 	if (ret)
 		goto out_put_domain;
-	/* One for each segment: the last row ends in the last page */
+	/* One key for each segment: the last row ends in the last page */
 	export->info.nr_keys = nr;
 	ret = export_insert(exports, export);
 	if (ret)
@@ -262,8 +261,8 @@ void rdmatensor_export_withdraw(struct rdmatensor_exports *exports,
 	if (!domain)
 		return;
 	/*
-	 * Before the process can know of it: pairs with gather_copy(), which has copied
-	 * before it looks
+	 * Before the withdrawal returns: pairs with gather_copy(), which copies before it
+	 * checks
 	 */
 	smp_store_mb(export->withdrawn, true);
 	spin_lock_bh(&exports->lock);

@@ -15,7 +15,7 @@
 #define RDMATENSOR_EXPORT_HASH_BITS 6
 
 /**
- * struct rdmatensor_export_waiter - somebody who waits for a name, embedded
+ * struct rdmatensor_export_waiter - a wait for a name to be exported, embedded
  * @item: in the context's list while it waits; the list's lock
  * @name: not zero-terminated, its owner's
  * @name_len: its length
@@ -53,7 +53,7 @@ struct rdmatensor_exports {
  * @seg_shift: the domain's
  * @iova: of the first row
  * @info: rows; nr_keys is @nr_segments
- * @withdrawn: it has been taken back
+ * @withdrawn: rdmatensor_export_withdraw() has begun
  * @name_len: length of @name
  * @name: not zero-terminated
  */
@@ -94,17 +94,22 @@ void rdmatensor_exports_init(struct rdmatensor_exports *exports);
 
 /**
  * rdmatensor_export_create - register rows and let peers ask for them
+ * @exports: of the context
+ * @domain: where the rows are registered
+ * @args: copied; the pool's reference is taken over on success
  *
- * Process context, may sleep. Return: an export with one reference; ERR_PTR(-EINVAL):
- * the rows are not in one region that is held, (-EOVERFLOW): more than is addressed,
- * (-EEXIST), (-ENOMEM), (-EIO): see rdmatensor_domain_register().
+ * Process context, may sleep.
+ *
+ * Return: an export with one reference; ERR_PTR(-EINVAL): the rows are not in one region that
+ * is held; ERR_PTR(-EOVERFLOW): more segments than the wire can count; ERR_PTR(-EEXIST);
+ * ERR_PTR(-ENOMEM); ERR_PTR(-EIO): see rdmatensor_domain_register().
  */
 struct rdmatensor_export *rdmatensor_export_create(struct rdmatensor_exports *exports,
 						   struct rdmatensor_domain *domain,
 						   const struct rdmatensor_export_args *args);
 /*
- * No peer can read the rows when it returns, and no table of this context begins to.
- * Idempotent. Process context
+ * When it returns, no peer can read the rows, and no gather of this context begins to copy
+ * them. Idempotent. Process context
  */
 void rdmatensor_export_withdraw(struct rdmatensor_exports *exports,
 				struct rdmatensor_export *export);
@@ -124,13 +129,13 @@ bool rdmatensor_export_wait(struct rdmatensor_exports *exports,
 bool rdmatensor_export_unwait(struct rdmatensor_exports *exports,
 			      struct rdmatensor_export_waiter *waiter);
 /**
- * rdmatensor_export_answer - what a peer is told
+ * rdmatensor_export_answer - answer a peer's TABLE_OPEN
  * @msg: TABLE_INFO: filled but for the index; F_FAILED if there is no such export
  * @name: that was asked for
- * @name_len: its length
+ * @name_len: bytes of @name
  * @first_key: that was asked for
- * @rkeys: room for keys
- * @room: how many
+ * @rkeys: out: keys
+ * @room: capacity of @rkeys
  *
  * Any context up to softirq.
  */

@@ -2,36 +2,33 @@
 /*
  * Gathers.
  *
- * A gather is a work item. It takes the ids in chunks and has two of them: while the READs
- * of one are in flight the next one is loaded, sorted and posted. If there are more ids than
- * one chunk takes, they come in the rough order of their rows (see plan.h), which is worked
- * out when they are copied, and costs six bytes an id: without it a row that is wanted in
- * two chunks is read twice, and neighbours in two chunks are not joined. Of 10^6 ids at
- * random of 10^6 rows it saves three READs of four, of power-law ids a third of them and
- * more (tests/kunit/plan.c). Without memory for it they come as they are. Of each chunk:
+ * A gather is a work item. It processes the ids in chunks, two at a time: while the READs of
+ * one are in flight, the next one is loaded, sorted and posted. If one chunk cannot hold all
+ * ids, they are processed in the rough order of their rows (see plan.h), which is computed
+ * when they are copied and costs six bytes an id: without it a row that is in two chunks is
+ * read twice, and neighbours in two chunks are not joined. For 10^6 random ids of 10^6 rows
+ * the order saves three READs of four, for power-law ids a third of them and more
+ * (tests/kunit/plan.c). Without memory for it they are processed as they came. Each chunk:
  *
  *	load -> sort -> post lists, own and cached rows are copied -> all lists proven
  *
- * A list is posted to one lane and is PROVEN when its last completion has come without
- * an error; nothing else makes a row count as delivered. A list whose lane failed is
- * posted again, whole, on another one. Where the owner has refused access its rows are
- * gone, and the gather with them. A row that is wanted several times is read once, and
- * copied when it is proven.
+ * A list is posted to one lane and is PROVEN when its last READ has completed without an
+ * error; nothing else makes a row count as delivered. A list whose lane failed is posted
+ * again, whole, on another one. If an owner refuses access its rows are gone, and the gather
+ * fails. A row that several ids name is read once, and copied when it is proven.
  *
- * The ids are copied in the task that submits, and nowhere else: a fault on them may last
- * for ever, and then it is that task that waits, which a signal kills. They are copied
- * once, and looked at twice, first all of them before anything is posted, and then when
- * they are used, for the table's order is the process's and may change in between; both
- * times each is checked against the table's range. The copy is charged to the task's cgroup,
- * bounded by the destination, which is held by then and has room for a row for each id. Of
- * ids that are in no order it goes piece by piece as its chunks are worked on.
+ * The ids are copied in the submitting task and nowhere else: a page fault on them may last
+ * for ever, and then that task waits, which a signal can kill. They are copied once and
+ * checked against the table's range twice: all of them before anything is posted, and each
+ * when it is used, because the process can write to the table's order meanwhile. The copy is
+ * charged to the task's cgroup and bounded by the destination, which is held by then and has
+ * space for a row for each id. Ids without an order are freed as their chunks are processed.
  *
- * The end. Once a gather is to stop nothing is posted any more, and what is in flight is
- * waited for: the device may write to the destination until its lists are done. That is
- * bounded by the transport's patience.
+ * A gather that stops posts nothing more, and waits for what is in flight: the device may
+ * write to the destination until its lists are done. The transport bounds that time.
  *
- * The work item holds one reference, the armed timer one. Members are the work item's
- * but for those that are guarded by @lock.
+ * The work item holds one reference, the armed timer another. @lock guards @done and @stop;
+ * all other members belong to the work item.
  */
 #include <linux/mm.h>
 #include <linux/sched/signal.h>
@@ -41,18 +38,18 @@
 #include "core/fault.h"
 #include "gather/gather.h"
 
-/* Ids of one chunk and of one piece of the copy; and between two looks at what else is to do */
+/* Ids of one chunk, which is one piece of the copy; ids between two checks for a stop */
 #define GATHER_CHUNK 16384U
 #define GATHER_IDS 512U
 /* Lists in flight at most */
 #define GATHER_LISTS 256U
-/* Rows that are copied between two looks at what is done */
+/* Rows that are copied before lists that are done are processed */
 #define GATHER_COPIES 256U
-/* A list that fails so often has something against it */
+/* Times that a list is posted before the gather fails */
 #define GATHER_TRIES 8
 
 /**
- * struct gather_chunk - ids that are worked on at the same time
+ * struct gather_chunk - ids that are processed together
  * @base: what the ids' positions are counted from
  * @nr: their number
  * @ids: resolved, and sorted
@@ -77,7 +74,7 @@ struct gather_chunk {
  * @chunk: whose ids
  * @first: first id
  * @nr: their number
- * @tries: how often it has been posted
+ * @tries: times that it was posted
  */
 struct gather_list {
 	struct rdmatensor_readlist read;
@@ -100,26 +97,26 @@ struct gather_list {
  * @nr_ids: their number
  * @wide: of 64 bits, else of 32
  * @parts: which part of its owner's rows each is in, until @order is made
- * @last: what the id before was found to be, while they are looked at first
- * @unsorted: one was before the one before it
- * @order: positions of the ids, in the order in which they are worked on; NULL: as they came
- * @work: the gather
+ * @last: the previous id, resolved, during the first check
+ * @unsorted: an id has a lesser row than the one before it
+ * @order: positions of the ids in the order of processing; NULL: as they came
+ * @work: runs the gather
  * @lock: guards @done and @stop
- * @done: lists that are done and not yet looked at
+ * @done: lists that are done and not yet processed
  * @stop: 0, or the errno that it ends with
  * @delivered: rows that are proven, or copied
  * @missing: position of the first row that is known not to be delivered
  * @chunks: see above
- * @reads: of the list that is being made
+ * @reads: of the list that is being built
  * @wrs: work requests of one list
  * @sges: scatter entries of one list
- * @room: members of @reads and @wrs
+ * @room: capacity of @reads and @wrs
  * @lists: all
  * @free: those that are not in flight
  * @again: those whose lane has failed
  * @lanes: one for each source: where its next list goes
  * @name_len: length of @name
- * @name: the table's, not zero-terminated: readers of a gather need it that long
+ * @name: the table's, not zero-terminated; outlives @table for those who describe the gather
  */
 struct rdmatensor_gather {
 	struct rdmatensor_operation op;
@@ -163,7 +160,7 @@ static struct rdmatensor_counters *gather_counters(const struct rdmatensor_gathe
 	return gather->op.counters;
 }
 
-/* The first reason counts: true if it is this one. @text: may be NULL. Any context */
+/* Return: true: this is the first reason, which counts. @text: may be NULL. Any context */
 static bool gather_stop(struct rdmatensor_gather *gather, int error, const char *text)
 {
 	bool first;
@@ -231,7 +228,7 @@ static void gather_free_ids(struct rdmatensor_gather *gather)
 	gather->ids = NULL;
 }
 
-/* What gather_alloc() and gather_take_ids() have made */
+/* What gather_alloc() and gather_take_ids() have allocated */
 static void gather_free(struct rdmatensor_gather *gather)
 {
 	int i;
@@ -251,7 +248,7 @@ static void gather_free(struct rdmatensor_gather *gather)
 	kvfree(gather->lanes);
 }
 
-/* Any context: all else went when the work item ended */
+/* Any context: the work item has freed the rest */
 static void gather_release(struct rdmatensor_operation *op)
 {
 	kfree(to_gather(op));
@@ -317,13 +314,13 @@ static void gather_out_of_range(struct rdmatensor_gather *gather, u64 at, u64 id
 	gather_stop(gather, -ERANGE, text);
 }
 
-/* The @at'th that is worked on */
+/* Position of the id that is processed as the @at'th */
 static u64 gather_position(const struct rdmatensor_gather *gather, u64 at)
 {
 	return gather->order ? gather->order[at] : at;
 }
 
-/* That one and all after it: their rows are not there */
+/* The rows of that id and of all after it are not delivered */
 static void gather_miss_rest(struct rdmatensor_gather *gather, u64 at)
 {
 	/* Without an order the first is the least */
@@ -351,8 +348,8 @@ static void gather_note_part(struct rdmatensor_gather *gather, u64 at,
 }
 
 /*
- * The @at'th to be worked on and those that follow, @nr of them. @chunk: NULL: only looks
- * whether the table has them, and where. False: it has stopped
+ * Resolves @nr ids from the @at'th on. @chunk: NULL: only checks them, and notes their parts.
+ * False: the gather has stopped
  */
 static bool gather_load(struct rdmatensor_gather *gather, u64 at, u32 nr,
 			struct gather_chunk *chunk)
@@ -382,7 +379,7 @@ static bool gather_load(struct rdmatensor_gather *gather, u64 at, u32 nr,
 	return !READ_ONCE(gather->stop);
 }
 
-/* The piece that begins with @at */
+/* Copies the piece that begins at @at */
 static int gather_take_piece(struct rdmatensor_gather *gather, const void __user *from, u64 at)
 {
 	u32 nr = min_t(u64, gather->nr_ids - at, GATHER_CHUNK);
@@ -390,10 +387,10 @@ static int gather_take_piece(struct rdmatensor_gather *gather, const void __user
 	unsigned long left;
 	void *piece;
 
-	/* Up to but not to killing others for ids that are too many */
+	/* RETRY_MAYFAIL: too many ids must not make the OOM killer run */
 	piece = kvmalloc_array(nr, width, GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN);
 	if (!piece && gather->parts) {
-		/* The ids have to be there, their order need not */
+		/* The ids are needed, their order is not */
 		kvfree(gather->parts);
 		gather->parts = NULL;
 		return gather_take_piece(gather, from, at);
@@ -413,7 +410,7 @@ static int gather_take_piece(struct rdmatensor_gather *gather, const void __user
 	return 0;
 }
 
-/* More than one chunk of them, and memory for it: they will be worked on in an order */
+/* If there are more ids than a chunk holds, and memory: they will be put in order */
 static void gather_want_order(struct rdmatensor_gather *gather)
 {
 	gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN;
@@ -428,7 +425,7 @@ static void gather_make_order(struct rdmatensor_gather *gather)
 	gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN;
 	u32 *begins, *order;
 
-	/* Who sends sorted ids shall not pay for it */
+	/* Sorted ids need no order */
 	if (!gather->unsorted) {
 		kvfree(gather->parts);
 		gather->parts = NULL;
@@ -449,8 +446,8 @@ static void gather_make_order(struct rdmatensor_gather *gather)
 }
 
 /*
- * In the task whose ids they are. Return: 0: all of them are there, and are the table's, or
- * it has stopped; -ENOMEM; -EINTR: the task is being killed
+ * In the submitting task. Return: 0: all ids are copied and in the table's range, or the
+ * gather has stopped; -ENOMEM; -EINTR: the task is being killed
  */
 static int gather_take_ids(struct rdmatensor_gather *gather, u64 uptr)
 {
@@ -471,7 +468,7 @@ static int gather_take_ids(struct rdmatensor_gather *gather, u64 uptr)
 	return ret;
 }
 
-/* From the ids' order: where each source's begin and end */
+/* Where the ids of each source begin and end, once they are sorted */
 static void gather_split(struct rdmatensor_gather *gather, struct gather_chunk *chunk)
 {
 	u32 nr = gather->table->nr_sources + gather->table->nr_caches, i = 0, s;
@@ -492,7 +489,7 @@ static void gather_list_done(struct rdmatensor_readlist *read)
 
 	spin_lock_bh(&gather->lock);
 	list_add_tail(&list->item, &gather->done);
-	/* With the lock: without it the gather may be gone */
+	/* Under the lock: after it the gather may be freed */
 	wake_up_all(&gathers->wait);
 	spin_unlock_bh(&gather->lock);
 }
@@ -503,7 +500,7 @@ static u64 gather_place(const struct rdmatensor_gather *gather, const struct gat
 	return gather->offset + (chunk->base + id->pos) * gather->table->row_bytes;
 }
 
-/* All rows of the list are there: now those that are wanted more than once */
+/* All READs of the list are done: copies the rows that several ids name */
 static void gather_proven(struct rdmatensor_gather *gather, struct gather_list *list)
 {
 	struct gather_chunk *chunk = list->chunk;
@@ -556,7 +553,7 @@ static void gather_judge(struct rdmatensor_gather *gather, struct gather_list *l
 	list_add_tail(&list->item, &gather->again);
 }
 
-/* What is done. True: something was */
+/* Processes lists that are done. True: there were any */
 static bool gather_reap(struct rdmatensor_gather *gather)
 {
 	struct gather_list *list, *next;
@@ -616,7 +613,7 @@ static u32 gather_cut(struct rdmatensor_gather *gather, struct gather_chunk *chu
 				   nr_reads);
 }
 
-/* A lane of that source with room for a list, from where the last one went on. NULL: none */
+/* A lane of the source with space for a list, in turns. NULL: none */
 static struct rdmatensor_readlane *gather_lane(struct rdmatensor_gather *gather, u32 s)
 {
 	struct rdmatensor_readers *readers = gather->table->sources[s].readers;
@@ -635,7 +632,7 @@ static struct rdmatensor_readlane *gather_lane(struct rdmatensor_gather *gather,
 	return NULL;
 }
 
-/* [first, end) of the chunk, or as much of it as a list has. True: it is in flight */
+/* Posts [list->first, @end), or as much of it as fits. True: it is in flight */
 static bool gather_post_list(struct rdmatensor_gather *gather, struct gather_list *list,
 			     u32 s, u32 end)
 {
@@ -659,8 +656,8 @@ static bool gather_post_list(struct rdmatensor_gather *gather, struct gather_lis
 }
 
 /*
- * No lane of that source is UP: it has one more chance. Only when nothing else is to be
- * done, for it may take long. False: another gather is about it
+ * Connects the lanes of a source of which none is UP. Only when there is nothing else to do,
+ * as it may take long. False: another gather is doing so
  */
 static bool gather_revive(struct rdmatensor_gather *gather, u32 s)
 {
@@ -676,13 +673,13 @@ static bool gather_revive(struct rdmatensor_gather *gather, u32 s)
 		return false;
 	if (!ret)
 		return true;
-	/* If it has stopped meanwhile that came first, and counts */
+	/* Without effect if the gather has stopped meanwhile */
 	snprintf(text, sizeof(text), "no lane to '%s' is left (%d)", source->worker, ret);
 	gather_stop(gather, ret == -ENOTCONN ? -ECONNRESET : ret, text);
 	return true;
 }
 
-/* Lists whose lane failed, on others. True: something is in flight that was not */
+/* Posts lists whose lane failed on other lanes. True: at least one is in flight again */
 static bool gather_post_again(struct rdmatensor_gather *gather)
 {
 	struct gather_list *list, *next;
@@ -693,7 +690,7 @@ static bool gather_post_again(struct rdmatensor_gather *gather)
 	list_for_each_entry_safe(list, next, &again, item) {
 		u32 rows = list->nr;
 
-		/* Off the list before it is posted: it may be done before that returns */
+		/* Unlinked before it is posted: it may be done before that returns */
 		list_del_init(&list->item);
 		if (!gather_post_list(gather, list, list->chunk->ids[list->first].source,
 				      list->first + rows)) {
@@ -708,7 +705,7 @@ static bool gather_post_again(struct rdmatensor_gather *gather)
 	return progress;
 }
 
-/* One list of each source that has more. True: something is in flight that was not */
+/* Posts one list of each source that has more. True: at least one is in flight */
 static bool gather_post(struct rdmatensor_gather *gather, struct gather_chunk *chunk)
 {
 	struct gather_list *list;
@@ -737,7 +734,7 @@ static bool gather_post(struct rdmatensor_gather *gather, struct gather_chunk *c
 	return progress;
 }
 
-/* Some own or cached rows. True: there were any */
+/* Copies some own or cached rows. True: there were any */
 static bool gather_copy(struct rdmatensor_gather *gather, struct gather_chunk *chunk)
 {
 	const struct rdmatensor_table *table = gather->table;
@@ -759,8 +756,8 @@ static bool gather_copy(struct rdmatensor_gather *gather, struct gather_chunk *c
 					     table->row_bytes);
 		}
 		/*
-		 * Behind the copies, and pairs with rdmatensor_export_withdraw(): what was copied
-		 * after the owner had its rows back is not delivered
+		 * After the copies; pairs with rdmatensor_export_withdraw(): rows that were copied
+		 * after the withdrawal returned are not delivered
 		 */
 		smp_rmb();
 		if (source->export && chunk->nexts[s] != first &&
@@ -791,7 +788,7 @@ static bool gather_idle(const struct rdmatensor_gather *gather, const struct gat
 	return true;
 }
 
-/* A source of the chunk has been taken back. True: the gather has stopped */
+/* True: rows of the chunk were withdrawn, and the gather has stopped */
 static bool gather_is_stale(struct rdmatensor_gather *gather, const struct gather_chunk *chunk)
 {
 	const struct rdmatensor_table *table = gather->table;
@@ -826,7 +823,7 @@ static bool gather_begin_chunk(struct rdmatensor_gather *gather, struct gather_c
 	return !gather_is_stale(gather, chunk);
 }
 
-/* What can be done now. True: something was */
+/* Does what can be done now. True: that was something */
 static bool gather_step(struct rdmatensor_gather *gather, struct gather_chunk *older,
 			struct gather_chunk *newer)
 {
@@ -843,7 +840,7 @@ static bool gather_step(struct rdmatensor_gather *gather, struct gather_chunk *o
 	return progress;
 }
 
-/* Nothing can be done but to wait, unless a source that is needed has lost all lanes */
+/* Waits, unless a source that is needed has lost all its lanes */
 static void gather_wait(struct rdmatensor_gather *gather, struct wait_queue_entry *wait)
 {
 	const struct rdmatensor_source *sources = gather->table->sources;
@@ -864,7 +861,7 @@ static void gather_wait(struct rdmatensor_gather *gather, struct wait_queue_entr
 	wait_woken(wait, TASK_IDLE, MAX_SCHEDULE_TIMEOUT);
 }
 
-/* Lanes that have failed since are connected again; those that are left will do if they cannot */
+/* Connects lanes again that have failed; if that fails, those that are left are used */
 static void gather_restore_lanes(struct rdmatensor_gather *gather)
 {
 	u32 s;
@@ -904,7 +901,7 @@ static void gather_all(struct rdmatensor_gather *gather, struct wait_queue_entry
 	gather_miss_rest(gather, at);
 }
 
-/* It has stopped: when this returns nothing writes to the destination any more */
+/* Waits until nothing writes to the destination any more, and notes missing rows */
 static void gather_settle(struct rdmatensor_gather *gather, struct wait_queue_entry *wait)
 {
 	u32 nr = gather->table->nr_sources + gather->table->nr_caches, s;
@@ -943,7 +940,7 @@ static void gather_work(struct work_struct *work)
 	gather_settle(gather, &wait);
 	remove_wait_queue(&gather->gathers->wait, &wait);
 
-	/* From here on it cannot be stopped any more */
+	/* From here on gather_stop() has no effect */
 	spin_lock_bh(&gather->lock);
 	error = gather->stop;
 	if (!error)
@@ -951,12 +948,12 @@ static void gather_work(struct work_struct *work)
 	spin_unlock_bh(&gather->lock);
 
 	WARN_ON_ONCE(!error && gather->delivered != gather->nr_ids);
-	/* Stopped before the first chunk: nothing is there */
+	/* Stopped before the first chunk: all rows are missing */
 	if (gather->missing == U64_MAX)
 		gather->missing = 0;
 	rdmatensor_count_add(gather_counters(gather), RDMATENSOR_STAT_GATHERED_ROWS,
 			     gather->delivered);
-	/* Who has heard of the end of the last gather can close and destroy all of it */
+	/* Before the entry: once it is visible the process may close the table and the context */
 	rdmatensor_table_put(gather->table);
 	gather->table = NULL;
 	gather_free(gather);
@@ -995,7 +992,7 @@ static int gather_alloc(struct rdmatensor_gather *gather, u64 nr_ids, u8 max_pie
 	       gather_alloc_chunk(&gather->chunks[1], nr, nr_sources);
 }
 
-/* READs that a list has room for, and their destinations; 0: a lane has less */
+/* READs that a list can hold, and pieces of a READ. 0: a lane cannot take that many */
 static u32 gather_room(const struct rdmatensor_gathers *gathers,
 		       const struct rdmatensor_table *table, u8 dest_shift, u8 *max_pieces)
 {

@@ -65,10 +65,15 @@ void rdmatensor_gathers_destroy(struct rdmatensor_gathers *gathers);
 /**
  * rdmatensor_gather_submit - begin a gather
  *
- * In the process whose ids they are, which are copied before it returns: no lock held, as
- * that may last. Return: 0: an entry will come, and the references of @args are the
+ * @gathers: of the context
+ * @args: checked
+ *
+ * In the process that submits, whose ids are copied before it returns. No lock held, as that
+ * may take long.
+ *
+ * Return: 0: an entry will come, and the references of @args are the
  * gather's; -EAGAIN: the ring; -EINVAL: the destination; -EMSGSIZE: it is shorter than the
- * rows; -EOVERFLOW: a row takes more READs than a lane has room for; -ENOMEM; -EINTR: the
+ * rows; -EOVERFLOW: a row takes more READs than a lane can queue; -ENOMEM; -EINTR: the
  * process is being killed.
  */
 int rdmatensor_gather_submit(struct rdmatensor_gathers *gathers,

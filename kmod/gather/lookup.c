@@ -5,20 +5,20 @@
  * The keys of many rows do not fit one message: they are asked for piece by piece, and
  * every piece has to say the same of the rows.
  *
- * Whoever asks has a slot for it, and the peer has one for each of them. Where the peer holds
- * a question until it exports the table (FEATURE_TABLE_WAIT), a question takes the place of the
- * one in its slot that has no answer: giving up is forgetting, what a reader can make an owner
- * keep is a slot's worth of names, and an answer that comes late is dropped. Other peers answer
- * one question at a time, and at once: there is one slot then, which is not free before the
- * answer is there, whether somebody waits for it or not.
+ * Each question has a slot, and the peer has a slot for each of them. If the peer holds
+ * questions until it exports the table (FEATURE_TABLE_WAIT), a question replaces the one in
+ * its slot that has no answer: a reader gives up by forgetting the question, can make an owner
+ * keep no more names than there are slots, and drops a late answer. Other peers answer one
+ * question at a time, and at once: there is one slot then, which is not free before the answer
+ * has arrived, whether a caller waits for it or not.
  *
- * What an owner says has been checked against its ranges by rdmatensor_wire_decode(). If it lies
- * beyond that, READs fail, or read what it lets be read: they go to it and nobody else,
- * and are of the length that this side wants.
+ * rdmatensor_wire_decode() has checked an owner's answer against its ranges. If the owner lies
+ * within those, READs fail, or read what it exposes: they go to it alone, and have the length
+ * that this side has chosen.
  *
- * All state is guarded by the channel's lock, and lives as long as the channel. An export tells
- * of itself under its list's lock, which is taken inside the channel's: so the answer is sent by
- * a work item, which holds the channel.
+ * All state is guarded by the channel's lock, and lives as long as the channel. An export calls
+ * its waiters under the list's lock, which is taken inside the channel's: so the answer is sent
+ * by a work item, which holds the channel.
  */
 #include <linux/jiffies.h>
 #include <linux/mm.h>
@@ -30,7 +30,7 @@
 #define QUESTIONS BIT(26)
 
 /**
- * struct rdmatensor_question - somebody who asks
+ * struct rdmatensor_question - a question to the peer, and its answer
  * @tx: the question, in the channel's queue
  * @lookup: whose
  * @slot: where
@@ -41,7 +41,7 @@
  * @wait: until there are rows
  * @answered: @answer is valid
  * @answer: without pointers
- * @keys: of the answer, as many as a message has room for
+ * @keys: of the answer, as many as fit into a message
  */
 struct rdmatensor_question {
 	struct rdmatensor_txmsg tx;
@@ -152,7 +152,7 @@ static void lookup_held_work(struct work_struct *work)
 		for (i = 0; i < RDMATENSOR_WIRE_TABLE_SLOTS; i++) {
 			struct rdmatensor_reply *reply = &lookup->replies[i];
 
-			/* In no list: it has been told. In one: it is told now, and answered */
+			/* Not listed: exported() was called. Listed: removed, and answered now */
 			if (reply->state == RDMATENSOR_REPLY_HELD &&
 			    list_empty_careful(&reply->waiter.item))
 				lookup_queue_reply(channel, reply);
@@ -208,8 +208,8 @@ void rdmatensor_lookup_free(struct rdmatensor_lookup *lookup)
 }
 
 /*
- * A slot that nobody has, and in which the peer answers what comes. NULL: there is none. The last
- * one is for questions that are answered at once: they must not wait behind those that wait
+ * A free slot in which the peer will answer. NULL: there is none. The last slot is for questions
+ * that are answered at once: they must not wait behind those that the peer holds
  */
 static struct rdmatensor_slot *lookup_free_slot(struct rdmatensor_channel *channel, bool wait)
 {
@@ -261,7 +261,7 @@ static int lookup_enter(struct rdmatensor_channel *channel,
 	return lookup_waited(left) ?: -ENOTCONN;
 }
 
-/* Gives the slot back: what has been posted is the peer's, what has not been need not be */
+/* Frees the slot. A question that is still queued is not sent any more */
 static void lookup_leave(struct rdmatensor_channel *channel,
 			 struct rdmatensor_question *question)
 {
@@ -272,7 +272,7 @@ static void lookup_leave(struct rdmatensor_channel *channel,
 	wake_up_all(&channel->wait);
 }
 
-/* One question and its answer, which is in @question until the next one */
+/* One question and its answer, which stays in @question until the next one */
 static int lookup_ask(struct rdmatensor_channel *channel, struct rdmatensor_question *question,
 		      u32 first_key, unsigned long deadline)
 {
@@ -352,7 +352,7 @@ int rdmatensor_lookup_run(struct rdmatensor_channel *channel, const char *name, 
 	int ret;
 
 	memset(result, 0, sizeof(*result));
-	/* Its keys have room for any message that fits a slot */
+	/* @keys can hold those of any message that fits a slot */
 	question = kvzalloc(struct_size(question, keys, channel->params.msg_slot_bytes /
 					sizeof(__le32)), GFP_KERNEL_ACCOUNT);
 	if (!question)
@@ -400,7 +400,7 @@ static int lookup_question(struct rdmatensor_channel *channel, const struct rdma
 		*why = "TABLE_OPEN that waits, from who does not know of it";
 		return -EPROTO;
 	}
-	/* In the place of the one that was there, if that has no answer yet */
+	/* Replaces the question in the slot, if that has no answer yet */
 	rdmatensor_channel_unsend(&reply->tx);
 	rdmatensor_export_unwait(lookup->exports, &reply->waiter);
 	lookup_end_reply(reply);

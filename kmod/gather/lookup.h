@@ -87,7 +87,7 @@ struct rdmatensor_lookup *rdmatensor_lookup_alloc(struct rdmatensor_exports *exp
 						  struct rdmatensor_channel *channel);
 /* The channel is DOWN: nothing of it waits for an export any more. Process context */
 void rdmatensor_lookup_down(struct rdmatensor_channel *channel);
-/* The channel is gone */
+/* Frees what rdmatensor_lookup_alloc() returned; the channel is gone */
 void rdmatensor_lookup_free(struct rdmatensor_lookup *lookup);
 
 /**
@@ -95,11 +95,13 @@ void rdmatensor_lookup_free(struct rdmatensor_lookup *lookup);
  * @channel: UP
  * @name: of the table
  * @name_len: its length
- * @wait: until it exports it; it must have FEATURE_TABLE_WAIT
+ * @wait: until the peer exports the table; it must have FEATURE_TABLE_WAIT
  * @deadline: in jiffies
  * @result: out
  *
- * Process context. Return: 0; -ENOENT: it has no such table, or what else it says;
+ * Process context.
+ *
+ * Return: 0; -ENOENT, or another errno that the peer answered;
  * -ENOTCONN: the channel has ended; -ETIMEDOUT; -EINTR; -EAGAIN: the table was
  * exported again in between; -ENOMEM.
  */

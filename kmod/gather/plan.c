@@ -15,7 +15,7 @@
 #include <kunit/visibility.h>
 #include "gather/plan.h"
 
-/* Ids between two looks at what else is to do */
+/* Ids between two calls of cond_resched() */
 #define PLAN_IDS 16384U
 
 u16 rdmatensor_plan_part(u64 row, u64 row_start, u64 row_end)
@@ -65,7 +65,7 @@ void rdmatensor_plan_sort(struct rdmatensor_gather_id *ids, u32 nr)
 {
 	u32 i;
 
-	/* Who sends sorted ids shall not pay for it */
+	/* Sorted ids cost no more than this */
 	for (i = 1; i < nr; i++)
 		if (plan_compare(&ids[i - 1], &ids[i]) > 0)
 			break;
@@ -76,7 +76,7 @@ EXPORT_SYMBOL_IF_KUNIT(rdmatensor_plan_sort);
 
 u32 rdmatensor_plan_row_reads(u32 row_bytes, u8 source_shift, u8 dest_shift, u8 max_pieces)
 {
-	/* A peer may say a shift of up to 40 */
+	/* The peer's shift may be up to 40 */
 	u32 remote = ((u64)row_bytes >> source_shift) + 2;
 	u32 local = ((u64)row_bytes >> dest_shift) + 2;
 

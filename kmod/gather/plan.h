@@ -3,9 +3,9 @@
  * The plan of a gather: which rows are read from whom, in which order, by which READs.
  * Pure arithmetic, no I/O and no allocation.
  *
- * Ids are worked on in chunks. If there are more of them than one takes, they are ordered
- * first, roughly: by the part of its owner's rows that each is in, so that a chunk has the
- * same part of all owners, and repeats and neighbours from anywhere in the batch.
+ * Ids are processed in chunks. If one chunk cannot hold all of them, they are first ordered
+ * roughly, by the part of its owner's rows that each is in, so that a chunk has the same part
+ * of all owners, and repeats and neighbours from anywhere in the batch.
  *
  * Each id of a chunk is resolved to a struct rdmatensor_gather_id: its row, and who has it.
  * Sorted by owner and row, neighbours in memory are neighbours in the array, and so are
@@ -114,7 +114,7 @@ void rdmatensor_plan_sort(struct rdmatensor_gather_id *ids, u32 nr);
  * @dest: where they go
  * @most: READs that the list shall have; more, up to @room, only to finish one row
  * @reads: filled
- * @room: of @reads, at least rdmatensor_plan_row_reads()
+ * @room: capacity of @reads, at least rdmatensor_plan_row_reads()
  * @nr_reads: out: READs of the list, at least 1
  *
  * Return: ids that are done with the list, at least 1; all repeats of the last row

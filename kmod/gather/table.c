@@ -2,12 +2,12 @@
 /*
  * Opened tables.
  *
- * A table holds what its rows need: lanes to owners, own exports, pools of caches and of
- * the order's array. It is built once, by TABLE_OPEN, and constant from then on but for
- * the marks on sources whose owners have taken them back.
+ * A table holds what its rows need: lanes to owners, own exports, pools of caches and of the
+ * order's array. TABLE_OPEN builds it, and it is constant from then on, except for the marks
+ * on sources whose owners have withdrawn their rows.
  *
- * The order's array is the process's to write to: what it says is checked against the range
- * each time that it is read.
+ * The process can write to the order's array: each value is checked against the range whenever
+ * it is read.
  */
 #include <linux/bsearch.h>
 #include <linux/math64.h>

@@ -86,8 +86,8 @@ struct rdmatensor_table {
 };
 
 /**
- * struct rdmatensor_table_shown - what is told of a table or an export: a copy, so that who
- *				   looks keeps nobody from closing it
+ * struct rdmatensor_table_shown - description of a table or an export: a copy, so that a reader
+ *				   does not keep the table from being closed
  * @export: it is one
  * @name: not zero-terminated
  * @name_len: length of @name
@@ -141,7 +141,7 @@ int rdmatensor_table_set_order(struct rdmatensor_table *table, struct rdmatensor
  * @i: number of the source
  * @info: what it says
  * @cause: line for the user
- * @room: bytes of it
+ * @room: bytes of @cause
  *
  * The first one sets the table's. Return: 0, -EPROTOTYPE.
  */
