@@ -110,7 +110,8 @@ void rdmatensor_fault_init(void)
 	/* A test injects failures one by one: no need to log them */
 	fault_attr.verbose = 0;
 	fault_dir = fault_create_debugfs_attr("fail_rdmatensor", NULL, &fault_attr);
-	fault_hold_file = debugfs_create_file("hold_rdmatensor", 0600, NULL, NULL, &fault_hold_fops);
+	fault_hold_file = debugfs_create_file("hold_rdmatensor", 0600, NULL, NULL,
+					      &fault_hold_fops);
 }
 
 void rdmatensor_fault_exit(void)

@@ -112,7 +112,7 @@ DEFINE_EVENT(rdmatensor_message, rdmatensor_message_rx,
 	TP_PROTO(u32 channel, u32 seq, u8 type, u32 index, u32 bytes),
 	TP_ARGS(channel, seq, type, index, bytes));
 
-/* An acknowledgement: told counts the messages that its sender has acknowledged so far */
+/* An ack: told counts the messages that its sender has acknowledged so far */
 DECLARE_EVENT_CLASS(rdmatensor_ack,
 	TP_PROTO(u32 channel, u32 told),
 	TP_ARGS(channel, told),

@@ -411,7 +411,7 @@ static int gather_take_piece(struct rdmatensor_gather *gather, const void __user
 }
 
 /* If there are more ids than a chunk holds, and memory: they will be put in order */
-static void gather_want_order(struct rdmatensor_gather *gather)
+static void gather_alloc_parts(struct rdmatensor_gather *gather)
 {
 	gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN;
 
@@ -460,7 +460,7 @@ static int gather_take_ids(struct rdmatensor_gather *gather, u64 uptr)
 			       GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN);
 	if (!gather->ids)
 		return -ENOMEM;
-	gather_want_order(gather);
+	gather_alloc_parts(gather);
 	for (at = 0; !ret && !gather->stop && at < gather->nr_ids; at += GATHER_CHUNK)
 		ret = gather_take_piece(gather, from, at);
 	if (!ret && !gather->stop)

@@ -297,7 +297,8 @@ int rdmatensor_table_find(const struct rdmatensor_table *table, u64 value,
 	if (order->pool) {
 		if (value >= order->nr)
 			return -ERANGE;
-		at = rdmatensor_pool_cpu(order->pool, order->offset + value * (order->wide ? 8 : 4));
+		at = rdmatensor_pool_cpu(order->pool,
+					 order->offset + value * (order->wide ? 8 : 4));
 		/* Once: the process can write there */
 		id->row = order->wide ? READ_ONCE(*(u64 *)at) : READ_ONCE(*(u32 *)at);
 	}

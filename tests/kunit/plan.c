@@ -40,7 +40,9 @@ static struct world *world_new(struct kunit *test)
 
 static void set_id(struct world *world, u32 pos, u32 source, u64 row)
 {
-	world->ids[pos] = (struct rdmatensor_gather_id) { .row = row, .source = source, .pos = pos };
+	world->ids[pos] = (struct rdmatensor_gather_id) {
+		.row = row, .source = source, .pos = pos,
+	};
 }
 
 static void sorted(struct kunit *test)
