@@ -25,20 +25,47 @@ struct rdmatensor_context_listed {
 	struct completion unused;
 };
 
-/* Module load and unload */
+/* At module load and unload. Return: 0, -ENOMEM */
 int rdmatensor_context_list_init(void);
 void rdmatensor_context_list_exit(void);
-/* Return: 0, -ENOMEM, -EBUSY: no id is free. @net outlives the place in the list */
+
+/**
+ * rdmatensor_context_list_add - add a context to the list
+ * @listed: filled
+ * @net: network namespace of the context; outlives the place in the list
+ *
+ * Process context. Return: 0; -ENOMEM; -EBUSY: no id is free.
+ */
 int rdmatensor_context_list_add(struct rdmatensor_context_listed *listed, const struct net *net);
-/* Removes it, so that no new reader finds it, and waits for its readers. May sleep */
+
+/**
+ * rdmatensor_context_list_del - remove a context from the list
+ * @listed: in the list
+ *
+ * Waits for its readers, so may sleep. After it nobody else has a reference.
+ */
 void rdmatensor_context_list_del(struct rdmatensor_context_listed *listed);
-/* The next of @net after @id, which is set to its; held, to be put. NULL: none */
+
+/**
+ * rdmatensor_context_list_next - the next context of a network namespace
+ * @net: the network namespace
+ * @id: in: the id before it, 0 at first; out: its id
+ *
+ * Process context. Return: a context, held for the caller to put by
+ * rdmatensor_context_list_put(); NULL: there are no more.
+ */
 struct rdmatensor_context_listed *rdmatensor_context_list_next(const struct net *net, u32 *id);
 void rdmatensor_context_list_put(struct rdmatensor_context_listed *listed);
-/* Counts a context that starts, in any namespace, up to @most of them. Return: 0, -EUSERS */
+
+/**
+ * rdmatensor_context_list_start - count a context that starts, in any network namespace
+ * @most: bound on started contexts
+ *
+ * Return: 0: counted, until rdmatensor_context_list_end(); -EUSERS: there are @most.
+ */
 int rdmatensor_context_list_start(int most);
-/* A context that was counted has ended */
 void rdmatensor_context_list_end(void);
+
 /* Something that a dump shows of a context was added or removed. Any context */
 void rdmatensor_context_list_changed(const struct rdmatensor_context_listed *listed);
 /* Generation of a network namespace: differs after each change; never 0 */

@@ -77,9 +77,16 @@ struct rdmatensor_core {
 	struct rb_root operations;
 };
 
-/* An empty core. Return: 0; -ENOMEM; an error of rdmatensor_ring_init() */
+/**
+ * rdmatensor_core_init - an empty core, with one user: the caller
+ * @core: filled
+ * @ring_entries: capacity of the ring, a power of two
+ *
+ * May sleep. Return: 0; -ENOMEM; an error of rdmatensor_ring_init().
+ */
 int rdmatensor_core_init(struct rdmatensor_core *core, u32 ring_entries);
-/* Waits for all other users. May sleep */
+
+/* Waits for all other users, then frees what @core owns. May sleep */
 void rdmatensor_core_destroy(struct rdmatensor_core *core);
 
 static inline void rdmatensor_core_get(struct rdmatensor_core *core)

@@ -42,7 +42,15 @@ struct rdmatensor_nl_event_args {
 
 /* Sets the family that events are sent by, to its only group; NULL: events are dropped */
 void rdmatensor_nl_event_family(const struct genl_family *family);
-/* Sends an event, if there are listeners and memory. Any context that @gfp allows */
+
+/**
+ * rdmatensor_nl_event_send - multicast an event
+ * @net: network namespace of the listeners
+ * @event: what happened
+ * @gfp: for the message; says from which context the call may come
+ *
+ * Does nothing without listeners; without memory the event is lost.
+ */
 void rdmatensor_nl_event_send(struct net *net, const struct rdmatensor_nl_event_args *event,
 			      gfp_t gfp);
 

@@ -7,13 +7,25 @@
 
 #include "fetch/fetch.h"
 
-/* As rdmatensor_request_submit(), without a channel. Process context */
+/**
+ * rdmatensor_local_submit - fetch from the own context
+ * @core: of the context
+ * @args: checked; the reference of args->pool is taken over on success
+ *
+ * Process context.
+ *
+ * Return: 0: a completion entry will come; an error of rdmatensor_fetch_init(); -ENOMEM; with
+ * args->share -EAGAIN: there are RDMATENSOR_SHARES_MAX shares.
+ */
 int rdmatensor_local_submit(struct rdmatensor_core *core,
 			    const struct rdmatensor_fetch_args *args);
 
-/*
- * Releases the tensor that a SHARED fetch holds. Process context. Return: 0; -ENOENT: there
- * is no such share
+/**
+ * rdmatensor_local_release - release the tensor that a SHARED fetch holds
+ * @core: of the context
+ * @share_id: number of the share, as the process passed it
+ *
+ * Process context. Return: 0; -ENOENT: there is no such share.
  */
 int rdmatensor_local_release(struct rdmatensor_core *core, u64 share_id);
 /* Releases all shares of a context that is closing and whose fetches have ended */

@@ -74,17 +74,35 @@ struct rdmatensor_publish_args {
 	struct rdmatensor_status failed;
 };
 
-/*
- * Process context. With @copy its entry is there on return. Return: 0, -EAGAIN, -EINVAL,
- * -EEXIST, -ENOMEM, an aborted step's status; with @copy what rdmatensor_buffer_take() returns,
- * and -EINTR: killed
+/**
+ * rdmatensor_publish - offer a tensor
+ * @core: of the context
+ * @args: checked; the reference of args->pool is taken over on success
+ *
+ * Process context. With args->copy the completion entry is there on return.
+ *
+ * Return: 0; -EAGAIN: the ring is full; -EINVAL: the range; -EEXIST: a tensor is offered under
+ * that name and step; -ENOMEM; the status of an aborted step; with args->copy an error of
+ * rdmatensor_buffer_take(), or -EINTR: the process is being killed.
  */
 int rdmatensor_publish(struct rdmatensor_core *core,
 		       const struct rdmatensor_publish_args *args);
-/* @user_data: NULL: no entry. Return: 0: its entry will come; -ENOENT, -EALREADY, -EAGAIN */
+
+/**
+ * rdmatensor_withdraw - withdraw what is offered under a name and step
+ * @core: of the context
+ * @user_data: for the WITHDRAW's entry; NULL: it has none
+ * @name: any bytes
+ * @name_len: bytes of @name
+ * @step_id: the step
+ *
+ * Process context. Return: 0: an entry will come when nothing reads the tensor any more;
+ * -ENOENT: nothing is offered; -EALREADY: it is being withdrawn; -EAGAIN: the ring is full.
+ */
 int rdmatensor_withdraw(struct rdmatensor_core *core, const u64 *user_data,
 			const char *name, u16 name_len, s64 step_id);
-/* A matched tensor is not needed any more: see rdmatensor_rendezvous_put() */
+
+/* Releases a matched tensor: see rdmatensor_rendezvous_put(). Any context up to softirq */
 void rdmatensor_publication_put(struct rdmatensor_publication *publication,
 				bool delivered, struct list_head *matches);
 /* Frees tensors that the table has released: of an aborted step, or at close */

@@ -8,9 +8,17 @@
 #include "core/core.h"
 #include "transport/channel.h"
 
-/* Memory for all responses that the peer may cause. May sleep. 0, -ENOMEM */
+/* Allocates all responses that the peer may cause. May sleep. Return: 0, -ENOMEM */
 int rdmatensor_response_alloc(struct rdmatensor_channel *channel);
-/* TENSOR_REQUEST, TENSOR_RE_REQUEST, CANCEL, as number @seq. 0, -EPROTO with @why */
+/**
+ * rdmatensor_response_message - process a TENSOR_REQUEST, TENSOR_RE_REQUEST or CANCEL
+ * @channel: UP
+ * @msg: decoded and checked; valid during the call
+ * @seq: its number on the channel, from 1
+ * @why: out: what was wrong, after an error
+ *
+ * Softirq. Return: 0, -EPROTO.
+ */
 int rdmatensor_response_message(struct rdmatensor_channel *channel,
 				const struct rdmatensor_msg *msg, u64 seq,
 				const char **why);
