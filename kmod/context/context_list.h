@@ -34,7 +34,9 @@ void rdmatensor_context_list_exit(void);
  * @listed: filled
  * @net: network namespace of the context; outlives the place in the list
  *
- * Process context. Return: 0; -ENOMEM; -EBUSY: no id is free.
+ * Process context.
+ *
+ * Return: 0; -ENOMEM; -EBUSY: no id is free.
  */
 int rdmatensor_context_list_add(struct rdmatensor_context_listed *listed, const struct net *net);
 
@@ -51,7 +53,9 @@ void rdmatensor_context_list_del(struct rdmatensor_context_listed *listed);
  * @net: the network namespace
  * @id: in: the id before it, 0 at first; out: its id
  *
- * Process context. Return: a context, held for the caller to put by
+ * Process context.
+ *
+ * Return: a context, held for the caller to put by
  * rdmatensor_context_list_put(); NULL: there are no more.
  */
 struct rdmatensor_context_listed *rdmatensor_context_list_next(const struct net *net, u32 *id);

@@ -14,7 +14,9 @@
  * @seq: its number on the channel, from 1
  * @why: out: what was wrong, after an error
  *
- * In the order of arrival, softirq. Return: 0, -EPROTO: the peer broke the protocol.
+ * In the order of arrival, softirq.
+ *
+ * Return: 0, -EPROTO: the peer broke the protocol.
  */
 int rdmatensor_dispatch_message(struct rdmatensor_channel *channel,
 				const struct rdmatensor_msg *msg, u64 seq, const char **why);
@@ -27,7 +29,9 @@ int rdmatensor_dispatch_message(struct rdmatensor_channel *channel,
  * @bytes: of the write that carried the immediate
  * @why: out: what was wrong, after an error
  *
- * Softirq. Return: 0, -EPROTO: the peer broke the protocol.
+ * Softirq.
+ *
+ * Return: 0, -EPROTO: the peer broke the protocol.
  */
 int rdmatensor_dispatch_content(struct rdmatensor_channel *channel, u8 lane, u32 index,
 				u32 bytes, const char **why);

@@ -82,7 +82,9 @@ struct rdmatensor_core {
  * @core: filled
  * @ring_entries: capacity of the ring, a power of two
  *
- * May sleep. Return: 0; -ENOMEM; an error of rdmatensor_ring_init().
+ * May sleep.
+ *
+ * Return: 0; -ENOMEM; an error of rdmatensor_ring_init().
  */
 int rdmatensor_core_init(struct rdmatensor_core *core, u32 ring_entries);
 

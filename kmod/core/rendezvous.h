@@ -202,6 +202,9 @@ void rdmatensor_rendezvous_drain(struct rdmatensor_rendezvous *rdv,
 
 /**
  * rdmatensor_rendezvous_key_alloc - a key that is in no table, for its name
+ * @name: any bytes
+ * @name_len: bytes of @name
+ * @gfp: for the key
  *
  * Return: a key with one reference, NULL: no memory.
  */

@@ -115,7 +115,9 @@ void rdmatensor_fetch_finish(struct rdmatensor_fetch *fetch, int error);
  * rdmatensor_fetch_check - compare the checksum of the content
  * @fetch: its content has arrived
  *
- * May sleep. Return: what rdmatensor_fetch_finish() gets: 0, or -EBADMSG.
+ * May sleep.
+ *
+ * Return: what rdmatensor_fetch_finish() gets: 0, or -EBADMSG.
  */
 int rdmatensor_fetch_check(struct rdmatensor_fetch *fetch);
 

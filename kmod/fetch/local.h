@@ -25,7 +25,9 @@ int rdmatensor_local_submit(struct rdmatensor_core *core,
  * @core: of the context
  * @share_id: number of the share, as the process passed it
  *
- * Process context. Return: 0; -ENOENT: there is no such share.
+ * Process context.
+ *
+ * Return: 0; -ENOENT: there is no such share.
  */
 int rdmatensor_local_release(struct rdmatensor_core *core, u64 share_id);
 /* Releases all shares of a context that is closing and whose fetches have ended */

@@ -20,6 +20,7 @@
  * @buffer: copy of the content; NULL: it is read from the publisher's memory
  * @told: its own entry was written at once, because the content was copied
  * @user_data: for its entry
+ * @step_id: the step
  * @withdrawing: a WITHDRAW waits for the release
  * @quiet: that WITHDRAW has no entry
  * @withdraw_user_data: for the WITHDRAW's entry
@@ -96,7 +97,9 @@ int rdmatensor_publish(struct rdmatensor_core *core,
  * @name_len: bytes of @name
  * @step_id: the step
  *
- * Process context. Return: 0: an entry will come when nothing reads the tensor any more;
+ * Process context.
+ *
+ * Return: 0: an entry will come when nothing reads the tensor any more;
  * -ENOENT: nothing is offered; -EALREADY: it is being withdrawn; -EAGAIN: the ring is full.
  */
 int rdmatensor_withdraw(struct rdmatensor_core *core, const u64 *user_data,

@@ -17,7 +17,9 @@ int rdmatensor_response_alloc(struct rdmatensor_channel *channel);
  * @seq: its number on the channel, from 1
  * @why: out: what was wrong, after an error
  *
- * Softirq. Return: 0, -EPROTO.
+ * Softirq.
+ *
+ * Return: 0, -EPROTO.
  */
 int rdmatensor_response_message(struct rdmatensor_channel *channel,
 				const struct rdmatensor_msg *msg, u64 seq,

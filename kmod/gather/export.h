@@ -130,6 +130,7 @@ bool rdmatensor_export_unwait(struct rdmatensor_exports *exports,
 			      struct rdmatensor_export_waiter *waiter);
 /**
  * rdmatensor_export_answer - answer a peer's TABLE_OPEN
+ * @exports: of the context
  * @msg: TABLE_INFO: filled but for the index; F_FAILED if there is no such export
  * @name: that was asked for
  * @name_len: bytes of @name

@@ -138,17 +138,23 @@ int rdmatensor_table_set_order(struct rdmatensor_table *table, struct rdmatensor
 
 /**
  * rdmatensor_table_owner - one owner's info: of the same shape as the first one's
+ * @table: being built
  * @i: number of the source
  * @info: what it says
  * @cause: line for the user
  * @room: bytes of @cause
  *
- * The first one sets the table's. Return: 0, -EPROTOTYPE.
+ * The first one sets the table's.
+ *
+ * Return: 0, -EPROTOTYPE.
  */
 int rdmatensor_table_owner(struct rdmatensor_table *table, u32 i,
 			   const struct rdmatensor_table_info *info, char *cause, size_t room);
 /**
  * rdmatensor_table_complete - all sources are there: sort them, and see that each row has one
+ * @table: being built
+ * @cause: line for the user
+ * @room: bytes of @cause
  *
  * Return: 0; -ENOTUNIQ, -ENODATA with @cause, which names the owners.
  */
@@ -165,7 +171,9 @@ void rdmatensor_table_show(const struct rdmatensor_table *table,
  * @value: the id, as the process has it
  * @id: out: its row and source
  *
- * A cache before an owner. Return: 0, -ERANGE.
+ * A cache before an owner.
+ *
+ * Return: 0, -ERANGE.
  */
 int rdmatensor_table_find(const struct rdmatensor_table *table, u64 value,
 			  struct rdmatensor_gather_id *id);
