@@ -285,7 +285,7 @@ static int tables_open_owners(struct rdmatensor_context *context,
 			      struct rdmatensor_table_open *open, struct rdmatensor_table *table)
 {
 	unsigned long deadline = jiffies + msecs_to_jiffies(open->timeout_ms ?:
-							    context->handshake_ms);
+							    context->params.connect_ms);
 	u32 i, *channels;
 	int ret = 0;
 

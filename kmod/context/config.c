@@ -254,6 +254,8 @@ int rdmatensor_config_start(struct rdmatensor_start *start,
 		return -EINVAL;
 	}
 
+	params->lanes = start->lanes;
+	params->connect_ms = start->handshake_ms;
 	params->queue_depth = start->queue_depth;
 	params->timeout = start->timeout;
 	params->retry_count = start->retry_count;

@@ -369,7 +369,7 @@ context_accept_channel(struct rdmatensor_context *context,
 	const char *why = "";
 	int ret;
 
-	channel = rdmatensor_context_channel_add(context, NULL, context->handshake_ms,
+	channel = rdmatensor_context_channel_add(context, NULL, context->params.connect_ms,
 						 private->lanes, le64_to_cpu(private->nonce),
 						 peer);
 	if (IS_ERR(channel))
@@ -761,7 +761,7 @@ static int context_prepare(struct rdmatensor_context *context,
 	context->gathers.lanes = start->gather_lanes;
 	context->gathers.cq_mod = min(start->cq_mod, start->queue_depth);
 	context->gathers.queue_depth = start->queue_depth;
-	context->gathers.connect_ms = start->handshake_ms;
+	context->gathers.connect_ms = context->params.connect_ms;
 	context->buffers.ops = &context_buffers_ops;
 	context->buffers.counters = &context->exchange.counters;
 	context->buffers.wq = context->exchange.wq;
@@ -866,10 +866,8 @@ static int context_start(struct rdmatensor_context *context, struct rdmatensor_s
 
 	lockdep_assert_held(&context->setup);
 	strscpy(context->worker, start->worker, sizeof(context->worker));
-	context->lanes = start->lanes;
 	context->max_channels = start->max_channels;
 	context->max_pools = start->max_pools;
-	context->handshake_ms = start->handshake_ms;
 	params->max_requests = min(CONTEXT_MAX_REQUESTS,
 				   params->queue_depth - 2 * params->msg_slots - 1);
 	get_random_bytes(&context->incarnation, sizeof(context->incarnation));

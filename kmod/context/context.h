@@ -44,10 +44,8 @@
  *          @device_use and @lock, valid with either
  * @cm: listener
  * @exchange: ring, rendezvous table, fetches
- * @params: of its channels
- * @lanes: of channels that it connects
+ * @params: of its channels, which point to it
  * @max_channels: bound on @nr_channels
- * @handshake_ms: bound on the set-up of a channel
  * @worker: its name
  * @chosen: device, port and GID, and by which rule: START's answer
  * @incarnation: random
@@ -83,9 +81,7 @@ struct rdmatensor_context {
 	struct rdmatensor_cm cm;
 	struct rdmatensor_exchange exchange;
 	struct rdmatensor_channel_params params;
-	u8 lanes;
 	u32 max_channels;
-	u32 handshake_ms;
 	char worker[RDMATENSOR_WORKER_MAX];
 	char chosen[sizeof_field(struct rdmatensor_start, cause)];
 	u64 incarnation;

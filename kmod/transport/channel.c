@@ -126,7 +126,7 @@ static void channel_fill_hello(struct rdmatensor_txmsg *tx, struct rdmatensor_ms
 
 	msg->type = RDMATENSOR_WIRE_HELLO;
 	msg->incarnation = channel->own_incarnation;
-	msg->max_requests = channel->params.max_requests;
+	msg->max_requests = channel->params->max_requests;
 	msg->features = RDMATENSOR_WIRE_FEATURES;
 	msg->listen_port = channel->listen_port;
 	msg->text = channel->own_worker;
@@ -165,14 +165,14 @@ static void channel_probe(struct timer_list *timer)
 		rdmatensor_count(&channel->counters, RDMATENSOR_STAT_TX_PROBES);
 	}
 	channel->heard = false;
-	mod_timer(&channel->probe_timer, jiffies + msecs_to_jiffies(channel->params.probe_ms));
+	mod_timer(&channel->probe_timer, jiffies + msecs_to_jiffies(channel->params->probe_ms));
 out_unlock:
 	spin_unlock_bh(&channel->lock);
 }
 
 static void channel_bound_limit(struct rdmatensor_lane *lane)
 {
-	u32 bytes = max(lane->channel->params.lane_bytes, CHANNEL_CHUNK_LEAST);
+	u32 bytes = max(lane->channel->params->lane_bytes, CHANNEL_CHUNK_LEAST);
 
 	if (!time_before(jiffies, lane->contended + CHANNEL_CONTENDED))
 		bytes *= CHANNEL_ALONE;
@@ -213,7 +213,7 @@ rdmatensor_channel_alloc(struct rdmatensor_exchange *exchange, u8 nr_lanes,
 	rdmatensor_exchange_get(exchange);
 	rdmatensor_exchange_adopt(exchange, &channel->counters);
 	channel->lane_ops = lane_ops;
-	channel->params = *params;
+	channel->params = params;
 	spin_lock_init(&channel->lock);
 	channel->state = RDMATENSOR_CHANNEL_CONNECTING;
 	init_waitqueue_head(&channel->wait);
@@ -328,8 +328,8 @@ int rdmatensor_channel_set_peer(struct rdmatensor_channel *channel,
 	channel->peer_rkey = le32_to_cpu(private->msgbuf_rkey);
 	channel->peer_slots = slots;
 	channel->peer_slot_bytes = slot_bytes;
-	channel->max_outstanding = min(max_requests, channel->params.max_requests);
-	rdmatensor_credits_peer(&channel->credits, channel->params.msg_slots, slots,
+	channel->max_outstanding = min(max_requests, channel->params->max_requests);
+	rdmatensor_credits_peer(&channel->credits, channel->params->msg_slots, slots,
 				ack_batch);
 	return 0;
 }
@@ -394,7 +394,7 @@ void rdmatensor_channel_leave(struct rdmatensor_channel *channel, int error,
 	if (channel->state < RDMATENSOR_CHANNEL_CLOSING) {
 		/* Before the owner's teardown can look; the time begins now, and not with that */
 		channel->leaves = channel->state == RDMATENSOR_CHANNEL_UP;
-		channel->leave_until = jiffies + channel_leave_time(&channel->params);
+		channel->leave_until = jiffies + channel_leave_time(channel->params);
 		channel_end(channel, error, text);
 	}
 	spin_unlock_bh(&channel->lock);
@@ -408,7 +408,7 @@ bool rdmatensor_channel_is_idle(struct rdmatensor_channel *channel)
 
 	spin_lock_bh(&channel->lock);
 	for (i = 0; i < channel->nr_lanes; i++)
-		idle &= channel->lanes[i].sendq_free == channel->params.queue_depth;
+		idle &= channel->lanes[i].sendq_free == channel->params->queue_depth;
 	spin_unlock_bh(&channel->lock);
 	return idle;
 }
@@ -689,7 +689,7 @@ static struct rdmatensor_part *channel_fresh_part(struct rdmatensor_lane *lane)
 	struct rdmatensor_part *part;
 
 	part = list_first_entry_or_null(&lane->fresh, struct rdmatensor_part, item);
-	if (!part || part->write->open || channel->writes_open < channel->params.max_requests)
+	if (!part || part->write->open || channel->writes_open < channel->params->max_requests)
 		return part;
 	/* What has begun on another lane must not wait for it: it may be what it waits for */
 	if (channel->nr_lanes > 1)
@@ -831,7 +831,7 @@ static int channel_rx_hello(struct rdmatensor_channel *channel,
 	if (up) {
 		rdmatensor_count(&channel->counters, RDMATENSOR_STAT_CHANNELS_UP);
 		mod_timer(&channel->probe_timer,
-			  jiffies + msecs_to_jiffies(channel->params.probe_ms));
+			  jiffies + msecs_to_jiffies(channel->params->probe_ms));
 		if (!channel->active)
 			rdmatensor_channel_send(channel, &channel->hello_tx);
 	}
@@ -1004,7 +1004,7 @@ static void channel_settle_work(struct work_struct *work)
 /* The workqueue whose workers are also those of the one that polls completions */
 static void channel_settle_later(struct rdmatensor_channel *channel)
 {
-	if (channel->params.cq_poll == IB_POLL_WORKQUEUE)
+	if (channel->params->cq_poll == IB_POLL_WORKQUEUE)
 		queue_work(system_highpri_wq, &channel->settle_work);
 	else
 		tasklet_schedule(&channel->settle);

@@ -35,6 +35,7 @@
 #include "core/keep.h"
 #include "core/stats.h"
 #include "core/wire.h"
+#include "transport/channel_params.h"
 #include "transport/msgbuf.h"
 
 struct rdmatensor_channel;
@@ -260,45 +261,6 @@ struct rdmatensor_channel_ops {
 	void (*freed)(struct rdmatensor_channel *channel);
 };
 
-/* Of a service level or traffic class: nobody has chosen one */
-#define RDMATENSOR_AS_RESOLVED (-1)
-
-/**
- * struct rdmatensor_channel_params - START's values, as far as a channel needs them
- * @queue_depth: work requests of the send queue; receives: rdmatensor_channel_recvs()
- * @timeout: local ack timeout, exponent
- * @retry_count: transport retries
- * @rnr_retry: receiver-not-ready retries
- * @sl: service level, or RDMATENSOR_AS_RESOLVED
- * @traffic_class: GRH traffic class, or RDMATENSOR_AS_RESOLVED
- * @msg_slots: own slots
- * @msg_slot_bytes: of each
- * @ack_batch: what an own ack tells
- * @stripe_bytes: longest tensor that goes over one lane
- * @lane_bytes: most that a lane's limit may become while others wait
- * @max_requests: requests that may be outstanding, in each direction
- * @cancel_ms: bound on the answer to a CANCEL
- * @probe_ms: quiet time after which the peer is probed
- * @cq_poll: where completions are handled
- */
-struct rdmatensor_channel_params {
-	u32 queue_depth;
-	u8 timeout;
-	u8 retry_count;
-	u8 rnr_retry;
-	s16 sl;
-	s16 traffic_class;
-	u32 msg_slots;
-	u32 msg_slot_bytes;
-	u32 ack_batch;
-	u64 stripe_bytes;
-	u32 lane_bytes;
-	u32 max_requests;
-	u32 cancel_ms;
-	u32 probe_ms;
-	enum ib_poll_context cq_poll;
-};
-
 /**
  * struct rdmatensor_channel - one channel
  * @ref: the owner's table, each request and response, and what runs on its behalf
@@ -307,7 +269,7 @@ struct rdmatensor_channel_params {
  * @exchange: its tables and ring, referenced
  * @ops: see above
  * @lane_ops: see above
- * @params: constant
+ * @params: the context's
  * @lock: see the head of this file
  * @state: enum rdmatensor_channel_state, changed by channel_move() alone
  * @error: why it goes down
@@ -348,7 +310,7 @@ struct rdmatensor_channel_params {
  * @peer_slot_bytes: of each
  * @txq: messages that wait for a slot
  * @writes_open: contents that are posted and whose responses are in use, at most
- *               params.max_requests: to the peer their requests may have ended
+ *               params->max_requests: to the peer their requests may have ended
  * @settle: tells the lanes' limits what has completed, and posts more
  * @settle_work: the same, where completions are handled in a workqueue
  * @hello_tx: the HELLO
@@ -359,7 +321,7 @@ struct rdmatensor_channel_params {
  * @outstanding: requests that the peer has, or may have
  * @max_outstanding: its bound: the lesser of both sides' max_requests
  * @responses: the peer's requests by index
- * @response_mem: memory of all responses, twice params.max_requests of them: what
+ * @response_mem: memory of all responses, twice params->max_requests of them: what
  *                the peer counts, and @writes_open that it does not count any more
  * @free_responses: those not in use
  * @nr_responses: those in use
@@ -378,7 +340,7 @@ struct rdmatensor_channel {
 	struct rdmatensor_exchange *exchange;
 	const struct rdmatensor_channel_ops *ops;
 	const struct rdmatensor_lane_ops *lane_ops;
-	struct rdmatensor_channel_params params;
+	const struct rdmatensor_channel_params *params;
 
 	spinlock_t lock;
 	u8 state;

@@ -47,7 +47,7 @@ static void cm_private(const struct rdmatensor_lane *lane, u8 mtu,
 		       struct rdmatensor_wire_private *private)
 {
 	const struct rdmatensor_channel *channel = lane->channel;
-	const struct rdmatensor_channel_params *params = &channel->params;
+	const struct rdmatensor_channel_params *params = channel->params;
 
 	rdmatensor_wire_init_private(private, lane->index, channel->nr_lanes, channel->nonce,
 				     mtu);
@@ -146,7 +146,7 @@ static int cm_response(struct rdmatensor_lane *lane, struct rdma_cm_event *event
 	*why = "setting the queue pair up failed";
 	rdmatensor_qp_propose(&terms, lane->id, CM_RD_ATOMIC_MAX, CM_RD_ATOMIC_MAX);
 	rdmatensor_qp_agree(&terms, &event->param.conn, private);
-	ret = rdmatensor_qp_ready(&lane->qp, lane->id, &terms, &channel->params) ?:
+	ret = rdmatensor_qp_ready(&lane->qp, lane->id, &terms, channel->params) ?:
 	      rdma_accept(lane->id, NULL);
 	if (ret)
 		return ret;
@@ -244,7 +244,7 @@ static int cm_lane_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 static int cm_accept(struct rdmatensor_cm *cm, struct rdmatensor_lane *lane,
 		     const struct rdma_conn_param *peer)
 {
-	const struct rdmatensor_channel_params *params = &lane->channel->params;
+	const struct rdmatensor_channel_params *params = lane->channel->params;
 	struct rdmatensor_wire_private private;
 	struct rdmatensor_qp_terms terms;
 	struct rdma_conn_param param;
@@ -538,7 +538,7 @@ static int cm_connect_lane(struct rdmatensor_cm *cm, struct rdmatensor_lane *lan
 			   struct sockaddr *src, const struct sockaddr *addr,
 			   unsigned long deadline, const char **step)
 {
-	const struct rdmatensor_channel_params *params = &lane->channel->params;
+	const struct rdmatensor_channel_params *params = lane->channel->params;
 	struct rdmatensor_adapter *adapter = cm->adapter;
 	int timeout_ms = jiffies_to_msecs(max_t(long, deadline - jiffies, 1));
 	struct rdmatensor_wire_private private;

@@ -237,10 +237,10 @@ int rdmatensor_lane_open(struct rdmatensor_lane *lane, struct ib_pd *pd)
 	};
 	int ret;
 
-	lane->nr_recvs = rdmatensor_channel_recvs(&channel->params, lane->index);
-	attr.cap.max_send_wr = channel->params.queue_depth + 1;
+	lane->nr_recvs = rdmatensor_channel_recvs(channel->params, lane->index);
+	attr.cap.max_send_wr = channel->params->queue_depth + 1;
 	attr.cap.max_recv_wr = lane->nr_recvs + 1;
-	ret = rdmatensor_qp_alloc(&lane->qp, lane->id, pd, &attr, channel->params.cq_poll,
+	ret = rdmatensor_qp_alloc(&lane->qp, lane->id, pd, &attr, channel->params->cq_poll,
 				  channel->vector + lane->index);
 	if (ret)
 		return ret;
@@ -269,6 +269,6 @@ void rdmatensor_lane_close(struct rdmatensor_lane *lane)
 
 	/* Nothing is posted any more, and each completion has given its place back */
 	ib_drain_qp(lane->qp.qp);
-	WARN_ON_ONCE(lane->sendq_free != lane->channel->params.queue_depth);
+	WARN_ON_ONCE(lane->sendq_free != lane->channel->params->queue_depth);
 	rdmatensor_qp_free(&lane->qp);
 }

@@ -499,7 +499,7 @@ static int readlane_response(struct rdmatensor_readlane *lane, const struct rdma
 	/* A peer that answers none of them would let them wait for ever */
 	if (!terms.reads_out)
 		return -EPROTO;
-	ret = rdmatensor_qp_ready(&lane->qp, lane->id, &terms, &lane->readers->params) ?:
+	ret = rdmatensor_qp_ready(&lane->qp, lane->id, &terms, lane->readers->params) ?:
 	      rdma_accept(lane->id, NULL);
 	if (!ret)
 		readlane_up(lane);
@@ -565,7 +565,7 @@ static int readlane_open(struct rdmatensor_readlane *lane)
 		.event_handler = readlane_qp_event,
 		.qp_context = lane,
 		.cap = {
-			.max_send_wr = lane->active ? readers->params.queue_depth + 1 : 1,
+			.max_send_wr = lane->active ? readers->params->queue_depth + 1 : 1,
 			.max_recv_wr = 1,
 			.max_send_sge = lane->active ? readers->max_pieces : 1,
 			.max_recv_sge = 1,
@@ -575,9 +575,9 @@ static int readlane_open(struct rdmatensor_readlane *lane)
 
 	/* A completion for each READ: failed and flushed ones come one by one, signalled or not */
 	ret = rdmatensor_qp_alloc(&lane->qp, lane->id, readers->cm->domain->pd, &attr,
-				  readers->params.cq_poll, readers->vector + lane->index);
+				  readers->params->cq_poll, readers->vector + lane->index);
 	if (!ret)
-		WRITE_ONCE(lane->room, readers->params.queue_depth);
+		WRITE_ONCE(lane->room, readers->params->queue_depth);
 	return ret;
 }
 
@@ -626,7 +626,7 @@ static int readlane_connect(struct rdmatensor_readlane *lane, u8 lanes, unsigned
 			    const int *stop)
 {
 	struct rdmatensor_readers *readers = lane->readers;
-	const struct rdmatensor_channel_params *params = &readers->params;
+	const struct rdmatensor_channel_params *params = readers->params;
 	struct rdmatensor_adapter *adapter = readers->cm->adapter;
 	const struct sockaddr *peer = (struct sockaddr *)&readers->peer;
 	int timeout_ms = jiffies_to_msecs(max_t(long, deadline - jiffies, 1));
@@ -721,13 +721,13 @@ int rdmatensor_readers_accept(struct rdmatensor_readers *readers, struct rdma_cm
 	readlane_init(lane, readers, private->lane, false);
 	lane->state = RDMATENSOR_READLANE_CONNECTING;
 	lane->id = id;
-	rdmatensor_qp_set_path(id, readers->cm->adapter, &readers->params);
+	rdmatensor_qp_set_path(id, readers->cm->adapter, readers->params);
 	ret = readlane_open(lane);
 	if (ret)
 		goto out_free;
 	readlane_terms(lane, &terms);
 	rdmatensor_qp_agree(&terms, &event->param.conn, private);
-	ret = rdmatensor_qp_ready(&lane->qp, id, &terms, &readers->params);
+	ret = rdmatensor_qp_ready(&lane->qp, id, &terms, readers->params);
 	if (ret)
 		goto out_free_qp;
 
@@ -749,7 +749,7 @@ int rdmatensor_readers_accept(struct rdmatensor_readers *readers, struct rdma_cm
 	id->context = lane;
 	id->event_handler = readlane_event;
 	readlane_private(lane, private->lanes, terms.mtu, &answer);
-	rdmatensor_qp_param(&param, &lane->qp, &terms, &readers->params, &answer);
+	rdmatensor_qp_param(&param, &lane->qp, &terms, readers->params, &answer);
 	ret = rdmatensor_fault(-ENOMEM) ?: rdma_accept(id, &param);
 	if (ret)
 		readlane_fail(lane);

@@ -114,7 +114,7 @@ struct rdmatensor_readers {
 	struct sockaddr_storage peer;
 	u64 nonce;
 	bool active;
-	struct rdmatensor_channel_params params;
+	const struct rdmatensor_channel_params *params;
 	u32 vector;
 	u8 max_pieces;
 	struct mutex lock;
