@@ -22,20 +22,17 @@
 #define RDMATENSOR_CHANNEL_H
 
 #include <linux/completion.h>
-/* 6.12's dynamic_queue_limits.h uses it, and does not include it */
-#include <linux/jiffies.h>
-#include <linux/dynamic_queue_limits.h>
 #include <linux/hashtable.h>
 #include <linux/interrupt.h>
 #include <linux/kref.h>
 #include <linux/timer.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
-#include <rdma/rdma_cm.h>
 #include "core/keep.h"
 #include "core/stats.h"
 #include "core/wire.h"
 #include "transport/channel_params.h"
+#include "transport/lane.h"
 #include "transport/msgbuf.h"
 
 struct rdmatensor_channel;
@@ -45,8 +42,6 @@ struct rdmatensor_lookup;
 struct rdmatensor_pool;
 struct rdmatensor_readers;
 
-/* Entries of lane 0's send queue that only an ack may take */
-#define RDMATENSOR_SENDQ_RESERVE 1
 #define RDMATENSOR_RESPONSE_HASH_BITS 8
 
 /**
@@ -60,30 +55,6 @@ struct rdmatensor_txmsg {
 	struct list_head item;
 	void (*fill)(struct rdmatensor_txmsg *tx, struct rdmatensor_msg *msg);
 	void (*posted)(struct rdmatensor_txmsg *tx, u64 seq);
-};
-
-/**
- * struct rdmatensor_part - the part of a content that goes over one lane
- * @cqe: of its writes
- * @item: in one of the lane's queues while something of it is to be posted
- * @write: the content
- * @pos: next byte to post, from the tensor's start
- * @end: end of the part
- * @deficit: bytes that it may post in its turn
- * @posted: nothing more of it will be posted
- * @pending: posted writes that have not completed
- * @in_flight: their bytes
- */
-struct rdmatensor_part {
-	struct ib_cqe cqe;
-	struct list_head item;
-	struct rdmatensor_write *write;
-	u64 pos;
-	u64 end;
-	u32 deficit;
-	bool posted;
-	u32 pending;
-	u32 in_flight;
 };
 
 /**
@@ -120,119 +91,6 @@ struct rdmatensor_write {
 	u8 nr_parts;
 	u8 parts_left;
 	struct rdmatensor_part *parts;
-};
-
-/**
- * struct rdmatensor_qp_attr - a queue pair, as the device has it
- * @qpn: its number
- * @mtu: path MTU in bytes
- * @send_depth: entries of the send queue
- * @recv_depth: entries of the receive queue
- * @timeout: ack timeout is 4.096 us << it
- * @retry_count: transport retries
- * @rnr_retry: receiver-not-ready retries
- * @sl: service level
- * @traffic_class: GRH traffic class
- * @comp_vector: of its completion queue
- * @reads_in: READs of the peer that it answers at the same time
- * @reads_out: READs that it has in flight at the same time
- */
-struct rdmatensor_qp_attr {
-	u32 qpn;
-	u32 mtu;
-	u32 send_depth;
-	u32 recv_depth;
-	u8 timeout;
-	u8 retry_count;
-	u8 rnr_retry;
-	u8 sl;
-	u8 traffic_class;
-	u32 comp_vector;
-	u8 reads_in;
-	u8 reads_out;
-};
-
-/**
- * struct rdmatensor_qp - a queue pair and its completion queue
- * @qp: rdma_cm does not know of it; NULL: there is none
- * @cq: for both queues, from the device's pool
- * @nr_cqe: entries taken of it
- * @attr: valid with @queried (release/acquire)
- * @queried: the device has been asked
- */
-struct rdmatensor_qp {
-	struct ib_qp *qp;
-	struct ib_cq *cq;
-	u32 nr_cqe;
-	struct rdmatensor_qp_attr attr;
-	bool queried;
-};
-
-/**
- * struct rdmatensor_lane - one queue pair of a channel
- * @channel: whose
- * @index: which, from 0
- * @id: rdma_cm's
- * @qp: the queue pair, and what belongs to it
- * @recv_cqe: of all receives
- * @send_cqe: of messages and acks
- * @sendq_free: send-queue entries that may be posted to
- * @nr_recvs: receives that are kept posted
- * @max_sge: entries that a write may have
- * @fresh: parts of which nothing has been posted
- * @fresh_quota: bytes that those may post before @writes go on; negative: what they owe
- * @writes: the other parts with something to post; the first one's turn is next, or now
- * @limit: of posted content bytes: as many as keep the wire busy
- * @completed: of those, which @limit has not been told of
- * @contended: jiffies at which the last one came who feels how much is posted
- * @cm_done: the step of the connection that was begun has ended
- * @cm_error: how
- * @cm_gone: the connection does not stand any more, or never has
- * @answered: a worker at the other end has taken the connection, or refused it
- */
-struct rdmatensor_lane {
-	struct rdmatensor_channel *channel;
-	u8 index;
-	struct rdma_cm_id *id;
-	struct rdmatensor_qp qp;
-	struct ib_cqe recv_cqe;
-	struct ib_cqe send_cqe;
-	u32 sendq_free;
-	u32 nr_recvs;
-	u8 max_sge;
-	struct list_head fresh;
-	s32 fresh_quota;
-	struct list_head writes;
-	struct dql limit;
-	u32 completed;
-	unsigned long contended;
-	bool cm_done;
-	int cm_error;
-	bool cm_gone;
-	bool answered;
-};
-
-/**
- * struct rdmatensor_lane_ops - what a channel needs of a queue pair
- *
- * All are called with the channel's lock held, post one signalled work request
- * each, and return 0 or a negative errno. Completions are reported by
- * rdmatensor_channel_tx_message(), rdmatensor_channel_tx_ack(),
- * rdmatensor_channel_tx_probe() and rdmatensor_channel_tx_part().
- *
- * @post_message: message number @seq of @bytes, which is in its tx slot, to the
- *                peer's slot of that number
- * @post_ack: an empty write with the ack's immediate
- * @post_probe: an empty write without immediate: the peer's device answers, nobody else
- * @post_write: @sge to @remote_addr; @last: with the request index as immediate
- */
-struct rdmatensor_lane_ops {
-	int (*post_message)(struct rdmatensor_lane *lane, u64 seq, u32 bytes);
-	int (*post_ack)(struct rdmatensor_lane *lane);
-	int (*post_probe)(struct rdmatensor_lane *lane);
-	int (*post_write)(struct rdmatensor_lane *lane, struct rdmatensor_part *part,
-			  struct ib_sge *sge, int nr_sge, u64 remote_addr, u32 rkey,
-			  bool last);
 };
 
 /**

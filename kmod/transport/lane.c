@@ -13,8 +13,8 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include "core/fault.h"
+#include "transport/channel.h"
 #include "transport/lane.h"
-#include "transport/qp.h"
 
 static void lane_report(struct rdmatensor_lane *lane, const struct ib_wc *wc,
 			const char *operation)

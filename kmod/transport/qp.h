@@ -9,7 +9,53 @@
 #include <rdma/rdma_cm.h>
 #include "core/wire.h"
 #include "memory/adapter.h"
-#include "transport/channel.h"
+#include "transport/channel_params.h"
+
+/**
+ * struct rdmatensor_qp_attr - a queue pair, as the device has it
+ * @qpn: its number
+ * @mtu: path MTU in bytes
+ * @send_depth: entries of the send queue
+ * @recv_depth: entries of the receive queue
+ * @timeout: ack timeout is 4.096 us << it
+ * @retry_count: transport retries
+ * @rnr_retry: receiver-not-ready retries
+ * @sl: service level
+ * @traffic_class: GRH traffic class
+ * @comp_vector: of its completion queue
+ * @reads_in: READs of the peer that it answers at the same time
+ * @reads_out: READs that it has in flight at the same time
+ */
+struct rdmatensor_qp_attr {
+	u32 qpn;
+	u32 mtu;
+	u32 send_depth;
+	u32 recv_depth;
+	u8 timeout;
+	u8 retry_count;
+	u8 rnr_retry;
+	u8 sl;
+	u8 traffic_class;
+	u32 comp_vector;
+	u8 reads_in;
+	u8 reads_out;
+};
+
+/**
+ * struct rdmatensor_qp - a queue pair and its completion queue
+ * @qp: rdma_cm does not know of it; NULL: there is none
+ * @cq: for both queues, from the device's pool
+ * @nr_cqe: entries taken of it
+ * @attr: valid with @queried (release/acquire)
+ * @queried: the device has been asked
+ */
+struct rdmatensor_qp {
+	struct ib_qp *qp;
+	struct ib_cq *cq;
+	u32 nr_cqe;
+	struct rdmatensor_qp_attr attr;
+	bool queried;
+};
 
 /**
  * struct rdmatensor_qp_terms - what both sides of a connection have to keep to
