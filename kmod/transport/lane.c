@@ -47,7 +47,7 @@ static int lane_post_recvs(struct rdmatensor_lane *lane, u32 nr)
 	int ret = 0;
 
 	while (nr-- && !ret)
-		ret = rdmatensor_fault(-ENOMEM) ?: ib_post_recv(lane->qp.qp, &wr, NULL);
+		ret = rdmatensor_fault(-ENOMEM) ?: ib_post_recv(lane->conn.qp.qp, &wr, NULL);
 	return ret;
 }
 
@@ -147,7 +147,7 @@ static int lane_post_message(struct rdmatensor_lane *lane, u64 seq, u32 bytes)
 	};
 
 	rdmatensor_msgbuf_tx_sge(&channel->msgbuf, seq, bytes, &sge);
-	return rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->qp.qp, &wr.wr, NULL);
+	return rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->conn.qp.qp, &wr.wr, NULL);
 }
 
 static int lane_post_ack(struct rdmatensor_lane *lane)
@@ -161,7 +161,7 @@ static int lane_post_ack(struct rdmatensor_lane *lane)
 		},
 	};
 
-	return rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->qp.qp, &wr.wr, NULL);
+	return rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->conn.qp.qp, &wr.wr, NULL);
 }
 
 static int lane_post_probe(struct rdmatensor_lane *lane)
@@ -174,7 +174,7 @@ static int lane_post_probe(struct rdmatensor_lane *lane)
 		},
 	};
 
-	return rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->qp.qp, &wr.wr, NULL);
+	return rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->conn.qp.qp, &wr.wr, NULL);
 }
 
 static int lane_post_write(struct rdmatensor_lane *lane, struct rdmatensor_part *part,
@@ -195,7 +195,7 @@ static int lane_post_write(struct rdmatensor_lane *lane, struct rdmatensor_part 
 	};
 
 	part->cqe.done = lane_part_done;
-	return rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->qp.qp, &wr.wr, NULL);
+	return rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->conn.qp.qp, &wr.wr, NULL);
 }
 
 const struct rdmatensor_lane_ops rdmatensor_lane_verbs = {
@@ -211,7 +211,7 @@ static void lane_qp_event(struct ib_event *event, void *context)
 
 	switch (event->event) {
 	case IB_EVENT_COMM_EST:
-		rdma_notify(lane->id, IB_EVENT_COMM_EST);
+		rdma_notify(lane->conn.id, IB_EVENT_COMM_EST);
 		break;
 	case IB_EVENT_QP_LAST_WQE_REACHED:
 		break;
@@ -231,7 +231,7 @@ int rdmatensor_lane_open(struct rdmatensor_lane *lane, struct ib_pd *pd)
 		.qp_context = lane,
 		.cap = {
 			.max_send_sge = min_t(u32, lane->max_sge,
-					      lane->id->device->attrs.max_send_sge),
+					      lane->conn.id->device->attrs.max_send_sge),
 			.max_recv_sge = 1,
 		},
 	};
@@ -240,8 +240,8 @@ int rdmatensor_lane_open(struct rdmatensor_lane *lane, struct ib_pd *pd)
 	lane->nr_recvs = rdmatensor_channel_recvs(channel->params, lane->index);
 	attr.cap.max_send_wr = channel->params->queue_depth + 1;
 	attr.cap.max_recv_wr = lane->nr_recvs + 1;
-	ret = rdmatensor_qp_alloc(&lane->qp, lane->id, pd, &attr, channel->params->cq_poll,
-				  channel->vector + lane->index);
+	ret = rdmatensor_qp_alloc(&lane->conn.qp, lane->conn.id, pd, &attr,
+				  channel->params->cq_poll, channel->vector + lane->index);
 	if (ret)
 		return ret;
 
@@ -257,18 +257,18 @@ int rdmatensor_lane_open(struct rdmatensor_lane *lane, struct ib_pd *pd)
 out_free_qp:
 	/* Before those that were posted come back unprocessed, and say something else of it */
 	rdmatensor_channel_fail(channel, ret, "posting receives failed");
-	ib_drain_qp(lane->qp.qp);
-	rdmatensor_qp_free(&lane->qp);
+	ib_drain_qp(lane->conn.qp.qp);
+	rdmatensor_qp_free(&lane->conn.qp);
 	return ret;
 }
 
 void rdmatensor_lane_close(struct rdmatensor_lane *lane)
 {
-	if (!lane->qp.qp)
+	if (!lane->conn.qp.qp)
 		return;
 
 	/* Nothing is posted any more, and each completion has given its place back */
-	ib_drain_qp(lane->qp.qp);
+	ib_drain_qp(lane->conn.qp.qp);
 	WARN_ON_ONCE(lane->sendq_free != lane->channel->params->queue_depth);
-	rdmatensor_qp_free(&lane->qp);
+	rdmatensor_qp_free(&lane->conn.qp);
 }

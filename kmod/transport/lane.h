@@ -11,7 +11,7 @@
 /* 6.12's dynamic_queue_limits.h uses it, and does not include it */
 #include <linux/jiffies.h>
 #include <linux/dynamic_queue_limits.h>
-#include "transport/qp.h"
+#include "transport/conn.h"
 
 struct rdmatensor_channel;
 struct rdmatensor_write;
@@ -47,8 +47,7 @@ struct rdmatensor_part {
  * struct rdmatensor_lane - one queue pair of a channel
  * @channel: whose
  * @index: which, from 0
- * @id: rdma_cm's
- * @qp: the queue pair, and what belongs to it
+ * @conn: the connection, with the queue pair
  * @recv_cqe: of all receives
  * @send_cqe: of messages and acks
  * @sendq_free: send-queue entries that may be posted to
@@ -60,16 +59,11 @@ struct rdmatensor_part {
  * @limit: of posted content bytes: as many as keep the wire busy
  * @completed: of those, which @limit has not been told of
  * @contended: jiffies at which the last one came who feels how much is posted
- * @cm_done: the step of the connection that was begun has ended
- * @cm_error: how
- * @cm_gone: the connection does not stand any more, or never has
- * @answered: a worker at the other end has taken the connection, or refused it
  */
 struct rdmatensor_lane {
 	struct rdmatensor_channel *channel;
 	u8 index;
-	struct rdma_cm_id *id;
-	struct rdmatensor_qp qp;
+	struct rdmatensor_conn conn;
 	struct ib_cqe recv_cqe;
 	struct ib_cqe send_cqe;
 	u32 sendq_free;
@@ -81,10 +75,6 @@ struct rdmatensor_lane {
 	struct dql limit;
 	u32 completed;
 	unsigned long contended;
-	bool cm_done;
-	int cm_error;
-	bool cm_gone;
-	bool answered;
 };
 
 /**
@@ -115,7 +105,7 @@ extern const struct rdmatensor_lane_ops rdmatensor_lane_verbs;
 
 /**
  * rdmatensor_lane_open - make the queue pair and post its receives
- * @lane: its @id is bound to a device
+ * @lane: its connection's id is bound to a device
  * @pd: the domain's
  *
  * Process context. Return: 0 or a negative errno, with nothing left behind.

@@ -15,11 +15,13 @@
 #include <linux/workqueue.h>
 #include "core/limits.h"
 #include "core/stats.h"
-#include "transport/cm.h"
+#include "transport/conn.h"
 
 /* Of one channel that its peer may have connected: those in use, and those that go */
 #define RDMATENSOR_READ_LANES_ACCEPTED (2 * RDMATENSOR_LANES_MAX)
 
+struct rdmatensor_channel;
+struct rdmatensor_cm;
 struct rdmatensor_readers;
 struct rdmatensor_readlane;
 
@@ -56,31 +58,25 @@ struct rdmatensor_readlist {
  * struct rdmatensor_readlane - one queue pair
  * @readers: whose
  * @index: which, of those that this side connects
- * @active: this side connects it
- * @item: if not: among the accepted ones
- * @lock: guards @state, @room, @lists, and what the device said of @qp
+ * @nr_lanes: how many the side that connects them wants
+ * @item: of one that the peer has connected: among the accepted ones
+ * @lock: guards @state, @room, @lists, and what the device said of the queue pair
  * @state: enum rdmatensor_readlane_state, changed by readlane_move() alone
  * @room: READs that may be posted
  * @lists: that are in flight
- * @id: rdma_cm's; NULL in IDLE
- * @qp: its queue pair, and what belongs to it
- * @step_done: the step of connecting that was begun has ended
- * @step_error: how
+ * @conn: the connection, with the queue pair; without an id in IDLE
  * @down_work: takes a FAILED lane apart
  */
 struct rdmatensor_readlane {
 	struct rdmatensor_readers *readers;
 	u8 index;
-	bool active;
+	u8 nr_lanes;
 	struct list_head item;
 	spinlock_t lock;
 	u8 state;
 	u32 room;
 	struct list_head lists;
-	struct rdma_cm_id *id;
-	struct rdmatensor_qp qp;
-	bool step_done;
-	int step_error;
+	struct rdmatensor_conn conn;
 	struct work_struct down_work;
 };
 
