@@ -107,7 +107,7 @@ static const char *tables_remedy(int error)
 	case -EPROTO:
 		return "what it says cannot be; compare the versions on both sides";
 	case -ECONNREFUSED:
-		return "it takes no more lanes for reads; see its kernel log";
+		return "it refuses lanes for reads, or does not listen any more; see the kernel log of both sides";
 	case -EINTR:
 		return "interrupted by a signal";
 	case -ENODEV:

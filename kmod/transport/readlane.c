@@ -353,6 +353,41 @@ static void readlane_left(struct rdmatensor_conn *conn)
 	readlane_fail(conn_to_readlane(conn));
 }
 
+static const char *readlane_remedy(int error)
+{
+	switch (error) {
+	case -EUSERS:
+		return "it has as many lanes for READs of this channel as it takes; lower gather_lanes";
+	case -ECONNRESET:
+		return "its end of the channel is gone; connect again";
+	default:
+		return rdmatensor_conn_remedy(error);
+	}
+}
+
+/*
+ * To those who ask for lanes some errnos say something of this side: that another one connects
+ * them and will be done soon, that a signal has come, that the channel or the table has no
+ * place. A gather that took the peer's errno for one of these would wait for what never comes
+ */
+static int readlane_refusal(struct rdmatensor_conn *conn, int error)
+{
+	const struct rdmatensor_readlane *lane = conn_to_readlane(conn);
+
+	pr_info_ratelimited("lane %u for READs from %pISpc: the peer refuses it (%d): %s\n",
+			    lane->index, &lane->readers->peer, error, readlane_remedy(error));
+	switch (error) {
+	case -EAGAIN:
+	case -EBUSY:
+	case -EINTR:
+	case -ENOTCONN:
+	case -EUSERS:
+		return -ECONNREFUSED;
+	default:
+		return error;
+	}
+}
+
 static int readlane_stopped(struct rdmatensor_conn *conn)
 {
 	return READ_ONCE(conn_to_readlane(conn)->readers->closed) ? -ENOTCONN : 0;
@@ -366,6 +401,7 @@ static const struct rdmatensor_conn_ops readlane_conn_ops = {
 	.up = readlane_up,
 	.failed = readlane_failed,
 	.left = readlane_left,
+	.refusal = readlane_refusal,
 	.stopped = readlane_stopped,
 };
 
