@@ -107,7 +107,7 @@ static const char *tables_remedy(int error)
 	case -EPROTO:
 		return "what it says cannot be; compare the versions on both sides";
 	case -ECONNREFUSED:
-		return "it refuses lanes for reads, or does not listen any more; see the kernel log of both sides";
+		return "it refuses lanes for reads; see the kernel log of both sides";
 	case -EINTR:
 		return "interrupted by a signal";
 	case -ENODEV:
@@ -181,7 +181,7 @@ static int tables_open_remote(struct rdmatensor_context *context,
 		tables_cause(open, "", id, step, -ENOTCONN);
 		return -ENOTCONN;
 	}
-	/* What its HELLO has told is there: pairs with channel_move() */
+	/* What its HELLO has told is there: pairs with channel_try_move() */
 	if (smp_load_acquire(&channel->state) != RDMATENSOR_CHANNEL_UP)
 		ret = -ENOTCONN;
 	else if (!rdmatensor_readers_reachable(channel->readers))

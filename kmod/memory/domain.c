@@ -246,19 +246,63 @@ static int domain_check_device(const struct rdmatensor_adapter *adapter, char *c
 	return -EOPNOTSUPP;
 }
 
-struct rdmatensor_domain *rdmatensor_domain_create(struct rdmatensor_adapter *adapter,
-						   char *cause, size_t room)
+/* The protection domain and the queue pair, which is connected to itself; @step for the user */
+static int domain_open(struct rdmatensor_domain *domain, const struct rdmatensor_adapter *adapter,
+		       const char **step)
 {
-	struct ib_device *ibdev = adapter->ibdev;
 	struct ib_qp_init_attr attr = {
 		.sq_sig_type = IB_SIGNAL_REQ_WR,
 		.qp_type = IB_QPT_RC,
 		.cap = {
+			.max_send_wr = domain->sq_depth + 1,
 			.max_recv_wr = 1,
 			.max_send_sge = 1,
 			.max_recv_sge = 1,
 		},
 	};
+	int ret;
+
+	*step = "make a protection domain";
+	domain->pd = ib_alloc_pd(domain->ibdev, 0);
+	if (IS_ERR(domain->pd))
+		return PTR_ERR(domain->pd);
+
+	*step = "make a completion queue";
+	domain->cq = ib_alloc_cq_any(domain->ibdev, domain, domain->sq_depth + 1,
+				     IB_POLL_WORKQUEUE);
+	if (IS_ERR(domain->cq)) {
+		ret = PTR_ERR(domain->cq);
+		goto out_dealloc_pd;
+	}
+
+	*step = "make a queue pair";
+	attr.send_cq = domain->cq;
+	attr.recv_cq = domain->cq;
+	domain->qp = ib_create_qp(domain->pd, &attr);
+	if (IS_ERR(domain->qp)) {
+		ret = PTR_ERR(domain->qp);
+		goto out_free_cq;
+	}
+
+	*step = "connect a queue pair to itself";
+	ret = domain_route(domain, adapter) ?: domain_connect(domain);
+	if (ret)
+		goto out_destroy_qp;
+	return 0;
+
+out_destroy_qp:
+	ib_destroy_qp(domain->qp);
+out_free_cq:
+	ib_free_cq(domain->cq);
+out_dealloc_pd:
+	ib_dealloc_pd(domain->pd);
+	return ret;
+}
+
+struct rdmatensor_domain *rdmatensor_domain_create(struct rdmatensor_adapter *adapter,
+						   char *cause, size_t room)
+{
+	struct ib_device *ibdev = adapter->ibdev;
 	struct rdmatensor_domain *domain;
 	const char *step = "allocate memory";
 	int ret;
@@ -280,46 +324,11 @@ struct rdmatensor_domain *rdmatensor_domain_create(struct rdmatensor_adapter *ad
 	/* One entry, and its completion, are the drain's */
 	domain->sq_depth = clamp(min(ibdev->attrs.max_qp_wr, ibdev->attrs.max_cqe) - 1, 1,
 				 DOMAIN_SQ_DEPTH);
-
-	step = "make a protection domain";
-	domain->pd = ib_alloc_pd(ibdev, 0);
-	if (IS_ERR(domain->pd)) {
-		ret = PTR_ERR(domain->pd);
+	ret = domain_open(domain, adapter, &step);
+	if (ret)
 		goto out_free_domain;
-	}
-
-	step = "make a completion queue";
-	domain->cq = ib_alloc_cq_any(ibdev, domain, domain->sq_depth + 1, IB_POLL_WORKQUEUE);
-	if (IS_ERR(domain->cq)) {
-		ret = PTR_ERR(domain->cq);
-		goto out_dealloc_pd;
-	}
-
-	step = "make a queue pair";
-	attr.cap.max_send_wr = domain->sq_depth + 1;
-	attr.send_cq = domain->cq;
-	attr.recv_cq = domain->cq;
-	domain->qp = ib_create_qp(domain->pd, &attr);
-	if (IS_ERR(domain->qp)) {
-		ret = PTR_ERR(domain->qp);
-		goto out_free_cq;
-	}
-
-	step = "connect a queue pair to itself";
-	ret = domain_route(domain, adapter);
-	if (ret)
-		goto out_destroy_qp;
-	ret = domain_connect(domain);
-	if (ret)
-		goto out_destroy_qp;
 	return domain;
 
-out_destroy_qp:
-	ib_destroy_qp(domain->qp);
-out_free_cq:
-	ib_free_cq(domain->cq);
-out_dealloc_pd:
-	ib_dealloc_pd(domain->pd);
 out_free_domain:
 	mutex_destroy(&domain->lock);
 	kfree(domain);

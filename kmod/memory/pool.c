@@ -122,6 +122,18 @@ static int pool_fill(struct rdmatensor_pool *pool, int access)
 	return 0;
 }
 
+/* Rounds up to whole pages. Return: 0, -EINVAL, -EOVERFLOW */
+static int pool_size(const struct rdmatensor_domain *domain, u64 *bytes, u64 *nr_segments)
+{
+	if (!*bytes)
+		return -EINVAL;
+	if (*bytes > U64_MAX - PAGE_SIZE)
+		return -EOVERFLOW;
+	*bytes = PAGE_ALIGN(*bytes);
+	*nr_segments = DIV_ROUND_UP_ULL(*bytes, 1ULL << domain->seg_shift);
+	return *nr_segments > domain->ibdev->attrs.max_mr ? -EOVERFLOW : 0;
+}
+
 struct rdmatensor_pool *rdmatensor_pool_create(struct rdmatensor_domain *domain, u64 bytes,
 					       int access)
 {
@@ -130,15 +142,9 @@ struct rdmatensor_pool *rdmatensor_pool_create(struct rdmatensor_domain *domain,
 	int ret;
 
 	might_sleep();
-	if (!bytes)
-		return ERR_PTR(-EINVAL);
-	if (bytes > U64_MAX - PAGE_SIZE)
-		return ERR_PTR(-EOVERFLOW);
-	bytes = PAGE_ALIGN(bytes);
-	nr_segments = DIV_ROUND_UP_ULL(bytes, 1ULL << domain->seg_shift);
-	if (nr_segments > domain->ibdev->attrs.max_mr)
-		return ERR_PTR(-EOVERFLOW);
-
+	ret = pool_size(domain, &bytes, &nr_segments);
+	if (ret)
+		return ERR_PTR(ret);
 	pool = kzalloc(sizeof(*pool), GFP_KERNEL_ACCOUNT);
 	if (!pool)
 		return ERR_PTR(-ENOMEM);

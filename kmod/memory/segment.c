@@ -97,7 +97,8 @@ out_free_pages:
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_segment_alloc);
 
 /* As dma_alloc_coherent(); devices in software take the CPU's addresses */
-static void *coherent_alloc(struct ib_device *ibdev, size_t bytes, dma_addr_t *dma)
+static void *segment_alloc_coherent_chunk(struct ib_device *ibdev, size_t bytes,
+					  dma_addr_t *dma)
 {
 	const gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN;
 	void *cpu;
@@ -109,7 +110,8 @@ static void *coherent_alloc(struct ib_device *ibdev, size_t bytes, dma_addr_t *d
 	return cpu;
 }
 
-static void coherent_free(struct ib_device *ibdev, size_t bytes, void *cpu, dma_addr_t dma)
+static void segment_free_coherent_chunk(struct ib_device *ibdev, size_t bytes, void *cpu,
+					dma_addr_t dma)
 {
 	if (!ib_uses_virt_dma(ibdev))
 		dma_free_coherent(ibdev->dma_device, bytes, cpu, dma);
@@ -125,8 +127,8 @@ static void segment_free_coherent(struct rdmatensor_segment *segment)
 
 	for_each_sgtable_sg(&segment->sgt, sg, i)
 		if (coherent->cpus[i])
-			coherent_free(coherent->ibdev, coherent->bytes, coherent->cpus[i],
-				      sg_dma_address(sg));
+			segment_free_coherent_chunk(coherent->ibdev, coherent->bytes,
+						    coherent->cpus[i], sg_dma_address(sg));
 	sg_free_table(&segment->sgt);
 	kfree(coherent);
 	segment->coherent = NULL;
@@ -159,7 +161,7 @@ int rdmatensor_segment_alloc_coherent(struct rdmatensor_segment *segment,
 	}
 	segment->coherent = coherent;
 	for_each_sgtable_sg(&segment->sgt, sg, i) {
-		coherent->cpus[i] = coherent_alloc(ibdev, chunk, &dma);
+		coherent->cpus[i] = segment_alloc_coherent_chunk(ibdev, chunk, &dma);
 		if (!coherent->cpus[i]) {
 			segment_free_coherent(segment);
 			return -ENOMEM;

@@ -81,7 +81,7 @@ u32 rdmatensor_channel_recvs(const struct rdmatensor_channel_params *params, u8 
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_recvs);
 
 /* All changes of state; to is legal from exactly those states */
-static bool channel_move(struct rdmatensor_channel *channel, u8 to)
+static bool channel_try_move(struct rdmatensor_channel *channel, u8 to)
 {
 	static const u8 from[] = {
 		[RDMATENSOR_CHANNEL_CONNECTING] = 0,
@@ -184,6 +184,24 @@ static void channel_bound_limit(struct rdmatensor_lane *lane)
 	}
 }
 
+static void channel_init_lane(struct rdmatensor_channel *channel, u8 index)
+{
+	struct rdmatensor_lane *lane = &channel->lanes[index];
+
+	lane->channel = channel;
+	lane->index = index;
+	lane->sendq_free = channel->params->queue_depth;
+	lane->max_sge = CHANNEL_SGES;
+	INIT_LIST_HEAD(&lane->fresh);
+	INIT_LIST_HEAD(&lane->writes);
+	dql_init(&lane->limit, HZ);
+	lane->limit.min_limit = CHANNEL_CHUNK_LEAST;
+	lane->contended = jiffies - CHANNEL_CONTENDED;
+	channel_bound_limit(lane);
+	lane->limit.limit = lane->limit.min_limit;
+	lane->limit.adj_limit = lane->limit.min_limit;
+}
+
 struct rdmatensor_channel *
 rdmatensor_channel_alloc(struct rdmatensor_exchange *exchange, u8 nr_lanes,
 			 const struct rdmatensor_channel_params *params,
@@ -236,22 +254,8 @@ rdmatensor_channel_alloc(struct rdmatensor_exchange *exchange, u8 nr_lanes,
 	rdmatensor_kepts_init(&channel->kepts);
 
 	channel->nr_lanes = nr_lanes;
-	for (i = 0; i < nr_lanes; i++) {
-		struct rdmatensor_lane *lane = &channel->lanes[i];
-
-		lane->channel = channel;
-		lane->index = i;
-		lane->sendq_free = params->queue_depth;
-		lane->max_sge = CHANNEL_SGES;
-		INIT_LIST_HEAD(&lane->fresh);
-		INIT_LIST_HEAD(&lane->writes);
-		dql_init(&lane->limit, HZ);
-		lane->limit.min_limit = CHANNEL_CHUNK_LEAST;
-		lane->contended = jiffies - CHANNEL_CONTENDED;
-		channel_bound_limit(lane);
-		lane->limit.limit = lane->limit.min_limit;
-		lane->limit.adj_limit = lane->limit.min_limit;
-	}
+	for (i = 0; i < nr_lanes; i++)
+		channel_init_lane(channel, i);
 	return channel;
 
 out_destroy_counters:
@@ -350,7 +354,7 @@ static void channel_end(struct rdmatensor_channel *channel, int error, const cha
 {
 	channel->error = error;
 	channel->error_text = text;
-	channel_move(channel, RDMATENSOR_CHANNEL_CLOSING);
+	channel_try_move(channel, RDMATENSOR_CHANNEL_CLOSING);
 	if (error == -EPROTO)
 		rdmatensor_count(&channel->counters, RDMATENSOR_STAT_PROTOCOL_ERRORS);
 	channel->ops->failed(channel);
@@ -451,7 +455,7 @@ void rdmatensor_channel_down(struct rdmatensor_channel *channel)
 	tasklet_kill(&channel->settle);
 	cancel_work_sync(&channel->settle_work);
 	spin_lock_bh(&channel->lock);
-	channel_move(channel, RDMATENSOR_CHANNEL_DOWN);
+	channel_try_move(channel, RDMATENSOR_CHANNEL_DOWN);
 	while (!list_empty(&channel->txq))
 		list_del_init(channel->txq.next);
 	for (i = 0; i < channel->nr_lanes; i++) {
@@ -827,7 +831,7 @@ static int channel_rx_hello(struct rdmatensor_channel *channel,
 		return ret;
 
 	spin_lock_bh(&channel->lock);
-	up = channel_move(channel, RDMATENSOR_CHANNEL_UP);
+	up = channel_try_move(channel, RDMATENSOR_CHANNEL_UP);
 	if (up) {
 		rdmatensor_count(&channel->counters, RDMATENSOR_STAT_CHANNELS_UP);
 		mod_timer(&channel->probe_timer,

@@ -129,7 +129,7 @@ struct rdmatensor_channel_ops {
  * @lane_ops: see above
  * @params: the context's
  * @lock: see the head of this file
- * @state: enum rdmatensor_channel_state, changed by channel_move() alone
+ * @state: enum rdmatensor_channel_state, changed by channel_try_move() alone
  * @error: why it goes down
  * @error_text: the same for people
  * @leaves: it was UP and goes down by will, of either side, and nothing has failed since:

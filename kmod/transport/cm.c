@@ -39,7 +39,7 @@ static void cm_cause(char *cause, size_t room, const char *fmt, ...)
 	va_end(args);
 }
 
-static struct rdmatensor_lane *conn_to_lane(struct rdmatensor_conn *conn)
+static struct rdmatensor_lane *cm_lane_of(struct rdmatensor_conn *conn)
 {
 	return container_of(conn, struct rdmatensor_lane, conn);
 }
@@ -67,7 +67,7 @@ static void cm_describe(const struct rdmatensor_conn *conn, u8 mtu,
 
 static bool cm_alive(struct rdmatensor_conn *conn)
 {
-	struct rdmatensor_channel *channel = conn_to_lane(conn)->channel;
+	struct rdmatensor_channel *channel = cm_lane_of(conn)->channel;
 	bool alive;
 
 	spin_lock_bh(&channel->lock);
@@ -79,7 +79,7 @@ static bool cm_alive(struct rdmatensor_conn *conn)
 static int cm_answer(struct rdmatensor_conn *conn, const struct rdmatensor_wire_private *private,
 		     const struct rdmatensor_qp_terms *terms, const char **why)
 {
-	struct rdmatensor_lane *lane = conn_to_lane(conn);
+	struct rdmatensor_lane *lane = cm_lane_of(conn);
 	struct rdmatensor_channel *channel = lane->channel;
 
 	if (private->flags || le64_to_cpu(private->nonce) != channel->nonce ||
@@ -90,7 +90,7 @@ static int cm_answer(struct rdmatensor_conn *conn, const struct rdmatensor_wire_
 
 static void cm_up(struct rdmatensor_conn *conn)
 {
-	struct rdmatensor_lane *lane = conn_to_lane(conn);
+	struct rdmatensor_lane *lane = cm_lane_of(conn);
 
 	if (!cm_alive(conn))
 		return;
@@ -104,20 +104,20 @@ static void cm_up(struct rdmatensor_conn *conn)
 
 static void cm_failed(struct rdmatensor_conn *conn, int error, const char *text)
 {
-	rdmatensor_channel_fail(conn_to_lane(conn)->channel, error, text);
+	rdmatensor_channel_fail(cm_lane_of(conn)->channel, error, text);
 }
 
 static void cm_left(struct rdmatensor_conn *conn)
 {
 	rdmatensor_hold("peer_left");
 	/* A leave lets what this side has posted complete: nothing has failed yet */
-	rdmatensor_channel_leave(conn_to_lane(conn)->channel, -ECONNRESET,
+	rdmatensor_channel_leave(cm_lane_of(conn)->channel, -ECONNRESET,
 				 "the peer disconnected");
 }
 
 static int cm_open(struct rdmatensor_conn *conn)
 {
-	struct rdmatensor_lane *lane = conn_to_lane(conn);
+	struct rdmatensor_lane *lane = cm_lane_of(conn);
 
 	return rdmatensor_lane_open(lane, lane->channel->msgbuf.domain->pd);
 }
@@ -125,9 +125,9 @@ static int cm_open(struct rdmatensor_conn *conn)
 /* The channel's end, and why: a failure of this lane comes first */
 static int cm_stopped(struct rdmatensor_conn *conn)
 {
-	struct rdmatensor_channel *channel = conn_to_lane(conn)->channel;
+	struct rdmatensor_channel *channel = cm_lane_of(conn)->channel;
 
-	/* Pairs with channel_move() */
+	/* Pairs with channel_try_move() */
 	if (smp_load_acquire(&channel->state) < RDMATENSOR_CHANNEL_CLOSING)
 		return 0;
 	return READ_ONCE(conn->step_error) ?: READ_ONCE(channel->error);
@@ -310,18 +310,8 @@ static const char *cm_bind_remedy(int error)
 	}
 }
 
-int rdmatensor_cm_listen(struct rdmatensor_cm *cm, const struct sockaddr *addr,
-			 char *cause, size_t room)
+static int cm_check_listen_addr(const struct sockaddr *addr, char *cause, size_t room)
 {
-	struct sockaddr_storage any = { .ss_family = AF_INET };
-	struct rdma_cm_id *id;
-	int ret;
-
-	if (!addr->sa_family) {
-		if (cm->adapter->has_addr)
-			any = cm->adapter->addr;
-		addr = (struct sockaddr *)&any;
-	}
 	/* AF_IB would be taken by rdma_cm, and is longer than what the caller has */
 	if (addr->sa_family != AF_INET && addr->sa_family != AF_INET6) {
 		cm_cause(cause, room, "listen: address family %u is neither AF_INET nor AF_INET6",
@@ -335,6 +325,24 @@ int rdmatensor_cm_listen(struct rdmatensor_cm *cm, const struct sockaddr *addr,
 			 addr);
 		return -EADDRNOTAVAIL;
 	}
+	return 0;
+}
+
+int rdmatensor_cm_listen(struct rdmatensor_cm *cm, const struct sockaddr *addr,
+			 char *cause, size_t room)
+{
+	struct sockaddr_storage any = { .ss_family = AF_INET };
+	struct rdma_cm_id *id;
+	int ret;
+
+	if (!addr->sa_family) {
+		if (cm->adapter->has_addr)
+			any = cm->adapter->addr;
+		addr = (struct sockaddr *)&any;
+	}
+	ret = cm_check_listen_addr(addr, cause, room);
+	if (ret)
+		return ret;
 
 	id = rdma_create_id(cm->net, cm_listen_event, cm, RDMA_PS_TCP, IB_QPT_RC);
 	if (IS_ERR(id)) {

@@ -29,7 +29,7 @@
 #define READLANE_RD_ATOMIC_MAX 255
 
 /* All changes of state, each from exactly those; false: it is not in one of them */
-static bool readlane_move(struct rdmatensor_readlane *lane, u8 to)
+static bool readlane_try_move(struct rdmatensor_readlane *lane, u8 to)
 {
 	static const u8 from[] = {
 		[RDMATENSOR_READLANE_IDLE] = BIT(RDMATENSOR_READLANE_FAILED),
@@ -46,12 +46,12 @@ static bool readlane_move(struct rdmatensor_readlane *lane, u8 to)
 	return true;
 }
 
-static bool readlane_move_unlocked(struct rdmatensor_readlane *lane, u8 to)
+static bool readlane_try_move_unlocked(struct rdmatensor_readlane *lane, u8 to)
 {
 	bool moved;
 
 	spin_lock_bh(&lane->lock);
-	moved = readlane_move(lane, to);
+	moved = readlane_try_move(lane, to);
 	spin_unlock_bh(&lane->lock);
 	return moved;
 }
@@ -61,7 +61,7 @@ static void readlane_fail(struct rdmatensor_readlane *lane)
 {
 	struct rdmatensor_readers *readers = lane->readers;
 
-	if (!readlane_move_unlocked(lane, RDMATENSOR_READLANE_FAILED))
+	if (!readlane_try_move_unlocked(lane, RDMATENSOR_READLANE_FAILED))
 		return;
 	if (lane->conn.active)
 		rdmatensor_count(readers->counters, RDMATENSOR_STAT_GATHER_LANES_DOWN);
@@ -200,7 +200,7 @@ static void readlane_down(struct rdmatensor_readlane *lane)
 	if (lane->state != RDMATENSOR_READLANE_FAILED)
 		return;
 	readlane_close(lane);
-	readlane_move_unlocked(lane, RDMATENSOR_READLANE_IDLE);
+	readlane_try_move_unlocked(lane, RDMATENSOR_READLANE_IDLE);
 	wake_up_all(readers->wait);
 }
 
@@ -242,7 +242,7 @@ static void readlane_down_work(struct work_struct *work)
 	readlane_free_accepted(lane);
 }
 
-static struct rdmatensor_readlane *conn_to_readlane(struct rdmatensor_conn *conn)
+static struct rdmatensor_readlane *readlane_of(struct rdmatensor_conn *conn)
 {
 	return container_of(conn, struct rdmatensor_readlane, conn);
 }
@@ -260,7 +260,7 @@ static void readlane_qp_event(struct ib_event *event, void *context)
 /* The queue pair. What is read is received by nobody, so receives are the drain's alone */
 static int readlane_open(struct rdmatensor_conn *conn)
 {
-	struct rdmatensor_readlane *lane = conn_to_readlane(conn);
+	struct rdmatensor_readlane *lane = readlane_of(conn);
 	const struct rdmatensor_readers *readers = lane->readers;
 	struct ib_qp_init_attr attr = {
 		.event_handler = readlane_qp_event,
@@ -303,7 +303,7 @@ static void readlane_describe(const struct rdmatensor_conn *conn, u8 mtu,
 
 static bool readlane_alive(struct rdmatensor_conn *conn)
 {
-	struct rdmatensor_readlane *lane = conn_to_readlane(conn);
+	struct rdmatensor_readlane *lane = readlane_of(conn);
 	bool connecting;
 
 	spin_lock_bh(&lane->lock);
@@ -316,7 +316,7 @@ static int readlane_answer(struct rdmatensor_conn *conn,
 			   const struct rdmatensor_wire_private *private,
 			   const struct rdmatensor_qp_terms *terms, const char **why)
 {
-	const struct rdmatensor_readlane *lane = conn_to_readlane(conn);
+	const struct rdmatensor_readlane *lane = readlane_of(conn);
 
 	if (private->flags != readlane_flags(lane) ||
 	    private->nonce != cpu_to_le64(lane->readers->nonce) || private->lane != lane->index)
@@ -327,7 +327,7 @@ static int readlane_answer(struct rdmatensor_conn *conn,
 
 static void readlane_up(struct rdmatensor_conn *conn)
 {
-	struct rdmatensor_readlane *lane = conn_to_readlane(conn);
+	struct rdmatensor_readlane *lane = readlane_of(conn);
 	struct rdmatensor_qp_attr attr;
 	bool queried;
 
@@ -335,7 +335,7 @@ static void readlane_up(struct rdmatensor_conn *conn)
 		return;
 	queried = !rdmatensor_qp_query(&conn->qp, &attr);
 	spin_lock_bh(&lane->lock);
-	if (readlane_move(lane, RDMATENSOR_READLANE_UP)) {
+	if (readlane_try_move(lane, RDMATENSOR_READLANE_UP)) {
 		conn->qp.queried = queried;
 		if (queried)
 			conn->qp.attr = attr;
@@ -345,19 +345,19 @@ static void readlane_up(struct rdmatensor_conn *conn)
 
 static void readlane_failed(struct rdmatensor_conn *conn, int error, const char *text)
 {
-	readlane_fail(conn_to_readlane(conn));
+	readlane_fail(readlane_of(conn));
 }
 
 static void readlane_left(struct rdmatensor_conn *conn)
 {
-	readlane_fail(conn_to_readlane(conn));
+	readlane_fail(readlane_of(conn));
 }
 
 static const char *readlane_remedy(int error)
 {
 	switch (error) {
 	case -EUSERS:
-		return "it has as many lanes for READs of this channel as it takes; lower gather_lanes";
+		return "it takes no more lanes for READs of this channel; lower gather_lanes";
 	case -ECONNRESET:
 		return "its end of the channel is gone; connect again";
 	default:
@@ -372,7 +372,7 @@ static const char *readlane_remedy(int error)
  */
 static int readlane_refusal(struct rdmatensor_conn *conn, int error)
 {
-	const struct rdmatensor_readlane *lane = conn_to_readlane(conn);
+	const struct rdmatensor_readlane *lane = readlane_of(conn);
 
 	pr_info_ratelimited("lane %u for READs from %pISpc: the peer refuses it (%d): %s\n",
 			    lane->index, &lane->readers->peer, error, readlane_remedy(error));
@@ -390,7 +390,7 @@ static int readlane_refusal(struct rdmatensor_conn *conn, int error)
 
 static int readlane_stopped(struct rdmatensor_conn *conn)
 {
-	return READ_ONCE(conn_to_readlane(conn)->readers->closed) ? -ENOTCONN : 0;
+	return READ_ONCE(readlane_of(conn)->readers->closed) ? -ENOTCONN : 0;
 }
 
 static const struct rdmatensor_conn_ops readlane_conn_ops = {
@@ -610,7 +610,7 @@ int rdmatensor_readers_connect(struct rdmatensor_readers *readers, u8 nr, u32 ti
 		struct rdmatensor_readlane *lane = &readers->lanes[i];
 
 		readlane_down(lane);
-		if (!readlane_move_unlocked(lane, RDMATENSOR_READLANE_CONNECTING))
+		if (!readlane_try_move_unlocked(lane, RDMATENSOR_READLANE_CONNECTING))
 			continue;
 		ret = readlane_connect(lane, nr, deadline, stop);
 		if (ret) {

@@ -61,7 +61,7 @@ struct rdmatensor_readlist {
  * @nr_lanes: how many the side that connects them wants
  * @item: of one that the peer has connected: among the accepted ones
  * @lock: guards @state, @room, @lists, and what the device said of the queue pair
- * @state: enum rdmatensor_readlane_state, changed by readlane_move() alone
+ * @state: enum rdmatensor_readlane_state, changed by readlane_try_move() alone
  * @room: READs that may be posted
  * @lists: that are in flight
  * @conn: the connection, with the queue pair; without an id in IDLE
