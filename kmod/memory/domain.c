@@ -4,7 +4,7 @@
  * them.
  *
  * A fast registration is a work request. The domain's queue pair carries nothing
- * else: no packet ever leaves it, nobody may write through it, and it is
+ * else: no packet ever leaves it, no peer may write through it, and it is
  * connected to itself because only a connected queue pair takes work requests.
  *
  * Registration:
@@ -80,7 +80,7 @@ static void domain_last_done(struct ib_cq *cq, struct ib_wc *wc)
 	complete(&wait->done);
 }
 
-/* The way to oneself */
+/* The address of this port, as a destination */
 static int domain_address(struct rdmatensor_domain *domain,
 			  const struct rdmatensor_adapter *adapter,
 			  const struct ib_port_attr *port, struct rdma_ah_attr *ah)
@@ -97,7 +97,7 @@ static int domain_address(struct rdmatensor_domain *domain,
 	if (!adapter->roce)
 		return 0;
 
-	/* Nobody resolves an address for the kernel, and one's own needs no resolving */
+	/* The port's own MAC address: nothing resolves addresses for a kernel queue pair */
 	gid = rdma_get_gid_attr(domain->ibdev, adapter->port, adapter->gid_index);
 	if (IS_ERR(gid))
 		return PTR_ERR(gid);
@@ -106,7 +106,7 @@ static int domain_address(struct rdmatensor_domain *domain,
 	return ret;
 }
 
-/* Fills what the queue pair needs to be connected, as often as that may be */
+/* Fills what the queue pair needs each time that it is connected */
 static int domain_route(struct rdmatensor_domain *domain,
 			const struct rdmatensor_adapter *adapter)
 {
@@ -132,7 +132,7 @@ static int domain_connect(struct rdmatensor_domain *domain)
 	struct ib_qp_attr attr = domain->route;
 	int ret;
 
-	/* Nobody shall guess what packet it would take */
+	/* What packet it would accept is not to be guessed */
 	attr.rq_psn = get_random_u32() & 0xffffff;
 	attr.sq_psn = attr.rq_psn;
 
@@ -155,8 +155,8 @@ static int domain_connect(struct rdmatensor_domain *domain)
 }
 
 /*
- * A work request that fails takes the queue pair with it. A device may have been
- * out of memory for a moment, and the context has its life before it: the queue
+ * A work request that fails takes the queue pair with it. The device may have been
+ * out of memory for a moment only, and the context still needs it: the queue
  * pair, on which nothing is in flight, starts again
  */
 static int domain_restore(struct rdmatensor_domain *domain)
@@ -370,7 +370,7 @@ u64 rdmatensor_domain_iova(struct rdmatensor_domain *domain, u64 bytes)
 	mutex_lock(&domain->lock);
 	if (bytes <= DOMAIN_LAST_IOVA - domain->next_iova) {
 		iova = domain->next_iova;
-		/* Between two there is room that is nobody's */
+		/* With an unused range between two */
 		domain->next_iova += round_up(bytes, step) + step;
 	}
 	mutex_unlock(&domain->lock);
@@ -460,7 +460,7 @@ static int domain_post(struct rdmatensor_domain *domain, struct ib_reg_wr *wrs, 
 	return 0;
 
 out_drain:
-	/* Some may have been posted, and nothing would tell when they end */
+	/* Some may have been posted, and nothing would report their end */
 	ib_drain_sq(domain->qp);
 	domain->broken = true;
 	return ret;

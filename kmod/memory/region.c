@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The allocator of one pool, and who reads or writes which part of it.
+ * The allocator of one pool, and the readers and writers of its parts.
  *
  * Extents tile the pool. Each is free or handed out, and no two neighbours are
  * free, so that what is free is as long as it can be. A use lies in one extent
@@ -349,7 +349,7 @@ void rdmatensor_regions_free_held(struct rdmatensor_regions *regions,
 	spin_lock_bh(&regions->lock);
 	extent = use->extent;
 	region_drop(regions, use);
-	/* It was all of the region, and a destination: nobody else can be there */
+	/* It was all of the region, and a destination: there can be no other use */
 	if (!WARN_ON_ONCE(extent->uses))
 		region_free(regions, extent, joined);
 	spin_unlock_bh(&regions->lock);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The memory of segments: kernel pages, in the largest physically contiguous
- * chunks that are to be had, because each chunk is an entry in a translation.
+ * chunks that can be allocated, because each chunk is an entry in a translation.
  *
  * A segment holds one reference on each of its pages. Chunks are split, so that
- * whoever else has a page, a process that maps it or a device that reads it for
+ * another user of a page, a process that maps it or a device that reads it for
  * O_DIRECT, keeps that page and no other when the segment goes.
  *
  * An allocation that fails leaves an empty segment, which may be freed.
@@ -69,7 +69,7 @@ int rdmatensor_segment_alloc(struct rdmatensor_segment *segment, u32 bytes,
 		return -ENOMEM;
 
 	while (done < nr) {
-		/* An order that was not to be had is not asked for again */
+		/* An order that failed is not tried again */
 		order = min_t(unsigned int, order, ilog2(nr - done));
 		page = segment_chunk(&order, min_order);
 		if (!page)
@@ -144,7 +144,7 @@ int rdmatensor_segment_alloc_coherent(struct rdmatensor_segment *segment,
 
 	might_sleep();
 	memset(segment, 0, sizeof(*segment));
-	/* Short enough to be had when memory is fragmented */
+	/* Short enough to be allocated when memory is fragmented */
 	chunk = min(max3(block, (u32)PAGE_SIZE, (u32)SEGMENT_COHERENT), bytes);
 	if (WARN_ON_ONCE(!bytes || !is_power_of_2(block) || !IS_ALIGNED(bytes, chunk) ||
 			 !IS_ALIGNED(chunk, PAGE_SIZE)))
@@ -193,7 +193,7 @@ void rdmatensor_segment_free(struct rdmatensor_segment *segment)
 		segment->bytes = 0;
 		return;
 	}
-	/* By number: a chunk's first page is somebody else's as soon as it is free */
+	/* By number: a chunk's first page may have another owner as soon as it is free */
 	for_each_sgtable_sg(&segment->sgt, sg, i) {
 		pfn = page_to_pfn(sg_page(sg));
 		for (n = 0; n < sg->length >> PAGE_SHIFT; n++)

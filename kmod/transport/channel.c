@@ -5,33 +5,34 @@
  * What is sent. Messages wait in one queue for three things at once: a slot that
  * the peer has consumed, a local slot whose write has completed, and a place in
  * lane 0's send queue. Contents wait in their lanes' queues for a place. Nothing
- * is posted but from rdmatensor_channel_pump(), so the order of telling is the
- * order of posting, which is what the accounting in msgbuf.h rests on.
+ * is posted but from rdmatensor_channel_pump(), so acknowledgments have the order of
+ * posting, which is what the accounting in msgbuf.h relies on.
  *
- * How contents share a lane. What is posted cannot be overtaken, nor taken back: so a
+ * How contents share a lane. What is posted can neither be overtaken nor taken back: so a
  * lane holds as many posted content bytes as keep the wire busy, which the kernel's
- * dynamic queue limits find out, and no more. They have a bound: where the processor and
+ * dynamic queue limits find out, and no more. The limit is bounded: where the processor and
  * not the wire is the bottleneck, completions come late and many at once, which looks like
- * a wire that starves, and on soft-RoCE the limit would grow to some MB, which only adds
- * to what others wait. Where others come, the bound is lane_bytes: for a second after each
- * short content, and each message about one, about a failure or a CANCEL. Long contents
- * that have the lane to themselves may post four times that: a lane that never runs empty
- * between two completions is a tenth faster on soft-RoCE. The rest is shared by deficit
- * round robin, a chunk in each turn. Contents that have not begun yet may post, all of
- * them together, as much as the others have since: so a small one passes the large ones,
+ * a wire that starves, and on soft-RoCE the limit would grow to several MB, which only adds
+ * to the time that others wait. While others wait, the bound is lane_bytes: for a second
+ * after each short content, and each message about one, about a failure or a CANCEL. Long
+ * contents that have the lane to themselves may post four times that: a lane that never
+ * runs empty between two completions is a tenth faster on soft-RoCE. The rest is shared by
+ * deficit round robin, a chunk in each turn. Contents that have not begun yet may post, all
+ * of them together, as much as the others have since: so a small one passes the large ones,
  * and however many small ones come, half of the lane is the large ones'.
  * Messages are not counted: they are short, and their number is bounded by the slots.
  *
  * What arrives on lane 0 is processed in order by one completion context. The
- * receive is posted again before anything is told, so the peer can never meet
- * an empty receive queue by keeping to its credits.
+ * receive is posted again before anything is acknowledged, so a peer that keeps to its
+ * credits never meets an empty receive queue.
  *
  * How it ends. Every failure, of the device or of the peer, goes through
- * rdmatensor_channel_fail(), and every end by will through rdmatensor_channel_leave():
+ * rdmatensor_channel_fail(), and every end that a side asks for through
+ * rdmatensor_channel_leave():
  * from then on nothing is posted, and the owner tears the lanes down in process
  * context. Only when the queue pairs are gone is the channel DOWN and may its fetches
- * end, because until then the peer can write into their results. Where it ends by will,
- * what has been posted completes before that, if it does so soon.
+ * end, because until then the peer can write into their results. After a leave, what has
+ * been posted completes before that, if it does so soon.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -54,11 +55,11 @@
  */
 #define CHANNEL_CHUNK_LEAST (64U * SZ_1K)
 #define CHANNEL_CHUNK_MOST (256U * SZ_1K)
-/* How long after one that waits for what is posted others are expected */
+/* For how long after a content that had to wait for others more of its kind are expected */
 #define CHANNEL_CONTENDED HZ
-/* The bound of a lane that nobody contends for, in lane_bytes */
+/* The bound of a lane without contention, in units of lane_bytes */
 #define CHANNEL_ALONE 4
-/* What a content of no bytes costs of the turn of those that have not begun */
+/* What a content of no bytes takes from the quota of those that have not begun */
 #define CHANNEL_CONTENT_LEAST 256
 #define CHANNEL_METACACHE_MAX SZ_1M
 /* Bounds of what a leave may take: a peer that is gone costs as much */
@@ -66,8 +67,8 @@
 #define CHANNEL_LEAVE_MOST (10 * HZ)
 
 /*
- * One receive for each immediate that the peer can send without being told
- * that we have posted more. Lane 0: a message for each of our slots; an ack for
+ * One receive for each immediate that the peer can send before it learns
+ * that more have been posted. Lane 0: a message for each of our slots; an ack for
  * each message of ours that is unacknowledged (with ack_batch 1 that is the
  * window, which is at most our own slots), one more that was in flight; and one
  * content for each request. Other lanes: contents only.
@@ -95,7 +96,7 @@ static bool channel_try_move(struct rdmatensor_channel *channel, u8 to)
 	if (!(from[to] & BIT(channel->state)))
 		return false;
 	trace_channel_state(channel->id, channel->state, to, channel->error);
-	/* Who sees it without the lock sees why: pairs with cm_wait() */
+	/* The error before the state, for readers without the lock: pairs with cm_stopped() */
 	smp_store_release(&channel->state, to);
 	wake_up_all(&channel->wait);
 	return true;
@@ -450,7 +451,7 @@ void rdmatensor_channel_down(struct rdmatensor_channel *channel)
 	struct rdmatensor_part *part, *next;
 	int i;
 
-	/* Since CLOSING it neither posts nor goes on, and nothing completes any more */
+	/* Since CLOSING nothing is posted, and the queue pairs are gone: nothing completes */
 	timer_delete_sync(&channel->probe_timer);
 	tasklet_kill(&channel->settle);
 	cancel_work_sync(&channel->settle_work);
@@ -502,7 +503,7 @@ static bool channel_waits(const struct rdmatensor_lane *lane)
 	return !list_empty(&lane->fresh) || !list_empty(&lane->writes);
 }
 
-/* What is posted stays so: the bound holds for what is posted from now on */
+/* What is posted stays posted: the bound holds from the next write on */
 static void channel_contend(struct rdmatensor_lane *lane)
 {
 	lane->contended = jiffies;
@@ -556,7 +557,7 @@ bool rdmatensor_channel_drop(struct rdmatensor_channel *channel,
 	lockdep_assert_held(&channel->lock);
 	/*
 	 * The answer to the CANCEL goes over lane 0, behind what was written there. Of other
-	 * lanes only their own last write tells that nothing comes any more
+	 * lanes only their own last write says that nothing more will come
 	 */
 	if (write->nr_parts > 1 && write->open)
 		return false;
@@ -571,7 +572,7 @@ bool rdmatensor_channel_drop(struct rdmatensor_channel *channel,
 		if (!part->pending)
 			write->parts_left--;
 	}
-	/* Without anything dropped, whoever has seen the last completion calls done() */
+	/* If nothing was dropped, the last completion calls done() */
 	return write->dropped && !write->parts_left;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_drop);
@@ -634,7 +635,7 @@ static u32 channel_chunk(const struct rdmatensor_lane *lane)
 		       CHANNEL_CHUNK_MOST);
 }
 
-/* One write: up to where the destination's key changes, or sges or @most are used up */
+/* One write: up to a change of the destination's key, the last sge, or @most bytes */
 static int channel_post_write(struct rdmatensor_lane *lane, struct rdmatensor_part *part,
 			      u32 most)
 {
@@ -823,7 +824,7 @@ static int channel_rx_hello(struct rdmatensor_channel *channel,
 	memcpy(channel->worker, msg->text, msg->text_len);
 	channel->worker[msg->text_len] = '\0';
 	channel->incarnation = msg->incarnation;
-	/* Who fetches from a channel that is not up yet looks at it, and is refused later */
+	/* A fetch may read it before the channel is up, and is refused later */
 	WRITE_ONCE(channel->features, msg->features & RDMATENSOR_WIRE_FEATURES);
 
 	ret = channel->ops->hello(channel, msg, why);
@@ -880,7 +881,7 @@ void rdmatensor_channel_rx_message(struct rdmatensor_channel *channel, u32 bytes
 	spin_unlock_bh(&channel->lock);
 
 	if (!ret) {
-		/* In a completion, whose task is nobody's */
+		/* In a completion, which runs on behalf of no task */
 		memcg = set_active_memcg(channel->exchange->memcg);
 		ret = msg.type == RDMATENSOR_WIRE_HELLO ?
 			channel_rx_hello(channel, &msg, &why) :
@@ -977,8 +978,8 @@ static void channel_tell_limit(struct rdmatensor_lane *lane)
 }
 
 /*
- * What has completed of a lane's contents is told to its limit when all completions that
- * are there have been seen, not one by one: one that comes alone looks as if the others
+ * What has completed of a lane's contents is reported to its limit once all completions that
+ * are there have been handled, not one by one: a single one looks as if the others
  * were still on the wire, and a limit that is too low would never be noticed. A tasklet
  * runs behind the softirq that handles completions, a work item behind the one that does.
  */

@@ -60,7 +60,7 @@ struct rdmatensor_txmsg {
 /**
  * struct rdmatensor_write - the content of one response, embedded
  * @index: request index, the immediate of each part's last write
- * @seq: number of the request message that it answers; told with lane 0's part
+ * @seq: number of the request message that it answers; acknowledged with lane 0's part
  * @pool: source, held until @done
  * @pool_offset: where in it
  * @bytes: length; 0: one empty write
@@ -94,7 +94,7 @@ struct rdmatensor_write {
 };
 
 /**
- * struct rdmatensor_channel_ops - who listens to a channel
+ * struct rdmatensor_channel_ops - what a channel calls up to
  *
  * @message: a checked message, number @seq. Not HELLO. Return: 0 or -EPROTO with @why
  * @content: the last write of a part, of @bytes, arrived on a lane. As above
@@ -103,7 +103,7 @@ struct rdmatensor_write {
  * @failed: it has begun to go down; @lock held, once: the owner arranges for
  *          rdmatensor_cm_teardown(), from process context
  *
- * @freed: the last reference is gone; process context. NULL: nobody wants to know
+ * @freed: the last reference is gone; process context. May be NULL
  *
  * Called in completion context; without @lock unless said.
  */
@@ -131,8 +131,8 @@ struct rdmatensor_channel_ops {
  * @lock: see the head of this file
  * @state: enum rdmatensor_channel_state, changed by channel_try_move() alone
  * @error: why it goes down
- * @error_text: the same for people
- * @leaves: it was UP and goes down by will, of either side, and nothing has failed since:
+ * @error_text: the same for the user
+ * @leaves: it was UP, either side has asked for its end, and nothing has failed since:
  *          rdmatensor_channel_leave(). Written under @lock
  * @leave_until: jiffies at which that is over
  * @active: this side connected it
@@ -149,7 +149,7 @@ struct rdmatensor_channel_ops {
  * @own_worker: for the HELLO, lives as long as the context
  * @user_data: CONNECT's
  * @want_worker: the name that CONNECT asked for, empty: any
- * @announced: the process knows of it, and will be told of its end
+ * @announced: the process knows of it, and its end will be reported
  * @wait: steps of the set-up, changes of @state, and what a leave waits for
  * @setup_done: no set-up in process context is in progress
  * @gone: down, its fetches have ended
@@ -169,12 +169,12 @@ struct rdmatensor_channel_ops {
  * @txq: messages that wait for a slot
  * @writes_open: contents that are posted and whose responses are in use, at most
  *               params->max_requests: to the peer their requests may have ended
- * @settle: tells the lanes' limits what has completed, and posts more
+ * @settle: reports to the lanes' limits what has completed, and posts more
  * @settle_work: the same, where completions are handled in a workqueue
  * @hello_tx: the HELLO
  * @requests: this side's requests by index
  * @nr_requests: those in it that the peer may still say something about, or will
- * @next_index: where the search for a free index goes on
+ * @next_index: where the search for a free index continues
  * @pending: requests that wait for @outstanding to fall
  * @outstanding: requests that the peer has, or may have
  * @max_outstanding: its bound: the lesser of both sides' max_requests
@@ -183,7 +183,7 @@ struct rdmatensor_channel_ops {
  *                the peer counts, and @writes_open that it does not count any more
  * @free_responses: those not in use
  * @nr_responses: those in use
- * @kepts: destinations that the peer has told once
+ * @kepts: destinations that the peer has described once
  * @nr_keeps: the peer's slots for such that names have here
  * @metacache: what was learnt of the peer's tensors
  * @lookup: questions about tables, in both directions; the owner's to make and to free
@@ -272,9 +272,15 @@ struct rdmatensor_channel {
 u32 rdmatensor_channel_recvs(const struct rdmatensor_channel_params *params, u8 lane);
 
 /**
- * rdmatensor_channel_alloc - a channel in state CONNECTING with @nr_lanes empty lanes
+ * rdmatensor_channel_alloc - a channel in state CONNECTING with empty lanes
+ * @exchange: the context's; the channel holds a reference
+ * @nr_lanes: 1..RDMATENSOR_LANES_MAX
+ * @params: the context's, which outlives the channel
+ * @ops: what the channel calls up to, constant
+ * @lane_ops: what it posts by, constant
  *
- * No message buffer, no queue pairs yet. Return: a channel with one reference, ERR_PTR.
+ * It has neither a message buffer nor queue pairs yet. Process context. Return: a channel with
+ * one reference, or ERR_PTR(-ENOMEM).
  */
 struct rdmatensor_channel *
 rdmatensor_channel_alloc(struct rdmatensor_exchange *exchange, u8 nr_lanes,
@@ -294,18 +300,21 @@ void rdmatensor_channel_hello(struct rdmatensor_channel *channel);
 
 /**
  * rdmatensor_channel_fail - begin to end the channel
+ * @channel: in any state
  * @error: negative errno for its fetches
- * @text: constant string for people
+ * @text: constant string for the user
  *
- * Any context, any number of times: the first wins.
+ * Any context, any number of times: the first call counts.
  */
 void rdmatensor_channel_fail(struct rdmatensor_channel *channel, int error,
 			     const char *text);
 void rdmatensor_channel_fail_locked(struct rdmatensor_channel *channel, int error,
 				    const char *text);
 /**
- * rdmatensor_channel_leave - as rdmatensor_channel_fail(), by the will of this side or of the
- * peer, over a transport that works
+ * rdmatensor_channel_leave - end the channel because this side or the peer wants to
+ * @channel: in any state; its transport works
+ * @error: as for rdmatensor_channel_fail()
+ * @text: as for rdmatensor_channel_fail()
  *
  * Nothing more is posted. The teardown lets what has been posted complete first, for up to four
  * ack timeouts, and one to ten seconds: content that has reached the peer counts as delivered
@@ -313,7 +322,7 @@ void rdmatensor_channel_fail_locked(struct rdmatensor_channel *channel, int erro
  */
 void rdmatensor_channel_leave(struct rdmatensor_channel *channel, int error,
 			      const char *text);
-/* Nothing that was posted is in flight. Waited for at @wait by who ends the channel */
+/* Nothing that was posted is in flight. The teardown waits for that at @wait */
 bool rdmatensor_channel_is_idle(struct rdmatensor_channel *channel);
 /*
  * The device has returned unprocessed what was posted to the lane: its queue pair is in
@@ -332,18 +341,18 @@ void rdmatensor_channel_send(struct rdmatensor_channel *channel,
 void rdmatensor_channel_stall(struct rdmatensor_channel *channel, enum rdmatensor_stat stat);
 /* Take it off the queue if it is on it. True: it was */
 bool rdmatensor_channel_unsend(struct rdmatensor_txmsg *tx);
-/* A content that is as short feels what is posted before it, and so do the messages about it */
+/* Contents up to this length are delayed by what is posted before them, as are their messages */
 #define RDMATENSOR_SHORT_BYTES SZ_64K
 
-/* Somebody waits, and more will, for what the lanes have posted: they post less for a while */
+/* What waits for posted contents, and more that may follow: lanes post less for a while */
 void rdmatensor_channel_contend(struct rdmatensor_channel *channel);
 /* Cuts the write into its parts and queues them */
 void rdmatensor_channel_write(struct rdmatensor_channel *channel,
 			      struct rdmatensor_write *write);
 /*
- * Posts no more of the write, unless it goes over several lanes and has begun. True:
- * nothing of it is in flight, and done() will not be called; false: it will, as it would
- * have been
+ * Posts no more of the write, unless it goes over several lanes and has begun. Return: true:
+ * nothing of it is in flight, and done() will not be called; false: it will be called, as
+ * without the drop
  */
 bool rdmatensor_channel_drop(struct rdmatensor_channel *channel,
 			     struct rdmatensor_write *write);

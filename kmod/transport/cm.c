@@ -318,7 +318,7 @@ static int cm_check_listen_addr(const struct sockaddr *addr, char *cause, size_t
 			 addr->sa_family);
 		return -EINVAL;
 	}
-	/* To rdma_cm it may be any device's, but nobody gets there by it */
+	/* rdma_cm takes it for any device, but no peer can connect to it */
 	if (rdmatensor_adapter_is_loopback(addr)) {
 		cm_cause(cause, room,
 			 "listen on %pISpc: no RDMA device has a loopback address: name an address of the device's network interface, or none",
@@ -405,7 +405,7 @@ static bool cm_covers(const struct sockaddr *bound, const struct sockaddr *own)
 	       ((struct sockaddr_in *)own)->sin_addr.s_addr;
 }
 
-/* Where whoever @id leads to can reach the own listener at @id's own address; 0: nowhere */
+/* The port at which the peer of @id can reach this side's listener; 0: it cannot */
 static u16 cm_own_port(const struct rdmatensor_cm *cm, const struct rdma_cm_id *id)
 {
 	const struct sockaddr *own = (struct sockaddr *)&id->route.addr.src_addr;
@@ -495,7 +495,7 @@ int rdmatensor_cm_connect(struct rdmatensor_cm *cm, struct rdmatensor_channel *c
 	if (ret && channel->state < RDMATENSOR_CHANNEL_CLOSING)
 		rdmatensor_channel_fail_locked(channel, ret, "the set-up failed");
 	spin_unlock_bh(&channel->lock);
-	/* Before the teardown, which lets go of the lanes */
+	/* Before setup_done: the teardown releases the lanes after it */
 	*absent = cm_absent(channel, ret);
 	complete_all(&channel->setup_done);
 
@@ -544,12 +544,12 @@ static long cm_leave_left(const struct rdmatensor_channel *channel)
  * delivered until its device's acknowledgment is here, and the peer may have read it and gone
  * by then: its queue pair, which would acknowledge, must not go before. So each side lets its
  * own writes complete, disconnects then, and keeps its queue pairs until the other end has done
- * so too: rdma_cm tells that by the peer's disconnect, or by its answer to this one. What is late
+ * so too: rdma_cm reports the peer's disconnect, or its answer to this one. What is late
  * fails, as it does where a channel breaks; so does all if rdma_cm loses a message, which it
  * sends again after four seconds only.
  *
  * The HELLOs may be faster than the last message of a connection's set-up. Before that, rdma_cm
- * disconnects nobody, and does not say so.
+ * does not disconnect, and reports no error.
  */
 static void cm_leave(struct rdmatensor_channel *channel)
 {

@@ -37,7 +37,7 @@ struct rdmatensor_cm_ops {
  * @net: network namespace, referenced by the owner
  * @listener: NULL: not listening
  * @listen_addr: what it is bound to; family 0: it never listened. Stays when it has gone, as
- *               who connects looks at it without a lock
+ *               a connect reads it without a lock
  * @listen_port: its port, host order
  */
 struct rdmatensor_cm {

@@ -171,7 +171,7 @@ static int conn_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		conn_failed(conn, -ENODEV, "the RDMA device was removed");
 		break;
 	case RDMA_CM_EVENT_ADDR_CHANGE:
-		/* A bond has failed over: what is in flight leads nowhere, and nobody says so */
+		/* A bond has failed over: what is in flight is lost, and no completion says so */
 		conn_failed(conn, -ECONNRESET,
 			    "the network device's hardware address has changed");
 		break;

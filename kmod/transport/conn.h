@@ -148,8 +148,8 @@ void rdmatensor_conn_reject(struct rdma_cm_id *id, int error);
 const char *rdmatensor_conn_remedy(int error);
 
 /*
- * No handler is making anything any more, what is in flight begins to end, and the peer is
- * told. The owner's alive() is false by then. Process context. No-op without an id
+ * Waits for handlers that are making something, then begins to end what is in flight, and
+ * notifies the peer. The owner's alive() is false by then. Process context. No-op without an id
  */
 void rdmatensor_conn_disconnect(struct rdmatensor_conn *conn);
 /* The id goes; the queue pair has been freed. No handler runs then. Process context */

@@ -6,9 +6,8 @@
  * queues are sized by the channel's arithmetic, with one place more each for
  * the drain. A failed completion ends the channel. So does a flushed one, unless
  * the channel is ending already: where the peer reached for what it may not, the
- * queue pair goes into error and nothing else tells of it. Which completions belong to
- * what is told by the ib_cqe alone: of a failed one nothing but wr_cqe, qp and status
- * can be relied on.
+ * queue pair goes into error and nothing else reports it. The ib_cqe alone says what
+ * a completion belongs to: of a failed one only wr_cqe, qp and status are valid.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -33,7 +32,7 @@ static void lane_report(struct rdmatensor_lane *lane, const struct ib_wc *wc,
 				ib_wc_status_msg(wc->status));
 }
 
-/* As above, of what has a place in the send queue and nothing more to end */
+/* As above, of what has a place in the send queue and nothing else to release */
 static void lane_lost(struct rdmatensor_lane *lane, const struct ib_wc *wc,
 		      const char *operation)
 {
@@ -67,7 +66,7 @@ static void lane_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 		return;
 	}
 
-	/* Before anything is told that this immediate may lead to */
+	/* Before anything that this immediate leads to is acknowledged */
 	if (lane_post_recvs(lane, 1)) {
 		rdmatensor_channel_fail(channel, -ECONNRESET, "posting a receive failed");
 		return;
@@ -245,7 +244,7 @@ int rdmatensor_lane_open(struct rdmatensor_lane *lane, struct ib_pd *pd)
 	if (ret)
 		return ret;
 
-	/* A device may give more than was asked for */
+	/* A device may grant more than was asked for */
 	lane->max_sge = min_t(u32, lane->max_sge, attr.cap.max_send_sge);
 	lane->recv_cqe.done = lane_recv_done;
 	lane->send_cqe.done = lane_message_done;
@@ -255,7 +254,7 @@ int rdmatensor_lane_open(struct rdmatensor_lane *lane, struct ib_pd *pd)
 	return 0;
 
 out_free_qp:
-	/* Before those that were posted come back unprocessed, and say something else of it */
+	/* Before those that were posted are flushed, which would report another cause */
 	rdmatensor_channel_fail(channel, ret, "posting receives failed");
 	ib_drain_qp(lane->conn.qp.qp);
 	rdmatensor_qp_free(&lane->conn.qp);
@@ -267,7 +266,7 @@ void rdmatensor_lane_close(struct rdmatensor_lane *lane)
 	if (!lane->conn.qp.qp)
 		return;
 
-	/* Nothing is posted any more, and each completion has given its place back */
+	/* Nothing is posted any more, and each completion has freed its place */
 	ib_drain_qp(lane->conn.qp.qp);
 	WARN_ON_ONCE(lane->sendq_free != lane->channel->params->queue_depth);
 	rdmatensor_qp_free(&lane->conn.qp);

@@ -57,8 +57,8 @@ struct rdmatensor_part {
  * @fresh_quota: bytes that those may post before @writes go on; negative: what they owe
  * @writes: the other parts with something to post; the first one's turn is next, or now
  * @limit: of posted content bytes: as many as keep the wire busy
- * @completed: of those, which @limit has not been told of
- * @contended: jiffies at which the last one came who feels how much is posted
+ * @completed: of those, bytes that have not been reported to @limit
+ * @contended: jiffies at which the last one came that had to wait for what is posted
  */
 struct rdmatensor_lane {
 	struct rdmatensor_channel *channel;
@@ -88,7 +88,7 @@ struct rdmatensor_lane {
  * @post_message: message number @seq of @bytes, which is in its tx slot, to the
  *                peer's slot of that number
  * @post_ack: an empty write with the ack's immediate
- * @post_probe: an empty write without immediate: the peer's device answers, nobody else
+ * @post_probe: an empty write without immediate: the peer's device alone answers
  * @post_write: @sge to @remote_addr; @last: with the request index as immediate
  */
 struct rdmatensor_lane_ops {

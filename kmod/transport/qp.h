@@ -83,10 +83,10 @@ void rdmatensor_qp_set_path(struct rdma_cm_id *id, const struct rdmatensor_adapt
 void rdmatensor_qp_bound_path(struct sa_path_rec *path, const struct rdmatensor_adapter *adapter,
 			      const struct rdmatensor_channel_params *params);
 
-/* What this side takes: the path's MTU, and so many READs at most, if its device does */
+/* What this side takes: the path's MTU, and that many READs at most, if its device does */
 void rdmatensor_qp_propose(struct rdmatensor_qp_terms *terms, const struct rdma_cm_id *id,
 			   u8 reads_in, u8 reads_out);
-/* The lesser of that and of what the peer's request or answer says, as rdma_cm tells of it */
+/* The lesser of that and of the peer's request or answer, as rdma_cm reports it */
 void rdmatensor_qp_agree(struct rdmatensor_qp_terms *terms, const struct rdma_conn_param *peer,
 			 const struct rdmatensor_wire_private *private);
 /* All of @param, for rdma_connect() and rdma_accept() */
@@ -134,7 +134,7 @@ u32 rdmatensor_qp_vectors(void);
 int rdmatensor_qp_alloc(struct rdmatensor_qp *qp, struct rdma_cm_id *id, struct ib_pd *pd,
 			struct ib_qp_init_attr *attr, enum ib_poll_context poll, u32 vector);
 
-/* What is in flight begins to end, and the peer is told. Process context */
+/* Begins to end what is in flight, and notifies the peer. Process context */
 void rdmatensor_qp_disconnect(struct rdmatensor_qp *qp, struct rdma_cm_id *id);
 
 /* Drained before, if anything was posted. @qp has been made. Process context */

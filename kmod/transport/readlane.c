@@ -25,7 +25,7 @@
 #include "transport/cm.h"
 #include "transport/readlane.h"
 
-/* What a queue pair may have in flight, which rdma_cm tells in eight bits */
+/* READs that a queue pair may have in flight: rdma_cm carries eight bits */
 #define READLANE_RD_ATOMIC_MAX 255
 
 /* All changes of state, each from exactly those; false: it is not in one of them */
@@ -185,7 +185,7 @@ static void readlane_close(struct rdmatensor_readlane *lane)
 	rdmatensor_conn_destroy(&lane->conn);
 }
 
-/* Whoever found it locked looks again */
+/* A gather that found it locked tries again */
 static void readers_unlock(struct rdmatensor_readers *readers)
 {
 	mutex_unlock(&readers->lock);
@@ -204,7 +204,7 @@ static void readlane_down(struct rdmatensor_readlane *lane)
 	wake_up_all(readers->wait);
 }
 
-/* It is closed and on no list, its work item will not run: nobody knows it any more */
+/* It is closed and on no list, and its work item will not run */
 static void readlane_free_accepted(struct rdmatensor_readlane *lane)
 {
 	struct rdmatensor_readers *readers = lane->readers;
@@ -231,7 +231,7 @@ static void readlane_down_work(struct work_struct *work)
 		return;
 	}
 
-	/* Whoever takes it off the list takes it apart */
+	/* The one that takes it off the list takes it apart */
 	spin_lock_bh(&readers->accept_lock);
 	gone = list_empty(&lane->item);
 	list_del_init(&lane->item);
@@ -257,7 +257,7 @@ static void readlane_qp_event(struct ib_event *event, void *context)
 		readlane_fail(lane);
 }
 
-/* The queue pair. What is read is received by nobody, so receives are the drain's alone */
+/* READs consume no receive at the other end, so the only receive is the drain's */
 static int readlane_open(struct rdmatensor_conn *conn)
 {
 	struct rdmatensor_readlane *lane = readlane_of(conn);
@@ -282,7 +282,7 @@ static int readlane_open(struct rdmatensor_conn *conn)
 	return ret;
 }
 
-/* What both sides say of it: the reader need not be who has connected the channel */
+/* Alike on both sides: the reader need not be the one that has connected the channel */
 static __le32 readlane_flags(const struct rdmatensor_readlane *lane)
 {
 	return cpu_to_le32(RDMATENSOR_WIRE_PRIVATE_READ |
@@ -501,7 +501,7 @@ void rdmatensor_readers_close(struct rdmatensor_readers *readers)
 	u8 i;
 
 	might_sleep();
-	/* Before the lock: who connects with it held gives up */
+	/* Before the lock: a connect that holds it gives up */
 	WRITE_ONCE(readers->closed, true);
 	wake_up_all(readers->wait);
 	mutex_lock(&readers->lock);
@@ -525,7 +525,7 @@ void rdmatensor_readers_close(struct rdmatensor_readers *readers)
 		if (!lane)
 			break;
 		readlane_fail(lane);
-		/* Then nobody is in readlane_fail() any more, and about to queue the work item */
+		/* After it no readlane_fail() is about to queue the work item */
 		readlane_close(lane);
 		cancel_work_sync(&lane->down_work);
 		readlane_free_accepted(lane);

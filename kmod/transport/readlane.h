@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Read lanes: queue pairs for READs, beside a channel's own lanes. One that fails takes
- * neither the channel nor the others with it, and can be connected again. Who reads connects
- * them, to the other side's listener, and the other side lets itself be read; either side of a
- * channel can do so, whichever has connected that.
+ * neither the channel nor the others with it, and can be connected again. The side that reads
+ * connects them to the other side's listener; either side of a channel can do so, whichever
+ * has connected the channel.
  */
 #ifndef RDMATENSOR_READLANE_H
 #define RDMATENSOR_READLANE_H
@@ -85,7 +85,7 @@ struct rdmatensor_readlane {
  * @ref: the channel, each opened table that has this owner, each accepted lane
  * @cm: the context's, until @closed
  * @counters: where they are counted: the context's
- * @wait: whoever waits for room, for a list, or for a lane
+ * @wait: waiters for space in a send queue, for a list, or for a lane
  * @peer: the owner's address, and its listener's port; 0: it has none
  * @nonce: the channel's
  * @active: this side has connected the channel
@@ -182,7 +182,7 @@ int rdmatensor_readlane_post(struct rdmatensor_readlane *lane, struct rdmatensor
 			     struct ib_rdma_wr *wrs, u32 nr);
 /*
  * None of the lane's READs is in flight any more: its lists are done that wait for a
- * completion which does not come. For who has drained the queue pair
+ * completion which does not come. After the queue pair has been drained
  */
 void rdmatensor_readlane_drained(struct rdmatensor_readlane *lane);
 
