@@ -134,6 +134,21 @@ static int pool_size(const struct rdmatensor_domain *domain, u64 *bytes, u64 *nr
 	return *nr_segments > domain->ibdev->attrs.max_mr ? -EOVERFLOW : 0;
 }
 
+/* Empty segments, with addresses in the domain */
+static int pool_make_segments(struct rdmatensor_pool *pool, struct rdmatensor_domain *domain,
+			      u32 nr_segments)
+{
+	pool->segments = kvcalloc(nr_segments, sizeof(*pool->segments), GFP_KERNEL_ACCOUNT);
+	if (!pool->segments)
+		return -ENOMEM;
+	pool->nr_segments = nr_segments;
+	pool->iova = rdmatensor_domain_iova(domain, pool->bytes);
+	if (pool->iova)
+		return 0;
+	kvfree(pool->segments);
+	return -EOVERFLOW;
+}
+
 struct rdmatensor_pool *rdmatensor_pool_create(struct rdmatensor_domain *domain, u64 bytes,
 					       int access)
 {
@@ -160,18 +175,9 @@ struct rdmatensor_pool *rdmatensor_pool_create(struct rdmatensor_domain *domain,
 	if (ret)
 		goto out_uncharge;
 
-	pool->segments = kvcalloc(nr_segments, sizeof(*pool->segments), GFP_KERNEL_ACCOUNT);
-	if (!pool->segments) {
-		ret = -ENOMEM;
+	ret = pool_make_segments(pool, domain, nr_segments);
+	if (ret)
 		goto out_destroy_regions;
-	}
-	pool->nr_segments = nr_segments;
-
-	pool->iova = rdmatensor_domain_iova(domain, bytes);
-	if (!pool->iova) {
-		ret = -EOVERFLOW;
-		goto out_free_segments;
-	}
 	kref_get(&domain->ref);
 	pool->domain = domain;
 	ret = pool_fill(pool, access);
@@ -185,8 +191,6 @@ out_unregister:
 	pool_free_memory(pool);
 	kfree(pool);
 	return ERR_PTR(ret);
-out_free_segments:
-	kvfree(pool->segments);
 out_destroy_regions:
 	rdmatensor_regions_destroy(&pool->regions);
 out_uncharge:

@@ -185,6 +185,16 @@ static void channel_bound_limit(struct rdmatensor_lane *lane)
 	}
 }
 
+static void channel_init_messages(struct rdmatensor_channel *channel)
+{
+	rdmatensor_credits_init(&channel->credits, channel->params->msg_slots,
+				channel->params->ack_batch);
+	INIT_LIST_HEAD(&channel->txq);
+	INIT_LIST_HEAD(&channel->hello_tx.item);
+	channel->hello_tx.fill = channel_fill_hello;
+	channel->hello_tx.posted = channel_posted_hello;
+}
+
 static void channel_init_lane(struct rdmatensor_channel *channel, u8 index)
 {
 	struct rdmatensor_lane *lane = &channel->lanes[index];
@@ -243,11 +253,7 @@ rdmatensor_channel_alloc(struct rdmatensor_exchange *exchange, u8 nr_lanes,
 	tasklet_setup(&channel->settle, channel_settle);
 	INIT_WORK(&channel->settle_work, channel_settle_work);
 	channel->said_at = jiffies;
-	rdmatensor_credits_init(&channel->credits, params->msg_slots, params->ack_batch);
-	INIT_LIST_HEAD(&channel->txq);
-	INIT_LIST_HEAD(&channel->hello_tx.item);
-	channel->hello_tx.fill = channel_fill_hello;
-	channel->hello_tx.posted = channel_posted_hello;
+	channel_init_messages(channel);
 	xa_init_flags(&channel->requests, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_BH | XA_FLAGS_ACCOUNT);
 	INIT_LIST_HEAD(&channel->pending);
 	hash_init(channel->responses);
