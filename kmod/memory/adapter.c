@@ -121,7 +121,7 @@ static void adapter_remove_device(struct ib_device *ibdev, void *client_data)
 	struct rdmatensor_adapter *adapter;
 
 	mutex_lock(&adapter_lock);
-	/* Nobody binds to it any more */
+	/* No adapter binds to it from here on */
 	list_del(&device->entry);
 	while ((adapter = list_first_entry_or_null(&device->adapters,
 						   struct rdmatensor_adapter, entry))) {

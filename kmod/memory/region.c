@@ -10,7 +10,7 @@
  * Uses are what keeps a pool, too: it is closed when there are none, and there is none
  * from then on. References to its memory, which readers take, do not keep it.
  *
- * Extents are owned by the regions, uses by whoever embeds them. Errors leave
+ * Extents are owned by the regions, uses by the structs that embed them. Errors leave
  * everything as it was; freeing and dropping cannot fail for want of memory.
  */
 #include <linux/align.h>

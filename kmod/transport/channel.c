@@ -613,7 +613,7 @@ static int channel_post_message(struct rdmatensor_channel *channel,
 	tx->fill(tx, &msg);
 	ret = rdmatensor_wire_encode(&msg, slot, min(channel->peer_slot_bytes,
 						     channel->msgbuf.slot_bytes));
-	/* Who queued it has seen to it that it fits */
+	/* It was checked to fit when it was queued */
 	if (WARN_ON_ONCE(ret < 0))
 		return ret;
 	rdmatensor_wire_set_consumed(slot,

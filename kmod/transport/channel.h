@@ -11,7 +11,7 @@
  *
  * Room transport: connections, queue pairs, message buffers, credits and READ lanes. It
  * calls memory, core and the verbs; all rooms above call it. It knows no tensor
- * and no table: what a message means is for those who queue and receive it.
+ * and no table: what a message means is decided by those that queue and receive it.
  *
  * Locking: @lock guards everything in the channel and in its requests and
  * responses, and is taken in completion context. Inside it may be taken: the

@@ -8,7 +8,7 @@
 #include <linux/types.h>
 #include <rdma/ib_verbs.h>
 
-/* Of a service level or traffic class: nobody has chosen one */
+/* A service level or traffic class that is not set: as the path was resolved */
 #define RDMATENSOR_AS_RESOLVED (-1)
 
 /**

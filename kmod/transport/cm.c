@@ -270,7 +270,7 @@ static int cm_listen_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 
 	/*
 	 * The device's removal ends the context, and the listener with it. A changed hardware
-	 * address changes nothing: connections are told apart by IP address and port, and each
+	 * address changes nothing: connections are identified by IP address and port, and each
 	 * takes the hardware address from its own request
 	 */
 	pr_debug("listener: event %s\n", rdma_event_msg(event->event));
@@ -278,8 +278,8 @@ static int cm_listen_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 }
 
 /*
- * rdma_cm tells the one from the other only where both listeners name the same address: to
- * bind a port on which one listens on all addresses, or on one of all, is -EADDRNOTAVAIL
+ * rdma_cm reports -EADDRINUSE only where both listeners name the same address: binding a port
+ * that is in use on all addresses, or all addresses on a port in use, is -EADDRNOTAVAIL
  */
 static bool cm_port_taken(struct rdmatensor_cm *cm, const struct sockaddr *addr)
 {
@@ -540,8 +540,8 @@ static long cm_leave_left(const struct rdmatensor_channel *channel)
 }
 
 /*
- * The end of a channel over which both sides can still talk. A content that the peer has is not
- * delivered until its device's acknowledgment is here, and the peer may have read it and gone
+ * The end of a channel whose transport still works. A content that the peer has is not
+ * delivered until its device's acknowledgment is here, and the peer may have read it and left
  * by then: its queue pair, which would acknowledge, must not go before. So each side lets its
  * own writes complete, disconnects then, and keeps its queue pairs until the other end has done
  * so too: rdma_cm reports the peer's disconnect, or its answer to this one. What is late

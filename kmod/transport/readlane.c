@@ -5,9 +5,8 @@
  * A lane that fails, whatever the cause, goes to FAILED once, under its lock: nothing is
  * posted to it from then on. A work item then disconnects it, waits until the device has
  * returned all that was in flight (so that every list is done, and nothing writes to
- * anybody's destination any more), and takes the queue pair and the id apart. A lane
- * that this side connects is IDLE then and can be connected again; an accepted one is
- * freed.
+ * a destination any more), and destroys the queue pair and the id. A lane that this side
+ * connects is IDLE then and can be connected again; an accepted one is freed.
  *
  * A list is done when its last READ's completion is there: completions of a queue pair
  * come in the order of posting, failed and flushed ones too, so those before it have
@@ -366,9 +365,10 @@ static const char *readlane_remedy(int error)
 }
 
 /*
- * To those who ask for lanes some errnos say something of this side: that another one connects
- * them and will be done soon, that a signal has come, that the channel or the table has no
- * place. A gather that took the peer's errno for one of these would wait for what never comes
+ * Some errnos mean something else to the callers of rdmatensor_readers_connect(): that another
+ * gather connects the lanes and will be done soon, that a signal is pending, that the channel
+ * is down, that there are too many tables. A gather that took a refusal for one of these could
+ * wait forever
  */
 static int readlane_refusal(struct rdmatensor_conn *conn, int error)
 {

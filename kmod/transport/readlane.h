@@ -149,7 +149,7 @@ void rdmatensor_readers_close(struct rdmatensor_readers *readers);
  *
  * Process context. Return: 0: at least one is UP; -EINTR: it was to end; with @stop
  * -EBUSY: somebody else has them, and @wait is woken when not any more; -ENOTCONN: the channel
- * is down; -ECONNREFUSED: the peer refuses them, or nobody listens; another negative errno: the
+ * is down; -ECONNREFUSED: the peer refuses them, or has no listener; another negative errno: the
  * last failure, the peer's own errno if it has refused a lane with one that says none of this.
  */
 int rdmatensor_readers_connect(struct rdmatensor_readers *readers, u8 nr, u32 timeout_ms,
