@@ -139,10 +139,10 @@ static int netlink_put_qp(struct sk_buff *skb, int type, const struct rdmatensor
 
 static int netlink_put_lane(struct sk_buff *skb, const struct rdmatensor_lane *lane)
 {
-	/* Pairs with cm_query(): what the device has said is there */
-	if (!smp_load_acquire(&lane->qp.queried))
+	/* Pairs with cm_up(): what the device has said is there */
+	if (!smp_load_acquire(&lane->conn.qp.queried))
 		return 0;
-	return netlink_put_qp(skb, RDMATENSOR_NL_A_LANE, &lane->qp.attr);
+	return netlink_put_qp(skb, RDMATENSOR_NL_A_LANE, &lane->conn.qp.attr);
 }
 
 static int netlink_put_read_lane(void *skb, const struct rdmatensor_qp_attr *attr)

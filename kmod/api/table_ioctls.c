@@ -114,7 +114,7 @@ static const char *tables_remedy(int error)
 	case -EPROTO:
 		return "what it says cannot be; compare the versions on both sides";
 	case -ECONNREFUSED:
-		return "it takes no more lanes for reads; see its kernel log";
+		return "it refuses lanes for reads; see the kernel log of both sides";
 	case -EINTR:
 		return "interrupted by a signal";
 	case -ENODEV:
@@ -188,7 +188,7 @@ static int tables_open_remote(struct rdmatensor_context *context,
 		tables_cause(open, "", id, step, -ENOTCONN);
 		return -ENOTCONN;
 	}
-	/* The contents of its HELLO are valid: pairs with channel_move() */
+	/* The contents of its HELLO are valid: pairs with channel_try_move() */
 	if (smp_load_acquire(&channel->state) != RDMATENSOR_CHANNEL_UP)
 		ret = -ENOTCONN;
 	else if (!rdmatensor_readers_reachable(channel->readers))
@@ -292,7 +292,7 @@ static int tables_open_owners(struct rdmatensor_context *context,
 			      struct rdmatensor_table_open *open, struct rdmatensor_table *table)
 {
 	unsigned long deadline = jiffies + msecs_to_jiffies(open->timeout_ms ?:
-							    context->handshake_ms);
+							    context->params.connect_ms);
 	u32 i, *channels;
 	int ret = 0;
 

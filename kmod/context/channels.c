@@ -309,7 +309,7 @@ channels_accept_channel(struct rdmatensor_context *context,
 	const char *why = "";
 	int ret;
 
-	channel = rdmatensor_context_channel_add(context, NULL, context->handshake_ms,
+	channel = rdmatensor_context_channel_add(context, NULL, context->params.connect_ms,
 						 private->lanes, le64_to_cpu(private->nonce),
 						 peer);
 	if (IS_ERR(channel))

@@ -279,6 +279,8 @@ int rdmatensor_config_start(struct rdmatensor_start *start,
 	if (ret)
 		return ret;
 
+	params->lanes = start->lanes;
+	params->connect_ms = start->handshake_ms;
 	params->queue_depth = start->queue_depth;
 	params->timeout = start->timeout;
 	params->retry_count = start->retry_count;

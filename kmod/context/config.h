@@ -5,7 +5,9 @@
 #ifndef RDMATENSOR_CONFIG_H
 #define RDMATENSOR_CONFIG_H
 
-#include "transport/channel.h"
+#include "transport/channel_params.h"
+
+struct rdmatensor_start;
 
 /**
  * rdmatensor_config_start - check START, fill in defaults

@@ -66,7 +66,7 @@ static int connect_try(struct connect_tries *tries, bool *absent)
 	down_read(&context->device_use);
 	if (!READ_ONCE(context->gone))
 		channel = rdmatensor_context_channel_add(context, connect, left_ms,
-							 context->lanes, get_random_u64(),
+							 context->params.lanes, get_random_u64(),
 							 tries->addr);
 	up_read(&context->device_use);
 	if (IS_ERR(channel)) {
@@ -236,7 +236,7 @@ int rdmatensor_context_connect(struct rdmatensor_context *context,
 			 tries.addr);
 		return -EADDRNOTAVAIL;
 	}
-	tries.timeout_ms = connect->timeout_ms ?: context->handshake_ms;
+	tries.timeout_ms = connect->timeout_ms ?: context->params.connect_ms;
 	tries.deadline = jiffies + msecs_to_jiffies(tries.timeout_ms);
 	return connect_all(&tries);
 }

@@ -337,7 +337,7 @@ static int context_prepare(struct rdmatensor_context *context,
 	context->gathers.lanes = start->gather_lanes;
 	context->gathers.cq_mod = min(start->cq_mod, start->queue_depth);
 	context->gathers.queue_depth = start->queue_depth;
-	context->gathers.connect_ms = start->handshake_ms;
+	context->gathers.connect_ms = context->params.connect_ms;
 	context->buffers.ops = &context_buffers_ops;
 	context->buffers.counters = &context->core.counters;
 	context->buffers.wq = context->core.wq;
@@ -432,10 +432,8 @@ static void context_take(struct rdmatensor_context *context, const struct rdmate
 	struct rdmatensor_channel_params *params = &context->params;
 
 	strscpy(context->worker, start->worker, sizeof(context->worker));
-	context->lanes = start->lanes;
 	context->max_channels = start->max_channels;
 	context->max_pools = start->max_pools;
-	context->handshake_ms = start->handshake_ms;
 	params->max_requests = min(CONTEXT_MAX_REQUESTS,
 				   params->queue_depth - 2 * params->msg_slots - 1);
 	get_random_bytes(&context->incarnation, sizeof(context->incarnation));

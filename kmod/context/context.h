@@ -43,10 +43,8 @@
  *          @device_use and @lock, valid with either
  * @cm: listener
  * @core: ring, rendezvous table, operations
- * @params: of its channels
- * @lanes: of channels that CONNECT sets up
+ * @params: of its channels, which point to it
  * @max_channels: bound on @nr_channels
- * @handshake_ms: bound on the set-up of a channel, in milliseconds
  * @worker: its name
  * @chosen: device, port and GID, and by which rule: START's answer
  * @incarnation: random
@@ -82,9 +80,7 @@ struct rdmatensor_context {
 	struct rdmatensor_cm cm;
 	struct rdmatensor_core core;
 	struct rdmatensor_channel_params params;
-	u8 lanes;
 	u32 max_channels;
-	u32 handshake_ms;
 	char worker[RDMATENSOR_WORKER_MAX];
 	char chosen[sizeof_field(struct rdmatensor_start, cause)];
 	u64 incarnation;

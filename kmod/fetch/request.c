@@ -222,7 +222,7 @@ static void request_end(struct rdmatensor_request *req, int error)
 
 static u32 request_slot_bytes(const struct rdmatensor_channel *channel)
 {
-	return min(channel->peer_slot_bytes, channel->params.msg_slot_bytes);
+	return min(channel->peer_slot_bytes, channel->params->msg_slot_bytes);
 }
 
 static void request_describe(const struct rdmatensor_request *req,
@@ -324,7 +324,7 @@ static int request_expose(struct rdmatensor_request *req, gfp_t gfp)
 	rdmatensor_pool_expose(fetch->op.pool, fetch->offset, fetch->meta.bytes, channel,
 			       &req->exposure);
 	req->exposed = true;
-	req->nr_parts = fetch->meta.bytes > channel->params.stripe_bytes ?
+	req->nr_parts = fetch->meta.bytes > channel->params->stripe_bytes ?
 			channel->nr_lanes : 1;
 	req->parts = BIT(req->nr_parts) - 1;
 
@@ -360,7 +360,7 @@ static int request_expose(struct rdmatensor_request *req, gfp_t gfp)
  */
 static void request_await_answer(struct rdmatensor_request *req)
 {
-	u64 ms = req->channel->params.cancel_ms +
+	u64 ms = req->channel->params->cancel_ms +
 		 div_u64(req->exposed ? req->fetch.meta.bytes : 0, REQUEST_SLOWEST);
 
 	req->patience = msecs_to_jiffies(min_t(u64, ms, REQUEST_PATIENCE_MAX));

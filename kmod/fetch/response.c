@@ -700,7 +700,7 @@ static size_t response_bytes(const struct rdmatensor_channel *channel)
 
 static u32 response_count(const struct rdmatensor_channel *channel)
 {
-	return 2 * channel->params.max_requests;
+	return 2 * channel->params->max_requests;
 }
 
 static struct rdmatensor_response *response_at(struct rdmatensor_channel *channel, u32 i)

@@ -86,7 +86,7 @@ static void lookup_posted_question(struct rdmatensor_txmsg *tx, u64 seq)
 
 static u32 lookup_room(const struct rdmatensor_channel *channel)
 {
-	u32 bytes = min(channel->peer_slot_bytes, channel->params.msg_slot_bytes);
+	u32 bytes = min(channel->peer_slot_bytes, channel->params->msg_slot_bytes);
 
 	return (bytes - sizeof(struct rdmatensor_wire_hdr) -
 		sizeof(struct rdmatensor_wire_table)) / sizeof(__le32);
@@ -353,7 +353,7 @@ int rdmatensor_lookup_run(struct rdmatensor_channel *channel, const char *name, 
 
 	memset(result, 0, sizeof(*result));
 	/* @keys can hold those of any message that fits a slot */
-	question = kvzalloc(struct_size(question, keys, channel->params.msg_slot_bytes /
+	question = kvzalloc(struct_size(question, keys, channel->params->msg_slot_bytes /
 					sizeof(__le32)), GFP_KERNEL_ACCOUNT);
 	if (!question)
 		return -ENOMEM;

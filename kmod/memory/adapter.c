@@ -2,7 +2,7 @@
 /*
  * The adapter: the choice of device, port and GID, and the notice of removal.
  *
- * The RDMA core tells this client of every device, and takes a device away only
+ * The RDMA core reports every device to this client, and removes a device only
  * after this client's remove function has returned, which does not happen before
  * no adapter is bound to it. So a bound adapter needs no reference to its
  * device, and whatever its owner builds on the device is safe until gone().
@@ -37,7 +37,7 @@
 #define ADAPTER_GID_INDEX_MAX 255
 /*
  * 16 MiB. Writes are long enough then to hide what a key costs. Of a greater
- * length the list of pages, which drivers want contiguous, is not to be had
+ * length the list of pages, which drivers want contiguous, cannot be allocated
  * once memory is fragmented.
  */
 #define ADAPTER_SEG_SHIFT_MAX 24
@@ -121,7 +121,7 @@ static void adapter_remove_device(struct ib_device *ibdev, void *client_data)
 	struct rdmatensor_adapter *adapter;
 
 	mutex_lock(&adapter_lock);
-	/* Nobody binds to it any more */
+	/* No adapter binds to it from here on */
 	list_del(&device->entry);
 	while ((adapter = list_first_entry_or_null(&device->adapters,
 						   struct rdmatensor_adapter, entry))) {

@@ -41,14 +41,14 @@ struct rdmatensor_adapter_choice {
  * @port: from 1
  * @roce: Ethernet link layer
  * @gid_index: in the port's table
- * @gid: the GID
- * @gid_named: START named it, so no other is used
+ * @gid: the GID at @gid_index
+ * @gid_named: START named the GID, so no other is used
  * @ifindex: network device whose GIDs are meant, 0: any
  * @pkey: P_Key value at the chosen index
  * @pkey_index: that index
  * @mtu: path MTU of new channels
- * @retry_max: most transport retries that have an end
- * @lane_bytes: of content that a lane holds posted while others wait, unless somebody chose
+ * @retry_max: the greatest number of transport retries that is not taken for infinity
+ * @lane_bytes: content bytes that a lane holds posted while others wait, unless START sets it
  * @timeout_extra: added to the exponent of the ack timeout, so that it lasts as long
  *                 as on hardware, which may take up to four times of what is set
  * @seg_shift: log2 of the bytes behind one memory region: the greatest power of
@@ -87,7 +87,9 @@ struct rdmatensor_adapter {
 	struct completion gone_done;
 };
 
+/* Module load and unload. Return: 0, or a negative errno of the RDMA core */
 int rdmatensor_adapter_register(void);
+/* No adapter is bound any more */
 void rdmatensor_adapter_unregister(void);
 
 /**
@@ -133,7 +135,10 @@ int rdmatensor_adapter_bind(struct rdmatensor_adapter *adapter,
 int rdmatensor_adapter_source(const struct rdmatensor_adapter *adapter, const struct net *net,
 			      sa_family_t family, struct sockaddr_storage *addr);
 
-/* No RDMA device has such an address: IPv4's in IPv6 are looked at as well */
+/*
+ * Addresses that no RDMA device has. AF_INET or AF_INET6; an IPv4 address that is mapped into
+ * IPv6 counts as what it is
+ */
 bool rdmatensor_adapter_is_loopback(const struct sockaddr *addr);
 bool rdmatensor_adapter_is_unspecified(const struct sockaddr *addr);
 

@@ -3,9 +3,9 @@
  * Tensor buffers: which serves whom, and when one goes.
  *
  * Making and freeing take long on a device and may sleep, so they are done without the lock,
- * by who needs a buffer; what a completion lets go is freed by a work item. Of what is to be
- * freed, one at a time is: @membership is held for it, so that who walks all of them, when
- * the device goes, meets none that is half gone.
+ * by the caller that needs a buffer; what a completion releases is freed by a work item.
+ * Buffers are freed one at a time, with @membership held, so that a walk over all of them,
+ * when the device goes, meets none that is half gone.
  */
 #include <linux/err.h>
 #include <linux/jhash.h>
@@ -42,7 +42,7 @@ static u32 buffer_hash(const char *name, u16 name_len)
 	return jhash(name, name_len, 0);
 }
 
-/* An idle one is nobody's to be found any more */
+/* An idle one can no longer be found */
 static void buffer_unlist(struct rdmatensor_buffer *buffer)
 {
 	hash_del(&buffer->node);
@@ -121,7 +121,7 @@ bool rdmatensor_buffers_reclaim(struct rdmatensor_buffers *buffers)
 		buffer_unlist(buffer);
 		buffer_doom(buffer);
 	}
-	/* What was let go, and is not freed yet, is room as well */
+	/* What was released, and is not freed yet, is space as well */
 	found = !list_empty(&buffers->doomed);
 	spin_unlock_bh(&buffers->lock);
 	if (found)
@@ -228,7 +228,7 @@ out_free:
 	return ERR_PTR(ret);
 }
 
-/* Whether any has been freed since there were so many; waits for one that is being freed */
+/* Whether any has been freed since @nr_freed; waits for one that is being freed */
 static bool buffers_freed(struct rdmatensor_buffers *buffers, unsigned long nr_freed)
 {
 	bool freed;

@@ -11,9 +11,9 @@
  *
  * A buffer is BUSY from the moment that a PUBLISH takes it until its publication is released.
  * A name has as many as it has publications at the same time. An idle one serves the next
- * PUBLISH of its name, and is let go if that one's tensor has another size, if @max are there,
- * if there is no memory for another one, or with the context. Who withdraws a tensor does not
- * need its buffer any more.
+ * PUBLISH of its name, and is freed if that one's tensor has another size, if @max are there,
+ * if there is no memory for another one, or with the context. A tensor that is withdrawn
+ * does not need its buffer any more.
  */
 #ifndef RDMATENSOR_BUFFER_H
 #define RDMATENSOR_BUFFER_H
@@ -39,7 +39,7 @@ struct rdmatensor_pool;
  * @queue: in the idle ones, by age; or in those that are to be freed
  * @state: see above; changed by buffer_move() alone
  * @bytes: of the tensor that it was made for
- * @pool: whole pages, set by who makes it
+ * @pool: whole pages, set by @make
  * @name_len: length of @name
  * @name: the tensor's
  */
@@ -69,7 +69,7 @@ struct rdmatensor_buffers_ops {
  * struct rdmatensor_buffers - those of one context
  * @ops: see above
  * @counters: where they are counted
- * @wq: frees what a completion has let go
+ * @wq: frees what a completion has released
  * @max: bound on @nr
  * @membership: guards @all and @nr_freed; held while buffers are freed. Before @lock
  * @all: whatever their state
@@ -110,7 +110,7 @@ void rdmatensor_buffers_destroy(struct rdmatensor_buffers *buffers);
  * @bytes: of the tensor, at least 1
  *
  * Process context. Return: a busy one; ERR_PTR(-ENOBUFS): all @max of them are busy;
- * what making one returns, when there is no idle one left to be let go instead.
+ * what making one returns, when there is no idle one left to free instead.
  */
 struct rdmatensor_buffer *rdmatensor_buffer_take(struct rdmatensor_buffers *buffers,
 						 const char *name, u16 name_len, u64 bytes);
@@ -120,16 +120,16 @@ void rdmatensor_buffer_put(struct rdmatensor_buffer *buffer, bool keep);
 bool rdmatensor_buffers_reclaim(struct rdmatensor_buffers *buffers);
 
 /**
- * rdmatensor_buffers_make_room - after an attempt that had no room
+ * rdmatensor_buffers_make_room - free space, after an attempt that found none
  * @buffers: of the context
  * @nr_freed: what rdmatensor_buffers_nr_freed() was before the attempt
  *
  * Reclaims one, or waits for one that is being freed. May sleep. Return: whether another
- * attempt is worth it; not to who is being killed.
+ * attempt is worth it; false if the task is being killed.
  */
 bool rdmatensor_buffers_make_room(struct rdmatensor_buffers *buffers, unsigned long nr_freed);
 
-/* As often as that may be asked for one purpose: what others let go meanwhile is theirs again */
+/* Bound on such attempts for one purpose: others may take again what they have freed */
 static inline u32 rdmatensor_buffers_tries(const struct rdmatensor_buffers *buffers)
 {
 	return READ_ONCE(buffers->nr) + 2;

@@ -4,7 +4,7 @@
  * them.
  *
  * A fast registration is a work request. The domain's queue pair carries nothing
- * else: no packet ever leaves it, nobody may write through it, and it is
+ * else: no packet ever leaves it, no peer may write through it, and it is
  * connected to itself because only a connected queue pair takes work requests.
  *
  * Registration:
@@ -80,7 +80,7 @@ static void domain_last_done(struct ib_cq *cq, struct ib_wc *wc)
 	complete(&wait->done);
 }
 
-/* The way to oneself */
+/* The address of this port, as a destination */
 static int domain_address(struct rdmatensor_domain *domain,
 			  const struct rdmatensor_adapter *adapter,
 			  const struct ib_port_attr *port, struct rdma_ah_attr *ah)
@@ -97,7 +97,7 @@ static int domain_address(struct rdmatensor_domain *domain,
 	if (!adapter->roce)
 		return 0;
 
-	/* Nobody resolves an address for the kernel, and one's own needs no resolving */
+	/* The port's own MAC address: nothing resolves addresses for a kernel queue pair */
 	gid = rdma_get_gid_attr(domain->ibdev, adapter->port, adapter->gid_index);
 	if (IS_ERR(gid))
 		return PTR_ERR(gid);
@@ -106,7 +106,7 @@ static int domain_address(struct rdmatensor_domain *domain,
 	return ret;
 }
 
-/* Fills what the queue pair needs to be connected, as often as that may be */
+/* Fills what the queue pair needs each time that it is connected */
 static int domain_route(struct rdmatensor_domain *domain,
 			const struct rdmatensor_adapter *adapter)
 {
@@ -132,7 +132,7 @@ static int domain_connect(struct rdmatensor_domain *domain)
 	struct ib_qp_attr attr = domain->route;
 	int ret;
 
-	/* Nobody shall guess what packet it would take */
+	/* What packet it would accept is not to be guessed */
 	attr.rq_psn = get_random_u32() & 0xffffff;
 	attr.sq_psn = attr.rq_psn;
 
@@ -155,8 +155,8 @@ static int domain_connect(struct rdmatensor_domain *domain)
 }
 
 /*
- * A work request that fails takes the queue pair with it. A device may have been
- * out of memory for a moment, and the context has its life before it: the queue
+ * A work request that fails takes the queue pair with it. The device may have been
+ * out of memory for a moment only, and the context still needs it: the queue
  * pair, on which nothing is in flight, starts again
  */
 static int domain_restore(struct rdmatensor_domain *domain)
@@ -246,19 +246,63 @@ static int domain_check_device(const struct rdmatensor_adapter *adapter, char *c
 	return -EOPNOTSUPP;
 }
 
-struct rdmatensor_domain *rdmatensor_domain_create(struct rdmatensor_adapter *adapter,
-						   char *cause, size_t room)
+/* The protection domain and the queue pair, which is connected to itself; @step for the user */
+static int domain_open(struct rdmatensor_domain *domain, const struct rdmatensor_adapter *adapter,
+		       const char **step)
 {
-	struct ib_device *ibdev = adapter->ibdev;
 	struct ib_qp_init_attr attr = {
 		.sq_sig_type = IB_SIGNAL_REQ_WR,
 		.qp_type = IB_QPT_RC,
 		.cap = {
+			.max_send_wr = domain->sq_depth + 1,
 			.max_recv_wr = 1,
 			.max_send_sge = 1,
 			.max_recv_sge = 1,
 		},
 	};
+	int ret;
+
+	*step = "make a protection domain";
+	domain->pd = ib_alloc_pd(domain->ibdev, 0);
+	if (IS_ERR(domain->pd))
+		return PTR_ERR(domain->pd);
+
+	*step = "make a completion queue";
+	domain->cq = ib_alloc_cq_any(domain->ibdev, domain, domain->sq_depth + 1,
+				     IB_POLL_WORKQUEUE);
+	if (IS_ERR(domain->cq)) {
+		ret = PTR_ERR(domain->cq);
+		goto out_dealloc_pd;
+	}
+
+	*step = "make a queue pair";
+	attr.send_cq = domain->cq;
+	attr.recv_cq = domain->cq;
+	domain->qp = ib_create_qp(domain->pd, &attr);
+	if (IS_ERR(domain->qp)) {
+		ret = PTR_ERR(domain->qp);
+		goto out_free_cq;
+	}
+
+	*step = "connect a queue pair to itself";
+	ret = domain_route(domain, adapter) ?: domain_connect(domain);
+	if (ret)
+		goto out_destroy_qp;
+	return 0;
+
+out_destroy_qp:
+	ib_destroy_qp(domain->qp);
+out_free_cq:
+	ib_free_cq(domain->cq);
+out_dealloc_pd:
+	ib_dealloc_pd(domain->pd);
+	return ret;
+}
+
+struct rdmatensor_domain *rdmatensor_domain_create(struct rdmatensor_adapter *adapter,
+						   char *cause, size_t room)
+{
+	struct ib_device *ibdev = adapter->ibdev;
 	struct rdmatensor_domain *domain;
 	const char *step = "allocate memory";
 	int ret;
@@ -280,46 +324,11 @@ struct rdmatensor_domain *rdmatensor_domain_create(struct rdmatensor_adapter *ad
 	/* One entry, and its completion, are the drain's */
 	domain->sq_depth = clamp(min(ibdev->attrs.max_qp_wr, ibdev->attrs.max_cqe) - 1, 1,
 				 DOMAIN_SQ_DEPTH);
-
-	step = "make a protection domain";
-	domain->pd = ib_alloc_pd(ibdev, 0);
-	if (IS_ERR(domain->pd)) {
-		ret = PTR_ERR(domain->pd);
+	ret = domain_open(domain, adapter, &step);
+	if (ret)
 		goto out_free_domain;
-	}
-
-	step = "make a completion queue";
-	domain->cq = ib_alloc_cq_any(ibdev, domain, domain->sq_depth + 1, IB_POLL_WORKQUEUE);
-	if (IS_ERR(domain->cq)) {
-		ret = PTR_ERR(domain->cq);
-		goto out_dealloc_pd;
-	}
-
-	step = "make a queue pair";
-	attr.cap.max_send_wr = domain->sq_depth + 1;
-	attr.send_cq = domain->cq;
-	attr.recv_cq = domain->cq;
-	domain->qp = ib_create_qp(domain->pd, &attr);
-	if (IS_ERR(domain->qp)) {
-		ret = PTR_ERR(domain->qp);
-		goto out_free_cq;
-	}
-
-	step = "connect a queue pair to itself";
-	ret = domain_route(domain, adapter);
-	if (ret)
-		goto out_destroy_qp;
-	ret = domain_connect(domain);
-	if (ret)
-		goto out_destroy_qp;
 	return domain;
 
-out_destroy_qp:
-	ib_destroy_qp(domain->qp);
-out_free_cq:
-	ib_free_cq(domain->cq);
-out_dealloc_pd:
-	ib_dealloc_pd(domain->pd);
 out_free_domain:
 	mutex_destroy(&domain->lock);
 	kfree(domain);
@@ -361,7 +370,7 @@ u64 rdmatensor_domain_iova(struct rdmatensor_domain *domain, u64 bytes)
 	mutex_lock(&domain->lock);
 	if (bytes <= DOMAIN_LAST_IOVA - domain->next_iova) {
 		iova = domain->next_iova;
-		/* Between two there is room that is nobody's */
+		/* With an unused range between two */
 		domain->next_iova += round_up(bytes, step) + step;
 	}
 	mutex_unlock(&domain->lock);
@@ -451,7 +460,7 @@ static int domain_post(struct rdmatensor_domain *domain, struct ib_reg_wr *wrs, 
 	return 0;
 
 out_drain:
-	/* Some may have been posted, and nothing would tell when they end */
+	/* Some may have been posted, and nothing would report their end */
 	ib_drain_sq(domain->qp);
 	domain->broken = true;
 	return ret;

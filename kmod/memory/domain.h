@@ -30,7 +30,7 @@ struct rdmatensor_adapter;
  * @broken: it has to be connected again before its next use
  * @ending: the device is being removed: nothing more is registered
  * @sq_depth: registrations that may be posted at once
- * @next_iova: addresses are never given out twice in a domain's life
+ * @next_iova: addresses are never handed out twice in a domain's life
  */
 struct rdmatensor_domain {
 	struct kref ref;
@@ -66,18 +66,17 @@ struct rdmatensor_mapped {
 };
 
 /*
- * Device and CPU see the same bytes of it at any time. Behind an IOMMU dma_need_sync() does
- * not tell: until 6.10 it says yes to every device that is mapped by operations which could
- * sync, and since then to those of which one mapping, whichever, has gone through a bounce
- * buffer
+ * Whether device and CPU see the same bytes of it at any time. Behind an IOMMU dma_need_sync()
+ * does not say: until 6.10 it is true for every device whose mapping operations could sync,
+ * and since then for those of which any one mapping has gone through a bounce buffer
  */
 bool rdmatensor_domain_shared(const struct rdmatensor_mapped *mapped);
 /*
- * What keeps a device from working on memory that a process and a peer use at any time, for
- * the user; NULL: nothing; ERR_PTR(-ENOMEM): it could not be tried. May sleep
+ * Return: what keeps a device from working on memory that a process and a peer use at any
+ * time, for the user; NULL: nothing; ERR_PTR(-ENOMEM): it could not be tried. May sleep
  */
 const char *rdmatensor_domain_unfit(struct device *dma);
-/* What memory with that access is mapped for: a device reads what peers may only read */
+/* The direction to map memory in: what peers may only read, the device only reads */
 static inline enum dma_data_direction rdmatensor_domain_dir(int access)
 {
 	return access & (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE) ? DMA_BIDIRECTIONAL :
@@ -86,7 +85,7 @@ static inline enum dma_data_direction rdmatensor_domain_dir(int access)
 
 /* Process context. The last one uses the device, so it comes before gone() returns */
 void rdmatensor_domain_put(struct rdmatensor_domain *domain);
-/* Who registers, or allocates memory for it, gives up soon, with -ENODEV. Any context */
+/* Registrations, and allocations for them, give up soon, with -ENODEV. Any context */
 void rdmatensor_domain_end(struct rdmatensor_domain *domain);
 static inline bool rdmatensor_domain_ending(const struct rdmatensor_domain *domain)
 {
@@ -95,8 +94,11 @@ static inline bool rdmatensor_domain_ending(const struct rdmatensor_domain *doma
 
 /**
  * rdmatensor_domain_iova - a range of addresses for memory to be registered
+ * @domain: where it will be registered
+ * @bytes: length of the range
  *
- * Aligned to 1 << seg_shift, never 0, never given twice. Return: 0 if the space is used up.
+ * May sleep. Return: the first address, aligned to 1 << seg_shift, of a range that is handed
+ * out once in a domain's life; 0: the space is used up.
  */
 u64 rdmatensor_domain_iova(struct rdmatensor_domain *domain, u64 bytes);
 
@@ -117,13 +119,13 @@ struct rdmatensor_coherent {
 /**
  * struct rdmatensor_segment - memory behind one memory region
  * @bytes: length, whole pages, at most 1 << seg_shift
- * @sgt: its chunks: physically contiguous, the largest that were to be had
+ * @sgt: its chunks: physically contiguous, as large as could be allocated
  * @coherent: the chunks, where they are coherent memory, which has no other pages
  * @mapped: entries after DMA mapping, 0: not mapped
  * @dir: what it was mapped for
  * @mr: the region, NULL: not registered
- * @lkey: its local key. Both keys stay behind when the registration ends: who uses
- *        one too late gets an error from the device, not memory that was freed
+ * @lkey: its local key. Both keys stay when the registration ends: a use that comes
+ *        too late gets an error from the device, not memory that was freed
  * @rkey: its remote key
  * @iova: address of the first byte in the domain
  *
@@ -149,8 +151,8 @@ struct rdmatensor_segment {
  * @min_order: every block of that order is contiguous and aligned to its size,
  *             counted from the segment's beginning
  *
- * Charged to current's memory cgroup. May sleep; kills nobody to find memory.
- * Return: 0, -ENOMEM; @segment is empty then, and may be freed all the same.
+ * Charged to current's memory cgroup. May sleep; does not invoke the OOM killer.
+ * Return: 0; -ENOMEM: @segment is empty then, and may be freed.
  */
 int rdmatensor_segment_alloc(struct rdmatensor_segment *segment, u32 bytes,
 			     unsigned int min_order);
@@ -159,11 +161,11 @@ int rdmatensor_segment_alloc(struct rdmatensor_segment *segment, u32 bytes,
  * @segment: filled, whatever was in it
  * @ibdev: for which device; must be there until it is freed
  * @bytes: a multiple of PAGE_SIZE
- * @block: a power of two; blocks of so many bytes are contiguous, counted from the beginning
+ * @block: a power of two; blocks of that many bytes are contiguous, counted from the beginning
  *
- * For what both sides write and read at the same time, which no moment is right to sync for.
+ * For what a device and the CPU use at the same time, with no moment at which to sync it.
  * Charged to current's memory cgroup. May sleep.
- * Return: 0, -ENOMEM; @segment is empty then, and may be freed all the same.
+ * Return: 0; -ENOMEM: @segment is empty then, and may be freed.
  */
 int rdmatensor_segment_alloc_coherent(struct rdmatensor_segment *segment,
 				      struct ib_device *ibdev, u32 bytes, u32 block);
@@ -175,13 +177,14 @@ void *rdmatensor_segment_addr(const struct rdmatensor_segment *segment, u32 offs
 
 /**
  * rdmatensor_domain_register - register segments
+ * @domain: with a reference of the caller's
  * @segments: array of segments, allocated and not registered
  * @nr: its length
  * @iova: of the first; each next one begins 1 << seg_shift further
  * @access: IB_ACCESS_*
  *
- * Posts all, waits for all. May sleep. Return: 0; -ENOMEM and what else the device's
- * driver says; -EIO: the device has failed a registration; -ENODEV: it is being removed.
+ * Posts all, waits for all. May sleep. Return: 0; -EIO: the device has failed a registration;
+ * -ENODEV: it is being removed; -ENOMEM, or another errno of the device's driver.
  * On error none is registered, and the next call begins with a registration queue made again.
  */
 int rdmatensor_domain_register(struct rdmatensor_domain *domain,

@@ -4,9 +4,9 @@
  *
  * Who owns what: a context has its pools in a table; that, and every published
  * tensor, fetch and response in a pool, is a reference, and so is every mapping. The
- * pages are the pool's until the last of them goes. Who has a page for other reasons,
- * such as a device that reads it for O_DIRECT, keeps it beyond that, and nothing but it:
- * pages are counted one by one.
+ * pages are the pool's until the last of them goes. Another user of a page, such as a
+ * device that reads it for O_DIRECT, keeps that page beyond it, and no other one: pages are
+ * counted one by one.
  *
  * Registration ends earlier, when the pool is destroyed, its context closed or
  * the device removed: always by rdmatensor_pool_unregister(), in process context
@@ -33,7 +33,7 @@
 #include "core/fault.h"
 #include "memory/pool.h"
 
-/* Segments between two looks at signals, and in one call of the domain */
+/* Segments between two checks for signals, and in one call of the domain */
 #define POOL_BATCH 64
 /* Pages that are mapped under one page table lock */
 #define POOL_MMAP_BATCH 64
@@ -58,7 +58,7 @@ static int pool_charge(struct rdmatensor_pool *pool)
 {
 	u64 pages = pool->bytes >> PAGE_SHIFT;
 
-	/* Says it here, and not after all memory has been used up to find it out */
+	/* Rather than use all memory up to find out */
 	if (pages > totalram_pages())
 		return -ENOMEM;
 	return rdmatensor_charge(&pool->charge, pages);
@@ -81,7 +81,7 @@ static void pool_free_work(struct work_struct *work)
 {
 	struct rdmatensor_pool *pool = container_of(work, struct rdmatensor_pool, free_work);
 
-	/* Its keys would go on leading to pages that are somebody else's by then */
+	/* Its keys would keep leading to pages that have another owner by then */
 	if (WARN_ON_ONCE(pool->domain))
 		rdmatensor_pool_unregister(pool);
 	rdmatensor_hold("pool_free");
@@ -122,6 +122,33 @@ static int pool_fill(struct rdmatensor_pool *pool, int access)
 	return 0;
 }
 
+/* Rounds up to whole pages. Return: 0, -EINVAL, -EOVERFLOW */
+static int pool_size(const struct rdmatensor_domain *domain, u64 *bytes, u64 *nr_segments)
+{
+	if (!*bytes)
+		return -EINVAL;
+	if (*bytes > U64_MAX - PAGE_SIZE)
+		return -EOVERFLOW;
+	*bytes = PAGE_ALIGN(*bytes);
+	*nr_segments = DIV_ROUND_UP_ULL(*bytes, 1ULL << domain->seg_shift);
+	return *nr_segments > domain->ibdev->attrs.max_mr ? -EOVERFLOW : 0;
+}
+
+/* Empty segments, with addresses in the domain */
+static int pool_make_segments(struct rdmatensor_pool *pool, struct rdmatensor_domain *domain,
+			      u32 nr_segments)
+{
+	pool->segments = kvcalloc(nr_segments, sizeof(*pool->segments), GFP_KERNEL_ACCOUNT);
+	if (!pool->segments)
+		return -ENOMEM;
+	pool->nr_segments = nr_segments;
+	pool->iova = rdmatensor_domain_iova(domain, pool->bytes);
+	if (pool->iova)
+		return 0;
+	kvfree(pool->segments);
+	return -EOVERFLOW;
+}
+
 struct rdmatensor_pool *rdmatensor_pool_create(struct rdmatensor_domain *domain, u64 bytes,
 					       int access)
 {
@@ -130,15 +157,9 @@ struct rdmatensor_pool *rdmatensor_pool_create(struct rdmatensor_domain *domain,
 	int ret;
 
 	might_sleep();
-	if (!bytes)
-		return ERR_PTR(-EINVAL);
-	if (bytes > U64_MAX - PAGE_SIZE)
-		return ERR_PTR(-EOVERFLOW);
-	bytes = PAGE_ALIGN(bytes);
-	nr_segments = DIV_ROUND_UP_ULL(bytes, 1ULL << domain->seg_shift);
-	if (nr_segments > domain->ibdev->attrs.max_mr)
-		return ERR_PTR(-EOVERFLOW);
-
+	ret = pool_size(domain, &bytes, &nr_segments);
+	if (ret)
+		return ERR_PTR(ret);
 	pool = kzalloc(sizeof(*pool), GFP_KERNEL_ACCOUNT);
 	if (!pool)
 		return ERR_PTR(-ENOMEM);
@@ -154,18 +175,9 @@ struct rdmatensor_pool *rdmatensor_pool_create(struct rdmatensor_domain *domain,
 	if (ret)
 		goto out_uncharge;
 
-	pool->segments = kvcalloc(nr_segments, sizeof(*pool->segments), GFP_KERNEL_ACCOUNT);
-	if (!pool->segments) {
-		ret = -ENOMEM;
+	ret = pool_make_segments(pool, domain, nr_segments);
+	if (ret)
 		goto out_destroy_regions;
-	}
-	pool->nr_segments = nr_segments;
-
-	pool->iova = rdmatensor_domain_iova(domain, bytes);
-	if (!pool->iova) {
-		ret = -EOVERFLOW;
-		goto out_free_segments;
-	}
 	kref_get(&domain->ref);
 	pool->domain = domain;
 	ret = pool_fill(pool, access);
@@ -174,13 +186,11 @@ struct rdmatensor_pool *rdmatensor_pool_create(struct rdmatensor_domain *domain,
 	return pool;
 
 out_unregister:
-	/* Nobody has seen it: what is there goes here and now */
+	/* It has no other user: what is there is freed at once */
 	rdmatensor_pool_unregister(pool);
 	pool_free_memory(pool);
 	kfree(pool);
 	return ERR_PTR(ret);
-out_free_segments:
-	kvfree(pool->segments);
 out_destroy_regions:
 	rdmatensor_regions_destroy(&pool->regions);
 out_uncharge:
@@ -280,7 +290,7 @@ static void pool_vma_close(struct vm_area_struct *vma)
 	rdmatensor_pool_put(vma->vm_private_data);
 }
 
-/* A page that the process has let go, by MADV_DONTNEED: it is still the pool's */
+/* A page that the process has dropped by MADV_DONTNEED: it is still the pool's */
 static vm_fault_t pool_vma_fault(struct vm_fault *vmf)
 {
 	const struct rdmatensor_pool *pool = vmf->vma->vm_private_data;
@@ -300,8 +310,8 @@ static const struct vm_operations_struct pool_vm_ops = {
 };
 
 /*
- * All pages are there from the start, with counts of their own: no fault is taken on
- * them but by who has let one go, and get_user_pages(), which O_DIRECT needs, works.
+ * All pages are mapped from the start, with counts of their own: only a page that the process
+ * has dropped faults, and get_user_pages(), which O_DIRECT needs, works.
  *
  * After fork() the child sees the same pages: workers that prepare tensors for
  * their parent want that. Not in a core dump: pools are large, and while one is

@@ -3,8 +3,8 @@
  * Pools: registered memory that the process maps. Today of kernel pages.
  *
  * Room memory: the RDMA device's choice, protection domains, pages and their registration,
- * regions that are allocated in them. It calls core and the verbs. All rooms above
- * call it; no message is sent from here.
+ * regions that are allocated in them. It calls core and the verbs, sends no message, and is
+ * called by all rooms above.
  */
 #ifndef RDMATENSOR_POOL_H
 #define RDMATENSOR_POOL_H
@@ -24,12 +24,12 @@
  * @id: in the context, from 1
  * @bytes: whole pages
  * @domain: where it is registered, referenced; NULL after unregister()
- * @charge: for the pages
+ * @charge: the charge for the pages
  * @iova: of the first byte
  * @nr_segments: of @segments
  * @segments: each but the last 1 << seg_shift bytes, IOVAs consecutive
  * @seg_shift: the domain's
- * @regions: what is handed out and in use
+ * @regions: which parts are handed out and in use
  * @free_work: frees it: the last reference may go in softirq
  */
 struct rdmatensor_pool {
@@ -52,15 +52,14 @@ void rdmatensor_pool_exit(void);
 
 /**
  * rdmatensor_pool_create - allocate, charge and register
- * @domain: where
- * @bytes: how many
+ * @domain: where it is registered; the pool holds a reference until it is unregistered
+ * @bytes: length, rounded up to whole pages
  * @access: IB_ACCESS_*: what peers may do with it, beside what this side does
  *
- * Charges the caller (rdmatensor_charge()) until the pages are free: that is when the
- * last mapping has gone, too. Process context; interruptible by a fatal signal. @bytes
- * is rounded up to whole pages. Return: a pool with one reference; ERR_PTR(-ENOMEM),
- * (-EOVERFLOW): more than the device registers, (-EINTR), (-EIO),
- * (-ENODEV): see rdmatensor_domain_register().
+ * Charges the caller (rdmatensor_charge()) until the pages are free, which is not before
+ * the last mapping has gone. Process context; interruptible by a fatal signal. Return: a
+ * pool with one reference; ERR_PTR(-ENOMEM), (-EINVAL): no bytes, (-EOVERFLOW): more than the
+ * device registers, (-EINTR), (-EIO), (-ENODEV): see rdmatensor_domain_register().
  */
 struct rdmatensor_pool *rdmatensor_pool_create(struct rdmatensor_domain *domain,
 					       u64 bytes, int access);
@@ -115,14 +114,19 @@ struct rdmatensor_channel;
 
 /**
  * rdmatensor_pool_expose - let a channel's peer write to a region
+ * @pool: registered with IB_ACCESS_REMOTE_WRITE
+ * @offset: where the region begins
+ * @bytes: its length
  * @channel: whose peer. The keys are those of the segments, which any peer of the context can
  *           use: this is a look-up
+ * @exposure: out: what the peer needs
  *
  * Any context. The caller holds the region (rdmatensor_regions_hold()) until after unexpose.
  */
 void rdmatensor_pool_expose(struct rdmatensor_pool *pool, u64 offset, u64 bytes,
 			    struct rdmatensor_channel *channel,
 			    struct rdmatensor_exposure *exposure);
+/* The end of an expose. The peer's use of the region has ended */
 void rdmatensor_pool_unexpose(struct rdmatensor_pool *pool,
 			      const struct rdmatensor_exposure *exposure);
 /* The i-th key, as the wire wants it */
@@ -130,12 +134,15 @@ __le32 rdmatensor_pool_rkey(const struct rdmatensor_pool *pool,
 			    const struct rdmatensor_exposure *exposure, u32 i);
 
 /**
- * rdmatensor_pool_sge - local addresses of a range, to read from
- * @sge: array
+ * rdmatensor_pool_sge - local addresses of a range, for a work request
+ * @pool: registered
+ * @offset: where the range begins
+ * @bytes: its length
+ * @sge: out: array
  * @max: its length
- * @covered: bytes that the entries cover, at most @bytes
+ * @covered: out: bytes that the entries cover, at most @bytes
  *
- * Return: entries filled.
+ * Any context. Return: entries filled.
  */
 int rdmatensor_pool_sge(const struct rdmatensor_pool *pool, u64 offset, u64 bytes,
 			struct ib_sge *sge, int max, u64 *covered);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The allocator of one pool, and who reads or writes which part of it.
+ * The allocator of one pool, and the readers and writers of its parts.
  *
  * Extents tile the pool. Each is free or handed out, and no two neighbours are
  * free, so that what is free is as long as it can be. A use lies in one extent
@@ -10,7 +10,7 @@
  * Uses are what keeps a pool, too: it is closed when there are none, and there is none
  * from then on. References to its memory, which readers take, do not keep it.
  *
- * Extents are owned by the regions, uses by whoever embeds them. Errors leave
+ * Extents are owned by the regions, uses by the structs that embed them. Errors leave
  * everything as it was; freeing and dropping cannot fail for want of memory.
  */
 #include <linux/align.h>
@@ -32,24 +32,24 @@ struct rdmatensor_extent {
 	bool free;
 };
 
-#define USE_START(use) ((use)->start)
-#define USE_LAST(use) ((use)->last)
+#define REGION_USE_START(use) ((use)->start)
+#define REGION_USE_LAST(use) ((use)->last)
 
-INTERVAL_TREE_DEFINE(struct rdmatensor_use, node, u64, subtree_last, USE_START,
-		     USE_LAST, static inline, use_tree)
+INTERVAL_TREE_DEFINE(struct rdmatensor_use, node, u64, subtree_last, REGION_USE_START,
+		     REGION_USE_LAST, static inline, region_uses)
 
-#define to_offset(rb) rb_entry(rb, struct rdmatensor_extent, by_offset)
-#define to_size(rb) rb_entry(rb, struct rdmatensor_extent, by_size)
+#define region_by_offset(rb) rb_entry(rb, struct rdmatensor_extent, by_offset)
+#define region_by_size(rb) rb_entry(rb, struct rdmatensor_extent, by_size)
 
-static bool offset_less(struct rb_node *a, const struct rb_node *b)
+static bool region_offset_less(struct rb_node *a, const struct rb_node *b)
 {
-	return to_offset(a)->offset < to_offset(b)->offset;
+	return region_by_offset(a)->offset < region_by_offset(b)->offset;
 }
 
 /* Equal lengths by offset: the pool fills from its beginning */
-static bool size_less(struct rb_node *a, const struct rb_node *b)
+static bool region_size_less(struct rb_node *a, const struct rb_node *b)
 {
-	const struct rdmatensor_extent *x = to_size(a), *y = to_size(b);
+	const struct rdmatensor_extent *x = region_by_size(a), *y = region_by_size(b);
 
 	if (x->bytes != y->bytes)
 		return x->bytes < y->bytes;
@@ -57,14 +57,14 @@ static bool size_less(struct rb_node *a, const struct rb_node *b)
 }
 
 /* The extent with the greatest offset that is not beyond @offset */
-static struct rdmatensor_extent *find_offset(const struct rdmatensor_regions *regions,
-					     u64 offset)
+static struct rdmatensor_extent *region_find_offset(const struct rdmatensor_regions *regions,
+						    u64 offset)
 {
 	struct rb_node *node = regions->extents.rb_node;
 	struct rdmatensor_extent *found = NULL;
 
 	while (node) {
-		struct rdmatensor_extent *extent = to_offset(node);
+		struct rdmatensor_extent *extent = region_by_offset(node);
 
 		if (extent->offset <= offset) {
 			found = extent;
@@ -77,14 +77,14 @@ static struct rdmatensor_extent *find_offset(const struct rdmatensor_regions *re
 }
 
 /* The shortest free extent of at least @bytes */
-static struct rdmatensor_extent *find_fit(const struct rdmatensor_regions *regions,
-					  u64 bytes)
+static struct rdmatensor_extent *region_find_fit(const struct rdmatensor_regions *regions,
+						 u64 bytes)
 {
 	struct rb_node *node = regions->free_by_size.rb_node;
 	struct rdmatensor_extent *found = NULL;
 
 	while (node) {
-		struct rdmatensor_extent *extent = to_size(node);
+		struct rdmatensor_extent *extent = region_by_size(node);
 
 		if (extent->bytes >= bytes) {
 			found = extent;
@@ -116,8 +116,8 @@ int rdmatensor_regions_init(struct rdmatensor_regions *regions, u64 bytes)
 
 	extent->bytes = bytes;
 	extent->free = true;
-	rb_add(&extent->by_offset, &regions->extents, offset_less);
-	rb_add(&extent->by_size, &regions->free_by_size, size_less);
+	rb_add(&extent->by_offset, &regions->extents, region_offset_less);
+	rb_add(&extent->by_size, &regions->free_by_size, region_size_less);
 	return 0;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_regions_init);
@@ -140,12 +140,12 @@ EXPORT_SYMBOL_IF_KUNIT(rdmatensor_regions_destroy);
  * Takes the front of the best fit, in *@spare if that is longer. ERR_PTR(-ENOSPC),
  * ERR_PTR(-ENOMEM): nothing has changed.
  */
-static struct rdmatensor_extent *take(struct rdmatensor_regions *regions, u64 bytes,
-				      struct rdmatensor_extent **spare)
+static struct rdmatensor_extent *region_take(struct rdmatensor_regions *regions, u64 bytes,
+					     struct rdmatensor_extent **spare)
 {
 	struct rdmatensor_extent *fit, *taken;
 
-	fit = find_fit(regions, bytes);
+	fit = region_find_fit(regions, bytes);
 	if (!fit)
 		return ERR_PTR(-ENOSPC);
 	if (fit->bytes == bytes) {
@@ -164,24 +164,24 @@ static struct rdmatensor_extent *take(struct rdmatensor_regions *regions, u64 by
 	rb_erase(&fit->by_size, &regions->free_by_size);
 	fit->offset += bytes;
 	fit->bytes -= bytes;
-	rb_add(&fit->by_size, &regions->free_by_size, size_less);
-	rb_add(&taken->by_offset, &regions->extents, offset_less);
+	rb_add(&fit->by_size, &regions->free_by_size, region_size_less);
+	rb_add(&taken->by_offset, &regions->extents, region_offset_less);
 	return taken;
 }
 
-static void hold(struct rdmatensor_regions *regions, struct rdmatensor_use *use,
-		 struct rdmatensor_extent *extent, u64 offset, u64 bytes)
+static void region_hold(struct rdmatensor_regions *regions, struct rdmatensor_use *use,
+			struct rdmatensor_extent *extent, u64 offset, u64 bytes)
 {
 	use->start = offset;
 	use->last = offset + bytes - 1;
 	use->extent = extent;
 	extent->uses++;
-	use_tree_insert(use, use->write ? &regions->writers : &regions->readers);
+	region_uses_insert(use, use->write ? &regions->writers : &regions->readers);
 }
 
 /* @use: NULL, or an empty one, which gets the region as a destination */
-static int alloc(struct rdmatensor_regions *regions, struct rdmatensor_use *use, u64 bytes,
-		 gfp_t gfp, u64 *offset)
+static int region_alloc(struct rdmatensor_regions *regions, struct rdmatensor_use *use, u64 bytes,
+			gfp_t gfp, u64 *offset)
 {
 	struct rdmatensor_extent *extent, *spare;
 	int ret = 0;
@@ -195,14 +195,14 @@ static int alloc(struct rdmatensor_regions *regions, struct rdmatensor_use *use,
 
 	spin_lock_bh(&regions->lock);
 	extent = regions->closed ? ERR_PTR(-ENOENT) :
-		 take(regions, ALIGN(bytes, RDMATENSOR_REGION_ALIGN), &spare);
+		 region_take(regions, ALIGN(bytes, RDMATENSOR_REGION_ALIGN), &spare);
 	if (IS_ERR(extent)) {
 		ret = PTR_ERR(extent);
 	} else {
 		*offset = extent->offset;
 		if (use) {
 			use->write = true;
-			hold(regions, use, extent, extent->offset, bytes);
+			region_hold(regions, use, extent, extent->offset, bytes);
 		}
 	}
 	spin_unlock_bh(&regions->lock);
@@ -214,7 +214,7 @@ static int alloc(struct rdmatensor_regions *regions, struct rdmatensor_use *use,
 int rdmatensor_regions_alloc(struct rdmatensor_regions *regions, u64 bytes, gfp_t gfp,
 			     u64 *offset)
 {
-	return alloc(regions, NULL, bytes, gfp, offset);
+	return region_alloc(regions, NULL, bytes, gfp, offset);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_regions_alloc);
 
@@ -222,7 +222,7 @@ int rdmatensor_regions_alloc_hold(struct rdmatensor_regions *regions,
 				  struct rdmatensor_use *use, u64 bytes, gfp_t gfp,
 				  u64 *offset)
 {
-	return alloc(regions, use, bytes, gfp, offset);
+	return region_alloc(regions, use, bytes, gfp, offset);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_regions_alloc_hold);
 
@@ -230,11 +230,11 @@ EXPORT_SYMBOL_IF_KUNIT(rdmatensor_regions_alloc_hold);
  * Makes @extent the free union of itself and the free neighbour at @node, which
  * is returned to be freed. NULL: there is none.
  */
-static struct rdmatensor_extent *join(struct rdmatensor_regions *regions,
-				      struct rdmatensor_extent *extent,
+static struct rdmatensor_extent *region_join(struct rdmatensor_regions *regions,
+					     struct rdmatensor_extent *extent,
 				      struct rb_node *node)
 {
-	struct rdmatensor_extent *neighbour = node ? to_offset(node) : NULL;
+	struct rdmatensor_extent *neighbour = node ? region_by_offset(node) : NULL;
 
 	if (!neighbour || !neighbour->free)
 		return NULL;
@@ -246,13 +246,13 @@ static struct rdmatensor_extent *join(struct rdmatensor_regions *regions,
 }
 
 /* What is left of the neighbours is put into @joined, to be freed */
-static void give_back(struct rdmatensor_regions *regions, struct rdmatensor_extent *extent,
-		      struct rdmatensor_extent *joined[2])
+static void region_free(struct rdmatensor_regions *regions, struct rdmatensor_extent *extent,
+			struct rdmatensor_extent *joined[2])
 {
-	joined[0] = join(regions, extent, rb_prev(&extent->by_offset));
-	joined[1] = join(regions, extent, rb_next(&extent->by_offset));
+	joined[0] = region_join(regions, extent, rb_prev(&extent->by_offset));
+	joined[1] = region_join(regions, extent, rb_next(&extent->by_offset));
 	extent->free = true;
-	rb_add(&extent->by_size, &regions->free_by_size, size_less);
+	rb_add(&extent->by_size, &regions->free_by_size, region_size_less);
 }
 
 int rdmatensor_regions_free(struct rdmatensor_regions *regions, u64 offset)
@@ -261,13 +261,13 @@ int rdmatensor_regions_free(struct rdmatensor_regions *regions, u64 offset)
 	int ret = 0;
 
 	spin_lock_bh(&regions->lock);
-	extent = find_offset(regions, offset);
+	extent = region_find_offset(regions, offset);
 	if (!extent || extent->offset != offset || extent->free)
 		ret = -ENOENT;
 	else if (extent->uses)
 		ret = -EBUSY;
 	else
-		give_back(regions, extent, joined);
+		region_free(regions, extent, joined);
 	spin_unlock_bh(&regions->lock);
 
 	kfree(joined[0]);
@@ -276,13 +276,13 @@ int rdmatensor_regions_free(struct rdmatensor_regions *regions, u64 offset)
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_regions_free);
 
-static bool overlaps(struct rb_root_cached *tree, u64 start, u64 last)
+static bool region_overlaps(struct rb_root_cached *tree, u64 start, u64 last)
 {
-	return use_tree_iter_first(tree, start, last);
+	return region_uses_iter_first(tree, start, last);
 }
 
-static int hold_locked(struct rdmatensor_regions *regions, struct rdmatensor_use *use,
-		       u64 offset, u64 bytes)
+static int region_hold_locked(struct rdmatensor_regions *regions, struct rdmatensor_use *use,
+			      u64 offset, u64 bytes)
 {
 	struct rdmatensor_extent *extent;
 	u64 last;
@@ -295,14 +295,14 @@ static int hold_locked(struct rdmatensor_regions *regions, struct rdmatensor_use
 		return 0;
 	}
 
-	extent = find_offset(regions, offset);
+	extent = region_find_offset(regions, offset);
 	if (extent->free || offset - extent->offset + bytes > extent->bytes)
 		return -EINVAL;
 	last = offset + bytes - 1;
-	if (overlaps(&regions->writers, offset, last) ||
-	    (use->write && overlaps(&regions->readers, offset, last)))
+	if (region_overlaps(&regions->writers, offset, last) ||
+	    (use->write && region_overlaps(&regions->readers, offset, last)))
 		return -EINVAL;
-	hold(regions, use, extent, offset, bytes);
+	region_hold(regions, use, extent, offset, bytes);
 	return 0;
 }
 
@@ -313,7 +313,7 @@ int rdmatensor_regions_hold(struct rdmatensor_regions *regions,
 
 	use->write = write;
 	spin_lock_bh(&regions->lock);
-	ret = hold_locked(regions, use, offset, bytes);
+	ret = region_hold_locked(regions, use, offset, bytes);
 	if (!ret)
 		WRITE_ONCE(regions->nr_uses, regions->nr_uses + 1);
 	spin_unlock_bh(&regions->lock);
@@ -322,11 +322,11 @@ int rdmatensor_regions_hold(struct rdmatensor_regions *regions,
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_regions_hold);
 
 /* It is an empty one then */
-static void let_go(struct rdmatensor_regions *regions, struct rdmatensor_use *use)
+static void region_drop(struct rdmatensor_regions *regions, struct rdmatensor_use *use)
 {
 	if (!use->extent)
 		return;
-	use_tree_remove(use, use->write ? &regions->writers : &regions->readers);
+	region_uses_remove(use, use->write ? &regions->writers : &regions->readers);
 	use->extent->uses--;
 	use->extent = NULL;
 }
@@ -335,7 +335,7 @@ void rdmatensor_regions_drop(struct rdmatensor_regions *regions,
 			     struct rdmatensor_use *use)
 {
 	spin_lock_bh(&regions->lock);
-	let_go(regions, use);
+	region_drop(regions, use);
 	WRITE_ONCE(regions->nr_uses, regions->nr_uses - 1);
 	spin_unlock_bh(&regions->lock);
 }
@@ -348,10 +348,10 @@ void rdmatensor_regions_free_held(struct rdmatensor_regions *regions,
 
 	spin_lock_bh(&regions->lock);
 	extent = use->extent;
-	let_go(regions, use);
-	/* It was all of the region, and a destination: nobody else can be there */
+	region_drop(regions, use);
+	/* It was all of the region, and a destination: there can be no other use */
 	if (!WARN_ON_ONCE(extent->uses))
-		give_back(regions, extent, joined);
+		region_free(regions, extent, joined);
 	spin_unlock_bh(&regions->lock);
 
 	kfree(joined[0]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Regions of one pool: which parts are handed out, and which of those are being
- * read (published) or written (results of fetches) right now.
+ * read (published tensors) or written (results of fetches) at the moment.
  *
  * Everything is O(log n) in the number of extents: free extents are in a tree
  * by length (best fit) and by address (joining neighbours), uses in interval
@@ -72,7 +72,7 @@ int rdmatensor_regions_init(struct rdmatensor_regions *regions, u64 bytes);
 void rdmatensor_regions_destroy(struct rdmatensor_regions *regions);
 
 /**
- * rdmatensor_regions_alloc - hand a range out
+ * rdmatensor_regions_alloc - hand out a range
  * @regions: the pool's
  * @bytes: at least 1, rounded up to RDMATENSOR_REGION_ALIGN
  * @gfp: for one struct; GFP_ATOMIC in completion context
@@ -86,15 +86,15 @@ int rdmatensor_regions_alloc(struct rdmatensor_regions *regions, u64 bytes, gfp_
 			     u64 *offset);
 
 /**
- * rdmatensor_regions_alloc_hold - hand a range out that is a destination at once
+ * rdmatensor_regions_alloc_hold - hand out a range that is a destination at once
  * @regions: the pool's
  * @use: a hold of an empty range, which becomes that of this one
  * @bytes: as for rdmatensor_regions_alloc()
  * @gfp: for one struct; GFP_ATOMIC in completion context
  * @offset: out
  *
- * For what the process has not asked for by offset: between an alloc and a hold
- * it could give the region back.
+ * For a region that the process has not asked for by offset: between an alloc and a hold
+ * it could free the region.
  *
  * Return: as rdmatensor_regions_alloc().
  */
@@ -103,7 +103,7 @@ int rdmatensor_regions_alloc_hold(struct rdmatensor_regions *regions,
 				  u64 *offset);
 
 /**
- * rdmatensor_regions_free - take a range back
+ * rdmatensor_regions_free - free a range
  * @regions: the pool's
  * @offset: where it begins
  *
@@ -131,7 +131,7 @@ int rdmatensor_regions_hold(struct rdmatensor_regions *regions,
 void rdmatensor_regions_drop(struct rdmatensor_regions *regions,
 			     struct rdmatensor_use *use);
 /*
- * Takes back what rdmatensor_regions_alloc_hold() has handed out, for a fetch that did not
+ * Frees what rdmatensor_regions_alloc_hold() has handed out, for a fetch that did not
  * succeed; the hold is one of an empty range again
  */
 void rdmatensor_regions_free_held(struct rdmatensor_regions *regions,

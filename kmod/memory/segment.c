@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The memory of segments: kernel pages, in the largest physically contiguous
- * chunks that are to be had, because each chunk is an entry in a translation.
+ * chunks that can be allocated, because each chunk is an entry in a translation.
  *
  * A segment holds one reference on each of its pages. Chunks are split, so that
- * whoever else has a page, a process that maps it or a device that reads it for
+ * another user of a page, a process that maps it or a device that reads it for
  * O_DIRECT, keeps that page and no other when the segment goes.
  *
  * An allocation that fails leaves an empty segment, which may be freed.
@@ -69,7 +69,7 @@ int rdmatensor_segment_alloc(struct rdmatensor_segment *segment, u32 bytes,
 		return -ENOMEM;
 
 	while (done < nr) {
-		/* An order that was not to be had is not asked for again */
+		/* An order that failed is not tried again */
 		order = min_t(unsigned int, order, ilog2(nr - done));
 		page = segment_chunk(&order, min_order);
 		if (!page)
@@ -97,7 +97,8 @@ out_free_pages:
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_segment_alloc);
 
 /* As dma_alloc_coherent(); devices in software take the CPU's addresses */
-static void *coherent_alloc(struct ib_device *ibdev, size_t bytes, dma_addr_t *dma)
+static void *segment_alloc_coherent_chunk(struct ib_device *ibdev, size_t bytes,
+					  dma_addr_t *dma)
 {
 	const gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN;
 	void *cpu;
@@ -109,7 +110,8 @@ static void *coherent_alloc(struct ib_device *ibdev, size_t bytes, dma_addr_t *d
 	return cpu;
 }
 
-static void coherent_free(struct ib_device *ibdev, size_t bytes, void *cpu, dma_addr_t dma)
+static void segment_free_coherent_chunk(struct ib_device *ibdev, size_t bytes, void *cpu,
+					dma_addr_t dma)
 {
 	if (!ib_uses_virt_dma(ibdev))
 		dma_free_coherent(ibdev->dma_device, bytes, cpu, dma);
@@ -125,8 +127,8 @@ static void segment_free_coherent(struct rdmatensor_segment *segment)
 
 	for_each_sgtable_sg(&segment->sgt, sg, i)
 		if (coherent->cpus[i])
-			coherent_free(coherent->ibdev, coherent->bytes, coherent->cpus[i],
-				      sg_dma_address(sg));
+			segment_free_coherent_chunk(coherent->ibdev, coherent->bytes,
+						    coherent->cpus[i], sg_dma_address(sg));
 	sg_free_table(&segment->sgt);
 	kfree(coherent);
 	segment->coherent = NULL;
@@ -142,7 +144,7 @@ int rdmatensor_segment_alloc_coherent(struct rdmatensor_segment *segment,
 
 	might_sleep();
 	memset(segment, 0, sizeof(*segment));
-	/* Short enough to be had when memory is fragmented */
+	/* Short enough to be allocated when memory is fragmented */
 	chunk = min(max3(block, (u32)PAGE_SIZE, (u32)SEGMENT_COHERENT), bytes);
 	if (WARN_ON_ONCE(!bytes || !is_power_of_2(block) || !IS_ALIGNED(bytes, chunk) ||
 			 !IS_ALIGNED(chunk, PAGE_SIZE)))
@@ -159,7 +161,7 @@ int rdmatensor_segment_alloc_coherent(struct rdmatensor_segment *segment,
 	}
 	segment->coherent = coherent;
 	for_each_sgtable_sg(&segment->sgt, sg, i) {
-		coherent->cpus[i] = coherent_alloc(ibdev, chunk, &dma);
+		coherent->cpus[i] = segment_alloc_coherent_chunk(ibdev, chunk, &dma);
 		if (!coherent->cpus[i]) {
 			segment_free_coherent(segment);
 			return -ENOMEM;
@@ -191,7 +193,7 @@ void rdmatensor_segment_free(struct rdmatensor_segment *segment)
 		segment->bytes = 0;
 		return;
 	}
-	/* By number: a chunk's first page is somebody else's as soon as it is free */
+	/* By number: a chunk's first page may have another owner as soon as it is free */
 	for_each_sgtable_sg(&segment->sgt, sg, i) {
 		pfn = page_to_pfn(sg_page(sg));
 		for (n = 0; n < sg->length >> PAGE_SHIFT; n++)

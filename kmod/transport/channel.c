@@ -5,33 +5,34 @@
  * What is sent. Messages wait in one queue for three things at once: a slot that
  * the peer has consumed, a local slot whose write has completed, and a place in
  * lane 0's send queue. Contents wait in their lanes' queues for a place. Nothing
- * is posted but from rdmatensor_channel_pump(), so the order of telling is the
- * order of posting, which is what the accounting in msgbuf.h rests on.
+ * is posted but from rdmatensor_channel_pump(), so acknowledgments have the order of
+ * posting, which is what the accounting in msgbuf.h relies on.
  *
- * How contents share a lane. What is posted cannot be overtaken, nor taken back: so a
+ * How contents share a lane. What is posted can neither be overtaken nor taken back: so a
  * lane holds as many posted content bytes as keep the wire busy, which the kernel's
- * dynamic queue limits find out, and no more. They have a bound: where the processor and
+ * dynamic queue limits find out, and no more. The limit is bounded: where the processor and
  * not the wire is the bottleneck, completions come late and many at once, which looks like
- * a wire that starves, and on soft-RoCE the limit would grow to some MB, which only adds
- * to what others wait. Where others come, the bound is lane_bytes: for a second after each
- * short content, and each message about one, about a failure or a CANCEL. Long contents
- * that have the lane to themselves may post four times that: a lane that never runs empty
- * between two completions is a tenth faster on soft-RoCE. The rest is shared by deficit
- * round robin, a chunk in each turn. Contents that have not begun yet may post, all of
- * them together, as much as the others have since: so a small one passes the large ones,
+ * a wire that starves, and on soft-RoCE the limit would grow to several MB, which only adds
+ * to the time that others wait. While others wait, the bound is lane_bytes: for a second
+ * after each short content, and each message about one, about a failure or a CANCEL. Long
+ * contents that have the lane to themselves may post four times that: a lane that never
+ * runs empty between two completions is a tenth faster on soft-RoCE. The rest is shared by
+ * deficit round robin, a chunk in each turn. Contents that have not begun yet may post, all
+ * of them together, as much as the others have since: so a small one passes the large ones,
  * and however many small ones come, half of the lane is the large ones'.
  * Messages are not counted: they are short, and their number is bounded by the slots.
  *
  * What arrives on lane 0 is processed in order by one completion context. The
- * receive is posted again before anything is told, so the peer can never meet
- * an empty receive queue by keeping to its credits.
+ * receive is posted again before anything is acknowledged, so a peer that keeps to its
+ * credits never meets an empty receive queue.
  *
  * How it ends. Every failure, of the device or of the peer, goes through
- * rdmatensor_channel_fail(), and every end by will through rdmatensor_channel_leave():
+ * rdmatensor_channel_fail(), and every end that a side asks for through
+ * rdmatensor_channel_leave():
  * from then on nothing is posted, and the owner tears the lanes down in process
  * context. Only when the queue pairs are gone is the channel DOWN and may its fetches
- * end, because until then the peer can write into their results. Where it ends by will,
- * what has been posted completes before that, if it does so soon.
+ * end, because until then the peer can write into their results. After a leave, what has
+ * been posted completes before that, if it does so soon.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -54,11 +55,11 @@
  */
 #define CHANNEL_CHUNK_LEAST (64U * SZ_1K)
 #define CHANNEL_CHUNK_MOST (256U * SZ_1K)
-/* How long after one that waits for what is posted others are expected */
+/* For how long after a content that had to wait for others more of its kind are expected */
 #define CHANNEL_CONTENDED HZ
-/* The bound of a lane that nobody contends for, in lane_bytes */
+/* The bound of a lane without contention, in units of lane_bytes */
 #define CHANNEL_ALONE 4
-/* What a content of no bytes costs of the turn of those that have not begun */
+/* What a content of no bytes takes from the quota of those that have not begun */
 #define CHANNEL_CONTENT_LEAST 256
 #define CHANNEL_METACACHE_MAX SZ_1M
 /* Bounds of what a leave may take: a peer that is gone costs as much */
@@ -66,8 +67,8 @@
 #define CHANNEL_LEAVE_MOST (10 * HZ)
 
 /*
- * One receive for each immediate that the peer can send without being told
- * that we have posted more. Lane 0: a message for each of our slots; an ack for
+ * One receive for each immediate that the peer can send before it learns
+ * that more have been posted. Lane 0: a message for each of our slots; an ack for
  * each message of ours that is unacknowledged (with ack_batch 1 that is the
  * window, which is at most our own slots), one more that was in flight; and one
  * content for each request. Other lanes: contents only.
@@ -81,7 +82,7 @@ u32 rdmatensor_channel_recvs(const struct rdmatensor_channel_params *params, u8 
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_recvs);
 
 /* All changes of state; to is legal from exactly those states */
-static bool channel_move(struct rdmatensor_channel *channel, u8 to)
+static bool channel_try_move(struct rdmatensor_channel *channel, u8 to)
 {
 	static const u8 from[] = {
 		[RDMATENSOR_CHANNEL_CONNECTING] = 0,
@@ -95,7 +96,7 @@ static bool channel_move(struct rdmatensor_channel *channel, u8 to)
 	if (!(from[to] & BIT(channel->state)))
 		return false;
 	trace_rdmatensor_channel_state(channel->id, channel->state, to, channel->error);
-	/* Who sees it without the lock sees why: pairs with cm_wait() */
+	/* The error before the state, for readers without the lock: pairs with cm_stopped() */
 	smp_store_release(&channel->state, to);
 	wake_up_all(&channel->wait);
 	return true;
@@ -126,7 +127,7 @@ static void channel_fill_hello(struct rdmatensor_txmsg *tx, struct rdmatensor_ms
 
 	msg->type = RDMATENSOR_WIRE_HELLO;
 	msg->incarnation = channel->own_incarnation;
-	msg->max_requests = channel->params.max_requests;
+	msg->max_requests = channel->params->max_requests;
 	msg->features = RDMATENSOR_WIRE_FEATURES;
 	msg->listen_port = channel->listen_port;
 	msg->text = channel->own_worker;
@@ -165,14 +166,14 @@ static void channel_probe(struct timer_list *timer)
 		rdmatensor_count(&channel->counters, RDMATENSOR_STAT_TX_PROBES);
 	}
 	channel->heard = false;
-	mod_timer(&channel->probe_timer, jiffies + msecs_to_jiffies(channel->params.probe_ms));
+	mod_timer(&channel->probe_timer, jiffies + msecs_to_jiffies(channel->params->probe_ms));
 out_unlock:
 	spin_unlock_bh(&channel->lock);
 }
 
 static void channel_bound_limit(struct rdmatensor_lane *lane)
 {
-	u32 bytes = max(lane->channel->params.lane_bytes, CHANNEL_CHUNK_LEAST);
+	u32 bytes = max(lane->channel->params->lane_bytes, CHANNEL_CHUNK_LEAST);
 
 	if (!time_before(jiffies, lane->contended + CHANNEL_CONTENDED))
 		bytes *= CHANNEL_ALONE;
@@ -182,6 +183,34 @@ static void channel_bound_limit(struct rdmatensor_lane *lane)
 		lane->limit.adj_limit -= lane->limit.limit - bytes;
 		lane->limit.limit = bytes;
 	}
+}
+
+static void channel_init_messages(struct rdmatensor_channel *channel)
+{
+	rdmatensor_credits_init(&channel->credits, channel->params->msg_slots,
+				channel->params->ack_batch);
+	INIT_LIST_HEAD(&channel->txq);
+	INIT_LIST_HEAD(&channel->hello_tx.item);
+	channel->hello_tx.fill = channel_fill_hello;
+	channel->hello_tx.posted = channel_posted_hello;
+}
+
+static void channel_init_lane(struct rdmatensor_channel *channel, u8 index)
+{
+	struct rdmatensor_lane *lane = &channel->lanes[index];
+
+	lane->channel = channel;
+	lane->index = index;
+	lane->sendq_free = channel->params->queue_depth;
+	lane->max_sge = CHANNEL_SGES;
+	INIT_LIST_HEAD(&lane->fresh);
+	INIT_LIST_HEAD(&lane->writes);
+	dql_init(&lane->limit, HZ);
+	lane->limit.min_limit = CHANNEL_CHUNK_LEAST;
+	lane->contended = jiffies - CHANNEL_CONTENDED;
+	channel_bound_limit(lane);
+	lane->limit.limit = lane->limit.min_limit;
+	lane->limit.adj_limit = lane->limit.min_limit;
 }
 
 struct rdmatensor_channel *
@@ -213,7 +242,7 @@ rdmatensor_channel_alloc(struct rdmatensor_core *core, u8 nr_lanes,
 	rdmatensor_core_get(core);
 	rdmatensor_core_adopt(core, &channel->counters);
 	channel->lane_ops = lane_ops;
-	channel->params = *params;
+	channel->params = params;
 	spin_lock_init(&channel->lock);
 	channel->state = RDMATENSOR_CHANNEL_CONNECTING;
 	init_waitqueue_head(&channel->wait);
@@ -224,11 +253,7 @@ rdmatensor_channel_alloc(struct rdmatensor_core *core, u8 nr_lanes,
 	tasklet_setup(&channel->settle, channel_settle);
 	INIT_WORK(&channel->settle_work, channel_settle_work);
 	channel->said_at = jiffies;
-	rdmatensor_credits_init(&channel->credits, params->msg_slots, params->ack_batch);
-	INIT_LIST_HEAD(&channel->txq);
-	INIT_LIST_HEAD(&channel->hello_tx.item);
-	channel->hello_tx.fill = channel_fill_hello;
-	channel->hello_tx.posted = channel_posted_hello;
+	channel_init_messages(channel);
 	xa_init_flags(&channel->requests, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_BH | XA_FLAGS_ACCOUNT);
 	INIT_LIST_HEAD(&channel->pending);
 	hash_init(channel->responses);
@@ -236,22 +261,8 @@ rdmatensor_channel_alloc(struct rdmatensor_core *core, u8 nr_lanes,
 	rdmatensor_kepts_init(&channel->kepts);
 
 	channel->nr_lanes = nr_lanes;
-	for (i = 0; i < nr_lanes; i++) {
-		struct rdmatensor_lane *lane = &channel->lanes[i];
-
-		lane->channel = channel;
-		lane->index = i;
-		lane->sendq_free = params->queue_depth;
-		lane->max_sge = CHANNEL_SGES;
-		INIT_LIST_HEAD(&lane->fresh);
-		INIT_LIST_HEAD(&lane->writes);
-		dql_init(&lane->limit, HZ);
-		lane->limit.min_limit = CHANNEL_CHUNK_LEAST;
-		lane->contended = jiffies - CHANNEL_CONTENDED;
-		channel_bound_limit(lane);
-		lane->limit.limit = lane->limit.min_limit;
-		lane->limit.adj_limit = lane->limit.min_limit;
-	}
+	for (i = 0; i < nr_lanes; i++)
+		channel_init_lane(channel, i);
 	return channel;
 
 out_destroy_counters:
@@ -328,8 +339,8 @@ int rdmatensor_channel_set_peer(struct rdmatensor_channel *channel,
 	channel->peer_rkey = le32_to_cpu(private->msgbuf_rkey);
 	channel->peer_slots = slots;
 	channel->peer_slot_bytes = slot_bytes;
-	channel->max_outstanding = min(max_requests, channel->params.max_requests);
-	rdmatensor_credits_peer(&channel->credits, channel->params.msg_slots, slots,
+	channel->max_outstanding = min(max_requests, channel->params->max_requests);
+	rdmatensor_credits_peer(&channel->credits, channel->params->msg_slots, slots,
 				ack_batch);
 	return 0;
 }
@@ -350,7 +361,7 @@ static void channel_end(struct rdmatensor_channel *channel, int error, const cha
 {
 	channel->error = error;
 	channel->error_text = text;
-	channel_move(channel, RDMATENSOR_CHANNEL_CLOSING);
+	channel_try_move(channel, RDMATENSOR_CHANNEL_CLOSING);
 	if (error == -EPROTO)
 		rdmatensor_count(&channel->counters, RDMATENSOR_STAT_PROTOCOL_ERRORS);
 	channel->ops->failed(channel);
@@ -394,7 +405,7 @@ void rdmatensor_channel_leave(struct rdmatensor_channel *channel, int error,
 	if (channel->state < RDMATENSOR_CHANNEL_CLOSING) {
 		/* Before the owner's teardown can look; the time begins now, and not with that */
 		channel->leaves = channel->state == RDMATENSOR_CHANNEL_UP;
-		channel->leave_until = jiffies + channel_leave_time(&channel->params);
+		channel->leave_until = jiffies + channel_leave_time(channel->params);
 		channel_end(channel, error, text);
 	}
 	spin_unlock_bh(&channel->lock);
@@ -408,7 +419,7 @@ bool rdmatensor_channel_is_idle(struct rdmatensor_channel *channel)
 
 	spin_lock_bh(&channel->lock);
 	for (i = 0; i < channel->nr_lanes; i++)
-		idle &= channel->lanes[i].sendq_free == channel->params.queue_depth;
+		idle &= channel->lanes[i].sendq_free == channel->params->queue_depth;
 	spin_unlock_bh(&channel->lock);
 	return idle;
 }
@@ -446,12 +457,12 @@ void rdmatensor_channel_down(struct rdmatensor_channel *channel)
 	struct rdmatensor_part *part, *next;
 	int i;
 
-	/* Since CLOSING it neither posts nor goes on, and nothing completes any more */
+	/* Since CLOSING nothing is posted, and the queue pairs are gone: nothing completes */
 	timer_delete_sync(&channel->probe_timer);
 	tasklet_kill(&channel->settle);
 	cancel_work_sync(&channel->settle_work);
 	spin_lock_bh(&channel->lock);
-	channel_move(channel, RDMATENSOR_CHANNEL_DOWN);
+	channel_try_move(channel, RDMATENSOR_CHANNEL_DOWN);
 	while (!list_empty(&channel->txq))
 		list_del_init(channel->txq.next);
 	for (i = 0; i < channel->nr_lanes; i++) {
@@ -498,7 +509,7 @@ static bool channel_waits(const struct rdmatensor_lane *lane)
 	return !list_empty(&lane->fresh) || !list_empty(&lane->writes);
 }
 
-/* What is posted stays so: the bound holds for what is posted from now on */
+/* What is posted stays posted: the bound holds from the next write on */
 static void channel_contend(struct rdmatensor_lane *lane)
 {
 	lane->contended = jiffies;
@@ -552,7 +563,7 @@ bool rdmatensor_channel_drop(struct rdmatensor_channel *channel,
 	lockdep_assert_held(&channel->lock);
 	/*
 	 * The answer to the CANCEL goes over lane 0, behind what was written there. Of other
-	 * lanes only their own last write tells that nothing comes any more
+	 * lanes only their own last write says that nothing more will come
 	 */
 	if (write->nr_parts > 1 && write->open)
 		return false;
@@ -567,7 +578,7 @@ bool rdmatensor_channel_drop(struct rdmatensor_channel *channel,
 		if (!part->pending)
 			write->parts_left--;
 	}
-	/* Without anything dropped, whoever has seen the last completion calls done() */
+	/* If nothing was dropped, the last completion calls done() */
 	return write->dropped && !write->parts_left;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_drop);
@@ -602,7 +613,7 @@ static int channel_post_message(struct rdmatensor_channel *channel,
 	tx->fill(tx, &msg);
 	ret = rdmatensor_wire_encode(&msg, slot, min(channel->peer_slot_bytes,
 						     channel->msgbuf.slot_bytes));
-	/* Who queued it has seen to it that it fits */
+	/* It was checked to fit when it was queued */
 	if (WARN_ON_ONCE(ret < 0))
 		return ret;
 	rdmatensor_wire_set_consumed(slot,
@@ -630,7 +641,7 @@ static u32 channel_chunk(const struct rdmatensor_lane *lane)
 		       CHANNEL_CHUNK_MOST);
 }
 
-/* One write: up to where the destination's key changes, or sges or @most are used up */
+/* One write: up to a change of the destination's key, the last sge, or @most bytes */
 static int channel_post_write(struct rdmatensor_lane *lane, struct rdmatensor_part *part,
 			      u32 most)
 {
@@ -689,7 +700,7 @@ static struct rdmatensor_part *channel_fresh_part(struct rdmatensor_lane *lane)
 	struct rdmatensor_part *part;
 
 	part = list_first_entry_or_null(&lane->fresh, struct rdmatensor_part, item);
-	if (!part || part->write->open || channel->writes_open < channel->params.max_requests)
+	if (!part || part->write->open || channel->writes_open < channel->params->max_requests)
 		return part;
 	/* What has begun on another lane must not wait for it: it may be what it waits for */
 	if (channel->nr_lanes > 1)
@@ -819,7 +830,7 @@ static int channel_rx_hello(struct rdmatensor_channel *channel,
 	memcpy(channel->worker, msg->text, msg->text_len);
 	channel->worker[msg->text_len] = '\0';
 	channel->incarnation = msg->incarnation;
-	/* Who fetches from a channel that is not up yet looks at it, and is refused later */
+	/* A fetch may read it before the channel is up, and is refused later */
 	WRITE_ONCE(channel->features, msg->features & RDMATENSOR_WIRE_FEATURES);
 
 	ret = channel->ops->hello(channel, msg, why);
@@ -827,11 +838,11 @@ static int channel_rx_hello(struct rdmatensor_channel *channel,
 		return ret;
 
 	spin_lock_bh(&channel->lock);
-	up = channel_move(channel, RDMATENSOR_CHANNEL_UP);
+	up = channel_try_move(channel, RDMATENSOR_CHANNEL_UP);
 	if (up) {
 		rdmatensor_count(&channel->counters, RDMATENSOR_STAT_CHANNELS_UP);
 		mod_timer(&channel->probe_timer,
-			  jiffies + msecs_to_jiffies(channel->params.probe_ms));
+			  jiffies + msecs_to_jiffies(channel->params->probe_ms));
 		if (!channel->active)
 			rdmatensor_channel_send(channel, &channel->hello_tx);
 	}
@@ -876,7 +887,7 @@ void rdmatensor_channel_rx_message(struct rdmatensor_channel *channel, u32 bytes
 	spin_unlock_bh(&channel->lock);
 
 	if (!ret) {
-		/* In a completion, whose task is nobody's */
+		/* In a completion, which runs on behalf of no task */
 		memcg = set_active_memcg(channel->core->memcg);
 		ret = msg.type == RDMATENSOR_WIRE_HELLO ?
 			channel_rx_hello(channel, &msg, &why) :
@@ -973,8 +984,8 @@ static void channel_tell_limit(struct rdmatensor_lane *lane)
 }
 
 /*
- * What has completed of a lane's contents is told to its limit when all completions that
- * are there have been seen, not one by one: one that comes alone looks as if the others
+ * What has completed of a lane's contents is reported to its limit once all completions that
+ * are there have been handled, not one by one: a single one looks as if the others
  * were still on the wire, and a limit that is too low would never be noticed. A tasklet
  * runs behind the softirq that handles completions, a work item behind the one that does.
  */
@@ -1004,7 +1015,7 @@ static void channel_settle_work(struct work_struct *work)
 /* The workqueue whose workers are also those of the one that polls completions */
 static void channel_settle_later(struct rdmatensor_channel *channel)
 {
-	if (channel->params.cq_poll == IB_POLL_WORKQUEUE)
+	if (channel->params->cq_poll == IB_POLL_WORKQUEUE)
 		queue_work(system_highpri_wq, &channel->settle_work);
 	else
 		tasklet_schedule(&channel->settle);

@@ -11,7 +11,7 @@
  *
  * Room transport: connections, queue pairs, message buffers, credits and READ lanes. It
  * calls memory, core and the verbs; all rooms above call it. It knows no tensor
- * and no table: what a message means is for those who queue and receive it.
+ * and no table: what a message means is decided by those that queue and receive it.
  *
  * Locking: @lock guards everything in the channel and in its requests and
  * responses, and is taken in completion context. Inside it may be taken: the
@@ -22,19 +22,17 @@
 #define RDMATENSOR_CHANNEL_H
 
 #include <linux/completion.h>
-/* 6.12's dynamic_queue_limits.h uses it, and does not include it */
-#include <linux/jiffies.h>
-#include <linux/dynamic_queue_limits.h>
 #include <linux/hashtable.h>
 #include <linux/interrupt.h>
 #include <linux/kref.h>
 #include <linux/timer.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
-#include <rdma/rdma_cm.h>
 #include "core/keep.h"
 #include "core/stats.h"
 #include "core/wire.h"
+#include "transport/channel_params.h"
+#include "transport/lane.h"
 #include "transport/msgbuf.h"
 
 struct rdmatensor_channel;
@@ -44,8 +42,6 @@ struct rdmatensor_lookup;
 struct rdmatensor_pool;
 struct rdmatensor_readers;
 
-/* Entries of lane 0's send queue that only an ack may take */
-#define RDMATENSOR_SENDQ_RESERVE 1
 #define RDMATENSOR_RESPONSE_HASH_BITS 8
 
 /**
@@ -62,33 +58,9 @@ struct rdmatensor_txmsg {
 };
 
 /**
- * struct rdmatensor_part - the part of a content that goes over one lane
- * @cqe: of its writes
- * @item: in one of the lane's queues while something of it is to be posted
- * @write: the content
- * @pos: next byte to post, from the tensor's start
- * @end: end of the part
- * @deficit: bytes that it may post in its turn
- * @posted: nothing more of it will be posted
- * @pending: posted writes that have not completed
- * @in_flight: their bytes
- */
-struct rdmatensor_part {
-	struct ib_cqe cqe;
-	struct list_head item;
-	struct rdmatensor_write *write;
-	u64 pos;
-	u64 end;
-	u32 deficit;
-	bool posted;
-	u32 pending;
-	u32 in_flight;
-};
-
-/**
  * struct rdmatensor_write - the content of one response, embedded
  * @index: request index, the immediate of each part's last write
- * @seq: number of the request message that it answers; told with lane 0's part
+ * @seq: number of the request message that it answers; acknowledged with lane 0's part
  * @pool: source, held until @done
  * @pool_offset: where in it
  * @bytes: length; 0: one empty write
@@ -122,120 +94,7 @@ struct rdmatensor_write {
 };
 
 /**
- * struct rdmatensor_qp_attr - a queue pair, as the device has it
- * @qpn: its number
- * @mtu: path MTU in bytes
- * @send_depth: entries of the send queue
- * @recv_depth: entries of the receive queue
- * @timeout: ack timeout is 4.096 us << it
- * @retry_count: transport retries
- * @rnr_retry: receiver-not-ready retries
- * @sl: service level
- * @traffic_class: GRH traffic class
- * @comp_vector: of its completion queue
- * @reads_in: READs of the peer that it answers at the same time
- * @reads_out: READs that it has in flight at the same time
- */
-struct rdmatensor_qp_attr {
-	u32 qpn;
-	u32 mtu;
-	u32 send_depth;
-	u32 recv_depth;
-	u8 timeout;
-	u8 retry_count;
-	u8 rnr_retry;
-	u8 sl;
-	u8 traffic_class;
-	u32 comp_vector;
-	u8 reads_in;
-	u8 reads_out;
-};
-
-/**
- * struct rdmatensor_qp - a queue pair and its completion queue
- * @qp: rdma_cm does not know of it; NULL: there is none
- * @cq: for both queues, from the device's pool
- * @nr_cqe: entries taken of it
- * @attr: valid with @queried (release/acquire)
- * @queried: the device has been asked
- */
-struct rdmatensor_qp {
-	struct ib_qp *qp;
-	struct ib_cq *cq;
-	u32 nr_cqe;
-	struct rdmatensor_qp_attr attr;
-	bool queried;
-};
-
-/**
- * struct rdmatensor_lane - one queue pair of a channel
- * @channel: whose
- * @index: which, from 0
- * @id: rdma_cm's
- * @qp: the queue pair, and what belongs to it
- * @recv_cqe: of all receives
- * @send_cqe: of messages and acks
- * @sendq_free: send-queue entries that may be posted to
- * @nr_recvs: receives that are kept posted
- * @max_sge: entries that a write may have
- * @fresh: parts of which nothing has been posted
- * @fresh_quota: bytes that those may post before @writes go on; negative: what they owe
- * @writes: the other parts with something to post; the first one's turn is next, or now
- * @limit: of posted content bytes: as many as keep the wire busy
- * @completed: of those, which @limit has not been told of
- * @contended: jiffies at which the last one came who feels how much is posted
- * @cm_done: the step of the connection that was begun has ended
- * @cm_error: how
- * @cm_gone: the connection does not stand any more, or never has
- * @answered: a worker at the other end has taken the connection, or refused it
- */
-struct rdmatensor_lane {
-	struct rdmatensor_channel *channel;
-	u8 index;
-	struct rdma_cm_id *id;
-	struct rdmatensor_qp qp;
-	struct ib_cqe recv_cqe;
-	struct ib_cqe send_cqe;
-	u32 sendq_free;
-	u32 nr_recvs;
-	u8 max_sge;
-	struct list_head fresh;
-	s32 fresh_quota;
-	struct list_head writes;
-	struct dql limit;
-	u32 completed;
-	unsigned long contended;
-	bool cm_done;
-	int cm_error;
-	bool cm_gone;
-	bool answered;
-};
-
-/**
- * struct rdmatensor_lane_ops - what a channel needs of a queue pair
- *
- * All are called with the channel's lock held, post one signalled work request
- * each, and return 0 or a negative errno. Completions are reported by
- * rdmatensor_channel_tx_message(), rdmatensor_channel_tx_ack(),
- * rdmatensor_channel_tx_probe() and rdmatensor_channel_tx_part().
- *
- * @post_message: message number @seq of @bytes, which is in its tx slot, to the
- *                peer's slot of that number
- * @post_ack: an empty write with the ack's immediate
- * @post_probe: an empty write without immediate: the peer's device answers, nobody else
- * @post_write: @sge to @remote_addr; @last: with the request index as immediate
- */
-struct rdmatensor_lane_ops {
-	int (*post_message)(struct rdmatensor_lane *lane, u64 seq, u32 bytes);
-	int (*post_ack)(struct rdmatensor_lane *lane);
-	int (*post_probe)(struct rdmatensor_lane *lane);
-	int (*post_write)(struct rdmatensor_lane *lane, struct rdmatensor_part *part,
-			  struct ib_sge *sge, int nr_sge, u64 remote_addr, u32 rkey,
-			  bool last);
-};
-
-/**
- * struct rdmatensor_channel_ops - who listens to a channel
+ * struct rdmatensor_channel_ops - what a channel calls up to
  *
  * @message: a checked message, number @seq. Not HELLO. Return: 0 or -EPROTO with @why
  * @content: the last write of a part, of @bytes, arrived on a lane. As above
@@ -244,7 +103,7 @@ struct rdmatensor_lane_ops {
  * @failed: it has begun to go down; @lock held, once: the owner arranges for
  *          rdmatensor_cm_teardown(), from process context
  *
- * @freed: the last reference is gone; process context. NULL: nobody wants to know
+ * @freed: the last reference is gone; process context. May be NULL
  *
  * Called in completion context; without @lock unless said.
  */
@@ -260,45 +119,6 @@ struct rdmatensor_channel_ops {
 	void (*freed)(struct rdmatensor_channel *channel);
 };
 
-/* Of a service level or traffic class: nobody has chosen one */
-#define RDMATENSOR_AS_RESOLVED (-1)
-
-/**
- * struct rdmatensor_channel_params - START's values, as far as a channel needs them
- * @queue_depth: work requests of the send queue; receives: rdmatensor_channel_recvs()
- * @timeout: local ack timeout, exponent
- * @retry_count: transport retries
- * @rnr_retry: receiver-not-ready retries
- * @sl: service level, or RDMATENSOR_AS_RESOLVED
- * @traffic_class: GRH traffic class, or RDMATENSOR_AS_RESOLVED
- * @msg_slots: own slots
- * @msg_slot_bytes: of each
- * @ack_batch: what an own ack tells
- * @stripe_bytes: longest tensor that goes over one lane
- * @lane_bytes: most that a lane's limit may become while others wait
- * @max_requests: requests that may be outstanding, in each direction
- * @cancel_ms: bound on the answer to a CANCEL
- * @probe_ms: quiet time after which the peer is probed
- * @cq_poll: where completions are handled
- */
-struct rdmatensor_channel_params {
-	u32 queue_depth;
-	u8 timeout;
-	u8 retry_count;
-	u8 rnr_retry;
-	s16 sl;
-	s16 traffic_class;
-	u32 msg_slots;
-	u32 msg_slot_bytes;
-	u32 ack_batch;
-	u64 stripe_bytes;
-	u32 lane_bytes;
-	u32 max_requests;
-	u32 cancel_ms;
-	u32 probe_ms;
-	enum ib_poll_context cq_poll;
-};
-
 /**
  * struct rdmatensor_channel - one channel
  * @ref: the owner's table, each request and response, and what runs on its behalf
@@ -307,12 +127,12 @@ struct rdmatensor_channel_params {
  * @core: its tables and ring, referenced
  * @ops: see above
  * @lane_ops: see above
- * @params: constant
+ * @params: the context's
  * @lock: see the head of this file
- * @state: enum rdmatensor_channel_state, changed by channel_move() alone
+ * @state: enum rdmatensor_channel_state, changed by channel_try_move() alone
  * @error: why it goes down
- * @error_text: the same for people
- * @leaves: it was UP and goes down by will, of either side, and nothing has failed since:
+ * @error_text: the same for the user
+ * @leaves: it was UP, either side has asked for its end, and nothing has failed since:
  *          rdmatensor_channel_leave(). Written under @lock
  * @leave_until: jiffies at which that is over
  * @active: this side connected it
@@ -329,7 +149,7 @@ struct rdmatensor_channel_params {
  * @own_worker: for the HELLO, lives as long as the context
  * @user_data: CONNECT's
  * @want_worker: the name that CONNECT asked for, empty: any
- * @announced: the process knows of it, and will be told of its end
+ * @announced: the process knows of it, and its end will be reported
  * @wait: steps of the set-up, changes of @state, and what a leave waits for
  * @setup_done: no set-up in process context is in progress
  * @gone: down, its fetches have ended
@@ -348,22 +168,22 @@ struct rdmatensor_channel_params {
  * @peer_slot_bytes: of each
  * @txq: messages that wait for a slot
  * @writes_open: contents that are posted and whose responses are in use, at most
- *               params.max_requests: to the peer their requests may have ended
- * @settle: tells the lanes' limits what has completed, and posts more
+ *               params->max_requests: to the peer their requests may have ended
+ * @settle: reports to the lanes' limits what has completed, and posts more
  * @settle_work: the same, where completions are handled in a workqueue
  * @hello_tx: the HELLO
  * @requests: this side's requests by index
  * @nr_requests: those in it that the peer may still say something about, or will
- * @next_index: where the search for a free index goes on
+ * @next_index: where the search for a free index continues
  * @pending: requests that wait for @outstanding to fall
  * @outstanding: requests that the peer has, or may have
  * @max_outstanding: its bound: the lesser of both sides' max_requests
  * @responses: the peer's requests by index
- * @response_mem: memory of all responses, twice params.max_requests of them: what
+ * @response_mem: memory of all responses, twice params->max_requests of them: what
  *                the peer counts, and @writes_open that it does not count any more
  * @free_responses: those not in use
  * @nr_responses: those in use
- * @kepts: destinations that the peer has told once
+ * @kepts: destinations that the peer has described once
  * @nr_keeps: the peer's slots for such that names have here
  * @metacache: what was learnt of the peer's tensors
  * @lookup: questions about tables, in both directions; the owner's to make and to free
@@ -378,7 +198,7 @@ struct rdmatensor_channel {
 	struct rdmatensor_core *core;
 	const struct rdmatensor_channel_ops *ops;
 	const struct rdmatensor_lane_ops *lane_ops;
-	struct rdmatensor_channel_params params;
+	const struct rdmatensor_channel_params *params;
 
 	spinlock_t lock;
 	u8 state;
@@ -452,9 +272,15 @@ struct rdmatensor_channel {
 u32 rdmatensor_channel_recvs(const struct rdmatensor_channel_params *params, u8 lane);
 
 /**
- * rdmatensor_channel_alloc - a channel in state CONNECTING with @nr_lanes empty lanes
+ * rdmatensor_channel_alloc - a channel in state CONNECTING with empty lanes
+ * @core: the context's; the channel holds a reference
+ * @nr_lanes: 1..RDMATENSOR_LANES_MAX
+ * @params: the context's, which outlives the channel
+ * @ops: what the channel calls up to, constant
+ * @lane_ops: what it posts by, constant
  *
- * No message buffer, no queue pairs yet. Return: a channel with one reference, ERR_PTR.
+ * It has neither a message buffer nor queue pairs yet. Process context. Return: a channel with
+ * one reference, or ERR_PTR(-ENOMEM).
  */
 struct rdmatensor_channel *
 rdmatensor_channel_alloc(struct rdmatensor_core *core, u8 nr_lanes,
@@ -474,18 +300,21 @@ void rdmatensor_channel_hello(struct rdmatensor_channel *channel);
 
 /**
  * rdmatensor_channel_fail - begin to end the channel
+ * @channel: in any state
  * @error: negative errno for its fetches
- * @text: constant string for people
+ * @text: constant string for the user
  *
- * Any context, any number of times: the first wins.
+ * Any context, any number of times: the first call counts.
  */
 void rdmatensor_channel_fail(struct rdmatensor_channel *channel, int error,
 			     const char *text);
 void rdmatensor_channel_fail_locked(struct rdmatensor_channel *channel, int error,
 				    const char *text);
 /**
- * rdmatensor_channel_leave - as rdmatensor_channel_fail(), by the will of this side or of the
- * peer, over a transport that works
+ * rdmatensor_channel_leave - end the channel because this side or the peer wants to
+ * @channel: in any state; its transport works
+ * @error: as for rdmatensor_channel_fail()
+ * @text: as for rdmatensor_channel_fail()
  *
  * Nothing more is posted. The teardown lets what has been posted complete first, for up to four
  * ack timeouts, and one to ten seconds: content that has reached the peer counts as delivered
@@ -493,7 +322,7 @@ void rdmatensor_channel_fail_locked(struct rdmatensor_channel *channel, int erro
  */
 void rdmatensor_channel_leave(struct rdmatensor_channel *channel, int error,
 			      const char *text);
-/* Nothing that was posted is in flight. Waited for at @wait by who ends the channel */
+/* Nothing that was posted is in flight. The teardown waits for that at @wait */
 bool rdmatensor_channel_is_idle(struct rdmatensor_channel *channel);
 /*
  * The device has returned unprocessed what was posted to the lane: its queue pair is in
@@ -512,18 +341,18 @@ void rdmatensor_channel_send(struct rdmatensor_channel *channel,
 void rdmatensor_channel_stall(struct rdmatensor_channel *channel, enum rdmatensor_stat stat);
 /* Take it off the queue if it is on it. True: it was */
 bool rdmatensor_channel_unsend(struct rdmatensor_txmsg *tx);
-/* A content that is as short feels what is posted before it, and so do the messages about it */
+/* Contents up to this length are delayed by what is posted before them, as are their messages */
 #define RDMATENSOR_SHORT_BYTES SZ_64K
 
-/* Somebody waits, and more will, for what the lanes have posted: they post less for a while */
+/* What waits for posted contents, and more that may follow: lanes post less for a while */
 void rdmatensor_channel_contend(struct rdmatensor_channel *channel);
 /* Cuts the write into its parts and queues them */
 void rdmatensor_channel_write(struct rdmatensor_channel *channel,
 			      struct rdmatensor_write *write);
 /*
- * Posts no more of the write, unless it goes over several lanes and has begun. True:
- * nothing of it is in flight, and done() will not be called; false: it will, as it would
- * have been
+ * Posts no more of the write, unless it goes over several lanes and has begun. Return: true:
+ * nothing of it is in flight, and done() will not be called; false: it will be called, as
+ * without the drop
  */
 bool rdmatensor_channel_drop(struct rdmatensor_channel *channel,
 			     struct rdmatensor_write *write);

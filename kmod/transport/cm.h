@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Connection management: one rdma_cm connection a lane.
+ * Connections of channels: the listener, and the lanes of a channel from either end.
  */
 #ifndef RDMATENSOR_CM_H
 #define RDMATENSOR_CM_H
@@ -37,7 +37,7 @@ struct rdmatensor_cm_ops {
  * @net: network namespace, referenced by the owner
  * @listener: NULL: not listening
  * @listen_addr: what it is bound to; family 0: it never listened. Stays when it has gone, as
- *               who connects looks at it without a lock
+ *               a connect reads it without a lock
  * @listen_port: its port, host order
  */
 struct rdmatensor_cm {
@@ -65,7 +65,7 @@ void rdmatensor_cm_unlisten(struct rdmatensor_cm *cm);
  * @timeout_ms: for everything
  * @cause: line for the user
  * @room: bytes of it
- * @absent: out: nobody at the other end has answered, so it may come later
+ * @absent: out: no worker at the other end has answered, so one may come later
  *
  * Return: 0: the channel was UP; else a negative errno, and the channel has been
  * failed.

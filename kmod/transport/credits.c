@@ -3,9 +3,9 @@
  * Credits of a message buffer: arithmetic only, no memory, no device. The
  * channel's lock is held by the caller in all of them.
  *
- * Counts are 64 bits here and 32 on the wire: both sides count from 0, and what is told
+ * Counts are 64 bits here and 32 on the wire: both sides count from 0, and what is acknowledged
  * lies within a window of what is known. A fetch may wait while any number of messages
- * pass, and the number of its request must not come to look new by that.
+ * pass, which must not make the number of its request look new.
  */
 #include <linux/errno.h>
 #include <linux/minmax.h>

@@ -6,15 +6,14 @@
  * queues are sized by the channel's arithmetic, with one place more each for
  * the drain. A failed completion ends the channel. So does a flushed one, unless
  * the channel is ending already: where the peer reached for what it may not, the
- * queue pair goes into error and nothing else tells of it. Which completions belong to
- * what is told by the ib_cqe alone: of a failed one nothing but wr_cqe, qp and status
- * can be relied on.
+ * queue pair goes into error and nothing else reports it. The ib_cqe alone says what
+ * a completion belongs to: of a failed one only wr_cqe, qp and status are valid.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include "core/fault.h"
+#include "transport/channel.h"
 #include "transport/lane.h"
-#include "transport/qp.h"
 
 static void lane_report(struct rdmatensor_lane *lane, const struct ib_wc *wc,
 			const char *operation)
@@ -33,7 +32,7 @@ static void lane_report(struct rdmatensor_lane *lane, const struct ib_wc *wc,
 				ib_wc_status_msg(wc->status));
 }
 
-/* As above, of what has a place in the send queue and nothing more to end */
+/* As above, of what has a place in the send queue and nothing else to release */
 static void lane_lost(struct rdmatensor_lane *lane, const struct ib_wc *wc,
 		      const char *operation)
 {
@@ -47,7 +46,7 @@ static int lane_post_recvs(struct rdmatensor_lane *lane, u32 nr)
 	int ret = 0;
 
 	while (nr-- && !ret)
-		ret = rdmatensor_fault(-ENOMEM) ?: ib_post_recv(lane->qp.qp, &wr, NULL);
+		ret = rdmatensor_fault(-ENOMEM) ?: ib_post_recv(lane->conn.qp.qp, &wr, NULL);
 	return ret;
 }
 
@@ -67,7 +66,7 @@ static void lane_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 		return;
 	}
 
-	/* Before anything is told that this immediate may lead to */
+	/* Before anything that this immediate leads to is acknowledged */
 	if (lane_post_recvs(lane, 1)) {
 		rdmatensor_channel_fail(channel, -ECONNRESET, "posting a receive failed");
 		return;
@@ -147,7 +146,7 @@ static int lane_post_message(struct rdmatensor_lane *lane, u64 seq, u32 bytes)
 	};
 
 	rdmatensor_msgbuf_tx_sge(&channel->msgbuf, seq, bytes, &sge);
-	return rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->qp.qp, &wr.wr, NULL);
+	return rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->conn.qp.qp, &wr.wr, NULL);
 }
 
 static int lane_post_ack(struct rdmatensor_lane *lane)
@@ -161,7 +160,7 @@ static int lane_post_ack(struct rdmatensor_lane *lane)
 		},
 	};
 
-	return rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->qp.qp, &wr.wr, NULL);
+	return rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->conn.qp.qp, &wr.wr, NULL);
 }
 
 static int lane_post_probe(struct rdmatensor_lane *lane)
@@ -174,7 +173,7 @@ static int lane_post_probe(struct rdmatensor_lane *lane)
 		},
 	};
 
-	return rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->qp.qp, &wr.wr, NULL);
+	return rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->conn.qp.qp, &wr.wr, NULL);
 }
 
 static int lane_post_write(struct rdmatensor_lane *lane, struct rdmatensor_part *part,
@@ -195,7 +194,7 @@ static int lane_post_write(struct rdmatensor_lane *lane, struct rdmatensor_part 
 	};
 
 	part->cqe.done = lane_part_done;
-	return rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->qp.qp, &wr.wr, NULL);
+	return rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->conn.qp.qp, &wr.wr, NULL);
 }
 
 const struct rdmatensor_lane_ops rdmatensor_lane_verbs = {
@@ -211,7 +210,7 @@ static void lane_qp_event(struct ib_event *event, void *context)
 
 	switch (event->event) {
 	case IB_EVENT_COMM_EST:
-		rdma_notify(lane->id, IB_EVENT_COMM_EST);
+		rdma_notify(lane->conn.id, IB_EVENT_COMM_EST);
 		break;
 	case IB_EVENT_QP_LAST_WQE_REACHED:
 		break;
@@ -231,21 +230,21 @@ int rdmatensor_lane_open(struct rdmatensor_lane *lane, struct ib_pd *pd)
 		.qp_context = lane,
 		.cap = {
 			.max_send_sge = min_t(u32, lane->max_sge,
-					      lane->id->device->attrs.max_send_sge),
+					      lane->conn.id->device->attrs.max_send_sge),
 			.max_recv_sge = 1,
 		},
 	};
 	int ret;
 
-	lane->nr_recvs = rdmatensor_channel_recvs(&channel->params, lane->index);
-	attr.cap.max_send_wr = channel->params.queue_depth + 1;
+	lane->nr_recvs = rdmatensor_channel_recvs(channel->params, lane->index);
+	attr.cap.max_send_wr = channel->params->queue_depth + 1;
 	attr.cap.max_recv_wr = lane->nr_recvs + 1;
-	ret = rdmatensor_qp_alloc(&lane->qp, lane->id, pd, &attr, channel->params.cq_poll,
-				  channel->vector + lane->index);
+	ret = rdmatensor_qp_alloc(&lane->conn.qp, lane->conn.id, pd, &attr,
+				  channel->params->cq_poll, channel->vector + lane->index);
 	if (ret)
 		return ret;
 
-	/* A device may give more than was asked for */
+	/* A device may grant more than was asked for */
 	lane->max_sge = min_t(u32, lane->max_sge, attr.cap.max_send_sge);
 	lane->recv_cqe.done = lane_recv_done;
 	lane->send_cqe.done = lane_message_done;
@@ -255,20 +254,20 @@ int rdmatensor_lane_open(struct rdmatensor_lane *lane, struct ib_pd *pd)
 	return 0;
 
 out_free_qp:
-	/* Before those that were posted come back unprocessed, and say something else of it */
+	/* Before those that were posted are flushed, which would report another cause */
 	rdmatensor_channel_fail(channel, ret, "posting receives failed");
-	ib_drain_qp(lane->qp.qp);
-	rdmatensor_qp_free(&lane->qp);
+	ib_drain_qp(lane->conn.qp.qp);
+	rdmatensor_qp_free(&lane->conn.qp);
 	return ret;
 }
 
 void rdmatensor_lane_close(struct rdmatensor_lane *lane)
 {
-	if (!lane->qp.qp)
+	if (!lane->conn.qp.qp)
 		return;
 
-	/* Nothing is posted any more, and each completion has given its place back */
-	ib_drain_qp(lane->qp.qp);
-	WARN_ON_ONCE(lane->sendq_free != lane->channel->params.queue_depth);
-	rdmatensor_qp_free(&lane->qp);
+	/* Nothing is posted any more, and each completion has freed its place */
+	ib_drain_qp(lane->conn.qp.qp);
+	WARN_ON_ONCE(lane->sendq_free != lane->channel->params->queue_depth);
+	rdmatensor_qp_free(&lane->conn.qp);
 }

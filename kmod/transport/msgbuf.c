@@ -5,7 +5,7 @@
  * The receive half is open to the peer for as long as the channel lives: it can
  * write anything anywhere in it at any time. So a message is copied out once,
  * into scratch, and nothing is decided on the shared bytes. The memory is coherent: no
- * moment is right to sync it for the CPU while the peer goes on writing.
+ * moment is right to sync it for the CPU while the peer keeps writing.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>

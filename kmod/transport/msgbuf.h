@@ -3,13 +3,14 @@
  * Message buffers: slots, and the credits that say when one is free again.
  *
  * struct rdmatensor_credits is pure arithmetic on counts of 64 bits, of which the
- * wire carries the lower 32. Both sides of a channel keep the same "told" count of
- * each direction, because all that tells is sent on lane 0, in order:
+ * wire carries the lower 32. Both sides of a channel keep the same count of acknowledged
+ * messages ("told") for each direction, because all that acknowledges is sent on lane 0, in
+ * order:
  *  - every message carries the count of messages consumed so far;
- *  - content for request r on lane 0 tells everything up to r's last request
+ *  - content for request r on lane 0 acknowledges everything up to r's last request
  *    message;
- *  - an ack tells ack_batch more than told so far.
- * The teller counts when it posts, the told side when it receives.
+ *  - an ack acknowledges ack_batch more.
+ * The side that acknowledges counts when it posts, the other one when it receives.
  */
 #ifndef RDMATENSOR_MSGBUF_H
 #define RDMATENSOR_MSGBUF_H
@@ -22,16 +23,16 @@
  * Out:
  * @window: messages that may be unconsumed, in either direction: the lesser of
  *          both sides' slots
- * @peer_ack_batch: what an ack from the peer tells
+ * @peer_ack_batch: messages that an ack from the peer acknowledges
  * @sent: messages posted
  * @sent_done: of those, writes that completed here
  * @peer_told: messages that the peer is known to have consumed
  *
  * In:
- * @ack_batch: what an ack of ours tells; also when one is due
+ * @ack_batch: messages that an ack of ours acknowledges; as many make one due
  * @eager: a window of one: every message is acked before it is acted upon
  * @consumed: messages consumed
- * @told: of those, how many the peer has been told
+ * @told: of those, how many have been acknowledged to the peer
  */
 struct rdmatensor_credits {
 	u32 window;
@@ -47,8 +48,9 @@ struct rdmatensor_credits {
 };
 
 void rdmatensor_credits_init(struct rdmatensor_credits *credits, u32 slots, u32 ack_batch);
-/* The peer's side, known from the connection's private data. Both batches are cut to
- * the window, by the same rule on both sides
+/*
+ * The peer's side, from the connection's private data. Both batches are cut to the window,
+ * by the same rule on both sides
  */
 void rdmatensor_credits_peer(struct rdmatensor_credits *credits, u32 own_slots,
 			     u32 peer_slots, u32 peer_ack_batch);
@@ -58,7 +60,7 @@ bool rdmatensor_credits_can_send(const struct rdmatensor_credits *credits);
 /* Return: the message's number, from 1; slots need its lower 32 bits only */
 u64 rdmatensor_credits_sent(struct rdmatensor_credits *credits);
 void rdmatensor_credits_sent_done(struct rdmatensor_credits *credits);
-/* Return: 0, -EPROTO: the peer tells of messages that were never sent, or fewer than before */
+/* Return: 0, -EPROTO: the peer acknowledges what was never sent, or less than before */
 int rdmatensor_credits_told_count(struct rdmatensor_credits *credits, u32 consumed);
 int rdmatensor_credits_told_ack(struct rdmatensor_credits *credits);
 void rdmatensor_credits_told_upto(struct rdmatensor_credits *credits, u64 seq);
@@ -78,7 +80,7 @@ void rdmatensor_credits_tell_ack(struct rdmatensor_credits *credits);
  * @slot_bytes: a power of two
  * @segments: [0]: received into, open to the peer; [1]: sent from
  * @scratch: private copy of the slot that is being consumed
- * @rkeys: private room for the keys of the message that is being encoded
+ * @rkeys: private space for the keys of the message that is being encoded
  */
 struct rdmatensor_msgbuf {
 	struct rdmatensor_domain *domain;

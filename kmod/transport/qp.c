@@ -6,20 +6,20 @@
  * pair from the request, and of a connecting one from the answer, before either side has
  * its say. What each side has chosen holds for what it sends (service level, traffic class,
  * timeout, retries); what both must have alike, or may not exceed at the other end, is the
- * lesser of both: path MTU and READs at the same time. The request tells what the
- * connecting side bears, the answer what holds.
+ * lesser of both: path MTU and READs at the same time. The request carries what the
+ * connecting side supports, the answer what holds.
  *
- * The completion queue is the device's, shared by whoever takes places in it; it is given
- * back after the queue pair that reports to it is gone. The core's pool makes one for each
+ * The completion queue is the device's, shared by all that take places in it; it is returned
+ * after the queue pair that reports to it is gone. The core's pool makes one for each
  * of the device's vectors at a time, and each vector interrupts a processor of its own; so
  * channels begin at one vector after the other, and so do the lanes of each. Nothing is
- * posted here and nothing drained: that is the lane's, who knows what is in flight.
+ * posted or drained here: the lane does that, as it knows what is in flight.
  */
 #include <kunit/visibility.h>
 #include "core/fault.h"
 #include "transport/qp.h"
 
-/* What nobody has chosen stays as the path was resolved: by the subnet's manager, or the host */
+/* What is not set stays as the path was resolved, by the subnet manager or the host */
 void rdmatensor_qp_bound_path(struct sa_path_rec *path, const struct rdmatensor_adapter *adapter,
 			      const struct rdmatensor_channel_params *params)
 {
@@ -213,7 +213,7 @@ void rdmatensor_qp_disconnect(struct rdmatensor_qp *qp, struct rdma_cm_id *id)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
 
-	/* All lanes stop at the same time, and wait one by one: whoever drains tries again */
+	/* All lanes stop at the same time, and are drained one by one: the drain tries again */
 	ib_modify_qp(qp->qp, &attr, IB_QP_STATE);
 	rdma_disconnect(id);
 }

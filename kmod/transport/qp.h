@@ -9,7 +9,53 @@
 #include <rdma/rdma_cm.h>
 #include "core/wire.h"
 #include "memory/adapter.h"
-#include "transport/channel.h"
+#include "transport/channel_params.h"
+
+/**
+ * struct rdmatensor_qp_attr - a queue pair, as the device has it
+ * @qpn: its number
+ * @mtu: path MTU in bytes
+ * @send_depth: entries of the send queue
+ * @recv_depth: entries of the receive queue
+ * @timeout: ack timeout is 4.096 us << it
+ * @retry_count: transport retries
+ * @rnr_retry: receiver-not-ready retries
+ * @sl: service level
+ * @traffic_class: GRH traffic class
+ * @comp_vector: of its completion queue
+ * @reads_in: READs of the peer that it answers at the same time
+ * @reads_out: READs that it has in flight at the same time
+ */
+struct rdmatensor_qp_attr {
+	u32 qpn;
+	u32 mtu;
+	u32 send_depth;
+	u32 recv_depth;
+	u8 timeout;
+	u8 retry_count;
+	u8 rnr_retry;
+	u8 sl;
+	u8 traffic_class;
+	u32 comp_vector;
+	u8 reads_in;
+	u8 reads_out;
+};
+
+/**
+ * struct rdmatensor_qp - a queue pair and its completion queue
+ * @qp: rdma_cm does not know of it; NULL: there is none
+ * @cq: for both queues, from the device's pool
+ * @nr_cqe: entries taken of it
+ * @attr: valid with @queried (release/acquire)
+ * @queried: the device has been asked
+ */
+struct rdmatensor_qp {
+	struct ib_qp *qp;
+	struct ib_cq *cq;
+	u32 nr_cqe;
+	struct rdmatensor_qp_attr attr;
+	bool queried;
+};
 
 /**
  * struct rdmatensor_qp_terms - what both sides of a connection have to keep to
@@ -37,10 +83,10 @@ void rdmatensor_qp_set_path(struct rdma_cm_id *id, const struct rdmatensor_adapt
 void rdmatensor_qp_bound_path(struct sa_path_rec *path, const struct rdmatensor_adapter *adapter,
 			      const struct rdmatensor_channel_params *params);
 
-/* What this side takes: the path's MTU, and so many READs at most, if its device does */
+/* What this side takes: the path's MTU, and that many READs at most, if its device does */
 void rdmatensor_qp_propose(struct rdmatensor_qp_terms *terms, const struct rdma_cm_id *id,
 			   u8 reads_in, u8 reads_out);
-/* The lesser of that and of what the peer's request or answer says, as rdma_cm tells of it */
+/* The lesser of that and of the peer's request or answer, as rdma_cm reports it */
 void rdmatensor_qp_agree(struct rdmatensor_qp_terms *terms, const struct rdma_conn_param *peer,
 			 const struct rdmatensor_wire_private *private);
 /* All of @param, for rdma_connect() and rdma_accept() */
@@ -88,7 +134,7 @@ u32 rdmatensor_qp_vectors(void);
 int rdmatensor_qp_alloc(struct rdmatensor_qp *qp, struct rdma_cm_id *id, struct ib_pd *pd,
 			struct ib_qp_init_attr *attr, enum ib_poll_context poll, u32 vector);
 
-/* What is in flight begins to end, and the peer is told. Process context */
+/* Begins to end what is in flight, and notifies the peer. Process context */
 void rdmatensor_qp_disconnect(struct rdmatensor_qp *qp, struct rdma_cm_id *id);
 
 /* Drained before, if anything was posted. @qp has been made. Process context */

@@ -5,9 +5,8 @@
  * A lane that fails, whatever the cause, goes to FAILED once, under its lock: nothing is
  * posted to it from then on. A work item then disconnects it, waits until the device has
  * returned all that was in flight (so that every list is done, and nothing writes to
- * anybody's destination any more), and takes the queue pair and the id apart. A lane
- * that this side connects is IDLE then and can be connected again; an accepted one is
- * freed.
+ * a destination any more), and destroys the queue pair and the id. A lane that this side
+ * connects is IDLE then and can be connected again; an accepted one is freed.
  *
  * A list is done when its last READ's completion is there: completions of a queue pair
  * come in the order of posting, failed and flushed ones too, so those before it have
@@ -22,14 +21,14 @@
 #include <linux/slab.h>
 #include <kunit/visibility.h>
 #include "core/fault.h"
-#include "transport/qp.h"
+#include "transport/cm.h"
 #include "transport/readlane.h"
 
-/* What a queue pair may have in flight, which rdma_cm tells in eight bits */
+/* READs that a queue pair may have in flight: rdma_cm carries eight bits */
 #define READLANE_RD_ATOMIC_MAX 255
 
 /* All changes of state, each from exactly those; false: it is not in one of them */
-static bool readlane_move(struct rdmatensor_readlane *lane, u8 to)
+static bool readlane_try_move(struct rdmatensor_readlane *lane, u8 to)
 {
 	static const u8 from[] = {
 		[RDMATENSOR_READLANE_IDLE] = BIT(RDMATENSOR_READLANE_FAILED),
@@ -46,12 +45,12 @@ static bool readlane_move(struct rdmatensor_readlane *lane, u8 to)
 	return true;
 }
 
-static bool readlane_move_unlocked(struct rdmatensor_readlane *lane, u8 to)
+static bool readlane_try_move_unlocked(struct rdmatensor_readlane *lane, u8 to)
 {
 	bool moved;
 
 	spin_lock_bh(&lane->lock);
-	moved = readlane_move(lane, to);
+	moved = readlane_try_move(lane, to);
 	spin_unlock_bh(&lane->lock);
 	return moved;
 }
@@ -61,9 +60,9 @@ static void readlane_fail(struct rdmatensor_readlane *lane)
 {
 	struct rdmatensor_readers *readers = lane->readers;
 
-	if (!readlane_move_unlocked(lane, RDMATENSOR_READLANE_FAILED))
+	if (!readlane_try_move_unlocked(lane, RDMATENSOR_READLANE_FAILED))
 		return;
-	if (lane->active)
+	if (lane->conn.active)
 		rdmatensor_count(readers->counters, RDMATENSOR_STAT_GATHER_LANES_DOWN);
 	queue_work(readers->wq, &lane->down_work);
 	wake_up_all(readers->wait);
@@ -147,7 +146,7 @@ int rdmatensor_readlane_post(struct rdmatensor_readlane *lane, struct rdmatensor
 	}
 	WRITE_ONCE(lane->room, lane->room - nr);
 	list_add_tail(&list->item, &lane->lists);
-	ret = rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->qp.qp, &wrs[0].wr, NULL);
+	ret = rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->conn.qp.qp, &wrs[0].wr, NULL);
 	spin_unlock_bh(&lane->lock);
 	/* Some may have been posted: the drain ends the list */
 	if (ret)
@@ -176,24 +175,16 @@ EXPORT_SYMBOL_IF_KUNIT(rdmatensor_readlane_drained);
 
 static void readlane_close(struct rdmatensor_readlane *lane)
 {
-	struct rdma_cm_id *id = lane->id;
-
-	if (!id)
-		return;
-	/* A handler that is making something has finished */
-	rdma_lock_handler(id);
-	rdma_unlock_handler(id);
-	if (lane->qp.qp) {
-		rdmatensor_qp_disconnect(&lane->qp, id);
-		ib_drain_qp(lane->qp.qp);
+	rdmatensor_conn_disconnect(&lane->conn);
+	if (lane->conn.qp.qp) {
+		ib_drain_qp(lane->conn.qp.qp);
 		rdmatensor_readlane_drained(lane);
-		rdmatensor_qp_free(&lane->qp);
+		rdmatensor_qp_free(&lane->conn.qp);
 	}
-	rdma_destroy_id(id);
-	lane->id = NULL;
+	rdmatensor_conn_destroy(&lane->conn);
 }
 
-/* Whoever found it locked looks again */
+/* A gather that found it locked tries again */
 static void readers_unlock(struct rdmatensor_readers *readers)
 {
 	mutex_unlock(&readers->lock);
@@ -208,11 +199,11 @@ static void readlane_down(struct rdmatensor_readlane *lane)
 	if (lane->state != RDMATENSOR_READLANE_FAILED)
 		return;
 	readlane_close(lane);
-	readlane_move_unlocked(lane, RDMATENSOR_READLANE_IDLE);
+	readlane_try_move_unlocked(lane, RDMATENSOR_READLANE_IDLE);
 	wake_up_all(readers->wait);
 }
 
-/* It is closed and on no list, its work item will not run: nobody knows it any more */
+/* It is closed and on no list, and its work item will not run */
 static void readlane_free_accepted(struct rdmatensor_readlane *lane)
 {
 	struct rdmatensor_readers *readers = lane->readers;
@@ -232,14 +223,14 @@ static void readlane_down_work(struct work_struct *work)
 	struct rdmatensor_readers *readers = lane->readers;
 	bool gone;
 
-	if (lane->active) {
+	if (lane->conn.active) {
 		mutex_lock(&readers->lock);
 		readlane_down(lane);
 		readers_unlock(readers);
 		return;
 	}
 
-	/* Whoever takes it off the list takes it apart */
+	/* The one that takes it off the list takes it apart */
 	spin_lock_bh(&readers->accept_lock);
 	gone = list_empty(&lane->item);
 	list_del_init(&lane->item);
@@ -250,12 +241,182 @@ static void readlane_down_work(struct work_struct *work)
 	readlane_free_accepted(lane);
 }
 
+static struct rdmatensor_readlane *readlane_of(struct rdmatensor_conn *conn)
+{
+	return container_of(conn, struct rdmatensor_readlane, conn);
+}
+
+static void readlane_qp_event(struct ib_event *event, void *context)
+{
+	struct rdmatensor_readlane *lane = context;
+
+	if (event->event == IB_EVENT_COMM_EST)
+		rdma_notify(lane->conn.id, IB_EVENT_COMM_EST);
+	else if (event->event != IB_EVENT_QP_LAST_WQE_REACHED)
+		readlane_fail(lane);
+}
+
+/* READs consume no receive at the other end, so the only receive is the drain's */
+static int readlane_open(struct rdmatensor_conn *conn)
+{
+	struct rdmatensor_readlane *lane = readlane_of(conn);
+	const struct rdmatensor_readers *readers = lane->readers;
+	struct ib_qp_init_attr attr = {
+		.event_handler = readlane_qp_event,
+		.qp_context = lane,
+		.cap = {
+			.max_send_wr = conn->active ? readers->params->queue_depth + 1 : 1,
+			.max_recv_wr = 1,
+			.max_send_sge = conn->active ? readers->max_pieces : 1,
+			.max_recv_sge = 1,
+		},
+	};
+	int ret;
+
+	/* A completion for each READ: failed and flushed ones come one by one, signalled or not */
+	ret = rdmatensor_qp_alloc(&conn->qp, conn->id, readers->cm->domain->pd, &attr,
+				  readers->params->cq_poll, readers->vector + lane->index);
+	if (!ret)
+		WRITE_ONCE(lane->room, readers->params->queue_depth);
+	return ret;
+}
+
+/* Alike on both sides: the reader need not be the one that has connected the channel */
+static __le32 readlane_flags(const struct rdmatensor_readlane *lane)
+{
+	return cpu_to_le32(RDMATENSOR_WIRE_PRIVATE_READ |
+			   (lane->conn.active == lane->readers->active ? 0 :
+			    RDMATENSOR_WIRE_PRIVATE_REVERSE));
+}
+
+static void readlane_describe(const struct rdmatensor_conn *conn, u8 mtu,
+			      struct rdmatensor_wire_private *private)
+{
+	const struct rdmatensor_readlane *lane =
+		container_of_const(conn, struct rdmatensor_readlane, conn);
+
+	rdmatensor_wire_init_private(private, lane->index, lane->nr_lanes, lane->readers->nonce,
+				     mtu);
+	private->flags = readlane_flags(lane);
+}
+
+static bool readlane_alive(struct rdmatensor_conn *conn)
+{
+	struct rdmatensor_readlane *lane = readlane_of(conn);
+	bool connecting;
+
+	spin_lock_bh(&lane->lock);
+	connecting = lane->state == RDMATENSOR_READLANE_CONNECTING;
+	spin_unlock_bh(&lane->lock);
+	return connecting;
+}
+
+static int readlane_answer(struct rdmatensor_conn *conn,
+			   const struct rdmatensor_wire_private *private,
+			   const struct rdmatensor_qp_terms *terms, const char **why)
+{
+	const struct rdmatensor_readlane *lane = readlane_of(conn);
+
+	if (private->flags != readlane_flags(lane) ||
+	    private->nonce != cpu_to_le64(lane->readers->nonce) || private->lane != lane->index)
+		return -EPROTO;
+	/* A peer that answers none of them would let them wait for ever */
+	return terms->reads_out ? 0 : -EPROTO;
+}
+
+static void readlane_up(struct rdmatensor_conn *conn)
+{
+	struct rdmatensor_readlane *lane = readlane_of(conn);
+	struct rdmatensor_qp_attr attr;
+	bool queried;
+
+	if (!readlane_alive(conn))
+		return;
+	queried = !rdmatensor_qp_query(&conn->qp, &attr);
+	spin_lock_bh(&lane->lock);
+	if (readlane_try_move(lane, RDMATENSOR_READLANE_UP)) {
+		conn->qp.queried = queried;
+		if (queried)
+			conn->qp.attr = attr;
+	}
+	spin_unlock_bh(&lane->lock);
+}
+
+static void readlane_failed(struct rdmatensor_conn *conn, int error, const char *text)
+{
+	readlane_fail(readlane_of(conn));
+}
+
+static void readlane_left(struct rdmatensor_conn *conn)
+{
+	readlane_fail(readlane_of(conn));
+}
+
+static const char *readlane_remedy(int error)
+{
+	switch (error) {
+	case -EUSERS:
+		return "it takes no more lanes for READs of this channel; lower gather_lanes";
+	case -ECONNRESET:
+		return "its end of the channel is gone; connect again";
+	default:
+		return rdmatensor_conn_remedy(error);
+	}
+}
+
+/*
+ * Some errnos mean something else to the callers of rdmatensor_readers_connect(): that another
+ * gather connects the lanes and will be done soon, that a signal is pending, that the channel
+ * is down, that there are too many tables. A gather that took a refusal for one of these could
+ * wait forever
+ */
+static int readlane_refusal(struct rdmatensor_conn *conn, int error)
+{
+	const struct rdmatensor_readlane *lane = readlane_of(conn);
+
+	pr_info_ratelimited("lane %u for READs from %pISpc: the peer refuses it (%d): %s\n",
+			    lane->index, &lane->readers->peer, error, readlane_remedy(error));
+	switch (error) {
+	case -EAGAIN:
+	case -EBUSY:
+	case -EINTR:
+	case -ENOTCONN:
+	case -EUSERS:
+		return -ECONNREFUSED;
+	default:
+		return error;
+	}
+}
+
+static int readlane_stopped(struct rdmatensor_conn *conn)
+{
+	return READ_ONCE(readlane_of(conn)->readers->closed) ? -ENOTCONN : 0;
+}
+
+static const struct rdmatensor_conn_ops readlane_conn_ops = {
+	.open = readlane_open,
+	.describe = readlane_describe,
+	.alive = readlane_alive,
+	.answer = readlane_answer,
+	.up = readlane_up,
+	.failed = readlane_failed,
+	.left = readlane_left,
+	.refusal = readlane_refusal,
+	.stopped = readlane_stopped,
+};
+
 static void readlane_init(struct rdmatensor_readlane *lane, struct rdmatensor_readers *readers,
 			  u8 index, bool active)
 {
 	lane->readers = readers;
 	lane->index = index;
-	lane->active = active;
+	lane->conn.ops = &readlane_conn_ops;
+	lane->conn.params = readers->params;
+	lane->conn.wait = readers->wait;
+	lane->conn.active = active;
+	/* The side that connects the lane reads from the other one */
+	lane->conn.reads_in = active ? 0 : READLANE_RD_ATOMIC_MAX;
+	lane->conn.reads_out = active ? READLANE_RD_ATOMIC_MAX : 0;
 	INIT_LIST_HEAD(&lane->item);
 	INIT_LIST_HEAD(&lane->lists);
 	spin_lock_init(&lane->lock);
@@ -340,7 +501,7 @@ void rdmatensor_readers_close(struct rdmatensor_readers *readers)
 	u8 i;
 
 	might_sleep();
-	/* Before the lock: who connects with it held gives up */
+	/* Before the lock: a connect that holds it gives up */
 	WRITE_ONCE(readers->closed, true);
 	wake_up_all(readers->wait);
 	mutex_lock(&readers->lock);
@@ -364,7 +525,7 @@ void rdmatensor_readers_close(struct rdmatensor_readers *readers)
 		if (!lane)
 			break;
 		readlane_fail(lane);
-		/* Then nobody is in readlane_fail() any more, and about to queue the work item */
+		/* After it no readlane_fail() is about to queue the work item */
 		readlane_close(lane);
 		cancel_work_sync(&lane->down_work);
 		readlane_free_accepted(lane);
@@ -389,8 +550,8 @@ static int readlane_show(struct rdmatensor_readlane *lane,
 	int ret = 0;
 
 	spin_lock_bh(&lane->lock);
-	if (lane->state == RDMATENSOR_READLANE_UP && lane->qp.queried)
-		ret = fn(arg, &lane->qp.attr);
+	if (lane->state == RDMATENSOR_READLANE_UP && lane->conn.qp.queried)
+		ret = fn(arg, &lane->conn.qp.attr);
 	spin_unlock_bh(&lane->lock);
 	return ret;
 }
@@ -415,263 +576,21 @@ int rdmatensor_readers_each(struct rdmatensor_readers *readers,
 	return ret;
 }
 
-static void readlane_step_done(struct rdmatensor_readlane *lane, int error)
-{
-	lane->step_error = error;
-	/* After the error; pairs with readlane_step() */
-	smp_store_release(&lane->step_done, true);
-	if (error)
-		readlane_fail(lane);
-	wake_up_all(lane->readers->wait);
-}
-
-/* What both sides say of it: who reads need not be who has connected the channel */
-static __le32 readlane_flags(const struct rdmatensor_readlane *lane)
-{
-	return cpu_to_le32(RDMATENSOR_WIRE_PRIVATE_READ |
-			   (lane->active == lane->readers->active ? 0 :
-			    RDMATENSOR_WIRE_PRIVATE_REVERSE));
-}
-
-static bool readlane_private_ok(const struct rdmatensor_readlane *lane,
-				const struct rdma_cm_event *event)
-{
-	const struct rdmatensor_wire_private *private = event->param.conn.private_data;
-
-	return !rdmatensor_wire_check_private(private, event->param.conn.private_data_len) &&
-	       private->flags == readlane_flags(lane) &&
-	       private->nonce == cpu_to_le64(lane->readers->nonce) &&
-	       private->lane == lane->index;
-}
-
-/*
- * In rdma_cm's handler. True: whoever takes the lane apart waits for it, and the queue pair
- * is there
- */
-static bool readlane_connecting(struct rdmatensor_readlane *lane)
-{
-	bool connecting;
-
-	spin_lock_bh(&lane->lock);
-	connecting = lane->state == RDMATENSOR_READLANE_CONNECTING;
-	spin_unlock_bh(&lane->lock);
-	return connecting;
-}
-
-/* The connection stands. In rdma_cm's handler */
-static void readlane_up(struct rdmatensor_readlane *lane)
-{
-	struct rdmatensor_qp_attr attr;
-	bool queried;
-
-	if (!readlane_connecting(lane))
-		return;
-	queried = !rdmatensor_qp_query(&lane->qp, &attr);
-	spin_lock_bh(&lane->lock);
-	if (readlane_move(lane, RDMATENSOR_READLANE_UP)) {
-		lane->qp.queried = queried;
-		if (queried)
-			lane->qp.attr = attr;
-	}
-	spin_unlock_bh(&lane->lock);
-}
-
-/* What the two sides of a lane may read of each other: the one that connects of the other */
-static void readlane_terms(const struct rdmatensor_readlane *lane,
-			   struct rdmatensor_qp_terms *terms)
-{
-	rdmatensor_qp_propose(terms, lane->id, lane->active ? 0 : READLANE_RD_ATOMIC_MAX,
-			      lane->active ? READLANE_RD_ATOMIC_MAX : 0);
-}
-
-/* The peer has accepted: with what it takes the connection is made to stand */
-static int readlane_response(struct rdmatensor_readlane *lane, const struct rdma_cm_event *event)
-{
-	struct rdmatensor_qp_terms terms;
-	int ret;
-
-	if (!readlane_connecting(lane))
-		return -ECONNRESET;
-	if (!readlane_private_ok(lane, event))
-		return -EPROTO;
-	readlane_terms(lane, &terms);
-	rdmatensor_qp_agree(&terms, &event->param.conn, event->param.conn.private_data);
-	/* A peer that answers none of them would let them wait for ever */
-	if (!terms.reads_out)
-		return -EPROTO;
-	ret = rdmatensor_qp_ready(&lane->qp, lane->id, &terms, &lane->readers->params) ?:
-	      rdma_accept(lane->id, NULL);
-	if (!ret)
-		readlane_up(lane);
-	return ret;
-}
-
-static int readlane_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
-{
-	struct rdmatensor_readlane *lane = id->context;
-
-	switch (event->event) {
-	case RDMA_CM_EVENT_ADDR_RESOLVED:
-	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-		readlane_step_done(lane, 0);
-		break;
-	case RDMA_CM_EVENT_CONNECT_RESPONSE:
-		readlane_step_done(lane, readlane_response(lane, event));
-		break;
-	case RDMA_CM_EVENT_ESTABLISHED:
-		/* Of an accepted one; the other end has it with the answer */
-		readlane_up(lane);
-		readlane_step_done(lane, 0);
-		break;
-	case RDMA_CM_EVENT_ADDR_ERROR:
-	case RDMA_CM_EVENT_ROUTE_ERROR:
-		readlane_step_done(lane, -EHOSTUNREACH);
-		break;
-	case RDMA_CM_EVENT_UNREACHABLE:
-		readlane_step_done(lane, -ETIMEDOUT);
-		break;
-	case RDMA_CM_EVENT_REJECTED:
-		readlane_step_done(lane, -ECONNREFUSED);
-		break;
-	case RDMA_CM_EVENT_CONNECT_ERROR:
-	case RDMA_CM_EVENT_DISCONNECTED:
-	case RDMA_CM_EVENT_ADDR_CHANGE:
-		readlane_step_done(lane, -ECONNRESET);
-		break;
-	case RDMA_CM_EVENT_DEVICE_REMOVAL:
-		readlane_step_done(lane, -ENODEV);
-		break;
-	default:
-		break;
-	}
-	return 0;
-}
-
-static void readlane_qp_event(struct ib_event *event, void *context)
-{
-	struct rdmatensor_readlane *lane = context;
-
-	if (event->event == IB_EVENT_COMM_EST)
-		rdma_notify(lane->id, IB_EVENT_COMM_EST);
-	else if (event->event != IB_EVENT_QP_LAST_WQE_REACHED)
-		readlane_fail(lane);
-}
-
-/* The queue pair. What is read is received by nobody, so receives are the drain's alone */
-static int readlane_open(struct rdmatensor_readlane *lane)
+static int readlane_connect(struct rdmatensor_readlane *lane, u8 nr_lanes,
+			    unsigned long deadline, const int *stop)
 {
 	const struct rdmatensor_readers *readers = lane->readers;
-	struct ib_qp_init_attr attr = {
-		.event_handler = readlane_qp_event,
-		.qp_context = lane,
-		.cap = {
-			.max_send_wr = lane->active ? readers->params.queue_depth + 1 : 1,
-			.max_recv_wr = 1,
-			.max_send_sge = lane->active ? readers->max_pieces : 1,
-			.max_recv_sge = 1,
-		},
+	const struct rdmatensor_conn_target to = {
+		.net = readers->cm->net,
+		.adapter = readers->cm->adapter,
+		.peer = (const struct sockaddr *)&readers->peer,
+		.deadline = deadline,
+		.stop = stop,
 	};
-	int ret;
+	const char *step;
 
-	/* A completion for each READ: failed and flushed ones come one by one, signalled or not */
-	ret = rdmatensor_qp_alloc(&lane->qp, lane->id, readers->cm->domain->pd, &attr,
-				  readers->params.cq_poll, readers->vector + lane->index);
-	if (!ret)
-		WRITE_ONCE(lane->room, readers->params.queue_depth);
-	return ret;
-}
-
-static void readlane_private(const struct rdmatensor_readlane *lane, u8 lanes, u8 mtu,
-			     struct rdmatensor_wire_private *private)
-{
-	rdmatensor_wire_init_private(private, lane->index, lanes, lane->readers->nonce, mtu);
-	private->flags = readlane_flags(lane);
-}
-
-static bool readlane_step_ended(const struct rdmatensor_readlane *lane, const int *stop)
-{
-	/* Pairs with readlane_step_done() */
-	return smp_load_acquire(&lane->step_done) || READ_ONCE(lane->readers->closed) ||
-	       (stop && READ_ONCE(*stop));
-}
-
-/* Waits for the step that was begun; @error is what beginning it returned */
-static int readlane_step(struct rdmatensor_readlane *lane, int error, unsigned long deadline,
-			 const int *stop)
-{
-	struct rdmatensor_readers *readers = lane->readers;
-	long left = max_t(long, deadline - jiffies, 1);
-
-	if (error)
-		return error;
-	if (stop)
-		left = wait_event_timeout(*readers->wait, readlane_step_ended(lane, stop), left);
-	else
-		left = wait_event_interruptible_timeout(*readers->wait,
-							readlane_step_ended(lane, stop), left);
-	if (left < 0 || (stop && READ_ONCE(*stop)))
-		return -EINTR;
-	if (READ_ONCE(readers->closed))
-		return -ENOTCONN;
-	return left ? lane->step_error : -ETIMEDOUT;
-}
-
-static void readlane_begin(struct rdmatensor_readlane *lane)
-{
-	lane->step_error = 0;
-	WRITE_ONCE(lane->step_done, false);
-}
-
-static int readlane_connect(struct rdmatensor_readlane *lane, u8 lanes, unsigned long deadline,
-			    const int *stop)
-{
-	struct rdmatensor_readers *readers = lane->readers;
-	const struct rdmatensor_channel_params *params = &readers->params;
-	struct rdmatensor_adapter *adapter = readers->cm->adapter;
-	const struct sockaddr *peer = (struct sockaddr *)&readers->peer;
-	int timeout_ms = jiffies_to_msecs(max_t(long, deadline - jiffies, 1));
-	struct rdmatensor_wire_private private;
-	struct rdmatensor_qp_terms terms;
-	struct rdma_conn_param param;
-	struct sockaddr_storage src;
-	struct rdma_cm_id *id;
-	int ret;
-
-	ret = rdmatensor_adapter_source(adapter, readers->cm->net, peer->sa_family, &src);
-	if (ret)
-		return ret;
-	id = rdma_create_id(readers->cm->net, readlane_event, lane, RDMA_PS_TCP, IB_QPT_RC);
-	if (IS_ERR(id))
-		return PTR_ERR(id);
-	lane->id = id;
-	if (params->traffic_class != RDMATENSOR_AS_RESOLVED)
-		rdma_set_service_type(id, params->traffic_class);
-
-	readlane_begin(lane);
-	ret = rdma_resolve_addr(id, src.ss_family ? (struct sockaddr *)&src : NULL, peer,
-				timeout_ms);
-	ret = readlane_step(lane, ret, deadline, stop);
-	if (ret)
-		return ret;
-	if (id->device != adapter->ibdev || id->port_num != adapter->port)
-		return -EXDEV;
-
-	readlane_begin(lane);
-	ret = rdma_resolve_route(id, timeout_ms);
-	ret = readlane_step(lane, ret, deadline, stop);
-	if (ret)
-		return ret;
-	rdmatensor_qp_set_path(id, adapter, params);
-
-	ret = readlane_open(lane);
-	if (ret)
-		return ret;
-	readlane_terms(lane, &terms);
-	readlane_private(lane, lanes, terms.mtu, &private);
-	rdmatensor_qp_param(&param, &lane->qp, &terms, params, &private);
-	readlane_begin(lane);
-	ret = rdmatensor_fault(-ENOMEM) ?: rdma_connect(id, &param);
-	return readlane_step(lane, ret, deadline, stop);
+	lane->nr_lanes = nr_lanes;
+	return rdmatensor_conn_connect(&lane->conn, &to, &step);
 }
 
 int rdmatensor_readers_connect(struct rdmatensor_readers *readers, u8 nr, u32 timeout_ms,
@@ -691,7 +610,7 @@ int rdmatensor_readers_connect(struct rdmatensor_readers *readers, u8 nr, u32 ti
 		struct rdmatensor_readlane *lane = &readers->lanes[i];
 
 		readlane_down(lane);
-		if (!readlane_move_unlocked(lane, RDMATENSOR_READLANE_CONNECTING))
+		if (!readlane_try_move_unlocked(lane, RDMATENSOR_READLANE_CONNECTING))
 			continue;
 		ret = readlane_connect(lane, nr, deadline, stop);
 		if (ret) {
@@ -709,27 +628,21 @@ int rdmatensor_readers_accept(struct rdmatensor_readers *readers, struct rdma_cm
 			      const struct rdma_cm_event *event,
 			      const struct rdmatensor_wire_private *private)
 {
-	struct rdmatensor_wire_private answer;
 	struct rdmatensor_qp_terms terms;
 	struct rdmatensor_readlane *lane;
-	struct rdma_conn_param param;
-	int ret = 0;
+	int ret;
 
 	lane = kzalloc(sizeof(*lane), GFP_KERNEL_ACCOUNT);
 	if (!lane)
 		return -ENOMEM;
 	readlane_init(lane, readers, private->lane, false);
 	lane->state = RDMATENSOR_READLANE_CONNECTING;
-	lane->id = id;
-	rdmatensor_qp_set_path(id, readers->cm->adapter, &readers->params);
-	ret = readlane_open(lane);
+	lane->nr_lanes = private->lanes;
+	rdmatensor_conn_adopt(&lane->conn, id);
+	ret = rdmatensor_conn_prepare(&lane->conn, readers->cm->adapter, &event->param.conn,
+				      &terms);
 	if (ret)
 		goto out_free;
-	readlane_terms(lane, &terms);
-	rdmatensor_qp_agree(&terms, &event->param.conn, private);
-	ret = rdmatensor_qp_ready(&lane->qp, id, &terms, &readers->params);
-	if (ret)
-		goto out_free_qp;
 
 	spin_lock_bh(&readers->accept_lock);
 	if (readers->accept_closed)
@@ -743,23 +656,18 @@ int rdmatensor_readers_accept(struct rdmatensor_readers *readers, struct rdma_cm
 	}
 	spin_unlock_bh(&readers->accept_lock);
 	if (ret)
-		goto out_free_qp;
+		goto out_free;
 
-	/* From here on the id is the lane's, and failures are its own */
-	id->context = lane;
-	id->event_handler = readlane_event;
-	readlane_private(lane, private->lanes, terms.mtu, &answer);
-	rdmatensor_qp_param(&param, &lane->qp, &terms, &readers->params, &answer);
-	ret = rdmatensor_fault(-ENOMEM) ?: rdma_accept(id, &param);
-	if (ret)
+	/* From here on failures are the lane's own */
+	if (rdmatensor_conn_accept(&lane->conn, &terms))
 		readlane_fail(lane);
 	return 0;
 
-out_free_qp:
-	rdmatensor_qp_free(&lane->qp);
+out_free:
+	if (lane->conn.qp.qp)
+		rdmatensor_qp_free(&lane->conn.qp);
 	/* An event of the queue pair may have queued it: it finds the lane in no list */
 	cancel_work_sync(&lane->down_work);
-out_free:
 	kfree(lane);
 	return ret;
 }

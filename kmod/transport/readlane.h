@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Read lanes: queue pairs for READs, beside a channel's own lanes. One that fails takes
- * neither the channel nor the others with it, and can be connected again. Who reads connects
- * them, to the other side's listener, and the other side lets itself be read; either side of a
- * channel can do so, whichever has connected that.
+ * neither the channel nor the others with it, and can be connected again. The side that reads
+ * connects them to the other side's listener; either side of a channel can do so, whichever
+ * has connected the channel.
  */
 #ifndef RDMATENSOR_READLANE_H
 #define RDMATENSOR_READLANE_H
@@ -15,11 +15,13 @@
 #include <linux/workqueue.h>
 #include "core/limits.h"
 #include "core/stats.h"
-#include "transport/cm.h"
+#include "transport/conn.h"
 
 /* Of one channel that its peer may have connected: those in use, and those that go */
 #define RDMATENSOR_READ_LANES_ACCEPTED (2 * RDMATENSOR_LANES_MAX)
 
+struct rdmatensor_channel;
+struct rdmatensor_cm;
 struct rdmatensor_readers;
 struct rdmatensor_readlane;
 
@@ -56,31 +58,25 @@ struct rdmatensor_readlist {
  * struct rdmatensor_readlane - one queue pair
  * @readers: whose
  * @index: which, of those that this side connects
- * @active: this side connects it
- * @item: if not: among the accepted ones
- * @lock: guards @state, @room, @lists, and what the device said of @qp
- * @state: enum rdmatensor_readlane_state, changed by readlane_move() alone
+ * @nr_lanes: how many the side that connects them wants
+ * @item: of one that the peer has connected: among the accepted ones
+ * @lock: guards @state, @room, @lists, and what the device said of the queue pair
+ * @state: enum rdmatensor_readlane_state, changed by readlane_try_move() alone
  * @room: READs that may be posted
  * @lists: that are in flight
- * @id: rdma_cm's; NULL in IDLE
- * @qp: its queue pair, and what belongs to it
- * @step_done: the step of connecting that was begun has ended
- * @step_error: how
+ * @conn: the connection, with the queue pair; without an id in IDLE
  * @down_work: takes a FAILED lane apart
  */
 struct rdmatensor_readlane {
 	struct rdmatensor_readers *readers;
 	u8 index;
-	bool active;
+	u8 nr_lanes;
 	struct list_head item;
 	spinlock_t lock;
 	u8 state;
 	u32 room;
 	struct list_head lists;
-	struct rdma_cm_id *id;
-	struct rdmatensor_qp qp;
-	bool step_done;
-	int step_error;
+	struct rdmatensor_conn conn;
 	struct work_struct down_work;
 };
 
@@ -89,7 +85,7 @@ struct rdmatensor_readlane {
  * @ref: the channel, each opened table that has this owner, each accepted lane
  * @cm: the context's, until @closed
  * @counters: where they are counted: the context's
- * @wait: whoever waits for room, for a list, or for a lane
+ * @wait: waiters for space in a send queue, for a list, or for a lane
  * @peer: the owner's address, and its listener's port; 0: it has none
  * @nonce: the channel's
  * @active: this side has connected the channel
@@ -114,7 +110,7 @@ struct rdmatensor_readers {
 	struct sockaddr_storage peer;
 	u64 nonce;
 	bool active;
-	struct rdmatensor_channel_params params;
+	const struct rdmatensor_channel_params *params;
 	u32 vector;
 	u8 max_pieces;
 	struct mutex lock;
@@ -152,8 +148,9 @@ void rdmatensor_readers_close(struct rdmatensor_readers *readers);
  * @stop: ends it when it is not 0, and @wait is woken; NULL: a signal does
  *
  * Process context. Return: 0: at least one is UP; -EINTR: it was to end; with @stop
- * -EBUSY: somebody else has them, and @wait is woken when not any more; another negative
- * errno: the last failure.
+ * -EBUSY: somebody else has them, and @wait is woken when not any more; -ENOTCONN: the channel
+ * is down; -ECONNREFUSED: the peer refuses them, or has no listener; another negative errno: the
+ * last failure, the peer's own errno if it has refused a lane with one that says none of this.
  */
 int rdmatensor_readers_connect(struct rdmatensor_readers *readers, u8 nr, u32 timeout_ms,
 			       const int *stop);
@@ -185,7 +182,7 @@ int rdmatensor_readlane_post(struct rdmatensor_readlane *lane, struct rdmatensor
 			     struct ib_rdma_wr *wrs, u32 nr);
 /*
  * None of the lane's READs is in flight any more: its lists are done that wait for a
- * completion which does not come. For who has drained the queue pair
+ * completion which does not come. After the queue pair has been drained
  */
 void rdmatensor_readlane_drained(struct rdmatensor_readlane *lane);
 

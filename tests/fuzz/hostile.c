@@ -10,59 +10,6 @@
 
 static struct liar liar;
 
-/* A right message of each type, of which a lie is made */
-static struct rdmatensor_msg right(int type, uint32_t index)
-{
-	static const __le32 rkeys[1] = { 0x1234 };
-	struct rdmatensor_msg msg = { .type = type, .request_index = index };
-
-	switch (type) {
-	case RDMATENSOR_WIRE_HELLO:
-		msg.request_index = 0;
-		msg.incarnation = 1;
-		msg.max_requests = LIAR_REQUESTS;
-		msg.text = "liar";
-		msg.text_len = 4;
-		break;
-	case RDMATENSOR_WIRE_TENSOR_REQUEST:
-		msg.name = "w";
-		msg.name_len = 1;
-		break;
-	case RDMATENSOR_WIRE_ERROR_STATUS:
-		msg.flags = RDMATENSOR_WIRE_F_NAMED;
-		msg.error = -EIO;
-		msg.name = "lie";
-		msg.name_len = 3;
-		break;
-	}
-	if (type >= RDMATENSOR_WIRE_TENSOR_REQUEST &&
-	    type <= RDMATENSOR_WIRE_TENSOR_RE_REQUEST) {
-		msg.meta.data_type = RDMATENSOR_DT_UINT8;
-		msg.meta.ndims = 1;
-		msg.meta.dims[0] = TENSOR;
-		msg.meta.bytes = TENSOR;
-	}
-	if (type == RDMATENSOR_WIRE_TENSOR_REQUEST ||
-	    type == RDMATENSOR_WIRE_TENSOR_RE_REQUEST) {
-		msg.flags = RDMATENSOR_WIRE_F_DEST;
-		msg.nr_parts = 1;
-		msg.seg_shift = 21;
-		msg.nr_rkeys = 1;
-		msg.rkeys = rkeys;
-	}
-	return msg;
-}
-
-/* As @msg, to a place of the liar's own */
-static void to_own(struct rdmatensor_msg *msg, __le32 *rkey)
-{
-	*rkey = htole32(liar.mr->rkey);
-	msg->seg_shift = 40;
-	msg->remote_addr = (uintptr_t)liar.memory + LIAR_DEST;
-	msg->nr_rkeys = rdmatensor_wire_segments(msg->remote_addr, msg->meta.bytes, 40);
-	msg->rkeys = rkey;
-}
-
 static const struct {
 	const char *name;
 	size_t offset, bytes;
@@ -105,7 +52,7 @@ TEST(every_field_of_every_message)
 
 	scene_open(NULL);
 	for (type = RDMATENSOR_WIRE_HELLO; type <= RDMATENSOR_WIRE_CANCEL; type++) {
-		msg = right(type, 5);
+		msg = scene_right(type, 5);
 		uint32_t len = rdmatensor_wire_encode(&msg, good, sizeof(good));
 
 		for (i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
@@ -138,7 +85,7 @@ TEST(every_field_of_every_message)
 
 TEST(every_length_of_a_write)
 {
-	struct rdmatensor_msg msg = right(RDMATENSOR_WIRE_TENSOR_REQUEST, 5);
+	struct rdmatensor_msg msg = scene_right(RDMATENSOR_WIRE_TENSOR_REQUEST, 5);
 	char bytes[3 * LIAR_SLOT_BYTES] __attribute__((aligned(8))) = {};
 	uint32_t len = rdmatensor_wire_encode(&msg, bytes, sizeof(bytes));
 	uint32_t lengths[] = { 0, 1, 63, 64, len - 1, len + 1, LIAR_SLOT_BYTES,
@@ -184,7 +131,7 @@ TEST(dims_that_overflow)
 	for (type = RDMATENSOR_WIRE_TENSOR_REQUEST; type <= RDMATENSOR_WIRE_TENSOR_RE_REQUEST;
 	     type++) {
 		for (i = 0; i < sizeof(dims) / sizeof(*dims); i++) {
-			struct rdmatensor_msg msg = right(type, 1);
+			struct rdmatensor_msg msg = scene_right(type, 1);
 
 			msg.meta.ndims = 3;
 			memcpy(msg.meta.dims, dims[i], sizeof(dims[i]));
@@ -198,7 +145,7 @@ TEST(dims_that_overflow)
 /* Nobody has said that this one knows of kept destinations */
 TEST(kept_without_the_feature)
 {
-	struct rdmatensor_msg msg = right(RDMATENSOR_WIRE_TENSOR_REQUEST, 5);
+	struct rdmatensor_msg msg = scene_right(RDMATENSOR_WIRE_TENSOR_REQUEST, 5);
 
 	scene_open(NULL);
 	msg.flags |= RDMATENSOR_WIRE_F_KEEP;
@@ -227,12 +174,12 @@ TEST(indices_never_issued)
 		scene_ends(&liar, -EPROTO);
 		for (type = RDMATENSOR_WIRE_META_DATA_RESPONSE;
 		     type <= RDMATENSOR_WIRE_ERROR_STATUS; type += 2) {
-			msg = right(type, indices[i]);
+			msg = scene_right(type, indices[i]);
 			scene_meet(&liar, 1);
 			liar_say(&liar, &msg);
 			scene_ends(&liar, -EPROTO);
 		}
-		msg = right(RDMATENSOR_WIRE_ERROR_STATUS, indices[i]);
+		msg = scene_right(RDMATENSOR_WIRE_ERROR_STATUS, indices[i]);
 		msg.flags = RDMATENSOR_WIRE_F_CANCELLED;
 		scene_meet(&liar, 1);
 		liar_say(&liar, &msg);
@@ -243,7 +190,7 @@ TEST(indices_never_issued)
 /* A re-request that crosses with an error is none of the peer's fault */
 TEST(re_request_of_nothing_is_stray)
 {
-	struct rdmatensor_msg msg = right(RDMATENSOR_WIRE_TENSOR_RE_REQUEST, 3);
+	struct rdmatensor_msg msg = scene_right(RDMATENSOR_WIRE_TENSOR_RE_REQUEST, 3);
 	uint64_t stray;
 
 	scene_open(NULL);
@@ -260,7 +207,7 @@ static uint32_t describe(struct rdmatensor_msg *msg)
 	struct rdmatensor_msg meta;
 
 	scene_asked(&liar, msg);
-	meta = right(RDMATENSOR_WIRE_META_DATA_RESPONSE, msg->request_index);
+	meta = scene_right(RDMATENSOR_WIRE_META_DATA_RESPONSE, msg->request_index);
 	liar_say(&liar, &meta);
 	return scene_asked(&liar, msg);
 }
@@ -288,7 +235,7 @@ TEST(contents_twice_and_of_finished_requests)
 	rkey = describe(&msg);
 	EQ(liar_content(&liar, 0, msg.request_index, TENSOR, msg.remote_addr, rkey), 0);
 	EQ(side_next(&scene.p.a, RDMATENSOR_CQE_FETCH, 2, NULL), 0);
-	msg = right(RDMATENSOR_WIRE_ERROR_STATUS, msg.request_index);
+	msg = scene_right(RDMATENSOR_WIRE_ERROR_STATUS, msg.request_index);
 	liar_say(&liar, &msg);
 	scene_ends(&liar, -EPROTO);
 }
@@ -334,7 +281,7 @@ TEST(meta_data_twice_and_of_another_step)
 	scene_meet(&liar, 1);
 	scene_ask(1, TENSOR);
 	describe(&msg);
-	meta = right(RDMATENSOR_WIRE_META_DATA_RESPONSE, msg.request_index);
+	meta = scene_right(RDMATENSOR_WIRE_META_DATA_RESPONSE, msg.request_index);
 	liar_say(&liar, &meta);
 	EQ(side_next(&scene.p.a, RDMATENSOR_CQE_FETCH, 1, NULL), -EPROTO);
 	scene_ends(&liar, -EPROTO);
@@ -342,7 +289,7 @@ TEST(meta_data_twice_and_of_another_step)
 	scene_meet(&liar, 1);
 	scene_ask(2, TENSOR);
 	scene_asked(&liar, &msg);
-	meta = right(RDMATENSOR_WIRE_META_DATA_RESPONSE, msg.request_index);
+	meta = scene_right(RDMATENSOR_WIRE_META_DATA_RESPONSE, msg.request_index);
 	meta.step_id = 1;
 	liar_say(&liar, &meta);
 	EQ(side_next(&scene.p.a, RDMATENSOR_CQE_FETCH, 2, NULL), -EPROTO);
@@ -372,7 +319,7 @@ TEST(errors_of_another_tensor)
 		scene_meet(&liar, 1);
 		scene_ask(i, TENSOR);
 		scene_asked(&liar, &msg);
-		msg = right(RDMATENSOR_WIRE_ERROR_STATUS, msg.request_index);
+		msg = scene_right(RDMATENSOR_WIRE_ERROR_STATUS, msg.request_index);
 		msg.name = lies[i].name;
 		msg.name_len = strlen(lies[i].name);
 		msg.step_id = lies[i].step;
@@ -399,7 +346,7 @@ TEST(texts_of_any_bytes)
 			text[n] = n * 7 + i;
 		scene_ask(i, TENSOR);
 		scene_asked(&liar, &msg);
-		msg = right(RDMATENSOR_WIRE_ERROR_STATUS, msg.request_index);
+		msg = scene_right(RDMATENSOR_WIRE_ERROR_STATUS, msg.request_index);
 		msg.text = text;
 		msg.text_len = lengths[i];
 		liar_say(&liar, &msg);
@@ -427,7 +374,7 @@ TEST(a_tensor_too_large_to_exist)
 	scene_meet(&liar, 1);
 	scene_ask(1, TENSOR);
 	scene_asked(&liar, &msg);
-	meta = right(RDMATENSOR_WIRE_META_DATA_RESPONSE, msg.request_index);
+	meta = scene_right(RDMATENSOR_WIRE_META_DATA_RESPONSE, msg.request_index);
 	meta.meta.bytes = meta.meta.dims[0] = 1ull << 60;
 	liar_say(&liar, &meta);
 	do {
@@ -442,7 +389,7 @@ TEST(a_tensor_too_large_to_exist)
 
 TEST(requests_twice_or_too_many)
 {
-	struct rdmatensor_msg msg = right(RDMATENSOR_WIRE_TENSOR_REQUEST, 1);
+	struct rdmatensor_msg msg = scene_right(RDMATENSOR_WIRE_TENSOR_REQUEST, 1);
 	uint32_t i;
 
 	scene_open(NULL);
@@ -463,8 +410,8 @@ TEST(requests_twice_or_too_many)
 
 TEST(cancels_twice_or_too_many)
 {
-	struct rdmatensor_msg msg = right(RDMATENSOR_WIRE_TENSOR_REQUEST, 1);
-	struct rdmatensor_msg cancel = right(RDMATENSOR_WIRE_CANCEL, 1), answer;
+	struct rdmatensor_msg msg = scene_right(RDMATENSOR_WIRE_TENSOR_REQUEST, 1);
+	struct rdmatensor_msg cancel = scene_right(RDMATENSOR_WIRE_CANCEL, 1), answer;
 	uint32_t i;
 	int heard;
 
@@ -492,7 +439,7 @@ TEST(cancels_twice_or_too_many)
 
 TEST(acks_and_counts_of_what_was_never_sent)
 {
-	struct rdmatensor_msg msg = right(RDMATENSOR_WIRE_CANCEL, 1);
+	struct rdmatensor_msg msg = scene_right(RDMATENSOR_WIRE_CANCEL, 1);
 	const uint32_t tells[] = { 2, 1000, UINT32_MAX, 1u << 31 };
 	size_t i;
 
@@ -520,8 +467,8 @@ TEST(acks_and_counts_of_what_was_never_sent)
 
 TEST(re_requests_out_of_turn)
 {
-	struct rdmatensor_msg ask = right(RDMATENSOR_WIRE_TENSOR_REQUEST, 1), msg;
-	struct rdmatensor_msg again = right(RDMATENSOR_WIRE_TENSOR_RE_REQUEST, 1);
+	struct rdmatensor_msg ask = scene_right(RDMATENSOR_WIRE_TENSOR_REQUEST, 1), msg;
+	struct rdmatensor_msg again = scene_right(RDMATENSOR_WIRE_TENSOR_RE_REQUEST, 1);
 	__le32 rkey;
 	int what, heard;
 
@@ -533,7 +480,7 @@ TEST(re_requests_out_of_turn)
 	memset(&ask.meta, 0, sizeof(ask.meta));
 	for (what = 0; what < 4; what++) {
 		scene_meet(&liar, 1);
-		to_own(&again, &rkey);
+		scene_to_own(&liar, &again, &rkey);
 		if (what == 0) {
 			/* Before there was an answer */
 			ask.name = "never";
@@ -573,7 +520,7 @@ TEST(re_requests_out_of_turn)
 /* Where the liar wants its content is no place: the write fails, the tensor is kept */
 TEST(destinations_that_are_none)
 {
-	struct rdmatensor_msg msg = right(RDMATENSOR_WIRE_TENSOR_REQUEST, 1);
+	struct rdmatensor_msg msg = scene_right(RDMATENSOR_WIRE_TENSOR_REQUEST, 1);
 	const uint64_t places[] = { 0, 0x1000, 1ull << 47, INT64_MAX - TENSOR };
 	__le32 rkey;
 	size_t i;
@@ -581,14 +528,14 @@ TEST(destinations_that_are_none)
 	scene_open(NULL);
 	for (i = 0; i < sizeof(places) / sizeof(*places); i++) {
 		scene_meet(&liar, 1);
-		to_own(&msg, &rkey);
+		scene_to_own(&liar, &msg, &rkey);
 		msg.remote_addr = places[i];
 		liar_say(&liar, &msg);
 		scene_ends(&liar, -ECONNRESET);
 	}
 	/* The victim's own message buffer as a destination is nobody's there */
 	scene_meet(&liar, 1);
-	to_own(&msg, &rkey);
+	scene_to_own(&liar, &msg, &rkey);
 	msg.remote_addr = le64toh(liar.peer.msgbuf_addr);
 	rkey = liar.peer.msgbuf_rkey;
 	liar_say(&liar, &msg);
@@ -597,7 +544,7 @@ TEST(destinations_that_are_none)
 
 TEST(more_messages_than_credits)
 {
-	struct rdmatensor_msg cancel = right(RDMATENSOR_WIRE_CANCEL, 1);
+	struct rdmatensor_msg cancel = scene_right(RDMATENSOR_WIRE_CANCEL, 1);
 	int i, round;
 
 	scene_open(NULL);
@@ -616,7 +563,7 @@ TEST(more_messages_than_credits)
 TEST(slots_rewritten_while_they_are_read)
 {
 	char bytes[LIAR_SLOT_BYTES] __attribute__((aligned(8)));
-	struct rdmatensor_msg msg = right(RDMATENSOR_WIRE_TENSOR_REQUEST, 1);
+	struct rdmatensor_msg msg = scene_right(RDMATENSOR_WIRE_TENSOR_REQUEST, 1);
 	long rounds = amount("HOSTILE_REWRITES", 30), round;
 	int i, ended = 0;
 	uint64_t down;
@@ -670,7 +617,7 @@ TEST(hello_out_of_turn)
 		liar_init(&liar, 1);
 		EQ(liar_connect(&liar, test_ip(), scene.p.a.port), 0);
 		if (i < 3) {
-			msg = right(first[i], 1);
+			msg = scene_right(first[i], 1);
 			liar_say(&liar, &msg);
 		} else {
 			liar_content(&liar, 0, 1, 0, 0, 0);
@@ -694,7 +641,7 @@ TEST(names_that_would_write_to_the_log)
 	for (i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		liar_init(&liar, 1);
 		EQ(liar_connect(&liar, test_ip(), scene.p.a.port), 0);
-		msg = right(RDMATENSOR_WIRE_HELLO, 0);
+		msg = scene_right(RDMATENSOR_WIRE_HELLO, 0);
 		msg.text = names[i];
 		msg.text_len = strlen(names[i]);
 		liar_say(&liar, &msg);
@@ -782,7 +729,7 @@ TEST(keys_of_other_contexts)
 	rdmatensor_prep_fetch(&op, cqe.channel, "x", 0, s->pool.id, at, TENSOR, 0, 1);
 	EQ(side_do(s, &op), 0);
 	scene_asked(&other, &msg);
-	meta = right(RDMATENSOR_WIRE_META_DATA_RESPONSE, msg.request_index);
+	meta = scene_right(RDMATENSOR_WIRE_META_DATA_RESPONSE, msg.request_index);
 	liar_say(&other, &meta);
 	rkey = scene_asked(&other, &msg);
 	iova = msg.remote_addr;

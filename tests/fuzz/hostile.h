@@ -49,6 +49,11 @@ uint64_t scene_ask(uint64_t id, uint64_t room);
 /* What it asks with. Return: the destination's key, of *msg */
 uint32_t scene_asked(struct liar *liar, struct rdmatensor_msg *msg);
 
+/* A right message of each type, of which a lie can be made */
+struct rdmatensor_msg scene_right(int type, uint32_t index);
+/* As @msg, with the destination at the liar's LIAR_DEST; @rkey is @msg's from then on */
+void scene_to_own(struct liar *liar, struct rdmatensor_msg *msg, __le32 *rkey);
+
 /* Numbers from HOSTILE_SEED on */
 uint32_t below(uint32_t most);
 long amount(const char *variable, long or_else);

@@ -259,6 +259,20 @@ int liar_reject(struct liar *liar, const void *private, size_t private_len)
 	return ret;
 }
 
+bool liar_is_asked(struct liar *liar, int ms)
+{
+	struct pollfd asked = { .fd = liar->listener->channel->fd, .events = POLLIN };
+
+	return poll(&asked, 1, ms) == 1;
+}
+
+void liar_break_read(struct liar *liar, unsigned int lane)
+{
+	rdma_destroy_qp(liar->ids[lane]);
+	rdma_destroy_id(liar->ids[lane]);
+	liar->ids[lane] = NULL;
+}
+
 void liar_leave(struct liar *liar)
 {
 	unsigned int lane;

@@ -80,6 +80,10 @@ int liar_accept(struct liar *liar, bool same_nonce, size_t private_len);
 /* A lane for reads of the connection that stands, as number @lane of its own */
 int liar_accept_read(struct liar *liar, unsigned int lane);
 int liar_reject(struct liar *liar, const void *private, size_t private_len);
+/* A connection is asked for within @ms */
+bool liar_is_asked(struct liar *liar, int ms);
+/* Ends the lane for reads */
+void liar_break_read(struct liar *liar, unsigned int lane);
 /*
  * Says that it leaves, over each lane, and the queue pairs stay as they are. Returns when the
  * other end has answered, or does not any more

@@ -6,7 +6,6 @@
  * The peer is the liar's verbs, honest but slow: what a device does at its own time, it does
  * when the test says so. A write that meets no receive has been posted and is not complete.
  */
-#include <endian.h>
 #include <pthread.h>
 #include <unistd.h>
 #include "hostile.h"
@@ -72,14 +71,10 @@ static void hold_a_content(void)
 	EQ(side_next(&scene.p.a, RDMATENSOR_CQE_CHANNEL_UP, 0, &cqe), 0);
 	scene.channel = cqe.channel;
 
-	msg = (struct rdmatensor_msg){
-		.type = RDMATENSOR_WIRE_TENSOR_REQUEST, .name = "parting", .name_len = 7,
-		.flags = RDMATENSOR_WIRE_F_DEST, .nr_parts = 1, .seg_shift = 40, .nr_rkeys = 1,
-		.meta = { .data_type = RDMATENSOR_DT_UINT8, .ndims = 1, .dims = { TENSOR },
-			  .bytes = TENSOR },
-		.remote_addr = (uintptr_t)liar.memory + LIAR_DEST, .rkeys = &rkey,
-	};
-	rkey = htole32(liar.mr->rkey);
+	msg = scene_right(RDMATENSOR_WIRE_TENSOR_REQUEST, 0);
+	msg.name = "parting";
+	msg.name_len = strlen(msg.name);
+	scene_to_own(&liar, &msg, &rkey);
 	liar_say(&liar, &msg);
 	while (side_stat(&scene.p.a, RDMATENSOR_STAT_TX_WRITES) == writes) {
 		CHECK(rdmatensor_deadline_ms(0) < end);
@@ -176,12 +171,8 @@ TEST(content_arrives_at_one_that_is_leaving)
 	scene_meet(&liar, 2);
 	scene_ask(9, TENSOR);
 	scene_asked(&liar, &asked);
-	msg = (struct rdmatensor_msg){
-		.type = RDMATENSOR_WIRE_META_DATA_RESPONSE, .request_index = asked.request_index,
-		.step_id = asked.step_id,
-		.meta = { .data_type = RDMATENSOR_DT_UINT8, .ndims = 1, .dims = { TENSOR },
-			  .bytes = TENSOR },
-	};
+	msg = scene_right(RDMATENSOR_WIRE_META_DATA_RESPONSE, asked.request_index);
+	msg.step_id = asked.step_id;
 	liar_say(&liar, &msg);
 	rkey = scene_asked(&liar, &asked);
 

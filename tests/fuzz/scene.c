@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The scene of the hostile peer, see hostile.h */
+#include <endian.h>
 #include "hostile.h"
 
 struct scene scene;
@@ -106,6 +107,57 @@ void scene_lives(struct liar *liar)
 	EQ(side_next(&scene.p.a, RDMATENSOR_CQE_CHANNEL_DOWN, 0, NULL), -ECONNRESET);
 	EQ(side_stat(&scene.p.a, RDMATENSOR_STAT_PROTOCOL_ERRORS), scene.breaches);
 	scene_duty();
+}
+
+struct rdmatensor_msg scene_right(int type, uint32_t index)
+{
+	static const __le32 rkeys[1] = { 0x1234 };
+	struct rdmatensor_msg msg = { .type = type, .request_index = index };
+
+	switch (type) {
+	case RDMATENSOR_WIRE_HELLO:
+		msg.request_index = 0;
+		msg.incarnation = 1;
+		msg.max_requests = LIAR_REQUESTS;
+		msg.text = "liar";
+		msg.text_len = 4;
+		break;
+	case RDMATENSOR_WIRE_TENSOR_REQUEST:
+		msg.name = "w";
+		msg.name_len = 1;
+		break;
+	case RDMATENSOR_WIRE_ERROR_STATUS:
+		msg.flags = RDMATENSOR_WIRE_F_NAMED;
+		msg.error = -EIO;
+		msg.name = "lie";
+		msg.name_len = 3;
+		break;
+	}
+	if (type >= RDMATENSOR_WIRE_TENSOR_REQUEST &&
+	    type <= RDMATENSOR_WIRE_TENSOR_RE_REQUEST) {
+		msg.meta.data_type = RDMATENSOR_DT_UINT8;
+		msg.meta.ndims = 1;
+		msg.meta.dims[0] = TENSOR;
+		msg.meta.bytes = TENSOR;
+	}
+	if (type == RDMATENSOR_WIRE_TENSOR_REQUEST ||
+	    type == RDMATENSOR_WIRE_TENSOR_RE_REQUEST) {
+		msg.flags = RDMATENSOR_WIRE_F_DEST;
+		msg.nr_parts = 1;
+		msg.seg_shift = 21;
+		msg.nr_rkeys = 1;
+		msg.rkeys = rkeys;
+	}
+	return msg;
+}
+
+void scene_to_own(struct liar *liar, struct rdmatensor_msg *msg, __le32 *rkey)
+{
+	*rkey = htole32(liar->mr->rkey);
+	msg->seg_shift = 40;
+	msg->remote_addr = (uintptr_t)liar->memory + LIAR_DEST;
+	msg->nr_rkeys = rdmatensor_wire_segments(msg->remote_addr, msg->meta.bytes, 40);
+	msg->rkeys = rkey;
 }
 
 uint64_t scene_ask(uint64_t id, uint64_t room)

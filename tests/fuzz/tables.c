@@ -269,3 +269,138 @@ TEST(readers_that_lie)
 	liar_say(&liar, &msg);
 	scene_ends(&liar, -EPROTO);
 }
+
+/* A refusal, as an honest peer would say it */
+static struct rdmatensor_wire_reject refusal(int error)
+{
+	return (struct rdmatensor_wire_reject){
+		.magic = htole32(RDMATENSOR_WIRE_MAGIC), .major = RDMATENSOR_WIRE_MAJOR,
+		.error = htole16(error),
+	};
+}
+
+static struct {
+	pthread_t thread;
+	struct rdmatensor_wire_reject reject;
+	size_t len;
+	bool over;
+	unsigned int nr;
+} refuser;
+
+static void *refuse(void *unused)
+{
+	(void)unused;
+	while (!__atomic_load_n(&refuser.over, __ATOMIC_ACQUIRE)) {
+		if (!liar_is_asked(&liar, 20))
+			continue;
+		liar_reject(&liar, &refuser.reject, refuser.len);
+		refuser.nr++;
+	}
+	return NULL;
+}
+
+static void refuse_begin(struct rdmatensor_wire_reject reject, size_t len)
+{
+	refuser.reject = reject;
+	refuser.len = len;
+	refuser.over = false;
+	refuser.nr = 0;
+	EQ(pthread_create(&refuser.thread, NULL, refuse, NULL), 0);
+}
+
+static void refuse_end(void)
+{
+	__atomic_store_n(&refuser.over, true, __ATOMIC_RELEASE);
+	pthread_join(refuser.thread, NULL);
+	CHECK(refuser.nr);
+}
+
+/* All rows, without a deadline: nothing but the refusals ends it */
+static void gather_is_refused(uint64_t at, int error)
+{
+	struct rdmatensor_cqe cqe;
+	uint64_t ids[ROWS], i;
+	struct rdmatensor_op op;
+	char line[RDMATENSOR_STATUS_ROOM], number[16];
+	int ret;
+
+	for (i = 0; i < ROWS; i++)
+		ids[i] = i;
+	rdmatensor_prep_gather(&op, reader.open.out_table, ids, ROWS, scene.p.a.pool.id, at,
+			       ROWS * ROW, 0, 31);
+	EQ(side_do(&scene.p.a, &op), 0);
+	ret = side_next(&scene.p.a, RDMATENSOR_CQE_GATHER, 31, &cqe);
+	rdmatensor_status_text(scene.p.a.rt, &cqe, line, sizeof(line));
+	snprintf(number, sizeof(number), "(%d)", error);
+	if (ret != error || !strstr(line, "no lane to 'liar' is left") || !strstr(line, number))
+		test_fail(__FILE__, __LINE__, "GATHER: %d, expected %d: %s", ret, error, line);
+}
+
+/*
+ * The owner has let the victim read, breaks its lanes, and refuses others. Whatever it says,
+ * the gather ends; and what would say something of the victim's own side counts as a refusal
+ */
+TEST(refusals_of_read_lanes)
+{
+	static const struct {
+		int said, heard;
+	} rows_of[] = {
+		{ ECONNRESET, -ECONNRESET }, { ENOMEM, -ENOMEM }, { EPROTO, -EPROTO },
+		{ EXDEV, -EXDEV }, { ECONNREFUSED, -ECONNREFUSED }, { ENODEV, -ENODEV },
+		{ EUSERS, -ECONNREFUSED },
+		{ EBUSY, -ECONNREFUSED }, { EAGAIN, -ECONNREFUSED }, { EINTR, -ECONNREFUSED },
+		{ ENOTCONN, -ECONNREFUSED },
+		/* ERESTARTSYS and the like say something to the kernel alone */
+		{ 512, -EPROTO }, { 514, -EPROTO }, { 0, -EPROTO }, { 0xffff, -EPROTO },
+	};
+	struct rdmatensor_wire_reject reject;
+	struct rdmatensor_msg question, msg;
+	unsigned int lane;
+	uint64_t at;
+	size_t i;
+
+	scene_open(NULL);
+	at = side_alloc(&scene.p.a, ROWS * ROW);
+	asked(&question);
+	memset(liar.memory + LIAR_FROM, 0xa5, ROWS * ROW);
+	msg = rows(&question);
+	liar_say(&liar, &msg);
+	let_read();
+	pthread_join(reader.thread, NULL);
+	EQ(reader.opened, 0);
+	EQ(gather(0, ROWS, at), 0);
+	for (lane = 0; lane < 2; lane++)
+		liar_break_read(&liar, 1 + lane);
+
+	for (i = 0; i < sizeof(rows_of) / sizeof(*rows_of); i++) {
+		refuse_begin(refusal(rows_of[i].said), sizeof(reject));
+		gather_is_refused(at, rows_of[i].heard);
+		refuse_end();
+		test_alive();
+	}
+	/* Another version; no words of this protocol; too few */
+	reject = refusal(EBUSY);
+	reject.major++;
+	refuse_begin(reject, sizeof(reject));
+	gather_is_refused(at, -EPROTONOSUPPORT);
+	refuse_end();
+	reject = refusal(EBUSY);
+	reject.magic = 0;
+	refuse_begin(reject, sizeof(reject));
+	gather_is_refused(at, -EPROTO);
+	refuse_end();
+	refuse_begin(refusal(EBUSY), 3);
+	gather_is_refused(at, -EPROTO);
+	refuse_end();
+	/* As when its listener is just being closed */
+	refuse_begin((struct rdmatensor_wire_reject){}, sizeof(reject));
+	gather_is_refused(at, -ECONNREFUSED);
+	refuse_end();
+
+	EQ(rdmatensor_table_close(scene.p.a.rt, reader.open.out_table), 0);
+	EQ(rdmatensor_disconnect(scene.p.a.rt, reader.channel), 0);
+	side_forget(&scene.p.a, RDMATENSOR_CQE_CHANNEL_DOWN);
+	liar_close(&liar);
+	side_next(&scene.p.a, RDMATENSOR_CQE_CHANNEL_DOWN, 0, &(struct rdmatensor_cqe){});
+	scene_duty();
+}

@@ -124,7 +124,7 @@ static void prepare(struct kunit *test, struct script_end *script)
 	struct rdmatensor_wire_private private;
 	const char *why;
 
-	end_private(&script->end->channel->params, &private);
+	end_private(script->end->channel->params, &private);
 	KUNIT_ASSERT_EQ(test, rdmatensor_channel_set_peer(script->end->channel, &private,
 							  &why), 0);
 }
@@ -247,7 +247,7 @@ static void leave_time(struct kunit *test)
 		struct rdmatensor_channel *channel = script->end->channel;
 		unsigned long begun = jiffies;
 
-		channel->params.timeout = cases[i].timeout;
+		script->end->params.timeout = cases[i].timeout;
 		rdmatensor_channel_leave(channel, -ESHUTDOWN, "bye");
 		/* Rounded down to jiffies, of which some may pass */
 		KUNIT_EXPECT_GE(test, jiffies_to_msecs(channel->leave_until - begun) + 10,

@@ -182,8 +182,8 @@ static void end_make_msgbuf(struct end *end)
 	struct rdmatensor_msgbuf *msgbuf = &end->channel->msgbuf;
 	u32 bytes, i;
 
-	msgbuf->slots = end->channel->params.msg_slots;
-	msgbuf->slot_bytes = end->channel->params.msg_slot_bytes;
+	msgbuf->slots = end->channel->params->msg_slots;
+	msgbuf->slot_bytes = end->channel->params->msg_slot_bytes;
 	bytes = PAGE_ALIGN(msgbuf->slots * msgbuf->slot_bytes);
 	msgbuf->scratch = kunit_kzalloc(end->test, msgbuf->slot_bytes, GFP_KERNEL);
 	msgbuf->rkeys = kunit_kzalloc(end->test, msgbuf->slot_bytes, GFP_KERNEL);
@@ -216,7 +216,8 @@ struct end *end_open(struct kunit *test, u8 nr_lanes, u64 pool_bytes,
 		INIT_LIST_HEAD(&end->posted[i]);
 	end_make_pool(end, pool_bytes);
 
-	end->channel = rdmatensor_channel_alloc(&end->core, nr_lanes, params,
+	end->params = *params;
+	end->channel = rdmatensor_channel_alloc(&end->core, nr_lanes, &end->params,
 						&end_channel_ops, &end_lane_ops);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(end->channel));
 	end->channel->user_data = (unsigned long)end;

@@ -64,6 +64,7 @@ struct post {
  * @core: its own
  * @pool: its own; keys are END_KEY() of the segment
  * @key: of the first segment
+ * @params: of @channel
  * @channel: NULL after end_close()
  * @posted: what has been posted to each lane and is not completed, under the channel's lock:
  *          work items post too
@@ -77,6 +78,7 @@ struct end {
 	struct rdmatensor_core core;
 	struct rdmatensor_pool *pool;
 	u32 key;
+	struct rdmatensor_channel_params params;
 	struct rdmatensor_channel *channel;
 	struct list_head posted[RDMATENSOR_LANES_MAX];
 	int post_error;

@@ -662,7 +662,7 @@ static void check_rest(struct pair *pair)
 				pair->ends[!side]->channel->credits.told);
 		for (lane = 0; lane < pair->nr_lanes; lane++)
 			KUNIT_EXPECT_EQ(pair->test, channel->lanes[lane].sendq_free,
-					channel->params.queue_depth);
+					channel->params->queue_depth);
 	}
 }
 

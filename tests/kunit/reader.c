@@ -116,8 +116,8 @@ static void open_lane(struct reader *reader, u32 s, u8 i, struct rdmatensor_read
 	lane->qp.device = reader->ibdev;
 	lane->id.device = reader->ibdev;
 	lane->lane = &readers->lanes[i];
-	lane->lane->qp.qp = &lane->qp;
-	lane->lane->id = &lane->id;
+	lane->lane->conn.qp.qp = &lane->qp;
+	lane->lane->conn.id = &lane->id;
 	lane->lane->room = reader->config.queue_depth;
 	lane->lane->state = RDMATENSOR_READLANE_UP;
 }

@@ -17,6 +17,7 @@
 #include <rdma/rdma_cm.h>
 #include "end.h"
 #include "gather/gather.h"
+#include "transport/cm.h"
 
 #define READER_SOURCES_MAX 3
 #define READER_IDS_MAX 512

@@ -167,7 +167,7 @@ void script_up(struct script_end *script)
 {
 	struct rdmatensor_msg hello = {
 		.type = RDMATENSOR_WIRE_HELLO,
-		.max_requests = script->end->channel->params.max_requests,
+		.max_requests = script->end->channel->params->max_requests,
 		.features = script->features,
 		.text = "peer",
 		.text_len = 4,
@@ -175,7 +175,7 @@ void script_up(struct script_end *script)
 	struct rdmatensor_wire_private private;
 	const char *why;
 
-	end_private(&script->end->channel->params, &private);
+	end_private(script->end->channel->params, &private);
 	KUNIT_ASSERT_EQ(script->end->test,
 			rdmatensor_channel_set_peer(script->end->channel, &private, &why), 0);
 	script_rx(script, &hello);

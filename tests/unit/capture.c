@@ -9,7 +9,7 @@
 
 char text[65536], messages[65536];
 
-static int redirect(int fd, int *saved)
+int capture_begin(int fd, int *saved)
 {
 	FILE *file = tmpfile();
 	int copy = dup(fileno(file));
@@ -20,7 +20,7 @@ static int redirect(int fd, int *saved)
 	return copy;
 }
 
-static void restore(int fd, int saved, int copy, char *to, size_t to_len)
+void capture_end(int fd, int saved, int copy, char *to, size_t to_len)
 {
 	ssize_t got;
 
@@ -42,15 +42,15 @@ int run(int (*command)(int argc, char **argv), char *const *args)
 	argv[argc] = NULL;
 	optind = 0;
 	fflush(stdout);
-	out = redirect(STDOUT_FILENO, &saved_out);
-	err_fd = redirect(STDERR_FILENO, &saved_err);
+	out = capture_begin(STDOUT_FILENO, &saved_out);
+	err_fd = capture_begin(STDERR_FILENO, &saved_err);
 	/* getopt_long() puts them into another order */
 	memcpy(kept, argv, sizeof(kept));
 	err = command(argc, argv);
 	for (i = 1; i < argc; i++)
 		free(kept[i]);
 	fflush(stdout);
-	restore(STDOUT_FILENO, saved_out, out, text, sizeof(text));
-	restore(STDERR_FILENO, saved_err, err_fd, messages, sizeof(messages));
+	capture_end(STDOUT_FILENO, saved_out, out, text, sizeof(text));
+	capture_end(STDERR_FILENO, saved_err, err_fd, messages, sizeof(messages));
 	return err;
 }

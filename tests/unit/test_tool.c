@@ -152,11 +152,11 @@ static void server_start_with(char *const *args, unsigned int expect)
 	server.argv[server.argc] = NULL;
 	optind = 0;
 	fflush(stdout);
-	out = redirect(STDOUT_FILENO, &saved);
+	out = capture_begin(STDOUT_FILENO, &saved);
 	assert_int_equal(pthread_create(&server.thread, NULL, serve, NULL), 0);
 	while (lseek(out, 0, SEEK_END) <= 0)
 		usleep(1000);
-	restore(STDOUT_FILENO, saved, out, text, sizeof(text));
+	capture_end(STDOUT_FILENO, saved, out, text, sizeof(text));
 	assert_contains(text, "serving ");
 	assert_int_equal(fake_published(), expect);
 }
