@@ -226,7 +226,7 @@ struct rdmatensor_query {
  * @msg_slots: slots of the message buffers, a power of two, 1..1024. 1 is the
  *         stop-and-wait protocol of TensorFlow's verbs
  * @msg_slot_bytes: bytes of a slot, a power of two, 1024..65536
- * @ack_batch: consumed messages that one ack tells, 1..msg_slots; auto: half of
+ * @ack_batch: consumed messages that one ack reports, 1..msg_slots; auto: half of
  *         msg_slots, at least 1
  * @lanes: queue pairs of a channel that this side connects, 1..8
  * @stripe_bytes: a tensor of more bytes is cut over the lanes; 1..4294967294
@@ -405,8 +405,8 @@ struct rdmatensor_configure {
  * @RDMATENSOR_STAT_STALL_SLOTS: messages that had to wait for a slot
  * @RDMATENSOR_STAT_STALL_SENDQ: writes that had to wait for the send queue
  * @RDMATENSOR_STAT_STALL_REQUESTS: requests that had to wait for the peer's limit
- * @RDMATENSOR_STAT_COPIED_BYTES: payload bytes that the CPU copied (fetches
- *         from oneself to a place, and PUBLISH with RDMATENSOR_OP_COPY)
+ * @RDMATENSOR_STAT_COPIED_BYTES: payload bytes that the CPU copied (loopback fetches
+ *         to a place, and PUBLISH with RDMATENSOR_OP_COPY)
  * @RDMATENSOR_STAT_VALIDATED: contents whose checksum was compared
  * @RDMATENSOR_STAT_VALIDATE_ERRORS: and differed
  * @RDMATENSOR_STAT_PROTOCOL_ERRORS: channels ended because the peer broke the
@@ -647,7 +647,7 @@ struct rdmatensor_disconnect {
  * @lanes: out: queue pairs
  * @msg_slots: out: slots of the peer's message buffer
  * @msg_slot_bytes: out: bytes of each
- * @ack_batch: out: messages that an ack from the peer tells
+ * @ack_batch: out: messages that an ack from the peer reports
  * @max_requests: out: requests that may be outstanding at the peer
  * @requests: out: fetches that have not ended
  * @responses: out: the peer's requests that have not ended here

@@ -70,7 +70,7 @@
 	  "longest control message", \
 	  "RDMATENSOR_MSG_SLOT_BYTES", NULL, "bytes") \
 	P(ack_batch, RDMATENSOR_PARAM_AUTO, 1, 1024, 0, RDMATENSOR_SET_ACK_BATCH, \
-	  "consumed messages that one ack tells, at most msg_slots; auto: half of them", \
+	  "consumed messages that one ack reports, at most msg_slots; auto: half of them", \
 	  "RDMATENSOR_ACK_BATCH", NULL, "messages") \
 	P(lanes, 1, 1, 8, 0, RDMATENSOR_SET_LANES, \
 	  "queue pairs of each channel that this side connects", \
@@ -109,7 +109,7 @@
 /* Those whose value is a flag of START: on or off, 0 and 1. Without its bit in @set 0 is not meant */
 #define RDMATENSOR_PARAM_SWITCHES(P) \
 	P(validate, 0, 0, 1, 0, RDMATENSOR_SET_VALIDATE, \
-	  "1: every content that a peer sends is checked by CRC32C; fetches from oneself and gathered rows are not", \
+	  "1: every content that a peer sends is checked by CRC32C; loopback fetches and gathered rows are not", \
 	  "RDMATENSOR_VALIDATE", NULL, "")
 
 /* Those of the host, which are no fields of START */

@@ -110,7 +110,7 @@ static const char *tables_remedy(int error)
 	case -ETIMEDOUT:
 		return "it does not answer in time";
 	case -EAGAIN:
-		return "it exports the table anew all the time; try again";
+		return "its owner keeps exporting the table again; retry when that has settled";
 	case -EPROTO:
 		return "what it says cannot be; compare the versions on both sides";
 	case -ECONNREFUSED:

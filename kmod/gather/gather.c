@@ -10,12 +10,12 @@
  * the order saves three READs of four, for power-law ids a third of them and more
  * (tests/kunit/plan.c). Without memory for it they are processed as they came. Each chunk:
  *
- *	load -> sort -> post lists, own and cached rows are copied -> all lists proven
+ *	load -> sort -> post lists, own and cached rows are copied -> all lists complete
  *
- * A list is posted to one lane and is PROVEN when its last READ has completed without an
+ * A list is posted to one lane and is complete when its last READ has completed without an
  * error; nothing else makes a row count as delivered. A list whose lane failed is posted
  * again, whole, on another one. If an owner refuses access its rows are gone, and the gather
- * fails. A row that several ids name is read once, and copied when it is proven.
+ * fails. A row that several ids name is read once, and copied when it has completed.
  *
  * The ids are copied in the submitting task and nowhere else: a page fault on them may last
  * for ever, and then that task waits, which a signal can kill. They are copied once and
@@ -55,7 +55,7 @@
  * @ids: resolved, and sorted
  * @ends: one for each source: its ids end there
  * @nexts: one for each source: its ids before it have been posted, or copied
- * @pending: lists that are not proven
+ * @pending: lists that are not complete
  */
 struct gather_chunk {
 	u64 base;
@@ -104,7 +104,7 @@ struct gather_list {
  * @lock: guards @done and @stop
  * @done: lists that are done and not yet processed
  * @stop: 0, or the errno that it ends with
- * @delivered: rows that are proven, or copied
+ * @delivered: rows that have been read, or copied
  * @missing: position of the first row that is known not to be delivered
  * @chunks: see above
  * @reads: of the list that is being built
@@ -501,7 +501,7 @@ static u64 gather_place(const struct rdmatensor_gather *gather, const struct gat
 }
 
 /* All READs of the list are done: copies the rows that several ids name */
-static void gather_proven(struct rdmatensor_gather *gather, struct gather_list *list)
+static void gather_completed(struct rdmatensor_gather *gather, struct gather_list *list)
 {
 	struct gather_chunk *chunk = list->chunk;
 	const struct rdmatensor_gather_id *read = NULL;
@@ -539,7 +539,7 @@ static void gather_judge(struct rdmatensor_gather *gather, struct gather_list *l
 		&gather->table->sources[list->chunk->ids[list->first].source];
 
 	if (!list->read.status) {
-		gather_proven(gather, list);
+		gather_completed(gather, list);
 		list->chunk->pending--;
 		list_add(&list->item, &gather->free);
 		return;

@@ -11,7 +11,7 @@
  * Sorted by owner and row, neighbours in memory are neighbours in the array, and so are
  * repeats. A list is a run of ids of one owner, cut into READs: rows that follow each other
  * are one READ with several destinations, and of repeats only the first is read. A list is
- * posted at once and proven at once: its last READ's completion is that of all before it.
+ * posted at once and completed at once: its last READ's completion is that of all before it.
  */
 #ifndef RDMATENSOR_PLAN_H
 #define RDMATENSOR_PLAN_H

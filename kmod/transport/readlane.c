@@ -106,7 +106,7 @@ static void readlist_last_done(struct ib_cq *cq, struct ib_wc *wc)
 	if (wc->status != IB_WC_SUCCESS) {
 		readlist_failed(list, wc);
 	} else if (rdmatensor_should_fail()) {
-		/* As if the device had failed after the last proof: what arrived is not proven */
+		/* As if the device had failed after this READ: what has arrived does not count */
 		list->status = -ECONNRESET;
 		readlane_fail(lane);
 	}

@@ -135,7 +135,7 @@ TEST(nothing_is_lost_when_channels_are_cut)
 			if (left)
 				again();
 		}
-		/* What arrived as the channel went down may have been given back as well */
+		/* What arrived as the channel went down may have been returned as well */
 		for (i = 0; i < BATCH; i++) {
 			snprintf(name, sizeof(name), "t%d", i);
 			rdmatensor_prep_withdraw(&op, name, step, i);

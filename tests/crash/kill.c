@@ -21,7 +21,7 @@ static uint64_t size_of(int i)
 	return i % 3 ? 1000 : 3 << 20;
 }
 
-/* The one that will be killed: serves, fetches, connects anew, until it is */
+/* The one that will be killed: serves, fetches, connects again, until it is */
 static void victim(int fd)
 {
 	static const char all_there[] = "x";

@@ -2,7 +2,7 @@
 /*
  * 200,000 rows of three owners, ids random with repeats, while one lane after the other
  * is lost in the middle of it: a READ that cannot be posted, or one that does not end
- * well, takes its lane and all that was under way there with it.
+ * well, takes its lane and all that was in flight there with it.
  */
 #include "owners.h"
 #include "points.h"

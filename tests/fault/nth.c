@@ -374,7 +374,7 @@ static int submit_fetch(const struct rdmatensor_op *op)
 static uint64_t ended;
 
 /*
- * The fetch's entry; and another's of the same number, if one is under way that was
+ * The fetch's entry; and another's of the same number, if one is in flight that was
  * taken, and the call that was to say so failed. Return: the last one's result
  */
 static int ends_of(struct side *side, struct rdmatensor_cqe *cqe)
@@ -495,7 +495,7 @@ TEST(nth_fetch)
 	each_nth("FETCH that allocates", op_fetch_alloc, undo_fetch_alloc, 0);
 	place = side_alloc(&p.a, 1000);
 	ended = 0;
-	each_nth("FETCH from oneself", op_fetch_self, undo_fetch_self, -EINVAL);
+	each_nth("loopback FETCH", op_fetch_self, undo_fetch_self, -EINVAL);
 }
 
 static int op_fetch_shared(void)
@@ -506,7 +506,7 @@ static int op_fetch_shared(void)
 	return side_do(&p.a, &op);
 }
 
-/* All that have come are given back */
+/* All that have come are returned */
 static void undo_fetch_shared(void)
 {
 	struct rdmatensor_cqe cqe;

@@ -70,7 +70,7 @@ struct context {
 	uint32_t exports[NR_IDS], tables[NR_IDS];
 	/* Of a fetch that failed with a long text */
 	uint32_t text_id;
-	/* Some that were not given back yet */
+	/* Some that were not returned yet */
 	uint32_t shares[NR_IDS];
 };
 

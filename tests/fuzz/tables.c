@@ -226,7 +226,7 @@ TEST(answers_about_tables_that_lie)
 				break;
 			msg.request_index = question.request_index;
 			msg.table.first_key = question.table.first_key;
-			/* Other rows, unless it begins anew */
+			/* Other rows, unless it begins again */
 			msg.table.data_type = question.table.first_key ? RDMATENSOR_DT_INT32 :
 					      RDMATENSOR_DT_FLOAT;
 			liar_say(&liar, &msg);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # tool.sh [--short] [--runs N] [--seconds N] [--seed N] [TARGET...]: what the tool takes from
-# outside under libFuzzer, for N inputs or N seconds each, from a corpus that is made anew:
+# outside under libFuzzer, for N inputs or N seconds each, from a corpus that is made for each run:
 # options (and variables), index (a peer's), netlink (the kernel's messages), graph (of the
 # example neighbours). TAP, and last "inputs N" of each. --short: few inputs. One that failed
 # is kept in build/fuzz.

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # wire.sh [--runs N] [--seconds N] [--seed N]: the decoder of control messages under
-# libFuzzer, for N messages or N seconds, from a corpus that is made anew. TAP, and
+# libFuzzer, for N messages or N seconds, from a corpus that is made for each run. TAP, and
 # last "messages N ...". An input that failed is kept in build/fuzz.
 set -euo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)

@@ -9,8 +9,8 @@
  * struct bench - buffers whose memory is a number
  * @buffers: they
  * @counters: of them
- * @made: how many have been
- * @freed: likewise
+ * @made: how many have been made
+ * @freed: how many have been freed
  * @room: how many can be made; then it is @error
  * @error: see @room
  */

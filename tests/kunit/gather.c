@@ -91,8 +91,8 @@ static void the_last_one_fails(struct kunit *test)
 	reads_it_again(test, 3, IB_WC_WR_FLUSH_ERR, 100);
 }
 
-/* Of four lists two were proven when their lane failed */
-static void what_is_proven_stays_so(struct kunit *test)
+/* Of four lists two were completed when their lane failed */
+static void what_is_completed_stays_so(struct kunit *test)
 {
 	struct reader *reader = open_one(test, 2);
 
@@ -304,7 +304,7 @@ static void cancelled_under_way(struct kunit *test)
 	close_with(reader, -ECANCELED);
 }
 
-static void repeats_are_copied_when_proven(struct kunit *test)
+static void repeats_are_copied_when_completed(struct kunit *test)
 {
 	struct reader *reader = open_one(test, 2);
 	u32 i;
@@ -428,7 +428,7 @@ static struct kunit_case gather_tests[] = {
 	KUNIT_CASE(only_the_last_is_signalled),
 	KUNIT_CASE(one_in_the_middle_fails),
 	KUNIT_CASE(the_last_one_fails),
-	KUNIT_CASE(what_is_proven_stays_so),
+	KUNIT_CASE(what_is_completed_stays_so),
 	KUNIT_CASE(posting_fails_in_the_middle),
 	KUNIT_CASE(no_lane_is_left),
 	KUNIT_CASE(somebody_else_connects),
@@ -438,7 +438,7 @@ static struct kunit_case gather_tests[] = {
 	KUNIT_CASE(expired_before_its_deadline),
 	KUNIT_CASE(deadline_is_told_if_it_counts),
 	KUNIT_CASE(cancelled_under_way),
-	KUNIT_CASE(repeats_are_copied_when_proven),
+	KUNIT_CASE(repeats_are_copied_when_completed),
 	KUNIT_CASE_PARAM(at_random, part_gen_params),
 	KUNIT_CASE(all_ends_were_met),
 	{}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Fetches from oneself that want the tensor itself: in every state, whatever ends them.
+ * Loopback fetches that want the tensor itself: in every state, whatever ends them.
  */
 #include "end.h"
 #include "fetch/fetch.h"
@@ -192,7 +192,7 @@ static void aborted_under_its_taker(struct kunit *test)
 	end_close(end);
 }
 
-/* What nobody gives back is given back, and what is used up is so */
+/* What nobody returns is returned, and what is used up is so */
 static void all_at_the_close(struct kunit *test)
 {
 	struct end *end = open_end(test);

@@ -14,8 +14,8 @@
  *
  * What must hold, for every seed:
  *  - a fetch that succeeds has the bytes of one tensor of its name and step;
- *  - every fetch ends once, and when nothing is under way any more none is left;
- *  - nothing is written to where no fetch is under way (design 7.1);
+ *  - every fetch ends once, and when nothing is in flight any more none is left;
+ *  - nothing is written to where no fetch is in flight (design 7.1);
  *  - no slot is written before what was in it has been consumed;
  *  - a tensor's buffer is not read after its process has got it back;
  *  - in the end all places, credits and references are back.
@@ -246,7 +246,7 @@ static void arrive_write(struct pair *pair, u8 to, const struct post *post)
 	KUNIT_EXPECT_TRUE_MSG(pair->test,
 			      is_destination(&end->pool->regions, offset,
 					     offset + post->bytes - 1),
-			      "request %u: a write where no fetch is under way", post->index);
+			      "request %u: a write where no fetch is in flight", post->index);
 
 	for (i = 0; i < post->nr_sge; i++) {
 		source = post->sge[i].addr - END_IOVA;
@@ -507,7 +507,7 @@ static void do_cancel(struct pair *pair)
 	u32 id = pair->nr_fetches ? below(pair, pair->nr_fetches) : 0;
 	struct thing *fetch = &pair->fetches[id];
 
-	/* One that may be under way */
+	/* One that may be in flight */
 	while (id < pair->nr_fetches && !fetch->live)
 		fetch = &pair->fetches[++id];
 	if (id < pair->nr_fetches)
@@ -554,7 +554,7 @@ static void do_move(struct pair *pair)
 
 	if (rdmatensor_regions_alloc(regions, 40000, GFP_KERNEL, &offset))
 		return;
-	/* Unless a fetch is under way to there */
+	/* Unless a fetch is in flight to there */
 	if (rdmatensor_regions_free(regions, pair->homes[side][name]))
 		KUNIT_EXPECT_EQ(pair->test, rdmatensor_regions_free(regions, offset), 0);
 	else
@@ -643,7 +643,7 @@ static struct pair *pair_open(struct kunit *test, u32 seed)
 	return pair;
 }
 
-/* Nothing is under way: what counts something must say so */
+/* Nothing is in flight: what counts something must say so */
 static void check_rest(struct pair *pair)
 {
 	u8 side, lane;
@@ -666,7 +666,7 @@ static void check_rest(struct pair *pair)
 	}
 }
 
-/* What the process had has been given back: all the rest must be free as well */
+/* What the process had has been returned: all the rest must be free as well */
 static void check_regions(struct pair *pair, u8 side)
 {
 	struct rdmatensor_regions *regions = &pair->ends[side]->pool->regions;
@@ -770,7 +770,7 @@ static void much_has_happened(struct kunit *test)
 	KUNIT_EXPECT_GT(test, total_short, seeds * 5);
 }
 
-/* The connection is cut in the middle, whatever is under way */
+/* The connection is cut in the middle, whatever is in flight */
 static void cut(struct kunit *test)
 {
 	struct pair *pair = pair_open(test, 1000 + *(const u32 *)test->param_value);

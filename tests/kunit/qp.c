@@ -134,7 +134,7 @@ static void end_hears(struct end *end, const struct end *from)
  * @name: of the case
  * @asks: of who connects: READs that its device bears, and begins; the path's MTU
  * @answers: of who accepts
- * @out: READs that the one who connects has under way
+ * @out: READs that the one who connects has in flight
  * @in: READs that it answers
  * @mtu: of both
  */

@@ -132,7 +132,7 @@ static void open_source(struct reader *reader, u32 s)
 					   &reader->gathers.wait, reader->down_wq,
 					   reader->end->channel);
 	KUNIT_ASSERT_NOT_NULL(reader->test, readers);
-	/* Nothing is connected anew */
+	/* Nothing is connected again */
 	readers->closed = true;
 	readers->nr_lanes = reader->config.lanes;
 	for (i = 0; i < reader->config.lanes; i++)
@@ -278,7 +278,7 @@ void reader_begin(struct reader *reader, u32 nr_ids)
 	for (i = 0; i < pool->nr_segments; i++)
 		memset(end_at(reader->end, (u64)i << END_SEG_SHIFT, NULL), 0xee,
 		       1 << END_SEG_SHIFT);
-	memset(reader->proven, 0, sizeof(reader->proven));
+	memset(reader->completed, 0, sizeof(reader->completed));
 	reader->nr_ids = nr_ids;
 	reader->nr_posts = 0;
 	rdmatensor_pool_get(pool);
@@ -347,7 +347,7 @@ u32 reader_posted(struct reader_lane *lane)
 	return nr;
 }
 
-/* The oldest one is not under way any more. NULL: there is none */
+/* The oldest one is not in flight any more. NULL: there is none */
 static struct reader_read *next_read(struct reader_lane *lane)
 {
 	struct reader *reader = lane->reader;
@@ -401,7 +401,7 @@ static void prove(struct reader_lane *lane)
 		last = (read->addr + read->bytes - 1 - source_addr(lane->source)) /
 		       reader->config.row_bytes;
 		for (; row <= last; row++)
-			reader->proven[lane->source * source_rows(reader) + row] = true;
+			reader->completed[lane->source * source_rows(reader) + row] = true;
 	}
 	forget_reads(&lane->arrived);
 }
@@ -446,7 +446,7 @@ u32 reader_missing(const struct reader *reader, u32 *first)
 	u32 missing = 0, i;
 
 	for (i = reader->nr_ids; i--;)
-		if (!reader->proven[reader->ids[i]]) {
+		if (!reader->completed[reader->ids[i]]) {
 			*first = i;
 			missing++;
 		}

@@ -7,7 +7,7 @@
  * signalled without a completion if it succeeds; after the first that fails all others are
  * flushed. A lane that has failed is never connected again.
  *
- * What has been proven is worked out here too, from the completions alone: a READ is when
+ * Which rows have completed is worked out here too, from the completions alone: a READ is when
  * its own or a later one of its lane was signalled and has succeeded.
  */
 #ifndef RDMATENSOR_KUNIT_READER_H
@@ -44,7 +44,7 @@ struct reader_config {
 
 /**
  * struct reader_read - a READ that was posted
- * @item: among its lane's that are under way, or that are not proven
+ * @item: among its lane's that are in flight, or that have not arrived
  * @cqe: who hears of it
  * @signalled: of its success, too
  * @addr: in the owner
@@ -69,8 +69,8 @@ struct reader_read {
  * @id: of the module's lane
  * @qp: of the module's lane
  * @lane: the module's
- * @posted: READs under way, the oldest first
- * @arrived: READs that have ended well and are not proven
+ * @posted: READs in flight, the oldest first
+ * @arrived: READs that have ended well and are not completed
  * @takes: READs until posting fails; U32_MAX: it does not
  */
 struct reader_lane {
@@ -91,21 +91,21 @@ struct reader_lane {
  * @end: core and pool
  * @ibdev: has one verb
  * @adapter: what lanes ask of it
- * @cm: likewise
+ * @cm: what READ lanes ask of the connection manager
  * @gathers: that are tried
  * @table: of all owners
  * @down_wq: where lanes that have failed wait, behind @stuck, to be taken apart
  * @stuck: waits for @release
  * @release: the end
  * @lock: guards the lanes' @posted and what is counted
- * @nr_posted: READs under way
+ * @nr_posted: READs in flight
  * @nr_posts: READs posted in the last gather
  * @lanes: of each owner
  * @uptr: the ids, in the process's memory
  * @ids: the same
  * @deadline_ns: of the next gather; 0: none
  * @nr_ids: of the last gather
- * @proven: rows of the last gather
+ * @completed: rows of the last gather
  */
 struct reader {
 	struct kunit *test;
@@ -127,25 +127,25 @@ struct reader {
 	u64 ids[READER_IDS_MAX];
 	u64 deadline_ns;
 	u32 nr_ids;
-	bool proven[READER_ROWS_MAX];
+	bool completed[READER_ROWS_MAX];
 };
 
 struct reader *reader_open(struct kunit *test, const struct reader_config *config);
-/* No gather is under way */
+/* No gather is in flight */
 void reader_close(struct reader *reader);
 
 /* Begins a gather of reader->ids */
 void reader_begin(struct reader *reader, u32 nr_ids);
-/* Until @nr READs are under way, or the gather has ended. True: they are */
+/* Until @nr READs are in flight, or the gather has ended. True: they are */
 bool reader_wait(struct reader *reader, u32 nr);
 /* False: there is no entry yet */
 bool reader_has_ended(const struct reader *reader);
 /* The gather has done what it can, and waits to be woken. False: it does not come to that */
 bool reader_sleeps(struct reader *reader);
-/* The gather's entry, which must come now; nothing may be under way then */
+/* The gather's entry, which must come now; nothing may be in flight then */
 void reader_end(struct reader *reader, struct rdmatensor_cqe *cqe);
 
-/* READs under way on a lane */
+/* READs in flight on a lane */
 u32 reader_posted(struct reader_lane *lane);
 /* The oldest READ of a lane succeeds */
 void reader_succeed(struct reader_lane *lane);
@@ -154,11 +154,11 @@ void reader_fail(struct reader_lane *lane, enum ib_wc_status status, u32 arrived
 /* All READs of a lane are flushed, if there are any, and it is drained */
 void reader_flush(struct reader_lane *lane);
 
-/* Of the ids' positions, those whose row has not been proven; @first: the first of them */
+/* Of the ids' positions, those whose row has not arrived; @first: the first of them */
 u32 reader_missing(const struct reader *reader, u32 *first);
 /* Rows of positions [@from, @to) are where they belong, and what they should be */
 void reader_expect_rows(struct reader *reader, u32 from, u32 to);
-/* Likewise of the entry that has come: it says just what has been proven */
+/* The entry that has come reports exactly the rows that have arrived */
 void reader_expect_entry(struct reader *reader, const struct rdmatensor_cqe *cqe);
 
 #endif /* RDMATENSOR_KUNIT_READER_H */

@@ -177,7 +177,7 @@ static const struct scenario {
 		REQUEST(c, "x", 1, 0, "C"),
 		DELIVER(C, 1, 0),
 	} },
-	{ "given back and asked for again", {
+	{ "returned and asked for again", {
 		PUBLISH(A, "x", 1, 1, 0, ""),
 		REQUEST(a, "x", 1, 0, "A"),
 		GIVE_BACK(A, 0, 0, ""),
@@ -187,7 +187,7 @@ static const struct scenario {
 		REQUEST(c, "x", 1, 0, "A"),
 		DELIVER(A, 1, 0),
 	} },
-	{ "given back while others wait", {
+	{ "returned while others wait", {
 		PUBLISH(A, "x", 1, 1, 0, ""),
 		REQUEST(a, "x", 1, 0, "A"),
 		REQUEST(b, "x", 1, 1, ""),
@@ -196,7 +196,7 @@ static const struct scenario {
 		GIVE_BACK(A, 0, 0, "cA"),
 		DELIVER(A, 1, 0),
 	} },
-	{ "given back, before what is newer", {
+	{ "returned, before what is newer", {
 		PUBLISH(A, "x", 1, 1, 0, ""),
 		REQUEST(a, "x", 1, 0, "A"),
 		PUBLISH(B, "x", 1, 1, 0, ""),
@@ -208,7 +208,7 @@ static const struct scenario {
 		DELIVER(A, 1, 0),
 		DELIVER(B, 1, 0),
 	} },
-	{ "two given back", {
+	{ "two returned", {
 		PUBLISH(A, "x", 1, 1, 0, ""),
 		REQUEST(a, "x", 1, 0, "A"),
 		PUBLISH(B, "x", 1, 1, 0, ""),
@@ -224,7 +224,7 @@ static const struct scenario {
 		DELIVER(A, 1, 0),
 		DELIVER(B, 1, 0),
 	} },
-	{ "some of several uses given back", {
+	{ "some of several uses returned", {
 		PUBLISH(A, "x", 1, 2, 0, ""),
 		REQUEST(a, "x", 1, 0, "A"),
 		REQUEST(b, "x", 1, 0, "A"),
@@ -235,7 +235,7 @@ static const struct scenario {
 		GIVE_BACK(A, 0, 0, "dA"),
 		DELIVER(A, 1, 0),
 	} },
-	{ "all of several uses given back", {
+	{ "all of several uses returned", {
 		REQUEST(a, "x", 1, 1, ""),
 		REQUEST(b, "x", 1, 1, ""),
 		PUBLISH(A, "x", 1, 2, 0, "aAbA"),
@@ -253,7 +253,7 @@ static const struct scenario {
 		DELIVER(B, 0, 0), DELIVER(B, 1, 0),
 		CANCEL(h, 1),
 	} },
-	{ "given back, offered until withdrawn", {
+	{ "returned, offered until withdrawn", {
 		PUBLISH(A, "x", 1, 0, 0, ""),
 		REQUEST(a, "x", 1, 0, "A"),
 		REQUEST(b, "x", 1, 0, "A"),
@@ -285,7 +285,7 @@ static const struct scenario {
 		WITHDRAW("x", 1, -ENOENT, "", 0, 0),
 		CANCEL(b, 1),
 	} },
-	{ "withdrawn on its way, given back", {
+	{ "withdrawn on its way, returned", {
 		PUBLISH(A, "x", 1, 1, 0, ""),
 		REQUEST(a, "x", 1, 0, "A"),
 		REQUEST(b, "x", 1, 1, ""),
@@ -294,7 +294,7 @@ static const struct scenario {
 		PUBLISH(A, "x", 1, 1, 0, "bA"),
 		DELIVER(A, 1, 0),
 	} },
-	{ "withdrawn on its way, twice given back", {
+	{ "withdrawn on its way, twice returned", {
 		PUBLISH(A, "x", 1, 2, 0, ""),
 		REQUEST(a, "x", 1, 0, "A"),
 		REQUEST(b, "x", 1, 0, "A"),
@@ -425,7 +425,7 @@ static const struct scenario {
 		WITHDRAW("x", 1, -EALREADY, "", 0, 0),
 		DELIVER(A, 1, -EIO),
 	} },
-	{ "aborted on its way, given back", {
+	{ "aborted on its way, returned", {
 		PUBLISH(A, "x", 1, 1, 0, ""),
 		REQUEST(a, "x", 1, 0, "A"),
 		ABORT(1, -EIO, "", ""),
@@ -446,7 +446,7 @@ static const struct scenario {
 		ABORT(1, -EIO, "", ""),
 		DELIVER(A, 1, -ECANCELED),
 	} },
-	{ "aborted, several on their way and one given back", {
+	{ "aborted, several on their way and one returned", {
 		PUBLISH(A, "x", 1, 1, 0, ""),
 		REQUEST(a, "x", 1, 0, "A"),
 		PUBLISH(B, "x", 1, 1, 0, ""),
@@ -758,7 +758,7 @@ static int publish(struct world *world, struct rdmatensor_tensor *tensor, const 
 					     &matches);
 }
 
-/* What a tensor says is the publisher's: matched, given back and ended as any other */
+/* What a tensor says is the publisher's: matched, returned and ended as any other */
 static void failed_tensor(struct kunit *test)
 {
 	struct world *world = new_world(test);

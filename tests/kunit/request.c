@@ -498,7 +498,7 @@ static void cancel_it(struct script_end *script)
 	script_do(script, &answer);
 }
 
-/* One that is far away still runs when a CANCEL sets it anew: it is one timer, with one hold */
+/* One that is far away still runs when a CANCEL sets it again: it is one timer, with one hold */
 static void cancelled_before_its_deadline(struct kunit *test)
 {
 	struct script_end *script =
@@ -536,7 +536,7 @@ static void expire_late(struct script_end *script, u64 user_data)
 	rdmatensor_operation_put(op);
 }
 
-/* A deadline that ran out while a CANCEL had the lock, which has set the timer anew */
+/* A deadline that ran out while a CANCEL had the lock, which has set the timer again */
 static void expired_while_cancelled(struct kunit *test)
 {
 	static const struct script_step cancel = CANCEL(1, "cancel#0");

@@ -128,7 +128,7 @@ static bool is_kept(struct kunit *test, struct rdmatensor_texts *texts, u32 id, 
 	return true;
 }
 
-/* From that id on: the ids' numbers begin anew after the last one, without 0 */
+/* From that id on: the ids' numbers begin again after the last one, without 0 */
 static void keep_many(struct kunit *test, u32 last)
 {
 	struct rdmatensor_texts *texts = kunit_kzalloc(test, sizeof(*texts), GFP_KERNEL);

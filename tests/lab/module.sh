@@ -37,7 +37,7 @@ load() {
 
 rdma_resources() { rdma resource show | tr -d '\n'; }
 
-# Out of use it can be unloaded, has given back what it took, and can be loaded again.
+# Out of use it can be unloaded, has returned what it took, and can be loaded again.
 # What rxe and rdma_cm have of their own is there before and after.
 unload() {
 	local before

@@ -71,7 +71,7 @@ static void deadline_beside_bulk(struct worker *worker, const char *peer)
 	began = rdmatensor_now_ns();
 	ret = worker_fetch(worker, "nobody's", at, SMALL_BYTES, began + 100 * MS, &cqe);
 	took = rdmatensor_now_ns() - began;
-	printf("# a deadline of 100 ms beside 12 fetches of %" PRIu64 " MB: \"%s\" after %" PRIu64 " ms, %u fetches under way\n",
+	printf("# a deadline of 100 ms beside 12 fetches of %" PRIu64 " MB: \"%s\" after %" PRIu64 " ms, %u fetches in flight\n",
 	       LONG_BYTES >> 20, strerror(-ret), took / MS, bulk.flying);
 	result(ret == -ETIMEDOUT && took < 1000 * MS,
 	       "a fetch beside bulk ends by its deadline within a second");

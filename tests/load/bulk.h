@@ -15,7 +15,7 @@
  * @at: regions that it is fetched to
  * @depth: their number
  * @again: what has ended is fetched again
- * @flying: fetches under way
+ * @flying: fetches in flight
  * @ended: fetches that have ended with their tensor
  * @failed: and those that have not
  * @error: the first error

@@ -26,7 +26,7 @@
  * struct column - a load
  * @name: of it
  * @begin: NULL: none
- * @end: likewise
+ * @end: NULL: none
  */
 static const struct column {
 	const char *name;
@@ -139,11 +139,11 @@ ROW("connect", "refused: another worker's name", connect_name, 3, 1, RESULTS(-EN
 	IN(0, 1000), IN(10, 2000), IN(10, 2000), IN(10, 2000), IN(10, 10000), IN(10, 2000)),
 ROW("disconnect", "of an idle channel", disconnect_idle, 3, 1, RESULTS(OK),
 	IN(0, 1000), IN(10, 1000), IN(10, 1000), IN(10, 1000), IN(10, 5000), IN(10, 1000)),
-ROW("disconnect", "with fetches under way", disconnect_busy, 1, 1, RESULTS(OK),
+ROW("disconnect", "with fetches in flight", disconnect_busy, 1, 1, RESULTS(OK),
 	IN(0, 1000), IN(10, 3000), IN(10, 3000), IN(10, 3000), IN(10, 5000), IN(10, 2000)),
-ROW("close", "with fetches under way", close_busy, 1, 1, RESULTS(OK),
+ROW("close", "with fetches in flight", close_busy, 1, 1, RESULTS(OK),
 	IN(0, 1000), IN(10, 3000), IN(10, 3000), IN(10, 3000), IN(10, 5000), IN(10, 2000)),
-ROW("kill -9", "with fetches under way", kill_busy, 1, 1, RESULTS(OK),
+ROW("kill -9", "with fetches in flight", kill_busy, 1, 1, RESULTS(OK),
 	IN(0, 1000), IN(10, 3000), IN(10, 3000), IN(10, 3000), IN(10, 5000), IN(10, 2000)),
 ROW("pool create", "of 4 MB", pool_create, 3, 1, RESULTS(OK),
 	IN(0, 500), IN(10, 500), IN(10, 500), IN(10, 500), IN(10, 500), IN(10, 500)),

@@ -34,7 +34,7 @@
 #define POOL_BYTES (8u << 20)
 #define SMALL_POOL (256u << 10)
 #define TENSOR_MAX 60000
-/* Operations of one context's life, after which it is made anew */
+/* Operations of one context's life, after which it is made again */
 #define LIFE_MAX 200000
 #define STUCK_S 60
 /* Of each table, in two halves: every other context has the one, the others the other */
@@ -77,7 +77,7 @@ struct pending {
 };
 
 /**
- * struct context - one worker, made anew from time to time
+ * struct context - one worker, made again from time to time
  * @life: held for reading by who uses it, for writing by who closes it
  * @reaper: one at a time
  * @rows: what @export offers
@@ -670,7 +670,7 @@ static void context_close(struct context *c)
 static int do_close(struct worker *w, struct context *c)
 {
 	pthread_rwlock_wrlock(&c->life);
-	/* Now with all that is under way, now in order */
+	/* Now with all that is in flight, now in order */
 	if (c->rt && below(w, 2))
 		context_settle(c);
 	if (c->rt)

@@ -1409,7 +1409,7 @@ TEST(fields_of_operations)
 	op.text_uptr = rdmatensor_op_ptr(edge + PAGE - 2);
 	op_refused(&kinds[FAILED], &op, "a text half in no memory", -EFAULT);
 
-	/* Ids are looked at when the gather is under way */
+	/* Ids are looked at when the gather is in flight */
 	good_gather(&op);
 	for (i = 0; i < sizeof(no_ids) / sizeof(no_ids[0]); i++) {
 		op.ids_uptr = no_ids[i];

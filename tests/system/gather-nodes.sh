@@ -44,8 +44,8 @@ loses_an_owner() {
 	((status == 1 && SECONDS - begin < 60)) && grep -q 'rows are missing, first at position' /tmp/lost
 }
 
-# Nothing gets through any more. What is under way ends when the transport gives up, lanes
-# are connected anew, which would take a minute, and the deadline ends that
+# Nothing gets through any more. What is in flight ends when the transport gives up, lanes
+# are connected again, which would take a minute, and the deadline ends that
 ends_in_time() {
 	local begin took status
 	RDMATENSOR_HANDSHAKE_MS=60000 RDMATENSOR_PROBE_MS=600000 RDMA_QP_TIMEOUT=12 \

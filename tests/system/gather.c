@@ -330,7 +330,7 @@ TEST(a_partition_that_is_taken_back)
 	CHECK(strstr(rdmatensor_cqe_text(&cqe, text, sizeof(text)), "'two' has taken its rows"));
 	CHECK(cqe.tensor_bytes > 0 && cqe.tensor_bytes <= NR);
 	CHECK(cqe.offset < NR && ids[cqe.offset] >= first_row[1]);
-	/* It stays so, even if the rows come back: whoever wants them opens the table anew */
+	/* It stays so, even if the rows come back: whoever wants them opens the table again */
 	EQ(rdmatensor_table_export(owners[2].rt, "features", &owners[2].pool, rows_at[2],
 				   first_row[2], first_row[3], ROW, 0, RDMATENSOR_DT_FLOAT,
 				   &exports[2]), 0);
@@ -397,7 +397,7 @@ TEST(gathers_are_cancelled_and_time_out)
 		ids[i] = first_row[1] + random_below(ROWS - first_row[1]);
 	rdmatensor_prep_gather(&op, table, ids, NR, reader->pool.id, at, NR * ROW, 0, 5);
 	EQ(side_do(reader, &op), 0);
-	/* The destination is its own as long as it is under way */
+	/* The destination is its own as long as it is in flight */
 	rdmatensor_prep_gather(&op, table, ids, 1, reader->pool.id, at, ROW, 0, 6);
 	EQ(side_do(reader, &op), -EINVAL);
 	rdmatensor_prep_cancel(&op, 5);

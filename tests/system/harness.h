@@ -32,7 +32,7 @@ void test_fail(const char *file, int line, const char *fmt, ...)
 #define AS_USER(limit, fn) test_as_user(__FILE__, limit, fn)
 void test_as_user(const char *file, uint64_t limit, int (*fn)(void));
 
-/* A long test that gets on: its time begins anew */
+/* A long test that gets on: its time begins again */
 void test_alive(void);
 
 /* Milliseconds since then, which rdmatensor_now_ns() has told */

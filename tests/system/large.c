@@ -123,7 +123,7 @@ static void to_the_byte(uint32_t ndims, const char *remedy)
 	marked(side_at(&p.b, at), longest, last);
 	EQ(side_next(&p.a, RDMATENSOR_CQE_PUBLISH, 2, NULL), 0);
 	side_none(&p.a, RDMATENSOR_CQE_PUBLISH, 1, 0);
-	/* Its keys and its name do not fit together, now that all is known: it is asked for anew */
+	/* Its keys and its name do not fit together, now that all is known: it is asked for again */
 	memset(side_at(&p.b, at), 0, PAGE);
 	EQ(publishes(from, longest, 3, ndims), 0);
 	EQ(fetches(at, longest + 1, 3, &cqe), 0);

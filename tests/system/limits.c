@@ -189,7 +189,7 @@ TEST(ring_counts_as_locked_memory)
 	side_open(&s, "inherited", 4096, 0, NULL);
 	EQ(rdmatensor_open(NULL, &unstarted), 0);
 	AS_USER(LIMIT, ring_within_limit);
-	/* With the context all of it is given back */
+	/* With the context all of it is returned */
 	rdmatensor_close(unstarted);
 	AS_USER(LIMIT, within_limit);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Fetches from oneself that get the tensor itself: who has it, until when, and who is told.
+ * Loopback fetches that get the tensor itself: who has it, until when, and who is told.
  */
 #include <pthread.h>
 #include "harness.h"
@@ -238,7 +238,7 @@ TEST(shared_and_withdrawn_or_aborted)
 	EQ(side_next(&p.a, RDMATENSOR_CQE_PUBLISH, 7, NULL), 0);
 }
 
-/* Closed with what was not given back, what waits, and what is still offered */
+/* Closed with what was not returned, what waits, and what is still offered */
 TEST(shared_until_the_close)
 {
 	struct rdmatensor_op op;
@@ -306,7 +306,7 @@ static struct {
 	int wrong;
 } many;
 
-/* Gives back what has come, and tries what somebody else has given back already */
+/* Returns what has come, and tries what somebody else has returned already */
 static void *release_some(void *unused)
 {
 	struct rdmatensor_op op;
@@ -343,7 +343,7 @@ static void *want_some(void *arg)
 	return NULL;
 }
 
-/* Threads on one handle want and give back, while a peer is served in bulk */
+/* Threads on one handle want and return, while a peer is served in bulk */
 TEST(shared_by_threads_beside_bulk)
 {
 	pthread_t threads[2 * THREADS];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Texts of failures: of every length, from a peer and from oneself, whole, cut, and kept
+ * Texts of failures: of every length, from a peer and over loopback, whole, cut, and kept
  * until others have come.
  */
 #include <pthread.h>
@@ -87,7 +87,7 @@ TEST(texts_of_every_length)
 
 	pair_open(&p, 1 << 20, NULL);
 	for (i = 0; i < NR_LENGTHS; i++) {
-		/* Published first, then asked for first, then of oneself, by both ways too */
+		/* Published first, then asked for first, then over loopback, by both ways too */
 		publish_failed(&p.a, "n", i, words(text, lengths[i], i));
 		ask_for(&p.b, p.b.channel, "n", i);
 		EQ(side_next(&p.b, RDMATENSOR_CQE_FETCH, 2, &cqe), -ERANGE);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * What comes and goes beside the threads: peers, processes with contexts of their own that
- * are killed; and the RDMA device, which is unplugged and made anew.
+ * are killed; and the RDMA device, which is unplugged and made again.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

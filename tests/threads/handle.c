@@ -98,7 +98,7 @@ static bool brings(uint64_t user_data)
 	       opcode_of(user_data) == RDMATENSOR_OP_GATHER;
 }
 
-/* A region that came with a tensor takes the place of another one, which is given back */
+/* A region that came with a tensor takes the place of another one, which is returned */
 static void keep_region(struct worker *w, struct life *life, const struct rdmatensor_cqe *cqe)
 {
 	unsigned int slot = below(w, NR_REGIONS);
@@ -122,7 +122,7 @@ static void release(struct worker *w, struct life *life, uint32_t share_id)
 	submit_plain(w, life, &op);
 }
 
-/* One that has come takes the place of another one, which is given back */
+/* One that has come takes the place of another one, which is returned */
 static void keep_share(struct worker *w, struct life *life, uint32_t share_id)
 {
 	release(w, life, __atomic_exchange_n(&life->shares[below(w, NR_SHARES)], share_id,

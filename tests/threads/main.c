@@ -2,7 +2,7 @@
 /*
  * threads [--seconds N] [--seed N] [--threads N] [--patience N] [--keep-device]: threads that
  * make random calls on a few shared handles, all that there are, right and wrong, while
- * handles are closed under their hands and made anew, peers are killed, and the RDMA
+ * handles are closed under their hands and made again, peers are killed, and the RDMA
  * device is unplugged. What goes in at the same time matters, not what comes out of one
  * call: fuzz/calls looks at arguments, stress at contents.
  *
@@ -584,7 +584,7 @@ int main(int argc, char **argv)
 	watch(0, seed);
 	pthread_join(w->thread, NULL);
 	report(seconds, unplugs);
-	result(!locked(), "no memory is charged that was given back");
+	result(!locked(), "no memory is charged that was returned");
 	printf("1..%d\n", number);
 	return failures ? 1 : 0;
 }

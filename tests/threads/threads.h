@@ -68,7 +68,7 @@ enum kind {
  * @pending: of an operation that has an entry to come its key, by the low bits of its user_data
  *
  * What is below @maps are hints: read and written by all threads without a lock, as a
- * wrong one is as good as a right one. But each of @shares is there until it was given back,
+ * wrong one is as good as a right one. But each of @shares is there until it was returned,
  * or somebody has taken it out to do so.
  */
 struct life {

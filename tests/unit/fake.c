@@ -107,7 +107,7 @@ static size_t ring_bytes(uint32_t entries)
 	return 4096 + entries * sizeof(struct rdmatensor_cqe);
 }
 
-/* A number that the system gives anew is no context's any more */
+/* A number that the system gives again is no context's any more */
 static void forget(int fd)
 {
 	int i;

@@ -383,7 +383,7 @@ static const char *press_and_see(const char *key)
 #define CTRL_Z "\032"
 #define CTRL_BACKSLASH "\034"
 
-/* Ctrl-Z gives the shell its terminal, and fg draws anew at once; twice, and then the end */
+/* Ctrl-Z gives the shell its terminal, and fg draws again at once; twice, and then the end */
 static void test_top_stopped(void **state)
 {
 	const char *keys[] = { "q", CTRL_BACKSLASH };

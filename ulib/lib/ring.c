@@ -117,7 +117,7 @@ int rt_ring_take(struct rt_ring *ring, uint64_t user_data, uint32_t *from,
 		return 0;
 	}
 	*cqe = *rt_ring_at(ring, i);
-	/* The older entries move up by one, and the oldest place is given back */
+	/* The older entries move up by one, and the oldest place is returned */
 	for (; i > 0; i--)
 		memcpy(rt_ring_at(ring, i), rt_ring_at(ring, i - 1),
 		       sizeof(*cqe));

@@ -82,7 +82,7 @@ int st_parse(const char *json, size_t json_bytes, uint64_t data_bytes,
 int st_open(const char *path, struct st_file *file, int *fd, char *error,
 	    size_t error_len);
 
-/** st_free() - give back what st_parse(), st_open() or st_make() made */
+/** st_free() - free what st_parse(), st_open() or st_make() made */
 void st_free(struct st_file *file);
 
 /** st_data_offset() - where the data begins in the file */
