@@ -788,7 +788,10 @@ struct rdmatensor_table_cache {
  * types or row bytes differ; -ENOTCONN: no such channel; -EOPNOTSUPP: the peer has
  * connected the channel, and does not listen at the address that it has done so from;
  * -ETIMEDOUT: an owner does not answer; -EPROTO: what it says cannot be; -ECONNREFUSED: it
- * takes no more lanes; -EUSERS: as for TABLE_EXPORT; -EINTR.
+ * takes no more lanes, or refuses them for a reason that is none of these; -ECONNRESET: its end
+ * of the channel is gone; -EPROTONOSUPPORT: its wire version; -EXDEV: the lanes would go over
+ * another device; -EHOSTUNREACH, -ENETUNREACH: no way to it; -ENOMEM: here or there; -EIO: the
+ * device makes no queue pair now; -EUSERS: as for TABLE_EXPORT; -EINTR.
  */
 struct rdmatensor_table_open {
 	__u32 size;
@@ -1099,7 +1102,8 @@ enum rdmatensor_cqe_type {
  *         -ESHUTDOWN, -ENODEV: the channel ended; else the publisher's status.
  *         GATHER: -ERANGE: an id that the table has not; -ESTALE: an owner has taken its
  *         partition back; -EFAULT: the ids cannot be read; -ETIMEDOUT, -ECANCELED;
- *         -ECONNRESET, -ESHUTDOWN, -ENODEV: an owner could not be read any more
+ *         -ECONNRESET, -ESHUTDOWN, -ENODEV: an owner could not be read any more; an error of
+ *         TABLE_OPEN that says why its lanes could not be connected again
  * @type: enum rdmatensor_cqe_type
  * @flags: RDMATENSOR_CQE_META: meta-data members are valid;
  *         RDMATENSOR_CQE_TEXT: @text is valid instead of @dims;

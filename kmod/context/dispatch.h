@@ -9,12 +9,12 @@
 
 /**
  * rdmatensor_dispatch_message - hand a control message to its state machine
- * @channel: UP
+ * @channel: UP, or going down by now
  * @msg: decoded and checked; valid during the call
  * @seq: its number on the channel, from 1
  * @why: out: what was wrong, after an error
  *
- * In the order of arrival, softirq.
+ * In the order of arrival, in completion context: softirq or a workqueue.
  *
  * Return: 0, -EPROTO: the peer broke the protocol.
  */
@@ -23,13 +23,13 @@ int rdmatensor_dispatch_message(struct rdmatensor_channel *channel,
 
 /**
  * rdmatensor_dispatch_content - hand the end of a part of a content to its request
- * @channel: UP
+ * @channel: UP, or going down by now
  * @lane: on which the part came
  * @index: of the request
  * @bytes: of the write that carried the immediate
  * @why: out: what was wrong, after an error
  *
- * Softirq.
+ * In completion context.
  *
  * Return: 0, -EPROTO: the peer broke the protocol.
  */

@@ -22,10 +22,10 @@
 int rdmatensor_request_submit(struct rdmatensor_channel *channel,
 			      const struct rdmatensor_fetch_args *args);
 
-/* A META_DATA_RESPONSE or ERROR_STATUS. Softirq. Return: 0; -EPROTO, with @why */
+/* A META_DATA_RESPONSE or ERROR_STATUS. Completion context. Return: 0; -EPROTO, with @why */
 int rdmatensor_request_message(struct rdmatensor_channel *channel,
 			       const struct rdmatensor_msg *msg, const char **why);
-/* The last write of a lane's part, of @bytes, has arrived. Softirq. Return: as above */
+/* The last write of a lane's part, of @bytes, has arrived. Return: as above */
 int rdmatensor_request_content(struct rdmatensor_channel *channel, u8 lane, u32 index,
 			       u32 bytes, const char **why);
 /* The channel is DOWN: ends all of its requests with its error */

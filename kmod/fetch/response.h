@@ -17,7 +17,7 @@ int rdmatensor_response_alloc(struct rdmatensor_channel *channel);
  * @seq: its number on the channel, from 1
  * @why: out: what was wrong, after an error
  *
- * Softirq.
+ * In completion context.
  *
  * Return: 0, -EPROTO.
  */

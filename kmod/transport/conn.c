@@ -26,11 +26,16 @@ static void conn_begin(struct rdmatensor_conn *conn)
 	WRITE_ONCE(conn->step_done, false);
 }
 
-static void conn_step_ended(struct rdmatensor_conn *conn, int error)
+/* The first failure ends the connection, whatever events are still on their way */
+static void conn_note_error(struct rdmatensor_conn *conn, int error)
 {
-	/* The first failure ends the connection, whatever events are still on their way */
 	if (error && !conn->step_error)
 		WRITE_ONCE(conn->step_error, error);
+}
+
+static void conn_step_ended(struct rdmatensor_conn *conn, int error)
+{
+	conn_note_error(conn, error);
 	/* After the error and all that the step has set up; pairs with conn_step_is_over() */
 	smp_store_release(&conn->step_done, true);
 	wake_up_all(conn->wait);
@@ -38,6 +43,8 @@ static void conn_step_ended(struct rdmatensor_conn *conn, int error)
 
 static void conn_failed(struct rdmatensor_conn *conn, int error, const char *text)
 {
+	/* Before the owner's state, which ends the wait for this step as well */
+	conn_note_error(conn, error);
 	conn->ops->failed(conn, error, text);
 	conn_step_ended(conn, error);
 }

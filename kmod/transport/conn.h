@@ -22,8 +22,8 @@ struct rdmatensor_conn;
  * @open: makes the queue pair, conn->qp, on the device of conn->id. Return: 0, or a negative
  *        errno with nothing left behind
  * @describe: fills @private for the request or the answer; @mtu is the one to name
- * @alive: whether what a handler makes is still of use. While it runs, and the answer is true,
- *         the connection is not taken apart
+ * @alive: whether what a handler makes is still of use. If so, the connection is not taken
+ *         apart until the handler returns
  * @answer: checks the peer's answer, of this protocol and version, and @terms, which both sides
  *          agree to. Return: 0, or a negative errno and @why
  * @up: the connection is established
@@ -64,7 +64,7 @@ struct rdmatensor_conn_ops {
  * @step_done: the step that was begun has ended (release/acquire)
  * @step_error: how, a negative errno or 0. After a failure it stays until the next step begins:
  *              the connection has ended, or never was established
- * @answered: a worker at the other end has accepted the connection, or refused it
+ * @answered: a program at the other end has accepted the connection, or refused it
  *
  * The owner sets the members before @id, once; all others are zero then.
  */

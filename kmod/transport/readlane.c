@@ -14,7 +14,7 @@
  * the lane keeps among those in flight, is done after the drain.
  *
  * Order of locks: readers->lock, readers->accept_lock, then a lane's. Handlers of rdma_cm
- * take a lane's only.
+ * never take readers->lock: its holder may wait for them.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -274,7 +274,8 @@ static int readlane_open(struct rdmatensor_conn *conn)
 	int ret;
 
 	/* A completion for each READ: failed and flushed ones come one by one, signalled or not */
-	ret = rdmatensor_qp_alloc(&conn->qp, conn->id, readers->cm->domain->pd, &attr,
+	ret = rdmatensor_fault(-EBUSY) ?:
+	      rdmatensor_qp_alloc(&conn->qp, conn->id, readers->cm->domain->pd, &attr,
 				  readers->params->cq_poll, readers->vector + lane->index);
 	if (!ret)
 		WRITE_ONCE(lane->room, readers->params->queue_depth);
@@ -365,10 +366,10 @@ static const char *readlane_remedy(int error)
 }
 
 /*
- * Some errnos mean something else to the callers of rdmatensor_readers_connect(): that another
- * gather connects the lanes and will be done soon, that a signal is pending, that the channel
- * is down, that there are too many tables. A gather that took a refusal for one of these could
- * wait forever
+ * The errnos that a worker refuses with are reported as they are. Any other has a meaning of its
+ * own here: that another gather connects the lanes and will be done soon, that this side's device
+ * has gone, that an id is out of range. A gather that took a refusal for one of these could wait
+ * forever, or make its process give up
  */
 static int readlane_refusal(struct rdmatensor_conn *conn, int error)
 {
@@ -377,20 +378,27 @@ static int readlane_refusal(struct rdmatensor_conn *conn, int error)
 	pr_info_ratelimited("lane %u for READs from %pISpc: the peer refuses it (%d): %s\n",
 			    lane->index, &lane->readers->peer, error, readlane_remedy(error));
 	switch (error) {
-	case -EAGAIN:
-	case -EBUSY:
-	case -EINTR:
-	case -ENOTCONN:
-	case -EUSERS:
-		return -ECONNREFUSED;
-	default:
+	case -ECONNRESET:
+	case -ENOMEM:
+	case -EPROTO:
+	case -EPROTONOSUPPORT:
+	case -EXDEV:
 		return error;
+	default:
+		return -ECONNREFUSED;
 	}
 }
 
+/* A failure ends the set-up also between two steps, or when no step reports it */
 static int readlane_stopped(struct rdmatensor_conn *conn)
 {
-	return READ_ONCE(readlane_of(conn)->readers->closed) ? -ENOTCONN : 0;
+	const struct rdmatensor_readlane *lane = readlane_of(conn);
+
+	if (READ_ONCE(lane->readers->closed))
+		return -ENOTCONN;
+	if (READ_ONCE(lane->state) != RDMATENSOR_READLANE_FAILED)
+		return 0;
+	return READ_ONCE(conn->step_error) ?: -ECONNRESET;
 }
 
 static const struct rdmatensor_conn_ops readlane_conn_ops = {
@@ -588,9 +596,12 @@ static int readlane_connect(struct rdmatensor_readlane *lane, u8 nr_lanes,
 		.stop = stop,
 	};
 	const char *step;
+	int ret;
 
 	lane->nr_lanes = nr_lanes;
-	return rdmatensor_conn_connect(&lane->conn, &to, &step);
+	ret = rdmatensor_conn_connect(&lane->conn, &to, &step);
+	/* Of the device: waiting for another gather, or asking the owner again, is of no use */
+	return ret == -EBUSY || ret == -EAGAIN ? -EIO : ret;
 }
 
 int rdmatensor_readers_connect(struct rdmatensor_readers *readers, u8 nr, u32 timeout_ms,
@@ -645,7 +656,8 @@ int rdmatensor_readers_accept(struct rdmatensor_readers *readers, struct rdma_cm
 		goto out_free;
 
 	spin_lock_bh(&readers->accept_lock);
-	if (readers->accept_closed)
+	/* One that has failed already would stay: its work item has found it on no list */
+	if (readers->accept_closed || READ_ONCE(lane->state) == RDMATENSOR_READLANE_FAILED)
 		ret = -ECONNRESET;
 	else if (readers->nr_accepted == RDMATENSOR_READ_LANES_ACCEPTED)
 		ret = -EUSERS;

@@ -31,7 +31,7 @@ static void tune(struct rdmatensor_start *start)
 	start->handshake_ms = 2000;
 }
 
-static void open_both(void)
+static void open_both(void (*tune)(struct rdmatensor_start *start))
 {
 	uint64_t row;
 	unsigned int i;
@@ -84,7 +84,7 @@ TEST(gathers_with_each_point_failing)
 	uint32_t exported;
 	int hit = 1, err;
 
-	open_both();
+	open_both(tune);
 	EQ(export(&exported), 0);
 	EQ(rdmatensor_table_open(reader.rt, "t", &reader.channel, 1, &open), 0);
 	for (n = 0; hit && n < 2000; n++) {
@@ -114,6 +114,41 @@ TEST(gathers_with_each_point_failing)
 	EQ(failed, 0);
 }
 
+static void tune_one_lane(struct rdmatensor_start *start)
+{
+	tune(start);
+	start->gather_lanes = 1;
+}
+
+/*
+ * A device that cannot make a queue pair now says that it is busy, as does a gather that
+ * another one connects the lanes for: that one is waited for, the device is not
+ */
+TEST(gathers_of_a_busy_device)
+{
+	struct rdmatensor_table_open open = {};
+	struct rdmatensor_cqe cqe;
+	unsigned int n, busy = 0;
+	uint32_t exported;
+	int err;
+
+	open_both(tune_one_lane);
+	EQ(export(&exported), 0);
+	EQ(rdmatensor_table_open(reader.rt, "t", &reader.channel, 1, &open), 0);
+	/* After a post that fails: the address, the route, and the queue pair */
+	points_set_each(3);
+	for (n = 0; n < 12; n++) {
+		err = gather(open.out_table, &cqe);
+		CHECK(err != -ETIMEDOUT);
+		busy += err == -EIO;
+	}
+	point_hit();
+	printf("# %u of %u gathers found the device busy\n", busy, n);
+	CHECK(busy);
+	EQ(gather(open.out_table, &cqe), 0);
+	check_rows(NR);
+}
+
 TEST(tables_with_each_point_failing)
 {
 	struct rdmatensor_table_open open;
@@ -122,7 +157,7 @@ TEST(tables_with_each_point_failing)
 	uint32_t exported;
 	int hit = 1, err;
 
-	open_both();
+	open_both(tune);
 	for (n = 0; hit && n < 2000; n++) {
 		memset(&open, 0, sizeof(open));
 		point_set(n);
@@ -170,7 +205,7 @@ TEST(gather_without_memory_for_an_order)
 	unsigned int i, k, round;
 	uint32_t exported;
 
-	open_both();
+	open_both(tune);
 	EQ(export(&exported), 0);
 	EQ(rdmatensor_table_open(reader.rt, "t", &reader.channel, 1, &open), 0);
 	EQ(rdmatensor_pool_create(reader.rt, bytes, &pool), 0);

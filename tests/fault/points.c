@@ -38,6 +38,14 @@ void point_set(int n)
 	attribute("probability", 100);
 }
 
+void points_set_each(int n)
+{
+	attribute("interval", n);
+	attribute("space", 0);
+	attribute("times", -1);
+	attribute("probability", 100);
+}
+
 int point_hit(void)
 {
 	int hit = attribute_value("times") == 0;

@@ -5,7 +5,9 @@
 
 /* The point after the next @n that is come to fails, once */
 void point_set(int n);
-/* No point fails any more. Return: whether one has */
+/* Each @n-th point that is come to fails */
+void points_set_each(int n);
+/* No point fails any more. Return: whether the one of point_set() has */
 int point_hit(void);
 
 #endif

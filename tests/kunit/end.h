@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * One end of a channel without a device: an core, a pool and a channel whose
+ * One end of a channel without a device: a core, a pool and a channel whose
  * lanes write down what is posted. What the other end is, the suite decides: it
  * is played by hand (script.h), or is a second end (pair.c).
  *
