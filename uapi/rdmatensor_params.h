@@ -49,10 +49,10 @@
 	  "ack timeout of a lane; soft-RoCE, which waits a quarter of it, is given two more", \
 	  "RDMA_QP_TIMEOUT", "RDMA_TIMEOUT", "4.096 us << n") \
 	P(retry_count, 7, 0, 7, 0, RDMATENSOR_SET_RETRY_COUNT, \
-	  "transport retries; soft-RoCE takes 7 for no end, and is given 6", \
+	  "transport retries; soft-RoCE treats 7 as infinite, so 6 is used there", \
 	  "RDMA_QP_RETRY_COUNT", "RDMA_RETRY_CNT", "") \
 	P(rnr_retry, 7, 0, 7, 0, RDMATENSOR_SET_RNR_RETRY, \
-	  "receiver-not-ready retries, 7: no end; the accounting of receives makes 0 work", \
+	  "receiver-not-ready retries; 7: infinite; 0 works as well, because receives are accounted for", \
 	  "RDMATENSOR_RNR_RETRY", NULL, "") \
 	P(sl, RDMATENSOR_PARAM_AUTO, 0, 7, 0, RDMATENSOR_SET_SL, \
 	  "service level of what this side sends; auto: what the path's resolution gives, or what the connecting peer asks for", \
