@@ -3,13 +3,24 @@
 #define ST_INTERNAL_H
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "safetensors.h"
 
-/* Stores an error line; returns @err */
-int st_fail(char *error, size_t error_len, int err, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
+/* Stores an error line; returns @err, which compilers and analysers can see here */
+__attribute__((format(printf, 4, 5)))
+static inline int st_fail(char *error, size_t error_len, int err, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	if (error && error_len)
+		vsnprintf(error, error_len, fmt, args);
+	va_end(args);
+	return err;
+}
 
 /*
  * Refuses what no valid header has and what would take far more memory than one of its
