@@ -17,19 +17,6 @@
 #include "tool/common/params.h"
 #include "unit.h"
 
-static int (*const runs[NR_COMMANDS])(int argc, char **argv) = {
-	[COMMAND_SERVE] = cmd_serve,
-	[COMMAND_FETCH] = cmd_fetch,
-	[COMMAND_PERF] = cmd_perf,
-	[COMMAND_GATHER] = cmd_gather,
-	[COMMAND_INFO] = cmd_info,
-	[COMMAND_DOCTOR] = cmd_doctor,
-	[COMMAND_SHOW] = cmd_show,
-	[COMMAND_TOP] = cmd_top,
-	[COMMAND_SET] = cmd_set,
-	[COMMAND_MONITOR] = cmd_monitor,
-};
-
 static int setup(void **state)
 {
 	(void)state;
@@ -387,7 +374,7 @@ static void check_help(enum command_id command, const struct option_row *row, co
 {
 	char line[OPTION_TEXT_MAX], said[OPTION_TEXT_MAX];
 
-	assert_int_equal(RUN(runs[command], "--help"), EXIT_OK);
+	assert_int_equal(RUN(command_runs[command], "--help"), EXIT_OK);
 	assert_string_equal(messages, "");
 	assert_contains(text, commands[command].usage);
 	assert_contains(text, option);
@@ -412,7 +399,7 @@ static void test_help(void **state)
 	setenv("RDMA_QP_SL", "99", 1);
 	each_row(check_help);
 	for (i = 0; i <= COMMAND_DOCTOR; i++) {
-		assert_int_equal(RUN(runs[i], "-j"), EXIT_USAGE);
+		assert_int_equal(RUN(command_runs[i], "-j"), EXIT_USAGE);
 		assert_contains(messages, "RDMA_QP_SL=99");
 	}
 	unsetenv("RDMA_QP_SL");

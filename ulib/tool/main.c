@@ -13,19 +13,6 @@
 #include "tool/common/option_table.h"
 #include "tool/common/output.h"
 
-static int (*const runs[NR_COMMANDS])(int argc, char **argv) = {
-	[COMMAND_SERVE] = cmd_serve,
-	[COMMAND_FETCH] = cmd_fetch,
-	[COMMAND_PERF] = cmd_perf,
-	[COMMAND_GATHER] = cmd_gather,
-	[COMMAND_INFO] = cmd_info,
-	[COMMAND_DOCTOR] = cmd_doctor,
-	[COMMAND_SHOW] = cmd_show,
-	[COMMAND_TOP] = cmd_top,
-	[COMMAND_SET] = cmd_set,
-	[COMMAND_MONITOR] = cmd_monitor,
-};
-
 static void help(FILE *to)
 {
 	size_t i;
@@ -75,7 +62,7 @@ static int run(int argc, char **argv)
 		tool_name = commands[i].name;
 		snprintf(name, sizeof(name), "rdmatensor %s", tool_name);
 		argv[1] = name;
-		return runs[i](argc - 1, argv + 1);
+		return command_runs[i](argc - 1, argv + 1);
 	}
 	return misused("there is no command \"%s\"", argv[1]);
 }

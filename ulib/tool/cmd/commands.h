@@ -5,6 +5,8 @@
 #ifndef TOOL_COMMANDS_H
 #define TOOL_COMMANDS_H
 
+#include "tool/common/option_table.h"
+
 int cmd_serve(int argc, char **argv);
 int cmd_fetch(int argc, char **argv);
 int cmd_perf(int argc, char **argv);
@@ -15,5 +17,8 @@ int cmd_monitor(int argc, char **argv);
 int cmd_top(int argc, char **argv);
 int cmd_gather(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
+
+/* Each command's function, by its number in the option table */
+extern int (*const command_runs[NR_COMMANDS])(int argc, char **argv);
 
 #endif
