@@ -61,7 +61,7 @@ struct rdmatensor_fetch {
 	bool validate;
 };
 
-static inline struct rdmatensor_fetch *to_fetch(struct rdmatensor_operation *op)
+static inline struct rdmatensor_fetch *rdmatensor_to_fetch(struct rdmatensor_operation *op)
 {
 	return container_of(op, struct rdmatensor_fetch, op);
 }

@@ -54,7 +54,7 @@ struct rdmatensor_local {
 
 static struct rdmatensor_local *to_local(struct rdmatensor_operation *op)
 {
-	return container_of(to_fetch(op), struct rdmatensor_local, fetch);
+	return container_of(rdmatensor_to_fetch(op), struct rdmatensor_local, fetch);
 }
 
 static const char * const local_names[] = {

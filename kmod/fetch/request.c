@@ -99,7 +99,7 @@ struct rdmatensor_request {
 
 static struct rdmatensor_request *to_request(struct rdmatensor_operation *op)
 {
-	return container_of(to_fetch(op), struct rdmatensor_request, fetch);
+	return container_of(rdmatensor_to_fetch(op), struct rdmatensor_request, fetch);
 }
 
 static const char * const request_names[] = {
