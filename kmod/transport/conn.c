@@ -29,13 +29,12 @@ static void conn_begin(struct rdmatensor_conn *conn)
 /* The first failure ends the connection, whatever events are still on their way */
 static void conn_note_error(struct rdmatensor_conn *conn, int error)
 {
-	if (error && !conn->step_error)
+	if (!conn->step_error)
 		WRITE_ONCE(conn->step_error, error);
 }
 
-static void conn_step_ended(struct rdmatensor_conn *conn, int error)
+static void conn_step_ended(struct rdmatensor_conn *conn)
 {
-	conn_note_error(conn, error);
 	/* After the error and all that the step has set up; pairs with conn_step_is_over() */
 	smp_store_release(&conn->step_done, true);
 	wake_up_all(conn->wait);
@@ -46,7 +45,7 @@ static void conn_failed(struct rdmatensor_conn *conn, int error, const char *tex
 	/* Before the owner's state, which ends the wait for this step as well */
 	conn_note_error(conn, error);
 	conn->ops->failed(conn, error, text);
-	conn_step_ended(conn, error);
+	conn_step_ended(conn);
 }
 
 /* The peer's refusal as an errno of this side's */
@@ -134,7 +133,7 @@ static void conn_answered(struct rdmatensor_conn *conn, const struct rdma_cm_eve
 	if (ret)
 		conn_failed(conn, ret, why);
 	else
-		conn_step_ended(conn, 0);
+		conn_step_ended(conn);
 }
 
 static int conn_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
@@ -144,7 +143,7 @@ static int conn_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	switch (event->event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-		conn_step_ended(conn, 0);
+		conn_step_ended(conn);
 		break;
 	case RDMA_CM_EVENT_ADDR_ERROR:
 		conn_failed(conn, event->status == -ETIMEDOUT ? -EHOSTUNREACH :
@@ -168,11 +167,12 @@ static int conn_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	case RDMA_CM_EVENT_ESTABLISHED:
 		/* Of an accepted one; the other end has it with the answer */
 		conn->ops->up(conn);
-		conn_step_ended(conn, 0);
+		conn_step_ended(conn);
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
+		conn_note_error(conn, -ECONNRESET);
 		conn->ops->left(conn);
-		conn_step_ended(conn, -ECONNRESET);
+		conn_step_ended(conn);
 		break;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		conn_failed(conn, -ENODEV, "the RDMA device was removed");
