@@ -277,9 +277,13 @@ static int readlane_open(struct rdmatensor_conn *conn)
 	ret = rdmatensor_fault(-EBUSY) ?:
 	      rdmatensor_qp_alloc(&conn->qp, conn->id, readers->cm->domain->pd, &attr,
 				  readers->params->cq_poll, readers->vector + lane->index);
-	if (!ret)
-		WRITE_ONCE(lane->room, readers->params->queue_depth);
-	return ret;
+	if (ret)
+		return ret;
+	WRITE_ONCE(lane->room, readers->params->queue_depth);
+	/* As if it had failed between two steps; the work item has not found it, or waits */
+	if (rdmatensor_should_fail())
+		readlane_try_move_unlocked(lane, RDMATENSOR_READLANE_FAILED);
+	return 0;
 }
 
 /* Alike on both sides: the reader need not be the one that has connected the channel */

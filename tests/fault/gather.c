@@ -264,3 +264,34 @@ TEST(own_rows_taken_back_in_the_middle)
 	EQ(side_stat(&owner, RDMATENSOR_STAT_GATHERED_ROWS), 0);
 	EQ(rdmatensor_table_close(owner.rt, open.out_table), 0);
 }
+
+/*
+ * Lanes that break, and then a step of connecting them that fails, at either end: again and
+ * again, more often than the owner accepts lanes. None may stay behind in its count
+ */
+TEST(gathers_whose_lanes_cannot_be_connected)
+{
+	struct rdmatensor_table_open open = {};
+	unsigned int k, n, failed = 0;
+	struct rdmatensor_cqe cqe;
+	uint32_t exported;
+	int err;
+
+	open_both(tune_one_lane);
+	EQ(export(&exported), 0);
+	EQ(rdmatensor_table_open(reader.rt, "t", &reader.channel, 1, &open), 0);
+	/* After a post that fails, the k-th point is one of a step: from the seventh on the owner's */
+	for (k = 1; k < 14; k++) {
+		points_set_each(k);
+		for (n = 0; n < 24; n++) {
+			err = gather(open.out_table, &cqe);
+			CHECK(err != -ETIMEDOUT);
+			failed += err != 0;
+		}
+		point_hit();
+		EQ(gather(open.out_table, &cqe), 0);
+		check_rows(NR);
+	}
+	printf("# %u of %u gathers had no lane\n", failed, 24 * (k - 1));
+	CHECK(failed > 40);
+}
