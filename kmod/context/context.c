@@ -32,6 +32,7 @@
 #include "fetch/local.h"
 #include "fetch/operation.h"
 #include "fetch/publication.h"
+#include "memory/domain.h"
 
 #define CONTEXT_MAX_REQUESTS 256U
 #define CONTEXT_NO_DEVICE "the RDMA device was removed"

@@ -2,12 +2,10 @@
 /*
  * Exports.
  *
- * The rows are pages of a pool. They are in the pool's memory regions, for writing, and in
- * the export's, for reading: the export's segments have a scatter list of the same pages and
- * own none of them. The pages are mapped a second time, for the device to read only: what
- * ends a mapping for writing, such as copying a bounced page back, is left to the pool's
- * mapping, and an IOMMU enforces the direction. The export holds the pool and the range:
- * nothing can be fetched to it, and it cannot be freed.
+ * The rows are pages of a pool. They are in the pool's registration, for writing, and in the
+ * export's own, for reading, for which they are mapped for the device to read only: an IOMMU
+ * enforces the direction. The export holds the pool and the range: nothing can be fetched to
+ * it, and it cannot be freed.
  *
  * A withdrawal removes the name, then the regions. From then on a READ of the rows is an
  * access error for its sender: addresses are never reused.
@@ -15,10 +13,9 @@
 #include <linux/jhash.h>
 #include <linux/math64.h>
 #include <linux/mm.h>
-#include <linux/sched/signal.h>
 #include <linux/slab.h>
-#include "core/fault.h"
 #include "gather/export.h"
+#include "memory/domain.h"
 
 void rdmatensor_exports_init(struct rdmatensor_exports *exports)
 {
@@ -43,71 +40,6 @@ static struct rdmatensor_export *export_look_up(struct rdmatensor_exports *expor
 		if (export->name_len == name_len && !memcmp(export->name, name, name_len))
 			return export;
 	return NULL;
-}
-
-/* The pages of [offset, offset + bytes) of the pool, for one segment */
-static int export_pages(struct rdmatensor_segment *segment, const struct rdmatensor_pool *pool,
-			u64 offset, u32 bytes)
-{
-	u32 nr = bytes >> PAGE_SHIFT, i, done, contiguous;
-	struct page **pages;
-	int ret;
-
-	pages = kvmalloc_array(nr, sizeof(*pages), GFP_KERNEL_ACCOUNT);
-	if (!pages)
-		return -ENOMEM;
-	for (i = 0; i < nr; i += done) {
-		u64 at = offset + ((u64)i << PAGE_SHIFT);
-		struct page *first = virt_to_page(rdmatensor_pool_chunk(pool, at, &contiguous));
-
-		/* The look-up is as long as the pool's segment has chunks: one for each of them */
-		for (done = 0; done < contiguous >> PAGE_SHIFT && i + done < nr; done++)
-			pages[i + done] = first + done;
-	}
-	ret = sg_alloc_table_from_pages(&segment->sgt, pages, nr, 0, bytes, GFP_KERNEL_ACCOUNT);
-	kvfree(pages);
-	if (!ret)
-		segment->bytes = bytes;
-	return ret;
-}
-
-static void export_free_segments(struct rdmatensor_export *export)
-{
-	u32 i;
-
-	for (i = 0; i < export->nr_segments; i++) {
-		/* A device that may still read is worse than memory that is lost */
-		if (WARN_ON_ONCE(export->segments[i].mr))
-			return;
-		if (export->segments[i].bytes)
-			sg_free_table(&export->segments[i].sgt);
-	}
-	kvfree(export->segments);
-}
-
-static int export_register(struct rdmatensor_export *export, u64 bytes)
-{
-	u64 step = 1ULL << export->seg_shift, at;
-	u32 i = 0;
-	int ret;
-
-	for (at = 0; at < bytes; at += step) {
-		if (fatal_signal_pending(current))
-			return -EINTR;
-		rdmatensor_hold("export_pages");
-		if (rdmatensor_domain_ending(export->domain))
-			return -ENODEV;
-		ret = export_pages(&export->segments[i++], export->pool, export->offset + at,
-				   min(step, bytes - at));
-		if (ret)
-			return ret;
-		cond_resched();
-	}
-	export->iova = rdmatensor_domain_iova(export->domain, bytes);
-	if (!export->iova)
-		return -EOVERFLOW;
-	return rdmatensor_domain_register(export->domain, export->segments, export->nr_segments,
-					  export->iova, IB_ACCESS_REMOTE_READ);
 }
 
 /* Bytes of the pages that the rows are in; 0: they cannot be counted */
@@ -178,8 +110,7 @@ static int export_insert(struct rdmatensor_exports *exports, struct rdmatensor_e
 }
 
 /* NULL: no memory */
-static struct rdmatensor_export *export_new(const struct rdmatensor_domain *domain,
-					    const struct rdmatensor_export_args *args)
+static struct rdmatensor_export *export_new(const struct rdmatensor_export_args *args)
 {
 	struct rdmatensor_export *export;
 
@@ -193,15 +124,21 @@ static struct rdmatensor_export *export_new(const struct rdmatensor_domain *doma
 	export->info = args->info;
 	export->pool = args->pool;
 	export->offset = args->offset;
-	export->seg_shift = domain->seg_shift;
 	return export;
+}
+
+/* A device that may still read is worse than a pool that is lost */
+static void export_free_registration(struct rdmatensor_export *export)
+{
+	if (!rdmatensor_registration_free(&export->reg))
+		rdmatensor_pool_get(export->pool);
 }
 
 struct rdmatensor_export *rdmatensor_export_create(struct rdmatensor_exports *exports,
 						   struct rdmatensor_domain *domain,
 						   const struct rdmatensor_export_args *args)
 {
-	u64 bytes = export_bytes(&args->info), nr;
+	u64 bytes = export_bytes(&args->info);
 	struct rdmatensor_export *export;
 	int ret;
 
@@ -209,7 +146,7 @@ struct rdmatensor_export *rdmatensor_export_create(struct rdmatensor_exports *ex
 	if (!bytes || !IS_ALIGNED(args->offset, PAGE_SIZE))
 		return ERR_PTR(-EINVAL);
 
-	export = export_new(domain, args);
+	export = export_new(args);
 	if (!export)
 		return ERR_PTR(-ENOMEM);
 
@@ -218,33 +155,24 @@ struct rdmatensor_export *rdmatensor_export_create(struct rdmatensor_exports *ex
 	if (ret)
 		goto out_free;
 
-	nr = DIV_ROUND_UP_ULL(bytes, 1ULL << domain->seg_shift);
 	ret = -EOVERFLOW;
-	if (nr > RDMATENSOR_WIRE_KEYS_MAX)
+	if (DIV_ROUND_UP_ULL(bytes, 1ULL << domain->seg_shift) > RDMATENSOR_WIRE_KEYS_MAX)
 		goto out_drop;
-	ret = -ENOMEM;
-	export->segments = kvcalloc(nr, sizeof(*export->segments), GFP_KERNEL_ACCOUNT);
-	if (!export->segments)
-		goto out_drop;
-	export->nr_segments = nr;
-
-	kref_get(&domain->ref);
-	export->domain = domain;
-	ret = export_register(export, bytes);
+	ret = rdmatensor_registration_begin(&export->reg, domain, args->pool->memory, args->offset,
+					    bytes, IB_ACCESS_REMOTE_READ);
 	if (ret)
-		goto out_put_domain;
-	/* One key for each segment: the last row ends in the last page */
-	export->info.nr_keys = nr;
+		goto out_free_registration;
+	/* The last row ends in the last page */
+	export->info.nr_keys = export->reg.nr;
 	ret = export_insert(exports, export);
 	if (ret)
 		goto out_unregister;
 	return export;
 
 out_unregister:
-	rdmatensor_domain_unregister(domain, export->segments, export->nr_segments);
-out_put_domain:
-	rdmatensor_domain_put(domain);
-	export_free_segments(export);
+	rdmatensor_registration_end(&export->reg);
+out_free_registration:
+	export_free_registration(export);
 out_drop:
 	rdmatensor_regions_drop(&args->pool->regions, &export->use);
 out_free:
@@ -255,10 +183,8 @@ out_free:
 void rdmatensor_export_withdraw(struct rdmatensor_exports *exports,
 				struct rdmatensor_export *export)
 {
-	struct rdmatensor_domain *domain = export->domain;
-
 	might_sleep();
-	if (!domain)
+	if (!export->reg.domain)
 		return;
 	/*
 	 * Before the withdrawal returns: pairs with gather_copy(), which copies before it
@@ -268,17 +194,14 @@ void rdmatensor_export_withdraw(struct rdmatensor_exports *exports,
 	spin_lock_bh(&exports->lock);
 	hash_del(&export->node);
 	spin_unlock_bh(&exports->lock);
-	rdmatensor_domain_unregister(domain, export->segments, export->nr_segments);
-	export->domain = NULL;
-	rdmatensor_domain_put(domain);
+	rdmatensor_registration_end(&export->reg);
 }
 
 static void export_release(struct kref *ref)
 {
 	struct rdmatensor_export *export = container_of(ref, struct rdmatensor_export, ref);
 
-	WARN_ON_ONCE(export->domain);
-	export_free_segments(export);
+	export_free_registration(export);
 	rdmatensor_regions_drop(&export->pool->regions, &export->use);
 	rdmatensor_pool_put(export->pool);
 	kfree(export);
@@ -319,11 +242,11 @@ void rdmatensor_export_answer(struct rdmatensor_exports *exports, struct rdmaten
 	} else {
 		msg->table = export->info;
 		msg->table.first_key = first_key;
-		msg->remote_addr = export->iova;
-		msg->seg_shift = export->seg_shift;
+		msg->remote_addr = export->reg.iova;
+		msg->seg_shift = export->reg.seg_shift;
 		msg->nr_rkeys = min3(export->info.nr_keys - first_key, room, (u32)U16_MAX);
 		for (i = 0; i < msg->nr_rkeys; i++)
-			rkeys[i] = cpu_to_le32(export->segments[first_key + i].rkey);
+			rkeys[i] = cpu_to_le32(export->reg.mrs[first_key + i].rkey);
 		msg->rkeys = rkeys;
 	}
 	spin_unlock_bh(&exports->lock);

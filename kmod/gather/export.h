@@ -47,12 +47,8 @@ struct rdmatensor_exports {
  * @pool: that the rows are in, referenced
  * @offset: of the first row, whole pages
  * @use: the rows' range is read
- * @domain: where it is registered, referenced; NULL after the withdrawal
- * @segments: the regions; their pages are the pool's
- * @nr_segments: of @segments
- * @seg_shift: the domain's
- * @iova: of the first row
- * @info: rows; nr_keys is @nr_segments
+ * @reg: the rows' pages, for reading; ended by the withdrawal
+ * @info: rows; nr_keys is @reg's
  * @withdrawn: rdmatensor_export_withdraw() has begun
  * @name_len: length of @name
  * @name: not zero-terminated
@@ -63,11 +59,7 @@ struct rdmatensor_export {
 	struct rdmatensor_pool *pool;
 	u64 offset;
 	struct rdmatensor_use use;
-	struct rdmatensor_domain *domain;
-	struct rdmatensor_segment *segments;
-	u32 nr_segments;
-	u8 seg_shift;
-	u64 iova;
+	struct rdmatensor_registration reg;
 	struct rdmatensor_table_info info;
 	bool withdrawn;
 	u16 name_len;
@@ -101,8 +93,8 @@ void rdmatensor_exports_init(struct rdmatensor_exports *exports);
  * Process context, may sleep.
  *
  * Return: an export with one reference; ERR_PTR(-EINVAL): the rows are not in one region that
- * is held; ERR_PTR(-EOVERFLOW): more segments than the wire can count; ERR_PTR(-EEXIST);
- * ERR_PTR(-ENOMEM); ERR_PTR(-EIO): see rdmatensor_domain_register().
+ * is held; ERR_PTR(-EOVERFLOW): more keys than the wire can count; ERR_PTR(-EEXIST);
+ * ERR_PTR(-ENOMEM); ERR_PTR(-EIO): see rdmatensor_registration_begin().
  */
 struct rdmatensor_export *rdmatensor_export_create(struct rdmatensor_exports *exports,
 						   struct rdmatensor_domain *domain,

@@ -604,7 +604,7 @@ static u32 gather_cut(struct rdmatensor_gather *gather, struct gather_chunk *chu
 	const struct rdmatensor_plan_dest dest = {
 		.offset = gather->offset + chunk->base * gather->table->row_bytes,
 		.row_bytes = gather->table->row_bytes,
-		.seg_shift = gather->op.pool->seg_shift,
+		.seg_shift = gather->op.pool->reg.seg_shift,
 		.max_pieces = source->readers->max_pieces,
 	};
 
@@ -1048,7 +1048,7 @@ int rdmatensor_gather_submit(struct rdmatensor_gathers *gathers,
 	INIT_LIST_HEAD(&gather->again);
 	INIT_WORK(&gather->work, gather_work);
 
-	gather->room = gather_room(gathers, args->table, args->pool->seg_shift,
+	gather->room = gather_room(gathers, args->table, args->pool->reg.seg_shift,
 				   &max_pieces);
 	ret = gather->room ? gather_alloc(gather, args->nr_ids, max_pieces) : -EOVERFLOW;
 	if (!ret)

@@ -1,28 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The domain: protection domain, registrations, and the queue pair that makes
- * them.
+ * The domain: protection domain, and the queue pair that makes registrations in it.
  *
  * A fast registration is a work request. The domain's queue pair carries nothing
  * else: no packet ever leaves it, no peer may write through it, and it is
  * connected to itself because only a connected queue pair takes work requests.
  *
- * Registration:
- * Memory regions are prepared without the lock, each at the address that its
- * owner chose. Under the lock they are posted as one chain of which the last
- * request alone is signalled. Requests of a queue pair complete in order, so
- * when the last has completed, well or not, none before it is in flight.
- * A registration ends when its memory region is freed: that, and no work
- * request, is what takes a key away from peers for good.
+ * Memory regions are prepared by their owner (registration.c). Under the lock they are posted
+ * as one chain of which the last request alone is signalled. Requests of a queue pair complete
+ * in order, so when the last has completed, well or not, none before it is in flight.
  *
- * Who owns what: segments are their pool's or message buffer's, which holds a
- * reference on the domain for as long as it is registered. The domain uses the
- * device, so the last of them unregisters before the device is gone.
+ * The domain uses the device, so the last reference is put before the device is gone.
  *
- * Errors: a failed request takes the queue pair to the error state, and with it
- * all registrations to come fail with -EIO; what is registered stays so. It
- * happens when a device dies. A registration that fails leaves all of its
- * segments unregistered.
+ * Errors: a failed request takes the queue pair to the error state; what is registered stays
+ * so, and the next registration connects the queue pair again first.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -37,7 +28,6 @@
 #include <kunit/visibility.h>
 #include <rdma/ib_cache.h>
 #include "core/fault.h"
-#include "core/trace.h"
 #include "memory/adapter.h"
 #include "memory/domain.h"
 
@@ -377,59 +367,6 @@ u64 rdmatensor_domain_iova(struct rdmatensor_domain *domain, u64 bytes)
 	return iova;
 }
 
-/* Return: entries, 0: failed. Coherent memory is mapped for as long as it is there */
-static int domain_map(struct rdmatensor_domain *domain, struct rdmatensor_segment *segment)
-{
-	if (segment->coherent)
-		return segment->sgt.orig_nents;
-	return ib_dma_map_sg(domain->ibdev, segment->sgt.sgl, segment->sgt.orig_nents,
-			     segment->dir);
-}
-
-static void domain_unmap(struct rdmatensor_domain *domain, struct rdmatensor_segment *segment)
-{
-	if (!segment->coherent)
-		ib_dma_unmap_sg(domain->ibdev, segment->sgt.sgl, segment->sgt.orig_nents,
-				segment->dir);
-	segment->mapped = 0;
-}
-
-/* What it got is left to rdmatensor_domain_unregister() if it fails */
-static int domain_prepare(struct rdmatensor_domain *domain,
-			  struct rdmatensor_segment *segment, u64 iova, int access)
-{
-	struct ib_mr *mr;
-	int mapped;
-
-	if (WARN_ON_ONCE(segment->mr || !segment->bytes ||
-			 segment->bytes > 1ULL << domain->seg_shift))
-		return -EINVAL;
-
-	segment->dir = rdmatensor_domain_dir(access);
-	segment->mapped = domain_map(domain, segment);
-	if (!segment->mapped)
-		return -ENOMEM;
-
-	mr = rdmatensor_should_fail() ? ERR_PTR(-ENOMEM) :
-	     ib_alloc_mr(domain->pd, IB_MR_TYPE_MEM_REG, segment->bytes >> PAGE_SHIFT);
-	if (IS_ERR(mr))
-		return PTR_ERR(mr);
-	segment->mr = mr;
-
-	mapped = ib_map_mr_sg(mr, segment->sgt.sgl, segment->mapped, NULL, PAGE_SIZE);
-	if (mapped < 0)
-		return mapped;
-	if (mapped != segment->mapped)
-		return -EIO;
-
-	/* Devices take the address from here when the registration is posted */
-	mr->iova = iova;
-	segment->iova = iova;
-	segment->lkey = mr->lkey;
-	segment->rkey = mr->rkey;
-	return 0;
-}
-
 /* Posts @wrs, which is one chain, and waits until none of it is in flight */
 static int domain_post(struct rdmatensor_domain *domain, struct ib_reg_wr *wrs, u32 nr)
 {
@@ -466,88 +403,19 @@ out_drain:
 	return ret;
 }
 
-static int domain_register_chain(struct rdmatensor_domain *domain,
-				 struct rdmatensor_segment *segments, struct ib_reg_wr *wrs,
-				 u32 nr, u64 iova, int access)
+int rdmatensor_domain_post(struct rdmatensor_domain *domain, struct ib_reg_wr *wrs, u32 nr)
 {
 	int ret;
 	u32 i;
 
+	might_sleep();
 	for (i = 0; i < nr; i++) {
-		ret = domain_prepare(domain, &segments[i], iova + ((u64)i << domain->seg_shift),
-				     access);
-		if (ret)
-			return ret;
-
-		wrs[i] = (struct ib_reg_wr) {
-			.wr = {
-				.next = i + 1 < nr ? &wrs[i + 1].wr : NULL,
-				.wr_cqe = &domain_reg_cqe,
-				.opcode = IB_WR_REG_MR,
-			},
-			.mr = segments[i].mr,
-			.key = segments[i].rkey,
-			.access = access,
-		};
+		wrs[i].wr.opcode = IB_WR_REG_MR;
+		wrs[i].wr.wr_cqe = &domain_reg_cqe;
+		wrs[i].wr.next = i + 1 < nr ? &wrs[i + 1].wr : NULL;
 	}
-
 	mutex_lock(&domain->lock);
 	ret = domain_post(domain, wrs, nr);
 	mutex_unlock(&domain->lock);
 	return ret;
-}
-
-int rdmatensor_domain_register(struct rdmatensor_domain *domain,
-			       struct rdmatensor_segment *segments, u32 nr, u64 iova,
-			       int access)
-{
-	u32 longest = min(nr, domain->sq_depth), chain, done;
-	struct ib_reg_wr *wrs;
-	int ret = 0;
-
-	might_sleep();
-	wrs = kmalloc_array(longest, sizeof(*wrs), GFP_KERNEL_ACCOUNT);
-	if (!wrs)
-		return -ENOMEM;
-
-	for (done = 0; done < nr; done += chain) {
-		chain = min(nr - done, longest);
-		ret = rdmatensor_domain_ending(domain) ? -ENODEV :
-		      domain_register_chain(domain, segments + done, wrs, chain,
-					    iova + ((u64)done << domain->seg_shift), access);
-		if (ret) {
-			rdmatensor_domain_unregister(domain, segments, nr);
-			break;
-		}
-		cond_resched();
-	}
-	trace_rdmatensor_memory_register(domain->ibdev->name, iova, nr,
-					 ((u64)(nr - 1) << domain->seg_shift) +
-					 segments[nr - 1].bytes, ret);
-	kfree(wrs);
-	return ret;
-}
-
-void rdmatensor_domain_unregister(struct rdmatensor_domain *domain,
-				  struct rdmatensor_segment *segments, u32 nr)
-{
-	u32 i;
-
-	might_sleep();
-	for (i = 0; i < nr; i++) {
-		struct rdmatensor_segment *segment = &segments[i];
-
-		/*
-		 * First the device forgets the addresses, then they are taken away.
-		 * If it does not, the segment keeps its pages for ever.
-		 */
-		if (segment->mr) {
-			if (WARN_ON_ONCE(ib_dereg_mr(segment->mr)))
-				continue;
-			segment->mr = NULL;
-		}
-		if (segment->mapped)
-			domain_unmap(domain, segment);
-		cond_resched();
-	}
 }

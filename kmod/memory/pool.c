@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Pools of kernel pages.
+ * Pools: a memory, its registration, and which parts of it are in use.
  *
  * Who owns what: a context has its pools in a table; that, and every published
  * tensor, fetch and response in a pool, is a reference, and so is every mapping. The
@@ -31,10 +31,10 @@
 #include <kunit/visibility.h>
 #include "core/compat.h"
 #include "core/fault.h"
+#include "memory/domain.h"
+#include "memory/memory.h"
 #include "memory/pool.h"
 
-/* Segments between two checks for signals, and in one call of the domain */
-#define POOL_BATCH 64
 /* Pages that are mapped under one page table lock */
 #define POOL_MMAP_BATCH 64
 /* Bytes that the CPU works on between two offers to be preempted */
@@ -66,13 +66,8 @@ static int pool_charge(struct rdmatensor_pool *pool)
 
 static void pool_free_memory(struct rdmatensor_pool *pool)
 {
-	u32 i;
-
-	for (i = 0; i < pool->nr_segments; i++) {
-		rdmatensor_segment_free(&pool->segments[i]);
-		cond_resched();
-	}
-	kvfree(pool->segments);
+	if (rdmatensor_registration_free(&pool->reg))
+		rdmatensor_memory_free(pool->memory);
 	rdmatensor_regions_destroy(&pool->regions);
 	rdmatensor_uncharge(&pool->charge);
 }
@@ -82,82 +77,33 @@ static void pool_free_work(struct work_struct *work)
 	struct rdmatensor_pool *pool = container_of(work, struct rdmatensor_pool, free_work);
 
 	/* Its keys would keep leading to pages that have another owner by then */
-	if (WARN_ON_ONCE(pool->domain))
+	if (WARN_ON_ONCE(pool->reg.domain))
 		rdmatensor_pool_unregister(pool);
 	rdmatensor_hold("pool_free");
 	pool_free_memory(pool);
 	kfree(pool);
 }
 
-static int pool_fill(struct rdmatensor_pool *pool, int access)
-{
-	u64 left = pool->bytes;
-	u32 i, first = 0;
-	int ret;
-
-	for (i = 0; i < pool->nr_segments; i++) {
-		u32 bytes = min_t(u64, left, 1ULL << pool->seg_shift);
-
-		if (fatal_signal_pending(current))
-			return -EINTR;
-		rdmatensor_hold("pool_create");
-		if (rdmatensor_domain_ending(pool->domain))
-			return -ENODEV;
-		ret = rdmatensor_segment_alloc(&pool->segments[i], bytes, 0);
-		if (ret)
-			return ret;
-		left -= bytes;
-		if (left && i + 1 - first < POOL_BATCH)
-			continue;
-
-		ret = rdmatensor_domain_register(pool->domain, &pool->segments[first],
-						 i + 1 - first,
-						 pool->iova + ((u64)first << pool->seg_shift),
-						 access);
-		if (ret)
-			return ret;
-		first = i + 1;
-		cond_resched();
-	}
-	return 0;
-}
-
 /* Rounds up to whole pages. Return: 0, -EINVAL, -EOVERFLOW */
-static int pool_size(const struct rdmatensor_domain *domain, u64 *bytes, u64 *nr_segments)
+static int pool_size(const struct rdmatensor_domain *domain, u64 *bytes)
 {
 	if (!*bytes)
 		return -EINVAL;
 	if (*bytes > U64_MAX - PAGE_SIZE)
 		return -EOVERFLOW;
 	*bytes = PAGE_ALIGN(*bytes);
-	*nr_segments = DIV_ROUND_UP_ULL(*bytes, 1ULL << domain->seg_shift);
-	return *nr_segments > domain->ibdev->attrs.max_mr ? -EOVERFLOW : 0;
-}
-
-/* Empty segments, with addresses in the domain */
-static int pool_make_segments(struct rdmatensor_pool *pool, struct rdmatensor_domain *domain,
-			      u32 nr_segments)
-{
-	pool->segments = kvcalloc(nr_segments, sizeof(*pool->segments), GFP_KERNEL_ACCOUNT);
-	if (!pool->segments)
-		return -ENOMEM;
-	pool->nr_segments = nr_segments;
-	pool->iova = rdmatensor_domain_iova(domain, pool->bytes);
-	if (pool->iova)
-		return 0;
-	kvfree(pool->segments);
-	return -EOVERFLOW;
+	return DIV_ROUND_UP_ULL(*bytes, 1ULL << domain->seg_shift) > domain->ibdev->attrs.max_mr ?
+	       -EOVERFLOW : 0;
 }
 
 struct rdmatensor_pool *rdmatensor_pool_create(struct rdmatensor_domain *domain, u64 bytes,
 					       int access)
 {
 	struct rdmatensor_pool *pool;
-	u64 nr_segments;
 	int ret;
 
 	might_sleep();
-	ret = pool_size(domain, &bytes, &nr_segments);
+	ret = pool_size(domain, &bytes);
 	if (ret)
 		return ERR_PTR(ret);
 	pool = kzalloc(sizeof(*pool), GFP_KERNEL_ACCOUNT);
@@ -166,7 +112,6 @@ struct rdmatensor_pool *rdmatensor_pool_create(struct rdmatensor_domain *domain,
 	kref_init(&pool->ref);
 	INIT_WORK(&pool->free_work, pool_free_work);
 	pool->bytes = bytes;
-	pool->seg_shift = domain->seg_shift;
 
 	ret = pool_charge(pool);
 	if (ret)
@@ -175,19 +120,18 @@ struct rdmatensor_pool *rdmatensor_pool_create(struct rdmatensor_domain *domain,
 	if (ret)
 		goto out_uncharge;
 
-	ret = pool_make_segments(pool, domain, nr_segments);
-	if (ret)
+	pool->memory = rdmatensor_pages_alloc(bytes, domain->seg_shift, &domain->ending);
+	if (IS_ERR(pool->memory)) {
+		ret = PTR_ERR(pool->memory);
 		goto out_destroy_regions;
-	kref_get(&domain->ref);
-	pool->domain = domain;
-	ret = pool_fill(pool, access);
+	}
+	ret = rdmatensor_registration_begin(&pool->reg, domain, pool->memory, 0, bytes, access);
 	if (ret)
-		goto out_unregister;
+		goto out_free_memory;
 	return pool;
 
-out_unregister:
+out_free_memory:
 	/* It has no other user: what is there is freed at once */
-	rdmatensor_pool_unregister(pool);
 	pool_free_memory(pool);
 	kfree(pool);
 	return ERR_PTR(ret);
@@ -236,14 +180,7 @@ void rdmatensor_pool_put_now(struct rdmatensor_pool *pool)
 
 void rdmatensor_pool_unregister(struct rdmatensor_pool *pool)
 {
-	struct rdmatensor_domain *domain = pool->domain;
-
-	might_sleep();
-	if (!domain)
-		return;
-	rdmatensor_domain_unregister(domain, pool->segments, pool->nr_segments);
-	pool->domain = NULL;
-	rdmatensor_domain_put(domain);
+	rdmatensor_registration_end(&pool->reg);
 }
 
 static int pool_insert(struct vm_area_struct *vma, unsigned long *addr, struct page **pages,
@@ -259,24 +196,24 @@ static int pool_insert(struct vm_area_struct *vma, unsigned long *addr, struct p
 	return 0;
 }
 
-static int pool_insert_segment(struct vm_area_struct *vma, unsigned long *addr,
-			       const struct rdmatensor_segment *segment)
+/* A batch of @pool's pages from @offset on. Return: bytes, or a negative errno */
+static long pool_insert_batch(struct vm_area_struct *vma, unsigned long *addr,
+			      const struct rdmatensor_pool *pool, u64 offset)
 {
-	struct page *pages[POOL_MMAP_BATCH];
-	struct sg_page_iter iter;
+	struct page *pages[POOL_MMAP_BATCH], *page;
 	unsigned long nr = 0;
+	u32 contiguous;
 	int ret;
 
-	for_each_sgtable_page(&segment->sgt, &iter, 0) {
-		pages[nr++] = sg_page_iter_page(&iter);
-		if (nr < ARRAY_SIZE(pages))
-			continue;
-		ret = pool_insert(vma, addr, pages, nr);
-		if (ret)
-			return ret;
-		nr = 0;
+	while (nr < ARRAY_SIZE(pages) && offset < pool->bytes) {
+		page = virt_to_page(rdmatensor_memory_addr(pool->memory, offset, &contiguous));
+		for (; contiguous && nr < ARRAY_SIZE(pages); contiguous -= PAGE_SIZE) {
+			pages[nr++] = page++;
+			offset += PAGE_SIZE;
+		}
 	}
-	return nr ? pool_insert(vma, addr, pages, nr) : 0;
+	ret = pool_insert(vma, addr, pages, nr);
+	return ret ?: nr << PAGE_SHIFT;
 }
 
 static void pool_vma_open(struct vm_area_struct *vma)
@@ -321,19 +258,19 @@ static const struct vm_operations_struct pool_vm_ops = {
 int rdmatensor_pool_mmap(struct rdmatensor_pool *pool, struct vm_area_struct *vma)
 {
 	unsigned long addr = vma->vm_start;
-	int ret;
-	u32 i;
+	long run;
+	u64 at;
 
 	if (!(vma->vm_flags & VM_SHARED) || vma->vm_end - vma->vm_start != pool->bytes)
 		return -EINVAL;
 
 	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
-	for (i = 0; i < pool->nr_segments; i++) {
+	for (at = 0; at < pool->bytes; at += run) {
 		if (fatal_signal_pending(current))
 			return -EINTR;
-		ret = pool_insert_segment(vma, &addr, &pool->segments[i]);
-		if (ret)
-			return ret;
+		run = pool_insert_batch(vma, &addr, pool, at);
+		if (run < 0)
+			return run;
 		cond_resched();
 	}
 	/* What fails before is taken down without close() */
@@ -347,12 +284,14 @@ void rdmatensor_pool_expose(struct rdmatensor_pool *pool, u64 offset, u64 bytes,
 			    struct rdmatensor_channel *channel,
 			    struct rdmatensor_exposure *exposure)
 {
-	exposure->iova = pool->iova + offset;
-	exposure->first = offset >> pool->seg_shift;
+	const struct rdmatensor_registration *reg = &pool->reg;
+
+	exposure->iova = reg->iova + offset;
+	exposure->first = rdmatensor_registration_index(reg, offset);
 	exposure->nr_rkeys = 0;
-	exposure->seg_shift = pool->seg_shift;
+	exposure->seg_shift = reg->seg_shift;
 	if (bytes)
-		exposure->nr_rkeys = ((offset + bytes - 1) >> pool->seg_shift) -
+		exposure->nr_rkeys = rdmatensor_registration_index(reg, offset + bytes - 1) -
 				     exposure->first + 1;
 }
 
@@ -365,26 +304,27 @@ void rdmatensor_pool_unexpose(struct rdmatensor_pool *pool,
 __le32 rdmatensor_pool_rkey(const struct rdmatensor_pool *pool,
 			    const struct rdmatensor_exposure *exposure, u32 i)
 {
-	return cpu_to_le32(pool->segments[exposure->first + i].rkey);
+	return cpu_to_le32(pool->reg.mrs[exposure->first + i].rkey);
 }
 
 /*
- * By the pool's own keys, which take one entry for a segment; by the device's key
+ * By the pool's own keys, which take one entry for a memory region; by the device's key
  * for all memory it would be one for each contiguous chunk, so never fewer.
  */
 int rdmatensor_pool_sge(const struct rdmatensor_pool *pool, u64 offset, u64 bytes,
 			struct ib_sge *sge, int max, u64 *covered)
 {
-	u64 step = 1ULL << pool->seg_shift, done = 0;
+	const struct rdmatensor_registration *reg = &pool->reg;
+	u64 step = 1ULL << reg->seg_shift, done = 0;
 	int nr;
 
 	for (nr = 0; nr < max && done < bytes; nr++) {
 		u64 at = offset + done;
 		u32 run = min_t(u64, bytes - done, step - (at & (step - 1)));
 
-		sge[nr].addr = pool->iova + at;
+		sge[nr].addr = reg->iova + at;
 		sge[nr].length = run;
-		sge[nr].lkey = pool->segments[at >> pool->seg_shift].lkey;
+		sge[nr].lkey = reg->mrs[rdmatensor_registration_index(reg, at)].lkey;
 		done += run;
 	}
 	*covered = done;
@@ -393,8 +333,7 @@ int rdmatensor_pool_sge(const struct rdmatensor_pool *pool, u64 offset, u64 byte
 
 void *rdmatensor_pool_chunk(const struct rdmatensor_pool *pool, u64 offset, u32 *contiguous)
 {
-	return rdmatensor_segment_addr(&pool->segments[offset >> pool->seg_shift],
-				       offset & ((1ULL << pool->seg_shift) - 1), contiguous);
+	return rdmatensor_memory_addr(pool->memory, offset, contiguous);
 }
 
 /* @bytes is cut to what is contiguous, and short enough to be done at once */

@@ -14,8 +14,8 @@
 #include <linux/mm_types.h>
 #include <linux/workqueue.h>
 #include "core/charge.h"
-#include "memory/domain.h"
 #include "memory/region.h"
+#include "memory/registration.h"
 
 /**
  * struct rdmatensor_pool - one pool
@@ -23,12 +23,9 @@
  *       and every reader
  * @id: in the context, from 1
  * @bytes: whole pages
- * @domain: where it is registered, referenced; NULL after unregister()
+ * @memory: the pages
+ * @reg: all of @memory, as this side and peers use it; ended by unregister()
  * @charge: the charge for the pages
- * @iova: of the first byte
- * @nr_segments: of @segments
- * @segments: each but the last 1 << seg_shift bytes, IOVAs consecutive
- * @seg_shift: the domain's
  * @regions: which parts are handed out and in use
  * @free_work: frees it: the last reference may go in softirq
  */
@@ -36,12 +33,9 @@ struct rdmatensor_pool {
 	struct kref ref;
 	u32 id;
 	u64 bytes;
-	struct rdmatensor_domain *domain;
+	struct rdmatensor_memory *memory;
+	struct rdmatensor_registration reg;
 	struct rdmatensor_charge charge;
-	u64 iova;
-	u32 nr_segments;
-	struct rdmatensor_segment *segments;
-	u8 seg_shift;
 	struct rdmatensor_regions regions;
 	struct work_struct free_work;
 };
@@ -59,7 +53,7 @@ void rdmatensor_pool_exit(void);
  * Charges the caller (rdmatensor_charge()) until the pages are free, which is not before
  * the last mapping has gone. Process context; interruptible by a fatal signal. Return: a
  * pool with one reference; ERR_PTR(-ENOMEM), (-EINVAL): no bytes, (-EOVERFLOW): more than the
- * device registers, (-EINTR), (-EIO), (-ENODEV): see rdmatensor_domain_register().
+ * device registers, (-EINTR), (-EIO), (-ENODEV): see rdmatensor_registration_begin().
  */
 struct rdmatensor_pool *rdmatensor_pool_create(struct rdmatensor_domain *domain,
 					       u64 bytes, int access);
@@ -99,8 +93,8 @@ int rdmatensor_pool_mmap(struct rdmatensor_pool *pool, struct vm_area_struct *vm
 /**
  * struct rdmatensor_exposure - what a peer needs to write to a region
  * @iova: address of the first byte
- * @first: index of the first segment
- * @nr_rkeys: segments that the region touches; 0 for 0 bytes
+ * @first: index of the first memory region
+ * @nr_rkeys: memory regions that the range touches; 0 for 0 bytes
  * @seg_shift: log2 of the distance at which rkeys change
  */
 struct rdmatensor_exposure {
@@ -117,8 +111,8 @@ struct rdmatensor_channel;
  * @pool: registered with IB_ACCESS_REMOTE_WRITE
  * @offset: where the region begins
  * @bytes: its length
- * @channel: whose peer. The keys are those of the segments, which any peer of the context can
- *           use: this is a look-up
+ * @channel: whose peer. The keys are those of the pool, which any peer of the context can use:
+ *           this is a look-up
  * @exposure: out: what the peer needs
  *
  * Any context. The caller holds the region (rdmatensor_regions_hold()) until after unexpose.
@@ -150,7 +144,7 @@ int rdmatensor_pool_sge(const struct rdmatensor_pool *pool, u64 offset, u64 byte
 /* CPU address of a byte; what is aligned to its size of up to a page is contiguous */
 void *rdmatensor_pool_cpu(const struct rdmatensor_pool *pool, u64 offset);
 
-/* CPU address of a byte, and how many from there on are contiguous. O(chunks of a segment) */
+/* CPU address of a byte, and how many from there on are contiguous. O(chunks of a slice) */
 void *rdmatensor_pool_chunk(const struct rdmatensor_pool *pool, u64 offset, u32 *contiguous);
 
 /* CRC32C (seed ~0, inverted) of a range, by the CPU; may sleep */

@@ -22,6 +22,7 @@
 #include <linux/inet.h>
 #include <net/ipv6.h>
 #include "core/fault.h"
+#include "memory/domain.h"
 #include "transport/cm.h"
 #include "transport/conn.h"
 #include "transport/lane.h"
@@ -54,10 +55,10 @@ static void cm_describe(const struct rdmatensor_conn *conn, u8 mtu,
 	rdmatensor_wire_init_private(private, lane->index, channel->nr_lanes, channel->nonce,
 				     mtu);
 	if (!lane->index) {
-		const struct rdmatensor_segment *segment = &channel->msgbuf.segments[0];
+		const struct rdmatensor_registration *reg = &channel->msgbuf.rx.reg;
 
-		private->msgbuf_addr = cpu_to_le64(segment->iova);
-		private->msgbuf_rkey = cpu_to_le32(segment->mr->rkey);
+		private->msgbuf_addr = cpu_to_le64(reg->iova);
+		private->msgbuf_rkey = cpu_to_le32(reg->mrs[0].rkey);
 	}
 	private->msg_slots = cpu_to_le16(params->msg_slots);
 	private->msg_slot_bytes = cpu_to_le32(params->msg_slot_bytes);
@@ -119,7 +120,7 @@ static int cm_open(struct rdmatensor_conn *conn)
 {
 	struct rdmatensor_lane *lane = cm_lane_of(conn);
 
-	return rdmatensor_lane_open(lane, lane->channel->msgbuf.domain->pd);
+	return rdmatensor_lane_open(lane, lane->channel->msgbuf.rx.reg.domain->pd);
 }
 
 /* The channel's end, and why: a failure of this lane comes first */

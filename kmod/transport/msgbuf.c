@@ -11,17 +11,37 @@
 #include <linux/slab.h>
 #include <kunit/visibility.h>
 #include "core/wire.h"
+#include "memory/domain.h"
+#include "memory/memory.h"
 #include "transport/msgbuf.h"
 
-#define MSGBUF_RX 0
-#define MSGBUF_TX 1
+static void slots_free(struct rdmatensor_slots *slots)
+{
+	rdmatensor_registration_end(&slots->reg);
+	/* A device that may still write is worse than memory that is lost */
+	if (rdmatensor_registration_free(&slots->reg))
+		rdmatensor_memory_free(slots->memory);
+	slots->memory = NULL;
+}
+
+/* slots_free() is the caller's if it fails */
+static int slots_alloc(struct rdmatensor_slots *slots, struct rdmatensor_domain *domain, u32 bytes,
+		       u32 slot_bytes, int access)
+{
+	struct rdmatensor_memory *memory;
+
+	memory = rdmatensor_coherent_alloc(domain->ibdev, bytes, slot_bytes);
+	if (IS_ERR(memory))
+		return PTR_ERR(memory);
+	slots->memory = memory;
+	return rdmatensor_registration_begin(&slots->reg, domain, memory, 0, bytes, access);
+}
 
 int rdmatensor_msgbuf_alloc(struct rdmatensor_msgbuf *msgbuf,
 			    struct rdmatensor_domain *domain, u32 slots, u32 slot_bytes)
 {
 	u32 bytes = PAGE_ALIGN(slots * slot_bytes);
-	int ret, i, registered = 0;
-	u64 iova;
+	int ret;
 
 	memset(msgbuf, 0, sizeof(*msgbuf));
 	msgbuf->slots = slots;
@@ -32,63 +52,26 @@ int rdmatensor_msgbuf_alloc(struct rdmatensor_msgbuf *msgbuf,
 	msgbuf->rkeys = kmalloc(slot_bytes, GFP_KERNEL_ACCOUNT);
 	if (!msgbuf->scratch || !msgbuf->rkeys)
 		goto out_free;
+	ret = slots_alloc(&msgbuf->rx, domain, bytes, slot_bytes,
+			  IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE) ?:
+	      slots_alloc(&msgbuf->tx, domain, bytes, slot_bytes, IB_ACCESS_LOCAL_WRITE);
+	if (!ret)
+		return 0;
 
-	for (i = 0; i < ARRAY_SIZE(msgbuf->segments); i++) {
-		struct rdmatensor_segment *segment = &msgbuf->segments[i];
-
-		ret = rdmatensor_segment_alloc_coherent(segment, domain->ibdev, bytes, slot_bytes);
-		if (ret) {
-			segment->bytes = 0;
-			goto out_unregister;
-		}
-
-		ret = -ENOSPC;
-		iova = rdmatensor_domain_iova(domain, bytes);
-		if (iova)
-			ret = rdmatensor_domain_register(domain, segment, 1, iova,
-							 IB_ACCESS_LOCAL_WRITE |
-							 (i == MSGBUF_RX ?
-							  IB_ACCESS_REMOTE_WRITE : 0));
-		if (ret) {
-			rdmatensor_segment_free(segment);
-			segment->bytes = 0;
-			goto out_unregister;
-		}
-		registered++;
-	}
-
-	kref_get(&domain->ref);
-	msgbuf->domain = domain;
-	return 0;
-
-out_unregister:
-	while (registered--) {
-		rdmatensor_domain_unregister(domain, &msgbuf->segments[registered], 1);
-		rdmatensor_segment_free(&msgbuf->segments[registered]);
-	}
 out_free:
-	kfree(msgbuf->rkeys);
-	kfree(msgbuf->scratch);
-	memset(msgbuf, 0, sizeof(*msgbuf));
+	rdmatensor_msgbuf_free(msgbuf);
 	return ret;
 }
 
 void rdmatensor_msgbuf_free(struct rdmatensor_msgbuf *msgbuf)
 {
-	int i;
-
-	if (!msgbuf->domain)
-		return;
-
-	for (i = 0; i < ARRAY_SIZE(msgbuf->segments); i++) {
-		rdmatensor_domain_unregister(msgbuf->domain, &msgbuf->segments[i], 1);
-		rdmatensor_segment_free(&msgbuf->segments[i]);
-	}
+	slots_free(&msgbuf->rx);
+	slots_free(&msgbuf->tx);
 	kfree(msgbuf->rkeys);
 	kfree(msgbuf->scratch);
-	rdmatensor_domain_put(msgbuf->domain);
 	memset(msgbuf, 0, sizeof(*msgbuf));
 }
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_msgbuf_free);
 
 static u32 msgbuf_offset(const struct rdmatensor_msgbuf *msgbuf, u32 seq)
 {
@@ -97,25 +80,24 @@ static u32 msgbuf_offset(const struct rdmatensor_msgbuf *msgbuf, u32 seq)
 
 void *rdmatensor_msgbuf_tx_slot(struct rdmatensor_msgbuf *msgbuf, u32 seq)
 {
-	return rdmatensor_segment_addr(&msgbuf->segments[MSGBUF_TX],
-				       msgbuf_offset(msgbuf, seq), NULL);
+	return rdmatensor_memory_addr(msgbuf->tx.memory, msgbuf_offset(msgbuf, seq), NULL);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_msgbuf_tx_slot);
 
 void rdmatensor_msgbuf_tx_sge(struct rdmatensor_msgbuf *msgbuf, u32 seq, u32 bytes,
 			      struct ib_sge *sge)
 {
-	const struct rdmatensor_segment *segment = &msgbuf->segments[MSGBUF_TX];
+	const struct rdmatensor_registration *reg = &msgbuf->tx.reg;
 
-	sge->addr = segment->iova + msgbuf_offset(msgbuf, seq);
+	sge->addr = reg->iova + msgbuf_offset(msgbuf, seq);
 	sge->length = bytes;
-	sge->lkey = segment->mr->lkey;
+	sge->lkey = reg->mrs[0].lkey;
 }
 
 int rdmatensor_msgbuf_copy_out(struct rdmatensor_msgbuf *msgbuf, u32 seq, u32 bytes)
 {
-	const void *slot = rdmatensor_segment_addr(&msgbuf->segments[MSGBUF_RX],
-						   msgbuf_offset(msgbuf, seq), NULL);
+	const void *slot = rdmatensor_memory_addr(msgbuf->rx.memory, msgbuf_offset(msgbuf, seq),
+						  NULL);
 
 	if (bytes < sizeof(struct rdmatensor_wire_hdr) || bytes > msgbuf->slot_bytes)
 		return -EPROTO;

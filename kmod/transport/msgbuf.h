@@ -15,7 +15,7 @@
 #ifndef RDMATENSOR_MSGBUF_H
 #define RDMATENSOR_MSGBUF_H
 
-#include "memory/domain.h"
+#include "memory/registration.h"
 
 /**
  * struct rdmatensor_credits - both directions of one channel
@@ -74,19 +74,29 @@ bool rdmatensor_credits_ack_due(const struct rdmatensor_credits *credits);
 void rdmatensor_credits_tell_ack(struct rdmatensor_credits *credits);
 
 /**
+ * struct rdmatensor_slots - slots in one direction
+ * @memory: coherent; NULL: there is none
+ * @reg: all of it, in one memory region
+ */
+struct rdmatensor_slots {
+	struct rdmatensor_memory *memory;
+	struct rdmatensor_registration reg;
+};
+
+/**
  * struct rdmatensor_msgbuf - slots of one channel
- * @domain: where they are registered
  * @slots: in each direction
  * @slot_bytes: a power of two
- * @segments: [0]: received into, open to the peer; [1]: sent from
+ * @rx: received into, open to the peer
+ * @tx: sent from
  * @scratch: private copy of the slot that is being consumed
  * @rkeys: private space for the keys of the message that is being encoded
  */
 struct rdmatensor_msgbuf {
-	struct rdmatensor_domain *domain;
 	u32 slots;
 	u32 slot_bytes;
-	struct rdmatensor_segment segments[2];
+	struct rdmatensor_slots rx;
+	struct rdmatensor_slots tx;
 	void *scratch;
 	__le32 *rkeys;
 };

@@ -21,6 +21,7 @@
 #include <linux/slab.h>
 #include <kunit/visibility.h>
 #include "core/fault.h"
+#include "memory/domain.h"
 #include "transport/cm.h"
 #include "transport/readlane.h"
 

@@ -131,7 +131,7 @@ TEST(others_go_on_beside_a_pool)
 	side_open(&s, "making", 1 << 20, 1, NULL);
 	rows = side_alloc(&s, 4096);
 	for (i = 0; i < 2; i++) {
-		hold_at("pool_create");
+		hold_at("pages_alloc");
 		caller_begin(&held, rdmatensor_fd(s.rt), RDMATENSOR_POOL_CREATE, &create);
 		hold_wait();
 		if (i) {
@@ -195,10 +195,10 @@ TEST(rows_give_up_between_segments)
 	args.pool_id = s.pool.id;
 	args.offset = rows;
 	args.stride = now.max_segment_bytes / 4;
-	hold_at("export_pages");
+	hold_at("registration");
 	caller_begin(&held, rdmatensor_fd(s.rt), RDMATENSOR_TABLE_EXPORT, &args);
 	hold_wait();
-	removal_beside(&held, "export_pages");
+	removal_beside(&held, "registration");
 }
 
 static void *closer(void *arg)

@@ -5,6 +5,7 @@
 #include <linux/slab.h>
 #include "end.h"
 #include "fetch/operation.h"
+#include "memory/memory.h"
 
 const struct rdmatensor_channel_params end_params = {
 	.queue_depth = 64,
@@ -161,18 +162,17 @@ static void end_make_pool(struct end *end, u64 bytes)
 	kref_init(&pool->ref);
 	pool->id = 1;
 	pool->bytes = bytes;
-	pool->iova = END_IOVA;
-	pool->seg_shift = END_SEG_SHIFT;
-	pool->nr_segments = bytes >> END_SEG_SHIFT;
-	pool->segments = kunit_kcalloc(end->test, pool->nr_segments, sizeof(*pool->segments),
-				       GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(end->test, pool->segments);
+	pool->reg.iova = END_IOVA;
+	pool->reg.seg_shift = END_SEG_SHIFT;
+	pool->reg.nr = bytes >> END_SEG_SHIFT;
+	pool->reg.mrs = kunit_kcalloc(end->test, pool->reg.nr, sizeof(*pool->reg.mrs), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(end->test, pool->reg.mrs);
 	KUNIT_ASSERT_EQ(end->test, rdmatensor_regions_init(&pool->regions, bytes), 0);
-	for (i = 0; i < pool->nr_segments; i++) {
-		KUNIT_ASSERT_EQ(end->test, rdmatensor_segment_alloc(&pool->segments[i],
-								    1 << END_SEG_SHIFT, 0), 0);
-		pool->segments[i].lkey = end->key + i;
-		pool->segments[i].rkey = end->key + i;
+	pool->memory = rdmatensor_pages_alloc(bytes, END_SEG_SHIFT, NULL);
+	KUNIT_ASSERT_FALSE(end->test, IS_ERR(pool->memory));
+	for (i = 0; i < pool->reg.nr; i++) {
+		pool->reg.mrs[i].lkey = end->key + i;
+		pool->reg.mrs[i].rkey = end->key + i;
 	}
 	end->pool = pool;
 }
@@ -180,19 +180,22 @@ static void end_make_pool(struct end *end, u64 bytes)
 static void end_make_msgbuf(struct end *end)
 {
 	struct rdmatensor_msgbuf *msgbuf = &end->channel->msgbuf;
-	u32 bytes, i;
+	/* One in software: it takes the CPU's addresses */
+	struct ib_device *ibdev = kunit_kzalloc(end->test, sizeof(*ibdev), GFP_KERNEL);
+	u32 bytes;
 
+	KUNIT_ASSERT_NOT_NULL(end->test, ibdev);
 	msgbuf->slots = end->channel->params->msg_slots;
 	msgbuf->slot_bytes = end->channel->params->msg_slot_bytes;
 	bytes = PAGE_ALIGN(msgbuf->slots * msgbuf->slot_bytes);
-	msgbuf->scratch = kunit_kzalloc(end->test, msgbuf->slot_bytes, GFP_KERNEL);
-	msgbuf->rkeys = kunit_kzalloc(end->test, msgbuf->slot_bytes, GFP_KERNEL);
+	msgbuf->scratch = kzalloc(msgbuf->slot_bytes, GFP_KERNEL);
+	msgbuf->rkeys = kzalloc(msgbuf->slot_bytes, GFP_KERNEL);
+	msgbuf->rx.memory = rdmatensor_coherent_alloc(ibdev, bytes, msgbuf->slot_bytes);
+	msgbuf->tx.memory = rdmatensor_coherent_alloc(ibdev, bytes, msgbuf->slot_bytes);
 	KUNIT_ASSERT_NOT_NULL(end->test, msgbuf->scratch);
 	KUNIT_ASSERT_NOT_NULL(end->test, msgbuf->rkeys);
-	for (i = 0; i < ARRAY_SIZE(msgbuf->segments); i++)
-		KUNIT_ASSERT_EQ(end->test,
-				rdmatensor_segment_alloc(&msgbuf->segments[i], bytes,
-							 get_order(msgbuf->slot_bytes)), 0);
+	KUNIT_ASSERT_FALSE(end->test, IS_ERR(msgbuf->rx.memory));
+	KUNIT_ASSERT_FALSE(end->test, IS_ERR(msgbuf->tx.memory));
 }
 
 struct end *end_open(struct kunit *test, u8 nr_lanes, u64 pool_bytes,
@@ -324,24 +327,20 @@ void end_down(struct end *end)
 	rdmatensor_response_down(end->channel);
 }
 
-static void end_free_memory(struct end *end, struct rdmatensor_segment *msgbuf_segments)
+static void end_free_pool(struct end *end)
 {
 	struct rdmatensor_pool *pool = end->pool;
-	u32 i;
 
 	KUNIT_EXPECT_EQ(end->test, kref_read(&pool->ref), 1);
 	KUNIT_EXPECT_EQ(end->test, pool->regions.nr_uses, 0);
-	for (i = 0; i < pool->nr_segments; i++)
-		rdmatensor_segment_free(&pool->segments[i]);
+	rdmatensor_memory_free(pool->memory);
 	rdmatensor_regions_destroy(&pool->regions);
-	for (i = 0; i < 2; i++)
-		rdmatensor_segment_free(&msgbuf_segments[i]);
 }
 
 void end_close(struct end *end)
 {
 	struct rdmatensor_channel *channel = end->channel;
-	struct rdmatensor_segment segments[2];
+	struct rdmatensor_msgbuf msgbuf = channel->msgbuf;
 	struct rdmatensor_tensor *tensor;
 	struct rdmatensor_cqe cqe;
 	LIST_HEAD(released);
@@ -357,9 +356,9 @@ void end_close(struct end *end)
 	KUNIT_EXPECT_TRUE(end->test, list_empty(&channel->txq));
 	KUNIT_EXPECT_TRUE(end->test, RB_EMPTY_ROOT(&end->core.operations));
 
-	memcpy(segments, channel->msgbuf.segments, sizeof(segments));
 	end->channel = NULL;
 	rdmatensor_channel_put(channel);
+	rdmatensor_msgbuf_free(&msgbuf);
 
 	rdmatensor_rendezvous_drain(end->core.rdv, &released);
 	list_for_each_entry(tensor, &released, item)
@@ -369,21 +368,19 @@ void end_close(struct end *end)
 		;
 	KUNIT_EXPECT_EQ(end->test, end->core.ring.reserved, 0);
 	rdmatensor_core_destroy(&end->core);
-	end_free_memory(end, segments);
+	end_free_pool(end);
 }
 
 void *end_at(struct end *end, u64 offset, u32 *run)
 {
-	return rdmatensor_segment_addr(&end->pool->segments[offset >> END_SEG_SHIFT],
-				       offset & ((1 << END_SEG_SHIFT) - 1), run);
+	return rdmatensor_memory_addr(end->pool->memory, offset, run);
 }
 
 u32 end_put_message(struct end *end, const struct rdmatensor_msg *msg, u32 consumed)
 {
 	struct rdmatensor_msgbuf *msgbuf = &end->channel->msgbuf;
 	u32 slot = end->channel->credits.consumed & (msgbuf->slots - 1);
-	void *at = rdmatensor_segment_addr(&msgbuf->segments[0], slot * msgbuf->slot_bytes,
-					   NULL);
+	void *at = rdmatensor_memory_addr(msgbuf->rx.memory, slot * msgbuf->slot_bytes, NULL);
 	int ret = rdmatensor_wire_encode(msg, at, msgbuf->slot_bytes);
 
 	KUNIT_ASSERT_GT(end->test, ret, 0);

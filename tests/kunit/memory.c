@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory for devices: which are refused, what is mapped for what, and coherent segments, on
- * a device that does not exist and reaches memory by the platform's own means.
+ * Memory for devices: which are refused, what is mapped for what, slices of pages, and coherent
+ * memory, on a device that does not exist and reaches memory by the platform's own means.
  */
 #include <linux/dma-mapping.h>
 #include <linux/io.h>
+#include <linux/prandom.h>
 #include <linux/sizes.h>
 #include <kunit/device.h>
 #include <kunit/test.h>
 #include "memory/domain.h"
+#include "memory/memory.h"
+#include "memory/registration.h"
 
 /* As a PCI device with so many address lines */
 static struct device *device_of(struct kunit *test, unsigned int bits)
@@ -60,11 +63,82 @@ static void memory_that_both_see(struct kunit *test)
 /* The device does no more with memory than its access needs */
 static void directions(struct kunit *test)
 {
-	KUNIT_EXPECT_EQ(test, rdmatensor_domain_dir(IB_ACCESS_REMOTE_READ), DMA_TO_DEVICE);
-	KUNIT_EXPECT_EQ(test, rdmatensor_domain_dir(0), DMA_TO_DEVICE);
-	KUNIT_EXPECT_EQ(test, rdmatensor_domain_dir(IB_ACCESS_LOCAL_WRITE), DMA_BIDIRECTIONAL);
-	KUNIT_EXPECT_EQ(test, rdmatensor_domain_dir(IB_ACCESS_LOCAL_WRITE |
-						    IB_ACCESS_REMOTE_WRITE), DMA_BIDIRECTIONAL);
+	KUNIT_EXPECT_EQ(test, rdmatensor_registration_dir(IB_ACCESS_REMOTE_READ), DMA_TO_DEVICE);
+	KUNIT_EXPECT_EQ(test, rdmatensor_registration_dir(0), DMA_TO_DEVICE);
+	KUNIT_EXPECT_EQ(test, rdmatensor_registration_dir(IB_ACCESS_LOCAL_WRITE),
+			DMA_BIDIRECTIONAL);
+	KUNIT_EXPECT_EQ(test, rdmatensor_registration_dir(IB_ACCESS_LOCAL_WRITE |
+							  IB_ACCESS_REMOTE_WRITE),
+			DMA_BIDIRECTIONAL);
+}
+
+/* It takes the CPU's addresses */
+static struct ib_device *software(struct kunit *test)
+{
+	struct ib_device *ibdev = kunit_kzalloc(test, sizeof(*ibdev), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, ibdev);
+	return ibdev;
+}
+
+#define PAGES_NR 203
+#define PAGES_SLICE_SHIFT (PAGE_SHIFT + 5)
+#define PAGES_ROUNDS 300
+
+/* The scatter list of a range has its pages, all of them, in order, and no others */
+static void check_range(struct kunit *test, struct rdmatensor_memory *memory,
+			struct ib_device *ibdev, u32 first, u32 nr)
+{
+	u64 at = (u64)first << PAGE_SHIFT, end = at + ((u64)nr << PAGE_SHIFT);
+	struct scatterlist *sg;
+	struct sg_table sgt;
+	u32 i, done;
+
+	KUNIT_ASSERT_EQ(test, memory->ops->map(memory, at, end - at, ibdev, DMA_TO_DEVICE, &sgt),
+			0);
+	for_each_sgtable_dma_sg(&sgt, sg, i)
+		for (done = 0; done < sg_dma_len(sg); done += PAGE_SIZE, at += PAGE_SIZE) {
+			KUNIT_ASSERT_LT(test, at, end);
+			KUNIT_EXPECT_PTR_EQ(test, (void *)(uintptr_t)(sg_dma_address(sg) + done),
+					    rdmatensor_memory_addr(memory, at, NULL));
+		}
+	KUNIT_EXPECT_EQ(test, at, end);
+	memory->ops->unmap(memory, ibdev, DMA_TO_DEVICE, &sgt);
+}
+
+/* Ranges that begin and end anywhere in a slice, and go over several */
+static void ranges_of_pages(struct kunit *test)
+{
+	struct ib_device *ibdev = software(test);
+	struct rdmatensor_memory *memory;
+	struct rnd_state rnd;
+	u32 first, i;
+
+	prandom_seed_state(&rnd, 16);
+	memory = rdmatensor_pages_alloc(PAGES_NR << PAGE_SHIFT, PAGES_SLICE_SHIFT, NULL);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(memory));
+	for (i = 0; i < PAGES_NR; i++) {
+		KUNIT_EXPECT_NULL(test, memchr_inv(rdmatensor_memory_addr(memory, i << PAGE_SHIFT,
+									  NULL),
+						   0, PAGE_SIZE));
+		check_range(test, memory, ibdev, i, 1);
+	}
+	check_range(test, memory, ibdev, 0, PAGES_NR);
+	for (i = 0; i < PAGES_ROUNDS; i++) {
+		first = prandom_u32_state(&rnd) % PAGES_NR;
+		check_range(test, memory, ibdev, first,
+			    prandom_u32_state(&rnd) % (PAGES_NR - first) + 1);
+	}
+	rdmatensor_memory_free(memory);
+}
+
+/* What is being made gives up, and leaves nothing */
+static void pages_that_are_stopped(struct kunit *test)
+{
+	bool stop = true;
+
+	KUNIT_EXPECT_EQ(test, PTR_ERR(rdmatensor_pages_alloc(SZ_1M, PAGES_SLICE_SHIFT, &stop)),
+			-ENODEV);
 }
 
 static const struct coherent_case {
@@ -84,36 +158,38 @@ KUNIT_ARRAY_PARAM_DESC(coherent, coherent_cases, name);
 static void check_coherent(struct kunit *test, const struct coherent_case *param,
 			   struct device *dma)
 {
-	struct ib_device *ibdev = kunit_kzalloc(test, sizeof(*ibdev), GFP_KERNEL);
-	struct rdmatensor_segment segment;
-	struct scatterlist *sg;
+	struct ib_device *ibdev = software(test);
+	struct rdmatensor_memory *memory;
 	u32 at, contiguous, i;
+	struct scatterlist *sg;
+	struct sg_table sgt;
 	u8 *cpu;
 
-	KUNIT_ASSERT_NOT_NULL(test, ibdev);
 	ibdev->dma_device = dma;
-	KUNIT_ASSERT_EQ(test, rdmatensor_segment_alloc_coherent(&segment, ibdev, param->bytes,
-								param->block), 0);
-	KUNIT_EXPECT_EQ(test, segment.bytes, param->bytes);
+	memory = rdmatensor_coherent_alloc(ibdev, param->bytes, param->block);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(memory));
+	KUNIT_EXPECT_EQ(test, memory->bytes, param->bytes);
 	for (at = 0; at < param->bytes; at += param->block) {
-		cpu = rdmatensor_segment_addr(&segment, at, &contiguous);
+		cpu = rdmatensor_memory_addr(memory, at, &contiguous);
 		KUNIT_EXPECT_GE(test, contiguous, param->block);
 		KUNIT_EXPECT_NULL(test, memchr_inv(cpu, 0, param->block));
 		memset(cpu, at / param->block + 1, param->block);
 	}
 	/* The device has the same bytes in the same order, and is told of nothing else */
+	KUNIT_ASSERT_EQ(test, memory->ops->map(memory, 0, param->bytes, ibdev, DMA_BIDIRECTIONAL,
+					       &sgt), 0);
 	at = 0;
-	for_each_sgtable_sg(&segment.sgt, sg, i) {
+	for_each_sgtable_sg(&sgt, sg, i) {
 		cpu = dma ? phys_to_virt(sg_dma_address(sg)) : (u8 *)(uintptr_t)sg_dma_address(sg);
-		KUNIT_EXPECT_PTR_EQ(test, cpu, (u8 *)rdmatensor_segment_addr(&segment, at, NULL));
+		KUNIT_EXPECT_PTR_EQ(test, cpu, (u8 *)rdmatensor_memory_addr(memory, at, NULL));
 		KUNIT_EXPECT_TRUE(test, IS_ALIGNED(sg_dma_address(sg), PAGE_SIZE));
 		KUNIT_EXPECT_EQ(test, cpu[sg_dma_len(sg) - 1],
 				(u8)((at + sg_dma_len(sg) - 1) / param->block + 1));
 		at += sg_dma_len(sg);
 	}
 	KUNIT_EXPECT_EQ(test, at, param->bytes);
-	rdmatensor_segment_free(&segment);
-	rdmatensor_segment_free(&segment);
+	memory->ops->unmap(memory, ibdev, DMA_BIDIRECTIONAL, &sgt);
+	rdmatensor_memory_free(memory);
 }
 
 static void coherent_memory(struct kunit *test)
@@ -131,6 +207,8 @@ static struct kunit_case memory_cases[] = {
 	KUNIT_CASE(devices_that_would_bounce),
 	KUNIT_CASE_PARAM(memory_that_both_see, mapped_gen_params),
 	KUNIT_CASE(directions),
+	KUNIT_CASE(ranges_of_pages),
+	KUNIT_CASE(pages_that_are_stopped),
 	KUNIT_CASE_PARAM(coherent_memory, coherent_gen_params),
 	KUNIT_CASE_PARAM(coherent_memory_of_software, coherent_gen_params),
 	{}

@@ -25,6 +25,7 @@
 #include <linux/slab.h>
 #include "end.h"
 #include "fetch/fetch.h"
+#include "memory/memory.h"
 
 #define ROUNDS 4000
 /* A kernel on which each takes half a minute plays fewer */
@@ -271,8 +272,8 @@ static void arrive_message(struct pair *pair, u8 to, const struct post *post)
 
 	KUNIT_EXPECT_LE_MSG(pair->test, post->seq - channel->credits.consumed,
 			    channel->msgbuf.slots, "a slot is written that was not consumed");
-	memcpy(rdmatensor_segment_addr(&channel->msgbuf.segments[0],
-				       slot * channel->msgbuf.slot_bytes, NULL),
+	memcpy(rdmatensor_memory_addr(channel->msgbuf.rx.memory,
+				      slot * channel->msgbuf.slot_bytes, NULL),
 	       rdmatensor_msgbuf_tx_slot(tx, post->seq), post->bytes);
 }
 

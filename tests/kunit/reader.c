@@ -271,13 +271,13 @@ void reader_begin(struct reader *reader, u32 nr_ids)
 		.nr_ids = nr_ids,
 		.wide = true,
 	};
-	u32 i;
+	u32 run;
+	u64 at;
 
 	KUNIT_ASSERT_EQ(reader->test, copy_to_user((void __user *)reader->uptr, reader->ids,
 						   nr_ids * sizeof(reader->ids[0])), 0);
-	for (i = 0; i < pool->nr_segments; i++)
-		memset(end_at(reader->end, (u64)i << END_SEG_SHIFT, NULL), 0xee,
-		       1 << END_SEG_SHIFT);
+	for (at = 0; at < pool->bytes; at += run)
+		memset(end_at(reader->end, at, &run), 0xee, run);
 	memset(reader->completed, 0, sizeof(reader->completed));
 	reader->nr_ids = nr_ids;
 	reader->nr_posts = 0;

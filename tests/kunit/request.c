@@ -638,13 +638,13 @@ static void too_many_segments(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, pool);
 	kref_init(&pool->ref);
 	pool->id = 2;
-	pool->seg_shift = PAGE_SHIFT;
-	pool->nr_segments = U16_MAX + 2;
-	pool->bytes = (u64)pool->nr_segments << PAGE_SHIFT;
-	pool->iova = END_IOVA;
+	pool->reg.seg_shift = PAGE_SHIFT;
+	pool->reg.nr = U16_MAX + 2;
+	pool->bytes = (u64)pool->reg.nr << PAGE_SHIFT;
+	pool->reg.iova = END_IOVA;
 	/* The keys, which nobody gets to see */
-	pool->segments = kvcalloc(pool->nr_segments, sizeof(*pool->segments), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, pool->segments);
+	pool->reg.mrs = kvcalloc(pool->reg.nr, sizeof(*pool->reg.mrs), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, pool->reg.mrs);
 	KUNIT_ASSERT_EQ(test, rdmatensor_regions_init(&pool->regions, pool->bytes), 0);
 	args.pool = pool;
 
@@ -657,7 +657,7 @@ static void too_many_segments(struct kunit *test)
 	script_close(script);
 	KUNIT_EXPECT_EQ(test, kref_read(&pool->ref), 1);
 	rdmatensor_regions_destroy(&pool->regions);
-	kvfree(pool->segments);
+	kvfree(pool->reg.mrs);
 }
 
 /* Any number of fetches may have one number: those are cancelled, and no others */

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Memory: bytes that devices work on. What kind they are decides how they come to be, how they
+ * are mapped for a device, and how the CPU reaches them. A registration (registration.h) makes
+ * a slice of it accessible in one domain; a memory may have several.
+ *
+ * Pages are the kernel's own, in the largest physically contiguous chunks that can be
+ * allocated. Coherent memory is for what a peer writes and this side reads with no moment in
+ * between at which a buffer could be handed over: the message buffers. Pools are plain pages,
+ * as processes map them; devices for which these would have to be synced are refused
+ * (rdmatensor_domain_unfit()).
+ *
+ * The owner frees a memory when its last registration has ended. Kinds keep no count.
+ */
+#ifndef RDMATENSOR_MEMORY_H
+#define RDMATENSOR_MEMORY_H
+
+#include <linux/dma-direction.h>
+#include <linux/scatterlist.h>
+#include <linux/types.h>
+
+struct ib_device;
+struct rdmatensor_memory;
+
+/**
+ * struct rdmatensor_memory_ops - a kind of memory
+ * @map: makes @sgt, the chunks of [@offset, @offset + @bytes) with the addresses that @ibdev
+ *       has for them; both are whole pages. May sleep. Return: 0; a negative errno, and there
+ *       is no @sgt
+ * @unmap: the end of a map(), with the same arguments. The device has forgotten the addresses
+ * @addr: CPU address of a byte; @contiguous: out: bytes that follow it without a break
+ * @free: nothing is mapped
+ */
+struct rdmatensor_memory_ops {
+	int (*map)(struct rdmatensor_memory *memory, u64 offset, u32 bytes,
+		   struct ib_device *ibdev, enum dma_data_direction dir, struct sg_table *sgt);
+	void (*unmap)(struct rdmatensor_memory *memory, struct ib_device *ibdev,
+		      enum dma_data_direction dir, struct sg_table *sgt);
+	void *(*addr)(const struct rdmatensor_memory *memory, u64 offset, u32 *contiguous);
+	void (*free)(struct rdmatensor_memory *memory);
+};
+
+/**
+ * struct rdmatensor_memory - embedded by each kind
+ * @ops: see above
+ * @bytes: length, whole pages
+ */
+struct rdmatensor_memory {
+	const struct rdmatensor_memory_ops *ops;
+	u64 bytes;
+};
+
+/**
+ * rdmatensor_pages_alloc - zeroed kernel pages
+ * @bytes: a multiple of PAGE_SIZE
+ * @slice_shift: log2 of the bytes of a slice: no chunk is longer, and the look-up of a byte
+ *               takes as long as its slice has chunks
+ * @stop: given up when true; set by another task, or NULL
+ *
+ * Each page has a count of its own and can be mapped to user space, where it outlives the
+ * memory. Charged to current's memory cgroup. May sleep; does not invoke the OOM killer.
+ * Return: ERR_PTR(-ENOMEM); ERR_PTR(-EINTR): the task is being killed; ERR_PTR(-ENODEV): @stop.
+ */
+struct rdmatensor_memory *rdmatensor_pages_alloc(u64 bytes, u8 slice_shift, const bool *stop);
+
+/**
+ * rdmatensor_coherent_alloc - zeroed memory that needs no syncing
+ * @ibdev: for which device; must be there until it is freed
+ * @bytes: a multiple of PAGE_SIZE
+ * @block: a power of two; blocks of that many bytes are contiguous, counted from the beginning
+ *
+ * For what a device and the CPU use at the same time, with no moment at which to sync it.
+ * Charged to current's memory cgroup. May sleep. Return: ERR_PTR(-ENOMEM).
+ */
+struct rdmatensor_memory *rdmatensor_coherent_alloc(struct ib_device *ibdev, u32 bytes,
+						    u32 block);
+
+static inline void *rdmatensor_memory_addr(const struct rdmatensor_memory *memory, u64 offset,
+					   u32 *contiguous)
+{
+	return memory->ops->addr(memory, offset, contiguous);
+}
+
+/* May sleep. No-op for NULL */
+static inline void rdmatensor_memory_free(struct rdmatensor_memory *memory)
+{
+	if (memory)
+		memory->ops->free(memory);
+}
+
+#endif /* RDMATENSOR_MEMORY_H */

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Registrations: a slice of one memory in one domain, with the access that peers have.
+ *
+ * A slice is cut into memory regions of 1 << seg_shift bytes, with consecutive addresses. A
+ * memory may have several registrations: a pool is one, for peers to write; an export of its
+ * rows is another one, for peers to read.
+ */
+#ifndef RDMATENSOR_REGISTRATION_H
+#define RDMATENSOR_REGISTRATION_H
+
+#include <linux/scatterlist.h>
+#include <rdma/ib_verbs.h>
+
+struct rdmatensor_domain;
+struct rdmatensor_memory;
+
+/**
+ * struct rdmatensor_mr - one memory region
+ * @mr: the device's; NULL: not registered
+ * @sgt: what it covers, mapped for the device; without entries: not mapped
+ * @lkey: its local key. Both keys stay when the registration ends: a use that comes too late
+ *        gets an error from the device, not memory that was freed
+ * @rkey: its remote key
+ */
+struct rdmatensor_mr {
+	struct ib_mr *mr;
+	struct sg_table sgt;
+	u32 lkey;
+	u32 rkey;
+};
+
+/**
+ * struct rdmatensor_registration - see above; embedded by its owner
+ * @domain: referenced; NULL: it has ended, or never was
+ * @memory: its owner keeps it for longer than the registration
+ * @dir: what the memory is mapped for
+ * @access: IB_ACCESS_*
+ * @iova: address of the first byte, a multiple of 1 << @seg_shift
+ * @seg_shift: log2 of the distance at which keys change, the domain's
+ * @nr: of @mrs
+ * @mrs: in the order of addresses
+ */
+struct rdmatensor_registration {
+	struct rdmatensor_domain *domain;
+	struct rdmatensor_memory *memory;
+	enum dma_data_direction dir;
+	int access;
+	u64 iova;
+	u8 seg_shift;
+	u32 nr;
+	struct rdmatensor_mr *mrs;
+};
+
+/* The direction to map memory in: what peers may only read, the device only reads */
+static inline enum dma_data_direction rdmatensor_registration_dir(int access)
+{
+	return access & (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE) ? DMA_BIDIRECTIONAL :
+	       DMA_TO_DEVICE;
+}
+
+/**
+ * rdmatensor_registration_begin - register a slice of a memory
+ * @reg: filled, whatever was in it
+ * @domain: where; the registration holds a reference until it ends
+ * @memory: which
+ * @offset: where the slice begins, whole pages
+ * @bytes: its length, whole pages
+ * @access: IB_ACCESS_*
+ *
+ * May sleep. Return: 0; -EOVERFLOW: more memory regions than the device has, or no addresses
+ * are left; -ENOMEM; -EIO: the device has failed a registration; -ENODEV: it is being removed;
+ * -EINTR: the task is being killed; another errno of the device's driver. On error nothing is
+ * registered, and @reg is as after its end.
+ */
+int rdmatensor_registration_begin(struct rdmatensor_registration *reg,
+				  struct rdmatensor_domain *domain,
+				  struct rdmatensor_memory *memory, u64 offset, u64 bytes,
+				  int access);
+/*
+ * No peer can reach the memory when it returns; nothing may be in flight from or to it.
+ * Idempotent, but not from two at the same time. May sleep
+ */
+void rdmatensor_registration_end(struct rdmatensor_registration *reg);
+/*
+ * After the end, or a begin() that failed: the keys go. Return: whether the memory may be
+ * freed; false: the device did not forget it. Idempotent. May sleep
+ */
+bool rdmatensor_registration_free(struct rdmatensor_registration *reg);
+
+/* Index of the memory region that holds the byte at @offset of the slice */
+static inline u32 rdmatensor_registration_index(const struct rdmatensor_registration *reg,
+						u64 offset)
+{
+	return offset >> reg->seg_shift;
+}
+
+#endif /* RDMATENSOR_REGISTRATION_H */
