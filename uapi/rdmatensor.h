@@ -502,18 +502,34 @@ struct rdmatensor_stats {
 #define RDMATENSOR_STATS _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_STATS)
 
 /**
+ * enum rdmatensor_pool_peers - what the peers of a context may do with one of its pools
+ * @RDMATENSOR_POOL_PEERS_WRITE: write, for as long as the pool exists: FETCH has them write to
+ *     its destination. They read what is exported of it (RDMATENSOR_TABLE_EXPORT)
+ * @RDMATENSOR_POOL_PEERS_NONE: nothing. What is published is read by this side, and a GATHER
+ *     or a loopback FETCH writes by it, so these work; FETCH over a channel and TABLE_EXPORT
+ *     are -EACCES
+ * @RDMATENSOR_POOL_PEERS_READ: read what is exported of it, while it is exported; FETCH over a
+ *     channel is -EACCES. No peer can change the rows of such a pool
+ */
+enum rdmatensor_pool_peers {
+	RDMATENSOR_POOL_PEERS_WRITE = 0,
+	RDMATENSOR_POOL_PEERS_NONE = 1,
+	RDMATENSOR_POOL_PEERS_READ = 2,
+};
+
+/**
  * struct rdmatensor_pool_create - ioctl(RDMATENSOR_POOL_CREATE)
  * @size: sizeof(struct rdmatensor_pool_create)
  * @flags: must be 0
  * @bytes: in: bytes wanted, at least 1; out: rounded up to whole pages
  * @out_pool_id: out: id, from 1
- * @__reserved: must be 0
+ * @peers: enum rdmatensor_pool_peers; in a module that does not know it, must be 0
  * @out_mmap_offset: out: offset for mmap() of the whole pool, MAP_SHARED: not 0, a
  *         multiple of the page size, and below 2^44, so that a process of 32 bits can
  *         name it. It names the pool as a whole, and nothing is to be added to it
  *
- * A pool of kernel pages, zeroed, registered for this context's peers to write
- * into (see README, "limits"). Its pages are locked memory of the caller's user, until
+ * A pool of kernel pages, zeroed, registered for what @peers lets this context's peers do with
+ * it (see README, "limits"). Its pages are locked memory of the caller's user, until
  * they are free: RLIMIT_MEMLOCK of the caller bounds what that user has in all, as for
  * io_uring. CAP_IPC_LOCK is above it, and what is made with it does not count.
  * -ENOMEM: that limit, that of the memory cgroup, or no pages; -EOVERFLOW: more than the
@@ -525,7 +541,7 @@ struct rdmatensor_pool_create {
 	__u32 flags;
 	__aligned_u64 bytes;
 	__u32 out_pool_id;
-	__u32 __reserved;
+	__u32 peers;
 	__aligned_u64 out_mmap_offset;
 };
 
@@ -708,7 +724,8 @@ enum rdmatensor_channel_state {
  * the last row's page: they must lie inside one region that the process holds. A
  * gather that is in flight while the process writes to a row reads some of the old
  * bytes and some of the new ones. -EEXIST: this context offers rows under that name;
- * -EINVAL: a field, or no such region; -EUSERS: 1024 tables are there.
+ * -EINVAL: a field, or no such region; -EACCES: peers must not read the pool (enum
+ * rdmatensor_pool_peers); -EUSERS: 1024 tables are there.
  */
 struct rdmatensor_table_export {
 	__u32 size;
@@ -915,7 +932,8 @@ struct rdmatensor_status_text {
  * @RDMATENSOR_OP_FETCH: have the tensor (name, step_id) of the peer at @channel
  *     written to (pool_id, offset); or, with RDMATENSOR_OP_ALLOC, to a region
  *     that is allocated in pool_id when the size is known and that the process
- *     frees with FREE. An entry RDMATENSOR_CQE_FETCH ends it, exactly once.
+ *     frees with FREE. An entry RDMATENSOR_CQE_FETCH ends it, exactly once. -EACCES: @channel
+ *     has a peer, and peers must not write to the pool (enum rdmatensor_pool_peers).
  *     With RDMATENSOR_OP_KEEP the peer remembers the destination under the name: the next
  *     such request of the name on the channel, if it has the same destination and the tensor
  *     the same meta-data, is short: no address and no keys. It is given in each operation

@@ -133,6 +133,8 @@ enum rdmatensor_nl_event {
  * @RDMATENSOR_NL_A_READS_IN: u32, lane: READs of the peer that it answers at the same time
  * @RDMATENSOR_NL_A_READS_OUT: u32, lane: READs that it has in flight at the same time
  * @RDMATENSOR_NL_A_WAIT_MS: u32, milliseconds for which a CONNECT waits at most
+ * @RDMATENSOR_NL_A_PEERS: string, what peers may do with a pool: write, none, read (enum
+ *         rdmatensor_pool_peers)
  */
 enum rdmatensor_nl_attr {
 	RDMATENSOR_NL_A_PAD = 1,
@@ -197,6 +199,7 @@ enum rdmatensor_nl_attr {
 	RDMATENSOR_NL_A_READS_IN,
 	RDMATENSOR_NL_A_READS_OUT,
 	RDMATENSOR_NL_A_WAIT_MS,
+	RDMATENSOR_NL_A_PEERS,
 	/* private: how many there are */
 	__RDMATENSOR_NL_A_NR,
 };

@@ -43,7 +43,7 @@ int rdmatensor_ioctl_pool_create(struct rdmatensor_context *context, void *arg)
 	u32 id;
 	int ret;
 
-	if (create->flags || create->__reserved || !create->bytes ||
+	if (create->flags || create->peers > RDMATENSOR_POOL_PEERS_READ || !create->bytes ||
 	    create->bytes > RDMATENSOR_POOL_BYTES_MAX)
 		return -EINVAL;
 	if (!rdmatensor_context_started(context))
@@ -60,8 +60,7 @@ int rdmatensor_ioctl_pool_create(struct rdmatensor_context *context, void *arg)
 	do {
 		nr_freed = rdmatensor_buffers_nr_freed(&context->buffers);
 		pool = READ_ONCE(context->gone) ? ERR_PTR(-ENODEV) :
-		       rdmatensor_pool_create(context->domain, create->bytes,
-					      IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE);
+		       rdmatensor_pool_create(context->domain, create->bytes, create->peers);
 		/* Idle buffers, which are kept for reuse only, are freed for a pool */
 	} while (pool == ERR_PTR(-ENOMEM) && --tries &&
 		 rdmatensor_buffers_make_room(&context->buffers, nr_freed));

@@ -146,7 +146,8 @@ static int context_make_buffer(struct rdmatensor_buffers *buffers,
 		return -ENODEV;
 	down_read(&context->device_use);
 	pool = READ_ONCE(context->gone) ? ERR_PTR(-ENODEV) :
-	       rdmatensor_pool_create(context->domain, buffer->bytes, IB_ACCESS_LOCAL_WRITE);
+	       rdmatensor_pool_create(context->domain, buffer->bytes,
+				      RDMATENSOR_POOL_PEERS_NONE);
 	/* Under @device_use: a removal finds it there */
 	if (!IS_ERR(pool))
 		buffer->pool = pool;

@@ -563,6 +563,8 @@ int rdmatensor_request_submit(struct rdmatensor_channel *channel,
 	struct rdmatensor_request *req;
 	int ret;
 
+	if (args->pool->peers != RDMATENSOR_POOL_PEERS_WRITE)
+		return -EACCES;
 	req = request_new(channel, args);
 	if (IS_ERR(req))
 		return PTR_ERR(req);

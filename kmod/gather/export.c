@@ -145,6 +145,8 @@ struct rdmatensor_export *rdmatensor_export_create(struct rdmatensor_exports *ex
 	might_sleep();
 	if (!bytes || !IS_ALIGNED(args->offset, PAGE_SIZE))
 		return ERR_PTR(-EINVAL);
+	if (args->pool->peers == RDMATENSOR_POOL_PEERS_NONE)
+		return ERR_PTR(-EACCES);
 
 	export = export_new(args);
 	if (!export)

@@ -97,7 +97,7 @@ static int pool_size(const struct rdmatensor_domain *domain, u64 *bytes)
 }
 
 struct rdmatensor_pool *rdmatensor_pool_create(struct rdmatensor_domain *domain, u64 bytes,
-					       int access)
+					       enum rdmatensor_pool_peers peers)
 {
 	struct rdmatensor_pool *pool;
 	int ret;
@@ -112,6 +112,7 @@ struct rdmatensor_pool *rdmatensor_pool_create(struct rdmatensor_domain *domain,
 	kref_init(&pool->ref);
 	INIT_WORK(&pool->free_work, pool_free_work);
 	pool->bytes = bytes;
+	pool->peers = peers;
 
 	ret = pool_charge(pool);
 	if (ret)
@@ -125,7 +126,8 @@ struct rdmatensor_pool *rdmatensor_pool_create(struct rdmatensor_domain *domain,
 		ret = PTR_ERR(pool->memory);
 		goto out_destroy_regions;
 	}
-	ret = rdmatensor_registration_begin(&pool->reg, domain, pool->memory, 0, bytes, access);
+	ret = rdmatensor_registration_begin(&pool->reg, domain, pool->memory, 0, bytes,
+					    rdmatensor_pool_access(peers));
 	if (ret)
 		goto out_free_memory;
 	return pool;

@@ -16,6 +16,7 @@
 #include "core/charge.h"
 #include "memory/region.h"
 #include "memory/registration.h"
+#include "rdmatensor.h"
 
 /**
  * struct rdmatensor_pool - one pool
@@ -23,6 +24,7 @@
  *       and every reader
  * @id: in the context, from 1
  * @bytes: whole pages
+ * @peers: what they may do with it
  * @memory: the pages
  * @reg: all of @memory, as this side and peers use it; ended by unregister()
  * @charge: the charge for the pages
@@ -33,6 +35,7 @@ struct rdmatensor_pool {
 	struct kref ref;
 	u32 id;
 	u64 bytes;
+	enum rdmatensor_pool_peers peers;
 	struct rdmatensor_memory *memory;
 	struct rdmatensor_registration reg;
 	struct rdmatensor_charge charge;
@@ -44,11 +47,18 @@ struct rdmatensor_pool {
 int rdmatensor_pool_init(void);
 void rdmatensor_pool_exit(void);
 
+/* IB_ACCESS_*. This side reads and writes all pools. Peers read by an export's registration alone */
+static inline int rdmatensor_pool_access(enum rdmatensor_pool_peers peers)
+{
+	return IB_ACCESS_LOCAL_WRITE |
+	       (peers == RDMATENSOR_POOL_PEERS_WRITE ? IB_ACCESS_REMOTE_WRITE : 0);
+}
+
 /**
  * rdmatensor_pool_create - allocate, charge and register
  * @domain: where it is registered; the pool holds a reference until it is unregistered
  * @bytes: length, rounded up to whole pages
- * @access: IB_ACCESS_*: what peers may do with it, beside what this side does
+ * @peers: what they may do with it, beside what this side does
  *
  * Charges the caller (rdmatensor_charge()) until the pages are free, which is not before
  * the last mapping has gone. Process context; interruptible by a fatal signal. Return: a
@@ -56,7 +66,8 @@ void rdmatensor_pool_exit(void);
  * device registers, (-EINTR), (-EIO), (-ENODEV): see rdmatensor_registration_begin().
  */
 struct rdmatensor_pool *rdmatensor_pool_create(struct rdmatensor_domain *domain,
-					       u64 bytes, int access);
+					       u64 bytes,
+					       enum rdmatensor_pool_peers peers);
 void rdmatensor_pool_get(struct rdmatensor_pool *pool);
 /*
  * Any context. The last one has the pages freed, soon and by a work item; the pool
@@ -108,7 +119,7 @@ struct rdmatensor_channel;
 
 /**
  * rdmatensor_pool_expose - let a channel's peer write to a region
- * @pool: registered with IB_ACCESS_REMOTE_WRITE
+ * @pool: registered, for peers to write
  * @offset: where the region begins
  * @bytes: its length
  * @channel: whose peer. The keys are those of the pool, which any peer of the context can use:

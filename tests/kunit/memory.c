@@ -11,7 +11,7 @@
 #include <kunit/test.h>
 #include "memory/domain.h"
 #include "memory/memory.h"
-#include "memory/registration.h"
+#include "memory/pool.h"
 
 /* As a PCI device with so many address lines */
 static struct device *device_of(struct kunit *test, unsigned int bits)
@@ -79,6 +79,17 @@ static struct ib_device *software(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, ibdev);
 	return ibdev;
+}
+
+/* Of a pool nobody may read at large, and who may not write cannot */
+static void access_of_peers(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, rdmatensor_pool_access(RDMATENSOR_POOL_PEERS_WRITE),
+			IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE);
+	KUNIT_EXPECT_EQ(test, rdmatensor_pool_access(RDMATENSOR_POOL_PEERS_NONE),
+			IB_ACCESS_LOCAL_WRITE);
+	KUNIT_EXPECT_EQ(test, rdmatensor_pool_access(RDMATENSOR_POOL_PEERS_READ),
+			IB_ACCESS_LOCAL_WRITE);
 }
 
 #define PAGES_NR 203
@@ -207,6 +218,7 @@ static struct kunit_case memory_cases[] = {
 	KUNIT_CASE(devices_that_would_bounce),
 	KUNIT_CASE_PARAM(memory_that_both_see, mapped_gen_params),
 	KUNIT_CASE(directions),
+	KUNIT_CASE(access_of_peers),
 	KUNIT_CASE(ranges_of_pages),
 	KUNIT_CASE(pages_that_are_stopped),
 	KUNIT_CASE_PARAM(coherent_memory, coherent_gen_params),

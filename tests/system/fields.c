@@ -744,7 +744,8 @@ static const struct row {
 	ROW(POOL_CREATE, pool_create, bytes, UINT64_MAX, -EINVAL),
 	ROW(POOL_CREATE, pool_create, bytes, 1ull << 63, -EINVAL),
 	ROW(POOL_CREATE, pool_create, out_pool_id, UINT32_MAX, 0),
-	ROW(POOL_CREATE, pool_create, __reserved, 1, -EINVAL),
+	ROW(POOL_CREATE, pool_create, peers, 3, -EINVAL),
+	ROW(POOL_CREATE, pool_create, peers, UINT32_MAX, -EINVAL),
 	ROW(POOL_CREATE, pool_create, out_mmap_offset, UINT64_MAX, 0),
 
 	ROW(POOL_DESTROY, pool_destroy, pool_id, 0, -ENOENT),

@@ -58,7 +58,8 @@ static int serve(const char *listen, uint64_t start, uint64_t end)
 	if (err || (err = rdmatensor_open(NULL, &rt)) || (err = rdmatensor_start(rt, &arg)))
 		return fail("start", err, arg.cause);
 	/* What is exported is whole pages */
-	if ((err = rdmatensor_pool_create(rt, (end - start) * ROW + 4095, &pool)) ||
+	if ((err = rdmatensor_pool_create_peers(rt, (end - start) * ROW + 4095,
+						RDMATENSOR_POOL_PEERS_READ, &pool)) ||
 	    (err = rdmatensor_pool_alloc(rt, &pool, pool.bytes, &at)))
 		return fail("pool", err, NULL);
 	rows = (void *)((char *)pool.base + at);

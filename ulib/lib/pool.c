@@ -22,9 +22,16 @@ static int destroy(struct rdmatensor *rt, uint32_t id)
 int rdmatensor_pool_create(struct rdmatensor *rt, uint64_t bytes,
 			   struct rdmatensor_pool *pool)
 {
+	return rdmatensor_pool_create_peers(rt, bytes, RDMATENSOR_POOL_PEERS_WRITE, pool);
+}
+
+int rdmatensor_pool_create_peers(struct rdmatensor *rt, uint64_t bytes,
+				 enum rdmatensor_pool_peers peers, struct rdmatensor_pool *pool)
+{
 	struct rdmatensor_pool_create arg = {
 		.size = sizeof(arg),
 		.bytes = bytes,
+		.peers = peers,
 	};
 	struct rt_mapping *map;
 	int err;

@@ -16,6 +16,9 @@ size_t __sanitizer_get_current_allocated_bytes(void);
 
 int __wrap_rdmatensor_pool_create(struct rdmatensor *rt, uint64_t bytes,
 				  struct rdmatensor_pool *pool);
+int __wrap_rdmatensor_pool_create_peers(struct rdmatensor *rt, uint64_t bytes,
+					enum rdmatensor_pool_peers peers,
+					struct rdmatensor_pool *pool);
 int __wrap_rdmatensor_pool_alloc(struct rdmatensor *rt, const struct rdmatensor_pool *pool,
 				 uint64_t bytes, uint64_t *offset);
 int __wrap_rdmatensor_pool_destroy(struct rdmatensor *rt, struct rdmatensor_pool *pool);
@@ -46,6 +49,15 @@ int __wrap_rdmatensor_pool_create(struct rdmatensor *rt, uint64_t bytes,
 	peer.pools++;
 	peer.pool_bytes = bytes;
 	return 0;
+}
+
+int __wrap_rdmatensor_pool_create_peers(struct rdmatensor *rt, uint64_t bytes,
+					enum rdmatensor_pool_peers peers,
+					struct rdmatensor_pool *pool)
+{
+	/* What is fetched is written by the peer */
+	HOLDS(peers == RDMATENSOR_POOL_PEERS_WRITE);
+	return __wrap_rdmatensor_pool_create(rt, bytes, pool);
 }
 
 int __wrap_rdmatensor_pool_alloc(struct rdmatensor *rt, const struct rdmatensor_pool *pool,

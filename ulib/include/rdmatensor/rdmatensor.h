@@ -246,13 +246,24 @@ const char *rdmatensor_stat_name(unsigned int stat);
  */
 
 /**
- * rdmatensor_pool_create() - make a pool and map it
+ * rdmatensor_pool_create() - make a pool that peers may write to, and map it
  * @rt: handle, started
  * @bytes: at least 1, rounded up to whole pages
  * @pool: out
  */
 int rdmatensor_pool_create(struct rdmatensor *rt, uint64_t bytes,
 			   struct rdmatensor_pool *pool);
+
+/**
+ * rdmatensor_pool_create_peers() - make a pool and map it
+ * @rt: handle, started
+ * @bytes: at least 1, rounded up to whole pages
+ * @peers: what they may do with it. What is only published needs RDMATENSOR_POOL_PEERS_NONE,
+ *         rows that are exported RDMATENSOR_POOL_PEERS_READ: then no peer can change them
+ * @pool: out
+ */
+int rdmatensor_pool_create_peers(struct rdmatensor *rt, uint64_t bytes,
+				 enum rdmatensor_pool_peers peers, struct rdmatensor_pool *pool);
 
 /**
  * rdmatensor_pool_destroy() - destroy a pool and unmap it

@@ -115,7 +115,7 @@ static int load(struct serve *serve)
 	err = server_start(&serve->server);
 	if (!err)
 		err = store_create(serve->server.rt, lay_out(serve),
-				   &serve->store);
+				   RDMATENSOR_POOL_PEERS_NONE, &serve->store);
 	if (!err) {
 		lay_out(serve);
 		err = read_tensors(serve, fd);

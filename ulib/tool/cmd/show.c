@@ -212,7 +212,8 @@ static const struct table {
 	} },
 	{ "pools", RDMATENSOR_NL_CMD_POOL_GET, {
 		{ "CONTEXT", "context", 7 }, { "POOL", "pool", 7 }, { "WORKER", "worker", 20 },
-		{ "BYTES", "bytes", 15 }, { "SEGMENTS", "segments", 8 }, { "USES", "uses", 0 },
+		{ "BYTES", "bytes", 15 }, { "PEERS", "peers", 5 },
+		{ "SEGMENTS", "segments", 8 }, { "USES", "uses", 0 },
 	} },
 	{ "requests", RDMATENSOR_NL_CMD_REQUEST_GET, {
 		{ "CONTEXT", "context", 7 }, { "PEER", "peer", 16 }, { "REQ", "request", 5 },

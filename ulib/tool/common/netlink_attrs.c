@@ -84,6 +84,7 @@ static const struct {
 	[RDMATENSOR_NL_A_READS_IN] = { "reads_in", NUMBER },
 	[RDMATENSOR_NL_A_READS_OUT] = { "reads_out", NUMBER },
 	[RDMATENSOR_NL_A_WAIT_MS] = { "wait_ms", NUMBER },
+	[RDMATENSOR_NL_A_PEERS] = { "peers", TEXT },
 };
 
 #define NR_ATTRS ((int)(sizeof(attrs) / sizeof(attrs[0])))

@@ -59,27 +59,29 @@ static int create_failed(struct rdmatensor *rt, uint64_t bytes, int err, char *c
 	return store_failed(cause, len, "pool of %" PRIu64 " bytes: %s", bytes, strerror(-err));
 }
 
-int store_create_array(struct rdmatensor *rt, uint64_t nr, uint64_t bytes, struct store *store)
+int store_create_array(struct rdmatensor *rt, uint64_t nr, uint64_t bytes,
+		       enum rdmatensor_pool_peers peers, struct store *store)
 {
 	uint64_t all;
 
 	if (__builtin_mul_overflow(nr, bytes, &all))
 		return failed("pool of %" PRIu64 " times %" PRIu64 " bytes: the product does not fit into 64 bits: take fewer, or shorter ones",
 			      nr, bytes);
-	return store_create(rt, align_up(all, 4096), store);
+	return store_create(rt, align_up(all, 4096), peers, store);
 }
 
-int store_create(struct rdmatensor *rt, uint64_t bytes, struct store *store)
+int store_create(struct rdmatensor *rt, uint64_t bytes, enum rdmatensor_pool_peers peers,
+		 struct store *store)
 {
-	return store_create_cause(rt, bytes, store, NULL, 0);
+	return store_create_cause(rt, bytes, peers, store, NULL, 0);
 }
 
-int store_create_cause(struct rdmatensor *rt, uint64_t bytes, struct store *store, char *cause,
-		       size_t len)
+int store_create_cause(struct rdmatensor *rt, uint64_t bytes, enum rdmatensor_pool_peers peers,
+		       struct store *store, char *cause, size_t len)
 {
 	int err;
 
-	err = rdmatensor_pool_create(rt, bytes, &store->pool);
+	err = rdmatensor_pool_create_peers(rt, bytes, peers, &store->pool);
 	if (err)
 		return create_failed(rt, bytes, err, cause, len);
 	err = rdmatensor_pool_alloc(rt, &store->pool, bytes, &store->offset);

@@ -19,13 +19,15 @@ struct store {
 	uint64_t offset;
 };
 
-/* EXIT_OK, or EXIT_FAILED with a message */
-int store_create(struct rdmatensor *rt, uint64_t bytes, struct store *store);
+/* @peers: what they may do with it. EXIT_OK, or EXIT_FAILED with a message */
+int store_create(struct rdmatensor *rt, uint64_t bytes, enum rdmatensor_pool_peers peers,
+		 struct store *store);
 /* The same, but the message is returned in @cause and not printed */
-int store_create_cause(struct rdmatensor *rt, uint64_t bytes, struct store *store, char *cause,
-		       size_t len);
+int store_create_cause(struct rdmatensor *rt, uint64_t bytes, enum rdmatensor_pool_peers peers,
+		       struct store *store, char *cause, size_t len);
 /* For @nr times @bytes, in whole pages; an overflow is refused */
-int store_create_array(struct rdmatensor *rt, uint64_t nr, uint64_t bytes, struct store *store);
+int store_create_array(struct rdmatensor *rt, uint64_t nr, uint64_t bytes,
+		       enum rdmatensor_pool_peers peers, struct store *store);
 
 /* Saturates: no pool has UINT64_MAX bytes */
 static inline uint64_t align_up(uint64_t bytes, uint64_t align)

@@ -162,7 +162,8 @@ static void say_contents(struct doctor *doctor, uint32_t channel)
 	struct store store;
 	int err;
 
-	if (store_create_cause(doctor->rt, CONTENT_LONG, &store, cause, sizeof(cause))) {
+	if (store_create_cause(doctor->rt, CONTENT_LONG, RDMATENSOR_POOL_PEERS_WRITE, &store,
+			       cause, sizeof(cause))) {
 		content_no_memory(doctor, cause);
 		return;
 	}

@@ -151,8 +151,10 @@ void doctor_itself(struct doctor *doctor)
 	uint64_t ns;
 	int err;
 
-	if (store_create_cause(doctor->rt, CONTENT_LONG, &from, cause, sizeof(cause)) ||
-	    store_create_cause(doctor->rt, CONTENT_LONG, &to, cause, sizeof(cause))) {
+	if (store_create_cause(doctor->rt, CONTENT_LONG, RDMATENSOR_POOL_PEERS_NONE, &from,
+			       cause, sizeof(cause)) ||
+	    store_create_cause(doctor->rt, CONTENT_LONG, RDMATENSOR_POOL_PEERS_WRITE, &to,
+			       cause, sizeof(cause))) {
 		content_no_memory(doctor, cause);
 		return;
 	}

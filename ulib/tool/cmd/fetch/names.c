@@ -98,7 +98,7 @@ int fetch_index(struct fetch *fetch)
 	uint64_t bytes;
 	int err;
 
-	err = store_create(fetch->rt, 1, &store);
+	err = store_create(fetch->rt, 1, RDMATENSOR_POOL_PEERS_WRITE, &store);
 	if (err)
 		return err;
 	err = probe(fetch, &store, INDEX_NAME, &cqe);
@@ -109,7 +109,7 @@ int fetch_index(struct fetch *fetch)
 	if (!bytes || bytes > ST_HEADER_MAX)
 		return failed("index of %s: %" PRIu64 " bytes are not a safetensors header",
 			      fetch->peer, bytes);
-	err = store_create(fetch->rt, bytes, &store);
+	err = store_create(fetch->rt, bytes, RDMATENSOR_POOL_PEERS_WRITE, &store);
 	if (err)
 		return err;
 	err = take_index(fetch, &store, bytes);
@@ -129,7 +129,7 @@ int fetch_meta(struct fetch *fetch, char **names, size_t nr)
 	tensors = calloc(nr, sizeof(*tensors));
 	if (!tensors)
 		return failed("out of memory");
-	err = store_create(fetch->rt, 1, &store);
+	err = store_create(fetch->rt, 1, RDMATENSOR_POOL_PEERS_WRITE, &store);
 	if (err) {
 		free(tensors);
 		return err;

@@ -71,7 +71,7 @@ int fetch_prepare(struct fetch *fetch)
 			return failed("pool of %" PRIu64 " bytes: %s", total,
 				      strerror(-err));
 	} else {
-		err = store_create(fetch->rt, total, &fetch->store);
+		err = store_create(fetch->rt, total, RDMATENSOR_POOL_PEERS_WRITE, &fetch->store);
 		if (err)
 			return err;
 	}

@@ -215,7 +215,8 @@ static int measure(struct load *load)
 
 	/* At most 2^31 rows of RDMATENSOR_ROW_MAX bytes */
 	load->stride = align_region((uint64_t)gathering->ids * load->row_bytes);
-	err = store_create_array(load->rt, slots, load->stride, &load->store);
+	err = store_create_array(load->rt, slots, load->stride, RDMATENSOR_POOL_PEERS_NONE,
+				 &load->store);
 	if (err)
 		return err;
 	load->ids = calloc(slots * (uint64_t)gathering->ids, sizeof(*load->ids));

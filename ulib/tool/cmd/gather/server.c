@@ -22,7 +22,8 @@ static int export_rows(struct gathering *gathering, struct store *store)
 	int err;
 
 	/* An export consists of whole pages */
-	if (store_create_array(gathering->server.rt, nr, gathering->row_bytes, store))
+	if (store_create_array(gathering->server.rt, nr, gathering->row_bytes,
+			       RDMATENSOR_POOL_PEERS_READ, store))
 		return EXIT_FAILED;
 	at = (void *)((char *)store->pool.base + store->offset);
 	for (row = 0; row < nr; row++)

@@ -304,7 +304,8 @@ static int measure_size(struct load *load, uint64_t size,
 	load->failure = 0;
 	load->flying = 0;
 	perf_name(size, load->name);
-	err = store_create_array(load->rt, load->depth, align_region(size), &load->store);
+	err = store_create_array(load->rt, load->depth, align_region(size),
+				 RDMATENSOR_POOL_PEERS_WRITE, &load->store);
 	if (err)
 		return err;
 	err = measure(load, row);
