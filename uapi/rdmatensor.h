@@ -534,7 +534,8 @@ enum rdmatensor_pool_peers {
  * io_uring. CAP_IPC_LOCK is above it, and what is made with it does not count.
  * -ENOMEM: that limit, that of the memory cgroup, or no pages; -EOVERFLOW: more than the
  * device registers; -EUSERS: START's max_pools are there; -EINTR: the process is killed
- * while it waits for memory of the same user that is being freed.
+ * while it waits for memory of the same user that is being freed; -EINVAL: a field, such as
+ * @peers in a module that does not know it.
  */
 struct rdmatensor_pool_create {
 	__u32 size;

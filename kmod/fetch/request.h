@@ -16,8 +16,8 @@
  *
  * Process context.
  *
- * Return: 0: a completion entry will come; -EACCES: peers must not write to the pool; -ENOTCONN:
- * the channel is not UP; an error of
+ * Return: 0: a completion entry will come; -EACCES: peers must not write to the pool;
+ * -ENOTCONN: the channel is not UP; an error of
  * rdmatensor_fetch_init(); -ENOMEM.
  */
 int rdmatensor_request_submit(struct rdmatensor_channel *channel,

@@ -763,6 +763,81 @@ TEST(keys_of_other_contexts)
 	EQ(side_next(s, RDMATENSOR_CQE_FETCH, 1, NULL), -ECONNRESET);
 }
 
+/* What the kernel knows of the only memory region of @bytes: nobody tells a peer */
+static uint32_t key_of(uint64_t bytes)
+{
+	char line[512], length[32], *at;
+	uint32_t key = 0;
+	FILE *regions;
+	int found = 0;
+
+	snprintf(length, sizeof(length), "mrlen %llu ", (unsigned long long)bytes);
+	regions = popen("rdma -dd resource show mr", "r");
+	CHECK(regions);
+	while (fgets(line, sizeof(line), regions)) {
+		at = strstr(line, " rkey 0x");
+		if (!at || !strstr(line, length))
+			continue;
+		key = strtoul(at + strlen(" rkey "), NULL, 16);
+		found++;
+	}
+	EQ(pclose(regions), 0);
+	EQ(found, 1);
+	return key;
+}
+
+/* Address and key are right, as a pool that peers may write shows: others cannot be written */
+TEST(pools_that_peers_must_not_write)
+{
+	static const enum rdmatensor_pool_peers rows[] = {
+		RDMATENSOR_POOL_PEERS_WRITE, RDMATENSOR_POOL_PEERS_NONE,
+		RDMATENSOR_POOL_PEERS_READ,
+	};
+	const uint64_t bytes = 5 * 4096;
+	struct rdmatensor *rt;
+	struct rdmatensor_pool closed, open;
+	struct rdmatensor_query query;
+	struct rdmatensor_msg msg;
+	struct rdmatensor_op op;
+	uint64_t step, at;
+	size_t i;
+	int ret;
+
+	scene_open(NULL);
+	rt = scene.p.a.rt;
+	query = (struct rdmatensor_query){ 0 };
+	EQ(rdmatensor_query(rt, &query), 0);
+	step = query.max_segment_bytes;
+	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		scene_meet(&liar, 1);
+		/* Neighbours by address: what the peer is told of one says where the other is */
+		EQ(rdmatensor_pool_create_peers(rt, bytes, rows[i], &closed), 0);
+		EQ(rdmatensor_pool_create(rt, 4096, &open), 0);
+		fill(closed.base, bytes, 9);
+		EQ(rdmatensor_pool_alloc(rt, &open, 4096, &at), 0);
+		rdmatensor_prep_fetch(&op, scene.channel, "x", 0, open.id, at, 4096, 0, 1);
+		EQ(side_do(&scene.p.a, &op), 0);
+		CHECK(describe(&msg));
+		memset(liar.memory + LIAR_FROM, 0x5a, 64);
+		ret = liar_post(&liar, 0, IBV_WR_RDMA_WRITE, LIAR_FROM, 64,
+				msg.remote_addr - 2 * step, key_of(bytes), 0);
+		if (rows[i] == RDMATENSOR_POOL_PEERS_WRITE) {
+			EQ(ret, 0);
+			EQ(((unsigned char *)closed.base)[17], 0x5a);
+			liar_close(&liar);
+			EQ(side_next(&scene.p.a, RDMATENSOR_CQE_CHANNEL_DOWN, 0, NULL),
+			   -ECONNRESET);
+		} else {
+			CHECK(ret);
+			CHECK(filled(closed.base, bytes, 9));
+			scene_ends(&liar, -ECONNRESET);
+		}
+		EQ(side_next(&scene.p.a, RDMATENSOR_CQE_FETCH, 1, NULL), -ECONNRESET);
+		EQ(rdmatensor_pool_destroy(rt, &closed), 0);
+		EQ(rdmatensor_pool_destroy(rt, &open), 0);
+	}
+}
+
 /*
  * A peer that was given a key can take it away from everybody, which is what README
  * says of peers of one context. Nothing else is lost by it: another pool serves.

@@ -134,6 +134,8 @@ check "lanes take all completion vectors" is \
 	"$(($(nproc) < 3 ? $(nproc) : 3))" channels
 check "message slots" is '[.[].msg_slots] | unique' '[16]' channels
 check "pools" is 'map(.worker) | sort' '["perf-client","perf-server","server"]' pools
+check "what peers may do with them" is 'map([.worker, .peers]) | sort' \
+	'[["perf-client","write"],["perf-server","none"],["server","none"]]' pools
 id=$("$tool" show contexts -j | jq '.[] | select(.worker == "perf-client") | .context')
 check "one context's channels" is 'map(.worker)' '["perf-client"]' channels "$id"
 not_there() { ! "$tool" "$@" 2>/tmp/err && grep -q "there is no context 99999" /tmp/err; }

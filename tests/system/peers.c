@@ -34,12 +34,15 @@ static int fetch_from(uint32_t channel, const char *name, uint64_t *at)
 
 static void fetch_into(enum rdmatensor_pool_peers peers, int error)
 {
+	struct rdmatensor_cqe cqe;
 	uint64_t at;
 
 	open_for(peers);
 	publish(&p.b, "x", 0, BYTES, 3, 1, 1);
 	EQ(fetch_from(p.a.channel, "x", &at), error);
 	if (error) {
+		EQ(rdmatensor_fetch(p.a.rt, p.a.channel, "x", 0, &p.a.pool, RDMATENSOR_ALLOC, 0,
+				    rdmatensor_deadline_ms(10000), &cqe), error);
 		/* Nobody was asked: it is still there, for who may have it */
 		side_none(&p.b, RDMATENSOR_CQE_PUBLISH, 1, 20);
 	} else {
