@@ -2,10 +2,10 @@
 /*
  * Exports.
  *
- * The rows are pages of a pool. They are in the pool's registration, for writing, and in the
- * export's own, for reading, for which they are mapped for the device to read only: an IOMMU
- * enforces the direction. The export holds the pool and the range: nothing can be fetched to
- * it, and it cannot be freed.
+ * The rows are pages of a pool. They are in the pool's registration, with the access that it
+ * was made for, and in the export's own, for peers to read. For that one they are mapped for the
+ * device to read only: an IOMMU enforces the direction. The export holds the pool and the range:
+ * nothing can be fetched to it, and it cannot be freed.
  *
  * A withdrawal removes the name, then the regions. From then on a READ of the rows is an
  * access error for its sender: addresses are never reused.
@@ -127,13 +127,6 @@ static struct rdmatensor_export *export_new(const struct rdmatensor_export_args 
 	return export;
 }
 
-/* A device that may still read is worse than a pool that is lost */
-static void export_free_registration(struct rdmatensor_export *export)
-{
-	if (!rdmatensor_registration_free(&export->reg))
-		rdmatensor_pool_get(export->pool);
-}
-
 struct rdmatensor_export *rdmatensor_export_create(struct rdmatensor_exports *exports,
 						   struct rdmatensor_domain *domain,
 						   const struct rdmatensor_export_args *args)
@@ -174,7 +167,11 @@ struct rdmatensor_export *rdmatensor_export_create(struct rdmatensor_exports *ex
 out_unregister:
 	rdmatensor_registration_end(&export->reg);
 out_free_registration:
-	export_free_registration(export);
+	if (!rdmatensor_registration_free(&export->reg)) {
+		/* See export_release() */
+		rdmatensor_pool_get(args->pool);
+		return ERR_PTR(ret);
+	}
 out_drop:
 	rdmatensor_regions_drop(&args->pool->regions, &export->use);
 out_free:
@@ -203,7 +200,12 @@ static void export_release(struct kref *ref)
 {
 	struct rdmatensor_export *export = container_of(ref, struct rdmatensor_export, ref);
 
-	export_free_registration(export);
+	/*
+	 * A device that does not forget the rows may still read them: the range stays in use,
+	 * and the pool allocated
+	 */
+	if (!rdmatensor_registration_free(&export->reg))
+		return;
 	rdmatensor_regions_drop(&export->pool->regions, &export->use);
 	rdmatensor_pool_put(export->pool);
 	kfree(export);

@@ -93,8 +93,9 @@ void rdmatensor_exports_init(struct rdmatensor_exports *exports);
  * Process context, may sleep.
  *
  * Return: an export with one reference; ERR_PTR(-EINVAL): the rows are not in one region that
- * is held; ERR_PTR(-EACCES): peers must not read the pool; ERR_PTR(-EOVERFLOW): more keys than the wire can count; ERR_PTR(-EEXIST);
- * ERR_PTR(-ENOMEM); ERR_PTR(-EIO): see rdmatensor_registration_begin().
+ * is held; ERR_PTR(-EACCES): peers must not read the pool; ERR_PTR(-EOVERFLOW): more keys than
+ * the wire can count; ERR_PTR(-EEXIST); ERR_PTR(-ENOMEM); ERR_PTR(-EIO), (-ENODEV), (-EINTR):
+ * see rdmatensor_registration_begin().
  */
 struct rdmatensor_export *rdmatensor_export_create(struct rdmatensor_exports *exports,
 						   struct rdmatensor_domain *domain,

@@ -18,7 +18,7 @@ struct rdmatensor_adapter;
 
 /**
  * struct rdmatensor_domain - PD and registration queue
- * @ref: counts contexts and, through them, pools and channels
+ * @ref: counts contexts, and registrations
  * @ibdev: its device
  * @pd: the protection domain
  * @seg_shift: see struct rdmatensor_adapter

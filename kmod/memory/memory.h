@@ -21,13 +21,17 @@
 
 struct ib_device;
 struct rdmatensor_memory;
+struct vm_area_struct;
 
 /**
  * struct rdmatensor_memory_ops - a kind of memory
  * @map: makes @sgt, the chunks of [@offset, @offset + @bytes) with the addresses that @ibdev
  *       has for them; both are whole pages. May sleep. Return: 0; a negative errno, and there
  *       is no @sgt
- * @unmap: the end of a map(), with the same arguments. The device has forgotten the addresses
+ * @unmap: the end of a map() for the same device and direction. The device has forgotten the
+ *         addresses
+ * @mmap: maps all of it into @vma, which is as long; NULL: this kind is not mapped. Return: 0;
+ *        a negative errno, and the kernel takes down what is mapped
  * @addr: CPU address of a byte; @contiguous: out: bytes that follow it without a break
  * @free: nothing is mapped
  */
@@ -36,6 +40,7 @@ struct rdmatensor_memory_ops {
 		   struct ib_device *ibdev, enum dma_data_direction dir, struct sg_table *sgt);
 	void (*unmap)(struct rdmatensor_memory *memory, struct ib_device *ibdev,
 		      enum dma_data_direction dir, struct sg_table *sgt);
+	int (*mmap)(const struct rdmatensor_memory *memory, struct vm_area_struct *vma);
 	void *(*addr)(const struct rdmatensor_memory *memory, u64 offset, u32 *contiguous);
 	void (*free)(struct rdmatensor_memory *memory);
 };
@@ -55,13 +60,16 @@ struct rdmatensor_memory {
  * @bytes: a multiple of PAGE_SIZE
  * @slice_shift: log2 of the bytes of a slice: no chunk is longer, and the look-up of a byte
  *               takes as long as its slice has chunks
+ * @max_order: log2 of the pages of the longest chunk that is allocated at once; neighbours are
+ *             joined all the same
  * @stop: given up when true; set by another task, or NULL
  *
  * Each page has a count of its own and can be mapped to user space, where it outlives the
  * memory. Charged to current's memory cgroup. May sleep; does not invoke the OOM killer.
  * Return: ERR_PTR(-ENOMEM); ERR_PTR(-EINTR): the task is being killed; ERR_PTR(-ENODEV): @stop.
  */
-struct rdmatensor_memory *rdmatensor_pages_alloc(u64 bytes, u8 slice_shift, const bool *stop);
+struct rdmatensor_memory *rdmatensor_pages_alloc(u64 bytes, u8 slice_shift,
+						 unsigned int max_order, const bool *stop);
 
 /**
  * rdmatensor_coherent_alloc - zeroed memory that needs no syncing

@@ -23,6 +23,9 @@
 #include "core/fault.h"
 #include "memory/memory.h"
 
+/* Pages that are mapped under one page table lock */
+#define PAGES_MMAP_BATCH 64
+
 /**
  * struct pages - kernel pages
  * @memory: the base
@@ -66,10 +69,9 @@ static struct page *pages_chunk(unsigned int *order)
 }
 
 /* @slice is empty if that fails */
-static int pages_fill(struct sg_table *slice, u32 bytes)
+static int pages_fill(struct sg_table *slice, u32 bytes, unsigned int order)
 {
 	u32 nr = bytes >> PAGE_SHIFT, done = 0, i;
-	unsigned int order = MAX_PAGE_ORDER;
 	struct page **pages, *page;
 	int ret = -ENOMEM;
 
@@ -238,14 +240,67 @@ static void pages_unmap(struct rdmatensor_memory *memory, struct ib_device *ibde
 	sg_free_table(sgt);
 }
 
+static int pages_insert(struct vm_area_struct *vma, unsigned long *addr, struct page **pages,
+			unsigned long nr)
+{
+	unsigned long left = nr;
+	int ret;
+
+	ret = vm_insert_pages(vma, *addr, pages, &left);
+	if (ret)
+		return ret;
+	*addr += nr << PAGE_SHIFT;
+	return 0;
+}
+
+static int pages_insert_slice(struct vm_area_struct *vma, unsigned long *addr,
+			      const struct sg_table *slice)
+{
+	struct page *pages[PAGES_MMAP_BATCH];
+	struct sg_page_iter iter;
+	unsigned long nr = 0;
+	int ret;
+
+	for_each_sgtable_page(slice, &iter, 0) {
+		pages[nr++] = sg_page_iter_page(&iter);
+		if (nr < ARRAY_SIZE(pages))
+			continue;
+		ret = pages_insert(vma, addr, pages, nr);
+		if (ret)
+			return ret;
+		nr = 0;
+	}
+	return nr ? pages_insert(vma, addr, pages, nr) : 0;
+}
+
+static int pages_mmap(const struct rdmatensor_memory *memory, struct vm_area_struct *vma)
+{
+	const struct pages *pages = to_pages_const(memory);
+	unsigned long addr = vma->vm_start;
+	int ret;
+	u32 i;
+
+	for (i = 0; i < pages->nr; i++) {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		ret = pages_insert_slice(vma, &addr, &pages->slices[i]);
+		if (ret)
+			return ret;
+		cond_resched();
+	}
+	return 0;
+}
+
 static const struct rdmatensor_memory_ops pages_ops = {
 	.map = pages_map,
 	.unmap = pages_unmap,
+	.mmap = pages_mmap,
 	.addr = pages_addr,
 	.free = pages_free,
 };
 
-struct rdmatensor_memory *rdmatensor_pages_alloc(u64 bytes, u8 slice_shift, const bool *stop)
+struct rdmatensor_memory *rdmatensor_pages_alloc(u64 bytes, u8 slice_shift,
+						 unsigned int max_order, const bool *stop)
 {
 	u64 nr = DIV_ROUND_UP_ULL(bytes, 1ULL << slice_shift), left = bytes;
 	struct pages *pages;
@@ -268,7 +323,8 @@ struct rdmatensor_memory *rdmatensor_pages_alloc(u64 bytes, u8 slice_shift, cons
 
 		rdmatensor_hold("pages_alloc");
 		ret = fatal_signal_pending(current) ? -EINTR :
-		      stop && READ_ONCE(*stop) ? -ENODEV : pages_fill(&pages->slices[i], run);
+		      stop && READ_ONCE(*stop) ? -ENODEV : pages_fill(&pages->slices[i], run,
+							      max_order);
 		if (ret) {
 			pages_free(&pages->memory);
 			return ERR_PTR(ret);

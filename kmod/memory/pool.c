@@ -35,8 +35,6 @@
 #include "memory/memory.h"
 #include "memory/pool.h"
 
-/* Pages that are mapped under one page table lock */
-#define POOL_MMAP_BATCH 64
 /* Bytes that the CPU works on between two offers to be preempted */
 #define POOL_CPU_BYTES SZ_256K
 
@@ -66,6 +64,7 @@ static int pool_charge(struct rdmatensor_pool *pool)
 
 static void pool_free_memory(struct rdmatensor_pool *pool)
 {
+	/* What the device does not forget stays allocated. Others of the user do not wait for it */
 	if (rdmatensor_registration_free(&pool->reg))
 		rdmatensor_memory_free(pool->memory);
 	rdmatensor_regions_destroy(&pool->regions);
@@ -121,7 +120,8 @@ struct rdmatensor_pool *rdmatensor_pool_create(struct rdmatensor_domain *domain,
 	if (ret)
 		goto out_uncharge;
 
-	pool->memory = rdmatensor_pages_alloc(bytes, domain->seg_shift, &domain->ending);
+	pool->memory = rdmatensor_pages_alloc(bytes, domain->seg_shift, MAX_PAGE_ORDER,
+					      &domain->ending);
 	if (IS_ERR(pool->memory)) {
 		ret = PTR_ERR(pool->memory);
 		goto out_destroy_regions;
@@ -185,39 +185,6 @@ void rdmatensor_pool_unregister(struct rdmatensor_pool *pool)
 	rdmatensor_registration_end(&pool->reg);
 }
 
-static int pool_insert(struct vm_area_struct *vma, unsigned long *addr, struct page **pages,
-		       unsigned long nr)
-{
-	unsigned long left = nr;
-	int ret;
-
-	ret = vm_insert_pages(vma, *addr, pages, &left);
-	if (ret)
-		return ret;
-	*addr += nr << PAGE_SHIFT;
-	return 0;
-}
-
-/* A batch of @pool's pages from @offset on. Return: bytes, or a negative errno */
-static long pool_insert_batch(struct vm_area_struct *vma, unsigned long *addr,
-			      const struct rdmatensor_pool *pool, u64 offset)
-{
-	struct page *pages[POOL_MMAP_BATCH], *page;
-	unsigned long nr = 0;
-	u32 contiguous;
-	int ret;
-
-	while (nr < ARRAY_SIZE(pages) && offset < pool->bytes) {
-		page = virt_to_page(rdmatensor_memory_addr(pool->memory, offset, &contiguous));
-		for (; contiguous && nr < ARRAY_SIZE(pages); contiguous -= PAGE_SIZE) {
-			pages[nr++] = page++;
-			offset += PAGE_SIZE;
-		}
-	}
-	ret = pool_insert(vma, addr, pages, nr);
-	return ret ?: nr << PAGE_SHIFT;
-}
-
 static void pool_vma_open(struct vm_area_struct *vma)
 {
 	rdmatensor_pool_get(vma->vm_private_data);
@@ -259,22 +226,15 @@ static const struct vm_operations_struct pool_vm_ops = {
  */
 int rdmatensor_pool_mmap(struct rdmatensor_pool *pool, struct vm_area_struct *vma)
 {
-	unsigned long addr = vma->vm_start;
-	long run;
-	u64 at;
+	int ret;
 
 	if (!(vma->vm_flags & VM_SHARED) || vma->vm_end - vma->vm_start != pool->bytes)
 		return -EINVAL;
 
 	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
-	for (at = 0; at < pool->bytes; at += run) {
-		if (fatal_signal_pending(current))
-			return -EINTR;
-		run = pool_insert_batch(vma, &addr, pool, at);
-		if (run < 0)
-			return run;
-		cond_resched();
-	}
+	ret = pool->memory->ops->mmap(pool->memory, vma);
+	if (ret)
+		return ret;
 	/* What fails before is taken down without close() */
 	rdmatensor_pool_get(pool);
 	vma->vm_private_data = pool;

@@ -47,7 +47,10 @@ struct rdmatensor_pool {
 int rdmatensor_pool_init(void);
 void rdmatensor_pool_exit(void);
 
-/* IB_ACCESS_*. This side reads and writes all pools. Peers read by an export's registration alone */
+/*
+ * IB_ACCESS_*. This side reads and writes all pools; peers read by an export's registration
+ * alone
+ */
 static inline int rdmatensor_pool_access(enum rdmatensor_pool_peers peers)
 {
 	return IB_ACCESS_LOCAL_WRITE |

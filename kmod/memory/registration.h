@@ -3,8 +3,8 @@
  * Registrations: a slice of one memory in one domain, with the access that peers have.
  *
  * A slice is cut into memory regions of 1 << seg_shift bytes, with consecutive addresses. A
- * memory may have several registrations: a pool is one, for peers to write; an export of its
- * rows is another one, for peers to read.
+ * memory may have several registrations: a pool has one, for this side and, if it was made so,
+ * for peers to write; an export of its rows is another one, for peers to read.
  */
 #ifndef RDMATENSOR_REGISTRATION_H
 #define RDMATENSOR_REGISTRATION_H

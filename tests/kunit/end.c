@@ -168,7 +168,7 @@ static void end_make_pool(struct end *end, u64 bytes)
 	pool->reg.mrs = kunit_kcalloc(end->test, pool->reg.nr, sizeof(*pool->reg.mrs), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(end->test, pool->reg.mrs);
 	KUNIT_ASSERT_EQ(end->test, rdmatensor_regions_init(&pool->regions, bytes), 0);
-	pool->memory = rdmatensor_pages_alloc(bytes, END_SEG_SHIFT, NULL);
+	pool->memory = rdmatensor_pages_alloc(bytes, END_SEG_SHIFT, MAX_PAGE_ORDER, NULL);
 	KUNIT_ASSERT_FALSE(end->test, IS_ERR(pool->memory));
 	for (i = 0; i < pool->reg.nr; i++) {
 		pool->reg.mrs[i].lkey = end->key + i;

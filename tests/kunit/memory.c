@@ -95,18 +95,20 @@ static void access_of_peers(struct kunit *test)
 #define PAGES_NR 203
 #define PAGES_SLICE_SHIFT (PAGE_SHIFT + 5)
 #define PAGES_ROUNDS 300
+#define PAGES_TAKEN 1024
 
-/* The scatter list of a range has its pages, all of them, in order, and no others */
-static void check_range(struct kunit *test, struct rdmatensor_memory *memory,
-			struct ib_device *ibdev, u32 first, u32 nr)
+/* The scatter list of a range has its pages, all of them, in order. Return: its entries */
+static u32 check_range(struct kunit *test, struct rdmatensor_memory *memory,
+		       struct ib_device *ibdev, u32 first, u32 nr)
 {
 	u64 at = (u64)first << PAGE_SHIFT, end = at + ((u64)nr << PAGE_SHIFT);
 	struct scatterlist *sg;
 	struct sg_table sgt;
 	u32 i, done;
+	int ret;
 
-	KUNIT_ASSERT_EQ(test, memory->ops->map(memory, at, end - at, ibdev, DMA_TO_DEVICE, &sgt),
-			0);
+	ret = memory->ops->map(memory, at, end - at, ibdev, DMA_TO_DEVICE, &sgt);
+	KUNIT_ASSERT_EQ(test, ret, 0);
 	for_each_sgtable_dma_sg(&sgt, sg, i)
 		for (done = 0; done < sg_dma_len(sg); done += PAGE_SIZE, at += PAGE_SIZE) {
 			KUNIT_ASSERT_LT(test, at, end);
@@ -114,27 +116,47 @@ static void check_range(struct kunit *test, struct rdmatensor_memory *memory,
 					    rdmatensor_memory_addr(memory, at, NULL));
 		}
 	KUNIT_EXPECT_EQ(test, at, end);
+	i = sgt.nents;
 	memory->ops->unmap(memory, ibdev, DMA_TO_DEVICE, &sgt);
+	return i;
 }
 
-/* Ranges that begin and end anywhere in a slice, and go over several */
-static void ranges_of_pages(struct kunit *test)
+/*
+ * Ranges that begin and end anywhere in a slice, and go over several. Pages that are free one
+ * by one, because their neighbours are not, are those that single pages are taken from: so
+ * slices have many chunks
+ */
+static void check_ranges(struct kunit *test, unsigned int max_order)
 {
+	struct page **taken = kunit_kcalloc(test, PAGES_TAKEN, sizeof(*taken), GFP_KERNEL);
 	struct ib_device *ibdev = software(test);
 	struct rdmatensor_memory *memory;
+	u32 first, entries, i;
 	struct rnd_state rnd;
-	u32 first, i;
+
+	KUNIT_ASSERT_NOT_NULL(test, taken);
+	for (i = 0; i < PAGES_TAKEN; i++) {
+		taken[i] = alloc_page(GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, taken[i]);
+	}
+	for (i = 0; i < PAGES_TAKEN; i += 2)
+		__free_page(taken[i]);
+	memory = rdmatensor_pages_alloc(PAGES_NR << PAGE_SHIFT, PAGES_SLICE_SHIFT, max_order, NULL);
+	for (i = 1; i < PAGES_TAKEN; i += 2)
+		__free_page(taken[i]);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(memory));
 
 	prandom_seed_state(&rnd, 16);
-	memory = rdmatensor_pages_alloc(PAGES_NR << PAGE_SHIFT, PAGES_SLICE_SHIFT, NULL);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(memory));
 	for (i = 0; i < PAGES_NR; i++) {
 		KUNIT_EXPECT_NULL(test, memchr_inv(rdmatensor_memory_addr(memory, i << PAGE_SHIFT,
 									  NULL),
 						   0, PAGE_SIZE));
-		check_range(test, memory, ibdev, i, 1);
+		KUNIT_EXPECT_EQ(test, check_range(test, memory, ibdev, i, 1), 1);
 	}
-	check_range(test, memory, ibdev, 0, PAGES_NR);
+	entries = check_range(test, memory, ibdev, 0, PAGES_NR);
+	kunit_info(test, "%u entries for %u pages", entries, PAGES_NR);
+	if (!max_order)
+		KUNIT_EXPECT_GT(test, entries, PAGES_NR / 4);
 	for (i = 0; i < PAGES_ROUNDS; i++) {
 		first = prandom_u32_state(&rnd) % PAGES_NR;
 		check_range(test, memory, ibdev, first,
@@ -143,12 +165,22 @@ static void ranges_of_pages(struct kunit *test)
 	rdmatensor_memory_free(memory);
 }
 
-/* What is being made gives up, and leaves nothing */
+static void ranges_of_long_chunks(struct kunit *test)
+{
+	check_ranges(test, MAX_PAGE_ORDER);
+}
+
+static void ranges_of_single_pages(struct kunit *test)
+{
+	check_ranges(test, 0);
+}
+
+/* It gives up before it begins */
 static void pages_that_are_stopped(struct kunit *test)
 {
 	bool stop = true;
 
-	KUNIT_EXPECT_EQ(test, PTR_ERR(rdmatensor_pages_alloc(SZ_1M, PAGES_SLICE_SHIFT, &stop)),
+	KUNIT_EXPECT_EQ(test, PTR_ERR(rdmatensor_pages_alloc(SZ_1M, PAGES_SLICE_SHIFT, 0, &stop)),
 			-ENODEV);
 }
 
@@ -219,7 +251,8 @@ static struct kunit_case memory_cases[] = {
 	KUNIT_CASE_PARAM(memory_that_both_see, mapped_gen_params),
 	KUNIT_CASE(directions),
 	KUNIT_CASE(access_of_peers),
-	KUNIT_CASE(ranges_of_pages),
+	KUNIT_CASE(ranges_of_long_chunks),
+	KUNIT_CASE(ranges_of_single_pages),
 	KUNIT_CASE(pages_that_are_stopped),
 	KUNIT_CASE_PARAM(coherent_memory, coherent_gen_params),
 	KUNIT_CASE_PARAM(coherent_memory_of_software, coherent_gen_params),
