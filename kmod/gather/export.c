@@ -11,7 +11,6 @@
  * access error for its sender: addresses are never reused.
  */
 #include <linux/jhash.h>
-#include <linux/math64.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include "gather/export.h"
@@ -151,7 +150,7 @@ struct rdmatensor_export *rdmatensor_export_create(struct rdmatensor_exports *ex
 		goto out_free;
 
 	ret = -EOVERFLOW;
-	if (DIV_ROUND_UP_ULL(bytes, 1ULL << domain->seg_shift) > RDMATENSOR_WIRE_KEYS_MAX)
+	if (rdmatensor_domain_segments(domain, bytes) > RDMATENSOR_WIRE_KEYS_MAX)
 		goto out_drop;
 	ret = rdmatensor_registration_begin(&export->reg, domain, args->pool->memory, args->offset,
 					    bytes, IB_ACCESS_REMOTE_READ);

@@ -11,6 +11,7 @@
 #define RDMATENSOR_DOMAIN_H
 
 #include <linux/kref.h>
+#include <linux/math64.h>
 #include <linux/mutex.h>
 #include <rdma/ib_verbs.h>
 
@@ -105,6 +106,12 @@ u64 rdmatensor_domain_iova(struct rdmatensor_domain *domain, u64 bytes);
  * begins with a registration queue made again.
  */
 int rdmatensor_domain_post(struct rdmatensor_domain *domain, struct ib_reg_wr *wrs, u32 nr);
+/* Memory regions that @bytes take, which are at least 1 */
+static inline u64 rdmatensor_domain_segments(const struct rdmatensor_domain *domain, u64 bytes)
+{
+	return DIV_ROUND_UP_ULL(bytes, 1ULL << domain->seg_shift);
+}
+
 static inline u32 rdmatensor_domain_depth(const struct rdmatensor_domain *domain)
 {
 	return domain->sq_depth;

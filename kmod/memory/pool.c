@@ -22,9 +22,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/crc32c.h>
-#include <linux/math64.h>
 #include <linux/mm.h>
-#include <linux/sched/signal.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
@@ -91,7 +89,8 @@ static int pool_size(const struct rdmatensor_domain *domain, u64 *bytes)
 	if (*bytes > U64_MAX - PAGE_SIZE)
 		return -EOVERFLOW;
 	*bytes = PAGE_ALIGN(*bytes);
-	return DIV_ROUND_UP_ULL(*bytes, 1ULL << domain->seg_shift) > domain->ibdev->attrs.max_mr ?
+	/* Before anything is allocated */
+	return rdmatensor_domain_segments(domain, *bytes) > domain->ibdev->attrs.max_mr ?
 	       -EOVERFLOW : 0;
 }
 
@@ -293,18 +292,13 @@ int rdmatensor_pool_sge(const struct rdmatensor_pool *pool, u64 offset, u64 byte
 	return nr;
 }
 
-void *rdmatensor_pool_chunk(const struct rdmatensor_pool *pool, u64 offset, u32 *contiguous)
-{
-	return rdmatensor_memory_addr(pool->memory, offset, contiguous);
-}
-
 /* @bytes is cut to what is contiguous, and short enough to be done at once */
 static void *pool_addr(const struct rdmatensor_pool *pool, u64 offset, u64 *bytes)
 {
 	u32 contiguous = 0;
 	void *addr;
 
-	addr = rdmatensor_pool_chunk(pool, offset, &contiguous);
+	addr = rdmatensor_memory_addr(pool->memory, offset, &contiguous);
 	*bytes = min3(*bytes, (u64)contiguous, (u64)POOL_CPU_BYTES);
 	return addr;
 }

@@ -158,9 +158,6 @@ int rdmatensor_pool_sge(const struct rdmatensor_pool *pool, u64 offset, u64 byte
 /* CPU address of a byte; what is aligned to its size of up to a page is contiguous */
 void *rdmatensor_pool_cpu(const struct rdmatensor_pool *pool, u64 offset);
 
-/* CPU address of a byte, and how many from there on are contiguous. O(chunks of a slice) */
-void *rdmatensor_pool_chunk(const struct rdmatensor_pool *pool, u64 offset, u32 *contiguous);
-
 /* CRC32C (seed ~0, inverted) of a range, by the CPU; may sleep */
 u32 rdmatensor_pool_checksum(const struct rdmatensor_pool *pool, u64 offset, u64 bytes);
 /* memcpy() of a range, by the CPU; may sleep */

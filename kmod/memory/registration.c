@@ -12,7 +12,6 @@
  *
  * Errors: a registration that fails leaves nothing registered, and nothing mapped.
  */
-#include <linux/math64.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include "core/fault.h"
@@ -130,7 +129,7 @@ int rdmatensor_registration_begin(struct rdmatensor_registration *reg,
 				  struct rdmatensor_memory *memory, u64 offset, u64 bytes,
 				  int access)
 {
-	u64 nr = DIV_ROUND_UP_ULL(bytes, 1ULL << domain->seg_shift);
+	u64 nr = rdmatensor_domain_segments(domain, bytes);
 	int ret;
 
 	might_sleep();
