@@ -19,8 +19,17 @@ static struct outcome outcome;
 
 static void tell(const struct blow *blow, const char *bad)
 {
+	const char *line;
+	int len;
+
 	printf("# %s at call %ld (%s): %s\n", blow->how, blow->at, outcome.struck, bad);
 	printf("# %.*s\n", 300, outcome.err);
+	/* doctor's report, but for what is well */
+	for (line = outcome.out; *line; line += len + (line[len] == '\n')) {
+		len = (int)strcspn(line, "\n");
+		if (!strncmp(line, "FAIL", 4) || !strncmp(line, "WARN", 4))
+			printf("# %.*s\n", len, line);
+	}
 }
 
 /* Calls that failed; *wrong: of them, with a wrong end */

@@ -36,7 +36,7 @@ const struct scene scenes[] = {
 	{ .name = "info", .line = "rdmatensor info" },
 	{ .name = "info of a start", .line = "rdmatensor info -S -j" },
 	{ .name = "info of a peer", .line = "rdmatensor info @serve", .quick = true },
-	{ .name = "doctor", .line = "rdmatensor doctor @perf", .sparse = 16 },
+	{ .name = "doctor", .line = "rdmatensor doctor @perf", .sparse = 4 },
 	{ .name = "doctor as JSON", .line = "rdmatensor doctor -j", .sparse = 16 },
 	{ .name = "serve", .line = "rdmatensor serve @model --listen @here",
 	  .beside = "rdmatensor fetch @here --all --wait 0.5 -o @beside", .ends = ENDS_TOLD,

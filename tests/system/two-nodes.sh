@@ -29,7 +29,7 @@ narrow_is_found() {
 	got=$("$tool" doctor -j "$LAB_PEER_IP:7002")
 	jq . <<<"$got"
 	jq -e '[.checks[] | select(.verdict == "FAIL")] as $bad | $bad | length == 1 and
-		.[0].check == "fetch" and (.[0].text | startswith("32768 bytes from the peer: ")) and
+		.[0].check == "fetch" and (.[0].text | startswith("32768 bytes from the peer, tensor ")) and
 		(.[0].remedy | startswith("full packets do not come through"))' <<<"$got" &&
 		jq -e '.checks | any(.verdict == "OK" and .check == "fetch" and
 			(.text | startswith("1024 bytes")))' <<<"$got"

@@ -98,7 +98,7 @@ static bool say_route(struct doctor *doctor, const uint8_t addr[28])
 	if (err) {
 		doctor_say(doctor, VERDICT_FAIL, "route",
 			   "add a route to it over the RDMA device's network device: ip route add",
-			   "no route to %s: %s", where, strerror(-err));
+			   "route to %s: %s", where, strerror(-err));
 		return false;
 	}
 	if (!strcmp(netdev, "lo") && is_loopback(addr)) {
@@ -177,7 +177,8 @@ static void say_contents(struct doctor *doctor, uint32_t channel)
 	if (err) {
 		doctor_say(doctor, VERDICT_FAIL, "fetch",
 			   "the kernel logs of both sides say more; do all devices on the way have the same MTU?",
-			   "%d bytes from the peer: %s", CONTENT_SHORT, strerror(-err));
+			   "%d bytes from the peer, tensor \"%s\": %s", CONTENT_SHORT, name,
+			   strerror(-err));
 		return;
 	}
 	doctor_say(doctor, VERDICT_OK, "fetch", NULL, "%d bytes from the peer in %.0f us",
@@ -187,7 +188,8 @@ static void say_contents(struct doctor *doctor, uint32_t channel)
 	if (err)
 		doctor_say(doctor, VERDICT_FAIL, "fetch",
 			   "full packets do not come through: give all network devices and switches on the way one MTU, or set RDMA_QP_MTU to what the smallest carries",
-			   "%d bytes from the peer: %s", CONTENT_LONG, strerror(-err));
+			   "%d bytes from the peer, tensor \"%s\": %s", CONTENT_LONG, name,
+			   strerror(-err));
 	else
 		doctor_say(doctor, VERDICT_OK, "fetch", NULL,
 			   "%d bytes, in packets of full length, in %.0f us", CONTENT_LONG,

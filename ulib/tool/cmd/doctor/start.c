@@ -58,6 +58,12 @@ static void say_start(struct doctor *doctor, int err)
 	char device[64], remedy[160];
 	size_t i = 0;
 
+	/* The module has not said why */
+	if (!start->cause[0]) {
+		doctor_say(doctor, VERDICT_FAIL, "start", "see the kernel log", "start: %s",
+			   strerror(-err));
+		return;
+	}
 	while (strncmp(start->cause, refusals[i].cause, strlen(refusals[i].cause)))
 		i++;
 	snprintf(remedy, sizeof(remedy), "%s", refusals[i].remedy);
@@ -70,8 +76,7 @@ static void say_start(struct doctor *doctor, int err)
 		 !param_read("device", device, sizeof(device)))
 		snprintf(remedy, sizeof(remedy), "the module's parameter device is %s: rdmatensor set device NAME, or '' for the only active one",
 			 device);
-	doctor_say(doctor, VERDICT_FAIL, refusals[i].check, remedy, "%s",
-		   start->cause[0] ? start->cause : strerror(-err));
+	doctor_say(doctor, VERDICT_FAIL, refusals[i].check, remedy, "%s", start->cause);
 }
 
 bool doctor_start(struct doctor *doctor)
