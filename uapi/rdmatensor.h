@@ -77,6 +77,7 @@ enum {
 	RDMATENSOR_CMD_TABLE_OPEN,
 	RDMATENSOR_CMD_TABLE_CLOSE,
 	RDMATENSOR_CMD_STATUS_TEXT,
+	RDMATENSOR_CMD_POOL_REGISTER,
 };
 
 /**
@@ -549,6 +550,48 @@ struct rdmatensor_pool_create {
 #define RDMATENSOR_POOL_CREATE _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_POOL_CREATE)
 
 /**
+ * struct rdmatensor_pool_register - ioctl(RDMATENSOR_POOL_REGISTER)
+ * @size: sizeof(struct rdmatensor_pool_register)
+ * @flags: RDMATENSOR_REGISTER_READ_ONLY: memory that the process may only read. It can be
+ *         published and exported; as the destination of a FETCH or GATHER it is -EACCES
+ * @addr: address of the first page, a multiple of the page size
+ * @bytes: length, a multiple of the page size, not 0
+ * @peers: enum rdmatensor_pool_peers; not _WRITE with RDMATENSOR_REGISTER_READ_ONLY
+ * @out_pool_id: out: id, from 1; 0 on error
+ * @cause: out, also when the call fails: a zero-terminated line with cause and remedy
+ *
+ * A pool of the process's own pages, in place: anonymous memory, memfd_create(), hugetlbfs, a
+ * file's pages for reading. It is one region from the start, so that tensors are at any offset of
+ * it, also one that is no multiple of RDMATENSOR_REGION_ALIGN; freed by RDMATENSOR_OP_FREE, it
+ * can be handed out by RDMATENSOR_POOL_ALLOC like other pools. mmap() of it is -ENODEV.
+ *
+ * The pages stay pinned until POOL_DESTROY, and until what uses the pool has ended. What the
+ * process does with the addresses changes nothing about that: after munmap(), MADV_DONTNEED,
+ * mremap(), or the truncation of the file, the pool has the pages that it was made of, and the
+ * process others or none. After fork() they are the parent's, and the child has copies of what
+ * was private. The same pages may be in several pools, which know nothing of each other.
+ *
+ * They count as those of RDMATENSOR_POOL_CREATE do. -EFAULT: a page cannot be had; -EACCES: it is
+ * mapped without the right to read it, or to write it without RDMATENSOR_REGISTER_READ_ONLY;
+ * -EOPNOTSUPP: a device's memory, a DAX file, or, for writing, a shared mapping of a file whose
+ * file system must see each write; -EINVAL: a field; -ENOMEM, -EOVERFLOW, -EUSERS, -EINTR: as for
+ * RDMATENSOR_POOL_CREATE. Nothing is pinned then.
+ */
+struct rdmatensor_pool_register {
+	__u32 size;
+	__u32 flags;
+#define RDMATENSOR_REGISTER_READ_ONLY (1 << 0)
+#define RDMATENSOR_REGISTER_FLAGS 0x1
+	__aligned_u64 addr;
+	__aligned_u64 bytes;
+	__u32 peers;
+	__u32 out_pool_id;
+	char cause[256];
+};
+
+#define RDMATENSOR_POOL_REGISTER _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_POOL_REGISTER)
+
+/**
  * struct rdmatensor_pool_destroy - ioctl(RDMATENSOR_POOL_DESTROY)
  * @size: sizeof(struct rdmatensor_pool_destroy)
  * @pool_id: the pool
@@ -754,7 +797,8 @@ struct rdmatensor_table_export {
  * struct rdmatensor_table_cache - rows that the reader has a copy of
  * @row_start: number of the first row
  * @row_end: number after the last one
- * @offset: where the first one is in the pool, a multiple of RDMATENSOR_REGION_ALIGN
+ * @offset: where the first one is in the pool, a multiple of RDMATENSOR_REGION_ALIGN but in one
+ *          that was registered
  * @stride: distance of two rows in bytes; 0: the table's row_bytes
  * @pool_id: pool that they are in
  * @__reserved: must be 0
@@ -996,8 +1040,9 @@ enum rdmatensor_opcode {
  * @name_len: its length, 1..RDMATENSOR_NAME_MAX
  * @pool_id: PUBLISH, FETCH, FREE, GATHER
  * @step_id: PUBLISH, WITHDRAW, FETCH
- * @offset: PUBLISH, FETCH without _ALLOC: multiple of RDMATENSOR_REGION_ALIGN
- *         in a pool, in bytes; FREE; GATHER: as FETCH
+ * @offset: PUBLISH, FETCH without _ALLOC: in a pool, in bytes; a multiple of
+ *         RDMATENSOR_REGION_ALIGN in a pool of kernel pages, anything in one that was
+ *         registered; FREE; GATHER: as FETCH
  * @bytes: PUBLISH: the tensor's; FETCH: the destination's, 0 is allowed. A
  *         fetch with _ALLOC: the longest tensor to allocate for, 0: any. GATHER: the
  *         destination's, at least @nr_ids rows

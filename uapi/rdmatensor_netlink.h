@@ -135,6 +135,9 @@ enum rdmatensor_nl_event {
  * @RDMATENSOR_NL_A_WAIT_MS: u32, milliseconds for which a CONNECT waits at most
  * @RDMATENSOR_NL_A_PEERS: string, what peers may do with a pool: write, none, read (enum
  *         rdmatensor_pool_peers)
+ * @RDMATENSOR_NL_A_MEMORY: string, what a pool is made of: kernel (its own pages), process (the
+ *         process's, RDMATENSOR_POOL_REGISTER)
+ * @RDMATENSOR_NL_A_READ_ONLY: flag, a pool that nothing writes to
  */
 enum rdmatensor_nl_attr {
 	RDMATENSOR_NL_A_PAD = 1,
@@ -200,6 +203,8 @@ enum rdmatensor_nl_attr {
 	RDMATENSOR_NL_A_READS_OUT,
 	RDMATENSOR_NL_A_WAIT_MS,
 	RDMATENSOR_NL_A_PEERS,
+	RDMATENSOR_NL_A_MEMORY,
+	RDMATENSOR_NL_A_READ_ONLY,
 	/* private: how many there are */
 	__RDMATENSOR_NL_A_NR,
 };

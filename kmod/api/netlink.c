@@ -21,6 +21,7 @@
 #include "core/compat.h"
 #include "core/nl_event.h"
 #include "fetch/operation.h"
+#include "memory/memory.h"
 #include "rdmatensor_netlink.h"
 
 #define NETLINK_CHANNEL_BYTES 8192
@@ -218,6 +219,8 @@ static int netlink_fill_pool(struct sk_buff *skb, struct rdmatensor_context *con
 	if (nla_put_u32(skb, RDMATENSOR_NL_A_POOL, pool->id) ||
 	    nla_put_u64_64bit(skb, RDMATENSOR_NL_A_BYTES, pool->bytes, RDMATENSOR_NL_A_PAD) ||
 	    nla_put_string(skb, RDMATENSOR_NL_A_PEERS, netlink_peers[pool->peers]) ||
+	    nla_put_string(skb, RDMATENSOR_NL_A_MEMORY, pool->memory->ops->name) ||
+	    (!pool->writable && nla_put_flag(skb, RDMATENSOR_NL_A_READ_ONLY)) ||
 	    nla_put_u32(skb, RDMATENSOR_NL_A_SEGMENTS, pool->reg.nr) ||
 	    nla_put_u32(skb, RDMATENSOR_NL_A_USES, READ_ONCE(pool->regions.nr_uses)))
 		return -EMSGSIZE;

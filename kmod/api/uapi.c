@@ -32,6 +32,7 @@ union uapi_arg {
 	struct rdmatensor_configure configure;
 	struct rdmatensor_stats stats;
 	struct rdmatensor_pool_create pool_create;
+	struct rdmatensor_pool_register pool_register;
 	struct rdmatensor_pool_destroy pool_destroy;
 	struct rdmatensor_pool_alloc pool_alloc;
 	struct rdmatensor_connect connect;
@@ -80,6 +81,8 @@ static const struct uapi_ioctl uapi_ioctls[] = {
 	UAPI_IOCTL(RDMATENSOR_TABLE_CLOSE, table_close, rdmatensor_table_close, table, UAPI_IN),
 	UAPI_IOCTL(RDMATENSOR_STATUS_TEXT, status_text, rdmatensor_status_text, __reserved,
 		   UAPI_OUT),
+	UAPI_IOCTL(RDMATENSOR_POOL_REGISTER, pool_register, rdmatensor_pool_register, cause,
+		   UAPI_OUT_ALWAYS),
 };
 
 static int uapi_open(struct inode *inode, struct file *file)

@@ -5,7 +5,9 @@
 #ifndef RDMATENSOR_COMPAT_H
 #define RDMATENSOR_COMPAT_H
 
+#include <linux/backing-dev.h>
 #include <linux/mm.h>
+#include <linux/pagemap.h>
 #include <linux/version.h>
 #include <net/genetlink.h>
 
@@ -13,6 +15,65 @@
 static inline void vm_flags_set(struct vm_area_struct *vma, unsigned long flags)
 {
 	vma->vm_flags |= flags;
+}
+#endif
+
+/*
+ * Pins pages that are only read. What a private mapping only reads may be a page of its file, or
+ * of zeroes, which the process's next write replaces: kernels from 6.2 on break this up first,
+ * and until then only a pin for writing did. Where nothing is replaced that would fail, or have
+ * a file system prepare a write: so the mapping is looked at, and no other one is touched. One
+ * that changes meanwhile hurts nobody but its process.
+ */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
+static inline int rdmatensor_pin_to_read(unsigned long addr, int nr, struct page **pages)
+{
+	unsigned int flags = FOLL_LONGTERM;
+	struct vm_area_struct *vma;
+	int ret = -EFAULT;
+
+	if (mmap_read_lock_killable(current->mm))
+		return -EINTR;
+	vma = find_vma(current->mm, addr);
+	if (vma && vma->vm_start <= addr && vma->vm_flags & VM_READ) {
+		nr = min_t(unsigned long, nr, (vma->vm_end - addr) >> PAGE_SHIFT);
+		if (is_cow_mapping(vma->vm_flags))
+			flags |= FOLL_FORCE | FOLL_WRITE;
+		ret = 0;
+	}
+	mmap_read_unlock(current->mm);
+	return ret ?: pin_user_pages_fast(addr, nr, flags, pages);
+}
+#else
+static inline int rdmatensor_pin_to_read(unsigned long addr, int nr, struct page **pages)
+{
+	return pin_user_pages_fast(addr, nr, FOLL_LONGTERM, pages);
+}
+#endif
+
+/*
+ * A page of a file whose file system has to see each write, as it writes it back: who is pinned
+ * for writing writes to it unseen. Kernels from 6.5 on do not pin it. The page's lock keeps the
+ * file.
+ */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
+static inline bool rdmatensor_written_back(struct page *page)
+{
+	struct address_space *mapping;
+	bool ret;
+
+	if (PageAnon(page))
+		return false;
+	lock_page(page);
+	mapping = page_mapping(page);
+	ret = mapping && mapping_can_writeback(mapping);
+	unlock_page(page);
+	return ret;
+}
+#else
+static inline bool rdmatensor_written_back(struct page *page)
+{
+	return false;
 }
 #endif
 

@@ -31,6 +31,8 @@ int rdmatensor_operation_init(struct rdmatensor_operation *op,
 {
 	int ret;
 
+	if (args->pool && !args->pool->writable)
+		return -EACCES;
 	ret = rdmatensor_ring_reserve(&core->ring, 1);
 	if (ret)
 		return ret;

@@ -146,7 +146,9 @@ int rdmatensor_table_set_order(struct rdmatensor_table *table, struct rdmatensor
 	u64 bytes;
 	int ret;
 
-	if (!nr || check_mul_overflow(nr, wide ? sizeof(u64) : sizeof(u32), &bytes))
+	/* Entries are read where they are: none may lie across two pages */
+	if (!nr || check_mul_overflow(nr, wide ? sizeof(u64) : sizeof(u32), &bytes) ||
+	    !IS_ALIGNED(offset, RDMATENSOR_REGION_ALIGN))
 		return -EINVAL;
 	ret = rdmatensor_regions_hold(&pool->regions, &order->use, offset, bytes, false);
 	if (ret)

@@ -126,6 +126,7 @@ static void coherent_unmap(struct rdmatensor_memory *memory, struct ib_device *i
 }
 
 static const struct rdmatensor_memory_ops coherent_ops = {
+	.name = "coherent",
 	.map = coherent_map,
 	.unmap = coherent_unmap,
 	.addr = coherent_addr,

@@ -4,11 +4,11 @@
  * are mapped for a device, and how the CPU reaches them. A registration (registration.h) makes
  * a slice of it accessible in one domain; a memory may have several.
  *
- * Pages are the kernel's own, in the largest physically contiguous chunks that can be
- * allocated. Coherent memory is for what a peer writes and this side reads with no moment in
- * between at which a buffer could be handed over: the message buffers. Pools are plain pages,
- * as processes map them; devices for which these would have to be synced are refused
- * (rdmatensor_domain_unfit()).
+ * Kernel pages come in the largest physically contiguous chunks that can be allocated. Pinned
+ * pages (pinned.h) are the process's own, in place. Coherent memory is for what a peer writes
+ * and this side reads with no moment in between at which a buffer could be handed over: the
+ * message buffers. Pools are plain pages, as processes map them; devices for which these would
+ * have to be synced are refused (rdmatensor_domain_unfit()).
  *
  * The owner frees a memory when its last registration has ended. Kinds keep no count.
  */
@@ -25,6 +25,7 @@ struct vm_area_struct;
 
 /**
  * struct rdmatensor_memory_ops - a kind of memory
+ * @name: what users call it
  * @map: makes @sgt, the chunks of [@offset, @offset + @bytes) with the addresses that @ibdev
  *       has for them; both are whole pages. May sleep. Return: 0; a negative errno, and there
  *       is no @sgt
@@ -36,6 +37,7 @@ struct vm_area_struct;
  * @free: nothing is mapped
  */
 struct rdmatensor_memory_ops {
+	const char *name;
 	int (*map)(struct rdmatensor_memory *memory, u64 offset, u32 bytes,
 		   struct ib_device *ibdev, enum dma_data_direction dir, struct sg_table *sgt);
 	void (*unmap)(struct rdmatensor_memory *memory, struct ib_device *ibdev,
@@ -56,7 +58,7 @@ struct rdmatensor_memory {
 };
 
 /**
- * rdmatensor_pages_alloc - zeroed kernel pages
+ * rdmatensor_kernel_pages_alloc - zeroed kernel pages
  * @bytes: a multiple of PAGE_SIZE
  * @slice_shift: log2 of the bytes of a slice: no chunk is longer, and the look-up of a byte
  *               takes as long as its slice has chunks
@@ -68,8 +70,9 @@ struct rdmatensor_memory {
  * memory. Charged to current's memory cgroup. May sleep; does not invoke the OOM killer.
  * Return: ERR_PTR(-ENOMEM); ERR_PTR(-EINTR): the task is being killed; ERR_PTR(-ENODEV): @stop.
  */
-struct rdmatensor_memory *rdmatensor_pages_alloc(u64 bytes, u8 slice_shift,
-						 unsigned int max_order, const bool *stop);
+struct rdmatensor_memory *rdmatensor_kernel_pages_alloc(u64 bytes, u8 slice_shift,
+							unsigned int max_order,
+							const bool *stop);
 
 /**
  * rdmatensor_coherent_alloc - zeroed memory that needs no syncing

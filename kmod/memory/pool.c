@@ -21,8 +21,10 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/capability.h>
 #include <linux/crc32c.h>
 #include <linux/mm.h>
+#include <linux/sched/signal.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
@@ -31,6 +33,7 @@
 #include "core/fault.h"
 #include "memory/domain.h"
 #include "memory/memory.h"
+#include "memory/pinned.h"
 #include "memory/pool.h"
 
 /* Bytes that the CPU works on between two offers to be preempted */
@@ -81,8 +84,7 @@ static void pool_free_work(struct work_struct *work)
 	kfree(pool);
 }
 
-/* Rounds up to whole pages. Return: 0, -EINVAL, -EOVERFLOW */
-static int pool_size(const struct rdmatensor_domain *domain, u64 *bytes)
+int rdmatensor_pool_size(const struct rdmatensor_domain *domain, u64 *bytes)
 {
 	if (!*bytes)
 		return -EINVAL;
@@ -94,16 +96,13 @@ static int pool_size(const struct rdmatensor_domain *domain, u64 *bytes)
 	       -EOVERFLOW : 0;
 }
 
-struct rdmatensor_pool *rdmatensor_pool_create(struct rdmatensor_domain *domain, u64 bytes,
-					       enum rdmatensor_pool_peers peers)
+/* Charged, and without memory */
+static struct rdmatensor_pool *pool_new(u64 bytes, enum rdmatensor_pool_peers peers,
+					bool writable)
 {
 	struct rdmatensor_pool *pool;
 	int ret;
 
-	might_sleep();
-	ret = pool_size(domain, &bytes);
-	if (ret)
-		return ERR_PTR(ret);
 	pool = kzalloc(sizeof(*pool), GFP_KERNEL_ACCOUNT);
 	if (!pool)
 		return ERR_PTR(-ENOMEM);
@@ -111,38 +110,121 @@ struct rdmatensor_pool *rdmatensor_pool_create(struct rdmatensor_domain *domain,
 	INIT_WORK(&pool->free_work, pool_free_work);
 	pool->bytes = bytes;
 	pool->peers = peers;
+	pool->writable = writable;
 
 	ret = pool_charge(pool);
 	if (ret)
-		goto out_free_pool;
+		goto out_free;
 	ret = rdmatensor_regions_init(&pool->regions, bytes);
 	if (ret)
 		goto out_uncharge;
-
-	pool->memory = rdmatensor_pages_alloc(bytes, domain->seg_shift, MAX_PAGE_ORDER,
-					      &domain->ending);
-	if (IS_ERR(pool->memory)) {
-		ret = PTR_ERR(pool->memory);
-		goto out_destroy_regions;
-	}
-	ret = rdmatensor_registration_begin(&pool->reg, domain, pool->memory, 0, bytes,
-					    rdmatensor_pool_access(peers));
-	if (ret)
-		goto out_free_memory;
 	return pool;
 
-out_free_memory:
-	/* It has no other user: what is there is freed at once */
-	pool_free_memory(pool);
-	kfree(pool);
-	return ERR_PTR(ret);
-out_destroy_regions:
-	rdmatensor_regions_destroy(&pool->regions);
 out_uncharge:
 	rdmatensor_uncharge(&pool->charge);
-out_free_pool:
+out_free:
 	kfree(pool);
 	return ERR_PTR(ret);
+}
+
+/* It has no other user: what is there is freed at once */
+static void pool_free(struct rdmatensor_pool *pool)
+{
+	pool_free_memory(pool);
+	kfree(pool);
+}
+
+/* @memory: the pool's, or an error, with which the pool is gone */
+static struct rdmatensor_pool *pool_take(struct rdmatensor_pool *pool,
+					 struct rdmatensor_memory *memory)
+{
+	if (!IS_ERR(memory)) {
+		pool->memory = memory;
+		return pool;
+	}
+	pool_free(pool);
+	return ERR_CAST(memory);
+}
+
+int rdmatensor_pool_register(struct rdmatensor_pool *pool, struct rdmatensor_domain *domain)
+{
+	return rdmatensor_registration_begin(&pool->reg, domain, pool->memory, 0, pool->bytes,
+					     rdmatensor_pool_access(pool->peers, pool->writable));
+}
+
+struct rdmatensor_pool *rdmatensor_pool_create(struct rdmatensor_domain *domain, u64 bytes,
+					       enum rdmatensor_pool_peers peers)
+{
+	struct rdmatensor_pool *pool;
+	int ret;
+
+	might_sleep();
+	ret = rdmatensor_pool_size(domain, &bytes);
+	if (ret)
+		return ERR_PTR(ret);
+	pool = pool_new(bytes, peers, true);
+	if (IS_ERR(pool))
+		return pool;
+	pool = pool_take(pool, rdmatensor_kernel_pages_alloc(bytes, domain->seg_shift,
+							     MAX_PAGE_ORDER,
+							     &domain->ending));
+	if (IS_ERR(pool))
+		return pool;
+	ret = rdmatensor_pool_register(pool, domain);
+	if (ret) {
+		pool_free(pool);
+		return ERR_PTR(ret);
+	}
+	return pool;
+}
+
+/* The pool as a whole is one region, at 0: the process has laid it out before */
+static int pool_hand_out(struct rdmatensor_pool *pool)
+{
+	u64 offset;
+
+	pool->regions.align = 1;
+	return rdmatensor_regions_alloc(&pool->regions, pool->bytes, GFP_KERNEL_ACCOUNT, &offset);
+}
+
+static void pool_say_no_memory(u64 bytes, char *cause, size_t room)
+{
+	unsigned long limit = rlimit(RLIMIT_MEMLOCK);
+
+	if (limit == RLIM_INFINITY || capable(CAP_IPC_LOCK))
+		snprintf(cause, room,
+			 "POOL_REGISTER: %llu KiB are more memory than there is: register less",
+			 bytes >> 10);
+	else
+		snprintf(cause, room,
+			 "POOL_REGISTER: %llu KiB are more than is left of RLIMIT_MEMLOCK, %lu KiB for all that this user has locked: destroy pools, or raise it (ulimit -l, LimitMEMLOCK=)",
+			 bytes >> 10, limit >> 10);
+}
+
+struct rdmatensor_pool *rdmatensor_pool_pin(const struct rdmatensor_pin *pin,
+					    enum rdmatensor_pool_peers peers, u8 slice_shift,
+					    const bool *stop, char *cause, size_t room)
+{
+	struct rdmatensor_pool *pool;
+	int ret;
+
+	might_sleep();
+	cause[0] = '\0';
+	pool = pool_new(pin->bytes, peers, pin->write);
+	if (IS_ERR(pool)) {
+		if (pool == ERR_PTR(-ENOMEM))
+			pool_say_no_memory(pin->bytes, cause, room);
+		return pool;
+	}
+	pool = pool_take(pool, rdmatensor_pinned_alloc(pin, slice_shift, stop, cause, room));
+	if (IS_ERR(pool))
+		return pool;
+	ret = pool_hand_out(pool);
+	if (ret) {
+		pool_free(pool);
+		return ERR_PTR(ret);
+	}
+	return pool;
 }
 
 void rdmatensor_pool_get(struct rdmatensor_pool *pool)
@@ -230,6 +312,8 @@ int rdmatensor_pool_mmap(struct rdmatensor_pool *pool, struct vm_area_struct *vm
 	if (!(vma->vm_flags & VM_SHARED) || vma->vm_end - vma->vm_start != pool->bytes)
 		return -EINVAL;
 
+	if (!pool->memory->ops->mmap)
+		return -ENODEV;
 	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
 	ret = pool->memory->ops->mmap(pool->memory, vma);
 	if (ret)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Pools: registered memory that the process maps. Today of kernel pages.
+ * Pools: registered memory. Of kernel pages, which the process maps, or of the process's own.
  *
  * Room memory: the RDMA device's choice, protection domains, pages and their registration,
  * regions that are allocated in them. It calls core and the verbs, sends no message, and is
@@ -18,6 +18,8 @@
 #include "memory/registration.h"
 #include "rdmatensor.h"
 
+struct rdmatensor_pin;
+
 /**
  * struct rdmatensor_pool - one pool
  * @ref: the context's table, every use (published tensor, fetch, export, table), every mapping
@@ -25,6 +27,7 @@
  * @id: in the context, from 1
  * @bytes: whole pages
  * @peers: what they may do with it
+ * @writable: it can be a destination. Else nothing writes to it, neither peers nor this side
  * @memory: the pages
  * @reg: all of @memory, as this side and peers use it; ended by unregister()
  * @charge: the charge for the pages
@@ -36,6 +39,7 @@ struct rdmatensor_pool {
 	u32 id;
 	u64 bytes;
 	enum rdmatensor_pool_peers peers;
+	bool writable;
 	struct rdmatensor_memory *memory;
 	struct rdmatensor_registration reg;
 	struct rdmatensor_charge charge;
@@ -47,15 +51,17 @@ struct rdmatensor_pool {
 int rdmatensor_pool_init(void);
 void rdmatensor_pool_exit(void);
 
-/*
- * IB_ACCESS_*. This side reads and writes all pools; peers read by an export's registration
- * alone
- */
-static inline int rdmatensor_pool_access(enum rdmatensor_pool_peers peers)
+/* IB_ACCESS_*. This side reads all pools; peers read by an export's registration alone */
+static inline int rdmatensor_pool_access(enum rdmatensor_pool_peers peers, bool writable)
 {
+	if (!writable)
+		return 0;
 	return IB_ACCESS_LOCAL_WRITE |
 	       (peers == RDMATENSOR_POOL_PEERS_WRITE ? IB_ACCESS_REMOTE_WRITE : 0);
 }
+
+/* The length of a pool, rounded up to whole pages. Return: 0, -EINVAL, -EOVERFLOW */
+int rdmatensor_pool_size(const struct rdmatensor_domain *domain, u64 *bytes);
 
 /**
  * rdmatensor_pool_create - allocate, charge and register
@@ -71,6 +77,27 @@ static inline int rdmatensor_pool_access(enum rdmatensor_pool_peers peers)
 struct rdmatensor_pool *rdmatensor_pool_create(struct rdmatensor_domain *domain,
 					       u64 bytes,
 					       enum rdmatensor_pool_peers peers);
+
+/**
+ * rdmatensor_pool_pin - pin and charge, without a registration
+ * @pin: which pages of the process; whole ones
+ * @peers: what they may do with it; not RDMATENSOR_POOL_PEERS_WRITE unless pinned for writing
+ * @slice_shift: the domain's seg_shift
+ * @stop: see rdmatensor_pinned_alloc()
+ * @cause: out on error: a line, or empty
+ * @room: its length
+ *
+ * Charges the caller (rdmatensor_charge()) until the pages are unpinned. All of it is one
+ * region, which is the process's. As for locks, see rdmatensor_pinned_alloc().
+ *
+ * Return: a pool with one reference; ERR_PTR(-ENOMEM), (-EINTR), or an error of
+ * rdmatensor_pinned_alloc().
+ */
+struct rdmatensor_pool *rdmatensor_pool_pin(const struct rdmatensor_pin *pin,
+					    enum rdmatensor_pool_peers peers, u8 slice_shift,
+					    const bool *stop, char *cause, size_t room);
+/* Once, before anybody else knows of it. Return: as rdmatensor_registration_begin() */
+int rdmatensor_pool_register(struct rdmatensor_pool *pool, struct rdmatensor_domain *domain);
 void rdmatensor_pool_get(struct rdmatensor_pool *pool);
 /*
  * Any context. The last one has the pages freed, soon and by a work item; the pool
@@ -101,7 +128,10 @@ static inline u64 rdmatensor_pool_mmap_offset(const struct rdmatensor_pool *pool
 /* Longest pool */
 #define RDMATENSOR_POOL_BYTES_MAX BIT_ULL(43)
 
-/* The whole pool, MAP_SHARED; -EINVAL for anything else. The mapping is a reference */
+/*
+ * The whole pool, MAP_SHARED; -EINVAL for anything else, -ENODEV: the process has its pages
+ * already. The mapping is a reference
+ */
 int rdmatensor_pool_mmap(struct rdmatensor_pool *pool, struct vm_area_struct *vma);
 
 /**

@@ -108,6 +108,7 @@ int rdmatensor_regions_init(struct rdmatensor_regions *regions, u64 bytes)
 
 	spin_lock_init(&regions->lock);
 	regions->bytes = bytes;
+	regions->align = RDMATENSOR_REGION_ALIGN;
 	regions->extents = RB_ROOT;
 	regions->free_by_size = RB_ROOT;
 	regions->readers = RB_ROOT_CACHED;
@@ -287,7 +288,7 @@ static int region_hold_locked(struct rdmatensor_regions *regions, struct rdmaten
 	struct rdmatensor_extent *extent;
 	u64 last;
 
-	if (regions->closed || !IS_ALIGNED(offset, RDMATENSOR_REGION_ALIGN) ||
+	if (regions->closed || !IS_ALIGNED(offset, regions->align) ||
 	    offset > regions->bytes || bytes > regions->bytes - offset)
 		return -EINVAL;
 	if (!bytes) {

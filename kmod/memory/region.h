@@ -41,6 +41,8 @@ struct rdmatensor_use {
  * struct rdmatensor_regions - the state of one pool
  * @lock: guards all below
  * @bytes: of the pool
+ * @align: uses begin at multiples of it: RDMATENSOR_REGION_ALIGN, or 1 in memory that the process
+ *         has laid out before it was a pool
  * @extents: all extents by offset, free and handed out; they tile the pool
  * @free_by_size: free ones by (length, offset)
  * @readers: uses of published tensors
@@ -51,6 +53,7 @@ struct rdmatensor_use {
 struct rdmatensor_regions {
 	spinlock_t lock;	/* see above */
 	u64 bytes;
+	u32 align;
 	struct rb_root extents;
 	struct rb_root free_by_size;
 	struct rb_root_cached readers;
@@ -121,7 +124,7 @@ int rdmatensor_regions_free(struct rdmatensor_regions *regions, u64 offset);
  * @write: as a fetch's destination: it may overlap no other use; else as a
  *         source: it may overlap no destination
  *
- * Return: 0; -EINVAL: closed, @offset is no multiple of RDMATENSOR_REGION_ALIGN, not inside one
+ * Return: 0; -EINVAL: closed, @offset is no multiple of @regions' align, not inside one
  * handed-out extent, or an overlap. An empty range must begin inside the pool
  * or at its end, and overlaps nothing.
  */

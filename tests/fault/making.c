@@ -5,6 +5,7 @@
  */
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include "harness.h"
 #include "hold.h"
@@ -131,7 +132,7 @@ TEST(others_go_on_beside_a_pool)
 	side_open(&s, "making", 1 << 20, 1, NULL);
 	rows = side_alloc(&s, 4096);
 	for (i = 0; i < 2; i++) {
-		hold_at("pages_alloc");
+		hold_at("pages");
 		caller_begin(&held, rdmatensor_fd(s.rt), RDMATENSOR_POOL_CREATE, &create);
 		hold_wait();
 		if (i) {
@@ -146,6 +147,55 @@ TEST(others_go_on_beside_a_pool)
 				.size = sizeof(struct rdmatensor_pool_destroy),
 				.pool_id = create.out_pool_id }), 0);
 	}
+}
+
+/* A page may be one that another process has to bring: nobody waits for it, nor does a removal */
+static void register_held_at(const char *point)
+{
+	struct rdmatensor_pool_register args = {
+		.size = sizeof(args), .bytes = 5 << 20, .peers = RDMATENSOR_POOL_PEERS_WRITE,
+	};
+	struct rdmatensor_query now;
+	struct caller held;
+	pthread_t thread;
+	void *ret, *at;
+
+	at = mmap(NULL, args.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(at != MAP_FAILED);
+	args.addr = (uintptr_t)at;
+	side_open(&s, "making", 1 << 20, 1, NULL);
+	rows = side_alloc(&s, 4096);
+	hold_at(point);
+	caller_begin(&held, rdmatensor_fd(s.rt), RDMATENSOR_POOL_REGISTER, &args);
+	hold_wait();
+	others_go_on();
+	hold_go();
+	EQ(caller_end(&held), 0);
+	EQ(call(rdmatensor_fd(s.rt), RDMATENSOR_POOL_DESTROY,
+		&(struct rdmatensor_pool_destroy){
+			.size = sizeof(struct rdmatensor_pool_destroy),
+			.pool_id = args.out_pool_id }), 0);
+
+	hold_at(point);
+	caller_begin(&held, rdmatensor_fd(s.rt), RDMATENSOR_POOL_REGISTER, &args);
+	hold_wait();
+	EQ(pthread_create(&thread, NULL, removal, NULL), 0);
+	EQ(pthread_join(thread, &ret), 0);
+	EQ((long)ret, 0);
+	hold_go();
+	EQ(caller_end(&held), -ENODEV);
+	CHECK(strstr(args.cause, "start a new context"));
+	query(rdmatensor_fd(s.rt), &now);
+	EQ(now.pools, 1);
+	side_close(&s);
+	EQ(device_add(), 0);
+	munmap(at, args.bytes);
+}
+
+TEST(others_go_on_beside_pages_that_are_pinned)
+{
+	register_held_at("pages");
+	register_held_at("pool_pinned");
 }
 
 TEST(others_go_on_beside_rows)

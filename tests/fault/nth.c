@@ -7,6 +7,7 @@
  * fail-nth (Documentation/fault-injection) counts what the calling thread does.
  */
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 #include "harness.h"
@@ -192,6 +193,25 @@ TEST(nth_pool_create)
 	pair_open(&p, 1 << 20, NULL);
 	each_nth("POOL_CREATE, mmap", op_pool_create, undo_pool_create, 0);
 	each_point("POOL_CREATE", op_pool_create, undo_pool_create);
+}
+
+static void *own_pages;
+
+static int op_pool_register(void)
+{
+	return rdmatensor_pool_register(p.b.rt, own_pages, 5 << 20, RDMATENSOR_POOL_PEERS_WRITE,
+					0, &pool, NULL, 0);
+}
+
+TEST(nth_pool_register)
+{
+	pair_open(&p, 1 << 20, NULL);
+	own_pages = mmap(NULL, 5 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			 0);
+	CHECK(own_pages != MAP_FAILED);
+	each_nth("POOL_REGISTER", op_pool_register, undo_pool_create, 0);
+	each_point("POOL_REGISTER", op_pool_register, undo_pool_create);
+	munmap(own_pages, 5 << 20);
 }
 
 static int op_alloc(void)

@@ -162,13 +162,14 @@ static void end_make_pool(struct end *end, u64 bytes)
 	kref_init(&pool->ref);
 	pool->id = 1;
 	pool->bytes = bytes;
+	pool->writable = true;
 	pool->reg.iova = END_IOVA;
 	pool->reg.seg_shift = END_SEG_SHIFT;
 	pool->reg.nr = bytes >> END_SEG_SHIFT;
 	pool->reg.mrs = kunit_kcalloc(end->test, pool->reg.nr, sizeof(*pool->reg.mrs), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(end->test, pool->reg.mrs);
 	KUNIT_ASSERT_EQ(end->test, rdmatensor_regions_init(&pool->regions, bytes), 0);
-	pool->memory = rdmatensor_pages_alloc(bytes, END_SEG_SHIFT, MAX_PAGE_ORDER, NULL);
+	pool->memory = rdmatensor_kernel_pages_alloc(bytes, END_SEG_SHIFT, MAX_PAGE_ORDER, NULL);
 	KUNIT_ASSERT_FALSE(end->test, IS_ERR(pool->memory));
 	for (i = 0; i < pool->reg.nr; i++) {
 		pool->reg.mrs[i].lkey = end->key + i;

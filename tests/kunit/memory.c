@@ -84,12 +84,15 @@ static struct ib_device *software(struct kunit *test)
 /* Of a pool nobody may read at large, and who may not write cannot */
 static void access_of_peers(struct kunit *test)
 {
-	KUNIT_EXPECT_EQ(test, rdmatensor_pool_access(RDMATENSOR_POOL_PEERS_WRITE),
+	KUNIT_EXPECT_EQ(test, rdmatensor_pool_access(RDMATENSOR_POOL_PEERS_WRITE, true),
 			IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE);
-	KUNIT_EXPECT_EQ(test, rdmatensor_pool_access(RDMATENSOR_POOL_PEERS_NONE),
+	KUNIT_EXPECT_EQ(test, rdmatensor_pool_access(RDMATENSOR_POOL_PEERS_NONE, true),
 			IB_ACCESS_LOCAL_WRITE);
-	KUNIT_EXPECT_EQ(test, rdmatensor_pool_access(RDMATENSOR_POOL_PEERS_READ),
+	KUNIT_EXPECT_EQ(test, rdmatensor_pool_access(RDMATENSOR_POOL_PEERS_READ, true),
 			IB_ACCESS_LOCAL_WRITE);
+	/* What the process may only read, nothing writes to */
+	KUNIT_EXPECT_EQ(test, rdmatensor_pool_access(RDMATENSOR_POOL_PEERS_NONE, false), 0);
+	KUNIT_EXPECT_EQ(test, rdmatensor_pool_access(RDMATENSOR_POOL_PEERS_READ, false), 0);
 }
 
 #define PAGES_NR 203
@@ -141,7 +144,8 @@ static void check_ranges(struct kunit *test, unsigned int max_order)
 	}
 	for (i = 0; i < PAGES_TAKEN; i += 2)
 		__free_page(taken[i]);
-	memory = rdmatensor_pages_alloc(PAGES_NR << PAGE_SHIFT, PAGES_SLICE_SHIFT, max_order, NULL);
+	memory = rdmatensor_kernel_pages_alloc(PAGES_NR << PAGE_SHIFT, PAGES_SLICE_SHIFT,
+					       max_order, NULL);
 	for (i = 1; i < PAGES_TAKEN; i += 2)
 		__free_page(taken[i]);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(memory));
@@ -178,10 +182,11 @@ static void ranges_of_single_pages(struct kunit *test)
 /* It gives up before it begins */
 static void pages_that_are_stopped(struct kunit *test)
 {
+	struct rdmatensor_memory *memory;
 	bool stop = true;
 
-	KUNIT_EXPECT_EQ(test, PTR_ERR(rdmatensor_pages_alloc(SZ_1M, PAGES_SLICE_SHIFT, 0, &stop)),
-			-ENODEV);
+	memory = rdmatensor_kernel_pages_alloc(SZ_1M, PAGES_SLICE_SHIFT, 0, &stop);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(memory), -ENODEV);
 }
 
 static const struct coherent_case {

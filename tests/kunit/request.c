@@ -638,6 +638,7 @@ static void too_many_segments(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, pool);
 	kref_init(&pool->ref);
 	pool->id = 2;
+	pool->writable = true;
 	pool->reg.seg_shift = PAGE_SHIFT;
 	pool->reg.nr = U16_MAX + 2;
 	pool->bytes = (u64)pool->reg.nr << PAGE_SHIFT;

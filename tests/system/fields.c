@@ -27,6 +27,7 @@ union arg {
 	struct rdmatensor_configure configure;
 	struct rdmatensor_stats stats;
 	struct rdmatensor_pool_create pool_create;
+	struct rdmatensor_pool_register pool_register;
 	struct rdmatensor_pool_destroy pool_destroy;
 	struct rdmatensor_pool_alloc pool_alloc;
 	struct rdmatensor_connect connect;
@@ -211,13 +212,30 @@ static void good_pool_create(union arg *arg)
 	arg->pool_create.bytes = 1;
 }
 
-static void undo_pool_create(const union arg *arg)
+static void destroy_pool(uint32_t id)
 {
-	struct rdmatensor_pool_destroy destroy = {
-		.size = sizeof(destroy), .pool_id = arg->pool_create.out_pool_id,
-	};
+	struct rdmatensor_pool_destroy destroy = { .size = sizeof(destroy), .pool_id = id };
 
 	EQ(ioctl(rdmatensor_fd(p.b.rt), RDMATENSOR_POOL_DESTROY, &destroy), 0);
+}
+
+static void undo_pool_create(const union arg *arg)
+{
+	destroy_pool(arg->pool_create.out_pool_id);
+}
+
+static unsigned char own_pages[2 * PAGE] __attribute__((aligned(PAGE)));
+
+static void good_pool_register(union arg *arg)
+{
+	arg->pool_register.addr = rdmatensor_op_ptr(own_pages);
+	arg->pool_register.bytes = sizeof(own_pages);
+}
+
+static void undo_pool_register(const union arg *arg)
+{
+	EQ(arg->pool_register.cause[0], 0);
+	destroy_pool(arg->pool_register.out_pool_id);
 }
 
 /* A pool that is there already if the last call was refused */
@@ -398,8 +416,8 @@ static void undo_status_text(const union arg *arg)
 	EQ(arg->status_text.text_len, sizeof(said));
 }
 
-enum { QUERY, START, CONFIGURE, STATS, POOL_CREATE, POOL_DESTROY, POOL_ALLOC, CONNECT, DISCONNECT,
-	CHANNEL_QUERY, STEP_ABORT, SUBMIT, TABLE_EXPORT, TABLE_OPEN, TABLE_CLOSE,
+enum { QUERY, START, CONFIGURE, STATS, POOL_CREATE, POOL_REGISTER, POOL_DESTROY, POOL_ALLOC,
+	CONNECT, DISCONNECT, CHANNEL_QUERY, STEP_ABORT, SUBMIT, TABLE_EXPORT, TABLE_OPEN, TABLE_CLOSE,
 	STATUS_TEXT };
 
 static const struct call {
@@ -422,6 +440,7 @@ static const struct call {
 	CALL(CONFIGURE, configure, 0, no_undo),
 	CALL(STATS, stats, 1, no_undo),
 	CALL(POOL_CREATE, pool_create, 1, undo_pool_create),
+	CALL(POOL_REGISTER, pool_register, 1, undo_pool_register),
 	CALL(POOL_DESTROY, pool_destroy, 0, undo_pool_destroy),
 	CALL(POOL_ALLOC, pool_alloc, 1, undo_pool_alloc),
 	CALL(CONNECT, connect, 1, undo_connect),
@@ -747,6 +766,22 @@ static const struct row {
 	ROW(POOL_CREATE, pool_create, peers, 3, -EINVAL),
 	ROW(POOL_CREATE, pool_create, peers, UINT32_MAX, -EINVAL),
 	ROW(POOL_CREATE, pool_create, out_mmap_offset, UINT64_MAX, 0),
+
+	ROW(POOL_REGISTER, pool_register, flags, RDMATENSOR_REGISTER_FLAGS + 1, -EINVAL),
+	ROW(POOL_REGISTER, pool_register, flags, RDMATENSOR_REGISTER_READ_ONLY, -EINVAL),
+	ROW(POOL_REGISTER, pool_register, flags, UINT32_MAX, -EINVAL),
+	ROW(POOL_REGISTER, pool_register, addr, 0, -EFAULT),
+	ROW(POOL_REGISTER, pool_register, addr, 1, -EINVAL),
+	ROW(POOL_REGISTER, pool_register, addr, UINT64_MAX, -EINVAL),
+	ROW(POOL_REGISTER, pool_register, addr, UINT64_MAX & ~(PAGE - 1ull), -EFAULT),
+	ROW(POOL_REGISTER, pool_register, bytes, 0, -EINVAL),
+	ROW(POOL_REGISTER, pool_register, bytes, PAGE - 1, -EINVAL),
+	ROW(POOL_REGISTER, pool_register, bytes, PAGE, 0),
+	ROW(POOL_REGISTER, pool_register, bytes, UINT64_MAX, -EINVAL),
+	ROW(POOL_REGISTER, pool_register, bytes, UINT64_MAX & ~(PAGE - 1ull), -EFAULT),
+	ROW(POOL_REGISTER, pool_register, peers, RDMATENSOR_POOL_PEERS_READ, 0),
+	ROW(POOL_REGISTER, pool_register, peers, RDMATENSOR_POOL_PEERS_READ + 1, -EINVAL),
+	ROW(POOL_REGISTER, pool_register, peers, UINT32_MAX, -EINVAL),
 
 	ROW(POOL_DESTROY, pool_destroy, pool_id, 0, -ENOENT),
 	ROW(POOL_DESTROY, pool_destroy, pool_id, UINT32_MAX, -ENOENT),

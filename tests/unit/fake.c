@@ -36,6 +36,7 @@ struct fake_pool {
 	char *base;
 	uint64_t bytes;
 	uint64_t next;
+	bool registered;
 };
 
 struct fake_context {
@@ -254,13 +255,35 @@ static int do_pool_create(struct fake_context *ctx,
 	return 0;
 }
 
+static int do_pool_register(struct fake_context *ctx, struct rdmatensor_pool_register *arg)
+{
+	uint32_t id;
+
+	for (id = 1; id < POOLS && ctx->pools[id].base; id++)
+		;
+	if (fake.pool_error || id == POOLS) {
+		strcpy(arg->cause, "POOL_REGISTER: as the test wants");
+		return fake.pool_error ? fake.pool_error : -ENOMEM;
+	}
+	arg->out_pool_id = id;
+	ctx->pools[id] = (struct fake_pool) {
+		.base = (void *)(uintptr_t)arg->addr,
+		.bytes = arg->bytes,
+		.next = arg->bytes,
+		.registered = true,
+	};
+	return 0;
+}
+
 static int do_pool_destroy(struct fake_context *ctx, uint32_t id)
 {
 	if (!id || id >= POOLS || !ctx->pools[id].base)
 		return -ENOENT;
-	memset(ctx->pools[id].base, 0, ctx->pools[id].bytes);
-	munmap(ctx->pools[id].base, ctx->pools[id].bytes);
-	ctx->pools[id].base = NULL;
+	if (!ctx->pools[id].registered) {
+		memset(ctx->pools[id].base, 0, ctx->pools[id].bytes);
+		munmap(ctx->pools[id].base, ctx->pools[id].bytes);
+	}
+	ctx->pools[id] = (struct fake_pool) { 0 };
 	return 0;
 }
 
@@ -510,6 +533,8 @@ static int dispatch(struct fake_context *ctx, unsigned long request, void *arg)
 		return do_start(ctx, arg);
 	case RDMATENSOR_POOL_CREATE:
 		return do_pool_create(ctx, arg);
+	case RDMATENSOR_POOL_REGISTER:
+		return do_pool_register(ctx, arg);
 	case RDMATENSOR_POOL_DESTROY:
 		return do_pool_destroy(ctx, ((struct rdmatensor_pool_destroy *)
 					     arg)->pool_id);

@@ -344,7 +344,9 @@ static void test_open(void **state)
 
 static void test_pools(void **state)
 {
+	static unsigned char own[8192] __attribute__((aligned(4096)));
 	struct rdmatensor_pool many[6];
+	char cause[256];
 	unsigned int i;
 
 	(void)state;
@@ -360,6 +362,19 @@ static void test_pools(void **state)
 	assert_int_equal(rdmatensor_pool_destroy(rt, &many[2]), -ENOENT);
 	fake.pool_error = -ENOMEM;
 	assert_int_equal(rdmatensor_pool_create(rt, 1, &many[2]), -ENOMEM);
+	own[8191] = 7;
+	/* Memory of the caller's stays the caller's */
+	fake.pool_error = 0;
+	assert_int_equal(rdmatensor_pool_register(rt, own, sizeof(own), RDMATENSOR_POOL_PEERS_NONE,
+						  0, &many[2], cause, sizeof(cause)), 0);
+	assert_ptr_equal(many[2].base, own);
+	assert_int_equal(many[2].bytes, sizeof(own));
+	assert_int_equal(rdmatensor_pool_destroy(rt, &many[2]), 0);
+	assert_int_equal(own[8191], 7);
+	fake.pool_error = -EACCES;
+	assert_int_equal(rdmatensor_pool_register(rt, own, sizeof(own), RDMATENSOR_POOL_PEERS_NONE,
+						  0, &many[2], cause, sizeof(cause)), -EACCES);
+	assert_string_equal(cause, "POOL_REGISTER: as the test wants");
 	/* The others go with the handle; the sanitizer watches */
 	assert_int_equal(rdmatensor_pool_free(rt, &pool, at), 0);
 }

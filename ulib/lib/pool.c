@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Pools: created and mapped in one call, and unmapped by the handle's end.
+ * Pools: created and mapped in one call, and unmapped by the handle's end; or memory of the
+ * caller, which stays the caller's.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -61,6 +62,32 @@ int rdmatensor_pool_create_peers(struct rdmatensor *rt, uint64_t bytes,
 	map->next = rt->mappings;
 	rt->mappings = map;
 	pthread_mutex_unlock(&rt->lock);
+	return 0;
+}
+
+int rdmatensor_pool_register(struct rdmatensor *rt, void *addr, uint64_t bytes,
+			     enum rdmatensor_pool_peers peers, uint32_t flags,
+			     struct rdmatensor_pool *pool, char *cause, size_t cause_len)
+{
+	struct rdmatensor_pool_register arg = {
+		.size = sizeof(arg),
+		.flags = flags,
+		.addr = (uintptr_t)addr,
+		.bytes = bytes,
+		.peers = peers,
+	};
+	int err;
+
+	err = rt_ioctl(rt, RDMATENSOR_POOL_REGISTER, &arg);
+	if (err == -ENOTTY)
+		return rt_cause(cause, cause_len, -EOPNOTSUPP,
+				"POOL_REGISTER: the module is older than this: load one of this library's version");
+	if (err)
+		return rt_cause(cause, cause_len, err, "%s", arg.cause[0] ? arg.cause :
+				"POOL_REGISTER: the call was interrupted, or is not one for this file");
+	pool->base = addr;
+	pool->bytes = bytes;
+	pool->id = arg.out_pool_id;
 	return 0;
 }
 

@@ -266,9 +266,31 @@ int rdmatensor_pool_create_peers(struct rdmatensor *rt, uint64_t bytes,
 				 enum rdmatensor_pool_peers peers, struct rdmatensor_pool *pool);
 
 /**
+ * rdmatensor_pool_register() - make a pool of memory that the process has
+ * @rt: handle, started
+ * @addr: of the first page, a multiple of the page size
+ * @bytes: a multiple of the page size, at least one
+ * @peers: what they may do with it
+ * @flags: RDMATENSOR_REGISTER_READ_ONLY, or 0
+ * @pool: out: its base is @addr
+ * @cause: see above
+ * @cause_len: its length
+ *
+ * All of it is one region, so that any range of it can be published, exported or be a
+ * destination. It stays pinned, and the same memory, until the pool is destroyed, whatever
+ * becomes of the addresses: keep them until then. See struct rdmatensor_pool_register for the
+ * errors, and for what fork() does.
+ */
+int rdmatensor_pool_register(struct rdmatensor *rt, void *addr, uint64_t bytes,
+			     enum rdmatensor_pool_peers peers, uint32_t flags,
+			     struct rdmatensor_pool *pool, char *cause, size_t cause_len);
+
+/**
  * rdmatensor_pool_destroy() - destroy a pool and unmap it
  * @rt: handle
  * @pool: the pool; cleared when the call succeeds
+ *
+ * Memory that was registered stays mapped: it is the caller's.
  *
  * Return: 0; -EBUSY: something in it is published, exported or being fetched, and
  * then the pool is as before. Once all entries have been reaped and all tables
