@@ -189,6 +189,35 @@ static void test_all(void **state)
 	server_end_with(EXIT_OK);
 }
 
+/* Of each kind of memory on both sides; and from the file itself, which stays as it is */
+static void test_memories(void **state)
+{
+	static char *const kinds[] = { "kernel", "anon", "memfd", "file" };
+	char copy[] = "/tmp/rdmatensor-copy";
+	unsigned int i;
+
+	(void)state;
+	make_model();
+	assert_int_equal(RUN(cmd_serve, "--memory", "tin", model), EXIT_USAGE);
+	assert_contains(messages, "give kernel, anon, memfd, huge or file");
+	assert_int_equal(RUN(cmd_fetch, "p", "-a", "-o", output, "--memory", "file"), EXIT_USAGE);
+	assert_contains(messages, "give kernel, anon, memfd or huge");
+	assert_int_equal(RUN(cmd_fetch, "p", "-a", "-o", output, "--memory", "anon", "--alloc"),
+			 EXIT_USAGE);
+	for (i = 0; i < NR(kinds); i++) {
+		server_start_with((char *[]){ model, "--exit-after", "1", "--memory", kinds[i],
+				  NULL }, NR(tensors) + 1);
+		assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "--all", "-o", copy, "--memory",
+				     kinds[i % 3]), EXIT_OK);
+		assert_same_files(model, copy);
+		server_end_with(EXIT_OK);
+	}
+	fake.pool_error = -EACCES;
+	assert_int_equal(RUN(cmd_serve, "--memory", "file", model), EXIT_FAILED);
+	assert_contains(messages, "POOL_REGISTER: as the test wants");
+	unlink(copy);
+}
+
 static void test_steps(void **state)
 {
 	struct json_object *root, *steps, *step;
@@ -764,6 +793,7 @@ int main(void)
 #define test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		test(test_all),
+		test(test_memories),
 		test(test_steps),
 		test(test_names),
 		test(test_short_types),

@@ -31,6 +31,7 @@
  * @path: the file
  * @first_step: of --step
  * @steps: of --steps
+ * @memory: of --memory
  * @file: what the file's header says
  * @offsets: where each tensor is in the pool, the index behind the last
  * @store: the pool
@@ -40,6 +41,7 @@ struct serve {
 	const char *path;
 	int64_t first_step;
 	int64_t steps;
+	enum store_memory memory;
 	struct st_file file;
 	uint64_t *offsets;
 	struct store store;
@@ -58,6 +60,16 @@ static uint64_t lay_out(struct serve *serve)
 	serve->offsets[i] = at;
 	return at + align_region(serve->file.header_bytes) -
 	       serve->store.offset;
+}
+
+/* In the file's own pages each tensor, and the header, is where the file has it */
+static void lay_out_file(struct serve *serve)
+{
+	size_t i;
+
+	for (i = 0; i < serve->file.nr; i++)
+		serve->offsets[i] = st_data_offset(&serve->file) + serve->file.tensors[i].begin;
+	serve->offsets[i] = ST_LENGTH_BYTES;
 }
 
 static int read_tensors(struct serve *serve, int fd)
@@ -104,6 +116,25 @@ static int open_file(struct serve *serve, int *fd)
 		      serve->path, INDEX_NAME);
 }
 
+static int load_in_place(struct serve *serve, int fd)
+{
+	lay_out_file(serve);
+	return store_register_file(serve->server.rt, fd, st_data_offset(&serve->file) +
+				   serve->file.data_bytes, &serve->store);
+}
+
+static int load_copy(struct serve *serve, int fd)
+{
+	int err;
+
+	err = store_create_of(serve->server.rt, serve->memory, 1, lay_out(serve),
+			      RDMATENSOR_POOL_PEERS_NONE, &serve->store);
+	if (err)
+		return err;
+	lay_out(serve);
+	return read_tensors(serve, fd);
+}
+
 /* The file is checked before anything else begins */
 static int load(struct serve *serve)
 {
@@ -114,12 +145,8 @@ static int load(struct serve *serve)
 		return err;
 	err = server_start(&serve->server);
 	if (!err)
-		err = store_create(serve->server.rt, lay_out(serve),
-				   RDMATENSOR_POOL_PEERS_NONE, &serve->store);
-	if (!err) {
-		lay_out(serve);
-		err = read_tensors(serve, fd);
-	}
+		err = serve->memory == STORE_FILE ? load_in_place(serve, fd) :
+						    load_copy(serve, fd);
 	close(fd);
 	return err;
 }
@@ -211,6 +238,13 @@ static int serve_file(struct serve *serve)
 	return err;
 }
 
+static int take_memory(void *own, const char *memory)
+{
+	struct serve *serve = own;
+
+	return store_take_memory(memory, true, &serve->memory);
+}
+
 int cmd_serve(int argc, char **argv)
 {
 	struct serve serve = { 0 };
@@ -218,6 +252,7 @@ int cmd_serve(int argc, char **argv)
 		{ .id = OPT_STEP, .number = &serve.first_step },
 		{ .id = OPT_STEPS, .number = &serve.steps },
 		{ .id = OPT_EXIT_AFTER, .number = &serve.server.exit_after },
+		{ .id = OPT_MEMORY, .own = &serve, .take = take_memory },
 	};
 	int err;
 

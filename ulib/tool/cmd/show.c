@@ -212,7 +212,7 @@ static const struct table {
 	} },
 	{ "pools", RDMATENSOR_NL_CMD_POOL_GET, {
 		{ "CONTEXT", "context", 7 }, { "POOL", "pool", 7 }, { "WORKER", "worker", 20 },
-		{ "BYTES", "bytes", 15 }, { "PEERS", "peers", 5 },
+		{ "BYTES", "bytes", 15 }, { "MEMORY", "memory", 7 }, { "PEERS", "peers", 5 },
 		{ "SEGMENTS", "segments", 8 }, { "USES", "uses", 0 },
 	} },
 	{ "requests", RDMATENSOR_NL_CMD_REQUEST_GET, {

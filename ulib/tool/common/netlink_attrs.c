@@ -85,6 +85,8 @@ static const struct {
 	[RDMATENSOR_NL_A_READS_OUT] = { "reads_out", NUMBER },
 	[RDMATENSOR_NL_A_WAIT_MS] = { "wait_ms", NUMBER },
 	[RDMATENSOR_NL_A_PEERS] = { "peers", TEXT },
+	[RDMATENSOR_NL_A_MEMORY] = { "memory", TEXT },
+	[RDMATENSOR_NL_A_READ_ONLY] = { "read_only", FLAG },
 };
 
 #define NR_ATTRS ((int)(sizeof(attrs) / sizeof(attrs[0])))

@@ -184,6 +184,24 @@ const struct option_row option_rows[] = {
 		.arg = "bw|lat", .kind = OPTION_OWN, .preset = "bw",
 		.help = "many in flight, or one at a time (default {default})",
 	}, {
+		OWN(IN(PERF) | IN(FETCH), MEMORY, "memory"), .letter = 'M',
+		.arg = "KIND", .kind = OPTION_OWN, .preset = "kernel",
+		.help = "of what: kernel, anon, memfd, huge (default {default})",
+		.man = "What is published from, or fetched into: kernel (pages of the kernel, which "
+			"the process maps), anon (anonymous memory of the process, registered in "
+			"place), memfd (of memfd_create(2)), or huge (of hugetlbfs, in pages of the "
+			"default size, of which there must be enough) (default {default}).",
+	}, {
+		OWN(IN(SERVE), MEMORY, "memory"), .letter = 'M',
+		.arg = "KIND", .kind = OPTION_OWN, .preset = "kernel",
+		.help = "of what: kernel, anon, memfd, huge, file (default {default})",
+		.man = "What is published from: kernel (pages of the kernel, which the process "
+			"maps), anon (anonymous memory of the process, registered in place), memfd "
+			"(of memfd_create(2)), huge (of hugetlbfs, in pages of the default size, of "
+			"which there must be enough), or file (the file's own pages in the page "
+			"cache: nothing is copied, and the file must not be written to meanwhile) "
+			"(default {default}).",
+	}, {
 		OWN(IN(PERF), SIZE, "size"), .letter = 's',
 		.arg = "N[,N]...", .kind = OPTION_OWN,
 		.help = "bytes of a tensor, as 4K,8M (default 64K,1M,8M; lat: 4K)",

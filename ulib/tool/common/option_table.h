@@ -88,6 +88,7 @@ enum option_id {
 	OPT_OUTPUT,
 	OPT_ALLOC,
 	OPT_MODE,
+	OPT_MEMORY,
 	OPT_SIZE,
 	OPT_BATCH,
 	OPT_ROWS,

@@ -2,12 +2,15 @@
 /*
  * A pool with one region over all of it.
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "message.h"
 #include "store.h"
@@ -59,15 +62,149 @@ static int create_failed(struct rdmatensor *rt, uint64_t bytes, int err, char *c
 	return store_failed(cause, len, "pool of %" PRIu64 " bytes: %s", bytes, strerror(-err));
 }
 
+static const char *const store_kinds[] = {
+	[STORE_KERNEL] = "kernel",
+	[STORE_ANON] = "anon",
+	[STORE_MEMFD] = "memfd",
+	[STORE_HUGE] = "huge",
+	[STORE_FILE] = "file",
+};
+
+int store_take_memory(const char *text, bool file, enum store_memory *memory)
+{
+	enum store_memory kind;
+
+	for (kind = STORE_KERNEL; kind <= (file ? STORE_FILE : STORE_HUGE); kind++)
+		if (!strcmp(text, store_kinds[kind])) {
+			*memory = kind;
+			return EXIT_OK;
+		}
+	return misused("--memory %s is refused: give kernel, anon, memfd%s", text,
+		       file ? ", huge or file" : " or huge");
+}
+
+/* Of a file that has no name. False: errno says why */
+static bool map_memfd(unsigned int flags, uint64_t bytes, void **at)
+{
+	int fd = memfd_create("rdmatensor", flags), err;
+
+	*at = MAP_FAILED;
+	if (fd >= 0 && !ftruncate(fd, (off_t)bytes))
+		*at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	err = errno;
+	if (fd >= 0)
+		close(fd);
+	errno = err;
+	return *at != MAP_FAILED;
+}
+
+/* Bytes of a huge page of the default size; 0: the kernel has none */
+static uint64_t huge_page(void)
+{
+	FILE *file = fopen("/proc/meminfo", "r");
+	uint64_t kib = 0;
+	char line[128];
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "Hugepagesize: %" SCNu64, &kib) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return kib * 1024;
+}
+
+static int map_memory(enum store_memory memory, uint64_t *bytes, void **at)
+{
+	uint64_t page;
+
+	switch (memory) {
+	case STORE_HUGE:
+		page = huge_page();
+		if (!page)
+			return failed("huge pages: this kernel has none: take other memory");
+		*bytes = align_up(*bytes, page);
+		if (map_memfd(MFD_CLOEXEC | MFD_HUGETLB, *bytes, at))
+			return EXIT_OK;
+		return failed("%" PRIu64 " huge pages of %" PRIu64 " KiB: %s: make them with `sysctl vm.nr_hugepages=%" PRIu64 "`",
+			      *bytes / page, page / 1024, strerror(errno), *bytes / page);
+	case STORE_MEMFD:
+		if (map_memfd(MFD_CLOEXEC, *bytes, at))
+			return EXIT_OK;
+		break;
+	default:
+		*at = mmap(NULL, *bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			   0);
+		if (*at != MAP_FAILED)
+			return EXIT_OK;
+	}
+	return failed("%" PRIu64 " bytes of memory: %s", *bytes, strerror(errno));
+}
+
+static int store_register(struct rdmatensor *rt, enum store_memory memory, uint64_t bytes,
+			  enum rdmatensor_pool_peers peers, struct store *store)
+{
+	char cause[256];
+	int err;
+
+	err = map_memory(memory, &bytes, &store->mapped);
+	if (err)
+		return err;
+	err = rdmatensor_pool_register(rt, store->mapped, bytes, peers, 0, &store->pool, cause,
+				       sizeof(cause));
+	if (!err)
+		return EXIT_OK;
+	munmap(store->mapped, bytes);
+	return failed("%s", cause);
+}
+
+int store_register_file(struct rdmatensor *rt, int fd, uint64_t bytes, struct store *store)
+{
+	uint64_t all = align_up(bytes, (uint64_t)sysconf(_SC_PAGESIZE));
+	char cause[256];
+
+	store->offset = 0;
+	store->mapped = mmap(NULL, all, PROT_READ, MAP_SHARED, fd, 0);
+	if (store->mapped == MAP_FAILED)
+		return failed("%" PRIu64 " bytes of the file: %s", all, strerror(errno));
+	if (!rdmatensor_pool_register(rt, store->mapped, all, RDMATENSOR_POOL_PEERS_NONE,
+				      RDMATENSOR_REGISTER_READ_ONLY, &store->pool, cause,
+				      sizeof(cause)))
+		return EXIT_OK;
+	munmap(store->mapped, all);
+	return failed("%s", cause);
+}
+
+int store_create_of(struct rdmatensor *rt, enum store_memory memory, uint64_t nr, uint64_t bytes,
+		    enum rdmatensor_pool_peers peers, struct store *store)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), all;
+
+	if (__builtin_mul_overflow(nr, bytes, &all) || align_up(all, page) == UINT64_MAX)
+		return failed("pool of %" PRIu64 " times %" PRIu64 " bytes: the product does not fit into 64 bits: take fewer, or shorter ones",
+			      nr, bytes);
+	all = align_up(all, page);
+	store->mapped = NULL;
+	store->offset = 0;
+	return memory == STORE_KERNEL ? store_create(rt, all, peers, store) :
+	       store_register(rt, memory, all, peers, store);
+}
+
 int store_create_array(struct rdmatensor *rt, uint64_t nr, uint64_t bytes,
 		       enum rdmatensor_pool_peers peers, struct store *store)
 {
-	uint64_t all;
+	return store_create_of(rt, STORE_KERNEL, nr, bytes, peers, store);
+}
 
-	if (__builtin_mul_overflow(nr, bytes, &all))
-		return failed("pool of %" PRIu64 " times %" PRIu64 " bytes: the product does not fit into 64 bits: take fewer, or shorter ones",
-			      nr, bytes);
-	return store_create(rt, align_up(all, 4096), peers, store);
+int store_destroy(struct rdmatensor *rt, struct store *store)
+{
+	uint64_t bytes = store->pool.bytes;
+
+	if (rdmatensor_pool_destroy(rt, &store->pool))
+		return failed("pool of %" PRIu64 " bytes: it is still in use", bytes);
+	if (store->mapped)
+		munmap(store->mapped, bytes);
+	store->mapped = NULL;
+	return EXIT_OK;
 }
 
 int store_create(struct rdmatensor *rt, uint64_t bytes, enum rdmatensor_pool_peers peers,
@@ -81,6 +218,7 @@ int store_create_cause(struct rdmatensor *rt, uint64_t bytes, enum rdmatensor_po
 {
 	int err;
 
+	store->mapped = NULL;
 	err = rdmatensor_pool_create_peers(rt, bytes, peers, &store->pool);
 	if (err)
 		return create_failed(rt, bytes, err, cause, len);

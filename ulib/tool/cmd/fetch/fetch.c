@@ -157,11 +157,20 @@ static int take_arguments(struct fetch *fetch, const struct what *what, int argc
 	err = check_names(argv + optind, nr);
 	if (err)
 		return err;
+	if (fetch->alloc && fetch->memory != STORE_KERNEL)
+		return misused("--alloc is refused with --memory: memory that is registered has no places to hand out");
 	if (!what->output)
 		return misused("give -o OUT.safetensors");
 	if (!strcmp(what->output, "-"))
 		return misused("-o - is refused: standard output is for the report; give ./- for a file of that name");
 	return EXIT_OK;
+}
+
+static int take_memory(void *own, const char *memory)
+{
+	struct fetch *fetch = own;
+
+	return store_take_memory(memory, false, &fetch->memory);
 }
 
 int cmd_fetch(int argc, char **argv)
@@ -176,6 +185,7 @@ int cmd_fetch(int argc, char **argv)
 		{ .id = OPT_IN_FLIGHT, .number = &fetch.in_flight },
 		{ .id = OPT_TIMEOUT, .ns = &fetch.timeout_ns },
 		{ .id = OPT_ALLOC, .flag = &fetch.alloc },
+		{ .id = OPT_MEMORY, .own = &fetch, .take = take_memory },
 		{ .id = OPT_PEER_WORKER, .text = &what.peer_worker },
 	};
 	struct outfile out;

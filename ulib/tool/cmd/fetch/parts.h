@@ -21,6 +21,7 @@
  * @in_flight: of --in-flight
  * @timeout_ns: of --timeout, for each tensor
  * @alloc: --alloc: the kernel finds the tensors' places
+ * @memory: of --memory
  * @file: the tensors, in the order of the file that is written
  * @store: where they go
  * @offsets: where each is in the pool
@@ -35,6 +36,7 @@ struct fetch {
 	int64_t in_flight;
 	uint64_t timeout_ns;
 	bool alloc;
+	enum store_memory memory;
 	struct st_file file;
 	struct store store;
 	uint64_t *offsets;

@@ -71,7 +71,8 @@ int fetch_prepare(struct fetch *fetch)
 			return failed("pool of %" PRIu64 " bytes: %s", total,
 				      strerror(-err));
 	} else {
-		err = store_create(fetch->rt, total, RDMATENSOR_POOL_PEERS_WRITE, &fetch->store);
+		err = store_create_of(fetch->rt, fetch->memory, 1, total,
+				      RDMATENSOR_POOL_PEERS_WRITE, &fetch->store);
 		if (err)
 			return err;
 	}

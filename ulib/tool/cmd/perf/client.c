@@ -304,15 +304,16 @@ static int measure_size(struct load *load, uint64_t size,
 	load->failure = 0;
 	load->flying = 0;
 	perf_name(size, load->name);
-	err = store_create_array(load->rt, load->depth, align_region(size),
-				 RDMATENSOR_POOL_PEERS_WRITE, &load->store);
+	err = store_create_of(load->rt, load->perf->memory, load->depth, align_region(size),
+			      RDMATENSOR_POOL_PEERS_WRITE, &load->store);
 	if (err)
 		return err;
 	err = measure(load, row);
-	if (rdmatensor_pool_destroy(load->rt, &load->store.pool) && !err)
-		err = failed("pool of %" PRIu64 " bytes: it is still in use",
-			     (uint64_t)load->store.pool.bytes);
-	return err;
+	if (err) {
+		rdmatensor_pool_destroy(load->rt, &load->store.pool);
+		return err;
+	}
+	return store_destroy(load->rt, &load->store);
 }
 
 static int measure_all(struct load *load)

@@ -45,6 +45,13 @@ static int take_mode(void *own, const char *mode)
 	return EXIT_OK;
 }
 
+static int take_memory(void *own, const char *memory)
+{
+	struct perf *perf = own;
+
+	return store_take_memory(memory, false, &perf->memory);
+}
+
 static void set_defaults(struct perf *perf)
 {
 	if (!perf->depth)
@@ -72,6 +79,7 @@ int cmd_perf(int argc, char **argv)
 		{ .id = OPT_SERVER, .flag = &server },
 		{ .id = OPT_EXIT_AFTER, .number = &perf.server.exit_after },
 		{ .id = OPT_MODE, .own = &perf, .take = take_mode },
+		{ .id = OPT_MEMORY, .own = &perf, .take = take_memory },
 		{ .id = OPT_SIZE, .own = &perf, .take = take_sizes },
 		{ .id = OPT_IN_FLIGHT, .number = &perf.depth },
 		{ .id = OPT_BATCH, .number = &perf.batch },

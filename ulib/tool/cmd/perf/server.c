@@ -117,8 +117,8 @@ int perf_serve(struct perf *perf)
 	if (err)
 		return err;
 	most = choose(perf, &published);
-	err = store_create(perf->server.rt, align_up(most, 8), RDMATENSOR_POOL_PEERS_NONE,
-			   &store);
+	err = store_create_of(perf->server.rt, perf->memory, 1, align_up(most, 8),
+			      RDMATENSOR_POOL_PEERS_NONE, &store);
 	if (!err) {
 		words = (void *)((char *)store.pool.base + store.offset);
 		for (i = 0; i < (most + 7) / 8; i++)

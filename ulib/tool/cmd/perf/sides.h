@@ -7,6 +7,7 @@
 #define TOOL_PERF_SIDES_H
 
 #include "tool/common/server.h"
+#include "tool/common/store.h"
 
 #define PERF_SIZES_MAX 32
 /* Largest size that a server publishes without --size */
@@ -20,6 +21,7 @@
  * @sizes: of --size
  * @nr_sizes: their number
  * @latency: --mode lat
+ * @memory: of --memory
  * @depth: of --in-flight, 0: the mode's default
  * @batch: of --batch, 0: a quarter of @depth
  * @iters: of --iters, 0: by time
@@ -32,6 +34,7 @@ struct perf {
 	uint64_t sizes[PERF_SIZES_MAX];
 	size_t nr_sizes;
 	bool latency;
+	enum store_memory memory;
 	int64_t depth;
 	int64_t batch;
 	int64_t iters;
