@@ -44,6 +44,7 @@ static const struct {
 	[CONFIGURE] = { "CONFIGURE", 10, false },
 	[STATS] = { "STATS", 20, false },
 	[POOL_CREATE] = { "POOL_CREATE", 20, false },
+	[POOL_REGISTER] = { "POOL_REGISTER", 20, false },
 	[POOL_DESTROY] = { "POOL_DESTROY", 20, false },
 	[POOL_ALLOC] = { "POOL_ALLOC", 80, false },
 	[CONNECT] = { "CONNECT", 14, false },
@@ -394,18 +395,75 @@ static void forget(struct context *c, uint32_t pool)
 			c->kept[i].region.pool = 0;
 }
 
-static int do_pool_create(struct worker *w, struct context *c)
+/* One pool for one that it forgets, or there would soon be no memory */
+static unsigned int make_place(struct worker *w, struct context *c)
 {
 	unsigned int slot = below(w, NR_IDS);
 	struct rdmatensor_pool_destroy destroy = { .size = sizeof(destroy) };
+
+	destroy.pool_id = c->pool_ids[slot];
+	if (destroy.pool_id && !call(c->fd, RDMATENSOR_POOL_DESTROY, &destroy))
+		forget(c, destroy.pool_id);
+	return slot;
+}
+
+/* Pages that this program has for it, and nothing of it else; behind them there is nothing */
+#define ARENA_BYTES (2ul << 20)
+
+static char *arena;
+
+static bool make_arena(void)
+{
+	arena = mmap(NULL, 2 * ARENA_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return arena != MAP_FAILED &&
+	       !mprotect(arena, ARENA_BYTES / 4 * 3, PROT_READ | PROT_WRITE) &&
+	       !mprotect(arena + ARENA_BYTES / 4 * 3, ARENA_BYTES / 4, PROT_READ);
+}
+
+static void bound_to_arena(__u64 *addr, __u64 *bytes)
+{
+	__u64 from = (uintptr_t)arena, end = from + 2 * ARENA_BYTES;
+
+	if (*addr < 1ull << 56 && *addr >= 4096 && (*addr < from || *addr >= end))
+		*addr = from;
+	if (*addr >= from && *addr < end && *bytes > end - *addr && *bytes < 1ull << 40)
+		*bytes = end - *addr;
+}
+
+static int do_pool_register(struct worker *w, struct context *c)
+{
+	unsigned int slot = make_place(w, c), region = below(w, NR_REGIONS);
+	int ret;
+
+	ARG(pool_register);
+
+	arg.bytes = 4096 * (1 + below(w, one_in(w, 4) ? ARENA_BYTES / 4096 : 16));
+	arg.addr = (uintptr_t)arena + 4096 * below(w, ARENA_BYTES / 4096);
+	if (arg.bytes > (uintptr_t)arena + ARENA_BYTES - arg.addr)
+		arg.bytes = (uintptr_t)arena + ARENA_BYTES - arg.addr;
+	arg.peers = below(w, 3);
+	arg.flags = arg.peers && one_in(w, 2) ? RDMATENSOR_REGISTER_READ_ONLY : 0;
+	MUTATE();
+	bound_to_arena(&arg.addr, &arg.bytes);
+	ret = MAKE(POOL_REGISTER);
+	if (!ret) {
+		c->pool_ids[slot] = arg.out_pool_id;
+		c->pool_bytes[slot] = arg.bytes;
+		c->regions[region].pool = arg.out_pool_id;
+		c->regions[region].offset = below(w, arg.bytes);
+		c->regions[region].bytes = 1 + below(w, arg.bytes - c->regions[region].offset);
+	}
+	return ret;
+}
+
+static int do_pool_create(struct worker *w, struct context *c)
+{
+	unsigned int slot = make_place(w, c);
 	int ret;
 
 	ARG(pool_create);
 
-	/* One pool for one that it forgets, or there would soon be no memory */
-	destroy.pool_id = c->pool_ids[slot];
-	if (destroy.pool_id && !call(c->fd, RDMATENSOR_POOL_DESTROY, &destroy))
-		forget(c, destroy.pool_id);
+	arg.peers = one_in(w, 4) ? 1 + below(w, 2) : RDMATENSOR_POOL_PEERS_WRITE;
 	arg.bytes = 1 + below(w, one_in(w, 4) ? 5 << 20 : 1 << 17);
 	MUTATE();
 	bound(&arg.bytes, 8 << 20, 1ull << 36);
@@ -707,8 +765,8 @@ static int do_unknown(struct worker *w, struct context *c)
 	/* Neither one that is known, with whatever lies there as its argument */
 	if (one_in(w, 2))
 		cmd ^= 1ul << (16 + below(w, 16));
-	else if (_IOC_NR(cmd) >= RDMATENSOR_CMD_QUERY && _IOC_NR(cmd) <= RDMATENSOR_CMD_STATUS_TEXT)
-		cmd = _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_STATUS_TEXT + 1);
+	else if (_IOC_NR(cmd) >= RDMATENSOR_CMD_QUERY && _IOC_NR(cmd) <= RDMATENSOR_CMD_POOL_REGISTER)
+		cmd = _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_POOL_REGISTER + 1);
 	return call(c->fd, cmd, (void *)value(w, c));
 }
 
@@ -845,6 +903,7 @@ static int (*const doers[NR_KINDS])(struct worker *w, struct context *c) = {
 	[CONFIGURE] = do_configure,
 	[STATS] = do_stats,
 	[POOL_CREATE] = do_pool_create,
+	[POOL_REGISTER] = do_pool_register,
 	[POOL_DESTROY] = do_pool_destroy,
 	[POOL_ALLOC] = do_pool_alloc,
 	[CONNECT] = do_connect,
@@ -1107,6 +1166,10 @@ int main(int argc, char **argv)
 
 	sigaction(SIGUSR1, &action, NULL);
 	be_ordinary();
+	if (!make_arena()) {
+		result(false, "memory to register");
+		return 1;
+	}
 	for (i = 0; i < NR_THREADS; i++)
 		prepare(&workers[i], seed);
 	for (i = 0; i < NR_CONTEXTS; i++) {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "cases.h"
@@ -568,6 +569,36 @@ int pool_create(struct scene *scene, uint64_t *took_ns)
 	if (!ret)
 		ret = rdmatensor_pool_destroy(scene->w.rt, &pool);
 	return ret;
+}
+
+/* Fetched into at an odd place, and unmapped before it is destroyed */
+int pool_register(struct scene *scene, uint64_t *took_ns)
+{
+	void *at = mmap(NULL, LONG_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			0);
+	uint64_t number = worker_number(), began = rdmatensor_now_ns();
+	struct rdmatensor_pool pool;
+	struct rdmatensor_op op;
+	bool right = false;
+	char name[48];
+	int ret;
+
+	if (at == MAP_FAILED)
+		die("mmap: %m");
+	ret = rdmatensor_pool_register(scene->w.rt, at, LONG_BYTES, RDMATENSOR_POOL_PEERS_WRITE,
+				       0, &pool, NULL, 0);
+	*took_ns = since(began);
+	if (!ret) {
+		rdmatensor_prep_fetch(&op, scene->w.channel, perf_name(SMALL_BYTES, name), 0,
+				      pool.id, 4096 - 24, SMALL_BYTES, 0, number);
+		worker_submit(&scene->w, &op);
+		ret = fetch_end(scene, number);
+		right = perf_is((char *)at + 4096 - 24, SMALL_BYTES);
+	}
+	munmap(at, LONG_BYTES);
+	if (!ret)
+		ret = rdmatensor_pool_destroy(scene->w.rt, &pool);
+	return ret || right ? ret : WRONG;
 }
 
 int pool_alloc(struct scene *scene, uint64_t *took_ns)

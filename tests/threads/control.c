@@ -155,24 +155,75 @@ static void pool_forget(struct life *life, uint32_t pool)
 			life->regions[i].pool = 0;
 }
 
+/* One for one, or there would soon be no memory. The first stays: it has the rows */
+static int pool_make_place(struct worker *w, struct life *life, unsigned int *slot)
+{
+	struct rdmatensor_pool_destroy destroy = { .size = sizeof(destroy) };
+	int ret;
+
+	*slot = 1 + below(w, NR_POOLS - 1);
+	destroy.pool_id = life->pools[*slot].id;
+	if (!destroy.pool_id)
+		return 0;
+	ret = count(w, POOL_DESTROY, call(w, life->fd, RDMATENSOR_POOL_DESTROY, &destroy,
+					  "POOL_DESTROY"));
+	if (ret && ret != -ENOENT)
+		return ret;
+	pool_forget(life, destroy.pool_id);
+	return 0;
+}
+
+/* What peers may do with it: most often all */
+static uint32_t pool_peers(struct worker *w)
+{
+	return one_in(w, 4) ? 1 + below(w, 2) : RDMATENSOR_POOL_PEERS_WRITE;
+}
+
+/* Parts of the arena, from anywhere in it; regions of it are the process's to choose */
+static int pool_register(struct worker *w, struct life *life)
+{
+	unsigned int slot, i;
+	int ret;
+
+	ARG(pool_register);
+
+	ret = pool_make_place(w, life, &slot);
+	if (ret)
+		return ret;
+	arg.addr = (uintptr_t)arena + below(w, ARENA_BYTES / PAGE) * PAGE;
+	arg.bytes = PAGE * (1 + below(w, one_in(w, 8) ? 600 : 32));
+	arg.peers = pool_peers(w);
+	arg.flags = arg.peers && one_in(w, 2) ? RDMATENSOR_REGISTER_READ_ONLY : 0;
+	MUTATE();
+	arena_bound(&arg.addr, &arg.bytes);
+	ret = CALL(POOL_REGISTER);
+	if (ret)
+		return ret;
+	life->pools[slot].id = arg.out_pool_id;
+	life->pools[slot].bytes = arg.bytes;
+	life->pools[slot].mmap_offset = (uint64_t)arg.out_pool_id * PAGE;
+	for (i = 0; i < 4; i++) {
+		unsigned int region = below(w, NR_REGIONS);
+		uint64_t offset = below(w, arg.bytes);
+
+		life->regions[region].offset = offset;
+		life->regions[region].bytes = 1 + below(w, arg.bytes - offset);
+		life->regions[region].pool = arg.out_pool_id;
+	}
+	return 0;
+}
+
 static int pool_create(struct worker *w, struct life *life)
 {
-	/* The first one stays: it has the rows */
-	unsigned int slot = 1 + below(w, NR_POOLS - 1);
-	struct rdmatensor_pool_destroy destroy = { .size = sizeof(destroy) };
+	unsigned int slot;
 	int ret;
 
 	ARG(pool_create);
 
-	/* One for one, or there would soon be no memory */
-	destroy.pool_id = life->pools[slot].id;
-	if (destroy.pool_id) {
-		ret = count(w, POOL_DESTROY, call(w, life->fd, RDMATENSOR_POOL_DESTROY, &destroy,
-						  "POOL_DESTROY"));
-		if (ret && ret != -ENOENT)
-			return ret;
-		pool_forget(life, destroy.pool_id);
-	}
+	ret = pool_make_place(w, life, &slot);
+	if (ret)
+		return ret;
+	arg.peers = pool_peers(w);
 	arg.bytes = 1 + below(w, one_in(w, 8) ? 2 * POOL_BYTES : POOL_BYTES / 8);
 	if (one_in(w, 8)) {
 		mutate(w, life, &arg, 4, sizeof(arg));
@@ -401,6 +452,8 @@ int do_control(struct worker *w, struct life *life, enum kind kind)
 		return stats(w, life);
 	case POOL_CREATE:
 		return pool_create(w, life);
+	case POOL_REGISTER:
+		return pool_register(w, life);
 	case POOL_ALLOC:
 		return region_alloc(w, life, pool_of(w, life),
 				    1 + below(w, one_in(w, 8) ? 1 << 19 : 1 << 14));

@@ -42,6 +42,7 @@ static const struct {
 	[CONFIGURE] =		{ "CONFIGURE",			{ 10, 2, 5, 5 } },
 	[STATS] =		{ "STATS",			{ 15, 5, 5, 10 } },
 	[POOL_CREATE] =		{ "POOL_CREATE",		{ 20, 2, 0, 10 } },
+	[POOL_REGISTER] =	{ "POOL_REGISTER",		{ 20, 2, 0, 10 } },
 	[POOL_ALLOC] =		{ "POOL_ALLOC",			{ 60, 60, 0, 20 } },
 	[POOL_DESTROY] =	{ "POOL_DESTROY",		{ 10, 1, 0, 10 } },
 	[CONNECT] =		{ "CONNECT",			{ 30, 10, 5, 100 } },
@@ -59,6 +60,7 @@ static const struct {
 	[MAP] =			{ "mmap",			{ 30, 5, 0, 20 } },
 	[MADVISE] =		{ "madvise",			{ 20, 2, 0, 10 } },
 	[MUNMAP] =		{ "munmap",			{ 15, 2, 0, 10 } },
+	[ARENA] =		{ "registered memory changed",	{ 40, 5, 0, 10 } },
 	[NETLINK] =		{ "netlink dump",		{ 20, 5, 10, 20 } },
 	[REOPEN] =		{ "close under others' hands",	{ 1, 0, 20, 5 } },
 	[RETIRE] =		{ "close in order",		{ 3, 1, 0, 8 } },
@@ -168,6 +170,8 @@ static int act_on(struct worker *w, struct life *life, enum kind kind)
 		return do_map(w, life);
 	case MADVISE:
 		return do_madvise(w, life);
+	case ARENA:
+		return do_arena(w);
 	case MUNMAP:
 		return do_munmap(w, life);
 	case FORK:
@@ -447,7 +451,7 @@ static bool prepare(uint64_t seed)
 	}
 	shared = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, shared_fd, 0);
 	null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	if (shared == MAP_FAILED || null_fd < 0)
+	if (shared == MAP_FAILED || null_fd < 0 || !arena_make())
 		return false;
 	for (i = 0; i < NR_WORKERS; i++) {
 		struct worker *w = &workers[i];

@@ -110,6 +110,76 @@ int do_munmap(struct worker *w, struct life *life)
 	return ret;
 }
 
+char *arena;
+static int arena_file;
+
+bool arena_make(void)
+{
+	arena = mmap(NULL, 2 * ARENA_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	arena_file = memfd_create("rdmatensor", MFD_CLOEXEC);
+	if (arena == MAP_FAILED || arena_file < 0 || ftruncate(arena_file, ARENA_BYTES))
+		return false;
+	return mmap(arena, ARENA_BYTES, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == arena;
+}
+
+void arena_bound(__u64 *addr, __u64 *bytes)
+{
+	__u64 from = (uintptr_t)arena, end = from + 2 * ARENA_BYTES;
+
+	/* Above all that a process has, and the page at 0, are nobody's */
+	if (*addr < 1ull << 56 && *addr >= PAGE && (*addr < from || *addr >= end))
+		*addr = from + *addr % (ARENA_BYTES / PAGE) * PAGE;
+	if (*addr >= from && *addr < end && *bytes > end - *addr && *bytes < 1ull << 40)
+		*bytes = end - *addr;
+}
+
+/* A part of it becomes other memory, of the same kind or another, or is advised */
+int do_arena(struct worker *w)
+{
+	static const int advices[] = {
+		MADV_DONTNEED, MADV_DONTNEED, MADV_FREE, MADV_REMOVE, MADV_COLD, MADV_PAGEOUT,
+		MADV_DONTFORK, MADV_DOFORK, MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_MERGEABLE,
+		MADV_POPULATE_READ, MADV_POPULATE_WRITE, MADV_WIPEONFORK, MADV_KEEPONFORK,
+	};
+	static const int prots[] = {
+		PROT_READ | PROT_WRITE, PROT_READ | PROT_WRITE, PROT_READ, PROT_NONE,
+	};
+	size_t from = below(w, ARENA_BYTES / PAGE) * PAGE;
+	size_t bytes = PAGE * (1 + below(w, one_in(w, 4) ? 256 : 16));
+	int prot = prots[below(w, 4)], ret = 0;
+
+	if (bytes > ARENA_BYTES - from)
+		bytes = ARENA_BYTES - from;
+	enter(w, "arena");
+	switch (below(w, 6)) {
+	case 0:
+		if (mmap(arena + from, bytes, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+			 0) == MAP_FAILED)
+			ret = -errno;
+		break;
+	case 1:
+		if (mmap(arena + from, bytes, prot,
+			 (one_in(w, 2) ? MAP_SHARED : MAP_PRIVATE) | MAP_FIXED, arena_file,
+			 from) == MAP_FAILED)
+			ret = -errno;
+		break;
+	case 2:
+		ret = mprotect(arena + from, bytes, prot) ? -errno : 0;
+		break;
+	case 3:
+		if (one_in(w, 8) && !ftruncate(arena_file, below(w, ARENA_BYTES)))
+			ret = ftruncate(arena_file, ARENA_BYTES) ? -errno : 0;
+		break;
+	default:
+		ret = madvise(arena + from, bytes,
+			      advices[below(w, sizeof(advices) / sizeof(*advices))]) ? -errno : 0;
+		touch(w, arena + from, bytes);
+	}
+	leave(w);
+	return ret;
+}
+
 void maps_drop(struct life *life)
 {
 	int i;

@@ -38,15 +38,19 @@
 #define NR_PENDING 16384
 
 #define POOL_BYTES (2u << 20)
+/* Registered in parts, with what was never mapped behind it */
+#define ARENA_BYTES (4u << 20)
 #define ROWS 256
 #define ROW_BYTES 256
 #define NAMES 4
 #define STEPS 3
 
 enum kind {
-	QUERY, START_LATE, START_BAD, START_GOOD, CONFIGURE, STATS, POOL_CREATE, POOL_ALLOC,
+	QUERY, START_LATE, START_BAD, START_GOOD, CONFIGURE, STATS, POOL_CREATE, POOL_REGISTER,
+	POOL_ALLOC,
 	POOL_DESTROY, CONNECT, DISCONNECT, CHANNEL_QUERY, STEP_ABORT, TABLE_EXPORT, TABLE_OPEN,
-	TABLE_CLOSE, STATUS_TEXT, SUBMIT, WAIT, REAP, POLL, MAP, MADVISE, MUNMAP, NETLINK, REOPEN, RETIRE,
+	TABLE_CLOSE, STATUS_TEXT, SUBMIT, WAIT, REAP, POLL, MAP, MADVISE, MUNMAP,
+	ARENA, NETLINK, REOPEN, RETIRE,
 	FORK, EXEC, PEER, UNPLUG,
 	NR_KINDS
 };
@@ -220,6 +224,12 @@ int do_submit(struct worker *w, struct life *life);
 int do_wait(struct worker *w, struct life *life);
 int do_map(struct worker *w, struct life *life);
 int do_madvise(struct worker *w, struct life *life);
+/* Memory that is registered, advised, unmapped and mapped anew at the same time */
+extern char *arena;
+bool arena_make(void);
+int do_arena(struct worker *w);
+/* Bounds what POOL_REGISTER names: nothing of this program but the arena */
+void arena_bound(__u64 *addr, __u64 *bytes);
 int do_munmap(struct worker *w, struct life *life);
 void maps_drop(struct life *life);
 int first_objects(struct worker *w, struct life *life);
