@@ -78,6 +78,7 @@ enum {
 	RDMATENSOR_CMD_TABLE_CLOSE,
 	RDMATENSOR_CMD_STATUS_TEXT,
 	RDMATENSOR_CMD_POOL_REGISTER,
+	RDMATENSOR_CMD_POOL_IMPORT,
 };
 
 /**
@@ -590,6 +591,51 @@ struct rdmatensor_pool_register {
 };
 
 #define RDMATENSOR_POOL_REGISTER _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_POOL_REGISTER)
+
+/**
+ * struct rdmatensor_pool_import - ioctl(RDMATENSOR_POOL_IMPORT)
+ * @size: sizeof(struct rdmatensor_pool_import)
+ * @flags: RDMATENSOR_IMPORT_READ_ONLY: as a destination it is -EACCES, and neither peers nor
+ *         this context write to it
+ * @fd: the dma-buf, open for writing too unless with RDMATENSOR_IMPORT_READ_ONLY
+ * @peers: enum rdmatensor_pool_peers; not _WRITE with RDMATENSOR_IMPORT_READ_ONLY
+ * @out_pool_id: out: id, from 1; 0 on error
+ * @out_flags: out: RDMATENSOR_IMPORTED_UNREACHABLE: the kernel's CPU does not use the bytes, as
+ *             always where the RDMA device has DMA. What it would copy or add up is -EOPNOTSUPP
+ *             for such a pool: a fetch from the own context, checksums
+ *             (RDMATENSOR_START_VALIDATE), PUBLISH with RDMATENSOR_OP_COPY, own and cached rows
+ *             of a gather, the order of a table
+ * @out_bytes: out: length of the pool, which is the dma-buf's
+ * @cause: out, also when the call fails: a zero-terminated line with cause and remedy
+ *
+ * A pool of another driver's memory: of a GPU, of udmabuf, of a dma-buf heap. It is pinned until
+ * the pool has ended, where its exporter pins it: several move it to memory of the system for
+ * that. The dma-buf stays as long, whatever becomes of the descriptor. It is one region from the
+ * start, as a pool of RDMATENSOR_POOL_REGISTER. mmap() of it is -ENODEV: map the dma-buf, and
+ * bracket what the CPU does there by DMA_BUF_IOCTL_SYNC.
+ *
+ * A device in software, such as soft-RoCE, needs memory that the CPU can reach: -EOPNOTSUPP. It
+ * counts like other pools, for the memory that it keeps. -EBADF: no descriptor; -EINVAL: it is
+ * no dma-buf, or of a length that is no multiple of the page size, or a field; -EACCES: it is
+ * open for reading alone; -EOPNOTSUPP: also what the exporter refuses, and what it is not ready
+ * with in 10 s; -EINTR: a signal, while the exporter is waited for; -ENOMEM, -EOVERFLOW, -EUSERS:
+ * as for RDMATENSOR_POOL_CREATE. Nothing is pinned then.
+ */
+struct rdmatensor_pool_import {
+	__u32 size;
+	__u32 flags;
+#define RDMATENSOR_IMPORT_READ_ONLY (1 << 0)
+#define RDMATENSOR_IMPORT_FLAGS 0x1
+	__s32 fd;
+	__u32 peers;
+	__u32 out_pool_id;
+	__u32 out_flags;
+#define RDMATENSOR_IMPORTED_UNREACHABLE (1 << 0)
+	__aligned_u64 out_bytes;
+	char cause[256];
+};
+
+#define RDMATENSOR_POOL_IMPORT _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_POOL_IMPORT)
 
 /**
  * struct rdmatensor_pool_destroy - ioctl(RDMATENSOR_POOL_DESTROY)

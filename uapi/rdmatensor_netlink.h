@@ -136,8 +136,9 @@ enum rdmatensor_nl_event {
  * @RDMATENSOR_NL_A_PEERS: string, what peers may do with a pool: write, none, read (enum
  *         rdmatensor_pool_peers)
  * @RDMATENSOR_NL_A_MEMORY: string, what a pool is made of: kernel (its own pages), process (the
- *         process's, RDMATENSOR_POOL_REGISTER)
+ *         process's, RDMATENSOR_POOL_REGISTER), dmabuf (another driver's, RDMATENSOR_POOL_IMPORT)
  * @RDMATENSOR_NL_A_READ_ONLY: flag, a pool that nothing writes to
+ * @RDMATENSOR_NL_A_UNREACHABLE: flag, a pool whose bytes the CPU cannot reach
  */
 enum rdmatensor_nl_attr {
 	RDMATENSOR_NL_A_PAD = 1,
@@ -205,6 +206,7 @@ enum rdmatensor_nl_attr {
 	RDMATENSOR_NL_A_PEERS,
 	RDMATENSOR_NL_A_MEMORY,
 	RDMATENSOR_NL_A_READ_ONLY,
+	RDMATENSOR_NL_A_UNREACHABLE,
 	/* private: how many there are */
 	__RDMATENSOR_NL_A_NR,
 };

@@ -24,6 +24,7 @@ int rdmatensor_ioctl_status_text(struct rdmatensor_context *context, void *arg);
 /* pool_ioctls.c */
 int rdmatensor_ioctl_pool_create(struct rdmatensor_context *context, void *arg);
 int rdmatensor_ioctl_pool_register(struct rdmatensor_context *context, void *arg);
+int rdmatensor_ioctl_pool_import(struct rdmatensor_context *context, void *arg);
 int rdmatensor_ioctl_pool_destroy(struct rdmatensor_context *context, void *arg);
 int rdmatensor_ioctl_pool_alloc(struct rdmatensor_context *context, void *arg);
 /* table_ioctls.c */

@@ -221,6 +221,8 @@ static int netlink_fill_pool(struct sk_buff *skb, struct rdmatensor_context *con
 	    nla_put_string(skb, RDMATENSOR_NL_A_PEERS, netlink_peers[pool->peers]) ||
 	    nla_put_string(skb, RDMATENSOR_NL_A_MEMORY, pool->memory->ops->name) ||
 	    (!pool->writable && nla_put_flag(skb, RDMATENSOR_NL_A_READ_ONLY)) ||
+	    (!rdmatensor_pool_reachable(pool) &&
+	     nla_put_flag(skb, RDMATENSOR_NL_A_UNREACHABLE)) ||
 	    nla_put_u32(skb, RDMATENSOR_NL_A_SEGMENTS, pool->reg.nr) ||
 	    nla_put_u32(skb, RDMATENSOR_NL_A_USES, READ_ONCE(pool->regions.nr_uses)))
 		return -EMSGSIZE;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * POOL_CREATE, POOL_REGISTER, POOL_DESTROY, POOL_ALLOC. The context holds one reference of
- * each pool, and drops all of them when it is closed.
+ * POOL_CREATE, POOL_REGISTER, POOL_IMPORT, POOL_DESTROY, POOL_ALLOC. The context holds one
+ * reference of each pool, and drops all of them when it is closed.
  */
+#include <linux/dma-buf.h>
 #include <linux/overflow.h>
 #include "api/ioctl.h"
 #include "context/context.h"
 #include "core/fault.h"
+#include "memory/dmabuf.h"
 #include "memory/pinned.h"
 
 /*
@@ -93,9 +95,13 @@ int rdmatensor_ioctl_pool_create(struct rdmatensor_context *context, void *arg)
 	return 0;
 }
 
+/* @_arg: of an ioctl that has a cause */
+#define POOLS_SAY(_arg, _call, _format, ...) \
+	snprintf((_arg)->cause, sizeof((_arg)->cause), _call ": " _format, ##__VA_ARGS__)
 #define POOL_REGISTER_SAYS(_register, _format, ...) \
-	snprintf((_register)->cause, sizeof((_register)->cause), \
-		 "POOL_REGISTER: " _format, ##__VA_ARGS__)
+	POOLS_SAY(_register, "POOL_REGISTER", _format, ##__VA_ARGS__)
+#define POOL_IMPORT_SAYS(_import, _format, ...) \
+	POOLS_SAY(_import, "POOL_IMPORT", _format, ##__VA_ARGS__)
 
 static int pools_check_register(struct rdmatensor_pool_register *reg)
 {
@@ -173,21 +179,13 @@ static struct rdmatensor_pool *pools_pin(struct rdmatensor_context *context,
 	return pool;
 }
 
-static int pools_register(struct rdmatensor_context *context,
-			  struct rdmatensor_pool_register *reg, u32 id)
+/* Of memory that is there, and is not registered yet. With an error the pool is gone */
+static int pools_begin(struct rdmatensor_context *context, struct rdmatensor_pool *pool, u32 id)
 {
-	struct rdmatensor_pool *pool;
-	int ret;
+	int ret = -ENODEV;
 
-	ret = pools_fit(context, reg->bytes);
-	if (ret)
-		return ret;
-	pool = pools_pin(context, reg);
-	if (IS_ERR(pool))
-		return PTR_ERR(pool);
 	pool->id = id;
 	rdmatensor_hold("pool_pinned");
-	ret = -ENODEV;
 	if (READ_ONCE(context->gone))
 		goto out_put;
 	down_read(&context->device_use);
@@ -203,6 +201,19 @@ out_put:
 	return ret;
 }
 
+static int pools_register(struct rdmatensor_context *context,
+			  struct rdmatensor_pool_register *reg, u32 id)
+{
+	struct rdmatensor_pool *pool;
+	int ret;
+
+	ret = pools_fit(context, reg->bytes);
+	if (ret)
+		return ret;
+	pool = pools_pin(context, reg);
+	return IS_ERR(pool) ? PTR_ERR(pool) : pools_begin(context, pool, id);
+}
+
 /* Where nobody has said more */
 static const char *pools_why(int error)
 {
@@ -214,10 +225,40 @@ static const char *pools_why(int error)
 	case -ENOMEM:
 		return "no memory to describe them: free some, or raise memory.max of the cgroup";
 	case -EINTR:
-		return "the process is being killed";
+		return "there is a signal for the process: try again";
+	case -EOPNOTSUPP:
+		return "the exporter refuses, has no whole pages, or was not ready in 10 s";
 	default:
 		return "the device refuses to register them: see the kernel's log";
 	}
+}
+
+/* Reserves a place as pools_reserve() does, with a cause */
+static int pools_enter(struct rdmatensor_context *context, u32 *id, const char *call,
+		       char *cause, size_t room)
+{
+	int ret;
+
+	if (!rdmatensor_context_started(context)) {
+		snprintf(cause, room, "%s: the context is not started: START it first", call);
+		return -ENOTCONN;
+	}
+	ret = pools_reserve(context, id);
+	if (ret)
+		snprintf(cause, room,
+			 "%s: all max_pools %u of this context are there, or no memory is (%d): destroy one, or START with more",
+			 call, context->max_pools, ret);
+	return ret;
+}
+
+/* There is no pool in that place. A cause that is there stays */
+static void pools_leave(struct rdmatensor_context *context, u32 id, int error, const char *call,
+			char *cause, size_t room)
+{
+	xa_release(&context->pools, id);
+	pools_unreserve(context);
+	if (!cause[0])
+		snprintf(cause, room, "%s: %s (%d)", call, pools_why(error), error);
 }
 
 int rdmatensor_ioctl_pool_register(struct rdmatensor_context *context, void *arg)
@@ -231,27 +272,162 @@ int rdmatensor_ioctl_pool_register(struct rdmatensor_context *context, void *arg
 	ret = pools_check_register(reg);
 	if (ret)
 		return ret;
-	if (!rdmatensor_context_started(context)) {
-		POOL_REGISTER_SAYS(reg, "the context is not started: START it first");
-		return -ENOTCONN;
-	}
-	ret = pools_reserve(context, &id);
-	if (ret) {
-		POOL_REGISTER_SAYS(reg,
-				   "all max_pools %u of this context are there, or no memory is (%d): destroy one, or START with more",
-				   context->max_pools, ret);
+	ret = pools_enter(context, &id, "POOL_REGISTER", reg->cause, sizeof(reg->cause));
+	if (ret)
 		return ret;
-	}
 	ret = pools_register(context, reg, id);
 	if (ret) {
-		xa_release(&context->pools, id);
-		pools_unreserve(context);
-		if (!reg->cause[0])
-			POOL_REGISTER_SAYS(reg, "%llu bytes: %s (%d)", reg->bytes,
-					   pools_why(ret), ret);
+		pools_leave(context, id, ret, "POOL_REGISTER", reg->cause, sizeof(reg->cause));
 		return ret;
 	}
 	reg->out_pool_id = id;
+	return 0;
+}
+
+/* Return: 0; an errno with a cause */
+static int pools_check_import(struct rdmatensor_pool_import *import, const struct dma_buf *buf)
+{
+	if (!buf->size || !IS_ALIGNED(buf->size, PAGE_SIZE)) {
+		POOL_IMPORT_SAYS(import,
+				 "the dma-buf has %zu bytes, which is not a number of whole pages: export it so",
+				 buf->size);
+		return -EINVAL;
+	}
+	if (buf->size > RDMATENSOR_POOL_BYTES_MAX) {
+		POOL_IMPORT_SAYS(import,
+				 "the dma-buf has %zu bytes, and a pool at most %llu: export it in parts",
+				 buf->size, RDMATENSOR_POOL_BYTES_MAX);
+		return -EOVERFLOW;
+	}
+	if (!(import->flags & RDMATENSOR_IMPORT_READ_ONLY) && !(buf->file->f_mode & FMODE_WRITE)) {
+		POOL_IMPORT_SAYS(import,
+				 "the dma-buf is open for reading alone: export it with O_RDWR, or import it with RDMATENSOR_IMPORT_READ_ONLY");
+		return -EACCES;
+	}
+	return 0;
+}
+
+/* The dma-buf of the caller's descriptor, referenced */
+static struct dma_buf *pools_dma_buf(struct rdmatensor_pool_import *import)
+{
+	struct dma_buf *buf = dma_buf_get(import->fd);
+
+	if (buf == ERR_PTR(-EBADF))
+		POOL_IMPORT_SAYS(import,
+				 "fd %d: no file is open there: give the descriptor of a dma-buf",
+				 import->fd);
+	else if (IS_ERR(buf))
+		POOL_IMPORT_SAYS(import,
+				 "fd %d is no dma-buf: give the descriptor that its exporter made (UDMABUF_CREATE, DMA_HEAP_IOCTL_ALLOC, cuMemGetHandleForAddressRange(), hsa_amd_portable_export_dmabuf())",
+				 import->fd);
+	return buf;
+}
+
+/* Without a lock, as pools_pin(): its exporter may be long about it */
+static struct rdmatensor_pool *pools_import_buf(struct rdmatensor_context *context,
+						struct rdmatensor_pool_import *arg,
+						struct dma_buf *buf)
+{
+	const struct rdmatensor_import import = {
+		.buf = buf,
+		.bytes = buf->size,
+		.slice_shift = context->adapter.seg_shift,
+		.write = !(arg->flags & RDMATENSOR_IMPORT_READ_ONLY),
+		.software = context->adapter.software,
+		.stop = &context->gone,
+	};
+	struct rdmatensor_pool *pool;
+	unsigned long nr_freed;
+	u32 tries;
+
+	tries = rdmatensor_buffers_tries(&context->buffers);
+	do {
+		nr_freed = rdmatensor_buffers_nr_freed(&context->buffers);
+		pool = rdmatensor_pool_import(&import, arg->peers, arg->cause, sizeof(arg->cause));
+		/* Idle buffers, which are kept for reuse only, are freed for a pool */
+	} while (pool == ERR_PTR(-ENOMEM) && --tries &&
+		 rdmatensor_buffers_make_room(&context->buffers, nr_freed));
+	return pool;
+}
+
+static int pools_import_as(struct rdmatensor_context *context,
+			   struct rdmatensor_pool_import *arg, struct dma_buf *buf, u32 id)
+{
+	struct rdmatensor_pool *pool;
+	bool reachable;
+	int ret;
+
+	ret = pools_check_import(arg, buf) ?: pools_fit(context, buf->size);
+	if (ret)
+		return ret;
+	pool = pools_import_buf(context, arg, buf);
+	if (IS_ERR(pool))
+		return PTR_ERR(pool);
+	reachable = rdmatensor_pool_reachable(pool);
+	ret = pools_begin(context, pool, id);
+	if (ret)
+		return ret;
+	arg->out_bytes = buf->size;
+	arg->out_flags = reachable ? 0 : RDMATENSOR_IMPORTED_UNREACHABLE;
+	return 0;
+}
+
+static int pools_import(struct rdmatensor_context *context, struct rdmatensor_pool_import *arg,
+			u32 id)
+{
+	struct dma_buf *buf;
+	int ret;
+
+	buf = pools_dma_buf(arg);
+	if (IS_ERR(buf))
+		return PTR_ERR(buf);
+	ret = pools_import_as(context, arg, buf, id);
+	dma_buf_put(buf);
+	return ret;
+}
+
+static int pools_check_import_fields(struct rdmatensor_pool_import *import)
+{
+	if (import->flags & ~RDMATENSOR_IMPORT_FLAGS ||
+	    import->peers > RDMATENSOR_POOL_PEERS_READ) {
+		POOL_IMPORT_SAYS(import,
+				 "flags 0x%x, peers %u: this module knows flags 0x%x and peers 0..%u",
+				 import->flags, import->peers, RDMATENSOR_IMPORT_FLAGS,
+				 RDMATENSOR_POOL_PEERS_READ);
+		return -EINVAL;
+	}
+	if (import->flags & RDMATENSOR_IMPORT_READ_ONLY &&
+	    import->peers == RDMATENSOR_POOL_PEERS_WRITE) {
+		POOL_IMPORT_SAYS(import,
+				 "peers cannot write to what is imported read-only: set peers to RDMATENSOR_POOL_PEERS_NONE or _READ");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int rdmatensor_ioctl_pool_import(struct rdmatensor_context *context, void *arg)
+{
+	struct rdmatensor_pool_import *import = arg;
+	u32 id;
+	int ret;
+
+	memset(import->cause, 0, sizeof(import->cause));
+	import->out_pool_id = 0;
+	import->out_flags = 0;
+	import->out_bytes = 0;
+	ret = pools_check_import_fields(import);
+	if (ret)
+		return ret;
+	ret = pools_enter(context, &id, "POOL_IMPORT", import->cause, sizeof(import->cause));
+	if (ret)
+		return ret;
+	ret = pools_import(context, import, id);
+	if (ret) {
+		pools_leave(context, id, ret, "POOL_IMPORT", import->cause,
+			    sizeof(import->cause));
+		return ret;
+	}
+	import->out_pool_id = id;
 	return 0;
 }
 

@@ -326,8 +326,8 @@ static int tables_open_caches(struct rdmatensor_context *context,
 			rdmatensor_pool_put(pool);
 		if (ret)
 			snprintf(open->cause, sizeof(open->cause),
-				 "table: cache %u: its fields are out of range, or its rows are in no region of a pool that is held",
-				 i);
+				 "table: cache %u: its fields are out of range, or its rows are in no region of a pool that is held, or in one that the CPU cannot reach (%d)",
+				 i, ret);
 	}
 	return ret;
 }
@@ -347,7 +347,8 @@ static int tables_open_order(struct rdmatensor_context *context,
 		rdmatensor_pool_put(pool);
 	if (ret)
 		snprintf(open->cause, sizeof(open->cause),
-			 "table: the order is empty, or in no region of a pool that is held");
+			 "table: the order is empty, or in no region of a pool that is held, or in one that the CPU cannot reach (%d)",
+			 ret);
 	return ret;
 }
 

@@ -83,6 +83,8 @@ static const struct uapi_ioctl uapi_ioctls[] = {
 		   UAPI_OUT),
 	UAPI_IOCTL(RDMATENSOR_POOL_REGISTER, pool_register, rdmatensor_pool_register, cause,
 		   UAPI_OUT_ALWAYS),
+	UAPI_IOCTL(RDMATENSOR_POOL_IMPORT, pool_import, rdmatensor_pool_import, cause,
+		   UAPI_OUT_ALWAYS),
 };
 
 static int uapi_open(struct inode *inode, struct file *file)

@@ -6,6 +6,7 @@
 #define RDMATENSOR_COMPAT_H
 
 #include <linux/backing-dev.h>
+#include <linux/dma-buf.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/version.h>
@@ -76,6 +77,32 @@ static inline bool rdmatensor_written_back(struct page *page)
 	return false;
 }
 #endif
+
+/* Until 6.2 an exporter takes the lock that it needs to map, and from then on the caller does */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
+#define rdmatensor_dma_buf_vmap dma_buf_vmap
+#define rdmatensor_dma_buf_vunmap dma_buf_vunmap
+#else
+#define rdmatensor_dma_buf_vmap dma_buf_vmap_unlocked
+#define rdmatensor_dma_buf_vunmap dma_buf_vunmap_unlocked
+#endif
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+#define RDMATENSOR_IMPORT_DMA_BUF MODULE_IMPORT_NS(DMA_BUF)
+#else
+#define RDMATENSOR_IMPORT_DMA_BUF MODULE_IMPORT_NS("DMA_BUF")
+#endif
+
+/*
+ * In 6.11 and 6.12 udmabuf maps the first page of a huge one in place of each. A page that is
+ * part of a huge one is not to be trusted there
+ */
+static inline bool rdmatensor_vmap_mistakes(const struct dma_buf *buf, struct page *page)
+{
+	return LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0) &&
+	       LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0) &&
+	       !strcmp(buf->exp_name, "udmabuf") && PageCompound(page);
+}
 
 #ifndef MAX_PAGE_ORDER
 /* MAX_ORDER was exclusive until 6.4; one too few does no harm */

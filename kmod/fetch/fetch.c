@@ -133,6 +133,12 @@ int rdmatensor_fetch_check(struct rdmatensor_fetch *fetch)
 	struct rdmatensor_counters *counters = fetch->op.counters;
 	u32 sum = 0;
 
+	/* The peer's mode, not this context's: that one has been looked at before */
+	if (fetch->meta.bytes && !rdmatensor_pool_reachable(fetch->op.pool)) {
+		rdmatensor_status_set(&fetch->op.status, -EOPNOTSUPP,
+				      "the peer sends checksums, and the CPU cannot reach the destination: switch validation off there");
+		return -EOPNOTSUPP;
+	}
 	rdmatensor_count(counters, RDMATENSOR_STAT_VALIDATED);
 	if (fetch->meta.bytes)
 		sum = rdmatensor_pool_checksum(fetch->op.pool, fetch->offset, fetch->meta.bytes);

@@ -117,7 +117,7 @@ void rdmatensor_fetch_finish(struct rdmatensor_fetch *fetch, int error);
  *
  * May sleep.
  *
- * Return: what rdmatensor_fetch_finish() gets: 0, or -EBADMSG.
+ * Return: what rdmatensor_fetch_finish() gets: 0; -EBADMSG; -EOPNOTSUPP: the CPU cannot reach it.
  */
 int rdmatensor_fetch_check(struct rdmatensor_fetch *fetch);
 

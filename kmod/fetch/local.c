@@ -191,6 +191,17 @@ static void local_share(struct rdmatensor_local *local, const struct rdmatensor_
 	rdmatensor_count(fetch->op.counters, RDMATENSOR_STAT_SHARED);
 }
 
+/* The copy is made by the CPU */
+static int local_reaches(struct rdmatensor_fetch *fetch, const struct rdmatensor_publication *pub)
+{
+	if (!fetch->meta.bytes || (rdmatensor_pool_reachable(pub->pool) &&
+				   rdmatensor_pool_reachable(fetch->op.pool)))
+		return 0;
+	rdmatensor_status_set(&fetch->op.status, -EOPNOTSUPP,
+			      "the CPU cannot reach both, and a fetch from oneself is a copy: publish and fetch in two contexts");
+	return -EOPNOTSUPP;
+}
+
 /* Return: 0: there is a destination, or none is needed; @to is the next state */
 static int local_take(struct rdmatensor_local *local, enum local_state *to)
 {
@@ -200,6 +211,9 @@ static int local_take(struct rdmatensor_local *local, enum local_state *to)
 
 	fetch->meta = pub->tensor.meta;
 	if (!local->share_id) {
+		ret = local_reaches(fetch, pub);
+		if (ret)
+			return ret;
 		ret = rdmatensor_fetch_place(fetch, GFP_ATOMIC | __GFP_ACCOUNT);
 		if (!ret && fetch->meta.bytes)
 			*to = LOCAL_COPYING;

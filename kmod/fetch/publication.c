@@ -121,7 +121,8 @@ static int publication_hold(struct rdmatensor_publication *pub,
 	if (!args->pool)
 		return 0;
 	if (args->copy)
-		return publication_copy(pub, args);
+		return rdmatensor_pool_reachable(args->pool) ? publication_copy(pub, args) :
+		       -EOPNOTSUPP;
 	ret = rdmatensor_regions_hold(&args->pool->regions, &pub->use, args->offset,
 				      args->meta.bytes, false);
 	if (!ret)

@@ -565,6 +565,8 @@ int rdmatensor_request_submit(struct rdmatensor_channel *channel,
 
 	if (args->pool->peers != RDMATENSOR_POOL_PEERS_WRITE)
 		return -EACCES;
+	if (READ_ONCE(channel->core->validate) && !rdmatensor_pool_reachable(args->pool))
+		return -EOPNOTSUPP;
 	req = request_new(channel, args);
 	if (IS_ERR(req))
 		return PTR_ERR(req);

@@ -403,6 +403,18 @@ static void response_matched(struct rdmatensor_waiter *waiter, struct list_head 
 	rdmatensor_channel_put(channel);
 }
 
+/* Return: whether @resp has the checksum of what it sends */
+static bool response_sum(struct rdmatensor_response *resp,
+			 const struct rdmatensor_publication *pub)
+{
+	u64 bytes = pub->tensor.meta.bytes;
+
+	if (bytes && !rdmatensor_pool_reachable(pub->pool))
+		return false;
+	resp->checksum = bytes ? rdmatensor_pool_checksum(pub->pool, pub->offset, bytes) : 0;
+	return true;
+}
+
 static void response_checksum(struct work_struct *work)
 {
 	struct rdmatensor_response *resp = container_of(work, struct rdmatensor_response,
@@ -410,14 +422,16 @@ static void response_checksum(struct work_struct *work)
 	struct rdmatensor_publication *pub = to_publication(resp->waiter.tensor);
 	struct rdmatensor_channel *channel = resp->channel;
 	LIST_HEAD(matches);
+	bool summed;
 
 	/* In state CHECKSUM others only mark a response */
-	resp->checksum = pub->tensor.meta.bytes ?
-			 rdmatensor_pool_checksum(pub->pool, pub->offset,
-						  pub->tensor.meta.bytes) : 0;
+	summed = response_sum(resp, pub);
 
 	rdmatensor_channel_get(channel);
 	spin_lock_bh(&channel->lock);
+	if (!summed && !resp->waiter.status.error)
+		rdmatensor_status_set(&resp->waiter.status, -EOPNOTSUPP,
+				      "checksum: the publisher's CPU cannot reach the tensor: switch validation off on both sides");
 	if (channel->state >= RDMATENSOR_CHANNEL_CLOSING) {
 		response_take(resp);
 		response_free(resp);

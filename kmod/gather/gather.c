@@ -511,7 +511,8 @@ static void gather_completed(struct rdmatensor_gather *gather, struct gather_lis
 	for (i = list->first; i < list->first + list->nr; i++) {
 		const struct rdmatensor_gather_id *id = &chunk->ids[i];
 
-		if (i == list->first || !rdmatensor_plan_repeats(id)) {
+		if (i == list->first || !rdmatensor_plan_repeats(id) ||
+		    !rdmatensor_pool_reachable(pool)) {
 			read = id;
 			continue;
 		}
@@ -606,6 +607,7 @@ static u32 gather_cut(struct rdmatensor_gather *gather, struct gather_chunk *chu
 		.row_bytes = gather->table->row_bytes,
 		.seg_shift = gather->op.pool->reg.seg_shift,
 		.max_pieces = source->readers->max_pieces,
+		.repeats = !rdmatensor_pool_reachable(gather->op.pool),
 	};
 
 	return rdmatensor_plan_cut(chunk->ids + first, end - first, &source->plan, &dest,
@@ -1012,6 +1014,22 @@ static u32 gather_room(const struct rdmatensor_gathers *gathers,
 	return room > gathers->queue_depth ? 0 : room;
 }
 
+/* Own and cached rows are copied, from where to where the CPU reaches */
+static bool gather_reaches(const struct rdmatensor_gather_args *args)
+{
+	const struct rdmatensor_table *table = args->table;
+	u32 i;
+
+	for (i = 0; i < table->nr_sources + table->nr_caches; i++) {
+		const struct rdmatensor_source *source = &table->sources[i];
+
+		if (!source->readers && !(rdmatensor_pool_reachable(source->pool) &&
+					  rdmatensor_pool_reachable(args->pool)))
+			return false;
+	}
+	return true;
+}
+
 int rdmatensor_gather_submit(struct rdmatensor_gathers *gathers,
 			     const struct rdmatensor_gather_args *args)
 {
@@ -1030,6 +1048,8 @@ int rdmatensor_gather_submit(struct rdmatensor_gathers *gathers,
 	if (check_mul_overflow(args->nr_ids, (u64)args->table->row_bytes, &bytes) ||
 	    bytes > args->bytes)
 		return -EMSGSIZE;
+	if (!gather_reaches(args))
+		return -EOPNOTSUPP;
 	gather = kzalloc(struct_size(gather, name, args->table->name_len), GFP_KERNEL_ACCOUNT);
 	if (!gather)
 		return -ENOMEM;

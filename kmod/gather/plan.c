@@ -162,7 +162,7 @@ u32 rdmatensor_plan_cut(const struct rdmatensor_gather_id *ids, u32 nr,
 
 	*nr_reads = 0;
 	while (done < nr) {
-		if (done && rdmatensor_plan_repeats(&ids[done])) {
+		if (done && !dest->repeats && rdmatensor_plan_repeats(&ids[done])) {
 			done++;
 			continue;
 		}

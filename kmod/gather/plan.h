@@ -57,12 +57,14 @@ struct rdmatensor_plan_source {
  * @row_bytes: distance of two positions, and length of a row
  * @seg_shift: log2 of the distance at which the pool's keys change
  * @max_pieces: destinations that one READ may have, 1..RDMATENSOR_PIECES_MAX
+ * @repeats: repeats are read, too: the CPU cannot copy them
  */
 struct rdmatensor_plan_dest {
 	u64 offset;
 	u32 row_bytes;
 	u8 seg_shift;
 	u8 max_pieces;
+	bool repeats;
 };
 
 /**

@@ -127,6 +127,8 @@ int rdmatensor_table_set_cache(struct rdmatensor_table *table, u32 i,
 	    check_mul_overflow(cache->row_end - cache->row_start - 1, stride, &bytes) ||
 	    check_add_overflow(bytes, (u64)table->row_bytes, &bytes))
 		return -EINVAL;
+	if (!rdmatensor_pool_reachable(pool))
+		return -EOPNOTSUPP;
 	ret = rdmatensor_regions_hold(&pool->regions, &source->use, cache->offset, bytes, false);
 	if (ret)
 		return ret;
@@ -150,6 +152,8 @@ int rdmatensor_table_set_order(struct rdmatensor_table *table, struct rdmatensor
 	if (!nr || check_mul_overflow(nr, wide ? sizeof(u64) : sizeof(u32), &bytes) ||
 	    !IS_ALIGNED(offset, RDMATENSOR_REGION_ALIGN))
 		return -EINVAL;
+	if (!rdmatensor_pool_reachable(pool))
+		return -EOPNOTSUPP;
 	ret = rdmatensor_regions_hold(&pool->regions, &order->use, offset, bytes, false);
 	if (ret)
 		return ret;

@@ -127,7 +127,7 @@ void rdmatensor_table_set_own(struct rdmatensor_source *source, struct rdmatenso
 			      const char *worker);
 /*
  * A cache: the reference is the source's. Return: 0; -EINVAL: it is in no region that is
- * held
+ * held; -EOPNOTSUPP: the CPU cannot reach it
  */
 int rdmatensor_table_set_cache(struct rdmatensor_table *table, u32 i,
 			       const struct rdmatensor_table_cache *cache,

@@ -617,6 +617,7 @@ static int adapter_set(struct rdmatensor_adapter *adapter, struct adapter_bind *
 
 	adapter->roce = rdma_protocol_roce(adapter->ibdev, adapter->port);
 	adapter->seg_shift = adapter_seg_shift(adapter->ibdev);
+	adapter->software = ib_uses_virt_dma(adapter->ibdev);
 	/*
 	 * Soft-RoCE takes 7 for no end, as the specification has it for RNR retries
 	 * only, and its ack timeout to the letter

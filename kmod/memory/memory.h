@@ -5,7 +5,8 @@
  * a slice of it accessible in one domain; a memory may have several.
  *
  * Kernel pages come in the largest physically contiguous chunks that can be allocated. Pinned
- * pages (pinned.h) are the process's own, in place. Coherent memory is for what a peer writes
+ * pages (pinned.h) are the process's own, in place. Imported memory (dmabuf.h) is another
+ * driver's; the CPU may not be able to reach it. Coherent memory is for what a peer writes
  * and this side reads with no moment in between at which a buffer could be handed over: the
  * message buffers. Pools are plain pages, as processes map them; devices for which these would
  * have to be synced are refused (rdmatensor_domain_unfit()).
@@ -33,7 +34,8 @@ struct vm_area_struct;
  *         addresses
  * @mmap: maps all of it into @vma, which is as long; NULL: this kind is not mapped. Return: 0;
  *        a negative errno, and the kernel takes down what is mapped
- * @addr: CPU address of a byte; @contiguous: out: bytes that follow it without a break
+ * @addr: CPU address of a byte, unless the memory is unreachable; @contiguous: out: bytes that
+ *        follow it without a break, or NULL
  * @free: nothing is mapped
  */
 struct rdmatensor_memory_ops {
@@ -51,10 +53,12 @@ struct rdmatensor_memory_ops {
  * struct rdmatensor_memory - embedded by each kind
  * @ops: see above
  * @bytes: length, whole pages
+ * @unreachable: the CPU cannot reach it; constant
  */
 struct rdmatensor_memory {
 	const struct rdmatensor_memory_ops *ops;
 	u64 bytes;
+	bool unreachable;
 };
 
 /**

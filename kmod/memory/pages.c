@@ -116,6 +116,22 @@ static struct page **pages_gather(const struct rdmatensor_pages *pages, u64 offs
 	return all;
 }
 
+int rdmatensor_pages_map_array(struct page **pages, u32 nr, struct ib_device *ibdev,
+			       enum dma_data_direction dir, struct sg_table *sgt)
+{
+	int ret;
+
+	ret = sg_alloc_table_from_pages(sgt, pages, nr, 0, (size_t)nr << PAGE_SHIFT,
+					GFP_KERNEL_ACCOUNT);
+	if (ret)
+		return ret;
+	sgt->nents = ib_dma_map_sg(ibdev, sgt->sgl, sgt->orig_nents, dir);
+	if (sgt->nents)
+		return 0;
+	sg_free_table(sgt);
+	return -ENOMEM;
+}
+
 int rdmatensor_pages_map(struct rdmatensor_memory *memory, u64 offset, u32 bytes,
 			 struct ib_device *ibdev, enum dma_data_direction dir,
 			 struct sg_table *sgt)
@@ -127,15 +143,9 @@ int rdmatensor_pages_map(struct rdmatensor_memory *memory, u64 offset, u32 bytes
 	all = pages_gather(rdmatensor_to_pages(memory), offset, nr);
 	if (!all)
 		return -ENOMEM;
-	ret = sg_alloc_table_from_pages(sgt, all, nr, 0, bytes, GFP_KERNEL_ACCOUNT);
+	ret = rdmatensor_pages_map_array(all, nr, ibdev, dir, sgt);
 	kvfree(all);
-	if (ret)
-		return ret;
-	sgt->nents = ib_dma_map_sg(ibdev, sgt->sgl, sgt->orig_nents, dir);
-	if (sgt->nents)
-		return 0;
-	sg_free_table(sgt);
-	return -ENOMEM;
+	return ret;
 }
 
 void rdmatensor_pages_unmap(struct rdmatensor_memory *memory, struct ib_device *ibdev,

@@ -74,6 +74,9 @@ static inline u32 rdmatensor_pages_in(const struct rdmatensor_pages *pages, u32 
 int rdmatensor_pages_map(struct rdmatensor_memory *memory, u64 offset, u32 bytes,
 			 struct ib_device *ibdev, enum dma_data_direction dir,
 			 struct sg_table *sgt);
+/* The same of @nr @pages, whoever has them */
+int rdmatensor_pages_map_array(struct page **pages, u32 nr, struct ib_device *ibdev,
+			       enum dma_data_direction dir, struct sg_table *sgt);
 void rdmatensor_pages_unmap(struct rdmatensor_memory *memory, struct ib_device *ibdev,
 			    enum dma_data_direction dir, struct sg_table *sgt);
 void *rdmatensor_pages_addr(const struct rdmatensor_memory *memory, u64 offset,

@@ -11,7 +11,7 @@
  * Registration ends earlier, when the pool is destroyed, its context closed or
  * the device removed: always by rdmatensor_pool_unregister(), in process context
  * and after everything that could read or write by it. The last reference may go
- * in a completion, when the device may be gone; freeing touches memory only.
+ * in a completion, when the device may be gone; freeing touches memory, and a dma-buf's exporter.
  *
  * Pages are charged to the user who asked for them, from before they are allocated
  * until after they are freed. As mappings keep the pool, a pool that was destroyed and
@@ -31,6 +31,7 @@
 #include <kunit/visibility.h>
 #include "core/compat.h"
 #include "core/fault.h"
+#include "memory/dmabuf.h"
 #include "memory/domain.h"
 #include "memory/memory.h"
 #include "memory/pinned.h"
@@ -43,24 +44,29 @@ static struct workqueue_struct *pool_wq;
 
 int rdmatensor_pool_init(void)
 {
+	int ret;
+
+	ret = rdmatensor_dmabuf_init();
+	if (ret)
+		return ret;
 	/* Freeing memory must not have to wait for memory */
 	pool_wq = alloc_workqueue("rdmatensor_pool", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	return pool_wq ? 0 : -ENOMEM;
+	if (pool_wq)
+		return 0;
+	rdmatensor_dmabuf_exit();
+	return -ENOMEM;
 }
 
 void rdmatensor_pool_exit(void)
 {
 	destroy_workqueue(pool_wq);
+	rdmatensor_dmabuf_exit();
 }
 
-static int pool_charge(struct rdmatensor_pool *pool)
+/* Rather than use all memory up to find out */
+static bool pool_too_long(u64 bytes)
 {
-	u64 pages = pool->bytes >> PAGE_SHIFT;
-
-	/* Rather than use all memory up to find out */
-	if (pages > totalram_pages())
-		return -ENOMEM;
-	return rdmatensor_charge(&pool->charge, pages);
+	return bytes >> PAGE_SHIFT > totalram_pages();
 }
 
 static void pool_free_memory(struct rdmatensor_pool *pool)
@@ -112,7 +118,7 @@ static struct rdmatensor_pool *pool_new(u64 bytes, enum rdmatensor_pool_peers pe
 	pool->peers = peers;
 	pool->writable = writable;
 
-	ret = pool_charge(pool);
+	ret = rdmatensor_charge(&pool->charge, bytes >> PAGE_SHIFT);
 	if (ret)
 		goto out_free;
 	ret = rdmatensor_regions_init(&pool->regions, bytes);
@@ -162,6 +168,8 @@ struct rdmatensor_pool *rdmatensor_pool_create(struct rdmatensor_domain *domain,
 	ret = rdmatensor_pool_size(domain, &bytes);
 	if (ret)
 		return ERR_PTR(ret);
+	if (pool_too_long(bytes))
+		return ERR_PTR(-ENOMEM);
 	pool = pool_new(bytes, peers, true);
 	if (IS_ERR(pool))
 		return pool;
@@ -187,36 +195,35 @@ static int pool_hand_out(struct rdmatensor_pool *pool)
 	return rdmatensor_regions_alloc(&pool->regions, pool->bytes, GFP_KERNEL_ACCOUNT, &offset);
 }
 
-static void pool_say_no_memory(u64 bytes, char *cause, size_t room)
+/* A new pool of memory that is there already; @call: for the cause */
+static struct rdmatensor_pool *pool_new_of(u64 bytes, enum rdmatensor_pool_peers peers,
+					   bool writable, const char *call, char *cause,
+					   size_t room)
 {
 	unsigned long limit = rlimit(RLIMIT_MEMLOCK);
+	struct rdmatensor_pool *pool;
 
+	pool = pool_new(bytes, peers, writable);
+	if (pool != ERR_PTR(-ENOMEM))
+		return pool;
 	if (limit == RLIM_INFINITY || capable(CAP_IPC_LOCK))
 		snprintf(cause, room,
-			 "POOL_REGISTER: %llu KiB are more memory than there is: register less",
-			 bytes >> 10);
+			 "%s: no memory for what describes the pool: free some, or raise the limit of the memory cgroup",
+			 call);
 	else
 		snprintf(cause, room,
-			 "POOL_REGISTER: %llu KiB are more than is left of RLIMIT_MEMLOCK, %lu KiB for all that this user has locked: destroy pools, or raise it (ulimit -l, LimitMEMLOCK=)",
-			 bytes >> 10, limit >> 10);
+			 "%s: %llu KiB are more than is left of RLIMIT_MEMLOCK, %lu KiB for all that this user has locked: destroy pools, or raise it (ulimit -l, LimitMEMLOCK=)",
+			 call, bytes >> 10, limit >> 10);
+	return pool;
 }
 
-struct rdmatensor_pool *rdmatensor_pool_pin(const struct rdmatensor_pin *pin,
-					    enum rdmatensor_pool_peers peers, u8 slice_shift,
-					    const bool *stop, char *cause, size_t room)
+/* All of it is handed out, or the pool is gone */
+static struct rdmatensor_pool *pool_take_whole(struct rdmatensor_pool *pool,
+					       struct rdmatensor_memory *memory)
 {
-	struct rdmatensor_pool *pool;
 	int ret;
 
-	might_sleep();
-	cause[0] = '\0';
-	pool = pool_new(pin->bytes, peers, pin->write);
-	if (IS_ERR(pool)) {
-		if (pool == ERR_PTR(-ENOMEM))
-			pool_say_no_memory(pin->bytes, cause, room);
-		return pool;
-	}
-	pool = pool_take(pool, rdmatensor_pinned_alloc(pin, slice_shift, stop, cause, room));
+	pool = pool_take(pool, memory);
 	if (IS_ERR(pool))
 		return pool;
 	ret = pool_hand_out(pool);
@@ -225,6 +232,39 @@ struct rdmatensor_pool *rdmatensor_pool_pin(const struct rdmatensor_pin *pin,
 		return ERR_PTR(ret);
 	}
 	return pool;
+}
+
+struct rdmatensor_pool *rdmatensor_pool_pin(const struct rdmatensor_pin *pin,
+					    enum rdmatensor_pool_peers peers, u8 slice_shift,
+					    const bool *stop, char *cause, size_t room)
+{
+	struct rdmatensor_pool *pool;
+
+	might_sleep();
+	cause[0] = '\0';
+	if (pool_too_long(pin->bytes)) {
+		snprintf(cause, room,
+			 "POOL_REGISTER: %llu KiB are more memory than there is: register less",
+			 pin->bytes >> 10);
+		return ERR_PTR(-ENOMEM);
+	}
+	pool = pool_new_of(pin->bytes, peers, pin->write, "POOL_REGISTER", cause, room);
+	return IS_ERR(pool) ? pool :
+	       pool_take_whole(pool, rdmatensor_pinned_alloc(pin, slice_shift, stop, cause,
+							     room));
+}
+
+struct rdmatensor_pool *rdmatensor_pool_import(const struct rdmatensor_import *import,
+					       enum rdmatensor_pool_peers peers, char *cause,
+					       size_t room)
+{
+	struct rdmatensor_pool *pool;
+
+	might_sleep();
+	cause[0] = '\0';
+	pool = pool_new_of(import->bytes, peers, import->write, "POOL_IMPORT", cause, room);
+	return IS_ERR(pool) ? pool :
+	       pool_take_whole(pool, rdmatensor_dmabuf_alloc(import, cause, room));
 }
 
 void rdmatensor_pool_get(struct rdmatensor_pool *pool)
@@ -400,6 +440,8 @@ u32 rdmatensor_pool_checksum(const struct rdmatensor_pool *pool, u64 offset, u64
 	u64 run;
 
 	might_sleep();
+	if (WARN_ON_ONCE(!rdmatensor_pool_reachable(pool)))
+		return 0;
 	for (; bytes; offset += run, bytes -= run) {
 		const void *from;
 
@@ -417,6 +459,8 @@ void rdmatensor_pool_copy(struct rdmatensor_pool *to, u64 to_offset,
 	u64 run;
 
 	might_sleep();
+	if (WARN_ON_ONCE(!rdmatensor_pool_reachable(to) || !rdmatensor_pool_reachable(from)))
+		return;
 	for (; bytes; to_offset += run, from_offset += run, bytes -= run) {
 		const void *source;
 		void *dest;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Pools: registered memory. Of kernel pages, which the process maps, or of the process's own.
+ * Pools: registered memory. Of kernel pages, which the process maps, of the process's own, or of
+ * a dma-buf.
  *
  * Room memory: the RDMA device's choice, protection domains, pages and their registration,
  * regions that are allocated in them. It calls core and the verbs, sends no message, and is
@@ -14,10 +15,12 @@
 #include <linux/mm_types.h>
 #include <linux/workqueue.h>
 #include "core/charge.h"
+#include "memory/memory.h"
 #include "memory/region.h"
 #include "memory/registration.h"
 #include "rdmatensor.h"
 
+struct rdmatensor_import;
 struct rdmatensor_pin;
 
 /**
@@ -96,6 +99,18 @@ struct rdmatensor_pool *rdmatensor_pool_create(struct rdmatensor_domain *domain,
 struct rdmatensor_pool *rdmatensor_pool_pin(const struct rdmatensor_pin *pin,
 					    enum rdmatensor_pool_peers peers, u8 slice_shift,
 					    const bool *stop, char *cause, size_t room);
+/**
+ * rdmatensor_pool_import - import and charge, without a registration
+ * @import: which dma-buf, and how
+ * @peers: what they may do with it; not RDMATENSOR_POOL_PEERS_WRITE unless imported for writing
+ * @cause: out on error: a line, or empty
+ * @room: its length
+ *
+ * As rdmatensor_pool_pin(), with the errors of rdmatensor_dmabuf_alloc().
+ */
+struct rdmatensor_pool *rdmatensor_pool_import(const struct rdmatensor_import *import,
+					       enum rdmatensor_pool_peers peers, char *cause,
+					       size_t room);
 /* Once, before anybody else knows of it. Return: as rdmatensor_registration_begin() */
 int rdmatensor_pool_register(struct rdmatensor_pool *pool, struct rdmatensor_domain *domain);
 void rdmatensor_pool_get(struct rdmatensor_pool *pool);
@@ -184,6 +199,15 @@ __le32 rdmatensor_pool_rkey(const struct rdmatensor_pool *pool,
  */
 int rdmatensor_pool_sge(const struct rdmatensor_pool *pool, u64 offset, u64 bytes,
 			struct ib_sge *sge, int max, u64 *covered);
+
+/*
+ * Whether the CPU can work on the bytes. If not, the functions below must not be called, and
+ * what needs them is refused: copies, checksums
+ */
+static inline bool rdmatensor_pool_reachable(const struct rdmatensor_pool *pool)
+{
+	return !pool->memory->unreachable;
+}
 
 /* CPU address of a byte; what is aligned to its size of up to a page is contiguous */
 void *rdmatensor_pool_cpu(const struct rdmatensor_pool *pool, u64 offset);

@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "exporter.h"
 #include "harness.h"
 #include "hold.h"
 
@@ -196,6 +197,44 @@ TEST(others_go_on_beside_pages_that_are_pinned)
 {
 	register_held_at("pages");
 	register_held_at("pool_pinned");
+}
+
+/* Its exporter may be long about it: nobody waits for that, nor does a removal */
+static void import_held_at(const char *point)
+{
+	struct rdmatensor_pool_import args = {
+		.size = sizeof(args), .peers = RDMATENSOR_POOL_PEERS_WRITE,
+	};
+	struct rdmatensor_query now;
+	struct caller held;
+	pthread_t thread;
+	void *ret;
+
+	args.fd = exporter_next(NULL)->export(5 << 20, O_RDWR);
+	CHECK(args.fd >= 0);
+	side_open(&s, "making", 1 << 20, 1, NULL);
+	rows = side_alloc(&s, 4096);
+	hold_at(point);
+	caller_begin(&held, rdmatensor_fd(s.rt), RDMATENSOR_POOL_IMPORT, &args);
+	hold_wait();
+	others_go_on();
+	EQ(pthread_create(&thread, NULL, removal, NULL), 0);
+	EQ(pthread_join(thread, &ret), 0);
+	EQ((long)ret, 0);
+	hold_go();
+	EQ(caller_end(&held), -ENODEV);
+	CHECK(strstr(args.cause, "start a new context"));
+	query(rdmatensor_fd(s.rt), &now);
+	EQ(now.pools, 1);
+	close(args.fd);
+	side_close(&s);
+	EQ(device_add(), 0);
+}
+
+TEST(others_go_on_beside_a_dma_buf)
+{
+	import_held_at("dma_buf");
+	import_held_at("pool_pinned");
 }
 
 TEST(others_go_on_beside_rows)

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include "exporter.h"
 #include "harness.h"
 #include "points.h"
 
@@ -212,6 +213,33 @@ TEST(nth_pool_register)
 	each_nth("POOL_REGISTER", op_pool_register, undo_pool_create, 0);
 	each_point("POOL_REGISTER", op_pool_register, undo_pool_create);
 	munmap(own_pages, 5 << 20);
+}
+
+static int own_buf;
+
+static int op_pool_import(void)
+{
+	return rdmatensor_pool_import(p.b.rt, own_buf, RDMATENSOR_POOL_PEERS_WRITE, 0, &pool,
+				      NULL, NULL, 0);
+}
+
+/* The kernel warns when an exporter cannot map it: so another pool has had it mapped before */
+TEST(nth_pool_import)
+{
+	const struct exporter *exporter;
+	struct rdmatensor_pool first;
+
+	pair_open(&p, 1 << 20, NULL);
+	for (exporter = exporter_next(NULL); exporter; exporter = exporter_next(exporter)) {
+		own_buf = exporter->export(5 << 20, O_RDWR);
+		CHECK(own_buf >= 0);
+		EQ(rdmatensor_pool_import(p.a.rt, own_buf, RDMATENSOR_POOL_PEERS_WRITE, 0, &first,
+					  NULL, NULL, 0), 0);
+		each_nth("POOL_IMPORT", op_pool_import, undo_pool_create, 0);
+		each_point("POOL_IMPORT", op_pool_import, undo_pool_create);
+		EQ(rdmatensor_pool_destroy(p.a.rt, &first), 0);
+		close(own_buf);
+	}
 }
 
 static int op_alloc(void)

@@ -322,6 +322,23 @@ static void repeats_are_copied_when_completed(struct kunit *test)
 	close_with(reader, 0);
 }
 
+/* Where nothing can be copied, repeats are read */
+static void repeats_out_of_reach(struct kunit *test)
+{
+	struct reader *reader = open_one(test, 1);
+	u32 i;
+
+	reader->end->pool->memory->unreachable = true;
+	for (i = 0; i < 8; i++)
+		reader->ids[i] = i % 2 * 10;
+	reader_begin(reader, 8);
+	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 8));
+	KUNIT_EXPECT_EQ(test, reader->nr_posts, 8);
+	succeed(reader, 0, 8);
+	KUNIT_EXPECT_EQ(test, end_stat(reader->end, RDMATENSOR_STAT_GATHER_COPIES), 0);
+	close_with(reader, 0);
+}
+
 static struct reader_lane *random_lane(struct reader *reader, struct rnd_state *rnd)
 {
 	struct reader_lane *lane;
@@ -439,6 +456,7 @@ static struct kunit_case gather_tests[] = {
 	KUNIT_CASE(deadline_is_told_if_it_counts),
 	KUNIT_CASE(cancelled_under_way),
 	KUNIT_CASE(repeats_are_copied_when_completed),
+	KUNIT_CASE(repeats_out_of_reach),
 	KUNIT_CASE_PARAM(at_random, part_gen_params),
 	KUNIT_CASE(all_ends_were_met),
 	{}

@@ -209,11 +209,47 @@ static void all_at_the_close(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, end->left, 0);
 }
 
+/* A fetch from oneself is a copy; what hands the tensor itself over is none */
+static void out_of_reach(struct kunit *test)
+{
+	struct end *end = open_end(test);
+	struct rdmatensor_fetch_args args = {
+		.user_data = 1, .name = "x", .name_len = 1, .step_id = 1, .pool = end->pool,
+		.alloc = true,
+	};
+	struct rdmatensor_publish_args copy = {
+		.user_data = 8, .name = "y", .name_len = 1, .step_id = 1, .uses = 1,
+		.pool = end->pool, .copy = (void *)end,
+		.meta = { .data_type = RDMATENSOR_DT_UINT8, .ndims = 1, .bytes = BYTES,
+			  .dims = { BYTES } },
+	};
+	u32 share;
+
+	end->pool->memory->unreachable = true;
+	offer(end, 2, true, 7);
+	rdmatensor_pool_get(end->pool);
+	KUNIT_ASSERT_EQ(test, rdmatensor_local_submit(&end->core, &args), 0);
+	entry(end, RDMATENSOR_CQE_FETCH, 1, -EOPNOTSUPP, false);
+	KUNIT_EXPECT_EQ(test, end_stat(end, RDMATENSOR_STAT_COPIED_BYTES), 0);
+	/* It is still offered, as often as before */
+	want(end, 2);
+	share = entry(end, RDMATENSOR_CQE_FETCH, 2, 0, true);
+	want(end, 3);
+	KUNIT_EXPECT_EQ(test, rdmatensor_local_release(&end->core, share), 0);
+	share = entry(end, RDMATENSOR_CQE_FETCH, 3, 0, true);
+	KUNIT_EXPECT_EQ(test, rdmatensor_local_release(&end->core, share), 0);
+	entry(end, RDMATENSOR_CQE_PUBLISH, 7, 0, false);
+	KUNIT_EXPECT_EQ(test, rdmatensor_publish(&end->core, &copy), -EOPNOTSUPP);
+	no_entry(end);
+	end_close(end);
+}
+
 static struct kunit_case local_tests[] = {
 	KUNIT_CASE(handed_over_and_back),
 	KUNIT_CASE(ended_while_it_waits),
 	KUNIT_CASE(expired_before_its_deadline),
 	KUNIT_CASE(not_offered_so),
+	KUNIT_CASE(out_of_reach),
 	KUNIT_CASE(several_takers),
 	KUNIT_CASE(withdrawn_under_its_taker),
 	KUNIT_CASE(aborted_under_its_taker),

@@ -379,6 +379,17 @@ static const struct script scripts[] = {
 		FETCH_INTO(1, "x", 100, "req#0+val"), META_SUM(0, 100, ZEROS_SUM, "re#0+dest"),
 		LIE, CONTENT(0, 0, 100, "end1:-74+text"),
 	} },
+	{ "validated by the sender, and out of the CPU's reach", .unreachable = true, .steps = {
+		FETCH_INTO(1, "x", 100, "req#0"), META_SUM(0, 100, ZEROS_SUM, "re#0+dest"),
+		CONTENT(0, 0, 100, "end1:-95+text"),
+	} },
+	{ "to be validated, and out of the CPU's reach", .validate = true, .unreachable = true,
+	  .steps = {
+		FETCH_FAILS(1, "x", 1, -EOPNOTSUPP),
+	} },
+	{ "out of the CPU's reach", .unreachable = true, .steps = {
+		RE_SENT, CONTENT(0, 0, 100, "end1:0"),
+	} },
 	{ "validated, sum is wrong", .validate = true, .steps = {
 		FETCH_INTO(1, "x", 100, "req#0+val"), META_SUM(0, 100, 1, "re#0+dest"),
 		CONTENT(0, 0, 100, "end1:-74+text"),

@@ -181,6 +181,13 @@ static const struct script scripts[] = {
 			    .flags = RDMATENSOR_WIRE_F_VALIDATE),
 		RE(0, 100, "w0#0:100!"), DONE("pub7:0"),
 	} },
+	{ "checksum, out of the CPU's reach", .validate = true, .unreachable = true, .left = 1,
+	  .steps = {
+		OFFERED, REQ(0, "x", "err#0:-95+text90"),
+	} },
+	{ "out of the CPU's reach", .unreachable = true, .steps = {
+		OFFERED, REQ(0, "x", "meta#0"), RE(0, 100, "w0#0:100!"), DONE("pub7:0"),
+	} },
 	{ "checksum of a known tensor", .validate = true, .steps = {
 		OFFERED, REQ_DEST(0, "x", 100, "meta#0+sum"), RE(0, 100, "w0#0:100!"),
 		DONE("pub7:0"),

@@ -397,6 +397,7 @@ void script_run(struct kunit *test, const struct script *script)
 	s->features = script->features;
 	script_up(s);
 	WRITE_ONCE(s->end->core.validate, script->validate);
+	s->end->pool->memory->unreachable = script->unreachable;
 	for (step = script->steps; step->op != OP_END; step++)
 		script_do(s, step);
 	script_close(s);

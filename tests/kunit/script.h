@@ -79,6 +79,7 @@ struct script_step {
  * @max_requests: 0: that of end_params
  * @slot_bytes: 0: that of end_params
  * @validate: the end's mode
+ * @unreachable: the CPU cannot reach the end's pool
  * @features: of the peer
  * @left: tensors still offered at the end
  * @steps: up to one of 0
@@ -89,6 +90,7 @@ struct script {
 	u32 max_requests;
 	u32 slot_bytes;
 	bool validate;
+	bool unreachable;
 	u32 features;
 	unsigned int left;
 	struct script_step steps[SCRIPT_STEPS];

@@ -32,7 +32,7 @@ TEST(unknown_numbers)
 	side_open(&s, "abi", 4096, 0, NULL);
 	fd = rdmatensor_fd(s.rt);
 	for (nr = 0; nr < 256; nr++) {
-		if (nr < RDMATENSOR_CMD_QUERY || nr > RDMATENSOR_CMD_POOL_REGISTER)
+		if (nr < RDMATENSOR_CMD_QUERY || nr > RDMATENSOR_CMD_POOL_IMPORT)
 			EQ(call(fd, _IO(RDMATENSOR_IOC_TYPE, nr), arg), -ENOTTY);
 		/* Known numbers of another type, direction or size are others */
 		for (i = 0; i < sizeof(types) / sizeof(*types); i++)
@@ -65,6 +65,7 @@ TEST(before_start)
 	EQ(query.flags, 0);
 	EQ(rdmatensor_pool_create(rt, 4096, &pool), -ENOTCONN);
 	EQ(rdmatensor_pool_register(rt, (void *)4096, 4096, 0, 0, &pool, NULL, 0), -ENOTCONN);
+	EQ(rdmatensor_pool_import(rt, -1, 0, 0, &pool, NULL, NULL, 0), -ENOTCONN);
 	EQ(call(rdmatensor_fd(rt), RDMATENSOR_POOL_ALLOC, &alloc), -ENOTCONN);
 	EQ(call(rdmatensor_fd(rt), RDMATENSOR_POOL_DESTROY, &destroy), -ENOTCONN);
 	EQ(call(rdmatensor_fd(rt), RDMATENSOR_CHANNEL_QUERY, &channel), -ENOTCONN);

@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include <rdmatensor/params.h>
+#include "exporter.h"
 #include "harness.h"
 
 #define PAGE 4096
@@ -28,6 +29,7 @@ union arg {
 	struct rdmatensor_stats stats;
 	struct rdmatensor_pool_create pool_create;
 	struct rdmatensor_pool_register pool_register;
+	struct rdmatensor_pool_import pool_import;
 	struct rdmatensor_pool_destroy pool_destroy;
 	struct rdmatensor_pool_alloc pool_alloc;
 	struct rdmatensor_connect connect;
@@ -57,6 +59,8 @@ static const __u64 dims[RDMATENSOR_DIMS_MAX + 1] = { 64 };
 static uint32_t default_gid;
 static struct rdmatensor_pool rows_pool;
 static uint32_t own_table, rows_table;
+/* A dma-buf */
+static int own_buf;
 static uint64_t rows_wanted;
 static const uint32_t self = RDMATENSOR_CHANNEL_SELF;
 /* A page that can be used, one that can only be read; nothing behind either */
@@ -122,6 +126,8 @@ static void open_all(void)
 	EQ(rdmatensor_query(p.b.rt, &query), 0);
 	default_gid = query.gid_index;
 	EQ(rdmatensor_open(NULL, &fresh), 0);
+	own_buf = exporter_next(NULL)->export(2 * PAGE, O_RDWR);
+	CHECK(own_buf >= 0);
 	EQ(rdmatensor_pool_create(p.b.rt, 2 * PAGE, &rows_pool), 0);
 	EQ(rdmatensor_pool_alloc(p.b.rt, &rows_pool, 2 * PAGE, &rows_at), 0);
 	EQ(rows_at, 0);
@@ -236,6 +242,18 @@ static void undo_pool_register(const union arg *arg)
 {
 	EQ(arg->pool_register.cause[0], 0);
 	destroy_pool(arg->pool_register.out_pool_id);
+}
+
+static void good_pool_import(union arg *arg)
+{
+	arg->pool_import.fd = own_buf;
+}
+
+static void undo_pool_import(const union arg *arg)
+{
+	EQ(arg->pool_import.cause[0], 0);
+	EQ(arg->pool_import.out_bytes, 2 * PAGE);
+	destroy_pool(arg->pool_import.out_pool_id);
 }
 
 /* A pool that is there already if the last call was refused */
@@ -416,8 +434,8 @@ static void undo_status_text(const union arg *arg)
 	EQ(arg->status_text.text_len, sizeof(said));
 }
 
-enum { QUERY, START, CONFIGURE, STATS, POOL_CREATE, POOL_REGISTER, POOL_DESTROY, POOL_ALLOC,
-	CONNECT, DISCONNECT, CHANNEL_QUERY, STEP_ABORT, SUBMIT, TABLE_EXPORT, TABLE_OPEN, TABLE_CLOSE,
+enum { QUERY, START, CONFIGURE, STATS, POOL_CREATE, POOL_REGISTER, POOL_IMPORT, POOL_DESTROY,
+	POOL_ALLOC, CONNECT, DISCONNECT, CHANNEL_QUERY, STEP_ABORT, SUBMIT, TABLE_EXPORT, TABLE_OPEN, TABLE_CLOSE,
 	STATUS_TEXT };
 
 static const struct call {
@@ -441,6 +459,7 @@ static const struct call {
 	CALL(STATS, stats, 1, no_undo),
 	CALL(POOL_CREATE, pool_create, 1, undo_pool_create),
 	CALL(POOL_REGISTER, pool_register, 1, undo_pool_register),
+	CALL(POOL_IMPORT, pool_import, 1, undo_pool_import),
 	CALL(POOL_DESTROY, pool_destroy, 0, undo_pool_destroy),
 	CALL(POOL_ALLOC, pool_alloc, 1, undo_pool_alloc),
 	CALL(CONNECT, connect, 1, undo_connect),
@@ -782,6 +801,17 @@ static const struct row {
 	ROW(POOL_REGISTER, pool_register, peers, RDMATENSOR_POOL_PEERS_READ, 0),
 	ROW(POOL_REGISTER, pool_register, peers, RDMATENSOR_POOL_PEERS_READ + 1, -EINVAL),
 	ROW(POOL_REGISTER, pool_register, peers, UINT32_MAX, -EINVAL),
+
+	ROW(POOL_IMPORT, pool_import, flags, RDMATENSOR_IMPORT_FLAGS + 1, -EINVAL),
+	ROW(POOL_IMPORT, pool_import, flags, RDMATENSOR_IMPORT_READ_ONLY, -EINVAL),
+	ROW(POOL_IMPORT, pool_import, flags, UINT32_MAX, -EINVAL),
+	ROW(POOL_IMPORT, pool_import, fd, -1, -EBADF),
+	ROW(POOL_IMPORT, pool_import, fd, 0, -EINVAL),
+	ROW(POOL_IMPORT, pool_import, fd, INT32_MAX, -EBADF),
+	ROW(POOL_IMPORT, pool_import, fd, INT32_MIN, -EBADF),
+	ROW(POOL_IMPORT, pool_import, peers, RDMATENSOR_POOL_PEERS_READ, 0),
+	ROW(POOL_IMPORT, pool_import, peers, RDMATENSOR_POOL_PEERS_READ + 1, -EINVAL),
+	ROW(POOL_IMPORT, pool_import, peers, UINT32_MAX, -EINVAL),
 
 	ROW(POOL_DESTROY, pool_destroy, pool_id, 0, -ENOENT),
 	ROW(POOL_DESTROY, pool_destroy, pool_id, UINT32_MAX, -ENOENT),

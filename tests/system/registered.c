@@ -9,30 +9,13 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "harness.h"
+#include "whole.h"
 
-#define PAGE 4096u
-#define PAGES 700u
-#define BYTES (PAGES * PAGE)
-#define TENSOR 100003u
 #define ROW 64u
 #define ROWS 1000u
 
 static struct pair p;
 static char cause[256];
-
-static unsigned char *map(uint64_t bytes, int prot, int flags, int fd)
-{
-	unsigned char *at = mmap(NULL, bytes, prot, flags, fd, 0);
-
-	CHECK(at != MAP_FAILED);
-	return at;
-}
-
-static unsigned char *map_private(uint64_t bytes)
-{
-	return map(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
-}
 
 static int register_at(struct side *side, void *at, uint64_t bytes,
 		       enum rdmatensor_pool_peers peers, uint32_t flags,
@@ -130,54 +113,6 @@ static void both_register(unsigned char *from, unsigned char *to)
 	EQ(p.b.pool.bytes, BYTES);
 }
 
-static int publish_at(struct side *side, const char *name, uint64_t at, uint64_t bytes)
-{
-	struct rdmatensor_op op;
-	__u64 dim = bytes;
-
-	rdmatensor_prep_publish(&op, name, 0, side->pool.id, at, bytes, RDMATENSOR_DT_UINT8, 1,
-				&dim, 1, 1);
-	return side_do(side, &op);
-}
-
-static int fetch_at(struct side *side, uint32_t channel, const char *name, uint64_t at,
-		    uint64_t bytes)
-{
-	struct rdmatensor_cqe cqe;
-
-	return rdmatensor_fetch(side->rt, channel, name, 0, &side->pool, at, bytes,
-				rdmatensor_deadline_ms(10000), &cqe);
-}
-
-/* From any byte to any byte, over pages and slices, and not a byte beyond it */
-static void move(unsigned char *from, unsigned char *to)
-{
-	static const struct {
-		uint64_t from, to, bytes;
-	} moves[] = {
-		{ 0, 0, TENSOR }, { 1, 4097, TENSOR }, { 63, 8, 1 },
-		{ PAGE - 1, 2 * PAGE - 1, 2 }, { (512 * PAGE) - 7, 77, TENSOR },
-		{ 99, 512 * PAGE - 5000, TENSOR }, { 0, 0, BYTES }, { BYTES - 3, BYTES - 3, 3 },
-	};
-	char name[20];
-	uint64_t i;
-
-	for (i = 0; i < sizeof(moves) / sizeof(moves[0]); i++) {
-		memset(to, 0xee, BYTES);
-		fill(from + moves[i].from, moves[i].bytes, 3 + i);
-		snprintf(name, sizeof(name), "t%d", (int)i);
-		EQ(publish_at(&p.a, name, moves[i].from, moves[i].bytes), 0);
-		EQ(fetch_at(&p.b, p.b.channel, name, moves[i].to, moves[i].bytes), 0);
-		CHECK(filled(to + moves[i].to, moves[i].bytes, 3 + i));
-		CHECK(!moves[i].to || to[moves[i].to - 1] == 0xee);
-		CHECK(moves[i].to + moves[i].bytes == BYTES ||
-		      to[moves[i].to + moves[i].bytes] == 0xee);
-		EQ(side_next(&p.a, RDMATENSOR_CQE_PUBLISH, 1, NULL), 0);
-	}
-	EQ(side_stat(&p.a, RDMATENSOR_STAT_COPIED_BYTES), 0);
-	EQ(side_stat(&p.b, RDMATENSOR_STAT_COPIED_BYTES), 0);
-}
-
 TEST(registered_memory_of_each_kind)
 {
 	int fd = memfd_create("rdmatensor", 0);
@@ -188,7 +123,7 @@ TEST(registered_memory_of_each_kind)
 	from = map_private(BYTES);
 	to = map(BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd);
 	both_register(from, to);
-	move(from, to);
+	move(&p, from, to);
 	side_close(&p.a);
 	side_close(&p.b);
 
@@ -196,7 +131,7 @@ TEST(registered_memory_of_each_kind)
 	to = aligned_alloc(PAGE, BYTES);
 	CHECK(to);
 	both_register(from, to);
-	move(from, to);
+	move(&p, from, to);
 	free(to);
 	munmap(from, BYTES);
 	close(fd);
@@ -215,7 +150,7 @@ TEST(registered_mapping_of_a_pool)
 	EQ(register_at(&p.a, from, BYTES, RDMATENSOR_POOL_PEERS_NONE, 0, &p.a.pool), 0);
 	EQ(rdmatensor_pool_destroy(p.b.rt, &p.b.pool), 0);
 	EQ(register_at(&p.b, to, BYTES, RDMATENSOR_POOL_PEERS_WRITE, 0, &p.b.pool), 0);
-	move(from, to);
+	move(&p, from, to);
 	/* The pages are this pool's for as long as it is there */
 	fill(from + 5, TENSOR, 9);
 	EQ(rdmatensor_pool_destroy(p.a.rt, &kernel), 0);

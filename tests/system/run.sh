@@ -19,6 +19,8 @@ fi
 result ok "rmmod is refused while a context is open"
 exec 9>&-
 
+# An exporter of dma-bufs that all stock kernels have
+[[ $LAB_KERNEL != [0-9]* ]] || modprobe vgem || exit 1
 "$LAB_BUILD"/system/system "$@" || {
 	status=$?
 	failed=1

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -273,6 +274,26 @@ static int do_pool_register(struct fake_context *ctx, struct rdmatensor_pool_reg
 		.registered = true,
 	};
 	return 0;
+}
+
+/* Any file is a dma-buf */
+static int do_pool_import(struct fake_context *ctx, struct rdmatensor_pool_import *arg)
+{
+	struct rdmatensor_pool_register reg = { .size = sizeof(reg) };
+	struct stat stat;
+	int err;
+
+	if (fstat(arg->fd, &stat))
+		return -errno;
+	reg.bytes = (uint64_t)stat.st_size;
+	reg.addr = (uintptr_t)ctx;
+	err = do_pool_register(ctx, &reg);
+	if (err)
+		strcpy(arg->cause, "POOL_IMPORT: as the test wants");
+	arg->out_bytes = reg.bytes;
+	arg->out_flags = RDMATENSOR_IMPORTED_UNREACHABLE;
+	arg->out_pool_id = reg.out_pool_id;
+	return err;
 }
 
 static int do_pool_destroy(struct fake_context *ctx, uint32_t id)
@@ -535,6 +556,8 @@ static int dispatch(struct fake_context *ctx, unsigned long request, void *arg)
 		return do_pool_create(ctx, arg);
 	case RDMATENSOR_POOL_REGISTER:
 		return do_pool_register(ctx, arg);
+	case RDMATENSOR_POOL_IMPORT:
+		return do_pool_import(ctx, arg);
 	case RDMATENSOR_POOL_DESTROY:
 		return do_pool_destroy(ctx, ((struct rdmatensor_pool_destroy *)
 					     arg)->pool_id);

@@ -379,6 +379,31 @@ static void test_pools(void **state)
 	assert_int_equal(rdmatensor_pool_free(rt, &pool, at), 0);
 }
 
+/* Nothing maps a dma-buf but its owner */
+static void test_pool_import(void **state)
+{
+	int fd = memfd_create("rdmatensor", 0);
+	struct rdmatensor_pool other;
+	uint32_t flags = 0;
+	char cause[256];
+
+	(void)state;
+	fake.pool_error = -EACCES;
+	assert_int_equal(ftruncate(fd, 12288), 0);
+	assert_int_equal(rdmatensor_pool_import(rt, fd, RDMATENSOR_POOL_PEERS_NONE, 0, &other,
+						&flags, cause, sizeof(cause)), -EACCES);
+	assert_string_equal(cause, "POOL_IMPORT: as the test wants");
+	fake.pool_error = 0;
+	assert_int_equal(rdmatensor_pool_import(rt, fd, RDMATENSOR_POOL_PEERS_NONE, 0, &other,
+						&flags, cause, sizeof(cause)), 0);
+	assert_null(other.base);
+	assert_int_equal(other.bytes, 12288);
+	assert_int_equal(flags, RDMATENSOR_IMPORTED_UNREACHABLE);
+	assert_int_equal(rdmatensor_pool_destroy(rt, &other), 0);
+	assert_int_equal(rdmatensor_pool_import(rt, -1, 0, 0, &other, NULL, NULL, 0), -EBADF);
+	close(fd);
+}
+
 static void test_connect(void **state)
 {
 	char cause[300], name[100];
@@ -474,6 +499,7 @@ int main(void)
 		test(test_before_start),
 		test(test_open),
 		test(test_pools),
+		test(test_pool_import),
 		test(test_connect),
 		test(test_helpers),
 	};

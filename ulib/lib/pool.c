@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Pools: created and mapped in one call, and unmapped by the handle's end; or memory of the
- * caller, which stays the caller's.
+ * caller, which stays the caller's; or a dma-buf, which nothing here maps.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -88,6 +88,33 @@ int rdmatensor_pool_register(struct rdmatensor *rt, void *addr, uint64_t bytes,
 	pool->base = addr;
 	pool->bytes = bytes;
 	pool->id = arg.out_pool_id;
+	return 0;
+}
+
+int rdmatensor_pool_import(struct rdmatensor *rt, int dmabuf, enum rdmatensor_pool_peers peers,
+			   uint32_t flags, struct rdmatensor_pool *pool, uint32_t *out_flags,
+			   char *cause, size_t cause_len)
+{
+	struct rdmatensor_pool_import arg = {
+		.size = sizeof(arg),
+		.flags = flags,
+		.fd = dmabuf,
+		.peers = peers,
+	};
+	int err;
+
+	err = rt_ioctl(rt, RDMATENSOR_POOL_IMPORT, &arg);
+	if (err == -ENOTTY)
+		return rt_cause(cause, cause_len, -EOPNOTSUPP,
+				"POOL_IMPORT: the module is older than this: load one of this library's version");
+	if (err)
+		return rt_cause(cause, cause_len, err, "%s", arg.cause[0] ? arg.cause :
+				"POOL_IMPORT: the call was interrupted, or is not one for this file");
+	pool->base = NULL;
+	pool->bytes = arg.out_bytes;
+	pool->id = arg.out_pool_id;
+	if (out_flags)
+		*out_flags = arg.out_flags;
 	return 0;
 }
 

@@ -286,6 +286,24 @@ int rdmatensor_pool_register(struct rdmatensor *rt, void *addr, uint64_t bytes,
 			     struct rdmatensor_pool *pool, char *cause, size_t cause_len);
 
 /**
+ * rdmatensor_pool_import() - make a pool of another driver's memory
+ * @rt: handle, started
+ * @dmabuf: descriptor of a dma-buf, which can be closed afterwards
+ * @peers: what they may do with it
+ * @flags: RDMATENSOR_IMPORT_READ_ONLY, or 0
+ * @pool: out: its base is NULL: map the dma-buf where the CPU is to see it
+ * @out_flags: out: RDMATENSOR_IMPORTED_UNREACHABLE, or 0; may be NULL
+ * @cause: see above
+ * @cause_len: its length
+ *
+ * All of it is one region, as for rdmatensor_pool_register(). See struct rdmatensor_pool_import
+ * for the errors, and for what cannot be done with memory that the CPU cannot reach.
+ */
+int rdmatensor_pool_import(struct rdmatensor *rt, int dmabuf, enum rdmatensor_pool_peers peers,
+			   uint32_t flags, struct rdmatensor_pool *pool, uint32_t *out_flags,
+			   char *cause, size_t cause_len);
+
+/**
  * rdmatensor_pool_destroy() - destroy a pool and unmap it
  * @rt: handle
  * @pool: the pool; cleared when the call succeeds
