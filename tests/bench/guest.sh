@@ -165,6 +165,7 @@ rm -f "$raw"
 insmod "$LAB_BUILD/kmod/$LAB_KERNEL/rdmatensor.ko" || die "insmod failed"
 server perf 7000
 server perf 7001 --msg-slots 1
+[ ! -e /dev/dma_heap/system ] || memory_port[dmabuf]=7013
 for kind in "${!memory_port[@]}"; do
 	server perf "${memory_port[$kind]}" --memory "$kind"
 done

@@ -109,11 +109,15 @@ check "and its bytes" eval \
 	'(($("$tool" show contexts -j | jq ".[0].counters.served_bytes") >= 2 * $(jq -n "[$(stat -c %s "$model") * 9 / 10 | floor][0]")))'
 
 # A channel that stays: a client that goes on
+# Not on a stock 6.1
+memory=anon named=process
+[ ! -e /dev/dma_heap/system ] || memory=dmabuf named=dmabuf
 "$tool" perf --server --memory memfd --listen "$LAB_IP:7001" --worker perf-server \
 	>/dev/null 2>&1 &
 perf_server=$!
 until_true is 'length' 2 contexts
-"$tool" perf "$LAB_IP:7001" --memory anon -s 4096 -D 600 --worker perf-client >/tmp/perf-client 2>&1 &
+"$tool" perf "$LAB_IP:7001" --memory $memory -s 4096 -D 600 --worker perf-client \
+	>/tmp/perf-client 2>&1 &
 perf=$!
 until_true is 'map(select(.state == "up")) | length' 2 channels
 check "two ends of one channel" is 'map([.worker, .peer, .active == true]) | sort' \
@@ -137,8 +141,8 @@ check "message slots" is '[.[].msg_slots] | unique' '[16]' channels
 check "pools" is 'map(.worker) | sort' '["perf-client","perf-server","server"]' pools
 check "what peers may do with them" is 'map([.worker, .peers]) | sort' \
 	'[["perf-client","write"],["perf-server","none"],["server","none"]]' pools
-check "what they are made of" is 'map([.worker, .memory, .read_only]) | sort' \
-	'[["perf-client","process",null],["perf-server","process",null],["server","kernel",null]]' pools
+check "what they are made of" is 'map([.worker, .memory, .read_only, .unreachable]) | sort' \
+	'[["perf-client","'$named'",null,null],["perf-server","process",null,null],["server","kernel",null,null]]' pools
 id=$("$tool" show contexts -j | jq '.[] | select(.worker == "perf-client") | .context')
 check "one context's channels" is 'map(.worker)' '["perf-client"]' channels "$id"
 not_there() { ! "$tool" "$@" 2>/tmp/err && grep -q "there is no context 99999" /tmp/err; }

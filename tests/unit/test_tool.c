@@ -199,9 +199,9 @@ static void test_memories(void **state)
 	(void)state;
 	make_model();
 	assert_int_equal(RUN(cmd_serve, "--memory", "tin", model), EXIT_USAGE);
-	assert_contains(messages, "give kernel, anon, memfd, huge or file");
+	assert_contains(messages, "give kernel, anon, memfd, huge, dmabuf or file");
 	assert_int_equal(RUN(cmd_fetch, "p", "-a", "-o", output, "--memory", "file"), EXIT_USAGE);
-	assert_contains(messages, "give kernel, anon, memfd or huge");
+	assert_contains(messages, "give kernel, anon, memfd, huge or dmabuf");
 	assert_int_equal(RUN(cmd_fetch, "p", "-a", "-o", output, "--memory", "anon", "--alloc"),
 			 EXIT_USAGE);
 	for (i = 0; i < NR(kinds); i++) {

@@ -4,10 +4,14 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <linux/dma-buf.h>
+#include <linux/dma-heap.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -67,6 +71,7 @@ static const char *const store_kinds[] = {
 	[STORE_ANON] = "anon",
 	[STORE_MEMFD] = "memfd",
 	[STORE_HUGE] = "huge",
+	[STORE_DMABUF] = "dmabuf",
 	[STORE_FILE] = "file",
 };
 
@@ -74,13 +79,13 @@ int store_take_memory(const char *text, bool file, enum store_memory *memory)
 {
 	enum store_memory kind;
 
-	for (kind = STORE_KERNEL; kind <= (file ? STORE_FILE : STORE_HUGE); kind++)
+	for (kind = STORE_KERNEL; kind <= (file ? STORE_FILE : STORE_DMABUF); kind++)
 		if (!strcmp(text, store_kinds[kind])) {
 			*memory = kind;
 			return EXIT_OK;
 		}
-	return misused("--memory %s is refused: give kernel, anon, memfd%s", text,
-		       file ? ", huge or file" : " or huge");
+	return misused("--memory %s is refused: give kernel, anon, memfd, huge%s", text,
+		       file ? ", dmabuf or file" : " or dmabuf");
 }
 
 /* Of a file that has no name. False: errno says why */
@@ -157,6 +162,51 @@ static int store_register(struct rdmatensor *rt, enum store_memory memory, uint6
 	return failed("%s", cause);
 }
 
+#define HEAP "/dev/dma_heap/system"
+
+/* A dma-buf of the kernel's own pages. -1, with a message: there is none */
+static int export_heap(uint64_t bytes)
+{
+	struct dma_heap_allocation_data data = { .len = bytes, .fd_flags = O_RDWR | O_CLOEXEC };
+	int heap = open(HEAP, O_RDWR | O_CLOEXEC), err;
+
+	if (heap < 0) {
+		failed("%s: %s: load its driver, or a kernel with CONFIG_DMABUF_HEAPS_SYSTEM; or take other memory",
+		       HEAP, strerror(errno));
+		return -1;
+	}
+	err = ioctl(heap, DMA_HEAP_IOCTL_ALLOC, &data) ? errno : 0;
+	close(heap);
+	if (!err)
+		return (int)data.fd;
+	failed("%" PRIu64 " bytes of %s: %s", bytes, HEAP, strerror(err));
+	return -1;
+}
+
+static int store_import(struct rdmatensor *rt, uint64_t bytes, enum rdmatensor_pool_peers peers,
+			struct store *store)
+{
+	struct dma_buf_sync sync = { .flags = DMA_BUF_SYNC_START | DMA_BUF_SYNC_RW };
+	int fd = export_heap(bytes), err = EXIT_OK;
+	char cause[256];
+
+	if (fd < 0)
+		return EXIT_FAILED;
+	store->mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	/* The CPU uses it until the end, as the kernel does */
+	if (store->mapped == MAP_FAILED || ioctl(fd, DMA_BUF_IOCTL_SYNC, &sync))
+		err = failed("%" PRIu64 " bytes of a dma-buf: %s", bytes, strerror(errno));
+	else if (rdmatensor_pool_import(rt, fd, peers, 0, &store->pool, NULL, cause,
+					sizeof(cause))) {
+		munmap(store->mapped, bytes);
+		err = failed("%s", cause);
+	}
+	close(fd);
+	if (!err)
+		store->pool.base = store->mapped;
+	return err;
+}
+
 int store_register_file(struct rdmatensor *rt, int fd, uint64_t bytes, struct store *store)
 {
 	uint64_t all = align_up(bytes, (uint64_t)sysconf(_SC_PAGESIZE));
@@ -185,8 +235,14 @@ int store_create_of(struct rdmatensor *rt, enum store_memory memory, uint64_t nr
 	all = align_up(all, page);
 	store->mapped = NULL;
 	store->offset = 0;
-	return memory == STORE_KERNEL ? store_create(rt, all, peers, store) :
-	       store_register(rt, memory, all, peers, store);
+	switch (memory) {
+	case STORE_KERNEL:
+		return store_create(rt, all, peers, store);
+	case STORE_DMABUF:
+		return store_import(rt, all, peers, store);
+	default:
+		return store_register(rt, memory, all, peers, store);
+	}
 }
 
 int store_create_array(struct rdmatensor *rt, uint64_t nr, uint64_t bytes,

@@ -17,9 +17,11 @@
  * @STORE_ANON: anonymous memory of this process
  * @STORE_MEMFD: memfd_create()'s
  * @STORE_HUGE: hugetlbfs', in pages of the default size
+ * @STORE_DMABUF: a dma-buf of the system's heap
  * @STORE_FILE: a file's own pages, by store_register_file()
  */
-enum store_memory { STORE_KERNEL, STORE_ANON, STORE_MEMFD, STORE_HUGE, STORE_FILE };
+enum store_memory { STORE_KERNEL, STORE_ANON, STORE_MEMFD, STORE_HUGE, STORE_DMABUF,
+		    STORE_FILE };
 
 /**
  * struct store - a pool and its region
