@@ -14,6 +14,7 @@
  * Threads race, so a seed repeats the calls of each thread, not their interleaving.
  */
 #define _GNU_SOURCE
+#include <linux/dma-heap.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -45,6 +46,7 @@ static const struct {
 	[STATS] = { "STATS", 20, false },
 	[POOL_CREATE] = { "POOL_CREATE", 20, false },
 	[POOL_REGISTER] = { "POOL_REGISTER", 20, false },
+	[POOL_IMPORT] = { "POOL_IMPORT", 20, false },
 	[POOL_DESTROY] = { "POOL_DESTROY", 20, false },
 	[POOL_ALLOC] = { "POOL_ALLOC", 80, false },
 	[CONNECT] = { "CONNECT", 14, false },
@@ -456,6 +458,51 @@ static int do_pool_register(struct worker *w, struct context *c)
 	return ret;
 }
 
+/* dma-bufs, the first of which is of the kernel's heap, and files that are none */
+#define NR_BUFS 4
+
+static int bufs[NR_BUFS];
+
+static bool make_bufs(void)
+{
+	int heap = open("/dev/dma_heap/system", O_RDWR | O_CLOEXEC), i;
+
+	for (i = 0; i < 3; i++) {
+		struct dma_heap_allocation_data data = {
+			.len = 4096ul << (4 * i), .fd_flags = (i == 1 ? O_RDONLY : O_RDWR) | O_CLOEXEC,
+		};
+
+		if (heap < 0 || ioctl(heap, DMA_HEAP_IOCTL_ALLOC, &data))
+			return false;
+		bufs[i] = (int)data.fd;
+	}
+	bufs[3] = heap;
+	return true;
+}
+
+static int do_pool_import(struct worker *w, struct context *c)
+{
+	unsigned int slot = make_place(w, c), region = below(w, NR_REGIONS);
+	int ret;
+
+	ARG(pool_import);
+
+	arg.fd = bufs[one_in(w, 8) ? 3 : below(w, 3)];
+	arg.peers = below(w, 3);
+	arg.flags = arg.peers && one_in(w, 2) ? RDMATENSOR_IMPORT_READ_ONLY : 0;
+	MUTATE();
+	ret = MAKE(POOL_IMPORT);
+	if (!ret) {
+		c->pool_ids[slot] = arg.out_pool_id;
+		c->pool_bytes[slot] = arg.out_bytes;
+		c->regions[region].pool = arg.out_pool_id;
+		c->regions[region].offset = below(w, arg.out_bytes);
+		c->regions[region].bytes =
+			1 + below(w, arg.out_bytes - c->regions[region].offset);
+	}
+	return ret;
+}
+
 static int do_pool_create(struct worker *w, struct context *c)
 {
 	unsigned int slot = make_place(w, c);
@@ -765,8 +812,8 @@ static int do_unknown(struct worker *w, struct context *c)
 	/* Neither one that is known, with whatever lies there as its argument */
 	if (one_in(w, 2))
 		cmd ^= 1ul << (16 + below(w, 16));
-	else if (_IOC_NR(cmd) >= RDMATENSOR_CMD_QUERY && _IOC_NR(cmd) <= RDMATENSOR_CMD_POOL_REGISTER)
-		cmd = _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_POOL_REGISTER + 1);
+	else if (_IOC_NR(cmd) >= RDMATENSOR_CMD_QUERY && _IOC_NR(cmd) <= RDMATENSOR_CMD_POOL_IMPORT)
+		cmd = _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_POOL_IMPORT + 1);
 	return call(c->fd, cmd, (void *)value(w, c));
 }
 
@@ -904,6 +951,7 @@ static int (*const doers[NR_KINDS])(struct worker *w, struct context *c) = {
 	[STATS] = do_stats,
 	[POOL_CREATE] = do_pool_create,
 	[POOL_REGISTER] = do_pool_register,
+	[POOL_IMPORT] = do_pool_import,
 	[POOL_DESTROY] = do_pool_destroy,
 	[POOL_ALLOC] = do_pool_alloc,
 	[CONNECT] = do_connect,
@@ -1166,8 +1214,8 @@ int main(int argc, char **argv)
 
 	sigaction(SIGUSR1, &action, NULL);
 	be_ordinary();
-	if (!make_arena()) {
-		result(false, "memory to register");
+	if (!make_arena() || !make_bufs()) {
+		result(false, "memory to register and to import");
 		return 1;
 	}
 	for (i = 0; i < NR_THREADS; i++)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -8,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "exporter.h"
 #include "cases.h"
 
 /* What a case tells when it was not as it should be, though nothing failed */
@@ -598,6 +600,39 @@ int pool_register(struct scene *scene, uint64_t *took_ns)
 	munmap(at, LONG_BYTES);
 	if (!ret)
 		ret = rdmatensor_pool_destroy(scene->w.rt, &pool);
+	return ret || right ? ret : WRONG;
+}
+
+/* Of the first exporter that there is; closed before it is fetched into */
+int pool_import(struct scene *scene, uint64_t *took_ns)
+{
+	uint64_t number = worker_number(), began;
+	struct rdmatensor_pool pool;
+	struct rdmatensor_op op;
+	bool right = false;
+	char name[48];
+	int ret, fd;
+	void *at;
+
+	fd = exporter_next(NULL)->export(LONG_BYTES, O_RDWR);
+	at = mmap(NULL, LONG_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (fd < 0 || at == MAP_FAILED)
+		die("a dma-buf: %m");
+	began = rdmatensor_now_ns();
+	ret = rdmatensor_pool_import(scene->w.rt, fd, RDMATENSOR_POOL_PEERS_WRITE, 0, &pool, NULL,
+				     NULL, 0);
+	*took_ns = since(began);
+	close(fd);
+	if (!ret) {
+		rdmatensor_prep_fetch(&op, scene->w.channel, perf_name(SMALL_BYTES, name), 0,
+				      pool.id, 4096 - 24, SMALL_BYTES, 0, number);
+		worker_submit(&scene->w, &op);
+		ret = fetch_end(scene, number);
+		right = perf_is((char *)at + 4096 - 24, SMALL_BYTES);
+		if (!ret)
+			ret = rdmatensor_pool_destroy(scene->w.rt, &pool);
+	}
+	munmap(at, LONG_BYTES);
 	return ret || right ? ret : WRONG;
 }
 

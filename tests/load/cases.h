@@ -41,6 +41,7 @@ int close_busy(struct scene *scene, uint64_t *took_ns);
 int kill_busy(struct scene *scene, uint64_t *took_ns);
 int pool_create(struct scene *scene, uint64_t *took_ns);
 int pool_register(struct scene *scene, uint64_t *took_ns);
+int pool_import(struct scene *scene, uint64_t *took_ns);
 int pool_alloc(struct scene *scene, uint64_t *took_ns);
 int pool_destroy(struct scene *scene, uint64_t *took_ns);
 int pool_destroy_busy(struct scene *scene, uint64_t *took_ns);

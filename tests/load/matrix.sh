@@ -10,6 +10,8 @@ set -u
 # All checks of a debug kernel take their time, and not of each step the same
 case $LAB_KERNEL in *-debug) export LOAD_SLACK=3 ;; esac
 
+# The exporter of dma-bufs that all stock kernels have
+case $LAB_KERNEL in [0-9]*) modprobe vgem || exit 1 ;; esac
 load
 if [ "$LAB_NODE" = 0 ]; then
 	check "a peer" spawn ready /tmp/peer "$LAB_BUILD"/load/load peer "$LAB_IP"

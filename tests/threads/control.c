@@ -213,6 +213,32 @@ static int pool_register(struct worker *w, struct life *life)
 	return 0;
 }
 
+static int pool_import(struct worker *w, struct life *life)
+{
+	unsigned int slot, region = below(w, NR_REGIONS);
+	int ret;
+
+	ARG(pool_import);
+
+	ret = pool_make_place(w, life, &slot);
+	if (ret)
+		return ret;
+	arg.fd = bufs[below(w, NR_BUFS)];
+	arg.peers = pool_peers(w);
+	arg.flags = arg.peers && one_in(w, 2) ? RDMATENSOR_IMPORT_READ_ONLY : 0;
+	MUTATE();
+	ret = CALL(POOL_IMPORT);
+	if (ret)
+		return ret;
+	life->pools[slot].id = arg.out_pool_id;
+	life->pools[slot].bytes = arg.out_bytes;
+	life->pools[slot].mmap_offset = (uint64_t)arg.out_pool_id * PAGE;
+	life->regions[region].offset = below(w, arg.out_bytes);
+	life->regions[region].bytes = 1 + below(w, arg.out_bytes - life->regions[region].offset);
+	life->regions[region].pool = arg.out_pool_id;
+	return 0;
+}
+
 static int pool_create(struct worker *w, struct life *life)
 {
 	unsigned int slot;
@@ -454,6 +480,8 @@ int do_control(struct worker *w, struct life *life, enum kind kind)
 		return pool_create(w, life);
 	case POOL_REGISTER:
 		return pool_register(w, life);
+	case POOL_IMPORT:
+		return pool_import(w, life);
 	case POOL_ALLOC:
 		return region_alloc(w, life, pool_of(w, life),
 				    1 + below(w, one_in(w, 8) ? 1 << 19 : 1 << 14));

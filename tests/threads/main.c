@@ -43,6 +43,7 @@ static const struct {
 	[STATS] =		{ "STATS",			{ 15, 5, 5, 10 } },
 	[POOL_CREATE] =		{ "POOL_CREATE",		{ 20, 2, 0, 10 } },
 	[POOL_REGISTER] =	{ "POOL_REGISTER",		{ 20, 2, 0, 10 } },
+	[POOL_IMPORT] =		{ "POOL_IMPORT",		{ 20, 2, 0, 10 } },
 	[POOL_ALLOC] =		{ "POOL_ALLOC",			{ 60, 60, 0, 20 } },
 	[POOL_DESTROY] =	{ "POOL_DESTROY",		{ 10, 1, 0, 10 } },
 	[CONNECT] =		{ "CONNECT",			{ 30, 10, 5, 100 } },

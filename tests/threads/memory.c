@@ -5,8 +5,10 @@
  * signal.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "exporter.h"
 #include "threads.h"
 
 static void touch(struct worker *w, char *at, size_t bytes)
@@ -111,13 +113,40 @@ int do_munmap(struct worker *w, struct life *life)
 }
 
 char *arena;
+int bufs[NR_BUFS];
 static int arena_file;
+
+/* Of each exporter in turn; the last one is none */
+static int buf_make(unsigned int i)
+{
+	static const struct exporter *exporter;
+
+	if (i == NR_BUFS - 1)
+		return memfd_create("none", MFD_CLOEXEC);
+	exporter = exporter_next(exporter);
+	if (!exporter)
+		exporter = exporter_next(NULL);
+	return exporter->export(PAGE << (4 * i), i == 1 ? O_RDONLY : O_RDWR);
+}
+
+static bool bufs_make(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < NR_BUFS; i++) {
+		bufs[i] = buf_make(i);
+		if (bufs[i] < 0)
+			return false;
+	}
+	return true;
+}
 
 bool arena_make(void)
 {
 	arena = mmap(NULL, 2 * ARENA_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	arena_file = memfd_create("rdmatensor", MFD_CLOEXEC);
-	if (arena == MAP_FAILED || arena_file < 0 || ftruncate(arena_file, ARENA_BYTES))
+	if (arena == MAP_FAILED || arena_file < 0 || ftruncate(arena_file, ARENA_BYTES) ||
+	    !bufs_make())
 		return false;
 	return mmap(arena, ARENA_BYTES, PROT_READ | PROT_WRITE,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == arena;
@@ -152,7 +181,12 @@ int do_arena(struct worker *w)
 	if (bytes > ARENA_BYTES - from)
 		bytes = ARENA_BYTES - from;
 	enter(w, "arena");
-	switch (below(w, 6)) {
+	switch (below(w, 7)) {
+	case 6:
+		if (mmap(arena + from, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, bufs[0],
+			 0) == MAP_FAILED)
+			ret = -errno;
+		break;
 	case 0:
 		if (mmap(arena + from, bytes, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
 			 0) == MAP_FAILED)

@@ -47,7 +47,7 @@
 
 enum kind {
 	QUERY, START_LATE, START_BAD, START_GOOD, CONFIGURE, STATS, POOL_CREATE, POOL_REGISTER,
-	POOL_ALLOC,
+	POOL_IMPORT, POOL_ALLOC,
 	POOL_DESTROY, CONNECT, DISCONNECT, CHANNEL_QUERY, STEP_ABORT, TABLE_EXPORT, TABLE_OPEN,
 	TABLE_CLOSE, STATUS_TEXT, SUBMIT, WAIT, REAP, POLL, MAP, MADVISE, MUNMAP,
 	ARENA, NETLINK, REOPEN, RETIRE,
@@ -228,6 +228,9 @@ int do_madvise(struct worker *w, struct life *life);
 extern char *arena;
 bool arena_make(void);
 int do_arena(struct worker *w);
+/* dma-bufs of the exporters that the kernel has, and a file that is none */
+#define NR_BUFS 4
+extern int bufs[NR_BUFS];
 /* Bounds what POOL_REGISTER names: nothing of this program but the arena */
 void arena_bound(__u64 *addr, __u64 *bytes);
 int do_munmap(struct worker *w, struct life *life);
