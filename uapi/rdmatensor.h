@@ -572,8 +572,8 @@ struct rdmatensor_pool_create {
  * process others or none. After fork() they are the parent's, and the child has copies of what
  * was private. The same pages may be in several pools, which know nothing of each other.
  *
- * They count as those of RDMATENSOR_POOL_CREATE do. -EFAULT: a page cannot be had; -EACCES: it is
- * mapped without the right to read it, or to write it without RDMATENSOR_REGISTER_READ_ONLY;
+ * They count as those of RDMATENSOR_POOL_CREATE do. -EFAULT: a page cannot be had; -EACCES: the
+ * process may not use it, or not write it without RDMATENSOR_REGISTER_READ_ONLY;
  * -EOPNOTSUPP: a device's memory, a DAX file, or, for writing, a shared mapping of a file whose
  * file system must see each write; -EINVAL: a field; -ENOMEM, -EOVERFLOW, -EUSERS, -EINTR: as for
  * RDMATENSOR_POOL_CREATE. Nothing is pinned then.
@@ -844,7 +844,7 @@ struct rdmatensor_table_export {
  * @row_start: number of the first row
  * @row_end: number after the last one
  * @offset: where the first one is in the pool, a multiple of RDMATENSOR_REGION_ALIGN but in one
- *          that was registered
+ *          that was registered or imported
  * @stride: distance of two rows in bytes; 0: the table's row_bytes
  * @pool_id: pool that they are in
  * @__reserved: must be 0
@@ -1088,7 +1088,7 @@ enum rdmatensor_opcode {
  * @step_id: PUBLISH, WITHDRAW, FETCH
  * @offset: PUBLISH, FETCH without _ALLOC: in a pool, in bytes; a multiple of
  *         RDMATENSOR_REGION_ALIGN in a pool of kernel pages, anything in one that was
- *         registered; FREE; GATHER: as FETCH
+ *         registered or imported; FREE; GATHER: as FETCH
  * @bytes: PUBLISH: the tensor's; FETCH: the destination's, 0 is allowed. A
  *         fetch with _ALLOC: the longest tensor to allocate for, 0: any. GATHER: the
  *         destination's, at least @nr_ids rows

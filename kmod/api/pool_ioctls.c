@@ -301,7 +301,8 @@ static int pools_check_import(struct rdmatensor_pool_import *import, const struc
 	}
 	if (!(import->flags & RDMATENSOR_IMPORT_READ_ONLY) && !(buf->file->f_mode & FMODE_WRITE)) {
 		POOL_IMPORT_SAYS(import,
-				 "the dma-buf is open for reading alone: export it with O_RDWR, or import it with RDMATENSOR_IMPORT_READ_ONLY");
+				 "fd %d is open for reading alone: export it with O_RDWR, or import it with RDMATENSOR_IMPORT_READ_ONLY",
+				 import->fd);
 		return -EACCES;
 	}
 	return 0;

@@ -154,7 +154,7 @@ static const struct {
 		"nothing is mapped there: register memory that is mapped from end to end",
 	},
 	[PINNED_DEVICE] = { -EOPNOTSUPP,
-		"a device's memory is mapped there, which has no pages to pin",
+		"a device's memory is mapped there, which has no pages to pin: import its dma-buf (POOL_IMPORT), or copy it into memory of the process",
 	},
 	[PINNED_FORBIDDEN] = { -EACCES,
 		"the process may not use it: register memory that it can read",

@@ -440,6 +440,9 @@ static void test_helpers(void **state)
 	(void)state;
 	assert_string_equal(rdmatensor_cqe_text(&cqe, text, sizeof(text)),
 			    strerror(EINVAL));
+	/* What no call has filled in does not say that all is well */
+	assert_contains(rdmatensor_cqe_text(&(struct rdmatensor_cqe){ 0 }, text, sizeof(text)),
+			"not submitted");
 	cqe.flags = RDMATENSOR_CQE_TEXT;
 	memcpy(cqe.text, "no such layer", 13);
 	cqe.text_len = 13;

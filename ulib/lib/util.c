@@ -84,6 +84,10 @@ const char *rdmatensor_cqe_text(const struct rdmatensor_cqe *cqe, char *text,
 	const char *words = cqe->result ? strerror(-cqe->result) : strerror(0);
 	int len = cqe->text_len;
 
+	if (!cqe->type && !cqe->result) {
+		snprintf(text, text_len, "not submitted: the call's result says why");
+		return text;
+	}
 	if (cqe->type == RDMATENSOR_CQE_FETCH && cqe->result == -EMSGSIZE &&
 	    cqe->flags & RDMATENSOR_CQE_META && !(cqe->flags & RDMATENSOR_CQE_TEXT)) {
 		snprintf(text, text_len, "%s: the tensor has %" PRIu64 " bytes, and its place fewer",

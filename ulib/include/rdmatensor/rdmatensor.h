@@ -53,13 +53,14 @@ extern "C" {
 struct rdmatensor;
 
 /**
- * struct rdmatensor_pool - a mapped pool
- * @base: first byte of the mapping
+ * struct rdmatensor_pool - a pool
+ * @base: first byte: of the mapping; of the caller's own memory, if that was registered; NULL, if
+ *        it was imported
  * @bytes: length, whole pages
  * @id: the pool's id in operations and entries
  *
- * A plain value that the caller owns; it may be copied. The mapping goes with
- * rdmatensor_pool_destroy() or rdmatensor_close().
+ * A plain value that the caller owns; it may be copied. A mapping goes with
+ * rdmatensor_pool_destroy() or rdmatensor_close(); memory that was registered stays mapped.
  */
 struct rdmatensor_pool {
 	void *base;
@@ -113,7 +114,7 @@ int rdmatensor_open_cause(const char *path, struct rdmatensor **out, char *cause
  * rdmatensor_close() - end a context and all that it made
  * @rt: handle, or NULL
  *
- * Unmaps the ring and all pools of the handle. Fetches in flight are ended by
+ * Unmaps the ring and all pools that the handle has mapped. Fetches in flight are ended by
  * the kernel, which waits, in bounded time, until no peer can write any more.
  */
 void rdmatensor_close(struct rdmatensor *rt);
@@ -250,6 +251,8 @@ const char *rdmatensor_stat_name(unsigned int stat);
  * @rt: handle, started
  * @bytes: at least 1, rounded up to whole pages
  * @pool: out
+ *
+ * Return: 0; -ENOMEM: most often RLIMIT_MEMLOCK (ulimit -l); see struct rdmatensor_pool_create.
  */
 int rdmatensor_pool_create(struct rdmatensor *rt, uint64_t bytes,
 			   struct rdmatensor_pool *pool);
@@ -273,13 +276,14 @@ int rdmatensor_pool_create_peers(struct rdmatensor *rt, uint64_t bytes,
  * @peers: what they may do with it
  * @flags: RDMATENSOR_REGISTER_READ_ONLY, or 0
  * @pool: out: its base is @addr
- * @cause: see above
+ * @cause: as for rdmatensor_open_cause(), left alone on success
  * @cause_len: its length
  *
- * All of it is one region, so that any range of it can be published, exported or be a
- * destination. It stays pinned, and the same memory, until the pool is destroyed, whatever
- * becomes of the addresses: keep them until then. See struct rdmatensor_pool_register for the
- * errors, and for what fork() does.
+ * All of it is one region that the caller holds, so that any range of it can be published,
+ * exported or be a destination. Nothing is left for rdmatensor_pool_alloc() and RDMATENSOR_ALLOC
+ * (-ENOSPC), unless rdmatensor_pool_free() frees the region, at 0. The memory stays pinned, and
+ * the same, until the pool is destroyed, whatever becomes of the addresses: keep them until then.
+ * See struct rdmatensor_pool_register for the errors, and for what fork() does.
  */
 int rdmatensor_pool_register(struct rdmatensor *rt, void *addr, uint64_t bytes,
 			     enum rdmatensor_pool_peers peers, uint32_t flags,
@@ -293,7 +297,7 @@ int rdmatensor_pool_register(struct rdmatensor *rt, void *addr, uint64_t bytes,
  * @flags: RDMATENSOR_IMPORT_READ_ONLY, or 0
  * @pool: out: its base is NULL: map the dma-buf where the CPU is to see it
  * @out_flags: out: RDMATENSOR_IMPORTED_UNREACHABLE, or 0; may be NULL
- * @cause: see above
+ * @cause: as for rdmatensor_open_cause(), left alone on success
  * @cause_len: its length
  *
  * All of it is one region, as for rdmatensor_pool_register(). See struct rdmatensor_pool_import
@@ -310,9 +314,9 @@ int rdmatensor_pool_import(struct rdmatensor *rt, int dmabuf, enum rdmatensor_po
  *
  * Memory that was registered stays mapped: it is the caller's.
  *
- * Return: 0; -EBUSY: something in it is published, exported or being fetched, and
- * then the pool is as before. Once all entries have been reaped and all tables
- * that have rows in it closed, it is not busy any more.
+ * Return: 0; -ENOENT: there is no such pool; -EBUSY: something in it is published, exported or
+ * being fetched (`rdmatensor show pools` has how much), and the pool is as before. Once all
+ * entries have been reaped and all tables that have rows in it closed, it is not busy any more.
  */
 int rdmatensor_pool_destroy(struct rdmatensor *rt,
 			    struct rdmatensor_pool *pool);
@@ -539,7 +543,8 @@ static inline void rdmatensor_prep(struct rdmatensor_op *op, int opcode,
  * @name: the tensor's name
  * @step_id: its step
  * @pool_id: where it is: the pool,
- * @offset: the offset, a multiple of RDMATENSOR_REGION_ALIGN,
+ * @offset: the offset, a multiple of RDMATENSOR_REGION_ALIGN (any byte of a pool that was
+ *          registered or imported),
  * @bytes: and the length
  * @data_type: enum rdmatensor_data_type
  * @ndims: length of its shape, 0 is a scalar
@@ -635,7 +640,8 @@ static inline void rdmatensor_prep_withdraw(struct rdmatensor_op *op,
  * @name: the tensor's name
  * @step_id: its step
  * @pool_id: destination: the pool,
- * @offset: the offset, a multiple of RDMATENSOR_REGION_ALIGN,
+ * @offset: the offset, a multiple of RDMATENSOR_REGION_ALIGN (any byte of a pool that was
+ *          registered or imported),
  * @bytes: and its length, at least the tensor's
  * @deadline_ns: when to give up
  * @user_data: for its entry RDMATENSOR_CQE_FETCH
@@ -734,7 +740,8 @@ static inline void rdmatensor_prep_cancel(struct rdmatensor_op *op,
  *       submitted
  * @nr_ids: their number
  * @pool_id: destination: the pool,
- * @offset: the offset, a multiple of RDMATENSOR_REGION_ALIGN,
+ * @offset: the offset, a multiple of RDMATENSOR_REGION_ALIGN (any byte of a pool that was
+ *          registered or imported),
  * @bytes: and its length, at least nr_ids rows
  * @deadline_ns: when to give up
  * @user_data: for its entry RDMATENSOR_CQE_GATHER
@@ -900,7 +907,8 @@ int rdmatensor_fetch(struct rdmatensor *rt, uint32_t channel, const char *name,
  * @ids: which rows
  * @nr_ids: their number
  * @pool: destination
- * @offset: in it, a multiple of RDMATENSOR_REGION_ALIGN
+ * @offset: in it, a multiple of RDMATENSOR_REGION_ALIGN (any byte of a pool that was registered
+ *          or imported)
  * @bytes: room there, at least nr_ids rows
  * @deadline_ns: when to give up with -ETIMEDOUT
  * @cqe: out: of a gather that failed, tensor_bytes is the number of rows that were not
@@ -983,7 +991,8 @@ const char *rdmatensor_data_type_name(uint32_t data_type);
  * @cqe: an entry
  * @text: out, zero-terminated, as "Connection timed out" or with the peer's
  *        words "Invalid argument: no such layer"; of a place that was too small, with
- *        the tensor's length
+ *        the tensor's length; of an entry that a call has not filled in, because its operation
+ *        was not submitted, it says so
  * @text_len: its length
  *
  * Return: @text.

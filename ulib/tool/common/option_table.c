@@ -186,20 +186,21 @@ const struct option_row option_rows[] = {
 	}, {
 		OWN(IN(PERF) | IN(FETCH), MEMORY, "memory"), .letter = 'M',
 		.arg = "KIND", .kind = OPTION_OWN, .preset = "kernel",
-		.help = "of what: kernel, anon, memfd, huge, dmabuf (default {default})",
+		.help = "from or into: kernel, anon, memfd, huge, dmabuf (default {default})",
 		.man = "What is published from, or fetched into: kernel (pages of the kernel, which "
 			"the process maps), anon (anonymous memory of the process, registered in "
 			"place), memfd (of memfd_create(2)), huge (of hugetlbfs, in pages of the "
 			"default size, of which there must be enough), or dmabuf (of the system's "
-			"dma-buf heap) (default {default}).",
+			"dma-buf heap, /dev/dma_heap/system) (default {default}).",
 	}, {
 		OWN(IN(SERVE), MEMORY, "memory"), .letter = 'M',
 		.arg = "KIND", .kind = OPTION_OWN, .preset = "kernel",
-		.help = "of what: kernel, anon, memfd, huge, dmabuf, file (default {default})",
+		.help = "from: kernel, anon, memfd, huge, dmabuf, file (default {default})",
 		.man = "What is published from: kernel (pages of the kernel, which the process "
 			"maps), anon (anonymous memory of the process, registered in place), memfd "
 			"(of memfd_create(2)), huge (of hugetlbfs, in pages of the default size, of "
-			"which there must be enough), dmabuf (of the system's dma-buf heap), or file (the file's own pages in the page "
+			"which there must be enough), dmabuf (of the system's dma-buf heap, "
+			"/dev/dma_heap/system), or file (the file's own pages in the page "
 			"cache: nothing is copied, and the file must not be written to meanwhile) "
 			"(default {default}).",
 	}, {

@@ -171,7 +171,9 @@ static int export_heap(uint64_t bytes)
 	int heap = open(HEAP, O_RDWR | O_CLOEXEC), err;
 
 	if (heap < 0) {
-		failed("%s: %s: load its driver, or a kernel with CONFIG_DMABUF_HEAPS_SYSTEM; or take other memory",
+		failed(errno == EACCES ?
+		       "%s: %s: run as root, or let a udev rule give it to you; or take other memory" :
+		       "%s: %s: boot a kernel with CONFIG_DMABUF_HEAPS_SYSTEM, or take other memory",
 		       HEAP, strerror(errno));
 		return -1;
 	}

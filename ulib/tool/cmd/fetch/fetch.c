@@ -158,7 +158,7 @@ static int take_arguments(struct fetch *fetch, const struct what *what, int argc
 	if (err)
 		return err;
 	if (fetch->alloc && fetch->memory != STORE_KERNEL)
-		return misused("--alloc is refused with --memory: memory that is registered has no places to hand out");
+		return misused("--alloc is refused with --memory: memory that is registered has no places to hand out: leave out one of the two");
 	if (!what->output)
 		return misused("give -o OUT.safetensors");
 	if (!strcmp(what->output, "-"))

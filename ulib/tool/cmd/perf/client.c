@@ -153,7 +153,7 @@ static int load_failed(const struct load *load)
 	return failed("fetch tensor \"%s\" from %s: %s%s", load->name,
 		      load->perf->peer, load->why,
 		      load->failure == -ETIMEDOUT ?
-		      ": either no `rdmatensor perf --server` runs there, or it does not publish that size: give it the same --size" : "");
+		      ": no `rdmatensor perf --server` runs there, it is still filling its memory, or it does not publish that size: give it the same --size" : "");
 }
 
 /* Checks the destinations, up to COMPARE_MAX bytes */
