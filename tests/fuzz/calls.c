@@ -409,6 +409,12 @@ static unsigned int make_place(struct worker *w, struct context *c)
 	return slot;
 }
 
+/* What peers may do with it: most often all, or hardly a fetch would find a place */
+static uint32_t pool_peers(struct worker *w)
+{
+	return one_in(w, 4) ? 1 + below(w, 2) : RDMATENSOR_POOL_PEERS_WRITE;
+}
+
 /* Pages that this program has for it, and nothing of it else; behind them there is nothing */
 #define ARENA_BYTES (2ul << 20)
 
@@ -443,7 +449,7 @@ static int do_pool_register(struct worker *w, struct context *c)
 	arg.addr = (uintptr_t)arena + 4096 * below(w, ARENA_BYTES / 4096);
 	if (arg.bytes > (uintptr_t)arena + ARENA_BYTES - arg.addr)
 		arg.bytes = (uintptr_t)arena + ARENA_BYTES - arg.addr;
-	arg.peers = below(w, 3);
+	arg.peers = pool_peers(w);
 	arg.flags = arg.peers && one_in(w, 2) ? RDMATENSOR_REGISTER_READ_ONLY : 0;
 	MUTATE();
 	bound_to_arena(&arg.addr, &arg.bytes);
@@ -488,7 +494,7 @@ static int do_pool_import(struct worker *w, struct context *c)
 	ARG(pool_import);
 
 	arg.fd = bufs[one_in(w, 8) ? 3 : below(w, 3)];
-	arg.peers = below(w, 3);
+	arg.peers = pool_peers(w);
 	arg.flags = arg.peers && one_in(w, 2) ? RDMATENSOR_IMPORT_READ_ONLY : 0;
 	MUTATE();
 	ret = MAKE(POOL_IMPORT);
@@ -510,7 +516,7 @@ static int do_pool_create(struct worker *w, struct context *c)
 
 	ARG(pool_create);
 
-	arg.peers = one_in(w, 4) ? 1 + below(w, 2) : RDMATENSOR_POOL_PEERS_WRITE;
+	arg.peers = pool_peers(w);
 	arg.bytes = 1 + below(w, one_in(w, 4) ? 5 << 20 : 1 << 17);
 	MUTATE();
 	bound(&arg.bytes, 8 << 20, 1ull << 36);
