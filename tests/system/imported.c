@@ -103,15 +103,14 @@ static void from_to(const struct exporter *a, const struct exporter *b)
 
 TEST(imported_memory_of_each_exporter)
 {
-	const struct exporter *exporter, *last = NULL, *first = exporter_next(NULL);
+	const struct exporter *first = exporter_next(NULL), *exporter, *next;
 	long before = nr_bufs();
 
-	for (exporter = first; exporter; exporter = exporter_next(exporter)) {
-		if (last)
-			from_to(last, exporter);
-		last = exporter;
+	/* Into the next one, and from the last one into the first */
+	for (exporter = first; exporter; exporter = next) {
+		next = exporter_next(exporter);
+		from_to(exporter, next ? next : first);
 	}
-	from_to(last, first);
 	bufs_fall_to(before);
 }
 
