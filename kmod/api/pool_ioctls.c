@@ -50,12 +50,38 @@ static void pools_add(struct rdmatensor_context *context, struct rdmatensor_pool
 	rdmatensor_context_list_changed(&context->listed);
 }
 
+/* Of what @arg says. Return: as rdmatensor_pool_create() */
+typedef struct rdmatensor_pool *(*pools_make_fn)(struct rdmatensor_context *context, void *arg);
+
+/* Idle buffers, which are kept for reuse only, are freed for a pool */
+static struct rdmatensor_pool *pools_make(struct rdmatensor_context *context, pools_make_fn make,
+					  void *arg)
+{
+	u32 tries = rdmatensor_buffers_tries(&context->buffers);
+	struct rdmatensor_pool *pool;
+	unsigned long nr_freed;
+
+	do {
+		nr_freed = rdmatensor_buffers_nr_freed(&context->buffers);
+		pool = make(context, arg);
+	} while (pool == ERR_PTR(-ENOMEM) && --tries &&
+		 rdmatensor_buffers_make_room(&context->buffers, nr_freed));
+	return pool;
+}
+
+static struct rdmatensor_pool *pools_create(struct rdmatensor_context *context, void *arg)
+{
+	const struct rdmatensor_pool_create *create = arg;
+
+	lockdep_assert_held(&context->device_use);
+	return READ_ONCE(context->gone) ? ERR_PTR(-ENODEV) :
+	       rdmatensor_pool_create(context->domain, create->bytes, create->peers);
+}
+
 int rdmatensor_ioctl_pool_create(struct rdmatensor_context *context, void *arg)
 {
 	struct rdmatensor_pool_create *create = arg;
 	struct rdmatensor_pool *pool;
-	unsigned long nr_freed;
-	u32 tries;
 	u32 id;
 	int ret;
 
@@ -71,15 +97,8 @@ int rdmatensor_ioctl_pool_create(struct rdmatensor_context *context, void *arg)
 	if (ret)
 		return ret;
 
-	tries = rdmatensor_buffers_tries(&context->buffers);
 	down_read(&context->device_use);
-	do {
-		nr_freed = rdmatensor_buffers_nr_freed(&context->buffers);
-		pool = READ_ONCE(context->gone) ? ERR_PTR(-ENODEV) :
-		       rdmatensor_pool_create(context->domain, create->bytes, create->peers);
-		/* Idle buffers, which are kept for reuse only, are freed for a pool */
-	} while (pool == ERR_PTR(-ENOMEM) && --tries &&
-		 rdmatensor_buffers_make_room(&context->buffers, nr_freed));
+	pool = pools_make(context, pools_create, create);
 	if (IS_ERR(pool)) {
 		up_read(&context->device_use);
 		xa_release(&context->pools, id);
@@ -103,23 +122,31 @@ int rdmatensor_ioctl_pool_create(struct rdmatensor_context *context, void *arg)
 #define POOL_IMPORT_SAYS(_import, _format, ...) \
 	POOLS_SAY(_import, "POOL_IMPORT", _format, ##__VA_ARGS__)
 
+/* What REGISTER and IMPORT both say: READ_ONLY is bit 0 of their flags, and all there is */
+static int pools_check_flags(u32 flags, u32 peers, const char *call, char *cause, size_t room)
+{
+	BUILD_BUG_ON(RDMATENSOR_REGISTER_READ_ONLY != RDMATENSOR_IMPORT_READ_ONLY);
+	BUILD_BUG_ON(RDMATENSOR_REGISTER_FLAGS != RDMATENSOR_IMPORT_FLAGS);
+	if (flags & ~RDMATENSOR_REGISTER_FLAGS || peers > RDMATENSOR_POOL_PEERS_READ) {
+		snprintf(cause, room,
+			 "%s: flags 0x%x, peers %u: this module knows flags 0x%x and peers 0..%u",
+			 call, flags, peers, RDMATENSOR_REGISTER_FLAGS,
+			 RDMATENSOR_POOL_PEERS_READ);
+		return -EINVAL;
+	}
+	if (flags & RDMATENSOR_REGISTER_READ_ONLY && peers == RDMATENSOR_POOL_PEERS_WRITE) {
+		snprintf(cause, room,
+			 "%s: peers cannot write to what is read-only: set peers to RDMATENSOR_POOL_PEERS_NONE or _READ",
+			 call);
+		return -EINVAL;
+	}
+	return 0;
+}
+
 static int pools_check_register(struct rdmatensor_pool_register *reg)
 {
 	u64 end;
 
-	if (reg->flags & ~RDMATENSOR_REGISTER_FLAGS || reg->peers > RDMATENSOR_POOL_PEERS_READ) {
-		POOL_REGISTER_SAYS(reg,
-				   "flags 0x%x, peers %u: this module knows flags 0x%x and peers 0..%u",
-				   reg->flags, reg->peers, RDMATENSOR_REGISTER_FLAGS,
-				   RDMATENSOR_POOL_PEERS_READ);
-		return -EINVAL;
-	}
-	if (reg->flags & RDMATENSOR_REGISTER_READ_ONLY &&
-	    reg->peers == RDMATENSOR_POOL_PEERS_WRITE) {
-		POOL_REGISTER_SAYS(reg,
-				   "peers cannot write to what is registered read-only: set peers to RDMATENSOR_POOL_PEERS_NONE or _READ");
-		return -EINVAL;
-	}
 	if (!reg->bytes || !IS_ALIGNED(reg->addr | reg->bytes, PAGE_SIZE)) {
 		POOL_REGISTER_SAYS(reg,
 				   "%llu bytes at 0x%llx: both must be multiples of the page size, %lu, and not 0: have the memory from mmap() or aligned_alloc()",
@@ -156,27 +183,17 @@ static int pools_fit(struct rdmatensor_context *context, u64 bytes)
  * FUSE), and a removal of the device is not to wait for it. mmap() of a pool is called with the
  * address space's lock, which a fault takes, too
  */
-static struct rdmatensor_pool *pools_pin(struct rdmatensor_context *context,
-					 struct rdmatensor_pool_register *reg)
+static struct rdmatensor_pool *pools_pin(struct rdmatensor_context *context, void *arg)
 {
+	struct rdmatensor_pool_register *reg = arg;
 	const struct rdmatensor_pin pin = {
 		.addr = reg->addr,
 		.bytes = reg->bytes,
 		.write = !(reg->flags & RDMATENSOR_REGISTER_READ_ONLY),
 	};
-	struct rdmatensor_pool *pool;
-	unsigned long nr_freed;
-	u32 tries;
 
-	tries = rdmatensor_buffers_tries(&context->buffers);
-	do {
-		nr_freed = rdmatensor_buffers_nr_freed(&context->buffers);
-		pool = rdmatensor_pool_pin(&pin, reg->peers, context->adapter.seg_shift,
-					   &context->gone, reg->cause, sizeof(reg->cause));
-		/* Idle buffers, which are kept for reuse only, are freed for a pool */
-	} while (pool == ERR_PTR(-ENOMEM) && --tries &&
-		 rdmatensor_buffers_make_room(&context->buffers, nr_freed));
-	return pool;
+	return rdmatensor_pool_pin(&pin, reg->peers, context->adapter.seg_shift, &context->gone,
+				   reg->cause, sizeof(reg->cause));
 }
 
 /* Of memory that is there, and is not registered yet. With an error the pool is gone */
@@ -210,7 +227,7 @@ static int pools_register(struct rdmatensor_context *context,
 	ret = pools_fit(context, reg->bytes);
 	if (ret)
 		return ret;
-	pool = pools_pin(context, reg);
+	pool = pools_make(context, pools_pin, reg);
 	return IS_ERR(pool) ? PTR_ERR(pool) : pools_begin(context, pool, id);
 }
 
@@ -269,7 +286,8 @@ int rdmatensor_ioctl_pool_register(struct rdmatensor_context *context, void *arg
 
 	memset(reg->cause, 0, sizeof(reg->cause));
 	reg->out_pool_id = 0;
-	ret = pools_check_register(reg);
+	ret = pools_check_flags(reg->flags, reg->peers, "POOL_REGISTER", reg->cause,
+				sizeof(reg->cause)) ?: pools_check_register(reg);
 	if (ret)
 		return ret;
 	ret = pools_enter(context, &id, "POOL_REGISTER", reg->cause, sizeof(reg->cause));
@@ -324,36 +342,33 @@ static struct dma_buf *pools_dma_buf(struct rdmatensor_pool_import *import)
 	return buf;
 }
 
+/* What is imported: the ioctl's argument, and the dma-buf that its descriptor is of */
+struct pools_import {
+	struct rdmatensor_pool_import *arg;
+	struct dma_buf *buf;
+};
+
 /* Without a lock, as pools_pin(): its exporter may be long about it */
-static struct rdmatensor_pool *pools_import_buf(struct rdmatensor_context *context,
-						struct rdmatensor_pool_import *arg,
-						struct dma_buf *buf)
+static struct rdmatensor_pool *pools_import_buf(struct rdmatensor_context *context, void *arg)
 {
+	const struct pools_import *from = arg;
 	const struct rdmatensor_import import = {
-		.buf = buf,
-		.bytes = buf->size,
+		.buf = from->buf,
+		.bytes = from->buf->size,
 		.slice_shift = context->adapter.seg_shift,
-		.write = !(arg->flags & RDMATENSOR_IMPORT_READ_ONLY),
+		.write = !(from->arg->flags & RDMATENSOR_IMPORT_READ_ONLY),
 		.software = context->adapter.software,
 		.stop = &context->gone,
 	};
-	struct rdmatensor_pool *pool;
-	unsigned long nr_freed;
-	u32 tries;
 
-	tries = rdmatensor_buffers_tries(&context->buffers);
-	do {
-		nr_freed = rdmatensor_buffers_nr_freed(&context->buffers);
-		pool = rdmatensor_pool_import(&import, arg->peers, arg->cause, sizeof(arg->cause));
-		/* Idle buffers, which are kept for reuse only, are freed for a pool */
-	} while (pool == ERR_PTR(-ENOMEM) && --tries &&
-		 rdmatensor_buffers_make_room(&context->buffers, nr_freed));
-	return pool;
+	return rdmatensor_pool_import(&import, from->arg->peers, from->arg->cause,
+				      sizeof(from->arg->cause));
 }
 
 static int pools_import_as(struct rdmatensor_context *context,
 			   struct rdmatensor_pool_import *arg, struct dma_buf *buf, u32 id)
 {
+	struct pools_import from = { .arg = arg, .buf = buf };
 	struct rdmatensor_pool *pool;
 	bool reachable;
 	int ret;
@@ -361,7 +376,7 @@ static int pools_import_as(struct rdmatensor_context *context,
 	ret = pools_check_import(arg, buf) ?: pools_fit(context, buf->size);
 	if (ret)
 		return ret;
-	pool = pools_import_buf(context, arg, buf);
+	pool = pools_make(context, pools_import_buf, &from);
 	if (IS_ERR(pool))
 		return PTR_ERR(pool);
 	reachable = rdmatensor_pool_reachable(pool);
@@ -387,25 +402,6 @@ static int pools_import(struct rdmatensor_context *context, struct rdmatensor_po
 	return ret;
 }
 
-static int pools_check_import_fields(struct rdmatensor_pool_import *import)
-{
-	if (import->flags & ~RDMATENSOR_IMPORT_FLAGS ||
-	    import->peers > RDMATENSOR_POOL_PEERS_READ) {
-		POOL_IMPORT_SAYS(import,
-				 "flags 0x%x, peers %u: this module knows flags 0x%x and peers 0..%u",
-				 import->flags, import->peers, RDMATENSOR_IMPORT_FLAGS,
-				 RDMATENSOR_POOL_PEERS_READ);
-		return -EINVAL;
-	}
-	if (import->flags & RDMATENSOR_IMPORT_READ_ONLY &&
-	    import->peers == RDMATENSOR_POOL_PEERS_WRITE) {
-		POOL_IMPORT_SAYS(import,
-				 "peers cannot write to what is imported read-only: set peers to RDMATENSOR_POOL_PEERS_NONE or _READ");
-		return -EINVAL;
-	}
-	return 0;
-}
-
 int rdmatensor_ioctl_pool_import(struct rdmatensor_context *context, void *arg)
 {
 	struct rdmatensor_pool_import *import = arg;
@@ -416,7 +412,8 @@ int rdmatensor_ioctl_pool_import(struct rdmatensor_context *context, void *arg)
 	import->out_pool_id = 0;
 	import->out_flags = 0;
 	import->out_bytes = 0;
-	ret = pools_check_import_fields(import);
+	ret = pools_check_flags(import->flags, import->peers, "POOL_IMPORT", import->cause,
+				sizeof(import->cause));
 	if (ret)
 		return ret;
 	ret = pools_enter(context, &id, "POOL_IMPORT", import->cause, sizeof(import->cause));

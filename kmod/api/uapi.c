@@ -33,6 +33,7 @@ union uapi_arg {
 	struct rdmatensor_stats stats;
 	struct rdmatensor_pool_create pool_create;
 	struct rdmatensor_pool_register pool_register;
+	struct rdmatensor_pool_import pool_import;
 	struct rdmatensor_pool_destroy pool_destroy;
 	struct rdmatensor_pool_alloc pool_alloc;
 	struct rdmatensor_connect connect;

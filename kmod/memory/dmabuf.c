@@ -238,18 +238,13 @@ static int dmabuf_map_attachment(struct dmabuf *dmabuf)
 	return dmabuf_wait(dmabuf) ?: dmabuf_find_places(dmabuf);
 }
 
-static void dmabuf_unmap_attachment(struct dmabuf *dmabuf)
+static void dmabuf_detach(struct dmabuf *dmabuf)
 {
+	lockdep_assert_held(&dmabuf->lock);
 	if (dmabuf->sgt)
 		dma_buf_unmap_attachment_unlocked(dmabuf->attach, dmabuf->sgt,
 						  dmabuf_dir(dmabuf));
 	dmabuf->sgt = NULL;
-}
-
-static void dmabuf_detach(struct dmabuf *dmabuf)
-{
-	lockdep_assert_held(&dmabuf->lock);
-	dmabuf_unmap_attachment(dmabuf);
 	dmabuf_unpin(dmabuf);
 	dma_buf_detach(dmabuf->buf, dmabuf->attach);
 	dmabuf->attach = NULL;
@@ -279,10 +274,10 @@ static int dmabuf_attach(struct dmabuf *dmabuf, struct ib_device *ibdev)
 	if (ret)
 		goto out_detach;
 	ret = dmabuf_map_attachment(dmabuf);
-	if (!ret)
-		return 0;
-	dmabuf_unmap_attachment(dmabuf);
-	dmabuf_unpin(dmabuf);
+	if (ret)
+		dmabuf_detach(dmabuf);
+	return ret;
+
 out_detach:
 	dma_buf_detach(dmabuf->buf, dmabuf->attach);
 	dmabuf->attach = NULL;

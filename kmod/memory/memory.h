@@ -64,8 +64,7 @@ struct rdmatensor_memory {
 /**
  * rdmatensor_kernel_pages_alloc - zeroed kernel pages
  * @bytes: a multiple of PAGE_SIZE
- * @slice_shift: log2 of the bytes of a slice: no chunk is longer, and the look-up of a byte
- *               takes as long as its slice has chunks
+ * @slice_shift: log2 of the bytes of a slice: no chunk is longer
  * @max_order: log2 of the pages of the longest chunk that is allocated at once; neighbours are
  *             joined all the same
  * @stop: given up when true; set by another task, or NULL
