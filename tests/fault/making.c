@@ -150,16 +150,33 @@ TEST(others_go_on_beside_a_pool)
 	}
 }
 
+/* The device goes while @held is held in its call, and does not wait for that one's end */
+static void removal_past(struct caller *held, const char *cause)
+{
+	struct rdmatensor_query now;
+	pthread_t thread;
+	void *ret;
+
+	EQ(pthread_create(&thread, NULL, removal, NULL), 0);
+	EQ(pthread_join(thread, &ret), 0);
+	EQ((long)ret, 0);
+	hold_go();
+	EQ(caller_end(held), -ENODEV);
+	CHECK(strstr(cause, "start a new context"));
+	query(rdmatensor_fd(s.rt), &now);
+	EQ(now.pools, 1);
+	side_close(&s);
+	EQ(device_add(), 0);
+}
+
 /* A page may be one that another process has to bring: nobody waits for it, nor does a removal */
 static void register_held_at(const char *point)
 {
 	struct rdmatensor_pool_register args = {
 		.size = sizeof(args), .bytes = 5 << 20, .peers = RDMATENSOR_POOL_PEERS_WRITE,
 	};
-	struct rdmatensor_query now;
 	struct caller held;
-	pthread_t thread;
-	void *ret, *at;
+	void *at;
 
 	at = mmap(NULL, args.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	CHECK(at != MAP_FAILED);
@@ -180,16 +197,7 @@ static void register_held_at(const char *point)
 	hold_at(point);
 	caller_begin(&held, rdmatensor_fd(s.rt), RDMATENSOR_POOL_REGISTER, &args);
 	hold_wait();
-	EQ(pthread_create(&thread, NULL, removal, NULL), 0);
-	EQ(pthread_join(thread, &ret), 0);
-	EQ((long)ret, 0);
-	hold_go();
-	EQ(caller_end(&held), -ENODEV);
-	CHECK(strstr(args.cause, "start a new context"));
-	query(rdmatensor_fd(s.rt), &now);
-	EQ(now.pools, 1);
-	side_close(&s);
-	EQ(device_add(), 0);
+	removal_past(&held, args.cause);
 	munmap(at, args.bytes);
 }
 
@@ -205,10 +213,7 @@ static void import_held_at(const char *point)
 	struct rdmatensor_pool_import args = {
 		.size = sizeof(args), .peers = RDMATENSOR_POOL_PEERS_WRITE,
 	};
-	struct rdmatensor_query now;
 	struct caller held;
-	pthread_t thread;
-	void *ret;
 
 	args.fd = exporter_next(NULL)->export(5 << 20, O_RDWR);
 	CHECK(args.fd >= 0);
@@ -218,17 +223,8 @@ static void import_held_at(const char *point)
 	caller_begin(&held, rdmatensor_fd(s.rt), RDMATENSOR_POOL_IMPORT, &args);
 	hold_wait();
 	others_go_on();
-	EQ(pthread_create(&thread, NULL, removal, NULL), 0);
-	EQ(pthread_join(thread, &ret), 0);
-	EQ((long)ret, 0);
-	hold_go();
-	EQ(caller_end(&held), -ENODEV);
-	CHECK(strstr(args.cause, "start a new context"));
-	query(rdmatensor_fd(s.rt), &now);
-	EQ(now.pools, 1);
+	removal_past(&held, args.cause);
 	close(args.fd);
-	side_close(&s);
-	EQ(device_add(), 0);
 }
 
 TEST(others_go_on_beside_a_dma_buf)

@@ -438,6 +438,17 @@ static void bound_to_arena(__u64 *addr, __u64 *bytes)
 		*bytes = end - *addr;
 }
 
+/* Of memory that is there already: any part of it is a region */
+static void own_pool(struct worker *w, struct context *c, unsigned int slot, unsigned int region,
+		     uint32_t id, uint64_t bytes)
+{
+	c->pool_ids[slot] = id;
+	c->pool_bytes[slot] = bytes;
+	c->regions[region].pool = id;
+	c->regions[region].offset = below(w, bytes);
+	c->regions[region].bytes = 1 + below(w, bytes - c->regions[region].offset);
+}
+
 static int do_pool_register(struct worker *w, struct context *c)
 {
 	unsigned int slot = make_place(w, c), region = below(w, NR_REGIONS);
@@ -454,13 +465,8 @@ static int do_pool_register(struct worker *w, struct context *c)
 	MUTATE();
 	bound_to_arena(&arg.addr, &arg.bytes);
 	ret = MAKE(POOL_REGISTER);
-	if (!ret) {
-		c->pool_ids[slot] = arg.out_pool_id;
-		c->pool_bytes[slot] = arg.bytes;
-		c->regions[region].pool = arg.out_pool_id;
-		c->regions[region].offset = below(w, arg.bytes);
-		c->regions[region].bytes = 1 + below(w, arg.bytes - c->regions[region].offset);
-	}
+	if (!ret)
+		own_pool(w, c, slot, region, arg.out_pool_id, arg.bytes);
 	return ret;
 }
 
@@ -498,14 +504,8 @@ static int do_pool_import(struct worker *w, struct context *c)
 	arg.flags = arg.peers && one_in(w, 2) ? RDMATENSOR_IMPORT_READ_ONLY : 0;
 	MUTATE();
 	ret = MAKE(POOL_IMPORT);
-	if (!ret) {
-		c->pool_ids[slot] = arg.out_pool_id;
-		c->pool_bytes[slot] = arg.out_bytes;
-		c->regions[region].pool = arg.out_pool_id;
-		c->regions[region].offset = below(w, arg.out_bytes);
-		c->regions[region].bytes =
-			1 + below(w, arg.out_bytes - c->regions[region].offset);
-	}
+	if (!ret)
+		own_pool(w, c, slot, region, arg.out_pool_id, arg.out_bytes);
 	return ret;
 }
 

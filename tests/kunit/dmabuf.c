@@ -211,43 +211,17 @@ static void mock_release(struct dma_buf *buf)
 	complete(&((struct mock *)buf->priv)->released);
 }
 
-static const struct dma_buf_ops mock_ops = {
-	.attach = mock_attach,
-	.detach = mock_detach,
-	.pin = mock_pin,
-	.unpin = mock_unpin,
-	.map_dma_buf = mock_map,
-	.unmap_dma_buf = mock_unmap,
-	.vmap = mock_vmap,
-	.vunmap = mock_vunmap,
-	.begin_cpu_access = mock_begin,
-	.end_cpu_access = mock_end,
-	.release = mock_release,
-};
+#define MOCK_OPS .attach = mock_attach, .detach = mock_detach, .map_dma_buf = mock_map, \
+		 .unmap_dma_buf = mock_unmap, .release = mock_release
+#define MOCK_MOVES .pin = mock_pin, .unpin = mock_unpin
+#define MOCK_CPU .vmap = mock_vmap, .vunmap = mock_vunmap, .begin_cpu_access = mock_begin, \
+		 .end_cpu_access = mock_end
 
+static const struct dma_buf_ops mock_ops = { MOCK_OPS, MOCK_MOVES, MOCK_CPU };
 /* The kernel warns of a vmap() that fails: who has no mapping has no such operation */
-static const struct dma_buf_ops blind_ops = {
-	.attach = mock_attach,
-	.detach = mock_detach,
-	.pin = mock_pin,
-	.unpin = mock_unpin,
-	.map_dma_buf = mock_map,
-	.unmap_dma_buf = mock_unmap,
-	.release = mock_release,
-};
-
+static const struct dma_buf_ops blind_ops = { MOCK_OPS, MOCK_MOVES };
 /* It moves nothing, and is mapped for a device that attaches as one that could be told */
-static const struct dma_buf_ops static_ops = {
-	.attach = mock_attach,
-	.detach = mock_detach,
-	.map_dma_buf = mock_map,
-	.unmap_dma_buf = mock_unmap,
-	.vmap = mock_vmap,
-	.vunmap = mock_vunmap,
-	.begin_cpu_access = mock_begin,
-	.end_cpu_access = mock_end,
-	.release = mock_release,
-};
+static const struct dma_buf_ops static_ops = { MOCK_OPS, MOCK_CPU };
 
 static void free_cpu(void *cpu)
 {

@@ -573,45 +573,48 @@ int pool_create(struct scene *scene, uint64_t *took_ns)
 	return ret;
 }
 
-/* Fetched into at an odd place, and unmapped before it is destroyed */
+/* To an odd place of a pool, which is mapped at @at. The fetch's end, or WRONG */
+static int fetch_into(struct scene *scene, const struct rdmatensor_pool *pool, const char *at)
+{
+	uint64_t number = worker_number();
+	struct rdmatensor_op op;
+	char name[48];
+	int ret;
+
+	rdmatensor_prep_fetch(&op, scene->w.channel, perf_name(SMALL_BYTES, name), 0, pool->id,
+			      4096 - 24, SMALL_BYTES, 0, number);
+	worker_submit(&scene->w, &op);
+	ret = fetch_end(scene, number);
+	return ret || perf_is(at + 4096 - 24, SMALL_BYTES) ? ret : WRONG;
+}
+
+/* Unmapped before it is destroyed */
 int pool_register(struct scene *scene, uint64_t *took_ns)
 {
 	void *at = mmap(NULL, LONG_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 			0);
-	uint64_t number = worker_number(), began = rdmatensor_now_ns();
+	uint64_t began = rdmatensor_now_ns();
 	struct rdmatensor_pool pool;
-	struct rdmatensor_op op;
-	bool right = false;
-	char name[48];
-	int ret;
+	int ret, end;
 
 	if (at == MAP_FAILED)
 		die("mmap: %m");
 	ret = rdmatensor_pool_register(scene->w.rt, at, LONG_BYTES, RDMATENSOR_POOL_PEERS_WRITE,
 				       0, &pool, NULL, 0);
 	*took_ns = since(began);
-	if (!ret) {
-		rdmatensor_prep_fetch(&op, scene->w.channel, perf_name(SMALL_BYTES, name), 0,
-				      pool.id, 4096 - 24, SMALL_BYTES, 0, number);
-		worker_submit(&scene->w, &op);
-		ret = fetch_end(scene, number);
-		right = perf_is((char *)at + 4096 - 24, SMALL_BYTES);
-	}
+	end = ret ?: fetch_into(scene, &pool, at);
 	munmap(at, LONG_BYTES);
 	if (!ret)
 		ret = rdmatensor_pool_destroy(scene->w.rt, &pool);
-	return ret || right ? ret : WRONG;
+	return end ?: ret;
 }
 
 /* Of the first exporter that there is; closed before it is fetched into */
 int pool_import(struct scene *scene, uint64_t *took_ns)
 {
-	uint64_t number = worker_number(), began;
 	struct rdmatensor_pool pool;
-	struct rdmatensor_op op;
-	bool right = false;
-	char name[48];
-	int ret, fd;
+	uint64_t began;
+	int ret, end, fd;
 	void *at;
 
 	fd = exporter_next(NULL)->export(LONG_BYTES, O_RDWR);
@@ -623,17 +626,11 @@ int pool_import(struct scene *scene, uint64_t *took_ns)
 				     NULL, 0);
 	*took_ns = since(began);
 	close(fd);
-	if (!ret) {
-		rdmatensor_prep_fetch(&op, scene->w.channel, perf_name(SMALL_BYTES, name), 0,
-				      pool.id, 4096 - 24, SMALL_BYTES, 0, number);
-		worker_submit(&scene->w, &op);
-		ret = fetch_end(scene, number);
-		right = perf_is((char *)at + 4096 - 24, SMALL_BYTES);
-		if (!ret)
-			ret = rdmatensor_pool_destroy(scene->w.rt, &pool);
-	}
+	end = ret ?: fetch_into(scene, &pool, at);
 	munmap(at, LONG_BYTES);
-	return ret || right ? ret : WRONG;
+	if (!ret)
+		ret = rdmatensor_pool_destroy(scene->w.rt, &pool);
+	return end ?: ret;
 }
 
 int pool_alloc(struct scene *scene, uint64_t *took_ns)

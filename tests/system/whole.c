@@ -64,3 +64,14 @@ void move(struct pair *p, unsigned char *from, unsigned char *to)
 	EQ(side_stat(&p->a, RDMATENSOR_STAT_COPIED_BYTES), 0);
 	EQ(side_stat(&p->b, RDMATENSOR_STAT_COPIED_BYTES), 0);
 }
+
+void is_not_mapped(struct side *side)
+{
+	struct rdmatensor_query query;
+
+	CHECK(mmap(NULL, BYTES, PROT_READ, MAP_SHARED, rdmatensor_fd(side->rt),
+		   (off_t)side->pool.id << 12) == MAP_FAILED);
+	EQ(errno, ENODEV);
+	EQ(rdmatensor_query(side->rt, &query), 0);
+	EQ(query.pools, 1);
+}

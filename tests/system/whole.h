@@ -25,5 +25,7 @@ int fetch_at(struct side *side, uint32_t channel, const char *name, uint64_t at,
  * slices, and not a byte beyond it. No byte is copied
  */
 void move(struct pair *p, unsigned char *from, unsigned char *to);
+/* mmap() of @side's only pool is refused: the process has its memory already */
+void is_not_mapped(struct side *side);
 
 #endif /* RDMATENSOR_TEST_WHOLE_H */

@@ -179,10 +179,29 @@ static uint32_t pool_peers(struct worker *w)
 	return one_in(w, 4) ? 1 + below(w, 2) : RDMATENSOR_POOL_PEERS_WRITE;
 }
 
-/* Parts of the arena, from anywhere in it; regions of it are the process's to choose */
+/* Of memory that is there already: regions of it are the process's to choose */
+static void pool_own(struct worker *w, struct life *life, unsigned int slot, uint32_t id,
+		     uint64_t bytes)
+{
+	unsigned int i;
+
+	life->pools[slot].id = id;
+	life->pools[slot].bytes = bytes;
+	life->pools[slot].mmap_offset = (uint64_t)id * PAGE;
+	for (i = 0; i < 4; i++) {
+		unsigned int region = below(w, NR_REGIONS);
+		uint64_t offset = below(w, bytes);
+
+		life->regions[region].offset = offset;
+		life->regions[region].bytes = 1 + below(w, bytes - offset);
+		life->regions[region].pool = id;
+	}
+}
+
+/* Parts of the arena, from anywhere in it */
 static int pool_register(struct worker *w, struct life *life)
 {
-	unsigned int slot, i;
+	unsigned int slot;
 	int ret;
 
 	ARG(pool_register);
@@ -197,25 +216,14 @@ static int pool_register(struct worker *w, struct life *life)
 	MUTATE();
 	arena_bound(&arg.addr, &arg.bytes);
 	ret = CALL(POOL_REGISTER);
-	if (ret)
-		return ret;
-	life->pools[slot].id = arg.out_pool_id;
-	life->pools[slot].bytes = arg.bytes;
-	life->pools[slot].mmap_offset = (uint64_t)arg.out_pool_id * PAGE;
-	for (i = 0; i < 4; i++) {
-		unsigned int region = below(w, NR_REGIONS);
-		uint64_t offset = below(w, arg.bytes);
-
-		life->regions[region].offset = offset;
-		life->regions[region].bytes = 1 + below(w, arg.bytes - offset);
-		life->regions[region].pool = arg.out_pool_id;
-	}
-	return 0;
+	if (!ret)
+		pool_own(w, life, slot, arg.out_pool_id, arg.bytes);
+	return ret;
 }
 
 static int pool_import(struct worker *w, struct life *life)
 {
-	unsigned int slot, region = below(w, NR_REGIONS);
+	unsigned int slot;
 	int ret;
 
 	ARG(pool_import);
@@ -228,15 +236,9 @@ static int pool_import(struct worker *w, struct life *life)
 	arg.flags = arg.peers && one_in(w, 2) ? RDMATENSOR_IMPORT_READ_ONLY : 0;
 	MUTATE();
 	ret = CALL(POOL_IMPORT);
-	if (ret)
-		return ret;
-	life->pools[slot].id = arg.out_pool_id;
-	life->pools[slot].bytes = arg.out_bytes;
-	life->pools[slot].mmap_offset = (uint64_t)arg.out_pool_id * PAGE;
-	life->regions[region].offset = below(w, arg.out_bytes);
-	life->regions[region].bytes = 1 + below(w, arg.out_bytes - life->regions[region].offset);
-	life->regions[region].pool = arg.out_pool_id;
-	return 0;
+	if (!ret)
+		pool_own(w, life, slot, arg.out_pool_id, arg.out_bytes);
+	return ret;
 }
 
 static int pool_create(struct worker *w, struct life *life)
