@@ -17,7 +17,6 @@
 #include <linux/backing-dev.h>
 #include <linux/fs.h>
 #include <linux/highmem.h>
-#include <linux/hugetlb_inline.h>
 #include <linux/mm.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
@@ -196,7 +195,7 @@ static enum pinned_why pinned_explain_fault(const struct pinned *pinned,
 		return PINNED_READ_ONLY;
 	if (pinned_beyond_file(vma, pinned->failed))
 		return PINNED_BEYOND;
-	if (is_vm_hugetlb_page(vma))
+	if (vma->vm_flags & VM_HUGETLB)
 		return PINNED_NO_HUGE;
 	if (pinned->write && pinned_file_sees_writes(vma))
 		return PINNED_SEES_WRITES;
