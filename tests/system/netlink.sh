@@ -39,6 +39,16 @@ load
 check "no contexts" is . '[]' contexts
 check "a table has its head" eval '[[ $("$tool" show contexts) == "CONTEXT PID "* ]]'
 
+# As soon as it has memory, which it has to fill yet
+ended_early() {
+	"$tool" perf --server --listen "$LAB_IP:7009" -s 128M --worker early &
+	server=$!
+	until_true is 'map(select(.worker == "early")) | length' 1 pools
+	kill $server
+	wait $server
+}
+check "a server of perf that is ended while it fills its memory ends well" ended_early
+
 as_nobody() {
 	timeout 20 setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps -all \
 		"$tool" "$@" 2>&1

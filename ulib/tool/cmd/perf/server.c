@@ -12,10 +12,13 @@
 #include "tool/common/output.h"
 #include "tool/common/published.h"
 #include "tool/common/server.h"
+#include "tool/common/stop.h"
 #include "tool/common/store.h"
 
 /* The powers of two up to PERF_DEFAULT_MAX, and those of --size */
 #define SIZES_MAX (PERF_SIZES_MAX + 40)
+/* Between two looks whether a signal has arrived */
+#define FILL_WORDS (1 << 16)
 
 /**
  * struct published - sizes that are published
@@ -106,26 +109,41 @@ static int run(struct perf *perf, struct published *published, uint64_t most)
 	return server_end(&perf->server);
 }
 
+/* It may be long until memory is filled. False: a signal has ended it */
+static bool fill(uint64_t *words, uint64_t nr)
+{
+	bool stopped = false;
+	uint64_t i;
+
+	stop_unblock();
+	for (i = 0; i < nr && !stopped; i++) {
+		words[i] = perf_word(i);
+		stopped = !(i % FILL_WORDS) && stop_requested();
+	}
+	stop_block();
+	return !stopped;
+}
+
 int perf_serve(struct perf *perf)
 {
 	struct published published = { 0 };
-	uint64_t most, i, *words;
-	struct store store;
+	struct store store = { 0 };
+	bool filled = false;
+	uint64_t most;
 	int err;
 
+	stop_init();
 	err = server_start(&perf->server);
 	if (err)
 		return err;
 	most = choose(perf, &published);
 	err = store_create_of(perf->server.rt, perf->memory, 1, align_up(most, 8),
 			      RDMATENSOR_POOL_PEERS_NONE, &store);
-	if (!err) {
-		words = (void *)((char *)store.pool.base + store.offset);
-		for (i = 0; i < (most + 7) / 8; i++)
-			words[i] = perf_word(i);
-		err = publish(perf, &published, &store);
-	}
 	if (!err)
+		filled = fill((void *)((char *)store.pool.base + store.offset), (most + 7) / 8);
+	if (filled)
+		err = publish(perf, &published, &store);
+	if (!err && filled)
 		err = run(perf, &published, most);
 	rdmatensor_close(perf->server.rt);
 	return err;
