@@ -41,7 +41,7 @@ const struct scene scenes[] = {
 	{ .name = "serve", .line = "rdmatensor serve @model --listen @here",
 	  .beside = "rdmatensor fetch @here --all --wait 0.5 -o @beside", .ends = ENDS_TOLD,
 	  .killed = true, .quick = true },
-	{ .name = "perf --server", .line = "rdmatensor perf --server --listen @here",
+	{ .name = "perf --server", .line = "rdmatensor perf --server --max-size 64K --listen @here",
 	  .ends = ENDS_TOLD, .killed = true, .sparse = 8 },
 	{ .name = "gather --server",
 	  .line = "rdmatensor gather --server --rows 0:64 --listen @here", .ends = ENDS_TOLD,
@@ -86,7 +86,7 @@ static const struct {
 
 static const char *const peers[] = {
 	"rdmatensor serve @model --listen @serve --steps 2",
-	"rdmatensor perf --server --listen @perf",
+	"rdmatensor perf --server --max-size 64K --listen @perf",
 	"rdmatensor gather --server --rows 0:64 --listen @gather",
 	"neighbours serve @nodes 0 64",
 };

@@ -39,15 +39,17 @@ load
 check "no contexts" is . '[]' contexts
 check "a table has its head" eval '[[ $("$tool" show contexts) == "CONTEXT PID "* ]]'
 
-# As soon as it has memory, which it has to fill yet
+# As soon as it has memory, 128 MiB, which it has to fill yet
 ended_early() {
-	"$tool" perf --server --listen "$LAB_IP:7009" -s 128M --worker early &
+	"$tool" "$@" --server --listen "$LAB_IP:7009" --worker early &
 	server=$!
-	until_true is 'map(select(.worker == "early")) | length' 1 pools
+	until_true is 'map(select(.worker == "early") | .bytes)' '[134217728]' pools
 	kill $server
 	wait $server
 }
-check "a server of perf that is ended while it fills its memory ends well" ended_early
+check "a server of perf that is ended while it fills its memory ends well" \
+	ended_early perf --max-size 128M
+check "so does one of gather" ended_early gather --rows 0:1048576 --row-bytes 128
 
 as_nobody() {
 	timeout 20 setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps -all \

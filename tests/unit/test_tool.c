@@ -742,6 +742,8 @@ static void test_perf(void **state)
 	assert_contains(text, "lat_4099");
 	assert_int_equal(RUN(cmd_perf, "10.0.0.1", "-s", "5000"), EXIT_FAILED);
 	assert_contains(messages, "perf --server");
+	assert_int_equal(RUN(cmd_perf, "--server", "--max-size", "0"), EXIT_USAGE);
+	assert_contains(messages, "--max-size 0 is refused");
 	/* What was measured before is not lost */
 	assert_int_equal(RUN(cmd_perf, "10.0.0.1", "-s", "4099,5000", "-n", "10", "-j"),
 			 EXIT_FAILED);

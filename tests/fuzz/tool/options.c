@@ -315,7 +315,7 @@ void fuzz_seeds(void)
 		{ "show", "params", "-j", "lanes", "mtu" }, { "monitor" }, { "monitor", "-j" },
 		{ "top", "-n", "1", "-d", "0.5", "-j", "3" }, { "set", "device", "rxe0" },
 		{ "gather", "--server", "--rows", "0:64", "--row-bytes", "1K" },
-		{ "perf", "--server", "--exit-after", "1" }, { "doctor", "-j" },
+		{ "perf", "--server", "--max-size", "1M" }, { "doctor", "-j" },
 		{ "fetch", "-d", "rxe0", "-i1", "-x", "2", "-o", "x" },
 		{ "fetch", "10.0.0.1", "-o", "x", "w", "--", "-b" },
 		{ "RDMA_QP_SL=1", "RDMA_SL=2", "info", "-S" },

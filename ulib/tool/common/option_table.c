@@ -32,7 +32,7 @@ const struct command commands[NR_COMMANDS] = {
 		"Usage: rdmatensor perf --server [OPTION]...\n"
 		"       rdmatensor perf [OPTION]... PEER\n"
 		"Measure how fast tensors of a PEER are fetched. The server has every power of\n"
-		"two up to 64M; give it --size too for others.\n",
+		"two up to --max-size; give it --size too for others.\n",
 	},
 	[COMMAND_GATHER] = {
 		.name = "gather",
@@ -209,6 +209,12 @@ const struct option_row option_rows[] = {
 		.help = "bytes of a tensor, as 4K,8M (default 64K,1M,8M; lat: 4K)",
 		.man = "Bytes of a tensor; K, M, G and T stand for powers of 1024 (default "
 			"64K,1M,8M; lat: 4K).",
+	}, {
+		OWN(IN(PERF), MAX_SIZE, "max-size"),
+		.arg = "N", .kind = OPTION_SIZE, .most = INT64_C(1) << 40, .preset = "64M",
+		.help = "server: largest power of two it has (default {default})",
+		.man = "Server: the largest power of two that it publishes (default {default}). "
+			"It takes as much memory, which counts as locked.",
 	}, {
 		OWN(IN(PERF), SETTING, "lanes"), .letter = 'l', SETTING("lanes"),
 		.help = "queue pairs of the channel (default {default})",

@@ -90,6 +90,7 @@ enum option_id {
 	OPT_MODE,
 	OPT_MEMORY,
 	OPT_SIZE,
+	OPT_MAX_SIZE,
 	OPT_BATCH,
 	OPT_ROWS,
 	OPT_ROW_BYTES,

@@ -10,7 +10,11 @@
 #include "output.h"
 #include "server.h"
 #include "stop.h"
+#include "store.h"
 #include "text.h"
+
+/* Between two checks for a signal */
+#define FILL_WORDS (1 << 16)
 
 int server_start(struct server *server)
 {
@@ -24,6 +28,21 @@ int server_start(struct server *server)
 	if (server->options.listen == listen)
 		server->options.listen = NULL;
 	return err;
+}
+
+bool server_fill(const struct store *store, uint64_t nr, server_word word, void *arg)
+{
+	uint64_t *words = (void *)((char *)store->pool.base + store->offset), i;
+	bool stopped = false;
+
+	stop_init();
+	stop_unblock();
+	for (i = 0; i < nr && !stopped; i++) {
+		words[i] = word(arg, i);
+		stopped = !(i % FILL_WORDS) && stop_requested();
+	}
+	stop_block();
+	return !stopped;
 }
 
 int server_ready(struct server *server, const char *what,

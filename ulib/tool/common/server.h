@@ -5,6 +5,7 @@
 #ifndef TOOL_SERVER_H
 #define TOOL_SERVER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <rdmatensor/rdmatensor.h>
@@ -12,6 +13,7 @@
 #include "context_options.h"
 
 struct json_object;
+struct store;
 
 /**
  * struct server - a context that publishes
@@ -37,8 +39,22 @@ struct server {
  */
 typedef const char *(*server_name)(void *arg, uint64_t i, int64_t *step);
 
+/**
+ * typedef server_word - word of a server's content
+ * @arg: of server_fill()
+ * @i: its number
+ *
+ * Return: the word.
+ */
+typedef uint64_t (*server_word)(void *arg, uint64_t i);
+
 /* Starts a context that listens; EXIT_OK, or EXIT_FAILED with a message */
 int server_start(struct server *server);
+/*
+ * Writes @nr words into @store, which may take long; from here on signals end the server
+ * and not the process. False: one has ended it
+ */
+bool server_fill(const struct store *store, uint64_t nr, server_word word, void *arg);
 /*
  * Prints that the server is ready: @what, or @line as JSON, which is put. EXIT_OK, or
  * EXIT_FAILED with a message

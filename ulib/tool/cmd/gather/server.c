@@ -13,23 +13,29 @@
 #include "tool/common/server.h"
 #include "tool/common/store.h"
 
-static int export_rows(struct gathering *gathering, struct store *store)
+static uint64_t word_of(void *arg, uint64_t i)
 {
-	uint64_t words = gathering->row_bytes / 8, i;
-	uint64_t nr = (uint64_t)(gathering->row_end - gathering->row_start), row;
+	const struct gathering *gathering = arg;
+	uint64_t words = gathering->row_bytes / 8;
+
+	return gather_word((uint64_t)gathering->row_start + i / words, gathering->row_bytes,
+			   i % words);
+}
+
+/* Without an error nothing is exported if a signal has ended the server: *ended */
+static int export_rows(struct gathering *gathering, struct store *store, bool *ended)
+{
+	uint64_t nr = (uint64_t)(gathering->row_end - gathering->row_start);
 	uint32_t table;
-	uint64_t *at;
 	int err;
 
 	/* An export consists of whole pages */
 	if (store_create_array(gathering->server.rt, nr, gathering->row_bytes,
 			       RDMATENSOR_POOL_PEERS_READ, store))
 		return EXIT_FAILED;
-	at = (void *)((char *)store->pool.base + store->offset);
-	for (row = 0; row < nr; row++)
-		for (i = 0; i < words; i++)
-			*at++ = gather_word((uint64_t)gathering->row_start + row,
-					    gathering->row_bytes, i);
+	*ended = !server_fill(store, nr * (gathering->row_bytes / 8), word_of, gathering);
+	if (*ended)
+		return EXIT_OK;
 	err = rdmatensor_table_export(gathering->server.rt, gathering->table, &store->pool,
 				      store->offset, (uint64_t)gathering->row_start,
 				      (uint64_t)gathering->row_end, gathering->row_bytes, 0,
@@ -37,28 +43,33 @@ static int export_rows(struct gathering *gathering, struct store *store)
 	return err ? failed("export table \"%s\": %s", gathering->table, strerror(-err)) : EXIT_OK;
 }
 
+static int run(struct gathering *gathering)
+{
+	struct json_object *line = json_object_new_object();
+	char what[160];
+	int err;
+
+	add_string(line, "event", "ready");
+	add_number(line, "row_start", (uint64_t)gathering->row_start);
+	add_number(line, "row_end", (uint64_t)gathering->row_end);
+	snprintf(what, sizeof(what), "exporting rows %" PRId64 "..%" PRId64 " of \"%.60s\"",
+		 gathering->row_start, gathering->row_end - 1, gathering->table);
+	err = server_ready(&gathering->server, what, line);
+	return err ? err : server_run(&gathering->server);
+}
+
 int gather_serve(struct gathering *gathering)
 {
-	struct json_object *line;
 	struct store store;
-	char what[160];
+	bool ended = false;
 	int err;
 
 	err = server_start(&gathering->server);
 	if (err)
 		return err;
-	err = export_rows(gathering, &store);
-	if (!err) {
-		line = json_object_new_object();
-		add_string(line, "event", "ready");
-		add_number(line, "row_start", (uint64_t)gathering->row_start);
-		add_number(line, "row_end", (uint64_t)gathering->row_end);
-		snprintf(what, sizeof(what), "exporting rows %" PRId64 "..%" PRId64 " of \"%.60s\"",
-			 gathering->row_start, gathering->row_end - 1, gathering->table);
-		err = server_ready(&gathering->server, what, line);
-		if (!err)
-			err = server_run(&gathering->server);
-	}
+	err = export_rows(gathering, &store, &ended);
+	if (!err && !ended)
+		err = run(gathering);
 	rdmatensor_close(gathering->server.rt);
 	return err;
 }

@@ -81,6 +81,7 @@ int cmd_perf(int argc, char **argv)
 		{ .id = OPT_MODE, .own = &perf, .take = take_mode },
 		{ .id = OPT_MEMORY, .own = &perf, .take = take_memory },
 		{ .id = OPT_SIZE, .own = &perf, .take = take_sizes },
+		{ .id = OPT_MAX_SIZE, .size = &perf.max_size },
 		{ .id = OPT_IN_FLIGHT, .number = &perf.depth },
 		{ .id = OPT_BATCH, .number = &perf.batch },
 		{ .id = OPT_ITERS, .number = &perf.iters },
@@ -94,6 +95,8 @@ int cmd_perf(int argc, char **argv)
 		return err;
 	if (argc - optind != !server)
 		return misused("give either --server or one PEER");
+	if (!perf.max_size)
+		return misused("--max-size 0 is refused: give the bytes of a tensor");
 	if (server)
 		return perf_serve(&perf);
 	perf.peer = argv[optind];

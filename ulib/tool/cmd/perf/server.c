@@ -12,13 +12,10 @@
 #include "tool/common/output.h"
 #include "tool/common/published.h"
 #include "tool/common/server.h"
-#include "tool/common/stop.h"
 #include "tool/common/store.h"
 
-/* The powers of two up to PERF_DEFAULT_MAX, and those of --size */
-#define SIZES_MAX (PERF_SIZES_MAX + 40)
-/* Between two looks whether a signal has arrived */
-#define FILL_WORDS (1 << 16)
+/* The powers of two up to 1 TiB, and those of --size */
+#define SIZES_MAX (PERF_SIZES_MAX + 41)
 
 /**
  * struct published - sizes that are published
@@ -47,7 +44,7 @@ static uint64_t choose(const struct perf *perf, struct published *published)
 	uint64_t size, most = 0;
 	size_t i;
 
-	for (size = 1; size <= PERF_DEFAULT_MAX; size *= 2)
+	for (size = 1; size <= perf->max_size; size *= 2)
 		add(published, size);
 	for (i = 0; i < perf->nr_sizes; i++)
 		add(published, perf->sizes[i]);
@@ -109,19 +106,10 @@ static int run(struct perf *perf, struct published *published, uint64_t most)
 	return server_end(&perf->server);
 }
 
-/* It may be long until memory is filled. False: a signal has ended it */
-static bool fill(uint64_t *words, uint64_t nr)
+static uint64_t word_of(void *arg, uint64_t i)
 {
-	bool stopped = false;
-	uint64_t i;
-
-	stop_unblock();
-	for (i = 0; i < nr && !stopped; i++) {
-		words[i] = perf_word(i);
-		stopped = !(i % FILL_WORDS) && stop_requested();
-	}
-	stop_block();
-	return !stopped;
+	(void)arg;
+	return perf_word(i);
 }
 
 int perf_serve(struct perf *perf)
@@ -132,7 +120,6 @@ int perf_serve(struct perf *perf)
 	uint64_t most;
 	int err;
 
-	stop_init();
 	err = server_start(&perf->server);
 	if (err)
 		return err;
@@ -140,7 +127,7 @@ int perf_serve(struct perf *perf)
 	err = store_create_of(perf->server.rt, perf->memory, 1, align_up(most, 8),
 			      RDMATENSOR_POOL_PEERS_NONE, &store);
 	if (!err)
-		filled = fill((void *)((char *)store.pool.base + store.offset), (most + 7) / 8);
+		filled = server_fill(&store, (most + 7) / 8, word_of, NULL);
 	if (filled)
 		err = publish(perf, &published, &store);
 	if (!err && filled)

@@ -10,8 +10,6 @@
 #include "tool/common/store.h"
 
 #define PERF_SIZES_MAX 32
-/* Largest size that a server publishes without --size */
-#define PERF_DEFAULT_MAX (UINT64_C(64) << 20)
 
 /**
  * struct perf - options of both sides
@@ -20,6 +18,7 @@
  * @peer_worker: the name that it must have, or NULL
  * @sizes: of --size
  * @nr_sizes: their number
+ * @max_size: server: of --max-size
  * @latency: --mode lat
  * @memory: of --memory
  * @depth: of --in-flight, 0: the mode's default
@@ -33,6 +32,7 @@ struct perf {
 	const char *peer_worker;
 	uint64_t sizes[PERF_SIZES_MAX];
 	size_t nr_sizes;
+	uint64_t max_size;
 	bool latency;
 	enum store_memory memory;
 	int64_t depth;
