@@ -162,8 +162,8 @@ enum rdmatensor_data_type {
  * @mtu: out: path MTU of new channels in bytes, if the peer's is not less
  * @channels: out: channels that are up
  * @pools: out: pools that exist
- * @max_segment_bytes: out: bytes behind one memory region, so a tensor of n
- *         bytes is written in n / max_segment_bytes writes or one more
+ * @max_segment_bytes: out: bytes behind one memory region of pages of the processor's; of
+ *         longer pages (START's mr_page_bytes) there are more behind it
  * @__reserved: must be 0
  */
 struct rdmatensor_query {
@@ -258,13 +258,16 @@ struct rdmatensor_query {
  *         finds out within these bounds how many keep its wire busy; the rest waits where a small
  *         tensor passes it and a CANCEL takes it back. A wire that moves more than that
  *         between a completion and the next needs more
- * @__reserved: 0
+ * @mr_page_bytes: longest page of a memory region, 4096..2097152, a power of two; the
+ *         processor's page if that is longer. A device that has no pages of that length gets
+ *         the next shorter ones that it has. Memory of pools and tables that consists of
+ *         aligned chunks of that length is registered by them, which takes fewer keys
  * @set: RDMATENSOR_SET_* of the fields that are meant whatever their value: 0 where that is
  *         in the range, and RDMATENSOR_PARAM_AUTO where the parameter may be auto. Out: of
  *         all fields that have a value then, which is all but @sl and @traffic_class that
  *         the path decides
  *
- * From @port to @lane_bytes the fields are the parameters of rdmatensor_params.h, which has
+ * From @port to @mr_page_bytes the fields are the parameters of rdmatensor_params.h, which has
  * their ranges, and their defaults until the host changes them. A field that is not 0 is
  * meant (@gid_index, @retry_count and @rnr_retry: if @flags or @set says so); one that is 0
  * and not in @set takes the default. Programs whose struct ends before @set, or before
@@ -321,7 +324,7 @@ struct rdmatensor_start {
 	__u32 cq_poll;
 	char cause[256];
 	__u32 lane_bytes;
-	__u32 __reserved;
+	__u32 mr_page_bytes;
 	__aligned_u64 set;
 #define RDMATENSOR_SET_PORT (1ULL << 0)
 #define RDMATENSOR_SET_GID_INDEX (1ULL << 1)
@@ -349,7 +352,8 @@ struct rdmatensor_start {
 #define RDMATENSOR_SET_CQ_MOD (1ULL << 23)
 #define RDMATENSOR_SET_CQ_POLL (1ULL << 24)
 #define RDMATENSOR_SET_VALIDATE (1ULL << 25)
-#define RDMATENSOR_SET_ALL ((1ULL << 26) - 1)
+#define RDMATENSOR_SET_MR_PAGE_BYTES (1ULL << 26)
+#define RDMATENSOR_SET_ALL ((1ULL << 27) - 1)
 };
 
 #define RDMATENSOR_START _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_START)

@@ -81,6 +81,9 @@
 	P(lane_bytes, RDMATENSOR_PARAM_AUTO, 65536, 67108864, 0, RDMATENSOR_SET_LANE_BYTES, \
 	  "most content that the publisher has posted on a lane, besides one write of 64 to 256 KiB: short tensors and answers to CANCELs wait for it; four times that when none of these has come for a second; a faster wire needs more; auto: 131072 on soft-RoCE, 1048576 on others", \
 	  "RDMATENSOR_LANE_BYTES", NULL, "bytes") \
+	P(mr_page_bytes, 2097152, 4096, 2097152, RDMATENSOR_PARAM_POW2, RDMATENSOR_SET_MR_PAGE_BYTES, \
+	  "longest page of a memory region: a pool or table that lies in chunks of that much takes fewer keys; 4096: pages of the processor alone", \
+	  "RDMATENSOR_MR_PAGE_BYTES", NULL, "bytes") \
 	P(max_channels, 256, 1, 4096, 0, RDMATENSOR_SET_MAX_CHANNELS, \
 	  "channels of a context at the same time", \
 	  "RDMATENSOR_MAX_CHANNELS", NULL, "channels") \

@@ -405,7 +405,8 @@ static int context_begin(struct rdmatensor_context *context, struct rdmatensor_s
 	if (ret)
 		return ret;
 
-	domain = rdmatensor_domain_create(&context->adapter, start->cause, sizeof(start->cause));
+	domain = rdmatensor_domain_create(&context->adapter, start->mr_page_bytes, start->cause,
+					  sizeof(start->cause));
 	if (IS_ERR(domain))
 		return PTR_ERR(domain);
 	context->domain = domain;

@@ -131,6 +131,11 @@ struct rdmatensor_export *rdmatensor_export_create(struct rdmatensor_exports *ex
 						   const struct rdmatensor_export_args *args)
 {
 	u64 bytes = export_bytes(&args->info);
+	const struct rdmatensor_span rows = {
+		.offset = args->offset,
+		.bytes = bytes,
+		.most = RDMATENSOR_WIRE_KEYS_MAX,
+	};
 	struct rdmatensor_export *export;
 	int ret;
 
@@ -149,11 +154,8 @@ struct rdmatensor_export *rdmatensor_export_create(struct rdmatensor_exports *ex
 	if (ret)
 		goto out_free;
 
-	ret = -EOVERFLOW;
-	if (rdmatensor_domain_segments(domain, bytes) > RDMATENSOR_WIRE_KEYS_MAX)
-		goto out_drop;
-	ret = rdmatensor_registration_begin(&export->reg, domain, args->pool->memory, args->offset,
-					    bytes, IB_ACCESS_REMOTE_READ);
+	ret = rdmatensor_registration_begin(&export->reg, domain, args->pool->memory, &rows,
+					    IB_ACCESS_REMOTE_READ);
 	if (ret)
 		goto out_free_registration;
 	/* The last row ends in the last page */
@@ -171,7 +173,6 @@ out_free_registration:
 		rdmatensor_pool_get(args->pool);
 		return ERR_PTR(ret);
 	}
-out_drop:
 	rdmatensor_regions_drop(&args->pool->regions, &export->use);
 out_free:
 	kfree(export);

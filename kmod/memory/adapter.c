@@ -41,6 +41,10 @@
  * once memory is fragmented.
  */
 #define ADAPTER_SEG_SHIFT_MAX 24
+/* 1 GiB, of longer pages: 512 of 2 MiB */
+#define ADAPTER_LONG_SEG_SHIFT_MAX 30
+/* 16 MiB on soft-RoCE: it lists the CPU's pages all the same, with 16 bytes for each */
+#define ADAPTER_LONG_SEG_SHIFT_RXE 24
 
 /**
  * struct rdmatensor_device - an RDMA device of this host
@@ -598,6 +602,40 @@ static u8 adapter_seg_shift(const struct ib_device *ibdev)
 	return min(ilog2(bytes), ADAPTER_SEG_SHIFT_MAX);
 }
 
+/*
+ * Drivers that tell the device the length of a fast registration's pages. Others list pages as
+ * long as they are told and have the device take them for PAGE_SIZE (erdma, vmw_pvrdma), so that
+ * content would go astray. page_size_cap, which is of all registrations, does not say
+ */
+static bool adapter_has_long_pages(const struct ib_device *ibdev)
+{
+	switch (ibdev->ops.driver_id) {
+	case RDMA_DRIVER_BNXT_RE:
+	case RDMA_DRIVER_CXGB4:
+	case RDMA_DRIVER_HNS:
+	case RDMA_DRIVER_IRDMA:
+	case RDMA_DRIVER_MLX4:
+	case RDMA_DRIVER_MLX5:
+	case RDMA_DRIVER_OCRDMA:
+	case RDMA_DRIVER_QEDR:
+	case RDMA_DRIVER_RXE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static u8 adapter_seg_shift_max(const struct ib_device *ibdev, bool rxe)
+{
+	u8 shift = rxe ? ADAPTER_LONG_SEG_SHIFT_RXE : ADAPTER_LONG_SEG_SHIFT_MAX;
+
+	if (!adapter_has_long_pages(ibdev))
+		return adapter_seg_shift(ibdev);
+	if (ibdev->attrs.max_mr_size >= PAGE_SIZE)
+		shift = min_t(u8, shift, ilog2(ibdev->attrs.max_mr_size));
+	return shift;
+}
+
 static int adapter_set(struct rdmatensor_adapter *adapter, struct adapter_bind *bind)
 {
 	struct ib_port_attr port;
@@ -623,6 +661,7 @@ static int adapter_set(struct rdmatensor_adapter *adapter, struct adapter_bind *
 	 * only, and its ack timeout to the letter
 	 */
 	rxe = adapter->ibdev->ops.driver_id == RDMA_DRIVER_RXE;
+	adapter->seg_shift_max = adapter_seg_shift_max(adapter->ibdev, rxe);
 	adapter->retry_max = rxe ? 6 : 7;
 	adapter->timeout_extra = rxe ? 2 : 0;
 	/* Where processors move the bytes, completions come in batches, and others wait for long */

@@ -54,6 +54,7 @@ struct rdmatensor_adapter_choice {
  * @seg_shift: log2 of the bytes behind one memory region: the greatest power of
  *             two that the device fast-registers with pages of PAGE_SIZE, and
  *             not above 16 MiB
+ * @seg_shift_max: log2 of the bytes behind one memory region at most, of pages that are longer
  * @software: it works by the CPU, and has no DMA
  * @has_addr: @addr is valid
  * @addr: RoCE: the IP address that the GID stands for, port 0; a link-local one
@@ -79,6 +80,7 @@ struct rdmatensor_adapter {
 	u8 retry_max;
 	u8 timeout_extra;
 	u8 seg_shift;
+	u8 seg_shift_max;
 	bool software;
 	bool has_addr;
 	struct sockaddr_storage addr;

@@ -149,6 +149,7 @@ struct rdmatensor_memory *rdmatensor_coherent_alloc(struct ib_device *ibdev, u32
 		return ERR_PTR(-ENOMEM);
 	coherent->memory.ops = &coherent_ops;
 	coherent->memory.bytes = bytes;
+	coherent->memory.page_shift = PAGE_SHIFT;
 	coherent->ibdev = ibdev;
 	coherent->chunk_bytes = chunk;
 	coherent->nr = bytes / chunk;

@@ -22,6 +22,7 @@
 #include <linux/dma-mapping.h>
 #include <linux/etherdevice.h>
 #include <linux/iommu.h>
+#include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/random.h>
 #include <linux/slab.h>
@@ -290,7 +291,7 @@ out_dealloc_pd:
 }
 
 struct rdmatensor_domain *rdmatensor_domain_create(struct rdmatensor_adapter *adapter,
-						   char *cause, size_t room)
+						   u32 mr_page_bytes, char *cause, size_t room)
 {
 	struct ib_device *ibdev = adapter->ibdev;
 	struct rdmatensor_domain *domain;
@@ -310,6 +311,8 @@ struct rdmatensor_domain *rdmatensor_domain_create(struct rdmatensor_adapter *ad
 	mutex_init(&domain->lock);
 	domain->ibdev = ibdev;
 	domain->seg_shift = adapter->seg_shift;
+	domain->seg_shift_max = adapter->seg_shift_max;
+	domain->page_shift_max = max_t(u8, ilog2(mr_page_bytes), PAGE_SHIFT);
 	domain->next_iova = DOMAIN_FIRST_IOVA;
 	/* One entry, and its completion, are the drain's */
 	domain->sq_depth = clamp(min(ibdev->attrs.max_qp_wr, ibdev->attrs.max_cqe) - 1, 1,
@@ -352,20 +355,40 @@ void rdmatensor_domain_end(struct rdmatensor_domain *domain)
 	WRITE_ONCE(domain->ending, true);
 }
 
-u64 rdmatensor_domain_iova(struct rdmatensor_domain *domain, u64 bytes)
+u64 rdmatensor_domain_iova(struct rdmatensor_domain *domain, u64 bytes, u8 seg_shift)
 {
-	u64 step = 1ULL << domain->seg_shift;
-	u64 iova = 0;
+	u64 step = 1ULL << seg_shift;
+	u64 iova;
 
 	mutex_lock(&domain->lock);
-	if (bytes <= DOMAIN_LAST_IOVA - domain->next_iova) {
-		iova = domain->next_iova;
+	iova = round_up(domain->next_iova, step);
+	if (iova <= DOMAIN_LAST_IOVA && bytes <= DOMAIN_LAST_IOVA - iova)
 		/* With an unused range between two */
-		domain->next_iova += round_up(bytes, step) + step;
-	}
+		domain->next_iova = iova + round_up(bytes, step) + step;
+	else
+		iova = 0;
 	mutex_unlock(&domain->lock);
 	return iova;
 }
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_domain_iova);
+
+u8 rdmatensor_domain_pages(const struct rdmatensor_domain *domain, u8 page_shift, u8 *seg_shift)
+{
+	u64 sizes = domain->ibdev->attrs.page_size_cap;
+	u8 longest = min(page_shift, domain->page_shift_max), seg;
+
+	sizes &= GENMASK_ULL(longest, PAGE_SHIFT);
+	longest = sizes ? fls64(sizes) - 1 : PAGE_SHIFT;
+	/* As many of them as the device takes of the CPU's */
+	seg = min_t(u8, domain->seg_shift + longest - PAGE_SHIFT, domain->seg_shift_max);
+	if (seg <= max(longest, domain->seg_shift)) {
+		*seg_shift = domain->seg_shift;
+		return PAGE_SHIFT;
+	}
+	*seg_shift = seg;
+	return longest;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_domain_pages);
 
 /* Posts @wrs, which is one chain, and waits until none of it is in flight */
 static int domain_post(struct rdmatensor_domain *domain, struct ib_reg_wr *wrs, u32 nr)

@@ -23,6 +23,8 @@ struct rdmatensor_adapter;
  * @ibdev: its device
  * @pd: the protection domain
  * @seg_shift: see struct rdmatensor_adapter
+ * @seg_shift_max: see struct rdmatensor_adapter
+ * @page_shift_max: log2 of the longest page of a memory region
  * @lock: one user of the registration queue at a time; guards @broken, @next_iova
  * @cq: of the registration queue
  * @qp: of the registration queue
@@ -37,6 +39,8 @@ struct rdmatensor_domain {
 	struct ib_device *ibdev;
 	struct ib_pd *pd;
 	u8 seg_shift;
+	u8 seg_shift_max;
+	u8 page_shift_max;
 	struct mutex lock;
 	struct ib_cq *cq;
 	struct ib_qp *qp;
@@ -47,9 +51,20 @@ struct rdmatensor_domain {
 	u64 next_iova;
 };
 
-/* Return: a domain with one reference, or ERR_PTR; cause is a line for the user then */
+/**
+ * rdmatensor_domain_create - a protection domain, and what registers memory in it
+ * @adapter: bound
+ * @mr_page_bytes: longest page of a memory region, a power of two; less than PAGE_SIZE is
+ *                 PAGE_SIZE
+ * @cause: out on error: a line for the user
+ * @room: its length
+ *
+ * May sleep. Return: a domain with one reference; ERR_PTR of -ENOMEM, -EOPNOTSUPP or an errno
+ * of the device's driver.
+ */
 struct rdmatensor_domain *rdmatensor_domain_create(struct rdmatensor_adapter *adapter,
-						   char *cause, size_t room);
+						   u32 mr_page_bytes, char *cause, size_t room);
+
 /**
  * struct rdmatensor_mapped - what the platform says of a page that is mapped for a device
  * @translated: an IOMMU translates the device's addresses
@@ -89,11 +104,23 @@ static inline bool rdmatensor_domain_ending(const struct rdmatensor_domain *doma
  * rdmatensor_domain_iova - a range of addresses for memory to be registered
  * @domain: where it will be registered
  * @bytes: length of the range
+ * @seg_shift: log2 of the bytes behind one memory region of it
  *
- * May sleep. Return: the first address, aligned to 1 << seg_shift, of a range that is handed
+ * May sleep. Return: the first address, aligned to 1 << @seg_shift, of a range that is handed
  * out once in a domain's life; 0: the space is used up.
  */
-u64 rdmatensor_domain_iova(struct rdmatensor_domain *domain, u64 bytes);
+u64 rdmatensor_domain_iova(struct rdmatensor_domain *domain, u64 bytes, u8 seg_shift);
+
+/**
+ * rdmatensor_domain_pages - the pages of memory regions
+ * @domain: where memory will be registered
+ * @page_shift: log2 of the pages that it consists of, PAGE_SHIFT or more
+ * @seg_shift: out: log2 of the bytes that go behind one memory region
+ *
+ * Return: log2 of the longest pages, at most @page_shift, that the device has; PAGE_SHIFT, if a
+ * memory region would not take several of them, or no more bytes than it does of PAGE_SIZE.
+ */
+u8 rdmatensor_domain_pages(const struct rdmatensor_domain *domain, u8 page_shift, u8 *seg_shift);
 
 /**
  * rdmatensor_domain_post - have memory regions registered
@@ -106,7 +133,7 @@ u64 rdmatensor_domain_iova(struct rdmatensor_domain *domain, u64 bytes);
  * begins with a registration queue made again.
  */
 int rdmatensor_domain_post(struct rdmatensor_domain *domain, struct ib_reg_wr *wrs, u32 nr);
-/* Memory regions that @bytes take, which are at least 1 */
+/* Memory regions that @bytes, at least 1, take at most: without pages longer than PAGE_SIZE */
 static inline u64 rdmatensor_domain_segments(const struct rdmatensor_domain *domain, u64 bytes)
 {
 	return DIV_ROUND_UP_ULL(bytes, 1ULL << domain->seg_shift);

@@ -14,6 +14,9 @@
 #include <kunit/visibility.h>
 #include "memory/pages.h"
 
+/* Of a chunk that can be a long page of a memory region */
+#define KERNEL_PAGES_LONG_ORDER (RDMATENSOR_MEMORY_PAGE_SHIFT_MAX - PAGE_SHIFT)
+
 /**
  * struct kernel_pages - see above
  * @pages: the base
@@ -29,12 +32,15 @@ static struct kernel_pages *to_kernel_pages(struct rdmatensor_pages *pages)
 	return container_of(pages, struct kernel_pages, pages);
 }
 
-/* A long chunk is worth no effort. A page is, up to but not to killing others for a pool */
-static struct page *kernel_pages_chunk(unsigned int *order)
+/*
+ * A long chunk is worth no effort. A page is, up to but not to killing others for a pool. @fits:
+ * the longest order of which all is of use; a longer one is worth one attempt
+ */
+static struct page *kernel_pages_chunk(unsigned int *order, unsigned int fits)
 {
 	struct page *page;
 
-	for (;; (*order)--) {
+	for (;; *order = min(*order - 1, fits)) {
 		gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN;
 
 		gfp |= *order ? __GFP_NORETRY : __GFP_RETRY_MAYFAIL;
@@ -53,6 +59,20 @@ static void kernel_pages_put(struct rdmatensor_pages *pages, struct page **got, 
 		__free_page(got[--nr]);
 }
 
+/*
+ * What is longer than a slice is to consist of long pages, and its end to begin where one may: it
+ * is cut from one, as long as there are any
+ */
+static unsigned int kernel_pages_order(const struct rdmatensor_pages *pages, unsigned int order,
+				       u32 left)
+{
+	if (order >= KERNEL_PAGES_LONG_ORDER && left < 1U << KERNEL_PAGES_LONG_ORDER &&
+	    pages->slice_shift >= RDMATENSOR_MEMORY_PAGE_SHIFT_MAX &&
+	    pages->memory.bytes > 1ULL << RDMATENSOR_MEMORY_PAGE_SHIFT_MAX)
+		return KERNEL_PAGES_LONG_ORDER;
+	return min_t(unsigned int, order, ilog2(left));
+}
+
 static int kernel_pages_get(struct rdmatensor_pages *pages, u64 offset, struct page **got, u32 nr)
 {
 	unsigned int order = to_kernel_pages(pages)->max_order;
@@ -61,12 +81,15 @@ static int kernel_pages_get(struct rdmatensor_pages *pages, u64 offset, struct p
 
 	while (done < nr) {
 		/* An order that failed is not tried again */
-		order = min_t(unsigned int, order, ilog2(nr - done));
-		page = kernel_pages_chunk(&order);
+		order = kernel_pages_order(pages, order, nr - done);
+		page = kernel_pages_chunk(&order, ilog2(nr - done));
 		if (!page)
 			goto out_free;
 		for (i = 0; i < 1U << order; i++)
-			got[done++] = page + i;
+			if (done < nr)
+				got[done++] = page + i;
+			else
+				__free_page(page + i);
 		cond_resched();
 	}
 	return 0;

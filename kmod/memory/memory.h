@@ -16,9 +16,13 @@
 #ifndef RDMATENSOR_MEMORY_H
 #define RDMATENSOR_MEMORY_H
 
+#include <linux/bitops.h>
 #include <linux/dma-direction.h>
 #include <linux/scatterlist.h>
 #include <linux/types.h>
+
+/* Longer pages would save nothing more: 512 of these are a gigabyte */
+#define RDMATENSOR_MEMORY_PAGE_SHIFT_MAX 21
 
 struct ib_device;
 struct rdmatensor_memory;
@@ -53,13 +57,27 @@ struct rdmatensor_memory_ops {
  * struct rdmatensor_memory - embedded by each kind
  * @ops: see above
  * @bytes: length, whole pages
+ * @page_shift: log2 of the longest pages that it consists of, each at a multiple of its length
+ *              in the memory and in the address space that a device sees, and only the last one
+ *              shorter; at most RDMATENSOR_MEMORY_PAGE_SHIFT_MAX. A hint: the addresses that
+ *              map() gives decide. Where only these tell, it becomes true with the first map()
  * @unreachable: the CPU cannot reach it; constant
  */
 struct rdmatensor_memory {
 	const struct rdmatensor_memory_ops *ops;
 	u64 bytes;
+	u8 page_shift;
 	bool unreachable;
 };
+
+/*
+ * @starts: offset and address of each run of contiguous bytes, or-ed together. Return: the
+ * memory's page_shift
+ */
+static inline u8 rdmatensor_memory_page_shift(u64 starts)
+{
+	return __ffs64(starts | BIT_ULL(RDMATENSOR_MEMORY_PAGE_SHIFT_MAX));
+}
 
 /**
  * rdmatensor_kernel_pages_alloc - zeroed kernel pages

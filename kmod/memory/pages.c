@@ -12,6 +12,7 @@
 #include <linux/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
+#include <kunit/visibility.h>
 #include <rdma/ib_verbs.h>
 #include "core/fault.h"
 #include "memory/pages.h"
@@ -46,6 +47,28 @@ void rdmatensor_pages_end(struct rdmatensor_pages *pages)
 	kvfree(pages->slices);
 	pages->slices = NULL;
 }
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_pages_end);
+
+/* Where a page does not follow the one before it, a run begins */
+static u8 pages_shift(const struct rdmatensor_pages *pages)
+{
+	u64 starts = 0, at = 0;
+	phys_addr_t next = 0;
+	u32 slice, nr, i;
+
+	for (slice = 0; slice < pages->nr; slice++) {
+		nr = rdmatensor_pages_in(pages, slice);
+		for (i = 0; i < nr; i++, at += PAGE_SIZE) {
+			phys_addr_t phys = page_to_phys(pages->slices[slice][i]);
+
+			if (!at || phys != next)
+				starts |= at | phys;
+			next = phys + PAGE_SIZE;
+		}
+		cond_resched();
+	}
+	return rdmatensor_memory_page_shift(starts);
+}
 
 int rdmatensor_pages_begin(struct rdmatensor_pages *pages, u8 slice_shift, const bool *stop)
 {
@@ -72,8 +95,10 @@ int rdmatensor_pages_begin(struct rdmatensor_pages *pages, u8 slice_shift, const
 		}
 		cond_resched();
 	}
+	pages->memory.page_shift = pages_shift(pages);
 	return 0;
 }
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_pages_begin);
 
 /* The page that @offset lies in, and those after it; @nr: out: how many the slice has from it on */
 static struct page **pages_at(const struct rdmatensor_pages *pages, u64 offset, u32 *nr)
@@ -121,8 +146,9 @@ int rdmatensor_pages_map_array(struct page **pages, u32 nr, struct ib_device *ib
 {
 	int ret;
 
-	ret = sg_alloc_table_from_pages(sgt, pages, nr, 0, (size_t)nr << PAGE_SHIFT,
-					GFP_KERNEL_ACCOUNT);
+	/* A device joins what it is given in parts, and no entry is longer than it takes */
+	ret = sg_alloc_table_from_pages_segment(sgt, pages, nr, 0, (size_t)nr << PAGE_SHIFT,
+						ib_dma_max_seg_size(ibdev), GFP_KERNEL_ACCOUNT);
 	if (ret)
 		return ret;
 	sgt->nents = ib_dma_map_sg(ibdev, sgt->sgl, sgt->orig_nents, dir);

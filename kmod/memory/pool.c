@@ -154,7 +154,9 @@ static struct rdmatensor_pool *pool_take(struct rdmatensor_pool *pool,
 
 int rdmatensor_pool_register(struct rdmatensor_pool *pool, struct rdmatensor_domain *domain)
 {
-	return rdmatensor_registration_begin(&pool->reg, domain, pool->memory, 0, pool->bytes,
+	const struct rdmatensor_span all = { .bytes = pool->bytes, .most = U32_MAX };
+
+	return rdmatensor_registration_begin(&pool->reg, domain, pool->memory, &all,
 					     rdmatensor_pool_access(pool->peers, pool->writable));
 }
 
@@ -162,6 +164,7 @@ struct rdmatensor_pool *rdmatensor_pool_create(struct rdmatensor_domain *domain,
 					       enum rdmatensor_pool_peers peers)
 {
 	struct rdmatensor_pool *pool;
+	u8 slice_shift;
 	int ret;
 
 	might_sleep();
@@ -173,8 +176,9 @@ struct rdmatensor_pool *rdmatensor_pool_create(struct rdmatensor_domain *domain,
 	pool = pool_new(bytes, peers, true);
 	if (IS_ERR(pool))
 		return pool;
-	pool = pool_take(pool, rdmatensor_kernel_pages_alloc(bytes, domain->seg_shift,
-							     MAX_PAGE_ORDER,
+	/* In slices that long pages fit in, also where a memory region has fewer bytes */
+	slice_shift = max_t(u8, domain->seg_shift, RDMATENSOR_MEMORY_PAGE_SHIFT_MAX);
+	pool = pool_take(pool, rdmatensor_kernel_pages_alloc(bytes, slice_shift, MAX_PAGE_ORDER,
 							     &domain->ending));
 	if (IS_ERR(pool))
 		return pool;

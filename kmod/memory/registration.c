@@ -14,36 +14,54 @@
  */
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
+#include <kunit/visibility.h>
 #include "core/fault.h"
 #include "core/trace.h"
 #include "memory/domain.h"
 #include "memory/memory.h"
 #include "memory/registration.h"
 
+int rdmatensor_registration_map(const struct rdmatensor_mr *mr, u8 page_shift)
+{
+	u32 page_bytes = 1U << page_shift;
+	int mapped = -EINVAL;
+
+	/* The first entry may begin within a page, for all that ib_map_mr_sg() minds */
+	if (IS_ALIGNED(sg_dma_address(mr->sgt.sgl), page_bytes) && !rdmatensor_should_fail())
+		mapped = ib_map_mr_sg(mr->mr, mr->sgt.sgl, mr->sgt.nents, NULL, page_bytes);
+	if (mapped == mr->sgt.nents)
+		return 0;
+	return mapped < 0 ? mapped : -EIO;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_registration_map);
+
 /* What it got is left to registration_undo() if it fails */
 static int registration_prepare(const struct rdmatensor_registration *reg,
 				struct rdmatensor_mr *mr, u64 offset, u32 bytes, u64 iova)
 {
 	struct rdmatensor_domain *domain = reg->domain;
-	int ret, mapped;
+	u8 page_shift = reg->page_shift;
+	int ret;
 
+	/* An end, which an IOMMU need not put where a long page begins */
+	if (bytes <= 1U << domain->seg_shift)
+		page_shift = PAGE_SHIFT;
 	ret = reg->memory->ops->map(reg->memory, offset, bytes, domain->ibdev, reg->dir, &mr->sgt);
 	if (ret) {
 		memset(&mr->sgt, 0, sizeof(mr->sgt));
 		return ret;
 	}
 	mr->mr = rdmatensor_should_fail() ? ERR_PTR(-ENOMEM) :
-		 ib_alloc_mr(domain->pd, IB_MR_TYPE_MEM_REG, bytes >> PAGE_SHIFT);
+		 ib_alloc_mr(domain->pd, IB_MR_TYPE_MEM_REG,
+			     DIV_ROUND_UP(bytes, 1U << page_shift));
 	if (IS_ERR(mr->mr)) {
 		ret = PTR_ERR(mr->mr);
 		mr->mr = NULL;
 		return ret;
 	}
-	mapped = ib_map_mr_sg(mr->mr, mr->sgt.sgl, mr->sgt.nents, NULL, PAGE_SIZE);
-	if (mapped < 0)
-		return mapped;
-	if (mapped != mr->sgt.nents)
-		return -EIO;
+	ret = rdmatensor_registration_map(mr, page_shift);
+	if (ret)
+		return ret;
 
 	/* Devices take the address from here when the registration is posted */
 	mr->mr->iova = iova;
@@ -124,37 +142,95 @@ static int registration_make(struct rdmatensor_registration *reg, u64 offset, u6
 	return ret;
 }
 
-int rdmatensor_registration_begin(struct rdmatensor_registration *reg,
-				  struct rdmatensor_domain *domain,
-				  struct rdmatensor_memory *memory, u64 offset, u64 bytes,
-				  int access)
+/* In pages of at most 1 << @page_shift bytes */
+static int registration_try(struct rdmatensor_registration *reg,
+			    struct rdmatensor_domain *domain,
+			    const struct rdmatensor_span *span, u8 page_shift)
 {
-	u64 nr = rdmatensor_domain_segments(domain, bytes);
+	u64 nr;
 	int ret;
 
-	might_sleep();
-	memset(reg, 0, sizeof(*reg));
-	if (WARN_ON_ONCE(!bytes || offset + bytes > memory->bytes))
-		return -EINVAL;
-	if (nr > domain->ibdev->attrs.max_mr)
+	reg->page_shift = rdmatensor_domain_pages(domain, page_shift, &reg->seg_shift);
+	nr = DIV_ROUND_UP_ULL(span->bytes, 1ULL << reg->seg_shift);
+	if (nr > min_t(u64, span->most, domain->ibdev->attrs.max_mr))
 		return -EOVERFLOW;
-	reg->memory = memory;
-	reg->access = access;
-	reg->dir = rdmatensor_registration_dir(access);
-	reg->seg_shift = domain->seg_shift;
 	reg->nr = nr;
 	reg->mrs = kvcalloc(nr, sizeof(*reg->mrs), GFP_KERNEL_ACCOUNT);
 	if (!reg->mrs)
 		return -ENOMEM;
-	reg->iova = rdmatensor_domain_iova(domain, bytes);
+	reg->iova = rdmatensor_domain_iova(domain, span->bytes, reg->seg_shift);
 	if (!reg->iova)
 		return -EOVERFLOW;
 	kref_get(&domain->ref);
 	reg->domain = domain;
-	ret = registration_make(reg, offset, bytes);
-	trace_rdmatensor_memory_register(domain->ibdev->name, reg->iova, nr, bytes, ret);
+	ret = registration_make(reg, span->offset, span->bytes);
 	if (ret)
 		rdmatensor_registration_end(reg);
+	return ret;
+}
+
+/*
+ * The longest pages that are worth trying for @span. What takes one key anyway takes none: keys
+ * are few then, and addresses are not used up by their alignment
+ */
+static u8 registration_page_shift(const struct rdmatensor_domain *domain,
+				  const struct rdmatensor_memory *memory,
+				  const struct rdmatensor_span *span)
+{
+	u8 shift = READ_ONCE(memory->page_shift);
+
+	if (span->bytes <= 1ULL << domain->seg_shift)
+		return PAGE_SHIFT;
+	return span->offset ? min_t(u8, shift, __ffs64(span->offset)) : shift;
+}
+
+/*
+ * Whatever fails with long pages, in the platform, the driver or the device, may come through with
+ * short ones, which everybody has
+ */
+static bool registration_wants_less(const struct rdmatensor_registration *reg, int error)
+{
+	switch (error) {
+	case 0:
+	case -EINTR:
+	case -ENODEV:
+	case -EOVERFLOW:
+		return false;
+	default:
+		return reg->page_shift > PAGE_SHIFT;
+	}
+}
+
+int rdmatensor_registration_begin(struct rdmatensor_registration *reg,
+				  struct rdmatensor_domain *domain,
+				  struct rdmatensor_memory *memory,
+				  const struct rdmatensor_span *span, int access)
+{
+	u8 page_shift, tried = U8_MAX;
+	int ret;
+
+	might_sleep();
+	memset(reg, 0, sizeof(*reg));
+	if (WARN_ON_ONCE(!span->bytes || span->offset + span->bytes > memory->bytes))
+		return -EINVAL;
+	reg->memory = memory;
+	reg->access = access;
+	reg->dir = rdmatensor_registration_dir(access);
+	for (;;) {
+		/* A first map() may have shown how long they are; one more length is tried */
+		page_shift = registration_page_shift(domain, memory, span);
+		if (page_shift >= tried)
+			page_shift = PAGE_SHIFT;
+		ret = registration_try(reg, domain, span, page_shift);
+		if (!registration_wants_less(reg, ret))
+			break;
+		if (!rdmatensor_registration_free(reg)) {
+			ret = -EIO;
+			break;
+		}
+		tried = page_shift;
+	}
+	trace_rdmatensor_memory_register(domain->ibdev->name, reg->iova, reg->nr, span->bytes, ret);
 	return ret;
 }
 

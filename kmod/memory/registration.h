@@ -2,7 +2,8 @@
 /*
  * Registrations: a slice of one memory in one domain, with the access that peers have.
  *
- * A slice is cut into memory regions of 1 << seg_shift bytes, with consecutive addresses. A
+ * A slice is cut into memory regions of 1 << seg_shift bytes, with consecutive addresses: the
+ * longer the pages that it lies in, the more bytes one takes. A
  * memory may have several registrations: a pool has one, for this side and, if it was made so,
  * for peers to write; an export of its rows is another one, for peers to read.
  */
@@ -37,7 +38,8 @@ struct rdmatensor_mr {
  * @dir: what the memory is mapped for
  * @access: IB_ACCESS_*
  * @iova: address of the first byte, a multiple of 1 << @seg_shift
- * @seg_shift: log2 of the distance at which keys change, the domain's
+ * @page_shift: log2 of the pages that memory regions consist of, but for a short one at the end
+ * @seg_shift: log2 of the distance at which keys change
  * @nr: of @mrs
  * @mrs: in the order of addresses
  */
@@ -47,9 +49,22 @@ struct rdmatensor_registration {
 	enum dma_data_direction dir;
 	int access;
 	u64 iova;
+	u8 page_shift;
 	u8 seg_shift;
 	u32 nr;
 	struct rdmatensor_mr *mrs;
+};
+
+/**
+ * struct rdmatensor_span - what is to be registered of a memory
+ * @offset: where the slice begins, whole pages
+ * @bytes: its length, whole pages
+ * @most: memory regions that it may take
+ */
+struct rdmatensor_span {
+	u64 offset;
+	u64 bytes;
+	u32 most;
 };
 
 /* The direction to map memory in: what peers may only read, the device only reads */
@@ -64,19 +79,26 @@ static inline enum dma_data_direction rdmatensor_registration_dir(int access)
  * @reg: filled, whatever was in it
  * @domain: where; the registration holds a reference until it ends
  * @memory: which
- * @offset: where the slice begins, whole pages
- * @bytes: its length, whole pages
+ * @span: which part of it
  * @access: IB_ACCESS_*
  *
- * May sleep. Return: 0; -EOVERFLOW: more memory regions than the device has, or no addresses
- * are left; -ENOMEM; -EIO: the device has failed a registration; -ENODEV: it is being removed;
+ * In the longest pages that memory and device have, so that it takes the fewest memory regions.
+ *
+ * May sleep. Return: 0; -EOVERFLOW: more memory regions than @span or the device has, or no
+ * addresses are left; -ENOMEM; -EIO: the device has failed a registration; -ENODEV: it is being
+ * removed;
  * -EINTR: the task is being killed; another errno of the device's driver. On error nothing is
  * registered, and @reg is as after its end.
  */
 int rdmatensor_registration_begin(struct rdmatensor_registration *reg,
 				  struct rdmatensor_domain *domain,
-				  struct rdmatensor_memory *memory, u64 offset, u64 bytes,
-				  int access);
+				  struct rdmatensor_memory *memory,
+				  const struct rdmatensor_span *span, int access);
+/*
+ * Within begin(): @mr's memory, which is mapped for the device, as pages of 1 << @page_shift bytes.
+ * Return: 0; -EINVAL, -EIO: it does not lie in such ones; an errno of the driver's
+ */
+int rdmatensor_registration_map(const struct rdmatensor_mr *mr, u8 page_shift);
 /*
  * No peer can reach the memory when it returns; nothing may be in flight from or to it.
  * Idempotent, but not from two at the same time. May sleep

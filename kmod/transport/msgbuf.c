@@ -28,13 +28,14 @@ static void slots_free(struct rdmatensor_slots *slots)
 static int slots_alloc(struct rdmatensor_slots *slots, struct rdmatensor_domain *domain, u32 bytes,
 		       u32 slot_bytes, int access)
 {
+	const struct rdmatensor_span all = { .bytes = bytes, .most = 1 };
 	struct rdmatensor_memory *memory;
 
 	memory = rdmatensor_coherent_alloc(domain->ibdev, bytes, slot_bytes);
 	if (IS_ERR(memory))
 		return PTR_ERR(memory);
 	slots->memory = memory;
-	return rdmatensor_registration_begin(&slots->reg, domain, memory, 0, bytes, access);
+	return rdmatensor_registration_begin(&slots->reg, domain, memory, &all, access);
 }
 
 int rdmatensor_msgbuf_alloc(struct rdmatensor_msgbuf *msgbuf,

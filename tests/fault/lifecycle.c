@@ -18,6 +18,8 @@ static struct pair p;
 static void tune(struct rdmatensor_start *start)
 {
 	start->lanes = 2;
+	/* A tensor of several keys */
+	start->mr_page_bytes = 4096;
 	/* Each receive that is posted can fail: few of them say as much as many */
 	start->msg_slots = 4;
 	start->ack_batch = 2;

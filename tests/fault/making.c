@@ -263,6 +263,11 @@ TEST(others_go_on_beside_rows)
 	}
 }
 
+static void short_pages(struct rdmatensor_start *start)
+{
+	start->mr_page_bytes = 4096;
+}
+
 /* Rows in several segments: the next one is not begun when the device goes */
 TEST(rows_give_up_between_segments)
 {
@@ -273,7 +278,7 @@ TEST(rows_give_up_between_segments)
 	struct rdmatensor_query now;
 	struct caller held;
 
-	side_open(&s, "making", 16 << 20, 1, NULL);
+	side_open(&s, "making", 16 << 20, 1, short_pages);
 	query(rdmatensor_fd(s.rt), &now);
 	CHECK(now.max_segment_bytes <= 4 << 20);
 	rows = side_alloc(&s, 3 * now.max_segment_bytes);

@@ -86,9 +86,10 @@ static void each_nth(const char *name, int (*op)(void), void (*undo)(void), int 
 
 /*
  * The same with the module's own points of failure, one by one. fail-nth counts them
- * too, among what is not the same each time, and so may step over one
+ * too, among what is not the same each time, and so may step over one. Return: how many
+ * of them made @op fail
  */
-static void each_point(const char *name, int (*op)(void), void (*undo)(void))
+static int fail_points(const char *name, int (*op)(void), void (*undo)(void))
 {
 	int n, ret, refused = 0;
 
@@ -115,7 +116,13 @@ static void each_point(const char *name, int (*op)(void), void (*undo)(void))
 		shaken = 0;
 	}
 	printf("# %s: %d points, %d times refused\n", name, n, refused);
-	CHECK(refused > 0);
+	CHECK(n > 0);
+	return refused;
+}
+
+static void each_point(const char *name, int (*op)(void), void (*undo)(void))
+{
+	CHECK(fail_points(name, op, undo) > 0);
 }
 
 static int op_open(void)
@@ -179,47 +186,85 @@ TEST(a_device_that_would_bounce)
 	rdmatensor_close(rt);
 }
 
+/* A pool that takes several keys of short pages, and one of long ones */
+#define LONG (5ul << 20)
+#define SHORT_SEGMENT (2ul << 20)
+
+static struct side *maker;
+
 static int op_pool_create(void)
 {
-	return rdmatensor_pool_create(p.b.rt, 5 << 20, &pool);
+	return rdmatensor_pool_create(maker->rt, LONG, &pool);
 }
 
 static void undo_pool_create(void)
 {
-	EQ(rdmatensor_pool_destroy(p.b.rt, &pool), 0);
+	EQ(rdmatensor_pool_destroy(maker->rt, &pool), 0);
 }
 
+/* In short pages, and in long ones */
 TEST(nth_pool_create)
 {
 	pair_open(&p, 1 << 20, NULL);
+	maker = &p.b;
 	each_nth("POOL_CREATE, mmap", op_pool_create, undo_pool_create, 0);
 	each_point("POOL_CREATE", op_pool_create, undo_pool_create);
+	maker = &p.a;
+	each_nth("POOL_CREATE of long pages", op_pool_create, undo_pool_create, 0);
+	/* Each of them is got over in short pages */
+	EQ(fail_points("POOL_CREATE of long pages", op_pool_create, undo_pool_create), 0);
+}
+
+/* Long pages that the device does not take: the pool comes in short ones, and works */
+TEST(long_pages_that_are_refused)
+{
+	unsigned int keys = 0;
+	int n, ret;
+
+	pair_open(&p, 1 << 20, NULL);
+	maker = &p.a;
+	EQ(op_pool_create(), 0);
+	EQ(keys_of(LONG), 1);
+	undo_pool_create();
+	for (n = 0; keys < 2; n++) {
+		point_set(n);
+		ret = op_pool_create();
+		/* All points have been passed, and none was that */
+		CHECK(point_hit());
+		if (ret)
+			continue;
+		keys = keys_of(LONG);
+		memset(pool.base, 0x77, LONG);
+		undo_pool_create();
+	}
+	EQ(keys, (LONG + SHORT_SEGMENT - 1) / SHORT_SEGMENT);
 }
 
 static void *own_pages;
 
 static int op_pool_register(void)
 {
-	return rdmatensor_pool_register(p.b.rt, own_pages, 5 << 20, RDMATENSOR_POOL_PEERS_WRITE,
+	return rdmatensor_pool_register(maker->rt, own_pages, LONG, RDMATENSOR_POOL_PEERS_WRITE,
 					0, &pool, NULL, 0);
 }
 
 TEST(nth_pool_register)
 {
 	pair_open(&p, 1 << 20, NULL);
-	own_pages = mmap(NULL, 5 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+	maker = &p.b;
+	own_pages = mmap(NULL, LONG, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 			 0);
 	CHECK(own_pages != MAP_FAILED);
 	each_nth("POOL_REGISTER", op_pool_register, undo_pool_create, 0);
 	each_point("POOL_REGISTER", op_pool_register, undo_pool_create);
-	munmap(own_pages, 5 << 20);
+	munmap(own_pages, LONG);
 }
 
 static int own_buf;
 
 static int op_pool_import(void)
 {
-	return rdmatensor_pool_import(p.b.rt, own_buf, RDMATENSOR_POOL_PEERS_WRITE, 0, &pool,
+	return rdmatensor_pool_import(maker->rt, own_buf, RDMATENSOR_POOL_PEERS_WRITE, 0, &pool,
 				      NULL, NULL, 0);
 }
 
@@ -230,8 +275,9 @@ TEST(nth_pool_import)
 	struct rdmatensor_pool first;
 
 	pair_open(&p, 1 << 20, NULL);
+	maker = &p.b;
 	for (exporter = exporter_next(NULL); exporter; exporter = exporter_next(exporter)) {
-		own_buf = exporter->export(5 << 20, O_RDWR);
+		own_buf = exporter->export(LONG, O_RDWR);
 		CHECK(own_buf >= 0);
 		EQ(rdmatensor_pool_import(p.a.rt, own_buf, RDMATENSOR_POOL_PEERS_WRITE, 0, &first,
 					  NULL, NULL, 0), 0);

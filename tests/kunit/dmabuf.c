@@ -327,7 +327,10 @@ static void ranges_of_a_device(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, memory->ops->mmap);
 	/* It is attached when it is needed, and as long */
 	KUNIT_EXPECT_EQ(test, mock->attached, 0);
+	/* Nobody knows how long its pages are until it has been mapped */
+	KUNIT_EXPECT_EQ(test, memory->page_shift, RDMATENSOR_MEMORY_PAGE_SHIFT_MAX);
 	check_range(test, memory, ibdev, 0, NR_PAGES);
+	KUNIT_EXPECT_EQ(test, memory->page_shift, PAGE_SHIFT);
 	KUNIT_EXPECT_EQ(test, mock->attached, 0);
 	KUNIT_EXPECT_EQ(test, mock->dir, DMA_BIDIRECTIONAL);
 

@@ -11,6 +11,7 @@
 #include <kunit/test.h>
 #include "memory/domain.h"
 #include "memory/memory.h"
+#include "memory/pages.h"
 #include "memory/pool.h"
 
 /* As a PCI device with so many address lines */
@@ -179,6 +180,245 @@ static void ranges_of_single_pages(struct kunit *test)
 	check_ranges(test, 0);
 }
 
+/* The longest pages that it consists of, tried one by one */
+static u8 longest_pages(const struct rdmatensor_memory *memory)
+{
+	u8 shift;
+
+	for (shift = RDMATENSOR_MEMORY_PAGE_SHIFT_MAX; shift > PAGE_SHIFT; shift--) {
+		u64 mask = BIT_ULL(shift) - 1, at;
+		phys_addr_t phys, first = 0;
+
+		for (at = 0; at < memory->bytes; at += PAGE_SIZE) {
+			phys = virt_to_phys(rdmatensor_memory_addr(memory, at, NULL));
+			if (!(at & mask))
+				first = phys;
+			if (first & mask || phys != first + (at & mask))
+				break;
+		}
+		if (at >= memory->bytes)
+			break;
+	}
+	return shift;
+}
+
+static const struct long_case {
+	const char *name;
+	u64 bytes;
+	unsigned int max_order;
+	u8 shift;
+} long_cases[] = {
+	{ "long ones and an end", SZ_4M + SZ_1M + 3 * PAGE_SIZE, MAX_PAGE_ORDER, 21 },
+	{ "an end of a page", SZ_2M + PAGE_SIZE, MAX_PAGE_ORDER, 21 },
+	{ "long ones alone", SZ_4M, MAX_PAGE_ORDER, 21 },
+	/* Neighbours may happen to follow each other: at least so long */
+	{ "of 64 KiB", SZ_4M, 16 - PAGE_SHIFT, 16 },
+	{ "single ones", SZ_2M + SZ_1M, 0, PAGE_SHIFT },
+};
+
+KUNIT_ARRAY_PARAM_DESC(long, long_cases, name);
+
+static void long_pages(struct kunit *test)
+{
+	const struct long_case *param = test->param_value;
+	struct rdmatensor_memory *memory;
+
+	memory = rdmatensor_kernel_pages_alloc(param->bytes, 21, param->max_order, NULL);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(memory));
+	KUNIT_EXPECT_EQ(test, memory->bytes, param->bytes);
+	KUNIT_EXPECT_EQ(test, memory->page_shift, longest_pages(memory));
+	KUNIT_EXPECT_GE(test, memory->page_shift, param->shift);
+	rdmatensor_memory_free(memory);
+}
+
+#define BLOCK_ORDER (22 - PAGE_SHIFT)
+
+static struct page *block;
+
+/**
+ * struct run - contiguous pages of the block
+ * @first: page of it
+ * @nr: pages; 0: there are no more runs
+ */
+struct run {
+	u16 first;
+	u16 nr;
+};
+
+static const struct runs_case {
+	const char *name;
+	struct run runs[4];
+	u8 shift;
+} runs_cases[] = {
+	{ "all of it", { { 0, 1024 } }, 21 },
+	{ "in two parts, the second before the first", { { 512, 512 }, { 0, 512 } }, 21 },
+	{ "from its second page on", { { 1, 600 } }, 12 },
+	{ "from 64 KiB on", { { 16, 600 } }, 16 },
+	{ "a page before a long one", { { 511, 1 }, { 0, 511 } }, 12 },
+	/* Where a page may begin in the block, and not in the memory */
+	{ "64 KiB before a long one", { { 512, 16 }, { 0, 512 } }, 16 },
+	{ "a gap", { { 0, 16 }, { 32, 500 } }, 16 },
+	{ "an end", { { 0, 512 }, { 512, 3 } }, 21 },
+	{ "an end from somewhere else", { { 0, 512 }, { 520, 3 } }, 15 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(runs, runs_cases, name);
+
+static const struct runs_case *runs;
+
+static int runs_get(struct rdmatensor_pages *pages, u64 offset, struct page **got, u32 nr)
+{
+	const struct run *run = runs->runs;
+	u32 skip = offset >> PAGE_SHIFT, i;
+
+	for (i = 0; i < nr; i++, skip++) {
+		while (skip >= run->nr)
+			skip -= run++->nr;
+		got[i] = block + run->first + skip;
+	}
+	return 0;
+}
+
+static void runs_put(struct rdmatensor_pages *pages, struct page **got, u32 nr)
+{
+}
+
+static const struct rdmatensor_pages_source runs_source = { .get = runs_get, .put = runs_put };
+
+static void runs_of_pages(struct kunit *test)
+{
+	struct rdmatensor_pages pages = { .source = &runs_source };
+	const struct run *run;
+
+	if (PAGE_SHIFT != 12)
+		kunit_skip(test, "the table is of pages of 4 KiB");
+	runs = test->param_value;
+	block = alloc_pages(GFP_KERNEL, BLOCK_ORDER);
+	KUNIT_ASSERT_NOT_NULL(test, block);
+	for (run = runs->runs; run < runs->runs + ARRAY_SIZE(runs->runs); run++)
+		pages.memory.bytes += (u64)run->nr << PAGE_SHIFT;
+	KUNIT_EXPECT_EQ(test, rdmatensor_pages_begin(&pages, PAGES_SLICE_SHIFT, NULL), 0);
+	KUNIT_EXPECT_EQ(test, pages.memory.page_shift, runs->shift);
+	rdmatensor_pages_end(&pages);
+	__free_pages(block, BLOCK_ORDER);
+}
+
+/* Beyond what the device lists of a memory region's short pages nothing is gained */
+static const struct choice_case {
+	const char *name;
+	u64 sizes;
+	u8 of_memory, at_most, seg_shift, seg_shift_max;
+	u8 page_shift, segment;
+} choice_cases[] = {
+	{ "soft-RoCE", 0xfffff000, 21, 21, 21, 26, 21, 26 },
+	{ "soft-RoCE, short pages", 0xfffff000, 12, 21, 21, 26, 12, 21 },
+	{ "soft-RoCE, 64 KiB", 0xfffff000, 16, 21, 21, 26, 16, 25 },
+	{ "at most short ones", 0xfffff000, 21, 12, 21, 26, 12, 21 },
+	{ "at most 64 KiB", 0xfffff000, 21, 16, 21, 26, 16, 25 },
+	{ "a device with few lengths", SZ_4K | SZ_64K | SZ_2M, 20, 21, 24, 30, 16, 28 },
+	{ "a device with long lists", SZ_4K | SZ_64K | SZ_2M, 21, 21, 24, 30, 21, 30 },
+	{ "a device with one length", SZ_4K, 21, 21, 24, 30, 12, 24 },
+	{ "a device that says nothing", 0, 21, 21, 24, 30, 12, 24 },
+	{ "memory regions that are no longer", SZ_4K | SZ_2M, 21, 21, 24, 24, 12, 24 },
+	{ "memory regions of one short page", SZ_4K | SZ_2M, 21, 21, 12, 20, 12, 12 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(choice, choice_cases, name);
+
+static void choice_of_pages(struct kunit *test)
+{
+	const struct choice_case *param = test->param_value;
+	struct ib_device *ibdev = software(test);
+	struct rdmatensor_domain domain = {
+		.ibdev = ibdev, .seg_shift = param->seg_shift,
+		.seg_shift_max = param->seg_shift_max, .page_shift_max = param->at_most,
+	};
+	u8 segment = 0;
+
+	if (PAGE_SHIFT != 12)
+		kunit_skip(test, "the table is of pages of 4 KiB");
+	ibdev->attrs.page_size_cap = param->sizes;
+	KUNIT_EXPECT_EQ(test, rdmatensor_domain_pages(&domain, param->of_memory, &segment),
+			param->page_shift);
+	KUNIT_EXPECT_EQ(test, segment, param->segment);
+}
+
+/* Each range begins where its keys may change, and no address comes again */
+static void addresses(struct kunit *test)
+{
+	static const struct {
+		u64 bytes;
+		u8 seg_shift;
+	} ranges[] = {
+		{ SZ_2M, 21 }, { SZ_2M + SZ_4M, 26 }, { PAGE_SIZE, 21 }, { SZ_1G, 30 },
+		{ 5 * SZ_1M, 21 }, { PAGE_SIZE, 24 },
+	};
+	struct rdmatensor_domain domain = { .next_iova = BIT_ULL(46) };
+	u64 iova, end = 0, last;
+	u32 i;
+
+	mutex_init(&domain.lock);
+	for (i = 0; i < ARRAY_SIZE(ranges); i++) {
+		iova = rdmatensor_domain_iova(&domain, ranges[i].bytes, ranges[i].seg_shift);
+		KUNIT_EXPECT_TRUE(test, IS_ALIGNED(iova, BIT_ULL(ranges[i].seg_shift)));
+		/* With a gap between two */
+		KUNIT_EXPECT_GT(test, iova, end);
+		end = iova + ranges[i].bytes;
+	}
+	last = domain.next_iova;
+	/* More than there is, and then what there is */
+	KUNIT_EXPECT_EQ(test, rdmatensor_domain_iova(&domain, BIT_ULL(62), 30), 0);
+	KUNIT_EXPECT_EQ(test, domain.next_iova, last);
+	KUNIT_EXPECT_EQ(test, rdmatensor_domain_iova(&domain, BIT_ULL(62) - last, 12), last);
+	KUNIT_EXPECT_EQ(test, rdmatensor_domain_iova(&domain, PAGE_SIZE, 12), 0);
+	KUNIT_EXPECT_EQ(test, rdmatensor_domain_iova(&domain, PAGE_SIZE, 30), 0);
+	mutex_destroy(&domain.lock);
+}
+
+static int mapped_entries;
+
+static int map_as_told(struct ib_mr *mr, struct scatterlist *sg, int nents,
+		       unsigned int *sg_offset)
+{
+	return mapped_entries;
+}
+
+static const struct map_case {
+	const char *name;
+	u8 page_shift;
+	dma_addr_t address;
+	int mapped;
+	int ret;
+} map_cases[] = {
+	{ "long pages", 21, SZ_4M, 3, 0 },
+	{ "short pages", PAGE_SHIFT, SZ_4M + PAGE_SIZE, 3, 0 },
+	/* The driver would take it for an offset in its first page */
+	{ "a first one that begins elsewhere", 21, SZ_4M + PAGE_SIZE, 3, -EINVAL },
+	{ "a later one that begins elsewhere", 21, SZ_4M, 2, -EIO },
+	{ "long pages that the driver refuses", 21, SZ_4M, -ENOMEM, -ENOMEM },
+	{ "too many short pages", PAGE_SHIFT, SZ_4M, 2, -EIO },
+};
+
+KUNIT_ARRAY_PARAM_DESC(map, map_cases, name);
+
+/* What the device is given decides, whatever the memory was thought to be */
+static void pages_of_a_region(struct kunit *test)
+{
+	const struct map_case *param = test->param_value;
+	struct ib_device *ibdev = software(test);
+	struct scatterlist sgl[3];
+	struct ib_mr mr = { .device = ibdev };
+	struct rdmatensor_mr region = { .mr = &mr, .sgt = { .sgl = sgl, .nents = 3 } };
+
+	sg_init_table(sgl, ARRAY_SIZE(sgl));
+	sg_dma_address(&sgl[0]) = param->address;
+	ibdev->ops.map_mr_sg = map_as_told;
+	mapped_entries = param->mapped;
+	KUNIT_EXPECT_EQ(test, rdmatensor_registration_map(&region, param->page_shift), param->ret);
+	if (!param->ret)
+		KUNIT_EXPECT_EQ(test, mr.page_size, 1U << param->page_shift);
+}
+
 /* It gives up before it begins */
 static void pages_that_are_stopped(struct kunit *test)
 {
@@ -258,6 +498,11 @@ static struct kunit_case memory_cases[] = {
 	KUNIT_CASE(access_of_peers),
 	KUNIT_CASE(ranges_of_long_chunks),
 	KUNIT_CASE(ranges_of_single_pages),
+	KUNIT_CASE_PARAM(long_pages, long_gen_params),
+	KUNIT_CASE_PARAM(runs_of_pages, runs_gen_params),
+	KUNIT_CASE_PARAM(choice_of_pages, choice_gen_params),
+	KUNIT_CASE(addresses),
+	KUNIT_CASE_PARAM(pages_of_a_region, map_gen_params),
 	KUNIT_CASE(pages_that_are_stopped),
 	KUNIT_CASE_PARAM(coherent_memory, coherent_gen_params),
 	KUNIT_CASE_PARAM(coherent_memory_of_software, coherent_gen_params),

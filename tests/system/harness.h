@@ -103,7 +103,10 @@ struct pair {
 	struct side b;
 };
 
-/* A context that is started; @tune may change START, NULL: defaults. Closed after the test */
+/*
+ * A context that is started; @tune may change START, NULL: defaults, but for pages of memory
+ * regions: the second of a pair has short ones. Closed after the test
+ */
 void side_open(struct side *side, const char *worker, uint64_t pool_bytes, int listen,
 	       void (*tune)(struct rdmatensor_start *start));
 /* One that the test opened itself: side->rt is set. Closed after the test */
@@ -112,6 +115,9 @@ void side_close(struct side *side);
 void side_connect(struct side *from, struct side *to);
 void pair_open(struct pair *pair, uint64_t pool_bytes,
 	       void (*tune)(struct rdmatensor_start *start));
+
+/* Keys of the only pool of this host that is so long, as `show pools` says */
+unsigned int keys_of(uint64_t bytes);
 
 uint64_t side_alloc(struct side *side, uint64_t bytes);
 unsigned char *side_at(struct side *side, uint64_t offset);
