@@ -36,6 +36,8 @@ static unsigned int kind_index, kind_tensors, kind_meta, kind_file, kind_prepare
 #define OF(_dtype, _shape, _offsets) \
 	"{'a':{'dtype':" _dtype ",'shape':" _shape ",'data_offsets':" _offsets "}}"
 #define ONES "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"
+/* A name that can be changed in many places, while what is refused stays so */
+#define LONG "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz"
 
 /* Words of each refusal, and a header that gets it, but for those of seed_others() */
 static const struct {
@@ -61,7 +63,7 @@ static const struct {
 	{ "are no whole number of bytes", OF("'F4'", "[3]", "[0,1]") },
 	{ "its name is empty", "{'':" BYTE "}" },
 	{ "bytes, 512 are the most", NULL },
-	{ "overlaps", "{'a':" TENSOR("2", "0,2") ",'b':" TENSOR("2", "1,3") "}" },
+	{ "overlaps", "{'" LONG "':" TENSOR("2", "0,2") ",'" LONG "b':" TENSOR("2", "1,3") "}" },
 	{ "belong to no tensor", "{'a':" TENSOR("", "1,2") "}" },
 	{ "__metadata__: it is no object", "{'__metadata__':1}" },
 	{ "is no string", "{'__metadata__':{'a':1}}" },
