@@ -209,11 +209,11 @@ static const struct long_case {
 	u8 shift;
 } long_cases[] = {
 	{ "long ones and an end", SZ_4M + SZ_1M + 3 * PAGE_SIZE, MAX_PAGE_ORDER, 21 },
-	{ "an end of a page", SZ_2M + PAGE_SIZE, MAX_PAGE_ORDER, 21 },
+	{ "an end of a page", 2 * SZ_1M + PAGE_SIZE, MAX_PAGE_ORDER, 21 },
 	{ "long ones alone", SZ_4M, MAX_PAGE_ORDER, 21 },
 	/* Neighbours may happen to follow each other: at least so long */
 	{ "of 64 KiB", SZ_4M, 16 - PAGE_SHIFT, 16 },
-	{ "single ones", SZ_2M + SZ_1M, 0, PAGE_SHIFT },
+	{ "single ones", 3 * SZ_1M, 0, PAGE_SHIFT },
 };
 
 KUNIT_ARRAY_PARAM_DESC(long, long_cases, name);
@@ -350,7 +350,7 @@ static void addresses(struct kunit *test)
 		u64 bytes;
 		u8 seg_shift;
 	} ranges[] = {
-		{ SZ_2M, 21 }, { SZ_2M + SZ_4M, 26 }, { PAGE_SIZE, 21 }, { SZ_1G, 30 },
+		{ SZ_2M, 21 }, { 6 * SZ_1M, 26 }, { PAGE_SIZE, 21 }, { SZ_1G, 30 },
 		{ 5 * SZ_1M, 21 }, { PAGE_SIZE, 24 },
 	};
 	struct rdmatensor_domain domain = { .next_iova = BIT_ULL(46) };
