@@ -162,8 +162,8 @@ enum rdmatensor_data_type {
  * @mtu: out: path MTU of new channels in bytes, if the peer's is not less
  * @channels: out: channels that are up
  * @pools: out: pools that exist
- * @max_segment_bytes: out: bytes behind one memory region of pages of the processor's; of
- *         longer pages (START's mr_page_bytes) there are more behind it
+ * @max_segment_bytes: out: bytes that one memory region covers in the processor's pages; a
+ *         region of longer pages (START's mr_page_bytes) covers more
  * @__reserved: must be 0
  */
 struct rdmatensor_query {
@@ -261,7 +261,7 @@ struct rdmatensor_query {
  * @mr_page_bytes: longest page of a memory region, 4096..2097152, a power of two; the
  *         processor's page if that is longer. A device that has no pages of that length gets
  *         the next shorter ones that it has. Memory of pools and tables that consists of
- *         aligned chunks of that length is registered by them, which takes fewer keys
+ *         aligned chunks of that length is registered in such pages, which takes fewer keys
  * @set: RDMATENSOR_SET_* of the fields that are meant whatever their value: 0 where that is
  *         in the range, and RDMATENSOR_PARAM_AUTO where the parameter may be auto. Out: of
  *         all fields that have a value then, which is all but @sl and @traffic_class that
