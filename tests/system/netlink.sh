@@ -39,17 +39,25 @@ load
 check "no contexts" is . '[]' contexts
 check "a table has its head" eval '[[ $("$tool" show contexts) == "CONTEXT PID "* ]]'
 
-# As soon as it has memory, 128 MiB, which it has to fill yet
+# ended_early LIST FILTER VALUE COMMAND...: a server is ended as soon as `show LIST` has that of it
 ended_early() {
+	local list=$1 filter=$2 value=$3
+	shift 3
 	"$tool" "$@" --server --listen "$LAB_IP:7009" --worker early &
 	server=$!
-	until_true is 'map(select(.worker == "early") | .bytes)' '[134217728]' pools
+	until_true is "map(select(.worker == \"early\")) | $filter" "$value" "$list" ||
+		{ kill $server; return 1; }
 	kill $server
 	wait $server
 }
+memory='map(.bytes)' bytes='[134217728]'
 check "a server of perf that is ended while it fills its memory ends well" \
-	ended_early perf --max-size 128M
-check "so does one of gather" ended_early gather --rows 0:1048576 --row-bytes 128
+	ended_early pools "$memory" "$bytes" perf --max-size 128M
+check "so does one of gather" \
+	ended_early pools "$memory" "$bytes" gather --rows 0:1048576 --row-bytes 128
+check "and one of perf that has none yet" ended_early contexts length 1 perf --max-size 128M
+check "and one of gather" \
+	ended_early contexts length 1 gather --rows 0:1048576 --row-bytes 128
 
 as_nobody() {
 	timeout 20 setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps -all \

@@ -35,7 +35,6 @@ bool server_fill(const struct store *store, uint64_t nr, server_word word, void 
 	uint64_t *words = (void *)((char *)store->pool.base + store->offset), i;
 	bool stopped = false;
 
-	stop_init();
 	stop_unblock();
 	for (i = 0; i < nr && !stopped; i++) {
 		words[i] = word(arg, i);

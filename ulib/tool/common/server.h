@@ -51,8 +51,8 @@ typedef uint64_t (*server_word)(void *arg, uint64_t i);
 /* Starts a context that listens; EXIT_OK, or EXIT_FAILED with a message */
 int server_start(struct server *server);
 /*
- * Writes @nr words into @store, which may take long; from here on signals end the server
- * and not the process. False: one has ended it
+ * Writes @nr words into @store, which may take long. Signals end the server and not the
+ * process: stop_init() comes first. False: one has ended it
  */
 bool server_fill(const struct store *store, uint64_t nr, server_word word, void *arg);
 /*

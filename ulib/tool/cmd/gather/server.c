@@ -11,15 +11,15 @@
 #include "tool/common/message.h"
 #include "tool/common/output.h"
 #include "tool/common/server.h"
+#include "tool/common/stop.h"
 #include "tool/common/store.h"
 
 static uint64_t word_of(void *arg, uint64_t i)
 {
 	const struct gathering *gathering = arg;
-	uint64_t words = gathering->row_bytes / 8;
 
-	return gather_word((uint64_t)gathering->row_start + i / words, gathering->row_bytes,
-			   i % words);
+	/* Words are counted through all rows */
+	return gather_word((uint64_t)gathering->row_start, gathering->row_bytes, i);
 }
 
 /* Without an error nothing is exported if a signal has ended the server: *ended */
@@ -64,6 +64,7 @@ int gather_serve(struct gathering *gathering)
 	bool ended = false;
 	int err;
 
+	stop_init();
 	err = server_start(&gathering->server);
 	if (err)
 		return err;

@@ -12,6 +12,7 @@
 #include "tool/common/output.h"
 #include "tool/common/published.h"
 #include "tool/common/server.h"
+#include "tool/common/stop.h"
 #include "tool/common/store.h"
 
 /* The powers of two up to 1 TiB, and those of --size */
@@ -120,6 +121,7 @@ int perf_serve(struct perf *perf)
 	uint64_t most;
 	int err;
 
+	stop_init();
 	err = server_start(&perf->server);
 	if (err)
 		return err;
