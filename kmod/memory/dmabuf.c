@@ -170,7 +170,7 @@ static int dmabuf_find_places(struct dmabuf *dmabuf)
 {
 	u64 at = 0, slice = 0, nr = DIV_ROUND_UP_ULL(dmabuf->memory.bytes,
 						     1ULL << dmabuf->slice_shift);
-	u64 starts = 0, next = 0;
+	struct rdmatensor_runs runs = { 0 };
 	struct scatterlist *sg;
 	int i;
 
@@ -181,16 +181,15 @@ static int dmabuf_find_places(struct dmabuf *dmabuf)
 		if (!sg_dma_len(sg) || !IS_ALIGNED(sg_dma_address(sg) | sg_dma_len(sg), PAGE_SIZE))
 			return -EOPNOTSUPP;
 		/* What is not imported may begin anywhere */
-		if (at < dmabuf->memory.bytes && (!at || sg_dma_address(sg) != next))
-			starts |= at | sg_dma_address(sg);
-		next = sg_dma_address(sg) + sg_dma_len(sg);
+		if (at < dmabuf->memory.bytes)
+			rdmatensor_runs_add(&runs, sg_dma_address(sg), sg_dma_len(sg));
 		for (; slice < nr && slice << dmabuf->slice_shift < end; slice++) {
 			dmabuf->places[slice].sg = sg;
 			dmabuf->places[slice].skip = (slice << dmabuf->slice_shift) - at;
 		}
 		at = end;
 	}
-	WRITE_ONCE(dmabuf->memory.page_shift, rdmatensor_memory_page_shift(starts));
+	WRITE_ONCE(dmabuf->memory.page_shift, rdmatensor_runs_page_shift(&runs));
 	return at >= dmabuf->memory.bytes ? 0 : -EOPNOTSUPP;
 }
 
@@ -490,9 +489,9 @@ out_unkeep:
 /* Return: 0, and how long its pages are is known; -EBADFD: a page cannot be used; -EINTR */
 static int dmabuf_check_pages(struct dmabuf *dmabuf)
 {
-	phys_addr_t next = 0;
-	u64 offset, starts = 0;
+	struct rdmatensor_runs runs = { 0 };
 	struct page *page;
+	u64 offset;
 
 	for (offset = 0; offset < dmabuf->memory.bytes; offset += PAGE_SIZE) {
 		page = dmabuf_page(dmabuf, offset);
@@ -500,12 +499,10 @@ static int dmabuf_check_pages(struct dmabuf *dmabuf)
 			return -EBADFD;
 		if (fatal_signal_pending(current))
 			return -EINTR;
-		if (!offset || page_to_phys(page) != next)
-			starts |= offset | page_to_phys(page);
-		next = page_to_phys(page) + PAGE_SIZE;
+		rdmatensor_runs_add(&runs, page_to_phys(page), PAGE_SIZE);
 		cond_resched();
 	}
-	dmabuf->memory.page_shift = rdmatensor_memory_page_shift(starts);
+	dmabuf->memory.page_shift = rdmatensor_runs_page_shift(&runs);
 	return 0;
 }
 

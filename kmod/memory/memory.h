@@ -70,13 +70,30 @@ struct rdmatensor_memory {
 	bool unreachable;
 };
 
-/*
- * @starts: offset and address of each run of contiguous bytes, or-ed together. Return: the
- * memory's page_shift
+/**
+ * struct rdmatensor_runs - the runs of contiguous bytes that a memory consists of; begins as 0
+ * @bytes: bytes that were added
+ * @next: address behind the last of them
+ * @starts: offset and address of each run, or-ed together
  */
-static inline u8 rdmatensor_memory_page_shift(u64 starts)
+struct rdmatensor_runs {
+	u64 bytes;
+	u64 next;
+	u64 starts;
+};
+
+static inline void rdmatensor_runs_add(struct rdmatensor_runs *runs, u64 addr, u64 bytes)
 {
-	return __ffs64(starts | BIT_ULL(RDMATENSOR_MEMORY_PAGE_SHIFT_MAX));
+	if (!runs->bytes || addr != runs->next)
+		runs->starts |= runs->bytes | addr;
+	runs->next = addr + bytes;
+	runs->bytes += bytes;
+}
+
+/* Return: the page_shift of a memory that consists of @runs */
+static inline u8 rdmatensor_runs_page_shift(const struct rdmatensor_runs *runs)
+{
+	return __ffs64(runs->starts | BIT_ULL(RDMATENSOR_MEMORY_PAGE_SHIFT_MAX));
 }
 
 /**

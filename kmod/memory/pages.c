@@ -49,25 +49,19 @@ void rdmatensor_pages_end(struct rdmatensor_pages *pages)
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_pages_end);
 
-/* Where a page does not follow the one before it, a run begins */
 static u8 pages_shift(const struct rdmatensor_pages *pages)
 {
-	u64 starts = 0, at = 0;
-	phys_addr_t next = 0;
+	struct rdmatensor_runs runs = { 0 };
 	u32 slice, nr, i;
 
 	for (slice = 0; slice < pages->nr; slice++) {
 		nr = rdmatensor_pages_in(pages, slice);
-		for (i = 0; i < nr; i++, at += PAGE_SIZE) {
-			phys_addr_t phys = page_to_phys(pages->slices[slice][i]);
-
-			if (!at || phys != next)
-				starts |= at | phys;
-			next = phys + PAGE_SIZE;
-		}
+		for (i = 0; i < nr; i++)
+			rdmatensor_runs_add(&runs, page_to_phys(pages->slices[slice][i]),
+					    PAGE_SIZE);
 		cond_resched();
 	}
-	return rdmatensor_memory_page_shift(starts);
+	return rdmatensor_runs_page_shift(&runs);
 }
 
 int rdmatensor_pages_begin(struct rdmatensor_pages *pages, u8 slice_shift, const bool *stop)
