@@ -138,6 +138,26 @@ unsigned int keys_of(uint64_t bytes)
 	return keys;
 }
 
+long number_in(const char *path, const char *before, const char *after)
+{
+	FILE *file = fopen(path, "r");
+	size_t len = strlen(before);
+	char line[512], *end;
+	long nr = -1, found;
+
+	CHECK(file);
+	while (nr < 0 && fgets(line, sizeof(line), file)) {
+		if (strncmp(line, before, len))
+			continue;
+		found = strtol(line + len, &end, 10);
+		if (end != line + len && !strncmp(end, after, strlen(after)))
+			nr = found;
+	}
+	fclose(file);
+	CHECK(nr >= 0);
+	return nr;
+}
+
 void side_open(struct side *side, const char *worker, uint64_t pool_bytes, int listen,
 	       void (*tune)(struct rdmatensor_start *start))
 {

@@ -118,6 +118,8 @@ void pair_open(struct pair *pair, uint64_t pool_bytes,
 
 /* Keys of the only pool of this host that is so long, as `show pools` says */
 unsigned int keys_of(uint64_t bytes);
+/* The number between @before, which begins a line of the file @path, and @after */
+long number_in(const char *path, const char *before, const char *after);
 
 uint64_t side_alloc(struct side *side, uint64_t bytes);
 unsigned char *side_at(struct side *side, uint64_t offset);

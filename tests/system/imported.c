@@ -58,17 +58,7 @@ static void both_import(int from, int to)
 /* dma-bufs of this machine; all are this program's */
 static long nr_bufs(void)
 {
-	FILE *file = fopen("/sys/kernel/debug/dma_buf/bufinfo", "r");
-	char line[512];
-	long nr = -1;
-
-	CHECK(file);
-	while (fgets(line, sizeof(line), file))
-		if (strstr(line, " objects, ") && sscanf(line, "Total %ld", &nr) == 1)
-			break;
-	fclose(file);
-	CHECK(nr >= 0);
-	return nr;
+	return number_in("/sys/kernel/debug/dma_buf/bufinfo", "Total ", " objects,");
 }
 
 static void bufs_fall_to(long nr)

@@ -66,17 +66,7 @@ TEST(keys_of_long_pages)
 
 static long free_kb(void)
 {
-	FILE *file = fopen("/proc/meminfo", "r");
-	char line[200];
-	long kb = -1;
-
-	CHECK(file);
-	while (fgets(line, sizeof(line), file))
-		if (sscanf(line, "MemFree: %ld", &kb) == 1)
-			break;
-	fclose(file);
-	CHECK(kb >= 0);
-	return kb;
+	return number_in("/proc/meminfo", "MemFree:", " kB");
 }
 
 /* What is no longer than a key of short pages takes one, and is as short as it was */

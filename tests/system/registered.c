@@ -41,17 +41,7 @@ static void refused(void *at, uint64_t bytes, enum rdmatensor_pool_peers peers, 
 /* kB that this process has pinned */
 static long pinned(void)
 {
-	FILE *file = fopen("/proc/self/status", "r");
-	char line[200];
-	long kb = -1;
-
-	CHECK(file);
-	while (fgets(line, sizeof(line), file))
-		if (sscanf(line, "VmPin: %ld", &kb) == 1)
-			break;
-	fclose(file);
-	CHECK(kb >= 0);
-	return kb;
+	return number_in("/proc/self/status", "VmPin:", " kB");
 }
 
 /*
