@@ -260,8 +260,9 @@ struct rdmatensor_query {
  *         between a completion and the next needs more
  * @mr_page_bytes: longest page of a memory region, 4096..2097152, a power of two; the
  *         processor's page if that is longer. A device that has no pages of that length gets
- *         the next shorter ones that it has. Memory of pools and tables that consists of
- *         aligned chunks of that length is registered in such pages, which takes fewer keys
+ *         the next shorter ones that it has. A pool or table that needs several keys of the
+ *         processor's pages, and consists of aligned chunks of that length, is registered
+ *         in such pages, which takes fewer keys
  * @set: RDMATENSOR_SET_* of the fields that are meant whatever their value: 0 where that is
  *         in the range, and RDMATENSOR_PARAM_AUTO where the parameter may be auto. Out: of
  *         all fields that have a value then, which is all but @sl and @traffic_class that

@@ -214,7 +214,7 @@ const struct option_row option_rows[] = {
 		.arg = "N", .kind = OPTION_SIZE, .most = INT64_C(1) << 40, .preset = "64M",
 		.help = "server: largest power of two it has (default {default})",
 		.man = "Server: the largest power of two that it publishes (default {default}). "
-			"It takes as much memory, which counts as locked.",
+			"It locks as much memory, or as the largest --size takes.",
 	}, {
 		OWN(IN(PERF), SETTING, "lanes"), .letter = 'l', SETTING("lanes"),
 		.help = "queue pairs of the channel (default {default})",
