@@ -134,6 +134,13 @@ int __wrap_open(const char *path, int flags, ...)
 			errno = EOPNOTSUPP;
 			return -1;
 		}
+		if (fake.no_files) {
+			errno = EMFILE;
+			return -1;
+		}
+		if (fake.rename_from && rename(fake.rename_from, fake.rename_to))
+			return -1;
+		fake.rename_from = NULL;
 		fd = __real_open(path, flags, mode);
 		forget(fd);
 		return fd;

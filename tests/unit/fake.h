@@ -39,6 +39,11 @@ extern struct fake {
 	unsigned int wait_errors;
 	/* Files must have names */
 	bool no_tmpfile;
+	/* No file can be opened */
+	bool no_files;
+	/* Before the next file is opened, the first takes the place of the second */
+	const char *rename_from;
+	const char *rename_to;
 	/* Errors of the next call, by ioctl number */
 	int open_error;
 	int connect_error;

@@ -296,34 +296,133 @@ static void test_stdout(void **state)
 	assert_holds(name, "old");
 }
 
-/* What was transferred is not lost with the name that it was for */
-static void test_no_name(void **state)
+/* What outfile_commit() says is in @messages. Return: what it returns */
+static int try_commit(struct outfile *out)
 {
-	struct outfile out;
-	char work[400], *at;
 	FILE *said = tmpfile();
 	int saved = dup(STDERR_FILENO), ret;
 	ssize_t got;
 
-	(void)state;
-	assert_int_equal(outfile_open(&out, name), EXIT_OK);
-	put(&out, "kept");
-	/* A folder has come there */
-	assert_int_equal(mkdir(name, 0700), 0);
 	dup2(fileno(said), STDERR_FILENO);
-	ret = outfile_commit(&out);
+	ret = outfile_commit(out);
 	dup2(saved, STDERR_FILENO);
 	close(saved);
 	got = pread(fileno(said), messages, sizeof(messages) - 1, 0);
 	messages[got > 0 ? got : 0] = '\0';
 	fclose(said);
-	assert_int_equal(rmdir(name), 0);
-	assert_int_equal(ret, EXIT_FAILED);
+	return ret;
+}
+
+/* What was transferred is not lost with the name that it was for */
+static void assert_kept(struct outfile *out, const char *why)
+{
+	char work[400], *at;
+
+	put(out, "kept");
+	assert_int_equal(try_commit(out), EXIT_FAILED);
+	assert_contains(messages, why);
 	at = strstr(messages, "its content is in ");
 	assert_non_null(at);
 	snprintf(work, sizeof(work), "%.*s", (int)strcspn(at + 18, "\n"), at + 18);
 	assert_holds(work, "kept");
 	assert_int_equal(unlink(work), 0);
+}
+
+/* What comes to the name during the transfer, and is not a file, is not replaced */
+static void test_no_name(void **state)
+{
+	struct outfile out;
+
+	(void)state;
+	assert_int_equal(outfile_open(&out, name), EXIT_OK);
+	assert_int_equal(mkdir(name, 0700), 0);
+	assert_kept(&out, "not a regular file");
+	assert_int_equal(rmdir(name), 0);
+
+	assert_int_equal(outfile_open(&out, name), EXIT_OK);
+	assert_int_equal(mkfifo(name, 0600), 0);
+	assert_kept(&out, "not a regular file");
+	assert_true(S_ISFIFO(stat_of(name).st_mode));
+	assert_int_equal(unlink(name), 0);
+
+	make(name, "old", 0644);
+	assert_int_equal(outfile_open(&out, name), EXIT_OK);
+	assert_int_equal(unlink(name), 0);
+	assert_int_equal(symlink("other", name), 0);
+	assert_kept(&out, "not a regular file");
+	assert_true(S_ISLNK(stat_of(name).st_mode));
+}
+
+/* A file that comes during the transfer is replaced as one that was there before */
+static void file_that_comes(void)
+{
+	struct outfile out;
+
+	assert_int_equal(outfile_open(&out, name), EXIT_OK);
+	put(&out, "new");
+	make(name, "secret", 0600);
+	if (!geteuid())
+		assert_int_equal(chown(name, 12345, 23456), 0);
+	assert_int_equal(outfile_commit(&out), EXIT_OK);
+	assert_holds(name, "new");
+	assert_int_equal(stat_of(name).st_mode & 07777, 0600);
+	assert_int_equal(stat_of(name).st_uid, geteuid() ? geteuid() : 12345);
+	assert_int_equal(files(), 1);
+}
+
+static void file_that_is_closed_to_others(void)
+{
+	struct outfile out;
+
+	make(name, "old", 0644);
+	assert_int_equal(outfile_open(&out, name), EXIT_OK);
+	put(&out, "new");
+	assert_int_equal(chmod(name, 0600), 0);
+	assert_int_equal(outfile_commit(&out), EXIT_OK);
+	assert_holds(name, "new");
+	assert_int_equal(stat_of(name).st_mode & 07777, 0600);
+	assert_int_equal(files(), 1);
+}
+
+static void test_meanwhile(void **state)
+{
+	(void)state;
+	both_ways(file_that_comes);
+	fake.no_tmpfile = false;
+	assert_int_equal(unlink(name), 0);
+	both_ways(file_that_is_closed_to_others);
+}
+
+/* Between the look at a device and its opening, a file takes its place */
+static void test_replaced_device(void **state)
+{
+	struct outfile out;
+
+	(void)state;
+	make(other, "precious", 0644);
+	assert_int_equal(symlink("/dev/null", name), 0);
+	fake.rename_from = other;
+	fake.rename_to = name;
+	assert_int_equal(try_open(&out, name), EXIT_FAILED);
+	assert_contains(messages, "was replaced while it was opened");
+	assert_holds(name, "precious");
+}
+
+/* The content is there, but a crash could lose its name */
+static void test_unsynced(void **state)
+{
+	struct outfile out;
+	int ret;
+
+	(void)state;
+	assert_int_equal(outfile_open(&out, name), EXIT_OK);
+	put(&out, "new");
+	fake.no_files = true;
+	ret = try_commit(&out);
+	fake.no_files = false;
+	assert_int_equal(ret, EXIT_FAILED);
+	assert_contains(messages, "sync its folder: Too many open files");
+	assert_holds(name, "new");
 }
 
 /* A process that ends by @signo while it writes. What it leaves: the former file */
@@ -489,6 +588,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_new), TEST(test_there), TEST(test_symlink), TEST(test_refused),
 		TEST(test_direct), TEST(test_long), TEST(test_stdout), TEST(test_no_name),
+		TEST(test_meanwhile), TEST(test_replaced_device), TEST(test_unsynced),
 		TEST(test_killed),
 		TEST(test_limited),
 		TEST(test_access_control_lists),

@@ -6,6 +6,10 @@
  * leaves nothing behind. Where there are no such files, it is .rdmatensor.PID.N in the same
  * folder, which signals that end the process remove. A link replaces nothing: a file that is
  * there is replaced by rename(), of such a name that lives for that long only.
+ *
+ * A transfer takes long, so what the name leads to is looked at twice: when it is opened, so
+ * that nothing is transferred in vain, and when the content gets the name, so that what has
+ * come there since is not destroyed.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -207,9 +211,35 @@ static bool may_be_replaced(const struct outfile *out)
 	return true;
 }
 
-static int open_beside(struct outfile *out, const struct stat *st)
+/* Gives the content the owner, the list and the mode of the file that it replaces */
+static int take_over(struct outfile *out, const struct stat *st)
 {
 	struct stat own;
+	int err;
+
+	if (fstat(out->fd, &own))
+		return outfile_failed(out, "", errno);
+	if ((own.st_uid != st->st_uid || own.st_gid != st->st_gid) &&
+	    fchown(out->fd, st->st_uid, st->st_gid))
+		return failed("write %s: it belongs to user %u and group %u, and a new file cannot be given to them: remove it, or name another file",
+			      out->name, (unsigned int)st->st_uid, (unsigned int)st->st_gid);
+	/* Before the mode, which would admit those whom the folder's list names */
+	err = copy_acl(out);
+	if (err)
+		return failed("write %s: its access control list cannot be given to a new file: %s: remove it, or name another file",
+			      out->name, strerror(-err));
+	/* Not the one from before, which the owner and the list may have changed */
+	if (fstat(out->fd, &own))
+		return outfile_failed(out, "", errno);
+	/* Without set-user-ID, which must not apply to what a peer has sent */
+	if ((own.st_mode & 0777) != (st->st_mode & 0777) &&
+	    fchmod(out->fd, st->st_mode & 0777))
+		return outfile_failed(out, "", errno);
+	return EXIT_OK;
+}
+
+static int open_beside(struct outfile *out, const struct stat *st)
+{
 	int err;
 
 	if (access(out->name, W_OK))
@@ -223,30 +253,23 @@ static int open_beside(struct outfile *out, const struct stat *st)
 	err = create(out);
 	if (err)
 		return outfile_failed(out, "a new file beside it", -err);
-	if (fstat(out->fd, &own))
-		return outfile_failed(out, "", errno);
-	if ((own.st_uid != st->st_uid || own.st_gid != st->st_gid) &&
-	    fchown(out->fd, st->st_uid, st->st_gid))
-		return failed("write %s: it belongs to user %u and group %u, and a new file cannot be given to them: remove it, or name another file",
-			      out->name, (unsigned int)st->st_uid, (unsigned int)st->st_gid);
-	/* Before the mode, which would admit those whom the folder's list names */
-	err = copy_acl(out);
-	if (err)
-		return failed("write %s: its access control list cannot be given to a new file: %s: remove it, or name another file",
-			      out->name, strerror(-err));
-	/* Without set-user-ID, which must not apply to what a peer has sent */
-	if ((own.st_mode & 0777) != (st->st_mode & 0777) &&
-	    fchmod(out->fd, st->st_mode & 0777))
-		return outfile_failed(out, "", errno);
-	return EXIT_OK;
+	return take_over(out, st);
 }
 
-static int open_direct(struct outfile *out)
+static int open_direct(struct outfile *out, const struct stat *st)
 {
+	struct stat own;
+
 	out->direct = true;
 	out->fd = open(out->name, O_WRONLY | O_CLOEXEC | O_NOCTTY);
 	if (out->fd < 0)
 		return outfile_failed(out, "", errno);
+	if (fstat(out->fd, &own))
+		return outfile_failed(out, "", errno);
+	/* A regular file that has come there would be overwritten in place */
+	if (own.st_dev != st->st_dev || own.st_ino != st->st_ino)
+		return failed("write %s: it was replaced while it was opened: try again",
+			      out->name);
 	out->stream = lseek(out->fd, 0, SEEK_CUR) < 0 || isatty(out->fd);
 	return EXIT_OK;
 }
@@ -282,7 +305,7 @@ int outfile_open(struct outfile *out, const char *name)
 	else if (is_stdout(&st))
 		ret = failed("write %s: the report goes there: name a file", name);
 	else
-		ret = open_direct(out);
+		ret = open_direct(out, &st);
 	if (ret)
 		outfile_drop(out);
 	return ret;
@@ -313,7 +336,7 @@ static int sync_folder(const struct outfile *out)
 
 	/* A folder may be writable and not readable */
 	if (fd < 0)
-		return 0;
+		return errno == EACCES || errno == EPERM ? 0 : -errno;
 	if (fsync(fd) && errno != EINVAL && errno != EROFS && errno != EOPNOTSUPP &&
 	    errno != ENOSYS)
 		err = -errno;
@@ -321,18 +344,57 @@ static int sync_folder(const struct outfile *out)
 	return err;
 }
 
+/* Nothing had the name. 0 or a negative errno, -EEXIST: something has come there */
+static int take_free_name(const struct outfile *out)
+{
+	if (!renameat2(AT_FDCWD, out->work, AT_FDCWD, out->path, RENAME_NOREPLACE))
+		return 0;
+	/* Not every file system knows the flag */
+	if (errno != EINVAL && errno != ENOSYS)
+		return -errno;
+	return rename(out->work, out->path) ? -errno : 0;
+}
+
+static int replace(struct outfile *out, const struct stat *st)
+{
+	if (!S_ISREG(st->st_mode))
+		return failed("write %s: what has come there is not a regular file: name another file",
+			      out->name);
+	if (access(out->path, W_OK))
+		return outfile_failed(out, "", errno);
+	if (!may_be_replaced(out) || take_over(out, st))
+		return EXIT_FAILED;
+	return rename(out->work, out->path) ? outfile_failed(out, "", errno) : EXIT_OK;
+}
+
+static int take_name(struct outfile *out)
+{
+	struct stat st;
+	int err, i;
+
+	for (i = 0; i < TRIES; i++) {
+		if (!lstat(out->path, &st))
+			return replace(out, &st);
+		if (errno != ENOENT)
+			return outfile_failed(out, "", errno);
+		err = take_free_name(out);
+		if (err != -EEXIST)
+			break;
+	}
+	return err ? outfile_failed(out, "", -err) : EXIT_OK;
+}
+
 /* On an error the content keeps its own name */
 static int commit_name(struct outfile *out)
 {
-	int err;
+	int err = take_name(out);
 
-	if (rename(out->work, out->path)) {
-		err = failed("write %s: %s: its content is in %s", out->name, strerror(errno),
-			     out->work);
+	if (err) {
+		failed("write %s: its content is in %s", out->name, out->work);
 	} else {
 		err = sync_folder(out);
 		if (err)
-			err = outfile_failed(out, "", -err);
+			err = outfile_failed(out, "sync its folder", -err);
 	}
 	unwatch();
 	out->work[0] = '\0';
