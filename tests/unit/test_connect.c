@@ -162,6 +162,11 @@ static void test_wait_goes_on(void **state)
 	assert_int_equal(wait_ms(wait_left(1000000, begun)), 1);
 	assert_int_equal(wait_ms(wait_left(WAIT_DEFAULT, begun)), 0);
 	assert_int_equal(wait_left(0, begun), 0);
+	/* Longer than the ABI's field holds: as long as it does */
+	assert_int_equal(wait_ms(UINT64_C(4294967296) * 1000000), UINT32_MAX);
+	assert_int_equal(wait_ms(UINT64_C(9007199254740993) * 1000), UINT32_MAX);
+	assert_int_equal(wait_ms(UINT64_MAX - 1), UINT32_MAX);
+	assert_int_equal(wait_ms(1), 1);
 }
 
 int main(void)

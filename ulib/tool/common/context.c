@@ -91,7 +91,12 @@ int context_wait(struct rdmatensor *rt, unsigned int nr, uint64_t deadline_ns)
 
 uint32_t wait_ms(uint64_t wait_ns)
 {
-	return wait_ns == WAIT_DEFAULT || !wait_ns ? 0 : (uint32_t)((wait_ns + 999999) / 1000000);
+	uint64_t ms = wait_ns / 1000000 + !!(wait_ns % 1000000);
+
+	if (wait_ns == WAIT_DEFAULT)
+		return 0;
+	/* The ABI's field holds seven weeks */
+	return ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
 }
 
 uint64_t wait_left(uint64_t wait_ns, uint64_t end_ns)
