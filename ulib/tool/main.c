@@ -3,8 +3,10 @@
  * rdmatensor - the command-line tool
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <rdmatensor/rdmatensor.h>
 
@@ -67,9 +69,28 @@ static int run(int argc, char **argv)
 	return misused("there is no command \"%s\"", argv[1]);
 }
 
+/*
+ * What is opened next would take the number of a standard stream that is closed, and messages
+ * would go into an output file. Opened the wrong way round, they fail as closed ones do
+ */
+static int occupy_streams(void)
+{
+	int fd;
+
+	for (fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 &&
+		    open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
+			return failed("open /dev/null in place of closed stream %d: %s", fd,
+				      strerror(errno));
+	return EXIT_OK;
+}
+
 int main(int argc, char **argv)
 {
-	int ret = run(argc, argv);
+	int ret = occupy_streams();
 
+	if (ret)
+		return ret;
+	ret = run(argc, argv);
 	return ret ? ret : output_arrived();
 }
