@@ -2,8 +2,11 @@
 /*
  * Prepared operations, batches, and the blocking calls, on the fake device.
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "fake.h"
 #include "unit.h"
