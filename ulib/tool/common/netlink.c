@@ -145,6 +145,16 @@ static void tell_lost(struct listener *listener, uint32_t nr)
 	listener->stop = !listener->event(lost, listener->arg);
 }
 
+/* @told: drops that were told */
+static void tell_drops(struct listener *listener, struct nl_sock *sock, uint32_t *told)
+{
+	uint32_t now = drops_of(sock);
+
+	if (now != *told && !listener->stop)
+		tell_lost(listener, now - *told);
+	*told = now;
+}
+
 static int on_event(struct nl_msg *msg, void *arg)
 {
 	struct listener *listener = arg;
@@ -159,7 +169,7 @@ int listen_events(bool (*event)(struct json_object *object, void *arg), void *ar
 	struct listener listener = { event, arg, false };
 	struct nl_sock *sock = NULL;
 	int family = 0, group, ret;
-	uint32_t drops = 0, now;
+	uint32_t drops = 0;
 
 	ret = connect_family(&sock, &family);
 	if (ret)
@@ -176,15 +186,18 @@ int listen_events(bool (*event)(struct json_object *object, void *arg), void *ar
 	ret = 0;
 	while (!listener.stop && (ret >= 0 || ret == -NLE_AGAIN) &&
 	       !stop_wait_fd(nl_socket_get_fd(sock), -1)) {
+		errno = 0;
 		ret = nl_recvmsgs_default(sock);
-		/* The error comes once; the count grows until the socket is empty */
-		if (ret == -NLE_NOMEM)
+		/*
+		 * The error comes once, and may come before the count; the count grows until
+		 * the socket is empty. The library has the same number for its own memory
+		 */
+		if (ret == -NLE_NOMEM && errno == ENOBUFS)
 			ret = 0;
-		now = drops_of(sock);
-		if (now != drops && !listener.stop)
-			tell_lost(&listener, now - drops);
-		drops = now;
+		tell_drops(&listener, sock, &drops);
 	}
+	/* Those that were dropped while the last ones were printed */
+	tell_drops(&listener, sock, &drops);
 	nl_socket_free(sock);
 	return ret >= 0 || ret == -NLE_AGAIN ? EXIT_OK :
 	       failed("netlink: %s", nl_geterror(ret));
