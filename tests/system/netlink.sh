@@ -43,7 +43,7 @@ check "a table has its head" eval '[[ $("$tool" show contexts) == "CONTEXT PID "
 ended_early() {
 	local list=$1 filter=$2 value=$3
 	shift 3
-	"$tool" "$@" --server --listen "$LAB_IP:7009" --worker early &
+	"$tool" "$@" --listen "$LAB_IP:7009" --worker early &
 	server=$!
 	until_true is "map(select(.worker == \"early\")) | $filter" "$value" "$list" ||
 		{ kill $server; return 1; }
@@ -52,12 +52,34 @@ ended_early() {
 }
 memory='map(.bytes)' bytes='[134217728]'
 check "a server of perf that is ended while it fills its memory ends well" \
-	ended_early pools "$memory" "$bytes" perf --max-size 128M
+	ended_early pools "$memory" "$bytes" perf --server --max-size 128M
 check "so does one of gather" \
-	ended_early pools "$memory" "$bytes" gather --rows 0:1048576 --row-bytes 128
-check "and one of perf that has none yet" ended_early contexts length 1 perf --max-size 128M
+	ended_early pools "$memory" "$bytes" gather --server --rows 0:1048576 --row-bytes 128
+check "and one of perf that has none yet" ended_early contexts length 1 perf --server --max-size 128M
 check "and one of gather" \
-	ended_early contexts length 1 gather --rows 0:1048576 --row-bytes 128
+	ended_early contexts length 1 gather --server --rows 0:1048576 --row-bytes 128
+check "and one that publishes" \
+	ended_early contexts '.[0].counters.published > 1000' true serve "$model" --steps 100000
+
+# Nobody reads what it prints: a signal ends it nevertheless
+stuck() {
+	local i
+	rm -f /tmp/stuck
+	mkfifo /tmp/stuck
+	exec 7<>/tmp/stuck
+	dd if=/dev/zero of=/tmp/stuck bs=4096 oflag=nonblock 2>/dev/null
+	"$tool" serve "$model" --listen "$LAB_IP:7009" --worker stuck >/tmp/stuck 2>/tmp/err &
+	server=$!
+	until_true is '.[0].counters.published > 100' true contexts
+	# One right before the write does not interrupt it
+	until_true eval '! kill $server 2>/dev/null' ||
+		{ kill -KILL $server; return 1; }
+	wait $server
+	i=$?
+	exec 7>&-
+	((i == 0 || i == 1)) && ! grep -q Sanitizer /tmp/err
+}
+check "a server whose output nobody reads ends with a signal" stuck
 
 as_nobody() {
 	timeout 20 setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps -all \
@@ -127,6 +149,20 @@ check "what it was served is counted" is '[.[0].counters | .served, .channels_up
 	"[$((tensors - 1)),1,0]" contexts
 check "and its bytes" eval \
 	'(($("$tool" show contexts -j | jq ".[0].counters.served_bytes") >= 2 * $(jq -n "[$(stat -c %s "$model") * 9 / 10 | floor][0]")))'
+
+# The first file that it opens would get the number of the closed stream
+closed() {
+	local cat status
+	rm -f /tmp/pipe
+	mkfifo /tmp/pipe
+	cat /tmp/pipe >/tmp/piped &
+	cat=$!
+	timeout 60 "$tool" fetch "$LAB_IP:7000" nobody.has.this --timeout 0.2 --worker closed -o /tmp/pipe 2>&-
+	status=$?
+	wait $cat
+	((status == 1)) && [[ ! -s /tmp/piped ]]
+}
+check "what a client says does not go into its output" closed
 
 # A channel that stays: a client that goes on
 # Not on a stock 6.1
@@ -306,6 +342,7 @@ told() {
 until_true grep -q '"context end".*perf-server' /tmp/events
 check "all that happened was told, and nothing else" told <<-'EVENTS'
 	channel down client server
+	channel down closed server
 	channel down counted perf-server
 	channel down late perf-server
 	channel down perf-client perf-server
@@ -316,8 +353,10 @@ check "all that happened was told, and nothing else" told <<-'EVENTS'
 	channel down reads rows
 	channel down rows reads
 	channel down server client
+	channel down server closed
 	channel down waiter perf-server
 	channel up client server
+	channel up closed server
 	channel up counted perf-server
 	channel up late perf-server
 	channel up perf-client perf-server
@@ -328,9 +367,11 @@ check "all that happened was told, and nothing else" told <<-'EVENTS'
 	channel up reads rows
 	channel up rows reads
 	channel up server client
+	channel up server closed
 	channel up waiter perf-server
 	connect waits eager
 	context end client
+	context end closed
 	context end counted
 	context end eager
 	context end extra
@@ -342,6 +383,7 @@ check "all that happened was told, and nothing else" told <<-'EVENTS'
 	context end server
 	context end waiter
 	context start client
+	context start closed
 	context start counted
 	context start eager
 	context start extra
@@ -353,6 +395,7 @@ check "all that happened was told, and nothing else" told <<-'EVENTS'
 	context start server
 	context start waiter
 	device gone perf-server
+	request timeout closed server
 	request timeout late perf-server
 EVENTS
 check "with the time and why" jq -se \

@@ -44,37 +44,49 @@ bool server_fill(const struct store *store, uint64_t nr, server_word word, void 
 	return !stopped;
 }
 
-int server_ready(struct server *server, const char *what,
-		 struct json_object *line)
+static void print_ready(struct server *server, const char *what, const char *where,
+			const struct rdmatensor_query *query, struct json_object *line)
+{
+	char device[128];
+
+	if (server->options.json) {
+		add_string(line, "worker", server->options.start.worker);
+		add_string(line, "address", where);
+		add_string(line, "device", query->device_name);
+		add_number(line, "port", query->port);
+		add_number(line, "gid_index", query->gid_index);
+		print_json(line);
+		return;
+	}
+	printf("rdmatensor: ");
+	put_string(stdout, what);
+	printf(" as worker ");
+	put_string(stdout, server->options.start.worker);
+	printf(" on ");
+	put_string(stdout, where);
+	printf(" (device ");
+	put_string(stdout, context_device_text(query, device, sizeof(device)));
+	printf(")\n");
+	json_object_put(line);
+}
+
+int server_ready(struct server *server, const char *what, struct json_object *line)
 {
 	struct rdmatensor_query query;
-	char where[80], device[128];
+	char where[80];
 	int err;
 
-	stop_init();
 	err = rdmatensor_query(server->rt, &query);
 	context_listen_text(server->rt, &server->options, where, sizeof(where));
 	if (err || !strcmp(where, "-")) {
 		json_object_put(line);
 		return failed("query: %s", err ? strerror(-err) : "it does not listen");
 	}
-	context_device_text(&query, device, sizeof(device));
-	if (!server->options.json) {
-		printf("rdmatensor: ");
-		put_string(stdout, what);
-		printf(" as worker ");
-		put_string(stdout, server->options.start.worker);
-		printf(" on %s (device %s)\n", where, device);
-		json_object_put(line);
-		return output_arrived();
-	}
-	add_string(line, "worker", server->options.start.worker);
-	add_string(line, "address", where);
-	add_string(line, "device", query.device_name);
-	add_number(line, "port", query.port);
-	add_number(line, "gid_index", query.gid_index);
-	print_json(line);
-	return output_arrived();
+	stop_unblock();
+	print_ready(server, what, where, &query, line);
+	err = output_arrived();
+	stop_block();
+	return err;
 }
 
 /* Returns the number of withdrawals that have completed */
@@ -84,6 +96,8 @@ static uint64_t take_entries(struct server *server)
 	uint64_t withdrawn = 0;
 	char text[256];
 
+	/* A note may wait for a pipe that nobody reads */
+	stop_unblock();
 	while ((cqe = rdmatensor_peek(server->rt, 0))) {
 		switch (cqe->type) {
 		case RDMATENSOR_CQE_CHANNEL_UP:
@@ -101,6 +115,7 @@ static uint64_t take_entries(struct server *server)
 		}
 		rdmatensor_advance(server->rt, 1);
 	}
+	stop_block();
 	return withdrawn;
 }
 
@@ -168,9 +183,11 @@ int server_end(struct server *server)
 {
 	uint64_t counters[RDMATENSOR_STAT_NR];
 	struct json_object *line;
+	int err;
 
 	if (context_counters(server->rt, counters))
 		return EXIT_FAILED;
+	stop_unblock();
 	if (!server->options.json) {
 		printf("rdmatensor: served %" PRIu64 " fetch%s, %" PRIu64 " bytes, in %" PRIu64 " RDMA write%s, over %" PRIu64 " channel%s\n",
 		       counters[RDMATENSOR_STAT_SERVED],
@@ -180,11 +197,13 @@ int server_end(struct server *server)
 		       plural(counters[RDMATENSOR_STAT_TX_WRITES]),
 		       counters[RDMATENSOR_STAT_CHANNELS_UP],
 		       plural(counters[RDMATENSOR_STAT_CHANNELS_UP]));
-		return EXIT_OK;
+	} else {
+		line = json_object_new_object();
+		add_string(line, "event", "end");
+		add_counters(line, counters, NULL);
+		print_json(line);
 	}
-	line = json_object_new_object();
-	add_string(line, "event", "end");
-	add_counters(line, counters, NULL);
-	print_json(line);
-	return EXIT_OK;
+	err = output_arrived();
+	stop_block();
+	return err;
 }

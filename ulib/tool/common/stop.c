@@ -8,9 +8,12 @@
 #include <poll.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <rdmatensor/rdmatensor.h>
 
+#include "message.h"
 #include "stop.h"
 
 static volatile sig_atomic_t requested;
@@ -61,6 +64,12 @@ bool stop_requested(void)
 	return requested;
 }
 
+/* Neither a signal nor an entry: a command that went on would be busy, or end as if well */
+static void wait_failed(void)
+{
+	exit(failed("wait: %s", strerror(errno)));
+}
+
 bool stop_wait_fd(int fd, int ms)
 {
 	struct timespec wait = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
@@ -70,7 +79,7 @@ bool stop_wait_fd(int fd, int ms)
 	if (requested)
 		return true;
 	if (ppoll(&pfd, 1, ms < 0 ? NULL : &wait, &outside) < 0 && errno != EINTR)
-		return true;
+		wait_failed();
 	return requested;
 }
 
@@ -86,7 +95,10 @@ bool stop_wait(struct rdmatensor *rt, uint64_t deadline_ns)
 		wait.tv_sec = (time_t)((deadline_ns - now) / 1000000000u);
 		wait.tv_nsec = (long)((deadline_ns - now) % 1000000000u);
 	}
-	if (ppoll(&pfd, 1, deadline_ns ? &wait : NULL, &outside) < 0)
-		return errno != EINTR || requested;
+	if (ppoll(&pfd, 1, deadline_ns ? &wait : NULL, &outside) < 0) {
+		if (errno != EINTR)
+			wait_failed();
+		return requested;
+	}
 	return requested || pfd.revents & (POLLERR | POLLHUP | POLLNVAL);
 }

@@ -10,7 +10,7 @@
 
 struct rdmatensor;
 
-/* From here on the signals are delivered in stop_wait() only */
+/* From here on the signals are delivered in the calls below only */
 void stop_init(void);
 /*
  * Waits until the ring has entries, a signal arrives, or the deadline passes. True: it was a
@@ -29,7 +29,7 @@ bool stop_wait_fd(int fd, int ms);
  */
 void stop_unblock(void);
 void stop_block(void);
-/* True: a signal has arrived */
+/* True: a signal has arrived. False before stop_init() */
 bool stop_requested(void);
 
 #endif

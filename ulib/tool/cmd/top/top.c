@@ -48,18 +48,21 @@ static int show(const struct top *top, const struct sample *sample, const struct
 	return err;
 }
 
-/* True: the command ends. @last: the sample on the screen */
+/* True: the command ends, with *err. @last: the sample on the screen */
 static bool wait_interval(const struct top *top, bool *keys, const struct sample *last,
-			  const struct row *total)
+			  const struct row *total, int *err)
 {
 	uint64_t end = rdmatensor_now_ns() + (uint64_t)top->interval_ms * 1000000;
 	uint64_t now;
 
 	while ((now = rdmatensor_now_ns()) < end) {
 		/* The terminal may change again in the meantime */
-		while (terminal_changed())
-			if (top->terminal && show(top, last, total))
+		while (terminal_changed()) {
+			if (top->terminal)
+				*err = show(top, last, total);
+			if (*err)
 				return true;
+		}
 		if (stop_wait_fd(*keys ? STDIN_FILENO : -1, (int)((end - now) / 1000000) + 1))
 			return true;
 		if (*keys && rdmatensor_now_ns() < end && terminal_asked_to_end(keys))
@@ -82,7 +85,7 @@ static int run(const struct top *top, bool keys)
 	/* Shows the channels at once; the rates follow with the next sample */
 	if (top->terminal)
 		err = show(top, &before, &total);
-	while (!err && !wait_interval(top, &keys, &before, &total)) {
+	while (!err && !wait_interval(top, &keys, &before, &total, &err)) {
 		err = sample_take(top->context, &now);
 		if (err)
 			break;
