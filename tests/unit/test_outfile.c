@@ -70,6 +70,21 @@ static void put(const struct outfile *out, const char *content)
 	assert_int_equal(write(out->fd, content, strlen(content)), strlen(content));
 }
 
+/* The next link is made of a file whose mode this is */
+static mode_t linked_mode;
+
+int __real_linkat(int from_fd, const char *from, int to_fd, const char *to, int flags);
+int __wrap_linkat(int from_fd, const char *from, int to_fd, const char *to, int flags);
+
+int __wrap_linkat(int from_fd, const char *from, int to_fd, const char *to, int flags)
+{
+	struct stat st;
+
+	assert_int_equal(fstatat(from_fd, from, &st, 0), 0);
+	linked_mode = st.st_mode & 0777;
+	return __real_linkat(from_fd, from, to_fd, to, flags);
+}
+
 static void make(const char *path, const char *content, mode_t mode)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -353,6 +368,42 @@ static void test_no_name(void **state)
 	assert_true(S_ISLNK(stat_of(name).st_mode));
 }
 
+/* Nor is it lost if nobody reads where it is */
+static void test_nobody_listens(void **state)
+{
+	struct outfile out;
+	struct dirent *entry;
+	int ends[2], status;
+	char work[600];
+	DIR *folder;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	pid = fork();
+	if (!pid) {
+		signal(SIGPIPE, SIG_DFL);
+		if (outfile_open(&out, name) || write(out.fd, "kept", 4) != 4 ||
+		    mkdir(name, 0700) || dup2(ends[1], STDERR_FILENO) != STDERR_FILENO)
+			_exit(2);
+		close(ends[0]);
+		_exit(outfile_commit(&out));
+	}
+	close(ends[0]);
+	close(ends[1]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE);
+	assert_int_equal(rmdir(name), 0);
+	assert_int_equal(files(), 1);
+	folder = opendir(dir);
+	while ((entry = readdir(folder)))
+		if (strstr(entry->d_name, ".rdmatensor."))
+			snprintf(work, sizeof(work), "%s/%s", dir, entry->d_name);
+	closedir(folder);
+	assert_holds(work, "kept");
+	assert_int_equal(unlink(work), 0);
+}
+
 /* A file that comes during the transfer is replaced as one that was there before */
 static void file_that_comes(void)
 {
@@ -382,6 +433,9 @@ static void file_that_is_closed_to_others(void)
 	assert_holds(name, "new");
 	assert_int_equal(stat_of(name).st_mode & 07777, 0600);
 	assert_int_equal(files(), 1);
+	/* Nor was it readable under the name that it had in between */
+	if (!fake.no_tmpfile)
+		assert_int_equal(linked_mode, 0600);
 }
 
 static void test_meanwhile(void **state)
@@ -588,7 +642,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_new), TEST(test_there), TEST(test_symlink), TEST(test_refused),
 		TEST(test_direct), TEST(test_long), TEST(test_stdout), TEST(test_no_name),
-		TEST(test_meanwhile), TEST(test_replaced_device), TEST(test_unsynced),
+		TEST(test_nobody_listens), TEST(test_meanwhile), TEST(test_replaced_device), TEST(test_unsynced),
 		TEST(test_killed),
 		TEST(test_limited),
 		TEST(test_access_control_lists),

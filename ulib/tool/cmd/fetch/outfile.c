@@ -17,6 +17,7 @@
 #include <inttypes.h>
 #include <libgen.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,11 +37,6 @@
 /* Name of the content, for the signal handler; "": it has none */
 static char litter[PATH_MAX];
 static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE };
-
-static int outfile_failed(const struct outfile *out, const char *what, int err)
-{
-	return failed("write %s: %s%s%s", out->name, what, *what ? ": " : "", strerror(err));
-}
 
 static void on_end(int signo)
 {
@@ -83,6 +79,29 @@ static void unwatch(void)
 		if (!sigaction(ends[i], NULL, &old) && old.sa_handler == on_end)
 			sigaction(ends[i], &action, NULL);
 	litter[0] = '\0';
+}
+
+/*
+ * Content that has all arrived is not lost with the name that it was for: it keeps its own, and
+ * from before that is said, since nobody may read it
+ */
+static int refused(const struct outfile *out, const char *fmt, ...)
+{
+	char why[512];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(why, sizeof(why), fmt, args);
+	va_end(args);
+	if (!out->whole || !*out->work)
+		return failed("write %s: %s", out->name, why);
+	unwatch();
+	return failed("write %s: %s: its content is in %s", out->name, why, out->work);
+}
+
+static int outfile_failed(const struct outfile *out, const char *what, int err)
+{
+	return refused(out, "%s%s%s", what, *what ? ": " : "", strerror(err));
 }
 
 /* The folder that @path is in */
@@ -199,13 +218,11 @@ static bool may_be_replaced(const struct outfile *out)
 	if (statx(AT_FDCWD, out->path, 0, STATX_TYPE, &st))
 		return true;
 	if (st.stx_attributes & STATX_ATTR_MOUNT_ROOT) {
-		failed("write %s: it is a mount point, and cannot be replaced: name a file in a folder that is mounted",
-		       out->name);
+		refused(out, "it is a mount point, and cannot be replaced: name a file in a folder that is mounted");
 		return false;
 	}
 	if (st.stx_attributes & STATX_ATTR_APPEND) {
-		failed("write %s: it can only be appended to: chattr -a, or name another file",
-		       out->name);
+		refused(out, "it can only be appended to: chattr -a, or name another file");
 		return false;
 	}
 	return true;
@@ -219,15 +236,20 @@ static int take_over(struct outfile *out, const struct stat *st)
 
 	if (fstat(out->fd, &own))
 		return outfile_failed(out, "", errno);
+	/* What it was open to is closed to both the former owner and the next one meanwhile */
+	if (own.st_mode & 077 &&
+	    (own.st_uid != st->st_uid || own.st_gid != st->st_gid ||
+	     (own.st_mode & 0777) != (st->st_mode & 0777)) && fchmod(out->fd, 0600))
+		return outfile_failed(out, "", errno);
 	if ((own.st_uid != st->st_uid || own.st_gid != st->st_gid) &&
 	    fchown(out->fd, st->st_uid, st->st_gid))
-		return failed("write %s: it belongs to user %u and group %u, and a new file cannot be given to them: remove it, or name another file",
-			      out->name, (unsigned int)st->st_uid, (unsigned int)st->st_gid);
+		return refused(out, "it belongs to user %u and group %u, and a new file cannot be given to them: remove it, or name another file",
+			       (unsigned int)st->st_uid, (unsigned int)st->st_gid);
 	/* Before the mode, which would admit those whom the folder's list names */
 	err = copy_acl(out);
 	if (err)
-		return failed("write %s: its access control list cannot be given to a new file: %s: remove it, or name another file",
-			      out->name, strerror(-err));
+		return refused(out, "its access control list cannot be given to a new file: %s: remove it, or name another file",
+			       strerror(-err));
 	/* Not the one from before, which the owner and the list may have changed */
 	if (fstat(out->fd, &own))
 		return outfile_failed(out, "", errno);
@@ -268,8 +290,7 @@ static int open_direct(struct outfile *out, const struct stat *st)
 		return outfile_failed(out, "", errno);
 	/* A regular file that has come there would be overwritten in place */
 	if (own.st_dev != st->st_dev || own.st_ino != st->st_ino)
-		return failed("write %s: it was replaced while it was opened: try again",
-			      out->name);
+		return refused(out, "it was replaced while it was opened: try again");
 	out->stream = lseek(out->fd, 0, SEEK_CUR) < 0 || isatty(out->fd);
 	return EXIT_OK;
 }
@@ -352,14 +373,20 @@ static int take_free_name(const struct outfile *out)
 	/* Not every file system knows the flag */
 	if (errno != EINVAL && errno != ENOSYS)
 		return -errno;
+	if (!linkat(AT_FDCWD, out->work, AT_FDCWD, out->path, 0)) {
+		unlink(out->work);
+		return 0;
+	}
+	/* Nor does every one have links */
+	if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS)
+		return -errno;
 	return rename(out->work, out->path) ? -errno : 0;
 }
 
 static int replace(struct outfile *out, const struct stat *st)
 {
 	if (!S_ISREG(st->st_mode))
-		return failed("write %s: what has come there is not a regular file: name another file",
-			      out->name);
+		return refused(out, "what has come there is not a regular file: name another file");
 	if (access(out->path, W_OK))
 		return outfile_failed(out, "", errno);
 	if (!may_be_replaced(out) || take_over(out, st))
@@ -384,19 +411,34 @@ static int take_name(struct outfile *out)
 	return err ? outfile_failed(out, "", -err) : EXIT_OK;
 }
 
+/*
+ * While the content has no name, or one that is not told: it must not be open to more than the
+ * file that it replaces. What is wrong with that one is told when it has a name
+ */
+static void close_to_others(struct outfile *out)
+{
+	struct stat st, own;
+
+	if (!lstat(out->path, &st) && !fstat(out->fd, &own) &&
+	    (own.st_uid != st.st_uid || own.st_gid != st.st_gid ||
+	     (own.st_mode & 0777 & ~st.st_mode)))
+		fchmod(out->fd, 0600);
+}
+
 /* On an error the content keeps its own name */
 static int commit_name(struct outfile *out)
 {
-	int err = take_name(out);
+	int err;
 
-	if (err) {
-		failed("write %s: its content is in %s", out->name, out->work);
-	} else {
+	out->whole = true;
+	err = take_name(out);
+	if (!err) {
+		unwatch();
+		out->work[0] = '\0';
 		err = sync_folder(out);
 		if (err)
 			err = outfile_failed(out, "sync its folder", -err);
 	}
-	unwatch();
 	out->work[0] = '\0';
 	close(out->fd);
 	out->fd = -1;
@@ -407,6 +449,8 @@ int outfile_commit(struct outfile *out)
 {
 	int err = 0;
 
+	if (!out->direct)
+		close_to_others(out);
 	if (fsync(out->fd) && !(out->direct && (errno == EINVAL || errno == EROFS)))
 		err = -errno;
 	if (!err && !out->direct && !*out->work)

@@ -21,6 +21,7 @@
  * @fd: to write to; -1: not open
  * @direct: written in place, such as a device, and not replaced
  * @stream: it has no positions, such as a pipe
+ * @whole: all of the content is on the disk
  */
 struct outfile {
 	const char *name;
@@ -30,6 +31,7 @@ struct outfile {
 	int fd;
 	bool direct;
 	bool stream;
+	bool whole;
 };
 
 /* All: EXIT_OK, or EXIT_FAILED with a message; then only outfile_drop() may follow */
