@@ -8,7 +8,6 @@
 #include <json-c/json.h>
 #include <malloc.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -247,8 +246,6 @@ static int do_pool_create(struct fake_context *ctx,
 
 	if (fake.pool_error)
 		return fake.pool_error;
-	if (fake.pool_signal)
-		raise(fake.pool_signal);
 	for (id = 1; id < POOLS && ctx->pools[id].base; id++)
 		;
 	if (id == POOLS)

@@ -54,8 +54,6 @@ extern struct fake {
 	/* From this CONNECT on there is a peer; 0: never */
 	unsigned int connects_until;
 	int pool_error;
-	/* The next pool that is made raises it; 0: none */
-	int pool_signal;
 	/* Counts */
 	unsigned int submits;
 	unsigned int waits;

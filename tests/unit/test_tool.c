@@ -8,11 +8,9 @@
 #include <getopt.h>
 #include <json-c/json.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "capture.h"
@@ -631,28 +629,6 @@ static void test_interrupted(void **state)
 	rdmatensor_close(rt);
 }
 
-/* Ended before it has read its file: it publishes nothing, and that is no error */
-static void test_serve_ended(void **state)
-{
-	int status;
-	pid_t pid;
-
-	(void)state;
-	make_model();
-	fake.pool_signal = SIGTERM;
-	fflush(stdout);
-	pid = fork();
-	assert_true(pid >= 0);
-	if (!pid) {
-		/* As a command finds it that is the first */
-		signal(SIGTERM, SIG_DFL);
-		_exit(RUN(cmd_serve, model) || *text || strstr(messages, "error") || fake.submits);
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_true(WIFEXITED(status));
-	assert_int_equal(WEXITSTATUS(status), 0);
-}
-
 static const char *any_name(void *arg, uint64_t i, int64_t *step)
 {
 	(void)i;
@@ -833,7 +809,6 @@ int main(void)
 		test(test_hostile_names),
 		test(test_wait),
 		test(test_interrupted),
-		test(test_serve_ended),
 		test(test_busy_end),
 		test(test_info),
 		test(test_perf),

@@ -2,6 +2,7 @@
 /*
  * rdmatensor - the command-line tool
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -71,16 +72,16 @@ static int run(int argc, char **argv)
 
 /*
  * What is opened next would take the number of a standard stream that is closed, and messages
- * would go into an output file. Opened the wrong way round, they fail as closed ones do
+ * would go into an output file. What is open for neither reading nor writing fails as a
+ * closed one does, also under the name /dev/stdout
  */
 static int occupy_streams(void)
 {
 	int fd;
 
 	for (fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-		if (fcntl(fd, F_GETFD) < 0 &&
-		    open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
-			return failed("open /dev/null in place of closed stream %d: %s", fd,
+		if (fcntl(fd, F_GETFD) < 0 && open("/", O_PATH | O_DIRECTORY) != fd)
+			return failed("open / in place of closed stream %d: %s", fd,
 				      strerror(errno));
 	return EXIT_OK;
 }

@@ -20,7 +20,6 @@
 #include "tool/common/progress.h"
 #include "tool/common/published.h"
 #include "tool/common/server.h"
-#include "tool/common/stop.h"
 #include "tool/common/store.h"
 
 /* Operations of one submit */
@@ -73,7 +72,6 @@ static void lay_out_file(struct serve *serve)
 	serve->offsets[i] = ST_LENGTH_BYTES;
 }
 
-/* EXIT_OK also if a signal ends it */
 static int read_tensors(struct serve *serve, int fd)
 {
 	struct progress progress;
@@ -91,14 +89,12 @@ static int read_tensors(struct serve *serve, int fd)
 	}
 	memcpy((char *)serve->store.pool.base + serve->offsets[i],
 	       serve->file.header, serve->file.header_bytes);
-	stop_unblock();
 	progress_begin(&progress, "reading", serve->file.data_bytes);
 	err = file_read(fd, st_data_offset(&serve->file), pieces,
 			serve->file.nr, &progress);
 	progress_end(&progress);
-	stop_block();
 	free(pieces);
-	if (err && err != -EINTR)
+	if (err)
 		return failed("read %s: %s", serve->path, err == -ENODATA ?
 			      "the file has become shorter" : strerror(-err));
 	return EXIT_OK;
@@ -107,12 +103,8 @@ static int read_tensors(struct serve *serve, int fd)
 static int open_file(struct serve *serve, int *fd)
 {
 	char error[ST_ERROR_MAX];
-	int err;
 
-	stop_unblock();
-	err = st_open(serve->path, &serve->file, fd, error, sizeof(error));
-	stop_block();
-	if (err)
+	if (st_open(serve->path, &serve->file, fd, error, sizeof(error)))
 		return failed("read %s", error);
 	serve->offsets = calloc(serve->file.nr + 1, sizeof(*serve->offsets));
 	if (serve->offsets && !st_find(&serve->file, INDEX_NAME))
@@ -186,7 +178,6 @@ static void prep(const struct serve *serve, struct rdmatensor_op *op,
 					RDMATENSOR_DT_STRING, 0, NULL, 0, 0);
 }
 
-/* EXIT_OK also if a signal ends it */
 static int publish_step(struct serve *serve, int64_t step)
 {
 	struct rdmatensor_op ops[BATCH];
@@ -196,7 +187,7 @@ static int publish_step(struct serve *serve, int64_t step)
 	size_t i = 0;
 	int err;
 
-	while (i < nr && !stop_wait_fd(-1, 0)) {
+	while (i < nr) {
 		for (n = 0; n < BATCH && i + n < nr; n++)
 			prep(serve, &ops[n], i + n, step);
 		err = rdmatensor_submit(serve->server.rt, ops, n, 0, 0, &done);
@@ -223,35 +214,24 @@ static int tell_ready(struct serve *serve)
 	return server_ready(&serve->server, what, line);
 }
 
-/* Until a signal, which may also come before it has begun */
-static int run(struct serve *serve)
-{
-	int64_t step;
-	int err = EXIT_OK;
-
-	for (step = 0; !err && step < serve->steps && !stop_requested(); step++)
-		err = publish_step(serve, serve->first_step + step);
-	if (err || stop_requested())
-		return err;
-	err = tell_ready(serve);
-	if (!err)
-		err = server_run(&serve->server);
-	if (err)
-		return err;
-	server_withdraw(&serve->server, (uint64_t)serve->steps *
-			(serve->file.nr + 1), name_of, serve,
-			rdmatensor_deadline_ms(SERVER_END_MS));
-	return server_end(&serve->server);
-}
-
 static int serve_file(struct serve *serve)
 {
+	int64_t step;
 	int err;
 
-	stop_init();
 	err = load(serve);
+	for (step = 0; !err && step < serve->steps; step++)
+		err = publish_step(serve, serve->first_step + step);
 	if (!err)
-		err = run(serve);
+		err = tell_ready(serve);
+	if (!err)
+		err = server_run(&serve->server);
+	if (!err) {
+		server_withdraw(&serve->server, (uint64_t)serve->steps *
+				(serve->file.nr + 1), name_of, serve,
+				rdmatensor_deadline_ms(SERVER_END_MS));
+		err = server_end(&serve->server);
+	}
 	rdmatensor_close(serve->server.rt);
 	st_free(&serve->file);
 	free(serve->offsets);

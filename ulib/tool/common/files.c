@@ -9,7 +9,6 @@
 
 #include "files.h"
 #include "progress.h"
-#include "stop.h"
 
 /* Bytes of one call: enough to be efficient, few enough to show progress */
 #define CHUNK (UINT64_C(32) << 20)
@@ -85,8 +84,6 @@ static int transfer(vector_call call, int fd, uint64_t at,
 				return 0;
 			continue;
 		}
-		if (stop_requested())
-			return -EINTR;
 		got = call(fd, vec, nr_vec, (off_t)at);
 		if (got < 0 && errno == EINTR)
 			continue;

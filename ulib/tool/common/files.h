@@ -21,7 +21,7 @@ struct piece {
 	uint64_t bytes;
 };
 
-/* Both: 0 or a negative errno; -ENODATA: the file ends too early; -EINTR: stop_requested() */
+/* Both: 0 or a negative errno; -ENODATA: the file ends too early */
 int file_read(int fd, uint64_t at, const struct piece *pieces, size_t nr,
 	      struct progress *progress);
 /* From the beginning; @stream: the file has no positions, such as a pipe */

@@ -13,9 +13,6 @@
 #include "store.h"
 #include "text.h"
 
-/* Between two checks for a signal */
-#define FILL_WORDS (1 << 16)
-
 int server_start(struct server *server)
 {
 	char listen[16];
@@ -30,18 +27,12 @@ int server_start(struct server *server)
 	return err;
 }
 
-bool server_fill(const struct store *store, uint64_t nr, server_word word, void *arg)
+void server_fill(const struct store *store, uint64_t nr, server_word word, void *arg)
 {
 	uint64_t *words = (void *)((char *)store->pool.base + store->offset), i;
-	bool stopped = false;
 
-	stop_unblock();
-	for (i = 0; i < nr && !stopped; i++) {
+	for (i = 0; i < nr; i++)
 		words[i] = word(arg, i);
-		stopped = !(i % FILL_WORDS) && stop_requested();
-	}
-	stop_block();
-	return !stopped;
 }
 
 static void print_ready(struct server *server, const char *what, const char *where,
@@ -76,17 +67,20 @@ int server_ready(struct server *server, const char *what, struct json_object *li
 	char where[80];
 	int err;
 
+	/*
+	 * Not earlier: the kernel gives up pinning memory, and reading from a server that does
+	 * not answer, for a signal that kills, and not for one that has a handler
+	 */
+	stop_init();
+	stop_unblock();
 	err = rdmatensor_query(server->rt, &query);
 	context_listen_text(server->rt, &server->options, where, sizeof(where));
 	if (err || !strcmp(where, "-")) {
 		json_object_put(line);
 		return failed("query: %s", err ? strerror(-err) : "it does not listen");
 	}
-	stop_unblock();
 	print_ready(server, what, where, &query, line);
-	err = output_arrived();
-	stop_block();
-	return err;
+	return output_arrived();
 }
 
 /* Returns the number of withdrawals that have completed */
@@ -96,8 +90,6 @@ static uint64_t take_entries(struct server *server)
 	uint64_t withdrawn = 0;
 	char text[256];
 
-	/* A note may wait for a pipe that nobody reads */
-	stop_unblock();
 	while ((cqe = rdmatensor_peek(server->rt, 0))) {
 		switch (cqe->type) {
 		case RDMATENSOR_CQE_CHANNEL_UP:
@@ -115,7 +107,6 @@ static uint64_t take_entries(struct server *server)
 		}
 		rdmatensor_advance(server->rt, 1);
 	}
-	stop_block();
 	return withdrawn;
 }
 
@@ -187,7 +178,6 @@ int server_end(struct server *server)
 
 	if (context_counters(server->rt, counters))
 		return EXIT_FAILED;
-	stop_unblock();
 	if (!server->options.json) {
 		printf("rdmatensor: served %" PRIu64 " fetch%s, %" PRIu64 " bytes, in %" PRIu64 " RDMA write%s, over %" PRIu64 " channel%s\n",
 		       counters[RDMATENSOR_STAT_SERVED],
@@ -204,6 +194,6 @@ int server_end(struct server *server)
 		print_json(line);
 	}
 	err = output_arrived();
-	stop_block();
+	stop_end();
 	return err;
 }

@@ -50,14 +50,11 @@ typedef uint64_t (*server_word)(void *arg, uint64_t i);
 
 /* Starts a context that listens; EXIT_OK, or EXIT_FAILED with a message */
 int server_start(struct server *server);
+/* Writes @nr words into @store, which may take long */
+void server_fill(const struct store *store, uint64_t nr, server_word word, void *arg);
 /*
- * Writes @nr words into @store, which may take long. Signals end the server and not the
- * process: stop_init() comes first. False: one has ended it
- */
-bool server_fill(const struct store *store, uint64_t nr, server_word word, void *arg);
-/*
- * Prints that the server is ready: @what, or @line as JSON, which is put. EXIT_OK, or
- * EXIT_FAILED with a message
+ * Prints that the server is ready: @what, or @line as JSON, which is put. From here on a
+ * signal ends the server and not the process. EXIT_OK, or EXIT_FAILED with a message
  */
 int server_ready(struct server *server, const char *what,
 		 struct json_object *line);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The signals that end a server are blocked except during ppoll(), so that none is lost
- * between the check of the flag and the wait.
+ * The signals that end a command are blocked between the check of the flag and ppoll(), which
+ * unblocks them, so that none is lost in between. top and monitor have them blocked until then
+ * as a rule, since a resize must not be lost either; servers have them unblocked.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -10,6 +11,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <rdmatensor/rdmatensor.h>
 
@@ -22,14 +24,19 @@ static sigset_t outside;
 static void on_signal(int signo)
 {
 	requested = signo;
+	/* The wait for a pipe that nobody reads, too: alarm() is for handlers */
+	alarm(STOP_SECONDS);
 }
 
 void stop_init(void)
 {
-	struct sigaction action = { .sa_handler = on_signal };
+	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESETHAND };
 
 	sigemptyset(&action.sa_mask);
 	sigprocmask(SIG_BLOCK, NULL, &outside);
+	/* Ignored or blocked by the parent, it could not end the process */
+	signal(SIGALRM, SIG_DFL);
+	sigdelset(&outside, SIGALRM);
 	sigdelset(&outside, SIGINT);
 	sigdelset(&outside, SIGTERM);
 	sigdelset(&outside, SIGWINCH);
@@ -59,6 +66,11 @@ void stop_block(void)
 	sigprocmask(SIG_SETMASK, &set, NULL);
 }
 
+void stop_end(void)
+{
+	alarm(0);
+}
+
 bool stop_requested(void)
 {
 	return requested;
@@ -70,16 +82,29 @@ static void wait_failed(void)
 	exit(failed("wait: %s", strerror(errno)));
 }
 
+/* As ppoll() does, between a look at the flag and the wait no signal is lost */
+static int wait_until(struct pollfd *pfd, const struct timespec *wait)
+{
+	sigset_t before;
+	int ret = -1;
+
+	sigprocmask(SIG_BLOCK, NULL, &before);
+	stop_block();
+	errno = EINTR;
+	if (!requested)
+		ret = ppoll(pfd, 1, wait, &outside);
+	if (ret < 0 && errno != EINTR)
+		wait_failed();
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return ret;
+}
+
 bool stop_wait_fd(int fd, int ms)
 {
 	struct timespec wait = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
 	struct pollfd pfd = { .fd = fd, .events = POLLIN };
 
-	/* A signal may have arrived while they were not blocked */
-	if (requested)
-		return true;
-	if (ppoll(&pfd, 1, ms < 0 ? NULL : &wait, &outside) < 0 && errno != EINTR)
-		wait_failed();
+	wait_until(&pfd, ms < 0 ? NULL : &wait);
 	return requested;
 }
 
@@ -89,16 +114,11 @@ bool stop_wait(struct rdmatensor *rt, uint64_t deadline_ns)
 	struct timespec wait = { 0 };
 	uint64_t now = rdmatensor_now_ns();
 
-	if (requested)
-		return true;
 	if (deadline_ns > now) {
 		wait.tv_sec = (time_t)((deadline_ns - now) / 1000000000u);
 		wait.tv_nsec = (long)((deadline_ns - now) % 1000000000u);
 	}
-	if (ppoll(&pfd, 1, deadline_ns ? &wait : NULL, &outside) < 0) {
-		if (errno != EINTR)
-			wait_failed();
+	if (wait_until(&pfd, deadline_ns ? &wait : NULL) < 0)
 		return requested;
-	}
 	return requested || pfd.revents & (POLLERR | POLLHUP | POLLNVAL);
 }

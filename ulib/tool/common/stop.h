@@ -10,8 +10,14 @@
 
 struct rdmatensor;
 
-/* From here on the signals are delivered in the calls below only */
+/*
+ * From here on the signals are delivered in the calls below only. The first one asks the
+ * command to end; a second one, or STOP_SECONDS in which it has not ended, ends the process
+ */
+#define STOP_SECONDS 30
 void stop_init(void);
+/* The command has ended well, whatever time the rest takes */
+void stop_end(void);
 /*
  * Waits until the ring has entries, a signal arrives, or the deadline passes. True: it was a
  * signal, or the device is gone
@@ -23,9 +29,9 @@ bool stop_wait(struct rdmatensor *rt, uint64_t deadline_ns);
  */
 bool stop_wait_fd(int fd, int ms);
 /*
- * Around a call that may block, such as a write into a full pipe: in between a signal is
+ * Around calls that may block, such as a write into a full pipe: in between a signal is
  * delivered at once, and the call ends with EINTR. A signal right before the call does not
- * interrupt it; the next one does
+ * interrupt it
  */
 void stop_unblock(void);
 void stop_block(void);

@@ -23,7 +23,7 @@ static uint64_t word_of(void *arg, uint64_t i)
 }
 
 /* Without an error nothing is exported if a signal has ended the server: *ended */
-static int export_rows(struct gathering *gathering, struct store *store, bool *ended)
+static int export_rows(struct gathering *gathering, struct store *store)
 {
 	uint64_t nr = (uint64_t)(gathering->row_end - gathering->row_start);
 	uint32_t table;
@@ -33,9 +33,7 @@ static int export_rows(struct gathering *gathering, struct store *store, bool *e
 	if (store_create_array(gathering->server.rt, nr, gathering->row_bytes,
 			       RDMATENSOR_POOL_PEERS_READ, store))
 		return EXIT_FAILED;
-	*ended = !server_fill(store, nr * (gathering->row_bytes / 8), word_of, gathering);
-	if (*ended)
-		return EXIT_OK;
+	server_fill(store, nr * (gathering->row_bytes / 8), word_of, gathering);
 	err = rdmatensor_table_export(gathering->server.rt, gathering->table, &store->pool,
 				      store->offset, (uint64_t)gathering->row_start,
 				      (uint64_t)gathering->row_end, gathering->row_bytes, 0,
@@ -55,21 +53,23 @@ static int run(struct gathering *gathering)
 	snprintf(what, sizeof(what), "exporting rows %" PRId64 "..%" PRId64 " of \"%.60s\"",
 		 gathering->row_start, gathering->row_end - 1, gathering->table);
 	err = server_ready(&gathering->server, what, line);
-	return err ? err : server_run(&gathering->server);
+	if (err)
+		return err;
+	err = server_run(&gathering->server);
+	stop_end();
+	return err;
 }
 
 int gather_serve(struct gathering *gathering)
 {
 	struct store store;
-	bool ended = false;
 	int err;
 
-	stop_init();
 	err = server_start(&gathering->server);
 	if (err)
 		return err;
-	err = export_rows(gathering, &store, &ended);
-	if (!err && !ended)
+	err = export_rows(gathering, &store);
+	if (!err)
 		err = run(gathering);
 	rdmatensor_close(gathering->server.rt);
 	return err;

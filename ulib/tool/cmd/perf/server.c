@@ -12,7 +12,6 @@
 #include "tool/common/output.h"
 #include "tool/common/published.h"
 #include "tool/common/server.h"
-#include "tool/common/stop.h"
 #include "tool/common/store.h"
 
 /* The powers of two up to 1 TiB, and those of --size */
@@ -117,22 +116,20 @@ int perf_serve(struct perf *perf)
 {
 	struct published published = { 0 };
 	struct store store = { 0 };
-	bool filled = false;
 	uint64_t most;
 	int err;
 
-	stop_init();
 	err = server_start(&perf->server);
 	if (err)
 		return err;
 	most = choose(perf, &published);
 	err = store_create_of(perf->server.rt, perf->memory, 1, align_up(most, 8),
 			      RDMATENSOR_POOL_PEERS_NONE, &store);
-	if (!err)
-		filled = server_fill(&store, (most + 7) / 8, word_of, NULL);
-	if (filled)
+	if (!err) {
+		server_fill(&store, (most + 7) / 8, word_of, NULL);
 		err = publish(perf, &published, &store);
-	if (!err && filled)
+	}
+	if (!err)
 		err = run(perf, &published, most);
 	rdmatensor_close(perf->server.rt);
 	return err;
