@@ -32,7 +32,7 @@ const struct command commands[NR_COMMANDS] = {
 		"Usage: rdmatensor perf --server [OPTION]...\n"
 		"       rdmatensor perf [OPTION]... PEER\n"
 		"Measure how fast tensors of a PEER are fetched. The server has every power of\n"
-		"two up to --max-size; give it --size too for others.\n",
+		"two up to --max-size; give both sides the same --size for others.\n",
 	},
 	[COMMAND_GATHER] = {
 		.name = "gather",
@@ -206,7 +206,7 @@ const struct option_row option_rows[] = {
 	}, {
 		OWN(IN(PERF), SIZE, "size"), .letter = 's',
 		.arg = "N[,N]...", .kind = OPTION_OWN,
-		.help = "bytes of a tensor, as 4K,8M (default 64K,1M,8M; lat: 4K)",
+		.help = "bytes of a tensor, as 4K,8M (client: 64K,1M,8M; lat: 4K)",
 		.man = "Bytes of a tensor; K, M, G and T stand for powers of 1024 (default "
 			"64K,1M,8M; lat: 4K).",
 	}, {
