@@ -3,7 +3,10 @@
  * The ABI of /dev/rdmatensor.
  *
  * One open file is one context: one worker, with a name, its own channels,
- * pools and tables. Everything it made ends with the last close of the file.
+ * and tables. Everything it made ends with the last close of the file, but for
+ * what its domain has: pools, and what was published until it is withdrawn. The
+ * domain is the context's own, and ends with it, unless other contexts have
+ * joined it, or a descriptor of it is open (RDMATENSOR_DOMAIN_CREATE).
  * The file is not shared by fork() in any useful way: a child inherits the
  * context, not a copy of it.
  *
@@ -79,6 +82,10 @@ enum {
 	RDMATENSOR_CMD_STATUS_TEXT,
 	RDMATENSOR_CMD_POOL_REGISTER,
 	RDMATENSOR_CMD_POOL_IMPORT,
+	RDMATENSOR_CMD_DOMAIN_CREATE,
+	RDMATENSOR_CMD_DOMAIN_QUERY,
+	RDMATENSOR_CMD_POOL_QUERY,
+	RDMATENSOR_CMD_LASTING_QUERY,
 };
 
 /**
@@ -196,7 +203,8 @@ struct rdmatensor_query {
  *         RDMATENSOR_START_GID_INDEX, _RETRY_COUNT, _RNR_RETRY: the field is meant, as by
  *         its bit in @set;
  *         RDMATENSOR_START_VALIDATE: begin in data-validation mode; without it and its bit
- *         in @set: as the host's default has it
+ *         in @set: as the host's default has it;
+ *         RDMATENSOR_START_DOMAIN: join the domain of @domain_fd
  * @worker: this worker's name, zero-terminated, not empty, without control characters
  * @device_name: RDMA device, or its network device, or one of its IP addresses, which
  *         is the GID then; empty: the only device with an active port
@@ -267,6 +275,12 @@ struct rdmatensor_query {
  *         in the range, and RDMATENSOR_PARAM_AUTO where the parameter may be auto. Out: of
  *         all fields that have a value then, which is all but @sl and @traffic_class that
  *         the path decides
+ * @domain_fd: with RDMATENSOR_START_DOMAIN: descriptor of a domain (RDMATENSOR_DOMAIN_CREATE),
+ *         which may be closed after the call. The context has the domain's pools from the start,
+ *         offers what is published there with uses 0, and takes the domain's device, if
+ *         @device_name is empty, and its @max_pools and @mr_page_bytes; @port, @gid_index and
+ *         all else are its own
+ * @__reserved: must be 0
  *
  * From @port to @mr_page_bytes the fields are the parameters of rdmatensor_params.h, which has
  * their ranges, and their defaults until the host changes them. A field that is not 0 is
@@ -285,7 +299,9 @@ struct rdmatensor_query {
  * all max_contexts of the host are started; -ENOMEM: of the ring,
  * which is locked memory as pools are (see RDMATENSOR_POOL_CREATE), and its pages the
  * memory cgroup's. What peers make the context allocate is charged to the memory cgroup
- * of who opened it.
+ * of who opened it. With RDMATENSOR_START_DOMAIN also -EBADF: @domain_fd is not open; -EINVAL: it
+ * is no domain; -EXDEV: the domain is of another network namespace, or @device_name names
+ * another device than the domain's; -ENODEV: the domain's device was removed.
  */
 struct rdmatensor_start {
 	__u32 size;
@@ -295,7 +311,8 @@ struct rdmatensor_start {
 #define RDMATENSOR_START_RETRY_COUNT (1 << 2)
 #define RDMATENSOR_START_RNR_RETRY (1 << 3)
 #define RDMATENSOR_START_VALIDATE (1 << 4)
-#define RDMATENSOR_START_FLAGS 0x1f
+#define RDMATENSOR_START_DOMAIN (1 << 5)
+#define RDMATENSOR_START_FLAGS 0x3f
 	char worker[RDMATENSOR_WORKER_MAX];
 	char device_name[64];
 	__u32 port;
@@ -355,6 +372,8 @@ struct rdmatensor_start {
 #define RDMATENSOR_SET_VALIDATE (1ULL << 25)
 #define RDMATENSOR_SET_MR_PAGE_BYTES (1ULL << 26)
 #define RDMATENSOR_SET_ALL ((1ULL << 27) - 1)
+	__s32 domain_fd;
+	__u32 __reserved;
 };
 
 #define RDMATENSOR_START _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_START)
@@ -682,6 +701,141 @@ struct rdmatensor_pool_alloc {
 #define RDMATENSOR_POOL_ALLOC _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_POOL_ALLOC)
 
 /**
+ * struct rdmatensor_pool_query - ioctl(RDMATENSOR_POOL_QUERY)
+ * @size: sizeof(struct rdmatensor_pool_query)
+ * @pool_id: in: a pool's id, or with RDMATENSOR_POOL_NEXT the id to go on after, 0 to begin;
+ *           out: the id that is described. Ids grow, until there were 2^28 pools
+ * @flags: RDMATENSOR_POOL_NEXT
+ * @out_flags: out: RDMATENSOR_POOL_MAPPABLE: mmap() of @out_mmap_offset maps it;
+ *             RDMATENSOR_POOL_WRITABLE: it can be a destination
+ * @peers: out: enum rdmatensor_pool_peers
+ * @keys: out: memory regions that it is registered with
+ * @bytes: out: its length
+ * @out_mmap_offset: out: see RDMATENSOR_POOL_CREATE
+ * @kind: out: what memory it is, zero-terminated, as "rdmatensor show pools" has it
+ *
+ * Describes a pool of the context's domain, whoever has made it. -ENOENT: no such pool, with
+ * _NEXT: no further one.
+ */
+struct rdmatensor_pool_query {
+	__u32 size;
+	__u32 pool_id;
+	__u32 flags;
+#define RDMATENSOR_POOL_NEXT (1 << 0)
+	__u32 out_flags;
+#define RDMATENSOR_POOL_MAPPABLE (1 << 0)
+#define RDMATENSOR_POOL_WRITABLE (1 << 1)
+	__u32 peers;
+	__u32 keys;
+	__aligned_u64 bytes;
+	__aligned_u64 out_mmap_offset;
+	char kind[16];
+};
+
+#define RDMATENSOR_POOL_QUERY _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_POOL_QUERY)
+
+/**
+ * struct rdmatensor_domain_create - ioctl(RDMATENSOR_DOMAIN_CREATE)
+ * @size: sizeof(struct rdmatensor_domain_create)
+ * @flags: RDMATENSOR_DOMAIN_CLOEXEC: close it in a program that this one executes
+ * @out_fd: out: a descriptor of the context's domain
+ * @__reserved: must be 0
+ *
+ * A domain has the pools of its contexts, their registration, and what they have published with
+ * uses 0. It stays as long as one of its contexts is open, or a descriptor of it, wherever that
+ * is: inherited, sent to another process (SCM_RIGHTS), or kept by a service manager. Who has a
+ * descriptor can join (RDMATENSOR_START_DOMAIN), and do with the pools what their makers can.
+ *
+ * A context that ends, however, takes its channels, fetches, tables and other publications with
+ * it, and nothing of the domain: regions that it was handed stay handed out, also those of
+ * entries that it has not seen, until they are freed (RDMATENSOR_OP_FREE) or their pool is
+ * destroyed by another context.
+ *
+ * A domain that has had a descriptor counts against max_contexts of the host: -EUSERS. -EMFILE,
+ * -ENFILE: descriptors; -ENODEV: the device was removed.
+ */
+struct rdmatensor_domain_create {
+	__u32 size;
+	__u32 flags;
+#define RDMATENSOR_DOMAIN_CLOEXEC (1 << 0)
+	__s32 out_fd;
+	__u32 __reserved;
+};
+
+#define RDMATENSOR_DOMAIN_CREATE _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_DOMAIN_CREATE)
+
+/**
+ * struct rdmatensor_domain_query - ioctl(RDMATENSOR_DOMAIN_QUERY), on a domain's descriptor
+ * @size: sizeof(struct rdmatensor_domain_query)
+ * @flags: out: RDMATENSOR_DOMAIN_DEVICE_GONE: nothing can be done with it any more
+ * @contexts: out: started contexts that have it
+ * @pools: out: its pools
+ * @max_pools: out: bound on these
+ * @__reserved: must be 0
+ * @pool_bytes: out: length of all pools
+ * @lasting: out: tensors that are published with uses 0
+ * @device_name: out: RDMA device, zero-terminated
+ */
+struct rdmatensor_domain_query {
+	__u32 size;
+	__u32 flags;
+#define RDMATENSOR_DOMAIN_DEVICE_GONE (1 << 0)
+	__u32 contexts;
+	__u32 pools;
+	__u32 max_pools;
+	__u32 __reserved;
+	__aligned_u64 pool_bytes;
+	__aligned_u64 lasting;
+	char device_name[64];
+};
+
+#define RDMATENSOR_DOMAIN_QUERY _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_DOMAIN_QUERY)
+
+/**
+ * struct rdmatensor_lasting_query - ioctl(RDMATENSOR_LASTING_QUERY)
+ * @size: sizeof(struct rdmatensor_lasting_query)
+ * @flags: out: RDMATENSOR_LASTING_DEAD: is_dead; RDMATENSOR_LASTING_COPIED: it was published with
+ *         RDMATENSOR_OP_COPY; RDMATENSOR_LASTING_WITHDRAWING: withdrawn, and still being read
+ * @cursor: in: 0 to begin, then what the last call has left here; out: to go on
+ * @step_id: out: the step
+ * @pool_id: out: pool that it is in; 0: copied, failed, or empty
+ * @data_type: out: enum rdmatensor_data_type
+ * @offset: out: where in the pool
+ * @bytes: out: length of its content
+ * @ndims: out: valid members of @dims
+ * @status: out: errno that it is offered with instead (RDMATENSOR_OP_FAILED), 0: it is a tensor
+ * @name_len: out: bytes of @name
+ * @__reserved: must be 0
+ * @dims: out: its shape
+ * @name: out: any bytes, not terminated
+ *
+ * Describes a tensor that was published with uses 0 in the context's domain, by whatever context,
+ * and is offered by all of them; in the order of their publication, until there were 2^31. One
+ * whose PUBLISH has not returned may be among them. -ENOENT: there is no further one.
+ */
+struct rdmatensor_lasting_query {
+	__u32 size;
+	__u32 flags;
+#define RDMATENSOR_LASTING_DEAD (1 << 0)
+#define RDMATENSOR_LASTING_COPIED (1 << 1)
+#define RDMATENSOR_LASTING_WITHDRAWING (1 << 2)
+	__aligned_u64 cursor;
+	__s64 step_id;
+	__u32 pool_id;
+	__u32 data_type;
+	__aligned_u64 offset;
+	__aligned_u64 bytes;
+	__u32 ndims;
+	__s32 status;
+	__u32 name_len;
+	__u32 __reserved;
+	__aligned_u64 dims[RDMATENSOR_DIMS_MAX];
+	char name[RDMATENSOR_NAME_MAX];
+};
+
+#define RDMATENSOR_LASTING_QUERY _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_LASTING_QUERY)
+
+/**
  * struct rdmatensor_connect - ioctl(RDMATENSOR_CONNECT)
  * @size: sizeof(struct rdmatensor_connect)
  * @flags: RDMATENSOR_CONNECT_NOWAIT: a peer that is not up is an error at once
@@ -961,7 +1115,8 @@ struct rdmatensor_table_close {
  * step: peers' fetches by ERROR_STATUS, own fetches by CANCEL. Requests and
  * publishes of the step that come later meet the same status, as long as the
  * step is among the last 64 that this context aborted. A tensor published with
- * uses 0 is no longer served but needs its WITHDRAW as before.
+ * uses 0 is no longer served but needs its WITHDRAW as before: by this context, while the step
+ * is among the 64, and if it was published by it, by none of its domain any more.
  */
 struct rdmatensor_step_abort {
 	__u32 size;
@@ -1008,7 +1163,10 @@ struct rdmatensor_status_text {
  *     says that the buffer is free, which comes after @uses deliveries (result
  *     0), a WITHDRAW or a STEP_ABORT (their errno). With uses 0 it is offered
  *     until it is withdrawn, makes no entry of its own and holds no room in
- *     the ring. -EEXIST: (name, step_id) is offered already.
+ *     the ring; it belongs to the context's domain then: all contexts of the domain offer
+ *     it, after what each offers itself under that name and step, it stays when the context
+ *     ends, and any of them can withdraw it. -EEXIST: (name, step_id) is offered already, by
+ *     this context or by its domain.
  *     With RDMATENSOR_OP_COPY the tensor is copied to a tensor buffer of the kernel's
  *     before SUBMIT returns, and is delivered from there: its memory is the process's
  *     again, and the entry, if @uses is not 0, is in the ring, with result 0; how the
@@ -1016,7 +1174,7 @@ struct rdmatensor_status_text {
  *     whose tensor finds it there if it has the same number of bytes. It is locked memory
  *     as that of a pool is (see RDMATENSOR_POOL_CREATE), which no peer can reach. One
  *     that serves no tensor is freed when another tensor or a pool finds no memory, when
- *     START's max_pools buffers are there, or with the context; that of a tensor that is
+ *     START's max_pools buffers are there, or with the domain; that of a tensor that is
  *     withdrawn, by that. -ENOBUFS: max_pools buffers have a tensor that is not delivered
  *     yet; -ENOMEM, -EOVERFLOW, -EINTR: as for RDMATENSOR_POOL_CREATE; -ENODEV
  * @RDMATENSOR_OP_WITHDRAW: take the tensor back. An entry RDMATENSOR_CQE_WITHDRAW

@@ -5,6 +5,7 @@
  */
 #include <linux/slab.h>
 #include <linux/uaccess.h>
+#include "api/domain_file.h"
 #include "api/ioctl.h"
 #include "context/channels.h"
 #include "context/context.h"
@@ -44,15 +45,47 @@ int rdmatensor_ioctl_query(struct rdmatensor_context *context, void *arg)
 	memcpy(query->gid, context->adapter.gid.raw, sizeof(query->gid));
 	query->mtu = ib_mtu_enum_to_int(context->adapter.mtu);
 	query->channels = atomic_read(&context->nr_channels);
-	query->pools = context->nr_pools;
+	query->pools = rdmatensor_holdings_nr_pools(context->holdings);
 	query->max_segment_bytes = 1ULL << context->adapter.seg_shift;
 	mutex_unlock(&context->lock);
 	return 0;
 }
 
+/* The domain that START names, with a reference; NULL: none */
+static struct rdmatensor_holdings *start_domain(struct rdmatensor_start *start)
+{
+	struct rdmatensor_holdings *joined;
+
+	if (!(start->flags & RDMATENSOR_START_DOMAIN))
+		return NULL;
+	if (start->size < offsetofend(struct rdmatensor_start, domain_fd)) {
+		snprintf(start->cause, sizeof(start->cause),
+			 "START: RDMATENSOR_START_DOMAIN, but the struct ends before domain_fd: set size to that of a newer header");
+		return ERR_PTR(-EINVAL);
+	}
+	joined = rdmatensor_domain_file_get(start->domain_fd);
+	if (IS_ERR(joined))
+		snprintf(start->cause, sizeof(start->cause),
+			 "START: domain_fd %d is %s: give the descriptor that RDMATENSOR_DOMAIN_CREATE has made",
+			 start->domain_fd,
+			 joined == ERR_PTR(-EBADF) ? "not open" : "no descriptor of a domain");
+	return joined;
+}
+
 int rdmatensor_ioctl_start(struct rdmatensor_context *context, void *arg)
 {
-	return rdmatensor_context_start(context, arg);
+	struct rdmatensor_start *start = arg;
+	struct rdmatensor_holdings *joined;
+	int ret;
+
+	memset(start->cause, 0, sizeof(start->cause));
+	joined = start_domain(start);
+	if (IS_ERR(joined))
+		return PTR_ERR(joined);
+	ret = rdmatensor_context_start(context, start, joined);
+	if (joined)
+		rdmatensor_holdings_put(joined);
+	return ret;
 }
 
 int rdmatensor_ioctl_configure(struct rdmatensor_context *context, void *arg)
@@ -187,6 +220,7 @@ int rdmatensor_ioctl_step_abort(struct rdmatensor_context *context, void *arg)
 					 &waiters);
 	rdmatensor_rendezvous_work_off(&waiters);
 	rdmatensor_publication_release_list(&released);
+	rdmatensor_lasting_abort_step(core, abort->step_id);
 	while ((channel = rdmatensor_context_next_channel(context, &id))) {
 		rdmatensor_response_abort_step(channel, abort->step_id, &status);
 		rdmatensor_channel_put(channel);

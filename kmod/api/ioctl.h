@@ -27,6 +27,10 @@ int rdmatensor_ioctl_pool_register(struct rdmatensor_context *context, void *arg
 int rdmatensor_ioctl_pool_import(struct rdmatensor_context *context, void *arg);
 int rdmatensor_ioctl_pool_destroy(struct rdmatensor_context *context, void *arg);
 int rdmatensor_ioctl_pool_alloc(struct rdmatensor_context *context, void *arg);
+/* domain_file.c */
+int rdmatensor_ioctl_domain_create(struct rdmatensor_context *context, void *arg);
+int rdmatensor_ioctl_pool_query(struct rdmatensor_context *context, void *arg);
+int rdmatensor_ioctl_lasting_query(struct rdmatensor_context *context, void *arg);
 /* table_ioctls.c */
 int rdmatensor_ioctl_table_export(struct rdmatensor_context *context, void *arg);
 int rdmatensor_ioctl_table_open(struct rdmatensor_context *context, void *arg);

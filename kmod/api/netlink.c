@@ -101,7 +101,8 @@ static int netlink_fill_context(struct sk_buff *skb, struct rdmatensor_context *
 		return -EMSGSIZE;
 
 	mutex_lock(&context->lock);
-	ret = nla_put_u32(skb, RDMATENSOR_NL_A_POOLS, context->nr_pools) ?:
+	ret = nla_put_u32(skb, RDMATENSOR_NL_A_POOLS,
+			  rdmatensor_holdings_nr_pools(context->holdings)) ?:
 	      netlink_put_adapter(skb, context);
 	mutex_unlock(&context->lock);
 	if (ret)
@@ -340,7 +341,7 @@ static int netlink_dump_its_pools(struct sk_buff *skb, struct netlink_callback *
 	unsigned long id = cb->args[1];
 	int ret = 0;
 
-	while (!ret && (pool = rdmatensor_context_next_pool(context, &id))) {
+	while (!ret && (pool = rdmatensor_holdings_next_pool(context->holdings, &id))) {
 		ret = netlink_dump_one(skb, cb, RDMATENSOR_NL_CMD_POOL_GET, netlink_fill_pool,
 				       context, pool);
 		if (!ret)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * POOL_CREATE, POOL_REGISTER, POOL_IMPORT, POOL_DESTROY, POOL_ALLOC. The context holds one
- * reference of each pool, and drops all of them when it is closed.
+ * POOL_CREATE, POOL_REGISTER, POOL_IMPORT, POOL_DESTROY, POOL_ALLOC, POOL_QUERY. The context's
+ * domain holds one reference of each pool, and drops all of them when it ends.
  */
 #include <linux/dma-buf.h>
 #include <linux/overflow.h>
@@ -11,42 +11,11 @@
 #include "memory/dmabuf.h"
 #include "memory/pinned.h"
 
-/*
- * Reserves a place among the pools, and an id under which there is no pool yet, so that
- * nothing can fail after the memory was allocated
- */
-static int pools_reserve(struct rdmatensor_context *context, u32 *id)
-{
-	int ret = -EUSERS;
-
-	mutex_lock(&context->lock);
-	if (context->nr_pools < context->max_pools) {
-		ret = xa_alloc_cyclic(&context->pools, id, NULL,
-				      XA_LIMIT(1, RDMATENSOR_POOL_ID_MAX),
-				      &context->next_pool, GFP_KERNEL_ACCOUNT);
-		if (ret >= 0)
-			context->nr_pools++;
-	}
-	mutex_unlock(&context->lock);
-	return min(ret, 0);
-}
-
-/* After its id was freed */
-static void pools_unreserve(struct rdmatensor_context *context)
-{
-	mutex_lock(&context->lock);
-	context->nr_pools--;
-	mutex_unlock(&context->lock);
-}
-
-/*
- * It may be destroyed from here on. Under @device_use: a removal finds it. Storing into a
- * reserved place cannot fail
- */
+/* It may be destroyed from here on. Under @device_use: a removal finds it */
 static void pools_add(struct rdmatensor_context *context, struct rdmatensor_pool *pool)
 {
 	lockdep_assert_held(&context->device_use);
-	WARN_ON_ONCE(xa_store(&context->pools, pool->id, pool, GFP_KERNEL));
+	rdmatensor_holdings_add(context->holdings, pool);
 	rdmatensor_context_list_changed(&context->listed);
 }
 
@@ -57,15 +26,16 @@ typedef struct rdmatensor_pool *(*pools_make_fn)(struct rdmatensor_context *cont
 static struct rdmatensor_pool *pools_make(struct rdmatensor_context *context, pools_make_fn make,
 					  void *arg)
 {
-	u32 tries = rdmatensor_buffers_tries(&context->buffers);
+	struct rdmatensor_buffers *buffers = &context->holdings->buffers;
+	u32 tries = rdmatensor_buffers_tries(buffers);
 	struct rdmatensor_pool *pool;
 	unsigned long nr_freed;
 
 	do {
-		nr_freed = rdmatensor_buffers_nr_freed(&context->buffers);
+		nr_freed = rdmatensor_buffers_nr_freed(buffers);
 		pool = make(context, arg);
 	} while (pool == ERR_PTR(-ENOMEM) && --tries &&
-		 rdmatensor_buffers_make_room(&context->buffers, nr_freed));
+		 rdmatensor_buffers_make_room(buffers, nr_freed));
 	return pool;
 }
 
@@ -93,7 +63,7 @@ int rdmatensor_ioctl_pool_create(struct rdmatensor_context *context, void *arg)
 	/* The removal has begun: fail without waiting for its end */
 	if (READ_ONCE(context->gone))
 		return -ENODEV;
-	ret = pools_reserve(context, &id);
+	ret = rdmatensor_holdings_reserve(context->holdings, &id);
 	if (ret)
 		return ret;
 
@@ -101,8 +71,7 @@ int rdmatensor_ioctl_pool_create(struct rdmatensor_context *context, void *arg)
 	pool = pools_make(context, pools_create, create);
 	if (IS_ERR(pool)) {
 		up_read(&context->device_use);
-		xa_release(&context->pools, id);
-		pools_unreserve(context);
+		rdmatensor_holdings_unreserve(context->holdings, id);
 		return PTR_ERR(pool);
 	}
 	pool->id = id;
@@ -250,7 +219,7 @@ static const char *pools_why(int error)
 	}
 }
 
-/* Reserves a place as pools_reserve() does, with a cause */
+/* Reserves a place, with a cause */
 static int pools_enter(struct rdmatensor_context *context, u32 *id, const char *call,
 		       char *cause, size_t room)
 {
@@ -260,11 +229,11 @@ static int pools_enter(struct rdmatensor_context *context, u32 *id, const char *
 		snprintf(cause, room, "%s: the context is not started: START it first", call);
 		return -ENOTCONN;
 	}
-	ret = pools_reserve(context, id);
+	ret = rdmatensor_holdings_reserve(context->holdings, id);
 	if (ret)
 		snprintf(cause, room,
 			 "%s: all max_pools %u of this context are there, or no memory is (%d): destroy one, or START with more",
-			 call, context->max_pools, ret);
+			 call, context->holdings->max_pools, ret);
 	return ret;
 }
 
@@ -272,8 +241,7 @@ static int pools_enter(struct rdmatensor_context *context, u32 *id, const char *
 static void pools_leave(struct rdmatensor_context *context, u32 id, int error, const char *call,
 			char *cause, size_t room)
 {
-	xa_release(&context->pools, id);
-	pools_unreserve(context);
+	rdmatensor_holdings_unreserve(context->holdings, id);
 	if (!cause[0])
 		snprintf(cause, room, "%s: %s (%d)", call, pools_why(error), error);
 }
@@ -433,30 +401,21 @@ int rdmatensor_ioctl_pool_destroy(struct rdmatensor_context *context, void *arg)
 {
 	struct rdmatensor_pool_destroy *destroy = arg;
 	struct rdmatensor_pool *pool;
-	int ret = 0;
 
 	if (!rdmatensor_context_started(context))
 		return -ENOTCONN;
 	/* A removal does not find it once it is out of the table: so it waits for this */
 	down_read(&context->device_use);
-	xa_lock(&context->pools);
-	pool = xa_load(&context->pools, destroy->pool_id);
-	if (!pool)
-		ret = -ENOENT;
-	else
-		ret = rdmatensor_regions_close(&pool->regions);
-	if (!ret)
-		__xa_erase(&context->pools, destroy->pool_id);
-	xa_unlock(&context->pools);
-	if (!ret) {
+	pool = rdmatensor_holdings_take(context->holdings, destroy->pool_id);
+	if (!IS_ERR(pool)) {
 		rdmatensor_context_list_changed(&context->listed);
 		/* No other caller can find it any more */
 		rdmatensor_pool_unregister(pool);
 		rdmatensor_pool_put(pool);
-		pools_unreserve(context);
+		rdmatensor_holdings_vacate(context->holdings);
 	}
 	up_read(&context->device_use);
-	return ret;
+	return PTR_ERR_OR_ZERO(pool);
 }
 
 int rdmatensor_ioctl_pool_alloc(struct rdmatensor_context *context, void *arg)

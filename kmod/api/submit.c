@@ -126,7 +126,7 @@ static int submit_publish(struct rdmatensor_context *context, struct submit_room
 	args->uses = op->uses;
 	args->offset = op->offset;
 	args->share = op->flags & RDMATENSOR_OP_SHARE;
-	args->copy = op->flags & RDMATENSOR_OP_COPY ? &context->buffers : NULL;
+	args->copy = op->flags & RDMATENSOR_OP_COPY ? &context->holdings->buffers : NULL;
 	if (args->meta.bytes) {
 		args->pool = rdmatensor_context_pool(context, op->pool_id);
 		/* A region outside of any pool */

@@ -36,6 +36,9 @@ union uapi_arg {
 	struct rdmatensor_pool_import pool_import;
 	struct rdmatensor_pool_destroy pool_destroy;
 	struct rdmatensor_pool_alloc pool_alloc;
+	struct rdmatensor_domain_create domain_create;
+	struct rdmatensor_pool_query pool_query;
+	struct rdmatensor_lasting_query lasting_query;
 	struct rdmatensor_connect connect;
 	struct rdmatensor_disconnect disconnect;
 	struct rdmatensor_channel_query channel_query;
@@ -86,6 +89,11 @@ static const struct uapi_ioctl uapi_ioctls[] = {
 		   UAPI_OUT_ALWAYS),
 	UAPI_IOCTL(RDMATENSOR_POOL_IMPORT, pool_import, rdmatensor_pool_import, cause,
 		   UAPI_OUT_ALWAYS),
+	UAPI_IOCTL(RDMATENSOR_DOMAIN_CREATE, domain_create, rdmatensor_domain_create, __reserved,
+		   UAPI_OUT),
+	UAPI_IOCTL(RDMATENSOR_POOL_QUERY, pool_query, rdmatensor_pool_query, kind, UAPI_OUT),
+	UAPI_IOCTL(RDMATENSOR_LASTING_QUERY, lasting_query, rdmatensor_lasting_query, name,
+		   UAPI_OUT),
 };
 
 static int uapi_open(struct inode *inode, struct file *file)
@@ -126,6 +134,7 @@ static long uapi_ioctl(struct file *file, unsigned int cmd, unsigned long ptr)
 	    nr - RDMATENSOR_CMD_BASE >= ARRAY_SIZE(uapi_ioctls))
 		return -ENOTTY;
 	ioctl = &uapi_ioctls[nr - RDMATENSOR_CMD_BASE];
+	/* There are numbers that other files have */
 	if (ioctl->cmd != cmd)
 		return -ENOTTY;
 

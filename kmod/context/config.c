@@ -189,6 +189,11 @@ static int config_check_start(struct rdmatensor_start *start)
 			 start->set & ~RDMATENSOR_SET_ALL);
 		return -EINVAL;
 	}
+	if (start->__reserved) {
+		snprintf(start->cause, sizeof(start->cause),
+			 "START: a reserved field is set: clear it, or use a newer module");
+		return -EINVAL;
+	}
 	if (!rdmatensor_wire_worker_ok(start->worker,
 				       strnlen(start->worker, sizeof(start->worker)))) {
 		snprintf(start->cause, sizeof(start->cause),

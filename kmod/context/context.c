@@ -2,10 +2,12 @@
 /*
  * Contexts: who owns what, and in which order it ends.
  *
- * A context owns its listener, channels, pools and tables. It ends, by close or because the
- * device is removed, in one sequence: no new channels; every channel DOWN, which destroys the
- * queue pairs and ends the peers' access; pools unregistered; the protection domain freed.
- * After that nothing of the device is in use. A close continues: what is still waiting or
+ * A context owns its listener, channels and tables; pools are its domain's (holdings.c), to
+ * which it has a reference. It ends, by close or because the device is removed, in one sequence:
+ * no new channels; every channel DOWN, which destroys the queue pairs and ends the peers'
+ * access; exports withdrawn; the protection domain put. After that it uses nothing of the
+ * device, and where it was alone in its domain pools are unregistered and the protection domain
+ * is freed. A close continues: what is still waiting or
  * published ends, then the memory is freed. A close gives each peer a bounded time for what
  * is in flight (rdmatensor_channel_leave()); a removal gives none, and cuts short the time
  * that a close gives. Nothing else here waits for a peer: all bounds are the device's.
@@ -74,31 +76,6 @@ static const struct rdmatensor_core_ops context_core_ops = {
 	.timed_out = context_timed_out,
 };
 
-struct rdmatensor_pool *rdmatensor_context_pool(struct rdmatensor_context *context, u32 id)
-{
-	struct rdmatensor_pool *pool;
-
-	xa_lock(&context->pools);
-	pool = xa_load(&context->pools, id);
-	if (pool)
-		rdmatensor_pool_get(pool);
-	xa_unlock(&context->pools);
-	return pool;
-}
-
-struct rdmatensor_pool *rdmatensor_context_next_pool(struct rdmatensor_context *context,
-						     unsigned long *id)
-{
-	struct rdmatensor_pool *pool;
-
-	xa_lock(&context->pools);
-	pool = xa_find_after(&context->pools, id, ULONG_MAX, XA_PRESENT);
-	if (pool)
-		rdmatensor_pool_get(pool);
-	xa_unlock(&context->pools);
-	return pool;
-}
-
 struct rdmatensor_context *rdmatensor_context_open(void)
 {
 	struct rdmatensor_context *context = kzalloc(sizeof(*context), GFP_KERNEL_ACCOUNT);
@@ -112,7 +89,6 @@ struct rdmatensor_context *rdmatensor_context_open(void)
 	init_waitqueue_head(&context->removal);
 	context->net = get_net(current->nsproxy->net_ns);
 	context->memcg = get_mem_cgroup_from_mm(current->mm);
-	xa_init_flags(&context->pools, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
 	xa_init_flags(&context->tables, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
 	rdmatensor_exports_init(&context->exports);
 	xa_init_flags(&context->channels, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
@@ -131,56 +107,11 @@ struct rdmatensor_context *rdmatensor_context_open(void)
 	return context;
 }
 
-/*
- * Tensor buffers are pools that no process maps and no peer accesses: writes to peers and
- * loopback fetches read them
- */
-static int context_make_buffer(struct rdmatensor_buffers *buffers,
-			       struct rdmatensor_buffer *buffer)
-{
-	struct rdmatensor_context *context =
-		container_of(buffers, struct rdmatensor_context, buffers);
-	struct rdmatensor_pool *pool;
-
-	if (READ_ONCE(context->gone))
-		return -ENODEV;
-	down_read(&context->device_use);
-	pool = READ_ONCE(context->gone) ? ERR_PTR(-ENODEV) :
-	       rdmatensor_pool_create(context->domain, buffer->bytes,
-				      RDMATENSOR_POOL_PEERS_NONE);
-	/* Under @device_use: a removal finds it there */
-	if (!IS_ERR(pool))
-		buffer->pool = pool;
-	up_read(&context->device_use);
-	return PTR_ERR_OR_ZERO(pool);
-}
-
-/* A removal unregisters it, too: never both at the same time, by the buffers' membership */
-static void context_unmake_buffer(struct rdmatensor_buffers *buffers,
-				  struct rdmatensor_buffer *buffer)
-{
-	rdmatensor_pool_unregister(buffer->pool);
-	/* The memory is free before a waiter is woken because of the free place */
-	rdmatensor_pool_put_now(buffer->pool);
-}
-
-static const struct rdmatensor_buffers_ops context_buffers_ops = {
-	.make = context_make_buffer,
-	.unmake = context_unmake_buffer,
-};
-
-static void context_unregister_buffer(struct rdmatensor_buffer *buffer)
-{
-	rdmatensor_pool_unregister(buffer->pool);
-}
-
 /* Ends every use of the device, the channels by @end. Idempotent */
 static void context_stop(struct rdmatensor_context *context, rdmatensor_channel_end_fn *end,
 			 int error, const char *text)
 {
 	struct rdmatensor_domain *domain;
-	struct rdmatensor_pool *pool;
-	unsigned long id;
 
 	lockdep_assert_held_write(&context->device_use);
 	domain = context->domain;
@@ -193,9 +124,6 @@ static void context_stop(struct rdmatensor_context *context, rdmatensor_channel_
 					rdmatensor_channel_fail : end, error, text);
 	rdmatensor_context_wait_channels(context);
 	rdmatensor_context_tables_withdraw(context);
-	xa_for_each(&context->pools, id, pool)
-		rdmatensor_pool_unregister(pool);
-	rdmatensor_buffers_each(&context->buffers, context_unregister_buffer);
 	mutex_lock(&context->lock);
 	context->domain = NULL;
 	mutex_unlock(&context->lock);
@@ -234,9 +162,7 @@ static void context_device_gone(struct rdmatensor_adapter *adapter)
 
 void rdmatensor_context_close(struct rdmatensor_context *context)
 {
-	struct rdmatensor_pool *pool;
 	LIST_HEAD(released);
-	unsigned long id;
 
 	rdmatensor_context_list_del(&context->listed);
 	if (context->started) {
@@ -252,21 +178,18 @@ void rdmatensor_context_close(struct rdmatensor_context *context)
 		/* No caller can release shares any more, and a shared tensor is still published */
 		rdmatensor_local_release_all(&context->core);
 		rdmatensor_context_tables_free(context);
+		rdmatensor_lasting_leave(&context->holdings->lasting, &context->core);
 		rdmatensor_rendezvous_drain(context->core.rdv, &released);
 		rdmatensor_publication_release_list(&released);
 
-		xa_for_each(&context->pools, id, pool) {
-			xa_erase(&context->pools, id);
-			rdmatensor_pool_put(pool);
-		}
 		destroy_workqueue(context->down_wq);
 		rdmatensor_core_destroy(&context->core);
-		rdmatensor_buffers_destroy(&context->buffers);
 		rdmatensor_gathers_destroy(&context->gathers);
+		atomic_dec(&context->holdings->nr_contexts);
+		rdmatensor_holdings_put(context->holdings);
 		rdmatensor_context_list_end();
 		context_event(context, RDMATENSOR_NL_EVENT_CONTEXT_END);
 	}
-	xa_destroy(&context->pools);
 	xa_destroy(&context->tables);
 	xa_destroy(&context->channels);
 	put_pid(context->pid);
@@ -300,6 +223,27 @@ static int context_check_device(const struct rdmatensor_context *context,
 		return -EINVAL;
 	}
 	return 0;
+}
+
+/* All contexts of a domain are on one device. With @lock */
+static int context_check_domain(const struct rdmatensor_context *context,
+				struct rdmatensor_start *start)
+{
+	const struct rdmatensor_holdings *holdings = context->holdings;
+	const char *device = context->adapter.ibdev->name;
+
+	if (READ_ONCE(holdings->adapter.ibdev) == context->adapter.ibdev)
+		return 0;
+	if (!(start->flags & RDMATENSOR_START_DOMAIN)) {
+		/* Both were bound by the same words */
+		snprintf(start->cause, sizeof(start->cause),
+			 "START: %s came to be meant by device_name meanwhile: try again", device);
+		return -ENODEV;
+	}
+	snprintf(start->cause, sizeof(start->cause),
+		 "START: domain_fd %d is of RDMA device %s, and device_name means %s: leave it empty, or join no domain",
+		 start->domain_fd, holdings->device, device);
+	return -EXDEV;
 }
 
 /* Replaces the line that says what was chosen */
@@ -340,11 +284,8 @@ static int context_prepare(struct rdmatensor_context *context,
 	context->gathers.cq_mod = min(start->cq_mod, start->queue_depth);
 	context->gathers.queue_depth = start->queue_depth;
 	context->gathers.connect_ms = context->params.connect_ms;
-	context->buffers.ops = &context_buffers_ops;
-	context->buffers.counters = &context->core.counters;
-	context->buffers.wq = context->core.wq;
-	context->buffers.max = context->max_pools;
-	rdmatensor_buffers_init(&context->buffers);
+	context->core.publisher = context->incarnation;
+	rdmatensor_lasting_join(&context->holdings->lasting, &context->core);
 	context->core.ops = &context_core_ops;
 	context->core.memcg = context->memcg;
 	WRITE_ONCE(context->core.validate, !!(start->flags & RDMATENSOR_START_VALIDATE));
@@ -364,9 +305,9 @@ out_destroy_wq:
 
 static void context_unprepare(struct rdmatensor_context *context)
 {
+	rdmatensor_lasting_leave(&context->holdings->lasting, &context->core);
 	rdmatensor_gathers_destroy(&context->gathers);
 	rdmatensor_core_destroy(&context->core);
-	rdmatensor_buffers_destroy(&context->buffers);
 	destroy_workqueue(context->down_wq);
 }
 
@@ -380,6 +321,8 @@ static void context_answer(const struct rdmatensor_context *context,
 	start->gid_index = context->adapter.gid_index;
 	start->flags |= RDMATENSOR_START_GID_INDEX;
 	start->mtu = ib_mtu_enum_to_int(context->adapter.mtu);
+	start->max_pools = context->holdings->max_pools;
+	start->mr_page_bytes = context->holdings->mr_page_bytes;
 	/* A service level and a traffic class that were not set are those of the path */
 	start->set |= RDMATENSOR_SET_ALL & ~(RDMATENSOR_SET_SL | RDMATENSOR_SET_TRAFFIC_CLASS);
 }
@@ -401,12 +344,12 @@ static int context_begin(struct rdmatensor_context *context, struct rdmatensor_s
 			 "START: the RDMA device was removed meanwhile; try again when it is back");
 		return -ENODEV;
 	}
-	ret = context_check_device(context, start);
+	ret = context_check_device(context, start) ?: context_check_domain(context, start);
 	if (ret)
 		return ret;
 
-	domain = rdmatensor_domain_create(&context->adapter, start->mr_page_bytes, start->cause,
-					  sizeof(start->cause));
+	domain = rdmatensor_holdings_domain(context->holdings, start->cause,
+					    sizeof(start->cause));
 	if (IS_ERR(domain))
 		return PTR_ERR(domain);
 	context->domain = domain;
@@ -419,6 +362,7 @@ static int context_begin(struct rdmatensor_context *context, struct rdmatensor_s
 	}
 
 	strscpy(context->chosen, start->cause, sizeof(context->chosen));
+	atomic_inc(&context->holdings->nr_contexts);
 	/* Pairs with rdmatensor_context_started() */
 	smp_store_release(&context->started, true);
 	return 0;
@@ -436,35 +380,44 @@ static void context_take(struct rdmatensor_context *context, const struct rdmate
 
 	strscpy(context->worker, start->worker, sizeof(context->worker));
 	context->max_channels = start->max_channels;
-	context->max_pools = start->max_pools;
 	params->max_requests = min(CONTEXT_MAX_REQUESTS,
 				   params->queue_depth - 2 * params->msg_slots - 1);
 	get_random_bytes(&context->incarnation, sizeof(context->incarnation));
 }
 
-static int context_start(struct rdmatensor_context *context, struct rdmatensor_start *start)
+/* The domain's holdings, with a reference: those that it joins, or its own */
+static struct rdmatensor_holdings *
+context_enter(struct rdmatensor_context *context, struct rdmatensor_start *start,
+	      struct rdmatensor_holdings *joined, struct rdmatensor_adapter_choice *choice)
 {
-	struct rdmatensor_adapter_choice choice = {
-		.device_name = start->device_name,
-		.port = start->port,
-		.has_gid_index = start->set & RDMATENSOR_SET_GID_INDEX,
-		.gid_index = start->gid_index,
-		.pkey_index = start->pkey_index,
-		.mtu = start->mtu,
-		.net = context->net,
-	};
+	if (!joined)
+		return rdmatensor_holdings_create(choice, context->net, start->max_pools,
+						  start->mr_page_bytes, start->cause,
+						  sizeof(start->cause));
+	if (joined->net != context->net) {
+		snprintf(start->cause, sizeof(start->cause),
+			 "START: domain_fd %d is of another network namespace: open /dev/rdmatensor in that one, or join no domain",
+			 start->domain_fd);
+		return ERR_PTR(-EXDEV);
+	}
+	if (READ_ONCE(joined->gone)) {
+		snprintf(start->cause, sizeof(start->cause),
+			 "START: the RDMA device %s of domain_fd %d was removed: close it, and make another domain when the device is back",
+			 joined->device, start->domain_fd);
+		return ERR_PTR(-ENODEV);
+	}
+	if (!start->device_name[0])
+		choice->device_name = joined->device;
+	rdmatensor_holdings_get(joined);
+	return joined;
+}
+
+/* After a bind. context_device_gone() may be called, even before the device is used */
+static int context_start_bound(struct rdmatensor_context *context, struct rdmatensor_start *start)
+{
 	struct rdmatensor_channel_params *params = &context->params;
 	int ret;
 
-	lockdep_assert_held(&context->setup);
-	context_take(context, start);
-	/* Set for an earlier START's device. Nothing is bound, so there is no other reader */
-	context->gone = false;
-	ret = rdmatensor_adapter_bind(&context->adapter, &choice, context_device_gone,
-				      start->cause, sizeof(start->cause));
-	if (ret)
-		return ret;
-	/* From here on context_device_gone() may be called, even before the device is used */
 	params->retry_count = min(params->retry_count, context->adapter.retry_max);
 	params->timeout = min(params->timeout + context->adapter.timeout_extra, 31);
 	params->lane_bytes = params->lane_bytes ?: context->adapter.lane_bytes;
@@ -472,7 +425,7 @@ static int context_start(struct rdmatensor_context *context, struct rdmatensor_s
 	rdmatensor_hold("start_bound");
 	ret = context_prepare(context, start);
 	if (ret)
-		goto out_unbind;
+		return ret;
 
 	mutex_lock(&context->lock);
 	ret = context_begin(context, start);
@@ -485,19 +438,56 @@ static int context_start(struct rdmatensor_context *context, struct rdmatensor_s
 	}
 	mutex_unlock(&context->lock);
 	if (ret)
-		goto out_unprepare;
+		context_unprepare(context);
+	return ret;
+}
+
+static int context_start(struct rdmatensor_context *context, struct rdmatensor_start *start,
+			 struct rdmatensor_holdings *joined)
+{
+	struct rdmatensor_adapter_choice choice = {
+		.device_name = start->device_name,
+		.port = start->port,
+		.has_gid_index = start->set & RDMATENSOR_SET_GID_INDEX,
+		.gid_index = start->gid_index,
+		.pkey_index = start->pkey_index,
+		.mtu = start->mtu,
+		.net = context->net,
+	};
+	struct rdmatensor_holdings *holdings;
+	int ret;
+
+	lockdep_assert_held(&context->setup);
+	context_take(context, start);
+	holdings = context_enter(context, start, joined, &choice);
+	if (holdings == ERR_PTR(-ENOMEM))
+		context_no_memory(start, "its domain", -ENOMEM);
+	if (IS_ERR(holdings))
+		return PTR_ERR(holdings);
+	context->holdings = holdings;
+	/* Set for an earlier START's device. Nothing is bound, so there is no other reader */
+	context->gone = false;
+	ret = rdmatensor_adapter_bind(&context->adapter, &choice, context_device_gone,
+				      start->cause, sizeof(start->cause));
+	if (ret)
+		goto out_put_holdings;
+	ret = context_start_bound(context, start);
+	if (ret)
+		goto out_unbind;
 	return 0;
 
-out_unprepare:
-	context_unprepare(context);
 out_unbind:
 	rdmatensor_hold("start_unbind");
 	/* Not under @lock: it waits for context_device_gone(), which takes that */
 	rdmatensor_adapter_unbind(&context->adapter);
+out_put_holdings:
+	context->holdings = NULL;
+	rdmatensor_holdings_put(holdings);
 	return ret;
 }
 
-int rdmatensor_context_start(struct rdmatensor_context *context, struct rdmatensor_start *start)
+int rdmatensor_context_start(struct rdmatensor_context *context, struct rdmatensor_start *start,
+			     struct rdmatensor_holdings *joined)
 {
 	struct rdmatensor_start *asked;
 	u32 max_contexts;
@@ -529,7 +519,7 @@ int rdmatensor_context_start(struct rdmatensor_context *context, struct rdmatens
 			 max_contexts);
 		goto out_unlock;
 	}
-	ret = context_start(context, start);
+	ret = context_start(context, start, joined);
 	if (ret)
 		rdmatensor_context_list_end();
 out_unlock:

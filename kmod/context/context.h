@@ -14,11 +14,11 @@
 #include <linux/sched.h>
 #include <linux/xarray.h>
 #include "context/context_list.h"
+#include "context/holdings.h"
 #include "core/core.h"
 #include "gather/export.h"
 #include "gather/gather.h"
 #include "memory/adapter.h"
-#include "memory/buffer.h"
 #include "memory/pool.h"
 #include "transport/cm.h"
 
@@ -27,8 +27,8 @@
  * @setup: serialises START from its checks to its success or failure. Taken before @lock
  * @device_use: for reading: objects are created or destroyed on the device, which may take
  *              long; for writing: all use of the device ends. Taken before @lock
- * @lock: guards the start, @gone, and the numbers of pools and tables. Held shortly, except
- *        by START: neither in SUBMIT, nor while memory is allocated or registered
+ * @lock: guards the start, @gone, and the number of tables. Held shortly, except by START:
+ *        neither in SUBMIT, nor while memory is allocated or registered
  * @net: the opener's network namespace, referenced
  * @memcg: the opener's memory cgroup, referenced; NULL: the kernel has none. What peers make
  *         the context allocate is charged to it
@@ -39,8 +39,9 @@
  * @gone: the device is being removed, or was, since @adapter was bound
  * @removal: waiters that @gone must wake
  * @adapter: device, port, GID
- * @domain: PD and registrations; NULL: all use of the device has ended. Changed with
- *          @device_use and @lock, valid with either
+ * @holdings: pools, and what else the domain has; a reference
+ * @domain: PD and registrations of @holdings, referenced; NULL: all use of the device has
+ *          ended. Changed with @device_use and @lock, valid with either
  * @cm: listener
  * @core: ring, rendezvous table, operations
  * @params: of its channels, which point to it
@@ -48,11 +49,6 @@
  * @worker: its name
  * @chosen: device, port and GID, and by which rule: START's answer
  * @incarnation: random
- * @pools: by id
- * @nr_pools: in @pools, or about to be, or just out of it
- * @max_pools: bound on @nr_pools
- * @buffers: that published tensors are copied to; as many at most
- * @next_pool: where the search for an id goes on
  * @exports: rows that peers may read, by name
  * @tables: opened tables by id; and exports, which are tagged 1
  * @nr_tables: in @tables, or about to be, or just out of it
@@ -76,6 +72,7 @@ struct rdmatensor_context {
 	bool gone;
 	wait_queue_head_t removal;
 	struct rdmatensor_adapter adapter;
+	struct rdmatensor_holdings *holdings;
 	struct rdmatensor_domain *domain;
 	struct rdmatensor_cm cm;
 	struct rdmatensor_core core;
@@ -84,11 +81,6 @@ struct rdmatensor_context {
 	char worker[RDMATENSOR_WORKER_MAX];
 	char chosen[sizeof_field(struct rdmatensor_start, cause)];
 	u64 incarnation;
-	struct xarray pools;
-	u32 nr_pools;
-	u32 max_pools;
-	u32 next_pool;
-	struct rdmatensor_buffers buffers;
 	struct rdmatensor_exports exports;
 	struct xarray tables;
 	u32 nr_tables;
@@ -109,13 +101,20 @@ static inline bool rdmatensor_context_started(struct rdmatensor_context *context
 	return smp_load_acquire(&context->started);
 }
 
-/* Held for the caller to put; NULL: none. The next: after *@id, which is set to its id */
-struct rdmatensor_pool *rdmatensor_context_pool(struct rdmatensor_context *context, u32 id);
-struct rdmatensor_pool *rdmatensor_context_next_pool(struct rdmatensor_context *context,
-						     unsigned long *id);
+/* A pool of its domain, held for the caller to put; NULL: none. It has been started */
+static inline struct rdmatensor_pool *
+rdmatensor_context_pool(struct rdmatensor_context *context, u32 id)
+{
+	return rdmatensor_holdings_pool(context->holdings, id);
+}
 
-/* START and CONNECT, with their structs in kernel memory; errors as in the ABI's header */
-int rdmatensor_context_start(struct rdmatensor_context *context, struct rdmatensor_start *start);
+/*
+ * START, with its struct in kernel memory; errors as in the ABI's header. @joined: of the domain
+ * that it joins, with a reference of the caller's; NULL: it makes its own
+ */
+int rdmatensor_context_start(struct rdmatensor_context *context, struct rdmatensor_start *start,
+			     struct rdmatensor_holdings *joined);
+/* CONNECT, with its struct in kernel memory; errors as in the ABI's header */
 int rdmatensor_context_connect(struct rdmatensor_context *context,
 			       struct rdmatensor_connect *connect);
 

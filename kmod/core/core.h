@@ -21,6 +21,7 @@
 
 struct mem_cgroup;
 struct rdmatensor_core;
+struct rdmatensor_lasting;
 struct rdmatensor_operation;
 
 /**
@@ -37,6 +38,9 @@ struct rdmatensor_core_ops {
  * @idle: @users is 0
  * @ring: completions
  * @rdv: rendezvous table
+ * @lasting: where its tensors with uses 0 are; NULL: in @rdv. Constant between the first and
+ *           the last operation
+ * @publisher: tells what it has put there from what others have: random
  * @counters: of what belongs to no channel
  * @gone: of channels that are gone
  * @live_counters: of channels that are not gone, wherever they may be
@@ -60,6 +64,8 @@ struct rdmatensor_core {
 	struct completion idle;
 	struct rdmatensor_ring_state ring;
 	struct rdmatensor_rendezvous *rdv;
+	struct rdmatensor_lasting *lasting;
+	u64 publisher;
 	struct rdmatensor_counters counters;
 	struct rdmatensor_sums gone;
 	struct list_head live_counters;

@@ -13,10 +13,17 @@
  * while the last one is still being read: a publisher need not know how far a peer is. If the
  * last one is then returned, two are offered, the older first.
  *
- * One lock guards everything. The hash table is read under it only, so keys are freed at
- * once, unless a reference still needs the name. Keys are in lists by step as well, so that
- * ending a step does not cost what other steps hold; these walks drop the lock now and then,
- * since a step may hold very many names.
+ * A context's table belongs to a table of lasting tensors, which several contexts share
+ * (rdmatensor_rendezvous_join()). A lasting tensor has uses 0 and no context. A request that
+ * finds nothing offered in its own table is matched with it, so what a context offers itself
+ * goes first. Waiters are in their contexts' tables, and a new lasting tensor is matched with
+ * those of all members.
+ *
+ * One lock guards everything in a table. That of a table of lasting tensors is taken within a
+ * context's, so that no waiter is added between a look at both. The hash table is read under the
+ * lock only, so keys are freed at once, unless a reference still needs the name. Keys are in
+ * lists by step as well, so that ending a step does not cost what other steps hold; these walks
+ * drop the lock now and then, since a step may hold very many names.
  *
  * Errors leave the table as it was, and tensor or waiter with the caller.
  */
@@ -28,6 +35,7 @@
 #include <linux/lockdep.h>
 #include <linux/sched.h>
 #include <linux/rhashtable.h>
+#include <linux/rwsem.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
@@ -74,6 +82,10 @@ struct rdmatensor_rendezvous_key {
  * @aborted_steps: the steps, on their own because each call searches them
  * @aborted_at: @abort_clock then; the smallest is forgotten first
  * @aborted_status: the statuses
+ * @lasting: the table of lasting tensors that it belongs to, or NULL. Constant while it is in use
+ * @membership: of a table of lasting tensors: guards @members
+ * @members: contexts' tables that belong to it
+ * @member: place of a context's table in them
  */
 struct rdmatensor_rendezvous {
 	spinlock_t lock;	/* see above */
@@ -84,6 +96,10 @@ struct rdmatensor_rendezvous {
 	s64 aborted_steps[RDV_ABORTED_MAX];
 	u64 aborted_at[RDV_ABORTED_MAX];
 	struct rdmatensor_status aborted_status[RDV_ABORTED_MAX];
+	struct rdmatensor_rendezvous *lasting;
+	struct rw_semaphore membership;	/* see above */
+	struct list_head members;
+	struct list_head member;
 };
 
 struct rdv_lookup {
@@ -151,6 +167,9 @@ struct rdmatensor_rendezvous *rdmatensor_rendezvous_alloc(void)
 	spin_lock_init(&rdv->lock);
 	for (i = 0; i < ARRAY_SIZE(rdv->steps); i++)
 		INIT_LIST_HEAD(&rdv->steps[i]);
+	init_rwsem(&rdv->membership);
+	INIT_LIST_HEAD(&rdv->members);
+	INIT_LIST_HEAD(&rdv->member);
 	return rdv;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_rendezvous_alloc);
@@ -160,7 +179,8 @@ void rdmatensor_rendezvous_free(struct rdmatensor_rendezvous *rdv)
 	u32 i;
 
 	/* Rather leak than free what a tensor or a waiter points to */
-	if (WARN_ON_ONCE(atomic_read(&rdv->keys.nelems)))
+	if (WARN_ON_ONCE(atomic_read(&rdv->keys.nelems) || !list_empty(&rdv->members) ||
+			 !list_empty(&rdv->member)))
 		return;
 	for (i = 0; i < rdv->nr_aborted; i++)
 		rdmatensor_status_clear(&rdv->aborted_status[i]);
@@ -365,6 +385,77 @@ rdv_find_or_insert(struct rdmatensor_rendezvous *rdv, const struct rdv_lookup *l
 	return key;
 }
 
+/* What can be matched under a key, the next one first; NULL: nothing */
+static struct rdmatensor_tensor *rdv_offered(struct rdmatensor_rendezvous *rdv,
+					     const struct rdv_lookup *lookup)
+{
+	struct rdmatensor_rendezvous_key *key = rdv_find_key(rdv, lookup);
+
+	return key ? list_first_entry_or_null(&key->offered, struct rdmatensor_tensor, item) :
+	       NULL;
+}
+
+/*
+ * Locks the table of lasting tensors. False: there is nothing in it, and it is not locked. What is
+ * added to it meanwhile looks into @rdv after that, with @rdv's lock
+ */
+static bool rdv_lock_lasting(struct rdmatensor_rendezvous *rdv)
+{
+	lockdep_assert_held(&rdv->lock);
+	if (!rdv->lasting || !atomic_read(&rdv->lasting->keys.nelems))
+		return false;
+	spin_lock_nested(&rdv->lasting->lock, SINGLE_DEPTH_NESTING);
+	return true;
+}
+
+static bool rdv_is_lasting(struct rdmatensor_rendezvous *rdv, const struct rdv_lookup *lookup)
+{
+	bool lasting;
+
+	if (!rdv_lock_lasting(rdv))
+		return false;
+	lasting = rdv_offered(rdv->lasting, lookup);
+	spin_unlock(&rdv->lasting->lock);
+	return lasting;
+}
+
+/* The table's own tensors go first */
+static bool rdv_match_lasting(struct rdmatensor_rendezvous *rdv, const struct rdv_lookup *lookup,
+			      struct rdmatensor_waiter *waiter)
+{
+	struct rdmatensor_tensor *tensor;
+
+	if (!rdv_lock_lasting(rdv))
+		return false;
+	tensor = rdv_offered(rdv->lasting, lookup);
+	if (tensor && rdv_offered(rdv, lookup))
+		tensor = NULL;
+	if (tensor)
+		rdv_match(tensor, waiter);
+	spin_unlock(&rdv->lasting->lock);
+	return tensor;
+}
+
+/* Return: 0; -EEXIST; 1: the hash did not take the key */
+static int rdv_offer(struct rdmatensor_rendezvous *rdv, const struct rdv_lookup *lookup,
+		     struct rdmatensor_tensor *tensor, struct rdmatensor_rendezvous_key **spare)
+{
+	struct rdmatensor_rendezvous_key *key = rdv_find_or_insert(rdv, lookup, spare);
+
+	if (!key)
+		return 1;
+	if (!list_empty(&key->offered))
+		return -EEXIST;
+	tensor->key = key;
+	tensor->step_id = lookup->step_id;
+	tensor->uses_left = tensor->uses;
+	tensor->inflight = 0;
+	tensor->withdrawn = false;
+	tensor->withdraw_status = 0;
+	list_add_tail(&tensor->item, &key->offered);
+	return 0;
+}
+
 int rdmatensor_rendezvous_publish(struct rdmatensor_rendezvous *rdv,
 				  struct rdmatensor_tensor *tensor, const char *name,
 				  u16 name_len, s64 step_id, struct list_head *matches)
@@ -372,51 +463,120 @@ int rdmatensor_rendezvous_publish(struct rdmatensor_rendezvous *rdv,
 	struct rdv_lookup lookup = {
 		.name = name, .name_len = name_len, .step_id = step_id
 	};
-	struct rdmatensor_rendezvous_key *key, *spare;
+	struct rdmatensor_rendezvous_key *spare;
 	const struct rdmatensor_status *status;
 	unsigned int tries = 0;
-	int ret = 0;
+	int ret;
 
 	might_sleep();
 
 	spare = rdv_alloc_key(&lookup, GFP_KERNEL_ACCOUNT);
 	if (!spare)
 		return -ENOMEM;
-again:
-	spin_lock_bh(&rdv->lock);
-	status = rdv_aborted(rdv, step_id);
-	if (status) {
-		ret = status->error;
-		goto out_unlock;
-	}
-	key = rdv_find_or_insert(rdv, &lookup, &spare);
-	if (!key) {
+	do {
+		spin_lock_bh(&rdv->lock);
+		status = rdv_aborted(rdv, step_id);
+		ret = status ? status->error :
+		      rdv_is_lasting(rdv, &lookup) ? -EEXIST :
+		      rdv_offer(rdv, &lookup, tensor, &spare);
+		if (!ret)
+			rdv_match_waiters(tensor->key, matches);
 		spin_unlock_bh(&rdv->lock);
-		if (rdv_wait_for_hash(GFP_KERNEL, &tries))
-			goto again;
-		ret = -ENOMEM;
-		goto out_free;
-	}
-	if (!list_empty(&key->offered)) {
-		ret = -EEXIST;
-		goto out_unlock;
-	}
-
-	tensor->key = key;
-	tensor->step_id = step_id;
-	tensor->uses_left = tensor->uses;
-	tensor->inflight = 0;
-	tensor->withdrawn = false;
-	tensor->withdraw_status = 0;
-	list_add_tail(&tensor->item, &key->offered);
-	rdv_match_waiters(key, matches);
-out_unlock:
-	spin_unlock_bh(&rdv->lock);
-out_free:
+	} while (ret > 0 && rdv_wait_for_hash(GFP_KERNEL, &tries));
 	kfree(spare);
-	return ret;
+	return ret > 0 ? -ENOMEM : ret;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_rendezvous_publish);
+
+/* The waiters of one member for a new lasting tensor, if it is still offered */
+static void rdv_meet(struct rdmatensor_rendezvous *rdv, const struct rdv_lookup *lookup,
+		     struct list_head *matches)
+{
+	struct rdmatensor_rendezvous_key *key;
+	struct rdmatensor_waiter *waiter, *next;
+	struct rdmatensor_tensor *tensor;
+
+	spin_lock_bh(&rdv->lock);
+	key = rdv_find_key(rdv, lookup);
+	if (!key || list_empty(&key->waiters) || !rdv_lock_lasting(rdv))
+		goto out_unlock;
+	tensor = rdv_offered(rdv->lasting, lookup);
+	if (tensor) {
+		list_for_each_entry_safe(waiter, next, &key->waiters, item) {
+			waiter->waiting = false;
+			waiter->key = NULL;
+			list_move_tail(&waiter->item, matches);
+			rdv_match(tensor, waiter);
+		}
+	}
+	spin_unlock(&rdv->lasting->lock);
+	rdv_free_key_if_unused(rdv, key);
+out_unlock:
+	spin_unlock_bh(&rdv->lock);
+}
+
+int rdmatensor_rendezvous_publish_lasting(struct rdmatensor_rendezvous *rdv,
+					  struct rdmatensor_tensor *tensor, const char *name,
+					  u16 name_len, s64 step_id, struct list_head *matches)
+{
+	struct rdv_lookup lookup = {
+		.name = name, .name_len = name_len, .step_id = step_id
+	};
+	struct rdmatensor_rendezvous *lasting = rdv->lasting, *member;
+	struct rdmatensor_rendezvous_key *spare;
+	const struct rdmatensor_status *status;
+	unsigned int tries = 0;
+	int ret;
+
+	might_sleep();
+
+	spare = rdv_alloc_key(&lookup, GFP_KERNEL_ACCOUNT);
+	if (!spare)
+		return -ENOMEM;
+	do {
+		spin_lock_bh(&rdv->lock);
+		status = rdv_aborted(rdv, step_id);
+		if (status || rdv_offered(rdv, &lookup)) {
+			ret = status ? status->error : -EEXIST;
+		} else {
+			spin_lock_nested(&lasting->lock, SINGLE_DEPTH_NESTING);
+			ret = rdv_offer(lasting, &lookup, tensor, &spare);
+			spin_unlock(&lasting->lock);
+		}
+		spin_unlock_bh(&rdv->lock);
+	} while (ret > 0 && rdv_wait_for_hash(GFP_KERNEL, &tries));
+	kfree(spare);
+	if (ret)
+		return ret > 0 ? -ENOMEM : ret;
+
+	/* It may be withdrawn from here on */
+	rdmatensor_hold("publish_lasting");
+	down_read(&lasting->membership);
+	list_for_each_entry(member, &lasting->members, member)
+		rdv_meet(member, &lookup, matches);
+	up_read(&lasting->membership);
+	return 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_rendezvous_publish_lasting);
+
+void rdmatensor_rendezvous_join(struct rdmatensor_rendezvous *rdv,
+				struct rdmatensor_rendezvous *lasting)
+{
+	rdv->lasting = lasting;
+	down_write(&lasting->membership);
+	list_add_tail(&rdv->member, &lasting->members);
+	up_write(&lasting->membership);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_rendezvous_join);
+
+void rdmatensor_rendezvous_leave(struct rdmatensor_rendezvous *rdv)
+{
+	down_write(&rdv->lasting->membership);
+	list_del_init(&rdv->member);
+	up_write(&rdv->lasting->membership);
+	rdv->lasting = NULL;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_rendezvous_leave);
 
 int rdmatensor_rendezvous_request(struct rdmatensor_rendezvous *rdv,
 				  struct rdmatensor_waiter *waiter, const char *name,
@@ -444,6 +604,10 @@ again:
 	if (status) {
 		rdmatensor_status_init_copy(&waiter->status, status);
 		ret = -ECANCELED;
+		goto out_unlock;
+	}
+	if (rdv_match_lasting(rdv, &lookup, waiter)) {
+		ret = 0;
 		goto out_unlock;
 	}
 	key = rdv_find_or_insert(rdv, &lookup, &spare);
@@ -664,6 +828,36 @@ void rdmatensor_rendezvous_abort_step(struct rdmatensor_rendezvous *rdv, s64 ste
 	rdv_walk_bucket(rdv, rdv_step_bucket(rdv, step_id), rdv_abort_key, &abort);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_rendezvous_abort_step);
+
+struct rdv_retire {
+	s64 step_id;
+	bool (*whose)(const struct rdmatensor_tensor *tensor, u64 arg);
+	u64 arg;
+};
+
+static void rdv_retire_key(struct rdmatensor_rendezvous *rdv,
+			   struct rdmatensor_rendezvous_key *key, void *arg)
+{
+	struct rdmatensor_tensor *tensor, *next;
+	struct rdv_retire *retire = arg;
+
+	if (key->step_id != retire->step_id)
+		return;
+	list_for_each_entry_safe(tensor, next, &key->offered, item) {
+		if (retire->whose(tensor, retire->arg))
+			list_move_tail(&tensor->item, &key->held);
+	}
+}
+
+void rdmatensor_rendezvous_retire_step(struct rdmatensor_rendezvous *rdv, s64 step_id,
+				       bool (*whose)(const struct rdmatensor_tensor *tensor,
+						     u64 arg), u64 arg)
+{
+	struct rdv_retire retire = { .step_id = step_id, .whose = whose, .arg = arg };
+
+	rdv_walk_bucket(rdv, rdv_step_bucket(rdv, step_id), rdv_retire_key, &retire);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_rendezvous_retire_step);
 
 bool rdmatensor_rendezvous_step_status(struct rdmatensor_rendezvous *rdv, s64 step_id,
 				       struct rdmatensor_status *status)

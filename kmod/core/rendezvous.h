@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The rendezvous table: published tensors and the requests that wait for them, matched by
- * (name, step_id). One table a context. It knows nothing of channels: callers embed a waiter
+ * (name, step_id). One table a context, and one a domain for what is to outlive them there. It
+ * knows nothing of channels: callers embed a waiter
  * or a tensor, and get matches by return value, or as a list that they process after the
  * call, with no lock held.
  *
@@ -93,7 +94,7 @@ void rdmatensor_rendezvous_free(struct rdmatensor_rendezvous *rdv);
  * @matches: waiters that met it are added here (at most ->uses of them)
  *
  * May sleep.
- * Return: 0; -EEXIST: a tensor is offered under that key and is not
+ * Return: 0; -EEXIST: a tensor, its own or a lasting one, is offered under that key and is not
  * used up or withdrawn; -ENOMEM; the status of an aborted step. On error the
  * tensor is still the caller's. A tensor that is used up but still on its way
  * does not stand against the next one of that key.
@@ -101,6 +102,49 @@ void rdmatensor_rendezvous_free(struct rdmatensor_rendezvous *rdv);
 int rdmatensor_rendezvous_publish(struct rdmatensor_rendezvous *rdv,
 				  struct rdmatensor_tensor *tensor, const char *name,
 				  u16 name_len, s64 step_id, struct list_head *matches);
+
+/**
+ * rdmatensor_rendezvous_join - make a context's table belong to one of lasting tensors
+ * @rdv: the context's, not in use yet
+ * @lasting: the table of lasting tensors, which has no requests of its own
+ *
+ * May sleep. Until rdmatensor_rendezvous_leave(), after the last request and publication.
+ */
+void rdmatensor_rendezvous_join(struct rdmatensor_rendezvous *rdv,
+				struct rdmatensor_rendezvous *lasting);
+void rdmatensor_rendezvous_leave(struct rdmatensor_rendezvous *rdv);
+
+/**
+ * rdmatensor_rendezvous_publish_lasting - offer a tensor in several contexts
+ * @rdv: table of the context that publishes it, which belongs to one of lasting tensors, as those
+ *       of the others do
+ * @tensor: as for publish, with ->uses 0. Put and withdrawn in the table of lasting tensors
+ * @name: any bytes
+ * @name_len: 1..RDMATENSOR_NAME_MAX
+ * @step_id: the step
+ * @matches: waiters of all these contexts that met it are added here
+ *
+ * May sleep. What another context offers itself under that key goes first there.
+ *
+ * Return: as rdmatensor_rendezvous_publish(), in the table of lasting tensors and in @rdv; an
+ * aborted step is @rdv's.
+ */
+int rdmatensor_rendezvous_publish_lasting(struct rdmatensor_rendezvous *rdv,
+					  struct rdmatensor_tensor *tensor, const char *name,
+					  u16 name_len, s64 step_id, struct list_head *matches);
+
+/**
+ * rdmatensor_rendezvous_retire_step - match some tensors of a step no more
+ * @rdv: table of lasting tensors
+ * @step_id: the step
+ * @whose: which of them; called with the table's lock held
+ * @arg: for @whose
+ *
+ * They stay for their WITHDRAW. May sleep.
+ */
+void rdmatensor_rendezvous_retire_step(struct rdmatensor_rendezvous *rdv, s64 step_id,
+				       bool (*whose)(const struct rdmatensor_tensor *tensor,
+						     u64 arg), u64 arg);
 
 /**
  * rdmatensor_rendezvous_request - ask for a tensor

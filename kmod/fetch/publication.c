@@ -6,6 +6,9 @@
  * It holds its pool, the range that it is read from, and, if its end has a completion entry
  * (uses >= 1), space in the ring. The caller that the table releases it to frees it.
  *
+ * One with uses 0 belongs to the table of lasting tensors of the context's domain, if there is one,
+ * and outlives the context (fetch/lasting.h).
+ *
  * A publication that was copied holds a tensor buffer instead, and nothing of the publisher:
  * its entry is there when PUBLISH returns.
  */
@@ -32,8 +35,8 @@ static void publication_let_go(struct rdmatensor_publication *pub, bool keep)
 	pub->pool = NULL;
 }
 
-static void publication_entry(struct rdmatensor_publication *pub, u16 type, u64 user_data,
-			      int result)
+static void publication_entry(const struct rdmatensor_publication *pub,
+			      struct rdmatensor_core *core, u16 type, u64 user_data, int result)
 {
 	struct rdmatensor_cqe cqe = {
 		.user_data = user_data,
@@ -42,25 +45,41 @@ static void publication_entry(struct rdmatensor_publication *pub, u16 type, u64 
 		.step_id = pub->step_id,
 	};
 
-	rdmatensor_ring_complete(&pub->core->ring, &cqe);
+	rdmatensor_ring_complete(&core->ring, &cqe);
+}
+
+/* Entry of the WITHDRAW, if it has one */
+static void publication_end_withdraw(struct rdmatensor_publication *pub)
+{
+	struct rdmatensor_core *core = pub->withdrawer;
+
+	if (!core)
+		return;
+	if (!pub->quiet)
+		publication_entry(pub, core, RDMATENSOR_CQE_WITHDRAW, pub->withdraw_user_data, 0);
+	rdmatensor_core_put(core);
 }
 
 /* The table has released it: no read of its memory is in flight */
 static void publication_release(struct rdmatensor_publication *pub)
 {
+	bool own_entry = pub->tensor.uses && !pub->told;
 	struct rdmatensor_core *core = pub->core;
-	bool own_entry = pub->tensor.uses && !pub->told, withdrawing = pub->withdrawing;
-	int status = pub->tensor.withdraw_status;
 
+	if (pub->lasting)
+		rdmatensor_lasting_remove(pub);
 	/* The range is free before the process can see the entry */
-	publication_let_go(pub, !withdrawing);
-	rdmatensor_count(&core->counters, RDMATENSOR_STAT_RELEASED);
+	publication_let_go(pub, !pub->withdrawing);
+	core = core ?: pub->withdrawer;
+	if (core)
+		rdmatensor_count(&core->counters, RDMATENSOR_STAT_RELEASED);
 	if (own_entry)
-		publication_entry(pub, RDMATENSOR_CQE_PUBLISH, pub->user_data, status);
-	if (withdrawing && !pub->quiet)
-		publication_entry(pub, RDMATENSOR_CQE_WITHDRAW, pub->withdraw_user_data, 0);
+		publication_entry(pub, core, RDMATENSOR_CQE_PUBLISH, pub->user_data,
+				  pub->tensor.withdraw_status);
+	publication_end_withdraw(pub);
 	rdmatensor_status_clear(&pub->tensor.failed);
-	rdmatensor_core_put(core);
+	if (pub->core)
+		rdmatensor_core_put(pub->core);
 	kfree(pub);
 }
 
@@ -79,7 +98,7 @@ static int publication_copy_to(const struct rdmatensor_buffer *buffer,
 }
 
 /* The source is held while it is copied, so that no fetch writes to it */
-static int publication_copy(struct rdmatensor_publication *pub,
+static int publication_copy(struct rdmatensor_core *core, struct rdmatensor_publication *pub,
 			    const struct rdmatensor_publish_args *args)
 {
 	struct rdmatensor_buffer *buffer;
@@ -90,7 +109,7 @@ static int publication_copy(struct rdmatensor_publication *pub,
 	if (ret)
 		return ret;
 
-	buffer = rdmatensor_buffer_take(args->copy, args->name, args->name_len,
+	buffer = rdmatensor_buffer_take(args->copy, &core->counters, args->name, args->name_len,
 					args->meta.bytes);
 	if (IS_ERR(buffer)) {
 		ret = PTR_ERR(buffer);
@@ -102,9 +121,8 @@ static int publication_copy(struct rdmatensor_publication *pub,
 		rdmatensor_buffer_put(buffer, true);
 		goto out_drop;
 	}
-	rdmatensor_count(&pub->core->counters, RDMATENSOR_STAT_PUBLISH_COPIES);
-	rdmatensor_count_add(&pub->core->counters, RDMATENSOR_STAT_COPIED_BYTES,
-			     args->meta.bytes);
+	rdmatensor_count(&core->counters, RDMATENSOR_STAT_PUBLISH_COPIES);
+	rdmatensor_count_add(&core->counters, RDMATENSOR_STAT_COPIED_BYTES, args->meta.bytes);
 	pub->buffer = buffer;
 	pub->pool = buffer->pool;
 	pub->offset = 0;
@@ -113,7 +131,7 @@ out_drop:
 	return ret;
 }
 
-static int publication_hold(struct rdmatensor_publication *pub,
+static int publication_hold(struct rdmatensor_core *core, struct rdmatensor_publication *pub,
 			    const struct rdmatensor_publish_args *args)
 {
 	int ret;
@@ -121,7 +139,7 @@ static int publication_hold(struct rdmatensor_publication *pub,
 	if (!args->pool)
 		return 0;
 	if (args->copy)
-		return rdmatensor_pool_reachable(args->pool) ? publication_copy(pub, args) :
+		return rdmatensor_pool_reachable(args->pool) ? publication_copy(core, pub, args) :
 		       -EOPNOTSUPP;
 	ret = rdmatensor_regions_hold(&args->pool->regions, &pub->use, args->offset,
 				      args->meta.bytes, false);
@@ -150,11 +168,17 @@ static void publication_copied(struct rdmatensor_core *core,
 static struct rdmatensor_publication *publication_new(struct rdmatensor_core *core,
 						      const struct rdmatensor_publish_args *args)
 {
-	struct rdmatensor_publication *pub = kzalloc(sizeof(*pub), GFP_KERNEL_ACCOUNT);
+	bool lasting = !args->uses && core->lasting;
+	u16 name_len = lasting ? args->name_len : 0;
+	struct rdmatensor_publication *pub;
 
+	pub = kzalloc(struct_size(pub, name, name_len), GFP_KERNEL_ACCOUNT);
 	if (!pub)
 		return NULL;
-	pub->core = core;
+	pub->name_len = name_len;
+	memcpy(pub->name, args->name, name_len);
+	pub->core = lasting ? NULL : core;
+	pub->publisher = core->publisher;
 	pub->user_data = args->user_data;
 	pub->step_id = args->step_id;
 	pub->offset = args->offset;
@@ -164,6 +188,31 @@ static struct rdmatensor_publication *publication_new(struct rdmatensor_core *co
 	rdmatensor_status_init_copy(&pub->tensor.failed, &args->failed);
 	pub->tensor.uses = args->uses;
 	return pub;
+}
+
+/* From success on @pub may be freed. The pool's reference is the table's then */
+static int publication_offer(struct rdmatensor_core *core, struct rdmatensor_publication *pub,
+			     const struct rdmatensor_publish_args *args,
+			     struct list_head *matches)
+{
+	int ret;
+
+	if (pub->core) {
+		rdmatensor_core_get(core);
+		ret = rdmatensor_rendezvous_publish(core->rdv, &pub->tensor, args->name,
+						    args->name_len, args->step_id, matches);
+		if (ret)
+			rdmatensor_core_put(core);
+		return ret;
+	}
+	ret = rdmatensor_lasting_add(core->lasting, pub);
+	if (ret)
+		return ret;
+	ret = rdmatensor_rendezvous_publish_lasting(core->rdv, &pub->tensor, args->name,
+						    args->name_len, args->step_id, matches);
+	if (ret)
+		rdmatensor_lasting_remove(pub);
+	return ret;
 }
 
 int rdmatensor_publish(struct rdmatensor_core *core,
@@ -189,13 +238,11 @@ int rdmatensor_publish(struct rdmatensor_core *core,
 		rdmatensor_status_clear(&late);
 		goto out_unreserve;
 	}
-	ret = publication_hold(pub, args);
+	ret = publication_hold(core, pub, args);
 	if (ret)
 		goto out_unreserve;
 
-	rdmatensor_core_get(core);
-	ret = rdmatensor_rendezvous_publish(core->rdv, &pub->tensor, args->name,
-					    args->name_len, args->step_id, &matches);
+	ret = publication_offer(core, pub, args, &matches);
 	if (ret)
 		goto out_drop;
 
@@ -207,7 +254,6 @@ int rdmatensor_publish(struct rdmatensor_core *core,
 	return 0;
 
 out_drop:
-	rdmatensor_core_put(core);
 	/* The pool's reference remains the caller's */
 	if (pub->buffer)
 		rdmatensor_buffer_put(pub->buffer, true);
@@ -223,21 +269,50 @@ out_free:
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_publish);
 
+/* A WITHDRAW: whose it is, and for its entry; NULL: it has none */
+struct publication_asker {
+	struct rdmatensor_core *core;
+	const u64 *user_data;
+};
+
 static void publication_mark_withdrawing(struct rdmatensor_tensor *tensor, void *arg)
 {
 	struct rdmatensor_publication *pub = to_publication(tensor);
-	const u64 *user_data = arg;
+	const struct publication_asker *asker = arg;
 
+	if (pub->lasting) {
+		rdmatensor_lasting_mark(pub, asker->core, asker->user_data);
+		return;
+	}
 	pub->withdrawing = true;
-	pub->quiet = !user_data;
-	pub->withdraw_user_data = user_data ? *user_data : 0;
+	pub->withdrawer = asker->core;
+	pub->quiet = !asker->user_data;
+	pub->withdraw_user_data = asker->user_data ? *asker->user_data : 0;
+}
+
+/* What the context offers itself goes first */
+static int publication_withdraw(struct publication_asker *asker, const char *name, u16 name_len,
+				s64 step_id, struct rdmatensor_tensor **tensor, bool *released)
+{
+	struct rdmatensor_core *core = asker->core;
+	int ret, lasting;
+
+	ret = rdmatensor_rendezvous_withdraw(core->rdv, name, name_len, step_id,
+					     publication_mark_withdrawing, asker, tensor,
+					     released);
+	if (!ret || !core->lasting)
+		return ret;
+	lasting = rdmatensor_rendezvous_withdraw(core->lasting->rdv, name, name_len, step_id,
+						 publication_mark_withdrawing, asker, tensor,
+						 released);
+	return lasting == -ENOENT ? ret : lasting;
 }
 
 int rdmatensor_withdraw(struct rdmatensor_core *core, const u64 *user_data,
 			const char *name, u16 name_len, s64 step_id)
 {
+	struct publication_asker asker = { .core = core, .user_data = user_data };
 	struct rdmatensor_tensor *tensor;
-	u64 own = user_data ? *user_data : 0;
 	bool released;
 	int ret;
 
@@ -247,10 +322,11 @@ int rdmatensor_withdraw(struct rdmatensor_core *core, const u64 *user_data,
 			return ret;
 	}
 
-	ret = rdmatensor_rendezvous_withdraw(core->rdv, name, name_len, step_id,
-					     publication_mark_withdrawing,
-					     user_data ? &own : NULL, &tensor, &released);
+	/* The publication's, which may be released at once */
+	rdmatensor_core_get(core);
+	ret = publication_withdraw(&asker, name, name_len, step_id, &tensor, &released);
 	if (ret) {
+		rdmatensor_core_put(core);
 		if (user_data)
 			rdmatensor_ring_unreserve(&core->ring, 1);
 		return ret;
@@ -264,7 +340,9 @@ EXPORT_SYMBOL_IF_KUNIT(rdmatensor_withdraw);
 void rdmatensor_publication_put(struct rdmatensor_publication *pub, bool delivered,
 				struct list_head *matches)
 {
-	if (rdmatensor_rendezvous_put(pub->core->rdv, &pub->tensor, delivered, matches))
+	struct rdmatensor_rendezvous *rdv = pub->lasting ? pub->lasting->rdv : pub->core->rdv;
+
+	if (rdmatensor_rendezvous_put(rdv, &pub->tensor, delivered, matches))
 		publication_release(pub);
 }
 

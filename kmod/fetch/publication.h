@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Publications: tensors that this context offers, with the memory they are in.
+ * Publications: tensors that this context offers, with the memory they are in; and those that
+ * its domain does (fetch/lasting.h).
  */
 #ifndef RDMATENSOR_PUBLICATION_H
 #define RDMATENSOR_PUBLICATION_H
 
 #include "core/core.h"
+#include "fetch/lasting.h"
 #include "memory/buffer.h"
 #include "memory/pool.h"
 
 /**
  * struct rdmatensor_publication - one PUBLISH
  * @tensor: what the rendezvous table knows of it
- * @core: referenced
+ * @core: of the context, referenced; NULL: it is @lasting's
+ * @lasting: what offers it until it is withdrawn; NULL: its context does
+ * @lasting_id: its number there
+ * @publisher: of the context that has published it
  * @pool: referenced, or @buffer's; NULL: dead, failed or empty
  * @offset: where in it
  * @use: hold on the range that is read; without @buffer
@@ -22,12 +27,18 @@
  * @user_data: for its entry
  * @step_id: the step
  * @withdrawing: a WITHDRAW waits for the release
+ * @withdrawer: of the context that has asked for it, referenced; NULL: it has ended since
  * @quiet: that WITHDRAW has no entry
  * @withdraw_user_data: for the WITHDRAW's entry
+ * @name_len: bytes of @name; 0: it is not @lasting's
+ * @name: the tensor's, if it is @lasting's
  */
 struct rdmatensor_publication {
 	struct rdmatensor_tensor tensor;
 	struct rdmatensor_core *core;
+	struct rdmatensor_lasting *lasting;
+	u32 lasting_id;
+	u64 publisher;
 	struct rdmatensor_pool *pool;
 	u64 offset;
 	struct rdmatensor_use use;
@@ -37,8 +48,11 @@ struct rdmatensor_publication {
 	u64 user_data;
 	s64 step_id;
 	bool withdrawing;
+	struct rdmatensor_core *withdrawer;
 	bool quiet;
 	u64 withdraw_user_data;
+	u16 name_len;
+	char name[] __counted_by(name_len);
 };
 
 static inline struct rdmatensor_publication *
@@ -80,7 +94,8 @@ struct rdmatensor_publish_args {
  * @core: of the context
  * @args: checked; the reference of args->pool is taken over on success
  *
- * Process context. With args->copy the completion entry is there on return.
+ * Process context. With args->copy the completion entry is there on return. With args->uses 0 it
+ * is a lasting one, if the context belongs to a domain (rdmatensor_lasting_join()).
  *
  * Return: 0; -EAGAIN: the ring is full; -EINVAL: the range; -EEXIST: a tensor is offered under
  * that name and step; -ENOMEM; the status of an aborted step; with args->copy an error of

@@ -51,11 +51,13 @@
  * @ibdev: the device
  * @entry: in adapter_devices, until it is being removed
  * @adapters: what is bound to it
+ * @last: and what is told of a removal after these
  */
 struct rdmatensor_device {
 	struct ib_device *ibdev;
 	struct list_head entry;
 	struct list_head adapters;
+	struct list_head last;
 };
 
 /**
@@ -111,12 +113,22 @@ static int adapter_add_device(struct ib_device *ibdev)
 		return -ENOMEM;
 	device->ibdev = ibdev;
 	INIT_LIST_HEAD(&device->adapters);
+	INIT_LIST_HEAD(&device->last);
 	ib_set_client_data(ibdev, &adapter_client, device);
 
 	mutex_lock(&adapter_lock);
 	list_add_tail(&device->entry, &adapter_devices);
 	mutex_unlock(&adapter_lock);
 	return 0;
+}
+
+/* Which one is to be told of the removal next; NULL: all have been */
+static struct rdmatensor_adapter *adapter_next_gone(struct rdmatensor_device *device)
+{
+	struct list_head *list = list_empty(&device->adapters) ? &device->last :
+			   &device->adapters;
+
+	return list_first_entry_or_null(list, struct rdmatensor_adapter, entry);
 }
 
 static void adapter_remove_device(struct ib_device *ibdev, void *client_data)
@@ -127,8 +139,7 @@ static void adapter_remove_device(struct ib_device *ibdev, void *client_data)
 	mutex_lock(&adapter_lock);
 	/* No adapter binds to it from here on */
 	list_del(&device->entry);
-	while ((adapter = list_first_entry_or_null(&device->adapters,
-						   struct rdmatensor_adapter, entry))) {
+	while ((adapter = adapter_next_gone(device))) {
 		list_del_init(&adapter->entry);
 		mutex_unlock(&adapter_lock);
 
@@ -735,7 +746,7 @@ int rdmatensor_adapter_bind(struct rdmatensor_adapter *adapter,
 
 	adapter_say_chosen(adapter, &bind);
 	adapter->device = device;
-	list_add_tail(&adapter->entry, &device->adapters);
+	list_add_tail(&adapter->entry, choice->last ? &device->last : &device->adapters);
 out_unlock:
 	mutex_unlock(&adapter_lock);
 	return ret;

@@ -24,6 +24,7 @@ struct rdmatensor_device;
  * @mtu: bytes; 0: the active MTU
  * @net: network namespace that the device must be accessible from and the GID's
  *       network device be in; NULL: the caller's
+ * @last: has what others build on, so it is told of a removal after them
  */
 struct rdmatensor_adapter_choice {
 	const char *device_name;
@@ -33,10 +34,11 @@ struct rdmatensor_adapter_choice {
 	u32 pkey_index;
 	u32 mtu;
 	const struct net *net;
+	bool last;
 };
 
 /**
- * struct rdmatensor_adapter - one context's binding
+ * struct rdmatensor_adapter - the binding of a context, or of a domain
  * @ibdev: valid until gone() has returned or unbind(), NULL after it
  * @port: from 1
  * @roce: Ethernet link layer
@@ -102,7 +104,7 @@ void rdmatensor_adapter_unregister(void);
  * @choice: what is asked for
  * @gone: called once, in process context, when the device is being removed, which
  *        may be before bind has returned; must end every use of @ibdev before it
- *        returns
+ *        returns. With @choice's @last it is called after those without it
  * @cause: line that says what was chosen and by which rule, or what failed,
  *         why, and the remedy
  * @room: bytes of @cause

@@ -102,6 +102,7 @@ EXPORT_SYMBOL_IF_KUNIT(rdmatensor_buffers_init);
 
 void rdmatensor_buffers_destroy(struct rdmatensor_buffers *buffers)
 {
+	flush_work(&buffers->work);
 	while (rdmatensor_buffers_reclaim(buffers))
 		;
 	/* Rather leak than free what somebody reads */
@@ -192,6 +193,7 @@ static void buffers_remove(struct rdmatensor_buffers *buffers, struct rdmatensor
 }
 
 static struct rdmatensor_buffer *buffer_make(struct rdmatensor_buffers *buffers,
+					     struct rdmatensor_counters *counters,
 					     const char *name, u16 name_len, u64 bytes)
 {
 	struct rdmatensor_buffer *buffer;
@@ -218,7 +220,7 @@ static struct rdmatensor_buffer *buffer_make(struct rdmatensor_buffers *buffers,
 	spin_lock_bh(&buffers->lock);
 	buffer_move(buffer, BUFFER_BUSY);
 	spin_unlock_bh(&buffers->lock);
-	rdmatensor_count(buffers->counters, RDMATENSOR_STAT_BUFFERS_MADE);
+	rdmatensor_count(counters, RDMATENSOR_STAT_BUFFERS_MADE);
 	return buffer;
 
 out_remove:
@@ -246,6 +248,7 @@ bool rdmatensor_buffers_make_room(struct rdmatensor_buffers *buffers, unsigned l
 }
 
 struct rdmatensor_buffer *rdmatensor_buffer_take(struct rdmatensor_buffers *buffers,
+						 struct rdmatensor_counters *counters,
 						 const char *name, u16 name_len, u64 bytes)
 {
 	u32 tries = rdmatensor_buffers_tries(buffers);
@@ -258,7 +261,7 @@ struct rdmatensor_buffer *rdmatensor_buffer_take(struct rdmatensor_buffers *buff
 		return buffer;
 	do {
 		nr_freed = rdmatensor_buffers_nr_freed(buffers);
-		buffer = buffer_make(buffers, name, name_len, bytes);
+		buffer = buffer_make(buffers, counters, name, name_len, bytes);
 		if (!IS_ERR(buffer) ||
 		    (buffer != ERR_PTR(-ENOMEM) && buffer != ERR_PTR(-ENOBUFS)))
 			return buffer;

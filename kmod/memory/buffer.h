@@ -12,7 +12,7 @@
  * A buffer is BUSY from the moment that a PUBLISH takes it until its publication is released.
  * A name has as many as it has publications at the same time. An idle one serves the next
  * PUBLISH of its name, and is freed if that one's tensor has another size, if @max are there,
- * if there is no memory for another one, or with the context. A tensor that is withdrawn
+ * if there is no memory for another one, or with the domain. A tensor that is withdrawn
  * does not need its buffer any more.
  */
 #ifndef RDMATENSOR_BUFFER_H
@@ -66,9 +66,8 @@ struct rdmatensor_buffers_ops {
 };
 
 /**
- * struct rdmatensor_buffers - those of one context
+ * struct rdmatensor_buffers - those of one domain
  * @ops: see above
- * @counters: where they are counted
  * @wq: frees what a completion has released
  * @max: bound on @nr
  * @membership: guards @all and @nr_freed; held while buffers are freed. Before @lock
@@ -83,7 +82,6 @@ struct rdmatensor_buffers_ops {
  */
 struct rdmatensor_buffers {
 	const struct rdmatensor_buffers_ops *ops;
-	struct rdmatensor_counters *counters;
 	struct workqueue_struct *wq;
 	u32 max;
 	struct mutex membership;	/* see above */
@@ -97,14 +95,15 @@ struct rdmatensor_buffers {
 	struct work_struct work;
 };
 
-/* @ops, @counters, @wq and @max are set. What can be used from here on costs no memory yet */
+/* @ops, @wq and @max are set. What can be used from here on costs no memory yet */
 void rdmatensor_buffers_init(struct rdmatensor_buffers *buffers);
-/* All have been put, and @wq does nothing for them any more. May sleep */
+/* All have been put. May sleep */
 void rdmatensor_buffers_destroy(struct rdmatensor_buffers *buffers);
 
 /**
  * rdmatensor_buffer_take - the buffer of a name, for one publication
- * @buffers: of the context
+ * @buffers: of the domain
+ * @counters: where it is counted if it is made
  * @name: any bytes
  * @name_len: their number
  * @bytes: of the tensor, at least 1
@@ -113,6 +112,7 @@ void rdmatensor_buffers_destroy(struct rdmatensor_buffers *buffers);
  * what making one returns, when there is no idle one left to free instead.
  */
 struct rdmatensor_buffer *rdmatensor_buffer_take(struct rdmatensor_buffers *buffers,
+						 struct rdmatensor_counters *counters,
 						 const char *name, u16 name_len, u64 bytes);
 /* Nothing reads it any more. @keep: for the next one of its name. Any context up to softirq */
 void rdmatensor_buffer_put(struct rdmatensor_buffer *buffer, bool keep);
@@ -121,7 +121,7 @@ bool rdmatensor_buffers_reclaim(struct rdmatensor_buffers *buffers);
 
 /**
  * rdmatensor_buffers_make_room - free space, after an attempt that found none
- * @buffers: of the context
+ * @buffers: of the domain
  * @nr_freed: what rdmatensor_buffers_nr_freed() was before the attempt
  *
  * Reclaims one, or waits for one that is being freed. May sleep. Return: whether another

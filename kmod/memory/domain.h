@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The domain: the protection domain that registrations are in. Counted, so that it can later
- * be shared by several contexts and outlive them.
+ * The domain: the protection domain that registrations are in. Counted, as several contexts may
+ * share it, and it may outlive them (context/holdings.h).
  *
  * A fast registration is itself a work request. So that memory can be registered
  * before there is any channel, and stays so when all have gone, the domain has
@@ -91,6 +91,17 @@ bool rdmatensor_domain_shared(const struct rdmatensor_mapped *mapped);
  * time, for the user; NULL: nothing; ERR_PTR(-ENOMEM): it could not be tried. May sleep
  */
 const char *rdmatensor_domain_unfit(struct device *dma);
+static inline void rdmatensor_domain_get(struct rdmatensor_domain *domain)
+{
+	kref_get(&domain->ref);
+}
+
+/* Whether the caller's reference is the only one */
+static inline bool rdmatensor_domain_is_last(const struct rdmatensor_domain *domain)
+{
+	return kref_read(&domain->ref) == 1;
+}
+
 /* Process context. The last one uses the device, so it comes before gone() returns */
 void rdmatensor_domain_put(struct rdmatensor_domain *domain);
 /* Registrations, and allocations that watch @ending, give up soon, with -ENODEV. Any context */

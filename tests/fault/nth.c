@@ -165,6 +165,45 @@ TEST(nth_start)
 	rdmatensor_close(rt);
 }
 
+/* As START, in the domain of another context, which is as it was after each failure */
+static int domain;
+
+static int op_join(void)
+{
+	struct rdmatensor_start start;
+
+	rdmatensor_start_init(&start, "joins");
+	EQ(rdmatensor_start_domain(&start, domain), 0);
+	return rdmatensor_start(rt, &start);
+}
+
+static int op_domain_create(void)
+{
+	return rdmatensor_domain_create(p.b.rt, RDMATENSOR_DOMAIN_CLOEXEC, &domain);
+}
+
+static void undo_domain_create(void)
+{
+	EQ(close(domain), 0);
+}
+
+TEST(nth_domains)
+{
+	struct rdmatensor_domain_query is = { .size = sizeof(is) };
+
+	pair_open(&p, 1 << 20, NULL);
+	each_nth("DOMAIN_CREATE", op_domain_create, undo_domain_create, 0);
+	EQ(op_domain_create(), 0);
+	EQ(rdmatensor_open(NULL, &rt), 0);
+	each_nth("START in a domain", op_join, undo_start, -EISCONN);
+	each_point("START in a domain", op_join, undo_start);
+	rdmatensor_close(rt);
+	EQ(rdmatensor_domain_query(domain, &is), 0);
+	EQ(is.contexts, 1);
+	EQ(is.pools, 1);
+	close(domain);
+}
+
 /* The point at which a device is tried, as none of the lab's has what it is tried for */
 TEST(a_device_that_would_bounce)
 {
@@ -374,6 +413,39 @@ TEST(nth_publish)
 	place = side_alloc(&p.b, 1000);
 	serial = 0;
 	each_nth("PUBLISH", op_publish, undo_publish, -EEXIST);
+}
+
+static int op_publish_lasting(void)
+{
+	struct rdmatensor_op op;
+	__u64 dim = 1000;
+
+	rdmatensor_prep_publish(&op, "nth", serial, p.b.pool.id, place, 1000,
+				RDMATENSOR_DT_UINT8, 1, &dim, 0, 0);
+	return side_do(&p.b, &op);
+}
+
+static void undo_publish_lasting(void)
+{
+	struct rdmatensor_op op;
+
+	rdmatensor_prep_withdraw(&op, "nth", serial, serial);
+	EQ(side_do(&p.b, &op), 0);
+	EQ(side_next(&p.b, RDMATENSOR_CQE_WITHDRAW, serial, NULL), 0);
+	serial++;
+}
+
+/* Until it is withdrawn: the range is free after each failure, as it is then */
+TEST(nth_publish_lasting)
+{
+	struct rdmatensor_lasting_query query = { .size = sizeof(query) };
+
+	pair_open(&p, 1 << 20, NULL);
+	place = side_alloc(&p.b, 1000);
+	each_nth("PUBLISH with uses 0", op_publish_lasting, undo_publish_lasting, -EEXIST);
+	each_point("PUBLISH with uses 0", op_publish_lasting, undo_publish_lasting);
+	EQ(rdmatensor_lasting_query(p.b.rt, &query), -ENOENT);
+	EQ(rdmatensor_pool_free(p.b.rt, &p.b.pool, place), 0);
 }
 
 /* Each time to a new buffer: the one before has been withdrawn with its tensor */

@@ -58,7 +58,6 @@ static struct bench *bench_open(struct kunit *test, u32 max, unsigned long room,
 	bench->room = room;
 	bench->error = error;
 	bench->buffers.ops = &bench_ops;
-	bench->buffers.counters = &bench->counters;
 	bench->buffers.wq = system_wq;
 	bench->buffers.max = max;
 	rdmatensor_buffers_init(&bench->buffers);
@@ -75,7 +74,8 @@ static void bench_close(struct kunit *test, struct bench *bench)
 
 static struct rdmatensor_buffer *take(struct bench *bench, const char *name, u64 bytes)
 {
-	return rdmatensor_buffer_take(&bench->buffers, name, strlen(name), bytes);
+	return rdmatensor_buffer_take(&bench->buffers, &bench->counters, name, strlen(name),
+				      bytes);
 }
 
 /* Which one it is: they are numbered as they are made */
@@ -118,7 +118,8 @@ static void names_have_their_own(struct kunit *test)
 
 	for (round = 0; round < 2; round++) {
 		for (i = 0; i < ARRAY_SIZE(names); i++) {
-			buffer = rdmatensor_buffer_take(&bench->buffers, names[i], lengths[i], 9);
+			buffer = rdmatensor_buffer_take(&bench->buffers, &bench->counters,
+							names[i], lengths[i], 9);
 			KUNIT_EXPECT_EQ(test, number(buffer), i + 1);
 			rdmatensor_buffer_put(buffer, true);
 		}

@@ -41,6 +41,9 @@ union arg {
 	struct rdmatensor_table_open table_open;
 	struct rdmatensor_table_close table_close;
 	struct rdmatensor_status_text status_text;
+	struct rdmatensor_domain_create domain_create;
+	struct rdmatensor_pool_query pool_query;
+	struct rdmatensor_lasting_query lasting_query;
 	char bytes[2 * PAGE];
 };
 
@@ -100,6 +103,7 @@ static void open_all(void)
 	pair_open(&p, POOL_BYTES, NULL);
 	side_open(&third, "third", PAGE, 1, NULL);
 	publish(&p.a, "t", 5, 64, 1, 0, 0);
+	publish(&p.b, "last", 9, 64, 1, 0, 0);
 	region = side_alloc(&p.b, 64);
 	destination = side_alloc(&p.b, 64);
 	free_region = side_alloc(&p.b, 4096);
@@ -189,8 +193,8 @@ static void good_start(union arg *arg)
 	struct rdmatensor_start *start = &arg->start;
 
 	rdmatensor_start_init(start, "fields");
-	/* All of them, so that what they stand for is looked at */
-	start->flags = RDMATENSOR_START_FLAGS;
+	/* All of them, so that what they stand for is looked at; the domain is what domains.c has */
+	start->flags = RDMATENSOR_START_FLAGS & ~RDMATENSOR_START_DOMAIN;
 	start->gid_index = default_gid;
 	start->retry_count = 7;
 }
@@ -429,6 +433,37 @@ static void good_status_text(union arg *arg)
 	arg->status_text.text_len = sizeof(said);
 }
 
+static void good_domain_create(union arg *arg)
+{
+	arg->domain_create.flags = RDMATENSOR_DOMAIN_CLOEXEC;
+}
+
+static void undo_domain_create(const union arg *arg)
+{
+	EQ(close(arg->domain_create.out_fd), 0);
+}
+
+static void good_pool_query(union arg *arg)
+{
+	arg->pool_query.pool_id = rows_pool.id;
+}
+
+static void undo_pool_query(const union arg *arg)
+{
+	EQ(arg->pool_query.bytes, arg->pool_query.pool_id == rows_pool.id ? 2 * PAGE : POOL_BYTES);
+}
+
+static void good_lasting_query(union arg *arg)
+{
+	arg->lasting_query.cursor = 0;
+}
+
+static void undo_lasting_query(const union arg *arg)
+{
+	EQ(arg->lasting_query.name_len, 4);
+	EQ(arg->lasting_query.step_id, 9);
+}
+
 static void undo_status_text(const union arg *arg)
 {
 	EQ(arg->status_text.text_len, sizeof(said));
@@ -436,7 +471,7 @@ static void undo_status_text(const union arg *arg)
 
 enum { QUERY, START, CONFIGURE, STATS, POOL_CREATE, POOL_REGISTER, POOL_IMPORT, POOL_DESTROY,
 	POOL_ALLOC, CONNECT, DISCONNECT, CHANNEL_QUERY, STEP_ABORT, SUBMIT, TABLE_EXPORT, TABLE_OPEN, TABLE_CLOSE,
-	STATUS_TEXT };
+	STATUS_TEXT, DOMAIN_CREATE, POOL_QUERY, LASTING_QUERY };
 
 static const struct call {
 	const char *name;
@@ -471,6 +506,9 @@ static const struct call {
 	CALL(TABLE_OPEN, table_open, 1, undo_table_open),
 	CALL(TABLE_CLOSE, table_close, 0, undo_table_close),
 	CALL(STATUS_TEXT, status_text, 1, undo_status_text),
+	CALL(DOMAIN_CREATE, domain_create, 1, undo_domain_create),
+	CALL(POOL_QUERY, pool_query, 1, undo_pool_query),
+	CALL(LASTING_QUERY, lasting_query, 1, undo_lasting_query),
 };
 
 #define NR_CALLS (sizeof(calls) / sizeof(*calls))
@@ -630,6 +668,9 @@ static const struct row {
 
 	ROW(START, start, flags, 0, 0),
 	ROW(START, start, flags, RDMATENSOR_START_FLAGS + 1, -EINVAL),
+	ROW(START, start, flags, RDMATENSOR_START_LISTEN | RDMATENSOR_START_DOMAIN, -EINVAL),
+	ROW(START, start, domain_fd, INT32_MIN, 0),
+	ROW(START, start, __reserved, 1, -EINVAL),
 	ROW(START, start, flags, UINT32_MAX, -EINVAL),
 	ROW(START, start, worker, 0, -EINVAL),
 	ROW(START, start, worker, 'x', -EINVAL),
@@ -817,6 +858,26 @@ static const struct row {
 	ROW(POOL_IMPORT, pool_import, peers, RDMATENSOR_POOL_PEERS_READ, 0),
 	ROW(POOL_IMPORT, pool_import, peers, RDMATENSOR_POOL_PEERS_READ + 1, -EINVAL),
 	ROW(POOL_IMPORT, pool_import, peers, UINT32_MAX, -EINVAL),
+
+	ROW(DOMAIN_CREATE, domain_create, flags, 0, 0),
+	ROW(DOMAIN_CREATE, domain_create, flags, RDMATENSOR_DOMAIN_CLOEXEC << 1, -EINVAL),
+	ROW(DOMAIN_CREATE, domain_create, flags, UINT32_MAX, -EINVAL),
+	ROW(DOMAIN_CREATE, domain_create, out_fd, INT32_MAX, 0),
+	ROW(DOMAIN_CREATE, domain_create, __reserved, 1, -EINVAL),
+
+	ROW(POOL_QUERY, pool_query, pool_id, 0, -ENOENT),
+	ROW(POOL_QUERY, pool_query, pool_id, UINT32_MAX, -ENOENT),
+	NAMES(POOL_QUERY, pool_query, pool_id, dead_pool, -ENOENT),
+	NAMES(POOL_QUERY, pool_query, pool_id, others_pool, -ENOENT),
+	ROW(POOL_QUERY, pool_query, flags, RDMATENSOR_POOL_NEXT << 1, -EINVAL),
+	ROW(POOL_QUERY, pool_query, flags, UINT32_MAX, -EINVAL),
+	ROW(POOL_QUERY, pool_query, bytes, UINT64_MAX, 0),
+
+	ROW(LASTING_QUERY, lasting_query, cursor, UINT32_MAX, -ENOENT),
+	ROW(LASTING_QUERY, lasting_query, cursor, UINT32_MAX + 1ull, -EINVAL),
+	ROW(LASTING_QUERY, lasting_query, cursor, UINT64_MAX, -EINVAL),
+	ROW(LASTING_QUERY, lasting_query, flags, UINT32_MAX, 0),
+	ROW(LASTING_QUERY, lasting_query, __reserved, 1, -EINVAL),
 
 	ROW(POOL_DESTROY, pool_destroy, pool_id, 0, -ENOENT),
 	ROW(POOL_DESTROY, pool_destroy, pool_id, UINT32_MAX, -ENOENT),

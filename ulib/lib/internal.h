@@ -66,6 +66,9 @@ int rt_resolve(const char *text, uint16_t default_port, int passive, uint8_t (*a
 
 /* Unmaps every pool that is still mapped */
 void rt_unmap_all(struct rdmatensor *rt);
+/* Maps a pool and notes the mapping for the handle's end. Return: 0; a negative errno */
+int rt_map_pool(struct rdmatensor *rt, uint32_t id, uint64_t bytes, uint64_t offset,
+		struct rdmatensor_pool *pool);
 
 /* Stores a line for the caller; returns @err */
 int rt_cause(char *cause, size_t cause_len, int err, const char *fmt, ...)

@@ -20,6 +20,33 @@ static int destroy(struct rdmatensor *rt, uint32_t id)
 	return rt_ioctl(rt, RDMATENSOR_POOL_DESTROY, &arg);
 }
 
+int rt_map_pool(struct rdmatensor *rt, uint32_t id, uint64_t bytes, uint64_t offset,
+		struct rdmatensor_pool *pool)
+{
+	struct rt_mapping *map = malloc(sizeof(*map));
+	int err;
+
+	if (!map)
+		return -ENOMEM;
+	map->id = id;
+	map->bytes = (size_t)bytes;
+	map->base = mmap(NULL, map->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, rt->fd,
+			 (off_t)offset);
+	if (map->base == MAP_FAILED) {
+		err = -errno;
+		free(map);
+		return err;
+	}
+	pool->base = map->base;
+	pool->bytes = bytes;
+	pool->id = id;
+	pthread_mutex_lock(&rt->lock);
+	map->next = rt->mappings;
+	rt->mappings = map;
+	pthread_mutex_unlock(&rt->lock);
+	return 0;
+}
+
 int rdmatensor_pool_create(struct rdmatensor *rt, uint64_t bytes,
 			   struct rdmatensor_pool *pool)
 {
@@ -34,35 +61,15 @@ int rdmatensor_pool_create_peers(struct rdmatensor *rt, uint64_t bytes,
 		.bytes = bytes,
 		.peers = peers,
 	};
-	struct rt_mapping *map;
 	int err;
 
-	map = malloc(sizeof(*map));
-	if (!map)
-		return -ENOMEM;
 	err = rt_ioctl(rt, RDMATENSOR_POOL_CREATE, &arg);
-	if (err) {
-		free(map);
+	if (err)
 		return err;
-	}
-	map->id = arg.out_pool_id;
-	map->bytes = (size_t)arg.bytes;
-	map->base = mmap(NULL, map->bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
-			 rt->fd, (off_t)arg.out_mmap_offset);
-	if (map->base == MAP_FAILED) {
-		err = -errno;
-		destroy(rt, map->id);
-		free(map);
-		return err;
-	}
-	pool->base = map->base;
-	pool->bytes = arg.bytes;
-	pool->id = map->id;
-	pthread_mutex_lock(&rt->lock);
-	map->next = rt->mappings;
-	rt->mappings = map;
-	pthread_mutex_unlock(&rt->lock);
-	return 0;
+	err = rt_map_pool(rt, arg.out_pool_id, arg.bytes, arg.out_mmap_offset, pool);
+	if (err)
+		destroy(rt, arg.out_pool_id);
+	return err;
 }
 
 int rdmatensor_pool_register(struct rdmatensor *rt, void *addr, uint64_t bytes,
@@ -136,6 +143,15 @@ static void unmap(struct rt_mapping *map)
 {
 	munmap(map->base, map->bytes);
 	free(map);
+}
+
+void rdmatensor_pool_close(struct rdmatensor *rt, struct rdmatensor_pool *pool)
+{
+	struct rt_mapping *map = forget(rt, pool->id);
+
+	if (map)
+		unmap(map);
+	memset(pool, 0, sizeof(*pool));
 }
 
 int rdmatensor_pool_destroy(struct rdmatensor *rt, struct rdmatensor_pool *pool)

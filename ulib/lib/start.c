@@ -80,6 +80,11 @@ static const struct field fields[] = {
 
 #define NR_FIELDS (sizeof(fields) / sizeof(fields[0]))
 
+static bool has_mask(const struct rdmatensor_start *start)
+{
+	return start->size >= FIRST_SIZE + sizeof(start->set);
+}
+
 static bool fits(const struct field *field, uint64_t value)
 {
 	if (field->automatic && value == RDMATENSOR_PARAM_AUTO)
@@ -100,7 +105,7 @@ static uint32_t flag_of(uint64_t set)
 static void set_field(struct rdmatensor_start *start, const struct field *field, uint64_t value)
 {
 	uint32_t narrow = (uint32_t)value;
-	bool masked = start->size >= sizeof(*start);
+	bool masked = has_mask(start);
 
 	if (!field->bytes)
 		start->flags = value ? start->flags | RDMATENSOR_START_VALIDATE :
@@ -194,7 +199,7 @@ static bool is_chosen(const struct rdmatensor_start *start, const struct field *
 {
 	static const uint64_t unset;
 
-	if (start->size >= sizeof(*start) && start->set & field->set)
+	if (has_mask(start) && start->set & field->set)
 		return true;
 	if (!field->bytes)
 		return start->flags & RDMATENSOR_START_VALIDATE;

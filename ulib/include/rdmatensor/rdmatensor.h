@@ -243,6 +243,53 @@ int rdmatensor_stats(struct rdmatensor *rt, uint32_t channel,
 const char *rdmatensor_stat_name(unsigned int stat);
 
 /*
+ * Domains: what stays when a process ends
+ */
+
+/**
+ * rdmatensor_domain_create() - a descriptor of the handle's domain
+ * @rt: handle, started
+ * @flags: RDMATENSOR_DOMAIN_CLOEXEC, or 0
+ * @fd: out: the caller's, to close
+ *
+ * Pools, their registration, and what was published with uses 0 stay as long as the descriptor,
+ * or a copy of it, is open in any process. See struct rdmatensor_domain_create.
+ *
+ * Return: 0; -EOPNOTSUPP: the module is older than this; -EUSERS, -EMFILE, -ENFILE, -ENODEV.
+ */
+int rdmatensor_domain_create(struct rdmatensor *rt, uint32_t flags, int *fd);
+
+/**
+ * rdmatensor_start_domain() - have rdmatensor_start() join a domain
+ * @start: as initialised
+ * @fd: of the domain; it may be closed after rdmatensor_start()
+ *
+ * Return: 0; -EINVAL: the struct has no room for it: it is an older program's.
+ */
+int rdmatensor_start_domain(struct rdmatensor_start *start, int fd);
+
+/**
+ * rdmatensor_domain_query() - ioctl(RDMATENSOR_DOMAIN_QUERY)
+ * @fd: of the domain
+ * @query: out; size is that of the caller's struct, all else 0
+ *
+ * Return: 0; -EINVAL: it is no domain's; -EBADF.
+ */
+int rdmatensor_domain_query(int fd, struct rdmatensor_domain_query *query);
+
+/**
+ * rdmatensor_lasting_query() - ioctl(RDMATENSOR_LASTING_QUERY)
+ * @rt: handle, started
+ * @query: in: size is that of the caller's struct, cursor 0 to begin; out
+ *
+ * Called again with the same struct it goes through all tensors that were published
+ * in the domain with uses 0.
+ *
+ * Return: 0; -ENOENT: there is no further one.
+ */
+int rdmatensor_lasting_query(struct rdmatensor *rt, struct rdmatensor_lasting_query *query);
+
+/*
  * Pools
  */
 
@@ -306,6 +353,33 @@ int rdmatensor_pool_register(struct rdmatensor *rt, void *addr, uint64_t bytes,
 int rdmatensor_pool_import(struct rdmatensor *rt, int dmabuf, enum rdmatensor_pool_peers peers,
 			   uint32_t flags, struct rdmatensor_pool *pool, uint32_t *out_flags,
 			   char *cause, size_t cause_len);
+
+/**
+ * rdmatensor_pool_query() - ioctl(RDMATENSOR_POOL_QUERY)
+ * @rt: handle, started
+ * @query: in and out; size is that of the caller's struct
+ *
+ * With RDMATENSOR_POOL_NEXT, and what it has left in pool_id, it goes through all pools of the
+ * domain. Return: 0; -ENOENT: there is no such pool, or no further one.
+ */
+int rdmatensor_pool_query(struct rdmatensor *rt, struct rdmatensor_pool_query *query);
+
+/**
+ * rdmatensor_pool_open() - use a pool of the domain that is there already, and map it
+ * @rt: handle, started
+ * @id: of the pool
+ * @pool: out: base is NULL if it is memory that only its maker has mapped
+ *
+ * Return: 0; -ENOENT: there is no such pool.
+ */
+int rdmatensor_pool_open(struct rdmatensor *rt, uint32_t id, struct rdmatensor_pool *pool);
+
+/**
+ * rdmatensor_pool_close() - unmap a pool, which stays in the domain
+ * @rt: handle
+ * @pool: the pool; cleared
+ */
+void rdmatensor_pool_close(struct rdmatensor *rt, struct rdmatensor_pool *pool);
 
 /**
  * rdmatensor_pool_destroy() - destroy a pool and unmap it

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Holdings: what a domain has, and the contexts that have joined it share: the protection
+ * domain, pools, tensor buffers, and lasting tensors. They stay as long as a context or a
+ * descriptor (RDMATENSOR_DOMAIN_CREATE) refers to them.
+ */
+#ifndef RDMATENSOR_HOLDINGS_H
+#define RDMATENSOR_HOLDINGS_H
+
+#include <linux/kref.h>
+#include <linux/mutex.h>
+#include <linux/rwsem.h>
+#include <linux/xarray.h>
+#include <rdma/ib_verbs.h>
+#include "fetch/lasting.h"
+#include "memory/adapter.h"
+#include "memory/buffer.h"
+
+struct net;
+struct rdmatensor_domain;
+struct rdmatensor_pool;
+
+/**
+ * struct rdmatensor_holdings - what contexts share
+ * @ref: contexts that have joined, and the descriptors' file
+ * @net: network namespace of the context that made them, referenced
+ * @device: name of the RDMA device
+ * @adapter: told of a removal after those of contexts
+ * @device_use: for reading: a tensor buffer is made; for writing: all use of the device ends
+ * @gone: the device is being removed, or was
+ * @domain: PD and registrations; NULL: not made yet, or all use of the device has ended
+ * @lock: guards @nr_pools, @next_pool and @described
+ * @pools: by id
+ * @nr_pools: in @pools, or about to be, or just out of it
+ * @max_pools: bound on @nr_pools
+ * @next_pool: where the search for an id goes on
+ * @mr_page_bytes: longest page of a memory region
+ * @buffers: that published tensors are copied to; as many as pools at most
+ * @lasting: tensors with uses 0
+ * @nr_contexts: that have joined
+ * @described: there was a descriptor, so they count as a context of the host
+ */
+struct rdmatensor_holdings {
+	struct kref ref;
+	struct net *net;
+	char device[IB_DEVICE_NAME_MAX];
+	struct rdmatensor_adapter adapter;
+	struct rw_semaphore device_use;
+	bool gone;
+	struct rdmatensor_domain *domain;
+	struct mutex lock;	/* see above */
+	struct xarray pools;
+	u32 nr_pools;
+	u32 max_pools;
+	u32 next_pool;
+	u32 mr_page_bytes;
+	struct rdmatensor_buffers buffers;
+	struct rdmatensor_lasting lasting;
+	atomic_t nr_contexts;
+	bool described;
+};
+
+/**
+ * rdmatensor_holdings_create - bind them to a device
+ * @choice: of the device
+ * @net: network namespace of the context
+ * @max_pools: bound on pools, and on tensor buffers
+ * @mr_page_bytes: see rdmatensor_domain_create()
+ * @cause: line for the user, see rdmatensor_adapter_bind()
+ * @room: its length
+ *
+ * May sleep. Return: holdings with one reference, and no domain yet; ERR_PTR(-ENOMEM), without a
+ * line; an error of rdmatensor_adapter_bind().
+ */
+struct rdmatensor_holdings *
+rdmatensor_holdings_create(const struct rdmatensor_adapter_choice *choice, struct net *net,
+			   u32 max_pools, u32 mr_page_bytes, char *cause, size_t room);
+/*
+ * The domain, made if it is not there yet, with a reference of the caller's. The caller's own
+ * adapter is bound to the same device, and not told of its removal yet, until this returns.
+ * Errors as rdmatensor_domain_create()
+ */
+struct rdmatensor_domain *rdmatensor_holdings_domain(struct rdmatensor_holdings *holdings,
+						     char *cause, size_t room);
+
+static inline void rdmatensor_holdings_get(struct rdmatensor_holdings *holdings)
+{
+	kref_get(&holdings->ref);
+}
+
+/* The last one ends all that is there. Under no lock that a removal takes. May sleep */
+void rdmatensor_holdings_put(struct rdmatensor_holdings *holdings);
+
+/**
+ * rdmatensor_holdings_describe - a first descriptor: they may stay without a context
+ * @holdings: with a reference of the caller's
+ * @most: bound on started contexts, and domains that have had a descriptor, of the host
+ *
+ * Return: 0: also if there was one before; -EUSERS: there are @most.
+ */
+int rdmatensor_holdings_describe(struct rdmatensor_holdings *holdings, int most);
+
+/* Held for the caller to put; NULL: none. The next: after *@id, which is set to its id */
+struct rdmatensor_pool *rdmatensor_holdings_pool(struct rdmatensor_holdings *holdings, u32 id);
+struct rdmatensor_pool *rdmatensor_holdings_next_pool(struct rdmatensor_holdings *holdings,
+						      unsigned long *id);
+u32 rdmatensor_holdings_nr_pools(struct rdmatensor_holdings *holdings);
+
+/*
+ * Reserves a place among the pools, and an id under which there is no pool yet, so that nothing
+ * can fail after the memory was allocated. Return: 0, -EUSERS, -ENOMEM, -EBUSY
+ */
+int rdmatensor_holdings_reserve(struct rdmatensor_holdings *holdings, u32 *id);
+/* Frees a place in which there is no pool */
+void rdmatensor_holdings_unreserve(struct rdmatensor_holdings *holdings, u32 id);
+/*
+ * It has its id, and may be destroyed from here on. With device_use of a context that has
+ * joined, for reading: a removal finds it
+ */
+void rdmatensor_holdings_add(struct rdmatensor_holdings *holdings, struct rdmatensor_pool *pool);
+/*
+ * Takes a pool out that nothing uses, with its reference and its place
+ * (rdmatensor_holdings_vacate()). Return: the pool, ERR_PTR(-ENOENT), (-EBUSY)
+ */
+struct rdmatensor_pool *rdmatensor_holdings_take(struct rdmatensor_holdings *holdings, u32 id);
+/* The place of a pool that was taken out is free */
+void rdmatensor_holdings_vacate(struct rdmatensor_holdings *holdings);
+
+#endif /* RDMATENSOR_HOLDINGS_H */
