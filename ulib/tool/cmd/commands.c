@@ -8,6 +8,7 @@ int (*const command_runs[NR_COMMANDS])(int argc, char **argv) = {
 	[COMMAND_GATHER] = cmd_gather,
 	[COMMAND_INFO] = cmd_info,
 	[COMMAND_DOCTOR] = cmd_doctor,
+	[COMMAND_DOMAIN] = cmd_domain,
 	[COMMAND_SHOW] = cmd_show,
 	[COMMAND_TOP] = cmd_top,
 	[COMMAND_SET] = cmd_set,

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * serve: publishes every tensor of a safetensors file, until a signal.
+ *
+ * With --keep the context's domain is left to a keeper once all is published; the next server
+ * joins it, and finds pool and tensors there.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "safetensors/safetensors.h"
@@ -14,6 +18,7 @@
 #include "tool/common/context_options.h"
 #include "tool/common/files.h"
 #include "tool/common/json.h"
+#include "tool/common/keeper.h"
 #include "tool/common/message.h"
 #include "tool/common/options.h"
 #include "tool/common/output.h"
@@ -32,6 +37,11 @@
  * @first_step: of --step
  * @steps: of --steps
  * @memory: of --memory
+ * @keep: of --keep, or NULL
+ * @keeper: that waits for the domain
+ * @domain: of a keeper, that the server joins; -1: none
+ * @kept: label of that domain
+ * @label: of the file: its path, and what tells its content from another
  * @file: what the file's header says
  * @offsets: where each tensor is in the pool, the index behind the last
  * @store: the pool
@@ -42,6 +52,11 @@ struct serve {
 	int64_t first_step;
 	int64_t steps;
 	enum store_memory memory;
+	const char *keep;
+	struct keeper keeper;
+	int domain;
+	char kept[KEEPER_LABEL_MAX];
+	char label[KEEPER_LABEL_MAX];
 	struct st_file file;
 	uint64_t *offsets;
 	struct store store;
@@ -135,7 +150,89 @@ static int load_copy(struct serve *serve, int fd)
 	return read_tensors(serve, fd);
 }
 
+static uint64_t nr_published(const struct serve *serve)
+{
+	return (uint64_t)serve->steps * (serve->file.nr + 1);
+}
+
+/* A path that is too long for the label is cut: what follows it tells files apart, too */
+static int label_file(struct serve *serve, int fd)
+{
+	char *path = realpath(serve->path, NULL);
+	struct stat is;
+
+	if (!path || fstat(fd, &is)) {
+		free(path);
+		return failed("%s: %s", serve->path, strerror(errno));
+	}
+	snprintf(serve->label, sizeof(serve->label),
+		 "%.800s\n%ju %ju %jd bytes, of %jd.%09ld, steps %" PRId64 " to %" PRId64,
+		 path, (uintmax_t)is.st_dev, (uintmax_t)is.st_ino, (intmax_t)is.st_size,
+		 (intmax_t)is.st_mtim.tv_sec, is.st_mtim.tv_nsec, serve->first_step,
+		 serve->first_step + serve->steps - 1);
+	free(path);
+	return EXIT_OK;
+}
+
+/* Whether a tensor of the domain is one of the file's */
+static bool is_ours(const struct serve *serve, const struct rdmatensor_lasting_query *query)
+{
+	char name[RDMATENSOR_NAME_MAX + 1];
+	const struct st_tensor *tensor;
+
+	if (query->step_id < serve->first_step || query->status ||
+	    query->step_id - serve->first_step >= serve->steps || query->flags)
+		return false;
+	memcpy(name, query->name, query->name_len);
+	name[query->name_len] = '\0';
+	if (!strcmp(name, INDEX_NAME))
+		return query->bytes == serve->file.header_bytes;
+	tensor = strlen(name) == query->name_len ? st_find(&serve->file, name) : NULL;
+	return tensor && query->bytes == tensor->bytes &&
+	       query->data_type == (uint32_t)tensor->data_type &&
+	       query->ndims == tensor->ndims &&
+	       !memcmp(query->dims, tensor->dims, tensor->ndims * sizeof(*tensor->dims));
+}
+
+/* All that would be published is there already */
+static int take_up(struct serve *serve)
+{
+	struct rdmatensor_lasting_query query = { .size = sizeof(query) };
+	uint64_t nr = 0;
+	int err;
+
+	while (!(err = rdmatensor_lasting_query(serve->server.rt, &query)))
+		nr += is_ours(serve, &query);
+	if (err != -ENOENT)
+		return failed("keeper %s: what it keeps: %s", serve->keep, strerror(-err));
+	if (nr == nr_published(serve))
+		return EXIT_OK;
+	return failed("keeper %s: only %" PRIu64 " of %" PRIu64 " tensors are there: end it with `rdmatensor domain end %s`, and serve again",
+		      serve->keep, nr, nr_published(serve), serve->keep);
+}
+
 /* The file is checked before anything else begins */
+static int open_domain(struct serve *serve, int fd)
+{
+	int err;
+
+	if (!serve->keep)
+		return EXIT_OK;
+	err = label_file(serve, fd);
+	if (!err)
+		err = keeper_get(serve->keep, &serve->domain, serve->kept);
+	if (err)
+		return err;
+	if (serve->domain < 0)
+		return keeper_begin(serve->keep, &serve->keeper);
+	if (strcmp(serve->kept, serve->label))
+		return failed("keeper %s: it keeps %.*s, of which file, content or steps are others: end it with `rdmatensor domain end %s`, or give another socket",
+			      serve->keep, (int)strcspn(serve->kept, "\n"), serve->kept,
+			      serve->keep);
+	rdmatensor_start_domain(&serve->server.options.start, serve->domain);
+	return EXIT_OK;
+}
+
 static int load(struct serve *serve)
 {
 	int fd, err;
@@ -143,10 +240,28 @@ static int load(struct serve *serve)
 	err = open_file(serve, &fd);
 	if (err)
 		return err;
-	err = server_start(&serve->server);
+	err = open_domain(serve, fd);
 	if (!err)
-		err = serve->memory == STORE_FILE ? load_in_place(serve, fd) :
+		err = server_start(&serve->server);
+	if (!err)
+		err = serve->domain >= 0 ? take_up(serve) :
+		      serve->memory == STORE_FILE ? load_in_place(serve, fd) :
 						    load_copy(serve, fd);
+	close(fd);
+	return err;
+}
+
+/* When all is published, so that a keeper has a whole model */
+static int leave_domain(struct serve *serve)
+{
+	int fd, err;
+
+	err = rdmatensor_domain_create(serve->server.rt, RDMATENSOR_DOMAIN_CLOEXEC, &fd);
+	if (err)
+		return failed("domain: %s%s", strerror(-err), err == -EUSERS ?
+			      ": all max_contexts of this host are there: raise it with `rdmatensor set max_contexts N`" :
+			      "");
+	err = keeper_keep(&serve->keeper, fd, serve->label);
 	close(fd);
 	return err;
 }
@@ -209,8 +324,11 @@ static int tell_ready(struct serve *serve)
 	add_number(line, "tensors", serve->file.nr);
 	add_number(line, "bytes", serve->file.data_bytes);
 	add_string(line, "file", serve->path);
-	snprintf(what, sizeof(what), "serving %zu tensor%s, %" PRIu64 " bytes of %s",
-		 serve->file.nr, plural(serve->file.nr), serve->file.data_bytes, serve->path);
+	json_object_object_add(line, "taken_up", json_object_new_boolean(serve->domain >= 0));
+	snprintf(what, sizeof(what), "serving %zu tensor%s, %" PRIu64 " bytes of %s%s%s",
+		 serve->file.nr, plural(serve->file.nr), serve->file.data_bytes, serve->path,
+		 serve->domain >= 0 ? ", taken up from " : "",
+		 serve->domain >= 0 ? serve->keep : "");
 	return server_ready(&serve->server, what, line);
 }
 
@@ -220,18 +338,19 @@ static int serve_file(struct serve *serve)
 	int err;
 
 	err = load(serve);
-	for (step = 0; !err && step < serve->steps; step++)
+	for (step = 0; !err && serve->domain < 0 && step < serve->steps; step++)
 		err = publish_step(serve, serve->first_step + step);
+	if (!err && serve->keep && serve->domain < 0)
+		err = leave_domain(serve);
 	if (!err)
 		err = tell_ready(serve);
 	if (!err)
 		err = server_run(&serve->server);
-	if (!err) {
-		server_withdraw(&serve->server, (uint64_t)serve->steps *
-				(serve->file.nr + 1), name_of, serve,
+	if (!err && !serve->keep)
+		server_withdraw(&serve->server, nr_published(serve), name_of, serve,
 				rdmatensor_deadline_ms(SERVER_END_MS));
+	if (!err)
 		err = server_end(&serve->server);
-	}
 	rdmatensor_close(serve->server.rt);
 	st_free(&serve->file);
 	free(serve->offsets);
@@ -247,12 +366,13 @@ static int take_memory(void *own, const char *memory)
 
 int cmd_serve(int argc, char **argv)
 {
-	struct serve serve = { 0 };
+	struct serve serve = { .domain = -1 };
 	const struct option_place places[] = {
 		{ .id = OPT_STEP, .number = &serve.first_step },
 		{ .id = OPT_STEPS, .number = &serve.steps },
 		{ .id = OPT_EXIT_AFTER, .number = &serve.server.exit_after },
 		{ .id = OPT_MEMORY, .own = &serve, .take = take_memory },
+		{ .id = OPT_KEEP, .text = &serve.keep },
 	};
 	int err;
 

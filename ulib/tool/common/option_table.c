@@ -64,6 +64,15 @@ const struct command commands[NR_COMMANDS] = {
 		"index. Each line is OK, WARN or FAIL, with what to do about it. Exit status 0: all\n"
 		"are OK.\n",
 	},
+	[COMMAND_DOMAIN] = {
+		.name = "domain",
+		.what = "show or end what serve --keep has left",
+		.usage =
+		"Usage: rdmatensor domain show [-j] SOCKET\n"
+		"       rdmatensor domain end SOCKET\n"
+		"Show the domain that `rdmatensor serve --keep SOCKET` has left, or end it: its\n"
+		"memory is free when the last server that serves from it has ended.\n",
+	},
 	[COMMAND_SHOW] = {
 		.name = "show",
 		.what = "show contexts, channels, pools, requests, tables and parameters",
@@ -107,7 +116,7 @@ const struct command commands[NR_COMMANDS] = {
 
 /* Those that open a context of their own */
 #define WITH_CONTEXT (IN(SERVE) | IN(FETCH) | IN(PERF) | IN(GATHER) | IN(INFO) | IN(DOCTOR))
-#define WITHOUT_CONTEXT (IN(SHOW) | IN(TOP) | IN(SET) | IN(MONITOR))
+#define WITHOUT_CONTEXT (IN(DOMAIN) | IN(SHOW) | IN(TOP) | IN(SET) | IN(MONITOR))
 
 #define START_TEXT(_field) ((int64_t)sizeof(((struct rdmatensor_start *)NULL)->_field) - 1)
 
@@ -203,6 +212,12 @@ const struct option_row option_rows[] = {
 			"/dev/dma_heap/system), or file (the file's own pages in the page "
 			"cache: nothing is copied, and the file must not be written to meanwhile) "
 			"(default {default}).",
+	}, {
+		OWN(IN(SERVE), KEEP, "keep"),
+		.arg = "SOCKET", .kind = OPTION_TEXT, .words = WORDS_FILES,
+		.help = "leave the model in memory; take it up from there",
+		.man = "Leave the model in memory, published, when the server ends, and take it up "
+			"from there when there is one already; see KEEPING A MODEL.",
 	}, {
 		OWN(IN(PERF), SIZE, "size"), .letter = 's',
 		.arg = "N[,N]...", .kind = OPTION_OWN,
@@ -317,7 +332,7 @@ const struct option_row option_rows[] = {
 		.help = "end after so many",
 		.man = "End after COUNT samples.",
 	}, {
-		OWN(IN(SHOW), JSON, "json"), .letter = 'j',
+		OWN(IN(DOMAIN) | IN(SHOW), JSON, "json"), .letter = 'j',
 		.help = "JSON on standard output, with all there is",
 	}, {
 		OWN(IN(TOP), JSON, "json"), .letter = 'j',

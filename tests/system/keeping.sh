@@ -1,0 +1,141 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# keeping.sh: `serve --keep` and `domain`, as root in a guest with one node: a server that is
+# killed while others fetch, the next one, and who is refused.
+set -u
+. tests/lab/module.sh
+tool=$LAB_BUILD/ulib/bin/rdmatensor
+model=$LAB_BUILD/demo/model.safetensors
+socket=/tmp/model.sock
+
+until_true() {
+	local end=$((SECONDS + 60))
+	while ((SECONDS < end)); do
+		"$@" >/dev/null 2>&1 && return
+		sleep 0.05
+	done
+	"$@"
+}
+
+# serves OUTPUT [OPTION]...: until it is ready; $server is it
+serves() {
+	local output=$1
+	shift
+	"$tool" serve -j "$@" --listen "$LAB_IP:7000" --worker keep >"$output" 2>/tmp/err &
+	server=$!
+	until_true grep -q ready "$output" || { cat /tmp/err; return 1; }
+}
+
+killed() {
+	kill -KILL $server
+	wait $server 2>/dev/null
+	return 0
+}
+
+fetched() {
+	rm -f /tmp/got
+	"$tool" fetch "$LAB_IP:7000" --all -o /tmp/got && cmp /tmp/got "$model"
+}
+
+# shows FILTER WANTED: what jq makes of `domain show -j`
+shows() {
+	local got
+	got=$("$tool" domain show -j "$socket" | jq -Mc "$1")
+	[[ $got == "$2" ]] && return
+	echo "domain show | jq '$1' is $got, expected $2"
+	return 1
+}
+
+# refused TEXT COMMAND...: with status 1 and a message that has TEXT
+refused() {
+	local text=$1 status
+	shift
+	"$@" >/tmp/told 2>&1
+	status=$?
+	cat /tmp/told
+	((status == 1)) && grep -qF -- "$text" /tmp/told
+}
+
+load
+check "nobody keeps anything" refused "nobody keeps a domain there" "$tool" domain show "$socket"
+check "nor can it be ended" refused "nobody keeps a domain there" "$tool" domain end "$socket"
+
+check "a server that leaves its model" serves /tmp/first --keep "$socket" "$model"
+check "has loaded it" eval '[[ $(jq -s ".[0].taken_up" /tmp/first) == false ]]'
+check "the domain has one context and one pool" shows '[.contexts, .pools, .device_gone]' '[1,1,false]'
+check "and its socket is its owner's" eval '[[ $(stat -c %a "$socket") == 600 ]]'
+check "it is fetched" fetched
+
+# Fetches go on, and most are cut: a whole file is the model
+while :; do
+	rm -f /tmp/loop
+	"$tool" fetch "$LAB_IP:7000" --all -o /tmp/loop --wait 0 >/dev/null 2>&1 &&
+		{ cmp /tmp/loop "$model" || echo differs >/tmp/differs; }
+done &
+fetcher=$!
+check "servers that are killed while others fetch" eval '
+	for round in 1 2 3 4 5; do
+		killed && serves /tmp/next --keep "$socket" "$model" &&
+			[[ $(jq -s ".[0].taken_up" /tmp/next) == true ]] || break
+	done
+	((round == 5))'
+kill $fetcher
+wait $fetcher 2>/dev/null
+until_true eval '! pgrep -x rdmatensor -f "fetch" >/dev/null'
+check "and whoever got a file got the model" test ! -e /tmp/differs
+check "it is fetched from the last one" fetched
+
+check "a server that ends leaves it, too" eval 'kill $server && wait $server && shows .contexts 0'
+check "which is said to a reader" eval '"$tool" domain show "$socket" | tee /tmp/shown |
+	grep -q "^TENSORS *$(($(jq -s ".[0].tensors" /tmp/first) + 1))$" && grep -qF "$model" /tmp/shown'
+
+cp "$model" /tmp/other.safetensors
+check "another file is refused" refused "end it with \`rdmatensor domain end $socket\`" \
+	"$tool" serve --keep "$socket" /tmp/other.safetensors --listen "$LAB_IP:7000"
+check "so are other steps" refused "end it with \`rdmatensor domain end $socket\`" \
+	"$tool" serve --keep "$socket" "$model" --steps 2 --listen "$LAB_IP:7000"
+check "a path that is too long" refused "at most 107 bytes long" \
+	"$tool" serve --keep "/tmp/$(printf '%0120d' 0)" "$model" --listen "$LAB_IP:7000"
+check "what is no socket" refused "/dev/null: it is no socket" \
+	"$tool" serve --keep /dev/null "$model" --listen "$LAB_IP:7000"
+
+# Both serve from the same memory
+two_servers() {
+	local second status
+	serves /tmp/one --keep "$socket" "$model" || return 1
+	"$tool" serve -j --keep "$socket" "$model" --listen "$LAB_IP:7001" >/tmp/two 2>/tmp/err &
+	second=$!
+	until_true grep -q ready /tmp/two && shows '[.contexts, .pools]' '[2,1]' &&
+		"$tool" fetch "$LAB_IP:7001" --all -o /tmp/got && cmp /tmp/got "$model"
+	status=$?
+	kill $second
+	wait $second
+	return $status
+}
+check "two servers at the same time" two_servers
+
+check "its end" "$tool" domain end "$socket"
+check "leaves no socket" test ! -e "$socket"
+check "and the server that is still there serves" fetched
+kill $server
+wait $server
+
+# Nothing is kept of a server that is killed before it has published all
+"$tool" serve --keep "$socket" "$model" --steps 100000 --listen "$LAB_IP:7000" >/dev/null 2>&1 &
+server=$!
+until_true eval '(($("$tool" show contexts -j | jq ".[0].counters.published // 0") > 1000))'
+killed
+check "a server that was killed before it was ready leaves nothing" eval '
+	until_true eval "! pgrep rdmatensor-keep" && test ! -e "$socket"'
+
+# A keeper that was killed leaves its socket, which the next one replaces
+check "a keeper that was killed" eval 'serves /tmp/three --keep "$socket" "$model" &&
+	pkill -KILL rdmatensor-keep && until_true refused "nobody keeps" "$tool" domain show "$socket" &&
+	test -S "$socket" && killed && serves /tmp/four --keep "$socket" "$model" &&
+	[[ $(jq -s ".[0].taken_up" /tmp/four) == false ]] && fetched'
+kill $server
+wait $server
+"$tool" domain end "$socket"
+unload
+exit "$failed"
