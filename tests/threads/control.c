@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The control ioctls, and how any of them is made wrongly */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 #include "threads.h"
@@ -469,6 +470,69 @@ static int status_text(struct worker *w, struct life *life)
 	return CALL(STATUS_TEXT);
 }
 
+int domains[NR_DOMAINS];
+
+bool domains_make(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < NR_DOMAINS; i++) {
+		domains[i] = fcntl(null_fd, F_DUPFD_CLOEXEC, 0);
+		if (domains[i] < 0)
+			return false;
+	}
+	return true;
+}
+
+/* Looked at; or ended, for another one or for none */
+static int domain(struct worker *w, struct life *life)
+{
+	struct rdmatensor_domain_create create = {
+		.size = sizeof(create), .flags = RDMATENSOR_DOMAIN_CLOEXEC,
+	};
+	struct rdmatensor_domain_query look = { .size = sizeof(look) };
+	int fd = domains[below(w, NR_DOMAINS)], ret;
+
+	if (one_in(w, 2)) {
+		if (one_in(w, 8))
+			mutate(w, life, &look, 4, sizeof(look));
+		return call(w, fd, RDMATENSOR_DOMAIN_QUERY, &look, "DOMAIN_QUERY");
+	}
+	life->common = true;
+	if (one_in(w, 8))
+		mutate(w, life, &create, 8, sizeof(create));
+	ret = call(w, life->fd, RDMATENSOR_DOMAIN_CREATE, &create, "DOMAIN_CREATE");
+	enter(w, "close a domain");
+	if (!ret) {
+		if (dup3(create.out_fd, fd, O_CLOEXEC) < 0)
+			wrong("dup3: %s", strerror(errno));
+		close(create.out_fd);
+	} else if (one_in(w, 4)) {
+		dup3(null_fd, fd, O_CLOEXEC);
+	}
+	leave(w);
+	return ret;
+}
+
+static int pool_query(struct worker *w, struct life *life)
+{
+	ARG(pool_query);
+
+	arg.pool_id = one_in(w, 2) ? 0 : pool_of(w, life);
+	arg.flags = below(w, 2);
+	MUTATE();
+	return CALL(POOL_QUERY);
+}
+
+static int lasting_query(struct worker *w, struct life *life)
+{
+	ARG(lasting_query);
+
+	arg.cursor = one_in(w, 2) ? 0 : below(w, 64);
+	MUTATE();
+	return CALL(LASTING_QUERY);
+}
+
 int do_control(struct worker *w, struct life *life, enum kind kind)
 {
 	switch (kind) {
@@ -503,6 +567,12 @@ int do_control(struct worker *w, struct life *life, enum kind kind)
 		return table_open(w, life);
 	case STATUS_TEXT:
 		return status_text(w, life);
+	case DOMAIN:
+		return domain(w, life);
+	case POOL_QUERY:
+		return pool_query(w, life);
+	case LASTING_QUERY:
+		return lasting_query(w, life);
 	default:
 		return table_close(w, life);
 	}

@@ -237,6 +237,10 @@ static void start_init(struct worker *w, unsigned int slot, struct rdmatensor_st
 	start->cq_mod = 1 << below(w, 7);
 	if (one_in(w, 4))
 		start->flags |= RDMATENSOR_START_VALIDATE;
+	if (one_in(w, 3)) {
+		start->flags |= RDMATENSOR_START_DOMAIN;
+		start->domain_fd = domains[below(w, NR_DOMAINS)];
+	}
 }
 
 static void most(uint32_t *v, uint32_t more_than_there_is)
@@ -334,13 +338,23 @@ static int life_new(struct worker *w, unsigned int slot, struct life **out)
 	}
 	if (!life->raw) {
 		start_init(w, slot, &start);
+		life->common = start.flags & RDMATENSOR_START_DOMAIN;
 		ret = call(w, life->fd, RDMATENSOR_START, &start, "START");
+		if (ret && life->common) {
+			/* There is no domain there, or none with a device */
+			life->common = false;
+			start.flags &= ~RDMATENSOR_START_DOMAIN;
+			ret = call(w, life->fd, RDMATENSOR_START, &start, "START");
+		}
 		if (!ret)
 			ret = ring_map(w, life);
 		if (!ret)
 			ret = first_objects(w, life);
 	}
 	if (ret) {
+		/* A domain without room: with the last context it ends */
+		if (life->common)
+			dup3(null_fd, start.domain_fd, O_CLOEXEC);
 		life_unmap(life);
 		enter(w, "close");
 		life_put(life);
@@ -456,6 +470,8 @@ static uint64_t life_cancel(struct worker *w, struct life *life)
 		uint64_t user_data = __atomic_load_n(&life->pending[i], __ATOMIC_ACQUIRE);
 
 		if (!user_data || user_data & DOUBT)
+			continue;
+		if (life->common && opcode_of(user_data) == RDMATENSOR_OP_WITHDRAW)
 			continue;
 		open = user_data;
 		if (!brings(user_data))

@@ -54,6 +54,9 @@ static const struct {
 	[TABLE_OPEN] =		{ "TABLE_OPEN",			{ 30, 30, 0, 20 } },
 	[TABLE_CLOSE] =		{ "TABLE_CLOSE",		{ 10, 3, 0, 20 } },
 	[STATUS_TEXT] =		{ "STATUS_TEXT",		{ 20, 20, 0, 10 } },
+	[DOMAIN] =		{ "DOMAIN_CREATE, DOMAIN_QUERY",	{ 8, 2, 2, 10 } },
+	[POOL_QUERY] =		{ "POOL_QUERY",			{ 10, 2, 2, 10 } },
+	[LASTING_QUERY] =	{ "LASTING_QUERY",		{ 10, 2, 2, 10 } },
 	[SUBMIT] =		{ "SUBMIT",			{ 400, 800, 50, 300 } },
 	[WAIT] =		{ "SUBMIT that waits",		{ 10, 5, 0, 5 } },
 	[REAP] =		{ "reap",			{ 150, 250, 20, 100 } },
@@ -452,7 +455,7 @@ static bool prepare(uint64_t seed)
 	}
 	shared = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, shared_fd, 0);
 	null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	if (shared == MAP_FAILED || null_fd < 0 || !arena_make())
+	if (shared == MAP_FAILED || null_fd < 0 || !domains_make() || !arena_make())
 		return false;
 	for (i = 0; i < NR_WORKERS; i++) {
 		struct worker *w = &workers[i];

@@ -49,7 +49,7 @@ enum kind {
 	QUERY, START_LATE, START_BAD, START_GOOD, CONFIGURE, STATS, POOL_CREATE, POOL_REGISTER,
 	POOL_IMPORT, POOL_ALLOC,
 	POOL_DESTROY, CONNECT, DISCONNECT, CHANNEL_QUERY, STEP_ABORT, TABLE_EXPORT, TABLE_OPEN,
-	TABLE_CLOSE, STATUS_TEXT, SUBMIT, WAIT, REAP, POLL, MAP, MADVISE, MUNMAP,
+	TABLE_CLOSE, STATUS_TEXT, DOMAIN, POOL_QUERY, LASTING_QUERY, SUBMIT, WAIT, REAP, POLL, MAP, MADVISE, MUNMAP,
 	ARENA, NETLINK, REOPEN, RETIRE,
 	FORK, EXEC, PEER, UNPLUG,
 	NR_KINDS
@@ -64,6 +64,7 @@ enum kind {
  * @refs: threads that may use @fd's number
  * @closed: by close under their hands
  * @raw: not started by who opened it
+ * @common: its domain is, or was about to be, that of others: a WITHDRAW waits for their readers
  * @port: where it listens
  * @reaper: held by who reads the ring, or unmaps it
  * @ring: mapped, or NULL
@@ -80,6 +81,7 @@ struct life {
 	int refs;
 	bool closed;
 	bool raw;
+	bool common;
 	unsigned int slot;
 	uint16_t port;
 	pthread_mutex_t reaper;
@@ -231,6 +233,13 @@ int do_arena(struct worker *w);
 /* dma-bufs of the exporters that the kernel has, and a file that is none */
 #define NR_BUFS 4
 extern int bufs[NR_BUFS];
+/*
+ * Descriptors of domains, each the last one that a thread has put there: it ends when another is
+ * put there, if no context has joined it
+ */
+#define NR_DOMAINS 3
+extern int domains[NR_DOMAINS];
+bool domains_make(void);
 /* Bounds what POOL_REGISTER names: nothing of this program but the arena */
 void arena_bound(__u64 *addr, __u64 *bytes);
 int do_munmap(struct worker *w, struct life *life);
