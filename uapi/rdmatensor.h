@@ -795,7 +795,9 @@ struct rdmatensor_domain_query {
  * struct rdmatensor_lasting_query - ioctl(RDMATENSOR_LASTING_QUERY)
  * @size: sizeof(struct rdmatensor_lasting_query)
  * @flags: out: RDMATENSOR_LASTING_DEAD: is_dead; RDMATENSOR_LASTING_COPIED: it was published with
- *         RDMATENSOR_OP_COPY; RDMATENSOR_LASTING_WITHDRAWING: withdrawn, and still being read
+ *         RDMATENSOR_OP_COPY; RDMATENSOR_LASTING_WITHDRAWING: withdrawn, and still being read;
+ *         RDMATENSOR_LASTING_RETIRED: its publisher has aborted the step: nobody offers it, and it
+ *         needs its WITHDRAW
  * @cursor: in: 0 to begin, then what the last call has left here; out: to go on
  * @step_id: out: the step
  * @pool_id: out: pool that it is in; 0: copied, failed, or empty
@@ -819,6 +821,7 @@ struct rdmatensor_lasting_query {
 #define RDMATENSOR_LASTING_DEAD (1 << 0)
 #define RDMATENSOR_LASTING_COPIED (1 << 1)
 #define RDMATENSOR_LASTING_WITHDRAWING (1 << 2)
+#define RDMATENSOR_LASTING_RETIRED (1 << 3)
 	__aligned_u64 cursor;
 	__s64 step_id;
 	__u32 pool_id;

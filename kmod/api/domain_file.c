@@ -37,7 +37,7 @@ static void domain_file_describe(struct rdmatensor_holdings *holdings,
 		.max_pools = holdings->max_pools,
 		.lasting = atomic_read(&holdings->lasting.nr),
 	};
-	strscpy(query->device_name, holdings->device, sizeof(query->device_name));
+	rdmatensor_holdings_device(holdings, query->device_name, sizeof(query->device_name));
 	while ((pool = rdmatensor_holdings_next_pool(holdings, &id))) {
 		query->pools++;
 		query->pool_bytes += pool->bytes;
@@ -97,7 +97,7 @@ struct rdmatensor_holdings *rdmatensor_domain_file_get(int fd)
 static int domain_file_open(struct rdmatensor_holdings *holdings, int flags)
 {
 	struct file *file;
-	int fd;
+	int fd, ret;
 
 	fd = get_unused_fd_flags(flags);
 	if (fd < 0)
@@ -105,12 +105,22 @@ static int domain_file_open(struct rdmatensor_holdings *holdings, int flags)
 	rdmatensor_holdings_get(holdings);
 	file = anon_inode_getfile("[rdmatensor-domain]", &domain_file_fops, holdings, O_RDWR);
 	if (IS_ERR(file)) {
+		ret = PTR_ERR(file);
 		rdmatensor_holdings_put(holdings);
-		put_unused_fd(fd);
-		return PTR_ERR(file);
+		goto out_put_fd;
 	}
+	/* Last: they are counted from here on */
+	ret = rdmatensor_holdings_describe(holdings, rdmatensor_config_max_contexts());
+	if (ret)
+		goto out_put_file;
 	fd_install(fd, file);
 	return fd;
+
+out_put_file:
+	fput(file);
+out_put_fd:
+	put_unused_fd(fd);
+	return ret;
 }
 
 int rdmatensor_ioctl_domain_create(struct rdmatensor_context *context, void *arg)
@@ -124,9 +134,6 @@ int rdmatensor_ioctl_domain_create(struct rdmatensor_context *context, void *arg
 		return -ENOTCONN;
 	if (READ_ONCE(context->gone))
 		return -ENODEV;
-	ret = rdmatensor_holdings_describe(context->holdings, rdmatensor_config_max_contexts());
-	if (ret)
-		return ret;
 	ret = domain_file_open(context->holdings,
 			       create->flags & RDMATENSOR_DOMAIN_CLOEXEC ? O_CLOEXEC : 0);
 	if (ret < 0)
@@ -143,6 +150,7 @@ static void pool_query_fill(const struct rdmatensor_pool *pool,
 	*query = (struct rdmatensor_pool_query) {
 		.size = query->size,
 		.pool_id = pool->id,
+		.flags = query->flags,
 		.out_flags = (ops->mmap ? RDMATENSOR_POOL_MAPPABLE : 0) |
 			     (pool->writable ? RDMATENSOR_POOL_WRITABLE : 0),
 		.peers = pool->peers,
@@ -180,7 +188,8 @@ static void lasting_query_fill(const struct rdmatensor_lasting_info *info,
 		.size = query->size,
 		.flags = (info->meta.is_dead ? RDMATENSOR_LASTING_DEAD : 0) |
 			 (info->copied ? RDMATENSOR_LASTING_COPIED : 0) |
-			 (info->withdrawing ? RDMATENSOR_LASTING_WITHDRAWING : 0),
+			 (info->withdrawing ? RDMATENSOR_LASTING_WITHDRAWING : 0) |
+			 (info->retired ? RDMATENSOR_LASTING_RETIRED : 0),
 		.cursor = query->cursor,
 		.step_id = info->step_id,
 		.pool_id = info->pool_id,

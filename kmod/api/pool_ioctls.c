@@ -400,22 +400,14 @@ int rdmatensor_ioctl_pool_import(struct rdmatensor_context *context, void *arg)
 int rdmatensor_ioctl_pool_destroy(struct rdmatensor_context *context, void *arg)
 {
 	struct rdmatensor_pool_destroy *destroy = arg;
-	struct rdmatensor_pool *pool;
+	int ret;
 
 	if (!rdmatensor_context_started(context))
 		return -ENOTCONN;
-	/* A removal does not find it once it is out of the table: so it waits for this */
-	down_read(&context->device_use);
-	pool = rdmatensor_holdings_take(context->holdings, destroy->pool_id);
-	if (!IS_ERR(pool)) {
+	ret = rdmatensor_holdings_destroy(context->holdings, destroy->pool_id);
+	if (!ret)
 		rdmatensor_context_list_changed(&context->listed);
-		/* No other caller can find it any more */
-		rdmatensor_pool_unregister(pool);
-		rdmatensor_pool_put(pool);
-		rdmatensor_holdings_vacate(context->holdings);
-	}
-	up_read(&context->device_use);
-	return PTR_ERR_OR_ZERO(pool);
+	return ret;
 }
 
 int rdmatensor_ioctl_pool_alloc(struct rdmatensor_context *context, void *arg)

@@ -225,12 +225,25 @@ static int context_check_device(const struct rdmatensor_context *context,
 	return 0;
 }
 
+/* Return: -ENODEV, with a cause */
+static int context_domain_gone(struct rdmatensor_holdings *holdings, struct rdmatensor_start *start)
+{
+	char device[IB_DEVICE_NAME_MAX];
+
+	rdmatensor_holdings_device(holdings, device, sizeof(device));
+	snprintf(start->cause, sizeof(start->cause),
+		 "START: the RDMA device %s of domain_fd %d was removed: close it, and make another domain when the device is back",
+		 device, start->domain_fd);
+	return -ENODEV;
+}
+
 /* All contexts of a domain are on one device. With @lock */
 static int context_check_domain(const struct rdmatensor_context *context,
 				struct rdmatensor_start *start)
 {
-	const struct rdmatensor_holdings *holdings = context->holdings;
+	struct rdmatensor_holdings *holdings = context->holdings;
 	const char *device = context->adapter.ibdev->name;
+	char its[IB_DEVICE_NAME_MAX];
 
 	if (READ_ONCE(holdings->adapter.ibdev) == context->adapter.ibdev)
 		return 0;
@@ -240,9 +253,11 @@ static int context_check_domain(const struct rdmatensor_context *context,
 			 "START: %s came to be meant by device_name meanwhile: try again", device);
 		return -ENODEV;
 	}
+	if (!rdmatensor_holdings_device(holdings, its, sizeof(its)))
+		return context_domain_gone(holdings, start);
 	snprintf(start->cause, sizeof(start->cause),
 		 "START: domain_fd %d is of RDMA device %s, and device_name means %s: leave it empty, or join no domain",
-		 start->domain_fd, holdings->device, device);
+		 start->domain_fd, its, device);
 	return -EXDEV;
 }
 
@@ -394,20 +409,15 @@ context_enter(struct rdmatensor_context *context, struct rdmatensor_start *start
 		return rdmatensor_holdings_create(choice, context->net, start->max_pools,
 						  start->mr_page_bytes, start->cause,
 						  sizeof(start->cause));
-	if (joined->net != context->net) {
+	if (joined->net_cookie != context->net->net_cookie) {
 		snprintf(start->cause, sizeof(start->cause),
 			 "START: domain_fd %d is of another network namespace: open /dev/rdmatensor in that one, or join no domain",
 			 start->domain_fd);
 		return ERR_PTR(-EXDEV);
 	}
-	if (READ_ONCE(joined->gone)) {
-		snprintf(start->cause, sizeof(start->cause),
-			 "START: the RDMA device %s of domain_fd %d was removed: close it, and make another domain when the device is back",
-			 joined->device, start->domain_fd);
-		return ERR_PTR(-ENODEV);
-	}
-	if (!start->device_name[0])
-		choice->device_name = joined->device;
+	if (READ_ONCE(joined->gone))
+		return ERR_PTR(context_domain_gone(joined, start));
+	choice->like = &joined->adapter;
 	rdmatensor_holdings_get(joined);
 	return joined;
 }

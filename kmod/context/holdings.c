@@ -6,15 +6,18 @@
  * by which later contexts join. They end with the last reference: pools are unregistered, the
  * protection domain is freed, lasting tensors are released, and at last the pools' memory.
  *
- * Contexts make and destroy pools with their own device_use held, and each has a reference to
- * the protection domain until its own use of the device has ended. The holdings' adapter is told
- * of a removal after those of all contexts, which are stopped by then: nothing is in
- * flight to or from a pool then.
+ * Contexts make pools with their own device_use held, and each has a reference to the
+ * protection domain until its own use of the device has ended. Pools are destroyed, and tensor
+ * buffers made, with the holdings' device_use held, as a context that is stopped may still call.
+ * The holdings' adapter is told of a removal after those of all contexts, which are stopped by
+ * then: nothing is in flight to or from a pool.
  */
 #include <linux/slab.h>
+#include <linux/string.h>
 #include <net/net_namespace.h>
 #include "context/context_list.h"
 #include "context/holdings.h"
+#include "core/fault.h"
 #include "memory/domain.h"
 #include "memory/pool.h"
 
@@ -74,6 +77,8 @@ static void holdings_stop(struct rdmatensor_holdings *holdings)
 		xa_for_each(&holdings->pools, id, pool)
 			rdmatensor_pool_unregister(pool);
 		rdmatensor_buffers_each(&holdings->buffers, holdings_unregister_buffer);
+		/* As it is called now: devices can be renamed */
+		strscpy(holdings->device, domain->ibdev->name, sizeof(holdings->device));
 		holdings->domain = NULL;
 		/* Contexts and exports have put theirs, or would use what goes now */
 		WARN_ON_ONCE(!rdmatensor_domain_is_last(domain));
@@ -109,7 +114,7 @@ rdmatensor_holdings_create(const struct rdmatensor_adapter_choice *choice, struc
 	init_rwsem(&holdings->device_use);
 	mutex_init(&holdings->lock);
 	xa_init_flags(&holdings->pools, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
-	holdings->net = get_net(net);
+	holdings->net_cookie = net->net_cookie;
 	holdings->max_pools = max_pools;
 	holdings->mr_page_bytes = mr_page_bytes;
 	holdings->buffers.ops = &holdings_buffers_ops;
@@ -126,7 +131,6 @@ rdmatensor_holdings_create(const struct rdmatensor_adapter_choice *choice, struc
 
 out_destroy:
 	rdmatensor_buffers_destroy(&holdings->buffers);
-	put_net(holdings->net);
 	mutex_destroy(&holdings->lock);
 	rdmatensor_lasting_destroy(&holdings->lasting);
 out_free:
@@ -146,7 +150,6 @@ struct rdmatensor_domain *rdmatensor_holdings_domain(struct rdmatensor_holdings 
 						  cause, room);
 		if (IS_ERR(domain))
 			goto out_up;
-		strscpy(holdings->device, domain->ibdev->name, sizeof(holdings->device));
 		holdings->domain = domain;
 	}
 	rdmatensor_domain_get(domain);
@@ -173,7 +176,6 @@ static void holdings_free(struct kref *ref)
 	rdmatensor_buffers_destroy(&holdings->buffers);
 	if (holdings->described)
 		rdmatensor_context_list_end();
-	put_net(holdings->net);
 	mutex_destroy(&holdings->lock);
 	kfree(holdings);
 }
@@ -195,6 +197,17 @@ int rdmatensor_holdings_describe(struct rdmatensor_holdings *holdings, int most)
 		holdings->described = true;
 	mutex_unlock(&holdings->lock);
 	return ret;
+}
+
+bool rdmatensor_holdings_device(struct rdmatensor_holdings *holdings, char *name, size_t room)
+{
+	bool there;
+
+	down_read(&holdings->device_use);
+	there = holdings->domain;
+	strscpy(name, there ? holdings->domain->ibdev->name : holdings->device, room);
+	up_read(&holdings->device_use);
+	return there;
 }
 
 struct rdmatensor_pool *rdmatensor_holdings_pool(struct rdmatensor_holdings *holdings, u32 id)
@@ -232,6 +245,14 @@ u32 rdmatensor_holdings_nr_pools(struct rdmatensor_holdings *holdings)
 	return nr;
 }
 
+/* A place in which there is no pool, or not any more, is free */
+static void holdings_vacate(struct rdmatensor_holdings *holdings)
+{
+	mutex_lock(&holdings->lock);
+	holdings->nr_pools--;
+	mutex_unlock(&holdings->lock);
+}
+
 int rdmatensor_holdings_reserve(struct rdmatensor_holdings *holdings, u32 *id)
 {
 	int ret = -EUSERS;
@@ -251,7 +272,7 @@ int rdmatensor_holdings_reserve(struct rdmatensor_holdings *holdings, u32 *id)
 void rdmatensor_holdings_unreserve(struct rdmatensor_holdings *holdings, u32 id)
 {
 	xa_release(&holdings->pools, id);
-	rdmatensor_holdings_vacate(holdings);
+	holdings_vacate(holdings);
 }
 
 void rdmatensor_holdings_add(struct rdmatensor_holdings *holdings, struct rdmatensor_pool *pool)
@@ -260,7 +281,8 @@ void rdmatensor_holdings_add(struct rdmatensor_holdings *holdings, struct rdmate
 	WARN_ON_ONCE(xa_store(&holdings->pools, pool->id, pool, GFP_KERNEL));
 }
 
-struct rdmatensor_pool *rdmatensor_holdings_take(struct rdmatensor_holdings *holdings, u32 id)
+/* Takes a pool out that nothing uses: no other caller can find it any more */
+static struct rdmatensor_pool *holdings_take(struct rdmatensor_holdings *holdings, u32 id)
 {
 	struct rdmatensor_pool *pool;
 	int ret;
@@ -274,9 +296,22 @@ struct rdmatensor_pool *rdmatensor_holdings_take(struct rdmatensor_holdings *hol
 	return ret ? ERR_PTR(ret) : pool;
 }
 
-void rdmatensor_holdings_vacate(struct rdmatensor_holdings *holdings)
+int rdmatensor_holdings_destroy(struct rdmatensor_holdings *holdings, u32 id)
 {
-	mutex_lock(&holdings->lock);
-	holdings->nr_pools--;
-	mutex_unlock(&holdings->lock);
+	struct rdmatensor_pool *pool;
+
+	/*
+	 * A removal does not find it once it is out of the table, so it waits for this. A context
+	 * that has been told of the removal may still call, while others are being told
+	 */
+	down_read(&holdings->device_use);
+	pool = holdings_take(holdings, id);
+	if (!IS_ERR(pool)) {
+		rdmatensor_hold("pool_destroy");
+		rdmatensor_pool_unregister(pool);
+		rdmatensor_pool_put(pool);
+		holdings_vacate(holdings);
+	}
+	up_read(&holdings->device_use);
+	return PTR_ERR_OR_ZERO(pool);
 }

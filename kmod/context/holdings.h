@@ -23,8 +23,8 @@ struct rdmatensor_pool;
 /**
  * struct rdmatensor_holdings - what contexts share
  * @ref: contexts that have joined, and the descriptors' file
- * @net: network namespace of the context that made them, referenced
- * @device: name of the RDMA device
+ * @net_cookie: of the network namespace of the context that made them
+ * @device: last name of an RDMA device that has gone
  * @adapter: told of a removal after those of contexts
  * @device_use: for reading: a tensor buffer is made; for writing: all use of the device ends
  * @gone: the device is being removed, or was
@@ -42,7 +42,7 @@ struct rdmatensor_pool;
  */
 struct rdmatensor_holdings {
 	struct kref ref;
-	struct net *net;
+	u64 net_cookie;
 	char device[IB_DEVICE_NAME_MAX];
 	struct rdmatensor_adapter adapter;
 	struct rw_semaphore device_use;
@@ -100,6 +100,9 @@ void rdmatensor_holdings_put(struct rdmatensor_holdings *holdings);
  */
 int rdmatensor_holdings_describe(struct rdmatensor_holdings *holdings, int most);
 
+/* The device's name. May sleep. False: it has gone, or is not used yet */
+bool rdmatensor_holdings_device(struct rdmatensor_holdings *holdings, char *name, size_t room);
+
 /* Held for the caller to put; NULL: none. The next: after *@id, which is set to its id */
 struct rdmatensor_pool *rdmatensor_holdings_pool(struct rdmatensor_holdings *holdings, u32 id);
 struct rdmatensor_pool *rdmatensor_holdings_next_pool(struct rdmatensor_holdings *holdings,
@@ -118,12 +121,7 @@ void rdmatensor_holdings_unreserve(struct rdmatensor_holdings *holdings, u32 id)
  * joined, for reading: a removal finds it
  */
 void rdmatensor_holdings_add(struct rdmatensor_holdings *holdings, struct rdmatensor_pool *pool);
-/*
- * Takes a pool out that nothing uses, with its reference and its place
- * (rdmatensor_holdings_vacate()). Return: the pool, ERR_PTR(-ENOENT), (-EBUSY)
- */
-struct rdmatensor_pool *rdmatensor_holdings_take(struct rdmatensor_holdings *holdings, u32 id);
-/* The place of a pool that was taken out is free */
-void rdmatensor_holdings_vacate(struct rdmatensor_holdings *holdings);
+/* Unregisters and puts a pool. May sleep. Return: 0, -ENOENT, -EBUSY: it is in use */
+int rdmatensor_holdings_destroy(struct rdmatensor_holdings *holdings, u32 id);
 
 #endif /* RDMATENSOR_HOLDINGS_H */

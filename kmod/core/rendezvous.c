@@ -831,7 +831,7 @@ EXPORT_SYMBOL_IF_KUNIT(rdmatensor_rendezvous_abort_step);
 
 struct rdv_retire {
 	s64 step_id;
-	bool (*whose)(const struct rdmatensor_tensor *tensor, u64 arg);
+	bool (*whose)(struct rdmatensor_tensor *tensor, u64 arg);
 	u64 arg;
 };
 
@@ -850,7 +850,7 @@ static void rdv_retire_key(struct rdmatensor_rendezvous *rdv,
 }
 
 void rdmatensor_rendezvous_retire_step(struct rdmatensor_rendezvous *rdv, s64 step_id,
-				       bool (*whose)(const struct rdmatensor_tensor *tensor,
+				       bool (*whose)(struct rdmatensor_tensor *tensor,
 						     u64 arg), u64 arg)
 {
 	struct rdv_retire retire = { .step_id = step_id, .whose = whose, .arg = arg };

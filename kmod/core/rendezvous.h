@@ -143,7 +143,7 @@ int rdmatensor_rendezvous_publish_lasting(struct rdmatensor_rendezvous *rdv,
  * They stay for their WITHDRAW. May sleep.
  */
 void rdmatensor_rendezvous_retire_step(struct rdmatensor_rendezvous *rdv, s64 step_id,
-				       bool (*whose)(const struct rdmatensor_tensor *tensor,
+				       bool (*whose)(struct rdmatensor_tensor *tensor,
 						     u64 arg), u64 arg);
 
 /**

@@ -14,6 +14,9 @@
 #include "fetch/lasting.h"
 #include "fetch/publication.h"
 
+/* A WITHDRAW waits for its last reader. Few are, however many there are: they are found by this */
+#define LASTING_WITHDRAWN XA_MARK_1
+
 int rdmatensor_lasting_init(struct rdmatensor_lasting *lasting)
 {
 	lasting->rdv = rdmatensor_rendezvous_alloc();
@@ -54,7 +57,7 @@ static bool lasting_forget(struct rdmatensor_lasting *lasting, struct rdmatensor
 
 	xa_lock_bh(&lasting->offers);
 	do {
-		pub = xa_find_after(&lasting->offers, id, ULONG_MAX, XA_PRESENT);
+		pub = xa_find_after(&lasting->offers, id, ULONG_MAX, LASTING_WITHDRAWN);
 	} while (pub && pub->withdrawer != core);
 	if (pub) {
 		pub->withdrawer = NULL;
@@ -108,19 +111,25 @@ void rdmatensor_lasting_mark(struct rdmatensor_publication *pub, struct rdmatens
 	pub->withdrawer = core;
 	pub->quiet = !user_data;
 	pub->withdraw_user_data = user_data ? *user_data : 0;
+	__xa_set_mark(&pub->lasting->offers, pub->lasting_id, LASTING_WITHDRAWN);
 	xa_unlock(&pub->lasting->offers);
 }
 
-static bool lasting_whose(const struct rdmatensor_tensor *tensor, u64 publisher)
+/* True: it has been published by that one, and notes that it is offered no more */
+static bool lasting_retire(struct rdmatensor_tensor *tensor, u64 publisher)
 {
-	return container_of(tensor, struct rdmatensor_publication, tensor)->publisher ==
-	       publisher;
+	struct rdmatensor_publication *pub = to_publication(tensor);
+
+	if (pub->publisher != publisher)
+		return false;
+	WRITE_ONCE(pub->retired, true);
+	return true;
 }
 
 void rdmatensor_lasting_abort_step(struct rdmatensor_core *core, s64 step_id)
 {
 	if (core->lasting)
-		rdmatensor_rendezvous_retire_step(core->lasting->rdv, step_id, lasting_whose,
+		rdmatensor_rendezvous_retire_step(core->lasting->rdv, step_id, lasting_retire,
 						  core->publisher);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_lasting_abort_step);
@@ -137,6 +146,7 @@ static void lasting_describe(const struct rdmatensor_publication *pub,
 	info->offset = info->pool_id ? pub->offset : 0;
 	info->error = pub->tensor.failed.error;
 	info->withdrawing = pub->withdrawing;
+	info->retired = READ_ONCE(pub->retired);
 }
 
 bool rdmatensor_lasting_next(struct rdmatensor_lasting *lasting, unsigned long *id,

@@ -38,6 +38,7 @@ struct rdmatensor_lasting {
  * @error: what it is offered as, instead of a tensor; 0: a tensor
  * @copied: it is in a tensor buffer
  * @withdrawing: a WITHDRAW waits for its last reader
+ * @retired: its publisher has aborted the step: it is matched no more
  */
 struct rdmatensor_lasting_info {
 	char name[RDMATENSOR_NAME_MAX];
@@ -49,6 +50,7 @@ struct rdmatensor_lasting_info {
 	int error;
 	bool copied;
 	bool withdrawing;
+	bool retired;
 };
 
 /* May sleep. Return: 0, -ENOMEM */

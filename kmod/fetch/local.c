@@ -15,6 +15,7 @@
  * caller that removes it releases both.
  */
 #include <linux/sched.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <kunit/visibility.h>
 #include "core/fault.h"
@@ -202,6 +203,17 @@ static int local_reaches(struct rdmatensor_fetch *fetch, const struct rdmatensor
 	return -EOPNOTSUPP;
 }
 
+/* The publisher of a lasting tensor may be of another context, and does not pay for this one */
+static int local_place(struct rdmatensor_fetch *fetch)
+{
+	struct mem_cgroup *old = set_active_memcg(fetch->op.core->memcg);
+	int ret;
+
+	ret = rdmatensor_fetch_place(fetch, GFP_ATOMIC | __GFP_ACCOUNT);
+	set_active_memcg(old);
+	return ret;
+}
+
 /* Return: 0: there is a destination, or none is needed; @to is the next state */
 static int local_take(struct rdmatensor_local *local, enum local_state *to)
 {
@@ -214,7 +226,7 @@ static int local_take(struct rdmatensor_local *local, enum local_state *to)
 		ret = local_reaches(fetch, pub);
 		if (ret)
 			return ret;
-		ret = rdmatensor_fetch_place(fetch, GFP_ATOMIC | __GFP_ACCOUNT);
+		ret = local_place(fetch);
 		if (!ret && fetch->meta.bytes)
 			*to = LOCAL_COPYING;
 		return ret;

@@ -26,6 +26,7 @@
  * @told: its own entry was written at once, because the content was copied
  * @user_data: for its entry
  * @step_id: the step
+ * @retired: its publisher has aborted the step; @lasting's alone
  * @withdrawing: a WITHDRAW waits for the release
  * @withdrawer: of the context that has asked for it, referenced; NULL: it has ended since
  * @quiet: that WITHDRAW has no entry
@@ -47,6 +48,7 @@ struct rdmatensor_publication {
 	bool told;
 	u64 user_data;
 	s64 step_id;
+	bool retired;
 	bool withdrawing;
 	struct rdmatensor_core *withdrawer;
 	bool quiet;

@@ -138,7 +138,7 @@ static void adapter_remove_device(struct ib_device *ibdev, void *client_data)
 
 	mutex_lock(&adapter_lock);
 	/* No adapter binds to it from here on */
-	list_del(&device->entry);
+	list_del_init(&device->entry);
 	while ((adapter = adapter_next_gone(device))) {
 		list_del_init(&adapter->entry);
 		mutex_unlock(&adapter_lock);
@@ -426,6 +426,15 @@ static struct rdmatensor_device *adapter_choose_device(struct adapter_bind *bind
 	struct rdmatensor_device *device, *found = NULL;
 	int nr_visible = 0, nr_active = 0;
 
+	if (!*name && bind->choice->like) {
+		device = bind->choice->like->device;
+		/* It is in the list unless it is being removed */
+		if (device && !list_empty(&device->entry))
+			return device;
+		adapter_say(bind,
+			    "START: the RDMA device of that domain is being removed: make another domain when it is back");
+		return ERR_PTR(-ENODEV);
+	}
 	list_for_each_entry(device, &adapter_devices, entry) {
 		if (!adapter_visible(bind, device->ibdev))
 			continue;

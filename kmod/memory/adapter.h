@@ -24,6 +24,8 @@ struct rdmatensor_device;
  * @mtu: bytes; 0: the active MTU
  * @net: network namespace that the device must be accessible from and the GID's
  *       network device be in; NULL: the caller's
+ * @like: with an empty @device_name: the device that this one is bound to, whatever its name is;
+ *        -ENODEV if that has gone; NULL: as @device_name says
  * @last: has what others build on, so it is told of a removal after them
  */
 struct rdmatensor_adapter_choice {
@@ -34,6 +36,7 @@ struct rdmatensor_adapter_choice {
 	u32 pkey_index;
 	u32 mtu;
 	const struct net *net;
+	const struct rdmatensor_adapter *like;
 	bool last;
 };
 

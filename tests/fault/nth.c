@@ -196,7 +196,6 @@ TEST(nth_domains)
 	EQ(op_domain_create(), 0);
 	EQ(rdmatensor_open(NULL, &rt), 0);
 	each_nth("START in a domain", op_join, undo_start, -EISCONN);
-	each_point("START in a domain", op_join, undo_start);
 	rdmatensor_close(rt);
 	EQ(rdmatensor_domain_query(domain, &is), 0);
 	EQ(is.contexts, 1);

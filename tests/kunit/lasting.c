@@ -149,7 +149,7 @@ static void own_ones_first(struct kunit *test)
 	end_world(world);
 }
 
-static bool is_first(const struct rdmatensor_tensor *tensor, u64 arg)
+static bool is_first(struct rdmatensor_tensor *tensor, u64 arg)
 {
 	return (uintptr_t)tensor == arg;
 }

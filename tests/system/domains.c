@@ -254,6 +254,18 @@ static void aborted(struct side *side, int64_t step)
 	EQ(rdmatensor_step_abort(side->rt, step, -EIO, "no good"), 0);
 }
 
+/* Those that nobody offers any more, by the one letter of their names */
+static void retired_are(const char *names)
+{
+	struct rdmatensor_lasting_query query = { .size = sizeof(query) };
+	char found[16] = "", *at = found;
+
+	while (!rdmatensor_lasting_query(heir.rt, &query))
+		if (query.flags & RDMATENSOR_LASTING_RETIRED)
+			*at++ = query.name[0];
+	CHECK(!strcmp(found, names));
+}
+
 static int fetched_within(struct side *side, const char *name, int64_t step, int ms)
 {
 	struct rdmatensor_op op;
@@ -274,6 +286,8 @@ TEST(an_abort_in_a_domain)
 	publish(&maker, "m", 5, BYTES, 1, 0, 0);
 	publish(&heir, "h", 5, BYTES, 2, 0, 0);
 	aborted(&maker, 5);
+	/* Who looks for them can tell */
+	retired_are("m");
 	EQ(fetched_within(&maker, "m", 5, 50), -EIO);
 	EQ(fetched_within(&maker, "h", 5, 50), -EIO);
 	/* What the publisher has given up, nobody offers; what another one has, others do */
@@ -689,6 +703,26 @@ TEST(the_device_of_a_domain_goes)
 	device_goes(1);
 }
 
+/* Each mapping of a pool is for itself */
+TEST(pools_that_are_opened_twice)
+{
+	struct rdmatensor_pool twice, again;
+	uint64_t at;
+
+	side_open(&maker, "maker", POOL, 0, NULL);
+	at = side_alloc(&maker, BYTES);
+	fill(side_at(&maker, at), BYTES, 1);
+	EQ(rdmatensor_pool_open(maker.rt, maker.pool.id, &twice), 0);
+	EQ(rdmatensor_pool_open(maker.rt, maker.pool.id, &again), 0);
+	CHECK(twice.base != maker.pool.base && again.base != twice.base);
+	rdmatensor_pool_close(maker.rt, &twice);
+	EQ(twice.id, 0);
+	CHECK(filled((unsigned char *)again.base + at, BYTES, 1));
+	CHECK(filled(side_at(&maker, at), BYTES, 1));
+	EQ(rdmatensor_pool_destroy(maker.rt, &again), 0);
+	EQ(rdmatensor_pool_open(maker.rt, maker.pool.id, &twice), -ENOENT);
+}
+
 TEST(each_pool_and_tensor_of_a_domain_is_listed_once)
 {
 	struct rdmatensor_lasting_query lasting = { .size = sizeof(lasting) };
@@ -702,8 +736,8 @@ TEST(each_pool_and_tensor_of_a_domain_is_listed_once)
 		EQ(rdmatensor_pool_create(i % 2 ? maker.rt : heir.rt, 4096 * (i + 1), &pools[i]),
 		   0);
 	query.flags = RDMATENSOR_POOL_NEXT;
-	for (i = 0; !rdmatensor_pool_query(maker.rt, &query); i++)
-		query.flags = RDMATENSOR_POOL_NEXT;
+	for (i = 0; i < 100 && !rdmatensor_pool_query(maker.rt, &query); i++)
+		CHECK(query.bytes);
 	EQ(i, 22);
 	for (i = 0; i < 20; i++) {
 		snprintf(name, sizeof(name), "t%u", i);

@@ -103,7 +103,9 @@ static void open_all(void)
 	pair_open(&p, POOL_BYTES, NULL);
 	side_open(&third, "third", PAGE, 1, NULL);
 	publish(&p.a, "t", 5, 64, 1, 0, 0);
-	publish(&p.b, "last", 9, 64, 1, 0, 0);
+	/* Of 0 bytes, as the pool's are counted below */
+	rdmatensor_prep_publish(&op, "last", 9, 0, 0, 0, RDMATENSOR_DT_STRING, 0, NULL, 0, 0);
+	EQ(side_do(&p.b, &op), 0);
 	region = side_alloc(&p.b, 64);
 	destination = side_alloc(&p.b, 64);
 	free_region = side_alloc(&p.b, 4096);
