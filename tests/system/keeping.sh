@@ -66,6 +66,15 @@ check "has loaded it" eval '[[ $(jq -s ".[0].taken_up" /tmp/first) == false ]]'
 check "the domain has one context and one pool" shows '[.contexts, .pools, .device_gone]' '[1,1,false]'
 check "and its socket is its owner's" eval '[[ $(stat -c %a "$socket") == 600 ]]'
 check "it is fetched" fetched
+# Neither the model nor anything else of its parent: its socket, the domain, and /dev/null
+check "the keeper has nothing else open" eval '
+	ls -l /proc/$(pgrep rdmatensor-keep)/fd | sed -n "s/.* -> //p" | sort >/tmp/fds
+	cat /tmp/fds; ! grep -Evx "/dev/null|socket:.*|anon_inode:.rdmatensor-domain." /tmp/fds &&
+		[[ $(wc -l </tmp/fds) == 6 ]]'
+check "nor is it for others" eval '
+	chmod 777 "$socket" && ! setpriv --reuid 1234 --regid 1234 --clear-groups \
+		"$tool" domain show "$socket" >/tmp/told 2>&1; cat /tmp/told
+	chmod 600 "$socket"; shows .contexts 1'
 
 # Fetches go on, and most are cut: a whole file is the model
 while :; do
@@ -95,7 +104,7 @@ check "another file is refused" refused "end it with \`rdmatensor domain end $so
 	"$tool" serve --keep "$socket" /tmp/other.safetensors --listen "$LAB_IP:7000"
 check "so are other steps" refused "end it with \`rdmatensor domain end $socket\`" \
 	"$tool" serve --keep "$socket" "$model" --steps 2 --listen "$LAB_IP:7000"
-check "a path that is too long" refused "at most 107 bytes long" \
+check "a path that is too long" refused "at most 99 bytes long" \
 	"$tool" serve --keep "/tmp/$(printf '%0120d' 0)" "$model" --listen "$LAB_IP:7000"
 check "what is no socket" refused "/dev/null: it is no socket" \
 	"$tool" serve --keep /dev/null "$model" --listen "$LAB_IP:7000"

@@ -125,13 +125,15 @@ int rdmatensor_pool_import(struct rdmatensor *rt, int dmabuf, enum rdmatensor_po
 	return 0;
 }
 
-static struct rt_mapping *forget(struct rdmatensor *rt, uint32_t id)
+/* A mapping of a pool: at @base, or NULL: any */
+static struct rt_mapping *forget(struct rdmatensor *rt, uint32_t id, const void *base)
 {
 	struct rt_mapping **at, *map;
 
 	pthread_mutex_lock(&rt->lock);
-	for (at = &rt->mappings; *at && (*at)->id != id; at = &(*at)->next)
-		;
+	for (at = &rt->mappings; *at; at = &(*at)->next)
+		if ((*at)->id == id && (!base || (*at)->base == base))
+			break;
 	map = *at;
 	if (map)
 		*at = map->next;
@@ -147,7 +149,7 @@ static void unmap(struct rt_mapping *map)
 
 void rdmatensor_pool_close(struct rdmatensor *rt, struct rdmatensor_pool *pool)
 {
-	struct rt_mapping *map = forget(rt, pool->id);
+	struct rt_mapping *map = pool->base ? forget(rt, pool->id, pool->base) : NULL;
 
 	if (map)
 		unmap(map);
@@ -162,8 +164,8 @@ int rdmatensor_pool_destroy(struct rdmatensor *rt, struct rdmatensor_pool *pool)
 	err = destroy(rt, pool->id);
 	if (err)
 		return err;
-	map = forget(rt, pool->id);
-	if (map)
+	/* All of them, if it was opened more than once */
+	while ((map = forget(rt, pool->id, NULL)))
 		unmap(map);
 	memset(pool, 0, sizeof(*pool));
 	return 0;

@@ -40,6 +40,7 @@
  * @keep: of --keep, or NULL
  * @keeper: that waits for the domain
  * @domain: of a keeper, that the server joins; -1: none
+ * @own: of the server, for a keeper
  * @kept: label of that domain
  * @label: of the file: its path, and what tells its content from another
  * @file: what the file's header says
@@ -55,6 +56,7 @@ struct serve {
 	const char *keep;
 	struct keeper keeper;
 	int domain;
+	int own;
 	char kept[KEEPER_LABEL_MAX];
 	char label[KEEPER_LABEL_MAX];
 	struct st_file file;
@@ -233,6 +235,21 @@ static int open_domain(struct serve *serve, int fd)
 	return EXIT_OK;
 }
 
+/* What a keeper will get, before a model is loaded in vain */
+static int create_domain(struct serve *serve)
+{
+	int err;
+
+	if (!serve->keep || serve->domain >= 0)
+		return EXIT_OK;
+	err = rdmatensor_domain_create(serve->server.rt, RDMATENSOR_DOMAIN_CLOEXEC, &serve->own);
+	if (!err)
+		return EXIT_OK;
+	return failed("domain: %s%s", strerror(-err), err == -EUSERS ?
+		      ": all max_contexts of this host are there: raise it with `rdmatensor set max_contexts N`" :
+		      "");
+}
+
 static int load(struct serve *serve)
 {
 	int fd, err;
@@ -244,6 +261,8 @@ static int load(struct serve *serve)
 	if (!err)
 		err = server_start(&serve->server);
 	if (!err)
+		err = create_domain(serve);
+	if (!err)
 		err = serve->domain >= 0 ? take_up(serve) :
 		      serve->memory == STORE_FILE ? load_in_place(serve, fd) :
 						    load_copy(serve, fd);
@@ -254,15 +273,9 @@ static int load(struct serve *serve)
 /* When all is published, so that a keeper has a whole model */
 static int leave_domain(struct serve *serve)
 {
-	int fd, err;
+	int err = keeper_keep(&serve->keeper, serve->own, serve->label);
 
-	err = rdmatensor_domain_create(serve->server.rt, RDMATENSOR_DOMAIN_CLOEXEC, &fd);
-	if (err)
-		return failed("domain: %s%s", strerror(-err), err == -EUSERS ?
-			      ": all max_contexts of this host are there: raise it with `rdmatensor set max_contexts N`" :
-			      "");
-	err = keeper_keep(&serve->keeper, fd, serve->label);
-	close(fd);
+	close(serve->own);
 	return err;
 }
 

@@ -32,6 +32,13 @@
 #define END 'e'
 #define DONE 'd'
 
+/* A socket is called PATH.PID before it has its name: room for PATH then. A PID has 22 bits */
+#define PATH_ROOM 99
+#define PID_MASK 0x3fffffu
+
+_Static_assert(PATH_ROOM + sizeof(".4194303") <= sizeof(((struct sockaddr_un *)NULL)->sun_path),
+	       "both fit into an address");
+
 /* Seconds that either side waits for the other, which has nothing to wait for */
 #define PATIENCE 10
 
@@ -80,9 +87,10 @@ static int receive_packet(int fd, char *letter, char *text, int *with)
 		{ .iov_base = text, .iov_len = KEEPER_LABEL_MAX - 1 },
 	};
 	char room[CMSG_SPACE(sizeof(int))];
+	/* There is no room for a second descriptor, which nobody would close */
 	struct msghdr packet = {
 		.msg_iov = parts, .msg_iovlen = 2,
-		.msg_control = room, .msg_controllen = sizeof(room),
+		.msg_control = room, .msg_controllen = CMSG_LEN(sizeof(int)),
 	};
 	ssize_t got;
 
@@ -117,7 +125,7 @@ static bool address_of(const char *path, struct sockaddr_un *addr)
 	memset(addr, 0, sizeof(*addr));
 	addr->sun_family = AF_UNIX;
 	errno = ENAMETOOLONG;
-	if (strlen(whole) >= sizeof(addr->sun_path))
+	if (strlen(whole) > PATH_ROOM)
 		return false;
 	strcpy(addr->sun_path, whole);
 	return true;
@@ -125,12 +133,20 @@ static bool address_of(const char *path, struct sockaddr_un *addr)
 
 static int path_failed(const char *path)
 {
-	struct sockaddr_un addr;
-
 	if (errno == ENAMETOOLONG)
-		return failed("keeper %s: from the root on the path of a socket is at most %zu bytes long: give a shorter one",
-			      path, sizeof(addr.sun_path) - 1);
+		return failed("keeper %s: from the root on the path of a socket is at most %d bytes long: give a shorter one",
+			      path, PATH_ROOM);
 	return failed("keeper %s: %s", path, strerror(errno));
+}
+
+/* Its process is of this user, or the administrator's: others could give or ask for anything */
+static bool is_ours(int fd)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) &&
+	       (peer.uid == geteuid() || !peer.uid);
 }
 
 /* ---- the keeper ------------------------------------------------------------- */
@@ -165,7 +181,7 @@ static void keep(int listener, const struct sockaddr_un *addr, int domain, const
 		if (peer < 0)
 			continue;
 		be_patient(peer);
-		end = answer(peer, domain, label);
+		end = is_ours(peer) && answer(peer, domain, label);
 		if (end) {
 			/* Who asked for the end sees it done */
 			unlink(addr->sun_path);
@@ -176,28 +192,43 @@ static void keep(int listener, const struct sockaddr_un *addr, int domain, const
 	}
 }
 
-/* Return: a socket at @addr for its owner alone, which replaces a dead one; a negative errno */
-static int listen_at(const struct sockaddr_un *addr)
+/* A socket that nobody listens at. Else errno says what it is instead */
+static bool is_dead(const struct sockaddr_un *addr)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), err;
 	struct stat there;
 
 	if (fd < 0)
+		return false;
+	err = connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) ? errno : EADDRINUSE;
+	close(fd);
+	errno = err;
+	return err == ECONNREFUSED && !lstat(addr->sun_path, &there) && S_ISSOCK(there.st_mode);
+}
+
+/* Return: a socket at @addr for its owner alone, which replaces a dead one; a negative errno */
+static int listen_at(const struct sockaddr_un *addr)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), err = 0;
+	struct sockaddr_un own = { .sun_family = AF_UNIX };
+
+	if (fd < 0)
 		return -errno;
-	/* Another one may have come since keeper_get() has found nobody */
-	if (!connect(fd, (const struct sockaddr *)addr, sizeof(*addr))) {
-		close(fd);
-		return -EADDRINUSE;
-	}
-	if (errno == ECONNREFUSED && !lstat(addr->sun_path, &there) && S_ISSOCK(there.st_mode))
-		unlink(addr->sun_path);
+	/* It gets its name when somebody is behind it: two that begin at once see each other */
+	snprintf(own.sun_path, sizeof(own.sun_path), "%.99s.%u",
+		 addr->sun_path, (unsigned int)getpid() & PID_MASK);
+	unlink(own.sun_path);
 	umask(0177);
-	if (bind(fd, (const struct sockaddr *)addr, sizeof(*addr)) || listen(fd, 8)) {
+	if (bind(fd, (const struct sockaddr *)&own, sizeof(own)) || listen(fd, 8))
 		err = -errno;
-		close(fd);
-		return err;
-	}
-	return fd;
+	else if (link(own.sun_path, addr->sun_path) && (errno != EEXIST || !is_dead(addr) ||
+							rename(own.sun_path, addr->sun_path)))
+		err = -errno;
+	unlink(own.sun_path);
+	if (!err)
+		return fd;
+	close(fd);
+	return err;
 }
 
 /* The process: parent's end is gone, or has told it what to keep */
@@ -206,6 +237,9 @@ static void run(int parent, const struct sockaddr_un *addr)
 	char letter, label[KEEPER_LABEL_MAX];
 	int domain = -1, listener, null;
 
+	/* The parent's files: the model's, a lock, a pipe that somebody waits for the end of */
+	close_range(STDERR_FILENO + 1, (unsigned int)parent - 1, 0);
+	close_range((unsigned int)parent + 1, UINT_MAX, 0);
 	setsid();
 	signal(SIGHUP, SIG_IGN);
 	prctl(PR_SET_NAME, "rdmatensor-keep");
@@ -246,9 +280,11 @@ int keeper_begin(const char *path, struct keeper *keeper)
 		_exit(pid < 0);
 	}
 	close(pair[1]);
-	if (pid < 0 || waitpid(pid, &status, 0) != pid || status) {
+	/* Where children are not waited for (SIGCHLD ignored), whether it began shows later */
+	if (pid < 0 || (waitpid(pid, &status, 0) == pid && status)) {
 		close(pair[0]);
-		return failed("keeper %s: could not start a process: %s", path, strerror(errno));
+		return failed("keeper %s: could not start a process: %s", path,
+			      strerror(pid < 0 ? errno : EAGAIN));
 	}
 	be_patient(pair[0]);
 	keeper->fd = pair[0];
@@ -285,8 +321,12 @@ static int connect_to(const char *path, int *fd)
 	if (*fd < 0)
 		return failed("keeper %s: %s", path, strerror(errno));
 	be_patient(*fd);
-	if (!connect(*fd, (struct sockaddr *)&addr, sizeof(addr)))
-		return EXIT_OK;
+	if (!connect(*fd, (struct sockaddr *)&addr, sizeof(addr))) {
+		if (is_ours(*fd))
+			return EXIT_OK;
+		close(*fd);
+		return failed("keeper %s: it is another user's: give another path", path);
+	}
 	err = errno;
 	close(*fd);
 	*fd = -1;
