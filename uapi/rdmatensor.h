@@ -432,7 +432,8 @@ struct rdmatensor_configure {
  * @RDMATENSOR_STAT_STALL_SENDQ: writes that had to wait for the send queue
  * @RDMATENSOR_STAT_STALL_REQUESTS: requests that had to wait for the peer's limit
  * @RDMATENSOR_STAT_COPIED_BYTES: payload bytes that the CPU copied (loopback fetches
- *         to a place, and PUBLISH with RDMATENSOR_OP_COPY)
+ *         to a place, PUBLISH with RDMATENSOR_OP_COPY, and fetches that needed the proxy of
+ *         RDMATENSOR_OP_PROXY, which count in their channel)
  * @RDMATENSOR_STAT_VALIDATED: contents whose checksum was compared
  * @RDMATENSOR_STAT_VALIDATE_ERRORS: and differed
  * @RDMATENSOR_STAT_PROTOCOL_ERRORS: channels ended because the peer broke the
@@ -532,10 +533,10 @@ struct rdmatensor_stats {
  * @RDMATENSOR_POOL_PEERS_WRITE: write, for as long as the pool exists: FETCH has them write to
  *     its destination. They read what is exported of it (RDMATENSOR_TABLE_EXPORT)
  * @RDMATENSOR_POOL_PEERS_NONE: nothing. What is published is read by this side, and a GATHER
- *     or a loopback FETCH writes by it, so these work; FETCH over a channel and TABLE_EXPORT
- *     are -EACCES
+ *     or a loopback FETCH writes by it, so these work; FETCH over a channel is -EACCES without
+ *     RDMATENSOR_OP_PROXY, and TABLE_EXPORT is
  * @RDMATENSOR_POOL_PEERS_READ: read what is exported of it, while it is exported; FETCH over a
- *     channel is -EACCES. No peer can change the rows of such a pool
+ *     channel is -EACCES without RDMATENSOR_OP_PROXY. No peer can change the rows of such a pool
  */
 enum rdmatensor_pool_peers {
 	RDMATENSOR_POOL_PEERS_WRITE = 0,
@@ -1199,6 +1200,25 @@ struct rdmatensor_status_text {
  *     remembers 1024 names of a channel, in 512 KiB at most, and is told of others each time;
  *     so is one that does not know of this, and in data-validation mode. A loopback fetch
  *     has nothing to tell
+ *     With RDMATENSOR_OP_PROXY the destination may also be what a peer cannot write: a place in
+ *     a pool that peers must not write to, or whose keys are too many for a message; or, with
+ *     pool_id 0, memory of the process that is in no pool: @offset is the address of its first
+ *     byte, any. A region of @proxy_pool_id stands in for it: it is allocated when the size is
+ *     known, written by the peer, copied to the destination when all has come (and its checksum,
+ *     if it has one, is right), and freed before the entry is there. The entry has pool_id
+ *     and offset as the operation has them. Where the peer can write the destination it does,
+ *     and nothing is copied; nor is a region allocated for a loopback fetch. Once the content has
+ *     come it is copied, and a CANCEL or the deadline is too late. The destination is the
+ *     kernel's until the entry, and a fetch that has failed may have written to it.
+ *     Memory at an address is pinned before SUBMIT returns, all the pages that @bytes touch,
+ *     until the fetch has ended: they are locked memory as those of RDMATENSOR_POOL_REGISTER,
+ *     with its errors and its rules for what the process may do with the addresses meanwhile;
+ *     -EFAULT, -EACCES, -EOPNOTSUPP (a shared mapping of a file that is written back, a
+ *     device's memory), -ENOMEM. -EACCES: peers must not write to @proxy_pool_id, or the pool of
+ *     the destination is read-only; -EINVAL: no such pool. The entry of a fetch has -ENOSPC if
+ *     @proxy_pool_id has no room for the tensor, -EMSGSIZE if the keys of that region are too
+ *     many as well, and -EOPNOTSUPP if the CPU cannot reach one of both
+ *     (RDMATENSOR_IMPORTED_UNREACHABLE)
  *     With RDMATENSOR_OP_SHARE, of RDMATENSOR_CHANNEL_SELF, nothing is copied: the entry
  *     has pool and offset of the published tensor itself, and RDMATENSOR_CQE_SHARED. It
  *     counts as being read until RELEASE: till then its publisher leaves it alone, and so
@@ -1245,12 +1265,13 @@ enum rdmatensor_opcode {
  *         RDMATENSOR_OP_COPY (PUBLISH): copy the tensor, so that its memory is free at once;
  *         RDMATENSOR_OP_QUIET (WITHDRAW): see there;
  *         RDMATENSOR_OP_KEEP (FETCH without _ALLOC): the next fetches of the name have the
- *         same destination
+ *         same destination;
+ *         RDMATENSOR_OP_PROXY (FETCH without _ALLOC, _SHARE): see there
  * @channel: FETCH: the peer, RDMATENSOR_CHANNEL_SELF: this context
  * @user_data: returned in the entry
  * @name_uptr: PUBLISH, WITHDRAW, FETCH: the tensor's name, any bytes
  * @name_len: its length, 1..RDMATENSOR_NAME_MAX
- * @pool_id: PUBLISH, FETCH, FREE, GATHER
+ * @pool_id: PUBLISH, FETCH, FREE, GATHER; 0 (FETCH with _PROXY): @offset is an address
  * @step_id: PUBLISH, WITHDRAW, FETCH
  * @offset: PUBLISH, FETCH without _ALLOC: in a pool, in bytes; a multiple of
  *         RDMATENSOR_REGION_ALIGN in a pool of kernel pages, anything in one that was
@@ -1279,7 +1300,8 @@ enum rdmatensor_opcode {
  *         returns, and is the process's again then
  * @nr_ids: GATHER: its length, 0 is allowed
  * @table: GATHER: from TABLE_OPEN
- * @__reserved2: must be 0
+ * @proxy_pool_id: FETCH with _PROXY: the pool that a region is allocated in, which peers write;
+ *         it may be that of the destination
  *
  * Fields that an operation does not name must be 0.
  */
@@ -1294,6 +1316,7 @@ struct rdmatensor_op {
 #define RDMATENSOR_OP_KEEP (1 << 5)
 #define RDMATENSOR_OP_SHARE (1 << 6)
 #define RDMATENSOR_OP_QUIET (1 << 7)
+#define RDMATENSOR_OP_PROXY (1 << 8)
 	__u32 channel;
 	__aligned_u64 user_data;
 	__aligned_u64 name_uptr;
@@ -1315,7 +1338,7 @@ struct rdmatensor_op {
 	__aligned_u64 ids_uptr;
 	__aligned_u64 nr_ids;
 	__u32 table;
-	__u32 __reserved2;
+	__u32 proxy_pool_id;
 };
 
 /**
@@ -1374,7 +1397,7 @@ enum rdmatensor_cqe_type {
  * @user_data: of the operation, or of CONNECT
  * @result: 0 or a negative errno. FETCH: -EMSGSIZE: the tensor is longer than
  *         the destination, its meta-data is here; -ENOSPC: it found no room in
- *         the pool; -ETIMEDOUT, -ECANCELED; -EBADMSG: checksum; -ECONNRESET,
+ *         the pool, or that of its proxy; -ETIMEDOUT, -ECANCELED; -EBADMSG: checksum; -ECONNRESET,
  *         -ESHUTDOWN, -ENODEV: the channel ended; else the publisher's status.
  *         GATHER: -ERANGE: an id that the table has not; -ESTALE: an owner has taken its
  *         partition back; -EFAULT: the ids cannot be read; -ETIMEDOUT, -ECANCELED;
@@ -1392,7 +1415,7 @@ enum rdmatensor_cqe_type {
  *         the number of rows that were not delivered
  * @offset: FETCH, GATHER: where in the pool the tensor is, the rows are; of a gather
  *         that failed, the position in the ids of the first row that was not delivered
- * @pool_id: FETCH, GATHER: the pool
+ * @pool_id: FETCH, GATHER: the pool; 0 (RDMATENSOR_OP_PROXY): @offset is an address
  * @channel: the channel
  * @data_type: enum rdmatensor_data_type
  * @ndims: dims that are valid

@@ -108,7 +108,8 @@ enum rdmatensor_nl_event {
  * @RDMATENSOR_NL_A_TRAFFIC_CLASS: u32, lane
  * @RDMATENSOR_NL_A_SEND_DEPTH: u32, lane: entries of its send queue
  * @RDMATENSOR_NL_A_RECV_DEPTH: u32, lane: entries of its receive queue
- * @RDMATENSOR_NL_A_POOL: u32, id of a pool in its context
+ * @RDMATENSOR_NL_A_POOL: u32, id of a pool in its context; of a request 0: it has no
+ *	destination, or one that is in no pool
  * @RDMATENSOR_NL_A_BYTES: u64, of a pool
  * @RDMATENSOR_NL_A_SEGMENTS: u32, memory regions of a pool
  * @RDMATENSOR_NL_A_USES: u32, what holds a pool: tensors, fetches, contents in flight

@@ -9,7 +9,10 @@
 #ifndef RDMATENSOR_IOCTL_H
 #define RDMATENSOR_IOCTL_H
 
+#include <linux/types.h>
+
 struct rdmatensor_context;
+struct rdmatensor_pool;
 
 /* control_ioctls.c */
 int rdmatensor_ioctl_query(struct rdmatensor_context *context, void *arg);
@@ -27,6 +30,13 @@ int rdmatensor_ioctl_pool_register(struct rdmatensor_context *context, void *arg
 int rdmatensor_ioctl_pool_import(struct rdmatensor_context *context, void *arg);
 int rdmatensor_ioctl_pool_destroy(struct rdmatensor_context *context, void *arg);
 int rdmatensor_ioctl_pool_alloc(struct rdmatensor_context *context, void *arg);
+/*
+ * The whole pages around memory of the calling process, pinned for writing and charged: a pool
+ * with one reference, in no table, that no peer reaches and that counts for no limit of pools.
+ * @bytes is at least 1. No lock may be held. Return: or ERR_PTR(), as POOL_REGISTER
+ */
+struct rdmatensor_pool *rdmatensor_pools_pin(struct rdmatensor_context *context, u64 addr,
+					     u64 bytes);
 /* domain_file.c */
 int rdmatensor_ioctl_domain_create(struct rdmatensor_context *context, void *arg);
 int rdmatensor_ioctl_pool_query(struct rdmatensor_context *context, void *arg);

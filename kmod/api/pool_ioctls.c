@@ -165,6 +165,27 @@ static struct rdmatensor_pool *pools_pin(struct rdmatensor_context *context, voi
 				   reg->cause, sizeof(reg->cause));
 }
 
+struct rdmatensor_pool *rdmatensor_pools_pin(struct rdmatensor_context *context, u64 addr,
+					     u64 bytes)
+{
+	struct rdmatensor_pool_register reg = {
+		.addr = ALIGN_DOWN(addr, PAGE_SIZE),
+		.peers = RDMATENSOR_POOL_PEERS_NONE,
+	};
+	u64 end;
+	int ret;
+
+	if (check_add_overflow(addr, bytes, &end) || end > U64_MAX - PAGE_SIZE)
+		return ERR_PTR(-EFAULT);
+	reg.bytes = PAGE_ALIGN(end) - reg.addr;
+	ret = pools_check_register(&reg);
+	if (ret)
+		return ERR_PTR(ret);
+	if (READ_ONCE(context->gone))
+		return ERR_PTR(-ENODEV);
+	return pools_make(context, pools_pin, &reg);
+}
+
 /* Of memory that is there, and is not registered yet. With an error the pool is gone */
 static int pools_begin(struct rdmatensor_context *context, struct rdmatensor_pool *pool, u32 id)
 {

@@ -41,10 +41,11 @@ struct submit_room {
 #define USES_TARGET BIT(8)
 #define USES_USES BIT(9)
 #define USES_IDS BIT(10)
+#define USES_PROXY BIT(11)
 
 static int submit_check(const struct rdmatensor_op *op, u32 fields, u16 flags)
 {
-	if (op->__reserved || op->__reserved2 || op->flags & ~flags)
+	if (op->__reserved || op->flags & ~flags)
 		return -EINVAL;
 	if ((!(fields & USES_CHANNEL) && op->channel) ||
 	    (!(fields & USES_NAME) && (op->name_uptr || op->name_len || op->step_id)) ||
@@ -56,7 +57,8 @@ static int submit_check(const struct rdmatensor_op *op, u32 fields, u16 flags)
 	    (!(fields & USES_STATUS) && (op->status || op->text_uptr || op->text_len)) ||
 	    (!(fields & USES_TARGET) && op->target) ||
 	    (!(fields & USES_USES) && op->uses) ||
-	    (!(fields & USES_IDS) && (op->ids_uptr || op->nr_ids || op->table)))
+	    (!(fields & USES_IDS) && (op->ids_uptr || op->nr_ids || op->table)) ||
+	    (!(fields & USES_PROXY) && op->proxy_pool_id))
 		return -EINVAL;
 	if (fields & USES_NAME && (!op->name_len || op->name_len > RDMATENSOR_NAME_MAX))
 		return -EINVAL;
@@ -167,6 +169,72 @@ static int submit_fetch_shared(struct rdmatensor_context *context,
 	return rdmatensor_local_submit(&context->core, args);
 }
 
+/*
+ * The process's own memory. It is pinned here, by its own task, as the fetch may wait for long
+ * and a copy must find it there. Of 0 bytes there is nothing to pin: an empty range of the
+ * proxy's pool is held in its place
+ */
+static int submit_fetch_in_process(struct rdmatensor_context *context,
+				   struct rdmatensor_fetch_args *args,
+				   const struct rdmatensor_op *op)
+{
+	args->in_process = true;
+	args->base = op->offset;
+	args->offset = 0;
+	if (!op->bytes) {
+		rdmatensor_pool_get(args->proxy);
+		args->pool = args->proxy;
+		return 0;
+	}
+	args->pool = rdmatensor_pools_pin(context, op->offset, op->bytes);
+	if (IS_ERR(args->pool))
+		return PTR_ERR(args->pool);
+	args->base = ALIGN_DOWN(op->offset, PAGE_SIZE);
+	args->offset = offset_in_page(op->offset);
+	return 0;
+}
+
+static int submit_fetch_to(struct rdmatensor_context *context,
+			   const struct rdmatensor_fetch_args *args, u32 id)
+{
+	struct rdmatensor_channel *channel;
+	int ret;
+
+	if (id == RDMATENSOR_CHANNEL_SELF)
+		return rdmatensor_local_submit(&context->core, args);
+	channel = rdmatensor_context_channel(context, id);
+	if (!channel)
+		return -ENOTCONN;
+	ret = rdmatensor_request_submit(channel, args);
+	rdmatensor_channel_put(channel);
+	return ret;
+}
+
+static int submit_fetch_proxied(struct rdmatensor_context *context,
+				struct rdmatensor_fetch_args *args,
+				const struct rdmatensor_op *op)
+{
+	int ret;
+
+	args->proxy = rdmatensor_context_pool(context, op->proxy_pool_id);
+	if (!args->proxy)
+		return -EINVAL;
+	if (op->pool_id) {
+		args->pool = rdmatensor_context_pool(context, op->pool_id);
+		ret = args->pool ? 0 : -EINVAL;
+	} else {
+		ret = submit_fetch_in_process(context, args, op);
+	}
+	if (!ret) {
+		ret = submit_fetch_to(context, args, op->channel);
+		if (ret)
+			rdmatensor_pool_put(args->pool);
+	}
+	if (ret)
+		rdmatensor_pool_put(args->proxy);
+	return ret;
+}
+
 static int submit_fetch(struct rdmatensor_context *context, struct submit_room *room)
 {
 	const struct rdmatensor_op *op = &room->op;
@@ -181,32 +249,28 @@ static int submit_fetch(struct rdmatensor_context *context, struct submit_room *
 		.keep = op->flags & RDMATENSOR_OP_KEEP,
 		.deadline_ns = op->deadline_ns,
 	};
-	struct rdmatensor_channel *channel;
+	bool proxied = op->flags & RDMATENSOR_OP_PROXY;
 	int ret;
 
 	ret = submit_check(op, USES_CHANNEL | USES_NAME | USES_POOL | USES_BYTES |
-			   USES_DEADLINE | (args.alloc ? 0 : USES_OFFSET),
+			   USES_DEADLINE | (args.alloc ? 0 : USES_OFFSET) |
+			   (proxied ? USES_PROXY : 0),
 			   op->flags & RDMATENSOR_OP_SHARE ? RDMATENSOR_OP_SHARE :
-			   args.alloc ? RDMATENSOR_OP_ALLOC : RDMATENSOR_OP_KEEP);
+			   args.alloc ? RDMATENSOR_OP_ALLOC :
+			   RDMATENSOR_OP_KEEP | RDMATENSOR_OP_PROXY);
 	if (!ret)
 		ret = submit_name(room);
 	if (ret)
 		return ret;
 	if (op->flags & RDMATENSOR_OP_SHARE)
 		return submit_fetch_shared(context, &args, op);
+	if (proxied)
+		return submit_fetch_proxied(context, &args, op);
 
 	args.pool = rdmatensor_context_pool(context, op->pool_id);
 	if (!args.pool)
 		return -EINVAL;
-
-	if (op->channel == RDMATENSOR_CHANNEL_SELF) {
-		ret = rdmatensor_local_submit(&context->core, &args);
-	} else {
-		channel = rdmatensor_context_channel(context, op->channel);
-		ret = channel ? rdmatensor_request_submit(channel, &args) : -ENOTCONN;
-		if (channel)
-			rdmatensor_channel_put(channel);
-	}
+	ret = submit_fetch_to(context, &args, op->channel);
 	if (ret)
 		rdmatensor_pool_put(args.pool);
 	return ret;

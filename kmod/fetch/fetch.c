@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The common part of fetches: destination, meta-data and checksum.
+ * The common part of fetches: destination and proxy, meta-data and checksum.
+ *
+ * The destination is held from the submission to the end, whether it is written by a peer or by
+ * a copy. Memory of the process that is in no pool is pinned by SUBMIT, in the caller's task,
+ * and is a pool of its own that nobody else knows: so a copy faults on nothing, and what the
+ * process does with the addresses meanwhile, or its death, is of no concern to it.
  */
 #include <linux/ktime.h>
 #include <linux/string.h>
+#include "core/fault.h"
 #include "fetch/fetch.h"
 
 static void fetch_entry(const struct rdmatensor_operation *op, int error,
@@ -12,8 +18,8 @@ static void fetch_entry(const struct rdmatensor_operation *op, int error,
 	const struct rdmatensor_fetch *fetch = container_of(op, struct rdmatensor_fetch, op);
 
 	if (fetch->has_region && !error) {
-		cqe->pool_id = op->pool_id;
-		cqe->offset = fetch->offset;
+		cqe->pool_id = fetch->in_process ? 0 : op->pool_id;
+		cqe->offset = fetch->base + fetch->offset;
 	}
 	if (fetch->share_id && !error) {
 		cqe->flags |= RDMATENSOR_CQE_SHARED;
@@ -70,9 +76,16 @@ int rdmatensor_fetch_init(struct rdmatensor_fetch *fetch,
 	ret = rdmatensor_operation_init(&fetch->op, ops, core, counters, &op_args);
 	if (ret)
 		return ret;
+	ret = rdmatensor_proxy_init(&fetch->proxy, args->proxy);
+	if (ret) {
+		rdmatensor_operation_abandon(&fetch->op);
+		return ret;
+	}
 	fetch->has_region = args->pool && !args->alloc;
 	fetch->alloc = args->alloc;
+	fetch->in_process = args->in_process;
 	fetch->offset = args->offset;
+	fetch->base = args->base;
 	fetch->room = args->bytes;
 	return 0;
 }
@@ -92,6 +105,7 @@ int rdmatensor_fetch_place(struct rdmatensor_fetch *fetch, gfp_t gfp)
 	u64 bytes = fetch->meta.bytes;
 	int ret;
 
+	rdmatensor_proxy_give(&fetch->proxy);
 	if (!fetch->alloc)
 		return bytes > fetch->room ? -EMSGSIZE : 0;
 
@@ -109,6 +123,51 @@ int rdmatensor_fetch_place(struct rdmatensor_fetch *fetch, gfp_t gfp)
 	return 0;
 }
 
+/* Return: @error, which the text is for */
+static int fetch_say(struct rdmatensor_fetch *fetch, int error, const char *text)
+{
+	rdmatensor_status_set(&fetch->op.status, error, text);
+	return error;
+}
+
+int rdmatensor_fetch_stand_in(struct rdmatensor_fetch *fetch, gfp_t gfp)
+{
+	u64 bytes = fetch->meta.bytes;
+	int ret;
+
+	fetch->op.status.text_len = 0;
+	if (bytes && !rdmatensor_pool_reachable(fetch->op.pool))
+		return fetch_say(fetch, -EOPNOTSUPP,
+				 "the peer cannot write the destination, and the CPU cannot copy to it: fetch to a pool that peers write");
+	if (bytes && !rdmatensor_pool_reachable(fetch->proxy.pool))
+		return fetch_say(fetch, -EOPNOTSUPP,
+				 "the CPU cannot copy from the proxy's pool: name a pool of kernel pages for it");
+	ret = rdmatensor_proxy_take(&fetch->proxy, bytes, gfp);
+	if (ret == -ENOSPC)
+		return fetch_say(fetch, ret,
+				 "the proxy's pool has no room for the tensor: make it larger, or free regions of it");
+	return ret;
+}
+
+struct rdmatensor_pool *rdmatensor_fetch_landing(const struct rdmatensor_fetch *fetch, u64 *offset)
+{
+	if (fetch->proxy.used) {
+		*offset = fetch->proxy.offset;
+		return fetch->proxy.pool;
+	}
+	*offset = fetch->offset;
+	return fetch->op.pool;
+}
+
+static void fetch_end_proxy(struct rdmatensor_fetch *fetch)
+{
+	struct rdmatensor_pool *pool = fetch->proxy.pool;
+
+	rdmatensor_proxy_end(&fetch->proxy);
+	if (pool)
+		rdmatensor_pool_put(pool);
+}
+
 void rdmatensor_fetch_finish(struct rdmatensor_fetch *fetch, int error)
 {
 	struct rdmatensor_counters *counters = fetch->op.counters;
@@ -119,33 +178,50 @@ void rdmatensor_fetch_finish(struct rdmatensor_fetch *fetch, int error)
 		rdmatensor_count_add(counters, RDMATENSOR_STAT_FETCHED_BYTES, fetch->meta.bytes);
 		rdmatensor_count_latency(counters, ktime_get_ns() - fetch->op.begun_ns);
 	}
+	fetch_end_proxy(fetch);
 	rdmatensor_operation_finish(&fetch->op, error, fetch->meta.bytes);
 }
 
 void rdmatensor_fetch_abandon(struct rdmatensor_fetch *fetch)
 {
 	fetch_free_region(fetch);
+	rdmatensor_proxy_end(&fetch->proxy);
 	rdmatensor_operation_abandon(&fetch->op);
 }
 
-int rdmatensor_fetch_check(struct rdmatensor_fetch *fetch)
+static int fetch_check(struct rdmatensor_fetch *fetch)
 {
 	struct rdmatensor_counters *counters = fetch->op.counters;
+	struct rdmatensor_pool *pool;
+	u64 offset;
 	u32 sum = 0;
 
+	pool = rdmatensor_fetch_landing(fetch, &offset);
 	/* The peer's mode, not this context's: that one has been looked at before */
-	if (fetch->meta.bytes && !rdmatensor_pool_reachable(fetch->op.pool)) {
-		rdmatensor_status_set(&fetch->op.status, -EOPNOTSUPP,
-				      "the peer sends checksums, and the CPU cannot reach the destination: switch validation off there");
-		return -EOPNOTSUPP;
-	}
+	if (fetch->meta.bytes && !rdmatensor_pool_reachable(pool))
+		return fetch_say(fetch, -EOPNOTSUPP,
+				 "the peer sends checksums, and the CPU cannot reach the destination: switch validation off there");
 	rdmatensor_count(counters, RDMATENSOR_STAT_VALIDATED);
 	if (fetch->meta.bytes)
-		sum = rdmatensor_pool_checksum(fetch->op.pool, fetch->offset, fetch->meta.bytes);
+		sum = rdmatensor_pool_checksum(pool, offset, fetch->meta.bytes);
 	if (sum == fetch->checksum)
 		return 0;
 
 	rdmatensor_count(counters, RDMATENSOR_STAT_VALIDATE_ERRORS);
-	rdmatensor_status_set(&fetch->op.status, -EBADMSG, "checksum of the content differs");
-	return -EBADMSG;
+	return fetch_say(fetch, -EBADMSG, "checksum of the content differs");
+}
+
+int rdmatensor_fetch_settle(struct rdmatensor_fetch *fetch)
+{
+	u64 bytes = fetch->meta.bytes;
+	int ret;
+
+	ret = fetch->validate ? fetch_check(fetch) : 0;
+	if (ret || !fetch->proxy.used)
+		return ret;
+	rdmatensor_hold("proxy_copy");
+	rdmatensor_pool_copy(fetch->op.pool, fetch->offset, fetch->proxy.pool,
+			     fetch->proxy.offset, bytes);
+	rdmatensor_count_add(fetch->op.counters, RDMATENSOR_STAT_COPIED_BYTES, bytes);
+	return 0;
 }

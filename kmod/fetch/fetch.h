@@ -7,6 +7,7 @@
 #define RDMATENSOR_FETCH_H
 
 #include "fetch/operation.h"
+#include "fetch/proxy.h"
 
 /**
  * struct rdmatensor_fetch_args - a checked FETCH operation
@@ -16,6 +17,10 @@
  * @step_id: the step
  * @pool: destination's; a reference is the fetch's from its beginning on. NULL: @share
  * @offset: of the destination in @pool, without @alloc
+ * @base: of the process's own memory: address of byte 0 of @pool, which is unknown to others
+ * @in_process: the destination is the process's own memory, and is named by its address
+ * @proxy: pool in which a region may stand in for a destination that the peer cannot write; a
+ *         reference is the fetch's from its beginning on. NULL: none. Without @alloc
  * @bytes: length of the destination; with @alloc: of the longest tensor, 0: any
  * @alloc: allocate the destination when the size is known
  * @share: take the published tensor itself, of the own context: there is no destination
@@ -29,6 +34,9 @@ struct rdmatensor_fetch_args {
 	s64 step_id;
 	struct rdmatensor_pool *pool;
 	u64 offset;
+	u64 base;
+	bool in_process;
+	struct rdmatensor_pool *proxy;
 	u64 bytes;
 	bool alloc;
 	bool share;
@@ -40,10 +48,13 @@ struct rdmatensor_fetch_args {
  * struct rdmatensor_fetch - the common part of a fetch, embedded
  * @op: the operation; its range is the destination
  * @alloc: the destination is allocated here
+ * @in_process: see struct rdmatensor_fetch_args
  * @has_region: the completion entry names @offset: a destination that is not empty, or the
  *              published tensor itself
  * @share_id: number of the share, with which it is released; 0: the fetch has none
  * @offset: of the destination or of the published tensor, if @has_region
+ * @base: what the completion entry adds to @offset
+ * @proxy: stands in for the destination if that is necessary
  * @room: bytes of the destination; with @alloc: the most to allocate, 0: any
  * @meta: what is known of the tensor
  * @checksum: of the content, as the sender computed it
@@ -52,9 +63,12 @@ struct rdmatensor_fetch_args {
 struct rdmatensor_fetch {
 	struct rdmatensor_operation op;
 	bool alloc;
+	bool in_process;
 	bool has_region;
 	u32 share_id;
 	u64 offset;
+	u64 base;
+	struct rdmatensor_proxy proxy;
 	u64 room;
 	struct rdmatensor_meta meta;
 	u32 checksum;
@@ -89,18 +103,38 @@ int rdmatensor_fetch_init(struct rdmatensor_fetch *fetch,
 			  struct rdmatensor_counters *counters, u32 channel,
 			  const struct rdmatensor_fetch_args *args);
 
-/* Undoes rdmatensor_fetch_init(). The pool's reference is the caller's again */
+/* Undoes rdmatensor_fetch_init(). The pools' references are the caller's again */
 void rdmatensor_fetch_abandon(struct rdmatensor_fetch *fetch);
 
 /**
  * rdmatensor_fetch_place - have a destination for fetch->meta
- * @fetch: an allocated destination of other meta-data is freed
+ * @fetch: an allocated destination, or a region of its proxy, of other meta-data is freed
  * @gfp: for the allocator of regions
  *
  * Return: 0: held, or nothing is needed; -EMSGSIZE: longer than the destination;
  * -ENOSPC, -ENOMEM: of the pool. After an error there is no allocated destination.
  */
 int rdmatensor_fetch_place(struct rdmatensor_fetch *fetch, gfp_t gfp);
+
+/**
+ * rdmatensor_fetch_stand_in - have the content go to the proxy
+ * @fetch: has a proxy, and a destination for fetch->meta
+ * @gfp: for the allocator of regions
+ *
+ * Return: 0; -EOPNOTSUPP: the CPU cannot copy from there to the destination; -ENOSPC, -ENOMEM:
+ * of the proxy's pool. fetch->op.status has the text.
+ */
+int rdmatensor_fetch_stand_in(struct rdmatensor_fetch *fetch, gfp_t gfp);
+
+/* Where the content arrives: @offset: out. The destination, or what stands in for it */
+struct rdmatensor_pool *rdmatensor_fetch_landing(const struct rdmatensor_fetch *fetch,
+						 u64 *offset);
+
+/* There is something for rdmatensor_fetch_settle() to do */
+static inline bool rdmatensor_fetch_is_unsettled(const struct rdmatensor_fetch *fetch)
+{
+	return fetch->validate || (fetch->proxy.used && fetch->meta.bytes);
+}
 
 /**
  * rdmatensor_fetch_finish - end a fetch
@@ -112,13 +146,15 @@ int rdmatensor_fetch_place(struct rdmatensor_fetch *fetch, gfp_t gfp);
 void rdmatensor_fetch_finish(struct rdmatensor_fetch *fetch, int error);
 
 /**
- * rdmatensor_fetch_check - compare the checksum of the content
- * @fetch: its content has arrived
+ * rdmatensor_fetch_settle - compare the checksum of the content, and copy it from the proxy
+ * @fetch: its content has arrived, and no peer can write it any more
  *
- * May sleep.
+ * In a work item: a copy takes its time. The destination's pages are pinned, or a pool's: no
+ * address of the process is used, and nothing is waited for. What has a wrong checksum is not
+ * copied.
  *
  * Return: what rdmatensor_fetch_finish() gets: 0; -EBADMSG; -EOPNOTSUPP: the CPU cannot reach it.
  */
-int rdmatensor_fetch_check(struct rdmatensor_fetch *fetch);
+int rdmatensor_fetch_settle(struct rdmatensor_fetch *fetch);
 
 #endif /* RDMATENSOR_FETCH_H */

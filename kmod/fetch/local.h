@@ -10,7 +10,8 @@
 /**
  * rdmatensor_local_submit - fetch from the own context
  * @core: of the context
- * @args: checked; the reference of args->pool is taken over on success
+ * @args: checked; the references of args->pool and args->proxy are taken over on success. The
+ *        CPU copies to the destination, so no proxy stands in for it
  *
  * Process context.
  *

@@ -22,6 +22,11 @@
  * several lanes and had begun; the peer has written all of it, and the answer on lane 0 has
  * overtaken the last immediates on the other lanes.
  *
+ * A destination that the peer cannot write, or whose keys are too many for a message, has a
+ * proxy if the process asked for it. To the machine it is a destination like others. Once all
+ * of the content is there nothing cancels the fetch, for the peer it has ended, and a work item
+ * copies: so states and lock are the same for a content that is copied, compared, or neither.
+ *
  * The table holds one reference, the armed timer another. All members are guarded by the
  * channel's lock.
  */
@@ -62,7 +67,7 @@ enum request_state {
  * @entry: the name's entry in the meta cache, held
  * @item: in the channel's pending list
  * @tx: the message to send next; the state says which
- * @check: compares the checksum
+ * @settle: compares the checksum, copies from the proxy
  * @state: enum request_state, changed by request_move() alone
  * @index: on the wire
  * @seq: number of the last request message: content acknowledges messages up to it
@@ -82,7 +87,7 @@ struct rdmatensor_request {
 	struct rdmatensor_metacache_entry *entry;
 	struct list_head item;
 	struct rdmatensor_txmsg tx;
-	struct work_struct check;
+	struct work_struct settle;
 	u8 state;
 	u32 index;
 	u64 seq;
@@ -198,9 +203,11 @@ static void request_forget(struct rdmatensor_request *req)
 
 static void request_unexpose(struct rdmatensor_request *req)
 {
+	u64 offset;
+
 	if (!req->exposed)
 		return;
-	rdmatensor_pool_unexpose(req->fetch.op.pool, &req->exposure);
+	rdmatensor_pool_unexpose(rdmatensor_fetch_landing(&req->fetch, &offset), &req->exposure);
 	req->exposed = false;
 }
 
@@ -259,6 +266,8 @@ static void request_fill(struct rdmatensor_txmsg *tx, struct rdmatensor_msg *msg
 {
 	struct rdmatensor_request *req = container_of(tx, struct rdmatensor_request, tx);
 	__le32 *rkeys = req->channel->msgbuf.rkeys;
+	struct rdmatensor_pool *landing;
+	u64 offset;
 	u32 i;
 
 	if (req->state == REQUEST_CANCEL_QUEUED) {
@@ -271,8 +280,9 @@ static void request_fill(struct rdmatensor_txmsg *tx, struct rdmatensor_msg *msg
 	request_tell(req, msg);
 	if (req->referred)
 		msg->nr_rkeys = 0;
+	landing = rdmatensor_fetch_landing(&req->fetch, &offset);
 	for (i = 0; i < msg->nr_rkeys; i++)
-		rkeys[i] = rdmatensor_pool_rkey(req->fetch.op.pool, &req->exposure, i);
+		rkeys[i] = rdmatensor_pool_rkey(landing, &req->exposure, i);
 	msg->rkeys = rkeys;
 
 	if (req->state == REQUEST_RE_QUEUED) {
@@ -305,24 +315,19 @@ static void request_posted(struct rdmatensor_txmsg *tx, u64 seq)
 }
 
 /*
- * A destination that fits the known meta-data. Return: 0, or why there is none: then the
- * request is sent without it, or the fetch is cancelled.
+ * Where the content goes to is for the peer to write from here on. Return: 0; -EMSGSIZE: it
+ * takes more keys than a message has, and is not
  */
-static int request_expose(struct rdmatensor_request *req, gfp_t gfp)
+static int request_expose_landing(struct rdmatensor_request *req)
 {
 	struct rdmatensor_channel *channel = req->channel;
 	struct rdmatensor_fetch *fetch = &req->fetch;
 	struct rdmatensor_msg msg = {};
-	u64 length;
-	int ret;
+	struct rdmatensor_pool *pool;
+	u64 length, offset;
 
-	request_unexpose(req);
-	ret = rdmatensor_fetch_place(fetch, gfp);
-	if (ret)
-		return ret;
-
-	rdmatensor_pool_expose(fetch->op.pool, fetch->offset, fetch->meta.bytes, channel,
-			       &req->exposure);
+	pool = rdmatensor_fetch_landing(fetch, &offset);
+	rdmatensor_pool_expose(pool, offset, fetch->meta.bytes, channel, &req->exposure);
 	req->exposed = true;
 	req->nr_parts = fetch->meta.bytes > channel->params->stripe_bytes ?
 			channel->nr_lanes : 1;
@@ -350,6 +355,30 @@ static int request_expose(struct rdmatensor_request *req, gfp_t gfp)
 			  min(roundup_pow_of_two(length), REQUEST_SLOT_MOST));
 	request_unexpose(req);
 	return -EMSGSIZE;
+}
+
+/*
+ * A destination that fits the known meta-data, or its proxy. Return: 0, or why there is none:
+ * then the request is sent without it, or the fetch is cancelled.
+ */
+static int request_expose(struct rdmatensor_request *req, gfp_t gfp)
+{
+	struct rdmatensor_fetch *fetch = &req->fetch;
+	int ret;
+
+	request_unexpose(req);
+	ret = rdmatensor_fetch_place(fetch, gfp);
+	if (ret)
+		return ret;
+	if (fetch->op.pool->peers == RDMATENSOR_POOL_PEERS_WRITE) {
+		ret = request_expose_landing(req);
+		if (!ret || !fetch->proxy.pool)
+			return ret;
+	}
+	ret = rdmatensor_fetch_stand_in(fetch, gfp) ?: request_expose_landing(req);
+	if (ret)
+		rdmatensor_proxy_give(&fetch->proxy);
+	return ret;
 }
 
 /*
@@ -479,11 +508,12 @@ static const struct rdmatensor_operation_ops request_ops = {
 	.release = request_release,
 };
 
-static void request_check(struct work_struct *work)
+static void request_settle(struct work_struct *work)
 {
-	struct rdmatensor_request *req = container_of(work, struct rdmatensor_request, check);
+	struct rdmatensor_request *req = container_of(work, struct rdmatensor_request, settle);
 
-	request_finish(req, rdmatensor_fetch_check(&req->fetch));
+	request_unexpose(req);
+	request_finish(req, rdmatensor_fetch_settle(&req->fetch));
 	rdmatensor_operation_put(&req->fetch.op);
 }
 
@@ -500,7 +530,7 @@ static struct rdmatensor_request *request_new(struct rdmatensor_channel *channel
 	req->channel = channel;
 	INIT_LIST_HEAD(&req->item);
 	INIT_LIST_HEAD(&req->tx.item);
-	INIT_WORK(&req->check, request_check);
+	INIT_WORK(&req->settle, request_settle);
 	req->tx.fill = request_fill;
 	req->tx.posted = request_posted;
 	req->state = REQUEST_NEW;
@@ -557,16 +587,29 @@ static void request_begin(struct rdmatensor_request *req,
 	rdmatensor_channel_pump(channel);
 }
 
+/* What can be refused before anything is known of the tensor. Return: 0, -EACCES, -EOPNOTSUPP */
+static int request_check_pools(const struct rdmatensor_channel *channel,
+			       const struct rdmatensor_fetch_args *args)
+{
+	const struct rdmatensor_pool *landing = args->proxy ?: args->pool;
+
+	if (landing->peers != RDMATENSOR_POOL_PEERS_WRITE)
+		return -EACCES;
+	if (READ_ONCE(channel->core->validate) &&
+	    !(rdmatensor_pool_reachable(args->pool) && rdmatensor_pool_reachable(landing)))
+		return -EOPNOTSUPP;
+	return 0;
+}
+
 int rdmatensor_request_submit(struct rdmatensor_channel *channel,
 			      const struct rdmatensor_fetch_args *args)
 {
 	struct rdmatensor_request *req;
 	int ret;
 
-	if (args->pool->peers != RDMATENSOR_POOL_PEERS_WRITE)
-		return -EACCES;
-	if (READ_ONCE(channel->core->validate) && !rdmatensor_pool_reachable(args->pool))
-		return -EOPNOTSUPP;
+	ret = request_check_pools(channel, args);
+	if (ret)
+		return ret;
 	req = request_new(channel, args);
 	if (IS_ERR(req))
 		return PTR_ERR(req);
@@ -792,14 +835,14 @@ int rdmatensor_request_content(struct rdmatensor_channel *channel, u8 lane, u32 
 	if (req->referred)
 		rdmatensor_keep_met(req->keep);
 
-	if (req->fetch.validate) {
+	if (rdmatensor_fetch_is_unsettled(&req->fetch)) {
 		/* The fetch ends in process context; for the peer it has ended now */
 		rdmatensor_operation_get(&req->fetch.op);
 		if (req->state == REQUEST_CANCEL_SENT)
 			request_move(req, REQUEST_LINGER);
 		else
 			request_forget(req);
-		queue_work(channel->core->wq, &req->check);
+		queue_work(channel->core->wq, &req->settle);
 	} else {
 		request_end(req, 0);
 	}

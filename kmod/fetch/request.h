@@ -12,11 +12,12 @@
  * rdmatensor_request_submit - fetch from a channel's peer
  *
  * @channel: UP, or the call fails
- * @args: checked; the reference of args->pool is taken over on success
+ * @args: checked; the references of args->pool and args->proxy are taken over on success
  *
  * Process context.
  *
- * Return: 0: a completion entry will come; -EACCES: peers must not write to the pool;
+ * Return: 0: a completion entry will come; -EACCES: peers must not write to the pool, or to
+ * that of the proxy if there is one;
  * -ENOTCONN: the channel is not UP; an error of
  * rdmatensor_fetch_init(); -ENOMEM.
  */
