@@ -763,6 +763,43 @@ rdmatensor_prep_fetch_alloc(struct rdmatensor_op *op, uint32_t channel,
 }
 
 /**
+ * rdmatensor_prep_proxy() - let a fetch have a destination that its peer cannot write
+ * @op: filled in by rdmatensor_prep_fetch()
+ * @proxy_pool_id: pool that peers write, with room for the tensor while it is on its way
+ *
+ * Where the peer can write the destination it does. Else it writes to a region that the kernel
+ * allocates in @proxy_pool_id, copies to the destination and frees.
+ */
+static inline void rdmatensor_prep_proxy(struct rdmatensor_op *op, uint32_t proxy_pool_id)
+{
+	op->flags |= RDMATENSOR_OP_PROXY;
+	op->proxy_pool_id = proxy_pool_id;
+}
+
+/**
+ * rdmatensor_prep_fetch_memory() - fetch a tensor to memory that is in no pool
+ * @op: entry to fill in
+ * @channel: the peer, or RDMATENSOR_CHANNEL_SELF
+ * @name: the tensor's name
+ * @step_id: its step
+ * @to: destination: any address of the process. Its pages are locked memory until the entry
+ * @bytes: its length, at least the tensor's
+ * @proxy_pool_id: pool that peers write, with room for the tensor while it is on its way
+ * @deadline_ns: when to give up
+ * @user_data: for its entry RDMATENSOR_CQE_FETCH, whose offset is @to, and whose pool_id is 0
+ */
+static inline void
+rdmatensor_prep_fetch_memory(struct rdmatensor_op *op, uint32_t channel,
+			     const char *name, int64_t step_id, void *to,
+			     uint64_t bytes, uint32_t proxy_pool_id,
+			     uint64_t deadline_ns, uint64_t user_data)
+{
+	rdmatensor_prep_fetch(op, channel, name, step_id, 0, rdmatensor_op_ptr(to),
+			      bytes, deadline_ns, user_data);
+	rdmatensor_prep_proxy(op, proxy_pool_id);
+}
+
+/**
  * rdmatensor_prep_fetch_shared() - have the tensor itself that this context has published
  * @op: entry to fill in
  * @name: the tensor's name
