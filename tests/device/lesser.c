@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * As long as it is loaded an RDMA device says that it answers, or begins, fewer READs of a
- * queue pair at the same time than it could. For tests, in a guest whose device nobody else
+ * queue pair at the same time than it could, or has fewer pages behind a key. For tests, in a guest whose device nobody else
  * uses.
  */
 #include <linux/module.h>
@@ -19,9 +19,14 @@ static int begins;
 module_param(begins, int, 0444);
 MODULE_PARM_DESC(begins, "max_qp_init_rd_atom; 0: as it is");
 
+static int pages;
+module_param(pages, int, 0444);
+MODULE_PARM_DESC(pages, "max_fast_reg_page_list_len; 0: as it is");
+
 /* Held from init to exit, and what it has said before */
 static struct ib_device *ibdev;
 static int own_bears, own_begins;
+static unsigned int own_pages;
 
 static int __init lesser_init(void)
 {
@@ -30,8 +35,10 @@ static int __init lesser_init(void)
 		return -ENODEV;
 	own_bears = ibdev->attrs.max_qp_rd_atom;
 	own_begins = ibdev->attrs.max_qp_init_rd_atom;
+	own_pages = ibdev->attrs.max_fast_reg_page_list_len;
 	ibdev->attrs.max_qp_rd_atom = bears ?: own_bears;
 	ibdev->attrs.max_qp_init_rd_atom = begins ?: own_begins;
+	ibdev->attrs.max_fast_reg_page_list_len = pages ?: own_pages;
 	return 0;
 }
 
@@ -39,6 +46,7 @@ static void __exit lesser_exit(void)
 {
 	ibdev->attrs.max_qp_rd_atom = own_bears;
 	ibdev->attrs.max_qp_init_rd_atom = own_begins;
+	ibdev->attrs.max_fast_reg_page_list_len = own_pages;
 	ib_device_put(ibdev);
 }
 

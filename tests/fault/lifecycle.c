@@ -10,6 +10,7 @@
 
 #define NAMES 6
 #define COPIED 3
+#define PROXIED 0
 /* In three segments of soft-RoCE's: more keys than a response has room for */
 #define LARGE ((4 << 20) + 4096)
 
@@ -112,6 +113,24 @@ static int keep(struct side *side, const char *name, uint64_t bytes, int seed)
 	return error;
 }
 
+/* To where no peer can write. Return: the first thing that failed */
+static int proxied(struct side *side, const char *name, uint64_t bytes, int seed)
+{
+	static unsigned char anywhere[16384];
+	struct rdmatensor_op op;
+	int ret;
+
+	rdmatensor_prep_fetch_memory(&op, side->channel, name, 1, anywhere + 1, bytes,
+				     side->pool.id, rdmatensor_deadline_ms(3000), 60);
+	ret = side_do(side, &op);
+	if (!ret)
+		ret = side_next(side, RDMATENSOR_CQE_FETCH, 60, NULL);
+	if (!ret)
+		CHECK(filled(anywhere + 1, bytes, seed));
+	memset(anywhere, 0xee, sizeof(anywhere));
+	return ret;
+}
+
 /* Its entry comes. Return: its result, after a look at the bytes */
 static int answer(struct side *side, uint64_t id, uint64_t bytes, int seed)
 {
@@ -179,6 +198,8 @@ static int life(int large)
 			error = error ? error : ret;
 		}
 		ret = keep(&p.b, tensors[COPIED].name, tensors[COPIED].bytes, COPIED);
+		error = error ? error : ret;
+		ret = proxied(&p.b, tensors[PROXIED].name, tensors[PROXIED].bytes, PROXIED);
 		error = error ? error : ret;
 		/* Then with checksums */
 		EQ(rdmatensor_configure(p.b.rt, RDMATENSOR_CONFIGURE_VALIDATE,

@@ -593,6 +593,17 @@ static int op_fetch_alloc(void)
 	return submit_fetch(&op);
 }
 
+static unsigned char anywhere[1001];
+
+static int op_fetch_proxied(void)
+{
+	struct rdmatensor_op op;
+
+	rdmatensor_prep_fetch_memory(&op, p.b.channel, "known", 0, anywhere + 1, 1000, p.b.pool.id,
+				     rdmatensor_deadline_ms(20000), serial);
+	return submit_fetch(&op);
+}
+
 static int op_fetch_new(void)
 {
 	struct rdmatensor_op op;
@@ -615,6 +626,15 @@ static int op_fetch_self(void)
 static void undo_fetch(void)
 {
 	fetch_ended(0, NULL);
+}
+
+static void undo_fetch_proxied(void)
+{
+	struct rdmatensor_cqe cqe;
+
+	fetch_ended(0, &cqe);
+	CHECK(cqe.result || filled(anywhere + 1, 1000, 1));
+	memset(anywhere, 0, sizeof(anywhere));
 }
 
 static void undo_fetch_alloc(void)
@@ -657,6 +677,7 @@ TEST(nth_fetch)
 	each_nth("FETCH of a known name", op_fetch, undo_fetch, -EINVAL);
 	each_nth("FETCH that keeps its place", op_fetch_keep, undo_fetch, -EINVAL);
 	CHECK(side_stat(&p.b, RDMATENSOR_STAT_TX_SHORT_REQUESTS) > 0);
+	each_nth("FETCH that has a proxy", op_fetch_proxied, undo_fetch_proxied, 0);
 	each_nth("FETCH that allocates", op_fetch_alloc, undo_fetch_alloc, 0);
 	place = side_alloc(&p.a, 1000);
 	ended = 0;

@@ -152,7 +152,8 @@ static const struct rdmatensor_lane_ops end_lane_ops = {
 	.post_write = post_write,
 };
 
-static void end_make_pool(struct end *end, u64 bytes)
+/* Keys from @key on */
+static struct rdmatensor_pool *end_make_pool(struct end *end, u32 id, u64 bytes, u32 key)
 {
 	struct rdmatensor_pool *pool;
 	u32 i;
@@ -160,7 +161,7 @@ static void end_make_pool(struct end *end, u64 bytes)
 	pool = kunit_kzalloc(end->test, sizeof(*pool), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(end->test, pool);
 	kref_init(&pool->ref);
-	pool->id = 1;
+	pool->id = id;
 	pool->bytes = bytes;
 	pool->writable = true;
 	pool->reg.iova = END_IOVA;
@@ -172,10 +173,17 @@ static void end_make_pool(struct end *end, u64 bytes)
 	pool->memory = rdmatensor_kernel_pages_alloc(bytes, END_SEG_SHIFT, MAX_PAGE_ORDER, NULL);
 	KUNIT_ASSERT_FALSE(end->test, IS_ERR(pool->memory));
 	for (i = 0; i < pool->reg.nr; i++) {
-		pool->reg.mrs[i].lkey = end->key + i;
-		pool->reg.mrs[i].rkey = end->key + i;
+		pool->reg.mrs[i].lkey = key + i;
+		pool->reg.mrs[i].rkey = key + i;
 	}
-	end->pool = pool;
+	return pool;
+}
+
+struct rdmatensor_pool *end_add_pool(struct end *end, u64 bytes, enum rdmatensor_pool_peers peers)
+{
+	end->other = end_make_pool(end, 2, bytes, end->key + 0x8000);
+	end->other->peers = peers;
+	return end->other;
 }
 
 static void end_make_msgbuf(struct end *end)
@@ -218,7 +226,7 @@ struct end *end_open(struct kunit *test, u8 nr_lanes, u64 pool_bytes,
 	KUNIT_ASSERT_NOT_NULL(test, end->core.wq);
 	for (i = 0; i < ARRAY_SIZE(end->posted); i++)
 		INIT_LIST_HEAD(&end->posted[i]);
-	end_make_pool(end, pool_bytes);
+	end->pool = end_make_pool(end, 1, pool_bytes, key);
 
 	end->params = *params;
 	end->channel = rdmatensor_channel_alloc(&end->core, nr_lanes, &end->params,
@@ -328,10 +336,10 @@ void end_down(struct end *end)
 	rdmatensor_response_down(end->channel);
 }
 
-static void end_free_pool(struct end *end)
+static void end_free_pool(struct end *end, struct rdmatensor_pool *pool)
 {
-	struct rdmatensor_pool *pool = end->pool;
-
+	if (!pool)
+		return;
 	KUNIT_EXPECT_EQ(end->test, kref_read(&pool->ref), 1);
 	KUNIT_EXPECT_EQ(end->test, pool->regions.nr_uses, 0);
 	rdmatensor_memory_free(pool->memory);
@@ -369,7 +377,8 @@ void end_close(struct end *end)
 		;
 	KUNIT_EXPECT_EQ(end->test, end->core.ring.reserved, 0);
 	rdmatensor_core_destroy(&end->core);
-	end_free_pool(end);
+	end_free_pool(end, end->pool);
+	end_free_pool(end, end->other);
 }
 
 void *end_at(struct end *end, u64 offset, u32 *run)

@@ -63,6 +63,7 @@ struct post {
  * @test: the case
  * @core: its own
  * @pool: its own; keys are END_KEY() of the segment
+ * @other: from end_add_pool(), NULL: there is none
  * @key: of the first segment
  * @params: of @channel
  * @channel: NULL after end_close()
@@ -77,6 +78,7 @@ struct end {
 	struct kunit *test;
 	struct rdmatensor_core core;
 	struct rdmatensor_pool *pool;
+	struct rdmatensor_pool *other;
 	u32 key;
 	struct rdmatensor_channel_params params;
 	struct rdmatensor_channel *channel;
@@ -92,6 +94,8 @@ extern const struct rdmatensor_channel_params end_params;
 /* Ends the case if there is no memory */
 struct end *end_open(struct kunit *test, u8 nr_lanes, u64 pool_bytes,
 		     const struct rdmatensor_channel_params *params);
+/* A second pool, once; taken apart with the end */
+struct rdmatensor_pool *end_add_pool(struct end *end, u64 bytes, enum rdmatensor_pool_peers peers);
 /* What @params would say in a connection request */
 void end_private(const struct rdmatensor_channel_params *params,
 		 struct rdmatensor_wire_private *private);

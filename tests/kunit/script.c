@@ -28,6 +28,7 @@ static void trace_message(struct script_end *script, const struct post *post)
 		seq_buf_printf(&script->trace, " BAD(%s)", why);
 		return;
 	}
+	script->last = msg;
 	if (msg.type == RDMATENSOR_WIRE_HELLO)
 		seq_buf_puts(&script->trace, " hello");
 	else if (msg.flags & RDMATENSOR_WIRE_F_CANCELLED)
@@ -185,12 +186,14 @@ void script_up(struct script_end *script)
 static int script_fetch(struct script_end *script, const struct script_step *step)
 {
 	struct end *end = script->end;
+	struct rdmatensor_pool *pool = step->proxied ? end->other : end->pool;
 	struct rdmatensor_fetch_args args = {
 		.user_data = step->id,
 		.name = step->name,
 		.name_len = strlen(step->name),
 		.step_id = step->step_id ?: 1,
-		.pool = end->pool,
+		.pool = pool,
+		.proxy = step->proxied ? end->pool : NULL,
 		.bytes = step->bytes,
 		.alloc = !step->place,
 		.keep = step->keep,
@@ -200,14 +203,18 @@ static int script_fetch(struct script_end *script, const struct script_step *ste
 	if (step->again)
 		args.offset = script->place;
 	else if (step->place && step->bytes)
-		KUNIT_ASSERT_EQ(end->test, rdmatensor_regions_alloc(&end->pool->regions,
+		KUNIT_ASSERT_EQ(end->test, rdmatensor_regions_alloc(&pool->regions,
 								    step->bytes, GFP_KERNEL,
 								    &args.offset), 0);
 	script->place = args.offset;
-	rdmatensor_pool_get(end->pool);
+	rdmatensor_pool_get(pool);
+	if (args.proxy)
+		rdmatensor_pool_get(args.proxy);
 	ret = rdmatensor_request_submit(end->channel, &args);
 	if (ret)
-		rdmatensor_pool_put(end->pool);
+		rdmatensor_pool_put(pool);
+	if (ret && args.proxy)
+		rdmatensor_pool_put(args.proxy);
 	return ret;
 }
 
@@ -372,6 +379,17 @@ void script_do(struct script_end *script, const struct script_step *step)
 	KUNIT_EXPECT_STREQ_MSG(end->test, trace, step->expect, "line %d", step->line);
 }
 
+void script_pool_is_free(struct script_end *script)
+{
+	struct end *end = script->end;
+	u64 offset;
+
+	if (!RB_EMPTY_ROOT(&end->core.operations))
+		return;
+	KUNIT_EXPECT_EQ(end->test, rdmatensor_regions_alloc(&end->pool->regions, end->pool->bytes,
+							    GFP_KERNEL, &offset), 0);
+}
+
 void script_close(struct script_end *script)
 {
 	script_go(script);
@@ -398,8 +416,14 @@ void script_run(struct kunit *test, const struct script *script)
 	script_up(s);
 	WRITE_ONCE(s->end->core.validate, script->validate);
 	s->end->pool->memory->unreachable = script->unreachable;
+	if (script->peers) {
+		end_add_pool(s->end, 32 << END_SEG_SHIFT, script->peers);
+		s->end->other->memory->unreachable = script->other_unreachable;
+	}
 	for (step = script->steps; step->op != OP_END; step++)
 		script_do(s, step);
+	if (script->peers)
+		script_pool_is_free(s);
 	script_close(s);
 	KUNIT_EXPECT_EQ_MSG(test, s->end->left, script->left, "tensors still offered");
 }

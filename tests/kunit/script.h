@@ -43,6 +43,7 @@ enum script_op {
  * @bytes: of a tensor, of its place, or of what arrives
  * @place: the fetch has a region of @bytes; else it is allocated
  * @again: and that is the last one's
+ * @proxied: that is in a pool which peers cannot write, and may have a proxy in the end's pool
  * @keep: the fetch keeps it
  * @uses: of a tensor
  * @error: of a tensor, of an abort, or of posting
@@ -62,6 +63,7 @@ struct script_step {
 	u64 bytes;
 	bool place;
 	bool again;
+	bool proxied;
 	bool keep;
 	u32 uses;
 	int error;
@@ -80,6 +82,8 @@ struct script_step {
  * @slot_bytes: 0: that of end_params
  * @validate: the end's mode
  * @unreachable: the CPU cannot reach the end's pool
+ * @peers: what peers may do with the other pool, RDMATENSOR_POOL_PEERS_WRITE: there is none
+ * @other_unreachable: the CPU cannot reach that
  * @features: of the peer
  * @left: tensors still offered at the end
  * @steps: up to one of 0
@@ -91,6 +95,8 @@ struct script {
 	u32 slot_bytes;
 	bool validate;
 	bool unreachable;
+	enum rdmatensor_pool_peers peers;
+	bool other_unreachable;
 	u32 features;
 	unsigned int left;
 	struct script_step steps[SCRIPT_STEPS];
@@ -110,6 +116,9 @@ struct script {
 #define FETCH_AGAIN(_id, _name, _bytes, _expect) \
 	STEP(_expect, .op = OP_FETCH, .id = _id, .name = _name, .bytes = _bytes, \
 	     .place = true, .keep = true, .again = true)
+#define FETCH_PROXIED(_id, _name, _bytes, _expect) \
+	STEP(_expect, .op = OP_FETCH, .id = _id, .name = _name, .bytes = _bytes, \
+	     .place = true, .proxied = true)
 #define FETCH_FAILS(_id, _name, _step, _ret) \
 	STEP("", .op = OP_FETCH, .id = _id, .name = _name, .step_id = _step, .ret = _ret)
 #define CANCEL(_id, _expect) STEP(_expect, .op = OP_CANCEL, .id = _id)
@@ -221,6 +230,7 @@ void script_run(struct kunit *test, const struct script *script);
  * @go: HOLD: ends it
  * @hold: HOLD: occupies the workqueue
  * @place: of the last fetch
+ * @last: the last message that was posted; what it points to is in its slot
  * @told_down: its going down is in an earlier trace
  * @slow: messages and acks are not completed
  * @features: of the peer
@@ -233,6 +243,7 @@ struct script_end {
 	struct completion go;
 	struct work_struct hold;
 	u64 place;
+	struct rdmatensor_msg last;
 	bool told_down;
 	bool slow;
 	u32 features;
@@ -245,6 +256,8 @@ void script_up(struct script_end *script);
 void script_do(struct script_end *script, const struct script_step *step);
 /* All that has happened; completes messages and acks */
 const char *script_trace(struct script_end *script);
+/* When all fetches have ended no region is left in the end's pool */
+void script_pool_is_free(struct script_end *script);
 void script_close(struct script_end *script);
 
 #endif /* RDMATENSOR_KUNIT_SCRIPT_H */

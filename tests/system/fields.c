@@ -1083,7 +1083,10 @@ TEST(fields_of_calls)
  * The operations of SUBMIT, in the same way.
  */
 
-enum { PUBLISH, DEAD, FAILED, WITHDRAW, FETCH, ALLOC, CANCEL, FREE, GATHER, SHARED, RELEASE };
+enum {
+	PUBLISH, DEAD, FAILED, WITHDRAW, FETCH, ALLOC, CANCEL, FREE, GATHER, SHARED, RELEASE,
+	PROXIED,
+};
 
 static int offered, pending, held;
 static uint64_t held_at;
@@ -1153,6 +1156,21 @@ static void undo_alloc(const struct rdmatensor_op *op)
 	EQ(side_next(&p.b, RDMATENSOR_CQE_FETCH, op->user_data, &cqe), 0);
 	CHECK(filled(side_at(&p.b, cqe.offset), 64, 1));
 	EQ(rdmatensor_pool_free(p.b.rt, &p.b.pool, cqe.offset), 0);
+}
+
+/* Where nothing could be registered */
+static unsigned char anywhere[65];
+
+static void good_proxied(struct rdmatensor_op *op)
+{
+	rdmatensor_prep_fetch_memory(op, p.b.channel, "t", 5, anywhere + 1, 64, p.b.pool.id, 0, 3);
+}
+
+static void undo_proxied(const struct rdmatensor_op *op)
+{
+	EQ(side_next(&p.b, RDMATENSOR_CQE_FETCH, op->user_data, NULL), 0);
+	CHECK(filled(anywhere + 1, 64, 1));
+	memset(anywhere, 0, sizeof(anywhere));
 }
 
 static void good_cancel(struct rdmatensor_op *op)
@@ -1261,6 +1279,7 @@ static const struct kind {
 	[GATHER] = { "GATHER", good_gather, undo_gather },
 	[SHARED] = { "FETCH, shared", good_shared, undo_shared },
 	[RELEASE] = { "RELEASE", good_release, undo_release },
+	[PROXIED] = { "FETCH, proxied", good_proxied, undo_proxied },
 };
 
 #define NR_KINDS (sizeof(kinds) / sizeof(*kinds))
@@ -1321,7 +1340,7 @@ static void op_refused(const struct kind *kind, const struct rdmatensor_op *bad,
 
 #define K(_kind) (1 << (_kind))
 #define PUBLISHES (K(PUBLISH) | K(DEAD) | K(FAILED))
-#define FETCHES (K(FETCH) | K(ALLOC))
+#define FETCHES (K(FETCH) | K(ALLOC) | K(PROXIED))
 #define NAMED (PUBLISHES | FETCHES | K(SHARED) | K(WITHDRAW))
 #define ALL (NAMED | K(CANCEL) | K(FREE) | K(GATHER) | K(RELEASE))
 #define TIMED (FETCHES | K(SHARED) | K(GATHER))
@@ -1345,7 +1364,24 @@ static const struct row op_rows[] = {
 	OP(K(FETCH), flags, RDMATENSOR_OP_KEEP, 0),
 	OP(K(ALLOC), flags, RDMATENSOR_OP_KEEP | RDMATENSOR_OP_ALLOC, -EINVAL),
 	OP(ALL & ~K(WITHDRAW), flags, RDMATENSOR_OP_QUIET, -EINVAL),
-	OP(ALL, flags, 1 << 8, -EINVAL),
+	OP(ALL & ~K(PROXIED), flags, RDMATENSOR_OP_PROXY, -EINVAL),
+	OP(K(PROXIED), flags, RDMATENSOR_OP_PROXY | RDMATENSOR_OP_KEEP, 0),
+	OP(K(PROXIED), flags, RDMATENSOR_OP_PROXY | RDMATENSOR_OP_ALLOC, -EINVAL),
+	OP(K(PROXIED), flags, RDMATENSOR_OP_PROXY | RDMATENSOR_OP_SHARE, -EINVAL),
+	OP(K(PROXIED), flags, 0, -EINVAL),
+	OP(K(PROXIED), proxy_pool_id, 0, -EINVAL),
+	OP(K(PROXIED), proxy_pool_id, UINT32_MAX, -EINVAL),
+	OP_NAMES(K(PROXIED), proxy_pool_id, dead_pool, -EINVAL),
+	OP_NAMES(K(PROXIED), proxy_pool_id, others_pool, -EINVAL),
+	OP(ALL & ~K(PROXIED), proxy_pool_id, 1, -EINVAL),
+	OP(ALL & ~K(PROXIED), proxy_pool_id, 1u << 31, -EINVAL),
+	OP_NAMES(K(PROXIED), pool_id, dead_pool, -EINVAL),
+	OP(K(PROXIED), offset, KERNEL_ADDR, -EFAULT),
+	OP(K(PROXIED), offset, UINT64_MAX, -EFAULT),
+	OP(K(PROXIED), offset, 8, -EFAULT),
+	OP(K(PROXIED), bytes, UINT64_MAX, -EFAULT),
+	OP(K(PROXIED), bytes, 1ull << 63, -EFAULT),
+	OP(ALL, flags, 1 << 9, -EINVAL),
 	OP(ALL, flags, 1 << 15, -EINVAL),
 	OP(ALL, flags, UINT16_MAX, -EINVAL),
 	OP(ALL & ~FETCHES, flags, RDMATENSOR_OP_ALLOC, -EINVAL),
@@ -1386,7 +1422,7 @@ static const struct row op_rows[] = {
 	OP(K(WITHDRAW), step_id, 2, -ENOENT),
 	OP(ALL, user_data, 1ull << 40, 0),
 
-	OP(K(PUBLISH) | FETCHES | K(FREE) | K(GATHER), pool_id, 0, -EINVAL),
+	OP(K(PUBLISH) | K(FETCH) | K(ALLOC) | K(FREE) | K(GATHER), pool_id, 0, -EINVAL),
 	OP(K(PUBLISH) | FETCHES | K(FREE) | K(GATHER), pool_id, UINT32_MAX, -EINVAL),
 	OP_NAMES(K(PUBLISH) | FETCHES | K(FREE) | K(GATHER), pool_id, dead_pool, -EINVAL),
 	OP_NAMES(K(PUBLISH) | FETCHES | K(FREE) | K(GATHER), pool_id, others_pool, -EINVAL),

@@ -33,17 +33,6 @@ static uint64_t cut(uint64_t bytes, uint64_t segment)
 	return (bytes + segment - 1) / segment;
 }
 
-/* Memory that others have had is in single pages, and is put together for the asking */
-static void put_together(void)
-{
-	int fd = open("/proc/sys/vm/compact_memory", O_WRONLY);
-
-	if (fd < 0)
-		return;
-	EQ(write(fd, "1", 1), 1);
-	close(fd);
-}
-
 TEST(keys_of_long_pages)
 {
 	static const struct {

@@ -44,34 +44,6 @@ static long pinned(void)
 	return number_in("/proc/self/status", "VmPin:", " kB");
 }
 
-/*
- * Pages that are pinned on this machine, by whomever; nobody else does. With several processors
- * the counters are each one's until they are asked to add them up
- */
-static long pages_pinned(void)
-{
-	int refresh = open("/proc/sys/vm/stat_refresh", O_WRONLY);
-	long nr, acquired = -1, released = -1;
-	char name[64];
-	FILE *file;
-
-	if (refresh >= 0) {
-		EQ(write(refresh, "1", 1), 1);
-		close(refresh);
-	}
-	file = fopen("/proc/vmstat", "r");
-	CHECK(file);
-	while (fscanf(file, "%63s %ld", name, &nr) == 2) {
-		if (!strcmp(name, "nr_foll_pin_acquired"))
-			acquired = nr;
-		if (!strcmp(name, "nr_foll_pin_released"))
-			released = nr;
-	}
-	fclose(file);
-	CHECK(acquired >= 0 && released >= 0);
-	return acquired - released;
-}
-
 /* Pools are freed by a work item, also those of the case before */
 static void pinned_falls_to(long kb)
 {
@@ -80,15 +52,6 @@ static void pinned_falls_to(long kb)
 	while (pinned() > kb && ms_since(began) < 10000)
 		sched_yield();
 	CHECK(pinned() <= kb);
-}
-
-static void pages_fall_to(long nr)
-{
-	uint64_t began = rdmatensor_now_ns();
-
-	while (pages_pinned() != nr && ms_since(began) < 10000)
-		sched_yield();
-	EQ(pages_pinned(), nr);
 }
 
 /* Of both sides, in place of the pools that they have; @a publishes, @b fetches */

@@ -2,7 +2,10 @@
 /*
  * Pools that are one region: see whole.h.
  */
+#include <fcntl.h>
+#include <sched.h>
 #include <sys/mman.h>
+#include <unistd.h>
 #include "whole.h"
 
 unsigned char *map(uint64_t bytes, int prot, int flags, int fd)
@@ -74,4 +77,47 @@ void is_not_mapped(struct side *side)
 	EQ(errno, ENODEV);
 	EQ(rdmatensor_query(side->rt, &query), 0);
 	EQ(query.pools, 1);
+}
+
+long pages_pinned(void)
+{
+	int refresh = open("/proc/sys/vm/stat_refresh", O_WRONLY);
+	long nr, acquired = -1, released = -1;
+	char name[64];
+	FILE *file;
+
+	if (refresh >= 0) {
+		EQ(write(refresh, "1", 1), 1);
+		close(refresh);
+	}
+	file = fopen("/proc/vmstat", "r");
+	CHECK(file);
+	while (fscanf(file, "%63s %ld", name, &nr) == 2) {
+		if (!strcmp(name, "nr_foll_pin_acquired"))
+			acquired = nr;
+		if (!strcmp(name, "nr_foll_pin_released"))
+			released = nr;
+	}
+	fclose(file);
+	CHECK(acquired >= 0 && released >= 0);
+	return acquired - released;
+}
+
+void pages_fall_to(long nr)
+{
+	uint64_t began = rdmatensor_now_ns();
+
+	while (pages_pinned() != nr && ms_since(began) < 10000)
+		sched_yield();
+	EQ(pages_pinned(), nr);
+}
+
+void put_together(void)
+{
+	int fd = open("/proc/sys/vm/compact_memory", O_WRONLY);
+
+	if (fd < 0)
+		return;
+	EQ(write(fd, "1", 1), 1);
+	close(fd);
 }

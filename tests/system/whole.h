@@ -25,7 +25,16 @@ int fetch_at(struct side *side, uint32_t channel, const char *name, uint64_t at,
  * slices, and not a byte beyond it. No byte is copied
  */
 void move(struct pair *p, unsigned char *from, unsigned char *to);
+/* Memory that others have had is in single pages, and is put together for the asking */
+void put_together(void);
 /* mmap() of @side's only pool is refused: the process has its memory already */
 void is_not_mapped(struct side *side);
+/*
+ * Pages that are pinned on this machine, by whomever; nobody else does. With several processors
+ * the counters are each one's until they are asked to add them up
+ */
+long pages_pinned(void);
+/* Pages are unpinned by a work item: within 10 s */
+void pages_fall_to(long nr);
 
 #endif /* RDMATENSOR_TEST_WHOLE_H */
