@@ -676,6 +676,18 @@ static void keep(struct worker *w, struct rdmatensor_op *op, struct kept *kept)
 	op->channel = kept->channel;
 }
 
+/* Where peers cannot write, at an address most often: of the arena, that it stays ours */
+static void make_proxied(struct worker *w, struct context *c, struct rdmatensor_op *op)
+{
+	op->flags |= RDMATENSOR_OP_PROXY;
+	op->proxy_pool_id = pool_of(w, c);
+	if (one_in(w, 4))
+		return;
+	op->pool_id = 0;
+	op->offset = (uintptr_t)arena + below(w, ARENA_BYTES);
+	op->bytes = one_in(w, 16) ? below(w, ARENA_BYTES) : below(w, 1 << 16);
+}
+
 /* An operation that would be right if its ids are still alive */
 static void make_op(struct worker *w, struct context *c, struct rdmatensor_op *op, __u64 *dims)
 {
@@ -738,6 +750,8 @@ static void make_op(struct worker *w, struct context *c, struct rdmatensor_op *o
 		op->bytes = bytes;
 		if (!one_in(w, 4))
 			op->flags = RDMATENSOR_OP_KEEP;
+		else if (!one_in(w, 3))
+			make_proxied(w, c, op);
 		break;
 	case 16 ... 17:
 		op->opcode = RDMATENSOR_OP_CANCEL;
@@ -767,6 +781,9 @@ static void make_op(struct worker *w, struct context *c, struct rdmatensor_op *o
 	}
 	if (one_in(w, 10))
 		mutate(w, c, op, 0, sizeof(*op));
+	/* What is written to stays ours */
+	if (op->flags & RDMATENSOR_OP_PROXY && !op->pool_id)
+		bound_to_arena(&op->offset, &op->bytes);
 }
 
 static int do_submit(struct worker *w, struct context *c)

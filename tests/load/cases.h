@@ -13,6 +13,8 @@ typedef int (*case_fn)(struct scene *scene, uint64_t *took_ns);
 
 int fetch_ok(struct scene *scene, uint64_t *took_ns);
 int fetch_kept(struct scene *scene, uint64_t *took_ns);
+int fetch_proxied(struct scene *scene, uint64_t *took_ns);
+int fetch_proxied_cancel(struct scene *scene, uint64_t *took_ns);
 int fetch_deadline(struct scene *scene, uint64_t *took_ns);
 int fetch_deadline_writing(struct scene *scene, uint64_t *took_ns);
 int fetch_cancel(struct scene *scene, uint64_t *took_ns);

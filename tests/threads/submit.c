@@ -107,6 +107,23 @@ static void make_publish(struct worker *w, struct life *life, struct rdmatensor_
 	dims[0] = op->bytes;
 }
 
+/* Written by the kernel until a fetch has ended, so it is nobody's and stays */
+static char somewhere[1 << 17];
+
+/* To where peers cannot write: memory of the process, or a pool of any kind */
+static void make_proxied(struct worker *w, struct life *life, struct rdmatensor_op *op)
+{
+	op->flags |= RDMATENSOR_OP_PROXY;
+	op->proxy_pool_id = pool_of(w, life);
+	if (one_in(w, 4))
+		return;
+	op->pool_id = 0;
+	op->offset = (uintptr_t)somewhere + below(w, sizeof(somewhere) / 2);
+	op->bytes = below(w, sizeof(somewhere) / 2);
+	if (one_in(w, 32)) /* where nobody can write */
+		op->offset = (uintptr_t)w->pages + 2 * PAGE - 64;
+}
+
 static void make_fetch(struct worker *w, struct life *life, struct rdmatensor_op *op)
 {
 	unsigned int region = region_of(w, life, 1);
@@ -128,6 +145,8 @@ static void make_fetch(struct worker *w, struct life *life, struct rdmatensor_op
 	op->bytes = life->regions[region].bytes;
 	if (one_in(w, 2))
 		op->flags = RDMATENSOR_OP_KEEP;
+	if (one_in(w, 2))
+		make_proxied(w, life, op);
 }
 
 static void make_gather(struct worker *w, struct life *life, struct rdmatensor_op *op)
