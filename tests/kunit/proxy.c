@@ -314,8 +314,7 @@ static void too_many_keys(struct kunit *test)
 	static const struct script_step meta = META(0, BYTES, "re#0+dest");
 	static const struct script_step content = CONTENT(0, 0, BYTES - 8192, "end1:0");
 	static const struct script_step again = CONTENT(0, 1, BYTES - 8192, "end2:0");
-	static const struct script_step cancel = CANCEL(3, "cancel#2");
-	static const struct script_step answer = CANCELLED(2, "end3:-125");
+	struct rdmatensor_cqe cqe = {};
 	struct flight flight;
 	struct end *end;
 
@@ -334,8 +333,11 @@ static void too_many_keys(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, end_stat(end, RDMATENSOR_STAT_COPIED_BYTES), 2 * BYTES);
 	/* That there were too many is nothing to tell, whatever it ends with */
 	ask(&flight, 3, "req#2+dest");
-	script_do(flight.script, &cancel);
-	script_do(flight.script, &answer);
+	end_down(end);
+	KUNIT_EXPECT_TRUE(test, end_reap(end, &cqe));
+	KUNIT_EXPECT_EQ(test, cqe.result, -ECONNRESET);
+	KUNIT_EXPECT_EQ(test, cqe.text_len, strlen("the end"));
+	KUNIT_EXPECT_EQ(test, memcmp(cqe.text, "the end", strlen("the end")), 0);
 	script_pool_is_free(flight.script);
 	script_close(flight.script);
 }
