@@ -278,13 +278,19 @@ struct rdmatensor_query {
  * @domain_fd: with RDMATENSOR_START_DOMAIN: descriptor of a domain (RDMATENSOR_DOMAIN_CREATE),
  *         which may be closed after the call. The context has the domain's pools from the start,
  *         offers what is published there with uses 0, and takes the domain's device, if
- *         @device_name is empty, and its @max_pools and @mr_page_bytes; @port, @gid_index and
- *         all else are its own
- * @__reserved: must be 0
+ *         @device_name is empty, and its @max_pools, @mr_page_bytes and @mr_mode; @port,
+ *         @gid_index and all else are its own
+ * @mr_mode: RDMATENSOR_MR_MODE_*: what peers can write to, a decision of this side alone, and
+ *         nothing that a peer has to know of. _POOL: a peer of any channel can write to all
+ *         pools that were made with RDMATENSOR_POOL_PEERS_WRITE, at any time. _STRICT: a channel
+ *         has a protection domain of its own, and each fetch registers its destination there,
+ *         exactly its bytes; that ends before the fetch's entry is visible. It costs two work
+ *         requests of lane 0's send queue for each key of a fetch; RDMATENSOR_OP_KEEP has no
+ *         effect on what peers remember
  *
- * From @port to @mr_page_bytes the fields are the parameters of rdmatensor_params.h, which has
- * their ranges, and their defaults until the host changes them. A field that is not 0 is
- * meant (@gid_index, @retry_count and @rnr_retry: if @flags or @set says so); one that is 0
+ * The fields from @port to @mr_page_bytes, and @mr_mode, are the parameters of
+ * rdmatensor_params.h, which has their ranges, and their defaults until the host changes them. A
+ * field that is not 0 is meant (@gid_index, @retry_count and @rnr_retry: if @flags or @set says so); one that is 0
  * and not in @set takes the default. Programs whose struct ends before @set, or before
  * @lane_bytes, go on by that: they cannot choose 0 for @sl, @traffic_class and @pkey_index,
  * auto, or no validation, where the host's default is another; nor are they told what was
@@ -371,9 +377,12 @@ struct rdmatensor_start {
 #define RDMATENSOR_SET_CQ_POLL (1ULL << 24)
 #define RDMATENSOR_SET_VALIDATE (1ULL << 25)
 #define RDMATENSOR_SET_MR_PAGE_BYTES (1ULL << 26)
-#define RDMATENSOR_SET_ALL ((1ULL << 27) - 1)
+#define RDMATENSOR_SET_MR_MODE (1ULL << 27)
+#define RDMATENSOR_SET_ALL ((1ULL << 28) - 1)
 	__s32 domain_fd;
-	__u32 __reserved;
+	__u32 mr_mode;
+#define RDMATENSOR_MR_MODE_POOL 1
+#define RDMATENSOR_MR_MODE_STRICT 2
 };
 
 #define RDMATENSOR_START _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_START)
@@ -530,8 +539,9 @@ struct rdmatensor_stats {
 
 /**
  * enum rdmatensor_pool_peers - what the peers of a context may do with one of its pools
- * @RDMATENSOR_POOL_PEERS_WRITE: write, for as long as the pool exists: FETCH has them write to
- *     its destination. They read what is exported of it (RDMATENSOR_TABLE_EXPORT)
+ * @RDMATENSOR_POOL_PEERS_WRITE: write, for as long as the pool exists, or in strict mode (START's
+ *     mr_mode) what is fetched from them: FETCH has them write to its destination. They read
+ *     what is exported of it (RDMATENSOR_TABLE_EXPORT)
  * @RDMATENSOR_POOL_PEERS_NONE: nothing. What is published is read by this side, and a GATHER
  *     or a loopback FETCH writes by it, so these work; FETCH over a channel is -EACCES without
  *     RDMATENSOR_OP_PROXY, and TABLE_EXPORT is

@@ -140,6 +140,8 @@ enum rdmatensor_nl_event {
  *         process's, RDMATENSOR_POOL_REGISTER), dmabuf (another driver's, RDMATENSOR_POOL_IMPORT)
  * @RDMATENSOR_NL_A_READ_ONLY: flag, a pool that nothing writes to
  * @RDMATENSOR_NL_A_UNREACHABLE: flag, a pool whose bytes the CPU cannot reach
+ * @RDMATENSOR_NL_A_MR_MODE: string, what the channel's peer can write to here: pool (all pools
+ *	that are made for peers to write), strict (destinations of fetches in flight from it)
  */
 enum rdmatensor_nl_attr {
 	RDMATENSOR_NL_A_PAD = 1,
@@ -208,6 +210,7 @@ enum rdmatensor_nl_attr {
 	RDMATENSOR_NL_A_MEMORY,
 	RDMATENSOR_NL_A_READ_ONLY,
 	RDMATENSOR_NL_A_UNREACHABLE,
+	RDMATENSOR_NL_A_MR_MODE,
 	/* private: how many there are */
 	__RDMATENSOR_NL_A_NR,
 };

@@ -84,6 +84,9 @@
 	P(mr_page_bytes, 2097152, 4096, 2097152, RDMATENSOR_PARAM_POW2, RDMATENSOR_SET_MR_PAGE_BYTES, \
 	  "longest page of a memory region: a pool or table that lies in chunks of that much takes fewer keys; 4096: pages of the processor alone", \
 	  "RDMATENSOR_MR_PAGE_BYTES", NULL, "bytes") \
+	P(mr_mode, 1, 1, 2, 0, RDMATENSOR_SET_MR_MODE, \
+	  "what peers can write to, 1: at any time all pools that are made for peers to write; 2, strict: each channel's peer the destinations of fetches that are in flight from it, to the byte, and nothing else", \
+	  "RDMATENSOR_MR_MODE", NULL, "") \
 	P(max_channels, 256, 1, 4096, 0, RDMATENSOR_SET_MAX_CHANNELS, \
 	  "channels of a context at the same time", \
 	  "RDMATENSOR_MAX_CHANNELS", NULL, "channels") \

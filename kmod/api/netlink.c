@@ -186,7 +186,8 @@ static int netlink_fill_channel(struct sk_buff *skb, struct rdmatensor_context *
 	    nla_put_u32(skb, RDMATENSOR_NL_A_RESPONSES, responses) ||
 	    nla_put_u32(skb, RDMATENSOR_NL_A_MSG_SLOTS, window) ||
 	    nla_put_u32(skb, RDMATENSOR_NL_A_SENT, sent) ||
-	    nla_put_u32(skb, RDMATENSOR_NL_A_CONSUMED, consumed))
+	    nla_put_u32(skb, RDMATENSOR_NL_A_CONSUMED, consumed) ||
+	    nla_put_string(skb, RDMATENSOR_NL_A_MR_MODE, channel->domain ? "strict" : "pool"))
 		return -EMSGSIZE;
 	for (i = 0; i < channel->nr_lanes; i++) {
 		ret = netlink_put_lane(skb, &channel->lanes[i]);

@@ -16,6 +16,7 @@
 #include "core/nl_event.h"
 #include "fetch/response.h"
 #include "gather/lookup.h"
+#include "memory/domain.h"
 #include "transport/lane.h"
 #include "transport/qp.h"
 
@@ -162,6 +163,13 @@ static void channels_report_down(struct rdmatensor_channel *channel)
 	rdmatensor_ring_complete(&context->core.ring, &cqe);
 }
 
+/* Uses the device. Its queue pairs are gone, or were never made */
+static void channels_unprepare(struct rdmatensor_channel *channel)
+{
+	rdmatensor_msgbuf_free(&channel->msgbuf);
+	rdmatensor_channel_leave_domain(channel);
+}
+
 static void channels_down(struct work_struct *work)
 {
 	struct rdmatensor_channel *channel =
@@ -175,7 +183,7 @@ static void channels_down(struct work_struct *work)
 
 	rdmatensor_channel_down(channel);
 	rdmatensor_dispatch_down(channel);
-	rdmatensor_msgbuf_free(&channel->msgbuf);
+	channels_unprepare(channel);
 	channels_report_down(channel);
 
 	xa_erase(&context->channels, channel->id);
@@ -228,7 +236,25 @@ static struct rdmatensor_channel *channels_alloc(struct rdmatensor_context *cont
 	return channel;
 }
 
-/* What the channel needs besides its lanes. Freed with it, but for the message buffer */
+/*
+ * What the peer can reach: the message buffer, and in strict mode a domain around it. On error
+ * channels_unprepare() is the caller's
+ */
+static int channels_prepare(struct rdmatensor_context *context, struct rdmatensor_channel *channel)
+{
+	struct rdmatensor_domain *domain = context->domain;
+
+	if (context->params.strict) {
+		domain = rdmatensor_domain_split(domain);
+		if (IS_ERR(domain))
+			return PTR_ERR(domain);
+		rdmatensor_channel_take_domain(channel, domain);
+	}
+	return rdmatensor_msgbuf_alloc(&channel->msgbuf, domain, context->params.msg_slots,
+				       context->params.msg_slot_bytes);
+}
+
+/* What the channel needs besides its lanes. Freed with it, but for what the peer can reach */
 static int channels_equip(struct rdmatensor_context *context, struct rdmatensor_channel *channel)
 {
 	int ret;
@@ -242,9 +268,7 @@ static int channels_equip(struct rdmatensor_context *context, struct rdmatensor_
 	ret = rdmatensor_response_alloc(channel);
 	if (ret)
 		return ret;
-	return rdmatensor_msgbuf_alloc(&channel->msgbuf, context->domain,
-				       context->params.msg_slots,
-				       context->params.msg_slot_bytes);
+	return channels_prepare(context, channel);
 }
 
 struct rdmatensor_channel *
@@ -272,10 +296,10 @@ rdmatensor_context_channel_add(struct rdmatensor_context *context,
 	}
 	ret = channels_equip(context, channel);
 	if (ret)
-		goto out_put;
+		goto out_unprepare;
 	ret = rdmatensor_ring_reserve(&context->core.ring, channels_entries(channel));
 	if (ret)
-		goto out_free_msgbuf;
+		goto out_unprepare;
 
 	rdmatensor_channel_get(channel);
 	ret = xa_alloc_cyclic(&context->channels, &channel->id, channel,
@@ -291,9 +315,8 @@ rdmatensor_context_channel_add(struct rdmatensor_context *context,
 out_unreserve:
 	rdmatensor_channel_put(channel);
 	rdmatensor_ring_unreserve(&context->core.ring, channels_entries(channel));
-out_free_msgbuf:
-	rdmatensor_msgbuf_free(&channel->msgbuf);
-out_put:
+out_unprepare:
+	channels_unprepare(channel);
 	rdmatensor_channel_put(channel);
 out_dec:
 	atomic_dec(&context->nr_channels);

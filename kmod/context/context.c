@@ -338,6 +338,8 @@ static void context_answer(const struct rdmatensor_context *context,
 	start->mtu = ib_mtu_enum_to_int(context->adapter.mtu);
 	start->max_pools = context->holdings->max_pools;
 	start->mr_page_bytes = context->holdings->mr_page_bytes;
+	start->mr_mode = context->holdings->strict ? RDMATENSOR_MR_MODE_STRICT :
+			 RDMATENSOR_MR_MODE_POOL;
 	/* A service level and a traffic class that were not set are those of the path */
 	start->set |= RDMATENSOR_SET_ALL & ~(RDMATENSOR_SET_SL | RDMATENSOR_SET_TRAFFIC_CLASS);
 }
@@ -406,8 +408,7 @@ context_enter(struct rdmatensor_context *context, struct rdmatensor_start *start
 	      struct rdmatensor_holdings *joined, struct rdmatensor_adapter_choice *choice)
 {
 	if (!joined)
-		return rdmatensor_holdings_create(choice, context->net, start->max_pools,
-						  start->mr_page_bytes, start->cause,
+		return rdmatensor_holdings_create(choice, context->net, start, start->cause,
 						  sizeof(start->cause));
 	if (joined->net_cookie != context->net->net_cookie) {
 		snprintf(start->cause, sizeof(start->cause),
@@ -475,6 +476,7 @@ static int context_start(struct rdmatensor_context *context, struct rdmatensor_s
 	if (IS_ERR(holdings))
 		return PTR_ERR(holdings);
 	context->holdings = holdings;
+	context->params.strict = holdings->strict;
 	/* Set for an earlier START's device. Nothing is bound, so there is no other reader */
 	context->gone = false;
 	ret = rdmatensor_adapter_bind(&context->adapter, &choice, context_device_gone,

@@ -98,7 +98,7 @@ static void holdings_device_gone(struct rdmatensor_adapter *adapter)
 
 struct rdmatensor_holdings *
 rdmatensor_holdings_create(const struct rdmatensor_adapter_choice *choice, struct net *net,
-			   u32 max_pools, u32 mr_page_bytes, char *cause, size_t room)
+			   const struct rdmatensor_start *start, char *cause, size_t room)
 {
 	struct rdmatensor_holdings *holdings;
 	struct rdmatensor_adapter_choice last = *choice;
@@ -115,11 +115,12 @@ rdmatensor_holdings_create(const struct rdmatensor_adapter_choice *choice, struc
 	mutex_init(&holdings->lock);
 	xa_init_flags(&holdings->pools, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
 	holdings->net_cookie = net->net_cookie;
-	holdings->max_pools = max_pools;
-	holdings->mr_page_bytes = mr_page_bytes;
+	holdings->max_pools = start->max_pools;
+	holdings->mr_page_bytes = start->mr_page_bytes;
+	holdings->strict = start->mr_mode == RDMATENSOR_MR_MODE_STRICT;
 	holdings->buffers.ops = &holdings_buffers_ops;
 	holdings->buffers.wq = system_unbound_wq;
-	holdings->buffers.max = max_pools;
+	holdings->buffers.max = start->max_pools;
 	rdmatensor_buffers_init(&holdings->buffers);
 
 	last.last = true;
@@ -147,7 +148,7 @@ struct rdmatensor_domain *rdmatensor_holdings_domain(struct rdmatensor_holdings 
 	domain = holdings->domain;
 	if (!domain) {
 		domain = rdmatensor_domain_create(&holdings->adapter, holdings->mr_page_bytes,
-						  cause, room);
+						  holdings->strict, cause, room);
 		if (IS_ERR(domain))
 			goto out_up;
 		holdings->domain = domain;

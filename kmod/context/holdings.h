@@ -35,6 +35,7 @@ struct rdmatensor_pool;
  * @max_pools: bound on @nr_pools
  * @next_pool: where the search for an id goes on
  * @mr_page_bytes: longest page of a memory region
+ * @strict: peers write to single destinations alone (START's mr_mode)
  * @buffers: that published tensors are copied to; as many as pools at most
  * @lasting: tensors with uses 0
  * @nr_contexts: that have joined
@@ -54,6 +55,7 @@ struct rdmatensor_holdings {
 	u32 max_pools;
 	u32 next_pool;
 	u32 mr_page_bytes;
+	bool strict;
 	struct rdmatensor_buffers buffers;
 	struct rdmatensor_lasting lasting;
 	atomic_t nr_contexts;
@@ -64,8 +66,7 @@ struct rdmatensor_holdings {
  * rdmatensor_holdings_create - bind them to a device
  * @choice: of the device
  * @net: network namespace of the context
- * @max_pools: bound on pools, and on tensor buffers
- * @mr_page_bytes: see rdmatensor_domain_create()
+ * @start: max_pools, mr_page_bytes and mr_mode of the domain; each has its value
  * @cause: line for the user, see rdmatensor_adapter_bind()
  * @room: its length
  *
@@ -74,7 +75,7 @@ struct rdmatensor_holdings {
  */
 struct rdmatensor_holdings *
 rdmatensor_holdings_create(const struct rdmatensor_adapter_choice *choice, struct net *net,
-			   u32 max_pools, u32 mr_page_bytes, char *cause, size_t room);
+			   const struct rdmatensor_start *start, char *cause, size_t room);
 /*
  * The domain, made if it is not there yet, with a reference of the caller's. The caller's own
  * adapter is bound to the same device, and not told of its removal yet, until this returns.

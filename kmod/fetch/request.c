@@ -5,7 +5,7 @@
  *	PENDING -> QUEUED -> SENT ----------------------------> (end)
  *	                      |  META                             ^
  *	                      v                                   |
- *	                   RE_QUEUED -> RE_SENT ------------------+
+ *	    (EXPOSING ->) RE_QUEUED -> RE_SENT -------------------+
  *	any but PENDING, QUEUED: cancel                           |
  *	                      v                                   |
  *	                CANCEL_QUEUED -> CANCEL_SENT -------------+
@@ -26,6 +26,20 @@
  * proxy if the process asked for it. To the machine it is a destination like others. Once all
  * of the content is there nothing cancels the fetch, for the peer it has ended, and a work item
  * copies: so states and lock are the same for a content that is copied, compared, or neither.
+ *
+ * Strict mode: a destination has keys of its own, which takes memory and time to make and takes
+ * the device's word to take back. That a known tensor's destination is exposed with the
+ * submission, in process context; else after the META_DATA_RESPONSE:
+ *
+ *	SENT -> EXPOSING -> RE_QUEUED		a work item makes the keys, or the fetch is
+ *						cancelled with what it failed with
+ *	(end) -> REVOKING -> (end)		all is decided; the keys are being taken back
+ *	CANCEL_SENT -> REVOKING_LINGER -> LINGER	the same, before the answer has come
+ *
+ * The keys of a destination that turns out not to fit any more are taken back first, too. A
+ * region is freed, copied from, or handed to the process, its checksum computed and its entry
+ * made visible only after the device has said that its keys are no more. Where the channel goes
+ * down instead, the queue pairs are gone by then.
  *
  * The table holds one reference, the armed timer another. All members are guarded by the
  * channel's lock.
@@ -51,12 +65,15 @@ enum request_state {
 	REQUEST_PENDING,
 	REQUEST_QUEUED,
 	REQUEST_SENT,
+	REQUEST_EXPOSING,
 	REQUEST_RE_QUEUED,
 	REQUEST_RE_SENT,
 	REQUEST_CANCEL_QUEUED,
 	REQUEST_CANCEL_SENT,
 	REQUEST_LINGER,
 	REQUEST_ANSWERED,
+	REQUEST_REVOKING,
+	REQUEST_REVOKING_LINGER,
 	REQUEST_DONE,
 };
 
@@ -68,12 +85,16 @@ enum request_state {
  * @item: in the channel's pending list
  * @tx: the message to send next; the state says which
  * @settle: compares the checksum, copies from the proxy
+ * @expose: strict mode: makes the keys, in EXPOSING
  * @state: enum request_state, changed by request_move() alone
  * @index: on the wire
  * @seq: number of the last request message: content acknowledges messages up to it
  * @admitted: counts in channel->outstanding
- * @exposed: the last request message carried a destination
+ * @exposed: the last request message carried a destination, or the next one will
  * @exposure: of that destination
+ * @revoking: strict mode: its keys are being taken back
+ * @arrived: all of the content is there
+ * @result: what the fetch ends with, once its end is decided
  * @keep: the name's destination as the peer remembers it; NULL: each request carries it
  * @referred: the request in flight refers to @keep by its number
  * @nr_parts: parts that were asked for
@@ -88,12 +109,16 @@ struct rdmatensor_request {
 	struct list_head item;
 	struct rdmatensor_txmsg tx;
 	struct work_struct settle;
+	struct work_struct expose;
 	u8 state;
 	u32 index;
 	u64 seq;
 	bool admitted;
 	bool exposed;
 	struct rdmatensor_exposure exposure;
+	bool revoking;
+	bool arrived;
+	int result;
 	struct rdmatensor_keep *keep;
 	bool referred;
 	u8 nr_parts;
@@ -112,12 +137,15 @@ static const char * const request_names[] = {
 	[REQUEST_PENDING] = "PENDING",
 	[REQUEST_QUEUED] = "QUEUED",
 	[REQUEST_SENT] = "SENT",
+	[REQUEST_EXPOSING] = "EXPOSING",
 	[REQUEST_RE_QUEUED] = "RE_QUEUED",
 	[REQUEST_RE_SENT] = "RE_SENT",
 	[REQUEST_CANCEL_QUEUED] = "CANCEL_QUEUED",
 	[REQUEST_CANCEL_SENT] = "CANCEL_SENT",
 	[REQUEST_LINGER] = "LINGER",
 	[REQUEST_ANSWERED] = "ANSWERED",
+	[REQUEST_REVOKING] = "REVOKING",
+	[REQUEST_REVOKING_LINGER] = "REVOKING_LINGER",
 	[REQUEST_DONE] = "DONE",
 };
 
@@ -128,18 +156,26 @@ static void request_move(struct rdmatensor_request *req, enum request_state to)
 		[REQUEST_PENDING] = BIT(REQUEST_NEW),
 		[REQUEST_QUEUED] = BIT(REQUEST_PENDING),
 		[REQUEST_SENT] = BIT(REQUEST_QUEUED),
-		[REQUEST_RE_QUEUED] = BIT(REQUEST_SENT),
+		[REQUEST_EXPOSING] = BIT(REQUEST_SENT),
+		[REQUEST_RE_QUEUED] = BIT(REQUEST_SENT) | BIT(REQUEST_EXPOSING),
 		[REQUEST_RE_SENT] = BIT(REQUEST_RE_QUEUED),
-		[REQUEST_CANCEL_QUEUED] = BIT(REQUEST_SENT) | BIT(REQUEST_RE_QUEUED) |
-					  BIT(REQUEST_RE_SENT),
+		[REQUEST_CANCEL_QUEUED] = BIT(REQUEST_SENT) | BIT(REQUEST_EXPOSING) |
+					  BIT(REQUEST_RE_QUEUED) | BIT(REQUEST_RE_SENT),
 		[REQUEST_CANCEL_SENT] = BIT(REQUEST_CANCEL_QUEUED),
-		[REQUEST_LINGER] = BIT(REQUEST_CANCEL_SENT),
+		[REQUEST_LINGER] = BIT(REQUEST_CANCEL_SENT) | BIT(REQUEST_REVOKING_LINGER),
 		[REQUEST_ANSWERED] = BIT(REQUEST_CANCEL_SENT),
+		[REQUEST_REVOKING] = BIT(REQUEST_QUEUED) | BIT(REQUEST_SENT) |
+				     BIT(REQUEST_EXPOSING) | BIT(REQUEST_RE_QUEUED) |
+				     BIT(REQUEST_RE_SENT) | BIT(REQUEST_CANCEL_QUEUED) |
+				     BIT(REQUEST_CANCEL_SENT) | BIT(REQUEST_ANSWERED) |
+				     BIT(REQUEST_REVOKING_LINGER),
+		[REQUEST_REVOKING_LINGER] = BIT(REQUEST_CANCEL_SENT),
 		[REQUEST_DONE] = BIT(REQUEST_PENDING) | BIT(REQUEST_QUEUED) |
-				 BIT(REQUEST_SENT) | BIT(REQUEST_RE_QUEUED) |
-				 BIT(REQUEST_RE_SENT) | BIT(REQUEST_CANCEL_QUEUED) |
-				 BIT(REQUEST_CANCEL_SENT) | BIT(REQUEST_LINGER) |
-				 BIT(REQUEST_ANSWERED),
+				 BIT(REQUEST_SENT) | BIT(REQUEST_EXPOSING) |
+				 BIT(REQUEST_RE_QUEUED) | BIT(REQUEST_RE_SENT) |
+				 BIT(REQUEST_CANCEL_QUEUED) | BIT(REQUEST_CANCEL_SENT) |
+				 BIT(REQUEST_LINGER) | BIT(REQUEST_ANSWERED) |
+				 BIT(REQUEST_REVOKING) | BIT(REQUEST_REVOKING_LINGER),
 	};
 
 	lockdep_assert_held(&req->channel->lock);
@@ -160,6 +196,9 @@ static void request_send(struct rdmatensor_request *req)
 	if (!req->exposed || req->fetch.meta.bytes <= RDMATENSOR_SHORT_BYTES ||
 	    request_cancelling(req))
 		rdmatensor_channel_contend(req->channel);
+	/* What a CANCEL overtakes is registered no further */
+	req->tx.exposure = req->channel->domain && req->exposed && !request_cancelling(req) ?
+			   &req->exposure : NULL;
 	rdmatensor_channel_send(req->channel, &req->tx);
 }
 
@@ -201,30 +240,65 @@ static void request_forget(struct rdmatensor_request *req)
 	rdmatensor_operation_put(&req->fetch.op);
 }
 
-static void request_unexpose(struct rdmatensor_request *req)
+/*
+ * The peer's use of the destination has ended. True: it could still write to it, and
+ * request_revoked() goes on
+ */
+static bool request_unexpose(struct rdmatensor_request *req)
 {
+	struct rdmatensor_pool *pool;
 	u64 offset;
 
-	if (!req->exposed)
-		return;
-	rdmatensor_pool_unexpose(rdmatensor_fetch_landing(&req->fetch, &offset), &req->exposure);
+	if (!req->exposed || req->revoking)
+		return req->revoking;
+	if (req->exposure.domain && req->exposure.nr_open) {
+		req->revoking = true;
+		rdmatensor_channel_close_exposure(req->channel, &req->exposure);
+		return true;
+	}
+	pool = rdmatensor_fetch_landing(&req->fetch, &offset);
+	rdmatensor_pool_unexpose(pool, &req->exposure);
 	req->exposed = false;
+	return false;
 }
 
-static void request_finish(struct rdmatensor_request *req, int error)
+/* Nobody but this side can write to the destination any more. Moves the request on to @to */
+static void request_conclude(struct rdmatensor_request *req, enum request_state to)
 {
-	request_unexpose(req);
-	rdmatensor_fetch_finish(&req->fetch, error);
-}
+	bool settle = req->arrived && rdmatensor_fetch_is_unsettled(&req->fetch);
 
-/* Ends the fetch. The peer has no more to send, except the answer to a CANCEL */
-static void request_end(struct rdmatensor_request *req, int error)
-{
-	request_finish(req, error);
-	if (req->state == REQUEST_CANCEL_SENT)
-		request_move(req, REQUEST_LINGER);
+	if (settle)
+		/* The fetch ends in process context; for the peer it has ended now */
+		rdmatensor_operation_get(&req->fetch.op);
 	else
+		rdmatensor_fetch_finish(&req->fetch, req->result);
+	if (to == REQUEST_DONE)
 		request_forget(req);
+	else
+		request_move(req, to);
+	if (settle)
+		queue_work(req->channel->core->wq, &req->settle);
+}
+
+/*
+ * Ends the fetch, with what has arrived or @error. @to: LINGER: the answer to a CANCEL is still
+ * to come; DONE: the peer has no more to send
+ */
+static void request_end(struct rdmatensor_request *req, int error, enum request_state to)
+{
+	req->result = error;
+	rdmatensor_channel_unsend(&req->tx);
+	if (request_unexpose(req))
+		request_move(req, to == REQUEST_DONE ? REQUEST_REVOKING : REQUEST_REVOKING_LINGER);
+	else
+		request_conclude(req, to);
+}
+
+/* As above, by whether a CANCEL has been sent */
+static void request_end_unanswered(struct rdmatensor_request *req, int error)
+{
+	request_end(req, error,
+		    req->state == REQUEST_CANCEL_SENT ? REQUEST_LINGER : REQUEST_DONE);
 }
 
 static u32 request_slot_bytes(const struct rdmatensor_channel *channel)
@@ -268,7 +342,6 @@ static void request_fill(struct rdmatensor_txmsg *tx, struct rdmatensor_msg *msg
 	__le32 *rkeys = req->channel->msgbuf.rkeys;
 	struct rdmatensor_pool *landing;
 	u64 offset;
-	u32 i;
 
 	if (req->state == REQUEST_CANCEL_QUEUED) {
 		msg->type = RDMATENSOR_WIRE_CANCEL;
@@ -281,8 +354,8 @@ static void request_fill(struct rdmatensor_txmsg *tx, struct rdmatensor_msg *msg
 	if (req->referred)
 		msg->nr_rkeys = 0;
 	landing = rdmatensor_fetch_landing(&req->fetch, &offset);
-	for (i = 0; i < msg->nr_rkeys; i++)
-		rkeys[i] = rdmatensor_pool_rkey(landing, &req->exposure, i);
+	if (msg->nr_rkeys)
+		rdmatensor_pool_rkeys(landing, &req->exposure, rkeys);
 	msg->rkeys = rkeys;
 
 	if (req->state == REQUEST_RE_QUEUED) {
@@ -327,7 +400,7 @@ static int request_expose_landing(struct rdmatensor_request *req)
 	u64 length, offset;
 
 	pool = rdmatensor_fetch_landing(fetch, &offset);
-	rdmatensor_pool_expose(pool, offset, fetch->meta.bytes, channel, &req->exposure);
+	rdmatensor_pool_expose(pool, offset, fetch->meta.bytes, channel->domain, &req->exposure);
 	req->exposed = true;
 	req->nr_parts = fetch->meta.bytes > channel->params->stripe_bytes ?
 			channel->nr_lanes : 1;
@@ -366,7 +439,6 @@ static int request_expose(struct rdmatensor_request *req, gfp_t gfp)
 	struct rdmatensor_fetch *fetch = &req->fetch;
 	int ret;
 
-	request_unexpose(req);
 	ret = rdmatensor_fetch_place(fetch, gfp);
 	if (ret)
 		return ret;
@@ -418,9 +490,10 @@ static void request_stop(struct rdmatensor_request *req, int error)
 	switch (req->state) {
 	case REQUEST_PENDING:
 	case REQUEST_QUEUED:
-		request_end(req, error);
+		request_end(req, error, REQUEST_DONE);
 		break;
 	case REQUEST_SENT:
+	case REQUEST_EXPOSING:
 	case REQUEST_RE_QUEUED:
 	case REQUEST_RE_SENT:
 		/* A re-request that still waits for its slot becomes the CANCEL */
@@ -512,9 +585,113 @@ static void request_settle(struct work_struct *work)
 {
 	struct rdmatensor_request *req = container_of(work, struct rdmatensor_request, settle);
 
-	request_unexpose(req);
-	request_finish(req, rdmatensor_fetch_settle(&req->fetch));
+	rdmatensor_fetch_finish(&req->fetch, rdmatensor_fetch_settle(&req->fetch));
 	rdmatensor_operation_put(&req->fetch.op);
+}
+
+/* The keys are there, or why not. With the lock held, in EXPOSING */
+static void request_exposed(struct rdmatensor_request *req, int error)
+{
+	if (error) {
+		request_stop(req, error);
+	} else {
+		request_move(req, REQUEST_RE_QUEUED);
+		request_send(req);
+	}
+	rdmatensor_channel_pump(req->channel);
+}
+
+/*
+ * One key more. Return: 0: they are all there, or the fetch has ended meanwhile; -EAGAIN: call
+ * again, with a memory region more in the domain if *@short_of_mrs
+ */
+static int request_expose_next(struct rdmatensor_request *req, gfp_t gfp, bool *short_of_mrs)
+{
+	struct rdmatensor_pool *landing;
+	u64 offset;
+	int ret;
+
+	*short_of_mrs = false;
+	landing = rdmatensor_fetch_landing(&req->fetch, &offset);
+	ret = rdmatensor_exposure_extend(&req->exposure, &landing->reg, gfp);
+	if (ret == -EAGAIN)
+		*short_of_mrs = true;
+	else if (!ret && !rdmatensor_exposure_is_whole(&req->exposure))
+		ret = -EAGAIN;
+	return ret;
+}
+
+/* Under the lock key by key: what happens in between finds those that are there, and ends them */
+static void request_expose_work(struct work_struct *work)
+{
+	struct rdmatensor_request *req =
+		container_of(work, struct rdmatensor_request, expose);
+	struct rdmatensor_channel *channel = req->channel;
+	bool short_of_mrs = false;
+	int ret;
+
+	if (rdmatensor_channel_enter(channel))
+		goto out_put;
+	do {
+		ret = short_of_mrs ? rdmatensor_exposure_grow(channel->domain) : 0;
+		spin_lock_bh(&channel->lock);
+		if (req->state != REQUEST_EXPOSING)
+			ret = 0;
+		else if (!ret)
+			ret = request_expose_next(req, GFP_ATOMIC | __GFP_NOWARN,
+						  &short_of_mrs);
+		if (req->state == REQUEST_EXPOSING && ret != -EAGAIN)
+			request_exposed(req, ret);
+		spin_unlock_bh(&channel->lock);
+		cond_resched();
+	} while (ret == -EAGAIN);
+	rdmatensor_channel_exit(channel);
+out_put:
+	rdmatensor_operation_put(&req->fetch.op);
+}
+
+/* After the META_DATA_RESPONSE, in EXPOSING or, in pool mode, on the way to RE_QUEUED */
+static void request_expose_again(struct rdmatensor_request *req)
+{
+	int ret = request_expose(req, GFP_ATOMIC | __GFP_ACCOUNT);
+
+	if (ret) {
+		request_stop(req, ret);
+	} else if (rdmatensor_exposure_is_whole(&req->exposure)) {
+		request_move(req, REQUEST_RE_QUEUED);
+		request_send(req);
+	} else {
+		rdmatensor_operation_get(&req->fetch.op);
+		queue_work(req->channel->core->wq, &req->expose);
+	}
+}
+
+/* The device has taken back the keys of the destination. The channel's lock is held */
+static void request_revoked(struct rdmatensor_exposure *exposure)
+{
+	struct rdmatensor_request *req =
+		container_of(exposure, struct rdmatensor_request, exposure);
+	struct rdmatensor_pool *landing;
+	u64 offset;
+
+	req->revoking = false;
+	landing = rdmatensor_fetch_landing(&req->fetch, &offset);
+	rdmatensor_pool_unexpose(landing, exposure);
+	req->exposed = false;
+	switch (req->state) {
+	case REQUEST_EXPOSING:
+		request_expose_again(req);
+		break;
+	case REQUEST_REVOKING:
+		request_conclude(req, REQUEST_DONE);
+		break;
+	case REQUEST_REVOKING_LINGER:
+		request_conclude(req, REQUEST_LINGER);
+		break;
+	default:
+		/* Cancelled since: it ends when that is answered */
+		break;
+	}
 }
 
 /* Holds the entry of the name in the meta cache. Or ERR_PTR */
@@ -531,6 +708,8 @@ static struct rdmatensor_request *request_new(struct rdmatensor_channel *channel
 	INIT_LIST_HEAD(&req->item);
 	INIT_LIST_HEAD(&req->tx.item);
 	INIT_WORK(&req->settle, request_settle);
+	INIT_WORK(&req->expose, request_expose_work);
+	req->exposure.closed = request_revoked;
 	req->tx.fill = request_fill;
 	req->tx.posted = request_posted;
 	req->state = REQUEST_NEW;
@@ -545,6 +724,24 @@ static struct rdmatensor_request *request_new(struct rdmatensor_channel *channel
 	return req;
 }
 
+/* The keys of a destination that nobody else knows of yet. Return: 0, or why there are none */
+static int request_expose_now(struct rdmatensor_request *req)
+{
+	bool short_of_mrs;
+	int ret;
+
+	while (!rdmatensor_exposure_is_whole(&req->exposure)) {
+		ret = request_expose_next(req, GFP_KERNEL, &short_of_mrs);
+		if (short_of_mrs)
+			ret = rdmatensor_exposure_grow(req->channel->domain);
+		if (ret && ret != -EAGAIN) {
+			request_unexpose(req);
+			return ret;
+		}
+	}
+	return 0;
+}
+
 /* A destination, if the meta-data is known */
 static void request_recall(struct rdmatensor_request *req,
 			   const struct rdmatensor_fetch_args *args)
@@ -552,11 +749,12 @@ static void request_recall(struct rdmatensor_request *req,
 	struct rdmatensor_channel *channel = req->channel;
 
 	req->fetch.validate = READ_ONCE(channel->core->validate);
-	if (args->keep && !req->fetch.validate &&
+	/* In strict mode a destination has other keys with each fetch */
+	if (args->keep && !req->fetch.validate && !channel->domain &&
 	    READ_ONCE(channel->features) & RDMATENSOR_WIRE_FEATURE_KEEP)
 		req->keep = rdmatensor_metacache_keep(req->entry);
 	if (rdmatensor_metacache_read(req->entry, &req->fetch.meta) && !req->fetch.validate &&
-	    request_expose(req, GFP_KERNEL_ACCOUNT))
+	    (request_expose(req, GFP_KERNEL_ACCOUNT) || request_expose_now(req)))
 		req->fetch.op.status.text_len = 0;
 	/* Without a destination the request carries no meta-data: the peer sends its own */
 	if (!req->exposed)
@@ -601,8 +799,8 @@ static int request_check_pools(const struct rdmatensor_channel *channel,
 	return 0;
 }
 
-int rdmatensor_request_submit(struct rdmatensor_channel *channel,
-			      const struct rdmatensor_fetch_args *args)
+static int request_submit(struct rdmatensor_channel *channel,
+			  const struct rdmatensor_fetch_args *args)
 {
 	struct rdmatensor_request *req;
 	int ret;
@@ -654,25 +852,51 @@ out_put_entry:
 	kfree(req);
 	return ret;
 }
+
+int rdmatensor_request_submit(struct rdmatensor_channel *channel,
+			      const struct rdmatensor_fetch_args *args)
+{
+	int ret;
+
+	if (!channel->domain)
+		return request_submit(channel, args);
+	ret = rdmatensor_channel_enter(channel);
+	if (ret)
+		return ret;
+	ret = request_submit(channel, args);
+	rdmatensor_channel_exit(channel);
+	return ret;
+}
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_request_submit);
+
+/* For the peer it has ended, or was never sent */
+static bool request_is_over(const struct rdmatensor_request *req)
+{
+	return req->state < REQUEST_SENT || req->state == REQUEST_REVOKING;
+}
+
+/* For the process it has ended, and the peer still has to answer a CANCEL */
+static bool request_lingers(const struct rdmatensor_request *req)
+{
+	return req->state == REQUEST_LINGER || req->state == REQUEST_REVOKING_LINGER;
+}
 
 /* With the lock held; NULL: it has ended, or was never sent */
 static struct rdmatensor_request *request_find(struct rdmatensor_channel *channel, u32 index)
 {
 	struct rdmatensor_request *req = xa_load(&channel->requests, index);
 
-	return req && req->state >= REQUEST_SENT ? req : NULL;
+	return req && !request_is_over(req) ? req : NULL;
 }
 
 static int request_meta(struct rdmatensor_request *req, const struct rdmatensor_msg *msg,
 			const char **why)
 {
 	struct rdmatensor_fetch *fetch = &req->fetch;
-	int ret;
 
 	rdmatensor_metacache_learn(req->entry, &msg->meta);
 	/* A CANCEL is in flight: the peer drops the tensor that it has just described */
-	if (request_cancelling(req) || req->state == REQUEST_LINGER)
+	if (request_cancelling(req) || request_lingers(req))
 		return 0;
 	/* ANSWERED is among these */
 	if (req->state != REQUEST_SENT) {
@@ -692,13 +916,10 @@ static int request_meta(struct rdmatensor_request *req, const struct rdmatensor_
 	fetch->validate = msg->flags & RDMATENSOR_WIRE_F_CHECKSUM;
 	fetch->checksum = msg->checksum;
 
-	ret = request_expose(req, GFP_ATOMIC | __GFP_ACCOUNT);
-	if (ret) {
-		request_stop(req, ret);
-		return 0;
-	}
-	request_move(req, REQUEST_RE_QUEUED);
-	request_send(req);
+	if (req->channel->domain)
+		request_move(req, REQUEST_EXPOSING);
+	if (!request_unexpose(req))
+		request_expose_again(req);
 	return 0;
 }
 
@@ -735,8 +956,11 @@ static int request_error(struct rdmatensor_request *req, const struct rdmatensor
 				request_move(req, REQUEST_ANSWERED);
 				return 0;
 			}
-			request_finish(req, fetch->op.status.error);
-			request_forget(req);
+			request_end(req, fetch->op.status.error, REQUEST_DONE);
+			return 0;
+		}
+		if (req->state == REQUEST_REVOKING_LINGER) {
+			request_move(req, REQUEST_REVOKING);
 			return 0;
 		}
 		if (req->state == REQUEST_LINGER) {
@@ -746,7 +970,7 @@ static int request_error(struct rdmatensor_request *req, const struct rdmatensor
 		*why = "answer to a CANCEL that was not sent";
 		return -EPROTO;
 	}
-	if (req->state == REQUEST_LINGER || req->state == REQUEST_ANSWERED) {
+	if (request_lingers(req) || req->state == REQUEST_ANSWERED) {
 		*why = "second end of one request";
 		return -EPROTO;
 	}
@@ -757,7 +981,7 @@ static int request_error(struct rdmatensor_request *req, const struct rdmatensor
 
 	rdmatensor_status_say(&fetch->op.status, msg->error, msg->text, msg->text_len,
 			      GFP_ATOMIC | __GFP_ACCOUNT | __GFP_NOWARN);
-	request_end(req, msg->error);
+	request_end_unanswered(req, msg->error);
 	return 0;
 }
 
@@ -811,7 +1035,7 @@ int rdmatensor_request_content(struct rdmatensor_channel *channel, u8 lane, u32 
 		ret = 0;
 		goto out_unlock;
 	}
-	if (!req || !req->exposed ||
+	if (!req || !req->exposed || req->revoking ||
 	    (req->state != REQUEST_SENT && req->state != REQUEST_RE_SENT &&
 	     req->state != REQUEST_ANSWERED && !request_cancelling(req))) {
 		*why = "content that was not asked for";
@@ -835,22 +1059,31 @@ int rdmatensor_request_content(struct rdmatensor_channel *channel, u8 lane, u32 
 	if (req->referred)
 		rdmatensor_keep_met(req->keep);
 
-	if (rdmatensor_fetch_is_unsettled(&req->fetch)) {
-		/* The fetch ends in process context; for the peer it has ended now */
-		rdmatensor_operation_get(&req->fetch.op);
-		if (req->state == REQUEST_CANCEL_SENT)
-			request_move(req, REQUEST_LINGER);
-		else
-			request_forget(req);
-		queue_work(channel->core->wq, &req->settle);
-	} else {
-		request_end(req, 0);
-	}
+	req->arrived = true;
+	request_end_unanswered(req, 0);
 out_unlock:
 	spin_unlock_bh(&channel->lock);
 	return ret;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_request_content);
+
+/* The queue pairs are gone, and with them the peer's use of all keys */
+static void request_go_down(struct rdmatensor_request *req)
+{
+	struct rdmatensor_channel *channel = req->channel;
+
+	/* In REVOKING its end is decided */
+	if (req->state != REQUEST_REVOKING && req->state != REQUEST_REVOKING_LINGER) {
+		if (channel->error_text && !req->fetch.op.status.text_len)
+			rdmatensor_status_set(&req->fetch.op.status, channel->error,
+					      channel->error_text);
+		req->result = channel->error;
+	}
+	if (req->exposed)
+		rdmatensor_pool_unexpose(req->fetch.op.pool, &req->exposure);
+	req->exposed = false;
+	request_conclude(req, REQUEST_DONE);
+}
 
 void rdmatensor_request_down(struct rdmatensor_channel *channel)
 {
@@ -865,15 +1098,10 @@ void rdmatensor_request_down(struct rdmatensor_channel *channel)
 			break;
 		}
 		/* NEW: its submitter finds the channel down, and removes it */
-		if (req->state == REQUEST_LINGER) {
+		if (req->state == REQUEST_LINGER)
 			request_forget(req);
-		} else if (req->state != REQUEST_NEW) {
-			if (channel->error_text && !req->fetch.op.status.text_len)
-				rdmatensor_status_set(&req->fetch.op.status, channel->error,
-						      channel->error_text);
-			request_finish(req, channel->error);
-			request_forget(req);
-		}
+		else if (req->state != REQUEST_NEW)
+			request_go_down(req);
 		spin_unlock_bh(&channel->lock);
 	}
 }

@@ -28,6 +28,7 @@
 #include <linux/slab.h>
 #include <kunit/visibility.h>
 #include <rdma/ib_cache.h>
+#include <rdma/mr_pool.h>
 #include "core/fault.h"
 #include "memory/adapter.h"
 #include "memory/domain.h"
@@ -111,7 +112,6 @@ static int domain_route(struct rdmatensor_domain *domain,
 	route->port_num = adapter->port;
 	route->pkey_index = adapter->pkey_index;
 	route->path_mtu = adapter->mtu;
-	route->dest_qp_num = domain->qp->qp_num;
 	route->timeout = 14;
 	route->retry_cnt = 7;
 	route->rnr_retry = 7;
@@ -237,7 +237,10 @@ static int domain_check_device(const struct rdmatensor_adapter *adapter, char *c
 	return -EOPNOTSUPP;
 }
 
-/* The protection domain and the queue pair, which is connected to itself; @step for the user */
+/*
+ * The protection domain and the queue pair, which is connected to itself; @step for the user.
+ * @adapter: NULL: the route is known, but for where it ends
+ */
 static int domain_open(struct rdmatensor_domain *domain, const struct rdmatensor_adapter *adapter,
 		       const char **step)
 {
@@ -276,7 +279,9 @@ static int domain_open(struct rdmatensor_domain *domain, const struct rdmatensor
 	}
 
 	*step = "connect a queue pair to itself";
-	ret = domain_route(domain, adapter) ?: domain_connect(domain);
+	domain->route.dest_qp_num = domain->qp->qp_num;
+	ret = adapter ? domain_route(domain, adapter) : 0;
+	ret = ret ?: domain_connect(domain);
 	if (ret)
 		goto out_destroy_qp;
 	return 0;
@@ -290,8 +295,21 @@ out_dealloc_pd:
 	return ret;
 }
 
+static struct rdmatensor_domain *domain_new(void)
+{
+	struct rdmatensor_domain *domain = kzalloc(sizeof(*domain), GFP_KERNEL_ACCOUNT);
+
+	if (!domain)
+		return NULL;
+	kref_init(&domain->ref);
+	mutex_init(&domain->lock);
+	domain->next_iova = DOMAIN_FIRST_IOVA;
+	return domain;
+}
+
 struct rdmatensor_domain *rdmatensor_domain_create(struct rdmatensor_adapter *adapter,
-						   u32 mr_page_bytes, char *cause, size_t room)
+						   u32 mr_page_bytes, bool strict, char *cause,
+						   size_t room)
 {
 	struct ib_device *ibdev = adapter->ibdev;
 	struct rdmatensor_domain *domain;
@@ -302,18 +320,16 @@ struct rdmatensor_domain *rdmatensor_domain_create(struct rdmatensor_adapter *ad
 	ret = domain_check_device(adapter, cause, room);
 	if (ret)
 		return ERR_PTR(ret);
-	domain = kzalloc(sizeof(*domain), GFP_KERNEL_ACCOUNT);
+	domain = domain_new();
 	if (!domain) {
 		ret = -ENOMEM;
 		goto out_cause;
 	}
-	kref_init(&domain->ref);
-	mutex_init(&domain->lock);
 	domain->ibdev = ibdev;
 	domain->seg_shift = adapter->seg_shift;
 	domain->seg_shift_max = adapter->seg_shift_max;
 	domain->page_shift_max = max_t(u8, ilog2(mr_page_bytes), PAGE_SHIFT);
-	domain->next_iova = DOMAIN_FIRST_IOVA;
+	domain->strict = strict;
 	/* One entry, and its completion, are the drain's */
 	domain->sq_depth = clamp(min(ibdev->attrs.max_qp_wr, ibdev->attrs.max_cqe) - 1, 1,
 				 DOMAIN_SQ_DEPTH);
@@ -332,11 +348,38 @@ out_cause:
 	return ERR_PTR(ret);
 }
 
+struct rdmatensor_domain *rdmatensor_domain_split(const struct rdmatensor_domain *of)
+{
+	struct rdmatensor_domain *domain;
+	const char *step;
+	int ret;
+
+	might_sleep();
+	domain = domain_new();
+	if (!domain)
+		return ERR_PTR(-ENOMEM);
+	domain->ibdev = of->ibdev;
+	domain->seg_shift = of->seg_shift;
+	domain->seg_shift_max = of->seg_shift_max;
+	domain->page_shift_max = of->page_shift_max;
+	domain->strict = true;
+	domain->route = of->route;
+	domain->sq_depth = of->sq_depth;
+	ret = rdmatensor_fault(-ENOMEM) ?: domain_open(domain, NULL, &step);
+	if (ret) {
+		mutex_destroy(&domain->lock);
+		kfree(domain);
+		return ERR_PTR(ret);
+	}
+	return domain;
+}
+
 /* Every registration has been waited for, so the queue pair is idle */
 static void domain_release(struct kref *ref)
 {
 	struct rdmatensor_domain *domain = container_of(ref, struct rdmatensor_domain, ref);
 
+	ib_mr_pool_destroy(domain->qp, &domain->qp->rdma_mrs);
 	ib_destroy_qp(domain->qp);
 	ib_free_cq(domain->cq);
 	ib_dealloc_pd(domain->pd);

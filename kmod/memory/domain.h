@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The domain: the protection domain that registrations are in. Counted, as several contexts may
- * share it, and it may outlive them (context/holdings.h).
+ * The domain: the protection domain that registrations are in. The contexts that share pools have
+ * one, which may outlive them (context/holdings.h), and in strict mode each channel another one.
+ * Counted, by registrations too.
  *
  * A fast registration is itself a work request. So that memory can be registered
  * before there is any channel, and stays so when all have gone, the domain has
@@ -10,6 +11,7 @@
 #ifndef RDMATENSOR_DOMAIN_H
 #define RDMATENSOR_DOMAIN_H
 
+#include <linux/atomic.h>
 #include <linux/kref.h>
 #include <linux/math64.h>
 #include <linux/mutex.h>
@@ -25,6 +27,8 @@ struct rdmatensor_adapter;
  * @seg_shift: see struct rdmatensor_adapter
  * @seg_shift_max: see struct rdmatensor_adapter
  * @page_shift_max: log2 of the longest page of a memory region
+ * @strict: pools in it are closed to peers, which write to what their channel's own domain has
+ * @exposed: bytes of addresses that exposures in it have taken so far
  * @lock: one user of the registration queue at a time; guards @broken, @next_iova
  * @cq: of the registration queue
  * @qp: of the registration queue
@@ -41,6 +45,8 @@ struct rdmatensor_domain {
 	u8 seg_shift;
 	u8 seg_shift_max;
 	u8 page_shift_max;
+	bool strict;
+	atomic64_t exposed;
 	struct mutex lock;
 	struct ib_cq *cq;
 	struct ib_qp *qp;
@@ -56,6 +62,7 @@ struct rdmatensor_domain {
  * @adapter: bound
  * @mr_page_bytes: longest page of a memory region, a power of two; less than PAGE_SIZE is
  *                 PAGE_SIZE
+ * @strict: strict mode: rdmatensor_domain_split()
  * @cause: out on error: a line for the user
  * @room: its length
  *
@@ -63,7 +70,16 @@ struct rdmatensor_domain {
  * of the device's driver.
  */
 struct rdmatensor_domain *rdmatensor_domain_create(struct rdmatensor_adapter *adapter,
-						   u32 mr_page_bytes, char *cause, size_t room);
+						   u32 mr_page_bytes, bool strict, char *cause,
+						   size_t room);
+/**
+ * rdmatensor_domain_split - a protection domain of its own, for one channel
+ * @of: on whose device
+ *
+ * Its queue pair has the pool of memory regions of its exposures, too (exposure.h). May sleep.
+ * Return: a domain with one reference; ERR_PTR of -ENOMEM or an errno of the device's driver.
+ */
+struct rdmatensor_domain *rdmatensor_domain_split(const struct rdmatensor_domain *of);
 
 /**
  * struct rdmatensor_mapped - what the platform says of a page that is mapped for a device

@@ -157,7 +157,8 @@ int rdmatensor_pool_register(struct rdmatensor_pool *pool, struct rdmatensor_dom
 	const struct rdmatensor_span all = { .bytes = pool->bytes, .most = U32_MAX };
 
 	return rdmatensor_registration_begin(&pool->reg, domain, pool->memory, &all,
-					     rdmatensor_pool_access(pool->peers, pool->writable));
+					     rdmatensor_pool_access(pool->peers, pool->writable,
+								    domain->strict));
 }
 
 struct rdmatensor_pool *rdmatensor_pool_create(struct rdmatensor_domain *domain, u64 bytes,
@@ -370,11 +371,16 @@ int rdmatensor_pool_mmap(struct rdmatensor_pool *pool, struct vm_area_struct *vm
 }
 
 void rdmatensor_pool_expose(struct rdmatensor_pool *pool, u64 offset, u64 bytes,
-			    struct rdmatensor_channel *channel,
+			    struct rdmatensor_domain *domain,
 			    struct rdmatensor_exposure *exposure)
 {
 	const struct rdmatensor_registration *reg = &pool->reg;
 
+	if (domain) {
+		rdmatensor_exposure_begin(exposure, domain, offset, bytes);
+		return;
+	}
+	exposure->domain = NULL;
 	exposure->iova = reg->iova + offset;
 	exposure->first = rdmatensor_registration_index(reg, offset);
 	exposure->nr_rkeys = 0;
@@ -384,16 +390,26 @@ void rdmatensor_pool_expose(struct rdmatensor_pool *pool, u64 offset, u64 bytes,
 				     exposure->first + 1;
 }
 
-/* Peers of a context can reach its pools as long as they exist: see the ABI's header */
-void rdmatensor_pool_unexpose(struct rdmatensor_pool *pool,
-			      const struct rdmatensor_exposure *exposure)
+/* In pool mode peers can reach pools as long as they exist: see the ABI's header */
+void rdmatensor_pool_unexpose(struct rdmatensor_pool *pool, struct rdmatensor_exposure *exposure)
 {
+	if (exposure->domain)
+		rdmatensor_exposure_end(exposure);
 }
 
-__le32 rdmatensor_pool_rkey(const struct rdmatensor_pool *pool,
-			    const struct rdmatensor_exposure *exposure, u32 i)
+void rdmatensor_pool_rkeys(const struct rdmatensor_pool *pool,
+			   const struct rdmatensor_exposure *exposure, __le32 *rkeys)
 {
-	return cpu_to_le32(pool->reg.mrs[exposure->first + i].rkey);
+	struct ib_mr *mr;
+	u32 i;
+
+	if (exposure->domain) {
+		list_for_each_entry(mr, &exposure->mrs, qp_entry)
+			*rkeys++ = cpu_to_le32(mr->rkey);
+		return;
+	}
+	for (i = 0; i < exposure->nr_rkeys; i++)
+		rkeys[i] = cpu_to_le32(pool->reg.mrs[exposure->first + i].rkey);
 }
 
 /*

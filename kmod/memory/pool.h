@@ -15,6 +15,7 @@
 #include <linux/mm_types.h>
 #include <linux/workqueue.h>
 #include "core/charge.h"
+#include "memory/exposure.h"
 #include "memory/memory.h"
 #include "memory/region.h"
 #include "memory/registration.h"
@@ -54,13 +55,17 @@ struct rdmatensor_pool {
 int rdmatensor_pool_init(void);
 void rdmatensor_pool_exit(void);
 
-/* IB_ACCESS_*. This side reads all pools; peers read by an export's registration alone */
-static inline int rdmatensor_pool_access(enum rdmatensor_pool_peers peers, bool writable)
+/*
+ * IB_ACCESS_*. This side reads all pools; peers read by an export's registration alone, and in
+ * @strict mode write by an exposure's
+ */
+static inline int rdmatensor_pool_access(enum rdmatensor_pool_peers peers, bool writable,
+					 bool strict)
 {
 	if (!writable)
 		return 0;
 	return IB_ACCESS_LOCAL_WRITE |
-	       (peers == RDMATENSOR_POOL_PEERS_WRITE ? IB_ACCESS_REMOTE_WRITE : 0);
+	       (peers == RDMATENSOR_POOL_PEERS_WRITE && !strict ? IB_ACCESS_REMOTE_WRITE : 0);
 }
 
 /* The length of a pool, rounded up to whole pages. Return: 0, -EINVAL, -EOVERFLOW */
@@ -150,41 +155,26 @@ static inline u64 rdmatensor_pool_mmap_offset(const struct rdmatensor_pool *pool
 int rdmatensor_pool_mmap(struct rdmatensor_pool *pool, struct vm_area_struct *vma);
 
 /**
- * struct rdmatensor_exposure - what a peer needs to write to a region
- * @iova: address of the first byte
- * @first: index of the first memory region
- * @nr_rkeys: memory regions that the range touches; 0 for 0 bytes
- * @seg_shift: log2 of the distance at which rkeys change
- */
-struct rdmatensor_exposure {
-	u64 iova;
-	u32 first;
-	u32 nr_rkeys;
-	u8 seg_shift;
-};
-
-struct rdmatensor_channel;
-
-/**
  * rdmatensor_pool_expose - let a channel's peer write to a region
  * @pool: registered, for peers to write
  * @offset: where the region begins
  * @bytes: its length
- * @channel: whose peer. The keys are those of the pool, which any peer of the context can use:
- *           this is a look-up
+ * @domain: strict mode: that of the channel, in which the region gets keys of its own: the
+ *          exposure has begun, and rdmatensor_exposure_extend() goes on. NULL: the keys are those
+ *          of the pool, which any peer of the context can use: this is a look-up
  * @exposure: out: what the peer needs
  *
  * Any context. The caller holds the region (rdmatensor_regions_hold()) until after unexpose.
  */
 void rdmatensor_pool_expose(struct rdmatensor_pool *pool, u64 offset, u64 bytes,
-			    struct rdmatensor_channel *channel,
+			    struct rdmatensor_domain *domain,
 			    struct rdmatensor_exposure *exposure);
-/* The end of an expose. The peer's use of the region has ended */
+/* The end of an expose. The peer's use of the region has ended; see rdmatensor_exposure_end() */
 void rdmatensor_pool_unexpose(struct rdmatensor_pool *pool,
-			      const struct rdmatensor_exposure *exposure);
-/* The i-th key, as the wire wants it */
-__le32 rdmatensor_pool_rkey(const struct rdmatensor_pool *pool,
-			    const struct rdmatensor_exposure *exposure, u32 i);
+			      struct rdmatensor_exposure *exposure);
+/* The keys, as the wire wants them: nr_rkeys of them. Its exposure is whole */
+void rdmatensor_pool_rkeys(const struct rdmatensor_pool *pool,
+			   const struct rdmatensor_exposure *exposure, __le32 *rkeys);
 
 /**
  * rdmatensor_pool_sge - local addresses of a range, for a work request

@@ -234,6 +234,77 @@ int rdmatensor_registration_begin(struct rdmatensor_registration *reg,
 	return ret;
 }
 
+/* The entry that the byte at @offset is in; @skip: out: bytes before it there */
+static struct scatterlist *registration_find(const struct rdmatensor_registration *reg, u64 offset,
+					     u32 *skip)
+{
+	const struct rdmatensor_mr *mr = &reg->mrs[rdmatensor_registration_index(reg, offset)];
+	u32 left = offset & ((1ULL << reg->seg_shift) - 1);
+	struct scatterlist *sg = mr->sgt.sgl;
+
+	for (; left >= sg_dma_len(sg); sg = sg_next(sg))
+		left -= sg_dma_len(sg);
+	*skip = left;
+	return sg;
+}
+
+/* Entries that @bytes take, the first of which begins @skip bytes into @sg */
+static u32 registration_entries(struct scatterlist *sg, u32 skip, u32 bytes)
+{
+	u64 covered = sg_dma_len(sg) - skip;
+	u32 nr = 1;
+
+	for (; covered < bytes; nr++) {
+		sg = sg_next(sg);
+		covered += sg_dma_len(sg);
+	}
+	return nr;
+}
+
+int rdmatensor_registration_slice(const struct rdmatensor_registration *reg, u64 offset, u32 bytes,
+				  gfp_t gfp, struct sg_table *sgt)
+{
+	struct scatterlist *from, *to;
+	u32 skip;
+	int ret, i;
+
+	from = registration_find(reg, offset, &skip);
+	ret = sg_alloc_table(sgt, registration_entries(from, skip, bytes), gfp);
+	if (ret)
+		return ret;
+	for_each_sg(sgt->sgl, to, sgt->nents, i) {
+		sg_dma_address(to) = sg_dma_address(from) + skip;
+		sg_dma_len(to) = min(sg_dma_len(from) - skip, bytes);
+		bytes -= sg_dma_len(to);
+		skip = 0;
+		from = sg_next(from);
+	}
+	return 0;
+}
+
+int rdmatensor_registration_sge(const struct rdmatensor_registration *reg, u64 offset, u64 bytes,
+				u32 lkey, struct ib_sge *sge, int max, u64 *covered)
+{
+	u64 step = 1ULL << reg->seg_shift, done = 0;
+	struct scatterlist *sg = NULL;
+	u32 skip;
+	int nr;
+
+	for (nr = 0; nr < max && done < bytes; nr++) {
+		if (!sg || !((offset + done) & (step - 1)))
+			sg = registration_find(reg, offset + done, &skip);
+		sge[nr].addr = sg_dma_address(sg) + skip;
+		sge[nr].length = min_t(u64, bytes - done, sg_dma_len(sg) - skip);
+		sge[nr].lkey = lkey;
+		done += sge[nr].length;
+		skip = 0;
+		sg = sg_next(sg);
+	}
+	*covered = done;
+	return nr;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_registration_sge);
+
 void rdmatensor_registration_end(struct rdmatensor_registration *reg)
 {
 	struct rdmatensor_domain *domain = reg->domain;

@@ -99,6 +99,33 @@ int rdmatensor_registration_begin(struct rdmatensor_registration *reg,
  * Return: 0; -EINVAL, -EIO: it does not lie in such ones; an errno of the driver's
  */
 int rdmatensor_registration_map(const struct rdmatensor_mr *mr, u8 page_shift);
+/**
+ * rdmatensor_registration_slice - a list of some bytes, as they are mapped for the device
+ * @reg: registered
+ * @offset: where they begin in its slice
+ * @bytes: of them; they are all behind one of its memory regions
+ * @gfp: for the list
+ * @sgt: out: exactly these bytes; sg_free_table() is the caller's. Without pages, and for the
+ *       device alone
+ *
+ * Any context that @gfp allows. Return: 0, -ENOMEM.
+ */
+int rdmatensor_registration_slice(const struct rdmatensor_registration *reg, u64 offset, u32 bytes,
+				  gfp_t gfp, struct sg_table *sgt);
+/**
+ * rdmatensor_registration_sge - some bytes by the addresses that the device has for them
+ * @reg: registered
+ * @offset: where they begin in its slice
+ * @bytes: of them
+ * @lkey: a key that all addresses of the device can be used with
+ * @sge: out: array, an entry for each contiguous chunk
+ * @max: its length
+ * @covered: out: bytes that the entries cover, at most @bytes
+ *
+ * Any context. Return: entries filled.
+ */
+int rdmatensor_registration_sge(const struct rdmatensor_registration *reg, u64 offset, u64 bytes,
+				u32 lkey, struct ib_sge *sge, int max, u64 *covered);
 /*
  * No peer can reach the memory when it returns; nothing may be in flight from or to it.
  * Idempotent, but not from two at the same time. May sleep

@@ -22,6 +22,12 @@
  * and however many small ones come, half of the lane is the large ones'.
  * Messages are not counted: they are short, and their number is bounded by the slots.
  *
+ * Strict mode. All of the channel's queue pairs are in a domain of its own. What a message tells
+ * the peer to write to is registered by work requests right before it in lane 0's send queue,
+ * and invalidated by others there: each takes a place as a write does. What is being sent is not
+ * registered in that domain, and is read by the device's key for all of its addresses, which no
+ * peer can use.
+ *
  * What arrives on lane 0 is processed in order by one completion context. The
  * receive is posted again before anything is acknowledged, so a peer that keeps to its
  * credits never meets an empty receive queue.
@@ -43,11 +49,14 @@
 #include "core/core.h"
 #include "core/metacache.h"
 #include "core/trace.h"
+#include "memory/domain.h"
+#include "memory/exposure.h"
 #include "memory/pool.h"
 #include "transport/channel.h"
 
-/* Scatter/gather entries of a write */
+/* Scatter/gather entries of a write: by pools' keys; by addresses, one for each chunk of memory */
 #define CHANNEL_SGES 4
+#define CHANNEL_SGES_STRICT 16
 /*
  * A chunk: the longest write, as long as the limit. What is posted may exceed that by one
  * write, as it has to, so that there is one to go on with when the other completes, and
@@ -190,6 +199,7 @@ static void channel_init_messages(struct rdmatensor_channel *channel)
 	rdmatensor_credits_init(&channel->credits, channel->params->msg_slots,
 				channel->params->ack_batch);
 	INIT_LIST_HEAD(&channel->txq);
+	INIT_LIST_HEAD(&channel->closing);
 	INIT_LIST_HEAD(&channel->hello_tx.item);
 	channel->hello_tx.fill = channel_fill_hello;
 	channel->hello_tx.posted = channel_posted_hello;
@@ -311,6 +321,59 @@ void rdmatensor_channel_put(struct rdmatensor_channel *channel)
 	kref_put(&channel->ref, channel_release);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_put);
+
+void rdmatensor_channel_take_domain(struct rdmatensor_channel *channel,
+				    struct rdmatensor_domain *domain)
+{
+	int i;
+
+	channel->domain = domain;
+	for (i = 0; i < channel->nr_lanes; i++)
+		channel->lanes[i].max_sge = CHANNEL_SGES_STRICT;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_take_domain);
+
+/* None enters any more */
+static bool channel_is_unused(struct rdmatensor_channel *channel)
+{
+	bool unused;
+
+	spin_lock_bh(&channel->lock);
+	unused = !channel->users;
+	spin_unlock_bh(&channel->lock);
+	return unused;
+}
+
+void rdmatensor_channel_leave_domain(struct rdmatensor_channel *channel)
+{
+	might_sleep();
+	if (!channel->domain)
+		return;
+	wait_event(channel->wait, channel_is_unused(channel));
+	rdmatensor_domain_put(channel->domain);
+}
+
+int rdmatensor_channel_enter(struct rdmatensor_channel *channel)
+{
+	int ret = 0;
+
+	spin_lock_bh(&channel->lock);
+	if (channel->state == RDMATENSOR_CHANNEL_UP)
+		channel->users++;
+	else
+		ret = -ENOTCONN;
+	spin_unlock_bh(&channel->lock);
+	return ret;
+}
+
+void rdmatensor_channel_exit(struct rdmatensor_channel *channel)
+{
+	spin_lock_bh(&channel->lock);
+	channel->users--;
+	if (channel->state >= RDMATENSOR_CHANNEL_CLOSING)
+		wake_up_all(&channel->wait);
+	spin_unlock_bh(&channel->lock);
+}
 
 int rdmatensor_channel_set_peer(struct rdmatensor_channel *channel,
 				const struct rdmatensor_wire_private *private,
@@ -465,6 +528,8 @@ void rdmatensor_channel_down(struct rdmatensor_channel *channel)
 	channel_try_move(channel, RDMATENSOR_CHANNEL_DOWN);
 	while (!list_empty(&channel->txq))
 		list_del_init(channel->txq.next);
+	while (!list_empty(&channel->closing))
+		list_del_init(channel->closing.next);
 	for (i = 0; i < channel->nr_lanes; i++) {
 		struct rdmatensor_lane *lane = &channel->lanes[i];
 
@@ -503,6 +568,15 @@ bool rdmatensor_channel_unsend(struct rdmatensor_txmsg *tx)
 	return true;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_unsend);
+
+void rdmatensor_channel_close_exposure(struct rdmatensor_channel *channel,
+				       struct rdmatensor_exposure *exposure)
+{
+	lockdep_assert_held(&channel->lock);
+	rdmatensor_exposure_close(exposure);
+	list_add_tail(&exposure->item, &channel->closing);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_close_exposure);
 
 static bool channel_waits(const struct rdmatensor_lane *lane)
 {
@@ -635,6 +709,50 @@ static int channel_post_message(struct rdmatensor_channel *channel,
 	return 0;
 }
 
+static int channel_post_registration(struct rdmatensor_channel *channel,
+				     struct rdmatensor_exposure *exposure, struct ib_mr *mr)
+{
+	struct rdmatensor_lane *lane = &channel->lanes[0];
+	int ret;
+
+	ret = channel->lane_ops->post_registration(lane, mr);
+	if (ret)
+		return ret;
+	lane->sendq_free--;
+	rdmatensor_exposure_posted(exposure);
+	return 0;
+}
+
+/* What the message at the head of the queue needs next: a registration, or to be posted itself */
+static int channel_post_head(struct rdmatensor_channel *channel)
+{
+	struct rdmatensor_txmsg *tx =
+		list_first_entry(&channel->txq, struct rdmatensor_txmsg, item);
+	struct ib_mr *mr = tx->exposure ? rdmatensor_exposure_next(tx->exposure) : NULL;
+
+	return mr ? channel_post_registration(channel, tx->exposure, mr) :
+		    channel_post_message(channel, tx);
+}
+
+/* One by one, the oldest first; what is no longer in the list waits for completions alone */
+static int channel_post_invalidation(struct rdmatensor_channel *channel)
+{
+	struct rdmatensor_exposure *exposure =
+		list_first_entry(&channel->closing, struct rdmatensor_exposure, item);
+	struct rdmatensor_lane *lane = &channel->lanes[0];
+	int ret;
+
+	ret = channel->lane_ops->post_invalidation(lane, exposure,
+						   rdmatensor_exposure_next(exposure));
+	if (ret)
+		return ret;
+	lane->sendq_free--;
+	rdmatensor_exposure_posted(exposure);
+	if (!rdmatensor_exposure_next(exposure))
+		list_del_init(&exposure->item);
+	return 0;
+}
+
 static u32 channel_chunk(const struct rdmatensor_lane *lane)
 {
 	return clamp_t(u32, round_down(lane->limit.limit, SZ_4K), CHANNEL_CHUNK_LEAST,
@@ -650,17 +768,21 @@ static int channel_post_write(struct rdmatensor_lane *lane, struct rdmatensor_pa
 	u64 addr = write->remote_addr + part->pos;
 	u64 room = (1ULL << write->seg_shift) - (addr & ((1ULL << write->seg_shift) - 1));
 	u64 bytes = min3(room, part->end - part->pos, (u64)most);
-	struct ib_sge sge[CHANNEL_SGES];
+	struct ib_sge sge[CHANNEL_SGES_STRICT];
 	int nr_sge = 0, ret;
 	u32 rkey = 0;
 	bool last;
 
 	if (bytes) {
 		u64 first = write->remote_addr >> write->seg_shift;
+		u64 from = write->pool_offset + part->pos;
+		int most = min_t(int, lane->max_sge, ARRAY_SIZE(sge));
 
-		nr_sge = rdmatensor_pool_sge(write->pool, write->pool_offset + part->pos,
-					     bytes, sge, min_t(int, lane->max_sge, ARRAY_SIZE(sge)),
-					     &bytes);
+		nr_sge = channel->domain ?
+			 rdmatensor_registration_sge(&write->pool->reg, from, bytes,
+						     channel->domain->pd->local_dma_lkey, sge,
+						     most, &bytes) :
+			 rdmatensor_pool_sge(write->pool, from, bytes, sge, most, &bytes);
 		rkey = le32_to_cpu(write->rkeys[(addr >> write->seg_shift) - first]);
 	}
 	last = part->pos + bytes == part->end;
@@ -797,12 +919,14 @@ void rdmatensor_channel_pump(struct rdmatensor_channel *channel)
 	if (channel->state >= RDMATENSOR_CHANNEL_CLOSING)
 		return;
 
+	while (!ret && !list_empty(&channel->closing) &&
+	       lane->sendq_free > RDMATENSOR_SENDQ_RESERVE)
+		ret = channel_post_invalidation(channel);
+
 	while (!ret && !list_empty(&channel->txq) &&
 	       rdmatensor_credits_can_send(&channel->credits) &&
 	       lane->sendq_free > RDMATENSOR_SENDQ_RESERVE)
-		ret = channel_post_message(channel, list_first_entry(&channel->txq,
-								     struct rdmatensor_txmsg,
-								     item));
+		ret = channel_post_head(channel);
 
 	for (i = 0; !ret && i < channel->nr_lanes; i++)
 		ret = channel_post_contents(&channel->lanes[i]);
@@ -967,6 +1091,27 @@ void rdmatensor_channel_tx_probe(struct rdmatensor_channel *channel)
 	spin_unlock_bh(&channel->lock);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_tx_probe);
+
+void rdmatensor_channel_tx_registration(struct rdmatensor_channel *channel)
+{
+	spin_lock_bh(&channel->lock);
+	channel_free_place(&channel->lanes[0]);
+	rdmatensor_channel_pump(channel);
+	spin_unlock_bh(&channel->lock);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_tx_registration);
+
+void rdmatensor_channel_tx_invalidation(struct rdmatensor_channel *channel,
+					struct rdmatensor_exposure *exposure)
+{
+	spin_lock_bh(&channel->lock);
+	channel_free_place(&channel->lanes[0]);
+	if (!--exposure->nr_open)
+		exposure->closed(exposure);
+	rdmatensor_channel_pump(channel);
+	spin_unlock_bh(&channel->lock);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_tx_invalidation);
 
 void rdmatensor_channel_tx_lost(struct rdmatensor_lane *lane)
 {

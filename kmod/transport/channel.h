@@ -38,6 +38,8 @@
 struct rdmatensor_channel;
 struct rdmatensor_context;
 struct rdmatensor_core;
+struct rdmatensor_domain;
+struct rdmatensor_exposure;
 struct rdmatensor_lookup;
 struct rdmatensor_pool;
 struct rdmatensor_readers;
@@ -50,11 +52,13 @@ struct rdmatensor_readers;
  * @fill: sets the message; @lock held. Called when slot, credit and queue entry are there
  * @posted: it has been posted as number @seq and is off the queue; @lock held.
  *          May free the object around it
+ * @exposure: what it tells the peer of, and has to be registered before; or NULL
  */
 struct rdmatensor_txmsg {
 	struct list_head item;
 	void (*fill)(struct rdmatensor_txmsg *tx, struct rdmatensor_msg *msg);
 	void (*posted)(struct rdmatensor_txmsg *tx, u64 seq);
+	struct rdmatensor_exposure *exposure;
 };
 
 /**
@@ -160,6 +164,10 @@ struct rdmatensor_channel_ops {
  * @heard: the peer has been heard of since the timer ran out last
  * @said_at: jiffies at which it sent something last: its device answers also when it does not
  * @handshake_work: ends a set-up that takes too long
+ * @domain: strict mode: its own, with its queue pairs and its destinations. NULL: all that peers
+ *          reach is in the context's. Constant
+ * @users: threads that use @domain outside of @lock: rdmatensor_channel_enter()
+ * @closing: exposures of which invalidations are still to be posted
  * @msgbuf: slots
  * @credits: their accounting
  * @peer_msgbuf: address of the peer's receive slots
@@ -233,6 +241,10 @@ struct rdmatensor_channel {
 	bool heard;
 	unsigned long said_at;
 
+	struct rdmatensor_domain *domain;
+	u32 users;
+	struct list_head closing;
+
 	struct rdmatensor_msgbuf msgbuf;
 	struct rdmatensor_credits credits;
 	u64 peer_msgbuf;
@@ -291,6 +303,21 @@ void rdmatensor_channel_get(struct rdmatensor_channel *channel);
 /* Any context; everything in it must be gone when the last one goes */
 void rdmatensor_channel_put(struct rdmatensor_channel *channel);
 
+/*
+ * Strict mode, before anything is connected: its queue pairs will be in @domain, which it holds
+ * until rdmatensor_channel_leave_domain()
+ */
+void rdmatensor_channel_take_domain(struct rdmatensor_channel *channel,
+				    struct rdmatensor_domain *domain);
+/* It is DOWN, or was never connected, and its requests have ended. No-op in pool mode. May sleep */
+void rdmatensor_channel_leave_domain(struct rdmatensor_channel *channel);
+/*
+ * The channel's domain is used outside of the lock until exit(): it stays until then. Process
+ * context. Return: 0; -ENOTCONN: the channel is not UP
+ */
+int rdmatensor_channel_enter(struct rdmatensor_channel *channel);
+void rdmatensor_channel_exit(struct rdmatensor_channel *channel);
+
 /* The peer's side, from the connection's private data. -EPROTO with @why */
 int rdmatensor_channel_set_peer(struct rdmatensor_channel *channel,
 				const struct rdmatensor_wire_private *private,
@@ -341,6 +368,9 @@ void rdmatensor_channel_send(struct rdmatensor_channel *channel,
 void rdmatensor_channel_stall(struct rdmatensor_channel *channel, enum rdmatensor_stat stat);
 /* Take it off the queue if it is on it. True: it was */
 bool rdmatensor_channel_unsend(struct rdmatensor_txmsg *tx);
+/* Invalidates what has been registered of @exposure, which is something, and calls its closed() */
+void rdmatensor_channel_close_exposure(struct rdmatensor_channel *channel,
+				       struct rdmatensor_exposure *exposure);
 /* Contents up to this length are delayed by what is posted before them, as are their messages */
 #define RDMATENSOR_SHORT_BYTES SZ_64K
 
@@ -375,6 +405,9 @@ void rdmatensor_channel_rx_content(struct rdmatensor_channel *channel, u8 lane, 
 void rdmatensor_channel_tx_message(struct rdmatensor_channel *channel);
 void rdmatensor_channel_tx_ack(struct rdmatensor_channel *channel);
 void rdmatensor_channel_tx_probe(struct rdmatensor_channel *channel);
+void rdmatensor_channel_tx_registration(struct rdmatensor_channel *channel);
+void rdmatensor_channel_tx_invalidation(struct rdmatensor_channel *channel,
+					struct rdmatensor_exposure *exposure);
 /* A message, ack or probe has failed, or was flushed: its place is free again */
 void rdmatensor_channel_tx_lost(struct rdmatensor_lane *lane);
 void rdmatensor_channel_tx_part(struct rdmatensor_lane *lane, struct rdmatensor_part *part,

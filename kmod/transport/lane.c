@@ -12,6 +12,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include "core/fault.h"
+#include "memory/exposure.h"
 #include "transport/channel.h"
 #include "transport/lane.h"
 
@@ -197,11 +198,68 @@ static int lane_post_write(struct rdmatensor_lane *lane, struct rdmatensor_part 
 	return rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->conn.qp.qp, &wr.wr, NULL);
 }
 
+static void lane_registration_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct rdmatensor_lane *lane = wc->qp->qp_context;
+
+	if (wc->status != IB_WC_SUCCESS)
+		lane_lost(lane, wc, "registration of a destination");
+	else
+		rdmatensor_channel_tx_registration(lane->channel);
+}
+
+static struct ib_cqe lane_registration_cqe = { .done = lane_registration_done };
+
+static int lane_post_registration(struct rdmatensor_lane *lane, struct ib_mr *mr)
+{
+	struct ib_reg_wr wr = {
+		.wr = {
+			.wr_cqe = &lane_registration_cqe,
+			.opcode = IB_WR_REG_MR,
+			.send_flags = IB_SEND_SIGNALED,
+		},
+		.mr = mr,
+		.key = mr->rkey,
+		.access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE,
+	};
+
+	return rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->conn.qp.qp, &wr.wr, NULL);
+}
+
+static void lane_invalidation_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct rdmatensor_exposure *exposure =
+		container_of(wc->wr_cqe, struct rdmatensor_exposure, cqe);
+	struct rdmatensor_lane *lane = wc->qp->qp_context;
+
+	/* One that failed leaves the key to the peer until the queue pairs are gone */
+	if (wc->status != IB_WC_SUCCESS)
+		lane_lost(lane, wc, "invalidation of a destination");
+	else
+		rdmatensor_channel_tx_invalidation(lane->channel, exposure);
+}
+
+static int lane_post_invalidation(struct rdmatensor_lane *lane,
+				  struct rdmatensor_exposure *exposure, struct ib_mr *mr)
+{
+	struct ib_send_wr wr = {
+		.wr_cqe = &exposure->cqe,
+		.opcode = IB_WR_LOCAL_INV,
+		.send_flags = IB_SEND_SIGNALED,
+		.ex.invalidate_rkey = mr->rkey,
+	};
+
+	exposure->cqe.done = lane_invalidation_done;
+	return rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->conn.qp.qp, &wr, NULL);
+}
+
 const struct rdmatensor_lane_ops rdmatensor_lane_verbs = {
 	.post_message = lane_post_message,
 	.post_ack = lane_post_ack,
 	.post_probe = lane_post_probe,
 	.post_write = lane_post_write,
+	.post_registration = lane_post_registration,
+	.post_invalidation = lane_post_invalidation,
 };
 
 static void lane_qp_event(struct ib_event *event, void *context)

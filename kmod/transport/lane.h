@@ -14,6 +14,7 @@
 #include "transport/conn.h"
 
 struct rdmatensor_channel;
+struct rdmatensor_exposure;
 struct rdmatensor_write;
 
 /* Entries of lane 0's send queue that only an ack may take */
@@ -83,13 +84,16 @@ struct rdmatensor_lane {
  * All are called with the channel's lock held, post one signalled work request
  * each, and return 0 or a negative errno. Completions are reported by
  * rdmatensor_channel_tx_message(), rdmatensor_channel_tx_ack(),
- * rdmatensor_channel_tx_probe() and rdmatensor_channel_tx_part().
+ * rdmatensor_channel_tx_probe(), rdmatensor_channel_tx_part(),
+ * rdmatensor_channel_tx_registration() and rdmatensor_channel_tx_invalidation().
  *
  * @post_message: message number @seq of @bytes, which is in its tx slot, to the
  *                peer's slot of that number
  * @post_ack: an empty write with the ack's immediate
  * @post_probe: an empty write without immediate: the peer's device alone answers
  * @post_write: @sge to @remote_addr; @last: with the request index as immediate
+ * @post_registration: of @mr, for the peer to write; what is posted later finds it registered
+ * @post_invalidation: of @mr, one of @exposure's
  */
 struct rdmatensor_lane_ops {
 	int (*post_message)(struct rdmatensor_lane *lane, u64 seq, u32 bytes);
@@ -98,6 +102,9 @@ struct rdmatensor_lane_ops {
 	int (*post_write)(struct rdmatensor_lane *lane, struct rdmatensor_part *part,
 			  struct ib_sge *sge, int nr_sge, u64 remote_addr, u32 rkey,
 			  bool last);
+	int (*post_registration)(struct rdmatensor_lane *lane, struct ib_mr *mr);
+	int (*post_invalidation)(struct rdmatensor_lane *lane,
+				 struct rdmatensor_exposure *exposure, struct ib_mr *mr);
 };
 
 /* The verbs of a real queue pair */
@@ -106,7 +113,7 @@ extern const struct rdmatensor_lane_ops rdmatensor_lane_verbs;
 /**
  * rdmatensor_lane_open - make the queue pair and post its receives
  * @lane: its connection's id is bound to a device
- * @pd: the domain's
+ * @pd: the domain's; in strict mode that of the channel's own domain
  *
  * Process context. Return: 0 or a negative errno, with nothing left behind.
  */

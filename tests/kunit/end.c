@@ -5,6 +5,7 @@
 #include <linux/slab.h>
 #include "end.h"
 #include "fetch/operation.h"
+#include "memory/domain.h"
 #include "memory/memory.h"
 
 const struct rdmatensor_channel_params end_params = {
@@ -145,12 +146,109 @@ static int post_write(struct rdmatensor_lane *lane, struct rdmatensor_part *part
 	return 0;
 }
 
+static int post_registration(struct rdmatensor_lane *lane, struct ib_mr *mr)
+{
+	struct post *post = post_new(lane, POST_REGISTRATION);
+
+	if (!post)
+		return to_end(lane->channel)->post_error ?: -ENOMEM;
+	/* Memory is registered that is mapped, and by a key that was invalidated before */
+	KUNIT_EXPECT_GT(to_end(lane->channel)->test, mr->length, 0ULL);
+	KUNIT_EXPECT_FALSE(to_end(lane->channel)->test, mr->need_inval);
+	mr->need_inval = true;
+	post->rkey = mr->rkey;
+	return 0;
+}
+
+static int post_invalidation(struct rdmatensor_lane *lane, struct rdmatensor_exposure *exposure,
+			     struct ib_mr *mr)
+{
+	struct post *post = post_new(lane, POST_INVALIDATION);
+
+	if (!post)
+		return to_end(lane->channel)->post_error ?: -ENOMEM;
+	KUNIT_EXPECT_TRUE(to_end(lane->channel)->test, mr->need_inval);
+	mr->need_inval = false;
+	post->exposure = exposure;
+	post->rkey = mr->rkey;
+	return 0;
+}
+
 static const struct rdmatensor_lane_ops end_lane_ops = {
 	.post_message = post_message,
 	.post_ack = post_ack,
 	.post_probe = post_probe,
 	.post_write = post_write,
+	.post_registration = post_registration,
+	.post_invalidation = post_invalidation,
 };
+
+static int end_set_page(struct ib_mr *mr, u64 addr)
+{
+	return 0;
+}
+
+static int end_map_mr_sg(struct ib_mr *mr, struct scatterlist *sgl, int nr, unsigned int *offset)
+{
+	return ib_sg_to_pages(mr, sgl, nr, offset, end_set_page);
+}
+
+/* One in software */
+static void end_make_device(struct end *end)
+{
+	end->ibdev = kunit_kzalloc(end->test, sizeof(*end->ibdev), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(end->test, end->ibdev);
+	end->ibdev->ops.map_mr_sg = end_map_mr_sg;
+}
+
+/* A domain whose memory regions are all there: the device makes no more */
+static void end_make_domain(struct end *end)
+{
+	struct rdmatensor_domain *domain;
+	struct ib_pd *pd;
+	u32 i;
+
+	domain = kunit_kzalloc(end->test, sizeof(*domain), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(end->test, domain);
+	domain->qp = kunit_kzalloc(end->test, sizeof(*domain->qp), GFP_KERNEL);
+	pd = kunit_kzalloc(end->test, sizeof(*pd), GFP_KERNEL);
+	end->mrs = kunit_kcalloc(end->test, END_MRS, sizeof(*end->mrs), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(end->test, domain->qp);
+	KUNIT_ASSERT_NOT_NULL(end->test, pd);
+	KUNIT_ASSERT_NOT_NULL(end->test, end->mrs);
+	pd->device = end->ibdev;
+	pd->local_dma_lkey = 7;
+	kref_init(&domain->ref);
+	domain->strict = true;
+	domain->pd = pd;
+	domain->ibdev = end->ibdev;
+	domain->seg_shift = END_SEG_SHIFT;
+	domain->qp->pd = pd;
+	spin_lock_init(&domain->qp->mr_lock);
+	INIT_LIST_HEAD(&domain->qp->rdma_mrs);
+	for (i = 0; i < END_MRS; i++) {
+		end->mrs[i].device = end->ibdev;
+		end->mrs[i].rkey = (i + 1) << 8;
+		list_add_tail(&end->mrs[i].qp_entry, &domain->qp->rdma_mrs);
+	}
+	end->domain = domain;
+	rdmatensor_channel_take_domain(end->channel, domain);
+}
+
+/* All memory regions have come back, and stand for nothing */
+static void end_check_domain(struct end *end)
+{
+	struct ib_mr *mr;
+	int nr = 0;
+
+	list_for_each_entry(mr, &end->domain->qp->rdma_mrs, qp_entry) {
+		KUNIT_EXPECT_EQ(end->test, mr->length, 0ULL);
+		nr++;
+	}
+	KUNIT_EXPECT_EQ(end->test, nr, END_MRS);
+	KUNIT_EXPECT_EQ(end->test, end->domain->qp->mrs_used, 0);
+	KUNIT_EXPECT_EQ(end->test, kref_read(&end->domain->ref), 1);
+}
 
 /* Keys from @key on */
 static struct rdmatensor_pool *end_make_pool(struct end *end, u32 id, u64 bytes, u32 key)
@@ -175,6 +273,11 @@ static struct rdmatensor_pool *end_make_pool(struct end *end, u32 id, u64 bytes,
 	for (i = 0; i < pool->reg.nr; i++) {
 		pool->reg.mrs[i].lkey = key + i;
 		pool->reg.mrs[i].rkey = key + i;
+		KUNIT_ASSERT_EQ(end->test,
+				pool->memory->ops->map(pool->memory, (u64)i << END_SEG_SHIFT,
+						       1U << END_SEG_SHIFT, end->ibdev,
+						       DMA_BIDIRECTIONAL, &pool->reg.mrs[i].sgt),
+				0);
 	}
 	return pool;
 }
@@ -189,11 +292,9 @@ struct rdmatensor_pool *end_add_pool(struct end *end, u64 bytes, enum rdmatensor
 static void end_make_msgbuf(struct end *end)
 {
 	struct rdmatensor_msgbuf *msgbuf = &end->channel->msgbuf;
-	/* One in software: it takes the CPU's addresses */
-	struct ib_device *ibdev = kunit_kzalloc(end->test, sizeof(*ibdev), GFP_KERNEL);
+	struct ib_device *ibdev = end->ibdev;
 	u32 bytes;
 
-	KUNIT_ASSERT_NOT_NULL(end->test, ibdev);
 	msgbuf->slots = end->channel->params->msg_slots;
 	msgbuf->slot_bytes = end->channel->params->msg_slot_bytes;
 	bytes = PAGE_ALIGN(msgbuf->slots * msgbuf->slot_bytes);
@@ -226,6 +327,7 @@ struct end *end_open(struct kunit *test, u8 nr_lanes, u64 pool_bytes,
 	KUNIT_ASSERT_NOT_NULL(test, end->core.wq);
 	for (i = 0; i < ARRAY_SIZE(end->posted); i++)
 		INIT_LIST_HEAD(&end->posted[i]);
+	end_make_device(end);
 	end->pool = end_make_pool(end, 1, pool_bytes, key);
 
 	end->params = *params;
@@ -235,6 +337,8 @@ struct end *end_open(struct kunit *test, u8 nr_lanes, u64 pool_bytes,
 	end->channel->user_data = (unsigned long)end;
 	end->channel->own_worker = "end";
 	end->channel->lanes_open = nr_lanes;
+	if (params->strict)
+		end_make_domain(end);
 	end_make_msgbuf(end);
 	KUNIT_ASSERT_EQ(test, rdmatensor_response_alloc(end->channel), 0);
 	return end;
@@ -290,6 +394,7 @@ void end_complete(struct end *end, u8 lane)
 {
 	struct post *post = end_first(end, lane);
 	enum post_kind kind = post->kind;
+	struct rdmatensor_exposure *exposure = post->exposure;
 	struct rdmatensor_part *part = post->part;
 
 	end_forget(end, post);
@@ -305,6 +410,12 @@ void end_complete(struct end *end, u8 lane)
 		break;
 	case POST_WRITE:
 		rdmatensor_channel_tx_part(&end->channel->lanes[lane], part, true);
+		break;
+	case POST_REGISTRATION:
+		rdmatensor_channel_tx_registration(end->channel);
+		break;
+	case POST_INVALIDATION:
+		rdmatensor_channel_tx_invalidation(end->channel, exposure);
 		break;
 	}
 }
@@ -338,10 +449,15 @@ void end_down(struct end *end)
 
 static void end_free_pool(struct end *end, struct rdmatensor_pool *pool)
 {
+	u32 i;
+
 	if (!pool)
 		return;
 	KUNIT_EXPECT_EQ(end->test, kref_read(&pool->ref), 1);
 	KUNIT_EXPECT_EQ(end->test, pool->regions.nr_uses, 0);
+	for (i = 0; i < pool->reg.nr; i++)
+		pool->memory->ops->unmap(pool->memory, end->ibdev, DMA_BIDIRECTIONAL,
+					 &pool->reg.mrs[i].sgt);
 	rdmatensor_memory_free(pool->memory);
 	rdmatensor_regions_destroy(&pool->regions);
 }
@@ -363,6 +479,10 @@ void end_close(struct end *end)
 	KUNIT_EXPECT_EQ(end->test, channel->outstanding, 0);
 	KUNIT_EXPECT_TRUE(end->test, xa_empty(&channel->requests));
 	KUNIT_EXPECT_TRUE(end->test, list_empty(&channel->txq));
+	KUNIT_EXPECT_TRUE(end->test, list_empty(&channel->closing));
+	KUNIT_EXPECT_EQ(end->test, channel->users, 0);
+	if (end->domain)
+		end_check_domain(end);
 	KUNIT_EXPECT_TRUE(end->test, RB_EMPTY_ROOT(&end->core.operations));
 
 	end->channel = NULL;

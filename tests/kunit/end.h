@@ -24,7 +24,12 @@
 #define END_IOVA 0x100000000ULL
 #define END_TRACE 512
 
-enum post_kind { POST_MESSAGE, POST_ACK, POST_PROBE, POST_WRITE };
+/* Memory regions of a channel in strict mode; there will be no more */
+#define END_MRS 24
+
+enum post_kind {
+	POST_MESSAGE, POST_ACK, POST_PROBE, POST_WRITE, POST_REGISTRATION, POST_INVALIDATION,
+};
 
 /**
  * struct post - one work request
@@ -38,7 +43,8 @@ enum post_kind { POST_MESSAGE, POST_ACK, POST_PROBE, POST_WRITE };
  * @sge: source of a write
  * @nr_sge: members of @sge
  * @remote_addr: of a write
- * @rkey: of a write
+ * @rkey: of a write, a registration or an invalidation
+ * @exposure: of an invalidation
  * @responses: that the channel had in use when it was posted
  * @arrived: its bytes are at the peer
  */
@@ -50,10 +56,11 @@ struct post {
 	struct rdmatensor_part *part;
 	u32 index;
 	bool last;
-	struct ib_sge sge[4];
+	struct ib_sge sge[16];
 	int nr_sge;
 	u64 remote_addr;
 	u32 rkey;
+	struct rdmatensor_exposure *exposure;
 	u32 responses;
 	bool arrived;
 };
@@ -66,6 +73,9 @@ struct post {
  * @other: from end_add_pool(), NULL: there is none
  * @key: of the first segment
  * @params: of @channel
+ * @ibdev: in software: it takes the CPU's addresses
+ * @domain: strict mode: of @channel
+ * @mrs: strict mode: of @domain
  * @channel: NULL after end_close()
  * @posted: what has been posted to each lane and is not completed, under the channel's lock:
  *          work items post too
@@ -81,6 +91,9 @@ struct end {
 	struct rdmatensor_pool *other;
 	u32 key;
 	struct rdmatensor_channel_params params;
+	struct ib_device *ibdev;
+	struct rdmatensor_domain *domain;
+	struct ib_mr *mrs;
 	struct rdmatensor_channel *channel;
 	struct list_head posted[RDMATENSOR_LANES_MAX];
 	int post_error;

@@ -85,15 +85,18 @@ static struct ib_device *software(struct kunit *test)
 /* Of a pool nobody may read at large, and who may not write cannot */
 static void access_of_peers(struct kunit *test)
 {
-	KUNIT_EXPECT_EQ(test, rdmatensor_pool_access(RDMATENSOR_POOL_PEERS_WRITE, true),
+	KUNIT_EXPECT_EQ(test, rdmatensor_pool_access(RDMATENSOR_POOL_PEERS_WRITE, true, false),
 			IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE);
-	KUNIT_EXPECT_EQ(test, rdmatensor_pool_access(RDMATENSOR_POOL_PEERS_NONE, true),
+	KUNIT_EXPECT_EQ(test, rdmatensor_pool_access(RDMATENSOR_POOL_PEERS_NONE, true, false),
 			IB_ACCESS_LOCAL_WRITE);
-	KUNIT_EXPECT_EQ(test, rdmatensor_pool_access(RDMATENSOR_POOL_PEERS_READ, true),
+	KUNIT_EXPECT_EQ(test, rdmatensor_pool_access(RDMATENSOR_POOL_PEERS_READ, true, false),
+			IB_ACCESS_LOCAL_WRITE);
+	/* In strict mode peers write by the keys of an exposure */
+	KUNIT_EXPECT_EQ(test, rdmatensor_pool_access(RDMATENSOR_POOL_PEERS_WRITE, true, true),
 			IB_ACCESS_LOCAL_WRITE);
 	/* What the process may only read, nothing writes to */
-	KUNIT_EXPECT_EQ(test, rdmatensor_pool_access(RDMATENSOR_POOL_PEERS_NONE, false), 0);
-	KUNIT_EXPECT_EQ(test, rdmatensor_pool_access(RDMATENSOR_POOL_PEERS_READ, false), 0);
+	KUNIT_EXPECT_EQ(test, rdmatensor_pool_access(RDMATENSOR_POOL_PEERS_NONE, false, false), 0);
+	KUNIT_EXPECT_EQ(test, rdmatensor_pool_access(RDMATENSOR_POOL_PEERS_READ, false, false), 0);
 }
 
 #define PAGES_NR 203

@@ -56,11 +56,30 @@ static void trace_message(struct script_end *script, const struct post *post)
 		seq_buf_printf(&script->trace, "+keep:%u", msg.keep);
 }
 
+/* One of a run of registrations or invalidations, which is told with its last one. Return: @run */
+static u32 trace_key(struct script_end *script, u8 lane, const struct post *post, u32 run)
+{
+	struct rdmatensor_channel *channel = script->end->channel;
+	bool more;
+
+	spin_lock_bh(&channel->lock);
+	more = !list_is_last(&post->item, &script->end->posted[lane]) &&
+	       list_next_entry(post, item)->kind == post->kind;
+	spin_unlock_bh(&channel->lock);
+	if (more)
+		return run;
+	seq_buf_puts(&script->trace, post->kind == POST_REGISTRATION ? " reg" : " inv");
+	if (run > 1)
+		seq_buf_printf(&script->trace, "%u", run);
+	return 0;
+}
+
 /* Messages and acks at the head of lane 0 are completed, writes only looked at */
 static void trace_posts(struct script_end *script)
 {
 	struct end *end = script->end;
 	struct post *post;
+	u32 run = 0;
 	u8 lane;
 
 	for (lane = 0; lane < end->channel->nr_lanes; lane++) {
@@ -71,6 +90,8 @@ static void trace_posts(struct script_end *script)
 				seq_buf_puts(&script->trace, " ack");
 			else if (post->kind == POST_PROBE)
 				seq_buf_puts(&script->trace, " probe");
+			else if (post->kind != POST_WRITE)
+				run = trace_key(script, lane, post, run + 1);
 			else
 				seq_buf_printf(&script->trace, " w%u#%u:%llu%s", lane,
 					       post->index, post->bytes,
@@ -411,6 +432,7 @@ void script_run(struct kunit *test, const struct script *script)
 		params.max_requests = script->max_requests;
 	if (script->slot_bytes)
 		params.msg_slot_bytes = script->slot_bytes;
+	params.strict = script->strict;
 	s = script_open(test, script->lanes ?: 1, &params);
 	s->features = script->features;
 	script_up(s);

@@ -84,6 +84,7 @@ struct script_step {
  * @unreachable: the CPU cannot reach the end's pool
  * @peers: what peers may do with the other pool, RDMATENSOR_POOL_PEERS_WRITE: there is none
  * @other_unreachable: the CPU cannot reach that
+ * @strict: the end's mr_mode
  * @features: of the peer
  * @left: tensors still offered at the end
  * @steps: up to one of 0
@@ -97,6 +98,7 @@ struct script {
 	bool unreachable;
 	enum rdmatensor_pool_peers peers;
 	bool other_unreachable;
+	bool strict;
 	u32 features;
 	unsigned int left;
 	struct script_step steps[SCRIPT_STEPS];

@@ -85,6 +85,12 @@ static bool has_mask(const struct rdmatensor_start *start)
 	return start->size >= FIRST_SIZE + sizeof(start->set);
 }
 
+/* A struct of an older program ends before it */
+static bool has_field(const struct rdmatensor_start *start, const struct field *field)
+{
+	return start->size >= field->offset + field->bytes;
+}
+
 static bool fits(const struct field *field, uint64_t value)
 {
 	if (field->automatic && value == RDMATENSOR_PARAM_AUTO)
@@ -131,7 +137,7 @@ int rdmatensor_start_set(struct rdmatensor_start *start, const char *name, uint6
 	for (i = 0; i < NR_FIELDS; i++) {
 		if (strcmp(fields[i].name, name))
 			continue;
-		if (!fits(&fields[i], value))
+		if (!fits(&fields[i], value) || !has_field(start, &fields[i]))
 			return -EINVAL;
 		set_field(start, &fields[i], value);
 		return 0;
@@ -231,7 +237,7 @@ static int from_env(struct rdmatensor_start *start, bool leave_chosen, char *cau
 			       device);
 	}
 	for (i = 0; i < NR_FIELDS; i++) {
-		if (leave_chosen && is_chosen(&work, &fields[i]))
+		if (!has_field(&work, &fields[i]) || (leave_chosen && is_chosen(&work, &fields[i])))
 			continue;
 		err = take(&work, &fields[i], cause, cause_len);
 		if (err)

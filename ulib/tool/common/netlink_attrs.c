@@ -88,6 +88,7 @@ static const struct {
 	[RDMATENSOR_NL_A_MEMORY] = { "memory", TEXT },
 	[RDMATENSOR_NL_A_READ_ONLY] = { "read_only", FLAG },
 	[RDMATENSOR_NL_A_UNREACHABLE] = { "unreachable", FLAG },
+	[RDMATENSOR_NL_A_MR_MODE] = { "mr_mode", TEXT },
 };
 
 #define NR_ATTRS ((int)(sizeof(attrs) / sizeof(attrs[0])))

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Exposures of strict mode: memory regions of a channel's domain, over one request's bytes.
+ *
+ * The bytes are mapped for the device already, by the pool's registration, which gives no peer
+ * access; a memory region here is a second view of the same addresses. It begins at the first
+ * byte and ends behind the last one, not at the ends of pages: devices check addresses and
+ * length to the byte. Where one memory region ends and the next begins is a matter of the pool's
+ * offsets, so that each lies in one slice of the pool's registration.
+ *
+ * Who owns what: the domain's pool of memory regions (ib_mr_pool, on the queue pair that the
+ * domain registers with) has the idle ones, an exposure those in use. The pool begins empty and
+ * grows, in process context, whenever an exposure finds it so; it shrinks with the domain. It
+ * cannot become larger than what is exposed at one time, and no byte is exposed twice.
+ *
+ * Each use has another key and other addresses: what a peer remembers of an earlier one leads
+ * nowhere. Keys have eight bits for that, and return; addresses do after 2^61 bytes.
+ */
+#include <linux/atomic.h>
+#include <linux/scatterlist.h>
+#include <rdma/mr_pool.h>
+#include <kunit/visibility.h>
+#include "core/fault.h"
+#include "memory/domain.h"
+#include "memory/exposure.h"
+#include "memory/registration.h"
+
+/* Above all registrations' */
+#define EXPOSURE_IOVA BIT_ULL(62)
+#define EXPOSURE_SPACE BIT_ULL(61)
+
+void rdmatensor_exposure_begin(struct rdmatensor_exposure *exposure,
+			       struct rdmatensor_domain *domain, u64 offset, u64 bytes)
+{
+	u64 step = 1ULL << domain->seg_shift;
+	u64 within = offset & (step - 1);
+	u64 span = round_up(within + bytes, step);
+
+	exposure->domain = domain;
+	exposure->offset = offset;
+	exposure->bytes = bytes;
+	exposure->seg_shift = domain->seg_shift;
+	exposure->first = 0;
+	exposure->nr_rkeys = bytes ? span >> domain->seg_shift : 0;
+	exposure->iova = EXPOSURE_IOVA + within +
+			 ((atomic64_add_return(span, &domain->exposed) - span) &
+			  (EXPOSURE_SPACE - 1));
+	INIT_LIST_HEAD(&exposure->mrs);
+	exposure->nr_mrs = 0;
+	exposure->closing = false;
+	exposure->at = &exposure->mrs;
+	exposure->nr_registered = 0;
+	exposure->nr_invalidated = 0;
+	exposure->nr_open = 0;
+	INIT_LIST_HEAD(&exposure->item);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_exposure_begin);
+
+int rdmatensor_exposure_grow(struct rdmatensor_domain *domain)
+{
+	might_sleep();
+	return rdmatensor_fault(-ENOMEM) ?:
+	       ib_mr_pool_init(domain->qp, &domain->qp->rdma_mrs, 1, IB_MR_TYPE_MEM_REG,
+			       1U << (domain->seg_shift - PAGE_SHIFT), 0);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_exposure_grow);
+
+/* Under the address at which the peer writes, and no longer under its last key */
+static int exposure_map(struct ib_mr *mr, const struct rdmatensor_registration *reg,
+			u64 offset, u32 bytes, u64 iova, gfp_t gfp)
+{
+	struct sg_table sgt;
+	int ret, mapped;
+
+	ret = rdmatensor_registration_slice(reg, offset, bytes, gfp, &sgt);
+	if (ret)
+		return ret;
+	mapped = rdmatensor_should_fail() ? -EINVAL :
+		 ib_map_mr_sg(mr, sgt.sgl, sgt.nents, NULL, PAGE_SIZE);
+	if (mapped != sgt.nents)
+		ret = mapped < 0 ? mapped : -EIO;
+	sg_free_table(&sgt);
+	if (ret)
+		return ret;
+	mr->iova = iova;
+	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
+	return 0;
+}
+
+int rdmatensor_exposure_extend(struct rdmatensor_exposure *exposure,
+			       const struct rdmatensor_registration *reg, gfp_t gfp)
+{
+	u64 step = 1ULL << exposure->seg_shift;
+	u64 begin = round_down(exposure->offset, step) + exposure->nr_mrs * step;
+	u64 from = max(begin, exposure->offset);
+	u64 to = min(begin + step, exposure->offset + exposure->bytes);
+	struct ib_qp *qp = exposure->domain->qp;
+	struct ib_mr *mr;
+	int ret;
+
+	mr = ib_mr_pool_get(qp, &qp->rdma_mrs);
+	if (!mr)
+		return -EAGAIN;
+	ret = exposure_map(mr, reg, from, to - from,
+			   exposure->iova + (from - exposure->offset), gfp);
+	if (ret) {
+		ib_mr_pool_put(qp, &qp->rdma_mrs, mr);
+		return ret;
+	}
+	list_add_tail(&mr->qp_entry, &exposure->mrs);
+	exposure->nr_mrs++;
+	return 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_exposure_extend);
+
+struct ib_mr *rdmatensor_exposure_next(const struct rdmatensor_exposure *exposure)
+{
+	u32 done = exposure->closing ? exposure->nr_invalidated : exposure->nr_registered;
+	u32 all = exposure->closing ? exposure->nr_registered : exposure->nr_mrs;
+
+	return done < all ? list_entry(exposure->at->next, struct ib_mr, qp_entry) : NULL;
+}
+
+void rdmatensor_exposure_posted(struct rdmatensor_exposure *exposure)
+{
+	exposure->at = exposure->at->next;
+	if (exposure->closing) {
+		exposure->nr_invalidated++;
+	} else {
+		exposure->nr_registered++;
+		exposure->nr_open++;
+	}
+}
+
+void rdmatensor_exposure_close(struct rdmatensor_exposure *exposure)
+{
+	exposure->closing = true;
+	exposure->at = &exposure->mrs;
+}
+
+void rdmatensor_exposure_end(struct rdmatensor_exposure *exposure)
+{
+	struct ib_qp *qp = exposure->domain->qp;
+	struct ib_mr *mr, *next;
+
+	list_for_each_entry_safe(mr, next, &exposure->mrs, qp_entry) {
+		list_del(&mr->qp_entry);
+		/*
+		 * Soft-RoCE looks a key up for the first packet of a write only, and the range
+		 * for each
+		 */
+		mr->length = 0;
+		ib_mr_pool_put(qp, &qp->rdma_mrs, mr);
+	}
+	list_del_init(&exposure->item);
+	exposure->nr_mrs = 0;
+	exposure->nr_open = 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_exposure_end);

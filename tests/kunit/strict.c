@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Requests in strict mode: a destination's keys are registered before the message that tells of
+ * them ("reg"), and invalidated ("inv") before the end of the fetch is told. In every state that
+ * is added by that: everything that the peer, the process and the clock can do. The words are in
+ * script.h; a key covers two pages.
+ */
+#include "memory/domain.h"
+#include "script.h"
+
+/* CRC32C of 100 zeros, which is what a new region holds */
+#define ZEROS_SUM 0x07cb9ff6
+
+/* Ways into a state */
+#define SENT		FETCH(1, "x", "req#0")
+#define EXPOSING	SENT, HOLD, META(0, 100, "")
+#define RE_SENT		SENT, META(0, 100, "reg re#0+dest")
+#define KNOWN		RE_SENT, CONTENT(0, 0, 100, "inv end1:0")
+#define DIRECT		KNOWN, FETCH(2, "x", "reg req#1+dest")
+#define REVOKING	DIRECT, FULL, CONTENT(0, 1, 100, "")
+#define CANCEL_SENT	DIRECT, CANCEL(2, "cancel#1")
+#define REVOKING_LINGER	CANCEL_SENT, FULL, CONTENT(0, 1, 100, "")
+/* A destination of three keys */
+#define LONG		(3 << END_SEG_SHIFT)
+/* More keys than there are */
+#define TOO_LONG	((END_MRS + 1) << END_SEG_SHIFT)
+
+#define NOT_SENT "down:-71(answer to a request that was not sent or has ended)"
+#define NOT_ASKED "down:-71(content that was not asked for)"
+#define META_TURN "down:-71(META_DATA_RESPONSE out of turn)"
+#define SECOND_END "down:-71(second end of one request)"
+
+static const struct script scripts[] = {
+	{ "first fetch", .strict = true, .steps = { KNOWN } },
+	{ "known tensor", .strict = true, .steps = {
+		DIRECT, CONTENT(0, 1, 100, "inv end2:0"),
+	} },
+	{ "tensor of no bytes", .strict = true, .steps = {
+		SENT, META(0, 0, "re#0+dest"), CONTENT(0, 0, 0, "end1:0"),
+		FETCH(2, "x", "req#1+dest"), CONTENT(0, 1, 0, "end2:0"),
+	} },
+	{ "tensor of several keys", .strict = true, .steps = {
+		SENT, META(0, LONG, "reg3 re#0+dest"),
+		CONTENT(0, 0, 1 << END_SEG_SHIFT, "inv3 end1:0"),
+		FETCH(2, "x", "reg3 req#1+dest"),
+		CONTENT(0, 1, 1 << END_SEG_SHIFT, "inv3 end2:0"),
+	} },
+	{ "content over two lanes", .strict = true, .lanes = 2, .steps = {
+		SENT, META(0, 20480, "reg3 re#0+dest"), CONTENT(1, 0, 4096, ""),
+		CONTENT(0, 0, 4096, "inv3 end1:0"),
+	} },
+	{ "failed tensor", .strict = true, .steps = {
+		DIRECT, ERR(1, -5, "inv end2:-5"),
+	} },
+	{ "known tensor that has changed", .strict = true, .steps = {
+		DIRECT, META(1, 200, "inv reg re#1+dest"), CONTENT(0, 1, 200, "inv end2:0"),
+		FETCH(3, "x", "reg req#2+dest"), CONTENT(0, 2, 200, "inv end3:0"),
+	} },
+	{ "known tensor that has changed to nothing", .strict = true, .steps = {
+		DIRECT, META(1, 0, "inv re#1+dest"), CONTENT(0, 1, 0, "end2:0"),
+	} },
+	{ "nothing is kept", .strict = true, .features = RDMATENSOR_WIRE_FEATURE_KEEP, .steps = {
+		FETCH_KEEP(1, "x", 100, "req#0"), META(0, 100, "reg re#0+dest"),
+		CONTENT(0, 0, 100, "inv end1:0"), FETCH_AGAIN(2, "x", 100, "reg req#1+dest"),
+		CONTENT(0, 1, 100, "inv end2:0"), FETCH_AGAIN(3, "x", 100, "reg req#2+dest"),
+	} },
+
+	{ "too few keys", .strict = true, .steps = {
+		SENT, META(0, TOO_LONG, "cancel#0"), CANCELLED(0, "end1:-95"),
+		FETCH(2, "y", "req#1"), META(1, LONG, "reg3 re#1+dest"),
+	} },
+	{ "too few keys for a known tensor", .strict = true, .steps = {
+		SENT, META(0, LONG, "reg3 re#0+dest"), FETCH(2, "y", "req#1"),
+		CONTENT(0, 0, 1 << END_SEG_SHIFT, "inv3 end1:0"),
+		META(1, END_MRS << END_SEG_SHIFT, "reg24 re#1+dest"),
+		/* Without a destination, and then there are none still */
+		FETCH(3, "x", "req#2"), META(2, LONG, "cancel#2"), CANCELLED(2, "end3:-95"),
+	} },
+
+	{ "exposing, goes on", .strict = true, .steps = {
+		EXPOSING, GO("reg re#0+dest"), CONTENT(0, 0, 100, "inv end1:0"),
+	} },
+	{ "exposing, cancelled", .strict = true, .steps = {
+		EXPOSING, CANCEL(1, "cancel#0"), GO(""), CANCELLED(0, "end1:-125"),
+	} },
+	{ "exposing, cancelled and answered", .strict = true, .steps = {
+		EXPOSING, CANCEL(1, "cancel#0"), CANCELLED(0, "end1:-125"), GO(""),
+	} },
+	{ "exposing, expired", .strict = true, .steps = {
+		EXPOSING, EXPIRE(1, "cancel#0"), CANCELLED(0, "end1:-110"), GO(""),
+	} },
+	{ "exposing, aborted", .strict = true, .steps = {
+		EXPOSING, ABORT(1, -5, "cancel#0"), CANCELLED(0, "end1:-5"), GO(""),
+	} },
+	{ "exposing, failed", .strict = true, .steps = {
+		EXPOSING, ERR(0, -5, "end1:-5"), GO(""),
+	} },
+	{ "exposing, described again", .strict = true, .steps = {
+		EXPOSING, META(0, 100, META_TURN), GO(""), DOWN("end1:-71+text"),
+	} },
+	{ "exposing, content", .strict = true, .steps = {
+		EXPOSING, CONTENT(0, 0, 100, NOT_ASKED), GO(""),
+	} },
+	{ "exposing, answered", .strict = true, .steps = {
+		EXPOSING, CANCELLED(0, "down:-71(answer to a CANCEL that was not sent)"), GO(""),
+	} },
+	{ "exposing, cut", .strict = true, .steps = {
+		EXPOSING, DOWN("end1:-104+text"), GO(""),
+	} },
+
+	{ "changed, old keys are not back yet", .strict = true, .steps = {
+		DIRECT, FULL, META(1, 200, ""), ROOM("inv reg re#1+dest"),
+		CONTENT(0, 1, 200, "inv end2:0"),
+	} },
+	{ "changed, old keys are not back yet, cancelled", .strict = true, .steps = {
+		DIRECT, FULL, META(1, 200, ""), CANCEL(2, ""), ROOM("inv cancel#1"),
+		CANCELLED(1, "end2:-125"),
+	} },
+	{ "changed, old keys are not back yet, failed", .strict = true, .steps = {
+		DIRECT, FULL, META(1, 200, ""), ERR(1, -5, ""), ROOM("inv end2:-5"),
+	} },
+	{ "changed, old keys are not back yet, content", .strict = true, .steps = {
+		DIRECT, FULL, META(1, 200, ""), CONTENT(0, 1, 100, NOT_ASKED),
+		DOWN("end2:-71+text"),
+	} },
+	{ "changed, old keys are not back yet, cut", .strict = true, .steps = {
+		DIRECT, FULL, META(1, 200, ""), DOWN("end2:-104+text"),
+	} },
+
+	{ "revoking, revoked", .strict = true, .steps = { REVOKING, ROOM("inv end2:0") } },
+	{ "revoking, cancelled", .strict = true, .steps = {
+		REVOKING, CANCEL(2, ""), ROOM("inv end2:0"),
+	} },
+	{ "revoking, expired", .strict = true, .steps = {
+		REVOKING, EXPIRE(2, ""), ROOM("inv end2:0"),
+	} },
+	{ "revoking, aborted", .strict = true, .steps = {
+		REVOKING, ABORT(1, -5, ""), ROOM("inv end2:0"),
+	} },
+	{ "revoking, described", .strict = true, .steps = {
+		REVOKING, META(1, 100, NOT_SENT), DOWN("end2:0"),
+	} },
+	{ "revoking, failed", .strict = true, .steps = {
+		REVOKING, ERR(1, -5, NOT_SENT), DOWN("end2:0"),
+	} },
+	{ "revoking, content again", .strict = true, .steps = {
+		REVOKING, CONTENT(0, 1, 100, NOT_ASKED), DOWN("end2:0"),
+	} },
+	{ "revoking, answered", .strict = true, .steps = {
+		REVOKING, CANCELLED(1, NOT_SENT), DOWN("end2:0"),
+	} },
+	{ "revoking, cut", .strict = true, .steps = {
+		REVOKING, DOWN("end2:0"),
+	} },
+	{ "revoking after an error", .strict = true, .steps = {
+		DIRECT, FULL, ERR(1, -5, ""), CANCEL(2, ""), ROOM("inv end2:-5"),
+	} },
+	{ "revoking after an error, cut", .strict = true, .steps = {
+		DIRECT, FULL, ERR(1, -5, ""), DOWN("end2:-5"),
+	} },
+	{ "revoking after an answer", .strict = true, .steps = {
+		CANCEL_SENT, FULL, CANCELLED(1, ""), ROOM("inv end2:-125"),
+	} },
+	{ "revoking of what has overtaken its CANCEL", .strict = true, .steps = {
+		DIRECT, FULL, CANCEL(2, ""), CONTENT(0, 1, 100, ""), ROOM("inv end2:0"),
+	} },
+	{ "revoking after an answer that overtook parts", .strict = true, .lanes = 2, .steps = {
+		SENT, META(0, 20480, "reg3 re#0+dest"), CONTENT(0, 0, 4096, ""),
+		CANCEL(1, "cancel#0"), CANCELLED(0, ""), FULL, CONTENT(1, 0, 4096, ""),
+		ROOM("inv3 end1:0"),
+	} },
+
+	{ "revoking and lingering, revoked", .strict = true, .steps = {
+		REVOKING_LINGER, ROOM("inv end2:0"), CANCELLED(1, ""),
+	} },
+	{ "revoking and lingering, answered", .strict = true, .steps = {
+		REVOKING_LINGER, CANCELLED(1, ""), ROOM("inv end2:0"),
+	} },
+	{ "revoking and lingering, answered twice", .strict = true, .steps = {
+		REVOKING_LINGER, CANCELLED(1, ""), CANCELLED(1, NOT_SENT), DOWN("end2:0"),
+	} },
+	{ "revoking and lingering, described", .strict = true, .steps = {
+		REVOKING_LINGER, META(1, 100, ""), ROOM("inv end2:0"), CANCELLED(1, ""),
+	} },
+	{ "revoking and lingering, failed", .strict = true, .steps = {
+		REVOKING_LINGER, ERR(1, -5, SECOND_END), DOWN("end2:0"),
+	} },
+	{ "revoking and lingering, content again", .strict = true, .steps = {
+		REVOKING_LINGER, CONTENT(0, 1, 100, NOT_ASKED), DOWN("end2:0"),
+	} },
+	{ "revoking and lingering, cancelled, expired", .strict = true, .steps = {
+		REVOKING_LINGER, CANCEL(2, ""), EXPIRE(2, ""), ROOM("inv end2:0"),
+		CANCELLED(1, ""),
+	} },
+	{ "revoking and lingering, cut", .strict = true, .steps = {
+		REVOKING_LINGER, DOWN("end2:0"),
+	} },
+
+	{ "validated", .strict = true, .validate = true, .steps = {
+		FETCH_INTO(1, "x", 100, "req#0+val"), META_SUM(0, 100, ZEROS_SUM, "reg re#0+dest"),
+		CONTENT(0, 0, 100, "inv end1:0+ok"),
+	} },
+	/* What is written as long as that can be done is summed */
+	{ "validated, changed before the keys are back", .strict = true, .validate = true,
+	  .steps = {
+		FETCH_INTO(1, "x", 100, "req#0+val"), META_SUM(0, 100, ZEROS_SUM, "reg re#0+dest"),
+		FULL, CONTENT(0, 0, 100, ""), LIE, ROOM("inv end1:-74+text"),
+	} },
+	{ "validated, cut before the keys are back", .strict = true, .validate = true, .steps = {
+		FETCH_INTO(1, "x", 100, "req#0+val"), META_SUM(0, 100, ZEROS_SUM, "reg re#0+dest"),
+		FULL, CONTENT(0, 0, 100, ""), DOWN("end1:0+ok"),
+	} },
+
+	{ "the send queue takes no registration", .strict = true, .steps = {
+		SENT, BREAK(-EIO), META(0, 100, "down:-104(posting to the send queue failed)"),
+		DOWN("end1:-104+text"),
+	} },
+	{ "the send queue takes no invalidation", .strict = true, .steps = {
+		DIRECT, BREAK(-EIO),
+		CONTENT(0, 1, 100, "down:-104(posting to the send queue failed)"), DOWN("end2:0"),
+	} },
+	{ "cut while registered", .strict = true, .steps = {
+		DIRECT, DOWN("end2:-104+text"),
+	} },
+};
+
+KUNIT_ARRAY_PARAM(strict, scripts, script_name);
+
+static void strict(struct kunit *test)
+{
+	script_run(test, test->param_value);
+}
+
+static struct script_end *open_strict(struct kunit *test)
+{
+	struct rdmatensor_channel_params params = end_params;
+	struct script_end *script;
+
+	params.strict = true;
+	script = script_open(test, 1, &params);
+	script_up(script);
+	return script;
+}
+
+#define DO(_script, _step) \
+	do { \
+		static const struct script_step step = _step; \
+\
+		script_do(_script, &step); \
+	} while (0)
+
+/* What of a message is registered when it is cancelled is invalidated, and no more */
+static void cancelled_half_registered(struct kunit *test)
+{
+	struct script_end *script = open_strict(test);
+
+	DO(script, FETCH(1, "x", "req#0"));
+	DO(script, FULL);
+	DO(script, META(0, LONG, ""));
+	script->slow = true;
+	DO(script, PLACES(3, "reg2"));
+	DO(script, CANCEL(1, ""));
+	script->slow = false;
+	DO(script, ROOM("cancel#0"));
+	DO(script, CANCELLED(0, "inv2 end1:-125"));
+	script_close(script);
+}
+
+/* Nothing is told before the last invalidation has completed, and no memory region used again */
+static void told_when_completed(struct kunit *test)
+{
+	struct script_end *script = open_strict(test);
+	struct list_head *idle = &script->end->domain->qp->rdma_mrs;
+
+	DO(script, FETCH(1, "x", "req#0"));
+	DO(script, META(0, LONG, "reg3 re#0+dest"));
+	KUNIT_EXPECT_EQ(test, list_count_nodes(idle), END_MRS - 3);
+	script->slow = true;
+	DO(script, CONTENT(0, 0, 1 << END_SEG_SHIFT, "inv3"));
+	end_complete(script->end, 0);
+	end_complete(script->end, 0);
+	KUNIT_EXPECT_STREQ(test, script_trace(script), "");
+	KUNIT_EXPECT_EQ(test, list_count_nodes(idle), END_MRS - 3);
+	end_complete(script->end, 0);
+	KUNIT_EXPECT_STREQ(test, script_trace(script), "end1:0");
+	KUNIT_EXPECT_EQ(test, list_count_nodes(idle), END_MRS);
+	script->slow = false;
+	script_close(script);
+}
+
+/* Places in the send queue are counted: none is taken twice, and all come back */
+static void places_are_counted(struct kunit *test)
+{
+	struct script_end *script = open_strict(test);
+	struct rdmatensor_lane *lane = &script->end->channel->lanes[0];
+
+	DO(script, FETCH(1, "x", "req#0"));
+	KUNIT_EXPECT_EQ(test, lane->sendq_free, end_params.queue_depth);
+	script->slow = true;
+	DO(script, META(0, LONG, "reg3 re#0+dest"));
+	KUNIT_EXPECT_EQ(test, lane->sendq_free, end_params.queue_depth - 4);
+	script->slow = false;
+	script_trace(script);
+	KUNIT_EXPECT_EQ(test, lane->sendq_free, end_params.queue_depth);
+	script->slow = true;
+	DO(script, CONTENT(0, 0, 1 << END_SEG_SHIFT, "inv3"));
+	KUNIT_EXPECT_EQ(test, lane->sendq_free, end_params.queue_depth - 3);
+	script->slow = false;
+	KUNIT_EXPECT_STREQ(test, script_trace(script), "end1:0");
+	KUNIT_EXPECT_EQ(test, lane->sendq_free, end_params.queue_depth);
+	script_close(script);
+}
+
+/* A memory region covers its bytes and no other, at addresses and by a key that are new */
+static void exactly_the_bytes(struct kunit *test)
+{
+	static const struct {
+		u64 offset;
+		u64 bytes;
+		u32 nr;
+	} rows[] = {
+		{ 0, 1, 1 }, { 100, 100, 1 }, { 0, 1 << END_SEG_SHIFT, 1 },
+		{ PAGE_SIZE - 1, 2, 1 }, { (1 << END_SEG_SHIFT) - 1, 2, 2 },
+		{ 100, LONG, 4 }, { 5 * PAGE_SIZE + 7, 3 * PAGE_SIZE, 3 },
+	};
+	struct script_end *script = open_strict(test);
+	struct end *end = script->end;
+	struct rdmatensor_exposure exposure = {};
+	u64 at, last = 0;
+	struct ib_mr *mr;
+	u32 i, key = 0;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		rdmatensor_exposure_begin(&exposure, end->domain, rows[i].offset, rows[i].bytes);
+		KUNIT_EXPECT_EQ(test, exposure.nr_rkeys, rows[i].nr);
+		while (!rdmatensor_exposure_is_whole(&exposure))
+			KUNIT_ASSERT_EQ(test, rdmatensor_exposure_extend(&exposure,
+									 &end->pool->reg,
+									 GFP_KERNEL), 0);
+		at = exposure.iova;
+		KUNIT_EXPECT_GT(test, at, last);
+		KUNIT_EXPECT_EQ(test, at & (PAGE_SIZE - 1), rows[i].offset & (PAGE_SIZE - 1));
+		list_for_each_entry(mr, &exposure.mrs, qp_entry) {
+			KUNIT_EXPECT_EQ(test, mr->iova, at);
+			KUNIT_EXPECT_NE(test, mr->rkey, key);
+			key = mr->rkey;
+			at += mr->length;
+		}
+		KUNIT_EXPECT_EQ(test, at, exposure.iova + rows[i].bytes);
+		last = at - 1;
+		rdmatensor_exposure_end(&exposure);
+	}
+	script_close(script);
+}
+
+/* What is sent is read by the addresses of the memory, with the one key that reaches all of it */
+static void sent_by_address(struct kunit *test)
+{
+	struct script_end *script = open_strict(test);
+	struct post *post;
+	u64 sent = 0;
+	int i;
+
+	DO(script, PUBLISH(1, "x", LONG, 1, ""));
+	DO(script, REQ_DEST(0, "x", LONG, "w0#0:8192 w0#0:8192 w0#0:8192!"));
+	spin_lock_bh(&script->end->channel->lock);
+	list_for_each_entry(post, &script->end->posted[0], item)
+		for (i = 0; i < post->nr_sge; i++) {
+			u32 run;
+
+			KUNIT_EXPECT_EQ(test, post->sge[i].lkey, 7U);
+			KUNIT_EXPECT_EQ(test, post->sge[i].addr,
+					(u64)(uintptr_t)end_at(script->end, sent, &run));
+			sent += post->sge[i].length;
+		}
+	spin_unlock_bh(&script->end->channel->lock);
+	KUNIT_EXPECT_EQ(test, sent, (u64)LONG);
+	DO(script, DONE("pub1:0"));
+	script_close(script);
+}
+
+static struct kunit_case strict_tests[] = {
+	KUNIT_CASE_PARAM(strict, strict_gen_params),
+	KUNIT_CASE(cancelled_half_registered),
+	KUNIT_CASE(told_when_completed),
+	KUNIT_CASE(places_are_counted),
+	KUNIT_CASE(exactly_the_bytes),
+	KUNIT_CASE(sent_by_address),
+	{}
+};
+
+static struct kunit_suite strict_suite = {
+	.name = "rdmatensor_strict",
+	.test_cases = strict_tests,
+};
+
+kunit_test_suite(strict_suite);
