@@ -5,6 +5,14 @@
 # leaves nothing behind. Sourced, never run. Cases are counted from 1000 on, above
 # those of the programs that the script runs; $failed becomes 1 if one failed.
 
+# --strict as the first argument of the script: contexts are in strict mode unless they say
+# otherwise, and programs find TEST_STRICT.
+modes=()
+if [[ ${1-} == --strict ]]; then
+	modes=(mr_mode=2)
+	export TEST_STRICT=1
+	shift
+fi
 module=${LAB_BUILD:?}/kmod/${LAB_KERNEL:?}/rdmatensor.ko
 number=1000
 failed=0
@@ -30,8 +38,8 @@ check() {
 
 # load [PARAMETER...]: or the script ends
 load() {
-	insmod "$module" "$@" && return
-	result "not ok" "insmod $*"
+	insmod "$module" "${modes[@]}" "$@" && return
+	result "not ok" "insmod ${modes[*]} $*"
 	exit 1
 }
 

@@ -26,6 +26,11 @@ int test_on_uml(void)
 	return kernel && !strncmp(kernel, "uml", 3);
 }
 
+int test_strict(void)
+{
+	return getenv("TEST_STRICT") != NULL;
+}
+
 void test_register(struct test *test)
 {
 	*tests_end = test;

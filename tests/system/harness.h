@@ -40,9 +40,13 @@ uint64_t ms_since(uint64_t began_ns);
 
 /* User-Mode Linux has neither userfaultfd nor memory cgroups, and no system calls of 32 bits */
 int test_on_uml(void);
+/* Contexts are in strict mode unless they say otherwise */
+int test_strict(void);
 
 /* One for stock kernels */
 #define TEST_STOCK(_name) TEST_IF(_name, !test_on_uml())
+/* One of what strict mode has not: destinations that are kept, pools that peers write at large */
+#define TEST_POOL(_name) TEST_IF(_name, !test_strict())
 #define TEST(_name) TEST_IF(_name, 1)
 
 #define TEST_IF(_name, _cond) \

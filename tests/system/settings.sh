@@ -14,7 +14,7 @@ tool=$LAB_BUILD/ulib/bin/rdmatensor
 # that. Patient enough for a machine that has other things to do
 # shellcheck disable=SC2034 # by name, in tool_as()
 short=(RDMA_QP_MTU=1024 RDMA_QP_TIMEOUT=15 RDMA_QP_RETRY_COUNT=2 RDMATENSOR_RNR_RETRY=1
-	RDMA_TRAFFIC_CLASS=32 RDMA_QP_QUEUE_DEPTH=200)
+	RDMA_TRAFFIC_CLASS=32 RDMA_QP_QUEUE_DEPTH=200 RDMATENSOR_MR_MODE=2)
 # shellcheck disable=SC2034
 long=(RDMA_QP_MTU=2048 RDMA_QP_TIMEOUT=17 RDMA_QP_RETRY_COUNT=7 RDMATENSOR_RNR_RETRY=3
 	RDMA_TRAFFIC_CLASS=96 RDMA_QP_QUEUE_DEPTH=700)
@@ -46,6 +46,13 @@ holds() {
 			return 1
 		}
 	done
+}
+
+# Each side's channel is in its own mode, and fetches and gathers work between them
+modes() {
+	local got
+	got=$("$tool" show channels -j | jq -Mc '[.[] | {(.worker): .mr_mode}] | add | [.short, .long]')
+	[[ $got == '["strict","pool"]' ]] || { echo "$got, expected strict and pool"; return 1; }
 }
 
 # depth REQUESTS: as soft-RoCE rounds it up, with the place for the drain
@@ -150,6 +157,7 @@ for worker in short long; do
 	[[ $worker == short ]] && other=long || other=short
 	check "$other fetches from $worker" fetches $worker $other
 	check "each one's settings hold for what it sends, the lesser MTU for both" holds lanes
+	check "each one's memory is open as it says" modes
 	check "send queues are as deep as asked, receive queues as what can arrive" \
 		queues lanes '[[DEEP,FIRST],[DEEP,OTHER]]'
 	ends

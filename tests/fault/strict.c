@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Strict mode: a channel goes while somebody works in its domain; exposures that fail */
+#include "harness.h"
+#include "hold.h"
+#include "points.h"
+
+static struct pair p;
+static uint64_t at;
+
+static void tune_strict(struct rdmatensor_start *start)
+{
+	start->mr_mode = RDMATENSOR_MR_MODE_STRICT;
+}
+
+static int fetch_it(void)
+{
+	struct rdmatensor_cqe cqe;
+
+	return rdmatensor_fetch(p.b.rt, p.b.channel, "x", 0, &p.b.pool, at, 5 << 20,
+				rdmatensor_deadline_ms(15000), &cqe);
+}
+
+static void *fetcher(void *ret)
+{
+	*(int *)ret = fetch_it();
+	return NULL;
+}
+
+static void open_strict(void)
+{
+	pair_open(&p, 8 << 20, tune_strict);
+	publish(&p.a, "x", 0, 5 << 20, 1, 0, 1);
+	at = side_alloc(&p.b, 5 << 20);
+}
+
+/* Its keys are made, in a domain that goes only after the thread has left it */
+TEST(strict_channel_goes_under_a_submit)
+{
+	pthread_t thread;
+	int ret = 0;
+
+	open_strict();
+	EQ(fetch_it(), 0);
+	hold_at("fetch");
+	EQ(pthread_create(&thread, NULL, fetcher, &ret), 0);
+	hold_wait();
+	EQ(rdmatensor_disconnect(p.a.rt, p.a.channel), 0);
+	side_none(&p.b, RDMATENSOR_CQE_CHANNEL_DOWN, 0, 500);
+	hold_go();
+	EQ(pthread_join(thread, NULL), 0);
+	EQ(ret, -ENOTCONN);
+	EQ(side_next(&p.b, RDMATENSOR_CQE_CHANNEL_DOWN, 0, NULL), -ECONNRESET);
+	side_connect(&p.b, &p.a);
+	EQ(fetch_it(), 0);
+	CHECK(filled(side_at(&p.b, at), 5 << 20, 1));
+}
+
+/* The channel may have failed, and not have heard of it yet */
+static void recover(void)
+{
+	int ret, tries = 0;
+
+	while ((ret = fetch_it()) == -ECONNRESET || ret == -ENOTCONN) {
+		EQ(side_next(&p.b, RDMATENSOR_CQE_CHANNEL_DOWN, 0, NULL), -ECONNRESET);
+		side_connect(&p.b, &p.a);
+		CHECK(++tries < 3);
+	}
+	EQ(ret, 0);
+}
+
+/*
+ * Each point of a fetch fails once, of a tensor that is known and of one that is not: the fetch
+ * comes through or ends with an error, the channel lives or is made again, and the next fetch
+ * comes through
+ */
+TEST(strict_exposures_that_fail)
+{
+	int n, known, failed = 0;
+
+	open_strict();
+	for (known = 0; known < 2; known++) {
+		for (n = 0; ; n++) {
+			int ret;
+
+			/* What is known is so for the life of the channel */
+			if (!known) {
+				EQ(rdmatensor_disconnect(p.b.rt, p.b.channel), 0);
+				side_next(&p.b, RDMATENSOR_CQE_CHANNEL_DOWN, 0, NULL);
+				side_connect(&p.b, &p.a);
+			}
+			point_set(n);
+			ret = fetch_it();
+			if (!point_hit()) {
+				EQ(ret, 0);
+				break;
+			}
+			failed += ret != 0;
+			recover();
+			CHECK(filled(side_at(&p.b, at), 5 << 20, 1));
+			memset(side_at(&p.b, at), 0, 5 << 20);
+			test_alive();
+		}
+		printf("# %s: %d points\n", known ? "known" : "not known", n);
+		CHECK(n > 5);
+	}
+	CHECK(failed > 0);
+}
