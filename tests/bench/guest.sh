@@ -130,6 +130,17 @@ reads_bw() {
 }
 per_second='.gather_reads / .rows * .rows_per_second'
 
+# Strict mode at both ends beside pool mode, in turn
+strict() {
+	record fetch_lat_4k_strict ours \
+		"$(RDMATENSOR_MR_MODE=2 client 7014 .lat_us.p50 -m lat -s 4096 -n 3000)"
+	record fetch_lat_4k_strict peer "$(client 7000 .lat_us.p50 -m lat -s 4096 -n 3000)"
+	record fetch_bw_1m_strict ours "$(RDMATENSOR_MR_MODE=2 client 7014 \
+		'.bytes_per_second / 1048576' -s 1M -q 8 -n 512)"
+	record fetch_bw_1m_strict peer \
+		"$(client 7000 '.bytes_per_second / 1048576' -s 1M -q 8 -n 512)"
+}
+
 # What a step costs the publisher and both, copied and kept beside without copies: in turn,
 # in one program. SIZE NAME STEPS
 steps() {
@@ -165,6 +176,7 @@ rm -f "$raw"
 insmod "$LAB_BUILD/kmod/$LAB_KERNEL/rdmatensor.ko" || die "insmod failed"
 server perf 7000
 server perf 7001 --msg-slots 1
+RDMATENSOR_MR_MODE=2 server perf 7014
 [ ! -e /dev/dma_heap/system ] || memory_port[dmabuf]=7013
 for kind in "${!memory_port[@]}"; do
 	server perf "${memory_port[$kind]}" --memory "$kind"
@@ -183,6 +195,7 @@ for _ in $(seq "$rounds"); do
 	done
 
 	memories
+	strict
 	record fetch_lat_4k ours "$(client 7000 .lat_us.p50 -m lat -s 4096 -n 3000)"
 	# The same on the wire: a request of 80 bytes goes, 4 KB come. It prints half of a
 	# round trip, the typical one. 50 iterations: it misses an event about once in 200
