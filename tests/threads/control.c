@@ -484,6 +484,14 @@ bool domains_make(void)
 	return true;
 }
 
+void domains_end(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < NR_DOMAINS; i++)
+		close(domains[i]);
+}
+
 /* Looked at; or ended, for another one or for none */
 static int domain(struct worker *w, struct life *life)
 {

@@ -591,6 +591,7 @@ int main(int argc, char **argv)
 	begin(HANDLES_WORKER, close_all);
 	watch(0, seed);
 	pthread_join(w->thread, NULL);
+	domains_end();
 	report(seconds, unplugs);
 	result(!locked(), "no memory is charged that was returned");
 	printf("1..%d\n", number);

@@ -240,6 +240,8 @@ extern int bufs[NR_BUFS];
 #define NR_DOMAINS 3
 extern int domains[NR_DOMAINS];
 bool domains_make(void);
+/* None is left: after the last handle */
+void domains_end(void);
 /* Bounds what POOL_REGISTER names: nothing of this program but the arena */
 void arena_bound(__u64 *addr, __u64 *bytes);
 int do_munmap(struct worker *w, struct life *life);
