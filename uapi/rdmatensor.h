@@ -278,8 +278,9 @@ struct rdmatensor_query {
  * @domain_fd: with RDMATENSOR_START_DOMAIN: descriptor of a domain (RDMATENSOR_DOMAIN_CREATE),
  *         which may be closed after the call. The context has the domain's pools from the start,
  *         offers what is published there with uses 0, and takes the domain's device, if
- *         @device_name is empty, and its @max_pools, @mr_page_bytes and @mr_mode; @port,
- *         @gid_index and all else are its own
+ *         @device_name is empty, and its @max_pools, @mr_page_bytes and @mr_mode, whatever is
+ *         set here; but an @mr_mode that is set to another is -EINVAL. @port, @gid_index and all
+ *         else are its own
  * @mr_mode: RDMATENSOR_MR_MODE_*: what peers can write to, a decision of this side alone, and
  *         nothing that a peer has to know of. _POOL: a peer of any channel can write to all
  *         pools that were made with RDMATENSOR_POOL_PEERS_WRITE, at any time. _STRICT: a channel
@@ -715,7 +716,7 @@ struct rdmatensor_pool_alloc {
  * struct rdmatensor_pool_query - ioctl(RDMATENSOR_POOL_QUERY)
  * @size: sizeof(struct rdmatensor_pool_query)
  * @pool_id: in: a pool's id, or with RDMATENSOR_POOL_NEXT the id to go on after, 0 to begin;
- *           out: the id that is described. Ids grow, until there were 2^28 pools
+ *           out: the id that is described. Ids grow, and begin again after 2^28 pools
  * @flags: RDMATENSOR_POOL_NEXT
  * @out_flags: out: RDMATENSOR_POOL_MAPPABLE: mmap() of @out_mmap_offset maps it;
  *             RDMATENSOR_POOL_WRITABLE: it can be a destination
@@ -756,6 +757,7 @@ struct rdmatensor_pool_query {
  * uses 0. It stays as long as one of its contexts is open, or a descriptor of it, wherever that
  * is: inherited, sent to another process (SCM_RIGHTS), or kept by a service manager. Who has a
  * descriptor can join (RDMATENSOR_START_DOMAIN), and do with the pools what their makers can.
+ * Regions belong to the pool: any context of the domain may publish from them and free them.
  *
  * A context that ends, however, takes its channels, fetches, tables and other publications with
  * it, and nothing of the domain: regions that it was handed stay handed out, also those of
@@ -823,7 +825,7 @@ struct rdmatensor_domain_query {
  * @name: out: any bytes, not terminated
  *
  * Describes a tensor that was published with uses 0 in the context's domain, by whatever context,
- * and is offered by all of them; in the order of their publication, until there were 2^31. One
+ * and is offered by all of them; in the order of their publication, until their numbers begin again after 2^31. One
  * whose PUBLISH has not returned may be among them. -ENOENT: there is no further one.
  */
 struct rdmatensor_lasting_query {
@@ -1129,8 +1131,8 @@ struct rdmatensor_table_close {
  * step: peers' fetches by ERROR_STATUS, own fetches by CANCEL. Requests and
  * publishes of the step that come later meet the same status, as long as the
  * step is among the last 64 that this context aborted. A tensor published with
- * uses 0 is no longer served but needs its WITHDRAW as before: by this context, while the step
- * is among the 64, and if it was published by it, by none of its domain any more.
+ * uses 0 needs its WITHDRAW as before. This context does not offer it while the step is among
+ * the 64; if this context has published it, no context of the domain offers it again.
  */
 struct rdmatensor_step_abort {
 	__u32 size;
@@ -1208,8 +1210,8 @@ struct rdmatensor_status_text {
  *     all the same, and another one, or meta-data that have changed, are told again. Nothing
  *     is written to it but by a fetch that is in flight, as without the flag. A peer
  *     remembers 1024 names of a channel, in 512 KiB at most, and is told of others each time;
- *     so is one that does not know of this, and in data-validation mode. A loopback fetch
- *     has nothing to tell
+ *     so is one that does not know of this, and in data-validation and strict mode. A loopback
+ *     fetch has nothing to tell.
  *     With RDMATENSOR_OP_PROXY the destination may also be what a peer cannot write: a place in
  *     a pool that peers must not write to, or whose keys are too many for a message; or, with
  *     pool_id 0, memory of the process that is in no pool: @offset is the address of its first
@@ -1225,10 +1227,14 @@ struct rdmatensor_status_text {
  *     with its errors and its rules for what the process may do with the addresses meanwhile;
  *     -EFAULT, -EACCES, -EOPNOTSUPP (a shared mapping of a file that is written back, a
  *     device's memory), -ENOMEM. -EACCES: peers must not write to @proxy_pool_id, or the pool of
- *     the destination is read-only; -EINVAL: no such pool. The entry of a fetch has -ENOSPC if
- *     @proxy_pool_id has no room for the tensor, -EMSGSIZE if the keys of that region are too
- *     many as well, and -EOPNOTSUPP if the CPU cannot reach one of both
- *     (RDMATENSOR_IMPORTED_UNREACHABLE)
+ *     the destination is read-only; -EINVAL: no such pool, as for PUBLISH. The entry of a fetch
+ *     has -ENOSPC if @proxy_pool_id has no room for the tensor: it needs room for all fetches in
+ *     flight that name it, which do not wait for each other, and a pool that was registered or
+ *     imported has none before its region is freed; -EMSGSIZE, with a text, if the keys of that
+ *     region are too many as well; and -EOPNOTSUPP if the CPU cannot reach either of the two
+ *     (RDMATENSOR_IMPORTED_UNREACHABLE). Only the bytes of the destination are written: others of
+ *     its first and last page stay the process's, which may use them meanwhile. Whether memory at
+ *     an address overlaps another destination, or memory of a pool, is not looked at
  *     With RDMATENSOR_OP_SHARE, of RDMATENSOR_CHANNEL_SELF, nothing is copied: the entry
  *     has pool and offset of the published tensor itself, and RDMATENSOR_CQE_SHARED. It
  *     counts as being read until RELEASE: till then its publisher leaves it alone, and so

@@ -219,19 +219,28 @@ static int submit_fetch_proxied(struct rdmatensor_context *context,
 	args->proxy = rdmatensor_context_pool(context, op->proxy_pool_id);
 	if (!args->proxy)
 		return -EINVAL;
+	/* Before memory is pinned */
+	ret = args->proxy->peers == RDMATENSOR_POOL_PEERS_WRITE ? 0 : -EACCES;
+	if (ret)
+		goto out_put_proxy;
 	if (op->pool_id) {
 		args->pool = rdmatensor_context_pool(context, op->pool_id);
 		ret = args->pool ? 0 : -EINVAL;
 	} else {
 		ret = submit_fetch_in_process(context, args, op);
 	}
-	if (!ret) {
-		ret = submit_fetch_to(context, args, op->channel);
-		if (ret)
-			rdmatensor_pool_put(args->pool);
-	}
 	if (ret)
-		rdmatensor_pool_put(args->proxy);
+		goto out_put_proxy;
+	ret = submit_fetch_to(context, args, op->channel);
+	if (ret)
+		goto out_put_pool;
+	return 0;
+
+out_put_pool:
+	/* A process that tries again waits for what it had pinned */
+	rdmatensor_pool_put_now(args->pool);
+out_put_proxy:
+	rdmatensor_pool_put(args->proxy);
 	return ret;
 }
 

@@ -402,11 +402,29 @@ static void context_take(struct rdmatensor_context *context, const struct rdmate
 	get_random_bytes(&context->incarnation, sizeof(context->incarnation));
 }
 
+/* Who asks for strict mode does not get less. @asked: what START said. Return: 0, -EINVAL */
+static int context_check_mode(const struct rdmatensor_holdings *joined,
+			      struct rdmatensor_start *start,
+			      const struct rdmatensor_start *asked)
+{
+	u32 mode = joined->strict ? RDMATENSOR_MR_MODE_STRICT : RDMATENSOR_MR_MODE_POOL;
+
+	if (!asked->mr_mode || asked->mr_mode == mode)
+		return 0;
+	snprintf(start->cause, sizeof(start->cause),
+		 "START: mr_mode %u, and that of the domain is %u, which holds for all its contexts: leave mr_mode alone, or join no domain",
+		 asked->mr_mode, mode);
+	return -EINVAL;
+}
+
 /* The domain's holdings, with a reference: those that it joins, or its own */
 static struct rdmatensor_holdings *
 context_enter(struct rdmatensor_context *context, struct rdmatensor_start *start,
-	      struct rdmatensor_holdings *joined, struct rdmatensor_adapter_choice *choice)
+	      const struct rdmatensor_start *asked, struct rdmatensor_holdings *joined,
+	      struct rdmatensor_adapter_choice *choice)
 {
+	int ret;
+
 	if (!joined)
 		return rdmatensor_holdings_create(choice, context->net, start, start->cause,
 						  sizeof(start->cause));
@@ -418,6 +436,9 @@ context_enter(struct rdmatensor_context *context, struct rdmatensor_start *start
 	}
 	if (READ_ONCE(joined->gone))
 		return ERR_PTR(context_domain_gone(joined, start));
+	ret = context_check_mode(joined, start, asked);
+	if (ret)
+		return ERR_PTR(ret);
 	choice->like = &joined->adapter;
 	rdmatensor_holdings_get(joined);
 	return joined;
@@ -454,7 +475,7 @@ static int context_start_bound(struct rdmatensor_context *context, struct rdmate
 }
 
 static int context_start(struct rdmatensor_context *context, struct rdmatensor_start *start,
-			 struct rdmatensor_holdings *joined)
+			 const struct rdmatensor_start *asked, struct rdmatensor_holdings *joined)
 {
 	struct rdmatensor_adapter_choice choice = {
 		.device_name = start->device_name,
@@ -470,7 +491,7 @@ static int context_start(struct rdmatensor_context *context, struct rdmatensor_s
 
 	lockdep_assert_held(&context->setup);
 	context_take(context, start);
-	holdings = context_enter(context, start, joined, &choice);
+	holdings = context_enter(context, start, asked, joined, &choice);
 	if (holdings == ERR_PTR(-ENOMEM))
 		context_no_memory(start, "its domain", -ENOMEM);
 	if (IS_ERR(holdings))
@@ -531,7 +552,7 @@ int rdmatensor_context_start(struct rdmatensor_context *context, struct rdmatens
 			 max_contexts);
 		goto out_unlock;
 	}
-	ret = context_start(context, start, joined);
+	ret = context_start(context, start, asked, joined);
 	if (ret)
 		rdmatensor_context_list_end();
 out_unlock:

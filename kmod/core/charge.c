@@ -99,10 +99,14 @@ int rdmatensor_charge(struct rdmatensor_charge *charge, unsigned long pages)
 	int ret;
 
 	for (;;) {
+		/* Most fit at once, however many charges of other users are ending */
+		ret = charge_now(charge, pages);
+		if (!ret || !charge_fits(pages))
+			return ret;
 		/* In this order: pages that are freed in between already count as free */
 		ending = charge_is_ending(current_user(), &nr_ended);
 		ret = charge_now(charge, pages);
-		if (!ret || !ending || !charge_fits(pages))
+		if (!ret || !ending)
 			return ret;
 		if (wait_event_killable(charge_ended, READ_ONCE(charge_nr_ended) != nr_ended))
 			return -EINTR;

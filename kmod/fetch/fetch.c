@@ -18,7 +18,7 @@ static void fetch_entry(const struct rdmatensor_operation *op, int error,
 	const struct rdmatensor_fetch *fetch = container_of(op, struct rdmatensor_fetch, op);
 
 	if (fetch->has_region && !error) {
-		cqe->pool_id = fetch->in_process ? 0 : op->pool_id;
+		cqe->pool_id = op->pool_id;
 		cqe->offset = fetch->base + fetch->offset;
 	}
 	if (fetch->share_id && !error) {
@@ -83,7 +83,9 @@ int rdmatensor_fetch_init(struct rdmatensor_fetch *fetch,
 	}
 	fetch->has_region = args->pool && !args->alloc;
 	fetch->alloc = args->alloc;
-	fetch->in_process = args->in_process;
+	/* It is in no pool that the process knows */
+	if (args->in_process)
+		fetch->op.pool_id = 0;
 	fetch->offset = args->offset;
 	fetch->base = args->base;
 	fetch->room = args->bytes;

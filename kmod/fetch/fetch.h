@@ -48,7 +48,6 @@ struct rdmatensor_fetch_args {
  * struct rdmatensor_fetch - the common part of a fetch, embedded
  * @op: the operation; its range is the destination
  * @alloc: the destination is allocated here
- * @in_process: see struct rdmatensor_fetch_args
  * @has_region: the completion entry names @offset: a destination that is not empty, or the
  *              published tensor itself
  * @share_id: number of the share, with which it is released; 0: the fetch has none
@@ -63,7 +62,6 @@ struct rdmatensor_fetch_args {
 struct rdmatensor_fetch {
 	struct rdmatensor_operation op;
 	bool alloc;
-	bool in_process;
 	bool has_region;
 	u32 share_id;
 	u64 offset;

@@ -908,6 +908,12 @@ static int request_meta(struct rdmatensor_request *req, const struct rdmatensor_
 		return -EPROTO;
 	}
 
+	/* The peer has begun to write the destination, which may be freed below */
+	if (req->exposed && req->parts != BIT(req->nr_parts) - 1) {
+		*why = "META_DATA_RESPONSE after a part of the content";
+		return -EPROTO;
+	}
+
 	/* The same as the request had: the peer does not remember the destination */
 	if (req->referred && !(msg->flags & RDMATENSOR_WIRE_F_CHECKSUM) &&
 	    rdmatensor_meta_equal(&msg->meta, &fetch->meta))
@@ -1071,6 +1077,8 @@ EXPORT_SYMBOL_IF_KUNIT(rdmatensor_request_content);
 static void request_go_down(struct rdmatensor_request *req)
 {
 	struct rdmatensor_channel *channel = req->channel;
+	struct rdmatensor_pool *landing;
+	u64 offset;
 
 	/* In REVOKING its end is decided */
 	if (req->state != REQUEST_REVOKING && req->state != REQUEST_REVOKING_LINGER) {
@@ -1079,8 +1087,10 @@ static void request_go_down(struct rdmatensor_request *req)
 					      channel->error_text);
 		req->result = channel->error;
 	}
-	if (req->exposed)
-		rdmatensor_pool_unexpose(req->fetch.op.pool, &req->exposure);
+	if (req->exposed) {
+		landing = rdmatensor_fetch_landing(&req->fetch, &offset);
+		rdmatensor_pool_unexpose(landing, &req->exposure);
+	}
 	req->exposed = false;
 	request_conclude(req, REQUEST_DONE);
 }

@@ -488,7 +488,8 @@ void rdmatensor_pool_copy(struct rdmatensor_pool *to, u64 to_offset,
 		run = bytes;
 		source = pool_addr(from, from_offset, &run);
 		dest = pool_addr(to, to_offset, &run);
-		memcpy(dest, source, run);
+		/* They overlap where a process has named memory of a pool by its address */
+		memmove(dest, source, run);
 		cond_resched();
 	}
 }

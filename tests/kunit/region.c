@@ -359,6 +359,27 @@ static void held_from_the_beginning(struct kunit *test)
 	rdmatensor_regions_destroy(&regions);
 }
 
+/* Where uses begin anywhere, none begins in the end of a region that only aligns it */
+static void held_to_its_end(struct kunit *test)
+{
+	struct rdmatensor_use use, other;
+	struct rdmatensor_regions regions;
+	u64 offset = 1;
+
+	new_regions(test, &regions, 4096);
+	regions.align = 1;
+	KUNIT_ASSERT_EQ(test, rdmatensor_regions_hold(&regions, &use, 0, 0, true), 0);
+	KUNIT_ASSERT_EQ(test, rdmatensor_regions_alloc_hold(&regions, &use, 100, GFP_KERNEL,
+							    &offset), 0);
+	KUNIT_EXPECT_EQ(test, offset, 0);
+	KUNIT_EXPECT_EQ(test, rdmatensor_regions_hold(&regions, &other, 100, 20, false), -EINVAL);
+	KUNIT_EXPECT_EQ(test, rdmatensor_regions_hold(&regions, &other, 127, 1, true), -EINVAL);
+	rdmatensor_regions_free_held(&regions, &use);
+	KUNIT_EXPECT_EQ(test, alloc(test, &regions, 4096), 0);
+	rdmatensor_regions_drop(&regions, &use);
+	rdmatensor_regions_destroy(&regions);
+}
+
 #define MODEL_BYTES 16384
 #define MODEL_CELLS (MODEL_BYTES / ALIGNMENT)
 #define MODEL_USES 64
@@ -598,6 +619,7 @@ static struct kunit_case region_tests[] = {
 	KUNIT_CASE(uses_keep_a_region),
 	KUNIT_CASE(none_after_the_last),
 	KUNIT_CASE(held_from_the_beginning),
+	KUNIT_CASE(held_to_its_end),
 	KUNIT_CASE(random_runs),
 	KUNIT_CASE(many_regions),
 	{}

@@ -26,6 +26,7 @@
 #define NOT_ASKED "down:-71(content that was not asked for)"
 #define NO_CANCEL "down:-71(answer to a CANCEL that was not sent)"
 #define META_TURN "down:-71(META_DATA_RESPONSE out of turn)"
+#define META_PART "down:-71(META_DATA_RESPONSE after a part of the content)"
 #define LENGTH "down:-71(content of an impossible length)"
 #define TWICE "down:-71(part of a content twice)"
 #define SECOND_END "down:-71(second end of one request)"
@@ -419,6 +420,11 @@ static const struct script scripts[] = {
 	{ "striped, a part twice", .lanes = 2, .steps = {
 		SENT, META(0, 20480, "re#0+dest"), CONTENT(1, 0, 4096, ""),
 		CONTENT(1, 0, 4096, TWICE),
+	} },
+	{ "striped, meta-data after a part", .lanes = 2, .steps = {
+		SENT, META(0, 20480, "re#0+dest"), CONTENT(1, 0, 4096, ""),
+		CONTENT(0, 0, 4096, "end1:0"), FETCH(2, "x", "req#1+dest"),
+		CONTENT(1, 1, 4096, ""), META(1, 100, META_PART),
 	} },
 	{ "striped, a part missing", .lanes = 2, .steps = {
 		SENT, META(0, 20480, "re#0+dest"), CONTENT(0, 0, 4096, ""),

@@ -507,6 +507,40 @@ TEST(a_domain_is_of_one_device)
 	close(domain);
 }
 
+static void join_strictly(struct rdmatensor_start *start)
+{
+	EQ(rdmatensor_start_set(start, "mr_mode", RDMATENSOR_MR_MODE_STRICT), 0);
+}
+
+/* Who asks for strict mode has it, or is refused; who does not has that of the domain */
+TEST(the_mode_of_a_domain)
+{
+	struct rdmatensor_start start;
+	struct rdmatensor *rt;
+
+	side_open(&maker, "maker", POOL, 1, NULL);
+	domain = domain_of(&maker);
+	EQ(rdmatensor_open(NULL, &rt), 0);
+	rdmatensor_start_init(&start, "strict");
+	join(&start);
+	start.mr_mode = test_strict() ? RDMATENSOR_MR_MODE_POOL : RDMATENSOR_MR_MODE_STRICT;
+	EQ(rdmatensor_start(rt, &start), -EINVAL);
+	CHECK(strstr(start.cause, "mr_mode"));
+	rdmatensor_close(rt);
+	side_close(&maker);
+	close(domain);
+
+	side_open(&maker, "maker", POOL, 1, join_strictly);
+	domain = domain_of(&maker);
+	EQ(rdmatensor_open(NULL, &rt), 0);
+	rdmatensor_start_init(&start, "joined");
+	join(&start);
+	EQ(rdmatensor_start(rt, &start), 0);
+	EQ(start.mr_mode, RDMATENSOR_MR_MODE_STRICT);
+	rdmatensor_close(rt);
+	close(domain);
+}
+
 static int of_another_namespace(void)
 {
 	if (unshare(CLONE_NEWNET))

@@ -253,7 +253,9 @@ const char *rdmatensor_stat_name(unsigned int stat);
  * @fd: out: the caller's, to close
  *
  * Pools, their registration, and what was published with uses 0 stay as long as the descriptor,
- * or a copy of it, is open in any process. See struct rdmatensor_domain_create.
+ * or a copy of it, is open in any process. A process that is forked to keep it inherits the
+ * context as well, which then stays open, too: fork before rdmatensor_open(), or execute a
+ * program, for which @flags must be 0. See struct rdmatensor_domain_create.
  *
  * Return: 0; -EOPNOTSUPP: the module is older than this; -EUSERS, -EMFILE, -ENFILE, -ENODEV.
  */
@@ -264,14 +266,14 @@ int rdmatensor_domain_create(struct rdmatensor *rt, uint32_t flags, int *fd);
  * @start: as initialised
  * @fd: of the domain; it may be closed after rdmatensor_start()
  *
- * Return: 0; -EINVAL: the struct has no room for it: it is an older program's.
+ * Return: 0; -EINVAL: the struct has no room for it: the program was built with an older header.
  */
 int rdmatensor_start_domain(struct rdmatensor_start *start, int fd);
 
 /**
  * rdmatensor_domain_query() - ioctl(RDMATENSOR_DOMAIN_QUERY)
  * @fd: of the domain
- * @query: out; size is that of the caller's struct, all else 0
+ * @query: out; the caller sets size to that of its struct, and all else to 0
  *
  * Return: 0; -EINVAL: it is no domain's; -EBADF.
  */
@@ -280,7 +282,7 @@ int rdmatensor_domain_query(int fd, struct rdmatensor_domain_query *query);
 /**
  * rdmatensor_lasting_query() - ioctl(RDMATENSOR_LASTING_QUERY)
  * @rt: handle, started
- * @query: in: size is that of the caller's struct, cursor 0 to begin; out
+ * @query: in: the caller sets size to that of its struct, and all else to 0; out
  *
  * Called again with the same struct it goes through all tensors that were published
  * in the domain with uses 0.
@@ -357,9 +359,9 @@ int rdmatensor_pool_import(struct rdmatensor *rt, int dmabuf, enum rdmatensor_po
 /**
  * rdmatensor_pool_query() - ioctl(RDMATENSOR_POOL_QUERY)
  * @rt: handle, started
- * @query: in and out; size is that of the caller's struct
+ * @query: in: the caller sets size to that of its struct, pool_id and flags; out
  *
- * With RDMATENSOR_POOL_NEXT, and what it has left in pool_id, it goes through all pools of the
+ * With RDMATENSOR_POOL_NEXT, called again with the same struct, it goes through all pools of the
  * domain. Return: 0; -ENOENT: there is no such pool, or no further one.
  */
 int rdmatensor_pool_query(struct rdmatensor *rt, struct rdmatensor_pool_query *query);
@@ -368,7 +370,8 @@ int rdmatensor_pool_query(struct rdmatensor *rt, struct rdmatensor_pool_query *q
  * rdmatensor_pool_open() - use a pool of the domain that is there already, and map it
  * @rt: handle, started
  * @id: of the pool
- * @pool: out: base is NULL if it is memory that only its maker has mapped
+ * @pool: out: base is NULL if it is memory that its maker has registered or imported, and mapped
+ *        itself: map the file or the dma-buf
  *
  * Return: 0; -ENOENT: there is no such pool.
  */
