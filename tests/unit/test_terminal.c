@@ -429,6 +429,38 @@ static void test_top_stopped_in_script(void **state)
 	munmap(in_script, sizeof(*in_script));
 }
 
+/* As `timeout` does: a job in the background, which the terminal stops, is told to end */
+static int end_in_background(int argc, char **argv)
+{
+	int status;
+	pid_t job;
+
+	job = fork();
+	if (!job) {
+		signal(SIGTTOU, SIG_DFL);
+		setpgid(0, 0);
+		exit(cmd_top(argc, argv));
+	}
+	if (waitpid(job, &status, WUNTRACED) != job || !WIFSTOPPED(status))
+		return 1;
+	kill(job, SIGTERM);
+	kill(job, SIGCONT);
+	if (waitpid(job, &status, WUNTRACED) != job || WIFSTOPPED(status)) {
+		kill(job, SIGKILL);
+		return 1;
+	}
+	printf("ended %s\n", is_usual() ? "well" : "raw");
+	return status;
+}
+
+static void test_top_in_background(void **state)
+{
+	(void)state;
+	run_on(24, 80, end_in_background, ARGS("-d", "3600"));
+	assert_int_equal(end_of(), 0);
+	assert_contains(terminal.text, "ended well");
+}
+
 /* What the shell has ignored stays so: the next thing that is drawn is for the size */
 static int ignoring(int argc, char **argv)
 {
@@ -608,6 +640,7 @@ int main(void)
 		on_terminal(test_top_resized),
 		on_terminal(test_top_stopped),
 		on_terminal(test_top_stopped_in_script),
+		on_terminal(test_top_in_background),
 		on_terminal(test_top_ignores),
 		on_terminal(test_hung_up),
 		on_terminal(test_top_plain),

@@ -81,6 +81,14 @@ static const int leaves[] = { SIGTSTP, SIGQUIT, SIGHUP };
 
 static bool watched[NR_LEAVES];
 
+/* In the background this stops the command, and a signal that ends it must end the call, too */
+static void read_keys(void)
+{
+	stop_unblock();
+	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+	stop_block();
+}
+
 bool terminal_begin(void)
 {
 	struct sigaction action = { .sa_handler = on_resize, .sa_flags = SA_RESTART };
@@ -100,7 +108,7 @@ bool terminal_begin(void)
 		if (watched[i])
 			watch_leave(leaves[i]);
 	}
-	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+	read_keys();
 	return true;
 }
 
