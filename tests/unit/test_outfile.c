@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pty.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -291,24 +292,40 @@ static void test_long(void **state)
 	unlink(path);
 }
 
-/* Where the report goes the content does not */
-static void test_stdout(void **state)
+static int try_stdout(int fd)
 {
+	int saved = dup(STDOUT_FILENO), ret;
 	struct outfile out;
-	int saved = dup(STDOUT_FILENO), fd, ret;
 
-	(void)state;
-	make(name, "old", 0644);
-	fd = open(name, O_RDWR);
 	fflush(stdout);
 	dup2(fd, STDOUT_FILENO);
 	ret = try_open(&out, "/dev/stdout");
+	if (!ret)
+		outfile_drop(&out);
 	dup2(saved, STDOUT_FILENO);
 	close(saved);
 	close(fd);
-	assert_int_equal(ret, EXIT_FAILED);
+	return ret;
+}
+
+/* Where the report goes the content does not, nor where errors go */
+static void test_stdout(void **state)
+{
+	struct outfile out;
+	int fd, screen;
+
+	(void)state;
+	make(name, "old", 0644);
+	assert_int_equal(try_stdout(open(name, O_RDWR)), EXIT_FAILED);
 	assert_contains(messages, "the report goes there");
 	assert_holds(name, "old");
+	assert_int_equal(openpty(&fd, &screen, NULL, NULL, NULL), 0);
+	assert_int_equal(try_stdout(screen), EXIT_FAILED);
+	assert_contains(messages, "the report goes there");
+	close(fd);
+	assert_int_equal(try_stdout(open("/dev/null", O_RDWR)), EXIT_OK);
+	assert_int_equal(try_open(&out, "/dev/stderr"), EXIT_FAILED);
+	assert_contains(messages, "error messages go there");
 }
 
 /* What outfile_commit() says is in @messages. Return: what it returns */

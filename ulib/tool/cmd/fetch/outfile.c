@@ -295,13 +295,24 @@ static int open_direct(struct outfile *out, const struct stat *st)
 	return EXIT_OK;
 }
 
-/* The report would be mixed with the content, or its file be replaced */
-static bool is_stdout(const struct stat *st)
+/* /dev/null takes both */
+static bool is_same(int fd, const struct stat *st)
 {
 	struct stat own;
 
-	return !S_ISCHR(st->st_mode) && !fstat(STDOUT_FILENO, &own) &&
+	return (!S_ISCHR(st->st_mode) || isatty(fd)) && !fstat(fd, &own) &&
 	       own.st_dev == st->st_dev && own.st_ino == st->st_ino;
+}
+
+/*
+ * What goes where the content would: it would be mixed with that, or its file be replaced.
+ * NULL: nothing
+ */
+static const char *what_goes_to(const struct stat *st)
+{
+	if (is_same(STDOUT_FILENO, st))
+		return "the report goes";
+	return is_same(STDERR_FILENO, st) ? "error messages go" : NULL;
 }
 
 int outfile_open(struct outfile *out, const char *name)
@@ -319,12 +330,12 @@ int outfile_open(struct outfile *out, const char *name)
 		return failed("write \"%s\": this is not the name of a file", name);
 	if (stat(name, &st))
 		ret = errno == ENOENT ? open_new(out) : outfile_failed(out, "", errno);
-	else if (S_ISREG(st.st_mode) && !is_stdout(&st))
-		ret = open_beside(out, &st);
 	else if (S_ISDIR(st.st_mode))
 		ret = outfile_failed(out, "", EISDIR);
-	else if (is_stdout(&st))
-		ret = failed("write %s: the report goes there: name a file", name);
+	else if (what_goes_to(&st))
+		ret = failed("write %s: %s there: name a file", name, what_goes_to(&st));
+	else if (S_ISREG(st.st_mode))
+		ret = open_beside(out, &st);
 	else
 		ret = open_direct(out, &st);
 	if (ret)
