@@ -504,6 +504,11 @@ static int do_op(struct fake_context *ctx, const struct rdmatensor_op *op)
 		}
 		return fake.busy ? 0 : do_withdraw(ctx, op);
 	case RDMATENSOR_OP_FETCH:
+		if (fake.fetches_until_down && !--fake.fetches_until_down) {
+			other.result = -ECONNRESET;
+			push(ctx, &other);
+			return -ENOTCONN;
+		}
 		return do_fetch(ctx, op);
 	case RDMATENSOR_OP_FREE:
 		return op->offset % 64 ? -ENOENT : 0;

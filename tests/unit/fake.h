@@ -59,6 +59,8 @@ extern struct fake {
 	unsigned int waits;
 	/* Operations that were taken, and whose entries were not yet, at most */
 	unsigned int flying_most;
+	/* At this fetch the channel has gone down; 0: never */
+	unsigned int fetches_until_down;
 	/* Bytes of the last tree that was made of JSON */
 	size_t tree_bytes;
 	/* The last CONNECT's argument, as it came */

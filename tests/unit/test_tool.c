@@ -256,7 +256,17 @@ static void test_steps(void **state)
 			     "--step", "5", "--steps", "3", "--alloc"),
 			 EXIT_FAILED);
 	assert_contains(messages, "tensor \"layer.0\", step 7");
+	assert_contains(messages, "did not arrive within --timeout");
 	assert_same_files(model, output);
+	/* The channel goes down after the index, which takes two fetches, and the first step */
+	fake.fetches_until_down = 2 + NR(tensors) + 1;
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "--all", "-o", output, "--step", "4",
+			     "--steps", "2"), EXIT_FAILED);
+	assert_contains(messages, "step 5, from 10.0.0.1: the channel has gone down: Connection reset by peer: see the peer's log");
+	fake.fetches_until_down = 1;
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "odd", "-o", output, "--step", "4"),
+			 EXIT_FAILED);
+	assert_contains(messages, "the channel has gone down");
 	server_end_with(EXIT_OK);
 }
 

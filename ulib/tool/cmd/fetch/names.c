@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +24,7 @@ const char *fetch_remedy(const struct rdmatensor_cqe *cqe)
 {
 	switch (cqe->result) {
 	case -ETIMEDOUT:
-		return ": the peer has not published it under this name and step";
+		return ": it did not arrive within --timeout, or the peer has not published it under this name and step";
 	case -ECONNRESET:
 	case -ESHUTDOWN:
 	case -ENODEV:
@@ -39,6 +40,16 @@ const char *fetch_remedy(const struct rdmatensor_cqe *cqe)
 	}
 }
 
+const char *fetch_refusal(const struct fetch *fetch, int err, char *text, size_t len)
+{
+	if (err == -ENOTCONN)
+		snprintf(text, len, "the channel has gone down: %s: see the peer's log, and fetch again",
+			 *fetch->down ? fetch->down : strerror(-err));
+	else
+		snprintf(text, len, "%s", strerror(-err));
+	return text;
+}
+
 static int tensor_failed(struct fetch *fetch, const char *name,
 			 const struct rdmatensor_cqe *cqe, int err)
 {
@@ -46,11 +57,12 @@ static int tensor_failed(struct fetch *fetch, const char *name,
 	const char *remedy;
 
 	if (!cqe->type)
-		return failed("fetch tensor \"%s\", step %" PRId64 ": %s",
-			      name, fetch->first_step, strerror(-err));
+		return failed("fetch tensor \"%s\", step %" PRId64 ", from %s: %s",
+			      name, fetch->first_step, fetch->peer,
+			      fetch_refusal(fetch, err, text, sizeof(text)));
 	remedy = fetch_remedy(cqe);
 	if (err == -ETIMEDOUT && !strcmp(name, INDEX_NAME))
-		remedy = ": the peer is not a `rdmatensor serve`, or does not have this step: name the tensors";
+		remedy = ": it did not arrive within --timeout, or the peer is not a `rdmatensor serve` with this step: raise --timeout, or name the tensors";
 	return failed("fetch tensor \"%s\", step %" PRId64 ", from %s: %s%s",
 		      name, fetch->first_step, fetch->peer,
 		      rdmatensor_status_text(fetch->rt, cqe, text, sizeof(text)), remedy);

@@ -25,6 +25,7 @@
  * @file: the tensors, in the order of the file that is written
  * @store: where they go
  * @offsets: where each is in the pool
+ * @down: why the channel has gone down; "": not known
  */
 struct fetch {
 	struct context_options options;
@@ -40,6 +41,7 @@ struct fetch {
 	struct st_file file;
 	struct store store;
 	uint64_t *offsets;
+	char down[256];
 };
 
 /**
@@ -60,6 +62,8 @@ uint64_t fetch_deadline(const struct fetch *fetch);
 
 /* What to do about a fetch that has failed, to be appended to its text; may be "" */
 const char *fetch_remedy(const struct rdmatensor_cqe *cqe);
+/* Why a fetch was not submitted, and what to do about it: @text */
+const char *fetch_refusal(const struct fetch *fetch, int err, char *text, size_t len);
 
 /* names.c: fill in fetch->file; EXIT_OK, or EXIT_FAILED with a message */
 

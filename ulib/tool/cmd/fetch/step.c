@@ -127,18 +127,22 @@ static void end_one(struct run *run, const struct rdmatensor_cqe *cqe)
 	}
 }
 
+static void channel_down(struct fetch *fetch, const struct rdmatensor_cqe *cqe)
+{
+	rdmatensor_cqe_text(cqe, fetch->down, sizeof(fetch->down));
+	note("channel %u down: %s", cqe->channel, fetch->down);
+}
+
 static void reap(struct run *run)
 {
 	const struct rdmatensor_cqe *cqe;
-	char text[256];
 
 	while ((cqe = rdmatensor_peek(run->fetch->rt, 0))) {
 		if (cqe->type == RDMATENSOR_CQE_FETCH &&
 		    cqe->user_data < run->fetch->file.nr)
 			end_one(run, cqe);
 		else if (cqe->type == RDMATENSOR_CQE_CHANNEL_DOWN)
-			note("channel %u down: %s", cqe->channel,
-			     rdmatensor_cqe_text(cqe, text, sizeof(text)));
+			channel_down(run->fetch, cqe);
 		rdmatensor_advance(run->fetch->rt, 1);
 	}
 }
@@ -189,6 +193,17 @@ static unsigned int wait_for(const struct run *run, unsigned int nr)
 	return (unsigned int)(part < flying ? part : flying);
 }
 
+/* The operation that follows those that were submitted is refused */
+static int submit_failed(struct run *run, int err)
+{
+	char why[512];
+
+	/* The end of the channel, too, is in the ring */
+	reap(run);
+	fetch_refusal(run->fetch, err, why, sizeof(why));
+	return run_failed(run, run->next < run->fetch->file.nr ? run->next : 0, why);
+}
+
 static int fetch_all(struct run *run)
 {
 	struct rdmatensor_op ops[BATCH];
@@ -204,8 +219,7 @@ static int fetch_all(struct run *run)
 		/* An error other than -EAGAIN is final for the operation that follows */
 		if (err && err != -EINTR &&
 		    !(err == -EAGAIN && run->next > run->ended))
-			return run_failed(run, run->next < fetch->file.nr ?
-					  run->next : 0, strerror(-err));
+			return submit_failed(run, err);
 		if (err == -EAGAIN)
 			context_wait(fetch->rt, 1, 0);
 		reap(run);
