@@ -211,8 +211,8 @@ struct rdmatensor_query {
  * @port: its port, from 1; auto: its first active one
  * @gid_index: RDMA_GID_INDEX; auto: the first RoCE v2 GID with an IPv4-mapped or global
  *         address, a link-local one if there is no other; on InfiniBand index 0
- * @listen_addr: struct sockaddr_in or _in6; family 0: every address of the
- *         chosen GID. Port 0: any free one, see RDMATENSOR_QUERY
+ * @listen_addr: struct sockaddr_in or _in6; family 0: the chosen GID's address, on
+ *         InfiniBand every IPv4 address. Port 0: any free one, see RDMATENSOR_QUERY
  * @ring_entries: entries of the completion ring, 16..1 << 20, rounded up to a power of two
  * @pkey_index: RDMA_QP_PKEY_INDEX, from 0 (InfiniBand)
  * @queue_depth: RDMA_QP_QUEUE_DEPTH: work requests of a lane's send queue, 16..16384. All

@@ -193,8 +193,8 @@ int rdmatensor_start_rest_from_env(struct rdmatensor_start *start, char *cause,
 /**
  * rdmatensor_start_listen() - set where START listens
  * @start: its listen_addr and RDMATENSOR_START_LISTEN are set
- * @addr: as for rdmatensor_parse_addr(); without a host: every address. A port
- *        that is not there or 0: any free one, see rdmatensor_query()
+ * @addr: as for rdmatensor_parse_addr(); without a host: every IPv4 address; "[::]": every
+ *        address. A port that is not there or 0: any free one, see rdmatensor_query()
  * @cause: see above
  * @cause_len: its length
  *
@@ -479,7 +479,7 @@ int rdmatensor_table_close(struct rdmatensor *rt, uint32_t table);
  * @text: "host", "host:port", "v4", "v4:port", "[v6]:port", "[v6]", "v6",
  *        "v6%interface"; ":port" and "*:port" where @passive
  * @default_port: port when @text has none
- * @passive: an address to listen on: no host is every address
+ * @passive: an address to listen on: no host is every IPv4 address
  * @addr: out: struct sockaddr_in or _in6, the rest zero; 28 bytes, as in
  *        struct rdmatensor_connect and _start
  * @cause: see above

@@ -232,7 +232,9 @@ const struct option_row option_rows[] = {
 			"It locks as much memory, or as the largest --size takes.",
 	}, {
 		OWN(IN(PERF), SETTING, "lanes"), .letter = 'l', SETTING("lanes"),
-		.help = "queue pairs of the channel (default {default})",
+		.help = "queue pairs of the channel (default: the module's)",
+		.man = "Queue pairs of the channel (default: the module's parameter lanes, which is "
+			"{default} unless it was set).",
 	}, {
 		OWN(IN(GATHER), TABLE, "table"),
 		.arg = "NAME", .kind = OPTION_OWN, .preset = "rdmatensor.gather",
@@ -372,8 +374,10 @@ const struct option_row option_rows[] = {
 		DEVICE(LISTEN, "listen"),
 		.arg = "ADDR:PORT", .kind = OPTION_TEXT,
 		.help = "where peers connect to",
-		.man = "Where peers connect to. Without ADDR every address, with port 0 any free "
-			"port.",
+		.man = "Where peers connect to: ADDR, ADDR:PORT or :PORT. Without ADDR every IPv4 "
+			"address; [::] is every address, of IPv6 too. Without PORT, or with port 0, "
+			"any free port. Without this option a server listens on :"
+			DIGITS(RDMATENSOR_PORT) ", and no other command listens.",
 	}, {
 		DEVICE(WORKER, "worker"),
 		.arg = "NAME", .kind = OPTION_BYTES, .most = START_TEXT(worker),
