@@ -1430,7 +1430,8 @@ enum rdmatensor_cqe_type {
  * @tensor_bytes: the tensor's length in bytes. GATHER: bytes of all rows; if it failed,
  *         the number of rows that were not delivered
  * @offset: FETCH, GATHER: where in the pool the tensor is, the rows are; of a gather
- *         that failed, the position in the ids of the first row that was not delivered
+ *         that failed, the position in the ids of the first row that was not delivered, or
+ *         with -ERANGE of the id that the table has not
  * @pool_id: FETCH, GATHER: the pool; 0 (RDMATENSOR_OP_PROXY): @offset is an address
  * @channel: the channel
  * @data_type: enum rdmatensor_data_type

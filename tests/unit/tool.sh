@@ -56,6 +56,14 @@ ends 2 "without =: set lanes 4" "set NAME=VALUE" "$bin/rdmatensor" set lanes=4
 ends 2 "seconds from 0.001" "perf for no time" "$bin/rdmatensor" perf -D 0 nobody
 ends 2 "--rows is what a --server exports" "a client with rows" \
 	"$bin/rdmatensor" gather --rows 0:5 nobody
+ends 2 "--exit-after is of a --server" "a client of perf with --exit-after" \
+	"$bin/rdmatensor" perf --exit-after 2 nobody
+ends 2 "--exit-after is of a --server" "a client of gather with --exit-after" \
+	"$bin/rdmatensor" gather --exit-after 2 nobody
+ends 2 "--row-bytes 12 is refused: give a multiple of 8 from 8 to" "rows of no multiple" \
+	"$bin/rdmatensor" gather --server --rows 0:5 --row-bytes 12
+ends 2 "in digits alone" "rows with a unit" "$bin/rdmatensor" gather --server --rows 0:1K
+ends 2 "give -o OUT.safetensors" "a file without a name" "$bin/rdmatensor" fetch nobody -a -o ''
 ends 2 'there is no command "nosuch"' "help of what is not there" "$bin/rdmatensor" help nosuch
 
 ends 1 "load the module with" "the first program without the module" \

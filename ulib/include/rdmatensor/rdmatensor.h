@@ -1026,7 +1026,8 @@ int rdmatensor_fetch(struct rdmatensor *rt, uint32_t channel, const char *name,
  * @bytes: room there, at least nr_ids rows
  * @deadline_ns: when to give up with -ETIMEDOUT
  * @cqe: out: of a gather that failed, tensor_bytes is the number of rows that were not
- *       delivered, offset the position of the first one, and its text says more
+ *       delivered, offset the position of the first one (of -ERANGE: of the id that the
+ *       table has not), and its text says more
  *
  * Return: as rdmatensor_run().
  */

@@ -159,7 +159,7 @@ static int take_arguments(struct fetch *fetch, const struct what *what, int argc
 		return err;
 	if (fetch->alloc && fetch->memory != STORE_KERNEL)
 		return misused("--alloc is refused with --memory: memory that is registered has no places to hand out: leave out one of the two");
-	if (!what->output)
+	if (!what->output || !*what->output)
 		return misused("give -o OUT.safetensors");
 	if (!strcmp(what->output, "-"))
 		return misused("-o - is refused: standard output is for the report; give ./- for a file of that name");

@@ -24,7 +24,7 @@ static int take_rows(void *own, const char *text)
 		gathering->row_end = strtoimax(colon + 1, &end, 10);
 	if (errno || colon == text || !end || end == colon + 1 || *end ||
 	    gathering->row_start < 0 || gathering->row_start >= gathering->row_end)
-		return misused("--rows %s is refused: give START:END, with START before END", text);
+		return misused("--rows %s is refused: give START:END in digits alone, with START before END", text);
 	return EXIT_OK;
 }
 
@@ -59,7 +59,8 @@ static int serve(struct gathering *gathering)
 	if (!gathering->row_end)
 		return misused("say which rows: --rows START:END");
 	if (!gathering->row_bytes || gathering->row_bytes % 8)
-		return misused("--row-bytes is refused: give a multiple of 8");
+		return misused("--row-bytes %" PRIu64 " is refused: give a multiple of 8 from 8 to %d",
+			       gathering->row_bytes, RDMATENSOR_ROW_MAX);
 	return gather_serve(gathering);
 }
 
@@ -67,6 +68,8 @@ static int measure(struct gathering *gathering)
 {
 	if (gathering->row_end)
 		return misused("--rows is what a --server exports; a client gathers rows of all PEERs");
+	if (gathering->server.exit_after)
+		return misused("--exit-after is of a --server; a client ends by --iters or --duration");
 	if (gathering->nr_peers > RDMATENSOR_OWNERS_MAX)
 		return misused("%d PEERs are enough", RDMATENSOR_OWNERS_MAX);
 	/* 0 is the default, too */

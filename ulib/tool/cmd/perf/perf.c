@@ -99,6 +99,8 @@ int cmd_perf(int argc, char **argv)
 		return misused("--max-size 0 is refused: give the bytes of a tensor");
 	if (server)
 		return perf_serve(&perf);
+	if (perf.server.exit_after)
+		return misused("--exit-after is of a --server; a client ends by --iters or --duration");
 	perf.peer = argv[optind];
 	set_defaults(&perf);
 	return perf_measure(&perf);
