@@ -559,7 +559,7 @@ enum rdmatensor_pool_peers {
  * struct rdmatensor_pool_create - ioctl(RDMATENSOR_POOL_CREATE)
  * @size: sizeof(struct rdmatensor_pool_create)
  * @flags: must be 0
- * @bytes: in: bytes wanted, at least 1; out: rounded up to whole pages
+ * @bytes: in: bytes wanted, 1 to 2^43; out: rounded up to whole pages
  * @out_pool_id: out: id, from 1
  * @peers: enum rdmatensor_pool_peers; in a module that does not know it, must be 0
  * @out_mmap_offset: out: offset for mmap() of the whole pool, MAP_SHARED: not 0, a
