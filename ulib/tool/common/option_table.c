@@ -377,7 +377,7 @@ const struct option_row option_rows[] = {
 		.man = "Where peers connect to: ADDR, ADDR:PORT or :PORT. Without ADDR every IPv4 "
 			"address; [::] is every address, of IPv6 too. Without PORT, or with port 0, "
 			"any free port. Without this option a server listens on :"
-			DIGITS(RDMATENSOR_PORT) ", and no other command listens.",
+			DIGITS(RDMATENSOR_PORT) ", doctor on any free port, and the others do not.",
 	}, {
 		DEVICE(WORKER, "worker"),
 		.arg = "NAME", .kind = OPTION_BYTES, .most = START_TEXT(worker),
