@@ -24,7 +24,8 @@ static int take_rows(void *own, const char *text)
 		gathering->row_end = strtoimax(colon + 1, &end, 10);
 	if (errno || colon == text || !end || end == colon + 1 || *end ||
 	    gathering->row_start < 0 || gathering->row_start >= gathering->row_end)
-		return misused("--rows %s is refused: give START:END in digits alone, with START before END", text);
+		return misused("--rows %s is refused: give START:END in digits alone, with START before END",
+			       text);
 	return EXIT_OK;
 }
 
