@@ -291,12 +291,12 @@ struct rdmatensor_query {
  *
  * The fields from @port to @mr_page_bytes, and @mr_mode, are the parameters of
  * rdmatensor_params.h, which has their ranges, and their defaults until the host changes them. A
- * field that is not 0 is meant (@gid_index, @retry_count and @rnr_retry: if @flags or @set says so); one that is 0
- * and not in @set takes the default. Programs whose struct ends before @set, or before
- * @lane_bytes, go on by that: they cannot choose 0 for @sl, @traffic_class and @pkey_index,
- * auto, or no validation, where the host's default is another; nor are they told what was
- * chosen for @port, @gid_index and @mtu. After success each field has the value that holds; a
- * call that fails changes nothing but @cause.
+ * field that is not 0 is meant (@gid_index, @retry_count and @rnr_retry: if @flags or @set says
+ * so); one that is 0 and not in @set takes the default. Programs whose struct ends before @set,
+ * or before @lane_bytes, go on by that: they cannot choose 0 for @sl, @traffic_class and
+ * @pkey_index, auto, or no validation, where the host's default is another; nor are they told
+ * what was chosen for @port, @gid_index and @mtu. After success each field has the value that
+ * holds; a call that fails changes nothing but @cause.
  *
  * Binds the context to a device, port and GID, makes its protection domain and
  * completion ring, and begins to listen. -ENODEV: no such device or none
@@ -825,8 +825,9 @@ struct rdmatensor_domain_query {
  * @name: out: any bytes, not terminated
  *
  * Describes a tensor that was published with uses 0 in the context's domain, by whatever context,
- * and is offered by all of them; in the order of their publication, until their numbers begin again after 2^31. One
- * whose PUBLISH has not returned may be among them. -ENOENT: there is no further one.
+ * and is offered by all of them; in the order of their publication, until their numbers begin
+ * again after 2^31. One whose PUBLISH has not returned may be among them. -ENOENT: there is no
+ * further one.
  */
 struct rdmatensor_lasting_query {
 	__u32 size;

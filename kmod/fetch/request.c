@@ -44,6 +44,7 @@
  * The table holds one reference, the armed timer another. All members are guarded by the
  * channel's lock.
  */
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <kunit/visibility.h>
 #include "core/fault.h"
@@ -262,6 +263,16 @@ static bool request_unexpose(struct rdmatensor_request *req)
 	return false;
 }
 
+/* Expires unless the peer says something within cancel_ms, and the time that @bytes take */
+static void request_be_patient(struct rdmatensor_request *req, u64 bytes)
+{
+	u64 ms = req->channel->params->cancel_ms + div_u64(bytes, REQUEST_SLOWEST);
+
+	req->patience = msecs_to_jiffies(min_t(u64, ms, REQUEST_PATIENCE_MAX));
+	req->give_up = jiffies + REQUEST_PATIENCE_TIMES * req->patience;
+	rdmatensor_operation_arm(&req->fetch.op, jiffies + req->patience);
+}
+
 /* Nobody but this side can write to the destination any more. Moves the request on to @to */
 static void request_conclude(struct rdmatensor_request *req, enum request_state to)
 {
@@ -288,10 +299,13 @@ static void request_end(struct rdmatensor_request *req, int error, enum request_
 {
 	req->result = error;
 	rdmatensor_channel_unsend(&req->tx);
-	if (request_unexpose(req))
+	if (request_unexpose(req)) {
 		request_move(req, to == REQUEST_DONE ? REQUEST_REVOKING : REQUEST_REVOKING_LINGER);
-	else
+		/* The invalidation waits behind writes, which a peer can hold up for ever */
+		request_be_patient(req, 0);
+	} else {
 		request_conclude(req, to);
+	}
 }
 
 /* As above, by whether a CANCEL has been sent */
@@ -461,12 +475,8 @@ static int request_expose(struct rdmatensor_request *req, gfp_t gfp)
  */
 static void request_await_answer(struct rdmatensor_request *req)
 {
-	u64 ms = req->channel->params->cancel_ms +
-		 div_u64(req->exposed ? req->fetch.meta.bytes : 0, REQUEST_SLOWEST);
-
-	req->patience = msecs_to_jiffies(min_t(u64, ms, REQUEST_PATIENCE_MAX));
-	req->give_up = jiffies + REQUEST_PATIENCE_TIMES * req->patience;
-	rdmatensor_operation_arm(&req->fetch.op, jiffies + req->patience);
+	/* While keys are being taken back the meta-data are those of another destination */
+	request_be_patient(req, req->exposed && !req->revoking ? req->fetch.meta.bytes : 0);
 }
 
 /* True: the peer has sent something since, and the time was extended */
@@ -522,23 +532,39 @@ static void request_cancel(struct rdmatensor_operation *op,
 	spin_unlock_bh(&channel->lock);
 }
 
+/* What a request waits for that is to end soon, as text if it does not; NULL: nothing */
+static const char *request_awaits(const struct rdmatensor_request *req)
+{
+	switch (req->state) {
+	case REQUEST_CANCEL_QUEUED:
+	case REQUEST_CANCEL_SENT:
+		return "the peer does not answer a CANCEL";
+	case REQUEST_ANSWERED:
+		return "a part of a content does not come";
+	case REQUEST_REVOKING:
+	case REQUEST_REVOKING_LINGER:
+		return "the keys of a destination cannot be taken back: the peer receives nothing";
+	default:
+		return NULL;
+	}
+}
+
 static void request_expire(struct rdmatensor_operation *op)
 {
 	struct rdmatensor_request *req = to_request(op);
 	struct rdmatensor_channel *channel = req->channel;
 	bool timed_out = false;
+	const char *late;
 
 	spin_lock_bh(&channel->lock);
 	/* The last holder of the lock has armed it again: this expiry no longer counts */
 	if (timer_pending(&op->timer))
 		goto out_unlock;
-	if (request_cancelling(req) || req->state == REQUEST_ANSWERED) {
+	late = request_awaits(req);
+	if (late) {
 		/* A channel that is ending ends the request as well */
 		if (rdmatensor_channel_usable(channel) && !request_await_longer(req))
-			rdmatensor_channel_fail_locked(channel, -ETIMEDOUT,
-						       req->state == REQUEST_ANSWERED ?
-						       "a part of a content does not come" :
-						       "the peer does not answer a CANCEL");
+			rdmatensor_channel_fail_locked(channel, -ETIMEDOUT, late);
 	} else if (req->state < REQUEST_CANCEL_QUEUED && !rdmatensor_operation_early(op)) {
 		rdmatensor_status_set(&op->status, -ETIMEDOUT, NULL);
 		request_stop(req, -ETIMEDOUT);
@@ -731,15 +757,33 @@ static int request_expose_now(struct rdmatensor_request *req)
 	int ret;
 
 	while (!rdmatensor_exposure_is_whole(&req->exposure)) {
-		ret = request_expose_next(req, GFP_KERNEL, &short_of_mrs);
-		if (short_of_mrs)
+		ret = fatal_signal_pending(current) ? -EINTR :
+		      request_expose_next(req, GFP_KERNEL, &short_of_mrs);
+		if (ret == -EAGAIN && short_of_mrs)
 			ret = rdmatensor_exposure_grow(req->channel->domain);
+		cond_resched();
 		if (ret && ret != -EAGAIN) {
 			request_unexpose(req);
 			return ret;
 		}
 	}
 	return 0;
+}
+
+/*
+ * In strict mode requests that wait for their turn have no keys yet, so that the memory regions
+ * of a channel are bounded by what may be outstanding. They get theirs after META_DATA_RESPONSE
+ */
+static bool request_may_expose(const struct rdmatensor_request *req)
+{
+	const struct rdmatensor_channel *channel = req->channel;
+	u32 outstanding;
+
+	if (!channel->domain)
+		return true;
+	/* data_race(): without the lock, as one more or less does not matter */
+	outstanding = data_race(channel->nr_requests);
+	return outstanding < channel->max_outstanding;
 }
 
 /* A destination, if the meta-data is known */
@@ -754,8 +798,11 @@ static void request_recall(struct rdmatensor_request *req,
 	    READ_ONCE(channel->features) & RDMATENSOR_WIRE_FEATURE_KEEP)
 		req->keep = rdmatensor_metacache_keep(req->entry);
 	if (rdmatensor_metacache_read(req->entry, &req->fetch.meta) && !req->fetch.validate &&
-	    (request_expose(req, GFP_KERNEL_ACCOUNT) || request_expose_now(req)))
+	    request_may_expose(req) &&
+	    (request_expose(req, GFP_KERNEL_ACCOUNT) || request_expose_now(req))) {
 		req->fetch.op.status.text_len = 0;
+		rdmatensor_proxy_give(&req->fetch.proxy);
+	}
 	/* Without a destination the request carries no meta-data: the peer sends its own */
 	if (!req->exposed)
 		memset(&req->fetch.meta, 0, sizeof(req->fetch.meta));

@@ -32,6 +32,7 @@
 #include "core/fault.h"
 #include "memory/adapter.h"
 #include "memory/domain.h"
+#include "rdmatensor.h"
 
 /* Registrations in one chain; more of them would not hide more latency */
 #define DOMAIN_SQ_DEPTH 64
@@ -237,6 +238,18 @@ static int domain_check_device(const struct rdmatensor_adapter *adapter, char *c
 	return -EOPNOTSUPP;
 }
 
+/* Destinations are mapped with a lock held, and one driver waits for memory where it does that */
+static int domain_check_strict(const struct ib_device *ibdev, bool strict, char *cause,
+			       size_t room)
+{
+	if (!strict || ibdev->ops.driver_id != RDMA_DRIVER_HNS)
+		return 0;
+	snprintf(cause, room,
+		 "START: mr_mode %u: the driver of %s waits for memory where it maps a destination, and cannot: use mr_mode %u",
+		 RDMATENSOR_MR_MODE_STRICT, ibdev->name, RDMATENSOR_MR_MODE_POOL);
+	return -EOPNOTSUPP;
+}
+
 /*
  * The protection domain and the queue pair, which is connected to itself; @step for the user.
  * @adapter: NULL: the route is known, but for where it ends
@@ -317,7 +330,8 @@ struct rdmatensor_domain *rdmatensor_domain_create(struct rdmatensor_adapter *ad
 	int ret;
 
 	might_sleep();
-	ret = domain_check_device(adapter, cause, room);
+	ret = domain_check_device(adapter, cause, room) ?:
+	      domain_check_strict(ibdev, strict, cause, room);
 	if (ret)
 		return ERR_PTR(ret);
 	domain = domain_new();

@@ -11,7 +11,8 @@
  * Who owns what: the domain's pool of memory regions (ib_mr_pool, on the queue pair that the
  * domain registers with) has the idle ones, an exposure those in use. The pool begins empty and
  * grows, in process context, whenever an exposure finds it so; it shrinks with the domain. It
- * cannot become larger than what is exposed at one time, and no byte is exposed twice.
+ * cannot become larger than what is exposed at one time, which the requests that may be
+ * outstanding bound.
  *
  * Each use has another key and other addresses: what a peer remembers of an earlier one leads
  * nowhere. Keys have eight bits for that, and return; addresses do after 2^61 bytes.
@@ -58,10 +59,19 @@ EXPORT_SYMBOL_IF_KUNIT(rdmatensor_exposure_begin);
 
 int rdmatensor_exposure_grow(struct rdmatensor_domain *domain)
 {
+	struct ib_qp *qp = domain->qp;
+	struct ib_mr *mr;
+
 	might_sleep();
-	return rdmatensor_fault(-ENOMEM) ?:
-	       ib_mr_pool_init(domain->qp, &domain->qp->rdma_mrs, 1, IB_MR_TYPE_MEM_REG,
-			       1U << (domain->seg_shift - PAGE_SHIFT), 0);
+	mr = rdmatensor_should_fail() ? ERR_PTR(-ENOMEM) :
+	     ib_alloc_mr(qp->pd, IB_MR_TYPE_MEM_REG, 1U << (domain->seg_shift - PAGE_SHIFT));
+	if (IS_ERR(mr))
+		return PTR_ERR(mr);
+	/* As ib_mr_pool_init() does, which on error would free those that are there already */
+	spin_lock_irq(&qp->mr_lock);
+	list_add(&mr->qp_entry, &qp->rdma_mrs);
+	spin_unlock_irq(&qp->mr_lock);
+	return 0;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_exposure_grow);
 
@@ -138,6 +148,20 @@ void rdmatensor_exposure_close(struct rdmatensor_exposure *exposure)
 	exposure->at = &exposure->mrs;
 }
 
+/*
+ * Behind all others, so that it rests while there are any: a device in software may still be at
+ * a packet for which it has looked the key up
+ */
+static void exposure_put(struct ib_qp *qp, struct ib_mr *mr)
+{
+	unsigned long flags;
+
+	ib_mr_pool_put(qp, &qp->rdma_mrs, mr);
+	spin_lock_irqsave(&qp->mr_lock, flags);
+	list_move_tail(&mr->qp_entry, &qp->rdma_mrs);
+	spin_unlock_irqrestore(&qp->mr_lock, flags);
+}
+
 void rdmatensor_exposure_end(struct rdmatensor_exposure *exposure)
 {
 	struct ib_qp *qp = exposure->domain->qp;
@@ -150,7 +174,7 @@ void rdmatensor_exposure_end(struct rdmatensor_exposure *exposure)
 		 * for each
 		 */
 		mr->length = 0;
-		ib_mr_pool_put(qp, &qp->rdma_mrs, mr);
+		exposure_put(qp, mr);
 	}
 	list_del_init(&exposure->item);
 	exposure->nr_mrs = 0;

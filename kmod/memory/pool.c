@@ -401,11 +401,11 @@ void rdmatensor_pool_rkeys(const struct rdmatensor_pool *pool,
 			   const struct rdmatensor_exposure *exposure, __le32 *rkeys)
 {
 	struct ib_mr *mr;
-	u32 i;
+	u32 i = 0;
 
 	if (exposure->domain) {
 		list_for_each_entry(mr, &exposure->mrs, qp_entry)
-			*rkeys++ = cpu_to_le32(mr->rkey);
+			rkeys[i++] = cpu_to_le32(mr->rkey);
 		return;
 	}
 	for (i = 0; i < exposure->nr_rkeys; i++)

@@ -203,7 +203,7 @@ static int region_alloc(struct rdmatensor_regions *regions, struct rdmatensor_us
 		*offset = extent->offset;
 		if (use) {
 			use->write = true;
-			/* Its end, too, which only aligns it: regions_free_held() frees all of it */
+			/* To its aligned end: regions_free_held() frees all of it */
 			region_hold(regions, use, extent, extent->offset, extent->bytes);
 		}
 	}

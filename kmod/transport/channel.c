@@ -1104,10 +1104,15 @@ EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_tx_registration);
 void rdmatensor_channel_tx_invalidation(struct rdmatensor_channel *channel,
 					struct rdmatensor_exposure *exposure)
 {
+	struct mem_cgroup *memcg;
+
 	spin_lock_bh(&channel->lock);
 	channel_free_place(&channel->lanes[0]);
+	/* A destination that follows is on behalf of the channel's owner */
+	memcg = set_active_memcg(channel->core->memcg);
 	if (!--exposure->nr_open)
 		exposure->closed(exposure);
+	set_active_memcg(memcg);
 	rdmatensor_channel_pump(channel);
 	spin_unlock_bh(&channel->lock);
 }

@@ -26,6 +26,8 @@
 #define TOO_LONG	((END_MRS + 1) << END_SEG_SHIFT)
 
 #define NOT_SENT "down:-71(answer to a request that was not sent or has ended)"
+#define NO_ANSWER "down:-110(the peer does not answer a CANCEL)"
+#define KEYS_OPEN "down:-110(the keys of a destination cannot be taken back: the peer receives nothing)"
 #define NOT_ASKED "down:-71(content that was not asked for)"
 #define META_TURN "down:-71(META_DATA_RESPONSE out of turn)"
 #define SECOND_END "down:-71(second end of one request)"
@@ -133,6 +135,19 @@ static const struct script scripts[] = {
 	} },
 	{ "revoking, expired", .strict = true, .steps = {
 		REVOKING, EXPIRE(2, ""), ROOM("inv end2:0"),
+	} },
+	/* What has come has come, but the channel does not go on */
+	{ "revoking for ever", .strict = true, .steps = {
+		REVOKING, SILENT, EXPIRE(2, KEYS_OPEN), DOWN("end2:0"),
+	} },
+	{ "revoking and lingering for ever", .strict = true, .steps = {
+		REVOKING_LINGER, SILENT, EXPIRE(2, KEYS_OPEN), DOWN("end2:0"),
+	} },
+	/* The length that was described is not that of the old keys */
+	{ "changed to the longest, old keys are not back yet, cancelled, silent", .strict = true,
+	  .steps = {
+		DIRECT, FULL, META(1, 1ULL << 40, ""), CANCEL(2, ""), SILENT,
+		EXPIRE(2, NO_ANSWER), DOWN("end2:-110+text"),
 	} },
 	{ "revoking, aborted", .strict = true, .steps = {
 		REVOKING, ABORT(1, -5, ""), ROOM("inv end2:0"),
