@@ -175,7 +175,7 @@ TEST(strict_keys_in_the_hands_of_another)
 			scene_lives(&liar);
 		}
 	}
-	printf("# %u keys at %u moments, the last: %s\n", nr_told, MOMENTS, moments[MOMENTS - 1]);
+	printf("# %u keys at %d moments, the last: %s\n", nr_told, MOMENTS, moments[MOMENTS - 1]);
 }
 
 /* Keys of fetches that are over, in the hands of the one whom they were told */

@@ -689,12 +689,18 @@ TEST(memory_of_a_domain_that_nobody_has_joined_is_locked)
 	AS_USER(LOCKED, locked_by_a_descriptor);
 }
 
-static void device(const char *text)
+static void device(int there)
 {
 	const char *name = getenv("LAB_RDMA_DEV"), *netdev = getenv("LAB_NETDEV");
 	char command[128];
 
-	snprintf(command, sizeof(command), text, name ? name : "rxe0", netdev ? netdev : "d0");
+	if (!name)
+		name = "rxe0";
+	if (there)
+		snprintf(command, sizeof(command), "rdma link add %s type rxe netdev %s", name,
+			 netdev ? netdev : "d0");
+	else
+		snprintf(command, sizeof(command), "rdma link del %s", name);
 	EQ(system(command), 0);
 }
 
@@ -710,7 +716,7 @@ static void device_goes(int joined)
 	side_close(&maker);
 	if (!joined)
 		side_close(&heir);
-	device("rdma link del %s");
+	device(0);
 	described(&is);
 	EQ(is.flags, RDMATENSOR_DOMAIN_DEVICE_GONE);
 	EQ(is.pools, 2);
@@ -723,7 +729,7 @@ static void device_goes(int joined)
 		comes(&heir, "n", 0, 1);
 		withdrawn(&heir, "n", 0, 1);
 	}
-	device("rdma link add %s type rxe netdev %s");
+	device(1);
 	EQ(start_refused(domain, "", "was removed"), -ENODEV);
 	close(domain);
 }

@@ -131,12 +131,12 @@ static struct rt_mapping *forget(struct rdmatensor *rt, uint32_t id, const void 
 	struct rt_mapping **at, *map;
 
 	pthread_mutex_lock(&rt->lock);
-	for (at = &rt->mappings; *at; at = &(*at)->next)
-		if ((*at)->id == id && (!base || (*at)->base == base))
+	for (at = &rt->mappings; (map = *at); at = &map->next) {
+		if (map->id == id && (!base || map->base == base)) {
+			*at = map->next;
 			break;
-	map = *at;
-	if (map)
-		*at = map->next;
+		}
+	}
 	pthread_mutex_unlock(&rt->lock);
 	return map;
 }

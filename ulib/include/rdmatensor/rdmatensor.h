@@ -111,11 +111,13 @@ int rdmatensor_open_cause(const char *path, struct rdmatensor **out, char *cause
 			  size_t cause_len);
 
 /**
- * rdmatensor_close() - end a context and all that it made
+ * rdmatensor_close() - end a context
  * @rt: handle, or NULL
  *
  * Unmaps the ring and all pools that the handle has mapped. Fetches in flight are ended by
- * the kernel, which waits, in bounded time, until no peer can write any more.
+ * the kernel, which waits, in bounded time, until no peer can write any more. Pools, and
+ * tensors that are published with uses 0, end with their domain: now, unless a descriptor from
+ * rdmatensor_domain_create() or another context has it, too.
  */
 void rdmatensor_close(struct rdmatensor *rt);
 
