@@ -150,15 +150,16 @@ void rdmatensor_exposure_close(struct rdmatensor_exposure *exposure)
 
 /*
  * Behind all others, so that it rests while there are any: a device in software may still be at
- * a packet for which it has looked the key up
+ * a packet for which it has looked the key up. ib_mr_pool_put() would put it before them; to
+ * move it after that is too late, as a SUBMIT, which has no lock, may have got it since
  */
 static void exposure_put(struct ib_qp *qp, struct ib_mr *mr)
 {
 	unsigned long flags;
 
-	ib_mr_pool_put(qp, &qp->rdma_mrs, mr);
 	spin_lock_irqsave(&qp->mr_lock, flags);
-	list_move_tail(&mr->qp_entry, &qp->rdma_mrs);
+	list_add_tail(&mr->qp_entry, &qp->rdma_mrs);
+	qp->mrs_used--;
 	spin_unlock_irqrestore(&qp->mr_lock, flags);
 }
 

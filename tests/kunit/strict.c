@@ -368,6 +368,35 @@ static void exactly_the_bytes(struct kunit *test)
 	script_close(script);
 }
 
+/* A memory region that was used last is used again after all others that are idle */
+static void keys_rest(struct kunit *test)
+{
+	struct script_end *script = open_strict(test);
+	struct end *end = script->end;
+	struct rdmatensor_exposure exposure = {};
+	struct ib_mr *used[END_MRS] = {};
+	int i, j;
+
+	for (i = 0; i < 3 * END_MRS; i++) {
+		struct ib_mr *mr;
+
+		rdmatensor_exposure_begin(&exposure, end->domain, 0, 1);
+		KUNIT_ASSERT_EQ(test, rdmatensor_exposure_extend(&exposure, &end->pool->reg,
+								 GFP_KERNEL), 0);
+		mr = list_first_entry(&exposure.mrs, struct ib_mr, qp_entry);
+		KUNIT_EXPECT_EQ(test, end->domain->qp->mrs_used, 1);
+		/* Each once in a round, in the same order in each */
+		for (j = 0; j < END_MRS && i < END_MRS; j++)
+			KUNIT_EXPECT_PTR_NE(test, used[j], mr);
+		if (i >= END_MRS)
+			KUNIT_EXPECT_PTR_EQ(test, used[i % END_MRS], mr);
+		used[i % END_MRS] = mr;
+		rdmatensor_exposure_end(&exposure);
+	}
+	KUNIT_EXPECT_EQ(test, end->domain->qp->mrs_used, 0);
+	script_close(script);
+}
+
 /* What is sent is read by the addresses of the memory, with the one key that reaches all of it */
 static void sent_by_address(struct kunit *test)
 {
@@ -400,6 +429,7 @@ static struct kunit_case strict_tests[] = {
 	KUNIT_CASE(told_when_completed),
 	KUNIT_CASE(places_are_counted),
 	KUNIT_CASE(exactly_the_bytes),
+	KUNIT_CASE(keys_rest),
 	KUNIT_CASE(sent_by_address),
 	{}
 };
