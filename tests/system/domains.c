@@ -476,7 +476,9 @@ TEST(a_domain_in_flight_between_processes)
 	side_close(&maker);
 
 	EQ(recvmsg(ends[1], &packet, 0), 1);
-	memcpy(&domain, CMSG_DATA(CMSG_FIRSTHDR(&packet)), sizeof(int));
+	header = CMSG_FIRSTHDR(&packet);
+	CHECK(header);
+	memcpy(&domain, CMSG_DATA(header), sizeof(int));
 	side_open(&heir, "heir", POOL, 0, join);
 	comes(&heir, "n", 0, 3);
 	close(ends[0]);

@@ -274,7 +274,7 @@ TEST(what_cannot_be_proxied)
 TEST(proxy_without_room)
 {
 	unsigned char *at = malloc(TENSOR);
-	struct rdmatensor_cqe cqe;
+	struct rdmatensor_cqe cqe = {};
 	uint64_t taken;
 	char text[256];
 

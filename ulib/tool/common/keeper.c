@@ -219,10 +219,9 @@ static int listen_at(const struct sockaddr_un *addr)
 		 addr->sun_path, (unsigned int)getpid() & PID_MASK);
 	unlink(own.sun_path);
 	umask(0177);
-	if (bind(fd, (const struct sockaddr *)&own, sizeof(own)) || listen(fd, 8))
-		err = -errno;
-	else if (link(own.sun_path, addr->sun_path) && (errno != EEXIST || !is_dead(addr) ||
-							rename(own.sun_path, addr->sun_path)))
+	if (bind(fd, (const struct sockaddr *)&own, sizeof(own)) || listen(fd, 8) ||
+	    (link(own.sun_path, addr->sun_path) && (errno != EEXIST || !is_dead(addr) ||
+						    rename(own.sun_path, addr->sun_path))))
 		err = -errno;
 	unlink(own.sun_path);
 	if (!err)
@@ -315,6 +314,7 @@ static int connect_to(const char *path, int *fd)
 	struct stat there;
 	int err;
 
+	*fd = -1;
 	if (!address_of(path, &addr))
 		return path_failed(path);
 	*fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
