@@ -396,24 +396,22 @@ static struct rdmatensor_tensor *rdv_offered(struct rdmatensor_rendezvous *rdv,
 }
 
 /*
- * Locks the table of lasting tensors. False: there is nothing in it, and it is not locked. What is
+ * The table of lasting tensors has any, and is worth its lock, which goes inside of @rdv's. What is
  * added to it meanwhile looks into @rdv after that, with @rdv's lock
  */
-static bool rdv_lock_lasting(struct rdmatensor_rendezvous *rdv)
+static bool rdv_has_lasting(const struct rdmatensor_rendezvous *rdv)
 {
 	lockdep_assert_held(&rdv->lock);
-	if (!rdv->lasting || !atomic_read(&rdv->lasting->keys.nelems))
-		return false;
-	spin_lock_nested(&rdv->lasting->lock, SINGLE_DEPTH_NESTING);
-	return true;
+	return rdv->lasting && atomic_read(&rdv->lasting->keys.nelems);
 }
 
 static bool rdv_is_lasting(struct rdmatensor_rendezvous *rdv, const struct rdv_lookup *lookup)
 {
 	bool lasting;
 
-	if (!rdv_lock_lasting(rdv))
+	if (!rdv_has_lasting(rdv))
 		return false;
+	spin_lock_nested(&rdv->lasting->lock, SINGLE_DEPTH_NESTING);
 	lasting = rdv_offered(rdv->lasting, lookup);
 	spin_unlock(&rdv->lasting->lock);
 	return lasting;
@@ -425,8 +423,9 @@ static bool rdv_match_lasting(struct rdmatensor_rendezvous *rdv, const struct rd
 {
 	struct rdmatensor_tensor *tensor;
 
-	if (!rdv_lock_lasting(rdv))
+	if (!rdv_has_lasting(rdv))
 		return false;
+	spin_lock_nested(&rdv->lasting->lock, SINGLE_DEPTH_NESTING);
 	tensor = rdv_offered(rdv->lasting, lookup);
 	if (tensor && rdv_offered(rdv, lookup))
 		tensor = NULL;
@@ -498,8 +497,9 @@ static void rdv_meet(struct rdmatensor_rendezvous *rdv, const struct rdv_lookup 
 
 	spin_lock_bh(&rdv->lock);
 	key = rdv_find_key(rdv, lookup);
-	if (!key || list_empty(&key->waiters) || !rdv_lock_lasting(rdv))
+	if (!key || list_empty(&key->waiters) || !rdv_has_lasting(rdv))
 		goto out_unlock;
+	spin_lock_nested(&rdv->lasting->lock, SINGLE_DEPTH_NESTING);
 	tensor = rdv_offered(rdv->lasting, lookup);
 	if (tensor) {
 		list_for_each_entry_safe(waiter, next, &key->waiters, item) {
