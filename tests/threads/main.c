@@ -431,6 +431,18 @@ static long locked(void)
 	return sum;
 }
 
+/* Pools whose last user cannot sleep are freed by the module's workqueue, soon after their end */
+static bool charges_end(void)
+{
+	uint64_t until = rdmatensor_deadline_ms(10000);
+
+	while (locked() && rdmatensor_now_ns() < until)
+		poll(NULL, 0, 10);
+	if (locked())
+		printf("# %ld kB are charged\n", locked());
+	return !locked();
+}
+
 /*
  * The whole
  */
@@ -593,7 +605,7 @@ int main(int argc, char **argv)
 	pthread_join(w->thread, NULL);
 	domains_end();
 	report(seconds, unplugs);
-	result(!locked(), "no memory is charged that was returned");
+	result(charges_end(), "no memory is charged that was returned");
 	printf("1..%d\n", number);
 	return failures ? 1 : 0;
 }
