@@ -318,6 +318,15 @@ static void rdv_match(struct rdmatensor_tensor *tensor, struct rdmatensor_waiter
 		list_move_tail(&tensor->item, &tensor->key->held);
 }
 
+static void rdv_match_waiter(struct rdmatensor_tensor *tensor, struct rdmatensor_waiter *waiter,
+			     struct list_head *matches)
+{
+	waiter->waiting = false;
+	waiter->key = NULL;
+	list_move_tail(&waiter->item, matches);
+	rdv_match(tensor, waiter);
+}
+
 static void rdv_match_waiters(struct rdmatensor_rendezvous_key *key, struct list_head *matches)
 {
 	struct rdmatensor_tensor *tensor;
@@ -330,10 +339,7 @@ static void rdv_match_waiters(struct rdmatensor_rendezvous_key *key, struct list
 						  item);
 		if (!tensor || !waiter)
 			return;
-		waiter->waiting = false;
-		waiter->key = NULL;
-		list_move_tail(&waiter->item, matches);
-		rdv_match(tensor, waiter);
+		rdv_match_waiter(tensor, waiter, matches);
 	}
 }
 
@@ -455,13 +461,40 @@ static int rdv_offer(struct rdmatensor_rendezvous *rdv, const struct rdv_lookup 
 	return 0;
 }
 
-int rdmatensor_rendezvous_publish(struct rdmatensor_rendezvous *rdv,
-				  struct rdmatensor_tensor *tensor, const char *name,
-				  u16 name_len, s64 step_id, struct list_head *matches)
+/* As rdv_offer(), in @rdv's own table; and what waits for it is matched */
+static int rdv_offer_own(struct rdmatensor_rendezvous *rdv, const struct rdv_lookup *lookup,
+			 struct rdmatensor_tensor *tensor,
+			 struct rdmatensor_rendezvous_key **spare, struct list_head *matches)
 {
-	struct rdv_lookup lookup = {
-		.name = name, .name_len = name_len, .step_id = step_id
-	};
+	int ret;
+
+	if (rdv_is_lasting(rdv, lookup))
+		return -EEXIST;
+	ret = rdv_offer(rdv, lookup, tensor, spare);
+	if (!ret)
+		rdv_match_waiters(tensor->key, matches);
+	return ret;
+}
+
+/* As rdv_offer(), in the table of lasting tensors */
+static int rdv_offer_lasting(struct rdmatensor_rendezvous *rdv, const struct rdv_lookup *lookup,
+			     struct rdmatensor_tensor *tensor,
+			     struct rdmatensor_rendezvous_key **spare)
+{
+	int ret;
+
+	if (rdv_offered(rdv, lookup))
+		return -EEXIST;
+	spin_lock_nested(&rdv->lasting->lock, SINGLE_DEPTH_NESTING);
+	ret = rdv_offer(rdv->lasting, lookup, tensor, spare);
+	spin_unlock(&rdv->lasting->lock);
+	return ret;
+}
+
+/* @matches: NULL: the tensor lasts */
+static int rdv_publish(struct rdmatensor_rendezvous *rdv, const struct rdv_lookup *lookup,
+		       struct rdmatensor_tensor *tensor, struct list_head *matches)
+{
 	struct rdmatensor_rendezvous_key *spare;
 	const struct rdmatensor_status *status;
 	unsigned int tries = 0;
@@ -469,21 +502,30 @@ int rdmatensor_rendezvous_publish(struct rdmatensor_rendezvous *rdv,
 
 	might_sleep();
 
-	spare = rdv_alloc_key(&lookup, GFP_KERNEL_ACCOUNT);
+	spare = rdv_alloc_key(lookup, GFP_KERNEL_ACCOUNT);
 	if (!spare)
 		return -ENOMEM;
 	do {
 		spin_lock_bh(&rdv->lock);
-		status = rdv_aborted(rdv, step_id);
+		status = rdv_aborted(rdv, lookup->step_id);
 		ret = status ? status->error :
-		      rdv_is_lasting(rdv, &lookup) ? -EEXIST :
-		      rdv_offer(rdv, &lookup, tensor, &spare);
-		if (!ret)
-			rdv_match_waiters(tensor->key, matches);
+		      matches ? rdv_offer_own(rdv, lookup, tensor, &spare, matches) :
+		      rdv_offer_lasting(rdv, lookup, tensor, &spare);
 		spin_unlock_bh(&rdv->lock);
 	} while (ret > 0 && rdv_wait_for_hash(GFP_KERNEL, &tries));
 	kfree(spare);
 	return ret > 0 ? -ENOMEM : ret;
+}
+
+int rdmatensor_rendezvous_publish(struct rdmatensor_rendezvous *rdv,
+				  struct rdmatensor_tensor *tensor, const char *name,
+				  u16 name_len, s64 step_id, struct list_head *matches)
+{
+	const struct rdv_lookup lookup = {
+		.name = name, .name_len = name_len, .step_id = step_id
+	};
+
+	return rdv_publish(rdv, &lookup, tensor, matches);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_rendezvous_publish);
 
@@ -501,14 +543,9 @@ static void rdv_meet(struct rdmatensor_rendezvous *rdv, const struct rdv_lookup 
 		goto out_unlock;
 	spin_lock_nested(&rdv->lasting->lock, SINGLE_DEPTH_NESTING);
 	tensor = rdv_offered(rdv->lasting, lookup);
-	if (tensor) {
-		list_for_each_entry_safe(waiter, next, &key->waiters, item) {
-			waiter->waiting = false;
-			waiter->key = NULL;
-			list_move_tail(&waiter->item, matches);
-			rdv_match(tensor, waiter);
-		}
-	}
+	if (tensor)
+		list_for_each_entry_safe(waiter, next, &key->waiters, item)
+			rdv_match_waiter(tensor, waiter, matches);
 	spin_unlock(&rdv->lasting->lock);
 	rdv_free_key_if_unused(rdv, key);
 out_unlock:
@@ -519,35 +556,15 @@ int rdmatensor_rendezvous_publish_lasting(struct rdmatensor_rendezvous *rdv,
 					  struct rdmatensor_tensor *tensor, const char *name,
 					  u16 name_len, s64 step_id, struct list_head *matches)
 {
-	struct rdv_lookup lookup = {
+	const struct rdv_lookup lookup = {
 		.name = name, .name_len = name_len, .step_id = step_id
 	};
 	struct rdmatensor_rendezvous *lasting = rdv->lasting, *member;
-	struct rdmatensor_rendezvous_key *spare;
-	const struct rdmatensor_status *status;
-	unsigned int tries = 0;
 	int ret;
 
-	might_sleep();
-
-	spare = rdv_alloc_key(&lookup, GFP_KERNEL_ACCOUNT);
-	if (!spare)
-		return -ENOMEM;
-	do {
-		spin_lock_bh(&rdv->lock);
-		status = rdv_aborted(rdv, step_id);
-		if (status || rdv_offered(rdv, &lookup)) {
-			ret = status ? status->error : -EEXIST;
-		} else {
-			spin_lock_nested(&lasting->lock, SINGLE_DEPTH_NESTING);
-			ret = rdv_offer(lasting, &lookup, tensor, &spare);
-			spin_unlock(&lasting->lock);
-		}
-		spin_unlock_bh(&rdv->lock);
-	} while (ret > 0 && rdv_wait_for_hash(GFP_KERNEL, &tries));
-	kfree(spare);
+	ret = rdv_publish(rdv, &lookup, tensor, NULL);
 	if (ret)
-		return ret > 0 ? -ENOMEM : ret;
+		return ret;
 
 	/* It may be withdrawn from here on */
 	rdmatensor_hold("publish_lasting");
