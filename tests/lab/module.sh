@@ -36,6 +36,16 @@ check() {
 	fi
 }
 
+# until_true COMMAND...: within a minute, which is for a machine that has other things to do
+until_true() {
+	local end=$((SECONDS + 60))
+	while ((SECONDS < end)); do
+		"$@" >/dev/null 2>&1 && return
+		sleep 0.05
+	done
+	"$@"
+}
+
 # load [PARAMETER...]: or the script ends
 load() {
 	insmod "$module" "${modes[@]}" "$@" && return

@@ -9,15 +9,6 @@ tool=$LAB_BUILD/ulib/bin/rdmatensor
 model=$LAB_BUILD/demo/model.safetensors
 socket=/tmp/model.sock
 
-until_true() {
-	local end=$((SECONDS + 60))
-	while ((SECONDS < end)); do
-		"$@" >/dev/null 2>&1 && return
-		sleep 0.05
-	done
-	"$@"
-}
-
 # serves OUTPUT [OPTION]...: until it is ready; $server is it
 serves() {
 	local output=$1

@@ -18,16 +18,6 @@ is() {
 	return 1
 }
 
-# until_true COMMAND...: within a minute, which is for a machine that has other things to do
-until_true() {
-	local end=$((SECONDS + 60))
-	while ((SECONDS < end)); do
-		"$@" >/dev/null 2>&1 && return
-		sleep 0.05
-	done
-	"$@"
-}
-
 served() {
 	"$tool" serve "$model" --listen "$LAB_IP:7000" --worker server --steps 2 >/tmp/serve 2>&1 &
 	server=$!
