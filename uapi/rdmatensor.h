@@ -304,7 +304,7 @@ struct rdmatensor_query {
  * with the processors, or reaches memory through bounce buffers; -EADDRINUSE:
  * @listen_addr; -EADDRNOTAVAIL: no RDMA device has it, or it is a loopback address; -EUSERS:
  * all max_contexts of the host are started; -ENOMEM: of the ring,
- * which is locked memory as pools are (see RDMATENSOR_POOL_CREATE), and its pages the
+ * which is locked memory as registered pools are (see RDMATENSOR_POOL_REGISTER), its pages the
  * memory cgroup's. What peers make the context allocate is charged to the memory cgroup
  * of who opened it. With RDMATENSOR_START_DOMAIN also -EBADF: @domain_fd is not open; -EINVAL: it
  * is no domain; -EXDEV: the domain is of another network namespace, or @device_name names
@@ -567,10 +567,11 @@ enum rdmatensor_pool_peers {
  *         name it. It names the pool as a whole, and nothing is to be added to it
  *
  * A pool of kernel pages, zeroed, registered for what @peers lets this context's peers do with
- * it (see README, "limits"). Its pages are locked memory of the caller's user, until
- * they are free: RLIMIT_MEMLOCK of the caller bounds what that user has in all, as for
- * io_uring. CAP_IPC_LOCK is above it, and what is made with it does not count.
- * -ENOMEM: that limit, that of the memory cgroup, or no pages; -EOVERFLOW: more than the
+ * it (see README, "limits"). The caller's memory cgroup pays for its pages until they are free.
+ * Where the host says so (parameter memlock), they are locked memory of the caller's user as
+ * well: RLIMIT_MEMLOCK of the caller bounds what that user has in all, as for io_uring.
+ * CAP_IPC_LOCK is above it, and what is made with it does not count.
+ * -ENOMEM: one of these limits, or no pages; -EOVERFLOW: more than the
  * device registers; -EUSERS: START's max_pools are there; -EINTR: the process is killed
  * while it waits for memory of the same user that is being freed; -EINVAL: a field, such as
  * @peers in a module that does not know it.
@@ -683,7 +684,7 @@ struct rdmatensor_pool_import {
  * of it, is not told -EBUSY, whoever else looks at the pool.
  * Regions that the process still holds end with it; mappings stay readable
  * until they are unmapped, but are connected to nothing. The memory is there, and
- * counts as locked memory, until the last of them is unmapped.
+ * counts, until the last of them is unmapped.
  */
 struct rdmatensor_pool_destroy {
 	__u32 size;
@@ -1188,8 +1189,8 @@ struct rdmatensor_status_text {
  *     before SUBMIT returns, and is delivered from there: its memory is the process's
  *     again, and the entry, if @uses is not 0, is in the ring, with result 0; how the
  *     tensor ends is told by none. The buffer is kept under the name for the next step,
- *     whose tensor finds it there if it has the same number of bytes. It is locked memory
- *     as that of a pool is (see RDMATENSOR_POOL_CREATE), which no peer can reach. One
+ *     whose tensor finds it there if it has the same number of bytes. It counts
+ *     as a pool does (see RDMATENSOR_POOL_CREATE), and no peer can reach it. One
  *     that serves no tensor is freed when another tensor or a pool finds no memory, when
  *     START's max_pools buffers are there, or with the domain; that of a tensor that is
  *     withdrawn, by that. -ENOBUFS: max_pools buffers have a tensor that is not delivered

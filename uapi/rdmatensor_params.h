@@ -122,6 +122,9 @@
 #define RDMATENSOR_PARAM_HOST(P) \
 	P(max_contexts, 1024, 1, 65536, 0, 0, \
 	  "started contexts of this host, of all processes", \
-	  "", NULL, "contexts")
+	  "", NULL, "contexts") \
+	P(memlock, 0, 0, 1, 0, 0, \
+	  "1: pools of kernel pages count against RLIMIT_MEMLOCK, as completion rings and memory that is registered or imported always do; 0: what bounds them is the memory cgroup that pays for their pages", \
+	  "", NULL, "")
 
 #endif /* _UAPI_RDMATENSOR_PARAMS_H */

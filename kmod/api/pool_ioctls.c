@@ -6,6 +6,7 @@
 #include <linux/dma-buf.h>
 #include <linux/overflow.h>
 #include "api/ioctl.h"
+#include "context/config.h"
 #include "context/context.h"
 #include "core/fault.h"
 #include "memory/dmabuf.h"
@@ -45,7 +46,8 @@ static struct rdmatensor_pool *pools_create(struct rdmatensor_context *context, 
 
 	lockdep_assert_held(&context->device_use);
 	return READ_ONCE(context->gone) ? ERR_PTR(-ENODEV) :
-	       rdmatensor_pool_create(context->domain, create->bytes, create->peers);
+	       rdmatensor_pool_create(context->domain, create->bytes, create->peers,
+				      rdmatensor_config_memlock());
 }
 
 int rdmatensor_ioctl_pool_create(struct rdmatensor_context *context, void *arg)

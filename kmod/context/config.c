@@ -179,6 +179,11 @@ u32 rdmatensor_config_max_contexts(void)
 	return READ_ONCE(config_max_contexts.value);
 }
 
+bool rdmatensor_config_memlock(void)
+{
+	return READ_ONCE(config_memlock.value);
+}
+
 /* What no parameter's range says. Return: 0, -EINVAL with the cause */
 static int config_check_start(struct rdmatensor_start *start)
 {

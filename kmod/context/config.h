@@ -22,5 +22,7 @@ int rdmatensor_config_start(struct rdmatensor_start *start,
 
 /* Contexts that may be started on this host */
 u32 rdmatensor_config_max_contexts(void);
+/* Whether pools of kernel pages that are made from now on count as locked memory */
+bool rdmatensor_config_memlock(void);
 
 #endif /* RDMATENSOR_CONFIG_H */

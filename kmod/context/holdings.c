@@ -15,6 +15,7 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <net/net_namespace.h>
+#include "context/config.h"
 #include "context/context_list.h"
 #include "context/holdings.h"
 #include "core/fault.h"
@@ -37,7 +38,8 @@ static int holdings_make_buffer(struct rdmatensor_buffers *buffers,
 	down_read(&holdings->device_use);
 	if (holdings->domain && !rdmatensor_domain_ending(holdings->domain))
 		pool = rdmatensor_pool_create(holdings->domain, buffer->bytes,
-					      RDMATENSOR_POOL_PEERS_NONE);
+					      RDMATENSOR_POOL_PEERS_NONE,
+					      rdmatensor_config_memlock());
 	/* Under @device_use: a removal finds it there */
 	if (!IS_ERR(pool))
 		buffer->pool = pool;

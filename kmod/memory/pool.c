@@ -104,7 +104,7 @@ int rdmatensor_pool_size(const struct rdmatensor_domain *domain, u64 *bytes)
 
 /* Charged, and without memory */
 static struct rdmatensor_pool *pool_new(u64 bytes, enum rdmatensor_pool_peers peers,
-					bool writable)
+					bool writable, bool memlock)
 {
 	struct rdmatensor_pool *pool;
 	int ret;
@@ -118,7 +118,7 @@ static struct rdmatensor_pool *pool_new(u64 bytes, enum rdmatensor_pool_peers pe
 	pool->peers = peers;
 	pool->writable = writable;
 
-	ret = rdmatensor_charge(&pool->charge, bytes >> PAGE_SHIFT);
+	ret = rdmatensor_charge(&pool->charge, bytes >> PAGE_SHIFT, memlock);
 	if (ret)
 		goto out_free;
 	ret = rdmatensor_regions_init(&pool->regions, bytes);
@@ -162,7 +162,8 @@ int rdmatensor_pool_register(struct rdmatensor_pool *pool, struct rdmatensor_dom
 }
 
 struct rdmatensor_pool *rdmatensor_pool_create(struct rdmatensor_domain *domain, u64 bytes,
-					       enum rdmatensor_pool_peers peers)
+					       enum rdmatensor_pool_peers peers,
+					       bool memlock)
 {
 	struct rdmatensor_pool *pool;
 	u8 slice_shift;
@@ -174,7 +175,7 @@ struct rdmatensor_pool *rdmatensor_pool_create(struct rdmatensor_domain *domain,
 		return ERR_PTR(ret);
 	if (pool_too_long(bytes))
 		return ERR_PTR(-ENOMEM);
-	pool = pool_new(bytes, peers, true);
+	pool = pool_new(bytes, peers, true, memlock);
 	if (IS_ERR(pool))
 		return pool;
 	/* In slices that long pages fit in, also where a memory region has fewer bytes */
@@ -208,7 +209,7 @@ static struct rdmatensor_pool *pool_new_of(u64 bytes, enum rdmatensor_pool_peers
 	unsigned long limit = rlimit(RLIMIT_MEMLOCK);
 	struct rdmatensor_pool *pool;
 
-	pool = pool_new(bytes, peers, writable);
+	pool = pool_new(bytes, peers, writable, true);
 	if (pool != ERR_PTR(-ENOMEM))
 		return pool;
 	if (limit == RLIM_INFINITY || capable(CAP_IPC_LOCK))

@@ -76,6 +76,7 @@ int rdmatensor_pool_size(const struct rdmatensor_domain *domain, u64 *bytes);
  * @domain: where it is registered; the pool holds a reference until it is unregistered
  * @bytes: length, rounded up to whole pages
  * @peers: what they may do with it, beside what this side does
+ * @memlock: its pages, which the caller's memory cgroup pays for, count as locked memory, too
  *
  * Charges the caller (rdmatensor_charge()) until the pages are free, which is not before
  * the last mapping has gone. Process context; interruptible by a fatal signal. Return: a
@@ -84,7 +85,8 @@ int rdmatensor_pool_size(const struct rdmatensor_domain *domain, u64 *bytes);
  */
 struct rdmatensor_pool *rdmatensor_pool_create(struct rdmatensor_domain *domain,
 					       u64 bytes,
-					       enum rdmatensor_pool_peers peers);
+					       enum rdmatensor_pool_peers peers,
+					       bool memlock);
 
 /**
  * rdmatensor_pool_pin - pin and charge, without a registration

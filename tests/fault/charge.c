@@ -91,6 +91,7 @@ TEST(pools_that_are_freed_hold_up_their_user_only)
 	pid_t pid;
 
 	side_open(&s, "charge", 4096, 0, NULL);
+	test_param("memlock", 1);
 	hold_at("pool_free");
 	EQ(ended(creates(OWNER, LIMIT)), 0);
 	hold_wait();
@@ -119,4 +120,5 @@ TEST(pools_that_are_freed_hold_up_their_user_only)
 	process_sleeps(pid);
 	hold_go();
 	EQ(ended(pid), 0);
+	test_param("memlock", 0);
 }

@@ -1039,7 +1039,13 @@ static void be_ordinary(void)
 	struct rlimit limit = { PINNED_MAX, PINNED_MAX };
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[2];
+	FILE *param;
 
+	param = fopen("/sys/module/rdmatensor/parameters/memlock", "w");
+	if (!param || fputs("1", param) < 0 || fclose(param)) {
+		perror("calls: memlock");
+		exit(1);
+	}
 	if (setrlimit(RLIMIT_MEMLOCK, &limit) || syscall(SYS_capget, &header, data)) {
 		perror("calls: limits");
 		exit(1);

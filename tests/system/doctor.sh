@@ -96,6 +96,13 @@ little_memory() {
 	chmod 666 /tmp/rdmatensor
 	got=$(ulimit -l 1024 && as_nobody)
 	echo "$got"
+	jq -e '.checks | any(.verdict == "OK" and .check == "memlock" and
+		(.text | contains("for pools unlimited") and contains("1024 KiB")))' <<<"$got" ||
+		return 1
+	"$tool" set memlock 1 || return 1
+	got=$(ulimit -l 1024 && as_nobody)
+	"$tool" set memlock 0
+	echo "$got"
 	jq -e '.checks | any(.verdict == "WARN" and .check == "memlock" and
 		(.remedy | contains("ulimit -l")))' <<<"$got"
 }

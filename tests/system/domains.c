@@ -15,7 +15,6 @@
 
 #define BYTES 100000
 #define POOL (1 << 20)
-#define PARAM "/sys/module/rdmatensor/parameters/max_contexts"
 
 static struct side maker, heir, reader;
 static int domain;
@@ -599,21 +598,12 @@ TEST(what_is_no_domain)
 	close(domain);
 }
 
-static void limit(unsigned int most)
-{
-	FILE *file = fopen(PARAM, "w");
-
-	CHECK(file);
-	fprintf(file, "%u", most);
-	EQ(fclose(file), 0);
-}
-
 /* With room for @most. Return: 0, or START's error; *@rt: it is open */
 static int start_within(unsigned int most, struct rdmatensor **rt)
 {
 	struct rdmatensor_start start;
 
-	limit(most);
+	test_param("max_contexts", most);
 	EQ(rdmatensor_open(NULL, rt), 0);
 	rdmatensor_start_init(&start, "one more");
 	return rdmatensor_start(*rt, &start);
@@ -633,14 +623,14 @@ TEST(domains_count_as_contexts)
 	} while (ret == -EUSERS && nr < 100);
 	EQ(ret, 0);
 
-	limit(1024);
+	test_param("max_contexts", 1024);
 	side_open(&maker, "maker", POOL, 0, NULL);
 	domain = domain_of(&maker);
 	/* A second descriptor counts no more */
 	copies[0] = domain_of(&maker);
 	ret = start_within(nr + 1, &rt);
 	rdmatensor_close(rt);
-	limit(1024);
+	test_param("max_contexts", 1024);
 	EQ(ret, -EUSERS);
 	side_close(&maker);
 	/* Its place is free, that of the domain is not */
@@ -648,13 +638,13 @@ TEST(domains_count_as_contexts)
 	if (!ret)
 		ret = rdmatensor_domain_create(rt, 0, &copies[1]);
 	rdmatensor_close(rt);
-	limit(1024);
+	test_param("max_contexts", 1024);
 	EQ(ret, -EUSERS);
 	/* With the last descriptor it counts no more */
 	close(copies[0]);
 	close(domain);
 	ret = start_within(nr, &rt);
-	limit(1024);
+	test_param("max_contexts", 1024);
 	EQ(ret, 0);
 	rdmatensor_close(rt);
 }

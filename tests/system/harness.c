@@ -49,12 +49,25 @@ void test_fail(const char *file, int line, const char *fmt, ...)
 	longjmp(test_end, 1);
 }
 
-void test_as_user(const char *file, uint64_t bytes, int (*fn)(void))
+void test_param(const char *name, unsigned int value)
+{
+	char path[128];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/sys/module/rdmatensor/parameters/%s", name);
+	file = fopen(path, "w");
+	CHECK(file);
+	fprintf(file, "%u", value);
+	EQ(fclose(file), 0);
+}
+
+void test_as_user(const char *file, uint64_t bytes, unsigned int memlock, int (*fn)(void))
 {
 	struct rlimit limit = { bytes, bytes };
 	int status, line;
 	pid_t pid;
 
+	test_param("memlock", memlock);
 	fflush(stdout);
 	pid = fork();
 	CHECK(pid >= 0);
@@ -64,6 +77,7 @@ void test_as_user(const char *file, uint64_t bytes, int (*fn)(void))
 		_exit(fn() & 255);
 	}
 	EQ(waitpid(pid, &status, 0), pid);
+	test_param("memlock", 0);
 	CHECK(WIFEXITED(status));
 	line = WEXITSTATUS(status);
 	if (line)

@@ -29,8 +29,13 @@ void test_fail(const char *file, int line, const char *fmt, ...)
  * In a process that gives up what it could not get back: a user who may lock @limit bytes.
  * @fn returns 0, or the line that failed, of the file where this stands
  */
-#define AS_USER(limit, fn) test_as_user(__FILE__, limit, fn)
-void test_as_user(const char *file, uint64_t limit, int (*fn)(void));
+#define AS_USER(limit, fn) test_as_user(__FILE__, limit, 1, fn)
+/* The same on a host where pools of kernel pages do not count */
+#define AS_USER_UNCOUNTED(limit, fn) test_as_user(__FILE__, limit, 0, fn)
+void test_as_user(const char *file, uint64_t limit, unsigned int memlock, int (*fn)(void));
+
+/* Sets the module's parameter, for all tests that come */
+void test_param(const char *name, unsigned int value);
 
 /* A long test that gets on: its time begins again */
 void test_alive(void);

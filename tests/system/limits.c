@@ -41,6 +41,45 @@ TEST(pools_count_as_locked_memory)
 	AS_USER(LIMIT, within_limit);
 }
 
+/* By the memory cgroup alone; what is registered, and rings, count as ever */
+static int beyond_limit(void)
+{
+	char *pages = mmap(NULL, 2 * LIMIT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			   -1, 0);
+	struct rdmatensor_pool first, second, own;
+	struct rdmatensor_start start;
+	struct rdmatensor *rt;
+	char cause[256];
+
+	if (pages == MAP_FAILED)
+		return __LINE__;
+	if (rdmatensor_pool_create(s.rt, 2 * LIMIT, &first) ||
+	    rdmatensor_pool_create(s.rt, LIMIT, &second))
+		return __LINE__;
+	if (rdmatensor_pool_register(s.rt, pages, LIMIT + 4096, 0, 0, &own, cause,
+				     sizeof(cause)) != -ENOMEM ||
+	    !strstr(cause, "RLIMIT_MEMLOCK"))
+		return __LINE__;
+	if (rdmatensor_pool_register(s.rt, pages, LIMIT, 0, 0, &own, cause, sizeof(cause)))
+		return __LINE__;
+	if (rdmatensor_open(NULL, &rt))
+		return __LINE__;
+	rdmatensor_start_init(&start, "ring");
+	if (rdmatensor_start(rt, &start) != -ENOMEM || !strstr(start.cause, "RLIMIT_MEMLOCK"))
+		return __LINE__;
+	rdmatensor_close(rt);
+	/* It is a matter of what was made, and not of what the parameter is when it is freed */
+	return rdmatensor_pool_destroy(s.rt, &first) || rdmatensor_pool_destroy(s.rt, &second) ||
+	       rdmatensor_pool_destroy(s.rt, &own) ? __LINE__ : 0;
+}
+
+TEST(pools_that_do_not_count_as_locked_memory)
+{
+	side_open(&s, "unlimited", 4096, 0, NULL);
+	AS_USER_UNCOUNTED(LIMIT, beyond_limit);
+	AS_USER(LIMIT, within_limit);
+}
+
 /* Raw, so that nothing is mapped or unmapped beside. Return: 0 or -errno */
 static int create(int fd, struct rdmatensor_pool_create *pool)
 {

@@ -303,7 +303,8 @@ int rdmatensor_lasting_query(struct rdmatensor *rt, struct rdmatensor_lasting_qu
  * @bytes: at least 1, rounded up to whole pages
  * @pool: out
  *
- * Return: 0; -ENOMEM: most often RLIMIT_MEMLOCK (ulimit -l); see struct rdmatensor_pool_create.
+ * Return: 0; -ENOMEM: the memory cgroup's limit or the machine's, or, with the module's parameter
+ * memlock, RLIMIT_MEMLOCK (ulimit -l); see struct rdmatensor_pool_create.
  */
 int rdmatensor_pool_create(struct rdmatensor *rt, uint64_t bytes,
 			   struct rdmatensor_pool *pool);

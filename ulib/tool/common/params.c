@@ -66,3 +66,10 @@ int param_read(const char *name, char *text, size_t len)
 	text[err ? 0 : strcspn(text, "\n")] = '\0';
 	return err;
 }
+
+bool param_memlock(void)
+{
+	char value[16];
+
+	return param_read("memlock", value, sizeof(value)) || strcmp(value, "0");
+}

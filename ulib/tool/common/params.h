@@ -51,5 +51,7 @@ extern const char *params_dir;
  * -ENOENT: the module is not loaded or does not have it
  */
 int param_read(const char *name, char *text, size_t len);
+/* Whether pools of kernel pages count as locked memory; also if the module does not say so */
+bool param_memlock(void);
 
 #endif

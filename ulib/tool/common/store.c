@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "message.h"
+#include "params.h"
 #include "store.h"
 
 /* KiB of locked memory for the pool and what the context has already */
@@ -47,7 +48,8 @@ static int create_failed(struct rdmatensor *rt, uint64_t bytes, int err, char *c
 	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
 	uint64_t kib = wanted_kib(rt, bytes);
 
-	getrlimit(RLIMIT_MEMLOCK, &limit);
+	if (param_memlock())
+		getrlimit(RLIMIT_MEMLOCK, &limit);
 	if (err == -EUSERS)
 		return store_failed(cause, len, "pool of %" PRIu64 " bytes: the context has max_pools pools already: raise that: --param max_pools=N",
 				    bytes);

@@ -14,6 +14,7 @@
 #include "say.h"
 #include "sysfs.h"
 #include "tool/common/context.h"
+#include "tool/common/params.h"
 
 /* Less than this is too little for the pools of any model */
 #define MEMLOCK_LEAST (UINT64_C(64) << 20)
@@ -116,6 +117,9 @@ void doctor_memlock(struct doctor *doctor)
 		doctor_say(doctor, VERDICT_OK, "memlock", NULL, "no limit for this process (CAP_IPC_LOCK)");
 	else if (limit.rlim_cur == RLIM_INFINITY)
 		doctor_say(doctor, VERDICT_OK, "memlock", NULL, "unlimited");
+	else if (!param_memlock())
+		doctor_say(doctor, VERDICT_OK, "memlock", NULL, "for pools unlimited (memlock=0); rings and registered memory of this user can have %" PRIu64 " KiB in all",
+			   (uint64_t)limit.rlim_cur >> 10);
 	else if (limit.rlim_cur < MEMLOCK_LEAST)
 		doctor_say(doctor, VERDICT_WARN, "memlock",
 			   "ulimit -l unlimited, or a line in /etc/security/limits.conf: * - memlock unlimited",
