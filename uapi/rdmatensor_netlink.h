@@ -31,6 +31,7 @@
  * @RDMATENSOR_NL_CMD_REQUEST_GET: dump of fetches that have not ended
  * @RDMATENSOR_NL_CMD_TABLE_GET: dump of tables, exported ones and opened ones
  * @RDMATENSOR_NL_CMD_EVENT: something has happened, RDMATENSOR_NL_A_EVENT says what
+ * @RDMATENSOR_NL_CMD_DOMAIN_GET: dump of domains, also of those that no context has joined
  */
 enum rdmatensor_nl_cmd {
 	RDMATENSOR_NL_CMD_CONTEXT_GET = 1,
@@ -39,6 +40,7 @@ enum rdmatensor_nl_cmd {
 	RDMATENSOR_NL_CMD_REQUEST_GET,
 	RDMATENSOR_NL_CMD_TABLE_GET,
 	RDMATENSOR_NL_CMD_EVENT,
+	RDMATENSOR_NL_CMD_DOMAIN_GET,
 };
 
 /**
@@ -108,7 +110,7 @@ enum rdmatensor_nl_event {
  * @RDMATENSOR_NL_A_TRAFFIC_CLASS: u32, lane
  * @RDMATENSOR_NL_A_SEND_DEPTH: u32, lane: entries of its send queue
  * @RDMATENSOR_NL_A_RECV_DEPTH: u32, lane: entries of its receive queue
- * @RDMATENSOR_NL_A_POOL: u32, id of a pool in its context; of a request 0: it has no
+ * @RDMATENSOR_NL_A_POOL: u32, id of a pool in its domain; of a request 0: it has no
  *	destination, or one that is in no pool
  * @RDMATENSOR_NL_A_BYTES: u64, of a pool
  * @RDMATENSOR_NL_A_SEGMENTS: u32, memory regions of a pool
@@ -142,6 +144,10 @@ enum rdmatensor_nl_event {
  * @RDMATENSOR_NL_A_UNREACHABLE: flag, a pool whose bytes the CPU cannot reach
  * @RDMATENSOR_NL_A_MR_MODE: string, what the channel's peer can write to here: pool (all pools
  *	that are made for peers to write), strict (destinations of fetches in flight from it)
+ * @RDMATENSOR_NL_A_DOMAIN: u32, id of a domain, of this boot: of what is dumped, or what a context
+ *	has joined. Pools with the same _DOMAIN and _POOL are one pool
+ * @RDMATENSOR_NL_A_CONTEXTS: u32, number of those that have joined a domain
+ * @RDMATENSOR_NL_A_LASTING: u32, number of tensors that a domain keeps published (uses 0)
  */
 enum rdmatensor_nl_attr {
 	RDMATENSOR_NL_A_PAD = 1,
@@ -211,6 +217,9 @@ enum rdmatensor_nl_attr {
 	RDMATENSOR_NL_A_READ_ONLY,
 	RDMATENSOR_NL_A_UNREACHABLE,
 	RDMATENSOR_NL_A_MR_MODE,
+	RDMATENSOR_NL_A_DOMAIN,
+	RDMATENSOR_NL_A_CONTEXTS,
+	RDMATENSOR_NL_A_LASTING,
 	/* private: how many there are */
 	__RDMATENSOR_NL_A_NR,
 };

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Generic netlink: dumps of contexts, channels, pools, requests and tables.
+ * Generic netlink: dumps of contexts, channels, pools, requests, tables and domains.
  *
  * A dump continues by ids: args[0] is the last context that was dumped whole, args[1] the
  * last of its objects that was sent; for requests, args[1] and those after it hold their place
  * in the table. Ids grow and are not reused soon, so that an object that appears or vanishes
  * meanwhile is shown or not, and every other one exactly once. The generation of the network
  * namespace's contexts marks a dump during which that happened.
+ *
+ * Domains have ids of their own. The pools of those that no context has joined come after those
+ * of all contexts: args[5] is set by then, and args[0] is the last domain that was dumped whole.
  *
  * A context is held while it is read, and its lock is taken for what START, POOL_CREATE and
  * the device's removal change.
@@ -18,6 +21,7 @@
 #include "api/netlink.h"
 #include "context/channels.h"
 #include "context/context.h"
+#include "context/holdings_list.h"
 #include "core/compat.h"
 #include "core/nl_event.h"
 #include "fetch/operation.h"
@@ -101,7 +105,8 @@ static int netlink_fill_context(struct sk_buff *skb, struct rdmatensor_context *
 		return -EMSGSIZE;
 
 	mutex_lock(&context->lock);
-	ret = nla_put_u32(skb, RDMATENSOR_NL_A_POOLS,
+	ret = nla_put_u32(skb, RDMATENSOR_NL_A_DOMAIN, context->holdings->id) ?:
+	      nla_put_u32(skb, RDMATENSOR_NL_A_POOLS,
 			  rdmatensor_holdings_nr_pools(context->holdings)) ?:
 	      netlink_put_adapter(skb, context);
 	mutex_unlock(&context->lock);
@@ -207,18 +212,27 @@ static int netlink_fill_channel(struct sk_buff *skb, struct rdmatensor_context *
 	return ret;
 }
 
+/* What netlink_fill_pool() gets */
+struct netlink_pool {
+	const struct rdmatensor_holdings *holdings;
+	const struct rdmatensor_pool *pool;
+};
+
 static const char *const netlink_peers[] = {
 	[RDMATENSOR_POOL_PEERS_WRITE] = "write",
 	[RDMATENSOR_POOL_PEERS_NONE] = "none",
 	[RDMATENSOR_POOL_PEERS_READ] = "read",
 };
 
+/* @context: NULL: of a domain that none has joined */
 static int netlink_fill_pool(struct sk_buff *skb, struct rdmatensor_context *context,
 			     const void *object)
 {
-	const struct rdmatensor_pool *pool = object;
+	const struct netlink_pool *its = object;
+	const struct rdmatensor_pool *pool = its->pool;
 
-	if (nla_put_u32(skb, RDMATENSOR_NL_A_POOL, pool->id) ||
+	if (nla_put_u32(skb, RDMATENSOR_NL_A_DOMAIN, its->holdings->id) ||
+	    nla_put_u32(skb, RDMATENSOR_NL_A_POOL, pool->id) ||
 	    nla_put_u64_64bit(skb, RDMATENSOR_NL_A_BYTES, pool->bytes, RDMATENSOR_NL_A_PAD) ||
 	    nla_put_string(skb, RDMATENSOR_NL_A_PEERS, netlink_peers[pool->peers]) ||
 	    nla_put_string(skb, RDMATENSOR_NL_A_MEMORY, pool->memory->ops->name) ||
@@ -287,10 +301,37 @@ static int netlink_fill_table(struct sk_buff *skb, struct rdmatensor_context *co
 	       nla_put_u32(skb, RDMATENSOR_NL_A_LANES_UP, shown->lanes_up);
 }
 
-/* One message of a dump */
-static int netlink_dump_one(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd,
-			    netlink_fill_fn fill, struct rdmatensor_context *context,
-			    const void *object)
+static int netlink_fill_domain(struct sk_buff *skb, struct rdmatensor_context *context,
+			       const void *object)
+{
+	struct rdmatensor_holdings *holdings = (void *)object;
+	char device[IB_DEVICE_NAME_MAX];
+	struct rdmatensor_pool *pool;
+	u64 bytes = 0;
+	u32 pools = 0;
+	unsigned long id = 0;
+
+	while ((pool = rdmatensor_holdings_next_pool(holdings, &id))) {
+		pools++;
+		bytes += pool->bytes;
+		rdmatensor_pool_put(pool);
+	}
+	if (nla_put_u32(skb, RDMATENSOR_NL_A_DOMAIN, holdings->id) ||
+	    (rdmatensor_holdings_device(holdings, device, sizeof(device)) &&
+	     nla_put_string(skb, RDMATENSOR_NL_A_DEVICE, device)) ||
+	    nla_put_u32(skb, RDMATENSOR_NL_A_CONTEXTS, atomic_read(&holdings->nr_contexts)) ||
+	    nla_put_u32(skb, RDMATENSOR_NL_A_POOLS, pools) ||
+	    nla_put_u64_64bit(skb, RDMATENSOR_NL_A_BYTES, bytes, RDMATENSOR_NL_A_PAD) ||
+	    nla_put_u32(skb, RDMATENSOR_NL_A_LASTING, atomic_read(&holdings->lasting.nr)) ||
+	    nla_put_string(skb, RDMATENSOR_NL_A_MR_MODE, holdings->strict ? "strict" : "pool"))
+		return -EMSGSIZE;
+	return 0;
+}
+
+/* One message of a dump. @context: NULL: it is about no context, but about @worker's domain */
+static int netlink_dump_of(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd,
+			   netlink_fill_fn fill, struct rdmatensor_context *context,
+			   const char *worker, const void *object)
 {
 	void *hdr = genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq,
 				&netlink_family, NLM_F_MULTI, cmd);
@@ -300,8 +341,8 @@ static int netlink_dump_one(struct sk_buff *skb, struct netlink_callback *cb, u8
 	if (!hdr)
 		return ret;
 	genl_dump_check_consistent(cb, hdr);
-	if (!nla_put_u32(skb, RDMATENSOR_NL_A_CONTEXT, context->listed.id) &&
-	    !nla_put_string(skb, RDMATENSOR_NL_A_WORKER, context->worker))
+	if ((!context || !nla_put_u32(skb, RDMATENSOR_NL_A_CONTEXT, context->listed.id)) &&
+	    !nla_put_string(skb, RDMATENSOR_NL_A_WORKER, worker))
 		ret = fill(skb, context, object);
 	if (ret) {
 		genlmsg_cancel(skb, hdr);
@@ -309,6 +350,13 @@ static int netlink_dump_one(struct sk_buff *skb, struct netlink_callback *cb, u8
 	}
 	genlmsg_end(skb, hdr);
 	return 0;
+}
+
+static int netlink_dump_one(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd,
+			    netlink_fill_fn fill, struct rdmatensor_context *context,
+			    const void *object)
+{
+	return netlink_dump_of(skb, cb, cmd, fill, context, context->worker, object);
 }
 
 static int netlink_dump_itself(struct sk_buff *skb, struct netlink_callback *cb,
@@ -335,21 +383,47 @@ static int netlink_dump_its_channels(struct sk_buff *skb, struct netlink_callbac
 	return ret;
 }
 
-static int netlink_dump_its_pools(struct sk_buff *skb, struct netlink_callback *cb,
-				  struct rdmatensor_context *context)
+/* @context: NULL: it is a domain that none has joined */
+static int netlink_dump_pools_of(struct sk_buff *skb, struct netlink_callback *cb,
+				 struct rdmatensor_context *context, const char *worker,
+				 struct rdmatensor_holdings *holdings)
 {
 	struct rdmatensor_pool *pool;
 	unsigned long id = cb->args[1];
 	int ret = 0;
 
-	while (!ret && (pool = rdmatensor_holdings_next_pool(context->holdings, &id))) {
-		ret = netlink_dump_one(skb, cb, RDMATENSOR_NL_CMD_POOL_GET, netlink_fill_pool,
-				       context, pool);
+	while (!ret && (pool = rdmatensor_holdings_next_pool(holdings, &id))) {
+		const struct netlink_pool its = { holdings, pool };
+
+		ret = netlink_dump_of(skb, cb, RDMATENSOR_NL_CMD_POOL_GET, netlink_fill_pool,
+				      context, worker, &its);
 		if (!ret)
 			cb->args[1] = id;
 		rdmatensor_pool_put(pool);
 	}
 	return ret;
+}
+
+static int netlink_dump_its_pools(struct sk_buff *skb, struct netlink_callback *cb,
+				  struct rdmatensor_context *context)
+{
+	return netlink_dump_pools_of(skb, cb, context, context->worker, context->holdings);
+}
+
+static int netlink_dump_bare_pools(struct sk_buff *skb, struct netlink_callback *cb,
+				   struct rdmatensor_holdings *holdings)
+{
+	/* Who joins it now is a context that begins during the dump: it may be missing */
+	if (atomic_read(&holdings->nr_contexts))
+		return 0;
+	return netlink_dump_pools_of(skb, cb, NULL, holdings->worker, holdings);
+}
+
+static int netlink_dump_domain(struct sk_buff *skb, struct netlink_callback *cb,
+			       struct rdmatensor_holdings *holdings)
+{
+	return netlink_dump_of(skb, cb, RDMATENSOR_NL_CMD_DOMAIN_GET, netlink_fill_domain, NULL,
+			       holdings->worker, holdings);
 }
 
 static int netlink_dump_its_requests(struct sk_buff *skb, struct netlink_callback *cb,
@@ -423,6 +497,28 @@ static int netlink_dump(struct sk_buff *skb, struct netlink_callback *cb,
 	return skb->len ? skb->len : ret;
 }
 
+/* @dump sends what it can of one domain, from args[1] on */
+static int netlink_dump_each_domain(struct sk_buff *skb, struct netlink_callback *cb,
+				    int (*dump)(struct sk_buff *skb, struct netlink_callback *cb,
+						struct rdmatensor_holdings *holdings))
+{
+	const struct net *net = sock_net(skb->sk);
+	struct rdmatensor_holdings *holdings;
+	u32 id = cb->args[0];
+	int ret = 0;
+
+	cb->seq = rdmatensor_context_list_generation(net);
+	while (!ret && (holdings = rdmatensor_holdings_list_next(net, &id))) {
+		ret = dump(skb, cb, holdings);
+		rdmatensor_holdings_put(holdings);
+		if (!ret) {
+			cb->args[0] = id;
+			cb->args[1] = 0;
+		}
+	}
+	return skb->len ? skb->len : ret;
+}
+
 static int netlink_dump_contexts(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	return netlink_dump(skb, cb, netlink_dump_itself);
@@ -435,7 +531,22 @@ static int netlink_dump_channels(struct sk_buff *skb, struct netlink_callback *c
 
 static int netlink_dump_pools(struct sk_buff *skb, struct netlink_callback *cb)
 {
-	return netlink_dump(skb, cb, netlink_dump_its_pools);
+	int ret;
+
+	if (!cb->args[5]) {
+		ret = netlink_dump(skb, cb, netlink_dump_its_pools);
+		if (ret || rdmatensor_dump_attrs(cb)[RDMATENSOR_NL_A_CONTEXT])
+			return ret;
+		cb->args[5] = 1;
+		cb->args[0] = 0;
+		cb->args[1] = 0;
+	}
+	return netlink_dump_each_domain(skb, cb, netlink_dump_bare_pools);
+}
+
+static int netlink_dump_domains(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	return netlink_dump_each_domain(skb, cb, netlink_dump_domain);
 }
 
 static int netlink_dump_requests(struct sk_buff *skb, struct netlink_callback *cb)
@@ -481,6 +592,10 @@ static const struct genl_ops netlink_ops[] = {
 		.cmd = RDMATENSOR_NL_CMD_TABLE_GET,
 		.flags = GENL_UNS_ADMIN_PERM,
 		.dumpit = netlink_dump_tables,
+	}, {
+		.cmd = RDMATENSOR_NL_CMD_DOMAIN_GET,
+		.flags = GENL_UNS_ADMIN_PERM,
+		.dumpit = netlink_dump_domains,
 	},
 };
 

@@ -18,6 +18,7 @@
 #include "context/config.h"
 #include "context/context_list.h"
 #include "context/holdings.h"
+#include "context/holdings_list.h"
 #include "core/fault.h"
 #include "memory/domain.h"
 #include "memory/pool.h"
@@ -117,6 +118,7 @@ rdmatensor_holdings_create(const struct rdmatensor_adapter_choice *choice, struc
 	mutex_init(&holdings->lock);
 	xa_init_flags(&holdings->pools, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
 	holdings->net_cookie = net->net_cookie;
+	strscpy(holdings->worker, start->worker, sizeof(holdings->worker));
 	holdings->max_pools = start->max_pools;
 	holdings->mr_page_bytes = start->mr_page_bytes;
 	holdings->strict = start->mr_mode == RDMATENSOR_MR_MODE_STRICT;
@@ -130,8 +132,14 @@ rdmatensor_holdings_create(const struct rdmatensor_adapter_choice *choice, struc
 				      room);
 	if (ret)
 		goto out_destroy;
+	/* Last: readers find it from here on */
+	ret = rdmatensor_holdings_list_add(holdings);
+	if (ret)
+		goto out_unbind;
 	return holdings;
 
+out_unbind:
+	rdmatensor_adapter_unbind(&holdings->adapter);
 out_destroy:
 	rdmatensor_buffers_destroy(&holdings->buffers);
 	mutex_destroy(&holdings->lock);
@@ -168,6 +176,7 @@ static void holdings_free(struct kref *ref)
 	struct rdmatensor_pool *pool;
 	unsigned long id;
 
+	rdmatensor_holdings_list_del(holdings);
 	holdings_stop(holdings);
 	rdmatensor_adapter_unbind(&holdings->adapter);
 	rdmatensor_lasting_destroy(&holdings->lasting);

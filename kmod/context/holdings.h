@@ -22,7 +22,9 @@ struct rdmatensor_pool;
 
 /**
  * struct rdmatensor_holdings - what contexts share
- * @ref: contexts that have joined, and the descriptors' file
+ * @ref: contexts that have joined, the descriptors' file, and readers of the list
+ * @id: of the domain, from 1, for readers; 0: it is not in the list
+ * @worker: name of the context that made it
  * @net_cookie: of the network namespace of the context that made them
  * @device: last name of an RDMA device that has gone
  * @adapter: told of a removal after those of contexts
@@ -43,6 +45,8 @@ struct rdmatensor_pool;
  */
 struct rdmatensor_holdings {
 	struct kref ref;
+	u32 id;
+	char worker[RDMATENSOR_WORKER_MAX];
 	u64 net_cookie;
 	char device[IB_DEVICE_NAME_MAX];
 	struct rdmatensor_adapter adapter;
@@ -66,12 +70,12 @@ struct rdmatensor_holdings {
  * rdmatensor_holdings_create - bind them to a device
  * @choice: of the device
  * @net: network namespace of the context
- * @start: max_pools, mr_page_bytes and mr_mode of the domain; each has its value
+ * @start: worker, and max_pools, mr_page_bytes and mr_mode of the domain; each has its value
  * @cause: line for the user, see rdmatensor_adapter_bind()
  * @room: its length
  *
- * May sleep. Return: holdings with one reference, and no domain yet; ERR_PTR(-ENOMEM), without a
- * line; an error of rdmatensor_adapter_bind().
+ * May sleep. Return: holdings with one reference, and no domain yet; ERR_PTR(-ENOMEM), (-EBUSY):
+ * no id is left, without a line; an error of rdmatensor_adapter_bind().
  */
 struct rdmatensor_holdings *
 rdmatensor_holdings_create(const struct rdmatensor_adapter_choice *choice, struct net *net,

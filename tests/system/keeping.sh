@@ -90,6 +90,22 @@ check "a server that ends leaves it, too" eval 'kill $server && wait $server && 
 check "which is said to a reader" eval '"$tool" domain show "$socket" | tee /tmp/shown |
 	grep -q "^TENSORS *$(($(jq -s ".[0].tensors" /tmp/first) + 1))$" && grep -qF "$model" /tmp/shown'
 
+# listed WHAT JQ EXPECTED: what root sees of it
+listed() {
+	local got
+	got=$("$tool" show "$1" -j | jq -c "$2")
+	[[ $got == "$3" ]] || { echo "show $1: $got, expected $3"; "$tool" show "$1" -j; return 1; }
+}
+check "root sees the domain, which nobody has joined" listed domains \
+	'map([.contexts, .pools, .lasting, .mr_mode, .device, has("context")])' \
+	'[[0,1,'$(($(jq -s '.[0].tensors' /tmp/first) + 1))',"pool","'"$LAB_RDMA_DEV"'",false]]'
+check "and its pool" listed pools 'map([.domain > 0, .pool, .bytes > 0, .peers, has("context")])' \
+	'[[true,1,true,"none",false]]'
+check "of which it has all bytes" eval '
+	[[ $("$tool" show pools -j | jq -c "map(.bytes)") == $("$tool" show domains -j | jq -c "map(.bytes)") ]]'
+check "but none of a context" eval '! "$tool" show domains 1 2>/tmp/told && grep -q "show all of them" /tmp/told'
+check "with who made it" listed domains 'map(.worker)' "$(jq -sc 'map(select(.worker) | .worker)' /tmp/first)"
+
 cp "$model" /tmp/other.safetensors
 check "another file is refused" refused "end it with \`rdmatensor domain end $socket\`" \
 	"$tool" serve --keep "$socket" /tmp/other.safetensors --listen "$LAB_IP:7000"
@@ -107,6 +123,9 @@ two_servers() {
 	"$tool" serve -j --keep "$socket" "$model" --listen "$LAB_IP:7001" >/tmp/two 2>/tmp/err &
 	second=$!
 	until_true grep -q ready /tmp/two && shows '[.contexts, .pools]' '[2,1]' &&
+		listed domains 'map([.contexts, .pools])' '[[2,1]]' &&
+		listed pools '[length, (map([.domain, .pool]) | unique | length)]' '[2,1]' &&
+		listed contexts 'map(.domain) | unique | length' 1 &&
 		"$tool" fetch "$LAB_IP:7001" --all -o /tmp/got && cmp /tmp/got "$model"
 	status=$?
 	kill $second
@@ -117,9 +136,11 @@ check "two servers at the same time" two_servers
 
 check "its end" "$tool" domain end "$socket"
 check "leaves no socket" test ! -e "$socket"
+check "the domain stays as long as the server" listed domains 'map(.contexts)' '[1]'
 check "and the server that is still there serves" fetched
 kill $server
 wait $server
+check "and not longer" listed domains . '[]'
 
 # Nothing is kept of a server that is killed before it has published all
 "$tool" serve --keep "$socket" "$model" --steps 100000 --listen "$LAB_IP:7000" >/dev/null 2>&1 &

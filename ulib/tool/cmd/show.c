@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * show: the contexts of this machine with their channels, pools and requests, over netlink;
+ * show: the contexts of this machine with their channels, domains, pools and requests, over netlink;
  * and the parameters that new ones begin with, which are the module's, in sysfs.
  */
 #include <errno.h>
@@ -198,7 +198,7 @@ struct column {
 static const struct table {
 	const char *name;
 	int cmd;
-	struct column columns[9];
+	struct column columns[10];
 } tables[] = {
 	{ "contexts", RDMATENSOR_NL_CMD_CONTEXT_GET, {
 		{ "CONTEXT", "context", 7 }, { "PID", "pid", 7 }, { "WORKER", "worker", 17 },
@@ -210,8 +210,15 @@ static const struct table {
 		{ "PEER", "peer", 20 }, { "REQ", "requests", 4 },
 		{ "RESP", "responses", 4 }, { "ADDRESS", "address", 0 },
 	} },
+	{ "domains", RDMATENSOR_NL_CMD_DOMAIN_GET, {
+		{ "DOMAIN", "domain", 6 }, { "DEVICE", "device", 8 },
+		{ "CONTEXTS", "contexts", 8 }, { "POOLS", "pools", 5 },
+		{ "BYTES", "bytes", 15 }, { "LASTING", "lasting", 7 },
+		{ "MR_MODE", "mr_mode", 7 }, { "MADE BY", "worker", 0 },
+	} },
 	{ "pools", RDMATENSOR_NL_CMD_POOL_GET, {
-		{ "CONTEXT", "context", 7 }, { "POOL", "pool", 7 }, { "WORKER", "worker", 20 },
+		{ "CONTEXT", "context", 7 }, { "DOMAIN", "domain", 6 }, { "POOL", "pool", 7 },
+		{ "WORKER", "worker", 13 },
 		{ "BYTES", "bytes", 15 }, { "MEMORY", "memory", 7 }, { "PEERS", "peers", 5 },
 		{ "SEGMENTS", "segments", 8 }, { "USES", "uses", 0 },
 	} },
@@ -269,6 +276,8 @@ static int show_table(const struct table *table, char *const *args, int nr, bool
 	bool whole;
 	int err;
 
+	if (nr && table->cmd == RDMATENSOR_NL_CMD_DOMAIN_GET)
+		return misused("domains are no context's: show all of them");
 	if (nr > 1)
 		return misused("one CONTEXT is enough");
 	if (nr) {
@@ -306,13 +315,13 @@ int cmd_show(int argc, char **argv)
 	if (!options_parse(COMMAND_SHOW, places, NR_PLACES(places), argc, argv, &err))
 		return err;
 	if (optind == argc)
-		return misused("say what to show: contexts, channels, pools, requests, tables or params");
+		return misused("say what to show: contexts, channels, domains, pools, requests, tables or params");
 	what = argv[optind++];
 	for (i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
 		if (!strcmp(what, tables[i].name))
 			return show_table(&tables[i], argv + optind, argc - optind, json);
 	if (strcmp(what, "params"))
-		return misused("there is no \"%s\" to show: contexts, channels, pools, requests, tables or params",
+		return misused("there is no \"%s\" to show: contexts, channels, domains, pools, requests, tables or params",
 			       what);
 	return show_params(argv + optind, argc - optind, json, verbose);
 }

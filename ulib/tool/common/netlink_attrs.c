@@ -89,6 +89,9 @@ static const struct {
 	[RDMATENSOR_NL_A_READ_ONLY] = { "read_only", FLAG },
 	[RDMATENSOR_NL_A_UNREACHABLE] = { "unreachable", FLAG },
 	[RDMATENSOR_NL_A_MR_MODE] = { "mr_mode", TEXT },
+	[RDMATENSOR_NL_A_DOMAIN] = { "domain", NUMBER },
+	[RDMATENSOR_NL_A_CONTEXTS] = { "contexts", NUMBER },
+	[RDMATENSOR_NL_A_LASTING] = { "lasting", NUMBER },
 };
 
 #define NR_ATTRS ((int)(sizeof(attrs) / sizeof(attrs[0])))

@@ -75,7 +75,7 @@ const struct command commands[NR_COMMANDS] = {
 	},
 	[COMMAND_SHOW] = {
 		.name = "show",
-		.what = "show contexts, channels, pools, requests, tables and parameters",
+		.what = "show contexts, channels, domains, pools, requests, tables and parameters",
 		.usage =
 		"Usage: rdmatensor show {contexts | channels | pools | requests | tables}\n"
 		"                       [-j] [CONTEXT]\n"
