@@ -303,7 +303,8 @@ struct rdmatensor_query {
  * active; -ENOTUNIQ: several are, @cause lists them; -EOPNOTSUPP: it is not coherent
  * with the processors, or reaches memory through bounce buffers; -EADDRINUSE:
  * @listen_addr; -EADDRNOTAVAIL: no RDMA device has it, or it is a loopback address; -EUSERS:
- * all max_contexts of the host are started; -ENOMEM: of the ring,
+ * all max_contexts of the host are started; -EDQUOT: rdma.max of the RDMA cgroup allows the
+ * protection domain's queue pair no more; -ENOMEM: of the ring,
  * which is locked memory as registered pools are (see RDMATENSOR_POOL_REGISTER), its pages the
  * memory cgroup's. What peers make the context allocate is charged to the memory cgroup
  * of who opened it. With RDMATENSOR_START_DOMAIN also -EBADF: @domain_fd is not open; -EINVAL: it
@@ -572,7 +573,8 @@ enum rdmatensor_pool_peers {
  * well: RLIMIT_MEMLOCK of the caller bounds what that user has in all, as for io_uring.
  * CAP_IPC_LOCK is above it, and what is made with it does not count.
  * -ENOMEM: one of these limits, or no pages; -EOVERFLOW: more than the
- * device registers; -EUSERS: START's max_pools are there; -EINTR: the process is killed
+ * device registers; -EUSERS: START's max_pools are there; -EDQUOT: the RDMA cgroup allows no
+ * more memory regions (rdma.max, hca_object), one for each key; -EINTR: the process is killed
  * while it waits for memory of the same user that is being freed; -EINVAL: a field, such as
  * @peers in a module that does not know it.
  */
@@ -609,11 +611,11 @@ struct rdmatensor_pool_create {
  * process others or none. After fork() they are the parent's, and the child has copies of what
  * was private. The same pages may be in several pools, which know nothing of each other.
  *
- * They count as those of RDMATENSOR_POOL_CREATE do. -EFAULT: a page cannot be had; -EACCES: the
+ * They are locked memory of the caller's user, whatever the parameter memlock says. -EFAULT: a page cannot be had; -EACCES: the
  * process may not use it, or not write it without RDMATENSOR_REGISTER_READ_ONLY;
  * -EOPNOTSUPP: a device's memory, a DAX file, or, for writing, a shared mapping of a file whose
- * file system must see each write; -EINVAL: a field; -ENOMEM, -EOVERFLOW, -EUSERS, -EINTR: as for
- * RDMATENSOR_POOL_CREATE. Nothing is pinned then.
+ * file system must see each write; -EINVAL: a field; -ENOMEM, -EOVERFLOW, -EUSERS, -EDQUOT, -EINTR:
+ * as for RDMATENSOR_POOL_CREATE. Nothing is pinned then.
  */
 struct rdmatensor_pool_register {
 	__u32 size;
@@ -655,8 +657,8 @@ struct rdmatensor_pool_register {
  * counts like other pools, for the memory that it keeps. -EBADF: no descriptor; -EINVAL: it is
  * no dma-buf, or of a length that is no multiple of the page size, or a field; -EACCES: it is
  * open for reading alone; -EOPNOTSUPP: also what the exporter refuses, and what it is not ready
- * with in 10 s; -EINTR: a signal, while the exporter is waited for; -ENOMEM, -EOVERFLOW, -EUSERS:
- * as for RDMATENSOR_POOL_CREATE. Nothing is pinned then.
+ * with in 10 s; -EINTR: a signal, while the exporter is waited for; -ENOMEM, -EOVERFLOW, -EUSERS,
+ * -EDQUOT: as for RDMATENSOR_POOL_CREATE. Nothing is pinned then.
  */
 struct rdmatensor_pool_import {
 	__u32 size;
@@ -875,7 +877,8 @@ struct rdmatensor_lasting_query {
  * others end the call at once, and so does whatever a worker at the other end has
  * answered: -ETIMEDOUT: it stopped in the middle; -EPROTONOSUPPORT: the peer speaks
  * another wire version; -ENOENT: the peer has another worker name; -EUSERS: the peer
- * or this side has all the channels that it allows; -EXDEV: the route leads over
+ * or this side has all the channels that it allows; -EDQUOT: the RDMA cgroup allows the lanes
+ * and the message buffer no more queue pairs and memory regions (rdma.max); -EXDEV: the route leads over
  * another RDMA device; -EADDRNOTAVAIL: @addr is a loopback address, or none, which no
  * RDMA device has; -EAGAIN: no room in the completion ring for the channel's
  * events; -ENODEV; -EINTR: a signal. A call that waits between two tries holds no
@@ -992,7 +995,7 @@ enum rdmatensor_channel_state {
  * gather that is in flight while the process writes to a row reads some of the old
  * bytes and some of the new ones. -EEXIST: this context offers rows under that name;
  * -EINVAL: a field, or no such region; -EACCES: peers must not read the pool (enum
- * rdmatensor_pool_peers); -EUSERS: 1024 tables are there.
+ * rdmatensor_pool_peers); -EUSERS: 1024 tables are there; -EDQUOT: as for POOL_CREATE.
  */
 struct rdmatensor_table_export {
 	__u32 size;
@@ -1076,7 +1079,8 @@ struct rdmatensor_table_cache {
  * takes no more lanes, or refuses them for a reason that is none of these; -ECONNRESET: its end
  * of the channel is gone; -EPROTONOSUPPORT: its wire version; -EXDEV: the lanes would go over
  * another device; -EHOSTUNREACH, -ENETUNREACH: no way to it; -ENOMEM: here or there; -EIO: the
- * device makes no queue pair now; -EUSERS: as for TABLE_EXPORT; -EINTR.
+ * device makes no queue pair now; -EDQUOT: the RDMA cgroup allows the lanes no more; -EUSERS: as
+ * for TABLE_EXPORT; -EINTR.
  */
 struct rdmatensor_table_open {
 	__u32 size;

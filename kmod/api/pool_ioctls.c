@@ -35,7 +35,7 @@ static struct rdmatensor_pool *pools_make(struct rdmatensor_context *context, po
 	do {
 		nr_freed = rdmatensor_buffers_nr_freed(buffers);
 		pool = make(context, arg);
-	} while (pool == ERR_PTR(-ENOMEM) && --tries &&
+	} while ((pool == ERR_PTR(-ENOMEM) || pool == ERR_PTR(-EDQUOT)) && --tries &&
 		 rdmatensor_buffers_make_room(buffers, nr_freed));
 	return pool;
 }
@@ -233,6 +233,8 @@ static const char *pools_why(int error)
 		return "the device registers no more: destroy pools, or register less";
 	case -ENOMEM:
 		return "no memory to describe them: free some, or raise memory.max of the cgroup";
+	case -EDQUOT:
+		return "the RDMA cgroup allows no more memory regions: destroy pools, or raise rdma.max (hca_object)";
 	case -EINTR:
 		return "there is a signal for the process: try again";
 	case -EOPNOTSUPP:

@@ -119,6 +119,8 @@ static const char *tables_remedy(int error)
 		return "interrupted by a signal";
 	case -ENODEV:
 		return "the RDMA device is gone";
+	case -EDQUOT:
+		return "the RDMA cgroup allows no more queue pairs; raise rdma.max (hca_object)";
 	default:
 		return "see the kernel log of both sides";
 	}

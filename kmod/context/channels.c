@@ -168,6 +168,7 @@ static void channels_unprepare(struct rdmatensor_channel *channel)
 {
 	rdmatensor_msgbuf_free(&channel->msgbuf);
 	rdmatensor_channel_leave_domain(channel);
+	rdmatensor_quota_uncharge(&channel->quota);
 }
 
 static void channels_down(struct work_struct *work)
@@ -243,7 +244,12 @@ static struct rdmatensor_channel *channels_alloc(struct rdmatensor_context *cont
 static int channels_prepare(struct rdmatensor_context *context, struct rdmatensor_channel *channel)
 {
 	struct rdmatensor_domain *domain = context->domain;
+	int ret;
 
+	/* The lanes' queue pairs: rdma_cm's handler, which makes them, is nobody's */
+	ret = rdmatensor_quota_charge(&channel->quota, domain->ibdev, channel->nr_lanes);
+	if (ret)
+		return ret;
 	if (context->params.strict) {
 		domain = rdmatensor_domain_split(domain);
 		if (IS_ERR(domain))

@@ -52,6 +52,7 @@
 #include "core/metacache.h"
 #include "core/trace.h"
 #include "fetch/request.h"
+#include "memory/domain.h"
 
 /* Content that still counts as making progress, in bytes a millisecond */
 #define REQUEST_SLOWEST 4096
@@ -910,7 +911,9 @@ int rdmatensor_request_submit(struct rdmatensor_channel *channel,
 	ret = rdmatensor_channel_enter(channel);
 	if (ret)
 		return ret;
-	ret = request_submit(channel, args);
+	/* Memory regions that earlier fetches have had made when their turn came, by a kernel thread */
+	ret = rdmatensor_quota_settle(&channel->domain->quota, channel->domain->ibdev) ?:
+	      request_submit(channel, args);
 	rdmatensor_channel_exit(channel);
 	return ret;
 }

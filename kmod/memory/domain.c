@@ -269,10 +269,17 @@ static int domain_open(struct rdmatensor_domain *domain, const struct rdmatensor
 	};
 	int ret;
 
+	*step = "have a queue pair within rdma.max of the RDMA cgroup";
+	ret = rdmatensor_quota_charge(&domain->quota, domain->ibdev, 1);
+	if (ret)
+		return ret;
+
 	*step = "make a protection domain";
 	domain->pd = ib_alloc_pd(domain->ibdev, 0);
-	if (IS_ERR(domain->pd))
-		return PTR_ERR(domain->pd);
+	if (IS_ERR(domain->pd)) {
+		ret = PTR_ERR(domain->pd);
+		goto out_uncharge;
+	}
 
 	*step = "make a completion queue";
 	domain->cq = ib_alloc_cq_any(domain->ibdev, domain, domain->sq_depth + 1,
@@ -305,6 +312,8 @@ out_free_cq:
 	ib_free_cq(domain->cq);
 out_dealloc_pd:
 	ib_dealloc_pd(domain->pd);
+out_uncharge:
+	rdmatensor_quota_uncharge(&domain->quota);
 	return ret;
 }
 
@@ -316,6 +325,7 @@ static struct rdmatensor_domain *domain_new(void)
 		return NULL;
 	kref_init(&domain->ref);
 	mutex_init(&domain->lock);
+	rdmatensor_quota_init(&domain->quota);
 	domain->next_iova = DOMAIN_FIRST_IOVA;
 	return domain;
 }
@@ -397,6 +407,7 @@ static void domain_release(struct kref *ref)
 	ib_destroy_qp(domain->qp);
 	ib_free_cq(domain->cq);
 	ib_dealloc_pd(domain->pd);
+	rdmatensor_quota_uncharge(&domain->quota);
 	mutex_destroy(&domain->lock);
 	kfree(domain);
 }

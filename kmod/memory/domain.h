@@ -16,6 +16,7 @@
 #include <linux/math64.h>
 #include <linux/mutex.h>
 #include <rdma/ib_verbs.h>
+#include "core/quota.h"
 
 struct rdmatensor_adapter;
 
@@ -29,6 +30,7 @@ struct rdmatensor_adapter;
  * @page_shift_max: log2 of the longest page of a memory region
  * @strict: pools in it are closed to peers, which write to what their channel's own domain has
  * @exposed: bytes of addresses that exposures in it have taken so far
+ * @quota: of the registration queue, and of memory regions of exposures
  * @lock: one user of the registration queue at a time; guards @broken, @next_iova
  * @cq: of the registration queue
  * @qp: of the registration queue
@@ -47,6 +49,7 @@ struct rdmatensor_domain {
 	u8 page_shift_max;
 	bool strict;
 	atomic64_t exposed;
+	struct rdmatensor_quota quota;
 	struct mutex lock;
 	struct ib_cq *cq;
 	struct ib_qp *qp;
@@ -66,8 +69,8 @@ struct rdmatensor_domain {
  * @cause: out on error: a line for the user
  * @room: its length
  *
- * May sleep. Return: a domain with one reference; ERR_PTR of -ENOMEM, -EOPNOTSUPP or an errno
- * of the device's driver.
+ * May sleep. Return: a domain with one reference; ERR_PTR of -ENOMEM, -EDQUOT, -EOPNOTSUPP or an
+ * errno of the device's driver.
  */
 struct rdmatensor_domain *rdmatensor_domain_create(struct rdmatensor_adapter *adapter,
 						   u32 mr_page_bytes, bool strict, char *cause,
@@ -77,7 +80,8 @@ struct rdmatensor_domain *rdmatensor_domain_create(struct rdmatensor_adapter *ad
  * @of: on whose device
  *
  * Its queue pair has the pool of memory regions of its exposures, too (exposure.h). May sleep.
- * Return: a domain with one reference; ERR_PTR of -ENOMEM or an errno of the device's driver.
+ * Return: a domain with one reference; ERR_PTR of -ENOMEM, -EDQUOT or an errno of the device's
+ * driver.
  */
 struct rdmatensor_domain *rdmatensor_domain_split(const struct rdmatensor_domain *of);
 

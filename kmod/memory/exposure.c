@@ -60,13 +60,23 @@ EXPORT_SYMBOL_IF_KUNIT(rdmatensor_exposure_begin);
 int rdmatensor_exposure_grow(struct rdmatensor_domain *domain)
 {
 	struct ib_qp *qp = domain->qp;
+	struct rdmatensor_quota quota;
 	struct ib_mr *mr;
+	int ret;
 
 	might_sleep();
+	rdmatensor_quota_init(&quota);
+	ret = rdmatensor_quota_charge(&quota, qp->device, 1);
+	if (ret)
+		return ret;
 	mr = rdmatensor_should_fail() ? ERR_PTR(-ENOMEM) :
 	     ib_alloc_mr(qp->pd, IB_MR_TYPE_MEM_REG, 1U << (domain->seg_shift - PAGE_SHIFT));
-	if (IS_ERR(mr))
+	if (IS_ERR(mr)) {
+		rdmatensor_quota_uncharge(&quota);
 		return PTR_ERR(mr);
+	}
+	/* It stays as long as the domain does */
+	rdmatensor_quota_move(&domain->quota, &quota);
 	/* As ib_mr_pool_init() does, which on error would free those that are there already */
 	spin_lock_irq(&qp->mr_lock);
 	list_add(&mr->qp_entry, &qp->rdma_mrs);

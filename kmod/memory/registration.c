@@ -161,6 +161,9 @@ static int registration_try(struct rdmatensor_registration *reg,
 	reg->iova = rdmatensor_domain_iova(domain, span->bytes, reg->seg_shift);
 	if (!reg->iova)
 		return -EOVERFLOW;
+	ret = rdmatensor_quota_charge(&reg->quota, domain->ibdev, nr);
+	if (ret)
+		return ret;
 	kref_get(&domain->ref);
 	reg->domain = domain;
 	ret = registration_make(reg, span->offset, span->bytes);
@@ -195,6 +198,7 @@ static bool registration_wants_less(const struct rdmatensor_registration *reg, i
 	case -EINTR:
 	case -ENODEV:
 	case -EOVERFLOW:
+	case -EDQUOT:
 		return false;
 	default:
 		return reg->page_shift > PAGE_SHIFT;
@@ -211,6 +215,7 @@ int rdmatensor_registration_begin(struct rdmatensor_registration *reg,
 
 	might_sleep();
 	memset(reg, 0, sizeof(*reg));
+	rdmatensor_quota_init(&reg->quota);
 	if (WARN_ON_ONCE(!span->bytes || span->offset + span->bytes > memory->bytes))
 		return -EINVAL;
 	reg->memory = memory;
@@ -313,6 +318,7 @@ void rdmatensor_registration_end(struct rdmatensor_registration *reg)
 	if (!domain)
 		return;
 	registration_undo(reg);
+	rdmatensor_quota_uncharge(&reg->quota);
 	reg->domain = NULL;
 	rdmatensor_domain_put(domain);
 }

@@ -12,6 +12,7 @@
 
 #include <linux/scatterlist.h>
 #include <rdma/ib_verbs.h>
+#include "core/quota.h"
 
 struct rdmatensor_domain;
 struct rdmatensor_memory;
@@ -40,6 +41,7 @@ struct rdmatensor_mr {
  * @iova: address of the first byte, a multiple of 1 << @seg_shift
  * @page_shift: log2 of the pages that memory regions consist of, but for a short one at the end
  * @seg_shift: log2 of the distance at which keys change
+ * @quota: of @mrs, while there is a @domain
  * @nr: of @mrs
  * @mrs: in the order of addresses
  */
@@ -51,6 +53,7 @@ struct rdmatensor_registration {
 	u64 iova;
 	u8 page_shift;
 	u8 seg_shift;
+	struct rdmatensor_quota quota;
 	u32 nr;
 	struct rdmatensor_mr *mrs;
 };
@@ -85,7 +88,7 @@ static inline enum dma_data_direction rdmatensor_registration_dir(int access)
  * In the longest pages that memory and device have, so that it takes the fewest memory regions.
  *
  * May sleep. Return: 0; -EOVERFLOW: more memory regions than @span or the device has, or no
- * addresses are left; -ENOMEM; -EIO: the device has failed a registration; -ENODEV: it is being
+ * addresses are left; -ENOMEM; -EDQUOT: rdma.max of the RDMA cgroup; -EIO: the device has failed a registration; -ENODEV: it is being
  * removed;
  * -EINTR: the task is being killed; another errno of the device's driver. On error nothing is
  * registered, and @reg is as after its end.

@@ -245,6 +245,7 @@ rdmatensor_channel_alloc(struct rdmatensor_core *core, u8 nr_lanes,
 		ret = PTR_ERR(channel->metacache);
 		goto out_destroy_counters;
 	}
+	rdmatensor_quota_init(&channel->quota);
 
 	kref_init(&channel->ref);
 	channel->ops = ops;

@@ -29,6 +29,7 @@
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 #include "core/keep.h"
+#include "core/quota.h"
 #include "core/stats.h"
 #include "core/wire.h"
 #include "transport/channel_params.h"
@@ -168,6 +169,7 @@ struct rdmatensor_channel_ops {
  *          reach is in the context's. Constant
  * @users: threads that use @domain outside of @lock: rdmatensor_channel_enter()
  * @closing: exposures of which invalidations are still to be posted
+ * @quota: of the queue pairs of its lanes; the owner's to charge and uncharge
  * @msgbuf: slots
  * @credits: their accounting
  * @peer_msgbuf: address of the peer's receive slots
@@ -245,6 +247,7 @@ struct rdmatensor_channel {
 	u32 users;
 	struct list_head closing;
 
+	struct rdmatensor_quota quota;
 	struct rdmatensor_msgbuf msgbuf;
 	struct rdmatensor_credits credits;
 	u64 peer_msgbuf;

@@ -466,6 +466,7 @@ struct rdmatensor_readers *rdmatensor_readers_alloc(struct rdmatensor_cm *cm,
 	mutex_init(&readers->lock);
 	spin_lock_init(&readers->accept_lock);
 	INIT_LIST_HEAD(&readers->accepted);
+	rdmatensor_quota_init(&readers->quota);
 	for (i = 0; i < ARRAY_SIZE(readers->lanes); i++)
 		readlane_init(&readers->lanes[i], readers, i, true);
 	return readers;
@@ -526,6 +527,7 @@ void rdmatensor_readers_close(struct rdmatensor_readers *readers)
 	/* A work item that came later finds nothing to do */
 	for (i = 0; i < ARRAY_SIZE(readers->lanes); i++)
 		cancel_work_sync(&readers->lanes[i].down_work);
+	rdmatensor_quota_uncharge(&readers->quota);
 
 	for (;;) {
 		spin_lock_bh(&readers->accept_lock);
@@ -621,6 +623,14 @@ int rdmatensor_readers_connect(struct rdmatensor_readers *readers, u8 nr, u32 ti
 		return -EINTR;
 	if (stop && !mutex_trylock(&readers->lock))
 		return -EBUSY;
+	/* Once, by who opens the first table: a lane that is connected again is paid for */
+	if (nr > readers->nr_lanes && !readers->closed)
+		ret = rdmatensor_quota_charge(&readers->quota, readers->cm->adapter->ibdev,
+					      nr - readers->nr_lanes);
+	if (ret) {
+		readers_unlock(readers);
+		return ret;
+	}
 	WRITE_ONCE(readers->nr_lanes, max(readers->nr_lanes, nr));
 	for (i = 0; i < nr && !readers->closed && ret != -EINTR; i++) {
 		struct rdmatensor_readlane *lane = &readers->lanes[i];

@@ -14,6 +14,7 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 #include "core/limits.h"
+#include "core/quota.h"
 #include "core/stats.h"
 #include "transport/conn.h"
 
@@ -99,6 +100,7 @@ struct rdmatensor_readlane {
  * @nr_accepted: in it
  * @accept_closed: as @closed
  * @wq: for @down_work
+ * @quota: of the queue pairs of @lanes
  * @nr_lanes: valid members of @lanes, once something is connected
  * @lanes: that this side has connected
  */
@@ -120,6 +122,7 @@ struct rdmatensor_readers {
 	u32 nr_accepted;
 	bool accept_closed;
 	struct workqueue_struct *wq;
+	struct rdmatensor_quota quota;
 	u8 nr_lanes;
 	struct rdmatensor_readlane lanes[RDMATENSOR_LANES_MAX];
 };
@@ -149,7 +152,7 @@ void rdmatensor_readers_close(struct rdmatensor_readers *readers);
  *
  * Process context. Return: 0: at least one is UP; -EINTR: it was to end; with @stop
  * -EBUSY: another caller connects them, and @wait is woken when it has done so; -ENOTCONN: the
- * channel is down; -ECONNREFUSED: the peer refuses them, or has no listener; -EIO: the device is
+ * channel is down; -EDQUOT: rdma.max of the RDMA cgroup; -ECONNREFUSED: the peer refuses them, or has no listener; -EIO: the device is
  * busy; another negative errno: the last failure, the peer's own errno if it has refused a lane
  * with one that workers refuse with.
  */

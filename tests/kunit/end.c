@@ -224,6 +224,7 @@ static void end_make_domain(struct end *end)
 	domain->ibdev = end->ibdev;
 	domain->seg_shift = END_SEG_SHIFT;
 	domain->qp->pd = pd;
+	rdmatensor_quota_init(&domain->quota);
 	spin_lock_init(&domain->qp->mr_lock);
 	INIT_LIST_HEAD(&domain->qp->rdma_mrs);
 	for (i = 0; i < END_MRS; i++) {

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Who pays for queue pairs and memory regions: RDMA cgroups */
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "harness.h"
+
+#define ROOT "/tmp/cgroup"
+#define GROUP ROOT "/objects"
+
+/* Objects that a context takes by START: the queue pair that registers memory */
+enum { STARTED = 1 };
+
+static struct side peer;
+
+static int put(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY), ok;
+
+	ok = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+static int allow(int objects)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text), "%s hca_object=%d", getenv("LAB_RDMA_DEV"), objects);
+	return put(GROUP "/rdma.max", text);
+}
+
+/* Objects that the group has; 0: it is not listed */
+static int objects(void)
+{
+	FILE *file = fopen(GROUP "/rdma.current", "r");
+	char device[64];
+	int handles, nr, now = 0;
+
+	if (!file)
+		return -1;
+	while (fscanf(file, "%63s hca_handle=%d hca_object=%d", device, &handles, &nr) == 3)
+		if (!strcmp(device, getenv("LAB_RDMA_DEV")))
+			now = nr;
+	fclose(file);
+	return now;
+}
+
+/* @fn in a process of the group, which is new and empty */
+static void in_group(int (*fn)(void))
+{
+	struct stat stat_;
+	int status;
+	pid_t pid;
+
+	mkdir(ROOT, 0755);
+	if (stat(ROOT "/cgroup.procs", &stat_))
+		EQ(mount("none", ROOT, "cgroup2", 0, NULL), 0);
+	CHECK(put(ROOT "/cgroup.subtree_control", "+rdma"));
+	EQ(mkdir(GROUP, 0755), 0);
+	fflush(stdout);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid)
+		_exit(put(GROUP "/cgroup.procs", "0") ? fn() & 255 : 255);
+	EQ(waitpid(pid, &status, 0), pid);
+	CHECK(WIFEXITED(status));
+	/* With the process all has gone */
+	EQ(objects(), 0);
+	rmdir(GROUP);
+	if (WEXITSTATUS(status))
+		test_fail(__FILE__, WEXITSTATUS(status), "not within the RDMA cgroup");
+}
+
+static int pools(void)
+{
+	struct rdmatensor_start start;
+	struct rdmatensor_pool pool[4], own;
+	struct rdmatensor *rt;
+	char cause[256];
+	void *pages;
+	int i;
+
+	if (!allow(0) || rdmatensor_open(NULL, &rt))
+		return __LINE__;
+	rdmatensor_start_init(&start, "objects");
+	if (rdmatensor_start(rt, &start) != -EDQUOT || !strstr(start.cause, "rdma.max"))
+		return __LINE__;
+	if (objects() || !allow(STARTED + 3))
+		return __LINE__;
+	rdmatensor_start_init(&start, "objects");
+	start.mr_page_bytes = 4096;
+	if (rdmatensor_start(rt, &start) || objects() != STARTED)
+		return __LINE__;
+	for (i = 0; i < 3; i++)
+		if (rdmatensor_pool_create(rt, 4096, &pool[i]) || objects() != STARTED + i + 1)
+			return __LINE__;
+	/* One more is refused, and takes nothing; so is each way to memory that is there */
+	pages = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (rdmatensor_pool_create(rt, 4096, &pool[3]) != -EDQUOT ||
+	    rdmatensor_pool_register(rt, pages, 4096, 0, 0, &own, cause, sizeof(cause)) != -EDQUOT ||
+	    !strstr(cause, "rdma.max") || objects() != STARTED + 3)
+		return __LINE__;
+	/* What is gone makes room */
+	if (rdmatensor_pool_destroy(rt, &pool[1]) || objects() != STARTED + 2 ||
+	    rdmatensor_pool_register(rt, pages, 4096, 0, 0, &own, cause, sizeof(cause)) ||
+	    objects() != STARTED + 3)
+		return __LINE__;
+	/* A pool of which only some memory regions are allowed has none */
+	if (!allow(STARTED + 5) || rdmatensor_pool_create(rt, 16 << 20, &pool[1]) != -EDQUOT ||
+	    objects() != STARTED + 3)
+		return __LINE__;
+	rdmatensor_close(rt);
+	return objects() ? __LINE__ : 0;
+}
+
+TEST(memory_regions_within_the_rdma_cgroup)
+{
+	in_group(pools);
+}
+
+static int channels(void)
+{
+	struct rdmatensor_table_open open = { .size = sizeof(open) };
+	struct rdmatensor_start start;
+	struct rdmatensor *rt;
+	uint32_t channel, more;
+	char addr[64], cause[256];
+	int before;
+
+	test_addr(addr, sizeof(addr), peer.port);
+	if (!allow(1000) || rdmatensor_open(NULL, &rt))
+		return __LINE__;
+	rdmatensor_start_init(&start, "objects");
+	start.lanes = 3;
+	start.gather_lanes = 2;
+	if (rdmatensor_start(rt, &start) ||
+	    rdmatensor_connect(rt, addr, NULL, 0, &channel, cause, sizeof(cause)))
+		return __LINE__;
+	/* Its lanes, and at least one memory region of its message buffer */
+	before = objects();
+	printf("# %d objects with a channel of 3 lanes\n", before);
+	fflush(stdout);
+	if (before < STARTED + 3 + 1 || !allow(before + 2))
+		return __LINE__;
+	if (rdmatensor_connect(rt, addr, NULL, 0, &more, cause, sizeof(cause)) != -EDQUOT ||
+	    !strstr(cause, "rdma.max") || objects() != before)
+		return __LINE__;
+	if (!allow(before + 1) ||
+	    rdmatensor_table_open(rt, "rows", &channel, 1, &open) != -EDQUOT ||
+	    !strstr(open.cause, "rdma.max") || objects() != before)
+		return __LINE__;
+	if (!allow(before + 2) || rdmatensor_table_open(rt, "rows", &channel, 1, &open) ||
+	    objects() != before + 2)
+		return __LINE__;
+	/* Its lanes are the channel's, whoever opens another table */
+	if (rdmatensor_table_open(rt, "rows", &channel, 1, &open) || objects() != before + 2)
+		return __LINE__;
+	if (rdmatensor_disconnect(rt, channel))
+		return __LINE__;
+	rdmatensor_close(rt);
+	return objects() ? __LINE__ : 0;
+}
+
+TEST(queue_pairs_within_the_rdma_cgroup)
+{
+	struct rdmatensor_pool rows;
+	uint32_t table;
+	uint64_t at;
+
+	side_open(&peer, "peer", 65536, 1, NULL);
+	EQ(rdmatensor_pool_create_peers(peer.rt, 4096, RDMATENSOR_POOL_PEERS_READ, &rows), 0);
+	EQ(rdmatensor_pool_alloc(peer.rt, &rows, 4096, &at), 0);
+	EQ(rdmatensor_table_export(peer.rt, "rows", &rows, at, 0, 16, 64, 0,
+				   RDMATENSOR_DT_FLOAT, &table), 0);
+	in_group(channels);
+}
+
+#define NAMES 3
+
+/* SUBMIT's answer, or that of the fetch */
+static int fetched(struct rdmatensor *rt, uint32_t channel, uint32_t pool, unsigned int i)
+{
+	struct rdmatensor_cqe cqe;
+	struct rdmatensor_op op;
+	unsigned int done;
+	char name[16];
+	int ret;
+
+	snprintf(name, sizeof(name), "n%u", i);
+	rdmatensor_prep_fetch_alloc(&op, channel, name, 0, pool, 0, rdmatensor_deadline_ms(30000),
+				    i);
+	ret = rdmatensor_submit(rt, &op, 1, 1, rdmatensor_deadline_ms(60000), &done);
+	if (ret)
+		return ret;
+	return rdmatensor_reap(rt, &cqe, 1) == 1 ? cqe.result : -ENOENT;
+}
+
+/*
+ * In strict mode: the memory region of a name that is not known yet is made by a kernel thread,
+ * and paid for by the next fetch
+ */
+static int strictly(void)
+{
+	struct rdmatensor_start start;
+	struct rdmatensor_pool pool;
+	struct rdmatensor *rt;
+	char addr[64], cause[256];
+	uint32_t channel;
+	int before;
+
+	test_addr(addr, sizeof(addr), peer.port);
+	if (!allow(1000) || rdmatensor_open(NULL, &rt))
+		return __LINE__;
+	rdmatensor_start_init(&start, "objects");
+	if (rdmatensor_start_set(&start, "mr_mode", RDMATENSOR_MR_MODE_STRICT) ||
+	    rdmatensor_start(rt, &start) || rdmatensor_pool_create(rt, 65536, &pool) ||
+	    rdmatensor_connect(rt, addr, NULL, 0, &channel, cause, sizeof(cause)))
+		return __LINE__;
+	before = objects();
+	if (!allow(before))
+		return __LINE__;
+	if (fetched(rt, channel, pool.id, 0) || fetched(rt, channel, pool.id, 1) != -EDQUOT)
+		return __LINE__;
+	if (!allow(before + 1) || fetched(rt, channel, pool.id, 1) || objects() != before + 1)
+		return __LINE__;
+	/* Which is used again */
+	if (fetched(rt, channel, pool.id, 2) || objects() != before + 1)
+		return __LINE__;
+	rdmatensor_close(rt);
+	return objects() ? __LINE__ : 0;
+}
+
+TEST(strict_within_the_rdma_cgroup)
+{
+	struct rdmatensor_op op;
+	__u64 dim = 64;
+	char name[16];
+	unsigned int i;
+
+	side_open(&peer, "peer", 65536, 1, NULL);
+	for (i = 0; i < NAMES; i++) {
+		snprintf(name, sizeof(name), "n%u", i);
+		rdmatensor_prep_publish(&op, name, 0, peer.pool.id, side_alloc(&peer, 64), 64,
+					RDMATENSOR_DT_UINT8, 1, &dim, 1, i);
+		EQ(side_do(&peer, &op), 0);
+	}
+	in_group(strictly);
+}
+
+/* In the group: what a peer opens is bounded by max_channels, and not charged to anybody */
+static int accepts(void)
+{
+	struct rdmatensor_start start;
+	struct rdmatensor_query query;
+	struct rdmatensor_cqe cqe;
+	struct rdmatensor *rt;
+	char addr[64], cause[256];
+	uint32_t channel;
+	int ret, status;
+	pid_t pid;
+
+	if (!allow(STARTED) || rdmatensor_open(NULL, &rt))
+		return __LINE__;
+	rdmatensor_start_init(&start, "objects");
+	test_addr(addr, sizeof(addr), 0);
+	if (rdmatensor_start_listen(&start, addr, NULL, 0) || rdmatensor_start(rt, &start) ||
+	    rdmatensor_query(rt, &query))
+		return __LINE__;
+	test_addr(addr, sizeof(addr), query.listen_port);
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (!put(ROOT "/cgroup.procs", "0"))
+			_exit(1);
+		side_open(&peer, "peer", 4096, 0, NULL);
+		ret = rdmatensor_connect(peer.rt, addr, NULL, 0, &channel, cause, sizeof(cause));
+		_exit(ret ? 2 : 0);
+	}
+	ret = rdmatensor_wait(rt, 1, rdmatensor_deadline_ms(30000));
+	if (ret || rdmatensor_reap(rt, &cqe, 1) != 1 || cqe.type != RDMATENSOR_CQE_CHANNEL_UP)
+		return __LINE__;
+	if (waitpid(pid, &status, 0) != pid || status || objects() != STARTED)
+		return __LINE__;
+	rdmatensor_close(rt);
+	return objects() ? __LINE__ : 0;
+}
+
+TEST(peers_within_max_channels)
+{
+	in_group(accepts);
+}
