@@ -73,28 +73,38 @@ static void domain_last_done(struct ib_cq *cq, struct ib_wc *wc)
 	complete(&wait->done);
 }
 
-/* The address of this port, as a destination */
-static int domain_address(struct rdmatensor_domain *domain,
-			  const struct rdmatensor_adapter *adapter,
-			  const struct ib_port_attr *port, struct rdma_ah_attr *ah)
+/*
+ * A GID that the port has now, beginning with @first: addresses come and go, and what comes back
+ * may have another place in the table. Any does, as no packet leaves
+ */
+static const struct ib_gid_attr *domain_gid(struct rdmatensor_domain *domain, u32 port, int first)
 {
 	const struct ib_gid_attr *gid;
-	int ret;
+	int i, len;
 
-	ah->type = rdma_ah_find_type(domain->ibdev, adapter->port);
-	rdma_ah_set_port_num(ah, adapter->port);
-	if (!adapter->roce)
-		rdma_ah_set_dlid(ah, port->lid);
-	if (rdma_is_grh_required(domain->ibdev, adapter->port))
-		rdma_ah_set_grh(ah, (union ib_gid *)&adapter->gid, 0, adapter->gid_index, 1, 0);
-	if (!adapter->roce)
+	len = domain->ibdev->port_data[port].immutable.gid_tbl_len;
+	gid = rdma_get_gid_attr(domain->ibdev, port, first);
+	for (i = 0; IS_ERR(gid) && i < len; i++)
+		gid = rdma_get_gid_attr(domain->ibdev, port, i);
+	return gid;
+}
+
+/* The address of this port, as a destination */
+static int domain_address(struct rdmatensor_domain *domain, struct rdma_ah_attr *ah)
+{
+	u32 port = domain->route.port_num;
+	const struct ib_gid_attr *gid;
+	int ret = 0;
+
+	if (!(rdma_ah_get_ah_flags(ah) & IB_AH_GRH))
 		return 0;
-
-	/* The port's own MAC address: nothing resolves addresses for a kernel queue pair */
-	gid = rdma_get_gid_attr(domain->ibdev, adapter->port, adapter->gid_index);
+	gid = domain_gid(domain, port, rdma_ah_read_grh(ah)->sgid_index);
 	if (IS_ERR(gid))
 		return PTR_ERR(gid);
-	ret = rdma_read_gid_l2_fields(gid, NULL, ah->roce.dmac);
+	rdma_ah_set_grh(ah, (union ib_gid *)&gid->gid, 0, gid->index, 1, 0);
+	/* The port's own MAC address: nothing resolves addresses for a kernel queue pair */
+	if (ah->type == RDMA_AH_ATTR_TYPE_ROCE)
+		ret = rdma_read_gid_l2_fields(gid, NULL, ah->roce.dmac);
 	rdma_put_gid_attr(gid);
 	return ret;
 }
@@ -104,6 +114,7 @@ static int domain_route(struct rdmatensor_domain *domain,
 			const struct rdmatensor_adapter *adapter)
 {
 	struct ib_qp_attr *route = &domain->route;
+	struct rdma_ah_attr *ah = &route->ah_attr;
 	struct ib_port_attr port;
 	int ret;
 
@@ -116,7 +127,13 @@ static int domain_route(struct rdmatensor_domain *domain,
 	route->timeout = 14;
 	route->retry_cnt = 7;
 	route->rnr_retry = 7;
-	return domain_address(domain, adapter, &port, &route->ah_attr);
+	ah->type = rdma_ah_find_type(domain->ibdev, adapter->port);
+	rdma_ah_set_port_num(ah, adapter->port);
+	if (!adapter->roce)
+		rdma_ah_set_dlid(ah, port.lid);
+	if (rdma_is_grh_required(domain->ibdev, adapter->port))
+		rdma_ah_set_grh(ah, (union ib_gid *)&adapter->gid, 0, adapter->gid_index, 1, 0);
+	return 0;
 }
 
 static int domain_connect(struct rdmatensor_domain *domain)
@@ -127,6 +144,10 @@ static int domain_connect(struct rdmatensor_domain *domain)
 	/* What packet it would accept is not to be guessed */
 	attr.rq_psn = get_random_u32() & 0xffffff;
 	attr.sq_psn = attr.rq_psn;
+
+	ret = domain_address(domain, &attr.ah_attr);
+	if (ret)
+		return ret;
 
 	attr.qp_state = IB_QPS_INIT;
 	ret = ib_modify_qp(domain->qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
