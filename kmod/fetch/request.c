@@ -274,6 +274,21 @@ static void request_be_patient(struct rdmatensor_request *req, u64 bytes)
 	rdmatensor_operation_arm(&req->fetch.op, jiffies + req->patience);
 }
 
+/*
+ * The invalidation waits behind writes, which a peer can hold up for ever. Unlike an answer it is
+ * not this peer's doing that there are so many: as long as they take on a slow line, and no less
+ * than it may take until they are acknowledged
+ */
+static void request_await_keys(struct rdmatensor_request *req)
+{
+	const struct rdmatensor_channel *channel = req->channel;
+
+	request_be_patient(req, rdmatensor_channel_posted_most(channel));
+	req->patience = max(req->patience, rdmatensor_channel_leave_time(channel->params));
+	req->give_up = jiffies + REQUEST_PATIENCE_TIMES * req->patience;
+	rdmatensor_operation_arm(&req->fetch.op, jiffies + req->patience);
+}
+
 /* Nobody but this side can write to the destination any more. Moves the request on to @to */
 static void request_conclude(struct rdmatensor_request *req, enum request_state to)
 {
@@ -302,8 +317,7 @@ static void request_end(struct rdmatensor_request *req, int error, enum request_
 	rdmatensor_channel_unsend(&req->tx);
 	if (request_unexpose(req)) {
 		request_move(req, to == REQUEST_DONE ? REQUEST_REVOKING : REQUEST_REVOKING_LINGER);
-		/* The invalidation waits behind writes, which a peer can hold up for ever */
-		request_be_patient(req, 0);
+		request_await_keys(req);
 	} else {
 		request_conclude(req, to);
 	}
@@ -758,7 +772,9 @@ static int request_expose_now(struct rdmatensor_request *req)
 	int ret;
 
 	while (!rdmatensor_exposure_is_whole(&req->exposure)) {
+		/* Who ends the channel waits for this */
 		ret = fatal_signal_pending(current) ? -EINTR :
+		      READ_ONCE(req->channel->state) != RDMATENSOR_CHANNEL_UP ? -ENOTCONN :
 		      request_expose_next(req, GFP_KERNEL, &short_of_mrs);
 		if (ret == -EAGAIN && short_of_mrs)
 			ret = rdmatensor_exposure_grow(req->channel->domain);

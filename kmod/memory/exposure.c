@@ -57,6 +57,12 @@ void rdmatensor_exposure_begin(struct rdmatensor_exposure *exposure,
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_exposure_begin);
 
+/* Of the driver, some of which say -EAGAIN when they have no more: to callers that is "grow" */
+static int exposure_error(int error)
+{
+	return error == -EAGAIN ? -ENOMEM : error;
+}
+
 int rdmatensor_exposure_grow(struct rdmatensor_domain *domain)
 {
 	struct ib_qp *qp = domain->qp;
@@ -73,7 +79,7 @@ int rdmatensor_exposure_grow(struct rdmatensor_domain *domain)
 	     ib_alloc_mr(qp->pd, IB_MR_TYPE_MEM_REG, 1U << (domain->seg_shift - PAGE_SHIFT));
 	if (IS_ERR(mr)) {
 		rdmatensor_quota_uncharge(&quota);
-		return PTR_ERR(mr);
+		return exposure_error(PTR_ERR(mr));
 	}
 	/* It stays as long as the domain does */
 	rdmatensor_quota_move(&domain->quota, &quota);
@@ -101,7 +107,7 @@ static int exposure_map(struct ib_mr *mr, const struct rdmatensor_registration *
 		ret = mapped < 0 ? mapped : -EIO;
 	sg_free_table(&sgt);
 	if (ret)
-		return ret;
+		return exposure_error(ret);
 	mr->iova = iova;
 	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
 	return 0;

@@ -180,9 +180,20 @@ out_unlock:
 	spin_unlock_bh(&channel->lock);
 }
 
+/* What a lane may have posted while others wait */
+static u32 channel_lane_bytes(const struct rdmatensor_channel *channel)
+{
+	return max(channel->params->lane_bytes, CHANNEL_CHUNK_LEAST);
+}
+
+u64 rdmatensor_channel_posted_most(const struct rdmatensor_channel *channel)
+{
+	return (u64)channel_lane_bytes(channel) * CHANNEL_ALONE + CHANNEL_CHUNK_MOST;
+}
+
 static void channel_bound_limit(struct rdmatensor_lane *lane)
 {
-	u32 bytes = max(lane->channel->params->lane_bytes, CHANNEL_CHUNK_LEAST);
+	u32 bytes = channel_lane_bytes(lane->channel);
 
 	if (!time_before(jiffies, lane->contended + CHANNEL_CONTENDED))
 		bytes *= CHANNEL_ALONE;
@@ -454,7 +465,7 @@ void rdmatensor_channel_fail(struct rdmatensor_channel *channel, int error,
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_fail);
 
 /* As long as a lane takes that loses what it sends three times, within reason */
-static unsigned long channel_leave_time(const struct rdmatensor_channel_params *params)
+unsigned long rdmatensor_channel_leave_time(const struct rdmatensor_channel_params *params)
 {
 	u64 ack_ns = 4096ULL << params->timeout;
 
@@ -469,7 +480,7 @@ void rdmatensor_channel_leave(struct rdmatensor_channel *channel, int error,
 	if (channel->state < RDMATENSOR_CHANNEL_CLOSING) {
 		/* Before the owner's teardown can look; the time begins now, and not with that */
 		channel->leaves = channel->state == RDMATENSOR_CHANNEL_UP;
-		channel->leave_until = jiffies + channel_leave_time(channel->params);
+		channel->leave_until = jiffies + rdmatensor_channel_leave_time(channel->params);
 		channel_end(channel, error, text);
 	}
 	spin_unlock_bh(&channel->lock);

@@ -340,6 +340,11 @@ void rdmatensor_channel_fail(struct rdmatensor_channel *channel, int error,
 			     const char *text);
 void rdmatensor_channel_fail_locked(struct rdmatensor_channel *channel, int error,
 				    const char *text);
+/* Bytes that a lane may have posted before what is posted next. Any context */
+u64 rdmatensor_channel_posted_most(const struct rdmatensor_channel *channel);
+/* As long as it may take until what is posted is acknowledged, on a line that loses some; jiffies */
+unsigned long rdmatensor_channel_leave_time(const struct rdmatensor_channel_params *params);
+
 /**
  * rdmatensor_channel_leave - end the channel because this side or the peer wants to
  * @channel: in any state; its transport works

@@ -368,6 +368,84 @@ static void exactly_the_bytes(struct kunit *test)
 	script_close(script);
 }
 
+/* Until the timer of @user_data's fetch runs out, in jiffies */
+static long left_of(struct script_end *script, u64 user_data)
+{
+	struct rdmatensor_operation_place place = { .user_data = user_data };
+	struct rdmatensor_operation *op;
+	long left;
+
+	op = rdmatensor_operation_next(&script->end->core, &place);
+	KUNIT_ASSERT_NOT_NULL(script->end->test, op);
+	KUNIT_ASSERT_EQ(script->end->test, op->user_data, user_data);
+	KUNIT_EXPECT_TRUE(script->end->test, timer_pending(&op->timer));
+	left = op->timer.expires - jiffies;
+	rdmatensor_operation_put(op);
+	return left;
+}
+
+/*
+ * The bound of an answer is cancel_ms, whatever length was announced meanwhile; that of a fetch
+ * which has arrived is no less than what was posted before takes, or a line that loses some
+ */
+static void patience(struct kunit *test)
+{
+	struct script_end *script = open_strict(test);
+	struct rdmatensor_channel_params params = *script->end->channel->params;
+	const unsigned int cancel_ms = 100;
+
+	params.cancel_ms = cancel_ms;
+	params.lane_bytes = SZ_64M;
+	script->end->channel->params = &params;
+	DO(script, FETCH(1, "x", "req#0"));
+	DO(script, META(0, 100, "reg re#0+dest"));
+	DO(script, CONTENT(0, 0, 100, "inv end1:0"));
+	DO(script, FETCH(2, "x", "reg req#1+dest"));
+	DO(script, FULL);
+	DO(script, META(1, 1ULL << 40, ""));
+	DO(script, CANCEL(2, ""));
+	KUNIT_EXPECT_LE(test, left_of(script, 2), (long)msecs_to_jiffies(cancel_ms) + 1);
+	DO(script, ROOM("inv cancel#1"));
+	DO(script, CANCELLED(1, "end2:-125"));
+
+	DO(script, FETCH(3, "y", "req#2"));
+	DO(script, META(2, 100, "reg re#2+dest"));
+	DO(script, FULL);
+	DO(script, CONTENT(0, 2, 100, ""));
+	/* Four times lane_bytes, at 4096 bytes a millisecond */
+	KUNIT_EXPECT_GE(test, left_of(script, 3),
+			(long)msecs_to_jiffies(4 * (SZ_64M / 4096)) - HZ);
+	DO(script, ROOM("inv end3:0"));
+
+	params.lane_bytes = SZ_64K;
+	DO(script, FETCH(4, "z", "req#3"));
+	DO(script, META(3, 100, "reg re#3+dest"));
+	DO(script, FULL);
+	DO(script, CONTENT(0, 3, 100, ""));
+	KUNIT_EXPECT_GE(test, left_of(script, 4), (long)HZ / 2);
+	DO(script, ROOM("inv end4:0"));
+	script_close(script);
+}
+
+static struct ib_mr *no_more(struct ib_pd *pd, enum ib_mr_type type, u32 entries)
+{
+	return ERR_PTR(-EAGAIN);
+}
+
+/* Some drivers say "again" when they have none left, and would be asked for ever */
+static void no_more_regions(struct kunit *test)
+{
+	struct script_end *script = open_strict(test);
+	struct end *end = script->end;
+
+	end->ibdev->ops.alloc_mr = no_more;
+	KUNIT_EXPECT_EQ(test, rdmatensor_exposure_grow(end->domain), -ENOMEM);
+	DO(script, FETCH(1, "x", "req#0"));
+	DO(script, META(0, TOO_LONG, "cancel#0"));
+	DO(script, CANCELLED(0, "end1:-12"));
+	script_close(script);
+}
+
 /* A memory region that was used last is used again after all others that are idle */
 static void keys_rest(struct kunit *test)
 {
@@ -375,6 +453,7 @@ static void keys_rest(struct kunit *test)
 	struct end *end = script->end;
 	struct rdmatensor_exposure exposure = {};
 	struct ib_mr *used[END_MRS] = {};
+	u32 keys[END_MRS] = {};
 	int i, j;
 
 	for (i = 0; i < 3 * END_MRS; i++) {
@@ -390,6 +469,9 @@ static void keys_rest(struct kunit *test)
 			KUNIT_EXPECT_PTR_NE(test, used[j], mr);
 		if (i >= END_MRS)
 			KUNIT_EXPECT_PTR_EQ(test, used[i % END_MRS], mr);
+		/* By another key than the last time */
+		KUNIT_EXPECT_NE(test, keys[i % END_MRS], mr->rkey);
+		keys[i % END_MRS] = mr->rkey;
 		used[i % END_MRS] = mr;
 		rdmatensor_exposure_end(&exposure);
 	}
@@ -430,6 +512,8 @@ static struct kunit_case strict_tests[] = {
 	KUNIT_CASE(places_are_counted),
 	KUNIT_CASE(exactly_the_bytes),
 	KUNIT_CASE(keys_rest),
+	KUNIT_CASE(patience),
+	KUNIT_CASE(no_more_regions),
 	KUNIT_CASE(sent_by_address),
 	{}
 };
