@@ -219,7 +219,8 @@ int rdmatensor_fetch_settle(struct rdmatensor_fetch *fetch)
 	int ret;
 
 	ret = fetch->validate ? fetch_check(fetch) : 0;
-	if (ret || !fetch->proxy.used)
+	/* What has no bytes may land where the CPU reaches nothing */
+	if (ret || !fetch->proxy.used || !bytes)
 		return ret;
 	rdmatensor_hold("proxy_copy");
 	rdmatensor_pool_copy(fetch->op.pool, fetch->offset, fetch->proxy.pool,

@@ -70,6 +70,10 @@ static const struct script scripts[] = {
 		FETCH_PROXIED(2, "y", 0, "req#1"), META(1, 0, "re#1+dest"),
 		CONTENT(0, 1, 0, "end2:0"),
 	} },
+	{ "unreachable, the sum of nothing", NONE, .other_unreachable = true, .steps = {
+		FETCH_PROXIED(1, "x", 0, "req#0"), META_SUM(0, 0, 0, "re#0+dest"),
+		CONTENT(0, 0, 0, "end1:0+ok"),
+	} },
 	{ "from where it is unreachable", NONE, .unreachable = true, .steps = {
 		SENT, META(0, 100, "cancel#0"), CANCELLED(0, "end1:-95+text"),
 	} },
