@@ -237,7 +237,8 @@ static int config_fill_start(struct rdmatensor_start *start)
 	if (!(start->set & RDMATENSOR_SET_VALIDATE) && READ_ONCE(config_validate.value))
 		start->flags |= RDMATENSOR_START_VALIDATE;
 	start->set |= RDMATENSOR_SET_VALIDATE;
-	if (!start->device_name[0]) {
+	/* Who joins a domain takes its device */
+	if (!start->device_name[0] && !(start->flags & RDMATENSOR_START_DOMAIN)) {
 		mutex_lock(&config_device_lock);
 		memcpy(start->device_name, config_device, sizeof(start->device_name));
 		mutex_unlock(&config_device_lock);
