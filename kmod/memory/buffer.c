@@ -7,6 +7,7 @@
  * Buffers are freed one at a time, with @membership held, so that a walk over all of them,
  * when the device goes, meets none that is half gone.
  */
+#include <linux/cred.h>
 #include <linux/err.h>
 #include <linux/jhash.h>
 #include <linux/sched.h>
@@ -147,6 +148,9 @@ static struct rdmatensor_buffer *buffers_find(struct rdmatensor_buffers *buffers
 				    buffer_hash(name, name_len)) {
 		if (buffer->name_len != name_len || memcmp(buffer->name, name, name_len))
 			continue;
+		/* Several users may have joined a domain, and none is to use what another pays for */
+		if (!uid_eq(buffer->payer, current_uid()))
+			continue;
 		if (buffer->bytes != bytes) {
 			buffer_unlist(buffer);
 			buffer_doom(buffer);
@@ -206,6 +210,7 @@ static struct rdmatensor_buffer *buffer_make(struct rdmatensor_buffers *buffers,
 	INIT_LIST_HEAD(&buffer->queue);
 	buffer->state = BUFFER_MAKING;
 	buffer->bytes = bytes;
+	buffer->payer = current_uid();
 	buffer->name_len = name_len;
 	memcpy(buffer->name, name, name_len);
 

@@ -11,7 +11,7 @@
  *
  * A buffer is BUSY from the moment that a PUBLISH takes it until its publication is released.
  * A name has as many as it has publications at the same time. An idle one serves the next
- * PUBLISH of its name, and is freed if that one's tensor has another size, if @max are there,
+ * PUBLISH of its name by the same user, who pays for it, and is freed if that one's tensor has another size, if @max are there,
  * if there is no memory for another one, or with the domain. A tensor that is withdrawn
  * does not need its buffer any more.
  */
@@ -22,6 +22,7 @@
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/spinlock.h>
+#include <linux/uidgid.h>
 #include <linux/workqueue.h>
 #include "rdmatensor.h"
 
@@ -39,6 +40,7 @@ struct rdmatensor_pool;
  * @queue: in the idle ones, by age; or in those that are to be freed
  * @state: see above; changed by buffer_move() alone
  * @bytes: of the tensor that it was made for
+ * @payer: whose task has made it
  * @pool: whole pages, set by @make
  * @name_len: length of @name
  * @name: the tensor's
@@ -50,6 +52,7 @@ struct rdmatensor_buffer {
 	struct list_head queue;
 	u8 state;
 	u64 bytes;
+	kuid_t payer;
 	struct rdmatensor_pool *pool;
 	u16 name_len;
 	char name[] __counted_by(name_len);

@@ -71,6 +71,30 @@ TEST(memory_is_free_at_once)
 	EQ(rdmatensor_pool_destroy(p.a.rt, &other), 0);
 }
 
+static int as_another_user(void)
+{
+	uint64_t at = side_alloc(&p.a, 70000);
+
+	return copy_at(&p.a, at, "n", 1, 70000, 1, 1, 1) ||
+	       rdmatensor_pool_free(p.a.rt, &p.a.pool, at) ? __LINE__ : 0;
+}
+
+/* Several users may have a context, or domain, and each pays for its own copies */
+TEST(a_buffer_is_for_who_pays)
+{
+	pair_open(&p, 1 << 20, NULL);
+	copy(&p.a, "n", 0, 70000, 0, 0);
+	expect(&p.b, "n", 0, 70000, 0);
+	released(&p.a, 1);
+	AS_USER_UNCOUNTED(1 << 20, as_another_user);
+	expect(&p.b, "n", 1, 70000, 1);
+	released(&p.a, 2);
+	EQ(side_stat(&p.a, RDMATENSOR_STAT_BUFFERS_MADE), 2);
+	/* And has its own again */
+	copy(&p.a, "n", 2, 70000, 2, 2);
+	EQ(side_stat(&p.a, RDMATENSOR_STAT_BUFFERS_MADE), 2);
+}
+
 TEST(kept_from_step_to_step)
 {
 	int step;
