@@ -10,6 +10,7 @@
  *
  * Domains have ids of their own. The pools of those that no context has joined come after those
  * of all contexts: args[5] is set by then, and args[0] is the last domain that was dumped whole.
+ * For pools args[2] is the domain that args[1] is in.
  *
  * A context is held while it is read, and its lock is taken for what START, POOL_CREATE and
  * the device's removal change.
@@ -389,9 +390,13 @@ static int netlink_dump_pools_of(struct sk_buff *skb, struct netlink_callback *c
 				 struct rdmatensor_holdings *holdings)
 {
 	struct rdmatensor_pool *pool;
-	unsigned long id = cb->args[1];
+	unsigned long id = 0;
 	int ret = 0;
 
+	/* The domain that the dump was at may have gone since, and another be in its place */
+	if (cb->args[2] == holdings->id)
+		id = cb->args[1];
+	cb->args[2] = holdings->id;
 	while (!ret && (pool = rdmatensor_holdings_next_pool(holdings, &id))) {
 		const struct netlink_pool its = { holdings, pool };
 

@@ -67,7 +67,8 @@ struct dmabuf_place {
  * @write: it can be a destination
  * @software: devices get pages
  * @slice_shift: log2 of the bytes of a slice
- * @stop: nothing more is waited for when true; of the context, which outlives all mappings
+ * @stop: nothing more is waited for when true; of the context that imports, and read only while
+ *        that makes the first mapping, which stays until the device goes
  * @lock: guards what follows, but for @attach of @software, which is constant
  * @nr_mapped: mappings for the device: the attachment is there while there are any
  * @ibdev: the device that it is attached to

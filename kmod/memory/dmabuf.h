@@ -21,7 +21,8 @@ struct rdmatensor_memory;
  * @slice_shift: log2 of the bytes of a slice: a mapping begins near one at once
  * @write: it can be a destination
  * @software: the device works on pages, by the CPU, and has no DMA (ib_uses_virt_dma())
- * @stop: given up when true; set by another task, or NULL. It outlives all mappings
+ * @stop: given up when true; set by another task, or NULL. It outlives the making of the first
+ *        mapping
  */
 struct rdmatensor_import {
 	struct dma_buf *buf;
