@@ -611,11 +611,11 @@ struct rdmatensor_pool_create {
  * process others or none. After fork() they are the parent's, and the child has copies of what
  * was private. The same pages may be in several pools, which know nothing of each other.
  *
- * They are locked memory of the caller's user, whatever the parameter memlock says. -EFAULT: a page cannot be had; -EACCES: the
- * process may not use it, or not write it without RDMATENSOR_REGISTER_READ_ONLY;
- * -EOPNOTSUPP: a device's memory, a DAX file, or, for writing, a shared mapping of a file whose
- * file system must see each write; -EINVAL: a field; -ENOMEM, -EOVERFLOW, -EUSERS, -EDQUOT, -EINTR:
- * as for RDMATENSOR_POOL_CREATE. Nothing is pinned then.
+ * They are locked memory of the caller's user, whatever the parameter memlock says. -EFAULT: a
+ * page cannot be had; -EACCES: the process may not use it, or not write it without
+ * RDMATENSOR_REGISTER_READ_ONLY; -EOPNOTSUPP: a device's memory, a DAX file, or, for writing, a
+ * shared mapping of a file whose file system must see each write; -EINVAL: a field; -ENOMEM,
+ * -EOVERFLOW, -EUSERS, -EDQUOT, -EINTR: as for RDMATENSOR_POOL_CREATE. Nothing is pinned then.
  */
 struct rdmatensor_pool_register {
 	__u32 size;
@@ -878,8 +878,8 @@ struct rdmatensor_lasting_query {
  * answered: -ETIMEDOUT: it stopped in the middle; -EPROTONOSUPPORT: the peer speaks
  * another wire version; -ENOENT: the peer has another worker name; -EUSERS: the peer
  * or this side has all the channels that it allows; -EDQUOT: the RDMA cgroup allows the lanes
- * and the message buffer no more queue pairs and memory regions (rdma.max); -EXDEV: the route leads over
- * another RDMA device; -EADDRNOTAVAIL: @addr is a loopback address, or none, which no
+ * and the message buffer no more queue pairs and memory regions (rdma.max); -EXDEV: the route
+ * leads over another RDMA device; -EADDRNOTAVAIL: @addr is a loopback address, or none, which no
  * RDMA device has; -EAGAIN: no room in the completion ring for the channel's
  * events; -ENODEV; -EINTR: a signal. A call that waits between two tries holds no
  * channel: DISCONNECT cannot end it, and max_channels counts only those that are

@@ -74,7 +74,7 @@ static int connect_try(struct connect_tries *tries, bool *absent)
 		snprintf(connect->cause, sizeof(connect->cause),
 			 "connect to %pISpc: making the channel failed (%d): %s", tries->addr, ret,
 			 ret == -EUSERS ? "all max_channels are in use" :
-			 ret == -EDQUOT ? "the RDMA cgroup allows no more queue pairs and memory regions: raise rdma.max" :
+			 ret == -EDQUOT ? "the RDMA cgroup allows no more: raise rdma.max" :
 			 ret == -EAGAIN ? "the completion ring has no room for its events" :
 			 ret == -ENODEV ? "the RDMA device is gone" : "out of memory");
 		return ret;

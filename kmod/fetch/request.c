@@ -927,7 +927,7 @@ int rdmatensor_request_submit(struct rdmatensor_channel *channel,
 	ret = rdmatensor_channel_enter(channel);
 	if (ret)
 		return ret;
-	/* Memory regions that earlier fetches have had made when their turn came, by a kernel thread */
+	/* Memory regions that a kernel thread has made for earlier fetches */
 	ret = rdmatensor_quota_settle(&channel->domain->quota, channel->domain->ibdev) ?:
 	      request_submit(channel, args);
 	rdmatensor_channel_exit(channel);

@@ -148,7 +148,7 @@ static struct rdmatensor_buffer *buffers_find(struct rdmatensor_buffers *buffers
 				    buffer_hash(name, name_len)) {
 		if (buffer->name_len != name_len || memcmp(buffer->name, name, name_len))
 			continue;
-		/* Several users may have joined a domain, and none is to use what another pays for */
+		/* Several users may have joined a domain; none uses what another pays for */
 		if (!uid_eq(buffer->payer, current_uid()))
 			continue;
 		if (buffer->bytes != bytes) {

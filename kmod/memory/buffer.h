@@ -11,9 +11,9 @@
  *
  * A buffer is BUSY from the moment that a PUBLISH takes it until its publication is released.
  * A name has as many as it has publications at the same time. An idle one serves the next
- * PUBLISH of its name by the same user, who pays for it, and is freed if that one's tensor has another size, if @max are there,
- * if there is no memory for another one, or with the domain. A tensor that is withdrawn
- * does not need its buffer any more.
+ * PUBLISH of its name by the same user, who pays for it, and is freed if that one's tensor has
+ * another size, if @max are there, if there is no memory for another one, or with the domain. A
+ * tensor that is withdrawn does not need its buffer any more.
  */
 #ifndef RDMATENSOR_BUFFER_H
 #define RDMATENSOR_BUFFER_H

@@ -88,10 +88,9 @@ static inline enum dma_data_direction rdmatensor_registration_dir(int access)
  * In the longest pages that memory and device have, so that it takes the fewest memory regions.
  *
  * May sleep. Return: 0; -EOVERFLOW: more memory regions than @span or the device has, or no
- * addresses are left; -ENOMEM; -EDQUOT: rdma.max of the RDMA cgroup; -EIO: the device has failed a registration; -ENODEV: it is being
- * removed;
- * -EINTR: the task is being killed; another errno of the device's driver. On error nothing is
- * registered, and @reg is as after its end.
+ * addresses are left; -ENOMEM; -EDQUOT: rdma.max of the RDMA cgroup; -EIO: the device has failed
+ * a registration; -ENODEV: it is being removed; -EINTR: the task is being killed; another errno of
+ * the device's driver. On error nothing is registered, and @reg is as after its end.
  */
 int rdmatensor_registration_begin(struct rdmatensor_registration *reg,
 				  struct rdmatensor_domain *domain,

@@ -342,7 +342,7 @@ void rdmatensor_channel_fail_locked(struct rdmatensor_channel *channel, int erro
 				    const char *text);
 /* Bytes that a lane may have posted before what is posted next. Any context */
 u64 rdmatensor_channel_posted_most(const struct rdmatensor_channel *channel);
-/* As long as it may take until what is posted is acknowledged, on a line that loses some; jiffies */
+/* Until what is posted is acknowledged on a line that loses some; jiffies */
 unsigned long rdmatensor_channel_leave_time(const struct rdmatensor_channel_params *params);
 
 /**

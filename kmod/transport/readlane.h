@@ -152,9 +152,9 @@ void rdmatensor_readers_close(struct rdmatensor_readers *readers);
  *
  * Process context. Return: 0: at least one is UP; -EINTR: it was to end; with @stop
  * -EBUSY: another caller connects them, and @wait is woken when it has done so; -ENOTCONN: the
- * channel is down; -EDQUOT: rdma.max of the RDMA cgroup; -ECONNREFUSED: the peer refuses them, or has no listener; -EIO: the device is
- * busy; another negative errno: the last failure, the peer's own errno if it has refused a lane
- * with one that workers refuse with.
+ * channel is down; -EDQUOT: rdma.max of the RDMA cgroup; -ECONNREFUSED: the peer refuses them, or
+ * has no listener; -EIO: the device is busy; another negative errno: the last failure, the peer's
+ * own errno if it has refused a lane with one that workers refuse with.
  */
 int rdmatensor_readers_connect(struct rdmatensor_readers *readers, u8 nr, u32 timeout_ms,
 			       const int *stop);
