@@ -21,6 +21,7 @@
 #include <linux/string.h>
 #include <kunit/visibility.h>
 #include "core/keep.h"
+#include "core/limits.h"
 #include "core/metacache.h"
 
 struct rdmatensor_metacache {
@@ -80,7 +81,7 @@ struct rdmatensor_metacache *rdmatensor_metacache_alloc(u32 max_entries)
 	struct rdmatensor_metacache *cache;
 	int ret;
 
-	cache = kzalloc(sizeof(*cache), GFP_KERNEL_ACCOUNT);
+	cache = kzalloc(sizeof(*cache), RDMATENSOR_GFP_CHANNEL);
 	if (!cache)
 		return ERR_PTR(-ENOMEM);
 	ret = rhashtable_init(&cache->names, &metacache_params);

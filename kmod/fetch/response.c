@@ -23,6 +23,7 @@
 #include <linux/slab.h>
 #include <kunit/visibility.h>
 #include "core/fault.h"
+#include "core/limits.h"
 #include "core/trace.h"
 #include "fetch/publication.h"
 #include "fetch/response.h"
@@ -727,7 +728,7 @@ int rdmatensor_response_alloc(struct rdmatensor_channel *channel)
 	u32 i;
 
 	channel->response_mem = kvcalloc(response_count(channel), response_bytes(channel),
-					 GFP_KERNEL_ACCOUNT);
+					 RDMATENSOR_GFP_CHANNEL);
 	if (!channel->response_mem)
 		return -ENOMEM;
 

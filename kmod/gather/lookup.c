@@ -24,6 +24,7 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include "core/core.h"
+#include "core/limits.h"
 #include "gather/lookup.h"
 
 /* Questions of a slot are numbered modulo this; with the slot that is the request index */
@@ -166,7 +167,7 @@ static void lookup_held_work(struct work_struct *work)
 struct rdmatensor_lookup *rdmatensor_lookup_alloc(struct rdmatensor_exports *exports,
 						  struct rdmatensor_channel *channel)
 {
-	struct rdmatensor_lookup *lookup = kzalloc(sizeof(*lookup), GFP_KERNEL_ACCOUNT);
+	struct rdmatensor_lookup *lookup = kzalloc(sizeof(*lookup), RDMATENSOR_GFP_CHANNEL);
 	u32 i;
 
 	if (!lookup)

@@ -11,6 +11,7 @@
 #include <linux/slab.h>
 #include <kunit/visibility.h>
 #include <rdma/ib_verbs.h>
+#include "core/limits.h"
 #include "memory/memory.h"
 
 /* A chunk, unless a block is longer: short enough to be allocated when memory is fragmented */
@@ -50,7 +51,7 @@ static struct coherent *to_coherent(struct rdmatensor_memory *memory)
 /* As dma_alloc_coherent(); devices in software take the CPU's addresses */
 static void coherent_alloc_chunk(const struct coherent *coherent, struct coherent_chunk *chunk)
 {
-	const gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN;
+	const gfp_t gfp = RDMATENSOR_GFP_CHANNEL | __GFP_ZERO;
 	struct ib_device *ibdev = coherent->ibdev;
 
 	if (!ib_uses_virt_dma(ibdev)) {
@@ -144,7 +145,7 @@ struct rdmatensor_memory *rdmatensor_coherent_alloc(struct ib_device *ibdev, u32
 	if (WARN_ON_ONCE(!bytes || !is_power_of_2(block) || !IS_ALIGNED(bytes, chunk) ||
 			 !IS_ALIGNED(chunk, PAGE_SIZE)))
 		return ERR_PTR(-EINVAL);
-	coherent = kzalloc(struct_size(coherent, chunks, bytes / chunk), GFP_KERNEL_ACCOUNT);
+	coherent = kzalloc(struct_size(coherent, chunks, bytes / chunk), RDMATENSOR_GFP_CHANNEL);
 	if (!coherent)
 		return ERR_PTR(-ENOMEM);
 	coherent->memory.ops = &coherent_ops;

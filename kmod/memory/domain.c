@@ -30,6 +30,7 @@
 #include <rdma/ib_cache.h>
 #include <rdma/mr_pool.h>
 #include "core/fault.h"
+#include "core/limits.h"
 #include "memory/adapter.h"
 #include "memory/domain.h"
 #include "rdmatensor.h"
@@ -340,7 +341,7 @@ out_uncharge:
 
 static struct rdmatensor_domain *domain_new(void)
 {
-	struct rdmatensor_domain *domain = kzalloc(sizeof(*domain), GFP_KERNEL_ACCOUNT);
+	struct rdmatensor_domain *domain = kzalloc(sizeof(*domain), RDMATENSOR_GFP_CHANNEL);
 
 	if (!domain)
 		return NULL;

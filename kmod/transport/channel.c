@@ -47,6 +47,7 @@
 #include <linux/slab.h>
 #include <kunit/visibility.h>
 #include "core/core.h"
+#include "core/limits.h"
 #include "core/metacache.h"
 #include "core/trace.h"
 #include "memory/domain.h"
@@ -243,7 +244,7 @@ rdmatensor_channel_alloc(struct rdmatensor_core *core, u8 nr_lanes,
 	struct rdmatensor_channel *channel;
 	int ret, i;
 
-	channel = kvzalloc(struct_size(channel, lanes, nr_lanes), GFP_KERNEL_ACCOUNT);
+	channel = kvzalloc(struct_size(channel, lanes, nr_lanes), RDMATENSOR_GFP_CHANNEL);
 	if (!channel)
 		return ERR_PTR(-ENOMEM);
 

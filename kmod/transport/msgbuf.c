@@ -10,6 +10,7 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <kunit/visibility.h>
+#include "core/limits.h"
 #include "core/wire.h"
 #include "memory/domain.h"
 #include "memory/memory.h"
@@ -49,8 +50,8 @@ int rdmatensor_msgbuf_alloc(struct rdmatensor_msgbuf *msgbuf,
 	msgbuf->slot_bytes = slot_bytes;
 
 	ret = -ENOMEM;
-	msgbuf->scratch = kmalloc(slot_bytes, GFP_KERNEL_ACCOUNT);
-	msgbuf->rkeys = kmalloc(slot_bytes, GFP_KERNEL_ACCOUNT);
+	msgbuf->scratch = kmalloc(slot_bytes, RDMATENSOR_GFP_CHANNEL);
+	msgbuf->rkeys = kmalloc(slot_bytes, RDMATENSOR_GFP_CHANNEL);
 	if (!msgbuf->scratch || !msgbuf->rkeys)
 		goto out_free;
 	ret = slots_alloc(&msgbuf->rx, domain, bytes, slot_bytes,

@@ -21,6 +21,7 @@
 #include <linux/slab.h>
 #include <kunit/visibility.h>
 #include "core/fault.h"
+#include "core/limits.h"
 #include "memory/domain.h"
 #include "transport/cm.h"
 #include "transport/readlane.h"
@@ -447,7 +448,7 @@ struct rdmatensor_readers *rdmatensor_readers_alloc(struct rdmatensor_cm *cm,
 	struct rdmatensor_readers *readers;
 	u8 i;
 
-	readers = kzalloc(sizeof(*readers), GFP_KERNEL_ACCOUNT);
+	readers = kzalloc(sizeof(*readers), RDMATENSOR_GFP_CHANNEL);
 	if (!readers)
 		return NULL;
 	kref_init(&readers->ref);
@@ -658,7 +659,7 @@ int rdmatensor_readers_accept(struct rdmatensor_readers *readers, struct rdma_cm
 	struct rdmatensor_readlane *lane;
 	int ret;
 
-	lane = kzalloc(sizeof(*lane), GFP_KERNEL_ACCOUNT);
+	lane = kzalloc(sizeof(*lane), RDMATENSOR_GFP_CHANNEL);
 	if (!lane)
 		return -ENOMEM;
 	readlane_init(lane, readers, private->lane, false);

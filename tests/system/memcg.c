@@ -133,12 +133,13 @@ static int listen_here(int out, void (*tune)(struct rdmatensor_start *start))
 }
 
 /* A process of the group that listens. Return: it */
-static pid_t listener_begin(struct side *listener, void (*tune)(struct rdmatensor_start *start))
+static pid_t listener_begin(struct side *listener, const char *limit,
+			    void (*tune)(struct rdmatensor_start *start))
 {
 	int from[2];
 	pid_t pid;
 
-	group_make("max");
+	group_make(limit);
 	EQ(pipe(from), 0);
 	fflush(stdout);
 	pid = fork();
@@ -166,7 +167,7 @@ TEST_STOCK(channels_are_the_listeners)
 	pid_t pid;
 	int i;
 
-	pid = listener_begin(&listener, slots);
+	pid = listener_begin(&listener, "max", slots);
 	side_open(&peer, "peer", 4096, 0, slots);
 	before = used();
 	for (i = 0; i < CHANNELS; i++)
@@ -175,6 +176,28 @@ TEST_STOCK(channels_are_the_listeners)
 	listener_end(pid);
 	printf("# %lld bytes, and %lld with %d channels\n", before, after, CHANNELS);
 	CHECK(after - before >= 2ll * CHANNELS * SLOTS * SLOT);
+}
+
+/* Its memory bounds them: a peer too many is refused, and nobody is killed for it */
+TEST_STOCK(channels_beyond_the_listeners_memory)
+{
+	static struct side peer, listener;
+	char addr[64], cause[256];
+	uint32_t channel;
+	int ret = 0, nr;
+	pid_t pid;
+
+	pid = listener_begin(&listener, "24M", NULL);
+	side_open(&peer, "peer", 4096, 0, NULL);
+	test_addr(addr, sizeof(addr), listener.port);
+	for (nr = 0; !ret && nr < 64; nr++)
+		ret = rdmatensor_connect(peer.rt, addr, NULL, 30000, &channel,
+					 cause, sizeof(cause));
+	printf("# %d channels, then %d: %s\n", nr - 1, ret, cause);
+	EQ(ret, -ENOMEM);
+	CHECK(nr > 4);
+	EQ(waitpid(pid, NULL, WNOHANG), 0);
+	listener_end(pid);
 }
 
 /* And for the names that peers ask for, as long as nobody publishes them */
@@ -193,7 +216,7 @@ TEST_STOCK(requests_that_wait_are_the_listeners)
 	int i, j, tries;
 
 	CHECK(want > 0);
-	pid = listener_begin(&listener, NULL);
+	pid = listener_begin(&listener, "max", NULL);
 	side_open(&peer, "peer", ASKERS * ASKED * 64, 0, NULL);
 	for (i = 0; i < ASKERS; i++) {
 		side_connect(&peer, &listener);
