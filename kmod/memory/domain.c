@@ -291,7 +291,7 @@ static int domain_open(struct rdmatensor_domain *domain, const struct rdmatensor
 	};
 	int ret;
 
-	*step = "have a queue pair within rdma.max of the RDMA cgroup";
+	*step = "have a queue pair: raise hca_object in rdma.max of the RDMA cgroup";
 	ret = rdmatensor_quota_charge(&domain->quota, domain->ibdev, 1);
 	if (ret)
 		return ret;

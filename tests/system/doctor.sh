@@ -97,7 +97,7 @@ little_memory() {
 	got=$(ulimit -l 1024 && as_nobody)
 	echo "$got"
 	jq -e '.checks | any(.verdict == "OK" and .check == "memlock" and
-		(.text | contains("for pools unlimited") and contains("1024 KiB")))' <<<"$got" ||
+		(.text | contains("pools do not count") and contains("1024 KiB")))' <<<"$got" ||
 		return 1
 	"$tool" set memlock 1 || return 1
 	got=$(ulimit -l 1024 && as_nobody)

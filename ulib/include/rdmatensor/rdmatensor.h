@@ -304,7 +304,8 @@ int rdmatensor_lasting_query(struct rdmatensor *rt, struct rdmatensor_lasting_qu
  * @pool: out
  *
  * Return: 0; -ENOMEM: the memory cgroup's limit or the machine's, or, with the module's parameter
- * memlock, RLIMIT_MEMLOCK (ulimit -l); see struct rdmatensor_pool_create.
+ * memlock, RLIMIT_MEMLOCK (ulimit -l); -EDQUOT: rdma.max of the RDMA cgroup; see struct
+ * rdmatensor_pool_create.
  */
 int rdmatensor_pool_create(struct rdmatensor *rt, uint64_t bytes,
 			   struct rdmatensor_pool *pool);

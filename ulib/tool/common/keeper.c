@@ -325,7 +325,7 @@ static int connect_to(const char *path, int *fd)
 		if (is_ours(*fd))
 			return EXIT_OK;
 		close(*fd);
-		return failed("keeper %s: it is another user's: give another path", path);
+		return failed("keeper %s: it is another user's: be that user, or give another path", path);
 	}
 	err = errno;
 	close(*fd);
@@ -335,7 +335,7 @@ static int connect_to(const char *path, int *fd)
 	if (err == ENOENT || err == ECONNREFUSED)
 		return EXIT_OK;
 	return failed("keeper %s: %s%s", path, strerror(err), err == EACCES || err == EPERM ?
-		      ": it is another user's: give another path" : err == EPROTOTYPE ?
+		      ": it is another user's: be that user, or give another path" : err == EPROTOTYPE ?
 		      ": another program's socket is there: give another path" : "");
 }
 

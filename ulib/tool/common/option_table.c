@@ -79,6 +79,7 @@ const struct command commands[NR_COMMANDS] = {
 		.usage =
 		"Usage: rdmatensor show {contexts | channels | pools | requests | tables}\n"
 		"                       [-j] [CONTEXT]\n"
+		"       rdmatensor show domains [-j]\n"
 		"       rdmatensor show params [-j] [-v] [NAME]...\n"
 		"Show what all processes of this network namespace do with the module, or one of\n"
 		"their contexts; or the parameters that new contexts take. START's fields and the\n"
@@ -229,7 +230,7 @@ const struct option_row option_rows[] = {
 		.arg = "N", .kind = OPTION_SIZE, .most = INT64_C(1) << 40, .preset = "64M",
 		.help = "server: largest power of two it has (default {default})",
 		.man = "Server: the largest power of two that it publishes (default {default}). "
-			"It locks as much memory, or as the largest --size takes.",
+			"It takes as much memory, or as the largest --size takes.",
 	}, {
 		OWN(IN(PERF), SETTING, "lanes"), .letter = 'l', SETTING("lanes"),
 		.help = "queue pairs of the channel (default: the module's)",

@@ -27,6 +27,6 @@ int content_fetch(struct doctor *doctor, uint32_t channel, const char *name,
 
 void content_no_memory(struct doctor *doctor, const char *cause)
 {
-	doctor_say(doctor, VERDICT_FAIL, "memory", "what the message says, or see memlock", "%s",
+	doctor_say(doctor, VERDICT_FAIL, "memory", "what the message says", "%s",
 		   cause);
 }

@@ -118,11 +118,11 @@ void doctor_memlock(struct doctor *doctor)
 	else if (limit.rlim_cur == RLIM_INFINITY)
 		doctor_say(doctor, VERDICT_OK, "memlock", NULL, "unlimited");
 	else if (!param_memlock())
-		doctor_say(doctor, VERDICT_OK, "memlock", NULL, "for pools unlimited (memlock=0); rings and registered memory of this user can have %" PRIu64 " KiB in all",
+		doctor_say(doctor, VERDICT_OK, "memlock", NULL, "pools do not count (memlock=0), their memory cgroup bounds them; rings and registered memory of this user can have %" PRIu64 " KiB in all",
 			   (uint64_t)limit.rlim_cur >> 10);
 	else if (limit.rlim_cur < MEMLOCK_LEAST)
 		doctor_say(doctor, VERDICT_WARN, "memlock",
-			   "ulimit -l unlimited, or a line in /etc/security/limits.conf: * - memlock unlimited",
+			   "raise it for this service, container or user (LimitMEMLOCK=, --ulimit memlock=, a line in /etc/security/limits.conf, ulimit -l as root)",
 			   "pools and rings of this user can have %" PRIu64 " KiB in all",
 			   (uint64_t)limit.rlim_cur >> 10);
 	else

@@ -2,6 +2,7 @@
 /*
  * What doctor tries with a context alone: the choice of the device, and a fetch from itself.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -67,6 +68,10 @@ static void say_start(struct doctor *doctor, int err)
 	while (strncmp(start->cause, refusals[i].cause, strlen(refusals[i].cause)))
 		i++;
 	snprintf(remedy, sizeof(remedy), "%s", refusals[i].remedy);
+	if (err == -EDQUOT)
+		snprintf(remedy, sizeof(remedy), "raise hca_object in rdma.max of this process's cgroup (/proc/self/cgroup); its rdma.current has what is used");
+	else if (err == -ENOMEM)
+		snprintf(remedy, sizeof(remedy), "raise the limit that it names, or for one command --ring-entries 256");
 	/* Without --device it is the module's parameter that names the device */
 	if (strstr(start->cause, "is no RDMA device") && *start->device_name)
 		snprintf(remedy, sizeof(remedy), "give --device one that `rdma link` lists, or drop it for the only active one");
@@ -174,6 +179,9 @@ void doctor_itself(struct doctor *doctor)
 	if (!err)
 		err = connect_within(doctor->rt, 0, where, NULL, &channel, cause, sizeof(cause));
 	if (err) {
+		/* What the message says is enough: the link is not to be blamed */
+		if (err == -EDQUOT || err == -ENOMEM)
+			remedy = "raise the cgroup's limit; it has nothing to do with the link";
 		doctor_say(doctor, VERDICT_FAIL, "itself", remedy, "%s",
 			   *cause ? cause : strerror(-err));
 		return;

@@ -34,6 +34,8 @@ const char *fetch_remedy(const struct rdmatensor_cqe *cqe)
 	case -ENOSPC:
 	case -EBADMSG:
 		return "";
+	case -EDQUOT:
+		return ": the RDMA cgroup allows no more memory regions: raise hca_object in its rdma.max, or lower --in-flight";
 	default:
 		/* All others come from the worker that should have published it */
 		return ": its publisher reports this: correct it there, and fetch again";
@@ -45,6 +47,8 @@ const char *fetch_refusal(const struct fetch *fetch, int err, char *text, size_t
 	if (err == -ENOTCONN)
 		snprintf(text, len, "the channel has gone down: %s: see the peer's log, and fetch again",
 			 *fetch->down ? fetch->down : strerror(-err));
+	else if (err == -EDQUOT)
+		snprintf(text, len, "the RDMA cgroup allows no more memory regions: raise hca_object in its rdma.max, or lower --in-flight");
 	else
 		snprintf(text, len, "%s", strerror(-err));
 	return text;
