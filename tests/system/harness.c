@@ -177,6 +177,13 @@ long number_in(const char *path, const char *before, const char *after)
 	return nr;
 }
 
+static void (*make_pool)(struct side *side, uint64_t bytes);
+
+void side_pools_by(void (*make)(struct side *side, uint64_t bytes))
+{
+	make_pool = make;
+}
+
 void side_open(struct side *side, const char *worker, uint64_t pool_bytes, int listen,
 	       void (*tune)(struct rdmatensor_start *start))
 {
@@ -203,7 +210,10 @@ void side_open(struct side *side, const char *worker, uint64_t pool_bytes, int l
 		test_fail(__FILE__, __LINE__, "START: %d: %s", ret, start.cause);
 	EQ(rdmatensor_query(side->rt, &query), 0);
 	side->port = query.listen_port;
-	EQ(rdmatensor_pool_create(side->rt, pool_bytes, &side->pool), 0);
+	if (make_pool)
+		make_pool(side, pool_bytes);
+	else
+		EQ(rdmatensor_pool_create(side->rt, pool_bytes, &side->pool), 0);
 }
 
 void side_close(struct side *side)
@@ -245,8 +255,14 @@ void pair_open(struct pair *pair, uint64_t pool_bytes,
 
 uint64_t side_alloc(struct side *side, uint64_t bytes)
 {
-	uint64_t at;
+	uint64_t at = side->used;
 
+	if (side->whole) {
+		/* Aligned as regions are, and not given back */
+		side->used += (bytes + 4095) / 4096 * 4096;
+		CHECK(side->used <= side->pool.bytes);
+		return at;
+	}
 	EQ(rdmatensor_pool_alloc(side->rt, &side->pool, bytes ? bytes : 1, &at), 0);
 	return at;
 }

@@ -104,7 +104,13 @@ struct side {
 	uint32_t port;
 	struct rdmatensor_cqe *kept;
 	unsigned int nr_kept;
+	/* All of the pool is one region, of which so much has been used: side_pools_by() */
+	int whole;
+	uint64_t used;
 };
+
+/* How side_open() makes pools; without it they are of kernel pages */
+void side_pools_by(void (*make)(struct side *side, uint64_t bytes));
 
 /* @a publishes and listens, @b has connected to it and fetches */
 struct pair {
