@@ -28,11 +28,18 @@ static int put(const char *path, const char *text)
 	return ok;
 }
 
+static const char *device(void)
+{
+	const char *name = getenv("LAB_RDMA_DEV");
+
+	return name ? name : "rxe0";
+}
+
 static int allow(int objects)
 {
 	char text[128];
 
-	snprintf(text, sizeof(text), "%s hca_object=%d", getenv("LAB_RDMA_DEV"), objects);
+	snprintf(text, sizeof(text), "%s hca_object=%d", device(), objects);
 	return put(GROUP "/rdma.max", text);
 }
 
@@ -40,13 +47,13 @@ static int allow(int objects)
 static int objects(void)
 {
 	FILE *file = fopen(GROUP "/rdma.current", "r");
-	char device[64];
+	char named[64];
 	int handles, nr, now = 0;
 
 	if (!file)
 		return -1;
-	while (fscanf(file, "%63s hca_handle=%d hca_object=%d", device, &handles, &nr) == 3)
-		if (!strcmp(device, getenv("LAB_RDMA_DEV")))
+	while (fscanf(file, "%63s hca_handle=%d hca_object=%d", named, &handles, &nr) == 3)
+		if (!strcmp(named, device()))
 			now = nr;
 	fclose(file);
 	return now;
@@ -78,7 +85,7 @@ static void in_group(int (*fn)(void))
 	 * A group that is removed with a limit and without use stays in the device's list, and is
 	 * freed: kernels to 6.12 at least crash when the device goes
 	 */
-	snprintf(text, sizeof(text), "%s hca_object=max", getenv("LAB_RDMA_DEV"));
+	snprintf(text, sizeof(text), "%s hca_object=max", device());
 	CHECK(put(GROUP "/rdma.max", text));
 	rmdir(GROUP);
 	if (WEXITSTATUS(status))
