@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+#include <fcntl.h>
 #include <fnmatch.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -47,6 +48,16 @@ void test_fail(const char *file, int line, const char *fmt, ...)
 	va_end(args);
 	printf("\n");
 	longjmp(test_end, 1);
+}
+
+int file_put(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY), ok;
+
+	ok = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+	if (fd >= 0)
+		close(fd);
+	return ok;
 }
 
 void test_param(const char *name, unsigned int value)

@@ -34,6 +34,8 @@ void test_fail(const char *file, int line, const char *fmt, ...)
 #define AS_USER_UNCOUNTED(limit, fn) test_as_user(__FILE__, limit, 0, fn)
 void test_as_user(const char *file, uint64_t limit, unsigned int memlock, int (*fn)(void));
 
+/* Writes @text to a file that is there, at once. Return: whether all of it was taken */
+int file_put(const char *path, const char *text);
 /* Sets the module's parameter, for all tests that come */
 void test_param(const char *name, unsigned int value);
 

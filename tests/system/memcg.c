@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Who pays for what is not swapped: memory cgroups */
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -15,16 +14,6 @@
 enum { CHANNELS = 4, SLOTS = 512, SLOT = 4096 };
 /* Connections, and what waits on each; a name takes the most that one can */
 enum { ASKERS = 12, ASKED = 200 };
-
-static int put(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY), ok;
-
-	ok = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-	if (fd >= 0)
-		close(fd);
-	return ok;
-}
 
 static long long used(void)
 {
@@ -45,9 +34,9 @@ static void group_make(const char *limit)
 	mkdir(ROOT, 0755);
 	if (stat(ROOT "/cgroup.procs", &stat_))
 		EQ(mount("none", ROOT, "cgroup2", 0, NULL), 0);
-	CHECK(put(ROOT "/cgroup.subtree_control", "+memory"));
+	CHECK(file_put(ROOT "/cgroup.subtree_control", "+memory"));
 	EQ(mkdir(GROUP, 0755), 0);
-	CHECK(put(GROUP "/memory.max", limit));
+	CHECK(file_put(GROUP "/memory.max", limit));
 }
 
 static void slots(struct rdmatensor_start *start)
@@ -60,7 +49,7 @@ static void slots(struct rdmatensor_start *start)
 /* In a process of the group: a context. Return: the line that failed, and START's answer */
 static int start_here(struct rdmatensor **rt, struct rdmatensor_start *start)
 {
-	if (!put(GROUP "/cgroup.procs", "0"))
+	if (!file_put(GROUP "/cgroup.procs", "0"))
 		return __LINE__;
 	if (rdmatensor_open(NULL, rt))
 		return __LINE__;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Who pays for queue pairs and memory regions: RDMA cgroups */
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
@@ -18,16 +17,6 @@ enum { STARTED = 1 };
 
 static struct side peer;
 
-static int put(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY), ok;
-
-	ok = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-	if (fd >= 0)
-		close(fd);
-	return ok;
-}
-
 static const char *device(void)
 {
 	const char *name = getenv("LAB_RDMA_DEV");
@@ -40,7 +29,7 @@ static int allow(int objects)
 	char text[128];
 
 	snprintf(text, sizeof(text), "%s hca_object=%d", device(), objects);
-	return put(GROUP "/rdma.max", text);
+	return file_put(GROUP "/rdma.max", text);
 }
 
 /* Objects that the group has; 0: it is not listed */
@@ -70,13 +59,13 @@ static void in_group(int (*fn)(void))
 	mkdir(ROOT, 0755);
 	if (stat(ROOT "/cgroup.procs", &stat_))
 		EQ(mount("none", ROOT, "cgroup2", 0, NULL), 0);
-	CHECK(put(ROOT "/cgroup.subtree_control", "+rdma"));
+	CHECK(file_put(ROOT "/cgroup.subtree_control", "+rdma"));
 	EQ(mkdir(GROUP, 0755), 0);
 	fflush(stdout);
 	pid = fork();
 	CHECK(pid >= 0);
 	if (!pid)
-		_exit(put(GROUP "/cgroup.procs", "0") ? fn() & 255 : 255);
+		_exit(file_put(GROUP "/cgroup.procs", "0") ? fn() & 255 : 255);
 	EQ(waitpid(pid, &status, 0), pid);
 	CHECK(WIFEXITED(status));
 	/* With the process all has gone */
@@ -86,7 +75,7 @@ static void in_group(int (*fn)(void))
 	 * freed: kernels to 6.12 at least crash when the device goes
 	 */
 	snprintf(text, sizeof(text), "%s hca_object=max", device());
-	CHECK(put(GROUP "/rdma.max", text));
+	CHECK(file_put(GROUP "/rdma.max", text));
 	rmdir(GROUP);
 	if (WEXITSTATUS(status))
 		test_fail(__FILE__, WEXITSTATUS(status), "not within the RDMA cgroup");
@@ -291,7 +280,7 @@ static int accepts(void)
 	pid = fork();
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (!put(ROOT "/cgroup.procs", "0"))
+		if (!file_put(ROOT "/cgroup.procs", "0"))
 			_exit(1);
 		side_open(&peer, "peer", 4096, 0, NULL);
 		ret = rdmatensor_connect(peer.rt, addr, NULL, 0, &channel, cause, sizeof(cause));
