@@ -36,6 +36,16 @@ check() {
 	fi
 }
 
+# refused TEXT COMMAND...: with status 1 and a message that has TEXT
+refused() {
+	local text=$1 status
+	shift
+	"$@" >/tmp/told 2>&1
+	status=$?
+	cat /tmp/told
+	((status == 1)) && grep -qF -- "$text" /tmp/told
+}
+
 # until_true COMMAND...: within a minute, which is for a machine that has other things to do
 until_true() {
 	local end=$((SECONDS + 60))

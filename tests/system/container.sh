@@ -43,16 +43,6 @@ serves() {
 	until_true grep -q ready /tmp/served || { cat /tmp/err; return 1; }
 }
 
-# told TEXT COMMAND...: ends with status 1 and a message that has TEXT
-told() {
-	local text=$1 status
-	shift
-	"$@" >/tmp/said 2>&1
-	status=$?
-	cat /tmp/said
-	((status == 1)) && grep -qF -- "$text" /tmp/said
-}
-
 used() { cat "$groups/$1/memory.current"; }
 objects() { sed -n "s/^$LAB_RDMA_DEV .*hca_object=//p" "$groups/$1/rdma.current"; }
 fetched() {
@@ -74,16 +64,16 @@ check "the groups pay for it" eval '
 # 256 MiB, in a file that nobody has written
 truncate -s 256M /tmp/zeros
 pool_too_long() {
-	told "memory" contained client "$tool" perf --server --max-size 256M \
+	refused "memory" contained client "$tool" perf --server --max-size 256M \
 		--listen "$LAB_IP:7001"
 }
 check "more than its memory is refused" pool_too_long
 check "with no kill" eval '! dmesg | grep -i "out of memory\|oom-kill"'
-check "more than its locked memory, of its own pages" told "RLIMIT_MEMLOCK" \
+check "more than its locked memory, of its own pages" refused "RLIMIT_MEMLOCK" \
 	contained client "$tool" perf --server --max-size 16M --memory anon --listen "$LAB_IP:7001"
 check "more than its objects of the device" eval '
 	echo "$LAB_RDMA_DEV hca_object=1" >"$groups/client/rdma.max"
-	told "rdma.max" contained client "$tool" fetch "$LAB_IP:7000" --all -o /tmp/pod/none
+	refused "rdma.max" contained client "$tool" fetch "$LAB_IP:7000" --all -o /tmp/pod/none
 	status=$?
 	echo "$LAB_RDMA_DEV hca_object=24" >"$groups/client/rdma.max"
 	((status == 0))'

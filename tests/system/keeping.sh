@@ -38,16 +38,6 @@ shows() {
 	return 1
 }
 
-# refused TEXT COMMAND...: with status 1 and a message that has TEXT
-refused() {
-	local text=$1 status
-	shift
-	"$@" >/tmp/told 2>&1
-	status=$?
-	cat /tmp/told
-	((status == 1)) && grep -qF -- "$text" /tmp/told
-}
-
 load
 check "nobody keeps anything" refused "nobody keeps a domain there" "$tool" domain show "$socket"
 check "nor can it be ended" refused "nobody keeps a domain there" "$tool" domain end "$socket"
