@@ -41,6 +41,10 @@
  * made visible only after the device has said that its keys are no more. Where the channel goes
  * down instead, the queue pairs are gone by then.
  *
+ * A domain that registers apart does so where the keys are made, without the lock (@registering).
+ * Whatever ends the request meanwhile leaves the exposure alone, and takes the keys back, or
+ * concludes, when they are there. A registration that fails ends the channel.
+ *
  * The table holds one reference, the armed timer another. All members are guarded by the
  * channel's lock.
  */
@@ -95,6 +99,7 @@ enum request_state {
  * @exposed: the last request message carried a destination, or the next one will
  * @exposure: of that destination
  * @revoking: strict mode: its keys are being taken back
+ * @registering: strict mode: the work item has the device register them, without the lock
  * @arrived: all of the content is there
  * @result: what the fetch ends with, once its end is decided
  * @keep: the name's destination as the peer remembers it; NULL: each request carries it
@@ -119,6 +124,7 @@ struct rdmatensor_request {
 	bool exposed;
 	struct rdmatensor_exposure exposure;
 	bool revoking;
+	bool registering;
 	bool arrived;
 	int result;
 	struct rdmatensor_keep *keep;
@@ -166,11 +172,11 @@ static void request_move(struct rdmatensor_request *req, enum request_state to)
 		[REQUEST_CANCEL_SENT] = BIT(REQUEST_CANCEL_QUEUED),
 		[REQUEST_LINGER] = BIT(REQUEST_CANCEL_SENT) | BIT(REQUEST_REVOKING_LINGER),
 		[REQUEST_ANSWERED] = BIT(REQUEST_CANCEL_SENT),
-		[REQUEST_REVOKING] = BIT(REQUEST_QUEUED) | BIT(REQUEST_SENT) |
-				     BIT(REQUEST_EXPOSING) | BIT(REQUEST_RE_QUEUED) |
-				     BIT(REQUEST_RE_SENT) | BIT(REQUEST_CANCEL_QUEUED) |
-				     BIT(REQUEST_CANCEL_SENT) | BIT(REQUEST_ANSWERED) |
-				     BIT(REQUEST_REVOKING_LINGER),
+		[REQUEST_REVOKING] = BIT(REQUEST_PENDING) | BIT(REQUEST_QUEUED) |
+				     BIT(REQUEST_SENT) | BIT(REQUEST_EXPOSING) |
+				     BIT(REQUEST_RE_QUEUED) | BIT(REQUEST_RE_SENT) |
+				     BIT(REQUEST_CANCEL_QUEUED) | BIT(REQUEST_CANCEL_SENT) |
+				     BIT(REQUEST_ANSWERED) | BIT(REQUEST_REVOKING_LINGER),
 		[REQUEST_REVOKING_LINGER] = BIT(REQUEST_CANCEL_SENT),
 		[REQUEST_DONE] = BIT(REQUEST_PENDING) | BIT(REQUEST_QUEUED) |
 				 BIT(REQUEST_SENT) | BIT(REQUEST_EXPOSING) |
@@ -242,25 +248,37 @@ static void request_forget(struct rdmatensor_request *req)
 	rdmatensor_operation_put(&req->fetch.op);
 }
 
+/* No peer can write to the destination any more */
+static void request_let_go(struct rdmatensor_request *req)
+{
+	struct rdmatensor_pool *landing;
+	u64 offset;
+
+	if (!req->exposed)
+		return;
+	landing = rdmatensor_fetch_landing(&req->fetch, &offset);
+	rdmatensor_pool_unexpose(landing, &req->exposure);
+	req->exposed = false;
+}
+
 /*
  * The peer's use of the destination has ended. True: it could still write to it, and
  * request_revoked() goes on
  */
 static bool request_unexpose(struct rdmatensor_request *req)
 {
-	struct rdmatensor_pool *pool;
-	u64 offset;
-
 	if (!req->exposed || req->revoking)
 		return req->revoking;
+	if (req->registering) {
+		req->revoking = true;
+		return true;
+	}
 	if (req->exposure.domain && req->exposure.nr_open) {
 		req->revoking = true;
 		rdmatensor_channel_close_exposure(req->channel, &req->exposure);
 		return true;
 	}
-	pool = rdmatensor_fetch_landing(&req->fetch, &offset);
-	rdmatensor_pool_unexpose(pool, &req->exposure);
-	req->exposed = false;
+	request_let_go(req);
 	return false;
 }
 
@@ -315,6 +333,8 @@ static void request_end(struct rdmatensor_request *req, int error, enum request_
 {
 	req->result = error;
 	rdmatensor_channel_unsend(&req->tx);
+	/* Of those that wait for their turn, if it does */
+	list_del_init(&req->item);
 	if (request_unexpose(req)) {
 		request_move(req, to == REQUEST_DONE ? REQUEST_REVOKING : REQUEST_REVOKING_LINGER);
 		request_await_keys(req);
@@ -662,6 +682,65 @@ static int request_expose_next(struct rdmatensor_request *req, gfp_t gfp, bool *
 	return ret;
 }
 
+/* The queue pairs are gone, and with them the peer's use of all keys */
+static void request_go_down(struct rdmatensor_request *req)
+{
+	struct rdmatensor_channel *channel = req->channel;
+
+	/* In REVOKING its end is decided */
+	if (req->state != REQUEST_REVOKING && req->state != REQUEST_REVOKING_LINGER) {
+		if (channel->error_text && !req->fetch.op.status.text_len)
+			rdmatensor_status_set(&req->fetch.op.status, channel->error,
+					      channel->error_text);
+		req->result = channel->error;
+	}
+	request_let_go(req);
+	request_conclude(req, REQUEST_DONE);
+}
+
+/* Keys of a domain that registers apart, on a channel that takes new requests. Or it fails */
+static void request_register(struct rdmatensor_request *req)
+{
+	struct rdmatensor_channel *channel = req->channel;
+
+	if (!req->exposed || !channel->domain || !channel->domain->apart ||
+	    !rdmatensor_exposure_register(&req->exposure))
+		return;
+	spin_lock_bh(&channel->lock);
+	/* One that is going down may have lent a memory region that is still registered */
+	if (rdmatensor_channel_usable(channel))
+		rdmatensor_channel_fail_locked(channel, -ECONNRESET,
+					       "registering a destination failed");
+	spin_unlock_bh(&channel->lock);
+}
+
+/* Has been registered, and what has happened to it since; with the lock held */
+static void request_registered(struct rdmatensor_request *req)
+{
+	struct rdmatensor_channel *channel = req->channel;
+
+	req->registering = false;
+	if (channel->state == RDMATENSOR_CHANNEL_DOWN) {
+		request_go_down(req);
+	} else if (!rdmatensor_channel_usable(channel)) {
+		/* request_down() is still to come */
+	} else if (req->revoking) {
+		rdmatensor_channel_close_exposure(channel, &req->exposure);
+		rdmatensor_channel_pump(channel);
+	} else if (req->state == REQUEST_EXPOSING) {
+		request_exposed(req, 0);
+	}
+}
+
+/* All keys are mapped, or why not; with the lock held. Their registration follows without it */
+static void request_mapped(struct rdmatensor_request *req, int error)
+{
+	if (!error && req->channel->domain->apart)
+		req->registering = true;
+	else
+		request_exposed(req, error);
+}
+
 /* Under the lock key by key: what happens in between finds those that are there, and ends them */
 static void request_expose_work(struct work_struct *work)
 {
@@ -682,10 +761,18 @@ static void request_expose_work(struct work_struct *work)
 			ret = request_expose_next(req, GFP_ATOMIC | __GFP_NOWARN,
 						  &short_of_mrs);
 		if (req->state == REQUEST_EXPOSING && ret != -EAGAIN)
-			request_exposed(req, ret);
+			request_mapped(req, ret);
 		spin_unlock_bh(&channel->lock);
 		cond_resched();
 	} while (ret == -EAGAIN);
+
+	/* Nobody else changes that */
+	if (req->registering) {
+		request_register(req);
+		spin_lock_bh(&channel->lock);
+		request_registered(req);
+		spin_unlock_bh(&channel->lock);
+	}
 	rdmatensor_channel_exit(channel);
 out_put:
 	rdmatensor_operation_put(&req->fetch.op);
@@ -712,13 +799,9 @@ static void request_revoked(struct rdmatensor_exposure *exposure)
 {
 	struct rdmatensor_request *req =
 		container_of(exposure, struct rdmatensor_request, exposure);
-	struct rdmatensor_pool *landing;
-	u64 offset;
 
 	req->revoking = false;
-	landing = rdmatensor_fetch_landing(&req->fetch, &offset);
-	rdmatensor_pool_unexpose(landing, exposure);
-	req->exposed = false;
+	request_let_go(req);
 	switch (req->state) {
 	case REQUEST_EXPOSING:
 		request_expose_again(req);
@@ -888,6 +971,7 @@ static int request_submit(struct rdmatensor_channel *channel,
 	if (ret < 0)
 		goto out_abandon;
 
+	request_register(req);
 	rdmatensor_hold("fetch");
 	/* The table's reference is the first one; this one is for the rest of this function */
 	rdmatensor_operation_get(&req->fetch.op);
@@ -899,6 +983,8 @@ static int request_submit(struct rdmatensor_channel *channel,
 		xa_erase_bh(&channel->requests, req->index);
 		spin_unlock_bh(&channel->lock);
 		rdmatensor_channel_put(channel);
+		/* No peer has heard of what may be registered, and the domain goes with the channel */
+		request_let_go(req);
 		ret = -ENOTCONN;
 		goto out_abandon;
 	}
@@ -1139,28 +1225,6 @@ out_unlock:
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_request_content);
 
-/* The queue pairs are gone, and with them the peer's use of all keys */
-static void request_go_down(struct rdmatensor_request *req)
-{
-	struct rdmatensor_channel *channel = req->channel;
-	struct rdmatensor_pool *landing;
-	u64 offset;
-
-	/* In REVOKING its end is decided */
-	if (req->state != REQUEST_REVOKING && req->state != REQUEST_REVOKING_LINGER) {
-		if (channel->error_text && !req->fetch.op.status.text_len)
-			rdmatensor_status_set(&req->fetch.op.status, channel->error,
-					      channel->error_text);
-		req->result = channel->error;
-	}
-	if (req->exposed) {
-		landing = rdmatensor_fetch_landing(&req->fetch, &offset);
-		rdmatensor_pool_unexpose(landing, &req->exposure);
-	}
-	req->exposed = false;
-	request_conclude(req, REQUEST_DONE);
-}
-
 void rdmatensor_request_down(struct rdmatensor_channel *channel)
 {
 	struct rdmatensor_request *req;
@@ -1176,7 +1240,8 @@ void rdmatensor_request_down(struct rdmatensor_channel *channel)
 		/* NEW: its submitter finds the channel down, and removes it */
 		if (req->state == REQUEST_LINGER)
 			request_forget(req);
-		else if (req->state != REQUEST_NEW)
+		/* What is being registered finds the channel down as well, then */
+		else if (req->state != REQUEST_NEW && !req->registering)
 			request_go_down(req);
 		spin_unlock_bh(&channel->lock);
 	}

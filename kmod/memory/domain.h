@@ -29,6 +29,8 @@ struct rdmatensor_adapter;
  * @seg_shift_max: see struct rdmatensor_adapter
  * @page_shift_max: log2 of the longest page of a memory region
  * @strict: pools in it are closed to peers, which write to what their channel's own domain has
+ * @apart: exposures are registered by the registration queue, before the channel sends anything.
+ *         Else by the channel's queue pair, in order with the message
  * @exposed: bytes of addresses that exposures in it have taken so far
  * @quota: of the registration queue, and of memory regions of exposures
  * @lock: one user of the registration queue at a time; guards @broken, @next_iova
@@ -48,6 +50,7 @@ struct rdmatensor_domain {
 	u8 seg_shift_max;
 	u8 page_shift_max;
 	bool strict;
+	bool apart;
 	atomic64_t exposed;
 	struct rdmatensor_quota quota;
 	struct mutex lock;

@@ -29,6 +29,8 @@
 /* Above all registrations' */
 #define EXPOSURE_IOVA BIT_ULL(62)
 #define EXPOSURE_SPACE BIT_ULL(61)
+/* Registrations in one chain: on the stack, as memory may be short where they are posted */
+#define EXPOSURE_CHAIN 4
 
 void rdmatensor_exposure_begin(struct rdmatensor_exposure *exposure,
 			       struct rdmatensor_domain *domain, u64 offset, u64 bytes)
@@ -156,6 +158,31 @@ void rdmatensor_exposure_posted(struct rdmatensor_exposure *exposure)
 		exposure->nr_registered++;
 		exposure->nr_open++;
 	}
+}
+
+int rdmatensor_exposure_register(struct rdmatensor_exposure *exposure)
+{
+	struct ib_reg_wr wrs[EXPOSURE_CHAIN];
+	struct ib_mr *mr;
+	int ret = 0;
+	u32 nr;
+
+	might_sleep();
+	while (!ret && rdmatensor_exposure_next(exposure)) {
+		for (nr = 0; nr < ARRAY_SIZE(wrs); nr++) {
+			mr = rdmatensor_exposure_next(exposure);
+			if (!mr)
+				break;
+			wrs[nr] = (struct ib_reg_wr) {
+				.mr = mr,
+				.key = mr->rkey,
+				.access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE,
+			};
+			rdmatensor_exposure_posted(exposure);
+		}
+		ret = rdmatensor_domain_post(exposure->domain, wrs, nr);
+	}
+	return ret;
 }
 
 void rdmatensor_exposure_close(struct rdmatensor_exposure *exposure)

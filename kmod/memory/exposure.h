@@ -9,10 +9,10 @@
  *	begin -> extend, until it is whole -> registered -> close -> invalidated -> end
  *
  * They come from a pool of the channel's domain, are mapped one by one, and are registered by
- * work requests that the channel posts before the message that names their keys. The channel
- * takes the keys back by work requests as well, and calls @closed when the device has done them
- * all. Only then may the memory regions be mapped again, and only then does the region belong
- * to the process alone.
+ * work requests that the channel posts before the message that names their keys; in a domain that
+ * registers apart, by rdmatensor_exposure_register(). The channel takes the keys back by work
+ * requests in either case, and calls @closed when the device has done them all. Only then may the
+ * memory regions be mapped again, and only then does the region belong to the process alone.
  */
 #ifndef RDMATENSOR_EXPOSURE_H
 #define RDMATENSOR_EXPOSURE_H
@@ -99,6 +99,15 @@ int rdmatensor_exposure_grow(struct rdmatensor_domain *domain);
 
 /* What is to be registered, or when it is closing invalidated, next; NULL: nothing is left */
 struct ib_mr *rdmatensor_exposure_next(const struct rdmatensor_exposure *exposure);
+/**
+ * rdmatensor_exposure_register - have the device register what is mapped, and wait for it
+ * @exposure: whole, of a domain that registers apart; nobody else touches it meanwhile
+ *
+ * May sleep. Return: 0; -EIO, or an errno of the driver's: what is registered is not known, and
+ * the channel has to end.
+ */
+int rdmatensor_exposure_register(struct rdmatensor_exposure *exposure);
+
 /* That has been posted */
 void rdmatensor_exposure_posted(struct rdmatensor_exposure *exposure);
 /* No more is registered, and what is will be invalidated: next() begins again */

@@ -8,6 +8,7 @@
 #include <endian.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <unistd.h>
 #include "hostile.h"
 
 /* Long enough to be under way while it ends; it ends within a page */
@@ -306,4 +307,73 @@ TEST(strict_writes_that_go_on)
 		scene_ends(&liar, -ECONNRESET);
 	}
 	printf("# %u writes\n", writes);
+}
+
+static unsigned long long times_sent_again(void)
+{
+	unsigned long long times;
+	char path[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/hw_counters/rcvd_rnr_err",
+		 liar.ids[0]->verbs->device->name);
+	f = fopen(path, "r");
+	CHECK(f);
+	EQ(fscanf(f, "%llu", &times), 1);
+	fclose(f);
+	return times;
+}
+
+/*
+ * One without receives: what it was sent is sent again and again, with other requests behind
+ * that. Soft-RoCE executes registrations among them each time, if there are any
+ */
+TEST(strict_requests_that_are_sent_again)
+{
+	enum { BEHIND = 3 };
+	uint64_t at[BEHIND], until, first = 1;
+	unsigned long long before;
+	struct rdmatensor_msg msg;
+	struct rdmatensor_cqe cqe;
+	unsigned int i;
+
+	nr_told = 0;
+	scene_open(tune_strict);
+	liar_init(&liar, 1);
+	/* HELLO, and a fetch by whose end the name is known */
+	liar.nr_recvs = 3;
+	liar.still = true;
+	EQ(liar_connect(&liar, test_ip(), scene.p.a.port), 0);
+	liar_hurry(&liar);
+	liar_hello(&liar);
+	EQ(liar_hear(&liar, &msg, 5000), RDMATENSOR_WIRE_HELLO);
+	EQ(side_next(&scene.p.a, RDMATENSOR_CQE_CHANNEL_UP, 0, &cqe), 0);
+	scene.channel = cqe.channel;
+	live_until(ENDED, 0, TENSOR);
+
+	before = times_sent_again();
+	for (i = 0; i < BEHIND; i++)
+		at[i] = scene_ask(first + i, TENSOR);
+	until = rdmatensor_deadline_ms(5000);
+	while (times_sent_again() < before + 4) {
+		CHECK(rdmatensor_deadline_ms(0) < until);
+		usleep(1000);
+	}
+	liar.still = false;
+	/* Its acks take some, too */
+	for (i = 0; i < 2 * BEHIND; i++)
+		liar_recv(&liar);
+	for (i = 0; i < BEHIND; i++) {
+		scene_asked(&liar, &msg);
+		CHECK(msg.flags & RDMATENSOR_WIRE_F_DEST);
+		fill((void *)(liar.memory + LIAR_FROM), TENSOR, i + 3);
+		EQ(liar_content(&liar, 0, msg.request_index, TENSOR, msg.remote_addr,
+				le32toh(msg.rkeys[0])), 0);
+		EQ(side_next(&scene.p.a, RDMATENSOR_CQE_FETCH, first + i, NULL), 0);
+		CHECK(filled(side_at(&scene.p.a, at[i]), TENSOR, i + 3));
+	}
+	printf("# sent again %llu times\n", times_sent_again() - before);
+	liar_close(&liar);
+	EQ(side_next(&scene.p.a, RDMATENSOR_CQE_CHANNEL_DOWN, 0, NULL), -ECONNRESET);
+	scene_duty();
 }

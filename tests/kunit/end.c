@@ -146,16 +146,23 @@ static int post_write(struct rdmatensor_lane *lane, struct rdmatensor_part *part
 	return 0;
 }
 
+/* Memory is registered that is mapped, and by a key that was invalidated before */
+static void end_register(struct end *end, struct ib_mr *mr)
+{
+	KUNIT_EXPECT_GT(end->test, mr->length, 0ULL);
+	KUNIT_EXPECT_FALSE(end->test, mr->need_inval);
+	mr->need_inval = true;
+}
+
 static int post_registration(struct rdmatensor_lane *lane, struct ib_mr *mr)
 {
+	struct end *end = to_end(lane->channel);
 	struct post *post = post_new(lane, POST_REGISTRATION);
 
 	if (!post)
-		return to_end(lane->channel)->post_error ?: -ENOMEM;
-	/* Memory is registered that is mapped, and by a key that was invalidated before */
-	KUNIT_EXPECT_GT(to_end(lane->channel)->test, mr->length, 0ULL);
-	KUNIT_EXPECT_FALSE(to_end(lane->channel)->test, mr->need_inval);
-	mr->need_inval = true;
+		return end->post_error ?: -ENOMEM;
+	KUNIT_EXPECT_FALSE(end->test, end->domain->apart);
+	end_register(end, mr);
 	post->rkey = mr->rkey;
 	return 0;
 }
@@ -193,18 +200,49 @@ static int end_map_mr_sg(struct ib_mr *mr, struct scatterlist *sgl, int nr, unsi
 	return ib_sg_to_pages(mr, sgl, nr, offset, end_set_page);
 }
 
+/* The registration queue of the domain: a chain is done when this returns */
+static int end_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
+			 const struct ib_send_wr **bad)
+{
+	struct end *end = qp->qp_context;
+	struct ib_wc wc = { .status = IB_WC_SUCCESS };
+
+	KUNIT_EXPECT_TRUE(end->test, end->domain->apart);
+	if (end->register_go) {
+		complete(&end->registering);
+		wait_for_completion(end->register_go);
+	}
+	if (end->register_error)
+		return end->register_error;
+	for (; wr; wr = wr->next) {
+		KUNIT_EXPECT_EQ(end->test, wr->opcode, IB_WR_REG_MR);
+		end_register(end, reg_wr(wr)->mr);
+		wc.wr_cqe = wr->wr_cqe;
+		if (wr->send_flags & IB_SEND_SIGNALED)
+			wc.wr_cqe->done(qp->send_cq, &wc);
+	}
+	return 0;
+}
+
+static void end_drain_sq(struct ib_qp *qp)
+{
+}
+
 /* One in software */
 static void end_make_device(struct end *end)
 {
 	end->ibdev = kunit_kzalloc(end->test, sizeof(*end->ibdev), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(end->test, end->ibdev);
 	end->ibdev->ops.map_mr_sg = end_map_mr_sg;
+	end->ibdev->ops.post_send = end_post_send;
+	end->ibdev->ops.drain_sq = end_drain_sq;
 }
 
 /* A domain whose memory regions are all there: the device makes no more */
 static void end_make_domain(struct end *end)
 {
 	struct rdmatensor_domain *domain;
+	struct ib_cq *cq;
 	struct ib_pd *pd;
 	u32 i;
 
@@ -212,18 +250,26 @@ static void end_make_domain(struct end *end)
 	KUNIT_ASSERT_NOT_NULL(end->test, domain);
 	domain->qp = kunit_kzalloc(end->test, sizeof(*domain->qp), GFP_KERNEL);
 	pd = kunit_kzalloc(end->test, sizeof(*pd), GFP_KERNEL);
+	cq = kunit_kzalloc(end->test, sizeof(*cq), GFP_KERNEL);
 	end->mrs = kunit_kcalloc(end->test, END_MRS, sizeof(*end->mrs), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(end->test, domain->qp);
 	KUNIT_ASSERT_NOT_NULL(end->test, pd);
+	KUNIT_ASSERT_NOT_NULL(end->test, cq);
 	KUNIT_ASSERT_NOT_NULL(end->test, end->mrs);
 	pd->device = end->ibdev;
+	cq->device = end->ibdev;
 	pd->local_dma_lkey = 7;
 	kref_init(&domain->ref);
 	domain->strict = true;
 	domain->pd = pd;
 	domain->ibdev = end->ibdev;
 	domain->seg_shift = END_SEG_SHIFT;
+	mutex_init(&domain->lock);
 	domain->qp->pd = pd;
+	domain->qp->device = end->ibdev;
+	domain->qp->qp_context = end;
+	domain->qp->send_cq = cq;
+	init_completion(&end->registering);
 	rdmatensor_quota_init(&domain->quota);
 	spin_lock_init(&domain->qp->mr_lock);
 	INIT_LIST_HEAD(&domain->qp->rdma_mrs);

@@ -10,6 +10,7 @@
 #ifndef RDMATENSOR_KUNIT_END_H
 #define RDMATENSOR_KUNIT_END_H
 
+#include <linux/completion.h>
 #include <linux/seq_buf.h>
 #include <kunit/test.h>
 #include "core/core.h"
@@ -80,6 +81,9 @@ struct post {
  * @posted: what has been posted to each lane and is not completed, under the channel's lock:
  *          work items post too
  * @post_error: what posting fails with, 0: it does not
+ * @register_error: what posting to the registration queue of @domain fails with
+ * @register_go: strict mode: what that waits for first; NULL: nothing
+ * @registering: strict mode: it waits
  * @up: times that the channel came up
  * @failed: times that it began to go down
  * @left: tensors that were still offered at the end
@@ -97,6 +101,9 @@ struct end {
 	struct rdmatensor_channel *channel;
 	struct list_head posted[RDMATENSOR_LANES_MAX];
 	int post_error;
+	int register_error;
+	struct completion *register_go;
+	struct completion registering;
 	unsigned int up;
 	unsigned int failed;
 	unsigned int left;

@@ -5,6 +5,7 @@
 #include <linux/completion.h>
 #include <linux/slab.h>
 #include "fetch/fetch.h"
+#include "memory/domain.h"
 #include "script.h"
 
 char script_text[RDMATENSOR_STATUS_TEXT_MAX];
@@ -132,7 +133,7 @@ const char *script_trace(struct script_end *script)
 	seq_buf_clear(&script->trace);
 	do {
 		before = script->trace.len;
-		if (!script->hold.func)
+		if (!script->held)
 			flush_workqueue(end->core.wq);
 		trace_posts(script);
 	} while (script->trace.len != before);
@@ -278,11 +279,12 @@ static void script_hold(struct work_struct *work)
 
 static void script_go(struct script_end *script)
 {
-	if (!script->hold.func)
+	if (!script->held)
 		return;
-	complete(&script->go);
+	complete_all(&script->go);
 	flush_workqueue(script->end->core.wq);
-	script->hold.func = NULL;
+	script->end->register_go = NULL;
+	script->held = false;
 }
 
 static void script_full(struct script_end *script, bool full)
@@ -373,6 +375,19 @@ void script_do(struct script_end *script, const struct script_step *step)
 		reinit_completion(&script->go);
 		INIT_WORK(&script->hold, script_hold);
 		queue_work(end->core.wq, &script->hold);
+		script->held = true;
+		break;
+	case OP_HOLD_KEYS:
+		reinit_completion(&script->go);
+		reinit_completion(&end->registering);
+		end->register_go = &script->go;
+		script->held = true;
+		break;
+	case OP_REGISTERING:
+		wait_for_completion(&end->registering);
+		break;
+	case OP_BREAK_KEYS:
+		end->register_error = step->error;
 		break;
 	case OP_GO:
 		script_go(script);
@@ -435,6 +450,8 @@ void script_run(struct kunit *test, const struct script *script)
 	params.strict = script->strict;
 	s = script_open(test, script->lanes ?: 1, &params);
 	s->features = script->features;
+	if (s->end->domain)
+		s->end->domain->apart = script->apart;
 	script_up(s);
 	WRITE_ONCE(s->end->core.validate, script->validate);
 	s->end->pool->memory->unreachable = script->unreachable;

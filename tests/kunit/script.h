@@ -29,7 +29,7 @@
 enum script_op {
 	OP_END, OP_FETCH, OP_CANCEL, OP_EXPIRE, OP_ABORT, OP_PUBLISH, OP_WITHDRAW, OP_RX,
 	OP_RX_ACK, OP_CONTENT, OP_DONE, OP_FULL, OP_ROOM, OP_HOLD, OP_GO, OP_BREAK, OP_LIE,
-	OP_DOWN, OP_SILENT, OP_PLACES,
+	OP_DOWN, OP_SILENT, OP_PLACES, OP_HOLD_KEYS, OP_REGISTERING, OP_BREAK_KEYS,
 };
 
 /**
@@ -85,6 +85,7 @@ struct script_step {
  * @peers: what peers may do with the other pool, RDMATENSOR_POOL_PEERS_WRITE: there is none
  * @other_unreachable: the CPU cannot reach that
  * @strict: the end's mr_mode
+ * @apart: keys are registered apart from the channel's queue pairs
  * @features: of the peer
  * @left: tensors still offered at the end
  * @steps: up to one of 0
@@ -99,6 +100,7 @@ struct script {
 	enum rdmatensor_pool_peers peers;
 	bool other_unreachable;
 	bool strict;
+	bool apart;
 	u32 features;
 	unsigned int left;
 	struct script_step steps[SCRIPT_STEPS];
@@ -203,6 +205,11 @@ struct script {
 #define PLACES(_nr, _expect) STEP(_expect, .op = OP_PLACES, .bytes = _nr)
 #define BREAK(_error) STEP("", .op = OP_BREAK, .error = _error)
 
+/* Registrations apart from the channel wait until GO(); one does; they fail */
+#define HOLD_KEYS STEP("", .op = OP_HOLD_KEYS)
+#define REGISTERING(_expect) STEP(_expect, .op = OP_REGISTERING)
+#define BREAK_KEYS(_error) STEP("", .op = OP_BREAK_KEYS, .error = _error)
+
 /* Nothing was heard of the peer for longer than anybody waits */
 #define SILENT STEP("", .op = OP_SILENT)
 
@@ -231,6 +238,7 @@ void script_run(struct kunit *test, const struct script *script);
  * @free_places: FULL: what the send queue had
  * @go: HOLD: ends it
  * @hold: HOLD: occupies the workqueue
+ * @held: HOLD, HOLD_KEYS: work items do not end
  * @place: of the last fetch
  * @last: the last message that was posted; what it points to is in its slot
  * @told_down: its going down is in an earlier trace
@@ -244,6 +252,7 @@ struct script_end {
 	u32 free_places;
 	struct completion go;
 	struct work_struct hold;
+	bool held;
 	u64 place;
 	struct rdmatensor_msg last;
 	bool told_down;
