@@ -698,20 +698,17 @@ static void request_go_down(struct rdmatensor_request *req)
 	request_conclude(req, REQUEST_DONE);
 }
 
-/* Keys of a domain that registers apart, on a channel that takes new requests. Or it fails */
+/* Keys of a domain that registers apart. What the device has done of it if that fails is not known */
 static void request_register(struct rdmatensor_request *req)
 {
 	struct rdmatensor_channel *channel = req->channel;
+	int ret = 0;
 
-	if (!req->exposed || !channel->domain || !channel->domain->apart ||
-	    !rdmatensor_exposure_register(&req->exposure))
-		return;
-	spin_lock_bh(&channel->lock);
-	/* One that is going down may have lent a memory region that is still registered */
-	if (rdmatensor_channel_usable(channel))
-		rdmatensor_channel_fail_locked(channel, -ECONNRESET,
-					       "registering a destination failed");
-	spin_unlock_bh(&channel->lock);
+	if (req->exposed && channel->domain && channel->domain->apart)
+		ret = rdmatensor_exposure_register(&req->exposure);
+	if (ret)
+		rdmatensor_channel_fail(channel, ret == -ENODEV ? ret : -ECONNRESET,
+					"registering a destination failed");
 }
 
 /* Has been registered, and what has happened to it since; with the lock held */
@@ -747,7 +744,7 @@ static void request_expose_work(struct work_struct *work)
 	struct rdmatensor_request *req =
 		container_of(work, struct rdmatensor_request, expose);
 	struct rdmatensor_channel *channel = req->channel;
-	bool short_of_mrs = false;
+	bool short_of_mrs = false, wanted;
 	int ret;
 
 	if (rdmatensor_channel_enter(channel))
@@ -755,12 +752,14 @@ static void request_expose_work(struct work_struct *work)
 	do {
 		ret = short_of_mrs ? rdmatensor_exposure_grow(channel->domain) : 0;
 		spin_lock_bh(&channel->lock);
-		if (req->state != REQUEST_EXPOSING)
+		/* On a channel that is going down request_down() ends it */
+		wanted = req->state == REQUEST_EXPOSING && rdmatensor_channel_usable(channel);
+		if (!wanted)
 			ret = 0;
 		else if (!ret)
 			ret = request_expose_next(req, GFP_ATOMIC | __GFP_NOWARN,
 						  &short_of_mrs);
-		if (req->state == REQUEST_EXPOSING && ret != -EAGAIN)
+		if (wanted && ret != -EAGAIN)
 			request_mapped(req, ret);
 		spin_unlock_bh(&channel->lock);
 		cond_resched();
@@ -881,7 +880,7 @@ static bool request_may_expose(const struct rdmatensor_request *req)
 
 	if (!channel->domain)
 		return true;
-	/* data_race(): without the lock, as one more or less does not matter */
+	/* data_race(): without the lock: each thread that submits at this time can make one more */
 	outstanding = data_race(channel->nr_requests);
 	return outstanding < channel->max_outstanding;
 }
@@ -908,7 +907,10 @@ static void request_recall(struct rdmatensor_request *req,
 		memset(&req->fetch.meta, 0, sizeof(req->fetch.meta));
 }
 
-/* With the lock held, on a channel that is usable */
+/*
+ * With the lock held, on a channel that is usable; or is going down: request_down() is to come
+ * then, and the request waits for it
+ */
 static void request_begin(struct rdmatensor_request *req,
 			  const struct rdmatensor_fetch_args *args)
 {
@@ -928,8 +930,23 @@ static void request_begin(struct rdmatensor_request *req,
 		req->fetch.op.status = status;
 		request_stop(req, status.error);
 	}
+	if (!rdmatensor_channel_usable(channel))
+		return;
 	request_admit(channel);
 	rdmatensor_channel_pump(channel);
+}
+
+/*
+ * A region whose keys are registered stays the kernel's until the queue pairs are gone, though no
+ * peer has been told of them
+ */
+static bool request_may_begin(const struct rdmatensor_request *req)
+{
+	const struct rdmatensor_channel *channel = req->channel;
+
+	return rdmatensor_channel_usable(channel) ||
+	       (req->exposed && req->exposure.domain && req->exposure.nr_open &&
+		channel->state != RDMATENSOR_CHANNEL_DOWN);
 }
 
 /* What can be refused before anything is known of the tensor. Return: 0, -EACCES, -EOPNOTSUPP */
@@ -978,12 +995,12 @@ static int request_submit(struct rdmatensor_channel *channel,
 	rdmatensor_channel_get(channel);
 
 	spin_lock_bh(&channel->lock);
-	if (!rdmatensor_channel_usable(channel)) {
+	if (!request_may_begin(req)) {
 		/* Under the lock, as is every access to what is found in the table */
 		xa_erase_bh(&channel->requests, req->index);
 		spin_unlock_bh(&channel->lock);
 		rdmatensor_channel_put(channel);
-		/* No peer has heard of what may be registered, and the domain goes with the channel */
+		/* Of what is registered the queue pairs are gone */
 		request_let_go(req);
 		ret = -ENOTCONN;
 		goto out_abandon;

@@ -163,13 +163,13 @@ void rdmatensor_exposure_posted(struct rdmatensor_exposure *exposure)
 int rdmatensor_exposure_register(struct rdmatensor_exposure *exposure)
 {
 	struct ib_reg_wr wrs[EXPOSURE_CHAIN];
+	u32 most = min_t(u32, ARRAY_SIZE(wrs), rdmatensor_domain_depth(exposure->domain)), nr;
 	struct ib_mr *mr;
 	int ret = 0;
-	u32 nr;
 
 	might_sleep();
 	while (!ret && rdmatensor_exposure_next(exposure)) {
-		for (nr = 0; nr < ARRAY_SIZE(wrs); nr++) {
+		for (nr = 0; nr < most; nr++) {
 			mr = rdmatensor_exposure_next(exposure);
 			if (!mr)
 				break;

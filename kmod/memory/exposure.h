@@ -30,7 +30,8 @@ struct rdmatensor_registration;
  * @nr_rkeys: memory regions that the range touches; 0 for 0 bytes
  * @seg_shift: log2 of the distance at which rkeys change
  * @domain: strict mode: the channel's. NULL: the keys are the pool's. The others are of strict
- *          mode, and guarded by the channel's lock once the exposure can be posted:
+ *          mode, and guarded by the channel's lock once the exposure can be posted, but while
+ *          rdmatensor_exposure_register() has it:
  * @offset: of the region in the pool
  * @bytes: of the region
  * @mrs: its memory regions so far, in the order of addresses, by their qp_entry
@@ -108,7 +109,7 @@ struct ib_mr *rdmatensor_exposure_next(const struct rdmatensor_exposure *exposur
  */
 int rdmatensor_exposure_register(struct rdmatensor_exposure *exposure);
 
-/* That has been posted */
+/* What next() has said has been posted */
 void rdmatensor_exposure_posted(struct rdmatensor_exposure *exposure);
 /* No more is registered, and what is will be invalidated: next() begins again */
 void rdmatensor_exposure_close(struct rdmatensor_exposure *exposure);

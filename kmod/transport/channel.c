@@ -24,7 +24,8 @@
  *
  * Strict mode. All of the channel's queue pairs are in a domain of its own. What a message tells
  * the peer to write to is registered by work requests right before it in lane 0's send queue,
- * and invalidated by others there: each takes a place as a write does. What is being sent is not
+ * unless the domain registers apart, and invalidated by others there: each takes a place as a
+ * write does. What is being sent is not
  * registered in that domain, and is read by the device's key for all of its addresses, which no
  * peer can use.
  *

@@ -212,8 +212,10 @@ static int end_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 		complete(&end->registering);
 		wait_for_completion(end->register_go);
 	}
-	if (end->register_error)
+	if (end->register_error && !end->register_good)
 		return end->register_error;
+	if (end->register_good)
+		end->register_good--;
 	for (; wr; wr = wr->next) {
 		KUNIT_EXPECT_EQ(end->test, wr->opcode, IB_WR_REG_MR);
 		end_register(end, reg_wr(wr)->mr);
@@ -261,6 +263,7 @@ static void end_make_domain(struct end *end)
 	pd->local_dma_lkey = 7;
 	kref_init(&domain->ref);
 	domain->strict = true;
+	domain->sq_depth = 64;
 	domain->pd = pd;
 	domain->ibdev = end->ibdev;
 	domain->seg_shift = END_SEG_SHIFT;

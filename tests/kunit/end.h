@@ -82,6 +82,7 @@ struct post {
  *          work items post too
  * @post_error: what posting fails with, 0: it does not
  * @register_error: what posting to the registration queue of @domain fails with
+ * @register_good: so many posts before that do not
  * @register_go: strict mode: what that waits for first; NULL: nothing
  * @registering: strict mode: it waits
  * @up: times that the channel came up
@@ -102,6 +103,7 @@ struct end {
 	struct list_head posted[RDMATENSOR_LANES_MAX];
 	int post_error;
 	int register_error;
+	unsigned int register_good;
 	struct completion *register_go;
 	struct completion registering;
 	unsigned int up;

@@ -388,6 +388,7 @@ void script_do(struct script_end *script, const struct script_step *step)
 		break;
 	case OP_BREAK_KEYS:
 		end->register_error = step->error;
+		end->register_good = step->bytes;
 		break;
 	case OP_GO:
 		script_go(script);

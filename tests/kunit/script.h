@@ -209,6 +209,8 @@ struct script {
 #define HOLD_KEYS STEP("", .op = OP_HOLD_KEYS)
 #define REGISTERING(_expect) STEP(_expect, .op = OP_REGISTERING)
 #define BREAK_KEYS(_error) STEP("", .op = OP_BREAK_KEYS, .error = _error)
+#define BREAK_KEYS_AFTER(_nr, _error) \
+	STEP("", .op = OP_BREAK_KEYS, .error = _error, .bytes = _nr)
 
 /* Nothing was heard of the peer for longer than anybody waits */
 #define SILENT STEP("", .op = OP_SILENT)

@@ -301,9 +301,41 @@ static const struct script scripts[] = {
 	{ "registration fails, cut", APART, .steps = {
 		APART_KEYS, BREAK_KEYS(-EIO), DOWN(""), GO("end1:-104+text"),
 	} },
+	/* The region is the process's again when the queue pairs are gone */
 	{ "registration fails, of a known tensor", APART, .steps = {
-		APART_KNOWN, BREAK_KEYS(-EIO),
-		STEP(NO_KEYS, .op = OP_FETCH, .id = 2, .name = "x", .ret = -ENOTCONN),
+		APART_KNOWN, BREAK_KEYS(-EIO), FETCH(2, "x", NO_KEYS), DOWN("end2:-104+text"),
+	} },
+	{ "registration fails, of a known tensor that is cancelled", APART, .steps = {
+		APART_KNOWN, BREAK_KEYS(-EIO), FETCH(2, "x", NO_KEYS), CANCEL(2, ""),
+		DOWN("end2:-125"),
+	} },
+	{ "registration of the last keys fails", APART, .steps = {
+		SENT, BREAK_KEYS_AFTER(2, -EIO), META(0, 9 << END_SEG_SHIFT, NO_KEYS),
+		DOWN("end1:-104+text"),
+	} },
+	{ "registration fails, the device has gone", APART, .steps = {
+		SENT, BREAK_KEYS(-ENODEV),
+		META(0, 100, "down:-19(registering a destination failed)"),
+		DOWN("end1:-19+text"),
+	} },
+	{ "apart, queued and cancelled", APART, .steps = {
+		APART_KNOWN, FULL, FETCH(2, "x", ""), CANCEL(2, ""), ROOM("inv end2:-125"),
+		FETCH(3, "x", "req#2+dest"),
+	} },
+	{ "apart, queued and cancelled, the peer receives nothing", APART, .steps = {
+		APART_KNOWN, FULL, FETCH(2, "x", ""), EXPIRE(2, ""), SILENT,
+		EXPIRE(2, KEYS_OPEN), DOWN("end2:-110"),
+	} },
+	{ "registering, content of several lanes, cancelled", .lanes = 2, APART, .steps = {
+		SENT, HOLD_KEYS, META(0, 20480, ""), REGISTERING(""), CANCEL(1, "cancel#0"),
+		CANCELLED(0, ""), GO("inv3 end1:-125"),
+	} },
+	{ "registering and revoking for ever", APART, .steps = {
+		APART_KEYS, CANCEL(1, "cancel#0"), CANCELLED(0, ""), SILENT,
+		EXPIRE(1, KEYS_OPEN), GO(""), DOWN("end1:-125"),
+	} },
+	{ "mapping, going down", APART, .steps = {
+		EXPOSING, CONTENT(0, 0, 100, NOT_ASKED), GO(""), DOWN("end1:-71+text"),
 	} },
 };
 
