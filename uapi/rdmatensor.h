@@ -31,6 +31,9 @@
 
 #include <linux/ioctl.h>
 #include <linux/types.h>
+#ifndef __KERNEL__
+#include <stdint.h>
+#endif
 
 /** RDMATENSOR_ABI_VERSION: raised when a struct or an operation is added */
 #define RDMATENSOR_ABI_VERSION 1
@@ -59,6 +62,16 @@
 #define RDMATENSOR_SHARES_MAX 65536
 /* The channel that leads to the context itself */
 #define RDMATENSOR_CHANNEL_SELF 0
+
+/*
+ * An element of a shape. 64 bits as the C library spells them: a program passes on what it is told,
+ * and __u64 is another type where that is unsigned long
+ */
+#ifdef __KERNEL__
+#define __rdmatensor_dim __aligned_u64
+#else
+#define __rdmatensor_dim uint64_t __attribute__((aligned(8)))
+#endif
 
 #define RDMATENSOR_IOC_TYPE 0xD7
 
@@ -849,7 +862,7 @@ struct rdmatensor_lasting_query {
 	__s32 status;
 	__u32 name_len;
 	__u32 __reserved;
-	__aligned_u64 dims[RDMATENSOR_DIMS_MAX];
+	__rdmatensor_dim dims[RDMATENSOR_DIMS_MAX];
 	char name[RDMATENSOR_NAME_MAX];
 };
 
@@ -1474,7 +1487,7 @@ struct rdmatensor_cqe {
 		__u32 share_id;
 	};
 	union {
-		__aligned_u64 dims[RDMATENSOR_DIMS_MAX];
+		__rdmatensor_dim dims[RDMATENSOR_DIMS_MAX];
 		char text[RDMATENSOR_TEXT_MAX];
 	};
 };

@@ -99,7 +99,7 @@ TEST(nothing_is_lost_when_channels_are_cut)
 
 		memset(missing, 1, sizeof(missing));
 		for (i = 0; i < BATCH; i++) {
-			__u64 dim = size_of(step, i);
+			uint64_t dim = size_of(step, i);
 
 			snprintf(name, sizeof(name), "t%d", i);
 			fill(side_at(&p.a, from[i]), dim, step * BATCH + i);

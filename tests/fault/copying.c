@@ -12,7 +12,7 @@ static struct side s;
 static uint64_t at;
 static struct rdmatensor_op op;
 static struct rdmatensor_submit submit;
-static __u64 dim;
+static uint64_t dim;
 
 static void prepare(const char *name, int64_t step, uint64_t user_data)
 {

@@ -14,7 +14,7 @@ static int domain;
 static uint64_t at, to;
 static struct rdmatensor_op op;
 static struct rdmatensor_submit submit;
-static __u64 dim;
+static uint64_t dim;
 
 static void join(struct rdmatensor_start *start)
 {

@@ -58,7 +58,7 @@ static int begin(struct side *side, const char *worker, uint64_t pool_bytes)
 static int offer(struct side *side, const char *name, uint64_t bytes, uint32_t uses, uint64_t id)
 {
 	struct rdmatensor_op op;
-	__u64 dim = bytes;
+	uint64_t dim = bytes;
 	uint64_t at;
 	int ret;
 

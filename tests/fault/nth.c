@@ -391,7 +391,7 @@ TEST(points_of_connect)
 static int op_publish(void)
 {
 	struct rdmatensor_op op;
-	__u64 dim = 1000;
+	uint64_t dim = 1000;
 
 	rdmatensor_prep_publish(&op, "nth", serial, p.b.pool.id, place, 1000,
 				RDMATENSOR_DT_UINT8, 1, &dim, 1, serial);
@@ -420,7 +420,7 @@ TEST(nth_publish)
 static int op_publish_lasting(void)
 {
 	struct rdmatensor_op op;
-	__u64 dim = 1000;
+	uint64_t dim = 1000;
 
 	rdmatensor_prep_publish(&op, "nth", serial, p.b.pool.id, place, 1000,
 				RDMATENSOR_DT_UINT8, 1, &dim, 0, 0);
@@ -454,7 +454,7 @@ TEST(nth_publish_lasting)
 static int op_copy(void)
 {
 	struct rdmatensor_op op;
-	__u64 dim = 5000;
+	uint64_t dim = 5000;
 
 	rdmatensor_prep_publish(&op, "nth", serial, p.b.pool.id, place, 5000,
 				RDMATENSOR_DT_UINT8, 1, &dim, 1, serial);
@@ -714,7 +714,7 @@ static void undo_fetch_shared(void)
 TEST(nth_shared)
 {
 	struct rdmatensor_op op;
-	__u64 dim = 1000;
+	uint64_t dim = 1000;
 
 	side_open(&p.a, "a", 1 << 20, 0, NULL);
 	place = side_alloc(&p.a, 1000);

@@ -689,7 +689,7 @@ static void make_proxied(struct worker *w, struct context *c, struct rdmatensor_
 }
 
 /* An operation that would be right if its ids are still alive */
-static void make_op(struct worker *w, struct context *c, struct rdmatensor_op *op, __u64 *dims)
+static void make_op(struct worker *w, struct context *c, struct rdmatensor_op *op, uint64_t *dims)
 {
 	unsigned int region = region_of(w, c);
 	uint64_t offset = c->regions[region].offset, bytes = c->regions[region].bytes;
@@ -789,7 +789,7 @@ static void make_op(struct worker *w, struct context *c, struct rdmatensor_op *o
 static int do_submit(struct worker *w, struct context *c)
 {
 	struct rdmatensor_op ops[OPS_MAX];
-	__u64 dims[OPS_MAX];
+	uint64_t dims[OPS_MAX];
 	uint32_t i, n;
 	int ret;
 
@@ -1170,7 +1170,7 @@ static bool in_order(void)
 	struct rdmatensor_op op;
 	char addr[64], ip[32];
 	const size_t bytes = 3 << 20;
-	__u64 dim = bytes;
+	uint64_t dim = bytes;
 	uint32_t channel;
 	uint64_t at[2];
 	int ret = 0, i;

@@ -236,7 +236,7 @@ static uint64_t publish_begin(struct scene *scene, const char *name, int64_t ste
 {
 	uint64_t number = worker_number();
 	struct rdmatensor_op op;
-	__u64 dim = bytes;
+	uint64_t dim = bytes;
 
 	rdmatensor_prep_publish(&op, name, step, scene->w.pool.id, offset, bytes,
 				RDMATENSOR_DT_UINT8, 1, &dim, 1, number);
@@ -308,7 +308,7 @@ int publish_copied(struct scene *scene, uint64_t *took_ns)
 {
 	uint64_t number = worker_number(), began = rdmatensor_now_ns(), ignored;
 	int64_t step = scene->step++;
-	__u64 dim = SMALL_BYTES;
+	uint64_t dim = SMALL_BYTES;
 	struct rdmatensor_op op;
 	int ret;
 

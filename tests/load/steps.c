@@ -69,7 +69,7 @@ static void one_step(struct way *way, unsigned int step, unsigned int sample)
 {
 	uint64_t number = worker_number(), began, free_at, done;
 	struct rdmatensor_op op;
-	__u64 dim = bytes;
+	uint64_t dim = bytes;
 
 	stamp(&from, from_at, step);
 	stamp(&to, to_at, ~step);

@@ -215,7 +215,7 @@ void worker_publish(struct worker *worker, uint64_t offset, uint64_t bytes)
 {
 	uint64_t i, *words = worker_at(worker, offset);
 	struct rdmatensor_op op;
-	__u64 dim = bytes;
+	uint64_t dim = bytes;
 	char name[48];
 
 	for (i = 0; i < bytes / 8; i++)

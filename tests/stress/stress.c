@@ -295,7 +295,7 @@ static int do_publish(struct worker *w, struct context *c)
 	int64_t step = below(w, STEPS);
 	uint64_t bytes = tensor_bytes(name, step);
 	struct rdmatensor_op op;
-	__u64 dim = bytes / 8;
+	uint64_t dim = bytes / 8;
 	struct pending *p;
 	uint64_t offset;
 	uint32_t number;

@@ -39,7 +39,7 @@ static void comes(struct side *side)
 TEST(channels_after_an_address_has_come_back)
 {
 	struct rdmatensor_op op;
-	__u64 dim = BYTES;
+	uint64_t dim = BYTES;
 	uint64_t at;
 
 	side_open(&owner, "owner", 65536, 1, strictly);

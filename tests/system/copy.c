@@ -11,7 +11,7 @@ static int copy_at(struct side *side, uint64_t at, const char *name, int64_t ste
 		   uint64_t bytes, unsigned int seed, uint32_t uses, uint64_t user_data)
 {
 	struct rdmatensor_op op;
-	__u64 dim = bytes;
+	uint64_t dim = bytes;
 	int ret;
 
 	fill(side_at(side, at), bytes, seed);
@@ -184,7 +184,7 @@ TEST(nothing_to_copy)
 {
 	struct rdmatensor_cqe cqe;
 	struct rdmatensor_op op;
-	__u64 dim = 0;
+	uint64_t dim = 0;
 
 	pair_open(&p, 1 << 20, NULL);
 	rdmatensor_prep_publish(&op, "empty", 0, 0, 0, 0, RDMATENSOR_DT_FLOAT, 1, &dim, 1, 1);
@@ -355,7 +355,7 @@ static void *act(void *arg)
 {
 	struct actor *actor = arg;
 	struct rdmatensor_op op;
-	__u64 dim = BYTES;
+	uint64_t dim = BYTES;
 	int step;
 
 	for (step = 0; step < STEPS; step++) {
@@ -397,7 +397,7 @@ TEST(copies_by_many_threads)
 static int try_copy(const char *name, uint64_t at, uint64_t bytes)
 {
 	struct rdmatensor_op op;
-	__u64 dim = bytes;
+	uint64_t dim = bytes;
 
 	rdmatensor_prep_publish(&op, name, 0, p.a.pool.id, at, bytes, RDMATENSOR_DT_UINT8, 1,
 				&dim, 1, 1);

@@ -214,7 +214,7 @@ TEST(names_in_a_domain)
 {
 	struct rdmatensor_op op;
 	uint64_t at;
-	__u64 dim = BYTES;
+	uint64_t dim = BYTES;
 
 	open_both();
 	publish(&heir, "n", 0, BYTES, 1, 1, 1);
@@ -307,7 +307,7 @@ static uint32_t shared(void)
 {
 	struct rdmatensor_cqe cqe;
 	struct rdmatensor_op op;
-	__u64 dim = BYTES;
+	uint64_t dim = BYTES;
 	uint64_t at;
 
 	open_both();
@@ -373,7 +373,7 @@ TEST(copies_that_last)
 {
 	struct rdmatensor_lasting_query query;
 	struct rdmatensor_op op;
-	__u64 dim = BYTES;
+	uint64_t dim = BYTES;
 	uint64_t at;
 
 	open_both();

@@ -52,7 +52,7 @@ TEST(request_before_publish)
 
 TEST(changed_meta_data)
 {
-	__u64 flat[1] = { 4096 }, square[2] = { 64, 64 }, words[1] = { 1024 };
+	uint64_t flat[1] = { 4096 }, square[2] = { 64, 64 }, words[1] = { 1024 };
 	struct rdmatensor_cqe cqe;
 	struct rdmatensor_op op;
 	uint64_t from, at;
@@ -105,7 +105,7 @@ TEST(opaque_tensors_of_any_length)
 	static const uint64_t lengths[] = { 0, 1, 63, 64, 65, 4095, 4097, 3000001 };
 	struct rdmatensor_cqe cqe;
 	struct rdmatensor_op op;
-	__u64 dim = 2;
+	uint64_t dim = 2;
 	unsigned int i;
 
 	pair_open(&p, 16 << 20, NULL);

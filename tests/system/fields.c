@@ -58,7 +58,7 @@ static const char long_name[RDMATENSOR_NAME_MAX + 1] = "long";
 static const char text[RDMATENSOR_STATUS_TEXT_MAX + 1] = "text";
 static char said[RDMATENSOR_STATUS_TEXT_MAX];
 static uint32_t text_id, share;
-static const __u64 dims[RDMATENSOR_DIMS_MAX + 1] = { 64 };
+static const uint64_t dims[RDMATENSOR_DIMS_MAX + 1] = { 64 };
 static uint32_t default_gid;
 static struct rdmatensor_pool rows_pool;
 static uint32_t own_table, rows_table;

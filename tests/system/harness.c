@@ -393,7 +393,7 @@ uint64_t publish(struct side *side, const char *name, int64_t step, uint64_t byt
 {
 	uint64_t at = side_alloc(side, bytes);
 	struct rdmatensor_op op;
-	__u64 dim = bytes;
+	uint64_t dim = bytes;
 
 	fill(side_at(side, at), bytes, seed);
 	rdmatensor_prep_publish(&op, name, step, side->pool.id, at, bytes,

@@ -68,7 +68,7 @@ static void marked(const unsigned char *at, uint64_t bytes, unsigned char last)
 
 static int publishes(uint64_t at, uint64_t bytes, int64_t step, uint32_t ndims)
 {
-	__u64 dims[16] = { bytes };
+	uint64_t dims[16] = { bytes };
 	struct rdmatensor_op op;
 	uint32_t i;
 

@@ -48,7 +48,7 @@ static void *member_main(void *arg)
 	}
 	for (i = 0; i < TENSORS; i++) {
 		uint64_t bytes = size_of(me->nr, i);
-		__u64 dim = bytes;
+		uint64_t dim = bytes;
 
 		snprintf(name, sizeof(name), "%d of %d", i, me->nr);
 		rdmatensor_prep_publish(&op, name, i / 10, me->side.pool.id, me->at[me->nr][i],

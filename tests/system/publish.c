@@ -29,7 +29,7 @@ TEST(use_counts)
 TEST(offered_twice)
 {
 	struct rdmatensor_op op;
-	__u64 dim = 100;
+	uint64_t dim = 100;
 	uint64_t at;
 
 	side_open(&p.a, "a", 1 << 20, 0, NULL);
@@ -69,7 +69,7 @@ TEST(withdraw)
 TEST(deadline_with_a_full_ring)
 {
 	struct rdmatensor_op op;
-	__u64 dim = 64, until;
+	uint64_t dim = 64, until;
 	unsigned int i = 0;
 	uint64_t at;
 	int ret;
@@ -137,7 +137,7 @@ TEST(step_abort_on_both_sides)
 	struct rdmatensor_cqe cqe;
 	struct rdmatensor_op op;
 	uint64_t at;
-	__u64 dim = 100;
+	uint64_t dim = 100;
 
 	pair_open(&p, 1 << 20, NULL);
 	at = side_alloc(&p.b, 4096);
@@ -173,7 +173,7 @@ TEST(bad_publish_changes_nothing)
 {
 	struct rdmatensor_op op;
 	char name[RDMATENSOR_NAME_MAX + 2];
-	__u64 dim = 100, huge = 1ull << 62;
+	uint64_t dim = 100, huge = 1ull << 62;
 	uint64_t at;
 
 	side_open(&p.a, "a", 1 << 20, 0, NULL);
@@ -208,7 +208,7 @@ TEST(bad_publish_changes_nothing)
 TEST(regions_in_flight)
 {
 	struct rdmatensor_op op;
-	__u64 dim = 100;
+	uint64_t dim = 100;
 	uint64_t at, to;
 
 	pair_open(&p, 1 << 20, NULL);

@@ -243,7 +243,7 @@ static int strictly(void)
 TEST(strict_within_the_rdma_cgroup)
 {
 	struct rdmatensor_op op;
-	__u64 dim = 64;
+	uint64_t dim = 64;
 	char name[16];
 	unsigned int i;
 

@@ -382,7 +382,7 @@ TEST(registered_memory_at_odd_places)
 	uint64_t ids[3] = { 5, 0, 9 }, i;
 	struct rdmatensor_cqe cqe;
 	struct rdmatensor_op op;
-	__u64 dim = TENSOR;
+	uint64_t dim = TENSOR;
 
 	both_register(at, other);
 	EQ(rdmatensor_configure(p.a.rt, RDMATENSOR_CONFIGURE_VALIDATE,

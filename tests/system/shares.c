@@ -15,7 +15,7 @@ static uint64_t offer(struct side *side, const char *name, int64_t step, uint32_
 {
 	uint64_t at = side_alloc(side, TENSOR);
 	struct rdmatensor_op op;
-	__u64 dim = TENSOR;
+	uint64_t dim = TENSOR;
 
 	fill(side_at(side, at), TENSOR, step);
 	rdmatensor_prep_publish(&op, name, step, side->pool.id, at, TENSOR, RDMATENSOR_DT_UINT8, 1,
@@ -350,7 +350,7 @@ TEST(shared_by_threads_beside_bulk)
 	struct rdmatensor_op op, bulk;
 	struct rdmatensor_cqe cqe;
 	uint64_t at, bulk_at;
-	__u64 dim = 64;
+	uint64_t dim = 64;
 	uint32_t i, released = 0, served = 0;
 	intptr_t n;
 

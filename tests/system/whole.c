@@ -24,7 +24,7 @@ unsigned char *map_private(uint64_t bytes)
 int publish_at(struct side *side, const char *name, uint64_t at, uint64_t bytes)
 {
 	struct rdmatensor_op op;
-	__u64 dim = bytes;
+	uint64_t dim = bytes;
 
 	rdmatensor_prep_publish(&op, name, 0, side->pool.id, at, bytes, RDMATENSOR_DT_UINT8, 1,
 				&dim, 1, 1);

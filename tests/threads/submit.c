@@ -74,7 +74,7 @@ static uint64_t target_of(struct worker *w, struct life *life)
 }
 
 static void make_publish(struct worker *w, struct life *life, struct rdmatensor_op *op,
-			 __u64 *dims)
+			 uint64_t *dims)
 {
 	unsigned int region = region_of(w, life, 1);
 
@@ -170,7 +170,7 @@ static void make_gather(struct worker *w, struct life *life, struct rdmatensor_o
 	op->deadline_ns = deadline(w);
 }
 
-static void make_op(struct worker *w, struct life *life, struct rdmatensor_op *op, __u64 *dims)
+static void make_op(struct worker *w, struct life *life, struct rdmatensor_op *op, uint64_t *dims)
 {
 	unsigned int region = region_of(w, life, 1);
 
@@ -247,7 +247,7 @@ int do_submit(struct worker *w, struct life *life)
 {
 	struct rdmatensor_submit arg = { .size = sizeof(arg) };
 	struct rdmatensor_op ops[OPS_MAX];
-	__u64 dims[OPS_MAX] = {};
+	uint64_t dims[OPS_MAX] = {};
 	uint32_t i, n;
 	bool untold;
 	int ret;

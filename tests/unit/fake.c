@@ -56,7 +56,7 @@ struct publication {
 	bool used;
 	struct rdmatensor_op op;
 	char name[RDMATENSOR_NAME_MAX + 1];
-	__u64 dims[RDMATENSOR_DIMS_MAX];
+	uint64_t dims[RDMATENSOR_DIMS_MAX];
 	const char *content;
 	struct fake_context *owner;
 };

@@ -145,7 +145,7 @@ static void test_older_struct(void **state)
 	setenv("RDMATENSOR_VALIDATE", "1", 1);
 	setenv("RDMA_QP_MTU", "auto", 1);
 	memset(&start, 0xa5, sizeof(start));
-	(rdmatensor_start_init)(&start, "me");
+	rdmatensor_start_init_sized(&start, older, "me");
 	assert_int_equal(start.size, older);
 	assert_int_equal(rdmatensor_start_from_env(&start, cause, sizeof(cause)), 0);
 	assert_int_equal(start.flags, RDMATENSOR_START_GID_INDEX | RDMATENSOR_START_VALIDATE);

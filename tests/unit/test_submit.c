@@ -39,7 +39,7 @@ static int teardown(void **state)
 
 static void test_prep(void **state)
 {
-	__u64 dims[2] = { 3, 4 };
+	uint64_t dims[2] = { 3, 4 };
 	struct rdmatensor_op op;
 
 	(void)state;
@@ -162,7 +162,7 @@ static void test_full_ring(void **state)
 static void publish_until_withdrawn(const char *name, uint64_t bytes)
 {
 	struct rdmatensor_op op;
-	__u64 dim = bytes;
+	uint64_t dim = bytes;
 
 	rdmatensor_prep_publish(&op, name, 0, pool.id, at, bytes,
 				RDMATENSOR_DT_UINT8, 1, &dim, 0, 0);
@@ -280,7 +280,7 @@ static void test_wait_without_call(void **state)
 
 static void test_publish(void **state)
 {
-	__u64 dim = 10;
+	uint64_t dim = 10;
 
 	(void)state;
 	assert_int_equal(rdmatensor_publish(rt, "p", 1, &pool, at, 10,

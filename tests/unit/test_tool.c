@@ -698,7 +698,7 @@ static void perf_publish(uint64_t size, uint64_t told)
 	static struct rdmatensor_pool pool;
 	struct rdmatensor_start start;
 	struct rdmatensor_op op;
-	__u64 dim = size;
+	uint64_t dim = size;
 	uint64_t at, i;
 	char name[64];
 

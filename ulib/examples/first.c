@@ -23,7 +23,7 @@ int main(int argc, char **argv) /* publishes a tensor; with ADDRESS: fetches it 
 	float *x = (void *)((char *)pool.base + at);
 	if (argc == 1) {
 		memcpy(x, (float[]){ 1, 2, 3, 4 }, 16);
-		err = rdmatensor_publish(rt, "weights", 0, &pool, at, 16, RDMATENSOR_DT_FLOAT, 1, (__u64[]){ 4 }, 1, 0);
+		err = rdmatensor_publish(rt, "weights", 0, &pool, at, 16, RDMATENSOR_DT_FLOAT, 1, (uint64_t[]){ 4 }, 1, 0);
 	} else {
 		if (rdmatensor_connect(rt, argv[1], NULL, 0, &peer, start.cause, sizeof(start.cause)))
 			return fprintf(stderr, "%s\n", start.cause), 1;

@@ -66,27 +66,33 @@ static int submit_and_await(struct rdmatensor *rt,
 	return await(rt, tag, deadline_ns, cqe);
 }
 
-int rdmatensor_run(struct rdmatensor *rt, const struct rdmatensor_op *op,
-		   struct rdmatensor_cqe *cqe)
+/* Others would be waited for without end */
+static bool makes_entry(const struct rdmatensor_op *op)
 {
+	return !(op->opcode == RDMATENSOR_OP_CANCEL ||
+		 op->opcode == RDMATENSOR_OP_FREE ||
+		 op->opcode == RDMATENSOR_OP_RELEASE ||
+		 (op->opcode == RDMATENSOR_OP_WITHDRAW && op->flags & RDMATENSOR_OP_QUIET) ||
+		 (op->opcode == RDMATENSOR_OP_PUBLISH && !op->uses));
+}
+
+int rdmatensor_run_sized(struct rdmatensor *rt, const struct rdmatensor_op *op, size_t op_size,
+			 struct rdmatensor_cqe *cqe)
+{
+	struct rdmatensor_op mine;
 	unsigned int taken;
 	int err;
 
-	/* These make no entry, and would be waited for without end */
-	if (op->opcode == RDMATENSOR_OP_CANCEL ||
-	    op->opcode == RDMATENSOR_OP_FREE ||
-	    op->opcode == RDMATENSOR_OP_RELEASE ||
-	    (op->opcode == RDMATENSOR_OP_WITHDRAW && op->flags & RDMATENSOR_OP_QUIET) ||
-	    (op->opcode == RDMATENSOR_OP_PUBLISH && !op->uses)) {
-		memset(cqe, 0, sizeof(*cqe));
-		return -EINVAL;
-	}
-	err = submit_and_await(rt, op, new_tag(rt), 0, cqe, &taken);
+	err = rt_take_struct(&mine, sizeof(mine), op, op_size);
+	if (!err && !makes_entry(&mine))
+		err = -EINVAL;
+	if (!err)
+		err = submit_and_await(rt, &mine, new_tag(rt), 0, cqe, &taken);
 	if (err) {
 		memset(cqe, 0, sizeof(*cqe));
 		return err;
 	}
-	cqe->user_data = op->user_data;
+	cqe->user_data = mine.user_data;
 	return cqe->result;
 }
 
@@ -122,7 +128,7 @@ static int withdraw_quietly(struct rdmatensor *rt, const char *name, int64_t ste
 int rdmatensor_publish(struct rdmatensor *rt, const char *name, int64_t step_id,
 		       const struct rdmatensor_pool *pool, uint64_t offset,
 		       uint64_t bytes, uint32_t data_type, uint32_t ndims,
-		       const __u64 *dims, uint32_t uses, uint64_t deadline_ns)
+		       const uint64_t *dims, uint32_t uses, uint64_t deadline_ns)
 {
 	uint64_t tag = new_tag(rt);
 	struct rdmatensor_cqe cqe;

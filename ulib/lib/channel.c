@@ -14,12 +14,14 @@
 /* The parameter's default, where another program has started the context */
 #define HANDSHAKE_MS 10000
 
-int rdmatensor_connect_raw(struct rdmatensor *rt,
-			   struct rdmatensor_connect *connect)
+int rdmatensor_connect_raw_sized(struct rdmatensor *rt, struct rdmatensor_connect *connect,
+				 size_t size)
 {
 	int err;
 
-	connect->size = sizeof(*connect);
+	if (size < RT_END_OF(struct rdmatensor_connect, cause))
+		return -EINVAL;
+	connect->size = (uint32_t)size;
 	err = rt_ioctl(rt, RDMATENSOR_CONNECT, connect);
 	connect->cause[sizeof(connect->cause) - 1] = '\0';
 	return err;
@@ -102,26 +104,33 @@ static int connect_any(struct rdmatensor *rt, uint8_t (*addrs)[28], unsigned int
 	return worst;
 }
 
-int rdmatensor_connect_peer(struct rdmatensor *rt, const char *peer,
-			    struct rdmatensor_connect *connect, char *cause, size_t cause_len)
+int rdmatensor_connect_peer_sized(struct rdmatensor *rt, const char *peer,
+				  struct rdmatensor_connect *connect, size_t size, char *cause,
+				  size_t cause_len)
 {
-	const struct rdmatensor_connect asked = *connect;
+	struct rdmatensor_connect arg;
 	uint8_t addrs[ADDRS_MAX][28];
 	int nr, err;
 
+	err = rt_take_struct(&arg, sizeof(arg), connect, size);
+	if (err)
+		return rt_cause(cause, cause_len, err,
+				"connect: %s: the argument has fields that this library does not know: install the library that the program was built with, or a later one",
+				peer);
 	nr = rt_resolve(peer, RDMATENSOR_PORT, 0, addrs, ADDRS_MAX, cause, cause_len);
 	if (nr < 0)
 		return nr;
 	if (nr == 1) {
-		memcpy(connect->addr, addrs[0], sizeof(connect->addr));
-		err = rdmatensor_connect_raw(rt, connect);
+		memcpy(arg.addr, addrs[0], sizeof(arg.addr));
+		err = rdmatensor_connect_raw(rt, &arg);
 	} else {
-		err = connect_any(rt, addrs, (unsigned int)nr, connect);
-		connect->flags = asked.flags;
-		connect->timeout_ms = asked.timeout_ms;
+		err = connect_any(rt, addrs, (unsigned int)nr, &arg);
+		arg.flags = connect->flags;
+		arg.timeout_ms = connect->timeout_ms;
 	}
-	if (connect->cause[0])
-		return rt_cause(cause, cause_len, err, "%s", connect->cause);
+	rt_give_struct(connect, size, &arg, sizeof(arg));
+	if (arg.cause[0])
+		return rt_cause(cause, cause_len, err, "%s", arg.cause);
 	return rt_cause(cause, cause_len, err, "connect: %s: %s", peer,
 			err ? strerror(-err) : "up");
 }
@@ -155,10 +164,10 @@ int rdmatensor_disconnect(struct rdmatensor *rt, uint32_t channel)
 	return rt_ioctl(rt, RDMATENSOR_DISCONNECT, &arg);
 }
 
-int rdmatensor_channel_query(struct rdmatensor *rt,
-			     struct rdmatensor_channel_query *query)
+int rdmatensor_channel_query_sized(struct rdmatensor *rt, struct rdmatensor_channel_query *query,
+				   size_t size)
 {
-	query->size = sizeof(*query);
+	query->size = (uint32_t)size;
 	return rt_ioctl(rt, RDMATENSOR_CHANNEL_QUERY, query);
 }
 

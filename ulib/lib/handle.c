@@ -103,10 +103,10 @@ int rdmatensor_fd(const struct rdmatensor *rt)
 	return rt->fd;
 }
 
-int rdmatensor_query(struct rdmatensor *rt, struct rdmatensor_query *query)
+int rdmatensor_query_sized(struct rdmatensor *rt, struct rdmatensor_query *query, size_t size)
 {
-	memset(query, 0, sizeof(*query));
-	query->size = sizeof(*query);
+	memset(query, 0, size);
+	query->size = (uint32_t)size;
 	return rt_ioctl(rt, RDMATENSOR_QUERY, query);
 }
 

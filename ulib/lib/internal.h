@@ -81,6 +81,17 @@ int rt_cause(char *cause, size_t cause_len, int err, const char *fmt, ...)
 int rt_parse_number(const char *text, uint64_t min, uint64_t max,
 		    uint64_t *out);
 
+/* Bytes of a struct up to the end of a member */
+#define RT_END_OF(type, member) (offsetof(type, member) + sizeof(((type *)0)->member))
+
+/*
+ * A program's struct of @size bytes into the library's own: what the program's does not have is 0.
+ * Return: 0; -E2BIG: it is longer, and the rest is not zero
+ */
+int rt_take_struct(void *own, size_t own_size, const void *theirs, size_t size);
+/* And back: what both have */
+void rt_give_struct(void *theirs, size_t size, const void *own, size_t own_size);
+
 /* Copies what fits of a zero-terminated string, and zeroes the rest */
 void rt_copy_string(char *to, size_t to_len, const char *from);
 

@@ -10,6 +10,8 @@
 
 #include "internal.h"
 
+_Static_assert(sizeof(struct rdmatensor_pool) <= 24, "programs have it by value: its size is final");
+
 static int destroy(struct rdmatensor *rt, uint32_t id)
 {
 	struct rdmatensor_pool_destroy arg = {

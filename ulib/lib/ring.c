@@ -9,6 +9,12 @@
 
 #include "ring.h"
 
+/*
+ * A program has room for an entry that it was compiled with, and takes many at a time: what an entry
+ * says more must come in another way
+ */
+_Static_assert(sizeof(struct rdmatensor_cqe) == 192, "the size of an entry is final");
+
 size_t rt_ring_bytes(const struct rdmatensor_ring *hdr)
 {
 	uint64_t bytes;

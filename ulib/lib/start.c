@@ -13,8 +13,6 @@
 #include "internal.h"
 #include <rdmatensor/params.h>
 
-#undef rdmatensor_start_init
-
 /* The struct before it had a mask, which is all that programs of that time have room for */
 #define FIRST_SIZE offsetof(struct rdmatensor_start, set)
 
@@ -32,12 +30,6 @@ void rdmatensor_start_init_sized(struct rdmatensor_start *start, size_t size, co
 	host[sizeof(host) - 1] = '\0';
 	snprintf(start->worker, sizeof(start->worker), "%s-%d", host,
 		 (int)getpid());
-}
-
-/* For programs that were built when the header had no macro in its place */
-void rdmatensor_start_init(struct rdmatensor_start *start, const char *worker)
-{
-	rdmatensor_start_init_sized(start, FIRST_SIZE, worker);
 }
 
 /**

@@ -6,13 +6,13 @@
 
 #include "internal.h"
 
-static int submit_part(struct rdmatensor *rt, const struct rdmatensor_op *ops,
+static int submit_part(struct rdmatensor *rt, const void *ops, size_t op_size,
 		       unsigned int nr, unsigned int wait_nr,
 		       uint64_t deadline_ns, unsigned int *done)
 {
 	struct rdmatensor_submit arg = {
 		.size = sizeof(arg),
-		.op_size = sizeof(*ops),
+		.op_size = (uint32_t)op_size,
 		.ops_uptr = rdmatensor_op_ptr(ops),
 		.nr_ops = nr,
 		.wait_nr = wait_nr,
@@ -25,10 +25,12 @@ static int submit_part(struct rdmatensor *rt, const struct rdmatensor_op *ops,
 	return err ? err : arg.out_error;
 }
 
-int rdmatensor_submit(struct rdmatensor *rt, const struct rdmatensor_op *ops,
-		      unsigned int nr, unsigned int wait_nr,
-		      uint64_t deadline_ns, unsigned int *done)
+int rdmatensor_submit_sized(struct rdmatensor *rt, const struct rdmatensor_op *ops,
+			    size_t op_size, unsigned int nr, unsigned int wait_nr,
+			    uint64_t deadline_ns, unsigned int *done)
 {
+	/* Steps through it are the program's, whose entries may be shorter or longer */
+	const char *at = (const char *)ops;
 	unsigned int taken = 0, part, part_done;
 	int err;
 
@@ -36,13 +38,13 @@ int rdmatensor_submit(struct rdmatensor *rt, const struct rdmatensor_op *ops,
 		part = nr - taken;
 		if (part > RDMATENSOR_SUBMIT_MAX)
 			part = RDMATENSOR_SUBMIT_MAX;
-		err = submit_part(rt, ops, part,
+		err = submit_part(rt, at, op_size, part,
 				  taken + part == nr ? wait_nr : 0, deadline_ns,
 				  &part_done);
 		taken += part_done;
 		if (err || part_done < part || taken == nr)
 			break;
-		ops += part;
+		at += part * op_size;
 	}
 	if (done)
 		*done = taken;

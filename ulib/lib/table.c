@@ -32,12 +32,15 @@ int rdmatensor_table_export(struct rdmatensor *rt, const char *name,
 	return err;
 }
 
-int rdmatensor_table_open(struct rdmatensor *rt, const char *name, const uint32_t *channels,
-			  unsigned int nr_channels, struct rdmatensor_table_open *open)
+int rdmatensor_table_open_sized(struct rdmatensor *rt, const char *name, const uint32_t *channels,
+				unsigned int nr_channels, struct rdmatensor_table_open *open,
+				size_t size)
 {
 	int err;
 
-	open->size = sizeof(*open);
+	if (size < RT_END_OF(struct rdmatensor_table_open, cause))
+		return -EINVAL;
+	open->size = (uint32_t)size;
 	open->name_uptr = rdmatensor_op_ptr(name);
 	open->name_len = (uint32_t)strlen(name);
 	open->channels_uptr = rdmatensor_op_ptr(channels);

@@ -57,6 +57,24 @@ void rt_copy_string(char *to, size_t to_len, const char *from)
 	memcpy(to, from, len);
 }
 
+int rt_take_struct(void *own, size_t own_size, const void *theirs, size_t size)
+{
+	const unsigned char *bytes = theirs;
+	size_t i;
+
+	for (i = own_size; i < size; i++)
+		if (bytes[i])
+			return -E2BIG;
+	memset(own, 0, own_size);
+	memcpy(own, theirs, size < own_size ? size : own_size);
+	return 0;
+}
+
+void rt_give_struct(void *theirs, size_t size, const void *own, size_t own_size)
+{
+	memcpy(theirs, own, size < own_size ? size : own_size);
+}
+
 uint64_t rdmatensor_now_ns(void)
 {
 	struct timespec ts;

@@ -34,7 +34,7 @@ struct st_tensor {
 	char *name;
 	uint32_t data_type;
 	uint32_t ndims;
-	__u64 dims[RDMATENSOR_DIMS_MAX];
+	uint64_t dims[RDMATENSOR_DIMS_MAX];
 	uint64_t begin;
 	uint64_t bytes;
 };

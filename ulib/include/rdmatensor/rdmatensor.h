@@ -17,6 +17,12 @@
  * CLOCK_MONOTONIC times in nanoseconds, 0 is "never"; rdmatensor_deadline_ms()
  * makes them. Durations say their unit in their name.
  *
+ * Versions: structs of the kernel's grow, and a program keeps working with a later library. Each
+ * call that takes such a struct passes the size that the program was compiled with: it is an
+ * inline function over one whose name ends in _sized, which other languages bind. Fields that the
+ * program does not have are left alone, and what it has for a later library only must be zero
+ * (-E2BIG). struct rdmatensor_pool and struct rdmatensor_cqe keep their size.
+ *
  * Ownership: strings and structs that are passed in are only read during the
  * call, with one exception: a prepared struct rdmatensor_op points to its name,
  * dims and text, so these must live until rdmatensor_submit() has returned.
@@ -130,12 +136,19 @@ void rdmatensor_close(struct rdmatensor *rt);
  */
 int rdmatensor_fd(const struct rdmatensor *rt);
 
+int rdmatensor_query_sized(struct rdmatensor *rt, struct rdmatensor_query *query, size_t size);
+
 /**
  * rdmatensor_query() - ioctl(RDMATENSOR_QUERY)
  * @rt: handle; START is not needed
  * @query: out; @query->size is filled in by the library
  */
-int rdmatensor_query(struct rdmatensor *rt, struct rdmatensor_query *query);
+static inline int rdmatensor_query(struct rdmatensor *rt, struct rdmatensor_query *query)
+{
+	return rdmatensor_query_sized(rt, query, sizeof(*query));
+}
+
+void rdmatensor_start_init_sized(struct rdmatensor_start *start, size_t size, const char *worker);
 
 /**
  * rdmatensor_start_init() - make START's argument with all defaults
@@ -143,11 +156,10 @@ int rdmatensor_query(struct rdmatensor *rt, struct rdmatensor_query *query);
  * @worker: this worker's name, cut to RDMATENSOR_WORKER_MAX - 1 bytes; NULL or
  *          "": the host's name and the process id, as "host-123"
  */
-void rdmatensor_start_init(struct rdmatensor_start *start, const char *worker);
-/* With the size that the struct has for the program, which a later library keeps to */
-void rdmatensor_start_init_sized(struct rdmatensor_start *start, size_t size, const char *worker);
-#define rdmatensor_start_init(start, worker) \
-	rdmatensor_start_init_sized(start, sizeof(*(start)), worker)
+static inline void rdmatensor_start_init(struct rdmatensor_start *start, const char *worker)
+{
+	rdmatensor_start_init_sized(start, sizeof(*start), worker);
+}
 
 /**
  * rdmatensor_start_set() - choose a parameter's value, whatever the host's default is
@@ -452,6 +464,10 @@ int rdmatensor_table_export(struct rdmatensor *rt, const char *name,
 			    uint64_t row_start, uint64_t row_end, uint64_t row_bytes,
 			    uint64_t stride, uint32_t data_type, uint32_t *table);
 
+int rdmatensor_table_open_sized(struct rdmatensor *rt, const char *name, const uint32_t *channels,
+				unsigned int nr_channels, struct rdmatensor_table_open *open,
+				size_t size);
+
 /**
  * rdmatensor_table_open() - ioctl(RDMATENSOR_TABLE_OPEN)
  * @rt: handle, started
@@ -464,8 +480,12 @@ int rdmatensor_table_export(struct rdmatensor *rt, const char *name,
  *
  * Return: 0 or a negative errno, see struct rdmatensor_table_open.
  */
-int rdmatensor_table_open(struct rdmatensor *rt, const char *name, const uint32_t *channels,
-			  unsigned int nr_channels, struct rdmatensor_table_open *open);
+static inline int
+rdmatensor_table_open(struct rdmatensor *rt, const char *name, const uint32_t *channels,
+		      unsigned int nr_channels, struct rdmatensor_table_open *open)
+{
+	return rdmatensor_table_open_sized(rt, name, channels, nr_channels, open, sizeof(*open));
+}
 
 /**
  * rdmatensor_table_close() - ioctl(RDMATENSOR_TABLE_CLOSE)
@@ -526,6 +546,10 @@ int rdmatensor_connect(struct rdmatensor *rt, const char *peer,
 		       const char *worker, uint32_t timeout_ms,
 		       uint32_t *channel, char *cause, size_t cause_len);
 
+int rdmatensor_connect_peer_sized(struct rdmatensor *rt, const char *peer,
+				  struct rdmatensor_connect *connect, size_t size, char *cause,
+				  size_t cause_len);
+
 /**
  * rdmatensor_connect_peer() - the same, with all that ioctl(RDMATENSOR_CONNECT) takes
  * @rt: handle, started
@@ -541,16 +565,27 @@ int rdmatensor_connect(struct rdmatensor *rt, const char *peer,
  *
  * Return: as the ioctl whose cause it is, or as rdmatensor_parse_addr().
  */
-int rdmatensor_connect_peer(struct rdmatensor *rt, const char *peer,
-			    struct rdmatensor_connect *connect, char *cause, size_t cause_len);
+static inline int
+rdmatensor_connect_peer(struct rdmatensor *rt, const char *peer,
+			struct rdmatensor_connect *connect, char *cause, size_t cause_len)
+{
+	return rdmatensor_connect_peer_sized(rt, peer, connect, sizeof(*connect), cause,
+					     cause_len);
+}
+
+int rdmatensor_connect_raw_sized(struct rdmatensor *rt, struct rdmatensor_connect *connect,
+				 size_t size);
 
 /**
  * rdmatensor_connect_raw() - ioctl(RDMATENSOR_CONNECT) as it is
  * @rt: handle, started
  * @connect: argument; @connect->size is filled in by the library
  */
-int rdmatensor_connect_raw(struct rdmatensor *rt,
-			   struct rdmatensor_connect *connect);
+static inline int
+rdmatensor_connect_raw(struct rdmatensor *rt, struct rdmatensor_connect *connect)
+{
+	return rdmatensor_connect_raw_sized(rt, connect, sizeof(*connect));
+}
 
 /**
  * rdmatensor_disconnect() - ioctl(RDMATENSOR_DISCONNECT)
@@ -559,14 +594,20 @@ int rdmatensor_connect_raw(struct rdmatensor *rt,
  */
 int rdmatensor_disconnect(struct rdmatensor *rt, uint32_t channel);
 
+int rdmatensor_channel_query_sized(struct rdmatensor *rt, struct rdmatensor_channel_query *query,
+				   size_t size);
+
 /**
  * rdmatensor_channel_query() - ioctl(RDMATENSOR_CHANNEL_QUERY)
  * @rt: handle
  * @query: channel and flags are read, the rest is written; @query->size is
  *         filled in by the library
  */
-int rdmatensor_channel_query(struct rdmatensor *rt,
-			     struct rdmatensor_channel_query *query);
+static inline int
+rdmatensor_channel_query(struct rdmatensor *rt, struct rdmatensor_channel_query *query)
+{
+	return rdmatensor_channel_query_sized(rt, query, sizeof(*query));
+}
 
 /**
  * rdmatensor_channel_find() - the channel to a worker, whichever side has connected it
@@ -599,9 +640,9 @@ int rdmatensor_step_abort(struct rdmatensor *rt, int64_t step_id, int status,
  * rdmatensor_op_ptr() - a pointer as the ABI holds it
  * @ptr: pointer
  */
-static inline __u64 rdmatensor_op_ptr(const void *ptr)
+static inline uint64_t rdmatensor_op_ptr(const void *ptr)
 {
-	return (__u64)(uintptr_t)ptr;
+	return (uint64_t)(uintptr_t)ptr;
 }
 
 static inline void rdmatensor_prep(struct rdmatensor_op *op, int opcode,
@@ -640,7 +681,7 @@ static inline void
 rdmatensor_prep_publish(struct rdmatensor_op *op, const char *name,
 			int64_t step_id, uint32_t pool_id, uint64_t offset,
 			uint64_t bytes, uint32_t data_type, uint32_t ndims,
-			const __u64 *dims, uint32_t uses, uint64_t user_data)
+			const uint64_t *dims, uint32_t uses, uint64_t user_data)
 {
 	rdmatensor_prep(op, RDMATENSOR_OP_PUBLISH, name, step_id, user_data);
 	op->pool_id = pool_id;
@@ -666,7 +707,7 @@ rdmatensor_prep_publish(struct rdmatensor_op *op, const char *name,
 static inline void
 rdmatensor_prep_publish_dead(struct rdmatensor_op *op, const char *name,
 			     int64_t step_id, uint32_t data_type,
-			     uint32_t ndims, const __u64 *dims, uint32_t uses,
+			     uint32_t ndims, const uint64_t *dims, uint32_t uses,
 			     uint64_t user_data)
 {
 	rdmatensor_prep_publish(op, name, step_id, 0, 0, 0, data_type, ndims,
@@ -905,6 +946,10 @@ static inline void rdmatensor_prep_free(struct rdmatensor_op *op,
 	op->offset = offset;
 }
 
+int rdmatensor_submit_sized(struct rdmatensor *rt, const struct rdmatensor_op *ops,
+			    size_t op_size, unsigned int nr, unsigned int wait_nr,
+			    uint64_t deadline_ns, unsigned int *done);
+
 /**
  * rdmatensor_submit() - submit operations, and wait if asked to
  * @rt: handle, started
@@ -919,9 +964,12 @@ static inline void rdmatensor_prep_free(struct rdmatensor_op *op,
  * (-EAGAIN: reap and submit the rest again) and there was no wait; else the
  * wait ended by -ETIME or -EINTR.
  */
-int rdmatensor_submit(struct rdmatensor *rt, const struct rdmatensor_op *ops,
-		      unsigned int nr, unsigned int wait_nr,
-		      uint64_t deadline_ns, unsigned int *done);
+static inline int
+rdmatensor_submit(struct rdmatensor *rt, const struct rdmatensor_op *ops, unsigned int nr,
+		  unsigned int wait_nr, uint64_t deadline_ns, unsigned int *done)
+{
+	return rdmatensor_submit_sized(rt, ops, sizeof(*ops), nr, wait_nr, deadline_ns, done);
+}
 
 /*
  * Completions
@@ -984,6 +1032,9 @@ void rdmatensor_advance(struct rdmatensor *rt, unsigned int nr);
  * time, at the latest when a call says -EAGAIN.
  */
 
+int rdmatensor_run_sized(struct rdmatensor *rt, const struct rdmatensor_op *op, size_t op_size,
+			 struct rdmatensor_cqe *cqe);
+
 /**
  * rdmatensor_run() - submit one operation and wait for its entry
  * @rt: handle, started
@@ -995,8 +1046,11 @@ void rdmatensor_advance(struct rdmatensor *rt, unsigned int nr);
  *
  * Return: the entry's result, or why the operation was not taken.
  */
-int rdmatensor_run(struct rdmatensor *rt, const struct rdmatensor_op *op,
-		   struct rdmatensor_cqe *cqe);
+static inline int
+rdmatensor_run(struct rdmatensor *rt, const struct rdmatensor_op *op, struct rdmatensor_cqe *cqe)
+{
+	return rdmatensor_run_sized(rt, op, sizeof(*op), cqe);
+}
 
 /**
  * rdmatensor_fetch() - fetch a tensor and wait for it
@@ -1061,7 +1115,7 @@ int rdmatensor_gather(struct rdmatensor *rt, uint32_t table, const uint64_t *ids
 int rdmatensor_publish(struct rdmatensor *rt, const char *name, int64_t step_id,
 		       const struct rdmatensor_pool *pool, uint64_t offset,
 		       uint64_t bytes, uint32_t data_type, uint32_t ndims,
-		       const __u64 *dims, uint32_t uses, uint64_t deadline_ns);
+		       const uint64_t *dims, uint32_t uses, uint64_t deadline_ns);
 
 /**
  * rdmatensor_withdraw() - withdraw a tensor and wait until its buffer is free

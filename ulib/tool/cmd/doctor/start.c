@@ -133,7 +133,7 @@ static int publish_own(struct doctor *doctor, const struct store *store)
 {
 	uint64_t *words = (void *)((char *)store->pool.base + store->offset);
 	struct rdmatensor_op op;
-	__u64 dim = CONTENT_LONG;
+	uint64_t dim = CONTENT_LONG;
 	uint64_t i;
 
 	for (i = 0; i < CONTENT_LONG / 8; i++)

@@ -59,7 +59,7 @@ static int publish(struct perf *perf, const struct published *published,
 {
 	struct rdmatensor_op op;
 	char name[48];
-	__u64 dim;
+	uint64_t dim;
 	size_t i;
 	int err;
 
