@@ -334,9 +334,6 @@ static const struct script scripts[] = {
 		APART_KEYS, CANCEL(1, "cancel#0"), CANCELLED(0, ""), SILENT,
 		EXPIRE(1, KEYS_OPEN), GO(""), DOWN("end1:-125"),
 	} },
-	{ "mapping, going down", APART, .steps = {
-		EXPOSING, CONTENT(0, 0, 100, NOT_ASKED), GO(""), DOWN("end1:-71+text"),
-	} },
 };
 
 KUNIT_ARRAY_PARAM(strict, scripts, script_name);
