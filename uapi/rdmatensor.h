@@ -1388,6 +1388,12 @@ struct rdmatensor_op {
  * @out_done: out: operations taken, from the first
  * @out_error: out: 0, or the negative errno of operation number @out_done,
  *         which and whose successors were not taken
+ * @flags: RDMATENSOR_SUBMIT_HEAD: wait for @wait_head, and not for @wait_nr,
+ *         which is 0 then
+ * @wait_head: wait until the ring's head has come to it, or is past it by less
+ *         than 2^31. What other threads consume meanwhile does not matter, as
+ *         it does for @wait_nr: who has looked at all entries up to some head
+ *         waits for that plus 1. 0 without the flag
  *
  * Operations are taken in order. -EAGAIN as an operation's error: the ring has
  * no room for one more completion; reap and submit again. The call returns 0
@@ -1404,6 +1410,9 @@ struct rdmatensor_submit {
 	__aligned_u64 deadline_ns;
 	__u32 out_done;
 	__s32 out_error;
+	__u32 flags;
+#define RDMATENSOR_SUBMIT_HEAD (1 << 0)
+	__u32 wait_head;
 };
 
 #define RDMATENSOR_SUBMIT _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_SUBMIT)

@@ -376,7 +376,9 @@ int rdmatensor_ioctl_submit(struct rdmatensor_context *context, void *arg)
 		return -ENOTCONN;
 	if (submit->nr_ops > RDMATENSOR_SUBMIT_MAX ||
 	    submit->wait_nr > context->core.ring.entries ||
-	    (submit->nr_ops && submit->op_size < offsetofend(struct rdmatensor_op, target)))
+	    (submit->nr_ops && submit->op_size < offsetofend(struct rdmatensor_op, target)) ||
+	    submit->flags & ~RDMATENSOR_SUBMIT_HEAD ||
+	    (submit->flags & RDMATENSOR_SUBMIT_HEAD ? submit->wait_nr : submit->wait_head))
 		return -EINVAL;
 	if (submit->op_size > PAGE_SIZE)
 		return -E2BIG;
@@ -405,7 +407,10 @@ int rdmatensor_ioctl_submit(struct rdmatensor_context *context, void *arg)
 		submit->out_error = ret;
 		return submit->out_done ? 0 : ret;
 	}
-	if (submit->wait_nr)
+	if (submit->flags & RDMATENSOR_SUBMIT_HEAD)
+		ret = rdmatensor_ring_wait_head(&context->core.ring, submit->wait_head,
+						submit->deadline_ns);
+	else if (submit->wait_nr)
 		ret = rdmatensor_ring_wait(&context->core.ring, submit->wait_nr,
 					   submit->deadline_ns);
 	return ret;

@@ -118,18 +118,32 @@ void rdmatensor_ring_complete(struct rdmatensor_ring_state *ring,
 		wake_up_interruptible_poll(&ring->poll_wait, EPOLLIN | EPOLLRDNORM);
 }
 
-/* True: there are enough. Else sets the head at which waiters are woken */
-static bool ring_enough(struct rdmatensor_ring_state *ring, u32 nr)
+/**
+ * struct ring_goal - what a waiter waits for
+ * @by_head: head, or the number of entries to reap
+ * @value: of either
+ */
+struct ring_goal {
+	bool by_head;
+	u32 value;
+};
+
+/* At which head a goal is reached, if nobody reaps until then */
+static u32 ring_goal_at(const struct rdmatensor_ring_state *ring, const struct ring_goal *goal)
+{
+	return goal->by_head ? goal->value : ring->head - ring_filled(ring) + goal->value;
+}
+
+/* True: it is reached. Else sets the head at which waiters are woken */
+static bool ring_enough(struct rdmatensor_ring_state *ring, const struct ring_goal *goal)
 {
 	bool enough;
-	u32 filled;
+	u32 at;
 
 	spin_lock_bh(&ring->lock);
-	filled = ring_filled(ring);
-	enough = filled >= nr;
+	at = ring_goal_at(ring, goal);
+	enough = (s32)(ring->head - at) >= 0;
 	if (!enough) {
-		u32 at = ring->head + (nr - filled);
-
 		if (!ring->has_waiters || (s32)(at - ring->wake_at) < 0)
 			ring->wake_at = at;
 		ring->has_waiters = true;
@@ -138,14 +152,15 @@ static bool ring_enough(struct rdmatensor_ring_state *ring, u32 nr)
 	return enough;
 }
 
-int rdmatensor_ring_wait(struct rdmatensor_ring_state *ring, u32 nr, u64 deadline_ns)
+static int ring_wait(struct rdmatensor_ring_state *ring, const struct ring_goal *goal,
+		     u64 deadline_ns)
 {
 	DEFINE_WAIT(wait);
 	int ret = 0;
 
 	for (;;) {
 		prepare_to_wait(&ring->submit_wait, &wait, TASK_INTERRUPTIBLE);
-		if (ring_enough(ring, nr))
+		if (ring_enough(ring, goal))
 			break;
 		if (signal_pending(current)) {
 			ret = -EINTR;
@@ -157,7 +172,7 @@ int rdmatensor_ring_wait(struct rdmatensor_ring_state *ring, u32 nr, u64 deadlin
 			ktime_t end = ns_to_ktime(min_t(u64, deadline_ns, KTIME_MAX));
 
 			if (!schedule_hrtimeout(&end, HRTIMER_MODE_ABS)) {
-				if (!ring_enough(ring, nr))
+				if (!ring_enough(ring, goal))
 					ret = -ETIME;
 				break;
 			}
@@ -165,6 +180,20 @@ int rdmatensor_ring_wait(struct rdmatensor_ring_state *ring, u32 nr, u64 deadlin
 	}
 	finish_wait(&ring->submit_wait, &wait);
 	return ret;
+}
+
+int rdmatensor_ring_wait(struct rdmatensor_ring_state *ring, u32 nr, u64 deadline_ns)
+{
+	const struct ring_goal goal = { .value = nr };
+
+	return ring_wait(ring, &goal, deadline_ns);
+}
+
+int rdmatensor_ring_wait_head(struct rdmatensor_ring_state *ring, u32 head, u64 deadline_ns)
+{
+	const struct ring_goal goal = { .by_head = true, .value = head };
+
+	return ring_wait(ring, &goal, deadline_ns);
 }
 
 __poll_t rdmatensor_ring_poll(struct rdmatensor_ring_state *ring, struct file *file,

@@ -87,6 +87,8 @@ void rdmatensor_ring_complete(struct rdmatensor_ring_state *ring,
  * Return: 0, -ETIME, -EINTR.
  */
 int rdmatensor_ring_wait(struct rdmatensor_ring_state *ring, u32 nr, u64 deadline_ns);
+/* The same, until head has come to @head or is past it, whatever the process has reaped */
+int rdmatensor_ring_wait_head(struct rdmatensor_ring_state *ring, u32 head, u64 deadline_ns);
 __poll_t rdmatensor_ring_poll(struct rdmatensor_ring_state *ring, struct file *file,
 			      struct poll_table_struct *table);
 int rdmatensor_ring_mmap(struct rdmatensor_ring_state *ring, struct vm_area_struct *vma);

@@ -802,7 +802,12 @@ static int do_submit(struct worker *w, struct context *c)
 	for (i = 0; i < arg.nr_ops; i++)
 		make_op(w, c, &ops[i], &dims[i]);
 	if (one_in(w, 8)) {
-		arg.wait_nr = 1 + below(w, 20);
+		if (one_in(w, 2)) {
+			arg.wait_nr = 1 + below(w, 20);
+		} else {
+			arg.flags = RDMATENSOR_SUBMIT_HEAD;
+			arg.wait_head = below(w, 1000);
+		}
 		/* Those without an end are ended by a signal */
 		if (!one_in(w, 16))
 			arg.deadline_ns = rdmatensor_now_ns() + below(w, 5000000);

@@ -267,7 +267,12 @@ int do_submit(struct worker *w, struct life *life)
 	arg.ops_uptr = (uintptr_t)ops;
 	arg.nr_ops = n;
 	if (one_in(w, 8)) {
-		arg.wait_nr = 1 + below(w, 8);
+		if (one_in(w, 2)) {
+			arg.wait_nr = 1 + below(w, 8);
+		} else {
+			arg.flags = RDMATENSOR_SUBMIT_HEAD;
+			arg.wait_head = below(w, 10000);
+		}
 		/* Those without an end are ended by a signal */
 		arg.deadline_ns = one_in(w, 32) ? 0 : deadline(w);
 	}

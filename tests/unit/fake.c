@@ -82,6 +82,9 @@ struct json_object *__wrap_json_tokener_parse_ex(struct json_tokener *tok, const
 /* The entry that has not come yet, and for whom */
 static struct fake_context *late_for;
 static struct rdmatensor_cqe late;
+/* The same of a withdrawal */
+static struct fake_context *withdrawn_for;
+static struct rdmatensor_cqe withdrawn;
 
 void fake_reset(void)
 {
@@ -391,8 +394,23 @@ static int do_withdraw(struct fake_context *ctx, const struct rdmatensor_op *op)
 	cqe.type = RDMATENSOR_CQE_WITHDRAW;
 	cqe.user_data = op->user_data;
 	cqe.result = 0;
-	push(ctx, &cqe);
+	if (fake.late_withdrawal) {
+		fake.late_withdrawal = false;
+		withdrawn_for = ctx;
+		withdrawn = cqe;
+	} else {
+		push(ctx, &cqe);
+	}
 	return 0;
+}
+
+void fake_late(void)
+{
+	struct rdmatensor_cqe other = { .type = RDMATENSOR_CQE_CHANNEL_UP };
+
+	for (; fake.extra; fake.extra--)
+		push(withdrawn_for, &other);
+	push(withdrawn_for, &withdrawn);
 }
 
 static void copy(struct fake_context *ctx, const struct publication *pub,
@@ -522,9 +540,16 @@ static int do_submit(struct fake_context *ctx, struct rdmatensor_submit *arg)
 	const struct rdmatensor_op *ops = (void *)(uintptr_t)arg->ops_uptr;
 	struct rdmatensor_cqe other = { .type = RDMATENSOR_CQE_CHANNEL_UP };
 	unsigned int flying;
+	bool by_head;
 
 	if (!ctx->ring)
 		return -ENOTCONN;
+	/* The rest of the struct is not zero */
+	if (fake.old && arg->size > offsetof(struct rdmatensor_submit, flags) &&
+	    (arg->flags || arg->wait_head)) {
+		fake.too_big++;
+		return -E2BIG;
+	}
 	if (arg->nr_ops > RDMATENSOR_SUBMIT_MAX || arg->wait_nr > ctx->ring->entries)
 		return -EINVAL;
 	fake.submits++;
@@ -538,7 +563,8 @@ static int do_submit(struct fake_context *ctx, struct rdmatensor_submit *arg)
 	flying = ctx->ring->head + ctx->hidden - ctx->ring->tail;
 	if (flying > fake.flying_most)
 		fake.flying_most = flying;
-	if (!arg->wait_nr)
+	by_head = arg->flags & RDMATENSOR_SUBMIT_HEAD;
+	if (!arg->wait_nr && !by_head)
 		return 0;
 	fake.waits++;
 	if (fake.busy)
@@ -548,7 +574,8 @@ static int do_submit(struct fake_context *ctx, struct rdmatensor_submit *arg)
 		fake.wait_errors--;
 		return fake.wait_error;
 	}
-	if (ctx->ring->head - ctx->ring->tail >= arg->wait_nr)
+	if (by_head ? (int32_t)(ctx->ring->head - arg->wait_head) >= 0 :
+		      ctx->ring->head - ctx->ring->tail >= arg->wait_nr)
 		return 0;
 	if (arg->deadline_ns)
 		return -ETIME;

@@ -30,6 +30,8 @@ extern struct fake {
 	unsigned int fail_withdrawals;
 	/* The next fetch's entry comes only when the library has looked in vain */
 	bool late;
+	/* The next withdrawal's entry comes with fake_late() */
+	bool late_withdrawal;
 	/* No withdrawal ends, and each wait finds an entry of something else */
 	bool busy;
 	/* Entries come when somebody waits, and not before */
@@ -54,6 +56,9 @@ extern struct fake {
 	/* From this CONNECT on there is a peer; 0: never */
 	unsigned int connects_until;
 	int pool_error;
+	/* The module does not know RDMATENSOR_SUBMIT_HEAD; how often it was asked for */
+	bool old;
+	unsigned int too_big;
 	/* Counts */
 	unsigned int submits;
 	unsigned int waits;
@@ -73,6 +78,8 @@ extern struct fake {
 void fake_reset(void);
 /* Puts an entry into the ring of every started context that listens */
 void fake_event(int type, uint32_t channel);
+/* What was late comes, and @extra others before it */
+void fake_late(void);
 /* How many tensors are published */
 unsigned int fake_published(void);
 

@@ -263,6 +263,62 @@ static void test_signals(void **state)
 	assert_int_equal(rdmatensor_wait(rt, 1, 1), -ETIME);
 }
 
+/* What the library did not wait for is dropped when it comes, and nobody sees it */
+static void test_interrupted(void **state)
+{
+	struct rdmatensor_cqe cqe, others[FAKE_RING];
+	uint64_t dim = 10;
+
+	(void)state;
+	rdmatensor_interruptible(rt, 1);
+	publish_until_withdrawn("t", 10);
+	/* It has ended when it is to be cancelled */
+	fake.late = true;
+	fake.wait_error = -EINTR;
+	fake.wait_errors = 1;
+	assert_int_equal(rdmatensor_fetch(rt, 1, "t", 0, &pool, at, 10, 0, &cqe), 0);
+	fake.hold = true;
+	fake.wait_errors = 1;
+	assert_int_equal(rdmatensor_publish(rt, "p", 1, &pool, at, 10, RDMATENSOR_DT_UINT8, 1,
+					    &dim, 1, 0), -EINTR);
+	assert_int_equal(fake_published(), 1);
+	/* Its withdrawal is made again until it does not fail */
+	fake.wait_errors = 1;
+	fake.fail_withdrawals = 2;
+	assert_int_equal(rdmatensor_publish(rt, "p", 1, &pool, at, 10, RDMATENSOR_DT_UINT8, 1,
+					    &dim, 1, 0), -EINTR);
+	assert_int_equal(fake_published(), 1);
+	assert_int_equal(rdmatensor_ready(rt), 0);
+
+	fake.late_withdrawal = true;
+	fake.wait_errors = 1;
+	assert_int_equal(rdmatensor_withdraw(rt, "t", 0), -EINTR);
+	assert_int_equal(rdmatensor_ready(rt), 0);
+	fake.extra = 3;
+	fake_late();
+	assert_int_equal(rdmatensor_reap(rt, others, FAKE_RING), 3);
+	assert_int_equal(rdmatensor_ready(rt), 0);
+	rdmatensor_interruptible(rt, 0);
+	fake.wait_errors = 2;
+	assert_int_equal(rdmatensor_fetch(rt, 1, "t", 0, &pool, at, 10, 0, &cqe), -ETIMEDOUT);
+}
+
+/* One that knows no waits for the head is asked once, and then as before */
+static void test_older_module(void **state)
+{
+	struct rdmatensor_cqe cqe;
+
+	(void)state;
+	fake.old = true;
+	publish_until_withdrawn("t", 10);
+	assert_int_equal(rdmatensor_fetch(rt, 1, "t", 0, &pool, at, 10, 0, &cqe), 0);
+	assert_int_equal(rdmatensor_fetch(rt, 1, "t", 0, &pool, at, 10, 0, &cqe), 0);
+	fake.extra = 5;
+	assert_int_equal(rdmatensor_fetch(rt, 1, "t", 0, &pool, at, 10, 0, &cqe), 0);
+	assert_int_equal(fake.too_big, 1);
+	assert_int_equal(rdmatensor_ready(rt), 5);
+}
+
 static void test_wait_without_call(void **state)
 {
 	struct rdmatensor_op op;
@@ -513,6 +569,8 @@ int main(void)
 		test(test_fetch_among_others),
 		test(test_entry_after_the_look),
 		test(test_signals),
+		test(test_interrupted),
+		test(test_older_module),
 		test(test_wait_without_call),
 		test(test_publish),
 		test(test_run_refuses),

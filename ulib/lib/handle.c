@@ -65,6 +65,7 @@ int rdmatensor_open_cause(const char *path, struct rdmatensor **out, char *cause
 		return open_failed(path, -ENOMEM, cause, cause_len);
 	pthread_mutex_init(&rt->lock, NULL);
 	pthread_mutex_init(&rt->setup, NULL);
+	pthread_mutex_init(&rt->reaping, NULL);
 	rt->fd = open(path, O_RDWR | O_CLOEXEC);
 	if (rt->fd < 0) {
 		err = -errno;
@@ -79,6 +80,7 @@ int rdmatensor_open_cause(const char *path, struct rdmatensor **out, char *cause
 	*out = rt;
 	return 0;
 fail:
+	pthread_mutex_destroy(&rt->reaping);
 	pthread_mutex_destroy(&rt->setup);
 	pthread_mutex_destroy(&rt->lock);
 	free(rt);
@@ -93,6 +95,7 @@ void rdmatensor_close(struct rdmatensor *rt)
 		munmap(rt->ring.hdr, rt->ring.bytes);
 	rt_unmap_all(rt);
 	close(rt->fd);
+	pthread_mutex_destroy(&rt->reaping);
 	pthread_mutex_destroy(&rt->setup);
 	pthread_mutex_destroy(&rt->lock);
 	free(rt);

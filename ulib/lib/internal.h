@@ -32,6 +32,20 @@ struct rt_mapping {
 };
 
 /**
+ * struct rt_call - a blocking call, on its thread's stack, from its submission to its end
+ * @next: list, under the handle's @reaping
+ * @tag: user_data of its operation
+ * @from: entries of the ring in which it was looked for in vain,
+ * @moves: as long as the handle's has this value
+ */
+struct rt_call {
+	struct rt_call *next;
+	uint64_t tag;
+	uint32_t from;
+	uint32_t moves;
+};
+
+/**
  * struct rdmatensor - a handle
  * @fd: the device
  * @ring: the mapped completion ring; its header is NULL before START
@@ -40,6 +54,13 @@ struct rt_mapping {
  * @setup: held by the one thread that starts the context and maps @ring
  * @lock: guards @mappings
  * @mappings: pools that are mapped
+ * @interruptible: blocking calls end by a signal
+ * @no_head: the module is older than RDMATENSOR_SUBMIT_HEAD
+ * @reaping: guards the process's side of @ring, as far as blocking calls and
+ *           rdmatensor_reap() use it, and what follows
+ * @calls: blocking calls
+ * @moves: counts what was taken out of the ring
+ * @abandoned: operations whose call was interrupted, and whose entries are to be dropped
  */
 struct rdmatensor {
 	int fd;
@@ -49,10 +70,30 @@ struct rdmatensor {
 	pthread_mutex_t setup;
 	pthread_mutex_t lock;
 	struct rt_mapping *mappings;
+	bool interruptible;
+	bool no_head;
+	pthread_mutex_t reaping;
+	struct rt_call *calls;
+	uint32_t moves;
+	uint32_t abandoned;
 };
 
 /* ioctl() that returns 0 or a negative errno */
 int rt_ioctl(struct rdmatensor *rt, unsigned long request, void *arg);
+
+/*
+ * Submits, and waits until the ring's head has come to @head. Return: as rdmatensor_submit(), whose
+ * done is *taken
+ */
+int rt_submit_until(struct rdmatensor *rt, const struct rdmatensor_op *ops, unsigned int nr,
+		    uint32_t head, uint64_t deadline_ns, unsigned int *taken);
+
+/* Drops the entries of calls that were interrupted */
+void rt_drop_abandoned(struct rdmatensor *rt);
+
+/* rdmatensor_reap(), which leaves the entries of blocking calls to these */
+unsigned int rt_reap_beside_calls(struct rdmatensor *rt, struct rdmatensor_cqe *cqes,
+				  unsigned int nr);
 
 /* Maps the completion ring of a started context */
 int rt_ring_map(struct rdmatensor *rt);

@@ -65,6 +65,11 @@ uint32_t rt_ring_ready(const struct rt_ring *ring)
 	return ready > ring->mask ? ring->mask + 1 : ready;
 }
 
+uint32_t rt_ring_head(const struct rt_ring *ring)
+{
+	return __atomic_load_n(&ring->hdr->head, __ATOMIC_ACQUIRE);
+}
+
 static struct rdmatensor_cqe *entry(const struct rt_ring *ring, uint32_t index)
 {
 	return (void *)(ring->entries +
@@ -98,7 +103,7 @@ uint32_t rt_ring_reap(struct rt_ring *ring, struct rdmatensor_cqe *cqes,
 	return nr;
 }
 
-static int is_end_of_operation(const struct rdmatensor_cqe *cqe)
+int rt_ring_is_end(const struct rdmatensor_cqe *cqe)
 {
 	return cqe->type == RDMATENSOR_CQE_FETCH ||
 	       cqe->type == RDMATENSOR_CQE_PUBLISH ||
@@ -115,7 +120,7 @@ int rt_ring_take(struct rt_ring *ring, uint64_t user_data, uint32_t *from,
 	for (i = *from; i < ready; i++) {
 		struct rdmatensor_cqe *at = rt_ring_at(ring, i);
 
-		if (at->user_data == user_data && is_end_of_operation(at))
+		if (at->user_data == user_data && rt_ring_is_end(at))
 			break;
 	}
 	if (i >= ready) {

@@ -36,6 +36,12 @@ int rt_ring_init(struct rt_ring *ring, void *mem, size_t bytes);
 /* Entries that wait to be consumed */
 uint32_t rt_ring_ready(const struct rt_ring *ring);
 
+/* Entries that the kernel has written, modulo 2^32 */
+uint32_t rt_ring_head(const struct rt_ring *ring);
+
+/* The end of an operation, and not an event */
+int rt_ring_is_end(const struct rdmatensor_cqe *cqe);
+
 /* Entry @i from the oldest, which must be ready */
 struct rdmatensor_cqe *rt_ring_at(const struct rt_ring *ring, uint32_t i);
 

@@ -51,6 +51,36 @@ int rdmatensor_submit_sized(struct rdmatensor *rt, const struct rdmatensor_op *o
 	return err;
 }
 
+int rt_submit_until(struct rdmatensor *rt, const struct rdmatensor_op *ops, unsigned int nr,
+		    uint32_t head, uint64_t deadline_ns, unsigned int *taken)
+{
+	struct rdmatensor_submit arg = {
+		.size = sizeof(arg),
+		.op_size = sizeof(*ops),
+		.ops_uptr = rdmatensor_op_ptr(ops),
+		.nr_ops = nr,
+		.deadline_ns = deadline_ns,
+		.flags = RDMATENSOR_SUBMIT_HEAD,
+		.wait_head = head,
+	};
+	uint32_t ready;
+	int err = -E2BIG;
+
+	if (!__atomic_load_n(&rt->no_head, __ATOMIC_RELAXED))
+		err = rt_ioctl(rt, RDMATENSOR_SUBMIT, &arg);
+	if (err != -E2BIG) {
+		*taken = arg.out_done > nr ? nr : arg.out_done;
+		return err ? err : arg.out_error;
+	}
+	/* A module that does not know the field takes nothing. Who reaps meanwhile prolongs this */
+	__atomic_store_n(&rt->no_head, true, __ATOMIC_RELAXED);
+	ready = rt_ring_ready(&rt->ring);
+	if (!nr && (int32_t)(rt_ring_head(&rt->ring) - head) >= 0)
+		return 0;
+	return rdmatensor_submit(rt, ops, nr, ready > rt->ring.mask ? ready : ready + 1,
+				 deadline_ns, taken);
+}
+
 int rdmatensor_wait(struct rdmatensor *rt, unsigned int nr,
 		    uint64_t deadline_ns)
 {
@@ -62,21 +92,24 @@ int rdmatensor_wait(struct rdmatensor *rt, unsigned int nr,
 unsigned int rdmatensor_reap(struct rdmatensor *rt, struct rdmatensor_cqe *cqes,
 			     unsigned int nr)
 {
-	return rt_ring_reap(&rt->ring, cqes, nr);
+	return rt_reap_beside_calls(rt, cqes, nr);
 }
 
 unsigned int rdmatensor_ready(struct rdmatensor *rt)
 {
+	rt_drop_abandoned(rt);
 	return rt_ring_ready(&rt->ring);
 }
 
 const struct rdmatensor_cqe *rdmatensor_peek(struct rdmatensor *rt,
 					     unsigned int i)
 {
+	rt_drop_abandoned(rt);
 	return i < rt_ring_ready(&rt->ring) ? rt_ring_at(&rt->ring, i) : NULL;
 }
 
 void rdmatensor_advance(struct rdmatensor *rt, unsigned int nr)
 {
 	rt_ring_advance(&rt->ring, nr);
+	__atomic_add_fetch(&rt->moves, 1, __ATOMIC_RELAXED);
 }

@@ -28,16 +28,18 @@
  * dims and text, so these must live until rdmatensor_submit() has returned.
  *
  * Threads: any number of threads may use one handle at once for control calls
- * and for rdmatensor_submit(). The completion ring has one consumer: of the
- * calls marked [reaps], one may run at a time on a handle; the caller locks
- * when he has several threads that reap. rdmatensor_close() runs alone.
+ * and for rdmatensor_submit(), and be in blocking calls (rdmatensor_run() and those
+ * after it), which take their own entries out of the completion ring. The rest of it
+ * has one consumer: of the calls marked [reaps], one may run at a time on a handle, and
+ * of these rdmatensor_reap() alone beside blocking calls. It leaves their entries to
+ * them, and may return none where the ring had some. rdmatensor_close() runs alone.
  * rdmatensor_start() runs before any call that submits or reaps.
  *
- * Blocking calls (rdmatensor_run() and those after it) cannot be cancelled by another
- * thread, for their user_data is the library's own: give them a deadline, or submit.
+ * Blocking calls cannot be cancelled by another thread, for their user_data is the
+ * library's own: give them a deadline, or submit.
  *
- * Signals: a call that waits ends with -EINTR, except for the blocking calls
- * (rdmatensor_run() and those after it), which go on.
+ * Signals: a call that waits ends with -EINTR, except for the blocking calls, which go
+ * on unless rdmatensor_interruptible() says otherwise.
  *
  * fork(): a child shares the context, and must leave the handle alone. The file
  * descriptor is closed by exec().
@@ -1026,11 +1028,24 @@ const struct rdmatensor_cqe *rdmatensor_peek(struct rdmatensor *rt,
 void rdmatensor_advance(struct rdmatensor *rt, unsigned int nr);
 
 /*
- * Blocking calls, each [reaps]. They take exactly their own entry out of the
+ * Blocking calls. They take exactly their own entry out of the
  * ring; all others stay there, in their order, for a later rdmatensor_reap().
  * An entry that nobody reaps keeps its place in the ring: reap from time to
  * time, at the latest when a call says -EAGAIN.
  */
+
+/**
+ * rdmatensor_interruptible() - whether blocking calls end by a signal
+ * @rt: handle
+ * @on: 1: they return -EINTR; 0, as at first: they go on
+ *
+ * For all of its threads, from their next call on. Before it returns, a fetch or gather is cancelled
+ * and a publication withdrawn, so that the buffer is the caller's again: that waits for the peer,
+ * as long as a cancel does. What ends before that ends as it does without a signal. A withdrawal
+ * goes on after -EINTR, and its entry is dropped: the buffer is free when the publication's entry,
+ * or a second withdrawal, says so.
+ */
+void rdmatensor_interruptible(struct rdmatensor *rt, int on);
 
 int rdmatensor_run_sized(struct rdmatensor *rt, const struct rdmatensor_op *op, size_t op_size,
 			 struct rdmatensor_cqe *cqe);
