@@ -70,7 +70,7 @@
 #ifdef __KERNEL__
 #define __rdmatensor_dim __aligned_u64
 #else
-#define __rdmatensor_dim uint64_t __attribute__((aligned(8)))
+#define __rdmatensor_dim uint64_t
 #endif
 
 #define RDMATENSOR_IOC_TYPE 0xD7

@@ -698,7 +698,7 @@ static void request_go_down(struct rdmatensor_request *req)
 	request_conclude(req, REQUEST_DONE);
 }
 
-/* Keys of a domain that registers apart. What the device has done of it if that fails is not known */
+/* Keys of a domain that registers apart. If that fails it is not known which are valid */
 static void request_register(struct rdmatensor_request *req)
 {
 	struct rdmatensor_channel *channel = req->channel;

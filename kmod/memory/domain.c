@@ -410,8 +410,8 @@ struct rdmatensor_domain *rdmatensor_domain_split(const struct rdmatensor_domain
 	domain->page_shift_max = of->page_shift_max;
 	domain->strict = true;
 	/*
-	 * Soft-RoCE executes what is registered behind a packet that it sends again once more, finds
-	 * the key in use, and ends the queue pair. The registration queue sends no packets
+	 * Soft-RoCE executes what is registered behind a packet that it sends again once more,
+	 * finds the key in use, and ends the queue pair. The registration queue sends no packets
 	 */
 	domain->apart = of->ibdev->ops.driver_id == RDMA_DRIVER_RXE;
 	domain->route = of->route;

@@ -32,14 +32,19 @@ exec 9>&-
 	((status <= 128)) || result "not ok" "the cases ended by signal $((status - 128))"
 }
 
-# The README's first program, the one that fetches begun before the one that publishes
+# The README's first program, the one that gets begun before the one that offers until Enter
 first_program() {
-	local publisher
-	timeout 60 "$LAB_BUILD"/system/first "$LAB_IP" >/tmp/fetcher 2>&1 &
-	publisher=$(timeout 60 "$LAB_BUILD"/system/first 2>&1)
-	wait $!
-	echo "$? publisher: $publisher, fetcher: $(</tmp/fetcher)"
-	[[ $publisher == "1 2 3 4" && $(</tmp/fetcher) == "$publisher" ]]
+	local fetcher publisher
+	timeout 60 "$LAB_BUILD"/system/first "$LAB_IP/weights" >/tmp/fetcher 2>&1 &
+	fetcher=$!
+	mkfifo /tmp/enter
+	timeout 60 "$LAB_BUILD"/system/first <>/tmp/enter >/tmp/publisher 2>&1 &
+	publisher=$!
+	wait $fetcher || { cat /tmp/fetcher; return 1; }
+	echo >/tmp/enter
+	wait $publisher
+	echo "$? publisher: $(</tmp/publisher), fetcher: $(</tmp/fetcher)"
+	[[ $(</tmp/publisher) == "1 2 3 4" && $(</tmp/fetcher) == "1 2 3 4" ]]
 }
 [[ ! $all ]] || check "the README's first program" first_program
 

@@ -11,6 +11,7 @@
  * what others take out of the ring meanwhile does not matter to that.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "internal.h"
@@ -267,6 +268,54 @@ int rdmatensor_run_sized(struct rdmatensor *rt, const struct rdmatensor_op *op, 
 	if (cqe->type)
 		cqe->user_data = mine.user_data;
 	return err;
+}
+
+/*
+ * Submits what the kernel takes, and waits for the ends. Return: how many were done. One that is
+ * refused is among them, unless the ring has no room for it while others are in flight
+ */
+static unsigned int run_some(struct rdmatensor *rt, struct rdmatensor_op *ops,
+			     struct rdmatensor_cqe *cqes, struct rt_call *calls, unsigned int nr)
+{
+	uint32_t head = rt_ring_head(&rt->ring);
+	unsigned int i, taken = 0, none;
+	int err, gone;
+
+	err = rdmatensor_submit(rt, ops, nr, 0, 0, &taken);
+	for (i = 0; i < taken; i++) {
+		gone = await(rt, &calls[i], 0, false, 0, &cqes[i]);
+		if (gone)
+			cqes[i].result = gone;
+	}
+	if (taken == nr || (taken && err == -EAGAIN))
+		return taken;
+	/* By entries of others, which somebody reaps */
+	if (err == -EAGAIN && !rt_submit_until(rt, NULL, 0, head + 1,
+					       rdmatensor_deadline_ms(AGAIN_MS), &none))
+		return 0;
+	cqes[taken].result = err;
+	return taken + 1;
+}
+
+int rt_run_many(struct rdmatensor *rt, struct rdmatensor_op *ops, struct rdmatensor_cqe *cqes,
+		unsigned int nr)
+{
+	struct rt_call *calls = calloc(nr, sizeof(*calls));
+	unsigned int i, done = 0;
+
+	if (!calls)
+		return -ENOMEM;
+	memset(cqes, 0, nr * sizeof(*cqes));
+	for (i = 0; i < nr; i++) {
+		begin_call(rt, &calls[i]);
+		ops[i].user_data = calls[i].tag;
+	}
+	while (done < nr)
+		done += run_some(rt, &ops[done], &cqes[done], &calls[done], nr - done);
+	for (i = 0; i < nr; i++)
+		end_call(rt, &calls[i], false);
+	free(calls);
+	return 0;
 }
 
 int rdmatensor_fetch(struct rdmatensor *rt, uint32_t channel, const char *name,

@@ -88,6 +88,13 @@ int rt_ioctl(struct rdmatensor *rt, unsigned long request, void *arg);
 int rt_submit_until(struct rdmatensor *rt, const struct rdmatensor_op *ops, unsigned int nr,
 		    uint32_t head, uint64_t deadline_ns, unsigned int *taken);
 
+/*
+ * Blocking: all of @ops, which make entries, in flight at once. @cqes has the end of each; of one that
+ * was not taken, its type is 0 and its result says why. Return: 0; -ENOMEM: nothing was done
+ */
+int rt_run_many(struct rdmatensor *rt, struct rdmatensor_op *ops, struct rdmatensor_cqe *cqes,
+		unsigned int nr);
+
 /* Drops the entries of calls that were interrupted */
 void rt_drop_abandoned(struct rdmatensor *rt);
 

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The short way: nodes that offer tensors, and get those of others */
+#include <pthread.h>
+#include <unistd.h>
+#include <rdmatensor/node.h>
+#include "harness.h"
+
+#define THREADS 6
+#define ROUNDS 30
+#define MANY 256
+
+static struct rdmatensor_node *a, *b;
+
+static void node_open(struct rdmatensor_node **node, unsigned int port, int listen)
+{
+	char addr[64];
+
+	snprintf(addr, sizeof(addr), "%s:%u", test_ip(), port);
+	if (rdmatensor_node_open(node, listen ? addr : NULL))
+		test_fail(__FILE__, __LINE__, "%s", rdmatensor_node_error());
+}
+
+/* @a listens */
+static void nodes_open(void)
+{
+	node_open(&a, 0, 1);
+	node_open(&b, 0, 0);
+	CHECK(rdmatensor_node_port(a));
+	EQ(rdmatensor_node_port(b), 0);
+}
+
+static void nodes_close(void)
+{
+	rdmatensor_node_close(a);
+	rdmatensor_node_close(b);
+}
+
+static const char *at_a(const char *name)
+{
+	static _Thread_local char from[128];
+
+	snprintf(from, sizeof(from), "%s:%u/%s", test_ip(), rdmatensor_node_port(a), name);
+	return from;
+}
+
+static struct rdmatensor_tensor floats(void *data, uint64_t nr)
+{
+	return (struct rdmatensor_tensor){
+		.data = data, .data_type = RDMATENSOR_DT_FLOAT, .ndims = 1, .dims = { nr },
+	};
+}
+
+static int says(const char *part)
+{
+	return strstr(rdmatensor_node_error(), part) != NULL;
+}
+
+TEST(node_offers_and_gets)
+{
+	float own[4] = { 1, 2, 3, 4 }, got[5] = { 0 };
+	struct rdmatensor_tensor t = floats(own, 4), place = { .data = got, .bytes = sizeof(got) };
+	struct rdmatensor_tensor found = { .step = 0 };
+
+	nodes_open();
+	EQ(rdmatensor_offer(a, "layer/0/w", &t), 0);
+	/* It was copied */
+	own[0] = 9;
+	EQ(rdmatensor_get(b, at_a("layer/0/w"), &found), 0);
+	EQ(found.bytes, 16);
+	EQ(found.data_type, RDMATENSOR_DT_FLOAT);
+	CHECK(found.ndims == 1 && found.dims[0] == 4);
+	CHECK(((float *)found.data)[0] == 1 && ((float *)found.data)[3] == 4);
+	EQ(rdmatensor_node_free(b, found.data), 0);
+	EQ(rdmatensor_node_free(b, found.data), -ENOENT);
+	CHECK(says("not the first byte"));
+	EQ(rdmatensor_get(b, at_a("layer/0/w"), &place), 0);
+	CHECK(got[0] == 1 && got[3] == 4 && got[4] == 0);
+	EQ(place.bytes, 16);
+	/* Of oneself */
+	memset(&found, 0, sizeof(found));
+	EQ(rdmatensor_get(a, "/layer/0/w", &found), 0);
+	CHECK(((float *)found.data)[2] == 3);
+	EQ(rdmatensor_node_free(a, found.data), 0);
+
+	/* As it is, and changed in place between two steps */
+	t.data = rdmatensor_node_alloc(a, 16);
+	memcpy(t.data, (float[]){ 5, 6, 7, 8 }, 16);
+	t.step = 3;
+	EQ(rdmatensor_offer(a, "layer/0/w", &t), 0);
+	EQ(rdmatensor_node_free(a, t.data), -EBUSY);
+	place.bytes = sizeof(got);
+	place.step = 3;
+	EQ(rdmatensor_get(b, at_a("layer/0/w"), &place), 0);
+	CHECK(got[0] == 5);
+	EQ(rdmatensor_withdraw_offer(a, "layer/0/w", 3), 0);
+	EQ(rdmatensor_node_free(a, t.data), 0);
+	EQ(rdmatensor_withdraw_offer(a, "layer/0/w", 3), -ENOENT);
+	CHECK(says("it is not offered"));
+	EQ(rdmatensor_withdraw_offer(a, "layer/0/w", 0), 0);
+	nodes_close();
+}
+
+TEST(node_says_what_is_wrong)
+{
+	float own[4] = { 1, 2, 3, 4 }, small[2];
+	struct rdmatensor_tensor t = floats(own, 4), place = { .data = small, .bytes = 8 };
+	struct rdmatensor_tensor found = { .step = 0 };
+
+	EQ(rdmatensor_node_open(&a, "nowhere:x"), -EINVAL);
+	CHECK(says("port is a number"));
+	nodes_open();
+	EQ(rdmatensor_offer(a, "w", &t), 0);
+	EQ(rdmatensor_offer(a, "w", &t), -EEXIST);
+	CHECK(says("as another step"));
+	t.bytes = 15;
+	EQ(rdmatensor_offer(a, "x", &t), -EINVAL);
+	CHECK(says("15 bytes are not"));
+	t.bytes = 0;
+	t.dims[0] = UINT64_MAX / 2;
+	EQ(rdmatensor_offer(a, "x", &t), -EINVAL);
+	t = floats(NULL, 4);
+	EQ(rdmatensor_offer(a, "x", &t), -EINVAL);
+	EQ(rdmatensor_get(b, at_a("w"), &place), -EMSGSIZE);
+	EQ(place.bytes, 16);
+	EQ(rdmatensor_get(b, "host", &found), -EINVAL);
+	CHECK(says("HOST[:PORT]/NAME"));
+	EQ(rdmatensor_get(b, "host/", &found), -EINVAL);
+	EQ(rdmatensor_get(b, "no.such.host.invalid/x", &found), -EADDRNOTAVAIL);
+	rdmatensor_node_timeout(b, 200);
+	EQ(rdmatensor_get(b, at_a("nothing"), &found), -ETIMEDOUT);
+	CHECK(says("has not published it"));
+	CHECK(!found.data);
+	CHECK(!rdmatensor_node_alloc(a, 0));
+	/* The line is of the last call */
+	EQ(rdmatensor_get(b, at_a("w"), &found), 0);
+	CHECK(!*rdmatensor_node_error());
+	nodes_close();
+}
+
+TEST(node_of_what_is_hardly_a_tensor)
+{
+	struct rdmatensor_tensor none = { .data_type = RDMATENSOR_DT_FLOAT, .ndims = 2,
+					  .dims = { 3, 0 } };
+	struct rdmatensor_tensor scalar = { .data_type = RDMATENSOR_DT_INT32 };
+	int32_t number = 4711;
+	struct rdmatensor_tensor found = { .step = 0 };
+
+	nodes_open();
+	EQ(rdmatensor_offer(a, "none", &none), 0);
+	scalar.data = &number;
+	EQ(rdmatensor_offer(a, "scalar", &scalar), 0);
+	EQ(rdmatensor_get(b, at_a("none"), &found), 0);
+	CHECK(!found.data && !found.bytes && found.ndims == 2 && found.dims[0] == 3);
+	memset(&found, 0, sizeof(found));
+	EQ(rdmatensor_get(b, at_a("scalar"), &found), 0);
+	CHECK(!found.ndims && *(int32_t *)found.data == 4711);
+	nodes_close();
+}
+
+/* One SUBMIT, and what one of them lacks keeps none of the others */
+TEST(node_gets_many_at_once)
+{
+	static struct rdmatensor_tensor tensors[MANY];
+	static const char *names[MANY];
+	static char texts[MANY][8];
+	char peer[64];
+	uint64_t submits, counters[RDMATENSOR_STAT_NR];
+	unsigned int i;
+
+	nodes_open();
+	for (i = 0; i < MANY; i++) {
+		float own[MANY];
+		struct rdmatensor_tensor t = floats(own, i + 1);
+
+		own[0] = own[i] = i;
+		snprintf(texts[i], sizeof(texts[i]), "t%u", i);
+		names[i] = texts[i];
+		if (i != 100)
+			EQ(rdmatensor_offer(a, names[i], &t), 0);
+	}
+	snprintf(peer, sizeof(peer), "%s:%u", test_ip(), rdmatensor_node_port(a));
+	memset(tensors, 0, sizeof(tensors));
+	rdmatensor_node_timeout(b, 1000);
+	EQ(rdmatensor_get_many(b, peer, names, tensors, 2), 0);
+	EQ(rdmatensor_stats(rdmatensor_node_handle(b), 0, counters, RDMATENSOR_STAT_NR), 0);
+	submits = counters[RDMATENSOR_STAT_SUBMITS];
+	memset(tensors, 0, sizeof(tensors));
+	EQ(rdmatensor_get_many(b, peer, names, tensors, MANY), -ETIMEDOUT);
+	CHECK(says("/t100, step 0"));
+	for (i = 0; i < MANY; i++) {
+		if (i == 100) {
+			CHECK(!tensors[i].data);
+			continue;
+		}
+		EQ(tensors[i].bytes, 4 * (i + 1));
+		CHECK(((float *)tensors[i].data)[i] == i);
+	}
+	/* Beside the waits */
+	EQ(rdmatensor_stats(rdmatensor_node_handle(b), 0, counters, RDMATENSOR_STAT_NR), 0);
+	CHECK(counters[RDMATENSOR_STAT_SUBMITS] - submits < 2 * MANY + 10);
+	nodes_close();
+}
+
+/* More than the first pools hold; what was given back is used again */
+TEST(node_memory_grows)
+{
+	const uint64_t bytes = 20 << 20;
+	struct rdmatensor_tensor t = { .data_type = RDMATENSOR_DT_UINT8, .ndims = 1,
+				       .dims = { bytes } };
+	struct rdmatensor_tensor found[3] = { 0 };
+	struct rdmatensor_query query;
+	unsigned int i, round;
+
+	nodes_open();
+	for (i = 0; i < 2; i++) {
+		t.step = i;
+		t.data = rdmatensor_node_alloc(a, bytes);
+		fill(t.data, bytes, i);
+		EQ(rdmatensor_offer(a, "big", &t), 0);
+	}
+	for (round = 0; round < 3; round++) {
+		for (i = 0; i < 3; i++) {
+			memset(&found[i], 0, sizeof(found[i]));
+			found[i].step = i % 2;
+			EQ(rdmatensor_get(b, at_a("big"), &found[i]), 0);
+			CHECK(filled(found[i].data, bytes, i % 2));
+		}
+		for (i = 0; i < 3; i++)
+			EQ(rdmatensor_node_free(b, found[i].data), 0);
+	}
+	EQ(rdmatensor_query(rdmatensor_node_handle(b), &query), 0);
+	CHECK(query.pools <= 3);
+	nodes_close();
+}
+
+static unsigned int port;
+
+static void *come_later(void *arg)
+{
+	float own[1] = { 42 };
+	struct rdmatensor_tensor t = floats(own, 1);
+
+	usleep(300000);		/* while the other side tries to connect */
+	node_open(&a, port, 1);
+	usleep(300000);		/* while it waits for the tensor */
+	*(int *)arg = rdmatensor_offer(a, "w", &t);
+	return NULL;
+}
+
+/* A peer that goes and comes back on the same port, and one that comes late */
+TEST(node_whose_peer_comes_back)
+{
+	struct rdmatensor_tensor found = { .step = 0 };
+	pthread_t thread;
+	char from[64];
+	float own[1] = { 41 };
+	struct rdmatensor_tensor t = floats(own, 1);
+	int i, ret = 1;
+
+	nodes_open();
+	port = rdmatensor_node_port(a);
+	snprintf(from, sizeof(from), "%s:%u/w", test_ip(), port);
+	EQ(rdmatensor_offer(a, "w", &t), 0);
+	for (i = 0; i < 2; i++) {
+		memset(&found, 0, sizeof(found));
+		EQ(rdmatensor_get(b, from, &found), 0);
+		CHECK(*(float *)found.data == 41 + i);
+		EQ(rdmatensor_node_free(b, found.data), 0);
+		if (i)
+			break;
+		rdmatensor_node_close(a);
+		EQ(pthread_create(&thread, NULL, come_later, &ret), 0);
+	}
+	EQ(pthread_join(thread, NULL), 0);
+	EQ(ret, 0);
+	nodes_close();
+}
+
+struct worker {
+	pthread_t thread;
+	unsigned int nr;
+	unsigned int bad;
+};
+
+static void *offer_and_get(void *arg)
+{
+	struct worker *w = arg;
+	unsigned int i;
+	char name[16];
+
+	for (i = 0; i < ROUNDS; i++) {
+		float own[64] = { 0 }, got[64] = { 0 };
+		struct rdmatensor_tensor t = floats(own, 64), found = { .step = 0 };
+		struct rdmatensor_tensor place = { .data = got, .bytes = sizeof(got) };
+
+		own[0] = w->nr;
+		own[63] = i;
+		snprintf(name, sizeof(name), "own%u", w->nr);
+		w->bad += rdmatensor_offer(a, name, &t) != 0;
+		w->bad += rdmatensor_get(b, at_a(name), &found) || !found.data;
+		if (found.data) {
+			w->bad += ((float *)found.data)[0] != w->nr ||
+				  ((float *)found.data)[63] != i;
+			w->bad += rdmatensor_node_free(b, found.data) != 0;
+		}
+		w->bad += rdmatensor_get(b, at_a(name), &place) || got[63] != i;
+		w->bad += rdmatensor_withdraw_offer(a, name, 0) != 0;
+	}
+	return NULL;
+}
+
+TEST(node_of_many_threads)
+{
+	struct worker workers[THREADS] = {};
+	unsigned int i;
+
+	nodes_open();
+	for (i = 0; i < THREADS; i++) {
+		workers[i].nr = i;
+		EQ(pthread_create(&workers[i].thread, NULL, offer_and_get, &workers[i]), 0);
+	}
+	for (i = 0; i < THREADS; i++) {
+		EQ(pthread_join(workers[i].thread, NULL), 0);
+		EQ(workers[i].bad, 0);
+	}
+	nodes_close();
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The short way into librdmatensor: a node offers tensors by name, and gets those of other nodes
+ * from "HOST[:PORT]/NAME". It has a context, pools that grow as they are used, channels that are
+ * kept and made again, and a thread that reaps. Whatever the short calls do not say, the thin ones
+ * of <rdmatensor/rdmatensor.h> do, on rdmatensor_node_handle().
+ *
+ * Errors: a call that fails returns a negative errno, or NULL; rdmatensor_node_error() then says why
+ * and what to do, in one line.
+ *
+ * The environment: RDMA_DEVICE and all variables of rdmatensor-params(7) are honoured. Where several
+ * devices are active and none is named, the first that leads to a peer is taken.
+ *
+ * Threads: any number of threads may use one node at once. rdmatensor_node_close() runs alone. A
+ * forked child must leave the node alone.
+ */
+#ifndef RDMATENSOR_NODE_H
+#define RDMATENSOR_NODE_H
+
+#include <rdmatensor/rdmatensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** struct rdmatensor_node - a worker that offers and gets */
+struct rdmatensor_node;
+
+/**
+ * struct rdmatensor_tensor - a tensor in this process
+ * @data: first byte
+ * @bytes: length; 0 in a tensor that is offered: that of its shape
+ * @step: its step, 0 where there are none
+ * @data_type: enum rdmatensor_data_type
+ * @ndims: length of @dims, 0: a scalar
+ * @dims: the shape
+ * @__reserved: 0
+ *
+ * Clear it before the members are set. Its size is final.
+ */
+struct rdmatensor_tensor {
+	void *data;
+	uint64_t bytes;
+	int64_t step;
+	uint32_t data_type;
+	uint32_t ndims;
+	uint64_t dims[RDMATENSOR_DIMS_MAX];
+	uint64_t __reserved[4];
+};
+
+/**
+ * rdmatensor_node_open() - make a node
+ * @out: the node, for rdmatensor_node_close()
+ * @listen: "HOST:PORT", ":PORT" or ":0" where peers come to get what is offered, as for
+ *          rdmatensor_start_listen(); NULL: this node only gets
+ *
+ * Return: 0; as rdmatensor_open(), rdmatensor_start_from_env() and rdmatensor_start(); -ENOTUNIQ
+ * only if @listen is there: a node that only gets may find its device later.
+ */
+int rdmatensor_node_open(struct rdmatensor_node **out, const char *listen);
+
+/**
+ * rdmatensor_node_close() - end a node
+ * @node: or NULL
+ *
+ * What it offered, its memory and its channels are gone when this returns.
+ */
+void rdmatensor_node_close(struct rdmatensor_node *node);
+
+/**
+ * rdmatensor_node_error() - why this thread's last short call failed
+ *
+ * Return: a line with operation, object, cause and remedy, valid until the thread's next short
+ * call; "" if none has failed.
+ */
+const char *rdmatensor_node_error(void);
+
+/**
+ * rdmatensor_node_timeout() - how long rdmatensor_get() waits
+ * @node: the node
+ * @ms: for a peer to come up and to publish the tensor; negative: for ever. At first 10000
+ */
+void rdmatensor_node_timeout(struct rdmatensor_node *node, int64_t ms);
+
+/**
+ * rdmatensor_node_handle() - the context of a node, for the thin calls
+ * @node: the node
+ *
+ * The node's own thread reaps: of what is submitted on it, blocking calls alone see the end.
+ *
+ * Return: the handle; NULL: the node has not found its device yet.
+ */
+struct rdmatensor *rdmatensor_node_handle(struct rdmatensor_node *node);
+
+/**
+ * rdmatensor_node_port() - where peers reach a node that listens
+ * @node: the node
+ *
+ * Return: the port; 0: it does not listen.
+ */
+unsigned int rdmatensor_node_port(struct rdmatensor_node *node);
+
+/**
+ * rdmatensor_node_alloc() - memory that can be offered without being copied
+ * @node: the node
+ * @bytes: at least 1
+ *
+ * No peer can write to it. Aligned to RDMATENSOR_REGION_ALIGN, not cleared.
+ *
+ * Return: for rdmatensor_node_free(); NULL.
+ */
+void *rdmatensor_node_alloc(struct rdmatensor_node *node, uint64_t bytes);
+
+/**
+ * rdmatensor_node_free() - give memory of the node's back
+ * @node: the node
+ * @data: from rdmatensor_node_alloc(), or of a tensor that rdmatensor_get() had a place for; or NULL
+ *
+ * Return: 0; -EBUSY: it is offered; -ENOENT: it is not the node's, or no first byte.
+ */
+int rdmatensor_node_free(struct rdmatensor_node *node, void *data);
+
+/**
+ * rdmatensor_offer() - let peers get a tensor, as often as they want
+ * @node: the node
+ * @name: the tensor's, which may contain any bytes but 0
+ * @tensor: what is offered
+ *
+ * Memory of rdmatensor_node_alloc() is offered as it is, and must not change until
+ * rdmatensor_withdraw_offer() has returned. Any other is copied, and is the caller's at once.
+ *
+ * Return: 0; -EEXIST: the name is offered for that step already; -EINVAL: shape and length do not
+ * fit; -ENOMEM.
+ */
+int rdmatensor_offer(struct rdmatensor_node *node, const char *name,
+		     const struct rdmatensor_tensor *tensor);
+
+/**
+ * rdmatensor_withdraw_offer() - end an offer
+ * @node: the node
+ * @name: the tensor's
+ * @step: its step
+ *
+ * Waits for peers that are getting it. Return: 0; -ENOENT: it is not offered.
+ */
+int rdmatensor_withdraw_offer(struct rdmatensor_node *node, const char *name, int64_t step);
+
+/**
+ * rdmatensor_get() - have a peer's tensor
+ * @node: the node
+ * @from: "HOST[:PORT]/NAME", port RDMATENSOR_PORT if none is there; "/NAME": of this node itself
+ * @tensor: in: @step; @data: where it goes, of @bytes; NULL: the node finds a place, and
+ *          rdmatensor_node_free() gives that back. Out: all members
+ *
+ * Connects to the peer if there is no channel, and again if it went down. A place of the caller's
+ * own costs a copy by the processor: peers write to the node's memory only.
+ *
+ * Return: 0; -ETIMEDOUT: no such tensor within the timeout; -EMSGSIZE: it is longer than its place,
+ * and @tensor says how long; -EINVAL: @from names no host, or no tensor; or as rdmatensor_connect().
+ */
+int rdmatensor_get(struct rdmatensor_node *node, const char *from,
+		   struct rdmatensor_tensor *tensor);
+
+/**
+ * rdmatensor_get_many() - have several tensors of a peer, all in flight at once
+ * @node: the node
+ * @peer: "HOST[:PORT]"; "": this node itself
+ * @names: of the tensors
+ * @tensors: each as for rdmatensor_get()
+ * @nr: their number
+ *
+ * Return: 0: all are there; else the error of the first that is not, and what came has its place
+ * all the same: a tensor that did not come has no @data, if it had none before.
+ */
+int rdmatensor_get_many(struct rdmatensor_node *node, const char *peer,
+			const char *const *names, struct rdmatensor_tensor *tensors,
+			unsigned int nr);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RDMATENSOR_NODE_H */

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Gets: fetches from a peer, all in flight at once, in rounds. What ends because its channel went
+ * down, or because a pool has no room, is tried again in the next round, by a new channel or in
+ * another pool; what ends otherwise is done. A fetch changes nothing at the peer, so it can be
+ * repeated.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "node.h"
+
+/**
+ * struct want - one tensor of a call
+ * @name: its name
+ * @tensor: the caller's
+ * @pool: number of the pool that it is tried in, from the newest
+ * @grown: bytes of a pool that it needs, if there is none; 0: unknown
+ */
+struct want {
+	const char *name;
+	struct rdmatensor_tensor *tensor;
+	unsigned int pool;
+	uint64_t grown;
+};
+
+/**
+ * struct gets - one call
+ * @node: the node
+ * @host: of the peer, "": the node itself
+ * @channel: to it
+ * @deadline_ns: of all
+ * @wants: what has not come yet
+ * @nr: of them
+ * @err: the first error that will not be tried again
+ */
+struct gets {
+	struct rdmatensor_node *node;
+	const char *host;
+	uint32_t channel;
+	uint64_t deadline_ns;
+	struct want *wants;
+	unsigned int nr;
+	int err;
+};
+
+static int fail(struct gets *gets, const struct want *want, int err, const char *text)
+{
+	/* The first one is told */
+	if (gets->err)
+		return err;
+	gets->err = err;
+	return node_fail(err, "get: %s/%s, step %" PRId64 ": %s%s", gets->host, want->name,
+			 want->tensor->step, text, err == -ETIMEDOUT ?
+			 ": the peer has not published it under this name and step, or needs more time (rdmatensor_node_timeout())" :
+			 "");
+}
+
+/* Where it goes: into the node's memory, whose pool is the one that is tried; or the caller's */
+static int prepare(struct gets *gets, struct want *want, struct rdmatensor_op *op)
+{
+	struct rdmatensor_tensor *tensor = want->tensor;
+	struct rdmatensor_node *node = gets->node;
+	struct rdmatensor_pool pool, own;
+	uint64_t offset;
+	int err;
+
+	while (!node_pool(node, &node->landings, want->pool, &pool)) {
+		err = node_grow(node, &node->landings, want->grown ? want->grown : 1, want->pool);
+		if (err)
+			return err;
+		want->pool = 0;
+	}
+	if (!tensor->data)
+		rdmatensor_prep_fetch_alloc(op, gets->channel, want->name, tensor->step, pool.id, 0,
+					    gets->deadline_ns, 0);
+	else if (node_find(node, &node->landings, tensor->data, &own, &offset))
+		rdmatensor_prep_fetch(op, gets->channel, want->name, tensor->step, own.id, offset,
+				      tensor->bytes, gets->deadline_ns, 0);
+	else
+		rdmatensor_prep_fetch_memory(op, gets->channel, want->name, tensor->step,
+					     tensor->data, tensor->bytes, pool.id,
+					     gets->deadline_ns, 0);
+	return 0;
+}
+
+static void describe(struct rdmatensor_tensor *tensor, const struct rdmatensor_cqe *cqe)
+{
+	tensor->bytes = cqe->tensor_bytes;
+	tensor->data_type = cqe->data_type;
+	tensor->ndims = cqe->ndims;
+	memcpy(tensor->dims, cqe->dims, sizeof(tensor->dims));
+}
+
+/* Where the node had a place for it: the entry says in which pool */
+static void *place_of(struct rdmatensor_node *node, const struct rdmatensor_cqe *cqe)
+{
+	struct rdmatensor_pool pool;
+	unsigned int i;
+
+	for (i = 0; node_pool(node, &node->landings, i, &pool); i++)
+		if (pool.id == cqe->pool_id)
+			return (char *)pool.base + cqe->offset;
+	return NULL;
+}
+
+static bool is_down(int err)
+{
+	return err == -ENOTCONN || err == -ECONNRESET || err == -ESHUTDOWN;
+}
+
+/* True: it is to be tried again */
+static bool ended(struct gets *gets, struct want *want, const struct rdmatensor_cqe *cqe)
+{
+	char text[RDMATENSOR_STATUS_ROOM];
+	bool described = cqe->flags & RDMATENSOR_CQE_META && !(cqe->flags & RDMATENSOR_CQE_TEXT);
+
+	if (cqe->type && !cqe->result) {
+		describe(want->tensor, cqe);
+		if (!want->tensor->data && want->tensor->bytes)
+			want->tensor->data = place_of(gets->node, cqe);
+		return false;
+	}
+	if (is_down(cqe->result) && (!gets->deadline_ns ||
+				     rdmatensor_now_ns() < gets->deadline_ns))
+		return true;
+	if (cqe->result == -ENOSPC) {
+		want->pool++;
+		want->grown = described ? cqe->tensor_bytes : want->grown;
+		return true;
+	}
+	if (described)
+		describe(want->tensor, cqe);
+	if (cqe->type)
+		fail(gets, want, cqe->result,
+		     rdmatensor_status_text(gets->node->rt, cqe, text, sizeof(text)));
+	else
+		fail(gets, want, cqe->result, strerror(-cqe->result));
+	return false;
+}
+
+/* Return: 0; an error that ends all of them, whose line is stored */
+static int round_of_all(struct gets *gets, struct rdmatensor_op *ops, struct rdmatensor_cqe *cqes)
+{
+	unsigned int i, left = 0;
+	uint32_t dead = 0;
+	int err;
+
+	for (i = 0; i < gets->nr; i++) {
+		err = prepare(gets, &gets->wants[i], &ops[i]);
+		if (err)
+			return err;
+	}
+	err = rt_run_many(gets->node->rt, ops, cqes, gets->nr);
+	if (err)
+		return node_fail(err, "get: %s: out of memory", gets->host);
+	for (i = 0; i < gets->nr; i++) {
+		if (is_down(cqes[i].result))
+			dead = gets->channel;
+		if (ended(gets, &gets->wants[i], &cqes[i]))
+			gets->wants[left++] = gets->wants[i];
+	}
+	gets->nr = left;
+	if (!left || !dead || !gets->host[0])
+		return 0;
+	return node_connect(gets->node, gets->host, dead, gets->deadline_ns, &gets->channel);
+}
+
+static int run(struct gets *gets)
+{
+	struct rdmatensor_cqe *cqes = calloc(gets->nr, sizeof(*cqes));
+	struct rdmatensor_op *ops = calloc(gets->nr, sizeof(*ops));
+	int err = -ENOMEM;
+
+	if (!ops || !cqes) {
+		node_fail(err, "get: %s: out of memory", gets->host);
+		goto out;
+	}
+	err = gets->host[0] ? node_connect(gets->node, gets->host, 0, gets->deadline_ns,
+					   &gets->channel) : 0;
+	while (!err && gets->nr)
+		err = round_of_all(gets, ops, cqes);
+out:
+	free(ops);
+	free(cqes);
+	return gets->err ? gets->err : err;
+}
+
+int rdmatensor_get_many(struct rdmatensor_node *node, const char *peer,
+			const char *const *names, struct rdmatensor_tensor *tensors,
+			unsigned int nr)
+{
+	struct gets gets = {
+		.node = node, .host = peer, .channel = RDMATENSOR_CHANNEL_SELF, .nr = nr,
+		.deadline_ns = rdmatensor_deadline_ms(__atomic_load_n(&node->timeout_ms,
+								      __ATOMIC_RELAXED)),
+	};
+	struct want *wants;
+	unsigned int i;
+	int err;
+
+	node_clear_error();
+	if (!nr)
+		return 0;
+	wants = calloc(nr, sizeof(*wants));
+	if (!wants)
+		return node_fail(-ENOMEM, "get: %s: out of memory", peer);
+	for (i = 0; i < nr; i++) {
+		wants[i].name = names[i];
+		wants[i].tensor = &tensors[i];
+	}
+	gets.wants = wants;
+	err = node_start(node, *peer ? peer : NULL);
+	if (!err)
+		err = run(&gets);
+	free(wants);
+	return err;
+}
+
+int rdmatensor_get(struct rdmatensor_node *node, const char *from,
+		   struct rdmatensor_tensor *tensor)
+{
+	const char *slash = strchr(from, '/'), *name;
+	char *host;
+	int err;
+
+	node_clear_error();
+	if (!slash || !slash[1])
+		return node_fail(-EINVAL, "get: \"%s\" is refused: write HOST[:PORT]/NAME", from);
+	host = strndup(from, (size_t)(slash - from));
+	if (!host)
+		return node_fail(-ENOMEM, "get: %s: out of memory", from);
+	name = slash + 1;
+	err = rdmatensor_get_many(node, host, &name, tensor, 1);
+	free(host);
+	return err;
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * A node's memory: pools of two kinds, for what is offered and for what is got, which are made as
+ * they are needed, each twice as long as the one before.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "node.h"
+
+#define POOL_LEAST (UINT64_C(16) << 20)
+#define POOL_MOST (UINT64_C(1) << 30)
+
+bool node_pool(struct rdmatensor_node *node, struct node_pools *pools, unsigned int i,
+	       struct rdmatensor_pool *pool)
+{
+	bool there;
+
+	pthread_mutex_lock(&node->lock);
+	there = i < pools->nr;
+	if (there)
+		*pool = pools->pools[pools->nr - 1 - i];
+	pthread_mutex_unlock(&node->lock);
+	return there;
+}
+
+/* With the lock held */
+static int add_pool(struct rdmatensor_node *node, struct node_pools *pools, uint64_t bytes)
+{
+	struct rdmatensor_pool *more;
+	uint64_t usual = POOL_LEAST;
+	int err;
+
+	if (pools->nr)
+		usual = 2 * pools->pools[pools->nr - 1].bytes;
+	if (usual > POOL_MOST)
+		usual = POOL_MOST;
+	more = realloc(pools->pools, (pools->nr + 1) * sizeof(*more));
+	if (!more)
+		return node_fail(-ENOMEM, "pool: out of memory");
+	pools->pools = more;
+	err = rdmatensor_pool_create_peers(node->rt, bytes > usual ? bytes : usual, pools->peers,
+					   &more[pools->nr]);
+	/* Where there is less memory, no more than is needed now */
+	if (err == -ENOMEM && bytes < usual)
+		err = rdmatensor_pool_create_peers(node->rt, bytes, pools->peers,
+						   &more[pools->nr]);
+	if (err)
+		return node_fail(err, "pool of %" PRIu64 " bytes: %s: give back what is not needed with rdmatensor_node_free(), or raise the limit (memory.max, ulimit -l, rdma.max)",
+				 bytes, strerror(-err));
+	pools->nr++;
+	return 0;
+}
+
+int node_grow(struct rdmatensor_node *node, struct node_pools *pools, uint64_t bytes,
+	      unsigned int known)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&node->lock);
+	if (pools->nr <= known)
+		err = add_pool(node, pools, bytes ? bytes : 1);
+	pthread_mutex_unlock(&node->lock);
+	return err;
+}
+
+bool node_find(struct rdmatensor_node *node, struct node_pools *pools, const void *data,
+	       struct rdmatensor_pool *pool, uint64_t *offset)
+{
+	bool found = false;
+	unsigned int i;
+
+	pthread_mutex_lock(&node->lock);
+	for (i = 0; i < pools->nr && !found; i++) {
+		*offset = (uint64_t)((uintptr_t)data - (uintptr_t)pools->pools[i].base);
+		*pool = pools->pools[i];
+		found = (uintptr_t)data >= (uintptr_t)pool->base && *offset < pool->bytes;
+	}
+	pthread_mutex_unlock(&node->lock);
+	return found;
+}
+
+void *rdmatensor_node_alloc(struct rdmatensor_node *node, uint64_t bytes)
+{
+	struct rdmatensor_pool pool;
+	unsigned int i, known;
+	uint64_t offset;
+	int err;
+
+	node_clear_error();
+	if (!bytes) {
+		node_fail(-EINVAL, "alloc: 0 bytes: ask for at least one");
+		return NULL;
+	}
+	if (node_start(node, NULL))
+		return NULL;
+	do {
+		for (i = 0; node_pool(node, &node->sources, i, &pool); i++) {
+			err = rdmatensor_pool_alloc(node->rt, &pool, bytes, &offset);
+			if (!err)
+				return (char *)pool.base + offset;
+			if (err != -ENOSPC) {
+				node_fail(err, "alloc: %" PRIu64 " bytes: %s", bytes,
+					  strerror(-err));
+				return NULL;
+			}
+		}
+		known = i;
+	} while (!node_grow(node, &node->sources, bytes, known));
+	return NULL;
+}
+
+int rdmatensor_node_free(struct rdmatensor_node *node, void *data)
+{
+	struct rdmatensor_pool pool;
+	uint64_t offset;
+	int err = -ENOENT;
+
+	node_clear_error();
+	if (!data)
+		return 0;
+	if (node_find(node, &node->sources, data, &pool, &offset) ||
+	    node_find(node, &node->landings, data, &pool, &offset))
+		err = rdmatensor_pool_free(node->rt, &pool, offset);
+	if (err == -EBUSY)
+		return node_fail(err, "free: the memory at %p is offered: withdraw the offer first",
+				 data);
+	if (err)
+		return node_fail(err, "free: %p is not the first byte of memory of this node",
+				 data);
+	return 0;
+}

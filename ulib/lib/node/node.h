@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What the files of the short way share. The public calls are in open.c, memory.c, offer.c and
+ * get.c; peers.c has the channels, reaper.c the thread that empties the ring.
+ */
+#ifndef RDMATENSOR_LIB_NODE_H
+#define RDMATENSOR_LIB_NODE_H
+
+#include "../internal.h"
+
+#pragma GCC visibility push(default)
+#include <rdmatensor/node.h>
+#pragma GCC visibility pop
+
+/**
+ * struct node_peer - where tensors are got from
+ * @next: list, under the node's lock; none leaves it before the node's end
+ * @connecting: one thread at a time connects
+ * @channel: to it; 0: there is none
+ * @host: as it was written
+ */
+struct node_peer {
+	struct node_peer *next;
+	pthread_mutex_t connecting;
+	uint32_t channel;
+	char host[];
+};
+
+/**
+ * struct node_pools - pools of one kind, the newest first
+ * @peers: what these may do with them
+ * @pools: array, under the node's lock. It grows only: a pool stays until the node's end
+ * @nr: of them
+ */
+struct node_pools {
+	enum rdmatensor_pool_peers peers;
+	struct rdmatensor_pool *pools;
+	unsigned int nr;
+};
+
+/**
+ * struct node_copy - a tensor that is offered, and was copied for that
+ * @next: list, under the node's lock
+ * @data: the copy
+ * @step: the tensor's
+ * @name: the tensor's
+ */
+struct node_copy {
+	struct node_copy *next;
+	void *data;
+	int64_t step;
+	char name[];
+};
+
+/**
+ * struct rdmatensor_node
+ * @rt: the context
+ * @started: it has been started, and does not change any more
+ * @start: with what: a node that only gets may be started later
+ * @starting: one thread at a time does
+ * @timeout_ms: rdmatensor_node_timeout()
+ * @lock: guards what follows
+ * @peers: that tensors were got from
+ * @sources: memory that is offered
+ * @landings: memory that peers write
+ * @copies: offers of the caller's own memory
+ * @reaper: the thread, once it is started
+ * @ending: it is to end
+ */
+struct rdmatensor_node {
+	struct rdmatensor *rt;
+	bool started;
+	struct rdmatensor_start start;
+	pthread_mutex_t starting;
+	int64_t timeout_ms;
+	pthread_mutex_t lock;
+	struct node_peer *peers;
+	struct node_pools sources;
+	struct node_pools landings;
+	struct node_copy *copies;
+	pthread_t reaper;
+	bool ending;
+};
+
+/* Stores a line for rdmatensor_node_error(); returns @err, which is not 0 */
+int node_fail(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The last line is of an earlier call */
+void node_clear_error(void);
+
+/* Starts the context, if it is not. @peer: whom the device should lead to, NULL: nobody */
+int node_start(struct rdmatensor_node *node, const char *peer);
+
+int node_reaper_start(struct rdmatensor_node *node);
+void node_reaper_stop(struct rdmatensor_node *node);
+
+/*
+ * A channel to a peer, made if there is none. @dead: one that has gone down, 0: none is known to.
+ * Return: 0; a negative errno, and the line is stored
+ */
+int node_connect(struct rdmatensor_node *node, const char *host, uint32_t dead,
+		 uint64_t deadline_ns, uint32_t *channel);
+/* It has gone down */
+void node_peer_gone(struct rdmatensor_node *node, uint32_t channel);
+void node_peers_free(struct rdmatensor_node *node);
+
+/* Pool number @i, the newest first. False: there are no more */
+bool node_pool(struct rdmatensor_node *node, struct node_pools *pools, unsigned int i,
+	       struct rdmatensor_pool *pool);
+/*
+ * One pool more, with room for @bytes, unless there are more than @known already. Return: 0; a
+ * negative errno, and the line is stored
+ */
+int node_grow(struct rdmatensor_node *node, struct node_pools *pools, uint64_t bytes,
+	      unsigned int known);
+/* The pool that @data is in, and where. False: it is not the node's */
+bool node_find(struct rdmatensor_node *node, struct node_pools *pools, const void *data,
+	       struct rdmatensor_pool *pool, uint64_t *offset);
+
+#endif

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What a node offers: published until it is withdrawn, from its own memory. Of other memory a copy
+ * is offered, which belongs to the offer and goes with it.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "node.h"
+
+/* Length of the shape, or what the caller says; 0: neither, or they do not fit */
+static bool length_of(const struct rdmatensor_tensor *tensor, uint64_t *bytes)
+{
+	uint64_t size = rdmatensor_data_type_size(tensor->data_type), all = size;
+	uint32_t i;
+
+	if (tensor->ndims > RDMATENSOR_DIMS_MAX)
+		return false;
+	/* Opaque: nobody knows but the caller */
+	*bytes = tensor->bytes;
+	if (!size)
+		return true;
+	for (i = 0; i < tensor->ndims; i++)
+		if (__builtin_mul_overflow(all, tensor->dims[i], &all))
+			return false;
+	*bytes = all;
+	return !tensor->bytes || tensor->bytes == all;
+}
+
+static int publish(struct rdmatensor_node *node, const char *name,
+		   const struct rdmatensor_tensor *tensor, uint64_t bytes,
+		   const struct rdmatensor_pool *pool, uint64_t offset)
+{
+	struct rdmatensor_op op;
+	int err;
+
+	rdmatensor_prep_publish(&op, name, tensor->step, bytes ? pool->id : 0,
+				bytes ? offset : 0, bytes, tensor->data_type, tensor->ndims,
+				tensor->dims, 0, 0);
+	err = rdmatensor_submit(node->rt, &op, 1, 0, 0, NULL);
+	if (err)
+		return node_fail(err, "offer: \"%s\", step %" PRId64 ": %s%s", name,
+				 tensor->step, strerror(-err), err == -EEXIST ?
+				 ": withdraw the offer, or offer it as another step" : "");
+	return 0;
+}
+
+static int offer_copy(struct rdmatensor_node *node, const char *name,
+		      const struct rdmatensor_tensor *tensor, uint64_t bytes)
+{
+	struct node_copy *copy = calloc(1, sizeof(*copy) + strlen(name) + 1);
+	struct rdmatensor_pool pool;
+	uint64_t offset = 0;
+	int err;
+
+	if (!copy)
+		return node_fail(-ENOMEM, "offer: \"%s\": out of memory", name);
+	memcpy(copy->name, name, strlen(name) + 1);
+	copy->step = tensor->step;
+	copy->data = rdmatensor_node_alloc(node, bytes);
+	if (!copy->data) {
+		free(copy);
+		return -ENOMEM;
+	}
+	memcpy(copy->data, tensor->data, bytes);
+	node_find(node, &node->sources, copy->data, &pool, &offset);
+	/* Together: who withdraws what is published finds its copy */
+	pthread_mutex_lock(&node->lock);
+	err = publish(node, name, tensor, bytes, &pool, offset);
+	if (err) {
+		pthread_mutex_unlock(&node->lock);
+		rdmatensor_pool_free(node->rt, &pool, offset);
+		free(copy);
+		return err;
+	}
+	copy->next = node->copies;
+	node->copies = copy;
+	pthread_mutex_unlock(&node->lock);
+	return 0;
+}
+
+int rdmatensor_offer(struct rdmatensor_node *node, const char *name,
+		     const struct rdmatensor_tensor *tensor)
+{
+	struct rdmatensor_pool pool = { 0 };
+	uint64_t offset = 0, bytes;
+	int err;
+
+	node_clear_error();
+	if (!length_of(tensor, &bytes))
+		return node_fail(-EINVAL, "offer: \"%s\": %" PRIu64 " bytes are not those of its shape and type: leave bytes 0, or correct the shape",
+				 name, tensor->bytes);
+	if (bytes && !tensor->data)
+		return node_fail(-EINVAL, "offer: \"%s\": no data", name);
+	err = node_start(node, NULL);
+	if (err)
+		return err;
+	if (!bytes || node_find(node, &node->sources, tensor->data, &pool, &offset))
+		return publish(node, name, tensor, bytes, &pool, offset);
+	return offer_copy(node, name, tensor, bytes);
+}
+
+/* Out of the list; NULL: it was not copied. The oldest: it may have been offered again since */
+static struct node_copy *take_copy(struct rdmatensor_node *node, const char *name, int64_t step)
+{
+	struct node_copy **at, **found = NULL, *copy = NULL;
+
+	pthread_mutex_lock(&node->lock);
+	for (at = &node->copies; *at; at = &(*at)->next)
+		if ((*at)->step == step && !strcmp((*at)->name, name))
+			found = at;
+	if (found) {
+		copy = *found;
+		*found = copy->next;
+	}
+	pthread_mutex_unlock(&node->lock);
+	return copy;
+}
+
+int rdmatensor_withdraw_offer(struct rdmatensor_node *node, const char *name, int64_t step)
+{
+	struct rdmatensor *rt = rdmatensor_node_handle(node);
+	struct node_copy *copy;
+	int err;
+
+	node_clear_error();
+	err = rt ? rdmatensor_withdraw(rt, name, step) : -ENOENT;
+	if (err)
+		return node_fail(err, "withdraw: \"%s\", step %" PRId64 ": %s", name, step,
+				 err == -ENOENT ? "it is not offered" : strerror(-err));
+	copy = take_copy(node, name, step);
+	if (copy)
+		rdmatensor_node_free(node, copy->data);
+	free(copy);
+	return 0;
+}

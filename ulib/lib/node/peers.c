@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Channels to the peers that a node gets from: one each, kept, and made again when it went down.
+ * Each peer has a lock of its own, so that one that does not answer keeps nobody else waiting.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "node.h"
+
+static struct node_peer *find(struct rdmatensor_node *node, const char *host)
+{
+	size_t room = strlen(host) + 1;
+	struct node_peer *peer;
+
+	pthread_mutex_lock(&node->lock);
+	for (peer = node->peers; peer && strcmp(peer->host, host); peer = peer->next)
+		;
+	if (!peer)
+		peer = calloc(1, sizeof(*peer) + room);
+	if (peer && !peer->host[0]) {
+		memcpy(peer->host, host, room);
+		pthread_mutex_init(&peer->connecting, NULL);
+		peer->next = node->peers;
+		node->peers = peer;
+	}
+	pthread_mutex_unlock(&node->lock);
+	return peer;
+}
+
+/* What is left of a deadline, for CONNECT: 0 would be the default */
+static uint32_t left_ms(uint64_t deadline_ns)
+{
+	uint64_t now = rdmatensor_now_ns(), ms;
+
+	if (!deadline_ns)
+		return UINT32_MAX;
+	ms = deadline_ns > now ? (deadline_ns - now) / 1000000 : 0;
+	return ms ? ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX : 1;
+}
+
+int node_connect(struct rdmatensor_node *node, const char *host, uint32_t dead,
+		 uint64_t deadline_ns, uint32_t *channel)
+{
+	struct node_peer *peer = find(node, host);
+	char cause[256];
+	uint32_t made;
+	int err = 0;
+
+	if (!peer)
+		return node_fail(-ENOMEM, "connect: %s: out of memory", host);
+	pthread_mutex_lock(&peer->connecting);
+	*channel = __atomic_load_n(&peer->channel, __ATOMIC_ACQUIRE);
+	if (!*channel || *channel == dead) {
+		err = rdmatensor_connect(node->rt, host, NULL, left_ms(deadline_ns), &made, cause,
+					 sizeof(cause));
+		if (err)
+			node_fail(err, "%s", cause);
+		*channel = err ? 0 : made;
+		__atomic_store_n(&peer->channel, *channel, __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&peer->connecting);
+	return err;
+}
+
+void node_peer_gone(struct rdmatensor_node *node, uint32_t channel)
+{
+	struct node_peer *peer;
+	uint32_t gone;
+
+	pthread_mutex_lock(&node->lock);
+	for (peer = node->peers; peer; peer = peer->next) {
+		gone = channel;
+		__atomic_compare_exchange_n(&peer->channel, &gone, 0, false, __ATOMIC_RELEASE,
+					    __ATOMIC_RELAXED);
+	}
+	pthread_mutex_unlock(&node->lock);
+}
+
+void node_peers_free(struct rdmatensor_node *node)
+{
+	struct node_peer *peer;
+
+	while ((peer = node->peers)) {
+		node->peers = peer->next;
+		pthread_mutex_destroy(&peer->connecting);
+		free(peer);
+	}
+}
