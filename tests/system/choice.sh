@@ -143,6 +143,25 @@ check "and the environment before it" starts RDMA_DEVICE=r1 -- r1 \
 	"$([[ $(gids r1 | sed -n 2p) == *ffff* ]] && echo 10.1.0.3 || echo fd00:1::4)" named
 "$tool" set device ''
 
+# A node that only gets, of several devices: the one that leads to its peer
+by_route() {
+	local got
+	mkfifo /tmp/enter
+	RDMA_DEVICE=r2 timeout 30 "$LAB_BUILD"/system/first <>/tmp/enter >/tmp/offers 2>&1 &
+	dmesg -C
+	got=$(timeout 30 "$LAB_BUILD"/system/first 10.2.0.1/weights)
+	echo >/tmp/enter
+	wait $!
+	echo "$got, offered: $(</tmp/offers)"
+	[[ $got == "1 2 3 4" ]] && dmesg | grep "started: device r2 .*by its address"
+}
+check "by the way to a node's peer" by_route
+no_route() {
+	! "$LAB_BUILD"/system/first 10.3.0.1/weights 2>/tmp/said && cat /tmp/said &&
+		grep -q "several RDMA devices are active, name one" /tmp/said
+}
+check "a way that no device has" no_route
+
 # A port that is down is not chosen, and cannot be
 ip link set n1 down
 check "the other one is the only active one" starts -- r2 10.2.0.1 "the only active one"
