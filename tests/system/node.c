@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The short way: nodes that offer tensors, and get those of others */
+#define _GNU_SOURCE
 #include <pthread.h>
+#include <signal.h>
 #include <unistd.h>
 #include <rdmatensor/node.h>
 #include "harness.h"
@@ -230,6 +232,51 @@ TEST(node_memory_grows)
 	}
 	EQ(rdmatensor_query(rdmatensor_node_handle(b), &query), 0);
 	CHECK(query.pools <= 3);
+	nodes_close();
+}
+
+static void nothing(int sig)
+{
+	(void)sig;
+}
+
+static struct rdmatensor_tensor interrupted[3];
+
+static void *get_nothing(void *arg)
+{
+	static const char *const names[] = { "w", "nothing", "nobody" };
+	char peer[64];
+
+	memset(interrupted, 0, sizeof(interrupted));
+	snprintf(peer, sizeof(peer), "%s:%u", test_ip(), rdmatensor_node_port(a));
+	*(int *)arg = rdmatensor_get_many(b, peer, names, interrupted, 3);
+	return NULL;
+}
+
+/* What has come by then stays, and the memory of all others is free */
+TEST(node_whose_get_is_interrupted)
+{
+	struct sigaction action = { .sa_handler = nothing };
+	float own[1] = { 1 };
+	struct rdmatensor_tensor t = floats(own, 1), found = { .step = 0 };
+	pthread_t thread;
+	int ret = 0;
+
+	sigaction(SIGUSR1, &action, NULL);
+	nodes_open();
+	EQ(rdmatensor_offer(a, "w", &t), 0);
+	EQ(rdmatensor_get(b, at_a("w"), &found), 0);
+	rdmatensor_interruptible(rdmatensor_node_handle(b), 1);
+	rdmatensor_node_timeout(b, -1);
+	EQ(pthread_create(&thread, NULL, get_nothing, &ret), 0);
+	while (pthread_tryjoin_np(thread, NULL)) {
+		usleep(20000);	/* between two signals */
+		pthread_kill(thread, SIGUSR1);
+	}
+	EQ(ret, -EINTR);
+	CHECK(!interrupted[1].data && !interrupted[2].data);
+	/* Which the first signal may have met, or not */
+	CHECK(!interrupted[0].data || *(float *)interrupted[0].data == 1);
 	nodes_close();
 }
 

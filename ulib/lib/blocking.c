@@ -270,20 +270,39 @@ int rdmatensor_run_sized(struct rdmatensor *rt, const struct rdmatensor_op *op, 
 	return err;
 }
 
+/* Fetches and gathers. Those that cannot be cancelled just now go on to their end */
+static void cancel_all(struct rdmatensor *rt, const struct rt_call *calls, unsigned int nr)
+{
+	struct rdmatensor_op op;
+	unsigned int i;
+
+	for (i = 0; i < nr; i++) {
+		rdmatensor_prep_cancel(&op, calls[i].tag);
+		rdmatensor_submit(rt, &op, 1, 0, 0, NULL);
+	}
+}
+
 /*
  * Submits what the kernel takes, and waits for the ends. Return: how many were done. One that is
  * refused is among them, unless the ring has no room for it while others are in flight
  */
 static unsigned int run_some(struct rdmatensor *rt, struct rdmatensor_op *ops,
-			     struct rdmatensor_cqe *cqes, struct rt_call *calls, unsigned int nr)
+			     struct rdmatensor_cqe *cqes, struct rt_call *calls, unsigned int nr,
+			     bool *interrupted)
 {
+	bool interruptible = __atomic_load_n(&rt->interruptible, __ATOMIC_RELAXED);
 	uint32_t head = rt_ring_head(&rt->ring);
 	unsigned int i, taken = 0, none;
 	int err, gone;
 
 	err = rdmatensor_submit(rt, ops, nr, 0, 0, &taken);
 	for (i = 0; i < taken; i++) {
-		gone = await(rt, &calls[i], 0, false, 0, &cqes[i]);
+		gone = await(rt, &calls[i], 0, interruptible && !*interrupted, 0, &cqes[i]);
+		if (gone == -EINTR) {
+			*interrupted = true;
+			cancel_all(rt, &calls[i], taken - i);
+			gone = await(rt, &calls[i], 0, false, 0, &cqes[i]);
+		}
 		if (gone)
 			cqes[i].result = gone;
 	}
@@ -301,6 +320,7 @@ int rt_run_many(struct rdmatensor *rt, struct rdmatensor_op *ops, struct rdmaten
 		unsigned int nr)
 {
 	struct rt_call *calls = calloc(nr, sizeof(*calls));
+	bool interrupted = false;
 	unsigned int i, done = 0;
 
 	if (!calls)
@@ -310,10 +330,15 @@ int rt_run_many(struct rdmatensor *rt, struct rdmatensor_op *ops, struct rdmaten
 		begin_call(rt, &calls[i]);
 		ops[i].user_data = calls[i].tag;
 	}
-	while (done < nr)
-		done += run_some(rt, &ops[done], &cqes[done], &calls[done], nr - done);
-	for (i = 0; i < nr; i++)
+	while (done < nr && !interrupted)
+		done += run_some(rt, &ops[done], &cqes[done], &calls[done], nr - done,
+				 &interrupted);
+	for (i = 0; i < nr; i++) {
 		end_call(rt, &calls[i], false);
+		/* What was cancelled, and what was not submitted for that */
+		if (interrupted && (i >= done || cqes[i].result == -ECANCELED))
+			cqes[i].result = -EINTR;
+	}
 	free(calls);
 	return 0;
 }

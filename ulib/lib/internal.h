@@ -89,8 +89,8 @@ int rt_submit_until(struct rdmatensor *rt, const struct rdmatensor_op *ops, unsi
 		    uint32_t head, uint64_t deadline_ns, unsigned int *taken);
 
 /*
- * Blocking: all of @ops, which make entries, in flight at once. @cqes has the end of each; of one that
- * was not taken, its type is 0 and its result says why. Return: 0; -ENOMEM: nothing was done
+ * Blocking: all of @ops, fetches or gathers, in flight at once. @cqes has the end of each; of one that
+ * was not taken, its type is 0 and its result says why; of one that a signal has ended, -EINTR. Return: 0; -ENOMEM: nothing was done
  */
 int rt_run_many(struct rdmatensor *rt, struct rdmatensor_op *ops, struct rdmatensor_cqe *cqes,
 		unsigned int nr);

@@ -155,7 +155,9 @@ int rdmatensor_withdraw_offer(struct rdmatensor_node *node, const char *name, in
  * Connects to the peer if there is no channel, and again if it went down. A place of the caller's
  * own costs a copy by the processor: peers write to the node's memory only.
  *
- * Return: 0; -ETIMEDOUT: no such tensor within the timeout; -EMSGSIZE: it is longer than its place,
+ * A signal ends it if rdmatensor_interruptible() of rdmatensor_node_handle() says so.
+ *
+ * Return: 0; -EINTR; -ETIMEDOUT: no such tensor within the timeout; -EMSGSIZE: it is longer than its place,
  * and @tensor says how long; -EINVAL: @from names no host, or no tensor; or as rdmatensor_connect().
  */
 int rdmatensor_get(struct rdmatensor_node *node, const char *from,
