@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Models: by Python and by the tool, on either side."""
+
+import json
+import os
+import subprocess
+
+import numpy as np
+import pytest
+import rdmatensor as rt
+
+BUILD = os.environ["LAB_BUILD"]
+TOOL = f"{BUILD}/ulib/bin/rdmatensor"
+MODEL = f"{BUILD}/demo/model.safetensors"
+
+
+def tensors_of(path):
+    """By numpy alone"""
+    with open(path, "rb") as file:
+        data = file.read()
+    length = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + length])
+    header.pop("__metadata__", None)
+    return {
+        name: data[8 + length + entry["data_offsets"][0] : 8 + length + entry["data_offsets"][1]]
+        for name, entry in header.items()
+    }
+
+
+def same(got, path):
+    want = tensors_of(path)
+    assert got.keys() == want.keys() and len(want) > 50
+    assert all(got[name].tobytes() == want[name] for name in want)
+
+
+def test_dict(address):
+    model = {
+        "a": np.arange(6, dtype="f4").reshape(2, 3), "b": np.int64(7) * np.ones((), "i8"),
+        "c": np.empty((0, 4), "f2"), "d": np.arange(3, dtype="u1"),
+        "e": np.ones(4, np.dtype("u2", metadata={"rdmatensor": "bfloat16"})),
+    }
+    with rt.serve(model, f"{address}:0") as node:
+        got = rt.load(f"{address}:{node.port}")
+    assert list(got) == list(model)
+    for name, array in model.items():
+        assert got[name].dtype == array.dtype and got[name].shape == array.shape
+        assert (got[name] == array).all()
+    assert got["e"].dtype.metadata == {"rdmatensor": "bfloat16"}
+
+
+def test_file_to_python(address):
+    with rt.serve(MODEL, f"{address}:0") as node:
+        same(rt.load(f"{address}:{node.port}"), MODEL)
+
+
+def test_file_to_the_tool(address, tmp_path):
+    with rt.serve(MODEL, f"{address}:0") as node:
+        subprocess.run([TOOL, "fetch", f"{address}:{node.port}", "--all", "-o",
+                        tmp_path / "got"], check=True, timeout=60)
+    same({name: np.frombuffer(data, "u1") for name, data in tensors_of(tmp_path / "got").items()},
+         MODEL)
+
+
+def test_the_tool_to_python(address, tmp_path):
+    with open(tmp_path / "said", "wb") as said:
+        server = subprocess.Popen([TOOL, "serve", MODEL, "--listen", f"{address}:7123"],
+                                  stdout=said)
+    try:
+        same(rt.load(f"{address}:7123"), MODEL)
+    finally:
+        server.terminate()
+        server.wait()
+
+
+@pytest.mark.parametrize("content, words", [
+    (b"", "safetensors"),
+    (b"12345678", "safetensors"),
+    ((100).to_bytes(8, "little") + b"{}", "a header of 100 bytes"),
+    ((2).to_bytes(8, "little") + b"[]", "no object"),
+    ((2).to_bytes(8, "little") + b"{x", None),
+    ((10).to_bytes(8, "little") + b'{"a": {}} ', "tensor a: no dtype"),
+    ((61).to_bytes(8, "little") +
+     b'{"a": {"dtype": "U8", "shape": [4], "data_offsets": [0, 4]}}  ', "not in the file"),
+])
+def test_files_that_are_none(address, tmp_path, content, words):
+    path = tmp_path / "model"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=words):
+        rt.serve(path, f"{address}:0")

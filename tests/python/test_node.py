@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Nodes and peers: what comes is what was offered, and whatever is wrong says so."""
+
+import asyncio
+import gc
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+import rdmatensor as rt
+
+NUMPY_TYPES = ["f4", "f8", "f2", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?", "c8", "c16"]
+
+
+def test_two_lines_on_each_side(offers, address):
+    offers["w"] = np.arange(6, dtype="f4").reshape(2, 3)
+    got = rt.connect(f"{address}:{offers.port}")["w"]
+    assert got.shape == (2, 3) and got.dtype == np.float32
+    assert (got == [[0, 1, 2], [3, 4, 5]]).all()
+
+
+@pytest.mark.parametrize("dtype", NUMPY_TYPES)
+def test_type(offers, peer, dtype):
+    array = np.arange(24).astype(dtype).reshape(2, 3, 4)
+    offers["x"] = array
+    got = peer["x"]
+    assert got.dtype == array.dtype and got.shape == array.shape and (got == array).all()
+
+
+def test_types_that_numpy_has_not(offers, peer):
+    tagged = np.arange(4, dtype=np.dtype("u2", metadata={"rdmatensor": "bfloat16"}))
+    offers["b"] = tagged
+    got = peer["b"]
+    assert got.dtype.metadata == {"rdmatensor": "bfloat16"} and (got == tagged).all()
+    # And again as what it came in
+    offers["c"] = got
+    assert peer["c"].dtype.metadata == {"rdmatensor": "bfloat16"}
+
+
+def test_scalars_and_no_elements(offers, peer):
+    offers["s"] = np.float64(4.5)
+    offers["e"] = np.empty((3, 0, 2), "i4")
+    assert peer["s"].shape == () and peer["s"] == 4.5
+    assert peer["e"].shape == (3, 0, 2) and peer["e"].dtype == np.int32
+
+
+def test_lists_and_dlpack(offers, peer):
+    class Foreign:
+        """As torch's tensors: nothing but DLPack"""
+
+        def __init__(self):
+            self.array = np.arange(5.0)
+
+        def __dlpack__(self, stream=None):
+            return self.array.__dlpack__()
+
+        def __dlpack_device__(self):
+            return self.array.__dlpack_device__()
+
+    offers["list"] = [1, 2, 3]
+    offers["foreign"] = Foreign()
+    assert peer["list"].tolist() == [1, 2, 3]
+    assert np.from_dlpack(peer["foreign"]).tolist() == [0, 1, 2, 3, 4]
+
+
+def test_nothing_is_copied(offers, node, peer):
+    source = offers.empty((1 << 20,), "f4")
+    source[:] = np.arange(1 << 20)
+    before = offers.stats()["copied_bytes"]
+    offers["big"] = source
+    got = peer["big"]
+    assert (got == source).all()
+    assert node.stats()["copied_bytes"] == 0 and offers.stats()["copied_bytes"] == before
+    out = np.empty(1 << 20, "f4")
+    assert peer.get("big", out=out) is not None and (out == source).all()
+    assert node.stats()["copied_bytes"] == out.nbytes
+
+
+def test_out_is_filled_in_place(offers, peer):
+    offers["w"] = np.arange(4, dtype="i8")
+    out = np.full(10, -1, "i8")
+    got = peer.get("w", out=out)
+    assert got.base is not None and got.tolist() == [0, 1, 2, 3]
+    assert out.tolist() == [0, 1, 2, 3] + [-1] * 6
+    out.flags.writeable = False
+    with pytest.raises(ValueError, match="writeable"):
+        peer.get("w", out=out)
+    with pytest.raises(OSError) as error:
+        peer.get("w", out=np.empty(2, "i8"))
+    assert "32 bytes" in str(error.value)
+
+
+def test_steps(offers, peer):
+    for step in range(3):
+        offers.offer("w", np.full(2, step), step=step)
+    assert peer.get("w", step=2).tolist() == [2, 2]
+    offers.withdraw("w", step=2)
+    assert peer.get("w", step=1).tolist() == [1, 1]
+
+
+def test_a_name_is_offered_anew(offers, peer):
+    offers["w"] = [1]
+    offers["w"] = [2, 3]
+    assert peer["w"].tolist() == [2, 3]
+    del offers["w"]
+    with pytest.raises(KeyError):
+        del offers["w"]
+    with pytest.raises(FileExistsError, match="another step"):
+        offers.offer("x", [1])
+        offers.offer("x", [1])
+
+
+def test_own_offers(offers):
+    offers["w"] = [1, 2]
+    assert offers.get("w").tolist() == [1, 2]
+
+
+def test_many_at_once(offers, node, peer):
+    names = [f"t{i}" for i in range(300)]
+    for i, name in enumerate(names):
+        offers[name] = np.full(i + 1, i)
+    got = peer.get_many(names)
+    assert list(got) == names
+    assert all((array == i).all() and array.size == i + 1 for i, array in enumerate(got.values()))
+    node.timeout = 0.3
+    with pytest.raises(TimeoutError, match="nosuch"):
+        peer.get_many(names[:10] + ["nosuch"])
+
+
+@pytest.mark.parametrize("value, error, words", [
+    (np.arange(10)[::2], ValueError, "ascontiguousarray"),
+    (np.asfortranarray(np.ones((3, 4))), ValueError, "ascontiguousarray"),
+    (np.array([{}]), TypeError, "cannot be moved"),
+    (np.array(["text"]), TypeError, "cannot be moved"),
+    (np.arange(3, dtype=">i4"), TypeError, "byte order"),
+    (np.ones((1,) * 17), ValueError, "17 dimensions"),
+])
+def test_what_cannot_be_offered(offers, peer, value, error, words):
+    offers["w"] = [1]
+    with pytest.raises(error, match=words):
+        offers["w"] = value
+    # And what was there is there
+    assert peer["w"].tolist() == [1]
+
+
+def test_errors_say_what_to_do(node, peer, address):
+    node.timeout = 0.2
+    with pytest.raises(TimeoutError, match="has not published it"):
+        peer["nothing"]
+    with pytest.raises(OSError, match="port is a number"):
+        node.connect("host:port")["w"]
+    with pytest.raises(OSError, match="refused"):
+        rt.Node(listen="nowhere:x")
+
+
+def test_memory_comes_back(offers, node, peer):
+    offers["big"] = np.zeros(4 << 20, "u1")
+    for _ in range(40):
+        peer["big"]
+    # Views of views hold it as well
+    part = peer["big"][1000:2000].reshape(10, 100)
+    gc.collect()
+    peer["big"]
+    assert not part.any()
+
+
+def test_arrays_outlive_their_node(offers, address):
+    offers["w"] = np.arange(1000)
+    node = rt.Node()
+    got = node.connect(f"{address}:{offers.port}")["w"]
+    node.close()
+    gc.collect()
+    assert (got == np.arange(1000)).all()
+    with pytest.raises(ValueError, match="closed"):
+        node.connect("x")
+    with pytest.raises(ValueError, match="closed"):
+        node["w"] = [1]
+    node.close()
+
+
+def test_what_is_offered_lives(offers, peer):
+    source = offers.empty(1000, "i4")
+    source[:] = 7
+    offers["w"] = source
+    del source
+    gc.collect()
+    other = offers.empty(1000, "i4")
+    other[:] = 8
+    assert (peer["w"] == 7).all()
+
+
+def test_a_forked_child_is_told(offers):
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        text = b"nothing"
+        try:
+            offers["w"] = [1]
+        except RuntimeError as error:
+            text = str(error).encode()
+        os.write(write, text)
+        os._exit(0)
+    os.close(write)
+    assert b"make one after fork" in os.read(read, 200)
+    os.waitpid(child, 0)
+    offers["w"] = [1]
+
+
+def test_ctrl_c(node, peer):
+    node.timeout = None
+    threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        peer["nothing"]
+
+
+def test_signals_that_are_handled(offers, peer):
+    seen = []
+    signal.signal(signal.SIGALRM, lambda *_: seen.append(1))
+    signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+    threading.Timer(0.5, lambda: offers.offer("late", [5])).start()
+    try:
+        assert peer["late"].tolist() == [5]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    assert len(seen) > 2
+
+
+def test_asyncio(offers, peer):
+    for i in range(8):
+        offers[f"t{i}"] = np.full(100, i)
+
+    async def all_of_them():
+        return await asyncio.gather(*(peer.fetch(f"t{i}") for i in range(8)))
+
+    got = asyncio.run(all_of_them())
+    assert all((array == i).all() for i, array in enumerate(got))
+
+
+def test_threads(offers, peer):
+    bad = []
+
+    def work(nr):
+        for i in range(20):
+            name = f"own{nr}"
+            offers[name] = np.full(50, nr * 100 + i)
+            if not (peer[name] == nr * 100 + i).all():
+                bad.append(nr)
+
+    threads = [threading.Thread(target=work, args=(nr,)) for nr in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not bad

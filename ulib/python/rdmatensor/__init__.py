@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Tensors between machines by name, over RDMA.
+
+Two lines on each side::
+
+    import rdmatensor as rt
+    node = rt.Node(listen=":18521"); node["w"] = array
+
+    import rdmatensor as rt
+    array = rt.connect("host")["w"]
+
+Arrays that are got are views of memory that the peer wrote to: nothing is copied. They are numpy
+arrays, so torch.from_numpy() and every library with DLPack take them as they are; and whatever has
+DLPack or the buffer protocol can be offered.
+
+Errors are OSErrors with their errno, a cause and a remedy: TimeoutError, ConnectionRefusedError,
+and others.
+"""
+
+from ._ffi import ffi as _ffi
+from ._ffi import lib as _lib
+from ._model import INDEX, load, serve
+from ._node import Node, Peer, connect
+
+__all__ = ["INDEX", "Node", "Peer", "connect", "load", "serve"]
+__version__ = _ffi.string(_lib.rdmatensor_version()).decode()

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""librdmatensor's short way (<rdmatensor/node.h>), as cffi sees it.
+
+cffi's ABI mode needs no compiler where this is installed, and gives the GIL
+back around each call. Its price, some microseconds a call, does not matter
+here: what moves many tensors is one call.
+"""
+
+import os
+
+from cffi import FFI
+
+DIMS_MAX = 16
+
+ffi = FFI()
+ffi.cdef(
+    """
+    struct rdmatensor;
+    struct rdmatensor_node;
+    struct rdmatensor_tensor {
+        void *data;
+        uint64_t bytes;
+        int64_t step;
+        uint32_t data_type;
+        uint32_t ndims;
+        uint64_t dims[16];
+        uint64_t __reserved[4];
+    };
+
+    int rdmatensor_node_open(struct rdmatensor_node **out, const char *listen);
+    void rdmatensor_node_close(struct rdmatensor_node *node);
+    const char *rdmatensor_node_error(void);
+    void rdmatensor_node_timeout(struct rdmatensor_node *node, int64_t ms);
+    struct rdmatensor *rdmatensor_node_handle(struct rdmatensor_node *node);
+    unsigned int rdmatensor_node_port(struct rdmatensor_node *node);
+    void *rdmatensor_node_alloc(struct rdmatensor_node *node, uint64_t bytes);
+    int rdmatensor_node_free(struct rdmatensor_node *node, void *data);
+    int rdmatensor_offer(struct rdmatensor_node *node, const char *name,
+                         const struct rdmatensor_tensor *tensor);
+    int rdmatensor_withdraw_offer(struct rdmatensor_node *node, const char *name,
+                                  int64_t step);
+    int rdmatensor_get_many(struct rdmatensor_node *node, const char *peer,
+                            const char *const *names,
+                            struct rdmatensor_tensor *tensors, unsigned int nr);
+
+    const char *rdmatensor_version(void);
+    void rdmatensor_interruptible(struct rdmatensor *rt, int on);
+    int rdmatensor_stats(struct rdmatensor *rt, uint32_t channel,
+                         uint64_t *counters, unsigned int nr);
+    const char *rdmatensor_stat_name(unsigned int stat);
+    size_t rdmatensor_data_type_size(uint32_t data_type);
+    const char *rdmatensor_data_type_name(uint32_t data_type);
+    """
+)
+
+lib = ffi.dlopen(os.environ.get("RDMATENSOR_LIBRARY", "librdmatensor.so.1"))

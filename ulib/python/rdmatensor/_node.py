@@ -1,0 +1,326 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Nodes and peers."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import math
+import os
+import threading
+import weakref
+from typing import Any, Iterable, Mapping
+
+import numpy as np
+
+from ._dtypes import from_wire, to_wire
+from ._ffi import DIMS_MAX, ffi, lib
+
+_handles: "weakref.WeakSet[_Handle]" = weakref.WeakSet()
+
+
+class _Handle:
+    """The library's node. It lives as long as an array in its memory does"""
+
+    def __init__(self, listen: str | None):
+        out = ffi.new("struct rdmatensor_node **")
+        self.forked = False
+        self.pointer = ffi.NULL
+        _check(lib.rdmatensor_node_open(out, listen.encode() if listen else ffi.NULL))
+        self.pointer = out[0]
+        _handles.add(self)
+
+    def __del__(self):
+        if self.pointer != ffi.NULL and not self.forked:
+            lib.rdmatensor_node_close(self.pointer)
+
+    def array(self, data: Any, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
+        """A view of memory of the node's, which is given back with the last view"""
+        count = math.prod(shape)
+        if data == ffi.NULL:
+            return np.empty(shape, dtype)
+
+        def give_back(pointer, self=self):
+            if not self.forked:
+                lib.rdmatensor_node_free(self.pointer, pointer)
+
+        owner = ffi.gc(data, give_back, count * dtype.itemsize)
+        view = np.frombuffer(ffi.buffer(owner, count * dtype.itemsize), "u1")
+        return view.view(dtype).reshape(shape)
+
+
+def _after_fork() -> None:
+    for handle in list(_handles):
+        handle.forked = True
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def _said() -> str:
+    """Why this thread's last call failed: until its next one"""
+    return ffi.string(lib.rdmatensor_node_error()).decode(errors="replace")
+
+
+def _check(err: int) -> None:
+    """OSError has subclasses by errno: TimeoutError, ConnectionRefusedError and others"""
+    if err:
+        raise OSError(-err, _said() or os.strerror(-err))
+
+
+def _as_array(value: Any) -> np.ndarray:
+    if not isinstance(value, np.ndarray) and hasattr(value, "__dlpack__"):
+        value = np.from_dlpack(value)
+    array = np.asarray(value)
+    if not array.flags.c_contiguous:
+        raise ValueError(
+            f"an array of shape {array.shape} and strides {array.strides} has holes or another "
+            "order: offer numpy.ascontiguousarray(array)"
+        )
+    if array.ndim > DIMS_MAX:
+        raise ValueError(f"{array.ndim} dimensions are more than {DIMS_MAX}")
+    return array
+
+
+def _pointer(array: np.ndarray) -> Any:
+    return ffi.cast("void *", array.__array_interface__["data"][0])
+
+
+class Node:
+    """Offers tensors by name, and gets those of other nodes.
+
+    ``listen`` is "HOST:PORT", ":PORT" or ":0"; without it the node only gets. ``timeout`` is
+    how many seconds a get waits for a peer to come up and to offer the tensor; None: for ever.
+    The device and all else are the environment's: RDMA_DEVICE, and the variables of
+    rdmatensor-params(7).
+
+    Threads may share a node. A forked child must not use it.
+    """
+
+    def __init__(self, listen: str | None = None, *, timeout: float | None = 10.0):
+        self._lock = threading.Lock()
+        self._offered: dict[tuple[str, int], np.ndarray | None] = {}
+        self._own: dict[int, int] = {}
+        self._handle: _Handle | None = _Handle(listen)
+        self._timeout: float | None = None
+        self.timeout = timeout
+
+    def _node(self) -> Any:
+        handle = self._handle
+        if handle is None:
+            raise ValueError("the node is closed")
+        if handle.forked:
+            raise RuntimeError("the node is another process's: make one after fork()")
+        return handle.pointer
+
+    def __enter__(self) -> "Node":
+        return self
+
+    def __exit__(self, *_exc: Any) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End all offers, and the node with the last array that is in its memory"""
+        with self._lock:
+            handle, self._handle = self._handle, None
+            offered, self._offered = self._offered, {}
+        if handle is None or handle.forked:
+            return
+        for name, step in offered:
+            lib.rdmatensor_withdraw_offer(handle.pointer, name.encode(), step)
+
+    @property
+    def timeout(self) -> float | None:
+        """Seconds that a get waits; None: for ever"""
+        return self._timeout
+
+    @timeout.setter
+    def timeout(self, seconds: float | None) -> None:
+        lib.rdmatensor_node_timeout(self._node(), -1 if seconds is None else int(seconds * 1000))
+        self._timeout = seconds
+
+    @property
+    def port(self) -> int:
+        """Where peers reach the node; 0: it does not listen"""
+        return lib.rdmatensor_node_port(self._node())
+
+    def empty(self, shape: int | tuple[int, ...], dtype: Any = "f4") -> np.ndarray:
+        """An array, not cleared, that is offered without a copy"""
+        dtype = np.dtype(dtype)
+        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        to_wire(dtype)
+        data = lib.rdmatensor_node_alloc(self._node(), max(math.prod(shape) * dtype.itemsize, 1))
+        if data == ffi.NULL:
+            raise MemoryError(_said())
+        array = self._handle.array(data, dtype, shape)
+        start = int(ffi.cast("uintptr_t", data))
+        self._own[start] = start + array.nbytes
+        weakref.finalize(array.base, self._own.pop, start, None)
+        return array
+
+    def _is_own(self, array: np.ndarray) -> bool:
+        at = array.__array_interface__["data"][0]
+        # A copy: what is collected meanwhile takes itself out
+        return any(start <= at < end for start, end in self._own.copy().items())
+
+    def offer(self, name: str, value: Any, *, step: int = 0) -> None:
+        """Let peers get ``value`` by its name, as often as they want.
+
+        It is copied, unless it is an array of ``empty()``: that is offered as it is, and must not
+        be written to until it is withdrawn.
+        """
+        array = _as_array(value)
+        tensor = ffi.new("struct rdmatensor_tensor *")
+        tensor.data = _pointer(array)
+        tensor.bytes = array.nbytes
+        tensor.step = step
+        tensor.data_type = to_wire(array.dtype)
+        tensor.ndims = array.ndim
+        tensor.dims[0 : array.ndim] = array.shape
+        node = self._node()
+        # What is offered as it is stays, whoever else forgets it
+        kept = array if self._is_own(array) else None
+        with self._lock:
+            _check(lib.rdmatensor_offer(node, name.encode(), tensor))
+            self._offered[name, step] = kept
+
+    def withdraw(self, name: str, *, step: int = 0) -> None:
+        """End an offer, once the peers that are getting it have it. KeyError: there is none"""
+        node = self._node()
+        if (name, step) not in self._offered:
+            raise KeyError(name)
+        _check(lib.rdmatensor_withdraw_offer(node, name.encode(), step))
+        with self._lock:
+            self._offered.pop((name, step), None)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        """Offer ``value``, in place of what the name had at step 0"""
+        array = _as_array(value)
+        to_wire(array.dtype)
+        if (name, 0) in self._offered:
+            self.withdraw(name)
+        self.offer(name, array)
+
+    def __delitem__(self, name: str) -> None:
+        self.withdraw(name)
+
+    def connect(self, host: str) -> "Peer":
+        """The node at "HOST[:PORT]". It is connected to when something is got from it"""
+        self._node()
+        return Peer(self, host)
+
+    def get(self, name: str, *, step: int = 0) -> np.ndarray:
+        """One of its own offers"""
+        return Peer(self, "").get(name, step=step)
+
+    def stats(self) -> dict[str, int]:
+        """Counters of the context, by their names"""
+        names = []
+        while (name := lib.rdmatensor_stat_name(len(names))) != ffi.NULL:
+            names.append(ffi.string(name).decode())
+        counters = ffi.new("uint64_t[]", len(names))
+        rt = lib.rdmatensor_node_handle(self._node())
+        if rt != ffi.NULL:
+            err = lib.rdmatensor_stats(rt, 0, counters, len(names))
+            if err:
+                raise OSError(-err, "stats: " + os.strerror(-err))
+        return dict(zip(names, counters))
+
+
+class Peer:
+    """Another node, whose tensors can be got: ``peer["name"]``."""
+
+    def __init__(self, node: Node, host: str):
+        self._node = node
+        self.host = host
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self.get(name)
+
+    def get(self, name: str, *, step: int = 0, out: np.ndarray | None = None) -> np.ndarray:
+        """The tensor, in memory of the node's that peers write to: nothing is copied.
+
+        With ``out``, an array of the caller's, it is written there instead, which costs a copy.
+        """
+        return self._get([name], step, [out])[0]
+
+    def get_many(self, names: Iterable[str], *, step: int = 0) -> dict[str, np.ndarray]:
+        """Several tensors, all in flight at once"""
+        names = list(names)
+        return dict(zip(names, self._get(names, step, [None] * len(names))))
+
+    async def fetch(self, name: str, *, step: int = 0,
+                    out: np.ndarray | None = None) -> np.ndarray:
+        """As get(), for asyncio: another thread waits"""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(None, lambda: self.get(name, step=step, out=out))
+
+    def _get(self, names: list[str], step: int,
+             outs: list[np.ndarray | None]) -> list[np.ndarray]:
+        node = self._node._node()
+        handle = self._node._handle
+        tensors = ffi.new("struct rdmatensor_tensor[]", len(names))
+        texts = [ffi.new("char[]", name.encode()) for name in names]
+        pointers = ffi.new("const char *[]", texts)
+        for tensor, out in zip(tensors, outs):
+            tensor.step = step
+            if out is None:
+                continue
+            if not out.flags.c_contiguous or not out.flags.writeable:
+                raise ValueError("out has to be writeable and contiguous")
+            tensor.data = _pointer(out)
+            tensor.bytes = out.nbytes
+        self._run(node, pointers, tensors, len(names), handle, outs)
+        return [self._result(handle, tensor, out, name)
+                for tensor, out, name in zip(tensors, outs, names)]
+
+    def _run(self, node, pointers, tensors, nr, handle, outs) -> None:
+        while True:
+            rt = lib.rdmatensor_node_handle(node)
+            if rt != ffi.NULL:
+                lib.rdmatensor_interruptible(rt, 1)
+            err = lib.rdmatensor_get_many(node, self.host.encode(), pointers, tensors, nr)
+            if not err:
+                return
+            said = _said()
+            # What has come all the same is nobody's
+            for i in range(nr):
+                if outs[i] is None and tensors[i].data != ffi.NULL:
+                    lib.rdmatensor_node_free(handle.pointer, tensors[i].data)
+                    tensors[i].data = ffi.NULL
+            # A signal: its handler has run here, and may have raised; else once more
+            if err != -errno.EINTR:
+                raise OSError(-err, said)
+
+    @staticmethod
+    def _result(handle, tensor, out, name) -> np.ndarray:
+        dtype = from_wire(tensor.data_type)
+        shape = tuple(tensor.dims[0 : tensor.ndims])
+        if math.prod(shape) * dtype.itemsize != tensor.bytes:
+            # Opaque: bytes, whatever its shape
+            dtype, shape = np.dtype("u1"), (tensor.bytes,)
+        if out is None:
+            return handle.array(tensor.data, dtype, shape)
+        return out.reshape(-1).view("u1")[: tensor.bytes].view(dtype).reshape(shape)
+
+    def __repr__(self) -> str:
+        return f"<rdmatensor.Peer {self.host}>"
+
+
+_default: Node | None = None
+_default_lock = threading.Lock()
+
+
+def connect(host: str) -> Peer:
+    """The node at "HOST[:PORT]", by a node of this process that only gets"""
+    global _default
+    with _default_lock:
+        if _default is None or _default._handle is None or _default._handle.forked:
+            _default = Node()
+        return _default.connect(host)
+
+
+def offer_all(node: Node, tensors: Mapping[str, Any]) -> None:
+    """Offer each of a dict"""
+    for name, value in tensors.items():
+        node.offer(name, value)
