@@ -197,9 +197,9 @@ TEST(node_gets_many_at_once)
 		EQ(tensors[i].bytes, 4 * (i + 1));
 		CHECK(((float *)tensors[i].data)[i] == i);
 	}
-	/* Beside the waits */
+	/* And few waits, those of the node's thread among them */
 	EQ(rdmatensor_stats(rdmatensor_node_handle(b), 0, counters, RDMATENSOR_STAT_NR), 0);
-	CHECK(counters[RDMATENSOR_STAT_SUBMITS] - submits < 2 * MANY + 10);
+	CHECK(counters[RDMATENSOR_STAT_SUBMITS] - submits < 30);
 	nodes_close();
 }
 

@@ -11,7 +11,6 @@
  * what others take out of the ring meanwhile does not matter to that.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "internal.h"
@@ -19,12 +18,17 @@
 /* How long the end of a tensor is waited for whose withdrawal has failed, before the next one */
 #define AGAIN_MS 10
 
-static void begin_call(struct rdmatensor *rt, struct rt_call *call)
+/* Of @nr operations, at most RDMATENSOR_SUBMIT_MAX */
+static void begin_call(struct rdmatensor *rt, struct rt_call *call, unsigned int nr)
 {
 	memset(call, 0, sizeof(*call));
-	call->tag = RDMATENSOR_USER_DATA_LIBRARY |
-		    __atomic_add_fetch(&rt->tag, 1, __ATOMIC_RELAXED);
+	call->nr = nr;
 	pthread_mutex_lock(&rt->reaping);
+	/* Not around the end of 32 bits, as they are one after the other */
+	if (rt->tag > UINT32_MAX - nr)
+		rt->tag = 0;
+	call->tag = RDMATENSOR_USER_DATA_LIBRARY | rt->tag;
+	rt->tag += nr;
 	call->next = rt->calls;
 	rt->calls = call;
 	pthread_mutex_unlock(&rt->reaping);
@@ -50,7 +54,7 @@ static bool is_calls(const struct rdmatensor *rt, const struct rdmatensor_cqe *c
 
 	if (cqe->user_data < RDMATENSOR_USER_DATA_LIBRARY || !rt_ring_is_end(cqe))
 		return false;
-	for (call = rt->calls; call && call->tag != cqe->user_data; call = call->next)
+	for (call = rt->calls; call && cqe->user_data - call->tag >= call->nr; call = call->next)
 		;
 	*lives = call;
 	return true;
@@ -255,7 +259,7 @@ int rdmatensor_run_sized(struct rdmatensor *rt, const struct rdmatensor_op *op, 
 	if (err)
 		return err;
 
-	begin_call(rt, &call);
+	begin_call(rt, &call, 1);
 	err = submit_and_await(rt, &mine, &call, 0, cqe, &taken);
 	if (err == -EINTR && taken && mine.opcode == RDMATENSOR_OP_WITHDRAW) {
 		abandoned = true;
@@ -270,15 +274,64 @@ int rdmatensor_run_sized(struct rdmatensor *rt, const struct rdmatensor_op *op, 
 	return err;
 }
 
-/* Fetches and gathers. Those that cannot be cancelled just now go on to their end */
-static void cancel_all(struct rdmatensor *rt, const struct rt_call *calls, unsigned int nr)
+/* Fetches and gathers. Those that have ended are not found, others may go on to their end */
+static void cancel_all(struct rdmatensor *rt, const struct rt_call *call)
 {
 	struct rdmatensor_op op;
 	unsigned int i;
 
-	for (i = 0; i < nr; i++) {
-		rdmatensor_prep_cancel(&op, calls[i].tag);
+	for (i = 0; i < call->nr; i++) {
+		rdmatensor_prep_cancel(&op, call->tag + i);
 		rdmatensor_submit(rt, &op, 1, 0, 0, NULL);
+	}
+}
+
+/* The entries of a call that have come. Return: their number */
+static unsigned int take_all(struct rdmatensor *rt, const struct rt_call *call,
+			     struct rdmatensor_cqe *cqes)
+{
+	unsigned int found = 0;
+	uint32_t i, at;
+
+	pthread_mutex_lock(&rt->reaping);
+	drop_abandoned(rt);
+	for (i = 0; i < rt_ring_ready(&rt->ring); i++) {
+		const struct rdmatensor_cqe *cqe = rt_ring_at(&rt->ring, i);
+		uint64_t nr = cqe->user_data - call->tag;
+
+		if (nr >= call->nr || !rt_ring_is_end(cqe))
+			continue;
+		at = i--;
+		found += (unsigned int)rt_ring_take(&rt->ring, call->tag + nr, &at, &cqes[nr]);
+		rt->moves++;
+	}
+	pthread_mutex_unlock(&rt->reaping);
+	return found;
+}
+
+/*
+ * Waits for all @left that the kernel has: as many more entries there will be at least, so nobody
+ * wakes for each. Return: 0; or the device is gone
+ */
+static int await_all(struct rdmatensor *rt, const struct rt_call *call,
+		     struct rdmatensor_cqe *cqes, unsigned int left, bool *interrupted)
+{
+	bool interruptible = __atomic_load_n(&rt->interruptible, __ATOMIC_RELAXED);
+	unsigned int none;
+	uint32_t head;
+	int err = 0;
+
+	for (;;) {
+		head = rt_ring_head(&rt->ring);
+		left -= take_all(rt, call, cqes);
+		if (!left || (err && err != -EINTR))
+			return left ? err : 0;
+		if (err && interruptible && !*interrupted) {
+			*interrupted = true;
+			cancel_all(rt, call);
+		}
+		/* What has come since head was read is among the @left */
+		err = rt_submit_until(rt, NULL, 0, head + left, 0, &none);
 	}
 }
 
@@ -287,25 +340,23 @@ static void cancel_all(struct rdmatensor *rt, const struct rt_call *calls, unsig
  * refused is among them, unless the ring has no room for it while others are in flight
  */
 static unsigned int run_some(struct rdmatensor *rt, struct rdmatensor_op *ops,
-			     struct rdmatensor_cqe *cqes, struct rt_call *calls, unsigned int nr,
-			     bool *interrupted)
+			     struct rdmatensor_cqe *cqes, unsigned int nr, bool *interrupted)
 {
-	bool interruptible = __atomic_load_n(&rt->interruptible, __ATOMIC_RELAXED);
 	uint32_t head = rt_ring_head(&rt->ring);
 	unsigned int i, taken = 0, none;
-	int err, gone;
+	struct rt_call call;
+	int err, gone = 0;
 
+	begin_call(rt, &call, nr);
+	for (i = 0; i < nr; i++)
+		ops[i].user_data = call.tag + i;
 	err = rdmatensor_submit(rt, ops, nr, 0, 0, &taken);
-	for (i = 0; i < taken; i++) {
-		gone = await(rt, &calls[i], 0, interruptible && !*interrupted, 0, &cqes[i]);
-		if (gone == -EINTR) {
-			*interrupted = true;
-			cancel_all(rt, &calls[i], taken - i);
-			gone = await(rt, &calls[i], 0, false, 0, &cqes[i]);
-		}
-		if (gone)
+	if (taken)
+		gone = await_all(rt, &call, cqes, taken, interrupted);
+	end_call(rt, &call, false);
+	for (i = 0; gone && i < taken; i++)
+		if (!cqes[i].type)
 			cqes[i].result = gone;
-	}
 	if (taken == nr || (taken && err == -EAGAIN))
 		return taken;
 	/* By entries of others, which somebody reaps */
@@ -316,31 +367,21 @@ static unsigned int run_some(struct rdmatensor *rt, struct rdmatensor_op *ops,
 	return taken + 1;
 }
 
-int rt_run_many(struct rdmatensor *rt, struct rdmatensor_op *ops, struct rdmatensor_cqe *cqes,
-		unsigned int nr)
+void rt_run_many(struct rdmatensor *rt, struct rdmatensor_op *ops, struct rdmatensor_cqe *cqes,
+		 unsigned int nr)
 {
-	struct rt_call *calls = calloc(nr, sizeof(*calls));
+	unsigned int i, done = 0, part;
 	bool interrupted = false;
-	unsigned int i, done = 0;
 
-	if (!calls)
-		return -ENOMEM;
 	memset(cqes, 0, nr * sizeof(*cqes));
-	for (i = 0; i < nr; i++) {
-		begin_call(rt, &calls[i]);
-		ops[i].user_data = calls[i].tag;
+	while (done < nr && !interrupted) {
+		part = nr - done < RDMATENSOR_SUBMIT_MAX ? nr - done : RDMATENSOR_SUBMIT_MAX;
+		done += run_some(rt, &ops[done], &cqes[done], part, &interrupted);
 	}
-	while (done < nr && !interrupted)
-		done += run_some(rt, &ops[done], &cqes[done], &calls[done], nr - done,
-				 &interrupted);
-	for (i = 0; i < nr; i++) {
-		end_call(rt, &calls[i], false);
-		/* What was cancelled, and what was not submitted for that */
-		if (interrupted && (i >= done || cqes[i].result == -ECANCELED))
+	/* What was cancelled, and what was not submitted for that */
+	for (i = 0; interrupted && i < nr; i++)
+		if (i >= done || cqes[i].result == -ECANCELED)
 			cqes[i].result = -EINTR;
-	}
-	free(calls);
-	return 0;
 }
 
 int rdmatensor_fetch(struct rdmatensor *rt, uint32_t channel, const char *name,
@@ -376,7 +417,7 @@ int rdmatensor_publish(struct rdmatensor *rt, const char *name, int64_t step_id,
 		return -ENOTCONN;
 	rdmatensor_prep_publish(&op, name, step_id, pool->id, offset, bytes,
 				data_type, ndims, dims, uses, 0);
-	begin_call(rt, &call);
+	begin_call(rt, &call, 1);
 	err = submit_and_await(rt, &op, &call, deadline_ns, &cqe, &taken);
 	if (!err) {
 		err = cqe.result;

@@ -34,13 +34,15 @@ struct rt_mapping {
 /**
  * struct rt_call - a blocking call, on its thread's stack, from its submission to its end
  * @next: list, under the handle's @reaping
- * @tag: user_data of its operation
+ * @tag: user_data of its operation, or of the first of several
+ * @nr: of them, with user_data one after the other
  * @from: entries of the ring in which it was looked for in vain,
  * @moves: as long as the handle's has this value
  */
 struct rt_call {
 	struct rt_call *next;
 	uint64_t tag;
+	uint32_t nr;
 	uint32_t from;
 	uint32_t moves;
 };
@@ -49,7 +51,7 @@ struct rt_call {
  * struct rdmatensor - a handle
  * @fd: the device
  * @ring: the mapped completion ring; its header is NULL before START
- * @tag: counts the blocking calls, for their user_data
+ * @tag: user_data of the next blocking call, but for its upper half; under @reaping
  * @handshake_ms: what START has made of it, the bound on a CONNECT that names none
  * @setup: held by the one thread that starts the context and maps @ring
  * @lock: guards @mappings
@@ -90,10 +92,10 @@ int rt_submit_until(struct rdmatensor *rt, const struct rdmatensor_op *ops, unsi
 
 /*
  * Blocking: all of @ops, fetches or gathers, in flight at once. @cqes has the end of each; of one that
- * was not taken, its type is 0 and its result says why; of one that a signal has ended, -EINTR. Return: 0; -ENOMEM: nothing was done
+ * was not taken, its type is 0 and its result says why; of one that a signal has ended, -EINTR
  */
-int rt_run_many(struct rdmatensor *rt, struct rdmatensor_op *ops, struct rdmatensor_cqe *cqes,
-		unsigned int nr);
+void rt_run_many(struct rdmatensor *rt, struct rdmatensor_op *ops, struct rdmatensor_cqe *cqes,
+		 unsigned int nr);
 
 /* Drops the entries of calls that were interrupted */
 void rt_drop_abandoned(struct rdmatensor *rt);

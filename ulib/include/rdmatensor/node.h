@@ -121,6 +121,16 @@ void *rdmatensor_node_alloc(struct rdmatensor_node *node, uint64_t bytes);
 int rdmatensor_node_free(struct rdmatensor_node *node, void *data);
 
 /**
+ * rdmatensor_node_free_many() - give several pieces of memory back, by one system call
+ * @node: the node
+ * @data: each as for rdmatensor_node_free(), but not NULL
+ * @nr: their number
+ *
+ * Return: 0; else the error of the first that is not, and all others are given back.
+ */
+int rdmatensor_node_free_many(struct rdmatensor_node *node, void *const *data, unsigned int nr);
+
+/**
  * rdmatensor_offer() - let peers get a tensor, as often as they want
  * @node: the node
  * @name: the tensor's, which may contain any bytes but 0

@@ -12,6 +12,8 @@
 
 #define POOL_LEAST (UINT64_C(16) << 20)
 #define POOL_MOST (UINT64_C(1) << 30)
+/* Regions that one SUBMIT gives back */
+#define FREES 64
 
 bool node_pool(struct rdmatensor_node *node, struct node_pools *pools, unsigned int i,
 	       struct rdmatensor_pool *pool)
@@ -112,23 +114,69 @@ void *rdmatensor_node_alloc(struct rdmatensor_node *node, uint64_t bytes)
 	return NULL;
 }
 
-int rdmatensor_node_free(struct rdmatensor_node *node, void *data)
+static int free_failed(const void *data, int err)
 {
-	struct rdmatensor_pool pool;
-	uint64_t offset;
-	int err = -ENOENT;
-
-	node_clear_error();
-	if (!data)
-		return 0;
-	if (node_find(node, &node->sources, data, &pool, &offset) ||
-	    node_find(node, &node->landings, data, &pool, &offset))
-		err = rdmatensor_pool_free(node->rt, &pool, offset);
 	if (err == -EBUSY)
 		return node_fail(err, "free: the memory at %p is offered: withdraw the offer first",
 				 data);
-	if (err)
-		return node_fail(err, "free: %p is not the first byte of memory of this node",
-				 data);
-	return 0;
+	return node_fail(err, "free: %p is not the first byte of memory of this node", data);
+}
+
+/* Operations for the node's memory among @data; what is not its own fails */
+static unsigned int prepare_frees(struct rdmatensor_node *node, void *const *data,
+				  unsigned int nr, struct rdmatensor_op *ops, int *err)
+{
+	struct rdmatensor_pool pool;
+	unsigned int i, made = 0;
+	uint64_t offset;
+
+	for (i = 0; i < nr; i++) {
+		if (node_find(node, &node->sources, data[i], &pool, &offset) ||
+		    node_find(node, &node->landings, data[i], &pool, &offset)) {
+			rdmatensor_prep_free(&ops[made], pool.id, offset);
+			/* Not the kernel's: whose it is, for the error */
+			ops[made++].user_data = i;
+		} else if (!*err) {
+			*err = free_failed(data[i], -ENOENT);
+		}
+	}
+	return made;
+}
+
+static int free_some(struct rdmatensor_node *node, void *const *data, unsigned int nr)
+{
+	struct rdmatensor_op ops[FREES];
+	unsigned int made, at = 0, done;
+	int ret = 0, err;
+
+	made = prepare_frees(node, data, nr, ops, &ret);
+	while (at < made) {
+		err = rdmatensor_submit(node->rt, &ops[at], made - at, 0, 0, &done);
+		at += done;
+		if (at == made)
+			break;
+		if (!ret)
+			ret = free_failed(data[ops[at].user_data], err);
+		at++;
+	}
+	return ret;
+}
+
+int rdmatensor_node_free_many(struct rdmatensor_node *node, void *const *data, unsigned int nr)
+{
+	int ret = 0, err;
+	unsigned int part;
+
+	node_clear_error();
+	for (; nr; nr -= part, data += part) {
+		part = nr < FREES ? nr : FREES;
+		err = free_some(node, data, part);
+		ret = ret ? ret : err;
+	}
+	return ret;
+}
+
+int rdmatensor_node_free(struct rdmatensor_node *node, void *data)
+{
+	return data ? rdmatensor_node_free_many(node, &data, 1) : 0;
 }

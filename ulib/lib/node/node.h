@@ -16,7 +16,7 @@
  * struct node_peer - where tensors are got from
  * @next: list, under the node's lock; none leaves it before the node's end
  * @connecting: one thread at a time connects
- * @channel: to it; 0: there is none
+ * @channel: to it, which may have gone down; 0: there was none
  * @host: as it was written
  */
 struct node_peer {
@@ -99,8 +99,6 @@ void node_reaper_stop(struct rdmatensor_node *node);
  */
 int node_connect(struct rdmatensor_node *node, const char *host, uint32_t dead,
 		 uint64_t deadline_ns, uint32_t *channel);
-/* It has gone down */
-void node_peer_gone(struct rdmatensor_node *node, uint32_t channel);
 void node_peers_free(struct rdmatensor_node *node);
 
 /* Pool number @i, the newest first. False: there are no more */

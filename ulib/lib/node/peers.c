@@ -64,20 +64,6 @@ int node_connect(struct rdmatensor_node *node, const char *host, uint32_t dead,
 	return err;
 }
 
-void node_peer_gone(struct rdmatensor_node *node, uint32_t channel)
-{
-	struct node_peer *peer;
-	uint32_t gone;
-
-	pthread_mutex_lock(&node->lock);
-	for (peer = node->peers; peer; peer = peer->next) {
-		gone = channel;
-		__atomic_compare_exchange_n(&peer->channel, &gone, 0, false, __ATOMIC_RELEASE,
-					    __ATOMIC_RELAXED);
-	}
-	pthread_mutex_unlock(&node->lock);
-}
-
 void node_peers_free(struct rdmatensor_node *node)
 {
 	struct node_peer *peer;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The thread that empties a node's ring, so that channels which come and go do not fill it. The
- * short calls take their own entries out; what is left are events, of which one matters: a channel
- * has gone down.
+ * The thread that empties a node's ring, so that channels which come and go do not fill it: a node
+ * may do nothing but offer. The short calls take their own entries out, and find out by themselves
+ * that a channel has gone down; what is left here is dropped.
  *
- * It waits for the ring's head. To end it, an entry is made that nobody else wants.
+ * It does not wake for each entry, but for so many that the ring has always room. To end it, as many
+ * are made that nobody else wants.
  */
 #include <errno.h>
 #include <sched.h>
@@ -14,34 +15,32 @@
 #include "node.h"
 
 #define BATCH 16
+#define WAKE_MOST 64
 
-static void take_events(struct rdmatensor_node *node)
+/* Of the least ring, 16 entries, a quarter */
+static uint32_t wake_after(const struct rdmatensor_node *node)
 {
-	struct rdmatensor_cqe cqes[BATCH];
-	unsigned int nr, i;
+	uint32_t quarter = (node->rt->ring.mask + 1) / 4;
 
-	do {
-		nr = rdmatensor_reap(node->rt, cqes, BATCH);
-		for (i = 0; i < nr; i++)
-			if (cqes[i].type == RDMATENSOR_CQE_CHANNEL_DOWN)
-				node_peer_gone(node, cqes[i].channel);
-	} while (nr);
+	return quarter < WAKE_MOST ? quarter : WAKE_MOST;
 }
 
 static void *reap(void *arg)
 {
 	struct rdmatensor_node *node = arg;
+	struct rdmatensor_cqe dropped[BATCH];
 	unsigned int none;
 	uint32_t head;
 	int err;
 
 	do {
-		/* Before the look: what comes after it ends the wait */
+		/* Before the look: what comes after it counts */
 		head = rt_ring_head(&node->rt->ring);
-		take_events(node);
+		while (rdmatensor_reap(node->rt, dropped, BATCH))
+			;
 		if (__atomic_load_n(&node->ending, __ATOMIC_ACQUIRE))
 			break;
-		err = rt_submit_until(node->rt, NULL, 0, head + 1, 0, &none);
+		err = rt_submit_until(node->rt, NULL, 0, head + wake_after(node), 0, &none);
 		/* Else the device has gone, and nothing comes any more */
 	} while (!err || err == -EINTR);
 	return NULL;
@@ -62,13 +61,20 @@ int node_reaper_start(struct rdmatensor_node *node)
 
 void node_reaper_stop(struct rdmatensor_node *node)
 {
-	struct rdmatensor_op op;
+	struct rdmatensor_op ops[WAKE_MOST];
+	unsigned int nr = wake_after(node), made = 0, i, done;
+	int err;
 
 	__atomic_store_n(&node->ending, true, __ATOMIC_RELEASE);
-	/* In the past, so it ends at once; without a place, as it has none */
-	rdmatensor_prep_fetch_shared(&op, "end", 0, 1, 0);
-	/* A ring that is full: the thread is about to empty it */
-	while (rdmatensor_submit(node->rt, &op, 1, 0, 0, NULL) == -EAGAIN)
-		sched_yield();
+	/* In the past, so they end at once; without a place, as they have none */
+	for (i = 0; i < nr; i++)
+		rdmatensor_prep_fetch_shared(&ops[i], "end", 0, 1, 0);
+	do {
+		err = rdmatensor_submit(node->rt, &ops[made], nr - made, 0, 0, &done);
+		made += done;
+		/* A ring that is full: the thread has woken, and is about to empty it */
+		if (err == -EAGAIN)
+			sched_yield();
+	} while (err == -EAGAIN);
 	pthread_join(node->reaper, NULL);
 }

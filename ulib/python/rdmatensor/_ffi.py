@@ -34,7 +34,8 @@ ffi.cdef(
     struct rdmatensor *rdmatensor_node_handle(struct rdmatensor_node *node);
     unsigned int rdmatensor_node_port(struct rdmatensor_node *node);
     void *rdmatensor_node_alloc(struct rdmatensor_node *node, uint64_t bytes);
-    int rdmatensor_node_free(struct rdmatensor_node *node, void *data);
+    int rdmatensor_node_free_many(struct rdmatensor_node *node, void *const *data,
+                                  unsigned int nr);
     int rdmatensor_offer(struct rdmatensor_node *node, const char *name,
                          const struct rdmatensor_tensor *tensor);
     int rdmatensor_withdraw_offer(struct rdmatensor_node *node, const char *name,

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import functools
+import itertools
 import math
 import os
 import threading
@@ -19,12 +21,27 @@ from ._ffi import DIMS_MAX, ffi, lib
 _handles: "weakref.WeakSet[_Handle]" = weakref.WeakSet()
 
 
+#: struct rdmatensor_tensor, to read many at once
+_TENSOR = np.dtype({
+    "names": ["data", "bytes", "type", "ndims", "dims"],
+    "formats": ["u8", "u8", "u4", "u4", ("u8", DIMS_MAX)],
+    "offsets": [0, 8, 24, 28, 32],
+    "itemsize": ffi.sizeof("struct rdmatensor_tensor"),
+})
+
+#: Memory that nobody needs any more is given back together, unless it is more than that
+_IDLE_BYTES = 1 << 20
+_IDLE_MOST = 64
+
+
 class _Handle:
     """The library's node. It lives as long as an array in its memory does"""
 
     def __init__(self, listen: str | None):
         out = ffi.new("struct rdmatensor_node **")
         self.forked = False
+        self.idle: list[int] = []
+        self.idle_bytes = 0
         self.pointer = ffi.NULL
         _check(lib.rdmatensor_node_open(out, listen.encode() if listen else ffi.NULL))
         self.pointer = out[0]
@@ -34,19 +51,59 @@ class _Handle:
         if self.pointer != ffi.NULL and not self.forked:
             lib.rdmatensor_node_close(self.pointer)
 
-    def array(self, data: Any, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
-        """A view of memory of the node's, which is given back with the last view"""
-        count = math.prod(shape)
-        if data == ffi.NULL:
-            return np.empty(shape, dtype)
+    def give_back(self, address: int, nbytes: int) -> None:
+        """Called wherever an array is collected"""
+        self.idle.append(address)
+        self.idle_bytes += nbytes
+        if self.idle_bytes > _IDLE_BYTES or len(self.idle) >= _IDLE_MOST:
+            self.flush()
 
-        def give_back(pointer, self=self):
-            if not self.forked:
-                lib.rdmatensor_node_free(self.pointer, pointer)
+    def flush(self) -> None:
+        """Give back what is idle"""
+        if self.forked or not self.idle:
+            return
+        idle, self.idle, self.idle_bytes = self.idle, [], 0
+        pointers = ffi.new("uintptr_t[]", idle)
+        lib.rdmatensor_node_free_many(self.pointer, ffi.cast("void **", pointers), len(idle))
 
-        owner = ffi.gc(data, give_back, count * dtype.itemsize)
-        view = np.frombuffer(ffi.buffer(owner, count * dtype.itemsize), "u1")
-        return view.view(dtype).reshape(shape)
+
+class _Form:
+    """What an array looks like: many of a model's are alike"""
+
+    __slots__ = ("dtype", "shape", "typestr", "nbytes", "tagged")
+
+    def __init__(self, dtype: np.dtype, shape: tuple[int, ...]):
+        self.dtype, self.shape, self.typestr = dtype, shape, dtype.str
+        self.nbytes = math.prod(shape) * dtype.itemsize
+        self.tagged = dtype.metadata is not None
+
+
+@functools.lru_cache(4096)
+def _form(number: int, shape: tuple[int, ...]) -> _Form:
+    return _Form(from_wire(number), shape)
+
+
+class _Memory:
+    """Memory of a node's, as numpy sees it: the base of all arrays in it"""
+
+    __slots__ = ("__array_interface__", "_handle", "_address", "_nbytes", "__weakref__")
+
+    def __init__(self, handle: _Handle, address: int, form: _Form):
+        self._handle, self._address, self._nbytes = handle, address, form.nbytes
+        self.__array_interface__ = {
+            "version": 3, "data": (address, False), "typestr": form.typestr, "shape": form.shape,
+        }
+
+    def __del__(self):
+        self._handle.give_back(self._address, self._nbytes)
+
+
+def _array(handle: _Handle, address: int, form: _Form) -> np.ndarray:
+    """A view of memory of the node's, which is given back with the last view"""
+    if not address:
+        return np.empty(form.shape, form.dtype)
+    array = np.asarray(_Memory(handle, address, form))
+    return array.view(form.dtype) if form.tagged else array
 
 
 def _after_fork() -> None:
@@ -149,13 +206,17 @@ class Node:
         dtype = np.dtype(dtype)
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
         to_wire(dtype)
-        data = lib.rdmatensor_node_alloc(self._node(), max(math.prod(shape) * dtype.itemsize, 1))
+        node, handle = self._node(), self._handle
+        nbytes = max(math.prod(shape) * dtype.itemsize, 1)
+        handle.flush()
+        data = lib.rdmatensor_node_alloc(node, nbytes)
         if data == ffi.NULL:
             raise MemoryError(_said())
-        array = self._handle.array(data, dtype, shape)
         start = int(ffi.cast("uintptr_t", data))
-        self._own[start] = start + array.nbytes
-        weakref.finalize(array.base, self._own.pop, start, None)
+        array = _array(handle, start, _Form(dtype, shape))
+        memory = array.base if isinstance(array.base, _Memory) else array.base.base
+        self._own[start] = start + nbytes
+        weakref.finalize(memory, self._own.pop, start, None)
         return array
 
     def _is_own(self, array: np.ndarray) -> bool:
@@ -257,22 +318,27 @@ class Peer:
 
     def _get(self, names: list[str], step: int,
              outs: list[np.ndarray | None]) -> list[np.ndarray]:
-        node = self._node._node()
-        handle = self._node._handle
+        node, handle = self._node._node(), self._node._handle
+        # One by one only where that differs: it is all the same for most
         tensors = ffi.new("struct rdmatensor_tensor[]", len(names))
-        texts = [ffi.new("char[]", name.encode()) for name in names]
-        pointers = ffi.new("const char *[]", texts)
-        for tensor, out in zip(tensors, outs):
-            tensor.step = step
+        for i, out in enumerate(outs) if step or any(o is not None for o in outs) else ():
+            tensors[i].step = step
             if out is None:
                 continue
             if not out.flags.c_contiguous or not out.flags.writeable:
                 raise ValueError("out has to be writeable and contiguous")
-            tensor.data = _pointer(out)
-            tensor.bytes = out.nbytes
-        self._run(node, pointers, tensors, len(names), handle, outs)
-        return [self._result(handle, tensor, out, name)
-                for tensor, out, name in zip(tensors, outs, names)]
+            tensors[i].data = _pointer(out)
+            tensors[i].bytes = out.nbytes
+        encoded = [name.encode() for name in names]
+        text = ffi.new("char[]", b"\0".join(encoded))
+        ends = itertools.accumulate(len(name) + 1 for name in encoded)
+        starts = [0, *ends][: len(names)]
+        base = int(ffi.cast("uintptr_t", text))
+        pointers = ffi.new("uintptr_t[]", [base + start for start in starts])
+        handle.flush()
+        self._run(node, ffi.cast("const char *const *", pointers), tensors, len(names), handle,
+                  outs)
+        return self._results(handle, tensors, outs)
 
     def _run(self, node, pointers, tensors, nr, handle, outs) -> None:
         while True:
@@ -286,22 +352,30 @@ class Peer:
             # What has come all the same is nobody's
             for i in range(nr):
                 if outs[i] is None and tensors[i].data != ffi.NULL:
-                    lib.rdmatensor_node_free(handle.pointer, tensors[i].data)
+                    handle.give_back(int(ffi.cast("uintptr_t", tensors[i].data)),
+                                     tensors[i].bytes)
                     tensors[i].data = ffi.NULL
             # A signal: its handler has run here, and may have raised; else once more
             if err != -errno.EINTR:
                 raise OSError(-err, said)
 
     @staticmethod
-    def _result(handle, tensor, out, name) -> np.ndarray:
-        dtype = from_wire(tensor.data_type)
-        shape = tuple(tensor.dims[0 : tensor.ndims])
-        if math.prod(shape) * dtype.itemsize != tensor.bytes:
-            # Opaque: bytes, whatever its shape
-            dtype, shape = np.dtype("u1"), (tensor.bytes,)
-        if out is None:
-            return handle.array(tensor.data, dtype, shape)
-        return out.reshape(-1).view("u1")[: tensor.bytes].view(dtype).reshape(shape)
+    def _results(handle, tensors, outs) -> list[np.ndarray]:
+        read = np.frombuffer(ffi.buffer(tensors), _TENSOR)
+        results = []
+        for out, data, nbytes, number, ndims, dims in zip(
+                outs, read["data"].tolist(), read["bytes"].tolist(), read["type"].tolist(),
+                read["ndims"].tolist(), read["dims"].tolist()):
+            form = _form(number, tuple(dims[:ndims]))
+            if form.nbytes != nbytes:
+                # Opaque: bytes, whatever its shape
+                form = _Form(np.dtype("u1"), (nbytes,))
+            if out is None:
+                results.append(_array(handle, data, form))
+            else:
+                filled = out.reshape(-1).view("u1")[:nbytes]
+                results.append(filled.view(form.dtype).reshape(form.shape))
+        return results
 
     def __repr__(self) -> str:
         return f"<rdmatensor.Peer {self.host}>"
