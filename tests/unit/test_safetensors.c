@@ -347,6 +347,9 @@ static void test_data_types(void **state)
 	assert_int_equal(bits, 4);
 	assert_int_equal(st_data_type("F6_E2M3", &bits), RDMATENSOR_DT_VARIANT);
 	assert_int_equal(bits, 6);
+	assert_int_equal(st_data_type("F8_E4M3FNUZ", &bits), RDMATENSOR_DT_VARIANT);
+	assert_int_equal(bits, 8);
+	assert_int_equal(st_data_type("F8_E5M2FNUZ", &bits), RDMATENSOR_DT_VARIANT);
 	assert_null(st_data_type_name(RDMATENSOR_DT_VARIANT));
 	assert_int_equal(st_element_bytes(RDMATENSOR_DT_VARIANT), 0);
 	assert_int_equal(st_element_bytes(RDMATENSOR_DT_STRING), 0);
@@ -389,6 +392,37 @@ static void test_make(void **state)
 			 0);
 	assert_string_equal(file.header, "{}      ");
 	st_free(&file);
+}
+
+/* Of an opaque type the name must be given, and its bits count */
+static void test_make_short(void **state)
+{
+	struct st_tensor tensors[] = {
+		{ .name = "a", .dtype = "F4", .data_type = RDMATENSOR_DT_VARIANT, .ndims = 2,
+		  .dims = { 3, 2 } },
+		{ .name = "b", .dtype = "F8_E8M0", .data_type = RDMATENSOR_DT_VARIANT, .ndims = 1,
+		  .dims = { 2 } },
+	};
+
+	(void)state;
+	if (st_make(tensors, 2, NULL, &file, error, sizeof(error)))
+		fail_msg("%s", error);
+	assert_int_equal(file.data_bytes, 5);
+	assert_string_equal(file.tensors[0].dtype, "F4");
+	assert_string_equal(file.tensors[1].dtype, "F8_E8M0");
+	assert_int_equal(file.tensors[1].begin, 3);
+	st_free(&file);
+	tensors[0].dims[0] = 1;
+	tensors[0].dims[1] = 3;
+	assert_int_equal(st_make(tensors, 2, NULL, &file, error, sizeof(error)), -EINVAL);
+	assert_contains(error, "no whole number of bytes");
+	tensors[0].dims[1] = 2;
+	tensors[1].data_type = RDMATENSOR_DT_UINT8;
+	assert_int_equal(st_make(tensors, 2, NULL, &file, error, sizeof(error)), -EINVAL);
+	tensors[1].data_type = RDMATENSOR_DT_VARIANT;
+	tensors[1].dtype = NULL;
+	assert_int_equal(st_make(tensors, 2, NULL, &file, error, sizeof(error)), -EINVAL);
+	assert_contains(error, "no element type");
 }
 
 static void test_make_refuses(void **state)
@@ -632,6 +666,7 @@ int main(void)
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_data_types),
 		cmocka_unit_test(test_make),
+		cmocka_unit_test(test_make_short),
 		cmocka_unit_test(test_make_refuses),
 		cmocka_unit_test(test_files),
 		cmocka_unit_test(test_write),

@@ -22,6 +22,10 @@ static inline int st_fail(char *error, size_t error_len, int err, const char *fm
 	return err;
 }
 
+/* Of elements of @bits each: whole bytes, which 64 bits count; or -EINVAL */
+int st_shape_bytes(const char *name, uint64_t elements, uint32_t bits, uint64_t *bytes,
+		   char *error, size_t error_len);
+
 /*
  * Refuses what no valid header has and what would take far more memory than one of its
  * length: deep, empty and crowded arrays and objects. Any text may be given: of what is no

@@ -40,13 +40,13 @@ static int append(struct json_object *array, uint64_t number)
 static int add_tensor(struct json_object *root, const struct st_tensor *tensor,
 		      uint64_t *begin, char *error, size_t error_len)
 {
-	uint64_t bytes = st_element_bytes(tensor->data_type);
-	const char *dtype = st_data_type_name(tensor->data_type);
+	const char *dtype = tensor->dtype ? tensor->dtype : st_data_type_name(tensor->data_type);
+	uint64_t elements = 1, bytes;
 	struct json_object *info, *shape, *offsets;
-	uint32_t i;
+	uint32_t bits = 0, i;
 	int err;
 
-	if (!dtype)
+	if (!dtype || st_data_type(dtype, &bits) != tensor->data_type)
 		return st_fail(error, error_len, -EINVAL,
 			       "tensor \"%.520s\": a safetensors file has no element type %u",
 			       tensor->name, tensor->data_type);
@@ -67,12 +67,13 @@ static int add_tensor(struct json_object *root, const struct st_tensor *tensor,
 	err = add(info, "shape", shape);
 	for (i = 0; !err && i < tensor->ndims; i++) {
 		err = append(shape, tensor->dims[i]);
-		if (!err && __builtin_mul_overflow(bytes, tensor->dims[i],
-						   &bytes))
+		if (!err && __builtin_mul_overflow(elements, tensor->dims[i], &elements))
 			err = st_fail(error, error_len, -EINVAL,
 				      "tensor \"%.520s\": its shape is larger than 64 bits can count",
 				      tensor->name);
 	}
+	if (!err)
+		err = st_shape_bytes(tensor->name, elements, bits, &bytes, error, error_len);
 	if (err)
 		return err;
 	offsets = json_object_new_array();

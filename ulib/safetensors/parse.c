@@ -54,25 +54,9 @@ static int take_data_type(struct judge *judge, struct json_object *info,
 	/* A zero in the string would hide what follows it */
 	if (strlen(text) == (size_t)json_object_get_string_len(value))
 		tensor->data_type = st_data_type(text, bits);
+	tensor->dtype = st_dtype(text);
 	if (tensor->data_type == RDMATENSOR_DT_INVALID)
 		return refuse(judge, "dtype \"%.32s\" is unknown", text);
-	return 0;
-}
-
-/* The elements' bits: whole bytes, and no more than 64 bits count */
-static int take_bytes(struct judge *judge, uint64_t elements, uint32_t bits, uint64_t *bytes)
-{
-	if (bits % 8 == 0) {
-		if (__builtin_mul_overflow(elements, bits / 8, bytes))
-			return refuse(judge, "its shape is larger than 64 bits can count");
-		return 0;
-	}
-	if (__builtin_mul_overflow(elements, bits, bytes))
-		return refuse(judge, "its shape is larger than 64 bits can count");
-	if (*bytes % 8)
-		return refuse(judge, "its %" PRIu64 " elements of %u bits are no whole number of bytes",
-			      elements, bits);
-	*bytes /= 8;
 	return 0;
 }
 
@@ -99,7 +83,8 @@ static int take_shape(struct judge *judge, struct json_object *info,
 		if (__builtin_mul_overflow(elements, dim, &elements))
 			return refuse(judge, "its shape is larger than 64 bits can count");
 	}
-	return take_bytes(judge, elements, bits, &tensor->bytes);
+	return st_shape_bytes(judge->name, elements, bits, &tensor->bytes, judge->error,
+			      judge->error_len);
 }
 
 static int take_offsets(struct judge *judge, struct json_object *info,

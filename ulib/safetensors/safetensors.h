@@ -24,6 +24,8 @@
 /**
  * struct st_tensor - one tensor of a file
  * @name: zero-terminated, 1..RDMATENSOR_NAME_MAX bytes
+ * @dtype: its element type's name in a header, which is never freed; NULL, for st_make():
+ *         the one of @data_type
  * @data_type: enum rdmatensor_data_type
  * @ndims: length of the shape
  * @dims: the shape
@@ -32,6 +34,7 @@
  */
 struct st_tensor {
 	char *name;
+	const char *dtype;
 	uint32_t data_type;
 	uint32_t ndims;
 	uint64_t dims[RDMATENSOR_DIMS_MAX];
@@ -126,6 +129,9 @@ int st_write_header(int fd, const struct st_file *file);
  *        RDMATENSOR_DT_VARIANT where there is none of that length
  */
 uint32_t st_data_type(const char *name, uint32_t *bits);
+
+/** st_dtype() - the same name, which is never freed; NULL: there is no such type */
+const char *st_dtype(const char *name);
 
 /** st_data_type_name() - the name in a header; NULL: the format has none, or several */
 const char *st_data_type_name(uint32_t data_type);
