@@ -5,9 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <json-c/json.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -15,6 +13,7 @@
 
 #include "capture.h"
 #include "fake.h"
+#include "served.h"
 #include "safetensors/safetensors.h"
 #include "tool/cmd/commands.h"
 #include "tool/cmd/perf/samples.h"
@@ -118,55 +117,6 @@ static void assert_same_files(const char *a, const char *b)
 	assert_true(nx > 0);
 	assert_int_equal(nx, ny);
 	assert_memory_equal(x, y, (size_t)nx);
-}
-
-/*
- * A server runs in a thread of its own, with its output in this program's. The
- * threads' options are parsed one after the other: getopt is not reentrant.
- */
-static struct {
-	pthread_t thread;
-	int argc;
-	char *argv[16];
-	int result;
-} server;
-
-static void *serve(void *arg)
-{
-	(void)arg;
-	server.result = cmd_serve(server.argc, server.argv);
-	return NULL;
-}
-
-/* It is ready when it has said so: later its line would be among a command's output */
-static void server_start_with(char *const *args, unsigned int expect)
-{
-	int out, saved;
-
-	server.argc = 1;
-	server.argv[0] = "rdmatensor serve";
-	while (args[server.argc - 1]) {
-		server.argv[server.argc] = args[server.argc - 1];
-		server.argc++;
-	}
-	server.argv[server.argc] = NULL;
-	optind = 0;
-	fflush(stdout);
-	out = capture_begin(STDOUT_FILENO, &saved);
-	assert_int_equal(pthread_create(&server.thread, NULL, serve, NULL), 0);
-	while (lseek(out, 0, SEEK_END) <= 0)
-		usleep(1000);
-	capture_end(STDOUT_FILENO, saved, out, text, sizeof(text));
-	assert_contains(text, "serving ");
-	assert_int_equal(fake_published(), expect);
-}
-
-static void server_end_with(int expect)
-{
-	fake_event(RDMATENSOR_CQE_CHANNEL_DOWN, 1);
-	pthread_join(server.thread, NULL);
-	assert_int_equal(server.result, expect);
-	assert_int_equal(fake_published(), 0);
 }
 
 static void test_all(void **state)
