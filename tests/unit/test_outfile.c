@@ -497,18 +497,25 @@ static void test_unsynced(void **state)
 }
 
 /* A process that ends by @signo while it writes. What it leaves: the former file */
+/* Several files at a time, one of which is given up before the signal, leave nothing either */
 static void killed_by(int signo)
 {
-	struct outfile out;
+	struct outfile out, second, third;
+	char beside[2][600];
 	int ready[2], status;
 	char byte;
 	pid_t pid;
 
+	snprintf(beside[0], sizeof(beside[0]), "%s.2", name);
+	snprintf(beside[1], sizeof(beside[1]), "%s.3", name);
 	assert_int_equal(pipe(ready), 0);
 	pid = fork();
 	if (!pid) {
-		if (outfile_open(&out, name) || write(out.fd, "half", 4) != 4 ||
-		    write(ready[1], "x", 1) != 1)
+		if (outfile_open(&out, name) || outfile_open(&second, beside[0]) ||
+		    outfile_open(&third, beside[1]) || write(out.fd, "half", 4) != 4)
+			_exit(1);
+		outfile_drop(&second);
+		if (write(ready[1], "x", 1) != 1)
 			_exit(1);
 		pause();
 		_exit(1);

@@ -34,13 +34,16 @@
 #define ACL "system.posix_acl_access"
 #define ACL_MAX 65536
 
-/* Name of the content, for the signal handler; "": it has none */
-static char litter[PATH_MAX];
+/* Those whose content has a name, for the signal handler */
+static struct outfile *litter;
 static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE };
 
 static void on_end(int signo)
 {
-	unlink(litter);
+	const struct outfile *out;
+
+	for (out = litter; out; out = out->next)
+		unlink(out->work);
 	/* Ends the process: SA_RESETHAND has restored the default */
 	raise(signo);
 }
@@ -57,28 +60,35 @@ static void hold_signals(sigset_t *before)
 	sigprocmask(SIG_BLOCK, &set, before);
 }
 
-static void watch(const char *work)
+static void watch(struct outfile *out)
 {
 	struct sigaction action = { .sa_handler = on_end, .sa_flags = SA_RESETHAND }, old;
 	size_t i;
 
-	snprintf(litter, sizeof(litter), "%s", work);
+	out->next = litter;
+	litter = out;
 	sigemptyset(&action.sa_mask);
 	for (i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
 		if (!sigaction(ends[i], NULL, &old) && old.sa_handler == SIG_DFL)
 			sigaction(ends[i], &action, NULL);
 }
 
-static void unwatch(void)
+static void unwatch(const struct outfile *out)
 {
 	struct sigaction action = { .sa_handler = SIG_DFL }, old;
+	struct outfile **at = &litter;
 	size_t i;
 
+	while (*at && *at != out)
+		at = &(*at)->next;
+	if (*at)
+		*at = out->next;
+	if (litter)
+		return;
 	sigemptyset(&action.sa_mask);
 	for (i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
 		if (!sigaction(ends[i], NULL, &old) && old.sa_handler == on_end)
 			sigaction(ends[i], &action, NULL);
-	litter[0] = '\0';
 }
 
 /*
@@ -95,7 +105,7 @@ static int refused(const struct outfile *out, const char *fmt, ...)
 	va_end(args);
 	if (!out->whole || !*out->work)
 		return failed("write %s: %s", out->name, why);
-	unwatch();
+	unwatch(out);
 	return failed("write %s: %s: its content is in %s", out->name, why, out->work);
 }
 
@@ -135,7 +145,7 @@ static int with_work(struct outfile *out, int (*make)(struct outfile *out))
 	if (err)
 		out->work[0] = '\0';
 	else
-		watch(out->work);
+		watch(out);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return err;
 }
@@ -444,7 +454,7 @@ static int commit_name(struct outfile *out)
 	out->whole = true;
 	err = take_name(out);
 	if (!err) {
-		unwatch();
+		unwatch(out);
 		out->work[0] = '\0';
 		err = sync_folder(out);
 		if (err)
@@ -456,14 +466,19 @@ static int commit_name(struct outfile *out)
 	return err;
 }
 
-int outfile_commit(struct outfile *out)
+int outfile_sync(struct outfile *out)
 {
-	int err = 0;
-
 	if (!out->direct)
 		close_to_others(out);
 	if (fsync(out->fd) && !(out->direct && (errno == EINVAL || errno == EROFS)))
-		err = -errno;
+		return -errno;
+	return 0;
+}
+
+int outfile_commit(struct outfile *out)
+{
+	int err = outfile_sync(out);
+
 	if (!err && !out->direct && !*out->work)
 		err = with_work(out, link_work);
 	if (!err && !out->direct)
@@ -486,5 +501,5 @@ void outfile_drop(struct outfile *out)
 		return;
 	unlink(out->work);
 	out->work[0] = '\0';
-	unwatch();
+	unwatch(out);
 }

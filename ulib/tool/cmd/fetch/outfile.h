@@ -22,6 +22,7 @@
  * @direct: written in place, such as a device, and not replaced
  * @stream: it has no positions, such as a pipe
  * @whole: all of the content is on the disk
+ * @next: the next one whose content has a name that a signal removes
  */
 struct outfile {
 	const char *name;
@@ -32,9 +33,13 @@ struct outfile {
 	bool direct;
 	bool stream;
 	bool whole;
+	struct outfile *next;
 };
 
-/* All: EXIT_OK, or EXIT_FAILED with a message; then only outfile_drop() may follow */
+/*
+ * All, but outfile_sync(): EXIT_OK, or EXIT_FAILED with a message; then only outfile_drop() may
+ * follow. Several can be open at a time; they stay where they are meanwhile.
+ */
 
 /*
  * A regular file keeps mode and owner, and is replaced where its symlinks lead; a device or a
@@ -44,6 +49,11 @@ struct outfile {
 int outfile_open(struct outfile *out, const char *name);
 /* Reserves disk space, where the file system can */
 int outfile_reserve(struct outfile *out, uint64_t bytes);
+/*
+ * Of several files that belong together, so that none gets its name before all are there: brings
+ * the content to the disk, as outfile_commit() does. 0 or a negative errno
+ */
+int outfile_sync(struct outfile *out);
 /* After the last write: brings the content to the disk, and gives it its name */
 int outfile_commit(struct outfile *out);
 /* Without outfile_commit() the name keeps what it had. No-op if it is not open */
