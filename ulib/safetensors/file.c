@@ -13,7 +13,7 @@
 
 #include "internal.h"
 
-static int read_at(int fd, void *to, size_t bytes, off_t at)
+int st_read_at(int fd, void *to, size_t bytes, off_t at)
 {
 	ssize_t got;
 
@@ -70,7 +70,7 @@ static int read_header(int fd, const char *path, struct st_file *file,
 		return st_fail(error, error_len, -EINVAL,
 			       "%s: %" PRIu64 " bytes are too few for a safetensors file",
 			       path, size);
-	err = read_at(fd, &length, sizeof(length), 0);
+	err = st_read_at(fd, &length, sizeof(length), 0);
 	if (err)
 		return st_fail(error, error_len, err, "%s: %s", path,
 			       strerror(-err));
@@ -87,7 +87,7 @@ static int read_header(int fd, const char *path, struct st_file *file,
 	if (!json)
 		return st_fail(error, error_len, -ENOMEM, "%s: out of memory",
 			       path);
-	err = read_at(fd, json, header, ST_LENGTH_BYTES);
+	err = st_read_at(fd, json, header, ST_LENGTH_BYTES);
 	if (err) {
 		st_fail(error, error_len, err, "%s: %s", path, strerror(-err));
 	} else {

@@ -10,8 +10,6 @@
 
 #include "internal.h"
 
-#define METADATA "__metadata__"
-
 static int add(struct json_object *to, const char *key,
 	       struct json_object *value)
 {
@@ -51,7 +49,7 @@ static int add_tensor(struct json_object *root, const struct st_tensor *tensor,
 			       "tensor \"%.520s\": a safetensors file has no element type %u",
 			       tensor->name, tensor->data_type);
 	if (tensor->ndims > RDMATENSOR_DIMS_MAX ||
-	    !strcmp(tensor->name, METADATA) ||
+	    !strcmp(tensor->name, ST_METADATA) ||
 	    json_object_object_get_ex(root, tensor->name, NULL))
 		return st_fail(error, error_len, -EINVAL,
 			       "tensor \"%.520s\": its name is taken, or its shape too long",
@@ -89,20 +87,6 @@ static int add_tensor(struct json_object *root, const struct st_tensor *tensor,
 	return err;
 }
 
-static int add_metadata(struct json_object *root, const char *const *metadata)
-{
-	struct json_object *pairs;
-	int err;
-
-	if (!metadata || !*metadata)
-		return 0;
-	pairs = json_object_new_object();
-	err = add(root, METADATA, pairs);
-	for (; !err && metadata[0]; metadata += 2)
-		err = add(pairs, metadata[0],
-			  json_object_new_string(metadata[1]));
-	return err;
-}
 
 /* Spaces behind the header put the data at a multiple of 8 in the file */
 static int finish(struct json_object *root, struct st_file *file, char *error,
@@ -130,9 +114,8 @@ static int finish(struct json_object *root, struct st_file *file, char *error,
 	return err;
 }
 
-int st_make(const struct st_tensor *tensors, size_t nr,
-	    const char *const *metadata, struct st_file *file, char *error,
-	    size_t error_len)
+int st_make_with(const struct st_tensor *tensors, size_t nr, struct json_object *metadata,
+		 struct st_file *file, char *error, size_t error_len)
 {
 	struct json_object *root = json_object_new_object();
 	uint64_t begin = 0;
@@ -141,7 +124,9 @@ int st_make(const struct st_tensor *tensors, size_t nr,
 
 	if (error && error_len)
 		*error = '\0';
-	err = root ? add_metadata(root, metadata) : -ENOMEM;
+	err = root ? 0 : -ENOMEM;
+	if (!err && metadata)
+		err = add(root, ST_METADATA, json_object_get(metadata));
 	for (i = 0; !err && i < nr; i++)
 		err = add_tensor(root, &tensors[i], &begin, error, error_len);
 	if (!err)
@@ -149,5 +134,26 @@ int st_make(const struct st_tensor *tensors, size_t nr,
 	if (err == -ENOMEM)
 		st_fail(error, error_len, err, "out of memory");
 	json_object_put(root);
+	return err;
+}
+
+int st_make(const struct st_tensor *tensors, size_t nr,
+	    const char *const *metadata, struct st_file *file, char *error,
+	    size_t error_len)
+{
+	struct json_object *pairs = NULL;
+	int err = 0;
+
+	if (metadata && *metadata) {
+		pairs = json_object_new_object();
+		err = pairs ? 0 : -ENOMEM;
+	}
+	for (; !err && pairs && metadata[0]; metadata += 2)
+		err = add(pairs, metadata[0], json_object_new_string(metadata[1]));
+	if (err)
+		st_fail(error, error_len, err, "out of memory");
+	else
+		err = st_make_with(tensors, nr, pairs, file, error, error_len);
+	json_object_put(pairs);
 	return err;
 }

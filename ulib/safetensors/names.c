@@ -11,7 +11,7 @@
 
 #include "internal.h"
 
-/* Objects nest two deep: the header, and one for each tensor */
+/* Objects nest two deep: the header and one for each tensor, the index and its map */
 #define DEPTH 2
 
 /**
@@ -195,8 +195,8 @@ static int unescape(struct span *span, char **text)
 	return 0;
 }
 
-int st_check_names(const char *json, size_t json_bytes, char *error,
-		   size_t error_len)
+int st_check_names(const struct st_words *words, const char *json, size_t json_bytes,
+		   char *error, size_t error_len)
 {
 	struct walk walk = { 0 };
 	char **texts = NULL;
@@ -206,13 +206,16 @@ int st_check_names(const char *json, size_t json_bytes, char *error,
 	err = collect(&walk, json, json + json_bytes);
 	if (err == -EILSEQ)
 		err = st_fail(error, error_len, -EINVAL,
-			      "the header is no JSON: it has a control character in a string");
+			      "the %s is no JSON: it has a control character in a string",
+			      words->text);
 	if (err == -EPROTO)
 		err = st_fail(error, error_len, -EINVAL,
-			      "the header is no text: a string has one half of a surrogate pair, U+D800 to U+DFFF, without the other");
+			      "the %s is no text: a string has one half of a surrogate pair, U+D800 to U+DFFF, without the other",
+			      words->text);
 	if (err == -EBADMSG)
 		err = st_fail(error, error_len, -EINVAL,
-			      "the header is no JSON: it has single quotes, NaN or Infinity");
+			      "the %s is no JSON: it has single quotes, NaN or Infinity",
+			      words->text);
 	if (!err && walk.nr) {
 		texts = calloc(walk.nr, sizeof(*texts));
 		err = texts ? 0 : -ENOMEM;
@@ -222,7 +225,7 @@ int st_check_names(const char *json, size_t json_bytes, char *error,
 
 		if (has_zero(span))
 			err = st_fail(error, error_len, -EINVAL,
-				      "tensor %.*s: its name contains a zero byte",
+				      "%s %.*s: its name contains a zero byte", words->member,
 				      (int)(span->bytes < 600 ? span->bytes : 600),
 				      span->at);
 		else
@@ -235,7 +238,7 @@ int st_check_names(const char *json, size_t json_bytes, char *error,
 
 		if (!compare(span, span - 1))
 			err = st_fail(error, error_len, -EINVAL,
-				      "tensor %.*s: this name appears twice",
+				      "%s %.*s: this name appears twice", words->member,
 				      (int)(span->bytes < 600 ? span->bytes : 600),
 				      span->at);
 	}

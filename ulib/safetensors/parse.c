@@ -10,11 +10,6 @@
 
 #include "internal.h"
 
-/* Header, tensor, shape */
-#define NESTING 3
-
-#define METADATA "__metadata__"
-
 /**
  * struct judge - where errors about one tensor go
  * @name: the tensor's
@@ -143,11 +138,11 @@ static int check_metadata(struct json_object *value, char *error,
 {
 	if (!json_object_is_type(value, json_type_object))
 		return st_fail(error, error_len, -EINVAL,
-			       METADATA ": it is no object");
+			       ST_METADATA ": it is no object");
 	json_object_object_foreach(value, key, text) {
 		if (!json_object_is_type(text, json_type_string))
 			return st_fail(error, error_len, -EINVAL,
-				       METADATA ": \"%.520s\" is no string", key);
+				       ST_METADATA ": \"%.520s\" is no string", key);
 	}
 	return 0;
 }
@@ -205,7 +200,7 @@ static int take_all(struct json_object *root, uint64_t data_bytes,
 	if (!file->tensors)
 		return -ENOMEM;
 	json_object_object_foreach(root, key, info) {
-		if (!strcmp(key, METADATA)) {
+		if (!strcmp(key, ST_METADATA)) {
 			err = check_metadata(info, error, error_len);
 		} else {
 			judge.name = key;
@@ -217,40 +212,6 @@ static int take_all(struct json_object *root, uint64_t data_bytes,
 			return err;
 	}
 	return check_cover(file, data_bytes, error, error_len);
-}
-
-static int parse_json(const char *json, size_t bytes, struct json_object **root,
-		      char *error, size_t error_len)
-{
-	struct json_tokener *tok;
-	enum json_tokener_error bad;
-	size_t end;
-
-	tok = json_tokener_new_ex(NESTING + 1);
-	if (!tok)
-		return -ENOMEM;
-	json_tokener_set_flags(tok, JSON_TOKENER_STRICT |
-			       JSON_TOKENER_VALIDATE_UTF8);
-	*root = json_tokener_parse_ex(tok, json, (int)bytes);
-	bad = json_tokener_get_error(tok);
-	end = json_tokener_get_parse_end(tok);
-	json_tokener_free(tok);
-	if (bad == json_tokener_continue)
-		return st_fail(error, error_len, -EINVAL,
-			       "the header's JSON ends too early");
-	if (bad != json_tokener_success)
-		return st_fail(error, error_len, -EINVAL,
-			       "the header is no JSON: %s at byte %zu",
-			       json_tokener_error_desc(bad), end);
-	for (; end < bytes; end++)
-		if (!strchr(" \t\r\n", json[end]))
-			return st_fail(error, error_len, -EINVAL,
-				       "the header goes on behind its JSON, at byte %zu",
-				       end);
-	if (!json_object_is_type(*root, json_type_object))
-		return st_fail(error, error_len, -EINVAL,
-			       "the header's JSON is no object");
-	return 0;
 }
 
 int st_parse(const char *json, size_t json_bytes, uint64_t data_bytes,
@@ -282,9 +243,10 @@ int st_parse(const char *json, size_t json_bytes, uint64_t data_bytes,
 	work.header_bytes = json_bytes;
 	err = st_check_outline(work.header, json_bytes, error, error_len);
 	if (!err)
-		err = parse_json(work.header, json_bytes, &root, error, error_len);
+		err = st_parse_json(&st_header_words, ST_HEADER_NESTING, work.header, json_bytes, &root,
+				    error, error_len);
 	if (!err)
-		err = st_check_names(work.header, json_bytes, error, error_len);
+		err = st_check_names(&st_header_words, work.header, json_bytes, error, error_len);
 	if (!err)
 		err = take_all(root, data_bytes, &work, error, error_len);
 out:
