@@ -145,8 +145,52 @@ check "a keeper that was killed" eval 'serves /tmp/three --keep "$socket" "$mode
 	pkill -KILL rdmatensor-keep && until_true refused "nobody keeps" "$tool" domain show "$socket" &&
 	test -S "$socket" && killed && serves /tmp/four --keep "$socket" "$model" &&
 	[[ $(jq -s ".[0].taken_up" /tmp/four) == false ]] && fetched'
+
+# A folder of three shards and an index, made of what is served: indexed FOLDER
+indexed() {
+	local file bytes
+	for file in "$1"/*.safetensors; do
+		bytes=$(od -An -tu8 -N8 "$file")
+		tail -c +9 "$file" | head -c "$((bytes))" |
+			jq --arg file "${file##*/}" 'del(.__metadata__) | map_values($file)'
+	done | jq -s '{metadata: {total_size: 0}, weight_map: add}' >"$1/model.safetensors.index.json"
+}
+mkdir /tmp/shards /tmp/again /tmp/part
+check "parts of a model, by their names" eval '
+	"$tool" fetch "$LAB_IP:7000" --all --filter "means.[0-2]*" -o /tmp/shards/a.safetensors &&
+	"$tool" fetch "$LAB_IP:7000" --all --filter "means.[!0-2]*" -o /tmp/shards/b.safetensors &&
+	"$tool" fetch "$LAB_IP:7000" --all --filter "[!m]*" --filter "mi*" -o /tmp/shards/c.safetensors &&
+	indexed /tmp/shards && (($(jq ".weight_map | length" /tmp/shards/*.json) == 256))'
 kill $server
 wait $server
 "$tool" domain end "$socket"
+
+check "a folder of shards" eval 'serves /tmp/five --keep "$socket" /tmp/shards &&
+	[[ $(jq -cs ".[0] | [.files, .tensors]" /tmp/five) == "[3,256]" ]]'
+check "is fetched file by file" eval '
+	"$tool" fetch "$LAB_IP:7000" --all -o /tmp/again/ && diff -r /tmp/shards /tmp/again'
+# Of all of them as one file, those of one shard make that shard again
+check "and as one file" eval '
+	"$tool" fetch "$LAB_IP:7000" --all --filter "means.[!0-2]*" -o /tmp/got &&
+	cmp /tmp/got /tmp/shards/b.safetensors'
+check "and is taken up again" eval '
+	killed && serves /tmp/six --keep "$socket" /tmp/shards &&
+	[[ $(jq -s ".[0].taken_up" /tmp/six) == true ]]'
+check "but not by a server of some of it" refused "of which file, content or steps are others" \
+	"$tool" serve --keep "$socket" --filter "means.*" /tmp/shards --listen "$LAB_IP:7001"
+touch /tmp/shards/b.safetensors
+check "nor of other files" refused "of which file, content or steps are others" \
+	"$tool" serve --keep "$socket" /tmp/shards --listen "$LAB_IP:7001"
+killed
+"$tool" domain end "$socket"
+check "the files' own pages, and some tensors of them" eval '
+	serves /tmp/seven --memory file --filter "means.*" /tmp/shards &&
+	"$tool" fetch "$LAB_IP:7000" --all -o /tmp/part/ && ls /tmp/part &&
+	[[ $(ls /tmp/part | wc -l) == 3 ]] && cmp /tmp/part/b.safetensors /tmp/shards/b.safetensors'
+kill $server
+wait $server
+rm /tmp/shards/b.safetensors
+check "a shard that is not there" refused "b.safetensors: it is not there" \
+	"$tool" serve /tmp/shards --listen "$LAB_IP:7000"
 unload
 exit "$failed"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Models with shards: in folders, from peers, and all that index and shards must not say.
+ * Models with shards: in folders, from peers, through serve and fetch on the fake device, and
+ * all that index and shards must not say.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -11,8 +12,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "capture.h"
 #include "fake.h"
 #include "safetensors/model.h"
+#include "served.h"
+#include "tool/cmd/commands.h"
+#include "tool/common/message.h"
+#include "tool/common/published.h"
 #include "unit.h"
 
 #define ONE "model-00001-of-00003.safetensors"
@@ -131,6 +137,19 @@ static void remove_folder(const char *folder)
 			unlink(in(folder, entry->d_name));
 	closedir(open);
 	assert_int_equal(rmdir(folder), 0);
+}
+
+static unsigned int files_in(const char *folder)
+{
+	DIR *open = opendir(folder);
+	struct dirent *entry;
+	unsigned int nr = 0;
+
+	assert_non_null(open);
+	while ((entry = readdir(open)))
+		nr += strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..");
+	closedir(open);
+	return nr;
 }
 
 static int setup(void **state)
@@ -605,6 +624,249 @@ static void test_filter_places(void **state)
 	assert_contains(model.all->header, "third");
 }
 
+/* ---- serve and fetch -------------------------------------------------------- */
+
+static void assert_same(const char *a, const char *b)
+{
+	size_t nx, ny;
+	char *x = read_file(a, &nx), *y = read_file(b, &ny);
+
+	assert_true(nx > 0);
+	assert_int_equal(nx, ny);
+	assert_memory_equal(x, y, nx);
+}
+
+static const char *folder(void)
+{
+	static char name[320];
+
+	snprintf(name, sizeof(name), "%s/", to);
+	return name;
+}
+
+static void assert_bytes(const char *name, const char *bytes, size_t nr)
+{
+	struct st_model got;
+	const struct st_tensor *tensor;
+	char content[64];
+
+	if (st_model_open(file, &got, error, sizeof(error)))
+		fail_msg("%s", error);
+	tensor = st_find(got.all, name);
+	assert_non_null(tensor);
+	assert_int_equal(tensor->bytes, nr);
+	assert_int_equal(pread(got.shards[0].fd, content, nr,
+			       (off_t)(st_data_offset(got.all) + tensor->begin)), nr);
+	assert_memory_equal(content, bytes, nr);
+	st_model_free(&got);
+}
+
+static void test_shards(void **state)
+{
+	(void)state;
+	make_folder();
+	server_start_with((char *[]){ from, "--exit-after", "1", NULL }, 10);
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "-a", "-o", (char *)folder()), EXIT_OK);
+	assert_contains(text, "fetched 8 tensors, 49 bytes");
+	assert_int_equal(files_in(to), 4);
+	assert_same(in(from, ONE), in(to, ONE));
+	assert_same(in(from, TWO), in(to, TWO));
+	assert_same(in(from, THREE), in(to, THREE));
+	assert_same(in(from, ST_INDEX_NAME), in(to, ST_INDEX_NAME));
+	/* One file, of the same tensors */
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "-a", "-o", file), EXIT_OK);
+	assert_bytes("a/q", "\x18\x19\x1a", 3);
+	assert_bytes("b.s", "\x3c\x3d\x3e", 3);
+	assert_bytes("c.w", "\x64\x65\x66\x67", 4);
+	/* Some of them, by the client */
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "-a", "-o", file, "--filter", "c.[wf]",
+			     "--filter", "a*q"), EXIT_OK);
+	assert_contains(text, "fetched 3 tensors, 10 bytes");
+	assert_bytes("c.f", "\x6a\x6b\x6c", 3);
+	assert_bytes("a/q", "\x18\x19\x1a", 3);
+	remove_folder(to);
+	assert_int_equal(mkdir(to, 0700), 0);
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "-a", "-o", (char *)folder(), "--filter",
+			     "[abn]*"), EXIT_OK);
+	assert_int_equal(files_in(to), 3);
+	assert_same(in(from, TWO), in(to, TWO));
+	if (st_model_open(to, &model, error, sizeof(error)))
+		fail_msg("%s", error);
+	assert_int_equal(model.all->nr, 5);
+	/* Nothing matches: nothing is written */
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "-a", "-o", file, "--filter", "d*"),
+			 EXIT_FAILED);
+	assert_contains(messages, "none of its 8 tensors matches --filter d*");
+	assert_bytes("c.f", "\x6a\x6b\x6c", 3);
+	server_end_with(EXIT_OK);
+}
+
+/* What only a header tells is not in meta-data */
+static void test_no_dtype(void **state)
+{
+	(void)state;
+	make_folder();
+	server_start_with((char *[]){ from, "--exit-after", "1", NULL }, 10);
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "b.s", "-o", file), EXIT_FAILED);
+	assert_contains(messages, "--all --filter 'b.s'");
+	assert_int_equal(access(file, F_OK), -1);
+	server_end_with(EXIT_OK);
+}
+
+static void test_serve_filter(void **state)
+{
+	(void)state;
+	make_folder();
+	server_start_with((char *[]){ from, "--exit-after", "1", "--filter", "b.*", "--filter",
+				      "c.n", NULL }, 5);
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "-a", "-o", file), EXIT_OK);
+	assert_contains(text, "fetched 3 tensors, 15 bytes");
+	assert_bytes("c.n", "\x68\x69", 2);
+	assert_bytes("b.s", "\x3c\x3d\x3e", 3);
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "-a", "-o", (char *)folder()), EXIT_OK);
+	assert_int_equal(files_in(to), 3);
+	if (st_model_open(to, &model, error, sizeof(error)))
+		fail_msg("%s", error);
+	assert_int_equal(model.nr, 2);
+	assert_int_equal(model.all->nr, 3);
+	server_end_with(EXIT_OK);
+	assert_int_equal(RUN(cmd_serve, from, "--filter", "d*", "--filter", "e*"), EXIT_FAILED);
+	assert_contains(messages, "none of its 8 tensors matches --filter d*, nor another one");
+}
+
+/* A peer without shards, new or old, has one file for a folder */
+static void test_one_file(void **state)
+{
+	(void)state;
+	write_shard("one", header_two, 13, 0);
+	server_start_with((char *[]){ (char *)in(from, "one"), "--exit-after", "1", NULL }, 4);
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "-a", "-o", (char *)folder()), EXIT_OK);
+	assert_int_equal(files_in(to), 1);
+	assert_same(in(from, "one"), in(to, ST_MODEL_NAME));
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "-a", "-o", file, "--filter", "*s"), EXIT_OK);
+	assert_bytes("b.s", "\x0a\x0b\x0c", 3);
+	server_end_with(EXIT_OK);
+}
+
+/* From the files' own pages; what they do not have comes from elsewhere */
+static void test_in_place(void **state)
+{
+	(void)state;
+	make_folder();
+	server_start_with((char *[]){ from, "--exit-after", "1", "--memory", "file", NULL }, 10);
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "-a", "-o", (char *)folder()), EXIT_OK);
+	assert_same(in(from, ONE), in(to, ONE));
+	assert_same(in(from, TWO), in(to, TWO));
+	assert_same(in(from, THREE), in(to, THREE));
+	server_end_with(EXIT_OK);
+	server_start_with((char *[]){ (char *)in(from, THREE), "--exit-after", "1", "--memory",
+				      "file", "--filter", "*f", NULL }, 2);
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "-a", "-o", file), EXIT_OK);
+	assert_bytes("c.f", "\x6a\x6b\x6c", 3);
+	server_end_with(EXIT_OK);
+}
+
+static void test_output(void **state)
+{
+	char missing[320];
+	struct stat st;
+
+	(void)state;
+	make_folder();
+	snprintf(missing, sizeof(missing), "%s/missing/", dir);
+	server_start_with((char *[]){ from, "--exit-after", "1", NULL }, 10);
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "-a", "-o", missing), EXIT_FAILED);
+	assert_contains(messages, "make the folder first");
+	write_file(file, "x", 1);
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "-a", "-o", (char *)in(dir, "file/")),
+			 EXIT_FAILED);
+	assert_contains(messages, "file/");
+	/* The last one of them cannot be written: none is */
+	assert_int_equal(mkdir(in(to, ST_INDEX_NAME), 0700), 0);
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "-a", "-o", (char *)folder()), EXIT_FAILED);
+	assert_contains(messages, "Is a directory");
+	assert_int_equal(files_in(to), 1);
+	assert_int_equal(rmdir(in(to, ST_INDEX_NAME)), 0);
+	/* Where content has names, none of them stays either */
+	fake.no_tmpfile = true;
+	assert_int_equal(mkdir(in(to, THREE), 0700), 0);
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "-a", "-o", (char *)folder()), EXIT_FAILED);
+	assert_int_equal(files_in(to), 1);
+	assert_int_equal(rmdir(in(to, THREE)), 0);
+	/* A file that is there keeps its mode */
+	write_file(in(to, TWO), "x", 1);
+	assert_int_equal(chmod(in(to, TWO), 0640), 0);
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "-a", "-o", (char *)folder()), EXIT_OK);
+	assert_int_equal(files_in(to), 4);
+	assert_same(in(from, TWO), in(to, TWO));
+	assert_int_equal(stat(in(to, TWO), &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0640);
+	server_end_with(EXIT_OK);
+}
+
+static void publish(struct rdmatensor *rt, const char *name, const struct rdmatensor_pool *pool,
+		    uint64_t at, uint64_t bytes, __u64 dim)
+{
+	struct rdmatensor_op op;
+
+	rdmatensor_prep_publish(&op, name, 0, pool->id, at, bytes, RDMATENSOR_DT_STRING, !!dim,
+				&dim, 0, 0);
+	assert_int_equal(rdmatensor_submit(rt, &op, 1, 0, 0, NULL), 0);
+}
+
+/* Shards of a peer are as little to be trusted as those of a folder */
+static void test_hostile_shards(void **state)
+{
+	static const char header[] = "{\"x\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}";
+	const char *names[] = { ST_INDEX_NAME, "../x.safetensors" };
+	const char *texts[] = { "{'weight_map':{'x':'../x.safetensors'}}",
+				"{" T("x", "U8", "[1]", "[0,1]") "}" };
+	struct rdmatensor_start start;
+	struct rdmatensor_pool pool;
+	struct rdmatensor *rt;
+	size_t len;
+	uint64_t at;
+	char *pack;
+
+	(void)state;
+	rdmatensor_start_init(&start, "hostile");
+	assert_int_equal(rdmatensor_open(FAKE_PATH, &rt), 0);
+	assert_int_equal(rdmatensor_start(rt, &start), 0);
+	assert_int_equal(rdmatensor_pool_create(rt, 4096, &pool), 0);
+	assert_int_equal(rdmatensor_pool_alloc(rt, &pool, 4096, &at), 0);
+	pack = pack_of(names, texts, 2, &len);
+	memcpy((char *)pool.base + at, header, sizeof(header));
+	memcpy((char *)pool.base + at + 1024, pack, len);
+	publish(rt, SHARDS_NAME, &pool, at + 1024, len, 0);
+	publish(rt, INDEX_NAME, &pool, at, sizeof(header) - 1, len);
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "-a", "-o", (char *)folder()), EXIT_FAILED);
+	assert_contains(messages, "shards of 10.0.0.1: tensor \"x\": its shard \"../x.safetensors\"");
+	assert_int_equal(files_in(to), 0);
+	assert_int_equal(files_in(dir), 2);
+	/* More than any pack has */
+	assert_int_equal(rdmatensor_withdraw(rt, INDEX_NAME, 0), 0);
+	publish(rt, INDEX_NAME, &pool, at, sizeof(header) - 1, ST_PACK_MAX + 1ull);
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "-a", "-o", (char *)folder()), EXIT_FAILED);
+	assert_contains(messages, "200000001 bytes are not their headers");
+	rdmatensor_close(rt);
+}
+
+static void test_usage(void **state)
+{
+	(void)state;
+	assert_int_equal(RUN(cmd_fetch, "p", "x", "-o", (char *)folder()), EXIT_USAGE);
+	assert_contains(messages, "is refused with names");
+	assert_int_equal(RUN(cmd_fetch, "p", "x", "-o", "f", "--filter", "a"), EXIT_USAGE);
+	assert_contains(messages, "--filter is refused with names");
+	assert_int_equal(RUN(cmd_fetch, "p", "-a", "-o", "f", "--filter", ""), EXIT_USAGE);
+	assert_contains(messages, "no tensor has an empty name");
+	/* A name that serve needs itself */
+	write_shard("one.safetensors", "{" T("rdmatensor.shards", "U8", "[1]", "[0,1]") "}", 1, 0);
+	write_index("{'weight_map':{'rdmatensor.shards':'one.safetensors'}}");
+	assert_int_equal(RUN(cmd_serve, from), EXIT_FAILED);
+	assert_contains(messages, "\"rdmatensor.shards\": this name is reserved");
+}
+
 int main(void)
 {
 #define test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -619,6 +881,14 @@ int main(void)
 		test(test_long_pack),
 		test(test_filter),
 		test(test_filter_places),
+		test(test_shards),
+		test(test_no_dtype),
+		test(test_serve_filter),
+		test(test_one_file),
+		test(test_in_place),
+		test(test_output),
+		test(test_hostile_shards),
+		test(test_usage),
 	};
 
 	return cmocka_run_group_tests_name("model", tests, NULL, NULL);

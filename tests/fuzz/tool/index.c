@@ -8,6 +8,9 @@
  *   st_make() makes the same tensors of them, and the file that st_write_header() writes is
  *   read as the same; each has its own place in the pool;
  * - the JSON library's tree takes a small multiple of what a right one of that length does.
+ * Or the text is what a peer tells of its shards, or what goes into that: an index, and headers
+ * with zeroes between them. What is taken of these has each tensor in one shard, in which the
+ * index has it, and names of files in a folder; packed again it is the same.
  */
 #include <errno.h>
 #include <string.h>
@@ -28,7 +31,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
 #define FILE_MAX (UINT64_C(1) << 40)
 
 static unsigned int kind_index, kind_tensors, kind_meta, kind_file, kind_prepared, kind_probe,
-	kind_fetch, kind_dead, kind_larger, kind_opaque;
+	kind_fetch, kind_dead, kind_larger, kind_opaque, kind_pack, kind_part;
 
 /* Headers as seed_header() takes them: with ' for " */
 #define TENSOR(_shape, _offsets) "{'dtype':'U8','shape':[" _shape "],'data_offsets':[" _offsets "]}"
@@ -81,6 +84,36 @@ static const struct {
 
 static unsigned int refusal_kinds[NR(refusals)];
 
+/* The same of shards: a list of an index and headers, with ' for " and | for zeroes */
+#define ONE_BYTE "'dtype':'U8','shape':[],'data_offsets':[0,1]"
+#define SHARD(_name) "{'" _name "':{" ONE_BYTE "}}"
+#define A_AND_B "|" SHARD("x") "|" SHARD("y")
+
+static const struct {
+	const char *why;
+	const char *texts;
+} shard_refusals[] = {
+	{ "the index is no JSON", "{'a' 1}" A_AND_B },
+	{ "the index's JSON ends too early", "{'a':" A_AND_B },
+	{ "the index has no weight_map", "{'a':1}" A_AND_B },
+	{ "weight_map is empty", "{'weight_map':{}}" A_AND_B },
+	{ "no shard's name for it", "{'weight_map':{'x':1}}" A_AND_B },
+	{ "its shard", "{'weight_map':{'x':'../a.safetensors'}}" A_AND_B },
+	{ "objects and arrays, 16 are", "{'a':[[],[],[],[],[],[],[],[],[],[],[],[],[],[],[],[],[]]}" },
+	{ "not those that their index names", "{'weight_map':{'x':'c.safetensors'}}" A_AND_B },
+	{ "the index does not name it",
+	  "{'weight_map':{'y':'b.safetensors','z':'a.safetensors'}}" A_AND_B },
+	{ "the index says that shard",
+	  "{'weight_map':{'x':'a.safetensors','y':'b.safetensors','z':'a.safetensors'}}" A_AND_B },
+	{ "the index says that b",
+	  "{'weight_map':{'x':'b.safetensors','y':'a.safetensors'}}" A_AND_B },
+	{ "shard a.safetensors: ",
+	  "{'weight_map':{'x':'a.safetensors','y':'b.safetensors'}}|{'x':1}|" SHARD("y") },
+	{ "the list of shards is longer", NULL },
+};
+
+static unsigned int shard_kinds[NR(shard_refusals)];
+
 void fuzz_init(void)
 {
 	size_t i;
@@ -97,6 +130,10 @@ void fuzz_init(void)
 	kind_dead = to_reach("a tensor is dead");
 	for (i = 0; i < NR(refusals); i++)
 		refusal_kinds[i] = to_reach("%s", refusals[i].why);
+	kind_pack = to_reach("shards are taken");
+	kind_part = to_reach("some tensors of shards are taken");
+	for (i = 0; i < NR(shard_refusals); i++)
+		shard_kinds[i] = to_reach("%s", shard_refusals[i].why);
 }
 
 /* Of an opaque one only the header says how long its elements are */
@@ -200,13 +237,13 @@ static void check_places(struct fetch *fetch, int ret)
 	size_t i;
 
 	if (ret) {
-		HOLDS(fetch->file.data_bytes > INT64_MAX / 2);
+		HOLDS(fetch->file->data_bytes > INT64_MAX / 2);
 		reached(kind_larger);
 		return;
 	}
-	for (i = 0; i < fetch->file.nr; i++) {
+	for (i = 0; i < fetch->file->nr; i++) {
 		HOLDS(fetch->offsets[i] >= end && fetch->offsets[i] % RDMATENSOR_REGION_ALIGN == 0);
-		end = fetch->offsets[i] + fetch->file.tensors[i].bytes;
+		end = fetch->offsets[i] + fetch->file->tensors[i].bytes;
 		HOLDS(end >= fetch->offsets[i] && end <= peer.pool_bytes);
 	}
 	rdmatensor_pool_destroy(NULL, &fetch->store.pool);
@@ -218,9 +255,9 @@ static void check_taken(struct fetch *fetch)
 	struct said said;
 	int ret;
 
-	check_tensors(&fetch->file);
-	check_made(&fetch->file);
-	check_written(&fetch->file);
+	check_tensors(fetch->file);
+	check_made(fetch->file);
+	check_written(fetch->file);
 	said_begin(&said);
 	ret = fetch_prepare(fetch);
 	said_end(&said);
@@ -240,7 +277,7 @@ static void check_refused(const struct fetch *fetch, const char *text)
 	struct st_file file;
 	size_t i;
 
-	HOLDS(!fetch->file.nr && !fetch->file.header && !fetch->file.tensors);
+	HOLDS(!fetch->file && !fetch->model.nr);
 	HOLDS(!strncmp(text, "rdmatensor: error: ", 19) && strlen(text) > 24);
 	check_clean(text);
 	/* A name may have these words, too: libFuzzer looks for them */
@@ -310,6 +347,118 @@ static void set_peer(const uint8_t *data, size_t size)
 	}
 }
 
+static void check_model(const struct st_model *model)
+{
+	size_t i, k, nr = 0;
+
+	check_tensors(model->all);
+	for (i = 0; i < model->nr; i++) {
+		const struct st_shard *shard = &model->shards[i];
+
+		HOLDS(!strchr(shard->name, '/') && *shard->name != '.');
+		HOLDS(!i || strcmp(model->shards[i - 1].name, shard->name) < 0);
+		check_tensors(&shard->file);
+		for (k = 0; k < shard->file.nr; k++)
+			HOLDS(memmem(model->index, model->index_bytes, shard->name,
+				     strlen(shard->name)));
+		nr += shard->file.nr;
+	}
+	HOLDS(nr == model->all->nr);
+	for (i = 0; i < nr; i++) {
+		struct st_place place = st_model_place(model, i);
+		const struct st_tensor *tensor = &model->all->tensors[i];
+
+		HOLDS(model->shards[place.shard].file.tensors[place.tensor].bytes == tensor->bytes);
+		HOLDS(!tensor->bytes || !strcmp(tensor->name, model->shards[place.shard].file
+						.tensors[place.tensor].name));
+	}
+}
+
+static bool every_other(void *arg, const char *name)
+{
+	(void)arg;
+	return name[strlen(name) - 1] & 1;
+}
+
+static void check_part(struct st_model *model)
+{
+	char error[ST_ERROR_MAX] = "";
+	size_t before = model->all->nr;
+	int err;
+
+	err = st_model_filter(model, every_other, NULL, error, sizeof(error));
+	HOLDS(!err || err == -ENOENT || *error);
+	if (err)
+		return;
+	check_model(model);
+	if (model->all->nr < before)
+		reached(kind_part);
+}
+
+static void take_pack(const char *text, size_t bytes)
+{
+	char error[ST_ERROR_MAX] = "", *copy = malloc(bytes), *again;
+	struct st_model model, same;
+	size_t i, len;
+
+	/* What is read beyond its end is found */
+	HOLDS(copy || !bytes);
+	memcpy(copy, text, bytes);
+	if (st_model_unpack(copy, bytes, &model, error, sizeof(error))) {
+		HOLDS(*error);
+		for (i = 0; i < NR(shard_refusals); i++)
+			if (strstr(error, shard_refusals[i].why))
+				reached(shard_kinds[i]);
+		free(copy);
+		return;
+	}
+	free(copy);
+	reached(kind_pack);
+	check_model(&model);
+	HOLDS(!st_model_pack(&model, &again, &len, error, sizeof(error)));
+	HOLDS(!st_model_unpack(again, len, &same, error, sizeof(error)));
+	HOLDS(same.nr == model.nr && same.index_bytes == model.index_bytes);
+	check_same(same.all, model.all);
+	free(again);
+	st_model_free(&same);
+	check_part(&model);
+	st_model_free(&model);
+}
+
+/* Texts with zeroes between them: the index, and headers of a.safetensors and those that follow */
+static void take_texts(const char *text, size_t bytes)
+{
+	struct st_tensor files[8] = { 0 };
+	char names[NR(files)][16], error[ST_ERROR_MAX], *pack;
+	struct st_file table;
+	uint64_t length;
+	size_t nr, at = 0, all = 0;
+
+	/* They follow each other in the pack without the zeroes */
+	pack = malloc(bytes + 4096);
+	HOLDS(pack);
+	for (nr = 0; nr < NR(files) && at < bytes; nr++) {
+		size_t len = strnlen(text + at, bytes - at);
+
+		snprintf(names[nr], sizeof(names[nr]), "%c.safetensors", (char)('`' + nr));
+		files[nr] = (struct st_tensor){
+			.name = nr ? names[nr] : (char *)ST_INDEX_NAME,
+			.data_type = RDMATENSOR_DT_UINT8, .ndims = 1, .dims = { len },
+		};
+		memcpy(pack + 4096 + all, text + at, len);
+		all += len;
+		at += len + 1;
+	}
+	HOLDS(!st_make(files, nr, NULL, &table, error, sizeof(error)));
+	length = table.header_bytes;
+	HOLDS(length <= 4088);
+	memcpy(pack + 4096 - length, table.header, length);
+	memcpy(pack + 4096 - length - 8, &length, 8);
+	st_free(&table);
+	take_pack(pack + 4096 - length - 8, all + length + 8);
+	free(pack);
+}
+
 void fuzz_one(const uint8_t *data, size_t size)
 {
 	static char *const names[] = { "a", "b", "c", "layer/weights", "d\"e", "\303\244" };
@@ -318,6 +467,14 @@ void fuzz_one(const uint8_t *data, size_t size)
 	bool meta;
 	int ret;
 
+	if (size && (*data & 0x8f) == 8) {
+		take_pack((const char *)data + 1, size - 1);
+		return;
+	}
+	if (size && (*data & 0x8f) == 9) {
+		take_texts((const char *)data + 1, size - 1);
+		return;
+	}
 	set_peer(data, size);
 	meta = !peer.text;
 	said_begin(&said);
@@ -338,17 +495,17 @@ void fuzz_one(const uint8_t *data, size_t size)
 	} else {
 		reached(meta ? kind_meta : kind_index);
 		if (!meta) {
-			HOLDS(fetch.file.header_bytes == peer.text_bytes - peer.less);
-			HOLDS(!memcmp(fetch.file.header, peer.text, fetch.file.header_bytes));
+			HOLDS(fetch.file->header_bytes == peer.text_bytes - peer.less);
+			HOLDS(!memcmp(fetch.file->header, peer.text, fetch.file->header_bytes));
 		}
-		if (fetch.file.nr > 1)
+		if (fetch.file->nr > 1)
 			reached(kind_tensors);
-		check_bounds(&fetch.file);
+		check_bounds(fetch.file);
 		check_taken(&fetch);
 		HOLDS(!peer.pools);
 	}
 	said_free(&said);
-	st_free(&fetch.file);
+	st_model_free(&fetch.model);
 	free(fetch.offsets);
 }
 
@@ -505,6 +662,36 @@ static void seed_others(void)
 	}
 }
 
+static void seed_texts(const char *texts)
+{
+	char text[4000];
+	size_t i;
+
+	snprintf(text, sizeof(text), "%s", texts);
+	for (i = 0; text[i]; i++)
+		text[i] = text[i] == '\'' ? '"' : text[i];
+	for (i = strlen(text); i--; )
+		text[i] = text[i] == '|' ? '\0' : text[i];
+	seed_with(9, text, strlen(texts));
+}
+
+static void seed_shards(void)
+{
+	static const char longer[] = "\xff\0\0\0\0\0\0\0{}";
+	size_t i;
+
+	for (i = 0; i < NR(shard_refusals); i++)
+		if (shard_refusals[i].texts)
+			seed_texts(shard_refusals[i].texts);
+	seed_texts("{'metadata':{'total_size':2},"
+		   "'weight_map':{'x':'a.safetensors','y':'b.safetensors'}}" A_AND_B);
+	seed_texts("{'weight_map':{'v':'a.safetensors','w':'a.safetensors','z':'a.safetensors',"
+		   "'y':'b.safetensors'}}|{'v':{'dtype':'F32','shape':[0],'data_offsets':[0,0]},"
+		   "'w':{'dtype':'F4','shape':[2],'data_offsets':[0,1]},"
+		   "'z':{'dtype':'F8_E8M0','shape':[2],'data_offsets':[1,3]}}|" SHARD("y"));
+	seed_with(8, longer, sizeof(longer) - 1);
+}
+
 void fuzz_seeds(void)
 {
 	size_t i;
@@ -515,4 +702,5 @@ void fuzz_seeds(void)
 	seed_others();
 	seed_crowds();
 	seed_made();
+	seed_shards();
 }

@@ -9,19 +9,21 @@
 const struct command commands[NR_COMMANDS] = {
 	[COMMAND_SERVE] = {
 		.name = "serve",
-		.what = "publish every tensor of a safetensors file",
+		.what = "publish every tensor of a safetensors model",
 		.usage =
-		"Usage: rdmatensor serve [OPTION]... MODEL.safetensors\n"
-		"Read a safetensors file into a pool and publish every tensor of it by its name,\n"
-		"for any number of fetches, until SIGINT or SIGTERM.\n",
+		"Usage: rdmatensor serve [OPTION]... MODEL\n"
+		"Read a safetensors file, or a folder with model.safetensors.index.json and its\n"
+		"shards, into a pool and publish every tensor of it by its name, for any number of\n"
+		"fetches, until SIGINT or SIGTERM.\n",
 	},
 	[COMMAND_FETCH] = {
 		.name = "fetch",
 		.what = "fetch tensors by name into a safetensors file",
 		.usage =
 		"Usage: rdmatensor fetch [OPTION]... PEER NAME... -o OUT.safetensors\n"
-		"       rdmatensor fetch [OPTION]... PEER --all -o OUT.safetensors\n"
-		"Fetch tensors of a peer by name and write them into a safetensors file.\n"
+		"       rdmatensor fetch [OPTION]... PEER --all -o {OUT.safetensors | DIR/}\n"
+		"Fetch tensors of a peer by name and write them into a safetensors file, or the\n"
+		"shards of a model with their index into a folder.\n"
 		"PEER is host, host:port or [v6]:port; the default port is "
 		DIGITS(RDMATENSOR_PORT) ".\n",
 	},
@@ -139,8 +141,23 @@ const struct option_row option_rows[] = {
 	}, {
 		OWN(IN(FETCH), OUTPUT, "output"), .letter = 'o',
 		.arg = "FILE", .kind = OPTION_TEXT, .words = WORDS_FILES,
-		.help = "file to write",
-		.man = "File to write, see OUTPUT FILE.",
+		.help = "file to write; with --all also DIR/, for shards as they are",
+		.man = "File to write, see OUTPUT FILE; or with --all a folder, DIR/ with a slash "
+			"at its end, see SHARDS.",
+	}, {
+		OWN(IN(FETCH), FILTER, "filter"),
+		.arg = "GLOB", .kind = OPTION_OWN,
+		.help = "with --all: only tensors whose name matches; repeatable",
+		.man = "With --all: fetch only tensors whose name matches this pattern of glob(7), "
+			"in which * stands for slashes and points, too. Given several times: those "
+			"that match any of them.",
+	}, {
+		OWN(IN(SERVE), FILTER, "filter"),
+		.arg = "GLOB", .kind = OPTION_OWN,
+		.help = "only tensors whose name matches; repeatable",
+		.man = "Publish only tensors whose name matches this pattern of glob(7), in which * "
+			"stands for slashes and points, too. Given several times: those that match "
+			"any of them.",
 	},
 	/* serve and fetch */
 	{

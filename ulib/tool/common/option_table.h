@@ -88,6 +88,7 @@ enum option_id {
 	OPT_ALL,
 	OPT_OUTPUT,
 	OPT_ALLOC,
+	OPT_FILTER,
 	OPT_MODE,
 	OPT_MEMORY,
 	OPT_KEEP,

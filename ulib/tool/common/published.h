@@ -7,8 +7,13 @@
 
 #include <stdint.h>
 
-/* Name under which `serve` publishes the JSON header of its file */
+/*
+ * Names under which `serve` publishes the JSON header of its file, or of one file with all
+ * tensors of its shards; and the index and headers of shards, st_model_pack(). If there are
+ * shards, the first of the two has one dim: the bytes of the other
+ */
 #define INDEX_NAME "rdmatensor.index"
+#define SHARDS_NAME "rdmatensor.shards"
 
 /* "rdmatensor.perf.4096" */
 void perf_name(uint64_t size, char name[48]);

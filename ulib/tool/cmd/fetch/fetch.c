@@ -1,64 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * fetch: fetches tensors of a peer into a pool, and writes the pool into a file.
+ * fetch: fetches tensors of a peer into a pool, and writes the pool into a file, or files.
  */
-#include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "outfile.h"
 #include "parts.h"
-#include "safetensors/safetensors.h"
 #include "tool/cmd/commands.h"
 #include "tool/common/context.h"
 #include "tool/common/context_options.h"
-#include "tool/common/files.h"
 #include "tool/common/message.h"
 #include "tool/common/options.h"
-#include "tool/common/progress.h"
 #include "tool/common/text.h"
 
-/* The length of the header, the header, and the tensors */
-static int write_pieces(const struct fetch *fetch, const struct outfile *out)
-{
-	uint64_t length = htole64(fetch->file.header_bytes);
-	struct progress progress;
-	struct piece *pieces;
-	size_t i;
-	int err;
-
-	pieces = calloc(fetch->file.nr + 2, sizeof(*pieces));
-	if (!pieces)
-		return -ENOMEM;
-	pieces[0].base = &length;
-	pieces[0].bytes = sizeof(length);
-	pieces[1].base = fetch->file.header;
-	pieces[1].bytes = fetch->file.header_bytes;
-	for (i = 0; i < fetch->file.nr; i++) {
-		pieces[i + 2].base = (char *)fetch->store.pool.base +
-				     fetch->offsets[i];
-		pieces[i + 2].bytes = fetch->file.tensors[i].bytes;
-	}
-	progress_begin(&progress, "writing", fetch->file.data_bytes);
-	err = file_write(out->fd, out->stream, pieces, fetch->file.nr + 2, &progress);
-	progress_end(&progress);
-	free(pieces);
-	return err;
-}
-
-static int write_output(const struct fetch *fetch, struct outfile *out)
-{
-	int err = write_pieces(fetch, out);
-
-	if (err)
-		return failed("write %s: %s", out->name, strerror(-err));
-	return outfile_commit(out);
-}
-
-static int fetch_steps(struct fetch *fetch, struct outfile *out)
+static int fetch_steps(struct fetch *fetch, struct outputs *outputs)
 {
 	struct step_result *results;
 	int64_t i;
@@ -70,16 +28,16 @@ static int fetch_steps(struct fetch *fetch, struct outfile *out)
 	for (i = 0; !err && i < fetch->steps; i++)
 		err = fetch_step(fetch, fetch->first_step + i, &results[i]);
 	if (!err)
-		err = write_output(fetch, out);
+		err = outputs_write(outputs, fetch);
 	if (!err && fetch->options.json) {
-		err = fetch_print_json(fetch, results, out->name);
+		err = fetch_print_json(fetch, results, outputs->name);
 	} else if (!err) {
 		fetch_print(fetch, results);
 		printf("rdmatensor: fetched %zu tensor%s, %" PRIu64 " bytes from ",
-		       fetch->file.nr, plural(fetch->file.nr), fetch->file.data_bytes);
+		       fetch->file->nr, plural(fetch->file->nr), fetch->file->data_bytes);
 		put_string(stdout, fetch->peer);
 		printf(" to ");
-		put_string(stdout, out->name);
+		put_string(stdout, outputs->name);
 		putchar('\n');
 	}
 	free(results);
@@ -88,7 +46,7 @@ static int fetch_steps(struct fetch *fetch, struct outfile *out)
 
 /**
  * struct what - the options that are not part of struct fetch
- * @output: file to write
+ * @output: file or folder to write
  * @peer_worker: the peer's name, or NULL
  * @all: --all
  */
@@ -98,7 +56,7 @@ struct what {
 	bool all;
 };
 
-static int fetch_from(struct fetch *fetch, const struct what *what, struct outfile *out,
+static int fetch_from(struct fetch *fetch, const struct what *what, struct outputs *outputs,
 		      char **names, size_t nr)
 {
 	int err;
@@ -114,11 +72,11 @@ static int fetch_from(struct fetch *fetch, const struct what *what, struct outfi
 	if (!err)
 		err = fetch_prepare(fetch);
 	if (!err)
-		err = outfile_reserve(out, st_data_offset(&fetch->file) + fetch->file.data_bytes);
+		err = outputs_open(outputs, &fetch->model);
 	if (!err)
-		err = fetch_steps(fetch, out);
+		err = fetch_steps(fetch, outputs);
 	rdmatensor_close(fetch->rt);
-	st_free(&fetch->file);
+	st_model_free(&fetch->model);
 	free(fetch->offsets);
 	return err;
 }
@@ -159,10 +117,16 @@ static int take_arguments(struct fetch *fetch, const struct what *what, int argc
 		return err;
 	if (fetch->alloc && fetch->memory != STORE_KERNEL)
 		return misused("--alloc is refused with --memory: memory that is registered has no places to hand out: leave out one of the two");
+	if (fetch->filter.nr && !what->all)
+		return misused("--filter is refused with names: give --all, or leave it out");
 	if (!what->output || !*what->output)
 		return misused("give -o OUT.safetensors");
 	if (!strcmp(what->output, "-"))
 		return misused("-o - is refused: standard output is for the report; give ./- for a file of that name");
+	fetch->folder = what->output[strlen(what->output) - 1] == '/';
+	if (fetch->folder && !what->all)
+		return misused("-o %s is refused with names: a folder is for all of a model's files: give --all, or -o OUT.safetensors",
+			       what->output);
 	return EXIT_OK;
 }
 
@@ -185,10 +149,11 @@ int cmd_fetch(int argc, char **argv)
 		{ .id = OPT_IN_FLIGHT, .number = &fetch.in_flight },
 		{ .id = OPT_TIMEOUT, .ns = &fetch.timeout_ns },
 		{ .id = OPT_ALLOC, .flag = &fetch.alloc },
+		{ .id = OPT_FILTER, .own = &fetch.filter, .take = filter_take },
 		{ .id = OPT_MEMORY, .own = &fetch, .take = take_memory },
 		{ .id = OPT_PEER_WORKER, .text = &what.peer_worker },
 	};
-	struct outfile out;
+	struct outputs outputs;
 	int err;
 
 	if (!context_options_parse(COMMAND_FETCH, &fetch.options, places,
@@ -197,11 +162,9 @@ int cmd_fetch(int argc, char **argv)
 	err = take_arguments(&fetch, &what, argc, argv);
 	if (err)
 		return err;
-	/* Before the fetch, which would be in vain if the file cannot be written */
-	err = outfile_open(&out, what.output);
-	if (err)
-		return err;
-	err = fetch_from(&fetch, &what, &out, argv + optind, (size_t)(argc - optind));
-	outfile_drop(&out);
+	err = outputs_begin(&outputs, what.output);
+	if (!err)
+		err = fetch_from(&fetch, &what, &outputs, argv + optind, (size_t)(argc - optind));
+	outputs_drop(&outputs);
 	return err;
 }

@@ -89,22 +89,60 @@ static int probe(struct fetch *fetch, const struct store *store,
 	return EXIT_OK;
 }
 
-static int take_index(struct fetch *fetch, const struct store *store,
-		      uint64_t bytes)
+/* 0, or a negative errno with @error */
+typedef int (*take_text)(struct fetch *fetch, const char *text, size_t bytes, char *error,
+			 size_t error_len);
+
+static int take_header(struct fetch *fetch, const char *text, size_t bytes, char *error,
+		       size_t error_len)
+{
+	struct st_file file;
+	int err;
+
+	err = st_parse(text, bytes, UINT64_MAX, &file, error, error_len);
+	if (err)
+		return err;
+	err = st_model_one(&file, &fetch->model);
+	if (err)
+		snprintf(error, error_len, "out of memory");
+	return err;
+}
+
+/* In place of the file that the peer would make of its shards */
+static int take_shards(struct fetch *fetch, const char *text, size_t bytes, char *error,
+		       size_t error_len)
+{
+	st_model_free(&fetch->model);
+	return st_model_unpack(text, bytes, &fetch->model, error, error_len);
+}
+
+/* What a peer publishes beside its tensors, into memory of its own that is not kept */
+static int fetch_text(struct fetch *fetch, const char *name, uint64_t bytes, take_text take,
+		      const char *what)
 {
 	struct rdmatensor_cqe cqe;
 	char error[ST_ERROR_MAX];
+	struct store store;
 	int err;
 
-	err = rdmatensor_fetch(fetch->rt, fetch->channel, INDEX_NAME,
-			       fetch->first_step, &store->pool, store->offset,
-			       bytes, fetch_deadline(fetch), &cqe);
+	err = store_create(fetch->rt, bytes, RDMATENSOR_POOL_PEERS_WRITE, &store);
 	if (err)
-		return tensor_failed(fetch, INDEX_NAME, &cqe, err);
-	if (st_parse((char *)store->pool.base + store->offset, cqe.tensor_bytes,
-		     UINT64_MAX, &fetch->file, error, sizeof(error)))
-		return failed("index of %s: %s", fetch->peer, error);
-	return EXIT_OK;
+		return err;
+	err = rdmatensor_fetch(fetch->rt, fetch->channel, name, fetch->first_step, &store.pool,
+			       store.offset, bytes, fetch_deadline(fetch), &cqe);
+	if (err)
+		err = tensor_failed(fetch, name, &cqe, err);
+	else if (take(fetch, (char *)store.pool.base + store.offset, cqe.tensor_bytes, error,
+		      sizeof(error)))
+		err = failed("%s of %s: %s", what, fetch->peer, error);
+	rdmatensor_pool_destroy(fetch->rt, &store.pool);
+	return err;
+}
+
+/* The one dim of a server's index says that there are shards, and how long what tells of them is */
+static uint64_t shards_of(const struct rdmatensor_cqe *cqe)
+{
+	return cqe->data_type == RDMATENSOR_DT_STRING && cqe->ndims == 1 ? cqe->dims[0] : 0;
 }
 
 int fetch_index(struct fetch *fetch)
@@ -125,12 +163,25 @@ int fetch_index(struct fetch *fetch)
 	if (!bytes || bytes > ST_HEADER_MAX)
 		return failed("index of %s: %" PRIu64 " bytes are not a safetensors header",
 			      fetch->peer, bytes);
-	err = store_create(fetch->rt, bytes, RDMATENSOR_POOL_PEERS_WRITE, &store);
-	if (err)
-		return err;
-	err = take_index(fetch, &store, bytes);
-	rdmatensor_pool_destroy(fetch->rt, &store.pool);
+	err = fetch_text(fetch, INDEX_NAME, bytes, take_header, "index");
+	bytes = fetch->folder ? shards_of(&cqe) : 0;
+	if (!err && bytes > ST_PACK_MAX)
+		err = failed("shards of %s: %" PRIu64 " bytes are not their headers", fetch->peer,
+			     bytes);
+	else if (!err && bytes)
+		err = fetch_text(fetch, SHARDS_NAME, bytes, take_shards, "shards");
+	if (!err)
+		err = filter_apply(&fetch->filter, &fetch->model, fetch->peer);
+	if (!err)
+		fetch->file = fetch->model.all;
 	return err;
+}
+
+/* Of a type that only a header tells, meta-data do not say enough */
+static int no_file_of(const char *name)
+{
+	return failed("fetch tensor \"%s\": its meta-data do not tell its dtype, as of types with less than a byte: fetch it with --all --filter '%s', from a `rdmatensor serve`",
+		      name, name);
 }
 
 int fetch_meta(struct fetch *fetch, char **names, size_t nr)
@@ -138,6 +189,7 @@ int fetch_meta(struct fetch *fetch, char **names, size_t nr)
 	struct st_tensor *tensors;
 	struct rdmatensor_cqe cqe;
 	char error[ST_ERROR_MAX];
+	struct st_file file;
 	struct store store;
 	size_t i;
 	int err;
@@ -152,6 +204,8 @@ int fetch_meta(struct fetch *fetch, char **names, size_t nr)
 	}
 	for (i = 0; !err && i < nr; i++) {
 		err = probe(fetch, &store, names[i], &cqe);
+		if (!err && cqe.data_type == RDMATENSOR_DT_VARIANT)
+			err = no_file_of(names[i]);
 		if (err)
 			break;
 		tensors[i].name = names[i];
@@ -162,9 +216,12 @@ int fetch_meta(struct fetch *fetch, char **names, size_t nr)
 			       cqe.ndims * sizeof(cqe.dims[0]));
 	}
 	rdmatensor_pool_destroy(fetch->rt, &store.pool);
-	if (!err && st_make(tensors, nr, NULL, &fetch->file, error,
-			    sizeof(error)))
+	if (!err && st_make(tensors, nr, NULL, &file, error, sizeof(error)))
 		err = failed("%s", error);
+	else if (!err && st_model_one(&file, &fetch->model))
+		err = failed("out of memory");
+	if (!err)
+		fetch->file = fetch->model.all;
 	free(tensors);
 	return err;
 }

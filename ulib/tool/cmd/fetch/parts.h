@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The parts of fetch: what to fetch (names), fetching it (step), what that took (report), and
- * the command around them.
+ * The parts of fetch: what to fetch (names), fetching it (step), writing it (outputs), what that
+ * took (report), and the command around them.
  */
 #ifndef TOOL_FETCH_PARTS_H
 #define TOOL_FETCH_PARTS_H
 
-#include "safetensors/safetensors.h"
+#include "outfile.h"
+#include "safetensors/model.h"
 #include "tool/common/context_options.h"
+#include "tool/common/filter.h"
 #include "tool/common/store.h"
 
 /**
@@ -22,7 +24,10 @@
  * @timeout_ns: of --timeout, for each tensor
  * @alloc: --alloc: the kernel finds the tensors' places
  * @memory: of --memory
- * @file: the tensors, in the order of the file that is written
+ * @folder: shards are written, where the peer has some
+ * @filter: of --filter
+ * @model: the file that is written, or the shards
+ * @file: all tensors, @model's
  * @store: where they go
  * @offsets: where each is in the pool
  * @down: why the channel has gone down; "": not known
@@ -38,7 +43,10 @@ struct fetch {
 	uint64_t timeout_ns;
 	bool alloc;
 	enum store_memory memory;
-	struct st_file file;
+	bool folder;
+	struct filter filter;
+	struct st_model model;
+	const struct st_file *file;
 	struct store store;
 	uint64_t *offsets;
 	char down[256];
@@ -65,9 +73,9 @@ const char *fetch_remedy(const struct rdmatensor_cqe *cqe);
 /* Why a fetch was not submitted, and what to do about it: @text */
 const char *fetch_refusal(const struct fetch *fetch, int err, char *text, size_t len);
 
-/* names.c: fill in fetch->file; EXIT_OK, or EXIT_FAILED with a message */
+/* names.c: fill in fetch->model and fetch->file; EXIT_OK, or EXIT_FAILED with a message */
 
-/* From the peer's index */
+/* From the peer's index, or with fetch->folder from its shards' */
 int fetch_index(struct fetch *fetch);
 /* From the meta-data of each name */
 int fetch_meta(struct fetch *fetch, char **names, size_t nr);
@@ -78,6 +86,33 @@ int fetch_meta(struct fetch *fetch, char **names, size_t nr);
 int fetch_prepare(struct fetch *fetch);
 /* Fetches all tensors of one step */
 int fetch_step(struct fetch *fetch, int64_t step, struct step_result *result);
+
+/* outputs.c: EXIT_OK, or EXIT_FAILED with a message; then only outputs_drop() may follow */
+
+/**
+ * struct outputs - the file, or the files of a folder
+ * @name: as the user gave it
+ * @folder: it is a folder, and ends in a slash
+ * @files: the model's files in their order, and the index behind them
+ * @names: of each in a folder
+ * @nr: their number
+ */
+struct outputs {
+	const char *name;
+	bool folder;
+	struct outfile *files;
+	char **names;
+	size_t nr;
+};
+
+/* Before the fetch, which would be in vain if nothing can be written there */
+int outputs_begin(struct outputs *outputs, const char *name);
+/* When it is known what there is to write: opens all files, and reserves their space */
+int outputs_open(struct outputs *outputs, const struct st_model *model);
+/* Writes all that was fetched, and gives the files their names, the index last */
+int outputs_write(struct outputs *outputs, const struct fetch *fetch);
+/* Without outputs_write() nothing has changed. No-op for one of zeroes */
+void outputs_drop(struct outputs *outputs);
 
 /* report.c: a line for each of --steps */
 

@@ -39,7 +39,7 @@ void fetch_print(const struct fetch *fetch, const struct step_result *results)
 	       "messages", "writes", "seconds");
 	for (i = 0; i < fetch->steps; i++)
 		printf("%10" PRId64 " %8zu %14" PRIu64 " %10" PRIu64 " %10" PRIu64 " %10.6f\n",
-		       results[i].step, fetch->file.nr, fetch->file.data_bytes,
+		       results[i].step, fetch->file->nr, fetch->file->data_bytes,
 		       control_messages(&results[i]), rdma_writes(&results[i]),
 		       results[i].seconds);
 }
@@ -68,8 +68,8 @@ int fetch_print_json(const struct fetch *fetch, const struct step_result *result
 		one = json_object_new_object();
 		json_object_object_add(one, "step",
 				       json_object_new_int64(results[i].step));
-		add_number(one, "tensors", fetch->file.nr);
-		add_number(one, "bytes", fetch->file.data_bytes);
+		add_number(one, "tensors", fetch->file->nr);
+		add_number(one, "bytes", fetch->file->data_bytes);
 		add_number(one, "control_messages",
 			   control_messages(&results[i]));
 		add_number(one, "rdma_writes", rdma_writes(&results[i]));

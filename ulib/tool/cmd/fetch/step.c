@@ -53,14 +53,14 @@ int fetch_prepare(struct fetch *fetch)
 	/* Each fetch in flight has a place in the ring, and so has the end of the channel */
 	if (fetch->in_flight > (int64_t)query.ring_entries - 1)
 		fetch->in_flight = query.ring_entries - 1;
-	fetch->offsets = calloc(fetch->file.nr + 1, sizeof(*fetch->offsets));
+	fetch->offsets = calloc(fetch->file->nr + 1, sizeof(*fetch->offsets));
 	if (!fetch->offsets)
 		return failed("out of memory");
-	for (i = 0; i < fetch->file.nr; i++)
-		if (__builtin_add_overflow(total, align_region(fetch->file.tensors[i].bytes),
+	for (i = 0; i < fetch->file->nr; i++)
+		if (__builtin_add_overflow(total, align_region(fetch->file->tensors[i].bytes),
 					   &total) || total > INT64_MAX)
 			return failed("pool for %zu tensors: they are larger than any memory: take fewer at once",
-				      fetch->file.nr);
+				      fetch->file->nr);
 	if (!total)
 		total = 1;
 	if (fetch->alloc) {
@@ -77,9 +77,9 @@ int fetch_prepare(struct fetch *fetch)
 			return err;
 	}
 	total = fetch->store.offset;
-	for (i = 0; i < fetch->file.nr; i++) {
+	for (i = 0; i < fetch->file->nr; i++) {
 		fetch->offsets[i] = fetch->alloc ? NOWHERE : total;
-		total += align_region(fetch->file.tensors[i].bytes);
+		total += align_region(fetch->file->tensors[i].bytes);
 	}
 	return EXIT_OK;
 }
@@ -89,7 +89,7 @@ static int run_failed(struct run *run, size_t i, const char *why)
 	if (run->errors++ < LINES) {
 		progress_end(&run->progress);
 		failed("fetch tensor \"%s\", step %" PRId64 ", from %s: %s",
-		       run->fetch->file.tensors[i].name, run->step,
+		       run->fetch->file->tensors[i].name, run->step,
 		       run->fetch->peer, why);
 	}
 	return EXIT_FAILED;
@@ -114,7 +114,7 @@ static void end_one(struct run *run, const struct rdmatensor_cqe *cqe)
 	run->ended++;
 	if (!cqe->result && run->fetch->alloc)
 		run->fetch->offsets[i] = cqe->offset;
-	progress_add(&run->progress, run->fetch->file.tensors[i].bytes);
+	progress_add(&run->progress, run->fetch->file->tensors[i].bytes);
 	if (cqe->result) {
 		snprintf(why, sizeof(why), "%s%s",
 			 rdmatensor_status_text(run->fetch->rt, cqe, text, sizeof(text)),
@@ -122,7 +122,7 @@ static void end_one(struct run *run, const struct rdmatensor_cqe *cqe)
 		run_failed(run, i, why);
 	} else if (cqe->flags & RDMATENSOR_CQE_DEAD) {
 		run_failed(run, i, "it is dead: it has no content");
-	} else if (!is_as_expected(&run->fetch->file.tensors[i], cqe)) {
+	} else if (!is_as_expected(&run->fetch->file->tensors[i], cqe)) {
 		run_failed(run, i, "its dtype or shape has changed: fetch again");
 	}
 }
@@ -139,7 +139,7 @@ static void reap(struct run *run)
 
 	while ((cqe = rdmatensor_peek(run->fetch->rt, 0))) {
 		if (cqe->type == RDMATENSOR_CQE_FETCH &&
-		    cqe->user_data < run->fetch->file.nr)
+		    cqe->user_data < run->fetch->file->nr)
 			end_one(run, cqe);
 		else if (cqe->type == RDMATENSOR_CQE_CHANNEL_DOWN)
 			channel_down(run->fetch, cqe);
@@ -152,7 +152,7 @@ static unsigned int fill(const struct run *run, struct rdmatensor_op *ops)
 	const struct fetch *fetch = run->fetch;
 	uint64_t deadline = fetch_deadline(fetch);
 	size_t room = (size_t)fetch->in_flight - (run->next - run->ended);
-	size_t left = fetch->file.nr - run->next;
+	size_t left = fetch->file->nr - run->next;
 	unsigned int n, nr;
 
 	nr = (unsigned int)(left < room ? left : room);
@@ -160,7 +160,7 @@ static unsigned int fill(const struct run *run, struct rdmatensor_op *ops)
 		nr = BATCH;
 	for (n = 0; n < nr; n++) {
 		size_t i = run->next + n;
-		const struct st_tensor *tensor = &fetch->file.tensors[i];
+		const struct st_tensor *tensor = &fetch->file->tensors[i];
 
 		if (fetch->alloc)
 			rdmatensor_prep_fetch_alloc(&ops[n], fetch->channel,
@@ -186,7 +186,7 @@ static unsigned int wait_for(const struct run *run, unsigned int nr)
 	size_t flying = run->next + nr - run->ended;
 	size_t most = (size_t)run->fetch->in_flight, part = most / 4;
 
-	if (flying < most && run->next + nr < run->fetch->file.nr)
+	if (flying < most && run->next + nr < run->fetch->file->nr)
 		return 0;
 	if (part < 1)
 		part = 1;
@@ -201,7 +201,7 @@ static int submit_failed(struct run *run, int err)
 	/* The end of the channel, too, is in the ring */
 	reap(run);
 	fetch_refusal(run->fetch, err, why, sizeof(why));
-	return run_failed(run, run->next < run->fetch->file.nr ? run->next : 0, why);
+	return run_failed(run, run->next < run->fetch->file->nr ? run->next : 0, why);
 }
 
 static int fetch_all(struct run *run)
@@ -211,7 +211,7 @@ static int fetch_all(struct run *run)
 	unsigned int nr, done;
 	int err;
 
-	while (run->ended < fetch->file.nr) {
+	while (run->ended < fetch->file->nr) {
 		nr = fill(run, ops);
 		err = rdmatensor_submit(fetch->rt, ops, nr, wait_for(run, nr),
 					0, &done);
@@ -234,7 +234,7 @@ static void clear(struct fetch *fetch)
 	size_t i;
 
 	memset(fetch->store.pool.base, 0, fetch->store.pool.bytes);
-	for (i = 0; fetch->alloc && i < fetch->file.nr; i++) {
+	for (i = 0; fetch->alloc && i < fetch->file->nr; i++) {
 		if (fetch->offsets[i] == NOWHERE)
 			continue;
 		rdmatensor_prep_free(&op, fetch->store.pool.id,
@@ -256,7 +256,7 @@ int fetch_step(struct fetch *fetch, int64_t step, struct step_result *result)
 		clear(fetch);
 	if (context_counters(fetch->rt, before))
 		return EXIT_FAILED;
-	progress_begin(&run.progress, "fetching", fetch->file.data_bytes);
+	progress_begin(&run.progress, "fetching", fetch->file->data_bytes);
 	began = rdmatensor_now_ns();
 	err = fetch_all(&run);
 	result->seconds = (double)(rdmatensor_now_ns() - began) / 1e9;
