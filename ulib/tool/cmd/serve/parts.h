@@ -62,7 +62,7 @@ struct serve {
 	struct st_model model;
 	char *pack;
 	size_t pack_bytes;
-	__u64 dim;
+	uint64_t dim;
 	struct region *tensors;
 	struct region header;
 	struct region shards;
