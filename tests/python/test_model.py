@@ -87,3 +87,10 @@ def test_files_that_are_none(address, tmp_path, content, words):
     path.write_bytes(content)
     with pytest.raises(ValueError, match=words):
         rt.serve(path, f"{address}:0")
+
+
+def test_what_is_no_file(address, tmp_path):
+    with pytest.raises(FileNotFoundError, match="nosuch"):
+        rt.serve(tmp_path / "nosuch", f"{address}:0")
+    with pytest.raises(IsADirectoryError, match="rdmatensor serve"):
+        rt.serve(tmp_path, f"{address}:0")

@@ -153,6 +153,8 @@ def test_errors_say_what_to_do(node, peer, address):
         node.connect("host:port")["w"]
     with pytest.raises(OSError, match="refused"):
         rt.Node(listen="nowhere:x")
+    with pytest.raises(TypeError, match=":18521"):
+        rt.Node(18521)
 
 
 def test_memory_comes_back(offers, node, peer):

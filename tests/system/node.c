@@ -266,7 +266,7 @@ TEST(node_whose_get_is_interrupted)
 	nodes_open();
 	EQ(rdmatensor_offer(a, "w", &t), 0);
 	EQ(rdmatensor_get(b, at_a("w"), &found), 0);
-	rdmatensor_interruptible(rdmatensor_node_handle(b), 1);
+	rdmatensor_node_interruptible(b, 1);
 	rdmatensor_node_timeout(b, -1);
 	EQ(pthread_create(&thread, NULL, get_nothing, &ret), 0);
 	while (pthread_tryjoin_np(thread, NULL)) {

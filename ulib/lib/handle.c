@@ -56,6 +56,7 @@ int rdmatensor_open_cause(const char *path, struct rdmatensor **out, char *cause
 	struct rdmatensor *rt;
 	int err;
 
+	*out = NULL;
 	if (!path || !*path)
 		path = secure_getenv("RDMATENSOR_DEVICE_PATH");
 	if (!path || !*path)

@@ -36,7 +36,8 @@ struct rdmatensor_node;
  * @dims: the shape
  * @__reserved: 0
  *
- * Clear it before the members are set. Its size is final.
+ * Clear it before the members are set, and set @data and @bytes again before each rdmatensor_get():
+ * they are in and out. Its size is final.
  */
 struct rdmatensor_tensor {
 	void *data;
@@ -50,7 +51,7 @@ struct rdmatensor_tensor {
 
 /**
  * rdmatensor_node_open() - make a node
- * @out: the node, for rdmatensor_node_close()
+ * @out: the node, for rdmatensor_node_close(); NULL if the call fails
  * @listen: "HOST:PORT", ":PORT" or ":0" where peers come to get what is offered, as for
  *          rdmatensor_start_listen(); NULL: this node only gets
  *
@@ -63,7 +64,8 @@ int rdmatensor_node_open(struct rdmatensor_node **out, const char *listen);
  * rdmatensor_node_close() - end a node
  * @node: or NULL
  *
- * What it offered, its memory and its channels are gone when this returns.
+ * What it offered, its memory and its channels are gone when this returns, in bounded time, as
+ * rdmatensor_close() does. No other thread may be in a call of the node's.
  */
 void rdmatensor_node_close(struct rdmatensor_node *node);
 
@@ -78,15 +80,28 @@ const char *rdmatensor_node_error(void);
 /**
  * rdmatensor_node_timeout() - how long rdmatensor_get() waits
  * @node: the node
- * @ms: for a peer to come up and to publish the tensor; negative: for ever. At first 10000
+ * @ms: for all of a call: until the peer has come up and offered the tensor, and it has arrived;
+ *      negative: for ever. At first 10000
  */
 void rdmatensor_node_timeout(struct rdmatensor_node *node, int64_t ms);
+
+/**
+ * rdmatensor_node_interruptible() - whether a signal ends rdmatensor_get()
+ * @node: the node
+ * @on: 1: it returns -EINTR; 0, as at first: it goes on
+ *
+ * For the next calls of all threads. The signal's handler must have been installed without SA_RESTART;
+ * a signal that comes right before the call does not end it. Waiting for a peer to come up ends by a
+ * signal in either case. The node's own thread takes no signals.
+ */
+void rdmatensor_node_interruptible(struct rdmatensor_node *node, int on);
 
 /**
  * rdmatensor_node_handle() - the context of a node, for the thin calls
  * @node: the node
  *
- * The node's own thread reaps: of what is submitted on it, blocking calls alone see the end.
+ * The node's own thread reaps, so use blocking calls on it (rdmatensor_run(), rdmatensor_fetch(),
+ * rdmatensor_gather(), rdmatensor_publish(), rdmatensor_withdraw()), and do not submit and reap.
  *
  * Return: the handle; NULL: the node has not found its device yet.
  */
@@ -133,10 +148,10 @@ int rdmatensor_node_free_many(struct rdmatensor_node *node, void *const *data, u
 /**
  * rdmatensor_offer() - let peers get a tensor, as often as they want
  * @node: the node
- * @name: the tensor's, which may contain any bytes but 0
+ * @name: the tensor's: up to RDMATENSOR_NAME_MAX bytes, any but 0
  * @tensor: what is offered
  *
- * Memory of rdmatensor_node_alloc() is offered as it is, and must not change until
+ * Memory of rdmatensor_node_alloc(), or a part of it, is offered as it is, and must not change until
  * rdmatensor_withdraw_offer() has returned. Any other is copied, and is the caller's at once.
  *
  * Return: 0; -EEXIST: the name is offered for that step already; -EINVAL: shape and length do not
@@ -165,7 +180,7 @@ int rdmatensor_withdraw_offer(struct rdmatensor_node *node, const char *name, in
  * Connects to the peer if there is no channel, and again if it went down. A place of the caller's
  * own costs a copy by the processor: peers write to the node's memory only.
  *
- * A signal ends it if rdmatensor_interruptible() of rdmatensor_node_handle() says so.
+ * A signal ends it if rdmatensor_node_interruptible() says so: its fetches are cancelled first.
  *
  * Return: 0; -EINTR; -ETIMEDOUT: no such tensor within the timeout; -EMSGSIZE: it is longer than its place,
  * and @tensor says how long; -EINVAL: @from names no host, or no tensor; or as rdmatensor_connect().

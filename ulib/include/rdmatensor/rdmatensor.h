@@ -101,7 +101,7 @@ const char *rdmatensor_version(void);
  * rdmatensor_open() - make a context
  * @path: device file; NULL: the environment's RDMATENSOR_DEVICE_PATH, else
  *        /dev/rdmatensor
- * @out: the handle, for rdmatensor_close()
+ * @out: the handle, for rdmatensor_close(); NULL if the call fails
  *
  * Return: 0; -ENOENT: the module is not loaded; -EACCES: no permission;
  * -ENOTTY: the file is no rdmatensor device; -ENOMEM.

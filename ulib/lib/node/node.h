@@ -59,6 +59,7 @@ struct node_copy {
  * @start: with what: a node that only gets may be started later
  * @starting: one thread at a time does
  * @timeout_ms: rdmatensor_node_timeout()
+ * @interruptible: rdmatensor_node_interruptible()
  * @lock: guards what follows
  * @peers: that tensors were got from
  * @sources: memory that is offered
@@ -73,6 +74,7 @@ struct rdmatensor_node {
 	struct rdmatensor_start start;
 	pthread_mutex_t starting;
 	int64_t timeout_ms;
+	int interruptible;
 	pthread_mutex_t lock;
 	struct node_peer *peers;
 	struct node_pools sources;

@@ -111,8 +111,10 @@ int node_start(struct rdmatensor_node *node, const char *peer)
 			err = start_towards(node, peer);
 		if (!err)
 			err = node_reaper_start(node);
-		if (!err)
+		if (!err) {
+			rdmatensor_interruptible(node->rt, node->interruptible);
 			__atomic_store_n(&node->started, true, __ATOMIC_RELEASE);
+		}
 	}
 	pthread_mutex_unlock(&node->starting);
 	return err;
@@ -142,6 +144,7 @@ int rdmatensor_node_open(struct rdmatensor_node **out, const char *listen)
 	struct rdmatensor_node *node = calloc(1, sizeof(*node));
 	int err;
 
+	*out = NULL;
 	node_clear_error();
 	if (!node)
 		return node_fail(-ENOMEM, "open: out of memory");
@@ -183,6 +186,16 @@ void rdmatensor_node_close(struct rdmatensor_node *node)
 void rdmatensor_node_timeout(struct rdmatensor_node *node, int64_t ms)
 {
 	__atomic_store_n(&node->timeout_ms, ms, __ATOMIC_RELAXED);
+}
+
+void rdmatensor_node_interruptible(struct rdmatensor_node *node, int on)
+{
+	/* Beside the start, which takes it over */
+	pthread_mutex_lock(&node->starting);
+	node->interruptible = on;
+	if (node->started)
+		rdmatensor_interruptible(node->rt, on);
+	pthread_mutex_unlock(&node->starting);
 }
 
 struct rdmatensor *rdmatensor_node_handle(struct rdmatensor_node *node)

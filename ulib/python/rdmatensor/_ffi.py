@@ -45,7 +45,7 @@ ffi.cdef(
                             struct rdmatensor_tensor *tensors, unsigned int nr);
 
     const char *rdmatensor_version(void);
-    void rdmatensor_interruptible(struct rdmatensor *rt, int on);
+    void rdmatensor_node_interruptible(struct rdmatensor_node *node, int on);
     int rdmatensor_stats(struct rdmatensor *rt, uint32_t channel,
                          uint64_t *counters, unsigned int nr);
     const char *rdmatensor_stat_name(unsigned int stat);
@@ -54,4 +54,12 @@ ffi.cdef(
     """
 )
 
-lib = ffi.dlopen(os.environ.get("RDMATENSOR_LIBRARY", "librdmatensor.so.1"))
+_name = os.environ.get("RDMATENSOR_LIBRARY") or "librdmatensor.so.1"
+try:
+    lib = ffi.dlopen(_name)
+except OSError as error:
+    raise ImportError(
+        f"rdmatensor: the library {_name} cannot be loaded: `make install` it, or set "
+        "RDMATENSOR_LIBRARY to its file (build/ulib/lib/librdmatensor.so.1 of a tree that is "
+        "built)"
+    ) from error

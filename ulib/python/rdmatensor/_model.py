@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import mmap
@@ -46,6 +47,13 @@ def serve(model: str | os.PathLike | Mapping[str, Any], listen: str = ":18521") 
 
     Return: the node; its close() ends the offers.
     """
+    if isinstance(model, (str, os.PathLike)):
+        if os.path.isdir(model):
+            raise IsADirectoryError(
+                errno.EISDIR, f"{model}: a folder of shards: `rdmatensor serve` takes those"
+            )
+        # Before a device is looked for
+        os.stat(model)
     node = Node(listen)
     try:
         if isinstance(model, (str, os.PathLike)):

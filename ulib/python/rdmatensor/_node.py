@@ -45,6 +45,7 @@ class _Handle:
         self.pointer = ffi.NULL
         _check(lib.rdmatensor_node_open(out, listen.encode() if listen else ffi.NULL))
         self.pointer = out[0]
+        lib.rdmatensor_node_interruptible(self.pointer, 1)
         _handles.add(self)
 
     def __del__(self):
@@ -155,6 +156,8 @@ class Node:
     """
 
     def __init__(self, listen: str | None = None, *, timeout: float | None = 10.0):
+        if listen is not None and not isinstance(listen, str):
+            raise TypeError(f"listen is text, as \":18521\", and not {listen!r}")
         self._lock = threading.Lock()
         self._offered: dict[tuple[str, int], np.ndarray | None] = {}
         self._own: dict[int, int] = {}
@@ -342,9 +345,6 @@ class Peer:
 
     def _run(self, node, pointers, tensors, nr, handle, outs) -> None:
         while True:
-            rt = lib.rdmatensor_node_handle(node)
-            if rt != ffi.NULL:
-                lib.rdmatensor_interruptible(rt, 1)
             err = lib.rdmatensor_get_many(node, self.host.encode(), pointers, tensors, nr)
             if not err:
                 return
