@@ -94,3 +94,27 @@ def test_what_is_no_file(address, tmp_path):
         rt.serve(tmp_path / "nosuch", f"{address}:0")
     with pytest.raises(IsADirectoryError, match="rdmatensor serve"):
         rt.serve(tmp_path, f"{address}:0")
+
+
+def test_types_that_only_a_header_has(address, tmp_path):
+    header = json.dumps({"w": {"dtype": "F8_E8M0", "shape": [2, 4], "data_offsets": [0, 8]}})
+    header = header.encode() + b" " * (-len(header) % 8)
+    content = len(header).to_bytes(8, "little") + header + b"12345678"
+    (tmp_path / "model").write_bytes(content)
+    with rt.serve(tmp_path / "model", f"{address}:0") as node:
+        assert rt.load(f"{address}:{node.port}")["w"].tobytes() == b"12345678"
+        subprocess.run([TOOL, "fetch", f"{address}:{node.port}", "--all", "-o",
+                        tmp_path / "got"], check=True, timeout=60)
+    assert (tmp_path / "got").read_bytes() == content
+
+
+@pytest.mark.parametrize("index", [
+    b"[]", b'{"a": 1}', b'{"a": {"dtype": "U8", "shape": [-1], "data_offsets": [0, 1]}}',
+    b'{"a": {"dtype": 5, "shape": [1], "data_offsets": [0, 1]}}',
+    b'{"a": {"dtype": "U8", "shape": [1], "data_offsets": [2, 1]}}', b'{"a',
+])
+def test_peers_that_lie(address, index):
+    with rt.Node(listen=f"{address}:0") as node:
+        node.offer(rt.INDEX, np.frombuffer(index, "u1"))
+        with pytest.raises(ValueError):
+            rt.load(f"{address}:{node.port}", timeout=2)

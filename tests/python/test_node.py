@@ -256,3 +256,45 @@ def test_threads(offers, peer):
     for thread in threads:
         thread.join()
     assert not bad
+
+
+def test_names_that_are_none(offers, peer):
+    for name in ("", "a\0b"):
+        with pytest.raises(ValueError, match="no name"):
+            offers[name] = [1]
+        with pytest.raises(ValueError, match="no name"):
+            peer[name]
+
+
+def test_what_came_before_ctrl_c_comes_back(offers, node, peer):
+    offers["big"] = np.zeros(12 << 20, "u1")
+    node.timeout = None
+    for _ in range(4):
+        threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            peer.get_many(["big", "nothing"])
+    gc.collect()
+    assert not peer["big"].any()
+
+
+def test_closed_beside_calls(offers, address):
+    for _ in range(5):
+        node = rt.Node()
+        peer = node.connect(f"{address}:{offers.port}")
+        node.timeout = 0.4
+        seen = []
+
+        def wait():
+            try:
+                peer["nothing"]
+            except (TimeoutError, ValueError) as error:
+                seen.append(error)
+
+        threads = [threading.Thread(target=wait) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        node.close()
+        del node
+        for thread in threads:
+            thread.join()
+        assert len(seen) == 3

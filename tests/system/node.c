@@ -235,6 +235,110 @@ TEST(node_memory_grows)
 	nodes_close();
 }
 
+static unsigned int pools_of(struct rdmatensor_node *node)
+{
+	struct rdmatensor_query query;
+
+	EQ(rdmatensor_query(rdmatensor_node_handle(node), &query), 0);
+	return query.pools;
+}
+
+/* Together more than the first pool has, and each less: no more pools than are needed */
+TEST(node_gets_more_than_there_is_room)
+{
+	const uint64_t bytes = 3 << 20;
+	static struct rdmatensor_tensor tensors[20];
+	static const char *names[20];
+	struct rdmatensor_tensor t = { .data_type = RDMATENSOR_DT_UINT8, .ndims = 1,
+				       .dims = { bytes } };
+	char peer[64];
+	unsigned int i;
+
+	nodes_open();
+	t.data = rdmatensor_node_alloc(a, bytes);
+	fill(t.data, bytes, 6);
+	EQ(rdmatensor_offer(a, "x", &t), 0);
+	memset(tensors, 0, sizeof(tensors));
+	for (i = 0; i < 20; i++)
+		names[i] = "x";
+	snprintf(peer, sizeof(peer), "%s:%u", test_ip(), rdmatensor_node_port(a));
+	EQ(rdmatensor_get_many(b, peer, names, tensors, 20), 0);
+	for (i = 0; i < 20; i++)
+		CHECK(filled(tensors[i].data, bytes, 6));
+	/* 16, 32 and 64 MiB */
+	CHECK(pools_of(b) <= 3);
+	nodes_close();
+}
+
+/* Longer than any pool that is there, to where no peer can write */
+TEST(node_gets_to_long_memory_of_ones_own)
+{
+	const uint64_t bytes = 20 << 20;
+	struct rdmatensor_tensor t = { .data_type = RDMATENSOR_DT_UINT8, .ndims = 1,
+				       .dims = { bytes } };
+	struct rdmatensor_tensor place = { .data = malloc(bytes), .bytes = bytes };
+
+	CHECK(place.data);
+	nodes_open();
+	t.data = rdmatensor_node_alloc(a, bytes);
+	fill(t.data, bytes, 7);
+	EQ(rdmatensor_offer(a, "x", &t), 0);
+	EQ(rdmatensor_get(b, at_a("x"), &place), 0);
+	CHECK(filled(place.data, bytes, 7));
+	CHECK(pools_of(b) <= 2);
+	free(place.data);
+	nodes_close();
+}
+
+/* Errnos that this side knows as its own: nothing is tried again, and nothing is made for it */
+TEST(node_whose_peer_says_such_an_errno)
+{
+	static const int errnos[] = { -ENOSPC, -ECONNRESET, -ENOTCONN, -ESHUTDOWN, -EINTR };
+	struct rdmatensor_tensor found;
+	struct rdmatensor_query query;
+	struct rdmatensor_op op;
+	unsigned int i;
+	char name[8];
+
+	nodes_open();
+	rdmatensor_node_timeout(b, -1);
+	for (i = 0; i < sizeof(errnos) / sizeof(*errnos); i++) {
+		snprintf(name, sizeof(name), "e%u", i);
+		rdmatensor_prep_publish_failed(&op, name, 0, errnos[i], NULL, 0, 0);
+		EQ(rdmatensor_submit(rdmatensor_node_handle(a), &op, 1, 0, 0, NULL), 0);
+		memset(&found, 0, sizeof(found));
+		EQ(rdmatensor_get(b, at_a(name), &found), errnos[i]);
+	}
+	EQ(pools_of(b), 1);
+	EQ(rdmatensor_query(rdmatensor_node_handle(b), &query), 0);
+	EQ(query.channels, 1);
+	nodes_close();
+}
+
+/* What begins where no region can is copied, to and from */
+TEST(node_parts_of_its_memory)
+{
+	struct rdmatensor_tensor t, found = { .step = 0 }, place;
+	float *own;
+
+	nodes_open();
+	own = rdmatensor_node_alloc(a, 400);
+	own[33] = 4;
+	t = floats(own + 33, 1);
+	EQ(rdmatensor_offer(a, "part", &t), 0);
+	own[33] = 5;
+	own[16] = 6;
+	t = floats(own + 16, 1);
+	EQ(rdmatensor_offer(a, "aligned", &t), 0);
+	EQ(rdmatensor_get(b, at_a("part"), &found), 0);
+	EQ(*(float *)found.data, 4);
+	place = (struct rdmatensor_tensor){ .data = found.data, .bytes = 4 };
+	EQ(rdmatensor_get(b, at_a("aligned"), &place), 0);
+	EQ(*(float *)found.data, 6);
+	EQ(rdmatensor_node_free(b, found.data), 0);
+	nodes_close();
+}
+
 static void nothing(int sig)
 {
 	(void)sig;

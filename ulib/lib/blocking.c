@@ -18,6 +18,11 @@
 /* How long the end of a tensor is waited for whose withdrawal has failed, before the next one */
 #define AGAIN_MS 10
 
+static bool is_interruptible(const struct rdmatensor *rt)
+{
+	return __atomic_load_n(&rt->interruptible, __ATOMIC_RELAXED);
+}
+
 /* Of @nr operations, at most RDMATENSOR_SUBMIT_MAX */
 static void begin_call(struct rdmatensor *rt, struct rt_call *call, unsigned int nr)
 {
@@ -147,7 +152,7 @@ static int await(struct rdmatensor *rt, struct rt_call *call, int err, bool inte
 
 /* Submits @op under the call's tag and waits; *taken: whether the kernel has it */
 static int submit_and_await(struct rdmatensor *rt, const struct rdmatensor_op *op,
-			    struct rt_call *call, uint64_t deadline_ns,
+			    struct rt_call *call, uint64_t deadline_ns, bool interruptible,
 			    struct rdmatensor_cqe *cqe, unsigned int *taken)
 {
 	struct rdmatensor_op mine = *op;
@@ -159,8 +164,7 @@ static int submit_and_await(struct rdmatensor *rt, const struct rdmatensor_op *o
 	err = rt_submit_until(rt, &mine, 1, rt_ring_head(&rt->ring) + 1, deadline_ns, taken);
 	if (!*taken)
 		return err ? err : -EIO;
-	return await(rt, call, err, __atomic_load_n(&rt->interruptible, __ATOMIC_RELAXED),
-		     deadline_ns, cqe);
+	return await(rt, call, err, interruptible, deadline_ns, cqe);
 }
 
 /* Without an entry of its own, for which a ring that only the caller reads may have no room */
@@ -241,8 +245,8 @@ static bool makes_entry(const struct rdmatensor_op *op)
 		 (op->opcode == RDMATENSOR_OP_PUBLISH && !op->uses));
 }
 
-int rdmatensor_run_sized(struct rdmatensor *rt, const struct rdmatensor_op *op, size_t op_size,
-			 struct rdmatensor_cqe *cqe)
+static int run(struct rdmatensor *rt, const struct rdmatensor_op *op, size_t op_size,
+	       bool interruptible, struct rdmatensor_cqe *cqe)
 {
 	bool abandoned = false;
 	struct rdmatensor_op mine;
@@ -260,7 +264,7 @@ int rdmatensor_run_sized(struct rdmatensor *rt, const struct rdmatensor_op *op, 
 		return err;
 
 	begin_call(rt, &call, 1);
-	err = submit_and_await(rt, &mine, &call, 0, cqe, &taken);
+	err = submit_and_await(rt, &mine, &call, 0, interruptible, cqe, &taken);
 	if (err == -EINTR && taken && mine.opcode == RDMATENSOR_OP_WITHDRAW) {
 		abandoned = true;
 	} else if (err == -EINTR && taken) {
@@ -272,6 +276,21 @@ int rdmatensor_run_sized(struct rdmatensor *rt, const struct rdmatensor_op *op, 
 	if (cqe->type)
 		cqe->user_data = mine.user_data;
 	return err;
+}
+
+int rdmatensor_run_sized(struct rdmatensor *rt, const struct rdmatensor_op *op, size_t op_size,
+			 struct rdmatensor_cqe *cqe)
+{
+	return run(rt, op, op_size, is_interruptible(rt), cqe);
+}
+
+int rt_withdraw(struct rdmatensor *rt, const char *name, int64_t step_id)
+{
+	struct rdmatensor_cqe cqe;
+	struct rdmatensor_op op;
+
+	rdmatensor_prep_withdraw(&op, name, step_id, 0);
+	return run(rt, &op, sizeof(op), false, &cqe);
 }
 
 /* Fetches and gathers. Those that have ended are not found, others may go on to their end */
@@ -316,7 +335,7 @@ static unsigned int take_all(struct rdmatensor *rt, const struct rt_call *call,
 static int await_all(struct rdmatensor *rt, const struct rt_call *call,
 		     struct rdmatensor_cqe *cqes, unsigned int left, bool *interrupted)
 {
-	bool interruptible = __atomic_load_n(&rt->interruptible, __ATOMIC_RELAXED);
+	bool interruptible = is_interruptible(rt);
 	unsigned int none;
 	uint32_t head;
 	int err = 0;
@@ -359,10 +378,12 @@ static unsigned int run_some(struct rdmatensor *rt, struct rdmatensor_op *ops,
 			cqes[i].result = gone;
 	if (taken == nr || (taken && err == -EAGAIN))
 		return taken;
-	/* By entries of others, which somebody reaps */
-	if (err == -EAGAIN && !rt_submit_until(rt, NULL, 0, head + 1,
-					       rdmatensor_deadline_ms(AGAIN_MS), &none))
+	/* By entries of others, which somebody reaps, or ends of others, which are to come */
+	if (err == -EAGAIN && !*interrupted && (!ops[taken].deadline_ns ||
+						rdmatensor_now_ns() < ops[taken].deadline_ns)) {
+		rt_submit_until(rt, NULL, 0, head + 1, rdmatensor_deadline_ms(AGAIN_MS), &none);
 		return 0;
+	}
 	cqes[taken].result = err;
 	return taken + 1;
 }
@@ -418,7 +439,7 @@ int rdmatensor_publish(struct rdmatensor *rt, const char *name, int64_t step_id,
 	rdmatensor_prep_publish(&op, name, step_id, pool->id, offset, bytes,
 				data_type, ndims, dims, uses, 0);
 	begin_call(rt, &call, 1);
-	err = submit_and_await(rt, &op, &call, deadline_ns, &cqe, &taken);
+	err = submit_and_await(rt, &op, &call, deadline_ns, is_interruptible(rt), &cqe, &taken);
 	if (!err) {
 		err = cqe.result;
 	} else if (taken && (err == -ETIME || err == -EINTR)) {

@@ -97,6 +97,9 @@ int rt_submit_until(struct rdmatensor *rt, const struct rdmatensor_op *ops, unsi
 void rt_run_many(struct rdmatensor *rt, struct rdmatensor_op *ops, struct rdmatensor_cqe *cqes,
 		 unsigned int nr);
 
+/* rdmatensor_withdraw(), which no signal ends */
+int rt_withdraw(struct rdmatensor *rt, const char *name, int64_t step_id);
+
 /* Drops the entries of calls that were interrupted */
 void rt_drop_abandoned(struct rdmatensor *rt);
 

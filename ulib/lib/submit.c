@@ -6,6 +6,9 @@
 
 #include "internal.h"
 
+/* Of a wait, where others may take what is waited for */
+#define PIECE_MS 10
+
 static int submit_part(struct rdmatensor *rt, const void *ops, size_t op_size,
 		       unsigned int nr, unsigned int wait_nr,
 		       uint64_t deadline_ns, unsigned int *done)
@@ -51,6 +54,30 @@ int rdmatensor_submit_sized(struct rdmatensor *rt, const struct rdmatensor_op *o
 	return err;
 }
 
+/*
+ * For a module that does not know the head to wait for, and has taken nothing. Entries that others
+ * take meanwhile would prolong a wait for a number of them: it is cut into pieces, and who waits
+ * looks again after each
+ */
+static int submit_by_count(struct rdmatensor *rt, const struct rdmatensor_op *ops, unsigned int nr,
+			   uint32_t head, uint64_t deadline_ns, unsigned int *taken)
+{
+	uint64_t piece_ns = rdmatensor_deadline_ms(PIECE_MS);
+	uint32_t ready = rt_ring_ready(&rt->ring);
+	bool last = deadline_ns && deadline_ns <= piece_ns;
+	int err;
+
+	*taken = 0;
+	if (!nr && (int32_t)(rt_ring_head(&rt->ring) - head) >= 0)
+		return 0;
+	err = rdmatensor_submit(rt, ops, nr, ready > rt->ring.mask ? ready : ready + 1,
+				last ? deadline_ns : piece_ns, taken);
+	/* An operation may be longer than the module knows as well */
+	if (err != -E2BIG)
+		__atomic_store_n(&rt->no_head, true, __ATOMIC_RELAXED);
+	return err == -ETIME && !last && *taken == nr ? 0 : err;
+}
+
 int rt_submit_until(struct rdmatensor *rt, const struct rdmatensor_op *ops, unsigned int nr,
 		    uint32_t head, uint64_t deadline_ns, unsigned int *taken)
 {
@@ -63,7 +90,6 @@ int rt_submit_until(struct rdmatensor *rt, const struct rdmatensor_op *ops, unsi
 		.flags = RDMATENSOR_SUBMIT_HEAD,
 		.wait_head = head,
 	};
-	uint32_t ready;
 	int err = -E2BIG;
 
 	if (!__atomic_load_n(&rt->no_head, __ATOMIC_RELAXED))
@@ -72,13 +98,7 @@ int rt_submit_until(struct rdmatensor *rt, const struct rdmatensor_op *ops, unsi
 		*taken = arg.out_done > nr ? nr : arg.out_done;
 		return err ? err : arg.out_error;
 	}
-	/* A module that does not know the field takes nothing. Who reaps meanwhile prolongs this */
-	__atomic_store_n(&rt->no_head, true, __ATOMIC_RELAXED);
-	ready = rt_ring_ready(&rt->ring);
-	if (!nr && (int32_t)(rt_ring_head(&rt->ring) - head) >= 0)
-		return 0;
-	return rdmatensor_submit(rt, ops, nr, ready > rt->ring.mask ? ready : ready + 1,
-				 deadline_ns, taken);
+	return submit_by_count(rt, ops, nr, head, deadline_ns, taken);
 }
 
 int rdmatensor_wait(struct rdmatensor *rt, unsigned int nr,

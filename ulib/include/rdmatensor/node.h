@@ -151,7 +151,8 @@ int rdmatensor_node_free_many(struct rdmatensor_node *node, void *const *data, u
  * @name: the tensor's: up to RDMATENSOR_NAME_MAX bytes, any but 0
  * @tensor: what is offered
  *
- * Memory of rdmatensor_node_alloc(), or a part of it, is offered as it is, and must not change until
+ * Memory of rdmatensor_node_alloc(), or a part of it that begins at a multiple of
+ * RDMATENSOR_REGION_ALIGN, is offered as it is, and must not change until
  * rdmatensor_withdraw_offer() has returned. Any other is copied, and is the caller's at once.
  *
  * Return: 0; -EEXIST: the name is offered for that step already; -EINVAL: shape and length do not

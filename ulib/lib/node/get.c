@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Gets: fetches from a peer, all in flight at once, in rounds. What ends because its channel went
- * down, or because a pool has no room, is tried again in the next round, by a new channel or in
- * another pool; what ends otherwise is done. A fetch changes nothing at the peer, so it can be
- * repeated.
+ * down is tried again in the next round, by a new channel; a fetch changes nothing at the peer, so it
+ * can be repeated. What found no room in the newest pool has told its length by then: it gets a place
+ * of its own, from any pool or from one more. All else is done. Nothing that a peer says makes a round
+ * more: whether a channel is down is asked of the kernel, and a place is made once.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,14 +19,14 @@
  * struct want - one tensor of a call
  * @name: its name
  * @tensor: the caller's
- * @pool: number of the pool that it is tried in, from the newest
- * @grown: bytes of a pool that it needs, if there is none; 0: unknown
+ * @need: it found no room, and is so long at most
+ * @place: that was made for it, of @need
  */
 struct want {
 	const char *name;
 	struct rdmatensor_tensor *tensor;
-	unsigned int pool;
-	uint64_t grown;
+	uint64_t need;
+	void *place;
 };
 
 /**
@@ -60,31 +61,43 @@ static int fail(struct gets *gets, const struct want *want, int err, const char 
 			 "");
 }
 
-/* Where it goes: into the node's memory, whose pool is the one that is tried; or the caller's */
+/*
+ * Where it goes: to a place that was made for it; into the newest pool; or into the caller's memory,
+ * which peers cannot write
+ */
 static int prepare(struct gets *gets, struct want *want, struct rdmatensor_op *op)
 {
 	struct rdmatensor_tensor *tensor = want->tensor;
 	struct rdmatensor_node *node = gets->node;
+	void *to = tensor->data;
 	struct rdmatensor_pool pool, own;
-	uint64_t offset;
+	uint64_t offset, room = tensor->bytes;
 	int err;
 
-	while (!node_pool(node, &node->landings, want->pool, &pool)) {
-		err = node_grow(node, &node->landings, want->grown ? want->grown : 1, want->pool);
+	if (want->need && !want->place) {
+		err = node_alloc(node, &node->landings, want->need, &want->place);
 		if (err)
 			return err;
-		want->pool = 0;
 	}
-	if (!tensor->data)
+	if (want->place) {
+		to = want->place;
+		room = want->need;
+	}
+	while (!node_pool(node, &node->landings, 0, &pool)) {
+		err = node_grow(node, &node->landings, 1, 0);
+		if (err)
+			return err;
+	}
+	if (!to)
 		rdmatensor_prep_fetch_alloc(op, gets->channel, want->name, tensor->step, pool.id, 0,
 					    gets->deadline_ns, 0);
-	else if (node_find(node, &node->landings, tensor->data, &own, &offset))
+	else if (node_find(node, &node->landings, to, &own, &offset) &&
+		 offset % RDMATENSOR_REGION_ALIGN == 0)
 		rdmatensor_prep_fetch(op, gets->channel, want->name, tensor->step, own.id, offset,
-				      tensor->bytes, gets->deadline_ns, 0);
+				      room, gets->deadline_ns, 0);
 	else
-		rdmatensor_prep_fetch_memory(op, gets->channel, want->name, tensor->step,
-					     tensor->data, tensor->bytes, pool.id,
-					     gets->deadline_ns, 0);
+		rdmatensor_prep_fetch_memory(op, gets->channel, want->name, tensor->step, to, room,
+					     pool.id, gets->deadline_ns, 0);
 	return 0;
 }
 
@@ -108,30 +121,50 @@ static void *place_of(struct rdmatensor_node *node, const struct rdmatensor_cqe 
 	return NULL;
 }
 
-static bool is_down(int err)
+/* It has ended because its channel has, and not because the peer says such an errno */
+static bool is_down(const struct gets *gets, int err)
 {
-	return err == -ENOTCONN || err == -ECONNRESET || err == -ESHUTDOWN;
+	struct rdmatensor_channel_query query = { .channel = gets->channel };
+
+	if ((err != -ENOTCONN && err != -ECONNRESET && err != -ESHUTDOWN) || !gets->host[0])
+		return false;
+	return rdmatensor_channel_query(gets->node->rt, &query) ||
+	       query.state != RDMATENSOR_CHANNEL_UP;
+}
+
+/* Into the place that was made for it: the caller's own memory has to have it */
+static void hand_over(struct gets *gets, struct want *want, const struct rdmatensor_cqe *cqe)
+{
+	struct rdmatensor_tensor *tensor = want->tensor;
+
+	describe(tensor, cqe);
+	if (want->place && tensor->data) {
+		memcpy(tensor->data, want->place, tensor->bytes);
+	} else if (want->place) {
+		tensor->data = want->place;
+		want->place = NULL;
+	} else if (!tensor->data && tensor->bytes) {
+		tensor->data = place_of(gets->node, cqe);
+	}
 }
 
 /* True: it is to be tried again */
-static bool ended(struct gets *gets, struct want *want, const struct rdmatensor_cqe *cqe)
+static bool ended(struct gets *gets, struct want *want, const struct rdmatensor_cqe *cqe, bool down)
 {
 	char text[RDMATENSOR_STATUS_ROOM];
 	bool described = cqe->flags & RDMATENSOR_CQE_META && !(cqe->flags & RDMATENSOR_CQE_TEXT);
 
 	if (cqe->type && !cqe->result) {
-		describe(want->tensor, cqe);
-		if (!want->tensor->data && want->tensor->bytes)
-			want->tensor->data = place_of(gets->node, cqe);
+		hand_over(gets, want, cqe);
 		return false;
 	}
-	if (is_down(cqe->result) && (!gets->deadline_ns ||
-				     rdmatensor_now_ns() < gets->deadline_ns))
+	if (down && (!gets->deadline_ns || rdmatensor_now_ns() < gets->deadline_ns))
 		return true;
-	if (cqe->result == -ENOSPC) {
-		want->pool++;
-		want->grown = described ? cqe->tensor_bytes : want->grown;
-		return true;
+	if (cqe->result == -ENOSPC && !want->need) {
+		want->need = want->tensor->data ? want->tensor->bytes :
+			     described ? cqe->tensor_bytes : 0;
+		if (want->need)
+			return true;
 	}
 	if (described)
 		describe(want->tensor, cqe);
@@ -143,11 +176,22 @@ static bool ended(struct gets *gets, struct want *want, const struct rdmatensor_
 	return false;
 }
 
+static void free_place(struct gets *gets, struct want *want)
+{
+	struct rdmatensor_pool pool;
+	uint64_t offset;
+
+	if (want->place && node_find(gets->node, &gets->node->landings, want->place, &pool, &offset))
+		rdmatensor_pool_free(gets->node->rt, &pool, offset);
+	want->place = NULL;
+}
+
 /* Return: 0; an error that ends all of them, whose line is stored */
 static int round_of_all(struct gets *gets, struct rdmatensor_op *ops, struct rdmatensor_cqe *cqes)
 {
 	unsigned int i, left = 0;
 	uint32_t dead = 0;
+	bool down, interrupted = false;
 	int err;
 
 	for (i = 0; i < gets->nr; i++) {
@@ -157,13 +201,20 @@ static int round_of_all(struct gets *gets, struct rdmatensor_op *ops, struct rdm
 	}
 	rt_run_many(gets->node->rt, ops, cqes, gets->nr);
 	for (i = 0; i < gets->nr; i++) {
-		if (is_down(cqes[i].result))
+		interrupted |= cqes[i].result == -EINTR;
+		down = is_down(gets, cqes[i].result);
+		if (down)
 			dead = gets->channel;
-		if (ended(gets, &gets->wants[i], &cqes[i]))
+		if (ended(gets, &gets->wants[i], &cqes[i], down))
 			gets->wants[left++] = gets->wants[i];
+		else
+			free_place(gets, &gets->wants[i]);
 	}
 	gets->nr = left;
-	if (!left || !dead || !gets->host[0])
+	/* A signal ends all of it */
+	if (interrupted)
+		return -EINTR;
+	if (!left || !dead)
 		return 0;
 	return node_connect(gets->node, gets->host, dead, gets->deadline_ns, &gets->channel);
 }
@@ -172,6 +223,7 @@ static int run(struct gets *gets)
 {
 	struct rdmatensor_cqe *cqes = calloc(gets->nr, sizeof(*cqes));
 	struct rdmatensor_op *ops = calloc(gets->nr, sizeof(*ops));
+	unsigned int i;
 	int err = -ENOMEM;
 
 	if (!ops || !cqes) {
@@ -182,6 +234,8 @@ static int run(struct gets *gets)
 					   &gets->channel) : 0;
 	while (!err && gets->nr)
 		err = round_of_all(gets, ops, cqes);
+	for (i = 0; i < gets->nr; i++)
+		free_place(gets, &gets->wants[i]);
 out:
 	free(ops);
 	free(cqes);

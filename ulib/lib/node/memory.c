@@ -84,34 +84,39 @@ bool node_find(struct rdmatensor_node *node, struct node_pools *pools, const voi
 	return found;
 }
 
-void *rdmatensor_node_alloc(struct rdmatensor_node *node, uint64_t bytes)
+int node_alloc(struct rdmatensor_node *node, struct node_pools *pools, uint64_t bytes, void **data)
 {
 	struct rdmatensor_pool pool;
-	unsigned int i, known;
 	uint64_t offset;
+	unsigned int i;
 	int err;
+
+	do {
+		for (i = 0; node_pool(node, pools, i, &pool); i++) {
+			err = rdmatensor_pool_alloc(node->rt, &pool, bytes, &offset);
+			if (!err) {
+				*data = (char *)pool.base + offset;
+				return 0;
+			}
+			if (err != -ENOSPC)
+				return node_fail(err, "alloc: %" PRIu64 " bytes: %s", bytes,
+						 strerror(-err));
+		}
+		err = node_grow(node, pools, bytes, i);
+	} while (!err);
+	return err;
+}
+
+void *rdmatensor_node_alloc(struct rdmatensor_node *node, uint64_t bytes)
+{
+	void *data;
 
 	node_clear_error();
 	if (!bytes) {
 		node_fail(-EINVAL, "alloc: 0 bytes: ask for at least one");
 		return NULL;
 	}
-	if (node_start(node, NULL))
-		return NULL;
-	do {
-		for (i = 0; node_pool(node, &node->sources, i, &pool); i++) {
-			err = rdmatensor_pool_alloc(node->rt, &pool, bytes, &offset);
-			if (!err)
-				return (char *)pool.base + offset;
-			if (err != -ENOSPC) {
-				node_fail(err, "alloc: %" PRIu64 " bytes: %s", bytes,
-					  strerror(-err));
-				return NULL;
-			}
-		}
-		known = i;
-	} while (!node_grow(node, &node->sources, bytes, known));
-	return NULL;
+	return node_start(node, NULL) || node_alloc(node, &node->sources, bytes, &data) ? NULL : data;
 }
 
 static int free_failed(const void *data, int err)

@@ -112,6 +112,8 @@ bool node_pool(struct rdmatensor_node *node, struct node_pools *pools, unsigned 
  */
 int node_grow(struct rdmatensor_node *node, struct node_pools *pools, uint64_t bytes,
 	      unsigned int known);
+/* Memory of one of them, or of one more. Return: 0; a negative errno, and the line is stored */
+int node_alloc(struct rdmatensor_node *node, struct node_pools *pools, uint64_t bytes, void **data);
 /* The pool that @data is in, and where. False: it is not the node's */
 bool node_find(struct rdmatensor_node *node, struct node_pools *pools, const void *data,
 	       struct rdmatensor_pool *pool, uint64_t *offset);

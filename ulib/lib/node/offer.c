@@ -97,7 +97,8 @@ int rdmatensor_offer(struct rdmatensor_node *node, const char *name,
 	err = node_start(node, NULL);
 	if (err)
 		return err;
-	if (!bytes || node_find(node, &node->sources, tensor->data, &pool, &offset))
+	if (!bytes || (node_find(node, &node->sources, tensor->data, &pool, &offset) &&
+		       offset % RDMATENSOR_REGION_ALIGN == 0))
 		return publish(node, name, tensor, bytes, &pool, offset);
 	return offer_copy(node, name, tensor, bytes);
 }
@@ -126,7 +127,7 @@ int rdmatensor_withdraw_offer(struct rdmatensor_node *node, const char *name, in
 	int err;
 
 	node_clear_error();
-	err = rt ? rdmatensor_withdraw(rt, name, step) : -ENOENT;
+	err = rt ? rt_withdraw(rt, name, step) : -ENOENT;
 	if (err)
 		return node_fail(err, "withdraw: \"%s\", step %" PRId64 ": %s", name, step,
 				 err == -ENOENT ? "it is not offered" : strerror(-err));

@@ -5,10 +5,9 @@
  * that a channel has gone down; what is left here is dropped.
  *
  * It does not wake for each entry, but for so many that the ring has always room. To end it, as many
- * are made that nobody else wants.
+ * are made that nobody else wants; where that fails it looks by itself, before long.
  */
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <string.h>
 
@@ -16,6 +15,7 @@
 
 #define BATCH 16
 #define WAKE_MOST 64
+#define LOOK_MS 1000
 
 /* Of the least ring, 16 entries, a quarter */
 static uint32_t wake_after(const struct rdmatensor_node *node)
@@ -40,9 +40,10 @@ static void *reap(void *arg)
 			;
 		if (__atomic_load_n(&node->ending, __ATOMIC_ACQUIRE))
 			break;
-		err = rt_submit_until(node->rt, NULL, 0, head + wake_after(node), 0, &none);
+		err = rt_submit_until(node->rt, NULL, 0, head + wake_after(node),
+				      rdmatensor_deadline_ms(LOOK_MS), &none);
 		/* Else the device has gone, and nothing comes any more */
-	} while (!err || err == -EINTR);
+	} while (!err || err == -EINTR || err == -ETIME);
 	return NULL;
 }
 
@@ -62,19 +63,12 @@ int node_reaper_start(struct rdmatensor_node *node)
 void node_reaper_stop(struct rdmatensor_node *node)
 {
 	struct rdmatensor_op ops[WAKE_MOST];
-	unsigned int nr = wake_after(node), made = 0, i, done;
-	int err;
+	unsigned int nr = wake_after(node), i;
 
 	__atomic_store_n(&node->ending, true, __ATOMIC_RELEASE);
 	/* In the past, so they end at once; without a place, as they have none */
 	for (i = 0; i < nr; i++)
 		rdmatensor_prep_fetch_shared(&ops[i], "end", 0, 1, 0);
-	do {
-		err = rdmatensor_submit(node->rt, &ops[made], nr - made, 0, 0, &done);
-		made += done;
-		/* A ring that is full: the thread has woken, and is about to empty it */
-		if (err == -EAGAIN)
-			sched_yield();
-	} while (err == -EAGAIN);
+	rdmatensor_submit(node->rt, ops, nr, 0, 0, NULL);
 	pthread_join(node->reaper, NULL);
 }

@@ -12,6 +12,9 @@ import numpy as np
 
 from ._ffi import ffi, lib
 
+#: Opaque: only a header tells what it is
+VARIANT = 21
+
 _NUMPY = {
     1: "f4", 2: "f8", 3: "i4", 4: "u1", 5: "i2", 6: "i1", 8: "c8", 9: "i8", 10: "?",
     17: "u2", 18: "c16", 19: "f2", 22: "u4", 23: "u8",
@@ -75,3 +78,8 @@ def to_safetensors(dtype: np.dtype) -> str:
 def from_safetensors(name: str) -> np.dtype:
     """The numpy type of one of a header; of one that is not known: bytes"""
     return from_wire(_SAFETENSORS.get(name, 0))
+
+
+def is_known(name: str) -> bool:
+    """Whether a header's type has a number of its own"""
+    return name in _SAFETENSORS

@@ -12,24 +12,44 @@ from typing import Any, Mapping
 
 import numpy as np
 
-from ._dtypes import from_safetensors, to_safetensors
-from ._node import Node, _as_array, connect, offer_all
+from ._dtypes import from_safetensors, is_known, to_safetensors
+from ._node import Node, _as_array, offer_all
 
 #: The name under which a model's header is offered (`rdmatensor serve`, `fetch --all`)
 INDEX = "rdmatensor.index"
 HEADER_MOST = 100_000_000
 
 
-def load(host: str) -> dict[str, np.ndarray]:
+def load(host: str, *, timeout: float | None = 600.0) -> dict[str, np.ndarray]:
     """All tensors of the model that "HOST[:PORT]" serves, by `rdmatensor serve` or serve().
 
-    The arrays are views of memory that the tensors were written to; nothing is copied.
+    The arrays are views of memory that the tensors were written to; nothing is copied. The whole
+    of it may take ``timeout`` seconds.
     """
-    peer = connect(host)
-    header = json.loads(peer[INDEX].tobytes())
-    entries = {name: entry for name, entry in header.items() if name != "__metadata__"}
+    peer = Node(timeout=timeout).connect(host)
+    entries = _entries_of(peer[INDEX], host)
     arrays = peer.get_many(entries)
     return {name: _shaped(arrays[name], name, entry) for name, entry in entries.items()}
+
+
+def _entries_of(index: np.ndarray, host: str) -> dict[str, Any]:
+    """What a peer says is not trusted, and judged before anything is asked for"""
+    if index.nbytes > HEADER_MOST:
+        raise ValueError(f"{host}: a header of {index.nbytes} bytes: the most is {HEADER_MOST}")
+    header = json.loads(index.tobytes())
+    if not isinstance(header, dict):
+        raise ValueError(f"{host}: the header is no object")
+    header.pop("__metadata__", None)
+    for name, entry in header.items():
+        try:
+            first, last = entry["data_offsets"]
+            good = isinstance(entry["dtype"], str) and 0 <= first <= last and all(
+                type(dim) is int and 0 <= dim < 1 << 63 for dim in entry["shape"])
+        except (TypeError, KeyError, ValueError):
+            good = False
+        if not good:
+            raise ValueError(f"{host}: tensor {name!r}: no dtype, shape and data_offsets")
+    return header
 
 
 def _shaped(array: np.ndarray, name: str, entry: Mapping[str, Any]) -> np.ndarray:
@@ -91,10 +111,11 @@ def _offer_file(node: Node, path: str) -> None:
         header = json.loads(text)
         if not isinstance(header, dict):
             raise ValueError(f"{path}: the header is no object: it is no safetensors file")
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            for name, entry in header.items():
-                if name != "__metadata__":
-                    _offer_entry(node, path, name, entry, data, 8 + length)
+        # Not closed here: an error that is on its way may hold an array in it
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        for name, entry in header.items():
+            if name != "__metadata__":
+                _offer_entry(node, path, name, entry, data, 8 + length)
     node.offer(INDEX, np.frombuffer(text, "u1"))
 
 
@@ -109,6 +130,9 @@ def _offer_entry(node: Node, path: str, name: str, entry: Any, data: mmap.mmap,
         raise ValueError(f"{path}: tensor {name}: bytes {first} to {last} are not in the file")
     array = np.frombuffer(data, "u1", last - first, begin + first) if last > first else \
         np.empty(0, "u1")
-    if math.prod(shape) * dtype.itemsize == last - first:
-        array = array.view(dtype).reshape(shape)
-    node.offer(name, array)
+    if not is_known(entry["dtype"]):
+        node.offer(name, array, _opaque=shape)
+    elif math.prod(shape) * dtype.itemsize == last - first:
+        node.offer(name, array.view(dtype).reshape(shape))
+    else:
+        raise ValueError(f"{path}: tensor {name}: {last - first} bytes are not its shape's")

@@ -4,18 +4,20 @@
 from __future__ import annotations
 
 import asyncio
+import collections
 import errno
 import functools
 import itertools
 import math
 import os
 import threading
+import time
 import weakref
 from typing import Any, Iterable, Mapping
 
 import numpy as np
 
-from ._dtypes import from_wire, to_wire
+from ._dtypes import VARIANT, from_wire, to_wire
 from ._ffi import DIMS_MAX, ffi, lib
 
 _handles: "weakref.WeakSet[_Handle]" = weakref.WeakSet()
@@ -40,7 +42,7 @@ class _Handle:
     def __init__(self, listen: str | None):
         out = ffi.new("struct rdmatensor_node **")
         self.forked = False
-        self.idle: list[int] = []
+        self.idle: collections.deque[int] = collections.deque()
         self.idle_bytes = 0
         self.pointer = ffi.NULL
         _check(lib.rdmatensor_node_open(out, listen.encode() if listen else ffi.NULL))
@@ -61,9 +63,15 @@ class _Handle:
 
     def flush(self) -> None:
         """Give back what is idle"""
-        if self.forked or not self.idle:
+        idle, self.idle_bytes = [], 0
+        # One by one: another thread, or the collector, may be here as well
+        while self.idle and not self.forked:
+            try:
+                idle.append(self.idle.popleft())
+            except IndexError:
+                break
+        if not idle:
             return
-        idle, self.idle, self.idle_bytes = self.idle, [], 0
         pointers = ffi.new("uintptr_t[]", idle)
         lib.rdmatensor_node_free_many(self.pointer, ffi.cast("void **", pointers), len(idle))
 
@@ -87,15 +95,19 @@ def _form(number: int, shape: tuple[int, ...]) -> _Form:
 class _Memory:
     """Memory of a node's, as numpy sees it: the base of all arrays in it"""
 
-    __slots__ = ("__array_interface__", "_handle", "_address", "_nbytes", "__weakref__")
+    __slots__ = ("__array_interface__", "_handle", "_address", "_nbytes", "own")
 
     def __init__(self, handle: _Handle, address: int, form: _Form):
         self._handle, self._address, self._nbytes = handle, address, form.nbytes
+        self.own: dict[int, int] | None = None
         self.__array_interface__ = {
             "version": 3, "data": (address, False), "typestr": form.typestr, "shape": form.shape,
         }
 
     def __del__(self):
+        # Before it can be another's
+        if self.own is not None:
+            self.own.pop(self._address, None)
         self._handle.give_back(self._address, self._nbytes)
 
 
@@ -108,6 +120,9 @@ def _array(handle: _Handle, address: int, form: _Form) -> np.ndarray:
 
 
 def _after_fork() -> None:
+    global _default_lock
+    # Another thread of the parent's may have held it
+    _default_lock = threading.RLock()
     for handle in list(_handles):
         handle.forked = True
 
@@ -140,6 +155,13 @@ def _as_array(value: Any) -> np.ndarray:
     return array
 
 
+def _encoded(name: str) -> bytes:
+    text = name.encode()
+    if b"\0" in text or not text:
+        raise ValueError(f"{name!r} is no name: it is empty, or has a zero byte")
+    return text
+
+
 def _pointer(array: np.ndarray) -> Any:
     return ffi.cast("void *", array.__array_interface__["data"][0])
 
@@ -158,20 +180,21 @@ class Node:
     def __init__(self, listen: str | None = None, *, timeout: float | None = 10.0):
         if listen is not None and not isinstance(listen, str):
             raise TypeError(f"listen is text, as \":18521\", and not {listen!r}")
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._offered: dict[tuple[str, int], np.ndarray | None] = {}
         self._own: dict[int, int] = {}
         self._handle: _Handle | None = _Handle(listen)
         self._timeout: float | None = None
         self.timeout = timeout
 
-    def _node(self) -> Any:
+    def _live(self) -> _Handle:
+        """For all of a call: another thread may close the node meanwhile"""
         handle = self._handle
         if handle is None:
             raise ValueError("the node is closed")
         if handle.forked:
             raise RuntimeError("the node is another process's: make one after fork()")
-        return handle.pointer
+        return handle
 
     def __enter__(self) -> "Node":
         return self
@@ -181,11 +204,13 @@ class Node:
 
     def close(self) -> None:
         """End all offers, and the node with the last array that is in its memory"""
-        with self._lock:
-            handle, self._handle = self._handle, None
-            offered, self._offered = self._offered, {}
+        handle = self._handle
         if handle is None or handle.forked:
+            self._handle = None
             return
+        with self._lock:
+            self._handle = None
+            offered, self._offered = self._offered, {}
         for name, step in offered:
             lib.rdmatensor_withdraw_offer(handle.pointer, name.encode(), step)
 
@@ -196,30 +221,32 @@ class Node:
 
     @timeout.setter
     def timeout(self, seconds: float | None) -> None:
-        lib.rdmatensor_node_timeout(self._node(), -1 if seconds is None else int(seconds * 1000))
+        handle = self._live()
+        lib.rdmatensor_node_timeout(handle.pointer, -1 if seconds is None else int(seconds * 1000))
         self._timeout = seconds
 
     @property
     def port(self) -> int:
         """Where peers reach the node; 0: it does not listen"""
-        return lib.rdmatensor_node_port(self._node())
+        handle = self._live()
+        return lib.rdmatensor_node_port(handle.pointer)
 
     def empty(self, shape: int | tuple[int, ...], dtype: Any = "f4") -> np.ndarray:
         """An array, not cleared, that is offered without a copy"""
         dtype = np.dtype(dtype)
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
         to_wire(dtype)
-        node, handle = self._node(), self._handle
+        handle = self._live()
         nbytes = max(math.prod(shape) * dtype.itemsize, 1)
         handle.flush()
-        data = lib.rdmatensor_node_alloc(node, nbytes)
+        data = lib.rdmatensor_node_alloc(handle.pointer, nbytes)
         if data == ffi.NULL:
             raise MemoryError(_said())
         start = int(ffi.cast("uintptr_t", data))
         array = _array(handle, start, _Form(dtype, shape))
         memory = array.base if isinstance(array.base, _Memory) else array.base.base
         self._own[start] = start + nbytes
-        weakref.finalize(memory, self._own.pop, start, None)
+        memory.own = self._own
         return array
 
     def _is_own(self, array: np.ndarray) -> bool:
@@ -227,7 +254,7 @@ class Node:
         # A copy: what is collected meanwhile takes itself out
         return any(start <= at < end for start, end in self._own.copy().items())
 
-    def offer(self, name: str, value: Any, *, step: int = 0) -> None:
+    def offer(self, name: str, value: Any, *, step: int = 0, _opaque: Any = None) -> None:
         """Let peers get ``value`` by its name, as often as they want.
 
         It is copied, unless it is an array of ``empty()``: that is offered as it is, and must not
@@ -238,22 +265,24 @@ class Node:
         tensor.data = _pointer(array)
         tensor.bytes = array.nbytes
         tensor.step = step
-        tensor.data_type = to_wire(array.dtype)
-        tensor.ndims = array.ndim
-        tensor.dims[0 : array.ndim] = array.shape
-        node = self._node()
+        # Of a type that is not known here: its bytes, and the shape that a header says
+        shape = array.shape if _opaque is None else _opaque
+        tensor.data_type = to_wire(array.dtype) if _opaque is None else VARIANT
+        tensor.ndims = len(shape)
+        tensor.dims[0 : len(shape)] = shape
+        handle = self._live()
         # What is offered as it is stays, whoever else forgets it
         kept = array if self._is_own(array) else None
         with self._lock:
-            _check(lib.rdmatensor_offer(node, name.encode(), tensor))
+            _check(lib.rdmatensor_offer(handle.pointer, _encoded(name), tensor))
             self._offered[name, step] = kept
 
     def withdraw(self, name: str, *, step: int = 0) -> None:
         """End an offer, once the peers that are getting it have it. KeyError: there is none"""
-        node = self._node()
+        handle = self._live()
         if (name, step) not in self._offered:
             raise KeyError(name)
-        _check(lib.rdmatensor_withdraw_offer(node, name.encode(), step))
+        _check(lib.rdmatensor_withdraw_offer(handle.pointer, _encoded(name), step))
         with self._lock:
             self._offered.pop((name, step), None)
 
@@ -270,7 +299,7 @@ class Node:
 
     def connect(self, host: str) -> "Peer":
         """The node at "HOST[:PORT]". It is connected to when something is got from it"""
-        self._node()
+        self._live()
         return Peer(self, host)
 
     def get(self, name: str, *, step: int = 0) -> np.ndarray:
@@ -283,7 +312,8 @@ class Node:
         while (name := lib.rdmatensor_stat_name(len(names))) != ffi.NULL:
             names.append(ffi.string(name).decode())
         counters = ffi.new("uint64_t[]", len(names))
-        rt = lib.rdmatensor_node_handle(self._node())
+        handle = self._live()
+        rt = lib.rdmatensor_node_handle(handle.pointer)
         if rt != ffi.NULL:
             err = lib.rdmatensor_stats(rt, 0, counters, len(names))
             if err:
@@ -321,43 +351,65 @@ class Peer:
 
     def _get(self, names: list[str], step: int,
              outs: list[np.ndarray | None]) -> list[np.ndarray]:
-        node, handle = self._node._node(), self._node._handle
+        handle = self._node._live()
         # One by one only where that differs: it is all the same for most
         tensors = ffi.new("struct rdmatensor_tensor[]", len(names))
         for i, out in enumerate(outs) if step or any(o is not None for o in outs) else ():
             tensors[i].step = step
             if out is None:
                 continue
-            if not out.flags.c_contiguous or not out.flags.writeable:
-                raise ValueError("out has to be writeable and contiguous")
+            if not out.flags.c_contiguous or not out.flags.writeable or out.dtype.hasobject:
+                raise ValueError("out has to be writeable, contiguous, and of numbers")
             tensors[i].data = _pointer(out)
             tensors[i].bytes = out.nbytes
-        encoded = [name.encode() for name in names]
-        text = ffi.new("char[]", b"\0".join(encoded))
-        ends = itertools.accumulate(len(name) + 1 for name in encoded)
-        starts = [0, *ends][: len(names)]
-        base = int(ffi.cast("uintptr_t", text))
-        pointers = ffi.new("uintptr_t[]", [base + start for start in starts])
-        handle.flush()
-        self._run(node, ffi.cast("const char *const *", pointers), tensors, len(names), handle,
-                  outs)
-        return self._results(handle, tensors, outs)
+        try:
+            self._run(handle, [_encoded(name) for name in names], tensors, outs)
+            return self._results(handle, tensors, outs)
+        except BaseException:
+            self._give_back(handle, tensors, outs)
+            raise
 
-    def _run(self, node, pointers, tensors, nr, handle, outs) -> None:
-        while True:
-            err = lib.rdmatensor_get_many(node, self.host.encode(), pointers, tensors, nr)
+    def _run(self, handle: _Handle, names: list[bytes], tensors, outs) -> None:
+        """All of them, however many signals come: what has come by then stays"""
+        timeout = self._node._timeout
+        end = None if timeout is None else time.monotonic() + timeout
+        handle.flush()
+        left = list(range(len(names)))
+        while left:
+            some = tensors
+            if len(left) < len(names):
+                some = ffi.new("struct rdmatensor_tensor[]", [tensors[i] for i in left])
+            err, said = self._ask(handle, [names[i] for i in left], some)
+            if some is not tensors:
+                for at, i in enumerate(left):
+                    tensors[i] = some[at]
             if not err:
                 return
-            said = _said()
-            # What has come all the same is nobody's
-            for i in range(nr):
-                if outs[i] is None and tensors[i].data != ffi.NULL:
-                    handle.give_back(int(ffi.cast("uintptr_t", tensors[i].data)),
-                                     tensors[i].bytes)
-                    tensors[i].data = ffi.NULL
-            # A signal: its handler has run here, and may have raised; else once more
+            # A signal: its handler has run by here, and may have raised
             if err != -errno.EINTR:
                 raise OSError(-err, said)
+            if end is not None and time.monotonic() >= end:
+                raise TimeoutError(errno.ETIMEDOUT, f"get: {self.host}: interrupted until the "
+                                   "timeout was over")
+            left = [i for i in left if outs[i] is not None or tensors[i].data == ffi.NULL]
+
+    def _ask(self, handle: _Handle, names: list[bytes], tensors) -> tuple[int, str]:
+        text = ffi.new("char[]", b"\0".join(names))
+        starts = itertools.accumulate((len(name) + 1 for name in names[:-1]), initial=0)
+        base = int(ffi.cast("uintptr_t", text))
+        pointers = ffi.new("uintptr_t[]", [base + start for start in starts])
+        err = lib.rdmatensor_get_many(handle.pointer, self.host.encode(),
+                                      ffi.cast("const char *const *", pointers), tensors,
+                                      len(names))
+        return err, _said() if err else ""
+
+    @staticmethod
+    def _give_back(handle: _Handle, tensors, outs) -> None:
+        """What has come all the same is nobody's"""
+        for tensor, out in zip(tensors, outs):
+            if out is None and tensor.data != ffi.NULL:
+                handle.give_back(int(ffi.cast("uintptr_t", tensor.data)), tensor.bytes)
+                tensor.data = ffi.NULL
 
     @staticmethod
     def _results(handle, tensors, outs) -> list[np.ndarray]:
@@ -372,6 +424,8 @@ class Peer:
                 form = _Form(np.dtype("u1"), (nbytes,))
             if out is None:
                 results.append(_array(handle, data, form))
+                # The array's from here on
+                tensors[len(results) - 1].data = ffi.NULL
             else:
                 filled = out.reshape(-1).view("u1")[:nbytes]
                 results.append(filled.view(form.dtype).reshape(form.shape))
@@ -382,7 +436,7 @@ class Peer:
 
 
 _default: Node | None = None
-_default_lock = threading.Lock()
+_default_lock = threading.RLock()
 
 
 def connect(host: str) -> Peer:
