@@ -109,14 +109,16 @@ int node_alloc(struct rdmatensor_node *node, struct node_pools *pools, uint64_t 
 
 void *rdmatensor_node_alloc(struct rdmatensor_node *node, uint64_t bytes)
 {
-	void *data;
+	void *data = NULL;
 
 	node_clear_error();
 	if (!bytes) {
 		node_fail(-EINVAL, "alloc: 0 bytes: ask for at least one");
 		return NULL;
 	}
-	return node_start(node, NULL) || node_alloc(node, &node->sources, bytes, &data) ? NULL : data;
+	if (!node_start(node, NULL))
+		node_alloc(node, &node->sources, bytes, &data);
+	return data;
 }
 
 static int free_failed(const void *data, int err)
