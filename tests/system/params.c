@@ -483,8 +483,8 @@ TEST(start_of_an_older_program)
 	for (i = 0; i < sizeof(changed) / sizeof(*changed); i++)
 		host_has(changed[i][0], changed[i][1]);
 	memset(&arg, 0xa5, sizeof(arg));
-	/* The function, which such a program was linked with, and not the macro */
-	(rdmatensor_start_init)(start, "older");
+	/* As such a program's header does */
+	rdmatensor_start_init_sized(start, older, "older");
 	EQ(start->size, older);
 
 	/* What is 0 is the host's, and what is not, or has its flag, the program's */
@@ -506,7 +506,7 @@ TEST(start_of_an_older_program)
 	for (i = older; i < sizeof(arg); i++)
 		EQ(arg.bytes[i], 0xa5);
 
-	(rdmatensor_start_init)(start, "older");
+	rdmatensor_start_init_sized(start, older, "older");
 	start->port = RDMATENSOR_PARAM_AUTO;
 	EQ(begin(start), -EINVAL);
 	all_standard();

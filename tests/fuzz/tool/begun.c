@@ -73,7 +73,8 @@ int __wrap_rdmatensor_open_cause(const char *path, struct rdmatensor **out, char
 				  size_t cause_len);
 void __wrap_rdmatensor_close(struct rdmatensor *rt);
 int __wrap_rdmatensor_start(struct rdmatensor *rt, struct rdmatensor_start *start);
-int __wrap_rdmatensor_query(struct rdmatensor *rt, struct rdmatensor_query *query);
+int __wrap_rdmatensor_query_sized(struct rdmatensor *rt, struct rdmatensor_query *query,
+				    size_t size);
 
 static char opened;
 
@@ -130,10 +131,12 @@ int __wrap_rdmatensor_start(struct rdmatensor *rt, struct rdmatensor_start *star
 	return -ENODEV;
 }
 
-int __wrap_rdmatensor_query(struct rdmatensor *rt, struct rdmatensor_query *query)
+int __wrap_rdmatensor_query_sized(struct rdmatensor *rt, struct rdmatensor_query *query,
+				    size_t size)
 {
 	HOLDS(rt == (void *)&opened);
-	memset(query, 0, sizeof(*query));
+	HOLDS(size == sizeof(*query));
+	memset(query, 0, size);
 	query->abi_version = RDMATENSOR_ABI_VERSION;
 	return 0;
 }

@@ -25,7 +25,8 @@ int __wrap_rdmatensor_pool_destroy(struct rdmatensor *rt, struct rdmatensor_pool
 int __wrap_rdmatensor_fetch(struct rdmatensor *rt, uint32_t channel, const char *name,
 			    int64_t step, const struct rdmatensor_pool *pool, uint64_t offset,
 			    uint64_t bytes, uint64_t deadline_ns, struct rdmatensor_cqe *cqe);
-int __wrap_rdmatensor_query(struct rdmatensor *rt, struct rdmatensor_query *query);
+int __wrap_rdmatensor_query_sized(struct rdmatensor *rt, struct rdmatensor_query *query,
+				    size_t size);
 const char *__wrap_rdmatensor_status_text(struct rdmatensor *rt, const struct rdmatensor_cqe *cqe,
 					  char *text, size_t len);
 struct json_object *__wrap_json_tokener_parse_ex(struct json_tokener *tok, const char *text,
@@ -132,10 +133,12 @@ int __wrap_rdmatensor_fetch(struct rdmatensor *rt, uint32_t channel, const char 
 	return cqe->result;
 }
 
-int __wrap_rdmatensor_query(struct rdmatensor *rt, struct rdmatensor_query *query)
+int __wrap_rdmatensor_query_sized(struct rdmatensor *rt, struct rdmatensor_query *query,
+				    size_t size)
 {
 	(void)rt;
-	memset(query, 0, sizeof(*query));
+	HOLDS(size == sizeof(*query));
+	memset(query, 0, size);
 	query->ring_entries = 64;
 	return 0;
 }
