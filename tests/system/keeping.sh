@@ -183,6 +183,61 @@ check "nor of other files" refused "of which file, content or steps are others" 
 	"$tool" serve --keep "$socket" /tmp/shards --listen "$LAB_IP:7001"
 killed
 "$tool" domain end "$socket"
+# Two peers, each with some of the shards
+serves_some() {
+	local port=$1 output=$2
+	shift 2
+	"$tool" serve -j --steps 40 "$@" /tmp/shards --listen "$LAB_IP:$port" >"$output" 2>/tmp/err &
+	until_true grep -q ready "$output" || { cat /tmp/err; return 1; }
+}
+two_halves() {
+	serves_some 7000 /tmp/half --filter "means.*" || return 1
+	server=$!
+	serves_some 7001 /tmp/other-half --filter "[!m]*" --filter "mi*" --filter "means.[!0-2]*" || return 1
+	other=$!
+}
+check "two peers with some of the shards each" two_halves
+one_with_all() { serves_some 7002 /tmp/all && whole=$!; }
+check "one with all" one_with_all
+check "the two make the same file" eval '
+	"$tool" fetch "$LAB_IP:7000,$LAB_IP:7001" --all -j -o /tmp/got >/tmp/united &&
+	"$tool" fetch "$LAB_IP:7002" --all -o /tmp/want && cmp /tmp/got /tmp/want &&
+	jq -e "(.peers | map(.tensors) | add) == 256 and (.peers | map(.tensors > 0) | all)" /tmp/united'
+check "but not a folder, whose files no peer knows" refused "no peer has all tensors" \
+	"$tool" fetch "$LAB_IP:7000,$LAB_IP:7001" --all -o /tmp/part/
+check "unless one more has all" eval 'rm -rf /tmp/again/* &&
+	"$tool" fetch "$LAB_IP:7000,$LAB_IP:7001,$LAB_IP:7002" --all -o /tmp/again/ && diff -r /tmp/shards /tmp/again'
+
+# fetch_cut PEERS COMMAND...: all steps of them, and when some are there, the command
+served_some() { (($("$tool" show contexts -j | jq 'map(.counters.served // 0) | max') > 600)); }
+fetch_cut() {
+	local fetch status peers=$1
+	shift
+	rm -rf /tmp/again/*
+	"$tool" fetch "$peers" --all --steps 40 -q 4 --timeout 8 -o /tmp/again/ >/tmp/cut 2>&1 &
+	fetch=$!
+	until_true served_some
+	"$@"
+	wait $fetch
+	status=$?
+	cat /tmp/cut
+	((status == 0)) && grep -q "connecting again" /tmp/cut && diff -r /tmp/shards /tmp/again
+}
+whole_killed() {
+	kill -KILL $whole
+	wait $whole 2>/dev/null
+	one_with_all
+}
+check "one of two is killed: the other sends the rest" fetch_cut "$LAB_IP:7000,$LAB_IP:7002" killed
+check "the only one is killed, and started again" fetch_cut "$LAB_IP:7002" whole_killed
+# Nobody has what is missing, and it is said for how long who was asked
+nobody_has_it() {
+	! fetch_cut "$LAB_IP:7001,$LAB_IP:7002" eval 'kill -KILL $whole; wait $whole 2>/dev/null' &&
+		grep -qE "error: fetch tensor \"means[.].*from $LAB_IP:7002: the channel has gone down: .*nobody listens" /tmp/cut
+}
+check "what nobody else has does not come" nobody_has_it
+kill $other
+wait $other
 check "the files' own pages, and some tensors of them" eval '
 	serves /tmp/seven --memory file --filter "means.*" /tmp/shards &&
 	"$tool" fetch "$LAB_IP:7000" --all -o /tmp/part/ && ls /tmp/part &&

@@ -48,6 +48,9 @@ struct fake_context {
 	/* Entries behind the head, which the next wait shows */
 	unsigned int hidden;
 	unsigned int channels;
+	/* Numbers that were given to channels, and a bit of each that is down */
+	uint32_t last_channel;
+	uint64_t down;
 	struct fake_pool pools[POOLS];
 	uint64_t counters[RDMATENSOR_STAT_NR];
 };
@@ -103,6 +106,17 @@ unsigned int fake_published(void)
 	pthread_mutex_lock(&lock);
 	for (i = 0; i < PUBLICATIONS; i++)
 		nr += publications[i].used;
+	pthread_mutex_unlock(&lock);
+	return nr;
+}
+
+unsigned int fake_open(void)
+{
+	unsigned int i, nr = 0;
+
+	pthread_mutex_lock(&lock);
+	for (i = 0; i < CONTEXTS; i++)
+		nr += contexts[i].used && lseek(contexts[i].fd, 0, SEEK_CUR) >= 0;
 	pthread_mutex_unlock(&lock);
 	return nr;
 }
@@ -168,6 +182,11 @@ static bool has_room(const struct fake_context *ctx)
 {
 	return ctx->ring->head + ctx->hidden - ctx->ring->tail + ctx->channels <
 	       ctx->ring->entries;
+}
+
+static bool is_down(const struct fake_context *ctx, uint32_t channel)
+{
+	return ctx->down >> channel % 64 & 1;
 }
 
 static void show(struct fake_context *ctx)
@@ -524,10 +543,12 @@ static int do_op(struct fake_context *ctx, const struct rdmatensor_op *op)
 	case RDMATENSOR_OP_FETCH:
 		if (fake.fetches_until_down && !--fake.fetches_until_down) {
 			other.result = -ECONNRESET;
+			other.channel = op->channel;
+			ctx->down |= 1ull << op->channel % 64;
+			ctx->channels--;
 			push(ctx, &other);
-			return -ENOTCONN;
 		}
-		return do_fetch(ctx, op);
+		return is_down(ctx, op->channel) ? -ENOTCONN : do_fetch(ctx, op);
 	case RDMATENSOR_OP_FREE:
 		return op->offset % 64 ? -ENOENT : 0;
 	default:
@@ -610,6 +631,8 @@ static int dispatch(struct fake_context *ctx, unsigned long request, void *arg)
 			error = fake.connect_error_v6;
 		fake.connected = *connect;
 		fake.connects++;
+		if (fake.connects_most && fake.connects > fake.connects_most)
+			error = -ECONNREFUSED;
 		if (fake.connects_until && fake.connects >= fake.connects_until &&
 		    (error == -ECONNREFUSED || error == -EINTR))
 			error = 0;
@@ -619,7 +642,7 @@ static int dispatch(struct fake_context *ctx, unsigned long request, void *arg)
 		strcpy(connect->cause, error ?
 		       "connect: nobody listens there: start the peer" :
 		       "connect: up");
-		connect->out_channel = 1;
+		connect->out_channel = error ? 0 : ++ctx->last_channel;
 		return error;
 	}
 	case RDMATENSOR_DISCONNECT:
@@ -629,8 +652,11 @@ static int dispatch(struct fake_context *ctx, unsigned long request, void *arg)
 
 		if (query->flags && query->channel)
 			return -ENOENT;
-		query->channel = 1;
-		query->state = RDMATENSOR_CHANNEL_UP;
+		if (query->flags)
+			query->channel = 1;
+		query->state = is_down(ctx, query->channel) ? RDMATENSOR_CHANNEL_DOWN :
+							      RDMATENSOR_CHANNEL_UP;
+		query->incarnation = 1 + (fake.restarts ? query->channel : 0);
 		query->lanes = 1;
 		strcpy(query->worker, "peer \"quoted\"");
 		return 0;

@@ -55,6 +55,10 @@ extern struct fake {
 	unsigned int connect_ms;
 	/* From this CONNECT on there is a peer; 0: never */
 	unsigned int connects_until;
+	/* After so many CONNECTs nobody listens any more; 0: never */
+	unsigned int connects_most;
+	/* Behind each channel is another worker */
+	bool restarts;
 	int pool_error;
 	/* The module does not know RDMATENSOR_SUBMIT_HEAD; how often it was asked for */
 	bool old;
@@ -80,6 +84,8 @@ void fake_reset(void);
 void fake_event(int type, uint32_t channel);
 /* What was late comes, and @extra others before it */
 void fake_late(void);
+/* How many contexts are open */
+unsigned int fake_open(void);
 /* How many tensors are published */
 unsigned int fake_published(void);
 

@@ -66,7 +66,7 @@ static int connect_to(const char *peer, uint32_t timeout_ms)
 	uint32_t channel = 0;
 	int err = rdmatensor_connect(rt, peer, NULL, timeout_ms, &channel, cause, sizeof(cause));
 
-	assert_int_equal(channel, !err);
+	assert_int_equal(!channel, !!err);
 	return err;
 }
 

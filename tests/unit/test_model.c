@@ -805,7 +805,7 @@ static void test_output(void **state)
 }
 
 static void publish(struct rdmatensor *rt, const char *name, const struct rdmatensor_pool *pool,
-		    uint64_t at, uint64_t bytes, __u64 dim)
+		    uint64_t at, uint64_t bytes, uint64_t dim)
 {
 	struct rdmatensor_op op;
 

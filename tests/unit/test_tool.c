@@ -208,15 +208,142 @@ static void test_steps(void **state)
 	assert_contains(messages, "tensor \"layer.0\", step 7");
 	assert_contains(messages, "did not arrive within --timeout");
 	assert_same_files(model, output);
-	/* The channel goes down after the index, which takes two fetches, and the first step */
-	fake.fetches_until_down = 2 + NR(tensors) + 1;
-	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "--all", "-o", output, "--step", "4",
-			     "--steps", "2"), EXIT_FAILED);
-	assert_contains(messages, "step 5, from 10.0.0.1: the channel has gone down: Connection reset by peer: see the peer's log");
+	server_end_with(EXIT_OK);
+}
+
+/* Which of the JSON's peers */
+static struct json_object *peer_of(struct json_object *root, size_t i)
+{
+	return json_object_array_get_idx(get(root, "peers"), i);
+}
+
+/* Another channel, in the index and in the steps; the index takes two fetches */
+static void test_again(void **state)
+{
+	struct json_object *root;
+	unsigned int at;
+
+	(void)state;
+	make_model();
+	server_start_with((char *[]){ model, "--exit-after", "1", "--steps", "2", NULL },
+			  2 * (NR(tensors) + 1));
+	for (at = 1; at <= 2 + 2 * NR(tensors); at++) {
+		fake.fetches_until_down = at;
+		unlink(output);
+		assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "--all", "-o", output, "--steps", "2",
+				     "--json"), EXIT_OK);
+		assert_int_equal(fake.fetches_until_down, 0);
+		assert_same_files(model, output);
+		assert_contains(messages, "warning: 10.0.0.1: ");
+		assert_contains(messages, ": connecting again");
+		root = parse_line(text);
+		assert_int_equal(json_object_get_int64(get(peer_of(root, 0), "reconnects")), 1);
+		assert_int_equal(json_object_get_int64(get(peer_of(root, 0), "tensors")),
+				 2 * NR(tensors));
+		json_object_put(root);
+	}
 	fake.fetches_until_down = 1;
-	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "odd", "-o", output, "--step", "4"),
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "odd", "-o", output, "--alloc"), EXIT_OK);
+	server_end_with(EXIT_OK);
+}
+
+/* What the former worker has sent is not mixed with what the next one sends */
+static void test_restarted(void **state)
+{
+	char *alloc[] = { "--json", "--alloc" };
+	struct json_object *root;
+	size_t i;
+
+	(void)state;
+	make_model();
+	server_start_with((char *[]){ model, "--exit-after", "1", NULL }, NR(tensors) + 1);
+	fake.restarts = true;
+	for (i = 0; i < NR(alloc); i++) {
+		fake.fetches_until_down = 2 + 3;
+		assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "--all", "-o", output, "-q", "1",
+				     "--json", alloc[i]), EXIT_OK);
+		assert_same_files(model, output);
+		assert_contains(messages, "10.0.0.1 was started anew: its 2 tensors of step 0");
+		root = parse_line(text);
+		assert_int_equal(json_object_get_int64(get(peer_of(root, 0), "tensors")),
+				 NR(tensors) + 2);
+		json_object_put(root);
+	}
+	server_end_with(EXIT_OK);
+}
+
+/* As long as --timeout says, and then it is told what happened first and what last */
+static void test_given_up(void **state)
+{
+	uint64_t began, took;
+
+	(void)state;
+	make_model();
+	server_start_with((char *[]){ model, "--exit-after", "1", NULL }, NR(tensors) + 1);
+	fake.connects_most = fake.connects + 1;
+	fake.fetches_until_down = 2 + 2;
+	began = rdmatensor_now_ns();
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "--all", "-o", output, "--timeout", "0.3"),
+			 EXIT_FAILED);
+	took = rdmatensor_now_ns() - began;
+	assert_in_range(took, 300000000, 3000000000);
+	assert_contains(messages, "step 0, from 10.0.0.1: the channel has gone down: ");
+	assert_contains(messages, "; then: connect: nobody listens there: start the peer: see the peer's log");
+	assert_int_equal(access(output, F_OK), -1);
+	/* The same before it is known what there is */
+	fake.connects_most = fake.connects + 1;
+	fake.fetches_until_down = 1;
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "odd", "-o", output, "--timeout", "0.1"),
 			 EXIT_FAILED);
 	assert_contains(messages, "the channel has gone down");
+	assert_contains(messages, "nobody listens");
+	fake.connects_most = 0;
+	server_end_with(EXIT_OK);
+}
+
+static void test_peers(void **state)
+{
+	struct json_object *root;
+
+	(void)state;
+	assert_int_equal(RUN(cmd_fetch, "p,q", "name", "-o", output), EXIT_USAGE);
+	assert_contains(messages, "several PEERs are refused with names");
+	assert_int_equal(RUN(cmd_fetch, "p,,q", "-a", "-o", output), EXIT_USAGE);
+	assert_contains(messages, "PEER 2 of 3 is empty");
+	assert_int_equal(RUN(cmd_fetch, "p,q,p", "-a", "-o", output), EXIT_USAGE);
+	assert_contains(messages, "PEER p is given twice");
+	assert_int_equal(RUN(cmd_fetch, "p,q", "-a", "-o", output, "--peer-worker", "w"),
+			 EXIT_USAGE);
+	assert_contains(messages, "--peer-worker is refused");
+	make_model();
+	server_start_with((char *[]){ model, "--exit-after", "1", NULL }, NR(tensors) + 1);
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1,10.0.0.2", "--all", "-o", output, "-j"),
+			 EXIT_OK);
+	assert_same_files(model, output);
+	root = parse_line(text);
+	assert_string_equal(json_object_get_string(get(root, "peer")), "10.0.0.1,10.0.0.2");
+	assert_int_equal(json_object_get_int64(get(peer_of(root, 0), "tensors")),
+			 (NR(tensors) + 1) / 2);
+	assert_int_equal(json_object_get_int64(get(peer_of(root, 1), "tensors")), NR(tensors) / 2);
+	json_object_put(root);
+	/* One of them is enough */
+	fake.connects_most = fake.connects + 2;
+	fake.fetches_until_down = 4 + 2;
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1,10.0.0.2", "--all", "-o", output, "-j",
+			     "-q", "2", "--timeout", "0.2"), EXIT_OK);
+	assert_same_files(model, output);
+	/* The thread that nobody needs any more closes the context; the server's is left */
+	while (fake_open() > 1)
+		usleep(1000);
+	/* But not in the beginning, when it is not known what it has */
+	fake.connects_most = fake.connects + 1;
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1,10.0.0.2", "--all", "-o", output, "--wait", "0"),
+			 EXIT_FAILED);
+	assert_contains(messages, "nobody listens");
+	fake.connects_most = 0;
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1,10.0.0.2,10.0.0.3,10.0.0.4,10.0.0.5,10.0.0.6,10.0.0.7,10.0.0.8,10.0.0.9,10.0.0.10,10.0.0.11,10.0.0.12,10.0.0.13,10.0.0.14,10.0.0.15,10.0.0.16",
+			     "--all", "-o", output, "--ring-entries", "16"), EXIT_FAILED);
+	assert_contains(messages, "16 PEERs: the completion ring has 16 entries");
 	server_end_with(EXIT_OK);
 }
 
@@ -757,6 +884,10 @@ int main(void)
 		test(test_all),
 		test(test_memories),
 		test(test_steps),
+		test(test_again),
+		test(test_restarted),
+		test(test_given_up),
+		test(test_peers),
 		test(test_names),
 		test(test_short_types),
 		test(test_in_flight),

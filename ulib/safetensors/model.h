@@ -91,6 +91,20 @@ int st_model_open(const char *path, struct st_model *model, char *error, size_t 
 int st_model_one(struct st_file *file, struct st_model *model);
 
 /**
+ * st_model_join() - a model of one file with the tensors of several files
+ * @files: the files, no two of which have a tensor in common; not changed
+ * @nr: their number
+ * @model: out, for st_model_free(); untouched if the call fails. The longest elements are first,
+ *         and behind these the order is that of the files
+ * @error: as for st_model_open()
+ * @error_len: as for st_model_open()
+ *
+ * Return: 0; -EINVAL: no file can have these tensors; -ENOMEM.
+ */
+int st_model_join(const struct st_file *files, size_t nr, struct st_model *model, char *error,
+		  size_t error_len);
+
+/**
  * st_model_filter() - leave only some tensors in a model
  * @model: the model. Shards that have none of them leave it, the others' headers and the index
  *         are written again

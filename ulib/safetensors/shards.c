@@ -128,6 +128,30 @@ void st_shards_unlist(struct st_model *model)
 	model->places = NULL;
 }
 
+int st_model_join(const struct st_file *files, size_t nr, struct st_model *model, char *error,
+		  size_t error_len)
+{
+	struct st_shard *shards = calloc(nr + 1, sizeof(*shards));
+	struct st_model parts = { .shards = shards, .nr = nr };
+	size_t i;
+	int err;
+
+	if (!shards)
+		return st_fail(error, error_len, -ENOMEM, "out of memory");
+	for (i = 0; i < nr; i++)
+		shards[i].file = files[i];
+	err = st_shards_list(&parts, error, error_len);
+	if (!err) {
+		err = st_model_one(parts.all, model);
+		if (err)
+			st_fail(error, error_len, err, "out of memory");
+	}
+	free(parts.all);
+	free(parts.places);
+	free(shards);
+	return err;
+}
+
 /* ---- a part of them --------------------------------------------------------- */
 
 int st_shard_name(struct st_shard *shard, const char *name)

@@ -21,7 +21,7 @@ const struct command commands[NR_COMMANDS] = {
 		.what = "fetch tensors by name into a safetensors file",
 		.usage =
 		"Usage: rdmatensor fetch [OPTION]... PEER NAME... -o OUT.safetensors\n"
-		"       rdmatensor fetch [OPTION]... PEER --all -o {OUT.safetensors | DIR/}\n"
+		"       rdmatensor fetch [OPTION]... PEER[,PEER]... --all -o {OUT.safetensors | DIR/}\n"
 		"Fetch tensors of a peer by name and write them into a safetensors file, or the\n"
 		"shards of a model with their index into a folder.\n"
 		"PEER is host, host:port or [v6]:port; the default port is "
@@ -313,7 +313,10 @@ const struct option_row option_rows[] = {
 	}, {
 		OWN(IN(FETCH), TIMEOUT, "timeout"), .letter = 't',
 		.arg = "SEC", .kind = OPTION_SECONDS, .most = 1000000000, .preset = "30",
-		.help = "bound on each fetch, 0: none (default {default})",
+		.help = "bound on each fetch, and on connecting again, 0: none\n"
+			"(default {default})",
+		.man = "Bound on each fetch, and on how long another channel is tried after one "
+			"went down; 0 is no bound (default {default}).",
 	}, {
 		OWN(IN(GATHER), TIMEOUT, "timeout"), .letter = 't',
 		.arg = "SEC", .kind = OPTION_SECONDS, .most = 1000000000, .preset = "0",

@@ -44,38 +44,25 @@ static int fetch_steps(struct fetch *fetch, struct outputs *outputs)
 	return err;
 }
 
-/**
- * struct what - the options that are not part of struct fetch
- * @output: file or folder to write
- * @peer_worker: the peer's name, or NULL
- * @all: --all
- */
-struct what {
-	const char *output;
-	const char *peer_worker;
-	bool all;
-};
-
-static int fetch_from(struct fetch *fetch, const struct what *what, struct outputs *outputs,
-		      char **names, size_t nr)
+static int fetch_from(struct fetch *fetch, struct outputs *outputs, char **names, size_t nr)
 {
 	int err;
 
 	err = context_start(&fetch->options, &fetch->rt);
 	if (err)
 		return err;
-	err = context_connect(fetch->rt, &fetch->options, fetch->peer, what->peer_worker,
-			      &fetch->channel);
+	fetch->peers.rt = fetch->rt;
+	err = peers_connect(&fetch->peers);
 	if (!err)
-		err = what->all ? fetch_index(fetch) :
-				  fetch_meta(fetch, names, nr);
+		err = nr ? fetch_meta(fetch, names, nr) : fetch_index(fetch);
 	if (!err)
 		err = fetch_prepare(fetch);
 	if (!err)
 		err = outputs_open(outputs, &fetch->model);
 	if (!err)
 		err = fetch_steps(fetch, outputs);
-	rdmatensor_close(fetch->rt);
+	if (peers_end(&fetch->peers))
+		rdmatensor_close(fetch->rt);
 	st_model_free(&fetch->model);
 	free(fetch->offsets);
 	return err;
@@ -100,34 +87,55 @@ static int check_names(char *const *names, size_t nr)
 	return EXIT_OK;
 }
 
-/* PEER; the names follow from optind on. EXIT_OK, or EXIT_USAGE with a message */
-static int take_arguments(struct fetch *fetch, const struct what *what, int argc, char **argv)
+/* "PEER[,PEER]..." */
+static int take_peers(struct fetch *fetch, char *list, bool all)
 {
+	int err;
+
+	fetch->peer = strdup(list);
+	if (!fetch->peer)
+		return failed("out of memory");
+	fetch->peers.options = &fetch->options;
+	fetch->peers.timeout_ns = fetch->timeout_ns;
+	err = peers_take(&fetch->peers, list);
+	if (err || fetch->peers.nr == 1)
+		return err;
+	if (!all)
+		return misused("several PEERs are refused with names: only indices tell who has which tensor: give --all, with --filter NAME for some of them");
+	if (fetch->peers.worker)
+		return misused("--peer-worker is refused with several PEERs: it is the name of one: leave it out");
+	return EXIT_OK;
+}
+
+/* PEER; the names follow from optind on. EXIT_OK, or EXIT_USAGE with a message */
+static int take_arguments(struct fetch *fetch, bool all, int argc, char **argv)
+{
+	char *list;
 	size_t nr;
 	int err;
 
 	if (optind == argc)
 		return misused("give a PEER");
-	fetch->peer = argv[optind++];
+	list = argv[optind++];
 	nr = (size_t)(argc - optind);
-	if (what->all == (nr > 0))
+	if (all == (nr > 0))
 		return misused("give either names or --all; before names that begin with -, give --");
 	err = check_names(argv + optind, nr);
 	if (err)
 		return err;
 	if (fetch->alloc && fetch->memory != STORE_KERNEL)
 		return misused("--alloc is refused with --memory: memory that is registered has no places to hand out: leave out one of the two");
-	if (fetch->filter.nr && !what->all)
+	if (fetch->filter.nr && !all)
 		return misused("--filter is refused with names: give --all, or leave it out");
-	if (!what->output || !*what->output)
+	if (!fetch->output || !*fetch->output)
 		return misused("give -o OUT.safetensors");
-	if (!strcmp(what->output, "-"))
+	if (!strcmp(fetch->output, "-"))
 		return misused("-o - is refused: standard output is for the report; give ./- for a file of that name");
-	fetch->folder = what->output[strlen(what->output) - 1] == '/';
-	if (fetch->folder && !what->all)
+	fetch->folder = fetch->output[strlen(fetch->output) - 1] == '/';
+	if (fetch->folder && !all)
 		return misused("-o %s is refused with names: a folder is for all of a model's files: give --all, or -o OUT.safetensors",
-			       what->output);
-	return EXIT_OK;
+			       fetch->output);
+	return take_peers(fetch, list, all);
 }
 
 static int take_memory(void *own, const char *memory)
@@ -140,10 +148,10 @@ static int take_memory(void *own, const char *memory)
 int cmd_fetch(int argc, char **argv)
 {
 	struct fetch fetch = { 0 };
-	struct what what = { 0 };
+	bool all = false;
 	const struct option_place places[] = {
-		{ .id = OPT_ALL, .flag = &what.all },
-		{ .id = OPT_OUTPUT, .text = &what.output },
+		{ .id = OPT_ALL, .flag = &all },
+		{ .id = OPT_OUTPUT, .text = &fetch.output },
 		{ .id = OPT_STEP, .number = &fetch.first_step },
 		{ .id = OPT_STEPS, .number = &fetch.steps },
 		{ .id = OPT_IN_FLIGHT, .number = &fetch.in_flight },
@@ -151,20 +159,21 @@ int cmd_fetch(int argc, char **argv)
 		{ .id = OPT_ALLOC, .flag = &fetch.alloc },
 		{ .id = OPT_FILTER, .own = &fetch.filter, .take = filter_take },
 		{ .id = OPT_MEMORY, .own = &fetch, .take = take_memory },
-		{ .id = OPT_PEER_WORKER, .text = &what.peer_worker },
+		{ .id = OPT_PEER_WORKER, .text = &fetch.peers.worker },
 	};
-	struct outputs outputs;
+	struct outputs outputs = { 0 };
 	int err;
 
 	if (!context_options_parse(COMMAND_FETCH, &fetch.options, places,
 				   NR_PLACES(places), argc, argv, &err))
 		return err;
-	err = take_arguments(&fetch, &what, argc, argv);
-	if (err)
-		return err;
-	err = outputs_begin(&outputs, what.output);
+	err = take_arguments(&fetch, all, argc, argv);
 	if (!err)
-		err = fetch_from(&fetch, &what, &outputs, argv + optind, (size_t)(argc - optind));
+		err = outputs_begin(&outputs, fetch.output);
+	if (!err)
+		err = fetch_from(&fetch, &outputs, argv + optind, (size_t)(argc - optind));
 	outputs_drop(&outputs);
+	peers_end(&fetch.peers);
+	free(fetch.peer);
 	return err;
 }

@@ -42,11 +42,11 @@ const char *fetch_remedy(const struct rdmatensor_cqe *cqe)
 	}
 }
 
-const char *fetch_refusal(const struct fetch *fetch, int err, char *text, size_t len)
+const char *fetch_refusal(const struct peer *peer, int err, char *text, size_t len)
 {
 	if (err == -ENOTCONN)
 		snprintf(text, len, "the channel has gone down: %s: see the peer's log, and fetch again",
-			 *fetch->down ? fetch->down : strerror(-err));
+			 *peer->why ? peer->why : strerror(-err));
 	else if (err == -EDQUOT)
 		snprintf(text, len, "the RDMA cgroup allows no more memory regions: raise hca_object in its rdma.max, or lower --in-flight");
 	else
@@ -54,35 +54,69 @@ const char *fetch_refusal(const struct fetch *fetch, int err, char *text, size_t
 	return text;
 }
 
-static int tensor_failed(struct fetch *fetch, const char *name,
+static int tensor_failed(struct fetch *fetch, const struct peer *peer, const char *name,
 			 const struct rdmatensor_cqe *cqe, int err)
 {
 	char text[RDMATENSOR_STATUS_ROOM];
 	const char *remedy;
 
-	if (!cqe->type)
+	if (!cqe->type || peer->state == PEER_GIVEN_UP)
 		return failed("fetch tensor \"%s\", step %" PRId64 ", from %s: %s",
-			      name, fetch->first_step, fetch->peer,
-			      fetch_refusal(fetch, err, text, sizeof(text)));
+			      name, fetch->first_step, peer->name,
+			      fetch_refusal(peer, peer->state == PEER_GIVEN_UP ? -ENOTCONN : err,
+					    text, sizeof(text)));
 	remedy = fetch_remedy(cqe);
 	if (err == -ETIMEDOUT && !strcmp(name, INDEX_NAME))
 		remedy = ": it did not arrive within --timeout, or the peer is not a `rdmatensor serve` with this step: raise --timeout, or name the tensors";
 	return failed("fetch tensor \"%s\", step %" PRId64 ", from %s: %s%s",
-		      name, fetch->first_step, fetch->peer,
+		      name, fetch->first_step, peer->name,
 		      rdmatensor_status_text(fetch->rt, cqe, text, sizeof(text)), remedy);
 }
 
+/* What was fetched of that worker so far is what any of its life has: nothing yet */
+static void nothing_changed(void *arg, const struct peer *peer)
+{
+	(void)arg;
+	(void)peer;
+}
+
+/* As rdmatensor_fetch(), by as many channels as it takes */
+static int fetch_one(struct fetch *fetch, struct peer *peer, const char *name,
+		     const struct store *store, uint64_t bytes, struct rdmatensor_cqe *cqe)
+{
+	char text[RDMATENSOR_STATUS_ROOM];
+	int err;
+
+	for (;;) {
+		memset(cqe, 0, sizeof(*cqe));
+		err = rdmatensor_fetch(fetch->rt, peer->channel, name, fetch->first_step,
+				       &store->pool, store->offset, bytes, fetch_deadline(fetch),
+				       cqe);
+		if (!peer_is_down(&fetch->peers, peer, err))
+			return err;
+		peer_down(&fetch->peers, peer, cqe->type ?
+			  rdmatensor_status_text(fetch->rt, cqe, text, sizeof(text)) :
+			  strerror(-err));
+		while (peer->state != PEER_UP) {
+			if (peer->state == PEER_DOWN)
+				peer_again(&fetch->peers, peer);
+			if (peer->state == PEER_GIVEN_UP)
+				return err;
+			peers_wait(&fetch->peers);
+			peers_look(&fetch->peers, nothing_changed, NULL);
+		}
+	}
+}
+
 /* A region of the smallest size, for a fetch that only returns meta-data */
-static int probe(struct fetch *fetch, const struct store *store,
+static int probe(struct fetch *fetch, struct peer *peer, const struct store *store,
 		 const char *name, struct rdmatensor_cqe *cqe)
 {
 	int err;
 
-	err = rdmatensor_fetch(fetch->rt, fetch->channel, name,
-			       fetch->first_step, &store->pool, store->offset,
-			       0, fetch_deadline(fetch), cqe);
+	err = fetch_one(fetch, peer, name, store, 0, cqe);
 	if (err && !(err == -EMSGSIZE && cqe->flags & RDMATENSOR_CQE_META))
-		return tensor_failed(fetch, name, cqe, err);
+		return tensor_failed(fetch, peer, name, cqe, err);
 	if (cqe->flags & RDMATENSOR_CQE_DEAD)
 		return failed("fetch tensor \"%s\", step %" PRId64 ": it is dead: it has no content",
 			      name, fetch->first_step);
@@ -90,10 +124,10 @@ static int probe(struct fetch *fetch, const struct store *store,
 }
 
 /* 0, or a negative errno with @error */
-typedef int (*take_text)(struct fetch *fetch, const char *text, size_t bytes, char *error,
+typedef int (*take_text)(struct st_model *model, const char *text, size_t bytes, char *error,
 			 size_t error_len);
 
-static int take_header(struct fetch *fetch, const char *text, size_t bytes, char *error,
+static int take_header(struct st_model *model, const char *text, size_t bytes, char *error,
 		       size_t error_len)
 {
 	struct st_file file;
@@ -102,39 +136,52 @@ static int take_header(struct fetch *fetch, const char *text, size_t bytes, char
 	err = st_parse(text, bytes, UINT64_MAX, &file, error, error_len);
 	if (err)
 		return err;
-	err = st_model_one(&file, &fetch->model);
+	err = st_model_one(&file, model);
 	if (err)
 		snprintf(error, error_len, "out of memory");
 	return err;
 }
 
 /* In place of the file that the peer would make of its shards */
-static int take_shards(struct fetch *fetch, const char *text, size_t bytes, char *error,
+static int take_shards(struct st_model *model, const char *text, size_t bytes, char *error,
 		       size_t error_len)
 {
-	st_model_free(&fetch->model);
-	return st_model_unpack(text, bytes, &fetch->model, error, error_len);
+	st_model_free(model);
+	return st_model_unpack(text, bytes, model, error, error_len);
 }
 
-/* What a peer publishes beside its tensors, into memory of its own that is not kept */
-static int fetch_text(struct fetch *fetch, const char *name, uint64_t bytes, take_text take,
-		      const char *what)
+/**
+ * struct side - what a peer publishes beside its tensors
+ * @name: its name
+ * @bytes: its length
+ * @take: judges it
+ * @what: it, for messages
+ */
+struct side {
+	const char *name;
+	uint64_t bytes;
+	take_text take;
+	const char *what;
+};
+
+/* Into memory of its own that is not kept */
+static int fetch_text(struct fetch *fetch, struct peer *peer, const struct side *side,
+		      struct st_model *model)
 {
 	struct rdmatensor_cqe cqe;
 	char error[ST_ERROR_MAX];
 	struct store store;
 	int err;
 
-	err = store_create(fetch->rt, bytes, RDMATENSOR_POOL_PEERS_WRITE, &store);
+	err = store_create(fetch->rt, side->bytes, RDMATENSOR_POOL_PEERS_WRITE, &store);
 	if (err)
 		return err;
-	err = rdmatensor_fetch(fetch->rt, fetch->channel, name, fetch->first_step, &store.pool,
-			       store.offset, bytes, fetch_deadline(fetch), &cqe);
+	err = fetch_one(fetch, peer, side->name, &store, side->bytes, &cqe);
 	if (err)
-		err = tensor_failed(fetch, name, &cqe, err);
-	else if (take(fetch, (char *)store.pool.base + store.offset, cqe.tensor_bytes, error,
-		      sizeof(error)))
-		err = failed("%s of %s: %s", what, fetch->peer, error);
+		err = tensor_failed(fetch, peer, side->name, &cqe, err);
+	else if (side->take(model, (char *)store.pool.base + store.offset, cqe.tensor_bytes, error,
+			    sizeof(error)))
+		err = failed("%s of %s: %s", side->what, peer->name, error);
 	rdmatensor_pool_destroy(fetch->rt, &store.pool);
 	return err;
 }
@@ -145,35 +192,83 @@ static uint64_t shards_of(const struct rdmatensor_cqe *cqe)
 	return cqe->data_type == RDMATENSOR_DT_STRING && cqe->ndims == 1 ? cqe->dims[0] : 0;
 }
 
-int fetch_index(struct fetch *fetch)
+/* Into @model, of zeroes. EXIT_OK, or EXIT_FAILED with a message */
+static int index_of(struct fetch *fetch, struct peer *peer, struct st_model *model)
 {
+	struct side index = { INDEX_NAME, 0, take_header, "index" };
 	struct rdmatensor_cqe cqe;
 	struct store store;
-	uint64_t bytes;
 	int err;
 
 	err = store_create(fetch->rt, 1, RDMATENSOR_POOL_PEERS_WRITE, &store);
 	if (err)
 		return err;
-	err = probe(fetch, &store, INDEX_NAME, &cqe);
+	err = probe(fetch, peer, &store, INDEX_NAME, &cqe);
 	rdmatensor_pool_destroy(fetch->rt, &store.pool);
 	if (err)
 		return err;
-	bytes = cqe.tensor_bytes;
-	if (!bytes || bytes > ST_HEADER_MAX)
+	index.bytes = cqe.tensor_bytes;
+	peer->shards_bytes = shards_of(&cqe);
+	if (!index.bytes || index.bytes > ST_HEADER_MAX)
 		return failed("index of %s: %" PRIu64 " bytes are not a safetensors header",
-			      fetch->peer, bytes);
-	err = fetch_text(fetch, INDEX_NAME, bytes, take_header, "index");
-	bytes = fetch->folder ? shards_of(&cqe) : 0;
-	if (!err && bytes > ST_PACK_MAX)
-		err = failed("shards of %s: %" PRIu64 " bytes are not their headers", fetch->peer,
-			     bytes);
-	else if (!err && bytes)
-		err = fetch_text(fetch, SHARDS_NAME, bytes, take_shards, "shards");
+			      peer->name, index.bytes);
+	return fetch_text(fetch, peer, &index, model);
+}
+
+/* In place of fetch->model, which has the same tensors in one file */
+static int shards_into(struct fetch *fetch, struct peer *peer)
+{
+	struct side shards = { SHARDS_NAME, peer->shards_bytes, take_shards, "shards" };
+
+	if (!shards.bytes)
+		return EXIT_OK;
+	if (shards.bytes > ST_PACK_MAX)
+		return failed("shards of %s: %" PRIu64 " bytes are not their headers", peer->name,
+			      shards.bytes);
+	return fetch_text(fetch, peer, &shards, &fetch->model);
+}
+
+static int index_of_all(struct fetch *fetch, struct st_model *of)
+{
+	struct peer *peers = fetch->peers.all, *whole = peers;
+	struct fetch_union *all = NULL;
+	size_t i;
+	int err = EXIT_OK;
+
+	for (i = 0; !err && i < fetch->peers.nr; i++)
+		err = index_of(fetch, &peers[i], &of[i]);
+	if (err)
+		return err;
+	if (fetch->peers.nr > 1) {
+		err = fetch_unite(fetch, of, &all, &whole);
+	} else {
+		fetch->model = *of;
+		memset(of, 0, sizeof(*of));
+	}
+	if (!err && fetch->folder)
+		err = shards_into(fetch, whole);
 	if (!err)
 		err = filter_apply(&fetch->filter, &fetch->model, fetch->peer);
+	if (!err && all)
+		err = fetch_owners(fetch, all);
+	fetch_union_free(all);
+	return err;
+}
+
+int fetch_index(struct fetch *fetch)
+{
+	struct st_model *of = calloc(fetch->peers.nr, sizeof(*of));
+	size_t i;
+	int err;
+
+	if (!of)
+		return failed("out of memory");
+	err = index_of_all(fetch, of);
 	if (!err)
 		fetch->file = fetch->model.all;
+	for (i = 0; i < fetch->peers.nr; i++)
+		st_model_free(&of[i]);
+	free(of);
 	return err;
 }
 
@@ -186,6 +281,7 @@ static int no_file_of(const char *name)
 
 int fetch_meta(struct fetch *fetch, char **names, size_t nr)
 {
+	struct peer *peer = fetch->peers.all;
 	struct st_tensor *tensors;
 	struct rdmatensor_cqe cqe;
 	char error[ST_ERROR_MAX];
@@ -203,7 +299,7 @@ int fetch_meta(struct fetch *fetch, char **names, size_t nr)
 		return err;
 	}
 	for (i = 0; !err && i < nr; i++) {
-		err = probe(fetch, &store, names[i], &cqe);
+		err = probe(fetch, peer, &store, names[i], &cqe);
 		if (!err && cqe.data_type == RDMATENSOR_DT_VARIANT)
 			err = no_file_of(names[i]);
 		if (err)

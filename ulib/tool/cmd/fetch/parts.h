@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The parts of fetch: what to fetch (names), fetching it (step), writing it (outputs), what that
- * took (report), and the command around them.
+ * The parts of fetch: from whom (peers), what to fetch (names, union), fetching it (step), writing it
+ * (outputs), what that took (report), and the command around them.
  */
 #ifndef TOOL_FETCH_PARTS_H
 #define TOOL_FETCH_PARTS_H
 
 #include "outfile.h"
+#include "peers.h"
 #include "safetensors/model.h"
 #include "tool/common/context_options.h"
 #include "tool/common/filter.h"
@@ -16,40 +17,40 @@
  * struct fetch - the command's state
  * @options: options
  * @rt: the context
- * @channel: to the peer
- * @peer: its address as given
+ * @peer: address of the peer, or list of addresses, as given
+ * @peers: the same, each with its channel
  * @first_step: of --step
  * @steps: of --steps
  * @in_flight: of --in-flight
  * @timeout_ns: of --timeout, for each tensor
  * @alloc: --alloc: the kernel finds the tensors' places
  * @memory: of --memory
+ * @output: of -o
  * @folder: shards are written, where the peer has some
  * @filter: of --filter
  * @model: the file that is written, or the shards
  * @file: all tensors, @model's
  * @store: where they go
  * @offsets: where each is in the pool
- * @down: why the channel has gone down; "": not known
  */
 struct fetch {
 	struct context_options options;
 	struct rdmatensor *rt;
-	uint32_t channel;
-	const char *peer;
+	char *peer;
+	struct peers peers;
 	int64_t first_step;
 	int64_t steps;
 	int64_t in_flight;
 	uint64_t timeout_ns;
 	bool alloc;
 	enum store_memory memory;
+	const char *output;
 	bool folder;
 	struct filter filter;
 	struct st_model model;
 	const struct st_file *file;
 	struct store store;
 	uint64_t *offsets;
-	char down[256];
 };
 
 /**
@@ -70,15 +71,30 @@ uint64_t fetch_deadline(const struct fetch *fetch);
 
 /* What to do about a fetch that has failed, to be appended to its text; may be "" */
 const char *fetch_remedy(const struct rdmatensor_cqe *cqe);
-/* Why a fetch was not submitted, and what to do about it: @text */
-const char *fetch_refusal(const struct fetch *fetch, int err, char *text, size_t len);
+/* Why a fetch from @peer was not submitted, and what to do about it: @text */
+const char *fetch_refusal(const struct peer *peer, int err, char *text, size_t len);
 
 /* names.c: fill in fetch->model and fetch->file; EXIT_OK, or EXIT_FAILED with a message */
 
-/* From the peer's index, or with fetch->folder from its shards' */
+/* From the peers' indices, or with fetch->folder from the shards of the first */
 int fetch_index(struct fetch *fetch);
 /* From the meta-data of each name */
 int fetch_meta(struct fetch *fetch, char **names, size_t nr);
+
+/* union.c: EXIT_OK, or EXIT_FAILED with a message */
+
+/* What several peers have */
+struct fetch_union;
+/*
+ * @of: the model of each peer. Fills in fetch->model, which may be one of them: that of @whole, the
+ * first peer that has all tensors, if there is one. fetch_union_free() follows in any case
+ */
+int fetch_unite(struct fetch *fetch, struct st_model *of, struct fetch_union **out,
+		struct peer **whole);
+/* Who has which tensor of fetch->model, filtered or not */
+int fetch_owners(struct fetch *fetch, const struct fetch_union *all);
+/* NULL: no-op */
+void fetch_union_free(struct fetch_union *all);
 
 /* step.c: EXIT_OK, or EXIT_FAILED with a message */
 

@@ -44,23 +44,54 @@ void fetch_print(const struct fetch *fetch, const struct step_result *results)
 		       results[i].seconds);
 }
 
+/* The worker that it is now, which may have left already. 0 or a negative errno */
+static int add_worker(const struct fetch *fetch, const struct peer *peer, const char *name,
+		      struct json_object *to)
+{
+	struct rdmatensor_channel_query query = { .channel = peer->channel };
+	int err = rdmatensor_channel_query(fetch->rt, &query);
+
+	if (err)
+		return err == -ENOENT ? 0 : err;
+	add_string(to, name, query.worker);
+	add_number(to, "lanes", query.lanes);
+	return 0;
+}
+
+static int add_peers(const struct fetch *fetch, struct json_object *root)
+{
+	struct json_object *list = json_object_new_array(), *one;
+	const struct peer *peer;
+	int err = 0;
+
+	for (peer = fetch->peers.all; peer < fetch->peers.all + fetch->peers.nr; peer++) {
+		one = json_object_new_object();
+		add_string(one, "peer", peer->name);
+		err = err ?: add_worker(fetch, peer, "worker", one);
+		add_number(one, "tensors", peer->got);
+		add_number(one, "bytes", peer->bytes);
+		add_number(one, "reconnects", peer->again);
+		json_object_array_add(list, one);
+	}
+	json_object_object_add(root, "peers", list);
+	return err;
+}
+
 int fetch_print_json(const struct fetch *fetch, const struct step_result *results,
 		     const char *output)
 {
-	struct rdmatensor_channel_query query = { .channel = fetch->channel };
 	struct json_object *root, *list, *one;
 	int64_t i;
-	int err;
+	int err = 0;
 
-	/* The peer may have left already */
-	err = rdmatensor_channel_query(fetch->rt, &query);
-	if (err && err != -ENOENT)
-		return failed("query channel to %s: %s", fetch->peer, strerror(-err));
 	root = json_object_new_object();
 	add_string(root, "peer", fetch->peer);
-	if (!err) {
-		add_string(root, "peer_worker", query.worker);
-		add_number(root, "lanes", query.lanes);
+	if (fetch->peers.nr == 1)
+		err = add_worker(fetch, fetch->peers.all, "peer_worker", root);
+	err = err ?: add_peers(fetch, root);
+	if (err) {
+		json_object_put(root);
+		return failed("query channel to %s: %s", fetch->peer, strerror(-err));
 	}
 	add_string(root, "output", output);
 	list = json_object_new_array();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Fetches all tensors of a step, many at a time.
+ * Fetches all tensors of a step, many at a time, each from a peer that has it. What ends because its
+ * channel has gone down is fetched again, by that peer's next channel or from another peer; all
+ * that has arrived stays, unless its peer has become another worker, whose content may be another.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -23,19 +25,35 @@
 #define NOWHERE UINT64_MAX
 
 /**
+ * struct place - a tensor in this step
+ * @peer: whom it is fetched from, or was
+ * @arrived: it is there
+ */
+struct place {
+	struct peer *peer;
+	bool arrived;
+};
+
+/**
  * struct run - one step in progress
  * @fetch: the command
  * @step: the step's number
- * @next: tensor that is submitted next
- * @ended: tensors that have ended
- * @errors: of them, with an error
+ * @places: of each tensor
+ * @todo: numbers of tensors that are to be submitted, in a circle of as many as there are tensors
+ * @first: where the first one is
+ * @waiting: their number
+ * @flying: tensors that were submitted, and have not ended
+ * @errors: tensors that have ended with an error
  * @progress: the bar
  */
 struct run {
 	struct fetch *fetch;
 	int64_t step;
-	size_t next;
-	size_t ended;
+	struct place *places;
+	size_t *todo;
+	size_t first;
+	size_t waiting;
+	size_t flying;
 	size_t errors;
 	struct progress progress;
 };
@@ -50,9 +68,9 @@ int fetch_prepare(struct fetch *fetch)
 	err = rdmatensor_query(fetch->rt, &query);
 	if (err)
 		return failed("query: %s", strerror(-err));
-	/* Each fetch in flight has a place in the ring, and so has the end of the channel */
-	if (fetch->in_flight > (int64_t)query.ring_entries - 1)
-		fetch->in_flight = query.ring_entries - 1;
+	/* Each fetch in flight has a place in the ring, and so has the end of each channel */
+	if (fetch->in_flight > (int64_t)(query.ring_entries - fetch->peers.nr))
+		fetch->in_flight = query.ring_entries - (int64_t)fetch->peers.nr;
 	fetch->offsets = calloc(fetch->file->nr + 1, sizeof(*fetch->offsets));
 	if (!fetch->offsets)
 		return failed("out of memory");
@@ -84,16 +102,87 @@ int fetch_prepare(struct fetch *fetch)
 	return EXIT_OK;
 }
 
-static int run_failed(struct run *run, size_t i, const char *why)
+static int run_failed(struct run *run, size_t i, const char *from, const char *why)
 {
 	if (run->errors++ < LINES) {
 		progress_end(&run->progress);
 		failed("fetch tensor \"%s\", step %" PRId64 ", from %s: %s",
-		       run->fetch->file->tensors[i].name, run->step,
-		       run->fetch->peer, why);
+		       run->fetch->file->tensors[i].name, run->step, from, why);
 	}
 	return EXIT_FAILED;
 }
+
+/* ---- what is to be fetched ---------------------------------------------------- */
+
+static void put_last(struct run *run, size_t i)
+{
+	run->todo[(run->first + run->waiting++) % run->fetch->file->nr] = i;
+}
+
+/* It was taken, and is the next one again */
+static void put_back(struct run *run, size_t i)
+{
+	size_t nr = run->fetch->file->nr;
+
+	run->first = (run->first + nr - 1) % nr;
+	run->todo[run->first] = i;
+	run->waiting++;
+}
+
+static size_t take_first(struct run *run)
+{
+	size_t i = run->todo[run->first];
+
+	run->first = (run->first + 1) % run->fetch->file->nr;
+	run->waiting--;
+	return i;
+}
+
+static bool has(const struct peer *peer, size_t i)
+{
+	return !peer->has || peer->has[i];
+}
+
+/*
+ * Of the peers that are up and have it, the one that has least to do; NULL: there is none. Another
+ * channel is tried to those that are down. @may: one of them can have it, now or later
+ */
+static struct peer *choose(struct peers *peers, size_t i, bool *may)
+{
+	struct peer *peer, *best = NULL;
+
+	*may = false;
+	for (peer = peers->all; peer < peers->all + peers->nr; peer++) {
+		if (!has(peer, i))
+			continue;
+		if (peer->state == PEER_DOWN)
+			peer_again(peers, peer);
+		*may |= peer->state != PEER_GIVEN_UP;
+		if (peer->state == PEER_UP && (!best || peer->flying < best->flying))
+			best = peer;
+	}
+	return best;
+}
+
+/* Nobody has it any more: the last one that did says why */
+static void nobody_has(struct run *run, size_t i)
+{
+	const struct peers *peers = &run->fetch->peers;
+	const struct peer *peer, *last = NULL;
+	char why[sizeof(last->why) + 64];
+
+	for (peer = peers->all; peer < peers->all + peers->nr; peer++)
+		if (has(peer, i))
+			last = peer;
+	if (!last) {
+		run_failed(run, i, run->fetch->peer, "none of the peers lists it any more: fetch again");
+		return;
+	}
+	fetch_refusal(last, -ENOTCONN, why, sizeof(why));
+	run_failed(run, i, last->name, why);
+}
+
+/* ---- what has ended ----------------------------------------------------------- */
 
 static bool is_as_expected(const struct st_tensor *tensor,
 			   const struct rdmatensor_cqe *cqe)
@@ -106,31 +195,75 @@ static bool is_as_expected(const struct st_tensor *tensor,
 		       tensor->ndims * sizeof(tensor->dims[0]));
 }
 
+static void arrived(struct run *run, size_t i, const struct rdmatensor_cqe *cqe)
+{
+	const struct st_tensor *tensor = &run->fetch->file->tensors[i];
+	struct peer *peer = run->places[i].peer;
+
+	if (run->fetch->alloc)
+		run->fetch->offsets[i] = cqe->offset;
+	if (cqe->flags & RDMATENSOR_CQE_DEAD) {
+		run_failed(run, i, peer->name, "it is dead: it has no content");
+	} else if (!is_as_expected(tensor, cqe)) {
+		run_failed(run, i, peer->name, "its dtype or shape has changed: fetch again");
+	} else {
+		run->places[i].arrived = true;
+		peer_got(peer, tensor->bytes);
+	}
+	progress_add(&run->progress, tensor->bytes);
+}
+
+/* Its region is free, and it is to be fetched anew */
+static void forget(struct fetch *fetch, size_t i)
+{
+	struct rdmatensor_op op;
+
+	if (!fetch->alloc || fetch->offsets[i] == NOWHERE)
+		return;
+	rdmatensor_prep_free(&op, fetch->store.pool.id, fetch->offsets[i]);
+	rdmatensor_submit(fetch->rt, &op, 1, 0, 0, NULL);
+	fetch->offsets[i] = NOWHERE;
+}
+
 static void end_one(struct run *run, const struct rdmatensor_cqe *cqe)
 {
 	size_t i = (size_t)cqe->user_data;
 	char text[RDMATENSOR_STATUS_ROOM], why[RDMATENSOR_STATUS_ROOM + 128];
+	struct peer *peer = run->places[i].peer;
 
-	run->ended++;
-	if (!cqe->result && run->fetch->alloc)
-		run->fetch->offsets[i] = cqe->offset;
-	progress_add(&run->progress, run->fetch->file->tensors[i].bytes);
-	if (cqe->result) {
-		snprintf(why, sizeof(why), "%s%s",
-			 rdmatensor_status_text(run->fetch->rt, cqe, text, sizeof(text)),
-			 fetch_remedy(cqe));
-		run_failed(run, i, why);
-	} else if (cqe->flags & RDMATENSOR_CQE_DEAD) {
-		run_failed(run, i, "it is dead: it has no content");
-	} else if (!is_as_expected(&run->fetch->file->tensors[i], cqe)) {
-		run_failed(run, i, "its dtype or shape has changed: fetch again");
+	run->flying--;
+	peer->flying--;
+	if (!cqe->result && cqe->channel == peer->channel) {
+		arrived(run, i, cqe);
+		return;
 	}
+	rdmatensor_status_text(run->fetch->rt, cqe, text, sizeof(text));
+	/* By a former channel, perhaps from a former worker: whatever it is, it is fetched again */
+	if (cqe->channel != peer->channel) {
+		if (!cqe->result && run->fetch->alloc)
+			run->fetch->offsets[i] = cqe->offset;
+		forget(run->fetch, i);
+		put_last(run, i);
+		return;
+	}
+	if (peer->state != PEER_UP || peer_is_down(&run->fetch->peers, peer, cqe->result)) {
+		peer_down(&run->fetch->peers, peer, text);
+		put_last(run, i);
+		return;
+	}
+	snprintf(why, sizeof(why), "%s%s", text, fetch_remedy(cqe));
+	run_failed(run, i, peer->name, why);
+	progress_add(&run->progress, run->fetch->file->tensors[i].bytes);
 }
 
 static void channel_down(struct fetch *fetch, const struct rdmatensor_cqe *cqe)
 {
-	rdmatensor_cqe_text(cqe, fetch->down, sizeof(fetch->down));
-	note("channel %u down: %s", cqe->channel, fetch->down);
+	struct peer *peer = peers_find(&fetch->peers, cqe->channel);
+	char text[256];
+
+	rdmatensor_cqe_text(cqe, text, sizeof(text));
+	if (peer)
+		peer_down(&fetch->peers, peer, text);
 }
 
 static void reap(struct run *run)
@@ -147,34 +280,79 @@ static void reap(struct run *run)
 	}
 }
 
-static unsigned int fill(const struct run *run, struct rdmatensor_op *ops)
+/* The worker that has taken the peer's place may have a model of the same names */
+static void peer_is_new(void *arg, const struct peer *peer)
+{
+	struct run *run = arg;
+	size_t i, nr = 0;
+
+	for (i = 0; i < run->fetch->file->nr; i++) {
+		if (run->places[i].peer != peer || !run->places[i].arrived)
+			continue;
+		run->places[i].arrived = false;
+		run->progress.done -= run->fetch->file->tensors[i].bytes;
+		forget(run->fetch, i);
+		put_last(run, i);
+		nr++;
+	}
+	if (nr) {
+		progress_end(&run->progress);
+		warned("%s was started anew: its %zu tensor%s of step %" PRId64 " that had arrived %s fetched again",
+		       peer->name, nr, plural(nr), run->step, nr == 1 ? "is" : "are");
+	}
+}
+
+/* ---- fetching ----------------------------------------------------------------- */
+
+static void prep(const struct run *run, size_t i, uint64_t deadline, struct rdmatensor_op *op)
 {
 	const struct fetch *fetch = run->fetch;
+	const struct st_tensor *tensor = &fetch->file->tensors[i];
+	uint32_t channel = run->places[i].peer->channel;
+
+	if (fetch->alloc)
+		rdmatensor_prep_fetch_alloc(op, channel, tensor->name, run->step,
+					    fetch->store.pool.id, tensor->bytes, deadline, i);
+	else
+		rdmatensor_prep_fetch(op, channel, tensor->name, run->step, fetch->store.pool.id,
+				      fetch->offsets[i], tensor->bytes, deadline, i);
+}
+
+/* Operations that can be submitted now; what nobody can send ends, what somebody will waits */
+static unsigned int fill(struct run *run, struct rdmatensor_op *ops)
+{
+	struct fetch *fetch = run->fetch;
 	uint64_t deadline = fetch_deadline(fetch);
-	size_t room = (size_t)fetch->in_flight - (run->next - run->ended);
-	size_t left = fetch->file->nr - run->next;
-	unsigned int n, nr;
+	size_t room = (size_t)fetch->in_flight - run->flying;
+	size_t looks = run->waiting, i;
+	unsigned int nr = 0;
+	bool may;
 
-	nr = (unsigned int)(left < room ? left : room);
-	if (nr > BATCH)
-		nr = BATCH;
-	for (n = 0; n < nr; n++) {
-		size_t i = run->next + n;
-		const struct st_tensor *tensor = &fetch->file->tensors[i];
-
-		if (fetch->alloc)
-			rdmatensor_prep_fetch_alloc(&ops[n], fetch->channel,
-						    tensor->name, run->step,
-						    fetch->store.pool.id,
-						    tensor->bytes, deadline, i);
-		else
-			rdmatensor_prep_fetch(&ops[n], fetch->channel,
-					      tensor->name, run->step,
-					      fetch->store.pool.id,
-					      fetch->offsets[i], tensor->bytes,
-					      deadline, i);
+	for (; looks && nr < room && nr < BATCH; looks--) {
+		i = take_first(run);
+		run->places[i].peer = choose(&fetch->peers, i, &may);
+		if (run->places[i].peer) {
+			run->places[i].peer->flying++;
+			prep(run, i, deadline, &ops[nr++]);
+		} else if (may) {
+			put_last(run, i);
+		} else {
+			nobody_has(run, i);
+		}
 	}
 	return nr;
+}
+
+/* The operations from @ops on were not taken */
+static void unfill(struct run *run, const struct rdmatensor_op *ops, unsigned int nr)
+{
+	size_t i;
+
+	while (nr) {
+		i = (size_t)ops[--nr].user_data;
+		run->places[i].peer->flying--;
+		put_back(run, i);
+	}
 }
 
 /*
@@ -183,65 +361,83 @@ static unsigned int fill(const struct run *run, struct rdmatensor_op *ops)
  */
 static unsigned int wait_for(const struct run *run, unsigned int nr)
 {
-	size_t flying = run->next + nr - run->ended;
+	size_t flying = run->flying + nr;
 	size_t most = (size_t)run->fetch->in_flight, part = most / 4;
 
-	if (flying < most && run->next + nr < run->fetch->file->nr)
+	/* Without @nr, what waits is what cannot be submitted yet */
+	if (flying < most && run->waiting && nr)
 		return 0;
 	if (part < 1)
 		part = 1;
 	return (unsigned int)(part < flying ? part : flying);
 }
 
-/* The operation that follows those that were submitted is refused */
-static int submit_failed(struct run *run, int err)
+/* The operation of tensor @i is refused. EXIT_OK: its peer is down, and it is to be fetched again */
+static int refused(struct run *run, size_t i, int err)
 {
+	struct peer *peer = run->places[i].peer;
 	char why[512];
 
 	/* The end of the channel, too, is in the ring */
 	reap(run);
-	fetch_refusal(run->fetch, err, why, sizeof(why));
-	return run_failed(run, run->next < run->fetch->file->nr ? run->next : 0, why);
+	if (peer->state != PEER_UP)
+		return EXIT_OK;
+	if (peer_is_down(&run->fetch->peers, peer, err)) {
+		peer_down(&run->fetch->peers, peer, strerror(-err));
+		return EXIT_OK;
+	}
+	fetch_refusal(peer, err, why, sizeof(why));
+	return run_failed(run, i, peer->name, why);
+}
+
+static int submit(struct run *run, struct rdmatensor_op *ops, unsigned int nr)
+{
+	struct fetch *fetch = run->fetch;
+	unsigned int done = 0;
+	int err;
+
+	err = rdmatensor_submit(fetch->rt, ops, nr, wait_for(run, nr), 0, &done);
+	run->flying += done;
+	unfill(run, ops + done, nr - done);
+	/* An error other than -EAGAIN is final for the operation that follows */
+	if (err && err != -EINTR && !(err == -EAGAIN && run->flying))
+		return done < nr ? refused(run, (size_t)ops[done].user_data, err) :
+		       failed("fetch from %s: %s", fetch->peer, strerror(-err));
+	if (err == -EAGAIN)
+		context_wait(fetch->rt, 1, 0);
+	reap(run);
+	return EXIT_OK;
 }
 
 static int fetch_all(struct run *run)
 {
 	struct rdmatensor_op ops[BATCH];
 	struct fetch *fetch = run->fetch;
-	unsigned int nr, done;
-	int err;
+	unsigned int nr;
+	int err = EXIT_OK;
+	size_t i;
 
-	while (run->ended < fetch->file->nr) {
+	for (i = 0; i < fetch->file->nr; i++)
+		put_last(run, i);
+	while (!err && (run->waiting || run->flying)) {
+		peers_look(&fetch->peers, peer_is_new, run);
 		nr = fill(run, ops);
-		err = rdmatensor_submit(fetch->rt, ops, nr, wait_for(run, nr),
-					0, &done);
-		run->next += done;
-		/* An error other than -EAGAIN is final for the operation that follows */
-		if (err && err != -EINTR &&
-		    !(err == -EAGAIN && run->next > run->ended))
-			return submit_failed(run, err);
-		if (err == -EAGAIN)
-			context_wait(fetch->rt, 1, 0);
-		reap(run);
+		if (nr || run->flying)
+			err = submit(run, ops, nr);
+		else if (run->waiting)
+			peers_wait(&fetch->peers);
 	}
-	return run->errors ? EXIT_FAILED : EXIT_OK;
+	return err || run->errors ? EXIT_FAILED : EXIT_OK;
 }
 
 /* The bytes of the step before must not pass for those of this step */
 static void clear(struct fetch *fetch)
 {
-	struct rdmatensor_op op;
 	size_t i;
 
 	memset(fetch->store.pool.base, 0, fetch->store.pool.bytes);
-	for (i = 0; fetch->alloc && i < fetch->file->nr; i++) {
-		if (fetch->offsets[i] == NOWHERE)
-			continue;
-		rdmatensor_prep_free(&op, fetch->store.pool.id,
-				     fetch->offsets[i]);
-		rdmatensor_submit(fetch->rt, &op, 1, 0, 0, NULL);
-		fetch->offsets[i] = NOWHERE;
-	}
+	for (i = 0; i < fetch->file->nr; i++)
+		forget(fetch, i);
 }
 
 int fetch_step(struct fetch *fetch, int64_t step, struct step_result *result)
@@ -256,11 +452,15 @@ int fetch_step(struct fetch *fetch, int64_t step, struct step_result *result)
 		clear(fetch);
 	if (context_counters(fetch->rt, before))
 		return EXIT_FAILED;
+	run.places = calloc(fetch->file->nr + 1, sizeof(*run.places));
+	run.todo = calloc(fetch->file->nr + 1, sizeof(*run.todo));
 	progress_begin(&run.progress, "fetching", fetch->file->data_bytes);
 	began = rdmatensor_now_ns();
-	err = fetch_all(&run);
+	err = run.places && run.todo ? fetch_all(&run) : failed("out of memory");
 	result->seconds = (double)(rdmatensor_now_ns() - began) / 1e9;
 	progress_end(&run.progress);
+	free(run.places);
+	free(run.todo);
 	if (run.errors > LINES)
 		failed("and %zu more", run.errors - LINES);
 	if (err)

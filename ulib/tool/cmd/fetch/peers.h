@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The peers that a model is fetched from, and the channels to them.
+ *
+ * A channel that goes down is not the end of its peer: another one is tried, by a thread of its own
+ * so that the other peers' tensors arrive meanwhile, for as long as the fetch may take. The time
+ * begins anew with each tensor that arrives from that peer. All calls are the command's main
+ * thread's.
+ */
+#ifndef TOOL_FETCH_PEERS_H
+#define TOOL_FETCH_PEERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tool/common/context_options.h"
+
+/**
+ * enum peer_state - how a peer can be reached
+ * @PEER_UP: by @channel
+ * @PEER_DOWN: its channel has gone down, and no tensor has been wanted from it since
+ * @PEER_CONNECTING: a thread tries
+ * @PEER_GIVEN_UP: not any more
+ */
+enum peer_state { PEER_UP, PEER_DOWN, PEER_CONNECTING, PEER_GIVEN_UP };
+
+/**
+ * struct peer - a peer
+ * @name: its address as given
+ * @state: whether it can be reached
+ * @channel: the newest one to it
+ * @incarnation: of its worker: another one has other content, whatever its names are
+ * @has: of each of the model's tensors, whether it has it; NULL: all
+ * @shards_bytes: length of what tells of its shards; 0: it serves one file
+ * @flying: fetches from it that have not ended
+ * @got: tensors that have arrived from it
+ * @bytes: of these
+ * @again: channels to it after the first one
+ * @tries: of them, since a tensor arrived
+ * @until_ns: when the last of these tries ends; UINT64_MAX: never
+ * @why: why its channel has gone down, or is no other one
+ * @thread: the one that connects, in PEER_CONNECTING
+ */
+struct peer {
+	const char *name;
+	enum peer_state state;
+	uint32_t channel;
+	uint64_t incarnation;
+	bool *has;
+	uint64_t shards_bytes;
+	size_t flying;
+	size_t got;
+	uint64_t bytes;
+	unsigned int again;
+	unsigned int tries;
+	uint64_t until_ns;
+	char why[512];
+	struct peer_thread *thread;
+};
+
+/**
+ * struct peers - all of them
+ * @rt: the context
+ * @options: its options
+ * @worker: name that each must have, or NULL
+ * @timeout_ns: for how long another channel is tried; 0: without a bound
+ * @all: the peers
+ * @nr: their number
+ * @threads: what their threads share with the caller
+ */
+struct peers {
+	struct rdmatensor *rt;
+	const struct context_options *options;
+	const char *worker;
+	uint64_t timeout_ns;
+	struct peer *all;
+	size_t nr;
+	struct peer_threads *threads;
+};
+
+/*
+ * Takes @list, "PEER[,PEER]...", apart, which is written to and stays in use. EXIT_OK; EXIT_USAGE
+ * or EXIT_FAILED with a message. peers_end() follows in any case
+ */
+int peers_take(struct peers *peers, char *list);
+/* The first channel to each, which has to come. EXIT_OK, or EXIT_FAILED with a message */
+int peers_connect(struct peers *peers);
+/*
+ * The peer's channel is not up any more, and that is why an operation has ended with @err; it is
+ * not an errno that the peer has told
+ */
+bool peer_is_down(const struct peers *peers, const struct peer *peer, int err);
+/* Its channel has gone down, because of @why. No-op if that is known */
+void peer_down(struct peers *peers, struct peer *peer, const char *why);
+/* The peer with this channel, or NULL: it is a former one */
+struct peer *peers_find(const struct peers *peers, uint32_t channel);
+/* A tensor has arrived */
+void peer_got(struct peer *peer, uint64_t bytes);
+/* PEER_DOWN: has another channel tried, or gives up; then the state is another one */
+void peer_again(struct peers *peers, struct peer *peer);
+
+/* What peers_look() tells: @peer is up again, and not the worker that it was */
+typedef void peer_changed(void *arg, const struct peer *peer);
+/* Takes from the threads what they have ended with */
+void peers_look(struct peers *peers, peer_changed *changed, void *arg);
+/* Waits until one of them has ended. False: there is none */
+bool peers_wait(struct peers *peers);
+/*
+ * Frees all; no-op for one of zeroes. False: a thread still tries to reach a peer that is not needed
+ * any more, and closes the context when it has ended, if the process lives that long
+ */
+bool peers_end(struct peers *peers);
+
+#endif
