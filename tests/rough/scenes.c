@@ -62,10 +62,8 @@ const struct scene scenes[] = {
 	{ .name = "fetch to a new file where files have names",
 	  .line = "rdmatensor fetch @serve --all --alloc --steps 2 -o @output",
 	  .writes = WRITES_NEW, .no_tmpfile = true, .killed = true },
-	{ .name = "the first program, as publisher", .line = "first",
-	  .beside = "first @address" },
-	{ .name = "the first program, as fetcher", .line = "first @address",
-	  .beside = "first" },
+	{ .name = "the first program, as publisher", .line = "first", .quick = true },
+	{ .name = "the first program, as fetcher", .line = "first @tensor", .quick = true },
 	{ .name = "neighbours serve", .line = "neighbours serve @here 0 64",
 	  .ends = ENDS_TOLD },
 	{ .name = "neighbours sample", .line = "neighbours sample @graph @nodes" },
@@ -81,7 +79,7 @@ static const struct {
 	{ "@output", OUTPUT, 0 }, { "@model", MODEL, 0 }, { "@graph", GRAPH, 0 },
 	{ "@beside", BESIDE, 0 }, { "@address", NULL, 0 }, { "@serve", NULL, 7000 },
 	{ "@perf", NULL, 7001 }, { "@gather", NULL, 7002 }, { "@nodes", NULL, 7003 },
-	{ "@here", NULL, 7010 },
+	{ "@here", NULL, 7010 }, { "@tensor", "none", 7000 },
 };
 
 static const char *const peers[] = {
@@ -106,11 +104,13 @@ static char *word_of(const char *text)
 	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		if (strcmp(text, words[i].word))
 			continue;
-		if (words[i].value)
+		if (words[i].value && !words[i].port)
 			return strdup(words[i].value);
 		if (!words[i].port)
 			return strdup(address);
-		if (asprintf(&made, "%s:%u", address, words[i].port) < 0)
+		/* A tensor's, if there is one */
+		if (asprintf(&made, words[i].value ? "%s:%u/%s" : "%s:%u", address, words[i].port,
+			     words[i].value) < 0)
 			die("asprintf");
 		return made;
 	}

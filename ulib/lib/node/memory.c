@@ -99,8 +99,8 @@ int node_alloc(struct rdmatensor_node *node, struct node_pools *pools, uint64_t 
 				return 0;
 			}
 			if (err != -ENOSPC)
-				return node_fail(err, "alloc: %" PRIu64 " bytes: %s", bytes,
-						 strerror(-err));
+				return node_fail(err, "alloc: %" PRIu64 " bytes of pool %u: %s", bytes,
+						 pool.id, strerror(-err));
 		}
 		err = node_grow(node, pools, bytes, i);
 	} while (!err);

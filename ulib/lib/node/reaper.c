@@ -57,7 +57,8 @@ int node_reaper_start(struct rdmatensor_node *node)
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	err = pthread_create(&node->reaper, NULL, reap, node);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return err ? node_fail(-err, "open: a thread: %s", strerror(err)) : 0;
+	return err ? node_fail(-err, "open: the node's thread: %s: %s", strerror(err), err == EAGAIN ?
+			       "allow the user more processes (ulimit -u)" : "end other processes") : 0;
 }
 
 void node_reaper_stop(struct rdmatensor_node *node)
