@@ -161,6 +161,17 @@ check "parts of a model, by their names" eval '
 	"$tool" fetch "$LAB_IP:7000" --all --filter "means.[!0-2]*" -o /tmp/shards/b.safetensors &&
 	"$tool" fetch "$LAB_IP:7000" --all --filter "[!m]*" --filter "mi*" -o /tmp/shards/c.safetensors &&
 	indexed /tmp/shards && (($(jq ".weight_map | length" /tmp/shards/*.json) == 256))'
+# What is there of another model: its index would have the say
+mkdir /tmp/former
+echo "{}" >/tmp/former/model.safetensors.index.json
+check "one file into a folder with an index" eval '
+	"$tool" fetch "$LAB_IP:7000" --all -o /tmp/former/ &&
+	test ! -e /tmp/former/model.safetensors.index.json && cmp /tmp/former/model.safetensors "$model"'
+ln -sf /tmp/elsewhere /tmp/former/model.safetensors
+echo mine >/tmp/elsewhere
+check "a link that leads out of it is refused" refused "no regular file" \
+	"$tool" fetch "$LAB_IP:7000" --all -o /tmp/former/
+check "and what it leads to stays" eval '[[ $(cat /tmp/elsewhere) == mine ]]'
 kill $server
 wait $server
 "$tool" domain end "$socket"

@@ -231,7 +231,7 @@ static int shards_into(struct fetch *fetch, struct peer *peer)
 static int index_of_all(struct fetch *fetch, struct st_model *of)
 {
 	struct peer *peers = fetch->peers.all, *whole = peers;
-	struct fetch_union *all = NULL;
+	struct fetch_union all = { 0 };
 	size_t i;
 	int err = EXIT_OK;
 
@@ -249,9 +249,9 @@ static int index_of_all(struct fetch *fetch, struct st_model *of)
 		err = shards_into(fetch, whole);
 	if (!err)
 		err = filter_apply(&fetch->filter, &fetch->model, fetch->peer);
-	if (!err && all)
-		err = fetch_owners(fetch, all);
-	fetch_union_free(all);
+	if (!err && fetch->peers.nr > 1)
+		err = fetch_owners(fetch, &all);
+	fetch_union_free(&all);
 	return err;
 }
 

@@ -2,8 +2,9 @@
 /*
  * What is written: one file, or the shards of a model and their index.
  *
- * Files of a folder get their names when the content of all is on the disk, and the index is the
- * last one: a folder that had no index has none until all that it names is there.
+ * Files of a folder get their names when the content of all is on the disk. A former index goes
+ * before the first of them and the new one is the last: a folder has no index while not all that
+ * it names is there, and none of another model.
  */
 #define _GNU_SOURCE
 #include <endian.h>
@@ -52,13 +53,20 @@ int outputs_begin(struct outputs *outputs, const char *name)
 
 static int open_in(struct outputs *outputs, const char *name)
 {
+	struct stat st;
 	int err;
 
 	if (asprintf(&outputs->names[outputs->nr], "%s%s", outputs->name, name) < 0) {
 		outputs->names[outputs->nr] = NULL;
 		return failed("write %s: out of memory", outputs->name);
 	}
-	err = outfile_open(&outputs->files[outputs->nr], outputs->names[outputs->nr]);
+	outputs->files[outputs->nr].fd = -1;
+	/* A link that is there could lead out of the folder, and its name is the peer's choice */
+	if (!lstat(outputs->names[outputs->nr], &st) && !S_ISREG(st.st_mode))
+		err = failed("write %s: it is no regular file, and the peer names the files of a folder: remove it, or give another folder",
+			     outputs->names[outputs->nr]);
+	else
+		err = outfile_open(&outputs->files[outputs->nr], outputs->names[outputs->nr]);
 	/* One that is not open is dropped as well, for its name */
 	outputs->nr++;
 	return err;
@@ -164,10 +172,27 @@ static int write_files(const struct outputs *outputs, const struct fetch *fetch,
 	return EXIT_OK;
 }
 
+/* What it says is not true from the first new file on */
+static int remove_index(const struct outputs *outputs)
+{
+	char *name;
+	int err = EXIT_OK;
+
+	if (asprintf(&name, "%s%s", outputs->name, ST_INDEX_NAME) < 0)
+		return failed("write %s: out of memory", outputs->name);
+	if (unlink(name) && errno != ENOENT)
+		err = failed("write %s: remove the former index: %s", outputs->name,
+			     strerror(errno));
+	free(name);
+	return err;
+}
+
 static int commit(struct outputs *outputs)
 {
 	size_t i;
 
+	if (outputs->folder && remove_index(outputs))
+		return EXIT_FAILED;
 	for (i = 0; i < outputs->nr; i++) {
 		if (!outfile_commit(&outputs->files[i]))
 			continue;

@@ -83,17 +83,32 @@ int fetch_meta(struct fetch *fetch, char **names, size_t nr);
 
 /* union.c: EXIT_OK, or EXIT_FAILED with a message */
 
-/* What several peers have */
-struct fetch_union;
-/*
- * @of: the model of each peer. Fills in fetch->model, which may be one of them: that of @whole, the
- * first peer that has all tensors, if there is one. fetch_union_free() follows in any case
+/**
+ * struct fetch_union - what several peers have
+ * @files: each peer's index, for the models change hands
+ * @nr_files: their number
+ * @all: by name, those of the same name by peer
+ * @nr: their number
+ * @names: the number of different names
  */
-int fetch_unite(struct fetch *fetch, struct st_model *of, struct fetch_union **out,
+struct fetch_union {
+	struct st_file *files;
+	size_t nr_files;
+	struct found *all;
+	size_t nr;
+	size_t names;
+};
+
+/*
+ * @of: the model of each peer; @all: of zeroes. Fills in fetch->model, which may be one of them: that
+ * of @whole, the first peer that has all tensors, if there is one. fetch_union_free() follows in
+ * any case
+ */
+int fetch_unite(struct fetch *fetch, struct st_model *of, struct fetch_union *all,
 		struct peer **whole);
 /* Who has which tensor of fetch->model, filtered or not */
 int fetch_owners(struct fetch *fetch, const struct fetch_union *all);
-/* NULL: no-op */
+/* No-op for one of zeroes */
 void fetch_union_free(struct fetch_union *all);
 
 /* step.c: EXIT_OK, or EXIT_FAILED with a message */

@@ -14,34 +14,22 @@
 
 /**
  * struct found - a tensor of a peer
- * @tensor: what the peer's index says; its name is this struct's own
+ * @tensor: what the peer's index says
  * @peer: the peer's number
  * @at: its number in the index
  * @first: no peer before has one of this name
  */
 struct found {
-	struct st_tensor tensor;
+	const struct st_tensor *tensor;
 	size_t peer;
 	size_t at;
 	bool first;
 };
 
-/**
- * struct fetch_union - the tensors of all peers
- * @all: by name, those of the same name by peer
- * @nr: their number
- * @names: the number of different names
- */
-struct fetch_union {
-	struct found *all;
-	size_t nr;
-	size_t names;
-};
-
 static int by_name(const void *a, const void *b)
 {
 	const struct found *x = a, *y = b;
-	int order = strcmp(x->tensor.name, y->tensor.name);
+	int order = strcmp(x->tensor->name, y->tensor->name);
 
 	return order ? order : (x->peer > y->peer) - (x->peer < y->peer);
 }
@@ -55,25 +43,31 @@ static int by_place(const void *a, const void *b)
 	return (x->at > y->at) - (x->at < y->at);
 }
 
-static int list_all(struct fetch_union *all, const struct st_model *of, size_t nr_peers)
+/* EXIT_OK, or EXIT_FAILED with a message */
+static int list_all(struct fetch_union *all, const struct st_model *of, const struct fetch *fetch)
 {
 	size_t i, k, most = 0;
-	struct found *found;
+	char error[ST_ERROR_MAX];
 
-	for (i = 0; i < nr_peers; i++)
-		most += of[i].all->nr;
+	all->files = calloc(fetch->peers.nr + 1, sizeof(*all->files));
+	for (i = 0; all->files && i < fetch->peers.nr; i++, all->nr_files++) {
+		if (st_parse(of[i].all->header, of[i].all->header_bytes, UINT64_MAX, &all->files[i],
+			     error, sizeof(error)))
+			return failed("index of %s: %s", fetch->peers.all[i].name, error);
+		most += all->files[i].nr;
+	}
 	all->all = calloc(most + 1, sizeof(*all->all));
-	if (!all->all)
-		return failed("out of memory");
-	for (i = 0; i < nr_peers; i++)
-		for (k = 0; k < of[i].all->nr; k++) {
-			found = &all->all[all->nr];
-			*found = (struct found){ .tensor = of[i].all->tensors[k], .peer = i, .at = k };
-			found->tensor.name = strdup(found->tensor.name);
-			if (!found->tensor.name)
-				return failed("out of memory");
-			all->nr++;
-		}
+	if (!all->files || !all->all) {
+		failed("out of memory");
+		return EXIT_FAILED;
+	}
+	for (i = 0; i < all->nr_files; i++)
+		for (k = 0; k < all->files[i].nr; k++)
+			all->all[all->nr++] = (struct found){
+				.tensor = &all->files[i].tensors[k],
+				.peer = i,
+				.at = k,
+			};
 	return EXIT_OK;
 }
 
@@ -91,13 +85,13 @@ static int compare_all(const struct fetch *fetch, struct fetch_union *all)
 
 	qsort(all->all, all->nr, sizeof(*all->all), by_name);
 	for (found = all->all; found < all->all + all->nr; found++) {
-		found->first = !first || strcmp(first->tensor.name, found->tensor.name);
+		found->first = !first || strcmp(first->tensor->name, found->tensor->name);
 		if (found->first) {
 			first = found;
 			all->names++;
-		} else if (!are_equal(&first->tensor, &found->tensor)) {
+		} else if (!are_equal(first->tensor, found->tensor)) {
 			return failed("tensor \"%s\" has another dtype or shape at %s than at %s: name peers that serve the same model",
-				      found->tensor.name, peers[found->peer].name,
+				      found->tensor->name, peers[found->peer].name,
 				      peers[first->peer].name);
 		}
 	}
@@ -108,7 +102,7 @@ static int compare_all(const struct fetch *fetch, struct fetch_union *all)
 static int join(struct fetch *fetch, struct fetch_union *all, const struct st_model *of)
 {
 	size_t nr_peers = fetch->peers.nr, i, k;
-	struct st_file *files = calloc(nr_peers, sizeof(*files));
+	struct st_file *files = calloc(nr_peers + 1, sizeof(*files));
 	struct st_tensor *tensors = calloc(all->names + 1, sizeof(*tensors)), *next = tensors;
 	char error[ST_ERROR_MAX];
 	int err = EXIT_OK;
@@ -124,7 +118,7 @@ static int join(struct fetch *fetch, struct fetch_union *all, const struct st_mo
 		files[i].tensors = next;
 		for (; k < all->nr && all->all[k].peer == i; k++)
 			if (all->all[k].first)
-				*next++ = all->all[k].tensor;
+				*next++ = *all->all[k].tensor;
 		files[i].nr = (size_t)(next - files[i].tensors);
 	}
 	if (st_model_join(files, nr_peers, &fetch->model, error, sizeof(error)))
@@ -135,18 +129,14 @@ static int join(struct fetch *fetch, struct fetch_union *all, const struct st_mo
 	return err;
 }
 
-int fetch_unite(struct fetch *fetch, struct st_model *of, struct fetch_union **out,
+int fetch_unite(struct fetch *fetch, struct st_model *of, struct fetch_union *all,
 		struct peer **whole)
 {
-	struct fetch_union *all = calloc(1, sizeof(*all));
 	size_t i;
 	int err;
 
-	*out = all;
 	*whole = NULL;
-	if (!all)
-		return failed("out of memory");
-	err = list_all(all, of, fetch->peers.nr);
+	err = list_all(all, of, fetch);
 	if (!err)
 		err = compare_all(fetch, all);
 	if (err)
@@ -171,7 +161,7 @@ static const struct found *find_first(const struct fetch_union *all, const char 
 
 	while (low < high) {
 		middle = low + (high - low) / 2;
-		if (strcmp(all->all[middle].tensor.name, name) < 0)
+		if (strcmp(all->all[middle].tensor->name, name) < 0)
 			low = middle + 1;
 		else
 			high = middle;
@@ -193,7 +183,7 @@ int fetch_owners(struct fetch *fetch, const struct fetch_union *all)
 	}
 	for (i = 0; i < file->nr; i++)
 		for (found = find_first(all, file->tensors[i].name);
-		     found < end && !strcmp(found->tensor.name, file->tensors[i].name); found++)
+		     found < end && !strcmp(found->tensor->name, file->tensors[i].name); found++)
 			peers[found->peer].has[i] = true;
 	return EXIT_OK;
 }
@@ -202,10 +192,8 @@ void fetch_union_free(struct fetch_union *all)
 {
 	size_t i;
 
-	if (!all)
-		return;
-	for (i = 0; i < all->nr; i++)
-		free(all->all[i].tensor.name);
+	for (i = 0; i < all->nr_files; i++)
+		st_free(&all->files[i]);
+	free(all->files);
 	free(all->all);
-	free(all);
 }
