@@ -462,7 +462,12 @@ static void take_texts(const char *text, size_t bytes)
 void fuzz_one(const uint8_t *data, size_t size)
 {
 	static char *const names[] = { "a", "b", "c", "layer/weights", "d\"e", "\303\244" };
-	struct fetch fetch = { .peer = "peer", .in_flight = 64 };
+	struct peer one = { .name = "peer" };
+	struct fetch fetch = {
+		.peer = (char *)"peer",
+		.peers = { .all = &one, .nr = 1 },
+		.in_flight = 64,
+	};
 	struct said said;
 	bool meta;
 	int ret;

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /**
- * struct peer - what fetches from it end with
+ * struct told - what fetches from it end with
  * @data: of the input, the part that is not taken yet
  * @size: its length
  * @probe: result of a fetch into no room
@@ -19,7 +19,7 @@
  * @pools: pools that there are
  * @pool_bytes: length of the last one
  */
-extern struct peer {
+extern struct told {
 	const uint8_t *data;
 	size_t size;
 	int probe;
