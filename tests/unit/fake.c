@@ -37,6 +37,8 @@ struct fake_pool {
 	char *base;
 	uint64_t bytes;
 	uint64_t next;
+	/* Of each 64 bytes, whether a region that can be freed begins there */
+	bool begins[1024];
 	bool registered;
 };
 
@@ -442,8 +444,13 @@ static void copy(struct fake_context *ctx, const struct publication *pub,
 	cqe->data_type = pub->op.data_type;
 	cqe->ndims = (uint16_t)pub->op.ndims;
 	memcpy(cqe->dims, pub->dims, sizeof(cqe->dims));
-	if (op->flags & RDMATENSOR_OP_ALLOC) {
+	if (op->flags & RDMATENSOR_OP_ALLOC && !pub->op.bytes) {
+		/* It has no region, as in the kernel */
+		cqe->offset = 0;
+		cqe->pool_id = 0;
+	} else if (op->flags & RDMATENSOR_OP_ALLOC) {
 		cqe->offset = pool->next;
+		pool->begins[pool->next / 64 % 1024] = true;
 		pool->next += (pub->op.bytes + 63) / 64 * 64;
 		if (pool->next > pool->bytes) {
 			cqe->result = -ENOSPC;
@@ -549,8 +556,15 @@ static int do_op(struct fake_context *ctx, const struct rdmatensor_op *op)
 			push(ctx, &other);
 		}
 		return is_down(ctx, op->channel) ? -ENOTCONN : do_fetch(ctx, op);
-	case RDMATENSOR_OP_FREE:
-		return op->offset % 64 ? -ENOENT : 0;
+	case RDMATENSOR_OP_FREE: {
+		bool *begins = &ctx->pools[op->pool_id].begins[op->offset / 64 % 1024];
+
+		if (op->offset % 64)
+			return -ENOENT;
+		fake.bad_frees += !*begins;
+		*begins = false;
+		return 0;
+	}
 	default:
 		return -EINVAL;
 	}

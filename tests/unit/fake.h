@@ -64,6 +64,7 @@ extern struct fake {
 	bool old;
 	unsigned int too_big;
 	/* Counts */
+	unsigned int bad_frees;
 	unsigned int submits;
 	unsigned int waits;
 	/* Operations that were taken, and whose entries were not yet, at most */

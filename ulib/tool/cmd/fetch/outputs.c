@@ -139,7 +139,9 @@ static void cut(const struct fetch *fetch, struct piece *pieces, size_t *first)
 	for (i = 0; i < model->all->nr; i++) {
 		place = st_model_place(model, i);
 		pieces[first[place.shard] + place.tensor] = (struct piece){
-			.base = (char *)fetch->store.pool.base + fetch->offsets[i],
+			/* One without bytes may have no offset */
+			.base = (char *)fetch->store.pool.base +
+				(model->all->tensors[i].bytes ? fetch->offsets[i] : 0),
 			.bytes = model->all->tensors[i].bytes,
 		};
 	}

@@ -200,7 +200,8 @@ static void arrived(struct run *run, size_t i, const struct rdmatensor_cqe *cqe)
 	const struct st_tensor *tensor = &run->fetch->file->tensors[i];
 	struct peer *peer = run->places[i].peer;
 
-	if (run->fetch->alloc)
+	/* A tensor without bytes has no region: what begins at its offset is another one's */
+	if (run->fetch->alloc && cqe->pool_id)
 		run->fetch->offsets[i] = cqe->offset;
 	if (cqe->flags & RDMATENSOR_CQE_DEAD) {
 		run_failed(run, i, peer->name, "it is dead: it has no content");
@@ -240,7 +241,7 @@ static void end_one(struct run *run, const struct rdmatensor_cqe *cqe)
 	rdmatensor_status_text(run->fetch->rt, cqe, text, sizeof(text));
 	/* By a former channel, perhaps from a former worker: whatever it is, it is fetched again */
 	if (cqe->channel != peer->channel) {
-		if (!cqe->result && run->fetch->alloc)
+		if (!cqe->result && run->fetch->alloc && cqe->pool_id)
 			run->fetch->offsets[i] = cqe->offset;
 		forget(run->fetch, i);
 		put_last(run, i);
