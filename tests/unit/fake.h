@@ -64,6 +64,7 @@ extern struct fake {
 	bool old;
 	unsigned int too_big;
 	/* Counts */
+	/* FREEs of what is no region of a fetch */
 	unsigned int bad_frees;
 	unsigned int submits;
 	unsigned int waits;

@@ -73,13 +73,6 @@ static int tensor_failed(struct fetch *fetch, const struct peer *peer, const cha
 		      rdmatensor_status_text(fetch->rt, cqe, text, sizeof(text)), remedy);
 }
 
-/* What was fetched of that worker so far is what any of its life has: nothing yet */
-static void nothing_changed(void *arg, const struct peer *peer)
-{
-	(void)arg;
-	(void)peer;
-}
-
 /* As rdmatensor_fetch(), by as many channels as it takes */
 static int fetch_one(struct fetch *fetch, struct peer *peer, const char *name,
 		     const struct store *store, uint64_t bytes, struct rdmatensor_cqe *cqe)
@@ -94,7 +87,7 @@ static int fetch_one(struct fetch *fetch, struct peer *peer, const char *name,
 				       cqe);
 		if (!peer_is_down(&fetch->peers, peer, err))
 			return err;
-		peer_down(&fetch->peers, peer, cqe->type ?
+		peer_down(peer, cqe->type ?
 			  rdmatensor_status_text(fetch->rt, cqe, text, sizeof(text)) :
 			  strerror(-err));
 		while (peer->state != PEER_UP) {
@@ -103,7 +96,7 @@ static int fetch_one(struct fetch *fetch, struct peer *peer, const char *name,
 			if (peer->state == PEER_GIVEN_UP)
 				return err;
 			peers_wait(&fetch->peers);
-			peers_look(&fetch->peers, nothing_changed, NULL);
+			peers_look(&fetch->peers, NULL, NULL);
 		}
 	}
 }

@@ -129,9 +129,8 @@ bool peer_is_down(const struct peers *peers, const struct peer *peer, int err)
 	       query.state != RDMATENSOR_CHANNEL_UP;
 }
 
-void peer_down(struct peers *peers, struct peer *peer, const char *why)
+void peer_down(struct peer *peer, const char *why)
 {
-	(void)peers;
 	if (peer->state != PEER_UP)
 		return;
 	peer->state = PEER_DOWN;
@@ -322,7 +321,7 @@ void peers_look(struct peers *peers, peer_changed *changed, void *arg)
 	struct peer *peer;
 
 	for (peer = peers->all; peer < peers->all + peers->nr; peer++)
-		if (is_over(peers, peer) && take_channel(peers, peer))
+		if (is_over(peers, peer) && take_channel(peers, peer) && changed)
 			changed(arg, peer);
 }
 

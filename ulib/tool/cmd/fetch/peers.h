@@ -92,7 +92,7 @@ int peers_connect(struct peers *peers);
  */
 bool peer_is_down(const struct peers *peers, const struct peer *peer, int err);
 /* Its channel has gone down, because of @why. No-op if that is known */
-void peer_down(struct peers *peers, struct peer *peer, const char *why);
+void peer_down(struct peer *peer, const char *why);
 /* The peer with this channel, or NULL: it is a former one */
 struct peer *peers_find(const struct peers *peers, uint32_t channel);
 /* A tensor has arrived */
@@ -102,7 +102,7 @@ void peer_again(struct peers *peers, struct peer *peer);
 
 /* What peers_look() tells: @peer is up again, and not the worker that it was */
 typedef void peer_changed(void *arg, const struct peer *peer);
-/* Takes from the threads what they have ended with */
+/* Takes from the threads what they have ended with. @changed: NULL: whoever it is */
 void peers_look(struct peers *peers, peer_changed *changed, void *arg);
 /* Waits until one of them has ended. False: there is none */
 bool peers_wait(struct peers *peers);

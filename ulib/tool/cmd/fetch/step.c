@@ -200,9 +200,6 @@ static void arrived(struct run *run, size_t i, const struct rdmatensor_cqe *cqe)
 	const struct st_tensor *tensor = &run->fetch->file->tensors[i];
 	struct peer *peer = run->places[i].peer;
 
-	/* A tensor without bytes has no region: what begins at its offset is another one's */
-	if (run->fetch->alloc && cqe->pool_id)
-		run->fetch->offsets[i] = cqe->offset;
 	if (cqe->flags & RDMATENSOR_CQE_DEAD) {
 		run_failed(run, i, peer->name, "it is dead: it has no content");
 	} else if (!is_as_expected(tensor, cqe)) {
@@ -234,21 +231,22 @@ static void end_one(struct run *run, const struct rdmatensor_cqe *cqe)
 
 	run->flying--;
 	peer->flying--;
-	if (!cqe->result && cqe->channel == peer->channel) {
-		arrived(run, i, cqe);
-		return;
-	}
-	rdmatensor_status_text(run->fetch->rt, cqe, text, sizeof(text));
+	/* A tensor without bytes has no region: what begins at its offset is another one's */
+	if (!cqe->result && run->fetch->alloc && cqe->pool_id)
+		run->fetch->offsets[i] = cqe->offset;
 	/* By a former channel, perhaps from a former worker: whatever it is, it is fetched again */
 	if (cqe->channel != peer->channel) {
-		if (!cqe->result && run->fetch->alloc && cqe->pool_id)
-			run->fetch->offsets[i] = cqe->offset;
 		forget(run->fetch, i);
 		put_last(run, i);
 		return;
 	}
+	if (!cqe->result) {
+		arrived(run, i, cqe);
+		return;
+	}
+	rdmatensor_status_text(run->fetch->rt, cqe, text, sizeof(text));
 	if (peer->state != PEER_UP || peer_is_down(&run->fetch->peers, peer, cqe->result)) {
-		peer_down(&run->fetch->peers, peer, text);
+		peer_down(peer, text);
 		put_last(run, i);
 		return;
 	}
@@ -264,7 +262,7 @@ static void channel_down(struct fetch *fetch, const struct rdmatensor_cqe *cqe)
 
 	rdmatensor_cqe_text(cqe, text, sizeof(text));
 	if (peer)
-		peer_down(&fetch->peers, peer, text);
+		peer_down(peer, text);
 }
 
 static void reap(struct run *run)
@@ -384,7 +382,7 @@ static int refused(struct run *run, size_t i, int err)
 	if (peer->state != PEER_UP)
 		return EXIT_OK;
 	if (peer_is_down(&run->fetch->peers, peer, err)) {
-		peer_down(&run->fetch->peers, peer, strerror(-err));
+		peer_down(peer, strerror(-err));
 		return EXIT_OK;
 	}
 	fetch_refusal(peer, err, why, sizeof(why));
