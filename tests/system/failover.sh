@@ -2,8 +2,8 @@
 # shellcheck shell=bash disable=SC2154
 #
 # A bond fails over to a network device with another hardware address: channels over it end
-# and say why, and who listens goes on. Sourced by run.sh, with the module loaded, where
-# the kernel has bonding (UML's has not).
+# and say why, who fetches connects again, and who listens goes on. Sourced by run.sh, with
+# the module loaded, where the kernel has bonding (UML's has not).
 
 tool=$LAB_BUILD/ulib/bin/rdmatensor
 
@@ -31,7 +31,8 @@ bond_up() {
 
 states() { "$tool" show channels -j | jq -Mr '.[].state' | sort | uniq -c | xargs; }
 up_on_both_ends() { [[ $(states) == "2 up" ]]; }
-none() { [[ -z $(states) ]]; }
+downs() { grep -c '"channel down"' /tmp/failover.events; }
+both_ended() { (($(downs) == 2)); }
 # The end that hears of it first disconnects, which may be what the other one hears first
 told() { grep '"channel down"' /tmp/failover.events | grep -q 'hardware address has changed'; }
 active() { cat /sys/class/net/bond7/bonding/active_slave; }
@@ -41,7 +42,15 @@ fails_over() {
 	within_a_minute up_on_both_ends || { cat /tmp/failover.*; return 1; }
 	[[ $(active) != slave1 ]] || other=slave2
 	ip link set bond7 type bond active_slave $other || return 1
-	within_a_minute none && within_a_minute told && return
+	within_a_minute both_ended && within_a_minute told && return
+	cat /tmp/failover.*
+	return 1
+}
+
+# By the other network device, and by the same two ends
+connects_again() {
+	within_a_minute grep -q ': connecting again$' /tmp/failover.client &&
+		within_a_minute up_on_both_ends && (($(downs) == 2)) && return
 	cat /tmp/failover.*
 	return 1
 }
@@ -66,6 +75,7 @@ RDMA_DEVICE=rxe7 "$tool" fetch 10.7.0.1:7100 nobody.has.this --timeout 600 --wor
 	-o /tmp/failover.safetensors >/tmp/failover.client 2>&1 &
 client=$!
 check "channels over a bond that fails over say why they end" fails_over
+check "who fetches over it says so and connects again" connects_again
 check "who listens on it goes on" goes_on_listening
 kill $client $server $monitor 2>/dev/null
 wait $client $server $monitor
