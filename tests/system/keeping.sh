@@ -241,10 +241,28 @@ whole_killed() {
 }
 check "one of two is killed: the other sends the rest" fetch_cut "$LAB_IP:7000,$LAB_IP:7002" killed
 check "the only one is killed, and started again" fetch_cut "$LAB_IP:7002" whole_killed
+killed_for_another() {
+	kill -KILL $whole
+	wait $whole 2>/dev/null
+	serves_some 7002 /tmp/all --filter "means.*" && whole=$!
+}
+another_model() {
+	! fetch_cut "$LAB_IP:7002" killed_for_another &&
+		grep -q "then: it was started anew, and serves another model now" /tmp/cut
+}
+check "another model in its place is not waited for" another_model
+check "nor mixed with what another peer sends" eval '
+	kill -KILL $whole; wait $whole 2>/dev/null
+	one_with_all && serves_some 7000 /tmp/half && server=$! &&
+	fetch_cut "$LAB_IP:7002,$LAB_IP:7000" killed_for_another &&
+	grep -q "$LAB_IP:7002 is given up: it was started anew" /tmp/cut'
+kill $server $whole
+wait $server $whole 2>/dev/null
+check "one with all again" one_with_all
 # Nobody has what is missing, and it is said for how long who was asked
 nobody_has_it() {
 	! fetch_cut "$LAB_IP:7001,$LAB_IP:7002" eval 'kill -KILL $whole; wait $whole 2>/dev/null' &&
-		grep -qE "error: fetch tensor \"means[.].*from $LAB_IP:7002: the channel has gone down: .*nobody listens" /tmp/cut
+		grep -qE "error: fetch (tensor|[0-9]+ tensors,) \"means[.].*from $LAB_IP:7002: the channel has gone down: .*nobody listens" /tmp/cut
 }
 check "what nobody else has does not come" nobody_has_it
 kill $other

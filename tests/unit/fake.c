@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <json-c/json.h>
 #include <malloc.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@
 
 #include "fake.h"
 #include "tool/common/message.h"
+#include "tool/common/published.h"
 #include "lib/ring.h"
 
 #ifdef __SANITIZE_ADDRESS__
@@ -30,6 +32,7 @@ size_t __sanitizer_get_current_allocated_bytes(void);
 #define CONTEXTS 8
 #define POOLS 16
 #define PUBLICATIONS 4096
+#define FLYING 512
 
 struct fake fake;
 
@@ -40,6 +43,12 @@ struct fake_pool {
 	/* Of each 64 bytes, whether a region that can be freed begins there */
 	bool begins[1024];
 	bool registered;
+};
+
+/* A fetch that has not ended */
+struct fake_flying {
+	struct rdmatensor_op op;
+	char name[RDMATENSOR_NAME_MAX + 1];
 };
 
 struct fake_context {
@@ -53,6 +62,10 @@ struct fake_context {
 	/* Numbers that were given to channels, and a bit of each that is down */
 	uint32_t last_channel;
 	uint64_t down;
+	struct fake_flying flying[FLYING];
+	unsigned int nr_flying;
+	/* So many CONNECTs there are with one after the last end of a channel */
+	unsigned int connects_wanted;
 	struct fake_pool pools[POOLS];
 	uint64_t counters[RDMATENSOR_STAT_NR];
 };
@@ -72,6 +85,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 int __real_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...);
+int __real_poll(struct pollfd *fds, nfds_t nr, int timeout);
+int __wrap_poll(struct pollfd *fds, nfds_t nr, int timeout);
 int __real_ioctl(int fd, unsigned long request, ...);
 int __wrap_ioctl(int fd, unsigned long request, ...);
 int __real_rt_ring_take(struct rt_ring *ring, uint64_t user_data, uint32_t *from,
@@ -182,7 +197,7 @@ int __wrap_open(const char *path, int flags, ...)
 
 static bool has_room(const struct fake_context *ctx)
 {
-	return ctx->ring->head + ctx->hidden - ctx->ring->tail + ctx->channels <
+	return ctx->ring->head + ctx->hidden - ctx->ring->tail + ctx->channels + ctx->nr_flying <
 	       ctx->ring->entries;
 }
 
@@ -466,7 +481,13 @@ static void copy(struct fake_context *ctx, const struct publication *pub,
 	ctx->counters[RDMATENSOR_STAT_RX_CONTENTS]++;
 }
 
-static int do_fetch(struct fake_context *ctx, const struct rdmatensor_op *op)
+static bool is_index(const struct rdmatensor_op *op)
+{
+	return op->name_len == strlen(INDEX_NAME) &&
+	       !memcmp((void *)(uintptr_t)op->name_uptr, INDEX_NAME, op->name_len);
+}
+
+static int end_fetch(struct fake_context *ctx, const struct rdmatensor_op *op)
 {
 	struct rdmatensor_cqe cqe = {
 		.user_data = op->user_data,
@@ -479,10 +500,15 @@ static int do_fetch(struct fake_context *ctx, const struct rdmatensor_op *op)
 	struct publication *pub;
 
 	pub = find((void *)(uintptr_t)op->name_uptr, op->name_len, op->step_id);
-	if (pub)
+	if (is_down(ctx, op->channel))
+		cqe.result = fake.down_error ?: -ECONNRESET;
+	else if (pub && (is_index(op) || op->channel != fake.empty_channel))
 		copy(ctx, pub, op, &cqe);
 	else
 		cqe.result = -ETIMEDOUT;
+	if (!cqe.result && is_index(op) && fake.other_index_from &&
+	    op->channel >= fake.other_index_from)
+		ctx->pools[op->pool_id].base[cqe.offset + cqe.tensor_bytes - 1] ^= 1;
 	if (fake.late) {
 		fake.late = false;
 		late_for = ctx;
@@ -491,6 +517,61 @@ static int do_fetch(struct fake_context *ctx, const struct rdmatensor_op *op)
 		push(ctx, &cqe);
 	}
 	return 0;
+}
+
+static int do_fetch(struct fake_context *ctx, const struct rdmatensor_op *op)
+{
+	struct fake_flying *flying;
+
+	if (!fake.flies)
+		return end_fetch(ctx, op);
+	flying = &ctx->flying[ctx->nr_flying++];
+	flying->op = *op;
+	memcpy(flying->name, (void *)(uintptr_t)op->name_uptr, op->name_len);
+	return 0;
+}
+
+/* The oldest */
+static void land(struct fake_context *ctx)
+{
+	struct fake_flying first = ctx->flying[0];
+
+	first.op.name_uptr = (uintptr_t)first.name;
+	ctx->nr_flying--;
+	memmove(ctx->flying, ctx->flying + 1, ctx->nr_flying * sizeof(first));
+	end_fetch(ctx, &first.op);
+}
+
+static bool can_land(const struct fake_context *ctx)
+{
+	return ctx->nr_flying && !(fake.stalls && fake.connects < ctx->connects_wanted);
+}
+
+/* All of them end before the channel does */
+static void channel_down(struct fake_context *ctx, uint32_t channel)
+{
+	struct rdmatensor_cqe down = {
+		.type = RDMATENSOR_CQE_CHANNEL_DOWN,
+		.result = fake.down_error ?: -ECONNRESET,
+		.channel = channel,
+	};
+	unsigned int i, left = 0, nr = ctx->nr_flying;
+	struct fake_flying one;
+
+	ctx->down |= 1ull << channel % 64;
+	ctx->channels--;
+	ctx->connects_wanted = fake.connects + 1;
+	for (i = 0; i < nr; i++) {
+		one = ctx->flying[i];
+		one.op.name_uptr = (uintptr_t)one.name;
+		if (one.op.channel != channel) {
+			ctx->flying[left++] = one;
+			continue;
+		}
+		ctx->nr_flying--;
+		end_fetch(ctx, &one.op);
+	}
+	push(ctx, &down);
 }
 
 /* Whoever looks and does not find: what was late has come right afterwards */
@@ -549,11 +630,8 @@ static int do_op(struct fake_context *ctx, const struct rdmatensor_op *op)
 		return fake.busy ? 0 : do_withdraw(ctx, op);
 	case RDMATENSOR_OP_FETCH:
 		if (fake.fetches_until_down && !--fake.fetches_until_down) {
-			other.result = -ECONNRESET;
-			other.channel = op->channel;
-			ctx->down |= 1ull << op->channel % 64;
-			ctx->channels--;
-			push(ctx, &other);
+			channel_down(ctx, op->channel);
+			fake.fetches_until_down = fake.fetches_each;
 		}
 		return is_down(ctx, op->channel) ? -ENOTCONN : do_fetch(ctx, op);
 	case RDMATENSOR_OP_FREE: {
@@ -609,9 +687,11 @@ static int do_submit(struct fake_context *ctx, struct rdmatensor_submit *arg)
 		fake.wait_errors--;
 		return fake.wait_error;
 	}
-	if (by_head ? (int32_t)(ctx->ring->head - arg->wait_head) >= 0 :
-		      ctx->ring->head - ctx->ring->tail >= arg->wait_nr)
-		return 0;
+	do {
+		if (by_head ? (int32_t)(ctx->ring->head - arg->wait_head) >= 0 :
+			      ctx->ring->head - ctx->ring->tail >= arg->wait_nr)
+			return 0;
+	} while (can_land(ctx) && (land(ctx), show(ctx), true));
 	if (arg->deadline_ns)
 		return -ETIME;
 	/* Nothing will come in one process: the test waits for what is not */
@@ -647,6 +727,8 @@ static int dispatch(struct fake_context *ctx, unsigned long request, void *arg)
 		fake.connects++;
 		if (fake.connects_most && fake.connects > fake.connects_most)
 			error = -ECONNREFUSED;
+		if (fake.connect_bad == fake.connects)
+			error = fake.connect_bad_error;
 		if (fake.connects_until && fake.connects >= fake.connects_until &&
 		    (error == -ECONNREFUSED || error == -EINTR))
 			error = 0;
@@ -657,10 +739,16 @@ static int dispatch(struct fake_context *ctx, unsigned long request, void *arg)
 		       "connect: nobody listens there: start the peer" :
 		       "connect: up");
 		connect->out_channel = error ? 0 : ++ctx->last_channel;
+		ctx->down &= ~(1ull << connect->out_channel % 64);
 		return error;
 	}
-	case RDMATENSOR_DISCONNECT:
+	case RDMATENSOR_DISCONNECT: {
+		struct rdmatensor_disconnect *disconnect = arg;
+
+		if (!is_down(ctx, disconnect->channel))
+			channel_down(ctx, disconnect->channel);
 		return 0;
+	}
 	case RDMATENSOR_CHANNEL_QUERY: {
 		struct rdmatensor_channel_query *query = arg;
 
@@ -700,19 +788,68 @@ static int dispatch(struct fake_context *ctx, unsigned long request, void *arg)
 	}
 }
 
+static struct fake_context *context_of(int fd)
+{
+	int i;
+
+	for (i = 0; i < CONTEXTS; i++)
+		if (contexts[i].used && contexts[i].fd == fd)
+			return &contexts[i];
+	return NULL;
+}
+
+static bool is_readable(int fd)
+{
+	struct fake_context *ctx;
+	bool readable = false;
+
+	pthread_mutex_lock(&lock);
+	ctx = context_of(fd);
+	if (ctx && ctx->ring) {
+		show(ctx);
+		if (ctx->ring->head == ctx->ring->tail && can_land(ctx)) {
+			land(ctx);
+			show(ctx);
+		}
+		readable = ctx->ring->head != ctx->ring->tail;
+	}
+	pthread_mutex_unlock(&lock);
+	return readable;
+}
+
+/* A context's file is readable when its ring has entries; others' files are what they are */
+int __wrap_poll(struct pollfd *fds, nfds_t nr, int timeout)
+{
+	nfds_t i, context = nr;
+	int ready, fd;
+
+	for (i = 0; i < nr; i++)
+		if (context_of(fds[i].fd))
+			context = i;
+	if (context == nr)
+		return __real_poll(fds, nr, timeout);
+	fd = fds[context].fd;
+	do {
+		fds[context].fd = -1;
+		ready = __real_poll(fds, nr, 1);
+		fds[context].fd = fd;
+		fds[context].revents = is_readable(fd) ? POLLIN : 0;
+		ready += fds[context].revents == POLLIN;
+	} while (!ready && timeout < 0);
+	return ready;
+}
+
 int __wrap_ioctl(int fd, unsigned long request, ...)
 {
-	struct fake_context *ctx = NULL;
+	struct fake_context *ctx;
 	va_list args;
 	void *arg;
-	int i, err;
+	int err;
 
 	va_start(args, request);
 	arg = va_arg(args, void *);
 	va_end(args);
-	for (i = 0; i < CONTEXTS; i++)
-		if (contexts[i].used && contexts[i].fd == fd)
-			ctx = &contexts[i];
+	ctx = context_of(fd);
 	if (!ctx)
 		return __real_ioctl(fd, request, arg);
 	pthread_mutex_lock(&lock);

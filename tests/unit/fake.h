@@ -57,8 +57,23 @@ extern struct fake {
 	unsigned int connects_until;
 	/* After so many CONNECTs nobody listens any more; 0: never */
 	unsigned int connects_most;
+	/* This CONNECT ends with that error; 0: none */
+	unsigned int connect_bad;
+	int connect_bad_error;
 	/* Behind each channel is another worker */
 	bool restarts;
+	/* From this channel on the peers have another index; 0: never */
+	uint32_t other_index_from;
+	/* Behind this channel a worker has its index, and nothing else; 0: behind none */
+	uint32_t empty_channel;
+	/*
+	 * Fetches end when somebody waits, the oldest first and no more than it waits for. Those of a
+	 * channel that goes down end with that, -ECONNRESET for 0, and nothing is written for them
+	 */
+	bool flies;
+	int down_error;
+	/* After a channel has gone down none of the others' ends before the next CONNECT */
+	bool stalls;
 	int pool_error;
 	/* The module does not know RDMATENSOR_SUBMIT_HEAD; how often it was asked for */
 	bool old;
@@ -70,8 +85,9 @@ extern struct fake {
 	unsigned int waits;
 	/* Operations that were taken, and whose entries were not yet, at most */
 	unsigned int flying_most;
-	/* At this fetch the channel has gone down; 0: never */
+	/* At this fetch the channel has gone down, and then again after as many; 0: never */
 	unsigned int fetches_until_down;
+	unsigned int fetches_each;
 	/* Bytes of the last tree that was made of JSON */
 	size_t tree_bytes;
 	/* The last CONNECT's argument, as it came */

@@ -217,33 +217,61 @@ static struct json_object *peer_of(struct json_object *root, size_t i)
 	return json_object_array_get_idx(get(root, "peers"), i);
 }
 
-/* Another channel, in the index and in the steps; the index takes two fetches */
-static void test_again(void **state)
+/* Another channel, in the index and in the steps, with tensors in flight or without */
+static void fetch_again(unsigned int at, bool flies, int error)
 {
 	struct json_object *root;
-	unsigned int at;
+
+	fake.fetches_until_down = at;
+	fake.flies = flies;
+	fake.down_error = error;
+	unlink(output);
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "--all", "-o", output, "--steps", "2",
+			     "--json"), EXIT_OK);
+	assert_int_equal(fake.fetches_until_down, 0);
+	assert_same_files(model, output);
+	assert_contains(messages, "warning: 10.0.0.1: ");
+	assert_contains(messages, ": connecting again");
+	assert_contains(messages, "warning: 10.0.0.1: connected again");
+	root = parse_line(text);
+	assert_int_equal(json_object_get_int64(get(peer_of(root, 0), "reconnects")), 1);
+	assert_int_equal(json_object_get_int64(get(peer_of(root, 0), "tensors")), 2 * NR(tensors));
+	assert_string_equal(json_object_get_string(get(peer_of(root, 0), "state")), "up");
+	json_object_put(root);
+}
+
+/* The index takes two fetches */
+static void test_again(void **state)
+{
+	static const int errors[] = { 0, -EPROTO, -ETIMEDOUT };
+	unsigned int at, i;
 
 	(void)state;
 	make_model();
 	server_start_with((char *[]){ model, "--exit-after", "1", "--steps", "2", NULL },
 			  2 * (NR(tensors) + 1));
 	for (at = 1; at <= 2 + 2 * NR(tensors); at++) {
-		fake.fetches_until_down = at;
-		unlink(output);
-		assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "--all", "-o", output, "--steps", "2",
-				     "--json"), EXIT_OK);
-		assert_int_equal(fake.fetches_until_down, 0);
-		assert_same_files(model, output);
-		assert_contains(messages, "warning: 10.0.0.1: ");
-		assert_contains(messages, ": connecting again");
-		root = parse_line(text);
-		assert_int_equal(json_object_get_int64(get(peer_of(root, 0), "reconnects")), 1);
-		assert_int_equal(json_object_get_int64(get(peer_of(root, 0), "tensors")),
-				 2 * NR(tensors));
-		json_object_put(root);
+		fetch_again(at, false, 0);
+		for (i = 0; i < NR(errors); i++)
+			fetch_again(at, true, errors[i]);
 	}
+	fake.flies = false;
+	fake.down_error = 0;
 	fake.fetches_until_down = 1;
 	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "odd", "-o", output, "--alloc"), EXIT_OK);
+	/* An attempt can end with what passes */
+	fake.fetches_until_down = 3;
+	fake.connect_bad = fake.connects + 2;
+	fake.connect_bad_error = -EDQUOT;
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "--all", "-o", output), EXIT_OK);
+	assert_same_files(model, output);
+	/* and with what does not */
+	fake.fetches_until_down = 3;
+	fake.connect_bad = fake.connects + 2;
+	fake.connect_bad_error = -ENOENT;
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "--all", "-o", output), EXIT_FAILED);
+	assert_contains(messages, "fetch 5 tensors, \"layer.0\" and others, step 0, from 10.0.0.1: the channel has gone down: ");
+	assert_int_equal(fake.connects, fake.connect_bad);
 	server_end_with(EXIT_OK);
 }
 
@@ -258,10 +286,11 @@ static void test_restarted(void **state)
 	make_model();
 	server_start_with((char *[]){ model, "--exit-after", "1", NULL }, NR(tensors) + 1);
 	fake.restarts = true;
-	for (i = 0; i < NR(alloc); i++) {
+	for (i = 0; i < 2 * NR(alloc); i++) {
+		fake.flies = i & 1;
 		fake.fetches_until_down = 2 + 3;
 		assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "--all", "-o", output, "-q", "1",
-				     "--json", alloc[i]), EXIT_OK);
+				     "--json", alloc[i / 2]), EXIT_OK);
 		assert_same_files(model, output);
 		assert_contains(messages, "10.0.0.1 was started anew: its 2 tensors of step 0");
 		/* One of them has no bytes, and no region that another one's would be taken for */
@@ -271,6 +300,46 @@ static void test_restarted(void **state)
 				 NR(tensors) + 2);
 		json_object_put(root);
 	}
+	/* A peer that never gets far is no progress */
+	fake.fetches_until_down = 2 + 2;
+	fake.fetches_each = 2;
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "--all", "-o", output, "-q", "1"), EXIT_FAILED);
+	assert_contains(messages, "it was started anew too often");
+	fake.fetches_each = 0;
+	server_end_with(EXIT_OK);
+}
+
+/* Of another model nothing is taken, and nobody waits for what it has not */
+static void test_other_model(void **state)
+{
+	struct json_object *root, *one;
+	uint64_t began;
+
+	(void)state;
+	make_model();
+	server_start_with((char *[]){ model, "--exit-after", "1", NULL }, NR(tensors) + 1);
+	fake.restarts = true;
+	fake.flies = true;
+	fake.other_index_from = 2;
+	fake.fetches_until_down = 2 + 3;
+	began = rdmatensor_now_ns();
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "--all", "-o", output, "-q", "1"), EXIT_FAILED);
+	assert_true(rdmatensor_now_ns() - began < 3000000000);
+	assert_contains(messages, "from 10.0.0.1: the channel has gone down: Connection reset by peer; then: it was started anew, and serves another model now");
+	/* Another peer still has it, and what came from the former worker is of that model, too */
+	fake.other_index_from = 3;
+	fake.fetches_until_down = 4 + 3;
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1,10.0.0.2", "--all", "-o", output, "-q", "1", "-j"),
+			 EXIT_OK);
+	assert_same_files(model, output);
+	assert_contains(messages, "warning: 10.0.0.1 is given up: it was started anew, and serves another model now");
+	root = parse_line(text);
+	one = peer_of(root, 0);
+	assert_string_equal(json_object_get_string(get(one, "state")), "down");
+	assert_contains(json_object_get_string(get(one, "error")), "another model");
+	assert_int_equal(json_object_get_int64(get(one, "tensors")) +
+			 json_object_get_int64(get(peer_of(root, 1), "tensors")), NR(tensors));
+	json_object_put(root);
 	server_end_with(EXIT_OK);
 }
 
@@ -340,11 +409,41 @@ static void test_peers(void **state)
 	fake.connects_most = fake.connects + 1;
 	assert_int_equal(RUN(cmd_fetch, "10.0.0.1,10.0.0.2", "--all", "-o", output, "--wait", "0"),
 			 EXIT_FAILED);
-	assert_contains(messages, "nobody listens");
+	assert_contains(messages, "nobody listens there: start the peer; or leave this PEER out");
 	fake.connects_most = 0;
 	assert_int_equal(RUN(cmd_fetch, "10.0.0.1,10.0.0.2,10.0.0.3,10.0.0.4,10.0.0.5,10.0.0.6,10.0.0.7,10.0.0.8,10.0.0.9,10.0.0.10,10.0.0.11,10.0.0.12,10.0.0.13,10.0.0.14,10.0.0.15,10.0.0.16",
 			     "--all", "-o", output, "--ring-entries", "16"), EXIT_FAILED);
 	assert_contains(messages, "16 PEERs: the completion ring has 16 entries");
+	server_end_with(EXIT_OK);
+}
+
+/* What one peer has not, another one is asked for; and it is used as soon as it can be reached */
+static void test_other_peer(void **state)
+{
+	struct json_object *root;
+
+	(void)state;
+	make_model();
+	server_start_with((char *[]){ model, "--exit-after", "1", NULL }, NR(tensors) + 1);
+	fake.empty_channel = 1;
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1,10.0.0.2", "--all", "-o", output, "-j"),
+			 EXIT_OK);
+	assert_same_files(model, output);
+	root = parse_line(text);
+	assert_int_equal(json_object_get_int64(get(peer_of(root, 0), "tensors")), 0);
+	assert_int_equal(json_object_get_int64(get(peer_of(root, 1), "tensors")), NR(tensors));
+	json_object_put(root);
+	/* The last one says why it cannot */
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "--all", "-o", output), EXIT_FAILED);
+	assert_contains(messages, "fetch tensor \"layer.0\", step 0, from 10.0.0.1: ");
+	/* One peer's tensors do not end before the other one's next channel is up */
+	fake.empty_channel = 0;
+	fake.flies = true;
+	fake.fetches_until_down = 4 + 2;
+	fake.stalls = true;
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1,10.0.0.2", "--all", "-o", output, "-q", "2"),
+			 EXIT_OK);
+	assert_same_files(model, output);
 	server_end_with(EXIT_OK);
 }
 
@@ -371,6 +470,22 @@ static void make_many(unsigned int nr)
 	st_free(&file);
 	free(names);
 	free(many);
+}
+
+/* The ends of many channels fill no small ring, and each tensor is progress */
+static void test_many_ends(void **state)
+{
+	(void)state;
+	make_many(100);
+	server_start_with((char *[]){ model, "--exit-after", "1", NULL }, 101);
+	fake.flies = true;
+	fake.fetches_until_down = 4;
+	fake.fetches_each = 3;
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "--all", "-o", output, "-q", "2",
+			     "--ring-entries", "16"), EXIT_OK);
+	assert_same_files(model, output);
+	fake.fetches_each = 0;
+	server_end_with(EXIT_OK);
 }
 
 /* Elements that are shorter than a byte go with their header, which alone knows them */
@@ -416,8 +531,8 @@ static void test_in_flight(void **state)
 	fake.flying_most = 0;
 	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "-a", "-o", output, "-q", "128",
 			     "--ring-entries", "64"), EXIT_OK);
-	/* One place is for the end of the channel */
-	assert_int_equal(fake.flying_most, 63);
+	/* Two places are for the channel: its end, and the index of a worker that takes its place */
+	assert_int_equal(fake.flying_most, 62);
 	assert_same_files(model, output);
 	/* These fill the ring with one of them, and it is what is measured */
 	assert_int_equal(RUN(cmd_perf, "10.0.0.1", "-q", "64", "--ring-entries", "64"),
@@ -887,9 +1002,12 @@ int main(void)
 		test(test_steps),
 		test(test_again),
 		test(test_restarted),
+		test(test_other_model),
 		test(test_given_up),
 		test(test_peers),
+		test(test_other_peer),
 		test(test_names),
+		test(test_many_ends),
 		test(test_short_types),
 		test(test_in_flight),
 		test(test_products),

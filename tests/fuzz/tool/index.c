@@ -510,6 +510,10 @@ void fuzz_one(const uint8_t *data, size_t size)
 		HOLDS(!peer.pools);
 	}
 	said_free(&said);
+	/* By which another worker is judged: as the peer has said it, or nothing */
+	HOLDS(one.index ? !meta && one.index_bytes && !memcmp(one.index, peer.text, one.index_bytes) :
+			  ret || meta);
+	free(one.index);
 	st_model_free(&fetch.model);
 	free(fetch.offsets);
 }

@@ -121,12 +121,16 @@ static void *place_of(struct rdmatensor_node *node, const struct rdmatensor_cqe 
 	return NULL;
 }
 
-/* It has ended because its channel has, and not because the peer says such an errno */
+/*
+ * It may be repeated by another channel, as this one is not up any more: asked of the kernel, for a
+ * peer can say any errno, and a channel can go down because of any. Without its device there is no
+ * other one
+ */
 static bool is_down(const struct gets *gets, int err)
 {
 	struct rdmatensor_channel_query query = { .channel = gets->channel };
 
-	if ((err != -ENOTCONN && err != -ECONNRESET && err != -ESHUTDOWN) || !gets->host[0])
+	if (!err || err == -ENODEV || err == -EINTR || !gets->host[0])
 		return false;
 	return rdmatensor_channel_query(gets->node->rt, &query) ||
 	       query.state != RDMATENSOR_CHANNEL_UP;

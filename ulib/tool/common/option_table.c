@@ -25,7 +25,9 @@ const struct command commands[NR_COMMANDS] = {
 		"Fetch tensors of a peer by name and write them into a safetensors file, or the\n"
 		"shards of a model with their index into a folder.\n"
 		"PEER is host, host:port or [v6]:port; the default port is "
-		DIGITS(RDMATENSOR_PORT) ".\n",
+		DIGITS(RDMATENSOR_PORT) ".\n"
+		"Of several PEERs, each tensor comes from one that has it; they must serve the\n"
+		"same content.\n",
 	},
 	[COMMAND_PERF] = {
 		.name = "perf",
@@ -313,10 +315,10 @@ const struct option_row option_rows[] = {
 	}, {
 		OWN(IN(FETCH), TIMEOUT, "timeout"), .letter = 't',
 		.arg = "SEC", .kind = OPTION_SECONDS, .most = 1000000000, .preset = "30",
-		.help = "bound on each fetch, and on connecting again, 0: none\n"
-			"(default {default})",
-		.man = "Bound on each fetch, and on how long another channel is tried after one "
-			"went down; 0 is no bound (default {default}).",
+		.help = "bound on each fetch, and on connecting again without\n"
+			"progress, 0: none (default {default})",
+		.man = "Bound on each fetch, and on how long, without any tensor arriving, another "
+			"channel is tried after one went down; 0 is no bound (default {default}).",
 	}, {
 		OWN(IN(GATHER), TIMEOUT, "timeout"), .letter = 't',
 		.arg = "SEC", .kind = OPTION_SECONDS, .most = 1000000000, .preset = "0",

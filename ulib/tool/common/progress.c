@@ -56,12 +56,17 @@ void progress_add(struct progress *progress, uint64_t bytes)
 		draw(progress, now);
 }
 
-void progress_end(struct progress *progress)
+void progress_wipe(const struct progress *progress)
 {
 	if (!progress->on || progress->drawn_ns == progress->started_ns)
 		return;
 	fprintf(stderr, "\r%*s\r", (int)strlen(progress->what) + WIDTH + 30,
 		"");
 	fflush(stderr);
+}
+
+void progress_end(struct progress *progress)
+{
+	progress_wipe(progress);
 	progress->on = false;
 }

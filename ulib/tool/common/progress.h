@@ -29,7 +29,9 @@ struct progress {
 void progress_begin(struct progress *progress, const char *what,
 		    uint64_t total);
 void progress_add(struct progress *progress, uint64_t bytes);
-/* Wipes the bar */
+/* Wipes the bar, so that a line can be written: the next progress_add() draws it again */
+void progress_wipe(const struct progress *progress);
+/* Wipes it for good */
 void progress_end(struct progress *progress);
 
 #endif

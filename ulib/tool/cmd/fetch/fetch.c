@@ -52,6 +52,7 @@ static int fetch_from(struct fetch *fetch, struct outputs *outputs, char **names
 	if (err)
 		return err;
 	fetch->peers.rt = fetch->rt;
+	fetch->peers.step = fetch->first_step;
 	err = peers_connect(&fetch->peers);
 	if (!err)
 		err = nr ? fetch_meta(fetch, names, nr) : fetch_index(fetch);

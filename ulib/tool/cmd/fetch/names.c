@@ -73,6 +73,15 @@ static int tensor_failed(struct fetch *fetch, const struct peer *peer, const cha
 		      rdmatensor_status_text(fetch->rt, cqe, text, sizeof(text)), remedy);
 }
 
+/* The ends of channels; nothing else is in flight */
+static void drop_events(struct fetch *fetch)
+{
+	struct rdmatensor_cqe cqes[16];
+
+	while (rdmatensor_reap(fetch->rt, cqes, sizeof(cqes) / sizeof(cqes[0])))
+		;
+}
+
 /* As rdmatensor_fetch(), by as many channels as it takes */
 static int fetch_one(struct fetch *fetch, struct peer *peer, const char *name,
 		     const struct store *store, uint64_t bytes, struct rdmatensor_cqe *cqe)
@@ -85,8 +94,10 @@ static int fetch_one(struct fetch *fetch, struct peer *peer, const char *name,
 		err = rdmatensor_fetch(fetch->rt, peer->channel, name, fetch->first_step,
 				       &store->pool, store->offset, bytes, fetch_deadline(fetch),
 				       cqe);
-		if (!peer_is_down(&fetch->peers, peer, err))
+		if (!peer_is_down(&fetch->peers, peer, err)) {
+			peer_answers(&fetch->peers, peer);
 			return err;
+		}
 		peer_down(peer, cqe->type ?
 			  rdmatensor_status_text(fetch->rt, cqe, text, sizeof(text)) :
 			  strerror(-err));
@@ -95,6 +106,7 @@ static int fetch_one(struct fetch *fetch, struct peer *peer, const char *name,
 				peer_again(&fetch->peers, peer);
 			if (peer->state == PEER_GIVEN_UP)
 				return err;
+			drop_events(fetch);
 			peers_wait(&fetch->peers);
 			peers_look(&fetch->peers, NULL, NULL);
 		}
@@ -149,12 +161,14 @@ static int take_shards(struct st_model *model, const char *text, size_t bytes, c
  * @bytes: its length
  * @take: judges it
  * @what: it, for messages
+ * @keep: another worker is judged by it
  */
 struct side {
 	const char *name;
 	uint64_t bytes;
 	take_text take;
 	const char *what;
+	bool keep;
 };
 
 /* Into memory of its own that is not kept */
@@ -175,6 +189,9 @@ static int fetch_text(struct fetch *fetch, struct peer *peer, const struct side 
 	else if (side->take(model, (char *)store.pool.base + store.offset, cqe.tensor_bytes, error,
 			    sizeof(error)))
 		err = failed("%s of %s: %s", side->what, peer->name, error);
+	else if (side->keep && peer_keep_index(peer, (char *)store.pool.base + store.offset,
+					       cqe.tensor_bytes))
+		err = failed("out of memory");
 	rdmatensor_pool_destroy(fetch->rt, &store.pool);
 	return err;
 }
@@ -188,7 +205,7 @@ static uint64_t shards_of(const struct rdmatensor_cqe *cqe)
 /* Into @model, of zeroes. EXIT_OK, or EXIT_FAILED with a message */
 static int index_of(struct fetch *fetch, struct peer *peer, struct st_model *model)
 {
-	struct side index = { INDEX_NAME, 0, take_header, "index" };
+	struct side index = { INDEX_NAME, 0, take_header, "index", true };
 	struct rdmatensor_cqe cqe;
 	struct store store;
 	int err;
@@ -211,7 +228,7 @@ static int index_of(struct fetch *fetch, struct peer *peer, struct st_model *mod
 /* In place of fetch->model, which has the same tensors in one file */
 static int shards_into(struct fetch *fetch, struct peer *peer)
 {
-	struct side shards = { SHARDS_NAME, peer->shards_bytes, take_shards, "shards" };
+	struct side shards = { SHARDS_NAME, peer->shards_bytes, take_shards, "shards", false };
 
 	if (!shards.bytes)
 		return EXIT_OK;

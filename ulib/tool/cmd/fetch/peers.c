@@ -4,31 +4,40 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "peers.h"
 #include "tool/common/context.h"
 #include "tool/common/message.h"
+#include "tool/common/published.h"
+#include "tool/common/store.h"
 
 /* How long a channel that went down at once is left alone: doubled from the first to the last */
 #define PAUSE_FIRST_NS 10000000ull
 #define PAUSE_MOST_NS 1000000000ull
 
+/* A worker that is started so often ends each time, and would never have sent all it has */
+#define RESTARTS_MOST 8
+
 /**
  * struct peer_threads - what the threads share with the caller
  * @lock: guards what follows, and what a thread has ended with
- * @ended: one has
+ * @ended: eventfd: one has
  * @running: threads that have not been joined
  * @left: the caller has gone; the last thread closes this context
  */
 struct peer_threads {
 	pthread_mutex_t lock;
-	pthread_cond_t ended;
+	int ended;
 	size_t running;
 	struct rdmatensor *left;
 };
@@ -40,24 +49,36 @@ struct peer_threads {
  * @rt: the context
  * @name: the peer's address
  * @worker: name that it must have, or NULL
+ * @index: copy of what its index said, or NULL
+ * @index_bytes: length of that
+ * @step: of the index
+ * @before: the incarnation that it had then
  * @pause_ns: before it begins
  * @until_ns: when it gives up; UINT64_MAX: never
  * @over: it has ended with what follows
  * @err: 0 or a negative errno
+ * @final: the next try would end in the same way
  * @channel: to the peer
+ * @incarnation: that it has now
  * @cause: what the library says
  */
 struct peer_thread {
 	pthread_t thread;
 	struct peer_threads *threads;
 	struct rdmatensor *rt;
-	const char *name;
-	const char *worker;
+	char *name;
+	char *worker;
+	char *index;
+	size_t index_bytes;
+	int64_t step;
+	uint64_t before;
 	uint64_t pause_ns;
 	uint64_t until_ns;
 	bool over;
 	int err;
+	bool final;
 	uint32_t channel;
+	uint64_t incarnation;
 	char cause[512];
 };
 
@@ -73,7 +94,9 @@ int peers_take(struct peers *peers, char *list)
 	if (!peers->all || !peers->threads)
 		return failed("out of memory");
 	pthread_mutex_init(&peers->threads->lock, NULL);
-	pthread_cond_init(&peers->threads->ended, NULL);
+	peers->threads->ended = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (peers->threads->ended < 0)
+		return failed("eventfd: %s", strerror(errno));
 	peers->nr = nr;
 	for (at = list, i = 0; i < nr; at = next, i++) {
 		next = at + strcspn(at, ",");
@@ -90,11 +113,24 @@ int peers_take(struct peers *peers, char *list)
 	return EXIT_OK;
 }
 
-static uint64_t incarnation_of(const struct peers *peers, uint32_t channel)
+static uint64_t incarnation_of(struct rdmatensor *rt, uint32_t channel)
 {
 	struct rdmatensor_channel_query query = { .channel = channel };
 
-	return rdmatensor_channel_query(peers->rt, &query) ? 0 : query.incarnation;
+	return rdmatensor_channel_query(rt, &query) ? 0 : query.incarnation;
+}
+
+static int connect_first(struct peers *peers, struct peer *peer)
+{
+	char cause[512] = "";
+
+	if (connect_within(peers->rt, peers->options->wait_ns, peer->name, peers->worker,
+			   &peer->channel, cause, sizeof(cause)))
+		return failed("%s%s", cause, peers->nr > 1 ?
+			      "; or leave this PEER out, if the others have all that you want" : "");
+	note("%s", cause);
+	peer->incarnation = incarnation_of(peers->rt, peer->channel);
+	return EXIT_OK;
 }
 
 int peers_connect(struct peers *peers)
@@ -106,24 +142,37 @@ int peers_connect(struct peers *peers)
 	err = rdmatensor_query(peers->rt, &query);
 	if (err)
 		return failed("query: %s", strerror(-err));
-	if (query.ring_entries <= peers->nr)
-		return failed("%zu PEERs: the completion ring has %u entries, one of which is for the end of each channel: give --ring-entries %zu, or fewer of them",
-			      peers->nr, query.ring_entries, 2 * peers->nr);
+	if (query.ring_entries <= 2 * peers->nr)
+		return failed("%zu PEERs: the completion ring has %u entries, two of which are for each channel: give --ring-entries %zu, or fewer of them",
+			      peers->nr, query.ring_entries, 4 * peers->nr);
 	for (peer = peers->all; peer < peers->all + peers->nr; peer++) {
-		err = context_connect(peers->rt, peers->options, peer->name, peers->worker,
-				      &peer->channel);
+		err = connect_first(peers, peer);
 		if (err)
 			return err;
-		peer->incarnation = incarnation_of(peers, peer->channel);
 	}
+	peers->progress_ns = rdmatensor_now_ns();
 	return EXIT_OK;
+}
+
+int peer_keep_index(struct peer *peer, const char *text, size_t bytes)
+{
+	char *copy = malloc(bytes + 1);
+
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, text, bytes);
+	free(peer->index);
+	peer->index = copy;
+	peer->index_bytes = bytes;
+	return 0;
 }
 
 bool peer_is_down(const struct peers *peers, const struct peer *peer, int err)
 {
 	struct rdmatensor_channel_query query = { .channel = peer->channel };
 
-	if (err != -ENOTCONN && err != -ECONNRESET && err != -ESHUTDOWN)
+	/* Without its device there is no other channel */
+	if (!err || err == -ENODEV)
 		return false;
 	return rdmatensor_channel_query(peers->rt, &query) ||
 	       query.state != RDMATENSOR_CHANNEL_UP;
@@ -148,11 +197,17 @@ struct peer *peers_find(const struct peers *peers, uint32_t channel)
 	return NULL;
 }
 
-void peer_got(struct peer *peer, uint64_t bytes)
+void peer_answers(struct peers *peers, struct peer *peer)
+{
+	peer->tries = 0;
+	peers->progress_ns = rdmatensor_now_ns();
+}
+
+void peer_got(struct peers *peers, struct peer *peer, uint64_t bytes)
 {
 	peer->got++;
 	peer->bytes += bytes;
-	peer->tries = 0;
+	peer_answers(peers, peer);
 }
 
 /* ---- another channel ---------------------------------------------------------- */
@@ -161,9 +216,86 @@ static void free_threads(struct peer_threads *threads)
 {
 	if (!threads)
 		return;
-	pthread_cond_destroy(&threads->ended);
+	if (threads->ended >= 0)
+		close(threads->ended);
 	pthread_mutex_destroy(&threads->lock);
 	free(threads);
+}
+
+static void free_thread(struct peer_thread *thread)
+{
+	if (!thread)
+		return;
+	free(thread->name);
+	free(thread->worker);
+	free(thread->index);
+	free(thread);
+}
+
+/* 0; -ESTALE: it has another model; else it is not known, and @thread->cause says why */
+static int compare_index(struct peer_thread *thread)
+{
+	uint64_t deadline = thread->until_ns == UINT64_MAX ? 0 : thread->until_ns;
+	char text[RDMATENSOR_STATUS_ROOM];
+	struct rdmatensor_cqe cqe;
+	struct store store;
+	int err;
+
+	if (store_create_cause(thread->rt, thread->index_bytes, RDMATENSOR_POOL_PEERS_WRITE, &store,
+			       thread->cause, sizeof(thread->cause)))
+		return -ENOMEM;
+	err = rdmatensor_fetch(thread->rt, thread->channel, INDEX_NAME, thread->step, &store.pool,
+			       store.offset, thread->index_bytes, deadline, &cqe);
+	if ((err == -EMSGSIZE && cqe.flags & RDMATENSOR_CQE_META) ||
+	    (!err && (cqe.tensor_bytes != thread->index_bytes ||
+		      memcmp((char *)store.pool.base + store.offset, thread->index,
+			     thread->index_bytes))))
+		err = -ESTALE;
+	else if (err)
+		snprintf(thread->cause, sizeof(thread->cause), "fetch tensor \"%s\", step %" PRId64 ": %s",
+			 INDEX_NAME, thread->step, cqe.type ?
+			 rdmatensor_status_text(thread->rt, &cqe, text, sizeof(text)) :
+			 strerror(-err));
+	rdmatensor_pool_destroy(thread->rt, &store.pool);
+	return err;
+}
+
+/* No later CONNECT can end otherwise: an earlier one has succeeded, so these are few */
+static bool is_final(int err)
+{
+	return err == -ENODEV || err == -EPERM || err == -EACCES || err == -EINVAL ||
+	       err == -ENOENT || err == -EPROTONOSUPPORT || err == -EOPNOTSUPP;
+}
+
+/* Return: 0; a negative errno, and @thread->cause */
+static int try_again(struct peer_thread *thread)
+{
+	uint64_t now = rdmatensor_now_ns();
+	int err;
+
+	err = connect_within(thread->rt, now < thread->until_ns ? thread->until_ns - now : 1,
+			     thread->name, thread->worker, &thread->channel, thread->cause,
+			     sizeof(thread->cause));
+	thread->final = is_final(err);
+	if (err)
+		return err;
+	/* Of a channel that has gone already nobody knows whose it was */
+	thread->incarnation = incarnation_of(thread->rt, thread->channel);
+	if (!thread->incarnation) {
+		snprintf(thread->cause, sizeof(thread->cause),
+			 "the channel went down as soon as it was up");
+		return -ENOTCONN;
+	}
+	if (thread->incarnation == thread->before || !thread->index)
+		return 0;
+	err = compare_index(thread);
+	thread->final = err == -ESTALE;
+	if (thread->final)
+		snprintf(thread->cause, sizeof(thread->cause),
+			 "it was started anew, and serves another model now");
+	if (err)
+		rdmatensor_disconnect(thread->rt, thread->channel);
+	return err;
 }
 
 static void *connect_again(void *arg)
@@ -176,24 +308,20 @@ static void *connect_again(void *arg)
 	};
 	struct rdmatensor *left;
 	bool is_last;
-	uint64_t now;
 	int err;
 
 	/* A peer that ends each channel at once is not to be flooded with them */
 	nanosleep(&pause, NULL);
-	now = rdmatensor_now_ns();
-	err = connect_within(thread->rt, now < thread->until_ns ? thread->until_ns - now : 1,
-			     thread->name, thread->worker, &thread->channel, thread->cause,
-			     sizeof(thread->cause));
+	err = try_again(thread);
 	pthread_mutex_lock(&threads->lock);
 	thread->err = err;
 	thread->over = true;
 	left = threads->left;
 	is_last = left && !--threads->running;
-	pthread_cond_signal(&threads->ended);
+	eventfd_write(threads->ended, 1);
 	pthread_mutex_unlock(&threads->lock);
 	if (left)
-		free(thread);
+		free_thread(thread);
 	if (is_last) {
 		rdmatensor_close(left);
 		free_threads(threads);
@@ -214,12 +342,29 @@ static int begin_thread(struct peer_thread *thread)
 	return -err;
 }
 
-static void give_up(struct peer *peer, const char *why)
+__attribute__((format(printf, 2, 3)))
+static void tell(struct peers *peers, const char *fmt, ...)
+{
+	char text[1024];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	if (peers->bar)
+		progress_wipe(peers->bar);
+	warned("%s", text);
+}
+
+static void give_up(struct peers *peers, struct peer *peer, const char *why)
 {
 	size_t len = strlen(peer->why);
 
 	snprintf(peer->why + len, sizeof(peer->why) - len, "; then: %s", why);
 	peer->state = PEER_GIVEN_UP;
+	/* Of the only one the errors that follow tell */
+	if (peers->nr > 1)
+		tell(peers, "%s is given up: %s", peer->name, why);
 }
 
 static uint64_t pause_of(unsigned int tries)
@@ -233,42 +378,66 @@ static uint64_t pause_of(unsigned int tries)
 	return pause_ns < PAUSE_MOST_NS ? pause_ns : PAUSE_MOST_NS;
 }
 
-void peer_again(struct peers *peers, struct peer *peer)
+/* When the last try ends */
+static uint64_t until_of(const struct peers *peers)
 {
-	uint64_t now = rdmatensor_now_ns();
-	struct peer_thread *thread;
+	return peers->timeout_ns && peers->progress_ns < UINT64_MAX - peers->timeout_ns ?
+	       peers->progress_ns + peers->timeout_ns : UINT64_MAX;
+}
 
-	if (!peer->tries)
-		peer->until_ns = peers->timeout_ns && now < UINT64_MAX - peers->timeout_ns ?
-				 now + peers->timeout_ns : UINT64_MAX;
-	if (now >= peer->until_ns) {
-		give_up(peer, "no tensor has arrived within --timeout by any other channel");
-		return;
-	}
-	thread = calloc(1, sizeof(*thread));
-	if (!thread) {
-		give_up(peer, strerror(ENOMEM));
-		return;
-	}
+/* A copy of all that it needs: the caller may go before it. NULL: out of memory */
+static struct peer_thread *alloc_thread(const struct peers *peers, const struct peer *peer)
+{
+	struct peer_thread *thread = calloc(1, sizeof(*thread));
+
+	if (!thread)
+		return NULL;
 	thread->threads = peers->threads;
 	thread->rt = peers->rt;
-	thread->name = peer->name;
-	thread->worker = peers->worker;
-	thread->pause_ns = pause_of(peer->tries++);
-	thread->until_ns = peer->until_ns;
-	if (thread->pause_ns > peer->until_ns - now)
-		thread->pause_ns = peer->until_ns - now;
-	peer->thread = thread;
-	peer->state = PEER_CONNECTING;
-	if (begin_thread(thread)) {
-		free(thread);
-		peer->thread = NULL;
-		give_up(peer, strerror(EAGAIN));
+	thread->name = strdup(peer->name);
+	thread->worker = peers->worker ? strdup(peers->worker) : NULL;
+	thread->index = peer->index ? malloc(peer->index_bytes + 1) : NULL;
+	if (!thread->name || (peers->worker && !thread->worker) ||
+	    (peer->index && !thread->index)) {
+		free_thread(thread);
+		return NULL;
+	}
+	if (peer->index)
+		memcpy(thread->index, peer->index, peer->index_bytes);
+	thread->index_bytes = peer->index_bytes;
+	thread->step = peers->step;
+	thread->before = peer->incarnation;
+	return thread;
+}
+
+void peer_again(struct peers *peers, struct peer *peer)
+{
+	uint64_t now = rdmatensor_now_ns(), until = until_of(peers);
+	struct peer_thread *thread;
+
+	if (now >= until) {
+		give_up(peers, peer, "nothing has arrived within --timeout");
 		return;
 	}
+	thread = alloc_thread(peers, peer);
+	if (!thread) {
+		give_up(peers, peer, strerror(ENOMEM));
+		return;
+	}
+	thread->pause_ns = pause_of(peer->tries++);
+	thread->until_ns = until;
+	if (thread->pause_ns > until - now)
+		thread->pause_ns = until - now;
+	if (begin_thread(thread)) {
+		free_thread(thread);
+		give_up(peers, peer, strerror(EAGAIN));
+		return;
+	}
+	peer->thread = thread;
+	peer->state = PEER_CONNECTING;
 	peers->threads->running++;
 	if (peer->tries == 1)
-		warned("%s: %s: connecting again", peer->name, peer->why);
+		tell(peers, "%s: %s: connecting again", peer->name, peer->why);
 }
 
 static bool is_over(struct peers *peers, const struct peer *peer)
@@ -283,69 +452,82 @@ static bool is_over(struct peers *peers, const struct peer *peer)
 	return over;
 }
 
-/* What a peer that starts, or a wire that is bad, ends an attempt with */
-static bool is_passing(int err)
+static void attempt_failed(struct peers *peers, struct peer *peer, const struct peer_thread *thread)
 {
-	return err == -ECONNREFUSED || err == -ECONNRESET || err == -ECONNABORTED ||
-	       err == -ESHUTDOWN || err == -ENOTCONN || err == -ETIMEDOUT ||
-	       err == -EHOSTUNREACH || err == -ENETUNREACH || err == -EAGAIN || err == -EBUSY;
+	uint64_t now = rdmatensor_now_ns(), until = until_of(peers);
+
+	/* What little is left is worth no try, whose text would be of that short time */
+	if (thread->final || now >= until || until - now < peers->timeout_ns / 16) {
+		give_up(peers, peer, thread->cause);
+		return;
+	}
+	note("%s: %s", peer->name, thread->cause);
+	peer->state = PEER_DOWN;
 }
 
 /* True: it is up again, and is not the worker that it was */
-static bool take_channel(struct peers *peers, struct peer *peer)
+static bool take_channel(struct peers *peers, struct peer *peer, const struct peer_thread *thread)
 {
-	struct peer_thread *thread = peer->thread;
-	uint64_t before = peer->incarnation;
+	bool changed = thread->incarnation != peer->incarnation;
 
-	pthread_join(thread->thread, NULL);
-	peers->threads->running--;
-	peer->thread = NULL;
-	if (is_passing(thread->err) && rdmatensor_now_ns() < peer->until_ns) {
-		note("%s", thread->cause);
+	peer->channel = thread->channel;
+	peer->incarnation = thread->incarnation;
+	peer->again++;
+	peer->restarts += changed;
+	if (peer->restarts > RESTARTS_MOST) {
 		peer->state = PEER_DOWN;
-	} else if (thread->err) {
-		give_up(peer, thread->cause);
-	} else {
-		note("%s", thread->cause);
-		peer->channel = thread->channel;
-		peer->state = PEER_UP;
-		peer->again++;
-		peer->incarnation = incarnation_of(peers, peer->channel);
-	}
-	free(thread);
-	return peer->state == PEER_UP && peer->incarnation != before;
-}
-
-void peers_look(struct peers *peers, peer_changed *changed, void *arg)
-{
-	struct peer *peer;
-
-	for (peer = peers->all; peer < peers->all + peers->nr; peer++)
-		if (is_over(peers, peer) && take_channel(peers, peer) && changed)
-			changed(arg, peer);
-}
-
-static bool any_is_over(const struct peers *peers)
-{
-	const struct peer *peer;
-
-	for (peer = peers->all; peer < peers->all + peers->nr; peer++)
-		if (peer->thread && peer->thread->over)
-			return true;
-	return false;
-}
-
-bool peers_wait(struct peers *peers)
-{
-	struct peer_threads *threads = peers->threads;
-
-	if (!threads->running)
+		give_up(peers, peer, "it was started anew too often: see its log");
+		rdmatensor_disconnect(peers->rt, peer->channel);
 		return false;
-	pthread_mutex_lock(&threads->lock);
-	while (!any_is_over(peers))
-		pthread_cond_wait(&threads->ended, &threads->lock);
-	pthread_mutex_unlock(&threads->lock);
-	return true;
+	}
+	peer->state = PEER_UP;
+	tell(peers, "%s: connected again", peer->name);
+	note("%s", thread->cause);
+	return changed;
+}
+
+bool peers_look(struct peers *peers, peer_changed *changed, void *arg)
+{
+	struct peer_thread *thread;
+	struct peer *peer;
+	eventfd_t nr;
+	bool any = false;
+
+	if (!peers->threads || !peers->threads->running)
+		return false;
+	/* Before the look: one that ends after it has to end the next wait */
+	eventfd_read(peers->threads->ended, &nr);
+	for (peer = peers->all; peer < peers->all + peers->nr; peer++) {
+		if (!is_over(peers, peer))
+			continue;
+		any = true;
+		thread = peer->thread;
+		pthread_join(thread->thread, NULL);
+		peers->threads->running--;
+		peer->thread = NULL;
+		if (thread->err)
+			attempt_failed(peers, peer, thread);
+		else if (take_channel(peers, peer, thread) && changed)
+			changed(arg, peer);
+		free_thread(thread);
+	}
+	return any;
+}
+
+bool peers_connecting(const struct peers *peers)
+{
+	return peers->threads && peers->threads->running;
+}
+
+void peers_wait(const struct peers *peers)
+{
+	struct pollfd fds[] = {
+		{ .fd = peers->threads->ended, .events = POLLIN },
+		{ .fd = rdmatensor_fd(peers->rt), .events = POLLIN },
+	};
+
+	/* What interrupts it does not matter: the caller looks again */
+	poll(fds, sizeof(fds) / sizeof(fds[0]), -1);
 }
 
 /* Those that have ended are joined; the others do without the caller. True: there are none */
@@ -364,7 +546,7 @@ static bool leave_threads(struct peers *peers)
 		if (peer->thread->over) {
 			pthread_join(peer->thread->thread, NULL);
 			threads->running--;
-			free(peer->thread);
+			free_thread(peer->thread);
 		} else {
 			pthread_detach(peer->thread->thread);
 			threads->left = peers->rt;
@@ -382,8 +564,10 @@ bool peers_end(struct peers *peers)
 	bool none = leave_threads(peers);
 	size_t i;
 
-	for (i = 0; i < peers->nr; i++)
+	for (i = 0; i < peers->nr; i++) {
 		free(peers->all[i].has);
+		free(peers->all[i].index);
+	}
 	free(peers->all);
 	memset(peers, 0, sizeof(*peers));
 	return none;

@@ -4,8 +4,12 @@
  *
  * A channel that goes down is not the end of its peer: another one is tried, by a thread of its own
  * so that the other peers' tensors arrive meanwhile, for as long as the fetch may take. The time
- * begins anew with each tensor that arrives from that peer. All calls are the command's main
- * thread's.
+ * begins anew with each tensor that arrives, from whichever peer.
+ *
+ * Behind the new channel may be another worker. Its index says whether it has the same model: if it
+ * has, its tensors are fetched anew; else nothing of it is taken, and what arrived from the former
+ * worker stays valid. All calls are the command's main thread's, which takes entries out of the ring
+ * by rdmatensor_reap() alone while there are threads: they wait for some of their own.
  */
 #ifndef TOOL_FETCH_PEERS_H
 #define TOOL_FETCH_PEERS_H
@@ -15,6 +19,7 @@
 #include <stdint.h>
 
 #include "tool/common/context_options.h"
+#include "tool/common/progress.h"
 
 /**
  * enum peer_state - how a peer can be reached
@@ -31,14 +36,18 @@ enum peer_state { PEER_UP, PEER_DOWN, PEER_CONNECTING, PEER_GIVEN_UP };
  * @state: whether it can be reached
  * @channel: the newest one to it
  * @incarnation: of its worker: another one has other content, whatever its names are
+ * @index: its text, by which another worker is judged; NULL: the tensors' names were given
+ * @index_bytes: length of that
  * @has: of each of the model's tensors, whether it has it; NULL: all
  * @shards_bytes: length of what tells of its shards; 0: it serves one file
  * @flying: fetches from it that have not ended
  * @got: tensors that have arrived from it
  * @bytes: of these
  * @again: channels to it after the first one
- * @tries: of them, since a tensor arrived
- * @until_ns: when the last of these tries ends; UINT64_MAX: never
+ * @tries: of them, since anything arrived from it
+ * @restarts: of its worker
+ * @missing: tensors of this step that nobody else has, and that it will not send
+ * @first_missing: the number of the first one
  * @why: why its channel has gone down, or is no other one
  * @thread: the one that connects, in PEER_CONNECTING
  */
@@ -47,6 +56,8 @@ struct peer {
 	enum peer_state state;
 	uint32_t channel;
 	uint64_t incarnation;
+	char *index;
+	size_t index_bytes;
 	bool *has;
 	uint64_t shards_bytes;
 	size_t flying;
@@ -54,7 +65,9 @@ struct peer {
 	uint64_t bytes;
 	unsigned int again;
 	unsigned int tries;
-	uint64_t until_ns;
+	unsigned int restarts;
+	size_t missing;
+	size_t first_missing;
 	char why[512];
 	struct peer_thread *thread;
 };
@@ -65,6 +78,9 @@ struct peer {
  * @options: its options
  * @worker: name that each must have, or NULL
  * @timeout_ns: for how long another channel is tried; 0: without a bound
+ * @progress_ns: when something arrived last
+ * @step: the step that is fetched, whose index another worker is asked for
+ * @bar: to be wiped before a message, or NULL
  * @all: the peers
  * @nr: their number
  * @threads: what their threads share with the caller
@@ -74,6 +90,9 @@ struct peers {
 	const struct context_options *options;
 	const char *worker;
 	uint64_t timeout_ns;
+	uint64_t progress_ns;
+	int64_t step;
+	struct progress *bar;
 	struct peer *all;
 	size_t nr;
 	struct peer_threads *threads;
@@ -86,26 +105,36 @@ struct peers {
 int peers_take(struct peers *peers, char *list);
 /* The first channel to each, which has to come. EXIT_OK, or EXIT_FAILED with a message */
 int peers_connect(struct peers *peers);
+/* What @peer's index says, of which a copy is kept. 0 or -ENOMEM */
+int peer_keep_index(struct peer *peer, const char *text, size_t bytes);
 /*
- * The peer's channel is not up any more, and that is why an operation has ended with @err; it is
- * not an errno that the peer has told
+ * The peer's channel is not up any more, so that an operation that has ended with @err may be
+ * repeated by another one. Asked of the kernel: such an errno may be one that the peer has told, and a
+ * channel can go down because of any
  */
 bool peer_is_down(const struct peers *peers, const struct peer *peer, int err);
 /* Its channel has gone down, because of @why. No-op if that is known */
 void peer_down(struct peer *peer, const char *why);
 /* The peer with this channel, or NULL: it is a former one */
 struct peer *peers_find(const struct peers *peers, uint32_t channel);
+/* Something has arrived */
+void peer_answers(struct peers *peers, struct peer *peer);
 /* A tensor has arrived */
-void peer_got(struct peer *peer, uint64_t bytes);
+void peer_got(struct peers *peers, struct peer *peer, uint64_t bytes);
 /* PEER_DOWN: has another channel tried, or gives up; then the state is another one */
 void peer_again(struct peers *peers, struct peer *peer);
 
 /* What peers_look() tells: @peer is up again, and not the worker that it was */
 typedef void peer_changed(void *arg, const struct peer *peer);
-/* Takes from the threads what they have ended with. @changed: NULL: whoever it is */
-void peers_look(struct peers *peers, peer_changed *changed, void *arg);
-/* Waits until one of them has ended. False: there is none */
-bool peers_wait(struct peers *peers);
+/*
+ * Takes from the threads what they have ended with. @changed: NULL: whoever it is. True: the state
+ * of a peer is another one
+ */
+bool peers_look(struct peers *peers, peer_changed *changed, void *arg);
+/* Threads are under way: who waits for the ring waits for them, too, by peers_wait() */
+bool peers_connecting(const struct peers *peers);
+/* Waits until one of them has ended, or the ring has an entry */
+void peers_wait(const struct peers *peers);
 /*
  * Frees all; no-op for one of zeroes. False: a thread still tries to reach a peer that is not needed
  * any more, and closes the context when it has ended, if the process lives that long

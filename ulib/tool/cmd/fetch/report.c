@@ -71,6 +71,9 @@ static int add_peers(const struct fetch *fetch, struct json_object *root)
 		add_number(one, "tensors", peer->got);
 		add_number(one, "bytes", peer->bytes);
 		add_number(one, "reconnects", peer->again);
+		add_string(one, "state", peer->state == PEER_UP ? "up" : "down");
+		if (peer->state != PEER_UP)
+			add_string(one, "error", peer->why);
 		json_object_array_add(list, one);
 	}
 	json_object_object_add(root, "peers", list);

@@ -3,6 +3,7 @@
  * Fetches all tensors of a step, many at a time, each from a peer that has it. What ends because its
  * channel has gone down is fetched again, by that peer's next channel or from another peer; all
  * that has arrived stays, unless its peer has become another worker, whose content may be another.
+ * What one peer cannot send, another one is asked for.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -17,8 +18,9 @@
 #include "tool/common/progress.h"
 #include "tool/common/store.h"
 
-/* Operations of one submit, and error lines of one step */
+/* Operations of one submit, entries of one reap, and error lines of one step */
 #define BATCH 256
+#define ENTRIES 32
 #define LINES 10
 
 /* A tensor that has no region in the pool yet */
@@ -42,8 +44,11 @@ struct place {
  * @todo: numbers of tensors that are to be submitted, in a circle of as many as there are tensors
  * @first: where the first one is
  * @waiting: their number
+ * @parked: numbers of tensors that wait for a peer that is being connected to
+ * @nr_parked: their number
  * @flying: tensors that were submitted, and have not ended
  * @errors: tensors that have ended with an error
+ * @lines: of these, told in lines of their own
  * @progress: the bar
  */
 struct run {
@@ -53,8 +58,11 @@ struct run {
 	size_t *todo;
 	size_t first;
 	size_t waiting;
+	size_t *parked;
+	size_t nr_parked;
 	size_t flying;
 	size_t errors;
+	size_t lines;
 	struct progress progress;
 };
 
@@ -68,9 +76,12 @@ int fetch_prepare(struct fetch *fetch)
 	err = rdmatensor_query(fetch->rt, &query);
 	if (err)
 		return failed("query: %s", strerror(-err));
-	/* Each fetch in flight has a place in the ring, and so has the end of each channel */
-	if (fetch->in_flight > (int64_t)(query.ring_entries - fetch->peers.nr))
-		fetch->in_flight = query.ring_entries - (int64_t)fetch->peers.nr;
+	/*
+	 * Each fetch in flight has a place in the ring, and so have the end of each channel and the
+	 * fetch of an index by another one
+	 */
+	if (fetch->in_flight > (int64_t)(query.ring_entries - 2 * fetch->peers.nr))
+		fetch->in_flight = query.ring_entries - 2 * (int64_t)fetch->peers.nr;
 	fetch->offsets = calloc(fetch->file->nr + 1, sizeof(*fetch->offsets));
 	if (!fetch->offsets)
 		return failed("out of memory");
@@ -104,8 +115,10 @@ int fetch_prepare(struct fetch *fetch)
 
 static int run_failed(struct run *run, size_t i, const char *from, const char *why)
 {
-	if (run->errors++ < LINES) {
-		progress_end(&run->progress);
+	run->errors++;
+	if (run->lines < LINES) {
+		run->lines++;
+		progress_wipe(&run->progress);
 		failed("fetch tensor \"%s\", step %" PRId64 ", from %s: %s",
 		       run->fetch->file->tensors[i].name, run->step, from, why);
 	}
@@ -145,41 +158,88 @@ static bool has(const struct peer *peer, size_t i)
 
 /*
  * Of the peers that are up and have it, the one that has least to do; NULL: there is none. Another
- * channel is tried to those that are down. @may: one of them can have it, now or later
+ * channel is tried to those that are down, unless the step has failed anyway. @may: one of them can
+ * have it, now or later
  */
-static struct peer *choose(struct peers *peers, size_t i, bool *may)
+static struct peer *choose(struct run *run, size_t i, bool *may)
 {
+	struct peers *peers = &run->fetch->peers;
 	struct peer *peer, *best = NULL;
 
 	*may = false;
 	for (peer = peers->all; peer < peers->all + peers->nr; peer++) {
 		if (!has(peer, i))
 			continue;
-		if (peer->state == PEER_DOWN)
+		if (peer->state == PEER_DOWN && !run->errors)
 			peer_again(peers, peer);
-		*may |= peer->state != PEER_GIVEN_UP;
+		*may |= peer->state == PEER_CONNECTING && !run->errors;
 		if (peer->state == PEER_UP && (!best || peer->flying < best->flying))
 			best = peer;
 	}
 	return best;
 }
 
-/* Nobody has it any more: the last one that did says why */
+/* Nobody has it any more: the last one that did says why, once for all that are missing */
 static void nobody_has(struct run *run, size_t i)
 {
 	const struct peers *peers = &run->fetch->peers;
-	const struct peer *peer, *last = NULL;
-	char why[sizeof(last->why) + 64];
+	struct peer *peer, *last = NULL;
 
 	for (peer = peers->all; peer < peers->all + peers->nr; peer++)
 		if (has(peer, i))
 			last = peer;
 	if (!last) {
-		run_failed(run, i, run->fetch->peer, "none of the peers lists it any more: fetch again");
+		run_failed(run, i, run->fetch->peer, "none of the peers can send it");
 		return;
 	}
-	fetch_refusal(last, -ENOTCONN, why, sizeof(why));
-	run_failed(run, i, last->name, why);
+	run->errors++;
+	if (!last->missing++)
+		last->first_missing = i;
+}
+
+static void tell_missing(struct run *run)
+{
+	const struct peers *peers = &run->fetch->peers;
+	char why[sizeof(peers->all->why) + 64];
+	struct peer *peer;
+
+	for (peer = peers->all; peer < peers->all + peers->nr; peer++) {
+		if (!peer->missing)
+			continue;
+		fetch_refusal(peer, -ENOTCONN, why, sizeof(why));
+		if (peer->missing == 1)
+			failed("fetch tensor \"%s\", step %" PRId64 ", from %s: %s",
+			       run->fetch->file->tensors[peer->first_missing].name, run->step,
+			       peer->name, why);
+		else
+			failed("fetch %zu tensors, \"%s\" and others, step %" PRId64 ", from %s: %s",
+			       peer->missing, run->fetch->file->tensors[peer->first_missing].name,
+			       run->step, peer->name, why);
+		run->lines += peer->missing;
+		peer->missing = 0;
+	}
+}
+
+/* Another peer than @but may have it, now or later */
+static bool another_has(const struct run *run, size_t i, const struct peer *but)
+{
+	const struct peers *peers = &run->fetch->peers;
+	const struct peer *peer;
+
+	for (peer = peers->all; peer < peers->all + peers->nr; peer++)
+		if (peer != but && peer->state != PEER_GIVEN_UP && has(peer, i))
+			return true;
+	return false;
+}
+
+/* The operations that wait for a peer are to be looked at again */
+static void unpark(struct run *run)
+{
+	size_t i;
+
+	for (i = 0; i < run->nr_parked; i++)
+		put_last(run, run->parked[i]);
+	run->nr_parked = 0;
 }
 
 /* ---- what has ended ----------------------------------------------------------- */
@@ -195,32 +255,59 @@ static bool is_as_expected(const struct st_tensor *tensor,
 		       tensor->ndims * sizeof(tensor->dims[0]));
 }
 
-static void arrived(struct run *run, size_t i, const struct rdmatensor_cqe *cqe)
-{
-	const struct st_tensor *tensor = &run->fetch->file->tensors[i];
-	struct peer *peer = run->places[i].peer;
-
-	if (cqe->flags & RDMATENSOR_CQE_DEAD) {
-		run_failed(run, i, peer->name, "it is dead: it has no content");
-	} else if (!is_as_expected(tensor, cqe)) {
-		run_failed(run, i, peer->name, "its dtype or shape has changed: fetch again");
-	} else {
-		run->places[i].arrived = true;
-		peer_got(peer, tensor->bytes);
-	}
-	progress_add(&run->progress, tensor->bytes);
-}
-
 /* Its region is free, and it is to be fetched anew */
-static void forget(struct fetch *fetch, size_t i)
+static void forget(struct run *run, size_t i)
 {
+	struct fetch *fetch = run->fetch;
 	struct rdmatensor_op op;
+	char why[256];
+	int err;
 
 	if (!fetch->alloc || fetch->offsets[i] == NOWHERE)
 		return;
 	rdmatensor_prep_free(&op, fetch->store.pool.id, fetch->offsets[i]);
-	rdmatensor_submit(fetch->rt, &op, 1, 0, 0, NULL);
+	err = rdmatensor_submit(fetch->rt, &op, 1, 0, 0, NULL);
 	fetch->offsets[i] = NOWHERE;
+	if (err) {
+		snprintf(why, sizeof(why), "its place in the pool cannot be freed: %s",
+			 strerror(-err));
+		run_failed(run, i, run->places[i].peer ? run->places[i].peer->name : fetch->peer,
+			   why);
+	}
+}
+
+/* What its peer says of it, @why, is final for this peer only */
+static void cannot_send(struct run *run, size_t i, const char *why)
+{
+	struct peer *peer = run->places[i].peer;
+
+	if (!another_has(run, i, peer)) {
+		run_failed(run, i, peer->name, why);
+		progress_add(&run->progress, run->fetch->file->tensors[i].bytes);
+		return;
+	}
+	note("tensor \"%s\", step %" PRId64 ", from %s: %s: another PEER is asked",
+	     run->fetch->file->tensors[i].name, run->step, peer->name, why);
+	peer->has[i] = false;
+	forget(run, i);
+	put_last(run, i);
+}
+
+static void arrived(struct run *run, size_t i, const struct rdmatensor_cqe *cqe)
+{
+	const struct st_tensor *tensor = &run->fetch->file->tensors[i];
+
+	if (cqe->flags & RDMATENSOR_CQE_DEAD) {
+		cannot_send(run, i, "it is dead: it has no content");
+		return;
+	}
+	if (!is_as_expected(tensor, cqe)) {
+		cannot_send(run, i, "its dtype or shape has changed: fetch again");
+		return;
+	}
+	run->places[i].arrived = true;
+	peer_got(&run->fetch->peers, run->places[i].peer, tensor->bytes);
+	progress_add(&run->progress, tensor->bytes);
 }
 
 static void end_one(struct run *run, const struct rdmatensor_cqe *cqe)
@@ -236,7 +323,7 @@ static void end_one(struct run *run, const struct rdmatensor_cqe *cqe)
 		run->fetch->offsets[i] = cqe->offset;
 	/* By a former channel, perhaps from a former worker: whatever it is, it is fetched again */
 	if (cqe->channel != peer->channel) {
-		forget(run->fetch, i);
+		forget(run, i);
 		put_last(run, i);
 		return;
 	}
@@ -251,8 +338,7 @@ static void end_one(struct run *run, const struct rdmatensor_cqe *cqe)
 		return;
 	}
 	snprintf(why, sizeof(why), "%s%s", text, fetch_remedy(cqe));
-	run_failed(run, i, peer->name, why);
-	progress_add(&run->progress, run->fetch->file->tensors[i].bytes);
+	cannot_send(run, i, why);
 }
 
 static void channel_down(struct fetch *fetch, const struct rdmatensor_cqe *cqe)
@@ -265,18 +351,24 @@ static void channel_down(struct fetch *fetch, const struct rdmatensor_cqe *cqe)
 		peer_down(peer, text);
 }
 
-static void reap(struct run *run)
+/* Return: there were some. Threads that connect take their own entries beside it */
+static bool reap(struct run *run)
 {
-	const struct rdmatensor_cqe *cqe;
+	struct rdmatensor_cqe cqes[ENTRIES];
+	unsigned int i, nr;
+	bool any = false;
 
-	while ((cqe = rdmatensor_peek(run->fetch->rt, 0))) {
-		if (cqe->type == RDMATENSOR_CQE_FETCH &&
-		    cqe->user_data < run->fetch->file->nr)
-			end_one(run, cqe);
-		else if (cqe->type == RDMATENSOR_CQE_CHANNEL_DOWN)
-			channel_down(run->fetch, cqe);
-		rdmatensor_advance(run->fetch->rt, 1);
+	while ((nr = rdmatensor_reap(run->fetch->rt, cqes, ENTRIES))) {
+		any = true;
+		for (i = 0; i < nr; i++) {
+			if (cqes[i].type == RDMATENSOR_CQE_FETCH &&
+			    cqes[i].user_data < run->fetch->file->nr)
+				end_one(run, &cqes[i]);
+			else if (cqes[i].type == RDMATENSOR_CQE_CHANNEL_DOWN)
+				channel_down(run->fetch, &cqes[i]);
+		}
 	}
+	return any;
 }
 
 /* The worker that has taken the peer's place may have a model of the same names */
@@ -290,12 +382,12 @@ static void peer_is_new(void *arg, const struct peer *peer)
 			continue;
 		run->places[i].arrived = false;
 		run->progress.done -= run->fetch->file->tensors[i].bytes;
-		forget(run->fetch, i);
+		forget(run, i);
 		put_last(run, i);
 		nr++;
 	}
 	if (nr) {
-		progress_end(&run->progress);
+		progress_wipe(&run->progress);
 		warned("%s was started anew: its %zu tensor%s of step %" PRId64 " that had arrived %s fetched again",
 		       peer->name, nr, plural(nr), run->step, nr == 1 ? "is" : "are");
 	}
@@ -323,18 +415,18 @@ static unsigned int fill(struct run *run, struct rdmatensor_op *ops)
 	struct fetch *fetch = run->fetch;
 	uint64_t deadline = fetch_deadline(fetch);
 	size_t room = (size_t)fetch->in_flight - run->flying;
-	size_t looks = run->waiting, i;
 	unsigned int nr = 0;
+	size_t i;
 	bool may;
 
-	for (; looks && nr < room && nr < BATCH; looks--) {
+	while (run->waiting && nr < room && nr < BATCH) {
 		i = take_first(run);
-		run->places[i].peer = choose(&fetch->peers, i, &may);
+		run->places[i].peer = choose(run, i, &may);
 		if (run->places[i].peer) {
 			run->places[i].peer->flying++;
 			prep(run, i, deadline, &ops[nr++]);
 		} else if (may) {
-			put_last(run, i);
+			run->parked[run->nr_parked++] = i;
 		} else {
 			nobody_has(run, i);
 		}
@@ -363,8 +455,7 @@ static unsigned int wait_for(const struct run *run, unsigned int nr)
 	size_t flying = run->flying + nr;
 	size_t most = (size_t)run->fetch->in_flight, part = most / 4;
 
-	/* Without @nr, what waits is what cannot be submitted yet */
-	if (flying < most && run->waiting && nr)
+	if (flying < most && run->waiting)
 		return 0;
 	if (part < 1)
 		part = 1;
@@ -389,21 +480,32 @@ static int refused(struct run *run, size_t i, int err)
 	return run_failed(run, i, peer->name, why);
 }
 
+/*
+ * Submits, and waits until something has ended; while there are threads, for them as well, which a
+ * wait for the ring alone would not see
+ */
 static int submit(struct run *run, struct rdmatensor_op *ops, unsigned int nr)
 {
+	bool connecting = peers_connecting(&run->fetch->peers);
 	struct fetch *fetch = run->fetch;
 	unsigned int done = 0;
 	int err;
 
-	err = rdmatensor_submit(fetch->rt, ops, nr, wait_for(run, nr), 0, &done);
+	err = rdmatensor_submit(fetch->rt, ops, nr, connecting ? 0 : wait_for(run, nr), 0, &done);
 	run->flying += done;
 	unfill(run, ops + done, nr - done);
-	/* An error other than -EAGAIN is final for the operation that follows */
-	if (err && err != -EINTR && !(err == -EAGAIN && run->flying))
+	/* The ring is full: of what is there, or of what is to come */
+	if (err == -EAGAIN && (reap(run) || run->flying || connecting)) {
+		if (!connecting && run->flying)
+			context_wait(fetch->rt, 1, 0);
+		err = 0;
+	}
+	/* Another error is final for the operation that follows */
+	if (err && err != -EINTR)
 		return done < nr ? refused(run, (size_t)ops[done].user_data, err) :
 		       failed("fetch from %s: %s", fetch->peer, strerror(-err));
-	if (err == -EAGAIN)
-		context_wait(fetch->rt, 1, 0);
+	if (connecting && !reap(run))
+		peers_wait(&fetch->peers);
 	reap(run);
 	return EXIT_OK;
 }
@@ -418,56 +520,75 @@ static int fetch_all(struct run *run)
 
 	for (i = 0; i < fetch->file->nr; i++)
 		put_last(run, i);
-	while (!err && (run->waiting || run->flying)) {
-		peers_look(&fetch->peers, peer_is_new, run);
+	while (!err && (run->waiting || run->nr_parked || run->flying)) {
+		/* What waits for a peer is looked at when there is news, and not each time */
+		if (peers_look(&fetch->peers, peer_is_new, run) || run->errors)
+			unpark(run);
 		nr = fill(run, ops);
 		if (nr || run->flying)
 			err = submit(run, ops, nr);
-		else if (run->waiting)
+		else if (run->nr_parked)
 			peers_wait(&fetch->peers);
 	}
 	return err || run->errors ? EXIT_FAILED : EXIT_OK;
 }
 
 /* The bytes of the step before must not pass for those of this step */
-static void clear(struct fetch *fetch)
+static void clear(struct run *run)
 {
+	struct fetch *fetch = run->fetch;
 	size_t i;
 
 	memset(fetch->store.pool.base, 0, fetch->store.pool.bytes);
 	for (i = 0; i < fetch->file->nr; i++)
-		forget(fetch, i);
+		forget(run, i);
 }
 
-int fetch_step(struct fetch *fetch, int64_t step, struct step_result *result)
+static int run_step(struct run *run, struct step_result *result)
 {
+	struct fetch *fetch = run->fetch;
 	uint64_t before[RDMATENSOR_STAT_NR];
-	struct run run = { .fetch = fetch, .step = step };
 	uint64_t began;
 	unsigned int i;
 	int err;
 
-	if (step != fetch->first_step)
-		clear(fetch);
+	if (run->step != fetch->first_step)
+		clear(run);
 	if (context_counters(fetch->rt, before))
 		return EXIT_FAILED;
-	run.places = calloc(fetch->file->nr + 1, sizeof(*run.places));
-	run.todo = calloc(fetch->file->nr + 1, sizeof(*run.todo));
-	progress_begin(&run.progress, "fetching", fetch->file->data_bytes);
+	progress_begin(&run->progress, "fetching", fetch->file->data_bytes);
+	fetch->peers.bar = &run->progress;
+	fetch->peers.step = run->step;
 	began = rdmatensor_now_ns();
-	err = run.places && run.todo ? fetch_all(&run) : failed("out of memory");
+	err = fetch_all(run);
 	result->seconds = (double)(rdmatensor_now_ns() - began) / 1e9;
-	progress_end(&run.progress);
-	free(run.places);
-	free(run.todo);
-	if (run.errors > LINES)
-		failed("and %zu more", run.errors - LINES);
+	progress_end(&run->progress);
+	fetch->peers.bar = NULL;
+	tell_missing(run);
+	if (run->errors > run->lines)
+		failed("and %zu more", run->errors - run->lines);
 	if (err)
 		return err;
-	result->step = step;
+	result->step = run->step;
 	if (context_counters(fetch->rt, result->counters))
 		return EXIT_FAILED;
 	for (i = 0; i < RDMATENSOR_STAT_NR; i++)
 		result->counters[i] -= before[i];
 	return EXIT_OK;
+}
+
+int fetch_step(struct fetch *fetch, int64_t step, struct step_result *result)
+{
+	struct run run = { .fetch = fetch, .step = step };
+	int err;
+
+	run.places = calloc(fetch->file->nr + 1, sizeof(*run.places));
+	run.todo = calloc(fetch->file->nr + 1, sizeof(*run.todo));
+	run.parked = calloc(fetch->file->nr + 1, sizeof(*run.parked));
+	err = run.places && run.todo && run.parked ? run_step(&run, result) :
+	      failed("out of memory");
+	free(run.places);
+	free(run.todo);
+	free(run.parked);
+	return err;
 }
