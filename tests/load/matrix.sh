@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# matrix.sh [LOAD...]: the load matrix, on one node or two. Node 0 has the peer, the last
+# matrix.sh [--strict] [LOAD...]: the load matrix, on one node or two. Node 0 has the peer, the last
 # one the driver.
 set -u
 . tests/lab/module.sh
@@ -16,13 +16,28 @@ load
 if [ "$LAB_NODE" = 0 ]; then
 	check "a peer" spawn ready /tmp/peer "$LAB_BUILD"/load/load peer "$LAB_IP"
 fi
+
+in_strict_mode() {
+	"$LAB_BUILD"/ulib/bin/rdmatensor show channels -j |
+		jq -e 'length > 0 and all(.mr_mode == "strict")'
+}
+
+# matrix PEER LOAD...
+matrix() {
+	local pid
+	"$LAB_BUILD"/load/load matrix "$@" &
+	pid=$!
+	[[ ! ${modes[*]} ]] || check "the channels are in strict mode" until_true in_strict_mode
+	wait $pid || failed=1
+}
+
 if [ "$LAB_NODES" = 1 ]; then
-	"$LAB_BUILD"/load/load matrix "$LAB_IP" "$@" || failed=1
+	matrix "$LAB_IP" "$@"
 else
 	modprobe sch_netem
 	lab-barrier serving 100
 	if [ "$LAB_NODE" = 1 ]; then
-		"$LAB_BUILD"/load/load matrix "$LAB_PEER_IP" "$@" || failed=1
+		matrix "$LAB_PEER_IP" "$@"
 	fi
 	lab-barrier over 600
 fi
