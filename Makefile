@@ -42,7 +42,7 @@ else
 endif
 
 ulib:			## librdmatensor and the rdmatensor tool
-	$(MAKE) -C ulib O=$(B)/ulib
+	$(MAKE) -C ulib O=$(B)/ulib KDIR="$(KDIR)"
 
 demo:			## a model's tensors, moved between two machines; NATIVE=1: on this one's RDMA device
 	tests/demo/run
@@ -92,7 +92,7 @@ install-kmod: kmod
 	$(MAKE) -C "$(KDIR)" M=$(B)/kmod/native modules_install INSTALL_MOD_PATH="$(DESTDIR)"
 
 install-ulib: ulib	## the library and the tool alone
-	$(MAKE) -C ulib O=$(B)/ulib install DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)"
+	$(MAKE) -C ulib O=$(B)/ulib install DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)" KDIR="$(KDIR)"
 
 # modules_install puts it into one of two folders, which depends on the kernel
 uninstall:		## what install has put there, with the same DESTDIR= and PREFIX=
