@@ -62,6 +62,8 @@ struct fake_context {
 	/* Numbers that were given to channels, and a bit of each that is down */
 	uint32_t last_channel;
 	uint64_t down;
+	/* The last byte of each one's address, which tells one worker from another */
+	uint8_t worker[64];
 	struct fake_flying flying[FLYING];
 	unsigned int nr_flying;
 	/* So many CONNECTs there are with one after the last end of a channel */
@@ -740,6 +742,7 @@ static int dispatch(struct fake_context *ctx, unsigned long request, void *arg)
 		       "connect: up");
 		connect->out_channel = error ? 0 : ++ctx->last_channel;
 		ctx->down &= ~(1ull << connect->out_channel % 64);
+		ctx->worker[connect->out_channel % 64] = connect->addr[7];
 		return error;
 	}
 	case RDMATENSOR_DISCONNECT: {
@@ -758,7 +761,8 @@ static int dispatch(struct fake_context *ctx, unsigned long request, void *arg)
 			query->channel = 1;
 		query->state = is_down(ctx, query->channel) ? RDMATENSOR_CHANNEL_DOWN :
 							      RDMATENSOR_CHANNEL_UP;
-		query->incarnation = 1 + (fake.restarts ? query->channel : 0);
+		query->incarnation = fake.restarts ? 1000 + query->channel :
+				     1 + ctx->worker[query->channel % 64];
 		query->lanes = 1;
 		strcpy(query->worker, "peer \"quoted\"");
 		return 0;

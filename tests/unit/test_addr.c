@@ -64,6 +64,8 @@ static void test_bad(void **state)
 	} bad[] = {
 		{ "", 0, -EINVAL, "names no host" },
 		{ ":5", 0, -EINVAL, "names no host" },
+		{ "7000", 1, -EINVAL, "write :PORT" },
+		{ "7000:80", 0, -EINVAL, "a number alone is no host" },
 		{ "10.0.0.1:0", 0, -EINVAL, "1 to 65535" },
 		{ "10.0.0.1:", 0, -EINVAL, "1 to 65535" },
 		{ "10.0.0.1:65536", 0, -EINVAL, "1 to 65535" },

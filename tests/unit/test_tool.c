@@ -205,8 +205,12 @@ static void test_steps(void **state)
 	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "--all", "-o", output,
 			     "--step", "5", "--steps", "3", "--alloc"),
 			 EXIT_FAILED);
-	assert_contains(messages, "tensor \"layer.0\", step 7");
-	assert_contains(messages, "did not arrive within --timeout");
+	assert_contains(messages, "fetch 5 tensors, \"layer.0\" and others, step 7, from 10.0.0.1: not within --timeout");
+	/* What is not there is not asked for any more when one of them has failed */
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "--all", "-o", output,
+			     "--step", "5", "--steps", "3", "-q", "1"), EXIT_FAILED);
+	assert_contains(messages, "fetch tensor \"layer.0\", step 7, from 10.0.0.1: not within --timeout");
+	assert_contains(messages, "4 more tensors of step 7 were not asked for");
 	assert_same_files(model, output);
 	server_end_with(EXIT_OK);
 }
@@ -358,7 +362,7 @@ static void test_given_up(void **state)
 			 EXIT_FAILED);
 	took = rdmatensor_now_ns() - began;
 	assert_in_range(took, 300000000, 3000000000);
-	assert_contains(messages, "step 0, from 10.0.0.1: the channel has gone down: Connection reset by peer; then: connect: nobody listens there: start the peer: see the peer's log");
+	assert_contains(messages, "step 0, from 10.0.0.1: the channel has gone down: Connection reset by peer; then: connect: nobody listens there: start the peer\n");
 	assert_int_equal(access(output, F_OK), -1);
 	/* The same before it is known what there is */
 	fake.connects_most = fake.connects + 1;
@@ -382,6 +386,9 @@ static void test_peers(void **state)
 	assert_contains(messages, "PEER 2 of 3 is empty");
 	assert_int_equal(RUN(cmd_fetch, "p,q,p", "-a", "-o", output), EXIT_USAGE);
 	assert_contains(messages, "PEER p is given twice");
+	/* By other names */
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1,10.0.0.1:18521", "-a", "-o", output), EXIT_FAILED);
+	assert_contains(messages, "PEERs 10.0.0.1 and 10.0.0.1:18521 are the same worker");
 	assert_int_equal(RUN(cmd_fetch, "p,q", "-a", "-o", output, "--peer-worker", "w"),
 			 EXIT_USAGE);
 	assert_contains(messages, "--peer-worker is refused");
@@ -431,11 +438,19 @@ static void test_other_peer(void **state)
 	assert_same_files(model, output);
 	root = parse_line(text);
 	assert_int_equal(json_object_get_int64(get(peer_of(root, 0), "tensors")), 0);
+	assert_int_equal(json_object_get_int64(get(peer_of(root, 0), "refused")), 3);
 	assert_int_equal(json_object_get_int64(get(peer_of(root, 1), "tensors")), NR(tensors));
+	json_object_put(root);
+	assert_contains(messages, "warning: 10.0.0.1 has not sent 3 tensors, \"layer.0\" and others, step 0, within --timeout");
+	/* One at a time: after the first it is asked last */
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1,10.0.0.2", "--all", "-o", output, "-j", "-q", "1"),
+			 EXIT_OK);
+	root = parse_line(text);
+	assert_int_equal(json_object_get_int64(get(peer_of(root, 0), "refused")), 1);
 	json_object_put(root);
 	/* The last one says why it cannot */
 	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "--all", "-o", output), EXIT_FAILED);
-	assert_contains(messages, "fetch tensor \"layer.0\", step 0, from 10.0.0.1: ");
+	assert_contains(messages, "fetch 5 tensors, \"layer.0\" and others, step 0, from 10.0.0.1: not within --timeout");
 	/* One peer's tensors do not end before the other one's next channel is up */
 	fake.empty_channel = 0;
 	fake.flies = true;

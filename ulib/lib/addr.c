@@ -121,6 +121,12 @@ int rt_resolve(const char *text, uint16_t default_port, int passive, uint8_t (*a
 		return rt_cause(cause, cause_len, -EINVAL,
 				"address %s is refused: the port is a number from %d to 65535",
 				text, passive ? 0 : 1);
+	/* The resolver would take it for an address of four bytes in one number */
+	if (parts.host[0] && !parts.host[strspn(parts.host, "0123456789")])
+		return rt_cause(cause, cause_len, -EINVAL,
+				"address %s is refused: a number alone is no host: %s", text,
+				passive ? "write :PORT for a port, or a whole address" :
+				"write a whole address, or a name");
 	if (parts.host[0] && !(passive && !strcmp(parts.host, "*")))
 		return lookup(&parts, (uint16_t)port, addrs, most, cause, cause_len);
 	if (!passive)

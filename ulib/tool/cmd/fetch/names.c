@@ -44,9 +44,11 @@ const char *fetch_remedy(const struct rdmatensor_cqe *cqe)
 
 const char *fetch_refusal(const struct peer *peer, int err, char *text, size_t len)
 {
+	/* What was tried last says what to do, if another channel was tried */
 	if (err == -ENOTCONN)
-		snprintf(text, len, "the channel has gone down: %s: see the peer's log, and fetch again",
-			 *peer->why ? peer->why : strerror(-err));
+		snprintf(text, len, "the channel has gone down: %s%s",
+			 *peer->why ? peer->why : strerror(-err),
+			 strstr(peer->why, PEER_THEN) ? "" : ": see the peer's log, and fetch again");
 	else if (err == -EDQUOT)
 		snprintf(text, len, "the RDMA cgroup allows no more memory regions: raise hca_object in its rdma.max, or lower --in-flight");
 	else

@@ -133,6 +133,18 @@ static int connect_first(struct peers *peers, struct peer *peer)
 	return EXIT_OK;
 }
 
+/* One worker has several addresses, and an address several spellings */
+static int check_twice(const struct peers *peers, const struct peer *peer)
+{
+	const struct peer *other;
+
+	for (other = peers->all; other < peer; other++)
+		if (peer->incarnation && other->incarnation == peer->incarnation)
+			return failed("PEERs %s and %s are the same worker: name each worker once",
+				      other->name, peer->name);
+	return EXIT_OK;
+}
+
 int peers_connect(struct peers *peers)
 {
 	struct rdmatensor_query query;
@@ -147,6 +159,8 @@ int peers_connect(struct peers *peers)
 			      peers->nr, query.ring_entries, 4 * peers->nr);
 	for (peer = peers->all; peer < peers->all + peers->nr; peer++) {
 		err = connect_first(peers, peer);
+		if (!err)
+			err = check_twice(peers, peer);
 		if (err)
 			return err;
 	}
@@ -184,7 +198,7 @@ void peer_down(struct peer *peer, const char *why)
 		return;
 	peer->state = PEER_DOWN;
 	snprintf(peer->why, sizeof(peer->why), "%s", why);
-	note("channel %u down: %s", peer->channel, why);
+	note("%s: channel %u is down: %s", peer->name, peer->channel, why);
 }
 
 struct peer *peers_find(const struct peers *peers, uint32_t channel)
@@ -251,6 +265,10 @@ static int compare_index(struct peer_thread *thread)
 		      memcmp((char *)store.pool.base + store.offset, thread->index,
 			     thread->index_bytes))))
 		err = -ESTALE;
+	else if (err == -ETIMEDOUT)
+		snprintf(thread->cause, sizeof(thread->cause),
+			 "it was started anew, and is no `rdmatensor serve` with step %" PRId64,
+			 thread->step);
 	else if (err)
 		snprintf(thread->cause, sizeof(thread->cause), "fetch tensor \"%s\", step %" PRId64 ": %s",
 			 INDEX_NAME, thread->step, cqe.type ?
@@ -360,7 +378,7 @@ static void give_up(struct peers *peers, struct peer *peer, const char *why)
 {
 	size_t len = strlen(peer->why);
 
-	snprintf(peer->why + len, sizeof(peer->why) - len, "; then: %s", why);
+	snprintf(peer->why + len, sizeof(peer->why) - len, PEER_THEN "%s", why);
 	peer->state = PEER_GIVEN_UP;
 	/* Of the only one the errors that follow tell */
 	if (peers->nr > 1)
@@ -476,7 +494,7 @@ static bool take_channel(struct peers *peers, struct peer *peer, const struct pe
 	peer->restarts += changed;
 	if (peer->restarts > RESTARTS_MOST) {
 		peer->state = PEER_DOWN;
-		give_up(peers, peer, "it was started anew too often: see its log");
+		give_up(peers, peer, "it was started anew too often");
 		rdmatensor_disconnect(peers->rt, peer->channel);
 		return false;
 	}

@@ -21,6 +21,9 @@
 #include "tool/common/context_options.h"
 #include "tool/common/progress.h"
 
+/* Between what has ended a peer's channel, and what the last attempt at another one has ended with */
+#define PEER_THEN "; then: "
+
 /**
  * enum peer_state - how a peer can be reached
  * @PEER_UP: by @channel
@@ -29,6 +32,25 @@
  * @PEER_GIVEN_UP: not any more
  */
 enum peer_state { PEER_UP, PEER_DOWN, PEER_CONNECTING, PEER_GIVEN_UP };
+
+/**
+ * enum missing_why - why tensors of a step do not come
+ * @MISSING_DOWN: their peer cannot be reached any more
+ * @MISSING_LATE: they have not come within --timeout
+ * @MISSING_ASKED: they have not, and another peer was asked, which is no error
+ * @MISSING_NR: number of reasons
+ */
+enum missing_why { MISSING_DOWN, MISSING_LATE, MISSING_ASKED, MISSING_NR };
+
+/**
+ * struct missing - tensors that are told together
+ * @nr: their number
+ * @first: the number of one of them
+ */
+struct missing {
+	size_t nr;
+	size_t first;
+};
 
 /**
  * struct peer - a peer
@@ -46,8 +68,8 @@ enum peer_state { PEER_UP, PEER_DOWN, PEER_CONNECTING, PEER_GIVEN_UP };
  * @again: channels to it after the first one
  * @tries: of them, since anything arrived from it
  * @restarts: of its worker
- * @missing: tensors of this step that nobody else has, and that it will not send
- * @first_missing: the number of the first one
+ * @late: tensors that it was asked for, and did not send: then it is asked last
+ * @missing: tensors of this step that nobody else has, and that it will not send, by their reason
  * @why: why its channel has gone down, or is no other one
  * @thread: the one that connects, in PEER_CONNECTING
  */
@@ -66,8 +88,8 @@ struct peer {
 	unsigned int again;
 	unsigned int tries;
 	unsigned int restarts;
-	size_t missing;
-	size_t first_missing;
+	size_t late;
+	struct missing missing[MISSING_NR];
 	char why[512];
 	struct peer_thread *thread;
 };

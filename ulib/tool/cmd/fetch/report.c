@@ -71,6 +71,7 @@ static int add_peers(const struct fetch *fetch, struct json_object *root)
 		add_number(one, "tensors", peer->got);
 		add_number(one, "bytes", peer->bytes);
 		add_number(one, "reconnects", peer->again);
+		add_number(one, "refused", peer->late);
 		add_string(one, "state", peer->state == PEER_UP ? "up" : "down");
 		if (peer->state != PEER_UP)
 			add_string(one, "error", peer->why);

@@ -47,8 +47,9 @@ struct place {
  * @parked: numbers of tensors that wait for a peer that is being connected to
  * @nr_parked: their number
  * @flying: tensors that were submitted, and have not ended
- * @errors: tensors that have ended with an error
- * @lines: of these, told in lines of their own
+ * @errors: tensors that have ended with an error, or cannot come; then no more are asked for
+ * @lines: of these, told
+ * @left: tensors that were not asked for, because of an error
  * @progress: the bar
  */
 struct run {
@@ -63,6 +64,7 @@ struct run {
 	size_t flying;
 	size_t errors;
 	size_t lines;
+	size_t left;
 	struct progress progress;
 };
 
@@ -118,7 +120,8 @@ static int run_failed(struct run *run, size_t i, const char *from, const char *w
 	run->errors++;
 	if (run->lines < LINES) {
 		run->lines++;
-		progress_wipe(&run->progress);
+		/* A bar that goes on would say that there is hope */
+		progress_end(&run->progress);
 		failed("fetch tensor \"%s\", step %" PRId64 ", from %s: %s",
 		       run->fetch->file->tensors[i].name, run->step, from, why);
 	}
@@ -156,10 +159,18 @@ static bool has(const struct peer *peer, size_t i)
 	return !peer->has || peer->has[i];
 }
 
+/* The one that sends what it has, or else the one that has least to do */
+static bool is_better(const struct peer *peer, const struct peer *than)
+{
+	if (!peer->late != !than->late)
+		return !peer->late;
+	return peer->flying < than->flying;
+}
+
 /*
- * Of the peers that are up and have it, the one that has least to do; NULL: there is none. Another
- * channel is tried to those that are down, unless the step has failed anyway. @may: one of them can
- * have it, now or later
+ * Of the peers that are up and have it, the best; NULL: there is none. Another channel is tried to
+ * those that are down, unless the step has failed anyway. @may: one of them can have it, now or
+ * later
  */
 static struct peer *choose(struct run *run, size_t i, bool *may)
 {
@@ -172,14 +183,21 @@ static struct peer *choose(struct run *run, size_t i, bool *may)
 			continue;
 		if (peer->state == PEER_DOWN && !run->errors)
 			peer_again(peers, peer);
-		*may |= peer->state == PEER_CONNECTING && !run->errors;
-		if (peer->state == PEER_UP && (!best || peer->flying < best->flying))
+		*may |= peer->state != PEER_GIVEN_UP;
+		if (peer->state == PEER_UP && (!best || is_better(peer, best)))
 			best = peer;
 	}
 	return best;
 }
 
-/* Nobody has it any more: the last one that did says why, once for all that are missing */
+/* It is told with others of the same reason */
+static void miss(struct peer *peer, size_t i, enum missing_why why)
+{
+	if (!peer->missing[why].nr++)
+		peer->missing[why].first = i;
+}
+
+/* Nobody has it any more: the last one that did says why */
 static void nobody_has(struct run *run, size_t i)
 {
 	const struct peers *peers = &run->fetch->peers;
@@ -193,31 +211,52 @@ static void nobody_has(struct run *run, size_t i)
 		return;
 	}
 	run->errors++;
-	if (!last->missing++)
-		last->first_missing = i;
+	miss(last, i, MISSING_DOWN);
+}
+
+/* "tensor "a"", or "3 tensors, "a" and others" */
+static const char *told(const struct run *run, const struct missing *missing, char *text, size_t len)
+{
+	const char *name = run->fetch->file->tensors[missing->first].name;
+
+	if (missing->nr == 1)
+		snprintf(text, len, "tensor \"%s\", step %" PRId64, name, run->step);
+	else
+		snprintf(text, len, "%zu tensors, \"%s\" and others, step %" PRId64, missing->nr,
+			 name, run->step);
+	return text;
+}
+
+static void tell_missing_of(struct run *run, struct peer *peer)
+{
+	struct missing *down = &peer->missing[MISSING_DOWN], *late = &peer->missing[MISSING_LATE];
+	char why[sizeof(peer->why) + 64], which[RDMATENSOR_NAME_MAX + 96];
+
+	if (down->nr)
+		failed("fetch %s, from %s: %s", told(run, down, which, sizeof(which)), peer->name,
+		       fetch_refusal(peer, -ENOTCONN, why, sizeof(why)));
+	if (late->nr)
+		failed("fetch %s, from %s: not within --timeout: raise it, or check --step and --steps, if the peer does not serve step %" PRId64,
+		       told(run, late, which, sizeof(which)), peer->name, run->step);
+	if (peer->missing[MISSING_ASKED].nr)
+		warned("%s has not sent %s, within --timeout: another PEER was asked, and this one is asked last from now on",
+		       peer->name, told(run, &peer->missing[MISSING_ASKED], which, sizeof(which)));
+	run->lines += down->nr + late->nr;
+	memset(peer->missing, 0, sizeof(peer->missing));
 }
 
 static void tell_missing(struct run *run)
 {
-	const struct peers *peers = &run->fetch->peers;
-	char why[sizeof(peers->all->why) + 64];
+	struct peers *peers = &run->fetch->peers;
 	struct peer *peer;
 
-	for (peer = peers->all; peer < peers->all + peers->nr; peer++) {
-		if (!peer->missing)
-			continue;
-		fetch_refusal(peer, -ENOTCONN, why, sizeof(why));
-		if (peer->missing == 1)
-			failed("fetch tensor \"%s\", step %" PRId64 ", from %s: %s",
-			       run->fetch->file->tensors[peer->first_missing].name, run->step,
-			       peer->name, why);
-		else
-			failed("fetch %zu tensors, \"%s\" and others, step %" PRId64 ", from %s: %s",
-			       peer->missing, run->fetch->file->tensors[peer->first_missing].name,
-			       run->step, peer->name, why);
-		run->lines += peer->missing;
-		peer->missing = 0;
-	}
+	for (peer = peers->all; peer < peers->all + peers->nr; peer++)
+		tell_missing_of(run, peer);
+	if (run->errors > run->lines)
+		failed("and %zu more", run->errors - run->lines);
+	if (run->left)
+		failed("%zu more tensor%s of step %" PRId64 " %s not asked for", run->left,
+		       plural(run->left), run->step, run->left == 1 ? "was" : "were");
 }
 
 /* Another peer than @but may have it, now or later */
@@ -276,21 +315,26 @@ static void forget(struct run *run, size_t i)
 	}
 }
 
-/* What its peer says of it, @why, is final for this peer only */
-static void cannot_send(struct run *run, size_t i, const char *why)
+/* What its peer says of it, @err and @why, is final for this peer only */
+static void cannot_send(struct run *run, size_t i, int err, const char *why)
 {
 	struct peer *peer = run->places[i].peer;
 
-	if (!another_has(run, i, peer)) {
+	peer->late++;
+	if (another_has(run, i, peer)) {
+		note("tensor \"%s\", step %" PRId64 ", from %s: %s: another PEER is asked",
+		     run->fetch->file->tensors[i].name, run->step, peer->name, why);
+		if (err == -ETIMEDOUT)
+			miss(peer, i, MISSING_ASKED);
+		peer->has[i] = false;
+		forget(run, i);
+		put_last(run, i);
+	} else if (err == -ETIMEDOUT) {
+		run->errors++;
+		miss(peer, i, MISSING_LATE);
+	} else {
 		run_failed(run, i, peer->name, why);
-		progress_add(&run->progress, run->fetch->file->tensors[i].bytes);
-		return;
 	}
-	note("tensor \"%s\", step %" PRId64 ", from %s: %s: another PEER is asked",
-	     run->fetch->file->tensors[i].name, run->step, peer->name, why);
-	peer->has[i] = false;
-	forget(run, i);
-	put_last(run, i);
 }
 
 static void arrived(struct run *run, size_t i, const struct rdmatensor_cqe *cqe)
@@ -298,11 +342,11 @@ static void arrived(struct run *run, size_t i, const struct rdmatensor_cqe *cqe)
 	const struct st_tensor *tensor = &run->fetch->file->tensors[i];
 
 	if (cqe->flags & RDMATENSOR_CQE_DEAD) {
-		cannot_send(run, i, "it is dead: it has no content");
+		cannot_send(run, i, 0, "it is dead: it has no content");
 		return;
 	}
 	if (!is_as_expected(tensor, cqe)) {
-		cannot_send(run, i, "its dtype or shape has changed: fetch again");
+		cannot_send(run, i, 0, "its dtype or shape has changed: fetch again");
 		return;
 	}
 	run->places[i].arrived = true;
@@ -338,7 +382,7 @@ static void end_one(struct run *run, const struct rdmatensor_cqe *cqe)
 		return;
 	}
 	snprintf(why, sizeof(why), "%s%s", text, fetch_remedy(cqe));
-	cannot_send(run, i, why);
+	cannot_send(run, i, cqe->result, why);
 }
 
 static void channel_down(struct fetch *fetch, const struct rdmatensor_cqe *cqe)
@@ -422,7 +466,9 @@ static unsigned int fill(struct run *run, struct rdmatensor_op *ops)
 	while (run->waiting && nr < room && nr < BATCH) {
 		i = take_first(run);
 		run->places[i].peer = choose(run, i, &may);
-		if (run->places[i].peer) {
+		if (may && run->errors) {
+			run->left++;
+		} else if (run->places[i].peer) {
 			run->places[i].peer->flying++;
 			prep(run, i, deadline, &ops[nr++]);
 		} else if (may) {
@@ -565,8 +611,6 @@ static int run_step(struct run *run, struct step_result *result)
 	progress_end(&run->progress);
 	fetch->peers.bar = NULL;
 	tell_missing(run);
-	if (run->errors > run->lines)
-		failed("and %zu more", run->errors - run->lines);
 	if (err)
 		return err;
 	result->step = run->step;
