@@ -610,34 +610,71 @@ static int context_open(struct worker *w, struct context *c)
 	return 0;
 }
 
+/*
+ * Takes all publications back, and cancels all else. What is refused is to be told again: a WITHDRAW
+ * needs a place in the ring, which the fetches may have. Return: what a WITHDRAW was refused with last
+ */
+static int end_all(struct context *c, uint32_t next)
+{
+	struct rdmatensor_op op;
+	unsigned int name;
+	int64_t step;
+	char text[32];
+	int ret, last = 0;
+	uint32_t i;
+
+	for (i = 0; i < next; i++)
+		if (c->pending[i].open && c->pending[i].type != RDMATENSOR_CQE_PUBLISH) {
+			rdmatensor_prep_cancel(&op, i);
+			submit(c, &op);
+		}
+	for (name = 0; name < NAMES; name++)
+		for (step = 0; step < STEPS; step++) {
+			name_of(name, text);
+			rdmatensor_prep_withdraw(&op, text, step, LIFE_MAX);
+			ret = submit(c, &op);
+			if (ret && ret != -ENOENT)
+				last = ret;
+			reap(c);
+		}
+	return last;
+}
+
+/* What the kernel has of all contexts, for who reads the log */
+static void dump(void)
+{
+	static const char *const whats[] = { "contexts", "channels", "requests", "pools", "tables" };
+	const char *build = getenv("LAB_BUILD");
+	char command[512];
+	unsigned int i;
+
+	fflush(stdout);
+	for (i = 0; build && i < sizeof(whats) / sizeof(whats[0]); i++) {
+		snprintf(command, sizeof(command), "echo '# %s'; %s/ulib/bin/rdmatensor show %s -j | sed 's/^/# /'",
+			 whats[i], build, whats[i]);
+		if (system(command))
+			printf("# %s: they cannot be shown\n", whats[i]);
+	}
+}
+
 /* All that it was told has an end, and then nothing is held. Alone with it */
 static void context_settle(struct context *c)
 {
 	uint64_t end = rdmatensor_deadline_ms(STUCK_S * 1000ull);
 	uint32_t next = c->next < LIFE_MAX ? c->next : LIFE_MAX, i;
-	struct rdmatensor_op op;
-	unsigned int name;
-	int64_t step;
-	char text[32];
+	int refused = end_all(c, next);
 
-	for (name = 0; name < NAMES; name++)
-		for (step = 0; step < STEPS; step++) {
-			name_of(name, text);
-			rdmatensor_prep_withdraw(&op, text, step, LIFE_MAX);
-			submit(c, &op);
-			reap(c);
-		}
 	for (i = 0; i < next; i++) {
 		while (c->pending[i].open) {
-			if (c->pending[i].type != RDMATENSOR_CQE_PUBLISH) {
-				rdmatensor_prep_cancel(&op, i);
-				submit(c, &op);
-			}
 			rdmatensor_wait(c->rt, 1, rdmatensor_deadline_ms(100));
 			reap(c);
+			if (!c->pending[i].open)
+				break;
+			refused = end_all(c, next);
 			if (rdmatensor_deadline_ms(0) > end) {
-				wrong("number %u, of type %u, does not end", i,
-				      c->pending[i].type);
+				wrong("number %u, of type %u, does not end; WITHDRAW: %d", i,
+				      c->pending[i].type, refused);
+				dump();
 				return;
 			}
 		}
