@@ -476,3 +476,276 @@ TEST(node_of_many_threads)
 	}
 	nodes_close();
 }
+
+/* ---- rows --------------------------------------------------------------------- */
+
+#define ROWS 3000
+#define COLUMNS 33
+#define WANTED 500
+
+static struct rdmatensor_node *c;
+
+/* What column @k of row @i has */
+static float in_row(uint64_t i, unsigned int k, float of)
+{
+	return (float)(i * COLUMNS + k) + of;
+}
+
+static void fill_rows(float *data, uint64_t first, uint64_t end, float of)
+{
+	uint64_t i;
+	unsigned int k;
+
+	for (i = first; i < end; i++)
+		for (k = 0; k < COLUMNS; k++)
+			*data++ = in_row(i, k, of);
+}
+
+static struct rdmatensor_tensor part(void *data, uint64_t nr)
+{
+	return (struct rdmatensor_tensor){
+		.data = data, .data_type = RDMATENSOR_DT_FLOAT, .ndims = 2, .dims = { nr, COLUMNS },
+	};
+}
+
+static char at_own[2][64];
+
+/* @a has rows 0 to 999, copied; @c all others, as they are */
+static float *owners_open(unsigned int port, const char *owners[2])
+{
+	static float own[1000 * COLUMNS];
+	struct rdmatensor_tensor rows = part(own, 1000);
+	float *data;
+
+	nodes_open();
+	node_open(&c, port, 1);
+	fill_rows(own, 0, 1000, 0);
+	EQ(rdmatensor_offer_rows(a, "t", &rows, 0), 0);
+	own[0] = 77;
+	data = rdmatensor_node_alloc_rows(c, (ROWS - 1000) * COLUMNS * sizeof(float));
+	CHECK(data);
+	fill_rows(data, 1000, ROWS, 0);
+	rows = part(data, ROWS - 1000);
+	EQ(rdmatensor_offer_rows(c, "t", &rows, 1000), 0);
+	snprintf(at_own[0], sizeof(at_own[0]), "%s:%u", test_ip(), rdmatensor_node_port(a));
+	snprintf(at_own[1], sizeof(at_own[1]), "%s:%u", test_ip(), rdmatensor_node_port(c));
+	owners[0] = at_own[0];
+	owners[1] = at_own[1];
+	return data;
+}
+
+static void are_rows(const struct rdmatensor_tensor *got, const uint64_t *ids, uint64_t nr, float of)
+{
+	const float *data = got->data;
+	uint64_t i;
+	unsigned int k;
+
+	CHECK(got->ndims == 2 && got->dims[0] == nr && got->dims[1] == COLUMNS);
+	EQ(got->bytes, nr * COLUMNS * sizeof(float));
+	EQ(got->data_type, RDMATENSOR_DT_FLOAT);
+	for (i = 0; i < nr; i++)
+		for (k = 0; k < COLUMNS; k++)
+			if (data[i * COLUMNS + k] != in_row(ids[i], k, of))
+				test_fail(__FILE__, __LINE__, "row %llu, column %u: %f",
+					  (unsigned long long)ids[i], k,
+					  (double)data[i * COLUMNS + k]);
+}
+
+static void random_ids(uint64_t *ids, unsigned int nr, unsigned int *seed)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; i++)
+		ids[i] = (uint64_t)rand_r(seed) % ROWS;
+}
+
+TEST(node_rows)
+{
+	struct rdmatensor_tensor got = { .bytes = 0 }, shape, place, rows;
+	static float own[WANTED * COLUMNS];
+	struct rdmatensor_node_table *table;
+	uint64_t ids[WANTED], far[] = { 1, ROWS };
+	unsigned int seed = 1;
+	const char *owners[2];
+	float *data;
+
+	data = owners_open(0, owners);
+	EQ(rdmatensor_node_table_open(b, "t", owners, 2, NULL, &table), 0);
+	rdmatensor_node_table_shape(table, &shape);
+	CHECK(shape.ndims == 2 && shape.dims[0] == ROWS && shape.dims[1] == COLUMNS);
+	EQ(shape.bytes, COLUMNS * sizeof(float));
+	random_ids(ids, WANTED, &seed);
+	ids[3] = ids[2];
+	EQ(rdmatensor_get_rows(table, ids, WANTED, &got), 0);
+	are_rows(&got, ids, WANTED, 0);
+	EQ(rdmatensor_node_free(b, got.data), 0);
+	/* The caller's memory, and its limits */
+	place = (struct rdmatensor_tensor){ .data = own, .bytes = sizeof(own) };
+	EQ(rdmatensor_get_rows(table, ids, WANTED, &place), 0);
+	are_rows(&place, ids, WANTED, 0);
+	place.bytes = sizeof(own) - 1;
+	EQ(rdmatensor_get_rows(table, ids, WANTED, &place), -EMSGSIZE);
+	EQ(place.bytes, sizeof(own));
+	CHECK(says("there is room for"));
+	EQ(rdmatensor_get_rows(table, far, 2, &place), -ERANGE);
+	CHECK(says("\"t\""));
+	got.data = NULL;
+	EQ(rdmatensor_get_rows(table, ids, 0, &got), 0);
+	CHECK(!got.data && !got.bytes && got.ndims == 2);
+	/* What is read in place, the owner changes in place */
+	fill_rows(data, 1000, 1001, 5);
+	EQ(rdmatensor_get_rows(table, (uint64_t[]){ 1000 }, 1, &place), 0);
+	CHECK(own[0] == in_row(1000, 0, 5));
+	EQ(rdmatensor_node_free(c, data), -EBUSY);
+	CHECK(says("withdraw"));
+	EQ(rdmatensor_withdraw_rows(c, "t"), 0);
+	EQ(rdmatensor_withdraw_rows(c, "t"), -ENOENT);
+	EQ(rdmatensor_node_free(c, data), 0);
+	EQ(rdmatensor_node_free(c, data), -ENOENT);
+	rdmatensor_node_timeout(b, 300);
+	place.bytes = sizeof(own);
+	CHECK(rdmatensor_get_rows(table, (uint64_t[]){ 2000 }, 1, &place) < 0);
+	EQ(rdmatensor_get_rows(table, (uint64_t[]){ 1 }, 1, &place) < 0, 1);
+	rdmatensor_node_table_close(table);
+	EQ(rdmatensor_node_table_open(b, "t", owners, 2, NULL, &table), -ENOENT);
+	CHECK(says("table \"t\": could not ask") && !table);
+	EQ(rdmatensor_node_table_open(b, "t", owners, 0, NULL, &table), -EINVAL);
+	/* Of one's own, without a channel */
+	EQ(rdmatensor_node_table_open(a, "t", (const char *[]){ "" }, 1, NULL, &table), 0);
+	EQ(rdmatensor_get_rows(table, (uint64_t[]){ 999 }, 1, &place), 0);
+	CHECK(own[0] == in_row(999, 0, 0));
+	rdmatensor_node_table_close(table);
+	/* What cannot be offered */
+	rows = part(own, 3);
+	rows.bytes = 7;
+	EQ(rdmatensor_offer_rows(a, "u", &rows, 0), -EINVAL);
+	rows = part(own, 0);
+	EQ(rdmatensor_offer_rows(a, "u", &rows, 0), -EINVAL);
+	rows = part(own, 3);
+	EQ(rdmatensor_offer_rows(a, "u", &rows, UINT64_MAX - 1), -EINVAL);
+	EQ(rdmatensor_offer_rows(a, "t", &rows, 5000), -EEXIST);
+	CHECK(says("withdraw the rows"));
+	rdmatensor_node_close(c);
+	nodes_close();
+}
+
+TEST(node_rows_kept)
+{
+	struct rdmatensor_node_table_options options = { .cache_first = 990, .cache_end = 1100 };
+	struct rdmatensor_tensor got = { .bytes = 0 }, shape;
+	uint64_t ids[] = { 0, 989, 990, 1000, 1099, 1100 }, order[ROWS / 2], i;
+	struct rdmatensor_node_table *table;
+	const char *owners[2];
+	float *data;
+
+	data = owners_open(0, owners);
+	EQ(rdmatensor_node_table_open(b, "t", owners, 2, &options, &table), 0);
+	EQ(rdmatensor_get_rows(table, ids, 6, &got), 0);
+	are_rows(&got, ids, 6, 0);
+	EQ(rdmatensor_node_free(b, got.data), 0);
+	/* Copies stay as they were read */
+	fill_rows(data, 1000, ROWS, 3);
+	got.data = NULL;
+	EQ(rdmatensor_get_rows(table, &ids[4], 2, &got), 0);
+	CHECK(((float *)got.data)[0] == in_row(1099, 0, 0));
+	CHECK(((float *)got.data)[COLUMNS] == in_row(1100, 0, 3));
+	EQ(rdmatensor_node_free(b, got.data), 0);
+	rdmatensor_node_table_close(table);
+	/* Every second row, the last one first */
+	for (i = 0; i < ROWS / 2; i++)
+		order[i] = ROWS - 1 - 2 * i;
+	options.order = order;
+	options.order_nr = ROWS / 2;
+	EQ(rdmatensor_node_table_open(b, "t", owners, 2, &options, &table), 0);
+	rdmatensor_node_table_shape(table, &shape);
+	EQ(shape.dims[0], ROWS / 2);
+	got.data = NULL;
+	EQ(rdmatensor_get_rows(table, (uint64_t[]){ 0, 1499 }, 2, &got), 0);
+	CHECK(((float *)got.data)[0] == in_row(ROWS - 1, 0, 3));
+	CHECK(((float *)got.data)[COLUMNS] == in_row(1, 0, 0));
+	EQ(rdmatensor_node_free(b, got.data), 0);
+	got.data = NULL;
+	EQ(rdmatensor_get_rows(table, (uint64_t[]){ 1500 }, 1, &got), -ERANGE);
+	CHECK(!got.data);
+	rdmatensor_node_table_close(table);
+	options.cache_end = ROWS + 1;
+	EQ(rdmatensor_node_table_open(b, "t", owners, 2, &options, &table), -EINVAL);
+	CHECK(says("the table has 3000"));
+	rdmatensor_node_close(c);
+	nodes_close();
+}
+
+static int ending;
+static uint64_t gathers;
+static struct rdmatensor_node_table *shared;
+
+/* Every thread has got rows, and again */
+static void more_gathers(void)
+{
+	uint64_t from = __atomic_load_n(&gathers, __ATOMIC_ACQUIRE);
+
+	while (__atomic_load_n(&gathers, __ATOMIC_ACQUIRE) - from < 2 * THREADS)
+		usleep(1000);
+}
+
+/* Rows, until it is told to end; all are right, whichever owner has them */
+static void *gather_rows(void *arg)
+{
+	unsigned int seed = (unsigned int)(uintptr_t)arg;
+	static _Thread_local float own[WANTED * COLUMNS];
+	struct rdmatensor_tensor got;
+	uint64_t ids[WANTED];
+
+	while (!__atomic_load_n(&ending, __ATOMIC_ACQUIRE)) {
+		random_ids(ids, WANTED, &seed);
+		got = (struct rdmatensor_tensor){ .data = own, .bytes = sizeof(own) };
+		if (rdmatensor_get_rows(shared, ids, WANTED, &got))
+			test_fail(__FILE__, __LINE__, "%s", rdmatensor_node_error());
+		are_rows(&got, ids, WANTED, 0);
+		__atomic_add_fetch(&gathers, 1, __ATOMIC_RELEASE);
+	}
+	return NULL;
+}
+
+TEST(node_rows_of_owners_that_restart)
+{
+	struct rdmatensor_node_table_options options = { .cache_first = 100, .cache_end = 200 };
+	struct rdmatensor_tensor rows;
+	pthread_t threads[THREADS];
+	const char *owners[2];
+	unsigned int i, port;
+	float *data;
+
+	owners_open(0, owners);
+	port = rdmatensor_node_port(c);
+	rdmatensor_node_timeout(b, 30000);
+	EQ(rdmatensor_node_table_open(b, "t", owners, 2, &options, &shared), 0);
+	ending = 0;
+	for (i = 0; i < THREADS; i++)
+		EQ(pthread_create(&threads[i], NULL, gather_rows, (void *)(uintptr_t)(i + 1)), 0);
+	for (i = 0; i < 4; i++) {
+		more_gathers();
+		rdmatensor_node_close(c);
+		node_open(&c, port, 1);
+		data = rdmatensor_node_alloc_rows(c, (ROWS - 1000) * COLUMNS * sizeof(float));
+		fill_rows(data, 1000, ROWS, 0);
+		rows = part(data, ROWS - 1000);
+		EQ(rdmatensor_offer_rows(c, "t", &rows, 1000), 0);
+	}
+	more_gathers();
+	__atomic_store_n(&ending, 1, __ATOMIC_RELEASE);
+	for (i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	/* One that comes back with other rows is not taken for the former */
+	rdmatensor_node_close(c);
+	node_open(&c, port, 1);
+	data = rdmatensor_node_alloc_rows(c, 4096);
+	rows = part(data, 3);
+	EQ(rdmatensor_offer_rows(c, "t", &rows, 1000), 0);
+	rows = (struct rdmatensor_tensor){ .bytes = 0 };
+	EQ(rdmatensor_get_rows(shared, (uint64_t[]){ 1001 }, 1, &rows), -ESTALE);
+	CHECK(says("open it again"));
+	rdmatensor_node_table_close(shared);
+	rdmatensor_node_close(c);
+	nodes_close();
+}

@@ -129,7 +129,8 @@ void *rdmatensor_node_alloc(struct rdmatensor_node *node, uint64_t bytes);
 /**
  * rdmatensor_node_free() - give memory of the node's back
  * @node: the node
- * @data: from rdmatensor_node_alloc(), or of a tensor that rdmatensor_get() had a place for; or NULL
+ * @data: from rdmatensor_node_alloc() or rdmatensor_node_alloc_rows(), or of a tensor or rows that
+ *        rdmatensor_get() or rdmatensor_get_rows() had a place for; or NULL
  *
  * Return: 0; -EBUSY: it is offered; -ENOENT: it is not the node's, or no first byte.
  */
@@ -203,6 +204,124 @@ int rdmatensor_get(struct rdmatensor_node *node, const char *from,
 int rdmatensor_get_many(struct rdmatensor_node *node, const char *peer,
 			const char *const *names, struct rdmatensor_tensor *tensors,
 			unsigned int nr);
+
+/**
+ * rdmatensor_node_alloc_rows() - memory whose rows can be offered without being copied
+ * @node: the node
+ * @bytes: at least 1
+ *
+ * Peers can read what is offered of it, and nobody can write to it. It begins with a page, and is not
+ * cleared.
+ *
+ * Return: for rdmatensor_node_free(); NULL.
+ */
+void *rdmatensor_node_alloc_rows(struct rdmatensor_node *node, uint64_t bytes);
+
+/**
+ * rdmatensor_offer_rows() - let peers read rows of a table, which other nodes have parts of, too
+ * @node: the node, which listens
+ * @name: the table's, the same at all its owners: up to RDMATENSOR_NAME_MAX bytes, any but 0
+ * @rows: @data, @data_type, and the shape: the first dim is the number of rows, the others are those
+ *        of a row, of 1 to 1048576 bytes
+ * @first: number of the first row in the table
+ *
+ * Memory of rdmatensor_node_alloc_rows(), or a part of it that begins at a multiple of 4096, is
+ * offered as it is, up to the end of the last row's page: peers read it without a word to this
+ * process, so one that writes to it meanwhile has them read some of both. Any other is copied, and
+ * is the caller's at once.
+ *
+ * Return: 0; -EEXIST: the node offers rows of that name; -EINVAL: shape and length do not fit;
+ * -ENOMEM; as rdmatensor_table_export().
+ */
+int rdmatensor_offer_rows(struct rdmatensor_node *node, const char *name,
+			  const struct rdmatensor_tensor *rows, uint64_t first);
+
+/**
+ * rdmatensor_withdraw_rows() - end an offer of rows
+ * @node: the node
+ * @name: the table's
+ *
+ * When it returns, peers cannot read them any more: their gathers fail. Return: 0; -ENOENT: they are
+ * not offered.
+ */
+int rdmatensor_withdraw_rows(struct rdmatensor_node *node, const char *name);
+
+/** struct rdmatensor_node_table - a table whose rows can be got */
+struct rdmatensor_node_table;
+
+/**
+ * struct rdmatensor_node_table_options - how a table is read
+ * @cache_first: number of the first row of which a copy is kept
+ * @cache_end: number after the last one; not beyond @cache_first: none are
+ * @order: array that turns ids into row numbers, which is copied; NULL: ids are row numbers
+ * @order_nr: its length: ids are 0..order_nr - 1
+ * @__reserved: 0
+ *
+ * Its size is final.
+ */
+struct rdmatensor_node_table_options {
+	uint64_t cache_first;
+	uint64_t cache_end;
+	const uint64_t *order;
+	uint64_t order_nr;
+	uint64_t __reserved[4];
+};
+
+/**
+ * rdmatensor_node_table_open() - find a table that is partitioned over nodes
+ * @node: the node
+ * @name: the table's
+ * @owners: "HOST[:PORT]" of each; "": this node itself
+ * @nr: their number
+ * @options: or NULL: no cache, no order
+ * @out: for rdmatensor_node_table_close(); NULL if the call fails
+ *
+ * Waits for the owners to come up and to offer their rows, within the node's timeout. Rows of a
+ * cache are read once, now: what owners change later is not in it.
+ *
+ * Return: 0; -EINTR: a signal; -ENOMEM; as rdmatensor_connect() and rdmatensor_table_open().
+ */
+int rdmatensor_node_table_open(struct rdmatensor_node *node, const char *name,
+			       const char *const *owners, unsigned int nr,
+			       const struct rdmatensor_node_table_options *options,
+			       struct rdmatensor_node_table **out);
+
+/**
+ * rdmatensor_node_table_shape() - what a table is
+ * @table: the table
+ * @shape: out: two dims, the number of ids, which is that of the rows without an order, and the
+ *         elements of a row; @data_type, and @bytes of a row; @data is NULL
+ */
+void rdmatensor_node_table_shape(const struct rdmatensor_node_table *table,
+				 struct rdmatensor_tensor *shape);
+
+/**
+ * rdmatensor_get_rows() - have rows of a table
+ * @table: the table
+ * @ids: which, in the order in which they are wanted; the same may be wanted twice
+ * @nr: their number
+ * @rows: in: @data: where they go, of @bytes; NULL: the node finds a place, and
+ *        rdmatensor_node_free() gives that back. Out: all members: two dims, @nr and the elements
+ *        of a row
+ *
+ * Any number of threads may get rows of one table. If an owner has gone, the table is opened again,
+ * within the node's timeout, which bounds all of the call. A place of the caller's own costs a copy by
+ * the processor.
+ *
+ * Return: 0; -ERANGE: an id that the table has not; -EMSGSIZE: @rows has less room, and its @bytes
+ * says how much they take; -EINTR; -ETIMEDOUT; as rdmatensor_gather() and
+ * rdmatensor_node_table_open().
+ */
+int rdmatensor_get_rows(struct rdmatensor_node_table *table, const uint64_t *ids, uint64_t nr,
+			struct rdmatensor_tensor *rows);
+
+/**
+ * rdmatensor_node_table_close() - end the use of a table
+ * @table: or NULL
+ *
+ * Before rdmatensor_node_close(). No other thread may be in a call with it.
+ */
+void rdmatensor_node_table_close(struct rdmatensor_node_table *table);
 
 #ifdef __cplusplus
 }

@@ -121,21 +121,6 @@ static void *place_of(struct rdmatensor_node *node, const struct rdmatensor_cqe 
 	return NULL;
 }
 
-/*
- * It may be repeated by another channel, as this one is not up any more: asked of the kernel, for a
- * peer can say any errno, and a channel can go down because of any. Without its device there is no
- * other one
- */
-static bool is_down(const struct gets *gets, int err)
-{
-	struct rdmatensor_channel_query query = { .channel = gets->channel };
-
-	if (!err || err == -ENODEV || err == -EINTR || !gets->host[0])
-		return false;
-	return rdmatensor_channel_query(gets->node->rt, &query) ||
-	       query.state != RDMATENSOR_CHANNEL_UP;
-}
-
 /* Into the place that was made for it: the caller's own memory has to have it */
 static void hand_over(struct gets *gets, struct want *want, const struct rdmatensor_cqe *cqe)
 {
@@ -206,7 +191,7 @@ static int round_of_all(struct gets *gets, struct rdmatensor_op *ops, struct rdm
 	rt_run_many(gets->node->rt, ops, cqes, gets->nr);
 	for (i = 0; i < gets->nr; i++) {
 		interrupted |= cqes[i].result == -EINTR;
-		down = is_down(gets, cqes[i].result);
+		down = node_is_down(gets->node, gets->channel, cqes[i].result);
 		if (down)
 			dead = gets->channel;
 		if (ended(gets, &gets->wants[i], &cqes[i], down))
@@ -252,8 +237,7 @@ int rdmatensor_get_many(struct rdmatensor_node *node, const char *peer,
 {
 	struct gets gets = {
 		.node = node, .host = peer, .channel = RDMATENSOR_CHANNEL_SELF, .nr = nr,
-		.deadline_ns = rdmatensor_deadline_ms(__atomic_load_n(&node->timeout_ms,
-								      __ATOMIC_RELAXED)),
+		.deadline_ns = node_deadline(node),
 	};
 	struct want *wants;
 	unsigned int i;

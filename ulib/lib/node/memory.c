@@ -129,13 +129,14 @@ static int free_failed(const void *data, int err)
 	return node_fail(err, "free: %p is not the first byte of memory of this node", data);
 }
 
-/* Operations for the node's memory among @data; what is not its own fails */
+/* Operations for the node's memory among @data; rows are pools; what is not its own fails */
 static unsigned int prepare_frees(struct rdmatensor_node *node, void *const *data,
 				  unsigned int nr, struct rdmatensor_op *ops, int *err)
 {
 	struct rdmatensor_pool pool;
 	unsigned int i, made = 0;
 	uint64_t offset;
+	int ret;
 
 	for (i = 0; i < nr; i++) {
 		if (node_find(node, &node->sources, data[i], &pool, &offset) ||
@@ -143,9 +144,11 @@ static unsigned int prepare_frees(struct rdmatensor_node *node, void *const *dat
 			rdmatensor_prep_free(&ops[made], pool.id, offset);
 			/* Not the kernel's: whose it is, for the error */
 			ops[made++].user_data = i;
-		} else if (!*err) {
-			*err = free_failed(data[i], -ENOENT);
+			continue;
 		}
+		ret = node_rows_free(node, data[i]);
+		if (ret && !*err)
+			*err = free_failed(data[i], ret);
 	}
 	return made;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the files of the short way share. The public calls are in open.c, memory.c, offer.c and
- * get.c; peers.c has the channels, reaper.c the thread that empties the ring.
+ * What the files of the short way share. The public calls are in open.c, memory.c, offer.c, get.c,
+ * rows.c and table.c; peers.c has the channels, reaper.c the thread that empties the ring.
  */
 #ifndef RDMATENSOR_LIB_NODE_H
 #define RDMATENSOR_LIB_NODE_H
@@ -53,6 +53,34 @@ struct node_copy {
 };
 
 /**
+ * struct node_rows - memory that peers may read, a pool of its own
+ * @next: list, under the node's lock
+ * @pool: the pool
+ * @offset: of its one region
+ * @copied: it is an offer's, and goes with that
+ */
+struct node_rows {
+	struct node_rows *next;
+	struct rdmatensor_pool pool;
+	uint64_t offset;
+	bool copied;
+};
+
+/**
+ * struct node_offer - rows that are offered
+ * @next: list, under the node's lock
+ * @table: the export
+ * @copy: they were copied for that; NULL: they were not
+ * @name: the table's
+ */
+struct node_offer {
+	struct node_offer *next;
+	uint32_t table;
+	struct node_rows *copy;
+	char name[];
+};
+
+/**
  * struct rdmatensor_node
  * @rt: the context
  * @started: it has been started, and does not change any more
@@ -65,6 +93,8 @@ struct node_copy {
  * @sources: memory that is offered
  * @landings: memory that peers write
  * @copies: offers of the caller's own memory
+ * @rows: memory for rows
+ * @offers: of rows
  * @reaper: the thread, once it is started
  * @ending: it is to end
  */
@@ -80,6 +110,8 @@ struct rdmatensor_node {
 	struct node_pools sources;
 	struct node_pools landings;
 	struct node_copy *copies;
+	struct node_rows *rows;
+	struct node_offer *offers;
 	pthread_t reaper;
 	bool ending;
 };
@@ -102,6 +134,16 @@ void node_reaper_stop(struct rdmatensor_node *node);
 int node_connect(struct rdmatensor_node *node, const char *host, uint32_t dead,
 		 uint64_t deadline_ns, uint32_t *channel);
 void node_peers_free(struct rdmatensor_node *node);
+/*
+ * What ended with @err may be repeated by another channel, as this one is not up any more: asked of
+ * the kernel, for a peer can say any errno, and a channel can go down because of any. Without its
+ * device there is no other one
+ */
+bool node_is_down(struct rdmatensor_node *node, uint32_t channel, int err);
+/* What is left of a deadline, for CONNECT and TABLE_OPEN, to which 0 would be the default */
+uint32_t node_left_ms(uint64_t deadline_ns);
+/* When a call that begins now ends; 0: never */
+uint64_t node_deadline(const struct rdmatensor_node *node);
 
 /* Pool number @i, the newest first. False: there are no more */
 bool node_pool(struct rdmatensor_node *node, struct node_pools *pools, unsigned int i,
@@ -117,5 +159,10 @@ int node_alloc(struct rdmatensor_node *node, struct node_pools *pools, uint64_t 
 /* The pool that @data is in, and where. False: it is not the node's */
 bool node_find(struct rdmatensor_node *node, struct node_pools *pools, const void *data,
 	       struct rdmatensor_pool *pool, uint64_t *offset);
+
+/* Gives memory for rows back. Return: 0; -EBUSY: it is offered; -ENOENT: it is none */
+int node_rows_free(struct rdmatensor_node *node, const void *data);
+/* When the context is gone */
+void node_rows_end(struct rdmatensor_node *node);
 
 #endif

@@ -176,6 +176,7 @@ void rdmatensor_node_close(struct rdmatensor_node *node)
 		node->copies = copy->next;
 		free(copy);
 	}
+	node_rows_end(node);
 	free(node->sources.pools);
 	free(node->landings.pools);
 	pthread_mutex_destroy(&node->lock);

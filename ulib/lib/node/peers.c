@@ -29,8 +29,7 @@ static struct node_peer *find(struct rdmatensor_node *node, const char *host)
 	return peer;
 }
 
-/* What is left of a deadline, for CONNECT: 0 would be the default */
-static uint32_t left_ms(uint64_t deadline_ns)
+uint32_t node_left_ms(uint64_t deadline_ns)
 {
 	uint64_t now = rdmatensor_now_ns(), ms;
 
@@ -38,6 +37,21 @@ static uint32_t left_ms(uint64_t deadline_ns)
 		return UINT32_MAX;
 	ms = deadline_ns > now ? (deadline_ns - now) / 1000000 : 0;
 	return ms ? ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX : 1;
+}
+
+uint64_t node_deadline(const struct rdmatensor_node *node)
+{
+	return rdmatensor_deadline_ms(__atomic_load_n(&node->timeout_ms, __ATOMIC_RELAXED));
+}
+
+bool node_is_down(struct rdmatensor_node *node, uint32_t channel, int err)
+{
+	struct rdmatensor_channel_query query = { .channel = channel };
+
+	if (!err || err == -ENODEV || err == -EINTR || channel == RDMATENSOR_CHANNEL_SELF)
+		return false;
+	return rdmatensor_channel_query(node->rt, &query) ||
+	       query.state != RDMATENSOR_CHANNEL_UP;
 }
 
 int node_connect(struct rdmatensor_node *node, const char *host, uint32_t dead,
@@ -53,7 +67,7 @@ int node_connect(struct rdmatensor_node *node, const char *host, uint32_t dead,
 	pthread_mutex_lock(&peer->connecting);
 	*channel = __atomic_load_n(&peer->channel, __ATOMIC_ACQUIRE);
 	if (!*channel || *channel == dead) {
-		err = rdmatensor_connect(node->rt, host, NULL, left_ms(deadline_ns), &made, cause,
+		err = rdmatensor_connect(node->rt, host, NULL, node_left_ms(deadline_ns), &made, cause,
 					 sizeof(cause));
 		if (err)
 			node_fail(err, "%s", cause);

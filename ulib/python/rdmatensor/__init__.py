@@ -13,6 +13,11 @@ Arrays that are got are views of memory that the peer wrote to: nothing is copie
 arrays, so torch.from_numpy() and every library with DLPack take them as they are; and whatever has
 DLPack or the buffer protocol can be offered.
 
+Rows that are partitioned over nodes are one array::
+
+    node.offer_rows("features", array, first=0)
+    rt.DistTensor("features", ["host1", "host2"])[ids]
+
 Errors are OSErrors with their errno, a cause and a remedy: TimeoutError, ConnectionRefusedError,
 and others.
 """
@@ -21,6 +26,7 @@ from ._ffi import ffi as _ffi
 from ._ffi import lib as _lib
 from ._model import INDEX, load, serve
 from ._node import Node, Peer, connect
+from ._table import DistTensor
 
-__all__ = ["INDEX", "Node", "Peer", "connect", "load", "serve"]
+__all__ = ["INDEX", "DistTensor", "Node", "Peer", "connect", "load", "serve"]
 __version__ = _ffi.string(_lib.rdmatensor_version()).decode()

@@ -44,6 +44,29 @@ ffi.cdef(
                             const char *const *names,
                             struct rdmatensor_tensor *tensors, unsigned int nr);
 
+    struct rdmatensor_node_table;
+    struct rdmatensor_node_table_options {
+        uint64_t cache_first;
+        uint64_t cache_end;
+        const uint64_t *order;
+        uint64_t order_nr;
+        uint64_t __reserved[4];
+    };
+
+    void *rdmatensor_node_alloc_rows(struct rdmatensor_node *node, uint64_t bytes);
+    int rdmatensor_offer_rows(struct rdmatensor_node *node, const char *name,
+                              const struct rdmatensor_tensor *rows, uint64_t first);
+    int rdmatensor_withdraw_rows(struct rdmatensor_node *node, const char *name);
+    int rdmatensor_node_table_open(struct rdmatensor_node *node, const char *name,
+                                   const char *const *owners, unsigned int nr,
+                                   const struct rdmatensor_node_table_options *options,
+                                   struct rdmatensor_node_table **out);
+    void rdmatensor_node_table_shape(const struct rdmatensor_node_table *table,
+                                     struct rdmatensor_tensor *shape);
+    int rdmatensor_get_rows(struct rdmatensor_node_table *table, const uint64_t *ids,
+                            uint64_t nr, struct rdmatensor_tensor *rows);
+    void rdmatensor_node_table_close(struct rdmatensor_node_table *table);
+
     const char *rdmatensor_version(void);
     void rdmatensor_node_interruptible(struct rdmatensor_node *node, int on);
     int rdmatensor_stats(struct rdmatensor *rt, uint32_t channel,

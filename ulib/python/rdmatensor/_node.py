@@ -182,6 +182,7 @@ class Node:
             raise TypeError(f"listen is text, as \":18521\", and not {listen!r}")
         self._lock = threading.RLock()
         self._offered: dict[tuple[str, int], np.ndarray | None] = {}
+        self._rows: dict[str, np.ndarray | None] = {}
         self._own: dict[int, int] = {}
         self._handle: _Handle | None = _Handle(listen)
         self._timeout: float | None = None
@@ -211,8 +212,11 @@ class Node:
         with self._lock:
             self._handle = None
             offered, self._offered = self._offered, {}
+            rows, self._rows = self._rows, {}
         for name, step in offered:
             lib.rdmatensor_withdraw_offer(handle.pointer, name.encode(), step)
+        for name in rows:
+            lib.rdmatensor_withdraw_rows(handle.pointer, name.encode())
 
     @property
     def timeout(self) -> float | None:
@@ -233,13 +237,20 @@ class Node:
 
     def empty(self, shape: int | tuple[int, ...], dtype: Any = "f4") -> np.ndarray:
         """An array, not cleared, that is offered without a copy"""
+        return self._empty(shape, dtype, lib.rdmatensor_node_alloc)
+
+    def empty_rows(self, shape: int | tuple[int, ...], dtype: Any = "f4") -> np.ndarray:
+        """An array, not cleared, whose rows are offered without a copy, by offer_rows()"""
+        return self._empty(shape, dtype, lib.rdmatensor_node_alloc_rows)
+
+    def _empty(self, shape: int | tuple[int, ...], dtype: Any, alloc: Any) -> np.ndarray:
         dtype = np.dtype(dtype)
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
         to_wire(dtype)
         handle = self._live()
         nbytes = max(math.prod(shape) * dtype.itemsize, 1)
         handle.flush()
-        data = lib.rdmatensor_node_alloc(handle.pointer, nbytes)
+        data = alloc(handle.pointer, nbytes)
         if data == ffi.NULL:
             raise MemoryError(_said())
         start = int(ffi.cast("uintptr_t", data))
@@ -285,6 +296,36 @@ class Node:
         _check(lib.rdmatensor_withdraw_offer(handle.pointer, _encoded(name), step))
         with self._lock:
             self._offered.pop((name, step), None)
+
+    def offer_rows(self, name: str, value: Any, first: int = 0) -> None:
+        """Let peers read ``value``'s rows, which are rows ``first`` and on of the table ``name``.
+
+        They are copied, unless ``value`` is an array of ``empty_rows()``, from its beginning: peers
+        read that in place, at any time, and see what is written to it.
+        """
+        array = _as_array(value)
+        if not array.ndim or not array.nbytes:
+            raise ValueError(f"an array of shape {array.shape} has no rows")
+        tensor = ffi.new("struct rdmatensor_tensor *")
+        tensor.data = _pointer(array)
+        tensor.bytes = array.nbytes
+        tensor.data_type = to_wire(array.dtype)
+        tensor.ndims = array.ndim
+        tensor.dims[0 : array.ndim] = array.shape
+        handle = self._live()
+        kept = array if self._is_own(array) else None
+        with self._lock:
+            _check(lib.rdmatensor_offer_rows(handle.pointer, _encoded(name), tensor, first))
+            self._rows[name] = kept
+
+    def withdraw_rows(self, name: str) -> None:
+        """End an offer of rows: nobody reads them any more. KeyError: there is none"""
+        handle = self._live()
+        if name not in self._rows:
+            raise KeyError(name)
+        _check(lib.rdmatensor_withdraw_rows(handle.pointer, _encoded(name)))
+        with self._lock:
+            self._rows.pop(name, None)
 
     def __setitem__(self, name: str, value: Any) -> None:
         """Offer ``value``, in place of what the name had at step 0"""
@@ -439,13 +480,18 @@ _default: Node | None = None
 _default_lock = threading.RLock()
 
 
-def connect(host: str) -> Peer:
-    """The node at "HOST[:PORT]", by a node of this process that only gets"""
+def default_node() -> Node:
+    """A node of this process that only gets"""
     global _default
     with _default_lock:
         if _default is None or _default._handle is None or _default._handle.forked:
             _default = Node()
-        return _default.connect(host)
+        return _default
+
+
+def connect(host: str) -> Peer:
+    """The node at "HOST[:PORT]", by a node of this process that only gets"""
+    return default_node().connect(host)
 
 
 def offer_all(node: Node, tensors: Mapping[str, Any]) -> None:

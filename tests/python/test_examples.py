@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The examples, as people start them."""
+
+import os
+import re
+import subprocess
+import sys
+
+EXAMPLES = os.path.join(os.path.dirname(__file__), "../../ulib/examples")
+GRAPH = os.path.join(os.environ["LAB_BUILD"], "demo/graph")
+
+
+def start(name, *args):
+    return subprocess.Popen([sys.executable, os.path.join(EXAMPLES, name), *args], text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def test_neighbours(address):
+    with open(GRAPH, encoding="ascii") as file:
+        nodes = 1 + max(int(word) for line in file for word in line.split())
+    parts = [(7021, 0, nodes // 3), (7022, nodes // 3, nodes)]
+    servers = [start("neighbours.py", "serve", f"{address}:{port}", str(first), str(end))
+               for port, first, end in parts]
+    try:
+        for server in servers:
+            assert "serving" in server.stdout.readline(), server.stderr.read()
+        sampler = start("neighbours.py", "sample", GRAPH,
+                        *(f"{address}:{port}" for port, _, _ in parts))
+        said, wrong = sampler.communicate(timeout=120)
+        assert sampler.returncode == 0, wrong
+        rows = re.fullmatch(r"graph of (\d+) nodes and \d+ edges: 10 batches, (\d+) rows, all "
+                            r"right, \d+ rows/s\n", said)
+        assert rows and int(rows[1]) == nodes and int(rows[2]) > 10 * 128
+        # Of a table that is too small it says so
+        short = start("neighbours.py", "sample", GRAPH, f"{address}:7021")
+        said, wrong = short.communicate(timeout=120)
+        assert short.returncode == 1 and "the graph has" in wrong
+    finally:
+        for server in servers:
+            server.terminate()
+            server.communicate(timeout=60)
+    assert [server.returncode for server in servers] == [0, 0]
+
+
+def test_what_is_wrong(address):
+    for args, text in [
+        (["sample", "/none", address], "No such file|not found"),
+        (["serve"], "neighbours.py serve ADDRESS"),
+        (["serve", "nowhere:x", "0", "1"], "port is a number"),
+    ]:
+        process = start("neighbours.py", *args)
+        wrong = process.communicate(timeout=60)[1]
+        assert process.returncode == 1 and re.search(text, wrong) and "Traceback" not in wrong

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Tables that are partitioned over nodes: what comes is what numpy's indexing of the whole gives."""
+
+import threading
+
+import numpy as np
+import pytest
+import rdmatensor as rt
+
+ROWS, COLUMNS = 3000, 16
+
+
+@pytest.fixture
+def whole():
+    return np.random.default_rng(1).standard_normal((ROWS, COLUMNS)).astype("f4")
+
+
+@pytest.fixture
+def owners(offers, address, whole):
+    """Two, one of which has its rows in place"""
+    with rt.Node(listen=f"{address}:0") as other:
+        offers.offer_rows("t", whole[:1000])
+        rows = other.empty_rows((ROWS - 1000, COLUMNS))
+        rows[:] = whole[1000:]
+        other.offer_rows("t", rows, first=1000)
+        yield [f"{address}:{owner.port}" for owner in (offers, other)]
+
+
+@pytest.fixture
+def table(node, owners):
+    with rt.DistTensor("t", owners, node=node) as table:
+        yield table
+
+
+IDS = [
+    np.array([5, 2999, 0, 999, 1000, 5]), np.array([[1, 2], [1500, 3]], "i4"), [7, 8, -1],
+    np.arange(2990, 2980, -1), slice(990, 1010), slice(None, None, 500), 17, -3,
+    np.empty(0, "i8"), np.array([], "f8"), np.arange(3000)[::7], np.array([3, 4], "u8"),
+]
+
+
+@pytest.mark.parametrize("ids", IDS, ids=range(len(IDS)))
+def test_as_numpy_has_it(table, whole, ids):
+    want = whole[ids if not isinstance(ids, np.ndarray) or ids.size else []]
+    got = table[ids]
+    assert got.dtype == want.dtype and got.shape == want.shape and (got == want).all()
+
+
+def test_shape(table):
+    assert table.shape == (ROWS, COLUMNS) and table.size(1) == COLUMNS and len(table) == ROWS
+    assert table.dtype == np.float32 and table.ndim == 2
+    assert repr(table) == "<rdmatensor.DistTensor t (3000, 16) float32>"
+
+
+def test_out(table, whole):
+    out = np.zeros((2, COLUMNS), "f4")
+    assert table.gather([4, 2000], out=out) is out and (out == whole[[4, 2000]]).all()
+    for wrong in (np.zeros((3, COLUMNS), "f4"), np.zeros((2, COLUMNS), "f8"),
+                  np.zeros((2, COLUMNS + 1), "f4")[:, 1:]):
+        with pytest.raises(ValueError, match="out has to be"):
+            table.gather([4, 2000], out=wrong)
+
+
+def test_wrong_ids(table):
+    with pytest.raises(IndexError, match="t"):
+        table[[0, ROWS]]
+    with pytest.raises(IndexError, match="-3001"):
+        table[-ROWS - 1]
+    with pytest.raises(TypeError, match="flatnonzero"):
+        table[np.ones(ROWS, bool)]
+    with pytest.raises(TypeError, match="integers"):
+        table[1.5]
+
+
+def test_cached_and_in_another_order(node, owners, whole):
+    order = np.random.default_rng(2).permutation(ROWS)
+    with rt.DistTensor("t", owners, node=node, cached=range(500, 1500), order=order) as table:
+        before = node.stats()
+        ids = np.flatnonzero((order >= 500) & (order < 1500))
+        assert (table[ids] == whole[order[ids]]).all()
+        # None of them was read from its owner
+        assert node.stats()["gather_reads"] == before["gather_reads"]
+        assert (table[:] == whole[order]).all()
+    with pytest.raises(OSError, match="the table has 3000"):
+        rt.DistTensor("t", owners, node=node, cached=range(0, ROWS + 1))
+    with pytest.raises(ValueError, match="negative"):
+        rt.DistTensor("t", owners, node=node, order=[0, -1])
+
+
+def test_nothing_is_copied(node, table):
+    before = node.stats()["copied_bytes"]
+    kept = table[np.arange(1000, 2000)]
+    assert node.stats()["copied_bytes"] == before and kept.base is not None
+
+
+def test_rows_stay_as_long_as_their_array(table, whole):
+    kept = [table[np.arange(i, i + 100)] for i in range(0, 2000, 100)]
+    del kept[::2]
+    more = [table[np.arange(i, i + 100)] for i in range(2000, 2900, 100)]
+    assert all((array == whole[200 * i + 100 : 200 * i + 200]).all()
+               for i, array in enumerate(kept))
+    assert (more[-1] == whole[2800:2900]).all()
+
+
+def test_own_rows(offers, whole):
+    offers.offer_rows("own", whole)
+    with rt.DistTensor("own", [""], node=offers) as table:
+        assert (table[[1, 2]] == whole[[1, 2]]).all()
+
+
+def test_threads(table, whole):
+    wrong = []
+
+    def gather(seed):
+        rng = np.random.default_rng(seed)
+        for _ in range(20):
+            ids = rng.integers(0, ROWS, 300)
+            if not (table[ids] == whole[ids]).all():
+                wrong.append(seed)
+
+    threads = [threading.Thread(target=gather, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_offers(offers, whole):
+    with pytest.raises(KeyError):
+        offers.withdraw_rows("t")
+    offers.offer_rows("t", whole)
+    with pytest.raises(FileExistsError, match="withdraw"):
+        offers.offer_rows("t", whole)
+    offers.withdraw_rows("t")
+    offers.offer_rows("t", whole.astype("f8"))
+    with pytest.raises(ValueError, match="no rows"):
+        offers.offer_rows("u", np.float32(3))
+
+
+def test_nobody_offers_it(node, owners):
+    node.timeout = 0.2
+    with pytest.raises(OSError, match='table "other": .*does not export'):
+        rt.DistTensor("other", owners, node=node)
+    with pytest.raises(TypeError, match="list of addresses"):
+        rt.DistTensor("t", owners[0], node=node)
+
+
+def test_closed(node, owners):
+    table = rt.DistTensor("t", owners, node=node)
+    kept = table[[1]]
+    table.close()
+    table.close()
+    with pytest.raises(ValueError, match="closed"):
+        table[[1]]
+    assert kept.shape == (1, COLUMNS)

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Tables whose rows are partitioned over nodes, indexed as an array is."""
+
+from __future__ import annotations
+
+import errno
+import time
+from typing import Any, Sequence
+
+import numpy as np
+
+from ._ffi import ffi, lib
+from ._node import (Node, _array, _check, _encoded, _form, _Handle, _pointer, _said,
+                    default_node)
+
+
+class DistTensor:
+    """Rows of several nodes as one array of two dimensions: ``t[ids]``.
+
+    ``owners`` are the nodes that offer the rows, by Node.offer_rows(): "HOST[:PORT]" each, or ""
+    for ``node`` itself. Rows of ``cached``, a range, are read once, now, and then come from this
+    process's memory. ``order`` is an array that turns ids into row numbers: ids are its indices.
+
+    ::
+
+        t = rt.DistTensor("features", ["host1", "host2"])
+        batch = t[ids]                          # numpy; one RDMA READ a row, or fewer
+
+    Threads may share it. If an owner has gone, a get waits within the node's timeout until it is
+    there again, with the same rows.
+    """
+
+    def __init__(self, name: str, owners: Sequence[str], *, node: Node | None = None,
+                 cached: range = range(0), order: Any = None):
+        if isinstance(owners, str):
+            raise TypeError(f"owners is a list of addresses, and not {owners!r}")
+        if cached.step != 1:
+            raise ValueError(f"cached is a range without a step, and not {cached!r}")
+        self.name = name
+        self._node = node if node is not None else default_node()
+        self._table = ffi.NULL
+        self._handle: _Handle | None = self._node._live()
+        names = [ffi.new("char[]", owner.encode()) for owner in owners]
+        out = ffi.new("struct rdmatensor_node_table **")
+        options = ffi.new("struct rdmatensor_node_table_options *")
+        options.cache_first, options.cache_end = cached.start, max(cached.start, cached.stop)
+        if order is not None:
+            order = _ids(order).reshape(-1)
+            options.order = ffi.cast("uint64_t *", _pointer(order))
+            options.order_nr = order.size
+        _until_it_ends(self._node, lambda: lib.rdmatensor_node_table_open(
+            self._handle.pointer, _encoded(name), ffi.new("char *[]", names), len(names), options,
+            out))
+        self._table = out[0]
+        shape = ffi.new("struct rdmatensor_tensor *")
+        lib.rdmatensor_node_table_shape(self._table, shape)
+        self._type, self._row_bytes = shape.data_type, shape.bytes
+        #: Rows, or ids of an order, and elements of a row
+        self.shape: tuple[int, int] = (shape.dims[0], shape.dims[1])
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Of its elements"""
+        return _form(self._type, ()).dtype
+
+    @property
+    def ndim(self) -> int:
+        """Always 2"""
+        return 2
+
+    def size(self, dim: int) -> int:
+        """One of ``shape``, as torch has it"""
+        return self.shape[dim]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, ids: Any) -> np.ndarray:
+        """Rows, in the order of ``ids``: an array of integers of any shape, a slice, or one"""
+        return self.gather(ids)
+
+    def gather(self, ids: Any, out: np.ndarray | None = None) -> np.ndarray:
+        """As ``t[ids]``; with ``out``, an array of the caller's, it is written there by a copy"""
+        if isinstance(ids, slice):
+            ids = np.arange(*ids.indices(len(self)))
+        ids = _ids(ids, len(self))
+        handle, table = self._live()
+        shape = (*ids.shape, self.shape[1])
+        nbytes = ids.size * self._row_bytes
+        rows = ffi.new("struct rdmatensor_tensor *")
+        if out is not None:
+            if not out.flags.c_contiguous or not out.flags.writeable or \
+                    out.nbytes != nbytes or out.dtype.itemsize != self.dtype.itemsize:
+                raise ValueError(f"out has to be writeable, contiguous, of shape {shape} and "
+                                 f"dtype {self.dtype}, and is of {out.shape} and {out.dtype}")
+            rows.data, rows.bytes = _pointer(out), out.nbytes
+        if not nbytes:
+            return out if out is not None else np.empty(shape, self.dtype)
+        handle.flush()
+        given = ffi.cast("uint64_t *", _pointer(ids))
+        _until_it_ends(self._node, lambda: lib.rdmatensor_get_rows(table, given, ids.size, rows))
+        if out is not None:
+            return out
+        return _array(handle, int(ffi.cast("uintptr_t", rows.data)), _form(self._type, shape))
+
+    def _live(self) -> tuple[_Handle, Any]:
+        handle, table = self._handle, self._table
+        if handle is None or table == ffi.NULL:
+            raise ValueError(f"the table {self.name!r} is closed")
+        if handle.forked:
+            raise RuntimeError("the table is another process's: open it after fork()")
+        return handle, table
+
+    def close(self) -> None:
+        """End its use. No other thread may be in a call with it"""
+        table, self._table = self._table, ffi.NULL
+        if table != ffi.NULL and self._handle is not None and not self._handle.forked:
+            lib.rdmatensor_node_table_close(table)
+        self._handle = None
+
+    def __enter__(self) -> "DistTensor":
+        return self
+
+    def __exit__(self, *_exc: Any) -> None:
+        self.close()
+
+    def __del__(self):
+        if getattr(self, "_handle", None) is not None:
+            self.close()
+
+    def __repr__(self) -> str:
+        return f"<rdmatensor.DistTensor {self.name} {self.shape} {self.dtype}>"
+
+
+def _until_it_ends(node: Node, call: Any) -> None:
+    """However many signals come, whose handlers may raise. IndexError: an id that is none"""
+    timeout = node.timeout
+    end = None if timeout is None else time.monotonic() + timeout
+    while True:
+        err = call()
+        if err == -errno.ERANGE:
+            raise IndexError(_said())
+        if err != -errno.EINTR:
+            _check(err)
+            return
+        if end is not None and time.monotonic() >= end:
+            raise TimeoutError(errno.ETIMEDOUT, "interrupted until the timeout was over")
+
+
+def _ids(ids: Any, rows: int | None = None) -> np.ndarray:
+    """As the library takes them: 64 bits each, none negative. Of the table's end, -1 is the last"""
+    if not isinstance(ids, np.ndarray) and hasattr(ids, "__dlpack__"):
+        ids = np.from_dlpack(ids)
+    array = np.asarray(ids, order="C")
+    if not array.size:
+        return array.astype("u8")
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"ids are integers, and not {array.dtype}: of a mask, numpy.flatnonzero()")
+    if array.dtype.kind == "i" and array.min() < 0:
+        if rows is None:
+            raise ValueError("an order has no negative rows")
+        array = np.where(array < 0, array + rows, array)
+        if array.min() < 0:
+            raise IndexError(f"id {int(array.min()) - rows} is none of a table of {rows} rows")
+    # The same bytes, where they are of 64 bits
+    return array.view("u8") if array.dtype.itemsize == 8 else array.astype("u8")
