@@ -220,14 +220,16 @@ check "unless one more has all" eval 'rm -rf /tmp/again/* &&
 	"$tool" fetch "$LAB_IP:7000,$LAB_IP:7001,$LAB_IP:7002" --all -o /tmp/again/ && diff -r /tmp/shards /tmp/again'
 
 # fetch_cut PEERS COMMAND...: all steps of them, and when some are there, the command
-served_some() { (($("$tool" show contexts -j | jq 'map(.counters.served // 0) | max') > 600)); }
+served() { "$tool" show contexts -j | jq 'map(.counters.served // 0) | add'; }
+served_some() { (($(served) > $1 + 600)); }
 fetch_cut() {
-	local fetch status peers=$1
+	local fetch status before peers=$1
 	shift
+	before=$(served)
 	rm -rf /tmp/again/*
 	"$tool" fetch "$peers" --all --steps 40 -q 4 --timeout 8 -o /tmp/again/ >/tmp/cut 2>&1 &
 	fetch=$!
-	until_true served_some
+	until_true served_some "$before"
 	"$@"
 	wait $fetch
 	status=$?

@@ -66,8 +66,12 @@ struct fake_context {
 	uint8_t worker[64];
 	struct fake_flying flying[FLYING];
 	unsigned int nr_flying;
+	/* The last channel that was fetched by, and the last one of before a channel went down */
+	uint32_t newest;
+	uint32_t before;
 	/* So many CONNECTs there are with one after the last end of a channel */
 	unsigned int connects_wanted;
+	unsigned int disconnects_wanted;
 	struct fake_pool pools[POOLS];
 	uint64_t counters[RDMATENSOR_STAT_NR];
 };
@@ -468,6 +472,7 @@ static void copy(struct fake_context *ctx, const struct publication *pub,
 	} else if (op->flags & RDMATENSOR_OP_ALLOC) {
 		cqe->offset = pool->next;
 		pool->begins[pool->next / 64 % 1024] = true;
+		fake.regions++;
 		pool->next += (pub->op.bytes + 63) / 64 * 64;
 		if (pool->next > pool->bytes) {
 			cqe->result = -ENOSPC;
@@ -489,6 +494,17 @@ static bool is_index(const struct rdmatensor_op *op)
 	       !memcmp((void *)(uintptr_t)op->name_uptr, INDEX_NAME, op->name_len);
 }
 
+/* Once: the next one has it */
+static bool lacks(const struct fake_context *ctx, const struct rdmatensor_op *op)
+{
+	if (!fake.lacking || ctx->worker[op->channel % 64] != fake.lacking_worker ||
+	    op->name_len != strlen(fake.lacking) ||
+	    memcmp((void *)(uintptr_t)op->name_uptr, fake.lacking, op->name_len))
+		return false;
+	fake.lacking = NULL;
+	return true;
+}
+
 static int end_fetch(struct fake_context *ctx, const struct rdmatensor_op *op)
 {
 	struct rdmatensor_cqe cqe = {
@@ -502,12 +518,18 @@ static int end_fetch(struct fake_context *ctx, const struct rdmatensor_op *op)
 	struct publication *pub;
 
 	pub = find((void *)(uintptr_t)op->name_uptr, op->name_len, op->step_id);
-	if (is_down(ctx, op->channel))
+	if (is_down(ctx, op->channel) && !fake.ghosts)
 		cqe.result = fake.down_error ?: -ECONNRESET;
-	else if (pub && (is_index(op) || op->channel != fake.empty_channel))
+	else if (lacks(ctx, op))
+		cqe.result = -ETIMEDOUT;
+	else if (pub && (is_index(op) || fake.other_type || op->channel != fake.empty_channel))
 		copy(ctx, pub, op, &cqe);
 	else
 		cqe.result = -ETIMEDOUT;
+	if (!is_index(op) && fake.other_type && op->channel == fake.empty_channel)
+		cqe.data_type++;
+	if (!cqe.result && cqe.tensor_bytes && is_down(ctx, op->channel))
+		ctx->pools[op->pool_id].base[cqe.offset] ^= 1;
 	if (!cqe.result && is_index(op) && fake.other_index_from &&
 	    op->channel >= fake.other_index_from)
 		ctx->pools[op->pool_id].base[cqe.offset + cqe.tensor_bytes - 1] ^= 1;
@@ -527,29 +549,58 @@ static int do_fetch(struct fake_context *ctx, const struct rdmatensor_op *op)
 
 	if (!fake.flies)
 		return end_fetch(ctx, op);
+	if (op->channel > ctx->newest)
+		ctx->newest = op->channel;
 	flying = &ctx->flying[ctx->nr_flying++];
 	flying->op = *op;
 	memcpy(flying->name, (void *)(uintptr_t)op->name_uptr, op->name_len);
 	return 0;
 }
 
-/* The oldest */
-static void land(struct fake_context *ctx)
+static bool is_stalled(const struct fake_context *ctx)
 {
-	struct fake_flying first = ctx->flying[0];
+	if (!fake.stalls)
+		return false;
+	return fake.connects < ctx->connects_wanted ||
+	       (fake.other_index_from && fake.disconnects < ctx->disconnects_wanted);
+}
 
-	first.op.name_uptr = (uintptr_t)first.name;
-	ctx->nr_flying--;
-	memmove(ctx->flying, ctx->flying + 1, ctx->nr_flying * sizeof(first));
-	end_fetch(ctx, &first.op);
+static bool may_land(const struct fake_context *ctx, uint32_t channel)
+{
+	if (is_down(ctx, channel))
+		return ctx->newest > ctx->before;
+	return !is_stalled(ctx) || channel > ctx->before;
+}
+
+/* The oldest that may, or nr_flying */
+static unsigned int next_landing(const struct fake_context *ctx)
+{
+	unsigned int i;
+
+	for (i = 0; i < ctx->nr_flying && !may_land(ctx, ctx->flying[i].op.channel); i++)
+		;
+	return i;
 }
 
 static bool can_land(const struct fake_context *ctx)
 {
-	return ctx->nr_flying && !(fake.stalls && fake.connects < ctx->connects_wanted);
+	return next_landing(ctx) < ctx->nr_flying;
 }
 
-/* All of them end before the channel does */
+static void land(struct fake_context *ctx)
+{
+	unsigned int i = next_landing(ctx);
+	struct fake_flying one = ctx->flying[i];
+
+	one.op.name_uptr = (uintptr_t)one.name;
+	ctx->nr_flying--;
+	memmove(ctx->flying + i, ctx->flying + i + 1, (ctx->nr_flying - i) * sizeof(one));
+	end_fetch(ctx, &one.op);
+	fake.landed++;
+	usleep(fake.land_ms * 1000);
+}
+
+/* All of them end before the channel does, if they are no ghosts */
 static void channel_down(struct fake_context *ctx, uint32_t channel)
 {
 	struct rdmatensor_cqe down = {
@@ -562,11 +613,10 @@ static void channel_down(struct fake_context *ctx, uint32_t channel)
 
 	ctx->down |= 1ull << channel % 64;
 	ctx->channels--;
-	ctx->connects_wanted = fake.connects + 1;
 	for (i = 0; i < nr; i++) {
 		one = ctx->flying[i];
 		one.op.name_uptr = (uintptr_t)one.name;
-		if (one.op.channel != channel) {
+		if (one.op.channel != channel || fake.ghosts) {
 			ctx->flying[left++] = one;
 			continue;
 		}
@@ -632,6 +682,9 @@ static int do_op(struct fake_context *ctx, const struct rdmatensor_op *op)
 		return fake.busy ? 0 : do_withdraw(ctx, op);
 	case RDMATENSOR_OP_FETCH:
 		if (fake.fetches_until_down && !--fake.fetches_until_down) {
+			ctx->connects_wanted = fake.connects + 1;
+			ctx->disconnects_wanted = fake.disconnects + 1;
+			ctx->before = ctx->last_channel;
 			channel_down(ctx, op->channel);
 			fake.fetches_until_down = fake.fetches_each;
 		}
@@ -642,6 +695,7 @@ static int do_op(struct fake_context *ctx, const struct rdmatensor_op *op)
 		if (op->offset % 64)
 			return -ENOENT;
 		fake.bad_frees += !*begins;
+		fake.frees += *begins;
 		*begins = false;
 		return 0;
 	}
@@ -729,6 +783,8 @@ static int dispatch(struct fake_context *ctx, unsigned long request, void *arg)
 		fake.connects++;
 		if (fake.connects_most && fake.connects > fake.connects_most)
 			error = -ECONNREFUSED;
+		if (fake.landed < fake.connects_landed && ctx->last_channel >= 2)
+			error = -ECONNREFUSED;
 		if (fake.connect_bad == fake.connects)
 			error = fake.connect_bad_error;
 		if (fake.connects_until && fake.connects >= fake.connects_until &&
@@ -748,6 +804,7 @@ static int dispatch(struct fake_context *ctx, unsigned long request, void *arg)
 	case RDMATENSOR_DISCONNECT: {
 		struct rdmatensor_disconnect *disconnect = arg;
 
+		fake.disconnects++;
 		if (!is_down(ctx, disconnect->channel))
 			channel_down(ctx, disconnect->channel);
 		return 0;
@@ -761,8 +818,9 @@ static int dispatch(struct fake_context *ctx, unsigned long request, void *arg)
 			query->channel = 1;
 		query->state = is_down(ctx, query->channel) ? RDMATENSOR_CHANNEL_DOWN :
 							      RDMATENSOR_CHANNEL_UP;
-		query->incarnation = fake.restarts ? 1000 + query->channel :
-				     1 + ctx->worker[query->channel % 64];
+		query->incarnation = 1 + ctx->worker[query->channel % 64];
+		if (fake.restarts)
+			query->incarnation = 1000 + query->channel;
 		query->lanes = 1;
 		strcpy(query->worker, "peer \"quoted\"");
 		return 0;

@@ -64,23 +64,47 @@ extern struct fake {
 	bool restarts;
 	/* From this channel on the peers have another index; 0: never */
 	uint32_t other_index_from;
-	/* Behind this channel a worker has its index, and nothing else; 0: behind none */
+	/*
+	 * Behind this channel a worker has its index, and nothing else, or what has another type;
+	 * 0: behind none
+	 */
 	uint32_t empty_channel;
+	bool other_type;
+	/* The worker at an address that ends in this byte has not the tensor of that name, once */
+	uint8_t lacking_worker;
+	const char *lacking;
 	/*
 	 * Fetches end when somebody waits, the oldest first and no more than it waits for. Those of a
 	 * channel that goes down end with that, -ECONNRESET for 0, and nothing is written for them
 	 */
 	bool flies;
 	int down_error;
-	/* After a channel has gone down none of the others' ends before the next CONNECT */
+	/*
+	 * After a channel has gone down none of the others' ends before the next CONNECT, or with
+	 * other_index_from before the DISCONNECT that follows
+	 */
 	bool stalls;
+	/*
+	 * Those of a channel that goes down do not end with it: when its successor is in use they come
+	 * all the same, with other bytes
+	 */
+	bool ghosts;
+	/* How long each of them takes to end */
+	unsigned int land_ms;
+	/* Nobody listens before so many have ended; 0: always */
+	unsigned int connects_landed;
 	int pool_error;
 	/* The module does not know RDMATENSOR_SUBMIT_HEAD; how often it was asked for */
 	bool old;
 	unsigned int too_big;
 	/* Counts */
-	/* FREEs of what is no region of a fetch */
+	/* FREEs of what is no region of a fetch, regions that were made for fetches, and FREEs of those */
 	unsigned int bad_frees;
+	unsigned int regions;
+	unsigned int frees;
+	/* Fetches that ended when somebody waited, and DISCONNECTs */
+	unsigned int landed;
+	unsigned int disconnects;
 	unsigned int submits;
 	unsigned int waits;
 	/* Operations that were taken, and whose entries were not yet, at most */

@@ -259,10 +259,28 @@ static void test_again(void **state)
 		for (i = 0; i < NR(errors); i++)
 			fetch_again(at, true, errors[i]);
 	}
+	/* What was in flight by the former channel, and comes late, is not taken */
+	fake.ghosts = true;
+	fake.regions = fake.frees = 0;
+	fake.fetches_until_down = 2 + 4;
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "--all", "-o", output, "--alloc"), EXIT_OK);
+	assert_same_files(model, output);
+	/* Three were, of which one has no bytes; and all that were made for them are free again */
+	assert_int_equal(fake.frees, 2);
+	assert_int_equal(fake.regions - fake.frees, NR(tensors) - 1);
+	fake.ghosts = false;
 	fake.flies = false;
 	fake.down_error = 0;
 	fake.fetches_until_down = 1;
 	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "odd", "-o", output, "--alloc"), EXIT_OK);
+	/* Without a bound the kernel's own is each attempt's */
+	fake.fetches_until_down = 3;
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "--all", "-o", output, "--timeout", "0"),
+			 EXIT_OK);
+	assert_int_equal(fake.connected.timeout_ms, 0);
+	fake.fetches_until_down = 3;
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "--all", "-o", output), EXIT_OK);
+	assert_in_range(fake.connected.timeout_ms, 25000, 30000);
 	/* An attempt can end with what passes */
 	fake.fetches_until_down = 3;
 	fake.connect_bad = fake.connects + 2;
@@ -330,7 +348,12 @@ static void test_other_model(void **state)
 	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "--all", "-o", output, "-q", "1"), EXIT_FAILED);
 	assert_true(rdmatensor_now_ns() - began < 3000000000);
 	assert_contains(messages, "from 10.0.0.1: the channel has gone down: Connection reset by peer; then: it was started anew, and serves another model now");
-	/* Another peer still has it, and what came from the former worker is of that model, too */
+	assert_int_equal(fake.disconnects, 1);
+	/*
+	 * Another peer still has it, and what came from the former worker is of that model, too. It
+	 * sends nothing before it is known that the first one does not
+	 */
+	fake.stalls = true;
 	fake.other_index_from = 3;
 	fake.fetches_until_down = 4 + 3;
 	assert_int_equal(RUN(cmd_fetch, "10.0.0.1,10.0.0.2", "--all", "-o", output, "-q", "1", "-j"),
@@ -344,6 +367,7 @@ static void test_other_model(void **state)
 	assert_int_equal(json_object_get_int64(get(one, "tensors")) +
 			 json_object_get_int64(get(peer_of(root, 1), "tensors")), NR(tensors));
 	json_object_put(root);
+	assert_int_equal(fake.disconnects, 2);
 	server_end_with(EXIT_OK);
 }
 
@@ -448,11 +472,30 @@ static void test_other_peer(void **state)
 	root = parse_line(text);
 	assert_int_equal(json_object_get_int64(get(peer_of(root, 0), "refused")), 1);
 	json_object_put(root);
+	/* What has another type there is not that tensor, and its place is free again */
+	fake.other_type = true;
+	fake.regions = fake.frees = 0;
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1,10.0.0.2", "--all", "-o", output, "-j",
+			     "--alloc"), EXIT_OK);
+	assert_same_files(model, output);
+	assert_int_equal(fake.regions - fake.frees, NR(tensors) - 1);
+	fake.other_type = false;
 	/* The last one says why it cannot */
 	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "--all", "-o", output), EXIT_FAILED);
 	assert_contains(messages, "fetch 5 tensors, \"layer.0\" and others, step 0, from 10.0.0.1: not within --timeout");
 	/* One peer's tensors do not end before the other one's next channel is up */
 	fake.empty_channel = 0;
+	/* In the next step it is asked again, if the other one has not what it had */
+	server_end_with(EXIT_OK);
+	server_start_with((char *[]){ model, "--exit-after", "1", "--steps", "2", NULL },
+			  2 * (NR(tensors) + 1));
+	fake.lacking = "layer.0";
+	fake.lacking_worker = 1;
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1,10.0.0.2", "--all", "-o", output, "-q", "1"),
+			 EXIT_OK);
+	assert_null(fake.lacking);
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1,10.0.0.2", "--all", "-o", output, "-q", "1",
+			     "--steps", "2"), EXIT_OK);
 	fake.flies = true;
 	fake.fetches_until_down = 4 + 2;
 	fake.stalls = true;

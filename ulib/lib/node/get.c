@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "node.h"
 
@@ -37,6 +38,7 @@ struct want {
  * @deadline_ns: of all
  * @wants: what has not come yet
  * @nr: of them
+ * @vain: rounds in which nothing came
  * @err: the first error that will not be tried again
  */
 struct gets {
@@ -46,6 +48,7 @@ struct gets {
 	uint64_t deadline_ns;
 	struct want *wants;
 	unsigned int nr;
+	unsigned int vain;
 	int err;
 };
 
@@ -175,6 +178,15 @@ static void free_place(struct gets *gets, struct want *want)
 	want->place = NULL;
 }
 
+/* From 10 ms to a second */
+static void pause_after(unsigned int vain)
+{
+	unsigned int ms = vain < 8 ? 10u << (vain - 2) : 1000;
+	struct timespec pause = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
+
+	nanosleep(&pause, NULL);
+}
+
 /* Return: 0; an error that ends all of them, whose line is stored */
 static int round_of_all(struct gets *gets, struct rdmatensor_op *ops, struct rdmatensor_cqe *cqes)
 {
@@ -199,12 +211,16 @@ static int round_of_all(struct gets *gets, struct rdmatensor_op *ops, struct rdm
 		else
 			free_place(gets, &gets->wants[i]);
 	}
+	gets->vain = left == gets->nr ? gets->vain + 1 : 0;
 	gets->nr = left;
 	/* A signal ends all of it */
 	if (interrupted)
 		return -EINTR;
 	if (!left || !dead)
 		return 0;
+	/* A peer that ends each channel at once is not to be flooded with them */
+	if (gets->vain > 1)
+		pause_after(gets->vain);
 	return node_connect(gets->node, gets->host, dead, gets->deadline_ns, &gets->channel);
 }
 

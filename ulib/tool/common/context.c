@@ -111,9 +111,12 @@ uint64_t wait_left(uint64_t wait_ns, uint64_t end_ns)
 int connect_within(struct rdmatensor *rt, uint64_t wait_ns, const char *peer, const char *worker,
 		   uint32_t *channel, char *cause, size_t cause_len)
 {
-	uint64_t end_ns = rdmatensor_now_ns() + wait_ns;
 	struct rdmatensor_connect connect = { 0 };
+	uint64_t end_ns;
 	int err;
+
+	if (__builtin_add_overflow(rdmatensor_now_ns(), wait_ns, &end_ns))
+		end_ns = UINT64_MAX;
 
 	if (worker && strlen(worker) >= sizeof(connect.worker)) {
 		snprintf(cause, cause_len, "worker name %s is longer than %zu bytes", worker,

@@ -25,6 +25,12 @@
 #define PAUSE_FIRST_NS 10000000ull
 #define PAUSE_MOST_NS 1000000000ull
 
+/* How long threads are waited for at a time when the device has gone */
+#define GONE_MS 100
+
+/* For the index of a worker that was started anew, without --timeout */
+#define COMPARE_MS 30000
+
 /* A worker that is started so often ends each time, and would never have sent all it has */
 #define RESTARTS_MOST 8
 
@@ -91,9 +97,12 @@ int peers_take(struct peers *peers, char *list)
 		nr += *at == ',';
 	peers->all = calloc(nr, sizeof(*peers->all));
 	peers->threads = calloc(1, sizeof(*peers->threads));
+	if (peers->threads) {
+		peers->threads->ended = -1;
+		pthread_mutex_init(&peers->threads->lock, NULL);
+	}
 	if (!peers->all || !peers->threads)
 		return failed("out of memory");
-	pthread_mutex_init(&peers->threads->lock, NULL);
 	peers->threads->ended = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (peers->threads->ended < 0)
 		return failed("eventfd: %s", strerror(errno));
@@ -197,6 +206,8 @@ void peer_down(struct peer *peer, const char *why)
 	if (peer->state != PEER_UP)
 		return;
 	peer->state = PEER_DOWN;
+	if (!peer->tries)
+		peer->lost_ns = rdmatensor_now_ns();
 	snprintf(peer->why, sizeof(peer->why), "%s", why);
 	note("%s: channel %u is down: %s", peer->name, peer->channel, why);
 }
@@ -249,7 +260,8 @@ static void free_thread(struct peer_thread *thread)
 /* 0; -ESTALE: it has another model; else it is not known, and @thread->cause says why */
 static int compare_index(struct peer_thread *thread)
 {
-	uint64_t deadline = thread->until_ns == UINT64_MAX ? 0 : thread->until_ns;
+	uint64_t deadline = thread->until_ns == UINT64_MAX ? rdmatensor_deadline_ms(COMPARE_MS) :
+			    thread->until_ns;
 	char text[RDMATENSOR_STATUS_ROOM];
 	struct rdmatensor_cqe cqe;
 	struct store store;
@@ -291,8 +303,8 @@ static int try_again(struct peer_thread *thread)
 	uint64_t now = rdmatensor_now_ns();
 	int err;
 
-	err = connect_within(thread->rt, now < thread->until_ns ? thread->until_ns - now : 1,
-			     thread->name, thread->worker, &thread->channel, thread->cause,
+	err = connect_within(thread->rt, thread->until_ns == UINT64_MAX ? WAIT_DEFAULT :
+			     now < thread->until_ns ? thread->until_ns - now : 1, thread->name, thread->worker, &thread->channel, thread->cause,
 			     sizeof(thread->cause));
 	thread->final = is_final(err);
 	if (err)
@@ -397,10 +409,12 @@ static uint64_t pause_of(unsigned int tries)
 }
 
 /* When the last try ends */
-static uint64_t until_of(const struct peers *peers)
+static uint64_t until_of(const struct peers *peers, const struct peer *peer)
 {
-	return peers->timeout_ns && peers->progress_ns < UINT64_MAX - peers->timeout_ns ?
-	       peers->progress_ns + peers->timeout_ns : UINT64_MAX;
+	uint64_t from = peers->progress_ns > peer->lost_ns ? peers->progress_ns : peer->lost_ns;
+
+	return peers->timeout_ns && from < UINT64_MAX - peers->timeout_ns ?
+	       from + peers->timeout_ns : UINT64_MAX;
 }
 
 /* A copy of all that it needs: the caller may go before it. NULL: out of memory */
@@ -430,7 +444,7 @@ static struct peer_thread *alloc_thread(const struct peers *peers, const struct 
 
 void peer_again(struct peers *peers, struct peer *peer)
 {
-	uint64_t now = rdmatensor_now_ns(), until = until_of(peers);
+	uint64_t now = rdmatensor_now_ns(), until = until_of(peers, peer);
 	struct peer_thread *thread;
 
 	if (now >= until) {
@@ -472,7 +486,7 @@ static bool is_over(struct peers *peers, const struct peer *peer)
 
 static void attempt_failed(struct peers *peers, struct peer *peer, const struct peer_thread *thread)
 {
-	uint64_t now = rdmatensor_now_ns(), until = until_of(peers);
+	uint64_t now = rdmatensor_now_ns(), until = until_of(peers, peer);
 
 	/* What little is left is worth no try, whose text would be of that short time */
 	if (thread->final || now >= until || until - now < peers->timeout_ns / 16) {
@@ -545,7 +559,9 @@ void peers_wait(const struct peers *peers)
 	};
 
 	/* What interrupts it does not matter: the caller looks again */
-	poll(fds, sizeof(fds) / sizeof(fds[0]), -1);
+	if (poll(fds, sizeof(fds) / sizeof(fds[0]), -1) > 0 && fds[1].revents & ~POLLIN)
+		/* Of a device that has gone there is no more than that */
+		poll(fds, 1, GONE_MS);
 }
 
 /* Those that have ended are joined; the others do without the caller. True: there are none */

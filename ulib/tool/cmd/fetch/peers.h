@@ -4,7 +4,8 @@
  *
  * A channel that goes down is not the end of its peer: another one is tried, by a thread of its own
  * so that the other peers' tensors arrive meanwhile, for as long as the fetch may take. The time
- * begins anew with each tensor that arrives, from whichever peer.
+ * begins anew with each tensor that arrives, from whichever peer, and when a channel goes down that
+ * has brought something.
  *
  * Behind the new channel may be another worker. Its index says whether it has the same model: if it
  * has, its tensors are fetched anew; else nothing of it is taken, and what arrived from the former
@@ -60,14 +61,15 @@ struct missing {
  * @incarnation: of its worker: another one has other content, whatever its names are
  * @index: its text, by which another worker is judged; NULL: the tensors' names were given
  * @index_bytes: length of that
- * @has: of each of the model's tensors, whether it has it; NULL: all
+ * @has: of each of the model's tensors, whether it has it, by its index; NULL: all
  * @shards_bytes: length of what tells of its shards; 0: it serves one file
  * @flying: fetches from it that have not ended
  * @got: tensors that have arrived from it
  * @bytes: of these
  * @again: channels to it after the first one
  * @tries: of them, since anything arrived from it
- * @restarts: of its worker
+ * @lost_ns: when the channel went down that was the last to bring something
+ * @restarts: of its worker, in this step
  * @late: tensors that it was asked for, and did not send: then it is asked last
  * @missing: tensors of this step that nobody else has, and that it will not send, by their reason
  * @why: why its channel has gone down, or is no other one
@@ -87,6 +89,7 @@ struct peer {
 	uint64_t bytes;
 	unsigned int again;
 	unsigned int tries;
+	uint64_t lost_ns;
 	unsigned int restarts;
 	size_t late;
 	struct missing missing[MISSING_NR];

@@ -44,6 +44,8 @@ struct place {
  * @todo: numbers of tensors that are to be submitted, in a circle of as many as there are tensors
  * @first: where the first one is
  * @waiting: their number
+ * @refused: of each peer and each tensor, whether the peer has been asked for it and cannot send it;
+ *           NULL: none has
  * @parked: numbers of tensors that wait for a peer that is being connected to
  * @nr_parked: their number
  * @flying: tensors that were submitted, and have not ended
@@ -59,6 +61,7 @@ struct run {
 	size_t *todo;
 	size_t first;
 	size_t waiting;
+	bool *refused;
 	size_t *parked;
 	size_t nr_parked;
 	size_t flying;
@@ -154,9 +157,25 @@ static size_t take_first(struct run *run)
 	return i;
 }
 
-static bool has(const struct peer *peer, size_t i)
+/* Of the tensors that @peer has refused */
+static bool *refused_by(const struct run *run, const struct peer *peer)
 {
-	return !peer->has || peer->has[i];
+	return run->refused + (size_t)(peer - run->fetch->peers.all) * run->fetch->file->nr;
+}
+
+static bool has(const struct run *run, const struct peer *peer, size_t i)
+{
+	return (!peer->has || peer->has[i]) && !(run->refused && refused_by(run, peer)[i]);
+}
+
+/* False: out of memory */
+static bool refuse(struct run *run, const struct peer *peer, size_t i)
+{
+	if (!run->refused)
+		run->refused = calloc(run->fetch->peers.nr, run->fetch->file->nr);
+	if (run->refused)
+		refused_by(run, peer)[i] = true;
+	return run->refused;
 }
 
 /* The one that sends what it has, or else the one that has least to do */
@@ -179,7 +198,7 @@ static struct peer *choose(struct run *run, size_t i, bool *may)
 
 	*may = false;
 	for (peer = peers->all; peer < peers->all + peers->nr; peer++) {
-		if (!has(peer, i))
+		if (!has(run, peer, i))
 			continue;
 		if (peer->state == PEER_DOWN && !run->errors)
 			peer_again(peers, peer);
@@ -204,7 +223,7 @@ static void nobody_has(struct run *run, size_t i)
 	struct peer *peer, *last = NULL;
 
 	for (peer = peers->all; peer < peers->all + peers->nr; peer++)
-		if (has(peer, i))
+		if (has(run, peer, i))
 			last = peer;
 	if (!last) {
 		run_failed(run, i, run->fetch->peer, "none of the peers can send it");
@@ -266,7 +285,7 @@ static bool another_has(const struct run *run, size_t i, const struct peer *but)
 	const struct peer *peer;
 
 	for (peer = peers->all; peer < peers->all + peers->nr; peer++)
-		if (peer != but && peer->state != PEER_GIVEN_UP && has(peer, i))
+		if (peer != but && peer->state != PEER_GIVEN_UP && has(run, peer, i))
 			return true;
 	return false;
 }
@@ -321,12 +340,11 @@ static void cannot_send(struct run *run, size_t i, int err, const char *why)
 	struct peer *peer = run->places[i].peer;
 
 	peer->late++;
-	if (another_has(run, i, peer)) {
+	if (another_has(run, i, peer) && refuse(run, peer, i)) {
 		note("tensor \"%s\", step %" PRId64 ", from %s: %s: another PEER is asked",
 		     run->fetch->file->tensors[i].name, run->step, peer->name, why);
 		if (err == -ETIMEDOUT)
 			miss(peer, i, MISSING_ASKED);
-		peer->has[i] = false;
 		forget(run, i);
 		put_last(run, i);
 	} else if (err == -ETIMEDOUT) {
@@ -421,6 +439,8 @@ static void peer_is_new(void *arg, const struct peer *peer)
 	struct run *run = arg;
 	size_t i, nr = 0;
 
+	if (run->refused)
+		memset(refused_by(run, peer), 0, run->fetch->file->nr);
 	for (i = 0; i < run->fetch->file->nr; i++) {
 		if (run->places[i].peer != peer || !run->places[i].arrived)
 			continue;
@@ -503,6 +523,9 @@ static unsigned int wait_for(const struct run *run, unsigned int nr)
 
 	if (flying < most && run->waiting)
 		return 0;
+	/* The end of one peer's channel is not to wait for what others send */
+	if (run->fetch->peers.nr > 1)
+		part = 1;
 	if (part < 1)
 		part = 1;
 	return (unsigned int)(part < flying ? part : flying);
@@ -598,6 +621,8 @@ static int run_step(struct run *run, struct step_result *result)
 	unsigned int i;
 	int err;
 
+	for (i = 0; i < fetch->peers.nr; i++)
+		fetch->peers.all[i].restarts = 0;
 	if (run->step != fetch->first_step)
 		clear(run);
 	if (context_counters(fetch->rt, before))
@@ -634,5 +659,6 @@ int fetch_step(struct fetch *fetch, int64_t step, struct step_result *result)
 	free(run.places);
 	free(run.todo);
 	free(run.parked);
+	free(run.refused);
 	return err;
 }
