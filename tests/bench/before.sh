@@ -3,7 +3,8 @@
 #
 # before.sh ROUNDS: bulk bandwidth of this tree's module and tool, and in turn with them, on
 # the same kernel, of those of a tree before it, which are in build/before. On one node or
-# two. Lines as guest.sh's, into LAB_OUT/raw-before-LAB_KERNEL.
+# two. On one, a step of `fetch --all` of the demo's model, too. Lines as guest.sh's, into
+# LAB_OUT/raw-before-LAB_KERNEL.
 set -u
 . tests/lab/spawn.sh
 rounds=${1:-5}
@@ -24,6 +25,17 @@ bandwidth() {
 	jq -r '.[0].bytes_per_second / 1048576' /tmp/before.json
 }
 
+# fetch_all TOOL: milliseconds of a step, the median of those after the first
+fetch_all() {
+	spawn ready /tmp/serve "$1" serve --json --steps 9 "$LAB_BUILD/demo/model.safetensors" \
+		--listen "$LAB_IP:7001" >&2 || die "no server of the model"
+	timeout 60 "$1" fetch "$LAB_IP:7001" --all --steps 9 --json -o /tmp/got >/tmp/all.json ||
+		die "fetch failed"
+	kill "$spawned"
+	wait "$spawned"
+	jq -r '[.steps[1:][].seconds] | sort | .[length / 2 | floor] * 1000' /tmp/all.json
+}
+
 # measure SIDE DIRECTORY FETCHES
 measure() {
 	local side=$1 tool=$2/ulib/bin/rdmatensor server
@@ -38,6 +50,9 @@ measure() {
 		echo "bulk1_vs_before$suffix $side $(bandwidth "$tool" 1 "$3")" | tee -a "$raw"
 		echo "bulk8_vs_before$suffix $side $(bandwidth "$tool" 8 $((2 * $3)))" |
 			tee -a "$raw"
+	fi
+	if [ "$LAB_NODES" = 1 ]; then
+		echo "fetch_all_vs_before $side $(fetch_all "$tool")" | tee -a "$raw"
 	fi
 	lab-barrier "measured-$side-$round" 400
 	if [ "$LAB_NODE" = 0 ]; then

@@ -97,7 +97,8 @@ static int fetch_one(struct fetch *fetch, struct peer *peer, const char *name,
 				       &store->pool, store->offset, bytes, fetch_deadline(fetch),
 				       cqe);
 		if (!peer_is_down(&fetch->peers, peer, err)) {
-			peer_answers(&fetch->peers, peer);
+			peer->tries = 0;
+			peers_progress(&fetch->peers);
 			return err;
 		}
 		peer_down(peer, cqe->type ?

@@ -222,17 +222,16 @@ struct peer *peers_find(const struct peers *peers, uint32_t channel)
 	return NULL;
 }
 
-void peer_answers(struct peers *peers, struct peer *peer)
-{
-	peer->tries = 0;
-	peers->progress_ns = rdmatensor_now_ns();
-}
-
-void peer_got(struct peers *peers, struct peer *peer, uint64_t bytes)
+void peer_got(struct peer *peer, uint64_t bytes)
 {
 	peer->got++;
 	peer->bytes += bytes;
-	peer_answers(peers, peer);
+	peer->tries = 0;
+}
+
+void peers_progress(struct peers *peers)
+{
+	peers->progress_ns = rdmatensor_now_ns();
 }
 
 /* ---- another channel ---------------------------------------------------------- */

@@ -142,10 +142,10 @@ bool peer_is_down(const struct peers *peers, const struct peer *peer, int err);
 void peer_down(struct peer *peer, const char *why);
 /* The peer with this channel, or NULL: it is a former one */
 struct peer *peers_find(const struct peers *peers, uint32_t channel);
-/* Something has arrived */
-void peer_answers(struct peers *peers, struct peer *peer);
 /* A tensor has arrived */
-void peer_got(struct peers *peers, struct peer *peer, uint64_t bytes);
+void peer_got(struct peer *peer, uint64_t bytes);
+/* Tensors have arrived: once for many, as it asks for the time */
+void peers_progress(struct peers *peers);
 /* PEER_DOWN: has another channel tried, or gives up; then the state is another one */
 void peer_again(struct peers *peers, struct peer *peer);
 

@@ -51,6 +51,7 @@ struct place {
  * @flying: tensors that were submitted, and have not ended
  * @errors: tensors that have ended with an error, or cannot come; then no more are asked for
  * @lines: of these, told
+ * @arrivals: tensors that have arrived, twice if they were forgotten
  * @left: tensors that were not asked for, because of an error
  * @progress: the bar
  */
@@ -67,6 +68,7 @@ struct run {
 	size_t flying;
 	size_t errors;
 	size_t lines;
+	size_t arrivals;
 	size_t left;
 	struct progress progress;
 };
@@ -368,7 +370,8 @@ static void arrived(struct run *run, size_t i, const struct rdmatensor_cqe *cqe)
 		return;
 	}
 	run->places[i].arrived = true;
-	peer_got(&run->fetch->peers, run->places[i].peer, tensor->bytes);
+	run->arrivals++;
+	peer_got(run->places[i].peer, tensor->bytes);
 	progress_add(&run->progress, tensor->bytes);
 }
 
@@ -417,6 +420,7 @@ static void channel_down(struct fetch *fetch, const struct rdmatensor_cqe *cqe)
 static bool reap(struct run *run)
 {
 	struct rdmatensor_cqe cqes[ENTRIES];
+	size_t before = run->arrivals;
 	unsigned int i, nr;
 	bool any = false;
 
@@ -430,6 +434,8 @@ static bool reap(struct run *run)
 				channel_down(run->fetch, &cqes[i]);
 		}
 	}
+	if (run->arrivals != before)
+		peers_progress(&run->fetch->peers);
 	return any;
 }
 
