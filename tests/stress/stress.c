@@ -611,8 +611,10 @@ static int context_open(struct worker *w, struct context *c)
 }
 
 /*
- * Takes all publications back, and cancels all else. What is refused is to be told again: a WITHDRAW
- * needs a place in the ring, which the fetches may have. Return: what a WITHDRAW was refused with last
+ * Takes all publications back, and cancels all else. To be repeated until all has ended: a WITHDRAW
+ * needs a place in the ring, which the fetches may have, and takes one of two tensors of a name, as
+ * there are when a cancelled fetch has given one back after the next was published. Return: what a
+ * WITHDRAW was refused with last
  */
 static int end_all(struct context *c, uint32_t next)
 {
