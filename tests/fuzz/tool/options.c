@@ -25,6 +25,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
 
 static const char *const commands[] = {
 	"serve", "fetch", "perf", "gather", "info", "doctor", "show", "top", "set", "monitor",
+	"domain",
 };
 
 enum outcome { HELPED, REFUSED, BEGUN, NR_OUTCOMES };
@@ -319,6 +320,7 @@ void fuzz_seeds(void)
 		{ "fetch", "-d", "rxe0", "-i1", "-x", "2", "-o", "x" },
 		{ "fetch", "10.0.0.1", "-o", "x", "w", "--", "-b" },
 		{ "RDMA_QP_SL=1", "RDMA_SL=2", "info", "-S" },
+		{ "domain", "show", "s" }, { "domain", "end", "s" }, { "domain", "show", "-j", "" },
 	};
 	struct line line = { .argv = { "rdmatensor" }, .argc = 1 };
 	struct said said;

@@ -105,6 +105,8 @@ int cmd_domain(int argc, char **argv)
 	if (argc - optind != 2)
 		return misused("say what to do, show or end, and with which SOCKET");
 	what = argv[optind];
+	if (!*argv[optind + 1])
+		return misused("SOCKET is empty: give the path of `serve --keep SOCKET`");
 	if (!strcmp(what, "show"))
 		return show(argv[optind + 1], json);
 	if (!strcmp(what, "end"))
