@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * fill TEMPLATE: the template with the tables of the tool in it: a line @PARAMETERS@,
+ * fill TEMPLATE: the template with the tables of the tool in it: a line @PARAMETERS@, @MODPROBE@,
  * @COMMANDS@, @OPTIONS COMMAND@, @CONTEXT OPTIONS@ or @WORDS@ stands for what is made of
  * them. Module, library, tool and documents are made from the same tables, so that none of
  * them can differ.
@@ -21,6 +21,8 @@ static bool print_part(const char *name)
 
 	if (!strcmp(name, "PARAMETERS"))
 		params_man();
+	else if (!strcmp(name, "MODPROBE"))
+		params_modprobe();
 	else if (!strcmp(name, "COMMANDS"))
 		commands_man();
 	else if (!strcmp(name, "CONTEXT OPTIONS"))

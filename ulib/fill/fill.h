@@ -7,10 +7,11 @@
 
 #include <stdbool.h>
 
-/* params.c: the parameters, for the README and for rdmatensor-params(7) */
+/* params.c: the parameters, for the README, for rdmatensor-params(7) and for modprobe.d(5) */
 
 void params_markdown(void);
 void params_man(void);
+void params_modprobe(void);
 
 /* options.c: sections of man pages */
 

@@ -41,3 +41,18 @@ void params_man(void)
 		       param->unit);
 	}
 }
+
+/* Comments of lines that say what is true without them */
+void params_modprobe(void)
+{
+	char value[16], range[64];
+	size_t i;
+
+	for (i = 0; i < nr_params; i++) {
+		const struct param *param = &params[i];
+
+		printf("\n# %s (%s%s%s)\n#options rdmatensor %s=%s\n", param->help,
+		       param_range_text(param, range, sizeof(range)), *param->unit ? " " : "",
+		       param->unit, param->name, param_value_text(param->value, value, sizeof(value)));
+	}
+}
