@@ -130,17 +130,6 @@ reads_bw() {
 }
 per_second='.gather_reads / .rows * .rows_per_second'
 
-# Strict mode at both ends beside pool mode, in turn
-strict() {
-	record fetch_lat_4k_strict ours \
-		"$(RDMATENSOR_MR_MODE=2 client 7014 .lat_us.p50 -m lat -s 4096 -n 3000)"
-	record fetch_lat_4k_strict peer "$(client 7000 .lat_us.p50 -m lat -s 4096 -n 3000)"
-	record fetch_bw_1m_strict ours "$(RDMATENSOR_MR_MODE=2 client 7014 \
-		'.bytes_per_second / 1048576' -s 1M -q 8 -n 512)"
-	record fetch_bw_1m_strict peer \
-		"$(client 7000 '.bytes_per_second / 1048576' -s 1M -q 8 -n 512)"
-}
-
 # What a step costs the publisher and both, copied and kept beside without copies: in turn,
 # in one program. SIZE NAME STEPS
 steps() {
@@ -151,36 +140,12 @@ steps() {
 	done
 }
 
-# Memory of both sides: each kind beside kernel pages, in turn. User-Mode Linux has no huge pages
-memories() {
-	local port kind
-	for kind in "${!memory_port[@]}"; do
-		port=${memory_port[$kind]}
-		record "fetch_bw_1m_$kind" ours "$(client "$port" '.bytes_per_second / 1048576' \
-			--memory "$kind" -s 1M -q 8 -n 512)"
-		record "fetch_bw_1m_$kind" peer \
-			"$(client 7000 '.bytes_per_second / 1048576' -s 1M -q 8 -n 512)"
-	done
-}
-
 servers=()
-declare -A memory_port=([anon]=7010 [memfd]=7011)
-if [ -w /proc/sys/vm/nr_hugepages ]; then
-	# 64 MiB to publish from, and 8 of 1 MiB to fetch into
-	echo 48 >/proc/sys/vm/nr_hugepages
-	[ "$(cat /proc/sys/vm/nr_hugepages)" = 48 ] || die "no 48 huge pages are left"
-	memory_port[huge]=7012
-fi
 declare -A side_port=([ours]=7000 [peer]=7001)
 rm -f "$raw"
 insmod "$LAB_BUILD/kmod/$LAB_KERNEL/rdmatensor.ko" || die "insmod failed"
 server perf 7000
 server perf 7001 --msg-slots 1
-RDMATENSOR_MR_MODE=2 server perf 7014
-[ ! -e /dev/dma_heap/system ] || memory_port[dmabuf]=7013
-for kind in "${!memory_port[@]}"; do
-	server perf "${memory_port[$kind]}" --memory "$kind"
-done
 # So many rows that few are wanted twice in one gather
 server gather 7002 --row-bytes 512 --rows 0:200000
 server gather 7003 --row-bytes 2048 --rows 0:60000
@@ -194,8 +159,6 @@ for _ in $(seq "$rounds"); do
 		record fetch_bw_${size}m peer "$(perftest 4 ib_write_bw -s $bytes -n $n -q 1)"
 	done
 
-	memories
-	strict
 	record fetch_lat_4k ours "$(client 7000 .lat_us.p50 -m lat -s 4096 -n 3000)"
 	# The same on the wire: a request of 80 bytes goes, 4 KB come. It prints half of a
 	# round trip, the typical one. 50 iterations: it misses an event about once in 200
