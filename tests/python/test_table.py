@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tables that are partitioned over nodes: what comes is what numpy's indexing of the whole gives."""
 
+import gc
+import os
+import signal
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -35,6 +39,7 @@ def table(node, owners):
 IDS = [
     np.array([5, 2999, 0, 999, 1000, 5]), np.array([[1, 2], [1500, 3]], "i4"), [7, 8, -1],
     np.arange(2990, 2980, -1), slice(990, 1010), slice(None, None, 500), 17, -3,
+    np.array([1, 2999], ">i8"), np.array([-1, 100], "i1"),
     np.empty(0, "i8"), np.array([], "f8"), np.arange(3000)[::7], np.array([3, 4], "u8"),
 ]
 
@@ -56,7 +61,9 @@ def test_out(table, whole):
     out = np.zeros((2, COLUMNS), "f4")
     assert table.gather([4, 2000], out=out) is out and (out == whole[[4, 2000]]).all()
     for wrong in (np.zeros((3, COLUMNS), "f4"), np.zeros((2, COLUMNS), "f8"),
-                  np.zeros((2, COLUMNS + 1), "f4")[:, 1:]):
+                  np.zeros((2, COLUMNS + 1), "f4")[:, 1:], np.zeros((2, COLUMNS), "i4"),
+                  np.zeros((2, COLUMNS), ">f4"), np.zeros(2 * COLUMNS, "f4"),
+                  np.zeros((2, COLUMNS // 2), object)):
         with pytest.raises(ValueError, match="out has to be"):
             table.gather([4, 2000], out=wrong)
 
@@ -70,6 +77,10 @@ def test_wrong_ids(table):
         table[np.ones(ROWS, bool)]
     with pytest.raises(TypeError, match="integers"):
         table[1.5]
+    with pytest.raises(TypeError, match="columns"):
+        table[2, 3]
+    with pytest.raises(IndexError):
+        table[np.array([1 << 56], ">i8")]
 
 
 def test_cached_and_in_another_order(node, owners, whole):
@@ -85,6 +96,11 @@ def test_cached_and_in_another_order(node, owners, whole):
         rt.DistTensor("t", owners, node=node, cached=range(0, ROWS + 1))
     with pytest.raises(ValueError, match="negative"):
         rt.DistTensor("t", owners, node=node, order=[0, -1])
+    with pytest.raises(OSError, match="an order without ids"):
+        rt.DistTensor("t", owners, node=node, order=np.empty(0, "i8"))
+    # One that is shorter than the cache
+    with rt.DistTensor("t", owners, node=node, cached=range(500, 1500), order=order[:100]) as table:
+        assert table.shape == (100, COLUMNS) and (table[:] == whole[order[:100]]).all()
 
 
 def test_nothing_is_copied(node, table):
@@ -109,21 +125,98 @@ def test_own_rows(offers, whole):
 
 
 def test_threads(table, whole):
-    wrong = []
+    right = []
 
     def gather(seed):
         rng = np.random.default_rng(seed)
         for _ in range(20):
             ids = rng.integers(0, ROWS, 300)
-            if not (table[ids] == whole[ids]).all():
-                wrong.append(seed)
+            assert (table[ids] == whole[ids]).all()
+            right.append(seed)
 
     threads = [threading.Thread(target=gather, args=(seed,)) for seed in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert not wrong
+    assert sorted(right) == [seed for seed in range(4) for _ in range(20)]
+
+
+def test_collected_in_any_order(owners, whole):
+    for _ in range(5):
+        class Model:
+            """Is collected as a cycle, node before table and rows or after them"""
+
+        model = Model()
+        model.node = rt.Node()
+        model.table = rt.DistTensor("t", owners, node=model.node, cached=range(10))
+        model.rows = model.table[[1, 2]]
+        assert (model.rows == whole[[1, 2]]).all()
+        model.me = model
+        del model
+        gc.collect()
+
+
+def test_own_rows_that_are_withdrawn_while_read(offers, whole):
+    """Their memory goes with the table that still has them"""
+    def pools():
+        with open("/proc/self/maps", encoding="ascii") as file:
+            return sum("rdmatensor" in line for line in file)
+
+    offers.offer_rows("own", whole)
+    before = pools()
+    for _ in range(5):
+        with rt.DistTensor("own", [""], node=offers) as table:
+            assert (table[[1]] == whole[[1]]).all()
+            offers.withdraw_rows("own")
+            offers.offer_rows("own", whole)
+    # One more is for the rows that were read
+    assert pools() == before + 1
+
+
+def test_full_ring(offers, peer, table, whole, monkeypatch):
+    monkeypatch.setenv("RDMATENSOR_RING_ENTRIES", "16")
+    with rt.Node(timeout=2.0) as small:
+        other = small.connect(peer.host)
+        owners = [peer.host]
+        offers.offer_rows("part", whole)
+        with rt.DistTensor("part", owners, node=small) as part:
+            waits = threading.Thread(target=lambda: pytest.raises(
+                OSError, other.get_many, [f"nobody's {i}" for i in range(100)]))
+            waits.start()
+            for _ in range(20):
+                assert (part[[1, 2]] == whole[[1, 2]]).all()
+            waits.join()
+
+
+def test_ctrl_c_while_another_thread_opens(offers, address, whole):
+    """An owner has gone: one thread waits for it in the kernel, and another one for that thread"""
+    owner = rt.Node(listen=f"{address}:0")
+    owner.offer_rows("t", whole)
+    node = rt.Node(timeout=30.0)
+    table = rt.DistTensor("t", [f"{address}:{owner.port}"], node=node)
+    owner.close()
+    del owner
+    gc.collect()
+
+    def first():
+        with pytest.raises(OSError):
+            table[[1]]
+
+    node.timeout = 6.0
+    opens = threading.Thread(target=first)
+    opens.start()
+    begun = time.monotonic()
+    timer = threading.Timer(1.5, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        table[[1]]
+    assert time.monotonic() - begun < 5
+    opens.join()
+    node.timeout = 0.2
+    with pytest.raises(OSError):
+        table[[1]]
+    table.close()
 
 
 def test_offers(offers, whole):

@@ -604,8 +604,9 @@ TEST(node_rows)
 	EQ(rdmatensor_node_free(c, data), -ENOENT);
 	rdmatensor_node_timeout(b, 300);
 	place.bytes = sizeof(own);
-	CHECK(rdmatensor_get_rows(table, (uint64_t[]){ 2000 }, 1, &place) < 0);
-	EQ(rdmatensor_get_rows(table, (uint64_t[]){ 1 }, 1, &place) < 0, 1);
+	EQ(rdmatensor_get_rows(table, (uint64_t[]){ 2000 }, 1, &place), -ENOENT);
+	EQ(rdmatensor_get_rows(table, (uint64_t[]){ 1 }, 1, &place), -ENOENT);
+	CHECK(says("does not export"));
 	rdmatensor_node_table_close(table);
 	EQ(rdmatensor_node_table_open(b, "t", owners, 2, NULL, &table), -ENOENT);
 	CHECK(says("table \"t\": could not ask") && !table);
@@ -676,16 +677,37 @@ TEST(node_rows_kept)
 }
 
 static int ending;
-static uint64_t gathers;
+static uint64_t gathers[THREADS];
+/* What is added to the rows that @c has now, or is about to have */
+static unsigned int generation;
 static struct rdmatensor_node_table *shared;
 
 /* Every thread has got rows, and again */
 static void more_gathers(void)
 {
-	uint64_t from = __atomic_load_n(&gathers, __ATOMIC_ACQUIRE);
+	uint64_t from[THREADS];
+	unsigned int i;
 
-	while (__atomic_load_n(&gathers, __ATOMIC_ACQUIRE) - from < 2 * THREADS)
-		usleep(1000);
+	for (i = 0; i < THREADS; i++)
+		from[i] = __atomic_load_n(&gathers[i], __ATOMIC_ACQUIRE);
+	for (i = 0; i < THREADS; i++)
+		while (__atomic_load_n(&gathers[i], __ATOMIC_ACQUIRE) - from[i] < 2)
+			usleep(1000);
+}
+
+/* It is whole, and of an owner that was there during the call */
+static void is_row(const float *row, uint64_t id, unsigned int least, unsigned int most)
+{
+	unsigned int of = least, k;
+
+	if (id < 1000)
+		of = most = 0;
+	while (of < most && row[0] != in_row(id, 0, (float)of))
+		of++;
+	for (k = 0; k < COLUMNS; k++)
+		if (row[k] != in_row(id, k, (float)of))
+			test_fail(__FILE__, __LINE__, "row %llu, column %u: %f of owners %u to %u",
+				  (unsigned long long)id, k, (double)row[k], least, most);
 }
 
 /* Rows, until it is told to end; all are right, whichever owner has them */
@@ -694,15 +716,20 @@ static void *gather_rows(void *arg)
 	unsigned int seed = (unsigned int)(uintptr_t)arg;
 	static _Thread_local float own[WANTED * COLUMNS];
 	struct rdmatensor_tensor got;
+	unsigned int own_nr = seed - 1, least, i;
 	uint64_t ids[WANTED];
 
 	while (!__atomic_load_n(&ending, __ATOMIC_ACQUIRE)) {
 		random_ids(ids, WANTED, &seed);
 		got = (struct rdmatensor_tensor){ .data = own, .bytes = sizeof(own) };
+		least = __atomic_load_n(&generation, __ATOMIC_ACQUIRE);
 		if (rdmatensor_get_rows(shared, ids, WANTED, &got))
 			test_fail(__FILE__, __LINE__, "%s", rdmatensor_node_error());
-		are_rows(&got, ids, WANTED, 0);
-		__atomic_add_fetch(&gathers, 1, __ATOMIC_RELEASE);
+		EQ(got.bytes, sizeof(own));
+		for (i = 0; i < WANTED; i++)
+			is_row(&own[i * COLUMNS], ids[i], least,
+			       __atomic_load_n(&generation, __ATOMIC_ACQUIRE));
+		__atomic_add_fetch(&gathers[own_nr], 1, __ATOMIC_RELEASE);
 	}
 	return NULL;
 }
@@ -721,6 +748,7 @@ TEST(node_rows_of_owners_that_restart)
 	rdmatensor_node_timeout(b, 30000);
 	EQ(rdmatensor_node_table_open(b, "t", owners, 2, &options, &shared), 0);
 	ending = 0;
+	generation = 0;
 	for (i = 0; i < THREADS; i++)
 		EQ(pthread_create(&threads[i], NULL, gather_rows, (void *)(uintptr_t)(i + 1)), 0);
 	for (i = 0; i < 4; i++) {
@@ -728,8 +756,9 @@ TEST(node_rows_of_owners_that_restart)
 		rdmatensor_node_close(c);
 		node_open(&c, port, 1);
 		data = rdmatensor_node_alloc_rows(c, (ROWS - 1000) * COLUMNS * sizeof(float));
-		fill_rows(data, 1000, ROWS, 0);
+		fill_rows(data, 1000, ROWS, (float)(i + 1));
 		rows = part(data, ROWS - 1000);
+		__atomic_store_n(&generation, i + 1, __ATOMIC_RELEASE);
 		EQ(rdmatensor_offer_rows(c, "t", &rows, 1000), 0);
 	}
 	more_gathers();

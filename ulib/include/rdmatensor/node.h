@@ -241,8 +241,8 @@ int rdmatensor_offer_rows(struct rdmatensor_node *node, const char *name,
  * @node: the node
  * @name: the table's
  *
- * When it returns, peers cannot read them any more: their gathers fail. Return: 0; -ENOENT: they are
- * not offered.
+ * When it returns, peers cannot read them any more: their gathers fail. The memory of a copy goes when
+ * no table of this node itself has its rows any more. Return: 0; -ENOENT: they are not offered.
  */
 int rdmatensor_withdraw_rows(struct rdmatensor_node *node, const char *name);
 
@@ -304,12 +304,14 @@ void rdmatensor_node_table_shape(const struct rdmatensor_node_table *table,
  *        rdmatensor_node_free() gives that back. Out: all members: two dims, @nr and the elements
  *        of a row
  *
- * Any number of threads may get rows of one table. If an owner has gone, the table is opened again,
- * within the node's timeout, which bounds all of the call. A place of the caller's own costs a copy by
- * the processor.
+ * Any number of threads may get rows of one table. If an owner has gone, one of them opens the table
+ * again, within the node's timeout, which bounds all of the call. A place of the caller's own costs a
+ * copy by the processor.
  *
  * Return: 0; -ERANGE: an id that the table has not; -EMSGSIZE: @rows has less room, and its @bytes
- * says how much they take; -EINTR; -ETIMEDOUT; as rdmatensor_gather() and
+ * says how much they take; -ESTALE: an owner came back with other rows: open the table again;
+ * -ETIMEDOUT: an owner has gone, and another thread still waits for it; -EINTR: a signal, if
+ * rdmatensor_node_interruptible() says so; as rdmatensor_gather() and
  * rdmatensor_node_table_open().
  */
 int rdmatensor_get_rows(struct rdmatensor_node_table *table, const uint64_t *ids, uint64_t nr,

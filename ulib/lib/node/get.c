@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "node.h"
 
@@ -178,15 +177,6 @@ static void free_place(struct gets *gets, struct want *want)
 	want->place = NULL;
 }
 
-/* From 10 ms to a second */
-static void pause_after(unsigned int vain)
-{
-	unsigned int ms = vain < 8 ? 10u << (vain - 2) : 1000;
-	struct timespec pause = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
-
-	nanosleep(&pause, NULL);
-}
-
 /* Return: 0; an error that ends all of them, whose line is stored */
 static int round_of_all(struct gets *gets, struct rdmatensor_op *ops, struct rdmatensor_cqe *cqes)
 {
@@ -220,7 +210,7 @@ static int round_of_all(struct gets *gets, struct rdmatensor_op *ops, struct rdm
 		return 0;
 	/* A peer that ends each channel at once is not to be flooded with them */
 	if (gets->vain > 1)
-		pause_after(gets->vain);
+		node_pause(gets->vain - 1);
 	return node_connect(gets->node, gets->host, dead, gets->deadline_ns, &gets->channel);
 }
 

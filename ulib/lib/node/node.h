@@ -58,12 +58,14 @@ struct node_copy {
  * @pool: the pool
  * @offset: of its one region
  * @copied: it is an offer's, and goes with that
+ * @doomed: nobody needs it, but a table of the node's own that is open still had its rows
  */
 struct node_rows {
 	struct node_rows *next;
 	struct rdmatensor_pool pool;
 	uint64_t offset;
 	bool copied;
+	bool doomed;
 };
 
 /**
@@ -71,12 +73,14 @@ struct node_rows {
  * @next: list, under the node's lock
  * @table: the export
  * @copy: they were copied for that; NULL: they were not
+ * @memory: or they lie there, where they are
  * @name: the table's
  */
 struct node_offer {
 	struct node_offer *next;
 	uint32_t table;
 	struct node_rows *copy;
+	const struct node_rows *memory;
 	char name[];
 };
 
@@ -142,6 +146,8 @@ void node_peers_free(struct rdmatensor_node *node);
 bool node_is_down(struct rdmatensor_node *node, uint32_t channel, int err);
 /* What is left of a deadline, for CONNECT and TABLE_OPEN, to which 0 would be the default */
 uint32_t node_left_ms(uint64_t deadline_ns);
+/* Between attempts of which @vain have failed one after the other: from 10 ms to a second */
+void node_pause(unsigned int vain);
 /* When a call that begins now ends; 0: never */
 uint64_t node_deadline(const struct rdmatensor_node *node);
 
@@ -162,6 +168,8 @@ bool node_find(struct rdmatensor_node *node, struct node_pools *pools, const voi
 
 /* Gives memory for rows back. Return: 0; -EBUSY: it is offered; -ENOENT: it is none */
 int node_rows_free(struct rdmatensor_node *node, const void *data);
+/* Those whose rows were withdrawn while a table of the node's own still had them */
+void node_rows_retry(struct rdmatensor_node *node);
 /* When the context is gone */
 void node_rows_end(struct rdmatensor_node *node);
 

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "node.h"
 
@@ -37,6 +38,14 @@ uint32_t node_left_ms(uint64_t deadline_ns)
 		return UINT32_MAX;
 	ms = deadline_ns > now ? (deadline_ns - now) / 1000000 : 0;
 	return ms ? ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX : 1;
+}
+
+void node_pause(unsigned int vain)
+{
+	unsigned int ms = vain < 8 ? 10u << (vain - 1) : 1000;
+	struct timespec pause = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
+
+	nanosleep(&pause, NULL);
 }
 
 uint64_t node_deadline(const struct rdmatensor_node *node)

@@ -78,6 +78,7 @@ void *rdmatensor_node_alloc_rows(struct rdmatensor_node *node, uint64_t bytes)
 	}
 	if (node_start(node, NULL))
 		return NULL;
+	node_rows_retry(node);
 	rows = alloc_rows(node, bytes, &err);
 	if (!rows)
 		return NULL;
@@ -91,10 +92,26 @@ static struct node_rows *find_memory(struct rdmatensor_node *node, const void *d
 	struct node_rows *rows;
 
 	for (rows = node->rows; rows; rows = rows->next)
-		if (!rows->copied && (uintptr_t)data >= (uintptr_t)rows->pool.base &&
+		if (!rows->copied && !rows->doomed && (uintptr_t)data >= (uintptr_t)rows->pool.base &&
 		    (uintptr_t)data - (uintptr_t)rows->pool.base < rows->pool.bytes)
 			return rows;
 	return NULL;
+}
+
+static const char *remedy_of(int err)
+{
+	switch (err) {
+	case -EEXIST:
+		return ": withdraw the rows of that name first";
+	case -EINVAL:
+		return ": a name has 1 to 512 bytes, a row 1 to 1048576, and all rows lie in one piece of memory";
+	case -EUSERS:
+		return ": the node offers 1024 tables: withdraw some";
+	case -EDQUOT:
+		return ": the RDMA cgroup allows no more memory regions: raise hca_object in its rdma.max";
+	default:
+		return "";
+	}
 }
 
 static int export(struct rdmatensor_node *node, const char *name,
@@ -106,20 +123,18 @@ static int export(struct rdmatensor_node *node, const char *name,
 					  table);
 
 	if (err)
-		return node_fail(err, "rows: \"%s\": %s%s", name, strerror(-err),
-				 err == -EEXIST ? ": withdraw the rows of that name first" :
-				 err == -EINVAL ? ": a row has 1 to 1048576 bytes, and all of them lie in one piece of memory" :
-				 "");
+		return node_fail(err, "rows: \"%s\": %s%s", name, strerror(-err), remedy_of(err));
 	return 0;
 }
 
-/* It is in the list before it is offered: who withdraws it finds it */
+/* The copy is the offer's, who ever withdraws that */
 static int offer_copy(struct rdmatensor_node *node, struct node_offer *offer,
 		      const struct rdmatensor_tensor *tensor, uint64_t first, uint64_t row_bytes)
 {
 	struct node_rows *rows;
 	int err;
 
+	node_rows_retry(node);
 	rows = alloc_rows(node, row_bytes * tensor->dims[0], &err);
 	if (!rows)
 		return err;
@@ -162,6 +177,7 @@ int rdmatensor_offer_rows(struct rdmatensor_node *node, const char *name,
 	if (memory)
 		pool = memory->pool;
 	pthread_mutex_unlock(&node->lock);
+	offer->memory = memory;
 	offset = memory ? (uint64_t)((uintptr_t)rows->data - (uintptr_t)pool.base) : 1;
 	err = offset % PAGE ? offer_copy(node, offer, rows, first, row_bytes) :
 	      export(node, name, rows, first, row_bytes, &pool, offset, &offer->table);
@@ -176,17 +192,40 @@ int rdmatensor_offer_rows(struct rdmatensor_node *node, const char *name,
 	return 0;
 }
 
-/* Out of the list, and the pool with it; false: another thread has taken it */
-static bool take_rows(struct rdmatensor_node *node, const struct node_rows *rows)
+static void take_rows(struct rdmatensor_node *node, const struct node_rows *rows)
 {
 	struct node_rows **at;
 
-	for (at = &node->rows; *at && *at != rows; at = &(*at)->next)
+	for (at = &node->rows; *at != rows; at = &(*at)->next)
 		;
-	if (!*at)
+	*at = rows->next;
+}
+
+/*
+ * With the lock held. Nobody needs the memory, but a table of the node's own may still have the rows:
+ * then it goes when that is closed. Return: it is gone
+ */
+static bool destroy_rows(struct rdmatensor_node *node, struct node_rows *rows)
+{
+	rows->doomed = true;
+	if (rdmatensor_pool_destroy(node->rt, &rows->pool))
 		return false;
-	*at = (*at)->next;
+	take_rows(node, rows);
+	free(rows);
 	return true;
+}
+
+void node_rows_retry(struct rdmatensor_node *node)
+{
+	struct node_rows *rows, *next;
+
+	pthread_mutex_lock(&node->lock);
+	for (rows = node->rows; rows; rows = next) {
+		next = rows->next;
+		if (rows->doomed)
+			destroy_rows(node, rows);
+	}
+	pthread_mutex_unlock(&node->lock);
 }
 
 int rdmatensor_withdraw_rows(struct rdmatensor_node *node, const char *name)
@@ -198,21 +237,30 @@ int rdmatensor_withdraw_rows(struct rdmatensor_node *node, const char *name)
 	for (at = &node->offers; *at && strcmp((*at)->name, name); at = &(*at)->next)
 		;
 	offer = *at;
-	if (offer) {
+	if (offer)
 		*at = offer->next;
-		if (offer->copy)
-			take_rows(node, offer->copy);
-	}
 	pthread_mutex_unlock(&node->lock);
 	if (!offer)
 		return node_fail(-ENOENT, "rows: \"%s\": they are not offered", name);
 	rdmatensor_table_close(node->rt, offer->table);
 	if (offer->copy) {
-		rdmatensor_pool_destroy(node->rt, &offer->copy->pool);
-		free(offer->copy);
+		pthread_mutex_lock(&node->lock);
+		destroy_rows(node, offer->copy);
+		pthread_mutex_unlock(&node->lock);
 	}
 	free(offer);
 	return 0;
+}
+
+/* With the lock held */
+static bool is_offered(const struct rdmatensor_node *node, const struct node_rows *rows)
+{
+	const struct node_offer *offer;
+
+	for (offer = node->offers; offer; offer = offer->next)
+		if (offer->memory == rows)
+			return true;
+	return false;
 }
 
 int node_rows_free(struct rdmatensor_node *node, const void *data)
@@ -223,14 +271,11 @@ int node_rows_free(struct rdmatensor_node *node, const void *data)
 	pthread_mutex_lock(&node->lock);
 	rows = find_memory(node, data);
 	if (rows && first_byte(rows) == data) {
-		/* -EBUSY: they are offered */
-		err = rdmatensor_pool_destroy(node->rt, &rows->pool);
+		err = is_offered(node, rows) ? -EBUSY : 0;
 		if (!err)
-			take_rows(node, rows);
+			destroy_rows(node, rows);
 	}
 	pthread_mutex_unlock(&node->lock);
-	if (!err)
-		free(rows);
 	return err;
 }
 

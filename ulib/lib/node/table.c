@@ -2,13 +2,16 @@
 /*
  * Tables that a node reads. The order of the ids and the rows of the cache lie in a pool of the table's
  * own, which no peer can reach. An owner that has gone ends the gathers from it: the first that hears
- * of it opens the table again, by new channels, and all of them are repeated, which changes nothing
- * anywhere.
+ * of it opens the table again, by new channels, while others wait at a gate, each for as long as it
+ * may; and all of them are repeated, which changes nothing anywhere.
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "node.h"
 
@@ -25,7 +28,10 @@
  * @order_offset: of the order in it
  * @order_nr: its length, 0: there is none
  * @shape: two dims, type and bytes of a row
- * @lock: guards what follows; held while the table is opened
+ * @rows: that the owners have
+ * @gate: eventfd, readable unless @opening: a signal ends a wait for it, as none for a lock
+ * @lock: guards what follows
+ * @opening: a thread opens the table, to which @shape, @rows and @channels belong until it has
  * @channels: to the owners
  * @id: the kernel's; 0: it is to be opened
  * @opened: how often it was
@@ -40,7 +46,10 @@ struct rdmatensor_node_table {
 	uint64_t order_offset;
 	uint64_t order_nr;
 	struct rdmatensor_tensor shape;
+	uint64_t rows;
+	int gate;
 	pthread_mutex_t lock;
+	bool opening;
 	uint32_t *channels;
 	uint32_t id;
 	unsigned int opened;
@@ -52,7 +61,18 @@ static bool is_over(uint64_t deadline_ns)
 	return deadline_ns && rdmatensor_now_ns() >= deadline_ns;
 }
 
-/* With the lock held. Return: 0; a negative errno, and the line is stored */
+/*
+ * What a peer that goes, starts, or is out of reach for a while ends a call with. That a channel is
+ * down may be known later than what came of it
+ */
+static bool is_passing(int err)
+{
+	return err == -ENOTCONN || err == -ECONNRESET || err == -ESHUTDOWN ||
+	       err == -ECONNREFUSED || err == -ETIMEDOUT || err == -EHOSTUNREACH ||
+	       err == -ENETUNREACH || err == -EIO;
+}
+
+/* By the thread that opens. Return: 0; a negative errno, and the line is stored */
 static int connect_owners(struct rdmatensor_node_table *table, uint64_t deadline_ns)
 {
 	struct rdmatensor_node *node = table->node;
@@ -72,8 +92,34 @@ static int connect_owners(struct rdmatensor_node_table *table, uint64_t deadline
 	return 0;
 }
 
-/* With the lock held. @cached: the copies are there. Return: as connect_owners() */
-static int open_table(struct rdmatensor_node_table *table, bool cached, uint64_t deadline_ns)
+/*
+ * Of the first look, what the table is; later, whether it is the same. With an order the kernel tells
+ * the number of ids, and not that of rows
+ */
+static int take_shape(struct rdmatensor_node_table *table, bool cached,
+		      const struct rdmatensor_table_open *open)
+{
+	bool ordered = cached && table->order_nr;
+
+	if (table->opened && (table->shape.bytes != open->out_row_bytes ||
+			      table->shape.data_type != open->data_type ||
+			      (!ordered && table->rows != open->out_rows)))
+		return node_fail(-ESTALE, "table \"%s\": its owners have other rows than before: open it again",
+				 table->name);
+	if (!ordered)
+		table->rows = open->out_rows;
+	table->shape.bytes = open->out_row_bytes;
+	table->shape.data_type = open->data_type;
+	table->shape.ndims = 2;
+	table->shape.dims[0] = table->order_nr ? table->order_nr : table->rows;
+	table->shape.dims[1] = open->out_row_bytes /
+			       (rdmatensor_data_type_size(open->data_type) ?: 1);
+	return 0;
+}
+
+/* By the thread that opens. @cached: the copies are there. Return: as connect_owners() */
+static int open_table(struct rdmatensor_node_table *table, bool cached, uint64_t deadline_ns,
+		      uint32_t *id)
 {
 	struct rdmatensor_node *node = table->node;
 	struct rdmatensor_table_open open = { .timeout_ms = node_left_ms(deadline_ns) };
@@ -98,66 +144,99 @@ static int open_table(struct rdmatensor_node_table *table, bool cached, uint64_t
 			cause += strlen(begin);
 		return node_fail(err, "table \"%s\": %s", table->name, cause);
 	}
-	table->id = open.out_table;
-	table->opened++;
-	if (table->shape.bytes && (table->shape.bytes != open.out_row_bytes ||
-				   table->shape.data_type != open.data_type ||
-				   table->cache.row_end > open.out_rows ||
-				   (!table->order_nr && table->shape.dims[0] != open.out_rows))) {
-		rdmatensor_table_close(node->rt, table->id);
-		table->id = 0;
-		return node_fail(-ESTALE, "table \"%s\": its owners have other rows than before: open it again",
-				 table->name);
+	err = take_shape(table, cached, &open);
+	if (err)
+		rdmatensor_table_close(node->rt, open.out_table);
+	*id = err ? 0 : open.out_table;
+	return err;
+}
+
+/* An owner that goes meanwhile is waited for again, until the deadline */
+static int try_to_open(struct rdmatensor_node_table *table, bool cached, uint64_t deadline_ns,
+		       uint32_t *id)
+{
+	unsigned int vain = 0;
+	int err;
+
+	for (;;) {
+		err = connect_owners(table, deadline_ns);
+		if (!err)
+			err = open_table(table, cached, deadline_ns, id);
+		if (!is_passing(err) || is_over(deadline_ns))
+			return err;
+		node_pause(++vain);
 	}
-	table->shape.bytes = open.out_row_bytes;
-	table->shape.data_type = open.data_type;
-	table->shape.ndims = 2;
-	table->shape.dims[0] = table->order_nr && cached ? table->order_nr : open.out_rows;
-	table->shape.dims[1] = open.out_row_bytes /
-			       (rdmatensor_data_type_size(open.data_type) ?: 1);
-	return 0;
+}
+
+/* Return: 0: the gate is open, or was; -ETIMEDOUT, -EINTR, and the line is stored */
+static int wait_at_gate(struct rdmatensor_node_table *table, uint64_t deadline_ns)
+{
+	struct pollfd gate = { .fd = table->gate, .events = POLLIN };
+	int ms, ready;
+
+	do {
+		ms = deadline_ns ? (int)(node_left_ms(deadline_ns) % INT32_MAX) : -1;
+		ready = poll(&gate, 1, ms);
+		if (ready < 0 && __atomic_load_n(&table->node->interruptible, __ATOMIC_RELAXED))
+			return node_fail(-EINTR, "table \"%s\": interrupted", table->name);
+	} while (ready <= 0 && !is_over(deadline_ns));
+	return ready > 0 ? 0 :
+	       node_fail(-ETIMEDOUT, "table \"%s\": an owner has gone, and is not there again within the timeout (rdmatensor_node_timeout())",
+			 table->name);
 }
 
 /*
- * Opens it, or again if nobody else has since it was opened for the @opened-th time. An owner that
- * goes meanwhile is waited for again, until the deadline
+ * Opens it, or again if nobody else has since it was opened for the @opened-th time. Return: 0; a
+ * negative errno, and the line is stored
  */
 static int open_again(struct rdmatensor_node_table *table, bool cached, unsigned int opened,
 		      uint64_t deadline_ns)
 {
-	struct rdmatensor_node *node = table->node;
-	int err = 0;
+	uint32_t id = 0, former;
+	eventfd_t one;
+	int err;
 
 	pthread_mutex_lock(&table->lock);
+	while (table->opening) {
+		pthread_mutex_unlock(&table->lock);
+		err = wait_at_gate(table, deadline_ns);
+		if (err)
+			return err;
+		pthread_mutex_lock(&table->lock);
+	}
 	if (table->id && table->opened != opened) {
 		pthread_mutex_unlock(&table->lock);
 		return 0;
 	}
-	if (table->id)
-		rdmatensor_table_close(node->rt, table->id);
+	table->opening = true;
+	eventfd_read(table->gate, &one);
+	former = table->id;
 	table->id = 0;
-	do {
-		err = connect_owners(table, deadline_ns);
-		if (!err)
-			err = open_table(table, cached, deadline_ns);
-	} while ((err == -ENOTCONN || err == -ECONNRESET || err == -ESHUTDOWN) &&
-		 !is_over(deadline_ns));
 	pthread_mutex_unlock(&table->lock);
+
+	if (former)
+		rdmatensor_table_close(table->node->rt, former);
+	err = try_to_open(table, cached, deadline_ns, &id);
+
+	pthread_mutex_lock(&table->lock);
+	table->id = id;
+	table->opened += !err;
+	table->opening = false;
+	eventfd_write(table->gate, 1);
+	pthread_mutex_unlock(&table->lock);
+	node_rows_retry(table->node);
 	return err;
 }
 
 /* The gather is to be repeated: an owner has gone, or the table was closed by who saw that first */
 static bool is_gone(struct rdmatensor_node_table *table, int err, unsigned int opened)
 {
-	bool gone = err == -ESTALE;
-	unsigned int i;
+	bool gone;
 
-	if (err == -EINTR || err == -ERANGE || err == -ETIMEDOUT || err == -ENODEV)
+	if (err == -EINTR || err == -ERANGE)
 		return false;
 	pthread_mutex_lock(&table->lock);
-	gone |= !table->id || table->opened != opened;
-	for (i = 0; i < table->nr && !gone; i++)
-		gone = node_is_down(table->node, table->channels[i], err);
+	gone = err == -ESTALE || is_passing(err) || !table->id || table->opened != opened;
 	pthread_mutex_unlock(&table->lock);
 	return gone;
 }
@@ -176,8 +255,9 @@ static int gather_failed(const struct rdmatensor_node_table *table, int err,
 static int gather(struct rdmatensor_node_table *table, bool cached, const uint64_t *ids, uint64_t nr,
 		  const struct rdmatensor_pool *pool, uint64_t offset, uint64_t deadline_ns)
 {
+	unsigned int opened, vain = 0;
 	struct rdmatensor_cqe cqe;
-	unsigned int opened;
+	struct rdmatensor_op op;
 	uint32_t id;
 	int err;
 
@@ -186,13 +266,18 @@ static int gather(struct rdmatensor_node_table *table, bool cached, const uint64
 		id = table->id;
 		opened = table->opened;
 		pthread_mutex_unlock(&table->lock);
-		cqe.type = 0;
-		err = id ? rdmatensor_gather(table->node->rt, id, ids, nr, pool, offset,
-					     nr * table->shape.bytes, deadline_ns, &cqe) : -ESTALE;
-		if (!err)
-			return 0;
-		if (!is_gone(table, err, opened) || is_over(deadline_ns))
-			return gather_failed(table, err, &cqe);
+		if (id) {
+			rdmatensor_prep_gather(&op, id, ids, nr, pool->id, offset,
+					       nr * table->shape.bytes, deadline_ns, 0);
+			/* Which waits for a place in the ring */
+			rt_run_many(table->node->rt, &op, &cqe, 1);
+			err = cqe.result;
+			if (!err || !is_gone(table, err, opened) || is_over(deadline_ns))
+				return err ? gather_failed(table, err, &cqe) : 0;
+			/* One that ends each gather at once is not to be flooded with them */
+			if (++vain > 1)
+				node_pause(vain);
+		}
 		err = open_again(table, cached, opened, deadline_ns);
 		if (err)
 			return err;
@@ -228,10 +313,9 @@ static int keep(struct rdmatensor_node_table *table,
 	uint64_t order_bytes, cache_bytes, at, align = RDMATENSOR_REGION_ALIGN;
 	int err;
 
-	if (rows && options->cache_end > table->shape.dims[0])
+	if (rows && options->cache_end > table->rows)
 		return node_fail(-EINVAL, "table \"%s\": cache of rows %" PRIu64 " to %" PRIu64 ": the table has %" PRIu64,
-				 table->name, options->cache_first, options->cache_end,
-				 table->shape.dims[0]);
+				 table->name, options->cache_first, options->cache_end, table->rows);
 	if (__builtin_mul_overflow(options->order ? options->order_nr : 0, sizeof(*options->order),
 				   &order_bytes) || order_bytes > INT64_MAX / 4 ||
 	    __builtin_mul_overflow(rows, table->shape.bytes, &cache_bytes) ||
@@ -280,11 +364,8 @@ static int begin(struct rdmatensor_node_table *table,
 	if (!err && table->cache.row_end)
 		err = fill_cache(table, deadline_ns);
 	/* With what is kept */
-	if (!err && table->pool.id) {
-		if (table->order_nr)
-			table->shape.dims[0] = table->order_nr;
+	if (!err && table->pool.id)
 		err = open_again(table, true, table->opened, deadline_ns);
-	}
 	return err;
 }
 
@@ -299,9 +380,10 @@ static struct rdmatensor_node_table *alloc_table(struct rdmatensor_node *node, c
 	table->node = node;
 	memcpy(table->name, name, strlen(name) + 1);
 	pthread_mutex_init(&table->lock, NULL);
+	table->gate = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
 	table->owners = calloc(nr + 1, sizeof(*table->owners));
 	table->channels = calloc(nr + 1, sizeof(*table->channels));
-	if (!table->owners || !table->channels)
+	if (table->gate < 0 || !table->owners || !table->channels)
 		goto out_free_table;
 	for (i = 0; i < nr; i++) {
 		table->owners[i] = strdup(owners[i]);
@@ -315,6 +397,14 @@ static struct rdmatensor_node_table *alloc_table(struct rdmatensor_node *node, c
 out_free_table:
 	rdmatensor_node_table_close(table);
 	return NULL;
+}
+
+static bool are_options(const struct rdmatensor_node_table_options *options)
+{
+	const uint64_t *reserved = options->__reserved;
+
+	return !options->order == !options->order_nr &&
+	       !(reserved[0] | reserved[1] | reserved[2] | reserved[3]);
 }
 
 int rdmatensor_node_table_open(struct rdmatensor_node *node, const char *name,
@@ -331,6 +421,9 @@ int rdmatensor_node_table_open(struct rdmatensor_node *node, const char *name,
 	node_clear_error();
 	if (!nr)
 		return node_fail(-EINVAL, "table \"%s\": no owners: name the nodes that offer its rows",
+				 name);
+	if (options && !are_options(options))
+		return node_fail(-EINVAL, "table \"%s\": an order without ids, or a reserved member that is not 0: clear the options, and give order and order_nr both or neither",
 				 name);
 	for (i = 0; i < nr && !other; i++)
 		if (*owners[i])
@@ -420,10 +513,13 @@ void rdmatensor_node_table_close(struct rdmatensor_node_table *table)
 		rdmatensor_table_close(table->node->rt, table->id);
 	if (table->pool.id)
 		rdmatensor_pool_destroy(table->node->rt, &table->pool);
+	node_rows_retry(table->node);
 	for (i = 0; table->owners && i < table->nr; i++)
 		free(table->owners[i]);
 	free(table->owners);
 	free(table->channels);
+	if (table->gate >= 0)
+		close(table->gate);
 	pthread_mutex_destroy(&table->lock);
 	free(table);
 }

@@ -45,14 +45,30 @@ class _Handle:
         self.idle: collections.deque[int] = collections.deque()
         self.idle_bytes = 0
         self.pointer = ffi.NULL
+        #: Open ones, by their addresses: they end before the node, in whichever order all is collected
+        self.tables: set[int] = set()
         _check(lib.rdmatensor_node_open(out, listen.encode() if listen else ffi.NULL))
         self.pointer = out[0]
         lib.rdmatensor_node_interruptible(self.pointer, 1)
         _handles.add(self)
 
     def __del__(self):
+        if self.pointer == ffi.NULL or self.forked:
+            return
+        for table in list(self.tables):
+            self.close_table(table)
+        pointer, self.pointer = self.pointer, ffi.NULL
+        lib.rdmatensor_node_close(pointer)
+
+    def close_table(self, table: int) -> None:
+        """Once, whoever comes first"""
+        try:
+            self.tables.remove(table)
+        except KeyError:
+            return
         if self.pointer != ffi.NULL and not self.forked:
-            lib.rdmatensor_node_close(self.pointer)
+            lib.rdmatensor_node_table_close(
+                ffi.cast("struct rdmatensor_node_table *", table))
 
     def give_back(self, address: int, nbytes: int) -> None:
         """Called wherever an array is collected"""
@@ -70,7 +86,8 @@ class _Handle:
                 idle.append(self.idle.popleft())
             except IndexError:
                 break
-        if not idle:
+        # In a cycle that is collected the node may have gone, and its memory with it
+        if not idle or self.pointer == ffi.NULL:
             return
         pointers = ffi.new("uintptr_t[]", idle)
         lib.rdmatensor_node_free_many(self.pointer, ffi.cast("void **", pointers), len(idle))
@@ -321,11 +338,11 @@ class Node:
     def withdraw_rows(self, name: str) -> None:
         """End an offer of rows: nobody reads them any more. KeyError: there is none"""
         handle = self._live()
-        if name not in self._rows:
-            raise KeyError(name)
-        _check(lib.rdmatensor_withdraw_rows(handle.pointer, _encoded(name)))
         with self._lock:
-            self._rows.pop(name, None)
+            if name not in self._rows:
+                raise KeyError(name)
+            _check(lib.rdmatensor_withdraw_rows(handle.pointer, _encoded(name)))
+            del self._rows[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
         """Offer ``value``, in place of what the name had at step 0"""

@@ -38,7 +38,7 @@ class DistTensor:
             raise ValueError(f"cached is a range without a step, and not {cached!r}")
         self.name = name
         self._node = node if node is not None else default_node()
-        self._table = ffi.NULL
+        self._table = 0
         self._handle: _Handle | None = self._node._live()
         names = [ffi.new("char[]", owner.encode()) for owner in owners]
         out = ffi.new("struct rdmatensor_node_table **")
@@ -48,12 +48,17 @@ class DistTensor:
             order = _ids(order).reshape(-1)
             options.order = ffi.cast("uint64_t *", _pointer(order))
             options.order_nr = order.size
-        _until_it_ends(self._node, lambda: lib.rdmatensor_node_table_open(
-            self._handle.pointer, _encoded(name), ffi.new("char *[]", names), len(names), options,
-            out))
-        self._table = out[0]
+        try:
+            _until_it_ends(self._node, lambda: lib.rdmatensor_node_table_open(
+                self._handle.pointer, _encoded(name), ffi.new("char *[]", names), len(names),
+                options, out))
+        finally:
+            # Also if a signal's handler raises when it is open
+            if out[0] != ffi.NULL:
+                self._table = int(ffi.cast("uintptr_t", out[0]))
+                self._handle.tables.add(self._table)
         shape = ffi.new("struct rdmatensor_tensor *")
-        lib.rdmatensor_node_table_shape(self._table, shape)
+        lib.rdmatensor_node_table_shape(out[0], shape)
         self._type, self._row_bytes = shape.data_type, shape.bytes
         #: Rows, or ids of an order, and elements of a row
         self.shape: tuple[int, int] = (shape.dims[0], shape.dims[1])
@@ -83,14 +88,16 @@ class DistTensor:
         """As ``t[ids]``; with ``out``, an array of the caller's, it is written there by a copy"""
         if isinstance(ids, slice):
             ids = np.arange(*ids.indices(len(self)))
+        if isinstance(ids, tuple):
+            raise TypeError("ids are of rows: index what comes for its columns")
         ids = _ids(ids, len(self))
-        handle, table = self._live()
+        handle = self._live()
         shape = (*ids.shape, self.shape[1])
         nbytes = ids.size * self._row_bytes
         rows = ffi.new("struct rdmatensor_tensor *")
         if out is not None:
             if not out.flags.c_contiguous or not out.flags.writeable or \
-                    out.nbytes != nbytes or out.dtype.itemsize != self.dtype.itemsize:
+                    out.shape != shape or out.dtype != self.dtype:
                 raise ValueError(f"out has to be writeable, contiguous, of shape {shape} and "
                                  f"dtype {self.dtype}, and is of {out.shape} and {out.dtype}")
             rows.data, rows.bytes = _pointer(out), out.nbytes
@@ -98,25 +105,39 @@ class DistTensor:
             return out if out is not None else np.empty(shape, self.dtype)
         handle.flush()
         given = ffi.cast("uint64_t *", _pointer(ids))
-        _until_it_ends(self._node, lambda: lib.rdmatensor_get_rows(table, given, ids.size, rows))
-        if out is not None:
-            return out
-        return _array(handle, int(ffi.cast("uintptr_t", rows.data)), _form(self._type, shape))
+        try:
+            _until_it_ends(self._node, lambda: lib.rdmatensor_get_rows(
+                self._pointer(), given, ids.size, rows))
+            if out is not None:
+                return out
+            array = _array(handle, int(ffi.cast("uintptr_t", rows.data)),
+                           _form(self._type, shape))
+            # The array's from here on
+            rows.data = ffi.NULL
+            return array
+        finally:
+            # What has come when a signal's handler raised is nobody's
+            if out is None and rows.data != ffi.NULL:
+                handle.give_back(int(ffi.cast("uintptr_t", rows.data)), nbytes)
 
-    def _live(self) -> tuple[_Handle, Any]:
-        handle, table = self._handle, self._table
-        if handle is None or table == ffi.NULL:
+    def _pointer(self) -> Any:
+        """Each time: a signal's handler may close it"""
+        self._live()
+        return ffi.cast("struct rdmatensor_node_table *", self._table)
+
+    def _live(self) -> _Handle:
+        handle = self._handle
+        if handle is None:
             raise ValueError(f"the table {self.name!r} is closed")
         if handle.forked:
             raise RuntimeError("the table is another process's: open it after fork()")
-        return handle, table
+        return handle
 
     def close(self) -> None:
         """End its use. No other thread may be in a call with it"""
-        table, self._table = self._table, ffi.NULL
-        if table != ffi.NULL and self._handle is not None and not self._handle.forked:
-            lib.rdmatensor_node_table_close(table)
-        self._handle = None
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            handle.close_table(self._table)
 
     def __enter__(self) -> "DistTensor":
         return self
@@ -125,7 +146,8 @@ class DistTensor:
         self.close()
 
     def __del__(self):
-        if getattr(self, "_handle", None) is not None:
+        # Not if its arguments were refused
+        if hasattr(self, "_handle"):
             self.close()
 
     def __repr__(self) -> str:
@@ -159,8 +181,10 @@ def _ids(ids: Any, rows: int | None = None) -> np.ndarray:
     if array.dtype.kind == "i" and array.min() < 0:
         if rows is None:
             raise ValueError("an order has no negative rows")
-        array = np.where(array < 0, array + rows, array)
+        array = array.astype("i8")
+        array[array < 0] += rows
         if array.min() < 0:
             raise IndexError(f"id {int(array.min()) - rows} is none of a table of {rows} rows")
-    # The same bytes, where they are of 64 bits
-    return array.view("u8") if array.dtype.itemsize == 8 else array.astype("u8")
+    # Without a copy where the bytes are the same already
+    same = array.dtype.isnative and array.dtype.itemsize == 8
+    return array.view("u8") if same else array.astype("u8")
