@@ -23,6 +23,7 @@
  * @node: the node
  * @nr: number of @owners and @channels
  * @owners: their addresses
+ * @texts: what @owners point into
  * @cache: what is kept of the rows; row_end 0: nothing
  * @pool: for @cache and the order; id 0: there are none
  * @order_offset: of the order in it
@@ -40,7 +41,8 @@
 struct rdmatensor_node_table {
 	struct rdmatensor_node *node;
 	unsigned int nr;
-	char **owners;
+	const char **owners;
+	char *texts;
 	struct rdmatensor_table_cache cache;
 	struct rdmatensor_pool pool;
 	uint64_t order_offset;
@@ -369,33 +371,46 @@ static int begin(struct rdmatensor_node_table *table,
 	return err;
 }
 
+static void free_table(struct rdmatensor_node_table *table)
+{
+	free(table->owners);
+	free(table->texts);
+	free(table->channels);
+	if (table->gate >= 0)
+		close(table->gate);
+	pthread_mutex_destroy(&table->lock);
+	free(table);
+}
+
 static struct rdmatensor_node_table *alloc_table(struct rdmatensor_node *node, const char *name,
 						 const char *const *owners, unsigned int nr)
 {
 	struct rdmatensor_node_table *table = calloc(1, sizeof(*table) + strlen(name) + 1);
+	size_t room = 1;
 	unsigned int i;
+	char *at;
 
 	if (!table)
 		return NULL;
 	table->node = node;
+	table->nr = nr;
 	memcpy(table->name, name, strlen(name) + 1);
 	pthread_mutex_init(&table->lock, NULL);
 	table->gate = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
 	table->owners = calloc(nr + 1, sizeof(*table->owners));
 	table->channels = calloc(nr + 1, sizeof(*table->channels));
-	if (table->gate < 0 || !table->owners || !table->channels)
+	for (i = 0; i < nr; i++)
+		room += strlen(owners[i]) + 1;
+	table->texts = malloc(room);
+	if (table->gate < 0 || !table->owners || !table->channels || !table->texts)
 		goto out_free_table;
-	for (i = 0; i < nr; i++) {
-		table->owners[i] = strdup(owners[i]);
-		if (!table->owners[i])
-			goto out_free_table;
-		table->channels[i] = *owners[i] ? 0 : RDMATENSOR_CHANNEL_SELF;
-		table->nr++;
-	}
+	/* Their channels are to be made, or are RDMATENSOR_CHANNEL_SELF */
+	for (i = 0, at = table->texts; i < nr; i++, at += strlen(at) + 1)
+		table->owners[i] = strcpy(at, owners[i]);
 	return table;
 
 out_free_table:
-	rdmatensor_node_table_close(table);
+	free_table(table);
 	return NULL;
 }
 
@@ -505,8 +520,6 @@ int rdmatensor_get_rows(struct rdmatensor_node_table *table, const uint64_t *ids
 
 void rdmatensor_node_table_close(struct rdmatensor_node_table *table)
 {
-	unsigned int i;
-
 	if (!table)
 		return;
 	if (table->id)
@@ -514,12 +527,5 @@ void rdmatensor_node_table_close(struct rdmatensor_node_table *table)
 	if (table->pool.id)
 		rdmatensor_pool_destroy(table->node->rt, &table->pool);
 	node_rows_retry(table->node);
-	for (i = 0; table->owners && i < table->nr; i++)
-		free(table->owners[i]);
-	free(table->owners);
-	free(table->channels);
-	if (table->gate >= 0)
-		close(table->gate);
-	pthread_mutex_destroy(&table->lock);
-	free(table);
+	free_table(table);
 }
