@@ -50,5 +50,5 @@ void log_wait(const char *what)
 	struct pollfd pfd = { .fd = kmsg, .events = POLLIN };
 
 	while (!log_count(what))
-		EQ(poll(&pfd, 1, 20000), 1);
+		EQ(poll(&pfd, 1, 60000), 1);
 }
