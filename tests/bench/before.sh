@@ -7,16 +7,12 @@
 # LAB_OUT/raw-before-LAB_KERNEL.
 set -u
 . tests/lab/spawn.sh
+. tests/bench/record.sh
 rounds=${1:-5}
 bytes=$((32 << 20))
 client=0 suffix=
 [ "$LAB_NODES" = 1 ] || { client=1 suffix=_nodes; }
 raw=$LAB_OUT/raw-before-$LAB_KERNEL$suffix
-
-die() {
-	echo "bench: $*" >&2
-	exit 1
-}
 
 # bandwidth TOOL DEPTH FETCHES: MiB/s
 bandwidth() {

@@ -6,17 +6,13 @@
 # into LAB_OUT/raw-beside-LAB_KERNEL, all figures into beside-LAB_KERNEL.json.
 set -u
 . tests/lab/spawn.sh
+. tests/bench/record.sh
 dir=${2:-$LAB_BUILD}
 tool=$LAB_BUILD/ulib/bin/rdmatensor
 client=0 suffix=
 [ "$LAB_NODES" = 1 ] || { client=1 suffix=_nodes; }
 raw=$LAB_OUT/raw-beside-$LAB_KERNEL$suffix
 json=$LAB_OUT/beside-$LAB_KERNEL$suffix.json
-
-die() {
-	echo "bench: $*" >&2
-	exit 1
-}
 
 # row NAME OURS PEER: of that JSON; a row is what it takes, and what it is compared with
 row() {

@@ -5,13 +5,9 @@
 # beside one at a time with one message slot. Node 1 writes LAB_OUT/raw-delay.
 set -u
 . tests/lab/spawn.sh
+. tests/bench/record.sh
 rounds=${1:-5}
 tool=${LAB_BUILD:?}/ulib/bin/rdmatensor
-
-die() {
-	echo "bench: $*" >&2
-	exit 1
-}
 
 insmod "$LAB_BUILD/kmod/$LAB_KERNEL/rdmatensor.ko" || die "insmod failed"
 tc qdisc add dev "$LAB_NETDEV" root netem delay 1ms limit 100000 || die "no netem"

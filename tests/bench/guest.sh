@@ -5,6 +5,7 @@
 # ROUNDS times. One line a measurement, into LAB_OUT/raw: NAME ours|peer VALUE.
 set -u
 . tests/lab/spawn.sh
+. tests/bench/record.sh
 rounds=${1:-5}
 tool=${LAB_BUILD:?}/ulib/bin/rdmatensor
 raw=$LAB_OUT/raw
@@ -12,17 +13,6 @@ gid=1
 # A clock of one's own for perftest's latencies
 ticks_per_us=$("$LAB_BUILD/bench-cycles")
 counters=/sys/class/infiniband/rxe0/ports/1/hw_counters
-
-die() {
-	echo "bench: $*" >&2
-	exit 1
-}
-
-# A measurement that failed has said why, in a subshell that could not end this
-record() {
-	[ -n "$3" ] || die "no value of $1 $2"
-	echo "$1 $2 $3" | tee -a "$raw"
-}
 
 # server perf|gather PORT ARGS: one that is ready when this returns
 server() {

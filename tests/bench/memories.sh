@@ -6,19 +6,10 @@
 # pages and a heap of dma-bufs. Lines as guest.sh's, into LAB_OUT/raw-memories.
 set -u
 . tests/lab/spawn.sh
+. tests/bench/record.sh
 rounds=${1:-5}
 tool=${LAB_BUILD:?}/ulib/bin/rdmatensor
 raw=$LAB_OUT/raw-memories
-
-die() {
-	echo "bench: $*" >&2
-	exit 1
-}
-
-record() {
-	[ -n "$3" ] || die "no value of $1 $2"
-	echo "$1 $2 $3" | tee -a "$raw"
-}
 
 # server PORT ARGS: one that is ready when this returns
 server() {

@@ -6,21 +6,12 @@
 # guest.sh's, into LAB_OUT/raw-python.
 set -u
 . tests/lab/spawn.sh
+. tests/bench/record.sh
 rounds=${1:-5}
 tool=${LAB_BUILD:?}/ulib/bin/rdmatensor
 raw=$LAB_OUT/raw-python
 export RDMATENSOR_LIBRARY=$LAB_BUILD/ulib/lib/librdmatensor.so PYTHONPATH=$PWD/ulib/python
 export PYTHONDONTWRITEBYTECODE=1
-
-die() {
-	echo "bench: $*" >&2
-	exit 1
-}
-
-record() {
-	[ -n "$3" ] || die "no value of $1 $2"
-	echo "$1 $2 $3" | tee -a "$raw"
-}
 
 # Steps of which the first is not measured: the next ones find regions and names as they will
 # always be. The median, in milliseconds

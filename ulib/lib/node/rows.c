@@ -203,16 +203,15 @@ static void take_rows(struct rdmatensor_node *node, const struct node_rows *rows
 
 /*
  * With the lock held. Nobody needs the memory, but a table of the node's own may still have the rows:
- * then it goes when that is closed. Return: it is gone
+ * then it goes when that is closed
  */
-static bool destroy_rows(struct rdmatensor_node *node, struct node_rows *rows)
+static void destroy_rows(struct rdmatensor_node *node, struct node_rows *rows)
 {
 	rows->doomed = true;
 	if (rdmatensor_pool_destroy(node->rt, &rows->pool))
-		return false;
+		return;
 	take_rows(node, rows);
 	free(rows);
-	return true;
 }
 
 void node_rows_retry(struct rdmatensor_node *node)

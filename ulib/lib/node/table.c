@@ -174,11 +174,12 @@ static int try_to_open(struct rdmatensor_node_table *table, bool cached, uint64_
 static int wait_at_gate(struct rdmatensor_node_table *table, uint64_t deadline_ns)
 {
 	struct pollfd gate = { .fd = table->gate, .events = POLLIN };
-	int ms, ready;
+	uint32_t left;
+	int ready;
 
 	do {
-		ms = deadline_ns ? (int)(node_left_ms(deadline_ns) % INT32_MAX) : -1;
-		ready = poll(&gate, 1, ms);
+		left = node_left_ms(deadline_ns);
+		ready = poll(&gate, 1, !deadline_ns ? -1 : left < INT32_MAX ? (int)left : INT32_MAX);
 		if (ready < 0 && __atomic_load_n(&table->node->interruptible, __ATOMIC_RELAXED))
 			return node_fail(-EINTR, "table \"%s\": interrupted", table->name);
 	} while (ready <= 0 && !is_over(deadline_ns));

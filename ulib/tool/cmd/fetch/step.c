@@ -530,9 +530,7 @@ static unsigned int wait_for(const struct run *run, unsigned int nr)
 	if (flying < most && run->waiting)
 		return 0;
 	/* The end of one peer's channel is not to wait for what others send */
-	if (run->fetch->peers.nr > 1)
-		part = 1;
-	if (part < 1)
+	if (part < 1 || run->fetch->peers.nr > 1)
 		part = 1;
 	return (unsigned int)(part < flying ? part : flying);
 }
