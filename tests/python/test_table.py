@@ -174,19 +174,33 @@ def test_own_rows_that_are_withdrawn_while_read(offers, whole):
     assert pools() == before + 1
 
 
-def test_full_ring(offers, peer, table, whole, monkeypatch):
+def test_full_ring(offers, peer, whole, monkeypatch):
+    """A gather waits for a place, which comes when the others have ended, or says what is missing"""
     monkeypatch.setenv("RDMATENSOR_RING_ENTRIES", "16")
-    with rt.Node(timeout=2.0) as small:
+    with rt.Node(timeout=5.0) as small:
         other = small.connect(peer.host)
-        owners = [peer.host]
         offers.offer_rows("part", whole)
-        with rt.DistTensor("part", owners, node=small) as part:
-            waits = threading.Thread(target=lambda: pytest.raises(
-                OSError, other.get_many, [f"nobody's {i}" for i in range(100)]))
+        ended = []
+
+        def wait():
+            with pytest.raises(TimeoutError):
+                other.get_many([f"nobody's {i}" for i in range(100)])
+            ended.append(True)
+
+        with rt.DistTensor("part", [peer.host], node=small) as part:
+            waits = threading.Thread(target=wait)
             waits.start()
+            # As many as there is room for beside the channel; their deadline is the timeout of before
+            while small.stats()["fetches"] < 15:
+                time.sleep(0.01)
+            small.timeout = 0.3
+            with pytest.raises(TimeoutError, match='"part": the completion ring had no room'):
+                part[[1, 2]]
+            small.timeout = 60
             for _ in range(20):
                 assert (part[[1, 2]] == whole[[1, 2]]).all()
             waits.join()
+            assert ended
 
 
 def test_ctrl_c_while_another_thread_opens(offers, address, whole):

@@ -384,7 +384,8 @@ static unsigned int run_some(struct rdmatensor *rt, struct rdmatensor_op *ops,
 		rt_submit_until(rt, NULL, 0, head + 1, rdmatensor_deadline_ms(AGAIN_MS), &none);
 		return 0;
 	}
-	cqes[taken].result = err;
+	/* The deadline was its own, and there was no room for it until then */
+	cqes[taken].result = err == -EAGAIN ? -ETIMEDOUT : err;
 	return taken + 1;
 }
 

@@ -92,7 +92,8 @@ int rt_submit_until(struct rdmatensor *rt, const struct rdmatensor_op *ops, unsi
 
 /*
  * Blocking: all of @ops, fetches or gathers, in flight at once. @cqes has the end of each; of one that
- * was not taken, its type is 0 and its result says why; of one that a signal has ended, -EINTR
+ * was not taken, its type is 0 and its result says why, -ETIMEDOUT: the ring had no room until its
+ * deadline; of one that a signal has ended, -EINTR
  */
 void rt_run_many(struct rdmatensor *rt, struct rdmatensor_op *ops, struct rdmatensor_cqe *cqes,
 		 unsigned int nr);

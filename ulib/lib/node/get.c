@@ -159,11 +159,8 @@ static bool ended(struct gets *gets, struct want *want, const struct rdmatensor_
 	}
 	if (described)
 		describe(want->tensor, cqe);
-	if (cqe->type)
-		fail(gets, want, cqe->result,
-		     rdmatensor_status_text(gets->node->rt, cqe, text, sizeof(text)));
-	else
-		fail(gets, want, cqe->result, strerror(-cqe->result));
+	fail(gets, want, cqe->result,
+	     node_status_text(gets->node, cqe, text, sizeof(text)));
 	return false;
 }
 

@@ -124,6 +124,9 @@ struct rdmatensor_node {
 int node_fail(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The last line is of an earlier call */
 void node_clear_error(void);
+/* Why an operation of rt_run_many() has failed, one that the kernel never took included */
+const char *node_status_text(struct rdmatensor_node *node, const struct rdmatensor_cqe *cqe,
+			     char *text, size_t size);
 
 /* Starts the context, if it is not. @peer: whom the device should lead to, NULL: nobody */
 int node_start(struct rdmatensor_node *node, const char *peer);

@@ -244,14 +244,13 @@ static bool is_gone(struct rdmatensor_node_table *table, int err, unsigned int o
 	return gone;
 }
 
-static int gather_failed(const struct rdmatensor_node_table *table, int err,
+static int gather_failed(struct rdmatensor_node_table *table, int err,
 			 const struct rdmatensor_cqe *cqe)
 {
 	char text[RDMATENSOR_STATUS_ROOM];
 
-	return node_fail(err, "get rows: \"%s\": %s", table->name, cqe->type ?
-			 rdmatensor_status_text(table->node->rt, cqe, text, sizeof(text)) :
-			 strerror(-err));
+	return node_fail(err, "get rows: \"%s\": %s", table->name,
+			 node_status_text(table->node, cqe, text, sizeof(text)));
 }
 
 /* Return: 0; a negative errno, and the line is stored */
