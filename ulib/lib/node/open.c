@@ -41,11 +41,9 @@ void node_clear_error(void)
 const char *node_status_text(struct rdmatensor_node *node, const struct rdmatensor_cqe *cqe,
 			     char *text, size_t size)
 {
-	if (cqe->type)
-		return rdmatensor_status_text(node->rt, cqe, text, size);
-	if (cqe->result == -ETIMEDOUT)
+	if (!cqe->type && cqe->result == -ETIMEDOUT)
 		return "the completion ring had no room for it within the timeout: raise RDMATENSOR_RING_ENTRIES, or the timeout (rdmatensor_node_timeout())";
-	return strerror(-cqe->result);
+	return rdmatensor_status_text(node->rt, cqe, text, size);
 }
 
 const char *rdmatensor_node_error(void)
