@@ -5,11 +5,16 @@
  */
 #include "harness.h"
 #include "kmsg.h"
+#include "waits.h"
 #include <pthread.h>
 #include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #define WAIT_MS 20000
 #define CALLERS 16
+/* Where the one that comes late listens: none of those that any connection may take */
+#define LATE_PORT 20000
 
 /**
  * struct caller - a thread that connects
@@ -17,12 +22,13 @@
  * @connect: its argument
  * @rt: where
  * @ret: what came of it
+ * @ended: an eventfd: it has come
  */
 struct caller {
 	pthread_t thread;
 	struct rdmatensor_connect connect;
 	struct rdmatensor *rt;
-	int ret;
+	int ret, ended;
 };
 
 static struct side early, late;
@@ -33,6 +39,7 @@ static void *caller_run(void *arg)
 	struct caller *caller = arg;
 
 	caller->ret = rdmatensor_connect_raw(caller->rt, &caller->connect);
+	eventfd_write(caller->ended, 1);
 	return NULL;
 }
 
@@ -50,33 +57,38 @@ static void caller_prepare(struct caller *caller, uint32_t port, uint32_t timeou
 static void caller_begin(struct caller *caller, uint32_t port, uint32_t timeout_ms)
 {
 	caller_prepare(caller, port, timeout_ms);
+	caller->ended = eventfd(0, EFD_CLOEXEC);
+	CHECK(caller->ended >= 0);
 	EQ(pthread_create(&caller->thread, NULL, caller_run, caller), 0);
+}
+
+/* It has found nobody, and will try again */
+static void caller_waits(struct caller *caller)
+{
+	if (!waits_until(caller->ended))
+		test_fail(__FILE__, __LINE__, "ended with %d in place of waiting: %s", caller->ret,
+			  caller->connect.cause);
 }
 
 static int caller_end(struct caller *caller)
 {
 	EQ(pthread_join(caller->thread, NULL), 0);
+	close(caller->ended);
 	return caller->ret;
 }
-
-/* The port at which the one that comes late will listen */
-static uint32_t late_port;
 
 static void listen_late(struct rdmatensor_start *start)
 {
 	char addr[64];
 
-	test_addr(addr, sizeof(addr), late_port);
+	test_addr(addr, sizeof(addr), LATE_PORT);
 	EQ(rdmatensor_start_listen(start, addr, NULL, 0), 0);
 }
 
 static void early_open(void (*tune)(struct rdmatensor_start *start))
 {
-	side_open(&late, "late", 4096, 1, NULL);
-	late_port = late.port;
-	side_close(&late);
 	side_open(&early, "early", 4096, 0, tune);
-	log_begin();
+	waits_begin("early");
 }
 
 static void late_open(void)
@@ -90,9 +102,9 @@ TEST(connect_waits_for_its_peer)
 	struct rdmatensor_query all;
 
 	early_open(NULL);
-	caller_begin(&callers[0], late_port, WAIT_MS);
-	log_wait("waiting for it");
-	EQ(log_count("'early': connect to 'any worker' at "), 1);
+	caller_begin(&callers[0], LATE_PORT, WAIT_MS);
+	caller_waits(&callers[0]);
+	EQ(waits_nr(), 1);
 	late_open();
 	EQ(caller_end(&callers[0]), 0);
 	CHECK(strstr(callers[0].connect.cause, "'late'"));
@@ -114,7 +126,7 @@ TEST(connect_says_once_how_long_it_waits)
 	uint64_t began;
 
 	early_open(NULL);
-	caller_prepare(&callers[0], late_port, 1200);
+	caller_prepare(&callers[0], LATE_PORT, 1200);
 	strcpy(callers[0].connect.worker, "late");
 	began = rdmatensor_now_ns();
 	EQ(rdmatensor_connect_raw(early.rt, &callers[0].connect), -ECONNREFUSED);
@@ -127,8 +139,21 @@ TEST(connect_says_once_how_long_it_waits)
 	CHECK(waited >= 1190);
 	/* Pauses grow: 10 and at most 20 ms, then twice as long, up to a second */
 	CHECK(tries >= 3 && tries <= 10);
-	EQ(log_count("connect to 'late' at "), 1);
-	EQ(log_count("waiting for it, up to 1"), 1);
+	EQ(waits_nr(), 1);
+}
+
+/* The log leaves out what was said often before, and soon says it again */
+TEST(connect_that_waits_is_in_the_log)
+{
+	early_open(NULL);
+	log_begin();
+	do {
+		caller_prepare(&callers[0], LATE_PORT, 200);
+		strcpy(callers[0].connect.worker, "late");
+		EQ(rdmatensor_connect_raw(early.rt, &callers[0].connect), -ECONNREFUSED);
+	} while (!log_count("worker 'early': connect to 'late' at "));
+	CHECK(log_count(": nobody listens there yet (-111): waiting for it, up to 2") ||
+	      log_count(": nobody listens there yet (-111): waiting for it, up to 1"));
 }
 
 TEST(connect_need_not_wait)
@@ -136,14 +161,14 @@ TEST(connect_need_not_wait)
 	uint64_t began;
 
 	early_open(NULL);
-	caller_prepare(&callers[0], late_port, WAIT_MS);
+	caller_prepare(&callers[0], LATE_PORT, WAIT_MS);
 	callers[0].connect.flags = RDMATENSOR_CONNECT_NOWAIT;
 	began = rdmatensor_now_ns();
 	EQ(rdmatensor_connect_raw(early.rt, &callers[0].connect), -ECONNREFUSED);
 	CHECK(ms_since(began) < WAIT_MS / 2);
 	CHECK(strstr(callers[0].connect.cause, "nobody listens"));
 	CHECK(!strstr(callers[0].connect.cause, "waited"));
-	EQ(log_count("waiting for it"), 0);
+	EQ(waits_nr(), 0);
 	callers[0].connect.flags = 1 << 1;
 	EQ(rdmatensor_connect_raw(early.rt, &callers[0].connect), -EINVAL);
 }
@@ -161,14 +186,14 @@ TEST(connect_waits_for_no_change_of_mind)
 	early_open(one_channel);
 	late_open();
 	began = rdmatensor_now_ns();
-	caller_prepare(&callers[0], late_port, WAIT_MS);
+	caller_prepare(&callers[0], LATE_PORT, WAIT_MS);
 	strcpy(callers[0].connect.worker, "another");
 	EQ(rdmatensor_connect_raw(early.rt, &callers[0].connect), -ENOENT);
 	callers[0].connect.worker[0] = '\0';
 	EQ(rdmatensor_connect_raw(early.rt, &callers[0].connect), 0);
 	EQ(rdmatensor_connect_raw(early.rt, &callers[0].connect), -EUSERS);
 	CHECK(ms_since(began) < WAIT_MS / 2);
-	EQ(log_count("waiting for it"), 0);
+	EQ(waits_nr(), 0);
 }
 
 /* Who waits holds no channel: the one that is allowed can be had meanwhile */
@@ -179,8 +204,8 @@ TEST(connect_that_waits_holds_nothing)
 
 	early_open(one_channel);
 	side_open(&other, "other", 4096, 1, NULL);
-	caller_begin(&callers[0], late_port, WAIT_MS);
-	log_wait("waiting for it");
+	caller_begin(&callers[0], LATE_PORT, WAIT_MS);
+	caller_waits(&callers[0]);
 	/* Unless it comes in the middle of a try */
 	for (i = 0; i < 1000; i++) {
 		caller_prepare(&callers[1], other.port, WAIT_MS);
@@ -207,8 +232,8 @@ TEST(connect_that_waits_is_interrupted)
 	early_open(NULL);
 	EQ(sigaction(SIGUSR1, &action, NULL), 0);
 	began = rdmatensor_now_ns();
-	caller_begin(&callers[0], late_port, WAIT_MS);
-	log_wait("waiting for it");
+	caller_begin(&callers[0], LATE_PORT, WAIT_MS);
+	caller_waits(&callers[0]);
 	EQ(pthread_kill(callers[0].thread, SIGUSR1), 0);
 	EQ(caller_end(&callers[0]), -EINTR);
 	CHECK(strstr(callers[0].connect.cause, "interrupted"));
@@ -236,8 +261,8 @@ TEST(connect_that_waits_ends_with_its_device)
 	early_open(NULL);
 	began = rdmatensor_now_ns();
 	for (i = 0; i < 4; i++)
-		caller_begin(&callers[i], late_port, 600000);
-	log_wait("waiting for it");
+		caller_begin(&callers[i], LATE_PORT, 600000);
+	caller_waits(&callers[0]);
 	EQ(link_do("del", ""), 0);
 	for (i = 0; i < 4; i++) {
 		EQ(caller_end(&callers[i]), -ENODEV);
@@ -277,17 +302,16 @@ TEST(connect_finds_a_worker_by_name)
 	side_close(&other);
 }
 
-/* Last of this file: what is said so often is not said any more for a while */
 TEST(connect_of_many_that_wait)
 {
 	struct rdmatensor_query all;
 	int i;
 
 	early_open(NULL);
-	caller_begin(&callers[0], late_port, WAIT_MS);
-	log_wait("waiting for it");
+	caller_begin(&callers[0], LATE_PORT, WAIT_MS);
+	caller_waits(&callers[0]);
 	for (i = 1; i < CALLERS; i++)
-		caller_begin(&callers[i], late_port, WAIT_MS);
+		caller_begin(&callers[i], LATE_PORT, WAIT_MS);
 	late_open();
 	for (i = 0; i < CALLERS; i++) {
 		EQ(caller_end(&callers[i]), 0);
@@ -301,7 +325,7 @@ TEST(connect_of_many_that_wait)
 TEST(connect_by_a_name_that_none_has)
 {
 	early_open(NULL);
-	caller_prepare(&callers[0], late_port, 1200);
+	caller_prepare(&callers[0], LATE_PORT, 1200);
 	strcpy(callers[0].connect.worker, "late\n[  0.0] all is well");
 	EQ(rdmatensor_connect_raw(early.rt, &callers[0].connect), -EINVAL);
 	CHECK(strstr(callers[0].connect.cause, "control characters"));
@@ -320,13 +344,13 @@ TEST(connect_by_a_loopback_address)
 	early_open(NULL);
 	late_open();
 	for (i = 0; i < sizeof(own) / sizeof(*own); i++) {
-		caller_prepare(&callers[0], late_port, WAIT_MS);
+		caller_prepare(&callers[0], LATE_PORT, WAIT_MS);
 		EQ(rdmatensor_parse_addr(own[i], 0, 0, callers[0].connect.addr, NULL, 0), 0);
 		from = rdmatensor_now_ns();
 		EQ(rdmatensor_connect_raw(early.rt, &callers[0].connect), -EADDRNOTAVAIL);
 		CHECK(rdmatensor_now_ns() - from < 1000000000ull);
 		CHECK(strstr(callers[0].connect.cause, "name an address of the device"));
 	}
-	caller_prepare(&callers[0], late_port, WAIT_MS);
+	caller_prepare(&callers[0], LATE_PORT, WAIT_MS);
 	EQ(rdmatensor_connect_raw(early.rt, &callers[0].connect), 0);
 }
