@@ -893,8 +893,8 @@ struct rdmatensor_lasting_query {
  * or this side has all the channels that it allows; -EDQUOT: the RDMA cgroup allows the lanes
  * and the message buffer no more queue pairs and memory regions (rdma.max); -EXDEV: the route
  * leads over another RDMA device; -EADDRNOTAVAIL: @addr is a loopback address, or none, which no
- * RDMA device has; -EAGAIN: no room in the completion ring for the channel's
- * events; -ENODEV; -EINTR: a signal. A call that waits between two tries holds no
+ * RDMA device has; -EAGAIN: no room in this side's or the peer's completion ring for the
+ * channel's events; -ENODEV; -EINTR: a signal. A call that waits between two tries holds no
  * channel: DISCONNECT cannot end it, and max_channels counts only those that are
  * tried.
  */
@@ -1140,7 +1140,8 @@ struct rdmatensor_table_close {
 /**
  * struct rdmatensor_step_abort - ioctl(RDMATENSOR_STEP_ABORT)
  * @size: sizeof(struct rdmatensor_step_abort)
- * @status: a negative errno, -4095..-1, that everything of the step ends with
+ * @status: a negative errno, -4095..-1, that everything of the step ends with; not -EAGAIN, by which
+ *          SUBMIT says that the ring is full
  * @step_id: the step
  * @text_uptr: text that goes with it, to peers too, as that of a failed tensor; may be 0
  * @text_len: its length in bytes, at most RDMATENSOR_STATUS_TEXT_MAX

@@ -40,7 +40,7 @@
 	  "index of the port's P_Key (InfiniBand)", \
 	  "RDMA_QP_PKEY_INDEX", "RDMA_PKEY", "") \
 	P(ring_entries, 4096, 16, 1048576, 0, RDMATENSOR_SET_RING_ENTRIES, \
-	  "completion ring, rounded up to a power of two", \
+	  "completion ring, rounded up to a power of two: bounds operations in flight, and channels, of which each takes one or two entries", \
 	  "RDMATENSOR_RING_ENTRIES", NULL, "entries") \
 	P(queue_depth, 1024, 16, 16384, 0, RDMATENSOR_SET_QUEUE_DEPTH, \
 	  "work requests of a lane's send queue, at least 2 * msg_slots + 8; the receive queue takes what can arrive, at most so many: 2 * msg_slots + 1 and 256 requests on the first lane, the requests and 1 on others", \

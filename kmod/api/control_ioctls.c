@@ -205,7 +205,9 @@ int rdmatensor_ioctl_step_abort(struct rdmatensor_context *context, void *arg)
 	LIST_HEAD(waiters);
 	int ret;
 
+	/* SUBMIT's -EAGAIN is the ring's: who meets it submits again and again */
 	if (abort->__reserved || abort->status >= 0 || abort->status < -MAX_ERRNO ||
+	    abort->status == -EAGAIN ||
 	    abort->text_len > RDMATENSOR_STATUS_TEXT_MAX)
 		return -EINVAL;
 	if (!rdmatensor_context_started(context))

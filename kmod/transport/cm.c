@@ -439,9 +439,9 @@ static const char *cm_remedy(int error)
 {
 	switch (error) {
 	case -EUSERS:
-		return "all channels are in use; raise max_channels";
+		return "the peer has all channels that it allows; raise max_channels there";
 	case -EAGAIN:
-		return "the completion ring has no room; reap it or raise ring_entries";
+		return "the peer's completion ring has no room; raise ring_entries there, or let the peer reap";
 	default:
 		return rdmatensor_conn_remedy(error);
 	}

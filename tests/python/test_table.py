@@ -190,16 +190,19 @@ def test_full_ring(offers, peer, whole, monkeypatch):
         with rt.DistTensor("part", [peer.host], node=small) as part:
             waits = threading.Thread(target=wait)
             waits.start()
-            # As many as there is room for beside the channel; their deadline is the timeout of before
-            while small.stats()["fetches"] < 15:
-                time.sleep(0.01)
-            small.timeout = 0.3
-            with pytest.raises(TimeoutError, match='"part": the completion ring had no room'):
-                part[[1, 2]]
-            small.timeout = 60
-            for _ in range(20):
-                assert (part[[1, 2]] == whole[[1, 2]]).all()
-            waits.join()
+            try:
+                # As many as there is room for beside the channel; their deadline is the timeout of before
+                while small.stats()["fetches"] < 15 and waits.is_alive():
+                    time.sleep(0.01)
+                small.timeout = 0.3
+                with pytest.raises(TimeoutError, match='"part": the completion ring had no room'):
+                    part[[1, 2]]
+                small.timeout = 60
+                for _ in range(20):
+                    assert (part[[1, 2]] == whole[[1, 2]]).all()
+            finally:
+                # The node is its own until it ends
+                waits.join()
             assert ended
 
 

@@ -938,6 +938,7 @@ static const struct row {
 	ROW(STEP_ABORT, step_abort, status, 1, -EINVAL),
 	ROW(STEP_ABORT, step_abort, status, -1, 0),
 	ROW(STEP_ABORT, step_abort, status, -4095, 0),
+	ROW(STEP_ABORT, step_abort, status, -EAGAIN, -EINVAL),
 	ROW(STEP_ABORT, step_abort, status, -4096, -EINVAL),
 	ROW(STEP_ABORT, step_abort, status, INT_MAX, -EINVAL),
 	ROW(STEP_ABORT, step_abort, status, INT_MIN, -EINVAL),

@@ -203,6 +203,161 @@ TEST(node_gets_many_at_once)
 	nodes_close();
 }
 
+static void nothing(int sig)
+{
+	(void)sig;
+}
+
+/* @b has the least ring: 16 entries, of which one is the channel's */
+static void small_ring_open(unsigned int offered)
+{
+	float own[1] = { 7 };
+	struct rdmatensor_tensor t = floats(own, 1);
+	char name[16];
+	unsigned int i;
+
+	setenv("RDMATENSOR_RING_ENTRIES", "16", 1);
+	node_open(&b, 0, 0);
+	unsetenv("RDMATENSOR_RING_ENTRIES");
+	node_open(&a, 0, 1);
+	for (i = 0; i < offered; i++) {
+		snprintf(name, sizeof(name), "t%u", i);
+		EQ(rdmatensor_offer(a, name, &t), 0);
+	}
+}
+
+/**
+ * struct lacking - a thread that gets what nobody offers, and what is
+ * @none: how many names there are that nobody offers, the first ones
+ * @some: and that are offered
+ * @ret: what came of it
+ * @came: tensors that came
+ */
+struct lacking {
+	unsigned int none, some;
+	int ret;
+	unsigned int came;
+};
+
+static void *get_lacking(void *arg)
+{
+	static struct rdmatensor_tensor tensors[MANY];
+	static const char *names[MANY];
+	static char texts[MANY][16];
+	struct lacking *lacking = arg;
+	unsigned int i, nr = lacking->none + lacking->some;
+	char peer[64];
+
+	for (i = 0; i < nr; i++) {
+		snprintf(texts[i], sizeof(texts[i]), i < lacking->none ? "none%u" : "t%u",
+			 i < lacking->none ? i : i - lacking->none);
+		names[i] = texts[i];
+	}
+	memset(tensors, 0, sizeof(tensors));
+	snprintf(peer, sizeof(peer), "%s:%u", test_ip(), rdmatensor_node_port(a));
+	lacking->ret = rdmatensor_get_many(b, peer, names, tensors, nr);
+	for (i = 0, lacking->came = 0; i < nr; i++)
+		lacking->came += tensors[i].data && *(float *)tensors[i].data == 7;
+	return NULL;
+}
+
+/* The same of one, which get_lacking() may do meanwhile */
+static void *get_lacking_one(void *arg)
+{
+	struct rdmatensor_tensor found = { .step = 0 };
+	struct lacking *lacking = arg;
+
+	lacking->ret = rdmatensor_get(b, at_a("none"), &found);
+	return NULL;
+}
+
+/* Many times more than there is room for, behind some that never come */
+TEST(node_whose_ring_is_small)
+{
+	struct lacking lacking = { .none = 2, .some = MANY - 2 };
+
+	small_ring_open(MANY);
+	rdmatensor_node_timeout(b, 3000);
+	get_lacking(&lacking);
+	EQ(lacking.ret, -ETIMEDOUT);
+	EQ(lacking.came, lacking.some);
+	CHECK(says("/none0, step 0: "));
+	CHECK(says("has not published it"));
+	CHECK(says("; and 1 others of this call failed"));
+	nodes_close();
+}
+
+/* The ends that a call has not looked at, as it waits for its last one, keep no room from others */
+TEST(node_whose_ring_is_full_of_ends)
+{
+	struct lacking lacking = { .none = 1, .some = 14 };
+	struct rdmatensor_tensor found = { .step = 0 };
+	pthread_t thread;
+	uint64_t counters[RDMATENSOR_STAT_NR], began;
+	unsigned int i;
+
+	small_ring_open(16);
+	EQ(rdmatensor_get(b, at_a("t0"), &found), 0);
+	rdmatensor_node_timeout(b, 10000);
+	EQ(pthread_create(&thread, NULL, get_lacking, &lacking), 0);
+	do
+		EQ(rdmatensor_stats(rdmatensor_node_handle(b), 0, counters, RDMATENSOR_STAT_NR), 0);
+	while (counters[RDMATENSOR_STAT_FETCHED] < 1 + 14);
+	began = rdmatensor_now_ns();
+	for (i = 0; i < 50; i++) {
+		memset(&found, 0, sizeof(found));
+		EQ(rdmatensor_get(b, at_a("t15"), &found), 0);
+	}
+	CHECK(ms_since(began) < 8000);
+	EQ(pthread_join(thread, NULL), 0);
+	EQ(lacking.ret, -ETIMEDOUT);
+	EQ(lacking.came, 14);
+	nodes_close();
+}
+
+/* What waits for room says so, in words that are its own, and a signal ends it */
+TEST(node_whose_ring_is_full)
+{
+	struct lacking lacking = { .none = 100, .some = 0 }, other = { .none = 1, .some = 0 };
+	struct sigaction action = { .sa_handler = nothing };
+	struct rdmatensor_tensor found = { .step = 0 };
+	uint64_t counters[RDMATENSOR_STAT_NR], began;
+	float own[1] = { 1 };
+	struct rdmatensor_tensor t = floats(own, 1);
+	pthread_t thread, waiting;
+
+	small_ring_open(1);
+	EQ(rdmatensor_get(b, at_a("t0"), &found), 0);
+	EQ(rdmatensor_offer(b, "own", &t), 0);
+	rdmatensor_node_timeout(b, 6000);
+	EQ(pthread_create(&thread, NULL, get_lacking, &lacking), 0);
+	do
+		EQ(rdmatensor_stats(rdmatensor_node_handle(b), 0, counters, RDMATENSOR_STAT_NR), 0);
+	while (counters[RDMATENSOR_STAT_FETCHES] < 1 + 15);
+	rdmatensor_node_timeout(b, 100);
+	EQ(rdmatensor_get(b, at_a("t0"), &found), -ETIMEDOUT);
+	CHECK(says("the completion ring had no room"));
+	CHECK(!says("has not published"));
+	EQ(rdmatensor_withdraw_offer(b, "own", 0), -EAGAIN);
+	CHECK(says("withdraw: \"own\", step 0: the completion ring had no room"));
+
+	sigaction(SIGUSR1, &action, NULL);
+	rdmatensor_node_interruptible(b, 1);
+	rdmatensor_node_timeout(b, -1);
+	began = rdmatensor_now_ns();
+	EQ(pthread_create(&waiting, NULL, get_lacking_one, &other), 0);
+	while (pthread_tryjoin_np(waiting, NULL)) {
+		usleep(20000);	/* between two signals */
+		pthread_kill(waiting, SIGUSR1);
+	}
+	EQ(other.ret, -EINTR);
+	CHECK(ms_since(began) < 5000);
+	EQ(pthread_join(thread, NULL), 0);
+	EQ(lacking.ret, -ETIMEDOUT);
+	EQ(rdmatensor_withdraw_offer(b, "own", 0), 0);
+	nodes_close();
+}
+
 /* More than the first pools hold; what was given back is used again */
 TEST(node_memory_grows)
 {
@@ -337,11 +492,6 @@ TEST(node_parts_of_its_memory)
 	EQ(*(float *)found.data, 6);
 	EQ(rdmatensor_node_free(b, found.data), 0);
 	nodes_close();
-}
-
-static void nothing(int sig)
-{
-	(void)sig;
 }
 
 static struct rdmatensor_tensor interrupted[3];

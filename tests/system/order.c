@@ -148,12 +148,11 @@ TEST(connect_that_waits_is_in_the_log)
 	early_open(NULL);
 	log_begin();
 	do {
-		caller_prepare(&callers[0], LATE_PORT, 200);
+		caller_prepare(&callers[0], LATE_PORT, 2000);
 		strcpy(callers[0].connect.worker, "late");
 		EQ(rdmatensor_connect_raw(early.rt, &callers[0].connect), -ECONNREFUSED);
 	} while (!log_count("worker 'early': connect to 'late' at "));
-	CHECK(log_count(": nobody listens there yet (-111): waiting for it, up to 2") ||
-	      log_count(": nobody listens there yet (-111): waiting for it, up to 1"));
+	CHECK(log_count(": nobody listens there yet (-111): waiting for it, up to "));
 }
 
 TEST(connect_need_not_wait)

@@ -95,11 +95,6 @@ int __real_poll(struct pollfd *fds, nfds_t nr, int timeout);
 int __wrap_poll(struct pollfd *fds, nfds_t nr, int timeout);
 int __real_ioctl(int fd, unsigned long request, ...);
 int __wrap_ioctl(int fd, unsigned long request, ...);
-int __real_rt_ring_take(struct rt_ring *ring, uint64_t user_data, uint32_t *from,
-			struct rdmatensor_cqe *cqe);
-int __wrap_rt_ring_take(struct rt_ring *ring, uint64_t user_data, uint32_t *from,
-			struct rdmatensor_cqe *cqe);
-
 struct json_object *__real_json_tokener_parse_ex(struct json_tokener *tok, const char *text,
 						 int len);
 struct json_object *__wrap_json_tokener_parse_ex(struct json_tokener *tok, const char *text,
@@ -108,6 +103,7 @@ struct json_object *__wrap_json_tokener_parse_ex(struct json_tokener *tok, const
 /* The entry that has not come yet, and for whom */
 static struct fake_context *late_for;
 static struct rdmatensor_cqe late;
+static unsigned int late_from;
 /* The same of a withdrawal */
 static struct fake_context *withdrawn_for;
 static struct rdmatensor_cqe withdrawn;
@@ -536,6 +532,7 @@ static int end_fetch(struct fake_context *ctx, const struct rdmatensor_op *op)
 	if (fake.late) {
 		fake.late = false;
 		late_for = ctx;
+		late_from = fake.waits + 1;
 		late = cqe;
 	} else {
 		push(ctx, &cqe);
@@ -624,19 +621,6 @@ static void channel_down(struct fake_context *ctx, uint32_t channel)
 		end_fetch(ctx, &one.op);
 	}
 	push(ctx, &down);
-}
-
-/* Whoever looks and does not find: what was late has come right afterwards */
-int __wrap_rt_ring_take(struct rt_ring *ring, uint64_t user_data, uint32_t *from,
-			struct rdmatensor_cqe *cqe)
-{
-	int found = __real_rt_ring_take(ring, user_data, from, cqe);
-
-	if (!found && late_for) {
-		push(late_for, &late);
-		late_for = NULL;
-	}
-	return found;
 }
 
 static size_t allocated(void)
@@ -736,6 +720,11 @@ static int do_submit(struct fake_context *ctx, struct rdmatensor_submit *arg)
 	if (!arg->wait_nr && !by_head)
 		return 0;
 	fake.waits++;
+	/* What is late comes between the look at the ring and the wait, if that is not the first */
+	if (late_for && fake.waits > late_from) {
+		push(late_for, &late);
+		late_for = NULL;
+	}
 	if (fake.busy)
 		push(ctx, &other);
 	show(ctx);

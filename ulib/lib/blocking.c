@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Calls that submit one operation and return with its end. Each marks its
- * operation by a user_data of its own, and takes exactly that entry out of the
- * ring. The kernel kept a place in the ring for it, so it comes however many
- * other entries lie there.
+ * Calls that submit operations and return with their ends. Each marks its
+ * operations by user_data of its own. The kernel kept a place in the ring for each
+ * end, so it comes however many other entries lie there.
  *
  * Any number of threads may be in such calls, and one beside them in
- * rdmatensor_reap(): the ring's process side is guarded by @reaping, and each
- * waits by itself, for the ring's head to go on from where it was looked at last:
- * what others take out of the ring meanwhile does not matter to that.
+ * rdmatensor_reap(): the ring's process side is guarded by @reaping. Whoever looks
+ * at the ring hands every end to the call that it is of, so that no end keeps its
+ * place while the thread that wants it sleeps; what is left there is nobody's call's.
+ * Each call waits by itself, for the ring's head to go on from where it was looked
+ * at last: who took its end out of the ring does not matter to that.
  */
 #include <errno.h>
 #include <string.h>
@@ -23,15 +24,42 @@ static bool is_interruptible(const struct rdmatensor *rt)
 	return __atomic_load_n(&rt->interruptible, __ATOMIC_RELAXED);
 }
 
-/* Of @nr operations, at most RDMATENSOR_SUBMIT_MAX */
-static void begin_call(struct rdmatensor *rt, struct rt_call *call, unsigned int nr)
+/* Not the user_data of an operation that goes on, as its call is older than 2^32 others */
+static uint32_t free_tag(const struct rdmatensor *rt, unsigned int nr)
+{
+	const struct rt_call *call = rt->calls;
+	uint32_t tag = rt->tag, other;
+
+	while (call) {
+		/* Not around the end of 32 bits, as they are one after the other */
+		if (tag > UINT32_MAX - nr) {
+			tag = 0;
+			call = rt->calls;
+			continue;
+		}
+		other = (uint32_t)call->tag;
+		if (tag < other + call->nr && other < tag + nr) {
+			tag = other + call->nr;
+			call = rt->calls;
+			continue;
+		}
+		call = call->next;
+	}
+	return tag > UINT32_MAX - nr ? 0 : tag;
+}
+
+/* Of @nr operations, whose ends go to @cqes */
+static void begin_call(struct rdmatensor *rt, struct rt_call *call, struct rdmatensor_cqe *cqes,
+		       unsigned int nr)
 {
 	memset(call, 0, sizeof(*call));
 	call->nr = nr;
+	call->cqes = cqes;
 	pthread_mutex_lock(&rt->reaping);
-	/* Not around the end of 32 bits, as they are one after the other */
-	if (rt->tag > UINT32_MAX - nr)
-		rt->tag = 0;
+	/* Nobody has judged what came since there was a call */
+	if (!rt->calls && !rt->abandoned)
+		rt->judged = rt_ring_tail(&rt->ring);
+	rt->tag = free_tag(rt, nr);
 	call->tag = RDMATENSOR_USER_DATA_LIBRARY | rt->tag;
 	rt->tag += nr;
 	call->next = rt->calls;
@@ -39,7 +67,7 @@ static void begin_call(struct rdmatensor *rt, struct rt_call *call, unsigned int
 	pthread_mutex_unlock(&rt->reaping);
 }
 
-/* @abandoned: its entry is still to come, for nobody */
+/* @abandoned: its end, if it has not come, is nobody's */
 static void end_call(struct rdmatensor *rt, struct rt_call *call, bool abandoned)
 {
 	struct rt_call **at;
@@ -48,42 +76,54 @@ static void end_call(struct rdmatensor *rt, struct rt_call *call, bool abandoned
 	for (at = &rt->calls; *at != call; at = &(*at)->next)
 		;
 	*at = call->next;
-	rt->abandoned += abandoned;
+	rt->abandoned += abandoned && !call->ended;
 	pthread_mutex_unlock(&rt->reaping);
 }
 
-/* It ends an operation of a blocking call; *lives: of one that has not ended */
-static bool is_calls(const struct rdmatensor *rt, const struct rdmatensor_cqe *cqe, bool *lives)
+/* It ends an operation of a blocking call; *call: of one that has not ended, else NULL */
+static bool is_calls(const struct rdmatensor *rt, const struct rdmatensor_cqe *cqe,
+		     struct rt_call **call)
 {
-	const struct rt_call *call;
-
 	if (cqe->user_data < RDMATENSOR_USER_DATA_LIBRARY || !rt_ring_is_end(cqe))
 		return false;
-	for (call = rt->calls; call && cqe->user_data - call->tag >= call->nr; call = call->next)
-		;
-	*lives = call;
-	return true;
+	for (*call = rt->calls; *call; *call = (*call)->next)
+		if (cqe->user_data - (*call)->tag < (*call)->nr)
+			return true;
+	return rt->abandoned;
 }
 
-/* With @reaping held */
-static void drop_abandoned(struct rdmatensor *rt)
+/*
+ * Hands the ends of calls over, with @reaping held; what is left in the ring is for
+ * rdmatensor_reap(). What was there at the last look has been judged
+ */
+static void hand_over(struct rdmatensor *rt)
 {
 	struct rdmatensor_cqe dropped;
-	uint32_t i = 0, from;
-	bool lives;
+	uint32_t tail, i, from;
+	struct rt_call *call;
 
-	while (rt->abandoned && i < rt_ring_ready(&rt->ring)) {
+	if (!rt->calls && !rt->abandoned)
+		return;
+	tail = rt_ring_tail(&rt->ring);
+	i = rt->judged - tail <= rt_ring_ready(&rt->ring) ? rt->judged - tail : 0;
+	while (i < rt_ring_ready(&rt->ring)) {
 		const struct rdmatensor_cqe *at = rt_ring_at(&rt->ring, i);
+		uint64_t user_data = at->user_data;
 
-		if (!is_calls(rt, at, &lives) || lives) {
+		if (!is_calls(rt, at, &call)) {
 			i++;
 			continue;
 		}
+		/* The places of those before it move up by one */
 		from = i;
-		rt_ring_take(&rt->ring, at->user_data, &from, &dropped);
-		rt->abandoned--;
-		rt->moves++;
+		rt_ring_take(&rt->ring, user_data, &from,
+			     call ? &call->cqes[user_data - call->tag] : &dropped);
+		if (call)
+			call->ended++;
+		else
+			rt->abandoned--;
 	}
+	rt->judged = rt_ring_tail(&rt->ring) + i;
 }
 
 void rt_drop_abandoned(struct rdmatensor *rt)
@@ -91,50 +131,42 @@ void rt_drop_abandoned(struct rdmatensor *rt)
 	if (!__atomic_load_n(&rt->abandoned, __ATOMIC_RELAXED))
 		return;
 	pthread_mutex_lock(&rt->reaping);
-	drop_abandoned(rt);
+	hand_over(rt);
 	pthread_mutex_unlock(&rt->reaping);
 }
 
 unsigned int rt_reap_beside_calls(struct rdmatensor *rt, struct rdmatensor_cqe *cqes,
 				  unsigned int nr)
 {
-	unsigned int taken = 0;
-	bool lives;
+	unsigned int taken, most;
 
 	pthread_mutex_lock(&rt->reaping);
-	drop_abandoned(rt);
-	if (!rt->calls)
-		taken = rt_ring_reap(&rt->ring, cqes, nr);
-	/* Up to the first that a call is about to take */
-	while (rt->calls && taken < nr && rt_ring_ready(&rt->ring) &&
-	       !is_calls(rt, rt_ring_at(&rt->ring, 0), &lives))
-		taken += rt_ring_reap(&rt->ring, &cqes[taken], 1);
-	rt->moves += taken;
+	hand_over(rt);
+	/* What has come since then may be a call's */
+	most = rt->calls || rt->abandoned ? rt->judged - rt_ring_tail(&rt->ring) : nr;
+	taken = rt_ring_reap(&rt->ring, cqes, nr < most ? nr : most);
 	pthread_mutex_unlock(&rt->reaping);
 	return taken;
 }
 
-static bool take(struct rdmatensor *rt, struct rt_call *call, struct rdmatensor_cqe *cqe)
+/* How many of its operations have ended */
+static unsigned int ended(struct rdmatensor *rt, const struct rt_call *call)
 {
-	bool found;
+	unsigned int nr;
 
 	pthread_mutex_lock(&rt->reaping);
-	drop_abandoned(rt);
-	if (call->moves != rt->moves)
-		call->from = 0;
-	call->moves = rt->moves;
-	found = rt_ring_take(&rt->ring, call->tag, &call->from, cqe);
-	rt->moves += found;
+	hand_over(rt);
+	nr = call->ended;
 	pthread_mutex_unlock(&rt->reaping);
-	return found;
+	return nr;
 }
 
 /*
- * 0: the entry is in @cqe; -ETIME; -EINTR, if @interruptible; else the device is gone, and it
+ * 0: its end has come; -ETIME; -EINTR, if @interruptible; else the device is gone, and it
  * with it. @err: how a wait before it has ended
  */
-static int await(struct rdmatensor *rt, struct rt_call *call, int err, bool interruptible,
-		 uint64_t deadline_ns, struct rdmatensor_cqe *cqe)
+static int await(struct rdmatensor *rt, const struct rt_call *call, int err, bool interruptible,
+		 uint64_t deadline_ns)
 {
 	unsigned int none;
 
@@ -142,7 +174,7 @@ static int await(struct rdmatensor *rt, struct rt_call *call, int err, bool inte
 		/* Before the look: an entry that comes after it ends the wait */
 		uint32_t head = rt_ring_head(&rt->ring);
 
-		if (take(rt, call, cqe))
+		if (ended(rt, call))
 			return 0;
 		if (err && (err != -EINTR || interruptible))
 			return err;
@@ -152,19 +184,18 @@ static int await(struct rdmatensor *rt, struct rt_call *call, int err, bool inte
 
 /* Submits @op under the call's tag and waits; *taken: whether the kernel has it */
 static int submit_and_await(struct rdmatensor *rt, const struct rdmatensor_op *op,
-			    struct rt_call *call, uint64_t deadline_ns, bool interruptible,
-			    struct rdmatensor_cqe *cqe, unsigned int *taken)
+			    const struct rt_call *call, uint64_t deadline_ns, bool interruptible,
+			    unsigned int *taken)
 {
 	struct rdmatensor_op mine = *op;
 	int err;
 
-	memset(cqe, 0, sizeof(*cqe));
 	*taken = 0;
 	mine.user_data = call->tag;
 	err = rt_submit_until(rt, &mine, 1, rt_ring_head(&rt->ring) + 1, deadline_ns, taken);
 	if (!*taken)
 		return err ? err : -EIO;
-	return await(rt, call, err, interruptible, deadline_ns, cqe);
+	return await(rt, call, err, interruptible, deadline_ns);
 }
 
 /* Without an entry of its own, for which a ring that only the caller reads may have no room */
@@ -190,11 +221,11 @@ static int withdraw_quietly(struct rdmatensor *rt, const struct rdmatensor_op *p
 
 /*
  * Takes a publication back, as often as it needs, and waits until the buffer is free: until then
- * it cannot be given back. Return: 0: it was withdrawn; 1: it ended by itself, as @cqe says; else
- * the device is gone
+ * it cannot be given back. Return: 0: it was withdrawn; 1: it ended by itself; else the device is
+ * gone
  */
-static int take_back(struct rdmatensor *rt, const struct rdmatensor_op *op, struct rt_call *call,
-		     struct rdmatensor_cqe *cqe)
+static int take_back(struct rdmatensor *rt, const struct rdmatensor_op *op,
+		     const struct rt_call *call)
 {
 	int withdrawn, err;
 
@@ -205,29 +236,29 @@ static int take_back(struct rdmatensor *rt, const struct rdmatensor_op *op, stru
 		 * otherwise, as without memory, the tensor is still there
 		 */
 		err = await(rt, call, 0, false, withdrawn && withdrawn != -ENOENT ?
-			    rdmatensor_deadline_ms(AGAIN_MS) : 0, cqe);
+			    rdmatensor_deadline_ms(AGAIN_MS) : 0);
 	} while (err == -ETIME);
 	return err ? err : !!withdrawn;
 }
 
 /* By a signal, of what the kernel has. Return: as rdmatensor_run() */
 static int end_interrupted(struct rdmatensor *rt, const struct rdmatensor_op *op,
-		       struct rt_call *call, struct rdmatensor_cqe *cqe)
+			   const struct rt_call *call)
 {
 	struct rdmatensor_op cancel;
 	int err;
 
 	if (op->opcode == RDMATENSOR_OP_PUBLISH) {
-		err = take_back(rt, op, call, cqe);
-		return err < 0 ? err : err ? cqe->result : -EINTR;
+		err = take_back(rt, op, call);
+		return err < 0 ? err : err ? call->cqes->result : -EINTR;
 	}
 	rdmatensor_prep_cancel(&cancel, call->tag);
 	/* What has ended is not found, and what cannot be cancelled just now goes on to its end */
 	rdmatensor_submit(rt, &cancel, 1, 0, 0, NULL);
-	err = await(rt, call, 0, false, 0, cqe);
+	err = await(rt, call, 0, false, 0);
 	if (err)
 		return err;
-	return cqe->result == -ECANCELED ? -EINTR : cqe->result;
+	return call->cqes->result == -ECANCELED ? -EINTR : call->cqes->result;
 }
 
 void rdmatensor_interruptible(struct rdmatensor *rt, int on)
@@ -263,12 +294,12 @@ static int run(struct rdmatensor *rt, const struct rdmatensor_op *op, size_t op_
 	if (err)
 		return err;
 
-	begin_call(rt, &call, 1);
-	err = submit_and_await(rt, &mine, &call, 0, interruptible, cqe, &taken);
+	begin_call(rt, &call, cqe, 1);
+	err = submit_and_await(rt, &mine, &call, 0, interruptible, &taken);
 	if (err == -EINTR && taken && mine.opcode == RDMATENSOR_OP_WITHDRAW) {
 		abandoned = true;
 	} else if (err == -EINTR && taken) {
-		err = end_interrupted(rt, &mine, &call, cqe);
+		err = end_interrupted(rt, &mine, &call);
 	} else if (!err) {
 		err = cqe->result;
 	}
@@ -284,125 +315,152 @@ int rdmatensor_run_sized(struct rdmatensor *rt, const struct rdmatensor_op *op, 
 	return run(rt, op, op_size, is_interruptible(rt), cqe);
 }
 
-int rt_withdraw(struct rdmatensor *rt, const char *name, int64_t step_id)
+int rt_withdraw(struct rdmatensor *rt, const char *name, int64_t step_id, uint64_t deadline_ns)
 {
 	struct rdmatensor_cqe cqe;
 	struct rdmatensor_op op;
+	unsigned int none;
+	uint32_t head;
+	int err;
 
 	rdmatensor_prep_withdraw(&op, name, step_id, 0);
-	return run(rt, &op, sizeof(op), false, &cqe);
+	do {
+		head = rt_ring_head(&rt->ring);
+		err = run(rt, &op, sizeof(op), false, &cqe);
+		if (err != -EAGAIN)
+			return err;
+		rt_submit_until(rt, NULL, 0, head + 1, rdmatensor_deadline_ms(AGAIN_MS), &none);
+	} while (!deadline_ns || rdmatensor_now_ns() < deadline_ns);
+	return err;
 }
 
-/* Fetches and gathers. Those that have ended are not found, others may go on to their end */
-static void cancel_all(struct rdmatensor *rt, const struct rt_call *call)
+/**
+ * struct many - a call of many operations
+ * @rt: the handle
+ * @call: the call
+ * @ops: the operations,
+ * @nr: their number
+ * @next: the first of them that was neither taken by the kernel nor refused
+ * @taken: so many of those before it were taken
+ * @interrupted: a signal has ended it: no more are submitted
+ */
+struct many {
+	struct rdmatensor *rt;
+	struct rt_call call;
+	struct rdmatensor_op *ops;
+	unsigned int nr;
+	unsigned int next;
+	unsigned int taken;
+	bool interrupted;
+};
+
+/* Those that have ended are not found, others may go on to their end */
+static void cancel_all(const struct many *many)
 {
 	struct rdmatensor_op op;
 	unsigned int i;
 
-	for (i = 0; i < call->nr; i++) {
-		rdmatensor_prep_cancel(&op, call->tag + i);
-		rdmatensor_submit(rt, &op, 1, 0, 0, NULL);
+	for (i = 0; i < many->next; i++) {
+		rdmatensor_prep_cancel(&op, many->ops[i].user_data);
+		rdmatensor_submit(many->rt, &op, 1, 0, 0, NULL);
 	}
 }
 
-/* The entries of a call that have come. Return: their number */
-static unsigned int take_all(struct rdmatensor *rt, const struct rt_call *call,
-			     struct rdmatensor_cqe *cqes)
+static void refuse(struct many *many, int err, uint16_t flags)
 {
-	unsigned int found = 0;
-	uint32_t i, at;
+	struct rdmatensor_cqe *cqe = &many->call.cqes[many->next++];
 
-	pthread_mutex_lock(&rt->reaping);
-	drop_abandoned(rt);
-	for (i = 0; i < rt_ring_ready(&rt->ring); i++) {
-		const struct rdmatensor_cqe *cqe = rt_ring_at(&rt->ring, i);
-		uint64_t nr = cqe->user_data - call->tag;
+	cqe->result = err;
+	cqe->flags = flags;
+}
 
-		if (nr >= call->nr || !rt_ring_is_end(cqe))
+/* Submits what the ring has room for. Return: true: it had none for the next one */
+static bool submit_some(struct many *many)
+{
+	unsigned int part, taken;
+	int err;
+
+	while (many->next < many->nr) {
+		part = many->nr - many->next;
+		if (part > RDMATENSOR_SUBMIT_MAX)
+			part = RDMATENSOR_SUBMIT_MAX;
+		taken = 0;
+		err = rdmatensor_submit(many->rt, &many->ops[many->next], part, 0, 0, &taken);
+		many->next += taken;
+		many->taken += taken;
+		if (taken == part)
 			continue;
-		at = i--;
-		found += (unsigned int)rt_ring_take(&rt->ring, call->tag + nr, &at, &cqes[nr]);
-		rt->moves++;
+		if (err == -EAGAIN)
+			return true;
+		refuse(many, err ? err : -EIO, 0);
 	}
-	pthread_mutex_unlock(&rt->reaping);
-	return found;
+	return false;
 }
 
 /*
- * Waits for all @left that the kernel has: as many more entries there will be at least, so nobody
- * wakes for each. Return: 0; or the device is gone
+ * Waits for one of @left in flight if there are more to submit, without them for what others take
+ * out of the ring; else for all @left: as many more entries there will be at least, so nobody wakes
+ * for each. @head: from before the look at the ring. Return: 0, or the device is gone
  */
-static int await_all(struct rdmatensor *rt, const struct rt_call *call,
-		     struct rdmatensor_cqe *cqes, unsigned int left, bool *interrupted)
+static int await_some(struct many *many, uint32_t head, unsigned int left, bool full)
 {
-	bool interruptible = is_interruptible(rt);
+	struct rdmatensor *rt = many->rt;
 	unsigned int none;
+	int err;
+
+	/* Some at a time, but not so many that a slow one holds up what there is room for */
+	if (full)
+		err = rt_submit_until(rt, NULL, 0, head + 1 + left / 4,
+				      rdmatensor_deadline_ms(AGAIN_MS), &none);
+	else
+		err = rt_submit_until(rt, NULL, 0, head + left, 0, &none);
+	if (err == -EINTR && is_interruptible(rt) && !many->interrupted) {
+		many->interrupted = true;
+		cancel_all(many);
+	}
+	return err == -EINTR || err == -ETIME ? 0 : err;
+}
+
+/* Return: 0: all has ended or was refused; the device is gone */
+static int run_all(struct many *many)
+{
+	unsigned int left;
 	uint32_t head;
+	bool full;
 	int err = 0;
 
-	for (;;) {
-		head = rt_ring_head(&rt->ring);
-		left -= take_all(rt, call, cqes);
-		if (!left || (err && err != -EINTR))
-			return left ? err : 0;
-		if (err && interruptible && !*interrupted) {
-			*interrupted = true;
-			cancel_all(rt, call);
-		}
-		/* What has come since head was read is among the @left */
-		err = rt_submit_until(rt, NULL, 0, head + left, 0, &none);
-	}
-}
-
-/*
- * Submits what the kernel takes, and waits for the ends. Return: how many were done. One that is
- * refused is among them, unless the ring has no room for it while others are in flight
- */
-static unsigned int run_some(struct rdmatensor *rt, struct rdmatensor_op *ops,
-			     struct rdmatensor_cqe *cqes, unsigned int nr, bool *interrupted)
-{
-	uint32_t head = rt_ring_head(&rt->ring);
-	unsigned int i, taken = 0, none;
-	struct rt_call call;
-	int err, gone = 0;
-
-	begin_call(rt, &call, nr);
-	for (i = 0; i < nr; i++)
-		ops[i].user_data = call.tag + i;
-	err = rdmatensor_submit(rt, ops, nr, 0, 0, &taken);
-	if (taken)
-		gone = await_all(rt, &call, cqes, taken, interrupted);
-	end_call(rt, &call, false);
-	for (i = 0; gone && i < taken; i++)
-		if (!cqes[i].type)
-			cqes[i].result = gone;
-	if (taken == nr || (taken && err == -EAGAIN))
-		return taken;
-	/* By entries of others, which somebody reaps, or ends of others, which are to come */
-	if (err == -EAGAIN && !*interrupted && (!ops[taken].deadline_ns ||
-						rdmatensor_now_ns() < ops[taken].deadline_ns)) {
-		rt_submit_until(rt, NULL, 0, head + 1, rdmatensor_deadline_ms(AGAIN_MS), &none);
-		return 0;
-	}
-	/* The deadline was its own, and there was no room for it until then */
-	cqes[taken].result = err == -EAGAIN ? -ETIMEDOUT : err;
-	return taken + 1;
+	do {
+		head = rt_ring_head(&many->rt->ring);
+		left = many->taken - ended(many->rt, &many->call);
+		full = !many->interrupted && submit_some(many);
+		left = many->taken - ended(many->rt, &many->call);
+		if (full && many->ops[many->next].deadline_ns &&
+		    rdmatensor_now_ns() >= many->ops[many->next].deadline_ns)
+			refuse(many, -ETIMEDOUT, RT_CQE_NO_ROOM);
+		else if (full || left)
+			err = await_some(many, head, left, full);
+	} while (!err && (full || left));
+	return err;
 }
 
 void rt_run_many(struct rdmatensor *rt, struct rdmatensor_op *ops, struct rdmatensor_cqe *cqes,
 		 unsigned int nr)
 {
-	unsigned int i, done = 0, part;
-	bool interrupted = false;
+	struct many many = { .rt = rt, .ops = ops, .nr = nr };
+	unsigned int i;
+	int gone;
 
 	memset(cqes, 0, nr * sizeof(*cqes));
-	while (done < nr && !interrupted) {
-		part = nr - done < RDMATENSOR_SUBMIT_MAX ? nr - done : RDMATENSOR_SUBMIT_MAX;
-		done += run_some(rt, &ops[done], &cqes[done], part, &interrupted);
-	}
-	/* What was cancelled, and what was not submitted for that */
-	for (i = 0; interrupted && i < nr; i++)
-		if (i >= done || cqes[i].result == -ECANCELED)
+	begin_call(rt, &many.call, cqes, nr);
+	for (i = 0; i < nr; i++)
+		ops[i].user_data = many.call.tag + i;
+	gone = run_all(&many);
+	end_call(rt, &many.call, false);
+	for (i = 0; i < nr; i++)
+		if (gone && !cqes[i].type && !cqes[i].result)
+			cqes[i].result = gone;
+		/* What was cancelled, and what was not submitted for that */
+		else if (many.interrupted && (i >= many.next || cqes[i].result == -ECANCELED))
 			cqes[i].result = -EINTR;
 }
 
@@ -439,12 +497,13 @@ int rdmatensor_publish(struct rdmatensor *rt, const char *name, int64_t step_id,
 		return -ENOTCONN;
 	rdmatensor_prep_publish(&op, name, step_id, pool->id, offset, bytes,
 				data_type, ndims, dims, uses, 0);
-	begin_call(rt, &call, 1);
-	err = submit_and_await(rt, &op, &call, deadline_ns, is_interruptible(rt), &cqe, &taken);
+	memset(&cqe, 0, sizeof(cqe));
+	begin_call(rt, &call, &cqe, 1);
+	err = submit_and_await(rt, &op, &call, deadline_ns, is_interruptible(rt), &taken);
 	if (!err) {
 		err = cqe.result;
 	} else if (taken && (err == -ETIME || err == -EINTR)) {
-		back = take_back(rt, &op, &call, &cqe);
+		back = take_back(rt, &op, &call);
 		err = back < 0 ? back : back ? cqe.result : err == -EINTR ? -EINTR : -ETIMEDOUT;
 	}
 	end_call(rt, &call, false);

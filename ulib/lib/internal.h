@@ -36,15 +36,15 @@ struct rt_mapping {
  * @next: list, under the handle's @reaping
  * @tag: user_data of its operation, or of the first of several
  * @nr: of them, with user_data one after the other
- * @from: entries of the ring in which it was looked for in vain,
- * @moves: as long as the handle's has this value
+ * @ended: of these; under the handle's @reaping
+ * @cqes: their ends, at the place of each, once it has come
  */
 struct rt_call {
 	struct rt_call *next;
 	uint64_t tag;
 	uint32_t nr;
-	uint32_t from;
-	uint32_t moves;
+	uint32_t ended;
+	struct rdmatensor_cqe *cqes;
 };
 
 /**
@@ -61,7 +61,7 @@ struct rt_call {
  * @reaping: guards the process's side of @ring, as far as blocking calls and
  *           rdmatensor_reap() use it, and what follows
  * @calls: blocking calls
- * @moves: counts what was taken out of the ring
+ * @judged: up to which the ring's entries are no calls'
  * @abandoned: operations whose call was interrupted, and whose entries are to be dropped
  */
 struct rdmatensor {
@@ -76,7 +76,7 @@ struct rdmatensor {
 	bool no_head;
 	pthread_mutex_t reaping;
 	struct rt_call *calls;
-	uint32_t moves;
+	uint32_t judged;
 	uint32_t abandoned;
 };
 
@@ -91,15 +91,17 @@ int rt_submit_until(struct rdmatensor *rt, const struct rdmatensor_op *ops, unsi
 		    uint32_t head, uint64_t deadline_ns, unsigned int *taken);
 
 /*
- * Blocking: all of @ops, fetches or gathers, in flight at once. @cqes has the end of each; of one that
- * was not taken, its type is 0 and its result says why, -ETIMEDOUT: the ring had no room until its
- * deadline; of one that a signal has ended, -EINTR
+ * Blocking: all of @ops, which make an entry each and can be cancelled, in flight at once as far as
+ * the ring has room. @cqes has the end of each; of one that was not taken, its type is 0 and its
+ * result says why, with RT_CQE_NO_ROOM: the ring had none until its deadline (-ETIMEDOUT); of one
+ * that a signal has ended, -EINTR
  */
+#define RT_CQE_NO_ROOM (1 << 15)
 void rt_run_many(struct rdmatensor *rt, struct rdmatensor_op *ops, struct rdmatensor_cqe *cqes,
 		 unsigned int nr);
 
 /* rdmatensor_withdraw(), which no signal ends */
-int rt_withdraw(struct rdmatensor *rt, const char *name, int64_t step_id);
+int rt_withdraw(struct rdmatensor *rt, const char *name, int64_t step_id, uint64_t deadline_ns);
 
 /* Drops the entries of calls that were interrupted */
 void rt_drop_abandoned(struct rdmatensor *rt);

@@ -70,6 +70,11 @@ uint32_t rt_ring_head(const struct rt_ring *ring)
 	return __atomic_load_n(&ring->hdr->head, __ATOMIC_ACQUIRE);
 }
 
+uint32_t rt_ring_tail(const struct rt_ring *ring)
+{
+	return __atomic_load_n(&ring->hdr->tail, __ATOMIC_RELAXED);
+}
+
 static struct rdmatensor_cqe *entry(const struct rt_ring *ring, uint32_t index)
 {
 	return (void *)(ring->entries +

@@ -39,6 +39,9 @@ uint32_t rt_ring_ready(const struct rt_ring *ring);
 /* Entries that the kernel has written, modulo 2^32 */
 uint32_t rt_ring_head(const struct rt_ring *ring);
 
+/* Entries that the process has given back, modulo 2^32 */
+uint32_t rt_ring_tail(const struct rt_ring *ring);
+
 /* The end of an operation, and not an event */
 int rt_ring_is_end(const struct rdmatensor_cqe *cqe);
 

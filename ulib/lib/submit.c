@@ -131,5 +131,4 @@ const struct rdmatensor_cqe *rdmatensor_peek(struct rdmatensor *rt,
 void rdmatensor_advance(struct rdmatensor *rt, unsigned int nr)
 {
 	rt_ring_advance(&rt->ring, nr);
-	__atomic_add_fetch(&rt->moves, 1, __ATOMIC_RELAXED);
 }

@@ -80,7 +80,7 @@ const char *rdmatensor_node_error(void);
 /**
  * rdmatensor_node_timeout() - how long rdmatensor_get() waits
  * @node: the node
- * @ms: for all of a call: until the peer has come up and offered the tensor, and it has arrived;
+ * @ms: at least 1 to have a chance; for all of a call: until the peer has come up and offered the tensor, and it has arrived;
  *      negative: for ever. At first 10000
  */
 void rdmatensor_node_timeout(struct rdmatensor_node *node, int64_t ms);
@@ -168,7 +168,8 @@ int rdmatensor_offer(struct rdmatensor_node *node, const char *name,
  * @name: the tensor's
  * @step: its step
  *
- * Waits for peers that are getting it. Return: 0; -ENOENT: it is not offered.
+ * Waits for peers that are getting it. Return: 0; -ENOENT: it is not offered; -EAGAIN: the completion
+ * ring had no room for it within the timeout, and the offer goes on.
  */
 int rdmatensor_withdraw_offer(struct rdmatensor_node *node, const char *name, int64_t step);
 
@@ -184,22 +185,27 @@ int rdmatensor_withdraw_offer(struct rdmatensor_node *node, const char *name, in
  *
  * A signal ends it if rdmatensor_node_interruptible() says so: its fetches are cancelled first.
  *
- * Return: 0; -EINTR; -ETIMEDOUT: no such tensor within the timeout; -EMSGSIZE: it is longer than its place,
+ * Return: 0; -EINTR; -ETIMEDOUT: no such tensor within the timeout, or no room in the completion ring
+ * (RDMATENSOR_RING_ENTRIES), as rdmatensor_node_error() says; -EMSGSIZE: it is longer than its place,
  * and @tensor says how long; -EINVAL: @from names no host, or no tensor; or as rdmatensor_connect().
  */
 int rdmatensor_get(struct rdmatensor_node *node, const char *from,
 		   struct rdmatensor_tensor *tensor);
 
 /**
- * rdmatensor_get_many() - have several tensors of a peer, all in flight at once
+ * rdmatensor_get_many() - have several tensors of a peer, in flight at once as far as the ring has room
  * @node: the node
  * @peer: "HOST[:PORT]"; "": this node itself
  * @names: of the tensors
  * @tensors: each as for rdmatensor_get()
  * @nr: their number
  *
- * Return: 0: all are there; else the error of the first that is not, and what came has its place
- * all the same: a tensor that did not come has no @data, if it had none before.
+ * What does not come keeps none of the others: as long as the completion ring (RDMATENSOR_RING_ENTRIES)
+ * has room for more, more are asked for.
+ *
+ * Return: 0: all are there; else the error of the first that is not, and rdmatensor_node_error() says how
+ * many more are not. What came has its place all the same: a tensor that did not come has no @data, if it
+ * had none before.
  */
 int rdmatensor_get_many(struct rdmatensor_node *node, const char *peer,
 			const char *const *names, struct rdmatensor_tensor *tensors,

@@ -39,6 +39,7 @@ struct want {
  * @nr: of them
  * @vain: rounds in which nothing came
  * @err: the first error that will not be tried again
+ * @failed: how many tensors have such a one
  */
 struct gets {
 	struct rdmatensor_node *node;
@@ -49,18 +50,20 @@ struct gets {
 	unsigned int nr;
 	unsigned int vain;
 	int err;
+	unsigned int failed;
 };
 
-static int fail(struct gets *gets, const struct want *want, int err, const char *text)
+/* The first one is told; @cqe: its end, or why it was not taken */
+static void fail(struct gets *gets, const struct want *want, const struct rdmatensor_cqe *cqe,
+		 const char *text)
 {
-	/* The first one is told */
-	if (gets->err)
-		return err;
-	gets->err = err;
-	return node_fail(err, "get: %s/%s, step %" PRId64 ": %s%s", gets->host, want->name,
-			 want->tensor->step, text, err == -ETIMEDOUT ?
-			 ": the peer has not published it under this name and step, or needs more time (rdmatensor_node_timeout())" :
-			 "");
+	if (gets->failed++)
+		return;
+	gets->err = cqe->result;
+	node_fail(cqe->result, "get: %s/%s, step %" PRId64 ": %s%s", gets->host, want->name,
+		  want->tensor->step, text, cqe->type && cqe->result == -ETIMEDOUT ?
+		  ": the peer has not published it under this name and step, or needs more time (rdmatensor_node_timeout())" :
+		  "");
 }
 
 /*
@@ -159,8 +162,7 @@ static bool ended(struct gets *gets, struct want *want, const struct rdmatensor_
 	}
 	if (described)
 		describe(want->tensor, cqe);
-	fail(gets, want, cqe->result,
-	     node_status_text(gets->node, cqe, text, sizeof(text)));
+	fail(gets, want, cqe, node_status_text(gets->node, cqe, text, sizeof(text)));
 	return false;
 }
 
@@ -228,6 +230,8 @@ static int run(struct gets *gets)
 		err = round_of_all(gets, ops, cqes);
 	for (i = 0; i < gets->nr; i++)
 		free_place(gets, &gets->wants[i]);
+	if (gets->failed > 1)
+		node_fail_more("; and %u others of this call failed", gets->failed - 1);
 out:
 	free(ops);
 	free(cqes);

@@ -122,6 +122,9 @@ struct rdmatensor_node {
 
 /* Stores a line for rdmatensor_node_error(); returns @err, which is not 0 */
 int node_fail(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Adds to that line */
+void node_fail_more(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+#define NODE_NO_ROOM "the completion ring had no room for it within the timeout: raise RDMATENSOR_RING_ENTRIES, or the timeout (rdmatensor_node_timeout())"
 /* The last line is of an earlier call */
 void node_clear_error(void);
 /* Why an operation of rt_run_many() has failed, one that the kernel never took included */

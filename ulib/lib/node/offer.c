@@ -127,10 +127,11 @@ int rdmatensor_withdraw_offer(struct rdmatensor_node *node, const char *name, in
 	int err;
 
 	node_clear_error();
-	err = rt ? rt_withdraw(rt, name, step) : -ENOENT;
+	err = rt ? rt_withdraw(rt, name, step, node_deadline(node)) : -ENOENT;
 	if (err)
 		return node_fail(err, "withdraw: \"%s\", step %" PRId64 ": %s", name, step,
-				 err == -ENOENT ? "it is not offered" : strerror(-err));
+				 err == -ENOENT ? "it is not offered" :
+				 err == -EAGAIN ? NODE_NO_ROOM : strerror(-err));
 	copy = take_copy(node, name, step);
 	if (copy)
 		rdmatensor_node_free(node, copy->data);

@@ -33,6 +33,16 @@ int node_fail(int err, const char *fmt, ...)
 	return err;
 }
 
+void node_fail_more(const char *fmt, ...)
+{
+	size_t len = strlen(error_line);
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(error_line + len, sizeof(error_line) - len, fmt, args);
+	va_end(args);
+}
+
 void node_clear_error(void)
 {
 	error_line[0] = '\0';
@@ -41,8 +51,8 @@ void node_clear_error(void)
 const char *node_status_text(struct rdmatensor_node *node, const struct rdmatensor_cqe *cqe,
 			     char *text, size_t size)
 {
-	if (!cqe->type && cqe->result == -ETIMEDOUT)
-		return "the completion ring had no room for it within the timeout: raise RDMATENSOR_RING_ENTRIES, or the timeout (rdmatensor_node_timeout())";
+	if (cqe->flags & RT_CQE_NO_ROOM)
+		return NODE_NO_ROOM;
 	return rdmatensor_status_text(node->rt, cqe, text, size);
 }
 
