@@ -73,9 +73,9 @@ static int connect_try(struct connect_tries *tries, bool *absent)
 		ret = PTR_ERR(channel);
 		snprintf(connect->cause, sizeof(connect->cause),
 			 "connect to %pISpc: making the channel failed (%d): %s", tries->addr, ret,
-			 ret == -EUSERS ? "all max_channels are in use: disconnect some, or raise it" :
+			 ret == -EUSERS ? "max_channels are in use: disconnect some, or raise it" :
 			 ret == -EDQUOT ? "the RDMA cgroup allows no more: raise rdma.max" :
-			 ret == -EAGAIN ? "the completion ring has no room for its events: reap it, or raise ring_entries" :
+			 ret == -EAGAIN ? "the ring is full: reap it, or raise ring_entries" :
 			 ret == -ENODEV ? "the RDMA device is gone" : "out of memory");
 		return ret;
 	}

@@ -441,7 +441,7 @@ static const char *cm_remedy(int error)
 	case -EUSERS:
 		return "the peer has all channels that it allows; raise max_channels there";
 	case -EAGAIN:
-		return "the peer's completion ring has no room; raise ring_entries there, or let the peer reap";
+		return "the peer's completion ring has no room; raise ring_entries there";
 	default:
 		return rdmatensor_conn_remedy(error);
 	}

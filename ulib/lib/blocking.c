@@ -431,7 +431,8 @@ static int run_all(struct many *many)
 
 	do {
 		head = rt_ring_head(&many->rt->ring);
-		left = many->taken - ended(many->rt, &many->call);
+		/* What has ended makes room, of other calls too */
+		ended(many->rt, &many->call);
 		full = !many->interrupted && submit_some(many);
 		left = many->taken - ended(many->rt, &many->call);
 		if (full && many->ops[many->next].deadline_ns &&
