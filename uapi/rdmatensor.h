@@ -301,8 +301,12 @@ struct rdmatensor_query {
  *         exactly its bytes; that ends before the fetch's entry is visible. It costs two work
  *         requests of lane 0's send queue for each key of a fetch; RDMATENSOR_OP_KEEP has no
  *         effect on what peers remember
+ * @list_mode: RDMATENSOR_LIST_MODE_*: whether peers are told what this context offers
+ *         (RDMATENSOR_OP_LIST): _ALL, or _NONE: they have to know the names, and a LIST of theirs
+ *         ends with -EACCES
+ * @__reserved: must be 0
  *
- * The fields from @port to @mr_page_bytes, and @mr_mode, are the parameters of
+ * The fields from @port to @mr_page_bytes, @mr_mode and @list_mode are the parameters of
  * rdmatensor_params.h, which has their ranges, and their defaults until the host changes them. A
  * field that is not 0 is meant (@gid_index, @retry_count and @rnr_retry: if @flags or @set says
  * so); one that is 0 and not in @set takes the default. Programs whose struct ends before @set,
@@ -393,11 +397,16 @@ struct rdmatensor_start {
 #define RDMATENSOR_SET_VALIDATE (1ULL << 25)
 #define RDMATENSOR_SET_MR_PAGE_BYTES (1ULL << 26)
 #define RDMATENSOR_SET_MR_MODE (1ULL << 27)
-#define RDMATENSOR_SET_ALL ((1ULL << 28) - 1)
+#define RDMATENSOR_SET_LIST_MODE (1ULL << 28)
+#define RDMATENSOR_SET_ALL ((1ULL << 29) - 1)
 	__s32 domain_fd;
 	__u32 mr_mode;
 #define RDMATENSOR_MR_MODE_POOL 1
 #define RDMATENSOR_MR_MODE_STRICT 2
+	__u32 list_mode;
+#define RDMATENSOR_LIST_MODE_ALL 1
+#define RDMATENSOR_LIST_MODE_NONE 2
+	__u32 __reserved;
 };
 
 #define RDMATENSOR_START _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_START)
@@ -481,6 +490,9 @@ struct rdmatensor_configure {
  * @RDMATENSOR_STAT_BUFFERS_MADE: tensor buffers made for that; the others found one
  * @RDMATENSOR_STAT_TX_SHORT_REQUESTS: TENSOR_REQUESTs that refer to a destination that the
  *         peer was told before (RDMATENSOR_OP_KEEP)
+ * @RDMATENSOR_STAT_LISTS: lists submitted
+ * @RDMATENSOR_STAT_LISTED: lists that ended with their entries
+ * @RDMATENSOR_STAT_LIST_ERRORS: lists that ended with an errno
  */
 enum rdmatensor_stat {
 	RDMATENSOR_STAT_FETCHES,
@@ -529,6 +541,9 @@ enum rdmatensor_stat {
 	RDMATENSOR_STAT_PUBLISH_COPIES,
 	RDMATENSOR_STAT_BUFFERS_MADE,
 	RDMATENSOR_STAT_TX_SHORT_REQUESTS,
+	RDMATENSOR_STAT_LISTS,
+	RDMATENSOR_STAT_LISTED,
+	RDMATENSOR_STAT_LIST_ERRORS,
 	/* private: how many there are */
 	RDMATENSOR_STAT_NR,
 };
@@ -1140,8 +1155,8 @@ struct rdmatensor_table_close {
 /**
  * struct rdmatensor_step_abort - ioctl(RDMATENSOR_STEP_ABORT)
  * @size: sizeof(struct rdmatensor_step_abort)
- * @status: a negative errno, -4095..-1, that everything of the step ends with; not -EAGAIN, by which
- *          SUBMIT says that the ring is full
+ * @status: a negative errno, -4095..-1, that everything of the step ends with; not -EAGAIN, by
+ *          which SUBMIT says that the ring is full
  * @step_id: the step
  * @text_uptr: text that goes with it, to peers too, as that of a failed tensor; may be 0
  * @text_len: its length in bytes, at most RDMATENSOR_STATUS_TEXT_MAX
@@ -1277,6 +1292,20 @@ struct rdmatensor_status_text {
  *     have done so and no peer is being served. What an aborted step has shared is given
  *     back like all else; at the last close the kernel does it. -ENOENT: nothing that was
  *     not released
+ * @RDMATENSOR_OP_LIST: have what @channel's peer, or with RDMATENSOR_CHANNEL_SELF this context,
+ *     offers under names that begin with the @name_len bytes at @name_uptr, which may be none,
+ *     described at (pool_id, offset): one struct rdmatensor_list_entry behind the other, as many as
+ *     @bytes have room for, in the order in which the names came to be, from behind @target on,
+ *     which is 0 at first. An entry RDMATENSOR_CQE_LIST ends it. What is offered all the time from
+ *     the first LIST to the last is told exactly once; what comes or goes meanwhile may be told or
+ *     not, and what is published again may be told again. Requests that wait and tensors that are
+ *     used up are not told. @offset is a multiple of 8. The CPU writes the description: any pool will do
+ *     that it can reach and that is not read-only; in one that peers can write
+ *     (RDMATENSOR_POOL_PEERS_WRITE) they can change it while it is read. -EOPNOTSUPP: the peer's
+ *     module knows no LIST, or the pool cannot be reached; -EINVAL, -ENOTCONN: as for FETCH. The
+ *     operation ends with -EACCES if the peer does not let itself be listed (START's list_mode),
+ *     with -EMSGSIZE if not even the first entry has room:
+ *     RDMATENSOR_LIST_ENTRY_MAX bytes are enough for any. CANCEL and the deadline end it at once
  */
 enum rdmatensor_opcode {
 	RDMATENSOR_OP_PUBLISH,
@@ -1286,6 +1315,7 @@ enum rdmatensor_opcode {
 	RDMATENSOR_OP_FREE,
 	RDMATENSOR_OP_GATHER,
 	RDMATENSOR_OP_RELEASE,
+	RDMATENSOR_OP_LIST,
 };
 
 /**
@@ -1303,19 +1333,19 @@ enum rdmatensor_opcode {
  *         RDMATENSOR_OP_KEEP (FETCH without _ALLOC): the next fetches of the name have the
  *         same destination;
  *         RDMATENSOR_OP_PROXY (FETCH without _ALLOC, _SHARE): see there
- * @channel: FETCH: the peer, RDMATENSOR_CHANNEL_SELF: this context
+ * @channel: FETCH, LIST: the peer, RDMATENSOR_CHANNEL_SELF: this context
  * @user_data: returned in the entry
- * @name_uptr: PUBLISH, WITHDRAW, FETCH: the tensor's name, any bytes
- * @name_len: its length, 1..RDMATENSOR_NAME_MAX
- * @pool_id: PUBLISH, FETCH, FREE, GATHER; 0 (FETCH with _PROXY): @offset is an address
+ * @name_uptr: PUBLISH, WITHDRAW, FETCH: the tensor's name, any bytes; LIST: a prefix of names
+ * @name_len: its length, 1..RDMATENSOR_NAME_MAX; LIST: from 0 on
+ * @pool_id: PUBLISH, FETCH, FREE, GATHER, LIST; 0 (FETCH with _PROXY): @offset is an address
  * @step_id: PUBLISH, WITHDRAW, FETCH
  * @offset: PUBLISH, FETCH without _ALLOC: in a pool, in bytes; a multiple of
  *         RDMATENSOR_REGION_ALIGN in a pool of kernel pages, anything in one that was
- *         registered or imported; FREE; GATHER: as FETCH
+ *         registered or imported; FREE; GATHER: as FETCH; LIST: as FETCH
  * @bytes: PUBLISH: the tensor's; FETCH: the destination's, 0 is allowed. A
  *         fetch with _ALLOC: the longest tensor to allocate for, 0: any. GATHER: the
- *         destination's, at least @nr_ids rows
- * @deadline_ns: FETCH, GATHER: absolute CLOCK_MONOTONIC time after which it ends with
+ *         destination's, at least @nr_ids rows. LIST: the destination's
+ * @deadline_ns: FETCH, GATHER, LIST: absolute CLOCK_MONOTONIC time after which it ends with
  *         -ETIMEDOUT; 0: never. It is cancelled then: its entry comes as soon as nothing
  *         can write to its destination any more (see START's cancel_ms)
  * @data_type: PUBLISH: enum rdmatensor_data_type
@@ -1331,7 +1361,8 @@ enum rdmatensor_opcode {
  *         RDMATENSOR_STATUS_TEXT_MAX gets RDMATENSOR_TEXT_MAX bytes
  * @text_len: its length, at most RDMATENSOR_STATUS_TEXT_MAX
  * @__reserved: must be 0
- * @target: CANCEL: user_data of the fetches and gathers; RELEASE: share_id
+ * @target: CANCEL: user_data of the fetches, gathers and lists; RELEASE: share_id; LIST: 0, or the
+ *         cursor of an entry, to go on behind it
  * @ids_uptr: GATHER: array of ids, in any memory of the process. It is read before SUBMIT
  *         returns, and is the process's again then
  * @nr_ids: GATHER: its length, 0 is allowed
@@ -1376,6 +1407,40 @@ struct rdmatensor_op {
 	__u32 table;
 	__u32 proxy_pool_id;
 };
+
+/**
+ * struct rdmatensor_list_entry - a tensor that is offered, as LIST describes it
+ * @bytes: of this description: the next one begins so many bytes behind it, a multiple of 8
+ * @status: 0; a negative errno: there is no tensor, and a fetch ends with this
+ * @cursor: LIST's @target, to go on behind it
+ * @step_id: its step
+ * @tensor_bytes: its length in bytes
+ * @uses: deliveries that are left, 0: until it is withdrawn
+ * @data_type: enum rdmatensor_data_type; RDMATENSOR_DT_INVALID with @status
+ * @name_len: bytes of the name
+ * @ndims: dims of its shape
+ * @flags: RDMATENSOR_LIST_DEAD: the tensor is dead, there is no content
+ * @__reserved: 0
+ *
+ * Behind it: @ndims __u64, its shape; the name, any bytes, and at least one 0.
+ */
+struct rdmatensor_list_entry {
+	__u32 bytes;
+	__s32 status;
+	__aligned_u64 cursor;
+	__s64 step_id;
+	__aligned_u64 tensor_bytes;
+	__u32 uses;
+	__u16 data_type;
+	__u16 name_len;
+	__u8 ndims;
+	__u8 flags;
+#define RDMATENSOR_LIST_DEAD (1 << 0)
+	__u8 __reserved[6];
+};
+
+/* Longest of them: all dims, and the longest name */
+#define RDMATENSOR_LIST_ENTRY_MAX (48 + 8 * RDMATENSOR_DIMS_MAX + RDMATENSOR_NAME_MAX + 8)
 
 /**
  * struct rdmatensor_submit - ioctl(RDMATENSOR_SUBMIT)
@@ -1427,6 +1492,7 @@ struct rdmatensor_submit {
  *         name as the text. CONNECT's own channels make no such entry
  * @RDMATENSOR_CQE_CHANNEL_DOWN: a channel has ended, @result is why
  * @RDMATENSOR_CQE_GATHER: a gather has ended
+ * @RDMATENSOR_CQE_LIST: a list has ended
  */
 enum rdmatensor_cqe_type {
 	RDMATENSOR_CQE_FETCH = 1,
@@ -1435,6 +1501,7 @@ enum rdmatensor_cqe_type {
 	RDMATENSOR_CQE_CHANNEL_UP,
 	RDMATENSOR_CQE_CHANNEL_DOWN,
 	RDMATENSOR_CQE_GATHER,
+	RDMATENSOR_CQE_LIST,
 };
 
 /**
@@ -1447,7 +1514,7 @@ enum rdmatensor_cqe_type {
  *         GATHER: -ERANGE: an id that the table has not; -ESTALE: an owner has taken its
  *         partition back; -EFAULT: the ids cannot be read; -ETIMEDOUT, -ECANCELED;
  *         -ECONNRESET, -ESHUTDOWN, -ENODEV: an owner could not be read any more; an error of
- *         TABLE_OPEN that says why its lanes could not be connected again
+ *         TABLE_OPEN that says why its lanes could not be connected again. LIST: see there
  * @type: enum rdmatensor_cqe_type
  * @flags: RDMATENSOR_CQE_META: meta-data members are valid;
  *         RDMATENSOR_CQE_TEXT: @text is valid instead of @dims;
@@ -1457,11 +1524,11 @@ enum rdmatensor_cqe_type {
  *         RDMATENSOR_CQE_SHARED: the tensor is the published one itself, see @share_id
  * @step_id: of the operation
  * @tensor_bytes: the tensor's length in bytes. GATHER: bytes of all rows; if it failed,
- *         the number of rows that were not delivered
- * @offset: FETCH, GATHER: where in the pool the tensor is, the rows are; of a gather
+ *         the number of rows that were not delivered. LIST: bytes of all descriptions
+ * @offset: FETCH, GATHER, LIST: where in the pool the tensor is, the rows are; of a gather
  *         that failed, the position in the ids of the first row that was not delivered, or
  *         with -ERANGE of the id that the table has not
- * @pool_id: FETCH, GATHER: the pool; 0 (RDMATENSOR_OP_PROXY): @offset is an address
+ * @pool_id: FETCH, GATHER, LIST: the pool; 0 (RDMATENSOR_OP_PROXY): @offset is an address
  * @channel: the channel
  * @data_type: enum rdmatensor_data_type
  * @ndims: dims that are valid
@@ -1471,6 +1538,7 @@ enum rdmatensor_cqe_type {
  * @share_id: with RDMATENSOR_CQE_SHARED: what RELEASE wants. With neither flag both are 0
  * @dims: the shape
  * @text: a status text or worker name, not zero-terminated
+ * @cursor: LIST that has not failed: @target of the next one; 0: nothing follows
  */
 struct rdmatensor_cqe {
 	__aligned_u64 user_data;
@@ -1499,6 +1567,7 @@ struct rdmatensor_cqe {
 	union {
 		__rdmatensor_dim dims[RDMATENSOR_DIMS_MAX];
 		char text[RDMATENSOR_TEXT_MAX];
+		__aligned_u64 cursor;
 	};
 };
 

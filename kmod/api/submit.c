@@ -12,6 +12,7 @@
 #include "context/channels.h"
 #include "context/context.h"
 #include "fetch/fetch.h"
+#include "fetch/listing.h"
 #include "fetch/local.h"
 #include "fetch/publication.h"
 #include "fetch/request.h"
@@ -20,7 +21,7 @@
 /**
  * struct submit_room - one call's private memory
  * @op: the operation
- * @name: its name
+ * @name: its name, or prefix
  * @publish: arguments, here because they are large
  */
 struct submit_room {
@@ -42,13 +43,15 @@ struct submit_room {
 #define USES_USES BIT(9)
 #define USES_IDS BIT(10)
 #define USES_PROXY BIT(11)
+#define USES_PREFIX BIT(12)
 
 static int submit_check(const struct rdmatensor_op *op, u32 fields, u16 flags)
 {
 	if (op->__reserved || op->flags & ~flags)
 		return -EINVAL;
 	if ((!(fields & USES_CHANNEL) && op->channel) ||
-	    (!(fields & USES_NAME) && (op->name_uptr || op->name_len || op->step_id)) ||
+	    (!(fields & (USES_NAME | USES_PREFIX)) && (op->name_uptr || op->name_len)) ||
+	    (!(fields & USES_NAME) && op->step_id) ||
 	    (!(fields & USES_POOL) && op->pool_id) ||
 	    (!(fields & USES_OFFSET) && op->offset) ||
 	    (!(fields & USES_BYTES) && op->bytes) ||
@@ -60,7 +63,7 @@ static int submit_check(const struct rdmatensor_op *op, u32 fields, u16 flags)
 	    (!(fields & USES_IDS) && (op->ids_uptr || op->nr_ids || op->table)) ||
 	    (!(fields & USES_PROXY) && op->proxy_pool_id))
 		return -EINVAL;
-	if (fields & USES_NAME && (!op->name_len || op->name_len > RDMATENSOR_NAME_MAX))
+	if (op->name_len > RDMATENSOR_NAME_MAX || (fields & USES_NAME && !op->name_len))
 		return -EINVAL;
 	return 0;
 }
@@ -316,6 +319,53 @@ static int submit_gather(struct rdmatensor_context *context, struct submit_room 
 	return ret;
 }
 
+static int submit_list_from(struct rdmatensor_context *context,
+			    const struct rdmatensor_listing_args *args, u32 id)
+{
+	struct rdmatensor_channel *channel;
+	int ret;
+
+	if (id == RDMATENSOR_CHANNEL_SELF)
+		return rdmatensor_listing_local(&context->core, args);
+	channel = rdmatensor_context_channel(context, id);
+	if (!channel)
+		return -ENOTCONN;
+	ret = rdmatensor_listing_submit(channel, args);
+	rdmatensor_channel_put(channel);
+	return ret;
+}
+
+static int submit_list(struct rdmatensor_context *context, struct submit_room *room)
+{
+	const struct rdmatensor_op *op = &room->op;
+	struct rdmatensor_listing_args args = {
+		.user_data = op->user_data,
+		.prefix = room->name,
+		.prefix_len = op->name_len,
+		.cursor = op->target,
+		.offset = op->offset,
+		.bytes = op->bytes,
+		.deadline_ns = op->deadline_ns,
+	};
+	int ret;
+
+	ret = submit_check(op, USES_CHANNEL | USES_PREFIX | USES_POOL | USES_OFFSET | USES_BYTES |
+			   USES_DEADLINE | USES_TARGET, 0);
+	if (!ret && (!op->bytes || !IS_ALIGNED(op->offset, sizeof(u64))))
+		ret = -EINVAL;
+	if (!ret)
+		ret = submit_name(room);
+	if (ret)
+		return ret;
+	args.pool = rdmatensor_context_pool(context, op->pool_id);
+	if (!args.pool)
+		return -EINVAL;
+	ret = submit_list_from(context, &args, op->channel);
+	if (ret)
+		rdmatensor_pool_put(args.pool);
+	return ret;
+}
+
 static int submit_cancel(struct rdmatensor_context *context, struct submit_room *room)
 {
 	int ret;
@@ -361,6 +411,7 @@ static int (*const submit_ops[])(struct rdmatensor_context *context,
 	[RDMATENSOR_OP_FREE] = submit_free,
 	[RDMATENSOR_OP_GATHER] = submit_gather,
 	[RDMATENSOR_OP_RELEASE] = submit_release,
+	[RDMATENSOR_OP_LIST] = submit_list,
 };
 
 int rdmatensor_ioctl_submit(struct rdmatensor_context *context, void *arg)

@@ -14,6 +14,7 @@
 #include "context/dispatch.h"
 #include "core/fault.h"
 #include "core/nl_event.h"
+#include "fetch/listing.h"
 #include "fetch/response.h"
 #include "gather/lookup.h"
 #include "memory/domain.h"
@@ -102,6 +103,7 @@ static void channels_freed(struct rdmatensor_channel *channel)
 {
 	if (channel->readers)
 		rdmatensor_readers_put(channel->readers);
+	rdmatensor_listings_free(channel->listings);
 	rdmatensor_lookup_free(channel->lookup);
 }
 
@@ -265,11 +267,12 @@ static int channels_equip(struct rdmatensor_context *context, struct rdmatensor_
 {
 	int ret;
 
+	channel->listings = rdmatensor_listings_alloc(channel);
 	channel->lookup = rdmatensor_lookup_alloc(&context->exports, channel);
 	channel->readers = rdmatensor_readers_alloc(&context->cm, &context->core.counters,
 						    &context->gathers.wait,
 						    context->core.wq, channel);
-	if (!channel->lookup || !channel->readers)
+	if (!channel->listings || !channel->lookup || !channel->readers)
 		return -ENOMEM;
 	ret = rdmatensor_response_alloc(channel);
 	if (ret)

@@ -194,6 +194,11 @@ static int config_check_start(struct rdmatensor_start *start)
 			 start->set & ~RDMATENSOR_SET_ALL);
 		return -EINVAL;
 	}
+	if (start->__reserved) {
+		snprintf(start->cause, sizeof(start->cause),
+			 "START: a reserved field is set: clear it, or use a newer module");
+		return -EINVAL;
+	}
 	if (!rdmatensor_wire_worker_ok(start->worker,
 				       strnlen(start->worker, sizeof(start->worker)))) {
 		snprintf(start->cause, sizeof(start->cause),
@@ -298,5 +303,6 @@ int rdmatensor_config_start(struct rdmatensor_start *start,
 	params->probe_ms = start->probe_ms;
 	params->cq_poll = start->cq_poll == 2 ? IB_POLL_WORKQUEUE : IB_POLL_SOFTIRQ;
 	params->strict = start->mr_mode == RDMATENSOR_MR_MODE_STRICT;
+	params->unlisted = start->list_mode == RDMATENSOR_LIST_MODE_NONE;
 	return 0;
 }

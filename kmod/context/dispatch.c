@@ -4,6 +4,7 @@
  * type of message belongs to.
  */
 #include "context/dispatch.h"
+#include "fetch/listing.h"
 #include "fetch/request.h"
 #include "fetch/response.h"
 #include "gather/lookup.h"
@@ -18,6 +19,9 @@ int rdmatensor_dispatch_message(struct rdmatensor_channel *channel,
 	case RDMATENSOR_WIRE_TABLE_OPEN:
 	case RDMATENSOR_WIRE_TABLE_INFO:
 		return rdmatensor_lookup_message(channel, msg, why);
+	case RDMATENSOR_WIRE_LIST:
+	case RDMATENSOR_WIRE_LIST_INFO:
+		return rdmatensor_listing_message(channel, msg, why);
 	default:
 		return rdmatensor_response_message(channel, msg, seq, why);
 	}
@@ -32,6 +36,7 @@ int rdmatensor_dispatch_content(struct rdmatensor_channel *channel, u8 lane, u32
 void rdmatensor_dispatch_down(struct rdmatensor_channel *channel)
 {
 	rdmatensor_lookup_down(channel);
+	rdmatensor_listing_down(channel);
 	rdmatensor_request_down(channel);
 	rdmatensor_response_down(channel);
 }

@@ -23,7 +23,9 @@
  * context's, so that no waiter is added between a look at both. The hash table is read under the
  * lock only, so keys are freed at once, unless a reference still needs the name. Keys are in
  * lists by step as well, so that ending a step does not cost what other steps hold; these walks
- * drop the lock now and then, since a step may hold very many names.
+ * drop the lock now and then, since a step may hold very many names. And they are in a tree by the
+ * number of their coming: a list of what is offered goes on behind any number, whatever has come
+ * and gone since, without a trace of who reads it.
  *
  * Errors leave the table as it was, and tensor or waiter with the caller.
  */
@@ -34,6 +36,7 @@
 #include <linux/jhash.h>
 #include <linux/lockdep.h>
 #include <linux/sched.h>
+#include <linux/rbtree.h>
 #include <linux/rhashtable.h>
 #include <linux/rwsem.h>
 #include <linux/slab.h>
@@ -47,12 +50,16 @@
 #define RDV_ABORTED_MAX 64
 #define RDV_WALK_BATCH 256
 #define RDV_INSERT_TRIES 10
+/* Cursor of a list: behind a key of the table of lasting tensors */
+#define RDV_LASTING BIT_ULL(63)
 
 /**
  * struct rdmatensor_rendezvous_key - a (name, step_id)
  * @node: in the table's hash
  * @ref: the table's, and of those who need the name after that
  * @step_item: in the list of its step's bucket
+ * @order: in the table's tree
+ * @serial: number of its coming, from 1
  * @offered: tensors that can be matched, the next one first
  * @held: tensors that cannot
  * @waiters: the oldest first
@@ -64,6 +71,8 @@ struct rdmatensor_rendezvous_key {
 	struct rhash_head node;
 	refcount_t ref;
 	struct list_head step_item;
+	struct rb_node order;
+	u64 serial;
 	struct list_head offered;
 	struct list_head held;
 	struct list_head waiters;
@@ -77,6 +86,8 @@ struct rdmatensor_rendezvous_key {
  * @lock: guards all below, and the table's members of tensors and waiters
  * @keys: all keys
  * @steps: all keys, in lists by hash of the step
+ * @order: all keys, by their serial
+ * @last_serial: of the newest key
  * @nr_aborted: valid members of the three arrays
  * @abort_clock: counts aborts
  * @aborted_steps: the steps, on their own because each call searches them
@@ -91,6 +102,8 @@ struct rdmatensor_rendezvous {
 	spinlock_t lock;	/* see above */
 	struct rhashtable keys;
 	struct list_head steps[1 << RDV_STEP_BUCKET_BITS];
+	struct rb_root order;
+	u64 last_serial;
 	u32 nr_aborted;
 	u64 abort_clock;
 	s64 aborted_steps[RDV_ABORTED_MAX];
@@ -240,6 +253,7 @@ const char *rdmatensor_rendezvous_key_name(const struct rdmatensor_rendezvous_ke
 	*len = key->name_len;
 	return key->name;
 }
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_rendezvous_key_name);
 
 void rdmatensor_waiter_end(struct rdmatensor_waiter *waiter)
 {
@@ -249,6 +263,12 @@ void rdmatensor_waiter_end(struct rdmatensor_waiter *waiter)
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_waiter_end);
 
+static bool rdv_less(struct rb_node *a, const struct rb_node *b)
+{
+	return rb_entry(a, struct rdmatensor_rendezvous_key, order)->serial <
+	       rb_entry(b, struct rdmatensor_rendezvous_key, order)->serial;
+}
+
 static int rdv_insert_key(struct rdmatensor_rendezvous *rdv,
 			  struct rdmatensor_rendezvous_key *key)
 {
@@ -256,10 +276,13 @@ static int rdv_insert_key(struct rdmatensor_rendezvous *rdv,
 
 	lockdep_assert_held(&rdv->lock);
 	ret = rhashtable_insert_fast(&rdv->keys, &key->node, rdv_params);
+	if (ret)
+		return ret;
 	/* At the head: a walk of this bucket is past it, and comes to an end */
-	if (!ret)
-		list_add(&key->step_item, rdv_step_bucket(rdv, key->step_id));
-	return ret;
+	list_add(&key->step_item, rdv_step_bucket(rdv, key->step_id));
+	key->serial = ++rdv->last_serial;
+	rb_add(&key->order, &rdv->order, rdv_less);
+	return 0;
 }
 
 static void rdv_free_key_if_unused(struct rdmatensor_rendezvous *rdv,
@@ -271,6 +294,7 @@ static void rdv_free_key_if_unused(struct rdmatensor_rendezvous *rdv,
 		return;
 	rhashtable_remove_fast(&rdv->keys, &key->node, rdv_params);
 	list_del(&key->step_item);
+	rb_erase(&key->order, &rdv->order);
 	rdv_put_key(key);
 }
 
@@ -896,6 +920,109 @@ bool rdmatensor_rendezvous_step_status(struct rdmatensor_rendezvous *rdv, s64 st
 	return found;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_rendezvous_step_status);
+
+/* The first key behind number @serial */
+static struct rdmatensor_rendezvous_key *rdv_key_behind(const struct rdmatensor_rendezvous *rdv,
+							u64 serial)
+{
+	struct rdmatensor_rendezvous_key *found = NULL, *key;
+	struct rb_node *node = rdv->order.rb_node;
+
+	lockdep_assert_held(&rdv->lock);
+	while (node) {
+		key = rb_entry(node, struct rdmatensor_rendezvous_key, order);
+		if (key->serial > serial) {
+			found = key;
+			node = node->rb_left;
+		} else {
+			node = node->rb_right;
+		}
+	}
+	return found;
+}
+
+struct rdv_list {
+	const char *prefix;
+	u16 prefix_len;
+	bool (*add)(const struct rdmatensor_tensor *tensor,
+		    const struct rdmatensor_rendezvous_key *key, u64 cursor, void *arg);
+	void *arg;
+};
+
+/* @own: the context's table, if @key is a lasting tensor's: what it offers itself goes first */
+static bool rdv_is_listed(const struct rdv_list *list, const struct rdmatensor_rendezvous_key *key,
+			  struct rdmatensor_rendezvous *own)
+{
+	struct rdmatensor_rendezvous_key *before;
+
+	if (list_empty(&key->offered) || key->name_len < list->prefix_len ||
+	    memcmp(key->name, list->prefix, list->prefix_len))
+		return false;
+	if (!own)
+		return true;
+	if (rdv_aborted(own, key->step_id))
+		return false;
+	before = rdv_find_key(own, &(struct rdv_lookup){
+		.name = key->name, .name_len = key->name_len, .step_id = key->step_id
+	});
+	return !before || list_empty(&before->offered);
+}
+
+/* Some behind *serial, out: the last one's; 0: nothing follows. Return: false: one was not taken */
+static bool rdv_list_keys(struct rdmatensor_rendezvous *rdv, const struct rdv_list *list,
+			  struct rdmatensor_rendezvous *own, u64 *serial)
+{
+	struct rdmatensor_rendezvous_key *key = rdv_key_behind(rdv, *serial);
+	u64 mark = own ? RDV_LASTING : 0;
+	unsigned int met = 0;
+	struct rb_node *next;
+
+	for (; key && met < RDV_WALK_BATCH; met++) {
+		if (rdv_is_listed(list, key, own) &&
+		    !list->add(list_first_entry(&key->offered, struct rdmatensor_tensor, item),
+			       key, key->serial | mark, list->arg))
+			return false;
+		*serial = key->serial;
+		next = rb_next(&key->order);
+		key = next ? rb_entry(next, struct rdmatensor_rendezvous_key, order) : NULL;
+	}
+	if (!key)
+		*serial = 0;
+	return true;
+}
+
+bool rdmatensor_rendezvous_list(struct rdmatensor_rendezvous *rdv, u64 *cursor, const char *prefix,
+				u16 prefix_len,
+				bool (*add)(const struct rdmatensor_tensor *tensor,
+					    const struct rdmatensor_rendezvous_key *key,
+					    u64 cursor, void *arg), void *arg)
+{
+	const struct rdv_list list = {
+		.prefix = prefix, .prefix_len = prefix_len, .add = add, .arg = arg,
+	};
+	struct rdmatensor_rendezvous *lasting;
+	u64 serial = *cursor & ~RDV_LASTING;
+	bool taken;
+
+	spin_lock_bh(&rdv->lock);
+	lasting = rdv_has_lasting(rdv) ? rdv->lasting : NULL;
+	if (!(*cursor & RDV_LASTING)) {
+		taken = rdv_list_keys(rdv, &list, NULL, &serial);
+		/* Those of the other table are for the next call */
+		*cursor = serial || !taken ? serial : lasting ? RDV_LASTING : 0;
+	} else if (lasting) {
+		spin_lock_nested(&lasting->lock, SINGLE_DEPTH_NESTING);
+		taken = rdv_list_keys(lasting, &list, rdv, &serial);
+		spin_unlock(&lasting->lock);
+		*cursor = serial || !taken ? serial | RDV_LASTING : 0;
+	} else {
+		taken = true;
+		*cursor = 0;
+	}
+	spin_unlock_bh(&rdv->lock);
+	return taken;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_rendezvous_list);
 
 static void rdv_drain_list(struct list_head *tensors, struct list_head *released)
 {

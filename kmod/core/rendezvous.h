@@ -230,6 +230,29 @@ void rdmatensor_rendezvous_abort_step(struct rdmatensor_rendezvous *rdv, s64 ste
 				      struct list_head *released,
 				      struct list_head *waiters);
 
+/**
+ * rdmatensor_rendezvous_list - some of what is offered
+ * @rdv: table of a context
+ * @cursor: in: 0 to begin, then what the last call has left here, or what @add was given; out: to
+ *          go on, 0: nothing follows
+ * @prefix: names that begin with it; any bytes
+ * @prefix_len: 0..RDMATENSOR_NAME_MAX
+ * @add: called for each, with the table's lock held, the next of its key first: @cursor is to go on
+ *       behind it. Return: false: it is not taken, nor is any behind it
+ * @arg: for @add
+ *
+ * In the order in which their keys came to be, those of the table of lasting tensors last. What
+ * is offered all the time from the first call to the last one comes exactly once. It looks at a
+ * bounded number of keys, and may find nothing: the call that leaves @cursor 0 was the last one.
+ *
+ * Return: false: @add has not taken one, with which @cursor goes on.
+ */
+bool rdmatensor_rendezvous_list(struct rdmatensor_rendezvous *rdv, u64 *cursor, const char *prefix,
+				u16 prefix_len,
+				bool (*add)(const struct rdmatensor_tensor *tensor,
+					    const struct rdmatensor_rendezvous_key *key,
+					    u64 cursor, void *arg), void *arg);
+
 /*
  * True: the step was aborted, and its status is copied to @status, which need not be
  * initialised. For fetches, which check at their start

@@ -45,6 +45,8 @@ enum {
 	FIELD_HELLO = 1 << 14,
 	FIELD_TABLE = 1 << 15,
 	FIELD_KEEP = 1 << 16,
+	FIELD_LIST = 1 << 17,
+	FIELD_ENTRIES = 1 << 18,
 };
 
 #define FIELDS_META	(FIELD_BYTES | FIELD_DTYPE | FIELD_DEAD | FIELD_DIMS)
@@ -95,6 +97,15 @@ static const struct {
 		.fields = FIELD_INDEX,
 		.flags = RDMATENSOR_WIRE_F_FAILED,
 	},
+	[RDMATENSOR_WIRE_LIST] = {
+		.name = "LIST",
+		.fields = FIELD_INDEX | FIELD_NAME | FIELD_LIST,
+	},
+	[RDMATENSOR_WIRE_LIST_INFO] = {
+		.name = "LIST_INFO",
+		.fields = FIELD_INDEX,
+		.flags = RDMATENSOR_WIRE_F_FAILED,
+	},
 };
 
 const char *rdmatensor_wire_type_name(u8 type)
@@ -127,6 +138,9 @@ static u32 wire_used_fields(u8 type, u16 flags)
 		fields |= FIELD_STEP | FIELD_NAME;
 	if (type == RDMATENSOR_WIRE_TABLE_INFO)
 		fields |= flags & RDMATENSOR_WIRE_F_FAILED ? FIELD_ERROR : FIELDS_ROWS;
+	if (type == RDMATENSOR_WIRE_LIST_INFO)
+		fields |= flags & RDMATENSOR_WIRE_F_FAILED ? FIELD_ERROR :
+							     FIELD_LIST | FIELD_ENTRIES;
 	return fields;
 }
 
@@ -156,10 +170,12 @@ u32 rdmatensor_wire_length(const struct rdmatensor_msg *msg)
 	return sizeof(struct rdmatensor_wire_hdr) +
 	       (fields & FIELD_HELLO ? sizeof(struct rdmatensor_wire_hello) : 0) +
 	       (fields & FIELD_TABLE ? sizeof(struct rdmatensor_wire_table) : 0) +
+	       (fields & FIELD_LIST ? sizeof(struct rdmatensor_wire_list) : 0) +
 	       (fields & FIELD_DIMS ? msg->meta.ndims * sizeof(__le64) : 0) +
 	       (fields & FIELD_RKEYS ? msg->nr_rkeys * sizeof(__le32) : 0) +
 	       (fields & FIELD_NAME ? msg->name_len : 0) +
-	       (fields & FIELD_TEXT ? msg->text_len : 0);
+	       (fields & FIELD_TEXT ? msg->text_len : 0) +
+	       (fields & FIELD_ENTRIES ? msg->entries_bytes : 0);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_wire_length);
 
@@ -279,6 +295,42 @@ static const char *wire_check_table(const struct rdmatensor_msg *msg)
 	return NULL;
 }
 
+/* Each entry by itself, and all of them against their number */
+static const char *wire_check_entries(const struct rdmatensor_msg *msg)
+{
+	const char *pos = msg->entries;
+	u32 left = msg->entries_bytes, nr = 0, bytes;
+	struct rdmatensor_listed listed;
+
+	for (; left; pos += bytes, left -= bytes) {
+		bytes = rdmatensor_wire_entry_get(pos, left, &listed);
+		if (!bytes)
+			return "entry of a list";
+		nr++;
+	}
+	return nr != msg->nr_entries ? "number of entries" : NULL;
+}
+
+static const char *wire_check_list(const struct rdmatensor_msg *msg)
+{
+	if (msg->type == RDMATENSOR_WIRE_LIST)
+		return msg->nr_entries || msg->entries_bytes ? "entries in a question" : NULL;
+	return wire_check_entries(msg);
+}
+
+/*
+ * The tail's lengths, which are in the header, but for that of the entries: it is what is left
+ */
+static bool wire_fits(u32 fields, u32 len, struct rdmatensor_msg *msg)
+{
+	u32 least = rdmatensor_wire_length(msg);
+
+	if (!(fields & FIELD_ENTRIES))
+		return len == least;
+	msg->entries_bytes = len - least;
+	return len >= least;
+}
+
 /* What can be said of the header alone, the lengths of the tail above all */
 static const char *wire_decode_header(const struct rdmatensor_wire_hdr *hdr, u32 len,
 				      struct rdmatensor_msg *msg, u32 *fields)
@@ -321,8 +373,10 @@ static const char *wire_decode_header(const struct rdmatensor_wire_hdr *hdr, u32
 		return "ndims";
 	if (msg->text_len > rdmatensor_wire_text_max(msg->flags))
 		return "text_len";
+	/* A prefix may be empty */
 	if (*fields & FIELD_NAME &&
-	    (!msg->name_len || msg->name_len > RDMATENSOR_NAME_MAX))
+	    ((!msg->name_len && msg->type != RDMATENSOR_WIRE_LIST) ||
+	     msg->name_len > RDMATENSOR_NAME_MAX))
 		return "name_len";
 	if (*fields & FIELD_INDEX && msg->request_index > RDMATENSOR_INDEX_MAX)
 		return "request_index";
@@ -333,7 +387,7 @@ static const char *wire_decode_header(const struct rdmatensor_wire_hdr *hdr, u32
 			return "error_status";
 		msg->error = -(int)error;
 	}
-	if (len != rdmatensor_wire_length(msg))
+	if (!wire_fits(*fields, len, msg))
 		return "lengths of the tail";
 	return NULL;
 }
@@ -373,6 +427,15 @@ static const char *wire_decode_tail(const struct rdmatensor_wire_hdr *hdr, u32 f
 		msg->table.first_key = le32_to_cpu(table->first_key);
 		pos += sizeof(*table);
 	}
+	if (fields & FIELD_LIST) {
+		const struct rdmatensor_wire_list *list = (const void *)pos;
+
+		if (le32_to_cpu(list->entries_bytes) != msg->entries_bytes)
+			return "lengths of the tail";
+		msg->cursor = le64_to_cpu(list->cursor);
+		msg->nr_entries = le32_to_cpu(list->nr_entries);
+		pos += sizeof(*list);
+	}
 	dims = (const void *)pos;
 	for (i = 0; i < msg->meta.ndims; i++)
 		msg->meta.dims[i] = le64_to_cpu(dims[i]);
@@ -382,6 +445,8 @@ static const char *wire_decode_tail(const struct rdmatensor_wire_hdr *hdr, u32 f
 	msg->name = pos;
 	pos += msg->name_len;
 	msg->text = pos;
+	pos += msg->text_len;
+	msg->entries = pos;
 	return NULL;
 }
 
@@ -397,6 +462,8 @@ static const char *wire_decode(const void *buf, u32 len, struct rdmatensor_msg *
 		why = wire_check_hello(msg);
 	if (!why && fields & FIELD_DTYPE)
 		why = wire_check_meta(msg);
+	if (!why && fields & FIELD_LIST)
+		why = wire_check_list(msg);
 	if (!why && fields & FIELD_TABLE)
 		why = wire_check_table(msg);
 	else if (!why && fields & FIELD_ADDR)
@@ -486,6 +553,16 @@ static void wire_encode_tail(const struct rdmatensor_msg *msg, u32 fields, char 
 		memcpy(pos, &table, sizeof(table));
 		pos += sizeof(table);
 	}
+	if (fields & FIELD_LIST) {
+		struct rdmatensor_wire_list list = {
+			.cursor = cpu_to_le64(msg->cursor),
+			.nr_entries = cpu_to_le32(msg->nr_entries),
+			.entries_bytes = cpu_to_le32(msg->entries_bytes),
+		};
+
+		memcpy(pos, &list, sizeof(list));
+		pos += sizeof(list);
+	}
 	if (fields & FIELD_DIMS) {
 		__le64 *dims = (void *)pos;
 
@@ -503,8 +580,13 @@ static void wire_encode_tail(const struct rdmatensor_msg *msg, u32 fields, char 
 			memcpy(pos, msg->name, msg->name_len);
 		pos += msg->name_len;
 	}
-	if (fields & FIELD_TEXT && msg->text_len)
-		memcpy(pos, msg->text, msg->text_len);
+	if (fields & FIELD_TEXT) {
+		if (msg->text_len)
+			memcpy(pos, msg->text, msg->text_len);
+		pos += msg->text_len;
+	}
+	if (fields & FIELD_ENTRIES && msg->entries_bytes)
+		memcpy(pos, msg->entries, msg->entries_bytes);
 }
 
 int rdmatensor_wire_encode(const struct rdmatensor_msg *msg, void *buf, u32 room)
@@ -519,6 +601,81 @@ int rdmatensor_wire_encode(const struct rdmatensor_msg *msg, void *buf, u32 room
 	return length;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_wire_encode);
+
+u32 rdmatensor_wire_entry_put(const struct rdmatensor_listed *listed, void *buf, u32 room)
+{
+	const struct rdmatensor_meta *meta = &listed->meta;
+	const struct rdmatensor_wire_entry entry = {
+		.cursor = cpu_to_le64(listed->cursor),
+		.step_id = cpu_to_le64(listed->step_id),
+		.tensor_bytes = cpu_to_le64(meta->bytes),
+		.error_status = cpu_to_le32(-listed->error),
+		.uses = cpu_to_le32(listed->uses),
+		.data_type = cpu_to_le16(meta->data_type),
+		.name_len = cpu_to_le16(listed->name_len),
+		.is_dead = meta->is_dead,
+		.ndims = meta->ndims,
+	};
+	u32 dims = meta->ndims * sizeof(__le64);
+	char *pos = buf;
+	unsigned int i;
+	__le64 dim;
+
+	if (sizeof(entry) + dims + listed->name_len > room)
+		return 0;
+	memcpy(pos, &entry, sizeof(entry));
+	pos += sizeof(entry);
+	for (i = 0; i < meta->ndims; i++) {
+		dim = cpu_to_le64(meta->dims[i]);
+		memcpy(pos + i * sizeof(dim), &dim, sizeof(dim));
+	}
+	memcpy(pos + dims, listed->name, listed->name_len);
+	return sizeof(entry) + dims + listed->name_len;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_wire_entry_put);
+
+u32 rdmatensor_wire_entry_get(const void *buf, u32 bytes, struct rdmatensor_listed *listed)
+{
+	struct rdmatensor_meta *meta = &listed->meta;
+	struct rdmatensor_wire_entry entry;
+	const char *pos = buf;
+	u32 error, dims;
+	unsigned int i;
+	__le64 dim;
+
+	if (bytes < sizeof(entry))
+		return 0;
+	memcpy(&entry, buf, sizeof(entry));
+	pos += sizeof(entry);
+	error = le32_to_cpu(entry.error_status);
+	dims = entry.ndims * sizeof(__le64);
+	listed->cursor = le64_to_cpu(entry.cursor);
+	listed->step_id = le64_to_cpu(entry.step_id);
+	listed->uses = le32_to_cpu(entry.uses);
+	listed->name_len = le16_to_cpu(entry.name_len);
+	listed->name = pos + dims;
+	if (!listed->cursor || error > ERROR_MAX || entry.ndims > RDMATENSOR_DIMS_MAX ||
+	    !listed->name_len || listed->name_len > RDMATENSOR_NAME_MAX ||
+	    memchr_inv(entry.__reserved, 0, sizeof(entry.__reserved)) ||
+	    bytes < sizeof(entry) + dims + listed->name_len)
+		return 0;
+	listed->error = -(int)error;
+	memset(meta, 0, sizeof(*meta));
+	meta->bytes = le64_to_cpu(entry.tensor_bytes);
+	meta->data_type = le16_to_cpu(entry.data_type);
+	meta->is_dead = entry.is_dead;
+	meta->ndims = entry.ndims;
+	for (i = 0; i < meta->ndims; i++) {
+		memcpy(&dim, pos + i * sizeof(dim), sizeof(dim));
+		meta->dims[i] = le64_to_cpu(dim);
+	}
+	/* What has failed has no meta-data */
+	if (error ? meta->bytes || meta->data_type || meta->is_dead || meta->ndims :
+		    rdmatensor_meta_check(meta))
+		return 0;
+	return sizeof(entry) + dims + listed->name_len;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_wire_entry_get);
 
 void rdmatensor_wire_set_consumed(void *buf, u32 consumed)
 {

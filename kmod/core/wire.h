@@ -9,10 +9,13 @@
  *
  *	hello	(HELLO only)	struct rdmatensor_wire_hello
  *	table	(TABLE_* only)	struct rdmatensor_wire_table
+ *	list	(LIST* only)	struct rdmatensor_wire_list
  *	dims	8 * ndims
  *	rkeys	4 * nr_rkeys
  *	name	name_len
  *	text	text_len
+ *	entries	(LIST_INFO only) list.entries_bytes: struct rdmatensor_wire_entry, each with
+ *		its dims and its name behind it
  *
  * The types and fields keep the names of TensorFlow's verbs transport, where it
  * has them. Fields that a type does not use are zero, and that is checked.
@@ -59,6 +62,10 @@
  *     after the answer; with FEATURE_TABLE_WAIT more, see there
  * @RDMATENSOR_WIRE_TABLE_INFO: the answer: rows, and as many keys as fit; or with
  *     F_FAILED an errno
+ * @RDMATENSOR_WIRE_LIST: receiver asks, with FEATURE_LIST, what is offered behind a cursor under
+ *     names that begin with a prefix
+ * @RDMATENSOR_WIRE_LIST_INFO: the answer: as many entries as fit, and the next cursor; or with
+ *     F_FAILED an errno
  */
 enum rdmatensor_wire_type {
 	RDMATENSOR_WIRE_HELLO = 1,
@@ -69,6 +76,8 @@ enum rdmatensor_wire_type {
 	RDMATENSOR_WIRE_CANCEL,
 	RDMATENSOR_WIRE_TABLE_OPEN,
 	RDMATENSOR_WIRE_TABLE_INFO,
+	RDMATENSOR_WIRE_LIST,
+	RDMATENSOR_WIRE_LIST_INFO,
 };
 
 /* TENSOR_REQUEST, TENSOR_RE_REQUEST: a destination is given */
@@ -79,7 +88,7 @@ enum rdmatensor_wire_type {
 #define RDMATENSOR_WIRE_F_CHECKSUM BIT(2)
 /* ERROR_STATUS: answers a CANCEL; the sender has forgotten the request */
 #define RDMATENSOR_WIRE_F_CANCELLED BIT(3)
-/* TABLE_INFO: there are no rows, error_status says why */
+/* TABLE_INFO, LIST_INFO: there are no rows, no entries; error_status says why */
 #define RDMATENSOR_WIRE_F_FAILED BIT(4)
 /* TABLE_OPEN, with FEATURE_TABLE_WAIT: while there are no rows the answer is held back */
 #define RDMATENSOR_WIRE_F_WAIT BIT(5)
@@ -117,9 +126,19 @@ enum rdmatensor_wire_type {
 
 /* HELLO: an ERROR_STATUS may have F_NAMED */
 #define RDMATENSOR_WIRE_FEATURE_ERROR_NAMED BIT(3)
+
+/*
+ * HELLO: the sender answers a LIST. A receiver has up to LIST_SLOTS of them outstanding: one in
+ * each slot, which is the request index modulo LIST_SLOTS. A question takes the place of what is
+ * in its slot and has no answer yet, as with FEATURE_TABLE_WAIT
+ */
+#define RDMATENSOR_WIRE_FEATURE_LIST BIT(4)
+#define RDMATENSOR_WIRE_LIST_SLOTS 4
+
 #define RDMATENSOR_WIRE_FEATURES (RDMATENSOR_WIRE_FEATURE_TABLE_WAIT | \
 				  RDMATENSOR_WIRE_FEATURE_KEEP | \
-				  RDMATENSOR_WIRE_FEATURE_ERROR_NAMED)
+				  RDMATENSOR_WIRE_FEATURE_ERROR_NAMED | \
+				  RDMATENSOR_WIRE_FEATURE_LIST)
 
 /**
  * struct rdmatensor_wire_hdr - head of every control message
@@ -130,7 +149,7 @@ enum rdmatensor_wire_type {
  * @consumed: control messages that the writer has consumed on this channel,
  *            modulo 2^32: a credit. Filled when the write is posted
  * @request_index: which request, 0..RDMATENSOR_INDEX_MAX (TensorFlow verbs: request_index);
- *                 TABLE_*: a number of the reader's, which the answer repeats
+ *                 TABLE_*, LIST*: a number of who asks, which the answer repeats
  * @step_id: two's complement (TensorFlow verbs: step_id)
  * @remote_addr: destination's address in the receiver (TensorFlow verbs: remote_addr); TABLE_INFO:
  *               first row's in the owner
@@ -142,7 +161,7 @@ enum rdmatensor_wire_type {
  * @is_dead: 0 or 1 (TensorFlow verbs: is_dead)
  * @ndims: members of dims (TensorFlow verbs: shape)
  * @nr_rkeys: members of rkeys (TensorFlow verbs: rkey, one)
- * @name_len: bytes of name (TensorFlow verbs: name_size)
+ * @name_len: bytes of name (TensorFlow verbs: name_size); LIST: of the prefix, which may be empty
  * @text_len: bytes of text
  * @nr_parts: parts that the content is cut into, 1..RDMATENSOR_LANES_MAX
  * @seg_shift: log2 of the distance at which rkeys change
@@ -217,6 +236,51 @@ struct rdmatensor_wire_table {
 };
 
 static_assert(sizeof(struct rdmatensor_wire_table) == 48);
+
+/**
+ * struct rdmatensor_wire_list - what LIST and LIST_INFO say beside name and entries
+ * @cursor: LIST: 0: from the beginning; else any that an entry or a LIST_INFO has had: what follows
+ *          it. LIST_INFO: behind all that was looked at; 0: nothing follows
+ * @nr_entries: LIST_INFO: entries in the message, 0 is allowed; LIST: zero
+ * @entries_bytes: of them in all; LIST: zero
+ */
+struct rdmatensor_wire_list {
+	__le64 cursor;
+	__le32 nr_entries;
+	__le32 entries_bytes;
+};
+
+static_assert(sizeof(struct rdmatensor_wire_list) == 16);
+
+/**
+ * struct rdmatensor_wire_entry - one tensor that is offered, in a LIST_INFO
+ * @cursor: what follows it in the list; not 0
+ * @step_id: two's complement
+ * @tensor_bytes: length of its content
+ * @error_status: 0; a positive errno: there is no tensor, and a request ends with this
+ * @uses: deliveries that are left, 0: until it is withdrawn
+ * @data_type: enum rdmatensor_data_type; 0 with @error_status
+ * @name_len: bytes of the name, 1..RDMATENSOR_NAME_MAX
+ * @is_dead: 0 or 1
+ * @ndims: members of dims
+ * @__reserved: zero
+ *
+ * Behind it: 8 * ndims bytes of dims, name_len bytes of the name.
+ */
+struct rdmatensor_wire_entry {
+	__le64 cursor;
+	__le64 step_id;
+	__le64 tensor_bytes;
+	__le32 error_status;
+	__le32 uses;
+	__le16 data_type;
+	__le16 name_len;
+	u8 is_dead;
+	u8 ndims;
+	u8 __reserved[2];
+};
+
+static_assert(sizeof(struct rdmatensor_wire_entry) == 40);
 
 /* Keys of one owner at most: 32 TiB of 2 MiB segments */
 #define RDMATENSOR_WIRE_KEYS_MAX BIT(24)
@@ -309,13 +373,33 @@ struct rdmatensor_table_info {
 };
 
 /**
+ * struct rdmatensor_listed - struct rdmatensor_wire_entry in the CPU's own form
+ * @cursor: what follows it in the list; not 0
+ * @step_id: its step
+ * @meta: of the tensor; without a data type if @error
+ * @error: 0; a negative errno: there is no tensor, and a request ends with this
+ * @uses: deliveries that are left, 0: until it is withdrawn
+ * @name_len: bytes of @name
+ * @name: any bytes
+ */
+struct rdmatensor_listed {
+	u64 cursor;
+	s64 step_id;
+	struct rdmatensor_meta meta;
+	int error;
+	u32 uses;
+	u16 name_len;
+	const char *name;
+};
+
+/**
  * struct rdmatensor_msg - a control message in the CPU's own form
  * @type: enum rdmatensor_wire_type
  * @nr_parts: with F_DEST
  * @seg_shift: with F_DEST
  * @flags: RDMATENSOR_WIRE_F_*
  * @nr_rkeys: with F_DEST
- * @name_len: TENSOR_REQUEST, TABLE_OPEN, with F_NAMED
+ * @name_len: TENSOR_REQUEST, TABLE_OPEN, LIST, with F_NAMED
  * @text_len: HELLO, ERROR_STATUS: with F_NAMED up to RDMATENSOR_STATUS_TEXT_MAX, else up to
  *            RDMATENSOR_TEXT_MAX
  * @consumed: only decoded: on the way out it is filled by
@@ -326,7 +410,10 @@ struct rdmatensor_table_info {
  * @max_requests: HELLO
  * @features: HELLO
  * @listen_port: HELLO
- * @error: ERROR_STATUS: negative errno
+ * @error: ERROR_STATUS, with F_FAILED: negative errno
+ * @nr_entries: LIST_INFO without F_FAILED
+ * @entries_bytes: LIST_INFO without F_FAILED
+ * @cursor: LIST, LIST_INFO without F_FAILED
  * @step_id: TENSOR_REQUEST, TENSOR_RE_REQUEST, META_DATA_RESPONSE, with F_NAMED
  * @remote_addr: with F_DEST
  * @incarnation: HELLO
@@ -336,6 +423,7 @@ struct rdmatensor_table_info {
  * @rkeys: as they are on the wire, to be read with le32_to_cpu()
  * @name: any bytes
  * @text: not zero-terminated; HELLO: the worker name
+ * @entries: LIST_INFO: to be read with rdmatensor_wire_entry_get()
  *
  * Pointers of a decoded message point into the buffer that was decoded.
  */
@@ -355,6 +443,9 @@ struct rdmatensor_msg {
 	u32 features;
 	u16 listen_port;
 	int error;
+	u32 nr_entries;
+	u32 entries_bytes;
+	u64 cursor;
 	s64 step_id;
 	u64 remote_addr;
 	u64 incarnation;
@@ -363,6 +454,7 @@ struct rdmatensor_msg {
 	const __le32 *rkeys;
 	const char *name;
 	const char *text;
+	const void *entries;
 };
 
 /**
@@ -375,8 +467,8 @@ struct rdmatensor_msg {
  * Knows of each type which fields it uses, and holds every one of them to its
  * range: lengths against @len, data type, dims and bytes against each other
  * (rdmatensor_meta_check()), rkeys against the segments that the destination
- * touches. Bounded time, no allocation. @msg is written to in case of an error
- * too, but means nothing then.
+ * touches, entries each by itself. Bounded time, no allocation. @msg is written to in case of an
+ * error too, but means nothing then.
  *
  * Return: 0, or -EPROTO.
  */
@@ -405,6 +497,26 @@ static inline u32 rdmatensor_wire_text_max(u16 flags)
 
 /* Bytes that rdmatensor_wire_encode() would write, from the type, flags and lengths */
 u32 rdmatensor_wire_length(const struct rdmatensor_msg *msg);
+
+/**
+ * rdmatensor_wire_entry_put - write an entry of a LIST_INFO
+ * @listed: the entry
+ * @buf: where to; needs no alignment
+ * @room: bytes there
+ *
+ * Return: bytes written, 0: there is no room for it.
+ */
+u32 rdmatensor_wire_entry_put(const struct rdmatensor_listed *listed, void *buf, u32 room);
+
+/**
+ * rdmatensor_wire_entry_get - read an entry of a LIST_INFO
+ * @buf: where it begins; needs no alignment
+ * @bytes: that are there
+ * @listed: out: the entry; its name points into @buf
+ *
+ * Return: length of the entry, 0: it is none, and @listed means nothing.
+ */
+u32 rdmatensor_wire_entry_get(const void *buf, u32 bytes, struct rdmatensor_listed *listed);
 
 /* Fills the credit into an encoded message */
 void rdmatensor_wire_set_consumed(void *buf, u32 consumed);

@@ -27,9 +27,6 @@
 #include "core/limits.h"
 #include "gather/lookup.h"
 
-/* Questions of a slot are numbered modulo this; with the slot that is the request index */
-#define QUESTIONS BIT(26)
-
 /**
  * struct rdmatensor_question - a question to the peer, and its answer
  * @tx: the question, in the channel's queue
@@ -81,7 +78,7 @@ static void lookup_posted_question(struct rdmatensor_txmsg *tx, u64 seq)
 	const struct rdmatensor_question *question =
 		container_of(tx, struct rdmatensor_question, tx);
 
-	question->lookup->slots[question->slot].asked =
+	question->lookup->slots[question->slot].turns.asked =
 		question->index / RDMATENSOR_WIRE_TABLE_SLOTS;
 }
 
@@ -219,7 +216,7 @@ static struct rdmatensor_slot *lookup_free_slot(struct rdmatensor_channel *chann
 
 	for (i = 0; i < nr; i++)
 		if (!slots[i].question &&
-		    (lookup_many(channel) || slots[i].asked == slots[i].answered))
+		    (lookup_many(channel) || slots[i].turns.asked == slots[i].turns.answered))
 			return &slots[i];
 	return NULL;
 }
@@ -286,8 +283,8 @@ static int lookup_ask(struct rdmatensor_channel *channel, struct rdmatensor_ques
 		spin_unlock_bh(&channel->lock);
 		return -ENOTCONN;
 	}
-	slot->next = (slot->next + 1) % QUESTIONS;
-	question->index = slot->next * RDMATENSOR_WIRE_TABLE_SLOTS + question->slot;
+	question->index = rdmatensor_turns_next(&slot->turns) * RDMATENSOR_WIRE_TABLE_SLOTS +
+			  question->slot;
 	question->answered = false;
 	question->first_key = first_key;
 	rdmatensor_channel_send(channel, &question->tx);
@@ -420,14 +417,6 @@ static int lookup_question(struct rdmatensor_channel *channel, const struct rdma
 	return 0;
 }
 
-/* Whether a question of that index has been asked that has no answer yet */
-static bool lookup_was_asked(const struct rdmatensor_slot *slot, u32 number)
-{
-	u32 ahead = (number - slot->answered) % QUESTIONS;
-
-	return number < QUESTIONS && ahead && ahead <= (slot->asked - slot->answered) % QUESTIONS;
-}
-
 static int lookup_answer(struct rdmatensor_channel *channel, const struct rdmatensor_msg *msg,
 			 const char **why)
 {
@@ -436,11 +425,11 @@ static int lookup_answer(struct rdmatensor_channel *channel, const struct rdmate
 	struct rdmatensor_question *question = slot->question;
 	u32 number = msg->request_index / RDMATENSOR_WIRE_TABLE_SLOTS;
 
-	if (!lookup_was_asked(slot, number)) {
+	if (!rdmatensor_turns_is_due(&slot->turns, number)) {
 		*why = "TABLE_INFO that was not asked for";
 		return -EPROTO;
 	}
-	slot->answered = number;
+	slot->turns.answered = number;
 	if (question && question->index == msg->request_index) {
 		question->answer = *msg;
 		/* It fits: the message was no longer than an own slot */

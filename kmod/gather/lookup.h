@@ -5,6 +5,7 @@
 #ifndef RDMATENSOR_LOOKUP_H
 #define RDMATENSOR_LOOKUP_H
 
+#include "core/turns.h"
 #include "gather/export.h"
 #include "transport/channel.h"
 
@@ -41,15 +42,11 @@ struct rdmatensor_reply {
 /**
  * struct rdmatensor_slot - a slot for a question of ours
  * @question: that is waited for; NULL: none
- * @next: number of the next one that is asked here
- * @asked: of the last one that was posted, modulo QUESTIONS
- * @answered: of the last one that was answered
+ * @turns: numbers of those that are asked here
  */
 struct rdmatensor_slot {
 	struct rdmatensor_question *question;
-	u32 next;
-	u32 asked;
-	u32 answered;
+	struct rdmatensor_turns turns;
 };
 
 /**

@@ -41,6 +41,7 @@ struct rdmatensor_context;
 struct rdmatensor_core;
 struct rdmatensor_domain;
 struct rdmatensor_exposure;
+struct rdmatensor_listings;
 struct rdmatensor_lookup;
 struct rdmatensor_pool;
 struct rdmatensor_readers;
@@ -196,6 +197,7 @@ struct rdmatensor_channel_ops {
  * @kepts: destinations that the peer has described once
  * @nr_keeps: the peer's slots for such that names have here
  * @metacache: what was learnt of the peer's tensors
+ * @listings: questions about what is offered, in both directions; the owner's to make and to free
  * @lookup: questions about tables, in both directions; the owner's to make and to free
  * @readers: lanes for READs; the owner makes and frees them
  * @counters: its own
@@ -276,6 +278,7 @@ struct rdmatensor_channel {
 	u32 nr_keeps;
 
 	struct rdmatensor_metacache *metacache;
+	struct rdmatensor_listings *listings;
 	struct rdmatensor_lookup *lookup;
 	struct rdmatensor_readers *readers;
 	struct rdmatensor_counters counters;

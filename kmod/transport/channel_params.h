@@ -30,6 +30,7 @@
  * @cancel_ms: bound on the answer to a CANCEL, in milliseconds
  * @probe_ms: quiet time after which the peer is probed, in milliseconds
  * @cq_poll: where completions are handled
+ * @unlisted: peers are not told what is offered
  * @strict: each channel is in a domain of its own, in which peers reach single destinations
  *
  * The context owns them. They are constant from START on, and outlive its channels, which
@@ -53,6 +54,7 @@ struct rdmatensor_channel_params {
 	u32 cancel_ms;
 	u32 probe_ms;
 	enum ib_poll_context cq_poll;
+	bool unlisted;
 	bool strict;
 };
 

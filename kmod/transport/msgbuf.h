@@ -90,7 +90,7 @@ struct rdmatensor_slots {
  * @rx: received into, open to the peer
  * @tx: sent from
  * @scratch: private copy of the slot that is being consumed
- * @rkeys: private space for the keys of the message that is being encoded
+ * @rkeys: private space for the keys of the message that is being encoded, or its entries of a list
  */
 struct rdmatensor_msgbuf {
 	u32 slots;

@@ -68,7 +68,7 @@ static const struct {
 
 static const char *const opcodes[NR_OPCODES] = {
 	"PUBLISH", "WITHDRAW", "FETCH", "CANCEL", "FREE", "GATHER",
-	"RELEASE",
+	"RELEASE", "LIST",
 };
 
 struct context contexts[NR_CONTEXTS];
@@ -697,7 +697,7 @@ static void make_op(struct worker *w, struct context *c, struct rdmatensor_op *o
 
 	memset(op, 0, sizeof(*op));
 	op->user_data = below(w, 64);
-	switch (below(w, 25)) {
+	switch (below(w, 27)) {
 	case 0 ... 4:
 		op->opcode = RDMATENSOR_OP_PUBLISH;
 		op->uses = one_in(w, 2) ? 0 : 1 + below(w, 3);
@@ -766,6 +766,17 @@ static void make_op(struct worker *w, struct context *c, struct rdmatensor_op *o
 		op->opcode = RDMATENSOR_OP_RELEASE;
 		op->target = one_in(w, 16) ? below(w, 1024) : c->shares[below(w, NR_IDS)];
 		break;
+	case 22 ... 23:
+		op->opcode = RDMATENSOR_OP_LIST;
+		op->channel = one_in(w, 4) ? RDMATENSOR_CHANNEL_SELF : channel_of(w, c);
+		op->name_uptr = (uintptr_t)words + below(w, NR_NAMES);
+		op->name_len = below(w, 2);
+		op->pool_id = pool;
+		op->offset = offset;
+		op->bytes = bytes;
+		op->target = one_in(w, 4) ? rnd(w) : below(w, 2);
+		op->deadline_ns = rdmatensor_now_ns() + below(w, 100000000);
+		break;
 	default:
 		make_gather(w, c, op);
 		break;
@@ -821,7 +832,8 @@ static int do_submit(struct worker *w, struct context *c)
 	for (i = 0; i < arg.out_done; i++) {
 		if (ops[i].opcode < NR_OPCODES)
 			w->op_ok[ops[i].opcode]++;
-		if (ops[i].opcode == RDMATENSOR_OP_FETCH || ops[i].opcode == RDMATENSOR_OP_GATHER)
+		if (ops[i].opcode == RDMATENSOR_OP_FETCH || ops[i].opcode == RDMATENSOR_OP_GATHER ||
+		    ops[i].opcode == RDMATENSOR_OP_LIST)
 			c->fetches[below(w, NR_IDS)] = ops[i].user_data;
 		for (n = 0; ops[i].opcode == RDMATENSOR_OP_FREE && n < NR_REGIONS; n++)
 			if (c->regions[n].pool == ops[i].pool_id &&

@@ -102,7 +102,8 @@ TEST(every_length_of_a_write)
 
 TEST(unknown_types)
 {
-	const uint8_t types[] = { 0, RDMATENSOR_WIRE_TABLE_OPEN, RDMATENSOR_WIRE_TABLE_INFO, 9,
+	const uint8_t types[] = { 0, RDMATENSOR_WIRE_TABLE_OPEN, RDMATENSOR_WIRE_TABLE_INFO,
+				  RDMATENSOR_WIRE_LIST, RDMATENSOR_WIRE_LIST_INFO, 11,
 				  0x7f, 0xff };
 	struct rdmatensor_wire_hdr hdr = {
 		.length = htole32(sizeof(hdr)), .version_major = RDMATENSOR_WIRE_MAJOR,
@@ -156,6 +157,21 @@ TEST(kept_without_the_feature)
 	msg.flags = RDMATENSOR_WIRE_F_KEEP;
 	scene_meet(&liar, 1);
 	liar_say(&liar, &msg);
+	scene_ends(&liar, -EPROTO);
+}
+
+/* Nor of lists */
+TEST(lists_without_the_feature)
+{
+	struct rdmatensor_msg list = { .type = RDMATENSOR_WIRE_LIST, .request_index = 4 };
+	struct rdmatensor_msg info = { .type = RDMATENSOR_WIRE_LIST_INFO, .request_index = 4 };
+
+	scene_open(NULL);
+	scene_meet(&liar, 1);
+	liar_say(&liar, &list);
+	scene_ends(&liar, -EPROTO);
+	scene_meet(&liar, 1);
+	liar_say(&liar, &info);
 	scene_ends(&liar, -EPROTO);
 }
 

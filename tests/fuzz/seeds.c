@@ -15,6 +15,14 @@ static const __le32 rkeys[3] = { 0x11223344, 0x55667788, 0x99aabbcc };
 static const char name[RDMATENSOR_NAME_MAX] = "layer/weights";
 static const char text[] = "no such tensor";
 static const char long_text[RDMATENSOR_STATUS_TEXT_MAX] = "no such tensor, nor any like it";
+/* A tensor of half numbers, {5}, and one that has failed */
+static const u8 entries[] = {
+	5, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+	10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 19, 0, 2, 0, 0, 1, 0, 0,
+	5, 0, 0, 0, 0, 0, 0, 0, 'a', 'b',
+	7, 0, 0, 0, 0, 0, 0, 0x80, 2, 0, 0, 0, 0, 0, 0, 0,
+	0, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 'c',
+};
 
 #define META_FLOAT { .data_type = RDMATENSOR_DT_FLOAT, .ndims = 2, .bytes = 24, .dims = { 2, 3 } }
 #define META_OPAQUE { .data_type = RDMATENSOR_DT_STRING, .bytes = 0x2001 }
@@ -78,6 +86,14 @@ static const struct rdmatensor_msg messages[] = {
 		     .data_type = RDMATENSOR_DT_UINT8, .nr_keys = 1 } },
 	{ .type = RDMATENSOR_WIRE_TABLE_INFO, .request_index = 14,
 	  .flags = RDMATENSOR_WIRE_F_FAILED, .error = -2 },
+	{ .type = RDMATENSOR_WIRE_LIST, .request_index = 4 },
+	{ .type = RDMATENSOR_WIRE_LIST, .request_index = 5, .cursor = 1ULL << 63, .name = name,
+	  .name_len = 13 },
+	{ .type = RDMATENSOR_WIRE_LIST_INFO, .request_index = 4, .cursor = 7 },
+	{ .type = RDMATENSOR_WIRE_LIST_INFO, .request_index = 4, .nr_entries = 2,
+	  .entries = entries, .entries_bytes = sizeof(entries) },
+	{ .type = RDMATENSOR_WIRE_LIST_INFO, .request_index = 4,
+	  .flags = RDMATENSOR_WIRE_F_FAILED, .error = -13 },
 };
 
 static int write_seed(const char *dir, unsigned int number, const char *what, const void *seed,

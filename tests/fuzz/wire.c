@@ -19,7 +19,7 @@
 #include <asm/byteorder.h>
 #include "core/wire.h"
 
-#define TYPES (RDMATENSOR_WIRE_TABLE_INFO + 1)
+#define TYPES (RDMATENSOR_WIRE_LIST_INFO + 1)
 
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -104,17 +104,42 @@ static void check_rows(const struct rdmatensor_msg *msg)
 	HOLDS(msg->nr_rkeys && (u64)table->first_key + msg->nr_rkeys <= table->nr_keys);
 }
 
+/* Each is one, and there are as many as it says, to the last byte; written again they are the same */
+static void check_entries(const struct rdmatensor_msg *msg)
+{
+	static char again[1024];
+	const char *at = msg->entries, *end = at + msg->entries_bytes;
+	struct rdmatensor_listed listed;
+	u32 nr, bytes;
+
+	for (nr = 0; at < end; nr++, at += bytes) {
+		bytes = rdmatensor_wire_entry_get(at, end - at, &listed);
+		HOLDS(bytes && bytes <= end - at);
+		HOLDS(listed.cursor && listed.name_len && listed.name_len <= RDMATENSOR_NAME_MAX);
+		HOLDS(listed.name + listed.name_len == at + bytes);
+		HOLDS(listed.error <= 0 && listed.error >= -4095);
+		HOLDS(listed.error ? !listed.meta.data_type && !listed.meta.bytes :
+				     !rdmatensor_meta_check(&listed.meta));
+		HOLDS(rdmatensor_wire_entry_put(&listed, again, bytes) == bytes);
+		HOLDS(!rdmatensor_wire_entry_put(&listed, again, bytes - 1));
+		HOLDS(!memcmp(again, at, bytes));
+	}
+	HOLDS(nr == msg->nr_entries);
+}
+
 /* What decoding promises of a message that it took */
 static void check_promises(const struct rdmatensor_msg *msg, const void *buf, u32 len)
 {
 	int meta = msg->type == RDMATENSOR_WIRE_TENSOR_REQUEST ||
 		   msg->type == RDMATENSOR_WIRE_META_DATA_RESPONSE ||
 		   msg->type == RDMATENSOR_WIRE_TENSOR_RE_REQUEST;
-	int failed = msg->type == RDMATENSOR_WIRE_TABLE_INFO &&
+	int failed = (msg->type == RDMATENSOR_WIRE_TABLE_INFO ||
+		      msg->type == RDMATENSOR_WIRE_LIST_INFO) &&
 		     msg->flags & RDMATENSOR_WIRE_F_FAILED;
 	int named = msg->type == RDMATENSOR_WIRE_ERROR_STATUS &&
 		    msg->flags & RDMATENSOR_WIRE_F_NAMED;
 	int rows = msg->type == RDMATENSOR_WIRE_TABLE_INFO && !failed;
+	int listed = msg->type == RDMATENSOR_WIRE_LIST_INFO && !failed;
 	static const struct rdmatensor_table_info none;
 
 	HOLDS(msg->type >= RDMATENSOR_WIRE_HELLO && msg->type < TYPES);
@@ -122,6 +147,11 @@ static void check_promises(const struct rdmatensor_msg *msg, const void *buf, u3
 	HOLDS(inside(buf, len, msg->rkeys, msg->nr_rkeys * sizeof(*msg->rkeys)));
 	HOLDS(inside(buf, len, msg->name, msg->name_len));
 	HOLDS(inside(buf, len, msg->text, msg->text_len));
+	HOLDS(inside(buf, len, msg->entries, msg->entries_bytes));
+	HOLDS(listed || (!msg->nr_entries && !msg->entries_bytes));
+	HOLDS(listed || msg->type == RDMATENSOR_WIRE_LIST || !msg->cursor);
+	if (listed)
+		check_entries(msg);
 	HOLDS(msg->text_len <= (named ? RDMATENSOR_STATUS_TEXT_MAX : RDMATENSOR_TEXT_MAX));
 	HOLDS(msg->request_index <= RDMATENSOR_INDEX_MAX);
 	HOLDS(msg->meta.ndims <= RDMATENSOR_DIMS_MAX);
@@ -131,7 +161,8 @@ static void check_promises(const struct rdmatensor_msg *msg, const void *buf, u3
 		HOLDS(msg->text_len && msg->text_len < RDMATENSOR_WORKER_MAX);
 		HOLDS(!memchr(msg->text, 0, msg->text_len));
 	}
-	HOLDS((msg->type == RDMATENSOR_WIRE_TENSOR_REQUEST ||
+	HOLDS(msg->type == RDMATENSOR_WIRE_LIST ||
+	      (msg->type == RDMATENSOR_WIRE_TENSOR_REQUEST ||
 	       msg->type == RDMATENSOR_WIRE_TABLE_OPEN || named) == !!msg->name_len);
 	HOLDS(!named || !(msg->flags & RDMATENSOR_WIRE_F_CANCELLED));
 	HOLDS(meta || named || msg->type == RDMATENSOR_WIRE_TENSOR_REQUEST || !msg->step_id);
@@ -189,7 +220,9 @@ static void check_again(const struct rdmatensor_msg *msg, const void *buf, u32 l
 	HOLDS(second.text - again == msg->text - (const char *)buf);
 	second.rkeys = msg->rkeys;
 	second.name = msg->name;
+	HOLDS((const char *)second.entries - again == (const char *)msg->entries - (const char *)buf);
 	second.text = msg->text;
+	second.entries = msg->entries;
 	/* Both were cleared before they were filled in, padding too */
 	HOLDS(!memcmp(&second, msg, sizeof(second)));
 	free(again);

@@ -36,7 +36,7 @@ fi
 # A run that never came past the first checks would say nothing
 number=1
 for type in HELLO TENSOR_REQUEST META_DATA_RESPONSE TENSOR_RE_REQUEST ERROR_STATUS CANCEL \
-	TABLE_OPEN TABLE_INFO CONNECTION; do
+	TABLE_OPEN TABLE_INFO LIST LIST_INFO CONNECTION; do
 	number=$((number + 1))
 	taken=$(sed -nE "s/^# $type +([0-9]+) taken$/\1/p" "$log")
 	if ((${taken:-0} > 1)); then

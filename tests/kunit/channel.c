@@ -82,7 +82,7 @@ static const struct script scripts[] = {
 	{ "HELLO twice", .steps = { HELLO("peer", "down:-71(HELLO out of turn)") } },
 	{ "unknown type", .steps = {
 		RX("down:-71(unknown type)",
-		   .type = RDMATENSOR_WIRE_TABLE_INFO + 1),
+		   .type = RDMATENSOR_WIRE_LIST_INFO + 1),
 	} },
 	{ "posting a message fails", .steps = {
 		BREAK(-ENOMEM),

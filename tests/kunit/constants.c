@@ -31,6 +31,8 @@ static void types(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, (int)RDMATENSOR_WIRE_CANCEL, 6);
 	KUNIT_EXPECT_EQ(test, (int)RDMATENSOR_WIRE_TABLE_OPEN, 7);
 	KUNIT_EXPECT_EQ(test, (int)RDMATENSOR_WIRE_TABLE_INFO, 8);
+	KUNIT_EXPECT_EQ(test, (int)RDMATENSOR_WIRE_LIST, 9);
+	KUNIT_EXPECT_EQ(test, (int)RDMATENSOR_WIRE_LIST_INFO, 10);
 }
 
 static void flags(struct kunit *test)
@@ -48,7 +50,8 @@ static void flags(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, (u32)RDMATENSOR_WIRE_FEATURE_TABLE_WAIT, 0x01U);
 	KUNIT_EXPECT_EQ(test, (u32)RDMATENSOR_WIRE_FEATURE_KEEP, 0x02U);
 	KUNIT_EXPECT_EQ(test, (u32)RDMATENSOR_WIRE_FEATURE_ERROR_NAMED, 0x08U);
-	KUNIT_EXPECT_EQ(test, (u32)RDMATENSOR_WIRE_FEATURES, 0x0bU);
+	KUNIT_EXPECT_EQ(test, (u32)RDMATENSOR_WIRE_FEATURE_LIST, 0x10U);
+	KUNIT_EXPECT_EQ(test, (u32)RDMATENSOR_WIRE_FEATURES, 0x1bU);
 }
 
 static void bounds(struct kunit *test)
@@ -58,6 +61,7 @@ static void bounds(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, (u32)RDMATENSOR_WIRE_KEYS_MAX, 16777216U);
 	KUNIT_EXPECT_EQ(test, RDMATENSOR_WIRE_TABLE_SLOTS, 16);
 	KUNIT_EXPECT_EQ(test, RDMATENSOR_WIRE_KEEP_SLOTS, 1024);
+	KUNIT_EXPECT_EQ(test, RDMATENSOR_WIRE_LIST_SLOTS, 4);
 	KUNIT_EXPECT_EQ(test, RDMATENSOR_WIRE_MTU_LEAST, 1);
 	KUNIT_EXPECT_EQ(test, RDMATENSOR_WIRE_MTU_MOST, 5);
 	KUNIT_EXPECT_EQ(test, RDMATENSOR_NAME_MAX, 512);
@@ -103,6 +107,18 @@ static void places(struct kunit *test)
 	AT(table, data_type, 32);
 	AT(table, nr_keys, 36);
 	AT(table, first_key, 40);
+	AT(list, cursor, 0);
+	AT(list, nr_entries, 8);
+	AT(list, entries_bytes, 12);
+	AT(entry, cursor, 0);
+	AT(entry, step_id, 8);
+	AT(entry, tensor_bytes, 16);
+	AT(entry, error_status, 24);
+	AT(entry, uses, 28);
+	AT(entry, data_type, 32);
+	AT(entry, name_len, 34);
+	AT(entry, is_dead, 36);
+	AT(entry, ndims, 37);
 	AT(private, magic, 0);
 	AT(private, major, 4);
 	AT(private, minor, 5);

@@ -4,6 +4,7 @@
  */
 #include <linux/slab.h>
 #include "end.h"
+#include "fetch/listing.h"
 #include "fetch/operation.h"
 #include "memory/domain.h"
 #include "memory/memory.h"
@@ -43,7 +44,11 @@ static int end_message(struct rdmatensor_channel *channel, const struct rdmatens
 	expect_copy(channel, msg->name, msg->name_len);
 	expect_copy(channel, msg->text, msg->text_len);
 	expect_copy(channel, msg->rkeys, msg->nr_rkeys * sizeof(*msg->rkeys));
+	expect_copy(channel, msg->entries, msg->entries_bytes);
 	switch (msg->type) {
+	case RDMATENSOR_WIRE_LIST:
+	case RDMATENSOR_WIRE_LIST_INFO:
+		return rdmatensor_listing_message(channel, msg, why);
 	case RDMATENSOR_WIRE_META_DATA_RESPONSE:
 	case RDMATENSOR_WIRE_ERROR_STATUS:
 		return rdmatensor_request_message(channel, msg, why);
@@ -390,6 +395,8 @@ struct end *end_open(struct kunit *test, u8 nr_lanes, u64 pool_bytes,
 	if (params->strict)
 		end_make_domain(end);
 	end_make_msgbuf(end);
+	end->channel->listings = rdmatensor_listings_alloc(end->channel);
+	KUNIT_ASSERT_NOT_NULL(test, end->channel->listings);
 	KUNIT_ASSERT_EQ(test, rdmatensor_response_alloc(end->channel), 0);
 	return end;
 }
@@ -493,6 +500,7 @@ void end_down(struct end *end)
 	rdmatensor_channel_fail(end->channel, -ECONNRESET, "the end");
 	end_flush(end);
 	rdmatensor_channel_down(end->channel);
+	rdmatensor_listing_down(end->channel);
 	rdmatensor_request_down(end->channel);
 	rdmatensor_response_down(end->channel);
 }
@@ -516,6 +524,7 @@ void end_close(struct end *end)
 {
 	struct rdmatensor_channel *channel = end->channel;
 	struct rdmatensor_msgbuf msgbuf = channel->msgbuf;
+	struct rdmatensor_listings *listings = channel->listings;
 	struct rdmatensor_tensor *tensor;
 	struct rdmatensor_cqe cqe;
 	LIST_HEAD(released);
@@ -537,6 +546,7 @@ void end_close(struct end *end)
 
 	end->channel = NULL;
 	rdmatensor_channel_put(channel);
+	rdmatensor_listings_free(listings);
 	rdmatensor_msgbuf_free(&msgbuf);
 
 	rdmatensor_rendezvous_drain(end->core.rdv, &released);

@@ -209,12 +209,95 @@ static void withdrawn_while_it_is_read(struct kunit *test)
 	end_world(world);
 }
 
+/* What a list has found: names of one letter, and where it goes on behind the last one */
+struct found {
+	char names[16];
+	unsigned int nr;
+	unsigned int room;
+	u64 cursor;
+};
+
+static bool add_found(const struct rdmatensor_tensor *tensor,
+		      const struct rdmatensor_rendezvous_key *key, u64 cursor, void *arg)
+{
+	struct found *found = arg;
+	u16 name_len;
+
+	if (!found->room)
+		return false;
+	found->room--;
+	found->cursor = cursor;
+	found->names[found->nr++] = *(const char *)rdmatensor_rendezvous_key_name(key, &name_len);
+	return true;
+}
+
+/* Some from behind a cursor, out: behind the last of them; 0: there are no more */
+static void expect_list(struct kunit *test, struct rdmatensor_rendezvous *rdv, u64 *cursor,
+			unsigned int room, const char *names)
+{
+	struct found found = { .room = room };
+	unsigned int calls = 0;
+	bool taken;
+
+	do
+		taken = rdmatensor_rendezvous_list(rdv, cursor, "", 0, add_found, &found);
+	while (taken && *cursor && ++calls < 8);
+	KUNIT_EXPECT_STREQ(test, found.names, names);
+	KUNIT_EXPECT_EQ(test, taken, !*cursor);
+	if (!taken && found.nr)
+		*cursor = found.cursor;
+}
+
+/* Own ones and then those of the domain, of which an own one is in front of the same name's */
+static void listed_behind_own_ones(struct kunit *test)
+{
+	struct lasting_world *world = new_world(test);
+	const struct rdmatensor_status status = { .error = -EIO };
+	struct rdmatensor_tensor *tensor;
+	LIST_HEAD(released);
+	LIST_HEAD(matches);
+	u64 cursor = 0;
+	bool done;
+
+	world->other.uses = 0;
+	expect_list(test, world->b, &cursor, 9, "");
+	KUNIT_EXPECT_EQ(test, rdmatensor_rendezvous_publish(world->b, &world->own, NAME, STEP,
+							    &matches), 0);
+	KUNIT_EXPECT_EQ(test, last(world, world->a, &matches), 0);
+	KUNIT_EXPECT_EQ(test, rdmatensor_rendezvous_publish_lasting(world->a, &world->other, "z", 1,
+								    STEP + 1, &matches), 0);
+	expect_list(test, world->a, &cursor, 9, "xz");
+	expect_list(test, world->a, &cursor, 1, "x");
+	expect_list(test, world->a, &cursor, 9, "z");
+	/* Its own x is before that of the domain */
+	expect_list(test, world->b, &cursor, 9, "xz");
+	expect_list(test, world->b, &cursor, 1, "x");
+	expect_list(test, world->b, &cursor, 1, "z");
+	cursor = 0;
+	/* What is in use is not offered: the domain's is, then */
+	KUNIT_EXPECT_EQ(test, ask(world->b, &world->waiters[0]), 0);
+	KUNIT_EXPECT_PTR_EQ(test, world->waiters[0].tensor, &world->own);
+	expect_list(test, world->b, &cursor, 9, "xz");
+	KUNIT_EXPECT_TRUE(test, rdmatensor_rendezvous_put(world->b, &world->own, true, &matches));
+	expect_list(test, world->b, &cursor, 9, "xz");
+	/* Not of a step that it has aborted, which is nothing to the other one */
+	rdmatensor_rendezvous_abort_step(world->b, STEP, &status, &released, &matches);
+	expect_list(test, world->b, &cursor, 9, "z");
+	expect_list(test, world->a, &cursor, 9, "xz");
+	KUNIT_EXPECT_EQ(test, rdmatensor_rendezvous_withdraw(world->lasting, "z", 1, STEP + 1, NULL,
+							     NULL, &tensor, &done), 0);
+	withdraw_last(test, world);
+	expect_list(test, world->a, &cursor, 9, "");
+	end_world(world);
+}
+
 static struct kunit_case lasting_tests[] = {
 	KUNIT_CASE(offered_by_all),
 	KUNIT_CASE(met_by_all_who_wait),
 	KUNIT_CASE(own_ones_first),
 	KUNIT_CASE(of_aborted_steps),
 	KUNIT_CASE(withdrawn_while_it_is_read),
+	KUNIT_CASE(listed_behind_own_ones),
 	{}
 };
 

@@ -1047,6 +1047,75 @@ out_free:
 	kvfree(waiters);
 }
 
+struct listed {
+	u32 nr;
+	u32 last;
+	bool in_order;
+};
+
+static bool add_listed(const struct rdmatensor_tensor *tensor,
+		       const struct rdmatensor_rendezvous_key *key, u64 cursor, void *arg)
+{
+	struct listed *listed = arg;
+	u16 name_len;
+	u32 number;
+
+	memcpy(&number, rdmatensor_rendezvous_key_name(key, &name_len), sizeof(number));
+	listed->in_order &= !listed->nr || number > listed->last;
+	listed->last = number;
+	listed->nr++;
+	return true;
+}
+
+/* Each call looks at a bounded number of keys, and what comes and goes is no trouble */
+static void list_of_many(struct kunit *test)
+{
+	struct world *world = new_world(test);
+	struct listed all = { .in_order = true }, some = { .in_order = true };
+	struct rdmatensor_tensor *tensors, *tensor;
+	unsigned int calls = 0;
+	LIST_HEAD(released);
+	bool done;
+	u64 cursor = 0;
+	u32 before, i;
+	int ret;
+
+	tensors = kvcalloc(MANY, sizeof(*tensors), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, tensors);
+	for (i = 0; i < MANY; i++)
+		KUNIT_EXPECT_EQ(test, publish(world, &tensors[i], &i, sizeof(i), i % 7), 0);
+	do {
+		before = all.nr;
+		rdmatensor_rendezvous_list(world->rdv, &cursor, "", 0, add_listed, &all);
+		KUNIT_EXPECT_LE(test, all.nr - before, 256);
+		/* What has been listed goes, and the key behind which it goes on above all */
+		for (; before < all.nr && cursor; before++) {
+			ret = rdmatensor_rendezvous_withdraw(world->rdv, (const char *)&before,
+							     sizeof(before), before % 7, NULL,
+							     NULL, &tensor, &done);
+			KUNIT_EXPECT_EQ(test, ret, 0);
+		}
+		calls++;
+	} while (cursor && calls <= MANY);
+	KUNIT_EXPECT_EQ(test, all.nr, MANY);
+	KUNIT_EXPECT_TRUE(test, all.in_order);
+	KUNIT_EXPECT_EQ(test, calls, DIV_ROUND_UP(MANY, 256));
+
+	rdmatensor_rendezvous_drain(world->rdv, &released);
+	for (i = 0; i < MANY; i++)
+		KUNIT_EXPECT_EQ(test, publish(world, &tensors[i], &i, sizeof(i), 1), 0);
+	/* Of a prefix: the low byte */
+	do
+		rdmatensor_rendezvous_list(world->rdv, &cursor, "\x11", 1, add_listed, &some);
+	while (cursor);
+	KUNIT_EXPECT_EQ(test, some.nr, (MANY - 0x11 + 255) / 256);
+	KUNIT_EXPECT_TRUE(test, some.in_order);
+	INIT_LIST_HEAD(&released);
+	rdmatensor_rendezvous_drain(world->rdv, &released);
+	rdmatensor_rendezvous_free(world->rdv);
+	kvfree(tensors);
+}
+
 static struct kunit_case rendezvous_tests[] = {
 	KUNIT_CASE_PARAM(scenario, scenario_gen_params),
 	KUNIT_CASE(failed_tensor),
@@ -1056,6 +1125,7 @@ static struct kunit_case rendezvous_tests[] = {
 	KUNIT_CASE(remembers_64_steps),
 	KUNIT_CASE(forgotten_step),
 	KUNIT_CASE(many_names),
+	KUNIT_CASE(list_of_many),
 	{}
 };
 

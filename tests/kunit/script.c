@@ -5,6 +5,7 @@
 #include <linux/completion.h>
 #include <linux/slab.h>
 #include "fetch/fetch.h"
+#include "fetch/listing.h"
 #include "memory/domain.h"
 #include "script.h"
 
@@ -19,6 +20,8 @@ static void trace_message(struct script_end *script, const struct post *post)
 		[RDMATENSOR_WIRE_TENSOR_RE_REQUEST] = "re",
 		[RDMATENSOR_WIRE_ERROR_STATUS] = "err",
 		[RDMATENSOR_WIRE_CANCEL] = "cancel",
+		[RDMATENSOR_WIRE_LIST] = "list",
+		[RDMATENSOR_WIRE_LIST_INFO] = "info",
 	};
 	struct rdmatensor_msgbuf *msgbuf = &script->end->channel->msgbuf;
 	const void *slot = rdmatensor_msgbuf_tx_slot(msgbuf, post->seq);
@@ -39,6 +42,10 @@ static void trace_message(struct script_end *script, const struct post *post)
 	if (msg.type == RDMATENSOR_WIRE_ERROR_STATUS &&
 	    !(msg.flags & RDMATENSOR_WIRE_F_CANCELLED))
 		seq_buf_printf(&script->trace, ":%d", msg.error);
+	if (msg.type == RDMATENSOR_WIRE_LIST_INFO)
+		seq_buf_printf(&script->trace, ":%d", msg.error ?: (int)msg.nr_entries);
+	if (msg.cursor)
+		seq_buf_printf(&script->trace, "@%llx", msg.cursor);
 	if (msg.flags & RDMATENSOR_WIRE_F_NAMED)
 		seq_buf_printf(&script->trace, "+%.*s@%lld", min_t(int, msg.name_len, 8), msg.name,
 			       msg.step_id);
@@ -110,10 +117,15 @@ static void trace_entry(struct script_end *script, const struct rdmatensor_cqe *
 		[RDMATENSOR_CQE_FETCH] = "end",
 		[RDMATENSOR_CQE_PUBLISH] = "pub",
 		[RDMATENSOR_CQE_WITHDRAW] = "wd",
+		[RDMATENSOR_CQE_LIST] = "list",
 	};
 
 	seq_buf_printf(&script->trace, " %s%llu:%d", names[cqe->type], cqe->user_data,
 		       cqe->result);
+	if (cqe->type == RDMATENSOR_CQE_LIST && cqe->tensor_bytes)
+		seq_buf_printf(&script->trace, "=%llu", cqe->tensor_bytes);
+	if (cqe->type == RDMATENSOR_CQE_LIST && !cqe->result && cqe->cursor)
+		seq_buf_printf(&script->trace, "@%llx", cqe->cursor);
 	if (cqe->flags & RDMATENSOR_CQE_DEAD)
 		seq_buf_puts(&script->trace, "+dead");
 	if (cqe->flags & RDMATENSOR_CQE_VALIDATED)
@@ -166,7 +178,7 @@ struct script_end *script_open(struct kunit *test, u8 lanes,
 	return script;
 }
 
-static int script_rx(struct script_end *script, const struct rdmatensor_msg *msg)
+void script_rx(struct script_end *script, const struct rdmatensor_msg *msg)
 {
 	struct end *end = script->end;
 	__le32 rkeys[64] = {};
@@ -183,7 +195,6 @@ static int script_rx(struct script_end *script, const struct rdmatensor_msg *msg
 	}
 	bytes = end_put_message(end, &full, end->channel->credits.sent);
 	rdmatensor_channel_rx_message(end->channel, bytes);
-	return 0;
 }
 
 void script_up(struct script_end *script)
@@ -237,6 +248,29 @@ static int script_fetch(struct script_end *script, const struct script_step *ste
 		rdmatensor_pool_put(pool);
 	if (ret && args.proxy)
 		rdmatensor_pool_put(args.proxy);
+	return ret;
+}
+
+static int script_list(struct script_end *script, const struct script_step *step)
+{
+	struct end *end = script->end;
+	struct rdmatensor_listing_args args = {
+		.user_data = step->id,
+		.prefix = step->name,
+		.prefix_len = strlen(step->name),
+		.cursor = step->msg.cursor,
+		.pool = end->pool,
+		.bytes = step->bytes,
+	};
+	int ret;
+
+	KUNIT_ASSERT_EQ(end->test, rdmatensor_regions_alloc(&end->pool->regions, step->bytes,
+							    GFP_KERNEL, &args.offset), 0);
+	script->place = args.offset;
+	rdmatensor_pool_get(end->pool);
+	ret = rdmatensor_listing_submit(end->channel, &args);
+	if (ret)
+		rdmatensor_pool_put(end->pool);
 	return ret;
 }
 
@@ -347,12 +381,15 @@ void script_do(struct script_end *script, const struct script_step *step)
 	case OP_PUBLISH:
 		ret = script_publish(script, step);
 		break;
+	case OP_LIST:
+		ret = script_list(script, step);
+		break;
 	case OP_WITHDRAW:
 		ret = rdmatensor_withdraw(&end->core, &id, step->name,
 					  strlen(step->name), 1);
 		break;
 	case OP_RX:
-		ret = script_rx(script, &step->msg);
+		script_rx(script, &step->msg);
 		break;
 	case OP_RX_ACK:
 		rdmatensor_channel_rx_ack(end->channel);
@@ -449,6 +486,7 @@ void script_run(struct kunit *test, const struct script *script)
 	if (script->slot_bytes)
 		params.msg_slot_bytes = script->slot_bytes;
 	params.strict = script->strict;
+	params.unlisted = script->unlisted;
 	s = script_open(test, script->lanes ?: 1, &params);
 	s->features = script->features;
 	if (s->end->domain)

@@ -8,12 +8,14 @@
  *		+NAME@STEP +textN +...		of that, with a text of N bytes, which was cut
  *		+keep:N				and the number of a destination
  *	err#N:E cancelled#N			an ERROR_STATUS, or one for a CANCEL
+ *	list#N@CURSOR info#N:ENTRIES@CURSOR	a LIST, or its answer; info#N:E: an error
  *	ack probe				one is posted
  *	wL#N:BYTES[!]				a write on lane L; "!": the last one
  *	endU:E pubU:E wdU:E			an entry of fetch, publish or withdraw
  *						number U, with result E;
  *		+dead, +ok, +text		with that flag
  *		+moreN				and a text that is longer, text_id N
+ *	listU:E=BYTES@CURSOR			an entry of list number U; without what is 0
  *	up, down:E(TEXT)			the channel's
  *
  * What is posted to lane 0 comes first, then other lanes, entries, the channel.
@@ -29,7 +31,7 @@
 enum script_op {
 	OP_END, OP_FETCH, OP_CANCEL, OP_EXPIRE, OP_ABORT, OP_PUBLISH, OP_WITHDRAW, OP_RX,
 	OP_RX_ACK, OP_CONTENT, OP_DONE, OP_FULL, OP_ROOM, OP_HOLD, OP_GO, OP_BREAK, OP_LIE,
-	OP_DOWN, OP_SILENT, OP_PLACES, OP_HOLD_KEYS, OP_REGISTERING, OP_BREAK_KEYS,
+	OP_DOWN, OP_SILENT, OP_LIST, OP_PLACES, OP_HOLD_KEYS, OP_REGISTERING, OP_BREAK_KEYS,
 };
 
 /**
@@ -51,7 +53,7 @@ enum script_op {
  * @dead: the tensor is
  * @ret: of an operation
  * @lane: where content arrives
- * @msg: what arrives; of step 1, if it does not say
+ * @msg: what arrives; of step 1, if it does not say; LIST: the cursor
  */
 struct script_step {
 	enum script_op op;
@@ -85,6 +87,7 @@ struct script_step {
  * @peers: what peers may do with the other pool, RDMATENSOR_POOL_PEERS_WRITE: there is none
  * @other_unreachable: the CPU cannot reach that
  * @strict: the end's mr_mode
+ * @unlisted: the end does not tell what it offers
  * @apart: keys are registered apart from the channel's queue pairs
  * @features: of the peer
  * @left: tensors still offered at the end
@@ -100,6 +103,7 @@ struct script {
 	enum rdmatensor_pool_peers peers;
 	bool other_unreachable;
 	bool strict;
+	bool unlisted;
 	bool apart;
 	u32 features;
 	unsigned int left;
@@ -141,6 +145,13 @@ struct script {
 	     .text_len = _len)
 #define WITHDRAW(_id, _name, _expect) \
 	STEP(_expect, .op = OP_WITHDRAW, .id = _id, .name = _name)
+/* Into a region of that many bytes, behind a cursor */
+#define LIST_BEHIND(_id, _prefix, _cursor, _bytes, _expect) \
+	STEP(_expect, .op = OP_LIST, .id = _id, .name = _prefix, .bytes = _bytes, \
+	     .msg.cursor = _cursor)
+#define LIST(_id, _prefix, _bytes, _expect) LIST_BEHIND(_id, _prefix, 0, _bytes, _expect)
+#define LIST_FAILS(_id, _ret) \
+	STEP("", .op = OP_LIST, .id = _id, .name = "x", .bytes = 4096, .ret = _ret)
 
 /* The peer */
 #define RX(_expect, ...) STEP(_expect, .op = OP_RX, .msg = { __VA_ARGS__ })
@@ -194,6 +205,19 @@ struct script {
 #define SCRIPT_KEEP(_bytes) \
 	.flags = RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_KEEP, .nr_parts = 1, \
 	.seg_shift = END_SEG_SHIFT, .remote_addr = END_IOVA, .meta = SCRIPT_META(_bytes)
+#define LIST_OF(_index, _prefix, _cursor, _expect) \
+	RX(_expect, .type = RDMATENSOR_WIRE_LIST, .request_index = _index, .cursor = _cursor, \
+	   .name = _prefix, .name_len = sizeof(_prefix) - 1)
+/* @_entries: an array of bytes, of so many entries */
+#define INFO(_index, _cursor, _nr, _entries, _expect) \
+	RX(_expect, .type = RDMATENSOR_WIRE_LIST_INFO, .request_index = _index, \
+	   .cursor = _cursor, .nr_entries = _nr, .entries = _entries, \
+	   .entries_bytes = sizeof(_entries))
+#define NO_INFO(_index, _cursor, _expect) \
+	RX(_expect, .type = RDMATENSOR_WIRE_LIST_INFO, .request_index = _index, .cursor = _cursor)
+#define INFO_FAILED(_index, _error, _expect) \
+	RX(_expect, .type = RDMATENSOR_WIRE_LIST_INFO, .request_index = _index, \
+	   .error = _error, .flags = RDMATENSOR_WIRE_F_FAILED)
 #define CANCEL_OF(_index, _expect) \
 	RX(_expect, .type = RDMATENSOR_WIRE_CANCEL, .request_index = _index)
 
@@ -266,6 +290,8 @@ struct script_end *script_open(struct kunit *test, u8 lanes,
 			       const struct rdmatensor_channel_params *params);
 /* HELLO from the peer, which has the same parameters */
 void script_up(struct script_end *script);
+/* A message from the peer */
+void script_rx(struct script_end *script, const struct rdmatensor_msg *msg);
 void script_do(struct script_end *script, const struct script_step *step);
 /* All that has happened; completes messages and acks */
 const char *script_trace(struct script_end *script);

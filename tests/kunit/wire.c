@@ -25,6 +25,25 @@ enum {
 	META_PLAIN, META_DEAD, RE_REQUEST_LONG, ERROR_PLAIN, ERROR_CANCELLED, ERROR_LONGEST,
 	TABLE_OPEN, TABLE_INFO, TABLE_FAILED,
 	REQUEST_KEEP, REQUEST_KEPT, RE_REQUEST_KEEP,
+	LIST, LIST_ALL, LIST_INFO, LIST_NOTHING, LIST_FAILED,
+};
+
+/* Two entries of a list: a tensor of half numbers, {5}, and one that has failed */
+#define ENTRY_BYTES 50
+static const u8 golden_entries[] = {
+	0x05, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+	0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+	0x0a, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+	0x00, 0x00, 0x00, 0x00, 0x03, 0x00, 0x00, 0x00,
+	0x13, 0x00, 0x02, 0x00, 0x00, 0x01, 0x00, 0x00,
+	0x05, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+	0x61, 0x00,
+	0x07, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x80,
+	0x02, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+	0x05, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+	0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00,
+	0x63,
 };
 
 static char longest_name[RDMATENSOR_NAME_MAX];
@@ -168,6 +187,25 @@ static const struct sample {
 		.flags = RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_KEEP,
 		.nr_parts = 1, .seg_shift = 12,
 		.meta = { .data_type = RDMATENSOR_DT_FLOAT, .ndims = 1 },
+	} },
+	[LIST] = { "LIST", {
+		.type = RDMATENSOR_WIRE_LIST, .request_index = 6, .cursor = 0x8000000000000001,
+		.name = "w\0x", .name_len = 3,
+	} },
+	[LIST_ALL] = { "LIST of all names", {
+		.type = RDMATENSOR_WIRE_LIST, .request_index = 7,
+	} },
+	[LIST_INFO] = { "LIST_INFO", {
+		.type = RDMATENSOR_WIRE_LIST_INFO, .request_index = 6,
+		.cursor = 0x8000000000000009, .nr_entries = 2,
+		.entries = golden_entries, .entries_bytes = sizeof(golden_entries),
+	} },
+	[LIST_NOTHING] = { "LIST_INFO, nothing", {
+		.type = RDMATENSOR_WIRE_LIST_INFO, .request_index = 7, .cursor = 256,
+	} },
+	[LIST_FAILED] = { "LIST_INFO, failed", {
+		.type = RDMATENSOR_WIRE_LIST_INFO, .flags = RDMATENSOR_WIRE_F_FAILED,
+		.request_index = 3, .error = -13,
 	} },
 };
 
@@ -367,6 +405,9 @@ static void round_trip(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, out.step_id, in->step_id);
 	KUNIT_EXPECT_EQ(test, out.remote_addr, in->remote_addr);
 	KUNIT_EXPECT_EQ(test, out.incarnation, in->incarnation);
+	KUNIT_EXPECT_EQ(test, out.cursor, in->cursor);
+	KUNIT_EXPECT_EQ(test, out.nr_entries, in->nr_entries);
+	KUNIT_ASSERT_EQ(test, out.entries_bytes, in->entries_bytes);
 	expect_bytes(test, &out.meta, &in->meta, sizeof(out.meta));
 	expect_bytes(test, &out.table, &in->table, sizeof(out.table));
 	KUNIT_ASSERT_EQ(test, out.nr_rkeys, in->nr_rkeys);
@@ -378,6 +419,8 @@ static void round_trip(struct kunit *test)
 		expect_bytes(test, out.name, in->name, in->name_len);
 	if (in->text_len)
 		expect_bytes(test, out.text, in->text, in->text_len);
+	if (in->entries_bytes)
+		expect_bytes(test, out.entries, in->entries, in->entries_bytes);
 
 	again = kunit_kzalloc(test, len, GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, again);
@@ -485,10 +528,22 @@ static const struct field
 	at_nr_keys = { "nr_keys", 100, 4 },
 	at_first_key = { "first_key", 104, 4 },
 	at_table_reserved = { "table reserved", 108, 4 },
+	at_nr_entries = { "nr_entries", 72, 4 },
+	at_entries_bytes = { "entries_bytes", 76, 4 },
+	at_entry_cursor = { "cursor of an entry", 80, 8 },
+	at_entry_bytes = { "bytes of an entry's tensor", 96, 8 },
+	at_entry_error = { "error of an entry", 104, 4 },
+	at_entry_type = { "data type of an entry", 112, 2 },
+	at_entry_name_len = { "name_len of an entry", 114, 2 },
+	at_entry_dead = { "is_dead of an entry", 116, 1 },
+	at_entry_ndims = { "ndims of an entry", 117, 1 },
+	at_entry_reserved = { "reserved field of an entry", 118, 2 },
+	at_last_name_len = { "name_len of the last entry", 164, 2 },
 	at_first_dim = { "first dim", 64, 8 };
 
 static const char unused[] = "field that the type does not use";
 static const char tail[] = "lengths of the tail";
+static const char listed_wrong[] = "entry of a list";
 
 /* A right message with some fields changed; @extra: bytes added to its end */
 static const struct bad_case {
@@ -551,7 +606,55 @@ static const struct bad_case {
 	{ "keys from beyond the last", TABLE_INFO, "keys that are none of the rows'", 0,
 	  { { &at_first_key, U32_MAX } } },
 	{ "no keys", TABLE_INFO, "keys that are none of the rows'", -8, { { &at_nr_rkeys, 0 } } },
-	{ "type 9", CANCEL, "unknown type", 0, { { &at_type, 9 } } },
+	{ "LIST without a cursor", CANCEL, tail, 0, { { &at_type, RDMATENSOR_WIRE_LIST } } },
+	{ "LIST of the ack's index", LIST, "request_index", 0,
+	  { { &at_request_index, RDMATENSOR_IMM_ACK } } },
+	{ "LIST of a prefix of 513", LIST, "name_len", 510, { { &at_name_len, 513 } } },
+	{ "LIST of a longer prefix", LIST, tail, 0, { { &at_name_len, 4 } } },
+	{ "LIST with entries", LIST, "entries in a question", 0, { { &at_nr_entries, 1 } } },
+	{ "LIST with bytes of entries", LIST, tail, 0, { { &at_entries_bytes, 1 } } },
+	{ "LIST with entries behind it", LIST_ALL, tail, 41, { { &at_entries_bytes, 41 } } },
+	{ "LIST with a step", LIST, unused, 0, { { &at_step_id, 1 } } },
+	{ "LIST with dims", LIST, unused, 8, { { &at_ndims, 1 } } },
+	{ "LIST_INFO with a name", LIST_INFO, unused, 1, { { &at_name_len, 1 } } },
+	{ "LIST_INFO, failed, with entries", LIST_INFO, tail, 0,
+	  { { &at_flags, RDMATENSOR_WIRE_F_FAILED }, { &at_error_status, 13 } } },
+	{ "LIST_INFO, failed, without why", LIST_FAILED, "error_status", 0,
+	  { { &at_error_status, 0 } } },
+	{ "LIST_INFO with why", LIST_INFO, unused, 0, { { &at_error_status, 13 } } },
+	{ "an entry less", LIST_INFO, "number of entries", 0, { { &at_nr_entries, 1 } } },
+	{ "an entry more", LIST_INFO, "number of entries", 0, { { &at_nr_entries, 3 } } },
+	{ "2^32 - 1 entries", LIST_INFO, "number of entries", 0, { { &at_nr_entries, U32_MAX } } },
+	{ "entries of nothing", LIST_NOTHING, "number of entries", 0, { { &at_nr_entries, 1 } } },
+	{ "a byte of the entries less", LIST_INFO, tail, 0, { { &at_entries_bytes, 90 } } },
+	{ "a byte of the entries more", LIST_INFO, tail, 0, { { &at_entries_bytes, 92 } } },
+	{ "2^32 - 1 bytes of entries", LIST_INFO, tail, 0, { { &at_entries_bytes, U32_MAX } } },
+	{ "the last entry cut", LIST_INFO, listed_wrong, -1, { { &at_entries_bytes, 90 } } },
+	{ "the last entry cut before its name", LIST_INFO, listed_wrong, -2,
+	  { { &at_entries_bytes, 89 } } },
+	{ "a byte behind the last entry", LIST_INFO, listed_wrong, 1,
+	  { { &at_entries_bytes, 92 } } },
+	{ "a name that ends behind the message", LIST_INFO, listed_wrong, 0,
+	  { { &at_last_name_len, 2 } } },
+	{ "an entry without a cursor", LIST_INFO, listed_wrong, 0, { { &at_entry_cursor, 0 } } },
+	{ "an entry without a name", LIST_INFO, listed_wrong, 0, { { &at_entry_name_len, 0 } } },
+	{ "an entry with a name of 513", LIST_INFO, listed_wrong, 0,
+	  { { &at_entry_name_len, 513 } } },
+	{ "an entry of error 4096", LIST_INFO, listed_wrong, 0, { { &at_entry_error, 4096 } } },
+	{ "an entry of error -5", LIST_INFO, listed_wrong, 0, { { &at_entry_error, -5 } } },
+	{ "an entry that failed, with meta-data", LIST_INFO, listed_wrong, 0,
+	  { { &at_entry_error, 5 } } },
+	{ "an entry of no type", LIST_INFO, listed_wrong, 0, { { &at_entry_type, 0 } } },
+	{ "an entry of a type that is not", LIST_INFO, listed_wrong, 0,
+	  { { &at_entry_type, RDMATENSOR_DT_MAX + 1 } } },
+	{ "an entry of bytes that are not its shape's", LIST_INFO, listed_wrong, 0,
+	  { { &at_entry_bytes, 12 } } },
+	{ "an entry, dead, with bytes", LIST_INFO, listed_wrong, 0, { { &at_entry_dead, 1 } } },
+	{ "an entry of 17 dims", LIST_INFO, listed_wrong, 0, { { &at_entry_ndims, 17 } } },
+	{ "an entry of 255 dims", LIST_INFO, listed_wrong, 0, { { &at_entry_ndims, 255 } } },
+	{ "an entry's reserved field", LIST_INFO, listed_wrong, 0,
+	  { { &at_entry_reserved, 256 } } },
+	{ "type 11", CANCEL, "unknown type", 0, { { &at_type, 11 } } },
 	{ "type 255", CANCEL, "unknown type", 0, { { &at_type, 255 } } },
 	{ "kept, and told all the same", REQUEST, unused, 0,
 	  { { &at_flags, RDMATENSOR_WIRE_F_KEEP } } },
@@ -1075,7 +1178,7 @@ static void type_names(struct kunit *test)
 	static const char * const names[] = {
 		"unknown", "HELLO", "TENSOR_REQUEST", "META_DATA_RESPONSE",
 		"TENSOR_RE_REQUEST", "ERROR_STATUS", "CANCEL", "TABLE_OPEN", "TABLE_INFO",
-		"unknown",
+		"LIST", "LIST_INFO", "unknown",
 	};
 	unsigned int i;
 
@@ -1084,8 +1187,57 @@ static void type_names(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, rdmatensor_wire_type_name(255), "unknown");
 }
 
+/* Of either: what is written, into no less room, and read from no fewer bytes */
+static void entries(struct kunit *test)
+{
+	static const struct {
+		u32 at, bytes;
+		struct rdmatensor_listed listed;
+	} cases[] = {
+		{ 0, ENTRY_BYTES, {
+			.cursor = 5, .step_id = -1, .uses = 3, .name = "a\0", .name_len = 2,
+			.meta = { .data_type = RDMATENSOR_DT_HALF, .ndims = 1, .bytes = 10,
+				  .dims = { 5 } },
+		} },
+		{ ENTRY_BYTES, sizeof(golden_entries) - ENTRY_BYTES, {
+			.cursor = 0x8000000000000007, .step_id = 2, .error = -5, .name = "c",
+			.name_len = 1,
+		} },
+	};
+	struct rdmatensor_listed out;
+	u32 i, cut;
+	u8 *buf;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct rdmatensor_listed *in = &cases[i].listed;
+		u32 bytes = cases[i].bytes;
+
+		for (cut = 0; cut <= bytes; cut++) {
+			buf = kunit_kzalloc(test, cut + 1, GFP_KERNEL);
+			KUNIT_ASSERT_NOT_NULL(test, buf);
+			KUNIT_EXPECT_EQ(test, rdmatensor_wire_entry_put(in, buf + 1, cut),
+					cut < bytes ? 0 : bytes);
+			if (cut < bytes)
+				KUNIT_EXPECT_NULL(test, memchr_inv(buf, 0, cut + 1));
+			else
+				expect_bytes(test, buf + 1, golden_entries + cases[i].at, bytes);
+			memcpy(buf + 1, golden_entries + cases[i].at, cut);
+			KUNIT_EXPECT_EQ(test, rdmatensor_wire_entry_get(buf + 1, cut, &out),
+					cut < bytes ? 0 : bytes);
+		}
+		KUNIT_EXPECT_EQ(test, out.cursor, in->cursor);
+		KUNIT_EXPECT_EQ(test, out.step_id, in->step_id);
+		KUNIT_EXPECT_EQ(test, out.error, in->error);
+		KUNIT_EXPECT_EQ(test, out.uses, in->uses);
+		KUNIT_ASSERT_EQ(test, out.name_len, in->name_len);
+		expect_bytes(test, out.name, in->name, in->name_len);
+		expect_bytes(test, &out.meta, &in->meta, sizeof(out.meta));
+	}
+}
+
 static struct kunit_case wire_tests[] = {
 	KUNIT_CASE(golden_bytes),
+	KUNIT_CASE(entries),
 	KUNIT_CASE_PARAM(round_trip, sample_gen_params),
 	KUNIT_CASE_PARAM(no_room, sample_gen_params),
 	KUNIT_CASE(only_used_fields_are_written),

@@ -372,6 +372,75 @@ int gather_ok(struct scene *scene, uint64_t *took_ns)
 	return !ret && !scene_rows_are(scene, scene->rows, 256) ? WRONG : ret;
 }
 
+static uint64_t list_begin(struct scene *scene, uint32_t channel, uint64_t deadline_ns)
+{
+	uint64_t number = worker_number();
+	struct rdmatensor_op op;
+
+	rdmatensor_prep_list(&op, channel, "", scene->w.pool.id, scene->rows, ROWS * ROW_BYTES, 0,
+			     deadline_ns, number);
+	worker_submit(&scene->w, &op);
+	return number;
+}
+
+/* How often the list has that name */
+static unsigned int list_has(struct scene *scene, const struct rdmatensor_cqe *cqe, const char *name)
+{
+	const void *list = worker_at(&scene->w, scene->rows);
+	const struct rdmatensor_list_entry *entry;
+	unsigned int nr = 0;
+
+	for (entry = NULL; (entry = rdmatensor_list_next(list, cqe->tensor_bytes, entry));)
+		nr += !strcmp(rdmatensor_list_name(entry), name);
+	return nr;
+}
+
+int list_ok(struct scene *scene, uint64_t *took_ns)
+{
+	uint64_t began = rdmatensor_now_ns();
+	struct rdmatensor_cqe cqe = { 0 };
+	char name[48];
+	int ret;
+
+	ret = scene_next(scene, RDMATENSOR_CQE_LIST, list_begin(scene, scene->w.channel, 0), &cqe);
+	*took_ns = since(began);
+	return !ret && list_has(scene, &cqe, perf_name(SMALL_BYTES, name)) != 1 ? WRONG : ret;
+}
+
+int list_self(struct scene *scene, uint64_t *took_ns)
+{
+	uint64_t began = rdmatensor_now_ns();
+	int ret;
+
+	ret = scene_next(scene, RDMATENSOR_CQE_LIST,
+			 list_begin(scene, RDMATENSOR_CHANNEL_SELF, 0), NULL);
+	*took_ns = since(began);
+	return ret;
+}
+
+int list_deadline(struct scene *scene, uint64_t *took_ns)
+{
+	uint64_t deadline = rdmatensor_now_ns() + 1000;
+	int ret;
+
+	ret = scene_next(scene, RDMATENSOR_CQE_LIST,
+			 list_begin(scene, scene->w.channel, deadline), NULL);
+	*took_ns = rdmatensor_now_ns() < deadline ? 0 : since(deadline);
+	return ret;
+}
+
+int list_cancel(struct scene *scene, uint64_t *took_ns)
+{
+	uint64_t number = list_begin(scene, scene->w.channel, 0);
+	uint64_t began = rdmatensor_now_ns();
+	int ret;
+
+	cancel(scene, number);
+	ret = scene_next(scene, RDMATENSOR_CQE_LIST, number, NULL);
+	*took_ns = since(began);
+	return ret;
+}
+
 int gather_deadline(struct scene *scene, uint64_t *took_ns)
 {
 	uint64_t deadline = rdmatensor_deadline_ms(20);

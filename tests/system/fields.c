@@ -798,6 +798,11 @@ static const struct row {
 	ROW(START, start, mr_mode, RDMATENSOR_MR_MODE_STRICT, 0),
 	ROW(START, start, mr_mode, 3, -EINVAL),
 	ROW(START, start, mr_mode, UINT32_MAX, -EINVAL),
+	ROW(START, start, list_mode, RDMATENSOR_LIST_MODE_ALL, 0),
+	ROW(START, start, list_mode, RDMATENSOR_LIST_MODE_NONE, 0),
+	ROW(START, start, list_mode, 3, -EINVAL),
+	ROW(START, start, list_mode, UINT32_MAX, -EINVAL),
+	ROW(START, start, __reserved, 1, -EINVAL),
 	ROW(START, start, probe_ms, 9, -EINVAL),
 	ROW(START, start, probe_ms, 10, 0),
 	ROW(START, start, probe_ms, 600000, 0),
@@ -1095,7 +1100,7 @@ TEST(fields_of_calls)
 
 enum {
 	PUBLISH, DEAD, FAILED, WITHDRAW, FETCH, ALLOC, CANCEL, FREE, GATHER, SHARED, RELEASE,
-	PROXIED,
+	PROXIED, LIST,
 };
 
 static int offered, pending, held;
@@ -1181,6 +1186,26 @@ static void undo_proxied(const struct rdmatensor_op *op)
 	EQ(side_next(&p.b, RDMATENSOR_CQE_FETCH, op->user_data, NULL), 0);
 	CHECK(filled(anywhere + 1, 64, 1));
 	memset(anywhere, 0, sizeof(anywhere));
+}
+
+static void good_list(struct rdmatensor_op *op)
+{
+	rdmatensor_prep_list(op, p.b.channel, "t", p.b.pool.id, rows_wanted, 1024, 0, 0, 6);
+}
+
+static void undo_list(const struct rdmatensor_op *op)
+{
+	const struct rdmatensor_list_entry *entry = (void *)side_at(&p.b, rows_wanted);
+	struct rdmatensor_cqe cqe;
+
+	EQ(side_next(&p.b, RDMATENSOR_CQE_LIST, op->user_data, &cqe), 0);
+	EQ(cqe.cursor, 0);
+	/* Behind the last one there is none, and the peer has no other one */
+	if (!op->target && op->channel == p.b.channel) {
+		EQ(cqe.tensor_bytes, entry->bytes);
+		CHECK(!strcmp(rdmatensor_list_name(entry), "t"));
+	}
+	memset(side_at(&p.b, rows_wanted), 0, 1024);
 }
 
 static void good_cancel(struct rdmatensor_op *op)
@@ -1290,12 +1315,13 @@ static const struct kind {
 	[SHARED] = { "FETCH, shared", good_shared, undo_shared },
 	[RELEASE] = { "RELEASE", good_release, undo_release },
 	[PROXIED] = { "FETCH, proxied", good_proxied, undo_proxied },
+	[LIST] = { "LIST", good_list, undo_list },
 };
 
 #define NR_KINDS (sizeof(kinds) / sizeof(*kinds))
 
 /* What tells whether an operation was taken, wholly or in part */
-static void look(uint64_t seen[5])
+static void look(uint64_t seen[6])
 {
 	struct rdmatensor_query query;
 
@@ -1305,6 +1331,7 @@ static void look(uint64_t seen[5])
 	seen[2] = side_stat(&p.b, RDMATENSOR_STAT_RELEASED);
 	seen[3] = side_stat(&p.b, RDMATENSOR_STAT_FETCH_ERRORS);
 	seen[4] = side_stat(&p.b, RDMATENSOR_STAT_GATHERS);
+	seen[5] = side_stat(&p.b, RDMATENSOR_STAT_LISTS);
 }
 
 /*
@@ -1315,7 +1342,7 @@ static void op_refused(const struct kind *kind, const struct rdmatensor_op *bad,
 		       int error)
 {
 	struct rdmatensor_op ops[3], good;
-	uint64_t before[5], after[5];
+	uint64_t before[6], after[6];
 	unsigned int done = 9;
 	int i, ret;
 
@@ -1329,7 +1356,7 @@ static void op_refused(const struct kind *kind, const struct rdmatensor_op *bad,
 			  what, ret, done, error);
 	look(after);
 	EQ(after[0], before[0] + 1);
-	for (i = 1; i < 5; i++)
+	for (i = 1; i < 6; i++)
 		EQ(after[i], before[i]);
 	withdraw("first", 5, 1);
 	rdmatensor_prep_withdraw(&ops[0], "third", 1, 0);
@@ -1352,11 +1379,11 @@ static void op_refused(const struct kind *kind, const struct rdmatensor_op *bad,
 #define PUBLISHES (K(PUBLISH) | K(DEAD) | K(FAILED))
 #define FETCHES (K(FETCH) | K(ALLOC) | K(PROXIED))
 #define NAMED (PUBLISHES | FETCHES | K(SHARED) | K(WITHDRAW))
-#define ALL (NAMED | K(CANCEL) | K(FREE) | K(GATHER) | K(RELEASE))
-#define TIMED (FETCHES | K(SHARED) | K(GATHER))
+#define ALL (NAMED | K(CANCEL) | K(FREE) | K(GATHER) | K(RELEASE) | K(LIST))
+#define TIMED (FETCHES | K(SHARED) | K(GATHER) | K(LIST))
 #define MAY_SHARE (K(PUBLISH) | K(DEAD) | K(SHARED))
 #define PLACELESS (K(FAILED) | K(WITHDRAW) | K(CANCEL) | K(SHARED) | K(RELEASE))
-#define PLACED (K(PUBLISH) | K(FETCH) | K(GATHER))
+#define PLACED (K(PUBLISH) | K(FETCH) | K(GATHER) | K(LIST))
 
 #define OP(_kinds, _field, _value, _error) \
 	{ _kinds, _error, #_field " " #_value, FIELD(op, _field), (uint64_t)(_value), NULL }
@@ -1364,7 +1391,7 @@ static void op_refused(const struct kind *kind, const struct rdmatensor_op *bad,
 	{ _kinds, _error, #_field " of " #_id, FIELD(op, _field), 0, &(_id) }
 
 static const struct row op_rows[] = {
-	OP(ALL, opcode, RDMATENSOR_OP_RELEASE + 1, -EOPNOTSUPP),
+	OP(ALL, opcode, RDMATENSOR_OP_LIST + 1, -EOPNOTSUPP),
 	OP(ALL, opcode, UINT16_MAX, -EOPNOTSUPP),
 	OP(ALL & ~K(GATHER), flags, RDMATENSOR_OP_IDS32, -EINVAL),
 	OP(K(GATHER), flags, RDMATENSOR_OP_IDS32, 0),
@@ -1415,27 +1442,28 @@ static const struct row op_rows[] = {
 	/* Its own offset is not named when the destination is to be allocated */
 	OP(K(ALLOC), offset, 64, -EINVAL),
 
-	OP(FETCHES, channel, UINT32_MAX, -ENOTCONN),
-	OP_NAMES(FETCHES, channel, dead_channel, -ENOTCONN),
-	OP_NAMES(FETCHES, channel, others_channel, -ENOTCONN),
+	OP(FETCHES | K(LIST), channel, UINT32_MAX, -ENOTCONN),
+	OP_NAMES(FETCHES | K(LIST), channel, dead_channel, -ENOTCONN),
+	OP_NAMES(FETCHES | K(LIST), channel, others_channel, -ENOTCONN),
+	OP(K(LIST), channel, RDMATENSOR_CHANNEL_SELF, 0),
 
-	OP(NAMED, name_uptr, 0, -EFAULT),
-	OP(NAMED, name_uptr, 8, -EFAULT),
-	OP(NAMED, name_uptr, KERNEL_ADDR, -EFAULT),
-	OP(NAMED, name_uptr, UINT64_MAX, -EFAULT),
+	OP(NAMED | K(LIST), name_uptr, 0, -EFAULT),
+	OP(NAMED | K(LIST), name_uptr, 8, -EFAULT),
+	OP(NAMED | K(LIST), name_uptr, KERNEL_ADDR, -EFAULT),
+	OP(NAMED | K(LIST), name_uptr, UINT64_MAX, -EFAULT),
 	OP(NAMED, name_len, 0, -EINVAL),
-	OP(NAMED, name_len, RDMATENSOR_NAME_MAX + 1, -EINVAL),
-	OP(NAMED, name_len, UINT32_MAX, -EINVAL),
+	OP(NAMED | K(LIST), name_len, RDMATENSOR_NAME_MAX + 1, -EINVAL),
+	OP(NAMED | K(LIST), name_len, UINT32_MAX, -EINVAL),
 	OP(PUBLISHES, step_id, INT64_MIN, 0),
 	OP(PUBLISHES, step_id, INT64_MAX, 0),
 	OP(K(WITHDRAW), step_id, INT64_MIN, -ENOENT),
 	OP(K(WITHDRAW), step_id, 2, -ENOENT),
 	OP(ALL, user_data, 1ull << 40, 0),
 
-	OP(K(PUBLISH) | K(FETCH) | K(ALLOC) | K(FREE) | K(GATHER), pool_id, 0, -EINVAL),
-	OP(K(PUBLISH) | FETCHES | K(FREE) | K(GATHER), pool_id, UINT32_MAX, -EINVAL),
-	OP_NAMES(K(PUBLISH) | FETCHES | K(FREE) | K(GATHER), pool_id, dead_pool, -EINVAL),
-	OP_NAMES(K(PUBLISH) | FETCHES | K(FREE) | K(GATHER), pool_id, others_pool, -EINVAL),
+	OP(K(PUBLISH) | K(FETCH) | K(ALLOC) | K(FREE) | K(GATHER) | K(LIST), pool_id, 0, -EINVAL),
+	OP(K(PUBLISH) | FETCHES | K(FREE) | K(GATHER) | K(LIST), pool_id, UINT32_MAX, -EINVAL),
+	OP_NAMES(K(PUBLISH) | FETCHES | K(FREE) | K(GATHER) | K(LIST), pool_id, dead_pool, -EINVAL),
+	OP_NAMES(K(PUBLISH) | FETCHES | K(FREE) | K(GATHER) | K(LIST), pool_id, others_pool, -EINVAL),
 
 	OP(PLACED, offset, 1, -EINVAL),
 	OP(PLACED, offset, 63, -EINVAL),
@@ -1461,7 +1489,12 @@ static const struct row op_rows[] = {
 	OP(K(FETCH) | K(GATHER), bytes, UINT64_MAX - 63, -EINVAL),
 	OP(K(GATHER), bytes, 0, -EMSGSIZE),
 	OP(K(GATHER), bytes, 1023, -EMSGSIZE),
-	OP(K(GATHER), bytes, 1025, -EINVAL),
+	OP(K(GATHER) | K(LIST), bytes, 1025, -EINVAL),
+	OP(K(LIST), bytes, 0, -EINVAL),
+	OP(K(LIST), bytes, RDMATENSOR_LIST_ENTRY_MAX, 0),
+	OP(K(LIST), bytes, POOL_BYTES + 1, -EINVAL),
+	OP(K(LIST), bytes, UINT64_MAX, -EINVAL),
+	OP(K(LIST), bytes, UINT64_MAX - 63, -EINVAL),
 	OP(K(ALLOC), bytes, 64, 0),
 	OP(K(ALLOC), bytes, UINT64_MAX, 0),
 	OP(TIMED, deadline_ns, INT64_MAX, 0),
@@ -1511,12 +1544,14 @@ static const struct row op_rows[] = {
 	OP(K(RELEASE), target, (1ull << 32) + 1, -ENOENT),
 	OP(K(RELEASE), target, UINT64_MAX, -ENOENT),
 	OP(K(CANCEL), target, UINT64_MAX, -ENOENT),
+	OP(K(LIST), target, UINT64_MAX, 0),
+	OP(K(LIST), target, 1ull << 63, 0),
 
 	/* Fields that the operation does not name */
-	OP(ALL & ~FETCHES, channel, 1, -EINVAL),
-	OP(ALL & ~FETCHES, channel, 1u << 31, -EINVAL),
-	OP(ALL & ~NAMED, name_uptr, 1, -EINVAL),
-	OP(ALL & ~NAMED, name_len, 1, -EINVAL),
+	OP(ALL & ~(FETCHES | K(LIST)), channel, 1, -EINVAL),
+	OP(ALL & ~(FETCHES | K(LIST)), channel, 1u << 31, -EINVAL),
+	OP(ALL & ~(NAMED | K(LIST)), name_uptr, 1, -EINVAL),
+	OP(ALL & ~(NAMED | K(LIST)), name_len, 1, -EINVAL),
 	OP(ALL & ~NAMED, step_id, 1, -EINVAL),
 	OP(PLACELESS, pool_id, 1, -EINVAL),
 	OP(PLACELESS, offset, 64, -EINVAL),
@@ -1530,8 +1565,8 @@ static const struct row op_rows[] = {
 	OP(ALL & ~K(FAILED), status, -1, -EINVAL),
 	OP(ALL & ~K(FAILED), text_uptr, 8, -EINVAL),
 	OP(ALL & ~K(FAILED), text_len, 1, -EINVAL),
-	OP(ALL & ~(K(CANCEL) | K(RELEASE)), target, 1, -EINVAL),
-	OP(ALL & ~(K(CANCEL) | K(RELEASE)), target, 1ull << 63, -EINVAL),
+	OP(ALL & ~(K(CANCEL) | K(RELEASE) | K(LIST)), target, 1, -EINVAL),
+	OP(ALL & ~(K(CANCEL) | K(RELEASE) | K(LIST)), target, 1ull << 63, -EINVAL),
 	OP(ALL & ~K(GATHER), table, 1, -EINVAL),
 	OP(ALL & ~K(GATHER), ids_uptr, 8, -EINVAL),
 	OP(ALL & ~K(GATHER), nr_ids, 1, -EINVAL),

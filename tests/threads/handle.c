@@ -144,6 +144,7 @@ static void entry(struct worker *w, struct life *life, const struct rdmatensor_c
 		[RDMATENSOR_OP_WITHDRAW] = RDMATENSOR_CQE_WITHDRAW,
 		[RDMATENSOR_OP_FETCH] = RDMATENSOR_CQE_FETCH,
 		[RDMATENSOR_OP_GATHER] = RDMATENSOR_CQE_GATHER,
+		[RDMATENSOR_OP_LIST] = RDMATENSOR_CQE_LIST,
 	};
 	unsigned int opcode = opcode_of(cqe->user_data);
 	int i;

@@ -170,12 +170,27 @@ static void make_gather(struct worker *w, struct life *life, struct rdmatensor_o
 	op->deadline_ns = deadline(w);
 }
 
+static void make_list(struct worker *w, struct life *life, struct rdmatensor_op *op)
+{
+	unsigned int region = region_of(w, life, 8);
+
+	op->opcode = RDMATENSOR_OP_LIST;
+	op->channel = one_in(w, 4) ? RDMATENSOR_CHANNEL_SELF : channel_of(w, life);
+	op->name_uptr = (uintptr_t)words + below(w, NAMES);
+	op->name_len = below(w, 2);
+	op->pool_id = life->regions[region].pool;
+	op->offset = life->regions[region].offset;
+	op->bytes = life->regions[region].bytes;
+	op->target = one_in(w, 4) ? rnd(w) : below(w, 2);
+	op->deadline_ns = deadline(w);
+}
+
 static void make_op(struct worker *w, struct life *life, struct rdmatensor_op *op, uint64_t *dims)
 {
 	unsigned int region = region_of(w, life, 1);
 
 	memset(op, 0, sizeof(*op));
-	switch (below(w, 25)) {
+	switch (below(w, 27)) {
 	case 0 ... 4:
 		make_publish(w, life, op, dims);
 		break;
@@ -200,6 +215,9 @@ static void make_op(struct worker *w, struct life *life, struct rdmatensor_op *o
 		op->opcode = RDMATENSOR_OP_RELEASE;
 		op->target = one_in(w, 16) ? below(w, 1024) : life->shares[below(w, NR_SHARES)];
 		break;
+	case 22 ... 23:
+		make_list(w, life, op);
+		break;
 	default:
 		make_gather(w, life, op);
 		break;
@@ -223,6 +241,7 @@ static void make_op(struct worker *w, struct life *life, struct rdmatensor_op *o
 static bool has_end(const struct rdmatensor_op *op)
 {
 	return op->opcode == RDMATENSOR_OP_FETCH || op->opcode == RDMATENSOR_OP_GATHER ||
+	       op->opcode == RDMATENSOR_OP_LIST ||
 	       (op->opcode == RDMATENSOR_OP_WITHDRAW && !(op->flags & RDMATENSOR_OP_QUIET)) ||
 	       (op->opcode == RDMATENSOR_OP_PUBLISH && op->uses);
 }

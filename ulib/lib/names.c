@@ -92,6 +92,9 @@ static const char *const stats[] = {
 	[RDMATENSOR_STAT_PUBLISH_COPIES] = "publish_copies",
 	[RDMATENSOR_STAT_BUFFERS_MADE] = "buffers_made",
 	[RDMATENSOR_STAT_TX_SHORT_REQUESTS] = "tx_short_requests",
+	[RDMATENSOR_STAT_LISTS] = "lists",
+	[RDMATENSOR_STAT_LISTED] = "listed",
+	[RDMATENSOR_STAT_LIST_ERRORS] = "list_errors",
 };
 
 _Static_assert(sizeof(stats) / sizeof(stats[0]) == RDMATENSOR_STAT_NR,

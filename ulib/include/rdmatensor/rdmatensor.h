@@ -935,6 +935,73 @@ rdmatensor_prep_gather32(struct rdmatensor_op *op, uint32_t table, const uint32_
 }
 
 /**
+ * rdmatensor_prep_list() - have what a peer offers described
+ * @op: entry to fill in
+ * @channel: to the peer; RDMATENSOR_CHANNEL_SELF: what this context itself offers
+ * @prefix: names that begin with it, zero-terminated; NULL or "": all names. For other bytes set
+ *          name_uptr and name_len afterwards
+ * @pool_id: destination: the pool,
+ * @offset: the offset, a multiple of RDMATENSOR_REGION_ALIGN (of 8 in a pool that was registered
+ *          or imported),
+ * @bytes: and its length, at least RDMATENSOR_LIST_ENTRY_MAX to have one entry in any case
+ * @cursor: 0 to begin; then rdmatensor_list_cursor() of the entry before
+ * @deadline_ns: when to give up
+ * @user_data: for its entry RDMATENSOR_CQE_LIST
+ */
+static inline void
+rdmatensor_prep_list(struct rdmatensor_op *op, uint32_t channel, const char *prefix,
+		     uint32_t pool_id, uint64_t offset, uint64_t bytes, uint64_t cursor,
+		     uint64_t deadline_ns, uint64_t user_data)
+{
+	rdmatensor_prep(op, RDMATENSOR_OP_LIST, NULL, 0, user_data);
+	op->channel = channel;
+	if (prefix && prefix[0]) {
+		op->name_uptr = rdmatensor_op_ptr(prefix);
+		op->name_len = (uint32_t)strlen(prefix);
+	}
+	op->pool_id = pool_id;
+	op->offset = offset;
+	op->bytes = bytes;
+	op->target = cursor;
+	op->deadline_ns = deadline_ns;
+}
+
+/* Where the next list goes on, of the entry of one that has not failed. 0: nothing follows */
+static inline uint64_t rdmatensor_list_cursor(const struct rdmatensor_cqe *cqe)
+{
+	return cqe->cursor;
+}
+
+/**
+ * rdmatensor_list_next() - go through what a list has described
+ * @list: first byte of its destination
+ * @bytes: tensor_bytes of its entry
+ * @at: the description before it; NULL: begin
+ *
+ * Return: the next description; NULL: there are no more.
+ */
+static inline const struct rdmatensor_list_entry *
+rdmatensor_list_next(const void *list, uint64_t bytes, const struct rdmatensor_list_entry *at)
+{
+	const char *next = at ? (const char *)at + at->bytes : (const char *)list;
+
+	return next < (const char *)list + bytes ?
+	       (const struct rdmatensor_list_entry *)(const void *)next : NULL;
+}
+
+/* The shape of what is described: ndims of them */
+static inline const uint64_t *rdmatensor_list_dims(const struct rdmatensor_list_entry *at)
+{
+	return (const uint64_t *)(const void *)(at + 1);
+}
+
+/* Its name, of name_len bytes and a 0 behind them */
+static inline const char *rdmatensor_list_name(const struct rdmatensor_list_entry *at)
+{
+	return (const char *)(rdmatensor_list_dims(at) + at->ndims);
+}
+
+/**
  * rdmatensor_prep_free() - give a region back
  * @op: entry to fill in
  * @pool_id: the pool
