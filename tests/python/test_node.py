@@ -2,9 +2,12 @@
 """Nodes and peers: what comes is what was offered, and whatever is wrong says so."""
 
 import asyncio
+import errno
 import gc
 import os
 import signal
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -210,6 +213,21 @@ def test_a_forked_child_is_told(offers):
     offers["w"] = [1]
 
 
+def test_library_that_is_closed_before_a_node(address):
+    """As when the interpreter ends: the node's thread goes on in the library's code"""
+    program = f"""
+import os, time
+import rdmatensor as rt
+from rdmatensor._ffi import ffi, lib
+node = rt.Node(listen="{address}:0")
+node["w"] = [1]
+ffi.dlclose(lib)
+time.sleep(2.5)  # the thread looks after itself each second
+os._exit(0)
+"""
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
 def test_ctrl_c(node, peer):
     node.timeout = None
     threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
@@ -298,3 +316,70 @@ def test_closed_beside_calls(offers, address):
         for thread in threads:
             thread.join()
         assert len(seen) == 3
+
+
+def test_list(offers, peer):
+    """Names, types, shapes and uses of what is offered, the oldest first"""
+    offers["layer/b"] = np.arange(6, dtype="i8").reshape(2, 3)
+    offers["layer/a"] = np.float32(1)
+    offers.offer("other", np.zeros((0, 4), "f2"), step=-7)
+    assert [t.name for t in peer.list()] == ["layer/b", "layer/a", "other"]
+    assert [t.name for t in peer.list("layer/")] == ["layer/b", "layer/a"]
+    assert peer.list("layer/c") == []
+    first, second, third = peer.list()
+    assert first == rt.Offered("layer/b", 0, np.dtype("i8"), (2, 3), 48, None)
+    assert (second.dtype, second.shape, second.nbytes) == (np.dtype("f4"), (), 4)
+    assert (third.step, third.dtype, third.shape, third.nbytes) == (-7, np.dtype("f2"), (0, 4), 0)
+    assert offers.list() == peer.list()
+    del offers["layer/b"]
+    assert [t.name for t in peer.list()] == ["layer/a", "other"]
+    for nr in range(3000):
+        offers[f"many/{nr:05}"] = np.uint8(1)
+    assert [t.name for t in peer.list("many/")] == [f"many/{nr:05}" for nr in range(3000)]
+    with pytest.raises(ValueError, match="zero byte"):
+        peer.list("a\0")
+    with pytest.raises(OSError, match="no name is so long") as raised:
+        peer.list("x" * 513)
+    assert raised.value.errno == errno.EINVAL
+
+
+def test_list_of_who_does_not_tell(address, node, monkeypatch):
+    monkeypatch.setenv("RDMATENSOR_LIST_MODE", "2")
+    with rt.Node(listen=f"{address}:0") as quiet:
+        quiet["w"] = np.zeros(1)
+        silent = node.connect(f"{address}:{quiet.port}")
+        with pytest.raises(PermissionError, match="list_mode is 2"):
+            silent.list()
+        assert (silent["w"] == 0).all()
+        # Its own word
+        assert [t.name for t in quiet.list()] == ["w"]
+
+
+def test_lists_by_threads(offers, peer):
+    """Beside gets, and offers that come and go"""
+    for nr in range(200):
+        offers[f"stays/{nr}"] = np.uint8(nr % 251)
+    ends = threading.Event()
+    failures = []
+
+    def lists():
+        try:
+            while not ends.is_set():
+                names = [t.name for t in peer.list("stays/")]
+                assert names == [f"stays/{nr}" for nr in range(200)]
+        except BaseException as failure:  # pylint: disable=broad-except
+            failures.append(failure)
+
+    threads = [threading.Thread(target=lists) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        for nr in range(60):
+            offers[f"goes/{nr}"] = np.arange(nr + 1)
+            assert (peer[f"goes/{nr}"] == np.arange(nr + 1)).all()
+            del offers[f"goes/{nr}"]
+    finally:
+        ends.set()
+        for thread in threads:
+            thread.join()
+    assert not failures

@@ -50,6 +50,8 @@ first_program() {
 
 # shellcheck source=tests/system/trace.sh
 [[ ! $all ]] || . tests/system/trace.sh
+# shellcheck source=tests/system/ls.sh
+[[ ! $all ]] || . tests/system/ls.sh
 # shellcheck source=tests/system/failover.sh
 [[ ! $all || $LAB_KERNEL == uml* ]] || . tests/system/failover.sh
 unload

@@ -212,6 +212,25 @@ int rdmatensor_get_many(struct rdmatensor_node *node, const char *peer,
 			unsigned int nr);
 
 /**
+ * rdmatensor_list() - what a peer offers
+ * @node: the node
+ * @peer: "HOST[:PORT]"; "": this node itself
+ * @prefix: names that begin with it; NULL or "": all names
+ * @out: out: one struct rdmatensor_list_entry after the other, for rdmatensor_list_next(), in the order
+ *       in which the names came to be; for free(). NULL: there is none, or the call fails
+ * @bytes: out: length of *@out
+ *
+ * Connects as rdmatensor_get() does. It does not wait for tensors: what is not offered is not in the
+ * list. A name that is offered all the time is there once.
+ *
+ * Return: 0; -EINTR; -ETIMEDOUT; -EACCES: the peer does not tell (its parameter list_mode); -EOPNOTSUPP:
+ * its module or this host's is too old; -EMSGSIZE: the list has more than 256 MiB; -EINVAL: the prefix is longer than
+ * RDMATENSOR_NAME_MAX; or as rdmatensor_connect().
+ */
+int rdmatensor_list(struct rdmatensor_node *node, const char *peer, const char *prefix, void **out,
+		    uint64_t *bytes);
+
+/**
  * rdmatensor_node_alloc_rows() - memory whose rows can be offered without being copied
  * @node: the node
  * @bytes: at least 1

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * What the files of the short way share. The public calls are in open.c, memory.c, offer.c, get.c,
- * rows.c and table.c; peers.c has the channels, reaper.c the thread that empties the ring.
+ * list.c, rows.c and table.c; peers.c has the channels, reaper.c the thread that empties the ring.
  */
 #ifndef RDMATENSOR_LIB_NODE_H
 #define RDMATENSOR_LIB_NODE_H

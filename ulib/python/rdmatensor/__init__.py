@@ -24,9 +24,10 @@ and others.
 
 from ._ffi import ffi as _ffi
 from ._ffi import lib as _lib
+from ._list import Offered
 from ._model import INDEX, load, serve
 from ._node import Node, Peer, connect
 from ._table import DistTensor
 
-__all__ = ["INDEX", "DistTensor", "Node", "Peer", "connect", "load", "serve"]
+__all__ = ["INDEX", "DistTensor", "Node", "Offered", "Peer", "connect", "load", "serve"]
 __version__ = _ffi.string(_lib.rdmatensor_version()).decode()

@@ -44,6 +44,10 @@ ffi.cdef(
                             const char *const *names,
                             struct rdmatensor_tensor *tensors, unsigned int nr);
 
+    int rdmatensor_list(struct rdmatensor_node *node, const char *peer, const char *prefix,
+                        void **out, uint64_t *bytes);
+    void free(void *memory);
+
     struct rdmatensor_node_table;
     struct rdmatensor_node_table_options {
         uint64_t cache_first;

@@ -19,6 +19,7 @@ import numpy as np
 
 from ._dtypes import VARIANT, from_wire, to_wire
 from ._ffi import DIMS_MAX, ffi, lib
+from ._list import Offered, parse
 
 _handles: "weakref.WeakSet[_Handle]" = weakref.WeakSet()
 
@@ -364,6 +365,10 @@ class Node:
         """One of its own offers"""
         return Peer(self, "").get(name, step=step)
 
+    def list(self, prefix: str = "") -> list[Offered]:
+        """Its own offers, as Peer.list() has them"""
+        return Peer(self, "").list(prefix)
+
     def stats(self) -> dict[str, int]:
         """Counters of the context, by their names"""
         names = []
@@ -400,6 +405,31 @@ class Peer:
         """Several tensors, all in flight at once"""
         names = list(names)
         return dict(zip(names, self._get(names, step, [None] * len(names))))
+
+    def list(self, prefix: str = "") -> list[Offered]:
+        """What is offered there under names that begin with a prefix, the oldest first.
+
+        It does not wait for more to come. PermissionError: the peer does not tell (list_mode).
+        """
+        handle = self._node._live()
+        if "\0" in prefix:
+            raise ValueError(f"{prefix!r} begins no name: it has a zero byte")
+        timeout = self._node._timeout
+        end = None if timeout is None else time.monotonic() + timeout
+        out, nbytes = ffi.new("void **"), ffi.new("uint64_t *")
+        handle.flush()
+        while err := lib.rdmatensor_list(handle.pointer, self.host.encode(), prefix.encode(), out,
+                                         nbytes):
+            # A signal: its handler has run by here, and may have raised
+            if err != -errno.EINTR:
+                raise OSError(-err, _said())
+            if end is not None and time.monotonic() >= end:
+                raise TimeoutError(errno.ETIMEDOUT, f"list: {self.host}: interrupted until the "
+                                   "timeout was over")
+        try:
+            return parse(memoryview(ffi.buffer(out[0], nbytes[0])) if nbytes[0] else memoryview(b""))
+        finally:
+            lib.free(out[0])
 
     async def fetch(self, name: str, *, step: int = 0,
                     out: np.ndarray | None = None) -> np.ndarray:

@@ -4,6 +4,7 @@
 int (*const command_runs[NR_COMMANDS])(int argc, char **argv) = {
 	[COMMAND_SERVE] = cmd_serve,
 	[COMMAND_FETCH] = cmd_fetch,
+	[COMMAND_LS] = cmd_ls,
 	[COMMAND_PERF] = cmd_perf,
 	[COMMAND_GATHER] = cmd_gather,
 	[COMMAND_INFO] = cmd_info,

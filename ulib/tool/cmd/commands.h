@@ -9,6 +9,7 @@
 
 int cmd_serve(int argc, char **argv);
 int cmd_fetch(int argc, char **argv);
+int cmd_ls(int argc, char **argv);
 int cmd_perf(int argc, char **argv);
 int cmd_info(int argc, char **argv);
 int cmd_show(int argc, char **argv);

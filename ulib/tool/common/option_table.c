@@ -29,6 +29,16 @@ const struct command commands[NR_COMMANDS] = {
 		"Of several PEERs, each tensor comes from one that has it; they must serve the\n"
 		"same content.\n",
 	},
+	[COMMAND_LS] = {
+		.name = "ls",
+		.what = "list the tensors that a worker offers",
+		.usage =
+		"Usage: rdmatensor ls [OPTION]... PEER [PREFIX]\n"
+		"List the tensors that a PEER offers, in the order in which they came to be, or\n"
+		"those of them whose names begin with PREFIX.\n"
+		"PEER is host, host:port or [v6]:port; the default port is "
+		DIGITS(RDMATENSOR_PORT) ".\n",
+	},
 	[COMMAND_PERF] = {
 		.name = "perf",
 		.what = "measure bandwidth and latency between two workers",
@@ -120,7 +130,7 @@ const struct command commands[NR_COMMANDS] = {
 #define IN(_command) (1u << COMMAND_##_command)
 
 /* Those that open a context of their own */
-#define WITH_CONTEXT (IN(SERVE) | IN(FETCH) | IN(PERF) | IN(GATHER) | IN(INFO) | IN(DOCTOR))
+#define WITH_CONTEXT (IN(SERVE) | IN(FETCH) | IN(LS) | IN(PERF) | IN(GATHER) | IN(INFO) | IN(DOCTOR))
 #define WITHOUT_CONTEXT (IN(DOMAIN) | IN(SHOW) | IN(TOP) | IN(SET) | IN(MONITOR))
 
 #define START_TEXT(_field) ((int64_t)sizeof(((struct rdmatensor_start *)NULL)->_field) - 1)
@@ -320,6 +330,12 @@ const struct option_row option_rows[] = {
 		.man = "Bound on each fetch, and on how long, without any tensor arriving, another "
 			"channel is tried after one went down; 0 is no bound (default {default}).",
 	}, {
+		OWN(IN(LS), TIMEOUT, "timeout"), .letter = 't',
+		.arg = "SEC", .kind = OPTION_SECONDS, .most = 1000000000, .preset = "30",
+		.help = "bound on the list, 0: none (default {default})",
+		.man = "Bound on the whole list, without the time to connect; 0 is no bound "
+			"(default {default}).",
+	}, {
 		OWN(IN(GATHER), TIMEOUT, "timeout"), .letter = 't',
 		.arg = "SEC", .kind = OPTION_SECONDS, .most = 1000000000, .preset = "0",
 		.help = "bound on each gather (default {default}: none)",
@@ -333,11 +349,11 @@ const struct option_row option_rows[] = {
 		OWN(IN(INFO), START, "start"), .letter = 'S',
 		.help = "choose a device, port and GID and show them",
 	}, {
-		OWN(IN(FETCH) | IN(PERF) | IN(INFO), PEER_WORKER, "peer-worker"),
+		OWN(IN(FETCH) | IN(LS) | IN(PERF) | IN(INFO), PEER_WORKER, "peer-worker"),
 		.arg = "NAME", .kind = OPTION_TEXT,
 		.help = "name that the PEER must have",
 	}, {
-		OWN(IN(FETCH) | IN(PERF) | IN(GATHER), WAIT, "wait"),
+		OWN(IN(FETCH) | IN(LS) | IN(PERF) | IN(GATHER), WAIT, "wait"),
 		.arg = "SEC", .kind = OPTION_SECONDS, .most = 1000000000,
 		.help = "wait so long for a PEER that is not up yet, 0: not at all\n"
 			"(default: handshake_ms, 10)",
