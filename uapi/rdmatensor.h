@@ -303,7 +303,8 @@ struct rdmatensor_query {
  *         effect on what peers remember
  * @list_mode: RDMATENSOR_LIST_MODE_*: whether peers are told what this context offers
  *         (RDMATENSOR_OP_LIST): _ALL, or _NONE: they have to know the names, and a LIST of theirs
- *         ends with -EACCES
+ *         ends with -EACCES. What was published with uses 0 is the domain's, and each of its
+ *         contexts tells it by its own list_mode
  * @__reserved: must be 0
  *
  * The fields from @port to @mr_page_bytes, @mr_mode and @list_mode are the parameters of
@@ -1305,7 +1306,9 @@ struct rdmatensor_status_text {
  *     module knows no LIST, or the pool cannot be reached; -EINVAL, -ENOTCONN: as for FETCH. The
  *     operation ends with -EACCES if the peer does not let itself be listed (START's list_mode),
  *     with -EMSGSIZE if not even the first entry has room:
- *     RDMATENSOR_LIST_ENTRY_MAX bytes are enough for any. CANCEL and the deadline end it at once
+ *     RDMATENSOR_LIST_ENTRY_MAX bytes are enough for any. CANCEL and the deadline end it at once;
+ *     without a deadline a peer can answer for ever. A cursor is of one life of the peer: after a
+ *     restart of it begin anew
  */
 enum rdmatensor_opcode {
 	RDMATENSOR_OP_PUBLISH,

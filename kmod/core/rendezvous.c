@@ -49,6 +49,8 @@
 #define RDV_STEP_BUCKET_BITS 8
 #define RDV_ABORTED_MAX 64
 #define RDV_WALK_BATCH 256
+/* In softirq, and beside other contexts of the domain */
+#define RDV_LIST_BATCH 64
 #define RDV_INSERT_TRIES 10
 /* Cursor of a list: behind a key of the table of lasting tensors */
 #define RDV_LASTING BIT_ULL(63)
@@ -977,7 +979,7 @@ static bool rdv_list_keys(struct rdmatensor_rendezvous *rdv, const struct rdv_li
 	unsigned int met = 0;
 	struct rb_node *next;
 
-	for (; key && met < RDV_WALK_BATCH; met++) {
+	for (; key && met < RDV_LIST_BATCH; met++) {
 		if (rdv_is_listed(list, key, own) &&
 		    !list->add(list_first_entry(&key->offered, struct rdmatensor_tensor, item),
 			       key, key->serial | mark, list->arg))

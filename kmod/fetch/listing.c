@@ -47,6 +47,7 @@ enum listing_state {
  * @cursor: behind what has been written
  * @offset: of the destination in the operation's pool
  * @room: bytes of the destination
+ * @stop: of the context's own: why it is to end, 0: it goes on
  * @written: of these
  * @prefix_len: bytes of @prefix
  * @prefix: not zero-terminated
@@ -63,6 +64,7 @@ struct rdmatensor_listing {
 	u64 offset;
 	u64 room;
 	u64 written;
+	int stop;
 	u16 prefix_len;
 	char prefix[];
 };
@@ -423,14 +425,19 @@ int rdmatensor_listing_submit(struct rdmatensor_channel *channel,
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_listing_submit);
 
-/* It ends before the call returns that has begun it */
+/* The call that has begun it ends it, before it returns */
 static void listing_cancel_local(struct rdmatensor_operation *op,
 				 const struct rdmatensor_status *status)
 {
+	WRITE_ONCE(to_listing(op)->stop, status->error);
 }
 
 static void listing_expire_local(struct rdmatensor_operation *op)
 {
+	if (rdmatensor_operation_early(op))
+		return;
+	WRITE_ONCE(to_listing(op)->stop, -ETIMEDOUT);
+	rdmatensor_operation_timed_out(op);
 }
 
 static const struct rdmatensor_operation_ops listing_local_ops = {
@@ -454,20 +461,25 @@ int rdmatensor_listing_local(struct rdmatensor_core *core,
 			     const struct rdmatensor_listing_args *args)
 {
 	struct rdmatensor_listing *listing;
-	int error = 0;
 	bool taken;
+	int error;
 
 	listing = listing_new(core, &listing_local_ops, &core->counters, RDMATENSOR_CHANNEL_SELF,
 			      args);
 	if (IS_ERR(listing))
 		return PTR_ERR(listing);
 	rdmatensor_operation_begin(&listing->op, args->deadline_ns);
+	/* The timer comes late, if it is over by now */
+	if (args->deadline_ns && ktime_get_ns() >= args->deadline_ns)
+		WRITE_ONCE(listing->stop, -ETIMEDOUT);
 	do {
 		taken = rdmatensor_rendezvous_list(core->rdv, &listing->cursor, listing->prefix,
 						   listing->prefix_len, listing_add_local, listing);
 		cond_resched();
-	} while (taken && listing->cursor && !signal_pending(current));
-	if (!taken && !listing->written)
+	} while (taken && listing->cursor && !READ_ONCE(listing->stop) &&
+		 !signal_pending(current));
+	error = READ_ONCE(listing->stop);
+	if (!error && !taken && !listing->written)
 		error = -EMSGSIZE;
 	listing_move(listing, LISTING_DONE);
 	rdmatensor_operation_finish(&listing->op, error, listing->written);
@@ -580,18 +592,31 @@ static void listing_go_down(struct rdmatensor_listing *listing)
 	listing_end(listing, channel->error);
 }
 
+static struct rdmatensor_listing *listing_any(struct rdmatensor_listings *listings)
+{
+	struct rdmatensor_listing *listing;
+	u32 i;
+
+	listing = list_first_entry_or_null(&listings->waiting, struct rdmatensor_listing, item);
+	for (i = 0; !listing && i < ARRAY_SIZE(listings->slots); i++)
+		listing = listings->slots[i].listing;
+	return listing;
+}
+
 void rdmatensor_listing_down(struct rdmatensor_channel *channel)
 {
 	struct rdmatensor_listings *listings = channel->listings;
-	struct rdmatensor_listing *listing, *next;
+	struct rdmatensor_listing *listing;
 	u32 i;
 
+	/* No more come; the lock is dropped in between, as there may be as many as the ring has room */
 	spin_lock_bh(&channel->lock);
-	list_for_each_entry_safe(listing, next, &listings->waiting, item)
+	while ((listing = listing_any(listings))) {
 		listing_go_down(listing);
-	for (i = 0; i < ARRAY_SIZE(listings->slots); i++)
-		if (listings->slots[i].listing)
-			listing_go_down(listings->slots[i].listing);
+		spin_unlock_bh(&channel->lock);
+		cond_resched();
+		spin_lock_bh(&channel->lock);
+	}
 	for (i = 0; i < ARRAY_SIZE(listings->replies); i++)
 		listing_forget_reply(&listings->replies[i]);
 	spin_unlock_bh(&channel->lock);
@@ -623,12 +648,13 @@ static void listing_question(struct rdmatensor_channel *channel, const struct rd
 
 /* The entries of an answer. Return: 0: all of them; 1: as many as there was room for; -EPROTO */
 static int listing_take_entries(struct rdmatensor_listing *listing,
-				const struct rdmatensor_msg *msg)
+				const struct rdmatensor_msg *msg, const char **why)
 {
 	const char *pos = msg->entries;
 	struct rdmatensor_listed listed;
 	u32 i;
 
+	*why = "LIST_INFO whose cursors do not grow";
 	if (msg->cursor && msg->cursor <= listing->cursor)
 		return -EPROTO;
 	for (i = 0; i < msg->nr_entries; i++) {
@@ -638,6 +664,11 @@ static int listing_take_entries(struct rdmatensor_listing *listing,
 		if (listed.cursor <= listing->cursor ||
 		    (msg->cursor && listed.cursor > msg->cursor))
 			return -EPROTO;
+		if (listed.name_len < listing->prefix_len ||
+		    memcmp(listed.name, listing->prefix, listing->prefix_len)) {
+			*why = "LIST_INFO of a name that was not asked for";
+			return -EPROTO;
+		}
 		if (!listing_take(listing, &listed))
 			return 1;
 	}
@@ -684,11 +715,9 @@ static int listing_answer(struct rdmatensor_channel *channel, const struct rdmat
 	if (msg->flags & RDMATENSOR_WIRE_F_FAILED) {
 		listing_refused(listing, msg->error);
 	} else {
-		full = listing_take_entries(listing, msg);
-		if (full < 0) {
-			*why = "LIST_INFO whose cursors do not grow";
+		full = listing_take_entries(listing, msg, why);
+		if (full < 0)
 			return full;
-		}
 		listing_taken(listing, full);
 	}
 	rdmatensor_channel_pump(channel);

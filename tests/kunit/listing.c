@@ -21,10 +21,11 @@
 static_assert(ALIGN(sizeof(struct rdmatensor_list_entry) + 2, 8) == ENTRY_BYTES);
 
 static const u8 one[] = { ENTRY(1, 'x') };
-static const u8 two[] = { ENTRY(1, 'x'), ENTRY(2, 'y') };
-static const u8 more[] = { ENTRY(3, 'x'), ENTRY(7, 'y') };
-static const u8 falling[] = { ENTRY(2, 'x'), ENTRY(1, 'y') };
-static const u8 standing[] = { ENTRY(2, 'x'), ENTRY(2, 'y') };
+static const u8 two[] = { ENTRY(1, 'x'), ENTRY(2, 'x') };
+static const u8 more[] = { ENTRY(3, 'x'), ENTRY(7, 'x') };
+static const u8 strange[] = { ENTRY(1, 'x'), ENTRY(2, 'y') };
+static const u8 falling[] = { ENTRY(2, 'x'), ENTRY(1, 'x') };
+static const u8 standing[] = { ENTRY(2, 'x'), ENTRY(2, 'x') };
 
 static const struct script askers[] = {
 	{ "all at once", KNOWS, .steps = {
@@ -111,6 +112,16 @@ static const struct script askers[] = {
 	} },
 	{ "entries behind the next cursor", KNOWS, .steps = {
 		LIST(1, "x", 4096, "list#4"), INFO(4, 1, 2, two, NOT_GROWING),
+		DOWN("list1:-71+text"),
+	} },
+	{ "a name that was not asked for", KNOWS, .steps = {
+		LIST(1, "x", 4096, "list#4"),
+		INFO(4, 0, 2, strange, "down:-71(LIST_INFO of a name that was not asked for)"),
+		DOWN("list1:-71+text"),
+	} },
+	{ "a name that is shorter than what was asked for", KNOWS, .steps = {
+		LIST(1, "xx", 4096, "list#4"),
+		INFO(4, 0, 1, one, "down:-71(LIST_INFO of a name that was not asked for)"),
 		DOWN("list1:-71+text"),
 	} },
 	{ "a cursor that stands", KNOWS, .steps = {
@@ -321,11 +332,37 @@ static void many_are_written(struct kunit *test)
 	end_close(end);
 }
 
+/* A list of the context's own that is over before it begins; one that goes on has its entries */
+static void own_by_its_deadline(struct kunit *test)
+{
+	struct end *end = end_open(test, 1, 32 << END_SEG_SHIFT, &end_params);
+	struct rdmatensor_listing_args args = {
+		.user_data = 1, .pool = end->pool, .bytes = 4096, .deadline_ns = 1,
+	};
+	struct rdmatensor_cqe cqe = {};
+
+	offer_many(test, end);
+	KUNIT_ASSERT_EQ(test, rdmatensor_regions_alloc(&end->pool->regions, args.bytes, GFP_KERNEL,
+						       &args.offset), 0);
+	rdmatensor_pool_get(end->pool);
+	KUNIT_ASSERT_EQ(test, rdmatensor_listing_local(&end->core, &args), 0);
+	KUNIT_ASSERT_TRUE(test, end_reap(end, &cqe));
+	KUNIT_EXPECT_EQ(test, cqe.result, -ETIMEDOUT);
+	args.deadline_ns = U64_MAX;
+	rdmatensor_pool_get(end->pool);
+	KUNIT_ASSERT_EQ(test, rdmatensor_listing_local(&end->core, &args), 0);
+	KUNIT_ASSERT_TRUE(test, end_reap(end, &cqe));
+	KUNIT_EXPECT_EQ(test, cqe.result, 0);
+	KUNIT_EXPECT_GT(test, cqe.tensor_bytes, 0ULL);
+	end_close(end);
+}
+
 static struct kunit_case listing_tests[] = {
 	KUNIT_CASE_PARAM(asker, asker_gen_params),
 	KUNIT_CASE_PARAM(teller, teller_gen_params),
 	KUNIT_CASE(many_are_told),
 	KUNIT_CASE(many_are_written),
+	KUNIT_CASE(own_by_its_deadline),
 	{}
 };
 

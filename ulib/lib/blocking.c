@@ -198,6 +198,9 @@ static int submit_and_await(struct rdmatensor *rt, const struct rdmatensor_op *o
 	return await(rt, call, err, interruptible, deadline_ns);
 }
 
+static int run(struct rdmatensor *rt, const struct rdmatensor_op *op, size_t op_size,
+	       bool interruptible, struct rdmatensor_cqe *cqe);
+
 /* Without an entry of its own, for which a ring that only the caller reads may have no room */
 static int withdraw_quietly(struct rdmatensor *rt, const struct rdmatensor_op *publish)
 {
@@ -216,7 +219,7 @@ static int withdraw_quietly(struct rdmatensor *rt, const struct rdmatensor_op *p
 		return err;
 	/* A module that does not know the flag */
 	op.flags = 0;
-	return rdmatensor_run(rt, &op, &cqe);
+	return run(rt, &op, sizeof(op), false, &cqe);
 }
 
 /*

@@ -978,15 +978,24 @@ static inline uint64_t rdmatensor_list_cursor(const struct rdmatensor_cqe *cqe)
  * @bytes: tensor_bytes of its entry
  * @at: the description before it; NULL: begin
  *
+ * What it returns lies within the list, whatever a peer that can write to the destination made of it
+ * before; use a pool that peers cannot write.
+ *
  * Return: the next description; NULL: there are no more.
  */
 static inline const struct rdmatensor_list_entry *
 rdmatensor_list_next(const void *list, uint64_t bytes, const struct rdmatensor_list_entry *at)
 {
-	const char *next = at ? (const char *)at + at->bytes : (const char *)list;
+	uint64_t offset = at ? (uint64_t)((const char *)at - (const char *)list) + at->bytes : 0;
+	const struct rdmatensor_list_entry *next;
 
-	return next < (const char *)list + bytes ?
-	       (const struct rdmatensor_list_entry *)(const void *)next : NULL;
+	if (offset % 8 || offset >= bytes || bytes - offset < sizeof(*next))
+		return NULL;
+	next = (const struct rdmatensor_list_entry *)(const void *)((const char *)list + offset);
+	if (next->bytes > bytes - offset ||
+	    next->bytes <= sizeof(*next) + 8 * (uint64_t)next->ndims + next->name_len)
+		return NULL;
+	return next;
 }
 
 /* The shape of what is described: ndims of them */

@@ -2,8 +2,8 @@
 /*
  * Lists of what a peer offers, page by page. A page lies in memory that no peer can write, and is
  * copied from there to the caller's list. Cursors are those of one worker's life, so a list whose
- * channel went down begins anew by the next channel. A peer can not make it endless: it has a
- * deadline, and a length.
+ * channel went down begins anew by the next channel. A peer can not make it longer than it may be;
+ * without a timeout it can make it last for ever.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -54,6 +54,8 @@ static int append(struct lister *lister, uint64_t bytes)
 	uint64_t room = lister->room ? lister->room : PAGE_BYTES;
 	char *list;
 
+	if (!bytes)
+		return 0;
 	if (lister->bytes + bytes > LIST_MOST)
 		return fail(lister, -EMSGSIZE,
 			    "it is longer than 256 MiB: list parts of it, each by a longer prefix");
