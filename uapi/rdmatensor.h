@@ -1300,8 +1300,8 @@ struct rdmatensor_status_text {
  *     which is 0 at first. An entry RDMATENSOR_CQE_LIST ends it. What is offered all the time from
  *     the first LIST to the last is told exactly once; what comes or goes meanwhile may be told or
  *     not, and what is published again may be told again. Requests that wait and tensors that are
- *     used up are not told. @offset is a multiple of 8. The CPU writes the description: any pool will do
- *     that it can reach and that is not read-only; in one that peers can write
+ *     used up are not told. @offset is a multiple of 8. The CPU writes the description: any pool
+ *     will do that it can reach and that is not read-only; in one that peers can write
  *     (RDMATENSOR_POOL_PEERS_WRITE) they can change it while it is read. -EOPNOTSUPP: the peer's
  *     module knows no LIST, or the pool cannot be reached; -EINVAL, -ENOTCONN: as for FETCH. The
  *     operation ends with -EACCES if the peer does not let itself be listed (START's list_mode),

@@ -243,7 +243,8 @@ void rdmatensor_rendezvous_abort_step(struct rdmatensor_rendezvous *rdv, s64 ste
  *
  * In the order in which their keys came to be, those of the table of lasting tensors last. What
  * is offered all the time from the first call to the last one comes exactly once, a lasting one
- * if no own one of its name and step came or went meanwhile. It looks at a bounded number of keys, and may find nothing: the call that leaves @cursor 0 was the last one.
+ * if no own one of its name and step came or went meanwhile. It looks at a bounded number of keys,
+ * and may find nothing: the call that leaves @cursor 0 was the last one.
  *
  * Return: false: @add has not taken one, with which @cursor goes on.
  */

@@ -609,7 +609,7 @@ void rdmatensor_listing_down(struct rdmatensor_channel *channel)
 	struct rdmatensor_listing *listing;
 	u32 i;
 
-	/* No more come; the lock is dropped in between, as there may be as many as the ring has room */
+	/* No more come, but there may be as many as the ring has room: the lock is dropped */
 	spin_lock_bh(&channel->lock);
 	while ((listing = listing_any(listings))) {
 		listing_go_down(listing);
