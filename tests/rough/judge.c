@@ -244,7 +244,7 @@ static const char *const objects[] = {
 	"/dev/rdmatensor", "netlink", "pool", "region of", "tensor \"", "table", "start: ",
 	"write the output", "completion ring", "weights", "connect", "address", "features",
 	"query", "gather: ", "export", "stdout", "channel", "itself", "set lanes", "index of", "memory", "module",
-	"its state", "route to ", "the node's thread", "get: ",
+	"its state", "route to ", "the node's thread", "get: ", "tensors of ",
 };
 
 static bool names_object(const struct outcome *outcome, const char *text)

@@ -51,6 +51,8 @@ const struct scene scenes[] = {
 	{ .name = "gather", .line = "rdmatensor gather @gather -n 2 -r 16", .killed = true,
 	  .quick = true },
 	{ .name = "gather as JSON", .line = "rdmatensor gather @gather -n 4 -r 16 -j -k power" },
+	{ .name = "ls", .line = "rdmatensor ls @serve", .killed = true },
+	{ .name = "ls as JSON", .line = "rdmatensor ls -j @serve l" },
 	{ .name = "fetch over a file", .line = "rdmatensor fetch @serve --all -o @output",
 	  .writes = WRITES_OVER, .killed = true, .quick = true },
 	{ .name = "fetch to a new file",
