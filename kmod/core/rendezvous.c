@@ -977,7 +977,6 @@ static bool rdv_list_keys(struct rdmatensor_rendezvous *rdv, const struct rdv_li
 	struct rdmatensor_rendezvous_key *key = rdv_key_behind(rdv, *serial);
 	u64 mark = own ? RDV_LASTING : 0;
 	unsigned int met = 0;
-	struct rb_node *next;
 
 	for (; key && met < RDV_LIST_BATCH; met++) {
 		if (rdv_is_listed(list, key, own) &&
@@ -985,8 +984,7 @@ static bool rdv_list_keys(struct rdmatensor_rendezvous *rdv, const struct rdv_li
 			       key, key->serial | mark, list->arg))
 			return false;
 		*serial = key->serial;
-		next = rb_next(&key->order);
-		key = next ? rb_entry(next, struct rdmatensor_rendezvous_key, order) : NULL;
+		key = rb_entry_safe(rb_next(&key->order), struct rdmatensor_rendezvous_key, order);
 	}
 	if (!key)
 		*serial = 0;

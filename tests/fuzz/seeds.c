@@ -15,14 +15,14 @@ static const __le32 rkeys[3] = { 0x11223344, 0x55667788, 0x99aabbcc };
 static const char name[RDMATENSOR_NAME_MAX] = "layer/weights";
 static const char text[] = "no such tensor";
 static const char long_text[RDMATENSOR_STATUS_TEXT_MAX] = "no such tensor, nor any like it";
-/* A tensor of half numbers, {5}, and one that has failed */
-static const u8 entries[] = {
-	5, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
-	10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 19, 0, 2, 0, 0, 1, 0, 0,
-	5, 0, 0, 0, 0, 0, 0, 0, 'a', 'b',
-	7, 0, 0, 0, 0, 0, 0, 0x80, 2, 0, 0, 0, 0, 0, 0, 0,
-	0, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 'c',
+
+/* A tensor, and one that has failed */
+static const struct rdmatensor_listed listed[] = {
+	{ .cursor = 5, .step_id = -1, .uses = 3, .name = "ab", .name_len = 2,
+	  .meta = { .data_type = RDMATENSOR_DT_HALF, .ndims = 1, .bytes = 10, .dims = { 5 } } },
+	{ .cursor = (1ULL << 63) + 7, .step_id = 2, .error = -5, .name = "c", .name_len = 1 },
 };
+static char entries[2 * sizeof(struct rdmatensor_wire_entry) + sizeof(__le64) + 3];
 
 #define META_FLOAT { .data_type = RDMATENSOR_DT_FLOAT, .ndims = 2, .bytes = 24, .dims = { 2, 3 } }
 #define META_OPAQUE { .data_type = RDMATENSOR_DT_STRING, .bytes = 0x2001 }
@@ -116,10 +116,15 @@ int main(int argc, char **argv)
 	static __le64 buf[512];
 	struct rdmatensor_wire_private private;
 	unsigned int i;
+	u32 len = 0;
 	int err = 0;
 
 	if (argc != 2)
 		return 2;
+	for (i = 0; i < ARRAY_SIZE(listed); i++)
+		len += rdmatensor_wire_entry_put(&listed[i], entries + len, sizeof(entries) - len);
+	if (len != sizeof(entries))
+		return 1;
 	for (i = 0; i < ARRAY_SIZE(messages); i++)
 		err |= write_seed(argv[1], i, rdmatensor_wire_type_name(messages[i].type), buf,
 				  rdmatensor_wire_encode(&messages[i], buf, sizeof(buf)));

@@ -159,6 +159,21 @@ def _check(err: int) -> None:
         raise OSError(-err, _said() or os.strerror(-err))
 
 
+def _until_it_ends(node: "Node", call: Any, what: str = "") -> None:
+    """However many signals come, whose handlers may raise. IndexError: an id that is none"""
+    timeout = node.timeout
+    end = None if timeout is None else time.monotonic() + timeout
+    while True:
+        err = call()
+        if err == -errno.ERANGE:
+            raise IndexError(_said())
+        if err != -errno.EINTR:
+            _check(err)
+            return
+        if end is not None and time.monotonic() >= end:
+            raise TimeoutError(errno.ETIMEDOUT, f"{what}interrupted until the timeout was over")
+
+
 def _as_array(value: Any) -> np.ndarray:
     if not isinstance(value, np.ndarray) and hasattr(value, "__dlpack__"):
         value = np.from_dlpack(value)
@@ -414,18 +429,11 @@ class Peer:
         handle = self._node._live()
         if "\0" in prefix:
             raise ValueError(f"{prefix!r} begins no name: it has a zero byte")
-        timeout = self._node._timeout
-        end = None if timeout is None else time.monotonic() + timeout
         out, nbytes = ffi.new("void **"), ffi.new("uint64_t *")
         handle.flush()
-        while err := lib.rdmatensor_list(handle.pointer, self.host.encode(), prefix.encode(), out,
-                                         nbytes):
-            # A signal: its handler has run by here, and may have raised
-            if err != -errno.EINTR:
-                raise OSError(-err, _said())
-            if end is not None and time.monotonic() >= end:
-                raise TimeoutError(errno.ETIMEDOUT, f"list: {self.host}: interrupted until the "
-                                   "timeout was over")
+        _until_it_ends(self._node, lambda: lib.rdmatensor_list(
+            handle.pointer, self.host.encode(), prefix.encode(), out, nbytes),
+            f"list: {self.host}: ")
         try:
             return parse(memoryview(ffi.buffer(out[0], nbytes[0])) if nbytes[0] else memoryview(b""))
         finally:

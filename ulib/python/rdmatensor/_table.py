@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
-import errno
-import time
 from typing import Any, Sequence
 
 import numpy as np
 
 from ._ffi import ffi, lib
-from ._node import (Node, _array, _check, _encoded, _form, _Handle, _pointer, _said,
-                    default_node)
+from ._node import (Node, _array, _encoded, _form, _Handle, _pointer, default_node,
+                    _until_it_ends)
 
 
 class DistTensor:
@@ -152,21 +150,6 @@ class DistTensor:
 
     def __repr__(self) -> str:
         return f"<rdmatensor.DistTensor {self.name} {self.shape} {self.dtype}>"
-
-
-def _until_it_ends(node: Node, call: Any) -> None:
-    """However many signals come, whose handlers may raise. IndexError: an id that is none"""
-    timeout = node.timeout
-    end = None if timeout is None else time.monotonic() + timeout
-    while True:
-        err = call()
-        if err == -errno.ERANGE:
-            raise IndexError(_said())
-        if err != -errno.EINTR:
-            _check(err)
-            return
-        if end is not None and time.monotonic() >= end:
-            raise TimeoutError(errno.ETIMEDOUT, "interrupted until the timeout was over")
 
 
 def _ids(ids: Any, rows: int | None = None) -> np.ndarray:
