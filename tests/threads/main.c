@@ -452,9 +452,28 @@ static void interrupted(int sig)
 	(void)sig;
 }
 
+/* This program's own fault, or memory of its that the kernel has written to: who it was in */
+static void faulted(int sig, siginfo_t *info, void *context)
+{
+	char text[160];
+	unsigned int i;
+	int n;
+
+	(void)context;
+	for (i = 0; i < NR_WORKERS - 1 && workers[i].tid != (int)syscall(SYS_gettid); i++)
+		;
+	n = snprintf(text, sizeof(text), "not ok 1 - signal %d at %p%s, in %s\n", sig,
+		     info->si_addr, peer_number ? " in a peer" : "",
+		     workers[i].tid ? kinds[workers[i].now % NR_KINDS].name : "no thread of calls");
+	if (write(STDOUT_FILENO, text, n) != n)
+		_exit(2);
+	_exit(1);
+}
+
 static bool prepare(uint64_t seed)
 {
 	struct sigaction action = { .sa_handler = interrupted };
+	struct sigaction fault = { .sa_sigaction = faulted, .sa_flags = SA_SIGINFO };
 	const char *ip = getenv("LAB_IP");
 	unsigned int i;
 
@@ -480,6 +499,8 @@ static bool prepare(uint64_t seed)
 			return false;
 	}
 	sigaction(SIGUSR1, &action, NULL);
+	sigaction(SIGSEGV, &fault, NULL);
+	sigaction(SIGBUS, &fault, NULL);
 	return true;
 }
 

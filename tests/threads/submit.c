@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* SUBMIT: operations in arrays, right ones and wrong ones, and waits */
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include "threads.h"
 
 #define OPS_MAX 8
@@ -107,8 +108,35 @@ static void make_publish(struct worker *w, struct life *life, struct rdmatensor_
 	dims[0] = op->bytes;
 }
 
-/* Written by the kernel until a fetch has ended, so it is nobody's and stays */
-static char somewhere[1 << 17];
+/*
+ * Written by the kernel until a fetch has ended, so it is nobody's and stays. In its second
+ * half nobody can write
+ */
+#define SOMEWHERE_BYTES (1u << 17)
+static char *somewhere;
+
+__attribute__((constructor)) static void somewhere_make(void)
+{
+	somewhere = mmap(NULL, 2 * SOMEWHERE_BYTES, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (somewhere == MAP_FAILED ||
+	    mprotect(somewhere + SOMEWHERE_BYTES, SOMEWHERE_BYTES, PROT_NONE))
+		abort();
+}
+
+/* What is written to stays ours, whatever an operation was changed to */
+static void somewhere_bound(struct rdmatensor_op *op)
+{
+	uint64_t from = (uintptr_t)somewhere, end = from + 2 * SOMEWHERE_BYTES;
+
+	/* Above all that a process has, and the page at 0, are nobody's */
+	if (op->offset >= 1ull << 56 || op->offset < PAGE)
+		return;
+	if (op->offset < from || op->offset >= end)
+		op->offset = from + op->offset % SOMEWHERE_BYTES;
+	if (op->bytes > end - op->offset && op->bytes < 1ull << 40)
+		op->bytes = end - op->offset;
+}
 
 /* To where peers cannot write: memory of the process, or a pool of any kind */
 static void make_proxied(struct worker *w, struct life *life, struct rdmatensor_op *op)
@@ -118,10 +146,10 @@ static void make_proxied(struct worker *w, struct life *life, struct rdmatensor_
 	if (one_in(w, 4))
 		return;
 	op->pool_id = 0;
-	op->offset = (uintptr_t)somewhere + below(w, sizeof(somewhere) / 2);
-	op->bytes = below(w, sizeof(somewhere) / 2);
-	if (one_in(w, 32)) /* where nobody can write */
-		op->offset = (uintptr_t)w->pages + 2 * PAGE - 64;
+	op->offset = (uintptr_t)somewhere + below(w, SOMEWHERE_BYTES / 2);
+	op->bytes = below(w, SOMEWHERE_BYTES / 2);
+	if (one_in(w, 32)) /* partly where nobody can write */
+		op->offset = (uintptr_t)somewhere + SOMEWHERE_BYTES - 64;
 }
 
 static void make_fetch(struct worker *w, struct life *life, struct rdmatensor_op *op)
@@ -234,6 +262,8 @@ static void make_op(struct worker *w, struct life *life, struct rdmatensor_op *o
 		if (op->opcode == RDMATENSOR_OP_PUBLISH)
 			op->uses = 0;
 	}
+	if (op->flags & RDMATENSOR_OP_PROXY && !op->pool_id)
+		somewhere_bound(op);
 	op->user_data = 0;
 }
 
