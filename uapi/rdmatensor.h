@@ -304,7 +304,9 @@ struct rdmatensor_query {
  * @list_mode: RDMATENSOR_LIST_MODE_*: whether peers are told what this context offers
  *         (RDMATENSOR_OP_LIST): _ALL, or _NONE: they have to know the names, and a LIST of theirs
  *         ends with -EACCES. What was published with uses 0 is the domain's, and each of its
- *         contexts tells it by its own list_mode
+ *         contexts tells it by its own list_mode. It is no access control: who knows a name can
+ *         fetch it, and a name may be told by other means, as by an index of names that is
+ *         offered under a name that everybody knows
  * @__reserved: must be 0
  *
  * The fields from @port to @mr_page_bytes, @mr_mode and @list_mode are the parameters of
@@ -1278,7 +1280,7 @@ struct rdmatensor_status_text {
  *     to be shared it ends with -EOPNOTSUPP, and that is still published. What is dead or
  *     empty is had without more. -EAGAIN: RDMATENSOR_SHARES_MAX are not released, or asked
  *     for
- * @RDMATENSOR_OP_CANCEL: end the fetches whose user_data is @target, with
+ * @RDMATENSOR_OP_CANCEL: end the fetches, gathers and lists whose user_data is @target, with
  *     -ECANCELED unless their content is there already. Their entries come when
  *     the peer can no longer write. -ENOENT: there are none
  * @RDMATENSOR_OP_GATHER: have the rows @ids_uptr of the table @table written to
@@ -1287,7 +1289,7 @@ struct rdmatensor_status_text {
  *     Every id is looked at before anything is read: one that the table has not is
  *     -ERANGE, with its position. CANCEL and the deadline end it as a fetch
  * @RDMATENSOR_OP_FREE: give the region of pool_id that begins at @offset back.
- *     -EBUSY: a tensor in it is offered or being fetched
+ *     -EBUSY: a tensor in it is offered or being fetched, or rows or a list are written to it
  * @RDMATENSOR_OP_RELEASE: release what a fetch with RDMATENSOR_OP_SHARE has got: @target is
  *     the entry's share_id. The publisher's entry, or that of its WITHDRAW, comes when all
  *     have done so and no peer is being served. What an aborted step has shared is given
@@ -1296,16 +1298,19 @@ struct rdmatensor_status_text {
  * @RDMATENSOR_OP_LIST: have what @channel's peer, or with RDMATENSOR_CHANNEL_SELF this context,
  *     offers under names that begin with the @name_len bytes at @name_uptr, which may be none,
  *     described at (pool_id, offset): one struct rdmatensor_list_entry behind the other, as many as
- *     @bytes have room for, in the order in which the names came to be, from behind @target on,
- *     which is 0 at first. An entry RDMATENSOR_CQE_LIST ends it. What is offered all the time from
+ *     @bytes have room for, from behind @target on, which is 0 at first. Those with a number of
+ *     uses come first, those that last until they are withdrawn behind them, both in the order in
+ *     which the peer came to know their names, by a publication or by a request. An entry
+ *     RDMATENSOR_CQE_LIST ends it. A name and step that is offered all the time from
  *     the first LIST to the last is told exactly once; what comes or goes meanwhile may be told or
- *     not, and what is published again may be told again. Requests that wait and tensors that are
- *     used up are not told. @offset is a multiple of 8. The CPU writes the description: any pool
+ *     not, and what is published again may be told again. Requests that wait, tensors that are
+ *     used up and tables are not told. The CPU writes the description: any pool
  *     will do that it can reach and that is not read-only; in one that peers can write
  *     (RDMATENSOR_POOL_PEERS_WRITE) they can change it while it is read. -EOPNOTSUPP: the peer's
- *     module knows no LIST, or the pool cannot be reached; -EINVAL, -ENOTCONN: as for FETCH. The
- *     operation ends with -EACCES if the peer does not let itself be listed (START's list_mode),
- *     with -EMSGSIZE if not even the first entry has room:
+ *     module knows no LIST, or the pool cannot be reached; -EACCES: the pool is read-only;
+ *     -EINVAL: @bytes is 0, or @offset is not aligned, or as for FETCH; -ENOTCONN: as for FETCH.
+ *     The operation ends with -EACCES if the peer does not let itself be listed (START's
+ *     list_mode), with -EMSGSIZE if not even the first entry has room:
  *     RDMATENSOR_LIST_ENTRY_MAX bytes are enough for any. CANCEL and the deadline end it at once;
  *     without a deadline a peer can answer for ever. A cursor is of one life of the peer: after a
  *     restart of it begin anew
@@ -1344,7 +1349,8 @@ enum rdmatensor_opcode {
  * @step_id: PUBLISH, WITHDRAW, FETCH
  * @offset: PUBLISH, FETCH without _ALLOC: in a pool, in bytes; a multiple of
  *         RDMATENSOR_REGION_ALIGN in a pool of kernel pages, anything in one that was
- *         registered or imported; FREE; GATHER: as FETCH; LIST: as FETCH
+ *         registered or imported; FREE; GATHER: as FETCH; LIST: as FETCH, but a multiple of 8 in
+ *         those too
  * @bytes: PUBLISH: the tensor's; FETCH: the destination's, 0 is allowed. A
  *         fetch with _ALLOC: the longest tensor to allocate for, 0: any. GATHER: the
  *         destination's, at least @nr_ids rows. LIST: the destination's

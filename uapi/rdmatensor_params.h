@@ -88,7 +88,7 @@
 	  "what peers can write to, 1: at any time all pools that are made for peers to write; 2, strict: each channel's peer the destinations of fetches that are in flight from it, to the byte, and nothing else", \
 	  "RDMATENSOR_MR_MODE", NULL, "") \
 	P(list_mode, 1, 1, 2, 0, RDMATENSOR_SET_LIST_MODE, \
-	  "what peers are told of the tensors that are offered, 1: names and meta-data of all, if they ask; 2: nothing, they have to know the names", \
+	  "what peers are told of the tensors that are offered, 1: names and meta-data of all, if they ask; 2: nothing, they have to know the names (those of a served model are in its index, rdmatensor.index)", \
 	  "RDMATENSOR_LIST_MODE", NULL, "") \
 	P(max_channels, 256, 1, 4096, 0, RDMATENSOR_SET_MAX_CHANNELS, \
 	  "channels of a context at the same time", \

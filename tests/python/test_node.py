@@ -5,6 +5,7 @@ import asyncio
 import errno
 import gc
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -341,6 +342,21 @@ def test_list(offers, peer):
     with pytest.raises(OSError, match="no name is so long") as raised:
         peer.list("x" * 513)
     assert raised.value.errno == errno.EINVAL
+
+
+def test_list_within_no_time(node, offers, peer):
+    """It says whose list, of which names, and what would help"""
+    for nr in range(3000):
+        offers[f"w/{nr}"] = np.uint8(1)
+    assert len(peer.list()) == 3000
+    node.timeout = 0.001
+    with pytest.raises(TimeoutError) as raised:
+        peer.list()
+    assert re.search(r"^list: [^/]*:\d+: .*\(rdmatensor_node_timeout\(\)\)$", raised.value.strerror)
+    with pytest.raises(TimeoutError, match='names that begin with "w/": '):
+        peer.list("w/")
+    node.timeout = 10
+    assert len(peer.list()) == 3000
 
 
 def test_list_of_who_does_not_tell(address, node, monkeypatch):

@@ -33,7 +33,7 @@ list_fails() {
 }
 
 list_serve() {
-	"$lister" serve "$listed" --listen "$LAB_IP:7030" "$@" >/tmp/serve 2>&1 &
+	"$lister" serve "$listed" --listen "$LAB_IP:${port:-7030}" "$@" >/tmp/serve 2>&1 &
 	lister_of=$!
 	until_true grep -q serving /tmp/serve
 }
@@ -42,6 +42,10 @@ list_end() {
 	kill $lister_of
 	wait $lister_of
 }
+
+# It begins before its peer does; what it makes of that is looked at below
+"$lister" ls -j --wait 60s --timeout 3s "$LAB_IP:7031" >/tmp/ls.late 2>&1 &
+late=$! late_since=$SECONDS
 
 list_serve --step 3 --steps 2
 own='map(select(.name | startswith("rdmatensor.") | not))'
@@ -67,4 +71,16 @@ list_end
 check "ls of nobody" list_fails "start the peer" --wait 0 "$LAB_IP:7030"
 list_serve --param list_mode=2
 check "ls of who does not tell" list_fails "list tensors of $LAB_IP:7030: .*list_mode is 2" "$LAB_IP:7030"
+list_end
+
+# --timeout is from when there is a channel
+list_is_late() {
+	until ((SECONDS > late_since + 4)); do
+		sleep 0.5
+	done
+	port=7031 list_serve
+	wait $late || { cat /tmp/ls.late; return 1; }
+	jq -e 'length > 8' /tmp/ls.late >/dev/null
+}
+check "ls of a peer that comes up later than --timeout" list_is_late
 list_end

@@ -78,20 +78,24 @@ void rdmatensor_node_close(struct rdmatensor_node *node);
 const char *rdmatensor_node_error(void);
 
 /**
- * rdmatensor_node_timeout() - how long rdmatensor_get() waits
+ * rdmatensor_node_timeout() - how long calls wait that get something
  * @node: the node
- * @ms: at least 1 to have a chance; for all of a call: until the peer has come up and offered the tensor, and it has arrived;
- *      negative: for ever. At first 10000
+ * @ms: at least 1 to have a chance; for all of a call: until the peer has come up and offered the tensor,
+ *      and it has arrived; until the list is complete; negative: for ever. At first 10000
+ *
+ * For rdmatensor_get(), rdmatensor_get_many(), rdmatensor_list(), rdmatensor_node_table_open() and
+ * rdmatensor_node_table_get().
  */
 void rdmatensor_node_timeout(struct rdmatensor_node *node, int64_t ms);
 
 /**
- * rdmatensor_node_interruptible() - whether a signal ends rdmatensor_get()
+ * rdmatensor_node_interruptible() - whether a signal ends calls that get something
  * @node: the node
  * @on: 1: it returns -EINTR; 0, as at first: it goes on
  *
- * For the next calls of all threads. The signal's handler must have been installed without SA_RESTART;
- * a signal that comes right before the call does not end it. Waiting for a peer to come up ends by a
+ * For the next calls of all threads, those that rdmatensor_node_timeout() names. The signal's handler must
+ * have been installed without SA_RESTART; a signal that comes right before the call, or between two
+ * waits of it, does not end it. Waiting for a peer to come up ends by a
  * signal in either case. The node's own thread takes no signals.
  */
 void rdmatensor_node_interruptible(struct rdmatensor_node *node, int on);
@@ -217,11 +221,11 @@ int rdmatensor_get_many(struct rdmatensor_node *node, const char *peer,
  * @peer: "HOST[:PORT]"; "": this node itself
  * @prefix: names that begin with it; NULL or "": all names
  * @out: out: one struct rdmatensor_list_entry after the other, for rdmatensor_list_next(), in the order
- *       in which the names came to be; for free(). NULL: there is none, or the call fails
+ *       of RDMATENSOR_OP_LIST; for free(). NULL: there is none, or the call fails
  * @bytes: out: length of *@out
  *
  * Connects as rdmatensor_get() does. It does not wait for tensors: what is not offered is not in the
- * list. A name that is offered all the time is there once.
+ * list, and neither are tables of rows. A name that is offered all the time is there once for each step.
  *
  * Return: 0; -EINTR; -ETIMEDOUT; -EACCES: the peer does not tell (its parameter list_mode); -EOPNOTSUPP:
  * its module or this host's is too old; -EMSGSIZE: the list has more than 256 MiB; -EINVAL: the prefix is longer than

@@ -947,6 +947,11 @@ rdmatensor_prep_gather32(struct rdmatensor_op *op, uint32_t table, const uint32_
  * @cursor: 0 to begin; then rdmatensor_list_cursor() of the entry before
  * @deadline_ns: when to give up
  * @user_data: for its entry RDMATENSOR_CQE_LIST
+ *
+ * SUBMIT refuses it with -EINVAL (no bytes, not aligned, no such pool or channel), -EACCES (the pool is
+ * read-only), -ENOTCONN, -EOPNOTSUPP (the peer's module is too old, or the CPU cannot reach the pool)
+ * and -EAGAIN, as other operations; its entry has -EACCES (the peer does not tell), -EMSGSIZE (no
+ * room for the first description), -ETIMEDOUT, -ECANCELED, or how the channel ended.
  */
 static inline void
 rdmatensor_prep_list(struct rdmatensor_op *op, uint32_t channel, const char *prefix,
@@ -966,7 +971,12 @@ rdmatensor_prep_list(struct rdmatensor_op *op, uint32_t channel, const char *pre
 	op->deadline_ns = deadline_ns;
 }
 
-/* Where the next list goes on, of the entry of one that has not failed. 0: nothing follows */
+/**
+ * rdmatensor_list_cursor() - where the next list goes on
+ * @cqe: entry RDMATENSOR_CQE_LIST of one that has not failed
+ *
+ * Return: for rdmatensor_prep_list(), to the same peer in the same life of it; 0: nothing follows.
+ */
 static inline uint64_t rdmatensor_list_cursor(const struct rdmatensor_cqe *cqe)
 {
 	return cqe->cursor;
@@ -998,13 +1008,23 @@ rdmatensor_list_next(const void *list, uint64_t bytes, const struct rdmatensor_l
 	return next;
 }
 
-/* The shape of what is described: ndims of them */
+/**
+ * rdmatensor_list_dims() - the shape of what is described
+ * @at: the description
+ *
+ * Return: ndims dims, slowest first.
+ */
 static inline const uint64_t *rdmatensor_list_dims(const struct rdmatensor_list_entry *at)
 {
 	return (const uint64_t *)(const void *)(at + 1);
 }
 
-/* Its name, of name_len bytes and a 0 behind them */
+/**
+ * rdmatensor_list_name() - the name of what is described
+ * @at: the description
+ *
+ * Return: name_len bytes as they were published, any, and a 0 behind them.
+ */
 static inline const char *rdmatensor_list_name(const struct rdmatensor_list_entry *at)
 {
 	return (const char *)(rdmatensor_list_dims(at) + at->ndims);
@@ -1129,11 +1149,12 @@ int rdmatensor_run_sized(struct rdmatensor *rt, const struct rdmatensor_op *op, 
 /**
  * rdmatensor_run() - submit one operation and wait for its entry
  * @rt: handle, started
- * @op: a fetch, withdraw, or publish with uses > 0; its user_data is replaced
+ * @op: one that makes an entry: a fetch, gather, list, withdraw, or publish with uses > 0; its user_data
+ *      is replaced
  * @cqe: out: its entry, with user_data as it was in @op. If the operation was
  *       not taken, @cqe->type is 0
  *
- * Waits for as long as it takes: bound a fetch by its deadline_ns.
+ * Waits for as long as it takes: bound a fetch, gather or list by its deadline_ns.
  *
  * Return: the entry's result, or why the operation was not taken.
  */

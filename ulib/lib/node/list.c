@@ -46,7 +46,14 @@ struct lister {
 
 static int fail(const struct lister *lister, int err, const char *why)
 {
-	return node_fail(err, "list: %s/%s: %s", lister->host, lister->prefix, why);
+	const char *host = lister->host[0] ? lister->host : "this node";
+	const char *remedy = err == -ETIMEDOUT ?
+		": it needs more time (rdmatensor_node_timeout())" : "";
+
+	return lister->prefix[0] ?
+		node_fail(err, "list: %s, names that begin with \"%s\": %s%s", host, lister->prefix, why,
+			  remedy) :
+		node_fail(err, "list: %s: %s%s", host, why, remedy);
 }
 
 static int append(struct lister *lister, uint64_t bytes)
@@ -126,6 +133,9 @@ static int connect_and_list(struct lister *lister)
 		if (down && vain++)
 			node_pause(vain - 1);
 	} while (down && (!lister->deadline_ns || rdmatensor_now_ns() < lister->deadline_ns));
+	/* What a channel before this one has said */
+	if (!err)
+		node_clear_error();
 	return err;
 }
 

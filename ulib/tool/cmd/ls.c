@@ -27,7 +27,7 @@
  * @channel: to the peer
  * @pool: where the pages go,
  * @offset: there
- * @deadline_ns: of all of it
+ * @timeout_ns: of all of it, from when there is a channel; 0: none
  * @json: the report; NULL: lines are printed
  */
 struct listing {
@@ -37,7 +37,7 @@ struct listing {
 	uint32_t channel;
 	struct rdmatensor_pool pool;
 	uint64_t offset;
-	uint64_t deadline_ns;
+	uint64_t timeout_ns;
 	struct json_object *json;
 };
 
@@ -115,6 +115,11 @@ static const char *remedy(int err)
 	}
 }
 
+static void print_header(void)
+{
+	printf("%-10s %-19s %14s %6s %5s %s\n", "DTYPE", "SHAPE", "BYTES", "STEP", "USES", "NAME");
+}
+
 static int page_failed(const struct listing *listing, const struct rdmatensor_cqe *cqe, int err)
 {
 	char text[RDMATENSOR_STATUS_ROOM];
@@ -130,19 +135,19 @@ static int list(struct listing *listing)
 	struct rdmatensor_cqe cqe;
 	struct rdmatensor_op op;
 	const void *page = (char *)listing->pool.base + listing->offset;
+	uint64_t deadline_ns = listing->timeout_ns ? rdmatensor_now_ns() + listing->timeout_ns : 0;
 	uint64_t cursor = 0;
 	int err;
 
-	if (!listing->json)
-		printf("%-10s %-19s %14s %6s %5s %s\n", "DTYPE", "SHAPE", "BYTES", "STEP", "USES",
-		       "NAME");
 	do {
 		memset(&cqe, 0, sizeof(cqe));
 		rdmatensor_prep_list(&op, listing->channel, listing->prefix, listing->pool.id,
-				     listing->offset, PAGE_BYTES, cursor, listing->deadline_ns, 0);
+				     listing->offset, PAGE_BYTES, cursor, deadline_ns, 0);
 		err = rdmatensor_run(listing->rt, &op, &cqe);
 		if (err)
 			return page_failed(listing, &cqe, err);
+		if (!cursor && !listing->json)
+			print_header();
 		for (entry = NULL; (entry = rdmatensor_list_next(page, cqe.tensor_bytes, entry));)
 			if (listing->json)
 				add_entry(listing->json, entry);
@@ -185,10 +190,9 @@ int cmd_ls(int argc, char **argv)
 	struct context_options options;
 	struct listing listing = { .prefix = "" };
 	const char *worker = NULL;
-	uint64_t timeout_ns = 0;
 	const struct option_place places[] = {
 		{ .id = OPT_PEER_WORKER, .text = &worker },
-		{ .id = OPT_TIMEOUT, .ns = &timeout_ns },
+		{ .id = OPT_TIMEOUT, .ns = &listing.timeout_ns },
 	};
 	int err;
 
@@ -205,7 +209,6 @@ int cmd_ls(int argc, char **argv)
 			       RDMATENSOR_NAME_MAX);
 	if (options.json)
 		listing.json = json_object_new_array();
-	listing.deadline_ns = timeout_ns ? rdmatensor_now_ns() + timeout_ns : 0;
 	err = connect_and_list(&listing, &options, worker);
 	/* What came before an error is a part only, which lines show and JSON would not */
 	if (options.json && !err)

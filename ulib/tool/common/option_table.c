@@ -34,8 +34,8 @@ const struct command commands[NR_COMMANDS] = {
 		.what = "list the tensors that a worker offers",
 		.usage =
 		"Usage: rdmatensor ls [OPTION]... PEER [PREFIX]\n"
-		"List the tensors that a PEER offers, in the order in which they came to be, or\n"
-		"those of them whose names begin with PREFIX.\n"
+		"List the tensors that a PEER offers, or those of them whose names begin with\n"
+		"PREFIX, in the order in which it came to know the names.\n"
 		"PEER is host, host:port or [v6]:port; the default port is "
 		DIGITS(RDMATENSOR_PORT) ".\n",
 	},
