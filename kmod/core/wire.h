@@ -563,10 +563,13 @@ int rdmatensor_wire_check_private(const struct rdmatensor_wire_private *private,
 
 /*
  * What a peer says becomes the result of a system call: errnos of user space only, as those
- * from 512 on mean something to the kernel that returns them. Else -EPROTO
+ * from 512 on mean something to the kernel that returns them. Else -EPROTO. Nor is it a signal here,
+ * after which a program calls again, without end if the peer says so each time
  */
 static inline int rdmatensor_wire_errno(int error)
 {
+	if (error == -EINTR)
+		return -EREMOTEIO;
 	return error < 0 && error > -512 ? error : -EPROTO;
 }
 

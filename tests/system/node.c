@@ -315,6 +315,20 @@ TEST(node_whose_ring_is_full_of_ends)
 	nodes_close();
 }
 
+static void *withdraw_own(void *arg)
+{
+	*(int *)arg = rdmatensor_withdraw_offer(b, "own", 0);
+	return NULL;
+}
+
+static void signals_end(pthread_t thread)
+{
+	while (pthread_tryjoin_np(thread, NULL)) {
+		usleep(20000);	/* between two signals */
+		pthread_kill(thread, SIGUSR1);
+	}
+}
+
 /* What waits for room says so, in words that are its own, and a signal ends it */
 TEST(node_whose_ring_is_full)
 {
@@ -346,10 +360,10 @@ TEST(node_whose_ring_is_full)
 	rdmatensor_node_timeout(b, -1);
 	began = rdmatensor_now_ns();
 	EQ(pthread_create(&waiting, NULL, get_lacking_one, &other), 0);
-	while (pthread_tryjoin_np(waiting, NULL)) {
-		usleep(20000);	/* between two signals */
-		pthread_kill(waiting, SIGUSR1);
-	}
+	signals_end(waiting);
+	EQ(other.ret, -EINTR);
+	EQ(pthread_create(&waiting, NULL, withdraw_own, &other.ret), 0);
+	signals_end(waiting);
 	EQ(other.ret, -EINTR);
 	CHECK(ms_since(began) < 5000);
 	EQ(pthread_join(thread, NULL), 0);
@@ -457,13 +471,22 @@ TEST(node_whose_peer_says_such_an_errno)
 
 	nodes_open();
 	rdmatensor_node_timeout(b, -1);
+	rdmatensor_node_interruptible(b, 1);
 	for (i = 0; i < sizeof(errnos) / sizeof(*errnos); i++) {
 		snprintf(name, sizeof(name), "e%u", i);
 		rdmatensor_prep_publish_failed(&op, name, 0, errnos[i], NULL, 0, 0);
 		EQ(rdmatensor_submit(rdmatensor_node_handle(a), &op, 1, 0, 0, NULL), 0);
 		memset(&found, 0, sizeof(found));
-		EQ(rdmatensor_get(b, at_a(name), &found), errnos[i]);
+		EQ(rdmatensor_get(b, at_a(name), &found),
+		   errnos[i] == -EINTR ? -EREMOTEIO : errnos[i]);
+		CHECK(says(strerror(-errnos[i])));
 	}
+	/* Its own time was over, not this node's */
+	rdmatensor_node_timeout(b, 30000);
+	rdmatensor_prep_publish_failed(&op, "late", 0, -ETIMEDOUT, NULL, 0, 0);
+	EQ(rdmatensor_submit(rdmatensor_node_handle(a), &op, 1, 0, 0, NULL), 0);
+	EQ(rdmatensor_get(b, at_a("late"), &found), -ETIMEDOUT);
+	CHECK(!says("has not published"));
 	EQ(pools_of(b), 1);
 	EQ(rdmatensor_query(rdmatensor_node_handle(b), &query), 0);
 	EQ(query.channels, 1);
@@ -523,14 +546,84 @@ TEST(node_whose_get_is_interrupted)
 	rdmatensor_node_interruptible(b, 1);
 	rdmatensor_node_timeout(b, -1);
 	EQ(pthread_create(&thread, NULL, get_nothing, &ret), 0);
-	while (pthread_tryjoin_np(thread, NULL)) {
-		usleep(20000);	/* between two signals */
-		pthread_kill(thread, SIGUSR1);
-	}
+	signals_end(thread);
 	EQ(ret, -EINTR);
 	CHECK(!interrupted[1].data && !interrupted[2].data);
 	/* Which the first signal may have met, or not */
 	CHECK(!interrupted[0].data || *(float *)interrupted[0].data == 1);
+	nodes_close();
+}
+
+/* The way to a peer that is not there belongs to another thread, and this one waits for it */
+static void *get_from_nobody(void *arg)
+{
+	struct rdmatensor_tensor found = { .step = 0 };
+	char from[64];
+
+	snprintf(from, sizeof(from), "%s:1/w", test_ip());
+	*(int *)arg = rdmatensor_get(b, from, &found);
+	return NULL;
+}
+
+TEST(node_whose_threads_wait_for_one_peer)
+{
+	struct sigaction action = { .sa_handler = nothing };
+	struct rdmatensor_channel_query query = { .flags = RDMATENSOR_CHANNEL_NEXT };
+	int first_ret = 0, second_ret = 0, late_ret = 0;
+	pthread_t first, second, late;
+	uint64_t began;
+
+	sigaction(SIGUSR1, &action, NULL);
+	nodes_open();
+	rdmatensor_node_interruptible(b, 1);
+	rdmatensor_node_timeout(b, -1);
+	EQ(pthread_create(&first, NULL, get_from_nobody, &first_ret), 0);
+	while (rdmatensor_channel_query(rdmatensor_node_handle(b), &query))
+		usleep(1000);	/* until it connects, which no event tells */
+	EQ(pthread_create(&second, NULL, get_from_nobody, &second_ret), 0);
+	signals_end(second);
+	EQ(second_ret, -EINTR);
+	EQ(pthread_tryjoin_np(first, NULL), EBUSY);
+
+	rdmatensor_node_timeout(b, 50);
+	began = rdmatensor_now_ns();
+	EQ(pthread_create(&late, NULL, get_from_nobody, &late_ret), 0);
+	EQ(pthread_join(late, NULL), 0);
+	EQ(late_ret, -ETIMEDOUT);
+	CHECK(ms_since(began) < 10000);
+	EQ(pthread_tryjoin_np(first, NULL), EBUSY);
+	signals_end(first);
+	EQ(first_ret, -EINTR);
+	nodes_close();
+}
+
+/* Of one thread, in place of the node's */
+TEST(node_whose_thread_has_a_deadline)
+{
+	struct rdmatensor_tensor found = { .step = 0 };
+	struct lacking lacking = { .none = 1, .some = 0 };
+	float own[1] = { 1 };
+	struct rdmatensor_tensor t = floats(own, 1);
+	pthread_t thread;
+	uint64_t began;
+	int i;
+
+	nodes_open();
+	EQ(rdmatensor_offer(a, "w", &t), 0);
+	rdmatensor_node_timeout(b, -1);
+	began = rdmatensor_now_ns();
+	rdmatensor_node_until(rdmatensor_deadline_ms(100));
+	for (i = 0; i < 3; i++)
+		EQ(rdmatensor_get(b, at_a("none"), &found), -ETIMEDOUT);
+	CHECK(ms_since(began) < 10000);
+	rdmatensor_node_until(0);
+	EQ(rdmatensor_get(b, at_a("w"), &found), 0);
+	rdmatensor_node_timeout(b, 100);
+	rdmatensor_node_until(rdmatensor_deadline_ms(100000));
+	EQ(pthread_create(&thread, NULL, get_lacking, &lacking), 0);
+	EQ(pthread_join(thread, NULL), 0);
+	EQ(lacking.ret, -ETIMEDOUT);
+	rdmatensor_node_until(0);
 	nodes_close();
 }
 

@@ -423,7 +423,7 @@ static int do_withdraw(struct fake_context *ctx, const struct rdmatensor_op *op)
 	if (pub->op.uses) {
 		cqe.type = RDMATENSOR_CQE_PUBLISH;
 		cqe.user_data = pub->op.user_data;
-		cqe.result = -ECANCELED;
+		cqe.result = fake.taken ? 0 : -ECANCELED;
 		push(ctx, &cqe);
 	}
 	pub->used = false;

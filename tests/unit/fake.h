@@ -32,6 +32,8 @@ extern struct fake {
 	bool late;
 	/* The next withdrawal's entry comes with fake_late() */
 	bool late_withdrawal;
+	/* What is withdrawn was taken just before, and another of its name is withdrawn */
+	bool taken;
 	/* No withdrawal ends, and each wait finds an entry of something else */
 	bool busy;
 	/* Entries come when somebody waits, and not before */

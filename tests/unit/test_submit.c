@@ -303,6 +303,40 @@ static void test_interrupted(void **state)
 	assert_int_equal(rdmatensor_fetch(rt, 1, "t", 0, &pool, at, 10, 0, &cqe), -ETIMEDOUT);
 }
 
+/* What was looked at in its place stays there, whatever is dropped later */
+static void test_interrupted_beside_peek(void **state)
+{
+	const struct rdmatensor_cqe *first;
+	struct rdmatensor_op op;
+
+	(void)state;
+	rdmatensor_interruptible(rt, 1);
+	publish_until_withdrawn("t", 10);
+	fake.late_withdrawal = true;
+	fake.wait_error = -EINTR;
+	fake.wait_errors = 1;
+	assert_int_equal(rdmatensor_withdraw(rt, "t", 0), -EINTR);
+	rdmatensor_prep_fetch(&op, 1, "none", 0, pool.id, at, 10, 0, 4711);
+	assert_int_equal(rdmatensor_submit(rt, &op, 1, 0, 0, NULL), 0);
+	first = rdmatensor_peek(rt, 0);
+	assert_non_null(first);
+	assert_int_equal(first->user_data, 4711);
+	fake.extra = 3;
+	fake_late();
+	op.user_data = 4712;
+	assert_int_equal(rdmatensor_submit(rt, &op, 1, 0, 0, NULL), 0);
+	/* Up to what nobody is to see */
+	assert_int_equal(rdmatensor_ready(rt), 4);
+	assert_null(rdmatensor_peek(rt, 4));
+	assert_ptr_equal(rdmatensor_peek(rt, 0), first);
+	assert_int_equal(first->user_data, 4711);
+	rdmatensor_advance(rt, 4);
+	assert_int_equal(rdmatensor_ready(rt), 1);
+	assert_int_equal(rdmatensor_peek(rt, 0)->user_data, 4712);
+	rdmatensor_advance(rt, 1);
+	assert_int_equal(rdmatensor_ready(rt), 0);
+}
+
 /* One that knows no waits for the head is asked once, and then as before */
 static void test_older_module(void **state)
 {
@@ -365,6 +399,11 @@ static void test_publish(void **state)
 					    0), -EEXIST);
 	assert_int_equal(rdmatensor_withdraw(rt, "p", 0), 0);
 	assert_int_equal(rdmatensor_withdraw(rt, "p", 0), -ENOENT);
+	assert_int_equal(rdmatensor_ready(rt), 0);
+	/* It is delivered, whatever the withdrawal found */
+	fake.taken = true;
+	assert_int_equal(rdmatensor_publish(rt, "p", 1, &pool, at, 10, RDMATENSOR_DT_UINT8, 1,
+					    &dim, 1, 1), 0);
 	assert_int_equal(rdmatensor_ready(rt), 0);
 }
 
@@ -570,6 +609,7 @@ int main(void)
 		test(test_entry_after_the_look),
 		test(test_signals),
 		test(test_interrupted),
+		test(test_interrupted_beside_peek),
 		test(test_older_module),
 		test(test_wait_without_call),
 		test(test_publish),

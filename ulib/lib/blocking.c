@@ -126,13 +126,29 @@ static void hand_over(struct rdmatensor *rt)
 	rt->judged = rt_ring_tail(&rt->ring) + i;
 }
 
-void rt_drop_abandoned(struct rdmatensor *rt)
+static bool is_abandoned(const struct rdmatensor *rt, unsigned int i)
 {
+	struct rt_call *call;
+
+	return is_calls(rt, rt_ring_at(&rt->ring, i), &call) && !call;
+}
+
+unsigned int rt_ready(struct rdmatensor *rt)
+{
+	unsigned int ready, i;
+
 	if (!__atomic_load_n(&rt->abandoned, __ATOMIC_RELAXED))
-		return;
+		return rt_ring_ready(&rt->ring);
 	pthread_mutex_lock(&rt->reaping);
-	hand_over(rt);
+	ready = rt_ring_ready(&rt->ring);
+	for (; ready && is_abandoned(rt, 0); ready--) {
+		rt_ring_advance(&rt->ring, 1);
+		rt->abandoned--;
+	}
+	for (i = 0; i < ready && !is_abandoned(rt, i); i++)
+		;
 	pthread_mutex_unlock(&rt->reaping);
+	return i;
 }
 
 unsigned int rt_reap_beside_calls(struct rdmatensor *rt, struct rdmatensor_cqe *cqes,
@@ -224,8 +240,8 @@ static int withdraw_quietly(struct rdmatensor *rt, const struct rdmatensor_op *p
 
 /*
  * Takes a publication back, as often as it needs, and waits until the buffer is free: until then
- * it cannot be given back. Return: 0: it was withdrawn; 1: it ended by itself; else the device is
- * gone
+ * it cannot be given back. Return: 0: it was withdrawn; 1: it ended by itself, and what was withdrawn,
+ * if anything, was another one of its name; else the device is gone
  */
 static int take_back(struct rdmatensor *rt, const struct rdmatensor_op *op,
 		     const struct rt_call *call)
@@ -241,7 +257,7 @@ static int take_back(struct rdmatensor *rt, const struct rdmatensor_op *op,
 		err = await(rt, call, 0, false, withdrawn && withdrawn != -ENOENT ?
 			    rdmatensor_deadline_ms(AGAIN_MS) : 0);
 	} while (err == -ETIME);
-	return err ? err : !!withdrawn;
+	return err ? err : withdrawn || call->cqes->result != -ECANCELED;
 }
 
 /* By a signal, of what the kernel has. Return: as rdmatensor_run() */
@@ -332,7 +348,10 @@ int rt_withdraw(struct rdmatensor *rt, const char *name, int64_t step_id, uint64
 		err = run(rt, &op, sizeof(op), false, &cqe);
 		if (err != -EAGAIN)
 			return err;
-		rt_submit_until(rt, NULL, 0, head + 1, rdmatensor_deadline_ms(AGAIN_MS), &none);
+		/* Nothing is begun yet, so a signal may end it */
+		if (rt_submit_until(rt, NULL, 0, head + 1, rdmatensor_deadline_ms(AGAIN_MS),
+				    &none) == -EINTR && is_interruptible(rt))
+			return -EINTR;
 	} while (!deadline_ns || rdmatensor_now_ns() < deadline_ns);
 	return err;
 }
@@ -447,6 +466,12 @@ static int run_all(struct many *many)
 	return err;
 }
 
+static void signalled(struct rdmatensor_cqe *cqe)
+{
+	cqe->result = -EINTR;
+	cqe->flags |= RT_CQE_SIGNAL;
+}
+
 void rt_run_many(struct rdmatensor *rt, struct rdmatensor_op *ops, struct rdmatensor_cqe *cqes,
 		 unsigned int nr)
 {
@@ -465,7 +490,7 @@ void rt_run_many(struct rdmatensor *rt, struct rdmatensor_op *ops, struct rdmate
 			cqes[i].result = gone;
 		/* What was cancelled, and what was not submitted for that */
 		else if (many.interrupted && (i >= many.next || cqes[i].result == -ECANCELED))
-			cqes[i].result = -EINTR;
+			signalled(&cqes[i]);
 }
 
 int rdmatensor_fetch(struct rdmatensor *rt, uint32_t channel, const char *name,

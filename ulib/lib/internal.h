@@ -93,18 +93,25 @@ int rt_submit_until(struct rdmatensor *rt, const struct rdmatensor_op *ops, unsi
 /*
  * Blocking: all of @ops, which make an entry each and can be cancelled, in flight at once as far as
  * the ring has room. @cqes has the end of each; of one that was not taken, its type is 0 and its
- * result says why, with RT_CQE_NO_ROOM: the ring had none until its deadline (-ETIMEDOUT); of one
- * that a signal has ended, -EINTR
+ * result says why, with RT_CQE_NO_ROOM: the ring had none until its deadline (-ETIMEDOUT). Of one
+ * that a signal has ended the result is -EINTR with RT_CQE_SIGNAL: without it a peer has said so
  */
 #define RT_CQE_NO_ROOM (1 << 15)
+#define RT_CQE_SIGNAL (1 << 14)
 void rt_run_many(struct rdmatensor *rt, struct rdmatensor_op *ops, struct rdmatensor_cqe *cqes,
 		 unsigned int nr);
 
-/* rdmatensor_withdraw(), which no signal ends */
+/*
+ * rdmatensor_withdraw(), which no signal ends once the kernel has it. Return: so; -EAGAIN: the ring had
+ * no room until the deadline; -EINTR: a signal came while it had none
+ */
 int rt_withdraw(struct rdmatensor *rt, const char *name, int64_t step_id, uint64_t deadline_ns);
 
-/* Drops the entries of calls that were interrupted */
-void rt_drop_abandoned(struct rdmatensor *rt);
+/*
+ * Entries up to the first one of a call that was interrupted, which nobody is to see: it is dropped
+ * when it is the oldest. Until then it stays, as the program looks at those before it in their places
+ */
+unsigned int rt_ready(struct rdmatensor *rt);
 
 /* rdmatensor_reap(), which leaves the entries of blocking calls to these */
 unsigned int rt_reap_beside_calls(struct rdmatensor *rt, struct rdmatensor_cqe *cqes,

@@ -117,15 +117,13 @@ unsigned int rdmatensor_reap(struct rdmatensor *rt, struct rdmatensor_cqe *cqes,
 
 unsigned int rdmatensor_ready(struct rdmatensor *rt)
 {
-	rt_drop_abandoned(rt);
-	return rt_ring_ready(&rt->ring);
+	return rt_ready(rt);
 }
 
 const struct rdmatensor_cqe *rdmatensor_peek(struct rdmatensor *rt,
 					     unsigned int i)
 {
-	rt_drop_abandoned(rt);
-	return i < rt_ring_ready(&rt->ring) ? rt_ring_at(&rt->ring, i) : NULL;
+	return i < rt_ready(rt) ? rt_ring_at(&rt->ring, i) : NULL;
 }
 
 void rdmatensor_advance(struct rdmatensor *rt, unsigned int nr)

@@ -72,8 +72,8 @@ void rdmatensor_node_close(struct rdmatensor_node *node);
 /**
  * rdmatensor_node_error() - why this thread's last short call failed
  *
- * Return: a line with operation, object, cause and remedy, valid until the thread's next short
- * call; "" if none has failed.
+ * Return: a line with operation, object, cause and remedy, valid until the thread's next short call;
+ * "" if that has not failed, which rdmatensor_node_free() and rdmatensor_node_free_many() leave as it is.
  */
 const char *rdmatensor_node_error(void);
 
@@ -84,19 +84,30 @@ const char *rdmatensor_node_error(void);
  *      and it has arrived; until the list is complete; negative: for ever. At first 10000
  *
  * For rdmatensor_get(), rdmatensor_get_many(), rdmatensor_list(), rdmatensor_node_table_open() and
- * rdmatensor_node_table_get().
+ * rdmatensor_get_rows(), and for a rdmatensor_withdraw_offer() that finds the completion ring full.
  */
 void rdmatensor_node_timeout(struct rdmatensor_node *node, int64_t ms);
 
 /**
+ * rdmatensor_node_until() - when this thread's calls end that rdmatensor_node_timeout() bounds
+ * @deadline_ns: CLOCK_MONOTONIC, as from rdmatensor_deadline_ms(), in place of the timeouts of all nodes;
+ *               0: these count again
+ *
+ * For the calling thread alone, until it says otherwise: one bound for several calls, or for one that is
+ * repeated after a signal.
+ */
+void rdmatensor_node_until(uint64_t deadline_ns);
+
+/**
  * rdmatensor_node_interruptible() - whether a signal ends calls that get something
  * @node: the node
- * @on: 1: it returns -EINTR; 0, as at first: it goes on
+ * @on: 1: they return -EINTR; 0, as at first: they go on
  *
  * For the next calls of all threads, those that rdmatensor_node_timeout() names. The signal's handler must
  * have been installed without SA_RESTART; a signal that comes right before the call, or between two
- * waits of it, does not end it. Waiting for a peer to come up ends by a
- * signal in either case. The node's own thread takes no signals.
+ * waits of it, does not end it. Waiting for a peer to come up ends by a signal in either case. What a
+ * publisher has failed with is never -EINTR: -EREMOTEIO stands for that. The node's own thread takes no
+ * signals.
  */
 void rdmatensor_node_interruptible(struct rdmatensor_node *node, int on);
 
@@ -173,7 +184,8 @@ int rdmatensor_offer(struct rdmatensor_node *node, const char *name,
  * @step: its step
  *
  * Waits for peers that are getting it. Return: 0; -ENOENT: it is not offered; -EAGAIN: the completion
- * ring had no room for it within the timeout, and the offer goes on.
+ * ring had no room for it within the timeout, and the offer goes on; -EINTR: so it does by a signal that
+ * came while the ring had none (rdmatensor_node_interruptible()).
  */
 int rdmatensor_withdraw_offer(struct rdmatensor_node *node, const char *name, int64_t step);
 

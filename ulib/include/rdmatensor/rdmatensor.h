@@ -1081,7 +1081,8 @@ rdmatensor_submit(struct rdmatensor *rt, const struct rdmatensor_op *ops, unsign
  *
  * No system call when they are there already. Beside a thread that reaps it tells that so
  * many were there at one moment, of which that thread may have taken some since; and it
- * goes on waiting for as many that are there together.
+ * goes on waiting for as many that are there together. The entry of a withdrawal that a signal
+ * interrupted counts, and is then dropped.
  *
  * Return: 0, -ETIME or -EINTR.
  */
@@ -1156,7 +1157,8 @@ int rdmatensor_run_sized(struct rdmatensor *rt, const struct rdmatensor_op *op, 
  *
  * Waits for as long as it takes: bound a fetch, gather or list by its deadline_ns.
  *
- * Return: the entry's result, or why the operation was not taken.
+ * Return: the entry's result, or why the operation was not taken. -EINTR by a signal has an entry with
+ * the result -ECANCELED; one with -EINTR as its result is of a publisher that failed with it.
  */
 static inline int
 rdmatensor_run(struct rdmatensor *rt, const struct rdmatensor_op *op, struct rdmatensor_cqe *cqe)

@@ -57,11 +57,16 @@ struct gets {
 static void fail(struct gets *gets, const struct want *want, const struct rdmatensor_cqe *cqe,
 		 const char *text)
 {
+	bool late = cqe->result == -ETIMEDOUT && gets->deadline_ns &&
+		    rdmatensor_now_ns() >= gets->deadline_ns;
+
 	if (gets->failed++)
 		return;
-	gets->err = cqe->result;
-	node_fail(cqe->result, "get: %s/%s, step %" PRId64 ": %s%s", gets->host, want->name,
-		  want->tensor->step, text, cqe->type && cqe->result == -ETIMEDOUT ?
+	/* The publisher's own -EINTR is no signal here */
+	gets->err = cqe->result == -EINTR && !(cqe->flags & RT_CQE_SIGNAL) ? -EREMOTEIO :
+		    cqe->result;
+	node_fail(gets->err, "get: %s/%s, step %" PRId64 ": %s%s", gets->host, want->name,
+		  want->tensor->step, text, late && cqe->type && !(cqe->flags & RDMATENSOR_CQE_TEXT) ?
 		  ": the peer has not published it under this name and step, or needs more time (rdmatensor_node_timeout())" :
 		  "");
 }
@@ -191,7 +196,7 @@ static int round_of_all(struct gets *gets, struct rdmatensor_op *ops, struct rdm
 	}
 	rt_run_many(gets->node->rt, ops, cqes, gets->nr);
 	for (i = 0; i < gets->nr; i++) {
-		interrupted |= cqes[i].result == -EINTR;
+		interrupted |= cqes[i].flags & RT_CQE_SIGNAL;
 		down = node_is_down(gets->node, gets->channel, cqes[i].result);
 		if (down)
 			dead = gets->channel;
@@ -208,8 +213,8 @@ static int round_of_all(struct gets *gets, struct rdmatensor_op *ops, struct rdm
 	if (!left || !dead)
 		return 0;
 	/* A peer that ends each channel at once is not to be flooded with them */
-	if (gets->vain > 1)
-		node_pause(gets->vain - 1);
+	if (gets->vain > 1 && node_pause(gets->node, gets->vain - 1, gets->deadline_ns))
+		return node_interrupted("get", gets->host);
 	return node_connect(gets->node, gets->host, dead, gets->deadline_ns, &gets->channel);
 }
 

@@ -130,8 +130,8 @@ static int connect_and_list(struct lister *lister)
 		down = false;
 		err = all_pages(lister, &down);
 		dead = lister->channel;
-		if (down && vain++)
-			node_pause(vain - 1);
+		if (down && vain++ && node_pause(lister->node, vain - 1, lister->deadline_ns))
+			return node_interrupted("list", lister->host);
 	} while (down && (!lister->deadline_ns || rdmatensor_now_ns() < lister->deadline_ns));
 	/* What a channel before this one has said */
 	if (!err)

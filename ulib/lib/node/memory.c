@@ -177,7 +177,7 @@ int rdmatensor_node_free_many(struct rdmatensor_node *node, void *const *data, u
 	int ret = 0, err;
 	unsigned int part;
 
-	node_clear_error();
+	/* One that succeeds leaves the line: a collector may call it right behind a call that failed */
 	for (; nr; nr -= part, data += part) {
 		part = nr < FREES ? nr : FREES;
 		err = free_some(node, data, part);

@@ -6,6 +6,8 @@
 #ifndef RDMATENSOR_LIB_NODE_H
 #define RDMATENSOR_LIB_NODE_H
 
+#include <semaphore.h>
+
 #include "../internal.h"
 
 #pragma GCC visibility push(default)
@@ -15,13 +17,13 @@
 /**
  * struct node_peer - where tensors are got from
  * @next: list, under the node's lock; none leaves it before the node's end
- * @connecting: one thread at a time connects
+ * @turn: one thread at a time connects; a signal ends a wait for it, as none for a lock
  * @channel: to it, which may have gone down; 0: there was none
  * @host: as it was written
  */
 struct node_peer {
 	struct node_peer *next;
-	pthread_mutex_t connecting;
+	sem_t turn;
 	uint32_t channel;
 	char host[];
 };
@@ -152,9 +154,16 @@ void node_peers_free(struct rdmatensor_node *node);
 bool node_is_down(struct rdmatensor_node *node, uint32_t channel, int err);
 /* What is left of a deadline, for CONNECT and TABLE_OPEN, to which 0 would be the default */
 uint32_t node_left_ms(uint64_t deadline_ns);
-/* Between attempts of which @vain have failed one after the other: from 10 ms to a second */
-void node_pause(unsigned int vain);
-/* When a call that begins now ends; 0: never */
+/*
+ * Between attempts of which @vain have failed one after the other: from 10 ms to a second. Return: 0, at
+ * the deadline as well; -EINTR: a signal ends the call
+ */
+int node_pause(struct rdmatensor_node *node, unsigned int vain, uint64_t deadline_ns);
+/* Waits until it is this thread's turn, which sem_post() ends. Return: 0; -ETIMEDOUT; -EINTR */
+int node_turn(sem_t *turn, uint64_t deadline_ns);
+/* As node_fail(), of a call that a signal ends */
+int node_interrupted(const char *what, const char *whose);
+/* When a call of this thread that begins now ends; 0: never */
 uint64_t node_deadline(const struct rdmatensor_node *node);
 
 /* Pool number @i, the newest first. False: there are no more */

@@ -103,21 +103,27 @@ int rdmatensor_offer(struct rdmatensor_node *node, const char *name,
 	return offer_copy(node, name, tensor, bytes);
 }
 
-/* Out of the list; NULL: it was not copied. The oldest: it may have been offered again since */
+/* Out of the list; NULL: it was not copied */
 static struct node_copy *take_copy(struct rdmatensor_node *node, const char *name, int64_t step)
 {
-	struct node_copy **at, **found = NULL, *copy = NULL;
+	struct node_copy **at, *copy;
 
 	pthread_mutex_lock(&node->lock);
-	for (at = &node->copies; *at; at = &(*at)->next)
-		if ((*at)->step == step && !strcmp((*at)->name, name))
-			found = at;
-	if (found) {
-		copy = *found;
-		*found = copy->next;
-	}
+	for (at = &node->copies; *at && ((*at)->step != step || strcmp((*at)->name, name));)
+		at = &(*at)->next;
+	copy = *at;
+	if (copy)
+		*at = copy->next;
 	pthread_mutex_unlock(&node->lock);
 	return copy;
+}
+
+static void put_copy_back(struct rdmatensor_node *node, struct node_copy *copy)
+{
+	pthread_mutex_lock(&node->lock);
+	copy->next = node->copies;
+	node->copies = copy;
+	pthread_mutex_unlock(&node->lock);
 }
 
 int rdmatensor_withdraw_offer(struct rdmatensor_node *node, const char *name, int64_t step)
@@ -127,14 +133,18 @@ int rdmatensor_withdraw_offer(struct rdmatensor_node *node, const char *name, in
 	int err;
 
 	node_clear_error();
+	/* Before: another thread may offer the name again as soon as it is withdrawn */
+	copy = take_copy(node, name, step);
 	err = rt ? rt_withdraw(rt, name, step, node_deadline(node)) : -ENOENT;
+	if (copy && err && err != -ENOENT) {
+		put_copy_back(node, copy);
+	} else if (copy) {
+		rdmatensor_node_free(node, copy->data);
+		free(copy);
+	}
 	if (err)
 		return node_fail(err, "withdraw: \"%s\", step %" PRId64 ": %s", name, step,
 				 err == -ENOENT ? "it is not offered" :
 				 err == -EAGAIN ? NODE_NO_ROOM : strerror(-err));
-	copy = take_copy(node, name, step);
-	if (copy)
-		rdmatensor_node_free(node, copy->data);
-	free(copy);
 	return 0;
 }

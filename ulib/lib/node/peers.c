@@ -3,6 +3,7 @@
  * Channels to the peers that a node gets from: one each, kept, and made again when it went down.
  * Each peer has a lock of its own, so that one that does not answer keeps nobody else waiting.
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,7 @@ static struct node_peer *find(struct rdmatensor_node *node, const char *host)
 		peer = calloc(1, sizeof(*peer) + room);
 	if (peer && !peer->host[0]) {
 		memcpy(peer->host, host, room);
-		pthread_mutex_init(&peer->connecting, NULL);
+		sem_init(&peer->turn, 0, 1);
 		peer->next = node->peers;
 		node->peers = peer;
 	}
@@ -40,17 +41,46 @@ uint32_t node_left_ms(uint64_t deadline_ns)
 	return ms ? ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX : 1;
 }
 
-void node_pause(unsigned int vain)
+static struct timespec timespec_of(uint64_t ns)
 {
-	unsigned int ms = vain < 8 ? 10u << (vain - 1) : 1000;
-	struct timespec pause = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
+	return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000),
+				  .tv_nsec = (long)(ns % 1000000000) };
+}
 
-	nanosleep(&pause, NULL);
+int node_pause(struct rdmatensor_node *node, unsigned int vain, uint64_t deadline_ns)
+{
+	uint64_t until_ns = rdmatensor_deadline_ms(vain < 8 ? 10u << (vain - 1) : 1000);
+	struct timespec until = timespec_of(deadline_ns && deadline_ns < until_ns ? deadline_ns :
+					    until_ns);
+
+	return clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR &&
+	       __atomic_load_n(&node->interruptible, __ATOMIC_RELAXED) ? -EINTR : 0;
+}
+
+int node_turn(sem_t *turn, uint64_t deadline_ns)
+{
+	struct timespec until = timespec_of(deadline_ns);
+
+	return (deadline_ns ? sem_clockwait(turn, CLOCK_MONOTONIC, &until) : sem_wait(turn)) ?
+	       -errno : 0;
+}
+
+int node_interrupted(const char *what, const char *whose)
+{
+	return node_fail(-EINTR, "%s: %s: a signal has ended it", what, whose);
+}
+
+static _Thread_local uint64_t own_deadline_ns;
+
+void rdmatensor_node_until(uint64_t deadline_ns)
+{
+	own_deadline_ns = deadline_ns;
 }
 
 uint64_t node_deadline(const struct rdmatensor_node *node)
 {
-	return rdmatensor_deadline_ms(__atomic_load_n(&node->timeout_ms, __ATOMIC_RELAXED));
+	return own_deadline_ns ? own_deadline_ns :
+	       rdmatensor_deadline_ms(__atomic_load_n(&node->timeout_ms, __ATOMIC_RELAXED));
 }
 
 bool node_is_down(struct rdmatensor_node *node, uint32_t channel, int err)
@@ -69,11 +99,16 @@ int node_connect(struct rdmatensor_node *node, const char *host, uint32_t dead,
 	struct node_peer *peer = find(node, host);
 	char cause[256];
 	uint32_t made;
-	int err = 0;
+	int err;
 
 	if (!peer)
 		return node_fail(-ENOMEM, "connect: %s: out of memory", host);
-	pthread_mutex_lock(&peer->connecting);
+	err = node_turn(&peer->turn, deadline_ns);
+	if (err == -EINTR)
+		return node_interrupted("connect", host);
+	if (err)
+		return node_fail(err, "connect: %s: another thread has not connected to it within the timeout (rdmatensor_node_timeout())",
+				 host);
 	*channel = __atomic_load_n(&peer->channel, __ATOMIC_ACQUIRE);
 	if (!*channel || *channel == dead) {
 		err = rdmatensor_connect(node->rt, host, NULL, node_left_ms(deadline_ns), &made, cause,
@@ -83,7 +118,7 @@ int node_connect(struct rdmatensor_node *node, const char *host, uint32_t dead,
 		*channel = err ? 0 : made;
 		__atomic_store_n(&peer->channel, *channel, __ATOMIC_RELEASE);
 	}
-	pthread_mutex_unlock(&peer->connecting);
+	sem_post(&peer->turn);
 	return err;
 }
 
@@ -93,7 +128,7 @@ void node_peers_free(struct rdmatensor_node *node)
 
 	while ((peer = node->peers)) {
 		node->peers = peer->next;
-		pthread_mutex_destroy(&peer->connecting);
+		sem_destroy(&peer->turn);
 		free(peer);
 	}
 }

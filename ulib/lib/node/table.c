@@ -2,16 +2,13 @@
 /*
  * Tables that a node reads. The order of the ids and the rows of the cache lie in a pool of the table's
  * own, which no peer can reach. An owner that has gone ends the gathers from it: the first that hears
- * of it opens the table again, by new channels, while others wait at a gate, each for as long as it
- * may; and all of them are repeated, which changes nothing anywhere.
+ * of it opens the table again, by new channels, while others wait for their turn, each for as long as
+ * it may, and find that done; and all of them are repeated, which changes nothing anywhere.
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "node.h"
 
@@ -30,10 +27,9 @@
  * @order_nr: its length, 0: there is none
  * @shape: two dims, type and bytes of a row
  * @rows: that the owners have
- * @gate: eventfd, readable unless @opening: a signal ends a wait for it, as none for a lock
- * @lock: guards what follows
- * @opening: a thread opens the table, to which @shape, @rows and @channels belong until it has
+ * @turn: of the thread that opens the table, to which @shape, @rows and @channels belong
  * @channels: to the owners
+ * @lock: guards what follows
  * @id: the kernel's; 0: it is to be opened
  * @opened: how often it was
  * @name: the table's
@@ -49,10 +45,9 @@ struct rdmatensor_node_table {
 	uint64_t order_nr;
 	struct rdmatensor_tensor shape;
 	uint64_t rows;
-	int gate;
-	pthread_mutex_t lock;
-	bool opening;
+	sem_t turn;
 	uint32_t *channels;
+	pthread_mutex_t lock;
 	uint32_t id;
 	unsigned int opened;
 	char name[];
@@ -166,26 +161,25 @@ static int try_to_open(struct rdmatensor_node_table *table, bool cached, uint64_
 			err = open_table(table, cached, deadline_ns, id);
 		if (!is_passing(err) || is_over(deadline_ns))
 			return err;
-		node_pause(++vain);
+		if (node_pause(table->node, ++vain, deadline_ns))
+			return node_interrupted("table", table->name);
 	}
 }
 
-/* Return: 0: the gate is open, or was; -ETIMEDOUT, -EINTR, and the line is stored */
-static int wait_at_gate(struct rdmatensor_node_table *table, uint64_t deadline_ns)
+/* Return: 0; -ETIMEDOUT, -EINTR, and the line is stored */
+static int take_turn(struct rdmatensor_node_table *table, uint64_t deadline_ns)
 {
-	struct pollfd gate = { .fd = table->gate, .events = POLLIN };
-	uint32_t left;
-	int ready;
+	int err;
 
-	do {
-		left = node_left_ms(deadline_ns);
-		ready = poll(&gate, 1, !deadline_ns ? -1 : left < INT32_MAX ? (int)left : INT32_MAX);
-		if (ready < 0 && __atomic_load_n(&table->node->interruptible, __ATOMIC_RELAXED))
-			return node_fail(-EINTR, "table \"%s\": interrupted", table->name);
-	} while (ready <= 0 && !is_over(deadline_ns));
-	return ready > 0 ? 0 :
-	       node_fail(-ETIMEDOUT, "table \"%s\": an owner has gone, and is not there again within the timeout (rdmatensor_node_timeout())",
-			 table->name);
+	do
+		err = node_turn(&table->turn, deadline_ns);
+	while (err == -EINTR && !__atomic_load_n(&table->node->interruptible, __ATOMIC_RELAXED));
+	if (err == -EINTR)
+		return node_interrupted("table", table->name);
+	if (err)
+		return node_fail(err, "table \"%s\": an owner has gone, and is not there again within the timeout (rdmatensor_node_timeout())",
+				 table->name);
+	return 0;
 }
 
 /*
@@ -196,23 +190,16 @@ static int open_again(struct rdmatensor_node_table *table, bool cached, unsigned
 		      uint64_t deadline_ns)
 {
 	uint32_t id = 0, former;
-	eventfd_t one;
 	int err;
 
+	err = take_turn(table, deadline_ns);
+	if (err)
+		return err;
 	pthread_mutex_lock(&table->lock);
-	while (table->opening) {
-		pthread_mutex_unlock(&table->lock);
-		err = wait_at_gate(table, deadline_ns);
-		if (err)
-			return err;
-		pthread_mutex_lock(&table->lock);
-	}
 	if (table->id && table->opened != opened) {
 		pthread_mutex_unlock(&table->lock);
-		return 0;
+		goto out_end_turn;
 	}
-	table->opening = true;
-	eventfd_read(table->gate, &one);
 	former = table->id;
 	table->id = 0;
 	pthread_mutex_unlock(&table->lock);
@@ -224,10 +211,10 @@ static int open_again(struct rdmatensor_node_table *table, bool cached, unsigned
 	pthread_mutex_lock(&table->lock);
 	table->id = id;
 	table->opened += !err;
-	table->opening = false;
-	eventfd_write(table->gate, 1);
 	pthread_mutex_unlock(&table->lock);
 	node_rows_retry(table->node);
+out_end_turn:
+	sem_post(&table->turn);
 	return err;
 }
 
@@ -277,8 +264,8 @@ static int gather(struct rdmatensor_node_table *table, bool cached, const uint64
 			if (!err || !is_gone(table, err, opened) || is_over(deadline_ns))
 				return err ? gather_failed(table, err, &cqe) : 0;
 			/* One that ends each gather at once is not to be flooded with them */
-			if (++vain > 1)
-				node_pause(vain);
+			if (++vain > 1 && node_pause(table->node, vain, deadline_ns))
+				return node_interrupted("get rows", table->name);
 		}
 		err = open_again(table, cached, opened, deadline_ns);
 		if (err)
@@ -376,8 +363,7 @@ static void free_table(struct rdmatensor_node_table *table)
 	free(table->owners);
 	free(table->texts);
 	free(table->channels);
-	if (table->gate >= 0)
-		close(table->gate);
+	sem_destroy(&table->turn);
 	pthread_mutex_destroy(&table->lock);
 	free(table);
 }
@@ -396,13 +382,13 @@ static struct rdmatensor_node_table *alloc_table(struct rdmatensor_node *node, c
 	table->nr = nr;
 	memcpy(table->name, name, strlen(name) + 1);
 	pthread_mutex_init(&table->lock, NULL);
-	table->gate = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+	sem_init(&table->turn, 0, 1);
 	table->owners = calloc(nr + 1, sizeof(*table->owners));
 	table->channels = calloc(nr + 1, sizeof(*table->channels));
 	for (i = 0; i < nr; i++)
 		room += strlen(owners[i]) + 1;
 	table->texts = malloc(room);
-	if (table->gate < 0 || !table->owners || !table->channels || !table->texts)
+	if (!table->owners || !table->channels || !table->texts)
 		goto out_free_table;
 	/* Their channels are to be made, or are RDMATENSOR_CHANNEL_SELF */
 	for (i = 0, at = table->texts; i < nr; i++, at += strlen(at) + 1)

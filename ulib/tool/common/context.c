@@ -131,7 +131,7 @@ int connect_within(struct rdmatensor *rt, uint64_t wait_ns, const char *peer, co
 	do {
 		connect.timeout_ms = wait_ms(wait_left(wait_ns, end_ns));
 		err = rdmatensor_connect_peer(rt, peer, &connect, cause, cause_len);
-	} while (err == -EINTR);
+	} while (err == -EINTR && (!wait_ns || rdmatensor_now_ns() < end_ns));
 	*channel = connect.out_channel;
 	return err;
 }
