@@ -6,7 +6,7 @@ set -u
 . tests/lab/module.sh
 
 export RDMATENSOR_LIBRARY=$LAB_BUILD/ulib/lib/librdmatensor.so PYTHONPATH=$PWD/ulib/python
-export PYTHONDONTWRITEBYTECODE=1
+export PYTHONDONTWRITEBYTECODE=1 TEST_ALLOCATOR=$LAB_BUILD/python/allocator.so
 
 load
 /usr/bin/python3 -m pytest -q -s -p no:cacheprovider --basetemp=/tmp/pytest tests/python "$@" || failed=1

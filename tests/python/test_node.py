@@ -10,10 +10,12 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
 import rdmatensor as rt
+from rdmatensor import _node
 
 NUMPY_TYPES = ["f4", "f8", "f2", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?", "c8", "c16"]
 
@@ -357,6 +359,136 @@ def test_list_within_no_time(node, offers, peer):
         peer.list("w/")
     node.timeout = 10
     assert len(peer.list()) == 3000
+
+
+def test_list_with_another_allocator(offers, address):
+    """Which whoever starts a program may have loaded before all else"""
+    offers["w"] = np.uint8(1)
+    program = f"""
+import rdmatensor as rt
+for _ in range(3):
+    assert [t.name for t in rt.connect("{address}:{offers.port}").list()] == ["w"]
+"""
+    env = dict(os.environ, LD_PRELOAD=os.environ["TEST_ALLOCATOR"])
+    assert subprocess.run([sys.executable, "-c", program], env=env, check=False).returncode == 0
+
+
+class Raising:
+    """A library, one of whose calls is followed by a signal whose handler raises"""
+
+    def __init__(self, lib, name):
+        self._lib, self._name, self.calls = lib, name, 0
+
+    def __getattr__(self, name):
+        call = getattr(self._lib, name)
+        if name != self._name:
+            return call
+
+        def raises(*args):
+            self.calls += 1
+            err = call(*args)
+            assert not err or self._name == "free"
+            raise KeyboardInterrupt
+
+        return raises
+
+
+def test_list_interrupted_when_it_has_come(offers, peer, monkeypatch):
+    freed = []
+
+    class Freeing:
+        @staticmethod
+        def free(memory):
+            freed.append(memory)
+            libc.free(memory)
+
+    offers["w"] = np.uint8(1)
+    assert len(peer.list()) == 1
+    libc = _node.libc
+    monkeypatch.setattr(_node, "libc", Freeing)
+    monkeypatch.setattr(_node, "lib", Raising(_node.lib, "rdmatensor_list"))
+    with pytest.raises(KeyboardInterrupt):
+        peer.list()
+    assert [memory != _node.ffi.NULL for memory in freed] == [True]
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_offer_interrupted_when_it_is_there(offers, peer, monkeypatch, own):
+    array = offers.empty(3, "u1") if own else np.zeros(3, "u1")
+    array[:] = [1, 2, 3]
+    with monkeypatch.context() as patch:
+        patch.setattr(_node, "lib", Raising(_node.lib, "rdmatensor_offer"))
+        with pytest.raises(KeyboardInterrupt):
+            offers.offer("w", array)
+    # Nobody else knows of it
+    del array
+    gc.collect()
+    assert peer["w"].tolist() == [1, 2, 3]
+    offers["w"] = np.zeros(3, "u1")
+    assert peer["w"].tolist() == [0, 0, 0]
+    offers.withdraw("w")
+    with pytest.raises(KeyError):
+        offers.withdraw("w")
+
+
+def test_withdraw_interrupted_when_it_is_gone(offers, peer, monkeypatch):
+    offers["w"] = np.uint8(1)
+    with monkeypatch.context() as patch:
+        patch.setattr(_node, "lib", Raising(_node.lib, "rdmatensor_withdraw_offer"))
+        with pytest.raises(KeyboardInterrupt):
+            offers.withdraw("w")
+    offers["w"] = np.uint8(2)
+    assert peer["w"] == 2
+    offers.withdraw("w")
+
+
+def test_rows_interrupted_when_they_are_there(offers, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(_node, "lib", Raising(_node.lib, "rdmatensor_offer_rows"))
+        with pytest.raises(KeyboardInterrupt):
+            offers.offer_rows("t", np.zeros((4, 4)))
+    offers.withdraw_rows("t")
+    with pytest.raises(KeyError):
+        offers.withdraw_rows("t")
+
+
+def test_one_name_by_threads(offers, peer):
+    """The last one counts, and nobody hears of the others"""
+    failures = []
+
+    def sets(nr):
+        try:
+            for _ in range(30):
+                offers["w"] = np.full(10, nr)
+        except BaseException as failure:  # pylint: disable=broad-except
+            failures.append(failure)
+
+    threads = [threading.Thread(target=sets, args=(nr,)) for nr in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert len(set(peer["w"].tolist())) == 1
+    offers.withdraw("w")
+    assert peer.list() == []
+
+
+@pytest.mark.parametrize("call", ["get", "list"])
+def test_timeout_is_of_all_of_a_call(node, address, call):
+    """However often a signal that is handled makes it begin anew"""
+    node.timeout = 2.0
+    absent = node.connect(f"{address}:1")
+    former = signal.signal(signal.SIGALRM, lambda *_: None)
+    signal.setitimer(signal.ITIMER_REAL, 1.7)
+    began = time.monotonic()
+    try:
+        with pytest.raises((TimeoutError, ConnectionRefusedError)):
+            absent["w"] if call == "get" else absent.list()  # pylint: disable=expression-not-assigned
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, former)
+    assert 1.9 < time.monotonic() - began < 3.5
 
 
 def test_list_of_who_does_not_tell(address, node, monkeypatch):

@@ -12,6 +12,11 @@ from cffi import FFI
 
 DIMS_MAX = 16
 
+# Not the library's view of it: an allocator that was loaded before all others counts
+_c = FFI()
+_c.cdef("void free(void *memory);")
+libc = _c.dlopen(None)
+
 ffi = FFI()
 ffi.cdef(
     """
@@ -31,6 +36,7 @@ ffi.cdef(
     void rdmatensor_node_close(struct rdmatensor_node *node);
     const char *rdmatensor_node_error(void);
     void rdmatensor_node_timeout(struct rdmatensor_node *node, int64_t ms);
+    void rdmatensor_node_until(uint64_t deadline_ns);
     struct rdmatensor *rdmatensor_node_handle(struct rdmatensor_node *node);
     unsigned int rdmatensor_node_port(struct rdmatensor_node *node);
     void *rdmatensor_node_alloc(struct rdmatensor_node *node, uint64_t bytes);
@@ -46,8 +52,6 @@ ffi.cdef(
 
     int rdmatensor_list(struct rdmatensor_node *node, const char *peer, const char *prefix,
                         void **out, uint64_t *bytes);
-    void free(void *memory);
-
     struct rdmatensor_node_table;
     struct rdmatensor_node_table_options {
         uint64_t cache_first;

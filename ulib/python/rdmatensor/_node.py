@@ -18,7 +18,7 @@ from typing import Any, Iterable, Mapping
 import numpy as np
 
 from ._dtypes import VARIANT, from_wire, to_wire
-from ._ffi import DIMS_MAX, ffi, lib
+from ._ffi import DIMS_MAX, ffi, lib, libc
 from ._list import Offered, parse
 
 _handles: "weakref.WeakSet[_Handle]" = weakref.WeakSet()
@@ -159,19 +159,37 @@ def _check(err: int) -> None:
         raise OSError(-err, _said() or os.strerror(-err))
 
 
-def _until_it_ends(node: "Node", call: Any, what: str = "") -> None:
-    """However many signals come, whose handlers may raise. IndexError: an id that is none"""
-    timeout = node.timeout
-    end = None if timeout is None else time.monotonic() + timeout
-    while True:
-        err = call()
-        if err == -errno.ERANGE:
-            raise IndexError(_said())
-        if err != -errno.EINTR:
-            _check(err)
-            return
-        if end is not None and time.monotonic() >= end:
-            raise TimeoutError(errno.ETIMEDOUT, f"{what}interrupted until the timeout was over")
+class _Until:
+    """The end of a call that is repeated after signals, whose handlers may make calls of their own"""
+
+    def __init__(self, node: "Node", what: str):
+        timeout = node._timeout
+        # 1: long ago, as 0 would be never
+        self._end_ns = 0 if timeout is None else max(1, time.monotonic_ns() + int(timeout * 1e9))
+        self._what = what
+
+    def run(self, call: Any) -> tuple[int, str]:
+        """The call's errno, with the line of it; -EINTR: once more, and its handler has run"""
+        lib.rdmatensor_node_until(self._end_ns)
+        try:
+            err = call()
+            said = _said() if err else ""
+        finally:
+            lib.rdmatensor_node_until(0)
+        if err == -errno.EINTR and self._end_ns and time.monotonic_ns() >= self._end_ns:
+            raise TimeoutError(errno.ETIMEDOUT,
+                               f"{self._what}: interrupted until the timeout was over")
+        return err, said
+
+
+def _until_it_ends(node: "Node", call: Any, what: str) -> None:
+    """However many signals come, whose handlers may raise"""
+    until = _Until(node, what)
+    err = -errno.EINTR
+    while err == -errno.EINTR:
+        err, said = until.run(call)
+    if err:
+        raise OSError(-err, said or os.strerror(-err))
 
 
 def _as_array(value: Any) -> np.ndarray:
@@ -217,12 +235,17 @@ class Node:
         self._offered: dict[tuple[str, int], np.ndarray | None] = {}
         self._rows: dict[str, np.ndarray | None] = {}
         self._own: dict[int, int] = {}
+        #: Who offers something in place of what a name has: one thread for each name
+        self._setting = [threading.RLock() for _ in range(16)]
         self._handle: _Handle | None = _Handle(listen)
         self._timeout: float | None = None
         self.timeout = timeout
 
     def _live(self) -> _Handle:
-        """For all of a call: another thread may close the node meanwhile"""
+        """For all of a call: another thread may close the node meanwhile.
+
+        Before a lock as well: in a forked child nobody may be left to release it.
+        """
         handle = self._handle
         if handle is None:
             raise ValueError("the node is closed")
@@ -246,10 +269,23 @@ class Node:
             self._handle = None
             offered, self._offered = self._offered, {}
             rows, self._rows = self._rows, {}
+        failed: OSError | None = None
         for name, step in offered:
-            lib.rdmatensor_withdraw_offer(handle.pointer, name.encode(), step)
+            try:
+                self._withdraw(handle, name, step)
+            except FileNotFoundError:
+                pass
+            except OSError as error:
+                # It goes on as long as an array is in the node's memory
+                failed = failed or error
         for name in rows:
             lib.rdmatensor_withdraw_rows(handle.pointer, name.encode())
+        if failed:
+            raise failed
+
+    def _withdraw(self, handle: _Handle, name: str, step: int) -> None:
+        _until_it_ends(self, lambda: lib.rdmatensor_withdraw_offer(
+            handle.pointer, _encoded(name), step), f"withdraw: {name!r}")
 
     @property
     def timeout(self) -> float | None:
@@ -314,21 +350,44 @@ class Node:
         tensor.data_type = to_wire(array.dtype) if _opaque is None else VARIANT
         tensor.ndims = len(shape)
         tensor.dims[0 : len(shape)] = shape
-        handle = self._live()
-        # What is offered as it is stays, whoever else forgets it
-        kept = array if self._is_own(array) else None
+        self._live()
         with self._lock:
-            _check(lib.rdmatensor_offer(handle.pointer, _encoded(name), tensor))
-            self._offered[name, step] = kept
+            handle = self._live()
+            encoded = _encoded(name)
+            self._note(self._offered, (name, step), array,
+                       lambda: lib.rdmatensor_offer(handle.pointer, encoded, tensor))
+
+    def _note(self, offers: dict, key: Any, array: np.ndarray, offer: Any) -> None:
+        """What is offered as it is stays, whoever else forgets it"""
+        absent = object()
+        former = offers.get(key, absent)
+        # Before: a signal's handler may raise when it is offered and nobody would know
+        offers[key] = array if self._is_own(array) else None
+        err = offer()
+        if err and former is absent:
+            del offers[key]
+        elif err:
+            offers[key] = former
+        _check(err)
 
     def withdraw(self, name: str, *, step: int = 0) -> None:
         """End an offer, once the peers that are getting it have it. KeyError: there is none"""
-        handle = self._live()
-        if (name, step) not in self._offered:
-            raise KeyError(name)
-        _check(lib.rdmatensor_withdraw_offer(handle.pointer, _encoded(name), step))
+        key = (name, step)
+        self._live()
         with self._lock:
-            self._offered.pop((name, step), None)
+            handle = self._live()
+            if key not in self._offered:
+                raise KeyError(name)
+            # Before: another thread may offer the name again as soon as it is withdrawn
+            kept = self._offered.pop(key)
+        try:
+            self._withdraw(handle, name, step)
+        except FileNotFoundError:
+            raise KeyError(name) from None
+        except BaseException:
+            with self._lock:
+                self._offered.setdefault(key, kept)
+            raise
 
     def offer_rows(self, name: str, value: Any, first: int = 0) -> None:
         """Let peers read ``value``'s rows, which are rows ``first`` and on of the table ``name``.
@@ -345,28 +404,37 @@ class Node:
         tensor.data_type = to_wire(array.dtype)
         tensor.ndims = array.ndim
         tensor.dims[0 : array.ndim] = array.shape
-        handle = self._live()
-        kept = array if self._is_own(array) else None
+        self._live()
         with self._lock:
-            _check(lib.rdmatensor_offer_rows(handle.pointer, _encoded(name), tensor, first))
-            self._rows[name] = kept
+            handle = self._live()
+            encoded = _encoded(name)
+            self._note(self._rows, name, array, lambda: lib.rdmatensor_offer_rows(
+                handle.pointer, encoded, tensor, first))
 
     def withdraw_rows(self, name: str) -> None:
         """End an offer of rows: nobody reads them any more. KeyError: there is none"""
-        handle = self._live()
+        self._live()
         with self._lock:
-            if name not in self._rows:
+            handle = self._live()
+            kept = self._rows.pop(name)
+            err = lib.rdmatensor_withdraw_rows(handle.pointer, _encoded(name))
+            if err == -errno.ENOENT:
                 raise KeyError(name)
-            _check(lib.rdmatensor_withdraw_rows(handle.pointer, _encoded(name)))
-            del self._rows[name]
+            if err:
+                self._rows[name] = kept
+            _check(err)
 
     def __setitem__(self, name: str, value: Any) -> None:
         """Offer ``value``, in place of what the name had at step 0"""
         array = _as_array(value)
         to_wire(array.dtype)
-        if (name, 0) in self._offered:
-            self.withdraw(name)
-        self.offer(name, array)
+        self._live()
+        with self._setting[hash(name) % len(self._setting)]:
+            try:
+                self.withdraw(name)
+            except KeyError:
+                pass
+            self.offer(name, array)
 
     def __delitem__(self, name: str) -> None:
         self.withdraw(name)
@@ -431,13 +499,14 @@ class Peer:
             raise ValueError(f"{prefix!r} begins no name: it has a zero byte")
         out, nbytes = ffi.new("void **"), ffi.new("uint64_t *")
         handle.flush()
-        _until_it_ends(self._node, lambda: lib.rdmatensor_list(
-            handle.pointer, self.host.encode(), prefix.encode(), out, nbytes),
-            f"list: {self.host}: ")
         try:
+            _until_it_ends(self._node, lambda: lib.rdmatensor_list(
+                handle.pointer, self.host.encode(), prefix.encode(), out, nbytes),
+                f"list: {self.host}")
             return parse(memoryview(ffi.buffer(out[0], nbytes[0])) if nbytes[0] else memoryview(b""))
         finally:
-            lib.free(out[0])
+            # Also if a signal's handler raises when it has come
+            libc.free(out[0])
 
     async def fetch(self, name: str, *, step: int = 0,
                     out: np.ndarray | None = None) -> np.ndarray:
@@ -467,37 +536,32 @@ class Peer:
 
     def _run(self, handle: _Handle, names: list[bytes], tensors, outs) -> None:
         """All of them, however many signals come: what has come by then stays"""
-        timeout = self._node._timeout
-        end = None if timeout is None else time.monotonic() + timeout
+        until = _Until(self._node, f"get: {self.host}")
         handle.flush()
         left = list(range(len(names)))
         while left:
             some = tensors
             if len(left) < len(names):
                 some = ffi.new("struct rdmatensor_tensor[]", [tensors[i] for i in left])
-            err, said = self._ask(handle, [names[i] for i in left], some)
+            err, said = until.run(self._asking(handle, [names[i] for i in left], some))
             if some is not tensors:
                 for at, i in enumerate(left):
                     tensors[i] = some[at]
             if not err:
                 return
-            # A signal: its handler has run by here, and may have raised
             if err != -errno.EINTR:
                 raise OSError(-err, said)
-            if end is not None and time.monotonic() >= end:
-                raise TimeoutError(errno.ETIMEDOUT, f"get: {self.host}: interrupted until the "
-                                   "timeout was over")
             left = [i for i in left if outs[i] is not None or tensors[i].data == ffi.NULL]
 
-    def _ask(self, handle: _Handle, names: list[bytes], tensors) -> tuple[int, str]:
+    def _asking(self, handle: _Handle, names: list[bytes], tensors) -> Any:
         text = ffi.new("char[]", b"\0".join(names))
         starts = itertools.accumulate((len(name) + 1 for name in names[:-1]), initial=0)
         base = int(ffi.cast("uintptr_t", text))
         pointers = ffi.new("uintptr_t[]", [base + start for start in starts])
-        err = lib.rdmatensor_get_many(handle.pointer, self.host.encode(),
-                                      ffi.cast("const char *const *", pointers), tensors,
-                                      len(names))
-        return err, _said() if err else ""
+        # What the names lie in lives as long as what asks for them
+        return lambda _text=text: lib.rdmatensor_get_many(
+            handle.pointer, self.host.encode(), ffi.cast("const char *const *", pointers), tensors,
+            len(names))
 
     @staticmethod
     def _give_back(handle: _Handle, tensors, outs) -> None:

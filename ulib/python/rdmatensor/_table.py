@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import Any, Sequence
 
 import numpy as np
@@ -49,7 +50,7 @@ class DistTensor:
         try:
             _until_it_ends(self._node, lambda: lib.rdmatensor_node_table_open(
                 self._handle.pointer, _encoded(name), ffi.new("char *[]", names), len(names),
-                options, out))
+                options, out), f"table {name!r}")
         finally:
             # Also if a signal's handler raises when it is open
             if out[0] != ffi.NULL:
@@ -104,8 +105,13 @@ class DistTensor:
         handle.flush()
         given = ffi.cast("uint64_t *", _pointer(ids))
         try:
-            _until_it_ends(self._node, lambda: lib.rdmatensor_get_rows(
-                self._pointer(), given, ids.size, rows))
+            try:
+                _until_it_ends(self._node, lambda: lib.rdmatensor_get_rows(
+                    self._pointer(), given, ids.size, rows), f"get rows: {self.name!r}")
+            except OSError as error:
+                if error.errno == errno.ERANGE:
+                    raise IndexError(error.strerror) from None
+                raise
             if out is not None:
                 return out
             array = _array(handle, int(ffi.cast("uintptr_t", rows.data)),
