@@ -1233,7 +1233,8 @@ struct rdmatensor_status_text {
  *     yet; -ENOMEM, -EOVERFLOW, -EINTR: as for RDMATENSOR_POOL_CREATE; -ENODEV
  * @RDMATENSOR_OP_WITHDRAW: take the tensor back. An entry RDMATENSOR_CQE_WITHDRAW
  *     comes when nothing reads its buffer any more. Where two are offered, as when one was
- *     published while a fetch that then failed had the other, it takes the later one. With
+ *     published while a fetch that then failed had the other, it takes the later one; with
+ *     @target it takes that one whose PUBLISH, with uses, had it as its user_data, and no other. With
  *     RDMATENSOR_OP_QUIET there is no such entry, and no room in the ring is needed for it:
  *     the tensor's own entry tells, if its PUBLISH makes one. -ENOENT: not offered;
  *     -EALREADY: another WITHDRAW waits for it
@@ -1370,8 +1371,8 @@ enum rdmatensor_opcode {
  *         RDMATENSOR_STATUS_TEXT_MAX gets RDMATENSOR_TEXT_MAX bytes
  * @text_len: its length, at most RDMATENSOR_STATUS_TEXT_MAX
  * @__reserved: must be 0
- * @target: CANCEL: user_data of the fetches, gathers and lists; RELEASE: share_id; LIST: 0, or the
- *         cursor of an entry, to go on behind it
+ * @target: CANCEL: user_data of the fetches, gathers and lists; WITHDRAW: that of the publication that
+ *         is meant, 0: any; RELEASE: share_id; LIST: 0, or the cursor of an entry, to go on behind it
  * @ids_uptr: GATHER: array of ids, in any memory of the process. It is read before SUBMIT
  *         returns, and is the process's again then
  * @nr_ids: GATHER: its length, 0 is allowed

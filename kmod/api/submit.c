@@ -151,14 +151,14 @@ static int submit_withdraw(struct rdmatensor_context *context, struct submit_roo
 	const struct rdmatensor_op *op = &room->op;
 	int ret;
 
-	ret = submit_check(op, USES_NAME, RDMATENSOR_OP_QUIET);
+	ret = submit_check(op, USES_NAME | USES_TARGET, RDMATENSOR_OP_QUIET);
 	if (!ret)
 		ret = submit_name(room);
 	if (ret)
 		return ret;
 	return rdmatensor_withdraw(&context->core,
 				   op->flags & RDMATENSOR_OP_QUIET ? NULL : &op->user_data,
-				   room->name, op->name_len, op->step_id);
+				   room->name, op->name_len, op->step_id, op->target);
 }
 
 /* From the context itself, without a destination: the content stays the publisher's */

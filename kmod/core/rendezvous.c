@@ -731,6 +731,27 @@ bool rdmatensor_rendezvous_put(struct rdmatensor_rendezvous *rdv,
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_rendezvous_put);
 
+/* The last one of it in a list; NULL: it is not there */
+static struct rdmatensor_tensor *rdv_find_id(struct list_head *list, u64 id)
+{
+	struct rdmatensor_tensor *tensor;
+
+	list_for_each_entry_reverse(tensor, list, item)
+		if (tensor->id == id)
+			return tensor;
+	return NULL;
+}
+
+static struct rdmatensor_tensor *rdv_find_this(struct rdmatensor_rendezvous_key *key, u64 id)
+{
+	struct rdmatensor_tensor *tensor;
+
+	tensor = rdv_find_id(&key->offered, id) ?: rdv_find_id(&key->held, id);
+	if (!tensor)
+		return ERR_PTR(-ENOENT);
+	return tensor->withdrawn ? ERR_PTR(-EALREADY) : tensor;
+}
+
 /* The tensor that a WITHDRAW of @key means; ERR_PTR(-EALREADY): all are withdrawn */
 static struct rdmatensor_tensor *rdv_find_withdraw(struct rdmatensor_rendezvous_key *key)
 {
@@ -746,7 +767,7 @@ static struct rdmatensor_tensor *rdv_find_withdraw(struct rdmatensor_rendezvous_
 }
 
 int rdmatensor_rendezvous_withdraw(struct rdmatensor_rendezvous *rdv, const char *name,
-				   u16 name_len, s64 step_id,
+				   u16 name_len, s64 step_id, u64 id,
 				   void (*mark)(struct rdmatensor_tensor *tensor, void *arg),
 				   void *arg, struct rdmatensor_tensor **tensor,
 				   bool *released)
@@ -760,7 +781,9 @@ int rdmatensor_rendezvous_withdraw(struct rdmatensor_rendezvous *rdv, const char
 
 	spin_lock_bh(&rdv->lock);
 	key = rdv_find_key(rdv, &lookup);
-	found = key ? rdv_find_withdraw(key) : ERR_PTR(-ENOENT);
+	found = ERR_PTR(-ENOENT);
+	if (key)
+		found = id ? rdv_find_this(key, id) : rdv_find_withdraw(key);
 	if (IS_ERR(found)) {
 		ret = PTR_ERR(found);
 		goto out_unlock;

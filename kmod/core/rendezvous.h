@@ -33,6 +33,7 @@ struct rdmatensor_rendezvous_key;
  * @meta: its meta-data
  * @failed: error != 0: there is no tensor, and requests end with this status
  * @uses: deliveries until it is used up; 0: until withdrawn
+ * @id: for a withdrawal that means this one and no other of its name; 0: there is none such
  *
  * The table's, under its lock:
  * @key: its (name, step)
@@ -47,6 +48,7 @@ struct rdmatensor_tensor {
 	struct rdmatensor_meta meta;
 	struct rdmatensor_status failed;
 	u32 uses;
+	u64 id;
 
 	struct rdmatensor_rendezvous_key *key;
 	struct list_head item;
@@ -194,6 +196,7 @@ bool rdmatensor_rendezvous_put(struct rdmatensor_rendezvous *rdv,
  * @name: any bytes
  * @name_len: 1..RDMATENSOR_NAME_MAX
  * @step_id: the step
+ * @id: of the tensor that is meant; 0: any
  * @tensor: out: what was offered; if it is still held by a match, it is
  *          released by the last put()
  * @released: out: it is the caller's already
@@ -208,7 +211,7 @@ bool rdmatensor_rendezvous_put(struct rdmatensor_rendezvous *rdv,
  * Return: 0, -ENOENT: nothing is offered, -EALREADY: it is being withdrawn.
  */
 int rdmatensor_rendezvous_withdraw(struct rdmatensor_rendezvous *rdv, const char *name,
-				   u16 name_len, s64 step_id,
+				   u16 name_len, s64 step_id, u64 id,
 				   void (*mark)(struct rdmatensor_tensor *tensor, void *arg),
 				   void *arg, struct rdmatensor_tensor **tensor,
 				   bool *released);

@@ -187,6 +187,7 @@ static struct rdmatensor_publication *publication_new(struct rdmatensor_core *co
 	pub->tensor.meta = args->meta;
 	rdmatensor_status_init_copy(&pub->tensor.failed, &args->failed);
 	pub->tensor.uses = args->uses;
+	pub->tensor.id = args->uses ? args->user_data : 0;
 	return pub;
 }
 
@@ -292,24 +293,25 @@ static void publication_mark_withdrawing(struct rdmatensor_tensor *tensor, void 
 
 /* What the context offers itself goes first */
 static int publication_withdraw(struct publication_asker *asker, const char *name, u16 name_len,
-				s64 step_id, struct rdmatensor_tensor **tensor, bool *released)
+				s64 step_id, u64 id, struct rdmatensor_tensor **tensor,
+				bool *released)
 {
 	struct rdmatensor_core *core = asker->core;
 	int ret, lasting;
 
-	ret = rdmatensor_rendezvous_withdraw(core->rdv, name, name_len, step_id,
+	ret = rdmatensor_rendezvous_withdraw(core->rdv, name, name_len, step_id, id,
 					     publication_mark_withdrawing, asker, tensor,
 					     released);
-	if (!ret || !core->lasting)
+	if (!ret || id || !core->lasting)
 		return ret;
-	lasting = rdmatensor_rendezvous_withdraw(core->lasting->rdv, name, name_len, step_id,
+	lasting = rdmatensor_rendezvous_withdraw(core->lasting->rdv, name, name_len, step_id, 0,
 						 publication_mark_withdrawing, asker, tensor,
 						 released);
 	return lasting == -ENOENT ? ret : lasting;
 }
 
 int rdmatensor_withdraw(struct rdmatensor_core *core, const u64 *user_data,
-			const char *name, u16 name_len, s64 step_id)
+			const char *name, u16 name_len, s64 step_id, u64 id)
 {
 	struct publication_asker asker = { .core = core, .user_data = user_data };
 	struct rdmatensor_tensor *tensor;
@@ -324,7 +326,7 @@ int rdmatensor_withdraw(struct rdmatensor_core *core, const u64 *user_data,
 
 	/* The publication's, which may be released at once */
 	rdmatensor_core_get(core);
-	ret = publication_withdraw(&asker, name, name_len, step_id, &tensor, &released);
+	ret = publication_withdraw(&asker, name, name_len, step_id, id, &tensor, &released);
 	if (ret) {
 		rdmatensor_core_put(core);
 		if (user_data)

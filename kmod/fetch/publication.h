@@ -113,6 +113,7 @@ int rdmatensor_publish(struct rdmatensor_core *core,
  * @name: any bytes
  * @name_len: bytes of @name
  * @step_id: the step
+ * @id: user_data of the publication that is meant, with uses; 0: any
  *
  * Process context.
  *
@@ -120,7 +121,7 @@ int rdmatensor_publish(struct rdmatensor_core *core,
  * -ENOENT: nothing is offered; -EALREADY: it is being withdrawn; -EAGAIN: the ring is full.
  */
 int rdmatensor_withdraw(struct rdmatensor_core *core, const u64 *user_data,
-			const char *name, u16 name_len, s64 step_id);
+			const char *name, u16 name_len, s64 step_id, u64 id);
 
 /* Releases a matched tensor: see rdmatensor_rendezvous_put(). Any context up to softirq */
 void rdmatensor_publication_put(struct rdmatensor_publication *publication,

@@ -60,8 +60,8 @@ static void withdraw_last(struct kunit *test, struct lasting_world *world)
 	struct rdmatensor_tensor *tensor;
 	bool released;
 
-	KUNIT_EXPECT_EQ(test, rdmatensor_rendezvous_withdraw(world->lasting, NAME, STEP, NULL,
-							     NULL, &tensor, &released), 0);
+	KUNIT_EXPECT_EQ(test, rdmatensor_rendezvous_withdraw(world->lasting, NAME, STEP, 0,
+							     NULL, NULL, &tensor, &released), 0);
 	KUNIT_EXPECT_PTR_EQ(test, tensor, &world->tensor);
 	KUNIT_EXPECT_TRUE(test, released);
 	KUNIT_EXPECT_EQ(test, tensor->withdraw_status, 0);
@@ -198,11 +198,11 @@ static void withdrawn_while_it_is_read(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, last(world, world->a, &matches), 0);
 	KUNIT_EXPECT_EQ(test, ask(world->b, &world->waiters[0]), 0);
-	KUNIT_EXPECT_EQ(test, rdmatensor_rendezvous_withdraw(world->lasting, NAME, STEP, NULL,
-							     NULL, &tensor, &released), 0);
+	KUNIT_EXPECT_EQ(test, rdmatensor_rendezvous_withdraw(world->lasting, NAME, STEP, 0,
+							     NULL, NULL, &tensor, &released), 0);
 	KUNIT_EXPECT_FALSE(test, released);
-	KUNIT_EXPECT_EQ(test, rdmatensor_rendezvous_withdraw(world->lasting, NAME, STEP, NULL,
-							     NULL, &tensor, &released),
+	KUNIT_EXPECT_EQ(test, rdmatensor_rendezvous_withdraw(world->lasting, NAME, STEP, 0,
+							     NULL, NULL, &tensor, &released),
 			-EALREADY);
 	/* Its last reader releases it */
 	KUNIT_EXPECT_TRUE(test, put_last(world, false));
@@ -284,8 +284,8 @@ static void listed_behind_own_ones(struct kunit *test)
 	rdmatensor_rendezvous_abort_step(world->b, STEP, &status, &released, &matches);
 	expect_list(test, world->b, &cursor, 9, "z");
 	expect_list(test, world->a, &cursor, 9, "xz");
-	KUNIT_EXPECT_EQ(test, rdmatensor_rendezvous_withdraw(world->lasting, "z", 1, STEP + 1, NULL,
-							     NULL, &tensor, &done), 0);
+	KUNIT_EXPECT_EQ(test, rdmatensor_rendezvous_withdraw(world->lasting, "z", 1, STEP + 1, 0,
+							     NULL, NULL, &tensor, &done), 0);
 	withdraw_last(test, world);
 	expect_list(test, world->a, &cursor, 9, "");
 	end_world(world);

@@ -169,7 +169,7 @@ static void withdrawn_under_its_taker(struct kunit *test)
 	offer(end, 2, true, 7);
 	want(end, 1);
 	share = entry(end, RDMATENSOR_CQE_FETCH, 1, 0, true);
-	KUNIT_EXPECT_EQ(test, rdmatensor_withdraw(&end->core, &withdrawal, "x", 1, 1), 0);
+	KUNIT_EXPECT_EQ(test, rdmatensor_withdraw(&end->core, &withdrawal, "x", 1, 1, 0), 0);
 	no_entry(end);
 	KUNIT_EXPECT_EQ(test, rdmatensor_local_release(&end->core, share), 0);
 	entry(end, RDMATENSOR_CQE_PUBLISH, 7, -ECANCELED, false);

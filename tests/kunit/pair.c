@@ -543,7 +543,7 @@ static void do_withdraw(struct pair *pair)
 	user_data = found->uses ? IDS : found - pair->tensors;
 	KUNIT_EXPECT_EQ(pair->test,
 			rdmatensor_withdraw(&pair->ends[key.side]->core, &user_data, name, 1,
-					    key.step), 0);
+					    key.step, 0), 0);
 }
 
 /* From now on what was told of it is not where tensors of the name go */

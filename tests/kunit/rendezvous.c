@@ -633,7 +633,7 @@ static void do_withdraw(struct kunit *test, struct world *world, const struct st
 
 	world->marked = NULL;
 	EXPECT_RET(rdmatensor_rendezvous_withdraw(world->rdv, s->name, strlen(s->name),
-						  s->step_id, mark, world, &tensor,
+						  s->step_id, 0, mark, world, &tensor,
 						  &released));
 	EXPECT(world->marked == tensor);
 	if (s->ret) {
@@ -858,7 +858,7 @@ static void neighbours(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, rdmatensor_rendezvous_put(world->rdv, waiter->tensor,
 								  true, NULL));
 		KUNIT_EXPECT_EQ(test,
-				rdmatensor_rendezvous_withdraw(world->rdv, zeros, 3, i, NULL,
+				rdmatensor_rendezvous_withdraw(world->rdv, zeros, 3, i, 0, NULL,
 							       NULL, &tensor, &released), 0);
 		KUNIT_EXPECT_PTR_EQ(test, tensor, &tensors[2 * i + 1]);
 	}
@@ -969,10 +969,60 @@ static void forgotten_step(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rdmatensor_rendezvous_request(world->rdv, waiter, "x", 1, 0,
 							    GFP_KERNEL), 1);
 	KUNIT_EXPECT_TRUE(test, rdmatensor_rendezvous_cancel(world->rdv, waiter));
-	KUNIT_EXPECT_EQ(test, rdmatensor_rendezvous_withdraw(world->rdv, "x", 1, 0, NULL, NULL,
+	KUNIT_EXPECT_EQ(test, rdmatensor_rendezvous_withdraw(world->rdv, "x", 1, 0, 0, NULL, NULL,
 							     &tensor, &released), 0);
 	KUNIT_EXPECT_PTR_EQ(test, tensor, &world->tensors[0]);
 	KUNIT_EXPECT_TRUE(test, released);
+	rdmatensor_rendezvous_free(world->rdv);
+}
+
+static int withdraw_one(struct world *world, u64 id, struct rdmatensor_tensor **tensor,
+			bool *released)
+{
+	*tensor = NULL;
+	return rdmatensor_rendezvous_withdraw(world->rdv, "x", 1, 0, id, NULL, NULL, tensor,
+					      released);
+}
+
+/* A WITHDRAW that means one of two, in whichever list each is */
+static void withdraw_of_one(struct kunit *test)
+{
+	struct world *world = new_world(test);
+	struct rdmatensor_tensor *tensors = world->tensors, *tensor;
+	struct rdmatensor_waiter *waiter = world->waiters;
+	LIST_HEAD(matches);
+	bool released;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		tensors[i].id = 7 + i;
+		tensors[i].uses = 1;
+	}
+	KUNIT_ASSERT_EQ(test, publish(world, &tensors[0], "x", 1, 0), 0);
+	for (i = 0; i < 2; i++) {
+		KUNIT_ASSERT_EQ(test, rdmatensor_rendezvous_request(world->rdv, &waiter[i], "x", 1,
+								    0, GFP_KERNEL), 0);
+		KUNIT_ASSERT_EQ(test, publish(world, &tensors[i + 1], "x", 1, 0), 0);
+	}
+	/* Two are held, the third is offered */
+	KUNIT_EXPECT_EQ(test, withdraw_one(world, 10, &tensor, &released), -ENOENT);
+	KUNIT_EXPECT_EQ(test, withdraw_one(world, 7, &tensor, &released), 0);
+	KUNIT_EXPECT_PTR_EQ(test, tensor, &tensors[0]);
+	KUNIT_EXPECT_FALSE(test, released);
+	KUNIT_EXPECT_EQ(test, withdraw_one(world, 7, &tensor, &released), -EALREADY);
+	KUNIT_EXPECT_EQ(test, withdraw_one(world, 9, &tensor, &released), 0);
+	KUNIT_EXPECT_PTR_EQ(test, tensor, &tensors[2]);
+	KUNIT_EXPECT_TRUE(test, released);
+	KUNIT_EXPECT_TRUE(test, rdmatensor_rendezvous_put(world->rdv, &tensors[0], false,
+							  &matches));
+	/* What was not delivered is offered again, and is found there */
+	KUNIT_EXPECT_FALSE(test, rdmatensor_rendezvous_put(world->rdv, &tensors[1], false,
+							   &matches));
+	KUNIT_EXPECT_EQ(test, withdraw_one(world, 7, &tensor, &released), -ENOENT);
+	KUNIT_EXPECT_EQ(test, withdraw_one(world, 8, &tensor, &released), 0);
+	KUNIT_EXPECT_PTR_EQ(test, tensor, &tensors[1]);
+	KUNIT_EXPECT_TRUE(test, released);
+	KUNIT_EXPECT_TRUE(test, list_empty(&matches));
 	rdmatensor_rendezvous_free(world->rdv);
 }
 
@@ -1091,7 +1141,7 @@ static void list_of_many(struct kunit *test)
 		/* What has been listed goes, and the key behind which it goes on above all */
 		for (; before < all.nr && cursor; before++) {
 			ret = rdmatensor_rendezvous_withdraw(world->rdv, (const char *)&before,
-							     sizeof(before), before % 7, NULL,
+							     sizeof(before), before % 7, 0, NULL,
 							     NULL, &tensor, &done);
 			KUNIT_EXPECT_EQ(test, ret, 0);
 		}
@@ -1124,6 +1174,7 @@ static struct kunit_case rendezvous_tests[] = {
 	KUNIT_CASE(longest_name),
 	KUNIT_CASE(remembers_64_steps),
 	KUNIT_CASE(forgotten_step),
+	KUNIT_CASE(withdraw_of_one),
 	KUNIT_CASE(many_names),
 	KUNIT_CASE(list_of_many),
 	{}

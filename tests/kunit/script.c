@@ -386,7 +386,7 @@ void script_do(struct script_end *script, const struct script_step *step)
 		break;
 	case OP_WITHDRAW:
 		ret = rdmatensor_withdraw(&end->core, &id, step->name,
-					  strlen(step->name), 1);
+					  strlen(step->name), 1, 0);
 		break;
 	case OP_RX:
 		script_rx(script, &step->msg);

@@ -238,6 +238,44 @@ TEST(shared_and_withdrawn_or_aborted)
 	EQ(side_next(&p.a, RDMATENSOR_CQE_PUBLISH, 7, NULL), 0);
 }
 
+/* One of two of a name, of which only the other can still be matched */
+TEST(withdrawn_is_the_one_that_was_meant)
+{
+	struct rdmatensor_op op;
+	uint32_t share;
+	uint64_t at[2];
+
+	side_open(&p.a, "a", 1 << 20, 0, NULL);
+	at[0] = offer(&p.a, "x", 1, 1, 7);
+	want(&p.a, "x", 1, 0, 1);
+	share = got(&p.a, 1, at[0], 1);
+	at[1] = offer(&p.a, "x", 1, 1, 8);
+
+	rdmatensor_prep_withdraw(&op, "x", 1, 5);
+	op.target = 9;
+	EQ(side_do(&p.a, &op), -ENOENT);
+	op.target = 7;
+	EQ(side_do(&p.a, &op), 0);
+	EQ(side_do(&p.a, &op), -EALREADY);
+	side_none(&p.a, RDMATENSOR_CQE_WITHDRAW, 5, 20);
+	EQ(give_back(&p.a, share), 0);
+	EQ(side_next(&p.a, RDMATENSOR_CQE_WITHDRAW, 5, NULL), 0);
+	EQ(side_next(&p.a, RDMATENSOR_CQE_PUBLISH, 7, NULL), -ECANCELED);
+	EQ(side_do(&p.a, &op), -ENOENT);
+
+	/* The other one is offered as before, and without a number any is meant */
+	want(&p.a, "x", 1, 0, 2);
+	share = got(&p.a, 2, at[1], 1);
+	EQ(give_back(&p.a, share), 0);
+	EQ(side_next(&p.a, RDMATENSOR_CQE_PUBLISH, 8, NULL), 0);
+	offer(&p.a, "x", 1, 2, 0);
+	EQ(side_do(&p.a, &op), -ENOENT);
+	op.target = 0;
+	EQ(side_do(&p.a, &op), 0);
+	EQ(side_next(&p.a, RDMATENSOR_CQE_PUBLISH, 0, NULL), -ECANCELED);
+	EQ(side_next(&p.a, RDMATENSOR_CQE_WITHDRAW, 5, NULL), 0);
+}
+
 /* Closed with what was not returned, what waits, and what is still offered */
 TEST(shared_until_the_close)
 {

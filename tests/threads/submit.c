@@ -225,6 +225,7 @@ static void make_op(struct worker *w, struct life *life, struct rdmatensor_op *o
 	case 5 ... 8:
 		op->opcode = RDMATENSOR_OP_WITHDRAW;
 		op->flags = one_in(w, 4) ? RDMATENSOR_OP_QUIET : 0;
+		op->target = one_in(w, 8) ? target_of(w, life) : 0;
 		break;
 	case 9 ... 15:
 		make_fetch(w, life, op);

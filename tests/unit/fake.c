@@ -417,8 +417,10 @@ static int do_withdraw(struct fake_context *ctx, const struct rdmatensor_op *op)
 	struct rdmatensor_cqe cqe = { .user_data = op->user_data };
 	struct publication *pub;
 
+	if (op->target && fake.old)
+		return -EINVAL;
 	pub = find((void *)(uintptr_t)op->name_uptr, op->name_len, op->step_id);
-	if (!pub)
+	if (!pub || (op->target && op->target != pub->op.user_data))
 		return -ENOENT;
 	if (pub->op.uses) {
 		cqe.type = RDMATENSOR_CQE_PUBLISH;

@@ -341,6 +341,7 @@ static void test_interrupted_beside_peek(void **state)
 static void test_older_module(void **state)
 {
 	struct rdmatensor_cqe cqe;
+	uint64_t dim = 10;
 
 	(void)state;
 	fake.old = true;
@@ -351,6 +352,11 @@ static void test_older_module(void **state)
 	assert_int_equal(rdmatensor_fetch(rt, 1, "t", 0, &pool, at, 10, 0, &cqe), 0);
 	assert_int_equal(fake.too_big, 1);
 	assert_int_equal(rdmatensor_ready(rt), 5);
+	/* Nor that a withdrawal means one alone */
+	fake.hold = true;
+	assert_int_equal(rdmatensor_publish(rt, "p", 1, &pool, at, 10, RDMATENSOR_DT_UINT8, 1,
+					    &dim, 1, 1), -ETIMEDOUT);
+	assert_int_equal(fake_published(), 1);
 }
 
 static void test_wait_without_call(void **state)

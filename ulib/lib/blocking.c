@@ -218,7 +218,8 @@ static int run(struct rdmatensor *rt, const struct rdmatensor_op *op, size_t op_
 	       bool interruptible, struct rdmatensor_cqe *cqe);
 
 /* Without an entry of its own, for which a ring that only the caller reads may have no room */
-static int withdraw_quietly(struct rdmatensor *rt, const struct rdmatensor_op *publish)
+static int withdraw_quietly(struct rdmatensor *rt, const struct rdmatensor_op *publish,
+			    const struct rt_call *call)
 {
 	struct rdmatensor_op op = {
 		.opcode = RDMATENSOR_OP_WITHDRAW,
@@ -226,6 +227,7 @@ static int withdraw_quietly(struct rdmatensor *rt, const struct rdmatensor_op *p
 		.name_uptr = publish->name_uptr,
 		.name_len = publish->name_len,
 		.step_id = publish->step_id,
+		.target = call->tag,
 	};
 
 	struct rdmatensor_cqe cqe;
@@ -233,7 +235,11 @@ static int withdraw_quietly(struct rdmatensor *rt, const struct rdmatensor_op *p
 
 	if (err != -EINVAL)
 		return err;
-	/* A module that does not know the flag */
+	/* A module that does not know that one alone can be meant, or the flag */
+	op.target = 0;
+	err = rdmatensor_submit(rt, &op, 1, 0, 0, NULL);
+	if (err != -EINVAL)
+		return err;
 	op.flags = 0;
 	return run(rt, &op, sizeof(op), false, &cqe);
 }
@@ -249,7 +255,7 @@ static int take_back(struct rdmatensor *rt, const struct rdmatensor_op *op,
 	int withdrawn, err;
 
 	do {
-		withdrawn = withdraw_quietly(rt, op);
+		withdrawn = withdraw_quietly(rt, op, call);
 		/*
 		 * What is used up just now is not found, and its entry comes. If it failed
 		 * otherwise, as without memory, the tensor is still there
