@@ -1234,10 +1234,11 @@ struct rdmatensor_status_text {
  * @RDMATENSOR_OP_WITHDRAW: take the tensor back. An entry RDMATENSOR_CQE_WITHDRAW
  *     comes when nothing reads its buffer any more. Where two are offered, as when one was
  *     published while a fetch that then failed had the other, it takes the later one; with
- *     @target it takes that one whose PUBLISH, with uses, had it as its user_data, and no other. With
+ *     a @target that is not 0 it takes the one whose PUBLISH, with @uses not 0, had that as its
+ *     user_data, the latest if there are several, and no other. With
  *     RDMATENSOR_OP_QUIET there is no such entry, and no room in the ring is needed for it:
- *     the tensor's own entry tells, if its PUBLISH makes one. -ENOENT: not offered;
- *     -EALREADY: another WITHDRAW waits for it
+ *     the tensor's own entry tells, if its PUBLISH makes one. -ENOENT: not offered, or not that
+ *     one; -EALREADY: another WITHDRAW waits for it
  * @RDMATENSOR_OP_FETCH: have the tensor (name, step_id) of the peer at @channel
  *     written to (pool_id, offset); or, with RDMATENSOR_OP_ALLOC, to a region
  *     that is allocated in pool_id when the size is known and that the process
@@ -1251,6 +1252,18 @@ struct rdmatensor_status_text {
  *     remembers 1024 names of a channel, in 512 KiB at most, and is told of others each time;
  *     so is one that does not know of this, and in data-validation and strict mode. A loopback
  *     fetch has nothing to tell.
+ *     With RDMATENSOR_OP_SLICE a part of the tensor comes instead of all of it: of its first @ndims
+ *     dims the ranges at @dims_uptr, an array of struct rdmatensor_range, the slowest first, and
+ *     all of the others; or, with @ndims 0, one range of the content's bytes, which is all that an
+ *     opaque tensor has. The part lies at the destination without gaps, and @bytes and the entry
+ *     are the part's: the ranges' lengths as its shape, a range of bytes as RDMATENSOR_DT_UINT8
+ *     with one dim. Only its bytes cross the wire, and it counts as a delivery
+ *     of the tensor. Of a dead tensor the entry is as without the flag. The peer's device collects
+ *     the part, a few runs of bytes that lie together with each RDMA write: runs of less than a
+ *     KiB or so cost more than their bytes. A tensor that has no such part ends the fetch with
+ *     -ERANGE, and is not used up by it. -EOPNOTSUPP: the peer's module knows no slices; -EINVAL:
+ *     more than RDMATENSOR_DIMS_MAX ranges, one that ends beyond 2^63 - 1, or RDMATENSOR_OP_KEEP
+ *     or RDMATENSOR_OP_SHARE too.
  *     With RDMATENSOR_OP_PROXY the destination may also be what a peer cannot write: a place in
  *     a pool that peers must not write to, or whose keys are too many for a message; or, with
  *     pool_id 0, memory of the process that is in no pool: @offset is the address of its first
@@ -1327,6 +1340,19 @@ enum rdmatensor_opcode {
 	RDMATENSOR_OP_LIST,
 };
 
+/* To the end, whatever that is */
+#define RDMATENSOR_RANGE_REST (~(__u64)0)
+
+/**
+ * struct rdmatensor_range - what a slice takes of a dim, or of a content
+ * @start: first element, or byte
+ * @length: how many; 0 is allowed; RDMATENSOR_RANGE_REST: all from @start on
+ */
+struct rdmatensor_range {
+	__rdmatensor_dim start;
+	__rdmatensor_dim length;
+};
+
 /**
  * struct rdmatensor_op - one operation
  * @opcode: enum rdmatensor_opcode
@@ -1341,7 +1367,8 @@ enum rdmatensor_opcode {
  *         RDMATENSOR_OP_QUIET (WITHDRAW): see there;
  *         RDMATENSOR_OP_KEEP (FETCH without _ALLOC): the next fetches of the name have the
  *         same destination;
- *         RDMATENSOR_OP_PROXY (FETCH without _ALLOC, _SHARE): see there
+ *         RDMATENSOR_OP_PROXY (FETCH without _ALLOC, _SHARE): see there;
+ *         RDMATENSOR_OP_SLICE (FETCH without _KEEP, _SHARE): a part of the tensor
  * @channel: FETCH, LIST: the peer, RDMATENSOR_CHANNEL_SELF: this context
  * @user_data: returned in the entry
  * @name_uptr: PUBLISH, WITHDRAW, FETCH: the tensor's name, any bytes; LIST: a prefix of names
@@ -1359,8 +1386,9 @@ enum rdmatensor_opcode {
  *         -ETIMEDOUT; 0: never. It is cancelled then: its entry comes as soon as nothing
  *         can write to its destination any more (see START's cancel_ms)
  * @data_type: PUBLISH: enum rdmatensor_data_type
- * @ndims: PUBLISH: dims of the shape, 0 is a scalar
- * @dims_uptr: PUBLISH: array of @ndims __u64
+ * @ndims: PUBLISH: dims of the shape, 0 is a scalar; FETCH with _SLICE: dims that have a range,
+ *         0: there is one, of bytes
+ * @dims_uptr: PUBLISH: array of @ndims __u64; FETCH with _SLICE: array of struct rdmatensor_range
  * @uses: PUBLISH: deliveries, after which the tensor is used up; 1 as in
  *         TensorFlow, n for a broadcast, 0: until withdrawn
  * @status: PUBLISH with _FAILED: a negative errno, -4095..-1
@@ -1371,8 +1399,9 @@ enum rdmatensor_opcode {
  *         RDMATENSOR_STATUS_TEXT_MAX gets RDMATENSOR_TEXT_MAX bytes
  * @text_len: its length, at most RDMATENSOR_STATUS_TEXT_MAX
  * @__reserved: must be 0
- * @target: CANCEL: user_data of the fetches, gathers and lists; WITHDRAW: that of the publication that
- *         is meant, 0: any; RELEASE: share_id; LIST: 0, or the cursor of an entry, to go on behind it
+ * @target: CANCEL: user_data of the fetches, gathers and lists; WITHDRAW: that of the publication
+ *         that is meant, 0: any; RELEASE: share_id; LIST: 0, or the cursor of an entry, to go on
+ *         behind it
  * @ids_uptr: GATHER: array of ids, in any memory of the process. It is read before SUBMIT
  *         returns, and is the process's again then
  * @nr_ids: GATHER: its length, 0 is allowed
@@ -1394,6 +1423,7 @@ struct rdmatensor_op {
 #define RDMATENSOR_OP_SHARE (1 << 6)
 #define RDMATENSOR_OP_QUIET (1 << 7)
 #define RDMATENSOR_OP_PROXY (1 << 8)
+#define RDMATENSOR_OP_SLICE (1 << 9)
 	__u32 channel;
 	__aligned_u64 user_data;
 	__aligned_u64 name_uptr;
@@ -1521,6 +1551,7 @@ enum rdmatensor_cqe_type {
  *         the destination, its meta-data is here; -ENOSPC: it found no room in
  *         the pool, or that of its proxy; -ETIMEDOUT, -ECANCELED; -EBADMSG: checksum; -ECONNRESET,
  *         -ESHUTDOWN, -ENODEV: the channel ended; else the publisher's status.
+ *         FETCH with _SLICE: -ERANGE: a part that the tensor has not;
  *         GATHER: -ERANGE: an id that the table has not; -ESTALE: an owner has taken its
  *         partition back; -EFAULT: the ids cannot be read; -ETIMEDOUT, -ECANCELED;
  *         -ECONNRESET, -ESHUTDOWN, -ENODEV: an owner could not be read any more; an error of

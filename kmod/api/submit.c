@@ -44,6 +44,7 @@ struct submit_room {
 #define USES_IDS BIT(10)
 #define USES_PROXY BIT(11)
 #define USES_PREFIX BIT(12)
+#define USES_SLICE BIT(13)
 
 static int submit_check(const struct rdmatensor_op *op, u32 fields, u16 flags)
 {
@@ -56,7 +57,8 @@ static int submit_check(const struct rdmatensor_op *op, u32 fields, u16 flags)
 	    (!(fields & USES_OFFSET) && op->offset) ||
 	    (!(fields & USES_BYTES) && op->bytes) ||
 	    (!(fields & USES_DEADLINE) && op->deadline_ns) ||
-	    (!(fields & USES_META) && (op->data_type || op->ndims || op->dims_uptr)) ||
+	    (!(fields & USES_META) && op->data_type) ||
+	    (!(fields & (USES_META | USES_SLICE)) && (op->ndims || op->dims_uptr)) ||
 	    (!(fields & USES_STATUS) && (op->status || op->text_uptr || op->text_len)) ||
 	    (!(fields & USES_TARGET) && op->target) ||
 	    (!(fields & USES_USES) && op->uses) ||
@@ -247,6 +249,63 @@ out_put_proxy:
 	return ret;
 }
 
+/* What is wanted of the tensor, for the fetch to own; NULL: all. Or ERR_PTR */
+static struct rdmatensor_fetch_slice *submit_slice(const struct rdmatensor_op *op)
+{
+	struct rdmatensor_fetch_slice *wanted;
+	u32 ranges = max(op->ndims, 1U);
+	int ret;
+
+	if (!(op->flags & RDMATENSOR_OP_SLICE))
+		return NULL;
+	if (op->ndims > RDMATENSOR_DIMS_MAX)
+		return ERR_PTR(-EINVAL);
+	wanted = kzalloc(sizeof(*wanted), GFP_KERNEL_ACCOUNT);
+	if (!wanted)
+		return ERR_PTR(-ENOMEM);
+	wanted->slice.ndims = op->ndims;
+	ret = copy_from_user(wanted->slice.ranges, u64_to_user_ptr(op->dims_uptr),
+			     ranges * sizeof(wanted->slice.ranges[0])) ? -EFAULT : 0;
+	if (!ret)
+		ret = rdmatensor_slice_check(&wanted->slice);
+	if (ret) {
+		kfree(wanted);
+		return ERR_PTR(ret);
+	}
+	rdmatensor_wire_slice_put(&wanted->slice, &wanted->wire);
+	return wanted;
+}
+
+/* To a place that peers write, or over one */
+static int submit_fetch_placed(struct rdmatensor_context *context,
+			       struct rdmatensor_fetch_args *args,
+			       const struct rdmatensor_op *op)
+{
+	int ret;
+
+	if (op->flags & RDMATENSOR_OP_PROXY)
+		return submit_fetch_proxied(context, args, op);
+	args->pool = rdmatensor_context_pool(context, op->pool_id);
+	if (!args->pool)
+		return -EINVAL;
+	ret = submit_fetch_to(context, args, op->channel);
+	if (ret)
+		rdmatensor_pool_put(args->pool);
+	return ret;
+}
+
+/* What may go together */
+static u16 submit_fetch_flags(const struct rdmatensor_op *op)
+{
+	if (op->flags & RDMATENSOR_OP_SHARE)
+		return RDMATENSOR_OP_SHARE;
+	if (op->flags & RDMATENSOR_OP_ALLOC)
+		return RDMATENSOR_OP_ALLOC | RDMATENSOR_OP_SLICE;
+	if (op->flags & RDMATENSOR_OP_SLICE)
+		return RDMATENSOR_OP_PROXY | RDMATENSOR_OP_SLICE;
+	return RDMATENSOR_OP_KEEP | RDMATENSOR_OP_PROXY;
+}
+
 static int submit_fetch(struct rdmatensor_context *context, struct submit_room *room)
 {
 	const struct rdmatensor_op *op = &room->op;
@@ -261,30 +320,25 @@ static int submit_fetch(struct rdmatensor_context *context, struct submit_room *
 		.keep = op->flags & RDMATENSOR_OP_KEEP,
 		.deadline_ns = op->deadline_ns,
 	};
-	bool proxied = op->flags & RDMATENSOR_OP_PROXY;
 	int ret;
 
 	ret = submit_check(op, USES_CHANNEL | USES_NAME | USES_POOL | USES_BYTES |
 			   USES_DEADLINE | (args.alloc ? 0 : USES_OFFSET) |
-			   (proxied ? USES_PROXY : 0),
-			   op->flags & RDMATENSOR_OP_SHARE ? RDMATENSOR_OP_SHARE :
-			   args.alloc ? RDMATENSOR_OP_ALLOC :
-			   RDMATENSOR_OP_KEEP | RDMATENSOR_OP_PROXY);
+			   (op->flags & RDMATENSOR_OP_PROXY ? USES_PROXY : 0) |
+			   (op->flags & RDMATENSOR_OP_SLICE ? USES_SLICE : 0),
+			   submit_fetch_flags(op));
 	if (!ret)
 		ret = submit_name(room);
 	if (ret)
 		return ret;
 	if (op->flags & RDMATENSOR_OP_SHARE)
 		return submit_fetch_shared(context, &args, op);
-	if (proxied)
-		return submit_fetch_proxied(context, &args, op);
-
-	args.pool = rdmatensor_context_pool(context, op->pool_id);
-	if (!args.pool)
-		return -EINVAL;
-	ret = submit_fetch_to(context, &args, op->channel);
+	args.slice = submit_slice(op);
+	if (IS_ERR(args.slice))
+		return PTR_ERR(args.slice);
+	ret = submit_fetch_placed(context, &args, op);
 	if (ret)
-		rdmatensor_pool_put(args.pool);
+		kfree(args.slice);
 	return ret;
 }
 

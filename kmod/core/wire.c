@@ -47,6 +47,7 @@ enum {
 	FIELD_KEEP = 1 << 16,
 	FIELD_LIST = 1 << 17,
 	FIELD_ENTRIES = 1 << 18,
+	FIELD_SLICE = 1 << 19,
 };
 
 #define FIELDS_META	(FIELD_BYTES | FIELD_DTYPE | FIELD_DEAD | FIELD_DIMS)
@@ -66,7 +67,7 @@ static const struct {
 		.name = "TENSOR_REQUEST",
 		.fields = FIELD_INDEX | FIELD_STEP | FIELDS_META | FIELD_NAME,
 		.flags = RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_VALIDATE |
-			 RDMATENSOR_WIRE_F_KEEP,
+			 RDMATENSOR_WIRE_F_KEEP | RDMATENSOR_WIRE_F_SLICE,
 	},
 	[RDMATENSOR_WIRE_META_DATA_RESPONSE] = {
 		.name = "META_DATA_RESPONSE",
@@ -76,7 +77,8 @@ static const struct {
 	[RDMATENSOR_WIRE_TENSOR_RE_REQUEST] = {
 		.name = "TENSOR_RE_REQUEST",
 		.fields = FIELD_INDEX | FIELD_STEP | FIELDS_META,
-		.flags = RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_KEEP,
+		.flags = RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_KEEP |
+			 RDMATENSOR_WIRE_F_SLICE,
 	},
 	[RDMATENSOR_WIRE_ERROR_STATUS] = {
 		.name = "ERROR_STATUS",
@@ -132,6 +134,8 @@ static u32 wire_used_fields(u8 type, u16 flags)
 		if (!(flags & RDMATENSOR_WIRE_F_DEST))
 			fields &= ~FIELDS_META;
 	}
+	if (flags & wire_types[type].flags & RDMATENSOR_WIRE_F_SLICE)
+		fields |= FIELD_SLICE;
 	if (flags & wire_types[type].flags & RDMATENSOR_WIRE_F_CHECKSUM)
 		fields |= FIELD_CHECKSUM;
 	if (flags & wire_types[type].flags & RDMATENSOR_WIRE_F_NAMED)
@@ -163,6 +167,12 @@ static u32 wire_present_fields(const struct rdmatensor_wire_hdr *hdr)
 	       (hdr->keep ? FIELD_KEEP : 0);
 }
 
+static u32 wire_slice_bytes(u8 ndims)
+{
+	return offsetof(struct rdmatensor_wire_slice, ranges) +
+	       max_t(u32, ndims, 1) * sizeof(struct rdmatensor_wire_range);
+}
+
 u32 rdmatensor_wire_length(const struct rdmatensor_msg *msg)
 {
 	u32 fields = wire_used_fields(msg->type, msg->flags);
@@ -171,6 +181,7 @@ u32 rdmatensor_wire_length(const struct rdmatensor_msg *msg)
 	       (fields & FIELD_HELLO ? sizeof(struct rdmatensor_wire_hello) : 0) +
 	       (fields & FIELD_TABLE ? sizeof(struct rdmatensor_wire_table) : 0) +
 	       (fields & FIELD_LIST ? sizeof(struct rdmatensor_wire_list) : 0) +
+	       (fields & FIELD_SLICE ? wire_slice_bytes(msg->slice->ndims) : 0) +
 	       (fields & FIELD_DIMS ? msg->meta.ndims * sizeof(__le64) : 0) +
 	       (fields & FIELD_RKEYS ? msg->nr_rkeys * sizeof(__le32) : 0) +
 	       (fields & FIELD_NAME ? msg->name_len : 0) +
@@ -220,10 +231,30 @@ static const char *wire_check_meta(const struct rdmatensor_msg *msg)
 	return rdmatensor_meta_check(meta) ? "meta-data" : NULL;
 }
 
+/* How long the content is. Return: NULL, or why it is not known */
+static const char *wire_content_bytes(const struct rdmatensor_msg *msg, u64 *bytes)
+{
+	struct rdmatensor_slice slice;
+	struct rdmatensor_meta part;
+
+	*bytes = msg->meta.bytes;
+	if (!(msg->flags & RDMATENSOR_WIRE_F_SLICE))
+		return NULL;
+	rdmatensor_wire_slice_get(msg->slice, &slice);
+	if (rdmatensor_slice_meta(&slice, &msg->meta, &part))
+		return "slice of other meta-data";
+	*bytes = part.bytes;
+	return NULL;
+}
+
 static const char *wire_check_dest(const struct rdmatensor_msg *msg)
 {
-	u64 bytes = msg->meta.bytes;
-	u64 end;
+	const char *why;
+	u64 bytes, end;
+
+	why = wire_content_bytes(msg, &bytes);
+	if (why)
+		return why;
 
 	if (msg->seg_shift < RDMATENSOR_WIRE_SEG_SHIFT_MIN ||
 	    msg->seg_shift > RDMATENSOR_WIRE_SEG_SHIFT_MAX)
@@ -318,6 +349,28 @@ static const char *wire_check_list(const struct rdmatensor_msg *msg)
 	return wire_check_entries(msg);
 }
 
+static const char *wire_check_slice(const struct rdmatensor_msg *msg)
+{
+	struct rdmatensor_slice slice;
+
+	if (memchr_inv(msg->slice->__reserved, 0, sizeof(msg->slice->__reserved)))
+		return "reserved field of a slice";
+	rdmatensor_wire_slice_get(msg->slice, &slice);
+	if (rdmatensor_slice_check(&slice))
+		return "range of a slice";
+	return msg->flags & RDMATENSOR_WIRE_F_KEEP ? "kept destination with a slice" : NULL;
+}
+
+/* Where it begins, and that its own head is there: how long it is stands in that */
+static bool wire_find_slice(const struct rdmatensor_wire_hdr *hdr, u32 len,
+			    struct rdmatensor_msg *msg)
+{
+	/* Of the types that have one it is the first part of the tail */
+	msg->slice = (const void *)(hdr + 1);
+	return len >= sizeof(*hdr) + wire_slice_bytes(0) &&
+	       msg->slice->ndims <= RDMATENSOR_DIMS_MAX;
+}
+
 /*
  * The tail's lengths, which are in the header, but for that of the entries: it is what is left
  */
@@ -387,6 +440,8 @@ static const char *wire_decode_header(const struct rdmatensor_wire_hdr *hdr, u32
 			return "error_status";
 		msg->error = -(int)error;
 	}
+	if (*fields & FIELD_SLICE && !wire_find_slice(hdr, len, msg))
+		return "dims of a slice";
 	if (!wire_fits(*fields, len, msg))
 		return "lengths of the tail";
 	return NULL;
@@ -436,6 +491,8 @@ static const char *wire_decode_tail(const struct rdmatensor_wire_hdr *hdr, u32 f
 		msg->nr_entries = le32_to_cpu(list->nr_entries);
 		pos += sizeof(*list);
 	}
+	if (fields & FIELD_SLICE)
+		pos += wire_slice_bytes(msg->slice->ndims);
 	dims = (const void *)pos;
 	for (i = 0; i < msg->meta.ndims; i++)
 		msg->meta.dims[i] = le64_to_cpu(dims[i]);
@@ -462,6 +519,8 @@ static const char *wire_decode(const void *buf, u32 len, struct rdmatensor_msg *
 		why = wire_check_hello(msg);
 	if (!why && fields & FIELD_DTYPE)
 		why = wire_check_meta(msg);
+	if (!why && fields & FIELD_SLICE)
+		why = wire_check_slice(msg);
 	if (!why && fields & FIELD_LIST)
 		why = wire_check_list(msg);
 	if (!why && fields & FIELD_TABLE)
@@ -562,6 +621,10 @@ static void wire_encode_tail(const struct rdmatensor_msg *msg, u32 fields, char 
 
 		memcpy(pos, &list, sizeof(list));
 		pos += sizeof(list);
+	}
+	if (fields & FIELD_SLICE) {
+		memcpy(pos, msg->slice, wire_slice_bytes(msg->slice->ndims));
+		pos += wire_slice_bytes(msg->slice->ndims);
 	}
 	if (fields & FIELD_DIMS) {
 		__le64 *dims = (void *)pos;
@@ -676,6 +739,34 @@ u32 rdmatensor_wire_entry_get(const void *buf, u32 bytes, struct rdmatensor_list
 	return sizeof(entry) + dims + listed->name_len;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_wire_entry_get);
+
+void rdmatensor_wire_slice_put(const struct rdmatensor_slice *slice,
+			       struct rdmatensor_wire_slice *wire)
+{
+	unsigned int i;
+
+	memset(wire, 0, sizeof(*wire));
+	wire->ndims = slice->ndims;
+	for (i = 0; i < max_t(unsigned int, slice->ndims, 1); i++) {
+		wire->ranges[i].start = cpu_to_le64(slice->ranges[i].start);
+		wire->ranges[i].length = cpu_to_le64(slice->ranges[i].length);
+	}
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_wire_slice_put);
+
+void rdmatensor_wire_slice_get(const struct rdmatensor_wire_slice *wire,
+			       struct rdmatensor_slice *slice)
+{
+	unsigned int i;
+
+	memset(slice, 0, sizeof(*slice));
+	slice->ndims = wire->ndims;
+	for (i = 0; i < max_t(unsigned int, slice->ndims, 1); i++) {
+		slice->ranges[i].start = le64_to_cpu(wire->ranges[i].start);
+		slice->ranges[i].length = le64_to_cpu(wire->ranges[i].length);
+	}
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_wire_slice_get);
 
 void rdmatensor_wire_set_consumed(void *buf, u32 consumed)
 {

@@ -10,6 +10,7 @@
  *	hello	(HELLO only)	struct rdmatensor_wire_hello
  *	table	(TABLE_* only)	struct rdmatensor_wire_table
  *	list	(LIST* only)	struct rdmatensor_wire_list
+ *	slice	(F_SLICE only)	struct rdmatensor_wire_slice, as far as it has ranges
  *	dims	8 * ndims
  *	rkeys	4 * nr_rkeys
  *	name	name_len
@@ -20,7 +21,8 @@
  * The types and fields keep the names of TensorFlow's verbs transport, where it
  * has them. Fields that a type does not use are zero, and that is checked.
  *
- * Content is written by WRITEs from the tensor's own pages. A tensor is cut
+ * Content is written by WRITEs from the tensor's own pages. A tensor, or the slice of it that was
+ * asked for, is cut
  * into nr_parts parts, one a lane, as rdmatensor_wire_part() says, and a part
  * into writes at each multiple of 1 << seg_shift of the destination's address,
  * because another rkey begins there. The last write of each part is a
@@ -32,7 +34,7 @@
 #include <linux/bits.h>
 #include <linux/errno.h>
 #include <linux/types.h>
-#include "core/tensor.h"
+#include "core/slice.h"
 
 /* TensorFlow verbs' immediates; content carries a request index of at most INDEX_MAX */
 #define RDMATENSOR_IMM_MESSAGE 0xffffffffU
@@ -106,6 +108,12 @@ enum rdmatensor_wire_type {
  * answers as to a request without a destination
  */
 #define RDMATENSOR_WIRE_F_KEEP BIT(6)
+/*
+ * TENSOR_REQUEST, TENSOR_RE_REQUEST, with FEATURE_SLICE, without F_KEEP: the content is a slice of
+ * the tensor. Meta-data are the tensor's all the same: how long the content is follows from both.
+ * A TENSOR_RE_REQUEST has the slice of its request
+ */
+#define RDMATENSOR_WIRE_F_SLICE BIT(7)
 
 /*
  * HELLO: the owner holds a TABLE_OPEN back until it exports the table. A reader has up to
@@ -135,10 +143,14 @@ enum rdmatensor_wire_type {
 #define RDMATENSOR_WIRE_FEATURE_LIST BIT(4)
 #define RDMATENSOR_WIRE_LIST_SLOTS 4
 
+/* HELLO: the sender writes slices */
+#define RDMATENSOR_WIRE_FEATURE_SLICE BIT(5)
+
 #define RDMATENSOR_WIRE_FEATURES (RDMATENSOR_WIRE_FEATURE_TABLE_WAIT | \
 				  RDMATENSOR_WIRE_FEATURE_KEEP | \
 				  RDMATENSOR_WIRE_FEATURE_ERROR_NAMED | \
-				  RDMATENSOR_WIRE_FEATURE_LIST)
+				  RDMATENSOR_WIRE_FEATURE_LIST | \
+				  RDMATENSOR_WIRE_FEATURE_SLICE)
 
 /**
  * struct rdmatensor_wire_hdr - head of every control message
@@ -282,6 +294,27 @@ struct rdmatensor_wire_entry {
 
 static_assert(sizeof(struct rdmatensor_wire_entry) == 40);
 
+/* In a slice */
+struct rdmatensor_wire_range {
+	__le64 start;
+	__le64 length;
+};
+
+/**
+ * struct rdmatensor_wire_slice - which part of a tensor is asked for
+ * @ndims: ranges, the slowest dim's first; dims behind those are taken whole. 0: one range, of
+ *         bytes
+ * @__reserved: zero
+ * @ranges: only as many as there are; all ones as length: to the end
+ */
+struct rdmatensor_wire_slice {
+	u8 ndims;
+	u8 __reserved[7];
+	struct rdmatensor_wire_range ranges[RDMATENSOR_DIMS_MAX];
+};
+
+static_assert(sizeof(struct rdmatensor_wire_slice) == 8 + 16 * RDMATENSOR_DIMS_MAX);
+
 /* Keys of one owner at most: 32 TiB of 2 MiB segments */
 #define RDMATENSOR_WIRE_KEYS_MAX BIT(24)
 
@@ -424,6 +457,7 @@ struct rdmatensor_listed {
  * @name: any bytes
  * @text: not zero-terminated; HELLO: the worker name
  * @entries: LIST_INFO: to be read with rdmatensor_wire_entry_get()
+ * @slice: with F_SLICE: as it is on the wire, see rdmatensor_wire_slice_get()
  *
  * Pointers of a decoded message point into the buffer that was decoded.
  */
@@ -455,6 +489,7 @@ struct rdmatensor_msg {
 	const char *name;
 	const char *text;
 	const void *entries;
+	const struct rdmatensor_wire_slice *slice;
 };
 
 /**
@@ -518,6 +553,12 @@ u32 rdmatensor_wire_entry_put(const struct rdmatensor_listed *listed, void *buf,
  */
 u32 rdmatensor_wire_entry_get(const void *buf, u32 bytes, struct rdmatensor_listed *listed);
 
+/* Both ways; what was decoded is a slice of some tensor */
+void rdmatensor_wire_slice_put(const struct rdmatensor_slice *slice,
+			       struct rdmatensor_wire_slice *wire);
+void rdmatensor_wire_slice_get(const struct rdmatensor_wire_slice *wire,
+			       struct rdmatensor_slice *slice);
+
 /* Fills the credit into an encoded message */
 void rdmatensor_wire_set_consumed(void *buf, u32 consumed);
 
@@ -563,8 +604,8 @@ int rdmatensor_wire_check_private(const struct rdmatensor_wire_private *private,
 
 /*
  * What a peer says becomes the result of a system call: errnos of user space only, as those
- * from 512 on mean something to the kernel that returns them. Else -EPROTO. Nor is it a signal here,
- * after which a program calls again, without end if the peer says so each time
+ * from 512 on mean something to the kernel that returns them. Else -EPROTO. Nor is it a signal
+ * here, after which a program calls again, without end if the peer says so each time
  */
 static inline int rdmatensor_wire_errno(int error)
 {

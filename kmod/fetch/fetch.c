@@ -89,7 +89,66 @@ int rdmatensor_fetch_init(struct rdmatensor_fetch *fetch,
 	fetch->offset = args->offset;
 	fetch->base = args->base;
 	fetch->room = args->bytes;
+	fetch->slice = args->slice;
 	return 0;
+}
+
+void rdmatensor_fetch_unlearn(struct rdmatensor_fetch *fetch)
+{
+	memset(&fetch->meta, 0, sizeof(fetch->meta));
+	if (fetch->slice)
+		memset(&fetch->slice->whole, 0, sizeof(fetch->slice->whole));
+}
+
+int rdmatensor_fetch_learn(struct rdmatensor_fetch *fetch, const struct rdmatensor_meta *whole)
+{
+	struct rdmatensor_meta part;
+	int ret;
+
+	if (!fetch->slice) {
+		fetch->meta = *whole;
+		return 0;
+	}
+	ret = rdmatensor_slice_meta(&fetch->slice->slice, whole, &part);
+	if (ret)
+		return ret;
+	fetch->slice->whole = *whole;
+	fetch->meta = part;
+	return 0;
+}
+
+void rdmatensor_slice_misfits(struct rdmatensor_status *status,
+			      const struct rdmatensor_slice *slice,
+			      const struct rdmatensor_meta *whole)
+{
+	char text[RDMATENSOR_TEXT_MAX];
+	int len, i;
+
+	len = scnprintf(text, sizeof(text), "the tensor has no such slice: ");
+	if (!slice->ndims) {
+		scnprintf(text + len, sizeof(text) - len, "it has %llu bytes", whole->bytes);
+	} else if (rdmatensor_data_type_opaque(whole->data_type)) {
+		scnprintf(text + len, sizeof(text) - len,
+			  "it is opaque: only a range of its %llu bytes can be asked for",
+			  whole->bytes);
+	} else {
+		len += scnprintf(text + len, sizeof(text) - len, "its shape is [");
+		for (i = 0; i < whole->ndims; i++)
+			len += scnprintf(text + len, sizeof(text) - len, "%s%llu", i ? ", " : "",
+					 whole->dims[i]);
+		scnprintf(text + len, sizeof(text) - len, "]");
+	}
+	rdmatensor_status_set(status, -ERANGE, text);
+}
+
+u64 rdmatensor_fetch_cost(const struct rdmatensor_fetch *fetch)
+{
+	struct rdmatensor_cut cut;
+
+	if (!fetch->slice || !fetch->meta.bytes)
+		return fetch->meta.bytes;
+	rdmatensor_slice_cut(&fetch->slice->slice, &fetch->slice->whole, &cut);
+	return rdmatensor_cut_cost(&cut, fetch->meta.bytes);
 }
 
 /* What was allocated for it; what the process has named stays its own */

@@ -6,8 +6,21 @@
 #ifndef RDMATENSOR_FETCH_H
 #define RDMATENSOR_FETCH_H
 
+#include "core/wire.h"
 #include "fetch/operation.h"
 #include "fetch/proxy.h"
+
+/**
+ * struct rdmatensor_fetch_slice - what is wanted of a tensor
+ * @slice: checked
+ * @wire: the same for the peer
+ * @whole: what is known of the tensor itself
+ */
+struct rdmatensor_fetch_slice {
+	struct rdmatensor_slice slice;
+	struct rdmatensor_wire_slice wire;
+	struct rdmatensor_meta whole;
+};
 
 /**
  * struct rdmatensor_fetch_args - a checked FETCH operation
@@ -25,6 +38,8 @@
  * @alloc: allocate the destination when the size is known
  * @share: take the published tensor itself, of the own context: there is no destination
  * @keep: the peer may remember the destination from one fetch to the next; without @alloc
+ * @slice: what is wanted of the tensor, allocated; the fetch's from its beginning on. NULL: all.
+ *         Without @share and @keep
  * @deadline_ns: CLOCK_MONOTONIC, 0: none
  */
 struct rdmatensor_fetch_args {
@@ -41,6 +56,7 @@ struct rdmatensor_fetch_args {
 	bool alloc;
 	bool share;
 	bool keep;
+	struct rdmatensor_fetch_slice *slice;
 	u64 deadline_ns;
 };
 
@@ -55,7 +71,8 @@ struct rdmatensor_fetch_args {
  * @base: what the completion entry adds to @offset
  * @proxy: stands in for the destination if that is necessary
  * @room: bytes of the destination; with @alloc: the most to allocate, 0: any
- * @meta: what is known of the tensor
+ * @slice: what is wanted of the tensor; NULL: all
+ * @meta: what is known of that
  * @checksum: of the content, as the sender computed it
  * @validate: @checksum is valid
  */
@@ -68,6 +85,7 @@ struct rdmatensor_fetch {
 	u64 base;
 	struct rdmatensor_proxy proxy;
 	u64 room;
+	struct rdmatensor_fetch_slice *slice;
 	struct rdmatensor_meta meta;
 	u32 checksum;
 	bool validate;
@@ -101,8 +119,29 @@ int rdmatensor_fetch_init(struct rdmatensor_fetch *fetch,
 			  struct rdmatensor_counters *counters, u32 channel,
 			  const struct rdmatensor_fetch_args *args);
 
-/* Undoes rdmatensor_fetch_init(). The pools' references are the caller's again */
+/* Undoes rdmatensor_fetch_init(). The pools' references and the slice are the caller's again */
 void rdmatensor_fetch_abandon(struct rdmatensor_fetch *fetch);
+
+/*
+ * The tensor's meta-data, from which those of the slice follow. Return: 0; -ERANGE: it has no such
+ * slice, and what was known stays
+ */
+int rdmatensor_fetch_learn(struct rdmatensor_fetch *fetch, const struct rdmatensor_meta *whole);
+/* What the content costs its sender, see rdmatensor_cut_cost() */
+u64 rdmatensor_fetch_cost(const struct rdmatensor_fetch *fetch);
+/* Nothing is known of the tensor */
+void rdmatensor_fetch_unlearn(struct rdmatensor_fetch *fetch);
+/* The tensor's own meta-data, as they are known */
+static inline const struct rdmatensor_meta *
+rdmatensor_fetch_whole(const struct rdmatensor_fetch *fetch)
+{
+	return fetch->slice ? &fetch->slice->whole : &fetch->meta;
+}
+
+/* Sets -ERANGE, with what the tensor has instead of the slice */
+void rdmatensor_slice_misfits(struct rdmatensor_status *status,
+			      const struct rdmatensor_slice *slice,
+			      const struct rdmatensor_meta *whole);
 
 /**
  * rdmatensor_fetch_place - have a destination for fetch->meta

@@ -149,6 +149,7 @@ static void local_release(struct rdmatensor_operation *op)
 	struct rdmatensor_local *local = to_local(op);
 
 	rdmatensor_waiter_end(&local->waiter);
+	kfree(local->fetch.slice);
 	kfree(local);
 }
 
@@ -160,6 +161,26 @@ static const struct rdmatensor_operation_ops local_ops = {
 	.release = local_release,
 };
 
+/* Run by run, of a slice */
+static void local_copy_content(struct rdmatensor_fetch *fetch,
+			       const struct rdmatensor_publication *pub)
+{
+	u64 bytes = fetch->meta.bytes, pos, at, run;
+	struct rdmatensor_cut cut;
+
+	if (!fetch->slice) {
+		rdmatensor_pool_copy(fetch->op.pool, fetch->offset, pub->pool, pub->offset, bytes);
+		return;
+	}
+	rdmatensor_slice_cut(&fetch->slice->slice, &fetch->slice->whole, &cut);
+	for (pos = 0; pos < bytes; pos += run) {
+		at = rdmatensor_cut_at(&cut, pos, &run);
+		run = min(run, bytes - pos);
+		rdmatensor_pool_copy(fetch->op.pool, fetch->offset + pos, pub->pool,
+				     pub->offset + at, run);
+	}
+}
+
 static void local_copy(struct work_struct *work)
 {
 	struct rdmatensor_local *local = container_of(work, struct rdmatensor_local, copy);
@@ -167,8 +188,7 @@ static void local_copy(struct work_struct *work)
 	struct rdmatensor_fetch *fetch = &local->fetch;
 	LIST_HEAD(matches);
 
-	rdmatensor_pool_copy(fetch->op.pool, fetch->offset, pub->pool, pub->offset,
-			     fetch->meta.bytes);
+	local_copy_content(fetch, pub);
 	rdmatensor_count_add(fetch->op.counters, RDMATENSOR_STAT_COPIED_BYTES,
 			     fetch->meta.bytes);
 	rdmatensor_publication_put(pub, true, &matches);
@@ -221,7 +241,12 @@ static int local_take(struct rdmatensor_local *local, enum local_state *to)
 	struct rdmatensor_fetch *fetch = &local->fetch;
 	int ret;
 
-	fetch->meta = pub->tensor.meta;
+	ret = rdmatensor_fetch_learn(fetch, &pub->tensor.meta);
+	if (ret) {
+		rdmatensor_slice_misfits(&fetch->op.status, &fetch->slice->slice,
+					 &pub->tensor.meta);
+		return ret;
+	}
 	if (!local->share_id) {
 		ret = local_reaches(fetch, pub);
 		if (ret)

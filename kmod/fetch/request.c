@@ -360,13 +360,17 @@ static void request_describe(const struct rdmatensor_request *req,
 {
 	msg->request_index = req->index;
 	msg->step_id = req->fetch.op.step_id;
+	if (req->fetch.slice) {
+		msg->flags |= RDMATENSOR_WIRE_F_SLICE;
+		msg->slice = &req->fetch.slice->wire;
+	}
 	if (req->exposed) {
 		msg->flags |= RDMATENSOR_WIRE_F_DEST;
 		msg->nr_parts = req->nr_parts;
 		msg->seg_shift = req->exposure.seg_shift;
 		msg->nr_rkeys = req->exposure.nr_rkeys;
 		msg->remote_addr = req->exposure.nr_rkeys ? req->exposure.iova : 0;
-		msg->meta = req->fetch.meta;
+		msg->meta = *rdmatensor_fetch_whole(&req->fetch);
 	}
 }
 
@@ -511,7 +515,8 @@ static int request_expose(struct rdmatensor_request *req, gfp_t gfp)
 static void request_await_answer(struct rdmatensor_request *req)
 {
 	/* While keys are being taken back the meta-data are those of another destination */
-	request_be_patient(req, req->exposed && !req->revoking ? req->fetch.meta.bytes : 0);
+	request_be_patient(req, req->exposed && !req->revoking ?
+			   rdmatensor_fetch_cost(&req->fetch) : 0);
 }
 
 /* True: the peer has sent something since, and the time was extended */
@@ -631,6 +636,7 @@ static void request_release(struct rdmatensor_operation *op)
 
 	rdmatensor_metacache_put(req->channel->metacache, req->entry);
 	rdmatensor_channel_put(req->channel);
+	kfree(req->fetch.slice);
 	kfree(req);
 }
 
@@ -890,21 +896,22 @@ static void request_recall(struct rdmatensor_request *req,
 			   const struct rdmatensor_fetch_args *args)
 {
 	struct rdmatensor_channel *channel = req->channel;
+	struct rdmatensor_meta known;
 
 	req->fetch.validate = READ_ONCE(channel->core->validate);
 	/* In strict mode a destination has other keys with each fetch */
 	if (args->keep && !req->fetch.validate && !channel->domain &&
 	    READ_ONCE(channel->features) & RDMATENSOR_WIRE_FEATURE_KEEP)
 		req->keep = rdmatensor_metacache_keep(req->entry);
-	if (rdmatensor_metacache_read(req->entry, &req->fetch.meta) && !req->fetch.validate &&
-	    request_may_expose(req) &&
+	if (rdmatensor_metacache_read(req->entry, &known) && !req->fetch.validate &&
+	    !rdmatensor_fetch_learn(&req->fetch, &known) && request_may_expose(req) &&
 	    (request_expose(req, GFP_KERNEL_ACCOUNT) || request_expose_now(req))) {
 		req->fetch.op.status.text_len = 0;
 		rdmatensor_proxy_give(&req->fetch.proxy);
 	}
 	/* Without a destination the request carries no meta-data: the peer sends its own */
 	if (!req->exposed)
-		memset(&req->fetch.meta, 0, sizeof(req->fetch.meta));
+		rdmatensor_fetch_unlearn(&req->fetch);
 }
 
 /*
@@ -963,13 +970,27 @@ static int request_check_pools(const struct rdmatensor_channel *channel,
 	return 0;
 }
 
+/* What the peer knows its HELLO has told, which makes the channel usable. Return: 0, -EOPNOTSUPP */
+static int request_check_slice(struct rdmatensor_channel *channel)
+{
+	bool usable, knows;
+
+	spin_lock_bh(&channel->lock);
+	usable = rdmatensor_channel_usable(channel);
+	knows = channel->features & RDMATENSOR_WIRE_FEATURE_SLICE;
+	spin_unlock_bh(&channel->lock);
+	return knows ? 0 : usable ? -EOPNOTSUPP : -ENOTCONN;
+}
+
 static int request_submit(struct rdmatensor_channel *channel,
 			  const struct rdmatensor_fetch_args *args)
 {
 	struct rdmatensor_request *req;
 	int ret;
 
-	ret = request_check_pools(channel, args);
+	ret = args->slice ? request_check_slice(channel) : 0;
+	if (!ret)
+		ret = request_check_pools(channel, args);
 	if (ret)
 		return ret;
 	req = request_new(channel, args);
@@ -1087,7 +1108,10 @@ static int request_meta(struct rdmatensor_request *req, const struct rdmatensor_
 	if (req->referred && !(msg->flags & RDMATENSOR_WIRE_F_CHECKSUM) &&
 	    rdmatensor_meta_equal(&msg->meta, &fetch->meta))
 		rdmatensor_keep_missed(req->keep);
-	fetch->meta = msg->meta;
+	if (rdmatensor_fetch_learn(fetch, &msg->meta)) {
+		*why = "META_DATA_RESPONSE of a tensor that has no such slice";
+		return -EPROTO;
+	}
 	fetch->validate = msg->flags & RDMATENSOR_WIRE_F_CHECKSUM;
 	fetch->checksum = msg->checksum;
 

@@ -25,6 +25,7 @@
 #include "core/fault.h"
 #include "core/limits.h"
 #include "core/trace.h"
+#include "fetch/fetch.h"
 #include "fetch/publication.h"
 #include "fetch/response.h"
 
@@ -39,6 +40,18 @@ enum response_state {
 	RESPONSE_META_SENT,
 	RESPONSE_WRITING,
 	RESPONSE_ERROR_QUEUED,
+};
+
+/**
+ * struct response_slice - what is wanted of the tensor
+ * @slice: as the request has it
+ * @bytes: length of it in the tensor that was matched
+ * @cut: where that lies, if there is any
+ */
+struct response_slice {
+	struct rdmatensor_slice slice;
+	u64 bytes;
+	struct rdmatensor_cut cut;
 };
 
 /**
@@ -65,6 +78,7 @@ enum response_state {
  * @rkeys: its keys: @kept's, @few_rkeys, or allocated
  * @few_rkeys: space for most destinations' keys
  * @want: meta-data that the receiver expects
+ * @slice: what it wants of the tensor, allocated; NULL: all
  * @write: the content
  * @parts: of @write
  */
@@ -90,6 +104,7 @@ struct rdmatensor_response {
 	__le32 *rkeys;
 	__le32 few_rkeys[RESPONSE_RKEYS];
 	struct rdmatensor_meta want;
+	struct response_slice *slice;
 	struct rdmatensor_write write;
 	struct rdmatensor_part parts[];
 };
@@ -156,6 +171,8 @@ static void response_free(struct rdmatensor_response *resp)
 	response_move(resp, RESPONSE_FREE);
 	rdmatensor_channel_unsend(&resp->tx);
 	response_forget_rkeys(resp);
+	kfree(resp->slice);
+	resp->slice = NULL;
 	rdmatensor_waiter_end(&resp->waiter);
 	hash_del(&resp->node);
 	list_add(&resp->free, &channel->free_responses);
@@ -291,10 +308,16 @@ static void response_fail(struct rdmatensor_response *resp)
 	rdmatensor_channel_send(resp->channel, &resp->tx);
 }
 
+/* Of the content, which is what is wanted of the tensor */
+static u64 response_content_bytes(const struct rdmatensor_response *resp)
+{
+	return resp->slice ? resp->slice->bytes : resp->waiter.tensor->meta.bytes;
+}
+
 static void response_describe(struct rdmatensor_response *resp)
 {
 	response_move(resp, RESPONSE_META_QUEUED);
-	if (resp->waiter.tensor->meta.bytes <= RDMATENSOR_SHORT_BYTES)
+	if (response_content_bytes(resp) <= RDMATENSOR_SHORT_BYTES)
 		rdmatensor_channel_contend(resp->channel);
 	rdmatensor_channel_send(resp->channel, &resp->tx);
 }
@@ -340,7 +363,8 @@ static void response_write(struct rdmatensor_response *resp)
 	write->seq = resp->seq;
 	write->pool = pub->pool;
 	write->pool_offset = pub->offset;
-	write->bytes = pub->tensor.meta.bytes;
+	write->bytes = response_content_bytes(resp);
+	write->cut = resp->slice ? &resp->slice->cut : NULL;
 	write->remote_addr = resp->remote_addr;
 	write->seg_shift = resp->seg_shift;
 	write->rkeys = resp->rkeys;
@@ -350,14 +374,42 @@ static void response_write(struct rdmatensor_response *resp)
 	rdmatensor_channel_write(resp->channel, write);
 }
 
-/* It holds its tensor. True: the tensor counts as delivered without a content */
-static bool response_proceed(struct rdmatensor_response *resp)
+/* What is wanted of the tensor that it has got. Return: 0; -ERANGE: the tensor has no such slice */
+static int response_cut(struct rdmatensor_response *resp)
+{
+	const struct rdmatensor_meta *whole = &resp->waiter.tensor->meta;
+	struct response_slice *wanted = resp->slice;
+	struct rdmatensor_meta part;
+	int ret;
+
+	if (!wanted)
+		return 0;
+	ret = rdmatensor_slice_meta(&wanted->slice, whole, &part);
+	if (ret)
+		return ret;
+	wanted->bytes = part.bytes;
+	if (part.bytes)
+		rdmatensor_slice_cut(&wanted->slice, whole, &wanted->cut);
+	return 0;
+}
+
+/*
+ * It holds its tensor. True: no longer, as it has failed; *delivered: the tensor counts as
+ * delivered without a content
+ */
+static bool response_proceed(struct rdmatensor_response *resp, bool *delivered)
 {
 	const struct rdmatensor_tensor *tensor = resp->waiter.tensor;
 	struct rdmatensor_core *core = resp->channel->core;
 
 	if (tensor->failed.error) {
 		rdmatensor_status_copy(&resp->waiter.status, &tensor->failed);
+		response_fail(resp);
+		*delivered = true;
+		return true;
+	}
+	if (response_cut(resp)) {
+		rdmatensor_slice_misfits(&resp->waiter.status, &resp->slice->slice, &tensor->meta);
 		response_fail(resp);
 		return true;
 	}
@@ -392,9 +444,8 @@ static void response_matched(struct rdmatensor_waiter *waiter, struct list_head 
 	} else if (resp->cancelled || !waiter->tensor) {
 		pub = response_take(resp);
 		response_fail(resp);
-	} else if (response_proceed(resp)) {
+	} else if (response_proceed(resp, &delivered)) {
 		pub = response_take(resp);
-		delivered = true;
 	}
 	rdmatensor_channel_pump(channel);
 	spin_unlock_bh(&channel->lock);
@@ -404,15 +455,31 @@ static void response_matched(struct rdmatensor_waiter *waiter, struct list_head 
 	rdmatensor_channel_put(channel);
 }
 
-/* Return: whether @resp has the checksum of what it sends */
+static bool response_is_wanted(const struct rdmatensor_response *resp)
+{
+	return !READ_ONCE(resp->cancelled) &&
+	       READ_ONCE(resp->channel->state) < RDMATENSOR_CHANNEL_CLOSING;
+}
+
+/* Return: whether @resp has the checksum of what it sends, or needs none any more */
 static bool response_sum(struct rdmatensor_response *resp,
 			 const struct rdmatensor_publication *pub)
 {
-	u64 bytes = pub->tensor.meta.bytes;
+	u64 bytes = response_content_bytes(resp), pos, at, run;
+	u32 crc = ~0U;
 
 	if (bytes && !rdmatensor_pool_reachable(pub->pool))
 		return false;
-	resp->checksum = bytes ? rdmatensor_pool_checksum(pub->pool, pub->offset, bytes) : 0;
+	/* Of many short runs it takes long, and what it is for may end meanwhile */
+	for (pos = 0; pos < bytes && response_is_wanted(resp); pos += run) {
+		at = pos;
+		run = bytes;
+		if (resp->slice)
+			at = rdmatensor_cut_at(&resp->slice->cut, pos, &run);
+		run = min(run, bytes - pos);
+		crc = rdmatensor_pool_crc(pub->pool, pub->offset + at, run, crc);
+	}
+	resp->checksum = bytes ? ~crc : 0;
 	return true;
 }
 
@@ -500,6 +567,31 @@ static int response_set_dest(struct rdmatensor_response *resp,
 	return 0;
 }
 
+/* Return: 0, -ENOMEM */
+static int response_set_slice(struct rdmatensor_response *resp, const struct rdmatensor_msg *msg)
+{
+	if (!(msg->flags & RDMATENSOR_WIRE_F_SLICE))
+		return 0;
+	resp->slice = rdmatensor_should_fail() ? NULL :
+		      kmalloc(sizeof(*resp->slice), GFP_ATOMIC | __GFP_ACCOUNT | __GFP_NOWARN);
+	if (!resp->slice)
+		return -ENOMEM;
+	rdmatensor_wire_slice_get(msg->slice, &resp->slice->slice);
+	return 0;
+}
+
+/* The slice of the request, or none as that */
+static bool response_is_same_slice(const struct rdmatensor_response *resp,
+				   const struct rdmatensor_msg *msg)
+{
+	struct rdmatensor_slice slice;
+
+	if (!(msg->flags & RDMATENSOR_WIRE_F_SLICE))
+		return !resp->slice;
+	rdmatensor_wire_slice_get(msg->slice, &slice);
+	return resp->slice && !memcmp(&resp->slice->slice, &slice, sizeof(slice));
+}
+
 /* For a request that fails before it is in the table. Without memory no name is sent */
 static void response_remember_name(struct rdmatensor_response *resp,
 				   const struct rdmatensor_msg *msg)
@@ -537,7 +629,7 @@ static int response_request(struct rdmatensor_channel *channel,
 	resp->seq = seq;
 	resp->step_id = msg->step_id;
 	resp->validate = msg->flags & RDMATENSOR_WIRE_F_VALIDATE;
-	ret = response_set_dest(resp, msg);
+	ret = response_set_slice(resp, msg) ?: response_set_dest(resp, msg);
 	if (ret) {
 		resp->waiter.status.error = ret;
 		response_remember_name(resp, msg);
@@ -585,6 +677,10 @@ static int response_re_request(struct rdmatensor_channel *channel,
 		*why = "TENSOR_RE_REQUEST with other meta-data than it was told";
 		return -EPROTO;
 	}
+	if (!response_is_same_slice(resp, msg)) {
+		*why = "TENSOR_RE_REQUEST of another slice";
+		return -EPROTO;
+	}
 
 	resp->seq = seq;
 	if (response_set_dest(resp, msg)) {
@@ -610,7 +706,7 @@ static int response_cancel(struct rdmatensor_channel *channel,
 			*why = "more requests outstanding than allowed";
 			return -EPROTO;
 		}
-		resp->cancelled = true;
+		WRITE_ONCE(resp->cancelled, true);
 		response_fail(resp);
 		return 0;
 	}
@@ -619,7 +715,7 @@ static int response_cancel(struct rdmatensor_channel *channel,
 		return -EPROTO;
 	}
 
-	resp->cancelled = true;
+	WRITE_ONCE(resp->cancelled, true);
 	switch (resp->state) {
 	case RESPONSE_WAITING:
 		if (rdmatensor_rendezvous_cancel(channel->core->rdv, &resp->waiter))
@@ -675,6 +771,11 @@ int rdmatensor_response_message(struct rdmatensor_channel *channel,
 
 	if (msg->nr_parts > channel->nr_lanes) {
 		*why = "more parts than lanes";
+		return -EPROTO;
+	}
+	if (msg->flags & RDMATENSOR_WIRE_F_SLICE &&
+	    !(channel->features & RDMATENSOR_WIRE_FEATURE_SLICE)) {
+		*why = "slice without the feature";
 		return -EPROTO;
 	}
 	if (msg->flags & RDMATENSOR_WIRE_F_KEEP) {

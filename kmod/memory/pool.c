@@ -455,14 +455,13 @@ void *rdmatensor_pool_cpu(const struct rdmatensor_pool *pool, u64 offset)
 	return pool_addr(pool, offset, &run);
 }
 
-u32 rdmatensor_pool_checksum(const struct rdmatensor_pool *pool, u64 offset, u64 bytes)
+u32 rdmatensor_pool_crc(const struct rdmatensor_pool *pool, u64 offset, u64 bytes, u32 crc)
 {
-	u32 crc = ~0U;
 	u64 run;
 
 	might_sleep();
 	if (WARN_ON_ONCE(!rdmatensor_pool_reachable(pool)))
-		return 0;
+		return crc;
 	for (; bytes; offset += run, bytes -= run) {
 		const void *from;
 
@@ -471,7 +470,12 @@ u32 rdmatensor_pool_checksum(const struct rdmatensor_pool *pool, u64 offset, u64
 		crc = crc32c(crc, from, run);
 		cond_resched();
 	}
-	return ~crc;
+	return crc;
+}
+
+u32 rdmatensor_pool_checksum(const struct rdmatensor_pool *pool, u64 offset, u64 bytes)
+{
+	return ~rdmatensor_pool_crc(pool, offset, bytes, ~0U);
 }
 
 void rdmatensor_pool_copy(struct rdmatensor_pool *to, u64 to_offset,

@@ -204,6 +204,8 @@ static inline bool rdmatensor_pool_reachable(const struct rdmatensor_pool *pool)
 /* CPU address of a byte; what is aligned to its size of up to a page is contiguous */
 void *rdmatensor_pool_cpu(const struct rdmatensor_pool *pool, u64 offset);
 
+/* CRC32C of a range behind what has had @crc, ~0 at first, by the CPU; may sleep */
+u32 rdmatensor_pool_crc(const struct rdmatensor_pool *pool, u64 offset, u64 bytes, u32 crc);
 /* CRC32C (seed ~0, inverted) of a range, by the CPU; may sleep */
 u32 rdmatensor_pool_checksum(const struct rdmatensor_pool *pool, u64 offset, u64 bytes);
 /* memcpy() of a range, by the CPU; may sleep */

@@ -72,6 +72,11 @@
 #define CHANNEL_ALONE 4
 /* What a content of no bytes takes from the quota of those that have not begun */
 #define CHANNEL_CONTENT_LEAST 256
+/*
+ * What a write of a slice counts as at least, in all that shares a lane: runs of few bytes are work
+ * for the device all the same, and would take the lane from contents that are sent as a whole
+ */
+#define CHANNEL_CUT_LEAST SZ_4K
 #define CHANNEL_METACACHE_MAX SZ_1M
 /* Bounds of what a leave may take: a peer that is gone costs as much */
 #define CHANNEL_LEAVE_LEAST HZ
@@ -773,9 +778,42 @@ static u32 channel_chunk(const struct rdmatensor_lane *lane)
 		       CHANNEL_CHUNK_MOST);
 }
 
-/* One write: up to a change of the destination's key, the last sge, or @most bytes */
+/* @bytes of the source from @from on, or as many as the entries have room for */
+static int channel_run_sge(const struct rdmatensor_channel *channel,
+			   const struct rdmatensor_write *write, u64 from, u64 bytes,
+			   struct ib_sge *sge, int most, u64 *covered)
+{
+	from += write->pool_offset;
+	return channel->domain ?
+	       rdmatensor_registration_sge(&write->pool->reg, from, bytes,
+					   channel->domain->pd->local_dma_lkey, sge, most,
+					   covered) :
+	       rdmatensor_pool_sge(write->pool, from, bytes, sge, most, covered);
+}
+
+/* The same of a content from @pos on, whose runs take an entry each at least */
+static int channel_sge(const struct rdmatensor_channel *channel,
+		       const struct rdmatensor_write *write, u64 pos, u64 bytes,
+		       struct ib_sge *sge, int most, u64 *covered)
+{
+	u64 done = 0, at, run;
+	int nr = 0;
+
+	if (!write->cut)
+		return channel_run_sge(channel, write, pos, bytes, sge, most, covered);
+	while (nr < most && done < bytes) {
+		at = rdmatensor_cut_at(write->cut, pos + done, &run);
+		nr += channel_run_sge(channel, write, at, min(run, bytes - done), sge + nr,
+				      most - nr, &run);
+		done += run;
+	}
+	*covered = done;
+	return nr;
+}
+
+/* One write: up to a change of the destination's key, the last sge, or @most bytes. @cost: out */
 static int channel_post_write(struct rdmatensor_lane *lane, struct rdmatensor_part *part,
-			      u32 most)
+			      u32 most, u32 *cost)
 {
 	struct rdmatensor_channel *channel = lane->channel;
 	struct rdmatensor_write *write = part->write;
@@ -789,14 +827,9 @@ static int channel_post_write(struct rdmatensor_lane *lane, struct rdmatensor_pa
 
 	if (bytes) {
 		u64 first = write->remote_addr >> write->seg_shift;
-		u64 from = write->pool_offset + part->pos;
 		int most = min_t(int, lane->max_sge, ARRAY_SIZE(sge));
 
-		nr_sge = channel->domain ?
-			 rdmatensor_registration_sge(&write->pool->reg, from, bytes,
-						     channel->domain->pd->local_dma_lkey, sge,
-						     most, &bytes) :
-			 rdmatensor_pool_sge(write->pool, from, bytes, sge, most, &bytes);
+		nr_sge = channel_sge(channel, write, part->pos, bytes, sge, most, &bytes);
 		rkey = le32_to_cpu(write->rkeys[(addr >> write->seg_shift) - first]);
 	}
 	last = part->pos + bytes == part->end;
@@ -806,14 +839,15 @@ static int channel_post_write(struct rdmatensor_lane *lane, struct rdmatensor_pa
 		return ret;
 
 	lane->sendq_free--;
-	dql_queued(&lane->limit, bytes);
+	*cost = write->cut ? max_t(u32, bytes, CHANNEL_CUT_LEAST) : bytes;
+	dql_queued(&lane->limit, *cost);
 	if (!write->open) {
 		write->open = true;
 		channel->writes_open++;
 	}
 	part->pos += bytes;
 	part->pending++;
-	part->in_flight += bytes;
+	part->in_flight += *cost;
 	rdmatensor_count(&channel->counters, RDMATENSOR_STAT_TX_WRITES);
 	trace_rdmatensor_content_tx(channel->id, lane->index, write->index, bytes, last);
 	if (last) {
@@ -849,13 +883,13 @@ static struct rdmatensor_part *channel_fresh_part(struct rdmatensor_lane *lane)
 /* Posts one write of what has not begun, which then has its turns like the others */
 static int channel_post_fresh(struct rdmatensor_lane *lane, struct rdmatensor_part *part)
 {
-	u64 pos = part->pos;
+	u32 cost;
 	int ret;
 
-	ret = channel_post_write(lane, part, channel_chunk(lane));
+	ret = channel_post_write(lane, part, channel_chunk(lane), &cost);
 	if (ret)
 		return ret;
-	lane->fresh_quota -= max_t(u32, part->pos - pos, CHANNEL_CONTENT_LEAST);
+	lane->fresh_quota -= max_t(u32, cost, CHANNEL_CONTENT_LEAST);
 	/* It may have waited for long */
 	if (part->write->bytes <= RDMATENSOR_SHORT_BYTES)
 		channel_contend(lane);
@@ -869,15 +903,14 @@ static int channel_post_fresh(struct rdmatensor_lane *lane, struct rdmatensor_pa
 /* Posts one write of whose turn it is; as many bytes may the fresh ones post then */
 static int channel_post_turn(struct rdmatensor_lane *lane, struct rdmatensor_part *part)
 {
-	u64 pos = part->pos;
+	u32 cost;
 	int ret;
 
-	ret = channel_post_write(lane, part, part->deficit);
+	ret = channel_post_write(lane, part, part->deficit, &cost);
 	if (ret)
 		return ret;
-	part->deficit -= part->pos - pos;
-	lane->fresh_quota = min_t(s32, lane->fresh_quota + (part->pos - pos),
-				  channel_chunk(lane));
+	part->deficit -= min(part->deficit, cost);
+	lane->fresh_quota = min_t(s32, lane->fresh_quota + cost, channel_chunk(lane));
 	if (!part->posted && !part->deficit) {
 		part->deficit = channel_chunk(lane);
 		list_move_tail(&part->item, &lane->writes);

@@ -69,6 +69,7 @@ struct rdmatensor_txmsg {
  * @seq: number of the request message that it answers; acknowledged with lane 0's part
  * @pool: source, held until @done
  * @pool_offset: where in it
+ * @cut: where the content lies from there on; NULL: all together
  * @bytes: length; 0: one empty write
  * @remote_addr: destination
  * @seg_shift: of the destination
@@ -87,6 +88,7 @@ struct rdmatensor_write {
 	u64 seq;
 	struct rdmatensor_pool *pool;
 	u64 pool_offset;
+	const struct rdmatensor_cut *cut;
 	u64 bytes;
 	u64 remote_addr;
 	u8 seg_shift;

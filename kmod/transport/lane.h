@@ -30,7 +30,7 @@ struct rdmatensor_write;
  * @deficit: bytes that it may post in its turn
  * @posted: nothing more of it will be posted
  * @pending: posted writes that have not completed
- * @in_flight: their bytes
+ * @in_flight: what they count as, in bytes
  */
 struct rdmatensor_part {
 	struct ib_cqe cqe;

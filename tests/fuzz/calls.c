@@ -688,6 +688,12 @@ static void make_proxied(struct worker *w, struct context *c, struct rdmatensor_
 	op->bytes = one_in(w, 16) ? below(w, ARENA_BYTES) : below(w, 1 << 16);
 }
 
+/* A slice's, of bytes and of up to all dims; the last ones are nobody's */
+static const struct rdmatensor_range ranges[RDMATENSOR_DIMS_MAX + 1] = {
+	{ 1, RDMATENSOR_RANGE_REST }, { 0, RDMATENSOR_RANGE_REST }, { 0, 1 }, { 3, 2 },
+	{ 1ull << 62, 1ull << 62 },
+};
+
 /* An operation that would be right if its ids are still alive */
 static void make_op(struct worker *w, struct context *c, struct rdmatensor_op *op, uint64_t *dims)
 {
@@ -742,14 +748,19 @@ static void make_op(struct worker *w, struct context *c, struct rdmatensor_op *o
 			break;
 		}
 		if (one_in(w, 3)) {
-			op->flags = RDMATENSOR_OP_ALLOC;
+			op->flags = RDMATENSOR_OP_SLICE;
+			op->ndims = below(w, one_in(w, 8) ? RDMATENSOR_DIMS_MAX + 2 : 3);
+			op->dims_uptr = (uintptr_t)ranges;
+		}
+		if (one_in(w, 3)) {
+			op->flags |= RDMATENSOR_OP_ALLOC;
 			op->pool_id = pool_of(w, c);
 			break;
 		}
 		op->pool_id = pool;
 		op->offset = offset;
 		op->bytes = bytes;
-		if (!one_in(w, 4))
+		if (!op->flags && !one_in(w, 4))
 			op->flags = RDMATENSOR_OP_KEEP;
 		else if (!one_in(w, 3))
 			make_proxied(w, c, op);

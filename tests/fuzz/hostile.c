@@ -175,6 +175,102 @@ TEST(lists_without_the_feature)
 	scene_ends(&liar, -EPROTO);
 }
 
+/* Nor of slices; and of who does, one that is another's or of what there is not */
+TEST(slices_that_lie)
+{
+	const struct rdmatensor_wire_slice half = {
+		.ndims = 1, .ranges = { { htole64(0), htole64(TENSOR / 2) } },
+	}, other_half = {
+		.ndims = 1, .ranges = { { htole64(TENSOR / 2), htole64(TENSOR / 2) } },
+	}, beyond = {
+		.ndims = 1, .ranges = { { htole64(0), htole64(TENSOR + 1) } },
+	};
+	const struct {
+		const struct rdmatensor_wire_slice *first, *then;
+	} pairs[] = {
+		{ &half, &other_half }, { &half, NULL }, { NULL, &half },
+	};
+	struct rdmatensor_msg ask = { .type = RDMATENSOR_WIRE_TENSOR_REQUEST, .request_index = 1,
+				      .name = "w", .name_len = 1 }, msg;
+	struct rdmatensor_msg again = scene_right(RDMATENSOR_WIRE_TENSOR_RE_REQUEST, 1);
+	const struct rdmatensor_range range = { 0, TENSOR + 1 }, fits = { 0, TENSOR };
+	struct rdmatensor_msg other;
+	struct rdmatensor_op op;
+	__le32 rkey;
+	size_t i;
+
+	scene_open(NULL);
+	ask.flags = RDMATENSOR_WIRE_F_SLICE;
+	ask.slice = &half;
+	scene_meet(&liar, 1);
+	liar_say(&liar, &ask);
+	scene_ends(&liar, -EPROTO);
+
+	liar_features |= RDMATENSOR_WIRE_FEATURE_SLICE;
+	for (i = 0; i < sizeof(pairs) / sizeof(*pairs); i++) {
+		scene_meet(&liar, 1);
+		ask.flags = pairs[i].first ? RDMATENSOR_WIRE_F_SLICE : 0;
+		ask.slice = pairs[i].first;
+		liar_say(&liar, &ask);
+		EQ(liar_hear(&liar, &msg, 5000), RDMATENSOR_WIRE_META_DATA_RESPONSE);
+		EQ(msg.meta.bytes, TENSOR);
+		scene_to_own(&liar, &again, &rkey);
+		again.flags = RDMATENSOR_WIRE_F_DEST | (pairs[i].then ? RDMATENSOR_WIRE_F_SLICE : 0);
+		again.slice = pairs[i].then;
+		liar_say(&liar, &again);
+		scene_ends(&liar, -EPROTO);
+	}
+
+	/* It is told, and may go on */
+	scene_meet(&liar, 1);
+	ask.flags = RDMATENSOR_WIRE_F_SLICE;
+	ask.slice = &beyond;
+	liar_say(&liar, &ask);
+	EQ(liar_hear(&liar, &msg, 5000), RDMATENSOR_WIRE_ERROR_STATUS);
+	EQ(msg.error, -ERANGE);
+	scene_lives(&liar);
+
+	/* Of a tensor that has no such slice nobody sends meta-data */
+	scene_meet(&liar, 1);
+	rdmatensor_prep_fetch(&op, scene.channel, "lie", 0, scene.p.a.pool.id,
+			      side_alloc(&scene.p.a, TENSOR), TENSOR, 0, 1);
+	rdmatensor_prep_slice(&op, &range, 1);
+	EQ(side_do(&scene.p.a, &op), 0);
+	scene_asked(&liar, &msg);
+	CHECK(msg.flags & RDMATENSOR_WIRE_F_SLICE);
+	msg = scene_right(RDMATENSOR_WIRE_META_DATA_RESPONSE, msg.request_index);
+	liar_say(&liar, &msg);
+	EQ(side_next(&scene.p.a, RDMATENSOR_CQE_FETCH, 1, NULL), -EPROTO);
+	scene_ends(&liar, -EPROTO);
+
+	/* Nor does it end with what comes behind them, once there is a destination */
+	for (i = 0; i < 20; i++) {
+		scene_meet(&liar, 1);
+		scene_ask(100 + i, TENSOR);
+		scene_asked(&liar, &msg);
+		other = scene_right(RDMATENSOR_WIRE_META_DATA_RESPONSE, msg.request_index);
+		liar_say(&liar, &other);
+		scene_asked(&liar, &msg);
+		other = scene_right(RDMATENSOR_WIRE_ERROR_STATUS, msg.request_index);
+		liar_say(&liar, &other);
+		EQ(side_next(&scene.p.a, RDMATENSOR_CQE_FETCH, 100 + i, NULL), -EIO);
+		op.channel = scene.channel;
+		op.dims_uptr = rdmatensor_op_ptr(&fits);
+		op.user_data = 2 + i;
+		EQ(side_do(&scene.p.a, &op), 0);
+		scene_asked(&liar, &msg);
+		CHECK(msg.flags & RDMATENSOR_WIRE_F_SLICE && msg.flags & RDMATENSOR_WIRE_F_DEST);
+		other = scene_right(RDMATENSOR_WIRE_META_DATA_RESPONSE, msg.request_index);
+		other.meta.bytes = other.meta.dims[0] = TENSOR / 2;
+		liar_say(&liar, &other);
+		liar_content(&liar, 0, msg.request_index, 0, msg.remote_addr,
+			     le32toh(msg.rkeys[0]));
+		EQ(side_next(&scene.p.a, RDMATENSOR_CQE_FETCH, 2 + i, NULL), -EPROTO);
+		scene_ends(&liar, -EPROTO);
+	}
+	liar_features &= ~RDMATENSOR_WIRE_FEATURE_SLICE;
+}
+
 /* Answers to what was never asked */
 TEST(indices_never_issued)
 {

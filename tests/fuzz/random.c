@@ -79,6 +79,7 @@ static void reap(void)
 
 static void victim_asks(uint32_t channel)
 {
+	struct rdmatensor_range range = { below(80), below(2) ? below(TENSOR) : ~0ull };
 	struct side *a = &scene.p.a;
 	struct rdmatensor_op op;
 
@@ -90,6 +91,8 @@ static void victim_asks(uint32_t channel)
 			      below(3) ? rdmatensor_deadline_ms(below(300)) : 0, asked);
 	if (below(2))
 		op.flags |= RDMATENSOR_OP_KEEP;
+	else if (below(2))
+		rdmatensor_prep_slice(&op, &range, below(2));
 	if (!side_do(a, &op))
 		asked++;
 }
@@ -103,6 +106,8 @@ static void meet(int i)
 	liar_init(liar, 1 + below(3));
 	if (below(8))
 		liar->features |= RDMATENSOR_WIRE_FEATURE_KEEP;
+	if (below(8))
+		liar->features |= RDMATENSOR_WIRE_FEATURE_SLICE;
 	if (!below(8)) {
 		unsigned char *byte = (unsigned char *)&liar->own + below(sizeof(liar->own));
 
@@ -134,6 +139,13 @@ static void say_something(struct liar *liar, const struct rdmatensor_msg *heard)
 		.step_id = below(4) ? heard->step_id : below(3),
 	};
 	static const char text[RDMATENSOR_STATUS_TEXT_MAX] = "lies";
+	const struct rdmatensor_wire_slice slice = {
+		.ndims = below(2), .ranges = { { htole64(below(TENSOR)),
+						 htole64(below(2) ? below(TENSOR) : UINT64_MAX) } },
+	};
+	struct rdmatensor_slice wanted;
+	struct rdmatensor_meta part;
+	uint64_t content;
 	__le32 rkeys[4];
 	uint32_t len;
 	int i;
@@ -167,13 +179,21 @@ static void say_something(struct liar *liar, const struct rdmatensor_msg *heard)
 		msg.flags = RDMATENSOR_WIRE_F_CHECKSUM;
 		msg.checksum = below(UINT32_MAX);
 	}
+	content = msg.meta.bytes;
+	if ((msg.type == RDMATENSOR_WIRE_TENSOR_REQUEST ||
+	     msg.type == RDMATENSOR_WIRE_TENSOR_RE_REQUEST) && !below(4)) {
+		msg.flags |= RDMATENSOR_WIRE_F_SLICE;
+		msg.slice = &slice;
+		rdmatensor_wire_slice_get(&slice, &wanted);
+		if (!rdmatensor_slice_meta(&wanted, &msg.meta, &part))
+			content = part.bytes;
+	}
 	if ((msg.type == RDMATENSOR_WIRE_TENSOR_REQUEST && below(2)) ||
 	    msg.type == RDMATENSOR_WIRE_TENSOR_RE_REQUEST) {
 		msg.flags |= RDMATENSOR_WIRE_F_DEST;
 		msg.seg_shift = below(4) ? 40 : 12 + below(29);
 		msg.remote_addr = (uintptr_t)liar->memory + LIAR_DEST + below(8192);
-		msg.nr_rkeys = rdmatensor_wire_segments(msg.remote_addr, msg.meta.bytes,
-							msg.seg_shift);
+		msg.nr_rkeys = rdmatensor_wire_segments(msg.remote_addr, content, msg.seg_shift);
 		if (msg.nr_rkeys > 4)
 			return;
 		for (i = 0; i < 4; i++)
@@ -183,7 +203,7 @@ static void say_something(struct liar *liar, const struct rdmatensor_msg *heard)
 	}
 	if ((msg.type == RDMATENSOR_WIRE_TENSOR_REQUEST ||
 	     msg.type == RDMATENSOR_WIRE_TENSOR_RE_REQUEST) &&
-	    !(msg.flags & RDMATENSOR_WIRE_F_VALIDATE) && below(2)) {
+	    !(msg.flags & (RDMATENSOR_WIRE_F_VALIDATE | RDMATENSOR_WIRE_F_SLICE)) && below(2)) {
 		msg.flags |= RDMATENSOR_WIRE_F_KEEP;
 		msg.keep = below(4) + 1024 * below(3);
 	}

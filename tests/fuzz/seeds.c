@@ -31,6 +31,15 @@ static char entries[2 * sizeof(struct rdmatensor_wire_entry) + sizeof(__le64) + 
 	{ .data_type = RDMATENSOR_DT_UINT8, .ndims = 16, .bytes = 0x3000, \
 	  .dims = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 3, 4096 } }
 
+#define META_SLICED { .data_type = RDMATENSOR_DT_FLOAT, .ndims = 2, .bytes = 24, .dims = { 2, 3 } }
+
+/* The second column of both rows, and bytes 2 to 17 of a content */
+static const struct rdmatensor_wire_slice slice = {
+	.ndims = 2, .ranges = { { 0, ~0ULL }, { 1, 1 } },
+};
+
+static const struct rdmatensor_wire_slice slice_bytes = { .ranges = { { 2, 16 } } };
+
 static const struct rdmatensor_msg messages[] = {
 	{ .type = RDMATENSOR_WIRE_HELLO, .incarnation = 0x0102030405060708, .max_requests = 256,
 	  .text = text, .text_len = 8 },
@@ -53,6 +62,15 @@ static const struct rdmatensor_msg messages[] = {
 	  .name_len = 1, .keep = 1025 },
 	{ .type = RDMATENSOR_WIRE_TENSOR_REQUEST, .request_index = 17,
 	  .flags = RDMATENSOR_WIRE_F_KEEP, .name = name, .name_len = 13, .keep = 1025 },
+	{ .type = RDMATENSOR_WIRE_TENSOR_REQUEST, .request_index = 18,
+	  .flags = RDMATENSOR_WIRE_F_SLICE, .slice = &slice_bytes, .name = name, .name_len = 3 },
+	{ .type = RDMATENSOR_WIRE_TENSOR_REQUEST, .request_index = 19, .meta = META_SLICED,
+	  .flags = RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_SLICE, .slice = &slice,
+	  .remote_addr = 0x10000, .nr_parts = 1, .seg_shift = 21, .rkeys = rkeys, .nr_rkeys = 1,
+	  .name = name, .name_len = 1 },
+	{ .type = RDMATENSOR_WIRE_TENSOR_RE_REQUEST, .request_index = 20, .meta = META_SLICED,
+	  .flags = RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_SLICE, .slice = &slice_bytes,
+	  .remote_addr = 0x10ff8, .nr_parts = 1, .seg_shift = 12, .rkeys = rkeys, .nr_rkeys = 2 },
 	{ .type = RDMATENSOR_WIRE_META_DATA_RESPONSE, .request_index = 3, .meta = META_DIMS },
 	{ .type = RDMATENSOR_WIRE_META_DATA_RESPONSE, .request_index = 4, .meta = META_DEAD,
 	  .flags = RDMATENSOR_WIRE_F_CHECKSUM, .checksum = 0xdeadbeef },

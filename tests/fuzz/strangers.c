@@ -351,6 +351,11 @@ TEST(refusals_that_are_none)
 	call_begin();
 	liar_reject(&liar, &reject, sizeof(reject));
 	call_ends(-EUSERS);
+	/* No signal of this process's, after which it would call again */
+	call_begin();
+	reject.error = htole16(EINTR);
+	liar_reject(&liar, &reject, sizeof(reject));
+	call_ends(-EREMOTEIO);
 	call_begin();
 	liar_reject(&liar, &reject, 3);
 	call_ends(-EPROTO);

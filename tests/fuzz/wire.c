@@ -127,6 +127,48 @@ static void check_entries(const struct rdmatensor_msg *msg)
 	HOLDS(nr == msg->nr_entries);
 }
 
+/* Length of the content; a slice lies within its tensor, each byte of it */
+static u64 check_content(const struct rdmatensor_msg *msg, const void *buf, u32 len)
+{
+	struct rdmatensor_wire_slice again;
+	struct rdmatensor_slice slice;
+	struct rdmatensor_meta part;
+	struct rdmatensor_cut cut;
+	u64 pos, run, at;
+
+	HOLDS(!(msg->flags & RDMATENSOR_WIRE_F_SLICE) == !msg->slice);
+	if (!msg->slice)
+		return msg->meta.bytes;
+	HOLDS(msg->type == RDMATENSOR_WIRE_TENSOR_REQUEST ||
+	      msg->type == RDMATENSOR_WIRE_TENSOR_RE_REQUEST);
+	HOLDS(!(msg->flags & RDMATENSOR_WIRE_F_KEEP));
+	HOLDS(msg->slice->ndims <= RDMATENSOR_DIMS_MAX);
+	HOLDS(inside(buf, len, msg->slice, 8 + 16 * (msg->slice->ndims ?: 1)));
+	rdmatensor_wire_slice_get(msg->slice, &slice);
+	HOLDS(!rdmatensor_slice_check(&slice));
+	rdmatensor_wire_slice_put(&slice, &again);
+	HOLDS(!memcmp(&again, msg->slice, 8 + 16 * (slice.ndims ?: 1)));
+	if (!msg->meta.data_type)
+		return 0;
+	if (rdmatensor_slice_meta(&slice, &msg->meta, &part)) {
+		HOLDS(!(msg->flags & RDMATENSOR_WIRE_F_DEST));
+		return 0;
+	}
+	HOLDS(!rdmatensor_meta_check(&part));
+	HOLDS(part.bytes <= msg->meta.bytes);
+	if (!part.bytes)
+		return 0;
+	rdmatensor_slice_cut(&slice, &msg->meta, &cut);
+	for (pos = 0; pos < part.bytes; pos += part.bytes / 7 + 1) {
+		at = rdmatensor_cut_at(&cut, pos, &run);
+		HOLDS(run && run <= part.bytes && at < msg->meta.bytes &&
+		      run <= msg->meta.bytes - at);
+	}
+	at = rdmatensor_cut_at(&cut, part.bytes - 1, &run);
+	HOLDS(run == 1 && at < msg->meta.bytes);
+	return part.bytes;
+}
+
 /* What decoding promises of a message that it took */
 static void check_promises(const struct rdmatensor_msg *msg, const void *buf, u32 len)
 {
@@ -141,6 +183,7 @@ static void check_promises(const struct rdmatensor_msg *msg, const void *buf, u3
 	int rows = msg->type == RDMATENSOR_WIRE_TABLE_INFO && !failed;
 	int listed = msg->type == RDMATENSOR_WIRE_LIST_INFO && !failed;
 	static const struct rdmatensor_table_info none;
+	u64 content = check_content(msg, buf, len);
 
 	HOLDS(msg->type >= RDMATENSOR_WIRE_HELLO && msg->type < TYPES);
 	HOLDS(rdmatensor_wire_length(msg) == len);
@@ -189,10 +232,9 @@ static void check_promises(const struct rdmatensor_msg *msg, const void *buf, u3
 		HOLDS(msg->seg_shift >= RDMATENSOR_WIRE_SEG_SHIFT_MIN &&
 		      msg->seg_shift <= RDMATENSOR_WIRE_SEG_SHIFT_MAX);
 		HOLDS(msg->nr_parts >= 1 && msg->nr_parts <= RDMATENSOR_LANES_MAX);
-		HOLDS(msg->remote_addr + msg->meta.bytes >= msg->remote_addr);
-		HOLDS(msg->nr_rkeys == segments(msg->remote_addr, msg->meta.bytes,
-						msg->seg_shift));
-		check_parts(msg->meta.bytes, msg->nr_parts);
+		HOLDS(msg->remote_addr + content >= msg->remote_addr);
+		HOLDS(msg->nr_rkeys == segments(msg->remote_addr, content, msg->seg_shift));
+		check_parts(content, msg->nr_parts);
 	} else {
 		HOLDS(!msg->nr_rkeys && !msg->nr_parts && !msg->seg_shift &&
 		      !msg->remote_addr);
@@ -215,6 +257,8 @@ static void check_again(const struct rdmatensor_msg *msg, const void *buf, u32 l
 	HOLDS(!memcmp(again, buf, len));
 
 	HOLDS(!rdmatensor_wire_decode(again, len, &second, &why));
+	HOLDS(!second.slice == !msg->slice);
+	second.slice = msg->slice;
 	HOLDS(second.rkeys - msg->rkeys == (const __le32 *)again - (const __le32 *)buf);
 	HOLDS(second.name - again == msg->name - (const char *)buf);
 	HOLDS(second.text - again == msg->text - (const char *)buf);

@@ -483,6 +483,81 @@ static void few_sges(struct kunit *test)
 	script_close(script);
 }
 
+/* A column of @rows bytes, each a run of its own */
+static void request_column(struct script_end *script, u32 index, u64 rows)
+{
+	static const struct rdmatensor_wire_slice column = {
+		.ndims = 2, .ranges = { { 0, cpu_to_le64(RDMATENSOR_RANGE_REST) },
+					{ 0, cpu_to_le64(1) } },
+	};
+	struct end *end = script->end;
+	const struct rdmatensor_meta meta = {
+		.data_type = RDMATENSOR_DT_UINT8, .ndims = 2, .bytes = 2 * rows,
+		.dims = { rows, 2 },
+	};
+	struct rdmatensor_publish_args args = {
+		.user_data = index, .name = "c", .name_len = 1, .step_id = 1, .uses = 1,
+		.meta = meta, .pool = end->pool,
+	};
+	static const __le32 rkeys[160];
+	struct rdmatensor_msg msg = {
+		.type = RDMATENSOR_WIRE_TENSOR_REQUEST, .request_index = index, .name = "c",
+		.name_len = 1, .step_id = 1, SCRIPT_DEST(rows, 1), .rkeys = rkeys,
+		.slice = &column,
+	};
+
+	msg.flags |= RDMATENSOR_WIRE_F_SLICE;
+	msg.meta = meta;
+	msg.nr_rkeys = rdmatensor_wire_segments(msg.remote_addr, rows, END_SEG_SHIFT);
+	end->channel->features |= RDMATENSOR_WIRE_FEATURE_SLICE;
+	KUNIT_ASSERT_EQ(end->test, 0, rdmatensor_regions_alloc(&end->pool->regions, 2 * rows,
+							       GFP_KERNEL, &args.offset));
+	rdmatensor_pool_get(end->pool);
+	KUNIT_ASSERT_EQ(end->test, rdmatensor_publish(&end->core, &args), 0);
+	rdmatensor_channel_rx_message(end->channel,
+				      end_put_message(end, &msg, end->channel->credits.sent));
+	script_trace(script);
+}
+
+/* Writes of a content that are posted and have not completed */
+static u32 writes(struct script_end *script, u32 index)
+{
+	struct post *post;
+	u32 nr = 0;
+
+	spin_lock_bh(&script->end->channel->lock);
+	list_for_each_entry(post, &script->end->posted[0], item)
+		nr += post->kind == POST_WRITE && post->index == index;
+	spin_unlock_bh(&script->end->channel->lock);
+	return nr;
+}
+
+/* Runs of a byte cost more than their bytes: they do not fill the lane, nor keep it from others */
+static void short_runs(struct kunit *test)
+{
+	struct script_end *script = open(test, 8);
+	u64 of[2] = {};
+	int i;
+
+	request_column(script, 1, 4 * SZ_1K);
+	KUNIT_EXPECT_GT(test, writes(script, 1), 1);
+	KUNIT_EXPECT_LE(test, writes(script, 1), LIMIT / SZ_4K + 1);
+	request(script, 0, LARGE);
+	for (i = 0; i < 1000 && of[0] < LARGE; i++) {
+		KUNIT_EXPECT_LE(test, writes(script, 1), LIMIT / SZ_4K + 1);
+		complete_bytes(script, 1, of);
+	}
+	/* As much of the lane for the one as for the other: 4 bytes count as 4 KiB */
+	KUNIT_EXPECT_GE(test, of[0], (u64)LARGE);
+	KUNIT_EXPECT_LE(test, of[1], 2 * (LARGE / SZ_4K) * 4);
+	KUNIT_EXPECT_GT(test, of[1], 0);
+	drain(script);
+	KUNIT_EXPECT_EQ(test, end_stat(script->end, RDMATENSOR_STAT_SERVED), 2);
+	KUNIT_EXPECT_EQ(test, end_stat(script->end, RDMATENSOR_STAT_SERVED_BYTES),
+			LARGE + 4 * SZ_1K);
+	script_close(script);
+}
+
 static struct kunit_case share_tests[] = {
 	KUNIT_CASE(bounded),
 	KUNIT_CASE(grows),
@@ -500,6 +575,7 @@ static struct kunit_case share_tests[] = {
 	KUNIT_CASE(cancelled_in_its_turn),
 	KUNIT_CASE(responses_are_enough),
 	KUNIT_CASE(few_sges),
+	KUNIT_CASE(short_runs),
 	{}
 };
 

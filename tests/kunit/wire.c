@@ -26,6 +26,17 @@ enum {
 	TABLE_OPEN, TABLE_INFO, TABLE_FAILED,
 	REQUEST_KEEP, REQUEST_KEPT, RE_REQUEST_KEEP,
 	LIST, LIST_ALL, LIST_INFO, LIST_NOTHING, LIST_FAILED,
+	REQUEST_SLICE, REQUEST_SLICE_BYTES, RE_REQUEST_SLICE,
+};
+
+/* The middle of three rows of five, without the first column; and all bytes from the third on */
+static const struct rdmatensor_wire_slice slice = {
+	.ndims = 2,
+	.ranges = { { cpu_to_le64(1), cpu_to_le64(1) }, { cpu_to_le64(1), cpu_to_le64(U64_MAX) } },
+};
+
+static const struct rdmatensor_wire_slice slice_bytes = {
+	.ranges = { { cpu_to_le64(2), cpu_to_le64(U64_MAX) } },
 };
 
 /* Two entries of a list: a tensor of half numbers, {5}, and one that has failed */
@@ -187,6 +198,26 @@ static const struct sample {
 		.flags = RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_KEEP,
 		.nr_parts = 1, .seg_shift = 12,
 		.meta = { .data_type = RDMATENSOR_DT_FLOAT, .ndims = 1 },
+	} },
+	[REQUEST_SLICE] = { "TENSOR_REQUEST of a slice", {
+		.type = RDMATENSOR_WIRE_TENSOR_REQUEST,
+		.flags = RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_SLICE, .slice = &slice,
+		.remote_addr = 0x1ffc, .nr_parts = 1, .seg_shift = 12,
+		.rkeys = rkeys, .nr_rkeys = 2, .name = "a", .name_len = 1,
+		.meta = { .data_type = RDMATENSOR_DT_HALF, .ndims = 2, .bytes = 30,
+			  .dims = { 3, 5 } },
+	} },
+	[REQUEST_SLICE_BYTES] = { "TENSOR_REQUEST of bytes of a new name", {
+		.type = RDMATENSOR_WIRE_TENSOR_REQUEST,
+		.flags = RDMATENSOR_WIRE_F_VALIDATE | RDMATENSOR_WIRE_F_SLICE,
+		.slice = &slice_bytes, .request_index = 9, .name = "w\0x", .name_len = 3,
+	} },
+	[RE_REQUEST_SLICE] = { "TENSOR_RE_REQUEST of a slice", {
+		.type = RDMATENSOR_WIRE_TENSOR_RE_REQUEST,
+		.flags = RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_SLICE, .slice = &slice_bytes,
+		.remote_addr = 0x1000, .nr_parts = 1, .seg_shift = 12,
+		.rkeys = rkeys, .nr_rkeys = 1,
+		.meta = { .data_type = RDMATENSOR_DT_STRING, .ndims = 1, .bytes = 4098 },
 	} },
 	[LIST] = { "LIST", {
 		.type = RDMATENSOR_WIRE_LIST, .request_index = 6, .cursor = 0x8000000000000001,
@@ -421,6 +452,10 @@ static void round_trip(struct kunit *test)
 		expect_bytes(test, out.text, in->text, in->text_len);
 	if (in->entries_bytes)
 		expect_bytes(test, out.entries, in->entries, in->entries_bytes);
+	KUNIT_ASSERT_EQ(test, !out.slice, !in->slice);
+	if (in->slice)
+		expect_bytes(test, out.slice, in->slice,
+			     8 + 16 * max_t(u32, in->slice->ndims, 1));
 
 	again = kunit_kzalloc(test, len, GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, again);
@@ -539,6 +574,13 @@ static const struct field
 	at_entry_ndims = { "ndims of an entry", 117, 1 },
 	at_entry_reserved = { "reserved field of an entry", 118, 2 },
 	at_last_name_len = { "name_len of the last entry", 164, 2 },
+	at_slice_ndims = { "ndims of a slice", 64, 1 },
+	at_slice_reserved = { "reserved field of a slice", 65, 1 },
+	at_slice_reserved_end = { "its end", 71, 1 },
+	at_slice_start = { "start of the first range", 72, 8 },
+	at_slice_length = { "length of the first range", 80, 8 },
+	at_slice_last_start = { "start of the last range", 88, 8 },
+	at_slice_last_length = { "length of the last range", 96, 8 },
 	at_first_dim = { "first dim", 64, 8 };
 
 static const char unused[] = "field that the type does not use";
@@ -778,6 +820,35 @@ static const struct bad_case {
 	{ "an rkey too many", RE_REQUEST, "number of rkeys", 4, { { &at_nr_rkeys, 2 } } },
 	{ "an rkey for nothing", REQUEST_EMPTY, "number of rkeys", 4,
 	  { { &at_nr_rkeys, 1 } } },
+	{ "a slice without its flag", REQUEST_SLICE, tail, 0,
+	  { { &at_flags, RDMATENSOR_WIRE_F_DEST } } },
+	{ "a slice of no length", CANCEL, "flags", 0,
+	  { { &at_flags, RDMATENSOR_WIRE_F_SLICE } } },
+	{ "a slice that is not there", REQUEST_UNKNOWN, "dims of a slice", 0,
+	  { { &at_flags, RDMATENSOR_WIRE_F_SLICE } } },
+	{ "a slice of 17 dims", REQUEST_SLICE, "dims of a slice", 0, { { &at_slice_ndims, 17 } } },
+	{ "a slice of a dim more", REQUEST_SLICE, tail, 0, { { &at_slice_ndims, 3 } } },
+	{ "a slice of a dim less", REQUEST_SLICE, tail, 0, { { &at_slice_ndims, 1 } } },
+	{ "a slice's reserved field", REQUEST_SLICE, "reserved field of a slice", 0,
+	  { { &at_slice_reserved, 1 } } },
+	{ "a slice's reserved field's end", REQUEST_SLICE, "reserved field of a slice", 0,
+	  { { &at_slice_reserved_end, 128 } } },
+	{ "a slice that ends beyond all numbers", REQUEST_SLICE, "range of a slice", 0,
+	  { { &at_slice_last_length, S64_MAX } } },
+	{ "a slice that begins beyond them", REQUEST_SLICE_BYTES, "range of a slice", 0,
+	  { { &at_slice_start, 1ULL << 63 } } },
+	{ "a slice with a row more", REQUEST_SLICE, "slice of other meta-data", 0,
+	  { { &at_slice_length, 3 } } },
+	{ "a slice from beyond the last column", REQUEST_SLICE, "slice of other meta-data", 0,
+	  { { &at_slice_last_start, 6 } } },
+	{ "a slice of bytes beyond the last", RE_REQUEST_SLICE, "slice of other meta-data", 0,
+	  { { &at_slice_start, 4099 } } },
+	{ "a slice that needs a key less", REQUEST_SLICE, "number of rkeys", 0,
+	  { { &at_slice_last_length, 2 } } },
+	{ "a slice that needs a key more", RE_REQUEST_SLICE, "number of rkeys", 0,
+	  { { &at_slice_start, 1 } } },
+	{ "a slice of a kept destination", REQUEST_SLICE_BYTES, "kept destination with a slice", 0,
+	  { { &at_flags, RDMATENSOR_WIRE_F_KEEP | RDMATENSOR_WIRE_F_SLICE } } },
 	{ "2^28 segments", RE_REQUEST_LONG, "number of rkeys", 0, { { &at_seg_shift, 12 } } },
 	{ "2^35 segments", RE_REQUEST_LONG, "number of rkeys", 0,
 	  { { &at_seg_shift, 12 }, { &at_tensor_bytes, 1ULL << 47 } } },
@@ -866,9 +937,10 @@ static void unknown_flags(struct kunit *test)
 {
 	static const u16 allowed[] = {
 		[REQUEST] = RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_VALIDATE |
-			    RDMATENSOR_WIRE_F_KEEP,
+			    RDMATENSOR_WIRE_F_KEEP | RDMATENSOR_WIRE_F_SLICE,
 		[META] = RDMATENSOR_WIRE_F_CHECKSUM,
-		[RE_REQUEST] = RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_KEEP,
+		[RE_REQUEST] = RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_KEEP |
+			       RDMATENSOR_WIRE_F_SLICE,
 		[ERROR] = RDMATENSOR_WIRE_F_NAMED,
 		[CANCEL] = 0,
 	};

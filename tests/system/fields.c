@@ -1100,7 +1100,7 @@ TEST(fields_of_calls)
 
 enum {
 	PUBLISH, DEAD, FAILED, WITHDRAW, FETCH, ALLOC, CANCEL, FREE, GATHER, SHARED, RELEASE,
-	PROXIED, LIST,
+	PROXIED, LIST, SLICED,
 };
 
 static int offered, pending, held;
@@ -1156,6 +1156,25 @@ static void undo_fetch(const struct rdmatensor_op *op)
 {
 	EQ(side_next(&p.b, RDMATENSOR_CQE_FETCH, op->user_data, NULL), 0);
 	CHECK(filled(side_at(&p.b, destination), 64, 1));
+	memset(side_at(&p.b, destination), 0, 64);
+}
+
+/* Of 64 bytes with one dim */
+static const struct rdmatensor_range middle = { 8, 16 };
+
+static void good_sliced(struct rdmatensor_op *op)
+{
+	good_fetch(op);
+	rdmatensor_prep_slice(op, &middle, 1);
+}
+
+static void undo_sliced(const struct rdmatensor_op *op)
+{
+	unsigned char whole[64];
+
+	EQ(side_next(&p.b, RDMATENSOR_CQE_FETCH, op->user_data, NULL), op->ndims > 1 ? -ERANGE : 0);
+	fill(whole, 64, 1);
+	CHECK(op->ndims > 1 || !memcmp(side_at(&p.b, destination), whole + 8, 16));
 	memset(side_at(&p.b, destination), 0, 64);
 }
 
@@ -1316,6 +1335,7 @@ static const struct kind {
 	[RELEASE] = { "RELEASE", good_release, undo_release },
 	[PROXIED] = { "FETCH, proxied", good_proxied, undo_proxied },
 	[LIST] = { "LIST", good_list, undo_list },
+	[SLICED] = { "FETCH of a slice", good_sliced, undo_sliced },
 };
 
 #define NR_KINDS (sizeof(kinds) / sizeof(*kinds))
@@ -1418,7 +1438,24 @@ static const struct row op_rows[] = {
 	OP(K(PROXIED), offset, 8, -EFAULT),
 	OP(K(PROXIED), bytes, UINT64_MAX, -EFAULT),
 	OP(K(PROXIED), bytes, 1ull << 63, -EFAULT),
-	OP(ALL, flags, 1 << 9, -EINVAL),
+	OP(ALL & ~(FETCHES | K(SHARED)), flags, RDMATENSOR_OP_SLICE, -EINVAL),
+	OP(K(FETCH), flags, RDMATENSOR_OP_SLICE, -EFAULT),
+	OP(K(ALLOC), flags, RDMATENSOR_OP_SLICE | RDMATENSOR_OP_ALLOC, -EFAULT),
+	OP(K(PROXIED), flags, RDMATENSOR_OP_SLICE | RDMATENSOR_OP_PROXY, -EFAULT),
+	OP(FETCHES, flags, RDMATENSOR_OP_SLICE | RDMATENSOR_OP_KEEP, -EINVAL),
+	OP(K(SHARED), flags, RDMATENSOR_OP_SLICE | RDMATENSOR_OP_SHARE, -EINVAL),
+	OP(K(SLICED), flags, 0, -EINVAL),
+	OP(K(SLICED), flags, RDMATENSOR_OP_SLICE | RDMATENSOR_OP_KEEP, -EINVAL),
+	OP(K(SLICED), flags, RDMATENSOR_OP_SLICE | RDMATENSOR_OP_SHARE, -EINVAL),
+	OP(K(SLICED), flags, RDMATENSOR_OP_SLICE | RDMATENSOR_OP_COPY, -EINVAL),
+	OP(K(SLICED), ndims, 0, 0),
+	OP(K(SLICED), ndims, RDMATENSOR_DIMS_MAX + 1, -EINVAL),
+	OP(K(SLICED), ndims, UINT32_MAX, -EINVAL),
+	OP(K(SLICED), dims_uptr, 0, -EFAULT),
+	OP(K(SLICED), dims_uptr, KERNEL_ADDR, -EFAULT),
+	OP(K(SLICED), data_type, 1, -EINVAL),
+	OP(K(SLICED), target, 1, -EINVAL),
+	OP(ALL, flags, 1 << 10, -EINVAL),
 	OP(ALL, flags, 1 << 15, -EINVAL),
 	OP(ALL, flags, UINT16_MAX, -EINVAL),
 	OP(ALL & ~FETCHES, flags, RDMATENSOR_OP_ALLOC, -EINVAL),

@@ -152,6 +152,12 @@ static void make_proxied(struct worker *w, struct life *life, struct rdmatensor_
 		op->offset = (uintptr_t)somewhere + SOMEWHERE_BYTES - 64;
 }
 
+/* Of one dim, or of bytes; the last one fits nothing that there is */
+static const struct rdmatensor_range ranges[] = {
+	{ 0, RDMATENSOR_RANGE_REST }, { 1, 100 }, { 63, RDMATENSOR_RANGE_REST }, { 5, 0 },
+	{ 1 << 30, 1 },
+};
+
 static void make_fetch(struct worker *w, struct life *life, struct rdmatensor_op *op)
 {
 	unsigned int region = region_of(w, life, 1);
@@ -163,15 +169,20 @@ static void make_fetch(struct worker *w, struct life *life, struct rdmatensor_op
 		return;
 	}
 	op->channel = channel_of(w, life);
+	if (one_in(w, 3)) {
+		op->flags = RDMATENSOR_OP_SLICE;
+		op->ndims = below(w, 2);
+		op->dims_uptr = (uintptr_t)&ranges[below(w, sizeof(ranges) / sizeof(*ranges))];
+	}
 	if (!one_in(w, 4)) {
-		op->flags = RDMATENSOR_OP_ALLOC;
+		op->flags |= RDMATENSOR_OP_ALLOC;
 		op->pool_id = pool_of(w, life);
 		return;
 	}
 	op->pool_id = life->regions[region].pool;
 	op->offset = life->regions[region].offset;
 	op->bytes = life->regions[region].bytes;
-	if (one_in(w, 2))
+	if (!op->flags && one_in(w, 2))
 		op->flags = RDMATENSOR_OP_KEEP;
 	if (one_in(w, 2))
 		make_proxied(w, life, op);

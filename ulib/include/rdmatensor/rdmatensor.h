@@ -749,6 +749,8 @@ rdmatensor_prep_publish_failed(struct rdmatensor_op *op, const char *name,
  * @name: the tensor's name
  * @step_id: its step
  * @user_data: for its entry RDMATENSOR_CQE_WITHDRAW
+ *
+ * To mean one publication and no other of its name set op->target to its user_data afterwards.
  */
 static inline void rdmatensor_prep_withdraw(struct rdmatensor_op *op,
 					    const char *name, int64_t step_id,
@@ -847,6 +849,29 @@ rdmatensor_prep_fetch_memory(struct rdmatensor_op *op, uint32_t channel,
 	rdmatensor_prep_fetch(op, channel, name, step_id, 0, rdmatensor_op_ptr(to),
 			      bytes, deadline_ns, user_data);
 	rdmatensor_prep_proxy(op, proxy_pool_id);
+}
+
+/**
+ * rdmatensor_prep_slice() - have a fetch bring a part of the tensor
+ * @op: prepared by rdmatensor_prep_fetch(), rdmatensor_prep_fetch_alloc() or
+ *      rdmatensor_prep_fetch_memory()
+ * @ranges: of the first dims, the slowest first; or of the bytes of the content. To be there until
+ *          SUBMIT has returned
+ * @ndims: number of @ranges: of the dims behind them all is taken; 0: @ranges is one, of bytes
+ *
+ * The part lies at the destination without gaps, and the room that counts is the part's. Its entry has
+ * the lengths of the ranges as its shape, and of dims without one theirs; a range of bytes is of
+ * RDMATENSOR_DT_UINT8 with one dim, and is all that an opaque tensor has. -ERANGE: the tensor has no such
+ * part, and the text says what it has. SUBMIT refuses it with -EOPNOTSUPP (the peer's module is too old)
+ * and -EINVAL (more than RDMATENSOR_DIMS_MAX ranges, an end beyond 2^63 - 1; RDMATENSOR_OP_KEEP or
+ * RDMATENSOR_OP_SHARE). See RDMATENSOR_OP_FETCH, in rdmatensor_opcode(3type).
+ */
+static inline void rdmatensor_prep_slice(struct rdmatensor_op *op,
+					 const struct rdmatensor_range *ranges, uint32_t ndims)
+{
+	op->flags |= RDMATENSOR_OP_SLICE;
+	op->ndims = ndims;
+	op->dims_uptr = rdmatensor_op_ptr(ranges);
 }
 
 /**

@@ -8,4 +8,6 @@
 	a_ < b_ ? a_ : b_;		\
 })
 
+#define max_t(type, a, b) ((type)(a) > (type)(b) ? (type)(a) : (type)(b))
+
 #endif
