@@ -531,3 +531,64 @@ def test_lists_by_threads(offers, peer):
         for thread in threads:
             thread.join()
     assert not failures
+
+
+SLICES = [
+    (np.s_[1:3],), (np.s_[:],), (np.s_[2:], np.s_[1:4]), (np.s_[0:2], np.s_[3:], np.s_[1:2]),
+    (np.s_[1:1],), (1,), (np.s_[:], 2), (np.s_[:], np.s_[:], 0), (3, 1, 4), (np.int64(2), np.s_[1:2]),
+]
+
+
+@pytest.mark.parametrize("index", SLICES)
+def test_slice(offers, peer, index):
+    """What numpy has, of the same index"""
+    array = np.arange(4 * 5 * 6, dtype="i4").reshape(4, 5, 6)
+    offers["w"] = array
+    want = array[index]
+    for _ in range(2):
+        got = peer.get("w", slice=index)
+        assert got.dtype == want.dtype and got.shape == want.shape and (got == want).all()
+    assert (peer[("w", *index)] == want).all()
+    out = np.zeros(want.shape, "i4")
+    assert np.shares_memory(peer.get("w", slice=index, out=out), out) or not out.size
+    assert (out == want).all()
+    assert (offers.get("w") == array).all()
+
+
+def test_slice_by_its_index(offers, peer):
+    offers["w"] = np.arange(12.0).reshape(3, 4)
+    assert peer["w", 1].tolist() == [4, 5, 6, 7]
+    assert peer["w", 1:3, 2].tolist() == [6, 10]
+    assert asyncio.run(peer.fetch("w", slice=np.s_[:, 3:])).tolist() == [[3], [7], [11]]
+
+
+def test_slice_that_is_none(offers, peer):
+    offers["w"] = np.zeros((3, 4), "f4")
+    for index, text in [((np.s_[::2],), "with step 2"), ((np.s_[-1:],), "counts from the end"),
+                        ((np.s_[:-1],), "counts from the end"), ((-1,), "counts from the end"),
+                        ((), "of no dimension"), ((np.s_[:],) * 17, "of 17 dimensions"),
+                        ((..., 1), "with ... or None: .* write : for each"),
+                        ((None, 1), "with ... or None"), ((1 << 63,), "beyond"),
+                        ((np.s_[: 1 << 64],), "beyond")]:
+        with pytest.raises(ValueError, match=text):
+            peer.get("w", slice=index)
+    for index in ("0:1", True, np.True_, 1.5, [0, 1], np.s_[0:2:1.0]):
+        with pytest.raises(TypeError):
+            peer.get("w", slice=(index,))
+    for index in [(np.s_[0:4],), (np.s_[:], np.s_[0:5]), (3,), (0, 0, 0), (np.s_[4:],)]:
+        with pytest.raises(OSError, match=r"no such slice: its shape is \[3, 4\]") as raised:
+            peer.get("w", slice=index)
+        assert raised.value.errno == errno.ERANGE
+    assert peer["w", 2:].shape == (1, 4)
+    assert offers.get("w", slice=np.s_[:, 3]).tolist() == [0, 0, 0]
+
+
+def test_out_of_another_type(offers, peer):
+    """It would look like numbers, and be others"""
+    offers["w"] = np.arange(4, dtype="f4")
+    out = np.zeros(4, "f4")
+    assert peer.get("w", out=out) is out and out.tolist() == [0, 1, 2, 3]
+    with pytest.raises(TypeError, match="out is of int32, and the tensor, .* is of float32"):
+        peer.get("w", out=np.zeros(4, "i4"))
+    assert peer.get("w", out=np.zeros(16, "u1")).tolist() == [0, 1, 2, 3]
+    assert peer.get("w", out=np.zeros((2, 2), "f4")).tolist() == [0, 1, 2, 3]

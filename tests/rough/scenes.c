@@ -58,6 +58,8 @@ const struct scene scenes[] = {
 	{ .name = "fetch to a new file",
 	  .line = "rdmatensor fetch -j @serve long none -o @output", .writes = WRITES_NEW,
 	  .killed = true },
+	{ .name = "fetch of slices", .line = "rdmatensor fetch @serve long none --slice long=0:1 -o @output",
+	  .writes = WRITES_NEW, .killed = true, .sparse = 4 },
 	{ .name = "fetch over a file where files have names",
 	  .line = "rdmatensor fetch @serve --all -o @output", .writes = WRITES_OVER,
 	  .no_tmpfile = true, .killed = true, .quick = true },

@@ -45,6 +45,57 @@ serve() {
 		--steps 3
 }
 
+# A tensor of 64 MiB
+wide=/tmp/wide.safetensors
+make_wide() {
+	local header='{"w":{"dtype":"F32","shape":[4096,4096],"data_offsets":[0,67108864]}}'
+	# shellcheck disable=SC2059 # the length is made of escapes
+	printf "$(printf '\\x%02x' ${#header})\\0\\0\\0\\0\\0\\0\\0" >$wide &&
+		printf %s "$header" >>$wide && head -c 64M /dev/urandom >>$wide
+}
+serve_wide() {
+	spawn serving /tmp/serve-wide "$tool" serve $wide --listen "$LAB_IP:7003"
+}
+
+# On the way to this node, so far
+arrived() { cat "/sys/class/net/$LAB_NETDEV/statistics/rx_bytes"; }
+
+# fetch_wide WHAT [ARGUMENT]...: sets ${wire[WHAT]} to bytes; what it took is in /tmp/WHAT.json
+declare -A wire=()
+fetch_wide() {
+	local what=$1 before
+	shift
+	before=$(arrived)
+	"$tool" fetch "$LAB_PEER_IP:7003" w -o "/tmp/$what.safetensors" "$@" -j >>"/tmp/$what.json" || return 1
+	wire[$what]=$(($(arrived) - before))
+}
+
+# What the machine is least busy with otherwise
+least_seconds() { jq -s '[.[].steps[0].seconds] | min' "/tmp/$1.json"; }
+
+# The right half of the columns, of which rows are looked at here and there
+half_is_right() {
+	local row from to
+	from=$(($(stat -c %s /tmp/whole.safetensors) - (64 << 20)))
+	to=$(($(stat -c %s /tmp/half.safetensors) - (32 << 20)))
+	for ((row = 0; row < 4096; row += 97)); do
+		cmp -n 8192 -i $((from + row * 16384 + 8192)):$((to + row * 8192)) \
+			/tmp/whole.safetensors /tmp/half.safetensors || return 1
+	done
+}
+
+# What the wire carries and how long it takes, beside the whole tensor
+half_is_half() {
+	local half whole
+	for _ in 1 2; do
+		fetch_wide whole && fetch_wide half --slice w=:,2048: || return 1
+	done
+	half=$(least_seconds half) whole=$(least_seconds whole)
+	echo "half: ${wire[half]} bytes, $half s; whole: ${wire[whole]} bytes, $whole s" | tee /tmp/figures
+	jq -ne --argjson hb "${wire[half]}" --argjson wb "${wire[whole]}" --argjson hs "$half" \
+		--argjson ws "$whole" '($hb / $wb - 0.5 | fabs) < 0.01 and $ws / $hs >= 1.7'
+}
+
 load
 
 if [ "$LAB_NODE" = 0 ]; then
@@ -60,6 +111,11 @@ if [ "$LAB_NODE" = 0 ]; then
 	tc qdisc del dev "$LAB_NETDEV" root
 	lab-barrier wide 60
 	lab-barrier visited 120
+	kill $spawned
+	wait $spawned
+	check "serve 64 MiB" eval 'make_wide && serve_wide'
+	lab-barrier broad 60
+	lab-barrier sliced 120
 	kill $spawned
 	wait $spawned
 else
@@ -84,6 +140,13 @@ else
 	lab-barrier wide 60
 	check "and that they do, when they do" wide_is_well
 	lab-barrier visited 120
+	lab-barrier broad 60
+	check "half of the columns take half of the time and of the wire" half_is_half
+	sed 's/^/# /' /tmp/figures
+	check "they are the right half" half_is_right
+	check "a slice that there is not" refused 'the tensor has no such slice' \
+		"$tool" fetch "$LAB_PEER_IP:7003" w --slice w=:,:,0 -o /tmp/x.safetensors
+	lab-barrier sliced 120
 fi
 check "rmmod" rmmod rdmatensor
 

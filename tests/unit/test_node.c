@@ -79,9 +79,9 @@ static void test_deadline(void **state)
 
 	(void)state;
 	assert_true(node_deadline(&node) >= now + 1000000000);
-	rdmatensor_node_until(4711);
+	assert_int_equal(rdmatensor_node_until(4711), 0);
 	assert_int_equal(node_deadline(&node), 4711);
-	rdmatensor_node_until(0);
+	assert_int_equal(rdmatensor_node_until(0), 4711);
 	assert_true(node_deadline(&node) >= now + 1000000000);
 	rdmatensor_node_timeout(&node, -1);
 	assert_int_equal(node_deadline(&node), 0);

@@ -789,6 +789,41 @@ static void assert_waits(uint32_t flags, uint32_t timeout_ms)
 }
 
 /* Which file it is, and what to do about it */
+/* What is no slice is refused before anything is asked for */
+static void test_slices(void **state)
+{
+	static const struct {
+		const char *slice, *message;
+	} cases[] = {
+		{ "w", "--slice w is refused: give NAME=RANGE[,RANGE]...: write START:STOP" },
+		{ "=1", "give NAME=RANGE" },
+		{ "w=", "is refused at range 1: write START:STOP for each dimension" },
+		{ "w=1,", "is refused at range 2" },
+		{ "w=2:1", "is refused at range 1" },
+		{ "w=:,x", "is refused at range 2" },
+		{ "w=-1", "is refused at range 1" },
+		{ "w=9223372036854775808", "is refused at range 1" },
+		{ "w=99999999999999999999:", "is refused at range 1" },
+		{ "w=::2", "is refused at \":2\"" },
+		{ "w=0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0", "no tensor has more than 16 dimensions" },
+		{ "v=1", "\"v\" is none of the names: name it as well" },
+		{ "w=w=1", "\"w=w\" is none of the names" },
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(RUN(cmd_fetch, "peer", "w", "-o", "x", "--slice", (char *)cases[i].slice),
+				 EXIT_USAGE);
+		assert_contains(messages, cases[i].message);
+	}
+	assert_int_equal(RUN(cmd_fetch, "peer", "w", "-o", "x", "--slice", "w=1", "--slice", "w=:"),
+			 EXIT_USAGE);
+	assert_contains(messages, "\"w\" has one already: fetch one part at a time");
+	assert_int_equal(RUN(cmd_fetch, "peer", "-a", "-o", "x", "--slice", "w=1"), EXIT_USAGE);
+	assert_contains(messages, "--slice is refused with --all");
+}
+
 static void test_open(void **state)
 {
 	static const struct {
@@ -1072,6 +1107,7 @@ int main(void)
 		test(test_hostile_index),
 		test(test_serve_errors),
 		test(test_usage),
+		test(test_slices),
 		test(test_open),
 		test(test_bad_names),
 		test(test_hostile_names),

@@ -34,6 +34,10 @@ struct rdmatensor_node;
  * @data_type: enum rdmatensor_data_type
  * @ndims: length of @dims, 0: a scalar
  * @dims: the shape
+ * @slice: of one that is got: its part that is wanted, as rdmatensor_prep_slice() has it, which @dims and
+ *         @bytes then describe; NULL: all of it
+ * @slice_room: the length of @slice is that of 64 bits on any machine
+ * @slice_ndims: number of ranges at @slice, up to RDMATENSOR_DIMS_MAX; 0: one, of bytes
  * @__reserved: 0
  *
  * Clear it before the members are set, and set @data and @bytes again before each rdmatensor_get():
@@ -46,7 +50,12 @@ struct rdmatensor_tensor {
 	uint32_t data_type;
 	uint32_t ndims;
 	uint64_t dims[RDMATENSOR_DIMS_MAX];
-	uint64_t __reserved[4];
+	union {
+		const struct rdmatensor_range *slice;
+		uint64_t slice_room;
+	};
+	uint64_t slice_ndims;
+	uint64_t __reserved[2];
 };
 
 /**
@@ -91,12 +100,16 @@ void rdmatensor_node_timeout(struct rdmatensor_node *node, int64_t ms);
 /**
  * rdmatensor_node_until() - when this thread's calls end that rdmatensor_node_timeout() bounds
  * @deadline_ns: CLOCK_MONOTONIC, as from rdmatensor_deadline_ms(), in place of the timeouts of all nodes;
- *               0: these count again
+ *               UINT64_MAX: never; 0, which is also rdmatensor_deadline_ms(-1): the timeouts count again
+ *
+ * Of one that has passed, calls end with -ETIMEDOUT as soon as they would have to wait.
  *
  * For the calling thread alone, until it says otherwise: one bound for several calls, or for one that is
  * repeated after a signal.
+ *
+ * Return: what was set before.
  */
-void rdmatensor_node_until(uint64_t deadline_ns);
+uint64_t rdmatensor_node_until(uint64_t deadline_ns);
 
 /**
  * rdmatensor_node_interruptible() - whether a signal ends calls that get something
@@ -172,7 +185,7 @@ int rdmatensor_node_free_many(struct rdmatensor_node *node, void *const *data, u
  * rdmatensor_withdraw_offer() has returned. Any other is copied, and is the caller's at once.
  *
  * Return: 0; -EEXIST: the name is offered for that step already; -EINVAL: shape and length do not
- * fit; -ENOMEM.
+ * fit, or a slice is set; -ENOMEM.
  */
 int rdmatensor_offer(struct rdmatensor_node *node, const char *name,
 		     const struct rdmatensor_tensor *tensor);
@@ -203,7 +216,9 @@ int rdmatensor_withdraw_offer(struct rdmatensor_node *node, const char *name, in
  *
  * Return: 0; -EINTR; -ETIMEDOUT: no such tensor within the timeout, or no room in the completion ring
  * (RDMATENSOR_RING_ENTRIES), as rdmatensor_node_error() says; -EMSGSIZE: it is longer than its place,
- * and @tensor says how long; -EINVAL: @from names no host, or no tensor; or as rdmatensor_connect().
+ * and @tensor says how long; -ERANGE: it has no such slice; -EINVAL: @from names no host, or no tensor, or
+ * more ranges of a slice than there are dims; -EOPNOTSUPP: the peer's module knows no slices; or as
+ * rdmatensor_connect().
  */
 int rdmatensor_get(struct rdmatensor_node *node, const char *from,
 		   struct rdmatensor_tensor *tensor);

@@ -108,6 +108,11 @@ static int prepare(struct gets *gets, struct want *want, struct rdmatensor_op *o
 	else
 		rdmatensor_prep_fetch_memory(op, gets->channel, want->name, tensor->step, to, room,
 					     pool.id, gets->deadline_ns, 0);
+	if (tensor->slice ? tensor->slice_ndims > RDMATENSOR_DIMS_MAX : tensor->slice_ndims > 0)
+		return node_fail(-EINVAL, "get: %s/%s: %" PRIu64 " ranges of a slice: there are up to %d of them at slice, or none",
+				 gets->host, want->name, tensor->slice_ndims, RDMATENSOR_DIMS_MAX);
+	if (tensor->slice)
+		rdmatensor_prep_slice(op, tensor->slice, (uint32_t)tensor->slice_ndims);
 	return 0;
 }
 

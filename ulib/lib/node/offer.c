@@ -92,6 +92,9 @@ int rdmatensor_offer(struct rdmatensor_node *node, const char *name,
 	if (!length_of(tensor, &bytes))
 		return node_fail(-EINVAL, "offer: \"%s\": %" PRIu64 " bytes are not those of its shape and type: leave bytes 0, or correct the shape",
 				 name, tensor->bytes);
+	if (tensor->slice)
+		return node_fail(-EINVAL, "offer: \"%s\": slice is set, which is of tensors that are got: set it to NULL",
+				 name);
 	if (bytes && !tensor->data)
 		return node_fail(-EINVAL, "offer: \"%s\": no data", name);
 	err = node_start(node, NULL);

@@ -72,9 +72,12 @@ int node_interrupted(const char *what, const char *whose)
 
 static _Thread_local uint64_t own_deadline_ns;
 
-void rdmatensor_node_until(uint64_t deadline_ns)
+uint64_t rdmatensor_node_until(uint64_t deadline_ns)
 {
+	uint64_t former = own_deadline_ns;
+
 	own_deadline_ns = deadline_ns;
+	return former;
 }
 
 uint64_t node_deadline(const struct rdmatensor_node *node)

@@ -22,6 +22,10 @@ ffi.cdef(
     """
     struct rdmatensor;
     struct rdmatensor_node;
+    struct rdmatensor_range {
+        uint64_t start;
+        uint64_t length;
+    };
     struct rdmatensor_tensor {
         void *data;
         uint64_t bytes;
@@ -29,14 +33,19 @@ ffi.cdef(
         uint32_t data_type;
         uint32_t ndims;
         uint64_t dims[16];
-        uint64_t __reserved[4];
+        union {
+            const struct rdmatensor_range *slice;
+            uint64_t slice_room;
+        };
+        uint64_t slice_ndims;
+        uint64_t __reserved[2];
     };
 
     int rdmatensor_node_open(struct rdmatensor_node **out, const char *listen);
     void rdmatensor_node_close(struct rdmatensor_node *node);
     const char *rdmatensor_node_error(void);
     void rdmatensor_node_timeout(struct rdmatensor_node *node, int64_t ms);
-    void rdmatensor_node_until(uint64_t deadline_ns);
+    uint64_t rdmatensor_node_until(uint64_t deadline_ns);
     struct rdmatensor *rdmatensor_node_handle(struct rdmatensor_node *node);
     unsigned int rdmatensor_node_port(struct rdmatensor_node *node);
     void *rdmatensor_node_alloc(struct rdmatensor_node *node, uint64_t bytes);

@@ -9,6 +9,7 @@ import errno
 import functools
 import itertools
 import math
+import operator
 import os
 import threading
 import time
@@ -170,12 +171,14 @@ class _Until:
 
     def run(self, call: Any) -> tuple[int, str]:
         """The call's errno, with the line of it; -EINTR: once more, and its handler has run"""
-        lib.rdmatensor_node_until(self._end_ns)
+        former = 0
         try:
+            # A handler's calls, which may come at any time, put back what they find
+            former = lib.rdmatensor_node_until(self._end_ns)
             err = call()
             said = _said() if err else ""
         finally:
-            lib.rdmatensor_node_until(0)
+            lib.rdmatensor_node_until(former)
         if err == -errno.EINTR and self._end_ns and time.monotonic_ns() >= self._end_ns:
             raise TimeoutError(errno.ETIMEDOUT,
                                f"{self._what}: interrupted until the timeout was over")
@@ -204,6 +207,61 @@ def _as_array(value: Any) -> np.ndarray:
     if array.ndim > DIMS_MAX:
         raise ValueError(f"{array.ndim} dimensions are more than {DIMS_MAX}")
     return array
+
+
+def _filled(out: np.ndarray, nbytes: int, form: _Form) -> np.ndarray:
+    """What was written to an array of the caller's"""
+    if out.dtype.itemsize != 1 and out.dtype != form.dtype:
+        raise TypeError(f"out is of {out.dtype}, and the tensor, which has been written there, "
+                        f"is of {form.dtype}")
+    if out.shape == form.shape and out.dtype == form.dtype:
+        return out
+    filled = out.reshape(-1).view("u1")[:nbytes]
+    return filled.view(form.dtype).reshape(form.shape)
+
+
+class _Slice:
+    """A part of a tensor whose shape only its peer knows"""
+
+    def __init__(self, index: Any):
+        index = index if isinstance(index, tuple) else (index,)
+        if any(part is Ellipsis or part is None for part in index):
+            raise ValueError("a slice with ... or None: the shape is the peer's: write : for each "
+                             "dimension before the last one that is cut")
+        if len(index) > DIMS_MAX:
+            raise ValueError(f"a slice of {len(index)} dimensions: no tensor has more than {DIMS_MAX}")
+        if not index:
+            raise ValueError("a slice of no dimension is all of it: leave it out")
+        self.ranges = ffi.new("struct rdmatensor_range[]", [_range(part) for part in index])
+        self.ndims = len(index)
+        #: Dims of one element that the result has not, as with numpy
+        self._dropped = {i for i, part in enumerate(index) if not isinstance(part, slice)}
+
+    def shape(self, dims: tuple[int, ...]) -> tuple[int, ...]:
+        """Of the result, which came with these"""
+        return tuple(dim for i, dim in enumerate(dims) if i not in self._dropped)
+
+
+def _range(part: Any) -> tuple[int, int]:
+    """Start and length; all ones: to the end"""
+    rest = (1 << 64) - 1
+    if not isinstance(part, slice):
+        if isinstance(part, (bool, np.bool_)) or not hasattr(part, "__index__"):
+            raise TypeError(f"a slice of {part!r}: only start:stop and integers; rows by their "
+                            "numbers are what DistTensor has")
+        start = operator.index(part)
+        part = slice(start, start + 1)
+    start = 0 if part.start is None else operator.index(part.start)
+    stop = None if part.stop is None else operator.index(part.stop)
+    if part.step is not None and operator.index(part.step) != 1:
+        raise ValueError(f"a slice with step {part.step}: only what lies together in a dimension")
+    if start < 0 or (stop is not None and stop < 0):
+        raise ValueError("a slice that counts from the end: the shape is the peer's, which list() tells")
+    if start >= 1 << 63 or (stop is not None and stop >= 1 << 63):
+        raise ValueError("a slice beyond 2**63 - 1: no dimension is so long")
+    if stop is None:
+        return start, rest
+    return start, max(stop - start, 0)
 
 
 def _encoded(name: str) -> bytes:
@@ -444,9 +502,10 @@ class Node:
         self._live()
         return Peer(self, host)
 
-    def get(self, name: str, *, step: int = 0) -> np.ndarray:
-        """One of its own offers"""
-        return Peer(self, "").get(name, step=step)
+    def get(self, name: str, *, step: int = 0, out: np.ndarray | None = None,
+            slice: Any = None) -> np.ndarray:
+        """One of its own offers, as Peer.get() has those of others"""
+        return Peer(self, "").get(name, step=step, out=out, slice=slice)
 
     def list(self, prefix: str = "") -> list[Offered]:
         """Its own offers, as Peer.list() has them"""
@@ -474,15 +533,24 @@ class Peer:
         self._node = node
         self.host = host
 
-    def __getitem__(self, name: str) -> np.ndarray:
+    def __getitem__(self, name: Any) -> np.ndarray:
+        """``peer["w"]``, or a part of it: ``peer["w", 1024:2048, :]``"""
+        if isinstance(name, tuple):
+            return self.get(name[0], slice=name[1:])
         return self.get(name)
 
-    def get(self, name: str, *, step: int = 0, out: np.ndarray | None = None) -> np.ndarray:
+    def get(self, name: str, *, step: int = 0, out: np.ndarray | None = None,
+            slice: Any = None) -> np.ndarray:
         """The tensor, in memory of the node's that peers write to: nothing is copied.
 
         With ``out``, an array of the caller's, it is written there instead, which costs a copy.
+        It is bytes that are written: the array that is returned has their type and shape, and is
+        ``out`` itself only if ``out`` has these. TypeError: ``out`` is of another type.
+        With ``slice``, as ``numpy.s_[1024:2048, :]``, only that part of it is sent. Of dimensions
+        behind those all is taken. OSError with errno.ERANGE: the tensor ends before, which numpy
+        would pass over.
         """
-        return self._get([name], step, [out])[0]
+        return self._get([name], step, [out], None if slice is None else _Slice(slice))[0]
 
     def get_many(self, names: Iterable[str], *, step: int = 0) -> dict[str, np.ndarray]:
         """Several tensors, all in flight at once"""
@@ -508,14 +576,15 @@ class Peer:
             # Also if a signal's handler raises when it has come
             libc.free(out[0])
 
-    async def fetch(self, name: str, *, step: int = 0,
-                    out: np.ndarray | None = None) -> np.ndarray:
+    async def fetch(self, name: str, *, step: int = 0, out: np.ndarray | None = None,
+                    slice: Any = None) -> np.ndarray:
         """As get(), for asyncio: another thread waits"""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(None, lambda: self.get(name, step=step, out=out))
+        return await loop.run_in_executor(
+            None, lambda: self.get(name, step=step, out=out, slice=slice))
 
-    def _get(self, names: list[str], step: int,
-             outs: list[np.ndarray | None]) -> list[np.ndarray]:
+    def _get(self, names: list[str], step: int, outs: list[np.ndarray | None],
+             part: _Slice | None = None) -> list[np.ndarray]:
         handle = self._node._live()
         # One by one only where that differs: it is all the same for most
         tensors = ffi.new("struct rdmatensor_tensor[]", len(names))
@@ -527,9 +596,15 @@ class Peer:
                 raise ValueError("out has to be writeable, contiguous, and of numbers")
             tensors[i].data = _pointer(out)
             tensors[i].bytes = out.nbytes
+        if part is not None:
+            tensors[0].slice, tensors[0].slice_ndims = part.ranges, part.ndims
         try:
             self._run(handle, [_encoded(name) for name in names], tensors, outs)
-            return self._results(handle, tensors, outs)
+            results = self._results(handle, tensors, outs)
+            # Not what is dead, or of a type that is not known: it comes as it is
+            if part is not None and results[0].shape == tuple(tensors[0].dims[0:tensors[0].ndims]):
+                results[0] = results[0].reshape(part.shape(results[0].shape))
+            return results
         except BaseException:
             self._give_back(handle, tensors, outs)
             raise
@@ -587,8 +662,7 @@ class Peer:
                 # The array's from here on
                 tensors[len(results) - 1].data = ffi.NULL
             else:
-                filled = out.reshape(-1).view("u1")[:nbytes]
-                results.append(filled.view(form.dtype).reshape(form.shape))
+                results.append(_filled(out, nbytes, form))
         return results
 
     def __repr__(self) -> str:

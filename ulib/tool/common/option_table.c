@@ -164,6 +164,17 @@ const struct option_row option_rows[] = {
 			"in which * stands for slashes and points, too. Given several times: those "
 			"that match any of them.",
 	}, {
+		OWN(IN(FETCH), SLICE, "slice"),
+		.arg = "NAME=RANGES", .kind = OPTION_OWN,
+		.help = "of the tensor NAME only this part: START:STOP of its first\n"
+			"dimensions, as w=0:1024,: ; repeatable; not with --all",
+		.man = "Of the tensor NAME, which is one of those that are fetched, only a part: of its "
+			"first dimensions the ranges START:STOP, separated by commas, of those behind "
+			"them all. A side that is left out is the tensor's; a number alone is one element "
+			"of a dimension, which stays, with length 1. There is no step, and nothing "
+			"counts from the end. No other bytes cross the network; the file has the part as a "
+			"tensor of that name. Not with --all.",
+	}, {
 		OWN(IN(SERVE), FILTER, "filter"),
 		.arg = "GLOB", .kind = OPTION_OWN,
 		.help = "only tensors whose name matches; repeatable",

@@ -90,6 +90,7 @@ enum option_id {
 	OPT_OUTPUT,
 	OPT_ALLOC,
 	OPT_FILTER,
+	OPT_SLICE,
 	OPT_MODE,
 	OPT_MEMORY,
 	OPT_KEEP,

@@ -126,6 +126,11 @@ static int take_arguments(struct fetch *fetch, bool all, int argc, char **argv)
 		return err;
 	if (fetch->alloc && fetch->memory != STORE_KERNEL)
 		return misused("--alloc is refused with --memory: memory that is registered has no places to hand out: leave out one of the two");
+	if (fetch->slices.nr && all)
+		return misused("--slice is refused with --all: give the names of the tensors, and --slice for those of which you want a part");
+	err = slices_check(&fetch->slices, argv + optind, nr);
+	if (err)
+		return err;
 	if (fetch->filter.nr && !all)
 		return misused("--filter is refused with names: give --all, or leave it out");
 	if (!fetch->output || !*fetch->output)
@@ -159,6 +164,7 @@ int cmd_fetch(int argc, char **argv)
 		{ .id = OPT_TIMEOUT, .ns = &fetch.timeout_ns },
 		{ .id = OPT_ALLOC, .flag = &fetch.alloc },
 		{ .id = OPT_FILTER, .own = &fetch.filter, .take = filter_take },
+		{ .id = OPT_SLICE, .own = &fetch.slices, .take = slices_take },
 		{ .id = OPT_MEMORY, .own = &fetch, .take = take_memory },
 		{ .id = OPT_PEER_WORKER, .text = &fetch.peers.worker },
 	};
@@ -166,8 +172,10 @@ int cmd_fetch(int argc, char **argv)
 	int err;
 
 	if (!context_options_parse(COMMAND_FETCH, &fetch.options, places,
-				   NR_PLACES(places), argc, argv, &err))
+				   NR_PLACES(places), argc, argv, &err)) {
+		slices_free(&fetch.slices);
 		return err;
+	}
 	err = take_arguments(&fetch, all, argc, argv);
 	if (!err)
 		err = outputs_begin(&outputs, fetch.output);
@@ -175,6 +183,7 @@ int cmd_fetch(int argc, char **argv)
 		err = fetch_from(&fetch, &outputs, argv + optind, (size_t)(argc - optind));
 	outputs_drop(&outputs);
 	peers_end(&fetch.peers);
+	slices_free(&fetch.slices);
 	free(fetch.peer);
 	return err;
 }

@@ -30,6 +30,7 @@ const char *fetch_remedy(const struct rdmatensor_cqe *cqe)
 	case -ENODEV:
 	case -EPROTO:
 		return ": see the peer's log, and fetch again";
+	case -ERANGE:
 	case -EMSGSIZE:
 	case -ENOSPC:
 	case -EBADMSG:
@@ -89,13 +90,15 @@ static int fetch_one(struct fetch *fetch, struct peer *peer, const char *name,
 		     const struct store *store, uint64_t bytes, struct rdmatensor_cqe *cqe)
 {
 	char text[RDMATENSOR_STATUS_ROOM];
+	struct rdmatensor_op op;
 	int err;
 
 	for (;;) {
 		memset(cqe, 0, sizeof(*cqe));
-		err = rdmatensor_fetch(fetch->rt, peer->channel, name, fetch->first_step,
-				       &store->pool, store->offset, bytes, fetch_deadline(fetch),
-				       cqe);
+		rdmatensor_prep_fetch(&op, peer->channel, name, fetch->first_step, store->pool.id,
+				      store->offset, bytes, fetch_deadline(fetch), 0);
+		slices_apply(&fetch->slices, name, &op);
+		err = rdmatensor_run(fetch->rt, &op, cqe);
 		if (!peer_is_down(&fetch->peers, peer, err)) {
 			peer->tries = 0;
 			peers_progress(&fetch->peers);

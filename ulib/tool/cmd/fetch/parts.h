@@ -9,6 +9,7 @@
 #include "outfile.h"
 #include "peers.h"
 #include "safetensors/model.h"
+#include "slices.h"
 #include "tool/common/context_options.h"
 #include "tool/common/filter.h"
 #include "tool/common/store.h"
@@ -28,6 +29,7 @@
  * @output: of -o
  * @folder: shards are written, where the peer has some
  * @filter: of --filter
+ * @slices: of --slice
  * @model: the file that is written, or the shards
  * @file: all tensors, @model's
  * @store: where they go
@@ -47,6 +49,7 @@ struct fetch {
 	const char *output;
 	bool folder;
 	struct filter filter;
+	struct slices slices;
 	struct st_model model;
 	const struct st_file *file;
 	struct store store;

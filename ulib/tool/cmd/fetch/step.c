@@ -477,6 +477,7 @@ static void prep(const struct run *run, size_t i, uint64_t deadline, struct rdma
 	else
 		rdmatensor_prep_fetch(op, channel, tensor->name, run->step, fetch->store.pool.id,
 				      fetch->offsets[i], tensor->bytes, deadline, i);
+	slices_apply(&fetch->slices, tensor->name, op);
 }
 
 /* Operations that can be submitted now; what nobody can send ends, what somebody will waits */
