@@ -21,6 +21,8 @@
 #define LINGER		CANCEL_SENT, CONTENT(0, 1, 100, "end2:0")
 
 #define NAMED RDMATENSOR_WIRE_FEATURE_ERROR_NAMED
+#define SLICED RDMATENSOR_WIRE_FEATURE_SLICE
+#define NO_SLICE "down:-71(META_DATA_RESPONSE of a tensor that has no such slice)"
 #define OTHER_ERROR "down:-71(ERROR_STATUS of another tensor)"
 #define NOT_SENT "down:-71(answer to a request that was not sent or has ended)"
 #define NOT_ASKED "down:-71(content that was not asked for)"
@@ -42,6 +44,28 @@ static const struct script scripts[] = {
 	{ "known tensor that has changed", .steps = {
 		DIRECT, META(1, 200, "re#1+dest"), CONTENT(0, 1, 200, "end2:0"),
 		FETCH(3, "x", "req#2+dest"), CONTENT(0, 2, 200, "end3:0"),
+	} },
+	{ "slice of an unknown tensor, and all of it", .features = SLICED, .steps = {
+		FETCH_SLICE(1, "x", 40, "req#0"), META(0, 100, "re#0+dest"),
+		CONTENT(0, 0, 40, "end1:0"), FETCH(2, "x", "req#1+dest"),
+		CONTENT(0, 1, 100, "end2:0"),
+	} },
+	{ "slice of a known tensor", .features = SLICED, .steps = {
+		KNOWN, FETCH_SLICE(2, "x", 40, "req#1+dest"), CONTENT(0, 1, 40, "end2:0"),
+	} },
+	{ "all of a known tensor in place of its slice", .features = SLICED, .steps = {
+		KNOWN, FETCH_SLICE(2, "x", 40, "req#1+dest"), CONTENT(0, 1, 100, LENGTH),
+	} },
+	{ "slice that a known tensor has not", .features = SLICED, .steps = {
+		KNOWN, FETCH_SLICE(2, "x", 101, "req#1"), ERR(1, -ERANGE, "end2:-34"),
+	} },
+	{ "slice that the tensor has not any more, and content", .features = SLICED, .steps = {
+		KNOWN, FETCH_SLICE(2, "x", 100, "req#1+dest"), META(1, 50, NO_SLICE),
+		CONTENT(0, 1, 0, ""),
+	} },
+	{ "slice of who knows none", .steps = {
+		KNOWN, STEP("", .op = OP_FETCH, .id = 2, .name = "x", .slice = 40,
+			    .ret = -EOPNOTSUPP),
 	} },
 	{ "known tensor that is empty now", .steps = {
 		DIRECT, META(1, 0, "re#1+dest"), CONTENT(0, 1, 0, "end2:0"),

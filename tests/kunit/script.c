@@ -216,6 +216,22 @@ void script_up(struct script_end *script)
 	KUNIT_EXPECT_STREQ(script->end->test, script_trace(script), "hello up");
 }
 
+/* The first elements; NULL: all are wanted */
+static struct rdmatensor_fetch_slice *script_slice(struct script_end *script,
+						   const struct script_step *step)
+{
+	struct rdmatensor_fetch_slice *wanted;
+
+	if (!step->slice)
+		return NULL;
+	wanted = kzalloc(sizeof(*wanted), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(script->end->test, wanted);
+	wanted->slice.ndims = 1;
+	wanted->slice.ranges[0].length = step->slice;
+	rdmatensor_wire_slice_put(&wanted->slice, &wanted->wire);
+	return wanted;
+}
+
 static int script_fetch(struct script_end *script, const struct script_step *step)
 {
 	struct end *end = script->end;
@@ -230,6 +246,7 @@ static int script_fetch(struct script_end *script, const struct script_step *ste
 		.bytes = step->bytes,
 		.alloc = !step->place,
 		.keep = step->keep,
+		.slice = script_slice(script, step),
 	};
 	int ret;
 
@@ -246,6 +263,8 @@ static int script_fetch(struct script_end *script, const struct script_step *ste
 	ret = rdmatensor_request_submit(end->channel, &args);
 	if (ret)
 		rdmatensor_pool_put(pool);
+	if (ret)
+		kfree(args.slice);
 	if (ret && args.proxy)
 		rdmatensor_pool_put(args.proxy);
 	return ret;

@@ -47,6 +47,7 @@ enum script_op {
  * @again: and that is the last one's
  * @proxied: that is in a pool which peers cannot write, and may have a proxy in the end's pool
  * @keep: the fetch keeps it
+ * @slice: the fetch wants so many elements of it, from the first on; 0: all
  * @uses: of a tensor
  * @error: of a tensor, of an abort, or of posting
  * @text_len: of script_text, with the error of a tensor
@@ -67,6 +68,7 @@ struct script_step {
 	bool again;
 	bool proxied;
 	bool keep;
+	u64 slice;
 	u32 uses;
 	int error;
 	u16 text_len;
@@ -127,6 +129,8 @@ struct script {
 #define FETCH_PROXIED(_id, _name, _bytes, _expect) \
 	STEP(_expect, .op = OP_FETCH, .id = _id, .name = _name, .bytes = _bytes, \
 	     .place = true, .proxied = true)
+#define FETCH_SLICE(_id, _name, _elements, _expect) \
+	STEP(_expect, .op = OP_FETCH, .id = _id, .name = _name, .slice = _elements)
 #define FETCH_FAILS(_id, _name, _step, _ret) \
 	STEP("", .op = OP_FETCH, .id = _id, .name = _name, .step_id = _step, .ret = _ret)
 #define CANCEL(_id, _expect) STEP(_expect, .op = OP_CANCEL, .id = _id)
