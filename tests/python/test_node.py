@@ -592,3 +592,36 @@ def test_out_of_another_type(offers, peer):
         peer.get("w", out=np.zeros(4, "i4"))
     assert peer.get("w", out=np.zeros(16, "u1")).tolist() == [0, 1, 2, 3]
     assert peer.get("w", out=np.zeros((2, 2), "f4")).tolist() == [0, 1, 2, 3]
+
+
+def test_name_that_is_nearly_right(node, offers, peer):
+    """What may have been meant, the nearest first, and nothing that is far from it"""
+    for name in ("weight", "Weights.1", "wait", "bias", "layers.0.attn.q_proj.weight",
+                 "layers.1.attn.q_proj.weight", "layers.0.attn.k_proj.weight"):
+        offers[name] = np.uint8(1)
+    offers.offer("stepped", np.uint8(1), step=3)
+    offers.offer("stepped", np.uint8(1), step=7)
+    node.timeout = 0.1
+    for name, meant in [
+            ("weights", '; did you mean "weight" or "Weights.1"?'),
+            ("Weight", '; did you mean "weight"?'),
+            ("layer.0.attn.q_proj.weight", '; did you mean "layers.0.attn.q_proj.weight", '),
+            ("stepped", "; it is offered there under step 7"),
+            ("nothing like it", "(rdmatensor_node_timeout())")]:
+        with pytest.raises(TimeoutError) as raised:
+            peer[name]
+        assert meant in raised.value.strerror
+        assert "did you" in meant or "did you" not in raised.value.strerror
+    with pytest.raises(TimeoutError) as raised:
+        peer["layers.0.attn.v_proj.weight"]
+    assert raised.value.strerror.count("_proj.weight\"") == 3
+
+
+def test_name_that_is_nearly_right_of_who_does_not_tell(address, node, monkeypatch):
+    monkeypatch.setenv("RDMATENSOR_LIST_MODE", "2")
+    with rt.Node(listen=f"{address}:0") as quiet:
+        quiet["weights"] = np.zeros(1)
+        node.timeout = 0.1
+        with pytest.raises(TimeoutError) as raised:
+            node.connect(f"{address}:{quiet.port}")["weight"]
+        assert "did you" not in raised.value.strerror

@@ -1330,6 +1330,25 @@ const char *rdmatensor_cqe_text(const struct rdmatensor_cqe *cqe, char *text,
 const char *rdmatensor_status_text(struct rdmatensor *rt, const struct rdmatensor_cqe *cqe,
 				   char *text, size_t text_len);
 
+/**
+ * rdmatensor_similar() - names that a peer offers and that look like one that it does not
+ * @rt: handle, started
+ * @channel: to the peer, or RDMATENSOR_CHANNEL_SELF
+ * @name: what is not there
+ * @deadline_ns: end of the look, which is not 0
+ * @text: out, zero-terminated, for people: up to three names, as
+ *        did you mean "weights" or "weight.0"?, or the step under which @name itself is offered; "": neither
+ * @len: its length; RDMATENSOR_STATUS_ROOM holds all
+ *
+ * Lists what the peer offers (RDMATENSOR_OP_LIST), in a pool of its own that is destroyed again, and
+ * takes some time for each name that is about as long. A blocking call.
+ *
+ * Return: number of names in @text; 0: none; or why there was no list, or no whole one: as for
+ * rdmatensor_prep_list() and rdmatensor_pool_create(), -ENOMEM, -EINVAL.
+ */
+int rdmatensor_similar(struct rdmatensor *rt, uint32_t channel, const char *name,
+		       uint64_t deadline_ns, char *text, size_t len);
+
 #ifdef __cplusplus
 }
 #endif

@@ -53,22 +53,37 @@ struct gets {
 	unsigned int failed;
 };
 
+/* For words only, so it may not take long */
+#define SIMILAR_MS 250
+
+/* What may have been meant, to be appended; "" */
+static const char *similar(const struct gets *gets, const char *name, char *text, size_t len)
+{
+	size_t at = (size_t)snprintf(text, len, "; ");
+
+	return rdmatensor_similar(gets->node->rt, gets->channel, name,
+				  rdmatensor_deadline_ms(SIMILAR_MS), text + at, len - at) > 0 ?
+	       text : "";
+}
+
 /* The first one is told; @cqe: its end, or why it was not taken */
 static void fail(struct gets *gets, const struct want *want, const struct rdmatensor_cqe *cqe,
 		 const char *text)
 {
-	bool late = cqe->result == -ETIMEDOUT && gets->deadline_ns &&
+	bool late = cqe->result == -ETIMEDOUT && gets->deadline_ns && cqe->type &&
+		    !(cqe->flags & RDMATENSOR_CQE_TEXT) &&
 		    rdmatensor_now_ns() >= gets->deadline_ns;
+	char meant[RDMATENSOR_STATUS_ROOM] = "";
 
 	if (gets->failed++)
 		return;
 	/* The publisher's own -EINTR is no signal here */
 	gets->err = cqe->result == -EINTR && !(cqe->flags & RT_CQE_SIGNAL) ? -EREMOTEIO :
 		    cqe->result;
-	node_fail(gets->err, "get: %s/%s, step %" PRId64 ": %s%s", gets->host, want->name,
-		  want->tensor->step, text, late && cqe->type && !(cqe->flags & RDMATENSOR_CQE_TEXT) ?
+	node_fail(gets->err, "get: %s/%s, step %" PRId64 ": %s%s%s", gets->host, want->name,
+		  want->tensor->step, text, late ?
 		  ": the peer has not published it under this name and step, or needs more time (rdmatensor_node_timeout())" :
-		  "");
+		  "", late ? similar(gets, want->name, meant, sizeof(meant)) : "");
 }
 
 /*

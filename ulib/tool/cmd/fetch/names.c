@@ -15,6 +15,9 @@
 #include "tool/common/published.h"
 #include "tool/common/store.h"
 
+/* For words of an error */
+#define SIMILAR_MS 1000
+
 uint64_t fetch_deadline(const struct fetch *fetch)
 {
 	return fetch->timeout_ns ? rdmatensor_now_ns() + fetch->timeout_ns : 0;
@@ -60,7 +63,7 @@ const char *fetch_refusal(const struct peer *peer, int err, char *text, size_t l
 static int tensor_failed(struct fetch *fetch, const struct peer *peer, const char *name,
 			 const struct rdmatensor_cqe *cqe, int err)
 {
-	char text[RDMATENSOR_STATUS_ROOM];
+	char text[RDMATENSOR_STATUS_ROOM], meant[RDMATENSOR_STATUS_ROOM] = "";
 	const char *remedy;
 
 	if (!cqe->type || peer->state == PEER_GIVEN_UP)
@@ -69,11 +72,15 @@ static int tensor_failed(struct fetch *fetch, const struct peer *peer, const cha
 			      fetch_refusal(peer, peer->state == PEER_GIVEN_UP ? -ENOTCONN : err,
 					    text, sizeof(text)));
 	remedy = fetch_remedy(cqe);
+	if (err == -ETIMEDOUT)
+		rdmatensor_similar(fetch->rt, peer->channel, name,
+				   rdmatensor_deadline_ms(SIMILAR_MS), meant, sizeof(meant));
 	if (err == -ETIMEDOUT && !strcmp(name, INDEX_NAME))
 		remedy = ": it did not arrive within --timeout, or the peer is not a `rdmatensor serve` with this step: raise --timeout, or name the tensors";
-	return failed("fetch tensor \"%s\", step %" PRId64 ", from %s: %s%s",
+	return failed("fetch tensor \"%s\", step %" PRId64 ", from %s: %s%s%s%s",
 		      name, fetch->first_step, peer->name,
-		      rdmatensor_status_text(fetch->rt, cqe, text, sizeof(text)), remedy);
+		      rdmatensor_status_text(fetch->rt, cqe, text, sizeof(text)), remedy,
+		      *meant ? "; " : "", meant);
 }
 
 /* The ends of channels; nothing else is in flight */
