@@ -22,9 +22,10 @@ int __wrap_rdmatensor_pool_create_peers(struct rdmatensor *rt, uint64_t bytes,
 int __wrap_rdmatensor_pool_alloc(struct rdmatensor *rt, const struct rdmatensor_pool *pool,
 				 uint64_t bytes, uint64_t *offset);
 int __wrap_rdmatensor_pool_destroy(struct rdmatensor *rt, struct rdmatensor_pool *pool);
-int __wrap_rdmatensor_fetch(struct rdmatensor *rt, uint32_t channel, const char *name,
-			    int64_t step, const struct rdmatensor_pool *pool, uint64_t offset,
-			    uint64_t bytes, uint64_t deadline_ns, struct rdmatensor_cqe *cqe);
+int __wrap_rdmatensor_run_sized(struct rdmatensor *rt, const struct rdmatensor_op *op,
+				size_t op_size, struct rdmatensor_cqe *cqe);
+int __wrap_rdmatensor_similar(struct rdmatensor *rt, uint32_t channel, const char *name,
+			      uint64_t deadline_ns, char *text, size_t len);
 int __wrap_rdmatensor_query_sized(struct rdmatensor *rt, struct rdmatensor_query *query,
 				    size_t size);
 int __wrap_rdmatensor_channel_query_sized(struct rdmatensor *rt,
@@ -35,6 +36,9 @@ struct json_object *__wrap_json_tokener_parse_ex(struct json_tokener *tok, const
 						 int len);
 struct json_object *__real_json_tokener_parse_ex(struct json_tokener *tok, const char *text,
 						 int len);
+
+/* What was made last, to which all is fetched */
+static struct rdmatensor_pool last;
 
 /* Longer than any index: its length counts, and nothing is written to it */
 #define POOL_MAX (1u << 20)
@@ -49,6 +53,7 @@ int __wrap_rdmatensor_pool_create(struct rdmatensor *rt, uint64_t bytes,
 	HOLDS(pool->base);
 	pool->id = 1;
 	pool->bytes = bytes;
+	last = *pool;
 	peer.pools++;
 	peer.pool_bytes = bytes;
 	return 0;
@@ -109,15 +114,14 @@ static void take_meta(struct rdmatensor_cqe *cqe)
 	}
 }
 
-int __wrap_rdmatensor_fetch(struct rdmatensor *rt, uint32_t channel, const char *name,
-			    int64_t step, const struct rdmatensor_pool *pool, uint64_t offset,
-			    uint64_t bytes, uint64_t deadline_ns, struct rdmatensor_cqe *cqe)
+int __wrap_rdmatensor_run_sized(struct rdmatensor *rt, const struct rdmatensor_op *op,
+				size_t op_size, struct rdmatensor_cqe *cqe)
 {
+	uint64_t bytes = op->bytes;
+
 	(void)rt;
-	(void)channel;
-	(void)step;
-	(void)deadline_ns;
-	HOLDS(*name && bytes <= pool->bytes - offset);
+	HOLDS(op_size == sizeof(*op) && op->opcode == RDMATENSOR_OP_FETCH && !op->flags);
+	HOLDS(op->name_len && op->pool_id == last.id && bytes <= last.bytes - op->offset);
 	memset(cqe, 0, sizeof(*cqe));
 	cqe->type = RDMATENSOR_CQE_FETCH;
 	cqe->result = bytes ? peer.fetch : peer.probe;
@@ -128,11 +132,22 @@ int __wrap_rdmatensor_fetch(struct rdmatensor *rt, uint32_t channel, const char 
 		cqe->tensor_bytes = peer.text_bytes - (bytes ? peer.less : 0);
 		cqe->data_type = RDMATENSOR_DT_STRING;
 		if (!cqe->result && bytes)
-			memcpy((char *)pool->base + offset, peer.text, cqe->tensor_bytes);
+			memcpy((char *)last.base + op->offset, peer.text, cqe->tensor_bytes);
 	} else {
 		take_meta(cqe);
 	}
 	return cqe->result;
+}
+
+/* It is not asked for names */
+int __wrap_rdmatensor_similar(struct rdmatensor *rt, uint32_t channel, const char *name,
+			      uint64_t deadline_ns, char *text, size_t len)
+{
+	(void)rt;
+	(void)channel;
+	HOLDS(*name && deadline_ns && len);
+	*text = '\0';
+	return 0;
 }
 
 int __wrap_rdmatensor_query_sized(struct rdmatensor *rt, struct rdmatensor_query *query,
