@@ -601,27 +601,36 @@ def test_name_that_is_nearly_right(node, offers, peer):
         offers[name] = np.uint8(1)
     offers.offer("stepped", np.uint8(1), step=3)
     offers.offer("stepped", np.uint8(1), step=7)
+    assert len(peer.list()) == 9
     node.timeout = 0.1
+
+    def said(name, wanted):
+        """A busy machine may have no time for the words"""
+        for _ in range(20):
+            with pytest.raises(TimeoutError) as raised:
+                peer[name]
+            if wanted in raised.value.strerror:
+                break
+        return raised.value.strerror
+
     for name, meant in [
             ("weights", '; did you mean "weight" or "Weights.1"?'),
             ("Weight", '; did you mean "weight"?'),
             ("layer.0.attn.q_proj.weight", '; did you mean "layers.0.attn.q_proj.weight", '),
             ("stepped", "; it is offered there under step 7"),
             ("nothing like it", "(rdmatensor_node_timeout())")]:
-        with pytest.raises(TimeoutError) as raised:
-            peer[name]
-        assert meant in raised.value.strerror
-        assert "did you" in meant or "did you" not in raised.value.strerror
-    with pytest.raises(TimeoutError) as raised:
-        peer["layers.0.attn.v_proj.weight"]
-    assert raised.value.strerror.count("_proj.weight\"") == 3
+        assert meant in said(name, meant)
+    assert "did you" not in said("nothing like it", "Connection timed out")
+    assert said("layers.0.attn.v_proj.weight", "did you").count("_proj.weight\"") == 3
 
 
 def test_name_that_is_nearly_right_of_who_does_not_tell(address, node, monkeypatch):
     monkeypatch.setenv("RDMATENSOR_LIST_MODE", "2")
     with rt.Node(listen=f"{address}:0") as quiet:
         quiet["weights"] = np.zeros(1)
+        silent = node.connect(f"{address}:{quiet.port}")
+        assert (silent["weights"] == 0).all()
         node.timeout = 0.1
         with pytest.raises(TimeoutError) as raised:
-            node.connect(f"{address}:{quiet.port}")["weight"]
+            silent["weight"]  # pylint: disable=pointless-statement
         assert "did you" not in raised.value.strerror
