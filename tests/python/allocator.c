@@ -5,7 +5,6 @@
  */
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #define MARK 0x6f77d3a1c0ffee11ull
 
@@ -14,7 +13,6 @@ struct mark {
 	void *self;
 };
 
-extern void *__libc_malloc(size_t bytes);
 extern void *__libc_realloc(void *memory, size_t bytes);
 extern void __libc_free(void *memory);
 

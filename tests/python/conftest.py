@@ -2,6 +2,7 @@
 """TAP for tests/check, and two nodes for each test."""
 
 import os
+import threading
 
 import pytest
 import rdmatensor as rt
@@ -20,6 +21,19 @@ def pytest_runtest_logreport(report):
     if report.failed:
         for line in report.longreprtext.splitlines()[-30:]:
             print("#", line, flush=True)
+
+
+@pytest.fixture
+def in_threads():
+    """Runs work(nr) on a thread of its own for each nr below count, and waits for all of them"""
+    def run(work, count):
+        threads = [threading.Thread(target=work, args=(nr,)) for nr in range(count)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    return run
 
 
 @pytest.fixture

@@ -124,7 +124,7 @@ def test_own_rows(offers, whole):
         assert (table[[1, 2]] == whole[[1, 2]]).all()
 
 
-def test_threads(table, whole):
+def test_threads(table, whole, in_threads):
     right = []
 
     def gather(seed):
@@ -134,11 +134,7 @@ def test_threads(table, whole):
             assert (table[ids] == whole[ids]).all()
             right.append(seed)
 
-    threads = [threading.Thread(target=gather, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(gather, 4)
     assert sorted(right) == [seed for seed in range(4) for _ in range(20)]
 
 

@@ -788,7 +788,6 @@ static void assert_waits(uint32_t flags, uint32_t timeout_ms)
 	memset(&fake.connected, 0xff, sizeof(fake.connected));
 }
 
-/* Which file it is, and what to do about it */
 /* What is no slice is refused before anything is asked for */
 static void test_slices(void **state)
 {
@@ -824,6 +823,7 @@ static void test_slices(void **state)
 	assert_contains(messages, "--slice is refused with --all");
 }
 
+/* Which file it is, and what to do about it */
 static void test_open(void **state)
 {
 	static const struct {
