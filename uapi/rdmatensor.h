@@ -60,6 +60,8 @@
 #define RDMATENSOR_SUBMIT_MAX 1024
 /* Fetches with RDMATENSOR_OP_SHARE of one context that wait or are not released, at most */
 #define RDMATENSOR_SHARES_MAX 65536
+/* Generations of a domain that are not over, in all */
+#define RDMATENSOR_GENERATIONS_MAX 1024
 /* The channel that leads to the context itself */
 #define RDMATENSOR_CHANNEL_SELF 0
 
@@ -844,7 +846,7 @@ struct rdmatensor_domain_query {
  * @flags: out: RDMATENSOR_LASTING_DEAD: is_dead; RDMATENSOR_LASTING_COPIED: it was published with
  *         RDMATENSOR_OP_COPY; RDMATENSOR_LASTING_WITHDRAWING: withdrawn, and still being read;
  *         RDMATENSOR_LASTING_RETIRED: its publisher has aborted the step: nobody offers it, and it
- *         needs its WITHDRAW
+ *         needs its WITHDRAW; RDMATENSOR_LASTING_HIDDEN: its generation has not been revealed
  * @cursor: in: 0 to begin, then what the last call has left here; out: to go on
  * @step_id: out: the step
  * @pool_id: out: pool that it is in; 0: copied, failed, or empty
@@ -870,6 +872,7 @@ struct rdmatensor_lasting_query {
 #define RDMATENSOR_LASTING_COPIED (1 << 1)
 #define RDMATENSOR_LASTING_WITHDRAWING (1 << 2)
 #define RDMATENSOR_LASTING_RETIRED (1 << 3)
+#define RDMATENSOR_LASTING_HIDDEN (1 << 4)
 	__aligned_u64 cursor;
 	__s64 step_id;
 	__u32 pool_id;
@@ -1231,6 +1234,13 @@ struct rdmatensor_status_text {
  *     START's max_pools buffers are there, or with the domain; that of a tensor that is
  *     withdrawn, by that. -ENOBUFS: max_pools buffers have a tensor that is not delivered
  *     yet; -ENOMEM, -EOVERFLOW, -EINTR: as for RDMATENSOR_POOL_CREATE; -ENODEV
+ *     With RDMATENSOR_OP_GENERATION, and @uses 0, the tensor is hidden, and becomes visible with
+ *     all others of its generation, which are those of the same @step_id and group, by a REVEAL. A
+ *     group is any number, in @target: of a model, say, whose generations take each other's place.
+ *     What is hidden is not matched and not listed; its memory is the kernel's all the same. If
+ *     the context ends before the REVEAL, it is withdrawn. -EALREADY: that generation
+ *     is visible; -EBUSY: another context of the domain fills it; -ENOSPC: the domain has
+ *     RDMATENSOR_GENERATIONS_MAX that are not over
  * @RDMATENSOR_OP_WITHDRAW: take the tensor back. An entry RDMATENSOR_CQE_WITHDRAW
  *     comes when nothing reads its buffer any more. Where two are offered, as when one was
  *     published while a fetch that then failed had the other, it takes the later one; with
@@ -1238,7 +1248,10 @@ struct rdmatensor_status_text {
  *     user_data, the latest if there are several, and no other. With
  *     RDMATENSOR_OP_QUIET there is no such entry, and no room in the ring is needed for it:
  *     the tensor's own entry tells, if its PUBLISH makes one. -ENOENT: not offered, or not that
- *     one; -EALREADY: another WITHDRAW waits for it
+ *     one; -EALREADY: another WITHDRAW waits for it.
+ *     With RDMATENSOR_OP_GENERATION it takes all tensors of the generation (@target, @step_id)
+ *     back, hidden or visible, of whatever context of the domain; the operation has no name.
+ *     -ENOENT: there is none, or another one has taken its place
  * @RDMATENSOR_OP_FETCH: have the tensor (name, step_id) of the peer at @channel
  *     written to (pool_id, offset); or, with RDMATENSOR_OP_ALLOC, to a region
  *     that is allocated in pool_id when the size is known and that the process
@@ -1294,6 +1307,16 @@ struct rdmatensor_status_text {
  *     to be shared it ends with -EOPNOTSUPP, and that is still published. What is dead or
  *     empty is had without more. -EAGAIN: RDMATENSOR_SHARES_MAX are not released, or asked
  *     for
+ *     With RDMATENSOR_OP_NEWEST the fetch is of the newest step from @step_id on that is offered
+ *     when the request comes to the peer, or, if there is none, of the first one that is
+ *     offered then; the entry's step_id says which. It costs one round trip more than a step whose
+ *     meta-data are known, and no step's end by STEP_ABORT here ends it. Not with
+ *     RDMATENSOR_OP_KEEP.
+ *     With RDMATENSOR_OP_NOWAIT a fetch of what is not offered when the request comes to the peer
+ *     ends with -ENOENT, after one round trip. For both -EOPNOTSUPP: the peer's module knows
+ *     neither.
+ *     A fetch of a step in whose place a newer generation of the name is visible ends with -ESTALE,
+ *     and with that one's step in the text, whether it waits or not
  * @RDMATENSOR_OP_CANCEL: end the fetches, gathers and lists whose user_data is @target, with
  *     -ECANCELED unless their content is there already. Their entries come when
  *     the peer can no longer write. -ENOENT: there are none
@@ -1328,6 +1351,15 @@ struct rdmatensor_status_text {
  *     RDMATENSOR_LIST_ENTRY_MAX bytes are enough for any. CANCEL and the deadline end it at once;
  *     without a deadline a peer can answer for ever. A cursor is of one life of the peer: after a
  *     restart of it begin anew
+ * @RDMATENSOR_OP_REVEAL: make all tensors of the generation (@target, @step_id) visible, and end
+ *     the visible generation of that group, if there is one, in the same moment: who asks for the
+ *     newest step of names of both gets tensors of the one or of the other. What reads the former
+ *     one goes on, its other tensors are taken back, and an entry RDMATENSOR_CQE_REVEAL, of the
+ *     revealed step, comes when nothing reads them any more: their memory is the
+ *     process's again then. Without a former one it comes at once. With RDMATENSOR_OP_QUIET there
+ *     is none. The former one may be of any context of the domain, and of a newer step: so one
+ *     goes back to an older one. What it costs to make them visible does not depend on their
+ *     number. -ENOENT: this context has published nothing hidden for it, or it is visible already
  */
 enum rdmatensor_opcode {
 	RDMATENSOR_OP_PUBLISH,
@@ -1338,6 +1370,7 @@ enum rdmatensor_opcode {
 	RDMATENSOR_OP_GATHER,
 	RDMATENSOR_OP_RELEASE,
 	RDMATENSOR_OP_LIST,
+	RDMATENSOR_OP_REVEAL,
 };
 
 /* To the end, whatever that is */
@@ -1368,13 +1401,18 @@ struct rdmatensor_range {
  *         RDMATENSOR_OP_KEEP (FETCH without _ALLOC): the next fetches of the name have the
  *         same destination;
  *         RDMATENSOR_OP_PROXY (FETCH without _ALLOC, _SHARE): see there;
- *         RDMATENSOR_OP_SLICE (FETCH without _KEEP, _SHARE): a part of the tensor
+ *         RDMATENSOR_OP_SLICE (FETCH without _KEEP, _SHARE): a part of the tensor;
+ *         RDMATENSOR_OP_NEWEST (FETCH without _KEEP): the newest step from @step_id on;
+ *         RDMATENSOR_OP_NOWAIT (FETCH): what is not offered is an error;
+ *         RDMATENSOR_OP_GENERATION (PUBLISH with @uses 0): hidden until a REVEAL; (WITHDRAW): all
+ *         of a generation;
+ *         RDMATENSOR_OP_QUIET (REVEAL): as for WITHDRAW
  * @channel: FETCH, LIST: the peer, RDMATENSOR_CHANNEL_SELF: this context
  * @user_data: returned in the entry
  * @name_uptr: PUBLISH, WITHDRAW, FETCH: the tensor's name, any bytes; LIST: a prefix of names
  * @name_len: its length, 1..RDMATENSOR_NAME_MAX; LIST: from 0 on
  * @pool_id: PUBLISH, FETCH, FREE, GATHER, LIST; 0 (FETCH with _PROXY): @offset is an address
- * @step_id: PUBLISH, WITHDRAW, FETCH
+ * @step_id: PUBLISH, WITHDRAW, FETCH, REVEAL
  * @offset: PUBLISH, FETCH without _ALLOC: in a pool, in bytes; a multiple of
  *         RDMATENSOR_REGION_ALIGN in a pool of kernel pages, anything in one that was
  *         registered or imported; FREE; GATHER: as FETCH; LIST: as FETCH, but a multiple of 8 in
@@ -1401,7 +1439,7 @@ struct rdmatensor_range {
  * @__reserved: must be 0
  * @target: CANCEL: user_data of the fetches, gathers and lists; WITHDRAW: that of the publication
  *         that is meant, 0: any; RELEASE: share_id; LIST: 0, or the cursor of an entry, to go on
- *         behind it
+ *         behind it; REVEAL, PUBLISH and WITHDRAW with _GENERATION: the group
  * @ids_uptr: GATHER: array of ids, in any memory of the process. It is read before SUBMIT
  *         returns, and is the process's again then
  * @nr_ids: GATHER: its length, 0 is allowed
@@ -1424,6 +1462,9 @@ struct rdmatensor_op {
 #define RDMATENSOR_OP_QUIET (1 << 7)
 #define RDMATENSOR_OP_PROXY (1 << 8)
 #define RDMATENSOR_OP_SLICE (1 << 9)
+#define RDMATENSOR_OP_NEWEST (1 << 10)
+#define RDMATENSOR_OP_NOWAIT (1 << 11)
+#define RDMATENSOR_OP_GENERATION (1 << 12)
 	__u32 channel;
 	__aligned_u64 user_data;
 	__aligned_u64 name_uptr;
@@ -1533,6 +1574,7 @@ struct rdmatensor_submit {
  * @RDMATENSOR_CQE_CHANNEL_DOWN: a channel has ended, @result is why
  * @RDMATENSOR_CQE_GATHER: a gather has ended
  * @RDMATENSOR_CQE_LIST: a list has ended
+ * @RDMATENSOR_CQE_REVEAL: the buffers of the generation that was replaced are free
  */
 enum rdmatensor_cqe_type {
 	RDMATENSOR_CQE_FETCH = 1,
@@ -1542,6 +1584,7 @@ enum rdmatensor_cqe_type {
 	RDMATENSOR_CQE_CHANNEL_DOWN,
 	RDMATENSOR_CQE_GATHER,
 	RDMATENSOR_CQE_LIST,
+	RDMATENSOR_CQE_REVEAL,
 };
 
 /**
@@ -1552,6 +1595,7 @@ enum rdmatensor_cqe_type {
  *         the pool, or that of its proxy; -ETIMEDOUT, -ECANCELED; -EBADMSG: checksum; -ECONNRESET,
  *         -ESHUTDOWN, -ENODEV: the channel ended; else the publisher's status.
  *         FETCH with _SLICE: -ERANGE: a part that the tensor has not;
+ *         FETCH with _NOWAIT: -ENOENT; of a generation that has been replaced: -ESTALE;
  *         GATHER: -ERANGE: an id that the table has not; -ESTALE: an owner has taken its
  *         partition back; -EFAULT: the ids cannot be read; -ETIMEDOUT, -ECANCELED;
  *         -ECONNRESET, -ESHUTDOWN, -ENODEV: an owner could not be read any more; an error of
@@ -1563,7 +1607,7 @@ enum rdmatensor_cqe_type {
  *         RDMATENSOR_CQE_VALIDATED: the content's checksum was right;
  *         RDMATENSOR_CQE_MORE: @text is the beginning of a longer one, see @text_id;
  *         RDMATENSOR_CQE_SHARED: the tensor is the published one itself, see @share_id
- * @step_id: of the operation
+ * @step_id: of the operation; of a FETCH with _NEWEST that found a tensor: that one's
  * @tensor_bytes: the tensor's length in bytes. GATHER: bytes of all rows; if it failed,
  *         the number of rows that were not delivered. LIST: bytes of all descriptions
  * @offset: FETCH, GATHER, LIST: where in the pool the tensor is, the rows are; of a gather

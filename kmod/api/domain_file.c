@@ -189,7 +189,8 @@ static void lasting_query_fill(const struct rdmatensor_lasting_info *info,
 		.flags = (info->meta.is_dead ? RDMATENSOR_LASTING_DEAD : 0) |
 			 (info->copied ? RDMATENSOR_LASTING_COPIED : 0) |
 			 (info->withdrawing ? RDMATENSOR_LASTING_WITHDRAWING : 0) |
-			 (info->retired ? RDMATENSOR_LASTING_RETIRED : 0),
+			 (info->retired ? RDMATENSOR_LASTING_RETIRED : 0) |
+			 (info->hidden ? RDMATENSOR_LASTING_HIDDEN : 0),
 		.cursor = query->cursor,
 		.step_id = info->step_id,
 		.pool_id = info->pool_id,

@@ -12,6 +12,7 @@
 #include "context/channels.h"
 #include "context/context.h"
 #include "fetch/fetch.h"
+#include "fetch/generation.h"
 #include "fetch/listing.h"
 #include "fetch/local.h"
 #include "fetch/publication.h"
@@ -45,6 +46,7 @@ struct submit_room {
 #define USES_PROXY BIT(11)
 #define USES_PREFIX BIT(12)
 #define USES_SLICE BIT(13)
+#define USES_STEP BIT(14)
 
 static int submit_check(const struct rdmatensor_op *op, u32 fields, u16 flags)
 {
@@ -52,7 +54,7 @@ static int submit_check(const struct rdmatensor_op *op, u32 fields, u16 flags)
 		return -EINVAL;
 	if ((!(fields & USES_CHANNEL) && op->channel) ||
 	    (!(fields & (USES_NAME | USES_PREFIX)) && (op->name_uptr || op->name_len)) ||
-	    (!(fields & USES_NAME) && op->step_id) ||
+	    (!(fields & (USES_NAME | USES_STEP)) && op->step_id) ||
 	    (!(fields & USES_POOL) && op->pool_id) ||
 	    (!(fields & USES_OFFSET) && op->offset) ||
 	    (!(fields & USES_BYTES) && op->bytes) ||
@@ -108,14 +110,18 @@ static int submit_publish(struct rdmatensor_context *context, struct submit_room
 	bool failed = op->flags & RDMATENSOR_OP_FAILED;
 	int ret;
 
-	ret = submit_check(op, failed ? USES_NAME | USES_STATUS | USES_USES :
-			   USES_NAME | USES_USES | USES_POOL | USES_OFFSET | USES_BYTES |
-			   USES_META,
-			   failed ? RDMATENSOR_OP_FAILED :
-				    RDMATENSOR_OP_DEAD | RDMATENSOR_OP_COPY |
-				    RDMATENSOR_OP_SHARE);
+	ret = submit_check(op, (failed ? USES_NAME | USES_STATUS | USES_USES :
+				USES_NAME | USES_USES | USES_POOL | USES_OFFSET | USES_BYTES |
+				USES_META) |
+			   (op->flags & RDMATENSOR_OP_GENERATION ? USES_TARGET : 0),
+			   (failed ? RDMATENSOR_OP_FAILED :
+				     RDMATENSOR_OP_DEAD | RDMATENSOR_OP_COPY |
+				     RDMATENSOR_OP_SHARE) | RDMATENSOR_OP_GENERATION);
 	/* What is shared is the publisher's memory, in a pool that the process has mapped */
 	if (op->flags & RDMATENSOR_OP_COPY && op->flags & RDMATENSOR_OP_SHARE)
+		return -EINVAL;
+	/* A generation lasts until the next one takes its place */
+	if (op->flags & RDMATENSOR_OP_GENERATION && op->uses)
 		return -EINVAL;
 	if (!ret)
 		ret = submit_name(room);
@@ -133,6 +139,8 @@ static int submit_publish(struct rdmatensor_context *context, struct submit_room
 	args->uses = op->uses;
 	args->offset = op->offset;
 	args->share = op->flags & RDMATENSOR_OP_SHARE;
+	args->in_generation = op->flags & RDMATENSOR_OP_GENERATION;
+	args->group = op->target;
 	args->copy = op->flags & RDMATENSOR_OP_COPY ? &context->holdings->buffers : NULL;
 	if (args->meta.bytes) {
 		args->pool = rdmatensor_context_pool(context, op->pool_id);
@@ -148,11 +156,36 @@ static int submit_publish(struct rdmatensor_context *context, struct submit_room
 	return ret;
 }
 
+/* A REVEAL, or a WITHDRAW of a generation */
+static int submit_generation(struct rdmatensor_context *context, const struct rdmatensor_op *op,
+			     u16 flags,
+			     int (*call)(struct rdmatensor_core *core,
+					 const struct rdmatensor_generation_args *args))
+{
+	struct rdmatensor_generation_args args = {
+		.user_data = op->flags & RDMATENSOR_OP_QUIET ? NULL : &op->user_data,
+		.group = op->target,
+		.step_id = op->step_id,
+	};
+	int ret;
+
+	ret = submit_check(op, USES_TARGET | USES_STEP, flags | RDMATENSOR_OP_QUIET);
+	return ret ?: call(&context->core, &args);
+}
+
+static int submit_reveal(struct rdmatensor_context *context, struct submit_room *room)
+{
+	return submit_generation(context, &room->op, 0, rdmatensor_reveal);
+}
+
 static int submit_withdraw(struct rdmatensor_context *context, struct submit_room *room)
 {
 	const struct rdmatensor_op *op = &room->op;
 	int ret;
 
+	if (op->flags & RDMATENSOR_OP_GENERATION)
+		return submit_generation(context, op, RDMATENSOR_OP_GENERATION,
+					 rdmatensor_withdraw_generation);
 	ret = submit_check(op, USES_NAME | USES_TARGET, RDMATENSOR_OP_QUIET);
 	if (!ret)
 		ret = submit_name(room);
@@ -297,13 +330,15 @@ static int submit_fetch_placed(struct rdmatensor_context *context,
 /* What may go together */
 static u16 submit_fetch_flags(const struct rdmatensor_op *op)
 {
+	u16 any = RDMATENSOR_OP_NEWEST | RDMATENSOR_OP_NOWAIT;
+
 	if (op->flags & RDMATENSOR_OP_SHARE)
-		return RDMATENSOR_OP_SHARE;
+		return any | RDMATENSOR_OP_SHARE;
 	if (op->flags & RDMATENSOR_OP_ALLOC)
-		return RDMATENSOR_OP_ALLOC | RDMATENSOR_OP_SLICE;
-	if (op->flags & RDMATENSOR_OP_SLICE)
-		return RDMATENSOR_OP_PROXY | RDMATENSOR_OP_SLICE;
-	return RDMATENSOR_OP_KEEP | RDMATENSOR_OP_PROXY;
+		return any | RDMATENSOR_OP_ALLOC | RDMATENSOR_OP_SLICE;
+	if (op->flags & (RDMATENSOR_OP_SLICE | RDMATENSOR_OP_NEWEST))
+		return any | RDMATENSOR_OP_PROXY | RDMATENSOR_OP_SLICE;
+	return any | RDMATENSOR_OP_KEEP | RDMATENSOR_OP_PROXY;
 }
 
 static int submit_fetch(struct rdmatensor_context *context, struct submit_room *room)
@@ -314,6 +349,8 @@ static int submit_fetch(struct rdmatensor_context *context, struct submit_room *
 		.name = room->name,
 		.name_len = op->name_len,
 		.step_id = op->step_id,
+		.newest = op->flags & RDMATENSOR_OP_NEWEST,
+		.now = op->flags & RDMATENSOR_OP_NOWAIT,
 		.offset = op->offset,
 		.bytes = op->bytes,
 		.alloc = op->flags & RDMATENSOR_OP_ALLOC,
@@ -466,6 +503,7 @@ static int (*const submit_ops[])(struct rdmatensor_context *context,
 	[RDMATENSOR_OP_GATHER] = submit_gather,
 	[RDMATENSOR_OP_RELEASE] = submit_release,
 	[RDMATENSOR_OP_LIST] = submit_list,
+	[RDMATENSOR_OP_REVEAL] = submit_reveal,
 };
 
 int rdmatensor_ioctl_submit(struct rdmatensor_context *context, void *arg)

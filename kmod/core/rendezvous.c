@@ -9,6 +9,10 @@
  *           then the others in the order of their arrival: used up and in flight, or with
  *           uses 0 and of an aborted step, which stay for their WITHDRAW.
  *
+ * What is offered may belong to a generation that is not visible: then it is as if it were not
+ * there, but for the next one of its key. Waiters for any step of a name have a key of their own,
+ * without tensors.
+ *
  * Because a used-up tensor is in the second list, the next tensor of a name can be published
  * while the last one is still being read: a publisher need not know how far a peer is. If the
  * last one is then returned, two are offered, the older first.
@@ -44,10 +48,8 @@
 #include <linux/string.h>
 #include <kunit/visibility.h>
 #include "core/fault.h"
-#include "core/rendezvous.h"
+#include "core/rendezvous_table.h"
 
-#define RDV_STEP_BUCKET_BITS 8
-#define RDV_ABORTED_MAX 64
 #define RDV_WALK_BATCH 256
 /* In softirq, and beside other contexts of the domain */
 #define RDV_LIST_BATCH 64
@@ -55,74 +57,7 @@
 /* Cursor of a list: behind a key of the table of lasting tensors */
 #define RDV_LASTING BIT_ULL(63)
 
-/**
- * struct rdmatensor_rendezvous_key - a (name, step_id)
- * @node: in the table's hash
- * @ref: the table's, and of those who need the name after that
- * @step_item: in the list of its step's bucket
- * @order: in the table's tree
- * @serial: number of its coming, from 1
- * @offered: tensors that can be matched, the next one first
- * @held: tensors that cannot
- * @waiters: the oldest first
- * @step_id: the step
- * @name_len: bytes of @name; 0: a walk's place in a bucket, not a key
- * @name: any bytes
- */
-struct rdmatensor_rendezvous_key {
-	struct rhash_head node;
-	refcount_t ref;
-	struct list_head step_item;
-	struct rb_node order;
-	u64 serial;
-	struct list_head offered;
-	struct list_head held;
-	struct list_head waiters;
-	s64 step_id;
-	u16 name_len;
-	char name[];
-};
-
-/**
- * struct rdmatensor_rendezvous - the table
- * @lock: guards all below, and the table's members of tensors and waiters
- * @keys: all keys
- * @steps: all keys, in lists by hash of the step
- * @order: all keys, by their serial
- * @last_serial: of the newest key
- * @nr_aborted: valid members of the three arrays
- * @abort_clock: counts aborts
- * @aborted_steps: the steps, on their own because each call searches them
- * @aborted_at: @abort_clock then; the smallest is forgotten first
- * @aborted_status: the statuses
- * @lasting: the table of lasting tensors that it belongs to, or NULL. Constant while it is in use
- * @membership: of a table of lasting tensors: guards @members
- * @members: contexts' tables that belong to it
- * @member: place of a context's table in them
- */
-struct rdmatensor_rendezvous {
-	spinlock_t lock;	/* see above */
-	struct rhashtable keys;
-	struct list_head steps[1 << RDV_STEP_BUCKET_BITS];
-	struct rb_root order;
-	u64 last_serial;
-	u32 nr_aborted;
-	u64 abort_clock;
-	s64 aborted_steps[RDV_ABORTED_MAX];
-	u64 aborted_at[RDV_ABORTED_MAX];
-	struct rdmatensor_status aborted_status[RDV_ABORTED_MAX];
-	struct rdmatensor_rendezvous *lasting;
-	struct rw_semaphore membership;	/* see above */
-	struct list_head members;
-	struct list_head member;
-};
-
-struct rdv_lookup {
-	const char *name;
-	s64 step_id;
-	u16 name_len;
-};
-
+/* Of a name of which any step is wanted the step is 0, and the two are told apart by comparison */
 static u32 rdv_hash(const char *name, u16 name_len, s64 step_id, u32 seed)
 {
 	return jhash_3words(jhash(name, name_len, seed), lower_32_bits(step_id),
@@ -148,7 +83,8 @@ static int rdv_compare(struct rhashtable_compare_arg *arg, const void *obj)
 	const struct rdmatensor_rendezvous_key *key = obj;
 	const struct rdv_lookup *lookup = arg->key;
 
-	return key->step_id != lookup->step_id || key->name_len != lookup->name_len ||
+	return key->step_id != lookup->step_id || key->any_step != lookup->any_step ||
+	       key->name_len != lookup->name_len ||
 	       memcmp(key->name, lookup->name, lookup->name_len);
 }
 
@@ -182,6 +118,8 @@ struct rdmatensor_rendezvous *rdmatensor_rendezvous_alloc(void)
 	spin_lock_init(&rdv->lock);
 	for (i = 0; i < ARRAY_SIZE(rdv->steps); i++)
 		INIT_LIST_HEAD(&rdv->steps[i]);
+	INIT_LIST_HEAD(&rdv->waiting);
+	INIT_LIST_HEAD(&rdv->generations);
 	init_rwsem(&rdv->membership);
 	INIT_LIST_HEAD(&rdv->members);
 	INIT_LIST_HEAD(&rdv->member);
@@ -195,7 +133,7 @@ void rdmatensor_rendezvous_free(struct rdmatensor_rendezvous *rdv)
 
 	/* Rather leak than free what a tensor or a waiter points to */
 	if (WARN_ON_ONCE(atomic_read(&rdv->keys.nelems) || !list_empty(&rdv->members) ||
-			 !list_empty(&rdv->member)))
+			 !list_empty(&rdv->member) || !list_empty(&rdv->generations)))
 		return;
 	for (i = 0; i < rdv->nr_aborted; i++)
 		rdmatensor_status_clear(&rdv->aborted_status[i]);
@@ -223,7 +161,11 @@ static struct rdmatensor_rendezvous_key *rdv_alloc_key(const struct rdv_lookup *
 	INIT_LIST_HEAD(&key->offered);
 	INIT_LIST_HEAD(&key->held);
 	INIT_LIST_HEAD(&key->waiters);
+	INIT_LIST_HEAD(&key->waiting);
+	RB_CLEAR_NODE(&key->by_step);
+	key->name_hash = rdmatensor_newest_hash(lookup->name, lookup->name_len);
 	key->step_id = lookup->step_id;
+	key->any_step = lookup->any_step;
 	key->name_len = lookup->name_len;
 	memcpy(key->name, lookup->name, lookup->name_len);
 	return key;
@@ -284,6 +226,7 @@ static int rdv_insert_key(struct rdmatensor_rendezvous *rdv,
 	list_add(&key->step_item, rdv_step_bucket(rdv, key->step_id));
 	key->serial = ++rdv->last_serial;
 	rb_add(&key->order, &rdv->order, rdv_less);
+	rdv->nr_any_step += key->any_step;
 	return 0;
 }
 
@@ -296,12 +239,15 @@ static void rdv_free_key_if_unused(struct rdmatensor_rendezvous *rdv,
 		return;
 	rhashtable_remove_fast(&rdv->keys, &key->node, rdv_params);
 	list_del(&key->step_item);
+	list_del_init(&key->waiting);
 	rb_erase(&key->order, &rdv->order);
+	rdmatensor_newest_remove(rdv, key);
+	rdv->nr_any_step -= key->any_step;
 	rdv_put_key(key);
 }
 
-static const struct rdmatensor_status *rdv_aborted(const struct rdmatensor_rendezvous *rdv,
-						   s64 step_id)
+const struct rdmatensor_status *rdmatensor_rdv_aborted(const struct rdmatensor_rendezvous *rdv,
+						       s64 step_id)
 {
 	u32 i;
 
@@ -344,12 +290,17 @@ static void rdv_match(struct rdmatensor_tensor *tensor, struct rdmatensor_waiter
 		list_move_tail(&tensor->item, &tensor->key->held);
 }
 
-static void rdv_match_waiter(struct rdmatensor_tensor *tensor, struct rdmatensor_waiter *waiter,
-			     struct list_head *matches)
+static void rdv_leave_key(struct rdmatensor_waiter *waiter, struct list_head *matches)
 {
 	waiter->waiting = false;
 	waiter->key = NULL;
 	list_move_tail(&waiter->item, matches);
+}
+
+static void rdv_match_waiter(struct rdmatensor_tensor *tensor, struct rdmatensor_waiter *waiter,
+			     struct list_head *matches)
+{
+	rdv_leave_key(waiter, matches);
 	rdv_match(tensor, waiter);
 }
 
@@ -359,8 +310,7 @@ static void rdv_match_waiters(struct rdmatensor_rendezvous_key *key, struct list
 	struct rdmatensor_waiter *waiter;
 
 	for (;;) {
-		tensor = list_first_entry_or_null(&key->offered, struct rdmatensor_tensor,
-						  item);
+		tensor = rdmatensor_rdv_first(key);
 		waiter = list_first_entry_or_null(&key->waiters, struct rdmatensor_waiter,
 						  item);
 		if (!tensor || !waiter)
@@ -376,7 +326,7 @@ static int rdv_withdraw_status(const struct rdmatensor_tensor *tensor)
 }
 
 /* Takes a tensor out of matching; true: it is idle, so it can be released */
-static bool rdv_take_back(struct rdmatensor_tensor *tensor, int status)
+bool rdmatensor_rdv_take_back(struct rdmatensor_tensor *tensor, int status)
 {
 	tensor->withdrawn = true;
 	tensor->withdraw_status = status;
@@ -388,7 +338,16 @@ static bool rdv_take_back(struct rdmatensor_tensor *tensor, int status)
 static void rdv_detach(struct rdmatensor_tensor *tensor)
 {
 	list_del_init(&tensor->item);
+	list_del_init(&tensor->sibling);
 	tensor->key = NULL;
+}
+
+void rdmatensor_rdv_remove(struct rdmatensor_rendezvous *rdv, struct rdmatensor_tensor *tensor)
+{
+	struct rdmatensor_rendezvous_key *key = tensor->key;
+
+	rdv_detach(tensor);
+	rdv_free_key_if_unused(rdv, key);
 }
 
 /*
@@ -423,8 +382,7 @@ static struct rdmatensor_tensor *rdv_offered(struct rdmatensor_rendezvous *rdv,
 {
 	struct rdmatensor_rendezvous_key *key = rdv_find_key(rdv, lookup);
 
-	return key ? list_first_entry_or_null(&key->offered, struct rdmatensor_tensor, item) :
-	       NULL;
+	return key ? rdmatensor_rdv_first(key) : NULL;
 }
 
 /*
@@ -437,37 +395,99 @@ static bool rdv_has_lasting(const struct rdmatensor_rendezvous *rdv)
 	return rdv->lasting && atomic_read(&rdv->lasting->keys.nelems);
 }
 
+/* The tensors of another context's table, locked; NULL: they are none */
+static struct rdmatensor_rendezvous *rdv_lock_lasting(struct rdmatensor_rendezvous *rdv)
+{
+	if (!rdv_has_lasting(rdv))
+		return NULL;
+	spin_lock_nested(&rdv->lasting->lock, SINGLE_DEPTH_NESTING);
+	return rdv->lasting;
+}
+
+static void rdv_unlock_lasting(struct rdmatensor_rendezvous *lasting)
+{
+	if (lasting)
+		spin_unlock(&lasting->lock);
+}
+
 static bool rdv_is_lasting(struct rdmatensor_rendezvous *rdv, const struct rdv_lookup *lookup)
 {
-	bool lasting;
+	struct rdmatensor_rendezvous *lasting = rdv_lock_lasting(rdv);
+	bool found = lasting && rdv_offered(lasting, lookup);
 
-	if (!rdv_has_lasting(rdv))
-		return false;
-	spin_lock_nested(&rdv->lasting->lock, SINGLE_DEPTH_NESTING);
-	lasting = rdv_offered(rdv->lasting, lookup);
-	spin_unlock(&rdv->lasting->lock);
-	return lasting;
+	rdv_unlock_lasting(lasting);
+	return found;
+}
+
+/* The table's own tensors go first, of the same step */
+static bool rdv_match_newest(struct rdmatensor_rendezvous *rdv, const struct rdv_lookup *lookup,
+			     struct rdmatensor_waiter *waiter)
+{
+	struct rdmatensor_rendezvous *lasting = rdv_lock_lasting(rdv);
+	struct rdmatensor_rendezvous_key *key, *other = NULL;
+
+	key = rdmatensor_newest_find(rdv, lookup, waiter->step_id, NULL);
+	if (lasting)
+		other = rdmatensor_newest_find(lasting, lookup, waiter->step_id, rdv);
+	if (!key || (other && other->step_id > key->step_id))
+		key = other;
+	if (key)
+		rdv_match(rdmatensor_rdv_first(key), waiter);
+	rdv_unlock_lasting(lasting);
+	return key;
+}
+
+/* What waits for the newest step of a name, of which something is offered now */
+static void rdv_match_any_step(struct rdmatensor_rendezvous *rdv, const char *name, u16 name_len,
+			       struct list_head *matches)
+{
+	const struct rdv_lookup lookup = { .name = name, .name_len = name_len, .any_step = true };
+	struct rdmatensor_rendezvous_key *key;
+	struct rdmatensor_waiter *waiter, *next;
+
+	if (!rdv->nr_any_step)
+		return;
+	key = rdv_find_key(rdv, &lookup);
+	if (!key)
+		return;
+	list_for_each_entry_safe(waiter, next, &key->waiters, item) {
+		if (rdv_match_newest(rdv, &lookup, waiter))
+			rdv_leave_key(waiter, matches);
+	}
+	rdv_free_key_if_unused(rdv, key);
 }
 
 /* The table's own tensors go first */
 static bool rdv_match_lasting(struct rdmatensor_rendezvous *rdv, const struct rdv_lookup *lookup,
 			      struct rdmatensor_waiter *waiter)
 {
-	struct rdmatensor_tensor *tensor;
+	struct rdmatensor_rendezvous *lasting = rdv_lock_lasting(rdv);
+	struct rdmatensor_tensor *tensor = NULL;
 
-	if (!rdv_has_lasting(rdv))
-		return false;
-	spin_lock_nested(&rdv->lasting->lock, SINGLE_DEPTH_NESTING);
-	tensor = rdv_offered(rdv->lasting, lookup);
-	if (tensor && rdv_offered(rdv, lookup))
-		tensor = NULL;
+	if (lasting && !rdv_offered(rdv, lookup))
+		tensor = rdv_offered(lasting, lookup);
 	if (tensor)
 		rdv_match(tensor, waiter);
-	spin_unlock(&rdv->lasting->lock);
+	rdv_unlock_lasting(lasting);
 	return tensor;
 }
 
-/* Return: 0; -EEXIST; 1: the hash did not take the key */
+/* Something is offered there that can still be matched, or is to be */
+static bool rdv_is_taken(struct rdmatensor_rendezvous_key *key)
+{
+	struct rdmatensor_tensor *tensor, *next;
+
+	list_for_each_entry_safe(tensor, next, &key->offered, item) {
+		if (!tensor->generation ||
+		    tensor->generation->state != RDMATENSOR_GENERATION_RETIRED)
+			return true;
+		/* As the walk that retires it would */
+		list_move(&tensor->item, &key->held);
+	}
+	return false;
+}
+
+/* Return: 0; -EEXIST; -EALREADY; 1: the hash did not take the key */
 static int rdv_offer(struct rdmatensor_rendezvous *rdv, const struct rdv_lookup *lookup,
 		     struct rdmatensor_tensor *tensor, struct rdmatensor_rendezvous_key **spare)
 {
@@ -475,8 +495,16 @@ static int rdv_offer(struct rdmatensor_rendezvous *rdv, const struct rdv_lookup 
 
 	if (!key)
 		return 1;
-	if (!list_empty(&key->offered))
+	if (rdv_is_taken(key))
 		return -EEXIST;
+	INIT_LIST_HEAD(&tensor->sibling);
+	if (tensor->generation) {
+		if (tensor->generation->state != RDMATENSOR_GENERATION_HIDDEN) {
+			rdv_free_key_if_unused(rdv, key);
+			return -EALREADY;
+		}
+		list_add_tail(&tensor->sibling, &tensor->generation->tensors);
+	}
 	tensor->key = key;
 	tensor->step_id = lookup->step_id;
 	tensor->uses_left = tensor->uses;
@@ -484,6 +512,7 @@ static int rdv_offer(struct rdmatensor_rendezvous *rdv, const struct rdv_lookup 
 	tensor->withdrawn = false;
 	tensor->withdraw_status = 0;
 	list_add_tail(&tensor->item, &key->offered);
+	rdmatensor_newest_add(rdv, key);
 	return 0;
 }
 
@@ -497,8 +526,10 @@ static int rdv_offer_own(struct rdmatensor_rendezvous *rdv, const struct rdv_loo
 	if (rdv_is_lasting(rdv, lookup))
 		return -EEXIST;
 	ret = rdv_offer(rdv, lookup, tensor, spare);
-	if (!ret)
+	if (!ret) {
 		rdv_match_waiters(tensor->key, matches);
+		rdv_match_any_step(rdv, lookup->name, lookup->name_len, matches);
+	}
 	return ret;
 }
 
@@ -533,7 +564,7 @@ static int rdv_publish(struct rdmatensor_rendezvous *rdv, const struct rdv_looku
 		return -ENOMEM;
 	do {
 		spin_lock_bh(&rdv->lock);
-		status = rdv_aborted(rdv, lookup->step_id);
+		status = rdmatensor_rdv_aborted(rdv, lookup->step_id);
 		ret = status ? status->error :
 		      matches ? rdv_offer_own(rdv, lookup, tensor, &spare, matches) :
 		      rdv_offer_lasting(rdv, lookup, tensor, &spare);
@@ -555,26 +586,39 @@ int rdmatensor_rendezvous_publish(struct rdmatensor_rendezvous *rdv,
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_rendezvous_publish);
 
-/* The waiters of one member for a new lasting tensor, if it is still offered */
+/*
+ * Those of one key for a lasting tensor. Return: false: none is offered. Else the key may have been
+ * freed
+ */
+static bool rdv_meet_key(struct rdmatensor_rendezvous *rdv, struct rdmatensor_rendezvous_key *key,
+			 const struct rdv_lookup *lookup, struct list_head *matches)
+{
+	struct rdmatensor_rendezvous *lasting;
+	struct rdmatensor_waiter *waiter, *next;
+	struct rdmatensor_tensor *tensor;
+
+	lasting = rdv_lock_lasting(rdv);
+	tensor = lasting ? rdv_offered(lasting, lookup) : NULL;
+	if (tensor)
+		list_for_each_entry_safe(waiter, next, &key->waiters, item)
+			rdv_match_waiter(tensor, waiter, matches);
+	rdv_unlock_lasting(lasting);
+	if (tensor)
+		rdv_free_key_if_unused(rdv, key);
+	return tensor;
+}
+
+/* The waiters of one member for a new lasting tensor */
 static void rdv_meet(struct rdmatensor_rendezvous *rdv, const struct rdv_lookup *lookup,
 		     struct list_head *matches)
 {
 	struct rdmatensor_rendezvous_key *key;
-	struct rdmatensor_waiter *waiter, *next;
-	struct rdmatensor_tensor *tensor;
 
 	spin_lock_bh(&rdv->lock);
 	key = rdv_find_key(rdv, lookup);
-	if (!key || list_empty(&key->waiters) || !rdv_has_lasting(rdv))
-		goto out_unlock;
-	spin_lock_nested(&rdv->lasting->lock, SINGLE_DEPTH_NESTING);
-	tensor = rdv_offered(rdv->lasting, lookup);
-	if (tensor)
-		list_for_each_entry_safe(waiter, next, &key->waiters, item)
-			rdv_match_waiter(tensor, waiter, matches);
-	spin_unlock(&rdv->lasting->lock);
-	rdv_free_key_if_unused(rdv, key);
-out_unlock:
+	if (key && !list_empty(&key->waiters))
+		rdv_meet_key(rdv, key, lookup, matches);
+	rdv_match_any_step(rdv, lookup->name, lookup->name_len, matches);
 	spin_unlock_bh(&rdv->lock);
 }
 
@@ -621,69 +665,208 @@ void rdmatensor_rendezvous_leave(struct rdmatensor_rendezvous *rdv)
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_rendezvous_leave);
 
-int rdmatensor_rendezvous_request(struct rdmatensor_rendezvous *rdv,
-				  struct rdmatensor_waiter *waiter, const char *name,
-				  u16 name_len, s64 step_id, gfp_t gfp)
+/* A newer generation of the name is visible. Return: its step is in *step_id */
+static bool rdv_is_replaced(struct rdmatensor_rendezvous *rdv, const struct rdv_lookup *lookup,
+			    s64 *step_id)
 {
-	struct rdv_lookup lookup = {
-		.name = name, .name_len = name_len, .step_id = step_id
-	};
-	struct rdmatensor_rendezvous_key *key, *spare = NULL;
-	const struct rdmatensor_status *status;
-	unsigned int tries = 0;
-	int ret;
+	struct rdmatensor_rendezvous *lasting = rdv_lock_lasting(rdv);
+	struct rdmatensor_rendezvous_key *key = NULL;
 
-again:
-	spin_lock_bh(&rdv->lock);
+	if (lasting && lasting->nr_generations && lookup->step_id < S64_MAX)
+		key = rdmatensor_newest_find(lasting, lookup, lookup->step_id + 1, rdv);
+	if (key && !rdmatensor_rdv_first(key)->generation)
+		key = NULL;
+	if (key)
+		*step_id = key->step_id;
+	rdv_unlock_lasting(lasting);
+	return key;
+}
+
+static void rdv_say_replaced(struct rdmatensor_status *status, s64 step_id)
+{
+	char text[RDMATENSOR_TEXT_MAX];
+
+	scnprintf(text, sizeof(text), "step %lld has taken the place of this one", step_id);
+	rdmatensor_status_set(status, -ESTALE, text);
+}
+
+/*
+ * A request that has not been matched is not to wait. Return: true: ->status says why. With the
+ * table's lock
+ */
+static bool rdv_refuse(struct rdmatensor_rendezvous *rdv, struct rdmatensor_waiter *waiter,
+		       const struct rdmatensor_wanted *wanted, const struct rdv_lookup *lookup)
+{
+	s64 step_id;
+
+	if (!wanted->newest && rdv_is_replaced(rdv, lookup, &step_id)) {
+		rdv_say_replaced(&waiter->status, step_id);
+		return true;
+	}
+	if (!wanted->now)
+		return false;
+	rdmatensor_status_set(&waiter->status, -ENOENT, wanted->newest ?
+			      "no such step of it is offered now, and the request was not to wait" :
+			      "it is not offered now, and the request was not to wait");
+	return true;
+}
+
+/* Return: whether it is matched */
+static bool rdv_match_now(struct rdmatensor_rendezvous *rdv, struct rdmatensor_waiter *waiter,
+			  const struct rdv_lookup *lookup)
+{
+	struct rdmatensor_tensor *tensor;
+
+	if (lookup->any_step)
+		return rdv_match_newest(rdv, lookup, waiter);
+	if (rdv_match_lasting(rdv, lookup, waiter))
+		return true;
+	tensor = rdv_offered(rdv, lookup);
+	if (tensor)
+		rdv_match(tensor, waiter);
+	return tensor;
+}
+
+/*
+ * With the lock. Return: as rdmatensor_rendezvous_request(), but -ENOMEM: there is no key that it
+ * could wait at
+ */
+static int rdv_ask(struct rdmatensor_rendezvous *rdv, struct rdmatensor_waiter *waiter,
+		   const struct rdmatensor_wanted *wanted, const struct rdv_lookup *lookup,
+		   struct rdmatensor_rendezvous_key **spare)
+{
+	const struct rdmatensor_status *status;
+	struct rdmatensor_rendezvous_key *key;
+
+	lockdep_assert_held(&rdv->lock);
 	/* A concurrent cancel may read it already */
 	waiter->key = NULL;
 	INIT_LIST_HEAD(&waiter->item);
 	waiter->waiting = false;
+	waiter->step_id = wanted->step_id;
 	waiter->tensor = NULL;
 	waiter->status.error = 0;
 	waiter->status.text_len = 0;
 	waiter->status.whole = NULL;
-	status = rdv_aborted(rdv, step_id);
+	status = wanted->newest ? NULL : rdmatensor_rdv_aborted(rdv, wanted->step_id);
 	if (status) {
 		rdmatensor_status_init_copy(&waiter->status, status);
-		ret = -ECANCELED;
-		goto out_unlock;
+		return -ECANCELED;
 	}
-	if (rdv_match_lasting(rdv, &lookup, waiter)) {
-		ret = 0;
-		goto out_unlock;
-	}
-	key = rdv_find_or_insert(rdv, &lookup, &spare);
-	if (!key) {
+	if (rdv_match_now(rdv, waiter, lookup))
+		return 0;
+	if (rdv_refuse(rdv, waiter, wanted, lookup))
+		return -ECANCELED;
+	key = rdv_find_or_insert(rdv, lookup, spare);
+	if (!key)
+		return -ENOMEM;
+	waiter->key = key;
+	waiter->waiting = true;
+	list_add_tail(&waiter->item, &key->waiters);
+	/* At the head: a walk is past it, and comes to an end */
+	if (list_empty(&key->waiting))
+		list_add(&key->waiting, &rdv->waiting);
+	return 1;
+}
+
+int rdmatensor_rendezvous_request(struct rdmatensor_rendezvous *rdv,
+				  struct rdmatensor_waiter *waiter,
+				  const struct rdmatensor_wanted *wanted, gfp_t gfp)
+{
+	const struct rdv_lookup lookup = {
+		.name = wanted->name, .name_len = wanted->name_len,
+		.step_id = wanted->newest ? 0 : wanted->step_id, .any_step = wanted->newest,
+	};
+	struct rdmatensor_rendezvous_key *spare = NULL;
+	unsigned int tries = 0;
+	int ret;
+
+	for (;;) {
+		spin_lock_bh(&rdv->lock);
+		ret = rdv_ask(rdv, waiter, wanted, &lookup, &spare);
 		spin_unlock_bh(&rdv->lock);
+		if (ret != -ENOMEM)
+			break;
 		/* Only a request that waits needs a key: most never come here */
-		if (!spare) {
-			spare = rdv_alloc_key(&lookup, gfp);
-			if (spare)
-				goto again;
-		} else if (rdv_wait_for_hash(gfp, &tries)) {
-			goto again;
-		}
-		ret = -ENOMEM;
-		goto out_free;
+		if (spare ? !rdv_wait_for_hash(gfp, &tries) :
+			    !(spare = rdv_alloc_key(&lookup, gfp)))
+			break;
 	}
-	if (!list_empty(&key->offered)) {
-		rdv_match(list_first_entry(&key->offered, struct rdmatensor_tensor, item),
-			  waiter);
-		ret = 0;
-	} else {
-		waiter->key = key;
-		waiter->waiting = true;
-		list_add_tail(&waiter->item, &key->waiters);
-		ret = 1;
-	}
-out_unlock:
-	spin_unlock_bh(&rdv->lock);
-out_free:
 	kfree(spare);
 	return ret;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_rendezvous_request);
+
+/* They end, as a newer generation of the name is visible. The key may be freed */
+static void rdv_end_replaced(struct rdmatensor_rendezvous *rdv,
+			     struct rdmatensor_rendezvous_key *key,
+			     const struct rdv_lookup *lookup, struct list_head *matches)
+{
+	struct rdmatensor_waiter *waiter, *next;
+	s64 step_id;
+
+	if (!rdv_is_replaced(rdv, lookup, &step_id))
+		return;
+	list_for_each_entry_safe(waiter, next, &key->waiters, item) {
+		rdv_leave_key(waiter, matches);
+		waiter->key = rdmatensor_rendezvous_key_get(key);
+		rdv_say_replaced(&waiter->status, step_id);
+	}
+	rdv_free_key_if_unused(rdv, key);
+}
+
+/* A generation became visible, and perhaps has what is waited for there */
+static void rdv_wake_key(struct rdmatensor_rendezvous *rdv, struct rdmatensor_rendezvous_key *key,
+			 struct list_head *matches)
+{
+	const struct rdv_lookup lookup = {
+		.name = key->name, .name_len = key->name_len, .step_id = key->step_id,
+	};
+
+	if (list_empty(&key->waiters))
+		list_del_init(&key->waiting);
+	else if (key->any_step)
+		rdv_match_any_step(rdv, key->name, key->name_len, matches);
+	else if (!rdv_meet_key(rdv, key, &lookup, matches))
+		rdv_end_replaced(rdv, key, &lookup, matches);
+}
+
+/* All of one member. What begins to wait meanwhile has looked for itself */
+static void rdv_wake(struct rdmatensor_rendezvous *rdv, struct list_head *matches)
+{
+	struct rdmatensor_rendezvous_key place = { .name_len = 0 };
+	unsigned int met = 0;
+
+	spin_lock_bh(&rdv->lock);
+	list_add(&place.waiting, &rdv->waiting);
+	while (!list_is_last(&place.waiting, &rdv->waiting)) {
+		struct rdmatensor_rendezvous_key *key = list_next_entry(&place, waiting);
+
+		list_move(&place.waiting, &key->waiting);
+		/* Else it is another walk's place */
+		if (key->name_len)
+			rdv_wake_key(rdv, key, matches);
+		if (++met % RDV_WALK_BATCH == 0) {
+			spin_unlock_bh(&rdv->lock);
+			cond_resched();
+			spin_lock_bh(&rdv->lock);
+		}
+	}
+	list_del(&place.waiting);
+	spin_unlock_bh(&rdv->lock);
+}
+
+void rdmatensor_rendezvous_wake(struct rdmatensor_rendezvous *lasting, struct list_head *matches)
+{
+	struct rdmatensor_rendezvous *member;
+
+	might_sleep();
+	down_read(&lasting->membership);
+	list_for_each_entry(member, &lasting->members, member)
+		rdv_wake(member, matches);
+	up_read(&lasting->membership);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_rendezvous_wake);
 
 bool rdmatensor_rendezvous_cancel(struct rdmatensor_rendezvous *rdv,
 				  struct rdmatensor_waiter *waiter)
@@ -717,15 +900,15 @@ bool rdmatensor_rendezvous_put(struct rdmatensor_rendezvous *rdv,
 		tensor->uses_left++;
 		if (!tensor->withdrawn) {
 			list_move(&tensor->item, &key->offered);
+			rdmatensor_newest_add(rdv, key);
 			rdv_match_waiters(key, matches);
+			rdv_match_any_step(rdv, key->name, key->name_len, matches);
 		}
 	}
 	released = !tensor->inflight &&
 		   (tensor->withdrawn || (tensor->uses && !tensor->uses_left));
-	if (released) {
-		rdv_detach(tensor);
-		rdv_free_key_if_unused(rdv, key);
-	}
+	if (released)
+		rdmatensor_rdv_remove(rdv, tensor);
 	spin_unlock_bh(&rdv->lock);
 	return released;
 }
@@ -791,11 +974,9 @@ int rdmatensor_rendezvous_withdraw(struct rdmatensor_rendezvous *rdv, const char
 	if (mark)
 		mark(found, arg);
 	*tensor = found;
-	*released = rdv_take_back(found, rdv_withdraw_status(found));
-	if (*released) {
-		rdv_detach(found);
-		rdv_free_key_if_unused(rdv, key);
-	}
+	*released = rdmatensor_rdv_take_back(found, rdv_withdraw_status(found));
+	if (*released)
+		rdmatensor_rdv_remove(rdv, found);
 out_unlock:
 	spin_unlock_bh(&rdv->lock);
 	return ret;
@@ -849,18 +1030,18 @@ static void rdv_abort_key(struct rdmatensor_rendezvous *rdv,
 	struct rdmatensor_tensor *tensor, *next;
 	struct rdv_abort *abort = arg;
 
-	if (key->step_id != abort->step_id)
+	if (key->step_id != abort->step_id || key->any_step)
 		return;
 
 	list_for_each_entry_safe(tensor, next, &key->held, item) {
 		/* They are in flight, so none is idle */
 		if (tensor->uses && !tensor->withdrawn)
-			rdv_take_back(tensor, abort->status->error);
+			rdmatensor_rdv_take_back(tensor, abort->status->error);
 	}
 	list_for_each_entry_safe(tensor, next, &key->offered, item) {
 		if (!tensor->uses) {
 			list_move_tail(&tensor->item, &key->held);
-		} else if (rdv_take_back(tensor, abort->status->error)) {
+		} else if (rdmatensor_rdv_take_back(tensor, abort->status->error)) {
 			rdv_detach(tensor);
 			list_add_tail(&tensor->item, abort->released);
 		}
@@ -938,7 +1119,7 @@ bool rdmatensor_rendezvous_step_status(struct rdmatensor_rendezvous *rdv, s64 st
 	if (!READ_ONCE(rdv->nr_aborted))
 		return false;
 	spin_lock_bh(&rdv->lock);
-	found = rdv_aborted(rdv, step_id);
+	found = rdmatensor_rdv_aborted(rdv, step_id);
 	if (found)
 		rdmatensor_status_init_copy(status, found);
 	spin_unlock_bh(&rdv->lock);
@@ -980,17 +1161,17 @@ static bool rdv_is_listed(const struct rdv_list *list, const struct rdmatensor_r
 {
 	struct rdmatensor_rendezvous_key *before;
 
-	if (list_empty(&key->offered) || key->name_len < list->prefix_len ||
+	if (!rdmatensor_rdv_first(key) || key->name_len < list->prefix_len ||
 	    memcmp(key->name, list->prefix, list->prefix_len))
 		return false;
 	if (!own)
 		return true;
-	if (rdv_aborted(own, key->step_id))
+	if (rdmatensor_rdv_aborted(own, key->step_id))
 		return false;
 	before = rdv_find_key(own, &(struct rdv_lookup){
 		.name = key->name, .name_len = key->name_len, .step_id = key->step_id
 	});
-	return !before || list_empty(&before->offered);
+	return !before || !rdmatensor_rdv_first(before);
 }
 
 /* Some behind *serial, out: the last one's; 0: nothing follows. Return: false: one was not taken */
@@ -1003,8 +1184,7 @@ static bool rdv_list_keys(struct rdmatensor_rendezvous *rdv, const struct rdv_li
 
 	for (; key && met < RDV_LIST_BATCH; met++) {
 		if (rdv_is_listed(list, key, own) &&
-		    !list->add(list_first_entry(&key->offered, struct rdmatensor_tensor, item),
-			       key, key->serial | mark, list->arg))
+		    !list->add(rdmatensor_rdv_first(key), key, key->serial | mark, list->arg))
 			return false;
 		*serial = key->serial;
 		key = rb_entry_safe(rb_next(&key->order), struct rdmatensor_rendezvous_key, order);

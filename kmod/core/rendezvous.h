@@ -20,6 +20,7 @@
 #define RDMATENSOR_RENDEZVOUS_H
 
 #include <linux/list.h>
+#include "core/generation.h"
 #include "core/status.h"
 #include "core/tensor.h"
 
@@ -34,10 +35,12 @@ struct rdmatensor_rendezvous_key;
  * @failed: error != 0: there is no tensor, and requests end with this status
  * @uses: deliveries until it is used up; 0: until withdrawn
  * @id: for a withdrawal that means this one and no other of its name; 0: there is none such
+ * @generation: that it becomes visible with, in a table of lasting tensors; NULL: it is visible
  *
  * The table's, under its lock:
  * @key: its (name, step)
  * @item: in one of the key's lists until it is released, then the caller's
+ * @sibling: in its generation's list, until that is retired
  * @step_id: the step, to be read at any time after publish
  * @uses_left: deliveries not yet matched (if @uses)
  * @inflight: matched and not yet put
@@ -49,9 +52,11 @@ struct rdmatensor_tensor {
 	struct rdmatensor_status failed;
 	u32 uses;
 	u64 id;
+	struct rdmatensor_generation *generation;
 
 	struct rdmatensor_rendezvous_key *key;
 	struct list_head item;
+	struct list_head sibling;
 	s64 step_id;
 	u32 uses_left;
 	u32 inflight;
@@ -65,9 +70,10 @@ struct rdmatensor_tensor {
  *       waited for; else NULL. Released by rdmatensor_waiter_end()
  * @item: in the key's list while it waits, in a caller's list of matches after
  * @waiting: the table's: it is in the key's list
+ * @step_id: the table's: the step, or the least of which the newest is wanted
  * @tensor: set by a match. The waiter holds the tensor until it calls
  *          rdmatensor_rendezvous_put()
- * @status: set instead of @tensor when the step was aborted
+ * @status: set instead of @tensor when the step was aborted, or no match is to come
  * @matched: the waiter's own: what rdmatensor_rendezvous_work_off() calls for
  *           each match. Matches that follow from it are added to @more, not
  *           processed inside, so that the stack stays flat
@@ -76,9 +82,26 @@ struct rdmatensor_waiter {
 	struct rdmatensor_rendezvous_key *key;
 	struct list_head item;
 	bool waiting;
+	s64 step_id;
 	struct rdmatensor_tensor *tensor;
 	struct rdmatensor_status status;
 	void (*matched)(struct rdmatensor_waiter *waiter, struct list_head *more);
+};
+
+/**
+ * struct rdmatensor_wanted - what a request asks for
+ * @name: any bytes
+ * @name_len: 1..RDMATENSOR_NAME_MAX
+ * @step_id: the step
+ * @newest: the newest step from @step_id on that is offered, or the first one to be
+ * @now: it does not wait
+ */
+struct rdmatensor_wanted {
+	const char *name;
+	u16 name_len;
+	s64 step_id;
+	bool newest;
+	bool now;
 };
 
 /* May sleep. Return: an empty table, or ERR_PTR(-ENOMEM) */
@@ -128,12 +151,23 @@ void rdmatensor_rendezvous_leave(struct rdmatensor_rendezvous *rdv);
  *
  * May sleep. What another context offers itself under that key goes first there.
  *
+ * With ->generation it is matched from that one's reveal on.
+ *
  * Return: as rdmatensor_rendezvous_publish(), in the table of lasting tensors and in @rdv; an
- * aborted step is @rdv's.
+ * aborted step is @rdv's; -EALREADY: the generation is not hidden any more.
  */
 int rdmatensor_rendezvous_publish_lasting(struct rdmatensor_rendezvous *rdv,
 					  struct rdmatensor_tensor *tensor, const char *name,
 					  u16 name_len, s64 step_id, struct list_head *matches);
+
+/**
+ * rdmatensor_rendezvous_wake - match what waits for tensors that became visible
+ * @lasting: table of lasting tensors
+ * @matches: waiters of all contexts that met one, or whose step has been replaced, are added here
+ *
+ * May sleep.
+ */
+void rdmatensor_rendezvous_wake(struct rdmatensor_rendezvous *lasting, struct list_head *matches);
 
 /**
  * rdmatensor_rendezvous_retire_step - match some tensors of a step no more
@@ -152,17 +186,16 @@ void rdmatensor_rendezvous_retire_step(struct rdmatensor_rendezvous *rdv, s64 st
  * rdmatensor_rendezvous_request - ask for a tensor
  * @rdv: the table
  * @waiter: everything in it is set here
- * @name: any bytes
- * @name_len: 1..RDMATENSOR_NAME_MAX
- * @step_id: the step
+ * @wanted: copied
  * @gfp: for what a request that has to wait needs
  *
- * Return: 0: matched, waiter->tensor is held; 1: it waits; -ENOMEM; -ECANCELED:
- * the step was aborted, waiter->status says how.
+ * Return: 0: matched, waiter->tensor is held; 1: it waits; -ENOMEM; -ECANCELED: waiter->status
+ * says why it does not: the step was aborted; -ENOENT: it is not offered now; -ESTALE: a newer
+ * generation of the name is visible, and this step is not offered any more.
  */
 int rdmatensor_rendezvous_request(struct rdmatensor_rendezvous *rdv,
-				  struct rdmatensor_waiter *waiter, const char *name,
-				  u16 name_len, s64 step_id, gfp_t gfp);
+				  struct rdmatensor_waiter *waiter,
+				  const struct rdmatensor_wanted *wanted, gfp_t gfp);
 
 /*
  * True: it was waiting and is the caller's again. False: a match or an abort has removed it

@@ -67,7 +67,8 @@ static const struct {
 		.name = "TENSOR_REQUEST",
 		.fields = FIELD_INDEX | FIELD_STEP | FIELDS_META | FIELD_NAME,
 		.flags = RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_VALIDATE |
-			 RDMATENSOR_WIRE_F_KEEP | RDMATENSOR_WIRE_F_SLICE,
+			 RDMATENSOR_WIRE_F_KEEP | RDMATENSOR_WIRE_F_SLICE |
+			 RDMATENSOR_WIRE_F_NEWEST | RDMATENSOR_WIRE_F_NOW,
 	},
 	[RDMATENSOR_WIRE_META_DATA_RESPONSE] = {
 		.name = "META_DATA_RESPONSE",
@@ -531,6 +532,9 @@ static const char *wire_decode(const void *buf, u32 len, struct rdmatensor_msg *
 	if (!why && msg->flags & RDMATENSOR_WIRE_F_KEEP &&
 	    msg->flags & RDMATENSOR_WIRE_F_VALIDATE)
 		why = "kept destination with validation";
+	if (!why && msg->flags & RDMATENSOR_WIRE_F_NEWEST &&
+	    msg->flags & (RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_KEEP))
+		why = "destination before the step is known";
 	if (!why && msg->type == RDMATENSOR_WIRE_TENSOR_RE_REQUEST &&
 	    !(msg->flags & RDMATENSOR_WIRE_F_DEST))
 		why = "no destination";

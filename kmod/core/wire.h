@@ -116,6 +116,18 @@ enum rdmatensor_wire_type {
 #define RDMATENSOR_WIRE_F_SLICE BIT(7)
 
 /*
+ * TENSOR_REQUEST, with FEATURE_NEWEST, without F_DEST and F_KEEP: the newest step of the name from
+ * step_id on that is offered. The META_DATA_RESPONSE says which one it is, and there is always one;
+ * from then on the request is of that step
+ */
+#define RDMATENSOR_WIRE_F_NEWEST BIT(9)
+/*
+ * TENSOR_REQUEST, with FEATURE_NEWEST: what is not offered when the request comes is answered at
+ * once, with ENOENT
+ */
+#define RDMATENSOR_WIRE_F_NOW BIT(10)
+
+/*
  * HELLO: the owner holds a TABLE_OPEN back until it exports the table. A reader has up to
  * TABLE_SLOTS questions at a time: one in each slot, which is the request index modulo
  * TABLE_SLOTS. A question takes the place of what is in its slot and has no answer yet: so a
@@ -146,11 +158,15 @@ enum rdmatensor_wire_type {
 /* HELLO: the sender writes slices */
 #define RDMATENSOR_WIRE_FEATURE_SLICE BIT(5)
 
+/* HELLO: the sender knows F_NEWEST and F_NOW */
+#define RDMATENSOR_WIRE_FEATURE_NEWEST BIT(6)
+
 #define RDMATENSOR_WIRE_FEATURES (RDMATENSOR_WIRE_FEATURE_TABLE_WAIT | \
 				  RDMATENSOR_WIRE_FEATURE_KEEP | \
 				  RDMATENSOR_WIRE_FEATURE_ERROR_NAMED | \
 				  RDMATENSOR_WIRE_FEATURE_LIST | \
-				  RDMATENSOR_WIRE_FEATURE_SLICE)
+				  RDMATENSOR_WIRE_FEATURE_SLICE | \
+				  RDMATENSOR_WIRE_FEATURE_NEWEST)
 
 /**
  * struct rdmatensor_wire_hdr - head of every control message

@@ -17,6 +17,7 @@ static void fetch_entry(const struct rdmatensor_operation *op, int error,
 {
 	const struct rdmatensor_fetch *fetch = container_of(op, struct rdmatensor_fetch, op);
 
+	cqe->step_id = fetch->step_id;
 	if (fetch->has_region && !error) {
 		cqe->pool_id = op->pool_id;
 		cqe->offset = fetch->base + fetch->offset;
@@ -60,6 +61,7 @@ int rdmatensor_fetch_init(struct rdmatensor_fetch *fetch,
 		.channel = channel,
 		.user_data = args->user_data,
 		.step_id = args->step_id,
+		.any_step = args->newest,
 		.pool = args->pool,
 		.offset = args->alloc ? 0 : args->offset,
 		.bytes = args->alloc ? 0 : args->bytes,
@@ -67,7 +69,8 @@ int rdmatensor_fetch_init(struct rdmatensor_fetch *fetch,
 	struct rdmatensor_status status;
 	int ret;
 
-	if (rdmatensor_rendezvous_step_status(core->rdv, args->step_id, &status)) {
+	if (!args->newest &&
+	    rdmatensor_rendezvous_step_status(core->rdv, args->step_id, &status)) {
 		ret = status.error;
 		rdmatensor_status_clear(&status);
 		return ret;
@@ -81,6 +84,9 @@ int rdmatensor_fetch_init(struct rdmatensor_fetch *fetch,
 		rdmatensor_operation_abandon(&fetch->op);
 		return ret;
 	}
+	fetch->newest = args->newest;
+	fetch->now = args->now;
+	fetch->step_id = args->step_id;
 	fetch->has_region = args->pool && !args->alloc;
 	fetch->alloc = args->alloc;
 	/* It is in no pool that the process knows */

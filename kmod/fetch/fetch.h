@@ -28,6 +28,8 @@ struct rdmatensor_fetch_slice {
  * @name: tensor's name, not zero-terminated
  * @name_len: bytes of @name
  * @step_id: the step
+ * @newest: the newest step from @step_id on. Without @keep
+ * @now: the fetch ends with -ENOENT if it is not offered
  * @pool: destination's; a reference is the fetch's from its beginning on. NULL: @share
  * @offset: of the destination in @pool, without @alloc
  * @base: of the process's own memory: address of byte 0 of @pool, which is unknown to others
@@ -47,6 +49,8 @@ struct rdmatensor_fetch_args {
 	const char *name;
 	u16 name_len;
 	s64 step_id;
+	bool newest;
+	bool now;
 	struct rdmatensor_pool *pool;
 	u64 offset;
 	u64 base;
@@ -63,6 +67,9 @@ struct rdmatensor_fetch_args {
 /**
  * struct rdmatensor_fetch - the common part of a fetch, embedded
  * @op: the operation; its range is the destination
+ * @newest: the newest step from op.step_id on is wanted
+ * @now: the peer is to answer at once
+ * @step_id: the step: op.step_id, until another one has been found
  * @alloc: the destination is allocated here
  * @has_region: the completion entry names @offset: a destination that is not empty, or the
  *              published tensor itself
@@ -78,6 +85,9 @@ struct rdmatensor_fetch_args {
  */
 struct rdmatensor_fetch {
 	struct rdmatensor_operation op;
+	bool newest;
+	bool now;
+	s64 step_id;
 	bool alloc;
 	bool has_region;
 	u32 share_id;

@@ -11,6 +11,7 @@
 #include <linux/sched.h>
 #include <linux/string.h>
 #include <kunit/visibility.h>
+#include "fetch/generation.h"
 #include "fetch/lasting.h"
 #include "fetch/publication.h"
 
@@ -25,6 +26,7 @@ int rdmatensor_lasting_init(struct rdmatensor_lasting *lasting)
 	xa_init_flags(&lasting->offers, XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_BH | XA_FLAGS_ACCOUNT);
 	lasting->next = 0;
 	atomic_set(&lasting->nr, 0);
+	rdmatensor_generations_init(lasting);
 	return 0;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_lasting_init);
@@ -33,8 +35,10 @@ void rdmatensor_lasting_destroy(struct rdmatensor_lasting *lasting)
 {
 	LIST_HEAD(released);
 
+	rdmatensor_generations_stop(lasting);
 	rdmatensor_rendezvous_drain(lasting->rdv, &released);
 	rdmatensor_publication_release_list(&released);
+	rdmatensor_generations_destroy(lasting);
 	WARN_ON_ONCE(!xa_empty(&lasting->offers));
 	xa_destroy(&lasting->offers);
 	rdmatensor_rendezvous_free(lasting->rdv);
@@ -74,6 +78,7 @@ void rdmatensor_lasting_leave(struct rdmatensor_lasting *lasting, struct rdmaten
 	unsigned long id = 0;
 
 	rdmatensor_rendezvous_leave(core->rdv);
+	rdmatensor_generations_leave(lasting, core);
 	while (lasting_forget(lasting, core, &id)) {
 		rdmatensor_core_put(core);
 		cond_resched();
@@ -134,6 +139,12 @@ void rdmatensor_lasting_abort_step(struct rdmatensor_core *core, s64 step_id)
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_lasting_abort_step);
 
+/* A publication leaves the list before it leaves its generation, which is there as long */
+static bool lasting_is_hidden(const struct rdmatensor_generation *generation)
+{
+	return generation && READ_ONCE(generation->state) == RDMATENSOR_GENERATION_HIDDEN;
+}
+
 static void lasting_describe(const struct rdmatensor_publication *pub,
 			     struct rdmatensor_lasting_info *info)
 {
@@ -147,6 +158,7 @@ static void lasting_describe(const struct rdmatensor_publication *pub,
 	info->error = pub->tensor.failed.error;
 	info->withdrawing = pub->withdrawing;
 	info->retired = READ_ONCE(pub->retired);
+	info->hidden = lasting_is_hidden(pub->tensor.generation);
 }
 
 bool rdmatensor_lasting_next(struct rdmatensor_lasting *lasting, unsigned long *id,

@@ -6,6 +6,7 @@
 #ifndef RDMATENSOR_LASTING_H
 #define RDMATENSOR_LASTING_H
 
+#include <linux/workqueue.h>
 #include <linux/xarray.h>
 #include "core/core.h"
 #include "core/tensor.h"
@@ -19,12 +20,14 @@ struct rdmatensor_publication;
  * @offers: their publications, by number
  * @next: where the search for a number goes on
  * @nr: of @offers
+ * @retire: takes back tensors of generations that have been replaced or withdrawn
  */
 struct rdmatensor_lasting {
 	struct rdmatensor_rendezvous *rdv;
 	struct xarray offers;
 	u32 next;
 	atomic_t nr;
+	struct work_struct retire;
 };
 
 /**
@@ -39,6 +42,7 @@ struct rdmatensor_lasting {
  * @copied: it is in a tensor buffer
  * @withdrawing: a WITHDRAW waits for its last reader
  * @retired: its publisher has aborted the step: it is matched no more
+ * @hidden: its generation has not been revealed
  */
 struct rdmatensor_lasting_info {
 	char name[RDMATENSOR_NAME_MAX];
@@ -51,6 +55,7 @@ struct rdmatensor_lasting_info {
 	bool copied;
 	bool withdrawing;
 	bool retired;
+	bool hidden;
 };
 
 /* May sleep. Return: 0, -ENOMEM */

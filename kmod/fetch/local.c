@@ -241,6 +241,7 @@ static int local_take(struct rdmatensor_local *local, enum local_state *to)
 	struct rdmatensor_fetch *fetch = &local->fetch;
 	int ret;
 
+	fetch->step_id = rdmatensor_tensor_step(&pub->tensor);
 	ret = rdmatensor_fetch_learn(fetch, &pub->tensor.meta);
 	if (ret) {
 		rdmatensor_slice_misfits(&fetch->op.status, &fetch->slice->slice,
@@ -395,6 +396,10 @@ EXPORT_SYMBOL_IF_KUNIT(rdmatensor_local_release_all);
 int rdmatensor_local_submit(struct rdmatensor_core *core,
 			    const struct rdmatensor_fetch_args *args)
 {
+	const struct rdmatensor_wanted wanted = {
+		.name = args->name, .name_len = args->name_len, .step_id = args->step_id,
+		.newest = args->newest, .now = args->now,
+	};
 	struct rdmatensor_local *local;
 	LIST_HEAD(matches);
 	int ret;
@@ -429,14 +434,13 @@ int rdmatensor_local_submit(struct rdmatensor_core *core,
 	/* A timer or a cancel may come before the fetch waits in the table, and not find it */
 	rdmatensor_operation_get(&local->fetch.op);
 	rdmatensor_operation_begin(&local->fetch.op, args->deadline_ns);
-	ret = rdmatensor_rendezvous_request(core->rdv, &local->waiter, args->name,
-					    args->name_len, args->step_id,
+	ret = rdmatensor_rendezvous_request(core->rdv, &local->waiter, &wanted,
 					    GFP_ATOMIC | __GFP_ACCOUNT);
 	if (ret == 1) {
 		/* It waits now; a cancel before that did not find it */
 		local_end_cancelled(local);
 	} else {
-		/* waiter.status already has the status of an aborted step */
+		/* waiter.status already says why there is no match to wait for */
 		if (ret && ret != -ECANCELED)
 			local->waiter.status.error = ret;
 		list_add(&local->waiter.item, &matches);

@@ -56,6 +56,7 @@ int rdmatensor_operation_init(struct rdmatensor_operation *op,
 	op->channel = args->channel;
 	op->user_data = args->user_data;
 	op->step_id = args->step_id;
+	op->any_step = args->any_step;
 	op->pool = args->pool;
 	timer_setup(&op->timer, operation_expired, 0);
 	return 0;
@@ -295,7 +296,8 @@ static int operation_cancel_matching(struct rdmatensor_core *core, const u64 *us
 		bool beyond = operation_compare(&last, op) < 0;
 
 		if (!beyond && op->serial <= newest &&
-		    (!step_id || (op->ops->kind->has_step && op->step_id == *step_id))) {
+		    (!step_id || (op->ops->kind->has_step && !op->any_step &&
+				  op->step_id == *step_id))) {
 			op->ops->cancel(op, status);
 			n++;
 		}

@@ -79,6 +79,7 @@ struct rdmatensor_operation_ops {
  * @channel: for the completion entry
  * @user_data: for the completion entry
  * @step_id: the step; 0 for kinds without one
+ * @any_step: it is a bound, and no step's end ends the operation
  * @pool: of the range; the operation takes over a reference when it begins. NULL: no range
  * @offset: of the range in @pool, in bytes
  * @bytes: of the range; 0: the operation holds the pool, and a range to be allocated later
@@ -87,6 +88,7 @@ struct rdmatensor_operation_args {
 	u32 channel;
 	u64 user_data;
 	s64 step_id;
+	bool any_step;
 	struct rdmatensor_pool *pool;
 	u64 offset;
 	u64 bytes;
@@ -106,6 +108,7 @@ struct rdmatensor_operation_args {
  * @channel: for the completion entry
  * @user_data: for the completion entry
  * @step_id: the step
+ * @any_step: @step_id is a bound
  * @pool: referenced; NULL: the operation has ended, or writes to no pool
  * @pool_id: number of @pool, for the completion entry
  * @use: hold on the range that is written
@@ -124,6 +127,7 @@ struct rdmatensor_operation {
 	u32 channel;
 	u64 user_data;
 	s64 step_id;
+	bool any_step;
 	struct rdmatensor_pool *pool;
 	u32 pool_id;
 	struct rdmatensor_use use;

@@ -17,6 +17,7 @@
 #include <linux/slab.h>
 #include <kunit/visibility.h>
 #include "core/fault.h"
+#include "fetch/generation.h"
 #include "fetch/publication.h"
 
 /* Bytes that are copied between two checks for signals */
@@ -60,11 +61,21 @@ static void publication_end_withdraw(struct rdmatensor_publication *pub)
 	rdmatensor_core_put(core);
 }
 
+/* It is in no table */
+static void publication_free(struct rdmatensor_publication *pub,
+			     struct rdmatensor_lasting *lasting)
+{
+	rdmatensor_status_clear(&pub->tensor.failed);
+	if (pub->tensor.generation)
+		rdmatensor_generation_unuse(lasting, pub->tensor.generation);
+	kfree(pub);
+}
+
 /* The table has released it: no read of its memory is in flight */
 static void publication_release(struct rdmatensor_publication *pub)
 {
 	bool own_entry = pub->tensor.uses && !pub->told;
-	struct rdmatensor_core *core = pub->core;
+	struct rdmatensor_core *core = pub->core, *own = pub->core;
 
 	if (pub->lasting)
 		rdmatensor_lasting_remove(pub);
@@ -77,10 +88,9 @@ static void publication_release(struct rdmatensor_publication *pub)
 		publication_entry(pub, core, RDMATENSOR_CQE_PUBLISH, pub->user_data,
 				  pub->tensor.withdraw_status);
 	publication_end_withdraw(pub);
-	rdmatensor_status_clear(&pub->tensor.failed);
-	if (pub->core)
-		rdmatensor_core_put(pub->core);
-	kfree(pub);
+	publication_free(pub, pub->lasting);
+	if (own)
+		rdmatensor_core_put(own);
 }
 
 static int publication_copy_to(const struct rdmatensor_buffer *buffer,
@@ -191,6 +201,19 @@ static struct rdmatensor_publication *publication_new(struct rdmatensor_core *co
 	return pub;
 }
 
+/* It becomes visible with its generation. Return: 0, or that there is none which it could join */
+static int publication_hide(struct rdmatensor_core *core, struct rdmatensor_publication *pub,
+			    const struct rdmatensor_publish_args *args)
+{
+	struct rdmatensor_generation *generation;
+
+	generation = rdmatensor_generation_use(core, args->group, args->step_id);
+	if (IS_ERR(generation))
+		return PTR_ERR(generation);
+	pub->tensor.generation = generation;
+	return 0;
+}
+
 /* From success on @pub may be freed. The pool's reference is the table's then */
 static int publication_offer(struct rdmatensor_core *core, struct rdmatensor_publication *pub,
 			     const struct rdmatensor_publish_args *args,
@@ -228,6 +251,11 @@ int rdmatensor_publish(struct rdmatensor_core *core,
 	if (!pub)
 		return -ENOMEM;
 
+	if (args->in_generation) {
+		ret = publication_hide(core, pub, args);
+		if (ret)
+			goto out_free;
+	}
 	if (args->uses) {
 		ret = rdmatensor_ring_reserve(&core->ring, 1);
 		if (ret)
@@ -264,8 +292,7 @@ out_unreserve:
 	if (args->uses)
 		rdmatensor_ring_unreserve(&core->ring, 1);
 out_free:
-	rdmatensor_status_clear(&pub->tensor.failed);
-	kfree(pub);
+	publication_free(pub, core->lasting);
 	return ret;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_publish);

@@ -73,6 +73,8 @@ to_publication(struct rdmatensor_tensor *tensor)
  * @pool: where it is; a reference is the publication's after success. NULL: nowhere
  * @offset: in it
  * @share: a loopback fetch may have it
+ * @in_generation: it is hidden until the generation (@group, @step_id) is revealed; with @uses 0
+ * @group: of that generation
  * @copy: copy the content to one of these buffers; NULL: read it in place
  * @meta: checked meta-data
  * @failed: error != 0: instead of a tensor
@@ -86,6 +88,8 @@ struct rdmatensor_publish_args {
 	struct rdmatensor_pool *pool;
 	u64 offset;
 	bool share;
+	bool in_generation;
+	u64 group;
 	struct rdmatensor_buffers *copy;
 	struct rdmatensor_meta meta;
 	struct rdmatensor_status failed;
@@ -101,7 +105,8 @@ struct rdmatensor_publish_args {
  *
  * Return: 0; -EAGAIN: the ring is full; -EINVAL: the range; -EEXIST: a tensor is offered under
  * that name and step; -ENOMEM; the status of an aborted step; with args->copy an error of
- * rdmatensor_buffer_take(), or -EINTR: the process is being killed.
+ * rdmatensor_buffer_take(), or -EINTR: the process is being killed. With args->in_generation also
+ * an error of rdmatensor_generation_use().
  */
 int rdmatensor_publish(struct rdmatensor_core *core,
 		       const struct rdmatensor_publish_args *args);

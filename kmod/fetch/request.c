@@ -359,7 +359,7 @@ static void request_describe(const struct rdmatensor_request *req,
 			     struct rdmatensor_msg *msg)
 {
 	msg->request_index = req->index;
-	msg->step_id = req->fetch.op.step_id;
+	msg->step_id = req->fetch.step_id;
 	if (req->fetch.slice) {
 		msg->flags |= RDMATENSOR_WIRE_F_SLICE;
 		msg->slice = &req->fetch.slice->wire;
@@ -419,6 +419,10 @@ static void request_fill(struct rdmatensor_txmsg *tx, struct rdmatensor_msg *msg
 	msg->name = rdmatensor_metacache_name(req->entry, &msg->name_len);
 	if (req->fetch.validate)
 		msg->flags |= RDMATENSOR_WIRE_F_VALIDATE;
+	if (req->fetch.newest)
+		msg->flags |= RDMATENSOR_WIRE_F_NEWEST;
+	if (req->fetch.now)
+		msg->flags |= RDMATENSOR_WIRE_F_NOW;
 }
 
 static void request_posted(struct rdmatensor_txmsg *tx, u64 seq)
@@ -903,7 +907,9 @@ static void request_recall(struct rdmatensor_request *req,
 	if (args->keep && !req->fetch.validate && !channel->domain &&
 	    READ_ONCE(channel->features) & RDMATENSOR_WIRE_FEATURE_KEEP)
 		req->keep = rdmatensor_metacache_keep(req->entry);
+	/* The step is told by the answer, so there is to be one */
 	if (rdmatensor_metacache_read(req->entry, &known) && !req->fetch.validate &&
+	    !req->fetch.newest &&
 	    !rdmatensor_fetch_learn(&req->fetch, &known) && request_may_expose(req) &&
 	    (request_expose(req, GFP_KERNEL_ACCOUNT) || request_expose_now(req))) {
 		req->fetch.op.status.text_len = 0;
@@ -932,7 +938,8 @@ static void request_begin(struct rdmatensor_request *req,
 	list_add_tail(&req->item, &channel->pending);
 	rdmatensor_operation_begin(&req->fetch.op, args->deadline_ns);
 	/* An abort whose walk missed the request has remembered the step before */
-	if (rdmatensor_rendezvous_step_status(channel->core->rdv, args->step_id, &status)) {
+	if (!args->newest &&
+	    rdmatensor_rendezvous_step_status(channel->core->rdv, args->step_id, &status)) {
 		rdmatensor_status_clear(&req->fetch.op.status);
 		req->fetch.op.status = status;
 		request_stop(req, status.error);
@@ -971,13 +978,15 @@ static int request_check_pools(const struct rdmatensor_channel *channel,
 }
 
 /* What the peer knows its HELLO has told, which makes the channel usable. Return: 0, -EOPNOTSUPP */
-static int request_check_slice(struct rdmatensor_channel *channel)
+static int request_check_features(struct rdmatensor_channel *channel, u32 features)
 {
 	bool usable, knows;
 
+	if (!features)
+		return 0;
 	spin_lock_bh(&channel->lock);
 	usable = rdmatensor_channel_usable(channel);
-	knows = channel->features & RDMATENSOR_WIRE_FEATURE_SLICE;
+	knows = !(features & ~channel->features);
 	spin_unlock_bh(&channel->lock);
 	return knows ? 0 : usable ? -EOPNOTSUPP : -ENOTCONN;
 }
@@ -988,7 +997,10 @@ static int request_submit(struct rdmatensor_channel *channel,
 	struct rdmatensor_request *req;
 	int ret;
 
-	ret = args->slice ? request_check_slice(channel) : 0;
+	ret = request_check_features(channel,
+				     (args->slice ? RDMATENSOR_WIRE_FEATURE_SLICE : 0) |
+				     (args->newest || args->now ?
+				      RDMATENSOR_WIRE_FEATURE_NEWEST : 0));
 	if (!ret)
 		ret = request_check_pools(channel, args);
 	if (ret)
@@ -1093,10 +1105,12 @@ static int request_meta(struct rdmatensor_request *req, const struct rdmatensor_
 		*why = "META_DATA_RESPONSE out of turn";
 		return -EPROTO;
 	}
-	if (msg->step_id != fetch->op.step_id) {
+	if (fetch->newest ? msg->step_id < fetch->op.step_id :
+			    msg->step_id != fetch->op.step_id) {
 		*why = "META_DATA_RESPONSE of another step";
 		return -EPROTO;
 	}
+	fetch->step_id = msg->step_id;
 
 	/* The peer has begun to write the destination, which may be freed below */
 	if (req->exposed && req->parts != BIT(req->nr_parts) - 1) {

@@ -72,7 +72,7 @@ struct response_slice {
  * @index: on the wire
  * @seq: number of the last request message
  * @checksum: of the content
- * @step_id: the step
+ * @step_id: of the request
  * @remote_addr: destination
  * @kept: the destination as it is remembered, referenced; NULL: it is not
  * @rkeys: its keys: @kept's, @few_rkeys, or allocated
@@ -217,6 +217,13 @@ static struct rdmatensor_response *response_find(struct rdmatensor_channel *chan
 	return NULL;
 }
 
+/* The step that it is about: with a tensor, that one's */
+static s64 response_step(const struct rdmatensor_response *resp)
+{
+	return resp->waiter.tensor ? rdmatensor_tensor_step(resp->waiter.tensor) :
+	       resp->step_id;
+}
+
 static bool response_may_name(const struct rdmatensor_response *resp)
 {
 	return resp->channel->features & RDMATENSOR_WIRE_FEATURE_ERROR_NAMED;
@@ -257,7 +264,7 @@ static void response_fill(struct rdmatensor_txmsg *tx, struct rdmatensor_msg *ms
 	msg->request_index = resp->index;
 	if (resp->state == RESPONSE_META_QUEUED) {
 		msg->type = RDMATENSOR_WIRE_META_DATA_RESPONSE;
-		msg->step_id = resp->step_id;
+		msg->step_id = response_step(resp);
 		msg->meta = resp->waiter.tensor->meta;
 		if (resp->validate) {
 			msg->flags = RDMATENSOR_WIRE_F_CHECKSUM;
@@ -604,6 +611,11 @@ static void response_remember_name(struct rdmatensor_response *resp,
 static int response_request(struct rdmatensor_channel *channel,
 			    const struct rdmatensor_msg *msg, u64 seq, const char **why)
 {
+	const struct rdmatensor_wanted wanted = {
+		.name = msg->name, .name_len = msg->name_len, .step_id = msg->step_id,
+		.newest = msg->flags & RDMATENSOR_WIRE_F_NEWEST,
+		.now = msg->flags & RDMATENSOR_WIRE_F_NOW,
+	};
 	struct rdmatensor_response *resp;
 	LIST_HEAD(matches);
 	int ret;
@@ -640,8 +652,7 @@ static int response_request(struct rdmatensor_channel *channel,
 	spin_unlock_bh(&channel->lock);
 
 	/* It may be matched, and gone, before this returns 1 */
-	ret = rdmatensor_rendezvous_request(channel->core->rdv, &resp->waiter, msg->name,
-					    msg->name_len, msg->step_id,
+	ret = rdmatensor_rendezvous_request(channel->core->rdv, &resp->waiter, &wanted,
 					    GFP_ATOMIC | __GFP_ACCOUNT | __GFP_NOWARN);
 	if (ret == 1)
 		return 0;
@@ -669,7 +680,7 @@ static int response_re_request(struct rdmatensor_channel *channel,
 		return 0;
 	}
 	if (resp->state != RESPONSE_META_SENT || resp->cancelled ||
-	    msg->step_id != resp->step_id) {
+	    msg->step_id != response_step(resp)) {
 		*why = "TENSOR_RE_REQUEST out of turn";
 		return -EPROTO;
 	}
@@ -778,6 +789,11 @@ int rdmatensor_response_message(struct rdmatensor_channel *channel,
 		*why = "slice without the feature";
 		return -EPROTO;
 	}
+	if (msg->flags & (RDMATENSOR_WIRE_F_NEWEST | RDMATENSOR_WIRE_F_NOW) &&
+	    !(channel->features & RDMATENSOR_WIRE_FEATURE_NEWEST)) {
+		*why = "newest step, or an answer at once, without the feature";
+		return -EPROTO;
+	}
 	if (msg->flags & RDMATENSOR_WIRE_F_KEEP) {
 		ret = response_keep(channel, msg, why);
 		if (ret)
@@ -865,11 +881,11 @@ void rdmatensor_response_abort_step(struct rdmatensor_channel *channel, s64 step
 		struct rdmatensor_publication *pub = NULL;
 
 		spin_lock_bh(&channel->lock);
-		if (resp->step_id == step_id && resp->state == RESPONSE_CHECKSUM) {
+		if (resp->state == RESPONSE_CHECKSUM && response_step(resp) == step_id) {
 			rdmatensor_status_copy(&resp->waiter.status, status);
-		} else if (resp->step_id == step_id &&
-			   (resp->state == RESPONSE_META_QUEUED ||
-			    resp->state == RESPONSE_META_SENT)) {
+		} else if ((resp->state == RESPONSE_META_QUEUED ||
+			    resp->state == RESPONSE_META_SENT) &&
+			   response_step(resp) == step_id) {
 			rdmatensor_status_copy(&resp->waiter.status, status);
 			response_fail(resp);
 			pub = response_take(resp);

@@ -68,7 +68,7 @@ static const struct {
 
 static const char *const opcodes[NR_OPCODES] = {
 	"PUBLISH", "WITHDRAW", "FETCH", "CANCEL", "FREE", "GATHER",
-	"RELEASE", "LIST",
+	"RELEASE", "LIST", "REVEAL",
 };
 
 struct context contexts[NR_CONTEXTS];
@@ -703,7 +703,7 @@ static void make_op(struct worker *w, struct context *c, struct rdmatensor_op *o
 
 	memset(op, 0, sizeof(*op));
 	op->user_data = below(w, 64);
-	switch (below(w, 27)) {
+	switch (below(w, 29)) {
 	case 0 ... 4:
 		op->opcode = RDMATENSOR_OP_PUBLISH;
 		op->uses = one_in(w, 2) ? 0 : 1 + below(w, 3);
@@ -732,6 +732,10 @@ static void make_op(struct worker *w, struct context *c, struct rdmatensor_op *o
 		dims[0] = bytes;
 		if (one_in(w, 3))
 			op->flags = RDMATENSOR_OP_COPY;
+		if (!op->uses && one_in(w, 2)) {
+			op->flags |= RDMATENSOR_OP_GENERATION;
+			op->target = below(w, 2);
+		}
 		break;
 	case 5 ... 8:
 		op->opcode = RDMATENSOR_OP_WITHDRAW;
@@ -742,13 +746,17 @@ static void make_op(struct worker *w, struct context *c, struct rdmatensor_op *o
 		op->opcode = RDMATENSOR_OP_FETCH;
 		op->channel = channel_of(w, c);
 		op->deadline_ns = rdmatensor_now_ns() + below(w, 100000000);
+		if (one_in(w, 4))
+			op->flags = RDMATENSOR_OP_NEWEST;
+		if (one_in(w, 6))
+			op->flags |= RDMATENSOR_OP_NOWAIT;
 		if (one_in(w, 4)) {
-			op->flags = RDMATENSOR_OP_SHARE;
+			op->flags |= RDMATENSOR_OP_SHARE;
 			op->channel = RDMATENSOR_CHANNEL_SELF;
 			break;
 		}
 		if (one_in(w, 3)) {
-			op->flags = RDMATENSOR_OP_SLICE;
+			op->flags |= RDMATENSOR_OP_SLICE;
 			op->ndims = below(w, one_in(w, 8) ? RDMATENSOR_DIMS_MAX + 2 : 3);
 			op->dims_uptr = (uintptr_t)ranges;
 		}
@@ -789,11 +797,19 @@ static void make_op(struct worker *w, struct context *c, struct rdmatensor_op *o
 		op->target = one_in(w, 4) ? rnd(w) : below(w, 2);
 		op->deadline_ns = rdmatensor_now_ns() + below(w, 100000000);
 		break;
+	case 24 ... 25:
+		op->opcode = one_in(w, 4) ? RDMATENSOR_OP_WITHDRAW : RDMATENSOR_OP_REVEAL;
+		op->flags = (op->opcode == RDMATENSOR_OP_WITHDRAW ? RDMATENSOR_OP_GENERATION : 0) |
+			    (one_in(w, 4) ? RDMATENSOR_OP_QUIET : 0);
+		op->target = below(w, 2);
+		op->step_id = below(w, 3);
+		break;
 	default:
 		make_gather(w, c, op);
 		break;
 	}
-	if (op->opcode <= RDMATENSOR_OP_FETCH) {
+	if (op->opcode <= RDMATENSOR_OP_FETCH &&
+	    !(op->opcode == RDMATENSOR_OP_WITHDRAW && op->flags & RDMATENSOR_OP_GENERATION)) {
 		/* Few, so that they meet */
 		name = op->flags == RDMATENSOR_OP_KEEP && one_in(w, 2) ? 0 : below(w, NR_NAMES);
 		op->name_uptr = (uintptr_t)words + name;

@@ -30,7 +30,7 @@ enum kind {
 	NR_KINDS
 };
 
-#define NR_OPCODES (RDMATENSOR_OP_LIST + 1)
+#define NR_OPCODES (RDMATENSOR_OP_REVEAL + 1)
 
 struct region {
 	uint32_t pool;

@@ -108,6 +108,8 @@ static void meet(int i)
 		liar->features |= RDMATENSOR_WIRE_FEATURE_KEEP;
 	if (below(8))
 		liar->features |= RDMATENSOR_WIRE_FEATURE_SLICE;
+	if (below(8))
+		liar->features |= RDMATENSOR_WIRE_FEATURE_NEWEST;
 	if (!below(8)) {
 		unsigned char *byte = (unsigned char *)&liar->own + below(sizeof(liar->own));
 
@@ -175,6 +177,8 @@ static void say_something(struct liar *liar, const struct rdmatensor_msg *heard)
 		msg.name = below(4) ? "w" : "never";
 		msg.name_len = msg.name[0] == 'w' ? 1 : 5;
 		msg.flags = below(8) ? 0 : RDMATENSOR_WIRE_F_VALIDATE;
+		msg.flags |= below(8) ? 0 : RDMATENSOR_WIRE_F_NOW;
+		msg.flags |= below(6) ? 0 : RDMATENSOR_WIRE_F_NEWEST;
 	} else if (msg.type == RDMATENSOR_WIRE_META_DATA_RESPONSE && !below(4)) {
 		msg.flags = RDMATENSOR_WIRE_F_CHECKSUM;
 		msg.checksum = below(UINT32_MAX);

@@ -64,6 +64,8 @@ static const struct rdmatensor_msg messages[] = {
 	  .flags = RDMATENSOR_WIRE_F_KEEP, .name = name, .name_len = 13, .keep = 1025 },
 	{ .type = RDMATENSOR_WIRE_TENSOR_REQUEST, .request_index = 18,
 	  .flags = RDMATENSOR_WIRE_F_SLICE, .slice = &slice_bytes, .name = name, .name_len = 3 },
+	{ .type = RDMATENSOR_WIRE_TENSOR_REQUEST, .request_index = 21, .step_id = -3,
+	  .flags = RDMATENSOR_WIRE_F_NEWEST | RDMATENSOR_WIRE_F_NOW, .name = name, .name_len = 3 },
 	{ .type = RDMATENSOR_WIRE_TENSOR_REQUEST, .request_index = 19, .meta = META_SLICED,
 	  .flags = RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_SLICE, .slice = &slice,
 	  .remote_addr = 0x10000, .nr_parts = 1, .seg_shift = 21, .rkeys = rkeys, .nr_rkeys = 1,

@@ -137,6 +137,8 @@ static u64 check_content(const struct rdmatensor_msg *msg, const void *buf, u32 
 	u64 pos, run, at;
 
 	HOLDS(!(msg->flags & RDMATENSOR_WIRE_F_SLICE) == !msg->slice);
+	HOLDS(!(msg->flags & RDMATENSOR_WIRE_F_NEWEST) ||
+	      !(msg->flags & (RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_KEEP)));
 	if (!msg->slice)
 		return msg->meta.bytes;
 	HOLDS(msg->type == RDMATENSOR_WIRE_TENSOR_REQUEST ||

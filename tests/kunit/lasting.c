@@ -45,7 +45,9 @@ static void end_world(struct lasting_world *world)
 
 static int ask(struct rdmatensor_rendezvous *rdv, struct rdmatensor_waiter *waiter)
 {
-	return rdmatensor_rendezvous_request(rdv, waiter, NAME, STEP, GFP_KERNEL);
+	const struct rdmatensor_wanted wanted = { .name = "x", .name_len = 1, .step_id = STEP };
+
+	return rdmatensor_rendezvous_request(rdv, waiter, &wanted, GFP_KERNEL);
 }
 
 static int last(struct lasting_world *world, struct rdmatensor_rendezvous *rdv,

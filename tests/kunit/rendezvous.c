@@ -25,8 +25,9 @@ struct step {
 	const char *name;
 	s64 step_id;
 	u32 uses;
+	bool newest, now;	/* what a request wants */
 	int ret;
-	int status;		/* a tensor's end, or an abort's */
+	int status;		/* a tensor's end, an abort's, or a request's */
 	const char *tensors;	/* matched or released */
 	const char *waiters;
 };
@@ -40,6 +41,14 @@ struct step {
 #define REQUEST(_who, _name, _step_id, _ret, _got) \
 	STEP(.op = REQUEST, .who = #_who, .name = _name, .step_id = _step_id, \
 	     .ret = _ret, .tensors = _got)
+/* The newest step from _step_id on */
+#define NEWEST(_who, _name, _step_id, _ret, _got) \
+	STEP(.op = REQUEST, .who = #_who, .name = _name, .step_id = _step_id, \
+	     .newest = true, .ret = _ret, .tensors = _got)
+/* At once, or _status */
+#define NOW(_who, _name, _step_id, _newest, _status) \
+	STEP(.op = REQUEST, .who = #_who, .name = _name, .step_id = _step_id, \
+	     .newest = _newest, .now = true, .ret = -ECANCELED, .status = _status)
 #define CANCEL(_who, _ret) \
 	STEP(.op = CANCEL, .who = #_who, .ret = _ret)
 /* ret 1: it is released, with _status */
@@ -58,6 +67,17 @@ struct step {
 	STEP(.op = STATUS, .step_id = _step_id, .status = _status)
 #define DRAIN(_released) \
 	STEP(.op = DRAIN, .tensors = _released)
+
+/* For this step, and it waits */
+static int request(struct rdmatensor_rendezvous *rdv, struct rdmatensor_waiter *waiter,
+		   const char *name, u16 name_len, s64 step_id, gfp_t gfp)
+{
+	const struct rdmatensor_wanted wanted = {
+		.name = name, .name_len = name_len, .step_id = step_id,
+	};
+
+	return rdmatensor_rendezvous_request(rdv, waiter, &wanted, gfp);
+}
 
 static const struct scenario {
 	const char *name;
@@ -101,6 +121,72 @@ static const struct scenario {
 		DELIVER(A, 1, 0), DELIVER(B, 1, 0), DELIVER(C, 1, 0), DELIVER(D, 1, 0),
 		DELIVER(E, 1, 0),
 		CANCEL(a, 1), CANCEL(b, 1),
+	} },
+	{ "the newest step of several", {
+		PUBLISH(A, "x", 3, 1, 0, ""),
+		PUBLISH(B, "x", -7, 1, 0, ""),
+		PUBLISH(C, "x", 9, 1, 0, ""),
+		PUBLISH(D, "xx", 11, 1, 0, ""),
+		NEWEST(a, "x", 4, 0, "C"),
+		/* It is used up: the next newest one */
+		NEWEST(b, "x", 4, 1, ""),
+		NEWEST(c, "x", 3, 0, "A"),
+		NEWEST(d, "x", S64_MIN, 0, "B"),
+		NEWEST(e, "y", S64_MIN, 1, ""),
+		GIVE_BACK(A, 0, 0, ""),
+		NEWEST(f, "x", 4, 1, ""),
+		NEWEST(g, "x", 0, 0, "A"),
+		DELIVER(A, 1, 0), DELIVER(B, 1, 0), DELIVER(C, 1, 0),
+		CANCEL(b, 1), CANCEL(e, 1), CANCEL(f, 1),
+		DRAIN("D"),
+	} },
+	{ "waiters for the newest step, with bounds of their own", {
+		NEWEST(a, "x", 5, 1, ""),
+		NEWEST(b, "x", 2, 1, ""),
+		NEWEST(c, "x", 1, 1, ""),
+		REQUEST(d, "x", 5, 1, ""),
+		PUBLISH(A, "x", 0, 1, 0, ""),
+		PUBLISH(B, "x", 2, 1, 0, "bB"),
+		/* Who asks for the step itself is before who takes any */
+		PUBLISH(C, "x", 5, 1, 0, "dC"),
+		PUBLISH(D, "x", 6, 0, 0, "aDcD"),
+		DELIVER(B, 1, 0), DELIVER(C, 1, 0), DELIVER(D, 0, 0), DELIVER(D, 0, 0),
+		DRAIN("AD"),
+	} },
+	{ "what comes back is for who waits for any step", {
+		PUBLISH(A, "x", 2, 1, 0, ""),
+		REQUEST(a, "x", 2, 0, "A"),
+		NEWEST(b, "x", 3, 1, ""),
+		NEWEST(c, "x", 1, 1, ""),
+		GIVE_BACK(A, 0, 0, "cA"),
+		DELIVER(A, 1, 0),
+		CANCEL(b, 1),
+	} },
+	{ "an abort ends its step, and no wait for the newest", {
+		PUBLISH(A, "x", 4, 0, 0, ""),
+		PUBLISH(B, "x", 2, 1, 0, ""),
+		ABORT(4, -EIO, "", ""),
+		NEWEST(a, "x", 3, 1, ""),
+		NEWEST(b, "x", 0, 0, "B"),
+		NEWEST(c, "y", 0, 1, ""),
+		/* Which is where all that wait for any step are */
+		ABORT(0, -EIO, "", ""),
+		PUBLISH(C, "y", 1, 1, 0, "cC"),
+		DELIVER(B, 1, 0), DELIVER(C, 1, 0),
+		CANCEL(a, 1),
+		DRAIN("A"),
+	} },
+	{ "at once or not at all", {
+		NOW(a, "x", 1, false, -ENOENT),
+		NOW(a, "x", 1, true, -ENOENT),
+		REQUEST(b, "x", 1, 1, ""),
+		NOW(a, "x", 1, false, -ENOENT),
+		PUBLISH(A, "x", 1, 1, 0, "bA"),
+		NOW(a, "x", 1, false, -ENOENT),
+		GIVE_BACK(A, 0, 0, ""),
+		NOW(a, "x", 2, true, -ENOENT),
+		REQUEST(c, "x", 1, 0, "A"),
+		DELIVER(A, 1, 0),
 	} },
 	{ "three uses, published first", {
 		PUBLISH(A, "x", 1, 3, 0, ""),
@@ -587,6 +673,7 @@ static void do_publish(struct kunit *test, struct world *world, const struct ste
 	LIST_HEAD(matches);
 
 	memset(tensor, 0xa5, sizeof(*tensor));
+	tensor->generation = NULL;
 	tensor->failed.error = 0;
 	tensor->uses = s->uses;
 	EXPECT_RET(rdmatensor_rendezvous_publish(world->rdv, tensor, s->name,
@@ -600,10 +687,15 @@ static void do_publish(struct kunit *test, struct world *world, const struct ste
 static void do_request(struct kunit *test, struct world *world, const struct step *s)
 {
 	struct rdmatensor_waiter *waiter = &world->waiters[*s->who - 'a'];
+	const struct rdmatensor_wanted wanted = {
+		.name = s->name, .name_len = strlen(s->name), .step_id = s->step_id,
+		.newest = s->newest, .now = s->now,
+	};
 
 	memset(waiter, 0xa5, sizeof(*waiter));
-	EXPECT_RET(rdmatensor_rendezvous_request(world->rdv, waiter, s->name,
-						 strlen(s->name), s->step_id, GFP_ATOMIC));
+	EXPECT_RET(rdmatensor_rendezvous_request(world->rdv, waiter, &wanted, GFP_ATOMIC));
+	if (s->status)
+		EXPECT(waiter->status.error == s->status && waiter->status.text_len);
 	EXPECT(waiter->waiting == (s->ret == 1));
 	EXPECT(!waiter->status.error == (s->ret >= 0));
 	if (s->ret)
@@ -774,14 +866,12 @@ static void failed_tensor(struct kunit *test)
 	copy = *tensor;
 	KUNIT_ASSERT_EQ(test, publish(world, tensor, "x", 1, 1), 0);
 	KUNIT_EXPECT_EQ(test, publish(world, &world->tensors[1], "x", 1, 1), -EEXIST);
-	KUNIT_ASSERT_EQ(test, rdmatensor_rendezvous_request(world->rdv, waiter, "x", 1, 1,
-							    GFP_KERNEL), 0);
+	KUNIT_ASSERT_EQ(test, request(world->rdv, waiter, "x", 1, 1, GFP_KERNEL), 0);
 	KUNIT_EXPECT_PTR_EQ(test, waiter->tensor, tensor);
 	KUNIT_EXPECT_EQ(test, waiter->status.error, 0);
 	KUNIT_EXPECT_FALSE(test, rdmatensor_rendezvous_put(world->rdv, tensor, false,
 							   &matches));
-	KUNIT_ASSERT_EQ(test, rdmatensor_rendezvous_request(world->rdv, waiter, "x", 1, 1,
-							    GFP_KERNEL), 0);
+	KUNIT_ASSERT_EQ(test, request(world->rdv, waiter, "x", 1, 1, GFP_KERNEL), 0);
 	KUNIT_EXPECT_TRUE(test, rdmatensor_rendezvous_put(world->rdv, tensor, true, NULL));
 	KUNIT_EXPECT_EQ(test, tensor->withdraw_status, 0);
 	KUNIT_EXPECT_EQ(test, memcmp(&tensor->failed, &copy.failed, sizeof(copy.failed)), 0);
@@ -814,9 +904,8 @@ static void names(struct kunit *test)
 	}
 	for (i = 0; i < LETTERS; i++) {
 		KUNIT_ASSERT_EQ(test,
-				rdmatensor_rendezvous_request(world->rdv, waiter,
-							      all[i].name, all[i].len, 1,
-							      GFP_KERNEL), 0);
+				request(world->rdv, waiter, all[i].name, all[i].len, 1, GFP_KERNEL),
+				0);
 		KUNIT_EXPECT_PTR_EQ(test, waiter->tensor, &world->tensors[i]);
 		KUNIT_EXPECT_TRUE(test, rdmatensor_rendezvous_put(world->rdv, waiter->tensor,
 								  true, NULL));
@@ -851,9 +940,8 @@ static void neighbours(struct kunit *test)
 	}
 	for (i = 0; i < NEIGHBOURS; i++) {
 		KUNIT_EXPECT_EQ(test,
-				rdmatensor_rendezvous_request(world->rdv, waiter, zeros,
-							      NEIGHBOURS - i, -1,
-							      GFP_KERNEL), 0);
+				request(world->rdv, waiter, zeros, NEIGHBOURS - i, -1, GFP_KERNEL),
+				0);
 		KUNIT_EXPECT_PTR_EQ(test, waiter->tensor, &tensors[2 * i]);
 		KUNIT_EXPECT_TRUE(test, rdmatensor_rendezvous_put(world->rdv, waiter->tensor,
 								  true, NULL));
@@ -875,19 +963,16 @@ static void longest_name(struct kunit *test)
 	world->tensors[0].uses = 1;
 	KUNIT_ASSERT_EQ(test, publish(world, &world->tensors[0], name, RDMATENSOR_NAME_MAX, 1),
 			0);
-	KUNIT_EXPECT_EQ(test, rdmatensor_rendezvous_request(world->rdv, waiter, name,
-							    RDMATENSOR_NAME_MAX - 1, 1,
-							    GFP_KERNEL), 1);
+	KUNIT_EXPECT_EQ(test, request(world->rdv, waiter, name, RDMATENSOR_NAME_MAX - 1, 1,
+				      GFP_KERNEL), 1);
 	KUNIT_EXPECT_TRUE(test, rdmatensor_rendezvous_cancel(world->rdv, waiter));
 	name[RDMATENSOR_NAME_MAX - 1] = 1;
-	KUNIT_EXPECT_EQ(test, rdmatensor_rendezvous_request(world->rdv, waiter, name,
-							    RDMATENSOR_NAME_MAX, 1,
-							    GFP_KERNEL), 1);
+	KUNIT_EXPECT_EQ(test, request(world->rdv, waiter, name, RDMATENSOR_NAME_MAX, 1, GFP_KERNEL),
+			1);
 	KUNIT_EXPECT_TRUE(test, rdmatensor_rendezvous_cancel(world->rdv, waiter));
 	name[RDMATENSOR_NAME_MAX - 1] = 0;
-	KUNIT_ASSERT_EQ(test, rdmatensor_rendezvous_request(world->rdv, waiter, name,
-							    RDMATENSOR_NAME_MAX, 1,
-							    GFP_KERNEL), 0);
+	KUNIT_ASSERT_EQ(test, request(world->rdv, waiter, name, RDMATENSOR_NAME_MAX, 1, GFP_KERNEL),
+			0);
 	KUNIT_EXPECT_TRUE(test, rdmatensor_rendezvous_put(world->rdv, waiter->tensor, true,
 							  NULL));
 	rdmatensor_rendezvous_free(world->rdv);
@@ -966,8 +1051,7 @@ static void forgotten_step(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, publish(world, &world->tensors[0], "x", 1, 0), 0);
 	for (step_id = 0; step_id < 65; step_id++)
 		abort_one(test, world, step_id, 0);
-	KUNIT_EXPECT_EQ(test, rdmatensor_rendezvous_request(world->rdv, waiter, "x", 1, 0,
-							    GFP_KERNEL), 1);
+	KUNIT_EXPECT_EQ(test, request(world->rdv, waiter, "x", 1, 0, GFP_KERNEL), 1);
 	KUNIT_EXPECT_TRUE(test, rdmatensor_rendezvous_cancel(world->rdv, waiter));
 	KUNIT_EXPECT_EQ(test, rdmatensor_rendezvous_withdraw(world->rdv, "x", 1, 0, 0, NULL, NULL,
 							     &tensor, &released), 0);
@@ -1000,8 +1084,7 @@ static void withdraw_of_one(struct kunit *test)
 	}
 	KUNIT_ASSERT_EQ(test, publish(world, &tensors[0], "x", 1, 0), 0);
 	for (i = 0; i < 2; i++) {
-		KUNIT_ASSERT_EQ(test, rdmatensor_rendezvous_request(world->rdv, &waiter[i], "x", 1,
-								    0, GFP_KERNEL), 0);
+		KUNIT_ASSERT_EQ(test, request(world->rdv, &waiter[i], "x", 1, 0, GFP_KERNEL), 0);
 		KUNIT_ASSERT_EQ(test, publish(world, &tensors[i + 1], "x", 1, 0), 0);
 	}
 	/* Two are held, the third is offered */
@@ -1059,8 +1142,7 @@ static void many_names(struct kunit *test)
 	}
 	/* Each fourth is delivered */
 	for (i = 0; i < MANY; i += 4) {
-		if (rdmatensor_rendezvous_request(world->rdv, &waiters[i], name, sizeof(i),
-						  i % MANY_STEPS, GFP_ATOMIC) ||
+		if (request(world->rdv, &waiters[i], name, sizeof(i), i % MANY_STEPS, GFP_ATOMIC) ||
 		    waiters[i].tensor != &tensors[i] ||
 		    !rdmatensor_rendezvous_put(world->rdv, &tensors[i], true, NULL)) {
 			KUNIT_FAIL(test, "request %u", i);
@@ -1079,8 +1161,7 @@ static void many_names(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, n, MANY / 4 - MANY / MANY_STEPS);
 
 	for (i = 0; i < MANY; i++) {
-		if (rdmatensor_rendezvous_request(world->rdv, &waiters[i], name, sizeof(i), 7,
-						  GFP_KERNEL) != 1) {
+		if (request(world->rdv, &waiters[i], name, sizeof(i), 7, GFP_KERNEL) != 1) {
 			KUNIT_FAIL(test, "wait %u", i);
 			goto out_free;
 		}

@@ -26,7 +26,7 @@ enum {
 	TABLE_OPEN, TABLE_INFO, TABLE_FAILED,
 	REQUEST_KEEP, REQUEST_KEPT, RE_REQUEST_KEEP,
 	LIST, LIST_ALL, LIST_INFO, LIST_NOTHING, LIST_FAILED,
-	REQUEST_SLICE, REQUEST_SLICE_BYTES, RE_REQUEST_SLICE,
+	REQUEST_SLICE, REQUEST_SLICE_BYTES, RE_REQUEST_SLICE, REQUEST_NEWEST,
 };
 
 /* The middle of three rows of five, without the first column; and all bytes from the third on */
@@ -211,6 +211,13 @@ static const struct sample {
 		.type = RDMATENSOR_WIRE_TENSOR_REQUEST,
 		.flags = RDMATENSOR_WIRE_F_VALIDATE | RDMATENSOR_WIRE_F_SLICE,
 		.slice = &slice_bytes, .request_index = 9, .name = "w\0x", .name_len = 3,
+	} },
+	[REQUEST_NEWEST] = { "TENSOR_REQUEST of the newest step, at once", {
+		.type = RDMATENSOR_WIRE_TENSOR_REQUEST,
+		.flags = RDMATENSOR_WIRE_F_NEWEST | RDMATENSOR_WIRE_F_NOW |
+			 RDMATENSOR_WIRE_F_SLICE,
+		.slice = &slice_bytes, .request_index = 9, .step_id = -4, .name = "w",
+		.name_len = 1,
 	} },
 	[RE_REQUEST_SLICE] = { "TENSOR_RE_REQUEST of a slice", {
 		.type = RDMATENSOR_WIRE_TENSOR_RE_REQUEST,
@@ -849,6 +856,13 @@ static const struct bad_case {
 	  { { &at_slice_start, 1 } } },
 	{ "a slice of a kept destination", REQUEST_SLICE_BYTES, "kept destination with a slice", 0,
 	  { { &at_flags, RDMATENSOR_WIRE_F_KEEP | RDMATENSOR_WIRE_F_SLICE } } },
+	{ "the newest step, to a destination", REQUEST, "destination before the step is known", 0,
+	  { { &at_flags, RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_NEWEST } } },
+	{ "the newest step, to a kept destination", REQUEST_KEPT,
+	  "destination before the step is known", 0,
+	  { { &at_flags, RDMATENSOR_WIRE_F_KEEP | RDMATENSOR_WIRE_F_NEWEST } } },
+	{ "an answer at once to no question", RE_REQUEST, "flags", 0,
+	  { { &at_flags, RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_NOW } } },
 	{ "2^28 segments", RE_REQUEST_LONG, "number of rkeys", 0, { { &at_seg_shift, 12 } } },
 	{ "2^35 segments", RE_REQUEST_LONG, "number of rkeys", 0,
 	  { { &at_seg_shift, 12 }, { &at_tensor_bytes, 1ULL << 47 } } },
@@ -937,7 +951,8 @@ static void unknown_flags(struct kunit *test)
 {
 	static const u16 allowed[] = {
 		[REQUEST] = RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_VALIDATE |
-			    RDMATENSOR_WIRE_F_KEEP | RDMATENSOR_WIRE_F_SLICE,
+			    RDMATENSOR_WIRE_F_KEEP | RDMATENSOR_WIRE_F_SLICE |
+			    RDMATENSOR_WIRE_F_NEWEST | RDMATENSOR_WIRE_F_NOW,
 		[META] = RDMATENSOR_WIRE_F_CHECKSUM,
 		[RE_REQUEST] = RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_KEEP |
 			       RDMATENSOR_WIRE_F_SLICE,

@@ -145,6 +145,7 @@ static void entry(struct worker *w, struct life *life, const struct rdmatensor_c
 		[RDMATENSOR_OP_FETCH] = RDMATENSOR_CQE_FETCH,
 		[RDMATENSOR_OP_GATHER] = RDMATENSOR_CQE_GATHER,
 		[RDMATENSOR_OP_LIST] = RDMATENSOR_CQE_LIST,
+		[RDMATENSOR_OP_REVEAL] = RDMATENSOR_CQE_REVEAL,
 	};
 	unsigned int opcode = opcode_of(cqe->user_data);
 	int i;
@@ -472,7 +473,8 @@ static uint64_t life_cancel(struct worker *w, struct life *life)
 
 		if (!user_data || user_data & DOUBT)
 			continue;
-		if (life->common && opcode_of(user_data) == RDMATENSOR_OP_WITHDRAW)
+		if (life->common && (opcode_of(user_data) == RDMATENSOR_OP_WITHDRAW ||
+				     opcode_of(user_data) == RDMATENSOR_OP_REVEAL))
 			continue;
 		open = user_data;
 		if (!brings(user_data))
@@ -497,7 +499,7 @@ static void tell_why(void)
 static void life_settle(struct worker *w, struct life *life)
 {
 	static const char *const names[NR_OPCODES] = {
-		"PUBLISH", "WITHDRAW", "FETCH", "", "", "GATHER", "",
+		"PUBLISH", "WITHDRAW", "FETCH", "", "", "GATHER", "", "LIST", "REVEAL",
 	};
 	uint64_t end = rdmatensor_deadline_ms(patience_s * 1000ull), open;
 	struct rdmatensor_submit wait = { .size = sizeof(wait), .wait_nr = 1 };

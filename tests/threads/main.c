@@ -396,7 +396,7 @@ static void report(unsigned int seconds, bool unplugs)
 {
 	static const char *const opcodes[NR_OPCODES] = {
 		"PUBLISH", "WITHDRAW", "FETCH", "CANCEL", "FREE", "GATHER",
-		"RELEASE", "LIST",
+		"RELEASE", "LIST", "REVEAL",
 	};
 	static uint64_t errors[NR_KINDS][ERRNO_MAX + 1], ops[NR_OPCODES][ERRNO_MAX + 1];
 	unsigned int t, i, e, never = 0;

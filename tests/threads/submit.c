@@ -6,6 +6,7 @@
 
 #define OPS_MAX 8
 #define IDS_MAX 200
+#define GROUPS 2
 
 const char words[] = "abcdefghijklmnopqrstuvwxyz";
 const char long_words[RDMATENSOR_STATUS_TEXT_MAX] = "a long story";
@@ -80,7 +81,7 @@ static void make_publish(struct worker *w, struct life *life, struct rdmatensor_
 	unsigned int region = region_of(w, life, 1);
 
 	op->opcode = RDMATENSOR_OP_PUBLISH;
-	op->uses = one_in(w, 4) ? 0 : 1 + below(w, 3);
+	op->uses = one_in(w, 3) ? 0 : 1 + below(w, 3);
 	if (one_in(w, 16)) {
 		op->flags = RDMATENSOR_OP_FAILED;
 		op->status = -1 - (int)below(w, 200);
@@ -106,6 +107,24 @@ static void make_publish(struct worker *w, struct life *life, struct rdmatensor_
 	if (one_in(w, 3))
 		op->flags = RDMATENSOR_OP_COPY;
 	dims[0] = op->bytes;
+	if (!op->uses && !one_in(w, 3)) {
+		op->flags |= RDMATENSOR_OP_GENERATION;
+		op->target = below(w, GROUPS);
+	}
+}
+
+/* A REVEAL, or a WITHDRAW of all of a generation */
+static void make_generation(struct worker *w, struct rdmatensor_op *op)
+{
+	op->opcode = RDMATENSOR_OP_REVEAL;
+	if (one_in(w, 4)) {
+		op->opcode = RDMATENSOR_OP_WITHDRAW;
+		op->flags = RDMATENSOR_OP_GENERATION;
+	}
+	if (one_in(w, 4))
+		op->flags |= RDMATENSOR_OP_QUIET;
+	op->target = below(w, GROUPS);
+	op->step_id = below(w, STEPS);
 }
 
 /*
@@ -164,13 +183,17 @@ static void make_fetch(struct worker *w, struct life *life, struct rdmatensor_op
 
 	op->opcode = RDMATENSOR_OP_FETCH;
 	op->deadline_ns = deadline(w);
+	if (one_in(w, 4))
+		op->flags = RDMATENSOR_OP_NEWEST;
+	if (one_in(w, 8))
+		op->flags |= RDMATENSOR_OP_NOWAIT;
 	if (one_in(w, 4)) {
-		op->flags = RDMATENSOR_OP_SHARE;
+		op->flags |= RDMATENSOR_OP_SHARE;
 		return;
 	}
 	op->channel = channel_of(w, life);
 	if (one_in(w, 3)) {
-		op->flags = RDMATENSOR_OP_SLICE;
+		op->flags |= RDMATENSOR_OP_SLICE;
 		op->ndims = below(w, 2);
 		op->dims_uptr = (uintptr_t)&ranges[below(w, sizeof(ranges) / sizeof(*ranges))];
 	}
@@ -229,7 +252,7 @@ static void make_op(struct worker *w, struct life *life, struct rdmatensor_op *o
 	unsigned int region = region_of(w, life, 1);
 
 	memset(op, 0, sizeof(*op));
-	switch (below(w, 27)) {
+	switch (below(w, 29)) {
 	case 0 ... 4:
 		make_publish(w, life, op, dims);
 		break;
@@ -258,11 +281,15 @@ static void make_op(struct worker *w, struct life *life, struct rdmatensor_op *o
 	case 22 ... 23:
 		make_list(w, life, op);
 		break;
+	case 24 ... 25:
+		make_generation(w, op);
+		break;
 	default:
 		make_gather(w, life, op);
 		break;
 	}
-	if (op->opcode <= RDMATENSOR_OP_FETCH) {
+	if (op->opcode <= RDMATENSOR_OP_FETCH &&
+	    !(op->opcode == RDMATENSOR_OP_WITHDRAW && op->flags & RDMATENSOR_OP_GENERATION)) {
 		/* Few, so that they meet */
 		op->name_uptr = (uintptr_t)words + below(w, NAMES);
 		op->name_len = 1;
@@ -284,7 +311,8 @@ static bool has_end(const struct rdmatensor_op *op)
 {
 	return op->opcode == RDMATENSOR_OP_FETCH || op->opcode == RDMATENSOR_OP_GATHER ||
 	       op->opcode == RDMATENSOR_OP_LIST ||
-	       (op->opcode == RDMATENSOR_OP_WITHDRAW && !(op->flags & RDMATENSOR_OP_QUIET)) ||
+	       ((op->opcode == RDMATENSOR_OP_WITHDRAW || op->opcode == RDMATENSOR_OP_REVEAL) &&
+		!(op->flags & RDMATENSOR_OP_QUIET)) ||
 	       (op->opcode == RDMATENSOR_OP_PUBLISH && op->uses);
 }
 

@@ -55,7 +55,7 @@ enum kind {
 	NR_KINDS
 };
 
-#define NR_OPCODES (RDMATENSOR_OP_LIST + 1)
+#define NR_OPCODES (RDMATENSOR_OP_REVEAL + 1)
 #define NR_SHARES 16
 
 /**

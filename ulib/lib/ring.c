@@ -114,7 +114,8 @@ int rt_ring_is_end(const struct rdmatensor_cqe *cqe)
 	       cqe->type == RDMATENSOR_CQE_PUBLISH ||
 	       cqe->type == RDMATENSOR_CQE_WITHDRAW ||
 	       cqe->type == RDMATENSOR_CQE_GATHER ||
-	       cqe->type == RDMATENSOR_CQE_LIST;
+	       cqe->type == RDMATENSOR_CQE_LIST ||
+	       cqe->type == RDMATENSOR_CQE_REVEAL;
 }
 
 int rt_ring_take(struct rt_ring *ring, uint64_t user_data, uint32_t *from,

@@ -760,6 +760,57 @@ static inline void rdmatensor_prep_withdraw(struct rdmatensor_op *op,
 }
 
 /**
+ * rdmatensor_prep_in_generation() - have a tensor become visible with others
+ * @op: prepared by rdmatensor_prep_publish() or rdmatensor_prep_publish_failed(), with uses 0
+ * @group: whose generation: any number that its writers have agreed on
+ *
+ * The tensor is hidden until rdmatensor_prep_reveal() of its step and group. SUBMIT refuses it with
+ * -EALREADY (that generation is visible), -EBUSY (another context of the domain fills it) and
+ * -ENOSPC (RDMATENSOR_GENERATIONS_MAX of the domain are not over).
+ */
+static inline void rdmatensor_prep_in_generation(struct rdmatensor_op *op, uint64_t group)
+{
+	op->flags |= RDMATENSOR_OP_GENERATION;
+	op->target = group;
+}
+
+/**
+ * rdmatensor_prep_reveal() - make a generation visible in place of the former one
+ * @op: entry to fill in
+ * @group: its group
+ * @step_id: its step
+ * @user_data: for its entry RDMATENSOR_CQE_REVEAL, which comes when nothing reads the tensors of the
+ *             former generation any more
+ *
+ * All tensors that this context has published for it become visible in one moment, in which those of
+ * the group's visible generation, whatever its step, cease to be. SUBMIT refuses it with -ENOENT: there
+ * is nothing hidden, or it is visible already.
+ */
+static inline void rdmatensor_prep_reveal(struct rdmatensor_op *op, uint64_t group,
+					  int64_t step_id, uint64_t user_data)
+{
+	rdmatensor_prep(op, RDMATENSOR_OP_REVEAL, NULL, step_id, user_data);
+	op->target = group;
+}
+
+/**
+ * rdmatensor_prep_withdraw_generation() - take all tensors of a generation back
+ * @op: entry to fill in
+ * @group: its group
+ * @step_id: its step
+ * @user_data: for its entry RDMATENSOR_CQE_WITHDRAW
+ *
+ * Hidden or visible, of whatever context of the domain.
+ */
+static inline void rdmatensor_prep_withdraw_generation(struct rdmatensor_op *op, uint64_t group,
+						       int64_t step_id, uint64_t user_data)
+{
+	rdmatensor_prep(op, RDMATENSOR_OP_WITHDRAW, NULL, step_id, user_data);
+	op->flags = RDMATENSOR_OP_GENERATION;
+	op->target = group;
+}
+
+/**
  * rdmatensor_prep_fetch() - fetch a tensor to a place in a pool
  * @op: entry to fill in
  * @channel: the peer, or RDMATENSOR_CHANNEL_SELF
@@ -773,7 +824,10 @@ static inline void rdmatensor_prep_withdraw(struct rdmatensor_op *op,
  * @user_data: for its entry RDMATENSOR_CQE_FETCH
  *
  * With op->flags |= RDMATENSOR_OP_KEEP afterwards the peer remembers the destination,
- * and the next such fetches of the name to the same place need not tell it.
+ * and the next such fetches of the name to the same place need not tell it. With
+ * RDMATENSOR_OP_NEWEST the newest step from @step_id on comes, and the entry says which; with
+ * RDMATENSOR_OP_NOWAIT what is not offered is -ENOENT at once. Both go with the other kinds of fetches
+ * too.
  */
 static inline void
 rdmatensor_prep_fetch(struct rdmatensor_op *op, uint32_t channel,

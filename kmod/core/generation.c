@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Generations of a table of lasting tensors: see core/generation.h.
+ *
+ * They are few (RDMATENSOR_GENERATIONS_MAX), so a list has them; their tensors may be very many,
+ * and nothing here that holds the lock goes through these, but for the walk that retires them,
+ * which drops it now and then.
+ */
+#include <linux/bits.h>
+#include <linux/errno.h>
+#include <linux/export.h>
+#include <linux/lockdep.h>
+#include <linux/sched.h>
+#include <kunit/visibility.h>
+#include "core/generation.h"
+#include "core/rendezvous_table.h"
+#include "rdmatensor.h"
+
+#define GENERATION_BATCH 256
+
+static void generation_move(struct rdmatensor_rendezvous *rdv,
+			    struct rdmatensor_generation *generation,
+			    enum rdmatensor_generation_state to)
+{
+	static const u8 from[] = {
+		[RDMATENSOR_GENERATION_VISIBLE] = BIT(RDMATENSOR_GENERATION_HIDDEN),
+		[RDMATENSOR_GENERATION_RETIRED] = BIT(RDMATENSOR_GENERATION_HIDDEN) |
+						  BIT(RDMATENSOR_GENERATION_VISIBLE),
+	};
+
+	lockdep_assert_held(&rdv->lock);
+	WARN_ON_ONCE(!(from[to] & BIT(generation->state)));
+	/* Descriptions read it without the lock */
+	WRITE_ONCE(generation->state, to);
+}
+
+/* That of a step, or, without a step, the visible one; NULL: there is none */
+static struct rdmatensor_generation *generation_find(struct rdmatensor_rendezvous *rdv, u64 group,
+						     const s64 *step_id)
+{
+	struct rdmatensor_generation *generation;
+
+	lockdep_assert_held(&rdv->lock);
+	list_for_each_entry(generation, &rdv->generations, item) {
+		if (generation->group != group ||
+		    generation->state == RDMATENSOR_GENERATION_RETIRED)
+			continue;
+		if (step_id ? generation->step_id == *step_id :
+			      generation->state == RDMATENSOR_GENERATION_VISIBLE)
+			return generation;
+	}
+	return NULL;
+}
+
+static int generation_new(struct rdmatensor_rendezvous *rdv, u64 group, s64 step_id, u64 owner,
+			  struct rdmatensor_generation **spare,
+			  struct rdmatensor_generation **generation)
+{
+	struct rdmatensor_generation *new = *spare;
+
+	if (rdv->nr_generations >= RDMATENSOR_GENERATIONS_MAX)
+		return -ENOSPC;
+	rdv->nr_generations++;
+	*spare = NULL;
+	new->group = group;
+	new->step_id = step_id;
+	new->owner = owner;
+	new->users = 1;
+	INIT_LIST_HEAD(&new->tensors);
+	/* The one that is being filled is found first */
+	list_add(&new->item, &rdv->generations);
+	*generation = new;
+	return 0;
+}
+
+int rdmatensor_generation_join(struct rdmatensor_rendezvous *rdv, u64 group, s64 step_id,
+			       u64 owner, struct rdmatensor_generation **spare,
+			       struct rdmatensor_generation **generation)
+{
+	int ret = 0;
+
+	spin_lock_bh(&rdv->lock);
+	*generation = generation_find(rdv, group, &step_id);
+	if (!*generation)
+		ret = generation_new(rdv, group, step_id, owner, spare, generation);
+	else if ((*generation)->owner != owner)
+		ret = -EBUSY;
+	else if ((*generation)->state != RDMATENSOR_GENERATION_HIDDEN)
+		ret = -EALREADY;
+	else
+		(*generation)->users++;
+	spin_unlock_bh(&rdv->lock);
+	return ret;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_generation_join);
+
+bool rdmatensor_generation_put(struct rdmatensor_rendezvous *rdv,
+			       struct rdmatensor_generation *generation)
+{
+	bool over;
+
+	spin_lock_bh(&rdv->lock);
+	over = !--generation->users && generation->state != RDMATENSOR_GENERATION_VISIBLE;
+	if (over) {
+		list_del_init(&generation->item);
+		rdv->nr_generations--;
+	}
+	spin_unlock_bh(&rdv->lock);
+	return over;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_generation_put);
+
+/* Its last user is the walk that retires it, which is to come */
+static void generation_end(struct rdmatensor_rendezvous *rdv,
+			   struct rdmatensor_generation *generation)
+{
+	generation_move(rdv, generation, RDMATENSOR_GENERATION_RETIRED);
+	generation->users++;
+}
+
+int rdmatensor_generation_reveal(struct rdmatensor_rendezvous *rdv, u64 group, s64 step_id,
+				 u64 owner,
+				 void (*mark)(struct rdmatensor_generation *former, void *arg),
+				 void *arg)
+{
+	struct rdmatensor_generation *generation, *former;
+	int ret = -ENOENT;
+
+	spin_lock_bh(&rdv->lock);
+	generation = generation_find(rdv, group, &step_id);
+	if (!generation || generation->state != RDMATENSOR_GENERATION_HIDDEN ||
+	    generation->owner != owner)
+		goto out_unlock;
+	former = generation_find(rdv, group, NULL);
+	ret = !!former;
+	if (former) {
+		mark(former, arg);
+		generation_end(rdv, former);
+	}
+	generation_move(rdv, generation, RDMATENSOR_GENERATION_VISIBLE);
+out_unlock:
+	spin_unlock_bh(&rdv->lock);
+	return ret;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_generation_reveal);
+
+int rdmatensor_generation_withdraw(struct rdmatensor_rendezvous *rdv, u64 group, s64 step_id,
+				   void (*mark)(struct rdmatensor_generation *generation,
+						void *arg), void *arg)
+{
+	struct rdmatensor_generation *generation;
+
+	spin_lock_bh(&rdv->lock);
+	generation = generation_find(rdv, group, &step_id);
+	if (generation) {
+		mark(generation, arg);
+		generation_end(rdv, generation);
+	}
+	spin_unlock_bh(&rdv->lock);
+	return generation ? 0 : -ENOENT;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_generation_withdraw);
+
+unsigned int rdmatensor_generation_withdraw_hidden(struct rdmatensor_rendezvous *rdv, u64 owner)
+{
+	struct rdmatensor_generation *generation;
+	unsigned int nr = 0;
+
+	spin_lock_bh(&rdv->lock);
+	list_for_each_entry(generation, &rdv->generations, item) {
+		if (generation->owner == owner &&
+		    generation->state == RDMATENSOR_GENERATION_HIDDEN) {
+			generation_end(rdv, generation);
+			nr++;
+		}
+	}
+	spin_unlock_bh(&rdv->lock);
+	return nr;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_generation_withdraw_hidden);
+
+void rdmatensor_generation_each(struct rdmatensor_rendezvous *rdv,
+				void (*fn)(struct rdmatensor_generation *generation, void *arg),
+				void *arg)
+{
+	struct rdmatensor_generation *generation;
+
+	spin_lock_bh(&rdv->lock);
+	list_for_each_entry(generation, &rdv->generations, item)
+		fn(generation, arg);
+	spin_unlock_bh(&rdv->lock);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_generation_each);
+
+static struct rdmatensor_generation *generation_to_walk(struct rdmatensor_rendezvous *rdv)
+{
+	struct rdmatensor_generation *generation;
+
+	list_for_each_entry(generation, &rdv->generations, item) {
+		if (generation->state == RDMATENSOR_GENERATION_RETIRED && !generation->walked)
+			return generation;
+	}
+	return NULL;
+}
+
+struct rdmatensor_generation *rdmatensor_generation_retire(struct rdmatensor_rendezvous *rdv,
+							   struct list_head *released)
+{
+	struct rdmatensor_generation *generation;
+	struct rdmatensor_tensor *tensor;
+	unsigned int met = 0;
+
+	might_sleep();
+	spin_lock_bh(&rdv->lock);
+	generation = generation_to_walk(rdv);
+	if (!generation)
+		goto out_unlock;
+	generation->walked = true;
+	/* None is added: those that are released meanwhile leave the list by themselves */
+	while ((tensor = list_first_entry_or_null(&generation->tensors, struct rdmatensor_tensor,
+						  sibling))) {
+		list_del_init(&tensor->sibling);
+		if (!tensor->withdrawn && rdmatensor_rdv_take_back(tensor, 0)) {
+			rdmatensor_rdv_remove(rdv, tensor);
+			list_add_tail(&tensor->item, released);
+		}
+		if (++met % GENERATION_BATCH == 0) {
+			spin_unlock_bh(&rdv->lock);
+			cond_resched();
+			spin_lock_bh(&rdv->lock);
+		}
+	}
+out_unlock:
+	spin_unlock_bh(&rdv->lock);
+	return generation;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_generation_retire);
+
+struct rdmatensor_generation *rdmatensor_generation_drain(struct rdmatensor_rendezvous *rdv)
+{
+	struct rdmatensor_generation *generation;
+
+	spin_lock_bh(&rdv->lock);
+	generation = list_first_entry_or_null(&rdv->generations, struct rdmatensor_generation,
+					      item);
+	if (generation) {
+		list_del_init(&generation->item);
+		rdv->nr_generations--;
+	}
+	spin_unlock_bh(&rdv->lock);
+	return generation;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_generation_drain);
