@@ -42,12 +42,34 @@ def test_neighbours(address):
     assert [server.returncode for server in servers] == [0, 0]
 
 
+def test_weights(address):
+    """As many steps as TEST_STEPS says, two readers"""
+    steps = int(os.environ.get("TEST_STEPS", "60"))
+    trainer = start("weights.py", "train", f"{address}:7023", str(steps))
+    try:
+        assert "training" in trainer.stdout.readline(), trainer.stderr.read()
+        readers = [start("weights.py", "follow", f"{address}:7023") for _ in range(2)]
+        for reader in readers:
+            said, wrong = reader.communicate(timeout=120 + steps)
+            assert reader.returncode == 0, wrong
+            had = re.fullmatch(r"(\d+) generations of 16 weights, to step (\d+): none mixed\n", said)
+            assert had and int(had[2]) == steps and int(had[1]) > 1
+            print("#", said, end="")
+    finally:
+        trainer.terminate()
+        said, wrong = trainer.communicate(timeout=60)
+    assert trainer.returncode == 0 and f"{steps} steps, " in said, wrong
+    print("#", said, end="")
+
+
 def test_what_is_wrong(address):
-    for args, text in [
-        (["sample", "/none", address], "No such file|not found"),
-        (["serve"], "neighbours.py serve ADDRESS"),
-        (["serve", "nowhere:x", "0", "1"], "port is a number"),
+    for name, args, text in [
+        ("neighbours.py", ["sample", "/none", address], "No such file|not found"),
+        ("neighbours.py", ["serve"], "neighbours.py serve ADDRESS"),
+        ("neighbours.py", ["serve", "nowhere:x", "0", "1"], "port is a number"),
+        ("weights.py", [], "weights.py train ADDRESS"),
+        ("weights.py", ["train", f"{address}:0", "many"], "invalid literal"),
     ]:
-        process = start("neighbours.py", *args)
+        process = start(name, *args)
         wrong = process.communicate(timeout=60)[1]
         assert process.returncode == 1 and re.search(text, wrong) and "Traceback" not in wrong

@@ -297,7 +297,8 @@ static bool makes_entry(const struct rdmatensor_op *op)
 	return !(op->opcode == RDMATENSOR_OP_CANCEL ||
 		 op->opcode == RDMATENSOR_OP_FREE ||
 		 op->opcode == RDMATENSOR_OP_RELEASE ||
-		 (op->opcode == RDMATENSOR_OP_WITHDRAW && op->flags & RDMATENSOR_OP_QUIET) ||
+		 ((op->opcode == RDMATENSOR_OP_WITHDRAW ||
+		   op->opcode == RDMATENSOR_OP_REVEAL) && op->flags & RDMATENSOR_OP_QUIET) ||
 		 (op->opcode == RDMATENSOR_OP_PUBLISH && !op->uses));
 }
 
@@ -340,18 +341,16 @@ int rdmatensor_run_sized(struct rdmatensor *rt, const struct rdmatensor_op *op, 
 	return run(rt, op, op_size, is_interruptible(rt), cqe);
 }
 
-int rt_withdraw(struct rdmatensor *rt, const char *name, int64_t step_id, uint64_t deadline_ns)
+int rt_withdraw_by(struct rdmatensor *rt, const struct rdmatensor_op *op, uint64_t deadline_ns)
 {
 	struct rdmatensor_cqe cqe;
-	struct rdmatensor_op op;
 	unsigned int none;
 	uint32_t head;
 	int err;
 
-	rdmatensor_prep_withdraw(&op, name, step_id, 0);
 	do {
 		head = rt_ring_head(&rt->ring);
-		err = run(rt, &op, sizeof(op), false, &cqe);
+		err = run(rt, op, sizeof(*op), false, &cqe);
 		if (err != -EAGAIN)
 			return err;
 		/* Nothing is begun yet, so a signal may end it */
@@ -360,6 +359,14 @@ int rt_withdraw(struct rdmatensor *rt, const char *name, int64_t step_id, uint64
 			return -EINTR;
 	} while (!deadline_ns || rdmatensor_now_ns() < deadline_ns);
 	return err;
+}
+
+int rt_withdraw(struct rdmatensor *rt, const char *name, int64_t step_id, uint64_t deadline_ns)
+{
+	struct rdmatensor_op op;
+
+	rdmatensor_prep_withdraw(&op, name, step_id, 0);
+	return rt_withdraw_by(rt, &op, deadline_ns);
 }
 
 /**

@@ -106,6 +106,8 @@ void rt_run_many(struct rdmatensor *rt, struct rdmatensor_op *ops, struct rdmate
  * no room until the deadline; -EINTR: a signal came while it had none
  */
 int rt_withdraw(struct rdmatensor *rt, const char *name, int64_t step_id, uint64_t deadline_ns);
+/* The same of any WITHDRAW that makes an entry */
+int rt_withdraw_by(struct rdmatensor *rt, const struct rdmatensor_op *op, uint64_t deadline_ns);
 
 /*
  * Entries up to the first one of a call that was interrupted, which nobody is to see: it is dropped

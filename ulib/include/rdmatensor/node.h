@@ -38,6 +38,8 @@ struct rdmatensor_node;
  *         @bytes then describe; NULL: all of it
  * @slice_room: the length of @slice is that of 64 bits on any machine
  * @slice_ndims: number of ranges at @slice, up to RDMATENSOR_DIMS_MAX; 0: one, of bytes
+ * @flags: of one that is got: RDMATENSOR_TENSOR_NEWEST: the newest step from @step on, which @step then
+ *         is; RDMATENSOR_TENSOR_NOWAIT: -ENOENT if the peer does not offer it now
  * @__reserved: 0
  *
  * Clear it before the members are set, and set @data and @bytes again before each rdmatensor_get():
@@ -55,7 +57,10 @@ struct rdmatensor_tensor {
 		uint64_t slice_room;
 	};
 	uint64_t slice_ndims;
-	uint64_t __reserved[2];
+	uint64_t flags;
+#define RDMATENSOR_TENSOR_NEWEST (1 << 0)
+#define RDMATENSOR_TENSOR_NOWAIT (1 << 1)
+	uint64_t __reserved;
 };
 
 /**
@@ -214,11 +219,12 @@ int rdmatensor_withdraw_offer(struct rdmatensor_node *node, const char *name, in
  *
  * A signal ends it if rdmatensor_node_interruptible() says so: its fetches are cancelled first.
  *
- * Return: 0; -EINTR; -ETIMEDOUT: no such tensor within the timeout, or no room in the completion ring
+ * Return: 0; -EINTR; -ENOENT: with RDMATENSOR_TENSOR_NOWAIT: it is not offered now; -ESTALE: a newer
+ * generation has taken the place of that step; -ETIMEDOUT: no such tensor within the timeout, or no room in the completion ring
  * (RDMATENSOR_RING_ENTRIES), as rdmatensor_node_error() says; -EMSGSIZE: it is longer than its place,
  * and @tensor says how long; -ERANGE: it has no such slice; -EINVAL: @from names no host, or no tensor, or
- * more ranges of a slice than there are dims; -EOPNOTSUPP: the peer's module knows no slices; or as
- * rdmatensor_connect().
+ * more ranges of a slice than there are dims; -EOPNOTSUPP: the peer's module knows no slices, or none of
+ * the @flags; or as rdmatensor_connect().
  */
 int rdmatensor_get(struct rdmatensor_node *node, const char *from,
 		   struct rdmatensor_tensor *tensor);
@@ -241,6 +247,66 @@ int rdmatensor_get(struct rdmatensor_node *node, const char *from,
 int rdmatensor_get_many(struct rdmatensor_node *node, const char *peer,
 			const char *const *names, struct rdmatensor_tensor *tensors,
 			unsigned int nr);
+
+/**
+ * rdmatensor_offer_generation() - let peers get a set of tensors in place of the former set
+ * @node: the node
+ * @group: name of the set, which all its generations share: any string that is not empty
+ * @step: number of this generation: another one than those that are not over
+ * @names: of the tensors, each once
+ * @tensors: each as for rdmatensor_offer(), but for @step, which is not read
+ * @nr: their number, at least 1
+ *
+ * All of them become visible in one moment, in which those of the group's former generation cease to be:
+ * who asks for the newest step gets the former one or this one, and rdmatensor_get_generation() gets all
+ * of one. Memory of rdmatensor_node_alloc() is offered as it is, and must not change until
+ * rdmatensor_generation_wait() has returned after the next generation; any other is copied.
+ *
+ * Return: 0; an error: nothing has changed, and the former generation is visible: -EEXIST: this step of a
+ * name is offered; -EALREADY: this generation is; -EINVAL, -ENOMEM: as for rdmatensor_offer();
+ * -EAGAIN, -EINTR: as for rdmatensor_withdraw_offer().
+ */
+int rdmatensor_offer_generation(struct rdmatensor_node *node, const char *group, int64_t step,
+				const char *const *names, const struct rdmatensor_tensor *tensors,
+				unsigned int nr);
+
+/**
+ * rdmatensor_generation_wait() - until what a group's generations have replaced is not read any more
+ * @node: the node that has offered them
+ * @group: name of the group
+ *
+ * Memory of all its tensors but those of the visible generation is the caller's again then.
+ *
+ * Return: 0; -ETIMEDOUT: a peer still reads some, within the node's timeout; -EINTR: a signal.
+ */
+int rdmatensor_generation_wait(struct rdmatensor_node *node, const char *group);
+
+/**
+ * rdmatensor_withdraw_generation() - end a group's visible generation
+ * @node: the node that has offered it
+ * @group: name of the group
+ *
+ * As rdmatensor_withdraw_offer(). Return: 0; -ENOENT: it offers none; -EAGAIN, -EINTR.
+ */
+int rdmatensor_withdraw_generation(struct rdmatensor_node *node, const char *group);
+
+/**
+ * rdmatensor_get_generation() - have several tensors of a peer, all of the newest generation
+ * @node: the node
+ * @peer: "HOST[:PORT]"; "": this node itself
+ * @names: of the tensors; the first one says which generation is the newest
+ * @tensors: each as for rdmatensor_get(), but for @step and @flags, which are not read
+ * @nr: their number, at least 1
+ * @step: in: the least step that will do, INT64_MIN: any; out: that of all tensors
+ *
+ * Waits for a generation from that step on. If another one takes its place before all have come, it
+ * begins anew: what it returns is never of two.
+ *
+ * Return: 0; -ENOENT: that generation has no such tensor; as rdmatensor_get_many().
+ */
+int rdmatensor_get_generation(struct rdmatensor_node *node, const char *peer,
+			      const char *const *names, struct rdmatensor_tensor *tensors,
+			      unsigned int nr, int64_t *step);
 
 /**
  * rdmatensor_list() - what a peer offers

@@ -760,6 +760,21 @@ static inline void rdmatensor_prep_withdraw(struct rdmatensor_op *op,
 }
 
 /**
+ * rdmatensor_group() - the number of a group that has a name
+ * @name: any string
+ *
+ * Return: FNV-1a of 64 bits, the same in all versions: what rdmatensor_offer_generation() has.
+ */
+static inline uint64_t rdmatensor_group(const char *name)
+{
+	uint64_t hash = 0xcbf29ce484222325ull;
+
+	for (; *name; name++)
+		hash = (hash ^ (unsigned char)*name) * 0x100000001b3ull;
+	return hash;
+}
+
+/**
  * rdmatensor_prep_in_generation() - have a tensor become visible with others
  * @op: prepared by rdmatensor_prep_publish() or rdmatensor_prep_publish_failed(), with uses 0
  * @group: whose generation: any number that its writers have agreed on

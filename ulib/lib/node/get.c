@@ -73,6 +73,7 @@ static void fail(struct gets *gets, const struct want *want, const struct rdmate
 	bool late = cqe->result == -ETIMEDOUT && gets->deadline_ns && cqe->type &&
 		    !(cqe->flags & RDMATENSOR_CQE_TEXT) &&
 		    rdmatensor_now_ns() >= gets->deadline_ns;
+	bool absent = cqe->result == -ENOENT && want->tensor->flags & RDMATENSOR_TENSOR_NOWAIT;
 	char meant[RDMATENSOR_STATUS_ROOM] = "";
 
 	if (gets->failed++)
@@ -83,7 +84,7 @@ static void fail(struct gets *gets, const struct want *want, const struct rdmate
 	node_fail(gets->err, "get: %s/%s, step %" PRId64 ": %s%s%s", gets->host, want->name,
 		  want->tensor->step, text, late ?
 		  ": the peer has not published it under this name and step, or needs more time (rdmatensor_node_timeout())" :
-		  "", late ? similar(gets, want->name, meant, sizeof(meant)) : "");
+		  "", late || absent ? similar(gets, want->name, meant, sizeof(meant)) : "");
 }
 
 /*
@@ -128,6 +129,10 @@ static int prepare(struct gets *gets, struct want *want, struct rdmatensor_op *o
 				 gets->host, want->name, tensor->slice_ndims, RDMATENSOR_DIMS_MAX);
 	if (tensor->slice)
 		rdmatensor_prep_slice(op, tensor->slice, (uint32_t)tensor->slice_ndims);
+	if (tensor->flags & RDMATENSOR_TENSOR_NEWEST)
+		op->flags |= RDMATENSOR_OP_NEWEST;
+	if (tensor->flags & RDMATENSOR_TENSOR_NOWAIT)
+		op->flags |= RDMATENSOR_OP_NOWAIT;
 	return 0;
 }
 
@@ -157,6 +162,7 @@ static void hand_over(struct gets *gets, struct want *want, const struct rdmaten
 	struct rdmatensor_tensor *tensor = want->tensor;
 
 	describe(tensor, cqe);
+	tensor->step = cqe->step_id;
 	if (want->place && tensor->data) {
 		memcpy(tensor->data, want->place, tensor->bytes);
 	} else if (want->place) {

@@ -55,6 +55,26 @@ struct node_copy {
 };
 
 /**
+ * struct node_generation - a generation that is visible, or that a newer one has replaced
+ * @next: list, under the node's lock
+ * @id: user_data of the entry that ends it
+ * @group: its group
+ * @step: its step
+ * @replaced: not visible any more: it ends by an entry
+ * @nr: length of @copies
+ * @copies: memory of its own, NULL: of the caller's
+ */
+struct node_generation {
+	struct node_generation *next;
+	uint64_t id;
+	uint64_t group;
+	int64_t step;
+	bool replaced;
+	unsigned int nr;
+	void *copies[];
+};
+
+/**
  * struct node_rows - memory that peers may read, a pool of its own
  * @next: list, under the node's lock
  * @pool: the pool
@@ -92,6 +112,7 @@ struct node_offer {
  * @started: it has been started, and does not change any more
  * @start: with what: a node that only gets may be started later
  * @starting: one thread at a time does
+ * @revealing: one thread at a time makes a generation
  * @timeout_ms: rdmatensor_node_timeout()
  * @interruptible: rdmatensor_node_interruptible()
  * @lock: guards what follows
@@ -99,6 +120,8 @@ struct node_offer {
  * @sources: memory that is offered
  * @landings: memory that peers write
  * @copies: offers of the caller's own memory
+ * @generations: that are not over
+ * @last_generation: id of the last one that was made
  * @rows: memory for rows
  * @offers: of rows
  * @reaper: the thread, once it is started
@@ -109,6 +132,7 @@ struct rdmatensor_node {
 	bool started;
 	struct rdmatensor_start start;
 	pthread_mutex_t starting;
+	pthread_mutex_t revealing;
 	int64_t timeout_ms;
 	int interruptible;
 	pthread_mutex_t lock;
@@ -116,6 +140,8 @@ struct rdmatensor_node {
 	struct node_pools sources;
 	struct node_pools landings;
 	struct node_copy *copies;
+	struct node_generation *generations;
+	uint64_t last_generation;
 	struct node_rows *rows;
 	struct node_offer *offers;
 	pthread_t reaper;
@@ -136,6 +162,8 @@ const char *node_status_text(struct rdmatensor_node *node, const struct rdmatens
 /* Starts the context, if it is not. @peer: whom the device should lead to, NULL: nobody */
 int node_start(struct rdmatensor_node *node, const char *peer);
 
+/* Reaps what no call waits for: entries of generations are looked at, all others dropped */
+void node_reap(struct rdmatensor_node *node);
 int node_reaper_start(struct rdmatensor_node *node);
 void node_reaper_stop(struct rdmatensor_node *node);
 
@@ -180,6 +208,13 @@ int node_alloc(struct rdmatensor_node *node, struct node_pools *pools, uint64_t 
 /* The pool that @data is in, and where. False: it is not the node's */
 bool node_find(struct rdmatensor_node *node, struct node_pools *pools, const void *data,
 	       struct rdmatensor_pool *pool, uint64_t *offset);
+
+/* The bytes of a tensor that is offered; false: they are not those of its shape and type */
+bool node_length(const struct rdmatensor_tensor *tensor, uint64_t *bytes);
+/* An entry has ended that one. Nobody reads it */
+void node_generation_over(struct rdmatensor_node *node, uint64_t id);
+/* When the context is gone */
+void node_generations_end(struct rdmatensor_node *node);
 
 /* Gives memory for rows back. Return: 0; -EBUSY: it is offered; -ENOENT: it is none */
 int node_rows_free(struct rdmatensor_node *node, const void *data);

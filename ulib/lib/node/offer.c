@@ -10,8 +10,7 @@
 
 #include "node.h"
 
-/* Length of the shape, or what the caller says; 0: neither, or they do not fit */
-static bool length_of(const struct rdmatensor_tensor *tensor, uint64_t *bytes)
+bool node_length(const struct rdmatensor_tensor *tensor, uint64_t *bytes)
 {
 	uint64_t size = rdmatensor_data_type_size(tensor->data_type), all = size;
 	uint32_t i;
@@ -89,7 +88,7 @@ int rdmatensor_offer(struct rdmatensor_node *node, const char *name,
 	int err;
 
 	node_clear_error();
-	if (!length_of(tensor, &bytes))
+	if (!node_length(tensor, &bytes))
 		return node_fail(-EINVAL, "offer: \"%s\": %" PRIu64 " bytes are not those of its shape and type: leave bytes 0, or correct the shape",
 				 name, tensor->bytes);
 	if (tensor->slice)

@@ -170,6 +170,7 @@ int rdmatensor_node_open(struct rdmatensor_node **out, const char *listen)
 	node->sources.peers = RDMATENSOR_POOL_PEERS_NONE;
 	node->landings.peers = RDMATENSOR_POOL_PEERS_WRITE;
 	pthread_mutex_init(&node->starting, NULL);
+	pthread_mutex_init(&node->revealing, NULL);
 	pthread_mutex_init(&node->lock, NULL);
 	err = prepare(node, listen);
 	if (err) {
@@ -194,10 +195,12 @@ void rdmatensor_node_close(struct rdmatensor_node *node)
 		node->copies = copy->next;
 		free(copy);
 	}
+	node_generations_end(node);
 	node_rows_end(node);
 	free(node->sources.pools);
 	free(node->landings.pools);
 	pthread_mutex_destroy(&node->lock);
+	pthread_mutex_destroy(&node->revealing);
 	pthread_mutex_destroy(&node->starting);
 	free(node);
 }

@@ -2,7 +2,7 @@
 /*
  * The thread that empties a node's ring, so that channels which come and go do not fill it: a node
  * may do nothing but offer. The short calls take their own entries out, and find out by themselves
- * that a channel has gone down; what is left here is dropped.
+ * that a channel has gone down; what is left here is dropped, but for what ends a generation.
  *
  * It does not wake for each entry, but for so many that the ring has always room. To end it, as many
  * are made that nobody else wants; where that fails it looks by itself, before long.
@@ -25,10 +25,20 @@ static uint32_t wake_after(const struct rdmatensor_node *node)
 	return quarter < WAKE_MOST ? quarter : WAKE_MOST;
 }
 
+void node_reap(struct rdmatensor_node *node)
+{
+	struct rdmatensor_cqe cqes[BATCH];
+	unsigned int nr, i;
+
+	while ((nr = rdmatensor_reap(node->rt, cqes, BATCH)))
+		for (i = 0; i < nr; i++)
+			if (cqes[i].type == RDMATENSOR_CQE_REVEAL)
+				node_generation_over(node, cqes[i].user_data);
+}
+
 static void *reap(void *arg)
 {
 	struct rdmatensor_node *node = arg;
-	struct rdmatensor_cqe dropped[BATCH];
 	unsigned int none;
 	uint32_t head;
 	int err;
@@ -36,8 +46,7 @@ static void *reap(void *arg)
 	do {
 		/* Before the look: what comes after it counts */
 		head = rt_ring_head(&node->rt->ring);
-		while (rdmatensor_reap(node->rt, dropped, BATCH))
-			;
+		node_reap(node);
 		if (__atomic_load_n(&node->ending, __ATOMIC_ACQUIRE))
 			break;
 		err = rt_submit_until(node->rt, NULL, 0, head + wake_after(node),

@@ -38,7 +38,8 @@ ffi.cdef(
             uint64_t slice_room;
         };
         uint64_t slice_ndims;
-        uint64_t __reserved[2];
+        uint64_t flags;
+        uint64_t __reserved;
     };
 
     int rdmatensor_node_open(struct rdmatensor_node **out, const char *listen);
@@ -59,6 +60,16 @@ ffi.cdef(
                             const char *const *names,
                             struct rdmatensor_tensor *tensors, unsigned int nr);
 
+    int rdmatensor_offer_generation(struct rdmatensor_node *node, const char *group,
+                                    int64_t step, const char *const *names,
+                                    const struct rdmatensor_tensor *tensors,
+                                    unsigned int nr);
+    int rdmatensor_generation_wait(struct rdmatensor_node *node, const char *group);
+    int rdmatensor_withdraw_generation(struct rdmatensor_node *node, const char *group);
+    int rdmatensor_get_generation(struct rdmatensor_node *node, const char *peer,
+                                  const char *const *names,
+                                  struct rdmatensor_tensor *tensors, unsigned int nr,
+                                  int64_t *step);
     int rdmatensor_list(struct rdmatensor_node *node, const char *peer, const char *prefix,
                         void **out, uint64_t *bytes);
     struct rdmatensor_node_table;

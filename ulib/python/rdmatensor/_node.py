@@ -37,6 +37,11 @@ _TENSOR = np.dtype({
 _IDLE_BYTES = 1 << 20
 _IDLE_MOST = 64
 
+#: RDMATENSOR_TENSOR_NOWAIT
+_NOWAIT = 2
+#: Any step will do
+_ANY_STEP = -(1 << 63)
+
 
 class _Handle:
     """The library's node. It lives as long as an array in its memory does"""
@@ -271,6 +276,14 @@ def _encoded(name: str) -> bytes:
     return text
 
 
+def _pointers(names: list[bytes]) -> tuple[Any, Any]:
+    """An array of C strings, and what they lie in, which has to live as long"""
+    text = ffi.new("char[]", b"\0".join(names))
+    starts = itertools.accumulate((len(name) + 1 for name in names[:-1]), initial=0)
+    base = int(ffi.cast("uintptr_t", text))
+    return ffi.new("uintptr_t[]", [base + start for start in starts]), text
+
+
 def _pointer(array: np.ndarray) -> Any:
     return ffi.cast("void *", array.__array_interface__["data"][0])
 
@@ -292,6 +305,8 @@ class Node:
         self._lock = threading.RLock()
         self._offered: dict[tuple[str, int], np.ndarray | None] = {}
         self._rows: dict[str, np.ndarray | None] = {}
+        #: Arrays that are offered as they are, of each group's generations, the visible one's last
+        self._generations: dict[str, list[list[np.ndarray]]] = {}
         self._own: dict[int, int] = {}
         #: Who offers something in place of what a name has: one thread for each name
         self._setting = [threading.RLock() for _ in range(16)]
@@ -327,6 +342,7 @@ class Node:
             self._handle = None
             offered, self._offered = self._offered, {}
             rows, self._rows = self._rows, {}
+            generations, self._generations = self._generations, {}
         failed: OSError | None = None
         for name, step in offered:
             try:
@@ -338,6 +354,8 @@ class Node:
                 failed = failed or error
         for name in rows:
             lib.rdmatensor_withdraw_rows(handle.pointer, name.encode())
+        for group in generations:
+            lib.rdmatensor_withdraw_generation(handle.pointer, group.encode())
         if failed:
             raise failed
 
@@ -400,20 +418,103 @@ class Node:
         """
         array = _as_array(value)
         tensor = ffi.new("struct rdmatensor_tensor *")
-        tensor.data = _pointer(array)
-        tensor.bytes = array.nbytes
         tensor.step = step
-        # Of a type that is not known here: its bytes, and the shape that a header says
-        shape = array.shape if _opaque is None else _opaque
-        tensor.data_type = to_wire(array.dtype) if _opaque is None else VARIANT
-        tensor.ndims = len(shape)
-        tensor.dims[0 : len(shape)] = shape
+        self._describe(tensor, array, _opaque)
         self._live()
         with self._lock:
             handle = self._live()
             encoded = _encoded(name)
             self._note(self._offered, (name, step), array,
                        lambda: lib.rdmatensor_offer(handle.pointer, encoded, tensor))
+
+    @staticmethod
+    def _describe(tensor: Any, array: np.ndarray, opaque: Any = None) -> None:
+        tensor.data = _pointer(array)
+        tensor.bytes = array.nbytes
+        # Of a type that is not known here: its bytes, and the shape that a header says
+        shape = array.shape if opaque is None else opaque
+        tensor.data_type = to_wire(array.dtype) if opaque is None else VARIANT
+        tensor.ndims = len(shape)
+        tensor.dims[0 : len(shape)] = shape
+
+    def offer_generation(self, group: str, arrays: Mapping[str, Any], step: int) -> None:
+        """Let peers get a dict of arrays in place of the former one of ``group``.
+
+        All become visible in one moment, in which the former ones cease to be: ``peer.generation()``
+        has all of the one or all of the other. They are copied, unless they are arrays of
+        ``empty()``: those are offered as they are, and must not be written to until
+        ``wait_generation()`` has returned after the next generation.
+        """
+        names = list(arrays)
+        values = [_as_array(arrays[name]) for name in names]
+        tensors = ffi.new("struct rdmatensor_tensor[]", len(names))
+        for i, array in enumerate(values):
+            self._describe(tensors[i], array)
+        pointers, text = _pointers([_encoded(name) for name in names])
+        encoded = _encoded(group)
+        self._live()
+        with self._setting[hash(group) % len(self._setting)]:
+            handle = self._live()
+            self._forget_replaced(handle, group)
+            own = [array for array in values if self._is_own(array)]
+            # Before: what is offered as it is stays, also if a signal's handler raises
+            with self._lock:
+                self._generations.setdefault(group, []).append(own)
+            err, said = -errno.EINTR, ""
+            until = _Until(self, f"offer: {group!r}")
+            try:
+                while err == -errno.EINTR:
+                    err, said = until.run(lambda _text=text: lib.rdmatensor_offer_generation(
+                        handle.pointer, encoded, step,
+                        ffi.cast("const char *const *", pointers), tensors, len(names)))
+            finally:
+                if err:
+                    with self._lock:
+                        self._generations[group].remove(own)
+            if err:
+                raise OSError(-err, said or os.strerror(-err))
+
+    def _forget_replaced(self, handle: _Handle, group: str) -> None:
+        """Arrays of former generations, if nobody reads them any more"""
+        with self._lock:
+            kept = self._generations.get(group, [])
+            replaced = kept[:-1]
+        if not any(replaced):
+            return
+        former = lib.rdmatensor_node_until(1)
+        try:
+            err = lib.rdmatensor_generation_wait(handle.pointer, _encoded(group))
+        finally:
+            lib.rdmatensor_node_until(former)
+        if not err:
+            with self._lock:
+                del kept[:len(replaced)]
+
+    def wait_generation(self, group: str) -> None:
+        """Until peers read nothing of what the group's newest generation has replaced.
+
+        TimeoutError: one still does.
+        """
+        handle = self._live()
+        with self._lock:
+            kept = self._generations.get(group, [])
+            replaced = len(kept) - 1
+        _until_it_ends(self, lambda: lib.rdmatensor_generation_wait(
+            handle.pointer, _encoded(group)), f"wait: {group!r}")
+        with self._lock:
+            del kept[:max(replaced, 0)]
+
+    def withdraw_generation(self, group: str) -> None:
+        """End what the group offers, once the peers that are getting it have it. KeyError: nothing"""
+        handle = self._live()
+        with self._setting[hash(group) % len(self._setting)]:
+            try:
+                _until_it_ends(self, lambda: lib.rdmatensor_withdraw_generation(
+                    handle.pointer, _encoded(group)), f"withdraw: {group!r}")
+            except FileNotFoundError:
+                raise KeyError(group) from None
+            with self._lock:
+                del self._generations.get(group, [])[-1:]
 
     def _note(self, offers: dict, key: Any, array: np.ndarray, offer: Any) -> None:
         """What is offered as it is stays, whoever else forgets it"""
@@ -540,7 +641,7 @@ class Peer:
         return self.get(name)
 
     def get(self, name: str, *, step: int = 0, out: np.ndarray | None = None,
-            slice: Any = None) -> np.ndarray:
+            slice: Any = None, wait: bool = True) -> np.ndarray:
         """The tensor, in memory of the node's that peers write to: nothing is copied.
 
         With ``out``, an array of the caller's, it is written there instead, which costs a copy.
@@ -548,14 +649,43 @@ class Peer:
         ``out`` itself only if ``out`` has these. TypeError: ``out`` is of another type.
         With ``slice``, as ``numpy.s_[1024:2048, :]``, only that part of it is sent. Of dimensions
         behind those all is taken. OSError with errno.ERANGE: the tensor ends before, which numpy
-        would pass over.
+        would pass over. Without ``wait``, FileNotFoundError: it is not offered now.
         """
-        return self._get([name], step, [out], None if slice is None else _Slice(slice))[0]
+        return self._get([name], step, [out], None if slice is None else _Slice(slice), wait)[0]
 
     def get_many(self, names: Iterable[str], *, step: int = 0) -> dict[str, np.ndarray]:
         """Several tensors, all in flight at once"""
         names = list(names)
         return dict(zip(names, self._get(names, step, [None] * len(names))))
+
+    def generation(self, names: Iterable[str],
+                   step: int | None = None) -> tuple[int, dict[str, np.ndarray]]:
+        """All of the newest generation, and its step: never of two.
+
+        It waits for one from ``step`` on, which is any by default. The first name says which
+        generation is the newest. FileNotFoundError: it has no such tensor.
+        """
+        names = list(names)
+        handle = self._node._live()
+        outs: list[np.ndarray | None] = [None] * len(names)
+        tensors = ffi.new("struct rdmatensor_tensor[]", len(names))
+        found = ffi.new("int64_t *", _ANY_STEP if step is None else step)
+        pointers, text = _pointers([_encoded(name) for name in names])
+        handle.flush()
+        try:
+            _until_it_ends(self._node, lambda _text=text: lib.rdmatensor_get_generation(
+                handle.pointer, self.host.encode(), ffi.cast("const char *const *", pointers),
+                tensors, len(names), found), f"get: {self.host}")
+            return found[0], dict(zip(names, self._results(handle, tensors, outs)))
+        except BaseException:
+            self._give_back(handle, tensors, outs)
+            raise
+
+    async def fetch_generation(self, names: Iterable[str],
+                               step: int | None = None) -> tuple[int, dict[str, np.ndarray]]:
+        """As generation(), for asyncio: another thread waits"""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(None, lambda: self.generation(names, step))
 
     def list(self, prefix: str = "") -> list[Offered]:
         """What is offered there under names that begin with a prefix, the oldest first.
@@ -584,7 +714,7 @@ class Peer:
             None, lambda: self.get(name, step=step, out=out, slice=slice))
 
     def _get(self, names: list[str], step: int, outs: list[np.ndarray | None],
-             part: _Slice | None = None) -> list[np.ndarray]:
+             part: _Slice | None = None, wait: bool = True) -> list[np.ndarray]:
         handle = self._node._live()
         # One by one only where that differs: it is all the same for most
         tensors = ffi.new("struct rdmatensor_tensor[]", len(names))
@@ -596,6 +726,8 @@ class Peer:
                 raise ValueError("out has to be writeable, contiguous, and of numbers")
             tensors[i].data = _pointer(out)
             tensors[i].bytes = out.nbytes
+        if not wait:
+            tensors[0].flags = _NOWAIT
         if part is not None:
             tensors[0].slice, tensors[0].slice_ndims = part.ranges, part.ndims
         try:
@@ -629,10 +761,7 @@ class Peer:
             left = [i for i in left if outs[i] is not None or tensors[i].data == ffi.NULL]
 
     def _asking(self, handle: _Handle, names: list[bytes], tensors) -> Any:
-        text = ffi.new("char[]", b"\0".join(names))
-        starts = itertools.accumulate((len(name) + 1 for name in names[:-1]), initial=0)
-        base = int(ffi.cast("uintptr_t", text))
-        pointers = ffi.new("uintptr_t[]", [base + start for start in starts])
+        pointers, text = _pointers(names)
         # What the names lie in lives as long as what asks for them
         return lambda _text=text: lib.rdmatensor_get_many(
             handle.pointer, self.host.encode(), ffi.cast("const char *const *", pointers), tensors,
