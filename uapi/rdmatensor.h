@@ -844,7 +844,8 @@ struct rdmatensor_domain_query {
  * struct rdmatensor_lasting_query - ioctl(RDMATENSOR_LASTING_QUERY)
  * @size: sizeof(struct rdmatensor_lasting_query)
  * @flags: out: RDMATENSOR_LASTING_DEAD: is_dead; RDMATENSOR_LASTING_COPIED: it was published with
- *         RDMATENSOR_OP_COPY; RDMATENSOR_LASTING_WITHDRAWING: withdrawn, and still being read;
+ *         RDMATENSOR_OP_COPY; RDMATENSOR_LASTING_WITHDRAWING: withdrawn, by itself or with its
+ *         generation, or replaced with that, and still being read;
  *         RDMATENSOR_LASTING_RETIRED: its publisher has aborted the step: nobody offers it, and it
  *         needs its WITHDRAW; RDMATENSOR_LASTING_HIDDEN: its generation has not been revealed
  * @cursor: in: 0 to begin, then what the last call has left here; out: to go on
@@ -1238,7 +1239,8 @@ struct rdmatensor_status_text {
  *     all others of its generation, which are those of the same @step_id and group, by a REVEAL. A
  *     group is any number, in @target: of a model, say, whose generations take each other's place.
  *     What is hidden is not matched and not listed; its memory is the kernel's all the same. If
- *     the context ends before the REVEAL, it is withdrawn. -EALREADY: that generation
+ *     the context ends before the REVEAL, or aborts the step, it is withdrawn with all the others
+ *     that are hidden. -EALREADY: that generation
  *     is visible; -EBUSY: another context of the domain fills it; -ENOSPC: the domain has
  *     RDMATENSOR_GENERATIONS_MAX that are not over
  * @RDMATENSOR_OP_WITHDRAW: take the tensor back. An entry RDMATENSOR_CQE_WITHDRAW
@@ -1250,8 +1252,9 @@ struct rdmatensor_status_text {
  *     the tensor's own entry tells, if its PUBLISH makes one. -ENOENT: not offered, or not that
  *     one; -EALREADY: another WITHDRAW waits for it.
  *     With RDMATENSOR_OP_GENERATION it takes all tensors of the generation (@target, @step_id)
- *     back, hidden or visible, of whatever context of the domain; the operation has no name.
- *     -ENOENT: there is none, or another one has taken its place
+ *     back: one that is visible, of whatever context of the domain, or this context's own that is
+ *     hidden, which may be filled anew then; the operation has no name.
+ *     -ENOENT: there is none, or another one has taken its place; -EBUSY: another context fills it
  * @RDMATENSOR_OP_FETCH: have the tensor (name, step_id) of the peer at @channel
  *     written to (pool_id, offset); or, with RDMATENSOR_OP_ALLOC, to a region
  *     that is allocated in pool_id when the size is known and that the process
@@ -1316,7 +1319,9 @@ struct rdmatensor_status_text {
  *     ends with -ENOENT, after one round trip. For both -EOPNOTSUPP: the peer's module knows
  *     neither.
  *     A fetch of a step in whose place a newer generation of the name is visible ends with -ESTALE,
- *     and with that one's step in the text, whether it waits or not
+ *     and with that one's step in the text, whether it waits or not; so does one of the last
+ *     8 steps that a visible generation has gone back from. Of a generation that was withdrawn
+ *     nothing is remembered: a fetch of it waits
  * @RDMATENSOR_OP_CANCEL: end the fetches, gathers and lists whose user_data is @target, with
  *     -ECANCELED unless their content is there already. Their entries come when
  *     the peer can no longer write. -ENOENT: there are none

@@ -4,13 +4,12 @@
  *
  * They are few (RDMATENSOR_GENERATIONS_MAX), so a list has them; their tensors may be very many,
  * and nothing here that holds the lock goes through these, but for the walk that retires them,
- * which drops it now and then.
+ * some at a time.
  */
 #include <linux/bits.h>
 #include <linux/errno.h>
 #include <linux/export.h>
 #include <linux/lockdep.h>
-#include <linux/sched.h>
 #include <kunit/visibility.h>
 #include "core/generation.h"
 #include "core/rendezvous_table.h"
@@ -60,6 +59,8 @@ static int generation_new(struct rdmatensor_rendezvous *rdv, u64 group, s64 step
 
 	if (rdv->nr_generations >= RDMATENSOR_GENERATIONS_MAX)
 		return -ENOSPC;
+	if (!new)
+		return -ENOMEM;
 	rdv->nr_generations++;
 	*spare = NULL;
 	new->group = group;
@@ -83,10 +84,10 @@ int rdmatensor_generation_join(struct rdmatensor_rendezvous *rdv, u64 group, s64
 	*generation = generation_find(rdv, group, &step_id);
 	if (!*generation)
 		ret = generation_new(rdv, group, step_id, owner, spare, generation);
-	else if ((*generation)->owner != owner)
-		ret = -EBUSY;
 	else if ((*generation)->state != RDMATENSOR_GENERATION_HIDDEN)
 		ret = -EALREADY;
+	else if ((*generation)->owner != owner)
+		ret = -EBUSY;
 	else
 		(*generation)->users++;
 	spin_unlock_bh(&rdv->lock);
@@ -100,7 +101,7 @@ bool rdmatensor_generation_put(struct rdmatensor_rendezvous *rdv,
 	bool over;
 
 	spin_lock_bh(&rdv->lock);
-	over = !--generation->users && generation->state != RDMATENSOR_GENERATION_VISIBLE;
+	over = !--generation->users;
 	if (over) {
 		list_del_init(&generation->item);
 		rdv->nr_generations--;
@@ -116,6 +117,19 @@ static void generation_end(struct rdmatensor_rendezvous *rdv,
 {
 	generation_move(rdv, generation, RDMATENSOR_GENERATION_RETIRED);
 	generation->users++;
+}
+
+/* Of the former one, and of those that it has gone back from, the steps that are newer */
+static void generation_inherit(struct rdmatensor_generation *generation,
+			       const struct rdmatensor_generation *former)
+{
+	int i;
+
+	if (former->step_id > generation->step_id)
+		generation->past[generation->nr_past++] = former->step_id;
+	for (i = 0; i < former->nr_past && generation->nr_past < RDMATENSOR_GENERATION_PAST; i++)
+		if (former->past[i] > generation->step_id)
+			generation->past[generation->nr_past++] = former->past[i];
 }
 
 int rdmatensor_generation_reveal(struct rdmatensor_rendezvous *rdv, u64 group, s64 step_id,
@@ -135,6 +149,7 @@ int rdmatensor_generation_reveal(struct rdmatensor_rendezvous *rdv, u64 group, s
 	ret = !!former;
 	if (former) {
 		mark(former, arg);
+		generation_inherit(generation, former);
 		generation_end(rdv, former);
 	}
 	generation_move(rdv, generation, RDMATENSOR_GENERATION_VISIBLE);
@@ -145,23 +160,33 @@ out_unlock:
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_generation_reveal);
 
 int rdmatensor_generation_withdraw(struct rdmatensor_rendezvous *rdv, u64 group, s64 step_id,
+				   u64 owner,
 				   void (*mark)(struct rdmatensor_generation *generation,
 						void *arg), void *arg)
 {
 	struct rdmatensor_generation *generation;
+	int ret = 0;
 
 	spin_lock_bh(&rdv->lock);
 	generation = generation_find(rdv, group, &step_id);
-	if (generation) {
+	if (!generation) {
+		ret = -ENOENT;
+	} else if (generation->state == RDMATENSOR_GENERATION_HIDDEN &&
+		   generation->owner != owner) {
+		/* Its owner would go on to fill it, and reveal a part */
+		ret = -EBUSY;
+	} else {
 		mark(generation, arg);
+		generation->withdrawn = true;
 		generation_end(rdv, generation);
 	}
 	spin_unlock_bh(&rdv->lock);
-	return generation ? 0 : -ENOENT;
+	return ret;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_generation_withdraw);
 
-unsigned int rdmatensor_generation_withdraw_hidden(struct rdmatensor_rendezvous *rdv, u64 owner)
+unsigned int rdmatensor_generation_withdraw_hidden(struct rdmatensor_rendezvous *rdv, u64 owner,
+						   const s64 *step_id)
 {
 	struct rdmatensor_generation *generation;
 	unsigned int nr = 0;
@@ -169,7 +194,9 @@ unsigned int rdmatensor_generation_withdraw_hidden(struct rdmatensor_rendezvous 
 	spin_lock_bh(&rdv->lock);
 	list_for_each_entry(generation, &rdv->generations, item) {
 		if (generation->owner == owner &&
-		    generation->state == RDMATENSOR_GENERATION_HIDDEN) {
+		    generation->state == RDMATENSOR_GENERATION_HIDDEN &&
+		    (!step_id || generation->step_id == *step_id)) {
+			generation->withdrawn = true;
 			generation_end(rdv, generation);
 			nr++;
 		}
@@ -204,33 +231,30 @@ static struct rdmatensor_generation *generation_to_walk(struct rdmatensor_rendez
 }
 
 struct rdmatensor_generation *rdmatensor_generation_retire(struct rdmatensor_rendezvous *rdv,
-							   struct list_head *released)
+							   struct list_head *released,
+							   bool *walked)
 {
 	struct rdmatensor_generation *generation;
 	struct rdmatensor_tensor *tensor;
-	unsigned int met = 0;
+	unsigned int met;
 
-	might_sleep();
 	spin_lock_bh(&rdv->lock);
 	generation = generation_to_walk(rdv);
-	if (!generation)
-		goto out_unlock;
-	generation->walked = true;
-	/* None is added: those that are released meanwhile leave the list by themselves */
-	while ((tensor = list_first_entry_or_null(&generation->tensors, struct rdmatensor_tensor,
-						  sibling))) {
+	for (met = 0; generation && met < GENERATION_BATCH; met++) {
+		/* None is added: those that are released meanwhile leave the list by themselves */
+		tensor = list_first_entry_or_null(&generation->tensors, struct rdmatensor_tensor,
+						  sibling);
+		if (!tensor) {
+			generation->walked = true;
+			break;
+		}
 		list_del_init(&tensor->sibling);
 		if (!tensor->withdrawn && rdmatensor_rdv_take_back(tensor, 0)) {
 			rdmatensor_rdv_remove(rdv, tensor);
 			list_add_tail(&tensor->item, released);
 		}
-		if (++met % GENERATION_BATCH == 0) {
-			spin_unlock_bh(&rdv->lock);
-			cond_resched();
-			spin_lock_bh(&rdv->lock);
-		}
 	}
-out_unlock:
+	*walked = generation && generation->walked;
 	spin_unlock_bh(&rdv->lock);
 	return generation;
 }

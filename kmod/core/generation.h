@@ -4,7 +4,9 @@
  * place of those of another step.
  *
  *	HIDDEN -> VISIBLE -> RETIRED -> (over)
- *	HIDDEN -> RETIRED, or, without tensors, -> (over)
+ *	HIDDEN -> RETIRED
+ *
+ * Without tensors it is over in any state.
  *
  * A tensor of a generation can be matched while that is VISIBLE, and at no other time: so a reveal
  * is one change of state, however many there are. Of a group, one generation is VISIBLE at most.
@@ -17,6 +19,9 @@
 
 #include <linux/list.h>
 #include <linux/types.h>
+
+/* Newer generations that have been gone back from, and are remembered for that */
+#define RDMATENSOR_GENERATION_PAST 8
 
 struct rdmatensor_rendezvous;
 
@@ -34,8 +39,11 @@ enum rdmatensor_generation_state {
  * @owner: the one who adds to it and reveals it
  * @state: enum rdmatensor_generation_state
  * @users: its tensors until they are released, who is about to add one, and the walk that is
- *         to retire them. Without any it is over, unless it is VISIBLE
- * @walked: somebody is retiring its tensors, or has
+ *         to retire them. Without any it is over
+ * @walked: the walk has been through
+ * @withdrawn: nothing has taken its place
+ * @past: newer steps that it has gone back from, the last one first
+ * @nr_past: of them
  * @tensors: those of it that have not been retired or released
  */
 struct rdmatensor_generation {
@@ -45,6 +53,9 @@ struct rdmatensor_generation {
 	u64 owner;
 	u8 state;
 	bool walked;
+	bool withdrawn;
+	u8 nr_past;
+	s64 past[RDMATENSOR_GENERATION_PAST];
 	u32 users;
 	struct list_head tensors;
 };
@@ -55,17 +66,32 @@ static inline bool rdmatensor_generation_hides(const struct rdmatensor_generatio
 	return generation && generation->state != RDMATENSOR_GENERATION_VISIBLE;
 }
 
+/* A step that is not offered has been replaced by @generation, which is visible. With the lock held */
+static inline bool rdmatensor_generation_replaces(const struct rdmatensor_generation *generation,
+						  s64 step_id)
+{
+	int i;
+
+	if (step_id < generation->step_id)
+		return true;
+	for (i = 0; i < generation->nr_past; i++) {
+		if (generation->past[i] == step_id)
+			return true;
+	}
+	return false;
+}
+
 /**
  * rdmatensor_generation_join - become a user of a generation that is hidden
  * @rdv: table of lasting tensors
  * @group: the group
  * @step_id: the step
  * @owner: who is to reveal it
- * @spare: becomes the generation if there is none, and is set to NULL then; zeroed
+ * @spare: becomes the generation if there is none, and is set to NULL then; zeroed, or NULL
  * @generation: out: it, with one user more
  *
  * Return: 0; -EALREADY: it is visible; -EBUSY: another one owns it; -ENOSPC: there are
- * RDMATENSOR_GENERATIONS_MAX in the table.
+ * RDMATENSOR_GENERATIONS_MAX in the table; -ENOMEM: there is none, and no @spare.
  */
 int rdmatensor_generation_join(struct rdmatensor_rendezvous *rdv, u64 group, s64 step_id,
 			       u64 owner, struct rdmatensor_generation **spare,
@@ -96,15 +122,20 @@ int rdmatensor_generation_reveal(struct rdmatensor_rendezvous *rdv, u64 group, s
 				 void *arg);
 
 /*
- * Its tensors are not matched any more, whether it was hidden or visible. @mark and @arg as for a
- * reveal. Return: 0, -ENOENT: there is none. It is to be retired
+ * Its tensors are not matched any more, whether it was visible, or hidden and @owner's. @mark and
+ * @arg as for a reveal. Return: 0, -ENOENT: there is none, -EBUSY: another one's. It is to be retired
  */
 int rdmatensor_generation_withdraw(struct rdmatensor_rendezvous *rdv, u64 group, s64 step_id,
+				   u64 owner,
 				   void (*mark)(struct rdmatensor_generation *generation,
 						void *arg), void *arg);
 
-/* As rdmatensor_generation_withdraw(), of all that are hidden and @owner's. Return: their number */
-unsigned int rdmatensor_generation_withdraw_hidden(struct rdmatensor_rendezvous *rdv, u64 owner);
+/*
+ * As rdmatensor_generation_withdraw(), of all that are hidden and @owner's, of one step; @step_id:
+ * NULL: of all. Return: their number
+ */
+unsigned int rdmatensor_generation_withdraw_hidden(struct rdmatensor_rendezvous *rdv, u64 owner,
+						   const s64 *step_id);
 
 /* Calls @fn for each, with the table's lock held */
 void rdmatensor_generation_each(struct rdmatensor_rendezvous *rdv,
@@ -112,16 +143,18 @@ void rdmatensor_generation_each(struct rdmatensor_rendezvous *rdv,
 				void *arg);
 
 /**
- * rdmatensor_generation_retire - take the tensors of a generation that is to be retired back
+ * rdmatensor_generation_retire - take some tensors of a generation that is to be retired back
  * @rdv: table of lasting tensors
  * @released: those that nobody reads are the caller's again; the others end as if withdrawn
+ * @walked: out: they were the last ones: it is to be put when @released has been processed
  *
- * May sleep.
+ * By one caller at a time.
  *
- * Return: it, to be put when @released has been processed; NULL: no generation is to be retired.
+ * Return: it; NULL: no generation is to be retired.
  */
 struct rdmatensor_generation *rdmatensor_generation_retire(struct rdmatensor_rendezvous *rdv,
-							   struct list_head *released);
+							   struct list_head *released,
+							   bool *walked);
 
 /* Takes one that has no tensors out of a table that nobody uses any more; NULL: there are none */
 struct rdmatensor_generation *rdmatensor_generation_drain(struct rdmatensor_rendezvous *rdv);

@@ -39,6 +39,7 @@
 #include <linux/hash.h>
 #include <linux/jhash.h>
 #include <linux/lockdep.h>
+#include <linux/random.h>
 #include <linux/sched.h>
 #include <linux/rbtree.h>
 #include <linux/rhashtable.h>
@@ -118,6 +119,7 @@ struct rdmatensor_rendezvous *rdmatensor_rendezvous_alloc(void)
 	spin_lock_init(&rdv->lock);
 	for (i = 0; i < ARRAY_SIZE(rdv->steps); i++)
 		INIT_LIST_HEAD(&rdv->steps[i]);
+	rdv->name_seed = get_random_u32();
 	INIT_LIST_HEAD(&rdv->waiting);
 	INIT_LIST_HEAD(&rdv->generations);
 	init_rwsem(&rdv->membership);
@@ -152,6 +154,7 @@ static struct rdmatensor_rendezvous_key *rdv_find_key(struct rdmatensor_rendezvo
 static struct rdmatensor_rendezvous_key *rdv_alloc_key(const struct rdv_lookup *lookup, gfp_t gfp)
 {
 	struct rdmatensor_rendezvous_key *key;
+	enum rdv_kind kind;
 
 	key = rdmatensor_should_fail() ? NULL :
 	      kmalloc(struct_size(key, name, lookup->name_len), gfp);
@@ -162,8 +165,9 @@ static struct rdmatensor_rendezvous_key *rdv_alloc_key(const struct rdv_lookup *
 	INIT_LIST_HEAD(&key->held);
 	INIT_LIST_HEAD(&key->waiters);
 	INIT_LIST_HEAD(&key->waiting);
-	RB_CLEAR_NODE(&key->by_step);
-	key->name_hash = rdmatensor_newest_hash(lookup->name, lookup->name_len);
+	key->bounds = RB_ROOT_CACHED;
+	for (kind = 0; kind < RDV_NR_KINDS; kind++)
+		RB_CLEAR_NODE(&key->by_step[kind]);
 	key->step_id = lookup->step_id;
 	key->any_step = lookup->any_step;
 	key->name_len = lookup->name_len;
@@ -225,17 +229,23 @@ static int rdv_insert_key(struct rdmatensor_rendezvous *rdv,
 	/* At the head: a walk of this bucket is past it, and comes to an end */
 	list_add(&key->step_item, rdv_step_bucket(rdv, key->step_id));
 	key->serial = ++rdv->last_serial;
+	key->name_hash = rdmatensor_newest_hash(rdv, key->name, key->name_len);
 	rb_add(&key->order, &rdv->order, rdv_less);
 	rdv->nr_any_step += key->any_step;
 	return 0;
+}
+
+/* Something waits there */
+static bool rdv_is_awaited(const struct rdmatensor_rendezvous_key *key)
+{
+	return !list_empty(&key->waiters) || !RB_EMPTY_ROOT(&key->bounds.rb_root);
 }
 
 static void rdv_free_key_if_unused(struct rdmatensor_rendezvous *rdv,
 				   struct rdmatensor_rendezvous_key *key)
 {
 	lockdep_assert_held(&rdv->lock);
-	if (!list_empty(&key->offered) || !list_empty(&key->held) ||
-	    !list_empty(&key->waiters))
+	if (!list_empty(&key->offered) || !list_empty(&key->held) || rdv_is_awaited(key))
 		return;
 	rhashtable_remove_fast(&rdv->keys, &key->node, rdv_params);
 	list_del(&key->step_item);
@@ -290,11 +300,41 @@ static void rdv_match(struct rdmatensor_tensor *tensor, struct rdmatensor_waiter
 		list_move_tail(&tensor->item, &tensor->key->held);
 }
 
-static void rdv_leave_key(struct rdmatensor_waiter *waiter, struct list_head *matches)
+static bool rdv_wants_less(struct rb_node *a, const struct rb_node *b)
 {
+	return rb_entry(a, struct rdmatensor_waiter, bound)->step_id <
+	       rb_entry(b, struct rdmatensor_waiter, bound)->step_id;
+}
+
+static void rdv_wait(struct rdmatensor_rendezvous *rdv, struct rdmatensor_rendezvous_key *key,
+		     struct rdmatensor_waiter *waiter)
+{
+	waiter->key = key;
+	waiter->waiting = true;
+	if (key->any_step)
+		rb_add_cached(&waiter->bound, &key->bounds, rdv_wants_less);
+	else
+		list_add_tail(&waiter->item, &key->waiters);
+	/* At the head: a walk is past it, and comes to an end */
+	if (list_empty(&key->waiting))
+		list_add(&key->waiting, &rdv->waiting);
+}
+
+/* It is in no list, and its key stays, even if it was the last one there */
+static void rdv_wait_no_more(struct rdmatensor_waiter *waiter)
+{
+	if (waiter->key->any_step)
+		rb_erase_cached(&waiter->bound, &waiter->key->bounds);
+	else
+		list_del_init(&waiter->item);
 	waiter->waiting = false;
 	waiter->key = NULL;
-	list_move_tail(&waiter->item, matches);
+}
+
+static void rdv_leave_key(struct rdmatensor_waiter *waiter, struct list_head *matches)
+{
+	rdv_wait_no_more(waiter);
+	list_add_tail(&waiter->item, matches);
 }
 
 static void rdv_match_waiter(struct rdmatensor_tensor *tensor, struct rdmatensor_waiter *waiter,
@@ -419,41 +459,67 @@ static bool rdv_is_lasting(struct rdmatensor_rendezvous *rdv, const struct rdv_l
 	return found;
 }
 
-/* The table's own tensors go first, of the same step */
+/*
+ * The newest step of a name from @from on, of both tables. The table's own tensors go first, of the
+ * same step. With both locks held; @lasting: NULL: there are none. Return: NULL: nothing
+ */
+static struct rdmatensor_rendezvous_key *rdv_newest(struct rdmatensor_rendezvous *rdv,
+						    struct rdmatensor_rendezvous *lasting,
+						    const struct rdv_lookup *lookup, s64 from)
+{
+	struct rdmatensor_rendezvous_key *key, *other = NULL;
+
+	key = rdmatensor_newest_find(rdv, RDV_ANY, lookup, from, rdv);
+	if (lasting)
+		other = rdmatensor_newest_find(lasting, RDV_ANY, lookup, from, rdv);
+	return key && !(other && other->step_id > key->step_id) ? key : other;
+}
+
 static bool rdv_match_newest(struct rdmatensor_rendezvous *rdv, const struct rdv_lookup *lookup,
 			     struct rdmatensor_waiter *waiter)
 {
 	struct rdmatensor_rendezvous *lasting = rdv_lock_lasting(rdv);
-	struct rdmatensor_rendezvous_key *key, *other = NULL;
+	struct rdmatensor_rendezvous_key *key;
 
-	key = rdmatensor_newest_find(rdv, lookup, waiter->step_id, NULL);
-	if (lasting)
-		other = rdmatensor_newest_find(lasting, lookup, waiter->step_id, rdv);
-	if (!key || (other && other->step_id > key->step_id))
-		key = other;
+	key = rdv_newest(rdv, lasting, lookup, waiter->step_id);
 	if (key)
 		rdv_match(rdmatensor_rdv_first(key), waiter);
 	rdv_unlock_lasting(lasting);
 	return key;
 }
 
-/* What waits for the newest step of a name, of which something is offered now */
+/* The waiter of a name whose bound is the least; NULL: none */
+static struct rdmatensor_waiter *rdv_least_bound(const struct rdmatensor_rendezvous_key *key)
+{
+	return rb_entry_safe(rb_first_cached(&key->bounds), struct rdmatensor_waiter, bound);
+}
+
+/* What waits for the newest step of a name, of which something is offered now: the least bound first */
 static void rdv_match_any_step(struct rdmatensor_rendezvous *rdv, const char *name, u16 name_len,
 			       struct list_head *matches)
 {
 	const struct rdv_lookup lookup = { .name = name, .name_len = name_len, .any_step = true };
-	struct rdmatensor_rendezvous_key *key;
-	struct rdmatensor_waiter *waiter, *next;
+	struct rdmatensor_rendezvous_key *key, *newest = NULL;
+	struct rdmatensor_rendezvous *lasting;
+	struct rdmatensor_waiter *waiter;
 
 	if (!rdv->nr_any_step)
 		return;
 	key = rdv_find_key(rdv, &lookup);
 	if (!key)
 		return;
-	list_for_each_entry_safe(waiter, next, &key->waiters, item) {
-		if (rdv_match_newest(rdv, &lookup, waiter))
-			rdv_leave_key(waiter, matches);
+	lasting = rdv_lock_lasting(rdv);
+	/* Each one that is looked at leaves, but for the last */
+	while ((waiter = rdv_least_bound(key))) {
+		/* Until it is used up */
+		if (!newest || !rdmatensor_rdv_first(newest))
+			newest = rdv_newest(rdv, lasting, &lookup, waiter->step_id);
+		if (!newest || newest->step_id < waiter->step_id)
+			break;
+		rdv_leave_key(waiter, matches);
+		rdv_match(rdmatensor_rdv_first(newest), waiter);
 	}
+	rdv_unlock_lasting(lasting);
 	rdv_free_key_if_unused(rdv, key);
 }
 
@@ -512,7 +578,7 @@ static int rdv_offer(struct rdmatensor_rendezvous *rdv, const struct rdv_lookup 
 	tensor->withdrawn = false;
 	tensor->withdraw_status = 0;
 	list_add_tail(&tensor->item, &key->offered);
-	rdmatensor_newest_add(rdv, key);
+	rdmatensor_newest_add(rdv, key, tensor);
 	return 0;
 }
 
@@ -630,6 +696,7 @@ int rdmatensor_rendezvous_publish_lasting(struct rdmatensor_rendezvous *rdv,
 		.name = name, .name_len = name_len, .step_id = step_id
 	};
 	struct rdmatensor_rendezvous *lasting = rdv->lasting, *member;
+	bool hidden = tensor->generation;
 	int ret;
 
 	ret = rdv_publish(rdv, &lookup, tensor, NULL);
@@ -638,6 +705,9 @@ int rdmatensor_rendezvous_publish_lasting(struct rdmatensor_rendezvous *rdv,
 
 	/* It may be withdrawn from here on */
 	rdmatensor_hold("publish_lasting");
+	/* What is hidden meets nobody before its reveal, which wakes who waits */
+	if (hidden)
+		return 0;
 	down_read(&lasting->membership);
 	list_for_each_entry(member, &lasting->members, member)
 		rdv_meet(member, &lookup, matches);
@@ -665,21 +735,26 @@ void rdmatensor_rendezvous_leave(struct rdmatensor_rendezvous *rdv)
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_rendezvous_leave);
 
-/* A newer generation of the name is visible. Return: its step is in *step_id */
+/*
+ * A step that is not offered was replaced by a generation that is visible: a newer one, or one that
+ * has gone back from it. Return: its step is in *step_id
+ */
 static bool rdv_is_replaced(struct rdmatensor_rendezvous *rdv, const struct rdv_lookup *lookup,
 			    s64 *step_id)
 {
 	struct rdmatensor_rendezvous *lasting = rdv_lock_lasting(rdv);
 	struct rdmatensor_rendezvous_key *key = NULL;
+	bool replaced = false;
 
-	if (lasting && lasting->nr_generations && lookup->step_id < S64_MAX)
-		key = rdmatensor_newest_find(lasting, lookup, lookup->step_id + 1, rdv);
-	if (key && !rdmatensor_rdv_first(key)->generation)
-		key = NULL;
-	if (key)
+	if (lasting && lasting->nr_generations)
+		key = rdmatensor_newest_find(lasting, RDV_OF_GENERATIONS, lookup, S64_MIN, rdv);
+	if (key) {
 		*step_id = key->step_id;
+		replaced = rdmatensor_generation_replaces(rdmatensor_rdv_first(key)->generation,
+							  lookup->step_id);
+	}
 	rdv_unlock_lasting(lasting);
-	return key;
+	return replaced;
 }
 
 static void rdv_say_replaced(struct rdmatensor_status *status, s64 step_id)
@@ -760,12 +835,7 @@ static int rdv_ask(struct rdmatensor_rendezvous *rdv, struct rdmatensor_waiter *
 	key = rdv_find_or_insert(rdv, lookup, spare);
 	if (!key)
 		return -ENOMEM;
-	waiter->key = key;
-	waiter->waiting = true;
-	list_add_tail(&waiter->item, &key->waiters);
-	/* At the head: a walk is past it, and comes to an end */
-	if (list_empty(&key->waiting))
-		list_add(&key->waiting, &rdv->waiting);
+	rdv_wait(rdv, key, waiter);
 	return 1;
 }
 
@@ -823,7 +893,7 @@ static void rdv_wake_key(struct rdmatensor_rendezvous *rdv, struct rdmatensor_re
 		.name = key->name, .name_len = key->name_len, .step_id = key->step_id,
 	};
 
-	if (list_empty(&key->waiters))
+	if (!rdv_is_awaited(key))
 		list_del_init(&key->waiting);
 	else if (key->any_step)
 		rdv_match_any_step(rdv, key->name, key->name_len, matches);
@@ -871,15 +941,15 @@ EXPORT_SYMBOL_IF_KUNIT(rdmatensor_rendezvous_wake);
 bool rdmatensor_rendezvous_cancel(struct rdmatensor_rendezvous *rdv,
 				  struct rdmatensor_waiter *waiter)
 {
+	struct rdmatensor_rendezvous_key *key;
 	bool waiting;
 
 	spin_lock_bh(&rdv->lock);
 	waiting = waiter->waiting;
 	if (waiting) {
-		list_del_init(&waiter->item);
-		waiter->waiting = false;
-		rdv_free_key_if_unused(rdv, waiter->key);
-		waiter->key = NULL;
+		key = waiter->key;
+		rdv_wait_no_more(waiter);
+		rdv_free_key_if_unused(rdv, key);
 	}
 	spin_unlock_bh(&rdv->lock);
 	return waiting;
@@ -900,7 +970,7 @@ bool rdmatensor_rendezvous_put(struct rdmatensor_rendezvous *rdv,
 		tensor->uses_left++;
 		if (!tensor->withdrawn) {
 			list_move(&tensor->item, &key->offered);
-			rdmatensor_newest_add(rdv, key);
+			rdmatensor_newest_add(rdv, key, tensor);
 			rdv_match_waiters(key, matches);
 			rdv_match_any_step(rdv, key->name, key->name_len, matches);
 		}

@@ -20,6 +20,7 @@
 #define RDMATENSOR_RENDEZVOUS_H
 
 #include <linux/list.h>
+#include <linux/rbtree.h>
 #include "core/generation.h"
 #include "core/status.h"
 #include "core/tensor.h"
@@ -71,6 +72,7 @@ struct rdmatensor_tensor {
  * @item: in the key's list while it waits, in a caller's list of matches after
  * @waiting: the table's: it is in the key's list
  * @step_id: the table's: the step, or the least of which the newest is wanted
+ * @bound: the table's: in the key's tree instead of its list, if the newest is
  * @tensor: set by a match. The waiter holds the tensor until it calls
  *          rdmatensor_rendezvous_put()
  * @status: set instead of @tensor when the step was aborted, or no match is to come
@@ -83,6 +85,7 @@ struct rdmatensor_waiter {
 	struct list_head item;
 	bool waiting;
 	s64 step_id;
+	struct rb_node bound;
 	struct rdmatensor_tensor *tensor;
 	struct rdmatensor_status status;
 	void (*matched)(struct rdmatensor_waiter *waiter, struct list_head *more);

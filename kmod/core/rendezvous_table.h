@@ -16,6 +16,13 @@
 #define RDV_STEP_BUCKET_BITS 8
 #define RDV_ABORTED_MAX 64
 
+/* What is looked for by name and step */
+enum rdv_kind {
+	RDV_ANY,
+	RDV_OF_GENERATIONS,
+	RDV_NR_KINDS,
+};
+
 /**
  * struct rdmatensor_rendezvous_key - a (name, step_id); or a name of which any step is wanted
  * @node: in the table's hash
@@ -23,12 +30,13 @@
  * @step_item: in the list of its step's bucket
  * @order: in the table's tree
  * @serial: number of its coming, from 1
- * @by_step: in the table's tree of names and steps, if it has offered anything since it was
- *           last looked at there
+ * @by_step: in the table's trees of names and steps, each, if it has offered anything of that
+ *           kind since it was last looked at there
  * @name_hash: of the name alone
  * @offered: tensors that can be matched, the next one first, once their generation is visible
  * @held: tensors that cannot
  * @waiters: the oldest first
+ * @bounds: with @any_step: waiters by the least step that they want, then by their age
  * @waiting: in the table's list, if anything has waited since that was last walked
  * @step_id: the step
  * @any_step: it has no tensors, but waiters for the newest step from theirs on
@@ -41,11 +49,12 @@ struct rdmatensor_rendezvous_key {
 	struct list_head step_item;
 	struct rb_node order;
 	u64 serial;
-	struct rb_node by_step;
+	struct rb_node by_step[RDV_NR_KINDS];
 	u32 name_hash;
 	struct list_head offered;
 	struct list_head held;
 	struct list_head waiters;
+	struct rb_root_cached bounds;
 	struct list_head waiting;
 	s64 step_id;
 	bool any_step;
@@ -61,6 +70,7 @@ struct rdmatensor_rendezvous_key {
  * @order: all keys, by their serial
  * @last_serial: of the newest key
  * @by_step: keys with something offered, by name and step; see core/newest.c
+ * @name_seed: of the hash of names
  * @waiting: keys that something waits for
  * @nr_any_step: keys of which any step is wanted
  * @generations: of a table of lasting tensors: all that are not over
@@ -81,7 +91,8 @@ struct rdmatensor_rendezvous {
 	struct list_head steps[1 << RDV_STEP_BUCKET_BITS];
 	struct rb_root order;
 	u64 last_serial;
-	struct rb_root by_step;
+	struct rb_root by_step[RDV_NR_KINDS];
+	u32 name_seed;
 	struct list_head waiting;
 	u32 nr_any_step;
 	struct list_head generations;
@@ -129,24 +140,31 @@ bool rdmatensor_rdv_take_back(struct rdmatensor_tensor *tensor, int status);
 /* It is the caller's again, and its key goes with the last one there */
 void rdmatensor_rdv_remove(struct rdmatensor_rendezvous *rdv, struct rdmatensor_tensor *tensor);
 
-/* The key may be found by its step from here on: it offers something */
+/* The key may be found by its step from here on: it offers @tensor */
 void rdmatensor_newest_add(struct rdmatensor_rendezvous *rdv,
-			   struct rdmatensor_rendezvous_key *key);
+			   struct rdmatensor_rendezvous_key *key,
+			   const struct rdmatensor_tensor *tensor);
 /* The key goes */
 void rdmatensor_newest_remove(struct rdmatensor_rendezvous *rdv,
 			      struct rdmatensor_rendezvous_key *key);
-u32 rdmatensor_newest_hash(const char *name, u16 name_len);
+/* For ->name_hash */
+u32 rdmatensor_newest_hash(const struct rdmatensor_rendezvous *rdv, const char *name,
+			   u16 name_len);
 /**
  * rdmatensor_newest_find - the newest step of a name
  * @rdv: the table
+ * @kind: of a generation, or of any kind
  * @lookup: has the name
  * @from: the least step
- * @own: whose aborted steps are none; NULL: they offer nothing
+ * @own: the context's table: its aborted steps are none
+ *
+ * It looks at newer steps whose generation is hidden or retired on its way, and at no others.
  *
  * Return: a key that offers something which can be matched, or NULL.
  */
 struct rdmatensor_rendezvous_key *
-rdmatensor_newest_find(struct rdmatensor_rendezvous *rdv, const struct rdv_lookup *lookup,
-		       s64 from, const struct rdmatensor_rendezvous *own);
+rdmatensor_newest_find(struct rdmatensor_rendezvous *rdv, enum rdv_kind kind,
+		       const struct rdv_lookup *lookup, s64 from,
+		       const struct rdmatensor_rendezvous *own);
 
 #endif /* RDMATENSOR_RENDEZVOUS_TABLE_H */

@@ -13,6 +13,7 @@
  * see the old generation or the new one, and never a part.
  */
 #include <linux/err.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 #include <kunit/visibility.h>
@@ -47,16 +48,25 @@ static struct generation *to_generation(struct rdmatensor_generation *base)
 struct rdmatensor_generation *rdmatensor_generation_use(struct rdmatensor_core *core, u64 group,
 							s64 step_id)
 {
-	struct rdmatensor_generation *spare, *generation;
+	struct rdmatensor_lasting *lasting = core->lasting;
+	struct rdmatensor_generation *spare = NULL, *generation;
 	struct generation *new;
 	int ret;
 
+	/* Most find theirs */
+	ret = rdmatensor_generation_join(lasting->rdv, group, step_id, core->publisher, &spare,
+					 &generation);
+	if (ret != -ENOMEM && ret != -ENOSPC)
+		return ret ? ERR_PTR(ret) : generation;
 	new = rdmatensor_should_fail() ? NULL : kzalloc(sizeof(*new), GFP_KERNEL_ACCOUNT);
 	if (!new)
 		return ERR_PTR(-ENOMEM);
+	/* Of those that are counted, some may only wait for the worker */
+	if (ret == -ENOSPC)
+		flush_work(&lasting->retire);
 	spare = &new->base;
-	ret = rdmatensor_generation_join(core->lasting->rdv, group, step_id, core->publisher,
-					 &spare, &generation);
+	ret = rdmatensor_generation_join(lasting->rdv, group, step_id, core->publisher, &spare,
+					 &generation);
 	if (spare)
 		kfree(new);
 	return ret ? ERR_PTR(ret) : generation;
@@ -114,10 +124,13 @@ static void generation_retire(struct work_struct *work)
 	struct rdmatensor_lasting *lasting = container_of(work, struct rdmatensor_lasting, retire);
 	struct rdmatensor_generation *generation;
 	LIST_HEAD(released);
+	bool walked;
 
-	while ((generation = rdmatensor_generation_retire(lasting->rdv, &released))) {
+	while ((generation = rdmatensor_generation_retire(lasting->rdv, &released, &walked))) {
 		rdmatensor_publication_release_list(&released);
-		rdmatensor_generation_unuse(lasting, generation);
+		if (walked)
+			rdmatensor_generation_unuse(lasting, generation);
+		cond_resched();
 	}
 }
 
@@ -149,6 +162,18 @@ static int generation_answer(struct rdmatensor_core *core,
 	return error;
 }
 
+/* All who were woken, and there may be many. As rdmatensor_rendezvous_work_off() */
+static void generation_work_off(struct list_head *matches)
+{
+	struct rdmatensor_waiter *waiter;
+
+	while ((waiter = list_first_entry_or_null(matches, struct rdmatensor_waiter, item))) {
+		list_del_init(&waiter->item);
+		waiter->matched(waiter, matches);
+		cond_resched();
+	}
+}
+
 int rdmatensor_reveal(struct rdmatensor_core *core, const struct rdmatensor_generation_args *args)
 {
 	struct generation_asker asker = {
@@ -171,7 +196,7 @@ int rdmatensor_reveal(struct rdmatensor_core *core, const struct rdmatensor_gene
 		return ret;
 	rdmatensor_hold("reveal");
 	rdmatensor_rendezvous_wake(lasting->rdv, &matches);
-	rdmatensor_rendezvous_work_off(&matches);
+	generation_work_off(&matches);
 	return 0;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_reveal);
@@ -188,13 +213,19 @@ int rdmatensor_withdraw_generation(struct rdmatensor_core *core,
 	if (ret)
 		return ret;
 	ret = rdmatensor_generation_withdraw(core->lasting->rdv, args->group, args->step_id,
-					     generation_mark, &asker);
+					     core->publisher, generation_mark, &asker);
 	if (ret)
 		return generation_answer(core, args, ret);
 	generation_retire_later(core->lasting);
 	return 0;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_withdraw_generation);
+
+void rdmatensor_generations_abort_step(struct rdmatensor_core *core, s64 step_id)
+{
+	if (rdmatensor_generation_withdraw_hidden(core->lasting->rdv, core->publisher, &step_id))
+		generation_retire_later(core->lasting);
+}
 
 void rdmatensor_generations_init(struct rdmatensor_lasting *lasting)
 {
@@ -238,7 +269,7 @@ void rdmatensor_generations_leave(struct rdmatensor_lasting *lasting,
 {
 	struct generation_forget forget = { .core = core };
 
-	if (rdmatensor_generation_withdraw_hidden(lasting->rdv, core->publisher))
+	if (rdmatensor_generation_withdraw_hidden(lasting->rdv, core->publisher, NULL))
 		generation_retire_later(lasting);
 	rdmatensor_generation_each(lasting->rdv, generation_forget, &forget);
 	if (forget.entries)

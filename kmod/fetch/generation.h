@@ -45,11 +45,14 @@ void rdmatensor_generation_unuse(struct rdmatensor_lasting *lasting,
 int rdmatensor_reveal(struct rdmatensor_core *core, const struct rdmatensor_generation_args *args);
 
 /*
- * As rdmatensor_withdraw(), of all tensors of a generation, hidden or visible, of any context of
- * the domain. Return: 0, -ENOENT, -EAGAIN
+ * As rdmatensor_withdraw(), of all tensors of a generation: one that is visible, of any context of
+ * the domain, or the context's own that is hidden. Return: 0, -ENOENT, -EBUSY, -EAGAIN
  */
 int rdmatensor_withdraw_generation(struct rdmatensor_core *core,
 				   const struct rdmatensor_generation_args *args);
+
+/* What @core has hidden of an aborted step is withdrawn: a part of it must never be revealed */
+void rdmatensor_generations_abort_step(struct rdmatensor_core *core, s64 step_id);
 
 /* A domain's life. No context is a member when it ends */
 void rdmatensor_generations_init(struct rdmatensor_lasting *lasting);

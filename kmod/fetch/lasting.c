@@ -133,16 +133,21 @@ static bool lasting_retire(struct rdmatensor_tensor *tensor, u64 publisher)
 
 void rdmatensor_lasting_abort_step(struct rdmatensor_core *core, s64 step_id)
 {
-	if (core->lasting)
-		rdmatensor_rendezvous_retire_step(core->lasting->rdv, step_id, lasting_retire,
-						  core->publisher);
+	if (!core->lasting)
+		return;
+	rdmatensor_rendezvous_retire_step(core->lasting->rdv, step_id, lasting_retire,
+					  core->publisher);
+	rdmatensor_generations_abort_step(core, step_id);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_lasting_abort_step);
 
 /* A publication leaves the list before it leaves its generation, which is there as long */
-static bool lasting_is_hidden(const struct rdmatensor_generation *generation)
+static bool lasting_is(const struct rdmatensor_publication *pub,
+		       enum rdmatensor_generation_state state)
 {
-	return generation && READ_ONCE(generation->state) == RDMATENSOR_GENERATION_HIDDEN;
+	const struct rdmatensor_generation *generation = pub->tensor.generation;
+
+	return generation && READ_ONCE(generation->state) == state;
 }
 
 static void lasting_describe(const struct rdmatensor_publication *pub,
@@ -156,9 +161,9 @@ static void lasting_describe(const struct rdmatensor_publication *pub,
 	info->pool_id = pub->pool && !pub->buffer ? pub->pool->id : 0;
 	info->offset = info->pool_id ? pub->offset : 0;
 	info->error = pub->tensor.failed.error;
-	info->withdrawing = pub->withdrawing;
+	info->withdrawing = pub->withdrawing || lasting_is(pub, RDMATENSOR_GENERATION_RETIRED);
 	info->retired = READ_ONCE(pub->retired);
-	info->hidden = lasting_is_hidden(pub->tensor.generation);
+	info->hidden = lasting_is(pub, RDMATENSOR_GENERATION_HIDDEN);
 }
 
 bool rdmatensor_lasting_next(struct rdmatensor_lasting *lasting, unsigned long *id,

@@ -80,7 +80,8 @@ static void publication_release(struct rdmatensor_publication *pub)
 	if (pub->lasting)
 		rdmatensor_lasting_remove(pub);
 	/* The range is free before the process can see the entry */
-	publication_let_go(pub, !pub->withdrawing);
+	publication_let_go(pub, !(pub->withdrawing ||
+				  (pub->tensor.generation && pub->tensor.generation->withdrawn)));
 	core = core ?: pub->withdrawer;
 	if (core)
 		rdmatensor_count(&core->counters, RDMATENSOR_STAT_RELEASED);
@@ -382,6 +383,7 @@ void rdmatensor_publication_release_list(struct list_head *released)
 	list_for_each_entry_safe(tensor, next, released, item) {
 		list_del_init(&tensor->item);
 		publication_release(to_publication(tensor));
+		cond_resched();
 	}
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_publication_release_list);

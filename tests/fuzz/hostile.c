@@ -271,6 +271,92 @@ TEST(slices_that_lie)
 	liar_features &= ~RDMATENSOR_WIRE_FEATURE_SLICE;
 }
 
+/* What is asked of any step is answered of one, which is not older than that, and stays it */
+TEST(newest_steps)
+{
+	struct rdmatensor_msg ask = { .type = RDMATENSOR_WIRE_TENSOR_REQUEST, .request_index = 1,
+				      .name = "w", .name_len = 1, .step_id = -4 }, msg;
+	struct rdmatensor_msg again = scene_right(RDMATENSOR_WIRE_TENSOR_RE_REQUEST, 1), other;
+	static const uint16_t flags[] = { RDMATENSOR_WIRE_F_NEWEST, RDMATENSOR_WIRE_F_NOW };
+	struct rdmatensor_cqe cqe;
+	struct rdmatensor_op op;
+	__le32 rkey;
+	size_t i;
+
+	scene_open(NULL);
+	publish(&scene.p.a, "w", -3, TENSOR, 1, 0, 1);
+	for (i = 0; i < sizeof(flags) / sizeof(*flags); i++) {
+		scene_meet(&liar, 1);
+		ask.flags = flags[i];
+		liar_say(&liar, &ask);
+		scene_ends(&liar, -EPROTO);
+	}
+
+	liar_features |= RDMATENSOR_WIRE_FEATURE_NEWEST;
+	scene_meet(&liar, 1);
+	ask.flags = RDMATENSOR_WIRE_F_NEWEST;
+	liar_say(&liar, &ask);
+	EQ(liar_hear(&liar, &msg, 5000), RDMATENSOR_WIRE_META_DATA_RESPONSE);
+	EQ(msg.step_id, 0);
+	/* That of the request is another one now */
+	scene_to_own(&liar, &again, &rkey);
+	again.step_id = -4;
+	liar_say(&liar, &again);
+	scene_ends(&liar, -EPROTO);
+
+	/* Told, and aborted then: the request's step is not the one that ends it */
+	scene_meet(&liar, 1);
+	ask.name = "n";
+	publish(&scene.p.a, "n", 5, TENSOR, 1, 0, 1);
+	liar_say(&liar, &ask);
+	EQ(liar_hear(&liar, &msg, 5000), RDMATENSOR_WIRE_META_DATA_RESPONSE);
+	EQ(msg.step_id, 5);
+	EQ(rdmatensor_step_abort(scene.p.a.rt, -4, -EDOM, "another"), 0);
+	EQ(rdmatensor_step_abort(scene.p.a.rt, 5, -EIO, "why"), 0);
+	EQ(liar_hear(&liar, &msg, 5000), RDMATENSOR_WIRE_ERROR_STATUS);
+	EQ(msg.error, -EIO);
+	scene_lives(&liar);
+
+	scene_meet(&liar, 1);
+	ask.flags = RDMATENSOR_WIRE_F_NOW;
+	ask.step_id = 1;
+	ask.name = "never";
+	ask.name_len = 5;
+	liar_say(&liar, &ask);
+	EQ(liar_hear(&liar, &msg, 5000), RDMATENSOR_WIRE_ERROR_STATUS);
+	EQ(msg.error, -ENOENT);
+	scene_lives(&liar);
+
+	/* An older one than was asked for is none; a newer one is re-requested by its number */
+	for (i = 0; i < 2; i++) {
+		scene_meet(&liar, 1);
+		rdmatensor_prep_fetch(&op, scene.channel, "lie", 7, scene.p.a.pool.id,
+				      side_alloc(&scene.p.a, TENSOR), TENSOR, 0, 1);
+		op.flags |= RDMATENSOR_OP_NEWEST;
+		EQ(side_do(&scene.p.a, &op), 0);
+		scene_asked(&liar, &msg);
+		CHECK(msg.flags == RDMATENSOR_WIRE_F_NEWEST);
+		EQ(msg.step_id, 7);
+		other = scene_right(RDMATENSOR_WIRE_META_DATA_RESPONSE, msg.request_index);
+		other.step_id = i ? 9 : 6;
+		liar_say(&liar, &other);
+		if (!i) {
+			EQ(side_next(&scene.p.a, RDMATENSOR_CQE_FETCH, 1, NULL), -EPROTO);
+			scene_ends(&liar, -EPROTO);
+			continue;
+		}
+		scene_asked(&liar, &msg);
+		EQ(msg.type, RDMATENSOR_WIRE_TENSOR_RE_REQUEST);
+		EQ(msg.step_id, 9);
+		liar_content(&liar, 0, msg.request_index, TENSOR, msg.remote_addr,
+			     le32toh(msg.rkeys[0]));
+		EQ(side_next(&scene.p.a, RDMATENSOR_CQE_FETCH, 1, &cqe), 0);
+		EQ(cqe.step_id, 9);
+		scene_lives(&liar);
+	}
+	liar_features &= ~RDMATENSOR_WIRE_FEATURE_NEWEST;
+}
+
 /* Answers to what was never asked */
 TEST(indices_never_issued)
 {

@@ -131,16 +131,19 @@ static int retire(struct kunit *test, struct generation_world *world, bool *over
 	struct rdmatensor_tensor *tensor, *next;
 	struct rdmatensor_generation *generation;
 	LIST_HEAD(released);
+	bool walked = false;
 	int nr = 0;
 
-	generation = rdmatensor_generation_retire(world->lasting, &released);
-	KUNIT_ASSERT_NOT_NULL(test, generation);
-	list_for_each_entry_safe(tensor, next, &released, item) {
-		list_del_init(&tensor->item);
-		KUNIT_EXPECT_EQ(test, tensor->withdraw_status, 0);
-		KUNIT_EXPECT_PTR_EQ(test, tensor->generation, generation);
-		KUNIT_EXPECT_FALSE(test, let_go(world, tensor));
-		nr++;
+	while (!walked) {
+		generation = rdmatensor_generation_retire(world->lasting, &released, &walked);
+		KUNIT_ASSERT_NOT_NULL(test, generation);
+		list_for_each_entry_safe(tensor, next, &released, item) {
+			list_del_init(&tensor->item);
+			KUNIT_EXPECT_EQ(test, tensor->withdraw_status, 0);
+			KUNIT_EXPECT_PTR_EQ(test, tensor->generation, generation);
+			KUNIT_EXPECT_FALSE(test, let_go(world, tensor));
+			nr++;
+		}
 	}
 	*over = rdmatensor_generation_put(world->lasting, generation);
 	if (*over)
@@ -266,15 +269,31 @@ static void replaced_at_once(struct kunit *test)
 
 	/* Back to an older step */
 	KUNIT_EXPECT_EQ(test, hide(test, world, 0, "x", 1), 0);
+	KUNIT_EXPECT_EQ(test, ask(world->a, &world->waiters[4], "x", 3, false), 1);
 	KUNIT_EXPECT_EQ(test, reveal(world, 1), 1);
+	rdmatensor_rendezvous_wake(world->lasting, &matches);
+	KUNIT_EXPECT_TRUE(test, list_empty(&matches));
+	KUNIT_EXPECT_EQ(test, ask(world->a, &world->waiters[3], "x", 2, false), -ECANCELED);
+	KUNIT_EXPECT_EQ(test, world->waiters[3].status.error, -ESTALE);
+	KUNIT_EXPECT_EQ(test, ask(world->a, &world->waiters[5], "x", S64_MAX, false), 1);
+	KUNIT_EXPECT_TRUE(test, rdmatensor_rendezvous_cancel(world->a, &world->waiters[4]));
+	KUNIT_EXPECT_TRUE(test, rdmatensor_rendezvous_cancel(world->a, &world->waiters[5]));
+	/* Nor is a newer one than that of any generation */
+	KUNIT_EXPECT_EQ(test, ask(world->a, &world->waiters[4], "x", 3, true), 1);
+	KUNIT_EXPECT_TRUE(test, rdmatensor_rendezvous_cancel(world->a, &world->waiters[4]));
 	KUNIT_EXPECT_EQ(test, ask(world->a, &world->waiters[0], "x", 0, true), 0);
 	KUNIT_EXPECT_PTR_EQ(test, world->waiters[0].tensor, &world->tensors[0]);
 	KUNIT_EXPECT_FALSE(test, put(world, 0));
-	/* Its step may be taken again before the worker has come to it */
+	/* Its step may be taken again before the worker has come to it, and is another one then */
 	KUNIT_EXPECT_EQ(test, hide(test, world, 4, "x", 2), 0);
-	KUNIT_EXPECT_EQ(test, retire(test, world, &over), 2);
+	KUNIT_EXPECT_EQ(test, reveal(world, 2), 1);
+	KUNIT_EXPECT_EQ(test, ask(world->a, &world->waiters[0], "x", 2, false), 0);
+	KUNIT_EXPECT_PTR_EQ(test, world->waiters[0].tensor, &world->tensors[4]);
+	KUNIT_EXPECT_FALSE(test, put(world, 4));
+	KUNIT_EXPECT_EQ(test, retire(test, world, &over) + retire(test, world, &over), 3);
 	KUNIT_EXPECT_TRUE(test, over);
-	KUNIT_EXPECT_PTR_EQ(test, rdmatensor_generation_retire(world->lasting, &matches), NULL);
+	KUNIT_EXPECT_PTR_EQ(test, rdmatensor_generation_retire(world->lasting, &matches, &over),
+			    NULL);
 	end_world(world);
 }
 
@@ -295,17 +314,17 @@ static void waits_that_come_to_nothing(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, list_empty(&matches));
 
 	world->marked = NULL;
-	KUNIT_EXPECT_EQ(test, rdmatensor_generation_withdraw(world->lasting, GROUP, 1, mark,
-							     world), 0);
+	KUNIT_EXPECT_EQ(test, rdmatensor_generation_withdraw(world->lasting, GROUP, 1, OWNER,
+							     mark, world), 0);
 	KUNIT_EXPECT_PTR_EQ(test, world->marked, world->tensors[0].generation);
-	KUNIT_EXPECT_EQ(test, rdmatensor_generation_withdraw(world->lasting, GROUP, 1, mark,
-							     world), -ENOENT);
-	KUNIT_EXPECT_EQ(test, rdmatensor_generation_withdraw(world->lasting, GROUP + 1, 2, mark,
-							     world), -ENOENT);
+	KUNIT_EXPECT_EQ(test, rdmatensor_generation_withdraw(world->lasting, GROUP, 1, OWNER,
+							     mark, world), -ENOENT);
+	KUNIT_EXPECT_EQ(test, rdmatensor_generation_withdraw(world->lasting, GROUP + 1, 2, OWNER,
+							     mark, world), -ENOENT);
 	KUNIT_EXPECT_EQ(test, retire(test, world, &over), 1);
 	KUNIT_EXPECT_TRUE(test, over);
-	KUNIT_EXPECT_EQ(test, rdmatensor_generation_withdraw(world->lasting, GROUP, 2, mark,
-							     world), 0);
+	KUNIT_EXPECT_EQ(test, rdmatensor_generation_withdraw(world->lasting, GROUP, 2, OTHER,
+							     mark, world), 0);
 	/* Without a visible one nothing is replaced */
 	KUNIT_EXPECT_EQ(test, ask(world->b, &world->waiters[2], "x", 1, false), 1);
 	KUNIT_EXPECT_EQ(test, retire(test, world, &over), 1);
@@ -315,21 +334,56 @@ static void waits_that_come_to_nothing(struct kunit *test)
 	end_world(world);
 }
 
+/* A lasting tensor of a newer step, which is of no generation, ends no wait */
+static void beside_what_only_lasts(struct kunit *test)
+{
+	struct generation_world *world = new_world(test);
+	struct rdmatensor_tensor *tensor = &world->tensors[1], *withdrawn;
+	LIST_HEAD(matches);
+	bool released;
+
+	KUNIT_EXPECT_EQ(test, hide(test, world, 0, "x", 1), 0);
+	KUNIT_EXPECT_EQ(test, reveal(world, 1), 0);
+	KUNIT_EXPECT_EQ(test, rdmatensor_rendezvous_publish_lasting(world->a, tensor, "y", 1, 9,
+								    &matches), 0);
+	KUNIT_EXPECT_EQ(test, ask(world->b, &world->waiters[0], "y", 3, false), 1);
+	rdmatensor_rendezvous_wake(world->lasting, &matches);
+	KUNIT_EXPECT_TRUE(test, list_empty(&matches));
+	/* Nor does it hide one that does */
+	KUNIT_EXPECT_EQ(test, hide(test, world, 2, "y", 5), 0);
+	KUNIT_EXPECT_EQ(test, reveal(world, 5), 1);
+	rdmatensor_rendezvous_wake(world->lasting, &matches);
+	expect_met(test, world, &matches, 0, -ESTALE);
+	KUNIT_EXPECT_EQ(test, ask(world->b, &world->waiters[0], "y", 4, false), -ECANCELED);
+	KUNIT_EXPECT_EQ(test, ask(world->b, &world->waiters[0], "y", 6, false), 1);
+	KUNIT_EXPECT_TRUE(test, rdmatensor_rendezvous_cancel(world->b, &world->waiters[0]));
+	KUNIT_EXPECT_EQ(test, rdmatensor_rendezvous_withdraw(world->lasting, "y", 1, 9, 0, NULL,
+							     NULL, &withdrawn, &released), 0);
+	end_world(world);
+}
+
 static void of_one_owner(struct kunit *test)
 {
 	struct generation_world *world = new_world(test);
-	struct rdmatensor_generation *generation;
+	struct rdmatensor_generation *generation, *late;
 	bool over;
 
 	KUNIT_EXPECT_EQ(test, hide(test, world, 0, "x", 1), 0);
 	KUNIT_EXPECT_EQ(test, join(world, 1, OTHER, &generation), -EBUSY);
+	/* He would go on, and reveal a part */
+	KUNIT_EXPECT_EQ(test, rdmatensor_generation_withdraw(world->lasting, GROUP, 1, OTHER,
+							     mark, world), -EBUSY);
 	KUNIT_EXPECT_EQ(test, join(world, 2, OTHER, &generation), 0);
 	KUNIT_EXPECT_EQ(test, rdmatensor_generation_reveal(world->lasting, GROUP, 1, OTHER, mark,
 							   world), -ENOENT);
-	KUNIT_EXPECT_EQ(test, rdmatensor_generation_withdraw_hidden(world->lasting, OWNER), 1);
+	KUNIT_EXPECT_EQ(test, rdmatensor_generation_withdraw_hidden(world->lasting, OWNER,
+								   NULL), 1);
 	KUNIT_EXPECT_EQ(test, reveal(world, 1), -ENOENT);
 	KUNIT_EXPECT_EQ(test, retire(test, world, &over), 1);
 	KUNIT_EXPECT_TRUE(test, over);
+	KUNIT_EXPECT_EQ(test, hide(test, world, 0, "x", 1), 0);
+	KUNIT_EXPECT_EQ(test, reveal(world, 1), 0);
+	KUNIT_EXPECT_EQ(test, join(world, 1, OTHER, &late), -EALREADY);
 	/* One without tensors is none */
 	KUNIT_EXPECT_TRUE(test, rdmatensor_generation_put(world->lasting, generation));
 	kfree(generation);
@@ -357,8 +411,8 @@ static void one_tensor_withdrawn(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rdmatensor_rendezvous_withdraw(world->lasting, "y", 1, 1, 0, NULL,
 							     NULL, &tensor, &released), 0);
 	KUNIT_EXPECT_FALSE(test, released);
-	KUNIT_EXPECT_EQ(test, rdmatensor_generation_withdraw(world->lasting, GROUP, 1, mark,
-							     world), 0);
+	KUNIT_EXPECT_EQ(test, rdmatensor_generation_withdraw(world->lasting, GROUP, 1, OWNER,
+							     mark, world), 0);
 	KUNIT_EXPECT_EQ(test, retire(test, world, &over), 0);
 	KUNIT_EXPECT_FALSE(test, over);
 	KUNIT_EXPECT_TRUE(test, put(world, 1));
@@ -376,7 +430,16 @@ static void beside_own_ones(struct kunit *test)
 	LIST_HEAD(matches);
 
 	KUNIT_EXPECT_EQ(test, hide(test, world, 0, "x", 5), 0);
+	/* Of the same step, which nobody offers yet */
+	KUNIT_EXPECT_EQ(test, rdmatensor_rendezvous_publish(world->b, &own, "x", 1, 5, &matches),
+			0);
 	KUNIT_EXPECT_EQ(test, reveal(world, 5), 0);
+	KUNIT_EXPECT_EQ(test, ask(world->b, &world->waiters[0], "x", 0, true), 0);
+	KUNIT_EXPECT_PTR_EQ(test, world->waiters[0].tensor, &own);
+	KUNIT_EXPECT_EQ(test, ask(world->a, &world->waiters[0], "x", 0, true), 0);
+	KUNIT_EXPECT_PTR_EQ(test, world->waiters[0].tensor, &world->tensors[0]);
+	KUNIT_EXPECT_FALSE(test, put(world, 0));
+	KUNIT_EXPECT_TRUE(test, rdmatensor_rendezvous_put(world->b, &own, true, &matches));
 	KUNIT_EXPECT_EQ(test, rdmatensor_rendezvous_publish(world->b, &newer, "x", 1, 9,
 							    &matches), 0);
 	KUNIT_EXPECT_EQ(test, ask(world->b, &world->waiters[0], "x", 0, true), 0);
@@ -392,6 +455,81 @@ static void beside_own_ones(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ask(world->b, &world->waiters[0], "x", 0, true), 0);
 	KUNIT_EXPECT_PTR_EQ(test, world->waiters[0].tensor, &own);
 	KUNIT_EXPECT_TRUE(test, rdmatensor_rendezvous_put(world->b, &own, true, &matches));
+	end_world(world);
+}
+
+/* Who adds to it meanwhile comes too late, whatever has become of it */
+static void filled_too_late(struct kunit *test)
+{
+	struct generation_world *world = new_world(test);
+	struct rdmatensor_tensor *tensor = &world->tensors[1];
+	LIST_HEAD(matches);
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		KUNIT_EXPECT_EQ(test, hide(test, world, 0, "x", i), 0);
+		memset(tensor, 0, sizeof(*tensor));
+		KUNIT_EXPECT_EQ(test, join(world, i, OWNER, &tensor->generation), 0);
+		if (i)
+			KUNIT_EXPECT_EQ(test, rdmatensor_generation_withdraw_hidden(world->lasting,
+										    OWNER, NULL),
+					1);
+		else
+			KUNIT_EXPECT_EQ(test, reveal(world, i), 0);
+		KUNIT_EXPECT_EQ(test, rdmatensor_rendezvous_publish_lasting(world->a, tensor, "y",
+									    1, i, &matches),
+				-EALREADY);
+		KUNIT_EXPECT_FALSE(test, let_go(world, tensor));
+	}
+	end_world(world);
+}
+
+static void of_several_groups(struct kunit *test)
+{
+	struct generation_world *world = new_world(test);
+	struct rdmatensor_generation *spare = kzalloc(sizeof(*spare), GFP_KERNEL);
+	struct rdmatensor_tensor *tensor = &world->tensors[0];
+	LIST_HEAD(matches);
+
+	KUNIT_ASSERT_NOT_NULL(test, spare);
+	KUNIT_EXPECT_EQ(test, rdmatensor_generation_join(world->lasting, GROUP + 1, 1, OWNER,
+							 &spare, &tensor->generation), 0);
+	KUNIT_EXPECT_EQ(test, rdmatensor_rendezvous_publish_lasting(world->a, tensor, "o", 1, 1,
+								    &matches), 0);
+	KUNIT_EXPECT_EQ(test, rdmatensor_generation_reveal(world->lasting, GROUP + 1, 1, OWNER,
+							   mark, world), 0);
+	KUNIT_EXPECT_EQ(test, hide(test, world, 1, "x", 2), 0);
+	/* It takes no other's place */
+	KUNIT_EXPECT_EQ(test, reveal(world, 2), 0);
+	KUNIT_EXPECT_EQ(test, ask(world->b, &world->waiters[0], "o", 1, false), 0);
+	KUNIT_EXPECT_FALSE(test, put(world, 0));
+	end_world(world);
+}
+
+#define MANY 700
+
+static void of_many_tensors(struct kunit *test)
+{
+	struct generation_world *world = new_world(test);
+	struct rdmatensor_tensor *tensors = kunit_kcalloc(test, MANY, sizeof(*tensors), GFP_KERNEL);
+	LIST_HEAD(matches);
+	char name[8];
+	bool over;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, tensors);
+	for (i = 0; i < MANY; i++) {
+		snprintf(name, sizeof(name), "%d", i);
+		KUNIT_ASSERT_EQ(test, join(world, 1, OWNER, &tensors[i].generation), 0);
+		KUNIT_ASSERT_EQ(test, rdmatensor_rendezvous_publish_lasting(world->a, &tensors[i],
+									    name, strlen(name), 1,
+									    &matches), 0);
+	}
+	KUNIT_EXPECT_EQ(test, reveal(world, 1), 0);
+	KUNIT_EXPECT_EQ(test, hide(test, world, 0, "1", 2), 0);
+	KUNIT_EXPECT_EQ(test, reveal(world, 2), 1);
+	KUNIT_EXPECT_EQ(test, retire(test, world, &over), MANY);
+	KUNIT_EXPECT_TRUE(test, over);
 	end_world(world);
 }
 
@@ -417,9 +555,13 @@ static struct kunit_case generation_cases[] = {
 	KUNIT_CASE(woken_in_all_contexts),
 	KUNIT_CASE(replaced_at_once),
 	KUNIT_CASE(waits_that_come_to_nothing),
+	KUNIT_CASE(beside_what_only_lasts),
 	KUNIT_CASE(of_one_owner),
 	KUNIT_CASE(one_tensor_withdrawn),
 	KUNIT_CASE(beside_own_ones),
+	KUNIT_CASE(filled_too_late),
+	KUNIT_CASE(of_several_groups),
+	KUNIT_CASE(of_many_tensors),
 	KUNIT_CASE(bounded),
 	{}
 };

@@ -113,7 +113,7 @@ static void refused(struct side *side, const char *name, int64_t step, unsigned 
 		test_fail(__FILE__, __LINE__, "\"%s\" is not in: %s", why, text);
 }
 
-/* What @side can have, one step from @from on */
+/* What is there of a name, and what is waited for */
 static void newest_of(struct side *side)
 {
 	struct rdmatensor_cqe cqe;
@@ -200,7 +200,10 @@ TEST(newest_step_and_aborts)
 	EQ(rdmatensor_step_abort(p.a.rt, 3, -EIO, "why"), 0);
 	EQ(rdmatensor_step_abort(p.a.rt, 0, -EIO, "why"), 0);
 	side_none(&p.b, RDMATENSOR_CQE_FETCH, 6, 20);
+	/* Nor does what has ended keep one from beginning */
+	asked(&p.b, &op, "n", 3, RDMATENSOR_OP_NEWEST, 7);
 	publish(&p.a, "n", 4, BYTES, 4, 0, 0);
+	EQ(side_next(&p.b, RDMATENSOR_CQE_FETCH, 7, NULL), 0);
 	EQ(side_next(&p.b, RDMATENSOR_CQE_FETCH, 6, &cqe), 0);
 	EQ(cqe.step_id, 4);
 	/* Aborted, it is not the newest one any more */
@@ -367,6 +370,69 @@ TEST(a_generation_takes_the_place_of_another)
 	side_none(&p.a, RDMATENSOR_CQE_REVEAL, 15, 20);
 }
 
+/* A part of it must not be revealed */
+TEST(a_generation_whose_step_is_aborted)
+{
+	int i;
+
+	pair_open(&p, POOL, NULL);
+	hide_all(&p.a, 1);
+	revealed(&p.a, 1, 11);
+	hide_all(&p.a, 2);
+	EQ(hide(&p.a, "other step", 3, 3), 0);
+	EQ(rdmatensor_step_abort(p.a.rt, 2, -EIO, "why"), 0);
+	EQ(reveal(&p.a, 2, 12), -ENOENT);
+	EQ(hide(&p.a, "late", 2, 2), -EIO);
+	comes(&p.b, "w1", 0, RDMATENSOR_OP_NEWEST, 1, NAMES + 1);
+	/* Nor when it has been forgotten */
+	for (i = 0; i < 64; i++)
+		EQ(rdmatensor_step_abort(p.a.rt, 100 + i, -EIO, "why"), 0);
+	EQ(reveal(&p.a, 2, 12), -ENOENT);
+	revealed(&p.a, 3, 13);
+	comes(&p.b, "other step", 0, RDMATENSOR_OP_NEWEST, 3, 3);
+}
+
+TEST(a_generation_is_gone_back_from)
+{
+	pair_open(&p, POOL, NULL);
+	hide_all(&p.a, 1);
+	revealed(&p.a, 1, 11);
+	hide_all(&p.a, 2);
+	revealed(&p.a, 2, 12);
+	hide_all(&p.a, 1);
+	revealed(&p.a, 1, 13);
+	refused(&p.b, "w1", 2, 0, -ESTALE, "step 1 has taken the place");
+	comes(&p.b, "w1", 0, RDMATENSOR_OP_NEWEST, 1, NAMES + 1);
+}
+
+/* A failure and a copy are of it as any other tensor */
+TEST(a_generation_of_all_kinds)
+{
+	const uint64_t dim = BYTES;
+	struct rdmatensor_op op;
+	uint64_t at, before;
+	int i;
+
+	pair_open(&p, POOL, NULL);
+	at = side_alloc(&p.a, BYTES);
+	for (i = 0; i < 3; i++) {
+		before = side_stat(&p.a, RDMATENSOR_STAT_PUBLISH_COPIES);
+		fill(side_at(&p.a, at), BYTES, i);
+		rdmatensor_prep_publish(&op, "copy", i, p.a.pool.id, at, BYTES, RDMATENSOR_DT_UINT8,
+					1, &dim, 0, 0);
+		op.flags |= RDMATENSOR_OP_COPY;
+		rdmatensor_prep_in_generation(&op, GROUP);
+		EQ(side_do(&p.a, &op), 0);
+		EQ(side_stat(&p.a, RDMATENSOR_STAT_PUBLISH_COPIES), before + 1);
+		rdmatensor_prep_publish_failed(&op, "failed", i, -EDOM, "diverged", 0, 0);
+		rdmatensor_prep_in_generation(&op, GROUP);
+		EQ(side_do(&p.a, &op), 0);
+		revealed(&p.a, i, 11);
+		comes(&p.b, "copy", 0, RDMATENSOR_OP_NEWEST, i, i);
+		refused(&p.b, "failed", i, 0, -EDOM, "diverged");
+	}
+}
+
 TEST(a_generation_is_withdrawn)
 {
 	struct rdmatensor_op op;
@@ -408,6 +474,9 @@ static void join(struct rdmatensor_start *start)
 /* Readers of a writer that dies see what was revealed, by whom that may be, and nothing else */
 TEST(a_writer_dies_before_it_reveals)
 {
+	struct rdmatensor_pool pool;
+	struct rdmatensor_op op;
+	uint64_t at, began;
 	struct side writer;
 	int i;
 
@@ -418,11 +487,20 @@ TEST(a_writer_dies_before_it_reveals)
 		hide_all(&writer, 2 * i + 1);
 		revealed(&writer, 2 * i + 1, 11);
 		hide_all(&writer, 2 * i + 2);
+		at = hidden_at;
 		/* Nobody else's to fill or to reveal */
 		EQ(hide(&p.a, "mine", 2 * i + 2, 0), -EBUSY);
 		EQ(reveal(&p.a, 2 * i + 2, 12), -ENOENT);
+		rdmatensor_prep_withdraw_generation(&op, GROUP, 2 * i + 2, 21);
+		EQ(side_do(&p.a, &op), -EBUSY);
 		EQ(hidden(&p.a), NAMES);
+		pool = writer.pool;
 		side_close(&writer);
+		/* Nothing reads it, and a worker lets go of it */
+		began = rdmatensor_now_ns();
+		while (rdmatensor_pool_free(p.a.rt, &pool, at) == -EBUSY && ms_since(began) < 5000)
+			usleep(1000);
+		EQ(rdmatensor_pool_free(p.a.rt, &pool, at), -ENOENT);
 		comes(&p.b, "w1", 0, RDMATENSOR_OP_NEWEST, 2 * i + 1, (2 * i + 1) * NAMES + 1);
 		comes(&p.b, "w1", 2 * i + 1, 0, 2 * i + 1, (2 * i + 1) * NAMES + 1);
 		refused(&p.b, "w1", 2 * i + 2, RDMATENSOR_OP_NOWAIT, -ENOENT, "not offered now");
@@ -458,8 +536,13 @@ TEST(a_writer_dies_before_its_entry)
 	hide_all(&writer, 4);
 	EQ(reveal(&writer, 4, 14), 0);
 	side_none(&writer, RDMATENSOR_CQE_REVEAL, 14, 20);
+	/* Neither one that waits for its entry nor one that wants none */
+	hide_all(&writer, 5);
+	rdmatensor_prep_reveal(&op, GROUP, 5, 15);
+	op.flags |= RDMATENSOR_OP_QUIET;
+	EQ(side_do(&writer, &op), 0);
 	side_close(&writer);
-	comes(&p.b, "w3", 0, RDMATENSOR_OP_NEWEST, 4, 4 * NAMES + 3);
+	comes(&p.b, "w3", 0, RDMATENSOR_OP_NEWEST, 5, 5 * NAMES + 3);
 	rdmatensor_prep_release(&op, cqe.share_id);
 	EQ(side_do(&p.a, &op), 0);
 	close(domain);
