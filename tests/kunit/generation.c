@@ -467,7 +467,7 @@ static void filled_too_late(struct kunit *test)
 	int i;
 
 	for (i = 0; i < 2; i++) {
-		KUNIT_EXPECT_EQ(test, hide(test, world, 0, "x", i), 0);
+		KUNIT_EXPECT_EQ(test, hide(test, world, 2 * i, "x", i), 0);
 		memset(tensor, 0, sizeof(*tensor));
 		KUNIT_EXPECT_EQ(test, join(world, i, OWNER, &tensor->generation), 0);
 		if (i)

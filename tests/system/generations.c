@@ -4,6 +4,7 @@
  * become visible together and take each other's place.
  */
 #define _GNU_SOURCE
+#include <time.h>
 #include <unistd.h>
 #include "harness.h"
 
@@ -546,4 +547,79 @@ TEST(a_writer_dies_before_its_entry)
 	rdmatensor_prep_release(&op, cqe.share_id);
 	EQ(side_do(&p.a, &op), 0);
 	close(domain);
+}
+
+#define BATCH 512
+
+/* @nr names of a step, all of the same memory */
+static void hide_many(struct side *side, unsigned int nr, int64_t step, uint64_t at)
+{
+	static struct rdmatensor_op ops[BATCH];
+	static char names[BATCH][16];
+	const uint64_t dim = 64;
+	unsigned int i, taken;
+
+	while (nr) {
+		for (i = 0; i < BATCH && nr; i++, nr--) {
+			snprintf(names[i], sizeof(names[i]), "m%u", nr);
+			rdmatensor_prep_publish(&ops[i], names[i], step, side->pool.id, at, dim,
+						RDMATENSOR_DT_UINT8, 1, &dim, 0, 0);
+			rdmatensor_prep_in_generation(&ops[i], GROUP);
+		}
+		EQ(rdmatensor_submit(side->rt, ops, i, 0, 0, &taken), 0);
+		EQ(taken, i);
+	}
+}
+
+/* Of this thread's own: a worker may take the processor as soon as it has something to do */
+static uint64_t spent_ns(void)
+{
+	struct timespec spent;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
+	return spent.tv_sec * 1000000000ull + spent.tv_nsec;
+}
+
+/* The shortest REVEAL of @times, each of as many names in place of as many */
+static uint64_t reveal_ns(struct side *side, unsigned int nr, unsigned int times, uint64_t at)
+{
+	uint64_t best = UINT64_MAX, began, ns;
+	struct rdmatensor_op op;
+	static int64_t step;
+
+	while (times--) {
+		hide_many(side, nr, ++step, at);
+		rdmatensor_prep_reveal(&op, GROUP, step, 1);
+		began = spent_ns();
+		EQ(side_do(side, &op), 0);
+		ns = spent_ns() - began;
+		best = ns < best ? ns : best;
+		EQ(side_next(side, RDMATENSOR_CQE_REVEAL, 1, NULL), 0);
+		test_alive();
+	}
+	return best;
+}
+
+/*
+ * However many names become visible, it takes as long; GENERATION_NAMES says how many. User-Mode
+ * Linux counts ticks, which are too long
+ */
+TEST_STOCK(a_reveal_does_not_go_through_names)
+{
+	const char *most = getenv("GENERATION_NAMES");
+	unsigned int nr = most ? atoi(most) : 5000;
+	uint64_t few, many, at;
+
+	pair_open(&p, POOL, NULL);
+	at = side_alloc(&p.a, 64);
+	/* The first one replaces nothing */
+	reveal_ns(&p.a, 100, 1, at);
+	few = reveal_ns(&p.a, 100, 20, at);
+	reveal_ns(&p.a, nr, 1, at);
+	many = reveal_ns(&p.a, nr, 5, at);
+	printf("# REVEAL of 100 names %llu ns, of %u %llu ns\n", (unsigned long long)few, nr,
+	       (unsigned long long)many);
+	CHECK(few > 0);
+	CHECK(many < 2 * few + 20000);
+	CHECK(many < 1000000);
 }
