@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "fake.h"
-#include "tool/cmd/fetch/outfile.h"
+#include "tool/common/outfile.h"
 #include "tool/common/files.h"
 #include "tool/common/message.h"
 #include "unit.h"

@@ -18,8 +18,8 @@
 #include "tool/cmd/doctor/devices.h"
 #include "tool/cmd/doctor/host.h"
 #include "tool/cmd/doctor/say.h"
-#include "tool/cmd/fetch/outfile.h"
 #include "tool/common/netlink.h"
+#include "tool/common/outfile.h"
 #include "tool/common/params.h"
 #include "tool/common/stop.h"
 

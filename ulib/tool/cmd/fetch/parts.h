@@ -6,12 +6,12 @@
 #ifndef TOOL_FETCH_PARTS_H
 #define TOOL_FETCH_PARTS_H
 
-#include "outfile.h"
 #include "peers.h"
 #include "safetensors/model.h"
 #include "slices.h"
 #include "tool/common/context_options.h"
 #include "tool/common/filter.h"
+#include "tool/common/outfile.h"
 #include "tool/common/store.h"
 
 /**

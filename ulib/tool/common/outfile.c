@@ -25,8 +25,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "message.h"
 #include "outfile.h"
-#include "tool/common/message.h"
 
 /* Attempts to find a free name for the content */
 #define TRIES 100
