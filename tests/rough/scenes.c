@@ -30,6 +30,7 @@ const struct scene scenes[] = {
 	{ .name = "set", .line = "rdmatensor set lanes 1" },
 	{ .name = "top", .line = "rdmatensor top -d 0.01 -n 1" },
 	{ .name = "top as JSON", .line = "rdmatensor top -d 0.01 -n 2 -j", .killed = true },
+	{ .name = "metrics", .line = "rdmatensor metrics" },
 	{ .name = "monitor", .line = "rdmatensor monitor", .ends = ENDS_HEARD, .killed = true,
 	  .quick = true },
 	{ .name = "monitor as JSON", .line = "rdmatensor monitor -j", .ends = ENDS_HEARD },

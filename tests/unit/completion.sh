@@ -35,7 +35,7 @@ completes() {
 	echo "ok $number - \"$line\""
 }
 
-completes "rdmatensor " serve fetch perf gather info doctor show top set monitor help --help --version
+completes "rdmatensor " serve fetch perf gather info doctor show top metrics set monitor help --help --version
 completes "rdmatensor help fe" fetch
 completes "rdmatensor sh" show
 completes "rdmatensor nosuch"
@@ -44,6 +44,7 @@ completes "rdmatensor fetch --al" --all
 completes "rdmatensor show " contexts channels domains pools requests tables params
 completes "rdmatensor doctor --lis" --listen
 completes "rdmatensor top --" --delay --count --json
+completes "rdmatensor metrics --" --file --listen --format --max-series
 completes "rdmatensor show params m" mtu msg_slots msg_slot_bytes max_channels max_pools
 completes "rdmatensor show params de" device
 completes "rdmatensor show params -" --json --verbose --help

@@ -39,7 +39,7 @@ full() {
 
 full 1 "$bin/rdmatensor" --version
 full 1 "$bin/rdmatensor" --help
-for command in serve fetch perf gather info doctor show top set monitor; do
+for command in serve fetch perf gather info doctor show top metrics set monitor; do
 	full 1 "$bin/rdmatensor" $command --help
 done
 

@@ -181,6 +181,9 @@ int __wrap_keeper_end(const char *path, bool *there);
 bool __wrap_doctor_module(struct doctor *doctor);
 bool __wrap_doctor_devices(struct doctor *doctor);
 int __wrap_dump_objects(int cmd, uint32_t context, struct json_object **out, bool *whole);
+int __wrap_dump_messages(int cmd, uint32_t context, const struct dump_reader *reader, void *arg,
+			 bool *whole);
+int __wrap_metrics_listen(const char *address, uint64_t most);
 int __wrap_look_for_context(uint32_t context);
 int __wrap_listen_events(bool (*event)(struct json_object *object, void *arg), void *arg);
 void __wrap_stop_init(void);
@@ -228,6 +231,23 @@ int __wrap_dump_objects(int cmd, uint32_t context, struct json_object **out, boo
 	begun = true;
 	HOLDS(context <= INT32_MAX);
 	return failed("netlink: nothing is asked here");
+}
+
+int __wrap_dump_messages(int cmd, uint32_t context, const struct dump_reader *reader, void *arg,
+			 bool *whole)
+{
+	(void)cmd;
+	(void)whole;
+	begun = true;
+	HOLDS(!context && reader && arg);
+	return failed("netlink: nothing is asked here");
+}
+
+int __wrap_metrics_listen(const char *address, uint64_t most)
+{
+	begun = true;
+	HOLDS(address && most <= 10000000);
+	return failed("listen: nobody is listened to here");
 }
 
 int __wrap_look_for_context(uint32_t context)

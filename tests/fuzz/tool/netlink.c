@@ -45,6 +45,7 @@ static const struct how {
 	{ "requests in JSON", { "show", "requests", "-j" }, false, true, false },
 	{ "one context in JSON", { "show", "channels", "-j", "7" }, false, true, true },
 	{ "monitor in JSON", { "monitor", "-j" }, true, true, false },
+	{ "metrics", { "metrics", "--format", "openmetrics" }, false, false, false },
 	{ "top in JSON", { "top", "-j", "-d", "0.25", "-n", "1" }, false, true, false },
 };
 

@@ -25,7 +25,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
 
 static const char *const commands[] = {
 	"serve", "fetch", "perf", "gather", "info", "doctor", "show", "top", "set", "monitor",
-	"domain", "ls",
+	"domain", "ls", "metrics",
 };
 
 enum outcome { HELPED, REFUSED, BEGUN, NR_OUTCOMES };
@@ -322,6 +322,8 @@ void fuzz_seeds(void)
 		{ "RDMA_QP_SL=1", "RDMA_SL=2", "info", "-S" },
 		{ "domain", "show", "s" }, { "domain", "end", "s" }, { "domain", "show", "-j", "" },
 		{ "ls", "10.0.0.1" }, { "ls", "10.0.0.1", "layer" }, { "ls", "-j", "-t", "1", "[::1]:7" },
+		{ "metrics" }, { "metrics", "-f", "m", "--format", "openmetrics" },
+		{ "metrics", "--listen", ":9", "--max-series", "7" },
 	};
 	struct line line = { .argv = { "rdmatensor" }, .argc = 1 };
 	struct said said;

@@ -12,6 +12,7 @@ int (*const command_runs[NR_COMMANDS])(int argc, char **argv) = {
 	[COMMAND_DOMAIN] = cmd_domain,
 	[COMMAND_SHOW] = cmd_show,
 	[COMMAND_TOP] = cmd_top,
+	[COMMAND_METRICS] = cmd_metrics,
 	[COMMAND_SET] = cmd_set,
 	[COMMAND_MONITOR] = cmd_monitor,
 };

@@ -16,6 +16,7 @@ int cmd_show(int argc, char **argv);
 int cmd_set(int argc, char **argv);
 int cmd_monitor(int argc, char **argv);
 int cmd_top(int argc, char **argv);
+int cmd_metrics(int argc, char **argv);
 int cmd_gather(int argc, char **argv);
 int cmd_domain(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);

@@ -25,9 +25,21 @@
 /* Attempts at a dump during which objects come and go */
 #define TRIES 10
 
+/**
+ * struct reading - where the messages of a dump go
+ * @reader: of the caller
+ * @arg: for it
+ */
+struct reading {
+	const struct dump_reader *reader;
+	void *arg;
+};
+
 static int on_valid(struct nl_msg *msg, void *arg)
 {
-	json_object_array_add(arg, netlink_object(msg));
+	const struct reading *reading = arg;
+
+	reading->reader->message(msg, reading->arg);
 	return NL_OK;
 }
 
@@ -58,7 +70,7 @@ static int connect_family(struct nl_sock **out, int *family)
 }
 
 static int dump_once(struct nl_sock *sock, int family, int cmd, uint32_t context,
-		     struct json_object *list)
+		     struct reading *reading)
 {
 	struct nl_msg *msg = nlmsg_alloc();
 	int ret;
@@ -71,7 +83,7 @@ static int dump_once(struct nl_sock *sock, int family, int cmd, uint32_t context
 		nlmsg_free(msg);
 		return -NLE_NOMEM;
 	}
-	nl_socket_modify_cb(sock, NL_CB_VALID, NL_CB_CUSTOM, on_valid, list);
+	nl_socket_modify_cb(sock, NL_CB_VALID, NL_CB_CUSTOM, on_valid, reading);
 	ret = nl_send_auto(sock, msg);
 	nlmsg_free(msg);
 	return ret < 0 ? ret : nl_recvmsgs_default(sock);
@@ -84,9 +96,10 @@ static int nl_failed(const char *what, int error)
 		      "");
 }
 
-int dump_objects(int cmd, uint32_t context, struct json_object **out, bool *whole)
+int dump_messages(int cmd, uint32_t context, const struct dump_reader *reader, void *arg,
+		  bool *whole)
 {
-	struct json_object *list = NULL;
+	struct reading reading = { reader, arg };
 	struct nl_sock *sock = NULL;
 	int family = 0, ret, i;
 
@@ -94,28 +107,49 @@ int dump_objects(int cmd, uint32_t context, struct json_object **out, bool *whol
 	if (ret)
 		return ret;
 	for (i = 0; i < TRIES; i++) {
-		json_object_put(list);
-		list = json_object_new_array();
-		ret = dump_once(sock, family, cmd, context, list);
+		reader->begin(arg);
+		ret = dump_once(sock, family, cmd, context, &reading);
 		if (ret != -NLE_DUMP_INTR)
 			break;
 		/* The rest of it must not be taken for the next one */
 		nl_socket_free(sock);
 		ret = connect_family(&sock, &family);
-		if (ret) {
-			json_object_put(list);
+		if (ret)
 			return ret;
-		}
 		ret = -NLE_DUMP_INTR;
 	}
 	nl_socket_free(sock);
-	if (!ret || ret == -NLE_DUMP_INTR) {
+	*whole = !ret;
+	return !ret || ret == -NLE_DUMP_INTR ? EXIT_OK : nl_failed("netlink", ret);
+}
+
+static void begin_objects(void *arg)
+{
+	struct json_object **list = arg;
+
+	json_object_put(*list);
+	*list = json_object_new_array();
+}
+
+static void add_object(struct nl_msg *msg, void *arg)
+{
+	struct json_object **list = arg;
+
+	json_object_array_add(*list, netlink_object(msg));
+}
+
+int dump_objects(int cmd, uint32_t context, struct json_object **out, bool *whole)
+{
+	static const struct dump_reader reader = { begin_objects, add_object };
+	struct json_object *list = NULL;
+	int ret;
+
+	ret = dump_messages(cmd, context, &reader, &list, whole);
+	if (ret)
+		json_object_put(list);
+	else
 		*out = list;
-		*whole = !ret;
-		return EXIT_OK;
-	}
-	json_object_put(list);
-	return nl_failed("netlink", ret);
+	return ret;
 }
 
 struct listener {

@@ -9,12 +9,26 @@
 #include <stdint.h>
 
 struct json_object;
+struct nl_msg;
+
+/**
+ * struct dump_reader - who reads a dump message by message
+ * @begin: an attempt begins: what came by the one before, if there was one, is void
+ * @message: the next object, which is valid during the call
+ */
+struct dump_reader {
+	void (*begin)(void *arg);
+	void (*message)(struct nl_msg *msg, void *arg);
+};
 
 /*
- * A dump by @cmd (enum rdmatensor_nl_cmd) of one context; @context 0: of all. *out: an array,
- * which the caller puts. *whole: false: objects came and went during each attempt; some may
- * be missing or listed twice. EXIT_OK, or EXIT_FAILED with a message
+ * A dump by @cmd (enum rdmatensor_nl_cmd) of one context; @context 0: of all. *whole: false:
+ * objects came and went during each attempt; some may be missing or listed twice. EXIT_OK, or
+ * EXIT_FAILED with a message
  */
+int dump_messages(int cmd, uint32_t context, const struct dump_reader *reader, void *arg,
+		  bool *whole);
+/* The same as JSON. *out: an array, which the caller puts */
 int dump_objects(int cmd, uint32_t context, struct json_object **out, bool *whole);
 /* EXIT_OK: there is such a context, or @context is 0; else with a message */
 int look_for_context(uint32_t context);

@@ -109,6 +109,16 @@ const struct command commands[NR_COMMANDS] = {
 		"had to wait (STALL), fetches that failed (ERR), and how long fetches took. The\n"
 		"busiest comes first. q ends it.\n",
 	},
+	[COMMAND_METRICS] = {
+		.name = "metrics",
+		.what = "give counters, histograms and numbers to a monitor",
+		.usage =
+		"Usage: rdmatensor metrics [--format FORMAT] [--file FILE] [--max-series N]\n"
+		"       rdmatensor metrics --listen {ADDR:PORT | unix:PATH} [--max-series N]\n"
+		"Print what the contexts, domains and channels of this network namespace have\n"
+		"counted, as Prometheus and others read it; or write it to a file for node_exporter,\n"
+		"or answer those that ask for /metrics over HTTP, until SIGINT or SIGTERM.\n",
+	},
 	[COMMAND_SET] = {
 		.name = "set",
 		.what = "set a parameter",
@@ -131,7 +141,8 @@ const struct command commands[NR_COMMANDS] = {
 
 /* Those that open a context of their own */
 #define WITH_CONTEXT (IN(SERVE) | IN(FETCH) | IN(LS) | IN(PERF) | IN(GATHER) | IN(INFO) | IN(DOCTOR))
-#define WITHOUT_CONTEXT (IN(DOMAIN) | IN(SHOW) | IN(TOP) | IN(SET) | IN(MONITOR))
+#define WITHOUT_CONTEXT (IN(DOMAIN) | IN(SHOW) | IN(TOP) | IN(METRICS) | IN(SET) | \
+			 IN(MONITOR))
 
 #define START_TEXT(_field) ((int64_t)sizeof(((struct rdmatensor_start *)NULL)->_field) - 1)
 
@@ -383,6 +394,33 @@ const struct option_row option_rows[] = {
 		.arg = "COUNT", .kind = OPTION_NUMBER, .least = 1, .most = INT32_MAX,
 		.help = "end after so many",
 		.man = "End after COUNT samples.",
+	}, {
+		OWN(IN(METRICS), FILE, "file"), .letter = 'f',
+		.arg = "FILE", .kind = OPTION_TEXT, .words = WORDS_FILES,
+		.help = "write to FILE, which is replaced as a whole",
+		.man = "Write to FILE, which is replaced as a whole: who reads it finds the former "
+			"content or the new one. It keeps its former content if the command fails.",
+	}, {
+		OWN(IN(METRICS), LISTEN, "listen"),
+		.arg = "ADDR", .kind = OPTION_TEXT,
+		.help = "answer GET /metrics at ADDR:PORT or unix:PATH",
+		.man = "Answer GET /metrics over HTTP at ADDR, ADDR:PORT or :PORT, or at unix:PATH, "
+			"a Unix socket; see LISTENING. Without ADDR every IPv4 address; [::] is every "
+			"address, of IPv6 too. Without PORT, or with port 0, any free port, which is "
+			"printed.",
+	}, {
+		OWN(IN(METRICS), FORMAT, "format"),
+		.arg = "FORMAT", .kind = OPTION_OWN, .preset = "prometheus",
+		.help = "prometheus or openmetrics (default {default})",
+		.man = "Either prometheus (the text format 0.0.4) or openmetrics (1.0.0) (default "
+			"{default}, which node_exporter and `promtool check metrics` read). With "
+			"--listen each reader has what it asks for.",
+	}, {
+		OWN(IN(METRICS), MAX_SERIES, "max-series"),
+		.arg = "N", .kind = OPTION_NUMBER, .most = 10000000, .preset = "50000",
+		.help = "leave out what goes beyond N series (default {default})",
+		.man = "At most N series of contexts, domains and channels (default {default}); see "
+			"SERIES.",
 	}, {
 		OWN(IN(DOMAIN) | IN(SHOW), JSON, "json"), .letter = 'j',
 		.help = "JSON on standard output, with all there is",

@@ -22,6 +22,7 @@ enum command_id {
 	COMMAND_DOMAIN,
 	COMMAND_SHOW,
 	COMMAND_TOP,
+	COMMAND_METRICS,
 	COMMAND_SET,
 	COMMAND_MONITOR,
 	NR_COMMANDS
@@ -104,7 +105,10 @@ enum option_id {
 	OPT_IDS,
 	OPT_START,
 	OPT_DELAY,
-	OPT_COUNT
+	OPT_COUNT,
+	OPT_FILE,
+	OPT_FORMAT,
+	OPT_MAX_SERIES
 };
 
 /* Where it stands in a command's help: below these heads, or at the top */
