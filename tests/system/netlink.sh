@@ -214,6 +214,8 @@ check "so many fetches" counts
 check "each fetch is once in the histogram" eval \
 	'"$tool" show channels -j "$id" | jq -e ".[0] | .counters.fetched - ([.latency_us[]] | add) | fabs < 2"'
 
+. tests/system/metrics.sh
+
 waited_no_longer() {
 	local age
 	age=$("$tool" show requests -j |
@@ -334,6 +336,7 @@ check "all that happened was told, and nothing else" told <<-'EVENTS'
 	channel down closed server
 	channel down counted perf-server
 	channel down late perf-server
+	channel down metered server
 	channel down perf-client perf-server
 	channel down perf-server counted
 	channel down perf-server late
@@ -343,11 +346,13 @@ check "all that happened was told, and nothing else" told <<-'EVENTS'
 	channel down rows reads
 	channel down server client
 	channel down server closed
+	channel down server metered
 	channel down waiter perf-server
 	channel up client server
 	channel up closed server
 	channel up counted perf-server
 	channel up late perf-server
+	channel up metered server
 	channel up perf-client perf-server
 	channel up perf-server counted
 	channel up perf-server late
@@ -357,6 +362,7 @@ check "all that happened was told, and nothing else" told <<-'EVENTS'
 	channel up rows reads
 	channel up server client
 	channel up server closed
+	channel up server metered
 	channel up waiter perf-server
 	connect waits eager
 	context end client
@@ -365,6 +371,7 @@ check "all that happened was told, and nothing else" told <<-'EVENTS'
 	context end eager
 	context end extra
 	context end late
+	context end metered
 	context end perf-client
 	context end perf-server
 	context end reads
@@ -377,6 +384,7 @@ check "all that happened was told, and nothing else" told <<-'EVENTS'
 	context start eager
 	context start extra
 	context start late
+	context start metered
 	context start perf-client
 	context start perf-server
 	context start reads
