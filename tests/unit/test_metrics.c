@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
-#include <inttypes.h>
+#include <json-c/json.h>
 #include <netlink/genl/genl.h>
 #include <netlink/netlink.h>
 #include <signal.h>
@@ -589,6 +589,97 @@ static void test_promtool(void **state)
 	assert_int_equal(system(command), 0);
 }
 
+/* ---- what is made of them ------------------------------------------------------ */
+
+static char *read_whole(const char *file)
+{
+	static char bytes[1 << 20];
+	int fd = open(file, O_RDONLY);
+	ssize_t got;
+
+	if (fd < 0)
+		fail_msg("%s: %s", file, strerror(errno));
+	got = read(fd, bytes, sizeof(bytes) - 1);
+	assert_in_range(got, 1, sizeof(bytes) - 2);
+	bytes[got] = '\0';
+	close(fd);
+	return bytes;
+}
+
+/* Each word that begins as series do is one. Return: how many there are */
+static size_t assert_series_exist(const char *file)
+{
+	const char *at = read_whole(file), *end;
+	char series[160], other[160];
+	size_t nr = 0;
+
+	for (; (at = strstr(at, "rdmatensor_")); at = end) {
+		end = at + strspn(at, "abcdefghijklmnopqrstuvwxyz_");
+		snprintf(series, sizeof(series), "\n%.*s{", (int)(end - at), at);
+		snprintf(other, sizeof(other), "\n%.*s ", (int)(end - at), at);
+		if (!strstr(whole_text, series) && !strstr(whole_text, other))
+			fail_msg("%s: there is no series %.*s", file, (int)(end - at), at);
+		nr++;
+	}
+	return nr;
+}
+
+#define PACKAGING TOP "/packaging/metrics/"
+#define ALERTS_TEST TOP "/tests/unit/alerts.yml"
+
+static void test_dashboard(void **state)
+{
+	struct json_object *root, *panels, *panel, *targets, *value;
+	size_t i, k, nr = 0;
+
+	(void)state;
+	module.errors = true;
+	assert_int_equal(METRICS(), EXIT_OK);
+	assert_in_range(assert_series_exist(PACKAGING "grafana-dashboard.json"), 20, 200);
+	root = json_tokener_parse(read_whole(PACKAGING "grafana-dashboard.json"));
+	assert_true(json_object_object_get_ex(root, "panels", &panels));
+	for (i = 0; i < json_object_array_length(panels); i++) {
+		panel = json_object_array_get_idx(panels, i);
+		assert_true(json_object_object_get_ex(panel, "targets", &targets));
+		assert_true(json_object_object_get_ex(panel, "gridPos", &value));
+		for (k = 0; k < json_object_array_length(targets); k++) {
+			value = json_object_array_get_idx(targets, k);
+			assert_true(json_object_object_get_ex(value, "expr", &value));
+			assert_contains(json_object_get_string(value), "rdmatensor_");
+			nr++;
+		}
+	}
+	assert_in_range(nr, 20, 200);
+	json_object_put(root);
+}
+
+/* Each alert has a case where it is there and one where it is not, by Prometheus itself */
+static void test_alerts(void **state)
+{
+	char *rules, *cases, *at, *end;
+	char name[128], words[256];
+
+	(void)state;
+	module.errors = true;
+	assert_int_equal(METRICS(), EXIT_OK);
+	assert_in_range(assert_series_exist(PACKAGING "alerts.yml"), 12, 100);
+	rules = strdup(read_whole(PACKAGING "alerts.yml"));
+	cases = read_whole(ALERTS_TEST);
+	for (at = rules; (at = strstr(at, "- alert: ")); at = end) {
+		at += strlen("- alert: ");
+		end = at + strcspn(at, "\n");
+		snprintf(name, sizeof(name), "alertname: %.*s\n", (int)(end - at), at);
+		snprintf(words, sizeof(words), "%s        eval_time: ", name);
+		assert_contains(cases, words);
+		assert_non_null(strstr(strstr(cases, name) + 1, name));
+	}
+	free(rules);
+	if (promtool("check rules " PACKAGING "alerts.yml", "/dev/null") < 0)
+		skip();
+	if (promtool("test rules " ALERTS_TEST, "/dev/null"))
+		fail_msg("%s", messages);
+}
+
 /* ---- HTTP ------------------------------------------------------------------- */
 
 /**
@@ -749,6 +840,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_file, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_usage, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_promtool, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_dashboard, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_alerts, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_listen, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_listen_again, setup, teardown),
 	};
