@@ -71,7 +71,7 @@ bounded() {
 }
 check "no more series than are wanted, and how many are missing" bounded
 
-check "promtool has nothing to say" eval '[[ -z $(promtool check metrics </tmp/after.prom 2>&1) ]]'
+check "promtool has nothing to say" eval '[[ -z $("$LAB_BUILD/promtool" check metrics </tmp/after.prom 2>&1) ]]'
 
 # over_http PATH [HEADER]: what is answered
 over_http() {
