@@ -238,10 +238,59 @@ void fake_event(int type, uint32_t channel)
 	pthread_mutex_unlock(&lock);
 }
 
+/* Any file is a domain's that was made as one: an empty memfd that is sealed */
+static int do_domain_create(struct rdmatensor_domain_create *arg)
+{
+	arg->out_fd = memfd_create("fake-domain", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (arg->out_fd < 0)
+		return -errno;
+	return fcntl(arg->out_fd, F_ADD_SEALS, F_SEAL_GROW) ? -errno : 0;
+}
+
+static bool is_domain(int fd)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	return seals >= 0 && seals & F_SEAL_GROW;
+}
+
+static int do_domain_query(int fd, struct rdmatensor_domain_query *query)
+{
+	int i;
+
+	if (!is_domain(fd))
+		return -ENOTTY;
+	query->flags = fake.device_gone ? RDMATENSOR_DOMAIN_DEVICE_GONE : 0;
+	for (i = 0; i < PUBLICATIONS; i++)
+		query->lasting += publications[i].used;
+	return 0;
+}
+
+static int do_lasting_query(struct rdmatensor_lasting_query *query)
+{
+	const struct publication *pub;
+
+	while (query->cursor < PUBLICATIONS && !publications[query->cursor].used)
+		query->cursor++;
+	if (query->cursor == PUBLICATIONS)
+		return -ENOENT;
+	pub = &publications[query->cursor++];
+	query->step_id = pub->op.step_id;
+	query->bytes = pub->op.bytes;
+	query->data_type = pub->op.data_type;
+	query->ndims = pub->op.ndims;
+	memcpy(query->dims, pub->dims, pub->op.ndims * sizeof(pub->dims[0]));
+	query->name_len = pub->op.name_len;
+	memcpy(query->name, pub->name, pub->op.name_len);
+	return 0;
+}
+
 static int do_start(struct fake_context *ctx, struct rdmatensor_start *start)
 {
 	uint32_t entries;
 
+	if (start->flags & RDMATENSOR_START_DOMAIN && !is_domain(start->domain_fd))
+		return -EINVAL;
 	strcpy(start->cause, "fake0 was chosen");
 	if (ctx->ring)
 		return -EISCONN;
@@ -753,6 +802,10 @@ static int dispatch(struct fake_context *ctx, unsigned long request, void *arg)
 		return do_query(ctx, arg);
 	case RDMATENSOR_START:
 		return do_start(ctx, arg);
+	case RDMATENSOR_DOMAIN_CREATE:
+		return do_domain_create(arg);
+	case RDMATENSOR_LASTING_QUERY:
+		return do_lasting_query(arg);
 	case RDMATENSOR_POOL_CREATE:
 		return do_pool_create(ctx, arg);
 	case RDMATENSOR_POOL_REGISTER:
@@ -903,10 +956,10 @@ int __wrap_ioctl(int fd, unsigned long request, ...)
 	arg = va_arg(args, void *);
 	va_end(args);
 	ctx = context_of(fd);
-	if (!ctx)
+	if (!ctx && request != RDMATENSOR_DOMAIN_QUERY)
 		return __real_ioctl(fd, request, arg);
 	pthread_mutex_lock(&lock);
-	err = dispatch(ctx, request, arg);
+	err = ctx ? dispatch(ctx, request, arg) : do_domain_query(fd, arg);
 	pthread_mutex_unlock(&lock);
 	if (!err)
 		return 0;

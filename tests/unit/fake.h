@@ -2,7 +2,7 @@
 /*
  * A fake device: open() of FAKE_PATH gives a file whose ioctls are answered
  * here, by copies within this process. Every context sees what all contexts
- * published, so a channel leads anywhere. It knows no waiting: a fetch of what
+ * published, so a channel leads anywhere, and all have the same domain. It knows no waiting: a fetch of what
  * is not published ends at once with -ETIMEDOUT.
  */
 #ifndef TESTS_FAKE_H
@@ -95,6 +95,8 @@ extern struct fake {
 	unsigned int land_ms;
 	/* Nobody listens before so many have ended; 0: always */
 	unsigned int connects_landed;
+	/* What the domain that was made last says of its device */
+	bool device_gone;
 	int pool_error;
 	/* The module does not know RDMATENSOR_SUBMIT_HEAD; how often it was asked for */
 	bool old;

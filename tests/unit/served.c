@@ -51,10 +51,15 @@ void server_start_with(char *const *args, unsigned int expect)
 	assert_int_equal(fake_published(), expect);
 }
 
-void server_end_with(int expect)
+void server_end_leaving(int expect, unsigned int published)
 {
 	fake_event(RDMATENSOR_CQE_CHANNEL_DOWN, 1);
 	pthread_join(server.thread, NULL);
 	assert_int_equal(server.result, expect);
-	assert_int_equal(fake_published(), 0);
+	assert_int_equal(fake_published(), published);
+}
+
+void server_end_with(int expect)
+{
+	server_end_leaving(expect, 0);
 }

@@ -9,5 +9,7 @@
 void server_start_with(char *const *args, unsigned int expect);
 /* By the end of a channel: it needs --exit-after 1. @expect: its exit code */
 void server_end_with(int expect);
+/* The same, of one that leaves @published tensors in a domain */
+void server_end_leaving(int expect, unsigned int published);
 
 #endif

@@ -12,6 +12,7 @@
 #include <rdmatensor/rdmatensor.h>
 
 #include "tool/cmd/commands.h"
+#include "tool/common/manager.h"
 #include "tool/common/message.h"
 #include "tool/common/option_table.h"
 #include "tool/common/output.h"
@@ -55,8 +56,8 @@ static int run(int argc, char **argv)
 		return EXIT_OK;
 	}
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
-		printf("rdmatensor %s, ABI %d\n", rdmatensor_version(),
-		       RDMATENSOR_ABI_VERSION);
+		printf("rdmatensor %s, ABI %d, %s systemd\n", rdmatensor_version(),
+		       RDMATENSOR_ABI_VERSION, MANAGER_BUILT ? "with" : "without");
 		return EXIT_OK;
 	}
 	for (i = 0; i < NR_COMMANDS; i++) {

@@ -13,6 +13,7 @@
 #include "tool/cmd/commands.h"
 #include "tool/common/json.h"
 #include "tool/common/keeper.h"
+#include "tool/common/manager.h"
 #include "tool/common/message.h"
 #include "tool/common/options.h"
 #include "tool/common/output.h"
@@ -107,6 +108,8 @@ int cmd_domain(int argc, char **argv)
 	what = argv[optind];
 	if (!*argv[optind + 1])
 		return misused("SOCKET is empty: give the path of `serve --keep SOCKET`");
+	if (!strcmp(argv[optind + 1], KEEP_BY_MANAGER))
+		return misused("what systemd keeps ends with its service: `systemctl stop`");
 	if (!strcmp(what, "show"))
 		return show(argv[optind + 1], json);
 	if (!strcmp(what, "end"))

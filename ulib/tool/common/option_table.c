@@ -267,9 +267,11 @@ const struct option_row option_rows[] = {
 	}, {
 		OWN(IN(SERVE), KEEP, "keep"),
 		.arg = "SOCKET", .kind = OPTION_TEXT, .words = WORDS_FILES,
-		.help = "leave the model in memory; take it up from there",
+		.help = "leave the model in memory; take it up from there;\n"
+			"SOCKET `systemd`: the service manager keeps it",
 		.man = "Leave the model in memory, published, when the server ends, and take it up "
-			"from there when there is one already; see KEEPING A MODEL.",
+			"from there when there is one already. With `systemd` for SOCKET the service "
+			"manager keeps it; see KEEPING A MODEL.",
 	}, {
 		OWN(IN(PERF), SIZE, "size"), .letter = 's',
 		.arg = "N[,N]...", .kind = OPTION_OWN,

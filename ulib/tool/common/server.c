@@ -6,6 +6,7 @@
 
 #include "context.h"
 #include "json.h"
+#include "manager.h"
 #include "message.h"
 #include "output.h"
 #include "server.h"
@@ -80,7 +81,10 @@ int server_ready(struct server *server, const char *what, struct json_object *li
 		return failed("query: %s", err ? strerror(-err) : "it does not listen");
 	}
 	print_ready(server, what, where, &query, line);
-	return output_arrived();
+	err = output_arrived();
+	if (!err)
+		manager_ready(what);
+	return err;
 }
 
 /* Returns the number of withdrawals that have completed */
@@ -127,6 +131,7 @@ int server_run(struct server *server)
 		if (stop)
 			break;
 	}
+	manager_stopping();
 	err = rdmatensor_query(server->rt, &query);
 	if (err)
 		return failed("query: %s", strerror(-err));

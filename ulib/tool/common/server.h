@@ -53,8 +53,9 @@ int server_start(struct server *server);
 /* Writes @nr words into @store, which may take long */
 void server_fill(const struct store *store, uint64_t nr, server_word word, void *arg);
 /*
- * Prints that the server is ready: @what, or @line as JSON, which is put. From here on a
- * signal ends the server and not the process. EXIT_OK, or EXIT_FAILED with a message
+ * Prints that the server is ready: @what, or @line as JSON, which is put, and tells the service
+ * manager. From here on a signal ends the server and not the process. EXIT_OK, or EXIT_FAILED
+ * with a message
  */
 int server_ready(struct server *server, const char *what,
 		 struct json_object *line);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * With --keep the context's domain is left to a keeper once all is published; the next server
- * joins it, and finds pools and tensors there.
+ * With --keep the context's domain is left to a keeper once all is published, which is a process
+ * or the service manager; the next server joins it, and finds pools and tensors there.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -15,8 +15,7 @@
 #include "tool/common/message.h"
 #include "tool/common/published.h"
 
-/* FNV-1a: it tells a label from another, and nobody gains by two that are alike */
-static uint64_t mix(uint64_t sum, const void *data, size_t bytes)
+uint64_t serve_sum(uint64_t sum, const void *data, size_t bytes)
 {
 	const unsigned char *p = data;
 
@@ -33,19 +32,19 @@ static int sum_up(const struct serve *serve, uint64_t *sum)
 	struct stat is;
 	size_t i;
 
-	*sum = UINT64_C(0xcbf29ce484222325);
+	*sum = SERVE_SUM_BEGIN;
 	if (model->index)
-		*sum = mix(*sum, model->index, model->index_bytes);
+		*sum = serve_sum(*sum, model->index, model->index_bytes);
 	for (i = 0; i < model->nr; i++) {
 		if (fstat(model->shards[i].fd, &is))
 			return failed("%s: %s", model->shards[i].path, strerror(errno));
 		snprintf(text, sizeof(text), "%ju %ju %jd %jd.%09ld", (uintmax_t)is.st_dev,
 			 (uintmax_t)is.st_ino, (intmax_t)is.st_size, (intmax_t)is.st_mtim.tv_sec,
 			 is.st_mtim.tv_nsec);
-		*sum = mix(*sum, text, strlen(text) + 1);
+		*sum = serve_sum(*sum, text, strlen(text) + 1);
 	}
 	for (i = 0; i < serve->filter.nr; i++)
-		*sum = mix(*sum, serve->filter.globs[i], strlen(serve->filter.globs[i]) + 1);
+		*sum = serve_sum(*sum, serve->filter.globs[i], strlen(serve->filter.globs[i]) + 1);
 	return EXIT_OK;
 }
 
@@ -112,6 +111,10 @@ int serve_take_up(struct serve *serve)
 		return failed("keeper %s: what it keeps: %s", serve->keep, strerror(-err));
 	if (nr == all)
 		return EXIT_OK;
+	if (serve->by_manager)
+		return stored_drop(serve) ?:
+		       failed("what systemd keeps has only %" PRIu64 " of %" PRIu64 " tensors, and is freed now: start the service again",
+			      nr, all);
 	return failed("keeper %s: only %" PRIu64 " of %" PRIu64 " tensors are there: end it with `rdmatensor domain end %s`, and serve again",
 		      serve->keep, nr, all, serve->keep);
 }
@@ -123,6 +126,8 @@ int serve_open_domain(struct serve *serve)
 	if (!serve->keep)
 		return EXIT_OK;
 	err = label_model(serve);
+	if (!err && serve->by_manager)
+		return stored_take(serve);
 	if (!err)
 		err = keeper_get(serve->keep, &serve->domain, serve->kept);
 	if (err)
@@ -157,7 +162,8 @@ int serve_leave_domain(struct serve *serve)
 
 	if (!serve->keep || serve->domain >= 0)
 		return EXIT_OK;
-	err = keeper_keep(&serve->keeper, serve->own, serve->label);
+	err = serve->by_manager ? stored_put(serve) :
+	      keeper_keep(&serve->keeper, serve->own, serve->label);
 	close(serve->own);
 	return err;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The parts of serve: bringing a model into memory (load), what a keeper has of it (keep), and
- * the command around them.
+ * The parts of serve: bringing a model into memory (load), what a keeper has of it (keep), or the
+ * service manager (stored), and the command around them.
  */
 #ifndef TOOL_SERVE_PARTS_H
 #define TOOL_SERVE_PARTS_H
@@ -33,7 +33,9 @@ struct region {
  * @memory: of --memory
  * @filter: of --filter
  * @keep: of --keep, or NULL
+ * @by_manager: the service manager is the keeper
  * @keeper: that waits for the domain
+ * @stored: name of this model's domain in the service manager's store
  * @domain: of a keeper, that the server joins; -1: none
  * @own: of the server, for a keeper
  * @kept: label of that domain
@@ -54,7 +56,9 @@ struct serve {
 	enum store_memory memory;
 	struct filter filter;
 	const char *keep;
+	bool by_manager;
 	struct keeper keeper;
+	char stored[64];
 	int domain;
 	int own;
 	char kept[KEEPER_LABEL_MAX];
@@ -89,5 +93,20 @@ int serve_create_domain(struct serve *serve);
 int serve_take_up(struct serve *serve);
 /* When all is published, so that a keeper has a whole model */
 int serve_leave_domain(struct serve *serve);
+
+/* FNV-1a of all that was mixed: it tells a label from another, and nobody gains by two alike */
+#define SERVE_SUM_BEGIN UINT64_C(0xcbf29ce484222325)
+uint64_t serve_sum(uint64_t sum, const void *data, size_t bytes);
+
+/* stored.c */
+
+/*
+ * Takes this model's domain out of what the manager has kept, -1: there is none, and has it close
+ * whatever else there is of ours
+ */
+int stored_take(struct serve *serve);
+/* The server's own domain for the next one, or nothing if it turned out not to be of use */
+int stored_put(struct serve *serve);
+int stored_drop(struct serve *serve);
 
 #endif

@@ -16,6 +16,7 @@
 #include "tool/cmd/commands.h"
 #include "tool/common/context_options.h"
 #include "tool/common/json.h"
+#include "tool/common/manager.h"
 #include "tool/common/message.h"
 #include "tool/common/options.h"
 #include "tool/common/output.h"
@@ -29,6 +30,7 @@ static int load(struct serve *serve)
 {
 	int err;
 
+	manager_status("reading %s", serve->path);
 	err = serve_open(serve);
 	if (!err)
 		err = serve_open_domain(serve);
@@ -167,5 +169,10 @@ int cmd_serve(int argc, char **argv)
 	if (argc - optind != 1)
 		return misused("give one MODEL: a safetensors file, or a folder with model.safetensors.index.json");
 	serve.path = argv[optind];
+	serve.by_manager = serve.keep && !strcmp(serve.keep, KEEP_BY_MANAGER);
+	if (serve.by_manager && !MANAGER_BUILT)
+		return failed("keep by systemd: this tool was built without libsystemd: build it with its headers, or give a SOCKET");
+	if (serve.by_manager && !manager_is_there())
+		return failed("keep by systemd: no service manager listens, for NOTIFY_SOCKET is not set: run it as a service of Type=notify, or give a SOCKET");
 	return serve_model(&serve);
 }
