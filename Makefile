@@ -88,18 +88,22 @@ lint:			## style, static analysis, licences
 	tests/lint/run
 
 # A machine without headers for its own kernel gets the library and the tool
-install: $(if $(wildcard $(KDIR)/Makefile),install-kmod,no-kmod) install-ulib	## DESTDIR=, PREFIX=; the module goes to the running kernel's folder
+install: $(if $(wildcard $(KDIR)/Makefile),install-kmod,no-kmod) install-ulib install-host	## DESTDIR=, PREFIX=; the module goes to the running kernel's folder
 
-.PHONY: install-kmod install-ulib uninstall
+.PHONY: install-kmod install-ulib install-host uninstall
 install-kmod: kmod
 	$(MAKE) -C "$(KDIR)" M=$(B)/kmod/native modules_install INSTALL_MOD_PATH="$(DESTDIR)"
 
 install-ulib: ulib	## the library and the tool alone
 	$(MAKE) -C ulib O=$(B)/ulib install DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)" KDIR="$(KDIR)"
 
+install-host: ulib	## the udev rule, the group, the unit, what loads the module and its parameters
+	$(MAKE) -C packaging O=$(B)/ulib install DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)"
+
 # modules_install puts it into one of two folders, which depends on the kernel
 uninstall:		## what install has put there, with the same DESTDIR= and PREFIX=
 	$(MAKE) -C ulib O=$(B)/ulib uninstall DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)"
+	$(MAKE) -C packaging O=$(B)/ulib uninstall DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)"
 	@for module in "$(DESTDIR)"/lib/modules/*/extra/rdmatensor.ko* "$(DESTDIR)"/lib/modules/*/updates/rdmatensor.ko*; do \
 		[ -e "$$module" ] || continue; \
 		rm -v "$$module"; \
