@@ -62,3 +62,86 @@ void completion_words(void)
 		print_options((enum command_id)i);
 	puts("\tesac\n}");
 }
+
+/* ---- zsh --------------------------------------------------------------------- */
+
+/* Within single quotes. A bracket would end the text of an option */
+static void put_quoted(const char *text)
+{
+	for (; *text; text++) {
+		if (*text == '\'')
+			fputs("'\\''", stdout);
+		else if (*text == '[' || *text == ']' || *text == '\\')
+			printf("\\%c", *text);
+		else
+			putchar(*text == '\n' ? ' ' : *text);
+	}
+}
+
+/* A colon would end the name of an argument */
+static void put_argument(const struct option_row *row)
+{
+	const char *c;
+
+	putchar(':');
+	for (c = row->arg; *c; c++) {
+		if (*c == ':')
+			putchar('\\');
+		putchar(*c);
+	}
+	fputs(row->words == WORDS_DEVICES ? ":_rdmatensor_device_names" :
+	      row->words == WORDS_FILES ? ":_files" : ": ", stdout);
+}
+
+/* Any number of times: which may be repeated, the table does not say */
+static void print_spec(const struct option_row *row, const char *name)
+{
+	char text[OPTION_TEXT_MAX];
+
+	printf("\t\t'*%s[", name);
+	put_quoted(option_expand(row, row->help, text));
+	putchar(']');
+	if (row->arg)
+		put_argument(row);
+	puts("'");
+}
+
+static void print_specs(enum command_id command)
+{
+	char name[64];
+	size_t i;
+
+	printf("\t%s) options=(\n", commands[command].name);
+	for (i = 0; i < nr_option_rows; i++) {
+		if (!option_is_of(&option_rows[i], command))
+			continue;
+		if (option_rows[i].letter) {
+			/* Its argument may be in the same word */
+			snprintf(name, sizeof(name), "-%c%s", option_rows[i].letter,
+				 option_rows[i].arg ? "+" : "");
+			print_spec(&option_rows[i], name);
+		}
+		if (!is_first(command, i))
+			continue;
+		snprintf(name, sizeof(name), "--%s%s", option_rows[i].name,
+			 option_rows[i].arg ? "=" : "");
+		print_spec(&option_rows[i], name);
+	}
+	puts("\t) ;;");
+}
+
+void completion_zsh(void)
+{
+	int i;
+
+	puts("\tcommands=(");
+	for (i = 0; i < NR_COMMANDS; i++) {
+		printf("\t\t'%s:", commands[i].name);
+		put_quoted(commands[i].what);
+		puts("'");
+	}
+	puts("\t\t'help:help on a command'\n\t)\n\tcase $words[2] in");
+	for (i = 0; i < NR_COMMANDS; i++)
+		print_specs((enum command_id)i);
+	puts("\tesac");
+}

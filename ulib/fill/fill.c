@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * fill TEMPLATE: the template with the tables of the tool in it: a line @PARAMETERS@, @MODPROBE@,
- * @COMMANDS@, @OPTIONS COMMAND@, @CONTEXT OPTIONS@ or @WORDS@ stands for what is made of
- * them. Module, library, tool and documents are made from the same tables, so that none of
+ * @COMMANDS@, @OPTIONS COMMAND@, @CONTEXT OPTIONS@, @WORDS@ or @ZSH@ stands for what is made
+ * of them. Module, library, tool and documents are made from the same tables, so that none of
  * them can differ.
  * fill --parameters: the README's table.
  *
@@ -29,6 +29,8 @@ static bool print_part(const char *name)
 		context_options_man();
 	else if (!strcmp(name, "WORDS"))
 		completion_words();
+	else if (!strcmp(name, "ZSH"))
+		completion_zsh();
 	else if (!strncmp(name, options, strlen(options)))
 		return options_man(name + strlen(options));
 	else

@@ -21,8 +21,9 @@ bool options_man(const char *command);
 /* Of all commands that open a context */
 void context_options_man(void);
 
-/* completion.c: what bash offers */
+/* completion.c: what bash offers, and zsh, which says also what each is */
 
 void completion_words(void);
+void completion_zsh(void);
 
 #endif
