@@ -16,7 +16,7 @@ endif
 B := $(CURDIR)/build
 
 .DEFAULT_GOAL := all
-.PHONY: all kmod ulib demo deb check check-smp-debug check-threads check-kcsan check-rough check-huge fuzz mutants coverage bench lint install clean help
+.PHONY: all kmod ulib demo deb check check-smp-debug check-threads check-kcsan check-rough check-huge check-packages fuzz mutants coverage bench lint install clean help
 
 # A machine without headers for its own kernel still builds what it can use.
 all: $(if $(KERNEL)$(wildcard $(KDIR)/Makefile),kmod,no-kmod) ulib	## the module for the running kernel, the library and the tool
@@ -80,6 +80,9 @@ coverage:		## lines of the module that the tests reach, on a kernel that counts
 
 bench:			## figures beside peers, into build/bench.json
 	tests/bench/run
+
+check-packages:		## what make deb builds, installed in a fresh Debian 12, used and purged (not in CI)
+	tests/packages/check
 
 deb:			## Debian packages of what is committed, into build/deb
 	packaging/deb $(if $(MAINTAINER),"$(MAINTAINER)")
