@@ -84,8 +84,8 @@ bench:			## figures beside peers, into build/bench.json
 check-packages:		## what make deb builds, installed in a fresh Debian 12, used and purged (not in CI)
 	tests/packages/check
 
-deb:			## Debian packages of what is committed, into build/deb
-	packaging/deb $(if $(MAINTAINER),"$(MAINTAINER)")
+deb:			## Debian packages of what is committed, into build/deb; CLEAN=1: built in a clean chroot
+	packaging/deb $(if $(CLEAN),--clean) $(if $(MAINTAINER),"$(MAINTAINER)")
 
 lint:			## style, static analysis, licences
 	tests/lint/run

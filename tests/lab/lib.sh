@@ -54,6 +54,11 @@ ready() {
 	fi
 }
 
+# Where mmdebstrap gets Debian 12 from
+debian_12=("deb http://deb.debian.org/debian bookworm main"
+	"deb http://deb.debian.org/debian bookworm-updates main"
+	"deb http://security.debian.org/debian-security bookworm-security main")
+
 # kill_group PID: ends what start_group started, and all that it started.
 kill_group() {
 	kill -TERM -- "-$1" 2>/dev/null || return 0
