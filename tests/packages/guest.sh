@@ -69,7 +69,7 @@ as() { in_debian runuser -u "$1" -- "${@:2}"; }
 # All files but those that any installation changes
 files() {
 	in_debian find / /usr/lib/modules -xdev ! -path '/var/lib/dpkg/*' ! -path '/var/lib/apt/*' \
-		! -path '/var/cache/*' ! -path '/var/log/*' ! -path '/var/lib/systemd/*' \
+		! -path '/var/cache/*' ! -path '/var/log/*' ! -path '/var/lib/systemd/*' ! -path '/usr/lib/modules/*/modules.*' \
 		! -path '/home/*' ! -path '/etc/*-' | sort
 }
 
