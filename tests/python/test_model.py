@@ -48,6 +48,23 @@ def test_dict(address):
     assert got["e"].dtype.metadata == {"rdmatensor": "bfloat16"}
 
 
+def test_parts(address):
+    model = {
+        "w": np.arange(600, dtype="f4").reshape(20, 30), "b": np.arange(20, dtype="i8"),
+        "e": np.ones((8, 4), np.dtype("u2", metadata={"rdmatensor": "bfloat16"})),
+    }
+    with rt.serve(model, f"{address}:0") as node:
+        peer = f"{address}:{node.port}"
+        got = rt.load(peer, slices={"w": np.s_[:, 10:20], "e": np.s_[2]})
+        with pytest.raises(KeyError, match="nosuch"):
+            rt.load(peer, slices={"nosuch": np.s_[0:1]})
+        with pytest.raises(OSError, match=r"\[20\]"):
+            rt.load(peer, slices={"b": np.s_[15:25]})
+    assert list(got) == list(model)
+    assert (got["w"] == model["w"][:, 10:20]).all() and (got["b"] == model["b"]).all()
+    assert got["e"].shape == (4,) and got["e"].dtype.metadata == {"rdmatensor": "bfloat16"}
+
+
 def test_file_to_python(address):
     with rt.serve(MODEL, f"{address}:0") as node:
         same(rt.load(f"{address}:{node.port}"), MODEL)

@@ -135,6 +135,25 @@ def test_many_at_once(offers, node, peer):
         peer.get_many(names[:10] + ["nosuch"])
 
 
+def test_many_parts_at_once(offers, peer, node):
+    array = np.arange(600, dtype="i4").reshape(20, 30)
+    for i in range(40):
+        offers[f"t{i}"] = array + i
+    parts = {f"t{i}": None if i % 3 else np.s_[i % 20, 3:9] for i in range(40)}
+    got = peer.get_many(parts)
+    assert list(got) == list(parts)
+    for i, (name, part) in enumerate(parts.items()):
+        want = array + i if part is None else (array + i)[part]
+        assert got[name].shape == want.shape and (got[name] == want).all()
+    with pytest.raises(OSError) as beyond:
+        peer.get_many({"t1": None, "t2": np.s_[0:21]})
+    assert beyond.value.errno == errno.ERANGE and "t2" in str(beyond.value)
+    began = time.monotonic()
+    with pytest.raises(FileNotFoundError, match="nosuch"):
+        peer.get_many(["t1", "nosuch", "t2"], wait=False)
+    assert time.monotonic() - began < node.timeout / 2
+
+
 @pytest.mark.parametrize("value, error, words", [
     (np.arange(10)[::2], ValueError, "ascontiguousarray"),
     (np.asfortranarray(np.ones((3, 4))), ValueError, "ascontiguousarray"),

@@ -20,16 +20,26 @@ INDEX = "rdmatensor.index"
 HEADER_MOST = 100_000_000
 
 
-def load(host: str, *, timeout: float | None = 600.0) -> dict[str, np.ndarray]:
+def load(host: str, *, slices: Mapping[str, Any] | None = None,
+         timeout: float | None = 600.0) -> dict[str, np.ndarray]:
     """All tensors of the model that "HOST[:PORT]" serves, by `rdmatensor serve` or serve().
+
+    ``slices`` has of some names the part that is wanted, as Peer.get() has it: a rank loads its
+    columns with ``{"w": numpy.s_[:, 1024:2048]}``. KeyError: the model has no such tensor.
 
     The arrays are views of memory that the tensors were written to; nothing is copied. The whole
     of it may take ``timeout`` seconds.
     """
     peer = Node(timeout=timeout).connect(host)
     entries = _entries_of(peer[INDEX], host)
-    arrays = peer.get_many(entries)
-    return {name: _shaped(arrays[name], name, entry) for name, entry in entries.items()}
+    slices = slices or {}
+    for name in slices:
+        if name not in entries:
+            raise KeyError(name)
+    parts = {name: slices.get(name) for name in entries}
+    arrays = peer.get_many(parts if slices else list(entries))
+    return {name: arrays[name] if slices.get(name) is not None else
+            _shaped(arrays[name], name, entry) for name, entry in entries.items()}
 
 
 def _entries_of(index: np.ndarray, host: str) -> dict[str, Any]:

@@ -651,12 +651,21 @@ class Peer:
         behind those all is taken. OSError with errno.ERANGE: the tensor ends before, which numpy
         would pass over. Without ``wait``, FileNotFoundError: it is not offered now.
         """
-        return self._get([name], step, [out], None if slice is None else _Slice(slice), wait)[0]
+        parts = None if slice is None else [_Slice(slice)]
+        return self._get([name], step, [out], parts, wait)[0]
 
-    def get_many(self, names: Iterable[str], *, step: int = 0) -> dict[str, np.ndarray]:
-        """Several tensors, all in flight at once"""
+    def get_many(self, names: Iterable[str] | Mapping[str, Any], *, step: int = 0,
+                 wait: bool = True) -> dict[str, np.ndarray]:
+        """Several tensors, all in flight at once.
+
+        A dict has of each name the part that is wanted, as get()'s ``slice``; None: all of it.
+        Without ``wait``, FileNotFoundError: one is not offered now.
+        """
+        parts = None
+        if isinstance(names, Mapping):
+            parts = [None if part is None else _Slice(part) for part in names.values()]
         names = list(names)
-        return dict(zip(names, self._get(names, step, [None] * len(names))))
+        return dict(zip(names, self._get(names, step, [None] * len(names), parts, wait)))
 
     def generation(self, names: Iterable[str],
                    step: int | None = None) -> tuple[int, dict[str, np.ndarray]]:
@@ -714,7 +723,8 @@ class Peer:
             None, lambda: self.get(name, step=step, out=out, slice=slice))
 
     def _get(self, names: list[str], step: int, outs: list[np.ndarray | None],
-             part: _Slice | None = None, wait: bool = True) -> list[np.ndarray]:
+             parts: list[_Slice | None] | None = None,
+             wait: bool = True) -> list[np.ndarray]:
         handle = self._node._live()
         # One by one only where that differs: it is all the same for most
         tensors = ffi.new("struct rdmatensor_tensor[]", len(names))
@@ -726,16 +736,19 @@ class Peer:
                 raise ValueError("out has to be writeable, contiguous, and of numbers")
             tensors[i].data = _pointer(out)
             tensors[i].bytes = out.nbytes
-        if not wait:
-            tensors[0].flags = _NOWAIT
-        if part is not None:
-            tensors[0].slice, tensors[0].slice_ndims = part.ranges, part.ndims
+        for tensor in () if wait else tensors:
+            tensor.flags = _NOWAIT
+        for tensor, part in zip(tensors, parts or ()):
+            if part is not None:
+                tensor.slice, tensor.slice_ndims = part.ranges, part.ndims
         try:
             self._run(handle, [_encoded(name) for name in names], tensors, outs)
             results = self._results(handle, tensors, outs)
-            # Not what is dead, or of a type that is not known: it comes as it is
-            if part is not None and results[0].shape == tuple(tensors[0].dims[0:tensors[0].ndims]):
-                results[0] = results[0].reshape(part.shape(results[0].shape))
+            for i, part in enumerate(parts or ()):
+                dims = tuple(tensors[i].dims[0:tensors[i].ndims])
+                # Not what is dead, or of a type that is not known: it comes as it is
+                if part is not None and results[i].shape == dims:
+                    results[i] = results[i].reshape(part.shape(dims))
             return results
         except BaseException:
             self._give_back(handle, tensors, outs)
