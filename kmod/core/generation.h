@@ -66,7 +66,7 @@ static inline bool rdmatensor_generation_hides(const struct rdmatensor_generatio
 	return generation && generation->state != RDMATENSOR_GENERATION_VISIBLE;
 }
 
-/* A step that is not offered has been replaced by @generation, which is visible. With the lock held */
+/* A step that is not offered was replaced by @generation, which is visible. With the lock held */
 static inline bool rdmatensor_generation_replaces(const struct rdmatensor_generation *generation,
 						  s64 step_id)
 {
@@ -123,7 +123,8 @@ int rdmatensor_generation_reveal(struct rdmatensor_rendezvous *rdv, u64 group, s
 
 /*
  * Its tensors are not matched any more, whether it was visible, or hidden and @owner's. @mark and
- * @arg as for a reveal. Return: 0, -ENOENT: there is none, -EBUSY: another one's. It is to be retired
+ * @arg as for a reveal. Return: 0; -ENOENT: there is none; -EBUSY: another one's. It is to be
+ * retired
  */
 int rdmatensor_generation_withdraw(struct rdmatensor_rendezvous *rdv, u64 group, s64 step_id,
 				   u64 owner,

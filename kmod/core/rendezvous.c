@@ -494,7 +494,10 @@ static struct rdmatensor_waiter *rdv_least_bound(const struct rdmatensor_rendezv
 	return rb_entry_safe(rb_first_cached(&key->bounds), struct rdmatensor_waiter, bound);
 }
 
-/* What waits for the newest step of a name, of which something is offered now: the least bound first */
+/*
+ * Who waits for the newest step of a name, of which something is offered now: the least bound
+ * first
+ */
 static void rdv_match_any_step(struct rdmatensor_rendezvous *rdv, const char *name, u16 name_len,
 			       struct list_head *matches)
 {
@@ -857,9 +860,12 @@ int rdmatensor_rendezvous_request(struct rdmatensor_rendezvous *rdv,
 		spin_unlock_bh(&rdv->lock);
 		if (ret != -ENOMEM)
 			break;
+		if (spare && !rdv_wait_for_hash(gfp, &tries))
+			break;
 		/* Only a request that waits needs a key: most never come here */
-		if (spare ? !rdv_wait_for_hash(gfp, &tries) :
-			    !(spare = rdv_alloc_key(&lookup, gfp)))
+		if (!spare)
+			spare = rdv_alloc_key(&lookup, gfp);
+		if (!spare)
 			break;
 	}
 	kfree(spare);

@@ -131,7 +131,10 @@ int rdmatensor_withdraw(struct rdmatensor_core *core, const u64 *user_data,
 /* Releases a matched tensor: see rdmatensor_rendezvous_put(). Any context up to softirq */
 void rdmatensor_publication_put(struct rdmatensor_publication *publication,
 				bool delivered, struct list_head *matches);
-/* Frees tensors that the table has released: of an aborted step or a generation, or at close. May sleep */
+/*
+ * Frees tensors that the table has released: of an aborted step or a generation, or at close. May
+ * sleep
+ */
 void rdmatensor_publication_release_list(struct list_head *released);
 
 #endif /* RDMATENSOR_PUBLICATION_H */

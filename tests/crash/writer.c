@@ -79,7 +79,7 @@ static int get(const char *name, unsigned int flags, uint64_t to, int64_t *step)
 	return ret;
 }
 
-/* All of the newest generation, each byte of it, unless another one takes its place. -1: so it is */
+/* All of the newest generation, each byte of it; -1: another one has taken its place meanwhile */
 static int64_t read_whole(uint64_t to)
 {
 	int64_t step = 0;

@@ -377,7 +377,7 @@ static void of_one_owner(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rdmatensor_generation_reveal(world->lasting, GROUP, 1, OTHER, mark,
 							   world), -ENOENT);
 	KUNIT_EXPECT_EQ(test, rdmatensor_generation_withdraw_hidden(world->lasting, OWNER,
-								   NULL), 1);
+								    NULL), 1);
 	KUNIT_EXPECT_EQ(test, reveal(world, 1), -ENOENT);
 	KUNIT_EXPECT_EQ(test, retire(test, world, &over), 1);
 	KUNIT_EXPECT_TRUE(test, over);
@@ -570,4 +570,5 @@ static struct kunit_suite generation_suite = {
 	.name = "rdmatensor_generation",
 	.test_cases = generation_cases,
 };
+
 kunit_test_suite(generation_suite);

@@ -1100,10 +1100,10 @@ TEST(fields_of_calls)
 
 enum {
 	PUBLISH, DEAD, FAILED, WITHDRAW, FETCH, ALLOC, CANCEL, FREE, GATHER, SHARED, RELEASE,
-	PROXIED, LIST, SLICED,
+	PROXIED, LIST, SLICED, REVEAL,
 };
 
-static int offered, pending, held;
+static int offered, pending, held, hidden;
 static uint64_t held_at;
 
 static void good_publish(struct rdmatensor_op *op)
@@ -1278,6 +1278,28 @@ static void undo_gather(const struct rdmatensor_op *op)
 	memset(side_at(&p.b, rows_wanted), 0, 1024);
 }
 
+static void good_reveal(struct rdmatensor_op *op)
+{
+	if (!hidden) {
+		rdmatensor_prep_publish_failed(op, "g", 1, -EIO, NULL, 0, 0);
+		rdmatensor_prep_in_generation(op, 3);
+		EQ(side_do(&p.b, op), 0);
+		hidden = 1;
+	}
+	rdmatensor_prep_reveal(op, 3, 1, 9);
+}
+
+static void undo_reveal(const struct rdmatensor_op *op)
+{
+	struct rdmatensor_op withdraw;
+
+	EQ(side_next(&p.b, RDMATENSOR_CQE_REVEAL, op->user_data, NULL), 0);
+	hidden = 0;
+	rdmatensor_prep_withdraw_generation(&withdraw, 3, 1, 10);
+	EQ(side_do(&p.b, &withdraw), 0);
+	EQ(side_next(&p.b, RDMATENSOR_CQE_WITHDRAW, 10, NULL), 0);
+}
+
 static void good_shared(struct rdmatensor_op *op)
 {
 	rdmatensor_prep_fetch_shared(op, "s", 6, 0, 5);
@@ -1336,6 +1358,7 @@ static const struct kind {
 	[PROXIED] = { "FETCH, proxied", good_proxied, undo_proxied },
 	[LIST] = { "LIST", good_list, undo_list },
 	[SLICED] = { "FETCH of a slice", good_sliced, undo_sliced },
+	[REVEAL] = { "REVEAL", good_reveal, undo_reveal },
 };
 
 #define NR_KINDS (sizeof(kinds) / sizeof(*kinds))
@@ -1399,10 +1422,11 @@ static void op_refused(const struct kind *kind, const struct rdmatensor_op *bad,
 #define PUBLISHES (K(PUBLISH) | K(DEAD) | K(FAILED))
 #define FETCHES (K(FETCH) | K(ALLOC) | K(PROXIED))
 #define NAMED (PUBLISHES | FETCHES | K(SHARED) | K(WITHDRAW))
-#define ALL (NAMED | K(CANCEL) | K(FREE) | K(GATHER) | K(RELEASE) | K(LIST))
+#define ALL (NAMED | K(CANCEL) | K(FREE) | K(GATHER) | K(RELEASE) | K(LIST) | K(REVEAL))
 #define TIMED (FETCHES | K(SHARED) | K(GATHER) | K(LIST))
 #define MAY_SHARE (K(PUBLISH) | K(DEAD) | K(SHARED))
-#define PLACELESS (K(FAILED) | K(WITHDRAW) | K(CANCEL) | K(SHARED) | K(RELEASE))
+#define PLACELESS (K(FAILED) | K(WITHDRAW) | K(CANCEL) | K(SHARED) | K(RELEASE) | K(REVEAL))
+#define TARGETED (K(WITHDRAW) | K(CANCEL) | K(RELEASE) | K(LIST) | K(REVEAL))
 #define PLACED (K(PUBLISH) | K(FETCH) | K(GATHER) | K(LIST))
 
 #define OP(_kinds, _field, _value, _error) \
@@ -1411,7 +1435,7 @@ static void op_refused(const struct kind *kind, const struct rdmatensor_op *bad,
 	{ _kinds, _error, #_field " of " #_id, FIELD(op, _field), 0, &(_id) }
 
 static const struct row op_rows[] = {
-	OP(ALL, opcode, RDMATENSOR_OP_LIST + 1, -EOPNOTSUPP),
+	OP(ALL, opcode, RDMATENSOR_OP_REVEAL + 1, -EOPNOTSUPP),
 	OP(ALL, opcode, UINT16_MAX, -EOPNOTSUPP),
 	OP(ALL & ~K(GATHER), flags, RDMATENSOR_OP_IDS32, -EINVAL),
 	OP(K(GATHER), flags, RDMATENSOR_OP_IDS32, 0),
@@ -1420,7 +1444,18 @@ static const struct row op_rows[] = {
 	OP(ALL & ~FETCHES, flags, RDMATENSOR_OP_KEEP, -EINVAL),
 	OP(K(FETCH), flags, RDMATENSOR_OP_KEEP, 0),
 	OP(K(ALLOC), flags, RDMATENSOR_OP_KEEP | RDMATENSOR_OP_ALLOC, -EINVAL),
-	OP(ALL & ~K(WITHDRAW), flags, RDMATENSOR_OP_QUIET, -EINVAL),
+	OP(ALL & ~(K(WITHDRAW) | K(REVEAL)), flags, RDMATENSOR_OP_QUIET, -EINVAL),
+	OP(ALL & ~(FETCHES | K(SHARED)), flags, RDMATENSOR_OP_NEWEST, -EINVAL),
+	OP(K(FETCH), flags, RDMATENSOR_OP_NEWEST, 0),
+	OP(K(FETCH), flags, RDMATENSOR_OP_NEWEST | RDMATENSOR_OP_KEEP, -EINVAL),
+	OP(K(PROXIED), flags, RDMATENSOR_OP_NEWEST | RDMATENSOR_OP_PROXY, 0),
+	OP(K(SHARED), flags, RDMATENSOR_OP_NEWEST | RDMATENSOR_OP_SHARE, 0),
+	OP(ALL & ~(FETCHES | K(SHARED)), flags, RDMATENSOR_OP_NOWAIT, -EINVAL),
+	OP(K(FETCH), flags, RDMATENSOR_OP_NOWAIT | RDMATENSOR_OP_KEEP, 0),
+	/* One that is used up, and names that a generation has none of */
+	OP(ALL, flags, RDMATENSOR_OP_GENERATION, -EINVAL),
+	OP(K(DEAD), flags, RDMATENSOR_OP_GENERATION | RDMATENSOR_OP_DEAD, -EINVAL),
+	OP(K(FAILED), flags, RDMATENSOR_OP_GENERATION | RDMATENSOR_OP_FAILED, -EINVAL),
 	OP(ALL & ~K(PROXIED), flags, RDMATENSOR_OP_PROXY, -EINVAL),
 	OP(K(PROXIED), flags, RDMATENSOR_OP_PROXY | RDMATENSOR_OP_KEEP, 0),
 	OP(K(PROXIED), flags, RDMATENSOR_OP_PROXY | RDMATENSOR_OP_ALLOC, -EINVAL),
@@ -1455,7 +1490,7 @@ static const struct row op_rows[] = {
 	OP(K(SLICED), dims_uptr, KERNEL_ADDR, -EFAULT),
 	OP(K(SLICED), data_type, 1, -EINVAL),
 	OP(K(SLICED), target, 1, -EINVAL),
-	OP(ALL, flags, 1 << 10, -EINVAL),
+	OP(ALL, flags, 1 << 13, -EINVAL),
 	OP(ALL, flags, 1 << 15, -EINVAL),
 	OP(ALL, flags, UINT16_MAX, -EINVAL),
 	OP(ALL & ~FETCHES, flags, RDMATENSOR_OP_ALLOC, -EINVAL),
@@ -1574,6 +1609,10 @@ static const struct row op_rows[] = {
 	/* That many rows have 1024 bytes, modulo 2^64 */
 	OP(K(GATHER), nr_ids, (1ull << 55) + 2, -EMSGSIZE),
 
+	OP(K(REVEAL), step_id, 2, -ENOENT),
+	OP(K(REVEAL), step_id, INT64_MIN, -ENOENT),
+	OP(K(REVEAL), target, 0, -ENOENT),
+	OP(K(REVEAL), target, UINT64_MAX, -ENOENT),
 	OP(K(CANCEL), target, 0, -ENOENT),
 	OP(K(WITHDRAW), target, 0, 0),
 	OP(K(WITHDRAW), target, 1, -ENOENT),
@@ -1592,7 +1631,7 @@ static const struct row op_rows[] = {
 	OP(ALL & ~(FETCHES | K(LIST)), channel, 1u << 31, -EINVAL),
 	OP(ALL & ~(NAMED | K(LIST)), name_uptr, 1, -EINVAL),
 	OP(ALL & ~(NAMED | K(LIST)), name_len, 1, -EINVAL),
-	OP(ALL & ~NAMED, step_id, 1, -EINVAL),
+	OP(ALL & ~(NAMED | K(REVEAL)), step_id, 1, -EINVAL),
 	OP(PLACELESS, pool_id, 1, -EINVAL),
 	OP(PLACELESS, offset, 64, -EINVAL),
 	OP(PLACELESS | K(FREE), bytes, 1, -EINVAL),
@@ -1605,8 +1644,8 @@ static const struct row op_rows[] = {
 	OP(ALL & ~K(FAILED), status, -1, -EINVAL),
 	OP(ALL & ~K(FAILED), text_uptr, 8, -EINVAL),
 	OP(ALL & ~K(FAILED), text_len, 1, -EINVAL),
-	OP(ALL & ~(K(WITHDRAW) | K(CANCEL) | K(RELEASE) | K(LIST)), target, 1, -EINVAL),
-	OP(ALL & ~(K(WITHDRAW) | K(CANCEL) | K(RELEASE) | K(LIST)), target, 1ull << 63, -EINVAL),
+	OP(ALL & ~TARGETED, target, 1, -EINVAL),
+	OP(ALL & ~TARGETED, target, 1ull << 63, -EINVAL),
 	OP(ALL & ~K(GATHER), table, 1, -EINVAL),
 	OP(ALL & ~K(GATHER), ids_uptr, 8, -EINVAL),
 	OP(ALL & ~K(GATHER), nr_ids, 1, -EINVAL),

@@ -296,7 +296,8 @@ TEST(a_generation_is_hidden_until_it_is_revealed)
 	EQ(hidden(&p.a), NAMES);
 	EQ(listed(&p.b), 0);
 	refused(&p.b, "w1", 1, RDMATENSOR_OP_NOWAIT, -ENOENT, "not offered now");
-	refused(&p.b, "w1", 0, RDMATENSOR_OP_NOWAIT | RDMATENSOR_OP_NEWEST, -ENOENT, "no such step");
+	refused(&p.b, "w1", 0, RDMATENSOR_OP_NOWAIT | RDMATENSOR_OP_NEWEST, -ENOENT,
+		"no such step of it");
 	EQ(hide(&p.a, "w1", 1, 0), -EEXIST);
 	/* Who waits meets it then */
 	asked(&p.b, &op, "w0", 1, 0, 6);
@@ -601,13 +602,14 @@ static uint64_t reveal_ns(struct side *side, unsigned int nr, unsigned int times
 }
 
 /*
- * However many names become visible, it takes as long; GENERATION_NAMES says how many. User-Mode
+ * However many names become visible, it takes as long. By how much it differs tells only a clock
+ * that counts instructions: GENERATION_NAMES says that there is one, and how many names. User-Mode
  * Linux counts ticks, which are too long
  */
 TEST_STOCK(a_reveal_does_not_go_through_names)
 {
 	const char *most = getenv("GENERATION_NAMES");
-	unsigned int nr = most ? atoi(most) : 5000;
+	unsigned int nr = most ? atoi(most) : 2000;
 	uint64_t few, many, at;
 
 	pair_open(&p, POOL, NULL);
@@ -620,6 +622,6 @@ TEST_STOCK(a_reveal_does_not_go_through_names)
 	printf("# REVEAL of 100 names %llu ns, of %u %llu ns\n", (unsigned long long)few, nr,
 	       (unsigned long long)many);
 	CHECK(few > 0);
-	CHECK(many < 2 * few + 20000);
+	CHECK(!most || many * 10 < few * 11);
 	CHECK(many < 1000000);
 }
