@@ -22,9 +22,17 @@ static uint64_t slots[SLOTS][NAMES];
 
 static const char *const names[NAMES] = { "w0", "w1", "w2", "w3", "w4", "w5" };
 
-static void join(struct rdmatensor_start *start)
+/* In the reader's domain, without a pool of its own: that would stay there */
+static void join(struct side *writer)
 {
-	EQ(rdmatensor_start_domain(start, domain), 0);
+	struct rdmatensor_start start;
+
+	memset(writer, 0, sizeof(*writer));
+	EQ(rdmatensor_open(NULL, &writer->rt), 0);
+	side_adopt(writer);
+	rdmatensor_start_init(&start, "writer");
+	EQ(rdmatensor_start_domain(&start, domain), 0);
+	EQ(rdmatensor_start(writer->rt, &start), 0);
 }
 
 /* Into the memory of the generation before the last one, which nobody reads any more */
@@ -54,8 +62,7 @@ static void victim(int fd, uint32_t pool_id, int64_t step)
 	struct rdmatensor_pool pool;
 	struct side writer;
 
-	memset(&writer, 0, sizeof(writer));
-	side_open(&writer, "writer", 4096, 0, join);
+	join(&writer);
 	EQ(rdmatensor_pool_open(writer.rt, pool_id, &pool), 0);
 	if (write(fd, "x", 1) != 1)
 		_exit(1);
