@@ -435,19 +435,25 @@ static bool rdv_has_lasting(const struct rdmatensor_rendezvous *rdv)
 	return rdv->lasting && atomic_read(&rdv->lasting->keys.nelems);
 }
 
-/* The tensors of another context's table, locked; NULL: they are none */
+/*
+ * The table of lasting tensors, locked; NULL: there are none. Sparse does not follow a lock that is
+ * taken if there is one, so it is told of none
+ */
 static struct rdmatensor_rendezvous *rdv_lock_lasting(struct rdmatensor_rendezvous *rdv)
 {
 	if (!rdv_has_lasting(rdv))
 		return NULL;
 	spin_lock_nested(&rdv->lasting->lock, SINGLE_DEPTH_NESTING);
+	__release(&rdv->lasting->lock);
 	return rdv->lasting;
 }
 
 static void rdv_unlock_lasting(struct rdmatensor_rendezvous *lasting)
 {
-	if (lasting)
-		spin_unlock(&lasting->lock);
+	if (!lasting)
+		return;
+	__acquire(&lasting->lock);
+	spin_unlock(&lasting->lock);
 }
 
 static bool rdv_is_lasting(struct rdmatensor_rendezvous *rdv, const struct rdv_lookup *lookup)
