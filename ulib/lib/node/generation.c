@@ -196,10 +196,13 @@ static int reveal(struct rdmatensor_node *node, const struct node_generation *ge
 	return 0;
 }
 
-/* It is hidden. Return: 0: it is visible, and the list's; a negative errno, and the line is stored */
-static int take_place(struct rdmatensor_node *node, struct node_generation *generation)
+/*
+ * It is hidden. Return: 0: it is visible, and the list's: *own is NULL; a negative errno, and the line
+ * is stored
+ */
+static int take_place(struct rdmatensor_node *node, struct node_generation **own)
 {
-	struct node_generation *former;
+	struct node_generation *generation = *own, *former;
 	uint64_t id;
 	int err;
 
@@ -221,27 +224,29 @@ static int take_place(struct rdmatensor_node *node, struct node_generation *gene
 		generation->id = ++node->last_generation;
 		generation->next = node->generations;
 		node->generations = generation;
+		*own = NULL;
 	}
 	pthread_mutex_unlock(&node->lock);
 	return err;
 }
 
-static int offer(struct rdmatensor_node *node, struct node_generation *generation,
+/* Return: as take_place() */
+static int offer(struct rdmatensor_node *node, struct node_generation **own,
 		 const char *const *names, const struct rdmatensor_tensor *tensors)
 {
-	struct rdmatensor_op *ops = calloc(generation->nr, sizeof(*ops));
+	struct rdmatensor_op *ops = calloc((*own)->nr, sizeof(*ops));
 	int err;
 
 	if (!ops)
 		return node_fail(-ENOMEM, "offer: out of memory");
-	err = prepare(node, generation, names, tensors, ops);
+	err = prepare(node, *own, names, tensors, ops);
 	if (!err) {
 		pthread_mutex_lock(&node->revealing);
-		err = hide(node, generation, ops, names);
+		err = hide(node, *own, ops, names);
 		if (!err) {
-			err = take_place(node, generation);
+			err = take_place(node, own);
 			if (err)
-				take_back(node, generation);
+				take_back(node, *own);
 		}
 		pthread_mutex_unlock(&node->revealing);
 	}
@@ -268,11 +273,10 @@ int rdmatensor_offer_generation(struct rdmatensor_node *node, const char *group,
 	generation->group = rdmatensor_group(group);
 	generation->step = step;
 	generation->nr = nr;
-	err = offer(node, generation, names, tensors);
-	if (err) {
+	err = offer(node, &generation, names, tensors);
+	if (generation)
 		free_copies(node, generation);
-		free(generation);
-	}
+	free(generation);
 	return err;
 }
 
