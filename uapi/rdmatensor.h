@@ -1319,9 +1319,9 @@ struct rdmatensor_status_text {
  *     ends with -ENOENT, after one round trip. For both -EOPNOTSUPP: the peer's module knows
  *     neither.
  *     A fetch of a step in whose place a newer generation of the name is visible ends with -ESTALE,
- *     and with that one's step in the text, whether it waits or not; so does one of the last
- *     8 steps that a visible generation has gone back from. Of a generation that was withdrawn
- *     nothing is remembered: a fetch of it waits
+ *     and with that one's step in the text, whether it waits or not; so does one of the step that
+ *     a visible generation has gone back from, for the last 8 times that its group did. Other steps,
+ *     names that the visible generation has not, and a generation that was withdrawn are waited for
  * @RDMATENSOR_OP_CANCEL: end the fetches, gathers and lists whose user_data is @target, with
  *     -ECANCELED unless their content is there already. Their entries come when
  *     the peer can no longer write. -ENOENT: there are none
@@ -1363,7 +1363,8 @@ struct rdmatensor_status_text {
  *     revealed step, comes when nothing reads them any more: their memory is the
  *     process's again then. Without a former one it comes at once. With RDMATENSOR_OP_QUIET there
  *     is none. The former one may be of any context of the domain, and of a newer step: so one
- *     goes back to an older one. What it costs to make them visible does not depend on their
+ *     goes back to an older one. A number that comes back must have the same content, for a reader
+ *     may have some of it already. What it costs to make them visible does not depend on their
  *     number. -ENOENT: this context has published nothing hidden for it, or it is visible already
  */
 enum rdmatensor_opcode {

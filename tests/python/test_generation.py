@@ -165,12 +165,35 @@ def test_all_or_nothing(offers, peer):
     offers.withdraw(NAMES[5], step=2)
     offers.offer_generation("model", weights(2), 2)
     assert is_whole(*peer.generation(NAMES, 2))
-    with pytest.raises(OSError) as again:
+    with pytest.raises(FileExistsError, match="step 2 is visible already"):
         offers.offer_generation("model", weights(2), 2)
-    assert again.value.errno == errno.EALREADY
+    # Also of what is offered as it is
+    own = {name: offers.empty(3) for name in NAMES}
+    with pytest.raises(FileExistsError):
+        offers.offer_generation("model", own, 2)
+    offers.offer_generation("model", own, 3)
+    with pytest.raises(FileExistsError):
+        offers.offer_generation("model", own, 3)
+    offers.wait_generation("model")
+    assert [len(kept.arrays) for kept in offers._generations["model"]] == [len(NAMES)]
     for group, arrays in (("model", {}), ("", weights(3))):
         with pytest.raises((OSError, ValueError)):
             offers.offer_generation(group, arrays, 3)
+
+
+def test_parts(offers, peer):
+    offers.offer_generation("model", weights(4), 4)
+    step, got = peer.generation({NAMES[0]: np.s_[0, 10:20], NAMES[1]: None})
+    assert step == 4 and is_whole(step, got)
+    assert got[NAMES[0]].shape == (10,) and got[NAMES[1]].shape == (3, 51)
+    with pytest.raises(TypeError, match="several"):
+        peer.generation(NAMES[0])
+
+
+def test_forgotten_when_replaced(offers):
+    for step in range(20):
+        offers.offer_generation("model", weights(step), step)
+    assert len(offers._generations["model"]) <= 2
 
 
 def test_withdrawn(offers, peer):

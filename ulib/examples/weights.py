@@ -18,16 +18,14 @@ import time
 import numpy as np
 import rdmatensor as rt
 
-NAMES = [f"layer{i}/{part}" for i in range(8) for part in ("w", "b")]
+# The small ones first: the first one is got before the others, and says of which step they are
+NAMES = [f"layer{i}/{part}" for part in ("b", "w") for i in range(8)]
 LAST = "last step"
 
 
-def weights(node, step):
+def empty_weights(node):
     """In memory that peers read in place: a training would compute them there"""
-    arrays = {name: node.empty((64, 64) if name.endswith("w") else (64,)) for name in NAMES}
-    for array in arrays.values():
-        array[:] = step
-    return arrays
+    return {name: node.empty((64, 64) if name.endswith("w") else (64,)) for name in NAMES}
 
 
 def train(address, steps):
@@ -37,8 +35,13 @@ def train(address, steps):
     with rt.Node(listen=address, timeout=60) as node:
         print(f"training {steps} steps", flush=True)
         begun = time.monotonic()
+        sets = [empty_weights(node), empty_weights(node)]
         for step in range(1, steps + 1):
-            node.offer_generation("weights", weights(node, step), step)
+            for array in sets[step % 2].values():
+                array[:] = step
+            node.offer_generation("weights", sets[step % 2], step)
+            # Nobody reads the other set any more: it is for the next step
+            node.wait_generation("weights")
         spent = time.monotonic() - begun
         node[LAST] = np.int64(steps)
         print(f"{steps} steps, {steps / spent:.0f} a second", flush=True)
@@ -62,7 +65,7 @@ def follow(host):
                     last = int(peer.get(LAST, wait=False))
                 except FileNotFoundError:
                     pass
-    print(f"{had} generations of {len(NAMES)} weights, to step {step}: none mixed", flush=True)
+    print(f"{had} gets of {len(NAMES)} weights, to step {step}: none mixed", flush=True)
 
 
 def main():

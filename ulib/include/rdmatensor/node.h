@@ -38,8 +38,8 @@ struct rdmatensor_node;
  *         @bytes then describe; NULL: all of it
  * @slice_room: the length of @slice is that of 64 bits on any machine
  * @slice_ndims: number of ranges at @slice, up to RDMATENSOR_DIMS_MAX; 0: one, of bytes
- * @flags: of one that is got: RDMATENSOR_TENSOR_NEWEST: the newest step from @step on, which @step then
- *         is; RDMATENSOR_TENSOR_NOWAIT: -ENOENT if the peer does not offer it now
+ * @flags: of one that is got: RDMATENSOR_TENSOR_NEWEST: the newest step from @step on, and @step is set
+ *         to it; RDMATENSOR_TENSOR_NOWAIT: -ENOENT if the peer does not offer it now
  * @__reserved: 0
  *
  * Clear it before the members are set, and set @data and @bytes again before each rdmatensor_get():
@@ -97,8 +97,10 @@ const char *rdmatensor_node_error(void);
  * @ms: at least 1 to have a chance; for all of a call: until the peer has come up and offered the tensor,
  *      and it has arrived; until the list is complete; negative: for ever. At first 10000
  *
- * For rdmatensor_get(), rdmatensor_get_many(), rdmatensor_list(), rdmatensor_node_table_open() and
- * rdmatensor_get_rows(), and for a rdmatensor_withdraw_offer() that finds the completion ring full.
+ * For rdmatensor_get(), rdmatensor_get_many(), rdmatensor_get_generation(), rdmatensor_wait_generation(),
+ * rdmatensor_list(), rdmatensor_node_table_open() and rdmatensor_get_rows(), and for
+ * rdmatensor_offer_generation(), rdmatensor_withdraw_generation() and rdmatensor_withdraw_offer() that
+ * find the completion ring full.
  */
 void rdmatensor_node_timeout(struct rdmatensor_node *node, int64_t ms);
 
@@ -220,8 +222,8 @@ int rdmatensor_withdraw_offer(struct rdmatensor_node *node, const char *name, in
  * A signal ends it if rdmatensor_node_interruptible() says so: its fetches are cancelled first.
  *
  * Return: 0; -EINTR; -ENOENT: with RDMATENSOR_TENSOR_NOWAIT: it is not offered now; -ESTALE: a newer
- * generation has taken the place of that step; -ETIMEDOUT: no such tensor within the timeout, or no room in the completion ring
- * (RDMATENSOR_RING_ENTRIES), as rdmatensor_node_error() says; -EMSGSIZE: it is longer than its place,
+ * generation has taken the place of that step; -ETIMEDOUT: no such tensor within the timeout, or no
+ * room in the completion ring (RDMATENSOR_RING_ENTRIES), as rdmatensor_node_error() says; -EMSGSIZE: it is longer than its place,
  * and @tensor says how long; -ERANGE: it has no such slice; -EINVAL: @from names no host, or no tensor, or
  * more ranges of a slice than there are dims; -EOPNOTSUPP: the peer's module knows no slices, or none of
  * the @flags; or as rdmatensor_connect().
@@ -252,26 +254,30 @@ int rdmatensor_get_many(struct rdmatensor_node *node, const char *peer,
  * rdmatensor_offer_generation() - let peers get a set of tensors in place of the former set
  * @node: the node
  * @group: name of the set, which all its generations share: any string that is not empty
- * @step: number of this generation: another one than those that are not over
+ * @step: number of this generation. A number must never come back with other content: a reader that is
+ *        getting the former one of that number would have some of both
  * @names: of the tensors, each once
  * @tensors: each as for rdmatensor_offer(), but for @step, which is not read
  * @nr: their number, at least 1
  *
  * All of them become visible in one moment, in which those of the group's former generation cease to be:
  * who asks for the newest step gets the former one or this one, and rdmatensor_get_generation() gets all
- * of one. Memory of rdmatensor_node_alloc() is offered as it is, and must not change until
- * rdmatensor_generation_wait() has returned after the next generation; any other is copied.
+ * of one. No other offer may have these names. Memory of rdmatensor_node_alloc() is offered as it is, and must not change until
+ * rdmatensor_wait_generation() has returned after the next generation; any other is copied, and the
+ * copies are given back when no peer reads them any more: there are two generations at least, and more
+ * with slow readers. The generation ends with the node, or with its process.
  *
- * Return: 0; an error: nothing has changed, and the former generation is visible: -EEXIST: this step of a
- * name is offered; -EALREADY: this generation is; -EINVAL, -ENOMEM: as for rdmatensor_offer();
- * -EAGAIN, -EINTR: as for rdmatensor_withdraw_offer().
+ * Return: 0; an error: nothing has changed, and the former generation is visible: -EEXIST: this step is
+ * visible already, or a name is offered for it; -ENOSPC: peers still read RDMATENSOR_GENERATIONS_MAX
+ * former ones; -EBUSY: another process of the domain fills this step; -EINVAL, -ENOMEM: as for
+ * rdmatensor_offer(); -EAGAIN, -EINTR: as for rdmatensor_withdraw_offer().
  */
 int rdmatensor_offer_generation(struct rdmatensor_node *node, const char *group, int64_t step,
 				const char *const *names, const struct rdmatensor_tensor *tensors,
 				unsigned int nr);
 
 /**
- * rdmatensor_generation_wait() - until what a group's generations have replaced is not read any more
+ * rdmatensor_wait_generation() - until what a group's generations have replaced is not read any more
  * @node: the node that has offered them
  * @group: name of the group
  *
@@ -279,7 +285,7 @@ int rdmatensor_offer_generation(struct rdmatensor_node *node, const char *group,
  *
  * Return: 0; -ETIMEDOUT: a peer still reads some, within the node's timeout; -EINTR: a signal.
  */
-int rdmatensor_generation_wait(struct rdmatensor_node *node, const char *group);
+int rdmatensor_wait_generation(struct rdmatensor_node *node, const char *group);
 
 /**
  * rdmatensor_withdraw_generation() - end a group's visible generation
@@ -294,15 +300,19 @@ int rdmatensor_withdraw_generation(struct rdmatensor_node *node, const char *gro
  * rdmatensor_get_generation() - have several tensors of a peer, all of the newest generation
  * @node: the node
  * @peer: "HOST[:PORT]"; "": this node itself
- * @names: of the tensors; the first one says which generation is the newest
+ * @names: of the tensors, all of one group; the first one says which generation is the newest, and is
+ *         waited for
  * @tensors: each as for rdmatensor_get(), but for @step and @flags, which are not read
  * @nr: their number, at least 1
  * @step: in: the least step that will do, INT64_MIN: any; out: that of all tensors
  *
  * Waits for a generation from that step on. If another one takes its place before all have come, it
- * begins anew: what it returns is never of two.
+ * begins anew: what it returns is never of two, as long as no number comes back. Of a writer that has gone
+ * back to an older step there is nothing from a newer one on: ask for any.
  *
- * Return: 0; -ENOENT: that generation has no such tensor; as rdmatensor_get_many().
+ * Return: 0; an error: as rdmatensor_get_many(), but nothing has come: @step is as it was, what the node
+ * had a place for is given back, and places of the caller's may have been written to. -ENOENT: that
+ * generation has no tensor of one of the other names.
  */
 int rdmatensor_get_generation(struct rdmatensor_node *node, const char *peer,
 			      const char *const *names, struct rdmatensor_tensor *tensors,

@@ -775,7 +775,7 @@ static inline uint64_t rdmatensor_group(const char *name)
 }
 
 /**
- * rdmatensor_prep_in_generation() - have a tensor become visible with others
+ * rdmatensor_prep_in_generation() - add a tensor to a generation
  * @op: prepared by rdmatensor_prep_publish() or rdmatensor_prep_publish_failed(), with uses 0
  * @group: whose generation: any number that its writers have agreed on
  *

@@ -138,11 +138,13 @@ static void take_back(struct rdmatensor_node *node, const struct node_generation
 
 static int hide_failed(const char *name, int64_t step, int err)
 {
+	if (err == -EALREADY)
+		return node_fail(-EEXIST, "offer: step %" PRId64 " is visible already: offer another one",
+				 step);
 	return node_fail(err, "offer: \"%s\", step %" PRId64 ": %s%s", name, step, strerror(-err),
 			 err == -EEXIST ? ": withdraw the offer, or offer it as another step" :
-			 err == -EALREADY ? ": this generation is visible: offer another step" :
-			 err == -EBUSY ? ": another process of the domain fills this generation" :
-			 err == -ENOSPC ? ": too many generations are still being read" : "");
+			 err == -EBUSY ? ": another process of the domain fills this step: offer another one" :
+			 err == -ENOSPC ? ": peers still read too many former ones: wait for them (rdmatensor_wait_generation())" : "");
 }
 
 /* All of it, or nothing. Return: 0; a negative errno, and the line is stored */
@@ -292,7 +294,7 @@ static bool is_replaced_one_left(struct rdmatensor_node *node, uint64_t group)
 	return generation;
 }
 
-int rdmatensor_generation_wait(struct rdmatensor_node *node, const char *group)
+int rdmatensor_wait_generation(struct rdmatensor_node *node, const char *group)
 {
 	uint64_t deadline_ns = node_deadline(node), number = rdmatensor_group(group);
 	unsigned int none;

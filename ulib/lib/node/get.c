@@ -74,15 +74,19 @@ static void fail(struct gets *gets, const struct want *want, const struct rdmate
 		    !(cqe->flags & RDMATENSOR_CQE_TEXT) &&
 		    rdmatensor_now_ns() >= gets->deadline_ns;
 	bool absent = cqe->result == -ENOENT && want->tensor->flags & RDMATENSOR_TENSOR_NOWAIT;
-	char meant[RDMATENSOR_STATUS_ROOM] = "";
+	char meant[RDMATENSOR_STATUS_ROOM] = "", step[40];
 
 	if (gets->failed++)
 		return;
 	/* The publisher's own -EINTR is no signal here */
 	gets->err = cqe->result == -EINTR && !(cqe->flags & RT_CQE_SIGNAL) ? -EREMOTEIO :
 		    cqe->result;
-	node_fail(gets->err, "get: %s/%s, step %" PRId64 ": %s%s%s", gets->host, want->name,
-		  want->tensor->step, text, late ?
+	if (want->tensor->flags & RDMATENSOR_TENSOR_NEWEST && want->tensor->step == INT64_MIN)
+		snprintf(step, sizeof(step), "any step");
+	else
+		snprintf(step, sizeof(step), "step %" PRId64 "%s", want->tensor->step,
+			 want->tensor->flags & RDMATENSOR_TENSOR_NEWEST ? " or newer" : "");
+	node_fail(gets->err, "get: %s/%s, %s: %s%s%s", gets->host, want->name, step, text, late ?
 		  ": the peer has not published it under this name and step, or needs more time (rdmatensor_node_timeout())" :
 		  "", late || absent ? similar(gets, want->name, meant, sizeof(meant)) : "");
 }

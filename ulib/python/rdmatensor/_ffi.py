@@ -64,7 +64,7 @@ ffi.cdef(
                                     int64_t step, const char *const *names,
                                     const struct rdmatensor_tensor *tensors,
                                     unsigned int nr);
-    int rdmatensor_generation_wait(struct rdmatensor_node *node, const char *group);
+    int rdmatensor_wait_generation(struct rdmatensor_node *node, const char *group);
     int rdmatensor_withdraw_generation(struct rdmatensor_node *node, const char *group);
     int rdmatensor_get_generation(struct rdmatensor_node *node, const char *peer,
                                   const char *const *names,

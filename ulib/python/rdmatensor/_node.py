@@ -269,6 +269,30 @@ def _range(part: Any) -> tuple[int, int]:
     return start, max(stop - start, 0)
 
 
+def _parts(names: Any) -> list[_Slice | None] | None:
+    """What is wanted of each name; None: all of all"""
+    if not isinstance(names, Mapping):
+        return None
+    return [None if part is None else _Slice(part) for part in names.values()]
+
+
+def _set_parts(tensors: Any, parts: list[_Slice | None] | None) -> None:
+    for tensor, part in zip(tensors, parts or ()):
+        if part is not None:
+            tensor.slice, tensor.slice_ndims = part.ranges, part.ndims
+
+
+def _of_parts(results: list[np.ndarray], tensors: Any,
+              parts: list[_Slice | None] | None) -> list[np.ndarray]:
+    """With the shape that numpy's indexing would give"""
+    for i, part in enumerate(parts or ()):
+        dims = tuple(tensors[i].dims[0:tensors[i].ndims])
+        # Not what is dead, or of a type that is not known: it comes as it is
+        if part is not None and results[i].shape == dims:
+            results[i] = results[i].reshape(part.shape(dims))
+    return results
+
+
 def _encoded(name: str) -> bytes:
     text = name.encode()
     if b"\0" in text or not text:
@@ -286,6 +310,16 @@ def _pointers(names: list[bytes]) -> tuple[Any, Any]:
 
 def _pointer(array: np.ndarray) -> Any:
     return ffi.cast("void *", array.__array_interface__["data"][0])
+
+
+class _Kept:
+    """Arrays of a generation that are offered as they are"""
+
+    __slots__ = ("arrays", "visible")
+
+    def __init__(self, arrays: list[np.ndarray]):
+        self.arrays = arrays
+        self.visible = False
 
 
 class Node:
@@ -306,7 +340,7 @@ class Node:
         self._offered: dict[tuple[str, int], np.ndarray | None] = {}
         self._rows: dict[str, np.ndarray | None] = {}
         #: Arrays that are offered as they are, of each group's generations, the visible one's last
-        self._generations: dict[str, list[list[np.ndarray]]] = {}
+        self._generations: dict[str, list[_Kept]] = {}
         self._own: dict[int, int] = {}
         #: Who offers something in place of what a name has: one thread for each name
         self._setting = [threading.RLock() for _ in range(16)]
@@ -456,10 +490,10 @@ class Node:
         with self._setting[hash(group) % len(self._setting)]:
             handle = self._live()
             self._forget_replaced(handle, group)
-            own = [array for array in values if self._is_own(array)]
+            kept = _Kept([array for array in values if self._is_own(array)])
             # Before: what is offered as it is stays, also if a signal's handler raises
             with self._lock:
-                self._generations.setdefault(group, []).append(own)
+                self._generations.setdefault(group, []).append(kept)
             err, said = -errno.EINTR, ""
             until = _Until(self, f"offer: {group!r}")
             try:
@@ -469,26 +503,36 @@ class Node:
                         ffi.cast("const char *const *", pointers), tensors, len(names)))
             finally:
                 if err:
-                    with self._lock:
-                        self._generations[group].remove(own)
+                    self._forget(group, [kept])
             if err:
                 raise OSError(-err, said or os.strerror(-err))
+            kept.visible = True
+
+    def _forget(self, group: str, gone: list["_Kept"]) -> None:
+        with self._lock:
+            self._generations[group] = [kept for kept in self._generations.get(group, [])
+                                        if kept not in gone]
+
+    def _replaced(self, group: str) -> list["_Kept"]:
+        """All before the last one that has become visible"""
+        with self._lock:
+            kept = list(self._generations.get(group, []))
+        visible = [i for i, one in enumerate(kept) if one.visible]
+        return kept[:visible[-1]] if visible else []
 
     def _forget_replaced(self, handle: _Handle, group: str) -> None:
         """Arrays of former generations, if nobody reads them any more"""
-        with self._lock:
-            kept = self._generations.get(group, [])
-            replaced = kept[:-1]
-        if not any(replaced):
+        replaced = self._replaced(group)
+        if not any(one.arrays for one in replaced):
+            self._forget(group, replaced)
             return
         former = lib.rdmatensor_node_until(1)
         try:
-            err = lib.rdmatensor_generation_wait(handle.pointer, _encoded(group))
+            err = lib.rdmatensor_wait_generation(handle.pointer, _encoded(group))
         finally:
             lib.rdmatensor_node_until(former)
         if not err:
-            with self._lock:
-                del kept[:len(replaced)]
+            self._forget(group, replaced)
 
     def wait_generation(self, group: str) -> None:
         """Until peers read nothing of what the group's newest generation has replaced.
@@ -496,16 +540,16 @@ class Node:
         TimeoutError: one still does.
         """
         handle = self._live()
-        with self._lock:
-            kept = self._generations.get(group, [])
-            replaced = len(kept) - 1
-        _until_it_ends(self, lambda: lib.rdmatensor_generation_wait(
+        replaced = self._replaced(group)
+        _until_it_ends(self, lambda: lib.rdmatensor_wait_generation(
             handle.pointer, _encoded(group)), f"wait: {group!r}")
-        with self._lock:
-            del kept[:max(replaced, 0)]
+        self._forget(group, replaced)
 
     def withdraw_generation(self, group: str) -> None:
-        """End what the group offers, once the peers that are getting it have it. KeyError: nothing"""
+        """End what the group offers, once the peers that are getting it have it.
+
+        KeyError: the group offers nothing.
+        """
         handle = self._live()
         with self._setting[hash(group) % len(self._setting)]:
             try:
@@ -514,7 +558,8 @@ class Node:
             except FileNotFoundError:
                 raise KeyError(group) from None
             with self._lock:
-                del self._generations.get(group, [])[-1:]
+                visible = [one for one in self._generations.get(group, []) if one.visible]
+            self._forget(group, visible[-1:])
 
     def _note(self, offers: dict, key: Any, array: np.ndarray, offer: Any) -> None:
         """What is offered as it is stays, whoever else forgets it"""
@@ -604,9 +649,9 @@ class Node:
         return Peer(self, host)
 
     def get(self, name: str, *, step: int = 0, out: np.ndarray | None = None,
-            slice: Any = None) -> np.ndarray:
+            slice: Any = None, wait: bool = True) -> np.ndarray:
         """One of its own offers, as Peer.get() has those of others"""
-        return Peer(self, "").get(name, step=step, out=out, slice=slice)
+        return Peer(self, "").get(name, step=step, out=out, slice=slice, wait=wait)
 
     def list(self, prefix: str = "") -> list[Offered]:
         """Its own offers, as Peer.list() has them"""
@@ -661,36 +706,40 @@ class Peer:
         A dict has of each name the part that is wanted, as get()'s ``slice``; None: all of it.
         Without ``wait``, FileNotFoundError: one is not offered now.
         """
-        parts = None
-        if isinstance(names, Mapping):
-            parts = [None if part is None else _Slice(part) for part in names.values()]
+        parts = _parts(names)
         names = list(names)
         return dict(zip(names, self._get(names, step, [None] * len(names), parts, wait)))
 
-    def generation(self, names: Iterable[str],
+    def generation(self, names: Iterable[str] | Mapping[str, Any],
                    step: int | None = None) -> tuple[int, dict[str, np.ndarray]]:
         """All of the newest generation, and its step: never of two.
 
         It waits for one from ``step`` on, which is any by default. The first name says which
-        generation is the newest. FileNotFoundError: it has no such tensor.
+        generation is the newest. FileNotFoundError: it has none of one of the others. A dict has
+        of each name the part that is wanted, as get_many() has it.
         """
+        if isinstance(names, str):
+            raise TypeError(f"names are several: [{names!r}]")
+        parts = _parts(names)
         names = list(names)
         handle = self._node._live()
         outs: list[np.ndarray | None] = [None] * len(names)
         tensors = ffi.new("struct rdmatensor_tensor[]", len(names))
         found = ffi.new("int64_t *", _ANY_STEP if step is None else step)
         pointers, text = _pointers([_encoded(name) for name in names])
+        _set_parts(tensors, parts)
         handle.flush()
         try:
             _until_it_ends(self._node, lambda _text=text: lib.rdmatensor_get_generation(
                 handle.pointer, self.host.encode(), ffi.cast("const char *const *", pointers),
                 tensors, len(names), found), f"get: {self.host}")
-            return found[0], dict(zip(names, self._results(handle, tensors, outs)))
+            results = _of_parts(self._results(handle, tensors, outs), tensors, parts)
+            return found[0], dict(zip(names, results))
         except BaseException:
             self._give_back(handle, tensors, outs)
             raise
 
-    async def fetch_generation(self, names: Iterable[str],
+    async def fetch_generation(self, names: Iterable[str] | Mapping[str, Any],
                                step: int | None = None) -> tuple[int, dict[str, np.ndarray]]:
         """As generation(), for asyncio: another thread waits"""
         loop = asyncio.get_running_loop()
@@ -738,18 +787,10 @@ class Peer:
             tensors[i].bytes = out.nbytes
         for tensor in () if wait else tensors:
             tensor.flags = _NOWAIT
-        for tensor, part in zip(tensors, parts or ()):
-            if part is not None:
-                tensor.slice, tensor.slice_ndims = part.ranges, part.ndims
+        _set_parts(tensors, parts)
         try:
             self._run(handle, [_encoded(name) for name in names], tensors, outs)
-            results = self._results(handle, tensors, outs)
-            for i, part in enumerate(parts or ()):
-                dims = tuple(tensors[i].dims[0:tensors[i].ndims])
-                # Not what is dead, or of a type that is not known: it comes as it is
-                if part is not None and results[i].shape == dims:
-                    results[i] = results[i].reshape(part.shape(dims))
-            return results
+            return _of_parts(self._results(handle, tensors, outs), tensors, parts)
         except BaseException:
             self._give_back(handle, tensors, outs)
             raise
