@@ -746,17 +746,13 @@ static void make_op(struct worker *w, struct context *c, struct rdmatensor_op *o
 		op->opcode = RDMATENSOR_OP_FETCH;
 		op->channel = channel_of(w, c);
 		op->deadline_ns = rdmatensor_now_ns() + below(w, 100000000);
-		if (one_in(w, 4))
-			op->flags = RDMATENSOR_OP_NEWEST;
-		if (one_in(w, 6))
-			op->flags |= RDMATENSOR_OP_NOWAIT;
 		if (one_in(w, 4)) {
-			op->flags |= RDMATENSOR_OP_SHARE;
+			op->flags = RDMATENSOR_OP_SHARE;
 			op->channel = RDMATENSOR_CHANNEL_SELF;
 			break;
 		}
 		if (one_in(w, 3)) {
-			op->flags |= RDMATENSOR_OP_SLICE;
+			op->flags = RDMATENSOR_OP_SLICE;
 			op->ndims = below(w, one_in(w, 8) ? RDMATENSOR_DIMS_MAX + 2 : 3);
 			op->dims_uptr = (uintptr_t)ranges;
 		}
@@ -817,6 +813,11 @@ static void make_op(struct worker *w, struct context *c, struct rdmatensor_op *o
 		op->step_id = below(w, 3);
 		if (op->opcode == RDMATENSOR_OP_FETCH && op->flags == RDMATENSOR_OP_KEEP)
 			keep(w, op, &c->kept[name]);
+	}
+	/* Kept destinations meet few of their own, and are left alone */
+	if (op->opcode == RDMATENSOR_OP_FETCH && op->flags != RDMATENSOR_OP_KEEP) {
+		op->flags |= one_in(w, 4) ? RDMATENSOR_OP_NEWEST : 0;
+		op->flags |= one_in(w, 6) ? RDMATENSOR_OP_NOWAIT : 0;
 	}
 	if (one_in(w, 10))
 		mutate(w, c, op, 0, sizeof(*op));
