@@ -1320,8 +1320,8 @@ struct rdmatensor_status_text {
  *     neither.
  *     A fetch of a step in whose place a newer generation of the name is visible ends with -ESTALE,
  *     and with that one's step in the text, whether it waits or not; so does one of the step that
- *     a visible generation has gone back from, for the last 8 times that its group did. Other steps,
- *     names that the visible generation has not, and a generation that was withdrawn are waited for
+ *     a visible generation has gone back from, for the last 8 times that its group did. Others are
+ *     waited for: steps, names that the visible generation has not, one that was withdrawn
  * @RDMATENSOR_OP_CANCEL: end the fetches, gathers and lists whose user_data is @target, with
  *     -ECANCELED unless their content is there already. Their entries come when
  *     the peer can no longer write. -ENOENT: there are none
