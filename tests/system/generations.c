@@ -319,11 +319,30 @@ TEST(a_generation_is_hidden_until_it_is_revealed)
 	EQ(hide(&p.a, "late", 1, 0), -EALREADY);
 }
 
-TEST(a_generation_takes_the_place_of_another)
+/* Generation 3, of one tensor that is read until its share, which is returned, is released */
+static uint32_t revealed_and_read(struct side *side)
 {
+	uint64_t at = side_alloc(side, BYTES), dim = BYTES;
 	struct rdmatensor_cqe cqe;
 	struct rdmatensor_op op;
-	uint64_t former_at, at;
+
+	rdmatensor_prep_publish(&op, "s", 3, side->pool.id, at, BYTES, RDMATENSOR_DT_UINT8, 1,
+				&dim, 0, 0);
+	op.flags |= RDMATENSOR_OP_SHARE;
+	rdmatensor_prep_in_generation(&op, GROUP);
+	EQ(side_do(side, &op), 0);
+	revealed(side, 3, 13);
+	rdmatensor_prep_fetch_shared(&op, "s", 3, 0, 5);
+	EQ(side_do(side, &op), 0);
+	EQ(side_next(side, RDMATENSOR_CQE_FETCH, 5, &cqe), 0);
+	return cqe.share_id;
+}
+
+TEST(a_generation_takes_the_place_of_another)
+{
+	struct rdmatensor_op op;
+	uint64_t former_at;
+	uint32_t share;
 	int i;
 
 	pair_open(&p, POOL, NULL);
@@ -345,21 +364,12 @@ TEST(a_generation_takes_the_place_of_another)
 	EQ(listed(&p.b), NAMES);
 
 	/* A reader of the former one holds its entry back */
-	at = side_alloc(&p.a, BYTES);
-	rdmatensor_prep_publish(&op, "s", 3, p.a.pool.id, at, BYTES, RDMATENSOR_DT_UINT8, 1,
-				&(uint64_t){ BYTES }, 0, 0);
-	op.flags |= RDMATENSOR_OP_SHARE;
-	rdmatensor_prep_in_generation(&op, GROUP);
-	EQ(side_do(&p.a, &op), 0);
-	revealed(&p.a, 3, 13);
-	rdmatensor_prep_fetch_shared(&op, "s", 3, 0, 5);
-	EQ(side_do(&p.a, &op), 0);
-	EQ(side_next(&p.a, RDMATENSOR_CQE_FETCH, 5, &cqe), 0);
+	share = revealed_and_read(&p.a);
 	hide_all(&p.a, 4);
 	EQ(reveal(&p.a, 4, 14), 0);
 	comes(&p.b, "w3", 0, RDMATENSOR_OP_NEWEST, 4, 4 * NAMES + 3);
 	side_none(&p.a, RDMATENSOR_CQE_REVEAL, 14, 20);
-	rdmatensor_prep_release(&op, cqe.share_id);
+	rdmatensor_prep_release(&op, share);
 	EQ(side_do(&p.a, &op), 0);
 	EQ(side_next(&p.a, RDMATENSOR_CQE_REVEAL, 14, NULL), 0);
 
@@ -517,23 +527,13 @@ TEST(a_writer_dies_before_it_reveals)
 /* A context that ends does not wait for readers of what it has replaced */
 TEST(a_writer_dies_before_its_entry)
 {
-	struct rdmatensor_cqe cqe;
 	struct rdmatensor_op op;
 	struct side writer;
-	uint64_t at;
+	uint32_t share;
 
 	pair_open(&p, POOL, NULL);
 	EQ(rdmatensor_domain_create(p.a.rt, RDMATENSOR_DOMAIN_CLOEXEC, &domain), 0);
-	at = side_alloc(&p.a, BYTES);
-	rdmatensor_prep_publish(&op, "s", 3, p.a.pool.id, at, BYTES, RDMATENSOR_DT_UINT8, 1,
-				&(uint64_t){ BYTES }, 0, 0);
-	op.flags |= RDMATENSOR_OP_SHARE;
-	rdmatensor_prep_in_generation(&op, GROUP);
-	EQ(side_do(&p.a, &op), 0);
-	revealed(&p.a, 3, 13);
-	rdmatensor_prep_fetch_shared(&op, "s", 3, 0, 5);
-	EQ(side_do(&p.a, &op), 0);
-	EQ(side_next(&p.a, RDMATENSOR_CQE_FETCH, 5, &cqe), 0);
+	share = revealed_and_read(&p.a);
 	side_open(&writer, "writer", POOL, 0, join);
 	hide_all(&writer, 4);
 	EQ(reveal(&writer, 4, 14), 0);
@@ -545,7 +545,7 @@ TEST(a_writer_dies_before_its_entry)
 	EQ(side_do(&writer, &op), 0);
 	side_close(&writer);
 	comes(&p.b, "w3", 0, RDMATENSOR_OP_NEWEST, 5, 5 * NAMES + 3);
-	rdmatensor_prep_release(&op, cqe.share_id);
+	rdmatensor_prep_release(&op, share);
 	EQ(side_do(&p.a, &op), 0);
 	close(domain);
 }

@@ -71,28 +71,13 @@ void node_generations_end(struct rdmatensor_node *node)
 	}
 }
 
-/* Bytes of one tensor, and whether it can be offered. Return: 0; -EINVAL, and the line is stored */
-static int check(const char *name, const struct rdmatensor_tensor *tensor, uint64_t *bytes)
-{
-	if (!node_length(tensor, bytes))
-		return node_fail(-EINVAL, "offer: \"%s\": %" PRIu64 " bytes are not those of its shape and type: leave bytes 0, or correct the shape",
-				 name, tensor->bytes);
-	if (tensor->slice)
-		return node_fail(-EINVAL, "offer: \"%s\": slice is set, which is of tensors that are got: set it to NULL",
-				 name);
-	if (*bytes && !tensor->data)
-		return node_fail(-EINVAL, "offer: \"%s\": no data", name);
-	return 0;
-}
-
 /* Memory of the node's that has it, a copy if need be, which is in *copy then */
 static int place(struct rdmatensor_node *node, const struct rdmatensor_tensor *tensor,
 		 uint64_t bytes, void **copy, struct rdmatensor_pool *pool, uint64_t *offset)
 {
 	int err;
 
-	if (!bytes || (node_find(node, &node->sources, tensor->data, pool, offset) &&
-		       *offset % RDMATENSOR_REGION_ALIGN == 0))
+	if (node_in_place(node, tensor, bytes, pool, offset))
 		return 0;
 	err = node_alloc(node, &node->sources, bytes, copy);
 	if (err)
@@ -114,14 +99,12 @@ static int prepare(struct rdmatensor_node *node, struct node_generation *generat
 
 	for (i = 0; i < generation->nr; i++) {
 		tensor = &tensors[i];
-		err = check(names[i], tensor, &bytes);
+		err = node_check_offer(names[i], tensor, &bytes);
 		if (!err)
 			err = place(node, tensor, bytes, &generation->copies[i], &pool, &offset);
 		if (err)
 			return err;
-		rdmatensor_prep_publish(&ops[i], names[i], generation->step, bytes ? pool.id : 0,
-					bytes ? offset : 0, bytes, tensor->data_type,
-					tensor->ndims, tensor->dims, 0, 0);
+		node_prep_offer(&ops[i], names[i], generation->step, tensor, bytes, &pool, offset);
 		rdmatensor_prep_in_generation(&ops[i], generation->group);
 	}
 	return 0;

@@ -209,8 +209,17 @@ int node_alloc(struct rdmatensor_node *node, struct node_pools *pools, uint64_t 
 bool node_find(struct rdmatensor_node *node, struct node_pools *pools, const void *data,
 	       struct rdmatensor_pool *pool, uint64_t *offset);
 
-/* The bytes of a tensor that is offered; false: they are not those of its shape and type */
-bool node_length(const struct rdmatensor_tensor *tensor, uint64_t *bytes);
+/*
+ * Whether a tensor can be offered; *bytes: its length. Return: 0; -EINVAL, and the line is stored
+ */
+int node_check_offer(const char *name, const struct rdmatensor_tensor *tensor, uint64_t *bytes);
+/* It can be offered where it is, of @bytes: there, unless they are 0. False: it is to be copied */
+bool node_in_place(struct rdmatensor_node *node, const struct rdmatensor_tensor *tensor,
+		   uint64_t bytes, struct rdmatensor_pool *pool, uint64_t *offset);
+/* A PUBLISH of it, until it is withdrawn */
+void node_prep_offer(struct rdmatensor_op *op, const char *name, int64_t step,
+		     const struct rdmatensor_tensor *tensor, uint64_t bytes,
+		     const struct rdmatensor_pool *pool, uint64_t offset);
 /* An entry has ended that one. Nobody reads it */
 void node_generation_over(struct rdmatensor_node *node, uint64_t id);
 /* When the context is gone */

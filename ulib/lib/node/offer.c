@@ -10,7 +10,8 @@
 
 #include "node.h"
 
-bool node_length(const struct rdmatensor_tensor *tensor, uint64_t *bytes)
+/* Length of the shape, or what the caller says; false: neither, or they do not fit */
+static bool length_of(const struct rdmatensor_tensor *tensor, uint64_t *bytes)
 {
 	uint64_t size = rdmatensor_data_type_size(tensor->data_type), all = size;
 	uint32_t i;
@@ -28,6 +29,34 @@ bool node_length(const struct rdmatensor_tensor *tensor, uint64_t *bytes)
 	return !tensor->bytes || tensor->bytes == all;
 }
 
+int node_check_offer(const char *name, const struct rdmatensor_tensor *tensor, uint64_t *bytes)
+{
+	if (!length_of(tensor, bytes))
+		return node_fail(-EINVAL, "offer: \"%s\": %" PRIu64 " bytes are not those of its shape and type: leave bytes 0, or correct the shape",
+				 name, tensor->bytes);
+	if (tensor->slice)
+		return node_fail(-EINVAL, "offer: \"%s\": slice is set, which is of tensors that are got: set it to NULL",
+				 name);
+	if (*bytes && !tensor->data)
+		return node_fail(-EINVAL, "offer: \"%s\": no data", name);
+	return 0;
+}
+
+bool node_in_place(struct rdmatensor_node *node, const struct rdmatensor_tensor *tensor,
+		   uint64_t bytes, struct rdmatensor_pool *pool, uint64_t *offset)
+{
+	return !bytes || (node_find(node, &node->sources, tensor->data, pool, offset) &&
+			  *offset % RDMATENSOR_REGION_ALIGN == 0);
+}
+
+void node_prep_offer(struct rdmatensor_op *op, const char *name, int64_t step,
+		     const struct rdmatensor_tensor *tensor, uint64_t bytes,
+		     const struct rdmatensor_pool *pool, uint64_t offset)
+{
+	rdmatensor_prep_publish(op, name, step, bytes ? pool->id : 0, bytes ? offset : 0, bytes,
+				tensor->data_type, tensor->ndims, tensor->dims, 0, 0);
+}
+
 static int publish(struct rdmatensor_node *node, const char *name,
 		   const struct rdmatensor_tensor *tensor, uint64_t bytes,
 		   const struct rdmatensor_pool *pool, uint64_t offset)
@@ -35,9 +64,7 @@ static int publish(struct rdmatensor_node *node, const char *name,
 	struct rdmatensor_op op;
 	int err;
 
-	rdmatensor_prep_publish(&op, name, tensor->step, bytes ? pool->id : 0,
-				bytes ? offset : 0, bytes, tensor->data_type, tensor->ndims,
-				tensor->dims, 0, 0);
+	node_prep_offer(&op, name, tensor->step, tensor, bytes, pool, offset);
 	err = rdmatensor_submit(node->rt, &op, 1, 0, 0, NULL);
 	if (err)
 		return node_fail(err, "offer: \"%s\", step %" PRId64 ": %s%s", name,
@@ -88,19 +115,12 @@ int rdmatensor_offer(struct rdmatensor_node *node, const char *name,
 	int err;
 
 	node_clear_error();
-	if (!node_length(tensor, &bytes))
-		return node_fail(-EINVAL, "offer: \"%s\": %" PRIu64 " bytes are not those of its shape and type: leave bytes 0, or correct the shape",
-				 name, tensor->bytes);
-	if (tensor->slice)
-		return node_fail(-EINVAL, "offer: \"%s\": slice is set, which is of tensors that are got: set it to NULL",
-				 name);
-	if (bytes && !tensor->data)
-		return node_fail(-EINVAL, "offer: \"%s\": no data", name);
-	err = node_start(node, NULL);
+	err = node_check_offer(name, tensor, &bytes);
+	if (!err)
+		err = node_start(node, NULL);
 	if (err)
 		return err;
-	if (!bytes || (node_find(node, &node->sources, tensor->data, &pool, &offset) &&
-		       offset % RDMATENSOR_REGION_ALIGN == 0))
+	if (node_in_place(node, tensor, bytes, &pool, &offset))
 		return publish(node, name, tensor, bytes, &pool, offset);
 	return offer_copy(node, name, tensor, bytes);
 }

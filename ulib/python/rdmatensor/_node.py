@@ -494,19 +494,14 @@ class Node:
             # Before: what is offered as it is stays, also if a signal's handler raises
             with self._lock:
                 self._generations.setdefault(group, []).append(kept)
-            err, said = -errno.EINTR, ""
-            until = _Until(self, f"offer: {group!r}")
             try:
-                while err == -errno.EINTR:
-                    err, said = until.run(lambda _text=text: lib.rdmatensor_offer_generation(
-                        handle.pointer, encoded, step,
-                        ffi.cast("const char *const *", pointers), tensors, len(names)))
+                _until_it_ends(self, lambda _text=text: lib.rdmatensor_offer_generation(
+                    handle.pointer, encoded, step, ffi.cast("const char *const *", pointers),
+                    tensors, len(names)), f"offer: {group!r}")
+                kept.visible = True
             finally:
-                if err:
+                if not kept.visible:
                     self._forget(group, [kept])
-            if err:
-                raise OSError(-err, said or os.strerror(-err))
-            kept.visible = True
 
     def _forget(self, group: str, gone: list["_Kept"]) -> None:
         with self._lock:
