@@ -532,21 +532,6 @@ static void rdv_match_any_step(struct rdmatensor_rendezvous *rdv, const char *na
 	rdv_free_key_if_unused(rdv, key);
 }
 
-/* The table's own tensors go first */
-static bool rdv_match_lasting(struct rdmatensor_rendezvous *rdv, const struct rdv_lookup *lookup,
-			      struct rdmatensor_waiter *waiter)
-{
-	struct rdmatensor_rendezvous *lasting = rdv_lock_lasting(rdv);
-	struct rdmatensor_tensor *tensor = NULL;
-
-	if (lasting && !rdv_offered(rdv, lookup))
-		tensor = rdv_offered(lasting, lookup);
-	if (tensor)
-		rdv_match(tensor, waiter);
-	rdv_unlock_lasting(lasting);
-	return tensor;
-}
-
 /* Something is offered there that can still be matched, or is to be */
 static bool rdv_is_taken(struct rdmatensor_rendezvous_key *key)
 {
@@ -795,19 +780,23 @@ static bool rdv_refuse(struct rdmatensor_rendezvous *rdv, struct rdmatensor_wait
 	return true;
 }
 
-/* Return: whether it is matched */
+/* The table's own tensors go first. Return: whether it is matched */
 static bool rdv_match_now(struct rdmatensor_rendezvous *rdv, struct rdmatensor_waiter *waiter,
 			  const struct rdv_lookup *lookup)
 {
+	struct rdmatensor_rendezvous *lasting = NULL;
 	struct rdmatensor_tensor *tensor;
 
 	if (lookup->any_step)
 		return rdv_match_newest(rdv, lookup, waiter);
-	if (rdv_match_lasting(rdv, lookup, waiter))
-		return true;
 	tensor = rdv_offered(rdv, lookup);
+	if (!tensor) {
+		lasting = rdv_lock_lasting(rdv);
+		tensor = lasting ? rdv_offered(lasting, lookup) : NULL;
+	}
 	if (tensor)
 		rdv_match(tensor, waiter);
+	rdv_unlock_lasting(lasting);
 	return tensor;
 }
 
