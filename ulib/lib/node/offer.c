@@ -111,7 +111,7 @@ int rdmatensor_offer(struct rdmatensor_node *node, const char *name,
 		     const struct rdmatensor_tensor *tensor)
 {
 	struct rdmatensor_pool pool = { 0 };
-	uint64_t offset = 0, bytes;
+	uint64_t offset = 0, bytes = 0;
 	int err;
 
 	node_clear_error();
