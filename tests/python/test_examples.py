@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0
 """The examples, as people start them."""
 
+import json
 import os
 import re
 import subprocess
 import sys
 
+import pytest
+
 EXAMPLES = os.path.join(os.path.dirname(__file__), "../../ulib/examples")
 GRAPH = os.path.join(os.environ["LAB_BUILD"], "demo/graph")
+DIGITS = os.path.join(os.environ["LAB_BUILD"], "demo/digits.csv.gz")
 
 
-def start(name, *args):
+def start(name, *args, **env):
     return subprocess.Popen([sys.executable, os.path.join(EXAMPLES, name), *args], text=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | env)
 
 
 def test_neighbours(address):
@@ -62,6 +66,42 @@ def test_weights(address):
     print("#", said, end="")
 
 
+def train_digits(address, servers, workers, steps):
+    """What each worker has said"""
+    places = {"ps": [f"{address}:{7030 + i}" for i in range(servers)],
+              "worker": [f"{address}:{7040 + i}" for i in range(workers)]}
+    tasks = {(kind, i): start("parameters.py", "run", DIGITS, str(steps),
+                              TF_CONFIG=json.dumps({"cluster": places,
+                                                    "task": {"type": kind, "index": i}}))
+             for kind in places for i in range(len(places[kind]))}
+    try:
+        said = {}
+        for i in range(workers):
+            said[i], wrong = tasks["worker", i].communicate(timeout=120)
+            assert tasks["worker", i].returncode == 0, wrong
+        return said
+    finally:
+        for (kind, i), task in tasks.items():
+            task.terminate()
+            wrong = task.communicate(timeout=60)[1]
+            # Servers end well; workers have ended
+            assert kind == "worker" or task.returncode == 0, wrong
+
+
+@pytest.mark.parametrize("servers, workers", [(1, 2), (2, 4)])
+def test_parameters(address, servers, workers):
+    """Bit for bit what one process computes, and it has learnt"""
+    alone = start("parameters.py", "alone", DIGITS, str(workers), "40")
+    curve, wrong = alone.communicate(timeout=60)
+    assert alone.returncode == 0, wrong
+    said = train_digits(address, servers, workers, 40)
+    assert said.pop(0) == curve
+    assert not any(said.values())
+    losses = [float(line.split()[1]) for line in curve.splitlines()[:40]]
+    told = re.fullmatch(r"# (\d+) of 297 told", curve.splitlines()[40])
+    assert losses[0] > 2.2 and losses[-1] < 1 and int(told[1]) > 200, curve
+
+
 def test_what_is_wrong(address):
     for name, args, text in [
         ("neighbours.py", ["sample", "/none", address], "No such file|not found"),
@@ -69,6 +109,9 @@ def test_what_is_wrong(address):
         ("neighbours.py", ["serve", "nowhere:x", "0", "1"], "port is a number"),
         ("weights.py", [], "weights.py train ADDRESS"),
         ("weights.py", ["train", f"{address}:0", "many"], "invalid literal"),
+        ("parameters.py", [], "parameters.py run DIGITS"),
+        ("parameters.py", ["run", DIGITS], "TF_CONFIG has no"),
+        ("parameters.py", ["alone", GRAPH, "2"], "not scikit-learn's digits"),
     ]:
         process = start(name, *args)
         wrong = process.communicate(timeout=60)[1]

@@ -97,6 +97,26 @@ half_is_half() {
 		--argjson ws "$whole" '($hb / $wb - 0.5 | fabs) < 0.01 and $ws / $hs >= 1.2'
 }
 
+# A network that is trained with digits: its server and worker 1 on node 0, worker 0 on node 1
+digits=$LAB_BUILD/demo/digits.csv.gz steps=12
+export RDMATENSOR_LIBRARY=$LAB_BUILD/ulib/lib/librdmatensor.so PYTHONPATH=$PWD/ulib/python
+export PYTHONDONTWRITEBYTECODE=1
+# train TYPE INDEX: in a subshell, which becomes it
+train() {
+	local nodes=("$LAB_IP" "$LAB_PEER_IP") places
+	((LAB_NODE == 0)) || nodes=("$LAB_PEER_IP" "$LAB_IP")
+	printf -v places '"ps":["%s:7010"],"worker":["%s:7011","%s:7012"]' \
+		"${nodes[0]}" "${nodes[1]}" "${nodes[0]}"
+	export TF_CONFIG="{\"cluster\":{$places},\"task\":{\"type\":\"$1\",\"index\":$2}}"
+	exec /usr/bin/python3 ulib/examples/parameters.py run "$digits" "$steps"
+}
+# Bit for bit what one process computes
+trained_as_alone() {
+	(train worker 0) >/tmp/curve || return 1
+	/usr/bin/python3 ulib/examples/parameters.py alone "$digits" 2 "$steps" >/tmp/alone && diff /tmp/alone /tmp/curve &&
+		(($(wc -l </tmp/curve) == steps + 1))
+}
+
 load
 
 if [ "$LAB_NODE" = 0 ]; then
@@ -119,6 +139,11 @@ if [ "$LAB_NODE" = 0 ]; then
 	lab-barrier sliced 120
 	kill $spawned
 	wait $spawned
+	train ps 0 &
+	server=$!
+	check "a worker beside its parameters' server" eval '(train worker 1)'
+	lab-barrier trained 120
+	check "the server of the parameters ends well" eval 'kill $server && wait $server'
 else
 	lab-barrier serving 60
 	check "fetch all tensors for three steps" \
@@ -148,6 +173,8 @@ else
 	check "a slice that there is not" refused 'the tensor has no such slice' \
 		"$tool" fetch "$LAB_PEER_IP:7003" w --slice w=:,:,0 -o /tmp/x.safetensors
 	lab-barrier sliced 120
+	check "a network is trained on two nodes as in one process" trained_as_alone
+	lab-barrier trained 120
 fi
 check "rmmod" rmmod rdmatensor
 

@@ -117,8 +117,7 @@ says_how_long_and_how_many() {
 	ln -s "$(type -P true)" "$at/tests/demo/model"
 	ln -s "$(type -P true)" "$at/ulib/examples/debian-graph"
 	ln -s "$(type -P true)" "$at/tests/lab/deps"
-	printf '%s\n' '#!/bin/sh' 'cd "$(dirname "$0")" && pwd' >"$at/tests/lab/promtool"
-	chmod +x "$at/tests/lab/promtool"
+	ln -s "$(type -P pwd)" "$at/tests/lab/deb-file"
 	printf '%s\n' '#!/bin/sh' 'echo "ok 1 - a"; echo "not ok 2 - b"; echo "ok 3 - c # SKIP"; exit 1' \
 		>"$at/tests/fuzz/wire.sh"
 	chmod +x "$at/tests/fuzz/wire.sh"
