@@ -1235,6 +1235,12 @@ struct rdmatensor_status_text {
  *     START's max_pools buffers are there, or with the domain; that of a tensor that is
  *     withdrawn, by that. -ENOBUFS: max_pools buffers have a tensor that is not delivered
  *     yet; -ENOMEM, -EOVERFLOW, -EINTR: as for RDMATENSOR_POOL_CREATE; -ENODEV
+ *     With RDMATENSOR_OP_STRIDES the tensor is a view: its elements lie at the distances @strides_uptr
+ *     from (pool_id, offset) on, which is the first one's place, and any bytes may lie between them;
+ *     a stride of 0 repeats an element. It is read in place, and to a receiver it is as any other. All
+ *     from the first element to the last has to lie inside one region, and @offset may be any. Whether
+ *     the elements of two strided tensors or destinations overlap is not looked at. -ERANGE: @nr_strides is not
+ *     @ndims, the tensor is opaque, or it would end beyond 2^63 - 1
  *     With RDMATENSOR_OP_GENERATION, and @uses 0, the tensor is hidden, and becomes visible with
  *     all others of its generation, which are those of the same @step_id and group, by a REVEAL. A
  *     group is any number, in @target: of a model, say, whose generations take each other's place.
@@ -1280,6 +1286,17 @@ struct rdmatensor_status_text {
  *     -ERANGE, and is not used up by it. -EOPNOTSUPP: the peer's module knows no slices; -EINVAL:
  *     more than RDMATENSOR_DIMS_MAX ranges, one that ends beyond 2^63 - 1, or RDMATENSOR_OP_KEEP
  *     or RDMATENSOR_OP_SHARE too.
+ *     With RDMATENSOR_OP_STRIDES what comes does not lie together at the destination: each element of
+ *     the tensor, or of its slice, goes to the distances @strides_uptr from the destination's
+ *     beginning on. Only these bytes are written, and the process may use those in between; @bytes is
+ *     all from the first element to the last. The peer's device writes each run of bytes
+ *     that lies together here by an RDMA write of its own: runs of less than a few KiB cost more than
+ *     their bytes, and a region that the CPU copies from may be faster. The fetch ends with -ERANGE if
+ *     @nr_strides is not the number of dims that come (a range of bytes has one) or the tensor is opaque,
+ *     and with -EINVAL if elements would overlap: each stride has to reach over all that the lesser
+ *     ones do, in any order of the dims. In strict mode the peer has keys for what lies between, too.
+ *     -EOPNOTSUPP: the peer's module knows no strides; -EINVAL: more than RDMATENSOR_DIMS_MAX of
+ *     them, or one beyond 2^63 - 1
  *     With RDMATENSOR_OP_PROXY the destination may also be what a peer cannot write: a place in
  *     a pool that peers must not write to, or whose keys are too many for a message; or, with
  *     pool_id 0, memory of the process that is in no pool: @offset is the address of its first
@@ -1412,6 +1429,8 @@ struct rdmatensor_range {
  *         RDMATENSOR_OP_NOWAIT (FETCH): what is not offered is an error;
  *         RDMATENSOR_OP_GENERATION (PUBLISH with @uses 0): hidden until a REVEAL; (WITHDRAW): all
  *         of a generation;
+ *         RDMATENSOR_OP_STRIDES (PUBLISH without _SHARE, FETCH without _ALLOC, _KEEP, _SHARE): its
+ *         elements do not lie together;
  *         RDMATENSOR_OP_QUIET (REVEAL): as for WITHDRAW
  * @channel: FETCH, LIST: the peer, RDMATENSOR_CHANNEL_SELF: this context
  * @user_data: returned in the entry
@@ -1421,7 +1440,7 @@ struct rdmatensor_range {
  * @step_id: PUBLISH, WITHDRAW, FETCH, REVEAL
  * @offset: PUBLISH, FETCH without _ALLOC: in a pool, in bytes; a multiple of
  *         RDMATENSOR_REGION_ALIGN in a pool of kernel pages, anything in one that was
- *         registered or imported; FREE; GATHER: as FETCH; LIST: as FETCH, but a multiple of 8 in
+ *         registered or imported, and with _STRIDES; FREE; GATHER: as FETCH; LIST: as FETCH, but a multiple of 8 in
  *         those too
  * @bytes: PUBLISH: the tensor's; FETCH: the destination's, 0 is allowed. A
  *         fetch with _ALLOC: the longest tensor to allocate for, 0: any. GATHER: the
@@ -1442,6 +1461,9 @@ struct rdmatensor_range {
  *         of 1024 for 960 less the name's. A peer of before there was
  *         RDMATENSOR_STATUS_TEXT_MAX gets RDMATENSOR_TEXT_MAX bytes
  * @text_len: its length, at most RDMATENSOR_STATUS_TEXT_MAX
+ * @strides_uptr: PUBLISH, FETCH with _STRIDES: array of @nr_strides __u64, the slowest dim's first: the
+ *         distance in bytes from an element to the next one of that dim, up to 2^63 - 1
+ * @nr_strides: its length: PUBLISH: @ndims; FETCH: the dims of what comes
  * @__reserved: must be 0
  * @target: CANCEL: user_data of the fetches, gathers and lists; WITHDRAW: that of the publication
  *         that is meant, 0: any; RELEASE: share_id; LIST: 0, or the cursor of an entry, to go on
@@ -1471,6 +1493,7 @@ struct rdmatensor_op {
 #define RDMATENSOR_OP_NEWEST (1 << 10)
 #define RDMATENSOR_OP_NOWAIT (1 << 11)
 #define RDMATENSOR_OP_GENERATION (1 << 12)
+#define RDMATENSOR_OP_STRIDES (1 << 13)
 	__u32 channel;
 	__aligned_u64 user_data;
 	__aligned_u64 name_uptr;
@@ -1485,8 +1508,14 @@ struct rdmatensor_op {
 	__aligned_u64 dims_uptr;
 	__u32 uses;
 	__s32 status;
-	__aligned_u64 text_uptr;
-	__u32 text_len;
+	union {
+		__aligned_u64 text_uptr;
+		__aligned_u64 strides_uptr;
+	};
+	union {
+		__u32 text_len;
+		__u32 nr_strides;
+	};
 	__u32 __reserved;
 	__aligned_u64 target;
 	__aligned_u64 ids_uptr;

@@ -24,11 +24,13 @@
  * @op: the operation
  * @name: its name, or prefix
  * @publish: arguments, here because they are large
+ * @layout: one of them
  */
 struct submit_room {
 	struct rdmatensor_op op;
 	char name[RDMATENSOR_NAME_MAX];
 	struct rdmatensor_publish_args publish;
+	struct rdmatensor_layout layout;
 };
 
 /* Fields that an operation does not name must be 0: it names @fields of these */
@@ -47,6 +49,7 @@ struct submit_room {
 #define USES_PREFIX BIT(12)
 #define USES_SLICE BIT(13)
 #define USES_STEP BIT(14)
+#define USES_STRIDES BIT(15)
 
 static int submit_check(const struct rdmatensor_op *op, u32 fields, u16 flags)
 {
@@ -61,7 +64,8 @@ static int submit_check(const struct rdmatensor_op *op, u32 fields, u16 flags)
 	    (!(fields & USES_DEADLINE) && op->deadline_ns) ||
 	    (!(fields & USES_META) && op->data_type) ||
 	    (!(fields & (USES_META | USES_SLICE)) && (op->ndims || op->dims_uptr)) ||
-	    (!(fields & USES_STATUS) && (op->status || op->text_uptr || op->text_len)) ||
+	    (!(fields & USES_STATUS) && op->status) ||
+	    (!(fields & (USES_STATUS | USES_STRIDES)) && (op->text_uptr || op->text_len)) ||
 	    (!(fields & USES_TARGET) && op->target) ||
 	    (!(fields & USES_USES) && op->uses) ||
 	    (!(fields & USES_IDS) && (op->ids_uptr || op->nr_ids || op->table)) ||
@@ -103,6 +107,19 @@ static int submit_publish_failed(struct submit_room *room)
 					   op->text_len);
 }
 
+/* Return: 0, -EINVAL, -EFAULT */
+static int submit_layout(const struct rdmatensor_op *op, struct rdmatensor_layout *layout)
+{
+	if (op->nr_strides > RDMATENSOR_DIMS_MAX)
+		return -EINVAL;
+	memset(layout, 0, sizeof(*layout));
+	layout->ndims = op->nr_strides;
+	if (copy_from_user(layout->strides, u64_to_user_ptr(op->strides_uptr),
+			   op->nr_strides * sizeof(layout->strides[0])))
+		return -EFAULT;
+	return rdmatensor_layout_check(layout);
+}
+
 static int submit_publish(struct rdmatensor_context *context, struct submit_room *room)
 {
 	struct rdmatensor_publish_args *args = &room->publish;
@@ -113,12 +130,15 @@ static int submit_publish(struct rdmatensor_context *context, struct submit_room
 	ret = submit_check(op, (failed ? USES_NAME | USES_STATUS | USES_USES :
 				USES_NAME | USES_USES | USES_POOL | USES_OFFSET | USES_BYTES |
 				USES_META) |
-			   (op->flags & RDMATENSOR_OP_GENERATION ? USES_TARGET : 0),
+			   (op->flags & RDMATENSOR_OP_GENERATION ? USES_TARGET : 0) |
+			   (op->flags & RDMATENSOR_OP_STRIDES ? USES_STRIDES : 0),
 			   (failed ? RDMATENSOR_OP_FAILED :
 				     RDMATENSOR_OP_DEAD | RDMATENSOR_OP_COPY |
-				     RDMATENSOR_OP_SHARE) | RDMATENSOR_OP_GENERATION);
-	/* What is shared is the publisher's memory, in a pool that the process has mapped */
-	if (op->flags & RDMATENSOR_OP_COPY && op->flags & RDMATENSOR_OP_SHARE)
+				     RDMATENSOR_OP_STRIDES | RDMATENSOR_OP_SHARE) |
+			   RDMATENSOR_OP_GENERATION);
+	/* What is shared is the publisher's memory, whose place is all that is told of it */
+	if (op->flags & RDMATENSOR_OP_SHARE &&
+	    op->flags & (RDMATENSOR_OP_COPY | RDMATENSOR_OP_STRIDES))
 		return -EINVAL;
 	/* A generation lasts until the next one takes its place */
 	if (op->flags & RDMATENSOR_OP_GENERATION && op->uses)
@@ -130,6 +150,10 @@ static int submit_publish(struct rdmatensor_context *context, struct submit_room
 
 	memset(args, 0, sizeof(*args));
 	ret = failed ? submit_publish_failed(room) : submit_publish_meta(room);
+	if (!ret && op->flags & RDMATENSOR_OP_STRIDES) {
+		ret = submit_layout(op, &room->layout);
+		args->layout = &room->layout;
+	}
 	if (ret)
 		return ret;
 	args->user_data = op->user_data;
@@ -309,6 +333,26 @@ static struct rdmatensor_fetch_slice *submit_slice(const struct rdmatensor_op *o
 	return wanted;
 }
 
+/* Where it is to lie in the destination, for the fetch to own; NULL: together. Or ERR_PTR */
+static struct rdmatensor_fetch_layout *submit_fetch_layout(const struct rdmatensor_op *op)
+{
+	struct rdmatensor_fetch_layout *layout;
+	int ret;
+
+	if (!(op->flags & RDMATENSOR_OP_STRIDES))
+		return NULL;
+	layout = kzalloc(sizeof(*layout), GFP_KERNEL_ACCOUNT);
+	if (!layout)
+		return ERR_PTR(-ENOMEM);
+	ret = submit_layout(op, &layout->layout);
+	if (ret) {
+		kfree(layout);
+		return ERR_PTR(ret);
+	}
+	rdmatensor_wire_layout_put(&layout->layout, &layout->wire);
+	return layout;
+}
+
 /* To a place that peers write, or over one */
 static int submit_fetch_placed(struct rdmatensor_context *context,
 			       struct rdmatensor_fetch_args *args,
@@ -330,14 +374,15 @@ static int submit_fetch_placed(struct rdmatensor_context *context,
 /* What may go together */
 static u16 submit_fetch_flags(const struct rdmatensor_op *op)
 {
+	u16 parts = RDMATENSOR_OP_SLICE | RDMATENSOR_OP_STRIDES | RDMATENSOR_OP_PROXY;
 	u16 any = RDMATENSOR_OP_NEWEST | RDMATENSOR_OP_NOWAIT;
 
 	if (op->flags & RDMATENSOR_OP_SHARE)
 		return any | RDMATENSOR_OP_SHARE;
 	if (op->flags & RDMATENSOR_OP_ALLOC)
 		return any | RDMATENSOR_OP_ALLOC | RDMATENSOR_OP_SLICE;
-	if (op->flags & (RDMATENSOR_OP_SLICE | RDMATENSOR_OP_NEWEST))
-		return any | RDMATENSOR_OP_PROXY | RDMATENSOR_OP_SLICE;
+	if (op->flags & (RDMATENSOR_OP_SLICE | RDMATENSOR_OP_STRIDES | RDMATENSOR_OP_NEWEST))
+		return any | parts;
 	return any | RDMATENSOR_OP_KEEP | RDMATENSOR_OP_PROXY;
 }
 
@@ -362,7 +407,8 @@ static int submit_fetch(struct rdmatensor_context *context, struct submit_room *
 	ret = submit_check(op, USES_CHANNEL | USES_NAME | USES_POOL | USES_BYTES |
 			   USES_DEADLINE | (args.alloc ? 0 : USES_OFFSET) |
 			   (op->flags & RDMATENSOR_OP_PROXY ? USES_PROXY : 0) |
-			   (op->flags & RDMATENSOR_OP_SLICE ? USES_SLICE : 0),
+			   (op->flags & RDMATENSOR_OP_SLICE ? USES_SLICE : 0) |
+			   (op->flags & RDMATENSOR_OP_STRIDES ? USES_STRIDES : 0),
 			   submit_fetch_flags(op));
 	if (!ret)
 		ret = submit_name(room);
@@ -373,9 +419,20 @@ static int submit_fetch(struct rdmatensor_context *context, struct submit_room *
 	args.slice = submit_slice(op);
 	if (IS_ERR(args.slice))
 		return PTR_ERR(args.slice);
+	args.layout = submit_fetch_layout(op);
+	if (IS_ERR(args.layout)) {
+		ret = PTR_ERR(args.layout);
+		goto out_free_slice;
+	}
 	ret = submit_fetch_placed(context, &args, op);
 	if (ret)
-		kfree(args.slice);
+		goto out_free_layout;
+	return 0;
+
+out_free_layout:
+	kfree(args.layout);
+out_free_slice:
+	kfree(args.slice);
 	return ret;
 }
 

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Arithmetic of slices. A tensor is row-major and has no gaps, so dims that are taken whole are one
+ * Arithmetic of slices and layouts. Where a tensor has no gaps, dims that are taken whole are one
  * with the dim before them: what is left is a run of bytes, repeated at each level of the dims
- * before it. Products cannot overflow, as those of the whole tensor do not.
+ * before it. Products cannot overflow, as those of the whole tensor do not, nor its span.
  */
 #include <linux/errno.h>
 #include <linux/export.h>
 #include <linux/limits.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
+#include <linux/overflow.h>
+#include <linux/sort.h>
 #include <linux/string.h>
 #include <kunit/visibility.h>
 #include "core/slice.h"
@@ -85,40 +87,115 @@ int rdmatensor_slice_meta(const struct rdmatensor_slice *slice,
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_slice_meta);
 
-/* The last level goes on at @stride: two are one then */
-static bool slice_is_level(const struct rdmatensor_cut *cut, u64 stride)
+int rdmatensor_layout_check(const struct rdmatensor_layout *layout)
+{
+	unsigned int i;
+
+	if (layout->ndims > RDMATENSOR_DIMS_MAX)
+		return -EINVAL;
+	for (i = 0; i < layout->ndims; i++)
+		if (layout->strides[i] > S64_MAX)
+			return -EINVAL;
+	return 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_layout_check);
+
+int rdmatensor_layout_span(const struct rdmatensor_layout *layout,
+			   const struct rdmatensor_meta *meta, u64 *span)
+{
+	unsigned int i;
+	u64 way;
+
+	*span = 0;
+	if (layout->ndims != meta->ndims || rdmatensor_data_type_opaque(meta->data_type))
+		return -ERANGE;
+	if (!meta->bytes)
+		return 0;
+	*span = rdmatensor_data_type_bytes(meta->data_type);
+	for (i = 0; i < meta->ndims; i++)
+		if (check_mul_overflow(meta->dims[i] - 1, layout->strides[i], &way) ||
+		    check_add_overflow(*span, way, span) || *span > S64_MAX)
+			return -ERANGE;
+	return 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_layout_span);
+
+/* A dim of more than one element */
+struct layout_dim {
+	u64 stride;
+	u64 length;
+};
+
+static int layout_compare(const void *a, const void *b)
+{
+	const struct layout_dim *first = a, *second = b;
+
+	return first->stride < second->stride ? -1 : first->stride > second->stride;
+}
+
+bool rdmatensor_layout_disjoint(const struct rdmatensor_layout *layout,
+				const struct rdmatensor_meta *meta)
+{
+	struct layout_dim dims[RDMATENSOR_DIMS_MAX];
+	u64 extent = rdmatensor_data_type_bytes(meta->data_type);
+	unsigned int i, nr = 0;
+
+	if (!meta->bytes)
+		return true;
+	for (i = 0; i < meta->ndims; i++)
+		if (meta->dims[i] > 1)
+			dims[nr++] = (struct layout_dim){ layout->strides[i], meta->dims[i] };
+	sort(dims, nr, sizeof(dims[0]), layout_compare, NULL);
+	for (i = 0; i < nr; i++) {
+		if (dims[i].stride < extent)
+			return false;
+		extent += dims[i].stride * (dims[i].length - 1);
+	}
+	return true;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_layout_disjoint);
+
+/* Goes on with the elements of a dim: with the run or the last level it may be one */
+static void cut_repeat(struct rdmatensor_cut *cut, u64 length, u64 stride)
 {
 	unsigned int last = cut->nr - 1;
 
-	return stride == cut->stride[last] * cut->count[last];
+	if (length == 1)
+		return;
+	if (!cut->nr && stride == cut->bytes) {
+		cut->bytes *= length;
+	} else if (cut->nr && stride == cut->stride[last] * cut->count[last]) {
+		cut->count[last] *= length;
+	} else {
+		cut->count[cut->nr] = length;
+		cut->stride[cut->nr++] = stride;
+	}
 }
 
 void rdmatensor_slice_cut(const struct rdmatensor_slice *slice,
+			  const struct rdmatensor_layout *layout,
 			  const struct rdmatensor_meta *whole, struct rdmatensor_cut *cut)
 {
-	u64 stride = rdmatensor_data_type_bytes(whole->data_type), length = 0;
+	static const struct rdmatensor_slice all;
+	const struct rdmatensor_slice *of_dims = slice && slice->ndims ? slice : &all;
+	u64 packed = rdmatensor_data_type_bytes(whole->data_type), length = 0, stride;
 	unsigned int i = whole->ndims;
 
 	memset(cut, 0, sizeof(*cut));
-	if (!slice->ndims) {
-		cut->base = slice->ranges[0].start;
-		slice_length(&slice->ranges[0], whole->bytes, &cut->bytes);
+	if (slice && !slice->ndims)
+		cut->skip = slice->ranges[0].start;
+	/* Nor has an opaque tensor elements */
+	if (!layout && of_dims == &all) {
+		cut->bytes = whole->bytes;
 		return;
 	}
-	cut->bytes = stride;
+	cut->bytes = packed;
 	while (i--) {
-		slice_length(slice_range(slice, i), whole->dims[i], &length);
-		cut->base += slice_range(slice, i)->start * stride;
-		/* All that lies behind it is taken whole */
-		if (!cut->nr && cut->bytes == stride) {
-			cut->bytes *= length;
-		} else if (cut->nr && slice_is_level(cut, stride)) {
-			cut->count[cut->nr - 1] *= length;
-		} else if (length > 1) {
-			cut->count[cut->nr] = length;
-			cut->stride[cut->nr++] = stride;
-		}
-		stride *= whole->dims[i];
+		stride = layout ? layout->strides[i] : packed;
+		slice_length(slice_range(of_dims, i), whole->dims[i], &length);
+		cut->base += slice_range(of_dims, i)->start * stride;
+		cut_repeat(cut, length, stride);
+		packed *= whole->dims[i];
 	}
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_slice_cut);
@@ -134,7 +211,7 @@ u64 rdmatensor_cut_at(const struct rdmatensor_cut *cut, u64 pos, u64 *run)
 	u64 at = cut->base, within, index;
 	unsigned int i;
 
-	pos = div64_u64_rem(pos, cut->bytes, &within);
+	pos = div64_u64_rem(cut->skip + pos, cut->bytes, &within);
 	*run = cut->bytes - within;
 	for (i = 0; i < cut->nr && pos; i++) {
 		pos = div64_u64_rem(pos, cut->count[i], &index);

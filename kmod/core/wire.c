@@ -48,6 +48,7 @@ enum {
 	FIELD_LIST = 1 << 17,
 	FIELD_ENTRIES = 1 << 18,
 	FIELD_SLICE = 1 << 19,
+	FIELD_LAYOUT = 1 << 20,
 };
 
 #define FIELDS_META	(FIELD_BYTES | FIELD_DTYPE | FIELD_DEAD | FIELD_DIMS)
@@ -68,7 +69,8 @@ static const struct {
 		.fields = FIELD_INDEX | FIELD_STEP | FIELDS_META | FIELD_NAME,
 		.flags = RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_VALIDATE |
 			 RDMATENSOR_WIRE_F_KEEP | RDMATENSOR_WIRE_F_SLICE |
-			 RDMATENSOR_WIRE_F_NEWEST | RDMATENSOR_WIRE_F_NOW,
+			 RDMATENSOR_WIRE_F_NEWEST | RDMATENSOR_WIRE_F_NOW |
+			 RDMATENSOR_WIRE_F_LAYOUT,
 	},
 	[RDMATENSOR_WIRE_META_DATA_RESPONSE] = {
 		.name = "META_DATA_RESPONSE",
@@ -79,7 +81,7 @@ static const struct {
 		.name = "TENSOR_RE_REQUEST",
 		.fields = FIELD_INDEX | FIELD_STEP | FIELDS_META,
 		.flags = RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_KEEP |
-			 RDMATENSOR_WIRE_F_SLICE,
+			 RDMATENSOR_WIRE_F_SLICE | RDMATENSOR_WIRE_F_LAYOUT,
 	},
 	[RDMATENSOR_WIRE_ERROR_STATUS] = {
 		.name = "ERROR_STATUS",
@@ -137,6 +139,8 @@ static u32 wire_used_fields(u8 type, u16 flags)
 	}
 	if (flags & wire_types[type].flags & RDMATENSOR_WIRE_F_SLICE)
 		fields |= FIELD_SLICE;
+	if (flags & wire_types[type].flags & RDMATENSOR_WIRE_F_LAYOUT)
+		fields |= FIELD_LAYOUT;
 	if (flags & wire_types[type].flags & RDMATENSOR_WIRE_F_CHECKSUM)
 		fields |= FIELD_CHECKSUM;
 	if (flags & wire_types[type].flags & RDMATENSOR_WIRE_F_NAMED)
@@ -174,6 +178,11 @@ static u32 wire_slice_bytes(u8 ndims)
 	       max_t(u32, ndims, 1) * sizeof(struct rdmatensor_wire_range);
 }
 
+static u32 wire_layout_bytes(u8 ndims)
+{
+	return offsetof(struct rdmatensor_wire_layout, strides) + ndims * sizeof(__le64);
+}
+
 u32 rdmatensor_wire_length(const struct rdmatensor_msg *msg)
 {
 	u32 fields = wire_used_fields(msg->type, msg->flags);
@@ -183,6 +192,7 @@ u32 rdmatensor_wire_length(const struct rdmatensor_msg *msg)
 	       (fields & FIELD_TABLE ? sizeof(struct rdmatensor_wire_table) : 0) +
 	       (fields & FIELD_LIST ? sizeof(struct rdmatensor_wire_list) : 0) +
 	       (fields & FIELD_SLICE ? wire_slice_bytes(msg->slice->ndims) : 0) +
+	       (fields & FIELD_LAYOUT ? wire_layout_bytes(msg->layout->ndims) : 0) +
 	       (fields & FIELD_DIMS ? msg->meta.ndims * sizeof(__le64) : 0) +
 	       (fields & FIELD_RKEYS ? msg->nr_rkeys * sizeof(__le32) : 0) +
 	       (fields & FIELD_NAME ? msg->name_len : 0) +
@@ -232,28 +242,44 @@ static const char *wire_check_meta(const struct rdmatensor_msg *msg)
 	return rdmatensor_meta_check(meta) ? "meta-data" : NULL;
 }
 
-/* How long the content is. Return: NULL, or why it is not known */
-static const char *wire_content_bytes(const struct rdmatensor_msg *msg, u64 *bytes)
+/* What the content is. Return: NULL, or why it is not known */
+static const char *wire_content(const struct rdmatensor_msg *msg, struct rdmatensor_meta *content)
 {
 	struct rdmatensor_slice slice;
-	struct rdmatensor_meta part;
 
-	*bytes = msg->meta.bytes;
-	if (!(msg->flags & RDMATENSOR_WIRE_F_SLICE))
+	if (!(msg->flags & RDMATENSOR_WIRE_F_SLICE)) {
+		*content = msg->meta;
 		return NULL;
+	}
 	rdmatensor_wire_slice_get(msg->slice, &slice);
-	if (rdmatensor_slice_meta(&slice, &msg->meta, &part))
-		return "slice of other meta-data";
-	*bytes = part.bytes;
-	return NULL;
+	return rdmatensor_slice_meta(&slice, &msg->meta, content) ?
+	       "slice of other meta-data" : NULL;
+}
+
+/* From its first byte to its last one in the destination. Return: NULL, or why it has no such place */
+static const char *wire_content_span(const struct rdmatensor_msg *msg,
+				     const struct rdmatensor_meta *content, u64 *span)
+{
+	struct rdmatensor_layout layout;
+
+	*span = content->bytes;
+	if (!(msg->flags & RDMATENSOR_WIRE_F_LAYOUT))
+		return NULL;
+	if (!content->bytes)
+		return "layout of nothing";
+	rdmatensor_wire_layout_get(msg->layout, &layout);
+	if (rdmatensor_layout_span(&layout, content, span))
+		return "layout of other meta-data";
+	return rdmatensor_layout_disjoint(&layout, content) ? NULL : "layout that overlaps itself";
 }
 
 static const char *wire_check_dest(const struct rdmatensor_msg *msg)
 {
+	struct rdmatensor_meta content;
 	const char *why;
-	u64 bytes, end;
+	u64 span, end;
 
-	why = wire_content_bytes(msg, &bytes);
+	why = wire_content(msg, &content) ?: wire_content_span(msg, &content, &span);
 	if (why)
 		return why;
 
@@ -261,12 +287,11 @@ static const char *wire_check_dest(const struct rdmatensor_msg *msg)
 	    msg->seg_shift > RDMATENSOR_WIRE_SEG_SHIFT_MAX)
 		return "seg_shift";
 	if (!msg->nr_parts || msg->nr_parts > RDMATENSOR_LANES_MAX ||
-	    (msg->nr_parts > 1 && !bytes))
+	    (msg->nr_parts > 1 && !content.bytes))
 		return "nr_parts";
-	if (check_add_overflow(msg->remote_addr, bytes, &end))
+	if (check_add_overflow(msg->remote_addr, span, &end))
 		return "remote_addr";
-	if (msg->nr_rkeys != rdmatensor_wire_segments(msg->remote_addr, bytes,
-						      msg->seg_shift))
+	if (msg->nr_rkeys != rdmatensor_wire_segments(msg->remote_addr, span, msg->seg_shift))
 		return "number of rkeys";
 	return NULL;
 }
@@ -362,14 +387,41 @@ static const char *wire_check_slice(const struct rdmatensor_msg *msg)
 	return msg->flags & RDMATENSOR_WIRE_F_KEEP ? "kept destination with a slice" : NULL;
 }
 
-/* Where it begins, and that its own head is there: how long it is stands in that */
-static bool wire_find_slice(const struct rdmatensor_wire_hdr *hdr, u32 len,
-			    struct rdmatensor_msg *msg)
+static const char *wire_check_layout(const struct rdmatensor_msg *msg)
 {
-	/* Of the types that have one it is the first part of the tail */
-	msg->slice = (const void *)(hdr + 1);
-	return len >= sizeof(*hdr) + wire_slice_bytes(0) &&
-	       msg->slice->ndims <= RDMATENSOR_DIMS_MAX;
+	struct rdmatensor_layout layout;
+
+	if (memchr_inv(msg->layout->__reserved, 0, sizeof(msg->layout->__reserved)))
+		return "reserved field of a layout";
+	rdmatensor_wire_layout_get(msg->layout, &layout);
+	if (rdmatensor_layout_check(&layout))
+		return "stride of a layout";
+	if (!(msg->flags & RDMATENSOR_WIRE_F_DEST))
+		return "layout without a destination";
+	return msg->flags & RDMATENSOR_WIRE_F_KEEP ? "kept destination with a layout" : NULL;
+}
+
+/*
+ * Where slice and layout begin, and that their own heads are there: how long they are stands in
+ * those. Of the types that have them they are the first parts of the tail, in this order
+ */
+static const char *wire_find_parts(const struct rdmatensor_wire_hdr *hdr, u32 len, u32 fields,
+				   struct rdmatensor_msg *msg)
+{
+	u32 pos = sizeof(*hdr);
+
+	if (fields & FIELD_SLICE) {
+		msg->slice = (const void *)hdr + pos;
+		if (len < pos + wire_slice_bytes(0) || msg->slice->ndims > RDMATENSOR_DIMS_MAX)
+			return "dims of a slice";
+		pos += wire_slice_bytes(msg->slice->ndims);
+	}
+	if (fields & FIELD_LAYOUT) {
+		msg->layout = (const void *)hdr + pos;
+		if (len < pos + wire_layout_bytes(0) || msg->layout->ndims > RDMATENSOR_DIMS_MAX)
+			return "dims of a layout";
+	}
+	return NULL;
 }
 
 /*
@@ -389,6 +441,8 @@ static bool wire_fits(u32 fields, u32 len, struct rdmatensor_msg *msg)
 static const char *wire_decode_header(const struct rdmatensor_wire_hdr *hdr, u32 len,
 				      struct rdmatensor_msg *msg, u32 *fields)
 {
+	const char *why;
+
 	if (len < sizeof(*hdr))
 		return "shorter than a header";
 	if (le32_to_cpu(hdr->length) != len)
@@ -441,11 +495,10 @@ static const char *wire_decode_header(const struct rdmatensor_wire_hdr *hdr, u32
 			return "error_status";
 		msg->error = -(int)error;
 	}
-	if (*fields & FIELD_SLICE && !wire_find_slice(hdr, len, msg))
-		return "dims of a slice";
-	if (!wire_fits(*fields, len, msg))
-		return "lengths of the tail";
-	return NULL;
+	why = wire_find_parts(hdr, len, *fields, msg);
+	if (!why && !wire_fits(*fields, len, msg))
+		why = "lengths of the tail";
+	return why;
 }
 
 /* Only when the header is right: the tail is exactly as long as it says */
@@ -494,6 +547,8 @@ static const char *wire_decode_tail(const struct rdmatensor_wire_hdr *hdr, u32 f
 	}
 	if (fields & FIELD_SLICE)
 		pos += wire_slice_bytes(msg->slice->ndims);
+	if (fields & FIELD_LAYOUT)
+		pos += wire_layout_bytes(msg->layout->ndims);
 	dims = (const void *)pos;
 	for (i = 0; i < msg->meta.ndims; i++)
 		msg->meta.dims[i] = le64_to_cpu(dims[i]);
@@ -522,6 +577,8 @@ static const char *wire_decode(const void *buf, u32 len, struct rdmatensor_msg *
 		why = wire_check_meta(msg);
 	if (!why && fields & FIELD_SLICE)
 		why = wire_check_slice(msg);
+	if (!why && fields & FIELD_LAYOUT)
+		why = wire_check_layout(msg);
 	if (!why && fields & FIELD_LIST)
 		why = wire_check_list(msg);
 	if (!why && fields & FIELD_TABLE)
@@ -629,6 +686,10 @@ static void wire_encode_tail(const struct rdmatensor_msg *msg, u32 fields, char 
 	if (fields & FIELD_SLICE) {
 		memcpy(pos, msg->slice, wire_slice_bytes(msg->slice->ndims));
 		pos += wire_slice_bytes(msg->slice->ndims);
+	}
+	if (fields & FIELD_LAYOUT) {
+		memcpy(pos, msg->layout, wire_layout_bytes(msg->layout->ndims));
+		pos += wire_layout_bytes(msg->layout->ndims);
 	}
 	if (fields & FIELD_DIMS) {
 		__le64 *dims = (void *)pos;
@@ -771,6 +832,30 @@ void rdmatensor_wire_slice_get(const struct rdmatensor_wire_slice *wire,
 	}
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_wire_slice_get);
+
+void rdmatensor_wire_layout_put(const struct rdmatensor_layout *layout,
+				struct rdmatensor_wire_layout *wire)
+{
+	unsigned int i;
+
+	memset(wire, 0, sizeof(*wire));
+	wire->ndims = layout->ndims;
+	for (i = 0; i < layout->ndims; i++)
+		wire->strides[i] = cpu_to_le64(layout->strides[i]);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_wire_layout_put);
+
+void rdmatensor_wire_layout_get(const struct rdmatensor_wire_layout *wire,
+				struct rdmatensor_layout *layout)
+{
+	unsigned int i;
+
+	memset(layout, 0, sizeof(*layout));
+	layout->ndims = wire->ndims;
+	for (i = 0; i < layout->ndims; i++)
+		layout->strides[i] = le64_to_cpu(wire->strides[i]);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_wire_layout_get);
 
 void rdmatensor_wire_set_consumed(void *buf, u32 consumed)
 {

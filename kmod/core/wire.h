@@ -11,6 +11,7 @@
  *	table	(TABLE_* only)	struct rdmatensor_wire_table
  *	list	(LIST* only)	struct rdmatensor_wire_list
  *	slice	(F_SLICE only)	struct rdmatensor_wire_slice, as far as it has ranges
+ *	layout	(F_LAYOUT only)	struct rdmatensor_wire_layout, as far as it has strides
  *	dims	8 * ndims
  *	rkeys	4 * nr_rkeys
  *	name	name_len
@@ -25,7 +26,7 @@
  * asked for, is cut
  * into nr_parts parts, one a lane, as rdmatensor_wire_part() says, and a part
  * into writes at each multiple of 1 << seg_shift of the destination's address,
- * because another rkey begins there. The last write of each part is a
+ * because another rkey begins there, and wherever the destination's layout has a gap. The last write of each part is a
  * WRITE_WITH_IMM with the request index.
  */
 #ifndef RDMATENSOR_WIRE_H
@@ -116,6 +117,13 @@ enum rdmatensor_wire_type {
 #define RDMATENSOR_WIRE_F_SLICE BIT(7)
 
 /*
+ * TENSOR_REQUEST, TENSOR_RE_REQUEST, with FEATURE_LAYOUT and F_DEST, without F_KEEP, of a content that is
+ * not empty: its elements do not lie together in the destination. There are keys for all that lies
+ * between the first byte and the last, and only the content's own are written
+ */
+#define RDMATENSOR_WIRE_F_LAYOUT BIT(11)
+
+/*
  * TENSOR_REQUEST, with FEATURE_NEWEST, without F_DEST and F_KEEP: the newest step of the name from
  * step_id on that is offered. The META_DATA_RESPONSE says which one it is, and there is always one;
  * from then on the request is of that step
@@ -161,12 +169,16 @@ enum rdmatensor_wire_type {
 /* HELLO: the sender knows F_NEWEST and F_NOW */
 #define RDMATENSOR_WIRE_FEATURE_NEWEST BIT(6)
 
+/* HELLO: the sender writes to destinations with a layout */
+#define RDMATENSOR_WIRE_FEATURE_LAYOUT BIT(7)
+
 #define RDMATENSOR_WIRE_FEATURES (RDMATENSOR_WIRE_FEATURE_TABLE_WAIT | \
 				  RDMATENSOR_WIRE_FEATURE_KEEP | \
 				  RDMATENSOR_WIRE_FEATURE_ERROR_NAMED | \
 				  RDMATENSOR_WIRE_FEATURE_LIST | \
 				  RDMATENSOR_WIRE_FEATURE_SLICE | \
-				  RDMATENSOR_WIRE_FEATURE_NEWEST)
+				  RDMATENSOR_WIRE_FEATURE_NEWEST | \
+				  RDMATENSOR_WIRE_FEATURE_LAYOUT)
 
 /**
  * struct rdmatensor_wire_hdr - head of every control message
@@ -331,6 +343,20 @@ struct rdmatensor_wire_slice {
 
 static_assert(sizeof(struct rdmatensor_wire_slice) == 8 + 16 * RDMATENSOR_DIMS_MAX);
 
+/**
+ * struct rdmatensor_wire_layout - where the elements of the content lie in the destination
+ * @ndims: strides, as many as the content has dims; that of a range of bytes has one
+ * @__reserved: zero
+ * @strides: in bytes, the slowest dim's first; only as many as there are
+ */
+struct rdmatensor_wire_layout {
+	u8 ndims;
+	u8 __reserved[7];
+	__le64 strides[RDMATENSOR_DIMS_MAX];
+};
+
+static_assert(sizeof(struct rdmatensor_wire_layout) == 8 + 8 * RDMATENSOR_DIMS_MAX);
+
 /* Keys of one owner at most: 32 TiB of 2 MiB segments */
 #define RDMATENSOR_WIRE_KEYS_MAX BIT(24)
 
@@ -474,6 +500,7 @@ struct rdmatensor_listed {
  * @text: not zero-terminated; HELLO: the worker name
  * @entries: LIST_INFO: to be read with rdmatensor_wire_entry_get()
  * @slice: with F_SLICE: as it is on the wire, see rdmatensor_wire_slice_get()
+ * @layout: with F_LAYOUT: as it is on the wire, see rdmatensor_wire_layout_get()
  *
  * Pointers of a decoded message point into the buffer that was decoded.
  */
@@ -506,6 +533,7 @@ struct rdmatensor_msg {
 	const char *text;
 	const void *entries;
 	const struct rdmatensor_wire_slice *slice;
+	const struct rdmatensor_wire_layout *layout;
 };
 
 /**
@@ -574,6 +602,12 @@ void rdmatensor_wire_slice_put(const struct rdmatensor_slice *slice,
 			       struct rdmatensor_wire_slice *wire);
 void rdmatensor_wire_slice_get(const struct rdmatensor_wire_slice *wire,
 			       struct rdmatensor_slice *slice);
+
+/* Both ways; what was decoded is one of the content that the message is about */
+void rdmatensor_wire_layout_put(const struct rdmatensor_layout *layout,
+				struct rdmatensor_wire_layout *wire);
+void rdmatensor_wire_layout_get(const struct rdmatensor_wire_layout *wire,
+				struct rdmatensor_layout *layout);
 
 /* Fills the credit into an encoded message */
 void rdmatensor_wire_set_consumed(void *buf, u32 consumed);

@@ -65,6 +65,7 @@ int rdmatensor_fetch_init(struct rdmatensor_fetch *fetch,
 		.pool = args->pool,
 		.offset = args->alloc ? 0 : args->offset,
 		.bytes = args->alloc ? 0 : args->bytes,
+		.sparse = args->layout,
 	};
 	struct rdmatensor_status status;
 	int ret;
@@ -96,6 +97,7 @@ int rdmatensor_fetch_init(struct rdmatensor_fetch *fetch,
 	fetch->base = args->base;
 	fetch->room = args->bytes;
 	fetch->slice = args->slice;
+	fetch->layout = args->layout;
 	return 0;
 }
 
@@ -149,12 +151,25 @@ void rdmatensor_slice_misfits(struct rdmatensor_status *status,
 
 u64 rdmatensor_fetch_cost(const struct rdmatensor_fetch *fetch)
 {
+	u64 bytes = fetch->meta.bytes, cost = bytes;
 	struct rdmatensor_cut cut;
 
-	if (!fetch->slice || !fetch->meta.bytes)
-		return fetch->meta.bytes;
-	rdmatensor_slice_cut(&fetch->slice->slice, &fetch->slice->whole, &cut);
-	return rdmatensor_cut_cost(&cut, fetch->meta.bytes);
+	if (!bytes)
+		return 0;
+	if (fetch->slice) {
+		rdmatensor_slice_cut(&fetch->slice->slice, NULL, &fetch->slice->whole, &cut);
+		cost = rdmatensor_cut_cost(&cut, bytes);
+	}
+	if (rdmatensor_fetch_landing_layout(fetch)) {
+		rdmatensor_fetch_cut(fetch, &cut);
+		cost = max(cost, rdmatensor_cut_cost(&cut, bytes));
+	}
+	return cost;
+}
+
+void rdmatensor_fetch_cut(const struct rdmatensor_fetch *fetch, struct rdmatensor_cut *cut)
+{
+	rdmatensor_slice_cut(NULL, fetch->layout ? &fetch->layout->layout : NULL, &fetch->meta, cut);
 }
 
 /* What was allocated for it; what the process has named stays its own */
@@ -166,13 +181,47 @@ static void fetch_free_region(struct rdmatensor_fetch *fetch)
 	rdmatensor_regions_free_held(&fetch->op.pool->regions, &fetch->op.use);
 }
 
+/* Return: @error, which the text is for */
+static int fetch_say(struct rdmatensor_fetch *fetch, int error, const char *text)
+{
+	rdmatensor_status_set(&fetch->op.status, error, text);
+	return error;
+}
+
+/* The bytes that the content takes of the destination, gaps included */
+static int fetch_span(struct rdmatensor_fetch *fetch, u64 *span)
+{
+	const struct rdmatensor_layout *layout;
+	char text[RDMATENSOR_TEXT_MAX];
+
+	*span = fetch->meta.bytes;
+	if (!fetch->layout || fetch->meta.is_dead)
+		return 0;
+	layout = &fetch->layout->layout;
+	if (rdmatensor_layout_span(layout, &fetch->meta, span)) {
+		scnprintf(text, sizeof(text),
+			  "the destination has %u strides, and what comes has %u dims%s: give a stride for each",
+			  layout->ndims, fetch->meta.ndims,
+			  rdmatensor_data_type_opaque(fetch->meta.data_type) ?
+			  " and is opaque" : "");
+		return fetch_say(fetch, -ERANGE, text);
+	}
+	if (!rdmatensor_layout_disjoint(layout, &fetch->meta))
+		return fetch_say(fetch, -EINVAL,
+				 "elements would overlap in the destination: give each dim a stride that reaches over all faster ones");
+	return 0;
+}
+
 int rdmatensor_fetch_place(struct rdmatensor_fetch *fetch, gfp_t gfp)
 {
 	struct rdmatensor_regions *regions = &fetch->op.pool->regions;
-	u64 bytes = fetch->meta.bytes;
+	u64 bytes;
 	int ret;
 
 	rdmatensor_proxy_give(&fetch->proxy);
+	ret = fetch_span(fetch, &bytes);
+	if (ret)
+		return ret;
 	if (!fetch->alloc)
 		return bytes > fetch->room ? -EMSGSIZE : 0;
 
@@ -188,13 +237,6 @@ int rdmatensor_fetch_place(struct rdmatensor_fetch *fetch, gfp_t gfp)
 		return ret;
 	fetch->has_region = true;
 	return 0;
-}
-
-/* Return: @error, which the text is for */
-static int fetch_say(struct rdmatensor_fetch *fetch, int error, const char *text)
-{
-	rdmatensor_status_set(&fetch->op.status, error, text);
-	return error;
 }
 
 int rdmatensor_fetch_stand_in(struct rdmatensor_fetch *fetch, gfp_t gfp)
@@ -224,6 +266,17 @@ struct rdmatensor_pool *rdmatensor_fetch_landing(const struct rdmatensor_fetch *
 	}
 	*offset = fetch->offset;
 	return fetch->op.pool;
+}
+
+u64 rdmatensor_fetch_landing_bytes(const struct rdmatensor_fetch *fetch)
+{
+	const struct rdmatensor_fetch_layout *layout = rdmatensor_fetch_landing_layout(fetch);
+	u64 bytes = fetch->meta.bytes;
+
+	/* It was placed, so it has one */
+	if (layout)
+		rdmatensor_layout_span(&layout->layout, &fetch->meta, &bytes);
+	return bytes;
 }
 
 static void fetch_end_proxy(struct rdmatensor_fetch *fetch)
@@ -256,6 +309,41 @@ void rdmatensor_fetch_abandon(struct rdmatensor_fetch *fetch)
 	rdmatensor_operation_abandon(&fetch->op);
 }
 
+/* Of the content where it has arrived */
+static u32 fetch_sum(const struct rdmatensor_fetch *fetch)
+{
+	u64 bytes = fetch->meta.bytes, offset, pos, at, run;
+	struct rdmatensor_pool *pool;
+	struct rdmatensor_cut cut;
+	u32 crc = ~0U;
+
+	pool = rdmatensor_fetch_landing(fetch, &offset);
+	if (!rdmatensor_fetch_landing_layout(fetch))
+		return rdmatensor_pool_checksum(pool, offset, bytes);
+	rdmatensor_fetch_cut(fetch, &cut);
+	for (pos = 0; pos < bytes; pos += run) {
+		at = rdmatensor_cut_at(&cut, pos, &run);
+		run = min(run, bytes - pos);
+		crc = rdmatensor_pool_crc(pool, offset + at, run, crc);
+	}
+	return ~crc;
+}
+
+/* From the proxy to the destination */
+static void fetch_copy(struct rdmatensor_fetch *fetch)
+{
+	u64 bytes = fetch->meta.bytes, pos, at, run;
+	struct rdmatensor_cut cut;
+
+	rdmatensor_fetch_cut(fetch, &cut);
+	for (pos = 0; pos < bytes; pos += run) {
+		at = rdmatensor_cut_at(&cut, pos, &run);
+		run = min(run, bytes - pos);
+		rdmatensor_pool_copy(fetch->op.pool, fetch->offset + at, fetch->proxy.pool,
+				     fetch->proxy.offset + pos, run);
+	}
+}
+
 static int fetch_check(struct rdmatensor_fetch *fetch)
 {
 	struct rdmatensor_counters *counters = fetch->op.counters;
@@ -270,7 +358,7 @@ static int fetch_check(struct rdmatensor_fetch *fetch)
 				 "the peer sends checksums, and the CPU cannot reach the destination: switch validation off there");
 	rdmatensor_count(counters, RDMATENSOR_STAT_VALIDATED);
 	if (fetch->meta.bytes)
-		sum = rdmatensor_pool_checksum(pool, offset, fetch->meta.bytes);
+		sum = fetch_sum(fetch);
 	if (sum == fetch->checksum)
 		return 0;
 
@@ -288,8 +376,7 @@ int rdmatensor_fetch_settle(struct rdmatensor_fetch *fetch)
 	if (ret || !fetch->proxy.used || !bytes)
 		return ret;
 	rdmatensor_hold("proxy_copy");
-	rdmatensor_pool_copy(fetch->op.pool, fetch->offset, fetch->proxy.pool,
-			     fetch->proxy.offset, bytes);
+	fetch_copy(fetch);
 	rdmatensor_count_add(fetch->op.counters, RDMATENSOR_STAT_COPIED_BYTES, bytes);
 	return 0;
 }

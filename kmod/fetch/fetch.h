@@ -23,6 +23,16 @@ struct rdmatensor_fetch_slice {
 };
 
 /**
+ * struct rdmatensor_fetch_layout - where a tensor's elements are to lie in a destination
+ * @layout: checked
+ * @wire: the same for the peer
+ */
+struct rdmatensor_fetch_layout {
+	struct rdmatensor_layout layout;
+	struct rdmatensor_wire_layout wire;
+};
+
+/**
  * struct rdmatensor_fetch_args - a checked FETCH operation
  * @user_data: for its entry
  * @name: tensor's name, not zero-terminated
@@ -42,6 +52,8 @@ struct rdmatensor_fetch_slice {
  * @keep: the peer may remember the destination from one fetch to the next; without @alloc
  * @slice: what is wanted of the tensor, allocated; the fetch's from its beginning on. NULL: all.
  *         Without @share and @keep
+ * @layout: of the content in the destination, allocated; the fetch's as @slice. NULL: it lies
+ *          together. Without @alloc, @share and @keep
  * @deadline_ns: CLOCK_MONOTONIC, 0: none
  */
 struct rdmatensor_fetch_args {
@@ -61,6 +73,7 @@ struct rdmatensor_fetch_args {
 	bool share;
 	bool keep;
 	struct rdmatensor_fetch_slice *slice;
+	struct rdmatensor_fetch_layout *layout;
 	u64 deadline_ns;
 };
 
@@ -79,7 +92,8 @@ struct rdmatensor_fetch_args {
  * @proxy: stands in for the destination if that is necessary
  * @room: bytes of the destination; with @alloc: the most to allocate, 0: any
  * @slice: what is wanted of the tensor; NULL: all
- * @meta: what is known of that
+ * @layout: of that in the destination; NULL: it lies together
+ * @meta: what is known of it
  * @checksum: of the content, as the sender computed it
  * @validate: @checksum is valid
  */
@@ -96,6 +110,7 @@ struct rdmatensor_fetch {
 	struct rdmatensor_proxy proxy;
 	u64 room;
 	struct rdmatensor_fetch_slice *slice;
+	struct rdmatensor_fetch_layout *layout;
 	struct rdmatensor_meta meta;
 	u32 checksum;
 	bool validate;
@@ -129,7 +144,7 @@ int rdmatensor_fetch_init(struct rdmatensor_fetch *fetch,
 			  struct rdmatensor_counters *counters, u32 channel,
 			  const struct rdmatensor_fetch_args *args);
 
-/* Undoes rdmatensor_fetch_init(). The pools' references and the slice are the caller's again */
+/* Undoes rdmatensor_fetch_init(). The pools' references, slice and layout are the caller's again */
 void rdmatensor_fetch_abandon(struct rdmatensor_fetch *fetch);
 
 /*
@@ -158,7 +173,8 @@ void rdmatensor_slice_misfits(struct rdmatensor_status *status,
  * @fetch: an allocated destination, or a region of its proxy, of other meta-data is freed
  * @gfp: for the allocator of regions
  *
- * Return: 0: held, or nothing is needed; -EMSGSIZE: longer than the destination;
+ * Return: 0: held, or nothing is needed; -EMSGSIZE: longer than the destination; -ERANGE, -EINVAL: the
+ * layout is of other meta-data, or would have elements overlap, and fetch->op.status has the text;
  * -ENOSPC, -ENOMEM: of the pool. After an error there is no allocated destination.
  */
 int rdmatensor_fetch_place(struct rdmatensor_fetch *fetch, gfp_t gfp);
@@ -176,6 +192,19 @@ int rdmatensor_fetch_stand_in(struct rdmatensor_fetch *fetch, gfp_t gfp);
 /* Where the content arrives: @offset: out. The destination, or what stands in for it */
 struct rdmatensor_pool *rdmatensor_fetch_landing(const struct rdmatensor_fetch *fetch,
 						 u64 *offset);
+
+/* The content's bytes there, with the gaps between them */
+u64 rdmatensor_fetch_landing_bytes(const struct rdmatensor_fetch *fetch);
+
+/* The layout there; NULL: the content lies together, or there is none */
+static inline const struct rdmatensor_fetch_layout *
+rdmatensor_fetch_landing_layout(const struct rdmatensor_fetch *fetch)
+{
+	return fetch->proxy.used || !fetch->meta.bytes ? NULL : fetch->layout;
+}
+
+/* Where the bytes of a content that is not empty lie in the destination */
+void rdmatensor_fetch_cut(const struct rdmatensor_fetch *fetch, struct rdmatensor_cut *cut);
 
 /* There is something for rdmatensor_fetch_settle() to do */
 static inline bool rdmatensor_fetch_is_unsettled(const struct rdmatensor_fetch *fetch)

@@ -150,6 +150,7 @@ static void local_release(struct rdmatensor_operation *op)
 
 	rdmatensor_waiter_end(&local->waiter);
 	kfree(local->fetch.slice);
+	kfree(local->fetch.layout);
 	kfree(local);
 }
 
@@ -161,22 +162,22 @@ static const struct rdmatensor_operation_ops local_ops = {
 	.release = local_release,
 };
 
-/* Run by run, of a slice */
+/* By runs that lie together on both sides */
 static void local_copy_content(struct rdmatensor_fetch *fetch,
 			       const struct rdmatensor_publication *pub)
 {
-	u64 bytes = fetch->meta.bytes, pos, at, run;
-	struct rdmatensor_cut cut;
+	u64 bytes = fetch->meta.bytes, pos, at, to, run, room;
+	struct rdmatensor_cut from, dest;
 
-	if (!fetch->slice) {
-		rdmatensor_pool_copy(fetch->op.pool, fetch->offset, pub->pool, pub->offset, bytes);
-		return;
-	}
-	rdmatensor_slice_cut(&fetch->slice->slice, &fetch->slice->whole, &cut);
+	rdmatensor_slice_cut(fetch->slice ? &fetch->slice->slice : NULL,
+			     pub->layout ? &pub->layout->layout : NULL,
+			     rdmatensor_fetch_whole(fetch), &from);
+	rdmatensor_fetch_cut(fetch, &dest);
 	for (pos = 0; pos < bytes; pos += run) {
-		at = rdmatensor_cut_at(&cut, pos, &run);
-		run = min(run, bytes - pos);
-		rdmatensor_pool_copy(fetch->op.pool, fetch->offset + pos, pub->pool,
+		at = rdmatensor_cut_at(&from, pos, &run);
+		to = rdmatensor_cut_at(&dest, pos, &room);
+		run = min3(run, room, bytes - pos);
+		rdmatensor_pool_copy(fetch->op.pool, fetch->offset + to, pub->pool,
 				     pub->offset + at, run);
 	}
 }

@@ -23,6 +23,16 @@ static void operation_expired(struct timer_list *timer)
 	rdmatensor_operation_put(op);
 }
 
+static int operation_hold(struct rdmatensor_operation *op,
+			  const struct rdmatensor_operation_args *args)
+{
+	struct rdmatensor_regions *regions = &args->pool->regions;
+
+	return args->sparse ?
+	       rdmatensor_regions_hold_sparse(regions, &op->use, args->offset, args->bytes, true) :
+	       rdmatensor_regions_hold(regions, &op->use, args->offset, args->bytes, true);
+}
+
 int rdmatensor_operation_init(struct rdmatensor_operation *op,
 			      const struct rdmatensor_operation_ops *ops,
 			      struct rdmatensor_core *core,
@@ -38,8 +48,7 @@ int rdmatensor_operation_init(struct rdmatensor_operation *op,
 		return ret;
 
 	if (args->pool) {
-		ret = rdmatensor_regions_hold(&args->pool->regions, &op->use, args->offset,
-					      args->bytes, true);
+		ret = operation_hold(op, args);
 		if (ret) {
 			rdmatensor_ring_unreserve(&core->ring, 1);
 			return ret;

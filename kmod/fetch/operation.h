@@ -83,6 +83,7 @@ struct rdmatensor_operation_ops {
  * @pool: of the range; the operation takes over a reference when it begins. NULL: no range
  * @offset: of the range in @pool, in bytes
  * @bytes: of the range; 0: the operation holds the pool, and a range to be allocated later
+ * @sparse: it writes some of these, at strides
  */
 struct rdmatensor_operation_args {
 	u32 channel;
@@ -92,6 +93,7 @@ struct rdmatensor_operation_args {
 	struct rdmatensor_pool *pool;
 	u64 offset;
 	u64 bytes;
+	bool sparse;
 };
 
 /**

@@ -68,6 +68,7 @@ static void publication_free(struct rdmatensor_publication *pub,
 	rdmatensor_status_clear(&pub->tensor.failed);
 	if (pub->tensor.generation)
 		rdmatensor_generation_unuse(lasting, pub->tensor.generation);
+	kfree(pub->layout);
 	kfree(pub);
 }
 
@@ -94,29 +95,43 @@ static void publication_release(struct rdmatensor_publication *pub)
 		rdmatensor_core_put(own);
 }
 
+/* @span: from the tensor's first byte to behind its last one */
+static int publication_hold_range(struct rdmatensor_publication *pub,
+				  const struct rdmatensor_publish_args *args, u64 span)
+{
+	struct rdmatensor_regions *regions = &args->pool->regions;
+
+	return args->layout ?
+	       rdmatensor_regions_hold_sparse(regions, &pub->use, args->offset, span, false) :
+	       rdmatensor_regions_hold(regions, &pub->use, args->offset, span, false);
+}
+
 static int publication_copy_to(const struct rdmatensor_buffer *buffer,
 			       const struct rdmatensor_publish_args *args)
 {
-	u64 done, run;
+	struct rdmatensor_cut cut;
+	u64 done, at, run;
 
+	rdmatensor_slice_cut(NULL, args->layout, &args->meta, &cut);
 	for (done = 0; done < args->meta.bytes; done += run) {
 		if (fatal_signal_pending(current))
 			return -EINTR;
-		run = min_t(u64, args->meta.bytes - done, PUBLICATION_BATCH);
-		rdmatensor_pool_copy(buffer->pool, done, args->pool, args->offset + done, run);
+		cond_resched();
+		at = rdmatensor_cut_at(&cut, done, &run);
+		run = min_t(u64, run, PUBLICATION_BATCH);
+		rdmatensor_pool_copy(buffer->pool, done, args->pool, args->offset + at, run);
 	}
 	return 0;
 }
 
 /* The source is held while it is copied, so that no fetch writes to it */
 static int publication_copy(struct rdmatensor_core *core, struct rdmatensor_publication *pub,
-			    const struct rdmatensor_publish_args *args)
+			    const struct rdmatensor_publish_args *args, u64 span)
 {
 	struct rdmatensor_buffer *buffer;
 	int ret;
 
-	ret = rdmatensor_regions_hold(&args->pool->regions, &pub->use, args->offset,
-				      args->meta.bytes, false);
+	ret = publication_hold_range(pub, args, span);
 	if (ret)
 		return ret;
 
@@ -142,18 +157,40 @@ out_drop:
 	return ret;
 }
 
+/* A copy has no gaps. Return: 0, -ENOMEM */
+static int publication_lay_out(struct rdmatensor_publication *pub,
+			       const struct rdmatensor_publish_args *args)
+{
+	if (!args->layout || args->copy)
+		return 0;
+	pub->layout = kmalloc(sizeof(*pub->layout), GFP_KERNEL_ACCOUNT);
+	if (!pub->layout)
+		return -ENOMEM;
+	pub->layout->layout = *args->layout;
+	rdmatensor_slice_cut(NULL, args->layout, &args->meta, &pub->layout->cut);
+	return 0;
+}
+
 static int publication_hold(struct rdmatensor_core *core, struct rdmatensor_publication *pub,
 			    const struct rdmatensor_publish_args *args)
 {
+	u64 span = args->meta.bytes;
 	int ret;
 
+	if (args->layout) {
+		ret = rdmatensor_layout_span(args->layout, &args->meta, &span);
+		if (ret)
+			return ret;
+	}
 	if (!args->pool)
 		return 0;
+	ret = publication_lay_out(pub, args);
+	if (ret)
+		return ret;
 	if (args->copy)
-		return rdmatensor_pool_reachable(args->pool) ? publication_copy(core, pub, args) :
-		       -EOPNOTSUPP;
-	ret = rdmatensor_regions_hold(&args->pool->regions, &pub->use, args->offset,
-				      args->meta.bytes, false);
+		return rdmatensor_pool_reachable(args->pool) ?
+		       publication_copy(core, pub, args, span) : -EOPNOTSUPP;
+	ret = publication_hold_range(pub, args, span);
 	if (!ret)
 		pub->pool = args->pool;
 	return ret;

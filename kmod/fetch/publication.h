@@ -7,9 +7,20 @@
 #define RDMATENSOR_PUBLICATION_H
 
 #include "core/core.h"
+#include "core/slice.h"
 #include "fetch/lasting.h"
 #include "memory/buffer.h"
 #include "memory/pool.h"
+
+/**
+ * struct rdmatensor_publication_layout - where a tensor lies whose elements do not lie together
+ * @layout: checked against its meta-data
+ * @cut: of all of it
+ */
+struct rdmatensor_publication_layout {
+	struct rdmatensor_layout layout;
+	struct rdmatensor_cut cut;
+};
 
 /**
  * struct rdmatensor_publication - one PUBLISH
@@ -20,6 +31,7 @@
  * @publisher: of the context that has published it
  * @pool: referenced, or @buffer's; NULL: dead, failed or empty
  * @offset: where in it
+ * @layout: of the tensor from there on, allocated; NULL: its elements lie together
  * @use: hold on the range that is read; without @buffer
  * @share: a loopback fetch may have the tensor itself
  * @buffer: copy of the content; NULL: it is read from the publisher's memory
@@ -42,6 +54,7 @@ struct rdmatensor_publication {
 	u64 publisher;
 	struct rdmatensor_pool *pool;
 	u64 offset;
+	struct rdmatensor_publication_layout *layout;
 	struct rdmatensor_use use;
 	bool share;
 	struct rdmatensor_buffer *buffer;
@@ -72,6 +85,7 @@ to_publication(struct rdmatensor_tensor *tensor)
  * @uses: deliveries, 0: until withdrawn
  * @pool: where it is; a reference is the publication's after success. NULL: nowhere
  * @offset: in it
+ * @layout: of its elements from there on, checked; NULL: they lie together. Without @share
  * @share: a loopback fetch may have it
  * @in_generation: it is hidden until the generation (@group, @step_id) is revealed; with @uses 0
  * @group: of that generation
@@ -87,6 +101,7 @@ struct rdmatensor_publish_args {
 	u32 uses;
 	struct rdmatensor_pool *pool;
 	u64 offset;
+	const struct rdmatensor_layout *layout;
 	bool share;
 	bool in_generation;
 	u64 group;
@@ -103,7 +118,8 @@ struct rdmatensor_publish_args {
  * Process context. With args->copy the completion entry is there on return. With args->uses 0 it
  * is a lasting one, if the context belongs to a domain (rdmatensor_lasting_join()).
  *
- * Return: 0; -EAGAIN: the ring is full; -EINVAL: the range; -EEXIST: a tensor is offered under
+ * Return: 0; -EAGAIN: the ring is full; -EINVAL: the range; -ERANGE: a layout of other meta-data;
+ * -EEXIST: a tensor is offered under
  * that name and step; -ENOMEM; the status of an aborted step; with args->copy an error of
  * rdmatensor_buffer_take(), or -EINTR: the process is being killed. With args->in_generation also
  * an error of rdmatensor_generation_use().

@@ -355,6 +355,18 @@ static u32 request_slot_bytes(const struct rdmatensor_channel *channel)
 	return min(channel->peer_slot_bytes, channel->params->msg_slot_bytes);
 }
 
+static void request_describe_layout(const struct rdmatensor_request *req,
+				    struct rdmatensor_msg *msg)
+{
+	const struct rdmatensor_fetch_layout *layout;
+
+	layout = rdmatensor_fetch_landing_layout(&req->fetch);
+	if (!layout)
+		return;
+	msg->flags |= RDMATENSOR_WIRE_F_LAYOUT;
+	msg->layout = &layout->wire;
+}
+
 static void request_describe(const struct rdmatensor_request *req,
 			     struct rdmatensor_msg *msg)
 {
@@ -371,6 +383,7 @@ static void request_describe(const struct rdmatensor_request *req,
 		msg->nr_rkeys = req->exposure.nr_rkeys;
 		msg->remote_addr = req->exposure.nr_rkeys ? req->exposure.iova : 0;
 		msg->meta = *rdmatensor_fetch_whole(&req->fetch);
+		request_describe_layout(req, msg);
 	}
 }
 
@@ -457,7 +470,8 @@ static int request_expose_landing(struct rdmatensor_request *req)
 	u64 length, offset;
 
 	pool = rdmatensor_fetch_landing(fetch, &offset);
-	rdmatensor_pool_expose(pool, offset, fetch->meta.bytes, channel->domain, &req->exposure);
+	rdmatensor_pool_expose(pool, offset, rdmatensor_fetch_landing_bytes(fetch), channel->domain,
+			       &req->exposure);
 	req->exposed = true;
 	req->nr_parts = fetch->meta.bytes > channel->params->stripe_bytes ?
 			channel->nr_lanes : 1;
@@ -641,6 +655,7 @@ static void request_release(struct rdmatensor_operation *op)
 	rdmatensor_metacache_put(req->channel->metacache, req->entry);
 	rdmatensor_channel_put(req->channel);
 	kfree(req->fetch.slice);
+	kfree(req->fetch.layout);
 	kfree(req);
 }
 
@@ -999,6 +1014,7 @@ static int request_submit(struct rdmatensor_channel *channel,
 
 	ret = request_check_features(channel,
 				     (args->slice ? RDMATENSOR_WIRE_FEATURE_SLICE : 0) |
+				     (args->layout ? RDMATENSOR_WIRE_FEATURE_LAYOUT : 0) |
 				     (args->newest || args->now ?
 				      RDMATENSOR_WIRE_FEATURE_NEWEST : 0));
 	if (!ret)
@@ -1219,18 +1235,34 @@ int rdmatensor_request_message(struct rdmatensor_channel *channel,
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_request_message);
 
+/* Where byte @pos of the content lands; @together: out: bytes that lie together there, up to it */
+static u64 request_lands_at(const struct rdmatensor_request *req, u64 pos, u64 *together)
+{
+	struct rdmatensor_cut cut;
+	u64 at, left;
+
+	*together = pos + 1;
+	if (!rdmatensor_fetch_landing_layout(&req->fetch))
+		return pos;
+	rdmatensor_fetch_cut(&req->fetch, &cut);
+	at = rdmatensor_cut_at(&cut, pos, &left);
+	*together = cut.bytes - left + 1;
+	return at;
+}
+
 /* True: the last write of this lane's part may be that long */
 static bool request_content_fits(const struct rdmatensor_request *req, u8 lane, u32 bytes)
 {
 	u64 mask = (1ULL << req->exposure.seg_shift) - 1;
-	u64 offset, part, first, last, most;
+	u64 offset, part, last, together, most;
 
 	rdmatensor_wire_part(req->fetch.meta.bytes, req->nr_parts, lane, &offset, &part);
 	if (!part)
 		return !bytes;
-	first = req->exposure.iova + offset;
-	last = first + part - 1;
-	most = last - max(first, last & ~mask) + 1;
+	last = req->exposure.iova +
+	       request_lands_at(req, offset + part - 1, &together);
+	/* What lies together before the last byte, of the part and in its segment */
+	most = min3(together, part, (last & mask) + 1);
 	return bytes && bytes <= most;
 }
 

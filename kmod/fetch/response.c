@@ -45,12 +45,22 @@ enum response_state {
 /**
  * struct response_slice - what is wanted of the tensor
  * @slice: as the request has it
- * @bytes: length of it in the tensor that was matched
+ * @part: its meta-data in the tensor that was matched
  * @cut: where that lies, if there is any
  */
 struct response_slice {
 	struct rdmatensor_slice slice;
-	u64 bytes;
+	struct rdmatensor_meta part;
+	struct rdmatensor_cut cut;
+};
+
+/**
+ * struct response_layout - where the content goes that is not to lie together
+ * @layout: as the message has it
+ * @cut: where that is from the destination's first byte on, once the content is known
+ */
+struct response_layout {
+	struct rdmatensor_layout layout;
 	struct rdmatensor_cut cut;
 };
 
@@ -74,6 +84,7 @@ struct response_slice {
  * @checksum: of the content
  * @step_id: of the request
  * @remote_addr: destination
+ * @layout: of the content there, allocated; NULL: it lies together
  * @kept: the destination as it is remembered, referenced; NULL: it is not
  * @rkeys: its keys: @kept's, @few_rkeys, or allocated
  * @few_rkeys: space for most destinations' keys
@@ -100,6 +111,7 @@ struct rdmatensor_response {
 	u32 checksum;
 	s64 step_id;
 	u64 remote_addr;
+	struct response_layout *layout;
 	struct rdmatensor_kept *kept;
 	__le32 *rkeys;
 	__le32 few_rkeys[RESPONSE_RKEYS];
@@ -143,8 +155,10 @@ static void response_move(struct rdmatensor_response *resp, enum response_state 
 	resp->state = to;
 }
 
-static void response_forget_rkeys(struct rdmatensor_response *resp)
+static void response_forget_dest(struct rdmatensor_response *resp)
 {
+	kfree(resp->layout);
+	resp->layout = NULL;
 	if (resp->kept)
 		rdmatensor_kept_put(resp->kept);
 	else if (resp->rkeys != resp->few_rkeys)
@@ -170,7 +184,7 @@ static void response_free(struct rdmatensor_response *resp)
 	WARN_ON_ONCE(resp->waiter.tensor);
 	response_move(resp, RESPONSE_FREE);
 	rdmatensor_channel_unsend(&resp->tx);
-	response_forget_rkeys(resp);
+	response_forget_dest(resp);
 	kfree(resp->slice);
 	resp->slice = NULL;
 	rdmatensor_waiter_end(&resp->waiter);
@@ -318,7 +332,7 @@ static void response_fail(struct rdmatensor_response *resp)
 /* Of the content, which is what is wanted of the tensor */
 static u64 response_content_bytes(const struct rdmatensor_response *resp)
 {
-	return resp->slice ? resp->slice->bytes : resp->waiter.tensor->meta.bytes;
+	return resp->slice ? resp->slice->part.bytes : resp->waiter.tensor->meta.bytes;
 }
 
 static void response_describe(struct rdmatensor_response *resp)
@@ -360,6 +374,26 @@ static void response_written(struct rdmatensor_write *write)
 	rdmatensor_rendezvous_work_off(&matches);
 }
 
+/* Where the content lies from the tensor's first byte on; NULL: all together, or there is none */
+static const struct rdmatensor_cut *response_source(const struct rdmatensor_response *resp)
+{
+	const struct rdmatensor_publication *pub = to_publication(resp->waiter.tensor);
+
+	if (!response_content_bytes(resp))
+		return NULL;
+	return resp->slice ? &resp->slice->cut : pub->layout ? &pub->layout->cut : NULL;
+}
+
+/* Where it is to lie. It is what the message said: its meta-data are the tensor's */
+static const struct rdmatensor_cut *response_dest(struct rdmatensor_response *resp)
+{
+	if (!resp->layout)
+		return NULL;
+	rdmatensor_slice_cut(NULL, &resp->layout->layout, resp->slice ? &resp->slice->part :
+			     &resp->waiter.tensor->meta, &resp->layout->cut);
+	return &resp->layout->cut;
+}
+
 static void response_write(struct rdmatensor_response *resp)
 {
 	struct rdmatensor_publication *pub = to_publication(resp->waiter.tensor);
@@ -371,7 +405,8 @@ static void response_write(struct rdmatensor_response *resp)
 	write->pool = pub->pool;
 	write->pool_offset = pub->offset;
 	write->bytes = response_content_bytes(resp);
-	write->cut = resp->slice ? &resp->slice->cut : NULL;
+	write->cut = response_source(resp);
+	write->dest = response_dest(resp);
 	write->remote_addr = resp->remote_addr;
 	write->seg_shift = resp->seg_shift;
 	write->rkeys = resp->rkeys;
@@ -384,19 +419,19 @@ static void response_write(struct rdmatensor_response *resp)
 /* What is wanted of the tensor that it has got. Return: 0; -ERANGE: the tensor has no such slice */
 static int response_cut(struct rdmatensor_response *resp)
 {
-	const struct rdmatensor_meta *whole = &resp->waiter.tensor->meta;
+	const struct rdmatensor_publication *pub = to_publication(resp->waiter.tensor);
+	const struct rdmatensor_meta *whole = &pub->tensor.meta;
 	struct response_slice *wanted = resp->slice;
-	struct rdmatensor_meta part;
 	int ret;
 
 	if (!wanted)
 		return 0;
-	ret = rdmatensor_slice_meta(&wanted->slice, whole, &part);
+	ret = rdmatensor_slice_meta(&wanted->slice, whole, &wanted->part);
 	if (ret)
 		return ret;
-	wanted->bytes = part.bytes;
-	if (part.bytes)
-		rdmatensor_slice_cut(&wanted->slice, whole, &wanted->cut);
+	if (wanted->part.bytes)
+		rdmatensor_slice_cut(&wanted->slice, pub->layout ? &pub->layout->layout : NULL,
+				     whole, &wanted->cut);
 	return 0;
 }
 
@@ -472,6 +507,7 @@ static bool response_is_wanted(const struct rdmatensor_response *resp)
 static bool response_sum(struct rdmatensor_response *resp,
 			 const struct rdmatensor_publication *pub)
 {
+	const struct rdmatensor_cut *cut = response_source(resp);
 	u64 bytes = response_content_bytes(resp), pos, at, run;
 	u32 crc = ~0U;
 
@@ -481,8 +517,8 @@ static bool response_sum(struct rdmatensor_response *resp,
 	for (pos = 0; pos < bytes && response_is_wanted(resp); pos += run) {
 		at = pos;
 		run = bytes;
-		if (resp->slice)
-			at = rdmatensor_cut_at(&resp->slice->cut, pos, &run);
+		if (cut)
+			at = rdmatensor_cut_at(cut, pos, &run);
 		run = min(run, bytes - pos);
 		crc = rdmatensor_pool_crc(pub->pool, pub->offset + at, run, crc);
 	}
@@ -549,10 +585,23 @@ static bool response_set_kept(struct rdmatensor_response *resp,
 }
 
 /* Return: 0, -ENOMEM */
+static int response_set_layout(struct rdmatensor_response *resp, const struct rdmatensor_msg *msg)
+{
+	if (!(msg->flags & RDMATENSOR_WIRE_F_LAYOUT))
+		return 0;
+	resp->layout = rdmatensor_should_fail() ? NULL :
+		       kmalloc(sizeof(*resp->layout), GFP_ATOMIC | __GFP_ACCOUNT | __GFP_NOWARN);
+	if (!resp->layout)
+		return -ENOMEM;
+	rdmatensor_wire_layout_get(msg->layout, &resp->layout->layout);
+	return 0;
+}
+
+/* Return: 0, -ENOMEM */
 static int response_set_dest(struct rdmatensor_response *resp,
 			     const struct rdmatensor_msg *msg)
 {
-	response_forget_rkeys(resp);
+	response_forget_dest(resp);
 	if (msg->flags & RDMATENSOR_WIRE_F_KEEP && response_set_kept(resp, msg))
 		return 0;
 	resp->has_dest = msg->flags & RDMATENSOR_WIRE_F_DEST;
@@ -571,7 +620,7 @@ static int response_set_dest(struct rdmatensor_response *resp,
 	} else if (msg->nr_rkeys) {
 		memcpy(resp->rkeys, msg->rkeys, msg->nr_rkeys * sizeof(*resp->rkeys));
 	}
-	return 0;
+	return response_set_layout(resp, msg);
 }
 
 /* Return: 0, -ENOMEM */
@@ -787,6 +836,11 @@ int rdmatensor_response_message(struct rdmatensor_channel *channel,
 	if (msg->flags & RDMATENSOR_WIRE_F_SLICE &&
 	    !(channel->features & RDMATENSOR_WIRE_FEATURE_SLICE)) {
 		*why = "slice without the feature";
+		return -EPROTO;
+	}
+	if (msg->flags & RDMATENSOR_WIRE_F_LAYOUT &&
+	    !(channel->features & RDMATENSOR_WIRE_FEATURE_LAYOUT)) {
+		*why = "layout without the feature";
 		return -EPROTO;
 	}
 	if (msg->flags & (RDMATENSOR_WIRE_F_NEWEST | RDMATENSOR_WIRE_F_NOW) &&

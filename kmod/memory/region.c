@@ -113,6 +113,8 @@ int rdmatensor_regions_init(struct rdmatensor_regions *regions, u64 bytes)
 	regions->free_by_size = RB_ROOT;
 	regions->readers = RB_ROOT_CACHED;
 	regions->writers = RB_ROOT_CACHED;
+	regions->sparse_readers = RB_ROOT_CACHED;
+	regions->sparse_writers = RB_ROOT_CACHED;
 	regions->nr_uses = 0;
 
 	extent->bytes = bytes;
@@ -170,6 +172,14 @@ static struct rdmatensor_extent *region_take(struct rdmatensor_regions *regions,
 	return taken;
 }
 
+static struct rb_root_cached *region_uses_of(struct rdmatensor_regions *regions,
+					     const struct rdmatensor_use *use)
+{
+	if (use->sparse)
+		return use->write ? &regions->sparse_writers : &regions->sparse_readers;
+	return use->write ? &regions->writers : &regions->readers;
+}
+
 static void region_hold(struct rdmatensor_regions *regions, struct rdmatensor_use *use,
 			struct rdmatensor_extent *extent, u64 offset, u64 bytes)
 {
@@ -177,7 +187,7 @@ static void region_hold(struct rdmatensor_regions *regions, struct rdmatensor_us
 	use->last = offset + bytes - 1;
 	use->extent = extent;
 	extent->uses++;
-	region_uses_insert(use, use->write ? &regions->writers : &regions->readers);
+	region_uses_insert(use, region_uses_of(regions, use));
 }
 
 /* @use: NULL, or an empty one, which gets the region as a destination */
@@ -203,6 +213,7 @@ static int region_alloc(struct rdmatensor_regions *regions, struct rdmatensor_us
 		*offset = extent->offset;
 		if (use) {
 			use->write = true;
+			use->sparse = false;
 			/* To its aligned end: regions_free_held() frees all of it */
 			region_hold(regions, use, extent, extent->offset, extent->bytes);
 		}
@@ -289,7 +300,7 @@ static int region_hold_locked(struct rdmatensor_regions *regions, struct rdmaten
 	struct rdmatensor_extent *extent;
 	u64 last;
 
-	if (regions->closed || !IS_ALIGNED(offset, regions->align) ||
+	if (regions->closed || !(use->sparse || IS_ALIGNED(offset, regions->align)) ||
 	    offset > regions->bytes || bytes > regions->bytes - offset)
 		return -EINVAL;
 	if (!bytes) {
@@ -304,16 +315,19 @@ static int region_hold_locked(struct rdmatensor_regions *regions, struct rdmaten
 	if (region_overlaps(&regions->writers, offset, last) ||
 	    (use->write && region_overlaps(&regions->readers, offset, last)))
 		return -EINVAL;
+	if (!use->sparse &&
+	    (region_overlaps(&regions->sparse_writers, offset, last) ||
+	     (use->write && region_overlaps(&regions->sparse_readers, offset, last))))
+		return -EINVAL;
 	region_hold(regions, use, extent, offset, bytes);
 	return 0;
 }
 
-int rdmatensor_regions_hold(struct rdmatensor_regions *regions,
-			    struct rdmatensor_use *use, u64 offset, u64 bytes, bool write)
+static int regions_hold(struct rdmatensor_regions *regions, struct rdmatensor_use *use, u64 offset,
+			u64 bytes)
 {
 	int ret;
 
-	use->write = write;
 	spin_lock_bh(&regions->lock);
 	ret = region_hold_locked(regions, use, offset, bytes);
 	if (!ret)
@@ -321,14 +335,31 @@ int rdmatensor_regions_hold(struct rdmatensor_regions *regions,
 	spin_unlock_bh(&regions->lock);
 	return ret;
 }
+
+int rdmatensor_regions_hold(struct rdmatensor_regions *regions,
+			    struct rdmatensor_use *use, u64 offset, u64 bytes, bool write)
+{
+	use->write = write;
+	use->sparse = false;
+	return regions_hold(regions, use, offset, bytes);
+}
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_regions_hold);
+
+int rdmatensor_regions_hold_sparse(struct rdmatensor_regions *regions,
+				   struct rdmatensor_use *use, u64 offset, u64 bytes, bool write)
+{
+	use->write = write;
+	use->sparse = true;
+	return regions_hold(regions, use, offset, bytes);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_regions_hold_sparse);
 
 /* It is an empty one then */
 static void region_drop(struct rdmatensor_regions *regions, struct rdmatensor_use *use)
 {
 	if (!use->extent)
 		return;
-	region_uses_remove(use, use->write ? &regions->writers : &regions->readers);
+	region_uses_remove(use, region_uses_of(regions, use));
 	use->extent->uses--;
 	use->extent = NULL;
 }

@@ -20,13 +20,14 @@ struct rdmatensor_extent;
 
 /**
  * struct rdmatensor_use - one reader or writer of a range, embedded by it
- * @node: in the tree of readers or writers
+ * @node: in a tree of readers or writers
  * @start: first byte
  * @last: last byte, inclusive (interval tree's convention)
  * @subtree_last: interval tree's
  * @extent: the extent that it lies in, held; NULL for an empty range: it keeps the pool, and
  *          no region
  * @write: a fetch writes here
+ * @sparse: only some of the bytes, which lie at strides
  */
 struct rdmatensor_use {
 	struct rb_node node;
@@ -35,19 +36,22 @@ struct rdmatensor_use {
 	u64 subtree_last;
 	struct rdmatensor_extent *extent;
 	bool write;
+	bool sparse;
 };
 
 /**
  * struct rdmatensor_regions - the state of one pool
  * @lock: guards all below
  * @bytes: of the pool
- * @align: uses begin at multiples of it: RDMATENSOR_REGION_ALIGN, or 1 in memory that the process
- *         has laid out before it was a pool
+ * @align: uses begin at multiples of it, if they are not sparse: RDMATENSOR_REGION_ALIGN, or 1 in
+ *         memory that the process has laid out before it was a pool
  * @extents: all extents by offset, free and handed out; they tile the pool
  * @free_by_size: free ones by (length, offset)
  * @readers: uses of published tensors
  * @writers: uses of fetches
- * @nr_uses: in both trees, empty ones included
+ * @sparse_readers: those of both that are sparse
+ * @sparse_writers: the same
+ * @nr_uses: in all trees, empty ones included
  * @closed: the pool has been destroyed: nothing is handed out or used any more
  */
 struct rdmatensor_regions {
@@ -58,6 +62,8 @@ struct rdmatensor_regions {
 	struct rb_root free_by_size;
 	struct rb_root_cached readers;
 	struct rb_root_cached writers;
+	struct rb_root_cached sparse_readers;
+	struct rb_root_cached sparse_writers;
 	u64 nr_uses;
 	bool closed;
 };
@@ -130,6 +136,14 @@ int rdmatensor_regions_free(struct rdmatensor_regions *regions, u64 offset);
  */
 int rdmatensor_regions_hold(struct rdmatensor_regions *regions,
 			    struct rdmatensor_use *use, u64 offset, u64 bytes, bool write);
+/*
+ * The same for some of the bytes of the range. It may begin anywhere, and overlap other sparse
+ * uses: whether those are of the same bytes is not looked at, for columns of one array come from
+ * several peers at the same time
+ */
+int rdmatensor_regions_hold_sparse(struct rdmatensor_regions *regions,
+				   struct rdmatensor_use *use, u64 offset, u64 bytes,
+				   bool write);
 /* The end of a hold that succeeded */
 void rdmatensor_regions_drop(struct rdmatensor_regions *regions,
 			     struct rdmatensor_use *use);

@@ -811,14 +811,27 @@ static int channel_sge(const struct rdmatensor_channel *channel,
 	return nr;
 }
 
-/* One write: up to a change of the destination's key, the last sge, or @most bytes. @cost: out */
+/* Where byte @pos of the content goes; @run: out: that many may follow it there, with the same key */
+static u64 channel_dest(const struct rdmatensor_write *write, u64 pos, u64 *run)
+{
+	u64 segment = 1ULL << write->seg_shift, addr, left = U64_MAX;
+
+	addr = write->remote_addr + (write->dest ? rdmatensor_cut_at(write->dest, pos, &left) :
+						   pos);
+	*run = min(left, segment - (addr & (segment - 1)));
+	return addr;
+}
+
+/*
+ * One write: up to a change of the destination's key, a gap in the destination, the last sge, or
+ * @most bytes. @cost: out
+ */
 static int channel_post_write(struct rdmatensor_lane *lane, struct rdmatensor_part *part,
 			      u32 most, u32 *cost)
 {
 	struct rdmatensor_channel *channel = lane->channel;
 	struct rdmatensor_write *write = part->write;
-	u64 addr = write->remote_addr + part->pos;
-	u64 room = (1ULL << write->seg_shift) - (addr & ((1ULL << write->seg_shift) - 1));
+	u64 room, addr = channel_dest(write, part->pos, &room);
 	u64 bytes = min3(room, part->end - part->pos, (u64)most);
 	struct ib_sge sge[CHANNEL_SGES_STRICT];
 	int nr_sge = 0, ret;
@@ -839,7 +852,7 @@ static int channel_post_write(struct rdmatensor_lane *lane, struct rdmatensor_pa
 		return ret;
 
 	lane->sendq_free--;
-	*cost = write->cut ? max_t(u32, bytes, CHANNEL_CUT_LEAST) : bytes;
+	*cost = write->cut || write->dest ? max_t(u32, bytes, CHANNEL_CUT_LEAST) : bytes;
 	dql_queued(&lane->limit, *cost);
 	if (!write->open) {
 		write->open = true;

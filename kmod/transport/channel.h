@@ -70,6 +70,7 @@ struct rdmatensor_txmsg {
  * @pool: source, held until @done
  * @pool_offset: where in it
  * @cut: where the content lies from there on; NULL: all together
+ * @dest: where it is to lie from @remote_addr on; NULL: all together
  * @bytes: length; 0: one empty write
  * @remote_addr: destination
  * @seg_shift: of the destination
@@ -89,6 +90,7 @@ struct rdmatensor_write {
 	struct rdmatensor_pool *pool;
 	u64 pool_offset;
 	const struct rdmatensor_cut *cut;
+	const struct rdmatensor_cut *dest;
 	u64 bytes;
 	u64 remote_addr;
 	u8 seg_shift;

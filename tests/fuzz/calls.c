@@ -694,6 +694,16 @@ static const struct rdmatensor_range ranges[RDMATENSOR_DIMS_MAX + 1] = {
 	{ 1ull << 62, 1ull << 62 },
 };
 
+/* Of elements, dense and not, and of a few dims */
+static const uint64_t strides[RDMATENSOR_DIMS_MAX + 1] = { 8, 1, 2, 0, 100, 1ull << 62, 1ull << 63 };
+
+static void make_strided(struct worker *w, struct rdmatensor_op *op)
+{
+	op->flags |= RDMATENSOR_OP_STRIDES;
+	op->strides_uptr = (uintptr_t)&strides[below(w, 5)];
+	op->nr_strides = one_in(w, 8) ? below(w, RDMATENSOR_DIMS_MAX + 2) : 1;
+}
+
 /* An operation that would be right if its ids are still alive */
 static void make_op(struct worker *w, struct context *c, struct rdmatensor_op *op, uint64_t *dims)
 {
@@ -732,6 +742,11 @@ static void make_op(struct worker *w, struct context *c, struct rdmatensor_op *o
 		dims[0] = bytes;
 		if (one_in(w, 3))
 			op->flags = RDMATENSOR_OP_COPY;
+		if (one_in(w, 4)) {
+			op->bytes = dims[0] = bytes / 8;
+			op->flags &= ~RDMATENSOR_OP_SHARE;
+			make_strided(w, op);
+		}
 		if (!op->uses && one_in(w, 2)) {
 			op->flags |= RDMATENSOR_OP_GENERATION;
 			op->target = below(w, 2);
@@ -764,6 +779,8 @@ static void make_op(struct worker *w, struct context *c, struct rdmatensor_op *o
 		op->pool_id = pool;
 		op->offset = offset;
 		op->bytes = bytes;
+		if (one_in(w, 4))
+			make_strided(w, op);
 		if (!op->flags && !one_in(w, 4))
 			op->flags = RDMATENSOR_OP_KEEP;
 		else if (!one_in(w, 3))

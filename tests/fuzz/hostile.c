@@ -271,6 +271,66 @@ TEST(slices_that_lie)
 	liar_features &= ~RDMATENSOR_WIRE_FEATURE_SLICE;
 }
 
+/* Nor of places with gaps; and of who does, one content that goes over a gap */
+TEST(layouts_that_lie)
+{
+	const struct rdmatensor_wire_layout gaps = { .ndims = 1, .strides = { htole64(2) } };
+	const uint64_t strides[] = { 2 };
+	struct rdmatensor_msg again = scene_right(RDMATENSOR_WIRE_TENSOR_RE_REQUEST, 1), msg;
+	struct rdmatensor_msg ask = { .type = RDMATENSOR_WIRE_TENSOR_REQUEST, .request_index = 1,
+				      .name = "w", .name_len = 1 };
+	struct rdmatensor_op op;
+	__le32 rkey;
+	int bytes;
+
+	scene_open(NULL);
+	scene_meet(&liar, 1);
+	liar_say(&liar, &ask);
+	EQ(liar_hear(&liar, &msg, 5000), RDMATENSOR_WIRE_META_DATA_RESPONSE);
+	scene_to_own(&liar, &again, &rkey);
+	again.flags |= RDMATENSOR_WIRE_F_LAYOUT;
+	again.layout = &gaps;
+	liar_say(&liar, &again);
+	scene_ends(&liar, -EPROTO);
+
+	/* A peer that does not write to such places is not asked to */
+	scene_meet(&liar, 1);
+	rdmatensor_prep_fetch(&op, scene.channel, "lie", 0, scene.p.a.pool.id,
+			      side_alloc(&scene.p.a, 2 * TENSOR), 2 * TENSOR - 1, 0, 1);
+	rdmatensor_prep_strides(&op, strides, 1);
+	EQ(side_do(&scene.p.a, &op), -EOPNOTSUPP);
+	scene_lives(&liar);
+
+	liar_features |= RDMATENSOR_WIRE_FEATURE_LAYOUT;
+	for (bytes = 0; bytes <= 2; bytes++) {
+		scene_meet(&liar, 1);
+		op.channel = scene.channel;
+		op.user_data = 10 + bytes;
+		EQ(side_do(&scene.p.a, &op), 0);
+		scene_asked(&liar, &msg);
+		if (!(msg.flags & RDMATENSOR_WIRE_F_DEST)) {
+			struct rdmatensor_msg told = scene_right(RDMATENSOR_WIRE_META_DATA_RESPONSE,
+								 msg.request_index);
+
+			liar_say(&liar, &told);
+			scene_asked(&liar, &msg);
+		}
+		CHECK(msg.flags & RDMATENSOR_WIRE_F_LAYOUT && msg.flags & RDMATENSOR_WIRE_F_DEST);
+		EQ(msg.layout->ndims, 1);
+		EQ(le64toh(msg.layout->strides[0]), 2);
+		/* The last byte, which lies alone */
+		liar_content(&liar, 0, msg.request_index, bytes,
+			     msg.remote_addr + 2 * TENSOR - 1 - bytes, le32toh(msg.rkeys[0]));
+		EQ(side_next(&scene.p.a, RDMATENSOR_CQE_FETCH, 10 + bytes, NULL),
+		   bytes == 1 ? 0 : -EPROTO);
+		if (bytes == 1)
+			scene_lives(&liar);
+		else
+			scene_ends(&liar, -EPROTO);
+	}
+	liar_features &= ~RDMATENSOR_WIRE_FEATURE_LAYOUT;
+}
+
 /* What is asked of any step is answered of one, which is not older than that, and stays it */
 TEST(newest_steps)
 {

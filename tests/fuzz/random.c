@@ -80,6 +80,7 @@ static void reap(void)
 static void victim_asks(uint32_t channel)
 {
 	struct rdmatensor_range range = { below(80), below(2) ? below(TENSOR) : ~0ull };
+	uint64_t stride = below(4);
 	struct side *a = &scene.p.a;
 	struct rdmatensor_op op;
 
@@ -93,6 +94,8 @@ static void victim_asks(uint32_t channel)
 		op.flags |= RDMATENSOR_OP_KEEP;
 	else if (below(2))
 		rdmatensor_prep_slice(&op, &range, below(2));
+	if (!(op.flags & RDMATENSOR_OP_KEEP) && !below(3))
+		rdmatensor_prep_strides(&op, &stride, 1);
 	if (!side_do(a, &op))
 		asked++;
 }
@@ -110,6 +113,8 @@ static void meet(int i)
 		liar->features |= RDMATENSOR_WIRE_FEATURE_SLICE;
 	if (below(8))
 		liar->features |= RDMATENSOR_WIRE_FEATURE_NEWEST;
+	if (below(8))
+		liar->features |= RDMATENSOR_WIRE_FEATURE_LAYOUT;
 	if (!below(8)) {
 		unsigned char *byte = (unsigned char *)&liar->own + below(sizeof(liar->own));
 
@@ -145,9 +150,14 @@ static void say_something(struct liar *liar, const struct rdmatensor_msg *heard)
 		.ndims = below(2), .ranges = { { htole64(below(TENSOR)),
 						 htole64(below(2) ? below(TENSOR) : UINT64_MAX) } },
 	};
+	const struct rdmatensor_wire_layout layout = {
+		.ndims = below(8) ? 1 : below(3),
+		.strides = { htole64(below(8) ? 1 + below(3) : (uint64_t)below(9) << below(64)) },
+	};
 	struct rdmatensor_slice wanted;
+	struct rdmatensor_layout placed;
 	struct rdmatensor_meta part;
-	uint64_t content;
+	u64 content;
 	__le32 rkeys[4];
 	uint32_t len;
 	int i;
@@ -183,6 +193,7 @@ static void say_something(struct liar *liar, const struct rdmatensor_msg *heard)
 		msg.flags = RDMATENSOR_WIRE_F_CHECKSUM;
 		msg.checksum = below(UINT32_MAX);
 	}
+	part = msg.meta;
 	content = msg.meta.bytes;
 	if ((msg.type == RDMATENSOR_WIRE_TENSOR_REQUEST ||
 	     msg.type == RDMATENSOR_WIRE_TENSOR_RE_REQUEST) && !below(4)) {
@@ -195,6 +206,15 @@ static void say_something(struct liar *liar, const struct rdmatensor_msg *heard)
 	if ((msg.type == RDMATENSOR_WIRE_TENSOR_REQUEST && below(2)) ||
 	    msg.type == RDMATENSOR_WIRE_TENSOR_RE_REQUEST) {
 		msg.flags |= RDMATENSOR_WIRE_F_DEST;
+		if (!below(4)) {
+			msg.flags |= RDMATENSOR_WIRE_F_LAYOUT;
+			msg.layout = &layout;
+			rdmatensor_wire_layout_get(&layout, &placed);
+			/* Room for it is behind what is there for the others */
+			if (!rdmatensor_layout_span(&placed, &part, &content) &&
+			    content > 4 * TENSOR)
+				return;
+		}
 		msg.seg_shift = below(4) ? 40 : 12 + below(29);
 		msg.remote_addr = (uintptr_t)liar->memory + LIAR_DEST + below(8192);
 		msg.nr_rkeys = rdmatensor_wire_segments(msg.remote_addr, content, msg.seg_shift);
@@ -207,7 +227,8 @@ static void say_something(struct liar *liar, const struct rdmatensor_msg *heard)
 	}
 	if ((msg.type == RDMATENSOR_WIRE_TENSOR_REQUEST ||
 	     msg.type == RDMATENSOR_WIRE_TENSOR_RE_REQUEST) &&
-	    !(msg.flags & (RDMATENSOR_WIRE_F_VALIDATE | RDMATENSOR_WIRE_F_SLICE)) && below(2)) {
+	    !(msg.flags & (RDMATENSOR_WIRE_F_VALIDATE | RDMATENSOR_WIRE_F_SLICE |
+			   RDMATENSOR_WIRE_F_LAYOUT)) && below(2)) {
 		msg.flags |= RDMATENSOR_WIRE_F_KEEP;
 		msg.keep = below(4) + 1024 * below(3);
 	}

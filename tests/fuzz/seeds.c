@@ -39,6 +39,8 @@ static const struct rdmatensor_wire_slice slice = {
 };
 
 static const struct rdmatensor_wire_slice slice_bytes = { .ranges = { { 2, 16 } } };
+static const struct rdmatensor_wire_layout layout = { .ndims = 2, .strides = { 100, 8 } };
+static const struct rdmatensor_wire_layout layout_bytes = { .ndims = 1, .strides = { 3 } };
 
 static const struct rdmatensor_msg messages[] = {
 	{ .type = RDMATENSOR_WIRE_HELLO, .incarnation = 0x0102030405060708, .max_requests = 256,
@@ -72,6 +74,14 @@ static const struct rdmatensor_msg messages[] = {
 	  .name = name, .name_len = 1 },
 	{ .type = RDMATENSOR_WIRE_TENSOR_RE_REQUEST, .request_index = 20, .meta = META_SLICED,
 	  .flags = RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_SLICE, .slice = &slice_bytes,
+	  .remote_addr = 0x10ff8, .nr_parts = 1, .seg_shift = 12, .rkeys = rkeys, .nr_rkeys = 2 },
+	{ .type = RDMATENSOR_WIRE_TENSOR_REQUEST, .request_index = 22, .meta = META_SLICED,
+	  .flags = RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_LAYOUT, .layout = &layout,
+	  .remote_addr = 0x10000, .nr_parts = 1, .seg_shift = 21, .rkeys = rkeys, .nr_rkeys = 1,
+	  .name = name, .name_len = 1 },
+	{ .type = RDMATENSOR_WIRE_TENSOR_RE_REQUEST, .request_index = 23, .meta = META_SLICED,
+	  .flags = RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_SLICE | RDMATENSOR_WIRE_F_LAYOUT,
+	  .slice = &slice_bytes, .layout = &layout_bytes,
 	  .remote_addr = 0x10ff8, .nr_parts = 1, .seg_shift = 12, .rkeys = rkeys, .nr_rkeys = 2 },
 	{ .type = RDMATENSOR_WIRE_META_DATA_RESPONSE, .request_index = 3, .meta = META_DIMS },
 	{ .type = RDMATENSOR_WIRE_META_DATA_RESPONSE, .request_index = 4, .meta = META_DEAD,

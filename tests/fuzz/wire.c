@@ -127,8 +127,49 @@ static void check_entries(const struct rdmatensor_msg *msg)
 	HOLDS(nr == msg->nr_entries);
 }
 
-/* Length of the content; a slice lies within its tensor, each byte of it */
-static u64 check_content(const struct rdmatensor_msg *msg, const void *buf, u32 len)
+/* From the content's first byte to its last one in the destination; each byte lies there, and alone */
+static u64 check_layout(const struct rdmatensor_msg *msg, const struct rdmatensor_meta *content,
+			const void *buf, u32 len)
+{
+	struct rdmatensor_wire_layout again;
+	u64 span, pos, run, at, last, end = 0;
+	struct rdmatensor_layout layout;
+	struct rdmatensor_cut cut;
+
+	HOLDS(!(msg->flags & RDMATENSOR_WIRE_F_LAYOUT) == !msg->layout);
+	if (!msg->layout)
+		return content->bytes;
+	HOLDS(msg->flags & RDMATENSOR_WIRE_F_DEST && !(msg->flags & RDMATENSOR_WIRE_F_KEEP));
+	HOLDS(content->bytes && msg->layout->ndims == content->ndims);
+	HOLDS(inside(buf, len, msg->layout, 8 + 8 * msg->layout->ndims));
+	rdmatensor_wire_layout_get(msg->layout, &layout);
+	HOLDS(!rdmatensor_layout_check(&layout));
+	rdmatensor_wire_layout_put(&layout, &again);
+	HOLDS(!memcmp(&again, msg->layout, 8 + 8 * layout.ndims));
+	HOLDS(!rdmatensor_layout_span(&layout, content, &span) && span >= content->bytes);
+	HOLDS(rdmatensor_layout_disjoint(&layout, content));
+	rdmatensor_slice_cut(NULL, &layout, content, &cut);
+	for (pos = 0; pos < content->bytes; pos += content->bytes / 7 + 1) {
+		at = rdmatensor_cut_at(&cut, pos, &run);
+		HOLDS(run && run <= content->bytes && at < span && run <= span - at);
+	}
+	/* Each is a place of its own, of the few bytes that can be looked at */
+	for (pos = 0; pos < content->bytes && pos < 64; pos++) {
+		at = rdmatensor_cut_at(&cut, pos, &run);
+		end = at > end ? at : end;
+		for (last = 0; last < pos; last++)
+			HOLDS(rdmatensor_cut_at(&cut, last, &run) != at);
+	}
+	HOLDS(end < span);
+	return span;
+}
+
+/*
+ * What the content is; a slice lies within its tensor, each byte of it. Return: from its first byte to its
+ * last one in the destination
+ */
+static u64 check_content(const struct rdmatensor_msg *msg, const void *buf, u32 len,
+			 struct rdmatensor_meta *content)
 {
 	struct rdmatensor_wire_slice again;
 	struct rdmatensor_slice slice;
@@ -139,8 +180,9 @@ static u64 check_content(const struct rdmatensor_msg *msg, const void *buf, u32 
 	HOLDS(!(msg->flags & RDMATENSOR_WIRE_F_SLICE) == !msg->slice);
 	HOLDS(!(msg->flags & RDMATENSOR_WIRE_F_NEWEST) ||
 	      !(msg->flags & (RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_KEEP)));
+	*content = msg->meta;
 	if (!msg->slice)
-		return msg->meta.bytes;
+		return check_layout(msg, content, buf, len);
 	HOLDS(msg->type == RDMATENSOR_WIRE_TENSOR_REQUEST ||
 	      msg->type == RDMATENSOR_WIRE_TENSOR_RE_REQUEST);
 	HOLDS(!(msg->flags & RDMATENSOR_WIRE_F_KEEP));
@@ -158,17 +200,20 @@ static u64 check_content(const struct rdmatensor_msg *msg, const void *buf, u32 
 	}
 	HOLDS(!rdmatensor_meta_check(&part));
 	HOLDS(part.bytes <= msg->meta.bytes);
-	if (!part.bytes)
+	if (!part.bytes) {
+		*content = part;
+		HOLDS(!msg->layout);
 		return 0;
-	rdmatensor_slice_cut(&slice, &msg->meta, &cut);
+	}
+	*content = part;
+	rdmatensor_slice_cut(&slice, NULL, &msg->meta, &cut);
 	for (pos = 0; pos < part.bytes; pos += part.bytes / 7 + 1) {
 		at = rdmatensor_cut_at(&cut, pos, &run);
-		HOLDS(run && run <= part.bytes && at < msg->meta.bytes &&
-		      run <= msg->meta.bytes - at);
+		HOLDS(run && at < msg->meta.bytes && run <= msg->meta.bytes - at);
 	}
 	at = rdmatensor_cut_at(&cut, part.bytes - 1, &run);
-	HOLDS(run == 1 && at < msg->meta.bytes);
-	return part.bytes;
+	HOLDS(run && at < msg->meta.bytes);
+	return check_layout(msg, content, buf, len);
 }
 
 /* What decoding promises of a message that it took */
@@ -185,7 +230,8 @@ static void check_promises(const struct rdmatensor_msg *msg, const void *buf, u3
 	int rows = msg->type == RDMATENSOR_WIRE_TABLE_INFO && !failed;
 	int listed = msg->type == RDMATENSOR_WIRE_LIST_INFO && !failed;
 	static const struct rdmatensor_table_info none;
-	u64 content = check_content(msg, buf, len);
+	struct rdmatensor_meta content;
+	u64 span = check_content(msg, buf, len, &content);
 
 	HOLDS(msg->type >= RDMATENSOR_WIRE_HELLO && msg->type < TYPES);
 	HOLDS(rdmatensor_wire_length(msg) == len);
@@ -234,9 +280,9 @@ static void check_promises(const struct rdmatensor_msg *msg, const void *buf, u3
 		HOLDS(msg->seg_shift >= RDMATENSOR_WIRE_SEG_SHIFT_MIN &&
 		      msg->seg_shift <= RDMATENSOR_WIRE_SEG_SHIFT_MAX);
 		HOLDS(msg->nr_parts >= 1 && msg->nr_parts <= RDMATENSOR_LANES_MAX);
-		HOLDS(msg->remote_addr + content >= msg->remote_addr);
-		HOLDS(msg->nr_rkeys == segments(msg->remote_addr, content, msg->seg_shift));
-		check_parts(content, msg->nr_parts);
+		HOLDS(msg->remote_addr + span >= msg->remote_addr);
+		HOLDS(msg->nr_rkeys == segments(msg->remote_addr, span, msg->seg_shift));
+		check_parts(content.bytes, msg->nr_parts);
 	} else {
 		HOLDS(!msg->nr_rkeys && !msg->nr_parts && !msg->seg_shift &&
 		      !msg->remote_addr);
@@ -260,7 +306,9 @@ static void check_again(const struct rdmatensor_msg *msg, const void *buf, u32 l
 
 	HOLDS(!rdmatensor_wire_decode(again, len, &second, &why));
 	HOLDS(!second.slice == !msg->slice);
+	HOLDS(!second.layout == !msg->layout);
 	second.slice = msg->slice;
+	second.layout = msg->layout;
 	HOLDS(second.rkeys - msg->rkeys == (const __le32 *)again - (const __le32 *)buf);
 	HOLDS(second.name - again == msg->name - (const char *)buf);
 	HOLDS(second.text - again == msg->text - (const char *)buf);

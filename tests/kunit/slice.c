@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Slices: what their meta-data are, and where each of their bytes lies; against arithmetic that
- * goes element by element.
+ * Slices and layouts: what the meta-data of slices are, and where each of their bytes lies, in tensors
+ * with and without gaps; against arithmetic that goes element by element.
  */
 #include <linux/limits.h>
 #include <linux/prandom.h>
+#include <linux/slab.h>
 #include <kunit/test.h>
 #include "core/slice.h"
 
@@ -167,7 +168,7 @@ static void expect_cut(struct kunit *test, const struct rdmatensor_slice *slice,
 	struct rdmatensor_cut cut;
 	u64 pos, run, at;
 
-	rdmatensor_slice_cut(slice, whole, &cut);
+	rdmatensor_slice_cut(slice, NULL, whole, &cut);
 	KUNIT_EXPECT_EQ(test, part->bytes % cut.bytes, 0);
 	for (pos = 0; pos < part->bytes; pos++) {
 		at = rdmatensor_cut_at(&cut, pos, &run);
@@ -205,7 +206,7 @@ static void cut_of_bytes(struct kunit *test)
 	struct rdmatensor_cut cut;
 	u64 run;
 
-	rdmatensor_slice_cut(&slice, &opaque, &cut);
+	rdmatensor_slice_cut(&slice, NULL, &opaque, &cut);
 	KUNIT_EXPECT_EQ(test, rdmatensor_cut_at(&cut, 0, &run), 70);
 	KUNIT_EXPECT_EQ(test, run, 10);
 	KUNIT_EXPECT_EQ(test, rdmatensor_cut_at(&cut, 9, &run), 79);
@@ -226,7 +227,7 @@ static void levels(struct kunit *test)
 	for (i = 0; i < 15; i++)
 		slice.ranges[i].length = RDMATENSOR_RANGE_REST;
 	slice.ranges[15].length = 1;
-	rdmatensor_slice_cut(&slice, &whole, &cut);
+	rdmatensor_slice_cut(&slice, NULL, &whole, &cut);
 	KUNIT_EXPECT_EQ(test, cut.nr, 1);
 	KUNIT_EXPECT_EQ(test, cut.bytes, 1);
 	KUNIT_EXPECT_EQ(test, cut.count[0], 1 << 15);
@@ -237,12 +238,201 @@ static void levels(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rdmatensor_cut_cost(&cut, 1 << 15), (u64)1 << 15);
 }
 
+static const struct layout_case {
+	const char *name;
+	const struct rdmatensor_meta *meta;
+	struct rdmatensor_layout layout;
+	int check;
+	int ret;
+	u64 span;
+	bool disjoint;
+} layout_cases[] = {
+	{ "without gaps", &matrix, { 2, { 20, 4 } }, 0, 0, 80, true },
+	{ "columns of a wider array", &matrix, { 2, { 400, 4 } }, 0, 0, 1220, true },
+	{ "transposed", &matrix, { 2, { 4, 16 } }, 0, 0, 80, true },
+	{ "transposed, too narrow", &matrix, { 2, { 4, 15 } }, 0, 0, 76, false },
+	{ "rows that overlap", &matrix, { 2, { 19, 4 } }, 0, 0, 77, false },
+	{ "elements that overlap", &matrix, { 2, { 20, 3 } }, 0, 0, 76, false },
+	{ "a row again and again", &matrix, { 2, { 0, 4 } }, 0, 0, 20, false },
+	{ "one element", &matrix, { 2, { 0, 0 } }, 0, 0, 4, false },
+	{ "one stride", &matrix, { 1, { 20 } }, 0, -ERANGE },
+	{ "three strides", &matrix, { 3, { 80, 20, 4 } }, 0, -ERANGE },
+	{ "to the last byte there can be", &matrix, { 2, { (S64_MAX - 20) / 3, 4 } }, 0, 0,
+	  (S64_MAX - 20) / 3 * 3 + 20, true },
+	{ "beyond it", &matrix, { 2, { (S64_MAX - 20) / 3 + 1, 4 } }, 0, -ERANGE },
+	{ "far beyond it", &matrix, { 2, { S64_MAX, 4 } }, 0, -ERANGE },
+	{ "a stride too long", &matrix, { 2, { 1ULL << 63, 4 } }, -EINVAL },
+	{ "seventeen", &matrix, { 17, { 20, 4 } }, -EINVAL },
+	{ "empty", &empty, { 3, { S64_MAX, S64_MAX, S64_MAX } }, 0, 0, 0, true },
+	{ "opaque", &opaque, { 1, { 1 } }, 0, -ERANGE },
+};
+
+static void layout_case_name(const struct layout_case *c, char *desc)
+{
+	strscpy(desc, c->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(layout, layout_cases, layout_case_name);
+
+static void layout(struct kunit *test)
+{
+	const struct layout_case *c = test->param_value;
+	u64 span;
+
+	KUNIT_ASSERT_EQ(test, rdmatensor_layout_check(&c->layout), c->check);
+	if (c->check)
+		return;
+	KUNIT_ASSERT_EQ(test, rdmatensor_layout_span(&c->layout, c->meta, &span), c->ret);
+	if (c->ret)
+		return;
+	KUNIT_EXPECT_EQ(test, span, c->span);
+	KUNIT_EXPECT_EQ(test, rdmatensor_layout_disjoint(&c->layout, c->meta), c->disjoint);
+}
+
+/* Dims in any order, gaps or none behind each; now and then an element that is repeated */
+static void random_layout(struct rnd_state *rnd, const struct rdmatensor_meta *whole,
+			  struct rdmatensor_layout *layout)
+{
+	u64 extent = rdmatensor_data_type_bytes(whole->data_type);
+	unsigned int left = BIT(whole->ndims) - 1, i;
+
+	memset(layout, 0, sizeof(*layout));
+	layout->ndims = whole->ndims;
+	while (left) {
+		/* Mostly the fastest that is left: runs are long then */
+		i = prandom_u32_state(rnd) % 3 ? fls(left) - 1 :
+						 prandom_u32_state(rnd) % whole->ndims;
+		if (!(left & BIT(i)))
+			continue;
+		left &= ~BIT(i);
+		if (!(prandom_u32_state(rnd) % 3))
+			extent += prandom_u32_state(rnd) % 5;
+		layout->strides[i] = prandom_u32_state(rnd) % 16 ? extent : 0;
+		extent += layout->strides[i] * (whole->dims[i] - 1);
+	}
+}
+
+/* Where the number @element of the tensor lies */
+static u64 laid_out_at(const struct rdmatensor_layout *layout, const struct rdmatensor_meta *whole,
+		       u64 element)
+{
+	u64 at = 0;
+	unsigned int i;
+
+	for (i = whole->ndims; i--;) {
+		at += element % whole->dims[i] * layout->strides[i];
+		element /= whole->dims[i];
+	}
+	return at;
+}
+
+/* Of a slice of it, which may be a range of bytes from @skip on */
+static void expect_laid_out(struct kunit *test, const struct rdmatensor_slice *slice,
+			    const struct rdmatensor_layout *layout,
+			    const struct rdmatensor_meta *whole,
+			    const struct rdmatensor_meta *part, u64 skip)
+{
+	u32 size = rdmatensor_data_type_bytes(whole->data_type);
+	u64 pos, run, at, byte, last = U64_MAX, together = 0;
+	struct rdmatensor_cut cut;
+
+	rdmatensor_slice_cut(slice, layout, whole, &cut);
+	for (pos = 0; pos < part->bytes; pos++) {
+		at = rdmatensor_cut_at(&cut, pos, &run);
+		byte = slice->ndims ? element_at(slice, whole, part, pos / size) * size + pos % size :
+				      pos + skip;
+		KUNIT_ASSERT_EQ(test, at, laid_out_at(layout, whole, byte / size) + byte % size);
+		/* What is said to lie together does */
+		if (together)
+			KUNIT_ASSERT_EQ(test, at, last + 1);
+		last = at;
+		KUNIT_ASSERT_GT(test, run, 0);
+		KUNIT_ASSERT_TRUE(test, !together || run == together);
+		together = run - 1;
+	}
+}
+
+/* Against a map of all bytes */
+static void expect_span(struct kunit *test, const struct rdmatensor_layout *layout,
+			const struct rdmatensor_meta *whole)
+{
+	u32 size = rdmatensor_data_type_bytes(whole->data_type), i;
+	u64 span, most = 0, at, element;
+	bool overlaps = false;
+	u8 *map;
+
+	KUNIT_ASSERT_EQ(test, rdmatensor_layout_span(layout, whole, &span), 0);
+	map = kzalloc(span, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, map);
+	for (element = 0; element < whole->bytes / size; element++) {
+		at = laid_out_at(layout, whole, element);
+		most = max(most, at + size);
+		for (i = 0; i < size && at + i < span; i++)
+			overlaps |= map[at + i]++;
+	}
+	kfree(map);
+	KUNIT_EXPECT_EQ(test, span, most);
+	KUNIT_EXPECT_EQ(test, rdmatensor_layout_disjoint(layout, whole), !overlaps);
+}
+
+static void layouts(struct kunit *test)
+{
+	struct rdmatensor_slice slice, bytes = {};
+	struct rdmatensor_meta whole, part;
+	struct rdmatensor_layout layout;
+	struct rnd_state rnd;
+	unsigned int round;
+
+	prandom_seed_state(&rnd, SEED);
+	for (round = 0; round < 1000; round++) {
+		random_slice(&rnd, &whole, &slice);
+		random_layout(&rnd, &whole, &layout);
+		expect_span(test, &layout, &whole);
+		KUNIT_ASSERT_EQ(test, rdmatensor_slice_meta(&slice, &whole, &part), 0);
+		expect_laid_out(test, &slice, &layout, &whole, &part, 0);
+		bytes.ranges[0].start = prandom_u32_state(&rnd) % whole.bytes;
+		bytes.ranges[0].length = RDMATENSOR_RANGE_REST;
+		KUNIT_ASSERT_EQ(test, rdmatensor_slice_meta(&bytes, &whole, &part), 0);
+		expect_laid_out(test, &bytes, &layout, &whole, &part, bytes.ranges[0].start);
+	}
+}
+
+/* Neighbours are one run, whatever dims they are of */
+static void runs_of_layouts(struct kunit *test)
+{
+	const struct rdmatensor_meta whole = {
+		.data_type = RDMATENSOR_DT_FLOAT, .ndims = 4, .bytes = 480, .dims = { 2, 1, 3, 20 },
+	};
+	struct rdmatensor_layout layout = { 4, { 240, 7, 80, 4 } };
+	struct rdmatensor_cut cut;
+
+	rdmatensor_slice_cut(NULL, &layout, &whole, &cut);
+	KUNIT_EXPECT_EQ(test, cut.nr, 0);
+	KUNIT_EXPECT_EQ(test, cut.bytes, 480);
+	layout.strides[0] = 1000;
+	rdmatensor_slice_cut(NULL, &layout, &whole, &cut);
+	KUNIT_EXPECT_EQ(test, cut.nr, 1);
+	KUNIT_EXPECT_EQ(test, cut.bytes, 240);
+	layout.strides[2] = 100;
+	layout.strides[0] = 300;
+	rdmatensor_slice_cut(NULL, &layout, &whole, &cut);
+	KUNIT_EXPECT_EQ(test, cut.nr, 1);
+	KUNIT_EXPECT_EQ(test, cut.bytes, 80);
+	KUNIT_EXPECT_EQ(test, cut.count[0], 6);
+	rdmatensor_slice_cut(NULL, NULL, &whole, &cut);
+	KUNIT_EXPECT_EQ(test, cut.nr, 0);
+	KUNIT_EXPECT_EQ(test, cut.bytes, 480);
+}
+
 static struct kunit_case slice_tests[] = {
 	KUNIT_CASE_PARAM(check, check_gen_params),
 	KUNIT_CASE_PARAM(meta, meta_gen_params),
 	KUNIT_CASE(cuts),
 	KUNIT_CASE(cut_of_bytes),
 	KUNIT_CASE(levels),
+	KUNIT_CASE_PARAM(layout, layout_gen_params),
+	KUNIT_CASE(layouts),
+	KUNIT_CASE(runs_of_layouts),
 	{}
 };
 

@@ -27,6 +27,7 @@ enum {
 	REQUEST_KEEP, REQUEST_KEPT, RE_REQUEST_KEEP,
 	LIST, LIST_ALL, LIST_INFO, LIST_NOTHING, LIST_FAILED,
 	REQUEST_SLICE, REQUEST_SLICE_BYTES, RE_REQUEST_SLICE, REQUEST_NEWEST,
+	REQUEST_LAYOUT, RE_REQUEST_LAYOUT,
 };
 
 /* The middle of three rows of five, without the first column; and all bytes from the third on */
@@ -37,6 +38,15 @@ static const struct rdmatensor_wire_slice slice = {
 
 static const struct rdmatensor_wire_slice slice_bytes = {
 	.ranges = { { cpu_to_le64(2), cpu_to_le64(U64_MAX) } },
+};
+
+/* Rows of a wider array of floats; and bytes with gaps */
+static const struct rdmatensor_wire_layout layout = {
+	.ndims = 2, .strides = { cpu_to_le64(4000), cpu_to_le64(4) },
+};
+
+static const struct rdmatensor_wire_layout layout_bytes = {
+	.ndims = 1, .strides = { cpu_to_le64(2) },
 };
 
 /* Two entries of a list: a tensor of half numbers, {5}, and one that has failed */
@@ -224,6 +234,23 @@ static const struct sample {
 		.flags = RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_SLICE, .slice = &slice_bytes,
 		.remote_addr = 0x1000, .nr_parts = 1, .seg_shift = 12,
 		.rkeys = rkeys, .nr_rkeys = 1,
+		.meta = { .data_type = RDMATENSOR_DT_STRING, .ndims = 1, .bytes = 4098 },
+	} },
+	[REQUEST_LAYOUT] = { "TENSOR_REQUEST to a place with gaps", {
+		.type = RDMATENSOR_WIRE_TENSOR_REQUEST,
+		.flags = RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_LAYOUT, .layout = &layout,
+		.remote_addr = 0x1000, .nr_parts = 1, .seg_shift = 12,
+		.rkeys = rkeys, .nr_rkeys = 2, .name = "a", .name_len = 1,
+		.meta = { .data_type = RDMATENSOR_DT_FLOAT, .ndims = 2, .bytes = 60,
+			  .dims = { 3, 5 } },
+	} },
+	[RE_REQUEST_LAYOUT] = { "TENSOR_RE_REQUEST of a slice to a place with gaps", {
+		.type = RDMATENSOR_WIRE_TENSOR_RE_REQUEST,
+		.flags = RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_SLICE |
+			 RDMATENSOR_WIRE_F_LAYOUT,
+		.slice = &slice_bytes, .layout = &layout_bytes,
+		.remote_addr = 0x1000, .nr_parts = 1, .seg_shift = 12,
+		.rkeys = rkeys, .nr_rkeys = 2,
 		.meta = { .data_type = RDMATENSOR_DT_STRING, .ndims = 1, .bytes = 4098 },
 	} },
 	[LIST] = { "LIST", {
@@ -463,6 +490,9 @@ static void round_trip(struct kunit *test)
 	if (in->slice)
 		expect_bytes(test, out.slice, in->slice,
 			     8 + 16 * max_t(u32, in->slice->ndims, 1));
+	KUNIT_ASSERT_EQ(test, !out.layout, !in->layout);
+	if (in->layout)
+		expect_bytes(test, out.layout, in->layout, 8 + 8 * in->layout->ndims);
 
 	again = kunit_kzalloc(test, len, GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, again);
@@ -588,6 +618,13 @@ static const struct field
 	at_slice_length = { "length of the first range", 80, 8 },
 	at_slice_last_start = { "start of the last range", 88, 8 },
 	at_slice_last_length = { "length of the last range", 96, 8 },
+	at_layout_ndims = { "ndims of a layout", 64, 1 },
+	at_layout_reserved = { "reserved field of a layout", 65, 1 },
+	at_layout_reserved_end = { "its end", 71, 1 },
+	at_layout_stride = { "first stride", 72, 8 },
+	at_layout_last = { "last stride", 80, 8 },
+	at_second_layout_ndims = { "ndims of a layout behind a slice", 88, 1 },
+	at_second_layout_stride = { "stride of that", 96, 8 },
 	at_first_dim = { "first dim", 64, 8 };
 
 static const char unused[] = "field that the type does not use";
@@ -827,6 +864,43 @@ static const struct bad_case {
 	{ "an rkey too many", RE_REQUEST, "number of rkeys", 4, { { &at_nr_rkeys, 2 } } },
 	{ "an rkey for nothing", REQUEST_EMPTY, "number of rkeys", 4,
 	  { { &at_nr_rkeys, 1 } } },
+	{ "a layout without its flag", REQUEST_LAYOUT, tail, 0,
+	  { { &at_flags, RDMATENSOR_WIRE_F_DEST } } },
+	{ "a layout of no length", CANCEL, "flags", 0,
+	  { { &at_flags, RDMATENSOR_WIRE_F_LAYOUT } } },
+	{ "a layout that is not there", REQUEST_UNKNOWN, "dims of a layout", 0,
+	  { { &at_flags, RDMATENSOR_WIRE_F_LAYOUT } } },
+	{ "a layout of 17 dims", REQUEST_LAYOUT, "dims of a layout", 0,
+	  { { &at_layout_ndims, 17 } } },
+	{ "a layout of a dim more", REQUEST_LAYOUT, tail, 0, { { &at_layout_ndims, 3 } } },
+	{ "a layout of a dim less", REQUEST_LAYOUT, tail, 0, { { &at_layout_ndims, 1 } } },
+	{ "a layout of a dim more, which is another's", REQUEST_LAYOUT, "meta-data", 8,
+	  { { &at_layout_ndims, 3 } } },
+	{ "a layout of no dim behind a slice", RE_REQUEST_LAYOUT, tail, 0,
+	  { { &at_second_layout_ndims, 0 } } },
+	{ "a layout's reserved field", REQUEST_LAYOUT, "reserved field of a layout", 0,
+	  { { &at_layout_reserved, 1 } } },
+	{ "a layout's reserved field's end", REQUEST_LAYOUT, "reserved field of a layout", 0,
+	  { { &at_layout_reserved_end, 128 } } },
+	{ "a stride beyond all numbers", REQUEST_LAYOUT, "stride of a layout", 0,
+	  { { &at_layout_last, 1ULL << 63 } } },
+	{ "a layout that ends beyond them", REQUEST_LAYOUT, "layout of other meta-data", 0,
+	  { { &at_layout_stride, S64_MAX } } },
+	{ "a layout that overlaps itself", REQUEST_LAYOUT, "layout that overlaps itself", 0,
+	  { { &at_layout_stride, 19 } } },
+	{ "bytes that overlap", RE_REQUEST_LAYOUT, "layout that overlaps itself", 0,
+	  { { &at_second_layout_stride, 0 } } },
+	{ "a layout that needs a key less", REQUEST_LAYOUT, "number of rkeys", 0,
+	  { { &at_layout_stride, 100 } } },
+	{ "a layout that needs a key more", RE_REQUEST_LAYOUT, "number of rkeys", 0,
+	  { { &at_second_layout_stride, 3 } } },
+	{ "a layout without a destination", REQUEST_LAYOUT, NULL, 0,
+	  { { &at_flags, RDMATENSOR_WIRE_F_LAYOUT } } },
+	{ "a layout of a kept destination", REQUEST_LAYOUT, "kept destination with a layout", 0,
+	  { { &at_flags, RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_KEEP |
+			 RDMATENSOR_WIRE_F_LAYOUT } } },
+	{ "a layout of the dead", REQUEST_LAYOUT, "layout of nothing", 0,
+	  { { &at_is_dead, 1 }, { &at_tensor_bytes, 0 } } },
 	{ "a slice without its flag", REQUEST_SLICE, tail, 0,
 	  { { &at_flags, RDMATENSOR_WIRE_F_DEST } } },
 	{ "a slice of no length", CANCEL, "flags", 0,
@@ -952,10 +1026,11 @@ static void unknown_flags(struct kunit *test)
 	static const u16 allowed[] = {
 		[REQUEST] = RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_VALIDATE |
 			    RDMATENSOR_WIRE_F_KEEP | RDMATENSOR_WIRE_F_SLICE |
-			    RDMATENSOR_WIRE_F_NEWEST | RDMATENSOR_WIRE_F_NOW,
+			    RDMATENSOR_WIRE_F_NEWEST | RDMATENSOR_WIRE_F_NOW |
+			    RDMATENSOR_WIRE_F_LAYOUT,
 		[META] = RDMATENSOR_WIRE_F_CHECKSUM,
 		[RE_REQUEST] = RDMATENSOR_WIRE_F_DEST | RDMATENSOR_WIRE_F_KEEP |
-			       RDMATENSOR_WIRE_F_SLICE,
+			       RDMATENSOR_WIRE_F_SLICE | RDMATENSOR_WIRE_F_LAYOUT,
 		[ERROR] = RDMATENSOR_WIRE_F_NAMED,
 		[CANCEL] = 0,
 	};

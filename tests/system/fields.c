@@ -1100,7 +1100,7 @@ TEST(fields_of_calls)
 
 enum {
 	PUBLISH, DEAD, FAILED, WITHDRAW, FETCH, ALLOC, CANCEL, FREE, GATHER, SHARED, RELEASE,
-	PROXIED, LIST, SLICED, REVEAL,
+	PROXIED, LIST, SLICED, REVEAL, STRIDED, VIEW,
 };
 
 static int offered, pending, held, hidden;
@@ -1333,6 +1333,21 @@ static void good_release(struct rdmatensor_op *op)
 	rdmatensor_prep_release(op, share);
 }
 
+/* Of 64 bytes, which lie together */
+static const uint64_t together = 1;
+
+static void good_strided(struct rdmatensor_op *op)
+{
+	good_fetch(op);
+	rdmatensor_prep_strides(op, &together, 1);
+}
+
+static void good_view(struct rdmatensor_op *op)
+{
+	good_publish(op);
+	rdmatensor_prep_strides(op, &together, 1);
+}
+
 static void undo_release(const struct rdmatensor_op *op)
 {
 	EQ(side_do(&p.b, op), -ENOENT);
@@ -1359,6 +1374,8 @@ static const struct kind {
 	[LIST] = { "LIST", good_list, undo_list },
 	[SLICED] = { "FETCH of a slice", good_sliced, undo_sliced },
 	[REVEAL] = { "REVEAL", good_reveal, undo_reveal },
+	[STRIDED] = { "FETCH with strides", good_strided, undo_fetch },
+	[VIEW] = { "PUBLISH with strides", good_view, undo_publish },
 };
 
 #define NR_KINDS (sizeof(kinds) / sizeof(*kinds))
@@ -1490,7 +1507,26 @@ static const struct row op_rows[] = {
 	OP(K(SLICED), dims_uptr, KERNEL_ADDR, -EFAULT),
 	OP(K(SLICED), data_type, 1, -EINVAL),
 	OP(K(SLICED), target, 1, -EINVAL),
-	OP(ALL, flags, 1 << 13, -EINVAL),
+	OP(ALL & ~(K(PUBLISH) | K(DEAD) | FETCHES), flags, RDMATENSOR_OP_STRIDES, -EINVAL),
+	/* None, of one dim */
+	OP(K(PUBLISH), flags, RDMATENSOR_OP_STRIDES, -ERANGE),
+	OP(K(DEAD), flags, RDMATENSOR_OP_STRIDES | RDMATENSOR_OP_DEAD, -ERANGE),
+	OP(K(FAILED), flags, RDMATENSOR_OP_STRIDES | RDMATENSOR_OP_FAILED, -EINVAL),
+	OP(K(FETCH), flags, RDMATENSOR_OP_STRIDES | RDMATENSOR_OP_KEEP, -EINVAL),
+	OP(K(PROXIED), flags, RDMATENSOR_OP_STRIDES | RDMATENSOR_OP_KEEP | RDMATENSOR_OP_PROXY,
+	   -EINVAL),
+	OP(K(ALLOC), flags, RDMATENSOR_OP_STRIDES | RDMATENSOR_OP_ALLOC, -EINVAL),
+	OP(K(SHARED), flags, RDMATENSOR_OP_STRIDES | RDMATENSOR_OP_SHARE, -EINVAL),
+	OP(K(STRIDED) | K(VIEW), flags, 0, -EINVAL),
+	OP(K(STRIDED) | K(VIEW), flags, RDMATENSOR_OP_STRIDES | RDMATENSOR_OP_SHARE, -EINVAL),
+	OP(K(VIEW), flags, RDMATENSOR_OP_STRIDES | RDMATENSOR_OP_COPY, 0),
+	OP(K(STRIDED) | K(VIEW), strides_uptr, 0, -EFAULT),
+	OP(K(STRIDED) | K(VIEW), strides_uptr, KERNEL_ADDR, -EFAULT),
+	OP(K(STRIDED) | K(VIEW), nr_strides, RDMATENSOR_DIMS_MAX + 1, -EINVAL),
+	OP(K(STRIDED) | K(VIEW), nr_strides, UINT32_MAX, -EINVAL),
+	OP(K(VIEW), nr_strides, 0, -ERANGE),
+	OP(K(STRIDED), status, -1, -EINVAL),
+	OP(ALL, flags, 1 << 14, -EINVAL),
 	OP(ALL, flags, 1 << 15, -EINVAL),
 	OP(ALL, flags, UINT16_MAX, -EINVAL),
 	OP(ALL & ~FETCHES, flags, RDMATENSOR_OP_ALLOC, -EINVAL),

@@ -75,6 +75,16 @@ static uint64_t target_of(struct worker *w, struct life *life)
 	return target;
 }
 
+/* Of one dim: dense, with gaps, and, of what is read, the same again and again */
+static const uint64_t strides[] = { 1, 3, 2, 0 };
+
+static void make_strided(struct worker *w, struct rdmatensor_op *op)
+{
+	op->flags |= RDMATENSOR_OP_STRIDES;
+	op->nr_strides = 1;
+	op->strides_uptr = (uintptr_t)&strides[below(w, sizeof(strides) / sizeof(*strides))];
+}
+
 static void make_publish(struct worker *w, struct life *life, struct rdmatensor_op *op,
 			 uint64_t *dims)
 {
@@ -106,6 +116,11 @@ static void make_publish(struct worker *w, struct life *life, struct rdmatensor_
 		op->bytes = below(w, op->bytes + 1);
 	if (one_in(w, 3))
 		op->flags = RDMATENSOR_OP_COPY;
+	if (one_in(w, 4)) {
+		op->flags &= ~RDMATENSOR_OP_SHARE;
+		op->bytes /= 3;
+		make_strided(w, op);
+	}
 	dims[0] = op->bytes;
 	if (!op->uses && !one_in(w, 3)) {
 		op->flags |= RDMATENSOR_OP_GENERATION;
@@ -205,6 +220,8 @@ static void make_fetch(struct worker *w, struct life *life, struct rdmatensor_op
 	op->pool_id = life->regions[region].pool;
 	op->offset = life->regions[region].offset;
 	op->bytes = life->regions[region].bytes;
+	if (one_in(w, 4))
+		make_strided(w, op);
 	if (!op->flags && one_in(w, 2))
 		op->flags = RDMATENSOR_OP_KEEP;
 	if (one_in(w, 2))
