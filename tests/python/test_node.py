@@ -643,3 +643,68 @@ def test_name_that_is_nearly_right_of_who_does_not_tell(address, node, monkeypat
         with pytest.raises(TimeoutError) as raised:
             silent["weight"]  # pylint: disable=pointless-statement
         assert "did you" not in raised.value.strerror
+
+
+def test_views(node, offers, peer):
+    """Columns of an array of the node's own are offered where they are, and come as an array"""
+    wide = offers.empty((64, 100), "i4")
+    wide[:] = np.arange(6400).reshape(64, 100)
+    offers["columns"] = wide[:, 10:20]
+    offers.offer("rows", wide[3:7])
+    offers.offer("other order", wide.T[::7, 5:9])
+    assert (peer["columns"] == wide[:, 10:20]).all()
+    assert (peer["rows"] == wide[3:7]).all()
+    assert (peer["other order"] == wide.T[::7, 5:9]).all()
+    assert (peer["columns", 60:, 3:5] == wide[60:, 13:15]).all()
+    assert offers.stats()["copied_bytes"] == 0 and node.stats()["copied_bytes"] == 0
+    # Nothing was copied: what is written to it is seen
+    wide[:, 10] = -1
+    assert (peer["columns"][:, 0] == -1).all()
+    for bad in (wide[:, ::-1], np.zeros((4, 4))[:, 1:3]):
+        with pytest.raises(ValueError, match="ascontiguousarray"):
+            offers["bad"] = bad
+    offers.offer_generation("g", {"g/columns": wide[:, 4:6], "g/all": wide}, 1)
+    step, got = peer.generation(["g/columns", "g/all"])
+    assert step == 1 and (got["g/columns"] == wide[:, 4:6]).all() and (got["g/all"] == wide).all()
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_out_with_gaps(node, offers, peer, own):
+    """Halves that come to the columns of one array; what lies beside them stays"""
+    source = np.arange(64 * 40, dtype="f4").reshape(64, 40)
+    offers["w"] = source
+    whole = node.empty_out((64, 100)) if own else np.empty((64, 100), "f4")
+    whole[:] = -1
+    view = whole[:, 10:50]
+    assert peer.get("w", out=view) is view
+    assert (whole[:, 10:50] == source).all()
+    assert (whole[:, :10] == -1).all() and (whole[:, 50:] == -1).all()
+    assert node.stats()["copied_bytes"] == (0 if own else source.nbytes)
+    whole[:] = -1
+    got = peer.get("w", slice=np.s_[10:20, 7], out=whole[5:15, 3])
+    assert got.tolist() == source[10:20, 7].tolist() == whole[5:15, 3].tolist()
+    assert (whole == -1).sum() == whole.size - 10
+    # Another order of the dims: element by element
+    assert (peer.get("w", slice=np.s_[:5, :4], out=whole.T[:5, :4]) == source[:5, :4]).all()
+    assert (whole.T[:5, :4] == source[:5, :4]).all()
+    # A tensor that is smaller: what there is of it
+    whole[:] = -1
+    assert peer.get("w", slice=np.s_[:2, :3], out=whole[:, 10:50]).shape == (2, 3)
+    assert (whole != -1).sum() == 6
+
+
+def test_out_with_gaps_that_does_not_fit(peer, offers):
+    offers["w"] = np.arange(6, dtype="f4").reshape(2, 3)
+    whole = np.zeros((8, 8), "f4")
+    with pytest.raises(OSError, match="has 1 strides, and what comes has 2 dims") as error:
+        peer.get("w", out=whole[::2, 3])
+    assert error.value.errno == errno.ERANGE
+    with pytest.raises(OSError, match="its place fewer"):
+        peer.get("w", out=whole[:1, :4].T[:2])
+    with pytest.raises(ValueError, match="without negative strides"):
+        peer.get("w", out=whole[::-1])
+    with pytest.raises(OSError, match="would overlap"):
+        peer.get("w", out=np.lib.stride_tricks.as_strided(whole, (2, 3), (0, 4)))
+    with pytest.raises(TypeError, match="out is of int32"):
+        peer.get("w", out=np.zeros((8, 8), "i4")[:, 1:4])
+    assert not whole.any()

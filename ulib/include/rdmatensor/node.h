@@ -40,10 +40,14 @@ struct rdmatensor_node;
  * @slice_ndims: number of ranges at @slice, up to RDMATENSOR_DIMS_MAX; 0: one, of bytes
  * @flags: of one that is got: RDMATENSOR_TENSOR_NEWEST: the newest step from @step on, and @step is set
  *         to it; RDMATENSOR_TENSOR_NOWAIT: -ENOENT if the peer does not offer it now
- * @__reserved: 0
+ * @strides: its elements do not lie together at @data: the distance in bytes from one to the next of each
+ *           dim, the slowest first, @ndims of them; NULL: they do. Of one that is got to @data, whose @bytes
+ *           are those from the first element to the last: @ndims says before the call how many dims come, as
+ *           rdmatensor_prep_strides() has it
+ * @strides_room: the length of @strides is that of 64 bits on any machine
  *
- * Clear it before the members are set, and set @data and @bytes again before each rdmatensor_get():
- * they are in and out. Its size is final.
+ * Clear it before the members are set, and set @data and @bytes again before each rdmatensor_get(), and
+ * @ndims with @strides: they are in and out. Its size is final.
  */
 struct rdmatensor_tensor {
 	void *data;
@@ -60,7 +64,10 @@ struct rdmatensor_tensor {
 	uint64_t flags;
 #define RDMATENSOR_TENSOR_NEWEST (1 << 0)
 #define RDMATENSOR_TENSOR_NOWAIT (1 << 1)
-	uint64_t __reserved;
+	union {
+		const uint64_t *strides;
+		uint64_t strides_room;
+	};
 };
 
 /**
@@ -162,9 +169,22 @@ unsigned int rdmatensor_node_port(struct rdmatensor_node *node);
 void *rdmatensor_node_alloc(struct rdmatensor_node *node, uint64_t bytes);
 
 /**
+ * rdmatensor_node_alloc_out() - memory that is got to without being copied
+ * @node: the node
+ * @bytes: at least 1
+ *
+ * Peers write to it while rdmatensor_get() has a tensor come to it, or to a part of it: one that begins at
+ * a multiple of RDMATENSOR_REGION_ALIGN, or any with strides. Aligned to that, not cleared. What is offered
+ * from there is copied.
+ *
+ * Return: for rdmatensor_node_free(); NULL.
+ */
+void *rdmatensor_node_alloc_out(struct rdmatensor_node *node, uint64_t bytes);
+
+/**
  * rdmatensor_node_free() - give memory of the node's back
  * @node: the node
- * @data: from rdmatensor_node_alloc() or rdmatensor_node_alloc_rows(), or of a tensor or rows that
+ * @data: from rdmatensor_node_alloc(), _alloc_out() or _alloc_rows(), or of a tensor or rows that
  *        rdmatensor_get() or rdmatensor_get_rows() had a place for; or NULL
  *
  * Return: 0; -EBUSY: it is offered; -ENOENT: it is not the node's, or no first byte.
@@ -188,7 +208,7 @@ int rdmatensor_node_free_many(struct rdmatensor_node *node, void *const *data, u
  * @tensor: what is offered
  *
  * Memory of rdmatensor_node_alloc(), or a part of it that begins at a multiple of
- * RDMATENSOR_REGION_ALIGN, is offered as it is, and must not change until
+ * RDMATENSOR_REGION_ALIGN or has strides, is offered as it is, and must not change until
  * rdmatensor_withdraw_offer() has returned. Any other is copied, and is the caller's at once.
  *
  * Return: 0; -EEXIST: the name is offered for that step already; -EINVAL: shape and length do not

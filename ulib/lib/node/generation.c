@@ -82,7 +82,7 @@ static int place(struct rdmatensor_node *node, const struct rdmatensor_tensor *t
 	err = node_alloc(node, &node->sources, bytes, copy);
 	if (err)
 		return err;
-	memcpy(*copy, tensor->data, bytes);
+	node_copy_content(tensor, *copy, bytes);
 	node_find(node, &node->sources, *copy, pool, offset);
 	return 0;
 }

@@ -102,6 +102,8 @@ static int prepare(struct gets *gets, struct want *want, struct rdmatensor_op *o
 	void *to = tensor->data;
 	struct rdmatensor_pool pool, own;
 	uint64_t offset, room = tensor->bytes;
+	/* What comes to a place of its own is taken from there */
+	bool strided = tensor->strides && !want->place && !want->need;
 	int err;
 
 	if (want->need && !want->place) {
@@ -122,7 +124,7 @@ static int prepare(struct gets *gets, struct want *want, struct rdmatensor_op *o
 		rdmatensor_prep_fetch_alloc(op, gets->channel, want->name, tensor->step, pool.id, 0,
 					    gets->deadline_ns, 0);
 	else if (node_find(node, &node->landings, to, &own, &offset) &&
-		 offset % RDMATENSOR_REGION_ALIGN == 0)
+		 (strided || offset % RDMATENSOR_REGION_ALIGN == 0))
 		rdmatensor_prep_fetch(op, gets->channel, want->name, tensor->step, own.id, offset,
 				      room, gets->deadline_ns, 0);
 	else
@@ -133,6 +135,11 @@ static int prepare(struct gets *gets, struct want *want, struct rdmatensor_op *o
 				 gets->host, want->name, tensor->slice_ndims, RDMATENSOR_DIMS_MAX);
 	if (tensor->slice)
 		rdmatensor_prep_slice(op, tensor->slice, (uint32_t)tensor->slice_ndims);
+	if (tensor->strides && (!tensor->data || tensor->ndims > RDMATENSOR_DIMS_MAX))
+		return node_fail(-EINVAL, "get: %s/%s: strides are those of memory at data, one for each of up to %d dims",
+				 gets->host, want->name, RDMATENSOR_DIMS_MAX);
+	if (strided)
+		rdmatensor_prep_strides(op, tensor->strides, tensor->ndims);
 	if (tensor->flags & RDMATENSOR_TENSOR_NEWEST)
 		op->flags |= RDMATENSOR_OP_NEWEST;
 	if (tensor->flags & RDMATENSOR_TENSOR_NOWAIT)
@@ -167,7 +174,9 @@ static void hand_over(struct gets *gets, struct want *want, const struct rdmaten
 
 	describe(tensor, cqe);
 	tensor->step = cqe->step_id;
-	if (want->place && tensor->data) {
+	if (want->place && tensor->data && tensor->strides) {
+		node_scatter(tensor, want->place);
+	} else if (want->place && tensor->data) {
 		memcpy(tensor->data, want->place, tensor->bytes);
 	} else if (want->place) {
 		tensor->data = want->place;
@@ -177,14 +186,26 @@ static void hand_over(struct gets *gets, struct want *want, const struct rdmaten
 	}
 }
 
+/* To a place of its own what comes has come without its strides: nobody has compared them */
+static bool is_misfit(const struct want *want, const struct rdmatensor_cqe *cqe)
+{
+	return want->place && want->tensor->strides && cqe->tensor_bytes &&
+	       !node_strides_fit(want->tensor, cqe->data_type, cqe->ndims, cqe->dims);
+}
+
 /* True: it is to be tried again */
 static bool ended(struct gets *gets, struct want *want, const struct rdmatensor_cqe *cqe, bool down)
 {
+	static const struct rdmatensor_cqe misfit = { .result = -ERANGE };
 	char text[RDMATENSOR_STATUS_ROOM];
 	bool described = cqe->flags & RDMATENSOR_CQE_META && !(cqe->flags & RDMATENSOR_CQE_TEXT);
 
 	if (cqe->type && !cqe->result) {
-		hand_over(gets, want, cqe);
+		if (is_misfit(want, cqe))
+			fail(gets, want, &misfit,
+			     "what comes does not fit the strides and bytes of its destination");
+		else
+			hand_over(gets, want, cqe);
 		return false;
 	}
 	if (down && (!gets->deadline_ns || rdmatensor_now_ns() < gets->deadline_ns))

@@ -107,7 +107,7 @@ int node_alloc(struct rdmatensor_node *node, struct node_pools *pools, uint64_t 
 	return err;
 }
 
-void *rdmatensor_node_alloc(struct rdmatensor_node *node, uint64_t bytes)
+static void *alloc_of(struct rdmatensor_node *node, struct node_pools *pools, uint64_t bytes)
 {
 	void *data = NULL;
 
@@ -117,8 +117,18 @@ void *rdmatensor_node_alloc(struct rdmatensor_node *node, uint64_t bytes)
 		return NULL;
 	}
 	if (!node_start(node, NULL))
-		node_alloc(node, &node->sources, bytes, &data);
+		node_alloc(node, pools, bytes, &data);
 	return data;
+}
+
+void *rdmatensor_node_alloc(struct rdmatensor_node *node, uint64_t bytes)
+{
+	return alloc_of(node, &node->sources, bytes);
+}
+
+void *rdmatensor_node_alloc_out(struct rdmatensor_node *node, uint64_t bytes)
+{
+	return alloc_of(node, &node->landings, bytes);
 }
 
 static int free_failed(const void *data, int err)

@@ -216,6 +216,14 @@ int node_check_offer(const char *name, const struct rdmatensor_tensor *tensor, u
 /* It can be offered where it is, of @bytes: there, unless they are 0. False: it is to be copied */
 bool node_in_place(struct rdmatensor_node *node, const struct rdmatensor_tensor *tensor,
 		   uint64_t bytes, struct rdmatensor_pool *pool, uint64_t *offset);
+/* What is copied, so that the tensor lies together at @to */
+void node_copy_content(const struct rdmatensor_tensor *tensor, void *to, uint64_t bytes);
+/* Between a strided tensor of a type whose elements have a length, and what lies together */
+void node_gather(const struct rdmatensor_tensor *tensor, void *to);
+void node_scatter(const struct rdmatensor_tensor *tensor, const void *from);
+/* The strides of @tensor are of this shape, and it does not reach over the tensor's bytes */
+bool node_strides_fit(const struct rdmatensor_tensor *tensor, uint32_t data_type, uint32_t ndims,
+		      const uint64_t *dims);
 /* A PUBLISH of it, until it is withdrawn */
 void node_prep_offer(struct rdmatensor_op *op, const char *name, int64_t step,
 		     const struct rdmatensor_tensor *tensor, uint64_t bytes,

@@ -39,6 +39,9 @@ int node_check_offer(const char *name, const struct rdmatensor_tensor *tensor, u
 				 name);
 	if (*bytes && !tensor->data)
 		return node_fail(-EINVAL, "offer: \"%s\": no data", name);
+	if (*bytes && tensor->strides && !rdmatensor_data_type_size(tensor->data_type))
+		return node_fail(-EINVAL, "offer: \"%s\": strides of an opaque type: set them to NULL",
+				 name);
 	return 0;
 }
 
@@ -46,7 +49,7 @@ bool node_in_place(struct rdmatensor_node *node, const struct rdmatensor_tensor 
 		   uint64_t bytes, struct rdmatensor_pool *pool, uint64_t *offset)
 {
 	return !bytes || (node_find(node, &node->sources, tensor->data, pool, offset) &&
-			  *offset % RDMATENSOR_REGION_ALIGN == 0);
+			  (tensor->strides || *offset % RDMATENSOR_REGION_ALIGN == 0));
 }
 
 void node_prep_offer(struct rdmatensor_op *op, const char *name, int64_t step,
@@ -55,6 +58,16 @@ void node_prep_offer(struct rdmatensor_op *op, const char *name, int64_t step,
 {
 	rdmatensor_prep_publish(op, name, step, bytes ? pool->id : 0, bytes ? offset : 0, bytes,
 				tensor->data_type, tensor->ndims, tensor->dims, 0, 0);
+	if (bytes && tensor->strides && tensor->data == (char *)pool->base + offset)
+		rdmatensor_prep_strides(op, tensor->strides, tensor->ndims);
+}
+
+void node_copy_content(const struct rdmatensor_tensor *tensor, void *to, uint64_t bytes)
+{
+	if (tensor->strides)
+		node_gather(tensor, to);
+	else
+		memcpy(to, tensor->data, bytes);
 }
 
 static int publish(struct rdmatensor_node *node, const char *name,
@@ -90,7 +103,7 @@ static int offer_copy(struct rdmatensor_node *node, const char *name,
 		free(copy);
 		return -ENOMEM;
 	}
-	memcpy(copy->data, tensor->data, bytes);
+	node_copy_content(tensor, copy->data, bytes);
 	node_find(node, &node->sources, copy->data, &pool, &offset);
 	/* Together: who withdraws what is published finds its copy */
 	pthread_mutex_lock(&node->lock);

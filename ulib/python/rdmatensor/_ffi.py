@@ -39,7 +39,10 @@ ffi.cdef(
         };
         uint64_t slice_ndims;
         uint64_t flags;
-        uint64_t __reserved;
+        union {
+            const uint64_t *strides;
+            uint64_t strides_room;
+        };
     };
 
     int rdmatensor_node_open(struct rdmatensor_node **out, const char *listen);
@@ -81,6 +84,7 @@ ffi.cdef(
         uint64_t __reserved[4];
     };
 
+    void *rdmatensor_node_alloc_out(struct rdmatensor_node *node, uint64_t bytes);
     void *rdmatensor_node_alloc_rows(struct rdmatensor_node *node, uint64_t bytes);
     int rdmatensor_offer_rows(struct rdmatensor_node *node, const char *name,
                               const struct rdmatensor_tensor *rows, uint64_t first);

@@ -200,11 +200,13 @@ def _until_it_ends(node: "Node", call: Any, what: str) -> None:
         raise OSError(-err, said or os.strerror(-err))
 
 
-def _as_array(value: Any) -> np.ndarray:
+def _as_array(value: Any, node: "Node | None" = None) -> np.ndarray:
+    """One that is contiguous, or a view of the node's own memory"""
     if not isinstance(value, np.ndarray) and hasattr(value, "__dlpack__"):
         value = np.from_dlpack(value)
     array = np.asarray(value)
-    if not array.flags.c_contiguous:
+    if not array.flags.c_contiguous and not (node is not None and node._is_own(array) and
+                                             min(array.strides) >= 0):
         raise ValueError(
             f"an array of shape {array.shape} and strides {array.strides} has holes or another "
             "order: offer numpy.ascontiguousarray(array)"
@@ -214,8 +216,33 @@ def _as_array(value: Any) -> np.ndarray:
     return array
 
 
-def _filled(out: np.ndarray, nbytes: int, form: _Form) -> np.ndarray:
+def _set_strides(tensor: Any, array: np.ndarray, dropped: Iterable[int] = ()) -> Any:
+    """Where its elements lie, with a dim for each that it has dropped. Return: what that is kept in"""
+    strides = list(array.strides)
+    for dim in sorted(dropped):
+        strides.insert(dim, 0)
+    kept = ffi.new("uint64_t[]", strides)
+    tensor.strides = kept
+    tensor.ndims = len(strides)
+    return kept
+
+
+def _span(array: np.ndarray) -> int:
+    """Bytes from its first element to behind its last one"""
+    return array.itemsize + sum((dim - 1) * stride for dim, stride in
+                                zip(array.shape, array.strides))
+
+
+def _filled(out: np.ndarray, nbytes: int, form: _Form,
+            dropped: Iterable[int] = ()) -> np.ndarray:
     """What was written to an array of the caller's"""
+    if not out.flags.c_contiguous and nbytes:
+        if out.dtype != form.dtype:
+            raise TypeError(f"out is of {out.dtype}, and the tensor, which has been written there, "
+                            f"is of {form.dtype}")
+        shape = tuple(dim for i, dim in enumerate(form.shape) if i not in dropped)
+        # Its other elements were left as they are
+        return out if shape == out.shape else out[tuple(slice(0, dim) for dim in shape)]
     if out.dtype.itemsize != 1 and out.dtype != form.dtype:
         raise TypeError(f"out is of {out.dtype}, and the tensor, which has been written there, "
                         f"is of {form.dtype}")
@@ -240,11 +267,11 @@ class _Slice:
         self.ranges = ffi.new("struct rdmatensor_range[]", [_range(part) for part in index])
         self.ndims = len(index)
         #: Dims of one element that the result has not, as with numpy
-        self._dropped = {i for i, part in enumerate(index) if not isinstance(part, slice)}
+        self.dropped = {i for i, part in enumerate(index) if not isinstance(part, slice)}
 
     def shape(self, dims: tuple[int, ...]) -> tuple[int, ...]:
         """Of the result, which came with these"""
-        return tuple(dim for i, dim in enumerate(dims) if i not in self._dropped)
+        return tuple(dim for i, dim in enumerate(dims) if i not in self.dropped)
 
 
 def _range(part: Any) -> tuple[int, int]:
@@ -422,7 +449,12 @@ class Node:
         """An array, not cleared, whose rows are offered without a copy, by offer_rows()"""
         return self._empty(shape, dtype, lib.rdmatensor_node_alloc_rows)
 
-    def _empty(self, shape: int | tuple[int, ...], dtype: Any, alloc: Any) -> np.ndarray:
+    def empty_out(self, shape: int | tuple[int, ...], dtype: Any = "f4") -> np.ndarray:
+        """An array, not cleared, that peers write to: as ``out`` it, or a view of it, costs no copy"""
+        return self._empty(shape, dtype, lib.rdmatensor_node_alloc_out, offered=False)
+
+    def _empty(self, shape: int | tuple[int, ...], dtype: Any, alloc: Any,
+               offered: bool = True) -> np.ndarray:
         dtype = np.dtype(dtype)
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
         to_wire(dtype)
@@ -434,6 +466,8 @@ class Node:
             raise MemoryError(_said())
         start = int(ffi.cast("uintptr_t", data))
         array = _array(handle, start, _Form(dtype, shape))
+        if not offered:
+            return array
         memory = array.base if isinstance(array.base, _Memory) else array.base.base
         self._own[start] = start + nbytes
         memory.own = self._own
@@ -447,13 +481,14 @@ class Node:
     def offer(self, name: str, value: Any, *, step: int = 0, _opaque: Any = None) -> None:
         """Let peers get ``value`` by its name, as often as they want.
 
-        It is copied, unless it is an array of ``empty()``: that is offered as it is, and must not
-        be written to until it is withdrawn.
+        It is copied, unless it is an array of ``empty()`` or a view of one, as ``array[:, 0:512]``:
+        that is offered as it is, and must not be written to until it is withdrawn.
         """
-        array = _as_array(value)
+        array = _as_array(value, self)
         tensor = ffi.new("struct rdmatensor_tensor *")
         tensor.step = step
-        self._describe(tensor, array, _opaque)
+        # pylint: disable-next=unused-variable # it lives as long as the call
+        strides = self._describe(tensor, array, _opaque)
         self._live()
         with self._lock:
             handle = self._live()
@@ -462,7 +497,8 @@ class Node:
                        lambda: lib.rdmatensor_offer(handle.pointer, encoded, tensor))
 
     @staticmethod
-    def _describe(tensor: Any, array: np.ndarray, opaque: Any = None) -> None:
+    def _describe(tensor: Any, array: np.ndarray, opaque: Any = None) -> Any:
+        """Return: what has to live as long as the tensor"""
         tensor.data = _pointer(array)
         tensor.bytes = array.nbytes
         # Of a type that is not known here: its bytes, and the shape that a header says
@@ -470,6 +506,7 @@ class Node:
         tensor.data_type = to_wire(array.dtype) if opaque is None else VARIANT
         tensor.ndims = len(shape)
         tensor.dims[0 : len(shape)] = shape
+        return None if array.flags.c_contiguous else _set_strides(tensor, array)
 
     def offer_generation(self, group: str, arrays: Mapping[str, Any], step: int) -> None:
         """Let peers get a dict of arrays in place of the former one of ``group``.
@@ -480,10 +517,10 @@ class Node:
         ``wait_generation()`` has returned after the next generation.
         """
         names = list(arrays)
-        values = [_as_array(arrays[name]) for name in names]
+        values = [_as_array(arrays[name], self) for name in names]
         tensors = ffi.new("struct rdmatensor_tensor[]", len(names))
-        for i, array in enumerate(values):
-            self._describe(tensors[i], array)
+        # pylint: disable-next=unused-variable # they live as long as the call
+        strides = [self._describe(tensor, array) for tensor, array in zip(tensors, values)]
         pointers, text = _pointers([_encoded(name) for name in names])
         encoded = _encoded(group)
         self._live()
@@ -625,7 +662,7 @@ class Node:
 
     def __setitem__(self, name: str, value: Any) -> None:
         """Offer ``value``, in place of what the name had at step 0"""
-        array = _as_array(value)
+        array = _as_array(value, self)
         to_wire(array.dtype)
         self._live()
         with self._setting[hash(name) % len(self._setting)]:
@@ -684,7 +721,9 @@ class Peer:
             slice: Any = None, wait: bool = True) -> np.ndarray:
         """The tensor, in memory of the node's that peers write to: nothing is copied.
 
-        With ``out``, an array of the caller's, it is written there instead, which costs a copy.
+        With ``out``, an array of the caller's, it is written there instead, which costs a copy
+        unless ``out`` is of ``empty_out()``. It may be a view with gaps, as ``array[:, 0:512]``: what
+        lies between is left as it is.
         It is bytes that are written: the array that is returned has their type and shape, and is
         ``out`` itself only if ``out`` has these. TypeError: ``out`` is of another type.
         With ``slice``, as ``numpy.s_[1024:2048, :]``, only that part of it is sent. Of dimensions
@@ -770,22 +809,27 @@ class Peer:
              parts: list[_Slice | None] | None = None,
              wait: bool = True) -> list[np.ndarray]:
         handle = self._node._live()
+        strides: list[Any] = []
         # One by one only where that differs: it is all the same for most
         tensors = ffi.new("struct rdmatensor_tensor[]", len(names))
         for i, out in enumerate(outs) if step or any(o is not None for o in outs) else ():
             tensors[i].step = step
             if out is None:
                 continue
-            if not out.flags.c_contiguous or not out.flags.writeable or out.dtype.hasobject:
-                raise ValueError("out has to be writeable, contiguous, and of numbers")
+            if not out.flags.writeable or out.dtype.hasobject or min(out.strides, default=0) < 0:
+                raise ValueError("out has to be writeable, of numbers, and without negative strides")
             tensors[i].data = _pointer(out)
             tensors[i].bytes = out.nbytes
+            if not out.flags.c_contiguous:
+                dropped = parts[i].dropped if parts and parts[i] else ()
+                strides.append(_set_strides(tensors[i], out, dropped))
+                tensors[i].bytes = _span(out)
         for tensor in () if wait else tensors:
             tensor.flags = _NOWAIT
         _set_parts(tensors, parts)
         try:
             self._run(handle, [_encoded(name) for name in names], tensors, outs)
-            return _of_parts(self._results(handle, tensors, outs), tensors, parts)
+            return _of_parts(self._results(handle, tensors, outs, parts), tensors, parts)
         except BaseException:
             self._give_back(handle, tensors, outs)
             raise
@@ -825,7 +869,8 @@ class Peer:
                 tensor.data = ffi.NULL
 
     @staticmethod
-    def _results(handle, tensors, outs) -> list[np.ndarray]:
+    def _results(handle, tensors, outs,
+                 parts: list[_Slice | None] | None = None) -> list[np.ndarray]:
         read = np.frombuffer(ffi.buffer(tensors), _TENSOR)
         results = []
         for out, data, nbytes, number, ndims, dims in zip(
@@ -840,7 +885,8 @@ class Peer:
                 # The array's from here on
                 tensors[len(results) - 1].data = ffi.NULL
             else:
-                results.append(_filled(out, nbytes, form))
+                part = parts[len(results)] if parts else None
+                results.append(_filled(out, nbytes, form, part.dropped if part else ()))
         return results
 
     def __repr__(self) -> str:
