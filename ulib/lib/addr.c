@@ -106,6 +106,23 @@ static int lookup(const struct parts *parts, uint16_t port, uint8_t (*addrs)[28]
 				       "address %s: neither IPv4 nor IPv6", parts->host);
 }
 
+int rt_split(const char *text, uint16_t default_port, char *host, size_t host_len, uint16_t *port,
+	     char *cause, size_t cause_len)
+{
+	uint64_t number = default_port;
+	struct parts parts;
+
+	if (cut(text, &parts) || strlen(parts.host) >= host_len)
+		return rt_cause(cause, cause_len, -EINVAL,
+				"address %s is refused: write host:port or [v6]:port", text);
+	if (parts.port && rt_parse_number(parts.port, 1, 65535, &number))
+		return rt_cause(cause, cause_len, -EINVAL,
+				"address %s is refused: the port is a number from 1 to 65535", text);
+	rt_copy_string(host, host_len, parts.host);
+	*port = (uint16_t)number;
+	return 0;
+}
+
 int rt_resolve(const char *text, uint16_t default_port, int passive, uint8_t (*addrs)[28],
 	       unsigned int most, char *cause, size_t cause_len)
 {

@@ -129,6 +129,13 @@ int rt_ring_map(struct rdmatensor *rt);
 int rt_resolve(const char *text, uint16_t default_port, int passive, uint8_t (*addrs)[28],
 	       unsigned int most, char *cause, size_t cause_len);
 
+/*
+ * "HOST[:PORT]" cut up, as rt_resolve() takes it, without asking a name server. Return: 0, and @host is
+ * without brackets, and may be empty; -EINVAL
+ */
+int rt_split(const char *text, uint16_t default_port, char *host, size_t host_len, uint16_t *port,
+	     char *cause, size_t cause_len);
+
 /* Unmaps every pool that is still mapped */
 void rt_unmap_all(struct rdmatensor *rt);
 /* Maps a pool and notes the mapping for the handle's end. Return: 0; a negative errno */

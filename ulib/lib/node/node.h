@@ -159,6 +159,13 @@ void node_clear_error(void);
 const char *node_status_text(struct rdmatensor_node *node, const struct rdmatensor_cqe *cqe,
 			     char *text, size_t size);
 
+/*
+ * rdmatensor_node_open() of a node that may have so many channels, whose device leads to @near where the
+ * rule does not decide; NULL: to nobody in particular
+ */
+int node_open(struct rdmatensor_node **out, const char *listen, const char *near,
+	      unsigned int channels);
+
 /* Starts the context, if it is not. @peer: whom the device should lead to, NULL: nobody */
 int node_start(struct rdmatensor_node *node, const char *peer);
 
@@ -173,6 +180,8 @@ void node_reaper_stop(struct rdmatensor_node *node);
  */
 int node_connect(struct rdmatensor_node *node, const char *host, uint32_t dead,
 		 uint64_t deadline_ns, uint32_t *channel);
+/* The one that there is, which may have gone down; 0: none */
+uint32_t node_channel(struct rdmatensor_node *node, const char *host);
 void node_peers_free(struct rdmatensor_node *node);
 /*
  * What ended with @err may be repeated by another channel, as this one is not up any more: asked of

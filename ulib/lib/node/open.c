@@ -20,6 +20,10 @@
 #define TIMEOUT_MS 10000
 /* Of a peer, that are asked for the way to them */
 #define ADDRS_MAX 8
+/* The parameters' defaults, and the most of one: rdmatensor-params(7) */
+#define CHANNELS_DEFAULT 256
+#define CHANNELS_MOST 4096
+#define RING_DEFAULT 4096
 
 static _Thread_local char error_line[ERROR_ROOM];
 
@@ -138,7 +142,20 @@ int node_start(struct rdmatensor_node *node, const char *peer)
 	return err;
 }
 
-static int prepare(struct rdmatensor_node *node, const char *listen)
+/* Of START's, for more channels than it has by default; what the environment says goes before */
+static void make_room(struct rdmatensor_node *node, unsigned int channels)
+{
+	if (channels <= CHANNELS_DEFAULT)
+		return;
+	rdmatensor_start_set(&node->start, "max_channels",
+			     channels < CHANNELS_MOST ? channels : CHANNELS_MOST);
+	/* Each takes two entries at most, and those of calls come beside them */
+	if (2 * channels + RING_DEFAULT / 2 > RING_DEFAULT)
+		rdmatensor_start_set(&node->start, "ring_entries", 2 * channels + RING_DEFAULT / 2);
+}
+
+static int prepare(struct rdmatensor_node *node, const char *listen, const char *near,
+		   unsigned int channels)
 {
 	char cause[sizeof(node->start.cause)];
 	int err;
@@ -147,17 +164,19 @@ static int prepare(struct rdmatensor_node *node, const char *listen)
 	if (err)
 		return node_fail(err, "%s", cause);
 	rdmatensor_start_init(&node->start, NULL);
+	make_room(node, channels);
 	err = rdmatensor_start_from_env(&node->start, cause, sizeof(cause));
 	if (!err && listen)
 		err = rdmatensor_start_listen(&node->start, listen, cause, sizeof(cause));
 	if (err)
 		return node_fail(err, "%s", cause);
-	err = node_start(node, NULL);
+	err = node_start(node, near);
 	/* Whom it gets from may tell */
 	return err == -ENOTUNIQ && !listen ? 0 : err;
 }
 
-int rdmatensor_node_open(struct rdmatensor_node **out, const char *listen)
+int node_open(struct rdmatensor_node **out, const char *listen, const char *near,
+	      unsigned int channels)
 {
 	struct rdmatensor_node *node = calloc(1, sizeof(*node));
 	int err;
@@ -172,13 +191,18 @@ int rdmatensor_node_open(struct rdmatensor_node **out, const char *listen)
 	pthread_mutex_init(&node->starting, NULL);
 	pthread_mutex_init(&node->revealing, NULL);
 	pthread_mutex_init(&node->lock, NULL);
-	err = prepare(node, listen);
+	err = prepare(node, listen, near, channels);
 	if (err) {
 		rdmatensor_node_close(node);
 		return err;
 	}
 	*out = node;
 	return 0;
+}
+
+int rdmatensor_node_open(struct rdmatensor_node **out, const char *listen)
+{
+	return node_open(out, listen, NULL, 0);
 }
 
 void rdmatensor_node_close(struct rdmatensor_node *node)

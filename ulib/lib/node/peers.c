@@ -125,6 +125,20 @@ int node_connect(struct rdmatensor_node *node, const char *host, uint32_t dead,
 	return err;
 }
 
+uint32_t node_channel(struct rdmatensor_node *node, const char *host)
+{
+	struct node_peer *peer;
+	uint32_t channel = 0;
+
+	pthread_mutex_lock(&node->lock);
+	for (peer = node->peers; peer && strcmp(peer->host, host); peer = peer->next)
+		;
+	if (peer)
+		channel = __atomic_load_n(&peer->channel, __ATOMIC_ACQUIRE);
+	pthread_mutex_unlock(&node->lock);
+	return channel;
+}
+
 void node_peers_free(struct rdmatensor_node *node)
 {
 	struct node_peer *peer;

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * A check of all pairs. Each rank tries all others, and offers what it has found, its row; has the rows
+ * of those that it has reached, and offers the table that they make; and has from the first of these
+ * that knows it the row of each that it has not reached. In the end it waits for those that are still
+ * at it, as they may want its row or its table.
+ *
+ * Half of the time is for trying others, a quarter for rows. A rank that does not answer keeps nobody
+ * longer than that.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cluster.h"
+
+/**
+ * struct check - one check
+ * @size: number of ranks
+ * @step: number of the check
+ * @others: all ranks but the own one
+ * @found: of each of these, what trying it has ended with
+ * @errors: the table
+ * @try_ns: until when others are tried
+ * @row_ns: until when rows are waited for
+ * @end_ns: of all
+ */
+struct check {
+	unsigned int size;
+	int64_t step;
+	unsigned int *others;
+	int *found;
+	int *errors;
+	uint64_t try_ns;
+	uint64_t row_ns;
+	uint64_t end_ns;
+};
+
+static int try_one(struct rdmatensor_cluster *cluster, unsigned int rank, void *arg)
+{
+	const struct check *check = arg;
+
+	return cluster_reach(cluster, rank, true, check->try_ns);
+}
+
+/* @count numbers under a token. Return: 0; an error, and the line is stored */
+static int offer(struct rdmatensor_cluster *cluster, const struct check *check, const char *kind,
+		 int *numbers, size_t count)
+{
+	struct rdmatensor_tensor tensor = {
+		.data = numbers, .step = check->step, .data_type = RDMATENSOR_DT_INT32, .ndims = 1,
+		.dims = { count },
+	};
+	char name[TOKEN_ROOM];
+
+	cluster_token(cluster, kind, cluster->rank, name);
+	return rdmatensor_offer(cluster->node, name, &tensor);
+}
+
+static void withdraw(struct rdmatensor_cluster *cluster, const char *kind, int64_t step)
+{
+	char name[TOKEN_ROOM];
+
+	cluster_token(cluster, kind, cluster->rank, name);
+	rdmatensor_withdraw_offer(cluster->node, name, step);
+}
+
+static int get(struct rdmatensor_cluster *cluster, const struct check *check, unsigned int rank,
+	       const char *kind, int *numbers, size_t count, uint64_t deadline_ns)
+{
+	struct rdmatensor_tensor tensor = {
+		.data = numbers, .bytes = count * sizeof(*numbers), .step = check->step,
+	};
+	char token[TOKEN_ROOM], said[SAID_ROOM];
+	const char *name = token;
+	int err;
+
+	cluster_token(cluster, kind, rank, token);
+	err = cluster_get(cluster, rank, &name, &tensor, 1, deadline_ns);
+	if (!err && tensor.bytes != count * sizeof(*numbers))
+		err = node_fail(-EPROTO, "cluster: %s knows another number of ranks: start all with the same ones",
+				cluster_said(cluster, rank, said));
+	return err;
+}
+
+static int *row_of(const struct check *check, unsigned int rank)
+{
+	return check->errors + (size_t)rank * check->size;
+}
+
+static void forget_row(const struct check *check, unsigned int rank)
+{
+	unsigned int to;
+
+	for (to = 0; to < check->size; to++)
+		row_of(check, rank)[to] = to == rank ? 0 : -ENODATA;
+}
+
+/* A peer says what it wants: only errnos get further */
+static void tidy_row(const struct check *check, unsigned int rank)
+{
+	int *row = row_of(check, rank);
+	unsigned int to;
+
+	row[rank] = 0;
+	for (to = 0; to < check->size; to++)
+		if (row[to] > 0 || row[to] < -4095)
+			row[to] = -EPROTO;
+}
+
+static int have_row(struct rdmatensor_cluster *cluster, unsigned int rank, void *arg)
+{
+	const struct check *check = arg;
+	int err;
+
+	err = get(cluster, check, rank, "row", row_of(check, rank), check->size, check->row_ns);
+	if (err)
+		forget_row(check, rank);
+	else
+		tidy_row(check, rank);
+	return err;
+}
+
+static bool is_missing(const struct check *check, unsigned int rank)
+{
+	return row_of(check, rank)[(rank + 1) % check->size] == -ENODATA;
+}
+
+/* Rows that a reachable rank has, of ranks that this one has not reached */
+static void have_missing(struct rdmatensor_cluster *cluster, const struct check *check)
+{
+	size_t all = (size_t)check->size * check->size;
+	int *table = malloc(all * sizeof(*table));
+	unsigned int i, rank, missing;
+
+	for (i = 0; table && i + 1 < check->size; i++) {
+		for (missing = 0, rank = 0; rank < check->size; rank++)
+			missing += is_missing(check, rank);
+		if (!missing)
+			break;
+		if (check->found[i] || is_missing(check, check->others[i]) ||
+		    get(cluster, check, check->others[i], "table", table, all, check->end_ns))
+			continue;
+		for (rank = 0; rank < check->size; rank++) {
+			if (!is_missing(check, rank))
+				continue;
+			memcpy(row_of(check, rank), table + (size_t)rank * check->size,
+			       check->size * sizeof(*table));
+			tidy_row(check, rank);
+		}
+	}
+	free(table);
+}
+
+/* Until those that this rank has reached, and that have reached it, have all they want */
+static void await_others(struct rdmatensor_cluster *cluster, const struct check *check)
+{
+	unsigned int *reached = calloc(check->size, sizeof(*reached)), i, nr = 0;
+
+	for (i = 0; reached && i + 1 < check->size; i++)
+		if (!check->found[i] && !row_of(check, check->others[i])[cluster->rank])
+			reached[nr++] = check->others[i];
+	if (reached && !cluster_offer_token(cluster, "checked", check->step))
+		cluster_await_quietly(cluster, reached, nr, "checked", check->step, check->end_ns);
+	free(reached);
+}
+
+static int run(struct rdmatensor_cluster *cluster, struct check *check)
+{
+	struct cluster_round tries = {
+		.work = try_one, .arg = check, .ranks = check->others, .nr = check->size - 1,
+		.stage = RDMATENSOR_CLUSTER_CHECKING, .errors = check->found,
+	};
+	unsigned int *reached = calloc(check->size, sizeof(*reached)), i;
+	int *row = row_of(check, cluster->rank), *ends = calloc(check->size, sizeof(*ends)), err;
+	struct cluster_round rows = {
+		.work = have_row, .arg = check, .ranks = reached,
+		.stage = RDMATENSOR_CLUSTER_GATHERING, .errors = ends,
+	};
+
+	err = reached && ends ? cluster_run(cluster, &tries) : node_fail(-ENOMEM, "cluster: out of memory");
+	free(tries.first);
+	if (err < 0)
+		goto out;
+	for (i = 0; i + 1 < check->size; i++) {
+		row[check->others[i]] = check->found[i];
+		if (!check->found[i])
+			reached[rows.nr++] = check->others[i];
+	}
+	err = offer(cluster, check, "row", row, check->size);
+	if (!err)
+		err = cluster_run(cluster, &rows);
+	free(rows.first);
+	if (err < 0)
+		goto out;
+	err = offer(cluster, check, "table", check->errors, (size_t)check->size * check->size);
+	if (err)
+		goto out;
+	have_missing(cluster, check);
+	await_others(cluster, check);
+out:
+	free(ends);
+	free(reached);
+	return err;
+}
+
+/* Parts of the time that there is */
+static void share_time(struct check *check, uint64_t deadline_ns)
+{
+	uint64_t now = rdmatensor_now_ns();
+	uint64_t left = deadline_ns > now ? deadline_ns - now : 0;
+
+	check->end_ns = deadline_ns;
+	check->try_ns = deadline_ns ? now + left / 2 : 0;
+	check->row_ns = deadline_ns ? now + left / 4 * 3 : 0;
+}
+
+int rdmatensor_cluster_check(struct rdmatensor_cluster *cluster, int *errors)
+{
+	struct check check = {
+		.size = rdmatensor_cluster_size(cluster), .step = ++cluster->checks, .errors = errors,
+	};
+	size_t all = (size_t)check.size * check.size, i;
+	unsigned int rank, nr = 0;
+	int err;
+
+	node_clear_error();
+	share_time(&check, cluster_deadline(cluster));
+	check.others = calloc(check.size, sizeof(*check.others));
+	check.found = calloc(check.size, sizeof(*check.found));
+	for (rank = 0; rank < check.size; rank++) {
+		forget_row(&check, rank);
+		if (check.others && rank != cluster->rank)
+			check.others[nr++] = rank;
+	}
+	err = check.others && check.found ? run(cluster, &check) :
+	      node_fail(-ENOMEM, "cluster: out of memory");
+	free(check.found);
+	free(check.others);
+	if (err)
+		return err;
+	withdraw(cluster, "row", check.step - 1);
+	withdraw(cluster, "table", check.step - 1);
+	withdraw(cluster, "checked", check.step - 1);
+	node_clear_error();
+	for (nr = 0, i = 0; i < all; i++)
+		nr += !!errors[i];
+	return (int)nr;
+}

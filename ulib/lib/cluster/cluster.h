@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What the files of a cluster share. open.c has its life, members.c the table of ranks, and one file
+ * each a source: pmix.c, tf_config.c, torchrun.c, hosts.c, given.c. store.c is what ranks leave
+ * addresses in, address.c the own one; connect.c reaches ranks, check.c, matrix.c and barrier.c use
+ * it, round.c does something with many at a time, progress.c tells how far it is.
+ *
+ * Sources know the table and nothing of connecting; what connects asks the source through its
+ * struct cluster_source alone. Errors go into the line of the short way (node_fail()).
+ */
+#ifndef RDMATENSOR_LIB_CLUSTER_H
+#define RDMATENSOR_LIB_CLUSTER_H
+
+#include "../node/node.h"
+
+#pragma GCC visibility push(default)
+#include <rdmatensor/cluster.h>
+#pragma GCC visibility pop
+
+/* Ranks that a job may have: the matrix of a check is their square */
+#define RANKS_MAX 16384
+#define ADDRESS_ROOM RDMATENSOR_CLUSTER_ADDRESS_MAX
+/* Longest name of a rank in a message */
+#define SAID_ROOM 192
+
+/**
+ * struct cluster_member - a rank
+ * @name: "ps/0"; NULL: its number
+ * @address: "HOST:PORT"; NULL: not known yet
+ * @met: it was reached at that address
+ * @left: its source says that it takes no part any more
+ */
+struct cluster_member {
+	char *name;
+	char *address;
+	bool met;
+	bool left;
+};
+
+/**
+ * struct cluster_members - the table of ranks
+ * @at: the ranks
+ * @nr: their number
+ */
+struct cluster_members {
+	struct cluster_member *at;
+	unsigned int nr;
+};
+
+/**
+ * struct cluster_source - what tells a rank who it is, and where the others are
+ * @name: as RDMATENSOR_CLUSTER has it
+ * @is_there: the environment has it
+ * @find: sets rank, job and members; their addresses, if they are known from the start
+ * @publish: lets others know the own address, which is among the members'; NULL: they know it
+ * @lookup: asks where a rank is. Return: 0, and @address has it; -EAGAIN: it has not said so yet; or
+ *          an error, and the line is stored. NULL: the table has it
+ * @leave: takes the own address back. Return: 0; an error, and the line is stored; or NULL
+ * @refresh: finds out anew who takes part; NULL: that does not change
+ * @end: gives back what @find has taken, or NULL
+ */
+struct cluster_source {
+	const char *name;
+	bool (*is_there)(void);
+	int (*find)(struct rdmatensor_cluster *cluster);
+	int (*publish)(struct rdmatensor_cluster *cluster, const char *address);
+	int (*lookup)(struct rdmatensor_cluster *cluster, unsigned int rank,
+		      uint64_t deadline_ns, char address[ADDRESS_ROOM]);
+	int (*leave)(struct rdmatensor_cluster *cluster);
+	int (*refresh)(struct rdmatensor_cluster *cluster);
+	void (*end)(struct rdmatensor_cluster *cluster);
+};
+
+extern const struct cluster_source cluster_pmix, cluster_tf_config, cluster_torchrun,
+	cluster_hosts, cluster_given;
+
+/**
+ * struct rdmatensor_cluster
+ * @node: this rank's
+ * @source: what has told
+ * @options: the program's; its strings and its store are copies, or NULL
+ * @store: the options', or the one of RDMATENSOR_STORE
+ * @store_dir: that one's folder; NULL: there is none
+ * @own_host: the address of this host's that others reach it by
+ * @job: tells it from other jobs: text of the source's, or of the options
+ * @rank: own one
+ * @published: the own address was published
+ * @lock: guards @members and @own_host, which refresh replaces
+ * @members: all ranks
+ * @source_data: what the source keeps
+ * @checks: so many were begun
+ * @barriers: so many were begun
+ * @telling: one thread at a time tells progress
+ */
+struct rdmatensor_cluster {
+	struct rdmatensor_node *node;
+	const struct cluster_source *source;
+	struct rdmatensor_cluster_options options;
+	struct rdmatensor_cluster_store store;
+	char *store_dir;
+	char own_host[ADDRESS_ROOM];
+	char *job;
+	unsigned int rank;
+	bool published;
+	pthread_mutex_t lock;
+	struct cluster_members members;
+	void *source_data;
+	int64_t checks;
+	int64_t barriers;
+	pthread_mutex_t telling;
+};
+
+/* A variable that is set and not empty, or NULL */
+const char *cluster_env(const char *name);
+/* A variable that must be a number. Return: 0; -ENOENT, -EINVAL, and the line is stored */
+int cluster_env_number(const char *source, const char *name, uint64_t most, unsigned int *out);
+
+/* Of @nr ranks, without names and addresses. Return: 0; -ENOMEM, -ERANGE, and the line is stored */
+int cluster_members_make(struct cluster_members *members, const char *source, unsigned int nr);
+void cluster_members_free(struct cluster_members *members);
+/* No two ranks have one address. Return: 0; -ENOTUNIQ, and the line is stored */
+int cluster_members_check(const struct cluster_members *members, const char *source);
+/*
+ * Where a rank is now, which no other one may be. Return: 0; -ENOTUNIQ, -ENOMEM, and the line is
+ * stored
+ */
+int cluster_member_place(struct rdmatensor_cluster *cluster, unsigned int rank, const char *address);
+/* What the table has. Return: 0; -EAGAIN: no address yet; -ENOENT: it has left */
+int cluster_member_address(struct rdmatensor_cluster *cluster, unsigned int rank,
+			   char address[ADDRESS_ROOM], bool *met);
+/* It was reached where the table has it */
+void cluster_member_met(struct rdmatensor_cluster *cluster, unsigned int rank);
+/* "rank 3 (ps/0, 10.0.0.1:18521)", for messages */
+const char *cluster_said(struct rdmatensor_cluster *cluster, unsigned int rank,
+			 char said[SAID_ROOM]);
+/* Return: 0; -ERANGE, and the line is stored */
+int cluster_has(struct rdmatensor_cluster *cluster, unsigned int rank);
+
+/*
+ * "HOST[:PORT]" of a source's as "HOST:PORT", without asking a name server. Return: 0; -EINVAL, and
+ * the line begins with @where
+ */
+int cluster_tidy(const char *where, const char *text, char address[ADDRESS_ROOM]);
+/* Finds the own host, once the node is open. Return: 0; an error, and the line is stored */
+int cluster_own_host(struct rdmatensor_cluster *cluster);
+/* HOST or HOST:PORT of RDMATENSOR_ADDRESS. Return: 0: it is not set; 1; -EINVAL, and the line is stored */
+int cluster_own_override(char host[ADDRESS_ROOM], unsigned int *port);
+/* Where ranks of this host reach what its source calls so: not at a loopback address */
+void cluster_reachable(const struct rdmatensor_cluster *cluster, char address[ADDRESS_ROOM]);
+/* True: an address of this host, as far as can be told without its RDMA device */
+bool cluster_is_own(const char *address);
+/* The host of "HOST:PORT", without brackets, and the port */
+void cluster_split(const char *address, char host[ADDRESS_ROOM], unsigned int *port);
+/* And back */
+void cluster_join(char address[ADDRESS_ROOM], const char *host, unsigned int port);
+
+/* RDMATENSOR_STORE, or the options' store. Return: 0; an error, and the line is stored */
+int cluster_store_open(struct rdmatensor_cluster *cluster, const char *source);
+void cluster_store_close(struct rdmatensor_cluster *cluster);
+/* What sources with a store have */
+int cluster_store_publish(struct rdmatensor_cluster *cluster, const char *address);
+int cluster_store_lookup(struct rdmatensor_cluster *cluster, unsigned int rank,
+			 uint64_t deadline_ns, char address[ADDRESS_ROOM]);
+int cluster_store_leave(struct rdmatensor_cluster *cluster);
+
+/* When a call that begins now ends; 0: never */
+uint64_t cluster_deadline(const struct rdmatensor_cluster *cluster);
+/* The earlier one of two, of which 0 is never */
+uint64_t cluster_earlier(uint64_t a_ns, uint64_t b_ns);
+/*
+ * Waits until a rank has come, and where to. @anew: what the table has did not do. Return: 0; an
+ * error, and the line is stored
+ */
+int cluster_locate(struct rdmatensor_cluster *cluster, unsigned int rank, bool anew,
+		   uint64_t deadline_ns, char address[ADDRESS_ROOM]);
+/* rdmatensor_cluster_get_many() until then */
+int cluster_get(struct rdmatensor_cluster *cluster, unsigned int rank, const char *const *names,
+		struct rdmatensor_tensor *tensors, unsigned int nr, uint64_t deadline_ns);
+/* What a rank offers to all others: of this job, this kind, and of itself */
+#define TOKEN_ROOM 96
+void cluster_token(const struct rdmatensor_cluster *cluster, const char *kind, unsigned int rank,
+		   char name[TOKEN_ROOM]);
+/* Offers what others try this rank by. Return: 0; an error, and the line is stored */
+int cluster_offer_probes(struct rdmatensor_cluster *cluster);
+/* Reaches a rank; @whole: with full packets too. Return: 0; an error, and the line is stored */
+int cluster_reach(struct rdmatensor_cluster *cluster, unsigned int rank, bool whole,
+		  uint64_t deadline_ns);
+
+/**
+ * struct cluster_round - something that is done with many ranks, some of them at a time
+ * @work: with one of them, in any thread. Return: 0; an error, and the line is stored
+ * @arg: for it
+ * @ranks: with which
+ * @nr: their number
+ * @stage: enum rdmatensor_cluster_stage
+ * @errors: out: of each of @ranks
+ * @first: out: the line of the first of @ranks that failed, for free(); NULL: none did
+ */
+struct cluster_round {
+	int (*work)(struct rdmatensor_cluster *cluster, unsigned int rank, void *arg);
+	void *arg;
+	const unsigned int *ranks;
+	unsigned int nr;
+	uint32_t stage;
+	int *errors;
+	char *first;
+};
+
+/*
+ * Return: how many failed; -ENOMEM, -EAGAIN: not begun; -EINTR: a signal has ended it. Then the line is
+ * stored
+ */
+int cluster_run(struct rdmatensor_cluster *cluster, struct cluster_round *round);
+
+/* The round that this thread works for was ended by a signal */
+bool cluster_cancelled(void);
+
+/* Tells how far a round is; its last call has @done == @total */
+void cluster_tell(struct rdmatensor_cluster *cluster,
+		  const struct rdmatensor_cluster_progress *progress);
+
+/*
+ * Until ranks offer a token, of this job, kind and step, or their channels go down, or the deadline. Of
+ * whom there is no channel to is not waited for
+ */
+void cluster_await_quietly(struct rdmatensor_cluster *cluster, const unsigned int *ranks,
+			   unsigned int nr, const char *kind, int64_t step, uint64_t deadline_ns);
+/* An empty tensor. Return: 0; an error, and the line is stored */
+int cluster_offer_token(struct rdmatensor_cluster *cluster, const char *kind, int64_t step);
+
+#endif

@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Ranks are found, reached, and got from. To reach one is to have a tensor of its that says which rank
+ * of which job it is: a worker at its address that is none of the job's, or another rank, is not taken
+ * for it.
+ *
+ * Attempts are short at first and become longer: between two of them it is asked again where the rank
+ * is, as one that was started anew may be elsewhere. What is got of a rank that was reached takes as
+ * long as it takes.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cluster.h"
+
+#define HELLO_BYTES 1024
+/* More than a packet of any path MTU */
+#define WHOLE_BYTES 32768
+#define ATTEMPT_MS 1000
+#define ATTEMPT_MOST_MS 4000
+/* For words only, so it may not take long */
+#define WHO_MS 500
+#define PREFIX "rdmatensor.cluster."
+
+uint64_t cluster_deadline(const struct rdmatensor_cluster *cluster)
+{
+	return node_deadline(cluster->node);
+}
+
+uint64_t cluster_earlier(uint64_t a_ns, uint64_t b_ns)
+{
+	if (!a_ns || !b_ns)
+		return a_ns ? a_ns : b_ns;
+	return a_ns < b_ns ? a_ns : b_ns;
+}
+
+static bool is_over(uint64_t deadline_ns)
+{
+	return deadline_ns && rdmatensor_now_ns() >= deadline_ns;
+}
+
+void cluster_token(const struct rdmatensor_cluster *cluster, const char *kind, unsigned int rank,
+		   char name[TOKEN_ROOM])
+{
+	snprintf(name, TOKEN_ROOM, PREFIX "%016" PRIx64 ".%s.%u", rdmatensor_group(cluster->job), kind,
+		 rank);
+}
+
+static void fill(uint8_t *bytes, size_t nr, unsigned int rank)
+{
+	size_t i;
+
+	for (i = 0; i < nr; i++)
+		bytes[i] = (uint8_t)(rank * 131 + i * 7 + (i >> 8));
+}
+
+static int offer_probe(struct rdmatensor_cluster *cluster, const char *kind, size_t bytes)
+{
+	struct rdmatensor_tensor tensor = { .data_type = RDMATENSOR_DT_UINT8, .ndims = 1 };
+	char name[TOKEN_ROOM];
+	uint8_t content[WHOLE_BYTES];
+
+	fill(content, bytes, cluster->rank);
+	tensor.data = content;
+	tensor.dims[0] = bytes;
+	cluster_token(cluster, kind, cluster->rank, name);
+	return rdmatensor_offer(cluster->node, name, &tensor);
+}
+
+int cluster_offer_probes(struct rdmatensor_cluster *cluster)
+{
+	int err = offer_probe(cluster, "hello", HELLO_BYTES);
+
+	return err ? err : offer_probe(cluster, "whole", WHOLE_BYTES);
+}
+
+int cluster_offer_token(struct rdmatensor_cluster *cluster, const char *kind, int64_t step)
+{
+	struct rdmatensor_tensor tensor = { .step = step, .data_type = RDMATENSOR_DT_UINT8, .ndims = 1 };
+	char name[TOKEN_ROOM];
+
+	cluster_token(cluster, kind, cluster->rank, name);
+	return rdmatensor_offer(cluster->node, name, &tensor);
+}
+
+/* One call of the node's until then. Return: as that, and what it says is in @said */
+static int attempt(struct rdmatensor_cluster *cluster, const char *address, const char *const *names,
+		   struct rdmatensor_tensor *tensors, unsigned int nr, uint64_t until_ns)
+{
+	uint64_t former = rdmatensor_node_until(until_ns ? until_ns : UINT64_MAX);
+	int err = rdmatensor_get_many(cluster->node, address, names, tensors, nr);
+
+	rdmatensor_node_until(former);
+	return err;
+}
+
+/* Before the line of the node's */
+static int fail(struct rdmatensor_cluster *cluster, unsigned int rank, int err, const char *more)
+{
+	char said[SAID_ROOM], cause[1024];
+
+	snprintf(cause, sizeof(cause), "%s", rdmatensor_node_error());
+	return node_fail(err, "cluster: %s: %s%s", cluster_said(cluster, rank, said), cause, more);
+}
+
+int cluster_locate(struct rdmatensor_cluster *cluster, unsigned int rank, bool anew,
+		   uint64_t deadline_ns, char address[ADDRESS_ROOM])
+{
+	unsigned int vain = 0;
+	char said[SAID_ROOM];
+	bool met;
+	int err;
+
+	for (;;) {
+		err = cluster_member_address(cluster, rank, address, &met);
+		if (err == -ENOENT)
+			return node_fail(err, "cluster: %s has left: go on without it, or start it again and say so in the file of hosts",
+					 cluster_said(cluster, rank, said));
+		if (cluster->source->lookup && rank != cluster->rank && (err || anew)) {
+			err = cluster->source->lookup(cluster, rank, deadline_ns, address);
+			if (!err)
+				err = cluster_member_place(cluster, rank, address);
+			if (err == -EAGAIN && met)
+				return node_fail(-ENOENT, "cluster: %s has left: go on without it, or start it again",
+						 cluster_said(cluster, rank, said));
+		}
+		if (err != -EAGAIN)
+			break;
+		if (is_over(deadline_ns))
+			return node_fail(-ETIMEDOUT, "cluster: %s has not come within the timeout: start it, look for its own error, or raise the timeout",
+					 cluster_said(cluster, rank, said));
+		if (cluster_cancelled() || node_pause(cluster->node, ++vain, deadline_ns))
+			return node_interrupted("cluster", cluster_said(cluster, rank, said));
+	}
+	if (!err)
+		cluster_reachable(cluster, address);
+	return err;
+}
+
+/* What another address, or another moment, may mend */
+static bool may_come(int err)
+{
+	return err == -ETIMEDOUT || err == -ECONNREFUSED || err == -EHOSTUNREACH ||
+	       err == -ENETUNREACH || err == -EADDRNOTAVAIL || err == -ECONNRESET ||
+	       err == -ENOTCONN || err == -EXDEV;
+}
+
+/* Who else answers at an address, to be appended; "" */
+static const char *who_is_there(struct rdmatensor_cluster *cluster, const char *address, char *text,
+				size_t len)
+{
+	uint64_t former = rdmatensor_node_until(rdmatensor_deadline_ms(WHO_MS)), bytes = 0;
+	const struct rdmatensor_list_entry *entry;
+	char hello[TOKEN_ROOM], own[TOKEN_ROOM];
+	void *list = NULL;
+	size_t same;
+	const char *name;
+
+	text[0] = '\0';
+	cluster_token(cluster, "hello", 0, own);
+	same = strlen(own) - 1;
+	if (!rdmatensor_list(cluster->node, address, PREFIX, &list, &bytes)) {
+		snprintf(text, len, "; a worker answers there that is of no cluster: look what uses the port");
+		for (entry = NULL; (entry = rdmatensor_list_next(list, bytes, entry));) {
+			name = rdmatensor_list_name(entry);
+			snprintf(hello, sizeof(hello), "%s", name);
+			if (!strncmp(hello, own, same))
+				snprintf(text, len, "; rank %.20s of this job answers there: correct who is where",
+					 hello + same);
+			else if (strstr(hello, ".hello."))
+				snprintf(text, len, "; a rank of another job answers there: end that, or use another port");
+			else
+				continue;
+			break;
+		}
+	}
+	free(list);
+	rdmatensor_node_until(former);
+	return text;
+}
+
+/* Has the probe of a kind, and looks at it. Return: 0; an error, and the line is stored */
+static int probe(struct rdmatensor_cluster *cluster, unsigned int rank, const char *address,
+		 const char *kind, size_t bytes, uint64_t until_ns)
+{
+	uint8_t expected[WHOLE_BYTES], got[WHOLE_BYTES];
+	struct rdmatensor_tensor tensor = { .data = got, .bytes = bytes };
+	char token[TOKEN_ROOM];
+	const char *name = token;
+	int err;
+
+	cluster_token(cluster, kind, rank, token);
+	err = attempt(cluster, address, &name, &tensor, 1, until_ns);
+	if (err)
+		return err;
+	fill(expected, bytes, rank);
+	if (tensor.bytes != bytes || memcmp(got, expected, bytes))
+		return node_fail(-EBADMSG, "%" PRIu64 " bytes came, and not the %zu that it has sent: do not use this path before you know why (RDMATENSOR_VALIDATE=1 checks all that comes)",
+				 tensor.bytes, bytes);
+	return 0;
+}
+
+static int hello(struct rdmatensor_cluster *cluster, unsigned int rank, uint64_t deadline_ns,
+		 char address[ADDRESS_ROOM])
+{
+	unsigned int vain = 0, attempt_ms = ATTEMPT_MS;
+	char who[160] = "";
+	bool anew = false;
+	int err;
+
+	for (;;) {
+		err = cluster_locate(cluster, rank, anew, deadline_ns, address);
+		if (err)
+			return err;
+		err = probe(cluster, rank, address, "hello", HELLO_BYTES,
+			    cluster_earlier(deadline_ns, rdmatensor_deadline_ms(attempt_ms)));
+		if (!err) {
+			cluster_member_met(cluster, rank);
+			return 0;
+		}
+		if (!may_come(err) || is_over(deadline_ns))
+			break;
+		if (cluster_cancelled() || node_pause(cluster->node, ++vain, deadline_ns))
+			return node_interrupted("cluster", address);
+		attempt_ms = 2 * attempt_ms < ATTEMPT_MOST_MS ? 2 * attempt_ms : ATTEMPT_MOST_MS;
+		anew = true;
+	}
+	if (err == -EINTR)
+		return err;
+	fail(cluster, rank, err, "");
+	if (err == -ETIMEDOUT && node_channel(cluster->node, address)) {
+		char line[1400];
+
+		snprintf(line, sizeof(line), "%s", rdmatensor_node_error());
+		who_is_there(cluster, address, who, sizeof(who));
+		node_fail(err, "%s%s", line, who);
+	}
+	return err;
+}
+
+int cluster_reach(struct rdmatensor_cluster *cluster, unsigned int rank, bool whole,
+		  uint64_t deadline_ns)
+{
+	char address[ADDRESS_ROOM];
+	int err;
+
+	if (rank == cluster->rank)
+		return 0;
+	err = hello(cluster, rank, deadline_ns, address);
+	if (err || !whole)
+		return err;
+	err = probe(cluster, rank, address, "whole", WHOLE_BYTES, deadline_ns);
+	if (err && err != -EINTR)
+		fail(cluster, rank, err, err == -ETIMEDOUT ?
+		     "; short ones come, and full packets do not: give all network devices and switches on the way one MTU, or set RDMA_MTU=1024" :
+		     "");
+	return err;
+}
+
+/* There is a channel to it that is up */
+static bool is_up(struct rdmatensor_cluster *cluster, const char *address)
+{
+	uint32_t channel = node_channel(cluster->node, address);
+
+	return channel && !node_is_down(cluster->node, channel, -ENOTCONN);
+}
+
+int cluster_get(struct rdmatensor_cluster *cluster, unsigned int rank, const char *const *names,
+		struct rdmatensor_tensor *tensors, unsigned int nr, uint64_t deadline_ns)
+{
+	char address[ADDRESS_ROOM] = "";
+	bool met = true;
+	int err = 0;
+
+	if (rank != cluster->rank) {
+		err = cluster_member_address(cluster, rank, address, &met);
+		if (!err)
+			cluster_reachable(cluster, address);
+		err = !err && met && is_up(cluster, address) ? 0 :
+		      hello(cluster, rank, deadline_ns, address);
+	}
+	if (err)
+		return err;
+	err = attempt(cluster, address, names, tensors, nr, deadline_ns);
+	if (err && err != -EINTR)
+		fail(cluster, rank, err, "");
+	return err;
+}
+
+int rdmatensor_cluster_get_many(struct rdmatensor_cluster *cluster, unsigned int rank,
+				const char *const *names, struct rdmatensor_tensor *tensors,
+				unsigned int nr)
+{
+	int err;
+
+	node_clear_error();
+	err = cluster_has(cluster, rank);
+	return err ? err : cluster_get(cluster, rank, names, tensors, nr, cluster_deadline(cluster));
+}
+
+int rdmatensor_cluster_address(struct rdmatensor_cluster *cluster, unsigned int rank, char *text,
+			       size_t text_len)
+{
+	char address[ADDRESS_ROOM];
+	int err;
+
+	node_clear_error();
+	err = cluster_has(cluster, rank);
+	if (!err)
+		err = cluster_locate(cluster, rank, false, cluster_deadline(cluster), address);
+	if (err)
+		return err;
+	if (strlen(address) >= text_len)
+		return node_fail(-EMSGSIZE, "cluster: the address of rank %u has %zu bytes: give room for RDMATENSOR_CLUSTER_ADDRESS_MAX",
+				 rank, strlen(address));
+	memcpy(text, address, strlen(address) + 1);
+	return 0;
+}
+
+static int connect_one(struct rdmatensor_cluster *cluster, unsigned int rank, void *arg)
+{
+	return cluster_reach(cluster, rank, false, *(const uint64_t *)arg);
+}
+
+/* Those of @ranks that are others; @ranks NULL: all */
+static int others(struct rdmatensor_cluster *cluster, const unsigned int *ranks, unsigned int nr,
+		  unsigned int **out, unsigned int *nr_out)
+{
+	unsigned int i, rank;
+	int err;
+
+	if (!ranks)
+		nr = rdmatensor_cluster_size(cluster);
+	*nr_out = 0;
+	*out = calloc(nr ? nr : 1, sizeof(**out));
+	if (!*out)
+		return node_fail(-ENOMEM, "cluster: out of memory");
+	for (i = 0; i < nr; i++) {
+		rank = ranks ? ranks[i] : i;
+		err = cluster_has(cluster, rank);
+		if (err)
+			return err;
+		if (rank != cluster->rank)
+			(*out)[(*nr_out)++] = rank;
+	}
+	return 0;
+}
+
+int rdmatensor_cluster_connect(struct rdmatensor_cluster *cluster, const unsigned int *ranks,
+			       unsigned int nr)
+{
+	uint64_t deadline_ns = cluster_deadline(cluster);
+	struct cluster_round round = {
+		.work = connect_one, .arg = &deadline_ns, .stage = RDMATENSOR_CLUSTER_CONNECTING,
+	};
+	unsigned int *wanted, i;
+	int err;
+
+	node_clear_error();
+	err = others(cluster, ranks, nr, &wanted, &round.nr);
+	if (err)
+		goto out;
+	round.ranks = wanted;
+	round.errors = calloc(round.nr + 1, sizeof(*round.errors));
+	err = round.errors ? cluster_run(cluster, &round) :
+	      node_fail(-ENOMEM, "cluster: out of memory");
+	if (err > 0) {
+		node_fail(0, "%s", round.first ? round.first : "cluster: out of memory");
+		if (err > 1)
+			node_fail_more("; and %d other ranks of %u", err - 1, round.nr);
+		for (i = 0; !round.errors[i]; i++)
+			;
+		err = round.errors[i];
+	}
+	free(round.first);
+	free(round.errors);
+out:
+	free(wanted);
+	return err;
+}

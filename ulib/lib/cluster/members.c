@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The table of a cluster's ranks: what each is called, where it is, and whether it was met there. A
+ * source makes it before anybody else has the cluster; from then on the cluster's lock guards it. It
+ * owns its strings, and hands out copies only.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cluster.h"
+
+int cluster_members_make(struct cluster_members *members, const char *source, unsigned int nr)
+{
+	if (!nr || nr > RANKS_MAX)
+		return node_fail(-ERANGE, "cluster: %s: %u ranks: a job has 1 to %d", source, nr,
+				 RANKS_MAX);
+	members->at = calloc(nr, sizeof(*members->at));
+	if (!members->at)
+		return node_fail(-ENOMEM, "cluster: %s: %u ranks: out of memory", source, nr);
+	members->nr = nr;
+	return 0;
+}
+
+void cluster_members_free(struct cluster_members *members)
+{
+	unsigned int i;
+
+	for (i = 0; i < members->nr; i++) {
+		free(members->at[i].name);
+		free(members->at[i].address);
+	}
+	free(members->at);
+	members->at = NULL;
+	members->nr = 0;
+}
+
+/* By address; of one address the lesser rank first, and what has none last */
+static int by_address(const void *left, const void *right)
+{
+	const struct cluster_member *a = *(struct cluster_member *const *)left;
+	const struct cluster_member *b = *(struct cluster_member *const *)right;
+	int order;
+
+	if (!a->address || !b->address)
+		return !a->address - !b->address;
+	order = strcmp(a->address, b->address);
+	return order ? order : a < b ? -1 : a > b;
+}
+
+static int same_address(const char *source, unsigned int one, unsigned int other,
+			const char *address)
+{
+	return node_fail(-ENOTUNIQ, "cluster: %s: ranks %u and %u both have the address %s: give each a port of its own",
+			 source, one, other, address);
+}
+
+int cluster_members_check(const struct cluster_members *members, const char *source)
+{
+	struct cluster_member **sorted = calloc(members->nr, sizeof(*sorted));
+	unsigned int i;
+	int err = 0;
+
+	if (!sorted)
+		return node_fail(-ENOMEM, "cluster: %s: out of memory", source);
+	for (i = 0; i < members->nr; i++)
+		sorted[i] = &members->at[i];
+	qsort(sorted, members->nr, sizeof(struct cluster_member *), by_address);
+	for (i = 1; !err && i < members->nr && sorted[i]->address; i++)
+		if (!strcmp(sorted[i - 1]->address, sorted[i]->address))
+			err = same_address(source, (unsigned int)(sorted[i - 1] - members->at),
+					   (unsigned int)(sorted[i] - members->at),
+					   sorted[i]->address);
+	free(sorted);
+	return err;
+}
+
+int cluster_has(struct rdmatensor_cluster *cluster, unsigned int rank)
+{
+	unsigned int nr = rdmatensor_cluster_size(cluster);
+
+	return rank < nr ? 0 : node_fail(-ERANGE, "cluster: there is no rank %u: ranks are 0 to %u",
+					 rank, nr - 1);
+}
+
+/* With the lock held. The rank that is there, or the table's length */
+static unsigned int whose(const struct cluster_members *members, const char *address)
+{
+	unsigned int i;
+
+	for (i = 0; i < members->nr; i++)
+		if (members->at[i].address && !strcmp(members->at[i].address, address))
+			break;
+	return i;
+}
+
+int cluster_member_place(struct rdmatensor_cluster *cluster, unsigned int rank, const char *address)
+{
+	struct cluster_member *member;
+	unsigned int other;
+	char *copy;
+	int err = 0;
+
+	copy = strdup(address);
+	if (!copy)
+		return node_fail(-ENOMEM, "cluster: rank %u: out of memory", rank);
+	pthread_mutex_lock(&cluster->lock);
+	member = &cluster->members.at[rank];
+	other = whose(&cluster->members, address);
+	/* One that was not met there may have been there before this one */
+	if (other < cluster->members.nr && other != rank &&
+	    (cluster->members.at[other].met || other == cluster->rank)) {
+		err = same_address(cluster->source->name, other < rank ? other : rank,
+				   other < rank ? rank : other, address);
+	} else if (!member->address || strcmp(member->address, address)) {
+		free(member->address);
+		member->address = copy;
+		member->met = false;
+		copy = NULL;
+	}
+	pthread_mutex_unlock(&cluster->lock);
+	free(copy);
+	return err;
+}
+
+int cluster_member_address(struct rdmatensor_cluster *cluster, unsigned int rank,
+			   char address[ADDRESS_ROOM], bool *met)
+{
+	const struct cluster_member *member;
+	int err = -EAGAIN;
+
+	pthread_mutex_lock(&cluster->lock);
+	member = &cluster->members.at[rank];
+	*met = member->met;
+	if (member->left) {
+		err = -ENOENT;
+	} else if (member->address) {
+		rt_copy_string(address, ADDRESS_ROOM, member->address);
+		err = 0;
+	}
+	pthread_mutex_unlock(&cluster->lock);
+	return err;
+}
+
+void cluster_member_met(struct rdmatensor_cluster *cluster, unsigned int rank)
+{
+	pthread_mutex_lock(&cluster->lock);
+	cluster->members.at[rank].met = true;
+	pthread_mutex_unlock(&cluster->lock);
+}
+
+const char *cluster_said(struct rdmatensor_cluster *cluster, unsigned int rank,
+			 char said[SAID_ROOM])
+{
+	const struct cluster_member *member;
+	const char *name, *address;
+
+	pthread_mutex_lock(&cluster->lock);
+	member = &cluster->members.at[rank];
+	name = member->name;
+	address = member->address;
+	if (name || address)
+		snprintf(said, SAID_ROOM, "rank %u (%.80s%s%.80s)", rank, name ? name : "",
+			 name && address ? ", " : "", address ? address : "");
+	else
+		snprintf(said, SAID_ROOM, "rank %u", rank);
+	pthread_mutex_unlock(&cluster->lock);
+	return said;
+}
+
+unsigned int rdmatensor_cluster_size(struct rdmatensor_cluster *cluster)
+{
+	unsigned int nr;
+
+	pthread_mutex_lock(&cluster->lock);
+	nr = cluster->members.nr;
+	pthread_mutex_unlock(&cluster->lock);
+	return nr;
+}
+
+/* With the lock held, or before anybody else has the table */
+static void call(const struct cluster_members *members, unsigned int rank, char *text, size_t len)
+{
+	if (members->at[rank].name)
+		snprintf(text, len, "%s", members->at[rank].name);
+	else
+		snprintf(text, len, "%u", rank);
+}
+
+int rdmatensor_cluster_name(struct rdmatensor_cluster *cluster, unsigned int rank, char *text,
+			    size_t text_len)
+{
+	int err;
+
+	node_clear_error();
+	err = cluster_has(cluster, rank);
+	if (err)
+		return err;
+	pthread_mutex_lock(&cluster->lock);
+	call(&cluster->members, rank, text, text_len);
+	pthread_mutex_unlock(&cluster->lock);
+	return 0;
+}
+
+int rdmatensor_cluster_find(struct rdmatensor_cluster *cluster, const char *name,
+			    unsigned int *rank)
+{
+	char called[ADDRESS_ROOM];
+	unsigned int i, nr;
+
+	node_clear_error();
+	pthread_mutex_lock(&cluster->lock);
+	nr = cluster->members.nr;
+	for (i = 0; i < nr; i++) {
+		call(&cluster->members, i, called, sizeof(called));
+		if (!strcmp(called, name))
+			break;
+	}
+	pthread_mutex_unlock(&cluster->lock);
+	if (i == nr)
+		return node_fail(-ENOENT, "cluster: no rank is called \"%s\": ranks of %s are called as \"%s\"",
+				 name, cluster->source->name, called);
+	*rank = i;
+	return 0;
+}

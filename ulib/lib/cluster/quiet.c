@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Waiting for others that may be gone already, which is no error: by the channels that there are, all
+ * at once, and without connecting again.
+ */
+#include <stdlib.h>
+
+#include "cluster.h"
+
+void cluster_await_quietly(struct rdmatensor_cluster *cluster, const unsigned int *ranks,
+			   unsigned int nr, const char *kind, int64_t step, uint64_t deadline_ns)
+{
+	struct rdmatensor_cqe *cqes = calloc(nr + 1, sizeof(*cqes));
+	struct rdmatensor_op *ops = calloc(nr + 1, sizeof(*ops));
+	char (*names)[TOKEN_ROOM] = calloc(nr + 1, sizeof(*names)), address[ADDRESS_ROOM];
+	struct rdmatensor_pool pool;
+	unsigned int i, wanted = 0;
+	uint32_t channel;
+	bool met;
+
+	/* There is a pool if anything was got before; without, nobody was reached */
+	if (!cqes || !ops || !names || !node_pool(cluster->node, &cluster->node->landings, 0, &pool))
+		goto out;
+	for (i = 0; i < nr; i++) {
+		if (ranks[i] == cluster->rank ||
+		    cluster_member_address(cluster, ranks[i], address, &met))
+			continue;
+		cluster_reachable(cluster, address);
+		channel = node_channel(cluster->node, address);
+		if (!channel)
+			continue;
+		cluster_token(cluster, kind, ranks[i], names[wanted]);
+		rdmatensor_prep_fetch_alloc(&ops[wanted], channel, names[wanted], step, pool.id, 0,
+					    deadline_ns, 0);
+		wanted++;
+	}
+	rt_run_many(cluster->node->rt, ops, cqes, wanted);
+out:
+	free(names);
+	free(ops);
+	free(cqes);
+}
