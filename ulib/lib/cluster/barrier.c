@@ -17,9 +17,9 @@
 /* Binary digits of RANKS_MAX */
 #define ROUNDS_MAX 15
 
-static void kind_of(unsigned int round, char kind[16])
+static void kind_of(unsigned int round, char kind[24])
 {
-	snprintf(kind, 16, "barrier%u", round);
+	snprintf(kind, 24, "barrier%u", round);
 }
 
 static void withdraw(struct rdmatensor_cluster *cluster, const char *kind, int64_t step)
@@ -51,7 +51,7 @@ static int one_round(struct rdmatensor_cluster *cluster, unsigned int round, uns
 		     unsigned int *reader, int64_t step, uint64_t deadline_ns)
 {
 	unsigned int distance = 1u << round;
-	char kind[16];
+	char kind[24];
 	int err;
 
 	*reader = (cluster->rank + distance) % nr;
@@ -68,7 +68,7 @@ int rdmatensor_cluster_barrier(struct rdmatensor_cluster *cluster)
 	uint64_t deadline_ns = cluster_deadline(cluster);
 	unsigned int nr = rdmatensor_cluster_size(cluster), readers[ROUNDS_MAX], round, i;
 	int64_t step = ++cluster->barriers;
-	char kind[16];
+	char kind[24];
 	int err = 0;
 
 	node_clear_error();

@@ -1,0 +1,1019 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * A cluster finds itself: what each source makes of what it is given, good or bad, and what is waited
+ * for, by whom, and for how long. Ranks are contexts of the fake in this process.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "fake.h"
+#include "lib/cluster/cluster.h"
+#include "unit.h"
+
+static char folder[64], hosts_file[96], store[96];
+static struct rdmatensor_cluster *cluster;
+
+static const char *const variables[] = {
+	"RDMATENSOR_CLUSTER", "RDMATENSOR_HOSTS", "RDMATENSOR_RANK", "RDMATENSOR_STORE",
+	"RDMATENSOR_ADDRESS", "TF_CONFIG", "RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
+	"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "PMIX_NAMESPACE", "PMIX_RANK",
+};
+
+static int setup(void **state)
+{
+	size_t i;
+
+	(void)state;
+	fake_reset();
+	for (i = 0; i < NR(variables); i++)
+		unsetenv(variables[i]);
+	setenv("RDMATENSOR_DEVICE_PATH", FAKE_PATH, 1);
+	snprintf(folder, sizeof(folder), "/tmp/cluster.XXXXXX");
+	assert_non_null(mkdtemp(folder));
+	snprintf(hosts_file, sizeof(hosts_file), "%s/hosts", folder);
+	snprintf(store, sizeof(store), "file:%s", folder);
+	cluster = NULL;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	char command[128];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -rf %s", folder);
+	assert_int_equal(fake_open(), 0);
+	return system(command);
+}
+
+static void write_hosts(const char *text, size_t len)
+{
+	FILE *file = fopen(hosts_file, "w");
+
+	assert_non_null(file);
+	assert_int_equal(fwrite(text, 1, len, file), len);
+	assert_int_equal(fclose(file), 0);
+	setenv("RDMATENSOR_HOSTS", hosts_file, 1);
+}
+
+static int open_cluster(int64_t timeout_ms)
+{
+	struct rdmatensor_cluster_options options = {
+		.timeout_ms = timeout_ms, .flags = RDMATENSOR_CLUSTER_QUIET,
+	};
+
+	return rdmatensor_cluster_open(&cluster, &options);
+}
+
+/* It is refused, and the line says why */
+static void refused(int err, const char *words)
+{
+	assert_int_equal(open_cluster(0), err);
+	assert_null(cluster);
+	assert_contains(rdmatensor_node_error(), words);
+	/* What it may have offered by then */
+	fake_reset();
+}
+
+static void address_is(unsigned int rank, const char *expected)
+{
+	char address[RDMATENSOR_CLUSTER_ADDRESS_MAX];
+
+	assert_int_equal(rdmatensor_cluster_address(cluster, rank, address, sizeof(address)), 0);
+	assert_string_equal(address, expected);
+}
+
+static void name_is(unsigned int rank, const char *expected)
+{
+	char name[160];
+	unsigned int found;
+
+	assert_int_equal(rdmatensor_cluster_name(cluster, rank, name, sizeof(name)), 0);
+	assert_string_equal(name, expected);
+	assert_int_equal(rdmatensor_cluster_find(cluster, expected, &found), 0);
+	assert_int_equal(found, rank);
+}
+
+/* It ends: what it offers is the fake's, and would stay */
+static void part(struct rdmatensor_cluster *joined)
+{
+	char name[TOKEN_ROOM];
+
+	cluster_token(joined, "hello", joined->rank, name);
+	rdmatensor_withdraw_offer(joined->node, name, 0);
+	cluster_token(joined, "whole", joined->rank, name);
+	rdmatensor_withdraw_offer(joined->node, name, 0);
+	rdmatensor_cluster_close(joined);
+}
+
+static void close_cluster(void)
+{
+	part(cluster);
+	cluster = NULL;
+}
+
+static void test_nothing(void **state)
+{
+	(void)state;
+	refused(-ENOENT, "start it by mpirun");
+	setenv("RDMATENSOR_CLUSTER", "mpi", 1);
+	refused(-EINVAL, "hosts, torchrun, tf_config or pmix");
+	setenv("RDMATENSOR_CLUSTER", "hosts", 1);
+	refused(-EINVAL, "RDMATENSOR_HOSTS is not set");
+	setenv("RDMATENSOR_CLUSTER", "tf_config", 1);
+	refused(-EINVAL, "TF_CONFIG is not set");
+	setenv("RDMATENSOR_CLUSTER", "torchrun", 1);
+	refused(-ENOENT, "WORLD_SIZE is not set");
+}
+
+static void test_options(void **state)
+{
+	struct {
+		struct rdmatensor_cluster_options options;
+		uint64_t more;
+	} later = { .options = { .source = 6 } };
+
+	(void)state;
+	assert_int_equal(rdmatensor_cluster_open(&cluster, &later.options), -EINVAL);
+	assert_contains(rdmatensor_node_error(), "source 6");
+	later.options.source = 0;
+	later.options.flags = 1 << 7;
+	assert_int_equal(rdmatensor_cluster_open(&cluster, &later.options), -EINVAL);
+	later.options.flags = 0;
+	later.more = 1;
+	assert_int_equal(rdmatensor_cluster_open_sized(&cluster, (void *)&later, sizeof(later)), -E2BIG);
+	assert_contains(rdmatensor_node_error(), "later one");
+	/* Without a store, nobody can be found */
+	later.options.source = RDMATENSOR_CLUSTER_GIVEN;
+	assert_int_equal(rdmatensor_cluster_open(&cluster, &later.options), -ERANGE);
+	later.options.size = 2;
+	assert_int_equal(rdmatensor_cluster_open(&cluster, &later.options), -EINVAL);
+	assert_contains(rdmatensor_node_error(), "RDMATENSOR_STORE=file:/FOLDER");
+	/* Another one's program is older, and its struct shorter */
+	setenv("RDMATENSOR_HOSTS", hosts_file, 1);
+	write_hosts("127.0.0.1\n", 10);
+	later.options.source = 0;
+	assert_int_equal(rdmatensor_cluster_open_sized(&cluster, &later.options, 24), 0);
+	close_cluster();
+}
+
+#define HOSTS(text) write_hosts(text, sizeof(text) - 1)
+
+static void test_hosts(void **state)
+{
+	(void)state;
+	HOSTS("# the first\n10.0.0.7:7000\n\n  [fd00::1]:7001 # and another\nname\n-\n10.0.0.1\r\n");
+	setenv("RDMATENSOR_RANK", "4", 1);
+	assert_int_equal(open_cluster(1), 0);
+	assert_int_equal(rdmatensor_cluster_rank(cluster), 4);
+	assert_int_equal(rdmatensor_cluster_size(cluster), 5);
+	assert_string_equal(rdmatensor_cluster_source_name(cluster), "hosts");
+	address_is(0, "10.0.0.7:7000");
+	address_is(1, "[fd00::1]:7001");
+	address_is(4, "10.0.0.1:18521");
+	name_is(3, "3");
+	assert_int_equal(rdmatensor_cluster_address(cluster, 3, NULL, 0), -ENOENT);
+	assert_contains(rdmatensor_node_error(), "rank 3 has left");
+	assert_int_equal(rdmatensor_cluster_address(cluster, 5, NULL, 0), -ERANGE);
+	assert_contains(rdmatensor_node_error(), "0 to 4");
+	assert_int_equal(rdmatensor_cluster_address(cluster, 0, NULL, 0), -EMSGSIZE);
+	assert_int_equal(rdmatensor_cluster_find(cluster, "5", (unsigned int[1]){ 0 }), -ENOENT);
+	close_cluster();
+	/* By an address of this host's, which others reach by its device's */
+	unsetenv("RDMATENSOR_RANK");
+	HOSTS("192.0.2.1\n127.0.0.1:7002");
+	assert_int_equal(open_cluster(1), 0);
+	assert_int_equal(rdmatensor_cluster_rank(cluster), 1);
+	address_is(1, "10.0.0.1:7002");
+	close_cluster();
+}
+
+static void test_bad_hosts(void **state)
+{
+	static const struct {
+		const char *text;
+		int err;
+		const char *words;
+	} bad[] = {
+		{ "", -EINVAL, "has no host" },
+		{ "# nothing\n\n", -EINVAL, "has no host" },
+		{ "127.0.0.1\nhost slots=4\n", -EINVAL, "line 2: more than one word" },
+		{ "127.0.0.1:0\n", -EINVAL, "line 1: address 127.0.0.1:0 is refused" },
+		{ "127.0.0.1:65536\n", -EINVAL, "65535" },
+		{ "127.0.0.1:x\n", -EINVAL, "the port is a number" },
+		{ "a/b\n", -EINVAL, "is no host" },
+		{ ":18521\n", -EINVAL, "is no host" },
+		{ "[::1\n", -EINVAL, "write host:port or [v6]:port" },
+		{ "127.0.0.1\n192.0.2.1\n127.0.0.1:18521\n", -ENOTUNIQ, "ranks 0 and 2" },
+		{ "127.0.0.1:1\n127.0.0.1:2\n", -EINVAL, "set RDMATENSOR_RANK" },
+		{ "192.0.2.1\n", -ENOENT, "no address of this host" },
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < NR(bad); i++) {
+		write_hosts(bad[i].text, strlen(bad[i].text));
+		refused(bad[i].err, bad[i].words);
+	}
+	HOSTS("127.0.0.1\0\n");
+	refused(-EINVAL, "zero byte");
+	HOSTS("127.0.0.1\n-\n");
+	setenv("RDMATENSOR_RANK", "2", 1);
+	refused(-ERANGE, "0 to 1");
+	setenv("RDMATENSOR_RANK", "1", 1);
+	refused(-ENOENT, "write its address there");
+	setenv("RDMATENSOR_RANK", "-1", 1);
+	refused(-EINVAL, "RDMATENSOR_RANK=-1 is refused");
+	setenv("RDMATENSOR_HOSTS", "/none/hosts", 1);
+	refused(-ENOENT, "/none/hosts: No such file");
+	setenv("RDMATENSOR_HOSTS", folder, 1);
+	refused(-EIO, "cannot be read");
+}
+
+static void test_refresh(void **state)
+{
+	(void)state;
+	setenv("RDMATENSOR_RANK", "1", 1);
+	HOSTS("10.0.0.1\n10.0.0.2\n");
+	assert_int_equal(open_cluster(1), 0);
+	HOSTS("10.0.0.1\n10.0.0.2\n10.0.0.3\n");
+	assert_int_equal(rdmatensor_cluster_refresh(cluster), 0);
+	assert_int_equal(rdmatensor_cluster_size(cluster), 3);
+	address_is(2, "10.0.0.3:18521");
+	HOSTS("10.0.0.4\n10.0.0.2\n-\n");
+	assert_int_equal(rdmatensor_cluster_refresh(cluster), 0);
+	address_is(0, "10.0.0.4:18521");
+	assert_int_equal(rdmatensor_cluster_address(cluster, 2, NULL, 0), -ENOENT);
+	/* What is wrong changes nothing */
+	HOSTS("10.0.0.4\n10.0.0.2\n");
+	assert_int_equal(rdmatensor_cluster_refresh(cluster), -ESTALE);
+	assert_contains(rdmatensor_node_error(), "has 2 ranks, and had 3");
+	HOSTS("10.0.0.4\n10.0.0.5\n-\n");
+	assert_int_equal(rdmatensor_cluster_refresh(cluster), -ESTALE);
+	HOSTS("10.0.0.4\n-\n-\n");
+	assert_int_equal(rdmatensor_cluster_refresh(cluster), -ESTALE);
+	HOSTS("10.0.0.4\n10.0.0.2\n10.0.0.4\n");
+	assert_int_equal(rdmatensor_cluster_refresh(cluster), -ENOTUNIQ);
+	assert_int_equal(rdmatensor_cluster_size(cluster), 3);
+	address_is(0, "10.0.0.4:18521");
+	close_cluster();
+}
+
+static void test_tf_config(void **state)
+{
+	(void)state;
+	setenv("TF_CONFIG", "{\"task\": {\"index\": 1, \"type\": \"worker\"}, \"cluster\": {"
+	       "\"worker\": [\"w0:7000\", \"w1:7001\"], \"ps\": {\"3\": \"p3\", \"0\": \"p0:7002\"},"
+	       "\"chief\": [\"c:7003\"]}, \"environment\": \"cloud\"}\n", 1);
+	assert_int_equal(open_cluster(1), 0);
+	assert_string_equal(rdmatensor_cluster_source_name(cluster), "tf_config");
+	assert_int_equal(rdmatensor_cluster_size(cluster), 5);
+	assert_int_equal(rdmatensor_cluster_rank(cluster), 4);
+	name_is(0, "chief/0");
+	name_is(1, "ps/0");
+	name_is(2, "ps/3");
+	name_is(3, "worker/0");
+	name_is(4, "worker/1");
+	address_is(0, "c:7003");
+	address_is(2, "p3:18521");
+	assert_int_equal(rdmatensor_cluster_find(cluster, "ps/1", (unsigned int[1]){ 0 }), -ENOENT);
+	assert_contains(rdmatensor_node_error(), "called as \"worker/1\"");
+	close_cluster();
+}
+
+#define TASK ", \"task\": {\"type\": \"worker\", \"index\": 0}}"
+
+static void test_bad_tf_config(void **state)
+{
+	static const struct {
+		const char *text;
+		int err;
+		const char *words;
+	} bad[] = {
+		{ "{", -EINVAL, "is no JSON: at byte" },
+		{ "{\"cluster\"", -EINVAL, "is no JSON" },
+		{ "nothing", -EINVAL, "is no JSON" },
+		{ "[]", -EINVAL, "has no \"cluster\"" },
+		{ "null", -EINVAL, "is no JSON" },
+		{ "7 8", -EINVAL, "something follows" },
+		{ "{\"cluster\": []" TASK, -EINVAL, "has no \"cluster\"" },
+		{ "{\"cluster\": {}" TASK, -EINVAL, "has no task" },
+		{ "{\"cluster\": {\"worker\": \"a:1\"}" TASK, -EINVAL, "cluster.worker is no list" },
+		{ "{\"cluster\": {\"worker\": [1]}" TASK, -EINVAL, "cluster.worker[0] is no text" },
+		{ "{\"cluster\": {\"worker\": {\"x\": \"a:1\"}}" TASK, -EINVAL, "tasks are numbers" },
+		{ "{\"cluster\": {\"worker\": {\"0\": \"a:1\", \"00\": \"b:1\"}}" TASK, -EINVAL, "twice" },
+		{ "{\"cluster\": {\"worker\": [\"a:0\"]}" TASK, -EINVAL, "worker/0: address a:0 is refused" },
+		{ "{\"cluster\": {\"worker\": [\"\"]}" TASK, -EINVAL, "is no host" },
+		{ "{\"cluster\": {\"worker\": [\"a:1\", \"b:1\", \"a:1\"]}" TASK, -ENOTUNIQ, "ranks 0 and 2" },
+		{ "{\"cluster\": {\"ps\": [\"a:1\"]}" TASK, -ERANGE, "no task worker/0" },
+		{ "{\"cluster\": {\"worker\": [\"a:1\"]}}", -EINVAL, "no \"task\"" },
+		{ "{\"cluster\": {\"worker\": [\"a:1\"]}, \"task\": {\"type\": \"worker\"}}", -EINVAL,
+		  "task.index is no number" },
+		{ "{\"cluster\": {\"worker\": [\"a:1\"]}, \"task\": {\"type\": \"worker\", \"index\": -1}}",
+		  -EINVAL, "task.index is no number" },
+		{ "{\"cluster\": {\"worker\": [\"a:1\"]}, \"task\": {\"type\": \"worker\", \"index\": \"1\"}}",
+		  -ERANGE, "no task worker/1" },
+		{ "{\"cluster\": {\"worker\": [\"a:1\"]}, \"task\": {\"index\": 0}}", -EINVAL, "\"type\"" },
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < NR(bad); i++) {
+		setenv("TF_CONFIG", bad[i].text, 1);
+		refused(bad[i].err, bad[i].words);
+	}
+}
+
+static void test_torchrun(void **state)
+{
+	static const struct {
+		const char *rank;
+		const char *size;
+		const char *store;
+		int err;
+		const char *words;
+	} bad[] = {
+		{ "0", "0", "file:/tmp", -ERANGE, "RANK=0 is none of the WORLD_SIZE=0" },
+		{ "2", "2", "file:/tmp", -ERANGE, "RANK=2" },
+		{ "x", "2", "file:/tmp", -EINVAL, "RANK=x is refused" },
+		{ "0", "99999999", "file:/tmp", -EINVAL, "WORLD_SIZE=99999999 is refused" },
+		{ "0", "2", NULL, -EINVAL, "there is no store" },
+		{ "0", "2", "redis://x", -EINVAL, "only file:/FOLDER" },
+		{ "0", "2", "file:tmp", -EINVAL, "the whole path" },
+		{ "0", "2", "file:/none", -ENOENT, "/none: No such file" },
+		{ "0", "2", "file:/etc/passwd", -ENOTDIR, "Not a directory" },
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < NR(bad); i++) {
+		setenv("RANK", bad[i].rank, 1);
+		setenv("WORLD_SIZE", bad[i].size, 1);
+		if (bad[i].store)
+			setenv("RDMATENSOR_STORE", bad[i].store, 1);
+		else
+			unsetenv("RDMATENSOR_STORE");
+		refused(bad[i].err, bad[i].words);
+	}
+	setenv("RDMATENSOR_STORE", store, 1);
+	setenv("RDMATENSOR_ADDRESS", "[x", 1);
+	refused(-EINVAL, "RDMATENSOR_ADDRESS");
+	setenv("RDMATENSOR_ADDRESS", ":5", 1);
+	refused(-EINVAL, "names no host");
+}
+
+/* A rank of a job of @size, at 10.0.0.@rank+1 */
+static struct rdmatensor_cluster *join(unsigned int rank, unsigned int size, int64_t timeout_ms)
+{
+	struct rdmatensor_cluster_options options = {
+		.source = RDMATENSOR_CLUSTER_GIVEN, .rank = rank, .size = size, .timeout_ms = timeout_ms,
+		.flags = RDMATENSOR_CLUSTER_QUIET, .job = "unit test/1",
+	};
+	struct rdmatensor_cluster *joined;
+	char address[32];
+
+	snprintf(address, sizeof(address), "10.0.0.%u", rank + 1);
+	setenv("RDMATENSOR_ADDRESS", address, 1);
+	setenv("RDMATENSOR_STORE", store, 1);
+	if (rdmatensor_cluster_open(&joined, &options))
+		fail_msg("%s", rdmatensor_node_error());
+	return joined;
+}
+
+static unsigned int files(const char *path)
+{
+	struct dirent *entry;
+	DIR *dir = opendir(path);
+	unsigned int nr = 0;
+
+	while (dir && (entry = readdir(dir)))
+		nr += entry->d_name[0] != '.';
+	if (dir)
+		closedir(dir);
+	return nr;
+}
+
+static void test_store(void **state)
+{
+	struct rdmatensor_cluster *other;
+	char path[160];
+
+	(void)state;
+	cluster = join(0, 3, 50);
+	/* It never fills */
+	assert_int_equal(rdmatensor_cluster_connect(cluster, NULL, 0), -ETIMEDOUT);
+	assert_contains(rdmatensor_node_error(), "rank 1 has not come within the timeout");
+	assert_contains(rdmatensor_node_error(), "and 1 other ranks of 2");
+	other = join(1, 3, 50);
+	address_is(1, "10.0.0.2:18521");
+	assert_int_equal(rdmatensor_cluster_connect(cluster, (unsigned int[]){ 1 }, 1), 0);
+	snprintf(path, sizeof(path), "%s/rdmatensor/_unit_test_1", folder);
+	assert_int_equal(files(path), 2);
+	/* Who was met and has left is not waited for */
+	assert_int_equal(rdmatensor_cluster_leave(other), 0);
+	assert_int_equal(files(path), 1);
+	fake.connect_error = -ECONNREFUSED;
+	rdmatensor_cluster_close(other);
+	fake_reset();
+	fake.connect_error = -ECONNREFUSED;
+	assert_int_equal(cluster_reach(cluster, 1, false, rdmatensor_deadline_ms(20000)), -ENOENT);
+	assert_contains(rdmatensor_node_error(), "has left");
+	close_cluster();
+	assert_int_equal(files(folder), 0);
+}
+
+static void test_what_is_in_a_store(void **state)
+{
+	static const struct {
+		const char *content;
+		int err;
+		const char *words;
+	} bad[] = {
+		{ "10.0.0.1:18521", -ENOTUNIQ, "ranks 0 and 1 both have the address 10.0.0.1:18521" },
+		{ "nowhere:x", -EINVAL, "rank.1: address nowhere:x is refused" },
+		{ "", -EINVAL, "is no host" },
+	};
+	char path[160], longer[600];
+	FILE *file;
+	size_t i;
+
+	(void)state;
+	cluster = join(0, 2, 50);
+	snprintf(path, sizeof(path), "%s/rdmatensor/_unit_test_1/rank.1", folder);
+	for (i = 0; i < NR(bad); i++) {
+		file = fopen(path, "w");
+		fputs(bad[i].content, file);
+		fclose(file);
+		assert_int_equal(rdmatensor_cluster_address(cluster, 1, longer, sizeof(longer)),
+				 bad[i].err);
+		assert_contains(rdmatensor_node_error(), bad[i].words);
+	}
+	memset(longer, 'x', sizeof(longer));
+	file = fopen(path, "w");
+	fwrite(longer, 1, sizeof(longer), file);
+	fclose(file);
+	assert_int_equal(rdmatensor_cluster_address(cluster, 1, longer, sizeof(longer)), -EMSGSIZE);
+	assert_contains(rdmatensor_node_error(), "reading");
+	close_cluster();
+}
+
+struct late {
+	struct rdmatensor_cluster *joined;
+	pthread_t thread;
+};
+
+static void *join_late(void *arg)
+{
+	struct late *late = arg;
+
+	usleep(30000);
+	late->joined = join(1, 2, 10000);
+	return NULL;
+}
+
+/* Any order of start, and one that comes back elsewhere */
+static void test_late(void **state)
+{
+	struct late late;
+
+	(void)state;
+	cluster = join(0, 2, 10000);
+	pthread_create(&late.thread, NULL, join_late, &late);
+	assert_int_equal(rdmatensor_cluster_connect(cluster, NULL, 0), 0);
+	pthread_join(late.thread, NULL);
+	part(late.joined);
+	/* Not before its address is another one does it answer */
+	fake.connect_error = -ECONNREFUSED;
+	fake.connects_until = fake.connects + 4;
+	late.joined = join(1, 2, 10000);
+	assert_int_equal(cluster_reach(cluster, 1, true, rdmatensor_deadline_ms(10000)), 0);
+	rdmatensor_cluster_close(late.joined);
+	close_cluster();
+}
+
+/* A rank that has died: the others end within the bound, and say which */
+static void test_dead(void **state)
+{
+	struct rdmatensor_tensor tensor = { .data_type = RDMATENSOR_DT_UINT8 };
+	const char *name = "w";
+	uint64_t begun = rdmatensor_now_ns();
+
+	(void)state;
+	HOSTS("10.0.0.1\n10.0.0.2\n");
+	setenv("RDMATENSOR_RANK", "0", 1);
+	assert_int_equal(open_cluster(200), 0);
+	fake.connect_error = -ECONNREFUSED;
+	assert_int_equal(rdmatensor_cluster_get_many(cluster, 1, &name, &tensor, 1), -ECONNREFUSED);
+	assert_contains(rdmatensor_node_error(), "rank 1 (10.0.0.2:18521): connect: nobody listens");
+	assert_int_equal(rdmatensor_cluster_barrier(cluster), -ECONNREFUSED);
+	assert_in_range(rdmatensor_now_ns() - begun, 400000000, UINT64_C(10000000000));
+	/* It answers, and is none of this job */
+	fake.connect_error = 0;
+	assert_int_equal(rdmatensor_cluster_connect(cluster, NULL, 0), -ETIMEDOUT);
+	assert_contains(rdmatensor_node_error(), "rank 1 (10.0.0.2:18521): get: ");
+	/* What no time mends is told at once */
+	fake.connect_error = -EACCES;
+	begun = rdmatensor_now_ns();
+	close_cluster();
+	assert_int_equal(open_cluster(60000), 0);
+	assert_int_equal(rdmatensor_cluster_connect(cluster, NULL, 0), -EACCES);
+	assert_true(rdmatensor_now_ns() - begun < UINT64_C(30000000000));
+	close_cluster();
+}
+
+/* Ranks at a time, what is told of them, and in which order */
+static struct {
+	unsigned int now, most, calls, last_done;
+	pthread_mutex_t lock;
+} busy = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static int be_busy(struct rdmatensor_cluster *of, unsigned int rank, void *arg)
+{
+	(void)of;
+	pthread_mutex_lock(&busy.lock);
+	busy.now++;
+	if (busy.now > busy.most)
+		busy.most = busy.now;
+	pthread_mutex_unlock(&busy.lock);
+	usleep(2000);
+	pthread_mutex_lock(&busy.lock);
+	busy.now--;
+	pthread_mutex_unlock(&busy.lock);
+	return arg && rank % 3 == 2 ? node_fail(-EREMOTEIO, "rank %u is odd", rank) : 0;
+}
+
+static void tell(void *arg, const struct rdmatensor_cluster_progress *progress)
+{
+	(void)arg;
+	busy.calls++;
+	assert_int_equal(progress->done, busy.last_done + 1);
+	busy.last_done = progress->done;
+	assert_int_equal(progress->total, 20);
+	assert_int_equal(progress->stage, RDMATENSOR_CLUSTER_CHECKING);
+}
+
+static void test_round(void **state)
+{
+	struct rdmatensor_cluster fits = {
+		.lock = PTHREAD_MUTEX_INITIALIZER, .telling = PTHREAD_MUTEX_INITIALIZER,
+		.options = { .connects = 4, .progress = tell },
+	};
+	unsigned int ranks[20], i;
+	int errors[20];
+	struct cluster_round round = {
+		.work = be_busy, .ranks = ranks, .nr = 20, .errors = errors,
+		.stage = RDMATENSOR_CLUSTER_CHECKING,
+	};
+
+	(void)state;
+	for (i = 0; i < 20; i++)
+		ranks[i] = 100 - i;
+	assert_int_equal(cluster_run(&fits, &round), 0);
+	assert_null(round.first);
+	assert_int_equal(busy.most, 4);
+	assert_int_equal(busy.calls, 20);
+	busy.last_done = 0;
+	round.arg = &busy;
+	/* 98, 95, ... 83: the first of them is told, whichever failed first */
+	assert_int_equal(cluster_run(&fits, &round), 6);
+	assert_string_equal(round.first, "rank 98 is odd");
+	assert_int_equal(errors[2], -EREMOTEIO);
+	assert_int_equal(errors[3], 0);
+	free(round.first);
+	round.nr = 0;
+	assert_int_equal(cluster_run(&fits, &round), 0);
+}
+
+static void nothing(int sig)
+{
+	(void)sig;
+}
+
+static void test_interrupted(void **state)
+{
+	struct itimerval often = { .it_interval = { .tv_usec = 5000 }, .it_value = { .tv_usec = 20000 } };
+	struct itimerval never = { .it_value = { .tv_usec = 0 } };
+	struct sigaction action = { .sa_handler = nothing };
+	uint64_t begun = rdmatensor_now_ns();
+
+	(void)state;
+	cluster = join(0, 2, 60000);
+	cluster->options.flags |= RDMATENSOR_CLUSTER_INTERRUPTIBLE;
+	rdmatensor_node_interruptible(cluster->node, 1);
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &often, NULL);
+	assert_int_equal(rdmatensor_cluster_connect(cluster, NULL, 0), -EINTR);
+	assert_int_equal(rdmatensor_cluster_address(cluster, 1, NULL, 0), -EINTR);
+	setitimer(ITIMER_REAL, &never, NULL);
+	assert_contains(rdmatensor_node_error(), "a signal has ended it");
+	assert_true(rdmatensor_now_ns() - begun < UINT64_C(20000000000));
+	close_cluster();
+}
+
+static void offer_numbers(struct rdmatensor_cluster *of, const char *kind, int *numbers, size_t nr)
+{
+	struct rdmatensor_tensor tensor = {
+		.data = numbers, .step = 1, .data_type = RDMATENSOR_DT_INT32, .ndims = 1, .dims = { nr },
+	};
+	char name[TOKEN_ROOM];
+
+	cluster_token(of, kind, of->rank, name);
+	assert_int_equal(rdmatensor_offer(of->node, name, &tensor), 0);
+}
+
+/* The other ranks have come here before, as far as this one can tell */
+static void test_check(void **state)
+{
+	struct rdmatensor_cluster *one = join(1, 3, 50), *two = join(2, 3, 50);
+	int row_one[3] = { 0, 0, -ETIMEDOUT }, row_two[3] = { 5, -ECONNREFUSED, 7 }, errors[9];
+	char *text;
+
+	(void)state;
+	cluster = join(0, 3, 2000);
+	offer_numbers(one, "row", row_one, 3);
+	offer_numbers(two, "row", row_two, 3);
+	cluster_offer_token(one, "checked", 1);
+	cluster_offer_token(two, "checked", 1);
+	assert_int_equal(rdmatensor_cluster_check(cluster, errors), 3);
+	assert_int_equal(errors[1] | errors[2] | errors[3] | errors[4], 0);
+	assert_int_equal(errors[5], -ETIMEDOUT);
+	/* What is no errno is not taken for one */
+	assert_int_equal(errors[6], -EPROTO);
+	assert_int_equal(errors[7], -ECONNREFUSED);
+	assert_int_equal(errors[8], 0);
+	text = rdmatensor_cluster_matrix(cluster, errors);
+	assert_contains(text, "3 of 6 pairs of 3 ranks work:");
+	assert_contains(text, "Connection timed out: 1->2: the second hangs");
+	assert_contains(text, "Connection refused: 2->1: ");
+	free(text);
+	rdmatensor_cluster_close(one);
+	rdmatensor_cluster_close(two);
+	close_cluster();
+}
+
+/* Of a rank that cannot be reached by this one, another one tells */
+static void test_check_by_others(void **state)
+{
+	struct rdmatensor_cluster *one = join(1, 3, 50);
+	int row_one[3] = { 0 }, table[9] = { 0, 0, 0, 0, 0, 0, -EHOSTUNREACH, 0, 0 }, errors[9];
+	char *text;
+
+	(void)state;
+	cluster = join(0, 3, 800);
+	offer_numbers(one, "row", row_one, 3);
+	offer_numbers(one, "table", table, 9);
+	cluster_offer_token(one, "checked", 1);
+	assert_int_equal(rdmatensor_cluster_check(cluster, errors), 2);
+	assert_int_equal(errors[2], -ETIMEDOUT);
+	assert_int_equal(errors[6], -EHOSTUNREACH);
+	assert_int_equal(errors[7], 0);
+	/* Without that, it is not known */
+	rdmatensor_cluster_close(one);
+	fake_reset();
+	one = join(1, 3, 50);
+	close_cluster();
+	cluster = join(0, 3, 400);
+	assert_int_equal(rdmatensor_cluster_check(cluster, errors), 5);
+	assert_int_equal(errors[3], -ENODATA);
+	assert_int_equal(errors[6], -ENODATA);
+	text = rdmatensor_cluster_matrix(cluster, errors);
+	assert_contains(text, "1 of 6 pairs of 3 ranks work:");
+	assert_contains(text, "no pair of rank 2 works");
+	assert_contains(text, "Not known: 1->0 1->2 2->0 2->1: the first has not told");
+	free(text);
+	rdmatensor_cluster_close(one);
+	close_cluster();
+	/* One rank alone has no pairs */
+	fake_reset();
+	cluster = join(0, 1, 50);
+	assert_int_equal(rdmatensor_cluster_check(cluster, errors), 0);
+	text = rdmatensor_cluster_matrix(cluster, errors);
+	assert_string_equal(text, "0 of 0 pairs of 1 ranks work\n");
+	free(text);
+	assert_int_equal(rdmatensor_cluster_barrier(cluster), 0);
+	close_cluster();
+}
+
+static void test_large_matrix(void **state)
+{
+	unsigned int i, size = 40;
+	int *errors = calloc((size_t)size * size, sizeof(*errors));
+	char *text;
+
+	(void)state;
+	cluster = join(0, size, 50);
+	for (i = 1; i < size; i++)
+		errors[i] = -ETIMEDOUT;
+	text = rdmatensor_cluster_matrix(cluster, errors);
+	assert_contains(text, "1521 of 1560 pairs of 40 ranks work:");
+	assert_contains(text, "16 more ranks have such pairs");
+	assert_contains(text, "0->8 and 31 more: ");
+	free(text);
+	free(errors);
+	close_cluster();
+}
+
+static void test_barrier(void **state)
+{
+	struct rdmatensor_cluster *one = join(1, 2, 50);
+
+	(void)state;
+	cluster = join(0, 2, 100);
+	assert_int_equal(rdmatensor_cluster_barrier(cluster), -ETIMEDOUT);
+	assert_contains(rdmatensor_node_error(), "rank 1 (10.0.0.2:18521) has not come to the barrier");
+	cluster_offer_token(one, "barrier0", 2);
+	cluster_offer_token(one, "past", 2);
+	assert_int_equal(rdmatensor_cluster_barrier(cluster), 0);
+	rdmatensor_cluster_close(one);
+	close_cluster();
+}
+
+/* A probe that is not what it must be */
+static void test_wrong_bytes(void **state)
+{
+	struct rdmatensor_cluster *one = join(1, 2, 50);
+	struct rdmatensor_tensor wrong = { .data_type = RDMATENSOR_DT_UINT8, .ndims = 1, .dims = { 1024 } };
+	uint8_t bytes[1024] = { 1 };
+	char name[TOKEN_ROOM];
+
+	(void)state;
+	cluster = join(0, 2, 100);
+	cluster_token(one, "hello", 1, name);
+	assert_int_equal(rdmatensor_withdraw_offer(one->node, name, 0), 0);
+	wrong.data = bytes;
+	assert_int_equal(rdmatensor_offer(one->node, name, &wrong), 0);
+	assert_int_equal(rdmatensor_cluster_connect(cluster, NULL, 0), -EBADMSG);
+	assert_contains(rdmatensor_node_error(), "rank 1 (10.0.0.2:18521): 1024 bytes came, and not");
+	rdmatensor_cluster_close(one);
+	close_cluster();
+}
+
+static int full_set(void *arg, const char *key, const char *value)
+{
+	(void)key;
+	return value ? *(int *)arg : 0;
+}
+
+static int broken_get(void *arg, const char *key, char *value, size_t room)
+{
+	(void)key;
+	(void)value;
+	(void)room;
+	return *(int *)arg;
+}
+
+static void test_own_store(void **state)
+{
+	int err = -ENOSPC;
+	struct rdmatensor_cluster_store own = { .set = full_set, .arg = &err };
+	struct rdmatensor_cluster_options options = {
+		.source = RDMATENSOR_CLUSTER_GIVEN, .size = 2, .store = &own, .timeout_ms = 10,
+	};
+
+	(void)state;
+	assert_int_equal(rdmatensor_cluster_open(&cluster, &options), -EINVAL);
+	own.get = broken_get;
+	assert_int_equal(rdmatensor_cluster_open(&cluster, &options), -ENOSPC);
+	assert_contains(rdmatensor_node_error(), "rdmatensor/_given/rank.0: No space left");
+	fake_reset();
+	err = 0;
+	assert_int_equal(rdmatensor_cluster_open(&cluster, &options), 0);
+	err = -EPIPE;
+	assert_int_equal(rdmatensor_cluster_connect(cluster, NULL, 0), -EPIPE);
+	assert_contains(rdmatensor_node_error(), "Broken pipe");
+	close_cluster();
+}
+
+#ifdef HAVE_PMIX
+#include <dlfcn.h>
+#include <pmix.h>
+
+/* PMIx, as two ranks of it would have it */
+static struct {
+	bool absent;
+	const char *lacking;
+	pmix_status_t init, fence, fenced, get;
+	bool never_fenced;
+	unsigned int inits, finalized;
+	char put[288];
+	pmix_op_cbfunc_t callback;
+	void *callback_arg;
+} pmix;
+
+void *__wrap_dlopen(const char *name, int flags);
+void *__wrap_dlsym(void *handle, const char *name);
+
+void *__wrap_dlopen(const char *name, int flags)
+{
+	assert_string_equal(name, "libpmix.so.2");
+	assert_true(flags & RTLD_NOW);
+	return pmix.absent ? NULL : &pmix;
+}
+
+static pmix_status_t pmix_init(pmix_proc_t *proc, pmix_info_t *info, size_t nr)
+{
+	(void)info;
+	(void)nr;
+	strcpy(proc->nspace, "job.7");
+	proc->rank = 1;
+	pmix.inits += !pmix.init;
+	return pmix.init;
+}
+
+static pmix_status_t pmix_finalize(const pmix_info_t *info, size_t nr)
+{
+	(void)info;
+	(void)nr;
+	pmix.finalized++;
+	return PMIX_SUCCESS;
+}
+
+static pmix_status_t pmix_put(pmix_scope_t scope, const char *key, pmix_value_t *value)
+{
+	assert_int_equal(scope, PMIX_GLOBAL);
+	assert_string_equal(key, "rdmatensor.address");
+	snprintf(pmix.put, sizeof(pmix.put), "%s", value->data.string);
+	return PMIX_SUCCESS;
+}
+
+static pmix_status_t pmix_commit(void)
+{
+	return PMIX_SUCCESS;
+}
+
+static pmix_status_t pmix_fence_nb(const pmix_proc_t *procs, size_t nr, const pmix_info_t *info,
+				   size_t nr_info, pmix_op_cbfunc_t callback, void *arg)
+{
+	assert_int_equal(nr, 0);
+	assert_null(procs);
+	assert_int_equal(nr_info, 1);
+	assert_string_equal(info->key, PMIX_COLLECT_DATA);
+	if (!pmix.fence && !pmix.never_fenced)
+		callback(pmix.fenced, arg);
+	pmix.callback = callback;
+	pmix.callback_arg = arg;
+	return pmix.fence;
+}
+
+static pmix_status_t pmix_get(const pmix_proc_t *proc, const char *key, const pmix_info_t *info,
+			      size_t nr, pmix_value_t **value)
+{
+	(void)info;
+	(void)nr;
+	assert_string_equal(proc->nspace, "job.7");
+	if (pmix.get)
+		return pmix.get;
+	*value = calloc(1, sizeof(**value));
+	if (proc->rank == PMIX_RANK_WILDCARD) {
+		assert_string_equal(key, PMIX_JOB_SIZE);
+		(*value)->type = PMIX_UINT32;
+		(*value)->data.uint32 = 2;
+	} else {
+		assert_int_equal(proc->rank, 0);
+		(*value)->type = PMIX_STRING;
+		(*value)->data.string = strdup("10.0.0.9:18521");
+	}
+	return PMIX_SUCCESS;
+}
+
+static const char *pmix_error_string(pmix_status_t status)
+{
+	return status == PMIX_ERR_UNREACH ? "UNREACHABLE" : "ANOTHER";
+}
+
+void *__wrap_dlsym(void *handle, const char *name)
+{
+	static const struct {
+		const char *name;
+		void *function;
+	} all[] = {
+		{ "PMIx_Init", pmix_init }, { "PMIx_Finalize", pmix_finalize }, { "PMIx_Put", pmix_put },
+		{ "PMIx_Commit", pmix_commit }, { "PMIx_Fence_nb", pmix_fence_nb },
+		{ "PMIx_Get", pmix_get }, { "PMIx_Error_string", pmix_error_string },
+	};
+	size_t i;
+
+	assert_ptr_equal(handle, &pmix);
+	for (i = 0; i < NR(all); i++)
+		if (!strcmp(all[i].name, name) && (!pmix.lacking || strcmp(pmix.lacking, name)))
+			return all[i].function;
+	return NULL;
+}
+
+static void test_pmix(void **state)
+{
+	char address[RDMATENSOR_CLUSTER_ADDRESS_MAX];
+
+	(void)state;
+	memset(&pmix, 0, sizeof(pmix));
+	setenv("PMIX_NAMESPACE", "job.7", 1);
+	setenv("PMIX_RANK", "1", 1);
+	assert_int_equal(open_cluster(50), 0);
+	assert_int_equal(rdmatensor_cluster_rank(cluster), 1);
+	assert_int_equal(rdmatensor_cluster_size(cluster), 2);
+	assert_string_equal(rdmatensor_cluster_source_name(cluster), "pmix");
+	assert_string_equal(pmix.put, "10.0.0.1:18521");
+	address_is(0, "10.0.0.9:18521");
+	address_is(1, "10.0.0.1:18521");
+	close_cluster();
+	assert_int_equal(pmix.inits, pmix.finalized);
+	/* A rank that never comes to the fence */
+	pmix.never_fenced = true;
+	assert_int_equal(open_cluster(50), 0);
+	assert_int_equal(rdmatensor_cluster_address(cluster, 0, address, sizeof(address)), -ETIMEDOUT);
+	assert_contains(rdmatensor_node_error(), "not all ranks have come to the fence");
+	/* The fence ends when nobody has the cluster any more */
+	close_cluster();
+	pmix.callback(PMIX_SUCCESS, pmix.callback_arg);
+	sem_destroy(&((struct { void *library; pmix_proc_t self; sem_t fenced; } *)pmix.callback_arg)->fenced);
+	free(pmix.callback_arg);
+	pmix.never_fenced = false;
+	pmix.fence = PMIX_OPERATION_SUCCEEDED;
+	assert_int_equal(open_cluster(50), 0);
+	address_is(0, "10.0.0.9:18521");
+	pmix.get = PMIX_ERR_NOT_FOUND;
+	close_cluster();
+	pmix.fence = PMIX_SUCCESS;
+	refused(-EPROTO, "the number of ranks: ANOTHER");
+	assert_int_equal(pmix.inits, pmix.finalized + 1);
+}
+
+static void test_bad_pmix(void **state)
+{
+	char address[RDMATENSOR_CLUSTER_ADDRESS_MAX];
+
+	(void)state;
+	memset(&pmix, 0, sizeof(pmix));
+	setenv("RDMATENSOR_CLUSTER", "pmix", 1);
+	pmix.absent = true;
+	refused(-ELIBACC, "install libpmix");
+	pmix.absent = false;
+	pmix.lacking = "PMIx_Fence_nb";
+	refused(-ELIBACC, "has no PMIx_Fence_nb");
+	pmix.lacking = NULL;
+	pmix.init = PMIX_ERR_UNREACH;
+	refused(-EPROTO, "UNREACHABLE: is this process started by mpirun");
+	assert_int_equal(pmix.finalized, 0);
+	pmix.init = PMIX_SUCCESS;
+	pmix.fence = PMIX_ERR_UNREACH;
+	refused(-EPROTO, "the fence: UNREACHABLE");
+	pmix.fence = PMIX_SUCCESS;
+	pmix.fenced = PMIX_ERR_UNREACH;
+	assert_int_equal(open_cluster(50), 0);
+	assert_int_equal(rdmatensor_cluster_address(cluster, 0, address, sizeof(address)), -EPROTO);
+	assert_contains(rdmatensor_node_error(), "the fence: UNREACHABLE");
+	close_cluster();
+	assert_int_equal(pmix.inits, pmix.finalized);
+}
+#else
+static void test_no_pmix(void **state)
+{
+	(void)state;
+	setenv("PMIX_NAMESPACE", "job.7", 1);
+	setenv("PMIX_RANK", "1", 1);
+	refused(-EOPNOTSUPP, "built without PMIx");
+}
+#endif
+
+int main(void)
+{
+#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(test_nothing),
+		TEST(test_options),
+		TEST(test_hosts),
+		TEST(test_bad_hosts),
+		TEST(test_refresh),
+		TEST(test_tf_config),
+		TEST(test_bad_tf_config),
+		TEST(test_torchrun),
+		TEST(test_store),
+		TEST(test_what_is_in_a_store),
+		TEST(test_late),
+		TEST(test_dead),
+		TEST(test_round),
+		TEST(test_interrupted),
+		TEST(test_check),
+		TEST(test_check_by_others),
+		TEST(test_large_matrix),
+		TEST(test_barrier),
+		TEST(test_wrong_bytes),
+		TEST(test_own_store),
+#ifdef HAVE_PMIX
+		TEST(test_pmix),
+		TEST(test_bad_pmix),
+#else
+		TEST(test_no_pmix),
+#endif
+	};
+
+	return cmocka_run_group_tests_name("cluster", tests, NULL, NULL);
+}
