@@ -4,9 +4,10 @@
  * of which job it is: a worker at its address that is none of the job's, or another rank, is not taken
  * for it.
  *
- * Attempts are short at first and become longer: between two of them it is asked again where the rank
- * is, as one that was started anew may be elsewhere. What is got of a rank that was reached takes as
- * long as it takes.
+ * Who is not up refuses at once, and between two attempts it is asked again where the rank is, as one
+ * that was started anew may be elsewhere. A connection that is being made is not cut short for that: on a
+ * host where many ranks start it takes its time. What is got of a rank that was reached takes as long as
+ * it takes.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -20,8 +21,9 @@
 #define HELLO_BYTES 1024
 /* More than a packet of any path MTU */
 #define WHOLE_BYTES 32768
-#define ATTEMPT_MS 1000
-#define ATTEMPT_MOST_MS 4000
+/* Of one connection, and of the probe that follows, for which the channel is kept */
+#define CONNECT_MS 10000
+#define PROBE_MS 4000
 /* For words only, so it may not take long */
 #define WHO_MS 500
 #define PREFIX "rdmatensor.cluster."
@@ -204,11 +206,33 @@ static int probe(struct rdmatensor_cluster *cluster, unsigned int rank, const ch
 	return 0;
 }
 
+/* There is a channel to it that is up */
+static bool is_up(struct rdmatensor_cluster *cluster, const char *address)
+{
+	uint32_t channel = node_channel(cluster->node, address);
+
+	return channel && !node_is_down(cluster->node, channel, -ENOTCONN);
+}
+
+static int say_hello(struct rdmatensor_cluster *cluster, unsigned int rank, const char *address,
+		     uint64_t deadline_ns)
+{
+	uint32_t channel;
+	int err = 0;
+
+	if (!is_up(cluster, address))
+		err = node_connect_now(cluster->node, address, node_channel(cluster->node, address),
+				       cluster_earlier(deadline_ns, rdmatensor_deadline_ms(CONNECT_MS)),
+				       &channel);
+	return err ? err : probe(cluster, rank, address, "hello", HELLO_BYTES,
+				 cluster_earlier(deadline_ns, rdmatensor_deadline_ms(PROBE_MS)));
+}
+
 static int hello(struct rdmatensor_cluster *cluster, unsigned int rank, uint64_t deadline_ns,
 		 char address[ADDRESS_ROOM])
 {
-	unsigned int vain = 0, attempt_ms = ATTEMPT_MS;
 	char who[160] = "";
+	unsigned int vain = 0;
 	bool anew = false;
 	int err;
 
@@ -216,8 +240,7 @@ static int hello(struct rdmatensor_cluster *cluster, unsigned int rank, uint64_t
 		err = cluster_locate(cluster, rank, anew, deadline_ns, address);
 		if (err)
 			return err;
-		err = probe(cluster, rank, address, "hello", HELLO_BYTES,
-			    cluster_earlier(deadline_ns, rdmatensor_deadline_ms(attempt_ms)));
+		err = say_hello(cluster, rank, address, deadline_ns);
 		if (!err) {
 			cluster_member_met(cluster, rank);
 			return 0;
@@ -226,7 +249,6 @@ static int hello(struct rdmatensor_cluster *cluster, unsigned int rank, uint64_t
 			break;
 		if (cluster_cancelled() || node_pause(cluster->node, ++vain, deadline_ns))
 			return node_interrupted("cluster", address);
-		attempt_ms = 2 * attempt_ms < ATTEMPT_MOST_MS ? 2 * attempt_ms : ATTEMPT_MOST_MS;
 		anew = true;
 	}
 	if (err == -EINTR)
@@ -259,14 +281,6 @@ int cluster_reach(struct rdmatensor_cluster *cluster, unsigned int rank, bool wh
 		     "; short ones come, and full packets do not: give all network devices and switches on the way one MTU, or set RDMA_MTU=1024" :
 		     "");
 	return err;
-}
-
-/* There is a channel to it that is up */
-static bool is_up(struct rdmatensor_cluster *cluster, const char *address)
-{
-	uint32_t channel = node_channel(cluster->node, address);
-
-	return channel && !node_is_down(cluster->node, channel, -ENOTCONN);
 }
 
 int cluster_get(struct rdmatensor_cluster *cluster, unsigned int rank, const char *const *names,

@@ -180,6 +180,9 @@ void node_reaper_stop(struct rdmatensor_node *node);
  */
 int node_connect(struct rdmatensor_node *node, const char *host, uint32_t dead,
 		 uint64_t deadline_ns, uint32_t *channel);
+/* The same, which does not wait for a peer that is not up: it fails then, as with -ECONNREFUSED */
+int node_connect_now(struct rdmatensor_node *node, const char *host, uint32_t dead,
+		     uint64_t deadline_ns, uint32_t *channel);
 /* The one that there is, which may have gone down; 0: none */
 uint32_t node_channel(struct rdmatensor_node *node, const char *host);
 void node_peers_free(struct rdmatensor_node *node);

@@ -96,12 +96,12 @@ bool node_is_down(struct rdmatensor_node *node, uint32_t channel, int err)
 	       query.state != RDMATENSOR_CHANNEL_UP;
 }
 
-int node_connect(struct rdmatensor_node *node, const char *host, uint32_t dead,
-		 uint64_t deadline_ns, uint32_t *channel)
+static int connect_by(struct rdmatensor_node *node, const char *host, uint32_t dead,
+		      uint64_t deadline_ns, uint32_t flags, uint32_t *channel)
 {
+	struct rdmatensor_connect connect = { .flags = flags };
 	struct node_peer *peer = find(node, host);
 	char cause[256];
-	uint32_t made;
 	int err;
 
 	if (!peer)
@@ -114,15 +114,27 @@ int node_connect(struct rdmatensor_node *node, const char *host, uint32_t dead,
 				 host);
 	*channel = __atomic_load_n(&peer->channel, __ATOMIC_ACQUIRE);
 	if (!*channel || *channel == dead) {
-		err = rdmatensor_connect(node->rt, host, NULL, node_left_ms(deadline_ns), &made, cause,
-					 sizeof(cause));
+		connect.timeout_ms = node_left_ms(deadline_ns);
+		err = rdmatensor_connect_peer(node->rt, host, &connect, cause, sizeof(cause));
 		if (err)
 			node_fail(err, "%s", cause);
-		*channel = err ? 0 : made;
+		*channel = err ? 0 : connect.out_channel;
 		__atomic_store_n(&peer->channel, *channel, __ATOMIC_RELEASE);
 	}
 	sem_post(&peer->turn);
 	return err;
+}
+
+int node_connect(struct rdmatensor_node *node, const char *host, uint32_t dead,
+		 uint64_t deadline_ns, uint32_t *channel)
+{
+	return connect_by(node, host, dead, deadline_ns, 0, channel);
+}
+
+int node_connect_now(struct rdmatensor_node *node, const char *host, uint32_t dead,
+		     uint64_t deadline_ns, uint32_t *channel)
+{
+	return connect_by(node, host, dead, deadline_ns, RDMATENSOR_CONNECT_NOWAIT, channel);
 }
 
 uint32_t node_channel(struct rdmatensor_node *node, const char *host)

@@ -18,10 +18,17 @@ Rows that are partitioned over nodes are one array::
     node.offer_rows("features", array, first=0)
     rt.DistTensor("features", ["host1", "host2"])[ids]
 
+Ranks of a job find each other, as mpirun, srun, torchrun or TF_CONFIG has started them::
+
+    cluster = rt.Cluster()
+    cluster.node["w"] = array
+    array = cluster[0]["w"]
+
 Errors are OSErrors with their errno, a cause and a remedy: TimeoutError, ConnectionRefusedError,
 and others.
 """
 
+from ._cluster import Check, Cluster
 from ._ffi import ffi as _ffi
 from ._ffi import lib as _lib
 from ._list import Offered
@@ -29,5 +36,5 @@ from ._model import INDEX, load, serve
 from ._node import Node, Peer, connect
 from ._table import DistTensor
 
-__all__ = ["INDEX", "DistTensor", "Node", "Offered", "Peer", "connect", "load", "serve"]
+__all__ = ["INDEX", "Check", "Cluster", "DistTensor", "Node", "Offered", "Peer", "connect", "load", "serve"]
 __version__ = _ffi.string(_lib.rdmatensor_version()).decode()

@@ -99,6 +99,55 @@ ffi.cdef(
                             uint64_t nr, struct rdmatensor_tensor *rows);
     void rdmatensor_node_table_close(struct rdmatensor_node_table *table);
 
+    struct rdmatensor_cluster;
+    struct rdmatensor_cluster_store {
+        int (*set)(void *arg, const char *key, const char *value);
+        int (*get)(void *arg, const char *key, char *value, size_t room);
+        void *arg;
+    };
+    struct rdmatensor_cluster_progress {
+        uint32_t stage;
+        uint32_t done;
+        uint32_t total;
+        uint32_t failed;
+    };
+    struct rdmatensor_cluster_options {
+        uint32_t source;
+        uint32_t flags;
+        uint32_t rank;
+        uint32_t size;
+        int64_t timeout_ms;
+        uint32_t connects;
+        uint32_t __pad;
+        const char *listen;
+        const char *job;
+        const struct rdmatensor_cluster_store *store;
+        void (*progress)(void *arg, const struct rdmatensor_cluster_progress *progress);
+        void *progress_arg;
+    };
+
+    int rdmatensor_cluster_open_sized(struct rdmatensor_cluster **out,
+                                      const struct rdmatensor_cluster_options *options,
+                                      size_t size);
+    int rdmatensor_cluster_leave(struct rdmatensor_cluster *cluster);
+    void rdmatensor_cluster_close(struct rdmatensor_cluster *cluster);
+    struct rdmatensor_node *rdmatensor_cluster_node(struct rdmatensor_cluster *cluster);
+    unsigned int rdmatensor_cluster_rank(struct rdmatensor_cluster *cluster);
+    unsigned int rdmatensor_cluster_size(struct rdmatensor_cluster *cluster);
+    const char *rdmatensor_cluster_source_name(struct rdmatensor_cluster *cluster);
+    int rdmatensor_cluster_name(struct rdmatensor_cluster *cluster, unsigned int rank,
+                                char *text, size_t text_len);
+    int rdmatensor_cluster_find(struct rdmatensor_cluster *cluster, const char *name,
+                                unsigned int *rank);
+    int rdmatensor_cluster_address(struct rdmatensor_cluster *cluster, unsigned int rank,
+                                   char *text, size_t text_len);
+    int rdmatensor_cluster_connect(struct rdmatensor_cluster *cluster,
+                                   const unsigned int *ranks, unsigned int nr);
+    int rdmatensor_cluster_barrier(struct rdmatensor_cluster *cluster);
+    int rdmatensor_cluster_check(struct rdmatensor_cluster *cluster, int *errors);
+    char *rdmatensor_cluster_matrix(struct rdmatensor_cluster *cluster, const int *errors);
+    int rdmatensor_cluster_refresh(struct rdmatensor_cluster *cluster);
+
     const char *rdmatensor_version(void);
     void rdmatensor_node_interruptible(struct rdmatensor_node *node, int on);
     int rdmatensor_stats(struct rdmatensor *rt, uint32_t channel,

@@ -48,22 +48,28 @@ class _Handle:
 
     def __init__(self, listen: str | None):
         out = ffi.new("struct rdmatensor_node **")
+        self._begin()
+        _check(lib.rdmatensor_node_open(out, listen.encode() if listen else ffi.NULL))
+        self.pointer = out[0]
+        lib.rdmatensor_node_interruptible(self.pointer, 1)
+        _handles.add(self)
+
+    def _begin(self) -> None:
         self.forked = False
         self.idle: collections.deque[int] = collections.deque()
         self.idle_bytes = 0
         self.pointer = ffi.NULL
         #: Open ones, by their addresses: they end before the node, in whichever order all is collected
         self.tables: set[int] = set()
-        _check(lib.rdmatensor_node_open(out, listen.encode() if listen else ffi.NULL))
-        self.pointer = out[0]
-        lib.rdmatensor_node_interruptible(self.pointer, 1)
-        _handles.add(self)
 
     def __del__(self):
         if self.pointer == ffi.NULL or self.forked:
             return
         for table in list(self.tables):
             self.close_table(table)
+        self._end()
+
+    def _end(self) -> None:
         pointer, self.pointer = self.pointer, ffi.NULL
         lib.rdmatensor_node_close(pointer)
 
@@ -363,6 +369,16 @@ class Node:
     def __init__(self, listen: str | None = None, *, timeout: float | None = 10.0):
         if listen is not None and not isinstance(listen, str):
             raise TypeError(f"listen is text, as \":18521\", and not {listen!r}")
+        self._begin(_Handle(listen), timeout)
+
+    @classmethod
+    def _of(cls, handle: _Handle, timeout: float | None) -> "Node":
+        """Around one that there is"""
+        node = cls.__new__(cls)
+        node._begin(handle, timeout)
+        return node
+
+    def _begin(self, handle: _Handle, timeout: float | None) -> None:
         self._lock = threading.RLock()
         self._offered: dict[tuple[str, int], np.ndarray | None] = {}
         self._rows: dict[str, np.ndarray | None] = {}
@@ -371,7 +387,7 @@ class Node:
         self._own: dict[int, int] = {}
         #: Who offers something in place of what a name has: one thread for each name
         self._setting = [threading.RLock() for _ in range(16)]
-        self._handle: _Handle | None = _Handle(listen)
+        self._handle: _Handle | None = handle
         self._timeout: float | None = None
         self.timeout = timeout
 

@@ -1,0 +1,379 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Ranks find each other, by each of the ways, check each other, and say which of them is missing."""
+
+import errno
+import gc
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+import rdmatensor as rt
+
+EXAMPLE = os.path.join(os.environ["LAB_BUILD"], "ulib/bin/alltoall")
+VARIABLES = ["RDMATENSOR_CLUSTER", "RDMATENSOR_HOSTS", "RDMATENSOR_RANK", "RDMATENSOR_STORE",
+             "RDMATENSOR_ADDRESS", "TF_CONFIG", "RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
+             "PMIX_NAMESPACE", "PMIX_RANK"]
+
+
+class Store:
+    """What torch's stores have, for all ranks of this process"""
+
+    def __init__(self):
+        self.content = {}
+
+    def set(self, key, value):
+        self.content[key] = value
+
+    def check(self, keys):
+        return all(key in self.content for key in keys)
+
+    def get(self, key):
+        return self.content[key].encode()
+
+    def delete_key(self, key):
+        return self.content.pop(key, None) is not None
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_set(monkeypatch):
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def join():
+    """A cluster of ranks in this process"""
+    clusters = []
+
+    def one(rank, size, store, **options):
+        clusters.append(rt.Cluster(rank=rank, size=size, store=store,
+                                   **{"timeout": 20, "quiet": True, **options}))
+        return clusters[-1]
+
+    yield one
+    for cluster in clusters:
+        cluster.close()
+
+
+@pytest.fixture
+def hosts(tmp_path, address, monkeypatch):
+    def write(ports):
+        path = tmp_path / "hosts"
+        path.write_text("".join(f"{address}:{port}\n" if port else "-\n" for port in ports))
+        monkeypatch.setenv("RDMATENSOR_HOSTS", str(path))
+        return path
+
+    return write
+
+
+def collect(in_threads, count, work):
+    """What each rank's work returns, or raises"""
+    results = [None] * count
+
+    def one(nr):
+        try:
+            results[nr] = work(nr)
+        except BaseException as error:  # pylint: disable=broad-except
+            results[nr] = error
+
+    in_threads(one, count)
+    return results
+
+
+def processes(count, environment, *args):
+    """The example, once for each rank"""
+    return [subprocess.Popen([EXAMPLE, *args], text=True, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, env={**os.environ, **environment(nr)})
+            for nr in range(count)]
+
+
+def all_right(ranks, count):
+    said = [process.communicate(timeout=240) for process in ranks]
+    assert [process.returncode for process in ranks] == [0] * count, said
+    assert f"{count * (count - 1)} of {count * (count - 1)} pairs of {count} ranks work\n" in said[0][0]
+    print("#", said[0][0].replace("\n", ", "))
+
+
+def test_four_ranks(join, in_threads):
+    store = Store()
+    told = []
+
+    def run(rank):
+        cluster = join(rank, 4, store, connects=2,
+                       progress=lambda *now: told.append((rank, *now)))
+        assert (cluster.rank, cluster.size, len(cluster)) == (rank, 4, 4)
+        assert cluster.name(rank) == str(rank) and cluster.source == "given"
+        cluster.node["own"] = np.full(1000, rank)
+        cluster.connect()
+        got = [cluster[other]["own"][0] for other in range(4)]
+        check = cluster.check()
+        cluster.barrier()
+        return got, bool(check), str(check)
+
+    for got, works, text in collect(in_threads, 4, run):
+        assert got == [0, 1, 2, 3] and works and text == "12 of 12 pairs of 4 ranks work"
+    mine = [now[1:] for now in told if now[0] == 0]
+    assert [now for now in mine if now[0] == "connecting"] == [
+        ("connecting", done, 3, 0) for done in (1, 2, 3)]
+    assert {now[0] for now in mine} == {"connecting", "checking", "gathering"}
+
+
+def test_eight_processes_by_a_file_of_hosts(hosts):
+    """They start in any order"""
+    path = hosts(range(7100, 7108))
+    all_right(processes(8, lambda nr: {"RDMATENSOR_HOSTS": str(path),
+                                       "RDMATENSOR_RANK": str(nr)}, "2"), 8)
+
+
+def test_torchruns_variables(tmp_path):
+    all_right(processes(3, lambda nr: {
+        "RANK": str(nr), "WORLD_SIZE": "3", "MASTER_ADDR": "localhost", "MASTER_PORT": "29500",
+        "RDMATENSOR_STORE": f"file:{tmp_path}"}), 3)
+    # Nothing is left there
+    assert not os.listdir(tmp_path)
+
+
+def test_tf_config(address):
+    """Two ps and four workers; and as it is written for one machine"""
+    for host in (address, "localhost"):
+        spec = {"worker": [f"{host}:{port}" for port in range(7112, 7116)],
+                "ps": [f"{host}:{port}" for port in range(7110, 7112)]}
+        tasks = [("ps", 0), ("ps", 1)] + [("worker", nr) for nr in range(4)]
+        all_right(processes(6, lambda nr, spec=spec: {"TF_CONFIG": json.dumps(
+            {"cluster": spec, "task": {"type": tasks[nr][0], "index": tasks[nr][1]}})}), 6)
+
+
+def test_tf_config_names(monkeypatch, address):
+    monkeypatch.setenv("TF_CONFIG", json.dumps({
+        "cluster": {"worker": [f"{address}:7121"], "ps": [f"{address}:7120"]},
+        "task": {"type": "worker", "index": 0}}))
+    with rt.Cluster(timeout=1, quiet=True) as cluster:
+        assert cluster.rank == 1 and cluster.find("ps/0") == 0 and cluster.name(1) == "worker/0"
+        assert cluster.address(0) == f"{address}:7120" and cluster.node.port == 7121
+        with pytest.raises(KeyError, match="no rank is called"):
+            cluster["chief/0"]
+        with pytest.raises(OSError, match=r"rank 0 \(ps/0, ") as error:
+            cluster.connect()
+        assert error.value.errno in (errno.ECONNREFUSED, errno.ETIMEDOUT)
+
+
+def mpirun(count, *args):
+    return subprocess.Popen(
+        ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(count), EXAMPLE, *args],
+        text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+
+
+def test_eight_ranks_under_mpirun():
+    process = mpirun(8, "2")
+    said, wrong = process.communicate(timeout=240)
+    assert process.returncode == 0, wrong
+    assert "56 of 56 pairs of 8 ranks work\n" in said
+    assert re.search(r"8 ranks: 2 steps of 8 MB each, all right", said)
+    print("#", said.replace("\n", ", "))
+
+
+def test_a_rank_that_is_killed(hosts):
+    """The others end within the bound, with a sentence that names it"""
+    path = hosts(range(7130, 7134))
+    ranks = processes(4, lambda nr: {"RDMATENSOR_HOSTS": str(path), "RDMATENSOR_RANK": str(nr)},
+                      "100000", "8000")
+    # Rank 0 has said that all work: they are at it
+    assert "12 of 12" in read_line(ranks[0])
+    ranks[2].kill()
+    killed = time.monotonic()
+    said = [process.communicate(timeout=120)[1] for process in ranks]
+    took = time.monotonic() - killed
+    print(f"# {took:.1f} s after it was killed, with a timeout of 8 s")
+    assert took < 30
+    for nr in (0, 1, 3):
+        assert ranks[nr].returncode == 1 and f"alltoall: rank {nr}: " in said[nr]
+    assert any("rank 2 (" in line for line in said), said
+
+
+def read_line(process):
+    return process.stdout.readline()
+
+
+def test_a_rank_that_does_not_come(join):
+    store = Store()
+    cluster = join(0, 2, store, timeout=1)
+    for call in (cluster.connect, cluster.barrier, lambda: cluster[1]):
+        with pytest.raises(TimeoutError, match="rank 1 has not come within the timeout"):
+            call()
+    check = cluster.check()
+    assert not check and check.errors[0, 1] == errno.ETIMEDOUT and check.errors[1, 0] == errno.ENODATA
+    assert "0 of 2 pairs of 2 ranks work:" in str(check) and "1->0" in str(check)
+    with pytest.raises(IndexError, match="0 to 1"):
+        cluster[2]
+
+
+def test_one_of_three_is_missing(join, in_threads):
+    """What the others find of each other is known all the same"""
+    store = Store()
+
+    def run(rank):
+        return join(rank, 3, store, timeout=4).check()
+
+    for check in collect(in_threads, 2, run):
+        assert check.errors[0, 1] == check.errors[1, 0] == 0
+        assert check.errors[0, 2] == check.errors[1, 2] == errno.ETIMEDOUT
+        assert (check.errors[2, :2] == errno.ENODATA).all()
+        assert "no pair of rank 2 works" in str(check)
+
+
+def test_leaves_and_comes_again(join):
+    store = Store()
+    stays = join(0, 2, store)
+    goes = join(1, 2, store)
+    goes.node["w"] = [1]
+    stays.connect()
+    assert stays[1]["w"].tolist() == [1]
+    goes.close()
+    assert not any(key.endswith("rank.1") for key in store.content)
+    with pytest.raises(FileNotFoundError, match="rank 1 .* has left"):
+        stays.connect()
+    again = join(1, 2, store)
+    again.node["w"] = [2]
+    stays.connect()
+    assert stays[1]["w"].tolist() == [2]
+
+
+def test_hosts_that_join_and_leave(hosts, monkeypatch, in_threads):
+    hosts([7140])
+    monkeypatch.setenv("RDMATENSOR_RANK", "0")
+    with rt.Cluster(timeout=10, quiet=True) as first:
+        assert first.size == 1 and first.check()
+        hosts([7140, 7141])
+        assert first.refresh() == 2
+        monkeypatch.setenv("RDMATENSOR_RANK", "1")
+        with rt.Cluster(timeout=10, quiet=True) as second:
+            assert all(collect(in_threads, 2, lambda nr: (first, second)[nr].check()))
+        hosts([7140, 0])
+        assert first.refresh() == 2
+        with pytest.raises(FileNotFoundError, match="rank 1 has left"):
+            first.connect()
+        hosts([7142, 0])
+        with pytest.raises(OSError, match="another address for this rank") as error:
+            first.refresh()
+        assert error.value.errno == errno.ESTALE
+
+
+def test_another_worker_at_its_address(offers, hosts, monkeypatch):
+    """It is not taken for the rank, and the error says who it is"""
+    path = hosts([7150, offers.port])
+    monkeypatch.setenv("RDMATENSOR_RANK", "0")
+    with rt.Cluster(timeout=2, quiet=True) as cluster:
+        with pytest.raises(TimeoutError, match="a worker answers there that is of no cluster"):
+            cluster.connect()
+        other = subprocess.Popen(
+            [sys.executable, "-c", "import rdmatensor as rt, sys\n"
+             "c = rt.Cluster(job='another', quiet=True)\nprint(c.rank, flush=True)\nsys.stdin.read()"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env={**os.environ, "RDMATENSOR_RANK": "1",
+                 "RDMATENSOR_HOSTS": str(hosts([7150, 7151]))})
+        assert other.stdout.readline() == "1\n"
+        cluster.refresh()
+        with pytest.raises(TimeoutError, match="a rank of another job answers there"):
+            cluster.connect()
+        other.communicate(timeout=60)
+    assert path
+
+
+def test_signals(join):
+    """Ctrl-C ends a wait, and other signals do not"""
+    cluster = join(0, 2, Store(), timeout=30)
+    seen = []
+    former = signal.signal(signal.SIGALRM, lambda *_: seen.append(1))
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)
+        threading.Timer(1, lambda: signal.pthread_kill(threading.main_thread().ident,
+                                                       signal.SIGINT)).start()
+        begun = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            cluster.connect()
+        assert time.monotonic() - begun < 20 and len(seen) > 2
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, former)
+
+
+def test_a_store_that_fails(join):
+    class Broken(Store):
+        def check(self, keys):
+            raise ConnectionError("the store has gone")
+
+    cluster = join(0, 2, Broken(), timeout=5)
+    with pytest.raises(OSError, match="rdmatensor/_given/rank.1") as error:
+        cluster.connect()
+    assert isinstance(error.value.__cause__, ConnectionError)
+
+
+def test_torchs_own_store(monkeypatch, in_threads):
+    """As torch has it, which need not be there: its module is this one"""
+    store = Store()
+    made = []
+
+    class TCPStore:
+        def __init__(self, host, port, size, master, **options):
+            made.append((host, port, size, master, sorted(options)))
+
+        def __getattr__(self, name):
+            return getattr(store, name)
+
+    torch = type(sys)("torch")
+    torch.distributed = type(sys)("torch.distributed")
+    torch.distributed.TCPStore, torch.distributed.is_initialized = TCPStore, lambda: False
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    monkeypatch.setitem(sys.modules, "torch.distributed", torch.distributed)
+    for name, value in (("WORLD_SIZE", "2"), ("MASTER_ADDR", "m"), ("MASTER_PORT", "29500")):
+        monkeypatch.setenv(name, value)
+    clusters = []
+    for rank in range(2):
+        monkeypatch.setenv("RANK", str(rank))
+        clusters.append(rt.Cluster(timeout=10, quiet=True))
+    assert [made[rank][:4] for rank in range(2)] == [("m", 29500, 2, True), ("m", 29500, 2, False)]
+    assert clusters[1].source == "torchrun"
+    assert all(collect(in_threads, 2, lambda nr: clusters[nr].check()))
+    for cluster in clusters:
+        cluster.close()
+    assert not store.content
+
+
+def test_arrays_outlive_it(join):
+    store = Store()
+    other = join(1, 2, store)
+    other.node["w"] = np.arange(1000)
+    cluster = rt.Cluster(rank=0, size=2, store=store, timeout=20, quiet=True)
+    array = cluster[1]["w"]
+    cluster.close()
+    gc.collect()
+    assert array.sum() == 499500
+    with pytest.raises(ValueError, match="the cluster is closed"):
+        cluster.connect()
+    assert "closed" in repr(cluster)
+
+
+def test_what_is_wrong(tmp_path, monkeypatch):
+    for options, error, text in [
+        ({}, FileNotFoundError, "start it by mpirun"),
+        ({"source": "mpi"}, ValueError, "one of pmix"),
+        ({"rank": 1}, ValueError, "given together"),
+        ({"rank": 2, "size": 2, "store": Store()}, OSError, "rank 2 is none of 2 ranks"),
+        ({"rank": 0, "size": 2}, OSError, "there is no store"),
+        ({"source": "tf_config"}, OSError, "TF_CONFIG is not set"),
+        ({"rank": 0, "size": 1, "store": Store(), "listen": "nowhere:x"}, OSError,
+         "rank 0: address nowhere:x"),
+        ({"rank": 0, "size": 1, "store": Store(), "listen": "192.0.2.1:7160"}, OSError, "rank 0: "),
+    ]:
+        with pytest.raises(error, match=text):
+            rt.Cluster(**options)
+    monkeypatch.setenv("RDMATENSOR_HOSTS", str(tmp_path / "none"))
+    with pytest.raises(FileNotFoundError, match="RDMATENSOR_HOSTS=.*No such file"):
+        rt.Cluster()
