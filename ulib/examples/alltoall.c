@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Each rank of a job offers 1 MB for each other one, and gets what the others have for it. Every byte is
- * compared.
+ * Each rank of a job offers 1 MB for each other one, and gets what the others have for it. Every
+ * byte is compared.
  *
  *	mpirun -n 8 alltoall [STEPS [TIMEOUT_MS]]	or by srun, torchrun, TF_CONFIG, RDMATENSOR_HOSTS
  *
@@ -40,9 +40,14 @@ static int check(void)
 		bad = rdmatensor_cluster_check(cluster, errors);
 	if (bad >= 0)
 		text = rdmatensor_cluster_matrix(cluster, errors);
-	/* All have found the same: it is enough that one says so */
-	if (text && rank == 0)
+	/* All have found the same: it is enough that one says all of it */
+	if (text && rank == 0) {
 		printf("%s", text);
+		fflush(stdout);
+	} else if (bad > 0) {
+		fprintf(stderr, "alltoall: rank %u: %d pairs do not work: rank 0 says which\n",
+			rank, bad);
+	}
 	free(text);
 	free(errors);
 	return bad < 0 ? fail() : bad > 0;

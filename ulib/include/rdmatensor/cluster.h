@@ -7,8 +7,8 @@
  * Errors: a call that fails returns a negative errno; rdmatensor_node_error() then says which rank,
  * what failed and what to do, in one line.
  *
- * Threads: any number of threads may use one cluster, and its node, at once. Calls that are said to be
- * collective are made by one thread at a time, in the same order on all ranks.
+ * Threads: any number of threads may use one cluster, and its node, at once. Calls that are said to
+ * be collective are made by one thread at a time, in the same order on all ranks.
  * rdmatensor_cluster_close() runs alone. A forked child must leave the cluster alone.
  */
 #ifndef RDMATENSOR_CLUSTER_H
@@ -25,8 +25,9 @@ struct rdmatensor_cluster;
 
 /**
  * enum rdmatensor_cluster_source - what tells a rank who it is, and where the others are
- * @RDMATENSOR_CLUSTER_FOUND: the first of these that the environment has: RDMATENSOR_HOSTS, RANK and
- *                            WORLD_SIZE, TF_CONFIG, PMIx; or the one that RDMATENSOR_CLUSTER names
+ * @RDMATENSOR_CLUSTER_FOUND: the first of these that the environment has: RDMATENSOR_HOSTS, RANK
+ *                            and WORLD_SIZE, TF_CONFIG, PMIx; or the one that RDMATENSOR_CLUSTER
+ *                            names
  * @RDMATENSOR_CLUSTER_PMIX: PMIx, "pmix"
  * @RDMATENSOR_CLUSTER_TF_CONFIG: TensorFlow's variable, "tf_config"
  * @RDMATENSOR_CLUSTER_TORCHRUN: torchrun's variables and a store, "torchrun"
@@ -44,10 +45,10 @@ enum rdmatensor_cluster_source {
 
 /**
  * struct rdmatensor_cluster_store - where ranks leave their addresses for each other
- * @set: leaves @value under @key, in place of what is there; @value NULL: takes it away. Return: 0; a
- *       negative errno
- * @get: what is there now, without waiting, as a string of less than @room bytes. Return: 0; -ENOENT:
- *       nothing yet; another negative errno
+ * @set: leaves @value under @key, in place of what is there; @value NULL: takes it away. Return: 0;
+ *       a negative errno
+ * @get: what is there now, without waiting, as a string of less than @room bytes. Return: 0;
+ *       -ENOENT: nothing yet; another negative errno
  * @arg: for both
  *
  * Both are called by any thread, also by several at once, until rdmatensor_cluster_close() returns.
@@ -90,21 +91,24 @@ struct rdmatensor_cluster_progress {
 /**
  * struct rdmatensor_cluster_options - how a rank joins; all 0: as the environment says
  * @source: enum rdmatensor_cluster_source
- * @flags: RDMATENSOR_CLUSTER_QUIET: no line of progress on stderr, which there is without @progress if
- *         stderr is a terminal; RDMATENSOR_CLUSTER_INTERRUPTIBLE: a signal ends calls that wait, and
- *         those of the node, with -EINTR (rdmatensor_node_interruptible()); they can be repeated
+ * @flags: RDMATENSOR_CLUSTER_QUIET: no line of progress on stderr, which there is without @progress
+ *         if stderr is a terminal; RDMATENSOR_CLUSTER_INTERRUPTIBLE: a signal ends calls that wait,
+ *         and those of the node, with -EINTR (rdmatensor_node_interruptible()); they can be
+ *         repeated
  * @rank: own rank, with RDMATENSOR_CLUSTER_GIVEN
  * @size: number of ranks, with RDMATENSOR_CLUSTER_GIVEN
- * @timeout_ms: bound on each call that waits for others, and the node's (rdmatensor_node_timeout());
- *              0: 60000; negative: none
+ * @timeout_ms: bound on each call that waits for others, and the node's
+ *              (rdmatensor_node_timeout()); 0: 60000; negative: none
  * @connects: connections that a call makes at a time; 0: 16
  * @__pad: 0
- * @listen: "HOST:PORT" or ":PORT" where this rank listens; NULL: the port that the source says, else any
- * @job: tells jobs from each other that would meet in a store or at a port; NULL: what the source says
- * @store: with RDMATENSOR_CLUSTER_GIVEN, or with RDMATENSOR_CLUSTER_TORCHRUN in place of the one that
- *         RDMATENSOR_STORE names; NULL: none. The struct is copied
- * @progress: called by any thread of the library's as a call goes on, one call at a time; it must not
- *            call the library. NULL: none
+ * @listen: "HOST:PORT" or ":PORT" where this rank listens; NULL: the port that the source says,
+ *          else any
+ * @job: tells jobs from each other that would meet in a store or at a port; NULL: what the source
+ *       says
+ * @store: with RDMATENSOR_CLUSTER_GIVEN, or with RDMATENSOR_CLUSTER_TORCHRUN in place of the one
+ *         that RDMATENSOR_STORE names; NULL: none. The struct is copied
+ * @progress: called by any thread of the library's as a call goes on, one call at a time; it must
+ *            not call the library. NULL: none
  * @progress_arg: for it
  *
  * Strings are copied.
@@ -134,12 +138,12 @@ int rdmatensor_cluster_open_sized(struct rdmatensor_cluster **out,
  * @out: the cluster, for rdmatensor_cluster_close(); NULL if the call fails
  * @options: or NULL: all as the environment says
  *
- * Finds out who this rank is, opens its node, and lets others know where that listens. It waits for no
- * other rank, so ranks may start in any order.
+ * Finds out who this rank is, opens its node, and lets others know where that listens. It waits for
+ * no other rank, so ranks may start in any order.
  *
- * Return: 0; -ENOENT: nothing says who this rank is; -EINVAL: what does is wrong; -ERANGE: the rank is
- * none of the job's; -ENOTUNIQ: two ranks have one address; -EOPNOTSUPP: the library was built without
- * PMIx; -ELIBACC: libpmix is not there; as rdmatensor_node_open().
+ * Return: 0; -ENOENT: nothing says who this rank is; -EINVAL: what does is wrong; -ERANGE: the rank
+ * is none of the job's; -ENOTUNIQ: two ranks have one address; -EOPNOTSUPP: the library was built
+ * without PMIx; -ELIBACC: libpmix is not there; as rdmatensor_node_open().
  */
 static inline int rdmatensor_cluster_open(struct rdmatensor_cluster **out,
 					  const struct rdmatensor_cluster_options *options)
@@ -151,8 +155,8 @@ static inline int rdmatensor_cluster_open(struct rdmatensor_cluster **out,
  * rdmatensor_cluster_leave() - tell the others that this rank does not take part any more
  * @cluster: the cluster
  *
- * Takes its address out of the store, if there is one: who waits for this rank and has met it is told at
- * once that it has left. What its node offers stays until rdmatensor_cluster_close().
+ * Takes its address out of the store, if there is one: who waits for this rank and has met it is
+ * told at once that it has left. What its node offers stays until rdmatensor_cluster_close().
  *
  * Return: 0; what the store says.
  */
@@ -162,8 +166,8 @@ int rdmatensor_cluster_leave(struct rdmatensor_cluster *cluster);
  * rdmatensor_cluster_close() - leave, and end the node
  * @cluster: or NULL
  *
- * As rdmatensor_cluster_leave() and rdmatensor_node_close(). Peers that are getting something of this
- * rank's fail: where all have to have it, rdmatensor_cluster_barrier() comes before.
+ * As rdmatensor_cluster_leave() and rdmatensor_node_close(). Peers that are getting something of
+ * this rank's fail: where all have to have it, rdmatensor_cluster_barrier() comes before.
  */
 void rdmatensor_cluster_close(struct rdmatensor_cluster *cluster);
 
@@ -244,11 +248,11 @@ int rdmatensor_cluster_address(struct rdmatensor_cluster *cluster, unsigned int 
  * @ranks: which, or NULL: all others
  * @nr: their number; not read without @ranks
  *
- * Each has come, is this rank of this job, and 1024 bytes of its have arrived here. No more than the
- * options' connects are under way at a time. It is not needed: what is got connects by itself.
+ * Each has come, is this rank of this job, and 1024 bytes of its have arrived here. No more than
+ * the options' connects are under way at a time. It is not needed: what is got connects by itself.
  *
- * Return: 0; the error of the first that failed, and rdmatensor_node_error() says how many more did:
- * as rdmatensor_cluster_address(); -ETIMEDOUT: it does not answer; as rdmatensor_get().
+ * Return: 0; the error of the first that failed, and rdmatensor_node_error() says how many more
+ * did: as rdmatensor_cluster_address(); -ETIMEDOUT: it does not answer; as rdmatensor_get().
  */
 int rdmatensor_cluster_connect(struct rdmatensor_cluster *cluster, const unsigned int *ranks,
 			       unsigned int nr);
@@ -283,15 +287,16 @@ int rdmatensor_cluster_barrier(struct rdmatensor_cluster *cluster);
 /**
  * rdmatensor_cluster_check() - try each pair of ranks
  * @cluster: the cluster
- * @errors: out: of rank @from that has 1024 bytes and 32 KiB of rank @to: at [@from * size + @to], 0: it
- *          has them, and they are right; a negative errno; -ENODATA: rank @from has not told. Array of
- *          rdmatensor_cluster_size() squared
+ * @errors: out: of rank @from that has 1024 bytes and 32 KiB of rank @to: at [@from * size + @to],
+ *          0: it has them, and they are right; a negative errno; -ENODATA: rank @from has not told.
+ *          Array of rdmatensor_cluster_size() squared
  *
- * Collective. Each rank tries all others, and has from them what they found: of one that it does not
- * reach by those that do. A rank that does not answer is given up after half of the timeout, so the
- * call ends within the timeout, and all ranks have to call it within a quarter of that.
+ * Collective. Each rank tries all others, and has from them what they found: of one that it does
+ * not reach by those that do. A rank that does not answer is given up after half of the timeout, so
+ * the call ends within the timeout, and all ranks have to call it within a quarter of that.
  *
- * Return: how many pairs do not work, or are not known to; a negative errno: the call itself failed.
+ * Return: how many pairs do not work, or are not known to; a negative errno: the call itself
+ * failed.
  */
 int rdmatensor_cluster_check(struct rdmatensor_cluster *cluster, int *errors);
 
@@ -300,8 +305,8 @@ int rdmatensor_cluster_check(struct rdmatensor_cluster *cluster, int *errors);
  * @cluster: the cluster
  * @errors: from rdmatensor_cluster_check()
  *
- * A line that says how many pairs work; if not all do, a table of those ranks that have to do with one
- * that does not, and a line for each kind of failure, with the ranks and the remedy.
+ * A line that says how many pairs work; if not all do, a table of those ranks that have to do with
+ * one that does not, and a line for each kind of failure, with the ranks and the remedy.
  *
  * Return: for free(); NULL: out of memory.
  */
@@ -311,12 +316,12 @@ char *rdmatensor_cluster_matrix(struct rdmatensor_cluster *cluster, const int *e
  * rdmatensor_cluster_refresh() - ask again who takes part
  * @cluster: the cluster
  *
- * Reads the file of hosts again: lines that were added are ranks that have joined, a host in the place
- * of another is where that rank is now, and "-" in its place says that it has left. With other sources
- * the ranks are always the same.
+ * Reads the file of hosts again: lines that were added are ranks that have joined, a host in the
+ * place of another is where that rank is now, and "-" in its place says that it has left. With
+ * other sources the ranks are always the same.
  *
- * Return: 0; an error, and nothing has changed: -EINVAL, -ENOTUNIQ: the file is wrong; -ESTALE: it has
- * fewer ranks than before, or this rank at another address.
+ * Return: 0; an error, and nothing has changed: -EINVAL, -ENOTUNIQ: the file is wrong; -ESTALE: it
+ * has fewer ranks than before, or this rank at another address.
  */
 int rdmatensor_cluster_refresh(struct rdmatensor_cluster *cluster);
 

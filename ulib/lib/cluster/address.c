@@ -87,6 +87,8 @@ void cluster_reachable(const struct rdmatensor_cluster *cluster, char address[AD
 
 static bool same_host(const uint8_t addr[28], const struct sockaddr *own)
 {
+	const struct sockaddr_in6 *own6 = (const void *)own;
+	const struct sockaddr_in *own4 = (const void *)own;
 	struct sockaddr_in in;
 	struct sockaddr_in6 in6;
 
@@ -95,10 +97,9 @@ static bool same_host(const uint8_t addr[28], const struct sockaddr *own)
 	if (!own || own->sa_family != in.sin_family)
 		return false;
 	if (own->sa_family == AF_INET)
-		return ((const struct sockaddr_in *)(const void *)own)->sin_addr.s_addr == in.sin_addr.s_addr;
+		return own4->sin_addr.s_addr == in.sin_addr.s_addr;
 	return own->sa_family == AF_INET6 &&
-	       !memcmp(&((const struct sockaddr_in6 *)(const void *)own)->sin6_addr, &in6.sin6_addr,
-		       sizeof(in6.sin6_addr));
+	       !memcmp(&own6->sin6_addr, &in6.sin6_addr, sizeof(in6.sin6_addr));
 }
 
 bool cluster_is_own(const char *address)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A barrier by dissemination: in round k each rank waits for a token of the one 2^k below it, and so
- * has heard, directly or not, of all others when the rounds are over. Tokens are empty tensors of a
- * step of their own.
+ * A barrier by dissemination: in round k each rank waits for a token of the one 2^k below it, and
+ * so has heard, directly or not, of all others when the rounds are over. Tokens are empty tensors
+ * of a step of their own.
  *
- * A rank must not close its node before those that wait for its tokens have them: so each says when it
- * is past the rounds, and waits for those that read its tokens to say so, or to be gone, which they only
- * are when they are past them too, or have died.
+ * A rank must not close its node before those that wait for its tokens have them: so each says when
+ * it is past the rounds, and waits for those that read its tokens to say so, or to be gone, which
+ * they only are when they are past them too, or have died.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A check of all pairs. Each rank tries all others, and offers what it has found, its row; has the rows
- * of those that it has reached, and offers the table that they make; and has from the first of these
- * that knows it the row of each that it has not reached. In the end it waits for those that are still
- * at it, as they may want its row or its table.
+ * A check of all pairs. Each rank tries all others, and offers what it has found, its row; has the
+ * rows of those that it has reached, and offers the table that they make; and has from the first of
+ * these that knows it the row of each that it has not reached. In the end it waits for those that
+ * are still at it, as they may want its row or its table.
  *
- * Half of the time is for trying others, a quarter for rows. A rank that does not answer keeps nobody
- * longer than that.
+ * Half of the time is for trying others, a quarter for rows. A rank that does not answer keeps
+ * nobody longer than that.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -172,7 +172,8 @@ static int run(struct rdmatensor_cluster *cluster, struct check *check)
 		.stage = RDMATENSOR_CLUSTER_CHECKING, .errors = check->found,
 	};
 	unsigned int *reached = calloc(check->size, sizeof(*reached)), i;
-	int *row = row_of(check, cluster->rank), *ends = calloc(check->size, sizeof(*ends)), err;
+	int *ends = calloc(check->size, sizeof(*ends));
+	int *row = row_of(check, cluster->rank), err;
 	struct cluster_round rows = {
 		.work = have_row, .arg = check, .ranks = reached,
 		.stage = RDMATENSOR_CLUSTER_GATHERING, .errors = ends,
@@ -218,7 +219,8 @@ static void share_time(struct check *check, uint64_t deadline_ns)
 int rdmatensor_cluster_check(struct rdmatensor_cluster *cluster, int *errors)
 {
 	struct check check = {
-		.size = rdmatensor_cluster_size(cluster), .step = ++cluster->checks, .errors = errors,
+		.size = rdmatensor_cluster_size(cluster), .step = ++cluster->checks,
+		.errors = errors,
 	};
 	size_t all = (size_t)check.size * check.size, i;
 	unsigned int rank, nr = 0;

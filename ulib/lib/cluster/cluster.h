@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the files of a cluster share. open.c has its life, members.c the table of ranks, and one file
- * each a source: pmix.c, tf_config.c, torchrun.c, hosts.c, given.c. store.c is what ranks leave
- * addresses in, address.c the own one; connect.c reaches ranks, check.c, matrix.c and barrier.c use
- * it, round.c does something with many at a time, progress.c tells how far it is.
+ * What the files of a cluster share. open.c has its life, members.c the table of ranks, and one
+ * file each a source: pmix.c, tf_config.c, torchrun.c, hosts.c, given.c. store.c is what ranks
+ * leave addresses in, address.c the own one; connect.c reaches ranks, check.c, matrix.c and
+ * barrier.c use it, round.c does something with many at a time, progress.c tells how far it is.
  *
  * Sources know the table and nothing of connecting; what connects asks the source through its
  * struct cluster_source alone. Errors go into the line of the short way (node_fail()).
@@ -53,8 +53,8 @@ struct cluster_members {
  * @is_there: the environment has it
  * @find: sets rank, job and members; their addresses, if they are known from the start
  * @publish: lets others know the own address, which is among the members'; NULL: they know it
- * @lookup: asks where a rank is. Return: 0, and @address has it; -EAGAIN: it has not said so yet; or
- *          an error, and the line is stored. NULL: the table has it
+ * @lookup: asks where a rank is. Return: 0, and @address has it; -EAGAIN: it has not said so yet;
+ *          or an error, and the line is stored. NULL: the table has it
  * @leave: takes the own address back. Return: 0; an error, and the line is stored; or NULL
  * @refresh: finds out anew who takes part; NULL: that does not change
  * @end: gives back what @find has taken, or NULL
@@ -124,7 +124,8 @@ int cluster_members_check(const struct cluster_members *members, const char *sou
  * Where a rank is now, which no other one may be. Return: 0; -ENOTUNIQ, -ENOMEM, and the line is
  * stored
  */
-int cluster_member_place(struct rdmatensor_cluster *cluster, unsigned int rank, const char *address);
+int cluster_member_place(struct rdmatensor_cluster *cluster, unsigned int rank,
+			 const char *address);
 /* What the table has. Return: 0; -EAGAIN: no address yet; -ENOENT: it has left */
 int cluster_member_address(struct rdmatensor_cluster *cluster, unsigned int rank,
 			   char address[ADDRESS_ROOM], bool *met);
@@ -143,7 +144,10 @@ int cluster_has(struct rdmatensor_cluster *cluster, unsigned int rank);
 int cluster_tidy(const char *where, const char *text, char address[ADDRESS_ROOM]);
 /* Finds the own host, once the node is open. Return: 0; an error, and the line is stored */
 int cluster_own_host(struct rdmatensor_cluster *cluster);
-/* HOST or HOST:PORT of RDMATENSOR_ADDRESS. Return: 0: it is not set; 1; -EINVAL, and the line is stored */
+/*
+ * HOST or HOST:PORT of RDMATENSOR_ADDRESS. Return: 0: it is not set; 1; -EINVAL, and the line is
+ * stored
+ */
 int cluster_own_override(char host[ADDRESS_ROOM], unsigned int *port);
 /* Where ranks of this host reach what its source calls so: not at a loopback address */
 void cluster_reachable(const struct rdmatensor_cluster *cluster, char address[ADDRESS_ROOM]);
@@ -207,8 +211,8 @@ struct cluster_round {
 };
 
 /*
- * Return: how many failed; -ENOMEM, -EAGAIN: not begun; -EINTR: a signal has ended it. Then the line is
- * stored
+ * Return: how many failed; -ENOMEM, -EAGAIN: not begun; -EINTR: a signal has ended it. Then the
+ * line is stored
  */
 int cluster_run(struct rdmatensor_cluster *cluster, struct cluster_round *round);
 
@@ -220,8 +224,8 @@ void cluster_tell(struct rdmatensor_cluster *cluster,
 		  const struct rdmatensor_cluster_progress *progress);
 
 /*
- * Until ranks offer a token, of this job, kind and step, or their channels go down, or the deadline. Of
- * whom there is no channel to is not waited for
+ * Until ranks offer a token, of this job, kind and step, or their channels go down, or the
+ * deadline. Of whom there is no channel to is not waited for
  */
 void cluster_await_quietly(struct rdmatensor_cluster *cluster, const unsigned int *ranks,
 			   unsigned int nr, const char *kind, int64_t step, uint64_t deadline_ns);

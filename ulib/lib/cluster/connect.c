@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Ranks are found, reached, and got from. To reach one is to have a tensor of its that says which rank
- * of which job it is: a worker at its address that is none of the job's, or another rank, is not taken
- * for it.
+ * Ranks are found, reached, and got from. To reach one is to have a tensor of its that says which
+ * rank of which job it is: a worker at its address that is none of the job's, or another rank, is
+ * not taken for it.
  *
- * Who is not up refuses at once, and between two attempts it is asked again where the rank is, as one
- * that was started anew may be elsewhere. A connection that is being made is not cut short for that: on a
- * host where many ranks start it takes its time. What is got of a rank that was reached takes as long as
- * it takes.
+ * Who is not up refuses at once, and between two attempts it is asked again where the rank is, as
+ * one that was started anew may be elsewhere. A connection that is being made is not cut short for
+ * that: on a host where many ranks start it takes its time. What is got of a rank that was reached
+ * takes as long as it takes.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -82,16 +82,19 @@ int cluster_offer_probes(struct rdmatensor_cluster *cluster)
 
 int cluster_offer_token(struct rdmatensor_cluster *cluster, const char *kind, int64_t step)
 {
-	struct rdmatensor_tensor tensor = { .step = step, .data_type = RDMATENSOR_DT_UINT8, .ndims = 1 };
+	struct rdmatensor_tensor tensor = {
+		.step = step, .data_type = RDMATENSOR_DT_UINT8, .ndims = 1,
+	};
 	char name[TOKEN_ROOM];
 
 	cluster_token(cluster, kind, cluster->rank, name);
 	return rdmatensor_offer(cluster->node, name, &tensor);
 }
 
-/* One call of the node's until then. Return: as that, and what it says is in @said */
-static int attempt(struct rdmatensor_cluster *cluster, const char *address, const char *const *names,
-		   struct rdmatensor_tensor *tensors, unsigned int nr, uint64_t until_ns)
+/* One call of the node's until then. Return: as that */
+static int attempt(struct rdmatensor_cluster *cluster, const char *address,
+		   const char *const *names, struct rdmatensor_tensor *tensors, unsigned int nr,
+		   uint64_t until_ns)
 {
 	uint64_t former = rdmatensor_node_until(until_ns ? until_ns : UINT64_MAX);
 	int err = rdmatensor_get_many(cluster->node, address, names, tensors, nr);
@@ -189,7 +192,7 @@ static const char *who_is_there(struct rdmatensor_cluster *cluster, const char *
 static int probe(struct rdmatensor_cluster *cluster, unsigned int rank, const char *address,
 		 const char *kind, size_t bytes, uint64_t until_ns)
 {
-	uint8_t expected[WHOLE_BYTES], got[WHOLE_BYTES];
+	uint8_t expected[WHOLE_BYTES], got[WHOLE_BYTES] = { 0 };
 	struct rdmatensor_tensor tensor = { .data = got, .bytes = bytes };
 	char token[TOKEN_ROOM];
 	const char *name = token;
@@ -217,15 +220,14 @@ static bool is_up(struct rdmatensor_cluster *cluster, const char *address)
 static int say_hello(struct rdmatensor_cluster *cluster, unsigned int rank, const char *address,
 		     uint64_t deadline_ns)
 {
-	uint32_t channel;
+	uint64_t until_ns = cluster_earlier(deadline_ns, rdmatensor_deadline_ms(CONNECT_MS));
+	uint32_t channel = node_channel(cluster->node, address);
 	int err = 0;
 
 	if (!is_up(cluster, address))
-		err = node_connect_now(cluster->node, address, node_channel(cluster->node, address),
-				       cluster_earlier(deadline_ns, rdmatensor_deadline_ms(CONNECT_MS)),
-				       &channel);
-	return err ? err : probe(cluster, rank, address, "hello", HELLO_BYTES,
-				 cluster_earlier(deadline_ns, rdmatensor_deadline_ms(PROBE_MS)));
+		err = node_connect_now(cluster->node, address, channel, until_ns, &channel);
+	until_ns = cluster_earlier(deadline_ns, rdmatensor_deadline_ms(PROBE_MS));
+	return err ? err : probe(cluster, rank, address, "hello", HELLO_BYTES, until_ns);
 }
 
 static int hello(struct rdmatensor_cluster *cluster, unsigned int rank, uint64_t deadline_ns,
@@ -313,7 +315,9 @@ int rdmatensor_cluster_get_many(struct rdmatensor_cluster *cluster, unsigned int
 
 	node_clear_error();
 	err = cluster_has(cluster, rank);
-	return err ? err : cluster_get(cluster, rank, names, tensors, nr, cluster_deadline(cluster));
+	if (err)
+		return err;
+	return cluster_get(cluster, rank, names, tensors, nr, cluster_deadline(cluster));
 }
 
 int rdmatensor_cluster_address(struct rdmatensor_cluster *cluster, unsigned int rank, char *text,
@@ -380,8 +384,11 @@ int rdmatensor_cluster_connect(struct rdmatensor_cluster *cluster, const unsigne
 		goto out;
 	round.ranks = wanted;
 	round.errors = calloc(round.nr + 1, sizeof(*round.errors));
-	err = round.errors ? cluster_run(cluster, &round) :
-	      node_fail(-ENOMEM, "cluster: out of memory");
+	if (!round.errors) {
+		err = node_fail(-ENOMEM, "cluster: out of memory");
+		goto out;
+	}
+	err = cluster_run(cluster, &round);
 	if (err > 0) {
 		node_fail(0, "%s", round.first ? round.first : "cluster: out of memory");
 		if (err > 1)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A file of hosts, RDMATENSOR_HOSTS: a rank a line, "HOST[:PORT]", or "-" in the place of one that has
- * left; # begins a comment. Own rank is RDMATENSOR_RANK, or the only line with an address of this host.
- * All ranks have to have the same lines in the same order.
+ * A file of hosts, RDMATENSOR_HOSTS: a rank a line, "HOST[:PORT]", or "-" in the place of one that
+ * has left; # begins a comment. Own rank is RDMATENSOR_RANK, or the only line with an address of
+ * this host. All ranks have to have the same lines in the same order.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -43,7 +43,7 @@ static int add(struct lines *lines, const char *address)
 
 	if (members->nr == RANKS_MAX)
 		return node_fail(-ERANGE, "cluster: %s: more than %d hosts", lines->path, RANKS_MAX);
-	if (members->nr == lines->room) {
+	if (!members->at || members->nr == lines->room) {
 		lines->room = lines->room ? 2 * lines->room : 64;
 		more = reallocarray(members->at, lines->room, sizeof(*more));
 		if (!more)
@@ -90,8 +90,10 @@ static int read_file(const char *path, struct cluster_members *members)
 	ssize_t len;
 	int err = 0;
 
-	if (!file)
-		return node_fail(-errno, "cluster: RDMATENSOR_HOSTS=%s: %s", path, strerror(errno));
+	if (!file) {
+		err = -errno;
+		return node_fail(err, "cluster: RDMATENSOR_HOSTS=%s: %s", path, strerror(-err));
+	}
 	while (!err && (len = getline(&line, &room, file)) >= 0) {
 		lines.number++;
 		if (memchr(line, '\0', (size_t)len))
@@ -192,11 +194,11 @@ static int adopt(struct rdmatensor_cluster *cluster, struct cluster_members *fre
 
 static int refresh(struct rdmatensor_cluster *cluster)
 {
-	struct cluster_members fresh;
+	struct cluster_members fresh = { .nr = 0 };
 	int err;
 
 	err = read_file(cluster->source_data, &fresh);
-	if (err)
+	if (err || !fresh.at)
 		return err;
 	pthread_mutex_lock(&cluster->lock);
 	err = adopt(cluster, &fresh);

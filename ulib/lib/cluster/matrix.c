@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What a check has found, as text: for people, so of many ranks only those are shown that have to do
- * with a pair that does not work, and of many pairs some.
+ * What a check has found, as text: for people, so of many ranks only those are shown that have to
+ * do with a pair that does not work, and of many pairs some.
  */
 #define _GNU_SOURCE
 #include <errno.h>

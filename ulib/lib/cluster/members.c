@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * The table of a cluster's ranks: what each is called, where it is, and whether it was met there. A
- * source makes it before anybody else has the cluster; from then on the cluster's lock guards it. It
- * owns its strings, and hands out copies only.
+ * source makes it before anybody else has the cluster; from then on the cluster's lock guards it.
+ * It owns its strings, and hands out copies only.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -36,17 +36,23 @@ void cluster_members_free(struct cluster_members *members)
 	members->nr = 0;
 }
 
-/* By address; of one address the lesser rank first, and what has none last */
+/**
+ * struct place - where a rank is
+ * @address: its address
+ * @rank: its number
+ */
+struct place {
+	const char *address;
+	unsigned int rank;
+};
+
+/* By address; of one address the lesser rank first */
 static int by_address(const void *left, const void *right)
 {
-	const struct cluster_member *a = *(struct cluster_member *const *)left;
-	const struct cluster_member *b = *(struct cluster_member *const *)right;
-	int order;
+	const struct place *a = left, *b = right;
+	int order = strcmp(a->address, b->address);
 
-	if (!a->address || !b->address)
-		return !a->address - !b->address;
-	order = strcmp(a->address, b->address);
-	return order ? order : a < b ? -1 : a > b;
+	return order ? order : a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
 static int same_address(const char *source, unsigned int one, unsigned int other,
@@ -58,20 +64,20 @@ static int same_address(const char *source, unsigned int one, unsigned int other
 
 int cluster_members_check(const struct cluster_members *members, const char *source)
 {
-	struct cluster_member **sorted = calloc(members->nr, sizeof(*sorted));
-	unsigned int i;
+	struct place *sorted = calloc(members->nr, sizeof(*sorted));
+	unsigned int i, nr = 0;
 	int err = 0;
 
 	if (!sorted)
 		return node_fail(-ENOMEM, "cluster: %s: out of memory", source);
 	for (i = 0; i < members->nr; i++)
-		sorted[i] = &members->at[i];
-	qsort(sorted, members->nr, sizeof(struct cluster_member *), by_address);
-	for (i = 1; !err && i < members->nr && sorted[i]->address; i++)
-		if (!strcmp(sorted[i - 1]->address, sorted[i]->address))
-			err = same_address(source, (unsigned int)(sorted[i - 1] - members->at),
-					   (unsigned int)(sorted[i] - members->at),
-					   sorted[i]->address);
+		if (members->at[i].address)
+			sorted[nr++] = (struct place) { members->at[i].address, i };
+	qsort(sorted, nr, sizeof(*sorted), by_address);
+	for (i = 1; !err && i < nr; i++)
+		if (!strcmp(sorted[i - 1].address, sorted[i].address))
+			err = same_address(source, sorted[i - 1].rank, sorted[i].rank,
+					   sorted[i].address);
 	free(sorted);
 	return err;
 }
@@ -95,7 +101,8 @@ static unsigned int whose(const struct cluster_members *members, const char *add
 	return i;
 }
 
-int cluster_member_place(struct rdmatensor_cluster *cluster, unsigned int rank, const char *address)
+int cluster_member_place(struct rdmatensor_cluster *cluster, unsigned int rank,
+			 const char *address)
 {
 	struct cluster_member *member;
 	unsigned int other;

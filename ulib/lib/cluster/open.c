@@ -122,13 +122,14 @@ static void free_options(struct rdmatensor_cluster_options *options)
 	free((void *)(uintptr_t)options->store);
 }
 
+#define FLAGS_KNOWN ((uint32_t)(RDMATENSOR_CLUSTER_QUIET | RDMATENSOR_CLUSTER_INTERRUPTIBLE))
+
 static int take_options(struct rdmatensor_cluster *cluster,
 			const struct rdmatensor_cluster_options *options, size_t size)
 {
 	if (options && rt_take_struct(&cluster->options, sizeof(cluster->options), options, size))
 		return node_fail(-E2BIG, "cluster: the options have fields that this library does not know: install the library that the program was built with, or a later one");
-	if (cluster->options.flags & ~(uint32_t)(RDMATENSOR_CLUSTER_QUIET | RDMATENSOR_CLUSTER_INTERRUPTIBLE) ||
-	    cluster->options.__pad) {
+	if (cluster->options.flags & ~FLAGS_KNOWN || cluster->options.__pad) {
 		/* Not copied yet */
 		cluster->options.listen = cluster->options.job = NULL;
 		cluster->options.store = NULL;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * PMIx: what mpirun and srun --mpi=pmix tell the processes that they start. The address is put, and
- * a fence that nobody waits for in the call exchanges it: who looks for a rank waits for the fence's end.
+ * a fence that nobody waits for in the call exchanges it: who looks for a rank waits for the
+ * fence's end.
  *
- * libpmix is loaded when a program asks for it, so that the library does not depend on it: what it is
- * built with is the header. A process that uses MPI has it already, and PMIx counts who uses it.
+ * libpmix is loaded when a program asks for it, so that the library does not depend on it: what it
+ * is built with is the header. A process that uses MPI has it already, and PMIx counts who uses it.
  *
- * Ownership: struct pmix lives until the fence has ended, or as long as the process where it never does.
+ * Ownership: struct pmix lives until the fence has ended, or as long as the process where it never
+ * does.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -90,7 +92,9 @@ static int load(struct pmix *pmix)
 	return 0;
 }
 
-/* What @value has and the value itself are the caller's to free; libpmix allocates them by malloc() */
+/*
+ * What @value has and the value itself are the caller's to free; libpmix allocates them by malloc()
+ */
 static pmix_status_t get(struct pmix *pmix, pmix_rank_t rank, const char *key, pmix_value_t **value)
 {
 	pmix_proc_t proc = { .rank = rank };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Waiting for others that may be gone already, which is no error: by the channels that there are, all
- * at once, and without connecting again.
+ * Waiting for others that may be gone already, which is no error: by the channels that there are,
+ * all at once, and without connecting again.
  */
 #include <stdlib.h>
 
@@ -19,7 +19,8 @@ void cluster_await_quietly(struct rdmatensor_cluster *cluster, const unsigned in
 	bool met;
 
 	/* There is a pool if anything was got before; without, nobody was reached */
-	if (!cqes || !ops || !names || !node_pool(cluster->node, &cluster->node->landings, 0, &pool))
+	if (!cqes || !ops || !names ||
+	    !node_pool(cluster->node, &cluster->node->landings, 0, &pool))
 		goto out;
 	for (i = 0; i < nr; i++) {
 		if (ranks[i] == cluster->rank ||

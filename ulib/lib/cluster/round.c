@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Something that is done with many ranks, a bounded number of them at a time, by threads that live as
- * long as the call. A signal ends it where the program wants that: no rank is begun any more, and those
- * that are under way end by themselves.
+ * Something that is done with many ranks, a bounded number of them at a time, by threads that live
+ * as long as the call. A signal ends it where the program wants that: no rank is begun any more,
+ * and those that are under way end by themselves.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -90,12 +90,13 @@ static void note(struct run *run, unsigned int at, int err)
 static void *work(void *arg)
 {
 	struct run *run = arg;
+	struct cluster_round *round = run->round;
 	unsigned int at;
 
 	own_run = run;
 	while (take(run, &at)) {
 		node_clear_error();
-		note(run, at, run->round->work(run->cluster, run->round->ranks[at], run->round->arg));
+		note(run, at, round->work(run->cluster, round->ranks[at], round->arg));
 	}
 	sem_post(&run->ended);
 	return NULL;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * TF_CONFIG, TensorFlow's variable: {"cluster": {JOB: ["HOST:PORT", ...], ...},
- * "task": {"type": JOB, "index": N}}. A job may also be {"N": "HOST:PORT", ...}, with tasks that are
- * not there left out.
+ * TF_CONFIG, TensorFlow's variable: {"cluster": {JOB: ["HOST:PORT", ...], ...}, "task": {"type":
+ * JOB, "index": N}}. A job may also be {"N": "HOST:PORT", ...}, with tasks that are not there left
+ * out.
  *
- * Ranks are in the order of jobs, whatever order the text has: a chief (or master) first, the others by
- * their names; and of tasks. So rank 0 is the one that TensorFlow has save the checkpoints.
+ * Ranks are in the order of jobs, whatever order the text has: a chief (or master) first, the
+ * others by their names; and of tasks. So rank 0 is the one that TensorFlow has save the
+ * checkpoints.
  */
 #include <errno.h>
 #include <json-c/json.h>
@@ -136,9 +137,10 @@ static int read_index(struct json_object *task, unsigned int *out)
 	uint64_t number;
 
 	if (json_object_object_get_ex(task, "index", &index)) {
-		if (json_object_is_type(index, json_type_int) && json_object_get_int64(index) >= 0 &&
-		    json_object_get_int64(index) <= UINT32_MAX) {
-			*out = (unsigned int)json_object_get_int64(index);
+		int64_t value = json_object_get_int64(index);
+
+		if (json_object_is_type(index, json_type_int) && value >= 0 && value <= UINT32_MAX) {
+			*out = (unsigned int)value;
 			return 0;
 		}
 		if (json_object_is_type(index, json_type_string) &&

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * torchrun's environment: RANK and WORLD_SIZE. Addresses are in a store. Which job it is, and which
- * start of it, is in torchrun's variables as well, so a worker group that was started anew finds none
- * of the former one's addresses.
+ * start of it, is in torchrun's variables as well, so a worker group that was started anew finds
+ * none of the former one's addresses.
  */
 #define _GNU_SOURCE
 #include <errno.h>
