@@ -318,7 +318,8 @@ char *rdmatensor_cluster_matrix(struct rdmatensor_cluster *cluster, const int *e
  *
  * Reads the file of hosts again: lines that were added are ranks that have joined, a host in the
  * place of another is where that rank is now, and "-" in its place says that it has left. With
- * other sources the ranks are always the same.
+ * other sources the ranks are always the same. Where their number has changed, all ranks call it
+ * before the next collective call.
  *
  * Return: 0; an error, and nothing has changed: -EINVAL, -ENOTUNIQ: the file is wrong; -ESTALE: it
  * has fewer ranks than before, or this rank at another address.

@@ -26,7 +26,7 @@ static void withdraw(struct rdmatensor_cluster *cluster, const char *kind, int64
 {
 	char name[TOKEN_ROOM];
 
-	cluster_token(cluster, kind, cluster->rank, name);
+	cluster_call_token(cluster, kind, cluster->rank, name);
 	rdmatensor_withdraw_offer(cluster->node, name, step);
 }
 
@@ -38,7 +38,7 @@ static int await_token(struct rdmatensor_cluster *cluster, unsigned int from, co
 	const char *name = token;
 	int err;
 
-	cluster_token(cluster, kind, from, token);
+	cluster_call_token(cluster, kind, from, token);
 	err = cluster_get(cluster, from, &name, &tensor, 1, deadline_ns);
 	if (err == -ETIMEDOUT)
 		return node_fail(err, "cluster: %s has not come to the barrier within the timeout, or one that it waits for: look for its own error, or raise the timeout",

@@ -53,7 +53,7 @@ static int offer(struct rdmatensor_cluster *cluster, const struct check *check, 
 	};
 	char name[TOKEN_ROOM];
 
-	cluster_token(cluster, kind, cluster->rank, name);
+	cluster_call_token(cluster, kind, cluster->rank, name);
 	return rdmatensor_offer(cluster->node, name, &tensor);
 }
 
@@ -61,7 +61,7 @@ static void withdraw(struct rdmatensor_cluster *cluster, const char *kind, int64
 {
 	char name[TOKEN_ROOM];
 
-	cluster_token(cluster, kind, cluster->rank, name);
+	cluster_call_token(cluster, kind, cluster->rank, name);
 	rdmatensor_withdraw_offer(cluster->node, name, step);
 }
 
@@ -75,7 +75,7 @@ static int get(struct rdmatensor_cluster *cluster, const struct check *check, un
 	const char *name = token;
 	int err;
 
-	cluster_token(cluster, kind, rank, token);
+	cluster_call_token(cluster, kind, rank, token);
 	err = cluster_get(cluster, rank, &name, &tensor, 1, deadline_ns);
 	if (!err && tensor.bytes != count * sizeof(*numbers))
 		err = node_fail(-EPROTO, "cluster: %s knows another number of ranks: start all with the same ones",

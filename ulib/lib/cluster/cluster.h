@@ -88,8 +88,8 @@ extern const struct cluster_source cluster_pmix, cluster_tf_config, cluster_torc
  * @lock: guards @members and @own_host, which refresh replaces
  * @members: all ranks
  * @source_data: what the source keeps
- * @checks: so many were begun
- * @barriers: so many were begun
+ * @checks: so many were begun by as many ranks as there are
+ * @barriers: the same of these
  * @telling: one thread at a time tells progress
  */
 struct rdmatensor_cluster {
@@ -184,6 +184,12 @@ int cluster_get(struct rdmatensor_cluster *cluster, unsigned int rank, const cha
 #define TOKEN_ROOM 96
 void cluster_token(const struct rdmatensor_cluster *cluster, const char *kind, unsigned int rank,
 		   char name[TOKEN_ROOM]);
+/*
+ * The same of a call that all ranks make: they have to agree on how many they are, so that one that has
+ * joined counts such calls with the others
+ */
+void cluster_call_token(const struct rdmatensor_cluster *cluster, const char *kind,
+			unsigned int rank, char name[TOKEN_ROOM]);
 /* Offers what others try this rank by. Return: 0; an error, and the line is stored */
 int cluster_offer_probes(struct rdmatensor_cluster *cluster);
 /* Reaches a rank; @whole: with full packets too. Return: 0; an error, and the line is stored */

@@ -52,6 +52,15 @@ void cluster_token(const struct rdmatensor_cluster *cluster, const char *kind, u
 		 rank);
 }
 
+void cluster_call_token(const struct rdmatensor_cluster *cluster, const char *kind,
+			unsigned int rank, char name[TOKEN_ROOM])
+{
+	char of[48];
+
+	snprintf(of, sizeof(of), "%s.%u", kind, cluster->members.nr);
+	cluster_token(cluster, of, rank, name);
+}
+
 static void fill(uint8_t *bytes, size_t nr, unsigned int rank)
 {
 	size_t i;
@@ -87,7 +96,7 @@ int cluster_offer_token(struct rdmatensor_cluster *cluster, const char *kind, in
 	};
 	char name[TOKEN_ROOM];
 
-	cluster_token(cluster, kind, cluster->rank, name);
+	cluster_call_token(cluster, kind, cluster->rank, name);
 	return rdmatensor_offer(cluster->node, name, &tensor);
 }
 

@@ -313,6 +313,14 @@ const char *rdmatensor_cluster_source_name(struct rdmatensor_cluster *cluster)
 
 int rdmatensor_cluster_refresh(struct rdmatensor_cluster *cluster)
 {
+	unsigned int before = rdmatensor_cluster_size(cluster);
+	int err = 0;
+
 	node_clear_error();
-	return cluster->source->refresh ? cluster->source->refresh(cluster) : 0;
+	if (cluster->source->refresh)
+		err = cluster->source->refresh(cluster);
+	/* With those that have joined, all begin to count anew */
+	if (!err && rdmatensor_cluster_size(cluster) != before)
+		cluster->checks = cluster->barriers = 0;
+	return err;
 }

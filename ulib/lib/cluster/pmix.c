@@ -31,13 +31,20 @@ static bool is_there(void)
 #define LIBRARY "libpmix.so.2"
 #define ADDRESS_KEY "rdmatensor.address"
 
+enum fence {
+	FENCE_NONE,
+	FENCE_BEGUN,
+	FENCE_OVER,
+	FENCE_ABANDONED,
+};
+
 /**
  * struct pmix - PMIx, as this process uses it
  * @library: of dlopen()
  * @self: this process
  * @fenced: is posted when the fence has ended, and by each who has waited for it
  * @fence_status: how
- * @fence_begun: it was begun
+ * @fence: where it is: who is the last one to need the struct gives it back
  * @init: and the others: libpmix's functions
  */
 struct pmix {
@@ -45,7 +52,7 @@ struct pmix {
 	pmix_proc_t self;
 	sem_t fenced;
 	pmix_status_t fence_status;
-	bool fence_begun;
+	enum fence fence;
 	typeof(PMIx_Init) *init;
 	typeof(PMIx_Finalize) *finalize;
 	typeof(PMIx_Put) *put;
@@ -122,6 +129,12 @@ static int job_size(struct pmix *pmix, unsigned int *size)
 	return err;
 }
 
+static void forget(struct pmix *pmix)
+{
+	sem_destroy(&pmix->fenced);
+	free(pmix);
+}
+
 static int find(struct rdmatensor_cluster *cluster)
 {
 	struct pmix *pmix = calloc(1, sizeof(*pmix));
@@ -139,8 +152,7 @@ static int find(struct rdmatensor_cluster *cluster)
 			err = failed(pmix, -EPROTO, "it does not begin", status);
 	}
 	if (err) {
-		sem_destroy(&pmix->fenced);
-		free(pmix);
+		forget(pmix);
 		return err;
 	}
 	cluster->source_data = pmix;
@@ -161,8 +173,11 @@ static void fenced(pmix_status_t status, void *arg)
 {
 	struct pmix *pmix = arg;
 
-	__atomic_store_n(&pmix->fence_status, status, __ATOMIC_RELEASE);
-	sem_post(&pmix->fenced);
+	pmix->fence_status = status;
+	if (__atomic_exchange_n(&pmix->fence, FENCE_OVER, __ATOMIC_ACQ_REL) == FENCE_ABANDONED)
+		forget(pmix);
+	else
+		sem_post(&pmix->fenced);
 }
 
 static int publish(struct rdmatensor_cluster *cluster, const char *address)
@@ -181,16 +196,18 @@ static int publish(struct rdmatensor_cluster *cluster, const char *address)
 		status = pmix->commit();
 	if (status != PMIX_SUCCESS)
 		return failed(pmix, -EPROTO, "leaving the address", status);
+	/* Before: it may be over before the call returns */
+	pmix->fence = FENCE_BEGUN;
 	status = pmix->fence_nb(NULL, 0, &collect, 1, fenced, pmix);
 	/* It has ended already, and nobody is called */
 	if (status == PMIX_OPERATION_SUCCEEDED) {
-		sem_post(&pmix->fenced);
-		status = PMIX_SUCCESS;
+		fenced(PMIX_SUCCESS, pmix);
+		return 0;
 	}
-	if (status != PMIX_SUCCESS)
-		return failed(pmix, -EPROTO, "the fence", status);
-	pmix->fence_begun = true;
-	return 0;
+	if (status == PMIX_SUCCESS)
+		return 0;
+	pmix->fence = FENCE_NONE;
+	return failed(pmix, -EPROTO, "the fence", status);
 }
 
 static int lookup(struct rdmatensor_cluster *cluster, unsigned int rank, uint64_t deadline_ns,
@@ -208,7 +225,7 @@ static int lookup(struct rdmatensor_cluster *cluster, unsigned int rank, uint64_
 		return node_fail(err, "cluster: pmix: not all ranks have come to the fence within the timeout: look which of them hang or have not started");
 	/* For the next one who looks */
 	sem_post(&pmix->fenced);
-	status = __atomic_load_n(&pmix->fence_status, __ATOMIC_ACQUIRE);
+	status = pmix->fence_status;
 	if (status != PMIX_SUCCESS)
 		return failed(pmix, -EPROTO, "the fence", status);
 	status = get(pmix, rank, ADDRESS_KEY, &value);
@@ -227,15 +244,19 @@ static int lookup(struct rdmatensor_cluster *cluster, unsigned int rank, uint64_
 static void end(struct rdmatensor_cluster *cluster)
 {
 	struct pmix *pmix = cluster->source_data;
+	enum fence fence;
 
 	if (!pmix)
 		return;
-	/* One that is still under way may end at any time, and finds what it looks for */
-	if (pmix->fence_begun && sem_trywait(&pmix->fenced))
+	/* Its end comes at any time, or never, as long as PMIx is in use: then it has the struct */
+	fence = __atomic_exchange_n(&pmix->fence, FENCE_ABANDONED, __ATOMIC_ACQ_REL);
+	if (fence == FENCE_BEGUN)
 		return;
+	/* Whose call is over or will be in a moment */
+	while (fence == FENCE_OVER && sem_wait(&pmix->fenced))
+		;
 	pmix->finalize(NULL, 0);
-	sem_destroy(&pmix->fenced);
-	free(pmix);
+	forget(pmix);
 }
 #else
 static int find(struct rdmatensor_cluster *cluster)

@@ -30,7 +30,7 @@ void cluster_await_quietly(struct rdmatensor_cluster *cluster, const unsigned in
 		channel = node_channel(cluster->node, address);
 		if (!channel)
 			continue;
-		cluster_token(cluster, kind, ranks[i], names[wanted]);
+		cluster_call_token(cluster, kind, ranks[i], names[wanted]);
 		rdmatensor_prep_fetch_alloc(&ops[wanted], channel, names[wanted], step, pool.id, 0,
 					    deadline_ns, 0);
 		wanted++;
