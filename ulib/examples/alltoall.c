@@ -134,8 +134,10 @@ int main(int argc, char **argv)
 	uint64_t begun, ns = 0;
 	int failed;
 
-	if (rdmatensor_cluster_open(&cluster, &options))
-		return fail();
+	if (rdmatensor_cluster_open(&cluster, &options)) {
+		fprintf(stderr, "alltoall: %s\n", rdmatensor_node_error());
+		return 1;
+	}
 	rank = rdmatensor_cluster_rank(cluster);
 	size = rdmatensor_cluster_size(cluster);
 	failed = check();
