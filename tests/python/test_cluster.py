@@ -128,11 +128,11 @@ def test_four_ranks(join, in_threads):
     assert {now[0] for now in mine} == {"connecting", "checking", "gathering"}
 
 
-def test_eight_processes_by_a_file_of_hosts(hosts):
+def test_processes_by_a_file_of_hosts(hosts):
     """They start in any order"""
-    path = hosts(range(7100, 7108))
-    all_right(processes(8, lambda nr: {"RDMATENSOR_HOSTS": str(path),
-                                       "RDMATENSOR_RANK": str(nr)}, "2", PATIENCE), 8)
+    path = hosts(range(7100, 7104))
+    all_right(processes(4, lambda nr: {"RDMATENSOR_HOSTS": str(path),
+                                       "RDMATENSOR_RANK": str(nr)}, "2", PATIENCE), 4)
 
 
 def test_torchruns_variables(tmp_path):
@@ -143,14 +143,12 @@ def test_torchruns_variables(tmp_path):
     assert not os.listdir(tmp_path)
 
 
-def test_tf_config(address):
-    """Two ps and four workers; and as it is written for one machine"""
-    for host in (address, "localhost"):
-        spec = {"worker": [f"{host}:{port}" for port in range(7112, 7116)],
-                "ps": [f"{host}:{port}" for port in range(7110, 7112)]}
-        tasks = [("ps", 0), ("ps", 1)] + [("worker", nr) for nr in range(4)]
-        all_right(processes(6, lambda nr, spec=spec: {"TF_CONFIG": json.dumps(
-            {"cluster": spec, "task": {"type": tasks[nr][0], "index": tasks[nr][1]}})}, "1", PATIENCE), 6)
+def test_tf_config():
+    """As it is written for one machine; test_parameters has two ps and four workers at its address"""
+    spec = {"worker": [f"localhost:{port}" for port in range(7112, 7114)], "ps": ["localhost:7110"]}
+    tasks = [("ps", 0), ("worker", 0), ("worker", 1)]
+    all_right(processes(3, lambda nr: {"TF_CONFIG": json.dumps(
+        {"cluster": spec, "task": {"type": tasks[nr][0], "index": tasks[nr][1]}})}, "1", PATIENCE), 3)
 
 
 def test_tf_config_names(monkeypatch, address):

@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 
-import pytest
 
 EXAMPLES = os.path.join(os.path.dirname(__file__), "../../ulib/examples")
 GRAPH = os.path.join(os.environ["LAB_BUILD"], "demo/graph")
@@ -88,13 +87,12 @@ def train_digits(address, servers, workers, steps):
             assert kind == "worker" or task.returncode == 0, wrong
 
 
-@pytest.mark.parametrize("servers, workers", [(1, 2), (2, 4)])
-def test_parameters(address, servers, workers):
+def test_parameters(address):
     """Bit for bit what one process computes, and it has learnt"""
-    alone = start("parameters.py", "alone", DIGITS, str(workers), "40")
+    alone = start("parameters.py", "alone", DIGITS, "4", "40")
     curve, wrong = alone.communicate(timeout=60)
     assert alone.returncode == 0, wrong
-    said = train_digits(address, servers, workers, 40)
+    said = train_digits(address, 2, 4, 40)
     assert said.pop(0) == curve
     assert not any(said.values())
     losses = [float(line.split()[1]) for line in curve.splitlines()[:40]]
@@ -110,7 +108,7 @@ def test_what_is_wrong(address):
         ("weights.py", [], "weights.py train ADDRESS"),
         ("weights.py", ["train", f"{address}:0", "many"], "invalid literal"),
         ("parameters.py", [], "parameters.py run DIGITS"),
-        ("parameters.py", ["run", DIGITS], "TF_CONFIG has no"),
+        ("parameters.py", ["run", DIGITS], "TF_CONFIG is not set"),
         ("parameters.py", ["alone", GRAPH, "2"], "not scikit-learn's digits"),
     ]:
         process = start(name, *args)

@@ -18,7 +18,6 @@ the images that were not trained with how many they tell. Gradients are added in
 workers: both print the same digits. Servers serve the trained parameters until SIGTERM.
 """
 
-import json
 import os
 import signal
 import sys
@@ -150,19 +149,21 @@ def work(node, index, workers, servers, digits, steps):
 
 def run(digits, steps):
     """A process of the cluster"""
-    config = json.loads(os.environ["TF_CONFIG"])
-    places, kind, index = config["cluster"], config["task"]["type"], int(config["task"]["index"])
-    if kind not in ("ps", "worker"):
-        raise ValueError(f"TF_CONFIG: a task of type {kind!r} is neither ps nor worker")
-    nr_workers, nr_servers = len(places["worker"]), len(places["ps"])
-    names = [[name for name, _ in PARAMETERS[i::nr_servers]] + ["loss"] * (i == 0)
-             for i in range(nr_servers)]
-    with rt.Node(listen=places[kind][index], timeout=60) as node:
+    with rt.Cluster("tf_config", timeout=60) as cluster:
+        tasks = [cluster.name(rank).split("/") for rank in range(len(cluster))]
+        peers = {kind: [cluster[f"{kind}/{i}"] for job, i in tasks if job == kind]
+                 for kind in ("ps", "worker")}
+        kind, index = tasks[cluster.rank]
+        if kind not in peers or not all(peers.values()):
+            raise ValueError("TF_CONFIG has no job \"ps\", no job \"worker\", or a task that is neither")
+        # The losses are summed by the first one
+        names = [[name for name, _ in PARAMETERS[i::len(peers["ps"])]] + ["loss"] * (i == 0)
+                 for i in range(len(peers["ps"]))]
         if kind == "ps":
-            serve(node, names[index], [node.connect(place) for place in places["worker"]], steps)
+            serve(cluster.node, names[int(index)], peers["worker"], steps)
         else:
-            servers = [(node.connect(place), own) for place, own in zip(places["ps"], names) if own]
-            work(node, index, nr_workers, servers, digits, steps)
+            servers = [(peer, own) for peer, own in zip(peers["ps"], names) if own]
+            work(cluster.node, int(index), len(peers["worker"]), servers, digits, steps)
 
 
 def plot(curves, picture):
@@ -191,8 +192,6 @@ def main():
             plot(args[1:-1], args[-1])
         else:
             sys.exit(__doc__.split("\n\n")[3])
-    except KeyError as error:
-        sys.exit(f"parameters.py: TF_CONFIG has no {error}: set it as the head of this file says")
     except (OSError, ValueError, IndexError, ImportError) as error:
         sys.exit(f"parameters.py: {error}")
 
