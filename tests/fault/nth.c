@@ -409,12 +409,27 @@ static void undo_publish(void)
 	serial++;
 }
 
+/* Each second byte */
+static const uint64_t gaps = 2;
+
+static int op_publish_view(void)
+{
+	struct rdmatensor_op op;
+	uint64_t dim = 1000;
+
+	rdmatensor_prep_publish(&op, "nth", serial, p.b.pool.id, place, 1000,
+				RDMATENSOR_DT_UINT8, 1, &dim, 1, serial);
+	rdmatensor_prep_strides(&op, &gaps, 1);
+	return side_do(&p.b, &op);
+}
+
 TEST(nth_publish)
 {
 	pair_open(&p, 1 << 20, NULL);
-	place = side_alloc(&p.b, 1000);
+	place = side_alloc(&p.b, 2000);
 	serial = 0;
 	each_nth("PUBLISH", op_publish, undo_publish, -EEXIST);
+	each_nth("PUBLISH of a view", op_publish_view, undo_publish, -EEXIST);
 }
 
 static int op_publish_lasting(void)
@@ -596,6 +611,16 @@ static int op_fetch_alloc(void)
 	return submit_fetch(&op);
 }
 
+static int op_fetch_strided(void)
+{
+	struct rdmatensor_op op;
+
+	rdmatensor_prep_fetch(&op, p.b.channel, "known", 0, p.b.pool.id, place, 1999,
+			      rdmatensor_deadline_ms(20000), serial);
+	rdmatensor_prep_strides(&op, &gaps, 1);
+	return submit_fetch(&op);
+}
+
 static unsigned char anywhere[1001];
 
 static int op_fetch_proxied(void)
@@ -671,7 +696,7 @@ TEST(nth_fetch)
 {
 	pair_open(&p, 1 << 20, NULL);
 	publish(&p.a, "known", 0, 1000, 1, 0, 0);
-	place = side_alloc(&p.b, 1000);
+	place = side_alloc(&p.b, 2000);
 	serial = 0;
 	ended = 0;
 	each_nth("FETCH of a new name", op_fetch_new, undo_fetch_new, -EINVAL);
@@ -681,6 +706,7 @@ TEST(nth_fetch)
 	each_nth("FETCH that keeps its place", op_fetch_keep, undo_fetch, -EINVAL);
 	/* In strict mode nothing is kept */
 	EQ(side_stat(&p.b, RDMATENSOR_STAT_TX_SHORT_REQUESTS) > 0, !test_strict());
+	each_nth("FETCH to a place with gaps", op_fetch_strided, undo_fetch, 0);
 	each_nth("FETCH that has a proxy", op_fetch_proxied, undo_fetch_proxied, 0);
 	each_nth("FETCH that allocates", op_fetch_alloc, undo_fetch_alloc, 0);
 	place = side_alloc(&p.a, 1000);
