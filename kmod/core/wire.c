@@ -496,9 +496,11 @@ static const char *wire_decode_header(const struct rdmatensor_wire_hdr *hdr, u32
 		msg->error = -(int)error;
 	}
 	why = wire_find_parts(hdr, len, *fields, msg);
-	if (!why && !wire_fits(*fields, len, msg))
-		why = "lengths of the tail";
-	return why;
+	if (why)
+		return why;
+	if (!wire_fits(*fields, len, msg))
+		return "lengths of the tail";
+	return NULL;
 }
 
 /* Only when the header is right: the tail is exactly as long as it says */

@@ -140,10 +140,10 @@ if [ "$LAB_NODE" = 0 ]; then
 	kill $spawned
 	wait $spawned
 	train ps 0 &
-	server=$!
+	spawned=$!
 	check "a worker beside its parameters' server" eval '(train worker 1)'
 	lab-barrier trained 120
-	check "the server of the parameters ends well" eval 'kill $server && wait $server'
+	check "the server of the parameters ends well" eval 'kill $spawned && wait $spawned'
 else
 	lab-barrier serving 60
 	check "fetch all tensors for three steps" \

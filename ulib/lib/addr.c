@@ -117,7 +117,8 @@ int rt_split(const char *text, uint16_t default_port, char *host, size_t host_le
 				"address %s is refused: write host:port or [v6]:port", text);
 	if (parts.port && rt_parse_number(parts.port, 1, 65535, &number))
 		return rt_cause(cause, cause_len, -EINVAL,
-				"address %s is refused: the port is a number from 1 to 65535", text);
+				"address %s is refused: the port is a number from %d to 65535",
+				text, 1);
 	rt_copy_string(host, host_len, parts.host);
 	*port = (uint16_t)number;
 	return 0;
