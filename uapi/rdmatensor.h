@@ -1236,11 +1236,15 @@ struct rdmatensor_status_text {
  *     withdrawn, by that. -ENOBUFS: max_pools buffers have a tensor that is not delivered
  *     yet; -ENOMEM, -EOVERFLOW, -EINTR: as for RDMATENSOR_POOL_CREATE; -ENODEV
  *     With RDMATENSOR_OP_STRIDES the tensor is a view: its elements lie at the distances @strides_uptr
- *     from (pool_id, offset) on, which is the first one's place, and any bytes may lie between them;
- *     a stride of 0 repeats an element. It is read in place, and to a receiver it is as any other. All
- *     from the first element to the last has to lie inside one region, and @offset may be any. Whether
- *     the elements of two strided tensors or destinations overlap is not looked at. -ERANGE: @nr_strides is not
- *     @ndims, the tensor is opaque, or it would end beyond 2^63 - 1
+ *     from (pool_id, offset) on, which is the first one's place, and any bytes may lie between them.
+ *     It is read in place, and to a receiver it is as any other. All from the first element to the
+ *     last has to lie inside one region, and @offset may be any. Whether the elements of two strided
+ *     tensors or destinations overlap is not looked at. -ERANGE: @nr_strides is not @ndims, a dim is
+ *     longer than its @most, the tensor is opaque, or it would end beyond 2^63 - 1; -EINVAL: elements
+ *     may overlap: each stride has to reach over all that the lesser ones do; -E2BIG: more than
+ *     RDMATENSOR_RUNS_MAX runs of bytes that lie together. With RDMATENSOR_OP_COPY too the CPU
+ *     collects them: then they may overlap, a stride of 0 repeats an element, and there may be any
+ *     number of runs
  *     With RDMATENSOR_OP_GENERATION, and @uses 0, the tensor is hidden, and becomes visible with
  *     all others of its generation, which are those of the same @step_id and group, by a REVEAL. A
  *     group is any number, in @target: of a model, say, whose generations take each other's place.
@@ -1289,9 +1293,12 @@ struct rdmatensor_status_text {
  *     With RDMATENSOR_OP_STRIDES what comes does not lie together at the destination: each element of
  *     the tensor, or of its slice, goes to the distances @strides_uptr from the destination's
  *     beginning on. Only these bytes are written, and the process may use those in between; @bytes is
- *     all from the first element to the last. The peer's device writes each run of bytes
+ *     all from the first element to the last. Nothing is written if a dim has more elements than
+ *     @most of it, or there are more @bytes (-EMSGSIZE), or if they are not of @data_type (-EINVAL).
+ *     The peer's device writes each run of bytes
  *     that lies together here by an RDMA write of its own: runs of less than a few KiB cost more than
- *     their bytes, and a region that the CPU copies from may be faster. The fetch ends with -ERANGE if
+ *     their bytes, and with more than RDMATENSOR_RUNS_MAX of them the fetch ends with -E2BIG, but if it
+ *     has a proxy, which the CPU copies from. The fetch ends with -ERANGE if
  *     @nr_strides is not the number of dims that come (a range of bytes has one) or the tensor is opaque,
  *     and with -EINVAL if elements would overlap: each stride has to reach over all that the lesser
  *     ones do, in any order of the dims. In strict mode the peer has keys for what lies between, too.
@@ -1409,6 +1416,19 @@ struct rdmatensor_range {
 	__rdmatensor_dim length;
 };
 
+/* Runs of bytes that lie together, of a strided tensor or destination: each is work for a device */
+#define RDMATENSOR_RUNS_MAX 65536
+
+/**
+ * struct rdmatensor_stride - where the elements of a dim lie, and how many have a place
+ * @bytes: from an element to the next one, up to 2^63 - 1
+ * @most: elements that have a place, at least those that there are; RDMATENSOR_RANGE_REST: any number
+ */
+struct rdmatensor_stride {
+	__rdmatensor_dim bytes;
+	__rdmatensor_dim most;
+};
+
 /**
  * struct rdmatensor_op - one operation
  * @opcode: enum rdmatensor_opcode
@@ -1448,7 +1468,8 @@ struct rdmatensor_range {
  * @deadline_ns: FETCH, GATHER, LIST: absolute CLOCK_MONOTONIC time after which it ends with
  *         -ETIMEDOUT; 0: never. It is cancelled then: its entry comes as soon as nothing
  *         can write to its destination any more (see START's cancel_ms)
- * @data_type: PUBLISH: enum rdmatensor_data_type
+ * @data_type: PUBLISH: enum rdmatensor_data_type; FETCH with _STRIDES: of the elements that have a
+ *         place, 0: any
  * @ndims: PUBLISH: dims of the shape, 0 is a scalar; FETCH with _SLICE: dims that have a range,
  *         0: there is one, of bytes
  * @dims_uptr: PUBLISH: array of @ndims __u64; FETCH with _SLICE: array of struct rdmatensor_range
@@ -1461,8 +1482,8 @@ struct rdmatensor_range {
  *         of 1024 for 960 less the name's. A peer of before there was
  *         RDMATENSOR_STATUS_TEXT_MAX gets RDMATENSOR_TEXT_MAX bytes
  * @text_len: its length, at most RDMATENSOR_STATUS_TEXT_MAX
- * @strides_uptr: PUBLISH, FETCH with _STRIDES: array of @nr_strides __u64, the slowest dim's first: the
- *         distance in bytes from an element to the next one of that dim, up to 2^63 - 1
+ * @strides_uptr: PUBLISH, FETCH with _STRIDES: array of @nr_strides struct rdmatensor_stride, the
+ *         slowest dim's first
  * @nr_strides: its length: PUBLISH: @ndims; FETCH: the dims of what comes
  * @__reserved: must be 0
  * @target: CANCEL: user_data of the fetches, gathers and lists; WITHDRAW: that of the publication

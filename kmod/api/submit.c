@@ -50,6 +50,7 @@ struct submit_room {
 #define USES_SLICE BIT(13)
 #define USES_STEP BIT(14)
 #define USES_STRIDES BIT(15)
+#define USES_TYPE BIT(16)
 
 static int submit_check(const struct rdmatensor_op *op, u32 fields, u16 flags)
 {
@@ -62,7 +63,7 @@ static int submit_check(const struct rdmatensor_op *op, u32 fields, u16 flags)
 	    (!(fields & USES_OFFSET) && op->offset) ||
 	    (!(fields & USES_BYTES) && op->bytes) ||
 	    (!(fields & USES_DEADLINE) && op->deadline_ns) ||
-	    (!(fields & USES_META) && op->data_type) ||
+	    (!(fields & (USES_META | USES_TYPE)) && op->data_type) ||
 	    (!(fields & (USES_META | USES_SLICE)) && (op->ndims || op->dims_uptr)) ||
 	    (!(fields & USES_STATUS) && op->status) ||
 	    (!(fields & (USES_STATUS | USES_STRIDES)) && (op->text_uptr || op->text_len)) ||
@@ -107,17 +108,42 @@ static int submit_publish_failed(struct submit_room *room)
 					   op->text_len);
 }
 
-/* Return: 0, -EINVAL, -EFAULT */
-static int submit_layout(const struct rdmatensor_op *op, struct rdmatensor_layout *layout)
+/* @most: out: of each dim. Return: 0, -EINVAL, -EFAULT */
+static int submit_layout(const struct rdmatensor_op *op, struct rdmatensor_layout *layout, u64 *most)
 {
+	struct rdmatensor_stride strides[RDMATENSOR_DIMS_MAX];
+	unsigned int i;
+
 	if (op->nr_strides > RDMATENSOR_DIMS_MAX)
 		return -EINVAL;
+	if (copy_from_user(strides, u64_to_user_ptr(op->strides_uptr),
+			   op->nr_strides * sizeof(strides[0])))
+		return -EFAULT;
 	memset(layout, 0, sizeof(*layout));
 	layout->ndims = op->nr_strides;
-	if (copy_from_user(layout->strides, u64_to_user_ptr(op->strides_uptr),
-			   op->nr_strides * sizeof(layout->strides[0])))
-		return -EFAULT;
+	for (i = 0; i < layout->ndims; i++) {
+		layout->strides[i] = strides[i].bytes;
+		most[i] = strides[i].most;
+	}
 	return rdmatensor_layout_check(layout);
+}
+
+/* Return: 0; -ERANGE: an element has no place; -EINVAL, -EFAULT */
+static int submit_publish_layout(struct submit_room *room)
+{
+	struct rdmatensor_publish_args *args = &room->publish;
+	u64 most[RDMATENSOR_DIMS_MAX];
+	unsigned int i;
+	int ret;
+
+	ret = submit_layout(&room->op, &room->layout, most);
+	if (ret)
+		return ret;
+	args->layout = &room->layout;
+	for (i = 0; i < min(room->layout.ndims, args->meta.ndims); i++)
+		if (args->meta.dims[i] > most[i])
+			return -ERANGE;
+	return 0;
 }
 
 static int submit_publish(struct rdmatensor_context *context, struct submit_room *room)
@@ -150,10 +176,8 @@ static int submit_publish(struct rdmatensor_context *context, struct submit_room
 
 	memset(args, 0, sizeof(*args));
 	ret = failed ? submit_publish_failed(room) : submit_publish_meta(room);
-	if (!ret && op->flags & RDMATENSOR_OP_STRIDES) {
-		ret = submit_layout(op, &room->layout);
-		args->layout = &room->layout;
-	}
+	if (!ret && op->flags & RDMATENSOR_OP_STRIDES)
+		ret = submit_publish_layout(room);
 	if (ret)
 		return ret;
 	args->user_data = op->user_data;
@@ -341,10 +365,13 @@ static struct rdmatensor_fetch_layout *submit_fetch_layout(const struct rdmatens
 
 	if (!(op->flags & RDMATENSOR_OP_STRIDES))
 		return NULL;
+	if (op->data_type > RDMATENSOR_DT_MAX)
+		return ERR_PTR(-EINVAL);
 	layout = kzalloc(sizeof(*layout), GFP_KERNEL_ACCOUNT);
 	if (!layout)
 		return ERR_PTR(-ENOMEM);
-	ret = submit_layout(op, &layout->layout);
+	layout->data_type = op->data_type;
+	ret = submit_layout(op, &layout->layout, layout->most);
 	if (ret) {
 		kfree(layout);
 		return ERR_PTR(ret);
@@ -408,7 +435,7 @@ static int submit_fetch(struct rdmatensor_context *context, struct submit_room *
 			   USES_DEADLINE | (args.alloc ? 0 : USES_OFFSET) |
 			   (op->flags & RDMATENSOR_OP_PROXY ? USES_PROXY : 0) |
 			   (op->flags & RDMATENSOR_OP_SLICE ? USES_SLICE : 0) |
-			   (op->flags & RDMATENSOR_OP_STRIDES ? USES_STRIDES : 0),
+			   (op->flags & RDMATENSOR_OP_STRIDES ? USES_STRIDES | USES_TYPE : 0),
 			   submit_fetch_flags(op));
 	if (!ret)
 		ret = submit_name(room);

@@ -206,6 +206,17 @@ u64 rdmatensor_cut_cost(const struct rdmatensor_cut *cut, u64 bytes)
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_cut_cost);
 
+u64 rdmatensor_cut_runs(const struct rdmatensor_cut *cut)
+{
+	unsigned int i;
+	u64 runs = 1;
+
+	for (i = 0; i < cut->nr; i++)
+		runs *= cut->count[i];
+	return runs;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_cut_runs);
+
 u64 rdmatensor_cut_at(const struct rdmatensor_cut *cut, u64 pos, u64 *run)
 {
 	u64 at = cut->base, within, index;

@@ -103,6 +103,9 @@ void rdmatensor_slice_cut(const struct rdmatensor_slice *slice,
  */
 u64 rdmatensor_cut_cost(const struct rdmatensor_cut *cut, u64 bytes);
 
+/* What lies together, so many times */
+u64 rdmatensor_cut_runs(const struct rdmatensor_cut *cut);
+
 /*
  * Where byte @pos of the content lies; @run: out: that many lie together there, of which the last ones
  * may be behind a range of bytes

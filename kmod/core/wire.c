@@ -261,6 +261,7 @@ static const char *wire_content_span(const struct rdmatensor_msg *msg,
 				     const struct rdmatensor_meta *content, u64 *span)
 {
 	struct rdmatensor_layout layout;
+	struct rdmatensor_cut cut;
 
 	*span = content->bytes;
 	if (!(msg->flags & RDMATENSOR_WIRE_F_LAYOUT))
@@ -270,7 +271,10 @@ static const char *wire_content_span(const struct rdmatensor_msg *msg,
 	rdmatensor_wire_layout_get(msg->layout, &layout);
 	if (rdmatensor_layout_span(&layout, content, span))
 		return "layout of other meta-data";
-	return rdmatensor_layout_disjoint(&layout, content) ? NULL : "layout that overlaps itself";
+	if (!rdmatensor_layout_disjoint(&layout, content))
+		return "layout that overlaps itself";
+	rdmatensor_slice_cut(NULL, &layout, content, &cut);
+	return rdmatensor_cut_runs(&cut) > RDMATENSOR_RUNS_MAX ? "layout of too many runs" : NULL;
 }
 
 static const char *wire_check_dest(const struct rdmatensor_msg *msg)

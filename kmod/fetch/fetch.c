@@ -188,40 +188,59 @@ static int fetch_say(struct rdmatensor_fetch *fetch, int error, const char *text
 	return error;
 }
 
-/* The bytes that the content takes of the destination, gaps included */
-static int fetch_span(struct rdmatensor_fetch *fetch, u64 *span)
+/* Of a destination with a layout: it has a place for each element. Return: 0; why not, with a text */
+static int fetch_fit_layout(struct rdmatensor_fetch *fetch, u64 *span)
 {
-	const struct rdmatensor_layout *layout;
+	const struct rdmatensor_fetch_layout *places = fetch->layout;
+	const struct rdmatensor_meta *meta = &fetch->meta;
 	char text[RDMATENSOR_TEXT_MAX];
+	unsigned int i;
 
-	*span = fetch->meta.bytes;
-	if (!fetch->layout || fetch->meta.is_dead)
-		return 0;
-	layout = &fetch->layout->layout;
-	if (rdmatensor_layout_span(layout, &fetch->meta, span)) {
+	if (places->data_type && places->data_type != meta->data_type) {
+		scnprintf(text, sizeof(text),
+			  "what comes is of data type %u, and the destination is for elements of type %u",
+			  meta->data_type, places->data_type);
+		return fetch_say(fetch, -EINVAL, text);
+	}
+	if (rdmatensor_layout_span(&places->layout, meta, span)) {
+		if (places->layout.ndims == meta->ndims &&
+		    !rdmatensor_data_type_opaque(meta->data_type))
+			return fetch_say(fetch, -ERANGE,
+					 "with these strides what comes ends beyond all addresses");
 		scnprintf(text, sizeof(text),
 			  "the destination has %u strides, and what comes has %u dims%s: give a stride for each",
-			  layout->ndims, fetch->meta.ndims,
-			  rdmatensor_data_type_opaque(fetch->meta.data_type) ?
-			  " and is opaque" : "");
+			  places->layout.ndims, meta->ndims,
+			  rdmatensor_data_type_opaque(meta->data_type) ? " and is opaque" : "");
 		return fetch_say(fetch, -ERANGE, text);
 	}
-	if (!rdmatensor_layout_disjoint(layout, &fetch->meta))
+	for (i = 0; i < meta->ndims; i++) {
+		if (meta->dims[i] <= places->most[i])
+			continue;
+		scnprintf(text, sizeof(text),
+			  "dim %u of what comes has %llu elements, and there are places for %llu", i,
+			  meta->dims[i], places->most[i]);
+		return fetch_say(fetch, -EMSGSIZE, text);
+	}
+	if (!rdmatensor_layout_disjoint(&places->layout, meta))
 		return fetch_say(fetch, -EINVAL,
 				 "elements would overlap in the destination: give each dim a stride that reaches over all faster ones");
-	return 0;
+	if (*span <= fetch->room)
+		return 0;
+	scnprintf(text, sizeof(text),
+		  "what comes takes %llu bytes with these strides, and the destination has %llu",
+		  *span, fetch->room);
+	return fetch_say(fetch, -EMSGSIZE, text);
 }
 
 int rdmatensor_fetch_place(struct rdmatensor_fetch *fetch, gfp_t gfp)
 {
 	struct rdmatensor_regions *regions = &fetch->op.pool->regions;
-	u64 bytes;
+	u64 bytes = fetch->meta.bytes;
 	int ret;
 
 	rdmatensor_proxy_give(&fetch->proxy);
-	ret = fetch_span(fetch, &bytes);
-	if (ret)
-		return ret;
+	if (fetch->layout && !fetch->meta.is_dead)
+		return fetch_fit_layout(fetch, &bytes);
 	if (!fetch->alloc)
 		return bytes > fetch->room ? -EMSGSIZE : 0;
 

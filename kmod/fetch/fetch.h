@@ -25,10 +25,14 @@ struct rdmatensor_fetch_slice {
 /**
  * struct rdmatensor_fetch_layout - where a tensor's elements are to lie in a destination
  * @layout: checked
- * @wire: the same for the peer
+ * @most: elements of each dim that have a place
+ * @data_type: of those; RDMATENSOR_DT_INVALID: any
+ * @wire: the layout for the peer
  */
 struct rdmatensor_fetch_layout {
 	struct rdmatensor_layout layout;
+	u64 most[RDMATENSOR_DIMS_MAX];
+	u32 data_type;
 	struct rdmatensor_wire_layout wire;
 };
 
@@ -173,8 +177,9 @@ void rdmatensor_slice_misfits(struct rdmatensor_status *status,
  * @fetch: an allocated destination, or a region of its proxy, of other meta-data is freed
  * @gfp: for the allocator of regions
  *
- * Return: 0: held, or nothing is needed; -EMSGSIZE: longer than the destination; -ERANGE, -EINVAL: the
- * layout is of other meta-data, or would have elements overlap, and fetch->op.status has the text;
+ * Return: 0: held, or nothing is needed; -EMSGSIZE: longer than the destination, or than
+ * it has places in a dim; -ERANGE, -EINVAL: the layout is of other meta-data, or would have elements
+ * overlap; of a layout fetch->op.status has the text;
  * -ENOSPC, -ENOMEM: of the pool. After an error there is no allocated destination.
  */
 int rdmatensor_fetch_place(struct rdmatensor_fetch *fetch, gfp_t gfp);

@@ -157,18 +157,21 @@ out_drop:
 	return ret;
 }
 
-/* A copy has no gaps. Return: 0, -ENOMEM */
+/* A copy has no gaps. Return: 0, -ENOMEM, or why a device cannot be given it: -EINVAL, -E2BIG */
 static int publication_lay_out(struct rdmatensor_publication *pub,
 			       const struct rdmatensor_publish_args *args)
 {
 	if (!args->layout || args->copy)
 		return 0;
+	/* Nor is it longer than the memory that it is read from */
+	if (!rdmatensor_layout_disjoint(args->layout, &args->meta))
+		return -EINVAL;
 	pub->layout = kmalloc(sizeof(*pub->layout), GFP_KERNEL_ACCOUNT);
 	if (!pub->layout)
 		return -ENOMEM;
 	pub->layout->layout = *args->layout;
 	rdmatensor_slice_cut(NULL, args->layout, &args->meta, &pub->layout->cut);
-	return 0;
+	return rdmatensor_cut_runs(&pub->layout->cut) > RDMATENSOR_RUNS_MAX ? -E2BIG : 0;
 }
 
 static int publication_hold(struct rdmatensor_core *core, struct rdmatensor_publication *pub,

@@ -457,9 +457,28 @@ static void request_posted(struct rdmatensor_txmsg *tx, u64 seq)
 	}
 }
 
+/* Runs of the landing that the peer would have to write one by one. Return: 0; -E2BIG */
+static int request_count_runs(struct rdmatensor_request *req)
+{
+	struct rdmatensor_fetch *fetch = &req->fetch;
+	char text[RDMATENSOR_TEXT_MAX];
+	struct rdmatensor_cut cut;
+
+	if (!rdmatensor_fetch_landing_layout(fetch))
+		return 0;
+	rdmatensor_fetch_cut(fetch, &cut);
+	if (rdmatensor_cut_runs(&cut) <= RDMATENSOR_RUNS_MAX)
+		return 0;
+	scnprintf(text, sizeof(text),
+		  "the destination has %llu runs of %llu bytes, and %u is the most: fetch parts, or name a proxy",
+		  rdmatensor_cut_runs(&cut), cut.bytes, RDMATENSOR_RUNS_MAX);
+	rdmatensor_status_set(&fetch->op.status, -E2BIG, text);
+	return -E2BIG;
+}
+
 /*
  * Where the content goes to is for the peer to write from here on. Return: 0; -EMSGSIZE: it
- * takes more keys than a message has, and is not
+ * takes more keys than a message has, and is not; -E2BIG
  */
 static int request_expose_landing(struct rdmatensor_request *req)
 {
@@ -468,7 +487,11 @@ static int request_expose_landing(struct rdmatensor_request *req)
 	struct rdmatensor_msg msg = {};
 	struct rdmatensor_pool *pool;
 	u64 length, offset;
+	int ret;
 
+	ret = request_count_runs(req);
+	if (ret)
+		return ret;
 	pool = rdmatensor_fetch_landing(fetch, &offset);
 	rdmatensor_pool_expose(pool, offset, rdmatensor_fetch_landing_bytes(fetch), channel->domain,
 			       &req->exposure);
@@ -501,6 +524,13 @@ static int request_expose_landing(struct rdmatensor_request *req)
 	return -EMSGSIZE;
 }
 
+/* A peer that writes no layouts writes to the proxy of what has one */
+static bool request_knows_layout(const struct rdmatensor_request *req)
+{
+	return !req->fetch.layout ||
+	       READ_ONCE(req->channel->features) & RDMATENSOR_WIRE_FEATURE_LAYOUT;
+}
+
 /*
  * A destination that fits the known meta-data, or its proxy. Return: 0, or why there is none:
  * then the request is sent without it, or the fetch is cancelled.
@@ -513,7 +543,7 @@ static int request_expose(struct rdmatensor_request *req, gfp_t gfp)
 	ret = rdmatensor_fetch_place(fetch, gfp);
 	if (ret)
 		return ret;
-	if (fetch->op.pool->peers == RDMATENSOR_POOL_PEERS_WRITE) {
+	if (fetch->op.pool->peers == RDMATENSOR_POOL_PEERS_WRITE && request_knows_layout(req)) {
 		ret = request_expose_landing(req);
 		if (!ret || !fetch->proxy.pool)
 			return ret;
@@ -525,6 +555,20 @@ static int request_expose(struct rdmatensor_request *req, gfp_t gfp)
 }
 
 /*
+ * What has begun on several lanes is written whole, and whether the tensor is a view with short
+ * runs its publisher alone knows
+ */
+static u64 request_cost(const struct rdmatensor_request *req)
+{
+	u64 bytes = req->fetch.meta.bytes, cost = rdmatensor_fetch_cost(&req->fetch);
+	const struct rdmatensor_cut runs = {
+		.bytes = max_t(u64, div_u64(bytes, RDMATENSOR_RUNS_MAX), 1),
+	};
+
+	return req->nr_parts > 1 ? max(cost, rdmatensor_cut_cost(&runs, bytes)) : cost;
+}
+
+/*
  * How long the peer may be silent before it answers a CANCEL: it may first have to write
  * the whole destination. A length that it only announced extends nothing. Any message
  * restarts the time, since the answer goes the same way. Acknowledgements of its device do
@@ -533,8 +577,7 @@ static int request_expose(struct rdmatensor_request *req, gfp_t gfp)
 static void request_await_answer(struct rdmatensor_request *req)
 {
 	/* While keys are being taken back the meta-data are those of another destination */
-	request_be_patient(req, req->exposed && !req->revoking ?
-			   rdmatensor_fetch_cost(&req->fetch) : 0);
+	request_be_patient(req, req->exposed && !req->revoking ? request_cost(req) : 0);
 }
 
 /* True: the peer has sent something since, and the time was extended */
@@ -1014,7 +1057,8 @@ static int request_submit(struct rdmatensor_channel *channel,
 
 	ret = request_check_features(channel,
 				     (args->slice ? RDMATENSOR_WIRE_FEATURE_SLICE : 0) |
-				     (args->layout ? RDMATENSOR_WIRE_FEATURE_LAYOUT : 0) |
+				     (args->layout && !args->proxy ?
+				      RDMATENSOR_WIRE_FEATURE_LAYOUT : 0) |
 				     (args->newest || args->now ?
 				      RDMATENSOR_WIRE_FEATURE_NEWEST : 0));
 	if (!ret)

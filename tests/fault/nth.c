@@ -410,7 +410,7 @@ static void undo_publish(void)
 }
 
 /* Each second byte */
-static const uint64_t gaps = 2;
+static const struct rdmatensor_stride gaps = { 2, 1000 };
 
 static int op_publish_view(void)
 {

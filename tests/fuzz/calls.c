@@ -695,7 +695,10 @@ static const struct rdmatensor_range ranges[RDMATENSOR_DIMS_MAX + 1] = {
 };
 
 /* Of elements, dense and not, and of a few dims */
-static const uint64_t strides[RDMATENSOR_DIMS_MAX + 1] = { 8, 1, 2, 0, 100, 1ull << 62, 1ull << 63 };
+static const struct rdmatensor_stride strides[RDMATENSOR_DIMS_MAX + 1] = {
+	{ 8, RDMATENSOR_RANGE_REST }, { 1, RDMATENSOR_RANGE_REST }, { 2, 100 }, { 0, 1 }, { 100, 0 },
+	{ 1ull << 62, 1 }, { 1ull << 63, 1 },
+};
 
 static void make_strided(struct worker *w, struct rdmatensor_op *op)
 {

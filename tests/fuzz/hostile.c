@@ -275,7 +275,7 @@ TEST(slices_that_lie)
 TEST(layouts_that_lie)
 {
 	const struct rdmatensor_wire_layout gaps = { .ndims = 1, .strides = { htole64(2) } };
-	const uint64_t strides[] = { 2 };
+	const struct rdmatensor_stride strides[] = { { 2, TENSOR } };
 	struct rdmatensor_msg again = scene_right(RDMATENSOR_WIRE_TENSOR_RE_REQUEST, 1), msg;
 	struct rdmatensor_msg ask = { .type = RDMATENSOR_WIRE_TENSOR_REQUEST, .request_index = 1,
 				      .name = "w", .name_len = 1 };

@@ -80,7 +80,7 @@ static void reap(void)
 static void victim_asks(uint32_t channel)
 {
 	struct rdmatensor_range range = { below(80), below(2) ? below(TENSOR) : ~0ull };
-	uint64_t stride = below(4);
+	struct rdmatensor_stride stride = { below(4), below(4) ? RDMATENSOR_RANGE_REST : below(TENSOR) };
 	struct side *a = &scene.p.a;
 	struct rdmatensor_op op;
 

@@ -608,7 +608,60 @@ static void many_regions(struct kunit *test)
 	rdmatensor_regions_destroy(&regions);
 }
 
+/* Which uses may lie over each other: the second one is refused, or both are there */
+static void beside_each_other(struct kunit *test)
+{
+	static const struct {
+		bool write[2], sparse[2];
+		int ret;
+	} cases[] = {
+		{ { false, false }, { false, false }, 0 },
+		{ { false, false }, { true, false }, 0 },
+		{ { false, false }, { true, true }, 0 },
+		{ { false, true }, { false, false }, -EINVAL },
+		{ { false, true }, { false, true }, -EINVAL },
+		{ { false, true }, { true, false }, -EINVAL },
+		{ { false, true }, { true, true }, 0 },
+		{ { true, true }, { false, false }, -EINVAL },
+		{ { true, true }, { false, true }, -EINVAL },
+		{ { true, true }, { true, true }, 0 },
+	};
+	struct rdmatensor_regions regions;
+	struct rdmatensor_use uses[2];
+	unsigned int i, first, j;
+	u64 at;
+
+	KUNIT_ASSERT_EQ(test, rdmatensor_regions_init(&regions, 4096), 0);
+	KUNIT_ASSERT_EQ(test, rdmatensor_regions_alloc(&regions, 4096, GFP_KERNEL, &at), 0);
+	for (i = 0; i < 2 * ARRAY_SIZE(cases); i++) {
+		first = i % 2;
+		memset(uses, 0, sizeof(uses));
+		for (j = 0; j < 2; j++) {
+			unsigned int which = j ? !first : first;
+			bool write = cases[i / 2].write[which];
+			int ret = cases[i / 2].sparse[which] ?
+				  rdmatensor_regions_hold_sparse(&regions, &uses[j], 64 * j, 256, write) :
+				  rdmatensor_regions_hold(&regions, &uses[j], 64 * j, 256, write);
+
+			KUNIT_EXPECT_EQ_MSG(test, ret, j ? cases[i / 2].ret : 0, "case %u", i);
+			if (!ret && j)
+				rdmatensor_regions_drop(&regions, &uses[1]);
+		}
+		KUNIT_EXPECT_EQ(test, rdmatensor_regions_free(&regions, 0), -EBUSY);
+		rdmatensor_regions_drop(&regions, &uses[0]);
+	}
+	/* A sparse one begins anywhere, and ends inside all the same */
+	KUNIT_EXPECT_EQ(test, rdmatensor_regions_hold(&regions, &uses[0], 1, 1, true), -EINVAL);
+	KUNIT_EXPECT_EQ(test, rdmatensor_regions_hold_sparse(&regions, &uses[0], 1, 4096, true),
+			-EINVAL);
+	KUNIT_EXPECT_EQ(test, rdmatensor_regions_hold_sparse(&regions, &uses[0], 1, 4095, true), 0);
+	rdmatensor_regions_drop(&regions, &uses[0]);
+	KUNIT_EXPECT_EQ(test, rdmatensor_regions_free(&regions, 0), 0);
+	rdmatensor_regions_destroy(&regions);
+}
+
 static struct kunit_case region_tests[] = {
+	KUNIT_CASE(beside_each_other),
 	KUNIT_CASE(sizes_of_pools),
 	KUNIT_CASE(rounds_up),
 	KUNIT_CASE(exhausted),

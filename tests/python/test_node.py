@@ -699,12 +699,21 @@ def test_out_with_gaps_that_does_not_fit(peer, offers):
     with pytest.raises(OSError, match="has 1 strides, and what comes has 2 dims") as error:
         peer.get("w", out=whole[::2, 3])
     assert error.value.errno == errno.ERANGE
-    with pytest.raises(OSError, match="its place fewer"):
-        peer.get("w", out=whole[:1, :4].T[:2])
-    with pytest.raises(ValueError, match="without negative strides"):
+    # Of each dim, also where all of them would fit
+    for out, text in [
+        (whole[:1, :4].T[:2], "dim 1 of what comes has 3 elements, and there are places for 1"),
+        (whole[:, :2], "dim 1 of what comes has 3 elements, and there are places for 2"),
+        (whole[1:2, :4].T[:, 0:1], "dim 1 .* places for 1"),
+    ]:
+        with pytest.raises(OSError, match=text) as error:
+            peer.get("w", out=out)
+        assert error.value.errno == errno.EMSGSIZE
+    with pytest.raises(ValueError, match="negative strides"):
         peer.get("w", out=whole[::-1])
     with pytest.raises(OSError, match="would overlap"):
         peer.get("w", out=np.lib.stride_tricks.as_strided(whole, (2, 3), (0, 4)))
-    with pytest.raises(TypeError, match="out is of int32"):
-        peer.get("w", out=np.zeros((8, 8), "i4")[:, 1:4])
-    assert not whole.any()
+    other = np.zeros((8, 8), "i4")
+    with pytest.raises(OSError, match="is for elements of type") as error:
+        peer.get("w", out=other[:, 1:4])
+    assert error.value.errno == errno.EINVAL
+    assert not whole.any() and not other.any()

@@ -1334,7 +1334,7 @@ static void good_release(struct rdmatensor_op *op)
 }
 
 /* Of 64 bytes, which lie together */
-static const uint64_t together = 1;
+static const struct rdmatensor_stride together = { 1, 64 };
 
 static void good_strided(struct rdmatensor_op *op)
 {

@@ -124,6 +124,19 @@ static void view_random(struct view *view, uint32_t *type)
 		view->dims[i] = rnd(20) ? 1 + rnd(view->ndims < 3 ? 60 : 8) : 0;
 }
 
+/* As the calls want them: a place for each element, or for any number of them */
+static const struct rdmatensor_stride *places(const struct view *view)
+{
+	static struct rdmatensor_stride strides[DIMS];
+	uint32_t i;
+
+	for (i = 0; i < view->ndims; i++) {
+		strides[i].bytes = view->strides[i];
+		strides[i].most = rnd(2) ? view->dims[i] : REST;
+	}
+	return strides;
+}
+
 /* Offers @view as "t", from an odd place in a region of its own. Return: the first byte's offset */
 static uint64_t offer(struct side *side, const struct view *view, uint32_t type, uint16_t flags,
 		      uint64_t *region)
@@ -135,7 +148,7 @@ static uint64_t offer(struct side *side, const struct view *view, uint32_t type,
 	fill(side_at(side, *region), view->span + lead + 1, seed);
 	rdmatensor_prep_publish(&op, "t", 1, bytes ? side->pool.id : 0, bytes ? *region + lead : 0,
 				bytes, type, view->ndims, view->dims, 0, 7);
-	rdmatensor_prep_strides(&op, view->strides, view->ndims);
+	rdmatensor_prep_strides(&op, places(view), view->ndims);
 	op.flags |= flags;
 	EQ(side_do(side, &op), 0);
 	return *region + lead;
@@ -153,7 +166,7 @@ static void take_back(struct side *side, uint64_t region)
 
 /* Fetches a part of what @from offers at @at, and looks at each byte of where it goes */
 static void strided_fetch(struct side *side, uint32_t channel, struct side *from,
-			  const struct view *source, uint64_t at)
+			  const struct view *source, uint32_t type, uint64_t at)
 {
 	static unsigned char own[8 * MOST], want[8 * MOST];
 	struct rdmatensor_range ranges[DIMS];
@@ -197,7 +210,9 @@ static void strided_fetch(struct side *side, uint32_t channel, struct side *from
 	if (sliced)
 		rdmatensor_prep_slice(&op, ranges, source->ndims);
 	if (strided)
-		rdmatensor_prep_strides(&op, part.strides, part.ndims);
+		rdmatensor_prep_strides(&op, places(&part), part.ndims);
+	if (strided && rnd(2))
+		op.data_type = type;
 	EQ(side_do(side, &op), 0);
 	EQ(side_next(side, RDMATENSOR_CQE_FETCH, 3, &cqe), 0);
 	EQ(cqe.tensor_bytes, elements(&part) * part.size);
@@ -213,15 +228,17 @@ static void strides_of(struct side *side, uint32_t channel, unsigned int tensors
 	struct view source;
 	unsigned int i, j;
 	uint32_t type;
+	bool copied;
 
 	for (i = 0; i < tensors; i++) {
+		copied = !rnd(5);
 		do {
 			view_random(&source, &type);
-			lay_out(&source, true);
+			lay_out(&source, copied);
 		} while (source.span > MOST || elements(&source) * source.size > MOST);
-		at = offer(&p.a, &source, type, rnd(5) ? 0 : RDMATENSOR_OP_COPY, &region);
+		at = offer(&p.a, &source, type, copied ? RDMATENSOR_OP_COPY : 0, &region);
 		for (j = 0; j < 6; j++)
-			strided_fetch(side, channel, &p.a, &source, at);
+			strided_fetch(side, channel, &p.a, &source, type, at);
 		take_back(&p.a, region);
 	}
 }
@@ -262,10 +279,11 @@ TEST(strides_with_checksums)
 }
 
 /* A matrix of 4 x 5 floats, whose region is the pool's first */
-static const uint64_t matrix[2] = { 4, 5 }, dense[2] = { 20, 4 };
+static const uint64_t matrix[2] = { 4, 5 };
+static const struct rdmatensor_stride dense[2] = { { 20, 4 }, { 4, 5 } };
 
-static int publish_view(struct side *side, uint64_t offset, const uint64_t *strides, uint32_t nr,
-			uint16_t flags)
+static int publish_view(struct side *side, uint64_t offset, const struct rdmatensor_stride *strides,
+			uint32_t nr, uint16_t flags)
 {
 	struct rdmatensor_op op;
 
@@ -278,7 +296,13 @@ static int publish_view(struct side *side, uint64_t offset, const uint64_t *stri
 
 TEST(views_that_cannot_be_published)
 {
-	const uint64_t wide[2] = { 400, 4 }, far[2] = { 1ull << 63, 4 }, long_way[2] = { 1ull << 62, 4 };
+	const struct rdmatensor_stride wide[3] = { { 400, REST }, { 4, 5 } };
+	const struct rdmatensor_stride far[2] = { { 1ull << 63, 4 }, { 4, 5 } };
+	const struct rdmatensor_stride long_way[2] = { { 1ull << 62, 4 }, { 4, 5 } };
+	const struct rdmatensor_stride few[2] = { { 400, 3 }, { 4, 5 } };
+	const struct rdmatensor_stride again[2] = { { 0, 4 }, { 4, 5 } };
+	const struct rdmatensor_stride bytes = { 2, REST };
+	uint64_t runs = RDMATENSOR_RUNS_MAX + 1;
 	struct rdmatensor_op op;
 	uint64_t at;
 
@@ -290,6 +314,12 @@ TEST(views_that_cannot_be_published)
 	EQ(publish_view(&p.a, at, NULL, 2, 0), -EFAULT);
 	EQ(publish_view(&p.a, at, far, 2, 0), -EINVAL);
 	EQ(publish_view(&p.a, at, long_way, 2, 0), -ERANGE);
+	EQ(publish_view(&p.a, at, few, 2, 0), -ERANGE);
+	EQ(publish_view(&p.a, at, again, 2, 0), -EINVAL);
+	EQ(publish_view(&p.a, at, again, 2, RDMATENSOR_OP_COPY), 0);
+	rdmatensor_prep_withdraw(&op, "m", 1, 5);
+	EQ(side_do(&p.a, &op), 0);
+	EQ(side_next(&p.a, RDMATENSOR_CQE_WITHDRAW, 5, NULL), 0);
 	EQ(publish_view(&p.a, at, wide, 2, RDMATENSOR_OP_SHARE), -EINVAL);
 	/* From its first byte to its last one inside the region: 1220 bytes */
 	EQ(publish_view(&p.a, at + 61, wide, 2, 0), -EINVAL);
@@ -303,6 +333,12 @@ TEST(views_that_cannot_be_published)
 				1, matrix, 0, 0);
 	rdmatensor_prep_strides(&op, dense, 1);
 	EQ(side_do(&p.a, &op), -ERANGE);
+	rdmatensor_prep_publish(&op, "r", 1, p.a.pool.id, side_alloc(&p.a, 2 * runs), runs,
+				RDMATENSOR_DT_UINT8, 1, &runs, 0, 0);
+	rdmatensor_prep_strides(&op, &bytes, 1);
+	EQ(side_do(&p.a, &op), -E2BIG);
+	op.flags |= RDMATENSOR_OP_COPY;
+	EQ(side_do(&p.a, &op), 0);
 	/* Strides without the flag, or of what has none */
 	op.flags = 0;
 	EQ(side_do(&p.a, &op), -EINVAL);
@@ -312,7 +348,7 @@ TEST(views_that_cannot_be_published)
 }
 
 static int fetch_strided(struct side *side, uint32_t channel, const char *name, uint64_t bytes,
-			 const uint64_t *strides, uint32_t nr, char *text)
+			 const struct rdmatensor_stride *strides, uint32_t nr, uint32_t type, char *text)
 {
 	uint64_t at = side_alloc(side, bytes + 1);
 	struct rdmatensor_cqe cqe;
@@ -321,6 +357,7 @@ static int fetch_strided(struct side *side, uint32_t channel, const char *name, 
 
 	rdmatensor_prep_fetch(&op, channel, name, 1, side->pool.id, at, bytes, 0, 3);
 	rdmatensor_prep_strides(&op, strides, nr);
+	op.data_type = type;
 	ret = side_do(side, &op);
 	text[0] = '\0';
 	if (!ret) {
@@ -336,27 +373,36 @@ static void misfits(struct side *side, uint32_t channel)
 {
 	static const struct {
 		const char *name;
-		uint64_t bytes, strides[3];
+		uint64_t bytes;
+		struct rdmatensor_stride strides[3];
 		uint32_t nr;
 		int ret;
 		const char *text;
+		uint32_t type;
 	} cases[] = {
-		{ "m", 80, { 20, 4 }, 2, 0, NULL },
-		{ "m", 79, { 20, 4 }, 2, -EMSGSIZE, NULL },
-		{ "m", 1220, { 400, 4 }, 2, 0, NULL },
-		{ "m", 1219, { 400, 4 }, 2, -EMSGSIZE, NULL },
-		{ "m", 80, { 4, 16 }, 2, 0, NULL },
-		{ "m", 80, { 4, 15 }, 2, -EINVAL, "elements would overlap" },
-		{ "m", 80, { 0, 4 }, 2, -EINVAL, "elements would overlap" },
-		{ "m", 80, { 20 }, 1, -ERANGE, "has 1 strides, and what comes has 2 dims" },
-		{ "m", 80, { 80, 20, 4 }, 3, -ERANGE, "has 3 strides" },
-		{ "m", 80, { 1ull << 62, 4 }, 2, -ERANGE, "has 2 strides" },
-		{ "m", 80, { 1ull << 63, 4 }, 2, -EINVAL, NULL },
-		{ "m", 80, { 20, 4 }, 17, -EINVAL, NULL },
-		{ "opaque", 80, { 1 }, 1, -ERANGE, "opaque" },
-		{ "dead", 0, { 1, 1 }, 2, 0, NULL },
-		{ "empty", 0, { 0, 0 }, 2, 0, NULL },
-		{ "empty", 0, { 0 }, 1, -ERANGE, "has 1 strides" },
+		{ "m", 80, { { 20, REST }, { 4, REST } }, 2, 0, NULL, 0 },
+		{ "m", 79, { { 20, REST }, { 4, REST } }, 2, -EMSGSIZE, "bytes with these strides", 0 },
+		{ "m", 1220, { { 400, REST }, { 4, REST } }, 2, 0, NULL, 0 },
+		{ "m", 1219, { { 400, REST }, { 4, REST } }, 2, -EMSGSIZE, "bytes with these strides", 0 },
+		{ "m", 80, { { 4, REST }, { 16, REST } }, 2, 0, NULL, 0 },
+		{ "m", 80, { { 4, REST }, { 15, REST } }, 2, -EINVAL, "elements would overlap", 0 },
+		{ "m", 80, { { 0, REST }, { 4, REST } }, 2, -EINVAL, "elements would overlap", 0 },
+		{ "m", 80, { { 20, REST } }, 1, -ERANGE, "has 1 strides, and what comes has 2 dims", 0 },
+		{ "m", 80, { { 80, REST }, { 20, REST }, { 4, REST } }, 3, -ERANGE, "has 3 strides", 0 },
+		{ "m", 80, { { 1ull << 62, REST }, { 4, REST } }, 2, -ERANGE, "beyond all addresses", 0 },
+		{ "m", 80, { { 1ull << 63, REST }, { 4, REST } }, 2, -EINVAL, NULL, 0 },
+		{ "m", 80, { { 20, REST }, { 4, REST } }, 17, -EINVAL, NULL, 0 },
+		{ "m", 1220, { { 400, 3 }, { 4, 5 } }, 2, -EMSGSIZE, "dim 0 of what comes has 4", 0 },
+		{ "m", 1220, { { 400, 4 }, { 4, 4 } }, 2, -EMSGSIZE, "dim 1 of what comes has 5", 0 },
+		{ "m", 1220, { { 400, 4 }, { 4, 0 } }, 2, -EMSGSIZE, "there are places for 0", 0 },
+		{ "m", 80, { { 20, 4 }, { 4, 5 } }, 2, 0, NULL, RDMATENSOR_DT_FLOAT },
+		{ "m", 80, { { 20, 4 }, { 4, 5 } }, 2, -EINVAL, "is of data type", RDMATENSOR_DT_INT32 },
+		{ "m", 80, { { 20, 4 }, { 4, 5 } }, 2, -EINVAL, NULL, RDMATENSOR_DT_MAX + 1 },
+		{ "opaque", 80, { { 1, REST } }, 1, -ERANGE, "opaque", 0 },
+		{ "dead", 0, { { 1, REST }, { 1, REST } }, 2, 0, NULL, 0 },
+		{ "dead", 0, { { 1, REST } }, 1, 0, NULL, 0 },
+		{ "empty", 0, { { 0, REST }, { 0, REST } }, 2, 0, NULL, 0 },
+		{ "empty", 0, { { 0, REST } }, 1, -ERANGE, "has 1 strides", 0 },
 	};
 	char text[RDMATENSOR_STATUS_ROOM];
 	unsigned int i, at;
@@ -366,11 +412,36 @@ static void misfits(struct side *side, uint32_t channel)
 	for (i = 0; i < 2 * sizeof(cases) / sizeof(*cases); i++) {
 		at = i % (sizeof(cases) / sizeof(*cases));
 		ret = fetch_strided(side, channel, cases[at].name, cases[at].bytes,
-				    cases[at].strides, cases[at].nr, text);
+				    cases[at].strides, cases[at].nr, cases[at].type, text);
 		if (ret != cases[at].ret || (cases[at].text && !strstr(text, cases[at].text)))
 			test_fail(__FILE__, __LINE__, "case %u: %d, %s", at, ret, text);
 		test_checks++;
 	}
+}
+
+/* A peer does not write them one by one, the CPU may */
+static void too_many_runs(void)
+{
+	const struct rdmatensor_stride second = { 2, REST };
+	uint64_t runs = RDMATENSOR_RUNS_MAX + 1, from = side_alloc(&p.a, runs), i;
+	char text[RDMATENSOR_STATUS_ROOM];
+	struct rdmatensor_op op;
+	unsigned char *own = malloc(2 * runs);
+
+	CHECK(own);
+	fill(side_at(&p.a, from), runs, 9);
+	rdmatensor_prep_publish(&op, "runs", 1, p.a.pool.id, from, runs, RDMATENSOR_DT_UINT8, 1, &runs, 0, 0);
+	EQ(side_do(&p.a, &op), 0);
+	EQ(fetch_strided(&p.b, p.b.channel, "runs", 2 * runs, &second, 1, 0, text), -E2BIG);
+	CHECK(strstr(text, "the destination has 65537 runs of 1 bytes"));
+	rdmatensor_prep_fetch_memory(&op, p.b.channel, "runs", 1, own, 2 * runs, p.b.pool.id, 0, 3);
+	rdmatensor_prep_strides(&op, &second, 1);
+	EQ(side_do(&p.b, &op), 0);
+	EQ(side_next(&p.b, RDMATENSOR_CQE_FETCH, 3, NULL), 0);
+	for (i = 0; i < runs; i++)
+		if (own[2 * i] != side_at(&p.a, from)[i])
+			test_fail(__FILE__, __LINE__, "byte %llu", (unsigned long long)i);
+	free(own);
 }
 
 TEST(strides_that_do_not_fit)
@@ -391,6 +462,7 @@ TEST(strides_that_do_not_fit)
 	EQ(side_do(&p.a, &op), 0);
 	misfits(&p.b, p.b.channel);
 	misfits(&p.a, RDMATENSOR_CHANNEL_SELF);
+	too_many_runs();
 
 	rdmatensor_prep_fetch(&op, p.b.channel, "m", 1, p.b.pool.id, side_alloc(&p.b, 80), 80, 0, 3);
 	rdmatensor_prep_strides(&op, dense, 2);
@@ -407,7 +479,8 @@ TEST(strides_that_do_not_fit)
 /* Elements between each other's, at the same time; and never with what has all bytes of its range */
 TEST(strides_beside_each_other)
 {
-	const uint64_t column[2] = { 4, 1 }, columns[2] = { 8, 8 };
+	const struct rdmatensor_stride columns[2] = { { 8, 4 }, { 8, 1 } };
+	const uint64_t column[2] = { 4, 1 };
 	struct rdmatensor_op ops[2], op;
 	uint64_t from, to;
 
@@ -440,7 +513,8 @@ TEST(strides_beside_each_other)
 /* Runs of which one begins in another segment than the one before, or goes over its end, at each place */
 TEST(strides_over_segments)
 {
-	const uint64_t dims[2] = { 4, 16 }, strides[2] = { 1000, 1 }, segment = 2u << 20;
+	const struct rdmatensor_stride strides[2] = { { 1000, 4 }, { 1, 16 } };
+	const uint64_t dims[2] = { 4, 16 }, segment = 2u << 20;
 	unsigned char *to, want[3100];
 	struct rdmatensor_cqe cqe;
 	struct rdmatensor_op op;
@@ -479,7 +553,8 @@ static uint64_t common;
 /* Of one matrix each its own columns, to those columns of one array that all have */
 static void *columns_meanwhile(void *arg)
 {
-	const uint64_t first = (uintptr_t)arg * (WIDTH / THREADS), strides[2] = { WIDTH, 1 };
+	const uint64_t first = (uintptr_t)arg * (WIDTH / THREADS);
+	const struct rdmatensor_stride strides[2] = { { WIDTH, ROWS }, { 1, WIDTH / THREADS } };
 	const struct rdmatensor_range columns[2] = { { 0, REST }, { first, WIDTH / THREADS } };
 	unsigned char *to = side_at(&p.b, common) + first;
 	struct rdmatensor_cqe cqe;
@@ -541,14 +616,15 @@ TEST(strides_by_threads_beside_bulk)
 /* Cancelled, and with the peer gone, in the middle of a content of which each byte is a write */
 TEST(strides_that_are_cancelled)
 {
-	const uint64_t strides[1] = { 8 }, dims[1] = { 1 << 19 };
+	const struct rdmatensor_stride strides[1] = { { 8, REST } };
+	const uint64_t dims[1] = { RDMATENSOR_RUNS_MAX };
 	unsigned int i, cancelled = 0;
 	struct rdmatensor_op op;
 	uint64_t at;
 	int ret;
 
 	pair_open(&p, POOL, NULL);
-	rdmatensor_prep_publish(&op, "m", 1, p.a.pool.id, side_alloc(&p.a, 1 << 19), 1 << 19,
+	rdmatensor_prep_publish(&op, "m", 1, p.a.pool.id, side_alloc(&p.a, dims[0]), dims[0],
 				RDMATENSOR_DT_UINT8, 1, dims, 0, 0);
 	EQ(side_do(&p.a, &op), 0);
 	at = side_alloc(&p.b, 4 << 20);

@@ -76,7 +76,9 @@ static uint64_t target_of(struct worker *w, struct life *life)
 }
 
 /* Of one dim: dense, with gaps, and, of what is read, the same again and again */
-static const uint64_t strides[] = { 1, 3, 2, 0 };
+static const struct rdmatensor_stride strides[] = {
+	{ 1, RDMATENSOR_RANGE_REST }, { 3, RDMATENSOR_RANGE_REST }, { 2, 1000 }, { 0, 1 << 20 },
+};
 
 static void make_strided(struct worker *w, struct rdmatensor_op *op)
 {

@@ -40,14 +40,21 @@ struct rdmatensor_node;
  * @slice_ndims: number of ranges at @slice, up to RDMATENSOR_DIMS_MAX; 0: one, of bytes
  * @flags: of one that is got: RDMATENSOR_TENSOR_NEWEST: the newest step from @step on, and @step is set
  *         to it; RDMATENSOR_TENSOR_NOWAIT: -ENOENT if the peer does not offer it now
- * @strides: its elements do not lie together at @data: the distance in bytes from one to the next of each
- *           dim, the slowest first, @ndims of them; NULL: they do. Of one that is got to @data, whose @bytes
- *           are those from the first element to the last: @ndims says before the call how many dims come, as
- *           rdmatensor_prep_strides() has it
+ * @strides: its elements do not lie together at @data: of each dim, the slowest first, the distance in bytes
+ *           from one to the next and how many have a place, @ndims of them, as rdmatensor_prep_strides() has
+ *           it; NULL: they lie together. Of one that is got to @data: @ndims says before the call how many
+ *           dims come, @data_type of which type (0: any), and @bytes are those from the first element to
+ *           the last, 0: as many as the places take
  * @strides_room: the length of @strides is that of 64 bits on any machine
  *
+ * Columns 0 to 511 of an array of 64 by 4096 floats, which come from a peer:
+ *
+ *	struct rdmatensor_stride strides[2] = { { 4096 * 4, 64 }, { 4, 512 } };
+ *	struct rdmatensor_tensor columns = { .data = array, .strides = strides, .ndims = 2,
+ *					     .data_type = RDMATENSOR_DT_FLOAT };
+ *
  * Clear it before the members are set, and set @data and @bytes again before each rdmatensor_get(), and
- * @ndims with @strides: they are in and out. Its size is final.
+ * with @strides @ndims and @data_type: they are in and out. Its size is final.
  */
 struct rdmatensor_tensor {
 	void *data;
@@ -65,7 +72,7 @@ struct rdmatensor_tensor {
 #define RDMATENSOR_TENSOR_NEWEST (1 << 0)
 #define RDMATENSOR_TENSOR_NOWAIT (1 << 1)
 	union {
-		const uint64_t *strides;
+		const struct rdmatensor_stride *strides;
 		uint64_t strides_room;
 	};
 };

@@ -947,22 +947,24 @@ static inline void rdmatensor_prep_slice(struct rdmatensor_op *op,
  * rdmatensor_prep_strides() - elements that do not lie together
  * @op: prepared by rdmatensor_prep_publish(), by rdmatensor_prep_fetch() or
  *      rdmatensor_prep_fetch_memory(), and then by rdmatensor_prep_slice() or not
- * @strides: in bytes, from an element to the next one of each dim, the slowest first. To be there until
- *           SUBMIT has returned
+ * @strides: of each dim, the slowest first: bytes from an element to the next one, and how many elements
+ *           have a place. To be there until SUBMIT has returned
  * @nr: number of @strides: the dims of what is published, or of what comes, its slice's; a range of bytes
  *      has one
  *
  * A tensor is published as a view: its offset is that of the first element, which may be anywhere in a
  * region, and it is read in place. A fetch writes each element to its place from the destination's offset
  * on, which may be anywhere, too, and nothing else; @bytes of it are those from the first element to the
- * last. The fetch ends with -ERANGE if what comes has another number of dims or is opaque, with -EINVAL
- * if elements would overlap, with -EMSGSIZE if it reaches over the destination's end. SUBMIT refuses it
+ * last, and data_type may say of which type those are. Before anything is written the fetch ends with
+ * -ERANGE if what comes has another number of dims or is opaque, with -EINVAL if elements would overlap
+ * or are of another type, with -EMSGSIZE if a dim has more of them than places, or all of them take more
+ * bytes. SUBMIT refuses it
  * with -EOPNOTSUPP (the peer's module is too old), -EINVAL (more than RDMATENSOR_DIMS_MAX strides, one
  * beyond 2^63 - 1; RDMATENSOR_OP_ALLOC, RDMATENSOR_OP_KEEP or RDMATENSOR_OP_SHARE), and a PUBLISH with
  * -ERANGE. See RDMATENSOR_OP_PUBLISH and RDMATENSOR_OP_FETCH, in rdmatensor_opcode(3type).
  */
-static inline void rdmatensor_prep_strides(struct rdmatensor_op *op, const uint64_t *strides,
-					   uint32_t nr)
+static inline void rdmatensor_prep_strides(struct rdmatensor_op *op,
+					   const struct rdmatensor_stride *strides, uint32_t nr)
 {
 	op->flags |= RDMATENSOR_OP_STRIDES;
 	op->nr_strides = nr;

@@ -91,6 +91,22 @@ static void fail(struct gets *gets, const struct want *want, const struct rdmate
 		  "", late || absent ? similar(gets, want->name, meant, sizeof(meant)) : "");
 }
 
+/* Of a destination with strides: what its places take, unless the caller says it */
+static int give_room(const struct gets *gets, const struct want *want)
+{
+	struct rdmatensor_tensor *tensor = want->tensor;
+
+	if (!tensor->strides)
+		return 0;
+	if (!tensor->data || tensor->ndims > RDMATENSOR_DIMS_MAX)
+		return node_fail(-EINVAL, "get: %s/%s: strides are those of memory at data, one for each of up to %d dims",
+				 gets->host, want->name, RDMATENSOR_DIMS_MAX);
+	if (!tensor->bytes && !node_strides_span(tensor, &tensor->bytes))
+		return node_fail(-EINVAL, "get: %s/%s: strides without bytes: say in each how many elements have a place, and the data_type",
+				 gets->host, want->name);
+	return 0;
+}
+
 /*
  * Where it goes: to a place that was made for it; into the newest pool; or into the caller's memory,
  * which peers cannot write
@@ -101,11 +117,15 @@ static int prepare(struct gets *gets, struct want *want, struct rdmatensor_op *o
 	struct rdmatensor_node *node = gets->node;
 	void *to = tensor->data;
 	struct rdmatensor_pool pool, own;
-	uint64_t offset, room = tensor->bytes;
+	uint64_t offset, room;
 	/* What comes to a place of its own is taken from there */
 	bool strided = tensor->strides && !want->place && !want->need;
 	int err;
 
+	err = give_room(gets, want);
+	if (err)
+		return err;
+	room = tensor->bytes;
 	if (want->need && !want->place) {
 		err = node_alloc(node, &node->landings, want->need, &want->place);
 		if (err)
@@ -135,11 +155,10 @@ static int prepare(struct gets *gets, struct want *want, struct rdmatensor_op *o
 				 gets->host, want->name, tensor->slice_ndims, RDMATENSOR_DIMS_MAX);
 	if (tensor->slice)
 		rdmatensor_prep_slice(op, tensor->slice, (uint32_t)tensor->slice_ndims);
-	if (tensor->strides && (!tensor->data || tensor->ndims > RDMATENSOR_DIMS_MAX))
-		return node_fail(-EINVAL, "get: %s/%s: strides are those of memory at data, one for each of up to %d dims",
-				 gets->host, want->name, RDMATENSOR_DIMS_MAX);
-	if (strided)
+	if (strided) {
 		rdmatensor_prep_strides(op, tensor->strides, tensor->ndims);
+		op->data_type = tensor->data_type;
+	}
 	if (tensor->flags & RDMATENSOR_TENSOR_NEWEST)
 		op->flags |= RDMATENSOR_OP_NEWEST;
 	if (tensor->flags & RDMATENSOR_TENSOR_NOWAIT)
@@ -175,7 +194,9 @@ static void hand_over(struct gets *gets, struct want *want, const struct rdmaten
 	describe(tensor, cqe);
 	tensor->step = cqe->step_id;
 	if (want->place && tensor->data && tensor->strides) {
-		node_scatter(tensor, want->place);
+		/* What is dead or empty has any dims */
+		if (tensor->bytes)
+			node_scatter(tensor, want->place);
 	} else if (want->place && tensor->data) {
 		memcpy(tensor->data, want->place, tensor->bytes);
 	} else if (want->place) {
@@ -216,7 +237,8 @@ static bool ended(struct gets *gets, struct want *want, const struct rdmatensor_
 		if (want->need)
 			return true;
 	}
-	if (described)
+	/* What it is to be got to again stays as it was said */
+	if (described && !want->tensor->strides)
 		describe(want->tensor, cqe);
 	fail(gets, want, cqe, node_status_text(gets->node, cqe, text, sizeof(text)));
 	return false;

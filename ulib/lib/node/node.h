@@ -233,7 +233,9 @@ void node_copy_content(const struct rdmatensor_tensor *tensor, void *to, uint64_
 /* Between a strided tensor of a type whose elements have a length, and what lies together */
 void node_gather(const struct rdmatensor_tensor *tensor, void *to);
 void node_scatter(const struct rdmatensor_tensor *tensor, const void *from);
-/* The strides of @tensor are of this shape, and it does not reach over the tensor's bytes */
+/* From the first place of @tensor to behind the last one. False: its type or a dim's places are not said */
+bool node_strides_span(const struct rdmatensor_tensor *tensor, uint64_t *span);
+/* There are places within its bytes for what has this shape, which is not empty */
 bool node_strides_fit(const struct rdmatensor_tensor *tensor, uint32_t data_type, uint32_t ndims,
 		      const uint64_t *dims);
 /* A PUBLISH of it, until it is withdrawn */

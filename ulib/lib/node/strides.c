@@ -17,7 +17,7 @@
  */
 struct walk {
 	const uint64_t *dims;
-	const uint64_t *strides;
+	const struct rdmatensor_stride *strides;
 	uint32_t ndims;
 	char *packed;
 	bool gather;
@@ -42,7 +42,7 @@ static void copy_dims(struct walk *walk, char *at, uint32_t dim, uint32_t last, 
 		return;
 	}
 	for (i = 0; i < walk->dims[dim]; i++)
-		copy_dims(walk, at + i * walk->strides[dim], dim + 1, last, run);
+		copy_dims(walk, at + i * walk->strides[dim].bytes, dim + 1, last, run);
 }
 
 static void copy_all(struct walk *walk, void *strided, uint64_t element)
@@ -50,7 +50,7 @@ static void copy_all(struct walk *walk, void *strided, uint64_t element)
 	uint32_t last = walk->ndims;
 
 	/* The fastest dims, as far as they have no gaps */
-	while (last && walk->strides[last - 1] == element)
+	while (last && walk->strides[last - 1].bytes == element)
 		element *= walk->dims[--last];
 	if (element)
 		copy_dims(walk, strided, 0, last, element);
@@ -62,16 +62,34 @@ bool node_strides_fit(const struct rdmatensor_tensor *tensor, uint32_t data_type
 	uint64_t way, span = rdmatensor_data_type_size(data_type);
 	uint32_t i;
 
-	if (ndims != tensor->ndims || !span)
+	if (ndims != tensor->ndims || !span ||
+	    (tensor->data_type && tensor->data_type != data_type))
 		return false;
+	/* None is 0, for something has come */
 	for (i = 0; i < ndims; i++)
-		if (!dims[i])
-			return true;
-	for (i = 0; i < ndims; i++)
-		if (__builtin_mul_overflow(dims[i] - 1, tensor->strides[i], &way) ||
+		if (dims[i] > tensor->strides[i].most ||
+		    __builtin_mul_overflow(dims[i] - 1, tensor->strides[i].bytes, &way) ||
 		    __builtin_add_overflow(span, way, &span))
 			return false;
 	return span <= tensor->bytes;
+}
+
+bool node_strides_span(const struct rdmatensor_tensor *tensor, uint64_t *span)
+{
+	uint64_t way;
+	uint32_t i;
+
+	*span = rdmatensor_data_type_size(tensor->data_type);
+	for (i = 0; i < tensor->ndims; i++) {
+		if (!tensor->strides[i].most) {
+			*span = 0;
+			return true;
+		}
+		if (__builtin_mul_overflow(tensor->strides[i].most - 1, tensor->strides[i].bytes, &way) ||
+		    __builtin_add_overflow(*span, way, span))
+			return false;
+	}
+	return *span;
 }
 
 void node_gather(const struct rdmatensor_tensor *tensor, void *to)

@@ -26,6 +26,10 @@ ffi.cdef(
         uint64_t start;
         uint64_t length;
     };
+    struct rdmatensor_stride {
+        uint64_t bytes;
+        uint64_t most;
+    };
     struct rdmatensor_tensor {
         void *data;
         uint64_t bytes;
@@ -40,7 +44,7 @@ ffi.cdef(
         uint64_t slice_ndims;
         uint64_t flags;
         union {
-            const uint64_t *strides;
+            const struct rdmatensor_stride *strides;
             uint64_t strides_room;
         };
     };

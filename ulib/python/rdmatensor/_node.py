@@ -37,6 +37,8 @@ _TENSOR = np.dtype({
 _IDLE_BYTES = 1 << 20
 _IDLE_MOST = 64
 
+#: RDMATENSOR_REGION_ALIGN
+_ALIGN = 64
 #: RDMATENSOR_TENSOR_NOWAIT
 _NOWAIT = 2
 #: Any step will do
@@ -215,7 +217,7 @@ def _as_array(value: Any, node: "Node | None" = None) -> np.ndarray:
                                              min(array.strides) >= 0):
         raise ValueError(
             f"an array of shape {array.shape} and strides {array.strides} has holes or another "
-            "order: offer numpy.ascontiguousarray(array)"
+            "order: offer numpy.ascontiguousarray(array), or a view of an array of node.empty()"
         )
     if array.ndim > DIMS_MAX:
         raise ValueError(f"{array.ndim} dimensions are more than {DIMS_MAX}")
@@ -224,13 +226,24 @@ def _as_array(value: Any, node: "Node | None" = None) -> np.ndarray:
 
 def _set_strides(tensor: Any, array: np.ndarray, dropped: Iterable[int] = ()) -> Any:
     """Where its elements lie, with a dim for each that it has dropped. Return: what that is kept in"""
-    strides = list(array.strides)
+    strides = list(zip(array.strides, array.shape))
     for dim in sorted(dropped):
-        strides.insert(dim, 0)
-    kept = ffi.new("uint64_t[]", strides)
+        strides.insert(dim, (0, 1))
+    kept = ffi.new("struct rdmatensor_stride[]", strides)
     tensor.strides = kept
     tensor.ndims = len(strides)
     return kept
+
+
+def _unfit(out: np.ndarray) -> str:
+    """Why nothing can be got there, and what can be done"""
+    if not out.flags.writeable:
+        return "is not writeable: give a copy of it"
+    if out.dtype.hasobject:
+        return f"is of {out.dtype}, and tensors are of numbers"
+    if min(out.strides, default=0) < 0:
+        return "has negative strides: give an array that is not reversed"
+    return ""
 
 
 def _span(array: np.ndarray) -> int:
@@ -243,9 +256,6 @@ def _filled(out: np.ndarray, nbytes: int, form: _Form,
             dropped: Iterable[int] = ()) -> np.ndarray:
     """What was written to an array of the caller's"""
     if not out.flags.c_contiguous and nbytes:
-        if out.dtype != form.dtype:
-            raise TypeError(f"out is of {out.dtype}, and the tensor, which has been written there, "
-                            f"is of {form.dtype}")
         shape = tuple(dim for i, dim in enumerate(form.shape) if i not in dropped)
         # Its other elements were left as they are
         return out if shape == out.shape else out[tuple(slice(0, dim) for dim in shape)]
@@ -522,7 +532,10 @@ class Node:
         tensor.data_type = to_wire(array.dtype) if opaque is None else VARIANT
         tensor.ndims = len(shape)
         tensor.dims[0 : len(shape)] = shape
-        return None if array.flags.c_contiguous else _set_strides(tensor, array)
+        # What begins anywhere is a view, too; a copy does not mind
+        aligned = int(ffi.cast("uintptr_t", tensor.data)) % _ALIGN == 0
+        return None if opaque is not None or (array.flags.c_contiguous and aligned) else \
+            _set_strides(tensor, array)
 
     def offer_generation(self, group: str, arrays: Mapping[str, Any], step: int) -> None:
         """Let peers get a dict of arrays in place of the former one of ``group``.
@@ -832,14 +845,16 @@ class Peer:
             tensors[i].step = step
             if out is None:
                 continue
-            if not out.flags.writeable or out.dtype.hasobject or min(out.strides, default=0) < 0:
-                raise ValueError("out has to be writeable, of numbers, and without negative strides")
+            why = _unfit(out)
+            if why:
+                raise ValueError(f"get: {self.host}/{names[i]}: out {why}")
             tensors[i].data = _pointer(out)
             tensors[i].bytes = out.nbytes
             if not out.flags.c_contiguous:
                 dropped = parts[i].dropped if parts and parts[i] else ()
                 strides.append(_set_strides(tensors[i], out, dropped))
                 tensors[i].bytes = _span(out)
+                tensors[i].data_type = to_wire(out.dtype)
         for tensor in () if wait else tensors:
             tensor.flags = _NOWAIT
         _set_parts(tensors, parts)
