@@ -553,6 +553,24 @@ static bool lacks(const struct fake_context *ctx, const struct rdmatensor_op *op
 	return true;
 }
 
+/* What a fetch of another tensor has, which is published as the one that found no room ends */
+static bool is_crowded(const struct rdmatensor_op *op, struct rdmatensor_cqe *cqe)
+{
+	if (!fake.crowded)
+		return false;
+	if (op->flags & RDMATENSOR_OP_PROXY) {
+		cqe->result = -ENOSPC;
+		return true;
+	}
+	cqe->flags = fake.crowded->flags;
+	cqe->tensor_bytes = fake.crowded->tensor_bytes;
+	cqe->data_type = fake.crowded->data_type;
+	cqe->ndims = fake.crowded->ndims;
+	memcpy(cqe->dims, fake.crowded->dims, sizeof(cqe->dims));
+	fake.crowded = NULL;
+	return true;
+}
+
 static int end_fetch(struct fake_context *ctx, const struct rdmatensor_op *op)
 {
 	struct rdmatensor_cqe cqe = {
@@ -565,6 +583,10 @@ static int end_fetch(struct fake_context *ctx, const struct rdmatensor_op *op)
 	};
 	struct publication *pub;
 
+	if (is_crowded(op, &cqe)) {
+		push(ctx, &cqe);
+		return 0;
+	}
 	pub = find((void *)(uintptr_t)op->name_uptr, op->name_len, op->step_id);
 	if (is_down(ctx, op->channel) && !fake.ghosts)
 		cqe.result = fake.down_error ?: -ECONNRESET;

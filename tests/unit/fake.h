@@ -24,6 +24,8 @@
 extern struct fake {
 	/* Entries that are put in front of the next operation's */
 	unsigned int extra;
+	/* The next fetch by a proxy finds no room, and the one after it has such an entry */
+	const struct rdmatensor_cqe *crowded;
 	/* A publish with uses > 0 stays until it is withdrawn */
 	bool hold;
 	/* The next withdrawals find no memory */

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What a node's calls wait with: pauses, turns, and the deadline of one thread.
+ * What a node's calls wait with: pauses, turns, and the deadline of one thread; and what is copied
+ * between elements that lie at strides and those that lie together.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/time.h>
 
+#include "fake.h"
 #include "lib/node/node.h"
 #include "unit.h"
 
@@ -73,6 +77,88 @@ static void test_turn(void **state)
 	sem_destroy(&turn);
 }
 
+/* Three rows of two out of rows of five, and columns as rows */
+static void test_strides(void **state)
+{
+	struct rdmatensor_stride rows[2] = { { 10, 3 }, { 2, 2 } }, turned[2] = { { 2, 5 }, { 10, 3 } };
+	struct rdmatensor_tensor tensor = {
+		.data_type = RDMATENSOR_DT_UINT16, .ndims = 2, .dims = { 3, 2 }, .strides = rows,
+	};
+	uint16_t whole[15], packed[15], i;
+	uint64_t span;
+
+	(void)state;
+	for (i = 0; i < 15; i++)
+		whole[i] = i;
+	tensor.data = whole + 1;
+	node_gather(&tensor, packed);
+	for (i = 0; i < 6; i++)
+		assert_int_equal(packed[i], 1 + i / 2 * 5 + i % 2);
+	assert_true(node_strides_span(&tensor, &span));
+	assert_int_equal(span, 24);
+	memset(whole, 0, sizeof(whole));
+	node_scatter(&tensor, packed);
+	for (i = 0; i < 15; i++)
+		assert_int_equal(whole[i], i % 5 == 1 || i % 5 == 2 ? i : 0);
+	tensor.data = whole;
+	tensor.strides = turned;
+	tensor.dims[0] = 5;
+	tensor.dims[1] = 3;
+	node_gather(&tensor, packed);
+	for (i = 0; i < 15; i++)
+		assert_int_equal(packed[i], whole[i % 3 * 5 + i / 3]);
+}
+
+/* To memory that found no room what comes is placed by the library, if there are places for it */
+static void test_places(void **state)
+{
+	static const struct {
+		struct rdmatensor_cqe cqe;
+		int ret;
+	} cases[] = {
+		{ { .flags = RDMATENSOR_CQE_META, .tensor_bytes = 64, .data_type = RDMATENSOR_DT_FLOAT,
+		    .ndims = 1, .dims = { 16 } }, 0 },
+		{ { .flags = RDMATENSOR_CQE_META, .tensor_bytes = 68, .data_type = RDMATENSOR_DT_FLOAT,
+		    .ndims = 1, .dims = { 17 } }, -ERANGE },
+		{ { .flags = RDMATENSOR_CQE_META, .tensor_bytes = 64, .data_type = RDMATENSOR_DT_INT32,
+		    .ndims = 1, .dims = { 16 } }, -ERANGE },
+		{ { .flags = RDMATENSOR_CQE_META, .tensor_bytes = 64, .data_type = RDMATENSOR_DT_FLOAT,
+		    .ndims = 2, .dims = { 4, 4 } }, -ERANGE },
+		/* Of no bytes, and of any shape */
+		{ { .flags = RDMATENSOR_CQE_META | RDMATENSOR_CQE_DEAD,
+		    .data_type = RDMATENSOR_DT_FLOAT, .ndims = 1, .dims = { 1000 } }, 0 },
+		{ { .flags = RDMATENSOR_CQE_META, .data_type = RDMATENSOR_DT_FLOAT, .ndims = 2,
+		    .dims = { 1ull << 40, 0 } }, 0 },
+	};
+	const struct rdmatensor_stride stride = { 8, 16 };
+	struct rdmatensor_node *own;
+	const char *name = "w";
+	size_t i;
+
+	(void)state;
+	fake_reset();
+	setenv("RDMATENSOR_DEVICE_PATH", FAKE_PATH, 1);
+	assert_int_equal(rdmatensor_node_open(&own, NULL), 0);
+	for (i = 0; i < NR(cases); i++) {
+		struct rdmatensor_tensor tensor = {
+			.data = calloc(1, 15 * 8 + 4), .strides = &stride, .ndims = 1,
+			.data_type = RDMATENSOR_DT_FLOAT,
+		};
+		void *data = tensor.data;
+
+		fake.crowded = &cases[i].cqe;
+		assert_int_equal(rdmatensor_get_many(own, "", &name, &tensor, 1), cases[i].ret);
+		assert_null(fake.crowded);
+		if (cases[i].ret)
+			assert_contains(rdmatensor_node_error(), "does not fit the strides");
+		/* As it was said, for another attempt */
+		assert_int_equal(tensor.bytes, cases[i].ret ? 124 : cases[i].cqe.tensor_bytes);
+		free(data);
+	}
+	rdmatensor_node_close(own);
+	assert_int_equal(fake_open(), 0);
+}
+
 static void test_deadline(void **state)
 {
 	uint64_t now = rdmatensor_now_ns();
@@ -92,6 +178,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pause),
 		cmocka_unit_test(test_turn),
+		cmocka_unit_test(test_strides),
+		cmocka_unit_test(test_places),
 		cmocka_unit_test(test_deadline),
 	};
 
