@@ -443,6 +443,9 @@ static void *pool_addr(const struct rdmatensor_pool *pool, u64 offset, u64 *byte
 	u32 contiguous = 0;
 	void *addr;
 
+	/* Of short runs as many as there are elements: what follows them is not looked for */
+	if (offset_in_page(offset) + *bytes <= PAGE_SIZE)
+		return rdmatensor_memory_addr(pool->memory, offset, NULL);
 	addr = rdmatensor_memory_addr(pool->memory, offset, &contiguous);
 	*bytes = min3(*bytes, (u64)contiguous, (u64)POOL_CPU_BYTES);
 	return addr;
