@@ -594,7 +594,8 @@ static uint64_t reveal_ns(struct side *side, unsigned int nr, unsigned int times
 		began = spent_ns();
 		EQ(side_do(side, &op), 0);
 		ns = spent_ns() - began;
-		best = ns < best ? ns : best;
+		/* Emulated processors have clocks that stand still now and then */
+		best = ns && ns < best ? ns : best;
 		EQ(side_next(side, RDMATENSOR_CQE_REVEAL, 1, NULL), 0);
 		test_alive();
 	}
@@ -621,7 +622,7 @@ TEST_STOCK(a_reveal_does_not_go_through_names)
 	many = reveal_ns(&p.a, nr, 5, at);
 	printf("# REVEAL of 100 names %llu ns, of %u %llu ns\n", (unsigned long long)few, nr,
 	       (unsigned long long)many);
-	CHECK(few > 0);
+	CHECK(few < UINT64_MAX);
 	CHECK(!most || many * 10 < few * 11);
 	CHECK(many < 1000000);
 }
