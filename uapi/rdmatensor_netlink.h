@@ -32,6 +32,7 @@
  * @RDMATENSOR_NL_CMD_TABLE_GET: dump of tables, exported ones and opened ones
  * @RDMATENSOR_NL_CMD_EVENT: something has happened, RDMATENSOR_NL_A_EVENT says what
  * @RDMATENSOR_NL_CMD_DOMAIN_GET: dump of domains, also of those that no context has joined
+ * @RDMATENSOR_NL_CMD_TENSOR_GET: dump of tensors that contexts offer, those of their domains included
  */
 enum rdmatensor_nl_cmd {
 	RDMATENSOR_NL_CMD_CONTEXT_GET = 1,
@@ -41,6 +42,7 @@ enum rdmatensor_nl_cmd {
 	RDMATENSOR_NL_CMD_TABLE_GET,
 	RDMATENSOR_NL_CMD_EVENT,
 	RDMATENSOR_NL_CMD_DOMAIN_GET,
+	RDMATENSOR_NL_CMD_TENSOR_GET,
 };
 
 /**
@@ -112,7 +114,7 @@ enum rdmatensor_nl_event {
  * @RDMATENSOR_NL_A_RECV_DEPTH: u32, lane: entries of its receive queue
  * @RDMATENSOR_NL_A_POOL: u32, id of a pool in its domain; of a request 0: it has no
  *	destination, or one that is in no pool
- * @RDMATENSOR_NL_A_BYTES: u64, of a pool
+ * @RDMATENSOR_NL_A_BYTES: u64, of a pool, of a tensor
  * @RDMATENSOR_NL_A_SEGMENTS: u32, memory regions of a pool
  * @RDMATENSOR_NL_A_USES: u32, what holds a pool: tensors, fetches, contents in flight
  * @RDMATENSOR_NL_A_REQUEST: u32, index of a request on its channel; missing: the fetch is
@@ -148,6 +150,10 @@ enum rdmatensor_nl_event {
  *	has joined. Pools with the same _DOMAIN and _POOL are one pool
  * @RDMATENSOR_NL_A_CONTEXTS: u32, number of those that have joined a domain
  * @RDMATENSOR_NL_A_LASTING: u32, number of tensors that a domain keeps published (uses 0)
+ * @RDMATENSOR_NL_A_DATA_TYPE: u32, enum rdmatensor_data_type of a tensor
+ * @RDMATENSOR_NL_A_SHAPE: array of u64, the dims of a tensor; empty: a scalar
+ * @RDMATENSOR_NL_A_DELIVERIES: u32, of a tensor that are left; missing: until it is withdrawn
+ * @RDMATENSOR_NL_A_DEAD: flag, a tensor without content
  */
 enum rdmatensor_nl_attr {
 	RDMATENSOR_NL_A_PAD = 1,
@@ -220,6 +226,10 @@ enum rdmatensor_nl_attr {
 	RDMATENSOR_NL_A_DOMAIN,
 	RDMATENSOR_NL_A_CONTEXTS,
 	RDMATENSOR_NL_A_LASTING,
+	RDMATENSOR_NL_A_DATA_TYPE,
+	RDMATENSOR_NL_A_SHAPE,
+	RDMATENSOR_NL_A_DELIVERIES,
+	RDMATENSOR_NL_A_DEAD,
 	/* private: how many there are */
 	__RDMATENSOR_NL_A_NR,
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Generic netlink: dumps of contexts, channels, pools, requests, tables and domains.
+ * Generic netlink: dumps of contexts, channels, pools, requests, tables, tensors and domains.
  *
  * A dump continues by ids: args[0] is the last context that was dumped whole, args[1] the
  * last of its objects that was sent; for requests, args[1] and those after it hold their place
@@ -302,6 +302,42 @@ static int netlink_fill_table(struct sk_buff *skb, struct rdmatensor_context *co
 	       nla_put_u32(skb, RDMATENSOR_NL_A_LANES_UP, shown->lanes_up);
 }
 
+/* What netlink_fill_tensor() gets, with the lock of its table held */
+struct netlink_tensor {
+	const struct rdmatensor_tensor *tensor;
+	const struct rdmatensor_rendezvous_key *key;
+};
+
+static int netlink_put_meta(struct sk_buff *skb, const struct rdmatensor_meta *meta)
+{
+	if (nla_put_u32(skb, RDMATENSOR_NL_A_DATA_TYPE, meta->data_type) ||
+	    nla_put(skb, RDMATENSOR_NL_A_SHAPE, meta->ndims * sizeof(meta->dims[0]), meta->dims) ||
+	    nla_put_u64_64bit(skb, RDMATENSOR_NL_A_BYTES, meta->bytes, RDMATENSOR_NL_A_PAD) ||
+	    (meta->is_dead && nla_put_flag(skb, RDMATENSOR_NL_A_DEAD)))
+		return -EMSGSIZE;
+	return 0;
+}
+
+static int netlink_fill_tensor(struct sk_buff *skb, struct rdmatensor_context *context,
+			       const void *object)
+{
+	const struct netlink_tensor *its = object;
+	const struct rdmatensor_tensor *tensor = its->tensor;
+	const char *name;
+	u16 name_len;
+
+	name = rdmatensor_rendezvous_key_name(its->key, &name_len);
+	if (nla_put(skb, RDMATENSOR_NL_A_TENSOR, name_len, name) ||
+	    nla_put_u64_64bit(skb, RDMATENSOR_NL_A_STEP, rdmatensor_tensor_step(tensor),
+			      RDMATENSOR_NL_A_PAD) ||
+	    (tensor->uses_left &&
+	     nla_put_u32(skb, RDMATENSOR_NL_A_DELIVERIES, tensor->uses_left)))
+		return -EMSGSIZE;
+	return tensor->failed.error ?
+	       nla_put_s32(skb, RDMATENSOR_NL_A_ERROR, tensor->failed.error) :
+	       netlink_put_meta(skb, &tensor->meta);
+}
+
 static int netlink_fill_domain(struct sk_buff *skb, struct rdmatensor_context *context,
 			       const void *object)
 {
@@ -471,6 +507,42 @@ static int netlink_dump_its_tables(struct sk_buff *skb, struct netlink_callback 
 	return ret;
 }
 
+/* What netlink_add_tensor() gets */
+struct netlink_tensors {
+	struct sk_buff *skb;
+	struct netlink_callback *cb;
+	struct rdmatensor_context *context;
+};
+
+/* Under the table's lock. False: it does not fit, and comes with the next call */
+static bool netlink_add_tensor(const struct rdmatensor_tensor *tensor,
+			       const struct rdmatensor_rendezvous_key *key, u64 cursor, void *arg)
+{
+	const struct netlink_tensor its = { tensor, key };
+	const struct netlink_tensors *all = arg;
+
+	return !netlink_dump_one(all->skb, all->cb, RDMATENSOR_NL_CMD_TENSOR_GET,
+				 netlink_fill_tensor, all->context, &its);
+}
+
+static int netlink_dump_its_tensors(struct sk_buff *skb, struct netlink_callback *cb,
+				    struct rdmatensor_context *context)
+{
+	struct netlink_tensors all = { skb, cb, context };
+	bool fits;
+	u64 cursor;
+
+	BUILD_BUG_ON(sizeof(cursor) > sizeof(cb->args) - sizeof(cb->args[0]));
+	memcpy(&cursor, &cb->args[1], sizeof(cursor));
+	do {
+		fits = rdmatensor_rendezvous_list(context->core.rdv, &cursor, "", 0,
+						  netlink_add_tensor, &all);
+		memcpy(&cb->args[1], &cursor, sizeof(cursor));
+		cond_resched();
+	} while (fits && cursor);
+	return fits ? 0 : -EMSGSIZE;
+}
+
 /* @dump sends what it can of one context, from args[1] on */
 static int netlink_dump(struct sk_buff *skb, struct netlink_callback *cb,
 			int (*dump)(struct sk_buff *skb, struct netlink_callback *cb,
@@ -564,6 +636,11 @@ static int netlink_dump_tables(struct sk_buff *skb, struct netlink_callback *cb)
 	return netlink_dump(skb, cb, netlink_dump_its_tables);
 }
 
+static int netlink_dump_tensors(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	return netlink_dump(skb, cb, netlink_dump_its_tensors);
+}
+
 /* All lanes of a channel, and all that it has counted, are one message */
 static int netlink_start_channels(struct netlink_callback *cb)
 {
@@ -601,6 +678,10 @@ static const struct genl_ops netlink_ops[] = {
 		.cmd = RDMATENSOR_NL_CMD_DOMAIN_GET,
 		.flags = GENL_UNS_ADMIN_PERM,
 		.dumpit = netlink_dump_domains,
+	}, {
+		.cmd = RDMATENSOR_NL_CMD_TENSOR_GET,
+		.flags = GENL_UNS_ADMIN_PERM,
+		.dumpit = netlink_dump_tensors,
 	},
 };
 

@@ -204,6 +204,28 @@ check "not for everybody" eval \
 check "not from another network namespace" eval '[[ $(unshare -n "$tool" show contexts -j) == "[]" ]]'
 check "tables fit" eval '(($("$tool" show channels | wc -L) <= 80))'
 
+# All of a model's, over several messages, and one by its context; as a peer lists them
+offered() {
+	local server id ret=0
+	"$tool" serve "$model" --listen "$LAB_IP:7010" --worker model >/tmp/model 2>&1 &
+	server=$!
+	until_true grep -q serving /tmp/model
+	"$tool" show tensors -j >/tmp/shown
+	"$tool" ls "$LAB_IP:7010" -j >/tmp/listed
+	id=$("$tool" show contexts -j | jq '.[] | select(.worker == "model").context')
+	jq -c '.[] | select(.worker == "model") | [.tensor, .step, .dtype, .shape, .bytes, .uses]' /tmp/shown >/tmp/a
+	jq -c '.[] | [.name, .step, .dtype, .shape, .bytes, (.uses | select(. > 0))]' /tmp/listed >/tmp/b
+	diff /tmp/a <(jq -c '.[0:5] + [null]' /tmp/b) && (($(wc -l </tmp/a) == $(wc -l </tmp/b))) &&
+		(($(wc -l </tmp/a) > 256)) || ret=1
+	[[ $("$tool" show tensors -j "$id" | jq length) == "$(wc -l </tmp/a)" ]] || ret=1
+	"$tool" show tensors "$id" | head -n 3
+	"$tool" show tensors "$id" | grep -qE "^ *$id +float +\\[[0-9,]+\\] +[0-9]+ +0 +- " || ret=1
+	kill $server
+	wait $server
+	return $ret
+}
+check "tensors" offered
+
 # So many fetches, no more and no less; and what waits is shown
 counts() {
 	"$tool" perf "$LAB_IP:7001" -s 8192 -n 200 --worker counted -j >/tmp/counted || return 1

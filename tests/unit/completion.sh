@@ -41,7 +41,7 @@ completes "rdmatensor sh" show
 completes "rdmatensor nosuch"
 completes "rdmatensor perf --" --server --lanes --json --device
 completes "rdmatensor fetch --al" --all
-completes "rdmatensor show " contexts channels domains pools requests tables params
+completes "rdmatensor show " contexts channels domains pools requests tensors tables params
 completes "rdmatensor doctor --lis" --listen
 completes "rdmatensor top --" --delay --count --json
 completes "rdmatensor metrics --" --file --listen --format --max-series

@@ -90,7 +90,7 @@ completes "rdmatensor fetch --al" --all
 completes "rdmatensor fetch -" -a -o
 completes "rdmatensor serve $dir/so" some.safetensors
 completes "rdmatensor serve --keep $dir/ot" other.txt
-completes "rdmatensor show " contexts channels domains pools requests tables params
+completes "rdmatensor show " contexts channels domains pools requests tensors tables params
 completes "rdmatensor show params m" mtu msg_slots msg_slot_bytes max_channels max_pools
 completes "rdmatensor show params -" --json --verbose --help
 completes "rdmatensor domain " show end

@@ -227,6 +227,11 @@ static const struct table {
 		{ "STATE", "state", 13 }, { "AGE_S", "age_ns", 9 }, { "STEP", "step", 6 },
 		{ "TENSOR", "tensor", 0 },
 	} },
+	{ "tensors", RDMATENSOR_NL_CMD_TENSOR_GET, {
+		{ "CONTEXT", "context", 7 }, { "DTYPE", "dtype", 10 }, { "SHAPE", "shape", 19 },
+		{ "BYTES", "bytes", 14 }, { "STEP", "step", 6 }, { "USES", "uses", 5 },
+		{ "NAME", "tensor", 0 },
+	} },
 	{ "tables", RDMATENSOR_NL_CMD_TABLE_GET, {
 		{ "CONTEXT", "context", 7 }, { "TABLE", "table", 5 },
 		{ "ROW_START", "row_start", 11 }, { "ROW_END", "row_end", 11 },
@@ -243,7 +248,9 @@ static void print_cell(struct json_object *row, const struct column *column)
 	size_t bytes;
 
 	if (json_object_object_get_ex(row, column->key, &cell))
-		text = json_object_get_string(cell);
+		text = json_object_is_type(cell, json_type_array) ?
+		       json_object_to_json_string_ext(cell, JSON_C_TO_STRING_PLAIN) :
+		       json_object_get_string(cell);
 	else
 		cell = NULL;
 	if (cell && !strcmp(column->key, "age_ns")) {
@@ -315,13 +322,13 @@ int cmd_show(int argc, char **argv)
 	if (!options_parse(COMMAND_SHOW, places, NR_PLACES(places), argc, argv, &err))
 		return err;
 	if (optind == argc)
-		return misused("say what to show: contexts, channels, domains, pools, requests, tables or params");
+		return misused("say what to show: contexts, channels, domains, pools, requests, tensors, tables or params");
 	what = argv[optind++];
 	for (i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
 		if (!strcmp(what, tables[i].name))
 			return show_table(&tables[i], argv + optind, argc - optind, json);
 	if (strcmp(what, "params"))
-		return misused("there is no \"%s\" to show: contexts, channels, domains, pools, requests, tables or params",
+		return misused("there is no \"%s\" to show: contexts, channels, domains, pools, requests, tensors, tables or params",
 			       what);
 	return show_params(argv + optind, argc - optind, json, verbose);
 }

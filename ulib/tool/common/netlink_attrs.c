@@ -16,7 +16,7 @@
 
 enum kind {
 	NUMBER, WIDE, SIGNED, HEX, ERROR, TEXT, BYTES, FLAG, GID, ADDRESS, STATE, EVENT, COUNTERS,
-	LATENCY, ERRORS, LANE
+	LATENCY, ERRORS, LANE, DTYPE, SHAPE
 };
 
 static const struct {
@@ -92,6 +92,10 @@ static const struct {
 	[RDMATENSOR_NL_A_DOMAIN] = { "domain", NUMBER },
 	[RDMATENSOR_NL_A_CONTEXTS] = { "contexts", NUMBER },
 	[RDMATENSOR_NL_A_LASTING] = { "lasting", NUMBER },
+	[RDMATENSOR_NL_A_DATA_TYPE] = { "dtype", DTYPE },
+	[RDMATENSOR_NL_A_SHAPE] = { "shape", SHAPE },
+	[RDMATENSOR_NL_A_DELIVERIES] = { "uses", NUMBER },
+	[RDMATENSOR_NL_A_DEAD] = { "dead", FLAG },
 };
 
 #define NR_ATTRS ((int)(sizeof(attrs) / sizeof(attrs[0])))
@@ -170,12 +174,25 @@ static struct json_object *errors(struct nlattr *nest)
 	return object;
 }
 
+static struct json_object *shape(struct nlattr *attr)
+{
+	struct json_object *dims = json_object_new_array();
+	uint64_t dim;
+	int at;
+
+	for (at = 0; at + (int)sizeof(dim) <= nla_len(attr); at += (int)sizeof(dim)) {
+		memcpy(&dim, (char *)nla_data(attr) + at, sizeof(dim));
+		json_object_array_add(dims, json_object_new_uint64(dim));
+	}
+	return dims;
+}
+
 /* A shorter attribute is skipped */
 static bool fits(const struct nlattr *attr, enum kind kind)
 {
 	static const int least[] = {
 		[NUMBER] = 4, [WIDE] = 8, [SIGNED] = 8, [HEX] = 8, [ERROR] = 4, [GID] = 16,
-		[ADDRESS] = 28, [STATE] = 4, [EVENT] = 4,
+		[ADDRESS] = 28, [STATE] = 4, [EVENT] = 4, [DTYPE] = 4,
 	};
 
 	return (size_t)kind >= sizeof(least) / sizeof(least[0]) || nla_len(attr) >= least[kind];
@@ -220,6 +237,10 @@ static struct json_object *value(struct nlattr *attr, enum kind kind)
 		return latency(attr);
 	case ERRORS:
 		return errors(attr);
+	case DTYPE:
+		return json_object_new_string(rdmatensor_data_type_name(nla_get_u32(attr)));
+	case SHAPE:
+		return shape(attr);
 	default:
 		return NULL;
 	}

@@ -89,10 +89,10 @@ const struct command commands[NR_COMMANDS] = {
 	},
 	[COMMAND_SHOW] = {
 		.name = "show",
-		.what = "show contexts, channels, domains, pools, requests, tables and parameters",
+		.what = "show contexts, channels, domains, pools, requests, tensors, tables and parameters",
 		.usage =
-		"Usage: rdmatensor show {contexts | channels | pools | requests | tables}\n"
-		"                       [-j] [CONTEXT]\n"
+		"Usage: rdmatensor show {contexts | channels | pools | requests | tensors |\n"
+		"                       tables} [-j] [CONTEXT]\n"
 		"       rdmatensor show domains [-j]\n"
 		"       rdmatensor show params [-j] [-v] [NAME]...\n"
 		"Show what all processes of this network namespace do with the module, or one of\n"
