@@ -1235,16 +1235,16 @@ struct rdmatensor_status_text {
  *     START's max_pools buffers are there, or with the domain; that of a tensor that is
  *     withdrawn, by that. -ENOBUFS: max_pools buffers have a tensor that is not delivered
  *     yet; -ENOMEM, -EOVERFLOW, -EINTR: as for RDMATENSOR_POOL_CREATE; -ENODEV
- *     With RDMATENSOR_OP_STRIDES the tensor is a view: its elements lie at the distances @strides_uptr
- *     from (pool_id, offset) on, which is the first one's place, and any bytes may lie between them.
- *     It is read in place, and to a receiver it is as any other. All from the first element to the
- *     last has to lie inside one region, and @offset may be any. Whether the elements of two strided
- *     tensors or destinations overlap is not looked at. -ERANGE: @nr_strides is not @ndims, a dim is
- *     longer than its @most, the tensor is opaque, or it would end beyond 2^63 - 1; -EINVAL: elements
- *     may overlap: each stride has to reach over all that the lesser ones do; -E2BIG: more than
- *     RDMATENSOR_RUNS_MAX runs of bytes that lie together. With RDMATENSOR_OP_COPY too the CPU
- *     collects them: then they may overlap, a stride of 0 repeats an element, and there may be any
- *     number of runs
+ *     With RDMATENSOR_OP_STRIDES the tensor is a view: its elements lie at the distances
+ *     @strides_uptr from (pool_id, offset) on, which is the first one's place, and any bytes may
+ *     lie between them. It is read in place, and to a receiver it is as any other. All from the first element to the
+ *     last has to lie inside one region, and @offset may be any. Whether the elements of two
+ *     strided tensors or destinations overlap is not looked at. -ERANGE: @nr_strides is not @ndims,
+ *     a dim is longer than its @most, the tensor is opaque, or it would end beyond 2^63 - 1;
+ *     -EINVAL: elements may overlap: each stride has to reach over all that the lesser ones do;
+ *     -E2BIG: more than RDMATENSOR_RUNS_MAX runs of bytes that lie together. With
+ *     RDMATENSOR_OP_COPY too the CPU collects them: then they may overlap, a stride of 0 repeats an
+ *     element, and there may be any number of runs
  *     With RDMATENSOR_OP_GENERATION, and @uses 0, the tensor is hidden, and becomes visible with
  *     all others of its generation, which are those of the same @step_id and group, by a REVEAL. A
  *     group is any number, in @target: of a model, say, whose generations take each other's place.
@@ -1290,20 +1290,19 @@ struct rdmatensor_status_text {
  *     -ERANGE, and is not used up by it. -EOPNOTSUPP: the peer's module knows no slices; -EINVAL:
  *     more than RDMATENSOR_DIMS_MAX ranges, one that ends beyond 2^63 - 1, or RDMATENSOR_OP_KEEP
  *     or RDMATENSOR_OP_SHARE too.
- *     With RDMATENSOR_OP_STRIDES what comes does not lie together at the destination: each element of
- *     the tensor, or of its slice, goes to the distances @strides_uptr from the destination's
- *     beginning on. Only these bytes are written, and the process may use those in between; @bytes is
- *     all from the first element to the last. Nothing is written if a dim has more elements than
- *     @most of it, or there are more @bytes (-EMSGSIZE), or if they are not of @data_type (-EINVAL).
- *     The peer's device writes each run of bytes
- *     that lies together here by an RDMA write of its own: runs of less than a few KiB cost more than
- *     their bytes, and with more than RDMATENSOR_RUNS_MAX of them the fetch ends with -E2BIG, but if it
- *     has a proxy, which the CPU copies from. The fetch ends with -ERANGE if
- *     @nr_strides is not the number of dims that come (a range of bytes has one) or the tensor is opaque,
- *     and with -EINVAL if elements would overlap: each stride has to reach over all that the lesser
- *     ones do, in any order of the dims. In strict mode the peer has keys for what lies between, too.
- *     -EOPNOTSUPP: the peer's module knows no strides; -EINVAL: more than RDMATENSOR_DIMS_MAX of
- *     them, or one beyond 2^63 - 1
+ *     With RDMATENSOR_OP_STRIDES what comes does not lie together at the destination: each element
+ *     of the tensor, or of its slice, goes to the distances @strides_uptr from the destination's
+ *     beginning on. Only these bytes are written, and the process may use those in between; @bytes
+ *     is all from the first element to the last. Nothing is written if a dim has more elements than
+ *     @most of it, or there are more @bytes (-EMSGSIZE), or if they are not of @data_type
+ *     (-EINVAL). The peer's device writes each run of bytes that lies together here by an RDMA write of its own: runs of less than a few KiB cost more
+ *     than their bytes, and with more than RDMATENSOR_RUNS_MAX of them the fetch ends with -E2BIG,
+ *     but if it has a proxy, which the CPU copies from. The fetch ends with -ERANGE if
+ *     @nr_strides is not the number of dims that come (a range of bytes has one) or the tensor is
+ *     opaque, and with -EINVAL if elements would overlap: each stride has to reach over all that the lesser
+ *     ones do, in any order of the dims. In strict mode the peer has keys for what lies between,
+ *     too. -EOPNOTSUPP: the peer's module knows no strides; -EINVAL: more than RDMATENSOR_DIMS_MAX
+ *     of them, or one beyond 2^63 - 1
  *     With RDMATENSOR_OP_PROXY the destination may also be what a peer cannot write: a place in
  *     a pool that peers must not write to, or whose keys are too many for a message; or, with
  *     pool_id 0, memory of the process that is in no pool: @offset is the address of its first
@@ -1422,7 +1421,8 @@ struct rdmatensor_range {
 /**
  * struct rdmatensor_stride - where the elements of a dim lie, and how many have a place
  * @bytes: from an element to the next one, up to 2^63 - 1
- * @most: elements that have a place, at least those that there are; RDMATENSOR_RANGE_REST: any number
+ * @most: elements that have a place, at least those that there are; RDMATENSOR_RANGE_REST: any
+ *         number
  */
 struct rdmatensor_stride {
 	__rdmatensor_dim bytes;
@@ -1460,8 +1460,8 @@ struct rdmatensor_stride {
  * @step_id: PUBLISH, WITHDRAW, FETCH, REVEAL
  * @offset: PUBLISH, FETCH without _ALLOC: in a pool, in bytes; a multiple of
  *         RDMATENSOR_REGION_ALIGN in a pool of kernel pages, anything in one that was
- *         registered or imported, and with _STRIDES; FREE; GATHER: as FETCH; LIST: as FETCH, but a multiple of 8 in
- *         those too
+ *         registered or imported, and with _STRIDES; FREE; GATHER: as FETCH; LIST: as FETCH, but a
+ *         multiple of 8 in those too
  * @bytes: PUBLISH: the tensor's; FETCH: the destination's, 0 is allowed. A
  *         fetch with _ALLOC: the longest tensor to allocate for, 0: any. GATHER: the
  *         destination's, at least @nr_ids rows. LIST: the destination's

@@ -32,7 +32,8 @@
  * @RDMATENSOR_NL_CMD_TABLE_GET: dump of tables, exported ones and opened ones
  * @RDMATENSOR_NL_CMD_EVENT: something has happened, RDMATENSOR_NL_A_EVENT says what
  * @RDMATENSOR_NL_CMD_DOMAIN_GET: dump of domains, also of those that no context has joined
- * @RDMATENSOR_NL_CMD_TENSOR_GET: dump of tensors that contexts offer, those of their domains included
+ * @RDMATENSOR_NL_CMD_TENSOR_GET: dump of tensors that contexts offer, those of their domains
+ *         included
  */
 enum rdmatensor_nl_cmd {
 	RDMATENSOR_NL_CMD_CONTEXT_GET = 1,

@@ -109,7 +109,8 @@ static int submit_publish_failed(struct submit_room *room)
 }
 
 /* @most: out: of each dim. Return: 0, -EINVAL, -EFAULT */
-static int submit_layout(const struct rdmatensor_op *op, struct rdmatensor_layout *layout, u64 *most)
+static int submit_layout(const struct rdmatensor_op *op, struct rdmatensor_layout *layout,
+			 u64 *most)
 {
 	struct rdmatensor_stride strides[RDMATENSOR_DIMS_MAX];
 	unsigned int i;

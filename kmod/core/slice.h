@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Slices and layouts: a part of a tensor that is fetched instead of all of it, a range in each of its
- * dims, or a range of its bytes; and where the elements of a tensor lie in memory that have gaps
- * between them. Pure functions: what the receiver asks for and what the sender sends are computed by
- * the same rules.
+ * Slices and layouts: a part of a tensor that is fetched instead of all of it, a range in each of
+ * its dims, or a range of its bytes; and where the elements of a tensor lie in memory that have
+ * gaps between them. Pure functions: what the receiver asks for and what the sender sends are
+ * computed by the same rules.
  */
 #ifndef RDMATENSOR_SLICE_H
 #define RDMATENSOR_SLICE_H
@@ -98,8 +98,8 @@ void rdmatensor_slice_cut(const struct rdmatensor_slice *slice,
 			  const struct rdmatensor_meta *whole, struct rdmatensor_cut *cut);
 
 /*
- * What a cut of @bytes costs who writes it, or to it, in bytes of a content that lies together: runs
- * that are short take as long as some that are longer
+ * What a cut of @bytes costs who writes it, or to it, in bytes of a content that lies together:
+ * runs that are short take as long as some that are longer
  */
 u64 rdmatensor_cut_cost(const struct rdmatensor_cut *cut, u64 bytes);
 
@@ -107,8 +107,8 @@ u64 rdmatensor_cut_cost(const struct rdmatensor_cut *cut, u64 bytes);
 u64 rdmatensor_cut_runs(const struct rdmatensor_cut *cut);
 
 /*
- * Where byte @pos of the content lies; @run: out: that many lie together there, of which the last ones
- * may be behind a range of bytes
+ * Where byte @pos of the content lies; @run: out: that many lie together there, of which the last
+ * ones may be behind a range of bytes
  */
 u64 rdmatensor_cut_at(const struct rdmatensor_cut *cut, u64 pos, u64 *run);
 

@@ -256,7 +256,7 @@ static const char *wire_content(const struct rdmatensor_msg *msg, struct rdmaten
 	       "slice of other meta-data" : NULL;
 }
 
-/* From its first byte to its last one in the destination. Return: NULL, or why it has no such place */
+/* From its first byte to its last one in the destination. Return: NULL, or why it has no place */
 static const char *wire_content_span(const struct rdmatensor_msg *msg,
 				     const struct rdmatensor_meta *content, u64 *span)
 {

@@ -26,8 +26,8 @@
  * asked for, is cut
  * into nr_parts parts, one a lane, as rdmatensor_wire_part() says, and a part
  * into writes at each multiple of 1 << seg_shift of the destination's address,
- * because another rkey begins there, and wherever the destination's layout has a gap. The last write of each part is a
- * WRITE_WITH_IMM with the request index.
+ * because another rkey begins there, and wherever the destination's layout has a gap. The last
+ * write of each part is a WRITE_WITH_IMM with the request index.
  */
 #ifndef RDMATENSOR_WIRE_H
 #define RDMATENSOR_WIRE_H
@@ -117,9 +117,9 @@ enum rdmatensor_wire_type {
 #define RDMATENSOR_WIRE_F_SLICE BIT(7)
 
 /*
- * TENSOR_REQUEST, TENSOR_RE_REQUEST, with FEATURE_LAYOUT and F_DEST, without F_KEEP, of a content that is
- * not empty: its elements do not lie together in the destination. There are keys for all that lies
- * between the first byte and the last, and only the content's own are written
+ * TENSOR_REQUEST, TENSOR_RE_REQUEST, with FEATURE_LAYOUT and F_DEST, without F_KEEP, of a content
+ * that is not empty: its elements do not lie together in the destination. There are keys for all
+ * that lies between the first byte and the last, and only the content's own are written
  */
 #define RDMATENSOR_WIRE_F_LAYOUT BIT(11)
 

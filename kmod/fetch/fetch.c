@@ -169,7 +169,8 @@ u64 rdmatensor_fetch_cost(const struct rdmatensor_fetch *fetch)
 
 void rdmatensor_fetch_cut(const struct rdmatensor_fetch *fetch, struct rdmatensor_cut *cut)
 {
-	rdmatensor_slice_cut(NULL, fetch->layout ? &fetch->layout->layout : NULL, &fetch->meta, cut);
+	rdmatensor_slice_cut(NULL, fetch->layout ? &fetch->layout->layout : NULL, &fetch->meta,
+			     cut);
 }
 
 /* What was allocated for it; what the process has named stays its own */
@@ -188,7 +189,7 @@ static int fetch_say(struct rdmatensor_fetch *fetch, int error, const char *text
 	return error;
 }
 
-/* Of a destination with a layout: it has a place for each element. Return: 0; why not, with a text */
+/* A destination with a layout has a place for each element. Return: 0; why not, with a text */
 static int fetch_fit_layout(struct rdmatensor_fetch *fetch, u64 *span)
 {
 	const struct rdmatensor_fetch_layout *places = fetch->layout;

@@ -178,8 +178,8 @@ void rdmatensor_slice_misfits(struct rdmatensor_status *status,
  * @gfp: for the allocator of regions
  *
  * Return: 0: held, or nothing is needed; -EMSGSIZE: longer than the destination, or than
- * it has places in a dim; -ERANGE, -EINVAL: the layout is of other meta-data, or would have elements
- * overlap; of a layout fetch->op.status has the text;
+ * it has places in a dim; -ERANGE, -EINVAL: the layout is of other meta-data, or would have
+ * elements overlap; of a layout fetch->op.status has the text;
  * -ENOSPC, -ENOMEM: of the pool. After an error there is no allocated destination.
  */
 int rdmatensor_fetch_place(struct rdmatensor_fetch *fetch, gfp_t gfp);

@@ -119,8 +119,8 @@ struct rdmatensor_publish_args {
  * is a lasting one, if the context belongs to a domain (rdmatensor_lasting_join()).
  *
  * Return: 0; -EAGAIN: the ring is full; -EINVAL: the range; -ERANGE: a layout of other meta-data;
- * -EINVAL, -E2BIG: its elements overlap, or lie in too many runs; -EEXIST: a tensor is offered under
- * that name and step; -ENOMEM; the status of an aborted step; with args->copy an error of
+ * -EINVAL, -E2BIG: its elements overlap, or lie in too many runs; -EEXIST: a tensor is offered
+ * under that name and step; -ENOMEM; the status of an aborted step; with args->copy an error of
  * rdmatensor_buffer_take(), or -EINTR: the process is being killed. With args->in_generation also
  * an error of rdmatensor_generation_use().
  */

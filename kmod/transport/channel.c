@@ -811,7 +811,7 @@ static int channel_sge(const struct rdmatensor_channel *channel,
 	return nr;
 }
 
-/* Where byte @pos of the content goes; @run: out: that many may follow it there, with the same key */
+/* Where byte @pos of the content goes; @run: out: that many may follow it there, with its key */
 static u64 channel_dest(const struct rdmatensor_write *write, u64 pos, u64 *run)
 {
 	u64 segment = 1ULL << write->seg_shift, addr, left = U64_MAX;

@@ -639,9 +639,14 @@ static void beside_each_other(struct kunit *test)
 		for (j = 0; j < 2; j++) {
 			unsigned int which = j ? !first : first;
 			bool write = cases[i / 2].write[which];
-			int ret = cases[i / 2].sparse[which] ?
-				  rdmatensor_regions_hold_sparse(&regions, &uses[j], 64 * j, 256, write) :
-				  rdmatensor_regions_hold(&regions, &uses[j], 64 * j, 256, write);
+			int ret;
+
+			if (cases[i / 2].sparse[which])
+				ret = rdmatensor_regions_hold_sparse(&regions, &uses[j], 64 * j,
+								     256, write);
+			else
+				ret = rdmatensor_regions_hold(&regions, &uses[j], 64 * j, 256,
+							      write);
 
 			KUNIT_EXPECT_EQ_MSG(test, ret, j ? cases[i / 2].ret : 0, "case %u", i);
 			if (!ret && j)

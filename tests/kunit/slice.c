@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Slices and layouts: what the meta-data of slices are, and where each of their bytes lies, in tensors
- * with and without gaps; against arithmetic that goes element by element.
+ * Slices and layouts: what the meta-data of slices are, and where each of their bytes lies, in
+ * tensors with and without gaps; against arithmetic that goes element by element.
  */
 #include <linux/limits.h>
 #include <linux/prandom.h>
@@ -339,8 +339,9 @@ static void expect_laid_out(struct kunit *test, const struct rdmatensor_slice *s
 	rdmatensor_slice_cut(slice, layout, whole, &cut);
 	for (pos = 0; pos < part->bytes; pos++) {
 		at = rdmatensor_cut_at(&cut, pos, &run);
-		byte = slice->ndims ? element_at(slice, whole, part, pos / size) * size + pos % size :
-				      pos + skip;
+		byte = pos + skip;
+		if (slice->ndims)
+			byte = element_at(slice, whole, part, pos / size) * size + pos % size;
 		KUNIT_ASSERT_EQ(test, at, laid_out_at(layout, whole, byte / size) + byte % size);
 		/* What is said to lie together does */
 		if (together)

@@ -51,6 +51,8 @@ static uint64_t place_of(const struct view *view, uint64_t element)
 	uint32_t i;
 
 	for (i = view->ndims; i--;) {
+		if (!view->dims[i])
+			return 0;
 		at += element % view->dims[i] * view->strides[i];
 		element /= view->dims[i];
 	}
