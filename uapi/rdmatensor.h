@@ -1237,14 +1237,14 @@ struct rdmatensor_status_text {
  *     yet; -ENOMEM, -EOVERFLOW, -EINTR: as for RDMATENSOR_POOL_CREATE; -ENODEV
  *     With RDMATENSOR_OP_STRIDES the tensor is a view: its elements lie at the distances
  *     @strides_uptr from (pool_id, offset) on, which is the first one's place, and any bytes may
- *     lie between them. It is read in place, and to a receiver it is as any other. All from the first element to the
- *     last has to lie inside one region, and @offset may be any. Whether the elements of two
- *     strided tensors or destinations overlap is not looked at. -ERANGE: @nr_strides is not @ndims,
- *     a dim is longer than its @most, the tensor is opaque, or it would end beyond 2^63 - 1;
- *     -EINVAL: elements may overlap: each stride has to reach over all that the lesser ones do;
- *     -E2BIG: more than RDMATENSOR_RUNS_MAX runs of bytes that lie together. With
- *     RDMATENSOR_OP_COPY too the CPU collects them: then they may overlap, a stride of 0 repeats an
- *     element, and there may be any number of runs
+ *     lie between them. It is read in place, and to a receiver it is as any other. All from the
+ *     first element to the last has to lie inside one region, and @offset may be any. Whether the
+ *     elements of two strided tensors or destinations overlap is not looked at. -ERANGE:
+ *     @nr_strides is not @ndims, a dim is longer than its @most, the tensor is opaque, or it would
+ *     end beyond 2^63 - 1; -EINVAL: elements may overlap: each stride has to reach over all that
+ *     the lesser ones do; -E2BIG: more than RDMATENSOR_RUNS_MAX runs of bytes that lie together.
+ *     With RDMATENSOR_OP_COPY too the CPU collects them: then they may overlap, a stride of 0
+ *     repeats an element, and there may be any number of runs
  *     With RDMATENSOR_OP_GENERATION, and @uses 0, the tensor is hidden, and becomes visible with
  *     all others of its generation, which are those of the same @step_id and group, by a REVEAL. A
  *     group is any number, in @target: of a model, say, whose generations take each other's place.
@@ -1293,16 +1293,17 @@ struct rdmatensor_status_text {
  *     With RDMATENSOR_OP_STRIDES what comes does not lie together at the destination: each element
  *     of the tensor, or of its slice, goes to the distances @strides_uptr from the destination's
  *     beginning on. Only these bytes are written, and the process may use those in between; @bytes
- *     is all from the first element to the last. Nothing is written if a dim has more elements than
- *     @most of it, or there are more @bytes (-EMSGSIZE), or if they are not of @data_type
- *     (-EINVAL). The peer's device writes each run of bytes that lies together here by an RDMA write of its own: runs of less than a few KiB cost more
- *     than their bytes, and with more than RDMATENSOR_RUNS_MAX of them the fetch ends with -E2BIG,
- *     but if it has a proxy, which the CPU copies from. The fetch ends with -ERANGE if
- *     @nr_strides is not the number of dims that come (a range of bytes has one) or the tensor is
- *     opaque, and with -EINVAL if elements would overlap: each stride has to reach over all that the lesser
- *     ones do, in any order of the dims. In strict mode the peer has keys for what lies between,
- *     too. -EOPNOTSUPP: the peer's module knows no strides; -EINVAL: more than RDMATENSOR_DIMS_MAX
- *     of them, or one beyond 2^63 - 1
+ *     is all from the first element to the last. Nothing is written if a dim has more elements
+ *     than @most of it, or there are more @bytes (-EMSGSIZE), or if they are not of @data_type
+ *     (-EINVAL). The peer's device writes each run of bytes that lies together here by an RDMA
+ *     write of its own: runs of less than a few KiB cost more than their bytes, and with more than
+ *     RDMATENSOR_RUNS_MAX of them the fetch ends with -E2BIG, but if it has a proxy, which the CPU
+ *     copies from. The fetch ends with -ERANGE if @nr_strides is not the number of dims that come
+ *     (a range of bytes has one) or the tensor is opaque, and with -EINVAL if elements would
+ *     overlap: each stride has to reach over all that the lesser ones do, in any order of the
+ *     dims. In strict mode the peer has keys for what lies between, too. -EOPNOTSUPP: the peer's
+ *     module knows no strides; -EINVAL: more than RDMATENSOR_DIMS_MAX of them, or one beyond 2^63
+ *     - 1
  *     With RDMATENSOR_OP_PROXY the destination may also be what a peer cannot write: a place in
  *     a pool that peers must not write to, or whose keys are too many for a message; or, with
  *     pool_id 0, memory of the process that is in no pool: @offset is the address of its first

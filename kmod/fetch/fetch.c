@@ -218,8 +218,8 @@ static int fetch_fit_layout(struct rdmatensor_fetch *fetch, u64 *span)
 		if (meta->dims[i] <= places->most[i])
 			continue;
 		scnprintf(text, sizeof(text),
-			  "dim %u of what comes has %llu elements, and there are places for %llu", i,
-			  meta->dims[i], places->most[i]);
+			  "dim %u of what comes has %llu elements, and there are places for %llu",
+			  i, meta->dims[i], places->most[i]);
 		return fetch_say(fetch, -EMSGSIZE, text);
 	}
 	if (!rdmatensor_layout_disjoint(&places->layout, meta))

@@ -648,7 +648,10 @@ static void beside_each_other(struct kunit *test)
 				ret = rdmatensor_regions_hold(&regions, &uses[j], 64 * j, 256,
 							      write);
 
-			KUNIT_EXPECT_EQ_MSG(test, ret, j ? cases[i / 2].ret : 0, "case %u", i);
+			if (j)
+				KUNIT_EXPECT_EQ_MSG(test, ret, cases[i / 2].ret, "case %u", i);
+			else
+				KUNIT_EXPECT_EQ_MSG(test, ret, 0, "case %u", i);
 			if (!ret && j)
 				rdmatensor_regions_drop(&regions, &uses[1]);
 		}
