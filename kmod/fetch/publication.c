@@ -116,7 +116,6 @@ static int publication_copy_to(const struct rdmatensor_buffer *buffer,
 	for (done = 0; done < args->meta.bytes; done += run) {
 		if (fatal_signal_pending(current))
 			return -EINTR;
-		cond_resched();
 		at = rdmatensor_cut_at(&cut, done, &run);
 		run = min_t(u64, run, PUBLICATION_BATCH);
 		rdmatensor_pool_copy(buffer->pool, done, args->pool, args->offset + at, run);
