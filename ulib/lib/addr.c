@@ -106,19 +106,33 @@ static int lookup(const struct parts *parts, uint16_t port, uint8_t (*addrs)[28]
 				       "address %s: neither IPv4 nor IPv6", parts->host);
 }
 
+/* @port: in: where none is written; out: at least @least */
+static int take_apart(const char *text, unsigned int least, struct parts *parts, uint64_t *port,
+		      char *cause, size_t cause_len)
+{
+	if (cut(text, parts))
+		return rt_cause(cause, cause_len, -EINVAL,
+				"address %s is refused: write host:port or [v6]:port", text);
+	if (parts->port && rt_parse_number(parts->port, least, 65535, port))
+		return rt_cause(cause, cause_len, -EINVAL,
+				"address %s is refused: the port is a number from %u to 65535", text,
+				least);
+	return 0;
+}
+
 int rt_split(const char *text, uint16_t default_port, char *host, size_t host_len, uint16_t *port,
 	     char *cause, size_t cause_len)
 {
 	uint64_t number = default_port;
 	struct parts parts;
+	int err;
 
-	if (cut(text, &parts) || strlen(parts.host) >= host_len)
+	err = take_apart(text, 1, &parts, &number, cause, cause_len);
+	if (err)
+		return err;
+	if (strlen(parts.host) >= host_len)
 		return rt_cause(cause, cause_len, -EINVAL,
 				"address %s is refused: write host:port or [v6]:port", text);
-	if (parts.port && rt_parse_number(parts.port, 1, 65535, &number))
-		return rt_cause(cause, cause_len, -EINVAL,
-				"address %s is refused: the port is a number from %d to 65535",
-				text, 1);
 	rt_copy_string(host, host_len, parts.host);
 	*port = (uint16_t)number;
 	return 0;
@@ -129,16 +143,11 @@ int rt_resolve(const char *text, uint16_t default_port, int passive, uint8_t (*a
 {
 	uint64_t port = default_port;
 	struct parts parts;
+	int err;
 
-	if (cut(text, &parts))
-		return rt_cause(cause, cause_len, -EINVAL,
-				"address %s is refused: write host:port or [v6]:port",
-				text);
-	if (parts.port && rt_parse_number(parts.port, passive ? 0 : 1, 65535,
-					  &port))
-		return rt_cause(cause, cause_len, -EINVAL,
-				"address %s is refused: the port is a number from %d to 65535",
-				text, passive ? 0 : 1);
+	err = take_apart(text, passive ? 0 : 1, &parts, &port, cause, cause_len);
+	if (err)
+		return err;
 	/* The resolver would take it for an address of four bytes in one number */
 	if (parts.host[0] && !parts.host[strspn(parts.host, "0123456789")])
 		return rt_cause(cause, cause_len, -EINVAL,
