@@ -110,13 +110,18 @@ static int lookup(const struct parts *parts, uint16_t port, uint8_t (*addrs)[28]
 static int take_apart(const char *text, unsigned int least, struct parts *parts, uint64_t *port,
 		      char *cause, size_t cause_len)
 {
-	if (cut(text, parts))
-		return rt_cause(cause, cause_len, -EINVAL,
-				"address %s is refused: write host:port or [v6]:port", text);
-	if (parts->port && rt_parse_number(parts->port, least, 65535, port))
-		return rt_cause(cause, cause_len, -EINVAL,
-				"address %s is refused: the port is a number from %u to 65535", text,
-				least);
+	/* What is returned is spelled out: analyzers look into this file alone */
+	if (cut(text, parts)) {
+		rt_cause(cause, cause_len, -EINVAL,
+			 "address %s is refused: write host:port or [v6]:port", text);
+		return -EINVAL;
+	}
+	if (parts->port && rt_parse_number(parts->port, least, 65535, port)) {
+		rt_cause(cause, cause_len, -EINVAL,
+			 "address %s is refused: the port is a number from %u to 65535", text,
+			 least);
+		return -EINVAL;
+	}
 	return 0;
 }
 
