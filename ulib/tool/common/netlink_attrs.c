@@ -174,6 +174,14 @@ static struct json_object *errors(struct nlattr *nest)
 	return object;
 }
 
+/* A type that a later module has is its number */
+static struct json_object *data_type(uint32_t type)
+{
+	const char *name = rdmatensor_data_type_name(type);
+
+	return name ? json_object_new_string(name) : json_object_new_int64(type);
+}
+
 static struct json_object *shape(struct nlattr *attr)
 {
 	struct json_object *dims = json_object_new_array();
@@ -238,7 +246,7 @@ static struct json_object *value(struct nlattr *attr, enum kind kind)
 	case ERRORS:
 		return errors(attr);
 	case DTYPE:
-		return json_object_new_string(rdmatensor_data_type_name(nla_get_u32(attr)));
+		return data_type(nla_get_u32(attr));
 	case SHAPE:
 		return shape(attr);
 	default:
