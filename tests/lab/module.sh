@@ -16,12 +16,16 @@ fi
 module=${LAB_BUILD:?}/kmod/${LAB_KERNEL:?}/rdmatensor.ko
 number=1000
 failed=0
+result_at=$SECONDS
 
-# result ok|"not ok" TEXT
+# result ok|"not ok" TEXT: and how long it took since the one before, if that is seconds
 result() {
+	local took=$((SECONDS - result_at))
+	result_at=$SECONDS
 	number=$((number + 1))
 	[[ $1 == ok ]] || failed=1
 	echo "$1 $number - $2"
+	((took < 2)) || echo "# $2: $took s"
 }
 
 # check NAME COMMAND...: a case, which COMMAND decides; what it says is shown if it fails

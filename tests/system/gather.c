@@ -256,7 +256,7 @@ TEST(caches_and_order)
 
 static void open_fails(const uint32_t *of, unsigned int nr, int error, const char *words)
 {
-	struct rdmatensor_table_open open = {};
+	struct rdmatensor_table_open open = { .flags = RDMATENSOR_TABLE_NOWAIT };
 	int got = rdmatensor_table_open(reader->rt, "features", of, nr, &open);
 
 	if (got != error || !strstr(open.cause, words))

@@ -9,6 +9,8 @@
 #include "harness.h"
 
 #define TIME_LIMIT 60
+/* What took so long says so: that is where the time of a run goes */
+#define SLOW_MS 1000
 #define SIDES_MAX 16
 #define KEPT_MAX 8192
 
@@ -434,12 +436,15 @@ static int run(struct test *test)
 	return failed;
 }
 
-static int is_wanted(const char *name, int nr, char *const *patterns)
+/* By its name, or by that of its file, as in "slices.c" */
+static int is_wanted(const struct test *test, int nr, char *const *patterns)
 {
+	const char *file = strrchr(test->file, '/');
 	int i;
 
+	file = file ? file + 1 : test->file;
 	for (i = 0; i < nr; i++)
-		if (!fnmatch(patterns[i], name, 0))
+		if (!fnmatch(patterns[i], test->name, 0) || !fnmatch(patterns[i], file, 0))
 			return 1;
 	return !nr;
 }
@@ -452,13 +457,17 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	signal(SIGALRM, expired);
 	for (test = tests; test; test = test->next) {
+		uint64_t began = rdmatensor_now_ns(), ms;
 		int failed;
 
-		if (!is_wanted(test->name, argc - 1, argv + 1))
+		if (!is_wanted(test, argc - 1, argv + 1))
 			continue;
 		failed = run(test);
 		failures += failed;
 		printf("%s %d - %s\n", failed ? "not ok" : "ok", ++number, test->name);
+		ms = ms_since(began);
+		if (ms >= SLOW_MS)
+			printf("# %s: %llu ms\n", test->name, (unsigned long long)ms);
 		/* A mutant needs one that notices */
 		if (failed && getenv("RDMATENSOR_TEST_STOP"))
 			break;

@@ -17,6 +17,7 @@
 
 struct test {
 	const char *name;
+	const char *file;
 	void (*fn)(void);
 	struct test *next;
 };
@@ -58,7 +59,7 @@ int test_strict(void);
 
 #define TEST_IF(_name, _cond) \
 	static void _name(void); \
-	static struct test test_##_name = { #_name, _name, NULL }; \
+	static struct test test_##_name = { #_name, __FILE__, _name, NULL }; \
 	__attribute__((constructor)) static void register_##_name(void) \
 	{ \
 		if (_cond) \

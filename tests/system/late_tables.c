@@ -195,8 +195,9 @@ TEST(table_open_that_waits_ends)
 	/* With its owner */
 	log_begin();
 	opener_begin(&openers[0], &p.b, "never", WAIT_MS);
-	opener_begin(&openers[1], &p.b, "not at all", WAIT_MS);
 	log_wait("'never'");
+	/* Of two who say it at the same time, the kernel's limit of rate lets one alone */
+	opener_begin(&openers[1], &p.b, "not at all", WAIT_MS);
 	log_wait("'not at all'");
 	side_close(&p.a);
 	EQ(opener_end(&openers[0]), -ENOTCONN);

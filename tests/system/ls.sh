@@ -67,6 +67,16 @@ check "ls prints a line for each" list_lines
 check "ls of two peers" list_fails "no more than one PREFIX" "$LAB_IP:7030" a b
 check "ls of a prefix that is too long" list_fails "no name is longer than 512" "$LAB_IP:7030" \
 	"$(printf %600s)"
+# Each dump, as this kernel takes it
+shows_all() {
+	local what
+	for what in contexts channels pools requests tensors tables domains; do
+		"$lister" show $what -j | jq -e 'type == "array"' >/dev/null || { echo "show $what"; return 1; }
+	done
+	"$lister" show tensors -j | jq -e --argjson nr "$("$lister" ls -j "$LAB_IP:7030" | jq length)" \
+		'length == $nr' >/dev/null
+}
+check "show has what ls has, and all else that is shown" shows_all
 list_end
 check "ls of nobody" list_fails "start the peer" --wait 0 "$LAB_IP:7030"
 list_serve --param list_mode=2

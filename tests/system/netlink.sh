@@ -86,21 +86,25 @@ check "nor are dumps" refused show contexts
 
 # More than the socket of one that does not read holds: each that it got, or it is counted
 loses() {
-	local slow before i ret=0
+	local slow before i ret=0 memory=/proc/sys/net/core/rmem_ rooms
+	rooms=("$(<${memory}max)" "$(<${memory}default)")
+	tee ${memory}{max,default} <<<4608 >/dev/null
 	"$tool" monitor -j >/tmp/slow 2>&1 &
 	slow=$!
 	until_true eval '"$tool" info --start >/dev/null; grep -q "context end" /tmp/slow'
+	echo "${rooms[0]}" >${memory}max
+	echo "${rooms[1]}" >${memory}default
 	# The ends of those that were not waited for
 	until_true eval '(($(grep -c "context start" /tmp/slow) == $(grep -c "context end" /tmp/slow)))'
 	before=$(wc -l </tmp/slow)
 	kill -STOP $slow
-	for ((i = 0; i < 80; i++)); do
+	for ((i = 0; i < 12; i++)); do
 		"$tool" info --start >/dev/null || ret=1
 	done
 	kill -CONT $slow
 	until_true grep -q '"event":"lost"' /tmp/slow || ret=1
 	until_true eval '(($(tail -n +$((before + 1)) /tmp/slow |
-		jq -s "map(if .event == \"lost\" then .events else 1 end) | add") == 160))' || ret=1
+		jq -s "map(if .event == \"lost\" then .events else 1 end) | add") == 24))' || ret=1
 	kill $slow
 	wait $slow || ret=1
 	((ret)) && cat /tmp/slow
@@ -211,7 +215,7 @@ offered() {
 	server=$!
 	until_true grep -q serving /tmp/model
 	"$tool" show tensors -j >/tmp/shown
-	"$tool" ls "$LAB_IP:7010" -j >/tmp/listed
+	"$tool" ls "$LAB_IP:7010" -j --worker lister >/tmp/listed
 	id=$("$tool" show contexts -j | jq '.[] | select(.worker == "model").context')
 	jq -c '.[] | select(.worker == "model") | [.tensor, .step, .dtype, .shape, .bytes, .uses]' /tmp/shown >/tmp/a
 	jq -c '.[] | [.name, .step, .dtype, .shape, .bytes, (.uses | select(. > 0))]' /tmp/listed >/tmp/b
@@ -358,7 +362,9 @@ check "all that happened was told, and nothing else" told <<-'EVENTS'
 	channel down closed server
 	channel down counted perf-server
 	channel down late perf-server
+	channel down lister model
 	channel down metered server
+	channel down model lister
 	channel down perf-client perf-server
 	channel down perf-server counted
 	channel down perf-server late
@@ -374,7 +380,9 @@ check "all that happened was told, and nothing else" told <<-'EVENTS'
 	channel up closed server
 	channel up counted perf-server
 	channel up late perf-server
+	channel up lister model
 	channel up metered server
+	channel up model lister
 	channel up perf-client perf-server
 	channel up perf-server counted
 	channel up perf-server late
@@ -393,7 +401,9 @@ check "all that happened was told, and nothing else" told <<-'EVENTS'
 	context end eager
 	context end extra
 	context end late
+	context end lister
 	context end metered
+	context end model
 	context end perf-client
 	context end perf-server
 	context end reads
@@ -406,7 +416,9 @@ check "all that happened was told, and nothing else" told <<-'EVENTS'
 	context start eager
 	context start extra
 	context start late
+	context start lister
 	context start metered
+	context start model
 	context start perf-client
 	context start perf-server
 	context start reads
