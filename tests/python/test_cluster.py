@@ -378,3 +378,59 @@ def test_what_is_wrong(tmp_path, monkeypatch):
     monkeypatch.setenv("RDMATENSOR_HOSTS", str(tmp_path / "none"))
     with pytest.raises(FileNotFoundError, match="RDMATENSOR_HOSTS=.*No such file"):
         rt.Cluster()
+
+
+TOOL = os.path.join(os.environ["LAB_BUILD"], "ulib/bin/rdmatensor")
+
+
+def doctors(ranks, *args):
+    """`doctor --cluster` by these ranks of the file: status, output and error of each"""
+    hosts = os.environ["RDMATENSOR_HOSTS"]
+    running = [subprocess.Popen([TOOL, "doctor", "--cluster", hosts, *args], text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                env={**os.environ, "RDMATENSOR_RANK": str(rank)})
+               for rank in ranks]
+    said = [process.communicate(timeout=240) for process in running]
+    return [(process.returncode, *texts) for process, texts in zip(running, said)]
+
+
+def test_doctor_of_a_cluster(hosts):
+    # An odd number: in each round one rank has nobody
+    hosts([18561, 18562, 18563])
+    first, *others = doctors(range(3), "--json", "--timeout", "200")
+    found = json.loads(first[1])
+    assert found["errors"] == [] and len(found["ranks"]) == 3, first
+    for key in "latency_us", "mb_per_s":
+        assert [[value is None or value > 0 for value in row] for row in found[key]] == [[True] * 3] * 3
+        assert [[value is None for value in row] for row in found[key]] == \
+            [[by == of for of in range(3)] for by in range(3)], found[key]
+        every = sorted(value for row in found[key] for value in row if value)
+        assert found["median_" + key] == pytest.approx(every[len(every) // 2], rel=1e-3)
+    # This machine may do other things: whether a pair is odd is not known before
+    assert first[0] == bool(found["odd"])
+    assert others == [(0, "", "")] * 2, others
+
+
+def test_doctor_of_a_cluster_that_lacks_one(hosts):
+    hosts([18561, 18562, 18563])
+    began = time.monotonic()
+    (status, text, _), other = doctors([0, 2], "--timeout", "12")
+    assert time.monotonic() - began < 60
+    assert status == 1 and "2 of 6 pairs of 3 ranks work" in text, text
+    assert "no pair of rank 1" in text and "Nothing was measured" in text, text
+    assert "odd" not in text and "median" not in text
+    assert other[0] == 1 and "4 pairs do not work: rank 0 says which" in other[2], other
+
+
+def test_doctor_of_a_cluster_that_is_misused(hosts, address):
+    hosts([18561])
+    for args, words in ((["10.0.0.1"], "either --cluster"), (["--lanes", "2"], "no other settings"),
+                        (["--timeout", "x"], "--timeout")):
+        (status, _, error), = doctors([0], *args)
+        assert status == 2 and words in error, error
+    (status, _, error), = doctors([1])
+    assert status == 1 and "rank" in error, error
+    hosts([18561])
+    # Of one there is no pair
+    (status, text, _), = doctors([0])
+    assert status == 0 and "No pair is odd" in text, text

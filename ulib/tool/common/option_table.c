@@ -71,12 +71,15 @@ const struct command commands[NR_COMMANDS] = {
 		.what = "say what is wrong, and what to do about it",
 		.usage =
 		"Usage: rdmatensor doctor [OPTION]... [PEER]\n"
+		"       rdmatensor doctor --cluster FILE [-j] [-t SEC]\n"
 		"Look at all that has to be right for tensors to go over RDMA: module, device file,\n"
 		"memory limit, RDMA devices, their ports and GIDs, MTU, a fetch over the device from\n"
 		"itself, and with a PEER the route, a channel, and fetches of a short and of a long\n"
 		"tensor from it, if it runs `rdmatensor perf --server`; from a `serve`, of its\n"
 		"index. Each line is OK, WARN or FAIL, with what to do about it. Exit status 0: all\n"
-		"are OK.\n",
+		"are OK.\n"
+		"Or, run once on each host of FILE: try all pairs of them, and measure latency and\n"
+		"bandwidth of each pair. Exit status 0: all work, and none is odd.\n",
 	},
 	[COMMAND_DOMAIN] = {
 		.name = "domain",
@@ -359,6 +362,20 @@ const struct option_row option_rows[] = {
 		.help = "bound on the list, 0: none (default {default})",
 		.man = "Bound on the whole list, without the time to connect; 0 is no bound "
 			"(default {default}).",
+	}, {
+		OWN(IN(DOCTOR), CLUSTER, "cluster"),
+		.arg = "FILE", .kind = OPTION_TEXT, .words = WORDS_FILES,
+		.help = "be a rank of the cluster whose hosts FILE has, a line each",
+		.man = "Be a rank of the cluster whose hosts FILE has: a line for each, host or host:port, "
+			"the same on all. Own rank is the only line with an address of this host, or "
+			"RDMATENSOR_RANK. See CLUSTER.",
+	}, {
+		OWN(IN(DOCTOR), TIMEOUT, "timeout"), .letter = 't',
+		.arg = "SEC", .kind = OPTION_SECONDS, .most = 1000000000, .preset = "60",
+		.help = "with --cluster: bound on each wait for others, 0: none\n"
+			"(default {default})",
+		.man = "With --cluster: bound on each wait for other ranks, so within which all have to "
+			"be started; 0 is no bound (default {default}).",
 	}, {
 		OWN(IN(GATHER), TIMEOUT, "timeout"), .letter = 't',
 		.arg = "SEC", .kind = OPTION_SECONDS, .most = 1000000000, .preset = "0",

@@ -108,7 +108,8 @@ enum option_id {
 	OPT_COUNT,
 	OPT_FILE,
 	OPT_FORMAT,
-	OPT_MAX_SERIES
+	OPT_MAX_SERIES,
+	OPT_CLUSTER
 };
 
 /* Where it stands in a command's help: below these heads, or at the top */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cluster.h"
 #include "devices.h"
 #include "host.h"
 #include "peer.h"
@@ -35,13 +36,38 @@ static void visit(struct doctor *doctor)
 		doctor_try_peer(doctor);
 }
 
+/* A cluster's node takes settings from the environment alone */
+static bool has_settings(const struct context_options *options)
+{
+	struct rdmatensor_start plain;
+
+	rdmatensor_start_init(&plain, NULL);
+	return options->listen || options->device_file || options->wait_ns != WAIT_DEFAULT ||
+	       rdmatensor_start_rest_from_env(&plain, NULL, 0) ||
+	       memcmp(&plain, &options->start, sizeof(plain));
+}
+
 int cmd_doctor(int argc, char **argv)
 {
 	struct doctor doctor = { .worst = VERDICT_OK };
+	const char *cluster = NULL;
+	uint64_t timeout_ns = 0;
+	const struct option_place places[] = {
+		{ .id = OPT_CLUSTER, .text = &cluster },
+		{ .id = OPT_TIMEOUT, .ns = &timeout_ns },
+	};
 	int err;
 
-	if (!context_options_parse(COMMAND_DOCTOR, &doctor.options, NULL, 0, argc, argv, &err))
+	if (!context_options_parse(COMMAND_DOCTOR, &doctor.options, places, NR_PLACES(places), argc,
+				   argv, &err))
 		return err;
+	if (cluster) {
+		if (optind < argc)
+			return misused("either --cluster %s or a PEER", cluster);
+		if (has_settings(&doctor.options))
+			return misused("--cluster takes no other settings: give them by the environment, as RDMA_DEVICE, on all hosts");
+		return doctor_cluster(cluster, timeout_ns, doctor.options.json);
+	}
 	if (argc - optind > 1)
 		return misused("one PEER is enough");
 	if (optind < argc)
