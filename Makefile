@@ -16,7 +16,7 @@ endif
 B := $(CURDIR)/build
 
 .DEFAULT_GOAL := all
-.PHONY: all kmod ulib demo deb check check-smp-debug check-threads check-kcsan check-rough check-huge check-packages fuzz mutants coverage bench lint install clean help
+.PHONY: all kmod ulib demo deb rpm check check-smp-debug check-threads check-kcsan check-rough check-huge check-packages fuzz mutants coverage bench lint install clean help
 
 # A machine without headers for its own kernel still builds what it can use.
 all: $(if $(KERNEL)$(wildcard $(KDIR)/Makefile),kmod,no-kmod) ulib	## the module for the running kernel, the library and the tool
@@ -86,6 +86,9 @@ check-packages:		## what make deb builds, installed in a fresh Debian 12, used a
 
 deb:			## Debian packages of what is committed, into build/deb; CLEAN=1: built in a clean chroot
 	packaging/deb $(if $(CLEAN),--clean) $(if $(MAINTAINER),"$(MAINTAINER)")
+
+rpm:			## RPM packages of what is committed, into build/rpm (written for Fedora and RHEL, not tried there)
+	packaging/rpm/build $(RPMBUILD_OPTIONS)
 
 lint:			## style, static analysis, licences
 	tests/lint/run
