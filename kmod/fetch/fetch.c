@@ -9,6 +9,7 @@
  */
 #include <linux/ktime.h>
 #include <linux/string.h>
+#include <kunit/visibility.h>
 #include "core/fault.h"
 #include "fetch/fetch.h"
 
@@ -166,6 +167,7 @@ u64 rdmatensor_fetch_cost(const struct rdmatensor_fetch *fetch)
 	}
 	return cost;
 }
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_fetch_cost);
 
 void rdmatensor_fetch_cut(const struct rdmatensor_fetch *fetch, struct rdmatensor_cut *cut)
 {

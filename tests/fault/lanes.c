@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * 200,000 rows of three owners, ids random with repeats, while one lane after the other
+ * 80,000 rows of three owners, ids random with repeats, while one lane after the other
  * is lost in the middle of it: a READ that cannot be posted, or one that does not end
  * well, takes its lane and all that was in flight there with it.
  */
@@ -9,8 +9,8 @@
 
 /* A batch has more of them, where its lists are posted and where they are proven */
 #define POINTS 60
-#define ROWS_READ 200000
-#define BATCH 10000
+#define ROWS_READ 80000
+#define BATCH 4000
 
 static unsigned int hits;
 

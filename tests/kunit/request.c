@@ -797,6 +797,30 @@ static void walk_in_proportion(struct kunit *test)
 	script_close(script);
 }
 
+/* Of a fetch of floats, whole or the half of each pair, to a place with gaps or without */
+static void cost(struct kunit *test)
+{
+	struct rdmatensor_fetch *fetch = kunit_kzalloc(test, sizeof(*fetch), GFP_KERNEL);
+	struct rdmatensor_fetch_layout gaps = { .layout = { .ndims = 2, .strides = { 64, 32 } } };
+
+	KUNIT_ASSERT_NOT_NULL(test, fetch);
+	fetch->meta = (struct rdmatensor_meta){
+		.data_type = RDMATENSOR_DT_FLOAT, .ndims = 2, .bytes = 800, .dims = { 100, 2 },
+	};
+	KUNIT_EXPECT_EQ(test, rdmatensor_fetch_cost(fetch), 800);
+	fetch->layout = &gaps;
+	KUNIT_EXPECT_EQ(test, rdmatensor_fetch_cost(fetch), 200 * SZ_1K);
+	/* Pairs of them lie together */
+	gaps.layout.strides[1] = 4;
+	KUNIT_EXPECT_EQ(test, rdmatensor_fetch_cost(fetch), 100 * SZ_1K);
+	/* What a proxy stands in for is written in one piece */
+	fetch->proxy.used = true;
+	KUNIT_EXPECT_EQ(test, rdmatensor_fetch_cost(fetch), 800);
+	fetch->proxy.used = false;
+	fetch->meta.bytes = 0;
+	KUNIT_EXPECT_EQ(test, rdmatensor_fetch_cost(fetch), 0);
+}
+
 static struct kunit_case request_tests[] = {
 	KUNIT_CASE_PARAM(request, request_gen_params),
 	KUNIT_CASE(deadline),
@@ -809,6 +833,7 @@ static struct kunit_case request_tests[] = {
 	KUNIT_CASE(too_many_segments),
 	KUNIT_CASE(cancelled_by_number),
 	KUNIT_CASE(walk_in_proportion),
+	KUNIT_CASE(cost),
 	{}
 };
 

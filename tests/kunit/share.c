@@ -483,18 +483,23 @@ static void few_sges(struct kunit *test)
 	script_close(script);
 }
 
-/* A column of @rows bytes, each a run of its own */
-static void request_column(struct script_end *script, u32 index, u64 rows)
+/* @rows bytes, each a run of its own: a column of what is published, or whole, to a column */
+static void request_column(struct script_end *script, u32 index, u64 rows, bool place)
 {
+	static const struct rdmatensor_wire_layout gaps = {
+		.ndims = 1, .strides = { cpu_to_le64(2) },
+	};
 	static const struct rdmatensor_wire_slice column = {
 		.ndims = 2, .ranges = { { 0, cpu_to_le64(RDMATENSOR_RANGE_REST) },
 					{ 0, cpu_to_le64(1) } },
 	};
 	struct end *end = script->end;
-	const struct rdmatensor_meta meta = {
+	const struct rdmatensor_meta both = {
 		.data_type = RDMATENSOR_DT_UINT8, .ndims = 2, .bytes = 2 * rows,
 		.dims = { rows, 2 },
-	};
+	}, whole = {
+		.data_type = RDMATENSOR_DT_UINT8, .ndims = 1, .bytes = rows, .dims = { rows },
+	}, meta = place ? whole : both;
 	struct rdmatensor_publish_args args = {
 		.user_data = index, .name = "c", .name_len = 1, .step_id = 1, .uses = 1,
 		.meta = meta, .pool = end->pool,
@@ -503,13 +508,15 @@ static void request_column(struct script_end *script, u32 index, u64 rows)
 	struct rdmatensor_msg msg = {
 		.type = RDMATENSOR_WIRE_TENSOR_REQUEST, .request_index = index, .name = "c",
 		.name_len = 1, .step_id = 1, SCRIPT_DEST(rows, 1), .rkeys = rkeys,
-		.slice = &column,
+		.slice = place ? NULL : &column, .layout = place ? &gaps : NULL,
 	};
 
-	msg.flags |= RDMATENSOR_WIRE_F_SLICE;
+	msg.flags |= place ? RDMATENSOR_WIRE_F_LAYOUT : RDMATENSOR_WIRE_F_SLICE;
 	msg.meta = meta;
-	msg.nr_rkeys = rdmatensor_wire_segments(msg.remote_addr, rows, END_SEG_SHIFT);
-	end->channel->features |= RDMATENSOR_WIRE_FEATURE_SLICE;
+	msg.nr_rkeys = rdmatensor_wire_segments(msg.remote_addr, place ? 2 * rows - 1 : rows,
+						END_SEG_SHIFT);
+	end->channel->features |= RDMATENSOR_WIRE_FEATURE_SLICE |
+				  RDMATENSOR_WIRE_FEATURE_LAYOUT;
 	KUNIT_ASSERT_EQ(end->test, 0, rdmatensor_regions_alloc(&end->pool->regions, 2 * rows,
 							       GFP_KERNEL, &args.offset));
 	rdmatensor_pool_get(end->pool);
@@ -532,14 +539,17 @@ static u32 writes(struct script_end *script, u32 index)
 	return nr;
 }
 
-/* Runs of a byte cost more than their bytes: they do not fill the lane, nor keep it from others */
-static void short_runs(struct kunit *test)
+/*
+ * Runs of a byte cost more than their bytes: they do not fill the lane, nor keep it from others. Of
+ * those of the source some go with one write, of a place each is one
+ */
+static void runs_of_a_byte(struct kunit *test, bool place)
 {
 	struct script_end *script = open(test, 8);
 	u64 of[2] = {};
 	int i;
 
-	request_column(script, 1, 4 * SZ_1K);
+	request_column(script, 1, 4 * SZ_1K, place);
 	KUNIT_EXPECT_GT(test, writes(script, 1), 1);
 	KUNIT_EXPECT_LE(test, writes(script, 1), LIMIT / SZ_4K + 1);
 	request(script, 0, LARGE);
@@ -556,6 +566,16 @@ static void short_runs(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, end_stat(script->end, RDMATENSOR_STAT_SERVED_BYTES),
 			LARGE + 4 * SZ_1K);
 	script_close(script);
+}
+
+static void short_runs(struct kunit *test)
+{
+	runs_of_a_byte(test, false);
+}
+
+static void short_runs_of_a_place(struct kunit *test)
+{
+	runs_of_a_byte(test, true);
 }
 
 static struct kunit_case share_tests[] = {
@@ -576,6 +596,7 @@ static struct kunit_case share_tests[] = {
 	KUNIT_CASE(responses_are_enough),
 	KUNIT_CASE(few_sges),
 	KUNIT_CASE(short_runs),
+	KUNIT_CASE(short_runs_of_a_place),
 	{}
 };
 

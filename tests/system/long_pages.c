@@ -107,7 +107,8 @@ static void move_about(uint32_t from_page_bytes, uint32_t to_page_bytes)
 	EQ(from | to, 0);
 	at = side_at(&p.b, 0);
 	for (i = 0; i < ROUNDS; i++) {
-		bytes = 1 + random_below(i % 4 ? 9000 : POOL - 1);
+		/* Some over many keys, which takes its time where memory is checked */
+		bytes = 1 + random_below(i % 10 ? 9000 : POOL - 1);
 		from = random_below(i % 3 ? POOL - bytes + 1 : 64);
 		to = random_below(POOL - bytes + 1);
 		/* Over the end of a long page, in most cases */
