@@ -224,18 +224,25 @@ static int close_both(int ret)
 	return ret;
 }
 
+/*
+ * A life has some hundreds of points, of which most are in both modes: in strict mode every fourth
+ * fails. After every second failure a life without one is to be whole
+ */
 TEST(each_point_fails_once)
 {
-	int n, ret, refused = 0;
+	const int step = test_strict() ? 4 : 1;
+	int n, ret, tried = 0, refused = 0;
 
 	EQ(close_both(life(1)), 0);
-	for (n = 0; ; n++) {
+	for (n = 0; ; n += step) {
 		point_set(n);
 		ret = close_both(life(1));
 		if (!point_hit())
 			break;
 		if (ret)
 			refused++;
+		if (tried++ % 2)
+			continue;
 		ret = close_both(life(0));
 		if (ret)
 			test_fail(__FILE__, __LINE__, "after failure %d the next life ends with %d",
@@ -243,6 +250,7 @@ TEST(each_point_fails_once)
 		test_alive();
 	}
 	EQ(ret, 0);
-	printf("# %d failures, %d of them were felt\n", n, refused);
-	CHECK(refused > n / 2);
+	EQ(close_both(life(0)), 0);
+	printf("# %d failures, %d of them were felt\n", tried, refused);
+	CHECK(refused > tried / 2);
 }
