@@ -88,7 +88,7 @@ static int fetches(uint64_t at, uint64_t bytes, int64_t step, struct rdmatensor_
 				rdmatensor_deadline_ms(600000), cqe);
 }
 
-/* The longest tensor of @ndims dims, and one byte more; that many slots of so many bytes */
+/* The longest tensor of @ndims dims, and one byte more; that many slots of So many bytes */
 static void to_the_byte(uint32_t ndims, const char *remedy)
 {
 	struct rdmatensor_query query;
@@ -139,6 +139,55 @@ TEST_IF(keys_that_just_fit_a_small_slot, is_large_here())
 	nr_lanes = 1;
 	pair_open(&p, PAGE, tune);
 	to_the_byte(16, "msg_slot_bytes to 2048");
+}
+
+/* So many bytes, each to a key of its own. Return: the fetch's result */
+static int far_apart(uint64_t from, uint64_t at, uint64_t segment, uint64_t rows,
+		     struct rdmatensor_cqe *cqe)
+{
+	struct rdmatensor_stride strides[16] = { { segment, rows } };
+	struct rdmatensor_op op;
+	uint32_t i;
+
+	for (i = 1; i < 16; i++)
+		strides[i] = (struct rdmatensor_stride){ 1, 1 };
+	fill(side_at(&p.a, from), rows, rows);
+	EQ(publishes(from, rows, rows, 16), 0);
+	rdmatensor_prep_fetch(&op, p.b.channel, "large", rows, p.b.pool.id, at,
+			      (rows - 1) * segment + 1, rdmatensor_deadline_ms(60000), 7);
+	rdmatensor_prep_strides(&op, strides, 16);
+	EQ(side_do(&p.b, &op), 0);
+	return side_next(&p.b, RDMATENSOR_CQE_FETCH, 7, cqe);
+}
+
+/* A place's strides are in the message beside its keys: 64, 128 and 136 bytes leave room for 174 */
+TEST_IF(keys_of_a_place_that_just_fit_a_small_slot, is_large_here())
+{
+	const uint64_t most = (1024 - HEADER - 16 * 8 - 8 - 16 * 8) / 4;
+	char text[RDMATENSOR_TEXT_MAX + 1];
+	struct rdmatensor_query query;
+	struct rdmatensor_cqe cqe;
+	uint64_t segment, from, at, i;
+
+	slot_bytes = 1024;
+	nr_lanes = 1;
+	pair_open(&p, PAGE, tune);
+	from = side_alloc(&p.a, most + 1);
+	EQ(rdmatensor_query(p.b.rt, &query), 0);
+	segment = query.max_segment_bytes;
+	EQ(rdmatensor_pool_destroy(p.b.rt, &p.b.pool), 0);
+	EQ(rdmatensor_pool_create(p.b.rt, most * segment + PAGE, &p.b.pool), 0);
+	at = side_alloc(&p.b, most * segment + 1);
+	EQ(at % segment, 0);
+	EQ(far_apart(from, at, segment, most + 1, &cqe), -EMSGSIZE);
+	rdmatensor_cqe_text(&cqe, text, sizeof(text));
+	CHECK(strstr(text, "msg_slot_bytes to 2048"));
+	EQ(far_apart(from, at, segment, most, &cqe), 0);
+	for (i = 0; i < most; i++) {
+		EQ(side_at(&p.b, at + i * segment)[0], side_at(&p.a, from)[i]);
+		EQ(side_at(&p.b, at + i * segment)[1], 0);
+	}
+	EQ(side_stat(&p.b, RDMATENSOR_STAT_PROTOCOL_ERRORS), 0);
 }
 
 TEST_IF(huge_keys_that_just_fit_a_slot, memory_for_huge_ones())

@@ -159,6 +159,34 @@ static void test_places(void **state)
 	assert_int_equal(fake_open(), 0);
 }
 
+/* A peer that is told the host alone looks for it at the port that it then has */
+static void test_listen(void **state)
+{
+	static const struct {
+		const char *listen;
+		const char *at;
+	} cases[] = {
+		{ "10.0.0.1", "10.0.0.1:18521" }, { "10.0.0.1:7", "10.0.0.1:7" },
+		{ "10.0.0.1:0", "10.0.0.1:0" }, { ":0", "0.0.0.0:0" }, { ":18522", "0.0.0.0:18522" },
+		{ "[fd00::1]", "[fd00::1]:18521" },
+	};
+	struct rdmatensor_node *own;
+	char text[64];
+	size_t i;
+
+	(void)state;
+	fake_reset();
+	setenv("RDMATENSOR_DEVICE_PATH", FAKE_PATH, 1);
+	for (i = 0; i < NR(cases); i++) {
+		assert_int_equal(rdmatensor_node_open(&own, cases[i].listen), 0);
+		assert_true(own->start.flags & RDMATENSOR_START_LISTEN);
+		assert_string_equal(rdmatensor_format_addr(own->start.listen_addr, text,
+							   sizeof(text)), cases[i].at);
+		rdmatensor_node_close(own);
+	}
+	assert_int_equal(fake_open(), 0);
+}
+
 static void test_deadline(void **state)
 {
 	uint64_t now = rdmatensor_now_ns();
@@ -177,6 +205,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pause),
+		cmocka_unit_test(test_listen),
 		cmocka_unit_test(test_turn),
 		cmocka_unit_test(test_strides),
 		cmocka_unit_test(test_places),

@@ -80,8 +80,8 @@ struct rdmatensor_tensor {
 /**
  * rdmatensor_node_open() - make a node
  * @out: the node, for rdmatensor_node_close(); NULL if the call fails
- * @listen: "HOST:PORT", ":PORT" or ":0" where peers come to get what is offered, as for
- *          rdmatensor_start_listen(); NULL: this node only gets
+ * @listen: "HOST:PORT" or ":PORT" where peers come to get what is offered; "HOST": port
+ *          RDMATENSOR_PORT; port 0: any, see rdmatensor_node_port(); NULL: this node only gets
  *
  * Return: 0; as rdmatensor_open(), rdmatensor_start_from_env() and rdmatensor_start(); -ENOTUNIQ
  * only if @listen is there: a node that only gets may find its device later.

@@ -368,9 +368,9 @@ class _Kept:
 class Node:
     """Offers tensors by name, and gets those of other nodes.
 
-    ``listen`` is "HOST:PORT", ":PORT" or ":0"; without it the node only gets. ``timeout`` is
-    how many seconds a get waits for a peer to come up and to offer the tensor; None: for ever.
-    The device and all else are the environment's: RDMA_DEVICE, and the variables of
+    ``listen`` is "HOST:PORT", ":PORT", ":0" (any port), or "HOST" (port 18521); without it the node
+    only gets. ``timeout`` is how many seconds a get waits for a peer to come up and to offer the
+    tensor; None: for ever. The device and all else are the environment's: RDMA_DEVICE, and the variables of
     rdmatensor-params(7).
 
     Threads may share a node. A forked child must not use it.
