@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# run.sh [--strict] [PATTERN...]: the system tests, as root in a guest of the lab, and after them
+# run.sh [--strict] [--scripts] [PATTERN...]: the system tests, or those that PATTERN names with the
+# scripts beside them, if these are asked for; as root in a guest of the lab, and after them
 # what must be true of the module: not to be removed while a context is open, to
 # leave nothing behind. Receives must always be there: rnr_retry=0 shows it.
 set -u
@@ -10,6 +11,10 @@ set -u
 # What is more than the cases themselves, or depends on a parameter's default
 all=
 [[ $# -gt 0 || ${modes[*]} ]] || all=1
+if [[ ${1-} == --scripts ]]; then
+	all=1
+	shift
+fi
 
 export TEST_IP6=fd00:7264::1
 ip addr replace $TEST_IP6/64 dev "${LAB_NETDEV:?}" || exit 1
