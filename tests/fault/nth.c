@@ -22,6 +22,9 @@ static uint64_t serial;
 /* A point has failed behind a call that had succeeded: its channel may go */
 static int shaken;
 
+/* Of fetches, from before anything can fail: asking for the time is a call that fails, too */
+static uint64_t deadline;
+
 /* What is left of the count; opened before anything can fail */
 static int nth_fd;
 
@@ -58,6 +61,7 @@ static void each_nth(const char *name, int (*op)(void), void (*undo)(void), int 
 	nth_fd = open("/proc/thread-self/fail-nth", O_RDWR);
 	CHECK(nth_fd >= 0);
 	for (n = 1; ; n++) {
+		deadline = rdmatensor_deadline_ms(20000);
 		nth_write(n);
 		ret = op();
 		hit = nth_hit();
@@ -94,6 +98,7 @@ static int fail_points(const char *name, int (*op)(void), void (*undo)(void))
 	int n, ret, refused = 0;
 
 	for (n = 0; ; n++) {
+		deadline = rdmatensor_deadline_ms(20000);
 		point_set(n);
 		ret = op();
 		if (!point_hit()) {
@@ -575,8 +580,15 @@ static int ends_of(struct side *side, struct rdmatensor_cqe *cqe)
 /* @ret: how it was to end; or with the channel, as above */
 static void fetch_ended(int ret, struct rdmatensor_cqe *cqe)
 {
-	int result = ends_of(&p.b, cqe);
+	struct rdmatensor_cqe own;
+	char text[RDMATENSOR_TEXT_MAX + 1];
+	int result;
 
+	cqe = cqe ? cqe : &own;
+	result = ends_of(&p.b, cqe);
+	rdmatensor_cqe_text(cqe, text, sizeof(text));
+	if (result != ret && result != -ECONNRESET)
+		printf("# fetch %llu: %s\n", (unsigned long long)serial - 1, text);
 	if (result != -ECONNRESET)
 		EQ(result, ret);
 	else
@@ -588,7 +600,7 @@ static int op_fetch(void)
 	struct rdmatensor_op op;
 
 	rdmatensor_prep_fetch(&op, p.b.channel, "known", 0, p.b.pool.id, place, 1000,
-			      rdmatensor_deadline_ms(20000), serial);
+			      deadline, serial);
 	return submit_fetch(&op);
 }
 
@@ -597,7 +609,7 @@ static int op_fetch_keep(void)
 	struct rdmatensor_op op;
 
 	rdmatensor_prep_fetch(&op, p.b.channel, "known", 0, p.b.pool.id, place, 1000,
-			      rdmatensor_deadline_ms(20000), serial);
+			      deadline, serial);
 	op.flags |= RDMATENSOR_OP_KEEP;
 	return submit_fetch(&op);
 }
@@ -607,7 +619,7 @@ static int op_fetch_alloc(void)
 	struct rdmatensor_op op;
 
 	rdmatensor_prep_fetch_alloc(&op, p.b.channel, "known", 0, p.b.pool.id, 0,
-				    rdmatensor_deadline_ms(20000), serial);
+				    deadline, serial);
 	return submit_fetch(&op);
 }
 
@@ -616,7 +628,7 @@ static int op_fetch_strided(void)
 	struct rdmatensor_op op;
 
 	rdmatensor_prep_fetch(&op, p.b.channel, "known", 0, p.b.pool.id, place, 1999,
-			      rdmatensor_deadline_ms(20000), serial);
+			      deadline, serial);
 	rdmatensor_prep_strides(&op, &gaps, 1);
 	return submit_fetch(&op);
 }
@@ -628,7 +640,7 @@ static int op_fetch_proxied(void)
 	struct rdmatensor_op op;
 
 	rdmatensor_prep_fetch_memory(&op, p.b.channel, "known", 0, anywhere + 1, 1000, p.b.pool.id,
-				     rdmatensor_deadline_ms(20000), serial);
+				     deadline, serial);
 	return submit_fetch(&op);
 }
 
