@@ -16,7 +16,7 @@ endif
 B := $(CURDIR)/build
 
 .DEFAULT_GOAL := all
-.PHONY: all kmod ulib demo deb rpm check check-smp-debug check-threads check-kcsan check-rough check-huge check-packages fuzz mutants coverage bench lint install clean help
+.PHONY: all kmod ulib demo deb rpm check check-smp-debug check-threads check-kcsan check-rough check-faults check-huge check-packages fuzz mutants coverage bench lint install clean help
 
 # A machine without headers for its own kernel still builds what it can use.
 all: $(if $(KERNEL)$(wildcard $(KDIR)/Makefile),kmod,no-kmod) ulib	## the module for the running kernel, the library and the tool
@@ -65,6 +65,9 @@ check-kcsan:		## KUnit, stress and threads (SECONDS=120 each) on a kernel that l
 
 check-rough:		## each call of each command fails in turn, and it is killed at 50 moments, from SEED=
 	tests/rough/long $(if $(SEED),--seed $(SEED))
+
+check-faults:		## each of some hundred points of failure in a life, in both modes
+	tests/fault/each
 
 check-huge:		## tensors of 2 and of more than 4 GiB, in a guest with 10 GiB of memory
 	tests/system/huge

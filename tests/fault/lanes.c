@@ -8,7 +8,7 @@
 #include "points.h"
 
 /* A batch has more of them, where its lists are posted and where they are proven */
-#define POINTS 60
+#define POINTS 24
 #define ROWS_READ 80000
 #define BATCH 4000
 

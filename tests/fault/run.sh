@@ -1,10 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# run.sh [PATTERN]: the tests of injected failures, as root in a guest whose kernel
-# injects them. Memory that leaked is looked for at the end.
+# run.sh [--strict] [--each] [PATTERN]...: the tests of injected failures, as root in a guest whose
+# kernel injects them; with --each at each point, however often it is passed. Memory that leaked is
+# looked for at the end.
 set -u
 . tests/lab/module.sh
+if [[ ${1-} == --each ]]; then
+	export TEST_EACH=1
+	shift
+fi
 debugfs=/sys/kernel/debug
 
 if [ ! -d $debugfs/failslab ]; then

@@ -198,7 +198,7 @@ killed
 serves_some() {
 	local port=$1 output=$2
 	shift 2
-	"$tool" serve -j --steps 40 "$@" /tmp/shards --listen "$LAB_IP:$port" >"$output" 2>/tmp/err &
+	"$tool" serve -j --steps 16 "$@" /tmp/shards --listen "$LAB_IP:$port" >"$output" 2>/tmp/err &
 	until_true grep -q ready "$output" || { cat /tmp/err; return 1; }
 }
 two_halves() {
@@ -227,7 +227,7 @@ fetch_cut() {
 	shift
 	before=$(served)
 	rm -rf /tmp/again/*
-	"$tool" fetch "$peers" --all --steps 40 -q 4 --timeout 8 -o /tmp/again/ >/tmp/cut 2>&1 &
+	"$tool" fetch "$peers" --all --steps 16 -q 4 --timeout 8 -o /tmp/again/ >/tmp/cut 2>&1 &
 	fetch=$!
 	until_true served_some "$before"
 	"$@"
