@@ -615,28 +615,37 @@ TEST(strides_by_threads_beside_bulk)
 	printf("# %u contents of bulk beside them\n", bulks);
 }
 
-/* Cancelled, and with the peer gone, in the middle of a content of which each byte is a write */
-TEST(strides_that_are_cancelled)
+/*
+ * Cancelled, and with the peer gone, in the middle of a content each of whose bytes lies alone: in the
+ * destination, or at the publisher. What has begun on several lanes comes whole. What has ended is not
+ * written to any more
+ */
+static void cancelled_midway(bool view, void (*tune)(struct rdmatensor_start *start))
 {
-	const struct rdmatensor_stride strides[1] = { { 8, REST } };
-	const uint64_t dims[1] = { RDMATENSOR_RUNS_MAX };
+	const uint64_t dims[1] = { tune ? 2048 : RDMATENSOR_RUNS_MAX };
+	const struct rdmatensor_stride strides[1] = { { 8, REST } }, apart[1] = { { 3, dims[0] } };
+	const uint64_t room = view ? dims[0] : 4 << 20;
 	unsigned int i, cancelled = 0;
 	struct rdmatensor_op op;
-	uint64_t at;
+	uint64_t at, j;
 	int ret;
 
-	pair_open(&p, POOL, NULL);
-	rdmatensor_prep_publish(&op, "m", 1, p.a.pool.id, side_alloc(&p.a, dims[0]), dims[0],
+	pair_open(&p, POOL, tune);
+	rdmatensor_prep_publish(&op, "m", 1, p.a.pool.id, side_alloc(&p.a, 3 * dims[0]), dims[0],
 				RDMATENSOR_DT_UINT8, 1, dims, 0, 0);
+	if (view)
+		rdmatensor_prep_strides(&op, apart, 1);
 	EQ(side_do(&p.a, &op), 0);
-	at = side_alloc(&p.b, 4 << 20);
-	rdmatensor_prep_fetch(&op, p.b.channel, "m", 1, p.b.pool.id, at, 4 << 20, 0, 3);
-	rdmatensor_prep_strides(&op, strides, 1);
+	at = side_alloc(&p.b, room);
+	rdmatensor_prep_fetch(&op, p.b.channel, "m", 1, p.b.pool.id, at, room, 0, 3);
+	if (!view)
+		rdmatensor_prep_strides(&op, strides, 1);
 	for (i = 0; i < 10; i++) {
+		uint64_t before = side_stat(&p.a, RDMATENSOR_STAT_TX_WRITES);
 		struct rdmatensor_op cancel;
 
 		EQ(side_do(&p.b, &op), 0);
-		while (side_stat(&p.a, RDMATENSOR_STAT_TX_WRITES) < 50 * (i + 1))
+		while (side_stat(&p.a, RDMATENSOR_STAT_TX_WRITES) < before + 50)
 			;
 		rdmatensor_prep_cancel(&cancel, 3);
 		ret = side_do(&p.b, &cancel);
@@ -644,10 +653,33 @@ TEST(strides_that_are_cancelled)
 		ret = side_next(&p.b, RDMATENSOR_CQE_FETCH, 3, NULL);
 		CHECK(!ret || ret == -ECANCELED);
 		cancelled += !!ret;
+		memset(side_at(&p.b, at), GAP, room);
 	}
-	CHECK(cancelled > 5);
+	CHECK(tune ? !cancelled : cancelled > 5);
+	/* What comes behind it on each lane has come, and nothing of the former one */
+	publish(&p.a, "behind", 1, 64 << 10, 5, 1, 4);
+	EQ(fetch(&p.b, "behind", 1, 64 << 10, NULL, &(struct rdmatensor_cqe){}), 0);
+	for (j = 0; j < room; j++)
+		if (side_at(&p.b, at)[j] != GAP)
+			test_fail(__FILE__, __LINE__, "byte %llu was written after the end",
+				  (unsigned long long)j);
 	EQ(side_do(&p.b, &op), 0);
 	side_close(&p.a);
 	ret = side_next(&p.b, RDMATENSOR_CQE_FETCH, 3, NULL);
 	CHECK(ret == -ECONNRESET || !ret);
+}
+
+TEST(strides_that_are_cancelled)
+{
+	cancelled_midway(false, NULL);
+}
+
+TEST(views_that_are_cancelled)
+{
+	cancelled_midway(true, NULL);
+}
+
+TEST(views_over_lanes_that_are_cancelled)
+{
+	cancelled_midway(true, over_lanes);
 }
