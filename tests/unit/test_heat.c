@@ -62,15 +62,15 @@ static void test_nothing_is_odd(void **state)
 
 	(void)state;
 	all_alike(4);
-	/* Up to twice the median is not */
+	/* Up to twice as long, and from two thirds of the bytes on */
 	*at(latency, 0, 1) = 40000;
-	*at(speed, 2, 3) = UINT64_C(5000000000);
+	*at(speed, 2, 3) = UINT64_C(6670000000);
 	text = printed(false, 0);
 	has(text, "rank 3 is 10.0.0.4:18521\n");
-	has(text, "latency of 4096 bytes, us, median 20.0\n  by \\ of        0        1        2        3\n"
+	has(text, "latency of 4096 bytes, us, usual 20.0\n  by \\ of        0        1        2        3\n"
 		  "        0        -     40.0     20.0     20.0\n");
-	has(text, "bandwidth of 8 MiB, MB/s, median 10000\n");
-	has(text, "        2    10000    10000        -     5000\n");
+	has(text, "bandwidth of 8 MiB, MB/s, usual 10000\n");
+	has(text, "        2    10000    10000        -     6670\n");
 	assert_null(strstr(text, "odd"));
 	assert_null(strchr(text, '\033'));
 	free(text);
@@ -83,10 +83,10 @@ static void test_odd_pair(void **state)
 	(void)state;
 	all_alike(4);
 	*at(latency, 1, 2) = 40100;
-	*at(speed, 3, 0) = UINT64_C(4900000000);
+	*at(speed, 3, 0) = UINT64_C(5000000000);
 	text = printed(true, 2);
-	has(text, "odd: rank 1 (10.0.0.2:18521) of rank 2 (10.0.0.3:18521): latency of 4096 bytes: 40.1 us, median 20.0\n");
-	has(text, "odd: rank 3 (10.0.0.4:18521) of rank 0 (10.0.0.1:18521): bandwidth of 8 MiB: 4900.0 MB/s, median 10000.0\n");
+	has(text, "odd: rank 1 (10.0.0.2:18521) of rank 2 (10.0.0.3:18521): latency of 4096 bytes: 40.1 us, usual 20.0\n");
+	has(text, "odd: rank 3 (10.0.0.4:18521) of rank 0 (10.0.0.1:18521): bandwidth of 8 MiB: 5000.0 MB/s, usual 10000.0\n");
 	/* Green, and red for what is odd */
 	has(text, "\033[32m    20.0\033[0m");
 	has(text, "\033[31m    40.1\033[0m");
@@ -120,14 +120,19 @@ static void test_odd_rank(void **state)
 	has(text, "odd: rank 1 (10.0.0.2:18521) of rank 2 ");
 	assert_null(strstr(text, "of rank 5"));
 	free(text);
+	/* Of three, most pairs are the slow one's */
+	all_alike(3);
+	for (other = 0; other < 2; other++)
+		*at(latency, 2, other) = *at(latency, other, 2) = 60000;
+	text = printed(false, 1);
+	has(text, "odd: rank 2 (10.0.0.3:18521): latency of 4096 bytes with 4 of its 4 pairs\n");
+	free(text);
 	/* Of two nobody is named alone */
 	all_alike(2);
-	*at(latency, 0, 1) = 1;
 	*at(latency, 1, 0) = 100000;
-	free(printed(false, 0));
-	*at(latency, 0, 1) = 300000;
-	*at(latency, 1, 0) = 100000;
-	free(printed(false, 0));
+	text = printed(false, 1);
+	has(text, "odd: rank 1 (10.0.0.2:18521) of rank 0 ");
+	free(text);
 }
 
 static void test_map(void **state)
@@ -142,7 +147,7 @@ static void test_map(void **state)
 	text = printed(false, 2);
 	has(text, "      0  -+#................\n");
 	has(text, "     19 ................... \n");
-	has(text, ". up to 1.25 times, - up to 2, + up to 4, # more");
+	has(text, ". up to 1.25 times, or 5 us more, - up to 2, + up to 4, # more");
 	assert_null(strstr(text, "rank 3 is"));
 	free(text);
 }
@@ -180,23 +185,33 @@ static void test_json(void **state)
 	assert_true(json_object_object_get_ex(object, "latency_us", &rows));
 	assert_string_equal(json_object_to_json_string_ext(rows, JSON_C_TO_STRING_PLAIN),
 			    "[[null,20.000,20.000],[20.000,null,20.000],[50.500,20.000,null]]");
-	assert_true(json_object_object_get_ex(object, "median_mb_per_s", &value));
+	assert_true(json_object_object_get_ex(object, "usual_mb_per_s", &value));
 	assert_int_equal((int)json_object_get_double(value), 10000);
 	json_object_put(object);
 }
 
-/* What was not measured is in no median, and is not odd */
+/* What was not measured is not usual, and is named */
 static void test_not_measured(void **state)
 {
+	struct json_object *object = json_object_new_object(), *value;
 	char *text;
 
 	(void)state;
 	all_alike(3);
-	memset(latency, 0, sizeof(latency));
-	*at(speed, 1, 0) = 0;
-	text = printed(false, 0);
-	has(text, "latency of 4096 bytes, us, median 0.0\n");
+	*at(latency, 1, 0) = *at(speed, 1, 0) = 0;
+	text = printed(false, 1);
 	has(text, "        1        -        -    10000\n");
+	has(text, "not measured: rank 1 (10.0.0.2:18521) of rank 0 (10.0.0.1:18521)\n");
+	free(text);
+	assert_int_equal(heat_add(&heat, object), 1);
+	assert_true(json_object_object_get_ex(object, "not_measured", &value));
+	assert_int_equal(json_object_get_int(value), 1);
+	json_object_put(object);
+	/* Nothing was */
+	memset(latency, 0, sizeof(latency));
+	memset(speed, 0, sizeof(speed));
+	text = printed(false, 6);
+	has(text, "latency of 4096 bytes, us, usual 0.0\n");
 	free(text);
 }
 

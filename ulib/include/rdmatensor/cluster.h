@@ -101,8 +101,8 @@ struct rdmatensor_cluster_progress {
  *              (rdmatensor_node_timeout()); 0: 60000; negative: none
  * @connects: connections that a call makes at a time; 0: 16
  * @__pad: 0
- * @listen: "HOST:PORT" or ":PORT" where this rank listens; NULL: the port that the source says,
- *          else any
+ * @listen: "HOST:PORT" or ":PORT" where this rank listens, or "HOST", port RDMATENSOR_PORT; NULL: the
+ *          port that the source says, else any
  * @job: tells jobs from each other that would meet in a store or at a port; NULL: what the source
  *       says
  * @store: with RDMATENSOR_CLUSTER_GIVEN, or with RDMATENSOR_CLUSTER_TORCHRUN in place of the one

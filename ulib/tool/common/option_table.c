@@ -373,9 +373,9 @@ const struct option_row option_rows[] = {
 		OWN(IN(DOCTOR), TIMEOUT, "timeout"), .letter = 't',
 		.arg = "SEC", .kind = OPTION_SECONDS, .most = 1000000000, .preset = "60",
 		.help = "with --cluster: bound on each wait for others, 0: none\n"
-			"(default {default})",
-		.man = "With --cluster: bound on each wait for other ranks, so within which all have to "
-			"be started; 0 is no bound (default {default}).",
+			"(default {default}); start all within a quarter of it",
+		.man = "With --cluster: bound on each wait for other ranks, all of which have to be "
+			"started within a quarter of it; 0 is no bound (default {default}).",
 	}, {
 		OWN(IN(GATHER), TIMEOUT, "timeout"), .letter = 't',
 		.arg = "SEC", .kind = OPTION_SECONDS, .most = 1000000000, .preset = "0",

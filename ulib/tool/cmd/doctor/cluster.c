@@ -19,6 +19,9 @@
 #include "tool/common/message.h"
 #include "tool/common/output.h"
 
+/* As many hosts that are not there hold others up for no longer than they are waited for */
+#define CONNECTS 128
+
 /**
  * struct round - one visit to a cluster
  * @cluster: joined
@@ -59,7 +62,8 @@ static int round_begin(struct round *round, const char *file, uint64_t timeout_n
 {
 	struct rdmatensor_cluster_options options = {
 		.source = RDMATENSOR_CLUSTER_HOSTS,
-		.timeout_ms = timeout_ns ? (int64_t)(timeout_ns / 1000000) : -1,
+		.timeout_ms = timeout_ns ? (int64_t)((timeout_ns + 999999) / 1000000) : -1,
+		.connects = CONNECTS,
 	};
 	size_t all;
 
@@ -152,8 +156,13 @@ static int check(struct round *round)
 static int measure(struct round *round)
 {
 	struct progress progress;
-	int err;
+	int err, bad = 0;
 
+	err = pairs_agree(round->cluster, &bad);
+	if (err)
+		return lost();
+	if (bad)
+		return failed("cluster: %d pairs do not work: rank 0 says which", bad);
 	progress_begin(&progress, "measure", (round->size - 1) * PAIR_BYTES);
 	err = pairs_measure(round->cluster, &round->own, &progress);
 	progress_end(&progress);
@@ -190,11 +199,17 @@ int doctor_cluster(const char *file, uint64_t timeout_ns, bool json)
 	if (err)
 		return err;
 	bad = check(&round);
+	/* A rank that knows of none asks */
+	if (bad > 0 && round.rank == 0)
+		pairs_agree(round.cluster, &bad);
 	err = bad ? EXIT_FAILED : measure(&round);
 	if (!err && round.rank == 0)
 		err = report(&round);
-	if (round.json)
+	if (round.json && bad >= 0) {
+		if (!bad && !json_object_object_get_ex(round.json, "odd", NULL))
+			add_string(round.json, "error", rdmatensor_node_error());
 		print_json(round.json);
+	}
 	round_end(&round);
 	return err;
 }

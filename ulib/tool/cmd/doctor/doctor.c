@@ -4,6 +4,7 @@
  * each check, with a remedy for what is wrong.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -39,10 +40,12 @@ static void visit(struct doctor *doctor)
 /* A cluster's node takes settings from the environment alone */
 static bool has_settings(const struct context_options *options)
 {
+	const char *file = getenv("RDMATENSOR_DEVICE_PATH");
 	struct rdmatensor_start plain;
 
 	rdmatensor_start_init(&plain, NULL);
-	return options->listen || options->device_file || options->wait_ns != WAIT_DEFAULT ||
+	return options->listen || options->wait_ns != WAIT_DEFAULT ||
+	       (options->device_file && (!file || strcmp(options->device_file, file))) ||
 	       rdmatensor_start_rest_from_env(&plain, NULL, 0) ||
 	       memcmp(&plain, &options->start, sizeof(plain));
 }
@@ -62,6 +65,8 @@ int cmd_doctor(int argc, char **argv)
 				   argv, &err))
 		return err;
 	if (cluster) {
+		if (!*cluster)
+			return misused("--cluster wants a file of hosts");
 		if (optind < argc)
 			return misused("either --cluster %s or a PEER", cluster);
 		if (has_settings(&doctor.options))

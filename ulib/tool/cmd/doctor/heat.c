@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Odd is what takes more than twice as long as the median of all pairs, or moves less than half as
- * many bytes. A rank most of whose pairs are odd is named itself, and its pairs are not.
+ * What is usual is what the better quarter of all pairs has: if one host of three is slow, so are most
+ * pairs. Odd is what takes more than twice as long, or moves fewer than two thirds of the bytes, as a
+ * port at half its speed does. A rank most of whose pairs are odd is named itself, and its pairs are
+ * not.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -26,7 +28,8 @@
  * @unit: of a number that is shown
  * @scale: of what is measured, in such a unit
  * @values: the matrix
- * @median: of all that were measured
+ * @usual: what the better quarter of those that were measured has
+ * @fair: so many times worse is not odd
  * @rising: more is worse
  */
 struct kind {
@@ -35,7 +38,8 @@ struct kind {
 	const char *unit;
 	double scale;
 	const uint64_t *values;
-	uint64_t median;
+	uint64_t usual;
+	double fair;
 	bool rising;
 };
 
@@ -72,7 +76,7 @@ static int compare(const void *a, const void *b)
 }
 
 /* 0: nothing was measured, or -ENOMEM */
-static int median_of(const uint64_t *values, size_t nr, uint64_t *median)
+static int find_usual(struct kind *kind, size_t nr)
 {
 	uint64_t *sorted = malloc((nr ? nr : 1) * sizeof(*sorted));
 	size_t i, kept = 0;
@@ -80,10 +84,10 @@ static int median_of(const uint64_t *values, size_t nr, uint64_t *median)
 	if (!sorted)
 		return -ENOMEM;
 	for (i = 0; i < nr; i++)
-		if (values[i])
-			sorted[kept++] = values[i];
+		if (kind->values[i])
+			sorted[kept++] = kind->values[i];
 	qsort(sorted, kept, sizeof(*sorted), compare);
-	*median = kept ? sorted[kept / 2] : 0;
+	kind->usual = kept ? sorted[kind->rising ? (kept - 1) / 4 : kept - 1 - (kept - 1) / 4] : 0;
 	free(sorted);
 	return 0;
 }
@@ -92,12 +96,12 @@ static enum level level_of(const struct kind *kind, uint64_t value)
 {
 	double times;
 
-	if (kind->rising && value <= kind->median + LATENCY_SLACK_NS)
+	if (kind->rising && value <= kind->usual + LATENCY_SLACK_NS)
 		return LEVEL_GOOD;
-	times = kind->rising ? (double)value / (double)kind->median :
-			       (double)kind->median / (double)value;
-	return times <= 1.25 ? LEVEL_GOOD : times <= 2 ? LEVEL_FAIR : times <= 4 ? LEVEL_ODD :
-	       LEVEL_BAD;
+	times = kind->rising ? (double)value / (double)kind->usual :
+			       (double)kind->usual / (double)value;
+	return times <= 1.25 ? LEVEL_GOOD : times <= kind->fair ? LEVEL_FAIR :
+	       times <= 4 ? LEVEL_ODD : LEVEL_BAD;
 }
 
 static uint64_t value_at(const struct view *view, unsigned int kind, unsigned int from,
@@ -136,9 +140,9 @@ static int view_begin(struct view *view, const struct heat *heat)
 {
 	const struct kind kinds[NR_KINDS] = {
 		{ .name = "latency of 4096 bytes", .key = "latency_us", .unit = "us", .scale = 1e3,
-		  .values = heat->latency_ns, .rising = true },
+		  .values = heat->latency_ns, .fair = 2, .rising = true },
 		{ .name = "bandwidth of 8 MiB", .key = "mb_per_s", .unit = "MB/s", .scale = 1e6,
-		  .values = heat->bytes_per_s },
+		  .values = heat->bytes_per_s, .fair = 1.5 },
 	};
 	size_t all = (size_t)heat->size * heat->size;
 	unsigned int kind, from, to;
@@ -151,7 +155,7 @@ static int view_begin(struct view *view, const struct heat *heat)
 	if (!view->odd || !view->pairs)
 		err = -ENOMEM;
 	for (kind = 0; !err && kind < NR_KINDS; kind++)
-		err = median_of(view->kinds[kind].values, all, &view->kinds[kind].median);
+		err = find_usual(&view->kinds[kind], all);
 	for (kind = 0; !err && kind < NR_KINDS; kind++) {
 		for (from = 0; from < heat->size; from++) {
 			for (to = 0; to < heat->size; to++) {
@@ -188,8 +192,8 @@ static void print_kind(const struct view *view, unsigned int nr, bool colours, F
 	bool numbers = view->heat->size <= RANKS_IN_NUMBERS;
 	unsigned int row, column;
 
-	fprintf(to, "\n%s, %s, median %.*f\n", kind->name, kind->unit, kind->rising ? 1 : 0,
-		(double)kind->median / kind->scale);
+	fprintf(to, "\n%s, %s, usual %.*f\n", kind->name, kind->unit, kind->rising ? 1 : 0,
+		(double)kind->usual / kind->scale);
 	if (numbers) {
 		fprintf(to, "  by \\ of");
 		for (column = 0; column < view->heat->size; column++)
@@ -203,7 +207,8 @@ static void print_kind(const struct view *view, unsigned int nr, bool colours, F
 		fputc('\n', to);
 	}
 	if (!numbers)
-		fprintf(to, "  row: by rank; column: of rank, from 0. Against the median: . up to 1.25 times, - up to 2, + up to 4, # more\n");
+		fprintf(to, "  row: by rank; column: of rank, from 0. Against what is usual: . up to 1.25 times%s, - up to %g, + up to 4, # more\n",
+			kind->rising ? ", or 5 us more" : "", kind->fair);
 }
 
 static int print_odd(const struct view *view, unsigned int nr, FILE *to)
@@ -225,15 +230,33 @@ static int print_odd(const struct view *view, unsigned int nr, FILE *to)
 				continue;
 			if (pairs++ >= PAIRS_SHOWN)
 				continue;
-			fprintf(to, "odd: rank %u (%s) of rank %u (%s): %s: %.1f %s, median %.1f\n", from,
+			fprintf(to, "odd: rank %u (%s) of rank %u (%s): %s: %.1f %s, usual %.1f\n", from,
 				view->heat->names[from], of, view->heat->names[of], kind->name,
 				(double)value_at(view, nr, from, of) / kind->scale, kind->unit,
-				(double)kind->median / kind->scale);
+				(double)kind->usual / kind->scale);
 		}
 	}
 	if (pairs > PAIRS_SHOWN)
 		fprintf(to, "odd: %u more pairs: %s\n", pairs - PAIRS_SHOWN, kind->name);
 	return (int)(lines + pairs);
+}
+
+/* Both kinds are measured, or none */
+static int print_missing(const struct view *view, FILE *to)
+{
+	unsigned int size = view->heat->size, from, of, pairs = 0;
+
+	for (from = 0; from < size; from++) {
+		for (of = 0; of < size; of++) {
+			if (from == of || value_at(view, 0, from, of) || pairs++ >= PAIRS_SHOWN)
+				continue;
+			fprintf(to, "not measured: rank %u (%s) of rank %u (%s)\n", from,
+				view->heat->names[from], of, view->heat->names[of]);
+		}
+	}
+	if (pairs > PAIRS_SHOWN)
+		fprintf(to, "not measured: %u more pairs\n", pairs - PAIRS_SHOWN);
+	return (int)pairs;
 }
 
 int heat_print(const struct heat *heat, bool colours, FILE *to)
@@ -251,6 +274,7 @@ int heat_print(const struct heat *heat, bool colours, FILE *to)
 	fputc('\n', to);
 	for (kind = 0; kind < NR_KINDS; kind++)
 		odd += print_odd(&view, kind, to);
+	odd += print_missing(&view, to);
 	view_end(&view);
 	return odd;
 }
@@ -279,8 +303,8 @@ static void add_matrix(struct json_object *object, const struct view *view, unsi
 		json_object_array_add(rows, row);
 	}
 	json_object_object_add(object, kind->key, rows);
-	snprintf(key, sizeof(key), "median_%s", kind->key);
-	add_double(object, key, (double)kind->median / kind->scale);
+	snprintf(key, sizeof(key), "usual_%s", kind->key);
+	add_double(object, key, (double)kind->usual / kind->scale);
 }
 
 static struct json_object *odd_one(const struct view *view, unsigned int nr, unsigned int from)
@@ -319,6 +343,18 @@ static int add_odd(struct json_object *list, const struct view *view, unsigned i
 	return odd;
 }
 
+static int add_missing(struct json_object *object, const struct view *view)
+{
+	unsigned int size = view->heat->size, from, of;
+	int missing = 0;
+
+	for (from = 0; from < size; from++)
+		for (of = 0; of < size; of++)
+			missing += from != of && !value_at(view, 0, from, of);
+	add_number(object, "not_measured", (uint64_t)missing);
+	return missing;
+}
+
 int heat_add(const struct heat *heat, struct json_object *object)
 {
 	struct json_object *odd_list = json_object_new_array(), *names = json_object_new_array();
@@ -336,6 +372,7 @@ int heat_add(const struct heat *heat, struct json_object *object)
 		odd += add_odd(odd_list, &view, i);
 	}
 	json_object_object_add(object, "odd", odd_list);
+	odd += add_missing(object, &view);
 	view_end(&view);
 	return odd;
 }

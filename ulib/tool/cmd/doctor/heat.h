@@ -28,9 +28,9 @@ struct heat {
 };
 
 /*
- * Tables of numbers, of up to 16 ranks, else a map of one sign a pair; then a line for each rank
- * and pair that is odd. @colours: on a terminal that has some. Return: how many lines name something
- * odd; negative: out of memory
+ * Tables of numbers, of up to 16 ranks, else a map of one sign a pair; then a line for each rank and
+ * pair that is odd, or was not measured. @colours: on a terminal that has some. Return: how many are
+ * named; negative: out of memory
  */
 int heat_print(const struct heat *heat, bool colours, FILE *to);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * What each rank of a cluster measures with each other one. No rank has to do with two others at a
- * time, so that what is measured is that pair alone.
+ * time, so that what is measured is that pair alone, if each host has one rank.
  */
 #ifndef TOOL_DOCTOR_PAIRS_H
 #define TOOL_DOCTOR_PAIRS_H
@@ -28,8 +28,16 @@ struct pairs_row {
 #define PAIR_BYTES (37 * UINT64_C(4096) + 4 * (UINT64_C(8) << 20))
 
 /*
+ * Before anything is measured: @bad is how many pairs this rank knows not to work, and becomes how many
+ * rank 0 knows of, if this rank knows of none: one that came late may know more than others. Return:
+ * 0; a negative errno, and rdmatensor_node_error() has the line
+ */
+int pairs_agree(struct rdmatensor_cluster *cluster, int *bad);
+
+/*
  * Measures with all others, each of which makes this call too; @progress has PAIR_BYTES more after
- * each. Return: 0; a negative errno, and rdmatensor_node_error() has the line
+ * each. A pair that fails is not measured, which is 0. Return: 0; a negative errno, and
+ * rdmatensor_node_error() has the line
  */
 int pairs_measure(struct rdmatensor_cluster *cluster, struct pairs_row *row,
 		  struct progress *progress);
