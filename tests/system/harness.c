@@ -221,6 +221,9 @@ void side_open(struct side *side, const char *worker, uint64_t pool_bytes, int l
 	ret = rdmatensor_start(side->rt, &start);
 	if (ret)
 		test_fail(__FILE__, __LINE__, "START: %d: %s", ret, start.cause);
+	/* A case that sets the parameter and leaves it makes all that follow cases of the other mode */
+	if (!tune)
+		EQ(start.mr_mode, test_strict() ? RDMATENSOR_MR_MODE_STRICT : RDMATENSOR_MR_MODE_POOL);
 	EQ(rdmatensor_query(side->rt, &query), 0);
 	side->port = query.listen_port;
 	if (make_pool)

@@ -173,9 +173,10 @@ static int fetch_into(const struct rdmatensor_pool *pool, const char *name, uint
 
 /*
  * Single pages, which have too many keys for a message, and a proxy of long ones, which has
- * few; a shorter tensor goes straight to the same place
+ * few; a shorter tensor goes straight to the same place. In strict mode keys are of single pages
+ * everywhere
  */
-TEST(proxied_for_its_keys)
+TEST_POOL(proxied_for_its_keys)
 {
 	enum { LONG = 9 << 20, ROOM = 16 << 20 };
 	unsigned char *at = map_private(LONG + PAGE);
