@@ -85,7 +85,7 @@ def test_never_mixed(offers, address, in_threads):
     stop = threading.Event()
 
     def write():
-        for step in range(1, 400):
+        for step in range(1, 150):
             offers.offer_generation("model", weights(step), step)
         stop.set()
 
@@ -93,7 +93,7 @@ def test_never_mixed(offers, address, in_threads):
         with rt.Node() as node:
             peer = node.connect(f"{address}:{offers.port}")
             last = None
-            while not stop.is_set() or last != 399:
+            while not stop.is_set() or last != 149:
                 step, got = peer.generation(NAMES, last)
                 if not is_whole(step, got):
                     failed.append((step, {name: set(a.ravel()) for name, a in got.items()}))
@@ -109,7 +109,7 @@ def test_never_mixed(offers, address, in_threads):
         stop.set()
     assert not failed
     for steps in seen:
-        assert steps == sorted(steps) and len(steps) > 5 and steps[-1] == 399
+        assert steps == sorted(steps) and len(steps) > 5 and steps[-1] == 149
 
 
 def test_waits_for_the_next_one(offers, peer):
