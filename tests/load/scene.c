@@ -47,14 +47,34 @@ void scene_order(struct scene *scene, const char *fmt, ...)
 		die("order %.*s: %s", (int)length, line, answer);
 }
 
+/* What the module has of that which does not end, for who reads of it */
+static void show_all(void)
+{
+	static const char *const what[] = { "requests", "channels", "tables" };
+	const char *build = getenv("LAB_BUILD");
+	char command[256];
+	size_t i;
+
+	fflush(stdout);
+	for (i = 0; build && i < sizeof(what) / sizeof(what[0]); i++) {
+		snprintf(command, sizeof(command),
+			 "%s/ulib/bin/rdmatensor show %s -j 2>&1 | sed 's/^/# show %s: /'", build,
+			 what[i], what[i]);
+		if (system(command))
+			printf("# show %s failed\n", what[i]);
+	}
+}
+
 int scene_next(struct scene *scene, int type, uint64_t number, struct rdmatensor_cqe *cqe)
 {
 	struct rdmatensor_cqe own;
 
 	if (!cqe)
 		cqe = &own;
-	if (!worker_next(&scene->w, type, number, rdmatensor_deadline_ms(LONGEST_MS), cqe))
+	if (!worker_next(&scene->w, type, number, rdmatensor_deadline_ms(LONGEST_MS), cqe)) {
+		show_all();
 		die("no entry of type %d came in %d ms", type, LONGEST_MS);
+	}
 	return cqe->result;
 }
 
