@@ -131,7 +131,7 @@ static void one_killing(int round)
 
 TEST(peers_are_killed_at_any_moment)
 {
-	long rounds = amount("CRASH_KILLS", 40), i;
+	long rounds = amount("CRASH_KILLS", 16), i;
 
 	for (i = 0; i < rounds; i++) {
 		one_killing(i);
@@ -215,7 +215,7 @@ static void one_unplugging(void)
 
 TEST(devices_are_unplugged_at_any_moment)
 {
-	long rounds = amount("CRASH_UNPLUGS", 12), i;
+	long rounds = amount("CRASH_UNPLUGS", 6), i;
 
 	for (i = 0; i < rounds; i++) {
 		one_unplugging();

@@ -153,7 +153,7 @@ static int64_t one_killing(int64_t last, uint64_t to, unsigned long *reads)
 
 TEST(writers_are_killed_at_any_moment)
 {
-	long rounds = amount("CRASH_WRITERS", 40), i;
+	long rounds = amount("CRASH_WRITERS", 16), i;
 	unsigned long reads = 0;
 	int64_t last = 1, made;
 	uint64_t to;

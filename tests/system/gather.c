@@ -2,7 +2,7 @@
 /* Tables and gathers: three owners, of which one is the reader itself; every row is checked */
 #include "owners.h"
 
-/* Fewer where memory is checked. gather-nodes.sh reads a million, over a wire */
+/* Fewer where memory is checked. gather-nodes.sh reads 300,000 over a wire */
 TEST(many_rows_of_three_owners)
 {
 	const uint64_t nr = test_on_uml() ? 50000 : 200000;
