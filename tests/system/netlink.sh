@@ -84,7 +84,6 @@ refused() {
 check "events are not for everybody" refused monitor
 check "nor are dumps" refused show contexts
 
-# More than the socket of one that does not read holds: each that it got, or it is counted
 # Its socket is a member of a group: of what comes from now on nothing is missed
 is_member() {
 	awk -v pid="$1" '$2 == 16 && $3 % 4194304 == pid && $4 !~ /^0+$/ { nr++ } END { exit !nr }' /proc/net/netlink
@@ -93,6 +92,7 @@ is_member() {
 all_accounted() {
 	(($(jq -s "map(if .event == \"lost\" then .events else 1 end) | add" /tmp/slow) == 2 * $1))
 }
+# More than the socket of one that does not read holds: each that it got, or it is counted
 loses() {
 	local slow i ret=0 memory=/proc/sys/net/core/rmem_ rooms
 	rooms=("$(<${memory}max)" "$(<${memory}default)")

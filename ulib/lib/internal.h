@@ -165,6 +165,9 @@ int rt_take_struct(void *own, size_t own_size, const void *theirs, size_t size);
 void rt_give_struct(void *theirs, size_t size, const void *own, size_t own_size);
 
 /* Copies what fits of a zero-terminated string, and zeroes the rest */
+/* As rdmatensor_start_listen(), at @default_port if @addr has no port */
+int rt_start_listen(struct rdmatensor_start *start, const char *addr, uint16_t default_port,
+		    char *cause, size_t cause_len);
 void rt_copy_string(char *to, size_t to_len, const char *from);
 
 #endif

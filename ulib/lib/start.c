@@ -252,10 +252,16 @@ int rdmatensor_start_rest_from_env(struct rdmatensor_start *start, char *cause, 
 int rdmatensor_start_listen(struct rdmatensor_start *start, const char *addr,
 			    char *cause, size_t cause_len)
 {
+	return rt_start_listen(start, addr, 0, cause, cause_len);
+}
+
+int rt_start_listen(struct rdmatensor_start *start, const char *addr, uint16_t default_port,
+		    char *cause, size_t cause_len)
+{
 	uint8_t parsed[sizeof(start->listen_addr)];
 	int err;
 
-	err = rdmatensor_parse_addr(addr, 0, 1, parsed, cause, cause_len);
+	err = rdmatensor_parse_addr(addr, default_port, 1, parsed, cause, cause_len);
 	if (err)
 		return err;
 	memcpy(start->listen_addr, parsed, sizeof(parsed));

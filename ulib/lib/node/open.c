@@ -154,21 +154,6 @@ static void make_room(struct rdmatensor_node *node, unsigned int channels)
 		rdmatensor_start_set(&node->start, "ring_entries", 2 * channels + RING_DEFAULT / 2);
 }
 
-/* Who is told a host alone looks for it at that port */
-static int listen_at(struct rdmatensor_start *start, const char *listen, char *cause,
-		     size_t cause_len)
-{
-	uint8_t addr[sizeof(start->listen_addr)];
-	int err;
-
-	err = rdmatensor_parse_addr(listen, RDMATENSOR_PORT, 1, addr, cause, cause_len);
-	if (err)
-		return err;
-	memcpy(start->listen_addr, addr, sizeof(addr));
-	start->flags |= RDMATENSOR_START_LISTEN;
-	return 0;
-}
-
 static int prepare(struct rdmatensor_node *node, const char *listen, const char *near,
 		   unsigned int channels)
 {
@@ -181,8 +166,9 @@ static int prepare(struct rdmatensor_node *node, const char *listen, const char 
 	rdmatensor_start_init(&node->start, NULL);
 	make_room(node, channels);
 	err = rdmatensor_start_from_env(&node->start, cause, sizeof(cause));
+	/* Who is told a host alone looks for it at that port */
 	if (!err && listen)
-		err = listen_at(&node->start, listen, cause, sizeof(cause));
+		err = rt_start_listen(&node->start, listen, RDMATENSOR_PORT, cause, sizeof(cause));
 	if (err)
 		return node_fail(err, "%s", cause);
 	err = node_start(node, near);

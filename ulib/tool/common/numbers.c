@@ -8,6 +8,13 @@
 #include "message.h"
 #include "numbers.h"
 
+int number_order(const void *a, const void *b)
+{
+	const uint64_t *one = a, *other = b;
+
+	return (*one > *other) - (*one < *other);
+}
+
 int number_with_unit(const char *arg, uint64_t *out)
 {
 	static const char units[] = "kmgt";

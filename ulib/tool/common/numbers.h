@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Numbers of a command line. What is out of range is refused with the range.
+ * Numbers of a command line. What is out of range is refused with the range. And their order.
  */
 #ifndef TOOL_NUMBERS_H
 #define TOOL_NUMBERS_H
 
 #include <stdint.h>
+
+/* For qsort() of uint64_t: the least comes first */
+int number_order(const void *a, const void *b);
 
 /* "4096", "4K", "8m", "1G", "1T". 0 or a negative errno */
 int number_with_unit(const char *arg, uint64_t *out);

@@ -12,6 +12,7 @@
 
 #include "heat.h"
 #include "tool/common/json.h"
+#include "tool/common/numbers.h"
 #include "tool/common/output.h"
 
 /* Ranks whose numbers are as wide as a terminal */
@@ -68,13 +69,6 @@ static const char *const colours_of[NR_LEVELS] = {
 	"\033[32m", "\033[33m", "\033[31m", "\033[1;41m",
 };
 
-static int compare(const void *a, const void *b)
-{
-	const uint64_t *one = a, *other = b;
-
-	return (*one > *other) - (*one < *other);
-}
-
 /* 0: nothing was measured, or -ENOMEM */
 static int find_usual(struct kind *kind, size_t nr)
 {
@@ -86,7 +80,7 @@ static int find_usual(struct kind *kind, size_t nr)
 	for (i = 0; i < nr; i++)
 		if (kind->values[i])
 			sorted[kept++] = kind->values[i];
-	qsort(sorted, kept, sizeof(*sorted), compare);
+	qsort(sorted, kept, sizeof(*sorted), number_order);
 	kind->usual = kept ? sorted[kind->rising ? (kept - 1) / 4 : kept - 1 - (kept - 1) / 4] : 0;
 	free(sorted);
 	return 0;

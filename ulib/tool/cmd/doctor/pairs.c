@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "pairs.h"
+#include "tool/common/numbers.h"
 
 #define SMALL 4096
 #define LARGE (8u << 20)
@@ -33,8 +34,6 @@ static const char small_name[] = "doctor.small", large_name[] = "doctor.large";
 static const char row_name[] = "doctor.row", verdict_name[] = "doctor.verdict";
 /* Come to the round, measured, measured too */
 static const char *const turns[] = { "doctor.here", "doctor.first", "doctor.second" };
-
-#define NR_TURNS 3
 
 /**
  * struct table - where pairs meet
@@ -79,13 +78,6 @@ static int say(struct table *table, unsigned int turn, unsigned int round)
 static int await(struct table *table, unsigned int rank, unsigned int turn, unsigned int round)
 {
 	return get(table, rank, turns[turn], round, table->room, 1);
-}
-
-static int compare(const void *a, const void *b)
-{
-	const uint64_t *one = a, *other = b;
-
-	return (*one > *other) - (*one < *other);
 }
 
 /* The rank's address in numbers: no name is resolved in what is measured */
@@ -138,7 +130,7 @@ static int measure_one(struct table *table, unsigned int rank, struct pairs_row 
 		if (now < best)
 			best = now;
 	}
-	qsort(took, (size_t)nr, sizeof(took[0]), compare);
+	qsort(took, (size_t)nr, sizeof(took[0]), number_order);
 	row->latency_ns[rank] = took[nr / 2];
 	row->bytes_per_s[rank] = (uint64_t)(LARGE * 1e9 / (double)best);
 	return 0;
@@ -219,9 +211,9 @@ static int take_rows(struct table *table, const struct pairs_row *own, struct pa
 {
 	size_t bytes = table->size * sizeof(uint64_t), at;
 	unsigned int rank;
-	int err = 0;
+	int err;
 
-	for (rank = 0; !err && rank < table->size; rank++) {
+	for (rank = 0; rank < table->size; rank++) {
 		at = (size_t)rank * table->size;
 		if (rank == table->rank) {
 			memcpy(all->latency_ns + at, own->latency_ns, bytes);
@@ -230,11 +222,11 @@ static int take_rows(struct table *table, const struct pairs_row *own, struct pa
 		}
 		err = get(table, rank, row_name, 0, room, 2 * bytes);
 		if (err)
-			break;
+			return err;
 		memcpy(all->latency_ns + at, room, bytes);
 		memcpy(all->bytes_per_s + at, room + table->size, bytes);
 	}
-	return err;
+	return 0;
 }
 
 int pairs_agree(struct rdmatensor_cluster *cluster, int *bad)

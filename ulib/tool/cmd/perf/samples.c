@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "samples.h"
+#include "tool/common/numbers.h"
 
 int samples_init(struct samples *samples)
 {
@@ -54,16 +55,9 @@ void samples_add(struct samples *samples, uint64_t ns)
 	samples->skip = samples->stride - 1;
 }
 
-static int compare(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 void samples_sort(struct samples *samples)
 {
-	qsort(samples->ns, samples->nr, sizeof(*samples->ns), compare);
+	qsort(samples->ns, samples->nr, sizeof(*samples->ns), number_order);
 }
 
 uint64_t samples_percentile(const struct samples *samples, unsigned int percent)
