@@ -494,15 +494,11 @@ static void request_column(struct script_end *script, u32 index, u64 rows, bool 
 					{ 0, cpu_to_le64(1) } },
 	};
 	struct end *end = script->end;
-	const struct rdmatensor_meta both = {
-		.data_type = RDMATENSOR_DT_UINT8, .ndims = 2, .bytes = 2 * rows,
-		.dims = { rows, 2 },
-	}, whole = {
-		.data_type = RDMATENSOR_DT_UINT8, .ndims = 1, .bytes = rows, .dims = { rows },
-	}, meta = place ? whole : both;
 	struct rdmatensor_publish_args args = {
 		.user_data = index, .name = "c", .name_len = 1, .step_id = 1, .uses = 1,
-		.meta = meta, .pool = end->pool,
+		.meta = { .data_type = RDMATENSOR_DT_UINT8, .ndims = place ? 1 : 2,
+			  .bytes = place ? rows : 2 * rows, .dims = { rows, place ? 0 : 2 } },
+		.pool = end->pool,
 	};
 	static const __le32 rkeys[160];
 	struct rdmatensor_msg msg = {
@@ -512,7 +508,7 @@ static void request_column(struct script_end *script, u32 index, u64 rows, bool 
 	};
 
 	msg.flags |= place ? RDMATENSOR_WIRE_F_LAYOUT : RDMATENSOR_WIRE_F_SLICE;
-	msg.meta = meta;
+	msg.meta = args.meta;
 	msg.nr_rkeys = rdmatensor_wire_segments(msg.remote_addr, place ? 2 * rows - 1 : rows,
 						END_SEG_SHIFT);
 	end->channel->features |= RDMATENSOR_WIRE_FEATURE_SLICE |
