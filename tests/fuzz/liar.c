@@ -139,7 +139,8 @@ int liar_connect_lane(struct liar *liar, const char *ip, unsigned int port, unsi
 		.responder_resources = 1, .initiator_depth = 1,
 	};
 	struct rdma_addrinfo hints = { .ai_port_space = RDMA_PS_TCP }, *to;
-	uint8_t ack_timeout = 12;
+	/* 67 ms, seven times: a machine that is busy is not a peer that is gone */
+	uint8_t ack_timeout = 14;
 	struct rdma_cm_id *id;
 	char service[16];
 	int ret;
@@ -434,8 +435,10 @@ int liar_hear(struct liar *liar, struct rdmatensor_msg *msg, int ms)
 
 	if (completion(id, id->recv_cq, id->recv_cq_channel, &wc, ms) != 1)
 		return LIAR_SILENCE;
-	if (wc.status != IBV_WC_SUCCESS)
+	if (wc.status != IBV_WC_SUCCESS) {
+		liar->ended = wc.status;
 		return LIAR_END;
+	}
 	if (!liar->still)
 		ibv_post_recv(id->qp, &wr, &bad);
 	imm = ntohl(wc.imm_data);

@@ -56,6 +56,7 @@ struct liar {
 	uint32_t heard;
 	uint32_t tell;
 	bool lie_count;
+	int ended;
 };
 
 /* What liar_hear() has heard beside types of messages */

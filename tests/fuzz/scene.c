@@ -69,11 +69,18 @@ void scene_meet(struct liar *liar, unsigned int lanes)
 {
 	struct rdmatensor_cqe cqe;
 	struct rdmatensor_msg msg;
+	int heard;
 
 	liar_init(liar, lanes);
 	EQ(liar_connect(liar, test_ip(), scene.p.a.port), 0);
 	liar_hello(liar);
-	EQ(liar_hear(liar, &msg, 5000), RDMATENSOR_WIRE_HELLO);
+	heard = liar_hear(liar, &msg, 5000);
+	if (heard == LIAR_END) {
+		side_next(&scene.p.a, RDMATENSOR_CQE_CHANNEL_DOWN, 0, &cqe);
+		test_fail(__FILE__, __LINE__, "no HELLO: %s; of the other end: %d, %.*s",
+			  ibv_wc_status_str(liar->ended), cqe.result, cqe.text_len, cqe.text);
+	}
+	EQ(heard, RDMATENSOR_WIRE_HELLO);
 	EQ(side_next(&scene.p.a, RDMATENSOR_CQE_CHANNEL_UP, 0, &cqe), 0);
 	scene.channel = cqe.channel;
 }
