@@ -4,6 +4,7 @@
 # Two nodes on a wire: node 0 serves a file, node 1 fetches it for some steps,
 # by the tool alone; then the errors that a user meets.
 set -u
+shopt -s extglob
 . tests/lab/module.sh
 . tests/lab/spawn.sh
 tool=${LAB_BUILD:?}/ulib/bin/rdmatensor
@@ -97,6 +98,26 @@ half_is_half() {
 		--argjson ws "$whole" '($hb / $wb - 0.5 | fabs) < 0.01 and $ws / $hs >= 1.2'
 }
 
+# What a model is served from and fetched into: pages that were there before, a file's among them
+kinds=(huge:anon file:huge)
+[[ ! -e /dev/dma_heap/system ]] || kinds+=(dmabuf:dmabuf)
+serve_from() {
+	spawn serving /tmp/from "$tool" serve "$model" --memory "$1" --listen "$LAB_IP:7020"
+}
+served_from() {
+	local got
+	got=$("$tool" show contexts -j | jq -c '.[0].counters | [.served_bytes, .copied_bytes]')
+	echo "$got"
+	kill $spawned && wait $spawned && [[ $got == [[]+([0-9]),0[]] ]]
+}
+# It is the model, of which the module has copied nothing
+fetch_into() {
+	"$tool" fetch "$LAB_PEER_IP:7020" --all --memory "$1" -o /tmp/into.safetensors -j >/tmp/into.json &&
+		cmp /tmp/into.safetensors "$model" && jq -ce '.steps[0] |
+			if .bytes > 0 and .copied_bytes == 0 then [.bytes, .copied_bytes] else empty end' \
+			/tmp/into.json
+}
+
 # A network that is trained with digits: its server and worker 1 on node 0, worker 0 on node 1
 digits=$LAB_BUILD/demo/digits.csv.gz steps=12
 export RDMATENSOR_LIBRARY=$LAB_BUILD/ulib/lib/librdmatensor.so PYTHONPATH=$PWD/ulib/python
@@ -118,6 +139,8 @@ trained_as_alone() {
 }
 
 load
+# The model, and as much to fetch it into
+echo 8 >/proc/sys/vm/nr_hugepages
 
 if [ "$LAB_NODE" = 0 ]; then
 	check "serve a model" serve
@@ -139,6 +162,12 @@ if [ "$LAB_NODE" = 0 ]; then
 	lab-barrier sliced 120
 	kill $spawned
 	wait $spawned
+	for kind in "${kinds[@]}"; do
+		check "serve from ${kind%:*}" serve_from "${kind%:*}"
+		lab-barrier "served-${kind%:*}" 60
+		lab-barrier "got-${kind%:*}" 120
+		check "nothing of it was copied here" served_from
+	done
 	train ps 0 &
 	spawned=$!
 	check "a worker beside its parameters' server" eval '(train worker 1)'
@@ -173,6 +202,11 @@ else
 	check "a slice that there is not" refused 'the tensor has no such slice' \
 		"$tool" fetch "$LAB_PEER_IP:7003" w --slice w=:,:,0 -o /tmp/x.safetensors
 	lab-barrier sliced 120
+	for kind in "${kinds[@]}"; do
+		lab-barrier "served-${kind%:*}" 60
+		check "fetch into ${kind#*:}, and nothing is copied here" fetch_into "${kind#*:}"
+		lab-barrier "got-${kind%:*}" 120
+	done
 	check "a network is trained on two nodes as in one process" trained_as_alone
 	lab-barrier trained 120
 fi
