@@ -165,6 +165,7 @@ TEST(node_gets_many_at_once)
 	static struct rdmatensor_tensor tensors[MANY];
 	static const char *names[MANY];
 	static char texts[MANY][8];
+	static int errors[MANY];
 	char peer[64];
 	uint64_t submits, counters[RDMATENSOR_STAT_NR];
 	unsigned int i;
@@ -187,9 +188,11 @@ TEST(node_gets_many_at_once)
 	EQ(rdmatensor_stats(rdmatensor_node_handle(b), 0, counters, RDMATENSOR_STAT_NR), 0);
 	submits = counters[RDMATENSOR_STAT_SUBMITS];
 	memset(tensors, 0, sizeof(tensors));
-	EQ(rdmatensor_get_many(b, peer, names, tensors, MANY), -ETIMEDOUT);
+	memset(errors, 1, sizeof(errors));
+	EQ(rdmatensor_get_each(b, peer, names, tensors, MANY, errors), -ETIMEDOUT);
 	CHECK(says("/t100, step 0"));
 	for (i = 0; i < MANY; i++) {
+		EQ(errors[i], i == 100 ? -ETIMEDOUT : 0);
 		if (i == 100) {
 			CHECK(!tensors[i].data);
 			continue;
@@ -200,6 +203,23 @@ TEST(node_gets_many_at_once)
 	/* And few waits, those of the node's thread among them */
 	EQ(rdmatensor_stats(rdmatensor_node_handle(b), 0, counters, RDMATENSOR_STAT_NR), 0);
 	CHECK(counters[RDMATENSOR_STAT_SUBMITS] - submits < 30);
+
+	/* Of several errors each tensor has its own; one that ends all of them is everyone's */
+	for (i = 0; i < 4; i++)
+		tensors[i] = (struct rdmatensor_tensor){ .flags = RDMATENSOR_TENSOR_NOWAIT };
+	names[1] = "nosuch";
+	tensors[2].slice = &(const struct rdmatensor_range){ 0, 4 };
+	tensors[2].slice_ndims = 1;
+	EQ(rdmatensor_get_each(b, peer, names, tensors, 4, errors), -ENOENT);
+	CHECK(says("/nosuch, step 0"));
+	CHECK(says("and 1 others of this call failed"));
+	EQ(errors[0], 0);
+	EQ(errors[1], -ENOENT);
+	EQ(errors[2], -ERANGE);
+	EQ(errors[3], 0);
+	EQ(rdmatensor_get_each(b, "nobody.invalid", names, tensors, 4, errors), errors[0]);
+	for (i = 0; i < 4; i++)
+		CHECK(errors[i] < 0 && errors[i] == errors[0]);
 	nodes_close();
 }
 

@@ -278,6 +278,22 @@ int rdmatensor_get_many(struct rdmatensor_node *node, const char *peer,
 			unsigned int nr);
 
 /**
+ * rdmatensor_get_each() - rdmatensor_get_many(), with an error of each tensor
+ * @node: the node
+ * @peer: "HOST[:PORT]"; "": this node itself
+ * @names: of the tensors
+ * @tensors: each as for rdmatensor_get()
+ * @nr: their number
+ * @errors: out: of each tensor 0, or a negative errno as of rdmatensor_get(); what ended the whole call
+ *          (-EINTR, no such peer, -ENOMEM) is that of each tensor that had not ended. May be NULL
+ *
+ * Return: as rdmatensor_get_many().
+ */
+int rdmatensor_get_each(struct rdmatensor_node *node, const char *peer,
+			const char *const *names, struct rdmatensor_tensor *tensors,
+			unsigned int nr, int *errors);
+
+/**
  * rdmatensor_offer_generation() - let peers get a set of tensors in place of the former set
  * @node: the node
  * @group: name of the set, which all its generations share: any string that is not empty

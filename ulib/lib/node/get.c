@@ -19,12 +19,14 @@
  * struct want - one tensor of a call
  * @name: its name
  * @tensor: the caller's
+ * @error: the caller's, or NULL: how it ended
  * @need: it found no room, and is so long at most
  * @place: that was made for it, of @need
  */
 struct want {
 	const char *name;
 	struct rdmatensor_tensor *tensor;
+	int *error;
 	uint64_t need;
 	void *place;
 };
@@ -66,7 +68,13 @@ static const char *similar(const struct gets *gets, const char *name, char *text
 	       text : "";
 }
 
-/* The first one is told; @cqe: its end, or why it was not taken */
+static void set_error(const struct want *want, int err)
+{
+	if (want->error)
+		*want->error = err;
+}
+
+/* Of the first one the line says why; @cqe: its end, or why it was not taken */
 static void fail(struct gets *gets, const struct want *want, const struct rdmatensor_cqe *cqe,
 		 const char *text)
 {
@@ -75,18 +83,20 @@ static void fail(struct gets *gets, const struct want *want, const struct rdmate
 		    rdmatensor_now_ns() >= gets->deadline_ns;
 	bool absent = cqe->result == -ENOENT && want->tensor->flags & RDMATENSOR_TENSOR_NOWAIT;
 	char meant[RDMATENSOR_STATUS_ROOM] = "", step[40];
+	/* The publisher's own -EINTR is no signal here */
+	int err = cqe->result == -EINTR && !(cqe->flags & RT_CQE_SIGNAL) ? -EREMOTEIO :
+		  cqe->result;
 
+	set_error(want, err);
 	if (gets->failed++)
 		return;
-	/* The publisher's own -EINTR is no signal here */
-	gets->err = cqe->result == -EINTR && !(cqe->flags & RT_CQE_SIGNAL) ? -EREMOTEIO :
-		    cqe->result;
+	gets->err = err;
 	if (want->tensor->flags & RDMATENSOR_TENSOR_NEWEST && want->tensor->step == INT64_MIN)
 		snprintf(step, sizeof(step), "any step");
 	else
 		snprintf(step, sizeof(step), "step %" PRId64 "%s", want->tensor->step,
 			 want->tensor->flags & RDMATENSOR_TENSOR_NEWEST ? " or newer" : "");
-	node_fail(gets->err, "get: %s/%s, %s: %s%s%s", gets->host, want->name, step, text, late ?
+	node_fail(err, "get: %s/%s, %s: %s%s%s", gets->host, want->name, step, text, late ?
 		  ": the peer has not published it under this name and step, or needs more time (rdmatensor_node_timeout())" :
 		  "", late || absent ? similar(gets, want->name, meant, sizeof(meant)) : "");
 }
@@ -191,6 +201,7 @@ static void hand_over(struct gets *gets, struct want *want, const struct rdmaten
 {
 	struct rdmatensor_tensor *tensor = want->tensor;
 
+	set_error(want, 0);
 	describe(tensor, cqe);
 	tensor->step = cqe->step_id;
 	if (want->place && tensor->data && tensor->strides) {
@@ -306,19 +317,22 @@ static int run(struct gets *gets)
 					   &gets->channel) : 0;
 	while (!err && gets->nr)
 		err = round_of_all(gets, ops, cqes);
-	for (i = 0; i < gets->nr; i++)
-		free_place(gets, &gets->wants[i]);
 	if (gets->failed > 1)
 		node_fail_more("; and %u others of this call failed", gets->failed - 1);
 out:
+	/* What ended all of them has ended those that were to be tried again */
+	for (i = 0; i < gets->nr; i++) {
+		set_error(&gets->wants[i], err);
+		free_place(gets, &gets->wants[i]);
+	}
 	free(ops);
 	free(cqes);
 	return gets->err ? gets->err : err;
 }
 
-int rdmatensor_get_many(struct rdmatensor_node *node, const char *peer,
+int rdmatensor_get_each(struct rdmatensor_node *node, const char *peer,
 			const char *const *names, struct rdmatensor_tensor *tensors,
-			unsigned int nr)
+			unsigned int nr, int *errors)
 {
 	struct gets gets = {
 		.node = node, .host = peer, .channel = RDMATENSOR_CHANNEL_SELF, .nr = nr,
@@ -332,18 +346,34 @@ int rdmatensor_get_many(struct rdmatensor_node *node, const char *peer,
 	if (!nr)
 		return 0;
 	wants = calloc(nr, sizeof(*wants));
-	if (!wants)
-		return node_fail(-ENOMEM, "get: %s: out of memory", peer);
+	if (!wants) {
+		err = node_fail(-ENOMEM, "get: %s: out of memory", peer);
+		goto out;
+	}
 	for (i = 0; i < nr; i++) {
 		wants[i].name = names[i];
 		wants[i].tensor = &tensors[i];
+		wants[i].error = errors ? &errors[i] : NULL;
 	}
 	gets.wants = wants;
 	err = node_start(node, *peer ? peer : NULL);
-	if (!err)
-		err = run(&gets);
+	if (err)
+		goto out;
+	err = run(&gets);
 	free(wants);
 	return err;
+out:
+	free(wants);
+	for (i = 0; errors && i < nr; i++)
+		errors[i] = err;
+	return err;
+}
+
+int rdmatensor_get_many(struct rdmatensor_node *node, const char *peer,
+			const char *const *names, struct rdmatensor_tensor *tensors,
+			unsigned int nr)
+{
+	return rdmatensor_get_each(node, peer, names, tensors, nr, NULL);
 }
 
 int rdmatensor_get(struct rdmatensor_node *node, const char *from,

@@ -63,9 +63,9 @@ ffi.cdef(
                          const struct rdmatensor_tensor *tensor);
     int rdmatensor_withdraw_offer(struct rdmatensor_node *node, const char *name,
                                   int64_t step);
-    int rdmatensor_get_many(struct rdmatensor_node *node, const char *peer,
+    int rdmatensor_get_each(struct rdmatensor_node *node, const char *peer,
                             const char *const *names,
-                            struct rdmatensor_tensor *tensors, unsigned int nr);
+                            struct rdmatensor_tensor *tensors, unsigned int nr, int *errors);
 
     int rdmatensor_offer_generation(struct rdmatensor_node *node, const char *group,
                                     int64_t step, const char *const *names,
@@ -171,3 +171,26 @@ except OSError as error:
         "RDMATENSOR_LIBRARY to its file (build/ulib/lib/librdmatensor.so.1 of a tree that is "
         "built)"
     ) from error
+
+
+def _find_all() -> None:
+    """Look up every function, and the types that finalizers use.
+
+    cffi does so at the first use, with a lock of its own. The collector may run meanwhile, and in it
+    the finalizer of an array, which would wait for that lock in the thread that has it.
+    """
+    try:
+        for function in dir(lib):
+            getattr(lib, function)
+    except AttributeError as missing:
+        raise ImportError(
+            f"rdmatensor: the library {_name} is older than this module: {missing}: install both of "
+            "the same version"
+        ) from missing
+    for function in dir(libc):
+        getattr(libc, function)
+    for kind in ("uintptr_t[]", "void **", "struct rdmatensor_node_table *"):
+        ffi.typeof(kind)
+
+
+_find_all()

@@ -198,6 +198,12 @@ class _Until:
         return err, said
 
 
+def _with_failed(error: OSError, failed: dict[str, int]) -> OSError:
+    # Not by who raises it: its frame, which the error has, would have the error
+    error.failed = failed  # type: ignore[attr-defined]
+    return error
+
+
 def _until_it_ends(node: "Node", call: Any, what: str) -> None:
     """However many signals come, whose handlers may raise"""
     until = _Until(node, what)
@@ -767,7 +773,8 @@ class Peer:
         """Several tensors, all in flight at once.
 
         A dict has of each name the part that is wanted, as get()'s ``slice``; None: all of it.
-        Without ``wait``, FileNotFoundError: one is not offered now.
+        Without ``wait``, FileNotFoundError: one is not offered now. An OSError has ``failed``, a dict
+        of the names that did not come, and of each the errno why.
         """
         parts = _parts(names)
         names = list(names)
@@ -859,37 +866,40 @@ class Peer:
             tensor.flags = _NOWAIT
         _set_parts(tensors, parts)
         try:
-            self._run(handle, [_encoded(name) for name in names], tensors, outs)
+            self._run(handle, names, tensors, outs)
             return _of_parts(self._results(handle, tensors, outs, parts), tensors, parts)
         except BaseException:
             self._give_back(handle, tensors, outs)
             raise
 
-    def _run(self, handle: _Handle, names: list[bytes], tensors, outs) -> None:
+    def _run(self, handle: _Handle, names: list[str], tensors, outs) -> None:
         """All of them, however many signals come: what has come by then stays"""
         until = _Until(self._node, f"get: {self.host}")
+        encoded = [_encoded(name) for name in names]
         handle.flush()
         left = list(range(len(names)))
         while left:
             some = tensors
             if len(left) < len(names):
                 some = ffi.new("struct rdmatensor_tensor[]", [tensors[i] for i in left])
-            err, said = until.run(self._asking(handle, [names[i] for i in left], some))
+            errors = ffi.new("int[]", len(left))
+            err, said = until.run(self._asking(handle, [encoded[i] for i in left], some, errors))
             if some is not tensors:
                 for at, i in enumerate(left):
                     tensors[i] = some[at]
             if not err:
                 return
             if err != -errno.EINTR:
-                raise OSError(-err, said)
+                raise _with_failed(OSError(-err, said), {
+                    names[i]: -number for i, number in zip(left, errors) if number})
             left = [i for i in left if outs[i] is not None or tensors[i].data == ffi.NULL]
 
-    def _asking(self, handle: _Handle, names: list[bytes], tensors) -> Any:
+    def _asking(self, handle: _Handle, names: list[bytes], tensors, errors) -> Any:
         pointers, text = _pointers(names)
         # What the names lie in lives as long as what asks for them
-        return lambda _text=text: lib.rdmatensor_get_many(
+        return lambda _text=text: lib.rdmatensor_get_each(
             handle.pointer, self.host.encode(), ffi.cast("const char *const *", pointers), tensors,
-            len(names))
+            len(names), errors)
 
     @staticmethod
     def _give_back(handle: _Handle, tensors, outs) -> None:
