@@ -13,6 +13,11 @@
  * ended. Where posting itself fails in the middle there is no last one; such a list, which
  * the lane keeps among those in flight, is done after the drain.
  *
+ * A device completes what it was given, or says that it failed: nothing else bounds the time of
+ * a READ, for which a gather waits, and with it the process. soft-RoCE has been seen to do
+ * neither. So a lane of which the device says nothing for longer than its retries take fails;
+ * flushing the queue pair is another path through the device.
+ *
  * Order of locks: readers->lock, readers->accept_lock, then a lane's. Handlers of rdma_cm
  * never take readers->lock: its holder may wait for them.
  */
@@ -28,6 +33,9 @@
 
 /* READs that a queue pair may have in flight: rdma_cm carries eight bits */
 #define READLANE_RD_ATOMIC_MAX 255
+/* The device may say nothing for so long, and for as long as the bytes take at a MB/s */
+#define READLANE_SILENCE (30 * HZ)
+#define READLANE_SLOWEST 1000
 
 /* All changes of state, each from exactly those; false: it is not in one of them */
 static bool readlane_try_move(struct rdmatensor_readlane *lane, u8 to)
@@ -68,6 +76,69 @@ static void readlane_fail(struct rdmatensor_readlane *lane)
 		rdmatensor_count(readers->counters, RDMATENSOR_STAT_GATHER_LANES_DOWN);
 	queue_work(readers->wq, &lane->down_work);
 	wake_up_all(readers->wait);
+}
+
+/* Retries that the device makes by itself, each of up to four timeouts, are no silence */
+static unsigned long readlane_patience(const struct rdmatensor_readlane *lane)
+{
+	const struct rdmatensor_channel_params *params = lane->readers->params;
+	u64 retries_ns = (4096ULL << params->timeout) * 4 * (params->retry_count + 1);
+
+	return READLANE_SILENCE + nsecs_to_jiffies(retries_ns) +
+	       msecs_to_jiffies(min_t(u64, div_u64(lane->bytes, READLANE_SLOWEST), UINT_MAX / 2));
+}
+
+/* In flight, of a lane that has not failed. 0: nothing that is to be watched */
+static unsigned long readlane_silent_at(const struct rdmatensor_readlane *lane)
+{
+	lockdep_assert_held(&lane->lock);
+	if (lane->state != RDMATENSOR_READLANE_UP || list_empty(&lane->lists))
+		return 0;
+	/* 0 is taken: a jiffy more is none too many */
+	return (lane->said_at + readlane_patience(lane)) ?: 1;
+}
+
+void rdmatensor_readlane_watch(struct rdmatensor_readlane *lane, unsigned long now)
+{
+	unsigned long at, silence;
+
+	spin_lock_bh(&lane->lock);
+	at = readlane_silent_at(lane);
+	silence = now - lane->said_at;
+	if (at && time_before(now, at))
+		mod_timer(&lane->watch, at);
+	spin_unlock_bh(&lane->lock);
+	if (!at || time_before(now, at))
+		return;
+	pr_warn_ratelimited("gather from %pISpc, lane %u: the device has completed no read for %lu s, and reported no error; its rows are read again on others if there are any\n",
+			    &lane->readers->peer, lane->index, silence / HZ);
+	readlane_fail(lane);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_readlane_watch);
+
+static void readlane_watch(struct timer_list *timer)
+{
+	rdmatensor_readlane_watch(container_of(timer, struct rdmatensor_readlane, watch), jiffies);
+}
+
+/* The lists that are in flight have become one more, or one less */
+static void readlane_add(struct rdmatensor_readlane *lane, struct rdmatensor_readlist *list)
+{
+	lockdep_assert_held(&lane->lock);
+	if (list_empty(&lane->lists))
+		lane->said_at = jiffies;
+	list_add_tail(&list->item, &lane->lists);
+	lane->bytes += list->bytes;
+	if (!timer_pending(&lane->watch))
+		mod_timer(&lane->watch, readlane_silent_at(lane));
+}
+
+static void readlane_remove(struct rdmatensor_readlane *lane, struct rdmatensor_readlist *list)
+{
+	lockdep_assert_held(&lane->lock);
+	list_del_init(&list->item);
+	lane->bytes -= list->bytes;
+	lane->said_at = jiffies;
 }
 
 static int readlist_status(const struct ib_wc *wc)
@@ -113,7 +184,7 @@ static void readlist_last_done(struct ib_cq *cq, struct ib_wc *wc)
 		readlane_fail(lane);
 	}
 	spin_lock_bh(&lane->lock);
-	list_del_init(&list->item);
+	readlane_remove(lane, list);
 	WRITE_ONCE(lane->room, lane->room + list->nr);
 	spin_unlock_bh(&lane->lock);
 	rdmatensor_count(lane->readers->counters, RDMATENSOR_STAT_GATHER_SIGNALLED);
@@ -124,14 +195,17 @@ int rdmatensor_readlane_post(struct rdmatensor_readlane *lane, struct rdmatensor
 			     struct ib_rdma_wr *wrs, u32 nr)
 {
 	u32 i;
-	int ret;
+	int ret, k;
 
 	list->cqe.done = readlist_read_done;
 	list->last.done = readlist_last_done;
 	list->lane = lane;
 	list->nr = nr;
+	list->bytes = 0;
 	list->status = 0;
 	for (i = 0; i < nr; i++) {
+		for (k = 0; k < wrs[i].wr.num_sge; k++)
+			list->bytes += wrs[i].wr.sg_list[k].length;
 		wrs[i].wr.wr_cqe = i + 1 < nr ? &list->cqe : &list->last;
 		wrs[i].wr.send_flags = i + 1 < nr ? 0 : IB_SEND_SIGNALED;
 		wrs[i].wr.next = i + 1 < nr ? &wrs[i + 1].wr : NULL;
@@ -147,7 +221,7 @@ int rdmatensor_readlane_post(struct rdmatensor_readlane *lane, struct rdmatensor
 		return -EAGAIN;
 	}
 	WRITE_ONCE(lane->room, lane->room - nr);
-	list_add_tail(&list->item, &lane->lists);
+	readlane_add(lane, list);
 	ret = rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->conn.qp.qp, &wrs[0].wr, NULL);
 	spin_unlock_bh(&lane->lock);
 	/* Some may have been posted: the drain ends the list */
@@ -164,7 +238,7 @@ void rdmatensor_readlane_drained(struct rdmatensor_readlane *lane)
 		spin_lock_bh(&lane->lock);
 		list = list_first_entry_or_null(&lane->lists, struct rdmatensor_readlist, item);
 		if (list)
-			list_del_init(&list->item);
+			readlane_remove(lane, list);
 		spin_unlock_bh(&lane->lock);
 		if (!list)
 			break;
@@ -177,6 +251,8 @@ EXPORT_SYMBOL_IF_KUNIT(rdmatensor_readlane_drained);
 
 static void readlane_close(struct rdmatensor_readlane *lane)
 {
+	/* It has failed, so nobody arms it again */
+	timer_delete_sync(&lane->watch);
 	rdmatensor_conn_disconnect(&lane->conn);
 	if (lane->conn.qp.qp) {
 		ib_drain_qp(lane->conn.qp.qp);
@@ -434,6 +510,7 @@ static void readlane_init(struct rdmatensor_readlane *lane, struct rdmatensor_re
 	INIT_LIST_HEAD(&lane->item);
 	INIT_LIST_HEAD(&lane->lists);
 	spin_lock_init(&lane->lock);
+	timer_setup(&lane->watch, readlane_watch, 0);
 	INIT_WORK(&lane->down_work, readlane_down_work);
 	lane->state = RDMATENSOR_READLANE_IDLE;
 }

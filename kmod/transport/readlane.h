@@ -11,6 +11,7 @@
 #include <linux/kref.h>
 #include <linux/mutex.h>
 #include <linux/spinlock.h>
+#include <linux/timer.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 #include "core/limits.h"
@@ -40,6 +41,7 @@ enum rdmatensor_readlane_state {
  * @item: among the lane's that wait for @last
  * @lane: where it was posted
  * @nr: READs
+ * @bytes: that they read
  * @status: 0, or a negative errno of the first failure: -ESTALE: the peer has refused
  *          access; -ECONNRESET: the lane has failed
  * @done: none of its READs is in flight any more; @status is valid: 0: all have arrived.
@@ -51,6 +53,7 @@ struct rdmatensor_readlist {
 	struct list_head item;
 	struct rdmatensor_readlane *lane;
 	u32 nr;
+	u64 bytes;
 	int status;
 	void (*done)(struct rdmatensor_readlist *list);
 };
@@ -61,10 +64,13 @@ struct rdmatensor_readlist {
  * @index: which, of those that this side connects
  * @nr_lanes: how many the side that connects them wants
  * @item: of one that the peer has connected: among the accepted ones
- * @lock: guards @state, @room, @lists, and what the device said of the queue pair
+ * @lock: guards @state, @room, @lists, @bytes, @said_at, and what the device said of the queue pair
  * @state: enum rdmatensor_readlane_state, changed by readlane_try_move() alone
  * @room: READs that may be posted
  * @lists: that are in flight
+ * @bytes: that they read
+ * @said_at: jiffies: when the device said something of @lists last, or of none when the first was posted
+ * @watch: ends the lane if the device says nothing of @lists; armed while there are any
  * @conn: the connection, with the queue pair; without an id in IDLE
  * @down_work: takes a FAILED lane apart
  */
@@ -77,6 +83,9 @@ struct rdmatensor_readlane {
 	u8 state;
 	u32 room;
 	struct list_head lists;
+	u64 bytes;
+	unsigned long said_at;
+	struct timer_list watch;
 	struct rdmatensor_conn conn;
 	struct work_struct down_work;
 };
@@ -133,6 +142,8 @@ struct rdmatensor_readers *rdmatensor_readers_alloc(struct rdmatensor_cm *cm,
 						    wait_queue_head_t *wait,
 						    struct workqueue_struct *wq,
 						    const struct rdmatensor_channel *channel);
+/* Ends @lane if the device has said nothing for too long at @now, jiffies; else looks again later */
+void rdmatensor_readlane_watch(struct rdmatensor_readlane *lane, unsigned long now);
 /* The peer has connected the channel, and says where it listens. Before the channel is UP */
 void rdmatensor_readers_peer_port(struct rdmatensor_readers *readers, u16 port);
 /* Whether the peer listens, so that lanes can be connected to it. The channel has been UP */

@@ -62,6 +62,56 @@ static void only_the_last_is_signalled(struct kunit *test)
 	close_with(reader, 0);
 }
 
+/* As if that had happened so much earlier */
+static void age(struct reader_lane *lane, unsigned long jiffies_ago)
+{
+	spin_lock_bh(&lane->lane->lock);
+	lane->lane->said_at -= jiffies_ago;
+	spin_unlock_bh(&lane->lane->lock);
+}
+
+static u8 looked_at(struct reader_lane *lane, unsigned long now)
+{
+	rdmatensor_readlane_watch(lane->lane, now);
+	return READ_ONCE(lane->lane->state);
+}
+
+/* A lane of which the device says nothing fails, and what it had is read by the other one */
+static void device_that_says_nothing(struct kunit *test)
+{
+	struct reader *reader = open_one(test, 2);
+	struct reader_lane *mute = &reader->lanes[0][0];
+
+	/* The second lane has no room for them */
+	reader->lanes[0][1].lane->room = 0;
+	wide_apart(reader, 8);
+	reader_begin(reader, 8);
+	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 8));
+	KUNIT_EXPECT_EQ(test, mute->lane->bytes, 800);
+	KUNIT_EXPECT_TRUE(test, timer_pending(&mute->lane->watch));
+	KUNIT_EXPECT_EQ(test, looked_at(mute, jiffies + 25 * HZ), RDMATENSOR_READLANE_UP);
+	/* Whatever it says, of one of two lists, makes it wait anew */
+	age(mute, 25 * HZ);
+	succeed(reader, 0, 4);
+	KUNIT_EXPECT_EQ(test, looked_at(mute, jiffies + 25 * HZ), RDMATENSOR_READLANE_UP);
+	KUNIT_EXPECT_TRUE(test, timer_pending(&mute->lane->watch));
+	/* A slow line is not a device that says nothing: 60 MB take a minute */
+	spin_lock_bh(&mute->lane->lock);
+	mute->lane->bytes += 60000000;
+	spin_unlock_bh(&mute->lane->lock);
+	KUNIT_EXPECT_EQ(test, looked_at(mute, jiffies + 80 * HZ), RDMATENSOR_READLANE_UP);
+	KUNIT_EXPECT_EQ(test, looked_at(mute, jiffies + 100 * HZ), RDMATENSOR_READLANE_FAILED);
+	reader->lanes[0][1].lane->room = 16;
+	reader_flush(mute);
+	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 4));
+	succeed(reader, 1, 4);
+	/* Of none in flight nothing is to be said */
+	age(&reader->lanes[0][1], 3600 * HZ);
+	KUNIT_EXPECT_EQ(test, looked_at(&reader->lanes[0][1], jiffies), RDMATENSOR_READLANE_UP);
+	KUNIT_EXPECT_EQ(test, end_stat(reader->end, RDMATENSOR_STAT_GATHER_LANES_DOWN), 1);
+	close_with(reader, 0);
+}
+
 /* Of a list @nr READs succeed and the next one fails: it is read again, whole */
 static void reads_it_again(struct kunit *test, u32 nr, enum ib_wc_status status, u32 arrived)
 {
@@ -443,6 +493,7 @@ static void all_ends_were_met(struct kunit *test)
 
 static struct kunit_case gather_tests[] = {
 	KUNIT_CASE(only_the_last_is_signalled),
+	KUNIT_CASE(device_that_says_nothing),
 	KUNIT_CASE(one_in_the_middle_fails),
 	KUNIT_CASE(the_last_one_fails),
 	KUNIT_CASE(what_is_completed_stays_so),

@@ -244,6 +244,7 @@ void reader_close(struct reader *reader)
 	rdmatensor_gathers_destroy(&reader->gathers);
 	for (s = 0; s < reader->config.sources; s++)
 		for (i = 0; i < reader->config.lanes; i++) {
+			timer_delete_sync(&reader->lanes[s][i].lane->watch);
 			/* Behind the one that is stuck: it never runs */
 			cancel_work_sync(&reader->lanes[s][i].lane->down_work);
 			KUNIT_EXPECT_TRUE(reader->test,
