@@ -1600,7 +1600,8 @@ struct rdmatensor_list_entry {
  *         waits for that plus 1. 0 without the flag
  *
  * Operations are taken in order. -EAGAIN as an operation's error: the ring has
- * no room for one more completion; reap and submit again. The call returns 0
+ * no room for one more completion; reap and submit again. -EDQUOT of a FETCH
+ * in strict mode: rdma.max of the RDMA cgroup allows its keys no more. The call returns 0
  * if any operation was taken (look at @out_error), or none was asked for;
  * else that error. A wait is skipped when an operation failed; its end by
  * deadline is -ETIME and by a signal -EINTR, with @out_done valid.
@@ -1650,7 +1651,8 @@ enum rdmatensor_cqe_type {
  * @result: 0 or a negative errno. FETCH: -EMSGSIZE: the tensor is longer than
  *         the destination, its meta-data is here; -ENOSPC: it found no room in
  *         the pool, or that of its proxy; -ETIMEDOUT, -ECANCELED; -EBADMSG: checksum; -ECONNRESET,
- *         -ESHUTDOWN, -ENODEV: the channel ended; else the publisher's status.
+ *         -ESHUTDOWN, -ENODEV: the channel ended; -EDQUOT: the channel's keys are used up (strict
+ *         mode); else the publisher's status.
  *         FETCH with _SLICE: -ERANGE: a part that the tensor has not;
  *         FETCH with _NOWAIT: -ENOENT; of a generation that has been replaced: -ESTALE;
  *         GATHER: -ERANGE: an id that the table has not; -ESTALE: an owner has taken its

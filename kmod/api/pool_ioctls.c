@@ -310,6 +310,12 @@ static int pools_check_import(struct rdmatensor_pool_import *import, const struc
 				 buf->size, RDMATENSOR_POOL_BYTES_MAX);
 		return -EOVERFLOW;
 	}
+	if (!(buf->file->f_mode & FMODE_READ)) {
+		POOL_IMPORT_SAYS(import,
+				 "fd %d is open for writing alone, and what is in a pool can be read: export it with O_RDWR",
+				 import->fd);
+		return -EACCES;
+	}
 	if (!(import->flags & RDMATENSOR_IMPORT_READ_ONLY) && !(buf->file->f_mode & FMODE_WRITE)) {
 		POOL_IMPORT_SAYS(import,
 				 "fd %d is open for reading alone: export it with O_RDWR, or import it with RDMATENSOR_IMPORT_READ_ONLY",

@@ -321,9 +321,12 @@ int rdmatensor_holdings_destroy(struct rdmatensor_holdings *holdings, u32 id)
 	if (!IS_ERR(pool)) {
 		rdmatensor_hold("pool_destroy");
 		rdmatensor_pool_unregister(pool);
-		rdmatensor_pool_put(pool);
 		holdings_vacate(holdings);
 	}
 	up_read(&holdings->device_use);
-	return PTR_ERR_OR_ZERO(pool);
+	if (IS_ERR(pool))
+		return PTR_ERR(pool);
+	/* The caller may want what was pinned for something else when this returns */
+	rdmatensor_pool_put_now(pool);
+	return 0;
 }

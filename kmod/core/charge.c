@@ -49,12 +49,12 @@ static int charge_user(struct user_struct *user, unsigned long pages)
 	return 0;
 }
 
-static int charge_now(struct rdmatensor_charge *charge, unsigned long pages, bool count)
+static int charge_now(struct rdmatensor_charge *charge, unsigned long pages)
 {
 	struct user_struct *user = NULL;
 	int ret;
 
-	if (count && !capable(CAP_IPC_LOCK)) {
+	if (!capable(CAP_IPC_LOCK)) {
 		user = current_user();
 		ret = charge_user(user, pages);
 		if (ret)
@@ -92,7 +92,7 @@ static bool charge_is_ending(const struct user_struct *user, unsigned long *nr_e
 	return found;
 }
 
-int rdmatensor_charge(struct rdmatensor_charge *charge, unsigned long pages, bool count)
+int rdmatensor_charge(struct rdmatensor_charge *charge, unsigned long pages)
 {
 	unsigned long nr_ended;
 	bool ending;
@@ -100,12 +100,12 @@ int rdmatensor_charge(struct rdmatensor_charge *charge, unsigned long pages, boo
 
 	for (;;) {
 		/* Most fit at once, however many charges of other users are ending */
-		ret = charge_now(charge, pages, count);
+		ret = charge_now(charge, pages);
 		if (!ret || !charge_fits(pages))
 			return ret;
 		/* In this order: pages that are freed in between already count as free */
 		ending = charge_is_ending(current_user(), &nr_ended);
-		ret = charge_now(charge, pages, count);
+		ret = charge_now(charge, pages);
 		if (!ret || !ending)
 			return ret;
 		if (wait_event_killable(charge_ended, READ_ONCE(charge_nr_ended) != nr_ended))

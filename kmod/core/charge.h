@@ -17,9 +17,9 @@ struct user_struct;
 
 /**
  * struct rdmatensor_charge - what was charged, embedded by the owner of the pages
- * @user: who was charged, referenced; NULL: nobody, as the caller had CAP_IPC_LOCK or the pages
- *        do not count
- * @mm: whose VmPin shows the pages, grabbed, or NULL. It bounds nothing
+ * @user: who was charged, referenced; NULL: nobody, as the caller had CAP_IPC_LOCK
+ * @mm: whose VmPin shows the pages, grabbed, or NULL. It bounds nothing here, but others compare it
+ *      with the limit: verbs' registrations, and so MPI's
  * @pages: number of pages; 0: nothing is charged
  * @ending: in the list of those whose pages are being freed
  * @payer: @user, also after that was put; only to compare, while the charge is in that list;
@@ -37,7 +37,6 @@ struct rdmatensor_charge {
  * rdmatensor_charge - charge pages to the caller
  * @charge: filled
  * @pages: number of pages
- * @count: false: they only show in the caller's VmPin, and something else bounds them
  *
  * The caller's RLIMIT_MEMLOCK bounds what its user has charged in all, here and by others
  * that charge users. With CAP_IPC_LOCK nothing is charged, so that what an administrator
@@ -48,7 +47,7 @@ struct rdmatensor_charge {
  *
  * Return: 0; -ENOMEM: the limit; -EINTR: killed while it waited.
  */
-int rdmatensor_charge(struct rdmatensor_charge *charge, unsigned long pages, bool count);
+int rdmatensor_charge(struct rdmatensor_charge *charge, unsigned long pages);
 /* The pages are being freed, and rdmatensor_uncharge() is to come soon. Any context; once */
 void rdmatensor_charge_ends(struct rdmatensor_charge *charge);
 /* The pages are free. Any context; idempotent */

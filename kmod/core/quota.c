@@ -123,7 +123,7 @@ int rdmatensor_quota_settle(struct rdmatensor_quota *quota, struct ib_device *ib
 	int ret;
 
 	might_sleep();
-	if (!READ_ONCE(quota->owed))
+	if (!READ_ONCE(quota->owed) || current->flags & PF_KTHREAD)
 		return 0;
 	spin_lock(&quota->lock);
 	owed = quota->owed;
@@ -133,14 +133,6 @@ int rdmatensor_quota_settle(struct rdmatensor_quota *quota, struct ib_device *ib
 	if (ret)
 		quota_give(quota, &none, owed);
 	return ret;
-}
-
-void rdmatensor_quota_move(struct rdmatensor_quota *to, struct rdmatensor_quota *from)
-{
-	LIST_HEAD(payers);
-	u32 owed = quota_take_all(from, &payers);
-
-	quota_give(to, &payers, owed);
 }
 
 void rdmatensor_quota_uncharge(struct rdmatensor_quota *quota)

@@ -46,10 +46,11 @@ static inline void rdmatensor_quota_init(struct rdmatensor_quota *quota)
  * them; -EDQUOT: rdma.max of the cgroup or of one above it; -ENOMEM.
  */
 int rdmatensor_quota_charge(struct rdmatensor_quota *quota, struct ib_device *ibdev, u32 nr);
-/* What is owed, charged to the caller, a process. Errors as above: it is still owed then */
+/*
+ * What is owed, charged to the caller; by a kernel thread nothing. Errors as above: it is still owed
+ * then
+ */
 int rdmatensor_quota_settle(struct rdmatensor_quota *quota, struct ib_device *ibdev);
-/* What @from has, and owes, becomes @to's */
-void rdmatensor_quota_move(struct rdmatensor_quota *to, struct rdmatensor_quota *from);
 /* All of it, when what was paid for is gone. Idempotent. May sleep */
 void rdmatensor_quota_uncharge(struct rdmatensor_quota *quota);
 #else
@@ -63,11 +64,6 @@ static inline int rdmatensor_quota_settle(struct rdmatensor_quota *quota,
 					  struct ib_device *ibdev)
 {
 	return 0;
-}
-
-static inline void rdmatensor_quota_move(struct rdmatensor_quota *to,
-					 struct rdmatensor_quota *from)
-{
 }
 
 static inline void rdmatensor_quota_uncharge(struct rdmatensor_quota *quota)

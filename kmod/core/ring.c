@@ -46,7 +46,7 @@ int rdmatensor_ring_init(struct rdmatensor_ring_state *ring, u32 entries)
 
 	ring->entries = entries;
 	ring->bytes = rdmatensor_ring_bytes(entries);
-	ret = rdmatensor_charge(&ring->charge, ring->bytes >> PAGE_SHIFT, true);
+	ret = rdmatensor_charge(&ring->charge, ring->bytes >> PAGE_SHIFT);
 	if (ret)
 		return ret;
 	/* RETRY_MAYFAIL: must not make the OOM killer of the memory cgroup run */

@@ -106,6 +106,7 @@ enum request_state {
  * @referred: the request in flight refers to @keep by its number
  * @nr_parts: parts that were asked for
  * @parts: bits of the lanes whose part has not arrived
+ * @nr_keys: memory regions that its destination may take, in the channel's @nr_keys
  * @patience: jiffies that the peer may be silent before the channel fails, after a CANCEL
  * @give_up: time in jiffies at which the channel fails in any case
  */
@@ -131,6 +132,7 @@ struct rdmatensor_request {
 	bool referred;
 	u8 nr_parts;
 	u8 parts;
+	u32 nr_keys;
 	unsigned long patience;
 	unsigned long give_up;
 };
@@ -696,6 +698,7 @@ static void request_release(struct rdmatensor_operation *op)
 	struct rdmatensor_request *req = to_request(op);
 
 	rdmatensor_metacache_put(req->channel->metacache, req->entry);
+	atomic64_sub(req->nr_keys, &req->channel->nr_keys);
 	rdmatensor_channel_put(req->channel);
 	kfree(req->fetch.slice);
 	kfree(req->fetch.layout);
@@ -1049,6 +1052,28 @@ static int request_check_features(struct rdmatensor_channel *channel, u32 featur
 	return knows ? 0 : usable ? -EOPNOTSUPP : -ENOTCONN;
 }
 
+/* In strict mode, for a destination that the process has named: it pays for the keys */
+static int request_reserve_keys(struct rdmatensor_request *req,
+				const struct rdmatensor_fetch_args *args)
+{
+	struct rdmatensor_channel *channel = req->channel;
+	u64 sum;
+	int ret;
+
+	if (!channel->domain)
+		return 0;
+	/* In a proxy it may begin anywhere */
+	if (!args->alloc)
+		req->nr_keys = rdmatensor_exposure_keys(channel->domain, args->offset, args->bytes) +
+			       !!args->proxy;
+	sum = atomic64_add_return(req->nr_keys, &channel->nr_keys);
+	ret = rdmatensor_exposure_reserve(channel->domain, req->nr_keys, sum,
+					  channel->max_outstanding);
+	if (ret)
+		atomic64_sub(req->nr_keys, &channel->nr_keys);
+	return ret;
+}
+
 static int request_submit(struct rdmatensor_channel *channel,
 			  const struct rdmatensor_fetch_args *args)
 {
@@ -1073,6 +1098,9 @@ static int request_submit(struct rdmatensor_channel *channel,
 				    channel->id, args);
 	if (ret)
 		goto out_put_entry;
+	ret = request_reserve_keys(req, args);
+	if (ret)
+		goto out_abandon_fetch;
 	request_recall(req, args);
 
 	ret = xa_alloc_cyclic_bh(&channel->requests, &req->index, req,
@@ -1106,6 +1134,8 @@ static int request_submit(struct rdmatensor_channel *channel,
 
 out_abandon:
 	request_unexpose(req);
+	atomic64_sub(req->nr_keys, &channel->nr_keys);
+out_abandon_fetch:
 	rdmatensor_fetch_abandon(&req->fetch);
 out_put_entry:
 	rdmatensor_metacache_put(channel->metacache, req->entry);
@@ -1123,9 +1153,7 @@ int rdmatensor_request_submit(struct rdmatensor_channel *channel,
 	ret = rdmatensor_channel_enter(channel);
 	if (ret)
 		return ret;
-	/* Memory regions that a kernel thread has made for earlier fetches */
-	ret = rdmatensor_quota_settle(&channel->domain->quota, channel->domain->ibdev) ?:
-	      request_submit(channel, args);
+	ret = request_submit(channel, args);
 	rdmatensor_channel_exit(channel);
 	return ret;
 }

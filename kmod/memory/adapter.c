@@ -27,6 +27,7 @@
 #include <linux/nsproxy.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
+#include <kunit/visibility.h>
 #include <net/ipv6.h>
 #include <net/net_namespace.h>
 #include <rdma/ib_addr.h>
@@ -41,6 +42,11 @@
  * once memory is fragmented.
  */
 #define ADAPTER_SEG_SHIFT_MAX 24
+/*
+ * irdma lists more pages than these in two levels if it finds no place for them in a row, and then
+ * has the device take the list of lists for the pages
+ */
+#define ADAPTER_LIST_LEN_IRDMA 512U
 /* 1 GiB, of longer pages: 512 of 2 MiB */
 #define ADAPTER_LONG_SEG_SHIFT_MAX 30
 /* 16 MiB on soft-RoCE: it lists the CPU's pages all the same, with 16 bytes for each */
@@ -197,11 +203,22 @@ static const char *adapter_transport(struct ib_device *ibdev, u32 port)
 	return "other";
 }
 
+bool rdmatensor_adapter_has_pages(const struct ib_device *ibdev)
+{
+	u64 sizes = ibdev->attrs.page_size_cap;
+
+	/* Some say nothing, and take all */
+	return !sizes || sizes & PAGE_SIZE;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_adapter_has_pages);
+
 /* What keeps a port from being used, whatever its state; NULL: nothing */
 static const char *adapter_unfit(struct ib_device *ibdev, u32 port)
 {
 	if (!(ibdev->attrs.device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS))
 		return "no fast registration";
+	if (!rdmatensor_adapter_has_pages(ibdev))
+		return "no registration of pages of this kernel's length";
 	if (rdma_protocol_iwarp(ibdev, port))
 		return "no write with immediate";
 	if (!rdma_ib_or_roce(ibdev, port))
@@ -613,14 +630,22 @@ static int adapter_set_gid(struct rdmatensor_adapter *adapter, struct adapter_bi
 	return 0;
 }
 
-static u8 adapter_seg_shift(const struct ib_device *ibdev)
+static u32 adapter_list_len(const struct ib_device *ibdev)
 {
-	u64 bytes = (u64)max(ibdev->attrs.max_fast_reg_page_list_len, 1U) << PAGE_SHIFT;
+	u32 len = max(ibdev->attrs.max_fast_reg_page_list_len, 1U);
+
+	return ibdev->ops.driver_id == RDMA_DRIVER_IRDMA ? min(len, ADAPTER_LIST_LEN_IRDMA) : len;
+}
+
+u8 rdmatensor_adapter_seg_shift(const struct ib_device *ibdev)
+{
+	u64 bytes = (u64)adapter_list_len(ibdev) << PAGE_SHIFT;
 
 	if (ibdev->attrs.max_mr_size >= PAGE_SIZE)
 		bytes = min(bytes, ibdev->attrs.max_mr_size);
 	return min(ilog2(bytes), ADAPTER_SEG_SHIFT_MAX);
 }
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_adapter_seg_shift);
 
 /*
  * Drivers that tell the device the length of a fast registration's pages. Others list pages as
@@ -650,7 +675,7 @@ static u8 adapter_seg_shift_max(const struct ib_device *ibdev, bool rxe)
 	u8 shift = rxe ? ADAPTER_LONG_SEG_SHIFT_RXE : ADAPTER_LONG_SEG_SHIFT_MAX;
 
 	if (!adapter_has_long_pages(ibdev))
-		return adapter_seg_shift(ibdev);
+		return rdmatensor_adapter_seg_shift(ibdev);
 	if (ibdev->attrs.max_mr_size >= PAGE_SIZE)
 		shift = min_t(u8, shift, ilog2(ibdev->attrs.max_mr_size));
 	return shift;
@@ -674,7 +699,7 @@ static int adapter_set(struct rdmatensor_adapter *adapter, struct adapter_bind *
 	}
 
 	adapter->roce = rdma_protocol_roce(adapter->ibdev, adapter->port);
-	adapter->seg_shift = adapter_seg_shift(adapter->ibdev);
+	adapter->seg_shift = rdmatensor_adapter_seg_shift(adapter->ibdev);
 	adapter->software = ib_uses_virt_dma(adapter->ibdev);
 	/*
 	 * Soft-RoCE takes 7 for no end, as the specification has it for RNR retries

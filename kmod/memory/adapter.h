@@ -116,7 +116,7 @@ void rdmatensor_adapter_unregister(void);
  * port, else its first active one. RoCE: the named GID index, which must be a
  * RoCE v2 GID, else the first RoCE v2 GID that is IPv4-mapped or global IPv6, else
  * a link-local one. InfiniBand: the named index, else 0. Devices without memory
- * management extensions (fast registration), and iWARP (no write with
+ * management extensions (fast registration), or without PAGE_SIZE among their pages, and iWARP (no write with
  * immediate), are no candidates, and the line says so when that is what is
  * missing. GIDs beyond index 255 are none: a queue pair cannot name them.
  *
@@ -129,6 +129,14 @@ int rdmatensor_adapter_bind(struct rdmatensor_adapter *adapter,
 			    const struct rdmatensor_adapter_choice *choice,
 			    void (*gone)(struct rdmatensor_adapter *adapter),
 			    char *cause, size_t room);
+
+/*
+ * Whether the device can be told that a page has PAGE_SIZE bytes. irdma takes any length that it does
+ * not know for 4 KiB, and moves all else to where it should not, where PAGE_SIZE is 64 KiB
+ */
+bool rdmatensor_adapter_has_pages(const struct ib_device *ibdev);
+/* log2 of the bytes behind one memory region of pages of PAGE_SIZE, as far as its driver keeps to it */
+u8 rdmatensor_adapter_seg_shift(const struct ib_device *ibdev);
 
 /**
  * rdmatensor_adapter_source - where a connection to a peer begins

@@ -268,6 +268,10 @@ static int dmabuf_attach(struct dmabuf *dmabuf, struct ib_device *ibdev)
 	dmabuf->places = kvcalloc(nr, sizeof(*dmabuf->places), GFP_KERNEL_ACCOUNT);
 	if (!dmabuf->places)
 		return -ENOMEM;
+	/*
+	 * An exporter that moves nothing maps it at once, and in both directions; but without these
+	 * operations it would not be told that the device may reach another device's memory
+	 */
 	attach = rdmatensor_should_fail() ? ERR_PTR(-EBUSY) :
 		 dma_buf_dynamic_attach(dmabuf->buf, ibdev->dma_device, &dmabuf_attach_ops, NULL);
 	if (IS_ERR(attach)) {

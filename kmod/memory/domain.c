@@ -347,9 +347,18 @@ static struct rdmatensor_domain *domain_new(void)
 		return NULL;
 	kref_init(&domain->ref);
 	mutex_init(&domain->lock);
+	mutex_init(&domain->keys_lock);
 	rdmatensor_quota_init(&domain->quota);
+	rdmatensor_quota_init(&domain->keys);
 	domain->next_iova = DOMAIN_FIRST_IOVA;
 	return domain;
+}
+
+static void domain_free(struct rdmatensor_domain *domain)
+{
+	mutex_destroy(&domain->keys_lock);
+	mutex_destroy(&domain->lock);
+	kfree(domain);
 }
 
 struct rdmatensor_domain *rdmatensor_domain_create(struct rdmatensor_adapter *adapter,
@@ -385,8 +394,7 @@ struct rdmatensor_domain *rdmatensor_domain_create(struct rdmatensor_adapter *ad
 	return domain;
 
 out_free_domain:
-	mutex_destroy(&domain->lock);
-	kfree(domain);
+	domain_free(domain);
 out_cause:
 	snprintf(cause, room,
 		 "START: %s/%u: to register memory, could not %s (%pe); see 'rdma resource' for what is used up and the kernel log",
@@ -418,8 +426,7 @@ struct rdmatensor_domain *rdmatensor_domain_split(const struct rdmatensor_domain
 	domain->sq_depth = of->sq_depth;
 	ret = rdmatensor_fault(-ENOMEM) ?: domain_open(domain, NULL, &step);
 	if (ret) {
-		mutex_destroy(&domain->lock);
-		kfree(domain);
+		domain_free(domain);
 		return ERR_PTR(ret);
 	}
 	return domain;
@@ -434,9 +441,9 @@ static void domain_release(struct kref *ref)
 	ib_destroy_qp(domain->qp);
 	ib_free_cq(domain->cq);
 	ib_dealloc_pd(domain->pd);
+	rdmatensor_quota_uncharge(&domain->keys);
 	rdmatensor_quota_uncharge(&domain->quota);
-	mutex_destroy(&domain->lock);
-	kfree(domain);
+	domain_free(domain);
 }
 
 void rdmatensor_domain_put(struct rdmatensor_domain *domain)

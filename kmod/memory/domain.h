@@ -32,7 +32,12 @@ struct rdmatensor_adapter;
  * @apart: exposures are registered by the registration queue, before the channel sends anything.
  *         Else by the channel's queue pair, in order with the message
  * @exposed: bytes of addresses that exposures in it have taken so far
- * @quota: of the registration queue, and of memory regions of exposures
+ * @quota: of the registration queue
+ * @keys: of memory regions of exposures
+ * @keys_lock: guards @keys_most, @keys_paid, @keys_made
+ * @keys_most: that one exposure may have, of those that have been paid for
+ * @keys_paid: memory regions that @keys has, or owes
+ * @keys_made: memory regions that there are
  * @lock: one user of the registration queue at a time; guards @broken, @next_iova
  * @cq: of the registration queue
  * @qp: of the registration queue
@@ -53,6 +58,11 @@ struct rdmatensor_domain {
 	bool apart;
 	atomic64_t exposed;
 	struct rdmatensor_quota quota;
+	struct rdmatensor_quota keys;
+	struct mutex keys_lock;
+	u32 keys_most;
+	u32 keys_paid;
+	u32 keys_made;
 	struct mutex lock;
 	struct ib_cq *cq;
 	struct ib_qp *qp;

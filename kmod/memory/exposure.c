@@ -12,7 +12,13 @@
  * domain registers with) has the idle ones, an exposure those in use. The pool begins empty and
  * grows, in process context, whenever an exposure finds it so; it shrinks with the domain. It
  * cannot become larger than what is exposed at one time, which the requests that may be
- * outstanding bound.
+ * outstanding bound, and EXPOSURE_KEYS_MAX: what drivers allocate for a memory region is charged
+ * to nobody, and destinations with gaps, which may cover each other, have as many as they are long.
+ *
+ * Who pays: a process, when it fetches, for as many as its fetches can have at one time; they are
+ * made later, by a kernel thread, which could charge nobody. How long a destination that the kernel
+ * allocates will be is not known by then: what is made beyond what was paid is owed, and the next
+ * fetch pays.
  *
  * Each use has another key and other addresses: what a peer remembers of an earlier one leads
  * nowhere. Keys have eight bits for that, and return; addresses do after 2^61 bytes.
@@ -29,6 +35,8 @@
 /* Above all registrations' */
 #define EXPOSURE_IOVA BIT_ULL(62)
 #define EXPOSURE_SPACE BIT_ULL(61)
+/* On soft-RoCE 128 MiB of the kernel's memory, for 32 GiB of destinations */
+#define EXPOSURE_KEYS_MAX 16384U
 /* Registrations in one chain: on the stack, as memory may be short where they are posted */
 #define EXPOSURE_CHAIN 4
 
@@ -65,26 +73,82 @@ static int exposure_error(int error)
 	return error == -EAGAIN ? -ENOMEM : error;
 }
 
-int rdmatensor_exposure_grow(struct rdmatensor_domain *domain)
+u32 rdmatensor_exposure_keys(const struct rdmatensor_domain *domain, u64 offset, u64 bytes)
 {
-	struct ib_qp *qp = domain->qp;
-	struct rdmatensor_quota quota;
-	struct ib_mr *mr;
+	u64 step = 1ULL << domain->seg_shift;
+
+	/* Of 64 bits: a pool has no more than 2^40 bytes */
+	return bytes ? ((offset & (step - 1)) + bytes + step - 1) >> domain->seg_shift : 0;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_exposure_keys);
+
+/* Those of the domain are @nr, and paid for as long as it is there */
+static int exposure_pay(struct rdmatensor_domain *domain, u32 nr)
+{
+	int ret;
+
+	lockdep_assert_held(&domain->keys_lock);
+	if (nr <= domain->keys_paid)
+		return 0;
+	ret = rdmatensor_quota_charge(&domain->keys, domain->qp->device, nr - domain->keys_paid);
+	if (!ret)
+		domain->keys_paid = nr;
+	return ret;
+}
+
+int rdmatensor_exposure_reserve(struct rdmatensor_domain *domain, u32 nr, u64 sum, u32 most)
+{
+	u64 largest, all;
 	int ret;
 
 	might_sleep();
-	rdmatensor_quota_init(&quota);
-	ret = rdmatensor_quota_charge(&quota, qp->device, 1);
+	/* What a kernel thread has made for earlier fetches */
+	ret = rdmatensor_quota_settle(&domain->keys, domain->qp->device);
 	if (ret)
 		return ret;
+	mutex_lock(&domain->keys_lock);
+	largest = max(domain->keys_most, nr);
+	all = min3(sum, largest * most, (u64)EXPOSURE_KEYS_MAX);
+	ret = exposure_pay(domain, all);
+	if (!ret)
+		domain->keys_most = largest;
+	mutex_unlock(&domain->keys_lock);
+	return ret;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_exposure_reserve);
+
+static struct ib_mr *exposure_alloc_mr(struct rdmatensor_domain *domain)
+{
+	struct ib_mr *mr;
+	int ret;
+
+	lockdep_assert_held(&domain->keys_lock);
+	if (domain->keys_made >= EXPOSURE_KEYS_MAX)
+		return ERR_PTR(-EDQUOT);
+	ret = exposure_pay(domain, domain->keys_made + 1);
+	if (ret)
+		return ERR_PTR(ret);
 	mr = rdmatensor_should_fail() ? ERR_PTR(-ENOMEM) :
-	     ib_alloc_mr(qp->pd, IB_MR_TYPE_MEM_REG, 1U << (domain->seg_shift - PAGE_SHIFT));
-	if (IS_ERR(mr)) {
-		rdmatensor_quota_uncharge(&quota);
-		return exposure_error(PTR_ERR(mr));
-	}
+	     ib_alloc_mr(domain->qp->pd, IB_MR_TYPE_MEM_REG,
+			 1U << (domain->seg_shift - PAGE_SHIFT));
+	if (IS_ERR(mr))
+		return ERR_PTR(exposure_error(PTR_ERR(mr)));
 	/* It stays as long as the domain does */
-	rdmatensor_quota_move(&domain->quota, &quota);
+	domain->keys_made++;
+	return mr;
+}
+
+int rdmatensor_exposure_grow(struct rdmatensor_domain *domain)
+{
+	struct ib_qp *qp = domain->qp;
+	struct ib_mr *mr;
+
+	might_sleep();
+	mutex_lock(&domain->keys_lock);
+	mr = exposure_alloc_mr(domain);
+	mutex_unlock(&domain->keys_lock);
+	if (IS_ERR(mr))
+		return PTR_ERR(mr);
 	/* As ib_mr_pool_init() does, which on error would free those that are there already */
 	spin_lock_irq(&qp->mr_lock);
 	list_add(&mr->qp_entry, &qp->rdma_mrs);

@@ -95,7 +95,22 @@ static inline bool rdmatensor_exposure_is_whole(const struct rdmatensor_exposure
 	return !exposure->domain || exposure->nr_mrs == exposure->nr_rkeys;
 }
 
-/* One memory region more for the domain's exposures. May sleep. Return: 0, a negative errno */
+/* Memory regions that so many bytes at that offset in a pool take. Any context */
+u32 rdmatensor_exposure_keys(const struct rdmatensor_domain *domain, u64 offset, u64 bytes);
+/**
+ * rdmatensor_exposure_reserve - have a process pay for its exposures
+ * @domain: of the channel
+ * @nr: memory regions that one more may take
+ * @sum: with those that all of the channel's may take
+ * @most: exposures that there are at one time
+ *
+ * May sleep. Return: 0; -EDQUOT: rdma.max of the RDMA cgroup; -ENOMEM.
+ */
+int rdmatensor_exposure_reserve(struct rdmatensor_domain *domain, u32 nr, u64 sum, u32 most);
+/*
+ * One memory region more for the domain's exposures. May sleep. Return: 0; -EDQUOT: rdma.max, or there
+ * are as many as a channel may have; another negative errno
+ */
 int rdmatensor_exposure_grow(struct rdmatensor_domain *domain);
 
 /* What is to be registered, or when it is closing invalidated, next; NULL: nothing is left */

@@ -118,7 +118,8 @@ static struct rdmatensor_pool *pool_new(u64 bytes, enum rdmatensor_pool_peers pe
 	pool->peers = peers;
 	pool->writable = writable;
 
-	ret = rdmatensor_charge(&pool->charge, bytes >> PAGE_SHIFT, memlock);
+	/* Else the memory cgroup bounds them, and they take nothing away from what is locked */
+	ret = memlock ? rdmatensor_charge(&pool->charge, bytes >> PAGE_SHIFT) : 0;
 	if (ret)
 		goto out_free;
 	ret = rdmatensor_regions_init(&pool->regions, bytes);

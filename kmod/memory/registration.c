@@ -187,11 +187,7 @@ static u8 registration_page_shift(const struct rdmatensor_domain *domain,
 	return span->offset ? min_t(u8, shift, __ffs64(span->offset)) : shift;
 }
 
-/*
- * Whatever fails with long pages, in the platform, the driver or the device, may come through with
- * short ones, which everybody has
- */
-static bool registration_wants_less(const struct rdmatensor_registration *reg, int error)
+bool rdmatensor_registration_wants_less(const struct rdmatensor_registration *reg, int error)
 {
 	switch (error) {
 	case 0:
@@ -199,11 +195,14 @@ static bool registration_wants_less(const struct rdmatensor_registration *reg, i
 	case -ENODEV:
 	case -EOVERFLOW:
 	case -EDQUOT:
+	/* An exporter's refusal, or its fence that was not signalled in time: it would be asked again */
+	case -EOPNOTSUPP:
 		return false;
 	default:
 		return reg->page_shift > PAGE_SHIFT;
 	}
 }
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_registration_wants_less);
 
 int rdmatensor_registration_begin(struct rdmatensor_registration *reg,
 				  struct rdmatensor_domain *domain,
@@ -227,7 +226,7 @@ int rdmatensor_registration_begin(struct rdmatensor_registration *reg,
 		if (page_shift >= tried)
 			page_shift = PAGE_SHIFT;
 		ret = registration_try(reg, domain, span, page_shift);
-		if (!registration_wants_less(reg, ret))
+		if (!rdmatensor_registration_wants_less(reg, ret))
 			break;
 		if (!rdmatensor_registration_free(reg)) {
 			ret = -EIO;

@@ -97,6 +97,11 @@ int rdmatensor_registration_begin(struct rdmatensor_registration *reg,
 				  struct rdmatensor_memory *memory,
 				  const struct rdmatensor_span *span, int access);
 /*
+ * Within begin(), which failed with @error: whether short pages may come through. Whatever fails with
+ * long ones, in the platform, the driver or the device, may be all right with those, which everybody has
+ */
+bool rdmatensor_registration_wants_less(const struct rdmatensor_registration *reg, int error);
+/*
  * Within begin(): @mr's memory, which is mapped for the device, as pages of 1 << @page_shift bytes.
  * Return: 0; -EINVAL, -EIO: it does not lie in such ones; an errno of the driver's
  */

@@ -189,6 +189,7 @@ struct rdmatensor_channel_ops {
  * @hello_tx: the HELLO
  * @requests: this side's requests by index
  * @nr_requests: those in it that the peer may still say something about, or will
+ * @nr_keys: memory regions that destinations of requests may take at most, in strict mode
  * @next_index: where the search for a free index continues
  * @pending: requests that wait for @outstanding to fall
  * @outstanding: requests that the peer has, or may have
@@ -269,6 +270,7 @@ struct rdmatensor_channel {
 
 	struct xarray requests;
 	u32 nr_requests;
+	atomic64_t nr_keys;
 	u32 next_index;
 	struct list_head pending;
 	u32 outstanding;

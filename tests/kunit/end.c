@@ -273,12 +273,14 @@ static void end_make_domain(struct end *end)
 	domain->ibdev = end->ibdev;
 	domain->seg_shift = END_SEG_SHIFT;
 	mutex_init(&domain->lock);
+	mutex_init(&domain->keys_lock);
 	domain->qp->pd = pd;
 	domain->qp->device = end->ibdev;
 	domain->qp->qp_context = end;
 	domain->qp->send_cq = cq;
 	init_completion(&end->registering);
 	rdmatensor_quota_init(&domain->quota);
+	rdmatensor_quota_init(&domain->keys);
 	spin_lock_init(&domain->qp->mr_lock);
 	INIT_LIST_HEAD(&domain->qp->rdma_mrs);
 	for (i = 0; i < END_MRS; i++) {

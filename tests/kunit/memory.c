@@ -9,6 +9,7 @@
 #include <linux/sizes.h>
 #include <kunit/device.h>
 #include <kunit/test.h>
+#include "memory/adapter.h"
 #include "memory/domain.h"
 #include "memory/memory.h"
 #include "memory/pages.h"
@@ -346,6 +347,47 @@ static void choice_of_pages(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, segment, param->segment);
 }
 
+/* irdma confuses the lists of more than 512 pages, and lengths of pages that it does not have */
+static void limits_of_drivers(struct kunit *test)
+{
+	struct ib_device *ibdev = software(test);
+
+	ibdev->attrs.max_mr_size = U64_MAX;
+	ibdev->attrs.max_fast_reg_page_list_len = 262144;
+	ibdev->ops.driver_id = RDMA_DRIVER_MLX5;
+	KUNIT_EXPECT_EQ(test, rdmatensor_adapter_seg_shift(ibdev), 24);
+	ibdev->ops.driver_id = RDMA_DRIVER_IRDMA;
+	KUNIT_EXPECT_EQ(test, rdmatensor_adapter_seg_shift(ibdev), PAGE_SHIFT + 9);
+	ibdev->attrs.max_fast_reg_page_list_len = 64;
+	KUNIT_EXPECT_EQ(test, rdmatensor_adapter_seg_shift(ibdev), PAGE_SHIFT + 6);
+	ibdev->attrs.max_mr_size = 5 * PAGE_SIZE;
+	KUNIT_EXPECT_EQ(test, rdmatensor_adapter_seg_shift(ibdev), PAGE_SHIFT + 2);
+
+	ibdev->attrs.page_size_cap = PAGE_SIZE | SZ_2M;
+	KUNIT_EXPECT_TRUE(test, rdmatensor_adapter_has_pages(ibdev));
+	ibdev->attrs.page_size_cap = (PAGE_SIZE / 2) | SZ_2M;
+	KUNIT_EXPECT_FALSE(test, rdmatensor_adapter_has_pages(ibdev));
+	ibdev->attrs.page_size_cap = 0;
+	KUNIT_EXPECT_TRUE(test, rdmatensor_adapter_has_pages(ibdev));
+}
+
+/* An exporter that has refused, or is not ready, is not asked a second time; a device is */
+static void tried_with_short_pages(struct kunit *test)
+{
+	static const int final[] = { 0, -EINTR, -ENODEV, -EOVERFLOW, -EDQUOT, -EOPNOTSUPP };
+	static const int again[] = { -ENOMEM, -EIO, -EINVAL };
+	struct rdmatensor_registration reg = { .page_shift = RDMATENSOR_MEMORY_PAGE_SHIFT_MAX };
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(final); i++)
+		KUNIT_EXPECT_FALSE(test, rdmatensor_registration_wants_less(&reg, final[i]));
+	for (i = 0; i < ARRAY_SIZE(again); i++)
+		KUNIT_EXPECT_TRUE(test, rdmatensor_registration_wants_less(&reg, again[i]));
+	reg.page_shift = PAGE_SHIFT;
+	for (i = 0; i < ARRAY_SIZE(again); i++)
+		KUNIT_EXPECT_FALSE(test, rdmatensor_registration_wants_less(&reg, again[i]));
+}
+
 /* Each range begins where its keys may change, and no address comes again */
 static void addresses(struct kunit *test)
 {
@@ -504,6 +546,8 @@ static struct kunit_case memory_cases[] = {
 	KUNIT_CASE_PARAM(long_pages, long_gen_params),
 	KUNIT_CASE_PARAM(runs_of_pages, runs_gen_params),
 	KUNIT_CASE_PARAM(choice_of_pages, choice_gen_params),
+	KUNIT_CASE(limits_of_drivers),
+	KUNIT_CASE(tried_with_short_pages),
 	KUNIT_CASE(addresses),
 	KUNIT_CASE_PARAM(pages_of_a_region, map_gen_params),
 	KUNIT_CASE(pages_that_are_stopped),

@@ -576,6 +576,68 @@ static void no_more_regions(struct kunit *test)
 	script_close(script);
 }
 
+/* There are so many of a channel, whatever its fetches want; and the device is not asked */
+static void keys_of_a_channel_are_bounded(struct kunit *test)
+{
+	struct script_end *script = open_strict(test);
+	struct rdmatensor_domain *domain = script->end->domain;
+
+	script->end->ibdev->ops.alloc_mr = no_more;
+	domain->keys_made = 16383;
+	KUNIT_EXPECT_EQ(test, rdmatensor_exposure_grow(domain), -ENOMEM);
+	domain->keys_made = 16384;
+	KUNIT_EXPECT_EQ(test, rdmatensor_exposure_grow(domain), -EDQUOT);
+	DO(script, FETCH(1, "x", "req#0"));
+	DO(script, META(0, TOO_LONG, "cancel#0"));
+	DO(script, CANCELLED(0, "end1:-122"));
+	script_close(script);
+}
+
+/* Paid for are as many as there can be at one time: of all fetches, or of those that may be outstanding */
+static void keys_are_paid_for(struct kunit *test)
+{
+	struct script_end *script = open_strict(test);
+	struct rdmatensor_domain *domain = script->end->domain;
+	u64 step = 1ULL << END_SEG_SHIFT;
+
+	KUNIT_EXPECT_EQ(test, rdmatensor_exposure_keys(domain, 7, 0), 0);
+	KUNIT_EXPECT_EQ(test, rdmatensor_exposure_keys(domain, 7, step - 7), 1);
+	KUNIT_EXPECT_EQ(test, rdmatensor_exposure_keys(domain, 7, step - 6), 2);
+	KUNIT_EXPECT_EQ(test, rdmatensor_exposure_keys(domain, step - 1, 2 * step + 1), 3);
+
+	KUNIT_EXPECT_EQ(test, rdmatensor_exposure_reserve(domain, 3, 5, 8), 0);
+	KUNIT_EXPECT_EQ(test, domain->keys_paid, 5);
+	KUNIT_EXPECT_EQ(test, rdmatensor_exposure_reserve(domain, 3, 100, 8), 0);
+	KUNIT_EXPECT_EQ(test, domain->keys_paid, 24);
+	/* What was paid for stays so */
+	KUNIT_EXPECT_EQ(test, rdmatensor_exposure_reserve(domain, 1, 20, 8), 0);
+	KUNIT_EXPECT_EQ(test, domain->keys_paid, 24);
+	KUNIT_EXPECT_EQ(test, rdmatensor_exposure_reserve(domain, 1, 100, 9), 0);
+	KUNIT_EXPECT_EQ(test, domain->keys_paid, 27);
+	KUNIT_EXPECT_EQ(test, rdmatensor_exposure_reserve(domain, 10000, U32_MAX, 256), 0);
+	KUNIT_EXPECT_EQ(test, domain->keys_paid, 16384);
+	script_close(script);
+}
+
+/* What fetches may take of them is told as long as they are there, and no longer */
+static void keys_of_fetches_are_counted(struct kunit *test)
+{
+	struct script_end *script = open_strict(test);
+	struct rdmatensor_channel *channel = script->end->channel;
+
+	DO(script, FETCH_INTO(1, "x", LONG, "req#0"));
+	KUNIT_EXPECT_EQ(test, atomic64_read(&channel->nr_keys), 3);
+	DO(script, META(0, 100, "reg re#0+dest"));
+	KUNIT_EXPECT_EQ(test, atomic64_read(&channel->nr_keys), 3);
+	/* How long what the kernel allocates will be nobody knows */
+	DO(script, FETCH(2, "y", "req#1"));
+	KUNIT_EXPECT_EQ(test, atomic64_read(&channel->nr_keys), 3);
+	DO(script, CONTENT(0, 0, 100, "inv end1:0"));
+	KUNIT_EXPECT_EQ(test, atomic64_read(&channel->nr_keys), 0);
+	KUNIT_EXPECT_EQ(test, script->end->domain->keys_paid, 3);
+	script_close(script);
+}
+
 /* A memory region that was used last is used again after all others that are idle */
 static void keys_rest(struct kunit *test)
 {
@@ -642,6 +704,9 @@ static struct kunit_case strict_tests[] = {
 	KUNIT_CASE(told_when_completed),
 	KUNIT_CASE(places_are_counted),
 	KUNIT_CASE(exactly_the_bytes),
+	KUNIT_CASE(keys_of_a_channel_are_bounded),
+	KUNIT_CASE(keys_are_paid_for),
+	KUNIT_CASE(keys_of_fetches_are_counted),
 	KUNIT_CASE(keys_rest),
 	KUNIT_CASE(patience),
 	KUNIT_CASE(no_more_regions),

@@ -245,6 +245,12 @@ TEST(what_cannot_be_imported)
 	EQ(query.pools, 1);
 	close(fd);
 
+	/* Whoever cannot read it could have it fetched */
+	if (!strcmp(exporter_next(NULL)->name, "system")) {
+		fd = export_any(BYTES, O_WRONLY);
+		refused(fd, RDMATENSOR_POOL_PEERS_WRITE, 0, -EACCES, "open for writing alone");
+		close(fd);
+	}
 	ro = export_any(BYTES, O_RDONLY);
 	refused(ro, RDMATENSOR_POOL_PEERS_WRITE, 0, -EACCES, "RDMATENSOR_IMPORT_READ_ONLY");
 	refused(ro, RDMATENSOR_POOL_PEERS_NONE, 0, -EACCES, "O_RDWR");

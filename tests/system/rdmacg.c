@@ -240,6 +240,74 @@ static int strictly(void)
 	return objects() ? __LINE__ : 0;
 }
 
+#define SPREAD_BYTES (64u << 20)
+
+/* A fetch of an element for each MiB of a place, which is answered when its keys are to be made */
+static int spread(struct rdmatensor *rt, uint32_t channel, uint32_t pool, uint64_t at)
+{
+	const struct rdmatensor_stride stride = { 1 << 20, 64 };
+	struct rdmatensor_op op;
+	unsigned int done;
+
+	rdmatensor_prep_fetch(&op, channel, "n0", 0, pool, at, SPREAD_BYTES,
+			      rdmatensor_deadline_ms(30000), 7);
+	rdmatensor_prep_strides(&op, &stride, 1);
+	op.flags |= RDMATENSOR_OP_NEWEST;
+	return rdmatensor_submit(rt, &op, 1, 0, 0, &done);
+}
+
+/* In strict mode: all keys that a place with gaps can have are paid for before anybody makes them */
+static int strictly_with_gaps(void)
+{
+	struct rdmatensor_start start;
+	struct rdmatensor_pool pool;
+	struct rdmatensor_cqe cqe;
+	struct rdmatensor *rt;
+	char addr[64], cause[256];
+	uint32_t channel;
+	int before, keys;
+	uint64_t at;
+
+	test_addr(addr, sizeof(addr), peer.port);
+	if (!allow(1000) || rdmatensor_open(NULL, &rt))
+		return __LINE__;
+	rdmatensor_start_init(&start, "objects");
+	if (rdmatensor_start_set(&start, "mr_mode", RDMATENSOR_MR_MODE_STRICT) ||
+	    rdmatensor_start(rt, &start) || rdmatensor_pool_create(rt, SPREAD_BYTES, &pool) ||
+	    rdmatensor_pool_alloc(rt, &pool, SPREAD_BYTES, &at) ||
+	    rdmatensor_connect(rt, addr, NULL, 0, &channel, cause, sizeof(cause)))
+		return __LINE__;
+	before = objects();
+	if (!allow(before + 3) || spread(rt, channel, pool.id, at) != -EDQUOT || objects() != before)
+		return __LINE__;
+	if (!allow(1000) || spread(rt, channel, pool.id, at))
+		return __LINE__;
+	keys = objects() - before;
+	if (keys < 4 || !allow(before + 2 * keys - 1))
+		return __LINE__;
+	if (rdmatensor_wait(rt, 1, rdmatensor_deadline_ms(30000)) ||
+	    rdmatensor_reap(rt, &cqe, 1) != 1 || cqe.result || objects() != before + keys)
+		return __LINE__;
+	/* They are used again; but two at one time would need twice as many */
+	if (spread(rt, channel, pool.id, at) || rdmatensor_wait(rt, 1, rdmatensor_deadline_ms(30000)) ||
+	    rdmatensor_reap(rt, &cqe, 1) != 1 || cqe.result || objects() != before + keys)
+		return __LINE__;
+	rdmatensor_close(rt);
+	return objects() ? __LINE__ : 0;
+}
+
+TEST(strict_gaps_within_the_rdma_cgroup)
+{
+	struct rdmatensor_op op;
+	uint64_t dim = 64;
+
+	side_open(&peer, "peer", 65536, 1, NULL);
+	rdmatensor_prep_publish(&op, "n0", 0, peer.pool.id, side_alloc(&peer, 64), 64,
+				RDMATENSOR_DT_UINT8, 1, &dim, 0, 0);
+	EQ(side_do(&peer, &op), 0);
+	in_group(strictly_with_gaps);
+}
+
 TEST(strict_within_the_rdma_cgroup)
 {
 	struct rdmatensor_op op;
