@@ -20,6 +20,9 @@
 #include "memory/adapter.h"
 #include "transport/conn.h"
 
+/* Of one attempt to resolve an address */
+#define CONN_RESOLVE_MS 2000U
+
 static void conn_begin(struct rdmatensor_conn *conn)
 {
 	WRITE_ONCE(conn->step_error, 0);
@@ -146,8 +149,13 @@ static int conn_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		conn_step_ended(conn);
 		break;
 	case RDMA_CM_EVENT_ADDR_ERROR:
-		conn_failed(conn, event->status == -ETIMEDOUT ? -EHOSTUNREACH :
-			    event->status ?: -EHOSTUNREACH, "address resolution failed");
+		/* Of one attempt: who waits for it knows whether there is another */
+		if (event->status == -ETIMEDOUT) {
+			conn_note_error(conn, -ETIMEDOUT);
+			conn_step_ended(conn);
+			break;
+		}
+		conn_failed(conn, event->status ?: -EHOSTUNREACH, "address resolution failed");
 		break;
 	case RDMA_CM_EVENT_ROUTE_ERROR:
 		conn_failed(conn, -ENETUNREACH, "route resolution failed");
@@ -221,6 +229,27 @@ static int conn_wait(struct rdmatensor_conn *conn, const struct rdmatensor_conn_
 	return conn->ops->stopped(conn) ?: READ_ONCE(conn->step_error);
 }
 
+/*
+ * An address that does not answer for the three seconds that a neighbour is asked for is not asked for
+ * again by the same attempt, although the link may be back by then
+ */
+static int conn_resolve_addr(struct rdmatensor_conn *conn, const struct rdmatensor_conn_target *to,
+			     struct sockaddr *src)
+{
+	long left;
+	int ret;
+
+	do {
+		left = max_t(long, to->deadline - jiffies, 1);
+		conn_begin(conn);
+		ret = rdmatensor_fault(-ENODEV) ?:
+		      rdma_resolve_addr(conn->id, src, to->peer,
+					min(jiffies_to_msecs(left), CONN_RESOLVE_MS));
+		ret = conn_wait(conn, to, ret);
+	} while (ret == -ETIMEDOUT && time_before(jiffies, to->deadline));
+	return ret;
+}
+
 /* The address and the route, which must lead over the adapter */
 static int conn_resolve(struct rdmatensor_conn *conn, const struct rdmatensor_conn_target *to,
 			int timeout_ms, const char **step)
@@ -238,11 +267,7 @@ static int conn_resolve(struct rdmatensor_conn *conn, const struct rdmatensor_co
 	*step = "resolve the address";
 	if (conn->params->traffic_class != RDMATENSOR_AS_RESOLVED)
 		rdma_set_service_type(id, conn->params->traffic_class);
-	conn_begin(conn);
-	ret = rdmatensor_fault(-ENODEV) ?:
-	      rdma_resolve_addr(id, src.ss_family ? (struct sockaddr *)&src : NULL, to->peer,
-				timeout_ms);
-	ret = conn_wait(conn, to, ret);
+	ret = conn_resolve_addr(conn, to, src.ss_family ? (struct sockaddr *)&src : NULL);
 	if (ret)
 		return ret;
 	if (id->device != adapter->ibdev || id->port_num != adapter->port) {

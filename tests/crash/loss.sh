@@ -112,6 +112,15 @@ if [ "$LAB_NODE" = 1 ] && [ $# = 0 ]; then
 	check "fetches over a link that was cut for good end in time" perf_ends_within 30
 	netem none
 	check "fetch all after that" fetch_all
+	# The kernel asks for its hardware address three times, a second apart, and gives up
+	netem loss 100%
+	ip neigh flush dev "$LAB_NETDEV"
+	fetch_all >/tmp/fetch.out 2>&1 &
+	fetch=$!
+	check "an address that does not answer" until_true eval \
+		'ip neigh show "$LAB_PEER_IP" | grep FAILED'
+	netem none
+	check "is asked for again, and fetched from" fetch_ends_well
 fi
 lab-barrier short-cut-done 120
 
