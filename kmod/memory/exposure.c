@@ -92,13 +92,20 @@ static int exposure_pay(struct rdmatensor_domain *domain, u32 nr)
 		return 0;
 	ret = rdmatensor_quota_charge(&domain->keys, domain->qp->device, nr - domain->keys_paid);
 	if (!ret)
-		domain->keys_paid = nr;
+		WRITE_ONCE(domain->keys_paid, nr);
 	return ret;
+}
+
+/* With one more of @nr, there may be so many at one time */
+static u32 exposure_keys_of_all(const struct rdmatensor_domain *domain, u32 nr, u64 sum, u32 most)
+{
+	u64 largest = max(READ_ONCE(domain->keys_most), nr);
+
+	return min3(sum, largest * most, (u64)EXPOSURE_KEYS_MAX);
 }
 
 int rdmatensor_exposure_reserve(struct rdmatensor_domain *domain, u32 nr, u64 sum, u32 most)
 {
-	u64 largest, all;
 	int ret;
 
 	might_sleep();
@@ -106,12 +113,14 @@ int rdmatensor_exposure_reserve(struct rdmatensor_domain *domain, u32 nr, u64 su
 	ret = rdmatensor_quota_settle(&domain->keys, domain->qp->device);
 	if (ret)
 		return ret;
+	/* Both only grow, so that most fetches find them paid for, without the lock */
+	if (nr <= READ_ONCE(domain->keys_most) &&
+	    exposure_keys_of_all(domain, nr, sum, most) <= READ_ONCE(domain->keys_paid))
+		return 0;
 	mutex_lock(&domain->keys_lock);
-	largest = max(domain->keys_most, nr);
-	all = min3(sum, largest * most, (u64)EXPOSURE_KEYS_MAX);
-	ret = exposure_pay(domain, all);
+	ret = exposure_pay(domain, exposure_keys_of_all(domain, nr, sum, most));
 	if (!ret)
-		domain->keys_most = largest;
+		WRITE_ONCE(domain->keys_most, max(domain->keys_most, nr));
 	mutex_unlock(&domain->keys_lock);
 	return ret;
 }
