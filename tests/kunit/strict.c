@@ -614,6 +614,11 @@ static void keys_are_paid_for(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, domain->keys_paid, 24);
 	KUNIT_EXPECT_EQ(test, rdmatensor_exposure_reserve(domain, 1, 100, 9), 0);
 	KUNIT_EXPECT_EQ(test, domain->keys_paid, 27);
+	/* One that takes more than each before it is remembered, though it was paid for */
+	KUNIT_EXPECT_EQ(test, rdmatensor_exposure_reserve(domain, 20, 20, 8), 0);
+	KUNIT_EXPECT_EQ(test, domain->keys_paid, 27);
+	KUNIT_EXPECT_EQ(test, rdmatensor_exposure_reserve(domain, 1, 100, 8), 0);
+	KUNIT_EXPECT_EQ(test, domain->keys_paid, 100);
 	KUNIT_EXPECT_EQ(test, rdmatensor_exposure_reserve(domain, 10000, U32_MAX, 256), 0);
 	KUNIT_EXPECT_EQ(test, domain->keys_paid, 16384);
 	script_close(script);
