@@ -593,7 +593,7 @@ static void keys_of_a_channel_are_bounded(struct kunit *test)
 	script_close(script);
 }
 
-/* Paid for are as many as there can be at one time: of all fetches, or of those that may be outstanding */
+/* As many as there can be at one time: of all fetches, or of those that may be outstanding */
 static void keys_are_paid_for(struct kunit *test)
 {
 	struct script_end *script = open_strict(test);

@@ -124,6 +124,31 @@ two_servers() {
 }
 check "two servers at the same time" two_servers
 
+# Of two that load at once one is told what to do, and does it
+begin_at_once() {
+	local early late path=/tmp/race.sock
+	"$tool" serve -j --keep "$path" "$model" --listen "$LAB_IP:7002" >/tmp/early 2>/tmp/early.err &
+	early=$!
+	"$tool" serve -j --keep "$path" "$model" --listen "$LAB_IP:7003" >/tmp/late 2>/tmp/late.err &
+	late=$!
+	until_true grep -qs ready /tmp/early /tmp/late || return 1
+	until_true eval 'grep -qs ready /tmp/early && grep -qs ready /tmp/late ||
+		! kill -0 $early || ! kill -0 $late' || return 1
+	kill $early $late 2>/dev/null
+	wait $early $late
+	cat /tmp/early.err /tmp/late.err
+	! grep -h error /tmp/early.err /tmp/late.err | grep -v "start this one again" || return 1
+	"$tool" serve -j --keep "$path" "$model" --listen "$LAB_IP:7003" >/tmp/late 2>/tmp/late.err &
+	late=$!
+	until_true grep -q '"taken_up": *true' /tmp/late || { cat /tmp/late.err; return 1; }
+	kill $late
+	wait $late
+	[[ $(pgrep -xc rdmatensor-keep) == 2 ]] && "$tool" domain end "$path"
+}
+check "two servers that begin at the same time" begin_at_once
+check "a folder that is not there" refused "make its folder" \
+	"$tool" serve --keep /tmp/nowhere/socket "$model" --listen "$LAB_IP:7001"
+
 check "its end" "$tool" domain end "$socket"
 check "leaves no socket" test ! -e "$socket"
 check "the domain stays as long as the server" listed domains 'map(.contexts)' '[1]'
@@ -187,10 +212,10 @@ check "and as one file" eval '
 check "and is taken up again" eval '
 	killed && serves /tmp/six --keep "$socket" /tmp/shards &&
 	[[ $(jq -s ".[0].taken_up" /tmp/six) == true ]]'
-check "but not by a server of some of it" refused "of which file, content or steps are others" \
+check "but not by a server of some of it" refused "of which the file, the time of its last change, the steps or --filter are others" \
 	"$tool" serve --keep "$socket" --filter "means.*" /tmp/shards --listen "$LAB_IP:7001"
 touch /tmp/shards/b.safetensors
-check "nor of other files" refused "of which file, content or steps are others" \
+check "nor of other files" refused "of which the file, the time of its last change, the steps or --filter are others" \
 	"$tool" serve --keep "$socket" /tmp/shards --listen "$LAB_IP:7001"
 killed
 "$tool" domain end "$socket"

@@ -234,7 +234,7 @@ static int listen_at(const struct sockaddr_un *addr)
 static void run(int parent, const struct sockaddr_un *addr)
 {
 	char letter, label[KEEPER_LABEL_MAX];
-	int domain = -1, listener, null;
+	int domain = -1, listener, null, err;
 
 	/* The parent's files: the model's, a lock, a pipe that somebody waits for the end of */
 	close_range(STDERR_FILENO + 1, (unsigned int)parent - 1, 0);
@@ -255,7 +255,11 @@ static void run(int parent, const struct sockaddr_un *addr)
 		keep(listener, addr, domain, label);
 		return;
 	}
-	send_packet(parent, END, strerror(listener < 0 ? -listener : errno), -1);
+	err = listener < 0 ? -listener : errno;
+	snprintf(label, sizeof(label), "%s%s", strerror(err), err == EADDRINUSE ?
+		 ": another server has left its domain there meanwhile: start this one again, and it serves from that" :
+		 err == ENOENT ? ": make its folder, or give another path" : "");
+	send_packet(parent, END, label, -1);
 }
 
 int keeper_begin(const char *path, struct keeper *keeper)
@@ -350,8 +354,9 @@ static int ask(const char *path, int fd, char letter, char *text, int *with)
 	close(fd);
 	if (!err && answered == DONE)
 		return EXIT_OK;
-	return failed("keeper %s: it does not answer: %s", path,
-		      strerror(err ? err : EPROTO));
+	return failed("keeper %s: it does not answer: %s%s", path, strerror(err ? err : EPROTO),
+		      err == EPIPE || err == ECONNRESET ?
+		      ": it answers its own user alone, or has just ended" : "");
 }
 
 int keeper_get(const char *path, int *domain, char *label)

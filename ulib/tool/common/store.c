@@ -135,8 +135,8 @@ static int map_memory(enum store_memory memory, uint64_t *bytes, void **at)
 		*bytes = align_up(*bytes, page);
 		if (map_memfd(MFD_CLOEXEC | MFD_HUGETLB, *bytes, at))
 			return EXIT_OK;
-		return failed("%" PRIu64 " huge pages of %" PRIu64 " KiB: %s: make them with `sysctl vm.nr_hugepages=%" PRIu64 "`",
-			      *bytes / page, page / 1024, strerror(errno), *bytes / page);
+		return failed("%" PRIu64 " huge pages of %" PRIu64 " KiB: %s: fewer are free (`grep HugePages /proc/meminfo`): raise vm.nr_hugepages, which counts those in use, too",
+			      *bytes / page, page / 1024, strerror(errno));
 	case STORE_MEMFD:
 		if (map_memfd(MFD_CLOEXEC, *bytes, at))
 			return EXIT_OK;

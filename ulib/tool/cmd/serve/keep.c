@@ -135,7 +135,7 @@ int serve_open_domain(struct serve *serve)
 	if (serve->domain < 0)
 		return keeper_begin(serve->keep, &serve->keeper);
 	if (strcmp(serve->kept, serve->label))
-		return failed("keeper %s: it keeps %.*s, of which file, content or steps are others: end it with `rdmatensor domain end %s`, or give another socket",
+		return failed("keeper %s: it keeps %.*s, of which the file, the time of its last change, the steps or --filter are others: end it with `rdmatensor domain end %s`, or give another socket",
 			      serve->keep, (int)strcspn(serve->kept, "\n"), serve->kept,
 			      serve->keep);
 	rdmatensor_start_domain(&serve->server.options.start, serve->domain);
