@@ -88,12 +88,12 @@ static int ended(pid_t pid)
 TEST(pools_that_are_freed_hold_up_their_user_only)
 {
 	struct timespec from, to;
-	pid_t pid;
+	pid_t pid, destroys;
 
 	side_open(&s, "charge", 4096, 0, NULL);
 	test_param("memlock", 1);
 	hold_at("pool_free");
-	EQ(ended(creates(OWNER, LIMIT)), 0);
+	destroys = creates(OWNER, LIMIT);
 	hold_wait();
 
 	/* A thread is held for 60 s at most: who had waited would have waited for that */
@@ -120,5 +120,7 @@ TEST(pools_that_are_freed_hold_up_their_user_only)
 	process_sleeps(pid);
 	hold_go();
 	EQ(ended(pid), 0);
+	/* POOL_DESTROY returns when all is free */
+	EQ(ended(destroys), 0);
 	test_param("memlock", 0);
 }
