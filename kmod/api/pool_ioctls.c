@@ -234,7 +234,7 @@ static const char *pools_why(int error)
 	case -ENOMEM:
 		return "no memory to describe them: free some, or raise memory.max of the cgroup";
 	case -EDQUOT:
-		return "the RDMA cgroup allows no more memory regions: raise hca_object in its rdma.max";
+		return "the RDMA cgroup allows no more regions: raise hca_object in its rdma.max";
 	case -EINTR:
 		return "there is a signal for the process: try again";
 	case -EOPNOTSUPP:

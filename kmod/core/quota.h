@@ -47,8 +47,8 @@ static inline void rdmatensor_quota_init(struct rdmatensor_quota *quota)
  */
 int rdmatensor_quota_charge(struct rdmatensor_quota *quota, struct ib_device *ibdev, u32 nr);
 /*
- * What is owed, charged to the caller; by a kernel thread nothing. Errors as above: it is still owed
- * then
+ * What is owed, charged to the caller; by a kernel thread nothing. Errors as above: it is still
+ * owed then
  */
 int rdmatensor_quota_settle(struct rdmatensor_quota *quota, struct ib_device *ibdev);
 /* All of it, when what was paid for is gone. Idempotent. May sleep */

@@ -116,8 +116,8 @@ void rdmatensor_adapter_unregister(void);
  * port, else its first active one. RoCE: the named GID index, which must be a
  * RoCE v2 GID, else the first RoCE v2 GID that is IPv4-mapped or global IPv6, else
  * a link-local one. InfiniBand: the named index, else 0. Devices without memory
- * management extensions (fast registration), or without PAGE_SIZE among their pages, and iWARP (no write with
- * immediate), are no candidates, and the line says so when that is what is
+ * management extensions (fast registration), or without PAGE_SIZE among their pages, and
+ * iWARP (no write with immediate), are no candidates, and the line says so when that is what is
  * missing. GIDs beyond index 255 are none: a queue pair cannot name them.
  *
  * On error @adapter is not bound, and @gone will not be called. Return: 0;
@@ -131,11 +131,11 @@ int rdmatensor_adapter_bind(struct rdmatensor_adapter *adapter,
 			    char *cause, size_t room);
 
 /*
- * Whether the device can be told that a page has PAGE_SIZE bytes. irdma takes any length that it does
- * not know for 4 KiB, and moves all else to where it should not, where PAGE_SIZE is 64 KiB
+ * Whether the device can be told that a page has PAGE_SIZE bytes. irdma takes any length that it
+ * does not know for 4 KiB, and moves all else to where it should not, where PAGE_SIZE is 64 KiB
  */
 bool rdmatensor_adapter_has_pages(const struct ib_device *ibdev);
-/* log2 of the bytes behind one memory region of pages of PAGE_SIZE, as far as its driver keeps to it */
+/* log2 of the bytes behind one memory region of PAGE_SIZE pages, as its driver keeps to it */
 u8 rdmatensor_adapter_seg_shift(const struct ib_device *ibdev);
 
 /**

@@ -108,8 +108,8 @@ u32 rdmatensor_exposure_keys(const struct rdmatensor_domain *domain, u64 offset,
  */
 int rdmatensor_exposure_reserve(struct rdmatensor_domain *domain, u32 nr, u64 sum, u32 most);
 /*
- * One memory region more for the domain's exposures. May sleep. Return: 0; -EDQUOT: rdma.max, or there
- * are as many as a channel may have; another negative errno
+ * One memory region more for the domain's exposures. May sleep. Return: 0; -EDQUOT: rdma.max, or
+ * there are as many as a channel may have; another negative errno
  */
 int rdmatensor_exposure_grow(struct rdmatensor_domain *domain);
 

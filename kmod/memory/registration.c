@@ -195,7 +195,7 @@ bool rdmatensor_registration_wants_less(const struct rdmatensor_registration *re
 	case -ENODEV:
 	case -EOVERFLOW:
 	case -EDQUOT:
-	/* An exporter's refusal, or its fence that was not signalled in time: it would be asked again */
+	/* An exporter's refusal, or its fence that was late: it would be asked again */
 	case -EOPNOTSUPP:
 		return false;
 	default:

@@ -97,8 +97,9 @@ int rdmatensor_registration_begin(struct rdmatensor_registration *reg,
 				  struct rdmatensor_memory *memory,
 				  const struct rdmatensor_span *span, int access);
 /*
- * Within begin(), which failed with @error: whether short pages may come through. Whatever fails with
- * long ones, in the platform, the driver or the device, may be all right with those, which everybody has
+ * Within begin(), which failed with @error: whether short pages may come through. Whatever fails
+ * with long ones, in the platform, the driver or the device, may be all right with those, which
+ * everybody has
  */
 bool rdmatensor_registration_wants_less(const struct rdmatensor_registration *reg, int error);
 /*

@@ -230,8 +230,8 @@ static int conn_wait(struct rdmatensor_conn *conn, const struct rdmatensor_conn_
 }
 
 /*
- * An address that does not answer for the three seconds that a neighbour is asked for is not asked for
- * again by the same attempt, although the link may be back by then
+ * An address that does not answer for the three seconds that a neighbour is asked for is not asked
+ * for again by the same attempt, although the link may be back by then
  */
 static int conn_resolve_addr(struct rdmatensor_conn *conn, const struct rdmatensor_conn_target *to,
 			     struct sockaddr *src)

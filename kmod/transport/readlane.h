@@ -69,7 +69,7 @@ struct rdmatensor_readlist {
  * @room: READs that may be posted
  * @lists: that are in flight
  * @bytes: that they read
- * @said_at: jiffies: when the device said something of @lists last, or of none when the first was posted
+ * @said_at: jiffies: when the device said something of @lists last, or the first was posted
  * @watch: ends the lane if the device says nothing of @lists; armed while there are any
  * @conn: the connection, with the queue pair; without an id in IDLE
  * @down_work: takes a FAILED lane apart
@@ -142,7 +142,7 @@ struct rdmatensor_readers *rdmatensor_readers_alloc(struct rdmatensor_cm *cm,
 						    wait_queue_head_t *wait,
 						    struct workqueue_struct *wq,
 						    const struct rdmatensor_channel *channel);
-/* Ends @lane if the device has said nothing for too long at @now, jiffies; else looks again later */
+/* Ends @lane if the device has said nothing for too long at @now, jiffies; else looks later */
 void rdmatensor_readlane_watch(struct rdmatensor_readlane *lane, unsigned long now);
 /* The peer has connected the channel, and says where it listens. Before the channel is UP */
 void rdmatensor_readers_peer_port(struct rdmatensor_readers *readers, u16 port);
