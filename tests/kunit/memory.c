@@ -363,9 +363,9 @@ static void limits_of_drivers(struct kunit *test)
 	ibdev->attrs.max_mr_size = 5 * PAGE_SIZE;
 	KUNIT_EXPECT_EQ(test, rdmatensor_adapter_seg_shift(ibdev), PAGE_SHIFT + 2);
 
-	ibdev->attrs.page_size_cap = BIT_ULL(PAGE_SHIFT) | SZ_2M;
+	ibdev->attrs.page_size_cap = SZ_8M + PAGE_SIZE;
 	KUNIT_EXPECT_TRUE(test, rdmatensor_adapter_has_pages(ibdev));
-	ibdev->attrs.page_size_cap = BIT_ULL(PAGE_SHIFT - 1) | SZ_2M;
+	ibdev->attrs.page_size_cap = SZ_8M + PAGE_SIZE / 2;
 	KUNIT_EXPECT_FALSE(test, rdmatensor_adapter_has_pages(ibdev));
 	ibdev->attrs.page_size_cap = 0;
 	KUNIT_EXPECT_TRUE(test, rdmatensor_adapter_has_pages(ibdev));
