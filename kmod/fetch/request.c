@@ -1064,8 +1064,8 @@ static int request_reserve_keys(struct rdmatensor_request *req,
 		return 0;
 	/* In a proxy it may begin anywhere */
 	if (!args->alloc)
-		req->nr_keys = rdmatensor_exposure_keys(channel->domain, args->offset,
-							args->bytes) + !!args->proxy;
+		req->nr_keys = rdmatensor_wire_segments(args->offset, args->bytes,
+							channel->domain->seg_shift) + !!args->proxy;
 	sum = atomic64_add_return(req->nr_keys, &channel->nr_keys);
 	ret = rdmatensor_exposure_reserve(channel->domain, req->nr_keys, sum,
 					  channel->max_outstanding);

@@ -73,15 +73,6 @@ static int exposure_error(int error)
 	return error == -EAGAIN ? -ENOMEM : error;
 }
 
-u32 rdmatensor_exposure_keys(const struct rdmatensor_domain *domain, u64 offset, u64 bytes)
-{
-	u64 step = 1ULL << domain->seg_shift;
-
-	/* Of 64 bits: a pool has no more than 2^40 bytes */
-	return bytes ? ((offset & (step - 1)) + bytes + step - 1) >> domain->seg_shift : 0;
-}
-EXPORT_SYMBOL_IF_KUNIT(rdmatensor_exposure_keys);
-
 /* Those of the domain are @nr, and paid for as long as it is there */
 static int exposure_pay(struct rdmatensor_domain *domain, u32 nr)
 {

@@ -95,8 +95,6 @@ static inline bool rdmatensor_exposure_is_whole(const struct rdmatensor_exposure
 	return !exposure->domain || exposure->nr_mrs == exposure->nr_rkeys;
 }
 
-/* Memory regions that so many bytes at that offset in a pool take. Any context */
-u32 rdmatensor_exposure_keys(const struct rdmatensor_domain *domain, u64 offset, u64 bytes);
 /**
  * rdmatensor_exposure_reserve - have a process pay for its exposures
  * @domain: of the channel

@@ -38,6 +38,7 @@
  * @stays: it goes on when the other end has said that it leaves
  * @heard: messages that it has read, which its own say that it consumed
  * @tell: how many of them it has told of; with @lie_count the test sets it
+ * @ended: how the work request ended with which liar_hear() said LIAR_END, enum ibv_wc_status
  */
 struct liar {
 	struct rdma_cm_id *ids[LIAR_LANES];

@@ -562,6 +562,16 @@ static struct ib_mr *no_more(struct ib_pd *pd, enum ib_mr_type type, u32 entries
 	return ERR_PTR(-EAGAIN);
 }
 
+/* A destination for which there are not enough keys: the peer is told that it is not wanted */
+static void ends_without_keys(struct script_end *script, const char *end)
+{
+	const struct script_step cancelled = CANCELLED(0, end);
+
+	DO(script, FETCH(1, "x", "req#0"));
+	DO(script, META(0, TOO_LONG, "cancel#0"));
+	script_do(script, &cancelled);
+}
+
 /* Some drivers say "again" when they have none left, and would be asked for ever */
 static void no_more_regions(struct kunit *test)
 {
@@ -570,9 +580,7 @@ static void no_more_regions(struct kunit *test)
 
 	end->ibdev->ops.alloc_mr = no_more;
 	KUNIT_EXPECT_EQ(test, rdmatensor_exposure_grow(end->domain), -ENOMEM);
-	DO(script, FETCH(1, "x", "req#0"));
-	DO(script, META(0, TOO_LONG, "cancel#0"));
-	DO(script, CANCELLED(0, "end1:-12"));
+	ends_without_keys(script, "end1:-12");
 	script_close(script);
 }
 
@@ -587,9 +595,7 @@ static void keys_of_a_channel_are_bounded(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rdmatensor_exposure_grow(domain), -ENOMEM);
 	domain->keys_made = 16384;
 	KUNIT_EXPECT_EQ(test, rdmatensor_exposure_grow(domain), -EDQUOT);
-	DO(script, FETCH(1, "x", "req#0"));
-	DO(script, META(0, TOO_LONG, "cancel#0"));
-	DO(script, CANCELLED(0, "end1:-122"));
+	ends_without_keys(script, "end1:-122");
 	script_close(script);
 }
 
@@ -600,10 +606,10 @@ static void keys_are_paid_for(struct kunit *test)
 	struct rdmatensor_domain *domain = script->end->domain;
 	u64 step = 1ULL << END_SEG_SHIFT;
 
-	KUNIT_EXPECT_EQ(test, rdmatensor_exposure_keys(domain, 7, 0), 0);
-	KUNIT_EXPECT_EQ(test, rdmatensor_exposure_keys(domain, 7, step - 7), 1);
-	KUNIT_EXPECT_EQ(test, rdmatensor_exposure_keys(domain, 7, step - 6), 2);
-	KUNIT_EXPECT_EQ(test, rdmatensor_exposure_keys(domain, step - 1, 2 * step + 1), 3);
+	KUNIT_EXPECT_EQ(test, rdmatensor_wire_segments(7, 0, END_SEG_SHIFT), 0);
+	KUNIT_EXPECT_EQ(test, rdmatensor_wire_segments(7, step - 7, END_SEG_SHIFT), 1);
+	KUNIT_EXPECT_EQ(test, rdmatensor_wire_segments(7, step - 6, END_SEG_SHIFT), 2);
+	KUNIT_EXPECT_EQ(test, rdmatensor_wire_segments(step - 1, 2 * step + 1, END_SEG_SHIFT), 3);
 
 	KUNIT_EXPECT_EQ(test, rdmatensor_exposure_reserve(domain, 3, 5, 8), 0);
 	KUNIT_EXPECT_EQ(test, domain->keys_paid, 5);
