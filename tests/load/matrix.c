@@ -8,7 +8,8 @@
  * Times hold for two emulated nodes on a machine that does other things besides, where 4 KB
  * alone take 5 to 15 ms: they tell bounded from unbounded, and what waits for all bulk from
  * what waits for its turn. A cell's time is the median of the row's repetitions, its result
- * that of each.
+ * that of each. A cell over its bound is measured anew, twice at most, and its least median
+ * counts: the machine's other work does not come back each time, a queue that is too long does.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -21,6 +22,7 @@
 #include "matrix.h"
 
 #define REPEAT_MAX 5
+#define ROUNDS_MAX 3
 
 /**
  * struct column - a load
@@ -206,39 +208,55 @@ static bool is_right(const struct row *row, int ret)
 /* What bounds are multiplied by, of kernels that are slow and not evenly so: LOAD_SLACK */
 static unsigned int slack = 1;
 
+/* What the row's repetitions took, sorted; false, and @ret, if a result is not right */
+static bool run_row(struct scene *scene, const struct row *row, uint64_t *took, int *ret)
+{
+	unsigned int i;
+
+	for (i = 0; i < row->repeat; i++) {
+		*ret = row->fn(scene, &took[i]);
+		if (!is_right(row, *ret))
+			return false;
+	}
+	qsort(took, row->repeat, sizeof(*took), compare_u64);
+	return true;
+}
+
 static void run_cell(struct scene *scene, unsigned int r, unsigned int c)
 {
 	const struct row *row = &rows[r];
 	const struct cell *cell = &row->cells[c];
-	uint64_t took[REPEAT_MAX] = { 0 }, bound, typical;
-	unsigned int i;
-	int ret = 0;
+	uint64_t took[REPEAT_MAX] = { 0 }, bound, typical, least = UINT64_MAX;
+	unsigned int round;
+	int ret;
 
 	if (cell->why)
 		return;
-	for (i = 0; i < row->repeat; i++) {
-		ret = row->fn(scene, &took[i]);
-		if (!is_right(row, ret))
+	for (round = 0; round < ROUNDS_MAX; round++) {
+		if (!run_row(scene, row, took, &ret)) {
+			printf("not ok %d - %s: %s %s: %s (%d)\n", ++number, columns[c].name,
+			       row->operation, row->ending, strerror(-ret), ret);
+			failures++;
+			return;
+		}
+		typical = took[row->repeat / 2];
+		if (typical < least)
+			least = typical;
+		if (!c)
+			base_ns[r] = least;
+		bound = cell->times * base_ns[r];
+		if (bound < cell->ms * MS)
+			bound = cell->ms * MS;
+		bound *= slack;
+		if (least <= bound)
 			break;
+		printf("# %s: %s %s: %.2f ms, more than %.0f: once more\n", columns[c].name,
+		       row->operation, row->ending, typical / 1e6, bound / 1e6);
 	}
-	if (i < row->repeat) {
-		printf("not ok %d - %s: %s %s: %s (%d)\n", ++number, columns[c].name,
-		       row->operation, row->ending, strerror(-ret), ret);
-		failures++;
-		return;
-	}
-	qsort(took, row->repeat, sizeof(*took), compare_u64);
-	typical = took[row->repeat / 2];
-	if (!c)
-		base_ns[r] = typical;
-	bound = cell->times * base_ns[r];
-	if (bound < cell->ms * MS)
-		bound = cell->ms * MS;
-	bound *= slack;
 	printf("%s %d - %s: %s %s: %.2f ms, worst %.2f, at most %.0f\n",
-	       typical <= bound ? "ok" : "not ok", ++number, columns[c].name, row->operation,
-	       row->ending, typical / 1e6, took[row->repeat - 1] / 1e6, bound / 1e6);
-	failures += typical > bound;
+	       least <= bound ? "ok" : "not ok", ++number, columns[c].name, row->operation,
+	       row->ending, least / 1e6, took[row->repeat - 1] / 1e6, bound / 1e6);
+	failures += least > bound;
 }
 
 /* What a load began with and what cases have ended with is what there is after it */
