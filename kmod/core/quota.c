@@ -118,21 +118,23 @@ int rdmatensor_quota_charge(struct rdmatensor_quota *quota, struct ib_device *ib
 
 int rdmatensor_quota_settle(struct rdmatensor_quota *quota, struct ib_device *ibdev)
 {
-	LIST_HEAD(none);
-	u32 owed;
+	u32 owed = rdmatensor_quota_owed(quota);
 	int ret;
 
 	might_sleep();
-	if (!READ_ONCE(quota->owed) || current->flags & PF_KTHREAD)
+	if (!owed || current->flags & PF_KTHREAD)
 		return 0;
-	spin_lock(&quota->lock);
-	owed = quota->owed;
-	quota->owed = 0;
-	spin_unlock(&quota->lock);
 	ret = quota_charge(quota, ibdev, owed);
-	if (ret)
-		quota_give(quota, &none, owed);
+	if (!ret)
+		rdmatensor_quota_forgive(quota, owed);
 	return ret;
+}
+
+void rdmatensor_quota_forgive(struct rdmatensor_quota *quota, u32 nr)
+{
+	spin_lock(&quota->lock);
+	quota->owed -= nr;
+	spin_unlock(&quota->lock);
 }
 
 void rdmatensor_quota_uncharge(struct rdmatensor_quota *quota)

@@ -35,6 +35,12 @@ static inline void rdmatensor_quota_init(struct rdmatensor_quota *quota)
 	quota->owed = 0;
 }
 
+/* Any context; what is charged or owed meanwhile is not in it */
+static inline u32 rdmatensor_quota_owed(const struct rdmatensor_quota *quota)
+{
+	return READ_ONCE(quota->owed);
+}
+
 #ifdef CONFIG_CGROUP_RDMA
 /**
  * rdmatensor_quota_charge - charge queue pairs or memory regions to the caller's cgroup
@@ -48,9 +54,11 @@ static inline void rdmatensor_quota_init(struct rdmatensor_quota *quota)
 int rdmatensor_quota_charge(struct rdmatensor_quota *quota, struct ib_device *ibdev, u32 nr);
 /*
  * What is owed, charged to the caller; by a kernel thread nothing. Errors as above: it is still
- * owed then
+ * owed then, and has been all the time. One caller at a time
  */
 int rdmatensor_quota_settle(struct rdmatensor_quota *quota, struct ib_device *ibdev);
+/* @nr of what is owed are gone, before anybody has paid for them */
+void rdmatensor_quota_forgive(struct rdmatensor_quota *quota, u32 nr);
 /* All of it, when what was paid for is gone. Idempotent. May sleep */
 void rdmatensor_quota_uncharge(struct rdmatensor_quota *quota);
 #else
@@ -64,6 +72,10 @@ static inline int rdmatensor_quota_settle(struct rdmatensor_quota *quota,
 					  struct ib_device *ibdev)
 {
 	return 0;
+}
+
+static inline void rdmatensor_quota_forgive(struct rdmatensor_quota *quota, u32 nr)
+{
 }
 
 static inline void rdmatensor_quota_uncharge(struct rdmatensor_quota *quota)

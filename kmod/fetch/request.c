@@ -309,11 +309,22 @@ static void request_await_keys(struct rdmatensor_request *req)
 	rdmatensor_operation_arm(&req->fetch.op, jiffies + req->patience);
 }
 
+/* Its memory regions are idle again, or were never made. By one at a time */
+static void request_give_keys(struct rdmatensor_request *req)
+{
+	if (!req->nr_keys)
+		return;
+	atomic64_sub(req->nr_keys, &req->channel->nr_keys);
+	req->nr_keys = 0;
+}
+
 /* Nobody but this side can write to the destination any more. Moves the request on to @to */
 static void request_conclude(struct rdmatensor_request *req, enum request_state to)
 {
 	bool settle = req->arrived && rdmatensor_fetch_is_unsettled(&req->fetch);
 
+	/* Before the process has its entry, and fetches the next one */
+	request_give_keys(req);
 	if (settle)
 		/* The fetch ends in process context; for the peer it has ended now */
 		rdmatensor_operation_get(&req->fetch.op);
@@ -698,7 +709,7 @@ static void request_release(struct rdmatensor_operation *op)
 	struct rdmatensor_request *req = to_request(op);
 
 	rdmatensor_metacache_put(req->channel->metacache, req->entry);
-	atomic64_sub(req->nr_keys, &req->channel->nr_keys);
+	request_give_keys(req);
 	rdmatensor_channel_put(req->channel);
 	kfree(req->fetch.slice);
 	kfree(req->fetch.layout);
@@ -725,6 +736,9 @@ static void request_settle(struct work_struct *work)
 static void request_exposed(struct rdmatensor_request *req, int error)
 {
 	if (error) {
+		/* Others may be short of them, and until the peer answers the CANCEL it may be long */
+		if (!req->exposure.nr_open)
+			request_let_go(req);
 		request_stop(req, error);
 	} else {
 		request_move(req, REQUEST_RE_QUEUED);
@@ -957,11 +971,12 @@ static bool request_may_expose(const struct rdmatensor_request *req)
 }
 
 /* A destination, if the meta-data is known */
-static void request_recall(struct rdmatensor_request *req,
-			   const struct rdmatensor_fetch_args *args)
+static int request_recall(struct rdmatensor_request *req,
+			  const struct rdmatensor_fetch_args *args)
 {
 	struct rdmatensor_channel *channel = req->channel;
 	struct rdmatensor_meta known;
+	int ret = 0;
 
 	req->fetch.validate = READ_ONCE(channel->core->validate);
 	/* In strict mode a destination has other keys with each fetch */
@@ -971,14 +986,17 @@ static void request_recall(struct rdmatensor_request *req,
 	/* The step is told by the answer, so there is to be one */
 	if (rdmatensor_metacache_read(req->entry, &known) && !req->fetch.validate &&
 	    !req->fetch.newest &&
-	    !rdmatensor_fetch_learn(&req->fetch, &known) && request_may_expose(req) &&
-	    (request_expose(req, GFP_KERNEL_ACCOUNT) || request_expose_now(req))) {
-		req->fetch.op.status.text_len = 0;
-		rdmatensor_proxy_give(&req->fetch.proxy);
+	    !rdmatensor_fetch_learn(&req->fetch, &known) && request_may_expose(req)) {
+		ret = request_expose(req, GFP_KERNEL_ACCOUNT) ?: request_expose_now(req);
+		if (ret) {
+			req->fetch.op.status.text_len = 0;
+			rdmatensor_proxy_give(&req->fetch.proxy);
+		}
 	}
 	/* Without a destination the request carries no meta-data: the peer sends its own */
 	if (!req->exposed)
 		rdmatensor_fetch_unlearn(&req->fetch);
+	return ret == -EDQUOT ? ret : 0;
 }
 
 /*
@@ -1052,7 +1070,7 @@ static int request_check_features(struct rdmatensor_channel *channel, u32 featur
 	return knows ? 0 : usable ? -EOPNOTSUPP : -ENOTCONN;
 }
 
-/* In strict mode, for a destination that the process has named: it pays for the keys */
+/* In strict mode the process pays for the keys, for one if it does not name the destination */
 static int request_reserve_keys(struct rdmatensor_request *req,
 				const struct rdmatensor_fetch_args *args)
 {
@@ -1063,14 +1081,14 @@ static int request_reserve_keys(struct rdmatensor_request *req,
 	if (!channel->domain)
 		return 0;
 	/* In a proxy it may begin anywhere */
-	if (!args->alloc)
-		req->nr_keys = rdmatensor_wire_segments(args->offset, args->bytes,
-							channel->domain->seg_shift) + !!args->proxy;
+	req->nr_keys = args->alloc ? 1 :
+		       rdmatensor_wire_segments(args->offset, args->bytes,
+						channel->domain->seg_shift) + !!args->proxy;
 	sum = atomic64_add_return(req->nr_keys, &channel->nr_keys);
 	ret = rdmatensor_exposure_reserve(channel->domain, req->nr_keys, sum,
 					  channel->max_outstanding);
 	if (ret)
-		atomic64_sub(req->nr_keys, &channel->nr_keys);
+		request_give_keys(req);
 	return ret;
 }
 
@@ -1101,7 +1119,9 @@ static int request_submit(struct rdmatensor_channel *channel,
 	ret = request_reserve_keys(req, args);
 	if (ret)
 		goto out_abandon_fetch;
-	request_recall(req, args);
+	ret = request_recall(req, args);
+	if (ret)
+		goto out_abandon;
 
 	ret = xa_alloc_cyclic_bh(&channel->requests, &req->index, req,
 				 XA_LIMIT(0, RDMATENSOR_INDEX_MAX), &channel->next_index,
@@ -1134,7 +1154,7 @@ static int request_submit(struct rdmatensor_channel *channel,
 
 out_abandon:
 	request_unexpose(req);
-	atomic64_sub(req->nr_keys, &channel->nr_keys);
+	request_give_keys(req);
 out_abandon_fetch:
 	rdmatensor_fetch_abandon(&req->fetch);
 out_put_entry:

@@ -17,8 +17,8 @@
  *
  * Who pays: a process, when it fetches, for as many as its fetches can have at one time; they are
  * made later, by a kernel thread, which could charge nobody. How long a destination that the kernel
- * allocates will be is not known by then: what is made beyond what was paid is owed, and the next
- * fetch pays.
+ * allocates will be is not known by then: it pays for one, what is made beyond that is owed, and
+ * the next fetch pays. If it cannot, what is idle of that is freed.
  *
  * Each use has another key and other addresses: what a peer remembers of an earlier one leads
  * nowhere. Keys have eight bits for that, and return; addresses do after 2^61 bytes.
@@ -87,6 +87,55 @@ static int exposure_pay(struct rdmatensor_domain *domain, u32 nr)
 	return ret;
 }
 
+/* Which has been idle the longest. NULL: none is */
+static struct ib_mr *exposure_take_idle(struct ib_qp *qp)
+{
+	struct ib_mr *mr = ib_mr_pool_get(qp, &qp->rdma_mrs);
+
+	if (!mr)
+		return NULL;
+	/* It does not come back */
+	spin_lock_irq(&qp->mr_lock);
+	qp->mrs_used--;
+	spin_unlock_irq(&qp->mr_lock);
+	return mr;
+}
+
+/*
+ * Nobody can pay for what is owed. A channel whose peer had a long tensor once would have no key
+ * for short ones until it ends
+ */
+static void exposure_free_owed(struct rdmatensor_domain *domain)
+{
+	struct ib_mr *mr;
+
+	lockdep_assert_held(&domain->keys_lock);
+	while (rdmatensor_quota_owed(&domain->keys)) {
+		mr = exposure_take_idle(domain->qp);
+		if (!mr)
+			return;
+		ib_dereg_mr(mr);
+		domain->keys_made--;
+		WRITE_ONCE(domain->keys_paid, domain->keys_paid - 1);
+		rdmatensor_quota_forgive(&domain->keys, 1);
+		cond_resched();
+	}
+}
+
+/* What kernel threads have made, so that there may be @nr: also if others are still owed */
+static int exposure_settle(struct rdmatensor_domain *domain, u32 nr)
+{
+	int ret;
+
+	lockdep_assert_held(&domain->keys_lock);
+	ret = rdmatensor_quota_settle(&domain->keys, domain->qp->device);
+	if (ret != -EDQUOT)
+		return ret;
+	exposure_free_owed(domain);
+	return nr + rdmatensor_quota_owed(&domain->keys) <= domain->keys_paid ||
+	       !rdmatensor_quota_owed(&domain->keys) ? 0 : ret;
+}
+
 /* With one more of @nr, there may be so many at one time */
 static u32 exposure_keys_of_all(const struct rdmatensor_domain *domain, u32 nr, u64 sum, u32 most)
 {
@@ -97,19 +146,17 @@ static u32 exposure_keys_of_all(const struct rdmatensor_domain *domain, u32 nr, 
 
 int rdmatensor_exposure_reserve(struct rdmatensor_domain *domain, u32 nr, u64 sum, u32 most)
 {
+	u32 all;
 	int ret;
 
 	might_sleep();
-	/* What a kernel thread has made for earlier fetches */
-	ret = rdmatensor_quota_settle(&domain->keys, domain->qp->device);
-	if (ret)
-		return ret;
-	/* Both only grow, so that most fetches find them paid for, without the lock */
-	if (nr <= READ_ONCE(domain->keys_most) &&
+	/* So that most fetches find them paid for, without the lock. What others free is owed then */
+	if (!rdmatensor_quota_owed(&domain->keys) && nr <= READ_ONCE(domain->keys_most) &&
 	    exposure_keys_of_all(domain, nr, sum, most) <= READ_ONCE(domain->keys_paid))
 		return 0;
 	mutex_lock(&domain->keys_lock);
-	ret = exposure_pay(domain, exposure_keys_of_all(domain, nr, sum, most));
+	all = exposure_keys_of_all(domain, nr, sum, most);
+	ret = exposure_settle(domain, all) ?: exposure_pay(domain, all);
 	if (!ret)
 		WRITE_ONCE(domain->keys_most, max(domain->keys_most, nr));
 	mutex_unlock(&domain->keys_lock);
@@ -133,7 +180,6 @@ static struct ib_mr *exposure_alloc_mr(struct rdmatensor_domain *domain)
 			 1U << (domain->seg_shift - PAGE_SHIFT));
 	if (IS_ERR(mr))
 		return ERR_PTR(exposure_error(PTR_ERR(mr)));
-	/* It stays as long as the domain does */
 	domain->keys_made++;
 	return mr;
 }

@@ -563,12 +563,14 @@ static struct ib_mr *no_more(struct ib_pd *pd, enum ib_mr_type type, u32 entries
 }
 
 /* A destination for which there are not enough keys: the peer is told that it is not wanted */
-static void ends_without_keys(struct script_end *script, const char *end)
+static void ends_without_keys(struct kunit *test, struct script_end *script, const char *end)
 {
 	const struct script_step cancelled = CANCELLED(0, end);
 
 	DO(script, FETCH(1, "x", "req#0"));
 	DO(script, META(0, TOO_LONG, "cancel#0"));
+	/* Those that there are, others need not wait for */
+	KUNIT_EXPECT_EQ(test, script->end->domain->qp->mrs_used, 0);
 	script_do(script, &cancelled);
 }
 
@@ -580,7 +582,7 @@ static void no_more_regions(struct kunit *test)
 
 	end->ibdev->ops.alloc_mr = no_more;
 	KUNIT_EXPECT_EQ(test, rdmatensor_exposure_grow(end->domain), -ENOMEM);
-	ends_without_keys(script, "end1:-12");
+	ends_without_keys(test, script, "end1:-12");
 	script_close(script);
 }
 
@@ -595,7 +597,7 @@ static void keys_of_a_channel_are_bounded(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rdmatensor_exposure_grow(domain), -ENOMEM);
 	domain->keys_made = 16384;
 	KUNIT_EXPECT_EQ(test, rdmatensor_exposure_grow(domain), -EDQUOT);
-	ends_without_keys(script, "end1:-122");
+	ends_without_keys(test, script, "end1:-122");
 	script_close(script);
 }
 
@@ -640,12 +642,29 @@ static void keys_of_fetches_are_counted(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic64_read(&channel->nr_keys), 3);
 	DO(script, META(0, 100, "reg re#0+dest"));
 	KUNIT_EXPECT_EQ(test, atomic64_read(&channel->nr_keys), 3);
-	/* How long what the kernel allocates will be nobody knows */
+	/* How long what the kernel allocates will be nobody knows: it is one at least */
 	DO(script, FETCH(2, "y", "req#1"));
-	KUNIT_EXPECT_EQ(test, atomic64_read(&channel->nr_keys), 3);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&channel->nr_keys), 4);
+	DO(script, CONTENT(0, 0, 100, "inv end1:0"));
+	KUNIT_EXPECT_EQ(test, atomic64_read(&channel->nr_keys), 1);
+	KUNIT_EXPECT_EQ(test, script->end->domain->keys_paid, 4);
+	script_close(script);
+}
+
+/* A fetch whose entry the process has needs none, whatever the peer still owes it */
+static void keys_of_late_fetches_are_given_back(struct kunit *test)
+{
+	struct script_end *script = open_strict(test);
+	struct rdmatensor_channel *channel = script->end->channel;
+
+	DO(script, FETCH(1, "x", "req#0"));
+	DO(script, META(0, 100, "reg re#0+dest"));
+	DO(script, CANCEL(1, "cancel#0"));
+	KUNIT_EXPECT_EQ(test, atomic64_read(&channel->nr_keys), 1);
 	DO(script, CONTENT(0, 0, 100, "inv end1:0"));
 	KUNIT_EXPECT_EQ(test, atomic64_read(&channel->nr_keys), 0);
-	KUNIT_EXPECT_EQ(test, script->end->domain->keys_paid, 3);
+	DO(script, CANCELLED(0, ""));
+	KUNIT_EXPECT_EQ(test, atomic64_read(&channel->nr_keys), 0);
 	script_close(script);
 }
 
@@ -718,6 +737,7 @@ static struct kunit_case strict_tests[] = {
 	KUNIT_CASE(keys_of_a_channel_are_bounded),
 	KUNIT_CASE(keys_are_paid_for),
 	KUNIT_CASE(keys_of_fetches_are_counted),
+	KUNIT_CASE(keys_of_late_fetches_are_given_back),
 	KUNIT_CASE(keys_rest),
 	KUNIT_CASE(patience),
 	KUNIT_CASE(no_more_regions),

@@ -186,6 +186,8 @@ TEST(queue_pairs_within_the_rdma_cgroup)
 }
 
 #define NAMES 3
+/* Of several memory regions */
+#define NAME_LONG NAMES
 
 /* SUBMIT's answer, or that of the fetch */
 static int fetched(struct rdmatensor *rt, uint32_t channel, uint32_t pool, unsigned int i)
@@ -205,36 +207,76 @@ static int fetched(struct rdmatensor *rt, uint32_t channel, uint32_t pool, unsig
 	return rdmatensor_reap(rt, &cqe, 1) == 1 ? cqe.result : -ENOENT;
 }
 
-/*
- * In strict mode: the memory region of a name that is not known yet is made by a kernel thread,
- * and paid for by the next fetch
- */
-static int strictly(void)
+/* In the group, in strict mode, with a pool of @bytes. Return: 0, or a line of this file */
+static int join_strictly(struct rdmatensor **rt, struct rdmatensor_pool *pool, uint64_t bytes,
+			 uint32_t *channel)
 {
 	struct rdmatensor_start start;
-	struct rdmatensor_pool pool;
-	struct rdmatensor *rt;
 	char addr[64], cause[256];
-	uint32_t channel;
-	int before;
 
 	test_addr(addr, sizeof(addr), peer.port);
-	if (!allow(1000) || rdmatensor_open(NULL, &rt))
+	if (!allow(1000) || rdmatensor_open(NULL, rt))
 		return __LINE__;
 	rdmatensor_start_init(&start, "objects");
 	if (rdmatensor_start_set(&start, "mr_mode", RDMATENSOR_MR_MODE_STRICT) ||
-	    rdmatensor_start(rt, &start) || rdmatensor_pool_create(rt, 65536, &pool) ||
-	    rdmatensor_connect(rt, addr, NULL, 0, &channel, cause, sizeof(cause)))
+	    rdmatensor_start(*rt, &start) || rdmatensor_pool_create(*rt, bytes, pool) ||
+	    rdmatensor_connect(*rt, addr, NULL, 0, channel, cause, sizeof(cause)))
 		return __LINE__;
+	return 0;
+}
+
+/* In strict mode: a fetch pays for a memory region before it is known where the tensor will go */
+static int strictly(void)
+{
+	struct rdmatensor_pool pool;
+	struct rdmatensor *rt;
+	uint32_t channel;
+	int before, line;
+
+	line = join_strictly(&rt, &pool, 65536, &channel);
+	if (line)
+		return line;
 	before = objects();
-	if (!allow(before))
+	if (!allow(before) || fetched(rt, channel, pool.id, 0) != -EDQUOT || objects() != before)
 		return __LINE__;
-	if (fetched(rt, channel, pool.id, 0) || fetched(rt, channel, pool.id, 1) != -EDQUOT)
-		return __LINE__;
-	if (!allow(before + 1) || fetched(rt, channel, pool.id, 1) || objects() != before + 1)
+	if (!allow(before + 1) || fetched(rt, channel, pool.id, 0) || objects() != before + 1)
 		return __LINE__;
 	/* Which is used again */
-	if (fetched(rt, channel, pool.id, 2) || objects() != before + 1)
+	if (fetched(rt, channel, pool.id, 1) || fetched(rt, channel, pool.id, 2) ||
+	    objects() != before + 1)
+		return __LINE__;
+	rdmatensor_close(rt);
+	return objects() ? __LINE__ : 0;
+}
+
+#define LONG_BYTES (8u << 20)
+
+/*
+ * The other memory regions of a tensor that is longer than one has room for are made by a kernel
+ * thread, and owed. Who cannot pay for them loses them, and not the channel
+ */
+static int strictly_owed(void)
+{
+	struct rdmatensor_pool pool;
+	struct rdmatensor *rt;
+	uint32_t channel;
+	int before, line;
+
+	line = join_strictly(&rt, &pool, 4 * LONG_BYTES, &channel);
+	if (line)
+		return line;
+	before = objects();
+	if (!allow(before + 1) || fetched(rt, channel, pool.id, NAME_LONG) ||
+	    objects() != before + 1)
+		return __LINE__;
+	if (fetched(rt, channel, pool.id, 0) || objects() != before + 1)
+		return __LINE__;
+	/* Its meta-data is known, so that the process makes them */
+	if (fetched(rt, channel, pool.id, NAME_LONG) != -EDQUOT || objects() != before + 1)
+		return __LINE__;
+	/* Who can pay does so */
+	if (!allow(1000) || fetched(rt, channel, pool.id, NAME_LONG) ||
+	    objects() < before + 3)
 		return __LINE__;
 	rdmatensor_close(rt);
 	return objects() ? __LINE__ : 0;
@@ -259,23 +301,17 @@ static int spread(struct rdmatensor *rt, uint32_t channel, uint32_t pool, uint64
 /* In strict mode: all keys that a place with gaps can have are paid for before anybody makes them */
 static int strictly_with_gaps(void)
 {
-	struct rdmatensor_start start;
 	struct rdmatensor_pool pool;
 	struct rdmatensor_cqe cqe;
 	struct rdmatensor *rt;
-	char addr[64], cause[256];
 	uint32_t channel;
-	int before, keys;
+	int before, keys, line;
 	uint64_t at;
 
-	test_addr(addr, sizeof(addr), peer.port);
-	if (!allow(1000) || rdmatensor_open(NULL, &rt))
-		return __LINE__;
-	rdmatensor_start_init(&start, "objects");
-	if (rdmatensor_start_set(&start, "mr_mode", RDMATENSOR_MR_MODE_STRICT) ||
-	    rdmatensor_start(rt, &start) || rdmatensor_pool_create(rt, SPREAD_BYTES, &pool) ||
-	    rdmatensor_pool_alloc(rt, &pool, SPREAD_BYTES, &at) ||
-	    rdmatensor_connect(rt, addr, NULL, 0, &channel, cause, sizeof(cause)))
+	line = join_strictly(&rt, &pool, SPREAD_BYTES, &channel);
+	if (line)
+		return line;
+	if (rdmatensor_pool_alloc(rt, &pool, SPREAD_BYTES, &at))
 		return __LINE__;
 	before = objects();
 	if (!allow(before + 3) || spread(rt, channel, pool.id, at) != -EDQUOT || objects() != before)
@@ -308,21 +344,34 @@ TEST(strict_gaps_within_the_rdma_cgroup)
 	in_group(strictly_with_gaps);
 }
 
-TEST(strict_within_the_rdma_cgroup)
+static void publish_names(void)
 {
 	struct rdmatensor_op op;
 	uint64_t dim = 64;
 	char name[16];
 	unsigned int i;
 
-	side_open(&peer, "peer", 65536, 1, NULL);
-	for (i = 0; i < NAMES; i++) {
+	side_open(&peer, "peer", 2 * LONG_BYTES, 1, NULL);
+	for (i = 0; i <= NAMES; i++) {
+		if (i == NAME_LONG)
+			dim = LONG_BYTES;
 		snprintf(name, sizeof(name), "n%u", i);
-		rdmatensor_prep_publish(&op, name, 0, peer.pool.id, side_alloc(&peer, 64), 64,
-					RDMATENSOR_DT_UINT8, 1, &dim, 1, i);
+		rdmatensor_prep_publish(&op, name, 0, peer.pool.id, side_alloc(&peer, dim), dim,
+					RDMATENSOR_DT_UINT8, 1, &dim, 0, i);
 		EQ(side_do(&peer, &op), 0);
 	}
+}
+
+TEST(strict_within_the_rdma_cgroup)
+{
+	publish_names();
 	in_group(strictly);
+}
+
+TEST(strict_that_owes_within_the_rdma_cgroup)
+{
+	publish_names();
+	in_group(strictly_owed);
 }
 
 /* In the group: what a peer opens is bounded by max_channels, and not charged to anybody */
