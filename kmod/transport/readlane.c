@@ -121,6 +121,18 @@ static void readlane_watch(struct timer_list *timer)
 	rdmatensor_readlane_watch(container_of(timer, struct rdmatensor_readlane, watch), jiffies);
 }
 
+/*
+ * Not later than that: who looks too early looks again, and a timer that was set for far more bytes
+ * than there are now would come an hour late
+ */
+static void readlane_look_by(struct rdmatensor_readlane *lane)
+{
+	unsigned long at = readlane_silent_at(lane);
+
+	if (at)
+		timer_reduce(&lane->watch, at);
+}
+
 /* The lists that are in flight have become one more, or one less */
 static void readlane_add(struct rdmatensor_readlane *lane, struct rdmatensor_readlist *list)
 {
@@ -129,8 +141,7 @@ static void readlane_add(struct rdmatensor_readlane *lane, struct rdmatensor_rea
 		lane->said_at = jiffies;
 	list_add_tail(&list->item, &lane->lists);
 	lane->bytes += list->bytes;
-	if (!timer_pending(&lane->watch))
-		mod_timer(&lane->watch, readlane_silent_at(lane));
+	readlane_look_by(lane);
 }
 
 static void readlane_remove(struct rdmatensor_readlane *lane, struct rdmatensor_readlist *list)
@@ -139,6 +150,7 @@ static void readlane_remove(struct rdmatensor_readlane *lane, struct rdmatensor_
 	list_del_init(&list->item);
 	lane->bytes -= list->bytes;
 	lane->said_at = jiffies;
+	readlane_look_by(lane);
 }
 
 static int readlist_status(const struct ib_wc *wc)

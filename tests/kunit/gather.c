@@ -112,6 +112,46 @@ static void device_that_says_nothing(struct kunit *test)
 	close_with(reader, 0);
 }
 
+/* As if there had been so many more when it was last looked at, and there are not any more */
+static void look_late(struct reader_lane *lane, u32 bytes)
+{
+	spin_lock_bh(&lane->lane->lock);
+	lane->lane->bytes += bytes;
+	spin_unlock_bh(&lane->lane->lock);
+	looked_at(lane, jiffies);
+	spin_lock_bh(&lane->lane->lock);
+	lane->lane->bytes -= bytes;
+	spin_unlock_bh(&lane->lane->lock);
+}
+
+/* What is there is looked at in its time, though much more was there before */
+static void looked_at_in_time(struct kunit *test)
+{
+	struct reader *reader = open_one(test, 1);
+	struct reader_lane *lane = &reader->lanes[0][0];
+	struct timer_list *watch = &lane->lane->watch;
+	struct rdmatensor_cqe cqe;
+
+	wide_apart(reader, 8);
+	reader_begin(reader, 8);
+	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 8));
+	look_late(lane, 1000000000);
+	KUNIT_EXPECT_TRUE(test, time_after(watch->expires, jiffies + 900 * HZ));
+	/* One of two lists ends */
+	succeed(reader, 0, 4);
+	KUNIT_EXPECT_TRUE(test, time_before(watch->expires, jiffies + 100 * HZ));
+	look_late(lane, 1000000000);
+	succeed(reader, 0, 4);
+	KUNIT_EXPECT_TRUE(test, time_after(watch->expires, jiffies + 900 * HZ));
+	reader_end(reader, &cqe);
+
+	reader_begin(reader, 8);
+	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 8));
+	KUNIT_EXPECT_TRUE(test, time_before(watch->expires, jiffies + 100 * HZ));
+	succeed(reader, 0, 8);
+	close_with(reader, 0);
+}
+
 /* Of a list @nr READs succeed and the next one fails: it is read again, whole */
 static void reads_it_again(struct kunit *test, u32 nr, enum ib_wc_status status, u32 arrived)
 {
@@ -494,6 +534,7 @@ static void all_ends_were_met(struct kunit *test)
 static struct kunit_case gather_tests[] = {
 	KUNIT_CASE(only_the_last_is_signalled),
 	KUNIT_CASE(device_that_says_nothing),
+	KUNIT_CASE(looked_at_in_time),
 	KUNIT_CASE(one_in_the_middle_fails),
 	KUNIT_CASE(the_last_one_fails),
 	KUNIT_CASE(what_is_completed_stays_so),
