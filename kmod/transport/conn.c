@@ -231,7 +231,8 @@ static int conn_wait(struct rdmatensor_conn *conn, const struct rdmatensor_conn_
 
 /*
  * An address that does not answer for the three seconds that a neighbour is asked for is not asked
- * for again by the same attempt, although the link may be back by then
+ * for again by the same attempt, although the link may be back by then. rdma_cm says of each attempt
+ * that its time is over
  */
 static int conn_resolve_addr(struct rdmatensor_conn *conn, const struct rdmatensor_conn_target *to,
 			     struct sockaddr *src)
@@ -247,7 +248,7 @@ static int conn_resolve_addr(struct rdmatensor_conn *conn, const struct rdmatens
 					min(jiffies_to_msecs(left), CONN_RESOLVE_MS));
 		ret = conn_wait(conn, to, ret);
 	} while (ret == -ETIMEDOUT && time_before(jiffies, to->deadline));
-	return ret;
+	return ret == -ETIMEDOUT && !conn->ops->stopped(conn) ? -EHOSTUNREACH : ret;
 }
 
 /* The address and the route, which must lead over the adapter */

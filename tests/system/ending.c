@@ -277,9 +277,9 @@ TEST(connect_errors_name_their_cause)
 	CHECK(strstr(cause, "'a'") && strstr(cause, "'other'"));
 	EQ(rdmatensor_connect(p.b.rt, addr, "a", 0, &channel, cause, sizeof(cause)), 0);
 	/* Nobody at that address of the wire */
-	CHECK(rdmatensor_connect(p.b.rt, "10.0.0.77:7000", NULL, 1500, &channel, cause,
-				 sizeof(cause)) < 0);
-	CHECK(cause[0]);
+	EQ(rdmatensor_connect(p.b.rt, "10.0.0.77:7000", NULL, 1500, &channel, cause,
+			      sizeof(cause)), -EHOSTUNREACH);
+	CHECK(strstr(cause, "no neighbour"));
 	CHECK(rdmatensor_connect(p.b.rt, "192.0.2.1:7000", NULL, 1500, &channel, cause,
 				 sizeof(cause)) < 0);
 	CHECK(cause[0]);
