@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# keep.sh ROUNDS: the time from the start of `serve --keep` until it serves a model of 1 GiB, on one
-# node: when its domain is there already, its last server killed while others fetch, beside the first
-# time, when it has to be read. Lines as guest.sh's, into LAB_OUT/raw-keep.
+# keep.sh ROUNDS: the time until `serve --keep` serves a model of 1 GiB, on one node: when its domain
+# is there already, its last server killed while others fetch, beside the first time, when it has to be
+# read. keep_restart is from exec(), keep_pool is serve's own load_us: an emulated processor spends most
+# of the former on linking the program. Lines as guest.sh's, into LAB_OUT/raw-keep.
 set -u
 . tests/bench/record.sh
 rounds=${1:-5}
@@ -16,6 +17,17 @@ now_us() { echo "${EPOCHREALTIME/[.,]/}"; }
 milliseconds() { printf '%d.%03d' $(($1 / 1000)) $(($1 % 1000)); }
 
 free_mb() { awk '/^MemFree/ { print int($2 / 1024) }' /proc/meminfo; }
+
+# Whether the memory is there again that there was, and no region is left, in 30 s. Not to the
+# megabyte, for the page cache has other files, too.
+is_free() {
+	local end=$((SECONDS + 30))
+
+	until [[ -z $(rdma resource show mr) ]] && ((free - $(free_mb) < 256)); do
+		((SECONDS < end)) || return
+		sleep 0.1
+	done
+}
 
 # A safetensors file: $tensors of 4 MiB, of a real model's bytes over and over
 make_model() {
@@ -37,15 +49,17 @@ make_model() {
 	} >"$model"
 }
 
-# serves: until it is ready, which took $took us; $server is it
+# serves TAKEN_UP SIDE: until it is ready; $server is it
 serves() {
-	local begun line
+	local begun line took
 	begun=$(now_us)
 	exec {ready}< <(exec "$tool" serve -j --keep "$socket" "$model" --listen "$LAB_IP:7000")
 	server=$!
 	read -r -t 300 line <&"$ready" || die "it does not serve"
 	took=$(($(now_us) - begun))
 	[[ $(jq .taken_up <<<"$line") == "$1" ]] || die "taken_up is not $1: $line"
+	record keep_restart "$2" "$(milliseconds "$took")"
+	record keep_pool "$2" "$(milliseconds "$(jq .load_us <<<"$line")")"
 }
 
 ends() {
@@ -59,8 +73,7 @@ make_model
 insmod "$LAB_BUILD/kmod/$LAB_KERNEL/rdmatensor.ko" || die "insmod failed"
 free=$(free_mb)
 for round in $(seq "$rounds"); do
-	serves false
-	record keep_restart peer "$(milliseconds "$took")"
+	serves false peer
 	while :; do
 		"$tool" fetch "$LAB_IP:7000" layer.0 layer.200 -o /tmp/some --wait 0 >/dev/null 2>&1 || continue
 		echo >>/tmp/fetched
@@ -70,11 +83,12 @@ for round in $(seq "$rounds"); do
 		before=$(wc -l 2>/dev/null </tmp/fetched || echo 0)
 		until (($(wc -l 2>/dev/null </tmp/fetched || echo 0) > before)); do sleep 0.05; done
 		ends KILL
-		serves true
-		record keep_restart ours "$(milliseconds "$took")"
+		serves true ours
 	done
 	kill "$fetcher"
 	wait "$fetcher" 2>/dev/null
+	# Its last fetch would wait for the next server
+	pkill -f 'rdmatensor fetch'
 	if ((round == 1)); then
 		"$tool" fetch "$LAB_IP:7000" --all -o /tmp/whole || die "the last server cannot be fetched from"
 		cmp /tmp/whole "$model" || die "what it serves is not the model"
@@ -82,8 +96,6 @@ for round in $(seq "$rounds"); do
 	fi
 	"$tool" domain end "$socket" || die "its end failed"
 	ends TERM
-	[[ -z $(rdma resource show mr) ]] || die "regions are left: $(rdma resource show mr)"
-	# Not to the megabyte: the page cache has other files, too
-	((free - $(free_mb) < 256)) || die "memory is left: $free MiB were free, $(free_mb) are"
+	is_free || die "$free MiB were free, $(free_mb) are; regions: $(rdma resource show mr)"
 done
 rmmod rdmatensor || die "rmmod failed"

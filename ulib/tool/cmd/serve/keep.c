@@ -77,11 +77,33 @@ static int label_model(struct serve *serve)
 	return err;
 }
 
-/* Whether a tensor of the domain is one of the model's */
-static bool is_ours(const struct serve *serve, const struct rdmatensor_lasting_query *query)
+static int compare_names(const void *a, const void *b)
+{
+	const struct st_tensor *const *x = a, *const *y = b;
+
+	return strcmp((*x)->name, (*y)->name);
+}
+
+/* The model's, by their names; NULL: out of memory */
+static const struct st_tensor **by_name(const struct st_file *all)
+{
+	const struct st_tensor **sorted = calloc(all->nr + 1, sizeof(*sorted));
+	size_t i;
+
+	for (i = 0; sorted && i < all->nr; i++)
+		sorted[i] = &all->tensors[i];
+	if (sorted)
+		qsort(sorted, all->nr, sizeof(*sorted), compare_names);
+	return sorted;
+}
+
+/* Whether a tensor of the domain is one of the model's, which are @sorted */
+static bool is_ours(const struct serve *serve, const struct st_tensor **sorted,
+		    const struct rdmatensor_lasting_query *query)
 {
 	char name[RDMATENSOR_NAME_MAX + 1];
-	const struct st_tensor *tensor;
+	const struct st_tensor key = { .name = name }, *wanted = &key, *tensor;
+	const struct st_tensor *const *found;
 
 	if (query->step_id < serve->first_step || query->status ||
 	    query->step_id - serve->first_step >= serve->steps || query->flags)
@@ -92,8 +114,13 @@ static bool is_ours(const struct serve *serve, const struct rdmatensor_lasting_q
 		return query->bytes == serve->header.bytes;
 	if (serve->pack_bytes && !strcmp(name, SHARDS_NAME))
 		return query->bytes == serve->pack_bytes;
-	tensor = strlen(name) == query->name_len ? st_find(serve->model.all, name) : NULL;
-	return tensor && query->bytes == tensor->bytes &&
+	if (strlen(name) != query->name_len)
+		return false;
+	found = bsearch(&wanted, sorted, serve->model.all->nr, sizeof(*sorted), compare_names);
+	if (!found)
+		return false;
+	tensor = *found;
+	return query->bytes == tensor->bytes &&
 	       query->data_type == (uint32_t)tensor->data_type &&
 	       query->ndims == tensor->ndims &&
 	       !memcmp(query->dims, tensor->dims, tensor->ndims * sizeof(*tensor->dims));
@@ -103,10 +130,14 @@ int serve_take_up(struct serve *serve)
 {
 	struct rdmatensor_lasting_query query = { .size = sizeof(query) };
 	uint64_t nr = 0, all = (uint64_t)serve->steps * serve_published(serve);
+	const struct st_tensor **sorted = by_name(serve->model.all);
 	int err;
 
+	if (!sorted)
+		return failed("%s: out of memory", serve->path);
 	while (!(err = rdmatensor_lasting_query(serve->server.rt, &query)))
-		nr += is_ours(serve, &query);
+		nr += is_ours(serve, sorted, &query);
+	free(sorted);
 	if (err != -ENOENT)
 		return failed("keeper %s: what it keeps: %s", serve->keep, strerror(-err));
 	if (nr == all)

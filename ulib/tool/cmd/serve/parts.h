@@ -41,6 +41,7 @@ struct region {
  * @kept: label of that domain
  * @label: of the model: its path, and what tells its content from another
  * @model: what the headers say
+ * @begun_ns: when they had been read
  * @pack: of a model with an index: index and headers in one piece
  * @pack_bytes: its length; 0: there is none
  * @dim: the same, the only dim of the header
@@ -64,6 +65,7 @@ struct serve {
 	char kept[KEEPER_LABEL_MAX];
 	char label[KEEPER_LABEL_MAX];
 	struct st_model model;
+	uint64_t begun_ns;
 	char *pack;
 	size_t pack_bytes;
 	uint64_t dim;

@@ -32,6 +32,7 @@ static int load(struct serve *serve)
 
 	manager_status("reading %s", serve->path);
 	err = serve_open(serve);
+	serve->begun_ns = rdmatensor_now_ns();
 	if (!err)
 		err = serve_open_domain(serve);
 	if (!err)
@@ -111,6 +112,7 @@ static int tell_ready(struct serve *serve)
 	add_string(line, "file", serve->path);
 	add_number(line, "files", serve->model.nr);
 	json_object_object_add(line, "taken_up", json_object_new_boolean(serve->domain >= 0));
+	add_number(line, "load_us", (rdmatensor_now_ns() - serve->begun_ns) / 1000);
 	snprintf(what, sizeof(what), "serving %zu tensor%s, %" PRIu64 " bytes of %s%s%s",
 		 all->nr, plural(all->nr), all->data_bytes, serve->path,
 		 serve->domain >= 0 ? ", taken up from " : "",
