@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Who pays for queue pairs and memory regions: RDMA cgroups */
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -282,6 +285,152 @@ static int strictly_owed(void)
 	return objects() ? __LINE__ : 0;
 }
 
+#define THREADS 4
+/* Fetches of each that SUBMIT takes */
+#define TURNS 40
+/* What one fetch of the long tensor takes on a device with the shortest lists, and one more */
+#define FEW 6
+
+/**
+ * struct crowd - threads that fetch over one channel
+ * @rt: the context
+ * @pool: its pool
+ * @channel: to the peer
+ * @places: of each thread, LONG_BYTES
+ * @begun: fetches that SUBMIT has taken; atomic
+ * @refused: SUBMITs that ended with -EDQUOT; atomic
+ * @broken: a line of this file; atomic
+ * @ended: all threads have; atomic
+ */
+static struct crowd {
+	struct rdmatensor *rt;
+	struct rdmatensor_pool pool;
+	uint32_t channel;
+	uint64_t places[THREADS];
+	unsigned int begun, refused;
+	int broken;
+	bool ended;
+} crowd;
+
+static void break_off(int line)
+{
+	__atomic_store_n(&crowd.broken, line, __ATOMIC_RELAXED);
+}
+
+/* Short and long ones, to a place or to none, of which some are cancelled; others come in between */
+static void *fetch_within(void *arg)
+{
+	unsigned int me = (uintptr_t)arg, turn = 0, done, random = me + 1;
+	uint64_t end = rdmatensor_deadline_ms(60000);
+	struct rdmatensor_op op;
+	char name[16];
+	int ret;
+
+	while (turn < TURNS && !crowd.broken) {
+		if (rdmatensor_now_ns() > end)
+			break_off(__LINE__);
+		sched_yield();
+		random = random * 1103515245 + 12345;
+		snprintf(name, sizeof(name), "n%u", (random >> 16) % (NAMES + 1));
+		if (random >> 20 & 1)
+			rdmatensor_prep_fetch(&op, crowd.channel, name, 0, crowd.pool.id,
+					      crowd.places[me], LONG_BYTES,
+					      rdmatensor_deadline_ms(30000), me);
+		else
+			rdmatensor_prep_fetch_alloc(&op, crowd.channel, name, 0, crowd.pool.id, 0,
+						    rdmatensor_deadline_ms(30000), me);
+		ret = rdmatensor_submit(crowd.rt, &op, 1, 0, 0, &done);
+		turn += !ret;
+		if (!ret)
+			__atomic_add_fetch(&crowd.begun, 1, __ATOMIC_RELAXED);
+		else if (ret == -EDQUOT)
+			__atomic_add_fetch(&crowd.refused, 1, __ATOMIC_RELAXED);
+		/* The last fetch still goes to that place; the ring is full */
+		else if (ret != -EINVAL && ret != -EAGAIN)
+			break_off(__LINE__);
+		if (random >> 21 & 1)
+			continue;
+		rdmatensor_prep_cancel(&op, me);
+		ret = rdmatensor_submit(crowd.rt, &op, 1, 0, 0, &done);
+		if (ret && ret != -ENOENT && ret != -EAGAIN)
+			break_off(__LINE__);
+	}
+	return NULL;
+}
+
+/* Entries, until there are as many as fetches; and what the group has is looked at meanwhile */
+static unsigned int reap_within(int most)
+{
+	struct rdmatensor_cqe cqe;
+	unsigned int nr = 0;
+
+	while (!__atomic_load_n(&crowd.ended, __ATOMIC_ACQUIRE) ||
+	       nr < __atomic_load_n(&crowd.begun, __ATOMIC_RELAXED)) {
+		if (objects() > most)
+			break_off(__LINE__);
+		if (rdmatensor_wait(crowd.rt, 1, rdmatensor_deadline_ms(100)) ||
+		    rdmatensor_reap(crowd.rt, &cqe, 1) != 1)
+			continue;
+		nr++;
+		if (cqe.result && cqe.result != -ECANCELED && cqe.result != -EDQUOT &&
+		    cqe.result != -ENOSPC && cqe.result != -EMSGSIZE)
+			break_off(__LINE__);
+		if (!cqe.result && cqe.offset >= THREADS * LONG_BYTES &&
+		    rdmatensor_pool_free(crowd.rt, &crowd.pool, cqe.offset))
+			break_off(__LINE__);
+	}
+	return nr;
+}
+
+static void *join_all(void *arg)
+{
+	pthread_t *threads = arg;
+	int i;
+
+	for (i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	__atomic_store_n(&crowd.ended, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* In strict mode: what threads at one channel do to each other's debt, they never have more */
+static int strictly_together(void)
+{
+	pthread_t threads[THREADS], joins;
+	int before, line;
+	uintptr_t i;
+
+	line = join_strictly(&crowd.rt, &crowd.pool, (2 * THREADS + 4) * LONG_BYTES, &crowd.channel);
+	if (line)
+		return line;
+	before = objects();
+	/* What the fetches allocate lies behind them */
+	for (i = 0; i < THREADS; i++)
+		if (rdmatensor_pool_alloc(crowd.rt, &crowd.pool, LONG_BYTES, &crowd.places[i]) ||
+		    crowd.places[i] >= THREADS * LONG_BYTES)
+			return __LINE__;
+	if (!allow(before + FEW))
+		return __LINE__;
+	for (i = 0; i < THREADS; i++)
+		if (pthread_create(&threads[i], NULL, fetch_within, (void *)i))
+			return __LINE__;
+	if (pthread_create(&joins, NULL, join_all, threads))
+		return __LINE__;
+	reap_within(before + FEW);
+	pthread_join(joins, NULL);
+	if (crowd.broken)
+		return crowd.broken;
+	printf("# %u fetches, %u refused\n", crowd.begun, crowd.refused);
+	if (!crowd.refused)
+		return __LINE__;
+	/* Nothing is left of it */
+	if (fetched(crowd.rt, crowd.channel, crowd.pool.id, 0) ||
+	    objects() > before + FEW)
+		return __LINE__;
+	rdmatensor_close(crowd.rt);
+	return objects() ? __LINE__ : 0;
+}
+
 #define SPREAD_BYTES (64u << 20)
 
 /* A fetch of an element for each MiB of a place, which is answered when its keys are to be made */
@@ -372,6 +521,12 @@ TEST(strict_that_owes_within_the_rdma_cgroup)
 {
 	publish_names();
 	in_group(strictly_owed);
+}
+
+TEST(strict_threads_within_the_rdma_cgroup)
+{
+	publish_names();
+	in_group(strictly_together);
 }
 
 /* In the group: what a peer opens is bounded by max_channels, and not charged to anybody */
