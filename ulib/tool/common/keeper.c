@@ -206,6 +206,22 @@ static bool is_dead(const struct sockaddr_un *addr)
 	return err == ECONNREFUSED && !lstat(addr->sun_path, &there) && S_ISSOCK(there.st_mode);
 }
 
+/*
+ * @own takes the place of a dead one. Of two that have seen it dead the later one has the earlier one's
+ * socket in its hands, which lives, and puts it back: nobody could reach that keeper any more
+ */
+static int replace_dead(const struct sockaddr_un *own, const struct sockaddr_un *addr)
+{
+	if (!renameat2(AT_FDCWD, own->sun_path, AT_FDCWD, addr->sun_path, RENAME_EXCHANGE)) {
+		if (is_dead(own))
+			return 0;
+		renameat2(AT_FDCWD, own->sun_path, AT_FDCWD, addr->sun_path, RENAME_EXCHANGE);
+		return -EADDRINUSE;
+	}
+	/* A file system that cannot exchange */
+	return errno == EINVAL && !rename(own->sun_path, addr->sun_path) ? 0 : -errno;
+}
+
 /* Return: a socket at @addr for its owner alone, which replaces a dead one; a negative errno */
 static int listen_at(const struct sockaddr_un *addr)
 {
@@ -219,10 +235,10 @@ static int listen_at(const struct sockaddr_un *addr)
 		 addr->sun_path, (unsigned int)getpid() & PID_MASK);
 	unlink(own.sun_path);
 	umask(0177);
-	if (bind(fd, (const struct sockaddr *)&own, sizeof(own)) || listen(fd, 8) ||
-	    (link(own.sun_path, addr->sun_path) && (errno != EEXIST || !is_dead(addr) ||
-						    rename(own.sun_path, addr->sun_path))))
+	if (bind(fd, (const struct sockaddr *)&own, sizeof(own)) || listen(fd, 8))
 		err = -errno;
+	else if (link(own.sun_path, addr->sun_path))
+		err = errno == EEXIST && is_dead(addr) ? replace_dead(&own, addr) : -errno;
 	unlink(own.sun_path);
 	if (!err)
 		return fd;
