@@ -19,6 +19,14 @@ refused() {
 	grep -q -- "$text" /tmp/err
 }
 
+# Names that nobody publishes, and one that somebody does
+both_named() {
+	"$tool" fetch "$LAB_PEER_IP:7000" nobody "$1" nothing --timeout 1 -o /tmp/x.safetensors 2>/tmp/err && return 1
+	cat /tmp/err
+	[[ $(grep -c 'imed out' /tmp/err) == 2 ]] && grep -q '"nobody"' /tmp/err &&
+		grep -q '"nothing"' /tmp/err && ! grep -q "\"$1\"" /tmp/err
+}
+
 # A way that carries short packets and drops full ones, as a switch of a smaller MTU does
 narrow() {
 	tc qdisc replace dev "$LAB_NETDEV" root tbf rate 1gbit burst 3000 limit 1000000
@@ -183,6 +191,7 @@ else
 		cmp /tmp/got.safetensors "$model"
 	check "an unknown name times out" refused 'imed out' \
 		"$tool" fetch "$LAB_PEER_IP:7000" nobody --timeout 1 -o /tmp/x.safetensors
+	check "of several names each that is unknown is told" both_named means.00.0
 	check "another worker name is refused" refused "'server'" \
 		"$tool" fetch "$LAB_PEER_IP:7000" --peer-worker other --all -o /tmp/x.safetensors
 	check "a closed port is refused" refused 'nobody listens' \

@@ -17,6 +17,10 @@
 
 /* For words of an error */
 #define SIMILAR_MS 1000
+/* No more than the kernel keeps texts of */
+#define ASK_AT_ONCE 64
+/* Tensors that cannot be fetched, of which each has its line */
+#define WRONG_NAMED 8
 
 uint64_t fetch_deadline(const struct fetch *fetch)
 {
@@ -126,19 +130,51 @@ static int fetch_one(struct fetch *fetch, struct peer *peer, const char *name,
 	}
 }
 
-/* A region of the smallest size, for a fetch that only returns meta-data */
-static int probe(struct fetch *fetch, struct peer *peer, const struct store *store,
-		 const char *name, struct rdmatensor_cqe *cqe)
+/* What a fetch into no room, which only returns meta-data, has ended with */
+static int judge(struct fetch *fetch, struct peer *peer, const char *name,
+		 const struct rdmatensor_cqe *cqe, int err)
 {
-	int err;
-
-	err = fetch_one(fetch, peer, name, store, 0, cqe);
 	if (err && !(err == -EMSGSIZE && cqe->flags & RDMATENSOR_CQE_META))
 		return tensor_failed(fetch, peer, name, cqe, err);
 	if (cqe->flags & RDMATENSOR_CQE_DEAD)
 		return failed("fetch tensor \"%s\", step %" PRId64 ": it is dead: it has no content",
 			      name, fetch->first_step);
 	return EXIT_OK;
+}
+
+static int probe(struct fetch *fetch, struct peer *peer, const struct store *store,
+		 const char *name, struct rdmatensor_cqe *cqe)
+{
+	int err;
+
+	err = fetch_one(fetch, peer, name, store, 0, cqe);
+	return judge(fetch, peer, name, cqe, err);
+}
+
+/* All at once. Entries of what the channel's end has kept from being asked are of type 0 */
+static void ask(struct fetch *fetch, const struct peer *peer, const struct store *store,
+		char **names, size_t nr, struct rdmatensor_cqe *cqes)
+{
+	struct rdmatensor_op ops[ASK_AT_ONCE];
+	struct rdmatensor_cqe cqe;
+	unsigned int left = 0;
+	size_t i;
+
+	memset(cqes, 0, nr * sizeof(*cqes));
+	for (i = 0; i < nr; i++) {
+		rdmatensor_prep_fetch(&ops[i], peer->channel, names[i], fetch->first_step,
+				      store->pool.id, store->offset, 0, fetch_deadline(fetch), i);
+		slices_apply(&fetch->slices, names[i], &ops[i]);
+	}
+	rdmatensor_submit(fetch->rt, ops, nr, 0, 0, &left);
+	while (left) {
+		if (!rdmatensor_reap(fetch->rt, &cqe, 1)) {
+			rdmatensor_wait(fetch->rt, 1, 0);
+		} else if (cqe.type == RDMATENSOR_CQE_FETCH) {
+			cqes[cqe.user_data] = cqe;
+			left--;
+		}
+	}
 }
 
 /* 0, or a negative errno with @error */
@@ -302,15 +338,58 @@ static int no_file_of(const char *name)
 		      name, name);
 }
 
-int fetch_meta(struct fetch *fetch, char **names, size_t nr)
+/* What @cqe says of @name; asked for once more if the channel has gone, over the next one */
+static int take_meta(struct fetch *fetch, const struct store *store, char *name,
+		     struct rdmatensor_cqe *cqe, struct st_tensor *tensor)
 {
 	struct peer *peer = fetch->peers.all;
+	int err;
+
+	if (!cqe->type || peer_is_down(&fetch->peers, peer, cqe->result))
+		err = probe(fetch, peer, store, name, cqe);
+	else
+		err = judge(fetch, peer, name, cqe, cqe->result);
+	if (!err && cqe->data_type == RDMATENSOR_DT_VARIANT)
+		err = no_file_of(name);
+	if (err)
+		return err;
+	tensor->name = name;
+	tensor->data_type = cqe->data_type;
+	tensor->ndims = cqe->ndims;
+	if (cqe->ndims <= RDMATENSOR_DIMS_MAX)
+		memcpy(tensor->dims, cqe->dims, cqe->ndims * sizeof(cqe->dims[0]));
+	return EXIT_OK;
+}
+
+/* All of @names, so that one fetch says of all what is wrong with them */
+static int take_all_meta(struct fetch *fetch, const struct store *store, char **names, size_t nr,
+			 struct st_tensor *tensors)
+{
+	struct rdmatensor_cqe cqes[ASK_AT_ONCE];
+	size_t i, k, n, wrong = 0;
+
+	for (i = 0; i < nr; i += n) {
+		n = nr - i < ASK_AT_ONCE ? nr - i : ASK_AT_ONCE;
+		ask(fetch, fetch->peers.all, store, names + i, n, cqes);
+		for (k = 0; k < n && wrong < WRONG_NAMED; k++)
+			if (take_meta(fetch, store, names[i + k], &cqes[k], &tensors[i + k])) {
+				wrong++;
+				if (fetch->peers.all->state == PEER_GIVEN_UP)
+					return EXIT_FAILED;
+			}
+		if (wrong == WRONG_NAMED && i + k < nr)
+			return failed("fetch: %zu more tensors were not looked at, after %u that cannot be fetched",
+				      nr - i - k, WRONG_NAMED);
+	}
+	return wrong ? EXIT_FAILED : EXIT_OK;
+}
+
+int fetch_meta(struct fetch *fetch, char **names, size_t nr)
+{
 	struct st_tensor *tensors;
-	struct rdmatensor_cqe cqe;
 	char error[ST_ERROR_MAX];
 	struct st_file file;
 	struct store store;
-	size_t i;
 	int err;
 
 	tensors = calloc(nr, sizeof(*tensors));
@@ -321,19 +400,7 @@ int fetch_meta(struct fetch *fetch, char **names, size_t nr)
 		free(tensors);
 		return err;
 	}
-	for (i = 0; !err && i < nr; i++) {
-		err = probe(fetch, peer, &store, names[i], &cqe);
-		if (!err && cqe.data_type == RDMATENSOR_DT_VARIANT)
-			err = no_file_of(names[i]);
-		if (err)
-			break;
-		tensors[i].name = names[i];
-		tensors[i].data_type = cqe.data_type;
-		tensors[i].ndims = cqe.ndims;
-		if (cqe.ndims <= RDMATENSOR_DIMS_MAX)
-			memcpy(tensors[i].dims, cqe.dims,
-			       cqe.ndims * sizeof(cqe.dims[0]));
-	}
+	err = take_all_meta(fetch, &store, names, nr, tensors);
 	rdmatensor_pool_destroy(fetch->rt, &store.pool);
 	if (!err && st_make(tensors, nr, NULL, &file, error, sizeof(error)))
 		err = failed("%s", error);
