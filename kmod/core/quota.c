@@ -10,6 +10,7 @@
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <rdma/ib_verbs.h>
+#include <kunit/visibility.h>
 #include "core/fault.h"
 #include "core/quota.h"
 
@@ -136,6 +137,7 @@ void rdmatensor_quota_forgive(struct rdmatensor_quota *quota, u32 nr)
 	quota->owed -= nr;
 	spin_unlock(&quota->lock);
 }
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_quota_forgive);
 
 void rdmatensor_quota_uncharge(struct rdmatensor_quota *quota)
 {

@@ -248,7 +248,7 @@ static int conn_resolve_addr(struct rdmatensor_conn *conn, const struct rdmatens
 					min(jiffies_to_msecs(left), CONN_RESOLVE_MS));
 		ret = conn_wait(conn, to, ret);
 	} while (ret == -ETIMEDOUT && time_before(jiffies, to->deadline));
-	return ret == -ETIMEDOUT && !conn->ops->stopped(conn) ? -EHOSTUNREACH : ret;
+	return ret == -ETIMEDOUT ? -EHOSTUNREACH : ret;
 }
 
 /* The address and the route, which must lead over the adapter */

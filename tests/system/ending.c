@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /* How fetches end otherwise: cancel, deadline, too small, channels that go */
+#include <net/if.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "harness.h"
@@ -277,12 +281,45 @@ TEST(connect_errors_name_their_cause)
 	CHECK(strstr(cause, "'a'") && strstr(cause, "'other'"));
 	EQ(rdmatensor_connect(p.b.rt, addr, "a", 0, &channel, cause, sizeof(cause)), 0);
 	/* Nobody at that address of the wire */
-	EQ(rdmatensor_connect(p.b.rt, "10.0.0.77:7000", NULL, 1500, &channel, cause,
-			      sizeof(cause)), -EHOSTUNREACH);
-	CHECK(strstr(cause, "no neighbour"));
+	CHECK(rdmatensor_connect(p.b.rt, "10.0.0.77:7000", NULL, 1500, &channel, cause,
+				 sizeof(cause)) < 0);
+	CHECK(cause[0]);
 	CHECK(rdmatensor_connect(p.b.rt, "192.0.2.1:7000", NULL, 1500, &channel, cause,
 				 sizeof(cause)) < 0);
 	CHECK(cause[0]);
+}
+
+/* Whether the guest's device asks for hardware addresses; a dummy does not. Return: whether it did */
+static bool ask_neighbours(bool ask)
+{
+	const char *netdev = getenv("LAB_NETDEV");
+	unsigned int flags = 0;
+	char text[128];
+	FILE *file;
+
+	snprintf(text, sizeof(text), "/sys/class/net/%s/flags", netdev);
+	file = fopen(text, "r");
+	CHECK(file && fscanf(file, "%x", &flags) == 1);
+	fclose(file);
+	snprintf(text, sizeof(text), "ip link set dev %s arp %s", netdev, ask ? "on" : "off");
+	EQ(system(text), 0);
+	return !(flags & IFF_NOARP);
+}
+
+TEST(connect_to_an_address_that_nobody_has)
+{
+	char cause[256];
+	uint32_t channel;
+	bool asked;
+	int ret;
+
+	side_open(&p.b, "b", 4096, 0, NULL);
+	asked = ask_neighbours(true);
+	ret = rdmatensor_connect(p.b.rt, "10.0.0.77:7000", NULL, 1500, &channel, cause,
+				 sizeof(cause));
+	ask_neighbours(asked);
+	EQ(ret, -EHOSTUNREACH);
+	CHECK(strstr(cause, "no neighbour"));
 }
 
 static void two_channels(struct rdmatensor_start *start)

@@ -253,6 +253,24 @@ static int strictly(void)
 }
 
 #define LONG_BYTES (8u << 20)
+/* For which there is a memory region on soft-RoCE */
+#define SEGMENT (2u << 20)
+
+/* The first name to a place; as fetched() */
+static int into(struct rdmatensor *rt, uint32_t channel, uint32_t pool, uint64_t at, uint64_t bytes)
+{
+	struct rdmatensor_cqe cqe;
+	struct rdmatensor_op op;
+	unsigned int done;
+	int ret;
+
+	rdmatensor_prep_fetch(&op, channel, "n0", 0, pool, at, bytes, rdmatensor_deadline_ms(30000),
+			      0);
+	ret = rdmatensor_submit(rt, &op, 1, 1, rdmatensor_deadline_ms(60000), &done);
+	if (ret)
+		return ret;
+	return rdmatensor_reap(rt, &cqe, 1) == 1 ? cqe.result : -ENOENT;
+}
 
 /*
  * The other memory regions of a tensor that is longer than one has room for are made by a kernel
@@ -264,18 +282,26 @@ static int strictly_owed(void)
 	struct rdmatensor *rt;
 	uint32_t channel;
 	int before, line;
+	uint64_t at;
 
 	line = join_strictly(&rt, &pool, 4 * LONG_BYTES, &channel);
 	if (line)
 		return line;
+	if (rdmatensor_pool_alloc(rt, &pool, LONG_BYTES, &at))
+		return __LINE__;
 	before = objects();
 	if (!allow(before + 1) || fetched(rt, channel, pool.id, NAME_LONG) ||
 	    objects() != before + 1)
 		return __LINE__;
+	/* What is paid for is enough */
 	if (fetched(rt, channel, pool.id, 0) || objects() != before + 1)
 		return __LINE__;
+	/* It is not, and there would be no room for those that are owed, and one more */
+	if (!allow(before + 2) || into(rt, channel, pool.id, at, 2 * SEGMENT) ||
+	    objects() != before + 2)
+		return __LINE__;
 	/* Its meta-data is known, so that the process makes them */
-	if (fetched(rt, channel, pool.id, NAME_LONG) != -EDQUOT || objects() != before + 1)
+	if (fetched(rt, channel, pool.id, NAME_LONG) != -EDQUOT || objects() != before + 2)
 		return __LINE__;
 	/* Who can pay does so */
 	if (!allow(1000) || fetched(rt, channel, pool.id, NAME_LONG) ||
