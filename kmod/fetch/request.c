@@ -736,7 +736,7 @@ static void request_settle(struct work_struct *work)
 static void request_exposed(struct rdmatensor_request *req, int error)
 {
 	if (error) {
-		/* Others may be short of them, and until the peer answers the CANCEL it may be long */
+		/* Others may be short of them, and the peer may be long in answering the CANCEL */
 		if (!req->exposure.nr_open)
 			request_let_go(req);
 		request_stop(req, error);

@@ -231,8 +231,8 @@ static int conn_wait(struct rdmatensor_conn *conn, const struct rdmatensor_conn_
 
 /*
  * An address that does not answer for the three seconds that a neighbour is asked for is not asked
- * for again by the same attempt, although the link may be back by then. rdma_cm says of each attempt
- * that its time is over
+ * for again by the same attempt, although the link may be back by then. rdma_cm says that its time
+ * is over, of each attempt
  */
 static int conn_resolve_addr(struct rdmatensor_conn *conn, const struct rdmatensor_conn_target *to,
 			     struct sockaddr *src)
