@@ -30,7 +30,17 @@ client() {
 
 # bandwidth PORT ARGS: MiB/s
 bandwidth() {
-	client "$1" '.bytes_per_second / 1048576' "${@:2}" -s 1M -q 8 -n 256
+	client "$1" '.bytes_per_second / 1048576' "${@:2}" -s 1M -q 8 -n 96
+}
+
+# beside NAME PORT ARGS: in turn with kernel pages; every second time after them, for the machine gets
+# slower and faster while this runs
+beside() {
+	local name=$1 port=$2
+	shift 2
+	((turn % 2)) || record "$name" ours "$(bandwidth "$port" "$@")"
+	record "$name" peer "$(bandwidth 7040)"
+	((turn % 2 == 0)) || record "$name" ours "$(bandwidth "$port" "$@")"
 }
 
 servers=()
@@ -45,15 +55,16 @@ for kind in "${!port[@]}"; do
 done
 RDMATENSOR_MR_MODE=2 server 7045
 
-for _ in $(seq "$rounds"); do
+for turn in $(seq "$rounds"); do
 	for kind in anon memfd huge dmabuf; do
-		record "fetch_bw_1m_$kind" ours "$(bandwidth "${port[$kind]}" --memory "$kind")"
-		record "fetch_bw_1m_$kind" peer "$(bandwidth 7040)"
+		beside "fetch_bw_1m_$kind" "${port[$kind]}" --memory "$kind"
 	done
-	record fetch_bw_1m_strict ours "$(RDMATENSOR_MR_MODE=2 bandwidth 7045)"
+	export RDMATENSOR_MR_MODE=2
+	record fetch_lat_4k_strict ours "$(client 7045 .lat_us.p50 -m lat -s 4096 -n 1000)"
+	strict=$(bandwidth 7045)
+	unset RDMATENSOR_MR_MODE
+	record fetch_bw_1m_strict ours "$strict"
 	record fetch_bw_1m_strict peer "$(bandwidth 7040)"
-	record fetch_lat_4k_strict ours \
-		"$(RDMATENSOR_MR_MODE=2 client 7045 .lat_us.p50 -m lat -s 4096 -n 1000)"
 	record fetch_lat_4k_strict peer "$(client 7040 .lat_us.p50 -m lat -s 4096 -n 1000)"
 done
 kill "${servers[@]}"
