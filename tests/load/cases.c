@@ -12,14 +12,6 @@
 #include "exporter.h"
 #include "cases.h"
 
-/* What a case tells when it was not as it should be, though nothing failed */
-#define WRONG (-ENOTRECOVERABLE)
-
-static uint64_t since(uint64_t began)
-{
-	return rdmatensor_now_ns() - began;
-}
-
 /* A fetch to scene->at. Return: its number */
 static uint64_t fetch_begin(struct scene *scene, const char *name, int64_t step,
 			    uint64_t bytes, uint64_t deadline_ns)

@@ -7,9 +7,20 @@
 #ifndef LOAD_CASES_H
 #define LOAD_CASES_H
 
+#include <errno.h>
 #include "scene.h"
 
 typedef int (*case_fn)(struct scene *scene, uint64_t *took_ns);
+
+/* What a case tells when it was not as it should be, though nothing failed */
+#define WRONG (-ENOTRECOVERABLE)
+
+static inline uint64_t since(uint64_t began)
+{
+	return rdmatensor_now_ns() - began;
+}
+
+/* cases.c */
 
 int fetch_ok(struct scene *scene, uint64_t *took_ns);
 int fetch_kept(struct scene *scene, uint64_t *took_ns);
@@ -57,5 +68,15 @@ int table_open(struct scene *scene, uint64_t *took_ns);
 int table_open_lanes(struct scene *scene, uint64_t *took_ns);
 int table_unknown(struct scene *scene, uint64_t *took_ns);
 int table_close(struct scene *scene, uint64_t *took_ns);
+
+/* parts.c: slices, elements with gaps, steps, generations */
+int fetch_slice(struct scene *scene, uint64_t *took_ns);
+int fetch_spread(struct scene *scene, uint64_t *took_ns);
+int fetch_spread_cancel(struct scene *scene, uint64_t *took_ns);
+int fetch_newest(struct scene *scene, uint64_t *took_ns);
+int fetch_now(struct scene *scene, uint64_t *took_ns);
+int publish_view(struct scene *scene, uint64_t *took_ns);
+int generation_revealed(struct scene *scene, uint64_t *took_ns);
+int generation_withdrawn(struct scene *scene, uint64_t *took_ns);
 
 #endif

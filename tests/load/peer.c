@@ -36,7 +36,9 @@ static void peer_open(const char *ip)
 	struct rdmatensor_op op;
 	char listen[64], entries[16];
 	uint64_t *words, row;
+	const uint64_t dims[] = { SQUARE, SQUARE };
 	unsigned int i;
+	uint64_t at;
 
 	snprintf(listen, sizeof(listen), "%s:%d", ip, PEER_PORT);
 	snprintf(entries, sizeof(entries), "%d", PEER_RING);
@@ -44,6 +46,11 @@ static void peer_open(const char *ip)
 	worker_open(&w, "peer", 96 << 20, listen);
 	for (i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
 		worker_publish(&w, worker_alloc(&w, sizes[i] + 8), sizes[i]);
+	at = worker_alloc(&w, SMALL_BYTES);
+	perf_fill(worker_at(&w, at), SMALL_BYTES);
+	rdmatensor_prep_publish(&op, SQUARE_NAME, 0, w.pool.id, at, SMALL_BYTES,
+				RDMATENSOR_DT_UINT8, 2, dims, 0, 0);
+	worker_submit(&w, &op);
 	rdmatensor_prep_publish_failed(&op, "broken", 0, -EIO, "it broke", 0, 0);
 	worker_submit(&w, &op);
 	/* Exports begin with a page */

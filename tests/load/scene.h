@@ -12,6 +12,9 @@
 #define ROWS 20000
 /* What both have in bulk */
 #define LONG_BYTES (UINT64_C(4) << 20)
+/* Rows of a tensor of as many bytes as SMALL_BYTES, which have so many each; and its name */
+#define SQUARE 64
+#define SQUARE_NAME "square"
 /* Entries of the peer's ring: so many channels that come and go that nobody hears of */
 #define PEER_RING 64
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -114,10 +115,31 @@ uint64_t worker_number(void)
 	return ++number;
 }
 
+static void say_if_down(const struct rdmatensor_cqe *cqe)
+{
+	if (cqe->type == RDMATENSOR_CQE_CHANNEL_DOWN)
+		printf("# channel %u down: %d: %.*s\n", cqe->channel, cqe->result,
+		       (int)strnlen(cqe->text, sizeof(cqe->text)), cqe->text);
+}
+
+/* The kernel's log has no line of it where there were many before */
+static void say_what_ended(struct worker *worker)
+{
+	struct rdmatensor_cqe cqe;
+	unsigned int i;
+
+	for (i = 0; i < worker->nr_kept; i++)
+		say_if_down(&worker->kept[i]);
+	while (rdmatensor_reap(worker->rt, &cqe, 1))
+		say_if_down(&cqe);
+}
+
 void worker_submit(struct worker *worker, const struct rdmatensor_op *op)
 {
 	int ret = rdmatensor_submit(worker->rt, op, 1, 0, 0, NULL);
 
+	if (ret == -ENOTCONN)
+		say_what_ended(worker);
 	if (ret)
 		die("SUBMIT of operation %u: %s", op->opcode, strerror(-ret));
 }
@@ -213,13 +235,11 @@ int worker_fetch(struct worker *worker, const char *name, uint64_t offset, uint6
 
 void worker_publish(struct worker *worker, uint64_t offset, uint64_t bytes)
 {
-	uint64_t i, *words = worker_at(worker, offset);
 	struct rdmatensor_op op;
 	uint64_t dim = bytes;
 	char name[48];
 
-	for (i = 0; i < bytes / 8; i++)
-		words[i] = (i + 1) * UINT64_C(0x9e3779b97f4a7c15);
+	perf_fill(worker_at(worker, offset), bytes);
 	rdmatensor_prep_publish(&op, perf_name(bytes, name), 0, worker->pool.id, offset, bytes,
 				RDMATENSOR_DT_UINT8, 1, &dim, 0, 0);
 	worker_submit(worker, &op);
@@ -229,6 +249,14 @@ const char *perf_name(uint64_t bytes, char name[48])
 {
 	snprintf(name, 48, "rdmatensor.perf.%" PRIu64, bytes);
 	return name;
+}
+
+void perf_fill(void *at, uint64_t bytes)
+{
+	uint64_t i, *words = at;
+
+	for (i = 0; i < bytes / 8; i++)
+		words[i] = (i + 1) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
 bool perf_is(const void *at, uint64_t bytes)

@@ -84,8 +84,9 @@ int worker_fetch(struct worker *worker, const char *name, uint64_t offset, uint6
 /* The region at @offset, filled as a peer's, under the name of that length until withdrawn */
 void worker_publish(struct worker *worker, uint64_t offset, uint64_t bytes);
 
-/* "rdmatensor.perf.4096": what a peer has of that length, and whether that is what came */
+/* "rdmatensor.perf.4096": what a peer has of that length, how that is filled, and whether it is what came */
 const char *perf_name(uint64_t bytes, char name[48]);
+void perf_fill(void *at, uint64_t bytes);
 bool perf_is(const void *at, uint64_t bytes);
 
 int compare_u64(const void *a, const void *b);
