@@ -150,7 +150,7 @@ int rdmatensor_exposure_reserve(struct rdmatensor_domain *domain, u32 nr, u64 su
 	int ret;
 
 	might_sleep();
-	/* So that most fetches find them paid for, without the lock. What others free is owed then */
+	/* Most fetches find them paid for, without the lock. What others free meanwhile is owed */
 	if (!rdmatensor_quota_owed(&domain->keys) && nr <= READ_ONCE(domain->keys_most) &&
 	    exposure_keys_of_all(domain, nr, sum, most) <= READ_ONCE(domain->keys_paid))
 		return 0;

@@ -622,7 +622,7 @@ static void keys_are_paid_for(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, domain->keys_paid, 24);
 	KUNIT_EXPECT_EQ(test, rdmatensor_exposure_reserve(domain, 1, 100, 9), 0);
 	KUNIT_EXPECT_EQ(test, domain->keys_paid, 27);
-	/* This thread owes them. As if a process had paid, whose next fetches find that without a lock */
+	/* As if a process had paid, which this thread cannot: the next ones take no lock */
 	rdmatensor_quota_forgive(&domain->keys, rdmatensor_quota_owed(&domain->keys));
 	/* One that takes more than each before it is remembered, though it was paid for */
 	KUNIT_EXPECT_EQ(test, rdmatensor_exposure_reserve(domain, 20, 20, 8), 0);
