@@ -77,33 +77,38 @@ static int label_model(struct serve *serve)
 	return err;
 }
 
+/* Of the model, in the order of its name */
+struct sorted {
+	const struct st_tensor *tensor;
+};
+
 static int compare_names(const void *a, const void *b)
 {
-	const struct st_tensor *const *x = a, *const *y = b;
+	const struct sorted *x = a, *y = b;
 
-	return strcmp((*x)->name, (*y)->name);
+	return strcmp(x->tensor->name, y->tensor->name);
 }
 
-/* The model's, by their names; NULL: out of memory */
-static const struct st_tensor **by_name(const struct st_file *all)
+/* NULL: out of memory */
+static struct sorted *sort_by_name(const struct st_file *all)
 {
-	const struct st_tensor **sorted = calloc(all->nr + 1, sizeof(*sorted));
+	struct sorted *sorted = calloc(all->nr + 1, sizeof(*sorted));
 	size_t i;
 
 	for (i = 0; sorted && i < all->nr; i++)
-		sorted[i] = &all->tensors[i];
+		sorted[i].tensor = &all->tensors[i];
 	if (sorted)
 		qsort(sorted, all->nr, sizeof(*sorted), compare_names);
 	return sorted;
 }
 
 /* Whether a tensor of the domain is one of the model's, which are @sorted */
-static bool is_ours(const struct serve *serve, const struct st_tensor **sorted,
+static bool is_ours(const struct serve *serve, const struct sorted *sorted,
 		    const struct rdmatensor_lasting_query *query)
 {
 	char name[RDMATENSOR_NAME_MAX + 1];
-	const struct st_tensor key = { .name = name }, *wanted = &key, *tensor;
-	const struct st_tensor *const *found;
+	const struct st_tensor key = { .name = name }, *tensor;
+	const struct sorted wanted = { &key }, *found;
 
 	if (query->step_id < serve->first_step || query->status ||
 	    query->step_id - serve->first_step >= serve->steps || query->flags)
@@ -119,7 +124,7 @@ static bool is_ours(const struct serve *serve, const struct st_tensor **sorted,
 	found = bsearch(&wanted, sorted, serve->model.all->nr, sizeof(*sorted), compare_names);
 	if (!found)
 		return false;
-	tensor = *found;
+	tensor = found->tensor;
 	return query->bytes == tensor->bytes &&
 	       query->data_type == (uint32_t)tensor->data_type &&
 	       query->ndims == tensor->ndims &&
@@ -130,7 +135,7 @@ int serve_take_up(struct serve *serve)
 {
 	struct rdmatensor_lasting_query query = { .size = sizeof(query) };
 	uint64_t nr = 0, all = (uint64_t)serve->steps * serve_published(serve);
-	const struct st_tensor **sorted = by_name(serve->model.all);
+	struct sorted *sorted = sort_by_name(serve->model.all);
 	int err;
 
 	if (!sorted)
