@@ -174,7 +174,7 @@ static int connect_all(struct connect_tries *tries)
 		if (!absent || tries->connect->flags & RDMATENSOR_CONNECT_NOWAIT)
 			break;
 		/* A try that the deadline cut short knows less than the one before it */
-		if (ret == -ETIMEDOUT && tries->error &&
+		if ((ret == -ETIMEDOUT || ret == -EHOSTUNREACH) && tries->error &&
 		    time_after_eq(jiffies, tries->deadline)) {
 			ret = tries->error;
 			snprintf(cause, sizeof(tries->connect->cause),

@@ -996,7 +996,8 @@ static int request_recall(struct rdmatensor_request *req,
 	/* Without a destination the request carries no meta-data: the peer sends its own */
 	if (!req->exposed)
 		rdmatensor_fetch_unlearn(&req->fetch);
-	return ret == -EDQUOT ? ret : 0;
+	/* What a named destination needs has been paid for */
+	return ret == -EDQUOT && args->alloc ? ret : 0;
 }
 
 /*

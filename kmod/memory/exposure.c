@@ -25,6 +25,7 @@
  */
 #include <linux/atomic.h>
 #include <linux/scatterlist.h>
+#include <linux/sched/signal.h>
 #include <rdma/mr_pool.h>
 #include <kunit/visibility.h>
 #include "core/fault.h"
@@ -110,12 +111,15 @@ static void exposure_free_owed(struct rdmatensor_domain *domain)
 	struct ib_mr *mr;
 
 	lockdep_assert_held(&domain->keys_lock);
-	while (rdmatensor_quota_owed(&domain->keys)) {
-		mr = exposure_take_idle(domain->qp);
-		if (!mr)
-			return;
-		ib_dereg_mr(mr);
-		domain->keys_made--;
+	while (rdmatensor_quota_owed(&domain->keys) && !fatal_signal_pending(current)) {
+		/* Or one that the device could not make in the end */
+		if (domain->keys_made == domain->keys_paid) {
+			mr = exposure_take_idle(domain->qp);
+			if (!mr)
+				return;
+			ib_dereg_mr(mr);
+			domain->keys_made--;
+		}
 		WRITE_ONCE(domain->keys_paid, domain->keys_paid - 1);
 		rdmatensor_quota_forgive(&domain->keys, 1);
 		cond_resched();

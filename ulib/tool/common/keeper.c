@@ -218,6 +218,9 @@ static int replace_dead(const struct sockaddr_un *own, const struct sockaddr_un 
 		renameat2(AT_FDCWD, own->sun_path, AT_FDCWD, addr->sun_path, RENAME_EXCHANGE);
 		return -EADDRINUSE;
 	}
+	/* The other one has ended, and its socket with it */
+	if (errno == ENOENT)
+		return link(own->sun_path, addr->sun_path) ? -errno : 0;
 	/* A file system that cannot exchange */
 	return errno == EINVAL && !rename(own->sun_path, addr->sun_path) ? 0 : -errno;
 }

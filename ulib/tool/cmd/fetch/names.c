@@ -159,6 +159,7 @@ static void ask(struct fetch *fetch, const struct peer *peer, const struct store
 	struct rdmatensor_cqe cqe;
 	unsigned int left = 0;
 	size_t i;
+	int err;
 
 	memset(cqes, 0, nr * sizeof(*cqes));
 	for (i = 0; i < nr; i++) {
@@ -169,7 +170,9 @@ static void ask(struct fetch *fetch, const struct peer *peer, const struct store
 	rdmatensor_submit(fetch->rt, ops, nr, 0, 0, &left);
 	while (left) {
 		if (!rdmatensor_reap(fetch->rt, &cqe, 1)) {
-			rdmatensor_wait(fetch->rt, 1, 0);
+			err = rdmatensor_wait(fetch->rt, 1, 0);
+			if (err && err != -EINTR)
+				return;
 		} else if (cqe.type == RDMATENSOR_CQE_FETCH) {
 			cqes[cqe.user_data] = cqe;
 			left--;
@@ -343,9 +346,14 @@ static int take_meta(struct fetch *fetch, const struct store *store, char *name,
 		     struct rdmatensor_cqe *cqe, struct st_tensor *tensor)
 {
 	struct peer *peer = fetch->peers.all;
+	char text[RDMATENSOR_STATUS_ROOM];
+	bool down;
 	int err;
 
-	if (!cqe->type || peer_is_down(&fetch->peers, peer, cqe->result))
+	down = cqe->type && peer_is_down(&fetch->peers, peer, cqe->result);
+	if (down)
+		peer_down(peer, rdmatensor_status_text(fetch->rt, cqe, text, sizeof(text)));
+	if (down || !cqe->type)
 		err = probe(fetch, peer, store, name, cqe);
 	else
 		err = judge(fetch, peer, name, cqe, cqe->result);
