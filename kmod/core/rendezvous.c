@@ -1101,7 +1101,8 @@ static void rdv_abort_key(struct rdmatensor_rendezvous *rdv,
 	struct rdmatensor_tensor *tensor, *next;
 	struct rdv_abort *abort = arg;
 
-	if (key->step_id != abort->step_id || key->any_step)
+	/* Who waits for any step is in @bounds of a key, and goes on waiting */
+	if (key->step_id != abort->step_id)
 		return;
 
 	list_for_each_entry_safe(tensor, next, &key->held, item) {
