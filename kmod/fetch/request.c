@@ -970,7 +970,7 @@ static bool request_may_expose(const struct rdmatensor_request *req)
 	return outstanding < channel->max_outstanding;
 }
 
-/* A destination, if the meta-data is known */
+/* A destination, if the meta-data is known. Return: 0, with one or without; -EDQUOT: rdma.max */
 static int request_recall(struct rdmatensor_request *req,
 			  const struct rdmatensor_fetch_args *args)
 {

@@ -129,6 +129,7 @@ static void exposure_free_owed(struct rdmatensor_domain *domain)
 /* What kernel threads have made, so that there may be @nr: also if others are still owed */
 static int exposure_settle(struct rdmatensor_domain *domain, u32 nr)
 {
+	u32 owed;
 	int ret;
 
 	lockdep_assert_held(&domain->keys_lock);
@@ -136,8 +137,8 @@ static int exposure_settle(struct rdmatensor_domain *domain, u32 nr)
 	if (ret != -EDQUOT)
 		return ret;
 	exposure_free_owed(domain);
-	return nr + rdmatensor_quota_owed(&domain->keys) <= domain->keys_paid ||
-	       !rdmatensor_quota_owed(&domain->keys) ? 0 : ret;
+	owed = rdmatensor_quota_owed(&domain->keys);
+	return !owed || nr + owed <= domain->keys_paid ? 0 : ret;
 }
 
 /* With one more of @nr, there may be so many at one time */

@@ -30,7 +30,7 @@ static int fetch_end(struct scene *scene, uint64_t number)
 	return scene_next(scene, RDMATENSOR_CQE_FETCH, number, NULL);
 }
 
-static void cancel(struct scene *scene, uint64_t number)
+void cancel(struct scene *scene, uint64_t number)
 {
 	struct rdmatensor_op op;
 	int ret;

@@ -22,6 +22,9 @@ static inline uint64_t since(uint64_t began)
 
 /* cases.c */
 
+/* A fetch's, which may have ended already */
+void cancel(struct scene *scene, uint64_t number);
+
 int fetch_ok(struct scene *scene, uint64_t *took_ns);
 int fetch_kept(struct scene *scene, uint64_t *took_ns);
 int fetch_proxied(struct scene *scene, uint64_t *took_ns);

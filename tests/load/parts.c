@@ -15,6 +15,20 @@
 
 static const struct rdmatensor_stride apart[] = { { APART, SQUARE }, { 1, SQUARE } };
 
+/* @op, and its entry of that type, which goes to @cqe if that is not NULL */
+static int run(struct scene *scene, struct rdmatensor_op *op, int type,
+	       struct rdmatensor_cqe *cqe, uint64_t *took_ns)
+{
+	uint64_t began = rdmatensor_now_ns();
+	int ret;
+
+	op->user_data = worker_number();
+	worker_submit(&scene->w, op);
+	ret = scene_next(scene, type, op->user_data, cqe);
+	*took_ns = since(began);
+	return ret;
+}
+
 /* Row after row together, as they came */
 static bool square_is(const unsigned char *at, uint64_t stride, uint64_t first, uint64_t nr)
 {
@@ -32,16 +46,13 @@ static bool square_is(const unsigned char *at, uint64_t stride, uint64_t first, 
 int fetch_slice(struct scene *scene, uint64_t *took_ns)
 {
 	const struct rdmatensor_range rows = { SQUARE / 4, SQUARE / 2 };
-	uint64_t number = worker_number(), began = rdmatensor_now_ns();
 	struct rdmatensor_op op;
 	int ret;
 
 	rdmatensor_prep_fetch(&op, scene->w.channel, SQUARE_NAME, 0, scene->w.pool.id, scene->at,
-			      SMALL_BYTES / 2, 0, number);
+			      SMALL_BYTES / 2, 0, 0);
 	rdmatensor_prep_slice(&op, &rows, 1);
-	worker_submit(&scene->w, &op);
-	ret = scene_next(scene, RDMATENSOR_CQE_FETCH, number, NULL);
-	*took_ns = since(began);
+	ret = run(scene, &op, RDMATENSOR_CQE_FETCH, NULL, took_ns);
 	return !ret && !square_is(worker_at(&scene->w, scene->at), SQUARE, SQUARE / 4, SQUARE / 2) ?
 	       WRONG : ret;
 }
@@ -85,13 +96,11 @@ int fetch_spread(struct scene *scene, uint64_t *took_ns)
 
 int fetch_spread_cancel(struct scene *scene, uint64_t *took_ns)
 {
-	uint64_t number = spread_begin(scene, "nobody's", scene->step++), began;
-	struct rdmatensor_op op;
+	uint64_t number = spread_begin(scene, "nobody's", scene->step++);
+	uint64_t began = rdmatensor_now_ns();
 	int ret;
 
-	began = rdmatensor_now_ns();
-	rdmatensor_prep_cancel(&op, number);
-	worker_submit(&scene->w, &op);
+	cancel(scene, number);
 	ret = scene_next(scene, RDMATENSOR_CQE_FETCH, number, NULL);
 	*took_ns = since(began);
 	return gaps_are_whole(scene) ? ret : WRONG;
@@ -100,17 +109,14 @@ int fetch_spread_cancel(struct scene *scene, uint64_t *took_ns)
 /* Of a name that has one step, @flags say which */
 static int fetch_by(struct scene *scene, const char *name, uint16_t flags, uint64_t *took_ns)
 {
-	uint64_t number = worker_number(), began = rdmatensor_now_ns();
 	struct rdmatensor_cqe cqe = { 0 };
 	struct rdmatensor_op op;
 	int ret;
 
 	rdmatensor_prep_fetch(&op, scene->w.channel, name, -1, scene->w.pool.id, scene->at,
-			      SMALL_BYTES, 0, number);
+			      SMALL_BYTES, 0, 0);
 	op.flags |= flags;
-	worker_submit(&scene->w, &op);
-	ret = scene_next(scene, RDMATENSOR_CQE_FETCH, number, &cqe);
-	*took_ns = since(began);
+	ret = run(scene, &op, RDMATENSOR_CQE_FETCH, &cqe, took_ns);
 	return !ret && (cqe.step_id || !perf_is(worker_at(&scene->w, scene->at), SMALL_BYTES)) ?
 	       WRONG : ret;
 }
@@ -167,28 +173,18 @@ static int64_t generation_fill(struct scene *scene)
 /* In place of the former one, if there is one */
 static int reveal(struct scene *scene, int64_t step, uint64_t *took_ns)
 {
-	uint64_t number = worker_number(), began = rdmatensor_now_ns();
 	struct rdmatensor_op op;
-	int ret;
 
-	rdmatensor_prep_reveal(&op, GROUP, step, number);
-	worker_submit(&scene->w, &op);
-	ret = scene_next(scene, RDMATENSOR_CQE_REVEAL, number, NULL);
-	*took_ns = since(began);
-	return ret;
+	rdmatensor_prep_reveal(&op, GROUP, step, 0);
+	return run(scene, &op, RDMATENSOR_CQE_REVEAL, NULL, took_ns);
 }
 
 static int withdraw_generation(struct scene *scene, int64_t step, uint64_t *took_ns)
 {
-	uint64_t number = worker_number(), began = rdmatensor_now_ns();
 	struct rdmatensor_op op;
-	int ret;
 
-	rdmatensor_prep_withdraw_generation(&op, GROUP, step, number);
-	worker_submit(&scene->w, &op);
-	ret = scene_next(scene, RDMATENSOR_CQE_WITHDRAW, number, NULL);
-	*took_ns = since(began);
-	return ret;
+	rdmatensor_prep_withdraw_generation(&op, GROUP, step, 0);
+	return run(scene, &op, RDMATENSOR_CQE_WITHDRAW, NULL, took_ns);
 }
 
 /* The second one, which takes the place of the first */
