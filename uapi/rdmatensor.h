@@ -264,7 +264,9 @@ struct rdmatensor_query {
  * @probe_ms: a channel on which nothing has happened for so long is probed by an empty
  *         write, in milliseconds, so that a peer that has stopped without a word is
  *         found out; 10..600000. From then on it is the transport's patience, about
- *         4.096 us << timeout for each of retry_count + 1 tries
+ *         4.096 us << timeout for each of retry_count + 1 tries. A queue pair that completes
+ *         nothing of what is posted to it for a tenth of that has one as well: soft-RoCE can
+ *         sleep over it until something is posted
  * @max_pools: pools at the same time, and as many tensor buffers beside them (see
  *         RDMATENSOR_OP_PUBLISH), 1..65536
  * @gather_lanes: queue pairs to each owner of a table, for gathers, 1..8
@@ -478,7 +480,8 @@ struct rdmatensor_configure {
  *         protocol
  * @RDMATENSOR_STAT_CHANNELS_UP: channels that came up
  * @RDMATENSOR_STAT_CHANNELS_DOWN: channels that went down
- * @RDMATENSOR_STAT_TX_PROBES: empty writes on quiet channels
+ * @RDMATENSOR_STAT_TX_PROBES: empty writes on quiet channels, and on queue pairs that complete
+ *         nothing of what is posted to them
  * @RDMATENSOR_STAT_GATHERS: gathers submitted
  * @RDMATENSOR_STAT_GATHERED: gathers that ended with all rows
  * @RDMATENSOR_STAT_GATHER_ERRORS: gathers that ended with an errno

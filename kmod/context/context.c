@@ -35,6 +35,7 @@
 #include "fetch/operation.h"
 #include "fetch/publication.h"
 #include "memory/domain.h"
+#include "transport/probe.h"
 
 #define CONTEXT_MAX_REQUESTS 256U
 #define CONTEXT_NO_DEVICE "the RDMA device was removed"
@@ -206,10 +207,11 @@ static int context_check_device(const struct rdmatensor_context *context,
 {
 	const struct rdmatensor_channel_params *params = &context->params;
 	const struct ib_device *ibdev = context->adapter.ibdev;
-	u32 entries = params->queue_depth + 1 + rdmatensor_channel_recvs(params, 0) + 1;
+	u32 sendq = params->queue_depth + RDMATENSOR_SENDQ_MORE;
+	u32 entries = sendq + rdmatensor_channel_recvs(params, 0) + 1;
 	u64 longest = 1ULL << context->adapter.seg_shift;
 
-	if (params->queue_depth + 1 > ibdev->attrs.max_qp_wr || entries > ibdev->attrs.max_cqe) {
+	if (sendq > ibdev->attrs.max_qp_wr || entries > ibdev->attrs.max_cqe) {
 		snprintf(start->cause, sizeof(start->cause),
 			 "START: queue_depth %u: device %s takes %d work requests a queue and %d completions; lower it",
 			 params->queue_depth, ibdev->name, ibdev->attrs.max_qp_wr,

@@ -55,6 +55,7 @@
 #include "memory/exposure.h"
 #include "memory/pool.h"
 #include "transport/channel.h"
+#include "transport/probe.h"
 
 /* Scatter/gather entries of a write: by pools' keys; by addresses, one for each chunk of memory */
 #define CHANNEL_SGES 4
@@ -154,39 +155,6 @@ static void channel_posted_hello(struct rdmatensor_txmsg *tx, u64 seq)
 {
 }
 
-/*
- * A peer that stops without a word, with its machine, would never be missed while
- * this side only waits: nothing that it has sent lacks an answer. What is quiet is
- * given something to answer, by the peer's device.
- */
-static void channel_probe(struct timer_list *timer)
-{
-	struct rdmatensor_channel *channel = from_timer(channel, timer, probe_timer);
-	struct rdmatensor_lane *lane = &channel->lanes[0];
-	int ret = 0;
-
-	spin_lock_bh(&channel->lock);
-	if (channel->state != RDMATENSOR_CHANNEL_UP)
-		goto out_unlock;
-	/* Whatever else has been posted and not completed is a probe as well */
-	if (!channel->heard && !channel->probing &&
-	    lane->sendq_free > RDMATENSOR_SENDQ_RESERVE) {
-		ret = channel->lane_ops->post_probe(lane);
-		if (ret) {
-			rdmatensor_channel_fail_locked(channel, -ECONNRESET,
-						       "posting to the send queue failed");
-			goto out_unlock;
-		}
-		lane->sendq_free--;
-		channel->probing = true;
-		rdmatensor_count(&channel->counters, RDMATENSOR_STAT_TX_PROBES);
-	}
-	channel->heard = false;
-	mod_timer(&channel->probe_timer, jiffies + msecs_to_jiffies(channel->params->probe_ms));
-out_unlock:
-	spin_unlock_bh(&channel->lock);
-}
-
 /* What a lane may have posted while others wait */
 static u32 channel_lane_bytes(const struct rdmatensor_channel *channel)
 {
@@ -278,7 +246,7 @@ rdmatensor_channel_alloc(struct rdmatensor_core *core, u8 nr_lanes,
 	init_completion(&channel->setup_done);
 	init_completion(&channel->gone);
 	INIT_WORK(&channel->free_work, channel_free);
-	timer_setup(&channel->probe_timer, channel_probe, 0);
+	rdmatensor_probe_init(channel);
 	tasklet_setup(&channel->settle, channel_settle);
 	INIT_WORK(&channel->settle_work, channel_settle_work);
 	channel->said_at = jiffies;
@@ -507,6 +475,13 @@ bool rdmatensor_channel_is_idle(struct rdmatensor_channel *channel)
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_is_idle);
 
+/* Something was posted there */
+static void channel_take_place(struct rdmatensor_lane *lane)
+{
+	rdmatensor_probe_watch(lane);
+	lane->sendq_free--;
+}
+
 /* What was posted there has completed, one way or the other */
 static void channel_free_place(struct rdmatensor_lane *lane)
 {
@@ -514,6 +489,7 @@ static void channel_free_place(struct rdmatensor_lane *lane)
 
 	lockdep_assert_held(&channel->lock);
 	lane->sendq_free++;
+	lane->completes = true;
 	if (channel->state >= RDMATENSOR_CHANNEL_CLOSING)
 		wake_up_all(&channel->wait);
 }
@@ -540,7 +516,7 @@ void rdmatensor_channel_down(struct rdmatensor_channel *channel)
 	int i;
 
 	/* Since CLOSING nothing is posted, and the queue pairs are gone: nothing completes */
-	timer_delete_sync(&channel->probe_timer);
+	rdmatensor_probe_end(channel);
 	tasklet_kill(&channel->settle);
 	cancel_work_sync(&channel->settle_work);
 	spin_lock_bh(&channel->lock);
@@ -719,7 +695,7 @@ static int channel_post_message(struct rdmatensor_channel *channel,
 	trace_rdmatensor_message_tx(channel->id, seq, msg.type, msg.request_index, bytes);
 
 	rdmatensor_credits_sent(&channel->credits);
-	lane->sendq_free--;
+	channel_take_place(lane);
 	list_del_init(&tx->item);
 	rdmatensor_count(&channel->counters, RDMATENSOR_STAT_TX_MESSAGES);
 	if (msg.type < ARRAY_SIZE(stat) && stat[msg.type])
@@ -737,7 +713,7 @@ static int channel_post_registration(struct rdmatensor_channel *channel,
 	ret = channel->lane_ops->post_registration(lane, mr);
 	if (ret)
 		return ret;
-	lane->sendq_free--;
+	channel_take_place(lane);
 	rdmatensor_exposure_posted(exposure);
 	return 0;
 }
@@ -765,7 +741,7 @@ static int channel_post_invalidation(struct rdmatensor_channel *channel)
 						   rdmatensor_exposure_next(exposure));
 	if (ret)
 		return ret;
-	lane->sendq_free--;
+	channel_take_place(lane);
 	rdmatensor_exposure_posted(exposure);
 	if (!rdmatensor_exposure_next(exposure))
 		list_del_init(&exposure->item);
@@ -851,7 +827,7 @@ static int channel_post_write(struct rdmatensor_lane *lane, struct rdmatensor_pa
 	if (ret)
 		return ret;
 
-	lane->sendq_free--;
+	channel_take_place(lane);
 	*cost = write->cut || write->dest ? max_t(u32, bytes, CHANNEL_CUT_LEAST) : bytes;
 	dql_queued(&lane->limit, *cost);
 	if (!write->open) {
@@ -962,7 +938,7 @@ static int channel_post_acks(struct rdmatensor_channel *channel)
 		ret = channel->lane_ops->post_ack(lane);
 		if (ret)
 			return ret;
-		lane->sendq_free--;
+		channel_take_place(lane);
 		rdmatensor_credits_tell_ack(&channel->credits);
 		rdmatensor_count(&channel->counters, RDMATENSOR_STAT_TX_ACKS);
 		trace_rdmatensor_ack_tx(channel->id, channel->credits.told);
@@ -1025,8 +1001,7 @@ static int channel_rx_hello(struct rdmatensor_channel *channel,
 	up = channel_try_move(channel, RDMATENSOR_CHANNEL_UP);
 	if (up) {
 		rdmatensor_count(&channel->counters, RDMATENSOR_STAT_CHANNELS_UP);
-		mod_timer(&channel->probe_timer,
-			  jiffies + msecs_to_jiffies(channel->params->probe_ms));
+		rdmatensor_probe_begin(channel);
 		if (!channel->active)
 			rdmatensor_channel_send(channel, &channel->hello_tx);
 	}
@@ -1141,13 +1116,14 @@ void rdmatensor_channel_tx_ack(struct rdmatensor_channel *channel)
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_tx_ack);
 
-void rdmatensor_channel_tx_probe(struct rdmatensor_channel *channel)
+void rdmatensor_channel_tx_probe(struct rdmatensor_lane *lane, bool ok)
 {
+	struct rdmatensor_channel *channel = lane->channel;
+
 	spin_lock_bh(&channel->lock);
-	channel_heard(channel);
-	channel->probing = false;
-	channel_free_place(&channel->lanes[0]);
-	rdmatensor_channel_pump(channel);
+	lane->probes--;
+	if (ok)
+		channel_heard(channel);
 	spin_unlock_bh(&channel->lock);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_tx_probe);

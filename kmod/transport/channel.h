@@ -165,8 +165,8 @@ struct rdmatensor_channel_ops {
  * @gone: down, its fetches have ended
  * @down_work: the teardown
  * @free_work: frees it, when the last reference is gone
- * @probe_timer: see channel_probe(); armed while the channel is UP
- * @probing: a probe has not been answered
+ * @probe_timer: probes the peer, see probe.c; armed while the channel is UP
+ * @lanes_timer: probes lanes, see probe.c; armed while something is posted
  * @heard: the peer has been heard of since the timer ran out last
  * @said_at: jiffies at which it sent something last: its device answers also when it does not
  * @handshake_work: ends a set-up that takes too long
@@ -246,7 +246,7 @@ struct rdmatensor_channel {
 	struct work_struct free_work;
 	struct delayed_work handshake_work;
 	struct timer_list probe_timer;
-	bool probing;
+	struct timer_list lanes_timer;
 	bool heard;
 	unsigned long said_at;
 
@@ -421,7 +421,7 @@ void rdmatensor_channel_rx_content(struct rdmatensor_channel *channel, u8 lane, 
 				   u32 bytes);
 void rdmatensor_channel_tx_message(struct rdmatensor_channel *channel);
 void rdmatensor_channel_tx_ack(struct rdmatensor_channel *channel);
-void rdmatensor_channel_tx_probe(struct rdmatensor_channel *channel);
+void rdmatensor_channel_tx_probe(struct rdmatensor_lane *lane, bool ok);
 void rdmatensor_channel_tx_registration(struct rdmatensor_channel *channel);
 void rdmatensor_channel_tx_invalidation(struct rdmatensor_channel *channel,
 					struct rdmatensor_exposure *exposure);

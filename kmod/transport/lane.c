@@ -4,7 +4,7 @@
  *
  * Every work request is signalled, so a completion frees exactly one place. The
  * queues are sized by the channel's arithmetic, with one place more each for
- * the drain. A failed completion ends the channel. So does a flushed one, unless
+ * the drain, and those of the probes. A failed completion ends the channel. So does a flushed one, unless
  * the channel is ending already: where the peer reached for what it may not, the
  * queue pair goes into error and nothing else reports it. The ib_cqe alone says what
  * a completion belongs to: of a failed one only wr_cqe, qp and status are valid.
@@ -15,6 +15,7 @@
 #include "memory/exposure.h"
 #include "transport/channel.h"
 #include "transport/lane.h"
+#include "transport/probe.h"
 
 static void lane_report(struct rdmatensor_lane *lane, const struct ib_wc *wc,
 			const char *operation)
@@ -111,9 +112,8 @@ static void lane_probe_done(struct ib_cq *cq, struct ib_wc *wc)
 	struct rdmatensor_lane *lane = wc->qp->qp_context;
 
 	if (wc->status != IB_WC_SUCCESS)
-		lane_lost(lane, wc, "probe of a quiet peer");
-	else
-		rdmatensor_channel_tx_probe(lane->channel);
+		lane_report(lane, wc, "probe");
+	rdmatensor_channel_tx_probe(lane, wc->status == IB_WC_SUCCESS);
 }
 
 static struct ib_cqe lane_probe_cqe = { .done = lane_probe_done };
@@ -295,7 +295,7 @@ int rdmatensor_lane_open(struct rdmatensor_lane *lane, struct ib_pd *pd)
 	int ret;
 
 	lane->nr_recvs = rdmatensor_channel_recvs(channel->params, lane->index);
-	attr.cap.max_send_wr = channel->params->queue_depth + 1;
+	attr.cap.max_send_wr = channel->params->queue_depth + RDMATENSOR_SENDQ_MORE;
 	attr.cap.max_recv_wr = lane->nr_recvs + 1;
 	ret = rdmatensor_qp_alloc(&lane->conn.qp, lane->conn.id, pd, &attr,
 				  channel->params->cq_poll, channel->vector + lane->index);
@@ -326,6 +326,6 @@ void rdmatensor_lane_close(struct rdmatensor_lane *lane)
 
 	/* Nothing is posted any more, and each completion has freed its place */
 	ib_drain_qp(lane->conn.qp.qp);
-	WARN_ON_ONCE(lane->sendq_free != lane->channel->params->queue_depth);
+	WARN_ON_ONCE(lane->sendq_free != lane->channel->params->queue_depth || lane->probes);
 	rdmatensor_qp_free(&lane->conn.qp);
 }

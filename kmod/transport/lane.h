@@ -51,7 +51,9 @@ struct rdmatensor_part {
  * @conn: the connection, with the queue pair
  * @recv_cqe: of all receives
  * @send_cqe: of messages and acks
- * @sendq_free: send-queue entries that may be posted to
+ * @sendq_free: send-queue entries that may be posted to, of queue_depth
+ * @probes: of it in flight, which are not among those
+ * @completes: something that was posted has completed since its probes were last thought of
  * @nr_recvs: receives that are kept posted
  * @max_sge: entries that a write may have
  * @fresh: parts of which nothing has been posted
@@ -68,6 +70,8 @@ struct rdmatensor_lane {
 	struct ib_cqe recv_cqe;
 	struct ib_cqe send_cqe;
 	u32 sendq_free;
+	u8 probes;
+	bool completes;
 	u32 nr_recvs;
 	u8 max_sge;
 	struct list_head fresh;

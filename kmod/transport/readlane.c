@@ -15,8 +15,9 @@
  *
  * A device completes what it was given, or says that it failed: nothing else bounds the time of
  * a READ, for which a gather waits, and with it the process. soft-RoCE has been seen to do
- * neither. So a lane of which the device says nothing for longer than its retries take fails;
- * flushing the queue pair is another path through the device.
+ * neither. So a lane of which the device says nothing is probed, as probe.c has it for a channel's;
+ * and fails if that lasts for longer than its retries take: flushing the queue pair is another
+ * path through the device.
  *
  * Order of locks: readers->lock, readers->accept_lock, then a lane's. Handlers of rdma_cm
  * never take readers->lock: its holder may wait for them.
@@ -29,6 +30,7 @@
 #include "core/limits.h"
 #include "memory/domain.h"
 #include "transport/cm.h"
+#include "transport/probe.h"
 #include "transport/readlane.h"
 
 /* READs that a queue pair may have in flight: rdma_cm carries eight bits */
@@ -88,49 +90,76 @@ static unsigned long readlane_patience(const struct rdmatensor_readlane *lane)
 	       msecs_to_jiffies(min_t(u64, div_u64(lane->bytes, READLANE_SLOWEST), UINT_MAX / 2));
 }
 
-/* In flight, of a lane that has not failed. 0: nothing that is to be watched */
-static unsigned long readlane_silent_at(const struct rdmatensor_readlane *lane)
+static void readlane_probe_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct rdmatensor_readlane *lane = wc->qp->qp_context;
+
+	/* The READs before it have said why */
+	if (wc->status != IB_WC_SUCCESS)
+		readlane_fail(lane);
+	spin_lock_bh(&lane->lock);
+	lane->probes--;
+	spin_unlock_bh(&lane->lock);
+}
+
+static struct ib_cqe readlane_probe_cqe = { .done = readlane_probe_done };
+
+/* See probe.c. Return: 0 or a negative errno: the lane is to fail */
+static int readlane_probe(struct rdmatensor_readlane *lane)
+{
+	struct ib_rdma_wr wr = {
+		.wr = {
+			.wr_cqe = &readlane_probe_cqe,
+			.opcode = IB_WR_RDMA_WRITE,
+			.send_flags = IB_SEND_SIGNALED,
+		},
+	};
+	int ret;
+
+	lockdep_assert_held(&lane->lock);
+	if (lane->probes == RDMATENSOR_PROBES)
+		return 0;
+	ret = rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->conn.qp.qp, &wr.wr, NULL);
+	if (ret)
+		return ret;
+	lane->probes++;
+	rdmatensor_count(lane->readers->counters, RDMATENSOR_STAT_TX_PROBES);
+	return 0;
+}
+
+static bool readlane_is_watched(const struct rdmatensor_readlane *lane)
 {
 	lockdep_assert_held(&lane->lock);
-	if (lane->state != RDMATENSOR_READLANE_UP || list_empty(&lane->lists))
-		return 0;
-	/* 0 is taken: a jiffy more is none too many */
-	return (lane->said_at + readlane_patience(lane)) ?: 1;
+	return lane->state == RDMATENSOR_READLANE_UP && !list_empty(&lane->lists);
 }
 
 void rdmatensor_readlane_watch(struct rdmatensor_readlane *lane, unsigned long now)
 {
-	unsigned long at, silence;
+	unsigned long pause = rdmatensor_probe_pause(lane->readers->params), silence;
+	bool watched, given_up;
+	int ret = 0;
 
 	spin_lock_bh(&lane->lock);
-	at = readlane_silent_at(lane);
 	silence = now - lane->said_at;
-	if (at && time_before(now, at))
-		mod_timer(&lane->watch, at);
+	watched = readlane_is_watched(lane);
+	given_up = watched && silence >= readlane_patience(lane);
+	if (watched && !given_up) {
+		if (silence >= pause)
+			ret = readlane_probe(lane);
+		mod_timer(&lane->watch, jiffies + pause);
+	}
 	spin_unlock_bh(&lane->lock);
-	if (!at || time_before(now, at))
-		return;
-	pr_warn_ratelimited("gather from %pISpc, lane %u: the device has completed no read for %lu s, and reported no error; its rows are read again on others if there are any\n",
-			    &lane->readers->peer, lane->index, silence / HZ);
-	readlane_fail(lane);
+	if (given_up)
+		pr_warn_ratelimited("gather from %pISpc, lane %u: the device has completed no read for %lu s, and reported no error; its rows are read again on others if there are any\n",
+				    &lane->readers->peer, lane->index, silence / HZ);
+	if (given_up || ret)
+		readlane_fail(lane);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_readlane_watch);
 
 static void readlane_watch(struct timer_list *timer)
 {
 	rdmatensor_readlane_watch(container_of(timer, struct rdmatensor_readlane, watch), jiffies);
-}
-
-/*
- * Not later than that: who looks too early looks again, and a timer that was set for far more bytes
- * than there are now would come an hour late
- */
-static void readlane_look_by(struct rdmatensor_readlane *lane)
-{
-	unsigned long at = readlane_silent_at(lane);
-
-	if (at)
-		timer_reduce(&lane->watch, at);
 }
 
 /* The lists that are in flight have become one more, or one less */
@@ -141,7 +170,8 @@ static void readlane_add(struct rdmatensor_readlane *lane, struct rdmatensor_rea
 		lane->said_at = jiffies;
 	list_add_tail(&list->item, &lane->lists);
 	lane->bytes += list->bytes;
-	readlane_look_by(lane);
+	if (!timer_pending(&lane->watch))
+		mod_timer(&lane->watch, jiffies + rdmatensor_probe_pause(lane->readers->params));
 }
 
 static void readlane_remove(struct rdmatensor_readlane *lane, struct rdmatensor_readlist *list)
@@ -150,7 +180,6 @@ static void readlane_remove(struct rdmatensor_readlane *lane, struct rdmatensor_
 	list_del_init(&list->item);
 	lane->bytes -= list->bytes;
 	lane->said_at = jiffies;
-	readlane_look_by(lane);
 }
 
 static int readlist_status(const struct ib_wc *wc)
@@ -351,11 +380,12 @@ static int readlane_open(struct rdmatensor_conn *conn)
 {
 	struct rdmatensor_readlane *lane = readlane_of(conn);
 	const struct rdmatensor_readers *readers = lane->readers;
+	u32 depth = readers->params->queue_depth + RDMATENSOR_SENDQ_MORE;
 	struct ib_qp_init_attr attr = {
 		.event_handler = readlane_qp_event,
 		.qp_context = lane,
 		.cap = {
-			.max_send_wr = conn->active ? readers->params->queue_depth + 1 : 1,
+			.max_send_wr = conn->active ? depth : 1,
 			.max_recv_wr = 1,
 			.max_send_sge = conn->active ? readers->max_pieces : 1,
 			.max_recv_sge = 1,

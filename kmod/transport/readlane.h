@@ -64,13 +64,16 @@ struct rdmatensor_readlist {
  * @index: which, of those that this side connects
  * @nr_lanes: how many the side that connects them wants
  * @item: of one that the peer has connected: among the accepted ones
- * @lock: guards @state, @room, @lists, @bytes, @said_at, and what the device said of the queue pair
+ * @lock: guards @state, @room, @lists, @bytes, @said_at, @probes, and what the device said of
+ *        the queue pair
  * @state: enum rdmatensor_readlane_state, changed by readlane_try_move() alone
  * @room: READs that may be posted
  * @lists: that are in flight
  * @bytes: that they read
  * @said_at: jiffies: when the device said something of @lists last, or the first was posted
- * @watch: ends the lane if the device says nothing of @lists; armed while there are any
+ * @probes: in flight, which are in no list
+ * @watch: probes the lane while the device says nothing of @lists, and ends it in the end; armed
+ *         while there are any
  * @conn: the connection, with the queue pair; without an id in IDLE
  * @down_work: takes a FAILED lane apart
  */
@@ -85,6 +88,7 @@ struct rdmatensor_readlane {
 	struct list_head lists;
 	u64 bytes;
 	unsigned long said_at;
+	u8 probes;
 	struct timer_list watch;
 	struct rdmatensor_conn conn;
 	struct work_struct down_work;
@@ -142,7 +146,10 @@ struct rdmatensor_readers *rdmatensor_readers_alloc(struct rdmatensor_cm *cm,
 						    wait_queue_head_t *wait,
 						    struct workqueue_struct *wq,
 						    const struct rdmatensor_channel *channel);
-/* Ends @lane if the device has said nothing for too long at @now, jiffies; else looks later */
+/*
+ * Probes @lane if the device has said nothing of it for a while at @now, jiffies, or ends it; and
+ * looks again later
+ */
 void rdmatensor_readlane_watch(struct rdmatensor_readlane *lane, unsigned long now);
 /* The peer has connected the channel, and says where it listens. Before the channel is UP */
 void rdmatensor_readers_peer_port(struct rdmatensor_readers *readers, u16 port);

@@ -547,7 +547,7 @@ static void probes(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, script_trace(script), "");
 	script->slow = true;
 	run_out(script);
-	KUNIT_EXPECT_STREQ(test, script_trace(script), "probe");
+	KUNIT_EXPECT_STREQ(test, script_trace(script), "probe0");
 	run_out(script);
 	KUNIT_EXPECT_STREQ(test, script_trace(script), "");
 	end_complete(script->end, 0);
@@ -557,7 +557,7 @@ static void probes(struct kunit *test)
 	run_out(script);
 	KUNIT_EXPECT_STREQ(test, script_trace(script), "");
 	run_out(script);
-	KUNIT_EXPECT_STREQ(test, script_trace(script), "probe");
+	KUNIT_EXPECT_STREQ(test, script_trace(script), "probe0");
 	end_complete(script->end, 0);
 	KUNIT_EXPECT_EQ(test, end_stat(script->end, RDMATENSOR_STAT_TX_PROBES), 2);
 	run_out(script);
@@ -570,8 +570,8 @@ static void probes(struct kunit *test)
 	script_close(script);
 }
 
-/* The last place is an ack's, and whatever has taken the others is a probe as well */
-static void no_place_for_a_probe(struct kunit *test)
+/* A probe has a place of its own: a queue that is full needs it most */
+static void place_for_a_probe(struct kunit *test)
 {
 	struct script_end *script = open_one(test, 16, 16);
 
@@ -579,10 +579,93 @@ static void no_place_for_a_probe(struct kunit *test)
 	run_out(script);
 	DO(script, FULL);
 	run_out(script);
-	KUNIT_EXPECT_STREQ(test, script_trace(script), "");
+	KUNIT_EXPECT_STREQ(test, script_trace(script), "probe0");
 	DO(script, ROOM(""));
-	run_out(script);
-	KUNIT_EXPECT_STREQ(test, script_trace(script), "probe");
+	script_close(script);
+}
+
+static void lanes_run_out(struct script_end *script, const char *expect)
+{
+	struct timer_list *timer = &script->end->channel->lanes_timer;
+
+	timer->function(timer);
+	KUNIT_EXPECT_STREQ(script->end->test, script_trace(script), expect);
+}
+
+static bool lanes_are_watched(struct script_end *script)
+{
+	return timer_pending(&script->end->channel->lanes_timer);
+}
+
+/* A lane that completes nothing of what it has is probed, so often as there are places for it */
+static void probes_a_lane_that_sleeps(struct kunit *test)
+{
+	struct script_end *script = script_open(test, 2, &end_params);
+	int i;
+
+	script_up(script);
+	/* The HELLO has armed it, and is done: it runs out for once */
+	KUNIT_EXPECT_TRUE(test, timer_delete(&script->end->channel->lanes_timer));
+	lanes_run_out(script, "");
+	KUNIT_EXPECT_FALSE(test, lanes_are_watched(script));
+	DO(script, PUBLISH(7, "x", 8192, 1, ""));
+	DO(script, RX("w0#0:4096! w1#0:4096!", .type = RDMATENSOR_WIRE_TENSOR_REQUEST,
+		      .request_index = 0, .name = "x", .name_len = 1, SCRIPT_DEST(8192, 2)));
+	KUNIT_EXPECT_TRUE(test, lanes_are_watched(script));
+	/* They were posted to idle lanes at any time since the timer was armed */
+	lanes_run_out(script, "");
+	end_complete(script->end, 0);
+	for (i = 0; i < 4; i++)
+		lanes_run_out(script, "probe1");
+	lanes_run_out(script, "");
+	KUNIT_EXPECT_TRUE(test, lanes_are_watched(script));
+	KUNIT_EXPECT_EQ(test, end_stat(script->end, RDMATENSOR_STAT_TX_PROBES), 4);
+	end_complete(script->end, 1);
+	KUNIT_EXPECT_STREQ(test, script_trace(script), "pub7:0");
+	/* Those that are in flight come to their end, watched or not */
+	timer_delete(&script->end->channel->lanes_timer);
+	lanes_run_out(script, "");
+	KUNIT_EXPECT_FALSE(test, lanes_are_watched(script));
+	for (i = 0; i < 4; i++)
+		end_complete(script->end, 1);
+	KUNIT_EXPECT_EQ(test, script->end->channel->lanes[1].probes, 0);
+	script_close(script);
+}
+
+/* One that completes what it has, however slowly, is not */
+static void probes_no_lane_that_is_slow(struct kunit *test)
+{
+	struct script_end *script = open_one(test, 16, 16);
+
+	script_up(script);
+	script->slow = true;
+	DO(script, FETCH(1, "x", "req#0"));
+	lanes_run_out(script, "");
+	DO(script, FETCH(2, "y", "req#1"));
+	end_complete(script->end, 0);
+	lanes_run_out(script, "");
+	DO(script, FETCH(3, "z", "req#2"));
+	end_complete(script->end, 0);
+	lanes_run_out(script, "");
+	lanes_run_out(script, "probe0");
+	end_complete(script->end, 0);
+	end_complete(script->end, 0);
+	KUNIT_EXPECT_EQ(test, end_stat(script->end, RDMATENSOR_STAT_TX_PROBES), 1);
+	lanes_run_out(script, "");
+	script_close(script);
+}
+
+static void lane_probe_fails(struct kunit *test)
+{
+	struct script_end *script = open_one(test, 16, 16);
+
+	script_up(script);
+	script->slow = true;
+	DO(script, FETCH(1, "y", "req#0"));
+	lanes_run_out(script, "");
+	DO(script, BREAK(-EIO));
+	lanes_run_out(script, "down:-104(posting to the send queue failed)");
+	lanes_run_out(script, "");
 	script_close(script);
 }
 
@@ -612,7 +695,10 @@ static struct kunit_case channel_tests[] = {
 	KUNIT_CASE(ack_fails),
 	KUNIT_CASE(lanes_are_apart),
 	KUNIT_CASE(probes),
-	KUNIT_CASE(no_place_for_a_probe),
+	KUNIT_CASE(place_for_a_probe),
+	KUNIT_CASE(probes_a_lane_that_sleeps),
+	KUNIT_CASE(probes_no_lane_that_is_slow),
+	KUNIT_CASE(lane_probe_fails),
 	{}
 };
 

@@ -465,7 +465,7 @@ void end_complete(struct end *end, u8 lane)
 		rdmatensor_channel_tx_ack(end->channel);
 		break;
 	case POST_PROBE:
-		rdmatensor_channel_tx_probe(end->channel);
+		rdmatensor_channel_tx_probe(&end->channel->lanes[lane], true);
 		break;
 	case POST_WRITE:
 		rdmatensor_channel_tx_part(&end->channel->lanes[lane], part, true);

@@ -112,44 +112,59 @@ static void device_that_says_nothing(struct kunit *test)
 	close_with(reader, 0);
 }
 
-/* As if there had been so many more when it was last looked at, and there are not any more */
-static void look_late(struct reader_lane *lane, u32 bytes)
+/* It sleeps over what was posted, until something else is: this side does it, by itself */
+static void device_that_sleeps(struct kunit *test)
 {
-	spin_lock_bh(&lane->lane->lock);
-	lane->lane->bytes += bytes;
-	spin_unlock_bh(&lane->lane->lock);
-	looked_at(lane, jiffies);
-	spin_lock_bh(&lane->lane->lock);
-	lane->lane->bytes -= bytes;
-	spin_unlock_bh(&lane->lane->lock);
-}
-
-/* What is there is looked at in its time, though much more was there before */
-static void looked_at_in_time(struct kunit *test)
-{
+	struct rdmatensor_channel_params impatient = end_params;
 	struct reader *reader = open_one(test, 1);
 	struct reader_lane *lane = &reader->lanes[0][0];
-	struct timer_list *watch = &lane->lane->watch;
-	struct rdmatensor_cqe cqe;
+	u32 i;
 
+	impatient.probe_ms = 2000;
+	lane->lane->readers->params = &impatient;
+	wide_apart(reader, 8);
+	reader_begin(reader, 8);
+	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 9));
+	/* There may be more of them by now */
+	while (READ_ONCE(reader->nr_posted))
+		succeed(reader, 0, 1);
+	close_with(reader, 0);
+
+	reader = open_one(test, 1);
+	lane = &reader->lanes[0][0];
+	impatient.probe_ms = 100 * MSEC_PER_SEC;
+	lane->lane->readers->params = &impatient;
 	wide_apart(reader, 8);
 	reader_begin(reader, 8);
 	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 8));
-	look_late(lane, 1000000000);
-	KUNIT_EXPECT_TRUE(test, time_after(watch->expires, jiffies + 900 * HZ));
-	/* One of two lists ends */
-	succeed(reader, 0, 4);
-	KUNIT_EXPECT_TRUE(test, time_before(watch->expires, jiffies + 100 * HZ));
-	look_late(lane, 1000000000);
-	succeed(reader, 0, 4);
-	KUNIT_EXPECT_TRUE(test, time_after(watch->expires, jiffies + 900 * HZ));
-	reader_end(reader, &cqe);
-
-	reader_begin(reader, 8);
-	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 8));
-	KUNIT_EXPECT_TRUE(test, time_before(watch->expires, jiffies + 100 * HZ));
-	succeed(reader, 0, 8);
+	KUNIT_EXPECT_EQ(test, looked_at(lane, jiffies + 5 * HZ), RDMATENSOR_READLANE_UP);
+	KUNIT_EXPECT_EQ(test, reader->nr_posted, 8);
+	for (i = 0; i < 6; i++)
+		KUNIT_EXPECT_EQ(test, looked_at(lane, jiffies + 11 * HZ), RDMATENSOR_READLANE_UP);
+	KUNIT_EXPECT_EQ(test, reader->nr_posted, 12);
+	KUNIT_EXPECT_EQ(test, end_stat(reader->end, RDMATENSOR_STAT_TX_PROBES), 4);
+	succeed(reader, 0, 12);
+	KUNIT_EXPECT_EQ(test, lane->lane->probes, 0);
 	close_with(reader, 0);
+}
+
+/* A lane to which nothing can be posted any more has failed */
+static void probe_that_fails(struct kunit *test)
+{
+	struct rdmatensor_channel_params impatient = end_params;
+	struct reader *reader = open_one(test, 1);
+	struct reader_lane *lane = &reader->lanes[0][0];
+
+	impatient.probe_ms = 100 * MSEC_PER_SEC;
+	lane->lane->readers->params = &impatient;
+	wide_apart(reader, 4);
+	reader_begin(reader, 4);
+	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 4));
+	lane->takes = 0;
+	KUNIT_EXPECT_EQ(test, looked_at(lane, jiffies + 5 * HZ), RDMATENSOR_READLANE_UP);
+	KUNIT_EXPECT_EQ(test, looked_at(lane, jiffies + 11 * HZ), RDMATENSOR_READLANE_FAILED);
+	reader_flush(lane);
+	close_with(reader, -ECONNRESET);
 }
 
 /* Of a list @nr READs succeed and the next one fails: it is read again, whole */
@@ -534,7 +549,8 @@ static void all_ends_were_met(struct kunit *test)
 static struct kunit_case gather_tests[] = {
 	KUNIT_CASE(only_the_last_is_signalled),
 	KUNIT_CASE(device_that_says_nothing),
-	KUNIT_CASE(looked_at_in_time),
+	KUNIT_CASE(device_that_sleeps),
+	KUNIT_CASE(probe_that_fails),
 	KUNIT_CASE(one_in_the_middle_fails),
 	KUNIT_CASE(the_last_one_fails),
 	KUNIT_CASE(what_is_completed_stays_so),

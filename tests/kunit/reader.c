@@ -41,6 +41,7 @@ static void check_read(struct reader *reader, u32 source, const struct ib_rdma_w
 	int i;
 
 	KUNIT_EXPECT_EQ(reader->test, wr->wr.opcode, IB_WR_RDMA_READ);
+	KUNIT_EXPECT_GT(reader->test, read->nr_sge, 0);
 	KUNIT_EXPECT_LT(reader->test, last,
 			(u64)source_rows(reader) * reader->config.row_bytes);
 	KUNIT_EXPECT_EQ(reader->test, start >> SOURCE_SEG_SHIFT, last >> SOURCE_SEG_SHIFT);
@@ -76,7 +77,11 @@ static int take_read(struct reader_lane *lane, const struct ib_rdma_wr *wr)
 		read->sge[i] = wr->wr.sg_list[i];
 		read->bytes += read->sge[i].length;
 	}
-	check_read(reader, lane->source, wr, read);
+	read->qp = &lane->qp;
+	if (wr->wr.opcode != IB_WR_RDMA_WRITE)
+		check_read(reader, lane->source, wr, read);
+	else
+		KUNIT_EXPECT_TRUE(reader->test, read->signalled && !read->nr_sge);
 	list_add_tail(&read->item, &lane->posted);
 	WRITE_ONCE(reader->nr_posted, reader->nr_posted + 1);
 	reader->nr_posts++;
@@ -114,6 +119,7 @@ static void open_lane(struct reader *reader, u32 s, u8 i, struct rdmatensor_read
 	INIT_LIST_HEAD(&lane->posted);
 	INIT_LIST_HEAD(&lane->arrived);
 	lane->qp.device = reader->ibdev;
+	lane->qp.qp_context = &readers->lanes[i];
 	lane->id.device = reader->ibdev;
 	lane->lane = &readers->lanes[i];
 	lane->lane->conn.qp.qp = &lane->qp;
@@ -385,7 +391,7 @@ static void arrive(struct reader *reader, const struct reader_read *read, u32 by
 
 static void tell(const struct reader_read *read, enum ib_wc_status status)
 {
-	struct ib_wc wc = { .wr_cqe = read->cqe, .status = status };
+	struct ib_wc wc = { .wr_cqe = read->cqe, .qp = read->qp, .status = status };
 
 	read->cqe->done(NULL, &wc);
 }
@@ -412,6 +418,11 @@ void reader_succeed(struct reader_lane *lane)
 	struct reader_read *read = next_read(lane);
 
 	KUNIT_ASSERT_NOT_NULL(lane->reader->test, read);
+	if (!read->nr_sge) {
+		tell(read, IB_WC_SUCCESS);
+		kfree(read);
+		return;
+	}
 	arrive(lane->reader, read, read->bytes);
 	list_add_tail(&read->item, &lane->arrived);
 	if (!read->signalled)

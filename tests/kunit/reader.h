@@ -43,9 +43,10 @@ struct reader_config {
 };
 
 /**
- * struct reader_read - a READ that was posted
+ * struct reader_read - a READ that was posted, or an empty write: a probe
  * @item: among its lane's that are in flight, or that have not arrived
  * @cqe: who hears of it
+ * @qp: where it was posted
  * @signalled: of its success, too
  * @addr: in the owner
  * @bytes: its length
@@ -55,6 +56,7 @@ struct reader_config {
 struct reader_read {
 	struct list_head item;
 	struct ib_cqe *cqe;
+	struct ib_qp *qp;
 	bool signalled;
 	u64 addr;
 	u32 bytes;

@@ -97,7 +97,7 @@ static void trace_posts(struct script_end *script)
 			else if (post->kind == POST_ACK)
 				seq_buf_puts(&script->trace, " ack");
 			else if (post->kind == POST_PROBE)
-				seq_buf_puts(&script->trace, " probe");
+				seq_buf_printf(&script->trace, " probe%u", lane);
 			else if (post->kind != POST_WRITE)
 				run = trace_key(script, lane, post, run + 1);
 			else

@@ -9,7 +9,8 @@
  *		+keep:N				and the number of a destination
  *	err#N:E cancelled#N			an ERROR_STATUS, or one for a CANCEL
  *	list#N@CURSOR info#N:ENTRIES@CURSOR	a LIST, or its answer; info#N:E: an error
- *	ack probe				one is posted
+ *	ack					one is posted
+ *	probe0					one is posted on lane 0
  *	wL#N:BYTES[!]				a write on lane L; "!": the last one
  *	endU:E pubU:E wdU:E			an entry of fetch, publish or withdraw
  *						number U, with result E;

@@ -70,7 +70,7 @@ const struct counter_family counter_families[RDMATENSOR_STAT_NR] = {
 		BOTH("Channels ended because the peer broke the protocol."),
 	[RDMATENSOR_STAT_CHANNELS_UP] = BOTH("Channels that came up."),
 	[RDMATENSOR_STAT_CHANNELS_DOWN] = BOTH("Channels that went down."),
-	[RDMATENSOR_STAT_TX_PROBES] = BOTH("Empty writes on a quiet channel."),
+	[RDMATENSOR_STAT_TX_PROBES] = BOTH("Empty writes on a quiet channel, or on a queue pair that completes nothing."),
 	[RDMATENSOR_STAT_GATHERS] = OWN("Gathers submitted."),
 	[RDMATENSOR_STAT_GATHERED] = OWN("Gathers that ended with all rows."),
 	[RDMATENSOR_STAT_GATHER_ERRORS] = OWN("Gathers that ended with an error."),
