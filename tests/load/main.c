@@ -6,6 +6,7 @@
 #include "figures.h"
 #include "matrix.h"
 #include "scene.h"
+#include "sleeps.h"
 #include "steps.h"
 
 int main(int argc, char **argv)
@@ -19,10 +20,12 @@ int main(int argc, char **argv)
 		return peer_run(argv[2]);
 	if (argc >= 3 && !strcmp(argv[1], "matrix"))
 		return !!matrix_run(argv[2], argv + 3);
+	if (argc == 3 && !strcmp(argv[1], "sleeps"))
+		return !!sleeps_run(argv[2]);
 	if (argc == 5 && !strcmp(argv[1], "steps"))
 		return steps_run(argv[2], argv[3], argv[4]);
 	fprintf(stderr, "usage: load beside PEER\n       load figures PEER SECONDS\n"
 		"       load peer IP\n       load matrix IP [LOAD]...\n"
-		"       load steps IP BYTES NUMBER\n");
+		"       load sleeps IP\n       load steps IP BYTES NUMBER\n");
 	return 2;
 }

@@ -62,6 +62,26 @@ static void peer_open(const char *ip)
 	offer_rows();
 }
 
+/* One SUBMIT, so that the contents of all that are waited for are posted at once */
+static void publish_shorts(int64_t step)
+{
+	static struct rdmatensor_op ops[SHORTS];
+	static char names[SHORTS][16];
+	static uint64_t dim = SHORT_BYTES;
+	static uint64_t at;
+	unsigned int i;
+
+	if (!at) {
+		at = worker_alloc(&w, SHORT_BYTES);
+		perf_fill(worker_at(&w, at), SHORT_BYTES);
+	}
+	for (i = 0; i < SHORTS; i++)
+		rdmatensor_prep_publish(&ops[i], short_name(i, names[i]), step, w.pool.id, at,
+					SHORT_BYTES, RDMATENSOR_DT_UINT8, 1, &dim, 0, 0);
+	if (rdmatensor_submit(w.rt, ops, SHORTS, 0, 0, NULL))
+		die("SUBMIT of short tensors");
+}
+
 /* The driver's first channel is the one that the bulk goes over */
 static void hear(void)
 {
@@ -101,6 +121,8 @@ static const char *carry_out(const char *line)
 		rdmatensor_prep_fetch_alloc(&op, w.channel, name, step, w.pool.id, 0,
 					    rdmatensor_deadline_ms(5000), worker_number());
 		worker_submit(&w, &op);
+	} else if (sscanf(line, "shorts %lld", &step) == 1) {
+		publish_shorts(step);
 	} else if (!strcmp(line, "retract")) {
 		if (rdmatensor_table_close(w.rt, rows_table))
 			return "the peer cannot retract its rows";

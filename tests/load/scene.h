@@ -3,6 +3,7 @@
 #ifndef LOAD_SCENE_H
 #define LOAD_SCENE_H
 
+#include <stdio.h>
 #include "worker.h"
 
 #define MS UINT64_C(1000000)
@@ -15,6 +16,9 @@
 /* Rows of a tensor of as many bytes as SMALL_BYTES, which have so many each; and its name */
 #define SQUARE 64
 #define SQUARE_NAME "square"
+/* Tensors of a packet each, and their names: see sleeps.c */
+#define SHORTS 256
+#define SHORT_BYTES 512
 /* Entries of the peer's ring: so many channels that come and go that nobody hears of */
 #define PEER_RING 64
 
@@ -62,6 +66,12 @@ void scene_table_open(struct scene *scene);
 static inline uint64_t row_word(uint64_t row, unsigned int i)
 {
 	return row * UINT64_C(0x9e3779b97f4a7c15) + i;
+}
+
+static inline const char *short_name(unsigned int i, char name[16])
+{
+	snprintf(name, 16, "short.%u", i);
+	return name;
 }
 
 /* Serves a scene: the keeper, and the peer as its child */
