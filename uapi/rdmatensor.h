@@ -230,8 +230,8 @@ struct rdmatensor_query {
  *         InfiniBand every IPv4 address. Port 0: any free one, see RDMATENSOR_QUERY
  * @ring_entries: entries of the completion ring, 16..1 << 20, rounded up to a power of two
  * @pkey_index: RDMA_QP_PKEY_INDEX, from 0 (InfiniBand)
- * @queue_depth: RDMA_QP_QUEUE_DEPTH: work requests of a lane's send queue, 16..16384. All
- *         that arrives is accounted for, so a receive queue has a place for each that can
+ * @queue_depth: RDMA_QP_QUEUE_DEPTH: work requests of a lane's send queue, 16..16384, and
+ *         five more, for probes and its end. All that arrives is accounted for, so a receive queue has a place for each that can
  *         and no more: on a channel's first lane 2 * msg_slots + 1 and one for each request
  *         that may be outstanding, on others these and 1. Requests are 256, or what keeps
  *         the first lane's receives within queue_depth. A lane for READs receives nothing
@@ -265,8 +265,8 @@ struct rdmatensor_query {
  *         write, in milliseconds, so that a peer that has stopped without a word is
  *         found out; 10..600000. From then on it is the transport's patience, about
  *         4.096 us << timeout for each of retry_count + 1 tries. A queue pair that completes
- *         nothing of what is posted to it for a tenth of that has one as well: soft-RoCE can
- *         sleep over it until something is posted
+ *         nothing of what is posted to it for a tenth of that, 10 ms to 5 s, has one as
+ *         well: soft-RoCE can sleep over it until something is posted
  * @max_pools: pools at the same time, and as many tensor buffers beside them (see
  *         RDMATENSOR_OP_PUBLISH), 1..65536
  * @gather_lanes: queue pairs to each owner of a table, for gathers, 1..8

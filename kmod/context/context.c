@@ -213,9 +213,9 @@ static int context_check_device(const struct rdmatensor_context *context,
 
 	if (sendq > ibdev->attrs.max_qp_wr || entries > ibdev->attrs.max_cqe) {
 		snprintf(start->cause, sizeof(start->cause),
-			 "START: queue_depth %u: device %s takes %d work requests a queue and %d completions; lower it",
+			 "START: queue_depth %u: device %s takes %d work requests a queue, %u of them beyond queue_depth, and %d completions; lower it",
 			 params->queue_depth, ibdev->name, ibdev->attrs.max_qp_wr,
-			 ibdev->attrs.max_cqe);
+			 RDMATENSOR_SENDQ_MORE, ibdev->attrs.max_cqe);
 		return -EINVAL;
 	}
 	if ((u64)params->msg_slots * params->msg_slot_bytes > longest) {

@@ -626,7 +626,7 @@ static struct rdmatensor_readlane *gather_lane(struct rdmatensor_gather *gather,
 			&readers->lanes[(gather->lanes[s] + i) % nr];
 
 		if (READ_ONCE(lane->state) == RDMATENSOR_READLANE_UP &&
-		    READ_ONCE(lane->room) >= gather->room) {
+		    !READ_ONCE(lane->probes) && READ_ONCE(lane->room) >= gather->room) {
 			gather->lanes[s] = (gather->lanes[s] + i + 1) % nr;
 			return lane;
 		}

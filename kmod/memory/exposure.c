@@ -102,11 +102,7 @@ static struct ib_mr *exposure_take_idle(struct ib_qp *qp)
 	return mr;
 }
 
-/*
- * Nobody can pay for what is owed. A channel whose peer had a long tensor once would have no key
- * for short ones until it ends
- */
-static void exposure_free_owed(struct rdmatensor_domain *domain)
+void rdmatensor_exposure_free_owed(struct rdmatensor_domain *domain)
 {
 	struct ib_mr *mr;
 
@@ -125,6 +121,7 @@ static void exposure_free_owed(struct rdmatensor_domain *domain)
 		cond_resched();
 	}
 }
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_exposure_free_owed);
 
 /* What kernel threads have made, so that there may be @nr: also if others are still owed */
 static int exposure_settle(struct rdmatensor_domain *domain, u32 nr)
@@ -136,7 +133,7 @@ static int exposure_settle(struct rdmatensor_domain *domain, u32 nr)
 	ret = rdmatensor_quota_settle(&domain->keys, domain->qp->device);
 	if (ret != -EDQUOT)
 		return ret;
-	exposure_free_owed(domain);
+	rdmatensor_exposure_free_owed(domain);
 	owed = rdmatensor_quota_owed(&domain->keys);
 	return !owed || nr + owed <= domain->keys_paid ? 0 : ret;
 }

@@ -122,6 +122,13 @@ struct ib_mr *rdmatensor_exposure_next(const struct rdmatensor_exposure *exposur
  */
 int rdmatensor_exposure_register(struct rdmatensor_exposure *exposure);
 
+/*
+ * Nobody can pay for what is owed of the domain's keys: those that are idle are freed for it, and the
+ * debt with them, as far as they go. A channel whose peer had a long tensor once would have
+ * no key for short ones until it ends. With the domain's keys_lock
+ */
+void rdmatensor_exposure_free_owed(struct rdmatensor_domain *domain);
+
 /* What next() has said has been posted */
 void rdmatensor_exposure_posted(struct rdmatensor_exposure *exposure);
 /* No more is registered, and what is will be invalidated: next() begins again */

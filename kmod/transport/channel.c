@@ -462,6 +462,14 @@ void rdmatensor_channel_leave(struct rdmatensor_channel *channel, int error,
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_leave);
 
+void rdmatensor_channel_left(struct rdmatensor_channel *channel)
+{
+	spin_lock_bh(&channel->lock);
+	WRITE_ONCE(channel->leaves, false);
+	spin_unlock_bh(&channel->lock);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_left);
+
 bool rdmatensor_channel_is_idle(struct rdmatensor_channel *channel)
 {
 	bool idle = true;
@@ -1122,6 +1130,7 @@ void rdmatensor_channel_tx_probe(struct rdmatensor_lane *lane, bool ok)
 
 	spin_lock_bh(&channel->lock);
 	lane->probes--;
+	lane->completes = true;
 	if (ok)
 		channel_heard(channel);
 	spin_unlock_bh(&channel->lock);

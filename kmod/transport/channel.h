@@ -366,7 +366,9 @@ unsigned long rdmatensor_channel_leave_time(const struct rdmatensor_channel_para
  */
 void rdmatensor_channel_leave(struct rdmatensor_channel *channel, int error,
 			      const char *text);
-/* Nothing that was posted is in flight. The teardown waits for that at @wait */
+/* The teardown waits for nothing any more, and from now on nothing is posted, probes included */
+void rdmatensor_channel_left(struct rdmatensor_channel *channel);
+/* Nothing that was posted is in flight, but probes. The teardown waits for that at @wait */
 bool rdmatensor_channel_is_idle(struct rdmatensor_channel *channel);
 /*
  * The device has returned unprocessed what was posted to the lane: its queue pair is in
@@ -425,7 +427,7 @@ void rdmatensor_channel_tx_probe(struct rdmatensor_lane *lane, bool ok);
 void rdmatensor_channel_tx_registration(struct rdmatensor_channel *channel);
 void rdmatensor_channel_tx_invalidation(struct rdmatensor_channel *channel,
 					struct rdmatensor_exposure *exposure);
-/* A message, ack or probe has failed, or was flushed: its place is free again */
+/* A message or ack has failed, or was flushed: its place is free again */
 void rdmatensor_channel_tx_lost(struct rdmatensor_lane *lane);
 void rdmatensor_channel_tx_part(struct rdmatensor_lane *lane, struct rdmatensor_part *part,
 				bool ok);

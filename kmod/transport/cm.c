@@ -571,8 +571,10 @@ void rdmatensor_cm_teardown(struct rdmatensor_channel *channel)
 
 	might_sleep();
 	wait_for_completion(&channel->setup_done);
-	if (READ_ONCE(channel->leaves))
+	if (READ_ONCE(channel->leaves)) {
 		cm_leave(channel);
+		rdmatensor_channel_left(channel);
+	}
 	for (i = 0; i < channel->nr_lanes; i++)
 		rdmatensor_conn_disconnect(&channel->lanes[i].conn);
 	for (i = 0; i < channel->nr_lanes; i++) {

@@ -8,25 +8,47 @@
  *
  * A queue pair can sleep over what was posted to it. soft-RoCE pauses when too many of its packets
  * are with the network device, and the wake-up is lost if all of them are sent before it has noted
- * down that it waits. What was sent is answered then, so that no timer of the transport runs, and
- * the rest waits until something is posted. So a lane is given a probe when none of what is posted
+ * down that it waits. What was sent is answered then, so that the transport's timer finds nothing to
+ * repeat: Linux 6.12 wakes the queue pair by it all the same, after the ack timeout, and 6.1
+ * does not, so that the rest waits until something is posted. So a lane is given a probe when none of what is posted
  * to it completes for a tenth of probe_ms. A device that is merely slow, or repeats what was lost,
  * completes the probe behind the rest.
  *
  * Probes have places of their own in a send queue: one that is full needs them most. Both timers
- * hold the channel's lock, under which all is posted; nothing arms them once it is CLOSING.
+ * hold the channel's lock, under which all is posted. Nothing arms them once it is CLOSING and
+ * has left: what a leave waits for can be asleep as well.
  */
+#include <kunit/visibility.h>
 #include "transport/channel.h"
 #include "transport/probe.h"
 
+/* Not more often, however often a peer is probed; and not later, however seldom */
+#define PROBE_PAUSE_LEAST_MS 10
+#define PROBE_PAUSE_MOST_MS 5000
+
 unsigned long rdmatensor_probe_pause(const struct rdmatensor_channel_params *params)
 {
-	return max(msecs_to_jiffies(params->probe_ms) / 10, 1UL);
+	return msecs_to_jiffies(clamp_t(u32, params->probe_ms / 10, PROBE_PAUSE_LEAST_MS,
+					PROBE_PAUSE_MOST_MS));
 }
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_probe_pause);
 
+/* A lane can sleep over a probe as well, which then hides that its peer does not answer */
 static bool probe_has_posted(const struct rdmatensor_lane *lane)
 {
-	return lane->sendq_free != lane->channel->params->queue_depth;
+	return lane->sendq_free != lane->channel->params->queue_depth || lane->probes;
+}
+
+static void probe_look_later(struct rdmatensor_channel *channel)
+{
+	if (!timer_pending(&channel->lanes_timer))
+		mod_timer(&channel->lanes_timer, jiffies + rdmatensor_probe_pause(channel->params));
+}
+
+/* Until then something may be posted, and is waited for */
+static bool probe_is_over(const struct rdmatensor_channel *channel)
+{
+	return channel->state >= RDMATENSOR_CHANNEL_CLOSING && !channel->leaves;
 }
 
 /* Return: false: the channel ends by it */
@@ -52,9 +74,13 @@ static void probe_peer(struct timer_list *timer)
 	spin_lock_bh(&channel->lock);
 	if (channel->state != RDMATENSOR_CHANNEL_UP)
 		goto out_unlock;
-	/* One that has not been answered is as good as a second one */
-	if (!channel->heard && !lane->probes && !probe_post(lane))
-		goto out_unlock;
+	/* One that has not been answered is as good as a second one, if the lane does not sleep */
+	if (!channel->heard && !lane->probes) {
+		if (!probe_post(lane))
+			goto out_unlock;
+		lane->completes = true;
+		probe_look_later(channel);
+	}
 	channel->heard = false;
 	mod_timer(&channel->probe_timer, jiffies + msecs_to_jiffies(channel->params->probe_ms));
 out_unlock:
@@ -68,7 +94,7 @@ static void probe_lanes(struct timer_list *timer)
 	int i;
 
 	spin_lock_bh(&channel->lock);
-	if (channel->state >= RDMATENSOR_CHANNEL_CLOSING)
+	if (probe_is_over(channel))
 		goto out_unlock;
 	for (i = 0; i < channel->nr_lanes; i++) {
 		struct rdmatensor_lane *lane = &channel->lanes[i];
@@ -81,7 +107,7 @@ static void probe_lanes(struct timer_list *timer)
 		lane->completes = false;
 	}
 	if (posted)
-		mod_timer(&channel->lanes_timer, jiffies + rdmatensor_probe_pause(channel->params));
+		probe_look_later(channel);
 out_unlock:
 	spin_unlock_bh(&channel->lock);
 }
@@ -112,6 +138,5 @@ void rdmatensor_probe_watch(struct rdmatensor_lane *lane)
 	/* The timer may run for another lane, and this one has been idle until now */
 	if (!probe_has_posted(lane))
 		lane->completes = true;
-	if (!timer_pending(&channel->lanes_timer))
-		mod_timer(&channel->lanes_timer, jiffies + rdmatensor_probe_pause(channel->params));
+	probe_look_later(channel);
 }

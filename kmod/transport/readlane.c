@@ -98,13 +98,20 @@ static void readlane_probe_done(struct ib_cq *cq, struct ib_wc *wc)
 	if (wc->status != IB_WC_SUCCESS)
 		readlane_fail(lane);
 	spin_lock_bh(&lane->lock);
-	lane->probes--;
+	WRITE_ONCE(lane->probes, lane->probes - 1);
 	spin_unlock_bh(&lane->lock);
+	wake_up_all(lane->readers->wait);
 }
 
 static struct ib_cqe readlane_probe_cqe = { .done = readlane_probe_done };
 
-/* See probe.c. Return: 0 or a negative errno: the lane is to fail */
+/*
+ * See probe.c. Return: 0 or a negative errno: the lane is to fail.
+ *
+ * No READ is posted behind a probe. soft-RoCE takes a second acknowledgment of the write, which
+ * comes where the peer answers both the first and the repeated request, for one in the
+ * middle of such a READ, and completes that one as if all of it had come.
+ */
 static int readlane_probe(struct rdmatensor_readlane *lane)
 {
 	struct ib_rdma_wr wr = {
@@ -122,7 +129,7 @@ static int readlane_probe(struct rdmatensor_readlane *lane)
 	ret = rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->conn.qp.qp, &wr.wr, NULL);
 	if (ret)
 		return ret;
-	lane->probes++;
+	WRITE_ONCE(lane->probes, lane->probes + 1);
 	rdmatensor_count(lane->readers->counters, RDMATENSOR_STAT_TX_PROBES);
 	return 0;
 }
@@ -135,12 +142,14 @@ static bool readlane_is_watched(const struct rdmatensor_readlane *lane)
 
 void rdmatensor_readlane_watch(struct rdmatensor_readlane *lane, unsigned long now)
 {
-	unsigned long pause = rdmatensor_probe_pause(lane->readers->params), silence;
+	unsigned long pause = rdmatensor_probe_pause(lane->readers->params), silence = 0;
 	bool watched, given_up;
 	int ret = 0;
 
 	spin_lock_bh(&lane->lock);
-	silence = now - lane->said_at;
+	/* Whoever had the lock may have heard of something later than @now */
+	if (time_after(now, lane->said_at))
+		silence = now - lane->said_at;
 	watched = readlane_is_watched(lane);
 	given_up = watched && silence >= readlane_patience(lane);
 	if (watched && !given_up) {
@@ -257,7 +266,7 @@ int rdmatensor_readlane_post(struct rdmatensor_readlane *lane, struct rdmatensor
 		spin_unlock_bh(&lane->lock);
 		return -ENOTCONN;
 	}
-	if (lane->room < nr) {
+	if (lane->room < nr || lane->probes) {
 		spin_unlock_bh(&lane->lock);
 		return -EAGAIN;
 	}
@@ -270,6 +279,7 @@ int rdmatensor_readlane_post(struct rdmatensor_readlane *lane, struct rdmatensor
 		readlane_fail(lane);
 	return 0;
 }
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_readlane_post);
 
 void rdmatensor_readlane_drained(struct rdmatensor_readlane *lane)
 {
@@ -298,6 +308,7 @@ static void readlane_close(struct rdmatensor_readlane *lane)
 	if (lane->conn.qp.qp) {
 		ib_drain_qp(lane->conn.qp.qp);
 		rdmatensor_readlane_drained(lane);
+		WARN_ON_ONCE(lane->probes);
 		rdmatensor_qp_free(&lane->conn.qp);
 	}
 	rdmatensor_conn_destroy(&lane->conn);
@@ -400,6 +411,7 @@ static int readlane_open(struct rdmatensor_conn *conn)
 	if (ret)
 		return ret;
 	WRITE_ONCE(lane->room, readers->params->queue_depth);
+	WRITE_ONCE(lane->probes, 0);
 	/* As if it had failed between two steps; the work item has not found it, or waits */
 	if (rdmatensor_should_fail())
 		readlane_try_move_unlocked(lane, RDMATENSOR_READLANE_FAILED);

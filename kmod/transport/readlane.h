@@ -71,7 +71,7 @@ struct rdmatensor_readlist {
  * @lists: that are in flight
  * @bytes: that they read
  * @said_at: jiffies: when the device said something of @lists last, or the first was posted
- * @probes: in flight, which are in no list
+ * @probes: in flight, which are in no list; nothing is posted behind one
  * @watch: probes the lane while the device says nothing of @lists, and ends it in the end; armed
  *         while there are any
  * @conn: the connection, with the queue pair; without an id in IDLE
@@ -197,8 +197,8 @@ u32 rdmatensor_readers_up(struct rdmatensor_readers *readers);
  * @wrs: chained READs, their wr_cqe and flags are set here
  * @nr: their number, at most the queue depth
  *
- * Any context. Return: 0: list->done() will be called; -EAGAIN: no room;
- * -ENOTCONN: the lane is not UP.
+ * Any context. Return: 0: list->done() will be called; -EAGAIN: no room, or a probe is in
+ * flight; -ENOTCONN: the lane is not UP.
  */
 int rdmatensor_readlane_post(struct rdmatensor_readlane *lane, struct rdmatensor_readlist *list,
 			     struct ib_rdma_wr *wrs, u32 nr);

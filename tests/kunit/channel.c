@@ -3,6 +3,7 @@
  * The channel: set-up, order, credits, places in the send queue, and how it ends.
  */
 #include "script.h"
+#include "transport/probe.h"
 
 static struct script_end *open_one(struct kunit *test, u32 slots, u32 ack_batch)
 {
@@ -622,14 +623,74 @@ static void probes_a_lane_that_sleeps(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, end_stat(script->end, RDMATENSOR_STAT_TX_PROBES), 4);
 	end_complete(script->end, 1);
 	KUNIT_EXPECT_STREQ(test, script_trace(script), "pub7:0");
-	/* Those that are in flight come to their end, watched or not */
+	/* A lane can sleep over its probes as well: it is watched until they are back */
+	timer_delete(&script->end->channel->lanes_timer);
+	lanes_run_out(script, "");
+	KUNIT_EXPECT_TRUE(test, lanes_are_watched(script));
+	for (i = 0; i < 4; i++)
+		end_complete(script->end, 1);
 	timer_delete(&script->end->channel->lanes_timer);
 	lanes_run_out(script, "");
 	KUNIT_EXPECT_FALSE(test, lanes_are_watched(script));
-	for (i = 0; i < 4; i++)
-		end_complete(script->end, 1);
 	KUNIT_EXPECT_EQ(test, script->end->channel->lanes[1].probes, 0);
+	/* They had places of their own */
+	KUNIT_EXPECT_EQ(test, script->end->channel->lanes[1].sendq_free, end_params.queue_depth);
 	script_close(script);
+}
+
+/* The probe of a quiet peer is no sign of it while the lane sleeps over that one */
+static void probes_a_lane_that_sleeps_over_a_probe(struct kunit *test)
+{
+	struct script_end *script = open_one(test, 16, 16);
+
+	script_up(script);
+	timer_delete(&script->end->channel->lanes_timer);
+	script->slow = true;
+	run_out(script);
+	run_out(script);
+	KUNIT_EXPECT_STREQ(test, script_trace(script), "probe0");
+	KUNIT_EXPECT_TRUE(test, lanes_are_watched(script));
+	lanes_run_out(script, "");
+	lanes_run_out(script, "probe0");
+	end_complete(script->end, 0);
+	end_complete(script->end, 0);
+	script_close(script);
+}
+
+/* What a leave waits for can be asleep; when the leave is over nothing is posted any more */
+static void probes_a_lane_that_leaves(struct kunit *test)
+{
+	struct script_end *script = open_one(test, 16, 16);
+	struct rdmatensor_channel *channel = script->end->channel;
+
+	script_up(script);
+	DO(script, PUBLISH(7, "x", 100, 1, ""));
+	DO(script, REQ_DEST(0, "x", 100, "w0#0:100!"));
+	rdmatensor_channel_leave(channel, -ESHUTDOWN, "bye");
+	KUNIT_EXPECT_STREQ(test, script_trace(script), "down:-108(bye)");
+	lanes_run_out(script, "");
+	lanes_run_out(script, "probe0");
+	rdmatensor_channel_left(channel);
+	timer_delete(&channel->lanes_timer);
+	lanes_run_out(script, "");
+	KUNIT_EXPECT_FALSE(test, lanes_are_watched(script));
+	DO(script, DONE("pub7:0"));
+	script_close(script);
+}
+
+static void probe_pause(struct kunit *test)
+{
+	static const struct { u32 probe_ms, pause_ms; } cases[] = {
+		{ 10, 10 }, { 100, 10 }, { 2000, 200 }, { 10000, 1000 }, { 600000, 5000 },
+	};
+	struct rdmatensor_channel_params params = end_params;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		params.probe_ms = cases[i].probe_ms;
+		KUNIT_EXPECT_EQ(test, rdmatensor_probe_pause(&params),
+				msecs_to_jiffies(cases[i].pause_ms));
+	}
 }
 
 /* One that completes what it has, however slowly, is not */
@@ -697,6 +758,9 @@ static struct kunit_case channel_tests[] = {
 	KUNIT_CASE(probes),
 	KUNIT_CASE(place_for_a_probe),
 	KUNIT_CASE(probes_a_lane_that_sleeps),
+	KUNIT_CASE(probes_a_lane_that_sleeps_over_a_probe),
+	KUNIT_CASE(probes_a_lane_that_leaves),
+	KUNIT_CASE(probe_pause),
 	KUNIT_CASE(probes_no_lane_that_is_slow),
 	KUNIT_CASE(lane_probe_fails),
 	{}

@@ -89,6 +89,8 @@ static void device_that_says_nothing(struct kunit *test)
 	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 8));
 	KUNIT_EXPECT_EQ(test, mute->lane->bytes, 800);
 	KUNIT_EXPECT_TRUE(test, timer_pending(&mute->lane->watch));
+	/* It says something while who looks waits for the lock */
+	KUNIT_EXPECT_EQ(test, looked_at(mute, mute->lane->said_at - 1), RDMATENSOR_READLANE_UP);
 	KUNIT_EXPECT_EQ(test, looked_at(mute, jiffies + 25 * HZ), RDMATENSOR_READLANE_UP);
 	/* Whatever it says, of one of two lists, makes it wait anew */
 	age(mute, 25 * HZ);
@@ -118,6 +120,8 @@ static void device_that_sleeps(struct kunit *test)
 	struct rdmatensor_channel_params impatient = end_params;
 	struct reader *reader = open_one(test, 1);
 	struct reader_lane *lane = &reader->lanes[0][0];
+	struct rdmatensor_readlist list = {};
+	struct ib_rdma_wr wr = {};
 	u32 i;
 
 	impatient.probe_ms = 2000;
@@ -137,13 +141,17 @@ static void device_that_sleeps(struct kunit *test)
 	wide_apart(reader, 8);
 	reader_begin(reader, 8);
 	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 8));
-	KUNIT_EXPECT_EQ(test, looked_at(lane, jiffies + 5 * HZ), RDMATENSOR_READLANE_UP);
+	KUNIT_EXPECT_EQ(test, looked_at(lane, jiffies + 4 * HZ), RDMATENSOR_READLANE_UP);
 	KUNIT_EXPECT_EQ(test, reader->nr_posted, 8);
 	for (i = 0; i < 6; i++)
 		KUNIT_EXPECT_EQ(test, looked_at(lane, jiffies + 11 * HZ), RDMATENSOR_READLANE_UP);
 	KUNIT_EXPECT_EQ(test, reader->nr_posted, 12);
 	KUNIT_EXPECT_EQ(test, end_stat(reader->end, RDMATENSOR_STAT_TX_PROBES), 4);
-	succeed(reader, 0, 12);
+	/* No READ comes behind one */
+	KUNIT_EXPECT_EQ(test, rdmatensor_readlane_post(lane->lane, &list, &wr, 1), -EAGAIN);
+	succeed(reader, 0, 11);
+	KUNIT_EXPECT_EQ(test, rdmatensor_readlane_post(lane->lane, &list, &wr, 1), -EAGAIN);
+	succeed(reader, 0, 1);
 	KUNIT_EXPECT_EQ(test, lane->lane->probes, 0);
 	close_with(reader, 0);
 }
@@ -161,7 +169,7 @@ static void probe_that_fails(struct kunit *test)
 	reader_begin(reader, 4);
 	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 4));
 	lane->takes = 0;
-	KUNIT_EXPECT_EQ(test, looked_at(lane, jiffies + 5 * HZ), RDMATENSOR_READLANE_UP);
+	KUNIT_EXPECT_EQ(test, looked_at(lane, jiffies + 4 * HZ), RDMATENSOR_READLANE_UP);
 	KUNIT_EXPECT_EQ(test, looked_at(lane, jiffies + 11 * HZ), RDMATENSOR_READLANE_FAILED);
 	reader_flush(lane);
 	close_with(reader, -ECONNRESET);

@@ -6,7 +6,9 @@
  * script.h; a key covers two pages. Of a domain that registers apart no "reg" is seen: the message
  * alone, once the registration queue has done them, which end.c checks.
  */
+#include <rdma/mr_pool.h>
 #include "memory/domain.h"
+#include "memory/exposure.h"
 #include "script.h"
 
 /* CRC32C of 100 zeros, which is what a new region holds */
@@ -601,6 +603,59 @@ static void keys_of_a_channel_are_bounded(struct kunit *test)
 	script_close(script);
 }
 
+/*
+ * Others leave no key to a fetch of a known tensor. One whose destination has been paid for goes on
+ * without it, and gets it when the peer has answered; one that is to have its region made is
+ * not begun
+ */
+static void keys_of_a_known_tensor_are_taken(struct kunit *test)
+{
+	struct script_end *script = open_strict(test);
+	struct rdmatensor_domain *domain = script->end->domain;
+	struct ib_qp *qp = domain->qp;
+	u32 made = domain->keys_made;
+	LIST_HEAD(others);
+	struct ib_mr *mr;
+
+	DO(script, FETCH(1, "x", "req#0"));
+	DO(script, META(0, 100, "reg re#0+dest"));
+	DO(script, CONTENT(0, 0, 100, "inv end1:0"));
+	while ((mr = ib_mr_pool_get(qp, &qp->rdma_mrs)))
+		list_add(&mr->qp_entry, &others);
+	domain->keys_made = 16384;
+	DO(script, FETCH_FAILS(2, "x", 0, -EDQUOT));
+	DO(script, FETCH_INTO(3, "x", 100, "req#1"));
+	domain->keys_made = made;
+	while ((mr = list_first_entry_or_null(&others, struct ib_mr, qp_entry))) {
+		list_del(&mr->qp_entry);
+		ib_mr_pool_put(qp, &qp->rdma_mrs, mr);
+	}
+	DO(script, META(1, 100, "reg re#1+dest"));
+	DO(script, CONTENT(0, 1, 100, "inv end3:0"));
+	script_close(script);
+}
+
+/* What a kernel thread was to make, and the device could not, is no debt that anybody can pay */
+static void key_that_was_never_made_is_forgiven(struct kunit *test)
+{
+	struct script_end *script = open_strict(test);
+	struct rdmatensor_domain *domain = script->end->domain;
+
+	script->end->ibdev->ops.alloc_mr = no_more;
+	KUNIT_EXPECT_EQ(test, rdmatensor_exposure_grow(domain), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, domain->keys_made, 0);
+	KUNIT_EXPECT_EQ(test, domain->keys_paid, 1);
+	KUNIT_EXPECT_EQ(test, rdmatensor_quota_owed(&domain->keys), 1);
+	mutex_lock(&domain->keys_lock);
+	rdmatensor_exposure_free_owed(domain);
+	mutex_unlock(&domain->keys_lock);
+	KUNIT_EXPECT_EQ(test, domain->keys_paid, 0);
+	KUNIT_EXPECT_EQ(test, rdmatensor_quota_owed(&domain->keys), 0);
+	/* And nobody else's key has gone with it */
+	KUNIT_EXPECT_FALSE(test, list_empty(&domain->qp->rdma_mrs));
+	script_close(script);
+}
+
 /* As many as there can be at one time: of all fetches, or of those that may be outstanding */
 static void keys_are_paid_for(struct kunit *test)
 {
@@ -737,6 +792,8 @@ static struct kunit_case strict_tests[] = {
 	KUNIT_CASE(places_are_counted),
 	KUNIT_CASE(exactly_the_bytes),
 	KUNIT_CASE(keys_of_a_channel_are_bounded),
+	KUNIT_CASE(keys_of_a_known_tensor_are_taken),
+	KUNIT_CASE(key_that_was_never_made_is_forgiven),
 	KUNIT_CASE(keys_are_paid_for),
 	KUNIT_CASE(keys_of_fetches_are_counted),
 	KUNIT_CASE(keys_of_late_fetches_are_given_back),

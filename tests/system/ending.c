@@ -2,6 +2,7 @@
 /* How fetches end otherwise: cancel, deadline, too small, channels that go */
 #include <net/if.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -320,6 +321,63 @@ TEST(connect_to_an_address_that_nobody_has)
 	ask_neighbours(asked);
 	EQ(ret, -EHOSTUNREACH);
 	CHECK(strstr(cause, "no neighbour"));
+}
+
+/* @ret: what came of the connect that runs meanwhile */
+struct waiting {
+	char cause[256];
+	int ret;
+};
+
+static void *connect_to_what_goes(void *arg)
+{
+	struct waiting *waiting = arg;
+	uint32_t channel;
+
+	waiting->ret = rdmatensor_connect(p.b.rt, "10.0.0.78:7999", NULL, 2500, &channel,
+					  waiting->cause, sizeof(waiting->cause));
+	return NULL;
+}
+
+/* Packets that the device has received: connection requests, and refusals */
+static long packets(void)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/hw_counters/rcvd_pkts",
+		 getenv("LAB_RDMA_DEV"));
+	return number_in(path, "", "");
+}
+
+/* The last try, which the deadline cuts in the resolution of the address, hides none before it */
+TEST(connect_to_an_address_that_goes)
+{
+	struct waiting waiting;
+	sigset_t all, before_all;
+	char text[128];
+	pthread_t thread;
+	bool asked;
+	long before;
+
+	snprintf(text, sizeof(text), "ip addr add 10.0.0.78/24 dev %s", getenv("LAB_NETDEV"));
+	EQ(system(text), 0);
+	side_open(&p.b, "b", 4096, 0, NULL);
+	asked = ask_neighbours(true);
+	before = packets();
+	/* The shell's end would interrupt it */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before_all);
+	EQ(pthread_create(&thread, NULL, connect_to_what_goes, &waiting), 0);
+	pthread_sigmask(SIG_SETMASK, &before_all, NULL);
+	/* Two tries have been refused by then, each by one packet */
+	while (packets() < before + 4)
+		;
+	snprintf(text, sizeof(text), "ip addr del 10.0.0.78/24 dev %s", getenv("LAB_NETDEV"));
+	EQ(system(text), 0);
+	pthread_join(thread, NULL);
+	ask_neighbours(asked);
+	EQ(waiting.ret, -ECONNREFUSED);
+	CHECK(strstr(waiting.cause, "nobody listens"));
 }
 
 static void two_channels(struct rdmatensor_start *start)

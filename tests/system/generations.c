@@ -445,6 +445,35 @@ TEST(a_generation_of_all_kinds)
 	}
 }
 
+/* The buffer of a copy serves the next one of its name, unless the generation is withdrawn */
+TEST(a_withdrawn_generation_keeps_no_buffer)
+{
+	const uint64_t dim = BYTES;
+	struct rdmatensor_op op;
+	uint64_t at;
+	int i;
+
+	pair_open(&p, POOL, NULL);
+	at = side_alloc(&p.a, BYTES);
+	for (i = 0; i < 6; i++) {
+		fill(side_at(&p.a, at), BYTES, i);
+		rdmatensor_prep_publish(&op, "copy", i, p.a.pool.id, at, BYTES, RDMATENSOR_DT_UINT8,
+					1, &dim, 0, 0);
+		op.flags |= RDMATENSOR_OP_COPY;
+		rdmatensor_prep_in_generation(&op, GROUP);
+		EQ(side_do(&p.a, &op), 0);
+		revealed(&p.a, i, 11);
+		comes(&p.b, "copy", i, 0, i, i);
+		/* Two that follow each other have one each, and the next but one the former one's */
+		EQ(side_stat(&p.a, RDMATENSOR_STAT_BUFFERS_MADE), i < 2 ? i + 1 : 2 + i / 5);
+		if (i != 3)
+			continue;
+		rdmatensor_prep_withdraw_generation(&op, GROUP, i, 21);
+		EQ(side_do(&p.a, &op), 0);
+		EQ(side_next(&p.a, RDMATENSOR_CQE_WITHDRAW, 21, NULL), 0);
+	}
+}
+
 TEST(a_generation_is_withdrawn)
 {
 	struct rdmatensor_op op;

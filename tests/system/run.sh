@@ -57,6 +57,8 @@ first_program() {
 [[ ! $all ]] || . tests/system/trace.sh
 # shellcheck source=tests/system/ls.sh
 [[ ! $all ]] || . tests/system/ls.sh
+# shellcheck source=tests/system/device-goes.sh
+[[ ! $all ]] || . tests/system/device-goes.sh
 # shellcheck source=tests/system/failover.sh
 [[ ! $all || $LAB_KERNEL == uml* ]] || . tests/system/failover.sh
 unload

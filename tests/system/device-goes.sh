@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# The tool's RDMA device is removed while it waits for tensors: it ends, and says why. Sourced by
+# run.sh, with the module loaded.
+
+goer=$LAB_BUILD/ulib/bin/rdmatensor
+
+device_up() {
+	ip link add d8 type dummy && ip link set d8 up && ip addr add 10.8.0.1/24 dev d8 &&
+		rdma link add rxe8 type rxe netdev d8
+}
+
+two_wait() { "$goer" show requests -j | jq -e 'length >= 2' >/dev/null; }
+
+fetch_ends() {
+	local server fetcher status begun=$SECONDS
+	RDMA_DEVICE=rxe8 "$goer" perf --server --listen 10.8.0.1:7101 >/tmp/goes.server 2>&1 &
+	server=$!
+	until_true grep -q 'perf server' /tmp/goes.server || { cat /tmp/goes.server; return 1; }
+	RDMA_DEVICE=rxe8 timeout 60 "$goer" fetch 10.8.0.1:7101 no-such.one no-such.two -t 50 \
+		-o /tmp/goes.out >/tmp/goes.err 2>&1 &
+	fetcher=$!
+	until_true two_wait || { cat /tmp/goes.err; return 1; }
+	rdma link del rxe8
+	ip link del d8
+	wait $fetcher
+	status=$?
+	cat /tmp/goes.err
+	kill $server
+	wait $server
+	((status == 1 && SECONDS - begun < 40)) && grep -q "${1?}" /tmp/goes.err
+}
+
+check "an RDMA device to be removed" device_up
+check "fetch ends when its device does" fetch_ends 'RDMA device is gone'
