@@ -231,10 +231,11 @@ struct rdmatensor_query {
  * @ring_entries: entries of the completion ring, 16..1 << 20, rounded up to a power of two
  * @pkey_index: RDMA_QP_PKEY_INDEX, from 0 (InfiniBand)
  * @queue_depth: RDMA_QP_QUEUE_DEPTH: work requests of a lane's send queue, 16..16384, and
- *         five more, for probes and its end. All that arrives is accounted for, so a receive queue has a place for each that can
- *         and no more: on a channel's first lane 2 * msg_slots + 1 and one for each request
- *         that may be outstanding, on others these and 1. Requests are 256, or what keeps
- *         the first lane's receives within queue_depth. A lane for READs receives nothing
+ *         five more, for probes and its end. All that arrives is accounted for, so a
+ *         receive queue has a place for each that can and no more: on a channel's first
+ *         lane 2 * msg_slots + 1 and one for each request that may be outstanding, on
+ *         others these and 1. Requests are 256, or what keeps the first lane's receives
+ *         within queue_depth. A lane for READs receives nothing
  * @timeout: RDMA_QP_TIMEOUT: local ack timeout is 4.096 us << timeout, 1..31. Soft-RoCE,
  *         which waits a quarter of what it is given, is given two more, 31 at most
  * @retry_count: RDMA_QP_RETRY_COUNT, 0..7. Soft-RoCE: 6 at most, as it would never give up

@@ -103,7 +103,7 @@
 	  "bound on the answer to a cancelled fetch, plus the time to write the tensor", \
 	  "RDMATENSOR_CANCEL_MS", NULL, "ms") \
 	P(probe_ms, 2000, 10, 600000, 0, RDMATENSOR_SET_PROBE_MS, \
-	  "a channel that is quiet for so long is probed, so that a peer that has stopped is detected", \
+	  "a channel that is quiet for so long is probed, so that a peer that has stopped is detected; so is a queue pair that completes nothing for a tenth of it", \
 	  "RDMATENSOR_PROBE_MS", NULL, "ms") \
 	P(gather_lanes, 2, 1, 8, 0, RDMATENSOR_SET_GATHER_LANES, \
 	  "queue pairs to each owner of a table, for gathers", \

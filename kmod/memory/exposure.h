@@ -123,8 +123,8 @@ struct ib_mr *rdmatensor_exposure_next(const struct rdmatensor_exposure *exposur
 int rdmatensor_exposure_register(struct rdmatensor_exposure *exposure);
 
 /*
- * Nobody can pay for what is owed of the domain's keys: those that are idle are freed for it, and the
- * debt with them, as far as they go. A channel whose peer had a long tensor once would have
+ * Nobody can pay for what is owed of the domain's keys: those that are idle are freed for it, and
+ * the debt with them, as far as they go. A channel whose peer had a long tensor once would have
  * no key for short ones until it ends. With the domain's keys_lock
  */
 void rdmatensor_exposure_free_owed(struct rdmatensor_domain *domain);

@@ -8,11 +8,11 @@
  *
  * A queue pair can sleep over what was posted to it. soft-RoCE pauses when too many of its packets
  * are with the network device, and the wake-up is lost if all of them are sent before it has noted
- * down that it waits. What was sent is answered then, so that the transport's timer finds nothing to
- * repeat: Linux 6.12 wakes the queue pair by it all the same, after the ack timeout, and 6.1
- * does not, so that the rest waits until something is posted. So a lane is given a probe when none of what is posted
- * to it completes for a tenth of probe_ms. A device that is merely slow, or repeats what was lost,
- * completes the probe behind the rest.
+ * down that it waits. What was sent is answered then, and the transport's timer finds nothing to
+ * repeat: Linux 6.12 wakes the queue pair by it all the same, after the ack timeout, and 6.1 does
+ * not: the rest waits until something is posted. So a lane is given a probe when none of what is
+ * posted to it completes for a tenth of probe_ms. A device that is merely slow, or repeats what was
+ * lost, completes the probe behind the rest.
  *
  * Probes have places of their own in a send queue: one that is full needs them most. Both timers
  * hold the channel's lock, under which all is posted. Nothing arms them once it is CLOSING and

@@ -396,10 +396,11 @@ const struct option_row option_rows[] = {
 	}, {
 		OWN(IN(FETCH) | IN(LS) | IN(PERF) | IN(GATHER), WAIT, "wait"),
 		.arg = "SEC", .kind = OPTION_SECONDS, .most = 1000000000,
-		.help = "wait so long for a PEER that is not up yet, 0: not at all\n"
+		.help = "wait so long for a PEER that is not up yet, 0: try once\n"
 			"(default: handshake_ms, 10)",
-		.man = "Wait that long for a PEER that is not up yet; 0 does not wait (default: "
-			"the parameter handshake_ms, which is 10 seconds).",
+		.man = "Wait that long for a PEER that is not up yet; 0 tries once, which takes "
+			"handshake_ms at most where nothing answers (default: the parameter "
+			"handshake_ms, which is 10 seconds).",
 	},
 	/* Commands without a context */
 	{

@@ -63,7 +63,7 @@ static int create_failed(struct rdmatensor *rt, uint64_t bytes, int err, char *c
 		return store_failed(cause, len, "pool of %" PRIu64 " bytes: out of memory: raise the limit of the memory cgroup (memory.max) or give the machine more, or take fewer tensors at once",
 			      bytes);
 	if (err == -EDQUOT)
-		return store_failed(cause, len, "pool of %" PRIu64 " bytes: the RDMA cgroup allows no more memory regions: raise hca_object in its rdma.max",
+		return store_failed(cause, len, "pool of %" PRIu64 " bytes: " STORE_NO_REGIONS,
 				    bytes);
 	if (err == -EOVERFLOW)
 		return store_failed(cause, len, "pool of %" PRIu64 " bytes: the device cannot register that much: take fewer tensors at once",

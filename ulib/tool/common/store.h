@@ -11,6 +11,10 @@
 
 #include <rdmatensor/rdmatensor.h>
 
+/* What -EDQUOT means, of a pool, or in strict mode of a fetch; and the remedy */
+#define STORE_NO_REGIONS \
+	"the RDMA cgroup allows no more memory regions: raise hca_object in its rdma.max"
+
 /**
  * enum store_memory - what a store is made of
  * @STORE_KERNEL: the pool's own pages

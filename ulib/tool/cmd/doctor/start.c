@@ -15,6 +15,9 @@
 #include "tool/common/published.h"
 #include "tool/common/store.h"
 
+#define NO_OBJECTS \
+	"raise hca_object in rdma.max of this process's cgroup (/proc/self/cgroup); its rdma.current has what is used"
+
 /* The tensor that it fetches from itself */
 #define OWN_NAME "rdmatensor.doctor"
 
@@ -69,7 +72,7 @@ static void say_start(struct doctor *doctor, int err)
 		i++;
 	snprintf(remedy, sizeof(remedy), "%s", refusals[i].remedy);
 	if (err == -EDQUOT)
-		snprintf(remedy, sizeof(remedy), "raise hca_object in rdma.max of this process's cgroup (/proc/self/cgroup); its rdma.current has what is used");
+		snprintf(remedy, sizeof(remedy), "%s", NO_OBJECTS);
 	else if (err == -ENOMEM)
 		snprintf(remedy, sizeof(remedy), "raise the limit that it names, or for one command --ring-entries 256");
 	/* Without --device it is the module's parameter that names the device */
@@ -152,9 +155,21 @@ static bool is_link_local(struct doctor *doctor)
 	       (query.gid[1] & 0xc0) == 0x80;
 }
 
+/* A limit has nothing to do with the link */
+static const char *itself_remedy(int err)
+{
+	switch (err) {
+	case -EDQUOT:
+		return NO_OBJECTS;
+	case -ENOMEM:
+		return "raise the limit that it names";
+	default:
+		return "has the link been down? soft-RoCE takes no connections after that: rdma link del, then rdma link add it again; else see the kernel log";
+	}
+}
+
 void doctor_itself(struct doctor *doctor)
 {
-	const char *remedy = "has the link been down? soft-RoCE takes no connections after that: rdma link del, then rdma link add it again; else see the kernel log";
 	struct store from, to;
 	char cause[512] = "", where[80];
 	uint32_t channel;
@@ -179,16 +194,13 @@ void doctor_itself(struct doctor *doctor)
 	if (!err)
 		err = connect_within(doctor->rt, 0, where, NULL, &channel, cause, sizeof(cause));
 	if (err) {
-		/* What the message says is enough: the link is not to be blamed */
-		if (err == -EDQUOT || err == -ENOMEM)
-			remedy = "raise the cgroup's limit; it has nothing to do with the link";
-		doctor_say(doctor, VERDICT_FAIL, "itself", remedy, "%s",
+		doctor_say(doctor, VERDICT_FAIL, "itself", itself_remedy(err), "%s",
 			   *cause ? cause : strerror(-err));
 		return;
 	}
 	err = content_fetch(doctor, channel, OWN_NAME, &to, CONTENT_LONG, &ns);
 	if (err)
-		doctor_say(doctor, VERDICT_FAIL, "itself", remedy,
+		doctor_say(doctor, VERDICT_FAIL, "itself", itself_remedy(err),
 			   "a fetch from itself over the device: %s", strerror(-err));
 	else
 		doctor_say(doctor, VERDICT_OK, "itself", NULL,

@@ -43,7 +43,7 @@ const char *fetch_remedy(const struct rdmatensor_cqe *cqe)
 	case -EBADMSG:
 		return "";
 	case -EDQUOT:
-		return ": the RDMA cgroup allows no more memory regions: raise hca_object in its rdma.max, or lower --in-flight";
+		return ": " STORE_NO_REGIONS ", or lower --in-flight";
 	default:
 		/* All others come from the worker that should have published it */
 		return ": its publisher reports this: correct it there, and fetch again";
@@ -58,7 +58,7 @@ const char *fetch_refusal(const struct peer *peer, int err, char *text, size_t l
 			 *peer->why ? peer->why : strerror(-err),
 			 strstr(peer->why, PEER_THEN) ? "" : ": see the peer's log, and fetch again");
 	else if (err == -EDQUOT)
-		snprintf(text, len, "the RDMA cgroup allows no more memory regions: raise hca_object in its rdma.max, or lower --in-flight");
+		snprintf(text, len, STORE_NO_REGIONS ", or lower --in-flight");
 	else
 		snprintf(text, len, "%s", strerror(-err));
 	return text;

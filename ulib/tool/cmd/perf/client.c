@@ -123,8 +123,8 @@ static int fetch_many(struct load *load, uint64_t iters, uint64_t until_ns)
 					wait_nr, 0, &done);
 		if (done < load->nr_batch || (err && err != -EINTR)) {
 			load->failure = err;
-			snprintf(load->why, sizeof(load->why), "%s",
-				 strerror(-err));
+			snprintf(load->why, sizeof(load->why), "%s", err == -EDQUOT ?
+				 STORE_NO_REGIONS ", or lower --in-flight" : strerror(-err));
 			return err;
 		}
 		load->nr_batch = 0;
