@@ -3,7 +3,7 @@
  * The parameters of a context, in one table. From it are drawn: the module's parameters,
  * which are the defaults of new contexts, and their place in sysfs; the fields of START;
  * the environment variables of the library; the ranges of those options that the tool has
- * for them, its `show params` and `set`; and the tables of the README and of
+ * for them, its `show params` and `set`; and the tables of Documentation/parameters.md and of
  * rdmatensor-params(7).
  *
  * P(name, default, least, most, kind, set, help, variable, other, unit):

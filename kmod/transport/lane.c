@@ -4,8 +4,8 @@
  *
  * Every work request is signalled, so a completion frees exactly one place. The
  * queues are sized by the channel's arithmetic, with one place more each for
- * the drain, and those of the probes. A failed completion ends the channel. So does a flushed one, unless
- * the channel is ending already: where the peer reached for what it may not, the
+ * the drain, and the probes' own. A failed completion ends the channel. So does a flushed one,
+ * unless the channel is ending already: where the peer reached for what it may not, the
  * queue pair goes into error and nothing else reports it. The ib_cqe alone says what
  * a completion belongs to: of a failed one only wr_cqe, qp and status are valid.
  */

@@ -57,6 +57,9 @@ first=$(header_of "$listed" | jq -r '.[7].name')
 check "ls of a prefix" list_is 'map(.name) | unique' \
 	"$(header_of "$listed" | jq -Mc --arg at "${first:0:9}" 'map(.name | select(startswith($at)))')" "${first:0:9}"
 check "ls of a prefix that none has" list_is . '[]' "no such name"
+check "ls of patterns" list_is 'map(.name) | unique' \
+	"$(header_of "$listed" | jq -Mc --arg at "${first: -4}" 'map(.name | select(endswith($at)))')" \
+	--filter "*${first: -4}" --filter 'no such*'
 list_lines() {
 	"$lister" ls "$LAB_IP:7030" >/tmp/ls.out || return 1
 	head -n 1 /tmp/ls.out | grep -q "^DTYPE *SHAPE *BYTES *STEP *USES NAME$" || { head -3 /tmp/ls.out; return 1; }

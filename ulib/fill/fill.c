@@ -4,7 +4,7 @@
  * @COMMANDS@, @OPTIONS COMMAND@, @CONTEXT OPTIONS@, @WORDS@ or @ZSH@ stands for what is made
  * of them. Module, library, tool and documents are made from the same tables, so that none of
  * them can differ.
- * fill --parameters: the README's table.
+ * fill --parameters: the table of Documentation/parameters.md.
  *
  * It runs where the tool is built, and not where the tool will run.
  */

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-/* params.c: the parameters, for the README, for rdmatensor-params(7) and for modprobe.d(5) */
+/* params.c: the parameters, for Documentation/parameters.md, for rdmatensor-params(7) and for modprobe.d(5) */
 
 void params_markdown(void);
 void params_man(void);

@@ -11,6 +11,7 @@
 
 #include "tool/cmd/commands.h"
 #include "tool/common/context.h"
+#include "tool/common/filter.h"
 #include "tool/common/json.h"
 #include "tool/common/message.h"
 #include "tool/common/options.h"
@@ -24,6 +25,7 @@
  * @rt: the context
  * @peer: as it was written
  * @prefix: of the names
+ * @filter: patterns, of which one has to match
  * @channel: to the peer
  * @pool: where the pages go,
  * @offset: there
@@ -34,6 +36,7 @@ struct listing {
 	struct rdmatensor *rt;
 	const char *peer;
 	const char *prefix;
+	struct filter filter;
 	uint32_t channel;
 	struct rdmatensor_pool pool;
 	uint64_t offset;
@@ -97,6 +100,23 @@ static void add_entry(struct json_object *list, const struct rdmatensor_list_ent
 	json_object_array_add(list, one);
 }
 
+static void tell_entry(const struct listing *listing, const struct rdmatensor_list_entry *entry)
+{
+	if (listing->json)
+		add_entry(listing->json, entry);
+	else
+		print_entry(entry);
+}
+
+/* A name may have any bytes, and what is behind a zero no pattern can mean */
+static bool is_wanted(const struct listing *listing, const struct rdmatensor_list_entry *entry)
+{
+	char name[RDMATENSOR_NAME_MAX + 1];
+
+	snprintf(name, sizeof(name), "%.*s", (int)entry->name_len, rdmatensor_list_name(entry));
+	return filter_matches(&listing->filter, name);
+}
+
 static const char *remedy(int err)
 {
 	switch (err) {
@@ -149,10 +169,8 @@ static int list(struct listing *listing)
 		if (!cursor && !listing->json)
 			print_header();
 		for (entry = NULL; (entry = rdmatensor_list_next(page, cqe.tensor_bytes, entry));)
-			if (listing->json)
-				add_entry(listing->json, entry);
-			else
-				print_entry(entry);
+			if (is_wanted(listing, entry))
+				tell_entry(listing, entry);
 		cursor = rdmatensor_list_cursor(&cqe);
 	} while (cursor);
 	return EXIT_OK;
@@ -193,6 +211,7 @@ int cmd_ls(int argc, char **argv)
 	const struct option_place places[] = {
 		{ .id = OPT_PEER_WORKER, .text = &worker },
 		{ .id = OPT_TIMEOUT, .ns = &listing.timeout_ns },
+		{ .id = OPT_FILTER, .own = &listing.filter, .take = filter_take },
 	};
 	int err;
 

@@ -19,15 +19,19 @@ int filter_take(void *arg, const char *glob)
 }
 
 /* A name is no path: * stands for points and slashes, too */
-static bool matches(void *arg, const char *name)
+bool filter_matches(const struct filter *filter, const char *name)
 {
-	const struct filter *filter = arg;
 	size_t i;
 
 	for (i = 0; i < filter->nr; i++)
 		if (!fnmatch(filter->globs[i], name, 0))
 			return true;
-	return false;
+	return !filter->nr;
+}
+
+static bool matches(void *arg, const char *name)
+{
+	return filter_matches(arg, name);
 }
 
 int filter_apply(const struct filter *filter, struct st_model *model, const char *what)

@@ -25,6 +25,8 @@ struct filter {
 
 /* One more; for struct option_place. EXIT_OK, or EXIT_USAGE with a message */
 int filter_take(void *filter, const char *glob);
+/* Whether any pattern matches, or there is none */
+bool filter_matches(const struct filter *filter, const char *name);
 /*
  * Leaves in @model, which is called @what in messages, the tensors whose names match a pattern.
  * EXIT_OK, or EXIT_FAILED with a message; then only st_model_free() may follow

@@ -189,6 +189,14 @@ const struct option_row option_rows[] = {
 			"counts from the end. No other bytes cross the network; the file has the part as a "
 			"tensor of that name. Not with --all.",
 	}, {
+		OWN(IN(LS), FILTER, "filter"),
+		.arg = "GLOB", .kind = OPTION_OWN,
+		.help = "only tensors whose name matches; repeatable",
+		.man = "List only tensors whose name matches this pattern of glob(7), in which * "
+			"stands for slashes and points, too. Given several times: those that match "
+			"any of them. A PREFIX is compared by the peer, which then sends no others; "
+			"a pattern is compared here.",
+	}, {
 		OWN(IN(SERVE), FILTER, "filter"),
 		.arg = "GLOB", .kind = OPTION_OWN,
 		.help = "only tensors whose name matches; repeatable",

@@ -27,9 +27,11 @@ static const char *connect_remedy(int err)
 	switch (err) {
 	case -ECONNREFUSED:
 		return "start a worker that listens there, for a try: rdmatensor perf --server";
-	case -ETIMEDOUT:
 	case -EHOSTUNREACH:
+		return "is that machine up (ping), and in the same network and VLAN? `ip neighbour` shows FAILED where nobody answers for the address";
 	case -ENETUNREACH:
+		return "correct the address, or give this machine a route to it: `ip route get` with the address";
+	case -ETIMEDOUT:
 		return "is that machine up (ping), are its module and RDMA device there (rdmatensor doctor on it), does a firewall drop UDP port 4791?";
 	case -ENOENT:
 		return "another worker listens there: check --worker and the port";
