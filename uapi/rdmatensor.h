@@ -605,9 +605,9 @@ enum rdmatensor_pool_peers {
  *         name it. It names the pool as a whole, and nothing is to be added to it
  *
  * A pool of kernel pages, zeroed, registered for what @peers lets this context's peers do with
- * it (see Documentation/limits.md). The caller's memory cgroup pays for its pages until they are free.
- * Where the host says so (parameter memlock), they are locked memory of the caller's user as
- * well: RLIMIT_MEMLOCK of the caller bounds what that user has in all, as for io_uring.
+ * it (see Documentation/limits.md). The caller's memory cgroup pays for its pages until they are
+ * free. Where the host says so (parameter memlock), they are locked memory of the caller's user
+ * as well: RLIMIT_MEMLOCK of the caller bounds what that user has in all, as for io_uring.
  * CAP_IPC_LOCK is above it, and what is made with it does not count.
  * -ENOMEM: one of these limits, or no pages; -EOVERFLOW: more than the
  * device registers; -EUSERS: START's max_pools are there; -EDQUOT: the RDMA cgroup allows no

@@ -370,9 +370,9 @@ const char *rdmatensor_conn_remedy(int error)
 	case -ECONNREFUSED:
 		return "nobody listens there; start the peer, and check the port";
 	case -ENETUNREACH:
-		return "no route; check the address, 'ip route get', and on InfiniBand the subnet manager";
+		return "no route; check the address, 'ip route get', and the subnet manager";
 	case -EHOSTUNREACH:
-		return "no neighbour answers; check that its host is up, the mask, and 'ip neighbour'";
+		return "no neighbour answers; check its host, the mask, and 'ip neighbour'";
 	case -ETIMEDOUT:
 		return "no answer in time; check that the peer runs and UDP port 4791 is open";
 	case -EPROTONOSUPPORT:
