@@ -6,10 +6,10 @@
  */
 #include <inttypes.h>
 #include <string.h>
+#include "cases.h"
 #include "scene.h"
 #include "sleeps.h"
 
-#define ROWS_AT_ONCE 256
 #define TIMES 3
 
 static uint64_t stat_of(struct scene *scene, unsigned int stat)
@@ -23,15 +23,9 @@ static uint64_t stat_of(struct scene *scene, unsigned int stat)
 
 static int gathers(struct scene *scene)
 {
-	uint64_t number = worker_number();
-	struct rdmatensor_op op;
+	uint64_t took;
 
-	rdmatensor_prep_gather(&op, scene->table, scene->ids, ROWS_AT_ONCE, scene->w.pool.id,
-			       scene->rows, ROWS * ROW_BYTES, 0, number);
-	worker_submit(&scene->w, &op);
-	return scene_next(scene, RDMATENSOR_CQE_GATHER, number, NULL) ||
-	       !scene_rows_are(scene, scene->rows, ROWS_AT_ONCE) ||
-	       stat_of(scene, RDMATENSOR_STAT_GATHER_LANES_DOWN);
+	return gather_ok(scene, &took) || stat_of(scene, RDMATENSOR_STAT_GATHER_LANES_DOWN);
 }
 
 static int fetches(struct scene *scene)

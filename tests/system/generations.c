@@ -418,9 +418,22 @@ TEST(a_generation_is_gone_back_from)
 }
 
 /* A failure and a copy are of it as any other tensor */
-TEST(a_generation_of_all_kinds)
+/* A copy of what is written to @at, of a step that is not visible yet */
+static void hide_copy(uint64_t at, int64_t step)
 {
 	const uint64_t dim = BYTES;
+	struct rdmatensor_op op;
+
+	fill(side_at(&p.a, at), BYTES, step);
+	rdmatensor_prep_publish(&op, "copy", step, p.a.pool.id, at, BYTES, RDMATENSOR_DT_UINT8, 1,
+				&dim, 0, 0);
+	op.flags |= RDMATENSOR_OP_COPY;
+	rdmatensor_prep_in_generation(&op, GROUP);
+	EQ(side_do(&p.a, &op), 0);
+}
+
+TEST(a_generation_of_all_kinds)
+{
 	struct rdmatensor_op op;
 	uint64_t at, before;
 	int i;
@@ -429,12 +442,7 @@ TEST(a_generation_of_all_kinds)
 	at = side_alloc(&p.a, BYTES);
 	for (i = 0; i < 3; i++) {
 		before = side_stat(&p.a, RDMATENSOR_STAT_PUBLISH_COPIES);
-		fill(side_at(&p.a, at), BYTES, i);
-		rdmatensor_prep_publish(&op, "copy", i, p.a.pool.id, at, BYTES, RDMATENSOR_DT_UINT8,
-					1, &dim, 0, 0);
-		op.flags |= RDMATENSOR_OP_COPY;
-		rdmatensor_prep_in_generation(&op, GROUP);
-		EQ(side_do(&p.a, &op), 0);
+		hide_copy(at, i);
 		EQ(side_stat(&p.a, RDMATENSOR_STAT_PUBLISH_COPIES), before + 1);
 		rdmatensor_prep_publish_failed(&op, "failed", i, -EDOM, "diverged", 0, 0);
 		rdmatensor_prep_in_generation(&op, GROUP);
@@ -448,7 +456,6 @@ TEST(a_generation_of_all_kinds)
 /* The buffer of a copy serves the next one of its name, unless the generation is withdrawn */
 TEST(a_withdrawn_generation_keeps_no_buffer)
 {
-	const uint64_t dim = BYTES;
 	struct rdmatensor_op op;
 	uint64_t at;
 	int i;
@@ -456,12 +463,7 @@ TEST(a_withdrawn_generation_keeps_no_buffer)
 	pair_open(&p, POOL, NULL);
 	at = side_alloc(&p.a, BYTES);
 	for (i = 0; i < 6; i++) {
-		fill(side_at(&p.a, at), BYTES, i);
-		rdmatensor_prep_publish(&op, "copy", i, p.a.pool.id, at, BYTES, RDMATENSOR_DT_UINT8,
-					1, &dim, 0, 0);
-		op.flags |= RDMATENSOR_OP_COPY;
-		rdmatensor_prep_in_generation(&op, GROUP);
-		EQ(side_do(&p.a, &op), 0);
+		hide_copy(at, i);
 		revealed(&p.a, i, 11);
 		comes(&p.b, "copy", i, 0, i, i);
 		/* Two that follow each other have one each, and the next but one the former one's */
