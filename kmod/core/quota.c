@@ -126,6 +126,7 @@ int rdmatensor_quota_settle(struct rdmatensor_quota *quota, struct ib_device *ib
 	if (!owed || current->flags & PF_KTHREAD)
 		return 0;
 	ret = quota_charge(quota, ibdev, owed);
+	rdmatensor_hold("quota_settle");
 	if (!ret)
 		rdmatensor_quota_forgive(quota, owed);
 	return ret;

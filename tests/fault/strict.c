@@ -105,3 +105,53 @@ TEST(strict_exposures_that_fail)
 	}
 	CHECK(failed > 0);
 }
+
+/* A fetch of "x" to memory that the kernel allocates; @op and @submit stay until it is submitted */
+static void alloc_begin(struct caller *caller, struct rdmatensor_op *op,
+			struct rdmatensor_submit *submit, uint64_t user_data)
+{
+	rdmatensor_prep_fetch_alloc(op, p.b.channel, "x", 0, p.b.pool.id, 0,
+				    rdmatensor_deadline_ms(15000), user_data);
+	*submit = (struct rdmatensor_submit){
+		.size = sizeof(*submit), .op_size = sizeof(*op),
+		.ops_uptr = rdmatensor_op_ptr(op), .nr_ops = 1,
+	};
+	caller_begin(caller, rdmatensor_fd(p.b.rt), RDMATENSOR_SUBMIT, submit);
+}
+
+static void alloc_end(uint64_t user_data)
+{
+	struct rdmatensor_cqe cqe;
+
+	EQ(side_next(&p.b, RDMATENSOR_CQE_FETCH, user_data, &cqe), 0);
+	CHECK(filled(side_at(&p.b, cqe.offset), 5 << 20, 1));
+	EQ(rdmatensor_pool_free(p.b.rt, &p.b.pool, cqe.offset), 0);
+}
+
+/*
+ * A kernel thread makes the keys of the first fetch, of which one was paid for; the second fetch
+ * pays what is owed. Until it has, no other fetch passes it
+ */
+TEST(strict_debt_is_seen_while_it_is_paid)
+{
+	struct rdmatensor_submit submits[3];
+	struct rdmatensor_op ops[3];
+	struct caller callers[3];
+	uint64_t i;
+
+	pair_open(&p, 32 << 20, tune_strict);
+	publish(&p.a, "x", 0, 5 << 20, 1, 0, 1);
+	alloc_begin(&callers[0], &ops[0], &submits[0], 1);
+	EQ(caller_end(&callers[0]), 0);
+	alloc_end(1);
+	hold_at("quota_settle");
+	alloc_begin(&callers[1], &ops[1], &submits[1], 2);
+	hold_wait();
+	alloc_begin(&callers[2], &ops[2], &submits[2], 3);
+	caller_sleeps(&callers[2]);
+	hold_go();
+	for (i = 1; i < 3; i++)
+		EQ(caller_end(&callers[i]), 0);
+	for (i = 2; i < 4; i++)
+		alloc_end(i);
+}
