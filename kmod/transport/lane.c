@@ -166,15 +166,7 @@ static int lane_post_ack(struct rdmatensor_lane *lane)
 
 static int lane_post_probe(struct rdmatensor_lane *lane)
 {
-	struct ib_rdma_wr wr = {
-		.wr = {
-			.wr_cqe = &lane_probe_cqe,
-			.opcode = IB_WR_RDMA_WRITE,
-			.send_flags = IB_SEND_SIGNALED,
-		},
-	};
-
-	return rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->conn.qp.qp, &wr.wr, NULL);
+	return rdmatensor_qp_probe(&lane->conn.qp, &lane_probe_cqe);
 }
 
 static int lane_post_write(struct rdmatensor_lane *lane, struct rdmatensor_part *part,

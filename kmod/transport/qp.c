@@ -209,6 +209,19 @@ int rdmatensor_qp_query(const struct rdmatensor_qp *qp, struct rdmatensor_qp_att
 	return 0;
 }
 
+int rdmatensor_qp_probe(const struct rdmatensor_qp *qp, struct ib_cqe *cqe)
+{
+	struct ib_rdma_wr wr = {
+		.wr = {
+			.wr_cqe = cqe,
+			.opcode = IB_WR_RDMA_WRITE,
+			.send_flags = IB_SEND_SIGNALED,
+		},
+	};
+
+	return rdmatensor_fault(-ENOMEM) ?: ib_post_send(qp->qp, &wr.wr, NULL);
+}
+
 void rdmatensor_qp_disconnect(struct rdmatensor_qp *qp, struct rdma_cm_id *id)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };

@@ -134,6 +134,15 @@ u32 rdmatensor_qp_vectors(void);
 int rdmatensor_qp_alloc(struct rdmatensor_qp *qp, struct rdma_cm_id *id, struct ib_pd *pd,
 			struct ib_qp_init_attr *attr, enum ib_poll_context poll, u32 vector);
 
+/**
+ * rdmatensor_qp_probe - post an empty write, which the peer's device answers by itself
+ * @qp: can send, and has a place for it (RDMATENSOR_SENDQ_MORE)
+ * @cqe: whose completion it is, in any case
+ *
+ * Any context. Return: 0, or what the device returned.
+ */
+int rdmatensor_qp_probe(const struct rdmatensor_qp *qp, struct ib_cqe *cqe);
+
 /* Begins to end what is in flight, and notifies the peer. Process context */
 void rdmatensor_qp_disconnect(struct rdmatensor_qp *qp, struct rdma_cm_id *id);
 

@@ -114,19 +114,12 @@ static struct ib_cqe readlane_probe_cqe = { .done = readlane_probe_done };
  */
 static int readlane_probe(struct rdmatensor_readlane *lane)
 {
-	struct ib_rdma_wr wr = {
-		.wr = {
-			.wr_cqe = &readlane_probe_cqe,
-			.opcode = IB_WR_RDMA_WRITE,
-			.send_flags = IB_SEND_SIGNALED,
-		},
-	};
 	int ret;
 
 	lockdep_assert_held(&lane->lock);
 	if (lane->probes == RDMATENSOR_PROBES)
 		return 0;
-	ret = rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->conn.qp.qp, &wr.wr, NULL);
+	ret = rdmatensor_qp_probe(&lane->conn.qp, &readlane_probe_cqe);
 	if (ret)
 		return ret;
 	WRITE_ONCE(lane->probes, lane->probes + 1);

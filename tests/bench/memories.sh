@@ -30,7 +30,7 @@ client() {
 
 # bandwidth PORT ARGS: MiB/s
 bandwidth() {
-	client "$1" '.bytes_per_second / 1048576' "${@:2}" -s 1M -q 8 -n 96
+	client "$1" '.bytes_per_second / 1048576' "${@:2}" -s 1M -q 8 -n 48
 }
 
 # beside NAME PORT ARGS: in turn with kernel pages; every second time after them, for the machine gets
