@@ -101,6 +101,7 @@ enum {
 	RDMATENSOR_CMD_DOMAIN_QUERY,
 	RDMATENSOR_CMD_POOL_QUERY,
 	RDMATENSOR_CMD_LASTING_QUERY,
+	RDMATENSOR_CMD_DUMP,
 };
 
 /**
@@ -893,6 +894,47 @@ struct rdmatensor_lasting_query {
 };
 
 #define RDMATENSOR_LASTING_QUERY _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_LASTING_QUERY)
+
+/* The buffer of a dump has so many bytes at least; more than _MAX are not used */
+#define RDMATENSOR_DUMP_ROOM_MIN 8192
+#define RDMATENSOR_DUMP_ROOM_MAX 32768
+
+/**
+ * struct rdmatensor_dump - ioctl(RDMATENSOR_DUMP)
+ * @size: sizeof(struct rdmatensor_dump)
+ * @flags: out: RDMATENSOR_DUMP_CHANGED: something came or went since the last call, as
+ *         NLM_F_DUMP_INTR: objects may be missing or told twice
+ * @command: enum rdmatensor_nl_cmd (rdmatensor_netlink.h), a dump
+ * @context: the context that the dump is of; 0: all
+ * @buf_uptr: where the messages go
+ * @room: bytes there, see RDMATENSOR_DUMP_ROOM_MIN
+ * @out_bytes: out: length of the messages; 0: the dump has ended
+ * @place: in: zeros to begin, then what the last call has left here; out: to go on
+ * @generation: in: 0 to begin, then what the last call has left here; out: to go on
+ * @__reserved: must be 0
+ *
+ * What the netlink family's dumps show, in the same messages, of the calling user's own: contexts
+ * and domains that were made with the caller's effective user ID, by processes that its PID
+ * namespace has, in the network namespace of the descriptor's opener. It takes no privilege and
+ * no START, so that a process in a container sees what its own do.
+ *
+ * -EINVAL: a field; -EFAULT: the buffer cannot be written; -ENOMEM. The same call may be made again.
+ */
+struct rdmatensor_dump {
+	__u32 size;
+	__u32 flags;
+#define RDMATENSOR_DUMP_CHANGED (1 << 0)
+	__u32 command;
+	__u32 context;
+	__aligned_u64 buf_uptr;
+	__u32 room;
+	__u32 out_bytes;
+	__aligned_u64 place[6];
+	__u32 generation;
+	__u32 __reserved;
+};
+
+#define RDMATENSOR_DUMP _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_DUMP)
 
 /**
  * struct rdmatensor_connect - ioctl(RDMATENSOR_CONNECT)

@@ -45,6 +45,8 @@ int rdmatensor_ioctl_lasting_query(struct rdmatensor_context *context, void *arg
 int rdmatensor_ioctl_table_export(struct rdmatensor_context *context, void *arg);
 int rdmatensor_ioctl_table_open(struct rdmatensor_context *context, void *arg);
 int rdmatensor_ioctl_table_close(struct rdmatensor_context *context, void *arg);
+/* dump_ioctl.c */
+int rdmatensor_ioctl_dump(struct rdmatensor_context *context, void *arg);
 /* submit.c */
 int rdmatensor_ioctl_submit(struct rdmatensor_context *context, void *arg);
 

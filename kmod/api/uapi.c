@@ -48,6 +48,7 @@ union uapi_arg {
 	struct rdmatensor_table_open table_open;
 	struct rdmatensor_table_close table_close;
 	struct rdmatensor_status_text status_text;
+	struct rdmatensor_dump dump;
 };
 
 #define UAPI_IOCTL(_cmd, _fn, _struct, _last, _out) \
@@ -94,6 +95,7 @@ static const struct uapi_ioctl uapi_ioctls[] = {
 	UAPI_IOCTL(RDMATENSOR_POOL_QUERY, pool_query, rdmatensor_pool_query, kind, UAPI_OUT),
 	UAPI_IOCTL(RDMATENSOR_LASTING_QUERY, lasting_query, rdmatensor_lasting_query, name,
 		   UAPI_OUT),
+	UAPI_IOCTL(RDMATENSOR_DUMP, dump, rdmatensor_dump, __reserved, UAPI_OUT),
 };
 
 static int uapi_open(struct inode *inode, struct file *file)

@@ -118,6 +118,7 @@ rdmatensor_holdings_create(const struct rdmatensor_adapter_choice *choice, struc
 	mutex_init(&holdings->lock);
 	xa_init_flags(&holdings->pools, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
 	holdings->net_cookie = net->net_cookie;
+	rdmatensor_owner_init(&holdings->owner);
 	strscpy(holdings->worker, start->worker, sizeof(holdings->worker));
 	holdings->max_pools = start->max_pools;
 	holdings->mr_page_bytes = start->mr_page_bytes;
@@ -141,6 +142,7 @@ rdmatensor_holdings_create(const struct rdmatensor_adapter_choice *choice, struc
 out_unbind:
 	rdmatensor_adapter_unbind(&holdings->adapter);
 out_destroy:
+	rdmatensor_owner_put(&holdings->owner);
 	rdmatensor_buffers_destroy(&holdings->buffers);
 	mutex_destroy(&holdings->lock);
 	rdmatensor_lasting_destroy(&holdings->lasting);
@@ -188,6 +190,7 @@ static void holdings_free(struct kref *ref)
 	rdmatensor_buffers_destroy(&holdings->buffers);
 	if (holdings->described)
 		rdmatensor_context_list_end();
+	rdmatensor_owner_put(&holdings->owner);
 	mutex_destroy(&holdings->lock);
 	kfree(holdings);
 }

@@ -12,6 +12,7 @@
 #include <linux/rwsem.h>
 #include <linux/xarray.h>
 #include <rdma/ib_verbs.h>
+#include "context/owner.h"
 #include "fetch/lasting.h"
 #include "memory/adapter.h"
 #include "memory/buffer.h"
@@ -25,6 +26,7 @@ struct rdmatensor_pool;
  * @ref: contexts that have joined, the descriptors' file, and readers of the list
  * @id: of the domain, from 1, for readers; 0: it is not in the list
  * @worker: name of the context that made it
+ * @owner: who made it
  * @net_cookie: of the network namespace of the context that made them
  * @device: last name of an RDMA device that has gone
  * @adapter: told of a removal after those of contexts
@@ -47,6 +49,7 @@ struct rdmatensor_holdings {
 	struct kref ref;
 	u32 id;
 	char worker[RDMATENSOR_WORKER_MAX];
+	struct rdmatensor_owner owner;
 	u64 net_cookie;
 	char device[IB_DEVICE_NAME_MAX];
 	struct rdmatensor_adapter adapter;

@@ -901,8 +901,8 @@ static int do_unknown(struct worker *w, struct context *c)
 	/* Neither one that is known, with whatever lies there as its argument */
 	if (one_in(w, 2))
 		cmd ^= 1ul << (16 + below(w, 16));
-	else if (_IOC_NR(cmd) >= RDMATENSOR_CMD_QUERY && _IOC_NR(cmd) <= RDMATENSOR_CMD_LASTING_QUERY)
-		cmd = _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_LASTING_QUERY + 1);
+	else if (_IOC_NR(cmd) >= RDMATENSOR_CMD_QUERY && _IOC_NR(cmd) <= RDMATENSOR_CMD_DUMP)
+		cmd = _IO(RDMATENSOR_IOC_TYPE, RDMATENSOR_CMD_DUMP + 1);
 	return call(c->fd, cmd, (void *)value(w, c));
 }
 

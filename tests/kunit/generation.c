@@ -234,6 +234,27 @@ static void woken_in_all_contexts(struct kunit *test)
 	end_world(world);
 }
 
+/* Who asks for a step that has been gone back from is told so, also when later ones have come */
+static void gone_back_from(struct kunit *test)
+{
+	static const s64 steps[] = { 9, 7, 3, 4, 5 };
+	struct generation_world *world = new_world(test);
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(steps); i++) {
+		KUNIT_EXPECT_EQ(test, hide(test, world, i, "x", steps[i]), 0);
+		KUNIT_EXPECT_EQ(test, reveal(world, steps[i]), !!i);
+	}
+	KUNIT_EXPECT_EQ(test, ask(world->a, &world->waiters[0], "x", 9, false), -ECANCELED);
+	KUNIT_EXPECT_EQ(test, world->waiters[0].status.error, -ESTALE);
+	KUNIT_EXPECT_EQ(test, ask(world->b, &world->waiters[0], "x", 7, false), -ECANCELED);
+	KUNIT_EXPECT_EQ(test, world->waiters[0].status.error, -ESTALE);
+	/* It never was, and may come */
+	KUNIT_EXPECT_EQ(test, ask(world->a, &world->waiters[1], "x", 8, false), 1);
+	KUNIT_EXPECT_TRUE(test, rdmatensor_rendezvous_cancel(world->a, &world->waiters[1]));
+	end_world(world);
+}
+
 static void replaced_at_once(struct kunit *test)
 {
 	struct generation_world *world = new_world(test);
@@ -278,6 +299,9 @@ static void replaced_at_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ask(world->a, &world->waiters[5], "x", S64_MAX, false), 1);
 	KUNIT_EXPECT_TRUE(test, rdmatensor_rendezvous_cancel(world->a, &world->waiters[4]));
 	KUNIT_EXPECT_TRUE(test, rdmatensor_rendezvous_cancel(world->a, &world->waiters[5]));
+	/* The newest from a step on that has been gone back from may come again */
+	KUNIT_EXPECT_EQ(test, ask(world->a, &world->waiters[4], "x", 2, true), 1);
+	KUNIT_EXPECT_TRUE(test, rdmatensor_rendezvous_cancel(world->a, &world->waiters[4]));
 	/* Nor is a newer one than that of any generation */
 	KUNIT_EXPECT_EQ(test, ask(world->a, &world->waiters[4], "x", 3, true), 1);
 	KUNIT_EXPECT_TRUE(test, rdmatensor_rendezvous_cancel(world->a, &world->waiters[4]));
@@ -554,6 +578,7 @@ static struct kunit_case generation_cases[] = {
 	KUNIT_CASE(hidden_until_revealed),
 	KUNIT_CASE(woken_in_all_contexts),
 	KUNIT_CASE(replaced_at_once),
+	KUNIT_CASE(gone_back_from),
 	KUNIT_CASE(waits_that_come_to_nothing),
 	KUNIT_CASE(beside_what_only_lasts),
 	KUNIT_CASE(of_one_owner),

@@ -32,7 +32,7 @@ TEST(unknown_numbers)
 	side_open(&s, "abi", 4096, 0, NULL);
 	fd = rdmatensor_fd(s.rt);
 	for (nr = 0; nr < 256; nr++) {
-		if (nr < RDMATENSOR_CMD_QUERY || nr > RDMATENSOR_CMD_LASTING_QUERY ||
+		if (nr < RDMATENSOR_CMD_QUERY || nr > RDMATENSOR_CMD_DUMP ||
 		    nr == RDMATENSOR_CMD_DOMAIN_QUERY)
 			EQ(call(fd, _IO(RDMATENSOR_IOC_TYPE, nr), arg), -ENOTTY);
 		/* Known numbers of another type, direction or size are others */

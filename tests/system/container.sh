@@ -56,6 +56,23 @@ load
 check "groups of 64 MiB" prepare
 check "a container serves a model" serves "$model"
 check "and another fetches it" fetched
+# By the device node: nothing of the other container, whose user is the same outside
+check "it sees nothing of the other" eval '[[ $(contained client "$tool" show contexts -j) == "[]" ]]'
+shows_itself() {
+	contained client timeout 60 bash -c '
+		"$1" perf --server --max-size 64K --listen "$2:7002" --worker own >/dev/null 2>&1 &
+		for ((i = 0; i < 50; i++)); do
+			[[ $("$1" show pools -j) == "[]" ]] || break
+		done
+		"$1" show contexts -j
+		"$1" show pools -j
+		kill $!
+		wait' - "$tool" "$LAB_IP" >/tmp/shown
+	cat /tmp/shown
+	[[ $(jq -cs 'map(map(.worker) | unique)' /tmp/shown) == '[["own"],["own"]]' ]] &&
+		(($(jq -s '.[0][0].pid' /tmp/shown) < 100))
+}
+check "and itself, without a capability" shows_itself
 check "into memory that it has already, which counts as locked" fetched --memory anon
 check "the groups pay for it" eval '
 	used server; objects server

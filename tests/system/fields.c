@@ -13,6 +13,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <rdmatensor/netlink.h>
 #include <rdmatensor/params.h>
 #include "exporter.h"
 #include "harness.h"
@@ -44,6 +45,7 @@ union arg {
 	struct rdmatensor_domain_create domain_create;
 	struct rdmatensor_pool_query pool_query;
 	struct rdmatensor_lasting_query lasting_query;
+	struct rdmatensor_dump dump;
 	char bytes[2 * PAGE];
 };
 
@@ -466,6 +468,21 @@ static void undo_lasting_query(const union arg *arg)
 	EQ(arg->lasting_query.step_id, 9);
 }
 
+static char dumped[RDMATENSOR_DUMP_ROOM_MIN];
+
+static void good_dump(union arg *arg)
+{
+	arg->dump.command = RDMATENSOR_NL_CMD_CONTEXT_GET;
+	arg->dump.buf_uptr = (uint64_t)(uintptr_t)dumped;
+	arg->dump.room = sizeof(dumped);
+}
+
+static void undo_dump(const union arg *arg)
+{
+	CHECK(arg->dump.out_bytes <= sizeof(dumped));
+	CHECK(arg->dump.context || arg->dump.out_bytes);
+}
+
 static void undo_status_text(const union arg *arg)
 {
 	EQ(arg->status_text.text_len, sizeof(said));
@@ -473,7 +490,7 @@ static void undo_status_text(const union arg *arg)
 
 enum { QUERY, START, CONFIGURE, STATS, POOL_CREATE, POOL_REGISTER, POOL_IMPORT, POOL_DESTROY,
 	POOL_ALLOC, CONNECT, DISCONNECT, CHANNEL_QUERY, STEP_ABORT, SUBMIT, TABLE_EXPORT, TABLE_OPEN, TABLE_CLOSE,
-	STATUS_TEXT, DOMAIN_CREATE, POOL_QUERY, LASTING_QUERY };
+	STATUS_TEXT, DOMAIN_CREATE, POOL_QUERY, LASTING_QUERY, DUMP };
 
 static const struct call {
 	const char *name;
@@ -511,6 +528,7 @@ static const struct call {
 	CALL(DOMAIN_CREATE, domain_create, 1, undo_domain_create),
 	CALL(POOL_QUERY, pool_query, 1, undo_pool_query),
 	CALL(LASTING_QUERY, lasting_query, 1, undo_lasting_query),
+	CALL(DUMP, dump, 1, undo_dump),
 };
 
 #define NR_CALLS (sizeof(calls) / sizeof(*calls))
@@ -888,6 +906,21 @@ static const struct row {
 	ROW(LASTING_QUERY, lasting_query, cursor, UINT64_MAX, -EINVAL),
 	ROW(LASTING_QUERY, lasting_query, flags, UINT32_MAX, 0),
 	ROW(LASTING_QUERY, lasting_query, __reserved, 1, -EINVAL),
+
+	ROW(DUMP, dump, command, 0, -EINVAL),
+	ROW(DUMP, dump, command, RDMATENSOR_NL_CMD_EVENT, -EINVAL),
+	ROW(DUMP, dump, command, RDMATENSOR_NL_CMD_TENSOR_GET + 1, -EINVAL),
+	ROW(DUMP, dump, command, UINT32_MAX, -EINVAL),
+	ROW(DUMP, dump, context, UINT32_MAX, 0),
+	ROW(DUMP, dump, buf_uptr, 0, -EFAULT),
+	ROW(DUMP, dump, buf_uptr, UINT64_MAX, -EFAULT),
+	ROW(DUMP, dump, room, 0, -EINVAL),
+	ROW(DUMP, dump, room, RDMATENSOR_DUMP_ROOM_MIN - 1, -EINVAL),
+	ROW(DUMP, dump, room, UINT32_MAX, 0),
+	ROW(DUMP, dump, flags, UINT32_MAX, 0),
+	ROW(DUMP, dump, out_bytes, UINT32_MAX, 0),
+	ROW(DUMP, dump, generation, UINT32_MAX, 0),
+	ROW(DUMP, dump, __reserved, 1, -EINVAL),
 
 	ROW(POOL_DESTROY, pool_destroy, pool_id, 0, -ENOENT),
 	ROW(POOL_DESTROY, pool_destroy, pool_id, UINT32_MAX, -ENOENT),

@@ -319,23 +319,36 @@ TEST(a_generation_is_hidden_until_it_is_revealed)
 	EQ(hide(&p.a, "late", 1, 0), -EALREADY);
 }
 
-/* Generation 3, of one tensor that is read until its share, which is returned, is released */
-static uint32_t revealed_and_read(struct side *side)
+static void hide_shared(struct side *side, int64_t step)
 {
 	uint64_t at = side_alloc(side, BYTES), dim = BYTES;
-	struct rdmatensor_cqe cqe;
 	struct rdmatensor_op op;
 
-	rdmatensor_prep_publish(&op, "s", 3, side->pool.id, at, BYTES, RDMATENSOR_DT_UINT8, 1,
+	rdmatensor_prep_publish(&op, "s", step, side->pool.id, at, BYTES, RDMATENSOR_DT_UINT8, 1,
 				&dim, 0, 0);
 	op.flags |= RDMATENSOR_OP_SHARE;
 	rdmatensor_prep_in_generation(&op, GROUP);
 	EQ(side_do(side, &op), 0);
-	revealed(side, 3, 13);
-	rdmatensor_prep_fetch_shared(&op, "s", 3, 0, 5);
+}
+
+/* Return: the share, until whose release the tensor is read */
+static uint32_t share_of(struct side *side, int64_t step)
+{
+	struct rdmatensor_cqe cqe;
+	struct rdmatensor_op op;
+
+	rdmatensor_prep_fetch_shared(&op, "s", step, 0, 5);
 	EQ(side_do(side, &op), 0);
 	EQ(side_next(side, RDMATENSOR_CQE_FETCH, 5, &cqe), 0);
 	return cqe.share_id;
+}
+
+/* Generation 3, of one tensor that is read until its share, which is returned, is released */
+static uint32_t revealed_and_read(struct side *side)
+{
+	hide_shared(side, 3);
+	revealed(side, 3, 13);
+	return share_of(side, 3);
 }
 
 TEST(a_generation_takes_the_place_of_another)
@@ -559,15 +572,18 @@ TEST(a_writer_dies_before_it_reveals)
 TEST(a_writer_dies_before_its_entry)
 {
 	struct rdmatensor_op op;
+	uint32_t shares[2];
 	struct side writer;
-	uint32_t share;
+	int i;
 
 	pair_open(&p, POOL, NULL);
 	EQ(rdmatensor_domain_create(p.a.rt, RDMATENSOR_DOMAIN_CLOEXEC, &domain), 0);
-	share = revealed_and_read(&p.a);
+	shares[0] = revealed_and_read(&p.a);
 	side_open(&writer, "writer", POOL, 0, join);
 	hide_all(&writer, 4);
+	hide_shared(&writer, 4);
 	EQ(reveal(&writer, 4, 14), 0);
+	shares[1] = share_of(&p.a, 4);
 	side_none(&writer, RDMATENSOR_CQE_REVEAL, 14, 20);
 	/* Neither one that waits for its entry nor one that wants none */
 	hide_all(&writer, 5);
@@ -576,8 +592,10 @@ TEST(a_writer_dies_before_its_entry)
 	EQ(side_do(&writer, &op), 0);
 	side_close(&writer);
 	comes(&p.b, "w3", 0, RDMATENSOR_OP_NEWEST, 5, 5 * NAMES + 3);
-	rdmatensor_prep_release(&op, share);
-	EQ(side_do(&p.a, &op), 0);
+	for (i = 0; i < 2; i++) {
+		rdmatensor_prep_release(&op, shares[i]);
+		EQ(side_do(&p.a, &op), 0);
+	}
 	close(domain);
 }
 

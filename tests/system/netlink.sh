@@ -207,8 +207,14 @@ check "fetches go on" eval \
 	 a=$("$tool" show channels -j "$id" | jq ".[0].counters.fetched")
 	 until_true is ".[0].counters.fetched > $a and $a > 0" true channels "$id"'
 kill -STOP $perf
+mode=$(stat -c %a /dev/rdmatensor)
+chmod 600 /dev/rdmatensor
 check "not for everybody" eval \
 	'! su -s /bin/bash nobody -c "$tool show contexts" 2>/tmp/err && grep -q "only root" /tmp/err'
+chmod 666 /dev/rdmatensor
+check "nobody sees what nobody does" eval \
+	'[[ $(as_nobody show contexts -j) == "[]" ]]'
+chmod "$mode" /dev/rdmatensor
 check "not from another network namespace" eval '[[ $(unshare -n "$tool" show contexts -j) == "[]" ]]'
 check "tables fit" eval '(($("$tool" show channels | wc -L) <= 80))'
 

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include <rdmatensor/netlink.h>
 #include "threads.h"
 
 int call(struct worker *w, int fd, unsigned long cmd, void *arg, const char *name)
@@ -541,6 +542,23 @@ static int lasting_query(struct worker *w, struct life *life)
 	return CALL(LASTING_QUERY);
 }
 
+static int dump(struct worker *w, struct life *life)
+{
+	static __thread char room[RDMATENSOR_DUMP_ROOM_MAX];
+	ARG(dump);
+	int ret;
+
+	arg.command = 1 + below(w, RDMATENSOR_NL_CMD_TENSOR_GET);
+	arg.buf_uptr = (uint64_t)(uintptr_t)room;
+	arg.room = sizeof(room);
+	MUTATE();
+	/* From where the last call has come to */
+	do {
+		ret = CALL(DUMP);
+	} while (!ret && arg.out_bytes && one_in(w, 2));
+	return ret;
+}
+
 int do_control(struct worker *w, struct life *life, enum kind kind)
 {
 	switch (kind) {
@@ -581,6 +599,8 @@ int do_control(struct worker *w, struct life *life, enum kind kind)
 		return pool_query(w, life);
 	case LASTING_QUERY:
 		return lasting_query(w, life);
+	case DUMP:
+		return dump(w, life);
 	default:
 		return table_close(w, life);
 	}

@@ -57,6 +57,7 @@ static const struct {
 	[DOMAIN] =		{ "DOMAIN_CREATE, DOMAIN_QUERY",	{ 8, 2, 2, 10 } },
 	[POOL_QUERY] =		{ "POOL_QUERY",			{ 10, 2, 2, 10 } },
 	[LASTING_QUERY] =	{ "LASTING_QUERY",		{ 10, 2, 2, 10 } },
+	[DUMP] =		{ "DUMP",			{ 10, 5, 5, 10 } },
 	[SUBMIT] =		{ "SUBMIT",			{ 400, 800, 50, 300 } },
 	[WAIT] =		{ "SUBMIT that waits",		{ 10, 5, 0, 5 } },
 	[REAP] =		{ "reap",			{ 150, 250, 20, 100 } },

@@ -46,6 +46,11 @@ int rdmatensor_lasting_query(struct rdmatensor *rt, struct rdmatensor_lasting_qu
 	return rt_ioctl(rt, RDMATENSOR_LASTING_QUERY, query);
 }
 
+int rdmatensor_dump(struct rdmatensor *rt, struct rdmatensor_dump *dump)
+{
+	return rt_ioctl(rt, RDMATENSOR_DUMP, dump);
+}
+
 int rdmatensor_pool_open(struct rdmatensor *rt, uint32_t id, struct rdmatensor_pool *pool)
 {
 	struct rdmatensor_pool_query query = { .size = sizeof(query), .pool_id = id };

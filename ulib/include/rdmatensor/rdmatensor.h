@@ -307,6 +307,20 @@ int rdmatensor_domain_query(int fd, struct rdmatensor_domain_query *query);
  */
 int rdmatensor_lasting_query(struct rdmatensor *rt, struct rdmatensor_lasting_query *query);
 
+/**
+ * rdmatensor_dump() - ioctl(RDMATENSOR_DUMP)
+ * @rt: handle; it need not be started
+ * @dump: in: the caller sets size to that of its struct, command, buf_uptr and room, and all else to
+ *        0; out
+ *
+ * What `rdmatensor show` tells of the calling user's own contexts and domains, as messages of
+ * <rdmatensor/netlink.h>, for those who may not ask by netlink. Called again with the same
+ * struct it goes on, until out_bytes is 0.
+ *
+ * Return: 0; -EINVAL; -ENOMEM; -ENOTTY: the module is older than this.
+ */
+int rdmatensor_dump(struct rdmatensor *rt, struct rdmatensor_dump *dump);
+
 /*
  * Pools
  */

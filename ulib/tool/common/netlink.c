@@ -20,6 +20,7 @@
 #include "netlink.h"
 #include "netlink_attrs.h"
 #include "output.h"
+#include "own_dump.h"
 #include "stop.h"
 
 /* Attempts at a dump during which objects come and go */
@@ -92,8 +93,22 @@ static int dump_once(struct nl_sock *sock, int family, int cmd, uint32_t context
 static int nl_failed(const char *what, int error)
 {
 	return failed("%s: %s%s", what, nl_geterror(error), error == -NLE_PERM ?
-		      ": only root may see what other processes do: be root, or have CAP_NET_ADMIN" :
+		      ": only root may hear what other processes do: be root, or have CAP_NET_ADMIN" :
 		      "");
+}
+
+/* For those who may not ask by netlink */
+static int own_messages(int cmd, uint32_t context, const struct dump_reader *reader, void *arg,
+			bool *whole)
+{
+	int err = dump_own(cmd, context, reader, arg, TRIES);
+
+	if (err && err != -EINTR)
+		return failed("only root and CAP_NET_ADMIN may see what all processes do, and what those of one's own user do cannot be read by the device file: %s",
+			      strerror(-err));
+	note("this is what processes of the same user do: root, or CAP_NET_ADMIN, sees all");
+	*whole = !err;
+	return EXIT_OK;
 }
 
 int dump_messages(int cmd, uint32_t context, const struct dump_reader *reader, void *arg,
@@ -119,6 +134,8 @@ int dump_messages(int cmd, uint32_t context, const struct dump_reader *reader, v
 		ret = -NLE_DUMP_INTR;
 	}
 	nl_socket_free(sock);
+	if (ret == -NLE_PERM)
+		return own_messages(cmd, context, reader, arg, whole);
 	*whole = !ret;
 	return !ret || ret == -NLE_DUMP_INTR ? EXIT_OK : nl_failed("netlink", ret);
 }
@@ -253,6 +270,6 @@ int look_for_context(uint32_t context)
 	json_object_put(list);
 	/* A dump that is not whole does not show that it is missing */
 	return found || !whole ? EXIT_OK :
-	       failed("there is no context %" PRIu32 " in this network namespace: rdmatensor show contexts lists them",
+	       failed("there is no context %" PRIu32 " in this network namespace, or none that you may see: rdmatensor show contexts lists them",
 		      context);
 }

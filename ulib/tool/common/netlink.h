@@ -23,8 +23,8 @@ struct dump_reader {
 
 /*
  * A dump by @cmd (enum rdmatensor_nl_cmd) of one context; @context 0: of all. *whole: false:
- * objects came and went during each attempt; some may be missing or listed twice. EXIT_OK, or
- * EXIT_FAILED with a message
+ * objects came and went during each attempt; some may be missing or listed twice. Without
+ * CAP_NET_ADMIN it is of the user's own contexts. EXIT_OK, or EXIT_FAILED with a message
  */
 int dump_messages(int cmd, uint32_t context, const struct dump_reader *reader, void *arg,
 		  bool *whole);

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * RDMATENSOR_DUMP: what a user's own contexts do, without privileges; and nothing of anybody
+ * else's.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/genetlink.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <rdmatensor/netlink.h>
+#include "harness.h"
+
+#define NOBODY 65534
+#define TENSORS 300
+#define CONTEXTS 12
+
+static struct pair p;
+static char room[RDMATENSOR_DUMP_ROOM_MAX] __attribute__((aligned(4)));
+
+static void begin(struct rdmatensor_dump *dump, int command)
+{
+	*dump = (struct rdmatensor_dump){
+		.size = sizeof(*dump), .command = command,
+		.buf_uptr = (uint64_t)(uintptr_t)room, .room = RDMATENSOR_DUMP_ROOM_MIN,
+	};
+}
+
+static const void *value(const struct nlmsghdr *nl, int type)
+{
+	const char *at = (const char *)nl + NLMSG_LENGTH(GENL_HDRLEN);
+	const char *end = (const char *)nl + nl->nlmsg_len;
+
+	while (at + NLA_HDRLEN <= end) {
+		const struct nlattr *attr = (const struct nlattr *)at;
+
+		CHECK(attr->nla_len >= NLA_HDRLEN && at + attr->nla_len <= end);
+		if ((attr->nla_type & NLA_TYPE_MASK) == type)
+			return at + NLA_HDRLEN;
+		at += NLA_ALIGN(attr->nla_len);
+	}
+	return NULL;
+}
+
+/* The messages of one call. Return: how many; @each is called with each of them */
+static int messages(const struct rdmatensor_dump *dump, void (*each)(const struct nlmsghdr *nl))
+{
+	const struct nlmsghdr *nl = (const struct nlmsghdr *)room;
+	int left = dump->out_bytes, nr = 0;
+
+	CHECK(dump->out_bytes <= dump->room);
+	for (; left; nl = (const void *)((const char *)nl + NLMSG_ALIGN(nl->nlmsg_len))) {
+		const struct genlmsghdr *genl = NLMSG_DATA(nl);
+
+		CHECK(left >= (int)sizeof(*nl) && nl->nlmsg_len <= (unsigned int)left);
+		EQ(genl->cmd, dump->command);
+		if (each)
+			each(nl);
+		left -= NLMSG_ALIGN(nl->nlmsg_len);
+		nr++;
+	}
+	return nr;
+}
+
+/* Return: the objects of a whole dump by @fd */
+static int count(int fd, int command, void (*each)(const struct nlmsghdr *nl))
+{
+	struct rdmatensor_dump dump;
+	int nr = 0;
+
+	begin(&dump, command);
+	do {
+		EQ(ioctl(fd, RDMATENSOR_DUMP, &dump), 0);
+		nr += messages(&dump, each);
+	} while (dump.out_bytes);
+	return nr;
+}
+
+static int count_of(struct side *side, int command)
+{
+	return count(rdmatensor_fd(side->rt), command, NULL);
+}
+
+/* All that there is, of both sides, by the descriptor of either */
+TEST(own_dumps_of_each_kind)
+{
+	struct rdmatensor_dump dump;
+	uint32_t table;
+	struct rdmatensor_op op;
+	uint64_t at;
+	int domain;
+
+	pair_open(&p, 1 << 20, NULL);
+	publish(&p.a, "t", 0, 64, 1, 0, 0);
+	/* Whole pages of it */
+	at = (side_alloc(&p.a, 8192) + 4095) & ~4095ull;
+	EQ(rdmatensor_table_export(p.a.rt, "rows", &p.a.pool, at, 0, 8, 512, 0,
+				   RDMATENSOR_DT_FLOAT, &table), 0);
+	rdmatensor_prep_fetch(&op, p.b.channel, "none", 0, p.b.pool.id, side_alloc(&p.b, 64), 64,
+			      0, 7);
+	EQ(side_do(&p.b, &op), 0);
+	EQ(rdmatensor_domain_create(p.a.rt, RDMATENSOR_DOMAIN_CLOEXEC, &domain), 0);
+
+	EQ(count_of(&p.a, RDMATENSOR_NL_CMD_CONTEXT_GET), 2);
+	EQ(count_of(&p.b, RDMATENSOR_NL_CMD_CONTEXT_GET), 2);
+	EQ(count_of(&p.a, RDMATENSOR_NL_CMD_CHANNEL_GET), 2);
+	EQ(count_of(&p.a, RDMATENSOR_NL_CMD_POOL_GET), 2);
+	EQ(count_of(&p.a, RDMATENSOR_NL_CMD_REQUEST_GET), 1);
+	EQ(count_of(&p.a, RDMATENSOR_NL_CMD_TABLE_GET), 1);
+	EQ(count_of(&p.a, RDMATENSOR_NL_CMD_TENSOR_GET), 1);
+	EQ(count_of(&p.a, RDMATENSOR_NL_CMD_DOMAIN_GET), 2);
+
+	/* Of one context, as it says itself */
+	begin(&dump, RDMATENSOR_NL_CMD_REQUEST_GET);
+	EQ(ioctl(rdmatensor_fd(p.a.rt), RDMATENSOR_DUMP, &dump), 0);
+	EQ(messages(&dump, NULL), 1);
+	dump.context = *(const uint32_t *)value((void *)room, RDMATENSOR_NL_A_CONTEXT);
+	CHECK(!strcmp(value((void *)room, RDMATENSOR_NL_A_WORKER), "b"));
+	dump.command = RDMATENSOR_NL_CMD_CONTEXT_GET;
+	memset(dump.place, 0, sizeof(dump.place));
+	EQ(ioctl(rdmatensor_fd(p.a.rt), RDMATENSOR_DUMP, &dump), 0);
+	EQ(messages(&dump, NULL), 1);
+	close(domain);
+}
+
+static pid_t shown_pid;
+
+static void note_pid(const struct nlmsghdr *nl)
+{
+	shown_pid = *(const uint32_t *)value(nl, RDMATENSOR_NL_A_PID);
+}
+
+static int child(int (*run)(void))
+{
+	int status;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid)
+		_exit(run());
+	EQ(waitpid(pid, &status, 0), pid);
+	CHECK(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+/* Return: 0, or a line of this file */
+static int by_nobody(void)
+{
+	struct rdmatensor_start start;
+	struct rdmatensor *rt;
+	int i;
+
+	if (setresgid(NOBODY, NOBODY, NOBODY) || setresuid(NOBODY, NOBODY, NOBODY))
+		return 1;
+	/* A descriptor that was handed down shows what the user's are, not its opener's */
+	for (i = RDMATENSOR_NL_CMD_CONTEXT_GET; i <= RDMATENSOR_NL_CMD_TENSOR_GET; i++)
+		if (i != RDMATENSOR_NL_CMD_EVENT && count_of(&p.a, i))
+			return 2;
+	if (rdmatensor_open(NULL, &rt))
+		return 3;
+	rdmatensor_start_init(&start, "nobody");
+	if (rdmatensor_start(rt, &start))
+		return 4;
+	if (count(rdmatensor_fd(rt), RDMATENSOR_NL_CMD_CONTEXT_GET, note_pid) != 1)
+		return 5;
+	if (shown_pid != getpid())
+		return 6;
+	if (count(rdmatensor_fd(rt), RDMATENSOR_NL_CMD_DOMAIN_GET, NULL) != 1)
+		return 7;
+	return 0;
+}
+
+TEST(own_dumps_are_the_users)
+{
+	pair_open(&p, 1 << 20, NULL);
+	publish(&p.a, "t", 0, 64, 1, 0, 0);
+	EQ(chmod("/dev/rdmatensor", 0666), 0);
+	EQ(child(by_nobody), 0);
+	EQ(chmod("/dev/rdmatensor", 0600), 0);
+	EQ(count_of(&p.a, RDMATENSOR_NL_CMD_CONTEXT_GET), 2);
+}
+
+static int sees_nothing(void)
+{
+	return count_of(&p.a, RDMATENSOR_NL_CMD_CONTEXT_GET) ||
+	       count_of(&p.a, RDMATENSOR_NL_CMD_TENSOR_GET) ||
+	       count_of(&p.a, RDMATENSOR_NL_CMD_DOMAIN_GET);
+}
+
+static int in_pid_namespace(void)
+{
+	return unshare(CLONE_NEWPID) ? 99 : child(sees_nothing);
+}
+
+/* The same user, in a container that does not see the process */
+TEST(own_dumps_are_the_pid_namespaces)
+{
+	pair_open(&p, 1 << 20, NULL);
+	publish(&p.a, "t", 0, 64, 1, 0, 0);
+	EQ(child(in_pid_namespace), 0);
+	EQ(count_of(&p.a, RDMATENSOR_NL_CMD_TENSOR_GET), 1);
+}
+
+static int seen[TENSORS];
+
+static void see(const struct nlmsghdr *nl)
+{
+	const int64_t *step = value(nl, RDMATENSOR_NL_A_STEP);
+	int64_t at;
+
+	CHECK(step);
+	memcpy(&at, step, sizeof(at));
+	CHECK(at >= 0 && at < TENSORS);
+	seen[at]++;
+}
+
+TEST(own_dumps_go_on)
+{
+	struct rdmatensor_dump dump;
+	int i, calls = 0;
+
+	pair_open(&p, 1 << 20, NULL);
+	for (i = 0; i < TENSORS; i++)
+		publish(&p.a, "a name that has some length", i, 64, 1, 0, 0);
+	begin(&dump, RDMATENSOR_NL_CMD_TENSOR_GET);
+	do {
+		EQ(ioctl(rdmatensor_fd(p.b.rt), RDMATENSOR_DUMP, &dump), 0);
+		EQ(dump.flags, 0);
+		messages(&dump, see);
+		calls++;
+	} while (dump.out_bytes);
+	CHECK(calls > 3);
+	for (i = 0; i < TENSORS; i++)
+		EQ(seen[i], 1);
+}
+
+static void small(struct rdmatensor_start *start)
+{
+	start->ring_entries = 16;
+}
+
+/* Return: whether the second call says that something has changed since the first one */
+static int changed(int fd, int come)
+{
+	struct rdmatensor_dump dump;
+
+	begin(&dump, RDMATENSOR_NL_CMD_CONTEXT_GET);
+	EQ(ioctl(fd, RDMATENSOR_DUMP, &dump), 0);
+	EQ(dump.flags, 0);
+	CHECK(dump.out_bytes);
+	if (come)
+		close(open("/dev/rdmatensor", O_RDWR | O_CLOEXEC));
+	EQ(ioctl(fd, RDMATENSOR_DUMP, &dump), 0);
+	CHECK(dump.out_bytes);
+	return dump.flags == RDMATENSOR_DUMP_CHANGED;
+}
+
+TEST(own_dumps_say_what_has_changed)
+{
+	static struct side sides[CONTEXTS];
+	int i, fd;
+
+	for (i = 0; i < CONTEXTS; i++)
+		side_open(&sides[i], "dumped", 4096, 0, small);
+	fd = rdmatensor_fd(sides[0].rt);
+	EQ(changed(fd, 0), 0);
+	EQ(changed(fd, 1), 1);
+	EQ(changed(fd, 0), 0);
+}
+
+/* Any place leads to objects, or to none */
+TEST(own_dumps_from_anywhere)
+{
+	static const uint64_t some[] = {
+		0, 1, 2, 3, UINT32_MAX, UINT32_MAX + 1ull, INT64_MAX, 1ull << 63, UINT64_MAX - 1,
+		UINT64_MAX,
+	};
+	struct rdmatensor_dump dump;
+	struct rdmatensor_op op;
+	unsigned int state = 1;
+	int i, k;
+
+	pair_open(&p, 1 << 20, NULL);
+	publish(&p.a, "t", 0, 64, 1, 0, 0);
+	rdmatensor_prep_fetch(&op, p.b.channel, "none", 0, p.b.pool.id, side_alloc(&p.b, 64), 64,
+			      0, 7);
+	EQ(side_do(&p.b, &op), 0);
+	for (i = 0; i < 4000; i++) {
+		begin(&dump, 1 + i % RDMATENSOR_NL_CMD_TENSOR_GET);
+		for (k = 0; k < 6; k++)
+			dump.place[k] = some[rand_r(&state) % (sizeof(some) / sizeof(*some))];
+		dump.generation = rand_r(&state);
+		EQ(ioctl(rdmatensor_fd(p.a.rt), RDMATENSOR_DUMP, &dump) ? errno : 0,
+		   dump.command == RDMATENSOR_NL_CMD_EVENT ? EINVAL : 0);
+		messages(&dump, NULL);
+	}
+}
+
+/* As many threads as there are kinds, by one descriptor, beside contexts that come and go */
+static int over;
+
+static void *dump_all(void *command)
+{
+	static __thread char mine[RDMATENSOR_DUMP_ROOM_MIN];
+	struct rdmatensor_dump dump;
+	long calls = 0;
+
+	while (!__atomic_load_n(&over, __ATOMIC_ACQUIRE)) {
+		begin(&dump, (int)(long)command);
+		dump.buf_uptr = (uint64_t)(uintptr_t)mine;
+		do {
+			if (ioctl(rdmatensor_fd(p.a.rt), RDMATENSOR_DUMP, &dump))
+				return (void *)-1l;
+			calls++;
+		} while (dump.out_bytes);
+	}
+	return (void *)calls;
+}
+
+TEST(own_dumps_by_many_threads)
+{
+	pthread_t threads[RDMATENSOR_NL_CMD_TENSOR_GET + 1];
+	struct rdmatensor_cqe cqe;
+	struct side other;
+	uint64_t at;
+	void *calls;
+	int i;
+
+	pair_open(&p, 4 << 20, NULL);
+	publish(&p.a, "x", 0, 1 << 20, 1, 0, 0);
+	at = side_alloc(&p.b, 1 << 20);
+	for (i = RDMATENSOR_NL_CMD_CONTEXT_GET; i <= RDMATENSOR_NL_CMD_TENSOR_GET; i++)
+		EQ(pthread_create(&threads[i], NULL, dump_all, (void *)(long)
+				  (i == RDMATENSOR_NL_CMD_EVENT ? 1 : i)), 0);
+	for (i = 0; i < 20; i++) {
+		side_open(&other, "comes", 4096, 0, small);
+		side_close(&other);
+		memset(side_at(&p.b, at), 0, 1 << 20);
+		EQ(rdmatensor_fetch(p.b.rt, p.b.channel, "x", 0, &p.b.pool, at, 1 << 20,
+				    rdmatensor_deadline_ms(20000), &cqe), 0);
+		CHECK(filled(side_at(&p.b, at), 1 << 20, 1));
+		test_alive();
+	}
+	__atomic_store_n(&over, 1, __ATOMIC_RELEASE);
+	for (i = RDMATENSOR_NL_CMD_CONTEXT_GET; i <= RDMATENSOR_NL_CMD_TENSOR_GET; i++) {
+		EQ(pthread_join(threads[i], &calls), 0);
+		CHECK((long)calls > 0);
+	}
+}
