@@ -914,9 +914,10 @@ struct rdmatensor_lasting_query {
  * @__reserved: must be 0
  *
  * What the netlink family's dumps show, in the same messages, of the calling user's own: contexts
- * and domains that were made with the caller's effective user ID, by processes that its PID
- * namespace has, in the network namespace of the descriptor's opener. It takes no privilege and
- * no START, so that a process in a container sees what its own do.
+ * that were opened, and domains that were made, with the caller's effective user ID, by processes
+ * that its PID namespace has, in the network namespace of the descriptor's opener. It takes no
+ * privilege and no START, so that a process in a container sees what its own do. Of other users
+ * it tells nothing, not even that something of theirs has changed.
  *
  * -EINVAL: a field; -EFAULT: the buffer cannot be written; -ENOMEM. The same call may be made again.
  */

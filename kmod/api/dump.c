@@ -14,7 +14,7 @@
  *
  * A context is held while it is read, and its lock is taken for what START, POOL_CREATE and
  * the device's removal change. Who closes it waits for that, so nothing here waits for
- * a process.
+ * a process, and none but its user's and a privileged one holds it.
  */
 #include <linux/slab.h>
 #include <net/genetlink.h>
@@ -89,7 +89,7 @@ static int fill_context(struct sk_buff *skb, struct rdmatensor_context *context,
 	struct rdmatensor_sums *sum;
 	int ret;
 
-	if (nla_put_u32(skb, RDMATENSOR_NL_A_PID, rdmatensor_owner_pid(&context->owner)) ||
+	if (nla_put_u32(skb, RDMATENSOR_NL_A_PID, rdmatensor_owner_pid(&context->listed.owner)) ||
 	    nla_put_string(skb, RDMATENSOR_NL_A_COMM, context->comm) ||
 	    nla_put_u64_64bit(skb, RDMATENSOR_NL_A_INCARNATION, context->incarnation,
 			      RDMATENSOR_NL_A_PAD) ||
@@ -426,10 +426,26 @@ static int dump_its_pools(struct rdmatensor_dump_part *dump, struct rdmatensor_c
 	return dump_pools_of(dump, context, context->worker, context->holdings);
 }
 
+/* Those of a domain that others alone have joined are told by it, as if none had */
+static bool dump_has_own(const struct rdmatensor_dump_part *dump,
+			 const struct rdmatensor_holdings *holdings)
+{
+	struct rdmatensor_context_listed *listed;
+	bool found = false;
+	u32 id = 0;
+
+	while (!found && (listed = rdmatensor_context_list_next(dump->net, true, &id))) {
+		found = rdmatensor_context_started(to_context(listed)) &&
+			to_context(listed)->holdings == holdings;
+		rdmatensor_context_list_put(listed);
+	}
+	return found;
+}
+
 static int dump_bare_pools(struct rdmatensor_dump_part *dump, struct rdmatensor_holdings *holdings)
 {
 	/* Who joins it now is a context that begins during the dump: it may be missing */
-	if (atomic_read(&holdings->nr_contexts))
+	if (dump->own ? dump_has_own(dump, holdings) : atomic_read(&holdings->nr_contexts))
 		return 0;
 	return dump_pools_of(dump, NULL, holdings->worker, holdings);
 }
@@ -521,14 +537,13 @@ static int dump_contexts(struct rdmatensor_dump_part *dump,
 
 	if (dump->only && !id)
 		id = dump->only - 1;
-	while (!ret && (listed = rdmatensor_context_list_next(dump->net, &id))) {
+	while (!ret && (listed = rdmatensor_context_list_next(dump->net, dump->own, &id))) {
 		context = to_context(listed);
 		if (dump->only && id != dump->only) {
 			rdmatensor_context_list_put(listed);
 			break;
 		}
-		if (rdmatensor_context_started(context) &&
-		    (!dump->own || rdmatensor_owner_is_caller(&context->owner)))
+		if (rdmatensor_context_started(context))
 			ret = part(dump, context);
 		rdmatensor_context_list_put(listed);
 		if (!ret) {
@@ -548,9 +563,8 @@ static int dump_domains(struct rdmatensor_dump_part *dump,
 	u32 id = dump->place[0];
 	int ret = 0;
 
-	while (!ret && (holdings = rdmatensor_holdings_list_next(dump->net, &id))) {
-		if (!dump->own || rdmatensor_owner_is_caller(&holdings->owner))
-			ret = part(dump, holdings);
+	while (!ret && (holdings = rdmatensor_holdings_list_next(dump->net, dump->own, &id))) {
+		ret = part(dump, holdings);
 		rdmatensor_holdings_put(holdings);
 		if (!ret) {
 			dump->place[0] = id;
@@ -606,7 +620,8 @@ bool rdmatensor_dump_known(unsigned int cmd)
 
 int rdmatensor_dump_next(struct rdmatensor_dump_part *dump, unsigned int cmd)
 {
-	u32 generation = rdmatensor_context_list_generation(dump->net);
+	u32 generation = dump->own ? rdmatensor_context_list_own_generation(dump->net) :
+				     rdmatensor_context_list_generation(dump->net);
 	int ret;
 
 	dump->changed = dump->generation && dump->generation != generation;

@@ -27,7 +27,8 @@ struct sk_buff;
  * @only: the context that it is about; 0: all
  * @own: those of the caller alone, see rdmatensor_owner_is_caller()
  * @place: where it goes on; zeros: it begins. Any value is safe
- * @generation: in: of the namespace's contexts at the last part, 0: there was none; out: now
+ * @generation: in: of the namespace's contexts, or of the caller's own, at the last part, 0: there
+ *              was none; out: now
  * @changed: in: 0; out: some came or went since the last part, and messages say so
  */
 struct rdmatensor_dump_part {

@@ -51,14 +51,16 @@ static void dump_end(struct rdmatensor_dump *arg, const struct rdmatensor_dump_p
 int rdmatensor_ioctl_dump(struct rdmatensor_context *context, void *data)
 {
 	struct rdmatensor_dump *arg = data;
-	u32 room = min_t(u32, arg->room, RDMATENSOR_DUMP_ROOM_MAX);
+	/* With what an skb has beside it; messages are stored as words */
+	u32 room = round_down(min_t(u32, arg->room, SKB_WITH_OVERHEAD(RDMATENSOR_DUMP_ROOM_MAX)),
+			      8);
 	struct rdmatensor_dump_part dump = {};
 	int ret = dump_check(arg);
 
 	BUILD_BUG_ON(RDMATENSOR_DUMP_ROOM_MIN < RDMATENSOR_DUMP_MESSAGE);
 	if (ret)
 		return ret;
-	dump.skb = alloc_skb(room, GFP_KERNEL);
+	dump.skb = alloc_skb(room, GFP_KERNEL_ACCOUNT);
 	if (!dump.skb)
 		return -ENOMEM;
 	/* It may have become longer than what was asked for */

@@ -93,12 +93,10 @@ struct rdmatensor_context *rdmatensor_context_open(void)
 	xa_init_flags(&context->tables, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
 	rdmatensor_exports_init(&context->exports);
 	xa_init_flags(&context->channels, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
-	rdmatensor_owner_init(&context->owner);
 	get_task_comm(context->comm, current);
 	/* Last: others find it from here on */
 	ret = rdmatensor_context_list_add(&context->listed, context->net);
 	if (ret) {
-		rdmatensor_owner_put(&context->owner);
 		mem_cgroup_put(context->memcg);
 		put_net(context->net);
 		mutex_destroy(&context->lock);
@@ -194,7 +192,6 @@ void rdmatensor_context_close(struct rdmatensor_context *context)
 	}
 	xa_destroy(&context->tables);
 	xa_destroy(&context->channels);
-	rdmatensor_owner_put(&context->owner);
 	mem_cgroup_put(context->memcg);
 	put_net(context->net);
 	mutex_destroy(&context->lock);

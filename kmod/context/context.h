@@ -15,7 +15,6 @@
 #include <linux/xarray.h>
 #include "context/context_list.h"
 #include "context/holdings.h"
-#include "context/owner.h"
 #include "core/core.h"
 #include "gather/export.h"
 #include "gather/gather.h"
@@ -34,7 +33,6 @@
  * @memcg: the opener's memory cgroup, referenced; NULL: the kernel has none. What peers make
  *         the context allocate is charged to it
  * @listed: place in the list of contexts
- * @owner: the opener
  * @comm: its command
  * @started: START has succeeded; the members below are valid (release/acquire)
  * @gone: the device is being removed, or was, since @adapter was bound
@@ -67,7 +65,6 @@ struct rdmatensor_context {
 	struct net *net;
 	struct mem_cgroup *memcg;
 	struct rdmatensor_context_listed listed;
-	struct rdmatensor_owner owner;
 	char comm[TASK_COMM_LEN];
 	bool started;
 	bool gone;

@@ -7,6 +7,7 @@
  * those, and must not reveal what other namespaces do.
  */
 #include <linux/atomic.h>
+#include <linux/jhash.h>
 #include <linux/xarray.h>
 #include <net/net_namespace.h>
 #include <net/netns/generic.h>
@@ -57,10 +58,14 @@ int rdmatensor_context_list_add(struct rdmatensor_context_listed *listed, const 
 	int ret;
 
 	listed->net = net;
+	rdmatensor_owner_init(&listed->owner);
+	atomic_set(&listed->changes, 1);
 	refcount_set(&listed->users, 1);
 	init_completion(&listed->unused);
 	ret = xa_alloc_cyclic(&context_list, &listed->id, listed, XA_LIMIT(1, S32_MAX),
 			      &context_list_next_id, GFP_KERNEL);
+	if (ret < 0)
+		rdmatensor_owner_put(&listed->owner);
 	return ret < 0 ? ret : 0;
 }
 
@@ -70,9 +75,11 @@ void rdmatensor_context_list_del(struct rdmatensor_context_listed *listed)
 	rdmatensor_context_list_changed(listed);
 	rdmatensor_context_list_put(listed);
 	wait_for_completion(&listed->unused);
+	rdmatensor_owner_put(&listed->owner);
 }
 
-struct rdmatensor_context_listed *rdmatensor_context_list_next(const struct net *net, u32 *id)
+struct rdmatensor_context_listed *rdmatensor_context_list_next(const struct net *net, bool own,
+							       u32 *id)
 {
 	struct rdmatensor_context_listed *listed;
 	unsigned long at = *id;
@@ -80,7 +87,8 @@ struct rdmatensor_context_listed *rdmatensor_context_list_next(const struct net 
 	xa_lock(&context_list);
 	do {
 		listed = xa_find_after(&context_list, &at, ULONG_MAX, XA_PRESENT);
-	} while (listed && listed->net != net);
+	} while (listed && (listed->net != net ||
+			    (own && !rdmatensor_owner_is_caller(&listed->owner))));
 	if (listed) {
 		/* In the table it has its own */
 		refcount_inc(&listed->users);
@@ -113,10 +121,11 @@ void rdmatensor_context_list_end(void)
 	atomic_dec(&context_list_started);
 }
 
-void rdmatensor_context_list_changed(const struct rdmatensor_context_listed *listed)
+void rdmatensor_context_list_changed(struct rdmatensor_context_listed *listed)
 {
 	atomic_t *seq = &to_context_list_net(listed->net)->seq;
 
+	atomic_inc(&listed->changes);
 	/* To a dump 0 means that there is no generation */
 	if (!atomic_inc_return(seq))
 		atomic_inc(seq);
@@ -125,4 +134,19 @@ void rdmatensor_context_list_changed(const struct rdmatensor_context_listed *lis
 u32 rdmatensor_context_list_generation(const struct net *net)
 {
 	return atomic_read(&to_context_list_net(net)->seq);
+}
+
+u32 rdmatensor_context_list_own_generation(const struct net *net)
+{
+	struct rdmatensor_context_listed *listed;
+	u32 generation = 0;
+	unsigned long at;
+
+	xa_lock(&context_list);
+	xa_for_each(&context_list, at, listed)
+		if (listed->net == net && rdmatensor_owner_is_caller(&listed->owner))
+			generation = jhash_2words(listed->id, atomic_read(&listed->changes),
+						  generation);
+	xa_unlock(&context_list);
+	return generation ?: 1;
 }

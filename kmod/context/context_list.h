@@ -5,9 +5,11 @@
 #ifndef RDMATENSOR_CONTEXT_LIST_H
 #define RDMATENSOR_CONTEXT_LIST_H
 
+#include <linux/atomic.h>
 #include <linux/completion.h>
 #include <linux/refcount.h>
 #include <linux/types.h>
+#include "context/owner.h"
 
 struct net;
 
@@ -15,12 +17,16 @@ struct net;
  * struct rdmatensor_context_listed - a context's place in the list
  * @id: of the context, from 1; not used again soon
  * @net: its network namespace
+ * @owner: the opener
+ * @changes: counted as the generation of @net is
  * @users: the context, and its readers
  * @unused: @users is 0
  */
 struct rdmatensor_context_listed {
 	u32 id;
 	const struct net *net;
+	struct rdmatensor_owner owner;
+	atomic_t changes;
 	refcount_t users;
 	struct completion unused;
 };
@@ -51,6 +57,8 @@ void rdmatensor_context_list_del(struct rdmatensor_context_listed *listed);
 /**
  * rdmatensor_context_list_next - the next context of a network namespace
  * @net: the network namespace
+ * @own: those of the caller alone (rdmatensor_owner_is_caller()): no others are held, so that nobody
+ *       else's end waits for the caller
  * @id: in: the id before it, 0 at first; out: its id
  *
  * Process context.
@@ -58,7 +66,8 @@ void rdmatensor_context_list_del(struct rdmatensor_context_listed *listed);
  * Return: a context, held for the caller to put by
  * rdmatensor_context_list_put(); NULL: there are no more.
  */
-struct rdmatensor_context_listed *rdmatensor_context_list_next(const struct net *net, u32 *id);
+struct rdmatensor_context_listed *rdmatensor_context_list_next(const struct net *net, bool own,
+							       u32 *id);
 void rdmatensor_context_list_put(struct rdmatensor_context_listed *listed);
 
 /**
@@ -71,8 +80,10 @@ int rdmatensor_context_list_start(int most);
 void rdmatensor_context_list_end(void);
 
 /* Something that a dump shows of a context was added or removed. Any context */
-void rdmatensor_context_list_changed(const struct rdmatensor_context_listed *listed);
+void rdmatensor_context_list_changed(struct rdmatensor_context_listed *listed);
 /* Generation of a network namespace: differs after each change; never 0 */
 u32 rdmatensor_context_list_generation(const struct net *net);
+/* The same of the caller's own contexts, which does not tell what others do. Process context */
+u32 rdmatensor_context_list_own_generation(const struct net *net);
 
 #endif /* RDMATENSOR_CONTEXT_LIST_H */

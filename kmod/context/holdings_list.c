@@ -27,7 +27,8 @@ void rdmatensor_holdings_list_del(struct rdmatensor_holdings *holdings)
 	holdings->id = 0;
 }
 
-struct rdmatensor_holdings *rdmatensor_holdings_list_next(const struct net *net, u32 *id)
+struct rdmatensor_holdings *rdmatensor_holdings_list_next(const struct net *net, bool own,
+							  u32 *id)
 {
 	struct rdmatensor_holdings *holdings;
 	unsigned long at = *id;
@@ -36,6 +37,7 @@ struct rdmatensor_holdings *rdmatensor_holdings_list_next(const struct net *net,
 	do {
 		holdings = xa_find_after(&holdings_list, &at, ULONG_MAX, XA_PRESENT);
 	} while (holdings && (holdings->net_cookie != net->net_cookie ||
+			      (own && !rdmatensor_owner_is_caller(&holdings->owner)) ||
 			      !kref_get_unless_zero(&holdings->ref)));
 	xa_unlock(&holdings_list);
 	if (holdings)

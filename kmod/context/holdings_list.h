@@ -26,6 +26,7 @@ void rdmatensor_holdings_list_del(struct rdmatensor_holdings *holdings);
  * Process context. Return: holdings with a reference of the caller's, which may turn out to be
  * the last one; NULL: there are no more.
  */
-struct rdmatensor_holdings *rdmatensor_holdings_list_next(const struct net *net, u32 *id);
+struct rdmatensor_holdings *rdmatensor_holdings_list_next(const struct net *net, bool own,
+							  u32 *id);
 
 #endif /* RDMATENSOR_HOLDINGS_LIST_H */

@@ -7,7 +7,8 @@
 
 #include <linux/cred.h>
 #include <linux/pid.h>
-#include <linux/sched.h>
+#include <linux/pid_namespace.h>
+#include <linux/sched/signal.h>
 
 /**
  * struct rdmatensor_owner - a process and its user

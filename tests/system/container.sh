@@ -57,6 +57,7 @@ check "groups of 64 MiB" prepare
 check "a container serves a model" serves "$model"
 check "and another fetches it" fetched
 # By the device node: nothing of the other container, whose user is the same outside
+check "the host sees it" eval '[[ $("$tool" show contexts -j | jq -c "map(.worker)") == "[\"pod\"]" ]]'
 check "it sees nothing of the other" eval '[[ $(contained client "$tool" show contexts -j) == "[]" ]]'
 shows_itself() {
 	contained client timeout 60 bash -c '

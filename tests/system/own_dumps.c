@@ -8,6 +8,7 @@
 #include <linux/genetlink.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -50,7 +51,7 @@ static const void *value(const struct nlmsghdr *nl, int type)
 /* The messages of one call. Return: how many; @each is called with each of them */
 static int messages(const struct rdmatensor_dump *dump, void (*each)(const struct nlmsghdr *nl))
 {
-	const struct nlmsghdr *nl = (const struct nlmsghdr *)room;
+	const struct nlmsghdr *nl = (const struct nlmsghdr *)(uintptr_t)dump->buf_uptr;
 	int left = dump->out_bytes, nr = 0;
 
 	CHECK(dump->out_bytes <= dump->room);
@@ -93,7 +94,7 @@ TEST(own_dumps_of_each_kind)
 	uint32_t table;
 	struct rdmatensor_op op;
 	uint64_t at;
-	int domain;
+	int domain, bare;
 
 	pair_open(&p, 1 << 20, NULL);
 	publish(&p.a, "t", 0, 64, 1, 0, 0);
@@ -125,6 +126,13 @@ TEST(own_dumps_of_each_kind)
 	memset(dump.place, 0, sizeof(dump.place));
 	EQ(ioctl(rdmatensor_fd(p.a.rt), RDMATENSOR_DUMP, &dump), 0);
 	EQ(messages(&dump, NULL), 1);
+
+	/* One that no context has any more, but the descriptor */
+	EQ(rdmatensor_domain_create(p.b.rt, RDMATENSOR_DOMAIN_CLOEXEC, &bare), 0);
+	side_close(&p.b);
+	EQ(count_of(&p.a, RDMATENSOR_NL_CMD_CONTEXT_GET), 1);
+	EQ(count_of(&p.a, RDMATENSOR_NL_CMD_POOL_GET), 2);
+	close(bare);
 	close(domain);
 }
 
@@ -150,19 +158,41 @@ static int child(int (*run)(void))
 	return WEXITSTATUS(status);
 }
 
-/* Return: 0, or a line of this file */
+/* Return: whether a dump from @first in place[0] on, of @context, leads to nothing, and tells nothing */
+static bool tells_nothing(int fd, int command, uint32_t context, uint64_t first, uint64_t fifth)
+{
+	struct rdmatensor_dump dump;
+	int i;
+
+	begin(&dump, command);
+	dump.context = context;
+	dump.place[0] = first;
+	dump.place[5] = fifth;
+	if (ioctl(fd, RDMATENSOR_DUMP, &dump) || dump.out_bytes || dump.generation != 1)
+		return false;
+	for (i = 1; i < 5; i++)
+		if (dump.place[i])
+			return false;
+	/* Those without contexts come next */
+	return !dump.place[0] || dump.place[0] == first;
+}
+
+/* Return: 0, or what was wrong */
 static int by_nobody(void)
 {
 	struct rdmatensor_start start;
 	struct rdmatensor *rt;
-	int i;
+	uint32_t id;
+	int i, fd = rdmatensor_fd(p.a.rt);
 
 	if (setresgid(NOBODY, NOBODY, NOBODY) || setresuid(NOBODY, NOBODY, NOBODY))
 		return 1;
 	/* A descriptor that was handed down shows what the user's are, not its opener's */
 	for (i = RDMATENSOR_NL_CMD_CONTEXT_GET; i <= RDMATENSOR_NL_CMD_TENSOR_GET; i++)
-		if (i != RDMATENSOR_NL_CMD_EVENT && count_of(&p.a, i))
-			return 2;
+		for (id = 0; i != RDMATENSOR_NL_CMD_EVENT && id < 64; id++)
+			if (count_of(&p.a, i) || !tells_nothing(fd, i, 0, id, 0) ||
+			    !tells_nothing(fd, i, id, 0, 0) || !tells_nothing(fd, i, 0, id, 1))
+				return 2;
 	if (rdmatensor_open(NULL, &rt))
 		return 3;
 	rdmatensor_start_init(&start, "nobody");
@@ -250,15 +280,17 @@ static void small(struct rdmatensor_start *start)
 static int changed(int fd, int come)
 {
 	struct rdmatensor_dump dump;
+	int other = -1;
 
 	begin(&dump, RDMATENSOR_NL_CMD_CONTEXT_GET);
 	EQ(ioctl(fd, RDMATENSOR_DUMP, &dump), 0);
 	EQ(dump.flags, 0);
 	CHECK(dump.out_bytes);
 	if (come)
-		close(open("/dev/rdmatensor", O_RDWR | O_CLOEXEC));
+		CHECK((other = open("/dev/rdmatensor", O_RDWR | O_CLOEXEC)) >= 0);
 	EQ(ioctl(fd, RDMATENSOR_DUMP, &dump), 0);
 	CHECK(dump.out_bytes);
+	close(other);
 	return dump.flags == RDMATENSOR_DUMP_CHANGED;
 }
 
@@ -308,18 +340,26 @@ static int over;
 
 static void *dump_all(void *command)
 {
-	static __thread char mine[RDMATENSOR_DUMP_ROOM_MIN];
+	static __thread char mine[RDMATENSOR_DUMP_ROOM_MIN] __attribute__((aligned(4)));
 	struct rdmatensor_dump dump;
-	long calls = 0;
+	long calls = 0, nr;
+	bool same;
 
 	while (!__atomic_load_n(&over, __ATOMIC_ACQUIRE)) {
 		begin(&dump, (int)(long)command);
 		dump.buf_uptr = (uint64_t)(uintptr_t)mine;
+		same = true;
+		nr = 0;
 		do {
 			if (ioctl(rdmatensor_fd(p.a.rt), RDMATENSOR_DUMP, &dump))
 				return (void *)-1l;
+			nr += messages(&dump, NULL);
+			same &= !dump.flags;
 			calls++;
 		} while (dump.out_bytes);
+		/* Whatever the other threads are at */
+		if (dump.command == RDMATENSOR_NL_CMD_TENSOR_GET && same && nr != TENSORS + 1)
+			return (void *)-2l;
 	}
 	return (void *)calls;
 }
@@ -335,6 +375,8 @@ TEST(own_dumps_by_many_threads)
 
 	pair_open(&p, 4 << 20, NULL);
 	publish(&p.a, "x", 0, 1 << 20, 1, 0, 0);
+	for (i = 0; i < TENSORS; i++)
+		publish(&p.a, "another name that has some length", i, 64, 1, 0, 0);
 	at = side_alloc(&p.b, 1 << 20);
 	for (i = RDMATENSOR_NL_CMD_CONTEXT_GET; i <= RDMATENSOR_NL_CMD_TENSOR_GET; i++)
 		EQ(pthread_create(&threads[i], NULL, dump_all, (void *)(long)

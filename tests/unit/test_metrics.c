@@ -39,6 +39,7 @@
  * @errors: fetches have ended with errors
  * @attempts: that a dump takes
  * @whole: the last of them comes whole
+ * @own: they are of the user's own contexts
  * @error: it cannot be asked
  */
 static struct module {
@@ -51,6 +52,7 @@ static struct module {
 	bool errors;
 	unsigned int attempts;
 	bool whole;
+	bool own;
 	bool error;
 } module;
 
@@ -184,10 +186,10 @@ static void tell(const struct dump_reader *reader, void *arg, int cmd, uint32_t 
 }
 
 int __wrap_dump_messages(int cmd, uint32_t context, const struct dump_reader *reader, void *arg,
-			 bool *whole);
+			 struct dump_extent *extent);
 
 int __wrap_dump_messages(int cmd, uint32_t context, const struct dump_reader *reader, void *arg,
-			 bool *whole)
+			 struct dump_extent *extent)
 {
 	unsigned int i, k, attempt;
 
@@ -204,7 +206,7 @@ int __wrap_dump_messages(int cmd, uint32_t context, const struct dump_reader *re
 			for (k = 0; k < module.channels; k++)
 				tell(reader, arg, cmd, 7 + i, 1 + k);
 	}
-	*whole = module.whole;
+	*extent = (struct dump_extent){ .whole = module.whole, .own = module.own };
 	return EXIT_OK;
 }
 
@@ -356,6 +358,7 @@ static void test_numbers(void **state)
 	assert_contains(whole_text, "rdmatensor_channel_info" CHANNEL
 			",address=\"10.0.0.2:18521\",mr_mode=\"pool\"} 1\n");
 	assert_value("rdmatensor_scrape_incomplete", 0);
+	assert_value("rdmatensor_scrape_own_only", 0);
 	assert_value("rdmatensor_scrape_series_left_out", 0);
 	/* A context's own business is no channel's */
 	assert_null(strstr(whole_text, "rdmatensor_channel_published_total"));
@@ -490,10 +493,12 @@ static void test_modules(void **state)
 	module.counters = 2 * RDMATENSOR_STAT_NR;
 	module.attempts = 3;
 	module.whole = false;
+	module.own = true;
 	assert_int_equal(METRICS(), EXIT_OK);
 	count_series(whole_text);
 	value_of(whole_text, "rdmatensor_context_lists_total" CONTEXT "}");
 	assert_value("rdmatensor_scrape_incomplete", 1);
+	assert_value("rdmatensor_scrape_own_only", 1);
 	module.contexts = 0;
 	assert_int_equal(METRICS(), EXIT_OK);
 	count_series(whole_text);

@@ -53,10 +53,12 @@ static void work_while_stopped(void)
 		usleep(1000);
 }
 
-int __wrap_dump_objects(int cmd, uint32_t context, struct json_object **out, bool *is_whole);
+int __wrap_dump_objects(int cmd, uint32_t context, struct json_object **out,
+			struct dump_extent *extent);
 int __wrap_listen_events(bool (*event)(struct json_object *object, void *arg), void *arg);
 
-int __wrap_dump_objects(int cmd, uint32_t context, struct json_object **out, bool *is_whole)
+int __wrap_dump_objects(int cmd, uint32_t context, struct json_object **out,
+			struct dump_extent *extent)
 {
 	static uint64_t looks;
 	struct json_object *one, *counters;
@@ -69,7 +71,7 @@ int __wrap_dump_objects(int cmd, uint32_t context, struct json_object **out, boo
 	if (in_script && looks > 1)
 		work_while_stopped();
 	*out = json_object_new_array();
-	*is_whole = whole;
+	*extent = (struct dump_extent){ .whole = whole };
 	for (i = 0; i < nr_channels; i++) {
 		one = json_object_new_object();
 		add_number(one, "context", 1);

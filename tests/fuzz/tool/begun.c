@@ -180,9 +180,10 @@ int __wrap_keeper_get(const char *path, int *domain, char *label);
 int __wrap_keeper_end(const char *path, bool *there);
 bool __wrap_doctor_module(struct doctor *doctor);
 bool __wrap_doctor_devices(struct doctor *doctor);
-int __wrap_dump_objects(int cmd, uint32_t context, struct json_object **out, bool *whole);
+int __wrap_dump_objects(int cmd, uint32_t context, struct json_object **out,
+			struct dump_extent *extent);
 int __wrap_dump_messages(int cmd, uint32_t context, const struct dump_reader *reader, void *arg,
-			 bool *whole);
+			 struct dump_extent *extent);
 int __wrap_metrics_listen(const char *address, uint64_t most);
 int __wrap_look_for_context(uint32_t context);
 int __wrap_listen_events(bool (*event)(struct json_object *object, void *arg), void *arg);
@@ -223,21 +224,22 @@ bool __wrap_doctor_devices(struct doctor *doctor)
 	return true;
 }
 
-int __wrap_dump_objects(int cmd, uint32_t context, struct json_object **out, bool *whole)
+int __wrap_dump_objects(int cmd, uint32_t context, struct json_object **out,
+			struct dump_extent *extent)
 {
 	(void)cmd;
 	(void)out;
-	(void)whole;
+	(void)extent;
 	begun = true;
 	HOLDS(context <= INT32_MAX);
 	return failed("netlink: nothing is asked here");
 }
 
 int __wrap_dump_messages(int cmd, uint32_t context, const struct dump_reader *reader, void *arg,
-			 bool *whole)
+			 struct dump_extent *extent)
 {
 	(void)cmd;
-	(void)whole;
+	(void)extent;
 	begun = true;
 	HOLDS(!context && reader && arg);
 	return failed("netlink: nothing is asked here");

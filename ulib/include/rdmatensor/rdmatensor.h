@@ -317,7 +317,7 @@ int rdmatensor_lasting_query(struct rdmatensor *rt, struct rdmatensor_lasting_qu
  * <rdmatensor/netlink.h>, for those who may not ask by netlink. Called again with the same
  * struct it goes on, until out_bytes is 0.
  *
- * Return: 0; -EINVAL; -ENOMEM; -ENOTTY: the module is older than this.
+ * Return: 0; -EINVAL; -EFAULT; -ENOMEM; -ENOTTY: the module is older than this.
  */
 int rdmatensor_dump(struct rdmatensor *rt, struct rdmatensor_dump *dump);
 

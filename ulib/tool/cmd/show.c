@@ -280,7 +280,7 @@ static int show_table(const struct table *table, char *const *args, int nr, bool
 {
 	struct json_object *list;
 	int64_t context = 0;
-	bool whole;
+	struct dump_extent extent;
 	int err;
 
 	if (nr && table->cmd == RDMATENSOR_NL_CMD_DOMAIN_GET)
@@ -294,7 +294,7 @@ static int show_table(const struct table *table, char *const *args, int nr, bool
 		if (err)
 			return err;
 	}
-	err = dump_objects(table->cmd, (uint32_t)context, &list, &whole);
+	err = dump_objects(table->cmd, (uint32_t)context, &list, &extent);
 	if (err)
 		return err;
 	if (json) {
@@ -302,8 +302,11 @@ static int show_table(const struct table *table, char *const *args, int nr, bool
 	} else {
 		print_table(table, list);
 		json_object_put(list);
+		if (extent.own)
+			warned("show %s: this is what processes of the same user do: root, or CAP_NET_ADMIN, sees all",
+			       table->name);
 	}
-	return whole ? EXIT_OK :
+	return extent.whole ? EXIT_OK :
 	       failed("show %s: contexts, channels or other objects came and went during each attempt: some may be missing or listed twice: try again",
 		      table->name);
 }

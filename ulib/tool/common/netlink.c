@@ -99,20 +99,20 @@ static int nl_failed(const char *what, int error)
 
 /* For those who may not ask by netlink */
 static int own_messages(int cmd, uint32_t context, const struct dump_reader *reader, void *arg,
-			bool *whole)
+			struct dump_extent *extent)
 {
-	int err = dump_own(cmd, context, reader, arg, TRIES);
+	char cause[512] = "";
+	int err = dump_own(cmd, context, reader, arg, TRIES, cause, sizeof(cause));
 
-	if (err && err != -EINTR)
-		return failed("only root and CAP_NET_ADMIN may see what all processes do, and what those of one's own user do cannot be read by the device file: %s",
-			      strerror(-err));
-	note("this is what processes of the same user do: root, or CAP_NET_ADMIN, sees all");
-	*whole = !err;
-	return EXIT_OK;
+	*extent = (struct dump_extent){ .whole = !err, .own = true };
+	return !err || err == -EINTR ? EXIT_OK :
+	       failed("only root and CAP_NET_ADMIN may see what all processes do, and what those of the same user do cannot be read by the device file: %s",
+		      err == -ENOTTY ? "the module is older than this program: load a newer one" :
+		      *cause ? cause : strerror(-err));
 }
 
 int dump_messages(int cmd, uint32_t context, const struct dump_reader *reader, void *arg,
-		  bool *whole)
+		  struct dump_extent *extent)
 {
 	struct reading reading = { reader, arg };
 	struct nl_sock *sock = NULL;
@@ -135,8 +135,8 @@ int dump_messages(int cmd, uint32_t context, const struct dump_reader *reader, v
 	}
 	nl_socket_free(sock);
 	if (ret == -NLE_PERM)
-		return own_messages(cmd, context, reader, arg, whole);
-	*whole = !ret;
+		return own_messages(cmd, context, reader, arg, extent);
+	*extent = (struct dump_extent){ .whole = !ret };
 	return !ret || ret == -NLE_DUMP_INTR ? EXIT_OK : nl_failed("netlink", ret);
 }
 
@@ -155,13 +155,14 @@ static void add_object(struct nl_msg *msg, void *arg)
 	json_object_array_add(*list, netlink_object(msg));
 }
 
-int dump_objects(int cmd, uint32_t context, struct json_object **out, bool *whole)
+int dump_objects(int cmd, uint32_t context, struct json_object **out,
+		 struct dump_extent *extent)
 {
 	static const struct dump_reader reader = { begin_objects, add_object };
 	struct json_object *list = NULL;
 	int ret;
 
-	ret = dump_messages(cmd, context, &reader, &list, whole);
+	ret = dump_messages(cmd, context, &reader, &list, extent);
 	if (ret)
 		json_object_put(list);
 	else
@@ -258,18 +259,18 @@ int look_for_context(uint32_t context)
 {
 	struct json_object *list = NULL;
 	size_t found;
-	bool whole = true;
+	struct dump_extent extent;
 	int err;
 
 	if (!context)
 		return EXIT_OK;
-	err = dump_objects(RDMATENSOR_NL_CMD_CONTEXT_GET, context, &list, &whole);
+	err = dump_objects(RDMATENSOR_NL_CMD_CONTEXT_GET, context, &list, &extent);
 	if (err)
 		return err;
 	found = json_object_array_length(list);
 	json_object_put(list);
 	/* A dump that is not whole does not show that it is missing */
-	return found || !whole ? EXIT_OK :
+	return found || !extent.whole ? EXIT_OK :
 	       failed("there is no context %" PRIu32 " in this network namespace, or none that you may see: rdmatensor show contexts lists them",
 		      context);
 }

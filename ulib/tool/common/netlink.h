@@ -8,28 +8,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct json_object;
-struct nl_msg;
+#include "dump_reader.h"
 
-/**
- * struct dump_reader - who reads a dump message by message
- * @begin: an attempt begins: what came by the one before, if there was one, is void
- * @message: the next object, which is valid during the call
- */
-struct dump_reader {
-	void (*begin)(void *arg);
-	void (*message)(struct nl_msg *msg, void *arg);
-};
+struct json_object;
 
 /*
- * A dump by @cmd (enum rdmatensor_nl_cmd) of one context; @context 0: of all. *whole: false:
- * objects came and went during each attempt; some may be missing or listed twice. Without
- * CAP_NET_ADMIN it is of the user's own contexts. EXIT_OK, or EXIT_FAILED with a message
+ * A dump by @cmd (enum rdmatensor_nl_cmd) of one context; @context 0: of all. EXIT_OK, or
+ * EXIT_FAILED with a message
  */
 int dump_messages(int cmd, uint32_t context, const struct dump_reader *reader, void *arg,
-		  bool *whole);
+		  struct dump_extent *extent);
 /* The same as JSON. *out: an array, which the caller puts */
-int dump_objects(int cmd, uint32_t context, struct json_object **out, bool *whole);
+int dump_objects(int cmd, uint32_t context, struct json_object **out, struct dump_extent *extent);
 /* EXIT_OK: there is such a context, or @context is 0; else with a message */
 int look_for_context(uint32_t context);
 /*

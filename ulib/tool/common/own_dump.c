@@ -50,13 +50,14 @@ static int dump_once(struct rdmatensor *rt, int cmd, uint32_t context, void *buf
 	return err ? err : changed ? -EINTR : 0;
 }
 
-int dump_own(int cmd, uint32_t context, const struct dump_reader *reader, void *arg, int tries)
+int dump_own(int cmd, uint32_t context, const struct dump_reader *reader, void *arg, int tries,
+	     char *cause, size_t room)
 {
 	struct rdmatensor *rt;
 	void *buf;
 	int err;
 
-	err = rdmatensor_open(NULL, &rt);
+	err = rdmatensor_open_cause(NULL, &rt, cause, room);
 	if (err)
 		return err;
 	buf = malloc(RDMATENSOR_DUMP_ROOM_MAX);

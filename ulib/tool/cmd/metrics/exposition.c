@@ -197,6 +197,9 @@ static void put_scrape(const struct exposition *exp)
 	put_head(exp, PREFIX "scrape_incomplete", "", "gauge", NULL,
 		 "1: objects came and went meanwhile, some may be missing or listed twice.");
 	buffer_format(exp->to, PREFIX "scrape_incomplete %d\n", !scrape->whole);
+	put_head(exp, PREFIX "scrape_own_only", "", "gauge", NULL,
+		 "1: of the user's own contexts and domains alone, for want of CAP_NET_ADMIN.");
+	buffer_format(exp->to, PREFIX "scrape_own_only %d\n", scrape->own);
 	put_head(exp, PREFIX "scrape_series", "", "gauge", NULL,
 		 "Series of contexts, domains and channels in this text.");
 	buffer_format(exp->to, PREFIX "scrape_series %" PRIu64 "\n", scrape->series);

@@ -283,7 +283,7 @@ int scrape_take(struct scrape *scrape, uint64_t most)
 	uint64_t begun = rdmatensor_now_ns();
 	struct reading reading;
 	enum kind kind;
-	bool whole;
+	struct dump_extent extent;
 	int err;
 
 	memset(scrape, 0, sizeof(*scrape));
@@ -291,10 +291,11 @@ int scrape_take(struct scrape *scrape, uint64_t most)
 	scrape->whole = true;
 	for (kind = 0; kind < NR_KINDS; kind++) {
 		reading = (struct reading){ scrape, kind, scrape->series, scrape->left_out };
-		err = dump_messages(cmds[kind], 0, &reader, &reading, &whole);
+		err = dump_messages(cmds[kind], 0, &reader, &reading, &extent);
 		if (err)
 			return err;
-		scrape->whole &= whole;
+		scrape->whole &= extent.whole;
+		scrape->own |= extent.own;
 	}
 	scrape->took_ns = rdmatensor_now_ns() - begun;
 	return EXIT_OK;

@@ -58,6 +58,7 @@ struct subjects {
  * @most: bound on @series
  * @left_out: series of subjects beyond the bound
  * @whole: false: objects came and went; some may be missing or listed twice
+ * @own: of the user's own contexts and domains alone
  * @took_ns: time that it took to ask the module, in nanoseconds
  */
 struct scrape {
@@ -66,6 +67,7 @@ struct scrape {
 	uint64_t most;
 	uint64_t left_out;
 	bool whole;
+	bool own;
 	uint64_t took_ns;
 };
 

@@ -51,14 +51,15 @@ static void read_row(struct row *row, struct json_object *object)
 
 int sample_take(uint32_t context, struct sample *sample)
 {
+	struct dump_extent extent;
 	size_t i;
 	int err;
 
 	memset(sample, 0, sizeof(*sample));
-	err = dump_objects(RDMATENSOR_NL_CMD_CHANNEL_GET, context, &sample->list,
-			   &sample->whole);
+	err = dump_objects(RDMATENSOR_NL_CMD_CHANNEL_GET, context, &sample->list, &extent);
 	if (err)
 		return err;
+	sample->whole = extent.whole;
 	sample->at_ns = rdmatensor_now_ns();
 	sample->nr = json_object_array_length(sample->list);
 	sample->rows = calloc(sample->nr + 1, sizeof(*sample->rows));
