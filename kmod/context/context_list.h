@@ -57,8 +57,8 @@ void rdmatensor_context_list_del(struct rdmatensor_context_listed *listed);
 /**
  * rdmatensor_context_list_next - the next context of a network namespace
  * @net: the network namespace
- * @own: those of the caller alone (rdmatensor_owner_is_caller()): no others are held, so that nobody
- *       else's end waits for the caller
+ * @own: those of the caller alone (rdmatensor_owner_is_caller()): no others are held, so that
+ *       nobody else's end waits for the caller
  * @id: in: the id before it, 0 at first; out: its id
  *
  * Process context.

@@ -21,6 +21,7 @@ void rdmatensor_holdings_list_del(struct rdmatensor_holdings *holdings);
 /**
  * rdmatensor_holdings_list_next - the next domain of a network namespace
  * @net: the network namespace
+ * @own: those of the caller alone, as in rdmatensor_context_list_next()
  * @id: in: the id before it, 0 at first; out: its id
  *
  * Process context. Return: holdings with a reference of the caller's, which may turn out to be
