@@ -919,7 +919,8 @@ struct rdmatensor_lasting_query {
  * privilege and no START, so that a process in a container sees what its own do. Of other users
  * it tells nothing, not even that something of theirs has changed.
  *
- * -EINVAL: a field; -EFAULT: the buffer cannot be written; -ENOMEM. The same call may be made again.
+ * -EINVAL: a field; -EFAULT: the buffer cannot be written; -ENOMEM. The same call may be made
+ * again.
  */
 struct rdmatensor_dump {
 	__u32 size;
