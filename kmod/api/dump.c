@@ -55,14 +55,27 @@ static int put_values(struct sk_buff *skb, int attr, const u64 *values, int nr, 
 	return 0;
 }
 
-static int put_sums(struct sk_buff *skb, struct rdmatensor_sums *sum)
+/* @channel: NULL: of the whole context */
+static int put_sums(struct sk_buff *skb, struct rdmatensor_context *context,
+		    struct rdmatensor_channel *channel)
 {
-	return put_values(skb, RDMATENSOR_NL_A_COUNTERS, sum->tally.stats, RDMATENSOR_STAT_NR, 1,
-			  false) ?:
-	       put_values(skb, RDMATENSOR_NL_A_LATENCY, sum->tally.latency,
-			  RDMATENSOR_NL_LATENCY_NR, 1, true) ?:
-	       put_values(skb, RDMATENSOR_NL_A_ERRORS, sum->errors, RDMATENSOR_NL_ERRORS_NR, 1,
-			  true);
+	struct rdmatensor_sums *sum = kzalloc(sizeof(*sum), GFP_KERNEL);
+	int ret;
+
+	if (!sum)
+		return -ENOMEM;
+	if (channel)
+		rdmatensor_counters_sum(&channel->counters, sum);
+	else
+		rdmatensor_core_sum(&context->core, sum);
+	ret = put_values(skb, RDMATENSOR_NL_A_COUNTERS, sum->tally.stats, RDMATENSOR_STAT_NR, 1,
+			 false) ?:
+	      put_values(skb, RDMATENSOR_NL_A_LATENCY, sum->tally.latency,
+			 RDMATENSOR_NL_LATENCY_NR, 1, true) ?:
+	      put_values(skb, RDMATENSOR_NL_A_ERRORS, sum->errors, RDMATENSOR_NL_ERRORS_NR, 1,
+			 true);
+	kfree(sum);
+	return ret;
 }
 
 /* What the device says, with the context's lock: START, and the device that may go */
@@ -86,7 +99,6 @@ static int put_adapter(struct sk_buff *skb, const struct rdmatensor_context *con
 
 static int fill_context(struct sk_buff *skb, struct rdmatensor_context *context, const void *object)
 {
-	struct rdmatensor_sums *sum;
 	int ret;
 
 	if (nla_put_u32(skb, RDMATENSOR_NL_A_PID, rdmatensor_owner_pid(&context->listed.owner)) ||
@@ -103,16 +115,7 @@ static int fill_context(struct sk_buff *skb, struct rdmatensor_context *context,
 			  rdmatensor_holdings_nr_pools(context->holdings)) ?:
 	      put_adapter(skb, context);
 	mutex_unlock(&context->lock);
-	if (ret)
-		return ret;
-
-	sum = kzalloc(sizeof(*sum), GFP_KERNEL);
-	if (!sum)
-		return -ENOMEM;
-	rdmatensor_core_sum(&context->core, sum);
-	ret = put_sums(skb, sum);
-	kfree(sum);
-	return ret;
+	return ret ?: put_sums(skb, context, NULL);
 }
 
 /* Any context. @type: of the nest */
@@ -154,7 +157,6 @@ static int fill_channel(struct sk_buff *skb, struct rdmatensor_context *context,
 {
 	struct rdmatensor_channel *channel = (void *)object;
 	u32 state, requests, responses, window, sent, consumed;
-	struct rdmatensor_sums *sum;
 	char peer[RDMATENSOR_WORKER_MAX];
 	u64 incarnation;
 	int i, ret;
@@ -192,16 +194,7 @@ static int fill_channel(struct sk_buff *skb, struct rdmatensor_context *context,
 			return ret;
 	}
 	ret = rdmatensor_readers_each(channel->readers, put_read_lane, skb);
-	if (ret)
-		return ret;
-
-	sum = kzalloc(sizeof(*sum), GFP_KERNEL);
-	if (!sum)
-		return -ENOMEM;
-	rdmatensor_counters_sum(&channel->counters, sum);
-	ret = put_sums(skb, sum);
-	kfree(sum);
-	return ret;
+	return ret ?: put_sums(skb, context, channel);
 }
 
 /* What fill_pool() gets */
