@@ -566,8 +566,7 @@ TEST(what_is_no_domain)
 	struct rdmatensor_domain_create create = { .size = sizeof(create) };
 	struct rdmatensor_start start;
 	struct rdmatensor *rt;
-	int ends[2], status;
-	pid_t pid;
+	int ends[2];
 
 	side_open(&maker, "maker", POOL, 1, NULL);
 	domain = domain_of(&maker);
@@ -599,11 +598,7 @@ TEST(what_is_no_domain)
 	EQ(ioctl(rdmatensor_fd(maker.rt), RDMATENSOR_DOMAIN_CREATE, &create), -1);
 	EQ(errno, EINVAL);
 
-	pid = fork();
-	if (!pid)
-		_exit(of_another_namespace());
-	EQ(waitpid(pid, &status, 0), pid);
-	EQ(status, 0);
+	EQ(test_child(of_another_namespace), 0);
 	close(ends[0]);
 	close(ends[1]);
 	close(domain);

@@ -8,7 +8,6 @@
 #include <linux/genetlink.h>
 #include <sched.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <rdmatensor/netlink.h>
 #include "harness.h"
@@ -57,20 +56,20 @@ static int family(int fd)
 	test_fail(__FILE__, __LINE__, "there is no netlink family '%s'", name);
 }
 
-/* In a network namespace of its own, or in this one: a context comes, and goes */
+/* A context comes, and goes */
+static int come_here(void)
+{
+	return close(open("/dev/rdmatensor", O_RDWR)) ? 1 : 0;
+}
+
+static int come_elsewhere(void)
+{
+	return unshare(CLONE_NEWNET) ? 2 : come_here();
+}
+
 static void come_and_go(int elsewhere)
 {
-	int status;
-	pid_t pid;
-
-	fflush(stdout);
-	pid = fork();
-	CHECK(pid >= 0);
-	if (!pid)
-		_exit((elsewhere && unshare(CLONE_NEWNET)) ||
-		      close(open("/dev/rdmatensor", O_RDWR)));
-	EQ(waitpid(pid, &status, 0), pid);
-	EQ(status, 0);
+	EQ(test_child(elsewhere ? come_elsewhere : come_here), 0);
 }
 
 /* Return: whether it was interrupted. @meanwhile is called after its first message */

@@ -74,25 +74,45 @@ void test_param(const char *name, unsigned int value)
 	EQ(fclose(file), 0);
 }
 
-void test_as_user(const char *file, uint64_t bytes, unsigned int memlock, int (*fn)(void))
+int test_child(int (*fn)(void))
 {
-	struct rlimit limit = { bytes, bytes };
-	int status, line;
+	int status;
 	pid_t pid;
 
-	test_param("memlock", memlock);
 	fflush(stdout);
 	pid = fork();
 	CHECK(pid >= 0);
-	if (!pid) {
-		if (setrlimit(RLIMIT_MEMLOCK, &limit) || setreuid(65534, 65534))
-			_exit(255);
+	if (!pid)
 		_exit(fn() & 255);
-	}
 	EQ(waitpid(pid, &status, 0), pid);
-	test_param("memlock", 0);
 	CHECK(WIFEXITED(status));
-	line = WEXITSTATUS(status);
+	return WEXITSTATUS(status);
+}
+
+/* What user_runs() is to do */
+static struct {
+	uint64_t bytes;
+	int (*fn)(void);
+} user;
+
+static int user_runs(void)
+{
+	struct rlimit limit = { user.bytes, user.bytes };
+
+	if (setrlimit(RLIMIT_MEMLOCK, &limit) || setreuid(65534, 65534))
+		return 255;
+	return user.fn();
+}
+
+void test_as_user(const char *file, uint64_t bytes, unsigned int memlock, int (*fn)(void))
+{
+	int line;
+
+	user.bytes = bytes;
+	user.fn = fn;
+	test_param("memlock", memlock);
+	line = test_child(user_runs);
+	test_param("memlock", 0);
 	if (line)
 		test_fail(file, line, "not within the limit");
 }

@@ -26,6 +26,9 @@ void test_register(struct test *test);
 void test_fail(const char *file, int line, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4), noreturn));
 
+/* In a child process. Return: what @fn does, 0 to 255 */
+int test_child(int (*fn)(void));
+
 /*
  * In a process that gives up what it could not get back: a user who may lock @limit bytes.
  * @fn returns 0, or the line that failed, of the file where this stands

@@ -81,20 +81,13 @@ static int ring_too_long(void)
 
 TEST_STOCK(ring_within_the_memory_cgroup)
 {
-	int status;
-	pid_t pid;
+	int line;
 
 	group_make("64M");
-	fflush(stdout);
-	pid = fork();
-	CHECK(pid >= 0);
-	if (!pid)
-		_exit(ring_too_long() & 255);
-	EQ(waitpid(pid, &status, 0), pid);
+	line = test_child(ring_too_long);
 	rmdir(GROUP);
-	CHECK(WIFEXITED(status));
-	if (WEXITSTATUS(status))
-		test_fail(__FILE__, WEXITSTATUS(status), "not within the memory cgroup");
+	if (line)
+		test_fail(__FILE__, line, "not within the memory cgroup");
 }
 
 static int listen_here(int out, void (*tune)(struct rdmatensor_start *start))

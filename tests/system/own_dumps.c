@@ -12,7 +12,6 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <rdmatensor/netlink.h>
 #include "harness.h"
@@ -194,21 +193,6 @@ static void note_pid(const struct nlmsghdr *nl)
 	shown_pid = *(const uint32_t *)value(nl, RDMATENSOR_NL_A_PID);
 }
 
-static int child(int (*run)(void))
-{
-	int status;
-	pid_t pid;
-
-	fflush(stdout);
-	pid = fork();
-	CHECK(pid >= 0);
-	if (!pid)
-		_exit(run());
-	EQ(waitpid(pid, &status, 0), pid);
-	CHECK(WIFEXITED(status));
-	return WEXITSTATUS(status);
-}
-
 /* Return: whether a dump from @first in place[0] on, of @context, leads to nothing, and tells nothing */
 static bool tells_nothing(int fd, int command, uint32_t context, uint64_t first, uint64_t fifth)
 {
@@ -267,7 +251,7 @@ TEST(own_dumps_are_the_users)
 	publish(&p.a, "t", 0, 64, 1, 0, 0);
 	EQ(stat("/dev/rdmatensor", &device), 0);
 	EQ(chmod("/dev/rdmatensor", 0666), 0);
-	status = child(by_nobody);
+	status = test_child(by_nobody);
 	EQ(chmod("/dev/rdmatensor", device.st_mode & 0777), 0);
 	EQ(status, 0);
 	EQ(count_of(&p.a, RDMATENSOR_NL_CMD_CONTEXT_GET), 2);
@@ -282,7 +266,7 @@ static int sees_nothing(void)
 
 static int in_pid_namespace(void)
 {
-	return unshare(CLONE_NEWPID) ? 99 : child(sees_nothing);
+	return unshare(CLONE_NEWPID) ? 99 : test_child(sees_nothing);
 }
 
 /* The same user, in a container that does not see the process */
@@ -290,7 +274,7 @@ TEST(own_dumps_are_the_pid_namespaces)
 {
 	pair_begin(1 << 20);
 	publish(&p.a, "t", 0, 64, 1, 0, 0);
-	EQ(child(in_pid_namespace), 0);
+	EQ(test_child(in_pid_namespace), 0);
 	EQ(count_of(&p.a, RDMATENSOR_NL_CMD_TENSOR_GET), 1);
 }
 
