@@ -903,13 +903,17 @@ struct rdmatensor_lasting_query {
  * struct rdmatensor_dump - ioctl(RDMATENSOR_DUMP)
  * @size: sizeof(struct rdmatensor_dump)
  * @flags: out: RDMATENSOR_DUMP_CHANGED: something came or went since the last call, as
- *         NLM_F_DUMP_INTR: objects may be missing or told twice
- * @command: enum rdmatensor_nl_cmd (rdmatensor_netlink.h), a dump
- * @context: the context that the dump is of; 0: all
- * @buf_uptr: where the messages go
- * @room: bytes there, see RDMATENSOR_DUMP_ROOM_MIN
+ *         NLM_F_DUMP_INTR: objects may be missing or told twice. For a list without gaps set @place
+ *         and @generation to 0 and ask for all of it again
+ * @command: enum rdmatensor_nl_cmd (<rdmatensor/netlink.h>), a dump
+ * @context: the context that the dump is of; 0: all. One that does not exist, or is another
+ *           user's, has no objects. Domains are no context's: must be 0 for these
+ * @buf_uptr: where the messages go: aligned to 4 bytes
+ * @room: bytes there, from RDMATENSOR_DUMP_ROOM_MIN (8192); of more than RDMATENSOR_DUMP_ROOM_MAX
+ *        (32768) the rest is not used
  * @out_bytes: out: length of the messages; 0: the dump has ended
- * @place: in: zeros to begin, then what the last call has left here; out: to go on
+ * @place: in: zeros to begin, then what the last call has left here; out: to go on. Whoever begins
+ *         with anything else is shown a part, or nothing
  * @generation: in: 0 to begin, then what the last call has left here; out: to go on
  * @__reserved: must be 0
  *
@@ -918,6 +922,11 @@ struct rdmatensor_lasting_query {
  * that its PID namespace has, in the network namespace of the descriptor's opener. It takes no
  * privilege and no START, so that a process in a container sees what its own do. Of other users
  * it tells nothing, not even that something of theirs has changed.
+ *
+ * A message is a struct nlmsghdr, a struct genlmsghdr and attributes, as netlink's dumps send it
+ * and as NLMSG_NEXT(), genlmsg_parse() and the like read it. nlmsg_type is the family's id,
+ * nlmsg_seq and nlmsg_pid are 0, genlmsghdr.cmd is @command. No NLMSG_DONE ends them: a call
+ * whose @out_bytes is 0 does.
  *
  * -EINVAL: a field; -EFAULT: the buffer cannot be written; -ENOMEM. The same call may be made
  * again.

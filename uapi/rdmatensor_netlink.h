@@ -4,9 +4,9 @@
  * doing, for people and monitors. Nothing is set here.
  *
  * Commands are dumps (NLM_F_DUMP), for CAP_NET_ADMIN, as they show what other processes
- * do; RDMATENSOR_DUMP gives the same messages of one's own contexts to everybody. A dump of
- * channels, pools or requests is of all contexts, or with RDMATENSOR_NL_A_CONTEXT of one.
- * A dump during which something came or went carries NLM_F_DUMP_INTR: ask again.
+ * do; RDMATENSOR_DUMP gives the same messages of one's own contexts to everybody. A dump is of
+ * all contexts, or with RDMATENSOR_NL_A_CONTEXT of one; that of domains is of all: -EINVAL with
+ * a context. A dump during which something came or went carries NLM_F_DUMP_INTR: ask again.
  *
  * Events are multicast in group "events" to the context's network namespace. To join it
  * takes CAP_NET_ADMIN there, for they show the same: else -EPERM.

@@ -611,6 +611,11 @@ bool rdmatensor_dump_known(unsigned int cmd)
 	       cmd != RDMATENSOR_NL_CMD_EVENT;
 }
 
+bool rdmatensor_dump_by_context(unsigned int cmd)
+{
+	return cmd != RDMATENSOR_NL_CMD_DOMAIN_GET;
+}
+
 int rdmatensor_dump_next(struct rdmatensor_dump_part *dump, unsigned int cmd)
 {
 	u32 generation = dump->own ? rdmatensor_context_list_own_generation(dump->net) :

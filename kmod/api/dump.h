@@ -24,7 +24,7 @@ struct sk_buff;
  * @net: network namespace of the contexts
  * @portid: netlink port of who has asked
  * @seq: number of the request
- * @only: the context that it is about; 0: all
+ * @only: the context that it is about, see rdmatensor_dump_by_context(); 0: all
  * @own: those of the caller alone, see rdmatensor_owner_is_caller()
  * @place: where it goes on; zeros: it begins. Any value is safe
  * @generation: in: of the namespace's contexts, or of the caller's own, at the last part, 0: there
@@ -46,6 +46,8 @@ struct rdmatensor_dump_part {
 
 /* There is a dump by that command (enum rdmatensor_nl_cmd) */
 bool rdmatensor_dump_known(unsigned int cmd);
+/* It may be of one context. Domains are no context's */
+bool rdmatensor_dump_by_context(unsigned int cmd);
 
 /**
  * rdmatensor_dump_next - append the next messages of a dump

@@ -19,6 +19,8 @@ static int dump_check(const struct rdmatensor_dump *arg)
 	if (arg->__reserved || arg->room < RDMATENSOR_DUMP_ROOM_MIN ||
 	    !rdmatensor_dump_known(arg->command))
 		return -EINVAL;
+	if (arg->context && !rdmatensor_dump_by_context(arg->command))
+		return -EINVAL;
 	return 0;
 }
 

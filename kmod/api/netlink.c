@@ -53,6 +53,17 @@ static int netlink_start_channels(struct netlink_callback *cb)
 	return 0;
 }
 
+static int netlink_start_domains(struct netlink_callback *cb)
+{
+	const struct nlattr *only = rdmatensor_dump_attrs(cb)[RDMATENSOR_NL_A_CONTEXT];
+
+	if (!only)
+		return 0;
+	/* 6.1 loses it here */
+	NL_SET_ERR_MSG_ATTR(cb->extack, only, "domains are no context's: ask for all of them");
+	return -EINVAL;
+}
+
 static const struct nla_policy netlink_policy[] = {
 	[RDMATENSOR_NL_A_CONTEXT] = NLA_POLICY_MIN(NLA_U32, 1),
 };
@@ -82,6 +93,7 @@ static const struct genl_ops netlink_ops[] = {
 	}, {
 		.cmd = RDMATENSOR_NL_CMD_DOMAIN_GET,
 		.flags = GENL_UNS_ADMIN_PERM,
+		.start = netlink_start_domains,
 		.dumpit = netlink_dump,
 	}, {
 		.cmd = RDMATENSOR_NL_CMD_TENSOR_GET,

@@ -105,6 +105,37 @@ static void small(struct rdmatensor_start *start)
 	start->ring_entries = 16;
 }
 
+/* Return: the error that refuses the dump of one context by @cmd */
+static int refused(int fd, int type, int cmd)
+{
+	char answer[4096] __attribute__((aligned(4)));
+	struct nlattr *attr = (struct nlattr *)request.attrs;
+	struct nlmsghdr *nl = (struct nlmsghdr *)answer;
+	const uint32_t context = 1;
+	ssize_t len;
+
+	attr->nla_type = RDMATENSOR_NL_A_CONTEXT;
+	attr->nla_len = NLA_HDRLEN + sizeof(context);
+	memcpy(request.attrs + NLA_HDRLEN, &context, sizeof(context));
+	ask(fd, type, NLM_F_DUMP, cmd, NLA_ALIGN(attr->nla_len));
+	len = recv(fd, answer, sizeof(answer), 0);
+	CHECK(NLMSG_OK(nl, len));
+	EQ(nl->nlmsg_type, NLMSG_ERROR);
+	return ((struct nlmsgerr *)NLMSG_DATA(nl))->error;
+}
+
+TEST(dump_of_domains_is_of_all)
+{
+	struct sockaddr_nl addr = { .nl_family = AF_NETLINK };
+	int fd;
+
+	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_GENERIC);
+	CHECK(fd >= 0);
+	EQ(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	EQ(refused(fd, family(fd), RDMATENSOR_NL_CMD_DOMAIN_GET), -EINVAL);
+	close(fd);
+}
+
 TEST(dumps_are_their_namespaces)
 {
 	struct sockaddr_nl addr = { .nl_family = AF_NETLINK };
