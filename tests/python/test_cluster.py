@@ -215,6 +215,15 @@ def test_a_rank_that_does_not_come(join):
         cluster[2]
 
 
+def test_more_are_absent_than_it_connects_at_a_time(join):
+    """They keep it from none that is there"""
+    store = Store()
+    cluster = join(0, 5, store, timeout=2, connects=1)
+    join(4, 5, store)
+    with pytest.raises(TimeoutError, match="rank 1 has not come within .*; and 2 other ranks of 4"):
+        cluster.connect()
+
+
 def test_one_of_three_is_missing(join, in_threads):
     """What the others find of each other is known all the same"""
     store = Store()
@@ -394,6 +403,48 @@ def doctors(ranks, *args, by=()):
     return [(process.returncode, *texts) for process, texts in zip(running, said)]
 
 
+def all_measured(first, size):
+    """What the first of the doctors has printed as JSON, with a number for each pair"""
+    found = json.loads(first[1])
+    assert found["errors"] == [] and len(found["ranks"]) == size, first
+    for key in "latency_us", "mb_per_s":
+        assert [[value is None or value > 0 for value in row] for row in found[key]] == \
+            [[True] * size] * size
+        assert [[value is None for value in row] for row in found[key]] == \
+            [[by == of for of in range(size)] for by in range(size)], found[key]
+    assert found["not_measured"] == 0
+    return found
+
+
+def test_doctor_of_a_cluster_beside_bulk(hosts, offers, peer):
+    """It measures all the same, and disturbs none of the threads that fetch meanwhile"""
+    hosts([18561, 18562])
+    offers["bulk"] = np.arange(1 << 17)
+    over, got, wrong = threading.Event(), [0] * 4, []
+
+    def fetch(nr):
+        try:
+            while not over.is_set():
+                assert (peer["bulk"] == np.arange(1 << 17)).all()
+                got[nr] += 1
+        except BaseException as error:  # pylint: disable=broad-except
+            wrong.append(error)
+
+    threads = [threading.Thread(target=fetch, args=(nr,)) for nr in range(len(got))]
+    for thread in threads:
+        thread.start()
+    try:
+        first, other = doctors(range(2), "--json", "--timeout", "200")
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+    all_measured(first, 2)
+    assert other == (0, "", ""), other
+    assert not wrong and all(got), (wrong, got)
+    print("# fetched meanwhile:", *got)
+
+
 def test_doctor_of_a_cluster(hosts, monkeypatch):
     # An odd number: in each round one rank has nobody. As a user who may lock 8 MiB: nothing is
     # pinned beside the pools
@@ -406,16 +457,11 @@ def test_doctor_of_a_cluster(hosts, monkeypatch):
                              by=["prlimit", "--memlock=8388608", "setpriv", "--reuid", "65534",
                                  "--regid", "65534", "--clear-groups", "--inh-caps=-all",
                                  "--bounding-set=-all"])
-    found = json.loads(first[1])
-    assert found["errors"] == [] and len(found["ranks"]) == 3, first
+    found = all_measured(first, 3)
     for key in "latency_us", "mb_per_s":
-        assert [[value is None or value > 0 for value in row] for row in found[key]] == [[True] * 3] * 3
-        assert [[value is None for value in row] for row in found[key]] == \
-            [[by == of for of in range(3)] for by in range(3)], found[key]
         every = sorted((value for row in found[key] for value in row if value),
                        reverse=key == "mb_per_s")
         assert found["usual_" + key] == pytest.approx(every[(len(every) - 1) // 4], rel=1e-3)
-    assert found["not_measured"] == 0
     # This machine may do other things: whether a pair is odd is not known before
     assert first[0] == bool(found["odd"])
     assert others == [(0, "", "")] * 2, others

@@ -535,9 +535,10 @@ static struct {
 	pthread_mutex_t lock;
 } busy = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static int be_busy(struct rdmatensor_cluster *of, unsigned int rank, void *arg)
+static int be_busy(struct rdmatensor_cluster *of, unsigned int rank, bool again, void *arg)
 {
 	(void)of;
+	assert_false(again);
 	pthread_mutex_lock(&busy.lock);
 	busy.now++;
 	if (busy.now > busy.most)
@@ -590,6 +591,68 @@ static void test_round(void **state)
 	free(round.first);
 	round.nr = 0;
 	assert_int_equal(cluster_run(&fits, &round), 0);
+}
+
+/* Ranks that are not there before all others are, and one of them never */
+static struct {
+	unsigned int there, order[64], nr;
+	pthread_mutex_t lock;
+} awaited = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+#define ABSENT 6
+#define PRESENT 14
+
+static int be_absent(struct rdmatensor_cluster *of, unsigned int rank, bool again, void *arg)
+{
+	const uint64_t *deadline_ns = arg;
+	bool later;
+
+	(void)of;
+	pthread_mutex_lock(&awaited.lock);
+	later = rank < ABSENT && awaited.there < PRESENT;
+	awaited.there += rank >= ABSENT;
+	if (awaited.nr < NR(awaited.order))
+		awaited.order[awaited.nr++] = rank;
+	pthread_mutex_unlock(&awaited.lock);
+	assert_true(!again || rank < ABSENT);
+	if (!rank && rdmatensor_now_ns() >= *deadline_ns)
+		return node_fail(-ETIMEDOUT, "rank 0 has not come");
+	return later || !rank ? CLUSTER_LATER : 0;
+}
+
+static void test_absent(void **state)
+{
+	struct rdmatensor_cluster fits = {
+		.lock = PTHREAD_MUTEX_INITIALIZER, .telling = PTHREAD_MUTEX_INITIALIZER,
+		.options = { .connects = 2 },
+	};
+	uint64_t deadline_ns = rdmatensor_deadline_ms(300);
+	unsigned int ranks[ABSENT + PRESENT], i;
+	bool begun[ABSENT + PRESENT] = { false };
+	int errors[ABSENT + PRESENT];
+	struct cluster_round round = {
+		.work = be_absent, .arg = &deadline_ns, .deadline_ns = deadline_ns,
+		.ranks = ranks, .nr = ABSENT + PRESENT, .errors = errors,
+		.stage = RDMATENSOR_CLUSTER_CONNECTING,
+	};
+
+	(void)state;
+	for (i = 0; i < ABSENT + PRESENT; i++)
+		ranks[i] = i;
+	assert_int_equal(cluster_run(&fits, &round), 1);
+	/* Each was begun before one was tried again, although more are absent than there are threads */
+	for (i = 0; i < ABSENT + PRESENT; i++) {
+		assert_false(begun[awaited.order[i]]);
+		begun[awaited.order[i]] = true;
+	}
+	assert_int_equal(awaited.there, PRESENT);
+	assert_int_equal(errors[0], -ETIMEDOUT);
+	assert_string_equal(round.first, "rank 0 has not come");
+	for (i = 1; i < ABSENT + PRESENT; i++)
+		assert_int_equal(errors[i], 0);
+	/* And not sooner, nor much later */
+	assert_in_range(rdmatensor_now_ns(), deadline_ns, deadline_ns + UINT64_C(5000000000));
+	free(round.first);
 }
 
 static void nothing(int sig)
@@ -998,6 +1061,7 @@ int main(void)
 		TEST(test_late),
 		TEST(test_dead),
 		TEST(test_round),
+		TEST(test_absent),
 		TEST(test_interrupted),
 		TEST(test_check),
 		TEST(test_check_by_others),

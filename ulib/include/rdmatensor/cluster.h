@@ -249,7 +249,8 @@ int rdmatensor_cluster_address(struct rdmatensor_cluster *cluster, unsigned int 
  * @nr: their number; not read without @ranks
  *
  * Each has come, is this rank of this job, and 1024 bytes of its have arrived here. No more than
- * the options' connects are under way at a time. It is not needed: what is got connects by itself.
+ * the options' connects are under way at a time; one that is not up yet makes way for others. It is
+ * not needed: what is got connects by itself.
  *
  * Return: 0; the error of the first that failed, and rdmatensor_node_error() says how many more
  * did: as rdmatensor_cluster_address(); -ETIMEDOUT: it does not answer; as rdmatensor_get().

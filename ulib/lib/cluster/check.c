@@ -36,11 +36,11 @@ struct check {
 	uint64_t end_ns;
 };
 
-static int try_one(struct rdmatensor_cluster *cluster, unsigned int rank, void *arg)
+static int try_one(struct rdmatensor_cluster *cluster, unsigned int rank, bool again, void *arg)
 {
 	const struct check *check = arg;
 
-	return cluster_reach(cluster, rank, true, check->try_ns);
+	return cluster_try_reach(cluster, rank, true, again, check->try_ns);
 }
 
 /* @count numbers under a token. Return: 0; an error, and the line is stored */
@@ -108,11 +108,12 @@ static void tidy_row(const struct check *check, unsigned int rank)
 			row[to] = -EPROTO;
 }
 
-static int have_row(struct rdmatensor_cluster *cluster, unsigned int rank, void *arg)
+static int have_row(struct rdmatensor_cluster *cluster, unsigned int rank, bool again, void *arg)
 {
 	const struct check *check = arg;
 	int err;
 
+	(void)again;
 	err = get(cluster, check, rank, "row", row_of(check, rank), check->size, check->row_ns);
 	if (err)
 		forget_row(check, rank);
@@ -168,7 +169,8 @@ static void await_others(struct rdmatensor_cluster *cluster, const struct check 
 static int run(struct rdmatensor_cluster *cluster, struct check *check)
 {
 	struct cluster_round tries = {
-		.work = try_one, .arg = check, .ranks = check->others, .nr = check->size - 1,
+		.work = try_one, .arg = check, .deadline_ns = check->try_ns,
+		.ranks = check->others, .nr = check->size - 1,
 		.stage = RDMATENSOR_CLUSTER_CHECKING, .errors = check->found,
 	};
 	unsigned int *reached = calloc(check->size, sizeof(*reached)), i;

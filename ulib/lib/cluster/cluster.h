@@ -172,11 +172,10 @@ uint64_t cluster_deadline(const struct rdmatensor_cluster *cluster);
 /* The earlier one of two, of which 0 is never */
 uint64_t cluster_earlier(uint64_t a_ns, uint64_t b_ns);
 /*
- * Waits until a rank has come, and where to. @anew: what the table has did not do. Return: 0; an
- * error, and the line is stored
+ * Waits until a rank has come, and where to. Return: 0; an error, and the line is stored
  */
-int cluster_locate(struct rdmatensor_cluster *cluster, unsigned int rank, bool anew,
-		   uint64_t deadline_ns, char address[ADDRESS_ROOM]);
+int cluster_locate(struct rdmatensor_cluster *cluster, unsigned int rank, uint64_t deadline_ns,
+		   char address[ADDRESS_ROOM]);
 /* rdmatensor_cluster_get_many() until then */
 int cluster_get(struct rdmatensor_cluster *cluster, unsigned int rank, const char *const *names,
 		struct rdmatensor_tensor *tensors, unsigned int nr, uint64_t deadline_ns);
@@ -195,11 +194,18 @@ int cluster_offer_probes(struct rdmatensor_cluster *cluster);
 /* Reaches a rank; @whole: with full packets too. Return: 0; an error, and the line is stored */
 int cluster_reach(struct rdmatensor_cluster *cluster, unsigned int rank, bool whole,
 		  uint64_t deadline_ns);
+/* A rank is not there yet, before the deadline: try it again. No line is stored */
+#define CLUSTER_LATER 1
+/* As cluster_reach(), in one attempt, or CLUSTER_LATER. @again: it is not the first one */
+int cluster_try_reach(struct rdmatensor_cluster *cluster, unsigned int rank, bool whole, bool again,
+		      uint64_t deadline_ns);
 
 /**
  * struct cluster_round - something that is done with many ranks, some of them at a time
- * @work: with one of them, in any thread. Return: 0; an error, and the line is stored
+ * @work: with one of them, in any thread. Return: 0; an error, and the line is stored; or
+ *        CLUSTER_LATER: it is done again, with @again, when those that were not begun yet have been
  * @arg: for it
+ * @deadline_ns: no pause before another attempt is longer; 0: none
  * @ranks: with which
  * @nr: their number
  * @stage: enum rdmatensor_cluster_stage
@@ -207,8 +213,9 @@ int cluster_reach(struct rdmatensor_cluster *cluster, unsigned int rank, bool wh
  * @first: out: the line of the first of @ranks that failed, for free(); NULL: none did
  */
 struct cluster_round {
-	int (*work)(struct rdmatensor_cluster *cluster, unsigned int rank, void *arg);
+	int (*work)(struct rdmatensor_cluster *cluster, unsigned int rank, bool again, void *arg);
 	void *arg;
+	uint64_t deadline_ns;
 	const unsigned int *ranks;
 	unsigned int nr;
 	uint32_t stage;

@@ -121,37 +121,63 @@ static int fail(struct rdmatensor_cluster *cluster, unsigned int rank, int err, 
 	return node_fail(err, "cluster: %s: %s%s", cluster_said(cluster, rank, said), cause, more);
 }
 
-int cluster_locate(struct rdmatensor_cluster *cluster, unsigned int rank, bool anew,
-		   uint64_t deadline_ns, char address[ADDRESS_ROOM])
+static int not_come(struct rdmatensor_cluster *cluster, unsigned int rank)
 {
-	unsigned int vain = 0;
+	char said[SAID_ROOM];
+
+	return node_fail(-ETIMEDOUT, "cluster: %s has not come within the timeout: start it, look for its own error, or raise the timeout",
+			 cluster_said(cluster, rank, said));
+}
+
+/* As cluster_locate(), at this moment; or CLUSTER_LATER: nobody knows yet */
+static int try_locate(struct rdmatensor_cluster *cluster, unsigned int rank, bool anew,
+		      uint64_t deadline_ns, char address[ADDRESS_ROOM])
+{
 	char said[SAID_ROOM];
 	bool met;
 	int err;
 
-	for (;;) {
-		err = cluster_member_address(cluster, rank, address, &met);
-		if (err == -ENOENT)
-			return node_fail(err, "cluster: %s has left: go on without it, or start it again and say so in the file of hosts",
+	err = cluster_member_address(cluster, rank, address, &met);
+	if (err == -ENOENT)
+		return node_fail(err, "cluster: %s has left: go on without it, or start it again and say so in the file of hosts",
+				 cluster_said(cluster, rank, said));
+	if (cluster->source->lookup && rank != cluster->rank && (err || anew)) {
+		err = cluster->source->lookup(cluster, rank, deadline_ns, address);
+		if (!err)
+			err = cluster_member_place(cluster, rank, address);
+		if (err == -EAGAIN && met)
+			return node_fail(-ENOENT, "cluster: %s has left: go on without it, or start it again",
 					 cluster_said(cluster, rank, said));
-		if (cluster->source->lookup && rank != cluster->rank && (err || anew)) {
-			err = cluster->source->lookup(cluster, rank, deadline_ns, address);
-			if (!err)
-				err = cluster_member_place(cluster, rank, address);
-			if (err == -EAGAIN && met)
-				return node_fail(-ENOENT, "cluster: %s has left: go on without it, or start it again",
-						 cluster_said(cluster, rank, said));
-		}
-		if (err != -EAGAIN)
-			break;
-		if (is_over(deadline_ns))
-			return node_fail(-ETIMEDOUT, "cluster: %s has not come within the timeout: start it, look for its own error, or raise the timeout",
-					 cluster_said(cluster, rank, said));
-		if (cluster_cancelled() || node_pause(cluster->node, ++vain, deadline_ns))
-			return node_interrupted("cluster", cluster_said(cluster, rank, said));
 	}
+	if (err == -EAGAIN)
+		return is_over(deadline_ns) ? not_come(cluster, rank) : CLUSTER_LATER;
 	if (!err)
 		cluster_reachable(cluster, address);
+	return err;
+}
+
+/* Before another attempt. Return: 0; -EINTR, and the line is stored */
+static int pause_before(struct rdmatensor_cluster *cluster, unsigned int rank, unsigned int *vain,
+			uint64_t deadline_ns)
+{
+	char said[SAID_ROOM];
+
+	if (!cluster_cancelled() && !node_pause(cluster->node, ++*vain, deadline_ns))
+		return 0;
+	return node_interrupted("cluster", cluster_said(cluster, rank, said));
+}
+
+int cluster_locate(struct rdmatensor_cluster *cluster, unsigned int rank, uint64_t deadline_ns,
+		   char address[ADDRESS_ROOM])
+{
+	unsigned int vain = 0;
+	int err;
+
+	while ((err = try_locate(cluster, rank, false, deadline_ns, address)) == CLUSTER_LATER) {
+		err = pause_before(cluster, rank, &vain, deadline_ns);
+		if (err)
+			break;
+	}
 	return err;
 }
 
@@ -239,39 +265,64 @@ static int say_hello(struct rdmatensor_cluster *cluster, unsigned int rank, cons
 	return err ? err : probe(cluster, rank, address, "hello", HELLO_BYTES, until_ns);
 }
 
-static int hello(struct rdmatensor_cluster *cluster, unsigned int rank, uint64_t deadline_ns,
-		 char address[ADDRESS_ROOM])
+/* Before the line of the node's, and behind it who answers there in its place */
+static int not_reached(struct rdmatensor_cluster *cluster, unsigned int rank, const char *address,
+		       int err)
 {
-	char who[160] = "";
-	unsigned int vain = 0;
-	bool anew = false;
-	int err;
+	char line[1400], who[160] = "";
 
-	for (;;) {
-		err = cluster_locate(cluster, rank, anew, deadline_ns, address);
-		if (err)
-			return err;
-		err = say_hello(cluster, rank, address, deadline_ns);
-		if (!err) {
-			cluster_member_met(cluster, rank);
-			return 0;
-		}
-		if (!may_come(err) || is_over(deadline_ns))
-			break;
-		if (cluster_cancelled() || node_pause(cluster->node, ++vain, deadline_ns))
-			return node_interrupted("cluster", address);
-		anew = true;
-	}
 	if (err == -EINTR)
 		return err;
 	fail(cluster, rank, err, "");
 	if (err == -ETIMEDOUT && node_channel(cluster->node, address)) {
-		char line[1400];
-
 		snprintf(line, sizeof(line), "%s", rdmatensor_node_error());
 		who_is_there(cluster, address, who, sizeof(who));
 		node_fail(err, "%s%s", line, who);
 	}
+	return err;
+}
+
+/* One attempt. Return: 0; CLUSTER_LATER; an error, and the line is stored */
+static int try_hello(struct rdmatensor_cluster *cluster, unsigned int rank, bool again,
+		     uint64_t deadline_ns, char address[ADDRESS_ROOM])
+{
+	int err = try_locate(cluster, rank, again, deadline_ns, address);
+
+	if (err)
+		return err;
+	err = say_hello(cluster, rank, address, deadline_ns);
+	if (!err)
+		cluster_member_met(cluster, rank);
+	else if (may_come(err) && !is_over(deadline_ns))
+		return CLUSTER_LATER;
+	else
+		not_reached(cluster, rank, address, err);
+	return err;
+}
+
+static int hello(struct rdmatensor_cluster *cluster, unsigned int rank, uint64_t deadline_ns,
+		 char address[ADDRESS_ROOM])
+{
+	unsigned int vain = 0;
+	int err;
+
+	while ((err = try_hello(cluster, rank, vain, deadline_ns, address)) == CLUSTER_LATER) {
+		err = pause_before(cluster, rank, &vain, deadline_ns);
+		if (err)
+			break;
+	}
+	return err;
+}
+
+static int have_whole(struct rdmatensor_cluster *cluster, unsigned int rank, const char *address,
+		      uint64_t deadline_ns)
+{
+	int err = probe(cluster, rank, address, "whole", WHOLE_BYTES, deadline_ns);
+
+	if (err && err != -EINTR)
+		fail(cluster, rank, err, err == -ETIMEDOUT ?
+		     "; short ones come, and full packets do not: give all network devices and switches on the way one MTU, or set RDMA_MTU=1024" :
+		     "");
 	return err;
 }
 
@@ -284,14 +335,16 @@ int cluster_reach(struct rdmatensor_cluster *cluster, unsigned int rank, bool wh
 	if (rank == cluster->rank)
 		return 0;
 	err = hello(cluster, rank, deadline_ns, address);
-	if (err || !whole)
-		return err;
-	err = probe(cluster, rank, address, "whole", WHOLE_BYTES, deadline_ns);
-	if (err && err != -EINTR)
-		fail(cluster, rank, err, err == -ETIMEDOUT ?
-		     "; short ones come, and full packets do not: give all network devices and switches on the way one MTU, or set RDMA_MTU=1024" :
-		     "");
-	return err;
+	return err || !whole ? err : have_whole(cluster, rank, address, deadline_ns);
+}
+
+int cluster_try_reach(struct rdmatensor_cluster *cluster, unsigned int rank, bool whole, bool again,
+		      uint64_t deadline_ns)
+{
+	char address[ADDRESS_ROOM];
+	int err = try_hello(cluster, rank, again, deadline_ns, address);
+
+	return err || !whole ? err : have_whole(cluster, rank, address, deadline_ns);
 }
 
 int cluster_get(struct rdmatensor_cluster *cluster, unsigned int rank, const char *const *names,
@@ -338,7 +391,7 @@ int rdmatensor_cluster_address(struct rdmatensor_cluster *cluster, unsigned int 
 	node_clear_error();
 	err = cluster_has(cluster, rank);
 	if (!err)
-		err = cluster_locate(cluster, rank, false, cluster_deadline(cluster), address);
+		err = cluster_locate(cluster, rank, cluster_deadline(cluster), address);
 	if (err)
 		return err;
 	if (strlen(address) >= text_len)
@@ -348,9 +401,9 @@ int rdmatensor_cluster_address(struct rdmatensor_cluster *cluster, unsigned int 
 	return 0;
 }
 
-static int connect_one(struct rdmatensor_cluster *cluster, unsigned int rank, void *arg)
+static int connect_one(struct rdmatensor_cluster *cluster, unsigned int rank, bool again, void *arg)
 {
-	return cluster_reach(cluster, rank, false, *(const uint64_t *)arg);
+	return cluster_try_reach(cluster, rank, false, again, *(const uint64_t *)arg);
 }
 
 /* Those of @ranks that are others; @ranks NULL: all */
@@ -382,7 +435,8 @@ int rdmatensor_cluster_connect(struct rdmatensor_cluster *cluster, const unsigne
 {
 	uint64_t deadline_ns = cluster_deadline(cluster);
 	struct cluster_round round = {
-		.work = connect_one, .arg = &deadline_ns, .stage = RDMATENSOR_CLUSTER_CONNECTING,
+		.work = connect_one, .arg = &deadline_ns, .deadline_ns = deadline_ns,
+		.stage = RDMATENSOR_CLUSTER_CONNECTING,
 	};
 	unsigned int *wanted, i;
 	int err;

@@ -3,6 +3,11 @@
  * Something that is done with many ranks, a bounded number of them at a time, by threads that live
  * as long as the call. A signal ends it where the program wants that: no rank is begun any more,
  * and those that are under way end by themselves.
+ *
+ * A rank that is not there yet makes way for the others, which are: it is taken up again when all
+ * of them have been begun, the one that is due first before the others, after a pause that grows.
+ * A thread ends when no rank is left to be taken; then each that is under way has a thread, which
+ * takes it up again.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -14,11 +19,24 @@
 #include "cluster.h"
 
 /**
+ * struct left - a rank that is not done
+ * @at: its place among the round's
+ * @vain: attempts so far
+ * @due_ns: before that there is no other one
+ */
+struct left {
+	unsigned int at;
+	unsigned int vain;
+	uint64_t due_ns;
+};
+
+/**
  * struct run - a round under way
  * @cluster: whose
  * @round: what is done
  * @lock: guards what follows
- * @next: the next one of the ranks
+ * @left: ranks that no thread has taken
+ * @nr: their number
  * @done: so many have ended
  * @failed: so many of those have failed
  * @first: the least place of one that has failed, whose line the round has
@@ -29,7 +47,8 @@ struct run {
 	struct rdmatensor_cluster *cluster;
 	struct cluster_round *round;
 	pthread_mutex_t lock;
-	unsigned int next;
+	struct left *left;
+	unsigned int nr;
 	unsigned int done;
 	unsigned int failed;
 	unsigned int first;
@@ -52,16 +71,42 @@ bool cluster_cancelled(void)
 	return cancelled;
 }
 
-static bool take(struct run *run, unsigned int *at)
+/* The one that is due first, and of these the first in the order of the round */
+static bool take(struct run *run, struct left *left)
 {
+	unsigned int i, best = 0;
 	bool more;
 
 	pthread_mutex_lock(&run->lock);
-	more = !run->cancelled && run->next < run->round->nr;
-	if (more)
-		*at = run->next++;
+	more = !run->cancelled && run->nr;
+	if (more) {
+		for (i = 1; i < run->nr; i++)
+			if (run->left[i].due_ns < run->left[best].due_ns ||
+			    (run->left[i].due_ns == run->left[best].due_ns &&
+			     run->left[i].at < run->left[best].at))
+				best = i;
+		*left = run->left[best];
+		run->left[best] = run->left[--run->nr];
+	}
 	pthread_mutex_unlock(&run->lock);
 	return more;
+}
+
+static void leave(struct run *run, struct left left)
+{
+	left.due_ns = rdmatensor_now_ns() + (uint64_t)node_pause_ms(++left.vain) * 1000000;
+	pthread_mutex_lock(&run->lock);
+	run->left[run->nr++] = left;
+	pthread_mutex_unlock(&run->lock);
+}
+
+/* Until it is due, or the deadline. False: the round was cancelled meanwhile */
+static bool await_due(const struct run *run, const struct left *left)
+{
+	if (!left->due_ns)
+		return true;
+	node_sleep_until(cluster_earlier(left->due_ns, run->round->deadline_ns));
+	return !cluster_cancelled();
 }
 
 static void note(struct run *run, unsigned int at, int err)
@@ -91,12 +136,17 @@ static void *work(void *arg)
 {
 	struct run *run = arg;
 	struct cluster_round *round = run->round;
-	unsigned int at;
+	struct left left;
+	int err;
 
 	own_run = run;
-	while (take(run, &at)) {
+	while (take(run, &left) && await_due(run, &left)) {
 		node_clear_error();
-		note(run, at, round->work(run->cluster, round->ranks[at], round->arg));
+		err = round->work(run->cluster, round->ranks[left.at], left.vain, round->arg);
+		if (err == CLUSTER_LATER)
+			leave(run, left);
+		else
+			note(run, left.at, err);
 	}
 	sem_post(&run->ended);
 	return NULL;
@@ -142,8 +192,14 @@ int cluster_run(struct rdmatensor_cluster *cluster, struct cluster_round *round)
 	if (nr > cluster->options.connects)
 		nr = cluster->options.connects;
 	threads = calloc(nr, sizeof(*threads));
-	if (!threads)
+	run.left = calloc(round->nr, sizeof(*run.left));
+	if (!threads || !run.left) {
+		free(run.left);
+		free(threads);
 		return node_fail(-ENOMEM, "cluster: out of memory");
+	}
+	for (run.nr = 0; run.nr < round->nr; run.nr++)
+		run.left[run.nr].at = run.nr;
 	pthread_mutex_init(&run.lock, NULL);
 	sem_init(&run.ended, 0, 0);
 	begun = begin(&run, threads, nr);
@@ -153,6 +209,7 @@ int cluster_run(struct rdmatensor_cluster *cluster, struct cluster_round *round)
 		pthread_join(threads[i], NULL);
 	sem_destroy(&run.ended);
 	pthread_mutex_destroy(&run.lock);
+	free(run.left);
 	free(threads);
 	if (!begun)
 		return node_fail(-EAGAIN, "cluster: no thread can be made: allow the user more processes (ulimit -u)");

@@ -47,13 +47,25 @@ static struct timespec timespec_of(uint64_t ns)
 				  .tv_nsec = (long)(ns % 1000000000) };
 }
 
+unsigned int node_pause_ms(unsigned int vain)
+{
+	return vain < 8 ? 10u << (vain - 1) : 1000;
+}
+
+int node_sleep_until(uint64_t until_ns)
+{
+	struct timespec until = timespec_of(until_ns);
+
+	return clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+}
+
 int node_pause(struct rdmatensor_node *node, unsigned int vain, uint64_t deadline_ns)
 {
-	uint64_t until_ns = rdmatensor_deadline_ms(vain < 8 ? 10u << (vain - 1) : 1000);
-	struct timespec until = timespec_of(deadline_ns && deadline_ns < until_ns ? deadline_ns :
-					    until_ns);
+	uint64_t until_ns = rdmatensor_deadline_ms(node_pause_ms(vain));
 
-	return clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR &&
+	if (deadline_ns && deadline_ns < until_ns)
+		until_ns = deadline_ns;
+	return node_sleep_until(until_ns) == EINTR &&
 	       __atomic_load_n(&node->interruptible, __ATOMIC_RELAXED) ? -EINTR : 0;
 }
 
