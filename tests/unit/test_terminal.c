@@ -34,7 +34,7 @@
 
 /* Channels that there are, and whether a dump of them comes whole */
 static unsigned int nr_channels;
-static bool whole;
+static bool whole, own;
 /* Counts of a channel at each look; 0: they stand still */
 static uint64_t growth;
 
@@ -71,7 +71,7 @@ int __wrap_dump_objects(int cmd, uint32_t context, struct json_object **out,
 	if (in_script && looks > 1)
 		work_while_stopped();
 	*out = json_object_new_array();
-	*extent = (struct dump_extent){ .whole = whole };
+	*extent = (struct dump_extent){ .whole = whole, .own = own };
 	for (i = 0; i < nr_channels; i++) {
 		one = json_object_new_object();
 		add_number(one, "context", 1);
@@ -245,6 +245,7 @@ static int setup(void **state)
 	unsetenv("NO_COLOR");
 	nr_channels = 40;
 	whole = true;
+	own = false;
 	growth = 0;
 	in_script = NULL;
 	return 0;
@@ -555,6 +556,28 @@ static void test_incomplete(void **state)
 	assert_int_equal(end_of(), 0);
 }
 
+static void test_own_only(void **state)
+{
+	static const char says[] = "what this user opened in this PID namespace, for want";
+
+	(void)state;
+	nr_channels = 3;
+	run_on(24, 80, cmd_top, ARGS("-d", "0.01", "-n", "1"));
+	assert_int_equal(end_of(), 0);
+	assert_null(strstr(terminal.text, says));
+	own = true;
+	run_on(24, 80, cmd_top, ARGS("-d", "0.01", "-n", "1"));
+	assert_int_equal(end_of(), 0);
+	assert_contains(terminal.text, says);
+	run_on(24, 80, cmd_top, ARGS("-d", "0.01", "-n", "1", "-j"));
+	assert_int_equal(end_of(), 0);
+	assert_contains(terminal.text, "\"own_only\":true");
+	/* JSON has no room for it: it is told beside */
+	run_on(24, 80, cmd_show, ARGS("channels", "-j"));
+	assert_int_equal(end_of(), 0);
+	assert_contains(terminal.text, "this is what this user opened in this PID namespace");
+}
+
 static void test_lost(void **state)
 {
 	(void)state;
@@ -647,6 +670,7 @@ int main(void)
 		on_terminal(test_hung_up),
 		on_terminal(test_top_plain),
 		on_terminal(test_incomplete),
+		on_terminal(test_own_only),
 		on_terminal(test_lost),
 		on_terminal(test_stalled),
 		on_terminal(test_full),

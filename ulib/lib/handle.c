@@ -27,6 +27,8 @@ static int open_failed(const char *path, int err, char *cause, size_t cause_len)
 
 	switch (err) {
 	case -ENOENT:
+		remedy = ": load the module with `modprobe rdmatensor`, or give the container this device node";
+		break;
 	case -ENODEV:
 	case -ENXIO:
 		remedy = ": load the module with `modprobe rdmatensor`";

@@ -314,8 +314,12 @@ int rdmatensor_lasting_query(struct rdmatensor *rt, struct rdmatensor_lasting_qu
  *        0; out
  *
  * What `rdmatensor show` tells of the calling user's own contexts and domains, as messages of
- * <rdmatensor/netlink.h>, for those who may not ask by netlink. Called again with the same
- * struct it goes on, until out_bytes is 0.
+ * <rdmatensor/netlink.h>, for those who may not ask by netlink. Each call leaves out_bytes of them
+ * in the buffer, which has at least RDMATENSOR_DUMP_ROOM_MIN bytes: struct nlmsghdr, struct
+ * genlmsghdr, attributes; libnl's nlmsg_ok(), nlmsg_next() and genlmsg_parse() read them. Called
+ * again with the same struct it goes on, until out_bytes is 0. If flags has
+ * RDMATENSOR_DUMP_CHANGED after one of the calls, some may be missing: set place and generation to
+ * 0, forget what came, and begin again.
  *
  * Return: 0; -EINVAL; -EFAULT; -ENOMEM; -ENOTTY: the module is older than this.
  */

@@ -302,10 +302,9 @@ static int show_table(const struct table *table, char *const *args, int nr, bool
 	} else {
 		print_table(table, list);
 		json_object_put(list);
-		if (extent.own)
-			warned("show %s: this is what processes of the same user do: root, or CAP_NET_ADMIN, sees all",
-			       table->name);
 	}
+	if (extent.own)
+		warned("this is what this user opened in this PID namespace: CAP_NET_ADMIN on the host shows all");
 	return extent.whole ? EXIT_OK :
 	       failed("show %s: contexts, channels or other objects came and went during each attempt: some may be missing or listed twice: try again",
 		      table->name);

@@ -44,30 +44,39 @@ static int on_valid(struct nl_msg *msg, void *arg)
 	return NL_OK;
 }
 
-/* EXIT_OK: connected, and *family is the module's */
+/* 0: connected, and *family is the module's; or what the library says, of which nothing is told */
 static int connect_family(struct nl_sock **out, int *family)
 {
 	struct nl_sock *sock = nl_socket_alloc();
 	int err;
 
 	if (!sock)
-		return failed("netlink: cannot connect: %s", strerror(ENOMEM));
+		return -NLE_NOMEM;
 	err = genl_connect(sock);
-	if (err < 0) {
-		nl_socket_free(sock);
-		return failed("netlink: cannot connect: %s", nl_geterror(err));
+	if (err >= 0) {
+		*family = genl_ctrl_resolve(sock, RDMATENSOR_NL_NAME);
+		err = *family < 0 ? *family : 0;
 	}
-	*family = genl_ctrl_resolve(sock, RDMATENSOR_NL_NAME);
-	if (*family < 0) {
+	if (err)
 		nl_socket_free(sock);
-		return *family == -NLE_OBJ_NOTFOUND ?
-			failed("netlink: there is no family \"%s\": the module is not loaded: modprobe rdmatensor",
-			       RDMATENSOR_NL_NAME) :
-			failed("netlink: look for the family \"%s\": %s", RDMATENSOR_NL_NAME,
-			       nl_geterror(*family));
-	}
-	*out = sock;
-	return EXIT_OK;
+	else
+		*out = sock;
+	return err;
+}
+
+static int family_failed(int err)
+{
+	return err == -NLE_OBJ_NOTFOUND ?
+		failed("netlink: there is no family \"%s\": the module is not loaded: modprobe rdmatensor",
+		       RDMATENSOR_NL_NAME) :
+		failed("netlink: look for the family \"%s\": %s", RDMATENSOR_NL_NAME,
+		       nl_geterror(err));
+}
+
+/* Netlink answers the privileged, and a sandbox may have no such sockets at all */
+static bool may_not_ask(int err)
+{
+	return err == -NLE_PERM || err == -NLE_NOACCESS || err == -NLE_AF_NOSUPPORT;
 }
 
 static int dump_once(struct nl_sock *sock, int family, int cmd, uint32_t context,
@@ -90,13 +99,6 @@ static int dump_once(struct nl_sock *sock, int family, int cmd, uint32_t context
 	return ret < 0 ? ret : nl_recvmsgs_default(sock);
 }
 
-static int nl_failed(const char *what, int error)
-{
-	return failed("%s: %s%s", what, nl_geterror(error), error == -NLE_PERM ?
-		      ": only root may hear what other processes do: be root, or have CAP_NET_ADMIN" :
-		      "");
-}
-
 /* For those who may not ask by netlink */
 static int own_messages(int cmd, uint32_t context, const struct dump_reader *reader, void *arg,
 			struct dump_extent *extent)
@@ -105,39 +107,39 @@ static int own_messages(int cmd, uint32_t context, const struct dump_reader *rea
 	int err = dump_own(cmd, context, reader, arg, TRIES, cause, sizeof(cause));
 
 	*extent = (struct dump_extent){ .whole = !err, .own = true };
-	return !err || err == -EINTR ? EXIT_OK :
-	       failed("only root and CAP_NET_ADMIN may see what all processes do, and what those of the same user do cannot be read by the device file: %s",
-		      err == -ENOTTY ? "the module is older than this program: load a newer one" :
-		      *cause ? cause : strerror(-err));
+	if (!err || err == -EINTR)
+		return EXIT_OK;
+	if (!*cause)
+		snprintf(cause, sizeof(cause), "the device file: %s", err == -ENOTTY ?
+			 "the module is older than this program: load a newer one" :
+			 strerror(-err));
+	return failed("%s; without the device file only who has CAP_NET_ADMIN on the host is shown contexts",
+		      cause);
 }
 
 int dump_messages(int cmd, uint32_t context, const struct dump_reader *reader, void *arg,
 		  struct dump_extent *extent)
 {
 	struct reading reading = { reader, arg };
-	struct nl_sock *sock = NULL;
-	int family = 0, ret, i;
+	struct nl_sock *sock;
+	int family, ret, i;
 
-	ret = connect_family(&sock, &family);
-	if (ret)
-		return ret;
 	for (i = 0; i < TRIES; i++) {
-		reader->begin(arg);
-		ret = dump_once(sock, family, cmd, context, &reading);
-		if (ret != -NLE_DUMP_INTR)
-			break;
-		/* The rest of it must not be taken for the next one */
-		nl_socket_free(sock);
 		ret = connect_family(&sock, &family);
 		if (ret)
-			return ret;
-		ret = -NLE_DUMP_INTR;
+			return may_not_ask(ret) ?
+			       own_messages(cmd, context, reader, arg, extent) : family_failed(ret);
+		reader->begin(arg);
+		ret = dump_once(sock, family, cmd, context, &reading);
+		/* The rest of one that was interrupted must not be taken for the next one */
+		nl_socket_free(sock);
+		if (ret != -NLE_DUMP_INTR)
+			break;
 	}
-	nl_socket_free(sock);
-	if (ret == -NLE_PERM)
+	if (may_not_ask(ret))
 		return own_messages(cmd, context, reader, arg, extent);
 	*extent = (struct dump_extent){ .whole = !ret };
-	return !ret || ret == -NLE_DUMP_INTR ? EXIT_OK : nl_failed("netlink", ret);
+	return !ret || ret == -NLE_DUMP_INTR ? EXIT_OK : failed("netlink: %s", nl_geterror(ret));
 }
 
 static void begin_objects(void *arg)
@@ -219,18 +221,19 @@ static int on_event(struct nl_msg *msg, void *arg)
 int listen_events(bool (*event)(struct json_object *object, void *arg), void *arg)
 {
 	struct listener listener = { event, arg, false };
-	struct nl_sock *sock = NULL;
-	int family = 0, group, ret;
+	struct nl_sock *sock;
+	int family, group, ret;
 	uint32_t drops = 0;
 
 	ret = connect_family(&sock, &family);
 	if (ret)
-		return ret;
+		return family_failed(ret);
 	group = genl_ctrl_resolve_grp(sock, RDMATENSOR_NL_NAME, RDMATENSOR_NL_EVENTS);
 	ret = group < 0 ? group : nl_socket_add_membership(sock, group);
 	if (ret < 0) {
 		nl_socket_free(sock);
-		return nl_failed("netlink: cannot listen", ret);
+		return failed("netlink: cannot listen: %s%s", nl_geterror(ret), ret == -NLE_PERM ?
+			      ": only who has CAP_NET_ADMIN on the host hears what processes do" : "");
 	}
 	nl_socket_disable_seq_check(sock);
 	nl_socket_set_nonblocking(sock);
@@ -271,6 +274,6 @@ int look_for_context(uint32_t context)
 	json_object_put(list);
 	/* A dump that is not whole does not show that it is missing */
 	return found || !extent.whole ? EXIT_OK :
-	       failed("there is no context %" PRIu32 " in this network namespace, or none that you may see: rdmatensor show contexts lists them",
+	       failed("there is no context %" PRIu32 " in this network namespace, or it is not of those that this user opened: rdmatensor show contexts lists them",
 		      context);
 }

@@ -100,7 +100,8 @@ const struct command commands[NR_COMMANDS] = {
 		"       rdmatensor show params [-j] [-v] [NAME]...\n"
 		"Show what all processes of this network namespace do with the module, or one of\n"
 		"their contexts; or the parameters that new contexts take. START's fields and the\n"
-		"environment override those for one context.\n",
+		"environment override those for one context. Without CAP_NET_ADMIN it is what this\n"
+		"user opened, in this PID namespace.\n",
 	},
 	[COMMAND_TOP] = {
 		.name = "top",
@@ -110,7 +111,7 @@ const struct command commands[NR_COMMANDS] = {
 		"Show what goes over the channels of this network namespace, or of one context, in\n"
 		"each second: fetches and bytes in, served contents and bytes out, messages that\n"
 		"had to wait (STALL), fetches that failed (ERR), and how long fetches took. The\n"
-		"busiest comes first. q ends it.\n",
+		"busiest comes first. q ends it. Without CAP_NET_ADMIN it is what this user opened.\n",
 	},
 	[COMMAND_METRICS] = {
 		.name = "metrics",
@@ -120,7 +121,8 @@ const struct command commands[NR_COMMANDS] = {
 		"       rdmatensor metrics --listen {ADDR:PORT | unix:PATH} [--max-series N]\n"
 		"Print what the contexts, domains and channels of this network namespace have\n"
 		"counted, as Prometheus and others read it; or write it to a file for node_exporter,\n"
-		"or answer those that ask for /metrics over HTTP, until SIGINT or SIGTERM.\n",
+		"or answer those that ask for /metrics over HTTP, until SIGINT or SIGTERM. Without\n"
+		"CAP_NET_ADMIN it is what this user opened, and rdmatensor_scrape_own_only is 1.\n",
 	},
 	[COMMAND_SET] = {
 		.name = "set",

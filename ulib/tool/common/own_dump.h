@@ -13,7 +13,7 @@
 /*
  * As dump_messages(), by the device file. Return: 0; -EINTR: something came or went during each of
  * @tries attempts; or a negative errno, of which nothing has been said: *cause says why the device
- * file cannot be opened
+ * file cannot be opened, and is empty if it was
  */
 int dump_own(int cmd, uint32_t context, const struct dump_reader *reader, void *arg, int tries,
 	     char *cause, size_t room);

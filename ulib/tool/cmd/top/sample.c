@@ -60,6 +60,7 @@ int sample_take(uint32_t context, struct sample *sample)
 	if (err)
 		return err;
 	sample->whole = extent.whole;
+	sample->own = extent.own;
 	sample->at_ns = rdmatensor_now_ns();
 	sample->nr = json_object_array_length(sample->list);
 	sample->rows = calloc(sample->nr + 1, sizeof(*sample->rows));

@@ -50,6 +50,7 @@ struct row {
  * @nr: their number
  * @at_ns: when
  * @whole: false: some may be missing or listed twice
+ * @own: of what this user opened alone
  */
 struct sample {
 	struct json_object *list;
@@ -57,6 +58,7 @@ struct sample {
 	size_t nr;
 	uint64_t at_ns;
 	bool whole;
+	bool own;
 };
 
 /* Channels of one context, 0: of all. EXIT_OK, or EXIT_FAILED with a message */

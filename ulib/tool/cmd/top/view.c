@@ -58,6 +58,8 @@ void view_json(const struct sample *sample, const struct row *total)
 	}
 	if (!sample->whole)
 		json_object_object_add(root, "incomplete", json_object_new_boolean(1));
+	if (sample->own)
+		json_object_object_add(root, "own_only", json_object_new_boolean(1));
 	add_rates(root, total);
 	json_object_object_add(root, "channels", list);
 	print_json(root);
@@ -180,6 +182,10 @@ static void put_head(struct screen *screen, const struct sample *sample, const s
 	screen_next(screen, "");
 	if (!sample->whole) {
 		fprintf(to, "channels came and went: some may be missing or listed twice");
+		screen_next(screen, "");
+	}
+	if (sample->own) {
+		fprintf(to, "what this user opened in this PID namespace, for want of CAP_NET_ADMIN");
 		screen_next(screen, "");
 	}
 	fprintf(to, "%-15s %-15s %4s %7s %8s %7s %8s %5s %3s", "WORKER", "PEER", "REQ", "FETCH/s",

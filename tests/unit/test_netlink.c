@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Who is asked, netlink or the device file, and what is said when neither tells. What both
+ * answer comes from here.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <netlink/genl/ctrl.h>
+#include <netlink/genl/genl.h>
+#include <netlink/netlink.h>
+#include <stdio.h>
+
+#include "capture.h"
+#include "tool/cmd/commands.h"
+#include "tool/common/message.h"
+#include "tool/common/own_dump.h"
+#include "unit.h"
+
+/**
+ * struct kernel - what answers
+ * @connect: of netlink: 0, or its error
+ * @resolve: for the family
+ * @dumps: for a dump, one attempt after the other; the last one for all further ones
+ * @own: the device file's: 0, or a negative errno
+ * @cause: that comes with it
+ * @sockets: that are open
+ * @asked: dumps over netlink
+ * @own_asked: dumps by the device file
+ */
+static struct kernel {
+	int connect;
+	int resolve;
+	int dumps[3];
+	int own;
+	const char *cause;
+	int sockets;
+	int asked;
+	int own_asked;
+} kernel;
+
+static char socket_of_netlink;
+
+struct nl_sock *__wrap_nl_socket_alloc(void);
+void __wrap_nl_socket_free(struct nl_sock *sock);
+int __wrap_genl_connect(struct nl_sock *sock);
+int __wrap_genl_ctrl_resolve(struct nl_sock *sock, const char *name);
+int __wrap_nl_socket_modify_cb(struct nl_sock *sock, enum nl_cb_type type, enum nl_cb_kind kind,
+			       nl_recvmsg_msg_cb_t func, void *arg);
+int __wrap_nl_send_auto(struct nl_sock *sock, struct nl_msg *msg);
+int __wrap_nl_recvmsgs_default(struct nl_sock *sock);
+int __wrap_dump_own(int cmd, uint32_t context, const struct dump_reader *reader, void *arg,
+		    int tries, char *cause, size_t room);
+
+struct nl_sock *__wrap_nl_socket_alloc(void)
+{
+	kernel.sockets++;
+	return (struct nl_sock *)&socket_of_netlink;
+}
+
+void __wrap_nl_socket_free(struct nl_sock *sock)
+{
+	assert_ptr_equal(sock, &socket_of_netlink);
+	kernel.sockets--;
+}
+
+int __wrap_genl_connect(struct nl_sock *sock)
+{
+	(void)sock;
+	return kernel.connect;
+}
+
+int __wrap_genl_ctrl_resolve(struct nl_sock *sock, const char *name)
+{
+	(void)sock;
+	(void)name;
+	return kernel.resolve ? kernel.resolve : 42;
+}
+
+int __wrap_nl_socket_modify_cb(struct nl_sock *sock, enum nl_cb_type type, enum nl_cb_kind kind,
+			       nl_recvmsg_msg_cb_t func, void *arg)
+{
+	(void)sock;
+	(void)type;
+	(void)kind;
+	(void)func;
+	(void)arg;
+	return 0;
+}
+
+int __wrap_nl_send_auto(struct nl_sock *sock, struct nl_msg *msg)
+{
+	(void)sock;
+	(void)msg;
+	return 1;
+}
+
+int __wrap_nl_recvmsgs_default(struct nl_sock *sock)
+{
+	(void)sock;
+	return kernel.dumps[kernel.asked < 2 ? kernel.asked++ : (kernel.asked++, 2)];
+}
+
+int __wrap_dump_own(int cmd, uint32_t context, const struct dump_reader *reader, void *arg,
+		    int tries, char *cause, size_t room)
+{
+	(void)cmd;
+	(void)context;
+	(void)tries;
+	kernel.own_asked++;
+	if (kernel.cause)
+		snprintf(cause, room, "%s", kernel.cause);
+	else
+		reader->begin(arg);
+	return kernel.own;
+}
+
+/* Runs `show contexts -j`, with what @answers */
+static void shows(struct kernel answers, int status, int asked, int own_asked)
+{
+	kernel = answers;
+	assert_int_equal(RUN(cmd_show, "contexts", "-j"), status);
+	assert_int_equal(kernel.asked, asked);
+	assert_int_equal(kernel.own_asked, own_asked);
+	assert_int_equal(kernel.sockets, 0);
+}
+
+#define SHOWS(status, asked, own_asked, ...) \
+	shows((struct kernel){ __VA_ARGS__ }, status, asked, own_asked)
+
+static void test_netlink(void **state)
+{
+	(void)state;
+	SHOWS(EXIT_OK, 1, 0, .connect = 0);
+	assert_string_equal(text, "[]\n");
+	assert_string_equal(messages, "");
+	/* Once more, on a socket of its own, when something came or went; but not for ever */
+	SHOWS(EXIT_OK, 3, 0, .dumps = { -NLE_DUMP_INTR, -NLE_DUMP_INTR, 0 });
+	assert_string_equal(messages, "");
+	SHOWS(EXIT_FAILED, 10, 0, .dumps = { -NLE_DUMP_INTR, -NLE_DUMP_INTR, -NLE_DUMP_INTR });
+	assert_contains(messages, "try again");
+	SHOWS(EXIT_FAILED, 1, 0, .dumps = { -NLE_NOMEM });
+	assert_contains(messages, "netlink: Out of memory");
+	SHOWS(EXIT_FAILED, 0, 0, .connect = -NLE_NOMEM);
+	assert_contains(messages, "look for the family \"rdmatensor\": Out of memory");
+	SHOWS(EXIT_FAILED, 0, 0, .resolve = -NLE_OBJ_NOTFOUND);
+	assert_contains(messages, "modprobe rdmatensor");
+}
+
+static void test_own(void **state)
+{
+	static const int connects[] = { -NLE_AF_NOSUPPORT, -NLE_NOACCESS, -NLE_PERM };
+	size_t i;
+
+	(void)state;
+	/* Whose sandbox has no such sockets, and who may not ask by them */
+	for (i = 0; i < NR(connects); i++) {
+		SHOWS(EXIT_OK, 0, 1, .connect = connects[i]);
+		assert_string_equal(text, "[]\n");
+		assert_contains(messages, "warning: this is what this user opened");
+	}
+	SHOWS(EXIT_OK, 1, 1, .dumps = { -NLE_PERM });
+	assert_contains(messages, "in this PID namespace");
+	SHOWS(EXIT_OK, 2, 1, .dumps = { -NLE_DUMP_INTR, -NLE_PERM });
+	/* Of the device file too many came and went */
+	SHOWS(EXIT_FAILED, 1, 1, .dumps = { -NLE_PERM }, .own = -EINTR);
+	assert_contains(messages, "try again");
+}
+
+static void test_neither(void **state)
+{
+	(void)state;
+	SHOWS(EXIT_FAILED, 1, 1, .dumps = { -NLE_PERM }, .own = -EACCES, .cause = "open F: no");
+	assert_contains(messages, "error: open F: no; without the device file only");
+	SHOWS(EXIT_FAILED, 1, 1, .dumps = { -NLE_PERM }, .own = -ENOTTY);
+	assert_contains(messages, "the module is older");
+	/* What is no such file is no old module */
+	SHOWS(EXIT_FAILED, 1, 1, .dumps = { -NLE_PERM }, .own = -ENOTTY,
+	      .cause = "open F: this is no rdmatensor device");
+	assert_contains(messages, "no rdmatensor device");
+	assert_null(strstr(messages, "older"));
+	SHOWS(EXIT_FAILED, 1, 1, .dumps = { -NLE_PERM }, .own = -ENOMEM);
+	assert_contains(messages, "the device file: Cannot allocate memory");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_netlink),
+		cmocka_unit_test(test_own),
+		cmocka_unit_test(test_neither),
+	};
+
+	return cmocka_run_group_tests_name("netlink", tests, NULL, NULL);
+}
