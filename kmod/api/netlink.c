@@ -56,8 +56,9 @@ static int netlink_start_channels(struct netlink_callback *cb)
 static int netlink_start_domains(struct netlink_callback *cb)
 {
 	const struct nlattr *only = rdmatensor_dump_attrs(cb)[RDMATENSOR_NL_A_CONTEXT];
+	const struct genlmsghdr *hdr = nlmsg_data(cb->nlh);
 
-	if (!only)
+	if (!only || rdmatensor_dump_by_context(hdr->cmd))
 		return 0;
 	/* 6.1 loses it here */
 	NL_SET_ERR_MSG_ATTR(cb->extack, only, "domains are no context's: ask for all of them");
