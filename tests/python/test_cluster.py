@@ -218,7 +218,7 @@ def test_a_rank_that_does_not_come(join):
 def test_more_are_absent_than_it_connects_at_a_time(join):
     """They keep it from none that is there"""
     store = Store()
-    cluster = join(0, 5, store, timeout=2, connects=1)
+    cluster = join(0, 5, store, timeout=6, connects=1)
     join(4, 5, store)
     with pytest.raises(TimeoutError, match="rank 1 has not come within .*; and 2 other ranks of 4"):
         cluster.connect()

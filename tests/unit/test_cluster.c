@@ -594,64 +594,116 @@ static void test_round(void **state)
 }
 
 /* Ranks that are not there before all others are, and one of them never */
+#define ABSENT 6
+#define PRESENT 14
+#define AT_A_TIME 2
+
 static struct {
-	unsigned int there, order[64], nr;
+	unsigned int there, nr, done;
+	unsigned int attempts[ABSENT + PRESENT];
+	/* Attempts before the last rank was begun */
+	unsigned int before_all;
+	uint64_t deadline_ns;
 	pthread_mutex_t lock;
 } awaited = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-#define ABSENT 6
-#define PRESENT 14
-
 static int be_absent(struct rdmatensor_cluster *of, unsigned int rank, bool again, void *arg)
 {
-	const uint64_t *deadline_ns = arg;
+	unsigned int begun = 0, i;
 	bool later;
 
 	(void)of;
+	(void)arg;
 	pthread_mutex_lock(&awaited.lock);
-	later = rank < ABSENT && awaited.there < PRESENT;
+	assert_int_equal(again, awaited.attempts[rank] > 0);
+	awaited.attempts[rank]++;
+	for (i = 0; i < ABSENT + PRESENT; i++)
+		begun += awaited.attempts[i] > 0;
+	awaited.nr++;
+	if (begun == ABSENT + PRESENT && !awaited.before_all)
+		awaited.before_all = awaited.nr;
 	awaited.there += rank >= ABSENT;
-	if (awaited.nr < NR(awaited.order))
-		awaited.order[awaited.nr++] = rank;
+	later = rank < ABSENT && awaited.there < PRESENT;
 	pthread_mutex_unlock(&awaited.lock);
-	assert_true(!again || rank < ABSENT);
-	if (!rank && rdmatensor_now_ns() >= *deadline_ns)
+	if (!rank && rdmatensor_now_ns() >= awaited.deadline_ns)
 		return node_fail(-ETIMEDOUT, "rank 0 has not come");
 	return later || !rank ? CLUSTER_LATER : 0;
+}
+
+static void tell_once(void *arg, const struct rdmatensor_cluster_progress *progress)
+{
+	(void)arg;
+	assert_int_equal(progress->done, ++awaited.done);
 }
 
 static void test_absent(void **state)
 {
 	struct rdmatensor_cluster fits = {
 		.lock = PTHREAD_MUTEX_INITIALIZER, .telling = PTHREAD_MUTEX_INITIALIZER,
-		.options = { .connects = 2 },
+		.options = { .connects = AT_A_TIME, .progress = tell_once },
 	};
-	uint64_t deadline_ns = rdmatensor_deadline_ms(300);
 	unsigned int ranks[ABSENT + PRESENT], i;
-	bool begun[ABSENT + PRESENT] = { false };
 	int errors[ABSENT + PRESENT];
 	struct cluster_round round = {
-		.work = be_absent, .arg = &deadline_ns, .deadline_ns = deadline_ns,
-		.ranks = ranks, .nr = ABSENT + PRESENT, .errors = errors,
+		.work = be_absent, .ranks = ranks, .nr = ABSENT + PRESENT, .errors = errors,
 		.stage = RDMATENSOR_CLUSTER_CONNECTING,
 	};
 
 	(void)state;
+	awaited.deadline_ns = rdmatensor_deadline_ms(400);
+	round.deadline_ns = awaited.deadline_ns;
 	for (i = 0; i < ABSENT + PRESENT; i++)
 		ranks[i] = i;
 	assert_int_equal(cluster_run(&fits, &round), 1);
-	/* Each was begun before one was tried again, although more are absent than there are threads */
-	for (i = 0; i < ABSENT + PRESENT; i++) {
-		assert_false(begun[awaited.order[i]]);
-		begun[awaited.order[i]] = true;
-	}
-	assert_int_equal(awaited.there, PRESENT);
+	/* More are absent than there are threads, and yet all are begun; those that are due take turns */
+	assert_in_range(awaited.before_all, ABSENT + PRESENT, 2 * (ABSENT + PRESENT) + AT_A_TIME);
 	assert_int_equal(errors[0], -ETIMEDOUT);
 	assert_string_equal(round.first, "rank 0 has not come");
-	for (i = 1; i < ABSENT + PRESENT; i++)
+	for (i = 1; i < ABSENT + PRESENT; i++) {
 		assert_int_equal(errors[i], 0);
-	/* And not sooner, nor much later */
-	assert_in_range(rdmatensor_now_ns(), deadline_ns, deadline_ns + UINT64_C(5000000000));
+		assert_true(i < ABSENT || awaited.attempts[i] == 1);
+	}
+	assert_int_equal(awaited.done, ABSENT + PRESENT);
+	/* After pauses that grow, of which the last one ends at the deadline */
+	assert_in_range(awaited.attempts[0], 2, 8);
+	free(round.first);
+}
+
+/* One that refused at first is tried again although others keep the threads, one after the other */
+static int be_silent(struct rdmatensor_cluster *of, unsigned int rank, bool again, void *arg)
+{
+	unsigned int *begun = arg;
+
+	(void)of;
+	if (!rank) {
+		/* By then not all of the others have been begun */
+		assert_true(!again || __atomic_load_n(begun, __ATOMIC_RELAXED) < 6);
+		return again ? 0 : CLUSTER_LATER;
+	}
+	__atomic_add_fetch(begun, 1, __ATOMIC_RELAXED);
+	usleep(100000);
+	return node_fail(-ETIMEDOUT, "rank %u is silent", rank);
+}
+
+static void test_silent(void **state)
+{
+	struct rdmatensor_cluster fits = {
+		.lock = PTHREAD_MUTEX_INITIALIZER, .telling = PTHREAD_MUTEX_INITIALIZER,
+		.options = { .connects = 1 },
+	};
+	unsigned int ranks[9], begun = 0, i;
+	int errors[9];
+	struct cluster_round round = {
+		.work = be_silent, .arg = &begun, .ranks = ranks, .nr = 9, .errors = errors,
+		.stage = RDMATENSOR_CLUSTER_CONNECTING,
+	};
+
+	(void)state;
+	for (i = 0; i < NR(ranks); i++)
+		ranks[i] = i;
+	assert_int_equal(cluster_run(&fits, &round), 8);
+	assert_int_equal(errors[0], 0);
+	assert_int_equal(begun, 8);
 	free(round.first);
 }
 
@@ -1062,6 +1114,7 @@ int main(void)
 		TEST(test_dead),
 		TEST(test_round),
 		TEST(test_absent),
+		TEST(test_silent),
 		TEST(test_interrupted),
 		TEST(test_check),
 		TEST(test_check_by_others),

@@ -171,9 +171,7 @@ int cluster_store_leave(struct rdmatensor_cluster *cluster);
 uint64_t cluster_deadline(const struct rdmatensor_cluster *cluster);
 /* The earlier one of two, of which 0 is never */
 uint64_t cluster_earlier(uint64_t a_ns, uint64_t b_ns);
-/*
- * Waits until a rank has come, and where to. Return: 0; an error, and the line is stored
- */
+/* Waits until a rank has come, and where to. Return: 0; an error, and the line is stored */
 int cluster_locate(struct rdmatensor_cluster *cluster, unsigned int rank, uint64_t deadline_ns,
 		   char address[ADDRESS_ROOM]);
 /* rdmatensor_cluster_get_many() until then */
@@ -194,8 +192,8 @@ int cluster_offer_probes(struct rdmatensor_cluster *cluster);
 /* Reaches a rank; @whole: with full packets too. Return: 0; an error, and the line is stored */
 int cluster_reach(struct rdmatensor_cluster *cluster, unsigned int rank, bool whole,
 		  uint64_t deadline_ns);
-/* A rank is not there yet, before the deadline: try it again. No line is stored */
-#define CLUSTER_LATER 1
+/* A rank is not there yet, before the deadline: try it again. No errno; the stored line says nothing */
+#define CLUSTER_LATER (-5000)
 /* As cluster_reach(), in one attempt, or CLUSTER_LATER. @again: it is not the first one */
 int cluster_try_reach(struct rdmatensor_cluster *cluster, unsigned int rank, bool whole, bool again,
 		      uint64_t deadline_ns);
@@ -203,9 +201,9 @@ int cluster_try_reach(struct rdmatensor_cluster *cluster, unsigned int rank, boo
 /**
  * struct cluster_round - something that is done with many ranks, some of them at a time
  * @work: with one of them, in any thread. Return: 0; an error, and the line is stored; or
- *        CLUSTER_LATER: it is done again, with @again, when those that were not begun yet have been
+ *        CLUSTER_LATER: it is done again, with @again, after a pause and other ranks
  * @arg: for it
- * @deadline_ns: no pause before another attempt is longer; 0: none
+ * @deadline_ns: no pause before another attempt goes beyond it; 0: none
  * @ranks: with which
  * @nr: their number
  * @stage: enum rdmatensor_cluster_stage

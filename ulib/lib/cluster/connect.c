@@ -306,6 +306,10 @@ static int hello(struct rdmatensor_cluster *cluster, unsigned int rank, uint64_t
 	unsigned int vain = 0;
 	int err;
 
+	/* Apart: who has just come answers soon */
+	err = cluster_locate(cluster, rank, deadline_ns, address);
+	if (err)
+		return err;
 	while ((err = try_hello(cluster, rank, vain, deadline_ns, address)) == CLUSTER_LATER) {
 		err = pause_before(cluster, rank, &vain, deadline_ns);
 		if (err)
@@ -342,8 +346,11 @@ int cluster_try_reach(struct rdmatensor_cluster *cluster, unsigned int rank, boo
 		      uint64_t deadline_ns)
 {
 	char address[ADDRESS_ROOM];
-	int err = try_hello(cluster, rank, again, deadline_ns, address);
+	int err;
 
+	if (rank == cluster->rank)
+		return 0;
+	err = try_hello(cluster, rank, again, deadline_ns, address);
 	return err || !whole ? err : have_whole(cluster, rank, address, deadline_ns);
 }
 

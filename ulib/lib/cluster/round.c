@@ -4,10 +4,12 @@
  * as long as the call. A signal ends it where the program wants that: no rank is begun any more,
  * and those that are under way end by themselves.
  *
- * A rank that is not there yet makes way for the others, which are: it is taken up again when all
- * of them have been begun, the one that is due first before the others, after a pause that grows.
- * A thread ends when no rank is left to be taken; then each that is under way has a thread, which
- * takes it up again.
+ * A rank that is not there yet makes way for the others, and is tried again after a pause. The pause
+ * grows with the attempts, and with the number of ranks that are waited for, as each attempt costs
+ * the store of addresses or the other host something. Those that are due and those that were not
+ * begun yet take turns: a host that does not answer at all holds a thread for seconds, and many of
+ * these would keep away one that refused at first and has come since. A thread ends when no rank is
+ * left to be taken; then each that is under way has a thread, which takes it up again.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,8 +20,11 @@
 
 #include "cluster.h"
 
+/* Of each of the threads there is an attempt in so many milliseconds, once all ranks were begun */
+#define PACE_MS 64
+
 /**
- * struct left - a rank that is not done
+ * struct left - a rank that is tried
  * @at: its place among the round's
  * @vain: attempts so far
  * @due_ns: before that there is no other one
@@ -35,8 +40,10 @@ struct left {
  * @cluster: whose
  * @round: what is done
  * @lock: guards what follows
- * @left: ranks that no thread has taken
+ * @next: the next of the ranks that were not begun
+ * @left: those that are to be tried again, and no thread has
  * @nr: their number
+ * @turn: of the next rank; odd: of one that is to be tried again
  * @done: so many have ended
  * @failed: so many of those have failed
  * @first: the least place of one that has failed, whose line the round has
@@ -47,8 +54,10 @@ struct run {
 	struct rdmatensor_cluster *cluster;
 	struct cluster_round *round;
 	pthread_mutex_t lock;
+	unsigned int next;
 	struct left *left;
 	unsigned int nr;
+	unsigned int turn;
 	unsigned int done;
 	unsigned int failed;
 	unsigned int first;
@@ -71,22 +80,34 @@ bool cluster_cancelled(void)
 	return cancelled;
 }
 
-/* The one that is due first, and of these the first in the order of the round */
-static bool take(struct run *run, struct left *left)
+/* Of those that are to be tried again. Return: its place; @run->nr: there is none */
+static unsigned int first_due(const struct run *run)
 {
 	unsigned int i, best = 0;
-	bool more;
+
+	for (i = 1; i < run->nr; i++)
+		if (run->left[i].due_ns < run->left[best].due_ns)
+			best = i;
+	return best;
+}
+
+static bool take(struct run *run, struct left *left)
+{
+	bool fresh, more;
+	unsigned int due;
 
 	pthread_mutex_lock(&run->lock);
-	more = !run->cancelled && run->nr;
+	fresh = run->next < run->round->nr;
+	more = !run->cancelled && (fresh || run->nr);
 	if (more) {
-		for (i = 1; i < run->nr; i++)
-			if (run->left[i].due_ns < run->left[best].due_ns ||
-			    (run->left[i].due_ns == run->left[best].due_ns &&
-			     run->left[i].at < run->left[best].at))
-				best = i;
-		*left = run->left[best];
-		run->left[best] = run->left[--run->nr];
+		due = first_due(run);
+		if (fresh && (!run->nr || !(run->turn++ & 1) ||
+			      run->left[due].due_ns > rdmatensor_now_ns())) {
+			*left = (struct left){ .at = run->next++ };
+		} else {
+			*left = run->left[due];
+			run->left[due] = run->left[--run->nr];
+		}
 	}
 	pthread_mutex_unlock(&run->lock);
 	return more;
@@ -94,8 +115,11 @@ static bool take(struct run *run, struct left *left)
 
 static void leave(struct run *run, struct left left)
 {
-	left.due_ns = rdmatensor_now_ns() + (uint64_t)node_pause_ms(++left.vain) * 1000000;
+	unsigned int pause = node_pause_ms(++left.vain), pace;
+
 	pthread_mutex_lock(&run->lock);
+	pace = (run->nr + 1) * PACE_MS / run->cluster->options.connects;
+	left.due_ns = rdmatensor_deadline_ms(pause > pace ? pause : pace);
 	run->left[run->nr++] = left;
 	pthread_mutex_unlock(&run->lock);
 }
@@ -198,8 +222,6 @@ int cluster_run(struct rdmatensor_cluster *cluster, struct cluster_round *round)
 		free(threads);
 		return node_fail(-ENOMEM, "cluster: out of memory");
 	}
-	for (run.nr = 0; run.nr < round->nr; run.nr++)
-		run.left[run.nr].at = run.nr;
 	pthread_mutex_init(&run.lock, NULL);
 	sem_init(&run.ended, 0, 0);
 	begun = begin(&run, threads, nr);

@@ -194,9 +194,9 @@ void node_peers_free(struct rdmatensor_node *node);
 bool node_is_down(struct rdmatensor_node *node, uint32_t channel, int err);
 /* What is left of a deadline, for CONNECT and TABLE_OPEN, to which 0 would be the default */
 uint32_t node_left_ms(uint64_t deadline_ns);
-/* The pause of node_pause(), in milliseconds */
+/* The pause of node_pause(), in milliseconds. @vain: at least 1 */
 unsigned int node_pause_ms(unsigned int vain);
-/* Or until a signal. Return: 0; EINTR */
+/* Until then, or until a signal. Return: 0; EINTR */
 int node_sleep_until(uint64_t until_ns);
 /*
  * Between attempts of which @vain have failed one after the other: from 10 ms to a second. Return: 0, at
