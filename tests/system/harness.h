@@ -26,7 +26,10 @@ void test_register(struct test *test);
 void test_fail(const char *file, int line, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4), noreturn));
 
-/* In a child process. Return: what @fn does, 0 to 255 */
+/*
+ * In a child process. Return: what @fn does, 0 to 254; 255: a check in it has failed; 256 and more: a
+ * signal ended it
+ */
 int test_child(int (*fn)(void));
 
 /*
