@@ -297,6 +297,23 @@ static void test_again(void **state)
 	server_end_with(EXIT_OK);
 }
 
+/* A ring that cannot be waited for ends the command: it is not looked at for ever */
+static void test_no_wait(void **state)
+{
+	(void)state;
+	make_model();
+	server_start_with((char *[]){ model, "--exit-after", "1", NULL }, NR(tensors) + 1);
+	fake.flies = true;
+	fake.wait_error = -EIO;
+	fake.wait_errors = 1000;
+	assert_int_equal(RUN(cmd_fetch, "10.0.0.1", "odd", "layer.0", "-o", output), EXIT_FAILED);
+	assert_contains(messages, "fetch tensor \"odd\", step 0, from 10.0.0.1: Input/output error");
+	assert_in_range(fake.wait_errors, 900, 998);
+	fake.wait_errors = 0;
+	fake.flies = false;
+	server_end_with(EXIT_OK);
+}
+
 /* What the former worker has sent is not mixed with what the next one sends */
 static void test_restarted(void **state)
 {
@@ -1091,6 +1108,7 @@ int main(void)
 #define test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		test(test_all),
+		test(test_no_wait),
 		test(test_memories),
 		test(test_steps),
 		test(test_again),
