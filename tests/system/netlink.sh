@@ -210,7 +210,7 @@ kill -STOP $perf
 mode=$(stat -c %a /dev/rdmatensor)
 chmod 600 /dev/rdmatensor
 check "not for everybody" eval \
-	'! su -s /bin/bash nobody -c "$tool show contexts" 2>/tmp/err && grep -q "only who has CAP_NET_ADMIN on the host" /tmp/err'
+	'! su -s /bin/bash nobody -c "$tool show contexts" 2>/tmp/err && grep -q "only CAP_NET_ADMIN over this network namespace" /tmp/err'
 chmod 666 /dev/rdmatensor
 check "nobody sees what nobody does" eval \
 	'[[ $(as_nobody show contexts -j) == "[]" ]]'

@@ -19,21 +19,25 @@
 /**
  * struct kernel - what answers
  * @connect: of netlink: 0, or its error
+ * @connects: after so many dumps
  * @resolve: for the family
  * @dumps: for a dump, one attempt after the other; the last one for all further ones
  * @own: the device file's: 0, or a negative errno
  * @cause: that comes with it
  * @sockets: that are open
+ * @made: sockets that were made
  * @asked: dumps over netlink
  * @own_asked: dumps by the device file
  */
 static struct kernel {
 	int connect;
+	int connects;
 	int resolve;
 	int dumps[3];
 	int own;
 	const char *cause;
 	int sockets;
+	int made;
 	int asked;
 	int own_asked;
 } kernel;
@@ -54,6 +58,7 @@ int __wrap_dump_own(int cmd, uint32_t context, const struct dump_reader *reader,
 struct nl_sock *__wrap_nl_socket_alloc(void)
 {
 	kernel.sockets++;
+	kernel.made++;
 	return (struct nl_sock *)&socket_of_netlink;
 }
 
@@ -66,7 +71,7 @@ void __wrap_nl_socket_free(struct nl_sock *sock)
 int __wrap_genl_connect(struct nl_sock *sock)
 {
 	(void)sock;
-	return kernel.connect;
+	return kernel.asked < kernel.connects ? 0 : kernel.connect;
 }
 
 int __wrap_genl_ctrl_resolve(struct nl_sock *sock, const char *name)
@@ -135,20 +140,21 @@ static void test_netlink(void **state)
 	assert_string_equal(messages, "");
 	/* Once more, on a socket of its own, when something came or went; but not for ever */
 	SHOWS(EXIT_OK, 3, 0, .dumps = { -NLE_DUMP_INTR, -NLE_DUMP_INTR, 0 });
+	assert_int_equal(kernel.made, 3);
 	assert_string_equal(messages, "");
 	SHOWS(EXIT_FAILED, 10, 0, .dumps = { -NLE_DUMP_INTR, -NLE_DUMP_INTR, -NLE_DUMP_INTR });
 	assert_contains(messages, "try again");
 	SHOWS(EXIT_FAILED, 1, 0, .dumps = { -NLE_NOMEM });
 	assert_contains(messages, "netlink: Out of memory");
 	SHOWS(EXIT_FAILED, 0, 0, .connect = -NLE_NOMEM);
-	assert_contains(messages, "look for the family \"rdmatensor\": Out of memory");
-	SHOWS(EXIT_FAILED, 0, 0, .resolve = -NLE_OBJ_NOTFOUND);
-	assert_contains(messages, "modprobe rdmatensor");
+	assert_contains(messages, "ask for the family \"rdmatensor\": Out of memory");
 }
 
 static void test_own(void **state)
 {
-	static const int connects[] = { -NLE_AF_NOSUPPORT, -NLE_NOACCESS, -NLE_PERM };
+	static const int connects[] = {
+		-NLE_AF_NOSUPPORT, -NLE_NOACCESS, -NLE_PERM, -NLE_PROTO_MISMATCH,
+	};
 	size_t i;
 
 	(void)state;
@@ -160,7 +166,11 @@ static void test_own(void **state)
 	}
 	SHOWS(EXIT_OK, 1, 1, .dumps = { -NLE_PERM });
 	assert_contains(messages, "in this PID namespace");
+	SHOWS(EXIT_OK, 1, 1, .dumps = { -NLE_NOACCESS });
 	SHOWS(EXIT_OK, 2, 1, .dumps = { -NLE_DUMP_INTR, -NLE_PERM });
+	SHOWS(EXIT_OK, 1, 1, .dumps = { -NLE_DUMP_INTR }, .connect = -NLE_AF_NOSUPPORT, .connects = 1);
+	/* What keeps the library from asking is to it as if there were no family */
+	SHOWS(EXIT_OK, 0, 1, .resolve = -NLE_OBJ_NOTFOUND);
 	/* Of the device file too many came and went */
 	SHOWS(EXIT_FAILED, 1, 1, .dumps = { -NLE_PERM }, .own = -EINTR);
 	assert_contains(messages, "try again");

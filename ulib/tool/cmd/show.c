@@ -304,7 +304,7 @@ static int show_table(const struct table *table, char *const *args, int nr, bool
 		json_object_put(list);
 	}
 	if (extent.own)
-		warned("this is what this user opened in this PID namespace: CAP_NET_ADMIN on the host shows all");
+		warned("this is what this user opened in this PID namespace: CAP_NET_ADMIN over this network namespace shows all");
 	return extent.whole ? EXIT_OK :
 	       failed("show %s: contexts, channels or other objects came and went during each attempt: some may be missing or listed twice: try again",
 		      table->name);

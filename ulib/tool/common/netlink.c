@@ -44,7 +44,7 @@ static int on_valid(struct nl_msg *msg, void *arg)
 	return NL_OK;
 }
 
-/* 0: connected, and *family is the module's; or what the library says, of which nothing is told */
+/* 0: connected, and *family is the module's; or the library's error, of which nothing is told */
 static int connect_family(struct nl_sock **out, int *family)
 {
 	struct nl_sock *sock = nl_socket_alloc();
@@ -69,14 +69,18 @@ static int family_failed(int err)
 	return err == -NLE_OBJ_NOTFOUND ?
 		failed("netlink: there is no family \"%s\": the module is not loaded: modprobe rdmatensor",
 		       RDMATENSOR_NL_NAME) :
-		failed("netlink: look for the family \"%s\": %s", RDMATENSOR_NL_NAME,
+		failed("netlink: ask for the family \"%s\": %s", RDMATENSOR_NL_NAME,
 		       nl_geterror(err));
 }
 
-/* Netlink answers the privileged, and a sandbox may have no such sockets at all */
+/*
+ * Netlink answers the privileged, and a sandbox may have no such sockets at all. The library takes what
+ * keeps it from asking for a family for the lack of one
+ */
 static bool may_not_ask(int err)
 {
-	return err == -NLE_PERM || err == -NLE_NOACCESS || err == -NLE_AF_NOSUPPORT;
+	return err == -NLE_PERM || err == -NLE_NOACCESS || err == -NLE_AF_NOSUPPORT ||
+	       err == -NLE_PROTO_MISMATCH || err == -NLE_OBJ_NOTFOUND;
 }
 
 static int dump_once(struct nl_sock *sock, int family, int cmd, uint32_t context,
@@ -113,7 +117,7 @@ static int own_messages(int cmd, uint32_t context, const struct dump_reader *rea
 		snprintf(cause, sizeof(cause), "the device file: %s", err == -ENOTTY ?
 			 "the module is older than this program: load a newer one" :
 			 strerror(-err));
-	return failed("%s; without the device file only who has CAP_NET_ADMIN on the host is shown contexts",
+	return failed("%s; without the device file only CAP_NET_ADMIN over this network namespace shows contexts",
 		      cause);
 }
 
@@ -233,7 +237,7 @@ int listen_events(bool (*event)(struct json_object *object, void *arg), void *ar
 	if (ret < 0) {
 		nl_socket_free(sock);
 		return failed("netlink: cannot listen: %s%s", nl_geterror(ret), ret == -NLE_PERM ?
-			      ": only who has CAP_NET_ADMIN on the host hears what processes do" : "");
+			      ": only CAP_NET_ADMIN over this network namespace hears what processes do" : "");
 	}
 	nl_socket_disable_seq_check(sock);
 	nl_socket_set_nonblocking(sock);
