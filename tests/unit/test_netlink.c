@@ -181,6 +181,11 @@ static void test_neither(void **state)
 	(void)state;
 	SHOWS(EXIT_FAILED, 1, 1, .dumps = { -NLE_PERM }, .own = -EACCES, .cause = "open F: no");
 	assert_contains(messages, "error: open F: no; without the device file only");
+	/* Nothing is there of the module, or of it there is no file */
+	SHOWS(EXIT_FAILED, 0, 1, .resolve = -NLE_OBJ_NOTFOUND, .own = -ENOENT, .cause = "open F: none");
+	assert_contains(messages, "the module is not loaded: modprobe rdmatensor");
+	SHOWS(EXIT_FAILED, 1, 1, .dumps = { -NLE_PERM }, .own = -ENOENT, .cause = "open F: none");
+	assert_contains(messages, "error: open F: none; without");
 	SHOWS(EXIT_FAILED, 1, 1, .dumps = { -NLE_PERM }, .own = -ENOTTY);
 	assert_contains(messages, "the module is older");
 	/* What is no such file is no old module */

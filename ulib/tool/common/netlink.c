@@ -103,9 +103,9 @@ static int dump_once(struct nl_sock *sock, int family, int cmd, uint32_t context
 	return ret < 0 ? ret : nl_recvmsgs_default(sock);
 }
 
-/* For those who may not ask by netlink */
-static int own_messages(int cmd, uint32_t context, const struct dump_reader *reader, void *arg,
-			struct dump_extent *extent)
+/* For those who may not ask by netlink. @asked: what asking has ended with */
+static int own_messages(int asked, int cmd, uint32_t context, const struct dump_reader *reader,
+			void *arg, struct dump_extent *extent)
 {
 	char cause[512] = "";
 	int err = dump_own(cmd, context, reader, arg, TRIES, cause, sizeof(cause));
@@ -113,6 +113,9 @@ static int own_messages(int cmd, uint32_t context, const struct dump_reader *rea
 	*extent = (struct dump_extent){ .whole = !err, .own = true };
 	if (!err || err == -EINTR)
 		return EXIT_OK;
+	/* Neither is there */
+	if (asked == -NLE_OBJ_NOTFOUND && (err == -ENOENT || err == -ENODEV || err == -ENXIO))
+		return family_failed(asked);
 	if (!*cause)
 		snprintf(cause, sizeof(cause), "the device file: %s", err == -ENOTTY ?
 			 "the module is older than this program: load a newer one" :
@@ -132,7 +135,8 @@ int dump_messages(int cmd, uint32_t context, const struct dump_reader *reader, v
 		ret = connect_family(&sock, &family);
 		if (ret)
 			return may_not_ask(ret) ?
-			       own_messages(cmd, context, reader, arg, extent) : family_failed(ret);
+			       own_messages(ret, cmd, context, reader, arg, extent) :
+			       family_failed(ret);
 		reader->begin(arg);
 		ret = dump_once(sock, family, cmd, context, &reading);
 		/* The rest of one that was interrupted must not be taken for the next one */
@@ -141,7 +145,7 @@ int dump_messages(int cmd, uint32_t context, const struct dump_reader *reader, v
 			break;
 	}
 	if (may_not_ask(ret))
-		return own_messages(cmd, context, reader, arg, extent);
+		return own_messages(ret, cmd, context, reader, arg, extent);
 	*extent = (struct dump_extent){ .whole = !ret };
 	return !ret || ret == -NLE_DUMP_INTR ? EXIT_OK : failed("netlink: %s", nl_geterror(ret));
 }
