@@ -131,6 +131,7 @@ int dump_messages(int cmd, uint32_t context, const struct dump_reader *reader, v
 	struct nl_sock *sock;
 	int family, ret, i;
 
+	*extent = (struct dump_extent){ 0 };
 	for (i = 0; i < TRIES; i++) {
 		ret = connect_family(&sock, &family);
 		if (ret)
@@ -146,7 +147,7 @@ int dump_messages(int cmd, uint32_t context, const struct dump_reader *reader, v
 	}
 	if (may_not_ask(ret))
 		return own_messages(ret, cmd, context, reader, arg, extent);
-	*extent = (struct dump_extent){ .whole = !ret };
+	extent->whole = !ret;
 	return !ret || ret == -NLE_DUMP_INTR ? EXIT_OK : failed("netlink: %s", nl_geterror(ret));
 }
 
