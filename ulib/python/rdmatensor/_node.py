@@ -27,9 +27,9 @@ _handles: "weakref.WeakSet[_Handle]" = weakref.WeakSet()
 
 #: struct rdmatensor_tensor, to read many at once
 _TENSOR = np.dtype({
-    "names": ["data", "bytes", "type", "ndims", "dims"],
-    "formats": ["u8", "u8", "u4", "u4", ("u8", DIMS_MAX)],
-    "offsets": [0, 8, 24, 28, 32],
+    "names": ["data", "bytes", "step", "type", "ndims", "dims"],
+    "formats": ["u8", "u8", "i8", "u4", "u4", ("u8", DIMS_MAX)],
+    "offsets": [0, 8, 16, 24, 28, 32],
     "itemsize": ffi.sizeof("struct rdmatensor_tensor"),
 })
 
@@ -846,10 +846,11 @@ class Peer:
              wait: bool = True) -> list[np.ndarray]:
         handle = self._node._live()
         strides: list[Any] = []
-        # One by one only where that differs: it is all the same for most
         tensors = ffi.new("struct rdmatensor_tensor[]", len(names))
-        for i, out in enumerate(outs) if step or any(o is not None for o in outs) else ():
-            tensors[i].step = step
+        if step and names:
+            np.frombuffer(ffi.buffer(tensors), _TENSOR)["step"] = step
+        # One by one only where that differs: it is all the same for most
+        for i, out in enumerate(outs) if any(o is not None for o in outs) else ():
             if out is None:
                 continue
             why = _unfit(out)
@@ -913,21 +914,23 @@ class Peer:
     def _results(handle, tensors, outs,
                  parts: list[_Slice | None] | None = None) -> list[np.ndarray]:
         read = np.frombuffer(ffi.buffer(tensors), _TENSOR)
-        results = []
-        for out, data, nbytes, number, ndims, dims in zip(
-                outs, read["data"].tolist(), read["bytes"].tolist(), read["type"].tolist(),
-                read["ndims"].tolist(), read["dims"].tolist()):
-            form = _form(number, tuple(dims[:ndims]))
-            if form.nbytes != nbytes:
-                # Opaque: bytes, whatever its shape
-                form = _Form(np.dtype("u1"), (nbytes,))
-            if out is None:
-                results.append(_array(handle, data, form))
-                # The array's from here on
-                tensors[len(results) - 1].data = ffi.NULL
-            else:
-                part = parts[len(results)] if parts else None
-                results.append(_filled(out, nbytes, form, part.dropped if part else ()))
+        results: list[np.ndarray] = []
+        try:
+            for out, data, nbytes, number, ndims, dims in zip(
+                    outs, read["data"].tolist(), read["bytes"].tolist(), read["type"].tolist(),
+                    read["ndims"].tolist(), read["dims"].tolist()):
+                form = _form(number, tuple(dims[:ndims]))
+                if form.nbytes != nbytes:
+                    # Opaque: bytes, whatever its shape
+                    form = _Form(np.dtype("u1"), (nbytes,))
+                if out is None:
+                    results.append(_array(handle, data, form))
+                else:
+                    part = parts[len(results)] if parts else None
+                    results.append(_filled(out, nbytes, form, part.dropped if part else ()))
+        finally:
+            # The arrays' from here on
+            read["data"][:len(results)] = 0
         return results
 
     def __repr__(self) -> str:
