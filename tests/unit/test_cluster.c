@@ -670,17 +670,21 @@ static void test_absent(void **state)
 }
 
 /* One that refused at first is tried again although others keep the threads, one after the other */
+static struct {
+	unsigned int begun;
+	/* Of the others, when the first one was tried again */
+	unsigned int before;
+} silent;
+
 static int be_silent(struct rdmatensor_cluster *of, unsigned int rank, bool again, void *arg)
 {
-	unsigned int *begun = arg;
-
 	(void)of;
+	(void)arg;
 	if (!rank) {
-		/* By then not all of the others have been begun */
-		assert_true(!again || __atomic_load_n(begun, __ATOMIC_RELAXED) < 6);
+		silent.before = silent.begun;
 		return again ? 0 : CLUSTER_LATER;
 	}
-	__atomic_add_fetch(begun, 1, __ATOMIC_RELAXED);
+	silent.begun++;
 	usleep(100000);
 	return node_fail(-ETIMEDOUT, "rank %u is silent", rank);
 }
@@ -691,10 +695,10 @@ static void test_silent(void **state)
 		.lock = PTHREAD_MUTEX_INITIALIZER, .telling = PTHREAD_MUTEX_INITIALIZER,
 		.options = { .connects = 1 },
 	};
-	unsigned int ranks[9], begun = 0, i;
+	unsigned int ranks[9], i;
 	int errors[9];
 	struct cluster_round round = {
-		.work = be_silent, .arg = &begun, .ranks = ranks, .nr = 9, .errors = errors,
+		.work = be_silent, .ranks = ranks, .nr = 9, .errors = errors,
 		.stage = RDMATENSOR_CLUSTER_CONNECTING,
 	};
 
@@ -703,7 +707,44 @@ static void test_silent(void **state)
 		ranks[i] = i;
 	assert_int_equal(cluster_run(&fits, &round), 8);
 	assert_int_equal(errors[0], 0);
-	assert_int_equal(begun, 8);
+	assert_int_equal(silent.begun, 8);
+	/* By then not all of the others had been begun */
+	assert_in_range(silent.before, 1, 5);
+	free(round.first);
+}
+
+/* What nobody has come for costs no more the more there are */
+static int be_away(struct rdmatensor_cluster *of, unsigned int rank, bool again, void *arg)
+{
+	(void)of;
+	(void)rank;
+	(void)again;
+	__atomic_add_fetch((unsigned int *)arg, 1, __ATOMIC_RELAXED);
+	return rdmatensor_now_ns() < awaited.deadline_ns ? CLUSTER_LATER :
+							   node_fail(-ETIMEDOUT, "it is away");
+}
+
+static void test_pace(void **state)
+{
+	struct rdmatensor_cluster fits = {
+		.lock = PTHREAD_MUTEX_INITIALIZER, .telling = PTHREAD_MUTEX_INITIALIZER,
+		.options = { .connects = 1 },
+	};
+	unsigned int ranks[40], attempts = 0, i;
+	int errors[40];
+	struct cluster_round round = {
+		.work = be_away, .arg = &attempts, .ranks = ranks, .nr = 40, .errors = errors,
+		.stage = RDMATENSOR_CLUSTER_CONNECTING,
+	};
+
+	(void)state;
+	awaited.deadline_ns = rdmatensor_deadline_ms(500);
+	round.deadline_ns = awaited.deadline_ns;
+	for (i = 0; i < NR(ranks); i++)
+		ranks[i] = i;
+	assert_int_equal(cluster_run(&fits, &round), 40);
+	/* The first and the last of each, and 500 / 64 between them */
+	assert_in_range(attempts, NR(ranks), 3 * NR(ranks));
 	free(round.first);
 }
 
@@ -1115,6 +1156,7 @@ int main(void)
 		TEST(test_round),
 		TEST(test_absent),
 		TEST(test_silent),
+		TEST(test_pace),
 		TEST(test_interrupted),
 		TEST(test_check),
 		TEST(test_check_by_others),
