@@ -549,9 +549,11 @@ static int dump(struct worker *w, struct life *life)
 	int ret;
 
 	arg.command = 1 + below(w, RDMATENSOR_NL_CMD_TENSOR_GET);
-	arg.buf_uptr = (uint64_t)(uintptr_t)room;
 	arg.room = sizeof(room);
 	MUTATE();
+	/* What is written to stays ours: any other address may be the allocator's */
+	arg.buf_uptr = one_in(w, 8) ? (uintptr_t)w->pages + 2 * PAGE - below(w, 64) :
+				      (uintptr_t)room;
 	/* From where the last call has come to */
 	do {
 		ret = CALL(DUMP);
