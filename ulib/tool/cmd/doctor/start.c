@@ -164,7 +164,7 @@ static const char *itself_remedy(int err)
 	case -ENOMEM:
 		return "raise the limit that it names";
 	default:
-		return "has the link been down? soft-RoCE takes no connections after that: rdma link del, then rdma link add it again; else see the kernel log";
+		return "was the link down, or the address removed? soft-RoCE takes no connections after that: rdma link del, then rdma link add it again; else see the kernel log";
 	}
 }
 
