@@ -15,6 +15,7 @@ import time
 import numpy as np
 import pytest
 import rdmatensor as rt
+from breaking import Noting, broken_at_each_line, notes_what_is_given_back
 from rdmatensor import _node
 
 NUMPY_TYPES = ["f4", "f8", "f2", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?", "c8", "c16"]
@@ -407,6 +408,23 @@ class Raising:
             raise KeyboardInterrupt
 
         return raises
+
+
+def test_get_interrupted_anywhere(offers, peer, monkeypatch):
+    """What has come is given back once, wherever a signal's handler raises"""
+    offers["a"] = np.arange(10)
+    offers["b"] = np.zeros((3, 2), "u1")
+    offers["c"] = np.ones(4, np.dtype("u2", metadata={"rdmatensor": "bfloat16"}))
+    noting = Noting(_node.lib, "rdmatensor_get_each",
+                    lambda args: [args[3][i].data for i in range(args[4])])
+    monkeypatch.setattr(_node, "lib", noting)
+    # What is looked up once is other lines
+    peer.get_many(["a", "b", "c"])
+    given = notes_what_is_given_back(peer._node, monkeypatch)
+    for nr in broken_at_each_line(noting, lambda: peer.get_many(["a", "b", "c"])):
+        assert len(noting.came) == 3 and sorted(given) == sorted(noting.came), nr
+        given.clear()
+    assert nr > 20
 
 
 def test_list_interrupted_when_it_has_come(offers, peer, monkeypatch):

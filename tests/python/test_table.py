@@ -10,6 +10,8 @@ import time
 import numpy as np
 import pytest
 import rdmatensor as rt
+from breaking import Noting, broken_at_each_line, notes_what_is_given_back
+from rdmatensor import _table
 
 ROWS, COLUMNS = 3000, 16
 
@@ -116,6 +118,19 @@ def test_rows_stay_as_long_as_their_array(table, whole):
     assert all((array == whole[200 * i + 100 : 200 * i + 200]).all()
                for i, array in enumerate(kept))
     assert (more[-1] == whole[2800:2900]).all()
+
+
+def test_gather_interrupted_anywhere(node, table, monkeypatch):
+    """Rows that have come are given back once, wherever a signal's handler raises"""
+    noting = Noting(_table.lib, "rdmatensor_get_rows", lambda args: [args[3].data])
+    monkeypatch.setattr(_table, "lib", noting)
+    # What is looked up once is other lines
+    assert table[np.arange(100)].shape == (100, COLUMNS)
+    given = notes_what_is_given_back(node, monkeypatch)
+    for nr in broken_at_each_line(noting, lambda: table[np.arange(100)]):
+        assert len(noting.came) == 1 and given == noting.came, nr
+        given.clear()
+    assert nr > 5
 
 
 def test_own_rows(offers, whole):

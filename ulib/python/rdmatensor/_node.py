@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import ctypes
 import errno
 import functools
 import itertools
 import math
 import operator
 import os
+import struct
 import threading
 import time
 import weakref
@@ -25,11 +27,12 @@ from ._list import Offered, parse
 _handles: "weakref.WeakSet[_Handle]" = weakref.WeakSet()
 
 
-#: struct rdmatensor_tensor, to read many at once
+#: struct rdmatensor_tensor, to read many at once; its look: data_type, ndims and dims
+_LOOK_BYTES = 8 + 8 * DIMS_MAX
 _TENSOR = np.dtype({
-    "names": ["data", "bytes", "step", "type", "ndims", "dims"],
-    "formats": ["u8", "u8", "i8", "u4", "u4", ("u8", DIMS_MAX)],
-    "offsets": [0, 8, 16, 24, 28, 32],
+    "names": ["data", "bytes", "step", "look"],
+    "formats": ["u8", "u8", "i8", f"V{_LOOK_BYTES}"],
+    "offsets": [0, 8, 16, 24],
     "itemsize": ffi.sizeof("struct rdmatensor_tensor"),
 })
 
@@ -108,15 +111,43 @@ class _Handle:
         lib.rdmatensor_node_free_many(self.pointer, ffi.cast("void **", pointers), len(idle))
 
 
+class _Memory:
+    """Memory of a node's, as numpy sees it: the base of the arrays in it"""
+
+    __slots__ = ()
+    #: Not before the memory is the view's, and not its maker's any more
+    handle: _Handle
+    address: int
+    nbytes: int
+    #: Of an array that can be offered as it is: where the node has it noted
+    own: dict[int, int] | None
+
+    def __del__(self):
+        handle = getattr(self, "handle", None)
+        if handle is None:
+            return
+        # Before it can be another's
+        if self.own is not None:
+            self.own.pop(self.address, None)
+        handle.give_back(self.address, self.nbytes)
+
+
+@functools.lru_cache(None)
+def _memory_type(bits: int) -> type:
+    """Views of ctypes have their lengths in their types: of as many bytes or more, so that these are few"""
+    return type("_Memory", (_Memory, ctypes.c_char * (1 << bits)),
+                {"__slots__": ("handle", "address", "nbytes", "own")})
+
+
 class _Form:
     """What an array looks like: many of a model's are alike"""
 
-    __slots__ = ("dtype", "shape", "typestr", "nbytes", "tagged")
+    __slots__ = ("dtype", "shape", "nbytes", "memory")
 
     def __init__(self, dtype: np.dtype, shape: tuple[int, ...]):
-        self.dtype, self.shape, self.typestr = dtype, shape, dtype.str
+        self.dtype, self.shape = dtype, shape
         self.nbytes = math.prod(shape) * dtype.itemsize
-        self.tagged = dtype.metadata is not None
+        self.memory = _memory_type(self.nbytes.bit_length())
 
 
 @functools.lru_cache(4096)
@@ -124,31 +155,18 @@ def _form(number: int, shape: tuple[int, ...]) -> _Form:
     return _Form(from_wire(number), shape)
 
 
-class _Memory:
-    """Memory of a node's, as numpy sees it: the base of all arrays in it"""
-
-    __slots__ = ("__array_interface__", "_handle", "_address", "_nbytes", "own")
-
-    def __init__(self, handle: _Handle, address: int, form: _Form):
-        self._handle, self._address, self._nbytes = handle, address, form.nbytes
-        self.own: dict[int, int] | None = None
-        self.__array_interface__ = {
-            "version": 3, "data": (address, False), "typestr": form.typestr, "shape": form.shape,
-        }
-
-    def __del__(self):
-        # Before it can be another's
-        if self.own is not None:
-            self.own.pop(self._address, None)
-        self._handle.give_back(self._address, self._nbytes)
+@functools.lru_cache(4096)
+def _form_of(look: bytes) -> _Form:
+    """By a tensor's type, ndims and dims, as they lie in its struct"""
+    number, ndims, *dims = struct.unpack(f"=II{DIMS_MAX}Q", look)
+    return _form(number, tuple(dims[:ndims]))
 
 
-def _array(handle: _Handle, address: int, form: _Form) -> np.ndarray:
-    """A view of memory of the node's, which is given back with the last view"""
-    if not address:
-        return np.empty(form.shape, form.dtype)
-    array = np.asarray(_Memory(handle, address, form))
-    return array.view(form.dtype) if form.tagged else array
+def _view(address: int, form: _Form) -> np.ndarray:
+    """An array over memory of a node's, which its last view gives back once its base has a handle"""
+    memory = form.memory.from_address(address)
+    memory.address, memory.nbytes, memory.own = address, form.nbytes, None
+    return np.ndarray(form.shape, form.dtype, memory)
 
 
 def _after_fork() -> None:
@@ -497,10 +515,11 @@ class Node:
         if data == ffi.NULL:
             raise MemoryError(_said())
         start = int(ffi.cast("uintptr_t", data))
-        array = _array(handle, start, _Form(dtype, shape))
+        array = _view(start, _Form(dtype, shape))
+        memory = array.base
+        memory.handle = handle
         if not offered:
             return array
-        memory = array.base if isinstance(array.base, _Memory) else array.base.base
         self._own[start] = start + nbytes
         memory.own = self._own
         return array
@@ -914,23 +933,23 @@ class Peer:
     def _results(handle, tensors, outs,
                  parts: list[_Slice | None] | None = None) -> list[np.ndarray]:
         read = np.frombuffer(ffi.buffer(tensors), _TENSOR)
+        looks, data = read["look"].tobytes(), read["data"]
         results: list[np.ndarray] = []
-        try:
-            for out, data, nbytes, number, ndims, dims in zip(
-                    outs, read["data"].tolist(), read["bytes"].tolist(), read["type"].tolist(),
-                    read["ndims"].tolist(), read["dims"].tolist()):
-                form = _form(number, tuple(dims[:ndims]))
-                if form.nbytes != nbytes:
-                    # Opaque: bytes, whatever its shape
-                    form = _Form(np.dtype("u1"), (nbytes,))
-                if out is None:
-                    results.append(_array(handle, data, form))
-                else:
-                    part = parts[len(results)] if parts else None
-                    results.append(_filled(out, nbytes, form, part.dropped if part else ()))
-        finally:
-            # The arrays' from here on
-            read["data"][:len(results)] = 0
+        for i, (out, address, nbytes) in enumerate(zip(outs, data.tolist(), read["bytes"].tolist())):
+            form = _form_of(looks[i * _LOOK_BYTES : (i + 1) * _LOOK_BYTES])
+            if form.nbytes != nbytes:
+                # Opaque: bytes, whatever its shape
+                form = _Form(np.dtype("u1"), (nbytes,))
+            if out is not None:
+                part = parts[i] if parts else None
+                array = _filled(out, nbytes, form, part.dropped if part else ())
+            elif address:
+                array = _view(address, form)
+                # The array's from here on, in one go: a signal's handler runs before or after
+                array.base.handle, data[i] = handle, 0
+            else:
+                array = np.empty(form.shape, form.dtype)
+            results.append(array)
         return results
 
     def __repr__(self) -> str:

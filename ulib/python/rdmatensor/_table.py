@@ -9,7 +9,7 @@ from typing import Any, Sequence
 import numpy as np
 
 from ._ffi import ffi, lib
-from ._node import (Node, _array, _encoded, _form, _Handle, _pointer, default_node,
+from ._node import (Node, _encoded, _form, _Handle, _pointer, _view, default_node,
                     _until_it_ends)
 
 
@@ -114,10 +114,9 @@ class DistTensor:
                 raise
             if out is not None:
                 return out
-            array = _array(handle, int(ffi.cast("uintptr_t", rows.data)),
-                           _form(self._type, shape))
-            # The array's from here on
-            rows.data = ffi.NULL
+            array = _view(int(ffi.cast("uintptr_t", rows.data)), _form(self._type, shape))
+            # The array's from here on, in one go: a signal's handler runs before or after
+            array.base.handle, rows.data = handle, ffi.NULL
             return array
         finally:
             # What has come when a signal's handler raised is nobody's

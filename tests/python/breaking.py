@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Signals whose handlers raise at any line, and what becomes of the memory that had come by then."""
+
+import gc
+import sys
+
+from rdmatensor._ffi import ffi
+
+
+class Noting:
+    """A library that notes whose memory has come by one of its calls: `find` has it of the arguments"""
+
+    def __init__(self, lib, name, find):
+        self._lib, self._name, self._find = lib, name, find
+        self.came = []
+
+    def __getattr__(self, name):
+        call = getattr(self._lib, name)
+        if name != self._name:
+            return call
+
+        def notes(*args):
+            err = call(*args)
+            self.came += [int(ffi.cast("uintptr_t", data)) for data in self._find(args)]
+            return err
+
+        return notes
+
+
+def broken_at_each_line(noting, run):
+    """Runs it with KeyboardInterrupt at the first line once memory has come, then at the second, and
+    so on, until it ends before. A finalizer's errors are nobody's: not there. Yields after each"""
+    left = 0
+
+    def line(frame, event, _arg):
+        nonlocal left
+        if event == "line" and noting.came:
+            left -= 1
+            if left < 0:
+                raise KeyboardInterrupt
+        return line
+
+    def call(frame, _event, _arg):
+        ours = "/rdmatensor/_" in frame.f_code.co_filename
+        return line if ours and frame.f_code.co_name != "__del__" else None
+
+    for nr in range(1000):
+        left = nr
+        noting.came.clear()
+        sys.settrace(call)
+        try:
+            run()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(None)
+        gc.collect()
+        yield nr
+        if left >= 0:
+            break
+
+
+def notes_what_is_given_back(node, monkeypatch):
+    given = []
+    monkeypatch.setattr(node._handle, "give_back", lambda address, _nbytes: given.append(address))
+    return given
