@@ -10,6 +10,8 @@
 #include <netlink/netlink.h>
 #include <stdio.h>
 
+#include <rdmatensor/netlink.h>
+
 #include "capture.h"
 #include "tool/cmd/commands.h"
 #include "tool/common/message.h"
@@ -22,6 +24,7 @@
  * @connects: after so many dumps
  * @resolve: for the family
  * @dumps: for a dump, one attempt after the other; the last one for all further ones
+ * @objects: that come of each dump before it ends
  * @own: the device file's: 0, or a negative errno
  * @cause: that comes with it
  * @sockets: that are open
@@ -34,6 +37,7 @@ static struct kernel {
 	int connects;
 	int resolve;
 	int dumps[3];
+	int objects;
 	int own;
 	const char *cause;
 	int sockets;
@@ -43,6 +47,8 @@ static struct kernel {
 } kernel;
 
 static char socket_of_netlink;
+static nl_recvmsg_msg_cb_t on_message;
+static void *on_message_arg;
 
 struct nl_sock *__wrap_nl_socket_alloc(void);
 void __wrap_nl_socket_free(struct nl_sock *sock);
@@ -87,8 +93,8 @@ int __wrap_nl_socket_modify_cb(struct nl_sock *sock, enum nl_cb_type type, enum 
 	(void)sock;
 	(void)type;
 	(void)kind;
-	(void)func;
-	(void)arg;
+	on_message = func;
+	on_message_arg = arg;
 	return 0;
 }
 
@@ -99,9 +105,25 @@ int __wrap_nl_send_auto(struct nl_sock *sock, struct nl_msg *msg)
 	return 1;
 }
 
+static void tell_object(void)
+{
+	struct nl_msg *msg = nlmsg_alloc();
+
+	assert_non_null(msg);
+	assert_non_null(genlmsg_put(msg, 1, 1, 42, 0, 0, RDMATENSOR_NL_CMD_CONTEXT_GET,
+				    RDMATENSOR_NL_VERSION));
+	assert_int_equal(nla_put_u32(msg, RDMATENSOR_NL_A_CONTEXT, 7), 0);
+	on_message(msg, on_message_arg);
+	nlmsg_free(msg);
+}
+
 int __wrap_nl_recvmsgs_default(struct nl_sock *sock)
 {
+	int i;
+
 	(void)sock;
+	for (i = 0; i < kernel.objects; i++)
+		tell_object();
 	return kernel.dumps[kernel.asked < 2 ? kernel.asked++ : (kernel.asked++, 2)];
 }
 
@@ -171,6 +193,11 @@ static void test_own(void **state)
 	SHOWS(EXIT_OK, 1, 1, .dumps = { -NLE_DUMP_INTR }, .connect = -NLE_AF_NOSUPPORT, .connects = 1);
 	/* What keeps the library from asking is to it as if there were no family */
 	SHOWS(EXIT_OK, 0, 1, .resolve = -NLE_OBJ_NOTFOUND);
+	/* What had come by netlink until then is not of those */
+	SHOWS(EXIT_OK, 1, 0, .objects = 1);
+	assert_contains(text, "\"context\":7");
+	SHOWS(EXIT_OK, 1, 1, .dumps = { -NLE_PERM }, .objects = 2);
+	assert_string_equal(text, "[]\n");
 	/* Of the device file too many came and went */
 	SHOWS(EXIT_FAILED, 1, 1, .dumps = { -NLE_PERM }, .own = -EINTR);
 	assert_contains(messages, "try again");
@@ -197,12 +224,27 @@ static void test_neither(void **state)
 	assert_contains(messages, "the device file: Cannot allocate memory");
 }
 
+/* Events have no other way */
+static void test_events(void **state)
+{
+	(void)state;
+	kernel = (struct kernel){ .connect = -NLE_AF_NOSUPPORT };
+	assert_int_equal(RUN(cmd_monitor, "-j"), EXIT_FAILED);
+	assert_contains(messages, "events come by netlink alone");
+	assert_int_equal(kernel.sockets, 0);
+	assert_int_equal(kernel.own_asked, 0);
+	kernel = (struct kernel){ .resolve = -NLE_OBJ_NOTFOUND };
+	assert_int_equal(RUN(cmd_monitor, "-j"), EXIT_FAILED);
+	assert_contains(messages, "modprobe rdmatensor");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_netlink),
 		cmocka_unit_test(test_own),
 		cmocka_unit_test(test_neither),
+		cmocka_unit_test(test_events),
 	};
 
 	return cmocka_run_group_tests_name("netlink", tests, NULL, NULL);

@@ -235,8 +235,11 @@ int listen_events(bool (*event)(struct json_object *object, void *arg), void *ar
 	uint32_t drops = 0;
 
 	ret = connect_family(&sock, &family);
-	if (ret)
+	if (ret == -NLE_OBJ_NOTFOUND || (ret && !may_not_ask(ret)))
 		return family_failed(ret);
+	if (ret)
+		return failed("netlink: cannot listen: %s: events come by netlink alone: run it where netlink sockets are allowed",
+			      nl_geterror(ret));
 	group = genl_ctrl_resolve_grp(sock, RDMATENSOR_NL_NAME, RDMATENSOR_NL_EVENTS);
 	ret = group < 0 ? group : nl_socket_add_membership(sock, group);
 	if (ret < 0) {
