@@ -201,6 +201,13 @@ check "one context's channels" is 'map(.worker)' '["perf-client"]' channels "$id
 not_there() { ! "$tool" "$@" 2>/tmp/err && grep -q "there is no context 99999" /tmp/err; }
 check "one that is not there" not_there show channels 99999 -j
 check "nor for top" not_there top -n 1 99999
+# What a program has of it that may not ask by netlink; root's are all that there are
+own_are() {
+	diff <("$LAB_BUILD/ulib/bin/own" | sort) \
+		<("$tool" show contexts -j | jq -r '.[] | "\(.context) \(.pid) \(.worker)"' | sort) &&
+		"$LAB_BUILD/ulib/bin/own" | grep -q "^$id [0-9]* perf-client$"
+}
+check "an example's list is the same" own_are
 kill -CONT $perf
 check "fetches go on" eval \
 	'until_true is ".[0].counters.fetched > 0" true channels "$id"

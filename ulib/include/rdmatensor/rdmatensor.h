@@ -319,7 +319,7 @@ int rdmatensor_lasting_query(struct rdmatensor *rt, struct rdmatensor_lasting_qu
  * genlmsghdr, attributes; libnl's nlmsg_ok(), nlmsg_next() and genlmsg_parse() read them. Called
  * again with the same struct it goes on, until out_bytes is 0. If flags has
  * RDMATENSOR_DUMP_CHANGED after one of the calls, some may be missing: set place and generation to
- * 0, forget what came, and begin again.
+ * 0, forget what came, and begin again. ulib/examples/own.c lists contexts so.
  *
  * Return: 0; -EINVAL; -EFAULT; -ENOMEM; -ENOTTY: the module is older than this.
  */
