@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Signals whose handlers raise at any line, and what becomes of the memory that had come by then."""
+"""Signals whose handlers raise, and what becomes of the memory that had come by then.
+
+One raises at each line in turn, not within a line, and not once more while what the first one left
+is cleaned up.
+"""
 
 import gc
 import sys
@@ -8,7 +12,7 @@ from rdmatensor._ffi import ffi
 
 
 class Noting:
-    """A library that notes whose memory has come by one of its calls: `find` has it of the arguments"""
+    """A library that notes what memory comes by one of its calls: find() has it of arguments and result"""
 
     def __init__(self, lib, name, find):
         self._lib, self._name, self._find = lib, name, find
@@ -20,9 +24,9 @@ class Noting:
             return call
 
         def notes(*args):
-            err = call(*args)
-            self.came += [int(ffi.cast("uintptr_t", data)) for data in self._find(args)]
-            return err
+            result = call(*args)
+            self.came += [int(ffi.cast("uintptr_t", data)) for data in self._find(args, result)]
+            return result
 
         return notes
 
@@ -44,6 +48,7 @@ def broken_at_each_line(noting, run):
         ours = "/rdmatensor/_" in frame.f_code.co_filename
         return line if ours and frame.f_code.co_name != "__del__" else None
 
+    former = sys.gettrace()
     for nr in range(1000):
         left = nr
         noting.came.clear()
@@ -53,7 +58,7 @@ def broken_at_each_line(noting, run):
         except KeyboardInterrupt:
             pass
         finally:
-            sys.settrace(None)
+            sys.settrace(former)
         gc.collect()
         yield nr
         if left >= 0:

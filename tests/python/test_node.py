@@ -53,6 +53,29 @@ def test_scalars_and_no_elements(offers, peer):
     assert peer["e"].shape == (3, 0, 2) and peer["e"].dtype == np.int32
 
 
+def test_shapes_of_empty(offers, monkeypatch):
+    assert offers.empty((np.int64(3), np.uint8(4))).shape == (3, 4)
+    assert offers.empty(np.int64(5)).shape == (5,) and offers.empty([2, 3]).shape == (2, 3)
+    assert offers.empty(()).shape == () and offers.empty((0, 4)).shape == (0, 4)
+    noting = Noting(_node.lib, "rdmatensor_node_alloc", lambda _, result: [result])
+    monkeypatch.setattr(_node, "lib", noting)
+    given = notes_what_is_given_back(offers, monkeypatch)
+    for shape in (-1, (2, -3), (-2, -3), (1,) * 65):
+        with pytest.raises(ValueError):
+            offers.empty(shape)
+    with pytest.raises(TypeError):
+        offers.empty((2.0, 3))
+    gc.collect()
+    # Only numpy knows how many dims are too many
+    assert len(noting.came) == 1 and given == noting.came
+
+
+def test_opaque_of_any_shape(offers, peer):
+    """A peer's dims are what it says: of opaque tensors they may be anything"""
+    offers.offer("o", np.arange(8, dtype="u1"), _opaque=(1 << 32, 1 << 30))
+    assert peer["o"].tolist() == list(range(8))
+
+
 def test_lists_and_dlpack(offers, peer):
     class Foreign:
         """As torch's tensors: nothing but DLPack"""
@@ -416,7 +439,7 @@ def test_get_interrupted_anywhere(offers, peer, monkeypatch):
     offers["b"] = np.zeros((3, 2), "u1")
     offers["c"] = np.ones(4, np.dtype("u2", metadata={"rdmatensor": "bfloat16"}))
     noting = Noting(_node.lib, "rdmatensor_get_each",
-                    lambda args: [args[3][i].data for i in range(args[4])])
+                    lambda args, _: [args[3][i].data for i in range(args[4])])
     monkeypatch.setattr(_node, "lib", noting)
     # What is looked up once is other lines
     peer.get_many(["a", "b", "c"])
@@ -425,6 +448,17 @@ def test_get_interrupted_anywhere(offers, peer, monkeypatch):
         assert len(noting.came) == 3 and sorted(given) == sorted(noting.came), nr
         given.clear()
     assert nr > 20
+
+
+def test_empty_interrupted_anywhere(offers, monkeypatch):
+    noting = Noting(_node.lib, "rdmatensor_node_alloc", lambda _, result: [result])
+    monkeypatch.setattr(_node, "lib", noting)
+    offers.empty((3, 4))
+    given = notes_what_is_given_back(offers, monkeypatch)
+    for nr in broken_at_each_line(noting, lambda: offers.empty((3, 4))):
+        assert len(noting.came) == 1 and given == noting.came and not offers._own, nr
+        given.clear()
+    assert nr > 5
 
 
 def test_list_interrupted_when_it_has_come(offers, peer, monkeypatch):

@@ -122,7 +122,7 @@ def test_rows_stay_as_long_as_their_array(table, whole):
 
 def test_gather_interrupted_anywhere(node, table, monkeypatch):
     """Rows that have come are given back once, wherever a signal's handler raises"""
-    noting = Noting(_table.lib, "rdmatensor_get_rows", lambda args: [args[3].data])
+    noting = Noting(_table.lib, "rdmatensor_get_rows", lambda args, _: [args[3].data])
     monkeypatch.setattr(_table, "lib", noting)
     # What is looked up once is other lines
     assert table[np.arange(100)].shape == (100, COLUMNS)

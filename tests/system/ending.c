@@ -323,10 +323,11 @@ TEST(connect_to_an_address_that_nobody_has)
 	CHECK(strstr(cause, "no neighbour"));
 }
 
-/* @ret: what came of the connect that runs meanwhile */
+/* @ret: what came of the connect that runs meanwhile; @done: it has ended */
 struct waiting {
 	char cause[256];
 	int ret;
+	bool done;
 };
 
 static void *connect_to_what_goes(void *arg)
@@ -336,6 +337,7 @@ static void *connect_to_what_goes(void *arg)
 
 	waiting->ret = rdmatensor_connect(p.b.rt, "10.0.0.78:7999", NULL, 2500, &channel,
 					  waiting->cause, sizeof(waiting->cause));
+	__atomic_store_n(&waiting->done, true, __ATOMIC_RELEASE);
 	return NULL;
 }
 
@@ -352,7 +354,7 @@ static long packets(void)
 /* The last try, which the deadline cuts in the resolution of the address, hides none before it */
 TEST(connect_to_an_address_that_goes)
 {
-	struct waiting waiting;
+	struct waiting waiting = { .done = false };
 	sigset_t all, before_all;
 	char text[128];
 	pthread_t thread;
@@ -379,7 +381,7 @@ TEST(connect_to_an_address_that_goes)
 	 * succeeds any more
 	 */
 	while (packets() < before + 10)
-		;
+		CHECK(!__atomic_load_n(&waiting.done, __ATOMIC_ACQUIRE));
 	fprintf(ip, "addr del 10.0.0.78/24 dev %s\n", getenv("LAB_NETDEV"));
 	EQ(pclose(ip), 0);
 	pthread_join(thread, NULL);

@@ -542,6 +542,20 @@ static int lasting_query(struct worker *w, struct life *life)
 	return CALL(LASTING_QUERY);
 }
 
+static uint64_t unwritable(struct worker *w)
+{
+	switch (below(w, 4)) {
+	case 0:
+		return (uintptr_t)w->pages + 2 * PAGE - below(w, 64);
+	case 1:
+		return UINT64_MAX - below(w, 64);
+	case 2:
+		return 1ull << 63;
+	default:
+		return 0;
+	}
+}
+
 static int dump(struct worker *w, struct life *life)
 {
 	static __thread char room[RDMATENSOR_DUMP_ROOM_MAX];
@@ -552,8 +566,7 @@ static int dump(struct worker *w, struct life *life)
 	arg.room = sizeof(room);
 	MUTATE();
 	/* What is written to stays ours: any other address may be the allocator's */
-	arg.buf_uptr = one_in(w, 8) ? (uintptr_t)w->pages + 2 * PAGE - below(w, 64) :
-				      (uintptr_t)room;
+	arg.buf_uptr = one_in(w, 8) ? unwritable(w) : (uintptr_t)room;
 	/* From where the last call has come to */
 	do {
 		ret = CALL(DUMP);

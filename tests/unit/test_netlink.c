@@ -11,11 +11,11 @@
 #include <stdio.h>
 
 #include <rdmatensor/netlink.h>
+#include <rdmatensor/rdmatensor.h>
 
 #include "capture.h"
 #include "tool/cmd/commands.h"
 #include "tool/common/message.h"
-#include "tool/common/own_dump.h"
 #include "unit.h"
 
 /**
@@ -25,12 +25,13 @@
  * @resolve: for the family
  * @dumps: for a dump, one attempt after the other; the last one for all further ones
  * @objects: that come of each dump before it ends
- * @own: the device file's: 0, or a negative errno
- * @cause: that comes with it
+ * @own: the device file's: 0, or a negative errno; -EINTR: something comes or goes all the time
+ * @cause: that comes with it, when the file is opened
  * @sockets: that are open
  * @made: sockets that were made
  * @asked: dumps over netlink
- * @own_asked: dumps by the device file
+ * @own_asked: who opened the device file
+ * @files: open ones
  */
 static struct kernel {
 	int connect;
@@ -44,9 +45,10 @@ static struct kernel {
 	int made;
 	int asked;
 	int own_asked;
+	int files;
 } kernel;
 
-static char socket_of_netlink;
+static char socket_of_netlink, device_file;
 static nl_recvmsg_msg_cb_t on_message;
 static void *on_message_arg;
 
@@ -58,8 +60,10 @@ int __wrap_nl_socket_modify_cb(struct nl_sock *sock, enum nl_cb_type type, enum 
 			       nl_recvmsg_msg_cb_t func, void *arg);
 int __wrap_nl_send_auto(struct nl_sock *sock, struct nl_msg *msg);
 int __wrap_nl_recvmsgs_default(struct nl_sock *sock);
-int __wrap_dump_own(int cmd, uint32_t context, const struct dump_reader *reader, void *arg,
-		    int tries, char *cause, size_t room);
+int __wrap_rdmatensor_open_cause(const char *path, struct rdmatensor **out, char *cause,
+				 size_t room);
+int __wrap_rdmatensor_dump(struct rdmatensor *rt, struct rdmatensor_dump *dump);
+void __wrap_rdmatensor_close(struct rdmatensor *rt);
 
 struct nl_sock *__wrap_nl_socket_alloc(void)
 {
@@ -127,18 +131,32 @@ int __wrap_nl_recvmsgs_default(struct nl_sock *sock)
 	return kernel.dumps[kernel.asked < 2 ? kernel.asked++ : (kernel.asked++, 2)];
 }
 
-int __wrap_dump_own(int cmd, uint32_t context, const struct dump_reader *reader, void *arg,
-		    int tries, char *cause, size_t room)
+int __wrap_rdmatensor_open_cause(const char *path, struct rdmatensor **out, char *cause,
+				 size_t room)
 {
-	(void)cmd;
-	(void)context;
-	(void)tries;
+	(void)path;
 	kernel.own_asked++;
-	if (kernel.cause)
+	if (kernel.cause) {
 		snprintf(cause, room, "%s", kernel.cause);
-	else
-		reader->begin(arg);
-	return kernel.own;
+		return kernel.own;
+	}
+	kernel.files++;
+	*out = (struct rdmatensor *)&device_file;
+	return 0;
+}
+
+int __wrap_rdmatensor_dump(struct rdmatensor *rt, struct rdmatensor_dump *dump)
+{
+	assert_ptr_equal(rt, &device_file);
+	dump->out_bytes = 0;
+	dump->flags = kernel.own == -EINTR ? RDMATENSOR_DUMP_CHANGED : 0;
+	return kernel.own == -EINTR ? 0 : kernel.own;
+}
+
+void __wrap_rdmatensor_close(struct rdmatensor *rt)
+{
+	assert_ptr_equal(rt, &device_file);
+	kernel.files--;
 }
 
 /* Runs `show contexts -j`, with what @answers */
@@ -149,6 +167,7 @@ static void shows(struct kernel answers, int status, int asked, int own_asked)
 	assert_int_equal(kernel.asked, asked);
 	assert_int_equal(kernel.own_asked, own_asked);
 	assert_int_equal(kernel.sockets, 0);
+	assert_int_equal(kernel.files, 0);
 }
 
 #define SHOWS(status, asked, own_asked, ...) \

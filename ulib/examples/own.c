@@ -5,12 +5,13 @@
  *
  *	own
  *
- * Nothing but the library and the kernel's headers: what libnl does with such messages is
- * what attribute() does.
+ * Nothing but the library and the kernel's headers; genlmsg_parse() of libnl does what attribute()
+ * does.
  */
 #include <rdmatensor/netlink.h>
 #include <rdmatensor/rdmatensor.h>
 
+#include <errno.h>
 #include <linux/genetlink.h>
 #include <linux/netlink.h>
 #include <stdio.h>
@@ -31,10 +32,10 @@ static const struct nlattr *attribute(const struct nlmsghdr *message, int type)
 	while (end - at >= NLA_HDRLEN) {
 		const struct nlattr *attr = (const void *)at;
 
+		if (attr->nla_len < NLA_HDRLEN || attr->nla_len > end - at)
+			break;
 		if ((attr->nla_type & NLA_TYPE_MASK) == type)
 			return attr;
-		if (attr->nla_len < NLA_HDRLEN)
-			break;
 		at += NLA_ALIGN(attr->nla_len);
 	}
 	return NULL;
@@ -45,7 +46,7 @@ static unsigned int number(const struct nlmsghdr *message, int type)
 	const struct nlattr *attr = attribute(message, type);
 	unsigned int value = 0;
 
-	if (attr)
+	if (attr && attr->nla_len >= NLA_HDRLEN + sizeof(value))
 		memcpy(&value, (const char *)attr + NLA_HDRLEN, sizeof(value));
 	return value;
 }
@@ -54,8 +55,9 @@ static void print(FILE *lines, const struct nlmsghdr *message)
 {
 	const struct nlattr *worker = attribute(message, RDMATENSOR_NL_A_WORKER);
 
-	fprintf(lines, "%u %u %s\n", number(message, RDMATENSOR_NL_A_CONTEXT),
-		number(message, RDMATENSOR_NL_A_PID), worker ? (const char *)worker + NLA_HDRLEN : "");
+	fprintf(lines, "%u %u %.*s\n", number(message, RDMATENSOR_NL_A_CONTEXT),
+		number(message, RDMATENSOR_NL_A_PID), worker ? worker->nla_len - NLA_HDRLEN : 0,
+		worker ? (const char *)worker + NLA_HDRLEN : "");
 }
 
 /* All of them. Return: 0; 1: something came or went meanwhile; a negative errno */
@@ -69,13 +71,13 @@ static int dump(struct rdmatensor *rt, FILE *lines)
 
 	do {
 		struct nlmsghdr *message = buf;
-		unsigned int left;
+		int left;
 
 		err = rdmatensor_dump(rt, &dump);
 		if (err)
 			return err;
 		changed |= dump.flags & RDMATENSOR_DUMP_CHANGED;
-		for (left = dump.out_bytes; NLMSG_OK(message, left); message = NLMSG_NEXT(message, left))
+		for (left = (int)dump.out_bytes; NLMSG_OK(message, left); message = NLMSG_NEXT(message, left))
 			print(lines, message);
 	} while (dump.out_bytes);
 	return !!changed;
@@ -98,7 +100,8 @@ int main(void)
 		if (!lines)
 			return perror("own"), 1;
 		err = dump(rt, lines);
-		fclose(lines);
+		if (fclose(lines))
+			return perror("own"), 1;
 		/* Of a list with gaps nothing is shown */
 		if (!err)
 			fputs(text, stdout);
@@ -107,6 +110,6 @@ int main(void)
 	rdmatensor_close(rt);
 	if (err)
 		fprintf(stderr, "own: %s\n", err > 0 ? "contexts come and go all the time: try again" :
-			strerror(-err));
-	return err ? 1 : 0;
+			err == -ENOTTY ? "the module is older than this program" : strerror(-err));
+	return err || fflush(stdout) ? 1 : 0;
 }

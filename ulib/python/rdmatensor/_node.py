@@ -134,20 +134,24 @@ class _Memory:
 
 @functools.lru_cache(None)
 def _memory_type(bits: int) -> type:
-    """Views of ctypes have their lengths in their types: of as many bytes or more, so that these are few"""
-    return type("_Memory", (_Memory, ctypes.c_char * (1 << bits)),
-                {"__slots__": ("handle", "address", "nbytes", "own")})
+    """Views of ctypes have their lengths in their types: of powers of two, so that these are few.
+
+    What is behind the tensor's bytes is another's: nothing looks at a view but the array over it.
+    """
+    return type("_Memory", (_Memory, ctypes.c_char * (1 << bits)), {
+        "__slots__": ("handle", "address", "nbytes", "own"),
+        "raw": None, "value": None, "__reduce__": None,
+    })
 
 
 class _Form:
     """What an array looks like: many of a model's are alike"""
 
-    __slots__ = ("dtype", "shape", "nbytes", "memory")
+    __slots__ = ("dtype", "shape", "nbytes")
 
     def __init__(self, dtype: np.dtype, shape: tuple[int, ...]):
         self.dtype, self.shape = dtype, shape
         self.nbytes = math.prod(shape) * dtype.itemsize
-        self.memory = _memory_type(self.nbytes.bit_length())
 
 
 @functools.lru_cache(4096)
@@ -164,7 +168,7 @@ def _form_of(look: bytes) -> _Form:
 
 def _view(address: int, form: _Form) -> np.ndarray:
     """An array over memory of a node's, which its last view gives back once its base has a handle"""
-    memory = form.memory.from_address(address)
+    memory = _memory_type((max(form.nbytes, 1) - 1).bit_length()).from_address(address)
     memory.address, memory.nbytes, memory.own = address, form.nbytes, None
     return np.ndarray(form.shape, form.dtype, memory)
 
@@ -506,23 +510,31 @@ class Node:
     def _empty(self, shape: int | tuple[int, ...], dtype: Any, alloc: Any,
                offered: bool = True) -> np.ndarray:
         dtype = np.dtype(dtype)
-        shape = (shape,) if isinstance(shape, int) else tuple(shape)
         to_wire(dtype)
+        form = _Form(dtype, tuple(operator.index(dim) for dim in (
+            shape if hasattr(shape, "__iter__") else (shape,))))
+        if min(form.shape, default=0) < 0:
+            raise ValueError(f"an array of shape {form.shape}: no dimension is negative")
         handle = self._live()
-        nbytes = max(math.prod(shape) * dtype.itemsize, 1)
         handle.flush()
-        data = alloc(handle.pointer, nbytes)
-        if data == ffi.NULL:
-            raise MemoryError(_said())
-        start = int(ffi.cast("uintptr_t", data))
-        array = _view(start, _Form(dtype, shape))
-        memory = array.base
-        memory.handle = handle
-        if not offered:
+        data = ffi.NULL
+        try:
+            data = alloc(handle.pointer, max(form.nbytes, 1))
+            if data == ffi.NULL:
+                raise MemoryError(_said())
+            start = int(ffi.cast("uintptr_t", data))
+            array = _view(start, form)
+            if offered:
+                array.base.own = self._own
+                self._own[start] = start + max(form.nbytes, 1)
+            # The array's from here on, as in Peer._results()
+            data, array.base.handle = ffi.NULL, handle
             return array
-        self._own[start] = start + nbytes
-        memory.own = self._own
-        return array
+        finally:
+            if data != ffi.NULL:
+                start = int(ffi.cast("uintptr_t", data))
+                self._own.pop(start, None)
+                handle.give_back(start, form.nbytes)
 
     def _is_own(self, array: np.ndarray) -> bool:
         at = array.__array_interface__["data"][0]
@@ -945,8 +957,9 @@ class Peer:
                 array = _filled(out, nbytes, form, part.dropped if part else ())
             elif address:
                 array = _view(address, form)
-                # The array's from here on, in one go: a signal's handler runs before or after
-                array.base.handle, data[i] = handle, 0
+                # The array's from here on, in one go: a signal's handler runs before or after. With
+                # Python 3.9 also in between: then it is lost, and not given back twice
+                data[i], array.base.handle = 0, handle
             else:
                 array = np.empty(form.shape, form.dtype)
             results.append(array)

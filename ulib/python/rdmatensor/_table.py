@@ -115,8 +115,8 @@ class DistTensor:
             if out is not None:
                 return out
             array = _view(int(ffi.cast("uintptr_t", rows.data)), _form(self._type, shape))
-            # The array's from here on, in one go: a signal's handler runs before or after
-            array.base.handle, rows.data = handle, ffi.NULL
+            # The array's from here on, as in Peer._results()
+            rows.data, array.base.handle = ffi.NULL, handle
             return array
         finally:
             # What has come when a signal's handler raised is nobody's
