@@ -433,6 +433,21 @@ class Raising:
         return raises
 
 
+def test_many_names(offers, peer):
+    names = [f"n{i}" for i in range(100)] + ["é", "名", "a b"]
+    for i, name in enumerate(names):
+        offers[name] = np.full(i % 7, i)
+    got = peer.get_many(names)
+    assert list(got) == names
+    assert all((got[name] == i).all() and got[name].shape == (i % 7,)
+               for i, name in enumerate(names))
+    assert peer.get_many([]) == {}
+    assert list(peer.get_many([names[0]])) == names[:1]
+    for wrong in (["n1", ""], ["", "n1"], ["n1", "n2\0"], ["\0", "n1"], ["n1", "a\0b"], [""]):
+        with pytest.raises(ValueError):
+            peer.get_many(wrong)
+
+
 def test_get_interrupted_anywhere(offers, peer, monkeypatch):
     """What has come is given back once, wherever a signal's handler raises"""
     offers["a"] = np.arange(10)

@@ -29,6 +29,7 @@ _handles: "weakref.WeakSet[_Handle]" = weakref.WeakSet()
 
 #: struct rdmatensor_tensor, to read many at once; its look: data_type, ndims and dims
 _LOOK_BYTES = 8 + 8 * DIMS_MAX
+_WORDS = ffi.sizeof("struct rdmatensor_tensor") // 8
 _TENSOR = np.dtype({
     "names": ["data", "bytes", "step", "look"],
     "formats": ["u8", "u8", "i8", f"V{_LOOK_BYTES}"],
@@ -97,13 +98,15 @@ class _Handle:
 
     def flush(self) -> None:
         """Give back what is idle"""
-        idle, self.idle_bytes = [], 0
-        # One by one: another thread, or the collector, may be here as well
-        while self.idle and not self.forked:
-            try:
-                idle.append(self.idle.popleft())
-            except IndexError:
-                break
+        if self.forked:
+            return
+        idle: list[int] = []
+        self.idle_bytes = 0
+        try:
+            # One by one, until there is none: another thread, or the collector, may be here as well
+            idle.extend(iter(self.idle.popleft, None))
+        except IndexError:
+            pass
         # In a cycle that is collected the node may have gone, and its memory with it
         if not idle or self.pointer == ffi.NULL:
             return
@@ -123,8 +126,9 @@ class _Memory:
     own: dict[int, int] | None
 
     def __del__(self):
-        handle = getattr(self, "handle", None)
-        if handle is None:
+        try:
+            handle = self.handle
+        except AttributeError:
             return
         # Before it can be another's
         if self.own is not None:
@@ -147,11 +151,13 @@ def _memory_type(bits: int) -> type:
 class _Form:
     """What an array looks like: many of a model's are alike"""
 
-    __slots__ = ("dtype", "shape", "nbytes")
+    __slots__ = ("dtype", "shape", "nbytes", "memory")
 
     def __init__(self, dtype: np.dtype, shape: tuple[int, ...]):
         self.dtype, self.shape = dtype, shape
         self.nbytes = math.prod(shape) * dtype.itemsize
+        #: The type of what it lies in. Not before: no type is as long as some shapes that peers tell
+        self.memory: Any = None
 
 
 @functools.lru_cache(4096)
@@ -168,7 +174,9 @@ def _form_of(look: bytes) -> _Form:
 
 def _view(address: int, form: _Form) -> np.ndarray:
     """An array over memory of a node's, which its last view gives back once its base has a handle"""
-    memory = _memory_type((max(form.nbytes, 1) - 1).bit_length()).from_address(address)
+    if form.memory is None:
+        form.memory = _memory_type((max(form.nbytes, 1) - 1).bit_length())
+    memory = form.memory.from_address(address)
     memory.address, memory.nbytes, memory.own = address, form.nbytes, None
     return np.ndarray(form.shape, form.dtype, memory)
 
@@ -371,12 +379,21 @@ def _encoded(name: str) -> bytes:
     return text
 
 
-def _pointers(names: list[bytes]) -> tuple[Any, Any]:
+def _pointers(names: list[str]) -> tuple[Any, Any]:
     """An array of C strings, and what they lie in, which has to live as long"""
-    text = ffi.new("char[]", b"\0".join(names))
-    starts = itertools.accumulate((len(name) + 1 for name in names[:-1]), initial=0)
-    base = int(ffi.cast("uintptr_t", text))
-    return ffi.new("uintptr_t[]", [base + start for start in starts]), text
+    if len(names) < 2:
+        text = ffi.new("char[]", b"".join(map(_encoded, names)))
+        return ffi.new("uintptr_t[]", [int(ffi.cast("uintptr_t", text))]), text
+    # All together: a call for each takes as long as what else is done with it
+    text = ffi.new("char[]", "\0".join(names).encode())
+    ends = np.flatnonzero(np.frombuffer(ffi.buffer(text), "u1") == 0)
+    starts = np.concatenate(([0], ends[:-1] + 1))
+    if len(ends) != len(names) or (starts == ends).any():
+        for name in names:
+            _encoded(name)
+    pointers = ffi.new("uintptr_t[]", len(names))
+    np.frombuffer(ffi.buffer(pointers), "u8")[:] = starts + int(ffi.cast("uintptr_t", text))
+    return pointers, text
 
 
 def _pointer(array: np.ndarray) -> Any:
@@ -587,7 +604,7 @@ class Node:
         tensors = ffi.new("struct rdmatensor_tensor[]", len(names))
         # pylint: disable-next=unused-variable # they live as long as the call
         strides = [self._describe(tensor, array) for tensor, array in zip(tensors, values)]
-        pointers, text = _pointers([_encoded(name) for name in names])
+        pointers, text = _pointers(names)
         encoded = _encoded(group)
         self._live()
         with self._setting[hash(group) % len(self._setting)]:
@@ -809,7 +826,7 @@ class Peer:
         """
         parts = _parts(names)
         names = list(names)
-        return dict(zip(names, self._get(names, step, [None] * len(names), parts, wait)))
+        return dict(zip(names, self._get(names, step, None, parts, wait)))
 
     def generation(self, names: Iterable[str] | Mapping[str, Any],
                    step: int | None = None) -> tuple[int, dict[str, np.ndarray]]:
@@ -824,20 +841,19 @@ class Peer:
         parts = _parts(names)
         names = list(names)
         handle = self._node._live()
-        outs: list[np.ndarray | None] = [None] * len(names)
         tensors = ffi.new("struct rdmatensor_tensor[]", len(names))
         found = ffi.new("int64_t *", _ANY_STEP if step is None else step)
-        pointers, text = _pointers([_encoded(name) for name in names])
+        pointers, text = _pointers(names)
         _set_parts(tensors, parts)
         handle.flush()
         try:
             _until_it_ends(self._node, lambda _text=text: lib.rdmatensor_get_generation(
                 handle.pointer, self.host.encode(), ffi.cast("const char *const *", pointers),
                 tensors, len(names), found), f"get: {self.host}")
-            results = _of_parts(self._results(handle, tensors, outs), tensors, parts)
+            results = _of_parts(self._results(handle, tensors, None), tensors, parts)
             return found[0], dict(zip(names, results))
         except BaseException:
-            self._give_back(handle, tensors, outs)
+            self._give_back(handle, tensors, None)
             raise
 
     async def fetch_generation(self, names: Iterable[str] | Mapping[str, Any],
@@ -872,7 +888,7 @@ class Peer:
         return await loop.run_in_executor(
             None, lambda: self.get(name, step=step, out=out, slice=slice))
 
-    def _get(self, names: list[str], step: int, outs: list[np.ndarray | None],
+    def _get(self, names: list[str], step: int, outs: list[np.ndarray | None] | None,
              parts: list[_Slice | None] | None = None,
              wait: bool = True) -> list[np.ndarray]:
         handle = self._node._live()
@@ -880,8 +896,7 @@ class Peer:
         tensors = ffi.new("struct rdmatensor_tensor[]", len(names))
         if step and names:
             np.frombuffer(ffi.buffer(tensors), _TENSOR)["step"] = step
-        # One by one only where that differs: it is all the same for most
-        for i, out in enumerate(outs) if any(o is not None for o in outs) else ():
+        for i, out in enumerate(outs or ()):
             if out is None:
                 continue
             why = _unfit(out)
@@ -907,15 +922,15 @@ class Peer:
     def _run(self, handle: _Handle, names: list[str], tensors, outs) -> None:
         """All of them, however many signals come: what has come by then stays"""
         until = _Until(self._node, f"get: {self.host}")
-        encoded = [_encoded(name) for name in names]
         handle.flush()
-        left = list(range(len(names)))
+        left: Any = range(len(names))
         while left:
-            some = tensors
+            some, asked = tensors, names
             if len(left) < len(names):
                 some = ffi.new("struct rdmatensor_tensor[]", [tensors[i] for i in left])
+                asked = [names[i] for i in left]
             errors = ffi.new("int[]", len(left))
-            err, said = until.run(self._asking(handle, [encoded[i] for i in left], some, errors))
+            err, said = until.run(self._asking(handle, asked, some, errors))
             if some is not tensors:
                 for at, i in enumerate(left):
                     tensors[i] = some[at]
@@ -924,9 +939,10 @@ class Peer:
             if err != -errno.EINTR:
                 raise _with_failed(OSError(-err, said), {
                     names[i]: -number for i, number in zip(left, errors) if number})
-            left = [i for i in left if outs[i] is not None or tensors[i].data == ffi.NULL]
+            left = [i for i in left if (outs and outs[i] is not None) or
+                    tensors[i].data == ffi.NULL]
 
-    def _asking(self, handle: _Handle, names: list[bytes], tensors, errors) -> Any:
+    def _asking(self, handle: _Handle, names: list[str], tensors, errors) -> Any:
         pointers, text = _pointers(names)
         # What the names lie in lives as long as what asks for them
         return lambda _text=text: lib.rdmatensor_get_each(
@@ -936,30 +952,33 @@ class Peer:
     @staticmethod
     def _give_back(handle: _Handle, tensors, outs) -> None:
         """What has come all the same is nobody's"""
-        for tensor, out in zip(tensors, outs):
+        for tensor, out in zip(tensors, outs or itertools.repeat(None)):
             if out is None and tensor.data != ffi.NULL:
                 handle.give_back(int(ffi.cast("uintptr_t", tensor.data)), tensor.bytes)
                 tensor.data = ffi.NULL
 
     @staticmethod
-    def _results(handle, tensors, outs,
+    def _results(handle, tensors, outs: list[np.ndarray | None] | None,
                  parts: list[_Slice | None] | None = None) -> list[np.ndarray]:
+        if not len(tensors):
+            return []
         read = np.frombuffer(ffi.buffer(tensors), _TENSOR)
-        looks, data = read["look"].tobytes(), read["data"]
+        looks, words = read["look"].tobytes(), memoryview(ffi.buffer(tensors)).cast("Q")
         results: list[np.ndarray] = []
-        for i, (out, address, nbytes) in enumerate(zip(outs, data.tolist(), read["bytes"].tolist())):
-            form = _form_of(looks[i * _LOOK_BYTES : (i + 1) * _LOOK_BYTES])
+        for at, address, nbytes, out in zip(range(len(read)), read["data"].tolist(),
+                                            read["bytes"].tolist(), outs or itertools.repeat(None)):
+            form = _form_of(looks[at * _LOOK_BYTES : (at + 1) * _LOOK_BYTES])
             if form.nbytes != nbytes:
                 # Opaque: bytes, whatever its shape
                 form = _Form(np.dtype("u1"), (nbytes,))
             if out is not None:
-                part = parts[i] if parts else None
+                part = parts[at] if parts else None
                 array = _filled(out, nbytes, form, part.dropped if part else ())
             elif address:
                 array = _view(address, form)
                 # The array's from here on, in one go: a signal's handler runs before or after. With
                 # Python 3.9 also in between: then it is lost, and not given back twice
-                data[i], array.base.handle = 0, handle
+                words[at * _WORDS], array.base.handle = 0, handle
             else:
                 array = np.empty(form.shape, form.dtype)
             results.append(array)
