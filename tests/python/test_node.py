@@ -59,7 +59,7 @@ def test_shapes_of_empty(offers, monkeypatch):
     assert offers.empty(()).shape == () and offers.empty((0, 4)).shape == (0, 4)
     noting = Noting(_node.lib, "rdmatensor_node_alloc", lambda _, result: [result])
     monkeypatch.setattr(_node, "lib", noting)
-    given = notes_what_is_given_back(offers, monkeypatch)
+    given_back = notes_what_is_given_back(offers, monkeypatch)
     for shape in (-1, (2, -3), (-2, -3), (1,) * 65):
         with pytest.raises(ValueError):
             offers.empty(shape)
@@ -67,7 +67,7 @@ def test_shapes_of_empty(offers, monkeypatch):
         offers.empty((2.0, 3))
     gc.collect()
     # Only numpy knows how many dims are too many
-    assert len(noting.came) == 1 and given == noting.came
+    assert len(noting.came) == 1 and given_back() == noting.came
 
 
 def test_opaque_of_any_shape(offers, peer):
@@ -458,10 +458,9 @@ def test_get_interrupted_anywhere(offers, peer, monkeypatch):
     monkeypatch.setattr(_node, "lib", noting)
     # What is looked up once is other lines
     peer.get_many(["a", "b", "c"])
-    given = notes_what_is_given_back(peer._node, monkeypatch)
+    given_back = notes_what_is_given_back(peer._node, monkeypatch)
     for nr in broken_at_each_line(noting, lambda: peer.get_many(["a", "b", "c"])):
-        assert len(noting.came) == 3 and sorted(given) == sorted(noting.came), nr
-        given.clear()
+        assert len(noting.came) == 3 and sorted(given_back()) == sorted(noting.came), nr
     assert nr > 20
 
 
@@ -469,10 +468,9 @@ def test_empty_interrupted_anywhere(offers, monkeypatch):
     noting = Noting(_node.lib, "rdmatensor_node_alloc", lambda _, result: [result])
     monkeypatch.setattr(_node, "lib", noting)
     offers.empty((3, 4))
-    given = notes_what_is_given_back(offers, monkeypatch)
+    given_back = notes_what_is_given_back(offers, monkeypatch)
     for nr in broken_at_each_line(noting, lambda: offers.empty((3, 4))):
-        assert len(noting.came) == 1 and given == noting.came and not offers._own, nr
-        given.clear()
+        assert len(noting.came) == 1 and given_back() == noting.came and not offers._own, nr
     assert nr > 5
 
 

@@ -126,10 +126,9 @@ def test_gather_interrupted_anywhere(node, table, monkeypatch):
     monkeypatch.setattr(_table, "lib", noting)
     # What is looked up once is other lines
     assert table[np.arange(100)].shape == (100, COLUMNS)
-    given = notes_what_is_given_back(node, monkeypatch)
+    given_back = notes_what_is_given_back(node, monkeypatch)
     for nr in broken_at_each_line(noting, lambda: table[np.arange(100)]):
-        assert len(noting.came) == 1 and given == noting.came, nr
-        given.clear()
+        assert len(noting.came) == 1 and given_back() == noting.came, nr
     assert nr > 5
 
 

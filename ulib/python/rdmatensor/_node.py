@@ -28,11 +28,10 @@ _handles: "weakref.WeakSet[_Handle]" = weakref.WeakSet()
 
 
 #: struct rdmatensor_tensor, to read many at once; its look: data_type, ndims and dims
-_LOOK_BYTES = 8 + 8 * DIMS_MAX
 _WORDS = ffi.sizeof("struct rdmatensor_tensor") // 8
 _TENSOR = np.dtype({
     "names": ["data", "bytes", "step", "look"],
-    "formats": ["u8", "u8", "i8", f"V{_LOOK_BYTES}"],
+    "formats": ["u8", "u8", "i8", f"V{8 + 8 * DIMS_MAX}"],
     "offsets": [0, 8, 16, 24],
     "itemsize": ffi.sizeof("struct rdmatensor_tensor"),
 })
@@ -40,6 +39,8 @@ _TENSOR = np.dtype({
 #: Memory that nobody needs any more is given back together, unless it is more than that
 _IDLE_BYTES = 1 << 20
 _IDLE_MOST = 64
+
+_ndarray = np.ndarray
 
 #: RDMATENSOR_REGION_ALIGN
 _ALIGN = 64
@@ -90,7 +91,7 @@ class _Handle:
                 ffi.cast("struct rdmatensor_node_table *", table))
 
     def give_back(self, address: int, nbytes: int) -> None:
-        """Called wherever an array is collected"""
+        """What no array was made over"""
         self.idle.append(address)
         self.idle_bytes += nbytes
         if self.idle_bytes > _IDLE_BYTES or len(self.idle) >= _IDLE_MOST:
@@ -133,7 +134,11 @@ class _Memory:
         # Before it can be another's
         if self.own is not None:
             self.own.pop(self.address, None)
-        handle.give_back(self.address, self.nbytes)
+        # As give_back(), whose call takes as long as all of this
+        handle.idle.append(self.address)
+        handle.idle_bytes += self.nbytes
+        if handle.idle_bytes > _IDLE_BYTES or len(handle.idle) >= _IDLE_MOST:
+            handle.flush()
 
 
 @functools.lru_cache(None)
@@ -178,7 +183,7 @@ def _view(address: int, form: _Form) -> np.ndarray:
         form.memory = _memory_type((max(form.nbytes, 1) - 1).bit_length())
     memory = form.memory.from_address(address)
     memory.address, memory.nbytes, memory.own = address, form.nbytes, None
-    return np.ndarray(form.shape, form.dtype, memory)
+    return _ndarray(form.shape, form.dtype, memory)
 
 
 def _after_fork() -> None:
@@ -963,11 +968,11 @@ class Peer:
         if not len(tensors):
             return []
         read = np.frombuffer(ffi.buffer(tensors), _TENSOR)
-        looks, words = read["look"].tobytes(), memoryview(ffi.buffer(tensors)).cast("Q")
+        words = memoryview(ffi.buffer(tensors)).cast("Q")
         results: list[np.ndarray] = []
-        for at, address, nbytes, out in zip(range(len(read)), read["data"].tolist(),
-                                            read["bytes"].tolist(), outs or itertools.repeat(None)):
-            form = _form_of(looks[at * _LOOK_BYTES : (at + 1) * _LOOK_BYTES])
+        for at, form, address, nbytes, out in zip(
+                range(len(read)), map(_form_of, read["look"].tolist()), read["data"].tolist(),
+                read["bytes"].tolist(), outs or itertools.repeat(None)):
             if form.nbytes != nbytes:
                 # Opaque: bytes, whatever its shape
                 form = _Form(np.dtype("u1"), (nbytes,))
