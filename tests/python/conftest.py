@@ -20,7 +20,8 @@ def pytest_runtest_logreport(report):
     print(f"\n{word} {_count} - {report.nodeid.split('::')[-1]}", flush=True)
     if report.failed:
         for line in report.longreprtext.splitlines()[-30:]:
-            print("#", line, flush=True)
+            # Also what cannot be printed
+            print("#", line.encode("utf-8", "backslashreplace").decode(), flush=True)
 
 
 @pytest.fixture

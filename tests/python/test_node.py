@@ -443,9 +443,71 @@ def test_many_names(offers, peer):
                for i, name in enumerate(names))
     assert peer.get_many([]) == {}
     assert list(peer.get_many([names[0]])) == names[:1]
+    with pytest.raises(UnicodeEncodeError) as error:
+        peer.get_many(["n1", "n2", "\ud800"])
+    assert error.value.object == "\ud800"
     for wrong in (["n1", ""], ["", "n1"], ["n1", "n2\0"], ["\0", "n1"], ["n1", "a\0b"], [""]):
         with pytest.raises(ValueError):
             peer.get_many(wrong)
+
+
+@pytest.fixture
+def alarms():
+    """Signals every 50 ms, whose handler calls what it is given the `at`th time"""
+    former = signal.getsignal(signal.SIGALRM)
+
+    def begin(call=None, at=0):
+        seen = []
+
+        def handler(*_):
+            seen.append(1)
+            if len(seen) == at:
+                call()
+
+        signal.signal(signal.SIGALRM, handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+        return seen
+
+    yield begin
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, former)
+
+
+def test_many_while_signals_are_handled(offers, peer, alarms, monkeypatch):
+    """What has come by then is not asked for again, and each comes under its own name"""
+    offers["a"] = np.arange(3)
+    offers["empty"] = np.empty((2, 0))
+    asked = []
+    real = _node.Peer._asking
+    monkeypatch.setattr(_node.Peer, "_asking",
+                        lambda self, handle, names, *rest: (asked.append(list(names)),
+                                                            real(self, handle, names, *rest))[1])
+    seen = alarms()
+    threading.Timer(0.4, lambda: offers.offer("late1", np.full(5, 1))).start()
+    threading.Timer(0.6, lambda: offers.offer("late2", np.full(6, 2))).start()
+    got = peer.get_many(["late1", "a", "empty", "late2"])
+    assert seen and ["late1", "late2"] in asked and ["late2"] in asked
+    assert got["late1"].tolist() == [1] * 5 and got["late2"].tolist() == [2] * 6
+    assert got["a"].tolist() == [0, 1, 2] and got["empty"].shape == (2, 0)
+
+
+def test_many_interrupted_when_some_have_come(offers, peer, alarms, monkeypatch):
+    """Also what came after the first signal"""
+    def interrupt():
+        raise KeyboardInterrupt
+
+    offers["a"] = np.arange(3)
+    noting = Noting(_node.lib, "rdmatensor_get_each",
+                    lambda args, _: [args[3][i].data for i in range(args[4])])
+    monkeypatch.setattr(_node, "lib", noting)
+    given_back = notes_what_is_given_back(peer._node, monkeypatch)
+    threading.Timer(0.3, lambda: offers.offer("b", np.full(5, 1))).start()
+    alarms(interrupt, at=14)
+    with pytest.raises(KeyboardInterrupt):
+        peer.get_many(["never", "a", "b"])
+    gc.collect()
+    came = set(noting.came) - {0}
+    assert len(came) == 2 and sorted(given_back()) == sorted(came)
 
 
 def test_get_interrupted_anywhere(offers, peer, monkeypatch):

@@ -109,10 +109,17 @@ class _Handle:
         except IndexError:
             pass
         # In a cycle that is collected the node may have gone, and its memory with it
-        if not idle or self.pointer == ffi.NULL:
+        if not idle or self.forked or self.pointer == ffi.NULL:
             return
-        pointers = ffi.new("uintptr_t[]", idle)
-        lib.rdmatensor_node_free_many(self.pointer, ffi.cast("void **", pointers), len(idle))
+        left, nr = idle, len(idle)
+        try:
+            kept = ffi.new("uintptr_t[]", idle)
+            pointers = ffi.cast("void **", kept)
+            # Before: what a signal's handler ends afterwards has been given back
+            left = []
+            lib.rdmatensor_node_free_many(self.pointer, pointers, nr)
+        finally:
+            self.idle.extend(left)
 
 
 class _Memory:
@@ -309,6 +316,11 @@ def _filled(out: np.ndarray, nbytes: int, form: _Form,
     return filled.view(form.dtype).reshape(form.shape)
 
 
+def _structs(tensors: Any) -> np.ndarray:
+    """Tensors as numpy moves them"""
+    return np.frombuffer(ffi.buffer(tensors), f"V{_TENSOR.itemsize}")
+
+
 class _Slice:
     """A part of a tensor whose shape only its peer knows"""
 
@@ -390,14 +402,22 @@ def _pointers(names: list[str]) -> tuple[Any, Any]:
         text = ffi.new("char[]", b"".join(map(_encoded, names)))
         return ffi.new("uintptr_t[]", [int(ffi.cast("uintptr_t", text))]), text
     # All together: a call for each takes as long as what else is done with it
-    text = ffi.new("char[]", "\0".join(names).encode())
+    try:
+        text = ffi.new("char[]", "\0".join(names).encode())
+    except (TypeError, UnicodeEncodeError):
+        for name in names:
+            _encoded(name)
+        raise
     ends = np.flatnonzero(np.frombuffer(ffi.buffer(text), "u1") == 0)
     starts = np.concatenate(([0], ends[:-1] + 1))
     if len(ends) != len(names) or (starts == ends).any():
         for name in names:
             _encoded(name)
     pointers = ffi.new("uintptr_t[]", len(names))
-    np.frombuffer(ffi.buffer(pointers), "u8")[:] = starts + int(ffi.cast("uintptr_t", text))
+    out = np.frombuffer(ffi.buffer(pointers), "u8")
+    out[:] = starts
+    # Not of signed ones: addresses may have tags in their top bits
+    out += np.uint64(int(ffi.cast("uintptr_t", text)))
     return pointers, text
 
 
@@ -918,13 +938,13 @@ class Peer:
             tensor.flags = _NOWAIT
         _set_parts(tensors, parts)
         try:
-            self._run(handle, names, tensors, outs)
+            self._run(handle, names, tensors)
             return _of_parts(self._results(handle, tensors, outs, parts), tensors, parts)
         except BaseException:
             self._give_back(handle, tensors, outs)
             raise
 
-    def _run(self, handle: _Handle, names: list[str], tensors, outs) -> None:
+    def _run(self, handle: _Handle, names: list[str], tensors) -> None:
         """All of them, however many signals come: what has come by then stays"""
         until = _Until(self._node, f"get: {self.host}")
         handle.flush()
@@ -935,17 +955,18 @@ class Peer:
                 some = ffi.new("struct rdmatensor_tensor[]", [tensors[i] for i in left])
                 asked = [names[i] for i in left]
             errors = ffi.new("int[]", len(left))
-            err, said = until.run(self._asking(handle, asked, some, errors))
-            if some is not tensors:
-                for at, i in enumerate(left):
-                    tensors[i] = some[at]
+            try:
+                err, said = until.run(self._asking(handle, asked, some, errors))
+            finally:
+                # Also when it is left by what a signal's handler raises, or at the end of its time
+                if some is not tensors:
+                    _structs(tensors)[left] = _structs(some)
             if not err:
                 return
             if err != -errno.EINTR:
                 raise _with_failed(OSError(-err, said), {
                     names[i]: -number for i, number in zip(left, errors) if number})
-            left = [i for i in left if (outs and outs[i] is not None) or
-                    tensors[i].data == ffi.NULL]
+            left = [i for i, number in zip(left, errors) if number]
 
     def _asking(self, handle: _Handle, names: list[str], tensors, errors) -> Any:
         pointers, text = _pointers(names)
@@ -957,10 +978,15 @@ class Peer:
     @staticmethod
     def _give_back(handle: _Handle, tensors, outs) -> None:
         """What has come all the same is nobody's"""
-        for tensor, out in zip(tensors, outs or itertools.repeat(None)):
-            if out is None and tensor.data != ffi.NULL:
-                handle.give_back(int(ffi.cast("uintptr_t", tensor.data)), tensor.bytes)
-                tensor.data = ffi.NULL
+        if not len(tensors):
+            return
+        data = np.frombuffer(ffi.buffer(tensors), _TENSOR)["data"].copy()
+        for i, out in enumerate(outs or ()):
+            if out is not None:
+                data[i] = 0
+        # All together: a signal's handler may raise here, too
+        handle.idle.extend(data[data != 0].tolist())
+        handle.flush()
 
     @staticmethod
     def _results(handle, tensors, outs: list[np.ndarray | None] | None,
