@@ -24,9 +24,14 @@ class Noting:
             return call
 
         def notes(*args):
-            result = call(*args)
-            self.came += [int(ffi.cast("uintptr_t", data)) for data in self._find(args, result)]
-            return result
+            result = None
+            try:
+                result = call(*args)
+                return result
+            finally:
+                # Also when a signal's handler raises as soon as the call has returned
+                self.came += [int(ffi.cast("uintptr_t", data)) for data in self._find(args, result)
+                              if data is not None]
 
         return notes
 

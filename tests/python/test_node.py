@@ -453,10 +453,10 @@ def test_many_names(offers, peer):
 
 @pytest.fixture
 def alarms():
-    """Signals every 50 ms, whose handler calls what it is given the `at`th time"""
+    """Signals after 50 ms, and every so many; their handler calls what it is given the `at`th time"""
     former = signal.getsignal(signal.SIGALRM)
 
-    def begin(call=None, at=0):
+    def begin(call=None, at=0, every=50):
         seen = []
 
         def handler(*_):
@@ -465,7 +465,7 @@ def alarms():
                 call()
 
         signal.signal(signal.SIGALRM, handler)
-        signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+        signal.setitimer(signal.ITIMER_REAL, 0.05, every / 1000)
         return seen
 
     yield begin
@@ -492,17 +492,19 @@ def test_many_while_signals_are_handled(offers, peer, alarms, monkeypatch):
 
 
 def test_many_interrupted_when_some_have_come(offers, peer, alarms, monkeypatch):
-    """Also what came after the first signal"""
+    """Also what came between the first signal and the second, whose handler raises"""
     def interrupt():
         raise KeyboardInterrupt
 
     offers["a"] = np.arange(3)
+    # Connected, so that it comes before the first signal
+    assert peer["a"].tolist() == [0, 1, 2]
     noting = Noting(_node.lib, "rdmatensor_get_each",
                     lambda args, _: [args[3][i].data for i in range(args[4])])
     monkeypatch.setattr(_node, "lib", noting)
     given_back = notes_what_is_given_back(peer._node, monkeypatch)
-    threading.Timer(0.3, lambda: offers.offer("b", np.full(5, 1))).start()
-    alarms(interrupt, at=14)
+    threading.Timer(0.5, lambda: offers.offer("b", np.full(5, 1))).start()
+    alarms(interrupt, at=2, every=1500)
     with pytest.raises(KeyboardInterrupt):
         peer.get_many(["never", "a", "b"])
     gc.collect()
