@@ -451,29 +451,28 @@ def test_many_names(offers, peer):
             peer.get_many(wrong)
 
 
+def wait_until(condition):
+    """For a thread beside a get; not for ever, so that the get's own checks tell what is wrong"""
+    end = time.monotonic() + 10
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.01)
+
+
 @pytest.fixture
-def alarms():
-    """Signals after 50 ms, and every so many; their handler calls what it is given the `at`th time"""
-    former = signal.getsignal(signal.SIGALRM)
+def alarm():
+    """SIGALRM for the main thread, which is in a call; its handler is `handler`, if there is one"""
+    former = signal.signal(signal.SIGALRM, lambda *_: None)
 
-    def begin(call=None, at=0, every=50):
-        seen = []
+    def send(handler=None):
+        if handler:
+            signal.signal(signal.SIGALRM, handler)
+        return lambda: signal.pthread_kill(threading.main_thread().ident, signal.SIGALRM)
 
-        def handler(*_):
-            seen.append(1)
-            if len(seen) == at:
-                call()
-
-        signal.signal(signal.SIGALRM, handler)
-        signal.setitimer(signal.ITIMER_REAL, 0.05, every / 1000)
-        return seen
-
-    yield begin
-    signal.setitimer(signal.ITIMER_REAL, 0)
+    yield send
     signal.signal(signal.SIGALRM, former)
 
 
-def test_many_while_signals_are_handled(offers, peer, alarms, monkeypatch):
+def test_many_while_signals_are_handled(offers, peer, alarm, monkeypatch):
     """What has come by then is not asked for again, and each comes under its own name"""
     offers["a"] = np.arange(3)
     offers["empty"] = np.empty((2, 0))
@@ -482,31 +481,63 @@ def test_many_while_signals_are_handled(offers, peer, alarms, monkeypatch):
     monkeypatch.setattr(_node.Peer, "_asking",
                         lambda self, handle, names, *rest: (asked.append(list(names)),
                                                             real(self, handle, names, *rest))[1])
-    seen = alarms()
-    threading.Timer(0.4, lambda: offers.offer("late1", np.full(5, 1))).start()
-    threading.Timer(0.6, lambda: offers.offer("late2", np.full(6, 2))).start()
-    got = peer.get_many(["late1", "a", "empty", "late2"])
-    assert seen and ["late1", "late2"] in asked and ["late2"] in asked
-    assert got["late1"].tolist() == [1] * 5 and got["late2"].tolist() == [2] * 6
+    send = alarm()
+
+    def offering():
+        for left, value in ((["late1", "late2"], 1), (["late2"], 2)):
+            # Longer and longer: on a slow machine nothing comes between two of them
+            pause = 0.02
+            while left not in asked and pause < 1.5:
+                time.sleep(pause)
+                send()
+                pause *= 1.3
+            offers.offer(f"late{value}", np.full(5, value))
+
+    thread = threading.Thread(target=offering)
+    thread.start()
+    try:
+        got = peer.get_many(["late1", "a", "empty", "late2"])
+    finally:
+        thread.join()
+    assert ["late1", "late2"] in asked and ["late2"] in asked
+    assert got["late1"].tolist() == [1] * 5 and got["late2"].tolist() == [2] * 5
     assert got["a"].tolist() == [0, 1, 2] and got["empty"].shape == (2, 0)
 
 
-def test_many_interrupted_when_some_have_come(offers, peer, alarms, monkeypatch):
+def test_many_interrupted_when_some_have_come(offers, peer, alarm, monkeypatch):
     """Also what came between the first signal and the second, whose handler raises"""
-    def interrupt():
-        raise KeyboardInterrupt
-
     offers["a"] = np.arange(3)
-    # Connected, so that it comes before the first signal
+    # It is connected then
     assert peer["a"].tolist() == [0, 1, 2]
+    before = peer._node.stats()["fetched"]
     noting = Noting(_node.lib, "rdmatensor_get_each",
                     lambda args, _: [args[3][i].data for i in range(args[4])])
     monkeypatch.setattr(_node, "lib", noting)
     given_back = notes_what_is_given_back(peer._node, monkeypatch)
-    threading.Timer(0.5, lambda: offers.offer("b", np.full(5, 1))).start()
-    alarms(interrupt, at=2, every=1500)
-    with pytest.raises(KeyboardInterrupt):
-        peer.get_many(["never", "a", "b"])
+    seen = []
+
+    def handler(*_):
+        seen.append(1)
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+
+    send = alarm(handler)
+
+    def interrupting():
+        wait_until(lambda: peer._node.stats()["fetched"] > before)
+        send()
+        wait_until(lambda: seen)
+        offers.offer("b", np.full(5, 1))
+        wait_until(lambda: peer._node.stats()["fetched"] > before + 1)
+        send()
+
+    thread = threading.Thread(target=interrupting)
+    thread.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            peer.get_many(["never", "a", "b"])
+    finally:
+        thread.join()
     gc.collect()
     came = set(noting.came) - {0}
     assert len(came) == 2 and sorted(given_back()) == sorted(came)
