@@ -307,7 +307,11 @@ TEST(list_by_many_threads_beside_churn)
 	EQ(side_stat(&p.b, RDMATENSOR_STAT_LIST_ERRORS), 0);
 }
 
-/* More than there are slots; each ends once, by its cancel, the deadline, or itself */
+/*
+ * More than there are slots; each ends once, by its cancel, the deadline, or itself. A deadline
+ * that is past already ends a list at the next tick, which a fast answer may precede: go on until
+ * some were too late.
+ */
 TEST(lists_that_are_cancelled)
 {
 	unsigned int i, ends[3] = { 0 };
@@ -319,7 +323,7 @@ TEST(lists_that_are_cancelled)
 	offer_numbers(&p.a, "a");
 	for (i = 0; i < 16; i++)
 		at[i] = side_alloc(&p.b, 1 << 16);
-	for (i = 0; i < 160; i++) {
+	for (i = 0; i < 160 || i % 16 || !ends[0] || !ends[2]; i++) {
 		rdmatensor_prep_list(&op, p.b.channel, "a", p.b.pool.id, at[i % 16], 1 << 16, 0,
 				     i % 5 == 1 ? 1 : 0, i % 16 + 1);
 		EQ(side_do(&p.b, &op), 0);
@@ -338,8 +342,7 @@ TEST(lists_that_are_cancelled)
 				EQ(rdmatensor_list_cursor(&cqe), 0);
 		}
 	}
-	CHECK(ends[0] && ends[2]);
-	EQ(ends[0] + ends[1] + ends[2], 160);
+	EQ(ends[0] + ends[1] + ends[2], i);
 	/* The destination is free as soon as the entry is there */
 	EQ(rdmatensor_pool_free(p.b.rt, &p.b.pool, at[0]), 0);
 	/* Those that wait end with the channel */
