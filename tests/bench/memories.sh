@@ -33,8 +33,8 @@ bandwidth() {
 	client "$1" '.bytes_per_second / 1048576' "${@:2}" -s 1M -q 8 -n 48
 }
 
-# beside NAME PORT ARGS: in turn with kernel pages; every second time after them, for the machine gets
-# slower and faster while this runs
+# beside NAME PORT ARGS: in turn with kernel pages; every second time after them, for what comes first
+# may find other caches
 beside() {
 	local name=$1 port=$2
 	shift 2
