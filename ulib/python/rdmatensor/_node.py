@@ -16,7 +16,7 @@ import struct
 import threading
 import time
 import weakref
-from typing import Any, Iterable, Mapping
+from typing import Any, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -129,9 +129,10 @@ class _Memory:
     #: Not before the memory is the view's, and not its maker's any more
     handle: _Handle
     address: int
+    #: Of the view, which is the tensor's or more
     nbytes: int
     #: Of an array that can be offered as it is: where the node has it noted
-    own: dict[int, int] | None
+    own: dict[int, int] | None = None
 
     def __del__(self):
         try:
@@ -149,27 +150,36 @@ class _Memory:
 
 
 @functools.lru_cache(None)
-def _memory_type(bits: int) -> type:
+def _memory_type(bits: int, offered: bool) -> Any:
     """Views of ctypes have their lengths in their types: of powers of two, so that these are few.
 
     What is behind the tensor's bytes is another's: nothing looks at a view but the array over it.
     """
     return type("_Memory", (_Memory, ctypes.c_char * (1 << bits)), {
-        "__slots__": ("handle", "address", "nbytes", "own"),
-        "raw": None, "value": None, "__reduce__": None,
+        "__slots__": ("handle", "address") + (("own",) if offered else ()),
+        "nbytes": 1 << bits, "raw": None, "value": None, "__reduce__": None,
     })
 
 
 class _Form:
     """What an array looks like: many of a model's are alike"""
 
-    __slots__ = ("dtype", "shape", "nbytes", "memory")
+    __slots__ = ("dtype", "shape", "nbytes", "memory_at")
 
     def __init__(self, dtype: np.dtype, shape: tuple[int, ...]):
         self.dtype, self.shape = dtype, shape
         self.nbytes = math.prod(shape) * dtype.itemsize
-        #: The type of what it lies in. Not before: no type is as long as some shapes that peers tell
-        self.memory: Any = None
+        #: Makes what it lies in
+        self.memory_at: Any = self._first_at
+
+    def _first_at(self, address: int) -> _Memory:
+        # Not before: no type is as long as some shapes that peers tell
+        self.memory_at = self.memory_type(False).from_address
+        return self.memory_at(address)
+
+    def memory_type(self, offered: bool) -> Any:
+        """``offered``: an array in it can be offered as it is"""
+        return _memory_type((max(self.nbytes, 1) - 1).bit_length(), offered)
 
 
 @functools.lru_cache(4096)
@@ -184,12 +194,10 @@ def _form_of(look: bytes) -> _Form:
     return _form(number, tuple(dims[:ndims]))
 
 
-def _view(address: int, form: _Form) -> np.ndarray:
+def _view(address: int, form: _Form, offered: bool = False) -> np.ndarray:
     """An array over memory of a node's, which its last view gives back once its base has a handle"""
-    if form.memory is None:
-        form.memory = _memory_type((max(form.nbytes, 1) - 1).bit_length())
-    memory = form.memory.from_address(address)
-    memory.address, memory.nbytes, memory.own = address, form.nbytes, None
+    memory = form.memory_type(offered).from_address(address)
+    memory.address = address
     return _ndarray(form.shape, form.dtype, memory)
 
 
@@ -397,7 +405,17 @@ def _encoded(name: str) -> bytes:
 
 
 def _pointers(names: list[str]) -> tuple[Any, Any]:
-    """An array of C strings, and what they lie in, which has to live as long"""
+    """An array of C strings, and what they lie in, which has to live as long. Nobody writes to either"""
+    # A model's are the same in each step
+    return _former_pointers(tuple(names)) if 1 < len(names) <= 1024 else _new_pointers(names)
+
+
+@functools.lru_cache(16)
+def _former_pointers(names: tuple[str, ...]) -> tuple[Any, Any]:
+    return _new_pointers(names)
+
+
+def _new_pointers(names: Sequence[str]) -> tuple[Any, Any]:
     if len(names) < 2:
         text = ffi.new("char[]", b"".join(map(_encoded, names)))
         return ffi.new("uintptr_t[]", [int(ffi.cast("uintptr_t", text))]), text
@@ -565,7 +583,7 @@ class Node:
             if data == ffi.NULL:
                 raise MemoryError(_said())
             start = int(ffi.cast("uintptr_t", data))
-            array = _view(start, form)
+            array = _view(start, form, offered)
             if offered:
                 array.base.own = self._own
                 self._own[start] = start + max(form.nbytes, 1)
@@ -997,19 +1015,22 @@ class Peer:
         words = memoryview(ffi.buffer(tensors)).cast("Q")
         results: list[np.ndarray] = []
         for at, form, address, nbytes, out in zip(
-                range(len(read)), map(_form_of, read["look"].tolist()), read["data"].tolist(),
-                read["bytes"].tolist(), outs or itertools.repeat(None)):
+                itertools.count(0, _WORDS), map(_form_of, read["look"].tolist()),
+                read["data"].tolist(), read["bytes"].tolist(), outs or itertools.repeat(None)):
             if form.nbytes != nbytes:
                 # Opaque: bytes, whatever its shape
                 form = _Form(np.dtype("u1"), (nbytes,))
             if out is not None:
-                part = parts[at] if parts else None
+                part = parts[len(results)] if parts else None
                 array = _filled(out, nbytes, form, part.dropped if part else ())
             elif address:
-                array = _view(address, form)
+                # _view(), whose call would take a tenth of this
+                memory = form.memory_at(address)
+                memory.address = address
+                array = _ndarray(form.shape, form.dtype, memory)
                 # The array's from here on, in one go: a signal's handler runs before or after. With
                 # Python 3.9 also in between: then it is lost, and not given back twice
-                words[at * _WORDS], array.base.handle = 0, handle
+                words[at], memory.handle = 0, handle
             else:
                 array = np.empty(form.shape, form.dtype)
             results.append(array)
