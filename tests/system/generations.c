@@ -600,6 +600,8 @@ TEST(a_writer_dies_before_its_entry)
 }
 
 #define BATCH 512
+/* Of few names and of many: the shortest of fewer is longer */
+#define REVEALS 20
 
 /* @nr names of a step, all of the same memory */
 static void hide_many(struct side *side, unsigned int nr, int64_t step, uint64_t at)
@@ -666,9 +668,9 @@ TEST_STOCK(a_reveal_does_not_go_through_names)
 	at = side_alloc(&p.a, 64);
 	/* The first one replaces nothing */
 	reveal_ns(&p.a, 100, 1, at);
-	few = reveal_ns(&p.a, 100, 20, at);
+	few = reveal_ns(&p.a, 100, REVEALS, at);
 	reveal_ns(&p.a, nr, 1, at);
-	many = reveal_ns(&p.a, nr, 5, at);
+	many = reveal_ns(&p.a, nr, REVEALS, at);
 	printf("# REVEAL of 100 names %llu ns, of %u %llu ns\n", (unsigned long long)few, nr,
 	       (unsigned long long)many);
 	CHECK(few < UINT64_MAX);
