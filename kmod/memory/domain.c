@@ -178,10 +178,10 @@ static int domain_restore(struct rdmatensor_domain *domain)
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
 	int ret;
 
-	ib_drain_sq(domain->qp);
+	/* Whoever found it broken has drained it, and it may be in RESET, which cannot be */
 	ret = ib_modify_qp(domain->qp, &attr, IB_QP_STATE);
 	if (!ret)
-		ret = domain_connect(domain);
+		ret = rdmatensor_fault(-EIO) ?: domain_connect(domain);
 	domain->broken = ret;
 	return ret;
 }
@@ -341,7 +341,7 @@ out_uncharge:
 
 static struct rdmatensor_domain *domain_new(void)
 {
-	struct rdmatensor_domain *domain = kzalloc(sizeof(*domain), RDMATENSOR_GFP_CHANNEL);
+	struct rdmatensor_domain *domain = kzalloc(sizeof(*domain), RDMATENSOR_GFP_SPARING);
 
 	if (!domain)
 		return NULL;
