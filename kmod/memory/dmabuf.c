@@ -37,6 +37,7 @@
 #include <rdma/ib_verbs.h>
 #include "core/compat.h"
 #include "core/fault.h"
+#include "core/limits.h"
 #include "memory/dmabuf.h"
 #include "memory/memory.h"
 #include "memory/pages.h"
@@ -72,9 +73,10 @@ struct dmabuf_place {
  * @lock: guards what follows, but for @attach of @software, which is constant
  * @nr_mapped: mappings for the device: the attachment is there while there are any
  * @ibdev: the device that it is attached to
- * @attach: pinned
+ * @attach: the attachment
  * @sgt: of @attach; none of @software
  * @places: of each slice
+ * @pinned: the attachment is, and so nobody moves the memory; under the dma-buf's reservation lock
  */
 struct dmabuf {
 	struct rdmatensor_memory memory;
@@ -91,6 +93,7 @@ struct dmabuf {
 	struct dma_buf_attachment *attach;
 	struct sg_table *sgt;
 	struct dmabuf_place *places;
+	bool pinned;
 };
 
 static struct dmabuf *to_dmabuf(struct rdmatensor_memory *memory)
@@ -144,7 +147,7 @@ static int dmabuf_map_pages(const struct dmabuf *dmabuf, u64 offset, u32 bytes,
 	struct page **pages;
 	int ret;
 
-	pages = kvmalloc_array(nr, sizeof(*pages), GFP_KERNEL_ACCOUNT);
+	pages = kvmalloc_array(nr, sizeof(*pages), RDMATENSOR_GFP_SPARING);
 	if (!pages)
 		return -ENOMEM;
 	for (i = 0; i < nr; i++)
@@ -154,11 +157,15 @@ static int dmabuf_map_pages(const struct dmabuf *dmabuf, u64 offset, u32 bytes,
 	return ret;
 }
 
-/* It is pinned, so that nobody moves it */
+/* Pinning may move it to where the device reaches it, and nothing is mapped then; later nobody may */
 static void dmabuf_moved(struct dma_buf_attachment *attach)
 {
-	pr_warn_ratelimited("dma-buf of %s: its exporter moves memory that is pinned\n",
-			    attach->dmabuf->exp_name);
+	const struct dmabuf *dmabuf = attach->importer_priv;
+
+	dma_resv_assert_held(attach->dmabuf->resv);
+	if (dmabuf->pinned)
+		pr_warn_ratelimited("dma-buf of %s: its exporter moves memory that is pinned\n",
+				    attach->dmabuf->exp_name);
 }
 
 static const struct dma_buf_attach_ops dmabuf_attach_ops = {
@@ -220,6 +227,7 @@ static int dmabuf_pin(struct dmabuf *dmabuf)
 	if (ret)
 		return ret;
 	ret = dma_buf_pin(dmabuf->attach);
+	dmabuf->pinned = !ret;
 	dma_resv_unlock(dmabuf->buf->resv);
 	return ret;
 }
@@ -227,6 +235,7 @@ static int dmabuf_pin(struct dmabuf *dmabuf)
 static void dmabuf_unpin(struct dmabuf *dmabuf)
 {
 	dma_resv_lock(dmabuf->buf->resv, NULL);
+	dmabuf->pinned = false;
 	dma_buf_unpin(dmabuf->attach);
 	dma_resv_unlock(dmabuf->buf->resv);
 }
@@ -265,7 +274,7 @@ static int dmabuf_attach(struct dmabuf *dmabuf, struct ib_device *ibdev)
 	int ret;
 
 	lockdep_assert_held(&dmabuf->lock);
-	dmabuf->places = kvcalloc(nr, sizeof(*dmabuf->places), GFP_KERNEL_ACCOUNT);
+	dmabuf->places = kvcalloc(nr, sizeof(*dmabuf->places), RDMATENSOR_GFP_SPARING);
 	if (!dmabuf->places)
 		return -ENOMEM;
 	/*
@@ -273,7 +282,8 @@ static int dmabuf_attach(struct dmabuf *dmabuf, struct ib_device *ibdev)
 	 * operations it would not be told that the device may reach another device's memory
 	 */
 	attach = rdmatensor_should_fail() ? ERR_PTR(-EBUSY) :
-		 dma_buf_dynamic_attach(dmabuf->buf, ibdev->dma_device, &dmabuf_attach_ops, NULL);
+		 dma_buf_dynamic_attach(dmabuf->buf, ibdev->dma_device, &dmabuf_attach_ops,
+					dmabuf);
 	if (IS_ERR(attach)) {
 		ret = PTR_ERR(attach);
 		goto out_free;
@@ -373,7 +383,7 @@ static int dmabuf_map_dma(struct dmabuf *dmabuf, u64 offset, u32 bytes,
 	if (ret)
 		return ret;
 	memset(sgt, 0, sizeof(*sgt));
-	ret = sg_alloc_table(sgt, dmabuf_walk(dmabuf, offset, bytes, sgt), GFP_KERNEL_ACCOUNT);
+	ret = sg_alloc_table(sgt, dmabuf_walk(dmabuf, offset, bytes, sgt), RDMATENSOR_GFP_SPARING);
 	if (ret) {
 		dmabuf_unuse(dmabuf);
 		return ret;
@@ -417,7 +427,7 @@ static int dmabuf_keep(struct dmabuf *dmabuf)
 
 	/* Who does not move anything would map it for the device otherwise, which has no DMA */
 	attach = dma_buf_dynamic_attach(dmabuf->buf, dmabuf_software,
-					moves ? &dmabuf_attach_ops : NULL, NULL);
+					moves ? &dmabuf_attach_ops : NULL, dmabuf);
 	if (IS_ERR(attach))
 		return PTR_ERR(attach);
 	dmabuf->attach = attach;
@@ -561,7 +571,7 @@ struct rdmatensor_memory *rdmatensor_dmabuf_alloc(const struct rdmatensor_import
 	if (WARN_ON_ONCE(!import->bytes || import->bytes > import->buf->size ||
 			 !IS_ALIGNED(import->bytes, PAGE_SIZE)))
 		return ERR_PTR(-EINVAL);
-	dmabuf = kzalloc(sizeof(*dmabuf), GFP_KERNEL_ACCOUNT);
+	dmabuf = kzalloc(sizeof(*dmabuf), RDMATENSOR_GFP_SPARING);
 	if (!dmabuf) {
 		snprintf(cause, room,
 			 "POOL_IMPORT: no memory: free some, or raise the limit of the memory cgroup");
