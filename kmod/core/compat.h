@@ -7,6 +7,7 @@
 
 #include <linux/backing-dev.h>
 #include <linux/dma-buf.h>
+#include <linux/hugetlb.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/version.h>
@@ -38,7 +39,9 @@ static inline int rdmatensor_pin_to_read(unsigned long addr, int nr, struct page
 	vma = find_vma(current->mm, addr);
 	if (vma && vma->vm_start <= addr && vma->vm_flags & VM_READ) {
 		nr = min_t(unsigned long, nr, (vma->vm_end - addr) >> PAGE_SHIFT);
-		if (is_cow_mapping(vma->vm_flags))
+		/* Huge pages of a mapping that nobody can write to are not forced, and not replaced */
+		if (is_cow_mapping(vma->vm_flags) &&
+		    (vma->vm_flags & VM_WRITE || !is_vm_hugetlb_page(vma)))
 			flags |= FOLL_FORCE | FOLL_WRITE;
 		ret = 0;
 	}

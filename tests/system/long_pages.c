@@ -173,11 +173,11 @@ TEST_STOCK(registered_huge_pages)
 	int fd = memfd_create("huge", MFD_HUGETLB), nr = open("/proc/sys/vm/nr_hugepages", O_RDWR);
 	static const uint64_t bytes = 4 * LONG_PAGE;
 	struct rdmatensor_pool pool;
-	unsigned char *at;
+	unsigned char *at, *only_read;
 
 	put_together();
 	CHECK(nr >= 0);
-	EQ(write(nr, "4", 1), 1);
+	EQ(write(nr, "8", 1), 1);
 	CHECK(fd >= 0);
 	EQ(ftruncate(fd, bytes), 0);
 	at = map(bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd);
@@ -190,6 +190,13 @@ TEST_STOCK(registered_huge_pages)
 	EQ(rdmatensor_pool_register(s.rt, at + 16 * PAGE, bytes - 16 * PAGE,
 				    RDMATENSOR_POOL_PEERS_WRITE, 0, &pool, NULL, 0), 0);
 	EQ(keys_of(bytes - 16 * PAGE), 1);
+	EQ(rdmatensor_pool_destroy(s.rt, &pool), 0);
+	/* To be read alone, where nobody can write and nothing is replaced */
+	only_read = map(bytes, PROT_READ, MAP_PRIVATE, fd);
+	EQ(rdmatensor_pool_register(s.rt, only_read, bytes, RDMATENSOR_POOL_PEERS_NONE,
+				    RDMATENSOR_REGISTER_READ_ONLY, &pool, NULL, 0), 0);
+	EQ(rdmatensor_pool_destroy(s.rt, &pool), 0);
+	munmap(only_read, bytes);
 	munmap(at, bytes);
 	side_close(&s);
 	close(fd);
