@@ -13,6 +13,7 @@
 #include "context/channels.h"
 #include "context/dispatch.h"
 #include "core/fault.h"
+#include "core/limits.h"
 #include "core/nl_event.h"
 #include "fetch/listing.h"
 #include "fetch/response.h"
@@ -312,7 +313,7 @@ rdmatensor_context_channel_add(struct rdmatensor_context *context,
 
 	rdmatensor_channel_get(channel);
 	ret = xa_alloc_cyclic(&context->channels, &channel->id, channel,
-			      XA_LIMIT(1, S32_MAX), &context->next_channel, GFP_KERNEL);
+			      XA_LIMIT(1, S32_MAX), &context->next_channel, RDMATENSOR_GFP_SPARING);
 	if (ret < 0)
 		goto out_unreserve;
 	rdmatensor_context_list_changed(&context->listed);

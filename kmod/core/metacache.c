@@ -81,7 +81,7 @@ struct rdmatensor_metacache *rdmatensor_metacache_alloc(u32 max_entries)
 	struct rdmatensor_metacache *cache;
 	int ret;
 
-	cache = kzalloc(sizeof(*cache), RDMATENSOR_GFP_CHANNEL);
+	cache = kzalloc(sizeof(*cache), RDMATENSOR_GFP_SPARING);
 	if (!cache)
 		return ERR_PTR(-ENOMEM);
 	ret = rhashtable_init(&cache->names, &metacache_params);

@@ -564,7 +564,7 @@ static void listing_posted_reply(struct rdmatensor_txmsg *tx, u64 seq)
 
 struct rdmatensor_listings *rdmatensor_listings_alloc(struct rdmatensor_channel *channel)
 {
-	struct rdmatensor_listings *listings = kzalloc(sizeof(*listings), RDMATENSOR_GFP_CHANNEL);
+	struct rdmatensor_listings *listings = kzalloc(sizeof(*listings), RDMATENSOR_GFP_SPARING);
 	u32 i;
 
 	if (!listings)

@@ -899,7 +899,7 @@ int rdmatensor_response_alloc(struct rdmatensor_channel *channel)
 	u32 i;
 
 	channel->response_mem = kvcalloc(response_count(channel), response_bytes(channel),
-					 RDMATENSOR_GFP_CHANNEL);
+					 RDMATENSOR_GFP_SPARING);
 	if (!channel->response_mem)
 		return -ENOMEM;
 

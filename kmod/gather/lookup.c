@@ -164,7 +164,7 @@ static void lookup_held_work(struct work_struct *work)
 struct rdmatensor_lookup *rdmatensor_lookup_alloc(struct rdmatensor_exports *exports,
 						  struct rdmatensor_channel *channel)
 {
-	struct rdmatensor_lookup *lookup = kzalloc(sizeof(*lookup), RDMATENSOR_GFP_CHANNEL);
+	struct rdmatensor_lookup *lookup = kzalloc(sizeof(*lookup), RDMATENSOR_GFP_SPARING);
 	u32 i;
 
 	if (!lookup)

@@ -14,6 +14,7 @@
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <kunit/visibility.h>
+#include "core/limits.h"
 #include "core/stats.h"
 #include "memory/buffer.h"
 
@@ -203,7 +204,7 @@ static struct rdmatensor_buffer *buffer_make(struct rdmatensor_buffers *buffers,
 	struct rdmatensor_buffer *buffer;
 	int ret;
 
-	buffer = kzalloc(struct_size(buffer, name, name_len), GFP_KERNEL_ACCOUNT);
+	buffer = kzalloc(struct_size(buffer, name, name_len), RDMATENSOR_GFP_SPARING);
 	if (!buffer)
 		return ERR_PTR(-ENOMEM);
 	buffer->buffers = buffers;

@@ -51,7 +51,7 @@ static struct coherent *to_coherent(struct rdmatensor_memory *memory)
 /* As dma_alloc_coherent(); devices in software take the CPU's addresses */
 static void coherent_alloc_chunk(const struct coherent *coherent, struct coherent_chunk *chunk)
 {
-	const gfp_t gfp = RDMATENSOR_GFP_CHANNEL | __GFP_ZERO;
+	const gfp_t gfp = RDMATENSOR_GFP_SPARING | __GFP_ZERO;
 	struct ib_device *ibdev = coherent->ibdev;
 
 	if (!ib_uses_virt_dma(ibdev)) {
@@ -109,7 +109,7 @@ static int coherent_map(struct rdmatensor_memory *memory, u64 offset, u32 bytes,
 
 	if (WARN_ON_ONCE(offset || bytes != memory->bytes || ibdev != coherent->ibdev))
 		return -EINVAL;
-	ret = sg_alloc_table(sgt, coherent->nr, GFP_KERNEL_ACCOUNT);
+	ret = sg_alloc_table(sgt, coherent->nr, RDMATENSOR_GFP_SPARING);
 	if (ret)
 		return ret;
 	for_each_sgtable_sg(sgt, sg, i) {
@@ -145,7 +145,7 @@ struct rdmatensor_memory *rdmatensor_coherent_alloc(struct ib_device *ibdev, u32
 	if (WARN_ON_ONCE(!bytes || !is_power_of_2(block) || !IS_ALIGNED(bytes, chunk) ||
 			 !IS_ALIGNED(chunk, PAGE_SIZE)))
 		return ERR_PTR(-EINVAL);
-	coherent = kzalloc(struct_size(coherent, chunks, bytes / chunk), RDMATENSOR_GFP_CHANNEL);
+	coherent = kzalloc(struct_size(coherent, chunks, bytes / chunk), RDMATENSOR_GFP_SPARING);
 	if (!coherent)
 		return ERR_PTR(-ENOMEM);
 	coherent->memory.ops = &coherent_ops;

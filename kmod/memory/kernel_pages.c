@@ -12,6 +12,7 @@
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <kunit/visibility.h>
+#include "core/limits.h"
 #include "memory/pages.h"
 
 /* Of a chunk that can be a long page of a memory region */
@@ -148,7 +149,7 @@ struct rdmatensor_memory *rdmatensor_kernel_pages_alloc(u64 bytes, u8 slice_shif
 	struct kernel_pages *kernel;
 	int ret;
 
-	kernel = kzalloc(sizeof(*kernel), GFP_KERNEL_ACCOUNT);
+	kernel = kzalloc(sizeof(*kernel), RDMATENSOR_GFP_SPARING);
 	if (!kernel)
 		return ERR_PTR(-ENOMEM);
 	kernel->pages.memory.ops = &kernel_pages_ops;

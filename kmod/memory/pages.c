@@ -15,6 +15,7 @@
 #include <kunit/visibility.h>
 #include <rdma/ib_verbs.h>
 #include "core/fault.h"
+#include "core/limits.h"
 #include "memory/pages.h"
 
 static int pages_fill(struct rdmatensor_pages *pages, u32 slice)
@@ -23,7 +24,7 @@ static int pages_fill(struct rdmatensor_pages *pages, u32 slice)
 	struct page **got;
 	int ret;
 
-	got = kvmalloc_array(nr, sizeof(*got), GFP_KERNEL_ACCOUNT);
+	got = kvmalloc_array(nr, sizeof(*got), RDMATENSOR_GFP_SPARING);
 	if (!got)
 		return -ENOMEM;
 	ret = pages->source->get(pages, (u64)slice << pages->slice_shift, got, nr);
@@ -73,7 +74,7 @@ int rdmatensor_pages_begin(struct rdmatensor_pages *pages, u8 slice_shift, const
 	might_sleep();
 	if (WARN_ON_ONCE(!bytes || !IS_ALIGNED(bytes, PAGE_SIZE) || nr > U32_MAX))
 		return -EINVAL;
-	pages->slices = kvcalloc(nr, sizeof(*pages->slices), GFP_KERNEL_ACCOUNT);
+	pages->slices = kvcalloc(nr, sizeof(*pages->slices), RDMATENSOR_GFP_SPARING);
 	if (!pages->slices)
 		return -ENOMEM;
 	pages->slice_shift = slice_shift;
@@ -124,7 +125,7 @@ static struct page **pages_gather(const struct rdmatensor_pages *pages, u64 offs
 	struct page **all, **at;
 	u32 done, run;
 
-	all = kvmalloc_array(nr, sizeof(*all), GFP_KERNEL_ACCOUNT);
+	all = kvmalloc_array(nr, sizeof(*all), RDMATENSOR_GFP_SPARING);
 	if (!all)
 		return NULL;
 	for (done = 0; done < nr; done += run) {
@@ -142,7 +143,7 @@ int rdmatensor_pages_map_array(struct page **pages, u32 nr, struct ib_device *ib
 
 	/* A device joins what it is given in parts, and no entry is longer than it takes */
 	ret = sg_alloc_table_from_pages_segment(sgt, pages, nr, 0, (size_t)nr << PAGE_SHIFT,
-						ib_dma_max_seg_size(ibdev), GFP_KERNEL_ACCOUNT);
+						ib_dma_max_seg_size(ibdev), RDMATENSOR_GFP_SPARING);
 	if (ret)
 		return ret;
 	sgt->nents = ib_dma_map_sg(ibdev, sgt->sgl, sgt->orig_nents, dir);

@@ -24,6 +24,7 @@
 #include <linux/uaccess.h>
 #include "core/compat.h"
 #include "core/fault.h"
+#include "core/limits.h"
 #include "memory/pages.h"
 #include "memory/pinned.h"
 
@@ -241,7 +242,7 @@ struct rdmatensor_memory *rdmatensor_pinned_alloc(const struct rdmatensor_pin *p
 	struct pinned *pinned;
 	int ret;
 
-	pinned = kzalloc(sizeof(*pinned), GFP_KERNEL_ACCOUNT);
+	pinned = kzalloc(sizeof(*pinned), RDMATENSOR_GFP_SPARING);
 	if (!pinned) {
 		snprintf(cause, room,
 			 "POOL_REGISTER: no memory: free some, or raise the limit of the memory cgroup");

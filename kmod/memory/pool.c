@@ -31,6 +31,7 @@
 #include <kunit/visibility.h>
 #include "core/compat.h"
 #include "core/fault.h"
+#include "core/limits.h"
 #include "memory/dmabuf.h"
 #include "memory/domain.h"
 #include "memory/memory.h"
@@ -109,7 +110,7 @@ static struct rdmatensor_pool *pool_new(u64 bytes, enum rdmatensor_pool_peers pe
 	struct rdmatensor_pool *pool;
 	int ret;
 
-	pool = kzalloc(sizeof(*pool), GFP_KERNEL_ACCOUNT);
+	pool = kzalloc(sizeof(*pool), RDMATENSOR_GFP_SPARING);
 	if (!pool)
 		return ERR_PTR(-ENOMEM);
 	kref_init(&pool->ref);
@@ -199,7 +200,7 @@ static int pool_hand_out(struct rdmatensor_pool *pool)
 	u64 offset;
 
 	pool->regions.align = 1;
-	return rdmatensor_regions_alloc(&pool->regions, pool->bytes, GFP_KERNEL_ACCOUNT, &offset);
+	return rdmatensor_regions_alloc(&pool->regions, pool->bytes, RDMATENSOR_GFP_SPARING, &offset);
 }
 
 /* A new pool of memory that is there already; @call: for the cause */

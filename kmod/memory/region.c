@@ -17,9 +17,11 @@
 #include <linux/err.h>
 #include <linux/export.h>
 #include <linux/interval_tree_generic.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include <kunit/visibility.h>
 #include "core/fault.h"
+#include "core/limits.h"
 #include "memory/region.h"
 #include "rdmatensor.h"
 
@@ -102,7 +104,7 @@ int rdmatensor_regions_init(struct rdmatensor_regions *regions, u64 bytes)
 
 	if (!bytes || !IS_ALIGNED(bytes, RDMATENSOR_REGION_ALIGN))
 		return -EINVAL;
-	extent = kzalloc(sizeof(*extent), GFP_KERNEL_ACCOUNT);
+	extent = kzalloc(sizeof(*extent), RDMATENSOR_GFP_SPARING);
 	if (!extent)
 		return -ENOMEM;
 
@@ -132,8 +134,11 @@ void rdmatensor_regions_destroy(struct rdmatensor_regions *regions)
 	/* A use that drops later would touch its extent: rather leak them */
 	if (WARN_ON_ONCE(regions->nr_uses))
 		return;
-	rbtree_postorder_for_each_entry_safe(extent, next, &regions->extents, by_offset)
+	rbtree_postorder_for_each_entry_safe(extent, next, &regions->extents, by_offset) {
 		kfree(extent);
+		/* As many as a process has made, of 64 bytes each */
+		cond_resched();
+	}
 	regions->extents = RB_ROOT;
 	regions->free_by_size = RB_ROOT;
 }

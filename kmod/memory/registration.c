@@ -16,6 +16,7 @@
 #include <linux/slab.h>
 #include <kunit/visibility.h>
 #include "core/fault.h"
+#include "core/limits.h"
 #include "core/trace.h"
 #include "memory/domain.h"
 #include "memory/memory.h"
@@ -131,7 +132,7 @@ static int registration_make(struct rdmatensor_registration *reg, u64 offset, u6
 	struct ib_reg_wr *wrs;
 	int ret = 0;
 
-	wrs = kmalloc_array(longest, sizeof(*wrs), GFP_KERNEL_ACCOUNT);
+	wrs = kmalloc_array(longest, sizeof(*wrs), RDMATENSOR_GFP_SPARING);
 	if (!wrs)
 		return -ENOMEM;
 	for (done = 0; !ret && done < reg->nr; done += chain) {
@@ -155,7 +156,7 @@ static int registration_try(struct rdmatensor_registration *reg,
 	if (nr > min_t(u64, span->most, domain->ibdev->attrs.max_mr))
 		return -EOVERFLOW;
 	reg->nr = nr;
-	reg->mrs = kvcalloc(nr, sizeof(*reg->mrs), GFP_KERNEL_ACCOUNT);
+	reg->mrs = kvcalloc(nr, sizeof(*reg->mrs), RDMATENSOR_GFP_SPARING);
 	if (!reg->mrs)
 		return -ENOMEM;
 	reg->iova = rdmatensor_domain_iova(domain, span->bytes, reg->seg_shift);

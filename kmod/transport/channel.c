@@ -218,7 +218,7 @@ rdmatensor_channel_alloc(struct rdmatensor_core *core, u8 nr_lanes,
 	struct rdmatensor_channel *channel;
 	int ret, i;
 
-	channel = kvzalloc(struct_size(channel, lanes, nr_lanes), RDMATENSOR_GFP_CHANNEL);
+	channel = kvzalloc(struct_size(channel, lanes, nr_lanes), RDMATENSOR_GFP_SPARING);
 	if (!channel)
 		return ERR_PTR(-ENOMEM);
 

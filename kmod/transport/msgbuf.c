@@ -50,8 +50,8 @@ int rdmatensor_msgbuf_alloc(struct rdmatensor_msgbuf *msgbuf,
 	msgbuf->slot_bytes = slot_bytes;
 
 	ret = -ENOMEM;
-	msgbuf->scratch = kmalloc(slot_bytes, RDMATENSOR_GFP_CHANNEL);
-	msgbuf->rkeys = kmalloc(slot_bytes, RDMATENSOR_GFP_CHANNEL);
+	msgbuf->scratch = kmalloc(slot_bytes, RDMATENSOR_GFP_SPARING);
+	msgbuf->rkeys = kmalloc(slot_bytes, RDMATENSOR_GFP_SPARING);
 	if (!msgbuf->scratch || !msgbuf->rkeys)
 		goto out_free;
 	ret = slots_alloc(&msgbuf->rx, domain, bytes, slot_bytes,

@@ -572,7 +572,7 @@ struct rdmatensor_readers *rdmatensor_readers_alloc(struct rdmatensor_cm *cm,
 	struct rdmatensor_readers *readers;
 	u8 i;
 
-	readers = kzalloc(sizeof(*readers), RDMATENSOR_GFP_CHANNEL);
+	readers = kzalloc(sizeof(*readers), RDMATENSOR_GFP_SPARING);
 	if (!readers)
 		return NULL;
 	kref_init(&readers->ref);
@@ -783,7 +783,7 @@ int rdmatensor_readers_accept(struct rdmatensor_readers *readers, struct rdma_cm
 	struct rdmatensor_readlane *lane;
 	int ret;
 
-	lane = kzalloc(sizeof(*lane), RDMATENSOR_GFP_CHANNEL);
+	lane = kzalloc(sizeof(*lane), RDMATENSOR_GFP_SPARING);
 	if (!lane)
 		return -ENOMEM;
 	readlane_init(lane, readers, private->lane, false);

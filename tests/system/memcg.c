@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Who pays for what is not swapped: memory cgroups */
+#include <errno.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -14,6 +16,8 @@
 enum { CHANNELS = 4, SLOTS = 512, SLOT = 4096 };
 /* Connections, and what waits on each; a name takes the most that one can */
 enum { ASKERS = 12, ASKED = 200 };
+/* More than what describes the pages of a pool that just fits */
+enum { NEAR_THE_LIMIT = 512 << 10 };
 
 static long long used(void)
 {
@@ -85,6 +89,62 @@ TEST_STOCK(ring_within_the_memory_cgroup)
 
 	group_make("64M");
 	line = test_child(ring_too_long);
+	rmdir(GROUP);
+	if (line)
+		test_fail(__FILE__, line, "not within the memory cgroup");
+}
+
+/* One that comes and goes, and is not mapped: page tables are the process's own */
+static int pool_of(struct rdmatensor *rt, uint64_t bytes)
+{
+	struct rdmatensor_pool_create create = { .size = sizeof(create), .bytes = bytes };
+	struct rdmatensor_pool_destroy destroy = { .size = sizeof(destroy) };
+
+	if (ioctl(rdmatensor_fd(rt), RDMATENSOR_POOL_CREATE, &create))
+		return -errno;
+	destroy.pool_id = create.out_pool_id;
+	return ioctl(rdmatensor_fd(rt), RDMATENSOR_POOL_DESTROY, &destroy) ? -errno : 0;
+}
+
+/* The length that just fits, within a page; and all about it, whose descriptions may not fit */
+static int pools_too_long(void)
+{
+	uint64_t fits = 1 << 20, too_long = 32 << 20, bytes;
+	struct rdmatensor_start start;
+	struct rdmatensor *rt;
+	int line = start_here(&rt, &start), ret;
+
+	if (line)
+		return line;
+	if (rdmatensor_start(rt, &start))
+		return __LINE__;
+	for (bytes = (fits + too_long) / 2; too_long - fits > 4096; bytes = (fits + too_long) / 2) {
+		bytes &= ~4095ull;
+		ret = pool_of(rt, bytes);
+		if (ret && ret != -ENOMEM)
+			return __LINE__;
+		*(ret ? &too_long : &fits) = bytes;
+	}
+	for (bytes = fits - NEAR_THE_LIMIT; bytes < fits + NEAR_THE_LIMIT; bytes += 8192) {
+		ret = pool_of(rt, bytes);
+		if (ret && ret != -ENOMEM)
+			return __LINE__;
+	}
+	printf("# just fits: %llu bytes\n", (unsigned long long)fits);
+	fflush(stdout);
+	rdmatensor_close(rt);
+	return 0;
+}
+
+/* What describes a pool's pages is memory, too: a call fails for it, and nobody is killed */
+TEST_STOCK(pools_within_the_memory_cgroup)
+{
+	int line;
+
+	group_make("24M");
+	line = test_child(pools_too_long);
+	EQ(number_in(GROUP "/memory.events", "oom ", "\n"), 0);
+	EQ(number_in(GROUP "/memory.events", "oom_kill ", "\n"), 0);
 	rmdir(GROUP);
 	if (line)
 		test_fail(__FILE__, line, "not within the memory cgroup");
