@@ -36,6 +36,24 @@ class Noting:
         return notes
 
 
+class Raising:
+    """A library, one of whose calls is followed by a signal whose handler raises"""
+
+    def __init__(self, lib, name, err=0):
+        self._lib, self._name, self._err = lib, name, err
+
+    def __getattr__(self, name):
+        call = getattr(self._lib, name)
+        if name != self._name:
+            return call
+
+        def raises(*args):
+            assert call(*args) == self._err
+            raise KeyboardInterrupt
+
+        return raises
+
+
 def broken_at_each_line(noting, run):
     """Runs it with KeyboardInterrupt at the first line once memory has come, then at the second, and
     so on, until it ends before. A finalizer's errors are nobody's: not there. Yields after each"""

@@ -325,6 +325,31 @@ def test_a_store_that_fails(join):
     assert isinstance(error.value.__cause__, ConnectionError)
 
 
+def test_a_store_that_is_interrupted(join):
+    """Ctrl-C in a call of the store's is Ctrl-C"""
+    class Interrupted(Store):
+        def check(self, keys):
+            raise KeyboardInterrupt
+
+    cluster = join(0, 2, Interrupted(), timeout=5)
+    with pytest.raises(KeyboardInterrupt):
+        cluster.address(1)
+    with pytest.raises(KeyboardInterrupt):
+        cluster.connect()
+
+
+def test_refresh_beside_a_check(join, in_threads):
+    """The check's matrix is of those that there were"""
+    store = Store()
+    clusters = [join(rank, 2, store) for rank in range(2)]
+    with clusters[0]._collective:
+        with pytest.raises(OSError, match="a check or a barrier goes on") as error:
+            clusters[0].refresh()
+        assert error.value.errno == errno.EBUSY
+    assert clusters[0].refresh() == 2
+    assert all(collect(in_threads, 2, lambda rank: clusters[rank].check()))
+
+
 def test_torchs_own_store(monkeypatch, in_threads):
     """As torch has it, which need not be there: its module is this one"""
     store = Store()

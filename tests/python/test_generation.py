@@ -3,12 +3,15 @@
 
 import asyncio
 import errno
+import gc
 import threading
 import time
 
 import numpy as np
 import pytest
 import rdmatensor as rt
+from breaking import Raising
+from rdmatensor import _node
 
 NAMES = [f"layer{i}/w" for i in range(8)]
 
@@ -207,6 +210,29 @@ def test_withdrawn(offers, peer):
     assert [offered.name for offered in peer.list()] == ["b"]
     offers.offer_generation("model", weights(1), 1)
     assert is_whole(*peer.generation(NAMES))
+
+
+@pytest.mark.parametrize("withdrawn", [False, True])
+def test_interrupted_when_it_is_visible(offers, peer, monkeypatch, withdrawn):
+    """Its arrays stay until another one has taken its place, or it is withdrawn"""
+    arrays = {name: offers.empty((3, 50), "i8") for name in NAMES}
+    for array in arrays.values():
+        array[:] = 1
+    with monkeypatch.context() as patch:
+        patch.setattr(_node, "lib", Raising(_node.lib, "rdmatensor_offer_generation"))
+        with pytest.raises(KeyboardInterrupt):
+            offers.offer_generation("model", arrays, 1)
+    del arrays, array
+    gc.collect()
+    offers._handle.flush()
+    assert len(offers._own) == len(NAMES) and is_whole(*peer.generation(NAMES))
+    if withdrawn:
+        offers.withdraw_generation("model")
+    else:
+        offers.offer_generation("model", {name: np.full((3, 50), 2, "i8") for name in NAMES}, 2)
+        offers.wait_generation("model")
+    gc.collect()
+    assert not offers._own
 
 
 def test_of_oneself(offers):

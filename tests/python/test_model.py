@@ -8,6 +8,7 @@ import subprocess
 import numpy as np
 import pytest
 import rdmatensor as rt
+from rdmatensor import _model
 
 BUILD = os.environ["LAB_BUILD"]
 TOOL = f"{BUILD}/ulib/bin/rdmatensor"
@@ -89,15 +90,29 @@ def test_the_tool_to_python(address, tmp_path):
         server.wait()
 
 
+def file_of(dtype, shape, offsets):
+    """Of one tensor, whose bytes are not there"""
+    header = json.dumps({"a": {"dtype": dtype, "shape": shape, "data_offsets": offsets}}).encode()
+    return len(header).to_bytes(8, "little") + header + bytes(16)
+
+
 @pytest.mark.parametrize("content, words", [
     (b"", "safetensors"),
     (b"12345678", "safetensors"),
     ((100).to_bytes(8, "little") + b"{}", "a header of 100 bytes"),
     ((2).to_bytes(8, "little") + b"[]", "no object"),
     ((2).to_bytes(8, "little") + b"{x", None),
-    ((10).to_bytes(8, "little") + b'{"a": {}} ', "tensor a: no dtype"),
+    ((10).to_bytes(8, "little") + b'{"a": {}} ', "tensor 'a': no dtype"),
     ((61).to_bytes(8, "little") +
      b'{"a": {"dtype": "U8", "shape": [4], "data_offsets": [0, 4]}}  ', "not in the file"),
+    (file_of("U8", [2.0, 3], [0, 0]), "tensor 'a': no dtype"),
+    (file_of("U8", [-2, -3], [0, 6]), "tensor 'a': no dtype"),
+    (file_of("F4", [-3], [0, 0]), "tensor 'a': no dtype"),
+    (file_of("F4", ["a"], [0, 0]), "tensor 'a': no dtype"),
+    (file_of("U8", [1], [0.0, 1]), "tensor 'a': no dtype"),
+    (file_of("X1", [1] * 17, [0, 0]), "tensor 'a': no array has the shape"),
+    (file_of("F32", [0, 1 << 62], [0, 0]), "tensor 'a': no array has the shape"),
+    pytest.param((5000).to_bytes(8, "little") + b"[" * 5000, "no JSON", id="deep"),
 ])
 def test_files_that_are_none(address, tmp_path, content, words):
     path = tmp_path / "model"
@@ -129,9 +144,28 @@ def test_types_that_only_a_header_has(address, tmp_path):
     b"[]", b'{"a": 1}', b'{"a": {"dtype": "U8", "shape": [-1], "data_offsets": [0, 1]}}',
     b'{"a": {"dtype": 5, "shape": [1], "data_offsets": [0, 1]}}',
     b'{"a": {"dtype": "U8", "shape": [1], "data_offsets": [2, 1]}}', b'{"a',
+    pytest.param(b"[" * 5000, id="deep"),
+    b'{"a": {"dtype": "F32", "shape": [0, 4611686018427387904], "data_offsets": [0, 0]}}',
 ])
 def test_peers_that_lie(address, index):
     with rt.Node(listen=f"{address}:0") as node:
         node.offer(rt.INDEX, np.frombuffer(index, "u1"))
         with pytest.raises(ValueError):
             rt.load(f"{address}:{node.port}", timeout=2)
+
+
+def test_what_no_model_has(address):
+    for model, words in (({"__metadata__": np.zeros(3)}, "call it something else"),
+                         ({"a": np.zeros(3), "t": np.zeros((3, 4)).T}, "tensor 't': .*holes")):
+        with pytest.raises(ValueError, match=words):
+            rt.serve(model, f"{address}:0")
+
+
+def test_the_index_has_its_part_of_the_timeout(address, monkeypatch):
+    nodes, times = [], iter([100.0, 107.5])
+    with rt.serve({"a": np.arange(3)}, f"{address}:0") as node:
+        real = _model.Node
+        monkeypatch.setattr(_model, "Node", lambda **how: nodes.append(real(**how)) or nodes[0])
+        monkeypatch.setattr(_model.time, "monotonic", lambda: next(times, 107.5))
+        assert rt.load(f"{address}:{node.port}", timeout=10)["a"].tolist() == [0, 1, 2]
+    assert nodes[0].timeout == 2.5

@@ -15,7 +15,7 @@ import time
 import numpy as np
 import pytest
 import rdmatensor as rt
-from breaking import Noting, broken_at_each_line, notes_what_is_given_back
+from breaking import Noting, Raising, broken_at_each_line, notes_what_is_given_back
 from rdmatensor import _node
 
 NUMPY_TYPES = ["f4", "f8", "f2", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?", "c8", "c16"]
@@ -415,24 +415,6 @@ for _ in range(3):
     assert subprocess.run([sys.executable, "-c", program], env=env, check=False).returncode == 0
 
 
-class Raising:
-    """A library, one of whose calls is followed by a signal whose handler raises"""
-
-    def __init__(self, lib, name):
-        self._lib, self._name = lib, name
-
-    def __getattr__(self, name):
-        call = getattr(self._lib, name)
-        if name != self._name:
-            return call
-
-        def raises(*args):
-            assert not call(*args)
-            raise KeyboardInterrupt
-
-        return raises
-
-
 def test_many_names(offers, peer):
     names = [f"n{i}" for i in range(100)] + ["é", "名", "a b"]
     for i, name in enumerate(names):
@@ -449,6 +431,119 @@ def test_many_names(offers, peer):
     for wrong in (["n1", ""], ["", "n1"], ["n1", "n2\0"], ["\0", "n1"], ["n1", "a\0b"], [""]):
         with pytest.raises(ValueError):
             peer.get_many(wrong)
+
+
+def test_names_of_any_bytes(offers, peer):
+    """list() decodes what is not text, and what it says can be got"""
+    name = b"a\xff/\xe9".decode(errors="surrogateescape")
+    offers[name] = np.arange(3)
+    assert [offered.name for offered in peer.list()] == [name]
+    assert [offered.name for offered in peer.list(name[:2])] == [name]
+    assert peer[name].tolist() == [0, 1, 2]
+    offers["b"] = np.arange(2)
+    assert list(peer.get_many([name, "b"])) == [name, "b"]
+    del offers[name]
+    with pytest.raises(ValueError, match="zero byte"):
+        rt.connect("h\0x")
+
+
+def test_shapes_that_numpy_cannot_count(offers, peer):
+    """Empty, and longer than any array: it comes as bytes, and the others come"""
+    tensor = _node.ffi.new("struct rdmatensor_tensor *")
+    tensor.data_type, tensor.ndims, tensor.dims = 1, 2, [0, 1 << 62]
+    assert _node.lib.rdmatensor_offer(offers._handle.pointer, b"odd", tensor) == 0
+    offers["good"] = np.arange(3)
+    got = peer.get_many(["good", "odd"])
+    assert got["good"].tolist() == [0, 1, 2]
+    assert got["odd"].size == 0 and got["odd"].dtype == "u1"
+
+
+def test_arguments_that_are_none(node, peer):
+    for call in (peer.get_many, peer.generation):
+        with pytest.raises(TypeError, match="several"):
+            call("w1")
+    for step in (1.9, "7", None):
+        with pytest.raises(TypeError):
+            peer.get("w", step=step)
+    for timeout in (-1, float("nan")):
+        with pytest.raises(ValueError, match="timeout is seconds"):
+            node.timeout = timeout
+    for timeout in (float("inf"), 2e10):
+        node.timeout = timeout
+        assert node.timeout is None
+
+
+def test_names_of_types_in_metadata(offers, peer):
+    tagged = np.dtype("u2", metadata={"rdmatensor": "bfloat16"})
+    array = np.full(3, 0x3f80, tagged)
+    with pytest.raises(TypeError, match="byte order"):
+        offers["w"] = array.astype(tagged.newbyteorder())
+    for wrong in (np.dtype("u2", metadata={"rdmatensor": "nope"}),
+                  np.dtype("f8", metadata={"rdmatensor": "bfloat16"})):
+        with pytest.raises(TypeError, match="in its metadata"):
+            offers["w"] = np.zeros(3, wrong)
+    # What comes has its own name, whatever it is written to
+    offers["w"], offers["n"] = array, np.full(3, 7, "u2")
+    for name, out in (("w", np.zeros(3, "u2")), ("n", np.zeros(3, tagged))):
+        got = peer.get(name, out=out)
+        assert (got == out).all() and out[0]
+        assert got.dtype.metadata == (tagged.metadata if name == "w" else None)
+    assert peer.get("w", out=array) is array
+
+
+def test_no_cycles_of_empty_arrays(node):
+    gc.collect()
+    gc.disable()
+    try:
+        for i in range(100):
+            node.empty((i + 1, 3))
+        assert gc.collect() < 50
+    finally:
+        gc.enable()
+
+
+def interrupted(call, seconds):
+    """Whether a signal has come before the call was over"""
+    def handler(*_):
+        raise KeyboardInterrupt
+
+    former = signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        call()
+        return False
+    except KeyboardInterrupt:
+        return True
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, former)
+
+
+def test_empty_interrupted_in_the_library(offers, monkeypatch):
+    """A signal waits for the call's end, and its handler raises before what has come has a name"""
+    held = [offers.empty(1 << 24, "u1")]
+    given_back = notes_what_is_given_back(offers, monkeypatch)
+    begun = time.monotonic()
+    held.append(offers.empty(1 << 24, "u1"))
+    took = time.monotonic() - begun
+    # Nearly all of it is the call. Some ends before the signal comes, and is held
+    for part in (2, 3, 4, 5, 6):
+        if interrupted(lambda: held.append(offers.empty(1 << 24, "u1")), took / part):
+            break
+    assert len(given_back()) == 1 and len(offers._own) == len(held)
+
+
+def test_node_interrupted_in_the_library(address):
+    """It ends, and so its port is free"""
+    begun = time.monotonic()
+    rt.Node(listen=f"{address}:7160").close()
+    took = time.monotonic() - begun
+    left = [took / part for part in range(40, 1, -1)]
+    hits = sum(interrupted(lambda: rt.Node(listen=f"{address}:7160").close(), seconds)
+               for seconds in left)
+    gc.collect()
+    assert hits > 3
+    rt.Node(listen=f"{address}:7160").close()
 
 
 def wait_until(condition):
@@ -616,6 +711,22 @@ def test_withdraw_interrupted_when_it_is_gone(offers, peer, monkeypatch):
     offers["w"] = np.uint8(2)
     assert peer["w"] == 2
     offers.withdraw("w")
+
+
+def test_refused_offer_interrupted(offers, peer, monkeypatch):
+    """What is offered already stays what it is"""
+    array, other = offers.empty(3, "u1"), offers.empty(3, "u1")
+    array[:], other[:] = [1, 2, 3], [4, 5, 6]
+    start = array.ctypes.data
+    offers.offer("w", array)
+    with monkeypatch.context() as patch:
+        patch.setattr(_node, "lib", Raising(_node.lib, "rdmatensor_offer", -errno.EEXIST))
+        with pytest.raises(KeyboardInterrupt):
+            offers.offer("w", other)
+    del array, other
+    gc.collect()
+    offers._handle.flush()
+    assert start in offers._own and peer["w"].tolist() == [1, 2, 3]
 
 
 def test_rows_interrupted_when_they_are_there(offers, monkeypatch):

@@ -11,7 +11,7 @@ Two lines on each side::
 
 Arrays that are got are views of memory that the peer wrote to: nothing is copied. They are numpy
 arrays, so torch.from_numpy() and every library with DLPack take them as they are; and whatever has
-DLPack or the buffer protocol can be offered.
+DLPack, or the buffer protocol with numbers in it, can be offered.
 
 Rows that are partitioned over nodes are one array::
 

@@ -98,10 +98,13 @@ class _ClusterHandle(_Handle):
         #: What the library calls
         self.keep = keep
         out = ffi.new("struct rdmatensor_cluster **")
-        _check(lib.rdmatensor_cluster_open_sized(out, options, ffi.sizeof(options[0])))
-        self.cluster = out[0]
-        self.pointer = lib.rdmatensor_cluster_node(self.cluster)
         _handles.add(self)
+        try:
+            _check(lib.rdmatensor_cluster_open_sized(out, options, ffi.sizeof(options[0])))
+        finally:
+            # Also if a signal's handler raises when it is open: the handle ends it
+            if out[0] != ffi.NULL:
+                self.cluster, self.pointer = out[0], lib.rdmatensor_cluster_node(out[0])
 
     def _end(self) -> None:
         cluster, self.cluster, self.pointer = self.cluster, ffi.NULL, ffi.NULL
@@ -166,9 +169,12 @@ class Cluster:
             self._progress(_STAGES[progress.stage], progress.done, progress.total, progress.failed)
 
     def _because(self, error: OSError) -> OSError:
-        """With what the store has raised"""
+        """With what the store has raised. What is no error, as KeyboardInterrupt, is raised as it is"""
         if self._store is not None and self._store.error is not None:
-            error.__cause__, self._store.error = self._store.error, None
+            cause, self._store.error = self._store.error, None
+            if not isinstance(cause, Exception):
+                raise cause
+            error.__cause__ = cause
         return error
 
     def _live(self) -> _ClusterHandle:
@@ -200,11 +206,12 @@ class Cluster:
         said = _said()
         self.node.close()
         if err:
-            raise OSError(-err, said)
+            error = self._because(OSError(-err, said))
+            raise error from error.__cause__
 
     def leave(self) -> None:
         """Let others know that this rank does not take part any more; its offers stay"""
-        _check(lib.rdmatensor_cluster_leave(self._live().cluster))
+        self._once(lib.rdmatensor_cluster_leave(self._live().cluster))
 
     @property
     def rank(self) -> int:
@@ -232,6 +239,8 @@ class Cluster:
 
     def find(self, name: str) -> int:
         """The rank that is called so. KeyError: none is"""
+        if "\0" in name:
+            raise KeyError(name)
         rank = ffi.new("unsigned int *")
         err = lib.rdmatensor_cluster_find(self._live().cluster, name.encode(), rank)
         if err:
@@ -293,9 +302,20 @@ class Cluster:
             raise self._because(error) from error.__cause__
 
     def refresh(self) -> int:
-        """Ask again who takes part, where that can change: a file of hosts. The number of ranks"""
-        _check(lib.rdmatensor_cluster_refresh(self._live().cluster))
-        return self.size
+        """Ask again who takes part, where that can change: a file of hosts. The number of ranks.
+
+        Not while a check or a barrier goes on, which are of those that there were: OSError with
+        errno.EBUSY.
+        """
+        handle = self._live()
+        if not self._collective.acquire(blocking=False):
+            raise OSError(errno.EBUSY, "cluster: refresh: a check or a barrier goes on: refresh "
+                                       "when it has ended")
+        try:
+            self._once(lib.rdmatensor_cluster_refresh(handle.cluster))
+            return self.size
+        finally:
+            self._collective.release()
 
     def __repr__(self) -> str:
         if self._handle is None:

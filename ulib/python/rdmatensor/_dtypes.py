@@ -8,6 +8,9 @@ metadata have the type's name, so that it goes out again as what it came in:
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
+
 import numpy as np
 
 from ._ffi import ffi, lib
@@ -43,22 +46,40 @@ for _number in range(1, 64):
 
 def to_wire(dtype: np.dtype) -> int:
     """The number of a numpy type. TypeError: it has none"""
-    if dtype.metadata and "rdmatensor" in dtype.metadata:
-        return _TAGGED[dtype.metadata["rdmatensor"]]
-    # ml_dtypes' and torch's, by name
-    if dtype.name in _TAGGED:
-        return _TAGGED[dtype.name]
     if not dtype.isnative:
         raise TypeError(
             f"dtype {dtype} has the other byte order: convert it with "
             "array.astype(array.dtype.newbyteorder('='))"
         )
+    if dtype.metadata and "rdmatensor" in dtype.metadata:
+        tag = dtype.metadata["rdmatensor"]
+        number = _TAGGED.get(tag, 0)
+        if lib.rdmatensor_data_type_size(number) != dtype.itemsize:
+            raise TypeError(f"dtype {dtype} says in its metadata that it is {tag!r}, which is no "
+                            f"type of {dtype.itemsize} bytes: make it by one that a get has returned")
+        return number
+    # ml_dtypes' and torch's, by name
+    if dtype.name in _TAGGED:
+        return _TAGGED[dtype.name]
     if dtype not in _TO_WIRE:
         raise TypeError(
             f"dtype {dtype} cannot be moved: use numbers, or view it as uint8 "
             "(array.view('u1'))"
         )
     return _TO_WIRE[dtype]
+
+
+def is_alike(dtype: np.dtype, other: np.dtype) -> bool:
+    """Whether both are one type: numpy does not look at names in metadata"""
+    try:
+        return to_wire(dtype) == to_wire(other)
+    except TypeError:
+        return False
+
+
+def is_countable(dtype: np.dtype, shape: Iterable[int]) -> bool:
+    """Whether numpy has arrays of that shape, which may be empty and long"""
+    return math.prod(dim for dim in shape if dim) * dtype.itemsize < 1 << 63
 
 
 def from_wire(number: int) -> np.dtype:

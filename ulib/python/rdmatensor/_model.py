@@ -8,16 +8,20 @@ import json
 import math
 import mmap
 import os
+import time
 from typing import Any, Mapping
 
 import numpy as np
 
-from ._dtypes import from_safetensors, is_known, to_safetensors
+from ._dtypes import from_safetensors, is_countable, is_known, to_safetensors
+from ._ffi import DIMS_MAX
 from ._node import Node, _as_array, offer_all
 
 #: The name under which a model's header is offered (`rdmatensor serve`, `fetch --all`)
 INDEX = "rdmatensor.index"
 HEADER_MOST = 100_000_000
+#: Of a header: what is no tensor
+_METADATA = "__metadata__"
 
 
 def load(host: str, *, slices: Mapping[str, Any] | None = None,
@@ -30,8 +34,12 @@ def load(host: str, *, slices: Mapping[str, Any] | None = None,
     The arrays are views of memory that the tensors were written to; nothing is copied. The whole
     of it may take ``timeout`` seconds.
     """
-    peer = Node(timeout=timeout).connect(host)
+    begun = time.monotonic()
+    node = Node(timeout=timeout)
+    peer = node.connect(host)
     entries = _entries_of(peer[INDEX], host)
+    if timeout is not None:
+        node.timeout = max(0.0, timeout - (time.monotonic() - begun))
     slices = slices or {}
     for name in slices:
         if name not in entries:
@@ -46,20 +54,39 @@ def _entries_of(index: np.ndarray, host: str) -> dict[str, Any]:
     """What a peer says is not trusted, and judged before anything is asked for"""
     if index.nbytes > HEADER_MOST:
         raise ValueError(f"{host}: a header of {index.nbytes} bytes: the most is {HEADER_MOST}")
-    header = json.loads(index.tobytes())
-    if not isinstance(header, dict):
-        raise ValueError(f"{host}: the header is no object")
-    header.pop("__metadata__", None)
+    header = _header(index.tobytes(), host)
+    header.pop(_METADATA, None)
     for name, entry in header.items():
-        try:
-            first, last = entry["data_offsets"]
-            good = isinstance(entry["dtype"], str) and 0 <= first <= last and all(
-                type(dim) is int and 0 <= dim < 1 << 63 for dim in entry["shape"])
-        except (TypeError, KeyError, ValueError):
-            good = False
-        if not good:
-            raise ValueError(f"{host}: tensor {name!r}: no dtype, shape and data_offsets")
+        _judge(host, name, entry)
     return header
+
+
+def _header(text: bytes, where: str) -> dict[str, Any]:
+    try:
+        header = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{where}: the header is no JSON: {error}") from None
+    if not isinstance(header, dict):
+        raise ValueError(f"{where}: the header is no object: it is no safetensors file's")
+    return header
+
+
+def _judge(where: str, name: str, entry: Any) -> tuple[int, int, np.dtype, tuple[int, ...]]:
+    """The first byte, the one behind the last, type and shape"""
+    try:
+        first, last = entry["data_offsets"]
+        known, shape = entry["dtype"], tuple(entry["shape"])
+        good = isinstance(known, str) and all(
+            type(number) is int and 0 <= number < 1 << 63 for number in (first, last, *shape))
+    except (TypeError, KeyError, ValueError):
+        good = False
+    if not good or first > last:
+        raise ValueError(f"{where}: tensor {name!r}: no dtype, shape and data_offsets")
+    dtype = from_safetensors(known)
+    if len(shape) > DIMS_MAX or not is_countable(dtype, shape):
+        raise ValueError(f"{where}: tensor {name!r}: no array has the shape {list(shape)}: there are "
+                         f"at most {DIMS_MAX} dimensions, and 2**63 bytes")
+    return first, last, dtype, shape
 
 
 def _shaped(array: np.ndarray, name: str, entry: Mapping[str, Any]) -> np.ndarray:
@@ -89,13 +116,24 @@ def serve(model: str | os.PathLike | Mapping[str, Any], listen: str = ":18521") 
         if isinstance(model, (str, os.PathLike)):
             _offer_file(node, os.fspath(model))
         else:
-            arrays = {name: _as_array(value) for name, value in model.items()}
+            arrays = {name: _one_of_model(name, value) for name, value in model.items()}
             offer_all(node, arrays)
             node.offer(INDEX, np.frombuffer(_header_of(arrays), "u1"))
     except BaseException:
         node.close()
         raise
     return node
+
+
+def _one_of_model(name: str, value: Any) -> np.ndarray:
+    if name == _METADATA:
+        raise ValueError(f"tensor {name!r}: in a header that is no tensor: call it something else")
+    try:
+        array = _as_array(value)
+        to_safetensors(array.dtype)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"tensor {name!r}: {error}") from None
+    return array
 
 
 def _header_of(arrays: Mapping[str, np.ndarray]) -> bytes:
@@ -118,25 +156,19 @@ def _offer_file(node: Node, path: str) -> None:
         if not 2 <= length <= min(HEADER_MOST, size - 8):
             raise ValueError(f"{path}: a header of {length} bytes: it is no safetensors file")
         text = file.read(length)
-        header = json.loads(text)
-        if not isinstance(header, dict):
-            raise ValueError(f"{path}: the header is no object: it is no safetensors file")
+        header = _header(text, path)
         # Not closed here: an error that is on its way may hold an array in it
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         for name, entry in header.items():
-            if name != "__metadata__":
+            if name != _METADATA:
                 _offer_entry(node, path, name, entry, data, 8 + length)
     node.offer(INDEX, np.frombuffer(text, "u1"))
 
 
 def _offer_entry(node: Node, path: str, name: str, entry: Any, data: mmap.mmap,
                  begin: int) -> None:
-    try:
-        first, last = entry["data_offsets"]
-        dtype, shape = from_safetensors(entry["dtype"]), tuple(entry["shape"])
-    except (TypeError, KeyError, ValueError):
-        raise ValueError(f"{path}: tensor {name}: no dtype, shape and data_offsets") from None
-    if not 0 <= first <= last <= len(data) - begin:
+    first, last, dtype, shape = _judge(path, name, entry)
+    if last > len(data) - begin:
         raise ValueError(f"{path}: tensor {name}: bytes {first} to {last} are not in the file")
     array = np.frombuffer(data, "u1", last - first, begin + first) if last > first else \
         np.empty(0, "u1")

@@ -20,7 +20,7 @@ from typing import Any, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from ._dtypes import VARIANT, from_wire, to_wire
+from ._dtypes import VARIANT, from_wire, is_alike, is_countable, to_wire
 from ._ffi import DIMS_MAX, ffi, lib, libc
 from ._list import Offered, parse
 
@@ -48,18 +48,27 @@ _ALIGN = 64
 _NOWAIT = 2
 #: Any step will do
 _ANY_STEP = -(1 << 63)
+#: Seconds beyond which it is for ever: nanoseconds are of 64 bits
+_TIMEOUT_MOST = 1e9
 
 
 class _Handle:
     """The library's node. It lives as long as an array in its memory does"""
 
+    # Of one whose making a signal's handler has ended
+    pointer: Any = ffi.NULL
+    forked = False
+
     def __init__(self, listen: str | None):
         out = ffi.new("struct rdmatensor_node **")
         self._begin()
-        _check(lib.rdmatensor_node_open(out, listen.encode() if listen else ffi.NULL))
-        self.pointer = out[0]
-        lib.rdmatensor_node_interruptible(self.pointer, 1)
         _handles.add(self)
+        try:
+            _check(lib.rdmatensor_node_open(out, _address(listen) if listen else ffi.NULL))
+        finally:
+            # Also if a signal's handler raises when it is open: the handle ends it
+            self.pointer = out[0]
+        lib.rdmatensor_node_interruptible(self.pointer, 1)
 
     def _begin(self) -> None:
         self.forked = False
@@ -169,13 +178,8 @@ class _Form:
     def __init__(self, dtype: np.dtype, shape: tuple[int, ...]):
         self.dtype, self.shape = dtype, shape
         self.nbytes = math.prod(shape) * dtype.itemsize
-        #: Makes what it lies in
-        self.memory_at: Any = self._first_at
-
-    def _first_at(self, address: int) -> _Memory:
-        # Not before: no type is as long as some shapes that peers tell
-        self.memory_at = self.memory_type(False).from_address
-        return self.memory_at(address)
+        #: Makes what it lies in. Not before: no type is as long as some shapes that peers tell
+        self.memory_at: Any = None
 
     def memory_type(self, offered: bool) -> Any:
         """``offered``: an array in it can be offered as it is"""
@@ -184,7 +188,9 @@ class _Form:
 
 @functools.lru_cache(4096)
 def _form(number: int, shape: tuple[int, ...]) -> _Form:
-    return _Form(from_wire(number), shape)
+    dtype = from_wire(number)
+    # Of none that has a dim which numpy cannot count to: bytes
+    return _Form(dtype, shape) if is_countable(dtype, shape) else _Form(np.dtype("u1"), (0,))
 
 
 @functools.lru_cache(4096)
@@ -233,7 +239,10 @@ class _Until:
         self._what = what
 
     def run(self, call: Any) -> tuple[int, str]:
-        """The call's errno, with the line of it; -EINTR: once more, and its handler has run"""
+        """The call's errno, with the line of it; -EINTR: once more, and its handler has run.
+
+        -ETIMEDOUT also if there is no time for that.
+        """
         former = 0
         try:
             # A handler's calls, which may come at any time, put back what they find
@@ -243,8 +252,7 @@ class _Until:
         finally:
             lib.rdmatensor_node_until(former)
         if err == -errno.EINTR and self._end_ns and time.monotonic_ns() >= self._end_ns:
-            raise TimeoutError(errno.ETIMEDOUT,
-                               f"{self._what}: interrupted until the timeout was over")
+            return -errno.ETIMEDOUT, f"{self._what}: interrupted until the timeout was over"
         return err, said
 
 
@@ -254,14 +262,20 @@ def _with_failed(error: OSError, failed: dict[str, int]) -> OSError:
     return error
 
 
-def _until_it_ends(node: "Node", call: Any, what: str) -> None:
-    """However many signals come, whose handlers may raise"""
+def _end_of(node: "Node", call: Any, what: str) -> OSError | None:
+    """However many signals come. What is raised is a handler's: how the call has ended is not known"""
     until = _Until(node, what)
     err = -errno.EINTR
     while err == -errno.EINTR:
         err, said = until.run(call)
-    if err:
-        raise OSError(-err, said or os.strerror(-err))
+    return OSError(-err, said or os.strerror(-err)) if err else None
+
+
+def _until_it_ends(node: "Node", call: Any, what: str) -> None:
+    """However many signals come, whose handlers may raise"""
+    error = _end_of(node, call, what)
+    if error is not None:
+        raise error
 
 
 def _as_array(value: Any, node: "Node | None" = None) -> np.ndarray:
@@ -315,10 +329,12 @@ def _filled(out: np.ndarray, nbytes: int, form: _Form,
         shape = tuple(dim for i, dim in enumerate(form.shape) if i not in dropped)
         # Its other elements were left as they are
         return out if shape == out.shape else out[tuple(slice(0, dim) for dim in shape)]
-    if out.dtype.itemsize != 1 and out.dtype != form.dtype:
+    alike = is_alike(out.dtype, form.dtype)
+    # A type that numpy has not is an integer's, by another name
+    if out.dtype.itemsize != 1 and out.dtype != form.dtype and not alike:
         raise TypeError(f"out is of {out.dtype}, and the tensor, which has been written there, "
                         f"is of {form.dtype}")
-    if out.shape == form.shape and out.dtype == form.dtype:
+    if out.shape == form.shape and alike:
         return out
     filled = out.reshape(-1).view("u1")[:nbytes]
     return filled.view(form.dtype).reshape(form.shape)
@@ -373,6 +389,11 @@ def _range(part: Any) -> tuple[int, int]:
     return start, max(stop - start, 0)
 
 
+def _several(names: Any) -> None:
+    if isinstance(names, (str, bytes)):
+        raise TypeError(f"names are several: [{names!r}]")
+
+
 def _parts(names: Any) -> list[_Slice | None] | None:
     """What is wanted of each name; None: all of all"""
     if not isinstance(names, Mapping):
@@ -397,8 +418,15 @@ def _of_parts(results: list[np.ndarray], tensors: Any,
     return results
 
 
+def _address(text: str) -> bytes:
+    if "\0" in text:
+        raise ValueError(f"{text!r} is no address: it has a zero byte")
+    return text.encode()
+
+
 def _encoded(name: str) -> bytes:
-    text = name.encode()
+    # What list() has decoded so may be any bytes
+    text = name.encode(errors="surrogateescape")
     if b"\0" in text or not text:
         raise ValueError(f"{name!r} is no name: it is empty, or has a zero byte")
     return text
@@ -421,7 +449,7 @@ def _new_pointers(names: Sequence[str]) -> tuple[Any, Any]:
         return ffi.new("uintptr_t[]", [int(ffi.cast("uintptr_t", text))]), text
     # All together: a call for each takes as long as what else is done with it
     try:
-        text = ffi.new("char[]", "\0".join(names).encode())
+        text = ffi.new("char[]", "\0".join(names).encode(errors="surrogateescape"))
     except (TypeError, UnicodeEncodeError):
         for name in names:
             _encoded(name)
@@ -483,6 +511,8 @@ class Node:
         #: Arrays that are offered as they are, of each group's generations, the visible one's last
         self._generations: dict[str, list[_Kept]] = {}
         self._own: dict[int, int] = {}
+        #: What may still be offered as it is, since a signal's handler has raised
+        self._unsure: dict[int, Any] = {}
         #: Who offers something in place of what a name has: one thread for each name
         self._setting = [threading.RLock() for _ in range(16)]
         self._handle: _Handle | None = handle
@@ -518,6 +548,8 @@ class Node:
             offered, self._offered = self._offered, {}
             rows, self._rows = self._rows, {}
             generations, self._generations = self._generations, {}
+            # As long as they are offered
+            unsure, self._unsure = self._unsure, {}
         failed: OSError | None = None
         for name, step in offered:
             try:
@@ -528,9 +560,10 @@ class Node:
                 # It goes on as long as an array is in the node's memory
                 failed = failed or error
         for name in rows:
-            lib.rdmatensor_withdraw_rows(handle.pointer, name.encode())
+            lib.rdmatensor_withdraw_rows(handle.pointer, _encoded(name))
         for group in generations:
-            lib.rdmatensor_withdraw_generation(handle.pointer, group.encode())
+            lib.rdmatensor_withdraw_generation(handle.pointer, _encoded(group))
+        unsure.clear()
         if failed:
             raise failed
 
@@ -546,6 +579,10 @@ class Node:
     @timeout.setter
     def timeout(self, seconds: float | None) -> None:
         handle = self._live()
+        if seconds is not None and not 0 <= seconds:
+            raise ValueError(f"timeout is seconds, from 0 on, or None for ever, and not {seconds!r}")
+        if seconds is not None and seconds > _TIMEOUT_MOST:
+            seconds = None
         lib.rdmatensor_node_timeout(handle.pointer, -1 if seconds is None else int(seconds * 1000))
         self._timeout = seconds
 
@@ -577,22 +614,23 @@ class Node:
             raise ValueError(f"an array of shape {form.shape}: no dimension is negative")
         handle = self._live()
         handle.flush()
-        data = ffi.NULL
+        came: list[Any] = []
         try:
-            data = alloc(handle.pointer, max(form.nbytes, 1))
-            if data == ffi.NULL:
+            # In one step: a signal's handler may raise as soon as the call has returned
+            came.extend(map(alloc, (handle.pointer,), (max(form.nbytes, 1),)))
+            if came[0] == ffi.NULL:
                 raise MemoryError(_said())
-            start = int(ffi.cast("uintptr_t", data))
+            start = int(ffi.cast("uintptr_t", came[0]))
             array = _view(start, form, offered)
             if offered:
                 array.base.own = self._own
                 self._own[start] = start + max(form.nbytes, 1)
             # The array's from here on, as in Peer._results()
-            data, array.base.handle = ffi.NULL, handle
+            came[0], array.base.handle = ffi.NULL, handle
             return array
         finally:
-            if data != ffi.NULL:
-                start = int(ffi.cast("uintptr_t", data))
+            if came and came[0] != ffi.NULL:
+                start = int(ffi.cast("uintptr_t", came[0]))
                 self._own.pop(start, None)
                 handle.give_back(start, form.nbytes)
 
@@ -657,14 +695,14 @@ class Node:
             # Before: what is offered as it is stays, also if a signal's handler raises
             with self._lock:
                 self._generations.setdefault(group, []).append(kept)
-            try:
-                _until_it_ends(self, lambda _text=text: lib.rdmatensor_offer_generation(
-                    handle.pointer, encoded, step, ffi.cast("const char *const *", pointers),
-                    tensors, len(names)), f"offer: {group!r}")
-                kept.visible = True
-            finally:
-                if not kept.visible:
-                    self._forget(group, [kept])
+            error = _end_of(self, lambda _text=text: lib.rdmatensor_offer_generation(
+                handle.pointer, encoded, step, ffi.cast("const char *const *", pointers),
+                tensors, len(names)), f"offer: {group!r}")
+            # Else it may be visible: the next one, or the withdrawal, ends what is kept
+            if error is not None:
+                self._forget(group, [kept])
+                raise error
+            kept.visible = True
 
     def _forget(self, group: str, gone: list["_Kept"]) -> None:
         with self._lock:
@@ -716,20 +754,22 @@ class Node:
             except FileNotFoundError:
                 raise KeyError(group) from None
             with self._lock:
-                visible = [one for one in self._generations.get(group, []) if one.visible]
-            self._forget(group, visible[-1:])
+                ended = self._generations.get(group, [])[len(self._replaced(group)):]
+            self._forget(group, ended)
 
     def _note(self, offers: dict, key: Any, array: np.ndarray, offer: Any) -> None:
         """What is offered as it is stays, whoever else forgets it"""
         absent = object()
         former = offers.get(key, absent)
-        # Before: a signal's handler may raise when it is offered and nobody would know
+        # Both: a signal's handler may raise, and nobody would know which one is offered
+        self._unsure[id(former)] = former
         offers[key] = array if self._is_own(array) else None
         err = offer()
         if err and former is absent:
             del offers[key]
         elif err:
             offers[key] = former
+        self._unsure.pop(id(former), None)
         _check(err)
 
     def withdraw(self, name: str, *, step: int = 0) -> None:
@@ -779,7 +819,12 @@ class Node:
         with self._lock:
             handle = self._live()
             kept = self._rows.pop(name)
-            err = lib.rdmatensor_withdraw_rows(handle.pointer, _encoded(name))
+            try:
+                err = lib.rdmatensor_withdraw_rows(handle.pointer, _encoded(name))
+            except BaseException:
+                # A signal's handler: they may still be offered
+                self._rows[name] = kept
+                raise
             if err == -errno.ENOENT:
                 raise KeyError(name)
             if err:
@@ -835,6 +880,7 @@ class Peer:
 
     def __init__(self, node: Node, host: str):
         self._node = node
+        self._address = _address(host)
         self.host = host
 
     def __getitem__(self, name: Any) -> np.ndarray:
@@ -867,6 +913,7 @@ class Peer:
         Without ``wait``, FileNotFoundError: one is not offered now. An OSError has ``failed``, a dict
         of the names that did not come, and of each the errno why.
         """
+        _several(names)
         parts = _parts(names)
         names = list(names)
         return dict(zip(names, self._get(names, step, None, parts, wait)))
@@ -879,8 +926,7 @@ class Peer:
         generation is the newest. FileNotFoundError: it has none of one of the others. A dict has
         of each name the part that is wanted, as get_many() has it.
         """
-        if isinstance(names, str):
-            raise TypeError(f"names are several: [{names!r}]")
+        _several(names)
         parts = _parts(names)
         names = list(names)
         handle = self._node._live()
@@ -891,7 +937,7 @@ class Peer:
         handle.flush()
         try:
             _until_it_ends(self._node, lambda _text=text: lib.rdmatensor_get_generation(
-                handle.pointer, self.host.encode(), ffi.cast("const char *const *", pointers),
+                handle.pointer, self._address, ffi.cast("const char *const *", pointers),
                 tensors, len(names), found), f"get: {self.host}")
             results = _of_parts(self._results(handle, tensors, None), tensors, parts)
             return found[0], dict(zip(names, results))
@@ -917,8 +963,8 @@ class Peer:
         handle.flush()
         try:
             _until_it_ends(self._node, lambda: lib.rdmatensor_list(
-                handle.pointer, self.host.encode(), prefix.encode(), out, nbytes),
-                f"list: {self.host}")
+                handle.pointer, self._address, prefix.encode(errors="surrogateescape"), out,
+                nbytes), f"list: {self.host}")
             return parse(memoryview(ffi.buffer(out[0], nbytes[0])) if nbytes[0] else memoryview(b""))
         finally:
             # Also if a signal's handler raises when it has come
@@ -926,7 +972,10 @@ class Peer:
 
     async def fetch(self, name: str, *, step: int = 0, out: np.ndarray | None = None,
                     slice: Any = None) -> np.ndarray:
-        """As get(), for asyncio: another thread waits"""
+        """As get(), for asyncio: another thread waits.
+
+        It goes on if the task is cancelled, and may write to ``out`` until the node's timeout is over.
+        """
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(
             None, lambda: self.get(name, step=step, out=out, slice=slice))
@@ -935,6 +984,7 @@ class Peer:
              parts: list[_Slice | None] | None = None,
              wait: bool = True) -> list[np.ndarray]:
         handle = self._node._live()
+        step = operator.index(step)
         strides: list[Any] = []
         tensors = ffi.new("struct rdmatensor_tensor[]", len(names))
         if step and names:
@@ -983,14 +1033,15 @@ class Peer:
                 return
             if err != -errno.EINTR:
                 raise _with_failed(OSError(-err, said), {
-                    names[i]: -number for i, number in zip(left, errors) if number})
+                    names[i]: errno.ETIMEDOUT if number == -errno.EINTR else -number
+                    for i, number in zip(left, errors) if number})
             left = [i for i, number in zip(left, errors) if number]
 
     def _asking(self, handle: _Handle, names: list[str], tensors, errors) -> Any:
         pointers, text = _pointers(names)
         # What the names lie in lives as long as what asks for them
         return lambda _text=text: lib.rdmatensor_get_each(
-            handle.pointer, self.host.encode(), ffi.cast("const char *const *", pointers), tensors,
+            handle.pointer, self._address, ffi.cast("const char *const *", pointers), tensors,
             len(names), errors)
 
     @staticmethod
@@ -1025,6 +1076,8 @@ class Peer:
                 array = _filled(out, nbytes, form, part.dropped if part else ())
             elif address:
                 # _view(), whose call would take a tenth of this
+                if form.memory_at is None:
+                    form.memory_at = form.memory_type(False).from_address
                 memory = form.memory_at(address)
                 memory.address = address
                 array = _ndarray(form.shape, form.dtype, memory)

@@ -9,7 +9,7 @@ from typing import Any, Sequence
 import numpy as np
 
 from ._ffi import ffi, lib
-from ._node import (Node, _encoded, _form, _Handle, _pointer, _view, default_node,
+from ._node import (Node, _address, _encoded, _form, _Handle, _pointer, _view, default_node,
                     _until_it_ends)
 
 
@@ -39,7 +39,7 @@ class DistTensor:
         self._node = node if node is not None else default_node()
         self._table = 0
         self._handle: _Handle | None = self._node._live()
-        names = [ffi.new("char[]", owner.encode()) for owner in owners]
+        names = [ffi.new("char[]", _address(owner)) for owner in owners]
         out = ffi.new("struct rdmatensor_node_table **")
         options = ffi.new("struct rdmatensor_node_table_options *")
         options.cache_first, options.cache_end = cached.start, max(cached.start, cached.stop)
