@@ -157,7 +157,7 @@ static int dmabuf_map_pages(const struct dmabuf *dmabuf, u64 offset, u32 bytes,
 	return ret;
 }
 
-/* Pinning may move it to where the device reaches it, and nothing is mapped then; later nobody may */
+/* Pinning may move it to where the device reaches it: nothing is mapped then. Later nobody may */
 static void dmabuf_moved(struct dma_buf_attachment *attach)
 {
 	const struct dmabuf *dmabuf = attach->importer_priv;

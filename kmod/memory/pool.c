@@ -200,7 +200,8 @@ static int pool_hand_out(struct rdmatensor_pool *pool)
 	u64 offset;
 
 	pool->regions.align = 1;
-	return rdmatensor_regions_alloc(&pool->regions, pool->bytes, RDMATENSOR_GFP_SPARING, &offset);
+	return rdmatensor_regions_alloc(&pool->regions, pool->bytes, RDMATENSOR_GFP_SPARING,
+					&offset);
 }
 
 /* A new pool of memory that is there already; @call: for the cause */
