@@ -13,6 +13,7 @@
 #include "api/ioctl.h"
 #include "api/netlink.h"
 #include "context/context.h"
+#include "core/limits.h"
 
 static int dump_check(const struct rdmatensor_dump *arg)
 {
@@ -62,7 +63,7 @@ int rdmatensor_ioctl_dump(struct rdmatensor_context *context, void *data)
 	BUILD_BUG_ON(RDMATENSOR_DUMP_ROOM_MIN < RDMATENSOR_DUMP_MESSAGE);
 	if (ret)
 		return ret;
-	dump.skb = alloc_skb(room, GFP_KERNEL_ACCOUNT);
+	dump.skb = alloc_skb(room, RDMATENSOR_GFP_SPARING);
 	if (!dump.skb)
 		return -ENOMEM;
 	/* It may have become longer than what was asked for */

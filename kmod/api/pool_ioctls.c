@@ -9,6 +9,7 @@
 #include "context/config.h"
 #include "context/context.h"
 #include "core/fault.h"
+#include "core/limits.h"
 #include "memory/dmabuf.h"
 #include "memory/pinned.h"
 
@@ -454,7 +455,7 @@ int rdmatensor_ioctl_pool_alloc(struct rdmatensor_context *context, void *arg)
 	pool = rdmatensor_context_pool(context, alloc->pool_id);
 	if (!pool)
 		return -ENOENT;
-	ret = rdmatensor_regions_alloc(&pool->regions, alloc->bytes, GFP_KERNEL_ACCOUNT,
+	ret = rdmatensor_regions_alloc(&pool->regions, alloc->bytes, RDMATENSOR_GFP_SPARING,
 				       &alloc->out_offset);
 	rdmatensor_pool_put(pool);
 	return ret;

@@ -11,6 +11,7 @@
 #include "api/ioctl.h"
 #include "context/channels.h"
 #include "context/context.h"
+#include "core/limits.h"
 #include "fetch/fetch.h"
 #include "fetch/generation.h"
 #include "fetch/listing.h"
@@ -342,7 +343,7 @@ static struct rdmatensor_fetch_slice *submit_slice(const struct rdmatensor_op *o
 		return NULL;
 	if (op->ndims > RDMATENSOR_DIMS_MAX)
 		return ERR_PTR(-EINVAL);
-	wanted = kzalloc(sizeof(*wanted), GFP_KERNEL_ACCOUNT);
+	wanted = kzalloc(sizeof(*wanted), RDMATENSOR_GFP_SPARING);
 	if (!wanted)
 		return ERR_PTR(-ENOMEM);
 	wanted->slice.ndims = op->ndims;
@@ -368,7 +369,7 @@ static struct rdmatensor_fetch_layout *submit_fetch_layout(const struct rdmatens
 		return NULL;
 	if (op->data_type > RDMATENSOR_DT_MAX)
 		return ERR_PTR(-EINVAL);
-	layout = kzalloc(sizeof(*layout), GFP_KERNEL_ACCOUNT);
+	layout = kzalloc(sizeof(*layout), RDMATENSOR_GFP_SPARING);
 	if (!layout)
 		return ERR_PTR(-ENOMEM);
 	layout->data_type = op->data_type;

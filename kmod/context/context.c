@@ -30,6 +30,7 @@
 #include "context/config.h"
 #include "context/context.h"
 #include "core/fault.h"
+#include "core/limits.h"
 #include "core/nl_event.h"
 #include "fetch/local.h"
 #include "fetch/operation.h"
@@ -79,7 +80,7 @@ static const struct rdmatensor_core_ops context_core_ops = {
 
 struct rdmatensor_context *rdmatensor_context_open(void)
 {
-	struct rdmatensor_context *context = kzalloc(sizeof(*context), GFP_KERNEL_ACCOUNT);
+	struct rdmatensor_context *context = kzalloc(sizeof(*context), RDMATENSOR_GFP_SPARING);
 	int ret;
 
 	if (!context)

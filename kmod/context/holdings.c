@@ -20,6 +20,7 @@
 #include "context/holdings.h"
 #include "context/holdings_list.h"
 #include "core/fault.h"
+#include "core/limits.h"
 #include "memory/domain.h"
 #include "memory/pool.h"
 
@@ -107,7 +108,7 @@ rdmatensor_holdings_create(const struct rdmatensor_adapter_choice *choice, struc
 	struct rdmatensor_adapter_choice last = *choice;
 	int ret;
 
-	holdings = kzalloc(sizeof(*holdings), GFP_KERNEL_ACCOUNT);
+	holdings = kzalloc(sizeof(*holdings), RDMATENSOR_GFP_SPARING);
 	if (!holdings)
 		return ERR_PTR(-ENOMEM);
 	ret = rdmatensor_lasting_init(&holdings->lasting);
@@ -276,7 +277,7 @@ int rdmatensor_holdings_reserve(struct rdmatensor_holdings *holdings, u32 *id)
 	if (holdings->nr_pools < holdings->max_pools) {
 		ret = xa_alloc_cyclic(&holdings->pools, id, NULL,
 				      XA_LIMIT(1, RDMATENSOR_POOL_ID_MAX),
-				      &holdings->next_pool, GFP_KERNEL_ACCOUNT);
+				      &holdings->next_pool, RDMATENSOR_GFP_SPARING);
 		if (ret >= 0)
 			holdings->nr_pools++;
 	}

@@ -7,6 +7,7 @@
  * An opened table that is closed lives on in its gathers.
  */
 #include "context/context.h"
+#include "core/limits.h"
 
 #define TABLES_MAX 1024U
 
@@ -23,7 +24,7 @@ int rdmatensor_context_tables_reserve(struct rdmatensor_context *context, u32 *i
 		ret = -ENODEV;
 	} else if (context->nr_tables < TABLES_MAX) {
 		ret = xa_alloc_cyclic(&context->tables, id, NULL, XA_LIMIT(1, S32_MAX),
-				      &context->next_table, GFP_KERNEL_ACCOUNT);
+				      &context->next_table, RDMATENSOR_GFP_SPARING);
 		if (ret >= 0)
 			context->nr_tables++;
 	}

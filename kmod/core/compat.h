@@ -39,7 +39,7 @@ static inline int rdmatensor_pin_to_read(unsigned long addr, int nr, struct page
 	vma = find_vma(current->mm, addr);
 	if (vma && vma->vm_start <= addr && vma->vm_flags & VM_READ) {
 		nr = min_t(unsigned long, nr, (vma->vm_end - addr) >> PAGE_SHIFT);
-		/* Huge pages that nobody can write to are not had by force, and not replaced */
+		/* Huge pages that cannot be written to are not had by force, nor replaced as yet */
 		if (is_cow_mapping(vma->vm_flags) &&
 		    (vma->vm_flags & VM_WRITE || !is_vm_hugetlb_page(vma)))
 			flags |= FOLL_FORCE | FOLL_WRITE;

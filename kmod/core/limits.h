@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Bounds that those who plan work and those who post it have in common; and how what is long, or
- * what a peer can make a context allocate, is bounded.
+ * Bounds that those who plan work and those who post it have in common; and how what contexts and
+ * their peers make the module allocate is bounded.
  */
 #ifndef RDMATENSOR_LIMITS_H
 #define RDMATENSOR_LIMITS_H
@@ -9,9 +9,9 @@
 #include <linux/gfp.h>
 
 /*
- * For memory, all that describes it, and what a channel needs, which a peer may have opened. At the
- * limit of the memory cgroup it fails, and the call or the peer is refused; other allocations would
- * have a process of the group killed, which is not to be in a peer's power, nor a pool's price
+ * For all that a context has, and what a channel needs, which a peer may have opened. At the limit
+ * of the memory cgroup it fails, and the call or the peer is refused; other allocations would have
+ * a process of the group killed, which is not to be in a peer's power, nor a call's price
  */
 #define RDMATENSOR_GFP_SPARING (GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
 

@@ -155,7 +155,7 @@ rdmatensor_metacache_get(struct rdmatensor_metacache *cache, const char *name,
 		return entry;
 	}
 
-	entry = kzalloc(struct_size(entry, name, name_len), GFP_KERNEL_ACCOUNT);
+	entry = kzalloc(struct_size(entry, name, name_len), RDMATENSOR_GFP_SPARING);
 	if (!entry)
 		return ERR_PTR(-ENOMEM);
 	refcount_set(&entry->refs, 1);
@@ -219,7 +219,7 @@ struct rdmatensor_keep *rdmatensor_metacache_keep(struct rdmatensor_metacache_en
 	keep = READ_ONCE(entry->keep);
 	if (keep)
 		return keep;
-	keep = kzalloc(sizeof(*keep), GFP_KERNEL_ACCOUNT);
+	keep = kzalloc(sizeof(*keep), RDMATENSOR_GFP_SPARING);
 	if (!keep)
 		return NULL;
 	first = cmpxchg(&entry->keep, NULL, keep);

@@ -12,6 +12,7 @@
 #include <rdma/ib_verbs.h>
 #include <kunit/visibility.h>
 #include "core/fault.h"
+#include "core/limits.h"
 #include "core/quota.h"
 
 /**
@@ -76,7 +77,7 @@ static int quota_charge_one(struct list_head *payers, struct ib_device *ibdev)
 	if (!list_empty(payers))
 		payer = list_last_entry(payers, struct quota_payer, item);
 	if (!payer || payer->cg != cg) {
-		payer = kmalloc(sizeof(*payer), GFP_KERNEL_ACCOUNT);
+		payer = kmalloc(sizeof(*payer), RDMATENSOR_GFP_SPARING);
 		if (!payer) {
 			rdmacg_uncharge(cg, &ibdev->cg_device, RDMACG_RESOURCE_HCA_OBJECT);
 			return -ENOMEM;

@@ -49,6 +49,7 @@
 #include <linux/string.h>
 #include <kunit/visibility.h>
 #include "core/fault.h"
+#include "core/limits.h"
 #include "core/rendezvous_table.h"
 
 #define RDV_WALK_BATCH 256
@@ -108,7 +109,7 @@ struct rdmatensor_rendezvous *rdmatensor_rendezvous_alloc(void)
 	unsigned int i;
 	int ret;
 
-	rdv = kvzalloc(sizeof(*rdv), GFP_KERNEL_ACCOUNT);
+	rdv = kvzalloc(sizeof(*rdv), RDMATENSOR_GFP_SPARING);
 	if (!rdv)
 		return ERR_PTR(-ENOMEM);
 	ret = rhashtable_init(&rdv->keys, &rdv_params);
@@ -619,7 +620,7 @@ static int rdv_publish(struct rdmatensor_rendezvous *rdv, const struct rdv_looku
 
 	might_sleep();
 
-	spare = rdv_alloc_key(lookup, GFP_KERNEL_ACCOUNT);
+	spare = rdv_alloc_key(lookup, RDMATENSOR_GFP_SPARING);
 	if (!spare)
 		return -ENOMEM;
 	do {

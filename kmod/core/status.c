@@ -8,6 +8,7 @@
 #include <linux/uaccess.h>
 #include <kunit/visibility.h>
 #include "core/fault.h"
+#include "core/limits.h"
 #include "core/status.h"
 
 static struct rdmatensor_text *status_text_alloc(u16 len, gfp_t gfp)
@@ -122,7 +123,7 @@ int rdmatensor_status_from_user(struct rdmatensor_status *status, int error, u64
 	if (error >= 0 || error < -MAX_ERRNO || len > RDMATENSOR_STATUS_TEXT_MAX)
 		return -EINVAL;
 	if (len > sizeof(status->text)) {
-		whole = status_text_alloc(len, GFP_KERNEL_ACCOUNT);
+		whole = status_text_alloc(len, RDMATENSOR_GFP_SPARING);
 		if (!whole)
 			return -ENOMEM;
 		text = whole->text;

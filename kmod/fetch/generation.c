@@ -18,6 +18,7 @@
 #include <linux/workqueue.h>
 #include <kunit/visibility.h>
 #include "core/fault.h"
+#include "core/limits.h"
 #include "fetch/generation.h"
 #include "fetch/publication.h"
 
@@ -58,7 +59,7 @@ struct rdmatensor_generation *rdmatensor_generation_use(struct rdmatensor_core *
 					 &generation);
 	if (ret != -ENOMEM && ret != -ENOSPC)
 		return ret ? ERR_PTR(ret) : generation;
-	new = rdmatensor_should_fail() ? NULL : kzalloc(sizeof(*new), GFP_KERNEL_ACCOUNT);
+	new = rdmatensor_should_fail() ? NULL : kzalloc(sizeof(*new), RDMATENSOR_GFP_SPARING);
 	if (!new)
 		return ERR_PTR(-ENOMEM);
 	/* Of those that are counted, some may only wait for the worker */

@@ -11,6 +11,7 @@
 #include <linux/sched.h>
 #include <linux/string.h>
 #include <kunit/visibility.h>
+#include "core/limits.h"
 #include "fetch/generation.h"
 #include "fetch/lasting.h"
 #include "fetch/publication.h"
@@ -93,7 +94,7 @@ int rdmatensor_lasting_add(struct rdmatensor_lasting *lasting, struct rdmatensor
 
 	pub->lasting = lasting;
 	ret = xa_alloc_cyclic_bh(&lasting->offers, &pub->lasting_id, pub, xa_limit_31b,
-				 &lasting->next, GFP_KERNEL_ACCOUNT);
+				 &lasting->next, RDMATENSOR_GFP_SPARING);
 	if (ret < 0) {
 		pub->lasting = NULL;
 		return ret;

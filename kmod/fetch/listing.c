@@ -373,7 +373,7 @@ static struct rdmatensor_listing *listing_new(struct rdmatensor_core *core,
 	if (!rdmatensor_pool_reachable(args->pool))
 		return ERR_PTR(-EOPNOTSUPP);
 	listing = rdmatensor_should_fail() ? NULL :
-		  kzalloc(struct_size(listing, prefix, args->prefix_len), GFP_KERNEL_ACCOUNT);
+		  kzalloc(struct_size(listing, prefix, args->prefix_len), RDMATENSOR_GFP_SPARING);
 	if (!listing)
 		return ERR_PTR(-ENOMEM);
 	INIT_LIST_HEAD(&listing->item);

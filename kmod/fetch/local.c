@@ -19,6 +19,7 @@
 #include <linux/slab.h>
 #include <kunit/visibility.h>
 #include "core/fault.h"
+#include "core/limits.h"
 #include "fetch/local.h"
 #include "fetch/publication.h"
 
@@ -337,7 +338,7 @@ static int local_list(struct rdmatensor_local *local)
 	/* Taken before the table has it: a process can guess the number */
 	rdmatensor_operation_get(&local->fetch.op);
 	ret = xa_alloc_cyclic_bh(&core->shares, &local->share_id, local, xa_limit_32b,
-				 &core->next_share, GFP_KERNEL_ACCOUNT);
+				 &core->next_share, RDMATENSOR_GFP_SPARING);
 	if (ret >= 0)
 		return 0;
 	local->share_id = 0;
@@ -405,7 +406,7 @@ int rdmatensor_local_submit(struct rdmatensor_core *core,
 	LIST_HEAD(matches);
 	int ret;
 
-	local = kzalloc(struct_size(local, name, args->name_len), GFP_KERNEL_ACCOUNT);
+	local = kzalloc(struct_size(local, name, args->name_len), RDMATENSOR_GFP_SPARING);
 	if (!local)
 		return -ENOMEM;
 	local->name_len = args->name_len;

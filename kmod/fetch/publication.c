@@ -17,6 +17,7 @@
 #include <linux/slab.h>
 #include <kunit/visibility.h>
 #include "core/fault.h"
+#include "core/limits.h"
 #include "fetch/generation.h"
 #include "fetch/publication.h"
 
@@ -165,7 +166,7 @@ static int publication_lay_out(struct rdmatensor_publication *pub,
 	/* Nor is it longer than the memory that it is read from */
 	if (!rdmatensor_layout_disjoint(args->layout, &args->meta))
 		return -EINVAL;
-	pub->layout = kmalloc(sizeof(*pub->layout), GFP_KERNEL_ACCOUNT);
+	pub->layout = kmalloc(sizeof(*pub->layout), RDMATENSOR_GFP_SPARING);
 	if (!pub->layout)
 		return -ENOMEM;
 	pub->layout->layout = *args->layout;
@@ -222,7 +223,7 @@ static struct rdmatensor_publication *publication_new(struct rdmatensor_core *co
 	u16 name_len = lasting ? args->name_len : 0;
 	struct rdmatensor_publication *pub;
 
-	pub = kzalloc(struct_size(pub, name, name_len), GFP_KERNEL_ACCOUNT);
+	pub = kzalloc(struct_size(pub, name, name_len), RDMATENSOR_GFP_SPARING);
 	if (!pub)
 		return NULL;
 	pub->name_len = name_len;

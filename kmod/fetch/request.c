@@ -53,6 +53,7 @@
 #include <kunit/visibility.h>
 #include "core/fault.h"
 #include "core/keep.h"
+#include "core/limits.h"
 #include "core/metacache.h"
 #include "core/trace.h"
 #include "fetch/request.h"
@@ -906,7 +907,7 @@ static void request_revoked(struct rdmatensor_exposure *exposure)
 static struct rdmatensor_request *request_new(struct rdmatensor_channel *channel,
 					      const struct rdmatensor_fetch_args *args)
 {
-	struct rdmatensor_request *req = kzalloc(sizeof(*req), GFP_KERNEL_ACCOUNT);
+	struct rdmatensor_request *req = kzalloc(sizeof(*req), RDMATENSOR_GFP_SPARING);
 	int ret;
 
 	if (!req)
@@ -987,7 +988,7 @@ static int request_recall(struct rdmatensor_request *req,
 	if (rdmatensor_metacache_read(req->entry, &known) && !req->fetch.validate &&
 	    !req->fetch.newest &&
 	    !rdmatensor_fetch_learn(&req->fetch, &known) && request_may_expose(req)) {
-		ret = request_expose(req, GFP_KERNEL_ACCOUNT) ?: request_expose_now(req);
+		ret = request_expose(req, RDMATENSOR_GFP_SPARING) ?: request_expose_now(req);
 		if (ret) {
 			req->fetch.op.status.text_len = 0;
 			rdmatensor_proxy_give(&req->fetch.proxy);
@@ -1126,7 +1127,7 @@ static int request_submit(struct rdmatensor_channel *channel,
 
 	ret = xa_alloc_cyclic_bh(&channel->requests, &req->index, req,
 				 XA_LIMIT(0, RDMATENSOR_INDEX_MAX), &channel->next_index,
-				 GFP_KERNEL_ACCOUNT);
+				 RDMATENSOR_GFP_SPARING);
 	if (ret < 0)
 		goto out_abandon;
 

@@ -13,6 +13,7 @@
 #include <linux/jhash.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
+#include "core/limits.h"
 #include "gather/export.h"
 #include "memory/domain.h"
 
@@ -113,7 +114,7 @@ static struct rdmatensor_export *export_new(const struct rdmatensor_export_args 
 {
 	struct rdmatensor_export *export;
 
-	export = kzalloc(struct_size(export, name, args->name_len), GFP_KERNEL_ACCOUNT);
+	export = kzalloc(struct_size(export, name, args->name_len), RDMATENSOR_GFP_SPARING);
 	if (!export)
 		return NULL;
 	kref_init(&export->ref);

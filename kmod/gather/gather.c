@@ -36,6 +36,7 @@
 #include <linux/uaccess.h>
 #include <kunit/visibility.h>
 #include "core/fault.h"
+#include "core/limits.h"
 #include "gather/gather.h"
 
 /* Ids of one chunk, which is one piece of the copy; ids between two checks for a stop */
@@ -388,7 +389,7 @@ static int gather_take_piece(struct rdmatensor_gather *gather, const void __user
 	void *piece;
 
 	/* RETRY_MAYFAIL: too many ids must not make the OOM killer run */
-	piece = kvmalloc_array(nr, width, GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN);
+	piece = kvmalloc_array(nr, width, RDMATENSOR_GFP_SPARING);
 	if (!piece && gather->parts) {
 		/* The ids are needed, their order is not */
 		kvfree(gather->parts);
@@ -457,7 +458,7 @@ static int gather_take_ids(struct rdmatensor_gather *gather, u64 uptr)
 
 	might_sleep();
 	gather->ids = kvcalloc(max(gather_pieces(gather), 1ULL), sizeof(*gather->ids),
-			       GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN);
+			       RDMATENSOR_GFP_SPARING);
 	if (!gather->ids)
 		return -ENOMEM;
 	gather_alloc_parts(gather);
@@ -965,9 +966,9 @@ static void gather_work(struct work_struct *work)
 
 static int gather_alloc_chunk(struct gather_chunk *chunk, u32 nr, u32 nr_sources)
 {
-	chunk->ids = kvmalloc_array(nr, sizeof(*chunk->ids), GFP_KERNEL_ACCOUNT);
-	chunk->ends = kvcalloc(nr_sources, sizeof(*chunk->ends), GFP_KERNEL_ACCOUNT);
-	chunk->nexts = kvcalloc(nr_sources, sizeof(*chunk->nexts), GFP_KERNEL_ACCOUNT);
+	chunk->ids = kvmalloc_array(nr, sizeof(*chunk->ids), RDMATENSOR_GFP_SPARING);
+	chunk->ends = kvcalloc(nr_sources, sizeof(*chunk->ends), RDMATENSOR_GFP_SPARING);
+	chunk->nexts = kvcalloc(nr_sources, sizeof(*chunk->nexts), RDMATENSOR_GFP_SPARING);
 	return chunk->ids && chunk->ends && chunk->nexts ? 0 : -ENOMEM;
 }
 
@@ -976,13 +977,14 @@ static int gather_alloc(struct rdmatensor_gather *gather, u64 nr_ids, u8 max_pie
 	u32 nr = max_t(u64, min_t(u64, nr_ids, GATHER_CHUNK), 1), nr_lists, i;
 	u32 nr_sources = gather->table->nr_sources + gather->table->nr_caches;
 
-	gather->reads = kvmalloc_array(gather->room, sizeof(*gather->reads), GFP_KERNEL_ACCOUNT);
-	gather->wrs = kvmalloc_array(gather->room, sizeof(*gather->wrs), GFP_KERNEL_ACCOUNT);
+	gather->reads = kvmalloc_array(gather->room, sizeof(*gather->reads),
+				       RDMATENSOR_GFP_SPARING);
+	gather->wrs = kvmalloc_array(gather->room, sizeof(*gather->wrs), RDMATENSOR_GFP_SPARING);
 	gather->sges = kvmalloc_array(array_size(gather->room, max_pieces),
-				      sizeof(*gather->sges), GFP_KERNEL_ACCOUNT);
-	gather->lanes = kvcalloc(nr_sources, sizeof(*gather->lanes), GFP_KERNEL_ACCOUNT);
+				      sizeof(*gather->sges), RDMATENSOR_GFP_SPARING);
+	gather->lanes = kvcalloc(nr_sources, sizeof(*gather->lanes), RDMATENSOR_GFP_SPARING);
 	nr_lists = min(nr, GATHER_LISTS);
-	gather->lists = kvcalloc(nr_lists, sizeof(*gather->lists), GFP_KERNEL_ACCOUNT);
+	gather->lists = kvcalloc(nr_lists, sizeof(*gather->lists), RDMATENSOR_GFP_SPARING);
 	if (!gather->reads || !gather->wrs || !gather->sges ||
 	    !gather->lanes || !gather->lists)
 		return -ENOMEM;
@@ -1050,7 +1052,7 @@ int rdmatensor_gather_submit(struct rdmatensor_gathers *gathers,
 		return -EMSGSIZE;
 	if (!gather_reaches(args))
 		return -EOPNOTSUPP;
-	gather = kzalloc(struct_size(gather, name, args->table->name_len), GFP_KERNEL_ACCOUNT);
+	gather = kzalloc(struct_size(gather, name, args->table->name_len), RDMATENSOR_GFP_SPARING);
 	if (!gather)
 		return -ENOMEM;
 	gather->name_len = args->table->name_len;

@@ -328,7 +328,7 @@ static int lookup_take(const struct rdmatensor_question *question,
 		result->addr = answer->remote_addr;
 		result->seg_shift = answer->seg_shift;
 		result->rkeys = kvmalloc_array(answer->table.nr_keys, sizeof(*result->rkeys),
-					       GFP_KERNEL_ACCOUNT);
+					       RDMATENSOR_GFP_SPARING);
 		if (!result->rkeys)
 			return -ENOMEM;
 	} else if (!lookup_same(answer, result)) {
@@ -352,7 +352,7 @@ int rdmatensor_lookup_run(struct rdmatensor_channel *channel, const char *name, 
 	memset(result, 0, sizeof(*result));
 	/* @keys can hold those of any message that fits a slot */
 	question = kvzalloc(struct_size(question, keys, channel->params->msg_slot_bytes /
-					sizeof(__le32)), GFP_KERNEL_ACCOUNT);
+					sizeof(__le32)), RDMATENSOR_GFP_SPARING);
 	if (!question)
 		return -ENOMEM;
 	INIT_LIST_HEAD(&question->tx.item);

@@ -15,17 +15,18 @@
 #include <linux/slab.h>
 #include <linux/sort.h>
 #include <kunit/visibility.h>
+#include "core/limits.h"
 #include "gather/table.h"
 
 struct rdmatensor_table *rdmatensor_table_alloc(const char *name, u16 name_len, u32 nr_sources,
 						u32 nr_caches)
 {
-	struct rdmatensor_table *table = kzalloc(sizeof(*table), GFP_KERNEL_ACCOUNT);
+	struct rdmatensor_table *table = kzalloc(sizeof(*table), RDMATENSOR_GFP_SPARING);
 
 	if (!table)
 		return ERR_PTR(-ENOMEM);
 	table->sources = kvcalloc(nr_sources + nr_caches, sizeof(*table->sources),
-				  GFP_KERNEL_ACCOUNT);
+				  RDMATENSOR_GFP_SPARING);
 	if (!table->sources) {
 		kfree(table);
 		return ERR_PTR(-ENOMEM);
