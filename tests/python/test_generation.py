@@ -235,6 +235,26 @@ def test_interrupted_when_it_is_visible(offers, peer, monkeypatch, withdrawn):
     assert not offers._own
 
 
+def test_interrupted_after_one_that_is_read(offers, monkeypatch):
+    """The withdrawal waits for readers of what was visible, and not for those of what it had replaced"""
+    def arrays(step):
+        made = {"w": offers.empty((3, 50), "i8")}
+        made["w"][:] = step
+        return made
+
+    offers.offer_generation("model", arrays(1), 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(_node, "lib", Raising(_node.lib, "rdmatensor_offer_generation"))
+        with pytest.raises(KeyboardInterrupt):
+            offers.offer_generation("model", arrays(2), 2)
+    offers.withdraw_generation("model")
+    gc.collect()
+    assert len(offers._own) == 1
+    offers.wait_generation("model")
+    gc.collect()
+    assert not offers._own
+
+
 def test_of_oneself(offers):
     offers.offer_generation("model", weights(1), 1)
     own = offers.connect("")

@@ -169,3 +169,21 @@ def test_the_index_has_its_part_of_the_timeout(address, monkeypatch):
         monkeypatch.setattr(_model.time, "monotonic", lambda: next(times, 107.5))
         assert rt.load(f"{address}:{node.port}", timeout=10)["a"].tolist() == [0, 1, 2]
     assert nodes[0].timeout == 2.5
+
+
+def test_no_model_is_there(address, monkeypatch):
+    """It says so early, and waits: the server may still read it"""
+    monkeypatch.setattr(_model, "_WARNING_AFTER", 0.3)
+    with rt.Node(listen=f"{address}:0") as node:
+        node["w"] = np.arange(3)
+        peer = f"{address}:{node.port}"
+        with pytest.raises(TimeoutError, match="is up and offers no model"):
+            rt.load(peer, timeout=0.2)
+        # Whoever offers it then is heard
+        header = json.dumps({"w": {"dtype": "I64", "shape": [3], "data_offsets": [0, 24]}})
+
+        def offer(*_args, **_how):
+            node.offer(rt.INDEX, np.frombuffer(header.encode(), "u1"))
+
+        monkeypatch.setattr(_model.warnings, "warn", offer)
+        assert rt.load(peer, timeout=60)["w"].tolist() == [0, 1, 2]

@@ -3,7 +3,7 @@
 #include <stdio.h>
 int main(int argc, char **argv) /* offers a tensor until Enter; with HOST:PORT/NAME: gets that one */
 {
-	float x[4] = { 1, 2, 3, 4 };
+	float weights[4] = { 1, 2, 3, 4 }, got[4] = { 0 }, *x = argc > 1 ? got : weights;
 	struct rdmatensor_tensor t = { .data = x, .bytes = 16, .data_type = RDMATENSOR_DT_FLOAT, .ndims = 1, .dims = { 4 } };
 	struct rdmatensor_node *node;
 	int err = rdmatensor_node_open(&node, argc > 1 ? NULL : ":18521");

@@ -35,7 +35,7 @@ static int open_failed(const char *path, int err, char *cause, size_t cause_len)
 		break;
 	case -EACCES:
 	case -EPERM:
-		remedy = ": be root, or join the group that owns the file";
+		remedy = ": be root, or of the group that owns the file (adduser USER rdma, and log in again)";
 		break;
 	case -ENOTTY:
 		remedy = ": this is no rdmatensor device";

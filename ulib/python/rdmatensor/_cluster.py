@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ._ffi import ffi, lib, libc
-from ._node import Node, Peer, _check, _Handle, _handles, _said, _until_it_ends
+from ._node import Node, Peer, _check, _Handle, _handles, _said, _seconds, _until_it_ends
 
 _SOURCES = {None: 0, "pmix": 1, "tf_config": 2, "torchrun": 3, "hosts": 4, "given": 5}
 _STAGES = ("connecting", "checking", "gathering")
@@ -134,6 +134,7 @@ class Cluster:
             raise ValueError("rank and size are given together, or neither")
         if source not in _SOURCES or source == "given":
             raise ValueError(f"source is one of pmix, tf_config, torchrun and hosts, and not {source!r}")
+        timeout = _seconds(timeout)
         self._handle: _ClusterHandle | None = None
         self._progress = progress
         self._store: _Store | None = None
@@ -287,6 +288,8 @@ class Cluster:
             bad = lib.rdmatensor_cluster_check(handle.cluster, pointer)
             if bad < 0:
                 self._once(bad)
+            # Of a pair: it is in the matrix, unless it is no error
+            self._because(OSError())
             text = lib.rdmatensor_cluster_matrix(handle.cluster, pointer)
             if text == ffi.NULL:
                 raise MemoryError(_said())

@@ -61,6 +61,8 @@ def to_wire(dtype: np.dtype) -> int:
     # ml_dtypes' and torch's, by name
     if dtype.name in _TAGGED:
         return _TAGGED[dtype.name]
+    if dtype.hasobject:
+        raise TypeError(f"dtype {dtype} is of Python's objects: tensors are of numbers")
     if dtype not in _TO_WIRE:
         raise TypeError(
             f"dtype {dtype} cannot be moved: use numbers, or view it as uint8 "

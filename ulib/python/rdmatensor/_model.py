@@ -9,17 +9,20 @@ import math
 import mmap
 import os
 import time
+import warnings
 from typing import Any, Mapping
 
 import numpy as np
 
 from ._dtypes import from_safetensors, is_countable, is_known, to_safetensors
 from ._ffi import DIMS_MAX
-from ._node import Node, _as_array, offer_all
+from ._node import Node, Peer, _as_array, offer_all
 
 #: The name under which a model's header is offered (`rdmatensor serve`, `fetch --all`)
 INDEX = "rdmatensor.index"
 HEADER_MOST = 100_000_000
+#: Seconds without a model after which load() says so
+_WARNING_AFTER = 10.0
 #: Of a header: what is no tensor
 _METADATA = "__metadata__"
 
@@ -37,9 +40,8 @@ def load(host: str, *, slices: Mapping[str, Any] | None = None,
     begun = time.monotonic()
     node = Node(timeout=timeout)
     peer = node.connect(host)
-    entries = _entries_of(peer[INDEX], host)
-    if timeout is not None:
-        node.timeout = max(0.0, timeout - (time.monotonic() - begun))
+    entries = _entries_of(_index_of(peer, begun, timeout), host)
+    peer.timeout = _left(begun, timeout)
     slices = slices or {}
     for name in slices:
         if name not in entries:
@@ -48,6 +50,34 @@ def load(host: str, *, slices: Mapping[str, Any] | None = None,
     arrays = peer.get_many(parts if slices else list(entries))
     return {name: arrays[name] if slices.get(name) is not None else
             _shaped(arrays[name], name, entry) for name, entry in entries.items()}
+
+
+def _left(begun: float, timeout: float | None) -> float | None:
+    return None if timeout is None else max(0.0, timeout - (time.monotonic() - begun))
+
+
+def _index_of(peer: Peer, begun: float, timeout: float | None) -> np.ndarray:
+    """A server may still read its model. Where none is, nobody is to wait for long without a word"""
+    try:
+        return peer.get(INDEX, wait=False)
+    except FileNotFoundError:
+        pass
+    none = (f"{peer.host} is up and offers no model: `rdmatensor serve` or rdmatensor.serve() does; "
+            f"what a node offers by its names is connect({peer.host!r})[name]")
+    left = _left(begun, timeout)
+    if left is None or left > _WARNING_AFTER:
+        peer.timeout = _WARNING_AFTER
+        try:
+            return peer[INDEX]
+        except TimeoutError:
+            warnings.warn(f"load: {none}; going on for " +
+                          ("ever" if left is None else f"{left - _WARNING_AFTER:.0f} s"),
+                          RuntimeWarning, stacklevel=3)
+    peer.timeout = _left(begun, timeout)
+    try:
+        return peer[INDEX]
+    except TimeoutError as error:
+        raise TimeoutError(errno.ETIMEDOUT, f"load: {none}") from error
 
 
 def _entries_of(index: np.ndarray, host: str) -> dict[str, Any]:

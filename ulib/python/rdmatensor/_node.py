@@ -46,6 +46,12 @@ _ndarray = np.ndarray
 _ALIGN = 64
 #: RDMATENSOR_TENSOR_NOWAIT
 _NOWAIT = 2
+#: What remedies of the library name
+_HERE = {
+    "rdmatensor_node_timeout()": "node.timeout",
+    "rdmatensor_node_free()": "del of its arrays",
+    "rdmatensor_wait_generation()": "node.wait_generation()",
+}
 #: Any step will do
 _ANY_STEP = -(1 << 63)
 #: Seconds beyond which it is for ever: nanoseconds are of 64 bits
@@ -219,14 +225,24 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def _said() -> str:
-    """Why this thread's last call failed: until its next one"""
-    return ffi.string(lib.rdmatensor_node_error()).decode(errors="replace")
+    """Why this thread's last call failed: until its next one. Remedies by the names that they have here"""
+    said = ffi.string(lib.rdmatensor_node_error()).decode(errors="replace")
+    for name, here in _HERE.items():
+        said = said.replace(name, here)
+    return said
 
 
 def _check(err: int) -> None:
     """OSError has subclasses by errno: TimeoutError, ConnectionRefusedError and others"""
     if err:
         raise OSError(-err, _said() or os.strerror(-err))
+
+
+def _seconds(timeout: float | None) -> float | None:
+    """A timeout; None: for ever"""
+    if timeout is not None and not timeout >= 0:
+        raise ValueError(f"timeout is seconds, from 0 on, or None for ever, and not {timeout!r}")
+    return None if timeout is None or timeout > _TIMEOUT_MOST else timeout
 
 
 class _Until:
@@ -476,9 +492,9 @@ class _Kept:
 
     __slots__ = ("arrays", "visible")
 
-    def __init__(self, arrays: list[np.ndarray]):
+    def __init__(self, arrays: list[np.ndarray], visible: bool = False):
         self.arrays = arrays
-        self.visible = False
+        self.visible = visible
 
 
 class Node:
@@ -495,6 +511,7 @@ class Node:
     def __init__(self, listen: str | None = None, *, timeout: float | None = 10.0):
         if listen is not None and not isinstance(listen, str):
             raise TypeError(f"listen is text, as \":18521\", and not {listen!r}")
+        timeout = _seconds(timeout)
         self._begin(_Handle(listen), timeout)
 
     @classmethod
@@ -511,8 +528,8 @@ class Node:
         #: Arrays that are offered as they are, of each group's generations, the visible one's last
         self._generations: dict[str, list[_Kept]] = {}
         self._own: dict[int, int] = {}
-        #: What may still be offered as it is, since a signal's handler has raised
-        self._unsure: dict[int, Any] = {}
+        #: Of each name what it may still offer as it is, since a signal's handler has raised
+        self._unsure: dict[tuple[int, Any], list[Any]] = {}
         #: Who offers something in place of what a name has: one thread for each name
         self._setting = [threading.RLock() for _ in range(16)]
         self._handle: _Handle | None = handle
@@ -579,10 +596,7 @@ class Node:
     @timeout.setter
     def timeout(self, seconds: float | None) -> None:
         handle = self._live()
-        if seconds is not None and not 0 <= seconds:
-            raise ValueError(f"timeout is seconds, from 0 on, or None for ever, and not {seconds!r}")
-        if seconds is not None and seconds > _TIMEOUT_MOST:
-            seconds = None
+        seconds = _seconds(seconds)
         lib.rdmatensor_node_timeout(handle.pointer, -1 if seconds is None else int(seconds * 1000))
         self._timeout = seconds
 
@@ -754,22 +768,28 @@ class Node:
             except FileNotFoundError:
                 raise KeyError(group) from None
             with self._lock:
-                ended = self._generations.get(group, [])[len(self._replaced(group)):]
-            self._forget(group, ended)
+                # The last one is gone; of those before it, which are replaced, one may still be read
+                replaced = self._generations.pop(group, [])[:-1]
+                if replaced:
+                    self._generations[group] = [*replaced, _Kept([], True)]
 
     def _note(self, offers: dict, key: Any, array: np.ndarray, offer: Any) -> None:
         """What is offered as it is stays, whoever else forgets it"""
         absent = object()
         former = offers.get(key, absent)
         # Both: a signal's handler may raise, and nobody would know which one is offered
-        self._unsure[id(former)] = former
+        unsure = self._unsure.setdefault((id(offers), key), [])
+        unsure.append(former)
         offers[key] = array if self._is_own(array) else None
         err = offer()
         if err and former is absent:
             del offers[key]
         elif err:
             offers[key] = former
-        self._unsure.pop(id(former), None)
+        # Not another's, whose handler has raised meanwhile
+        unsure[:] = [one for one in unsure if one is not former]
+        if not unsure:
+            self._unsure.pop((id(offers), key), None)
         _check(err)
 
     def withdraw(self, name: str, *, step: int = 0) -> None:
@@ -790,6 +810,7 @@ class Node:
             with self._lock:
                 self._offered.setdefault(key, kept)
             raise
+        self._unsure.pop((id(self._offered), key), None)
 
     def offer_rows(self, name: str, value: Any, first: int = 0) -> None:
         """Let peers read ``value``'s rows, which are rows ``first`` and on of the table ``name``.
@@ -878,10 +899,23 @@ class Node:
 class Peer:
     """Another node, whose tensors can be got: ``peer["name"]``."""
 
+    __slots__ = ("_node", "_address", "host")
+
     def __init__(self, node: Node, host: str):
+        if "/" in host:
+            raise ValueError(f"{host!r} is no HOST[:PORT]: of HOST/NAME it is connect(HOST)[NAME]")
         self._node = node
         self._address = _address(host)
         self.host = host
+
+    @property
+    def timeout(self) -> float | None:
+        """Seconds that a get waits; None: for ever. It is its node's, and so that of all its peers"""
+        return self._node.timeout
+
+    @timeout.setter
+    def timeout(self, seconds: float | None) -> None:
+        self._node.timeout = seconds
 
     def __getitem__(self, name: Any) -> np.ndarray:
         """``peer["w"]``, or a part of it: ``peer["w", 1024:2048, :]``"""
@@ -893,6 +927,7 @@ class Peer:
             slice: Any = None, wait: bool = True) -> np.ndarray:
         """The tensor, in memory of the node's that peers write to: nothing is copied.
 
+        TimeoutError: it has not come within ``timeout`` seconds, which begin with the call.
         With ``out``, an array of the caller's, it is written there instead, which costs a copy
         unless ``out`` is of ``empty_out()``. It may be a view with gaps, as ``array[:, 0:512]``: what
         lies between is left as it is.
@@ -1107,7 +1142,10 @@ def default_node() -> Node:
 
 
 def connect(host: str) -> Peer:
-    """The node at "HOST[:PORT]", by a node of this process that only gets"""
+    """The node at "HOST[:PORT]", by a node of this process that only gets.
+
+    All of its peers have one ``timeout``, of 10 seconds at first.
+    """
     return default_node().connect(host)
 
 

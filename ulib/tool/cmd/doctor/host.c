@@ -3,6 +3,7 @@
  * What doctor sees of this machine without a context: the module, its file, limits.
  */
 #include <errno.h>
+#include <grp.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,7 +25,7 @@ bool doctor_module(struct doctor *doctor)
 
 	if (access(SYSFS_MODULE, F_OK)) {
 		doctor_say(doctor, VERDICT_FAIL, "module",
-			   "modprobe rdmatensor, as root; before that, once, make install",
+			   "modprobe rdmatensor, as root; if there is none, make install, or with packages see dkms status: it needs the headers of this kernel",
 			   "the module rdmatensor is not loaded");
 		return false;
 	}
@@ -42,13 +43,22 @@ bool doctor_module(struct doctor *doctor)
 /* Who may open it, for a remedy */
 static void node_remedy(const char *path, char *text, size_t len)
 {
+	const struct group *entry;
+	char group[64];
 	struct stat st;
 
-	if (stat(path, &st))
+	if (stat(path, &st)) {
 		snprintf(text, len, "be root");
+		return;
+	}
+	entry = getgrgid(st.st_gid);
+	if (entry)
+		snprintf(group, sizeof(group), "%s", entry->gr_name);
 	else
-		snprintf(text, len, "be root, or in group %u, or chgrp and chmod g+rw %s (it is %04o)",
-			 st.st_gid, path, st.st_mode & 07777);
+		snprintf(group, sizeof(group), "%u", st.st_gid);
+	snprintf(text, len,
+		 "be root, or in group %s (adduser USER %s, and log in again), or chgrp and chmod g+rw %s (it is %04o)",
+		 group, group, path, st.st_mode & 07777);
 }
 
 void doctor_node(struct doctor *doctor)
