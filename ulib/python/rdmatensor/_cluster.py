@@ -169,12 +169,19 @@ class Cluster:
         if self._progress is not None:
             self._progress(_STAGES[progress.stage], progress.done, progress.total, progress.failed)
 
+    def _take_store_error(self) -> Exception | None:
+        """What the store has raised. What is no error, as KeyboardInterrupt, is raised as it is"""
+        if self._store is None:
+            return None
+        error, self._store.error = self._store.error, None
+        if error is None or isinstance(error, Exception):
+            return error
+        raise error
+
     def _because(self, error: OSError) -> OSError:
-        """With what the store has raised. What is no error, as KeyboardInterrupt, is raised as it is"""
-        if self._store is not None and self._store.error is not None:
-            cause, self._store.error = self._store.error, None
-            if not isinstance(cause, Exception):
-                raise cause
+        """With what the store has raised"""
+        cause = self._take_store_error()
+        if cause is not None:
             error.__cause__ = cause
         return error
 
@@ -288,8 +295,8 @@ class Cluster:
             bad = lib.rdmatensor_cluster_check(handle.cluster, pointer)
             if bad < 0:
                 self._once(bad)
-            # Of a pair: it is in the matrix, unless it is no error
-            self._because(OSError())
+            # Of a pair: it is in the matrix
+            self._take_store_error()
             text = lib.rdmatensor_cluster_matrix(handle.cluster, pointer)
             if text == ffi.NULL:
                 raise MemoryError(_said())

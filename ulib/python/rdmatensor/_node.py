@@ -529,7 +529,7 @@ class Node:
         self._generations: dict[str, list[_Kept]] = {}
         self._own: dict[int, int] = {}
         #: Of each name what it may still offer as it is, since a signal's handler has raised
-        self._unsure: dict[tuple[int, Any], list[Any]] = {}
+        self._unsure: dict[Any, list[Any]] = {}
         #: Who offers something in place of what a name has: one thread for each name
         self._setting = [threading.RLock() for _ in range(16)]
         self._handle: _Handle | None = handle
@@ -565,8 +565,6 @@ class Node:
             offered, self._offered = self._offered, {}
             rows, self._rows = self._rows, {}
             generations, self._generations = self._generations, {}
-            # As long as they are offered
-            unsure, self._unsure = self._unsure, {}
         failed: OSError | None = None
         for name, step in offered:
             try:
@@ -580,7 +578,8 @@ class Node:
             lib.rdmatensor_withdraw_rows(handle.pointer, _encoded(name))
         for group in generations:
             lib.rdmatensor_withdraw_generation(handle.pointer, _encoded(group))
-        unsure.clear()
+        # As long as they were offered
+        self._unsure.clear()
         if failed:
             raise failed
 
@@ -778,7 +777,7 @@ class Node:
         absent = object()
         former = offers.get(key, absent)
         # Both: a signal's handler may raise, and nobody would know which one is offered
-        unsure = self._unsure.setdefault((id(offers), key), [])
+        unsure = self._unsure.setdefault(key, [])
         unsure.append(former)
         offers[key] = array if self._is_own(array) else None
         err = offer()
@@ -789,7 +788,7 @@ class Node:
         # Not another's, whose handler has raised meanwhile
         unsure[:] = [one for one in unsure if one is not former]
         if not unsure:
-            self._unsure.pop((id(offers), key), None)
+            self._unsure.pop(key, None)
         _check(err)
 
     def withdraw(self, name: str, *, step: int = 0) -> None:
@@ -810,7 +809,7 @@ class Node:
             with self._lock:
                 self._offered.setdefault(key, kept)
             raise
-        self._unsure.pop((id(self._offered), key), None)
+        self._unsure.pop(key, None)
 
     def offer_rows(self, name: str, value: Any, first: int = 0) -> None:
         """Let peers read ``value``'s rows, which are rows ``first`` and on of the table ``name``.
@@ -851,6 +850,7 @@ class Node:
             if err:
                 self._rows[name] = kept
             _check(err)
+            self._unsure.pop(name, None)
 
     def __setitem__(self, name: str, value: Any) -> None:
         """Offer ``value``, in place of what the name had at step 0"""
