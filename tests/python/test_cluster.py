@@ -338,6 +338,25 @@ def test_a_store_that_is_interrupted(join):
         cluster.connect()
 
 
+def test_a_store_that_is_interrupted_in_a_check(join, in_threads):
+    """It is not for the next call to say so"""
+    class Leaving(Store):
+        leaves = False
+
+        def check(self, keys):
+            if self.leaves:
+                raise SystemExit
+            return super().check(keys)
+
+    store = Leaving()
+    clusters = [join(rank, 2, store, timeout=5) for rank in range(2)]
+    store.leaves = True
+    ends = collect(in_threads, 2, lambda rank: clusters[rank].check())
+    assert all(isinstance(end, SystemExit) for end in ends), ends
+    store.leaves = False
+    assert all(cluster._store.error is None for cluster in clusters)
+
+
 def test_refresh_beside_a_check(join, in_threads):
     """The check's matrix is of those that there were"""
     store = Store()

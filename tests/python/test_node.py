@@ -780,6 +780,22 @@ def test_rows_interrupted_when_they_are_there(offers, monkeypatch):
         offers.withdraw_rows("t")
 
 
+def test_refused_rows_interrupted(offers, monkeypatch):
+    """Rows that are offered already stay, until they are withdrawn"""
+    rows = [offers.empty_rows((4, 4)) for _ in range(2)]
+    offers.offer_rows("t", rows[0])
+    with monkeypatch.context() as patch:
+        patch.setattr(_node, "lib", Raising(_node.lib, "rdmatensor_offer_rows", -errno.EEXIST))
+        with pytest.raises(KeyboardInterrupt):
+            offers.offer_rows("t", rows[1])
+    rows.clear()
+    gc.collect()
+    assert len(offers._own) == 2
+    offers.withdraw_rows("t")
+    gc.collect()
+    assert not offers._own
+
+
 def test_one_name_by_threads(offers, peer, in_threads):
     """The last one counts, and nobody hears of the others"""
     failures = []
