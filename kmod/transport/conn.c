@@ -371,6 +371,8 @@ const char *rdmatensor_conn_remedy(int error)
 		return "nobody listens there; start the peer, and check the port";
 	case -ENETUNREACH:
 		return "no route; check the address, 'ip route get', and the subnet manager";
+	case -ENODEV:
+		return "the RDMA device is gone";
 	case -EHOSTUNREACH:
 		return "no neighbour answers; check its host, the mask, and 'ip neighbour'";
 	case -ETIMEDOUT:
