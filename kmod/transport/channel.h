@@ -149,7 +149,7 @@ struct rdmatensor_channel_ops {
  * @nonce: common to its lanes
  * @nr_lanes: in all
  * @vector: completion vector of the first one, modulo the device's number of them
- * @lanes_open: connections accepted or made so far
+ * @lanes_open: lanes whose queue pair can send
  * @peer: address
  * @worker: the peer's name, from its HELLO
  * @incarnation: the peer's
@@ -375,7 +375,7 @@ bool rdmatensor_channel_is_idle(struct rdmatensor_channel *channel);
  * error, and that ends the channel. Any context
  */
 void rdmatensor_channel_lane_flushed(struct rdmatensor_lane *lane);
-/* The active side has connected the lane */
+/* The lane's queue pair can send: it is connected, or about to be accepted */
 void rdmatensor_channel_lane_connected(struct rdmatensor_lane *lane);
 /* CLOSING -> DOWN: the lanes are gone. Forgets queued messages and writes. May sleep */
 void rdmatensor_channel_down(struct rdmatensor_channel *channel);

@@ -98,7 +98,7 @@ static void cm_up(struct rdmatensor_conn *conn)
 	if (!rdmatensor_qp_query(&conn->qp, &conn->qp.attr))
 		/* Pairs with netlink_put_lane() */
 		smp_store_release(&conn->qp.queried, true);
-	/* An accepted lane counts from its request on */
+	/* An accepted lane counts since before its accept */
 	if (conn->active)
 		rdmatensor_channel_lane_connected(lane);
 }
@@ -190,8 +190,6 @@ static int cm_take_lane(struct rdmatensor_channel *channel, struct rdma_cm_id *i
 	if (!ret) {
 		cm_prepare(lane, false);
 		rdmatensor_conn_adopt(&lane->conn, id);
-		/* Before the accept: the peer's HELLO can be here before that returns */
-		channel->lanes_open++;
 	}
 	spin_unlock_bh(&channel->lock);
 	return ret;
@@ -201,9 +199,18 @@ static int cm_accept(struct rdmatensor_cm *cm, struct rdmatensor_lane *lane,
 		     const struct rdma_conn_param *peer)
 {
 	struct rdmatensor_qp_terms terms;
+	int ret;
 
-	return rdmatensor_conn_prepare(&lane->conn, cm->adapter, peer, &terms) ?:
-	       rdmatensor_conn_accept(&lane->conn, &terms);
+	rdmatensor_hold("lane_taken");
+	ret = rdmatensor_conn_prepare(&lane->conn, cm->adapter, peer, &terms);
+	if (ret)
+		return ret;
+	/*
+	 * The HELLO makes the channel UP, and contents are posted to all lanes then: not before
+	 * this one can send. Nor after the accept: the peer's HELLO can be here before that returns
+	 */
+	rdmatensor_channel_lane_connected(lane);
+	return rdmatensor_conn_accept(&lane->conn, &terms);
 }
 
 /* A lane of a channel. Return: 0: the id is taken; the reject's errno */

@@ -6,6 +6,8 @@
 #include <asm/byteorder.h>
 #include <endian.h>
 #include <pthread.h>
+#include <unistd.h>
+#include "hold.h"
 #include "hostile.h"
 
 static struct liar liar;
@@ -117,6 +119,74 @@ TEST(lanes_that_do_not_belong)
 	scene_lives(&liar);
 }
 
+static unsigned int channels(struct side *side)
+{
+	struct rdmatensor_channel_query query = { .flags = RDMATENSOR_CHANNEL_NEXT };
+	unsigned int nr = 0;
+
+	while (!rdmatensor_channel_query(side->rt, &query)) {
+		query.flags = RDMATENSOR_CHANNEL_NEXT;
+		nr++;
+	}
+	return nr;
+}
+
+/* The only channels left are the honest peer's, within the time that they may take */
+static void wait_for_calm(void)
+{
+	uint64_t end = rdmatensor_deadline_ms(20000);
+
+	while (channels(&scene.p.a) > 1)
+		CHECK(rdmatensor_deadline_ms(0) < end);
+}
+
+/* Longer than eight connections take on a slow machine */
+static void tune_patience(struct rdmatensor_start *start)
+{
+	scene_tune(start);
+	start->handshake_ms = 5000;
+}
+
+static void *second_lane(void *unused)
+{
+	(void)unused;
+	/* Whatever comes of it: the channel may have ended before */
+	liar_connect_lane(&liar, test_ip(), scene.p.a.port, 1, sizeof(liar.own));
+	return NULL;
+}
+
+/* A HELLO, and a content for all lanes, before one of them has a queue pair that could send it */
+TEST(hello_while_a_lane_is_being_made)
+{
+	uint64_t end = rdmatensor_deadline_ms(20000);
+	struct rdmatensor_msg msg;
+	pthread_t thread;
+	__le32 rkey;
+
+	/* Kernels without injected failures hold nobody: there it is luck */
+	if (access("/sys/kernel/debug/hold_rdmatensor", F_OK))
+		return;
+	scene_open(tune_patience);
+	liar_init(&liar, 2);
+	EQ(liar_connect_lane(&liar, test_ip(), scene.p.a.port, 0, sizeof(liar.own)), 0);
+	hold_at("lane_taken");
+	EQ(pthread_create(&thread, NULL, second_lane, NULL), 0);
+	hold_wait();
+	liar_hello(&liar);
+	msg = scene_right(RDMATENSOR_WIRE_TENSOR_REQUEST, 7);
+	scene_to_own(&liar, &msg, &rkey);
+	msg.nr_parts = 2;
+	liar_say(&liar, &msg);
+	while (side_stat(&scene.p.a, RDMATENSOR_STAT_PROTOCOL_ERRORS) == scene.breaches)
+		CHECK(rdmatensor_deadline_ms(0) < end);
+	scene.breaches++;
+	hold_go();
+	pthread_join(thread, NULL);
+	liar_close(&liar);
+	wait_for_calm();
+	scene_duty();
+}
+
 /* The message buffer that it names is none: it never hears a HELLO */
 TEST(message_buffers_that_are_none)
 {
@@ -144,27 +214,6 @@ TEST(message_buffers_that_are_none)
 	}
 }
 
-static unsigned int channels(struct side *side)
-{
-	struct rdmatensor_channel_query query = { .flags = RDMATENSOR_CHANNEL_NEXT };
-	unsigned int nr = 0;
-
-	while (!rdmatensor_channel_query(side->rt, &query)) {
-		query.flags = RDMATENSOR_CHANNEL_NEXT;
-		nr++;
-	}
-	return nr;
-}
-
-/* The only channels left are the honest peer's, within the time that they may take */
-static void wait_for_calm(void)
-{
-	uint64_t end = rdmatensor_deadline_ms(20000);
-
-	while (channels(&scene.p.a) > 1)
-		CHECK(rdmatensor_deadline_ms(0) < end);
-}
-
 TEST(connect_and_vanish)
 {
 	long rounds = amount("HOSTILE_VANISH", 60), i;
@@ -179,13 +228,6 @@ TEST(connect_and_vanish)
 	}
 	wait_for_calm();
 	scene_duty();
-}
-
-/* Longer than eight connections take on a slow machine */
-static void tune_patience(struct rdmatensor_start *start)
-{
-	scene_tune(start);
-	start->handshake_ms = 5000;
 }
 
 TEST(half_a_handshake_and_silence)
@@ -265,7 +307,7 @@ static struct {
 	char cause[256];
 } caller;
 
-static void *call(void *unused)
+static void *calls_up(void *unused)
 {
 	char addr[64];
 
@@ -280,7 +322,7 @@ static void call_begin(void)
 {
 	liar_init(&liar, 1);
 	EQ(liar_listen(&liar, test_ip(), &liar_port), 0);
-	EQ(pthread_create(&caller.thread, NULL, call, NULL), 0);
+	EQ(pthread_create(&caller.thread, NULL, calls_up, NULL), 0);
 }
 
 static void call_ends(int error)
