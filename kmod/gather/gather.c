@@ -27,7 +27,8 @@
  * A gather that stops posts nothing more, and waits for what is in flight: the device may
  * write to the destination until its lists are done. The transport bounds that time.
  *
- * The work item holds one reference, the armed timer another. @lock guards @done and @stop;
+ * The work item holds one reference, the armed timer another. At most 256 are at work, and a
+ * gather that stops before its turn ends by another queue. @lock guards @done and @stop;
  * all other members belong to the work item.
  */
 #include <linux/mm.h>
@@ -161,6 +162,32 @@ static struct rdmatensor_counters *gather_counters(const struct rdmatensor_gathe
 	return gather->op.counters;
 }
 
+/**
+ * struct gather_sleeper - the work item of a gather, at gathers->wait
+ * @entry: in the queue
+ * @gather: whose work item it is
+ */
+struct gather_sleeper {
+	struct wait_queue_entry entry;
+	const struct rdmatensor_gather *gather;
+};
+
+/* @key: the gather that is meant, NULL: all. Of many in flight each list concerns one alone */
+static int gather_woken(struct wait_queue_entry *entry, unsigned int mode, int sync, void *key)
+{
+	const struct gather_sleeper *sleeper = container_of(entry, struct gather_sleeper, entry);
+
+	if (key && key != sleeper->gather)
+		return 0;
+	return woken_wake_function(entry, mode, sync, key);
+}
+
+/* Who waits for a lane on behalf of the gather is at the same queue, and is woken too */
+static void gather_wake(struct rdmatensor_gather *gather)
+{
+	__wake_up(&gather->gathers->wait, TASK_NORMAL, 0, gather);
+}
+
 /* Return: true: this is the first reason, which counts. @text: may be NULL. Any context */
 static bool gather_stop(struct rdmatensor_gather *gather, int error, const char *text)
 {
@@ -173,7 +200,7 @@ static bool gather_stop(struct rdmatensor_gather *gather, int error, const char 
 		WRITE_ONCE(gather->stop, error);
 	}
 	spin_unlock_bh(&gather->lock);
-	wake_up_all(&gather->gathers->wait);
+	gather_wake(gather);
 	return first;
 }
 
@@ -187,9 +214,22 @@ static void gather_stop_stale(struct rdmatensor_gather *gather,
 	gather_stop(gather, -ESTALE, text);
 }
 
+/*
+ * One that waits for its turn does not wait for that any longer: those before it may be at work
+ * as long as an owner that has gone lets them. Any context
+ */
+static void gather_end_early(struct rdmatensor_gather *gather)
+{
+	if (cancel_work(&gather->work))
+		queue_work(gather->gathers->end_wq, &gather->work);
+}
+
 static void gather_cancel(struct rdmatensor_operation *op, const struct rdmatensor_status *status)
 {
-	gather_stop(to_gather(op), status->error, NULL);
+	struct rdmatensor_gather *gather = to_gather(op);
+
+	if (gather_stop(gather, status->error, NULL))
+		gather_end_early(gather);
 }
 
 static void gather_expire(struct rdmatensor_operation *op)
@@ -198,8 +238,10 @@ static void gather_expire(struct rdmatensor_operation *op)
 
 	if (rdmatensor_operation_early(op))
 		return;
-	if (gather_stop(gather, -ETIMEDOUT, NULL))
-		rdmatensor_operation_timed_out(op);
+	if (!gather_stop(gather, -ETIMEDOUT, NULL))
+		return;
+	rdmatensor_operation_timed_out(op);
+	gather_end_early(gather);
 }
 
 static void gather_describe(struct rdmatensor_operation *op,
@@ -486,12 +528,11 @@ static void gather_list_done(struct rdmatensor_readlist *read)
 {
 	struct gather_list *list = container_of(read, struct gather_list, read);
 	struct rdmatensor_gather *gather = list->gather;
-	struct rdmatensor_gathers *gathers = gather->gathers;
 
 	spin_lock_bh(&gather->lock);
 	list_add_tail(&list->item, &gather->done);
 	/* Under the lock: after it the gather may be freed */
-	wake_up_all(&gathers->wait);
+	gather_wake(gather);
 	spin_unlock_bh(&gather->lock);
 }
 
@@ -864,7 +905,10 @@ static void gather_wait(struct rdmatensor_gather *gather, struct wait_queue_entr
 	wait_woken(wait, TASK_IDLE, MAX_SCHEDULE_TIMEOUT);
 }
 
-/* Connects lanes again that have failed; if that fails, those that are left are used */
+/*
+ * Connects lanes again that have failed; if that fails, those that are left are used, and it is
+ * not tried by each gather: it may take long
+ */
 static void gather_restore_lanes(struct rdmatensor_gather *gather)
 {
 	u32 s;
@@ -874,7 +918,7 @@ static void gather_restore_lanes(struct rdmatensor_gather *gather)
 		u8 nr = gather->gathers->lanes;
 
 		if (source->readers && !READ_ONCE(source->stale) &&
-		    rdmatensor_readers_up(source->readers) < nr)
+		    rdmatensor_readers_lack(source->readers, nr))
 			rdmatensor_readers_connect(source->readers, nr,
 						   gather->gathers->connect_ms, &gather->stop);
 	}
@@ -932,16 +976,18 @@ static void gather_settle(struct rdmatensor_gather *gather, struct wait_queue_en
 static void gather_work(struct work_struct *work)
 {
 	struct rdmatensor_gather *gather = container_of(work, struct rdmatensor_gather, work);
-	DEFINE_WAIT_FUNC(wait, woken_wake_function);
+	struct gather_sleeper sleeper = { .gather = gather };
 	int error;
 
-	add_wait_queue(&gather->gathers->wait, &wait);
+	init_waitqueue_func_entry(&sleeper.entry, gather_woken);
+	sleeper.entry.private = current;
+	add_wait_queue(&gather->gathers->wait, &sleeper.entry);
 	if (!READ_ONCE(gather->stop)) {
 		gather_restore_lanes(gather);
-		gather_all(gather, &wait);
+		gather_all(gather, &sleeper.entry);
 	}
-	gather_settle(gather, &wait);
-	remove_wait_queue(&gather->gathers->wait, &wait);
+	gather_settle(gather, &sleeper.entry);
+	remove_wait_queue(&gather->gathers->wait, &sleeper.entry);
 
 	/* From here on gather_stop() has no effect */
 	spin_lock_bh(&gather->lock);
@@ -1100,12 +1146,22 @@ int rdmatensor_gathers_init(struct rdmatensor_gathers *gathers,
 	init_waitqueue_head(&gathers->wait);
 	gathers->core = core;
 	gathers->wq = alloc_workqueue("rdmatensor_gather", WQ_UNBOUND, 0);
-	return gathers->wq ? 0 : -ENOMEM;
+	if (!gathers->wq)
+		return -ENOMEM;
+	gathers->end_wq = alloc_workqueue("rdmatensor_gather_end", WQ_UNBOUND, 0);
+	if (!gathers->end_wq)
+		goto out_destroy_wq;
+	return 0;
+
+out_destroy_wq:
+	destroy_workqueue(gathers->wq);
+	return -ENOMEM;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_gathers_init);
 
 void rdmatensor_gathers_destroy(struct rdmatensor_gathers *gathers)
 {
 	destroy_workqueue(gathers->wq);
+	destroy_workqueue(gathers->end_wq);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_gathers_destroy);

@@ -16,6 +16,7 @@
  * struct rdmatensor_gathers - what all gathers of one context share
  * @wait: lists that are done, lanes that come and go, gathers that are to stop
  * @wq: one work item a gather
+ * @end_wq: those that stop before their turn
  * @core: the context's
  * @lanes: START's gather_lanes
  * @cq_mod: START's
@@ -25,6 +26,7 @@
 struct rdmatensor_gathers {
 	wait_queue_head_t wait;
 	struct workqueue_struct *wq;
+	struct workqueue_struct *end_wq;
 	struct rdmatensor_core *core;
 	u8 lanes;
 	u32 cq_mod;

@@ -38,6 +38,8 @@
 /* The device may say nothing for so long, and for as long as the bytes take at a MB/s */
 #define READLANE_SILENCE (30 * HZ)
 #define READLANE_SLOWEST 1000
+/* After an attempt to connect that failed, the next one is so many times as far off as it took */
+#define READLANE_PAUSE 9
 
 /* All changes of state, each from exactly those; false: it is not in one of them */
 static bool readlane_try_move(struct rdmatensor_readlane *lane, u8 to)
@@ -67,7 +69,7 @@ static bool readlane_try_move_unlocked(struct rdmatensor_readlane *lane, u8 to)
 	return moved;
 }
 
-/* Any context, any number of times */
+/* Any context but a hard interrupt, any number of times */
 static void readlane_fail(struct rdmatensor_readlane *lane)
 {
 	struct rdmatensor_readers *readers = lane->readers;
@@ -304,6 +306,8 @@ static void readlane_close(struct rdmatensor_readlane *lane)
 		WARN_ON_ONCE(lane->probes);
 		rdmatensor_qp_free(&lane->conn.qp);
 	}
+	/* Its queue pair has no events any more */
+	cancel_work_sync(&lane->event_work);
 	rdmatensor_conn_destroy(&lane->conn);
 }
 
@@ -369,15 +373,22 @@ static struct rdmatensor_readlane *readlane_of(struct rdmatensor_conn *conn)
 	return container_of(conn, struct rdmatensor_readlane, conn);
 }
 
-static void readlane_qp_event(struct ib_event *event, void *context)
+static void readlane_event_work(struct work_struct *work)
+{
+	readlane_fail(container_of(work, struct rdmatensor_readlane, event_work));
+}
+
+/* In a hard interrupt, too, and the lane's lock is not for that */
+void rdmatensor_readlane_qp_event(struct ib_event *event, void *context)
 {
 	struct rdmatensor_readlane *lane = context;
 
 	if (event->event == IB_EVENT_COMM_EST)
 		rdma_notify(lane->conn.id, IB_EVENT_COMM_EST);
 	else if (event->event != IB_EVENT_QP_LAST_WQE_REACHED)
-		readlane_fail(lane);
+		queue_work(lane->readers->wq, &lane->event_work);
 }
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_readlane_qp_event);
 
 /* READs consume no receive at the other end, so the only receive is the drain's */
 static int readlane_open(struct rdmatensor_conn *conn)
@@ -386,7 +397,7 @@ static int readlane_open(struct rdmatensor_conn *conn)
 	const struct rdmatensor_readers *readers = lane->readers;
 	u32 depth = readers->params->queue_depth + RDMATENSOR_SENDQ_MORE;
 	struct ib_qp_init_attr attr = {
-		.event_handler = readlane_qp_event,
+		.event_handler = rdmatensor_readlane_qp_event,
 		.qp_context = lane,
 		.cap = {
 			.max_send_wr = conn->active ? depth : 1,
@@ -559,6 +570,7 @@ static void readlane_init(struct rdmatensor_readlane *lane, struct rdmatensor_re
 	spin_lock_init(&lane->lock);
 	timer_setup(&lane->watch, readlane_watch, 0);
 	INIT_WORK(&lane->down_work, readlane_down_work);
+	INIT_WORK(&lane->event_work, readlane_event_work);
 	lane->state = RDMATENSOR_READLANE_IDLE;
 }
 
@@ -736,11 +748,32 @@ static int readlane_connect(struct rdmatensor_readlane *lane, u8 nr_lanes,
 	return ret == -EBUSY || ret == -EAGAIN ? -EIO : ret;
 }
 
+bool rdmatensor_readers_lack(struct rdmatensor_readers *readers, u8 nr)
+{
+	u32 up = rdmatensor_readers_up(readers);
+
+	if (!up || !READ_ONCE(readers->failed))
+		return up < nr;
+	return up < nr && time_after_eq(jiffies, READ_ONCE(readers->retry_at));
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_readers_lack);
+
+/* @begun: the attempt that has ended. A small part of the time is spent on those that fail */
+static void readers_note(struct rdmatensor_readers *readers, unsigned long begun, bool failed)
+{
+	unsigned long took = jiffies - begun;
+
+	lockdep_assert_held(&readers->lock);
+	WRITE_ONCE(readers->retry_at, jiffies + max_t(unsigned long, took * READLANE_PAUSE, HZ));
+	WRITE_ONCE(readers->failed, failed);
+}
+
 int rdmatensor_readers_connect(struct rdmatensor_readers *readers, u8 nr, u32 timeout_ms,
 			       const int *stop)
 {
-	unsigned long deadline = jiffies + msecs_to_jiffies(timeout_ms);
+	unsigned long begun = jiffies, deadline = begun + msecs_to_jiffies(timeout_ms);
 	int ret = 0, error = -ENOTCONN;
+	bool failed = false;
 	u8 i;
 
 	might_sleep();
@@ -766,10 +799,12 @@ int rdmatensor_readers_connect(struct rdmatensor_readers *readers, u8 nr, u32 ti
 		ret = readlane_connect(lane, nr, deadline, stop);
 		if (ret) {
 			error = ret;
+			failed = true;
 			readlane_fail(lane);
 			readlane_down(lane);
 		}
 	}
+	readers_note(readers, begun, failed);
 	readers_unlock(readers);
 	return rdmatensor_readers_up(readers) && ret != -EINTR ? 0 : error;
 }
@@ -818,7 +853,8 @@ int rdmatensor_readers_accept(struct rdmatensor_readers *readers, struct rdma_cm
 out_free:
 	if (lane->conn.qp.qp)
 		rdmatensor_qp_free(&lane->conn.qp);
-	/* An event of the queue pair may have queued it: it finds the lane in no list */
+	/* An event of the queue pair may have queued them: the lane is found in no list */
+	cancel_work_sync(&lane->event_work);
 	cancel_work_sync(&lane->down_work);
 	kfree(lane);
 	return ret;

@@ -76,6 +76,7 @@ struct rdmatensor_readlist {
  *         while there are any
  * @conn: the connection, with the queue pair; without an id in IDLE
  * @down_work: takes a FAILED lane apart
+ * @event_work: fails a lane whose queue pair the device has reported
  */
 struct rdmatensor_readlane {
 	struct rdmatensor_readers *readers;
@@ -92,6 +93,7 @@ struct rdmatensor_readlane {
 	struct timer_list watch;
 	struct rdmatensor_conn conn;
 	struct work_struct down_work;
+	struct work_struct event_work;
 };
 
 /**
@@ -112,9 +114,11 @@ struct rdmatensor_readlane {
  * @accepted: lanes that the peer has connected
  * @nr_accepted: in it
  * @accept_closed: as @closed
- * @wq: for @down_work
+ * @wq: for lanes' works
  * @quota: of the queue pairs of @lanes
  * @nr_lanes: valid members of @lanes, once something is connected
+ * @failed: the last attempt to connect has left some lanes down
+ * @retry_at: then, when to try again while others are UP, jiffies
  * @lanes: that this side has connected
  */
 struct rdmatensor_readers {
@@ -137,6 +141,8 @@ struct rdmatensor_readers {
 	struct workqueue_struct *wq;
 	struct rdmatensor_quota quota;
 	u8 nr_lanes;
+	bool failed;
+	unsigned long retry_at;
 	struct rdmatensor_readlane lanes[RDMATENSOR_LANES_MAX];
 };
 
@@ -187,6 +193,11 @@ int rdmatensor_readers_accept(struct rdmatensor_readers *readers, struct rdma_cm
 int rdmatensor_readers_each(struct rdmatensor_readers *readers,
 			    int (*fn)(void *arg, const struct rdmatensor_qp_attr *attr),
 			    void *arg);
+/*
+ * Whether fewer than @nr lanes are UP, and it is time to connect the others: at once if none is,
+ * else some time after an attempt that failed, nine times as long as that has taken
+ */
+bool rdmatensor_readers_lack(struct rdmatensor_readers *readers, u8 nr);
 /* Lanes that are UP now */
 u32 rdmatensor_readers_up(struct rdmatensor_readers *readers);
 
@@ -202,6 +213,8 @@ u32 rdmatensor_readers_up(struct rdmatensor_readers *readers);
  */
 int rdmatensor_readlane_post(struct rdmatensor_readlane *lane, struct rdmatensor_readlist *list,
 			     struct ib_rdma_wr *wrs, u32 nr);
+/* The device reports an event of the queue pair of @context, a lane. Any context */
+void rdmatensor_readlane_qp_event(struct ib_event *event, void *context);
 /*
  * None of the lane's READs is in flight any more: its lists are done that wait for a
  * completion which does not come. After the queue pair has been drained

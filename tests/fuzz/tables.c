@@ -160,6 +160,43 @@ TEST(owners_that_lie_of_their_rows)
 	}
 }
 
+static void tune_a_second(struct rdmatensor_start *start)
+{
+	scene_tune(start);
+	start->handshake_ms = 1000;
+}
+
+/* It lets itself be read over one lane, and leaves the request for the other one unanswered */
+TEST(lanes_that_are_never_answered)
+{
+	struct rdmatensor_msg question, msg;
+	uint64_t at, from;
+	int i;
+
+	scene_open(tune_a_second);
+	at = side_alloc(&scene.p.a, ROWS * ROW);
+	asked(&question);
+	msg = rows(&question);
+	liar_say(&liar, &msg);
+	EQ(liar_accept_read(&liar, 1), 0);
+	pthread_join(reader.thread, NULL);
+	EQ(reader.opened, 0);
+	/* By the one that is there, and not each after another attempt */
+	from = rdmatensor_now_ns();
+	for (i = 0; i < 10; i++)
+		EQ(gather(0, ROWS, at), 0);
+	printf("# 10 gathers beside a lane that does not answer: %llu ms\n",
+	       (unsigned long long)(rdmatensor_now_ns() - from) / 1000000);
+	CHECK(rdmatensor_now_ns() - from < 3000000000ull);
+	EQ(rdmatensor_table_close(scene.p.a.rt, reader.open.out_table), 0);
+	reader.open.out_table = 0;
+	EQ(rdmatensor_disconnect(scene.p.a.rt, reader.channel), 0);
+	side_forget(&scene.p.a, RDMATENSOR_CQE_CHANNEL_DOWN);
+	liar_close(&liar);
+	side_next(&scene.p.a, RDMATENSOR_CQE_CHANNEL_DOWN, 0, &(struct rdmatensor_cqe){});
+	scene_duty();
+}
+
 TEST(answers_about_tables_that_lie)
 {
 	struct rdmatensor_msg question, msg;

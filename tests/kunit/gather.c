@@ -4,6 +4,7 @@
  * READ fails and whatever has arrived of it. By hand first, then at random against what
  * the completions prove.
  */
+#include <linux/irq_work.h>
 #include <linux/prandom.h>
 #include "reader.h"
 
@@ -171,6 +172,110 @@ static void probe_that_fails(struct kunit *test)
 	lane->takes = 0;
 	KUNIT_EXPECT_EQ(test, looked_at(lane, jiffies + 4 * HZ), RDMATENSOR_READLANE_UP);
 	KUNIT_EXPECT_EQ(test, looked_at(lane, jiffies + 11 * HZ), RDMATENSOR_READLANE_FAILED);
+	reader_flush(lane);
+	close_with(reader, -ECONNRESET);
+}
+
+/**
+ * struct watcher - another gather's work item, at the queue that all share
+ * @entry: in it
+ * @all: times that everybody was woken
+ * @one: times that one gather was
+ */
+struct watcher {
+	struct wait_queue_entry entry;
+	u32 all;
+	u32 one;
+};
+
+static int watcher_woken(struct wait_queue_entry *entry, unsigned int mode, int sync, void *key)
+{
+	struct watcher *watcher = container_of(entry, struct watcher, entry);
+
+	if (key)
+		watcher->one++;
+	else
+		watcher->all++;
+	return 0;
+}
+
+/* The others sleep on, or each list costs as many wakes as there are gathers */
+static void lists_wake_their_gather_alone(struct kunit *test)
+{
+	struct reader *reader = open_one(test, 1);
+	struct watcher watcher = {};
+
+	wide_apart(reader, 8);
+	reader_begin(reader, 8);
+	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 8));
+	KUNIT_ASSERT_TRUE(test, reader_sleeps(reader));
+	init_waitqueue_func_entry(&watcher.entry, watcher_woken);
+	/* The gather's own is the first in the queue */
+	spin_lock_irq(&reader->gathers.wait.lock);
+	__add_wait_queue_entry_tail(&reader->gathers.wait, &watcher.entry);
+	spin_unlock_irq(&reader->gathers.wait.lock);
+	succeed(reader, 0, 8);
+	remove_wait_queue(&reader->gathers.wait, &watcher.entry);
+	KUNIT_EXPECT_EQ(test, watcher.all, 0);
+	KUNIT_EXPECT_EQ(test, watcher.one, 2);
+	close_with(reader, 0);
+}
+
+/* Those before it may be at work for ever, but for this one it is time */
+static void time_is_up_before_its_turn(struct kunit *test)
+{
+	struct reader *reader = open_one(test, 1);
+	struct workqueue_struct *wq = reader->gathers.wq;
+
+	/* It has one worker, which is busy until the end */
+	reader->gathers.wq = reader->down_wq;
+	reader->deadline_ns = ktime_get_ns() + NSEC_PER_MSEC;
+	wide_apart(reader, 8);
+	reader_begin(reader, 8);
+	reader->gathers.wq = wq;
+	close_with(reader, -ETIMEDOUT);
+}
+
+/**
+ * struct reporter - a device that reports an event in a hard interrupt
+ * @work: the interrupt
+ * @lane: of whose queue pair
+ * @state: of the lane, when it has been told
+ */
+struct reporter {
+	struct irq_work work;
+	struct rdmatensor_readlane *lane;
+	u8 state;
+};
+
+static void report(struct irq_work *work)
+{
+	struct reporter *reporter = container_of(work, struct reporter, work);
+	struct ib_event event = { .event = IB_EVENT_QP_ACCESS_ERR };
+
+	rdmatensor_readlane_qp_event(&event, reporter->lane);
+	reporter->state = READ_ONCE(reporter->lane->state);
+}
+
+/* As drivers may: nothing there takes a lock that others hold with interrupts on */
+static void events_in_interrupts(struct kunit *test)
+{
+	struct reader *reader = open_one(test, 1);
+	struct reader_lane *lane = &reader->lanes[0][0];
+	struct reporter reporter = {
+		.work = IRQ_WORK_INIT_HARD(report), .lane = lane->lane,
+	};
+
+	wide_apart(reader, 4);
+	reader_begin(reader, 4);
+	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 4));
+	irq_work_queue(&reporter.work);
+	irq_work_sync(&reporter.work);
+	KUNIT_EXPECT_EQ(test, reporter.state, RDMATENSOR_READLANE_UP);
+	/* Its queue is stuck; this is what it will do */
+	KUNIT_ASSERT_TRUE(test, cancel_work_sync(&lane->lane->event_work));
+	lane->lane->event_work.func(&lane->lane->event_work);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(lane->lane->state), RDMATENSOR_READLANE_FAILED);
 	reader_flush(lane);
 	close_with(reader, -ECONNRESET);
 }
@@ -559,6 +664,9 @@ static struct kunit_case gather_tests[] = {
 	KUNIT_CASE(device_that_says_nothing),
 	KUNIT_CASE(device_that_sleeps),
 	KUNIT_CASE(probe_that_fails),
+	KUNIT_CASE(lists_wake_their_gather_alone),
+	KUNIT_CASE(time_is_up_before_its_turn),
+	KUNIT_CASE(events_in_interrupts),
 	KUNIT_CASE(one_in_the_middle_fails),
 	KUNIT_CASE(the_last_one_fails),
 	KUNIT_CASE(what_is_completed_stays_so),

@@ -251,7 +251,8 @@ void reader_close(struct reader *reader)
 	for (s = 0; s < reader->config.sources; s++)
 		for (i = 0; i < reader->config.lanes; i++) {
 			timer_delete_sync(&reader->lanes[s][i].lane->watch);
-			/* Behind the one that is stuck: it never runs */
+			/* Behind the one that is stuck: they never run */
+			cancel_work_sync(&reader->lanes[s][i].lane->event_work);
 			cancel_work_sync(&reader->lanes[s][i].lane->down_work);
 			KUNIT_EXPECT_TRUE(reader->test,
 					  list_empty(&reader->lanes[s][i].lane->lists));
