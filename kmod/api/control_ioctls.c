@@ -220,7 +220,7 @@ int rdmatensor_ioctl_step_abort(struct rdmatensor_context *context, void *arg)
 	/* First the table: what is submitted from then on gets the status */
 	rdmatensor_rendezvous_abort_step(core->rdv, abort->step_id, &status, &released,
 					 &waiters);
-	rdmatensor_rendezvous_work_off(&waiters);
+	rdmatensor_rendezvous_work_off_many(&waiters);
 	rdmatensor_publication_release_list(&released);
 	rdmatensor_lasting_abort_step(core, abort->step_id);
 	while ((channel = rdmatensor_context_next_channel(context, &id))) {

@@ -21,6 +21,7 @@
 
 #include <linux/list.h>
 #include <linux/rbtree.h>
+#include <linux/sched.h>
 #include "core/generation.h"
 #include "core/status.h"
 #include "core/tensor.h"
@@ -336,6 +337,18 @@ static inline void rdmatensor_rendezvous_work_off(struct list_head *matches)
 	while ((waiter = list_first_entry_or_null(matches, struct rdmatensor_waiter, item))) {
 		list_del_init(&waiter->item);
 		waiter->matched(waiter, matches);
+	}
+}
+
+/* As rdmatensor_rendezvous_work_off(), in process context: there may be as many as requests */
+static inline void rdmatensor_rendezvous_work_off_many(struct list_head *matches)
+{
+	struct rdmatensor_waiter *waiter;
+
+	while ((waiter = list_first_entry_or_null(matches, struct rdmatensor_waiter, item))) {
+		list_del_init(&waiter->item);
+		waiter->matched(waiter, matches);
+		cond_resched();
 	}
 }
 

@@ -163,18 +163,6 @@ static int generation_answer(struct rdmatensor_core *core,
 	return error;
 }
 
-/* All who were woken, and there may be many. As rdmatensor_rendezvous_work_off() */
-static void generation_work_off(struct list_head *matches)
-{
-	struct rdmatensor_waiter *waiter;
-
-	while ((waiter = list_first_entry_or_null(matches, struct rdmatensor_waiter, item))) {
-		list_del_init(&waiter->item);
-		waiter->matched(waiter, matches);
-		cond_resched();
-	}
-}
-
 int rdmatensor_reveal(struct rdmatensor_core *core, const struct rdmatensor_generation_args *args)
 {
 	struct generation_asker asker = {
@@ -197,7 +185,7 @@ int rdmatensor_reveal(struct rdmatensor_core *core, const struct rdmatensor_gene
 		return ret;
 	rdmatensor_hold("reveal");
 	rdmatensor_rendezvous_wake(lasting->rdv, &matches);
-	generation_work_off(&matches);
+	rdmatensor_rendezvous_work_off_many(&matches);
 	return 0;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_reveal);

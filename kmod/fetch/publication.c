@@ -320,7 +320,7 @@ int rdmatensor_publish(struct rdmatensor_core *core,
 	/* From here on pub may be freed */
 	if (args->copy)
 		publication_copied(core, args);
-	rdmatensor_rendezvous_work_off(&matches);
+	rdmatensor_rendezvous_work_off_many(&matches);
 	return 0;
 
 out_drop:

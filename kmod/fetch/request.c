@@ -1425,6 +1425,8 @@ void rdmatensor_request_down(struct rdmatensor_channel *channel)
 		else if (req->state != REQUEST_NEW && !req->registering)
 			request_go_down(req);
 		spin_unlock_bh(&channel->lock);
+		/* As many as the ring has entries */
+		cond_resched();
 	}
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_request_down);
