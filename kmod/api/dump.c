@@ -16,6 +16,7 @@
  * the device's removal change. Who closes it waits for that, so nothing here waits for
  * a process, and none but its user's and a privileged one holds it.
  */
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <net/genetlink.h>
 #include <net/net_namespace.h>
@@ -431,6 +432,7 @@ static bool dump_has_own(const struct rdmatensor_dump_part *dump,
 		found = rdmatensor_context_started(to_context(listed)) &&
 			to_context(listed)->holdings == holdings;
 		rdmatensor_context_list_put(listed);
+		cond_resched();
 	}
 	return found;
 }
@@ -563,6 +565,9 @@ static int dump_domains(struct rdmatensor_dump_part *dump,
 			dump->place[0] = id;
 			dump->place[1] = 0;
 		}
+		/* Each may have looked at all contexts */
+		if (!ret && fatal_signal_pending(current))
+			ret = -EINTR;
 	}
 	return ret;
 }

@@ -28,8 +28,8 @@
  * write to the destination until its lists are done. The transport bounds that time.
  *
  * The work item holds one reference, the armed timer another. At most 256 are at work, and a
- * gather that stops before its turn ends by another queue. @lock guards @done and @stop;
- * all other members belong to the work item.
+ * gather that stops before its turn ends by another queue. @lock guards @done, @stop and
+ * @queued; all other members belong to the work item.
  */
 #include <linux/mm.h>
 #include <linux/sched/signal.h>
@@ -103,7 +103,8 @@ struct gather_list {
  * @unsorted: an id has a lesser row than the one before it
  * @order: positions of the ids in the order of processing; NULL: as they came
  * @work: runs the gather
- * @lock: guards @done and @stop
+ * @lock: guards @done, @stop and @queued
+ * @queued: @work is, or has been
  * @done: lists that are done and not yet processed
  * @stop: 0, or the errno that it ends with
  * @delivered: rows that have been read, or copied
@@ -137,6 +138,7 @@ struct rdmatensor_gather {
 	spinlock_t lock;
 	struct list_head done;
 	int stop;
+	bool queued;
 	u64 delivered;
 	u64 missing;
 	struct gather_chunk chunks[2];
@@ -220,8 +222,22 @@ static void gather_stop_stale(struct rdmatensor_gather *gather,
  */
 static void gather_end_early(struct rdmatensor_gather *gather)
 {
-	if (cancel_work(&gather->work))
+	spin_lock_bh(&gather->lock);
+	/* Before that gather_queue() would lose the work to the cancellation, and sees the stop */
+	if (gather->queued && cancel_work(&gather->work))
 		queue_work(gather->gathers->end_wq, &gather->work);
+	spin_unlock_bh(&gather->lock);
+}
+
+static void gather_queue(struct rdmatensor_gather *gather)
+{
+	struct rdmatensor_gathers *gathers = gather->gathers;
+
+	/* The gather may be freed as soon as the lock is */
+	spin_lock_bh(&gather->lock);
+	gather->queued = true;
+	queue_work(gather->stop ? gathers->end_wq : gathers->wq, &gather->work);
+	spin_unlock_bh(&gather->lock);
 }
 
 static void gather_cancel(struct rdmatensor_operation *op, const struct rdmatensor_status *status)
@@ -676,9 +692,8 @@ static struct rdmatensor_readlane *gather_lane(struct rdmatensor_gather *gather,
 	return NULL;
 }
 
-/* Posts [list->first, @end), or as much of it as fits. True: it is in flight */
-static bool gather_post_list(struct rdmatensor_gather *gather, struct gather_list *list,
-			     u32 s, u32 end)
+static bool gather_try_list(struct rdmatensor_gather *gather, struct gather_list *list,
+			    u32 s, u32 end)
 {
 	struct rdmatensor_source *source = &gather->table->sources[s];
 	struct rdmatensor_readlane *lane = gather_lane(gather, s);
@@ -697,6 +712,17 @@ static bool gather_post_list(struct rdmatensor_gather *gather, struct gather_lis
 	rdmatensor_count(gather_counters(gather), RDMATENSOR_STAT_GATHER_LISTS);
 	rdmatensor_count_add(gather_counters(gather), RDMATENSOR_STAT_GATHER_READS, nr_reads);
 	return true;
+}
+
+/* Posts [list->first, @end), or as much of it as fits. True: it is in flight */
+static bool gather_post_list(struct rdmatensor_gather *gather, struct gather_list *list,
+			     u32 s, u32 end)
+{
+	if (gather_try_list(gather, list, s, end))
+		return true;
+	/* Lists of others give their room back, and wake nobody else */
+	rdmatensor_readers_starve(gather->table->sources[s].readers);
+	return gather_try_list(gather, list, s, end);
 }
 
 /*
@@ -905,22 +931,16 @@ static void gather_wait(struct rdmatensor_gather *gather, struct wait_queue_entr
 	wait_woken(wait, TASK_IDLE, MAX_SCHEDULE_TIMEOUT);
 }
 
-/*
- * Connects lanes again that have failed; if that fails, those that are left are used, and it is
- * not tried by each gather: it may take long
- */
+/* Of sources whose other lanes serve meanwhile */
 static void gather_restore_lanes(struct rdmatensor_gather *gather)
 {
 	u32 s;
 
-	for (s = 0; s < gather->table->nr_sources && !READ_ONCE(gather->stop); s++) {
+	for (s = 0; s < gather->table->nr_sources; s++) {
 		const struct rdmatensor_source *source = &gather->table->sources[s];
-		u8 nr = gather->gathers->lanes;
 
-		if (source->readers && !READ_ONCE(source->stale) &&
-		    rdmatensor_readers_lack(source->readers, nr))
-			rdmatensor_readers_connect(source->readers, nr,
-						   gather->gathers->connect_ms, &gather->stop);
+		if (source->readers && !READ_ONCE(source->stale))
+			rdmatensor_readers_restore(source->readers);
 	}
 }
 
@@ -1128,7 +1148,8 @@ int rdmatensor_gather_submit(struct rdmatensor_gathers *gathers,
 	if (ret)
 		goto out_abandon;
 	rdmatensor_operation_begin(&gather->op, args->deadline_ns);
-	queue_work(gathers->wq, &gather->work);
+	rdmatensor_hold("gather_submit");
+	gather_queue(gather);
 	return 0;
 
 out_abandon:

@@ -40,6 +40,7 @@
 #define READLANE_SLOWEST 1000
 /* After an attempt to connect that failed, the next one is so many times as far off as it took */
 #define READLANE_PAUSE 9
+#define READLANE_PAUSE_MAX (60 * HZ)
 
 /* All changes of state, each from exactly those; false: it is not in one of them */
 static bool readlane_try_move(struct rdmatensor_readlane *lane, u8 to)
@@ -215,6 +216,24 @@ static void readlist_read_done(struct ib_cq *cq, struct ib_wc *wc)
 	readlist_failed(container_of(wc->wr_cqe, struct rdmatensor_readlist, cqe), wc);
 }
 
+void rdmatensor_readers_starve(struct rdmatensor_readers *readers)
+{
+	WRITE_ONCE(readers->starving, true);
+	/* Pairs with readers_have_room(): room that it does not see is of a time that sees this */
+	smp_mb();
+}
+
+/* A list that is done concerns one gather, its room all that wait for some */
+static void readers_have_room(struct rdmatensor_readers *readers)
+{
+	/* Pairs with rdmatensor_readers_starve() */
+	smp_mb();
+	if (!READ_ONCE(readers->starving))
+		return;
+	WRITE_ONCE(readers->starving, false);
+	wake_up_all(readers->wait);
+}
+
 static void readlist_last_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct rdmatensor_readlist *list =
@@ -232,6 +251,7 @@ static void readlist_last_done(struct ib_cq *cq, struct ib_wc *wc)
 	readlane_remove(lane, list);
 	WRITE_ONCE(lane->room, lane->room + list->nr);
 	spin_unlock_bh(&lane->lock);
+	readers_have_room(lane->readers);
 	rdmatensor_count(lane->readers->counters, RDMATENSOR_STAT_GATHER_SIGNALLED);
 	list->done(list);
 }
@@ -574,6 +594,17 @@ static void readlane_init(struct rdmatensor_readlane *lane, struct rdmatensor_re
 	lane->state = RDMATENSOR_READLANE_IDLE;
 }
 
+static void readers_restore_work(struct work_struct *work)
+{
+	struct rdmatensor_readers *readers =
+		container_of(work, struct rdmatensor_readers, restore_work);
+
+	/* Nobody signals the worker, and closed readers end it */
+	rdmatensor_readers_connect(readers, READ_ONCE(readers->nr_lanes),
+				   readers->params->connect_ms, NULL);
+	rdmatensor_readers_put(readers);
+}
+
 struct rdmatensor_readers *rdmatensor_readers_alloc(struct rdmatensor_cm *cm,
 						    struct rdmatensor_counters *counters,
 						    wait_queue_head_t *wait,
@@ -604,6 +635,7 @@ struct rdmatensor_readers *rdmatensor_readers_alloc(struct rdmatensor_cm *cm,
 	spin_lock_init(&readers->accept_lock);
 	INIT_LIST_HEAD(&readers->accepted);
 	rdmatensor_quota_init(&readers->quota);
+	INIT_WORK(&readers->restore_work, readers_restore_work);
 	for (i = 0; i < ARRAY_SIZE(readers->lanes); i++)
 		readlane_init(&readers->lanes[i], readers, i, true);
 	return readers;
@@ -748,30 +780,28 @@ static int readlane_connect(struct rdmatensor_readlane *lane, u8 nr_lanes,
 	return ret == -EBUSY || ret == -EAGAIN ? -EIO : ret;
 }
 
-bool rdmatensor_readers_lack(struct rdmatensor_readers *readers, u8 nr)
+/* After an attempt that failed it is not time at once, as long as another lane is UP */
+static bool readers_may_retry(const struct rdmatensor_readers *readers)
 {
-	u32 up = rdmatensor_readers_up(readers);
-
-	if (!up || !READ_ONCE(readers->failed))
-		return up < nr;
-	return up < nr && time_after_eq(jiffies, READ_ONCE(readers->retry_at));
+	return !READ_ONCE(readers->failed) ||
+	       time_after_eq(jiffies, READ_ONCE(readers->retry_at));
 }
-EXPORT_SYMBOL_IF_KUNIT(rdmatensor_readers_lack);
 
 /* @begun: the attempt that has ended. A small part of the time is spent on those that fail */
 static void readers_note(struct rdmatensor_readers *readers, unsigned long begun, bool failed)
 {
-	unsigned long took = jiffies - begun;
+	unsigned long took = min_t(unsigned long, jiffies - begun, READLANE_PAUSE_MAX);
 
 	lockdep_assert_held(&readers->lock);
-	WRITE_ONCE(readers->retry_at, jiffies + max_t(unsigned long, took * READLANE_PAUSE, HZ));
+	WRITE_ONCE(readers->retry_at, jiffies + clamp_t(unsigned long, took * READLANE_PAUSE, HZ,
+							READLANE_PAUSE_MAX));
 	WRITE_ONCE(readers->failed, failed);
 }
 
 int rdmatensor_readers_connect(struct rdmatensor_readers *readers, u8 nr, u32 timeout_ms,
 			       const int *stop)
 {
-	unsigned long begun = jiffies, deadline = begun + msecs_to_jiffies(timeout_ms);
+	unsigned long deadline = jiffies + msecs_to_jiffies(timeout_ms), begun;
 	int ret = 0, error = -ENOTCONN;
 	bool failed = false;
 	u8 i;
@@ -790,6 +820,7 @@ int rdmatensor_readers_connect(struct rdmatensor_readers *readers, u8 nr, u32 ti
 		return ret;
 	}
 	WRITE_ONCE(readers->nr_lanes, max(readers->nr_lanes, nr));
+	begun = jiffies;
 	for (i = 0; i < nr && !readers->closed && ret != -EINTR; i++) {
 		struct rdmatensor_readlane *lane = &readers->lanes[i];
 
@@ -799,7 +830,8 @@ int rdmatensor_readers_connect(struct rdmatensor_readers *readers, u8 nr, u32 ti
 		ret = readlane_connect(lane, nr, deadline, stop);
 		if (ret) {
 			error = ret;
-			failed = true;
+			/* Who has interrupted it has learnt nothing of the peer */
+			failed |= ret != -EINTR;
 			readlane_fail(lane);
 			readlane_down(lane);
 		}
@@ -809,6 +841,19 @@ int rdmatensor_readers_connect(struct rdmatensor_readers *readers, u8 nr, u32 ti
 	return rdmatensor_readers_up(readers) && ret != -EINTR ? 0 : error;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_readers_connect);
+
+void rdmatensor_readers_restore(struct rdmatensor_readers *readers)
+{
+	u32 up = rdmatensor_readers_up(readers);
+
+	if (READ_ONCE(readers->closed) || !up || up == READ_ONCE(readers->nr_lanes) ||
+	    !readers_may_retry(readers))
+		return;
+	rdmatensor_readers_get(readers);
+	if (!queue_work(readers->wq, &readers->restore_work))
+		rdmatensor_readers_put(readers);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_readers_restore);
 
 int rdmatensor_readers_accept(struct rdmatensor_readers *readers, struct rdma_cm_id *id,
 			      const struct rdma_cm_event *event,

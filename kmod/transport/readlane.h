@@ -98,7 +98,8 @@ struct rdmatensor_readlane {
 
 /**
  * struct rdmatensor_readers - those of one channel
- * @ref: the channel, each opened table that has this owner, each accepted lane
+ * @ref: the channel, each opened table that has this owner, each accepted lane,
+ *       @restore_work
  * @cm: the context's, until @closed
  * @counters: where they are counted: the context's
  * @wait: waiters for space in a send queue, for a list, or for a lane
@@ -119,6 +120,8 @@ struct rdmatensor_readlane {
  * @nr_lanes: valid members of @lanes, once something is connected
  * @failed: the last attempt to connect has left some lanes down
  * @retry_at: then, when to try again while others are UP, jiffies
+ * @restore_work: that attempt; holds a reference
+ * @starving: somebody waits for room in a send queue
  * @lanes: that this side has connected
  */
 struct rdmatensor_readers {
@@ -143,6 +146,8 @@ struct rdmatensor_readers {
 	u8 nr_lanes;
 	bool failed;
 	unsigned long retry_at;
+	struct work_struct restore_work;
+	bool starving;
 	struct rdmatensor_readlane lanes[RDMATENSOR_LANES_MAX];
 };
 
@@ -194,10 +199,14 @@ int rdmatensor_readers_each(struct rdmatensor_readers *readers,
 			    int (*fn)(void *arg, const struct rdmatensor_qp_attr *attr),
 			    void *arg);
 /*
- * Whether fewer than @nr lanes are UP, and it is time to connect the others: at once if none is,
- * else some time after an attempt that failed, nine times as long as that has taken
+ * Has lanes connected again that have failed, beside those that are UP; if none is, that is
+ * rdmatensor_readers_connect()'s. After an attempt that failed the next one is not made at once: by
+ * nine times as long as it has taken, up to a minute. A work item does it: who reads does not wait.
+ * Process context
  */
-bool rdmatensor_readers_lack(struct rdmatensor_readers *readers, u8 nr);
+void rdmatensor_readers_restore(struct rdmatensor_readers *readers);
+/* A gather found no room: all are woken when there is some. It looks once more before it sleeps */
+void rdmatensor_readers_starve(struct rdmatensor_readers *readers);
 /* Lanes that are UP now */
 u32 rdmatensor_readers_up(struct rdmatensor_readers *readers);
 

@@ -160,10 +160,41 @@ TEST(owners_that_lie_of_their_rows)
 	}
 }
 
+/* Longer than retries over a lane that is gone take */
+static void tune_patience(struct rdmatensor_start *start)
+{
+	scene_tune(start);
+	start->handshake_ms = 20000;
+}
+
 static void tune_a_second(struct rdmatensor_start *start)
 {
 	scene_tune(start);
 	start->handshake_ms = 1000;
+}
+
+/* The victim gathers until it has asked for a lane, for @ms at most. Return: whether it has */
+static bool asks_beside_gathers(uint64_t at, unsigned int ms)
+{
+	uint64_t end = rdmatensor_now_ns() + ms * 1000000ull;
+
+	while (rdmatensor_now_ns() < end) {
+		EQ(gather(0, ROWS, at), 0);
+		if (liar_is_asked(&liar, 0))
+			return true;
+	}
+	return false;
+}
+
+static void table_ends(void)
+{
+	EQ(rdmatensor_table_close(scene.p.a.rt, reader.open.out_table), 0);
+	reader.open.out_table = 0;
+	EQ(rdmatensor_disconnect(scene.p.a.rt, reader.channel), 0);
+	side_forget(&scene.p.a, RDMATENSOR_CQE_CHANNEL_DOWN);
+	liar_close(&liar);
+	side_next(&scene.p.a, RDMATENSOR_CQE_CHANNEL_DOWN, 0, &(struct rdmatensor_cqe){});
+	scene_duty();
 }
 
 /* It lets itself be read over one lane, and leaves the request for the other one unanswered */
@@ -171,6 +202,7 @@ TEST(lanes_that_are_never_answered)
 {
 	struct rdmatensor_msg question, msg;
 	uint64_t at, from;
+	bool asked_again;
 	int i;
 
 	scene_open(tune_a_second);
@@ -181,20 +213,40 @@ TEST(lanes_that_are_never_answered)
 	EQ(liar_accept_read(&liar, 1), 0);
 	pthread_join(reader.thread, NULL);
 	EQ(reader.opened, 0);
-	/* By the one that is there, and not each after another attempt */
+	/* Who has asked has given up by now */
+	liar_reject(&liar, NULL, 0);
+	/* By the one that is there, and not each behind another attempt */
 	from = rdmatensor_now_ns();
 	for (i = 0; i < 10; i++)
 		EQ(gather(0, ROWS, at), 0);
-	printf("# 10 gathers beside a lane that does not answer: %llu ms\n",
-	       (unsigned long long)(rdmatensor_now_ns() - from) / 1000000);
 	CHECK(rdmatensor_now_ns() - from < 3000000000ull);
-	EQ(rdmatensor_table_close(scene.p.a.rt, reader.open.out_table), 0);
-	reader.open.out_table = 0;
-	EQ(rdmatensor_disconnect(scene.p.a.rt, reader.channel), 0);
-	side_forget(&scene.p.a, RDMATENSOR_CQE_CHANNEL_DOWN);
-	liar_close(&liar);
-	side_next(&scene.p.a, RDMATENSOR_CQE_CHANNEL_DOWN, 0, &(struct rdmatensor_cqe){});
-	scene_duty();
+	/* Nor is one made beside them, so soon after one that has taken a second */
+	asked_again = asks_beside_gathers(at, 2500);
+	CHECK(!asked_again || rdmatensor_now_ns() - from > 8000000000ull);
+	table_ends();
+}
+
+/* The other lane serves, until it is back, which no gather waits for */
+TEST(lanes_that_come_back)
+{
+	struct rdmatensor_msg question, msg;
+	uint64_t at;
+
+	scene_open(tune_patience);
+	at = side_alloc(&scene.p.a, ROWS * ROW);
+	asked(&question);
+	msg = rows(&question);
+	liar_say(&liar, &msg);
+	let_read();
+	pthread_join(reader.thread, NULL);
+	EQ(reader.opened, 0);
+	liar_break_read(&liar, 2);
+	/* Until a list has met it: that one is read again over the other lane */
+	CHECK(asks_beside_gathers(at, 20000));
+	EQ(gather(0, ROWS, at), 0);
+	EQ(liar_accept_read(&liar, 2), 0);
+	EQ(side_stat(&scene.p.a, RDMATENSOR_STAT_GATHER_LANES_DOWN), 1);
+	table_ends();
 }
 
 TEST(answers_about_tables_that_lie)

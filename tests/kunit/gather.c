@@ -236,6 +236,51 @@ static void time_is_up_before_its_turn(struct kunit *test)
 	close_with(reader, -ETIMEDOUT);
 }
 
+/* Nor one that is known to fail when it is submitted */
+static void fails_before_its_turn(struct kunit *test)
+{
+	struct reader *reader = open_one(test, 1);
+	struct workqueue_struct *wq = reader->gathers.wq;
+	struct rdmatensor_cqe cqe;
+
+	reader->gathers.wq = reader->down_wq;
+	wide_apart(reader, 8);
+	reader->ids[5] = 200;
+	reader_begin(reader, 8);
+	reader->gathers.wq = wq;
+	reader_end(reader, &cqe);
+	KUNIT_EXPECT_EQ(test, cqe.result, -ERANGE);
+	reader_close(reader);
+}
+
+static void list_of_another_done(struct rdmatensor_readlist *list)
+{
+}
+
+/* Whoever waits for room is woken by what gives some back, whose ever it was */
+static void room_of_another(struct kunit *test)
+{
+	struct rdmatensor_readlist list = { .done = list_of_another_done };
+	struct ib_rdma_wr wr = { .wr.opcode = IB_WR_RDMA_WRITE };
+	struct reader *reader = open_one(test, 1);
+	struct reader_lane *lane = &reader->lanes[0][0];
+
+	/* A list of four has room if that of another is done. Of its bytes it has read none */
+	lane->lane->room = 4;
+	wr.remote_addr = reader->table->sources[0].plan.addr + 1;
+	KUNIT_ASSERT_EQ(test, rdmatensor_readlane_post(lane->lane, &list, &wr, 1), 0);
+	wide_apart(reader, 8);
+	reader_begin(reader, 8);
+	KUNIT_ASSERT_TRUE(test, reader_sleeps(reader));
+	KUNIT_EXPECT_EQ(test, READ_ONCE(reader->nr_posted), 1);
+	succeed(reader, 0, 1);
+	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 4));
+	succeed(reader, 0, 4);
+	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 4));
+	succeed(reader, 0, 4);
+	close_with(reader, 0);
+}
+
 /**
  * struct reporter - a device that reports an event in a hard interrupt
  * @work: the interrupt
@@ -666,6 +711,8 @@ static struct kunit_case gather_tests[] = {
 	KUNIT_CASE(probe_that_fails),
 	KUNIT_CASE(lists_wake_their_gather_alone),
 	KUNIT_CASE(time_is_up_before_its_turn),
+	KUNIT_CASE(fails_before_its_turn),
+	KUNIT_CASE(room_of_another),
 	KUNIT_CASE(events_in_interrupts),
 	KUNIT_CASE(one_in_the_middle_fails),
 	KUNIT_CASE(the_last_one_fails),
