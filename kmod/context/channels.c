@@ -272,7 +272,8 @@ static int channels_equip(struct rdmatensor_context *context, struct rdmatensor_
 	channel->lookup = rdmatensor_lookup_alloc(&context->exports, channel);
 	channel->readers = rdmatensor_readers_alloc(&context->cm, &context->core.counters,
 						    &context->gathers.wait,
-						    context->core.wq, channel);
+						    context->core.wq,
+						    context->gathers.restore_wq, channel);
 	if (!channel->listings || !channel->lookup || !channel->readers)
 		return -ENOMEM;
 	ret = rdmatensor_response_alloc(channel);

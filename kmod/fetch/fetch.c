@@ -358,6 +358,7 @@ static void fetch_copy(struct rdmatensor_fetch *fetch)
 	struct rdmatensor_cut cut;
 
 	rdmatensor_fetch_cut(fetch, &cut);
+	/* What has no bytes may land where the CPU reaches nothing */
 	for (pos = 0; pos < bytes; pos += run) {
 		at = rdmatensor_cut_at(&cut, pos, &run);
 		run = min(run, bytes - pos);
@@ -394,8 +395,7 @@ int rdmatensor_fetch_settle(struct rdmatensor_fetch *fetch)
 	int ret;
 
 	ret = fetch->validate ? fetch_check(fetch) : 0;
-	/* What has no bytes may land where the CPU reaches nothing */
-	if (ret || !fetch->proxy.used || !bytes)
+	if (ret || !fetch->proxy.used)
 		return ret;
 	rdmatensor_hold("proxy_copy");
 	fetch_copy(fetch);

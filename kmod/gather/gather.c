@@ -27,9 +27,9 @@
  * A gather that stops posts nothing more, and waits for what is in flight: the device may
  * write to the destination until its lists are done. The transport bounds that time.
  *
- * The work item holds one reference, the armed timer another. At most 256 are at work, and a
- * gather that stops before its turn ends by another queue. @lock guards @done, @stop and
- * @queued; all other members belong to the work item.
+ * The work item holds one reference, the armed timer another. At most GATHERS_AT_WORK are at
+ * work, and a gather that stops before its turn ends by another queue. @lock guards @done,
+ * @stop and @queued; all other members belong to the work item.
  */
 #include <linux/mm.h>
 #include <linux/sched/signal.h>
@@ -47,6 +47,8 @@
 #define GATHER_LISTS 256U
 /* Rows that are copied before lists that are done are processed */
 #define GATHER_COPIES 256U
+/* Gathers of a context that are at work */
+#define GATHERS_AT_WORK 256
 /* Times that a list is posted before the gather fails */
 #define GATHER_TRIES 8
 
@@ -118,6 +120,7 @@ struct gather_list {
  * @free: those that are not in flight
  * @again: those whose lane has failed
  * @lanes: one for each source: where its next list goes
+ * @flying: one for each source: lists that are in flight, or done and not yet processed
  * @name_len: length of @name
  * @name: the table's, not zero-terminated; outlives @table for those who describe the gather
  */
@@ -150,6 +153,7 @@ struct rdmatensor_gather {
 	struct list_head free;
 	struct list_head again;
 	u8 *lanes;
+	u16 *flying;
 	u16 name_len;
 	char name[] __counted_by(name_len);
 };
@@ -305,6 +309,7 @@ static void gather_free(struct rdmatensor_gather *gather)
 	kvfree(gather->sges);
 	kvfree(gather->lists);
 	kvfree(gather->lanes);
+	kvfree(gather->flying);
 }
 
 /* Any context: the work item has freed the rest */
@@ -594,9 +599,10 @@ static void gather_give_up(struct rdmatensor_gather *gather, struct gather_list 
 
 static void gather_judge(struct rdmatensor_gather *gather, struct gather_list *list)
 {
-	struct rdmatensor_source *source =
-		&gather->table->sources[list->chunk->ids[list->first].source];
+	u32 s = list->chunk->ids[list->first].source;
+	struct rdmatensor_source *source = &gather->table->sources[s];
 
+	gather->flying[s]--;
 	if (!list->read.status) {
 		gather_completed(gather, list);
 		list->chunk->pending--;
@@ -718,11 +724,15 @@ static bool gather_try_list(struct rdmatensor_gather *gather, struct gather_list
 static bool gather_post_list(struct rdmatensor_gather *gather, struct gather_list *list,
 			     u32 s, u32 end)
 {
-	if (gather_try_list(gather, list, s, end))
-		return true;
-	/* Lists of others give their room back, and wake nobody else */
-	rdmatensor_readers_starve(gather->table->sources[s].readers);
-	return gather_try_list(gather, list, s, end);
+	bool posted = gather_try_list(gather, list, s, end);
+
+	/* A list of its own will wake it; those of others give their room back, and do not */
+	if (!posted && !gather->flying[s]) {
+		rdmatensor_readers_starve(gather->table->sources[s].readers);
+		posted = gather_try_list(gather, list, s, end);
+	}
+	gather->flying[s] += posted;
+	return posted;
 }
 
 /*
@@ -1049,10 +1059,11 @@ static int gather_alloc(struct rdmatensor_gather *gather, u64 nr_ids, u8 max_pie
 	gather->sges = kvmalloc_array(array_size(gather->room, max_pieces),
 				      sizeof(*gather->sges), RDMATENSOR_GFP_SPARING);
 	gather->lanes = kvcalloc(nr_sources, sizeof(*gather->lanes), RDMATENSOR_GFP_SPARING);
+	gather->flying = kvcalloc(nr_sources, sizeof(*gather->flying), RDMATENSOR_GFP_SPARING);
 	nr_lists = min(nr, GATHER_LISTS);
 	gather->lists = kvcalloc(nr_lists, sizeof(*gather->lists), RDMATENSOR_GFP_SPARING);
 	if (!gather->reads || !gather->wrs || !gather->sges ||
-	    !gather->lanes || !gather->lists)
+	    !gather->lanes || !gather->flying || !gather->lists)
 		return -ENOMEM;
 	for (i = 0; i < nr_lists; i++) {
 		gather->lists[i].gather = gather;
@@ -1148,7 +1159,6 @@ int rdmatensor_gather_submit(struct rdmatensor_gathers *gathers,
 	if (ret)
 		goto out_abandon;
 	rdmatensor_operation_begin(&gather->op, args->deadline_ns);
-	rdmatensor_hold("gather_submit");
 	gather_queue(gather);
 	return 0;
 
@@ -1166,14 +1176,19 @@ int rdmatensor_gathers_init(struct rdmatensor_gathers *gathers,
 {
 	init_waitqueue_head(&gathers->wait);
 	gathers->core = core;
-	gathers->wq = alloc_workqueue("rdmatensor_gather", WQ_UNBOUND, 0);
+	gathers->wq = alloc_workqueue("rdmatensor_gather", WQ_UNBOUND, GATHERS_AT_WORK);
 	if (!gathers->wq)
 		return -ENOMEM;
 	gathers->end_wq = alloc_workqueue("rdmatensor_gather_end", WQ_UNBOUND, 0);
 	if (!gathers->end_wq)
 		goto out_destroy_wq;
+	gathers->restore_wq = alloc_workqueue("rdmatensor_restore", WQ_UNBOUND, 0);
+	if (!gathers->restore_wq)
+		goto out_destroy_end_wq;
 	return 0;
 
+out_destroy_end_wq:
+	destroy_workqueue(gathers->end_wq);
 out_destroy_wq:
 	destroy_workqueue(gathers->wq);
 	return -ENOMEM;
@@ -1184,5 +1199,6 @@ void rdmatensor_gathers_destroy(struct rdmatensor_gathers *gathers)
 {
 	destroy_workqueue(gathers->wq);
 	destroy_workqueue(gathers->end_wq);
+	destroy_workqueue(gathers->restore_wq);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_gathers_destroy);

@@ -17,6 +17,7 @@
  * @wait: lists that are done, lanes that come and go, gathers that are to stop
  * @wq: one work item a gather
  * @end_wq: those that stop before their turn
+ * @restore_wq: lanes that are connected again, which may take long: for readers
  * @core: the context's
  * @lanes: START's gather_lanes
  * @cq_mod: START's
@@ -27,6 +28,7 @@ struct rdmatensor_gathers {
 	wait_queue_head_t wait;
 	struct workqueue_struct *wq;
 	struct workqueue_struct *end_wq;
+	struct workqueue_struct *restore_wq;
 	struct rdmatensor_core *core;
 	u8 lanes;
 	u32 cq_mod;

@@ -74,11 +74,19 @@ static bool readlane_try_move_unlocked(struct rdmatensor_readlane *lane, u8 to)
 static void readlane_fail(struct rdmatensor_readlane *lane)
 {
 	struct rdmatensor_readers *readers = lane->readers;
+	bool was_up, moved;
 
-	if (!readlane_try_move_unlocked(lane, RDMATENSOR_READLANE_FAILED))
+	spin_lock_bh(&lane->lock);
+	was_up = lane->state == RDMATENSOR_READLANE_UP;
+	moved = readlane_try_move(lane, RDMATENSOR_READLANE_FAILED);
+	spin_unlock_bh(&lane->lock);
+	if (!moved)
 		return;
 	if (lane->conn.active)
 		rdmatensor_count(readers->counters, RDMATENSOR_STAT_GATHER_LANES_DOWN);
+	/* It is to be taken apart, and what is connected beside it may take longer */
+	if (lane->conn.active && was_up)
+		WRITE_ONCE(readers->give_way, 1);
 	queue_work(readers->wq, &lane->down_work);
 	wake_up_all(readers->wait);
 }
@@ -133,7 +141,8 @@ static int readlane_probe(struct rdmatensor_readlane *lane)
 static bool readlane_is_watched(const struct rdmatensor_readlane *lane)
 {
 	lockdep_assert_held(&lane->lock);
-	return lane->state == RDMATENSOR_READLANE_UP && !list_empty(&lane->lists);
+	/* A probe that is lost would keep all READs off the lane */
+	return lane->state == RDMATENSOR_READLANE_UP && (!list_empty(&lane->lists) || lane->probes);
 }
 
 void rdmatensor_readlane_watch(struct rdmatensor_readlane *lane, unsigned long now)
@@ -594,21 +603,13 @@ static void readlane_init(struct rdmatensor_readlane *lane, struct rdmatensor_re
 	lane->state = RDMATENSOR_READLANE_IDLE;
 }
 
-static void readers_restore_work(struct work_struct *work)
-{
-	struct rdmatensor_readers *readers =
-		container_of(work, struct rdmatensor_readers, restore_work);
-
-	/* Nobody signals the worker, and closed readers end it */
-	rdmatensor_readers_connect(readers, READ_ONCE(readers->nr_lanes),
-				   readers->params->connect_ms, NULL);
-	rdmatensor_readers_put(readers);
-}
+static void readers_restore_work(struct work_struct *work);
 
 struct rdmatensor_readers *rdmatensor_readers_alloc(struct rdmatensor_cm *cm,
 						    struct rdmatensor_counters *counters,
 						    wait_queue_head_t *wait,
 						    struct workqueue_struct *wq,
+						    struct workqueue_struct *restore_wq,
 						    const struct rdmatensor_channel *channel)
 {
 	const struct ib_device_attr *attrs = &cm->adapter->ibdev->attrs;
@@ -623,6 +624,7 @@ struct rdmatensor_readers *rdmatensor_readers_alloc(struct rdmatensor_cm *cm,
 	readers->counters = counters;
 	readers->wait = wait;
 	readers->wq = wq;
+	readers->restore_wq = restore_wq;
 	readers->peer = channel->peer;
 	readers->nonce = channel->nonce;
 	readers->active = channel->active;
@@ -798,29 +800,15 @@ static void readers_note(struct rdmatensor_readers *readers, unsigned long begun
 	WRITE_ONCE(readers->failed, failed);
 }
 
-int rdmatensor_readers_connect(struct rdmatensor_readers *readers, u8 nr, u32 timeout_ms,
-			       const int *stop)
+static int readers_connect(struct rdmatensor_readers *readers, u8 nr, unsigned long deadline,
+			   const int *stop)
 {
-	unsigned long deadline = jiffies + msecs_to_jiffies(timeout_ms), begun;
+	unsigned long begun = jiffies;
 	int ret = 0, error = -ENOTCONN;
 	bool failed = false;
 	u8 i;
 
-	might_sleep();
-	if (!stop && mutex_lock_interruptible(&readers->lock))
-		return -EINTR;
-	if (stop && !mutex_trylock(&readers->lock))
-		return -EBUSY;
-	/* Once, by who opens the first table: a lane that is connected again is paid for */
-	if (nr > readers->nr_lanes && !readers->closed)
-		ret = rdmatensor_quota_charge(&readers->quota, readers->cm->adapter->ibdev,
-					      nr - readers->nr_lanes);
-	if (ret) {
-		readers_unlock(readers);
-		return ret;
-	}
-	WRITE_ONCE(readers->nr_lanes, max(readers->nr_lanes, nr));
-	begun = jiffies;
+	lockdep_assert_held(&readers->lock);
 	for (i = 0; i < nr && !readers->closed && ret != -EINTR; i++) {
 		struct rdmatensor_readlane *lane = &readers->lanes[i];
 
@@ -830,27 +818,90 @@ int rdmatensor_readers_connect(struct rdmatensor_readers *readers, u8 nr, u32 ti
 		ret = readlane_connect(lane, nr, deadline, stop);
 		if (ret) {
 			error = ret;
-			/* Who has interrupted it has learnt nothing of the peer */
 			failed |= ret != -EINTR;
 			readlane_fail(lane);
 			readlane_down(lane);
 		}
 	}
-	readers_note(readers, begun, failed);
-	readers_unlock(readers);
+	/* Who was interrupted, or came too late, has learnt nothing of the peer */
+	if (ret != -EINTR && time_before(begun, deadline))
+		readers_note(readers, begun, failed);
 	return rdmatensor_readers_up(readers) && ret != -EINTR ? 0 : error;
+}
+
+/* Whoever has the lock to restore lanes ends; once: gathers that wait for it are woken, too */
+static void readers_want(struct rdmatensor_readers *readers)
+{
+	/* A full barrier: the lock was found taken before. Pairs with readers_restore_work() */
+	if (!xchg(&readers->give_way, 1))
+		wake_up_all(readers->wait);
+}
+
+int rdmatensor_readers_connect(struct rdmatensor_readers *readers, u8 nr, u32 timeout_ms,
+			       const int *stop)
+{
+	unsigned long deadline = jiffies + msecs_to_jiffies(timeout_ms);
+	int ret = 0;
+
+	might_sleep();
+	if (!mutex_trylock(&readers->lock)) {
+		readers_want(readers);
+		if (stop)
+			return -EBUSY;
+		if (mutex_lock_interruptible(&readers->lock))
+			return -EINTR;
+	}
+	/* Once, by who opens the first table: a lane that is connected again is paid for */
+	if (nr > readers->nr_lanes && !readers->closed)
+		ret = rdmatensor_quota_charge(&readers->quota, readers->cm->adapter->ibdev,
+					      nr - readers->nr_lanes);
+	if (!ret) {
+		WRITE_ONCE(readers->nr_lanes, max(readers->nr_lanes, nr));
+		ret = readers_connect(readers, nr, deadline, stop);
+	}
+	readers_unlock(readers);
+	return ret;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_readers_connect);
 
-void rdmatensor_readers_restore(struct rdmatensor_readers *readers)
+static bool readers_may_restore(struct rdmatensor_readers *readers)
 {
 	u32 up = rdmatensor_readers_up(readers);
 
-	if (READ_ONCE(readers->closed) || !up || up == READ_ONCE(readers->nr_lanes) ||
-	    !readers_may_retry(readers))
+	return !READ_ONCE(readers->closed) && up && up < READ_ONCE(readers->nr_lanes) &&
+	       readers_may_retry(readers);
+}
+
+static void readers_restore_work(struct work_struct *work)
+{
+	struct rdmatensor_readers *readers =
+		container_of(work, struct rdmatensor_readers, restore_work);
+	unsigned long deadline = jiffies + msecs_to_jiffies(readers->params->connect_ms);
+	u8 i;
+
+	/* Whoever finds the lock taken by this sets it again, and so does each lane that fails */
+	WRITE_ONCE(readers->give_way, 0);
+	/* Pairs with readers_want() */
+	smp_mb();
+	/* Taken: somebody else connects them, or a gather asks for it once more */
+	if (!mutex_trylock(&readers->lock))
+		goto out_put;
+	/* Those that have failed before wait for the lock to be taken apart */
+	for (i = 0; i < readers->nr_lanes; i++)
+		readlane_down(&readers->lanes[i]);
+	if (readers_may_restore(readers))
+		readers_connect(readers, readers->nr_lanes, deadline, &readers->give_way);
+	readers_unlock(readers);
+out_put:
+	rdmatensor_readers_put(readers);
+}
+
+void rdmatensor_readers_restore(struct rdmatensor_readers *readers)
+{
+	if (!readers_may_restore(readers))
 		return;
 	rdmatensor_readers_get(readers);
-	if (!queue_work(readers->wq, &readers->restore_work))
+	if (!queue_work(readers->restore_wq, &readers->restore_work))
 		rdmatensor_readers_put(readers);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_readers_restore);

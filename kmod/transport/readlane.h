@@ -120,7 +120,9 @@ struct rdmatensor_readlane {
  * @nr_lanes: valid members of @lanes, once something is connected
  * @failed: the last attempt to connect has left some lanes down
  * @retry_at: then, when to try again while others are UP, jiffies
+ * @restore_wq: for @restore_work
  * @restore_work: that attempt; holds a reference
+ * @give_way: it ends: a lane that was UP has failed, or somebody waits for @lock
  * @starving: somebody waits for room in a send queue
  * @lanes: that this side has connected
  */
@@ -146,7 +148,9 @@ struct rdmatensor_readers {
 	u8 nr_lanes;
 	bool failed;
 	unsigned long retry_at;
+	struct workqueue_struct *restore_wq;
 	struct work_struct restore_work;
+	int give_way;
 	bool starving;
 	struct rdmatensor_readlane lanes[RDMATENSOR_LANES_MAX];
 };
@@ -156,6 +160,7 @@ struct rdmatensor_readers *rdmatensor_readers_alloc(struct rdmatensor_cm *cm,
 						    struct rdmatensor_counters *counters,
 						    wait_queue_head_t *wait,
 						    struct workqueue_struct *wq,
+						    struct workqueue_struct *restore_wq,
 						    const struct rdmatensor_channel *channel);
 /*
  * Probes @lane if the device has said nothing of it for a while at @now, jiffies, or ends it; and

@@ -17,6 +17,7 @@
 
 static struct liar liar;
 static unsigned int liar_port;
+static unsigned int table_timeout_ms = TIMEOUT_MS;
 
 static struct {
 	pthread_t thread;
@@ -35,7 +36,7 @@ static void *open_table(void *unused)
 	reader.connected = rdmatensor_connect(scene.p.a.rt, addr, NULL, 3000, &reader.channel,
 					      cause, sizeof(cause));
 	memset(&reader.open, 0, sizeof(reader.open));
-	reader.open.timeout_ms = TIMEOUT_MS;
+	reader.open.timeout_ms = table_timeout_ms;
 	reader.opened = reader.connected ?:
 			rdmatensor_table_open(scene.p.a.rt, "t", &reader.channel, 1, &reader.open);
 	return NULL;
@@ -207,6 +208,8 @@ TEST(lanes_that_are_never_answered)
 
 	scene_open(tune_a_second);
 	at = side_alloc(&scene.p.a, ROWS * ROW);
+	/* Nearly all of it is the attempt, and the pause is nine times as long */
+	table_timeout_ms = 3000;
 	asked(&question);
 	msg = rows(&question);
 	liar_say(&liar, &msg);
@@ -221,8 +224,9 @@ TEST(lanes_that_are_never_answered)
 		EQ(gather(0, ROWS, at), 0);
 	CHECK(rdmatensor_now_ns() - from < 3000000000ull);
 	/* Nor is one made beside them, so soon after one that has taken a second */
-	asked_again = asks_beside_gathers(at, 2500);
+	asked_again = asks_beside_gathers(at, 1000);
 	CHECK(!asked_again || rdmatensor_now_ns() - from > 8000000000ull);
+	table_timeout_ms = TIMEOUT_MS;
 	table_ends();
 }
 
@@ -246,6 +250,44 @@ TEST(lanes_that_come_back)
 	EQ(gather(0, ROWS, at), 0);
 	EQ(liar_accept_read(&liar, 2), 0);
 	EQ(side_stat(&scene.p.a, RDMATENSOR_STAT_GATHER_LANES_DOWN), 1);
+	table_ends();
+}
+
+static void *gather_all(void *at)
+{
+	return (void *)(intptr_t)gather(0, ROWS, *(uint64_t *)at);
+}
+
+/* An attempt that may take 20 s gives way when the last lane fails beside it */
+TEST(lanes_that_all_fail)
+{
+	struct rdmatensor_msg question, msg;
+	pthread_t thread;
+	uint64_t at, from;
+	void *ret;
+
+	scene_open(tune_patience);
+	at = side_alloc(&scene.p.a, ROWS * ROW);
+	asked(&question);
+	msg = rows(&question);
+	liar_say(&liar, &msg);
+	let_read();
+	pthread_join(reader.thread, NULL);
+	EQ(reader.opened, 0);
+	liar_break_read(&liar, 2);
+	CHECK(asks_beside_gathers(at, 20000));
+	from = rdmatensor_now_ns();
+	liar_break_read(&liar, 1);
+	EQ(pthread_create(&thread, NULL, gather_all, &at), 0);
+	/* Who asked first has given up, or does */
+	liar_reject(&liar, NULL, 0);
+	CHECK(liar_is_asked(&liar, 10000));
+	EQ(liar_accept_read(&liar, 1), 0);
+	CHECK(liar_is_asked(&liar, 10000));
+	EQ(liar_accept_read(&liar, 2), 0);
+	pthread_join(thread, &ret);
+	EQ((intptr_t)ret, 0);
+	CHECK(rdmatensor_now_ns() - from < 10000000000ull);
 	table_ends();
 }
 

@@ -157,6 +157,36 @@ static void device_that_sleeps(struct kunit *test)
 	close_with(reader, 0);
 }
 
+/* A probe that the device forgets keeps all READs off the lane: it is watched as well */
+static void probe_that_is_lost(struct kunit *test)
+{
+	struct rdmatensor_channel_params impatient = end_params;
+	struct reader *reader = open_one(test, 1);
+	struct reader_lane *lane = &reader->lanes[0][0];
+	struct reader_read *lost;
+
+	impatient.probe_ms = 100 * MSEC_PER_SEC;
+	lane->lane->readers->params = &impatient;
+	wide_apart(reader, 8);
+	reader_begin(reader, 8);
+	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 8));
+	KUNIT_EXPECT_EQ(test, looked_at(lane, jiffies + 11 * HZ), RDMATENSOR_READLANE_UP);
+	KUNIT_EXPECT_EQ(test, lane->lane->probes, 1);
+	succeed(reader, 0, 8);
+	KUNIT_EXPECT_TRUE(test, timer_pending(&lane->lane->watch));
+	KUNIT_EXPECT_EQ(test, looked_at(lane, jiffies + 20 * HZ), RDMATENSOR_READLANE_UP);
+	KUNIT_EXPECT_EQ(test, lane->lane->probes, 2);
+	KUNIT_EXPECT_EQ(test, looked_at(lane, jiffies + 1000 * HZ), RDMATENSOR_READLANE_FAILED);
+	spin_lock_bh(&reader->lock);
+	while ((lost = list_first_entry_or_null(&lane->posted, struct reader_read, item))) {
+		list_del(&lost->item);
+		reader->nr_posted--;
+		kfree(lost);
+	}
+	spin_unlock_bh(&reader->lock);
+	close_with(reader, 0);
+}
+
 /* A lane to which nothing can be posted any more has failed */
 static void probe_that_fails(struct kunit *test)
 {
@@ -218,6 +248,31 @@ static void lists_wake_their_gather_alone(struct kunit *test)
 	remove_wait_queue(&reader->gathers.wait, &watcher.entry);
 	KUNIT_EXPECT_EQ(test, watcher.all, 0);
 	KUNIT_EXPECT_EQ(test, watcher.one, 2);
+	close_with(reader, 0);
+}
+
+/* Nor when the lanes are full, if a list of its own will wake it */
+static void full_lanes_wake_no_others(struct kunit *test)
+{
+	struct reader *reader = open_one(test, 1);
+	struct watcher watcher = {};
+
+	wide_apart(reader, 32);
+	reader_begin(reader, 32);
+	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 16));
+	KUNIT_ASSERT_TRUE(test, reader_sleeps(reader));
+	init_waitqueue_func_entry(&watcher.entry, watcher_woken);
+	spin_lock_irq(&reader->gathers.wait.lock);
+	__add_wait_queue_entry_tail(&reader->gathers.wait, &watcher.entry);
+	spin_unlock_irq(&reader->gathers.wait.lock);
+	succeed(reader, 0, 4);
+	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 16));
+	KUNIT_ASSERT_TRUE(test, reader_sleeps(reader));
+	KUNIT_EXPECT_EQ(test, watcher.all, 0);
+	remove_wait_queue(&reader->gathers.wait, &watcher.entry);
+	succeed(reader, 0, 16);
+	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 12));
+	succeed(reader, 0, 12);
 	close_with(reader, 0);
 }
 
@@ -709,7 +764,9 @@ static struct kunit_case gather_tests[] = {
 	KUNIT_CASE(device_that_says_nothing),
 	KUNIT_CASE(device_that_sleeps),
 	KUNIT_CASE(probe_that_fails),
+	KUNIT_CASE(probe_that_is_lost),
 	KUNIT_CASE(lists_wake_their_gather_alone),
+	KUNIT_CASE(full_lanes_wake_no_others),
 	KUNIT_CASE(time_is_up_before_its_turn),
 	KUNIT_CASE(fails_before_its_turn),
 	KUNIT_CASE(room_of_another),

@@ -136,7 +136,7 @@ static void open_source(struct reader *reader, u32 s)
 
 	readers = rdmatensor_readers_alloc(&reader->cm, &reader->end->core.counters,
 					   &reader->gathers.wait, reader->down_wq,
-					   reader->end->channel);
+					   reader->down_wq, reader->end->channel);
 	KUNIT_ASSERT_NOT_NULL(reader->test, readers);
 	/* Nothing is connected again */
 	readers->closed = true;
