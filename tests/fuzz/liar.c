@@ -251,6 +251,11 @@ int liar_accept_read(struct liar *liar, unsigned int lane)
 	return rdma_accept(id, &param) ? -errno : 0;
 }
 
+void liar_ignore(struct liar *liar, unsigned int lane)
+{
+	liar->ids[lane] = requested(liar);
+}
+
 int liar_reject(struct liar *liar, const void *private, size_t private_len)
 {
 	struct rdma_cm_id *id = requested(liar);
@@ -323,7 +328,7 @@ void liar_close(struct liar *liar)
 
 	/* The region belongs to the device's domain, so its queue pairs go first */
 	for (lane = 0; lane < LIAR_LANES; lane++)
-		if (liar->ids[lane])
+		if (liar->ids[lane] && liar->ids[lane]->qp)
 			rdma_destroy_qp(liar->ids[lane]);
 	if (liar->mr)
 		ibv_dereg_mr(liar->mr);

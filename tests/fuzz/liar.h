@@ -81,6 +81,8 @@ int liar_listen(struct liar *liar, const char *ip, unsigned int *port);
 int liar_accept(struct liar *liar, bool same_nonce, size_t private_len);
 /* A lane for reads of the connection that stands, as number @lane of its own */
 int liar_accept_read(struct liar *liar, unsigned int lane);
+/* Takes a request for number @lane of its own, and answers nothing */
+void liar_ignore(struct liar *liar, unsigned int lane);
 int liar_reject(struct liar *liar, const void *private, size_t private_len);
 /* A connection is asked for within @ms */
 bool liar_is_asked(struct liar *liar, int ms);
