@@ -720,14 +720,30 @@ static bool gather_try_list(struct rdmatensor_gather *gather, struct gather_list
 	return true;
 }
 
+/* All lanes of the source take READs */
+static bool gather_is_served(const struct rdmatensor_gather *gather, u32 s)
+{
+	const struct rdmatensor_readers *readers = gather->table->sources[s].readers;
+	u8 nr = READ_ONCE(readers->nr_lanes), i;
+
+	for (i = 0; i < nr; i++)
+		if (READ_ONCE(readers->lanes[i].state) != RDMATENSOR_READLANE_UP ||
+		    READ_ONCE(readers->lanes[i].probes))
+			return false;
+	return true;
+}
+
 /* Posts [list->first, @end), or as much of it as fits. True: it is in flight */
 static bool gather_post_list(struct rdmatensor_gather *gather, struct gather_list *list,
 			     u32 s, u32 end)
 {
 	bool posted = gather_try_list(gather, list, s, end);
 
-	/* A list of its own will wake it; those of others give their room back, and do not */
-	if (!posted && !gather->flying[s]) {
+	/*
+	 * A list of its own will wake it, unless it is on a lane that may not complete; those of
+	 * others give their room back, and do not
+	 */
+	if (!posted && (!gather->flying[s] || !gather_is_served(gather, s))) {
 		rdmatensor_readers_starve(gather->table->sources[s].readers);
 		posted = gather_try_list(gather, list, s, end);
 	}

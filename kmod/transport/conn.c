@@ -222,7 +222,8 @@ static int conn_wait(struct rdmatensor_conn *conn, const struct rdmatensor_conn_
 	else
 		left = wait_event_interruptible_timeout(*conn->wait,
 							conn_step_is_over(conn, NULL), left);
-	if (left < 0 || (to->stop && READ_ONCE(*to->stop)))
+	/* What has been reached by then counts: the next step ends by it */
+	if (left < 0 || (to->stop && READ_ONCE(*to->stop) && !smp_load_acquire(&conn->step_done)))
 		return -EINTR;
 	if (!left)
 		return -ETIMEDOUT;

@@ -79,14 +79,17 @@ static void readlane_fail(struct rdmatensor_readlane *lane)
 	spin_lock_bh(&lane->lock);
 	was_up = lane->state == RDMATENSOR_READLANE_UP;
 	moved = readlane_try_move(lane, RDMATENSOR_READLANE_FAILED);
+	/*
+	 * It is to be taken apart, and what is connected beside it may take longer. Not later: who
+	 * restores lanes may have taken it apart itself by then
+	 */
+	if (moved && was_up && lane->conn.active)
+		xchg(&readers->give_way, 1);
 	spin_unlock_bh(&lane->lock);
 	if (!moved)
 		return;
 	if (lane->conn.active)
 		rdmatensor_count(readers->counters, RDMATENSOR_STAT_GATHER_LANES_DOWN);
-	/* It is to be taken apart, and what is connected beside it may take longer */
-	if (lane->conn.active && was_up)
-		WRITE_ONCE(readers->give_way, 1);
 	queue_work(readers->wq, &lane->down_work);
 	wake_up_all(readers->wait);
 }
@@ -158,7 +161,12 @@ void rdmatensor_readlane_watch(struct rdmatensor_readlane *lane, unsigned long n
 	watched = readlane_is_watched(lane);
 	given_up = watched && silence >= readlane_patience(lane);
 	if (watched && !given_up) {
-		if (silence >= pause)
+		/*
+		 * Without a list there is nothing to wake the device for but probes, and they would
+		 * keep each other going: a few, or that which is lost is waited for
+		 */
+		if (silence >= pause &&
+		    (!list_empty(&lane->lists) || lane->idle_probes++ < RDMATENSOR_PROBES))
 			ret = readlane_probe(lane);
 		mod_timer(&lane->watch, jiffies + pause);
 	}
@@ -194,6 +202,7 @@ static void readlane_remove(struct rdmatensor_readlane *lane, struct rdmatensor_
 	list_del_init(&list->item);
 	lane->bytes -= list->bytes;
 	lane->said_at = jiffies;
+	lane->idle_probes = 0;
 }
 
 static int readlist_status(const struct ib_wc *wc)
@@ -344,6 +353,11 @@ static void readlane_close(struct rdmatensor_readlane *lane)
 static void readers_unlock(struct rdmatensor_readers *readers)
 {
 	mutex_unlock(&readers->lock);
+	smp_mb(); /* Pairs with readers_restore_work() */
+	if (READ_ONCE(readers->restore_wanted)) {
+		WRITE_ONCE(readers->restore_wanted, false);
+		rdmatensor_readers_restore(readers);
+	}
 	wake_up_all(readers->wait);
 }
 
@@ -845,10 +859,14 @@ int rdmatensor_readers_connect(struct rdmatensor_readers *readers, u8 nr, u32 ti
 
 	might_sleep();
 	if (!mutex_trylock(&readers->lock)) {
+		if (!stop)
+			atomic_inc(&readers->waiting);
 		readers_want(readers);
 		if (stop)
 			return -EBUSY;
-		if (mutex_lock_interruptible(&readers->lock))
+		ret = mutex_lock_interruptible(&readers->lock);
+		atomic_dec(&readers->waiting);
+		if (ret)
 			return -EINTR;
 	}
 	/* Once, by who opens the first table: a lane that is connected again is paid for */
@@ -883,9 +901,17 @@ static void readers_restore_work(struct work_struct *work)
 	WRITE_ONCE(readers->give_way, 0);
 	/* Pairs with readers_want() */
 	smp_mb();
-	/* Taken: somebody else connects them, or a gather asks for it once more */
-	if (!mutex_trylock(&readers->lock))
-		goto out_put;
+	if (!mutex_trylock(&readers->lock)) {
+		/* Whoever has it has this one begun again, unless that was missed */
+		WRITE_ONCE(readers->restore_wanted, true);
+		smp_mb(); /* Pairs with readers_unlock() */
+		if (!mutex_trylock(&readers->lock))
+			goto out_put;
+		WRITE_ONCE(readers->restore_wanted, false);
+	}
+	/* Who waited before may have lost the lock, and the flag, to this */
+	if (atomic_read(&readers->waiting))
+		WRITE_ONCE(readers->give_way, 1);
 	/* Those that have failed before wait for the lock to be taken apart */
 	for (i = 0; i < readers->nr_lanes; i++)
 		readlane_down(&readers->lanes[i]);

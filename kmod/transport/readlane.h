@@ -72,6 +72,7 @@ struct rdmatensor_readlist {
  * @bytes: that they read
  * @said_at: jiffies: when the device said something of @lists last, or the first was posted
  * @probes: in flight, which are in no list; nothing is posted behind one
+ * @idle_probes: posted since the last list was done, while none was in flight
  * @watch: probes the lane while the device says nothing of @lists, and ends it in the end; armed
  *         while there are any
  * @conn: the connection, with the queue pair; without an id in IDLE
@@ -90,6 +91,7 @@ struct rdmatensor_readlane {
 	u64 bytes;
 	unsigned long said_at;
 	u8 probes;
+	u8 idle_probes;
 	struct timer_list watch;
 	struct rdmatensor_conn conn;
 	struct work_struct down_work;
@@ -123,6 +125,8 @@ struct rdmatensor_readlane {
  * @restore_wq: for @restore_work
  * @restore_work: that attempt; holds a reference
  * @give_way: it ends: a lane that was UP has failed, or somebody waits for @lock
+ * @waiting: callers that wait for @lock to connect lanes
+ * @restore_wanted: @restore_work found @lock taken, and is to be queued again
  * @starving: somebody waits for room in a send queue
  * @lanes: that this side has connected
  */
@@ -151,6 +155,8 @@ struct rdmatensor_readers {
 	struct workqueue_struct *restore_wq;
 	struct work_struct restore_work;
 	int give_way;
+	atomic_t waiting;
+	bool restore_wanted;
 	bool starving;
 	struct rdmatensor_readlane lanes[RDMATENSOR_LANES_MAX];
 };

@@ -187,6 +187,48 @@ static void probe_that_is_lost(struct kunit *test)
 	close_with(reader, 0);
 }
 
+/* The oldest one, when there may be no gather any more */
+static void probe_succeeds(struct reader_lane *lane)
+{
+	struct ib_wc wc = { .qp = &lane->qp, .status = IB_WC_SUCCESS };
+	struct reader *reader = lane->reader;
+	struct reader_read *probe;
+
+	spin_lock_bh(&reader->lock);
+	probe = list_first_entry(&lane->posted, struct reader_read, item);
+	list_del(&probe->item);
+	reader->nr_posted--;
+	spin_unlock_bh(&reader->lock);
+	wc.wr_cqe = probe->cqe;
+	probe->cqe->done(NULL, &wc);
+	kfree(probe);
+}
+
+/* Nor do slow probes keep each other going when there is nothing left to probe for */
+static void probes_that_are_slow(struct kunit *test)
+{
+	struct rdmatensor_channel_params impatient = end_params;
+	struct reader *reader = open_one(test, 1);
+	struct reader_lane *lane = &reader->lanes[0][0];
+	unsigned long now = jiffies + 11 * HZ;
+	u32 i;
+
+	impatient.probe_ms = 100 * MSEC_PER_SEC;
+	lane->lane->readers->params = &impatient;
+	wide_apart(reader, 8);
+	reader_begin(reader, 8);
+	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 8));
+	/* Each is done when the next one has been posted */
+	KUNIT_EXPECT_EQ(test, looked_at(lane, now), RDMATENSOR_READLANE_UP);
+	succeed(reader, 0, 8);
+	for (i = 0; i < 20 && lane->lane->probes; i++) {
+		KUNIT_EXPECT_EQ(test, looked_at(lane, now), RDMATENSOR_READLANE_UP);
+		probe_succeeds(lane);
+	}
+	KUNIT_EXPECT_EQ(test, lane->lane->probes, 0);
+	close_with(reader, 0);
+}
+
 /* A lane to which nothing can be posted any more has failed */
 static void probe_that_fails(struct kunit *test)
 {
@@ -765,6 +807,7 @@ static struct kunit_case gather_tests[] = {
 	KUNIT_CASE(device_that_sleeps),
 	KUNIT_CASE(probe_that_fails),
 	KUNIT_CASE(probe_that_is_lost),
+	KUNIT_CASE(probes_that_are_slow),
 	KUNIT_CASE(lists_wake_their_gather_alone),
 	KUNIT_CASE(full_lanes_wake_no_others),
 	KUNIT_CASE(time_is_up_before_its_turn),
