@@ -148,6 +148,21 @@ static bool readlane_is_watched(const struct rdmatensor_readlane *lane)
 	return lane->state == RDMATENSOR_READLANE_UP && (!list_empty(&lane->lists) || lane->probes);
 }
 
+/*
+ * Without a list there is nothing to wake the device for but probes, and they would keep each other
+ * going: a few, and what is lost then is waited for
+ */
+static bool readlane_is_probed(struct rdmatensor_readlane *lane)
+{
+	lockdep_assert_held(&lane->lock);
+	if (!list_empty(&lane->lists))
+		return true;
+	if (lane->idle_probes == RDMATENSOR_PROBES)
+		return false;
+	lane->idle_probes++;
+	return true;
+}
+
 void rdmatensor_readlane_watch(struct rdmatensor_readlane *lane, unsigned long now)
 {
 	unsigned long pause = rdmatensor_probe_pause(lane->readers->params), silence = 0;
@@ -161,12 +176,7 @@ void rdmatensor_readlane_watch(struct rdmatensor_readlane *lane, unsigned long n
 	watched = readlane_is_watched(lane);
 	given_up = watched && silence >= readlane_patience(lane);
 	if (watched && !given_up) {
-		/*
-		 * Without a list there is nothing to wake the device for but probes, and they would
-		 * keep each other going: a few, or that which is lost is waited for
-		 */
-		if (silence >= pause &&
-		    (!list_empty(&lane->lists) || lane->idle_probes++ < RDMATENSOR_PROBES))
+		if (silence >= pause && readlane_is_probed(lane))
 			ret = readlane_probe(lane);
 		mod_timer(&lane->watch, jiffies + pause);
 	}
