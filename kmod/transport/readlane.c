@@ -157,7 +157,7 @@ static bool readlane_is_probed(struct rdmatensor_readlane *lane)
 	lockdep_assert_held(&lane->lock);
 	if (!list_empty(&lane->lists))
 		return true;
-	if (lane->idle_probes == RDMATENSOR_PROBES)
+	if (lane->probes == RDMATENSOR_PROBES || lane->idle_probes == RDMATENSOR_PROBES)
 		return false;
 	lane->idle_probes++;
 	return true;
@@ -905,6 +905,7 @@ static void readers_restore_work(struct work_struct *work)
 	struct rdmatensor_readers *readers =
 		container_of(work, struct rdmatensor_readers, restore_work);
 	unsigned long deadline = jiffies + msecs_to_jiffies(readers->params->connect_ms);
+	bool gives_way;
 	u8 i;
 
 	/* Whoever finds the lock taken by this sets it again, and so does each lane that fails */
@@ -925,9 +926,13 @@ static void readers_restore_work(struct work_struct *work)
 	/* Those that have failed before wait for the lock to be taken apart */
 	for (i = 0; i < readers->nr_lanes; i++)
 		readlane_down(&readers->lanes[i]);
-	if (readers_may_restore(readers))
+	gives_way = READ_ONCE(readers->give_way);
+	if (!gives_way && readers_may_restore(readers))
 		readers_connect(readers, readers->nr_lanes, deadline, &readers->give_way);
 	readers_unlock(readers);
+	/* Who waited for the lock has this begun again: after it, or this would by itself */
+	if (gives_way)
+		WRITE_ONCE(readers->restore_wanted, true);
 out_put:
 	rdmatensor_readers_put(readers);
 }
