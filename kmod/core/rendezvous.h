@@ -326,30 +326,34 @@ const char *rdmatensor_rendezvous_key_name(const struct rdmatensor_rendezvous_ke
 /* Releases the key and status of a waiter that does not wait; idempotent. Any context */
 void rdmatensor_waiter_end(struct rdmatensor_waiter *waiter);
 
+/* The first of a list of matches, with those that it adds. False: there is none */
+static inline bool rdmatensor_rendezvous_work_off_one(struct list_head *matches)
+{
+	struct rdmatensor_waiter *waiter;
+
+	waiter = list_first_entry_or_null(matches, struct rdmatensor_waiter, item);
+	if (!waiter)
+		return false;
+	list_del_init(&waiter->item);
+	waiter->matched(waiter, matches);
+	return true;
+}
+
 /*
  * Processes a list of matches: calls ->matched() of each waiter, and of those that it adds. No
  * lock of the table or of a channel may be held
  */
 static inline void rdmatensor_rendezvous_work_off(struct list_head *matches)
 {
-	struct rdmatensor_waiter *waiter;
-
-	while ((waiter = list_first_entry_or_null(matches, struct rdmatensor_waiter, item))) {
-		list_del_init(&waiter->item);
-		waiter->matched(waiter, matches);
-	}
+	while (rdmatensor_rendezvous_work_off_one(matches))
+		;
 }
 
 /* As rdmatensor_rendezvous_work_off(), in process context: there may be as many as requests */
 static inline void rdmatensor_rendezvous_work_off_many(struct list_head *matches)
 {
-	struct rdmatensor_waiter *waiter;
-
-	while ((waiter = list_first_entry_or_null(matches, struct rdmatensor_waiter, item))) {
-		list_del_init(&waiter->item);
-		waiter->matched(waiter, matches);
+	while (rdmatensor_rendezvous_work_off_one(matches))
 		cond_resched();
-	}
 }
 
 /* The step of a tensor that has been published, released or not */

@@ -119,6 +119,19 @@ static void let_read(void)
 		EQ(liar_accept_read(&liar, 1 + lane), 0);
 }
 
+/* The victim has opened the table, and nobody has lied */
+static void lets_itself_be_read(void)
+{
+	struct rdmatensor_msg question, msg;
+
+	asked(&question);
+	msg = rows(&question);
+	liar_say(&liar, &msg);
+	let_read();
+	pthread_join(reader.thread, NULL);
+	EQ(reader.opened, 0);
+}
+
 TEST(owners_that_lie_of_their_rows)
 {
 	enum { HONEST, KEY, BEYOND, NR };
@@ -232,17 +245,11 @@ TEST(lanes_that_are_never_answered)
 /* The other lane serves, until it is back, which no gather waits for */
 TEST(lanes_that_come_back)
 {
-	struct rdmatensor_msg question, msg;
 	uint64_t at;
 
 	scene_open(tune_patience);
 	at = side_alloc(&scene.p.a, ROWS * ROW);
-	asked(&question);
-	msg = rows(&question);
-	liar_say(&liar, &msg);
-	let_read();
-	pthread_join(reader.thread, NULL);
-	EQ(reader.opened, 0);
+	lets_itself_be_read();
 	liar_break_read(&liar, 2);
 	/* Until a list has met it: that one is read again over the other lane */
 	CHECK(asks_beside_gathers(at, 20000));
@@ -260,19 +267,13 @@ static void *gather_all(void *at)
 /* An attempt that may take 20 s gives way when the last lane fails beside it */
 TEST(lanes_that_all_fail)
 {
-	struct rdmatensor_msg question, msg;
 	pthread_t thread;
 	uint64_t at, from;
 	void *ret;
 
 	scene_open(tune_patience);
 	at = side_alloc(&scene.p.a, ROWS * ROW);
-	asked(&question);
-	msg = rows(&question);
-	liar_say(&liar, &msg);
-	let_read();
-	pthread_join(reader.thread, NULL);
-	EQ(reader.opened, 0);
+	lets_itself_be_read();
 	liar_break_read(&liar, 2);
 	CHECK(asks_beside_gathers(at, 20000));
 	from = rdmatensor_now_ns();
@@ -486,20 +487,13 @@ TEST(refusals_of_read_lanes)
 		{ 512, -EPROTO }, { 514, -EPROTO }, { 0, -EPROTO }, { 0xffff, -EPROTO },
 	};
 	struct rdmatensor_wire_reject reject;
-	struct rdmatensor_msg question, msg;
 	unsigned int lane;
 	uint64_t at;
 	size_t i;
 
 	scene_open(NULL);
 	at = side_alloc(&scene.p.a, ROWS * ROW);
-	asked(&question);
-	memset(liar.memory + LIAR_FROM, 0xa5, ROWS * ROW);
-	msg = rows(&question);
-	liar_say(&liar, &msg);
-	let_read();
-	pthread_join(reader.thread, NULL);
-	EQ(reader.opened, 0);
+	lets_itself_be_read();
 	EQ(gather(0, ROWS, at), 0);
 	for (lane = 0; lane < 2; lane++)
 		liar_break_read(&liar, 1 + lane);

@@ -274,6 +274,15 @@ static int watcher_woken(struct wait_queue_entry *entry, unsigned int mode, int 
 	return 0;
 }
 
+/* Behind the gather's own, which is the first in the queue */
+static void watch(struct reader *reader, struct watcher *watcher)
+{
+	init_waitqueue_func_entry(&watcher->entry, watcher_woken);
+	spin_lock_irq(&reader->gathers.wait.lock);
+	__add_wait_queue_entry_tail(&reader->gathers.wait, &watcher->entry);
+	spin_unlock_irq(&reader->gathers.wait.lock);
+}
+
 /* The others sleep on, or each list costs as many wakes as there are gathers */
 static void lists_wake_their_gather_alone(struct kunit *test)
 {
@@ -284,11 +293,7 @@ static void lists_wake_their_gather_alone(struct kunit *test)
 	reader_begin(reader, 8);
 	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 8));
 	KUNIT_ASSERT_TRUE(test, reader_sleeps(reader));
-	init_waitqueue_func_entry(&watcher.entry, watcher_woken);
-	/* The gather's own is the first in the queue */
-	spin_lock_irq(&reader->gathers.wait.lock);
-	__add_wait_queue_entry_tail(&reader->gathers.wait, &watcher.entry);
-	spin_unlock_irq(&reader->gathers.wait.lock);
+	watch(reader, &watcher);
 	succeed(reader, 0, 8);
 	remove_wait_queue(&reader->gathers.wait, &watcher.entry);
 	KUNIT_EXPECT_EQ(test, watcher.all, 0);
@@ -306,10 +311,7 @@ static void full_lanes_wake_no_others(struct kunit *test)
 	reader_begin(reader, 32);
 	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 16));
 	KUNIT_ASSERT_TRUE(test, reader_sleeps(reader));
-	init_waitqueue_func_entry(&watcher.entry, watcher_woken);
-	spin_lock_irq(&reader->gathers.wait.lock);
-	__add_wait_queue_entry_tail(&reader->gathers.wait, &watcher.entry);
-	spin_unlock_irq(&reader->gathers.wait.lock);
+	watch(reader, &watcher);
 	succeed(reader, 0, 4);
 	KUNIT_ASSERT_TRUE(test, reader_wait(reader, 16));
 	KUNIT_ASSERT_TRUE(test, reader_sleeps(reader));
