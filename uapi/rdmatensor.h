@@ -1405,7 +1405,8 @@ struct rdmatensor_status_text {
  *     waited for: steps, names that the visible generation has not, one that was withdrawn
  * @RDMATENSOR_OP_CANCEL: end the fetches, gathers and lists whose user_data is @target, with
  *     -ECANCELED unless their content is there already. Their entries come when
- *     the peer can no longer write. -ENOENT: there are none
+ *     the peer can no longer write, or, of a loopback fetch, this side's copy has stopped, which
+ *     may be in the middle of the content. -ENOENT: there are none
  * @RDMATENSOR_OP_GATHER: have the rows @ids_uptr of the table @table written to
  *     (pool_id, offset), in the order of the ids. An entry RDMATENSOR_CQE_GATHER ends
  *     it, exactly once, and until then the process leaves ids and destination alone.

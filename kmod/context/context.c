@@ -167,13 +167,15 @@ void rdmatensor_context_close(struct rdmatensor_context *context)
 
 	rdmatensor_context_list_del(&context->listed);
 	if (context->started) {
+		/* No work of the CPU's is waited for that nobody wants any more */
+		rdmatensor_core_end(&context->core);
 		down_write(&context->device_use);
 		context_stop(context, rdmatensor_channel_leave, -ESHUTDOWN, "the worker closed");
 		up_write(&context->device_use);
 		rdmatensor_hold("close_stopped");
 		rdmatensor_adapter_unbind(&context->adapter);
 
-		/* Only loopback fetches are left; copies in flight complete */
+		/* Only loopback fetches are left, those that are being copied, too */
 		rdmatensor_operation_cancel_all(&context->core, -ESHUTDOWN);
 		flush_workqueue(context->core.wq);
 		/* No caller can release shares any more, and a shared tensor is still published */

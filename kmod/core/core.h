@@ -51,6 +51,7 @@ struct rdmatensor_core_ops {
  * @next_share: where the search for an id goes on
  * @wq: checksums, copies
  * @validate: data-validation mode, read without lock
+ * @ending: nobody will look at the ring again: what the CPU has begun it need not end
  * @ops: of the listener, or NULL
  * @memcg: the context's, charged for what peers' messages make the core allocate; NULL: the
  *         kernel has no memory cgroups
@@ -76,6 +77,7 @@ struct rdmatensor_core {
 	u32 next_share;
 	struct workqueue_struct *wq;
 	bool validate;
+	bool ending;
 	const struct rdmatensor_core_ops *ops;
 	struct mem_cgroup *memcg;
 	spinlock_t operations_lock;
@@ -96,6 +98,17 @@ int rdmatensor_core_init(struct rdmatensor_core *core, u32 ring_entries);
 
 /* Waits for all other users, then frees what @core owns. May sleep */
 void rdmatensor_core_destroy(struct rdmatensor_core *core);
+
+/* Before the operations that are left are cancelled; never taken back */
+static inline void rdmatensor_core_end(struct rdmatensor_core *core)
+{
+	WRITE_ONCE(core->ending, true);
+}
+
+static inline bool rdmatensor_core_ends(const struct rdmatensor_core *core)
+{
+	return READ_ONCE(core->ending);
+}
 
 static inline void rdmatensor_core_get(struct rdmatensor_core *core)
 {

@@ -331,21 +331,24 @@ void rdmatensor_fetch_abandon(struct rdmatensor_fetch *fetch)
 	rdmatensor_operation_abandon(&fetch->op);
 }
 
-/* Of the content where it has arrived */
+/* Of the content where it has arrived. Of a part of it, if the context ends meanwhile */
 static u32 fetch_sum(const struct rdmatensor_fetch *fetch)
 {
+	bool spread = rdmatensor_fetch_landing_layout(fetch);
 	u64 bytes = fetch->meta.bytes, offset, pos, at, run;
 	struct rdmatensor_pool *pool;
 	struct rdmatensor_cut cut;
 	u32 crc = ~0U;
 
 	pool = rdmatensor_fetch_landing(fetch, &offset);
-	if (!rdmatensor_fetch_landing_layout(fetch))
-		return rdmatensor_pool_checksum(pool, offset, bytes);
-	rdmatensor_fetch_cut(fetch, &cut);
-	for (pos = 0; pos < bytes; pos += run) {
-		at = rdmatensor_cut_at(&cut, pos, &run);
-		run = min(run, bytes - pos);
+	if (spread)
+		rdmatensor_fetch_cut(fetch, &cut);
+	for (pos = 0; pos < bytes && !rdmatensor_core_ends(fetch->op.core); pos += run) {
+		at = pos;
+		run = bytes;
+		if (spread)
+			at = rdmatensor_cut_at(&cut, pos, &run);
+		run = min3(run, bytes - pos, (u64)RDMATENSOR_CPU_BYTES);
 		crc = rdmatensor_pool_crc(pool, offset + at, run, crc);
 	}
 	return ~crc;
@@ -359,9 +362,9 @@ static void fetch_copy(struct rdmatensor_fetch *fetch)
 
 	rdmatensor_fetch_cut(fetch, &cut);
 	/* What has no bytes may land where the CPU reaches nothing */
-	for (pos = 0; pos < bytes; pos += run) {
+	for (pos = 0; pos < bytes && !rdmatensor_core_ends(fetch->op.core); pos += run) {
 		at = rdmatensor_cut_at(&cut, pos, &run);
-		run = min(run, bytes - pos);
+		run = min3(run, bytes - pos, (u64)RDMATENSOR_CPU_BYTES);
 		rdmatensor_pool_copy(fetch->op.pool, fetch->offset + at, fetch->proxy.pool,
 				     fetch->proxy.offset + pos, run);
 	}
@@ -382,6 +385,8 @@ static int fetch_check(struct rdmatensor_fetch *fetch)
 	rdmatensor_count(counters, RDMATENSOR_STAT_VALIDATED);
 	if (fetch->meta.bytes)
 		sum = fetch_sum(fetch);
+	if (rdmatensor_core_ends(fetch->op.core))
+		return -ESHUTDOWN;
 	if (sum == fetch->checksum)
 		return 0;
 
@@ -399,6 +404,8 @@ int rdmatensor_fetch_settle(struct rdmatensor_fetch *fetch)
 		return ret;
 	rdmatensor_hold("proxy_copy");
 	fetch_copy(fetch);
+	if (rdmatensor_core_ends(fetch->op.core))
+		return -ESHUTDOWN;
 	rdmatensor_count_add(fetch->op.counters, RDMATENSOR_STAT_COPIED_BYTES, bytes);
 	return 0;
 }

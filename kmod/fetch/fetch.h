@@ -234,7 +234,8 @@ void rdmatensor_fetch_finish(struct rdmatensor_fetch *fetch, int error);
  * address of the process is used, and nothing is waited for. What has a wrong checksum is not
  * copied.
  *
- * Return: what rdmatensor_fetch_finish() gets: 0; -EBADMSG; -EOPNOTSUPP: the CPU cannot reach it.
+ * Return: what rdmatensor_fetch_finish() gets: 0; -EBADMSG; -EOPNOTSUPP: the CPU cannot reach it;
+ * -ESHUTDOWN: the context ended before it was done.
  */
 int rdmatensor_fetch_settle(struct rdmatensor_fetch *fetch);
 

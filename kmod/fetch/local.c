@@ -105,14 +105,17 @@ static bool local_stop(struct rdmatensor_operation *op, const struct rdmatensor_
 	bool stopped = false, end = false;
 
 	spin_lock_bh(&local->lock);
-	if (local->state == LOCAL_WAITING && !local->cancelled) {
+	if (!local->cancelled &&
+	    (local->state == LOCAL_WAITING || local->state == LOCAL_COPYING)) {
 		stopped = true;
 		rdmatensor_status_copy(&op->status, status);
-		if (rdmatensor_rendezvous_cancel(op->core->rdv, &local->waiter)) {
+		if (local->state == LOCAL_WAITING &&
+		    rdmatensor_rendezvous_cancel(op->core->rdv, &local->waiter)) {
 			local_move(local, LOCAL_DONE);
 			end = true;
 		} else {
-			local->cancelled = true;
+			/* local_matched() or local_copy() ends it */
+			WRITE_ONCE(local->cancelled, true);
 		}
 	}
 	spin_unlock_bh(&local->lock);
@@ -163,10 +166,15 @@ static const struct rdmatensor_operation_ops local_ops = {
 	.release = local_release,
 };
 
-/* By runs that lie together on both sides */
-static void local_copy_content(struct rdmatensor_fetch *fetch,
-			       const struct rdmatensor_publication *pub)
+/*
+ * By runs that lie together on both sides. A whole tensor takes as long as memory is slow, and a
+ * process may have as many copies as its ring has entries: what has ended stops between two.
+ * Return: 0; -ESHUTDOWN: it has stopped
+ */
+static int local_copy_content(struct rdmatensor_local *local,
+			      const struct rdmatensor_publication *pub)
 {
+	struct rdmatensor_fetch *fetch = &local->fetch;
 	u64 bytes = fetch->meta.bytes, pos, at, to, run, room;
 	struct rdmatensor_cut from, dest;
 
@@ -175,12 +183,16 @@ static void local_copy_content(struct rdmatensor_fetch *fetch,
 			     rdmatensor_fetch_whole(fetch), &from);
 	rdmatensor_fetch_cut(fetch, &dest);
 	for (pos = 0; pos < bytes; pos += run) {
+		if (READ_ONCE(local->cancelled) || rdmatensor_core_ends(fetch->op.core))
+			return -ESHUTDOWN;
 		at = rdmatensor_cut_at(&from, pos, &run);
 		to = rdmatensor_cut_at(&dest, pos, &room);
 		run = min3(run, room, bytes - pos);
+		run = min_t(u64, run, RDMATENSOR_CPU_BYTES);
 		rdmatensor_pool_copy(fetch->op.pool, fetch->offset + to, pub->pool,
 				     pub->offset + at, run);
 	}
+	return 0;
 }
 
 static void local_copy(struct work_struct *work)
@@ -189,17 +201,23 @@ static void local_copy(struct work_struct *work)
 	struct rdmatensor_publication *pub = to_publication(local->waiter.tensor);
 	struct rdmatensor_fetch *fetch = &local->fetch;
 	LIST_HEAD(matches);
+	int error;
 
-	local_copy_content(fetch, pub);
-	rdmatensor_count_add(fetch->op.counters, RDMATENSOR_STAT_COPIED_BYTES,
-			     fetch->meta.bytes);
-	rdmatensor_publication_put(pub, true, &matches);
-	rdmatensor_rendezvous_work_off(&matches);
-
+	rdmatensor_hold("local_copy");
+	error = local_copy_content(local, pub);
+	/* In state COPYING others only mark it */
 	spin_lock_bh(&local->lock);
+	if (local->cancelled)
+		error = fetch->op.status.error;
 	local_move(local, LOCAL_DONE);
 	spin_unlock_bh(&local->lock);
-	local_finish(local, 0);
+
+	if (!error)
+		rdmatensor_count_add(fetch->op.counters, RDMATENSOR_STAT_COPIED_BYTES,
+				     fetch->meta.bytes);
+	rdmatensor_publication_put(pub, !error, &matches);
+	rdmatensor_rendezvous_work_off(&matches);
+	local_finish(local, error);
 }
 
 /* The entry names the published tensor; there is no destination */

@@ -513,13 +513,13 @@ static bool response_sum(struct rdmatensor_response *resp,
 
 	if (bytes && !rdmatensor_pool_reachable(pub->pool))
 		return false;
-	/* Of many short runs it takes long, and what it is for may end meanwhile */
+	/* It takes long, and what it is for may end meanwhile */
 	for (pos = 0; pos < bytes && response_is_wanted(resp); pos += run) {
 		at = pos;
 		run = bytes;
 		if (cut)
 			at = rdmatensor_cut_at(cut, pos, &run);
-		run = min(run, bytes - pos);
+		run = min3(run, bytes - pos, (u64)RDMATENSOR_CPU_BYTES);
 		crc = rdmatensor_pool_crc(pub->pool, pub->offset + at, run, crc);
 	}
 	resp->checksum = bytes ? ~crc : 0;

@@ -479,11 +479,6 @@ u32 rdmatensor_pool_crc(const struct rdmatensor_pool *pool, u64 offset, u64 byte
 	return crc;
 }
 
-u32 rdmatensor_pool_checksum(const struct rdmatensor_pool *pool, u64 offset, u64 bytes)
-{
-	return ~rdmatensor_pool_crc(pool, offset, bytes, ~0U);
-}
-
 void rdmatensor_pool_copy(struct rdmatensor_pool *to, u64 to_offset,
 			  const struct rdmatensor_pool *from, u64 from_offset, u64 bytes)
 {

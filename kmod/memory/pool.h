@@ -204,10 +204,14 @@ static inline bool rdmatensor_pool_reachable(const struct rdmatensor_pool *pool)
 /* CPU address of a byte; what is aligned to its size of up to a page is contiguous */
 void *rdmatensor_pool_cpu(const struct rdmatensor_pool *pool, u64 offset);
 
+/* More than there is: refused, rather than use all memory up to find out */
+bool rdmatensor_pool_too_long(u64 bytes);
+
+/* What is worked off by the CPU at a time, between two looks whether it is still wanted */
+#define RDMATENSOR_CPU_BYTES SZ_4M
+
 /* CRC32C of a range behind what has had @crc, ~0 at first, by the CPU; may sleep */
 u32 rdmatensor_pool_crc(const struct rdmatensor_pool *pool, u64 offset, u64 bytes, u32 crc);
-/* CRC32C (seed ~0, inverted) of a range, by the CPU; may sleep */
-u32 rdmatensor_pool_checksum(const struct rdmatensor_pool *pool, u64 offset, u64 bytes);
 /* memcpy() of a range, by the CPU; may sleep */
 void rdmatensor_pool_copy(struct rdmatensor_pool *to, u64 to_offset,
 			  const struct rdmatensor_pool *from, u64 from_offset, u64 bytes);
