@@ -13,11 +13,13 @@
  * The domain uses the device, so the last reference is put before the device is gone.
  *
  * Errors: a failed request takes the queue pair to the error state; what is registered stays
- * so, and the next registration connects the queue pair again first.
+ * so, and the next registration connects the queue pair again first. A device that goes, or that
+ * reports the queue pair's failure, may not complete what was posted: that is waited for in
+ * bounded time, and then given up with -ENODEV, as is all that comes after it. A completion that
+ * is later than that finds the domain, which ends behind its completion queue.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/completion.h>
 #include <linux/dma-map-ops.h>
 #include <linux/dma-mapping.h>
 #include <linux/etherdevice.h>
@@ -41,11 +43,9 @@
 #define DOMAIN_FIRST_IOVA BIT_ULL(46)
 #define DOMAIN_LAST_IOVA BIT_ULL(62)
 
-struct domain_wait {
-	struct ib_cqe cqe;
-	struct completion done;
-	enum ib_wc_status status;
-};
+/* Of a device that goes: how long it may take for a chain, and then for flushing it */
+#define DOMAIN_PATIENCE_MS 2000
+#define DOMAIN_FLUSH_MS 1000
 
 static void domain_report(struct ib_cq *cq, const struct ib_wc *wc)
 {
@@ -66,13 +66,34 @@ static struct ib_cqe domain_reg_cqe = { .done = domain_reg_done };
 
 static void domain_last_done(struct ib_cq *cq, struct ib_wc *wc)
 {
-	struct domain_wait *wait = container_of(wc->wr_cqe, struct domain_wait, cqe);
+	struct rdmatensor_domain *domain = container_of(wc->wr_cqe, struct rdmatensor_domain,
+							last_cqe);
 
+	rdmatensor_hold("registered");
 	domain_report(cq, wc);
-	wait->status = wc->status;
-	/* The waiter's stack is gone after this */
-	complete(&wait->done);
+	domain->status = wc->status;
+	/* Pairs with domain_is_done() */
+	smp_store_release(&domain->done, true);
+	wake_up(&domain->wait);
 }
+
+static bool domain_is_done(const struct rdmatensor_domain *domain)
+{
+	/* Pairs with domain_last_done() */
+	return smp_load_acquire(&domain->done);
+}
+
+void rdmatensor_domain_qp_event(struct ib_event *event, void *context)
+{
+	struct rdmatensor_domain *domain = context;
+
+	if (event->event != IB_EVENT_QP_FATAL && event->event != IB_EVENT_QP_REQ_ERR &&
+	    event->event != IB_EVENT_QP_ACCESS_ERR)
+		return;
+	WRITE_ONCE(domain->doubtful, true);
+	wake_up(&domain->wait);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_domain_qp_event);
 
 /*
  * A GID that the port has now, beginning with @first: addresses come and go, and what comes back
@@ -180,6 +201,8 @@ static int domain_restore(struct rdmatensor_domain *domain)
 
 	/* Whoever found it broken has drained it, and it may be in RESET, which cannot be */
 	ret = ib_modify_qp(domain->qp, &attr, IB_QP_STATE);
+	/* What was reported of it before */
+	WRITE_ONCE(domain->doubtful, false);
 	if (!ret)
 		ret = rdmatensor_fault(-EIO) ?: domain_connect(domain);
 	domain->broken = ret;
@@ -288,6 +311,8 @@ static int domain_open(struct rdmatensor_domain *domain, const struct rdmatensor
 			.max_send_sge = 1,
 			.max_recv_sge = 1,
 		},
+		.event_handler = rdmatensor_domain_qp_event,
+		.qp_context = domain,
 	};
 	int ret;
 
@@ -348,6 +373,7 @@ static struct rdmatensor_domain *domain_new(void)
 	kref_init(&domain->ref);
 	mutex_init(&domain->lock);
 	mutex_init(&domain->keys_lock);
+	init_waitqueue_head(&domain->wait);
 	rdmatensor_quota_init(&domain->quota);
 	rdmatensor_quota_init(&domain->keys);
 	domain->next_iova = DOMAIN_FIRST_IOVA;
@@ -432,7 +458,7 @@ struct rdmatensor_domain *rdmatensor_domain_split(const struct rdmatensor_domain
 	return domain;
 }
 
-/* Every registration has been waited for, so the queue pair is idle */
+/* Every registration has been waited for, so the queue pair is idle, or the device is no more */
 static void domain_release(struct kref *ref)
 {
 	struct rdmatensor_domain *domain = container_of(ref, struct rdmatensor_domain, ref);
@@ -455,6 +481,7 @@ void rdmatensor_domain_put(struct rdmatensor_domain *domain)
 void rdmatensor_domain_end(struct rdmatensor_domain *domain)
 {
 	WRITE_ONCE(domain->ending, true);
+	wake_up(&domain->wait);
 }
 
 u64 rdmatensor_domain_iova(struct rdmatensor_domain *domain, u64 bytes, u8 seg_shift)
@@ -492,21 +519,44 @@ u8 rdmatensor_domain_pages(const struct rdmatensor_domain *domain, u8 page_shift
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_domain_pages);
 
+/* Return: 0: the chain has completed, well or not; -ENODEV: it has not, and nothing more will */
+static int domain_await(struct rdmatensor_domain *domain)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+
+	wait_event(domain->wait, domain_is_done(domain) || READ_ONCE(domain->doubtful) ||
+		   rdmatensor_domain_ending(domain));
+	if (wait_event_timeout(domain->wait, domain_is_done(domain),
+			       msecs_to_jiffies(DOMAIN_PATIENCE_MS)))
+		return 0;
+	/* There are drivers that flush only what they are told to, and such as cannot any more */
+	ib_modify_qp(domain->qp, &attr, IB_QP_STATE);
+	if (wait_event_timeout(domain->wait, domain_is_done(domain),
+			       msecs_to_jiffies(DOMAIN_FLUSH_MS)))
+		return 0;
+	domain->dead = true;
+	pr_err_ratelimited("register memory on %s: the device has failed or goes, and does not complete what was posted: the call that asked for it fails; start a new context when the device is back\n",
+			   domain->ibdev->name);
+	return -ENODEV;
+}
+
 /* Posts @wrs, which is one chain, and waits until none of it is in flight */
 static int domain_post(struct rdmatensor_domain *domain, struct ib_reg_wr *wrs, u32 nr)
 {
-	struct domain_wait wait = { .cqe.done = domain_last_done };
 	int ret;
 
 	lockdep_assert_held(&domain->lock);
+	if (domain->dead)
+		return -ENODEV;
 	if (domain->broken) {
 		ret = domain_restore(domain);
 		if (ret)
 			return ret;
 	}
 
-	init_completion(&wait.done);
-	wrs[nr - 1].wr.wr_cqe = &wait.cqe;
+	domain->done = false;
+	domain->last_cqe.done = domain_last_done;
+	wrs[nr - 1].wr.wr_cqe = &domain->last_cqe;
 	wrs[nr - 1].wr.send_flags = IB_SEND_SIGNALED;
 
 	ret = rdmatensor_fault(-ENOMEM) ?: ib_post_send(domain->qp, &wrs[0].wr, NULL);
@@ -515,8 +565,10 @@ static int domain_post(struct rdmatensor_domain *domain, struct ib_reg_wr *wrs, 
 				   domain->ibdev->name, ERR_PTR(ret));
 		goto out_drain;
 	}
-	wait_for_completion(&wait.done);
-	ret = wait.status == IB_WC_SUCCESS ? rdmatensor_fault(-EIO) : -EIO;
+	ret = domain_await(domain);
+	if (ret)
+		return ret;
+	ret = domain->status == IB_WC_SUCCESS ? rdmatensor_fault(-EIO) : -EIO;
 	if (ret)
 		goto out_drain;
 	return 0;
@@ -544,3 +596,4 @@ int rdmatensor_domain_post(struct rdmatensor_domain *domain, struct ib_reg_wr *w
 	mutex_unlock(&domain->lock);
 	return ret;
 }
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_domain_post);

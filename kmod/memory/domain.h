@@ -15,6 +15,7 @@
 #include <linux/kref.h>
 #include <linux/math64.h>
 #include <linux/mutex.h>
+#include <linux/wait.h>
 #include <rdma/ib_verbs.h>
 #include "core/quota.h"
 
@@ -38,10 +39,16 @@ struct rdmatensor_adapter;
  * @keys_most: that one exposure may have, of those that have been paid for
  * @keys_paid: memory regions that @keys has, or owes
  * @keys_made: memory regions that there are
- * @lock: one user of the registration queue at a time; guards @broken, @next_iova
+ * @lock: one user of the registration queue at a time; guards @broken, @dead, @next_iova
  * @cq: of the registration queue
  * @qp: of the registration queue
  * @route: what connects that to itself, constant
+ * @wait: for the chain that is posted
+ * @last_cqe: of its last work request
+ * @status: of its last work request, with @done
+ * @done: it has completed
+ * @doubtful: the device has reported that the registration queue has failed
+ * @dead: a chain has not completed, and may yet: nothing more is posted
  * @broken: it has to be connected again before its next use
  * @ending: the device is being removed: nothing more is registered
  * @sq_depth: registrations that may be posted at once
@@ -67,6 +74,12 @@ struct rdmatensor_domain {
 	struct ib_cq *cq;
 	struct ib_qp *qp;
 	struct ib_qp_attr route;
+	wait_queue_head_t wait;
+	struct ib_cqe last_cqe;
+	enum ib_wc_status status;
+	bool done;
+	bool doubtful;
+	bool dead;
 	bool broken;
 	bool ending;
 	u32 sq_depth;
@@ -137,6 +150,9 @@ static inline bool rdmatensor_domain_is_last(const struct rdmatensor_domain *dom
 
 /* Process context. The last one uses the device, so it comes before gone() returns */
 void rdmatensor_domain_put(struct rdmatensor_domain *domain);
+/* An event of the registration queue's. @context: the domain. May be called in a hard interrupt */
+void rdmatensor_domain_qp_event(struct ib_event *event, void *context);
+
 /* Registrations, and allocations that watch @ending, give up soon, with -ENODEV. Any context */
 void rdmatensor_domain_end(struct rdmatensor_domain *domain);
 static inline bool rdmatensor_domain_ending(const struct rdmatensor_domain *domain)

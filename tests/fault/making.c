@@ -150,6 +150,34 @@ TEST(others_go_on_beside_a_pool)
 	}
 }
 
+/*
+ * A device that has failed may never say what came of a registration: its removal, for which the
+ * call would wait, is not kept waiting by it
+ */
+TEST(registration_that_does_not_complete)
+{
+	struct rdmatensor_pool_create create = { .size = sizeof(create), .bytes = 5 << 20 };
+	struct rdmatensor_pool pool;
+	struct caller held;
+	pthread_t thread;
+	void *ret;
+
+	side_open(&s, "making", 1 << 20, 1, NULL);
+	hold_at("registered");
+	caller_begin(&held, rdmatensor_fd(s.rt), RDMATENSOR_POOL_CREATE, &create);
+	hold_wait();
+	EQ(pthread_create(&thread, NULL, removal, NULL), 0);
+	/* Its completion is held still */
+	EQ(caller_end(&held), -ENODEV);
+	EQ(rdmatensor_pool_create(s.rt, 8192, &pool), -ENODEV);
+	hold_go();
+	EQ(pthread_join(thread, &ret), 0);
+	EQ((long)ret, 0);
+	side_close(&s);
+	EQ(device_add(), 0);
+	side_open(&s, "after", 1 << 20, 1, NULL);
+}
+
 /* The device goes while @held is held in its call, and does not wait for that one's end */
 static void removal_past(struct caller *held, const char *cause)
 {

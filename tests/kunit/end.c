@@ -274,6 +274,7 @@ static void end_make_domain(struct end *end)
 	domain->seg_shift = END_SEG_SHIFT;
 	mutex_init(&domain->lock);
 	mutex_init(&domain->keys_lock);
+	init_waitqueue_head(&domain->wait);
 	domain->qp->pd = pd;
 	domain->qp->device = end->ibdev;
 	domain->qp->qp_context = end;

@@ -588,6 +588,67 @@ static void no_more_regions(struct kunit *test)
 	script_close(script);
 }
 
+/* Reports that the queue pair has failed, and says nothing more */
+static int post_and_fail(struct ib_qp *qp, const struct ib_send_wr *wr,
+			 const struct ib_send_wr **bad)
+{
+	struct end *end = qp->qp_context;
+	struct ib_event event = { .event = IB_EVENT_COMM_EST };
+
+	rdmatensor_domain_qp_event(&event, end->domain);
+	KUNIT_EXPECT_FALSE(end->test, end->domain->doubtful);
+	event.event = IB_EVENT_QP_FATAL;
+	rdmatensor_domain_qp_event(&event, end->domain);
+	return 0;
+}
+
+/* What was posted is flushed only now */
+static int modify_and_flush(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
+			    struct ib_udata *udata)
+{
+	struct end *end = qp->qp_context;
+	struct ib_wc wc = { .status = IB_WC_WR_FLUSH_ERR, .wr_cqe = &end->domain->last_cqe };
+
+	KUNIT_EXPECT_EQ(end->test, mask, IB_QP_STATE);
+	KUNIT_EXPECT_EQ(end->test, attr->qp_state, IB_QPS_ERR);
+	wc.wr_cqe->done(qp->send_cq, &wc);
+	return 0;
+}
+
+static int modify_no_more(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
+			  struct ib_udata *udata)
+{
+	return -ETIMEDOUT;
+}
+
+/* A device that has failed: what it does not complete is given up, and no more of it posted */
+static void registrations_that_do_not_complete(struct kunit *test)
+{
+	struct script_end *script = open_strict(test);
+	struct rdmatensor_domain *domain = script->end->domain;
+	struct ib_device *ibdev = script->end->ibdev;
+	struct ib_reg_wr wr = { .mr = &script->end->mrs[0] };
+
+	/* What ib_core looks at */
+	ibdev->port_data = kunit_kzalloc(test, sizeof(*ibdev->port_data), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, ibdev->port_data);
+	domain->qp->real_qp = domain->qp;
+	ibdev->ops.post_send = post_and_fail;
+	ibdev->ops.modify_qp = modify_and_flush;
+	KUNIT_EXPECT_EQ(test, rdmatensor_domain_post(domain, &wr, 1), -EIO);
+	KUNIT_EXPECT_TRUE(test, domain->broken);
+	KUNIT_EXPECT_FALSE(test, domain->dead);
+	domain->broken = false;
+	domain->doubtful = false;
+	ibdev->ops.modify_qp = modify_no_more;
+	KUNIT_EXPECT_EQ(test, rdmatensor_domain_post(domain, &wr, 1), -ENODEV);
+	KUNIT_EXPECT_TRUE(test, domain->dead);
+	/* Not even tried */
+	ibdev->ops.post_send = NULL;
+	KUNIT_EXPECT_EQ(test, rdmatensor_domain_post(domain, &wr, 1), -ENODEV);
+	script_close(script);
+}
+
 /* There are so many of a channel, whatever its fetches want; and the device is not asked */
 static void keys_of_a_channel_are_bounded(struct kunit *test)
 {
@@ -791,6 +852,7 @@ static struct kunit_case strict_tests[] = {
 	KUNIT_CASE(told_when_completed),
 	KUNIT_CASE(places_are_counted),
 	KUNIT_CASE(exactly_the_bytes),
+	KUNIT_CASE(registrations_that_do_not_complete),
 	KUNIT_CASE(keys_of_a_channel_are_bounded),
 	KUNIT_CASE(keys_of_a_known_tensor_are_taken),
 	KUNIT_CASE(key_that_was_never_made_is_forgiven),
