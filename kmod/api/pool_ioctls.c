@@ -24,9 +24,20 @@ static void pools_add(struct rdmatensor_context *context, struct rdmatensor_pool
 /* Of what @arg says. Return: as rdmatensor_pool_create() */
 typedef struct rdmatensor_pool *(*pools_make_fn)(struct rdmatensor_context *context, void *arg);
 
-/* Idle buffers, which are kept for reuse only, are freed for a pool */
+/* False: not even if there were no idle buffers. @pinned: charged whatever memlock says */
+static bool pools_have_chance(u64 bytes, bool pinned)
+{
+	return !rdmatensor_pool_too_long(bytes) &&
+	       (!pinned || rdmatensor_config_memlock() ||
+		rdmatensor_charge_has_room(bytes >> PAGE_SHIFT));
+}
+
+/*
+ * Idle buffers, which are kept for reuse only, are freed for a pool of @bytes; but not for one
+ * that there cannot be: they are others', too
+ */
 static struct rdmatensor_pool *pools_make(struct rdmatensor_context *context, pools_make_fn make,
-					  void *arg)
+					  void *arg, u64 bytes, bool pinned)
 {
 	struct rdmatensor_buffers *buffers = &context->holdings->buffers;
 	u32 tries = rdmatensor_buffers_tries(buffers);
@@ -37,7 +48,8 @@ static struct rdmatensor_pool *pools_make(struct rdmatensor_context *context, po
 		nr_freed = rdmatensor_buffers_nr_freed(buffers);
 		pool = make(context, arg);
 	} while ((pool == ERR_PTR(-ENOMEM) || pool == ERR_PTR(-EDQUOT)) && --tries &&
-		 rdmatensor_buffers_make_room(buffers, nr_freed));
+		 pools_have_chance(bytes, pinned) &&
+		 rdmatensor_buffers_make_room(buffers, nr_freed, bytes));
 	return pool;
 }
 
@@ -71,7 +83,7 @@ int rdmatensor_ioctl_pool_create(struct rdmatensor_context *context, void *arg)
 		return ret;
 
 	down_read(&context->device_use);
-	pool = pools_make(context, pools_create, create);
+	pool = pools_make(context, pools_create, create, create->bytes, false);
 	if (IS_ERR(pool)) {
 		up_read(&context->device_use);
 		rdmatensor_holdings_unreserve(context->holdings, id);
@@ -186,7 +198,7 @@ struct rdmatensor_pool *rdmatensor_pools_pin(struct rdmatensor_context *context,
 		return ERR_PTR(ret);
 	if (READ_ONCE(context->gone))
 		return ERR_PTR(-ENODEV);
-	return pools_make(context, pools_pin, &reg);
+	return pools_make(context, pools_pin, &reg, reg.bytes, true);
 }
 
 /* Of memory that is there, and is not registered yet. With an error the pool is gone */
@@ -220,7 +232,7 @@ static int pools_register(struct rdmatensor_context *context,
 	ret = pools_fit(context, reg->bytes);
 	if (ret)
 		return ret;
-	pool = pools_make(context, pools_pin, reg);
+	pool = pools_make(context, pools_pin, reg, reg->bytes, true);
 	return IS_ERR(pool) ? PTR_ERR(pool) : pools_begin(context, pool, id);
 }
 
@@ -376,7 +388,7 @@ static int pools_import_as(struct rdmatensor_context *context,
 	ret = pools_check_import(arg, buf) ?: pools_fit(context, buf->size);
 	if (ret)
 		return ret;
-	pool = pools_make(context, pools_import_buf, &from);
+	pool = pools_make(context, pools_import_buf, &from, buf->size, true);
 	if (IS_ERR(pool))
 		return PTR_ERR(pool);
 	reachable = rdmatensor_pool_reachable(pool);

@@ -113,6 +113,15 @@ int rdmatensor_charge(struct rdmatensor_charge *charge, unsigned long pages)
 	}
 }
 
+bool rdmatensor_charge_has_room(unsigned long pages)
+{
+	unsigned long limit = charge_limit();
+
+	return capable(CAP_IPC_LOCK) ||
+	       (pages <= limit &&
+		(unsigned long)atomic_long_read(&current_user()->locked_vm) <= limit - pages);
+}
+
 void rdmatensor_charge_ends(struct rdmatensor_charge *charge)
 {
 	unsigned long flags;

@@ -102,18 +102,8 @@ void rdmatensor_buffers_init(struct rdmatensor_buffers *buffers)
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_buffers_init);
 
-void rdmatensor_buffers_destroy(struct rdmatensor_buffers *buffers)
-{
-	flush_work(&buffers->work);
-	while (rdmatensor_buffers_reclaim(buffers))
-		;
-	/* Rather leak than free what somebody reads */
-	WARN_ON_ONCE(!list_empty(&buffers->all));
-	mutex_destroy(&buffers->membership);
-}
-EXPORT_SYMBOL_IF_KUNIT(rdmatensor_buffers_destroy);
-
-bool rdmatensor_buffers_reclaim(struct rdmatensor_buffers *buffers)
+/* Frees the one that has been idle longest, and adds its bytes to @freed. False: there is none */
+static bool buffers_reclaim(struct rdmatensor_buffers *buffers, u64 *freed)
 {
 	struct rdmatensor_buffer *buffer;
 	bool found;
@@ -121,6 +111,7 @@ bool rdmatensor_buffers_reclaim(struct rdmatensor_buffers *buffers)
 	spin_lock_bh(&buffers->lock);
 	buffer = list_first_entry_or_null(&buffers->idle, struct rdmatensor_buffer, queue);
 	if (buffer) {
+		*freed += buffer->bytes;
 		buffer_unlist(buffer);
 		buffer_doom(buffer);
 	}
@@ -131,7 +122,19 @@ bool rdmatensor_buffers_reclaim(struct rdmatensor_buffers *buffers)
 		buffers_free_doomed(buffers);
 	return found;
 }
-EXPORT_SYMBOL_IF_KUNIT(rdmatensor_buffers_reclaim);
+
+void rdmatensor_buffers_destroy(struct rdmatensor_buffers *buffers)
+{
+	u64 freed = 0;
+
+	flush_work(&buffers->work);
+	while (buffers_reclaim(buffers, &freed))
+		;
+	/* Rather leak than free what somebody reads */
+	WARN_ON_ONCE(!list_empty(&buffers->all));
+	mutex_destroy(&buffers->membership);
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_buffers_destroy);
 
 /*
  * An idle one of that name and size. Those of another size are of no use any more: the tensor
@@ -247,11 +250,17 @@ static bool buffers_freed(struct rdmatensor_buffers *buffers, unsigned long nr_f
 	return freed;
 }
 
-bool rdmatensor_buffers_make_room(struct rdmatensor_buffers *buffers, unsigned long nr_freed)
+bool rdmatensor_buffers_make_room(struct rdmatensor_buffers *buffers, unsigned long nr_freed,
+				  u64 bytes)
 {
-	return !fatal_signal_pending(current) &&
-	       (rdmatensor_buffers_reclaim(buffers) || buffers_freed(buffers, nr_freed));
+	bool any = false;
+	u64 freed = 0;
+
+	while (freed < bytes && !fatal_signal_pending(current) && buffers_reclaim(buffers, &freed))
+		any = true;
+	return !fatal_signal_pending(current) && (any || buffers_freed(buffers, nr_freed));
 }
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_buffers_make_room);
 
 struct rdmatensor_buffer *rdmatensor_buffer_take(struct rdmatensor_buffers *buffers,
 						 struct rdmatensor_counters *counters,
@@ -260,6 +269,7 @@ struct rdmatensor_buffer *rdmatensor_buffer_take(struct rdmatensor_buffers *buff
 	u32 tries = rdmatensor_buffers_tries(buffers);
 	struct rdmatensor_buffer *buffer;
 	unsigned long nr_freed;
+	u64 room;
 
 	might_sleep();
 	buffer = buffers_find(buffers, name, name_len, bytes);
@@ -269,9 +279,12 @@ struct rdmatensor_buffer *rdmatensor_buffer_take(struct rdmatensor_buffers *buff
 		nr_freed = rdmatensor_buffers_nr_freed(buffers);
 		buffer = buffer_make(buffers, counters, name, name_len, bytes);
 		if (!IS_ERR(buffer) ||
-		    (buffer != ERR_PTR(-ENOMEM) && buffer != ERR_PTR(-ENOBUFS)))
+		    (buffer != ERR_PTR(-ENOMEM) && buffer != ERR_PTR(-ENOBUFS) &&
+		     buffer != ERR_PTR(-EDQUOT)))
 			return buffer;
-	} while (--tries && rdmatensor_buffers_make_room(buffers, nr_freed));
+		/* Of those that there may be, one is enough */
+		room = buffer == ERR_PTR(-ENOBUFS) ? 1 : bytes;
+	} while (--tries && rdmatensor_buffers_make_room(buffers, nr_freed, room));
 	return buffer;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_buffer_take);

@@ -119,18 +119,19 @@ struct rdmatensor_buffer *rdmatensor_buffer_take(struct rdmatensor_buffers *buff
 						 const char *name, u16 name_len, u64 bytes);
 /* Nothing reads it any more. @keep: for the next one of its name. Any context up to softirq */
 void rdmatensor_buffer_put(struct rdmatensor_buffer *buffer, bool keep);
-/* Frees the one that has been idle longest. False: there is none. May sleep */
-bool rdmatensor_buffers_reclaim(struct rdmatensor_buffers *buffers);
-
 /**
  * rdmatensor_buffers_make_room - free space, after an attempt that found none
  * @buffers: of the domain
  * @nr_freed: what rdmatensor_buffers_nr_freed() was before the attempt
+ * @bytes: what the attempt was for, at least 1: an attempt costs about as much as it asks for, so
+ *         there is none for less
  *
- * Reclaims one, or waits for one that is being freed. May sleep. Return: whether another
- * attempt is worth it; false if the task is being killed.
+ * Reclaims those that have been idle longest, of @bytes together or all that there are, or waits
+ * for one that is being freed. May sleep. Return: whether another attempt is worth it; false if
+ * the task is being killed.
  */
-bool rdmatensor_buffers_make_room(struct rdmatensor_buffers *buffers, unsigned long nr_freed);
+bool rdmatensor_buffers_make_room(struct rdmatensor_buffers *buffers, unsigned long nr_freed,
+				  u64 bytes);
 
 /* Bound on such attempts for one purpose: others may take again what they have freed */
 static inline u32 rdmatensor_buffers_tries(const struct rdmatensor_buffers *buffers)

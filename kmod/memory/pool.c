@@ -64,8 +64,7 @@ void rdmatensor_pool_exit(void)
 	rdmatensor_dmabuf_exit();
 }
 
-/* Rather than use all memory up to find out */
-static bool pool_too_long(u64 bytes)
+bool rdmatensor_pool_too_long(u64 bytes)
 {
 	return bytes >> PAGE_SHIFT > totalram_pages();
 }
@@ -175,7 +174,7 @@ struct rdmatensor_pool *rdmatensor_pool_create(struct rdmatensor_domain *domain,
 	ret = rdmatensor_pool_size(domain, &bytes);
 	if (ret)
 		return ERR_PTR(ret);
-	if (pool_too_long(bytes))
+	if (rdmatensor_pool_too_long(bytes))
 		return ERR_PTR(-ENOMEM);
 	pool = pool_new(bytes, peers, true, memlock);
 	if (IS_ERR(pool))
@@ -251,7 +250,7 @@ struct rdmatensor_pool *rdmatensor_pool_pin(const struct rdmatensor_pin *pin,
 
 	might_sleep();
 	cause[0] = '\0';
-	if (pool_too_long(pin->bytes)) {
+	if (rdmatensor_pool_too_long(pin->bytes)) {
 		snprintf(cause, room,
 			 "POOL_REGISTER: %llu KiB are more memory than there is: register less",
 			 pin->bytes >> 10);

@@ -12,7 +12,10 @@
  * @made: how many have been made
  * @freed: how many have been freed
  * @room: how many can be made; then it is @error
- * @error: see @room
+ * @tried: attempts
+ * @bytes: of those that there are
+ * @most: that they may have; then it is @error
+ * @error: see @room, @most
  */
 struct bench {
 	struct rdmatensor_buffers buffers;
@@ -20,6 +23,9 @@ struct bench {
 	unsigned long made;
 	unsigned long freed;
 	unsigned long room;
+	unsigned long tried;
+	u64 bytes;
+	u64 most;
 	int error;
 };
 
@@ -32,9 +38,11 @@ static int bench_make(struct rdmatensor_buffers *buffers, struct rdmatensor_buff
 {
 	struct bench *bench = to_bench(buffers);
 
-	if (bench->made - bench->freed >= bench->room)
+	bench->tried++;
+	if (bench->made - bench->freed >= bench->room || bench->bytes + buffer->bytes > bench->most)
 		return bench->error;
 	bench->made++;
+	bench->bytes += buffer->bytes;
 	buffer->pool = (void *)bench->made;
 	return 0;
 }
@@ -42,6 +50,7 @@ static int bench_make(struct rdmatensor_buffers *buffers, struct rdmatensor_buff
 static void bench_unmake(struct rdmatensor_buffers *buffers, struct rdmatensor_buffer *buffer)
 {
 	to_bench(buffers)->freed++;
+	to_bench(buffers)->bytes -= buffer->bytes;
 }
 
 static const struct rdmatensor_buffers_ops bench_ops = {
@@ -56,6 +65,7 @@ static struct bench *bench_open(struct kunit *test, u32 max, unsigned long room,
 	KUNIT_ASSERT_NOT_NULL(test, bench);
 	KUNIT_ASSERT_EQ(test, rdmatensor_counters_init(&bench->counters), 0);
 	bench->room = room;
+	bench->most = U64_MAX;
 	bench->error = error;
 	bench->buffers.ops = &bench_ops;
 	bench->buffers.wq = system_wq;
@@ -82,6 +92,13 @@ static struct rdmatensor_buffer *take(struct bench *bench, const char *name, u64
 static unsigned long number(const struct rdmatensor_buffer *buffer)
 {
 	return IS_ERR(buffer) ? PTR_ERR(buffer) : (unsigned long)buffer->pool;
+}
+
+static bool make_room(struct bench *bench)
+{
+	struct rdmatensor_buffers *buffers = &bench->buffers;
+
+	return rdmatensor_buffers_make_room(buffers, rdmatensor_buffers_nr_freed(buffers), 1);
 }
 
 static void idle_one_serves_the_next(struct kunit *test)
@@ -201,6 +218,45 @@ static void idle_ones_make_room(struct kunit *test)
 	bench_close(test, bench);
 }
 
+/* Memory regions are counted by a cgroup, and idle buffers have some */
+static void idle_ones_make_room_for_keys(struct kunit *test)
+{
+	struct bench *bench = bench_open(test, 10, 2, -EDQUOT);
+	struct rdmatensor_buffer *a = take(bench, "a", 1), *b = take(bench, "b", 1);
+
+	KUNIT_EXPECT_EQ(test, number(take(bench, "x", 1)), -EDQUOT);
+	rdmatensor_buffer_put(a, true);
+	a = take(bench, "x", 1);
+	KUNIT_EXPECT_EQ(test, number(a), 3);
+	KUNIT_EXPECT_EQ(test, bench->freed, 1);
+	rdmatensor_buffer_put(a, true);
+	rdmatensor_buffer_put(b, true);
+	bench_close(test, bench);
+}
+
+/* An attempt costs as much as it asks for: it is not made once for each that is freed */
+static void room_for_a_long_one(struct kunit *test)
+{
+	struct bench *bench = bench_open(test, 100, 100, -ENOMEM);
+	struct rdmatensor_buffer *buffers[32];
+	char name[] = "A";
+	int i;
+
+	bench->most = 40;
+	for (i = 0; i < 32; i++, name[0]++)
+		buffers[i] = take(bench, name, 1);
+	for (i = 0; i < 32; i++)
+		rdmatensor_buffer_put(buffers[i], true);
+	bench->tried = 0;
+	buffers[0] = take(bench, "long", 30);
+	KUNIT_EXPECT_EQ(test, number(buffers[0]), 33);
+	KUNIT_EXPECT_EQ(test, bench->tried, 2);
+	/* As many as it is long, and no more */
+	KUNIT_EXPECT_EQ(test, bench->freed, 30);
+	rdmatensor_buffer_put(buffers[0], true);
+	bench_close(test, bench);
+}
+
 static void other_errors_free_nothing(struct kunit *test)
 {
 	struct bench *bench = bench_open(test, 10, 1, -ENODEV);
@@ -227,8 +283,8 @@ static void not_kept(struct kunit *test)
 	flush_work(&bench->buffers.work);
 	KUNIT_EXPECT_EQ(test, bench->freed, 1);
 	rdmatensor_buffer_put(buffer, true);
-	KUNIT_EXPECT_TRUE(test, rdmatensor_buffers_reclaim(&bench->buffers));
-	KUNIT_EXPECT_FALSE(test, rdmatensor_buffers_reclaim(&bench->buffers));
+	KUNIT_EXPECT_TRUE(test, make_room(bench));
+	KUNIT_EXPECT_FALSE(test, make_room(bench));
 	bench_close(test, bench);
 }
 
@@ -255,6 +311,8 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(other_size_renews),
 	KUNIT_CASE(not_more_than_the_most),
 	KUNIT_CASE(idle_ones_make_room),
+	KUNIT_CASE(idle_ones_make_room_for_keys),
+	KUNIT_CASE(room_for_a_long_one),
 	KUNIT_CASE(other_errors_free_nothing),
 	KUNIT_CASE(not_kept),
 	KUNIT_CASE(each_is_met),
