@@ -1317,7 +1317,8 @@ struct rdmatensor_status_text {
  *     user_data, the latest if there are several, and no other. With
  *     RDMATENSOR_OP_QUIET there is no such entry, and no room in the ring is needed for it:
  *     the tensor's own entry tells, if its PUBLISH makes one. -ENOENT: not offered, or not that
- *     one; -EALREADY: another WITHDRAW waits for it.
+ *     one; -EALREADY: another WITHDRAW waits for it; -EBUSY: it is hidden, and another context
+ *     fills its generation.
  *     With RDMATENSOR_OP_GENERATION it takes all tensors of the generation (@target, @step_id)
  *     back: one that is visible, of whatever context of the domain, or this context's own that is
  *     hidden, which may be filled anew then; the operation has no name.

@@ -171,8 +171,7 @@ int rdmatensor_generation_withdraw(struct rdmatensor_rendezvous *rdv, u64 group,
 	generation = generation_find(rdv, group, &step_id);
 	if (!generation) {
 		ret = -ENOENT;
-	} else if (generation->state == RDMATENSOR_GENERATION_HIDDEN &&
-		   generation->owner != owner) {
+	} else if (rdmatensor_generation_belongs_to_another(generation, owner)) {
 		/* Its owner would go on to fill it, and reveal a part */
 		ret = -EBUSY;
 	} else {

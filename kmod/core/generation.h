@@ -66,6 +66,14 @@ static inline bool rdmatensor_generation_hides(const struct rdmatensor_generatio
 	return generation && generation->state != RDMATENSOR_GENERATION_VISIBLE;
 }
 
+/* One fills it, and @owner is not the one. @generation: NULL: of none. With the lock held */
+static inline bool
+rdmatensor_generation_belongs_to_another(const struct rdmatensor_generation *generation, u64 owner)
+{
+	return generation && generation->state == RDMATENSOR_GENERATION_HIDDEN &&
+	       generation->owner != owner;
+}
+
 /* A step that is not offered was replaced by @generation, which is visible. With the lock held */
 static inline bool rdmatensor_generation_replaces(const struct rdmatensor_generation *generation,
 						  s64 step_id)

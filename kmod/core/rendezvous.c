@@ -1023,7 +1023,7 @@ static struct rdmatensor_tensor *rdv_find_withdraw(struct rdmatensor_rendezvous_
 
 int rdmatensor_rendezvous_withdraw(struct rdmatensor_rendezvous *rdv, const char *name,
 				   u16 name_len, s64 step_id, u64 id,
-				   void (*mark)(struct rdmatensor_tensor *tensor, void *arg),
+				   int (*mark)(struct rdmatensor_tensor *tensor, void *arg),
 				   void *arg, struct rdmatensor_tensor **tensor,
 				   bool *released)
 {
@@ -1044,7 +1044,9 @@ int rdmatensor_rendezvous_withdraw(struct rdmatensor_rendezvous *rdv, const char
 		goto out_unlock;
 	}
 	if (mark)
-		mark(found, arg);
+		ret = mark(found, arg);
+	if (ret)
+		goto out_unlock;
 	*tensor = found;
 	*released = rdmatensor_rdv_take_back(found, rdv_withdraw_status(found));
 	if (*released)

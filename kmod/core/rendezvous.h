@@ -238,18 +238,18 @@ bool rdmatensor_rendezvous_put(struct rdmatensor_rendezvous *rdv,
  *          released by the last put()
  * @released: out: it is the caller's already
  * @mark: called with the table's lock held, before anything can release the
- *        tensor, so that the caller can mark it; may be NULL
+ *        tensor, so that the caller can mark it, or refuse with an error; may be NULL
  * @arg: for @mark
  *
  * A tensor whose last use is matched but not delivered counts as offered too,
  * after those that can still be matched; of several it is the last one. A tensor
  * with uses 0 of an aborted step is found like this as well.
  * Ends with ->withdraw_status -ECANCELED (0 for uses 0).
- * Return: 0, -ENOENT: nothing is offered, -EALREADY: it is being withdrawn.
+ * Return: 0, -ENOENT: nothing is offered, -EALREADY: it is being withdrawn; what @mark returns.
  */
 int rdmatensor_rendezvous_withdraw(struct rdmatensor_rendezvous *rdv, const char *name,
 				   u16 name_len, s64 step_id, u64 id,
-				   void (*mark)(struct rdmatensor_tensor *tensor, void *arg),
+				   int (*mark)(struct rdmatensor_tensor *tensor, void *arg),
 				   void *arg, struct rdmatensor_tensor **tensor,
 				   bool *released);
 

@@ -344,19 +344,23 @@ struct publication_asker {
 	const u64 *user_data;
 };
 
-static void publication_mark_withdrawing(struct rdmatensor_tensor *tensor, void *arg)
+/* Return: 0; -EBUSY: it is hidden, and whoever fills that generation would reveal a part of it */
+static int publication_mark_withdrawing(struct rdmatensor_tensor *tensor, void *arg)
 {
 	struct rdmatensor_publication *pub = to_publication(tensor);
 	const struct publication_asker *asker = arg;
 
+	if (rdmatensor_generation_belongs_to_another(tensor->generation, asker->core->publisher))
+		return -EBUSY;
 	if (pub->lasting) {
 		rdmatensor_lasting_mark(pub, asker->core, asker->user_data);
-		return;
+		return 0;
 	}
 	pub->withdrawing = true;
 	pub->withdrawer = asker->core;
 	pub->quiet = !asker->user_data;
 	pub->withdraw_user_data = asker->user_data ? *asker->user_data : 0;
+	return 0;
 }
 
 /* What the context offers itself goes first */

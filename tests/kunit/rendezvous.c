@@ -668,11 +668,12 @@ static void released_text(struct world *world, struct list_head *released, char 
 	*text = 0;
 }
 
-static void mark(struct rdmatensor_tensor *tensor, void *arg)
+static int mark(struct rdmatensor_tensor *tensor, void *arg)
 {
 	struct world *world = arg;
 
 	world->marked = tensor;
+	return 0;
 }
 
 /* The same letters, in whatever order */

@@ -549,6 +549,8 @@ TEST(a_writer_dies_before_it_reveals)
 		EQ(reveal(&p.a, 2 * i + 2, 12), -ENOENT);
 		rdmatensor_prep_withdraw_generation(&op, GROUP, 2 * i + 2, 21);
 		EQ(side_do(&p.a, &op), -EBUSY);
+		rdmatensor_prep_withdraw(&op, "w0", 2 * i + 2, 22);
+		EQ(side_do(&p.a, &op), -EBUSY);
 		EQ(hidden(&p.a), NAMES);
 		pool = writer.pool;
 		side_close(&writer);
