@@ -371,6 +371,9 @@ int rdmatensor_lookup_run(struct rdmatensor_channel *channel, const char *name, 
 			ret = lookup_take(question, result, have);
 		if (!ret)
 			have += question->answer.nr_rkeys;
+		/* An owner may give them one by one, each in time */
+		if (!ret && have < result->info.nr_keys && time_after_eq(jiffies, deadline))
+			ret = -ETIMEDOUT;
 	} while (!ret && have < result->info.nr_keys);
 	lookup_leave(channel, question);
 	if (ret) {

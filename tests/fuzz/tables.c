@@ -365,6 +365,30 @@ TEST(answers_about_tables_that_lie)
 	}
 }
 
+/* Each answer is in time, and there are too many of them: the call has one deadline */
+TEST(owners_that_give_key_by_key)
+{
+	struct rdmatensor_msg question, msg;
+	uint64_t began;
+
+	scene_open(NULL);
+	table_timeout_ms = 300;
+	asked(&question);
+	began = rdmatensor_now_ns();
+	msg = rows(&question);
+	msg.seg_shift = 21;
+	msg.table.row_end = 1ull << 30;
+	msg.table.nr_keys = rdmatensor_wire_segments(msg.remote_addr, (1ull << 30) * ROW,
+						     msg.seg_shift);
+	do {
+		msg.request_index = question.request_index;
+		msg.table.first_key = question.table.first_key;
+		liar_say(&liar, &msg);
+	} while (liar_hear(&liar, &question, 1000) == RDMATENSOR_WIRE_TABLE_OPEN);
+	CHECK(rdmatensor_now_ns() - began < 3000000000ull);
+	ends(-ETIMEDOUT, 0);
+}
+
 TEST(readers_that_lie)
 {
 	struct rdmatensor_msg msg = {
