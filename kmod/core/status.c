@@ -10,6 +10,7 @@
 #include "core/fault.h"
 #include "core/limits.h"
 #include "core/status.h"
+#include "core/text.h"
 
 static struct rdmatensor_text *status_text_alloc(u16 len, gfp_t gfp)
 {
@@ -57,8 +58,7 @@ static void status_text_clean(char *text, u16 len)
 	for (i = 0; i < len; i++) {
 		if ((u8)text[i] < ' ' || text[i] == 0x7f)
 			text[i] = ' ';
-		/* U+0080 to U+009F: a terminal obeys them as it does ESC sequences */
-		if (i && (u8)text[i - 1] == 0xc2 && ((u8)text[i] & 0xe0) == 0x80)
+		if (i && rdmatensor_text_is_c1(&text[i - 1]))
 			memset(&text[i - 1], ' ', 2);
 	}
 }

@@ -22,6 +22,7 @@
 #include <linux/string.h>
 #include <kunit/visibility.h>
 #include <asm/byteorder.h>
+#include "core/text.h"
 #include "core/wire.h"
 
 #define PART_ALIGN 4096U
@@ -307,7 +308,8 @@ bool rdmatensor_wire_worker_ok(const char *name, u32 len)
 	if (!len || len >= RDMATENSOR_WORKER_MAX)
 		return false;
 	for (i = 0; i < len; i++)
-		if ((u8)name[i] < ' ' || name[i] == 0x7f)
+		if ((u8)name[i] < ' ' || name[i] == 0x7f ||
+		    (i && rdmatensor_text_is_c1(&name[i - 1])))
 			return false;
 	return true;
 }
