@@ -279,7 +279,8 @@ static int context_prepare(struct rdmatensor_context *context,
 	struct rdmatensor_cm *cm = &context->cm;
 	int ret;
 
-	context->down_wq = alloc_workqueue("rdmatensor_down", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	/* Its items wait for those of queues that have no rescuer either */
+	context->down_wq = alloc_workqueue("rdmatensor_down", WQ_UNBOUND, 0);
 	if (!context->down_wq) {
 		context_no_memory(start, "a work queue", -ENOMEM);
 		return -ENOMEM;
