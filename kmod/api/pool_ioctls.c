@@ -24,20 +24,18 @@ static void pools_add(struct rdmatensor_context *context, struct rdmatensor_pool
 /* Of what @arg says. Return: as rdmatensor_pool_create() */
 typedef struct rdmatensor_pool *(*pools_make_fn)(struct rdmatensor_context *context, void *arg);
 
-/* False: not even if there were no idle buffers. @pinned: charged whatever memlock says */
-static bool pools_have_chance(u64 bytes, bool pinned)
+/* Nothing that is freed makes room for it: what is idle does not count for RLIMIT_MEMLOCK */
+static bool pools_beyond_limit(u64 bytes)
 {
-	return !rdmatensor_pool_too_long(bytes) &&
-	       (!pinned || rdmatensor_config_memlock() ||
-		rdmatensor_charge_has_room(bytes >> PAGE_SHIFT));
+	return !rdmatensor_config_memlock() && !rdmatensor_charge_has_room(bytes >> PAGE_SHIFT);
 }
 
 /*
  * Idle buffers, which are kept for reuse only, are freed for a pool of @bytes; but not for one
- * that there cannot be: they are others', too
+ * that there cannot be, @vain: they are others', too
  */
 static struct rdmatensor_pool *pools_make(struct rdmatensor_context *context, pools_make_fn make,
-					  void *arg, u64 bytes, bool pinned)
+					  void *arg, u64 bytes, bool vain)
 {
 	struct rdmatensor_buffers *buffers = &context->holdings->buffers;
 	u32 tries = rdmatensor_buffers_tries(buffers);
@@ -47,8 +45,7 @@ static struct rdmatensor_pool *pools_make(struct rdmatensor_context *context, po
 	do {
 		nr_freed = rdmatensor_buffers_nr_freed(buffers);
 		pool = make(context, arg);
-	} while ((pool == ERR_PTR(-ENOMEM) || pool == ERR_PTR(-EDQUOT)) && --tries &&
-		 pools_have_chance(bytes, pinned) &&
+	} while ((pool == ERR_PTR(-ENOMEM) || pool == ERR_PTR(-EDQUOT)) && --tries && !vain &&
 		 rdmatensor_buffers_make_room(buffers, nr_freed, bytes));
 	return pool;
 }
@@ -83,7 +80,8 @@ int rdmatensor_ioctl_pool_create(struct rdmatensor_context *context, void *arg)
 		return ret;
 
 	down_read(&context->device_use);
-	pool = pools_make(context, pools_create, create, create->bytes, false);
+	pool = pools_make(context, pools_create, create, create->bytes,
+			  rdmatensor_pool_too_long(create->bytes));
 	if (IS_ERR(pool)) {
 		up_read(&context->device_use);
 		rdmatensor_holdings_unreserve(context->holdings, id);
@@ -180,6 +178,13 @@ static struct rdmatensor_pool *pools_pin(struct rdmatensor_context *context, voi
 				   reg->cause, sizeof(reg->cause));
 }
 
+static struct rdmatensor_pool *pools_pin_all(struct rdmatensor_context *context,
+					     struct rdmatensor_pool_register *reg)
+{
+	return pools_make(context, pools_pin, reg, reg->bytes,
+			  rdmatensor_pool_too_long(reg->bytes) || pools_beyond_limit(reg->bytes));
+}
+
 struct rdmatensor_pool *rdmatensor_pools_pin(struct rdmatensor_context *context, u64 addr,
 					     u64 bytes)
 {
@@ -198,7 +203,7 @@ struct rdmatensor_pool *rdmatensor_pools_pin(struct rdmatensor_context *context,
 		return ERR_PTR(ret);
 	if (READ_ONCE(context->gone))
 		return ERR_PTR(-ENODEV);
-	return pools_make(context, pools_pin, &reg, reg.bytes, true);
+	return pools_pin_all(context, &reg);
 }
 
 /* Of memory that is there, and is not registered yet. With an error the pool is gone */
@@ -232,7 +237,7 @@ static int pools_register(struct rdmatensor_context *context,
 	ret = pools_fit(context, reg->bytes);
 	if (ret)
 		return ret;
-	pool = pools_make(context, pools_pin, reg, reg->bytes, true);
+	pool = pools_pin_all(context, reg);
 	return IS_ERR(pool) ? PTR_ERR(pool) : pools_begin(context, pool, id);
 }
 
@@ -388,7 +393,8 @@ static int pools_import_as(struct rdmatensor_context *context,
 	ret = pools_check_import(arg, buf) ?: pools_fit(context, buf->size);
 	if (ret)
 		return ret;
-	pool = pools_make(context, pools_import_buf, &from, buf->size, true);
+	pool = pools_make(context, pools_import_buf, &from, buf->size,
+			  pools_beyond_limit(buf->size));
 	if (IS_ERR(pool))
 		return PTR_ERR(pool);
 	reachable = rdmatensor_pool_reachable(pool);

@@ -48,9 +48,9 @@ struct rdmatensor_charge {
  * Return: 0; -ENOMEM: the limit; -EINTR: killed while it waited.
  */
 int rdmatensor_charge(struct rdmatensor_charge *charge, unsigned long pages);
-/* The pages are being freed, and rdmatensor_uncharge() is to come soon. Any context; once */
 /* Whether that many would fit now, for the caller; what others do meanwhile may change it */
 bool rdmatensor_charge_has_room(unsigned long pages);
+/* The pages are being freed, and rdmatensor_uncharge() is to come soon. Any context; once */
 void rdmatensor_charge_ends(struct rdmatensor_charge *charge);
 /* The pages are free. Any context; idempotent */
 void rdmatensor_uncharge(struct rdmatensor_charge *charge);
