@@ -64,6 +64,12 @@ static void domain_reg_done(struct ib_cq *cq, struct ib_wc *wc)
 
 static struct ib_cqe domain_reg_cqe = { .done = domain_reg_done };
 
+/* A removal ends that of the context, which those of its channels are split from */
+static wait_queue_head_t *domain_waiters(struct rdmatensor_domain *domain)
+{
+	return domain->of ? &domain->of->wait : &domain->wait;
+}
+
 static void domain_last_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct rdmatensor_domain *domain = container_of(wc->wr_cqe, struct rdmatensor_domain,
@@ -74,7 +80,7 @@ static void domain_last_done(struct ib_cq *cq, struct ib_wc *wc)
 	domain->status = wc->status;
 	/* Pairs with domain_is_done() */
 	smp_store_release(&domain->done, true);
-	wake_up(&domain->wait);
+	wake_up_all(domain_waiters(domain));
 }
 
 static bool domain_is_done(const struct rdmatensor_domain *domain)
@@ -91,7 +97,7 @@ void rdmatensor_domain_qp_event(struct ib_event *event, void *context)
 	    event->event != IB_EVENT_QP_ACCESS_ERR)
 		return;
 	WRITE_ONCE(domain->doubtful, true);
-	wake_up(&domain->wait);
+	wake_up_all(domain_waiters(domain));
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_domain_qp_event);
 
@@ -428,7 +434,7 @@ out_cause:
 	return ERR_PTR(ret);
 }
 
-struct rdmatensor_domain *rdmatensor_domain_split(const struct rdmatensor_domain *of)
+struct rdmatensor_domain *rdmatensor_domain_split(struct rdmatensor_domain *of)
 {
 	struct rdmatensor_domain *domain;
 	const char *step;
@@ -438,6 +444,8 @@ struct rdmatensor_domain *rdmatensor_domain_split(const struct rdmatensor_domain
 	domain = domain_new();
 	if (!domain)
 		return ERR_PTR(-ENOMEM);
+	kref_get(&of->ref);
+	domain->of = of;
 	domain->ibdev = of->ibdev;
 	domain->seg_shift = of->seg_shift;
 	domain->seg_shift_max = of->seg_shift_max;
@@ -453,6 +461,7 @@ struct rdmatensor_domain *rdmatensor_domain_split(const struct rdmatensor_domain
 	ret = rdmatensor_fault(-ENOMEM) ?: domain_open(domain, NULL, &step);
 	if (ret) {
 		domain_free(domain);
+		rdmatensor_domain_put(of);
 		return ERR_PTR(ret);
 	}
 	return domain;
@@ -462,6 +471,7 @@ struct rdmatensor_domain *rdmatensor_domain_split(const struct rdmatensor_domain
 static void domain_release(struct kref *ref)
 {
 	struct rdmatensor_domain *domain = container_of(ref, struct rdmatensor_domain, ref);
+	struct rdmatensor_domain *of = domain->of;
 
 	ib_mr_pool_destroy(domain->qp, &domain->qp->rdma_mrs);
 	ib_destroy_qp(domain->qp);
@@ -470,6 +480,8 @@ static void domain_release(struct kref *ref)
 	rdmatensor_quota_uncharge(&domain->keys);
 	rdmatensor_quota_uncharge(&domain->quota);
 	domain_free(domain);
+	if (of)
+		rdmatensor_domain_put(of);
 }
 
 void rdmatensor_domain_put(struct rdmatensor_domain *domain)
@@ -481,7 +493,7 @@ void rdmatensor_domain_put(struct rdmatensor_domain *domain)
 void rdmatensor_domain_end(struct rdmatensor_domain *domain)
 {
 	WRITE_ONCE(domain->ending, true);
-	wake_up(&domain->wait);
+	wake_up_all(&domain->wait);
 }
 
 u64 rdmatensor_domain_iova(struct rdmatensor_domain *domain, u64 bytes, u8 seg_shift)
@@ -523,15 +535,17 @@ EXPORT_SYMBOL_IF_KUNIT(rdmatensor_domain_pages);
 static int domain_await(struct rdmatensor_domain *domain)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+	wait_queue_head_t *waiters = domain_waiters(domain);
 
-	wait_event(domain->wait, domain_is_done(domain) || READ_ONCE(domain->doubtful) ||
+	wait_event(*waiters, domain_is_done(domain) || READ_ONCE(domain->doubtful) ||
 		   rdmatensor_domain_ending(domain));
-	if (wait_event_timeout(domain->wait, domain_is_done(domain),
+	if (wait_event_timeout(*waiters, domain_is_done(domain),
 			       msecs_to_jiffies(DOMAIN_PATIENCE_MS)))
 		return 0;
 	/* There are drivers that flush only what they are told to, and such as cannot any more */
+	domain->broken = true;
 	ib_modify_qp(domain->qp, &attr, IB_QP_STATE);
-	if (wait_event_timeout(domain->wait, domain_is_done(domain),
+	if (wait_event_timeout(*waiters, domain_is_done(domain),
 			       msecs_to_jiffies(DOMAIN_FLUSH_MS)))
 		return 0;
 	domain->dead = true;
@@ -543,6 +557,7 @@ static int domain_await(struct rdmatensor_domain *domain)
 /* Posts @wrs, which is one chain, and waits until none of it is in flight */
 static int domain_post(struct rdmatensor_domain *domain, struct ib_reg_wr *wrs, u32 nr)
 {
+	const struct ib_send_wr *refused = &wrs[0].wr;
 	int ret;
 
 	lockdep_assert_held(&domain->lock);
@@ -559,23 +574,26 @@ static int domain_post(struct rdmatensor_domain *domain, struct ib_reg_wr *wrs, 
 	wrs[nr - 1].wr.wr_cqe = &domain->last_cqe;
 	wrs[nr - 1].wr.send_flags = IB_SEND_SIGNALED;
 
-	ret = rdmatensor_fault(-ENOMEM) ?: ib_post_send(domain->qp, &wrs[0].wr, NULL);
+	ret = rdmatensor_fault(-ENOMEM) ?: ib_post_send(domain->qp, &wrs[0].wr, &refused);
 	if (ret) {
 		pr_err_ratelimited("register memory on %s: posting failed: %pe; the call that asked for it fails, and can be tried again\n",
 				   domain->ibdev->name, ERR_PTR(ret));
-		goto out_drain;
+		/* Nothing would report the end of those before it */
+		if (refused != &wrs[0].wr)
+			ib_drain_sq(domain->qp);
+		goto out_break;
 	}
 	ret = domain_await(domain);
 	if (ret)
 		return ret;
 	ret = domain->status == IB_WC_SUCCESS ? rdmatensor_fault(-EIO) : -EIO;
 	if (ret)
-		goto out_drain;
+		goto out_break;
+	/* What was reported of it before is past */
+	WRITE_ONCE(domain->doubtful, false);
 	return 0;
 
-out_drain:
-	/* Some may have been posted, and nothing would report their end */
-	ib_drain_sq(domain->qp);
+out_break:
 	domain->broken = true;
 	return ret;
 }

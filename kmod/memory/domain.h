@@ -24,6 +24,7 @@ struct rdmatensor_adapter;
 /**
  * struct rdmatensor_domain - PD and registration queue
  * @ref: counts contexts, and registrations
+ * @of: what it was split from, and ends with; or NULL
  * @ibdev: its device
  * @pd: the protection domain
  * @seg_shift: see struct rdmatensor_adapter
@@ -43,7 +44,7 @@ struct rdmatensor_adapter;
  * @cq: of the registration queue
  * @qp: of the registration queue
  * @route: what connects that to itself, constant
- * @wait: for the chain that is posted
+ * @wait: for the chains that are posted, by it and those that are split from it
  * @last_cqe: of its last work request
  * @status: of its last work request, with @done
  * @done: it has completed
@@ -56,6 +57,7 @@ struct rdmatensor_adapter;
  */
 struct rdmatensor_domain {
 	struct kref ref;
+	struct rdmatensor_domain *of;
 	struct ib_device *ibdev;
 	struct ib_pd *pd;
 	u8 seg_shift;
@@ -109,7 +111,7 @@ struct rdmatensor_domain *rdmatensor_domain_create(struct rdmatensor_adapter *ad
  * Return: a domain with one reference; ERR_PTR of -ENOMEM, -EDQUOT or an errno of the device's
  * driver.
  */
-struct rdmatensor_domain *rdmatensor_domain_split(const struct rdmatensor_domain *of);
+struct rdmatensor_domain *rdmatensor_domain_split(struct rdmatensor_domain *of);
 
 /**
  * struct rdmatensor_mapped - what the platform says of a page that is mapped for a device
@@ -157,7 +159,7 @@ void rdmatensor_domain_qp_event(struct ib_event *event, void *context);
 void rdmatensor_domain_end(struct rdmatensor_domain *domain);
 static inline bool rdmatensor_domain_ending(const struct rdmatensor_domain *domain)
 {
-	return READ_ONCE(domain->ending);
+	return domain->of ? READ_ONCE(domain->of->ending) : READ_ONCE(domain->ending);
 }
 
 /**

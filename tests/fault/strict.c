@@ -2,6 +2,7 @@
 /* Strict mode: a channel goes while somebody works in its domain; exposures that fail */
 #include "harness.h"
 #include "hold.h"
+#include "kmsg.h"
 #include "points.h"
 
 static struct pair p;
@@ -53,6 +54,52 @@ TEST(strict_channel_goes_under_a_submit)
 	side_connect(&p.b, &p.a);
 	EQ(fetch_it(), 0);
 	CHECK(filled(side_at(&p.b, at), 5 << 20, 1));
+}
+
+static void *connecter(void *unused)
+{
+	char addr[64], cause[256];
+	uint32_t channel;
+
+	(void)unused;
+	test_addr(addr, sizeof(addr), p.a.port);
+	return (void *)(long)rdmatensor_connect(p.b.rt, addr, NULL, 5000, &channel, cause,
+						sizeof(cause));
+}
+
+static void *removal(void *unused)
+{
+	(void)unused;
+	return (void *)(long)device_del();
+}
+
+/*
+ * The message buffers of a channel that is still being made are registered in its own domain. A
+ * removal waits for that, and knows nothing of the channel
+ */
+TEST(strict_registration_that_does_not_complete)
+{
+	pthread_t connect, remove;
+	void *ret;
+
+	side_open(&p.a, "a", 8 << 20, 1, tune_strict);
+	side_open(&p.b, "b", 8 << 20, 0, tune_strict);
+	log_begin();
+	hold_at("registered");
+	EQ(pthread_create(&connect, NULL, connecter, NULL), 0);
+	hold_wait();
+	EQ(pthread_create(&remove, NULL, removal, NULL), 0);
+	log_wait("does not complete what was posted");
+	/* What is late ends before its queue does */
+	hold_go();
+	EQ(pthread_join(connect, &ret), 0);
+	CHECK((long)ret < 0);
+	EQ(pthread_join(remove, &ret), 0);
+	EQ((long)ret, 0);
+	side_close(&p.a);
+	side_close(&p.b);
+	EQ(device_add(), 0);
+	side_open(&p.a, "after", 1 << 20, 1, NULL);
 }
 
 /* The channel may have failed, and not have heard of it yet */
