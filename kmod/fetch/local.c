@@ -183,6 +183,7 @@ static int local_copy_content(struct rdmatensor_local *local,
 			     rdmatensor_fetch_whole(fetch), &from);
 	rdmatensor_fetch_cut(fetch, &dest);
 	for (pos = 0; pos < bytes; pos += run) {
+		rdmatensor_hold(pos ? "local_copy_on" : "local_copy");
 		if (READ_ONCE(local->cancelled) || rdmatensor_core_ends(fetch->op.core))
 			return -ESHUTDOWN;
 		at = rdmatensor_cut_at(&from, pos, &run);
@@ -203,7 +204,6 @@ static void local_copy(struct work_struct *work)
 	LIST_HEAD(matches);
 	int error;
 
-	rdmatensor_hold("local_copy");
 	error = local_copy_content(local, pub);
 	/* In state COPYING others only mark it */
 	spin_lock_bh(&local->lock);
@@ -313,12 +313,13 @@ static void local_matched(struct rdmatensor_waiter *waiter, struct list_head *mo
 		delivered = !error;
 	}
 	local_move(local, to);
+	/* Whoever finds it COPYING can flush the queue: local_copy() ends behind the lock */
+	if (to == LOCAL_COPYING)
+		queue_work(fetch->op.core->wq, &local->copy);
 	spin_unlock_bh(&local->lock);
 
-	if (to == LOCAL_COPYING) {
-		queue_work(fetch->op.core->wq, &local->copy);
+	if (to == LOCAL_COPYING)
 		return;
-	}
 	/* From here on a share may be released, and its tensor be freed */
 	if (tensor && to != LOCAL_SHARED)
 		rdmatensor_publication_put(to_publication(tensor), delivered, more);
