@@ -382,11 +382,11 @@ static int fetch_check(struct rdmatensor_fetch *fetch)
 	if (fetch->meta.bytes && !rdmatensor_pool_reachable(pool))
 		return fetch_say(fetch, -EOPNOTSUPP,
 				 "the peer sends checksums, and the CPU cannot reach the destination: switch validation off there");
-	rdmatensor_count(counters, RDMATENSOR_STAT_VALIDATED);
 	if (fetch->meta.bytes)
 		sum = fetch_sum(fetch);
 	if (rdmatensor_core_ends(fetch->op.core))
 		return -ESHUTDOWN;
+	rdmatensor_count(counters, RDMATENSOR_STAT_VALIDATED);
 	if (sum == fetch->checksum)
 		return 0;
 

@@ -995,9 +995,12 @@ static int channel_rx_hello(struct rdmatensor_channel *channel,
 		return -EPROTO;
 	}
 
+	/* Who looks at a channel that ends meanwhile finds it whole */
+	spin_lock_bh(&channel->lock);
 	memcpy(channel->worker, msg->text, msg->text_len);
 	channel->worker[msg->text_len] = '\0';
 	channel->incarnation = msg->incarnation;
+	spin_unlock_bh(&channel->lock);
 	/* A fetch may read it before the channel is up, and is refused later */
 	WRITE_ONCE(channel->features, msg->features & RDMATENSOR_WIRE_FEATURES);
 
