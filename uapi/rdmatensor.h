@@ -256,7 +256,8 @@ struct rdmatensor_query {
  * @ack_batch: consumed messages that one ack reports, 1..msg_slots; auto: half of
  *         msg_slots, at least 1
  * @lanes: queue pairs of a channel that this side connects, 1..8
- * @stripe_bytes: a tensor of more bytes is cut over the lanes; 1..4294967294
+ * @stripe_bytes: a tensor of more bytes that this side fetches is cut over the lanes, and once it
+ *         is being sent so, it is sent to its end, whatever ends the fetch; 1..4294967294
  * @max_channels: channels at the same time, 1..4096
  * @handshake_ms: bound on the set-up of one channel, in milliseconds, 100..600000
  * @cancel_ms: bound on a peer's silence before its answer to a cancelled fetch, after
@@ -471,7 +472,8 @@ struct rdmatensor_configure {
  * @RDMATENSOR_STAT_RX_CONTENTS: content immediates received
  * @RDMATENSOR_STAT_RX_STRAY: messages about requests that had ended already
  * @RDMATENSOR_STAT_STALL_SLOTS: messages that had to wait for a slot
- * @RDMATENSOR_STAT_STALL_SENDQ: writes that had to wait for the send queue
+ * @RDMATENSOR_STAT_STALL_SENDQ: writes that had to wait for room in the send queue, or for their
+ *         turn below lane_bytes: about one for each short tensor beside long ones, and no defect
  * @RDMATENSOR_STAT_STALL_REQUESTS: requests that had to wait for the peer's limit
  * @RDMATENSOR_STAT_COPIED_BYTES: payload bytes that the CPU copied (loopback fetches
  *         to a place, PUBLISH with RDMATENSOR_OP_COPY, and fetches that needed the proxy of
@@ -1527,7 +1529,8 @@ struct rdmatensor_stride {
  *         destination's, at least @nr_ids rows. LIST: the destination's
  * @deadline_ns: FETCH, GATHER, LIST: absolute CLOCK_MONOTONIC time after which it ends with
  *         -ETIMEDOUT; 0: never. It is cancelled then: its entry comes as soon as nothing
- *         can write to its destination any more (see START's cancel_ms)
+ *         can write to its destination any more (see START's cancel_ms, @stripe_bytes), and has
+ *         the content if that came before. One that has passed is tried all the same
  * @data_type: PUBLISH: enum rdmatensor_data_type; FETCH with _STRIDES: of the elements that have a
  *         place, 0: any
  * @ndims: PUBLISH: dims of the shape, 0 is a scalar; FETCH with _SLICE: dims that have a range,

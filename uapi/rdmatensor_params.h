@@ -73,10 +73,10 @@
 	  "consumed messages that one ack reports, at most msg_slots; auto: half of them", \
 	  "RDMATENSOR_ACK_BATCH", NULL, "messages") \
 	P(lanes, 1, 1, 8, 0, RDMATENSOR_SET_LANES, \
-	  "queue pairs of each channel that this side connects", \
+	  "queue pairs of each channel that this side connects; with more than one, a CANCEL and a deadline wait for the rest of a tensor that is being sent on several (stripe_bytes)", \
 	  "RDMATENSOR_LANES", NULL, "queue pairs") \
 	P(stripe_bytes, 1048576, 1, 4294967294, 0, RDMATENSOR_SET_STRIPE_BYTES, \
-	  "a longer tensor is cut over the lanes", \
+	  "a longer tensor is cut over the lanes; that of the side that fetches counts", \
 	  "RDMATENSOR_STRIPE_BYTES", NULL, "bytes") \
 	P(lane_bytes, RDMATENSOR_PARAM_AUTO, 65536, 67108864, 0, RDMATENSOR_SET_LANE_BYTES, \
 	  "most content that the publisher has posted on a lane, besides one write of 64 to 256 KiB: short tensors and answers to CANCELs wait for it; four times that when none of these has come for a second; a faster wire needs more; auto: 131072 on soft-RoCE, 1048576 on others", \

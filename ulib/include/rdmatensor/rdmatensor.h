@@ -1022,9 +1022,14 @@ static inline void rdmatensor_prep_release(struct rdmatensor_op *op, uint32_t sh
 }
 
 /**
- * rdmatensor_prep_cancel() - end fetches
+ * rdmatensor_prep_cancel() - end fetches, gathers and lists
  * @op: entry to fill in
- * @target: user_data of the fetches
+ * @target: user_data of the operations: of all that have it
+ *
+ * It has no entry of its own. Those of the operations come when no peer can write to their
+ * destinations any more, with -ECANCELED, or with 0 if all of the content had come before. With
+ * several lanes that may be the rest of a long tensor later (START's stripe_bytes). SUBMIT says
+ * -ENOENT if there are none; one that is being cancelled counts, and a second time changes nothing.
  */
 static inline void rdmatensor_prep_cancel(struct rdmatensor_op *op,
 					  uint64_t target)
@@ -1199,7 +1204,7 @@ int rdmatensor_submit_sized(struct rdmatensor *rt, const struct rdmatensor_op *o
  *
  * Return: 0: all were taken, and the wait came to its goal. Else a negative
  * errno, with @done valid: if *@done < @nr it is the error of operation *@done
- * (-EAGAIN: reap and submit the rest again) and there was no wait; else the
+ * (-EAGAIN: the ring has no place: wait for an entry, reap, and submit the rest again) and there was no wait; else the
  * wait ended by -ETIME or -EINTR.
  */
 static inline int
@@ -1221,7 +1226,9 @@ rdmatensor_submit(struct rdmatensor *rt, const struct rdmatensor_op *ops, unsign
  *
  * No system call when they are there already. Beside a thread that reaps it tells that so
  * many were there at one moment, of which that thread may have taken some since; and it
- * goes on waiting for as many that are there together. The entry of a withdrawal that a signal
+ * goes on waiting for as many that are there together. Entries of blocking calls of other threads
+ * count, and rdmatensor_reap() leaves them to those: it may return none after this, and a thread
+ * that only reaps is woken for each of them. The entry of a withdrawal that a signal
  * interrupted counts, and is then dropped.
  *
  * Return: 0, -ETIME or -EINTR.
