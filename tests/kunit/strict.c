@@ -588,6 +588,15 @@ static void no_more_regions(struct kunit *test)
 	script_close(script);
 }
 
+static int post_and_refuse(struct ib_qp *qp, const struct ib_send_wr *wr,
+			   const struct ib_send_wr **bad)
+{
+	struct ib_wc wc = { .status = IB_WC_LOC_PROT_ERR, .wr_cqe = wr->wr_cqe };
+
+	wc.wr_cqe->done(qp->send_cq, &wc);
+	return 0;
+}
+
 /* Reports that the queue pair has failed, and says nothing more */
 static int post_and_fail(struct ib_qp *qp, const struct ib_send_wr *wr,
 			 const struct ib_send_wr **bad)
@@ -633,6 +642,11 @@ static void registrations_that_do_not_complete(struct kunit *test)
 	ibdev->port_data = kunit_kzalloc(test, sizeof(*ibdev->port_data), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, ibdev->port_data);
 	domain->qp->real_qp = domain->qp;
+	/* One that completes takes its queue pair with it, too */
+	ibdev->ops.post_send = post_and_refuse;
+	KUNIT_EXPECT_EQ(test, rdmatensor_domain_post(domain, &wr, 1), -EIO);
+	KUNIT_EXPECT_TRUE(test, domain->broken);
+	domain->broken = false;
 	ibdev->ops.post_send = post_and_fail;
 	ibdev->ops.modify_qp = modify_and_flush;
 	KUNIT_EXPECT_EQ(test, rdmatensor_domain_post(domain, &wr, 1), -EIO);
