@@ -24,18 +24,33 @@ static void pools_add(struct rdmatensor_context *context, struct rdmatensor_pool
 /* Of what @arg says. Return: as rdmatensor_pool_create() */
 typedef struct rdmatensor_pool *(*pools_make_fn)(struct rdmatensor_context *context, void *arg);
 
-/* Nothing that is freed makes room for it: what is idle does not count for RLIMIT_MEMLOCK */
-static bool pools_beyond_limit(u64 bytes)
+/**
+ * enum pools_kind - what a pool is made of, and so what bounds it
+ * @POOLS_CREATED: pages of the kernel's
+ * @POOLS_PINNED: a process's memory, which counts for RLIMIT_MEMLOCK
+ * @POOLS_IMPORTED: a dma-buf, which does so too, and may be longer than all memory
+ */
+enum pools_kind {
+	POOLS_CREATED,
+	POOLS_PINNED,
+	POOLS_IMPORTED,
+};
+
+/* Nothing that is freed makes room for it. What is idle does not count for RLIMIT_MEMLOCK */
+static bool pools_in_vain(enum pools_kind kind, u64 bytes)
 {
-	return !rdmatensor_config_memlock() && !rdmatensor_charge_has_room(bytes >> PAGE_SHIFT);
+	if (kind != POOLS_IMPORTED && rdmatensor_pool_too_long(bytes))
+		return true;
+	return kind != POOLS_CREATED && !rdmatensor_config_memlock() &&
+	       !rdmatensor_charge_has_room(bytes >> PAGE_SHIFT);
 }
 
 /*
  * Idle buffers, which are kept for reuse only, are freed for a pool of @bytes; but not for one
- * that there cannot be, @vain: they are others', too
+ * that there cannot be: they are others', too
  */
 static struct rdmatensor_pool *pools_make(struct rdmatensor_context *context, pools_make_fn make,
-					  void *arg, u64 bytes, bool vain)
+					  void *arg, enum pools_kind kind, u64 bytes)
 {
 	struct rdmatensor_buffers *buffers = &context->holdings->buffers;
 	u32 tries = rdmatensor_buffers_tries(buffers);
@@ -45,7 +60,8 @@ static struct rdmatensor_pool *pools_make(struct rdmatensor_context *context, po
 	do {
 		nr_freed = rdmatensor_buffers_nr_freed(buffers);
 		pool = make(context, arg);
-	} while ((pool == ERR_PTR(-ENOMEM) || pool == ERR_PTR(-EDQUOT)) && --tries && !vain &&
+	} while ((pool == ERR_PTR(-ENOMEM) || pool == ERR_PTR(-EDQUOT)) && --tries &&
+		 !pools_in_vain(kind, bytes) &&
 		 rdmatensor_buffers_make_room(buffers, nr_freed, bytes));
 	return pool;
 }
@@ -80,8 +96,7 @@ int rdmatensor_ioctl_pool_create(struct rdmatensor_context *context, void *arg)
 		return ret;
 
 	down_read(&context->device_use);
-	pool = pools_make(context, pools_create, create, create->bytes,
-			  rdmatensor_pool_too_long(create->bytes));
+	pool = pools_make(context, pools_create, create, POOLS_CREATED, create->bytes);
 	if (IS_ERR(pool)) {
 		up_read(&context->device_use);
 		rdmatensor_holdings_unreserve(context->holdings, id);
@@ -181,8 +196,7 @@ static struct rdmatensor_pool *pools_pin(struct rdmatensor_context *context, voi
 static struct rdmatensor_pool *pools_pin_all(struct rdmatensor_context *context,
 					     struct rdmatensor_pool_register *reg)
 {
-	return pools_make(context, pools_pin, reg, reg->bytes,
-			  rdmatensor_pool_too_long(reg->bytes) || pools_beyond_limit(reg->bytes));
+	return pools_make(context, pools_pin, reg, POOLS_PINNED, reg->bytes);
 }
 
 struct rdmatensor_pool *rdmatensor_pools_pin(struct rdmatensor_context *context, u64 addr,
@@ -393,8 +407,7 @@ static int pools_import_as(struct rdmatensor_context *context,
 	ret = pools_check_import(arg, buf) ?: pools_fit(context, buf->size);
 	if (ret)
 		return ret;
-	pool = pools_make(context, pools_import_buf, &from, buf->size,
-			  pools_beyond_limit(buf->size));
+	pool = pools_make(context, pools_import_buf, &from, POOLS_IMPORTED, buf->size);
 	if (IS_ERR(pool))
 		return PTR_ERR(pool);
 	reachable = rdmatensor_pool_reachable(pool);
