@@ -205,7 +205,7 @@ static int domain_restore(struct rdmatensor_domain *domain)
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
 	int ret;
 
-	/* Whoever found it broken has drained it, and it may be in RESET, which cannot be */
+	/* Nothing of it is in flight, whatever state it is in */
 	ret = ib_modify_qp(domain->qp, &attr, IB_QP_STATE);
 	/* What was reported of it before */
 	WRITE_ONCE(domain->doubtful, false);
@@ -554,6 +554,28 @@ static int domain_await(struct rdmatensor_domain *domain)
 	return -ENODEV;
 }
 
+/*
+ * A part of a chain has been posted, and not the request that would tell of its end. Bounded as
+ * that is, which ib_drain_sq() is not
+ */
+static void domain_drain(struct rdmatensor_domain *domain)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+	struct ib_rdma_wr last = {
+		.wr = {
+			.wr_cqe = &domain->last_cqe,
+			.opcode = IB_WR_RDMA_WRITE,
+			.send_flags = IB_SEND_SIGNALED,
+		},
+	};
+
+	if (ib_modify_qp(domain->qp, &attr, IB_QP_STATE) ||
+	    ib_post_send(domain->qp, &last.wr, NULL))
+		domain->dead = true;
+	else
+		domain_await(domain);
+}
+
 /* Posts @wrs, which is one chain, and waits until none of it is in flight */
 static int domain_post(struct rdmatensor_domain *domain, struct ib_reg_wr *wrs, u32 nr)
 {
@@ -578,9 +600,8 @@ static int domain_post(struct rdmatensor_domain *domain, struct ib_reg_wr *wrs, 
 	if (ret) {
 		pr_err_ratelimited("register memory on %s: posting failed: %pe; the call that asked for it fails, and can be tried again\n",
 				   domain->ibdev->name, ERR_PTR(ret));
-		/* Nothing would report the end of those before it */
 		if (refused != &wrs[0].wr)
-			ib_drain_sq(domain->qp);
+			domain_drain(domain);
 		goto out_break;
 	}
 	ret = domain_await(domain);
@@ -589,8 +610,9 @@ static int domain_post(struct rdmatensor_domain *domain, struct ib_reg_wr *wrs, 
 	ret = domain->status == IB_WC_SUCCESS ? rdmatensor_fault(-EIO) : -EIO;
 	if (ret)
 		goto out_break;
-	/* What was reported of it before is past */
-	WRITE_ONCE(domain->doubtful, false);
+	/* Reported before that completion or after it: nobody can tell, and the next use would */
+	if (READ_ONCE(domain->doubtful))
+		domain->broken = true;
 	return 0;
 
 out_break:

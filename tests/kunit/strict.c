@@ -597,6 +597,45 @@ static int post_and_refuse(struct ib_qp *qp, const struct ib_send_wr *wr,
 	return 0;
 }
 
+/* The first of two, and then what flushes it */
+static int post_and_refuse_the_next(struct ib_qp *qp, const struct ib_send_wr *wr,
+				    const struct ib_send_wr **bad)
+{
+	struct end *end = qp->qp_context;
+	struct ib_wc wc = { .status = IB_WC_WR_FLUSH_ERR, .wr_cqe = wr->wr_cqe };
+
+	if (wr->next) {
+		*bad = wr->next;
+		return -ENOMEM;
+	}
+	KUNIT_EXPECT_EQ(end->test, wr->opcode, IB_WR_RDMA_WRITE);
+	KUNIT_EXPECT_EQ(end->test, wr->num_sge, 0);
+	wc.wr_cqe->done(qp->send_cq, &wc);
+	return 0;
+}
+
+static int modify_to_error(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
+			   struct ib_udata *udata)
+{
+	struct end *end = qp->qp_context;
+
+	KUNIT_EXPECT_EQ(end->test, attr->qp_state, IB_QPS_ERR);
+	return 0;
+}
+
+/* All is well, and the queue pair fails in that moment */
+static int post_and_fail_later(struct ib_qp *qp, const struct ib_send_wr *wr,
+			       const struct ib_send_wr **bad)
+{
+	struct ib_event event = { .event = IB_EVENT_QP_FATAL };
+	struct end *end = qp->qp_context;
+	struct ib_wc wc = { .status = IB_WC_SUCCESS, .wr_cqe = wr->wr_cqe };
+
+	wc.wr_cqe->done(qp->send_cq, &wc);
+	rdmatensor_domain_qp_event(&event, end->domain);
+	return 0;
+}
+
 /* Reports that the queue pair has failed, and says nothing more */
 static int post_and_fail(struct ib_qp *qp, const struct ib_send_wr *wr,
 			 const struct ib_send_wr **bad)
@@ -636,7 +675,9 @@ static void registrations_that_do_not_complete(struct kunit *test)
 	struct script_end *script = open_strict(test);
 	struct rdmatensor_domain *domain = script->end->domain;
 	struct ib_device *ibdev = script->end->ibdev;
-	struct ib_reg_wr wr = { .mr = &script->end->mrs[0] };
+	struct ib_reg_wr wrs[2] = {
+		{ .mr = &script->end->mrs[0] }, { .mr = &script->end->mrs[1] },
+	};
 
 	/* What ib_core looks at */
 	ibdev->port_data = kunit_kzalloc(test, sizeof(*ibdev->port_data), GFP_KERNEL);
@@ -644,22 +685,33 @@ static void registrations_that_do_not_complete(struct kunit *test)
 	domain->qp->real_qp = domain->qp;
 	/* One that completes takes its queue pair with it, too */
 	ibdev->ops.post_send = post_and_refuse;
-	KUNIT_EXPECT_EQ(test, rdmatensor_domain_post(domain, &wr, 1), -EIO);
+	KUNIT_EXPECT_EQ(test, rdmatensor_domain_post(domain, wrs, 1), -EIO);
 	KUNIT_EXPECT_TRUE(test, domain->broken);
 	domain->broken = false;
+	ibdev->ops.post_send = post_and_refuse_the_next;
+	ibdev->ops.modify_qp = modify_to_error;
+	KUNIT_EXPECT_EQ(test, rdmatensor_domain_post(domain, wrs, 2), -ENOMEM);
+	KUNIT_EXPECT_TRUE(test, domain->done);
+	KUNIT_EXPECT_TRUE(test, domain->broken);
+	domain->broken = false;
+	ibdev->ops.post_send = post_and_fail_later;
+	KUNIT_EXPECT_EQ(test, rdmatensor_domain_post(domain, wrs, 1), 0);
+	KUNIT_EXPECT_TRUE(test, domain->broken);
+	domain->broken = false;
+	domain->doubtful = false;
 	ibdev->ops.post_send = post_and_fail;
 	ibdev->ops.modify_qp = modify_and_flush;
-	KUNIT_EXPECT_EQ(test, rdmatensor_domain_post(domain, &wr, 1), -EIO);
+	KUNIT_EXPECT_EQ(test, rdmatensor_domain_post(domain, wrs, 1), -EIO);
 	KUNIT_EXPECT_TRUE(test, domain->broken);
 	KUNIT_EXPECT_FALSE(test, domain->dead);
 	domain->broken = false;
 	domain->doubtful = false;
 	ibdev->ops.modify_qp = modify_no_more;
-	KUNIT_EXPECT_EQ(test, rdmatensor_domain_post(domain, &wr, 1), -ENODEV);
+	KUNIT_EXPECT_EQ(test, rdmatensor_domain_post(domain, wrs, 1), -ENODEV);
 	KUNIT_EXPECT_TRUE(test, domain->dead);
 	/* Not even tried */
 	ibdev->ops.post_send = NULL;
-	KUNIT_EXPECT_EQ(test, rdmatensor_domain_post(domain, &wr, 1), -ENODEV);
+	KUNIT_EXPECT_EQ(test, rdmatensor_domain_post(domain, wrs, 1), -ENODEV);
 	script_close(script);
 }
 
