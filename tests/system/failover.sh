@@ -108,9 +108,9 @@ over_a_bond() {
 for try in 1 2 3; do
 	over_a_bond >/tmp/failover.log 2>&1
 	sed 's/^/# /' /tmp/failover.log
-	if $listens || ! deaf; then
-		break
-	fi
+	! $listens || break
+	rdma resource show qp link rxe7/1 | sed 's/^/# /'
+	deaf || break
 	echo "# soft-RoCE's management queue pair has failed: try $try"
 	((try == 3)) || bond_down
 done
