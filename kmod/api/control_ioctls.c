@@ -179,14 +179,7 @@ int rdmatensor_ioctl_channel_query(struct rdmatensor_context *context, void *arg
 	spin_lock_bh(&channel->lock);
 	query->channel = channel->id;
 	query->state = channel->state;
-	/* Until its HELLO was accepted they are being written */
-	if (channel->state == RDMATENSOR_CHANNEL_CONNECTING) {
-		query->worker[0] = '\0';
-		query->incarnation = 0;
-	} else {
-		strscpy(query->worker, channel->worker, sizeof(query->worker));
-		query->incarnation = channel->incarnation;
-	}
+	query->incarnation = rdmatensor_channel_peer(channel, query->worker);
 	memcpy(query->addr, &channel->peer, sizeof(query->addr));
 	query->lanes = channel->nr_lanes;
 	query->msg_slots = channel->peer_slots;

@@ -164,10 +164,7 @@ static int fill_channel(struct sk_buff *skb, struct rdmatensor_context *context,
 
 	spin_lock_bh(&channel->lock);
 	state = channel->state;
-	/* Until its HELLO was accepted the name is being written */
-	strscpy(peer, state == RDMATENSOR_CHANNEL_CONNECTING ? "" : channel->worker,
-		sizeof(peer));
-	incarnation = state == RDMATENSOR_CHANNEL_CONNECTING ? 0 : channel->incarnation;
+	incarnation = rdmatensor_channel_peer(channel, peer);
 	requests = channel->nr_requests;
 	responses = channel->nr_responses;
 	window = channel->credits.window;

@@ -31,19 +31,25 @@ static unsigned long charge_limit(void)
 	return rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
 }
 
+static bool charge_fits_beside(unsigned long now, unsigned long pages)
+{
+	unsigned long limit = charge_limit();
+
+	return pages <= limit && now <= limit - pages;
+}
+
 /* False: not even if nothing else is charged */
 static bool charge_fits(unsigned long pages)
 {
-	return pages <= charge_limit();
+	return charge_fits_beside(0, pages);
 }
 
 static int charge_user(struct user_struct *user, unsigned long pages)
 {
-	unsigned long limit = charge_limit();
 	long now = atomic_long_read(&user->locked_vm);
 
 	do {
-		if (pages > limit || (unsigned long)now > limit - pages)
+		if (!charge_fits_beside(now, pages))
 			return -ENOMEM;
 	} while (!atomic_long_try_cmpxchg(&user->locked_vm, &now, now + pages));
 	return 0;
@@ -115,11 +121,8 @@ int rdmatensor_charge(struct rdmatensor_charge *charge, unsigned long pages)
 
 bool rdmatensor_charge_has_room(unsigned long pages)
 {
-	unsigned long limit = charge_limit();
-
 	return capable(CAP_IPC_LOCK) ||
-	       (pages <= limit &&
-		(unsigned long)atomic_long_read(&current_user()->locked_vm) <= limit - pages);
+	       charge_fits_beside(atomic_long_read(&current_user()->locked_vm), pages);
 }
 
 void rdmatensor_charge_ends(struct rdmatensor_charge *charge)

@@ -25,6 +25,7 @@
 #include <linux/hashtable.h>
 #include <linux/interrupt.h>
 #include <linux/kref.h>
+#include <linux/string.h>
 #include <linux/timer.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
@@ -414,6 +415,19 @@ static inline bool rdmatensor_channel_usable(const struct rdmatensor_channel *ch
 {
 	lockdep_assert_held(&channel->lock);
 	return channel->state == RDMATENSOR_CHANNEL_UP;
+}
+
+/*
+ * The peer's name, to @worker, which has RDMATENSOR_WORKER_MAX bytes, and its incarnation. Until
+ * its HELLO was accepted they are being written: empty, and 0
+ */
+static inline u64 rdmatensor_channel_peer(const struct rdmatensor_channel *channel, char *worker)
+{
+	bool known = channel->state != RDMATENSOR_CHANNEL_CONNECTING;
+
+	lockdep_assert_held(&channel->lock);
+	strscpy(worker, known ? channel->worker : "", RDMATENSOR_WORKER_MAX);
+	return known ? channel->incarnation : 0;
 }
 
 /* From lanes, without lock */

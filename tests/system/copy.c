@@ -56,6 +56,14 @@ static void released(struct side *side, uint64_t tensors)
 		CHECK(ms_since(began) < 60000);
 }
 
+/* A step of "n", from p.a to p.b, of as many as there were before and one */
+static void copied_and_taken(int step, uint64_t bytes)
+{
+	copy(&p.a, "n", step, bytes, step, step);
+	expect(&p.b, "n", step, bytes, step);
+	released(&p.a, step + 1);
+}
+
 TEST(memory_is_free_at_once)
 {
 	struct rdmatensor_pool other;
@@ -102,17 +110,13 @@ TEST(kept_from_step_to_step)
 
 	pair_open(&p, 1 << 20, NULL);
 	for (step = 0; step < 20; step++) {
-		copy(&p.a, "n", step, 70000, step, step);
-		expect(&p.b, "n", step, 70000, step);
-		released(&p.a, step + 1);
+		copied_and_taken(step, 70000);
 	}
 	EQ(side_stat(&p.a, RDMATENSOR_STAT_PUBLISH_COPIES), 20);
 	EQ(side_stat(&p.a, RDMATENSOR_STAT_BUFFERS_MADE), 1);
 	/* The size changes, and stays */
 	for (; step < 24; step++) {
-		copy(&p.a, "n", step, 300000, step, step);
-		expect(&p.b, "n", step, 300000, step);
-		released(&p.a, step + 1);
+		copied_and_taken(step, 300000);
 	}
 	EQ(side_stat(&p.a, RDMATENSOR_STAT_BUFFERS_MADE), 2);
 	/* Another name is another buffer */
@@ -473,9 +477,7 @@ TEST(what_cannot_be_made_frees_no_buffer)
 
 	pair_open(&p, 1 << 20, NULL);
 	for (step = 0; step < 3; step++) {
-		copy(&p.a, "n", step, 70000, step, step);
-		expect(&p.b, "n", step, 70000, step);
-		released(&p.a, step + 1);
+		copied_and_taken(step, 70000);
 		EQ(side_stat(&p.a, RDMATENSOR_STAT_BUFFERS_MADE), 1);
 		if (!step)
 			EQ(rdmatensor_pool_create(p.a.rt, memory + (1 << 20), &pool), -ENOMEM);
