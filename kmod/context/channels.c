@@ -188,12 +188,14 @@ static void channels_down(struct work_struct *work)
 	rdmatensor_channel_down(channel);
 	rdmatensor_dispatch_down(channel);
 	channels_unprepare(channel);
+	/* Its place first: who reads of the end may connect again at once */
+	atomic_dec(&context->nr_channels);
 	channels_report_down(channel);
+	rdmatensor_hold("channel_reported");
 
 	xa_erase(&context->channels, channel->id);
 	/* Not before it is gone: a dump that began in between would still list it, unnoticed */
 	rdmatensor_context_list_changed(&context->listed);
-	atomic_dec(&context->nr_channels);
 	complete_all(&channel->gone);
 	rdmatensor_channel_put(channel);
 }

@@ -55,7 +55,7 @@
  * @gathers: what all gathers share
  * @channels: by id
  * @next_channel: where the search for an id goes on
- * @nr_channels: in @channels, or about to be
+ * @nr_channels: in @channels, or about to be, less those whose end is being reported
  * @down_wq: teardowns
  */
 struct rdmatensor_context {

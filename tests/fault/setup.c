@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * A channel that is ended the moment that it can be found, before its set-up is bounded:
- * whoever bounds it finds that out, and leaves no timer behind in what is freed.
+ * whoever bounds it finds that out, and leaves no timer behind in what is freed. And one whose
+ * end has been reported, and that is still listed: another one can take its place.
  */
 #include <sched.h>
 #include <unistd.h>
@@ -99,4 +100,30 @@ TEST(accepted_is_disconnected)
 	hold_go();
 	CHECK(caller_end(&connecting) < 0);
 	still_works();
+}
+
+static void one_channel(struct rdmatensor_start *start)
+{
+	start->max_channels = 1;
+}
+
+TEST(end_is_reported_after_the_place_is_free)
+{
+	struct rdmatensor_disconnect disconnect = { .size = sizeof(disconnect) };
+	struct caller disconnecting;
+	struct rdmatensor_cqe cqe;
+
+	/* One end of the channel is held, whichever comes first: the other one has its place back */
+	pair_open(&p, 1 << 20, one_channel);
+	publish(&p.a, "t", 0, 64, 1, 0, 0);
+	disconnect.channel = p.b.channel;
+	hold_at("channel_reported");
+	caller_begin(&disconnecting, rdmatensor_fd(p.b.rt), RDMATENSOR_DISCONNECT, &disconnect);
+	side_next(&p.a, RDMATENSOR_CQE_CHANNEL_DOWN, 0, NULL);
+	side_next(&p.b, RDMATENSOR_CQE_CHANNEL_DOWN, 0, NULL);
+	hold_wait();
+	side_connect(&p.b, &p.a);
+	hold_go();
+	EQ(caller_end(&disconnecting), 0);
+	EQ(fetch(&p.b, "t", 0, 64, NULL, &cqe), 0);
 }
