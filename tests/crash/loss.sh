@@ -112,21 +112,30 @@ if [ "$LAB_NODE" = 1 ] && [ $# = 0 ]; then
 	check "fetches over a link that was cut for good end in time" perf_ends_within 30
 	netem none
 	check "fetch all after that" fetch_all
-	# The kernel asks for its hardware address three times, a second apart, and gives up
-	netem loss 100%
-	ip monitor neigh dev "$LAB_NETDEV" >/tmp/neigh.out &
-	monitor=$!
-	ip neigh flush dev "$LAB_NETDEV"
-	fetch_all >/tmp/fetch.out 2>&1 &
-	fetch=$!
-	# By the event: it is asked for again at once, so that a look may miss the state
-	check "an address that does not answer" until_true grep "^$LAB_PEER_IP .*FAILED" \
-		/tmp/neigh.out
-	kill $monitor
-	netem none
-	check "is asked for again, and fetched from" fetch_ends_well
 fi
 lab-barrier short-cut-done 120
+
+# The kernel asks for a hardware address three times, a second apart, and gives up. Both are
+# silent: a peer that asks for this node's tells its own.
+if [ $# = 0 ]; then
+	netem loss 100%
+	lab-barrier silent 60
+	if [ "$LAB_NODE" = 1 ]; then
+		ip neigh flush dev "$LAB_NETDEV"
+		ip monitor neigh dev "$LAB_NETDEV" >/tmp/neigh.out &
+		monitor=$!
+		fetch_all >/tmp/fetch.out 2>&1 &
+		fetch=$!
+		# By the event: it is asked for again at once, so that a look may miss the state
+		check "an address that does not answer" until_true \
+			grep "^$LAB_PEER_IP .*FAILED" /tmp/neigh.out
+		kill $monitor
+	fi
+	lab-barrier unanswered 60
+	netem none
+	[ "$LAB_NODE" = 0 ] || check "is asked for again, and fetched from" fetch_ends_well
+fi
+lab-barrier asked-again 60
 
 # A peer that stops: no packet tells it
 lab-barrier dying 60
