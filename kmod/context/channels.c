@@ -297,9 +297,10 @@ rdmatensor_context_channel_add(struct rdmatensor_context *context,
 	if (connect)
 		handshake += HZ;
 
-	if (atomic_inc_return(&context->nr_channels) > context->max_channels) {
-		ret = -EUSERS;
-		goto out_dec;
+	/* An attempt that is refused is at no time counted: it would refuse others */
+	if (!atomic_add_unless(&context->nr_channels, 1, context->max_channels)) {
+		rdmatensor_hold("channel_refused");
+		return ERR_PTR(-EUSERS);
 	}
 
 	channel = channels_alloc(context, connect, lanes, nonce, peer);

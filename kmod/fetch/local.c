@@ -350,10 +350,8 @@ static int local_list(struct rdmatensor_local *local)
 	struct rdmatensor_core *core = local->fetch.op.core;
 	int ret;
 
-	if (atomic_inc_return(&core->nr_shares) > RDMATENSOR_SHARES_MAX) {
-		atomic_dec(&core->nr_shares);
+	if (!atomic_add_unless(&core->nr_shares, 1, RDMATENSOR_SHARES_MAX))
 		return -EAGAIN;
-	}
 	/* Taken before the table has it: a process can guess the number */
 	rdmatensor_operation_get(&local->fetch.op);
 	ret = xa_alloc_cyclic_bh(&core->shares, &local->share_id, local, xa_limit_32b,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * A channel that is ended the moment that it can be found, before its set-up is bounded:
- * whoever bounds it finds that out, and leaves no timer behind in what is freed. And one whose
- * end has been reported, and that is still listed: another one can take its place.
+ * whoever bounds it finds that out, and leaves no timer behind in what is freed. And places
+ * of channels: one whose end has been reported, and that is still listed, has left its own; one
+ * that is refused for want of a place never had one.
  */
 #include <sched.h>
 #include <unistd.h>
@@ -34,7 +35,9 @@ static int newcomer_state(struct side *side, uint32_t id)
 	return ret ? ret : (int)query.state;
 }
 
-static void connect_begin(struct caller *caller, struct rdmatensor_connect *connect)
+/* Held at @point, by which it has come to its channel */
+static void connect_begin(struct caller *caller, struct rdmatensor_connect *connect,
+			  const char *point)
 {
 	char addr[64];
 
@@ -42,7 +45,7 @@ static void connect_begin(struct caller *caller, struct rdmatensor_connect *conn
 	connect->size = sizeof(*connect);
 	test_addr(addr, sizeof(addr), p.a.port);
 	EQ(rdmatensor_parse_addr(addr, 0, 0, connect->addr, NULL, 0), 0);
-	hold_at("channel_visible");
+	hold_at(point);
 	caller_begin(caller, rdmatensor_fd(p.b.rt), RDMATENSOR_CONNECT, connect);
 	hold_wait();
 }
@@ -65,7 +68,7 @@ TEST(connecting_is_disconnected)
 
 	pair_open(&p, 1 << 20, NULL);
 	publish(&p.a, "t", 0, 64, 1, 0, 0);
-	connect_begin(&connecting, &connect);
+	connect_begin(&connecting, &connect, "channel_visible");
 	disconnect.channel = newcomer(&p.b);
 	CHECK(disconnect.channel);
 	caller_begin(&disconnecting, rdmatensor_fd(p.b.rt), RDMATENSOR_DISCONNECT, &disconnect);
@@ -90,7 +93,7 @@ TEST(accepted_is_disconnected)
 	pair_open(&p, 1 << 20, NULL);
 	publish(&p.a, "t", 0, 64, 1, 0, 0);
 	/* The first to come to the point is CONNECT's own channel, the second is the peer's */
-	connect_begin(&connecting, &connect);
+	connect_begin(&connecting, &connect, "channel_visible");
 	hold_at("channel_visible");
 	hold_wait();
 	id = newcomer(&p.a);
@@ -125,5 +128,23 @@ TEST(end_is_reported_after_the_place_is_free)
 	side_connect(&p.b, &p.a);
 	hold_go();
 	EQ(caller_end(&disconnecting), 0);
+	EQ(fetch(&p.b, "t", 0, 64, NULL, &cqe), 0);
+}
+
+TEST(refused_channel_takes_no_place)
+{
+	struct rdmatensor_connect connect;
+	struct rdmatensor_cqe cqe;
+	struct caller refused;
+
+	pair_open(&p, 1 << 20, one_channel);
+	publish(&p.a, "t", 0, 64, 1, 0, 0);
+	connect_begin(&refused, &connect, "channel_refused");
+	EQ(rdmatensor_disconnect(p.b.rt, p.b.channel), 0);
+	side_next(&p.a, RDMATENSOR_CQE_CHANNEL_DOWN, 0, NULL);
+	side_next(&p.b, RDMATENSOR_CQE_CHANNEL_DOWN, 0, NULL);
+	side_connect(&p.b, &p.a);
+	hold_go();
+	EQ(caller_end(&refused), -EUSERS);
 	EQ(fetch(&p.b, "t", 0, 64, NULL, &cqe), 0);
 }

@@ -691,6 +691,65 @@ TEST(node_whose_peer_comes_back)
 	nodes_close();
 }
 
+static void *get_of_a(void *arg)
+{
+	struct rdmatensor_tensor found = { .step = 0 };
+
+	*(int *)arg = rdmatensor_get(b, at_a("w"), &found);
+	return NULL;
+}
+
+/*
+ * Its channel has gone down, and the place is another's: perhaps its own former one's, which the
+ * peer still counts. It is waited for; who comes for the first time is told at once.
+ */
+TEST(node_whose_place_is_taken)
+{
+	struct rdmatensor_channel_query query = { .flags = RDMATENSOR_CHANNEL_NEXT };
+	struct rdmatensor_tensor found = { .step = 0 };
+	struct rdmatensor_node *newcomer;
+	float own[1] = { 1 };
+	struct rdmatensor_tensor t = floats(own, 1);
+	char cause[256], addr[64];
+	struct side rival;
+	pthread_t thread;
+	uint64_t began;
+	int ret = 1;
+
+	setenv("RDMATENSOR_MAX_CHANNELS", "1", 1);
+	node_open(&a, 0, 1);
+	unsetenv("RDMATENSOR_MAX_CHANNELS");
+	node_open(&b, 0, 0);
+	side_open(&rival, "rival", 4096, 0, NULL);
+	EQ(rdmatensor_offer(a, "w", &t), 0);
+	EQ(get_of_a(&ret), NULL);
+	EQ(ret, 0);
+	EQ(rdmatensor_channel_query(rdmatensor_node_handle(a), &query), 0);
+	EQ(rdmatensor_disconnect(rdmatensor_node_handle(a), query.channel), 0);
+	snprintf(addr, sizeof(addr), "%s:%u", test_ip(), rdmatensor_node_port(a));
+	EQ(rdmatensor_connect(rival.rt, addr, NULL, 0, &rival.channel, cause, sizeof(cause)), 0);
+
+	rdmatensor_node_timeout(b, 300);
+	began = rdmatensor_now_ns();
+	EQ(rdmatensor_get(b, at_a("w"), &found), -EUSERS);
+	CHECK(says("max_channels"));
+	CHECK(ms_since(began) >= 300);
+	rdmatensor_node_timeout(b, 100000);
+	EQ(pthread_create(&thread, NULL, get_of_a, &ret), 0);
+	EQ(rdmatensor_disconnect(rival.rt, rival.channel), 0);
+	EQ(pthread_join(thread, NULL), 0);
+	EQ(ret, 0);
+
+	node_open(&newcomer, 0, 0);
+	rdmatensor_node_timeout(newcomer, 100000);
+	began = rdmatensor_now_ns();
+	EQ(rdmatensor_get(newcomer, at_a("w"), &found), -EUSERS);
+	CHECK(ms_since(began) < 10000);
+	rdmatensor_node_close(newcomer);
+	side_close(&rival);
+	nodes_close();
+}
+
 struct worker {
 	pthread_t thread;
 	unsigned int nr;

@@ -108,12 +108,37 @@ bool node_is_down(struct rdmatensor_node *node, uint32_t channel, int err)
 	       query.state != RDMATENSOR_CHANNEL_UP;
 }
 
-static int connect_by(struct rdmatensor_node *node, const char *host, uint32_t dead,
+/*
+ * Again while all places are taken, if one that has gone down is to be replaced: either side counts
+ * that one until it has seen its end. A peer that has no place for a first channel says so at once.
+ */
+static int connect_to(struct rdmatensor_node *node, const char *host, bool replaces,
 		      uint64_t deadline_ns, uint32_t flags, uint32_t *channel)
 {
 	struct rdmatensor_connect connect = { .flags = flags };
-	struct node_peer *peer = find(node, host);
+	unsigned int vain = 0;
 	char cause[256];
+	int err;
+
+	for (;;) {
+		connect.timeout_ms = node_left_ms(deadline_ns);
+		err = rdmatensor_connect_peer(node->rt, host, &connect, cause, sizeof(cause));
+		if (err != -EUSERS || !replaces ||
+		    (deadline_ns && rdmatensor_now_ns() >= deadline_ns))
+			break;
+		if (node_pause(node, ++vain, deadline_ns))
+			return node_interrupted("connect", host);
+	}
+	if (err)
+		return node_fail(err, "%s", cause);
+	*channel = connect.out_channel;
+	return 0;
+}
+
+static int connect_by(struct rdmatensor_node *node, const char *host, uint32_t dead,
+		      uint64_t deadline_ns, uint32_t flags, uint32_t *channel)
+{
+	struct node_peer *peer = find(node, host);
 	int err;
 
 	if (!peer)
@@ -126,11 +151,10 @@ static int connect_by(struct rdmatensor_node *node, const char *host, uint32_t d
 				 host);
 	*channel = __atomic_load_n(&peer->channel, __ATOMIC_ACQUIRE);
 	if (!*channel || *channel == dead) {
-		connect.timeout_ms = node_left_ms(deadline_ns);
-		err = rdmatensor_connect_peer(node->rt, host, &connect, cause, sizeof(cause));
-		if (err)
-			node_fail(err, "%s", cause);
-		*channel = err ? 0 : connect.out_channel;
+		err = connect_to(node, host, *channel, deadline_ns, flags, channel);
+		/* The next call waits for that one's place, too */
+		if (err && err != -EUSERS)
+			*channel = 0;
 		__atomic_store_n(&peer->channel, *channel, __ATOMIC_RELEASE);
 	}
 	sem_post(&peer->turn);
