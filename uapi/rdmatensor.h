@@ -726,7 +726,8 @@ struct rdmatensor_pool_import {
  * of it, is not told -EBUSY, whoever else looks at the pool.
  * Regions that the process still holds end with it; mappings stay readable
  * until they are unmapped, but are connected to nothing. The memory is there, and
- * counts, until the last of them is unmapped.
+ * counts, until the last of them is unmapped; when this, or that munmap(), or the close() that
+ * ends the domain returns, it is free.
  */
 struct rdmatensor_pool_destroy {
 	__u32 size;
@@ -1233,7 +1234,9 @@ struct rdmatensor_table_close {
  * publishes of the step that come later meet the same status, as long as the
  * step is among the last 64 that this context aborted. A tensor published with
  * uses 0 needs its WITHDRAW as before. This context does not offer it while the step is among
- * the 64; if this context has published it, no context of the domain offers it again.
+ * the 64; if this context has published it, no context of the domain offers it again. What it has
+ * published of the step in a generation that it has not revealed is withdrawn, without an entry: when
+ * the call returns its memory is free, as nobody has read it.
  */
 struct rdmatensor_step_abort {
 	__u32 size;

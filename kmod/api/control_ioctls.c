@@ -9,6 +9,7 @@
 #include "api/ioctl.h"
 #include "context/channels.h"
 #include "context/context.h"
+#include "fetch/generation.h"
 #include "fetch/operation.h"
 #include "fetch/publication.h"
 #include "fetch/response.h"
@@ -202,6 +203,7 @@ int rdmatensor_ioctl_step_abort(struct rdmatensor_context *context, void *arg)
 	unsigned long id = 0;
 	LIST_HEAD(released);
 	LIST_HEAD(waiters);
+	bool hidden;
 	int ret;
 
 	/* SUBMIT's -EAGAIN is the ring's: who meets it submits again and again */
@@ -221,13 +223,16 @@ int rdmatensor_ioctl_step_abort(struct rdmatensor_context *context, void *arg)
 					 &waiters);
 	rdmatensor_rendezvous_work_off_many(&waiters);
 	rdmatensor_publication_release_list(&released);
-	rdmatensor_lasting_abort_step(core, abort->step_id);
+	hidden = rdmatensor_lasting_abort_step(core, abort->step_id);
 	while ((channel = rdmatensor_context_next_channel(context, &id))) {
 		rdmatensor_response_abort_step(channel, abort->step_id, &status);
 		rdmatensor_channel_put(channel);
 	}
 	rdmatensor_operation_abort_step(core, abort->step_id, &status);
 	rdmatensor_status_clear(&status);
+	/* Nothing tells when its memory is the process's again. Last: others are told first */
+	if (hidden)
+		rdmatensor_generations_settle(core->lasting);
 	return 0;
 }
 

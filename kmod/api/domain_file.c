@@ -27,7 +27,7 @@ static int domain_file_release(struct inode *inode, struct file *file)
 static void domain_file_describe(struct rdmatensor_holdings *holdings,
 				 struct rdmatensor_domain_query *query)
 {
-	struct rdmatensor_pool *pool;
+	struct rdmatensor_pool_info pool;
 	unsigned long id = 0;
 
 	*query = (struct rdmatensor_domain_query) {
@@ -38,10 +38,9 @@ static void domain_file_describe(struct rdmatensor_holdings *holdings,
 		.lasting = atomic_read(&holdings->lasting.nr),
 	};
 	rdmatensor_holdings_device(holdings, query->device_name, sizeof(query->device_name));
-	while ((pool = rdmatensor_holdings_next_pool(holdings, &id))) {
+	while (rdmatensor_holdings_next_pool_info(holdings, &id, &pool)) {
 		query->pools++;
-		query->pool_bytes += pool->bytes;
-		rdmatensor_pool_put(pool);
+		query->pool_bytes += pool.bytes;
 	}
 }
 
@@ -142,42 +141,40 @@ int rdmatensor_ioctl_domain_create(struct rdmatensor_context *context, void *arg
 	return 0;
 }
 
-static void pool_query_fill(const struct rdmatensor_pool *pool,
+static void pool_query_fill(const struct rdmatensor_pool_info *pool,
 			    struct rdmatensor_pool_query *query)
 {
-	const struct rdmatensor_memory_ops *ops = pool->memory->ops;
-
 	*query = (struct rdmatensor_pool_query) {
 		.size = query->size,
 		.pool_id = pool->id,
 		.flags = query->flags,
-		.out_flags = (ops->mmap ? RDMATENSOR_POOL_MAPPABLE : 0) |
+		.out_flags = (pool->mappable ? RDMATENSOR_POOL_MAPPABLE : 0) |
 			     (pool->writable ? RDMATENSOR_POOL_WRITABLE : 0),
 		.peers = pool->peers,
-		.keys = pool->reg.nr,
+		.keys = pool->segments,
 		.bytes = pool->bytes,
-		.out_mmap_offset = ops->mmap ? rdmatensor_pool_mmap_offset(pool) : 0,
+		.out_mmap_offset = pool->mappable ? rdmatensor_pool_mmap_offset(pool->id) : 0,
 	};
-	strscpy(query->kind, ops->name, sizeof(query->kind));
+	strscpy(query->kind, pool->memory, sizeof(query->kind));
 }
 
 int rdmatensor_ioctl_pool_query(struct rdmatensor_context *context, void *arg)
 {
 	struct rdmatensor_pool_query *query = arg;
-	struct rdmatensor_pool *pool;
 	unsigned long id = query->pool_id;
+	struct rdmatensor_pool_info pool;
+	bool found;
 
 	if (query->flags & ~RDMATENSOR_POOL_NEXT)
 		return -EINVAL;
 	if (!rdmatensor_context_started(context))
 		return -ENOTCONN;
-	pool = query->flags & RDMATENSOR_POOL_NEXT ?
-	       rdmatensor_holdings_next_pool(context->holdings, &id) :
-	       rdmatensor_holdings_pool(context->holdings, query->pool_id);
-	if (!pool)
+	found = query->flags & RDMATENSOR_POOL_NEXT ?
+		rdmatensor_holdings_next_pool_info(context->holdings, &id, &pool) :
+		rdmatensor_holdings_pool_info(context->holdings, query->pool_id, &pool);
+	if (!found)
 		return -ENOENT;
-	pool_query_fill(pool, query);
-	rdmatensor_pool_put(pool);
+	pool_query_fill(&pool, query);
 	return 0;
 }
 

@@ -12,15 +12,17 @@
  * of all contexts: place[5] is set by then, and place[0] is the last domain that was dumped whole.
  * For pools place[2] is the domain that place[1] is in.
  *
- * A context is held while it is read, and its lock is taken for what START, POOL_CREATE and
- * the device's removal change. Who closes it waits for that, so nothing here waits for
- * a process, and none but its user's and a privileged one holds it.
+ * A context is held while it is read, and so is a domain, and locks are taken for what START,
+ * POOL_CREATE and the device's removal change. Who closes it waits for that, so nothing here
+ * waits for a process, and none but its user's and a privileged one holds it. Pools are told from
+ * a copy: no reader holds what is charged.
  */
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <net/genetlink.h>
 #include <net/net_namespace.h>
 #include "api/dump.h"
+#include "core/fault.h"
 #include "context/channels.h"
 #include "context/context.h"
 #include "context/holdings_list.h"
@@ -198,7 +200,7 @@ static int fill_channel(struct sk_buff *skb, struct rdmatensor_context *context,
 /* What fill_pool() gets */
 struct dumped_pool {
 	const struct rdmatensor_holdings *holdings;
-	const struct rdmatensor_pool *pool;
+	const struct rdmatensor_pool_info *pool;
 };
 
 static const char *const dump_peers[] = {
@@ -211,18 +213,17 @@ static const char *const dump_peers[] = {
 static int fill_pool(struct sk_buff *skb, struct rdmatensor_context *context, const void *object)
 {
 	const struct dumped_pool *its = object;
-	const struct rdmatensor_pool *pool = its->pool;
+	const struct rdmatensor_pool_info *pool = its->pool;
 
 	if (nla_put_u32(skb, RDMATENSOR_NL_A_DOMAIN, its->holdings->id) ||
 	    nla_put_u32(skb, RDMATENSOR_NL_A_POOL, pool->id) ||
 	    nla_put_u64_64bit(skb, RDMATENSOR_NL_A_BYTES, pool->bytes, RDMATENSOR_NL_A_PAD) ||
 	    nla_put_string(skb, RDMATENSOR_NL_A_PEERS, dump_peers[pool->peers]) ||
-	    nla_put_string(skb, RDMATENSOR_NL_A_MEMORY, pool->memory->ops->name) ||
+	    nla_put_string(skb, RDMATENSOR_NL_A_MEMORY, pool->memory) ||
 	    (!pool->writable && nla_put_flag(skb, RDMATENSOR_NL_A_READ_ONLY)) ||
-	    (!rdmatensor_pool_reachable(pool) &&
-	     nla_put_flag(skb, RDMATENSOR_NL_A_UNREACHABLE)) ||
-	    nla_put_u32(skb, RDMATENSOR_NL_A_SEGMENTS, pool->reg.nr) ||
-	    nla_put_u32(skb, RDMATENSOR_NL_A_USES, READ_ONCE(pool->regions.nr_uses)))
+	    (!pool->reachable && nla_put_flag(skb, RDMATENSOR_NL_A_UNREACHABLE)) ||
+	    nla_put_u32(skb, RDMATENSOR_NL_A_SEGMENTS, pool->segments) ||
+	    nla_put_u32(skb, RDMATENSOR_NL_A_USES, pool->uses))
 		return -EMSGSIZE;
 	return 0;
 }
@@ -320,15 +321,14 @@ static int fill_domain(struct sk_buff *skb, struct rdmatensor_context *context, 
 {
 	struct rdmatensor_holdings *holdings = (void *)object;
 	char device[IB_DEVICE_NAME_MAX];
-	struct rdmatensor_pool *pool;
+	struct rdmatensor_pool_info pool;
 	u64 bytes = 0;
 	u32 pools = 0;
 	unsigned long id = 0;
 
-	while ((pool = rdmatensor_holdings_next_pool(holdings, &id))) {
+	while (rdmatensor_holdings_next_pool_info(holdings, &id, &pool)) {
 		pools++;
-		bytes += pool->bytes;
-		rdmatensor_pool_put(pool);
+		bytes += pool.bytes;
 	}
 	if (nla_put_u32(skb, RDMATENSOR_NL_A_DOMAIN, holdings->id) ||
 	    (rdmatensor_holdings_device(holdings, device, sizeof(device)) &&
@@ -393,7 +393,7 @@ static int dump_its_channels(struct rdmatensor_dump_part *dump, struct rdmatenso
 static int dump_pools_of(struct rdmatensor_dump_part *dump, struct rdmatensor_context *context,
 			 const char *worker, struct rdmatensor_holdings *holdings)
 {
-	struct rdmatensor_pool *pool;
+	struct rdmatensor_pool_info pool;
 	unsigned long id = 0;
 	int ret = 0;
 
@@ -401,13 +401,12 @@ static int dump_pools_of(struct rdmatensor_dump_part *dump, struct rdmatensor_co
 	if (dump->place[2] == holdings->id)
 		id = dump->place[1];
 	dump->place[2] = holdings->id;
-	while (!ret && (pool = rdmatensor_holdings_next_pool(holdings, &id))) {
-		const struct dumped_pool its = { holdings, pool };
+	while (!ret && rdmatensor_holdings_next_pool_info(holdings, &id, &pool)) {
+		const struct dumped_pool its = { holdings, &pool };
 
 		ret = dump_of(dump, RDMATENSOR_NL_CMD_POOL_GET, fill_pool, context, worker, &its);
 		if (!ret)
 			dump->place[1] = id;
-		rdmatensor_pool_put(pool);
 	}
 	return ret;
 }
@@ -556,8 +555,9 @@ static int dump_domains(struct rdmatensor_dump_part *dump,
 	int ret = 0;
 
 	while (!ret && (holdings = rdmatensor_holdings_list_next(dump->net, dump->own, &id))) {
+		rdmatensor_hold("domain_read");
 		ret = part(dump, holdings);
-		rdmatensor_holdings_put(holdings);
+		rdmatensor_holdings_list_put(holdings);
 		if (!ret) {
 			dump->place[0] = id;
 			dump->place[1] = 0;

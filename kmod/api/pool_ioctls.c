@@ -105,7 +105,7 @@ int rdmatensor_ioctl_pool_create(struct rdmatensor_context *context, void *arg)
 	pool->id = id;
 	create->bytes = pool->bytes;
 	create->out_pool_id = id;
-	create->out_mmap_offset = rdmatensor_pool_mmap_offset(pool);
+	create->out_mmap_offset = rdmatensor_pool_mmap_offset(pool->id);
 	pools_add(context, pool);
 	up_read(&context->device_use);
 	return 0;

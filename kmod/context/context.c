@@ -32,6 +32,7 @@
 #include "core/fault.h"
 #include "core/limits.h"
 #include "core/nl_event.h"
+#include "fetch/generation.h"
 #include "fetch/local.h"
 #include "fetch/operation.h"
 #include "fetch/publication.h"
@@ -164,6 +165,7 @@ static void context_device_gone(struct rdmatensor_adapter *adapter)
 void rdmatensor_context_close(struct rdmatensor_context *context)
 {
 	LIST_HEAD(released);
+	bool hidden;
 
 	rdmatensor_context_list_del(&context->listed);
 	if (context->started) {
@@ -181,9 +183,12 @@ void rdmatensor_context_close(struct rdmatensor_context *context)
 		/* No caller can release shares any more, and a shared tensor is still published */
 		rdmatensor_local_release_all(&context->core);
 		rdmatensor_context_tables_free(context);
-		rdmatensor_lasting_leave(&context->holdings->lasting, &context->core);
+		hidden = rdmatensor_lasting_leave(&context->holdings->lasting, &context->core);
 		rdmatensor_rendezvous_drain(context->core.rdv, &released);
 		rdmatensor_publication_release_list(&released);
+		/* Of who stays in the domain nobody is told when its memory is free */
+		if (hidden)
+			rdmatensor_generations_settle(&context->holdings->lasting);
 
 		destroy_workqueue(context->down_wq);
 		rdmatensor_core_destroy(&context->core);

@@ -185,7 +185,9 @@ static void holdings_free(struct kref *ref)
 	rdmatensor_lasting_destroy(&holdings->lasting);
 	xa_for_each(&holdings->pools, id, pool) {
 		xa_erase(&holdings->pools, id);
-		rdmatensor_pool_put(pool);
+		/* Whoever closes last may want the memory for something else */
+		rdmatensor_pool_put_now(pool);
+		cond_resched();
 	}
 	xa_destroy(&holdings->pools);
 	rdmatensor_buffers_destroy(&holdings->buffers);
@@ -238,16 +240,32 @@ struct rdmatensor_pool *rdmatensor_holdings_pool(struct rdmatensor_holdings *hol
 	return pool;
 }
 
-struct rdmatensor_pool *rdmatensor_holdings_next_pool(struct rdmatensor_holdings *holdings,
-						      unsigned long *id)
+bool rdmatensor_holdings_pool_info(struct rdmatensor_holdings *holdings, u32 id,
+				   struct rdmatensor_pool_info *info)
+{
+	struct rdmatensor_pool *pool;
+
+	/* A pool leaves the table, under this lock, before its reference is put */
+	xa_lock(&holdings->pools);
+	pool = xa_load(&holdings->pools, id);
+	if (pool)
+		rdmatensor_pool_describe(pool, info);
+	xa_unlock(&holdings->pools);
+	rdmatensor_hold("pool_read");
+	return pool;
+}
+
+bool rdmatensor_holdings_next_pool_info(struct rdmatensor_holdings *holdings, unsigned long *id,
+					struct rdmatensor_pool_info *info)
 {
 	struct rdmatensor_pool *pool;
 
 	xa_lock(&holdings->pools);
 	pool = xa_find_after(&holdings->pools, id, ULONG_MAX, XA_PRESENT);
 	if (pool)
-		rdmatensor_pool_get(pool);
+		rdmatensor_pool_describe(pool, info);
 	xa_unlock(&holdings->pools);
+	rdmatensor_hold("pool_read");
 	return pool;
 }
 

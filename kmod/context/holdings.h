@@ -7,8 +7,10 @@
 #ifndef RDMATENSOR_HOLDINGS_H
 #define RDMATENSOR_HOLDINGS_H
 
+#include <linux/completion.h>
 #include <linux/kref.h>
 #include <linux/mutex.h>
+#include <linux/refcount.h>
 #include <linux/rwsem.h>
 #include <linux/xarray.h>
 #include <rdma/ib_verbs.h>
@@ -20,10 +22,13 @@
 struct net;
 struct rdmatensor_domain;
 struct rdmatensor_pool;
+struct rdmatensor_pool_info;
 
 /**
  * struct rdmatensor_holdings - what contexts share
- * @ref: contexts that have joined, the descriptors' file, and readers of the list
+ * @ref: contexts that have joined, and the descriptors' file
+ * @readers: of the list, and the list itself
+ * @unread: there are none any more
  * @id: of the domain, from 1, for readers; 0: it is not in the list
  * @worker: name of the context that made it
  * @owner: who made it
@@ -47,6 +52,8 @@ struct rdmatensor_pool;
  */
 struct rdmatensor_holdings {
 	struct kref ref;
+	refcount_t readers;
+	struct completion unread;
 	u32 id;
 	char worker[RDMATENSOR_WORKER_MAX];
 	struct rdmatensor_owner owner;
@@ -111,10 +118,16 @@ int rdmatensor_holdings_describe(struct rdmatensor_holdings *holdings, int most)
 /* The device's name. May sleep. False: it has gone, or is not used yet */
 bool rdmatensor_holdings_device(struct rdmatensor_holdings *holdings, char *name, size_t room);
 
-/* Held for the caller to put; NULL: none. The next: after *@id, which is set to its id */
+/* Held for the caller to put; NULL: none */
 struct rdmatensor_pool *rdmatensor_holdings_pool(struct rdmatensor_holdings *holdings, u32 id);
-struct rdmatensor_pool *rdmatensor_holdings_next_pool(struct rdmatensor_holdings *holdings,
-						      unsigned long *id);
+/*
+ * For readers, which do not hold it: what a pool is charged for must not last until a reader goes
+ * on. The next: after *@id, which is set to its id. Process context. False: there is none
+ */
+bool rdmatensor_holdings_pool_info(struct rdmatensor_holdings *holdings, u32 id,
+				   struct rdmatensor_pool_info *info);
+bool rdmatensor_holdings_next_pool_info(struct rdmatensor_holdings *holdings, unsigned long *id,
+					struct rdmatensor_pool_info *info);
 u32 rdmatensor_holdings_nr_pools(struct rdmatensor_holdings *holdings);
 
 /*

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * All domains by id. The table has no reference: what ends leaves it first, and a reader that
- * meets one whose last reference is gone passes it over.
+ * All domains by id. The table has no reference: what ends leaves it first, and waits for its
+ * readers, so that what a domain has is never given up by one of these.
  */
 #include <linux/xarray.h>
 #include <net/net_namespace.h>
@@ -15,6 +15,8 @@ int rdmatensor_holdings_list_add(struct rdmatensor_holdings *holdings)
 {
 	int ret;
 
+	refcount_set(&holdings->readers, 1);
+	init_completion(&holdings->unread);
 	ret = xa_alloc_cyclic(&holdings_list, &holdings->id, holdings, XA_LIMIT(1, S32_MAX),
 			      &holdings_list_next_id, GFP_KERNEL);
 	return min(ret, 0);
@@ -22,8 +24,12 @@ int rdmatensor_holdings_list_add(struct rdmatensor_holdings *holdings)
 
 void rdmatensor_holdings_list_del(struct rdmatensor_holdings *holdings)
 {
-	if (holdings->id)
-		xa_erase(&holdings_list, holdings->id);
+	if (!holdings->id)
+		return;
+	xa_erase(&holdings_list, holdings->id);
+	rdmatensor_holdings_list_put(holdings);
+	wait_for_completion(&holdings->unread);
+	/* Readers tell it */
 	holdings->id = 0;
 }
 
@@ -38,9 +44,18 @@ struct rdmatensor_holdings *rdmatensor_holdings_list_next(const struct net *net,
 		holdings = xa_find_after(&holdings_list, &at, ULONG_MAX, XA_PRESENT);
 	} while (holdings && (holdings->net_cookie != net->net_cookie ||
 			      (own && !rdmatensor_owner_is_caller(&holdings->owner)) ||
-			      !kref_get_unless_zero(&holdings->ref)));
-	xa_unlock(&holdings_list);
-	if (holdings)
+			      !kref_read(&holdings->ref)));
+	if (holdings) {
+		/* In the table it has its own */
+		refcount_inc(&holdings->readers);
 		*id = at;
+	}
+	xa_unlock(&holdings_list);
 	return holdings;
+}
+
+void rdmatensor_holdings_list_put(struct rdmatensor_holdings *holdings)
+{
+	if (refcount_dec_and_test(&holdings->readers))
+		complete(&holdings->unread);
 }

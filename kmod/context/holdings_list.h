@@ -15,7 +15,7 @@ struct rdmatensor_holdings;
  * at once. Process context. Return: 0; -ENOMEM; -EBUSY: no id is free
  */
 int rdmatensor_holdings_list_add(struct rdmatensor_holdings *holdings);
-/* No new reader finds them. Idempotent. Process context */
+/* Waits for their readers, so may sleep. After it nobody finds them. Idempotent */
 void rdmatensor_holdings_list_del(struct rdmatensor_holdings *holdings);
 
 /**
@@ -24,10 +24,11 @@ void rdmatensor_holdings_list_del(struct rdmatensor_holdings *holdings);
  * @own: those of the caller alone, as in rdmatensor_context_list_next()
  * @id: in: the id before it, 0 at first; out: its id
  *
- * Process context. Return: holdings with a reference of the caller's, which may turn out to be
- * the last one; NULL: there are no more.
+ * Process context. Return: holdings, there until rdmatensor_holdings_list_put(), for which their
+ * last user waits; NULL: there are no more.
  */
 struct rdmatensor_holdings *rdmatensor_holdings_list_next(const struct net *net, bool own,
 							  u32 *id);
+void rdmatensor_holdings_list_put(struct rdmatensor_holdings *holdings);
 
 #endif /* RDMATENSOR_HOLDINGS_LIST_H */

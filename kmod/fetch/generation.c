@@ -6,8 +6,9 @@
  * it is over: retired, with its last tensor released. Who is told of that is the context whose
  * REVEAL replaced it, or whose WITHDRAW ended it: it is referenced until then, or until it ends.
  *
- * Its tensors are taken back by the domain's worker, after the call that has made them invisible:
- * what that costs does not depend on their number.
+ * Its tensors are taken back by the domain's worker, after the REVEAL or WITHDRAW that has made
+ * them invisible: what that costs does not depend on their number, and an entry tells its end. Of
+ * what an abort or the end of a context withdraws nothing tells: these wait for the worker.
  *
  * A context that ends takes what it has not revealed with it, so that of a writer that dies readers
  * see the old generation or the new one, and never a part.
@@ -84,12 +85,17 @@ static void generation_tell(struct rdmatensor_core *core, u16 type, u64 user_dat
 	rdmatensor_ring_complete(&core->ring, &cqe);
 }
 
-void rdmatensor_generation_unuse(struct rdmatensor_lasting *lasting,
-				 struct rdmatensor_generation *base)
+struct rdmatensor_generation *rdmatensor_generation_part(struct rdmatensor_lasting *lasting,
+							 struct rdmatensor_generation *base)
+{
+	return base && rdmatensor_generation_put(lasting->rdv, base) ? base : NULL;
+}
+
+void rdmatensor_generation_over(struct rdmatensor_generation *base)
 {
 	struct generation *generation = to_generation(base);
 
-	if (!rdmatensor_generation_put(lasting->rdv, base))
+	if (!base)
 		return;
 	if (generation->asker) {
 		if (!generation->quiet)
@@ -127,10 +133,11 @@ static void generation_retire(struct work_struct *work)
 	LIST_HEAD(released);
 	bool walked;
 
+	rdmatensor_hold("retire");
 	while ((generation = rdmatensor_generation_retire(lasting->rdv, &released, &walked))) {
 		rdmatensor_publication_release_list(&released);
 		if (walked)
-			rdmatensor_generation_unuse(lasting, generation);
+			rdmatensor_generation_over(rdmatensor_generation_part(lasting, generation));
 		cond_resched();
 	}
 }
@@ -210,10 +217,18 @@ int rdmatensor_withdraw_generation(struct rdmatensor_core *core,
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_withdraw_generation);
 
-void rdmatensor_generations_abort_step(struct rdmatensor_core *core, s64 step_id)
+bool rdmatensor_generations_abort_step(struct rdmatensor_core *core, s64 step_id)
 {
-	if (rdmatensor_generation_withdraw_hidden(core->lasting->rdv, core->publisher, &step_id))
-		generation_retire_later(core->lasting);
+	if (!rdmatensor_generation_withdraw_hidden(core->lasting->rdv, core->publisher, &step_id))
+		return false;
+	generation_retire_later(core->lasting);
+	return true;
+}
+
+void rdmatensor_generations_settle(struct rdmatensor_lasting *lasting)
+{
+	might_sleep();
+	flush_work(&lasting->retire);
 }
 
 void rdmatensor_generations_init(struct rdmatensor_lasting *lasting)
@@ -253,16 +268,19 @@ static void generation_forget(struct rdmatensor_generation *base, void *arg)
 	forget->entries += !generation->quiet;
 }
 
-void rdmatensor_generations_leave(struct rdmatensor_lasting *lasting,
+bool rdmatensor_generations_leave(struct rdmatensor_lasting *lasting,
 				  struct rdmatensor_core *core)
 {
 	struct generation_forget forget = { .core = core };
+	bool hidden;
 
-	if (rdmatensor_generation_withdraw_hidden(lasting->rdv, core->publisher, NULL))
+	hidden = rdmatensor_generation_withdraw_hidden(lasting->rdv, core->publisher, NULL);
+	if (hidden)
 		generation_retire_later(lasting);
 	rdmatensor_generation_each(lasting->rdv, generation_forget, &forget);
 	if (forget.entries)
 		rdmatensor_ring_unreserve(&core->ring, forget.entries);
 	while (forget.nr--)
 		rdmatensor_core_put(core);
+	return hidden;
 }

@@ -24,13 +24,19 @@ struct rdmatensor_generation_args {
 
 /*
  * The one that a context may add tensors to. May sleep. Return: it, to be put with
- * rdmatensor_generation_unuse(); ERR_PTR: as rdmatensor_generation_join(); -ENOMEM
+ * rdmatensor_generation_part(); ERR_PTR: as rdmatensor_generation_join(); -ENOMEM
  */
 struct rdmatensor_generation *rdmatensor_generation_use(struct rdmatensor_core *core, u64 group,
 							s64 step_id);
-/* A tensor of it has been released, or was not added. Any context up to softirq */
-void rdmatensor_generation_unuse(struct rdmatensor_lasting *lasting,
-				 struct rdmatensor_generation *generation);
+/*
+ * A tensor of it has been released, or was not added, which goes before any entry that tells of
+ * that. Any context up to softirq. Return: it, if it is over: for rdmatensor_generation_over();
+ * NULL: it is not, or is NULL
+ */
+struct rdmatensor_generation *rdmatensor_generation_part(struct rdmatensor_lasting *lasting,
+							 struct rdmatensor_generation *generation);
+/* Its own entry, behind those of its tensors. Any context up to softirq. NULL: nothing */
+void rdmatensor_generation_over(struct rdmatensor_generation *generation);
 
 /**
  * rdmatensor_reveal - make what a context has published hidden visible, all at once
@@ -51,16 +57,27 @@ int rdmatensor_reveal(struct rdmatensor_core *core, const struct rdmatensor_gene
 int rdmatensor_withdraw_generation(struct rdmatensor_core *core,
 				   const struct rdmatensor_generation_args *args);
 
-/* What @core has hidden of an aborted step is withdrawn: a part of it must never be revealed */
-void rdmatensor_generations_abort_step(struct rdmatensor_core *core, s64 step_id);
+/*
+ * What @core has hidden of an aborted step is withdrawn: a part of it must never be revealed. Return:
+ * there is some, for rdmatensor_generations_settle()
+ */
+bool rdmatensor_generations_abort_step(struct rdmatensor_core *core, s64 step_id);
 
 /* A domain's life. No context is a member when it ends */
 void rdmatensor_generations_init(struct rdmatensor_lasting *lasting);
 /* Before the tensors are withdrawn, and after */
 void rdmatensor_generations_stop(struct rdmatensor_lasting *lasting);
 void rdmatensor_generations_destroy(struct rdmatensor_lasting *lasting);
-/* A context ends: what it has not revealed is withdrawn, and what it waits for has no entry */
-void rdmatensor_generations_leave(struct rdmatensor_lasting *lasting,
+/*
+ * A context ends: what it has not revealed is withdrawn, and what it waits for has no entry. Return:
+ * as rdmatensor_generations_abort_step()
+ */
+bool rdmatensor_generations_leave(struct rdmatensor_lasting *lasting,
 				  struct rdmatensor_core *core);
+/*
+ * What has been withdrawn by then is taken back, but for what is being read, which is not waited
+ * for. May sleep
+ */
+void rdmatensor_generations_settle(struct rdmatensor_lasting *lasting);
 
 #endif /* RDMATENSOR_FETCH_GENERATION_H */

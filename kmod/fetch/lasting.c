@@ -74,17 +74,19 @@ static bool lasting_forget(struct rdmatensor_lasting *lasting, struct rdmatensor
 	return pub;
 }
 
-void rdmatensor_lasting_leave(struct rdmatensor_lasting *lasting, struct rdmatensor_core *core)
+bool rdmatensor_lasting_leave(struct rdmatensor_lasting *lasting, struct rdmatensor_core *core)
 {
 	unsigned long id = 0;
+	bool hidden;
 
 	rdmatensor_rendezvous_leave(core->rdv);
-	rdmatensor_generations_leave(lasting, core);
+	hidden = rdmatensor_generations_leave(lasting, core);
 	while (lasting_forget(lasting, core, &id)) {
 		rdmatensor_core_put(core);
 		cond_resched();
 	}
 	core->lasting = NULL;
+	return hidden;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_lasting_leave);
 
@@ -132,13 +134,13 @@ static bool lasting_retire(struct rdmatensor_tensor *tensor, u64 publisher)
 	return true;
 }
 
-void rdmatensor_lasting_abort_step(struct rdmatensor_core *core, s64 step_id)
+bool rdmatensor_lasting_abort_step(struct rdmatensor_core *core, s64 step_id)
 {
 	if (!core->lasting)
-		return;
+		return false;
 	rdmatensor_rendezvous_retire_step(core->lasting->rdv, step_id, lasting_retire,
 					  core->publisher);
-	rdmatensor_generations_abort_step(core, step_id);
+	return rdmatensor_generations_abort_step(core, step_id);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_lasting_abort_step);
 

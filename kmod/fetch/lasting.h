@@ -67,9 +67,9 @@ void rdmatensor_lasting_destroy(struct rdmatensor_lasting *lasting);
 void rdmatensor_lasting_join(struct rdmatensor_lasting *lasting, struct rdmatensor_core *core);
 /*
  * What waits for the last reader of a lasting tensor waits for other contexts' peers: a WITHDRAW
- * of @core that has not ended has no entry
+ * of @core that has not ended has no entry. Return: as rdmatensor_generations_leave()
  */
-void rdmatensor_lasting_leave(struct rdmatensor_lasting *lasting, struct rdmatensor_core *core);
+bool rdmatensor_lasting_leave(struct rdmatensor_lasting *lasting, struct rdmatensor_core *core);
 
 /* Before it is offered. Process context. Return: 0, -ENOMEM, -EBUSY: too many */
 int rdmatensor_lasting_add(struct rdmatensor_lasting *lasting, struct rdmatensor_publication *pub);
@@ -78,8 +78,11 @@ void rdmatensor_lasting_remove(struct rdmatensor_publication *pub);
 /* Notes who has withdrawn it: ->withdrawer and what belongs to it. With @lasting's table's lock */
 void rdmatensor_lasting_mark(struct rdmatensor_publication *pub, struct rdmatensor_core *core,
 			     const u64 *user_data);
-/* What @core has published of an aborted step is not offered any more. May sleep */
-void rdmatensor_lasting_abort_step(struct rdmatensor_core *core, s64 step_id);
+/*
+ * What @core has published of an aborted step is not offered any more. May sleep. Return: as
+ * rdmatensor_generations_abort_step()
+ */
+bool rdmatensor_lasting_abort_step(struct rdmatensor_core *core, s64 step_id);
 
 /* Describes the one after *@id, which is set to its number. False: there is none */
 bool rdmatensor_lasting_next(struct rdmatensor_lasting *lasting, unsigned long *id,

@@ -63,12 +63,9 @@ static void publication_end_withdraw(struct rdmatensor_publication *pub)
 }
 
 /* It is in no table */
-static void publication_free(struct rdmatensor_publication *pub,
-			     struct rdmatensor_lasting *lasting)
+static void publication_free(struct rdmatensor_publication *pub)
 {
 	rdmatensor_status_clear(&pub->tensor.failed);
-	if (pub->tensor.generation)
-		rdmatensor_generation_unuse(lasting, pub->tensor.generation);
 	kfree(pub->layout);
 	kfree(pub);
 }
@@ -78,12 +75,14 @@ static void publication_release(struct rdmatensor_publication *pub)
 {
 	bool own_entry = pub->tensor.uses && !pub->told;
 	struct rdmatensor_core *core = pub->core, *own = pub->core;
+	struct rdmatensor_generation *over;
 
 	if (pub->lasting)
 		rdmatensor_lasting_remove(pub);
-	/* The range is free before the process can see the entry */
+	/* The range, and the place in the generation, are free before the process can see the entry */
 	publication_let_go(pub, !(pub->withdrawing ||
 				  (pub->tensor.generation && pub->tensor.generation->withdrawn)));
+	over = rdmatensor_generation_part(pub->lasting, pub->tensor.generation);
 	core = core ?: pub->withdrawer;
 	if (core)
 		rdmatensor_count(&core->counters, RDMATENSOR_STAT_RELEASED);
@@ -91,7 +90,8 @@ static void publication_release(struct rdmatensor_publication *pub)
 		publication_entry(pub, core, RDMATENSOR_CQE_PUBLISH, pub->user_data,
 				  pub->tensor.withdraw_status);
 	publication_end_withdraw(pub);
-	publication_free(pub, pub->lasting);
+	rdmatensor_generation_over(over);
+	publication_free(pub);
 	if (own)
 		rdmatensor_core_put(own);
 }
@@ -333,7 +333,9 @@ out_unreserve:
 	if (args->uses)
 		rdmatensor_ring_unreserve(&core->ring, 1);
 out_free:
-	publication_free(pub, core->lasting);
+	rdmatensor_generation_over(rdmatensor_generation_part(core->lasting,
+							      pub->tensor.generation));
+	publication_free(pub);
 	return ret;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_publish);
@@ -405,8 +407,10 @@ int rdmatensor_withdraw(struct rdmatensor_core *core, const u64 *user_data,
 			rdmatensor_ring_unreserve(&core->ring, 1);
 		return ret;
 	}
-	if (released)
+	if (released) {
 		publication_release(to_publication(tensor));
+		rdmatensor_hold("withdrawn");
+	}
 	return 0;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_withdraw);

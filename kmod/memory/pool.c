@@ -314,22 +314,43 @@ void rdmatensor_pool_unregister(struct rdmatensor_pool *pool)
 	rdmatensor_registration_end(&pool->reg);
 }
 
+void rdmatensor_pool_describe(const struct rdmatensor_pool *pool,
+			      struct rdmatensor_pool_info *info)
+{
+	const struct rdmatensor_memory_ops *ops = pool->memory->ops;
+
+	*info = (struct rdmatensor_pool_info) {
+		.id = pool->id,
+		.bytes = pool->bytes,
+		.peers = pool->peers,
+		.writable = pool->writable,
+		.reachable = rdmatensor_pool_reachable(pool),
+		.mappable = ops->mmap,
+		.memory = ops->name,
+		.segments = pool->reg.nr,
+		.uses = READ_ONCE(pool->regions.nr_uses),
+	};
+}
+
 static void pool_vma_open(struct vm_area_struct *vma)
 {
 	rdmatensor_pool_get(vma->vm_private_data);
 }
 
-/* With the address space's lock: the pages are freed by the work item, and not here */
+/*
+ * With the address space's lock, which freeing takes about as long as unmapping has: who unmaps
+ * a pool that was destroyed may want the memory for something else
+ */
 static void pool_vma_close(struct vm_area_struct *vma)
 {
-	rdmatensor_pool_put(vma->vm_private_data);
+	rdmatensor_pool_put_now(vma->vm_private_data);
 }
 
 /* A page that the process has dropped by MADV_DONTNEED: it is still the pool's */
 static vm_fault_t pool_vma_fault(struct vm_fault *vmf)
 {
 	const struct rdmatensor_pool *pool = vmf->vma->vm_private_data;
-	u64 offset = ((u64)vmf->pgoff << PAGE_SHIFT) - rdmatensor_pool_mmap_offset(pool);
+	u64 offset = ((u64)vmf->pgoff << PAGE_SHIFT) - rdmatensor_pool_mmap_offset(pool->id);
 
 	if (WARN_ON_ONCE(offset >= pool->bytes))
 		return VM_FAULT_SIGBUS;

@@ -26,8 +26,8 @@ struct rdmatensor_pin;
 
 /**
  * struct rdmatensor_pool - one pool
- * @ref: the context's table, every use (published tensor, fetch, export, table), every mapping
- *       and every reader
+ * @ref: the context's table, every use (published tensor, fetch, export, table) and every
+ *       mapping
  * @id: in the context, from 1
  * @bytes: whole pages
  * @peers: what they may do with it
@@ -49,6 +49,30 @@ struct rdmatensor_pool {
 	struct rdmatensor_charge charge;
 	struct rdmatensor_regions regions;
 	struct work_struct free_work;
+};
+
+/**
+ * struct rdmatensor_pool_info - description of one, for readers that do not hold it
+ * @id: in the context
+ * @bytes: its length
+ * @peers: what they may do with it
+ * @writable: it can be a destination
+ * @reachable: see rdmatensor_pool_reachable()
+ * @mappable: processes can map it
+ * @memory: name of its kind of memory, a literal
+ * @segments: how many memory regions its registration has
+ * @uses: how many uses it has
+ */
+struct rdmatensor_pool_info {
+	u32 id;
+	u64 bytes;
+	enum rdmatensor_pool_peers peers;
+	bool writable;
+	bool reachable;
+	bool mappable;
+	const char *memory;
+	u32 segments;
+	u64 uses;
 };
 
 /* Module load and unload; exit waits for pools that are being freed */
@@ -123,7 +147,8 @@ int rdmatensor_pool_register(struct rdmatensor_pool *pool, struct rdmatensor_dom
 void rdmatensor_pool_get(struct rdmatensor_pool *pool);
 /*
  * Any context. The last one has the pages freed, soon and by a work item; the pool
- * must be unregistered by then
+ * must be unregistered by then. Those that a process waits for, which destroys, unmaps or closes,
+ * use rdmatensor_pool_put_now()
  */
 void rdmatensor_pool_put(struct rdmatensor_pool *pool);
 /* The same, but with the last one the pages are free on return. May sleep */
@@ -140,9 +165,9 @@ void rdmatensor_pool_unregister(struct rdmatensor_pool *pool);
  * below 2^44, which is all that a process of 32 bits can name (mmap2()), for any number
  * of pools of any size. 0 is the ring's
  */
-static inline u64 rdmatensor_pool_mmap_offset(const struct rdmatensor_pool *pool)
+static inline u64 rdmatensor_pool_mmap_offset(u32 id)
 {
-	return (u64)pool->id << PAGE_SHIFT;
+	return (u64)id << PAGE_SHIFT;
 }
 
 /* Pages of 64 KiB leave that many ids below 2^44 */
@@ -203,6 +228,10 @@ static inline bool rdmatensor_pool_reachable(const struct rdmatensor_pool *pool)
 
 /* CPU address of a byte; what is aligned to its size of up to a page is contiguous */
 void *rdmatensor_pool_cpu(const struct rdmatensor_pool *pool, u64 offset);
+
+/* A snapshot. Any context: whoever asks keeps the pool from going */
+void rdmatensor_pool_describe(const struct rdmatensor_pool *pool,
+			      struct rdmatensor_pool_info *info);
 
 /* More than there is: refused, rather than use all memory up to find out */
 bool rdmatensor_pool_too_long(u64 bytes);
