@@ -727,7 +727,7 @@ struct rdmatensor_pool_import {
  * Regions that the process still holds end with it; mappings stay readable
  * until they are unmapped, but are connected to nothing. The memory is there, and
  * counts, until the last of them is unmapped; when this, or that munmap(), or the close() that
- * ends the domain returns, it is free.
+ * ends the domain returns, it is free, unless another call that names the pool is in progress.
  */
 struct rdmatensor_pool_destroy {
 	__u32 size;

@@ -203,7 +203,6 @@ int rdmatensor_ioctl_step_abort(struct rdmatensor_context *context, void *arg)
 	unsigned long id = 0;
 	LIST_HEAD(released);
 	LIST_HEAD(waiters);
-	bool hidden;
 	int ret;
 
 	/* SUBMIT's -EAGAIN is the ring's: who meets it submits again and again */
@@ -223,16 +222,18 @@ int rdmatensor_ioctl_step_abort(struct rdmatensor_context *context, void *arg)
 					 &waiters);
 	rdmatensor_rendezvous_work_off_many(&waiters);
 	rdmatensor_publication_release_list(&released);
-	hidden = rdmatensor_lasting_abort_step(core, abort->step_id);
+	rdmatensor_lasting_abort_step(core, abort->step_id);
 	while ((channel = rdmatensor_context_next_channel(context, &id))) {
 		rdmatensor_response_abort_step(channel, abort->step_id, &status);
 		rdmatensor_channel_put(channel);
 	}
 	rdmatensor_operation_abort_step(core, abort->step_id, &status);
 	rdmatensor_status_clear(&status);
-	/* Nothing tells when its memory is the process's again. Last: others are told first */
-	if (hidden)
-		rdmatensor_generations_settle(core->lasting);
+	/*
+	 * Nothing tells when memory of hidden generations is the process's again. Last, for others are
+	 * told first; and always, for another caller may have withdrawn them a moment ago
+	 */
+	rdmatensor_generations_settle(core->lasting);
 	return 0;
 }
 

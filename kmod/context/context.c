@@ -165,7 +165,7 @@ static void context_device_gone(struct rdmatensor_adapter *adapter)
 void rdmatensor_context_close(struct rdmatensor_context *context)
 {
 	LIST_HEAD(released);
-	bool hidden;
+	bool silent;
 
 	rdmatensor_context_list_del(&context->listed);
 	if (context->started) {
@@ -183,11 +183,11 @@ void rdmatensor_context_close(struct rdmatensor_context *context)
 		/* No caller can release shares any more, and a shared tensor is still published */
 		rdmatensor_local_release_all(&context->core);
 		rdmatensor_context_tables_free(context);
-		hidden = rdmatensor_lasting_leave(&context->holdings->lasting, &context->core);
+		silent = rdmatensor_lasting_leave(&context->holdings->lasting, &context->core);
 		rdmatensor_rendezvous_drain(context->core.rdv, &released);
 		rdmatensor_publication_release_list(&released);
 		/* Of who stays in the domain nobody is told when its memory is free */
-		if (hidden)
+		if (silent)
 			rdmatensor_generations_settle(&context->holdings->lasting);
 
 		destroy_workqueue(context->down_wq);

@@ -67,11 +67,20 @@ static int generation_new(struct rdmatensor_rendezvous *rdv, u64 group, s64 step
 	new->step_id = step_id;
 	new->owner = owner;
 	new->users = 1;
+	new->untold = 1;
 	INIT_LIST_HEAD(&new->tensors);
 	/* The one that is being filled is found first */
 	list_add(&new->item, &rdv->generations);
 	*generation = new;
 	return 0;
+}
+
+static void generation_use(struct rdmatensor_rendezvous *rdv,
+			   struct rdmatensor_generation *generation)
+{
+	lockdep_assert_held(&rdv->lock);
+	generation->users++;
+	generation->untold++;
 }
 
 int rdmatensor_generation_join(struct rdmatensor_rendezvous *rdv, u64 group, s64 step_id,
@@ -89,34 +98,42 @@ int rdmatensor_generation_join(struct rdmatensor_rendezvous *rdv, u64 group, s64
 	else if ((*generation)->owner != owner)
 		ret = -EBUSY;
 	else
-		(*generation)->users++;
+		generation_use(rdv, *generation);
 	spin_unlock_bh(&rdv->lock);
 	return ret;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_generation_join);
 
-bool rdmatensor_generation_put(struct rdmatensor_rendezvous *rdv,
+void rdmatensor_generation_put(struct rdmatensor_rendezvous *rdv,
 			       struct rdmatensor_generation *generation)
 {
-	bool over;
-
 	spin_lock_bh(&rdv->lock);
-	over = !--generation->users;
-	if (over) {
+	if (!--generation->users) {
 		list_del_init(&generation->item);
 		rdv->nr_generations--;
 	}
 	spin_unlock_bh(&rdv->lock);
-	return over;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_generation_put);
+
+bool rdmatensor_generation_told(struct rdmatensor_rendezvous *rdv,
+				struct rdmatensor_generation *generation)
+{
+	bool last;
+
+	spin_lock_bh(&rdv->lock);
+	last = !--generation->untold;
+	spin_unlock_bh(&rdv->lock);
+	return last;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_generation_told);
 
 /* Its last user is the walk that retires it, which is to come */
 static void generation_end(struct rdmatensor_rendezvous *rdv,
 			   struct rdmatensor_generation *generation)
 {
 	generation_move(rdv, generation, RDMATENSOR_GENERATION_RETIRED);
-	generation->users++;
+	generation_use(rdv, generation);
 }
 
 /* Of the former one, and of those that it has gone back from, the steps that are newer */
@@ -222,7 +239,8 @@ static struct rdmatensor_generation *generation_to_walk(struct rdmatensor_rendez
 {
 	struct rdmatensor_generation *generation;
 
-	list_for_each_entry(generation, &rdv->generations, item) {
+	/* The oldest first: who waits for its own does not wait for all that come later */
+	list_for_each_entry_reverse(generation, &rdv->generations, item) {
 		if (generation->state == RDMATENSOR_GENERATION_RETIRED && !generation->walked)
 			return generation;
 	}

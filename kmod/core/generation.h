@@ -39,7 +39,8 @@ enum rdmatensor_generation_state {
  * @owner: the one who adds to it and reveals it
  * @state: enum rdmatensor_generation_state
  * @users: its tensors until they are released, who is about to add one, and the walk that is
- *         to retire them. Without any it is over
+ *         to retire them. Without any it is over, and out of the table
+ * @untold: these, and those that have been released, but whose entries have not been written
  * @walked: the walk has been through
  * @withdrawn: nothing has taken its place
  * @past: newer steps that it has gone back from, the last one first
@@ -57,6 +58,7 @@ struct rdmatensor_generation {
 	u8 nr_past;
 	s64 past[RDMATENSOR_GENERATION_PAST];
 	u32 users;
+	u32 untold;
 	struct list_head tensors;
 };
 
@@ -105,9 +107,12 @@ int rdmatensor_generation_join(struct rdmatensor_rendezvous *rdv, u64 group, s64
 			       u64 owner, struct rdmatensor_generation **spare,
 			       struct rdmatensor_generation **generation);
 
-/* One user less. Return: true: it is over, out of the table, and the caller's. Any context */
-bool rdmatensor_generation_put(struct rdmatensor_rendezvous *rdv,
+/* One user less, which is still to tell of that. Any context */
+void rdmatensor_generation_put(struct rdmatensor_rendezvous *rdv,
 			       struct rdmatensor_generation *generation);
+/* It has told. Return: true: it was the last one: all of it is the caller's. Any context */
+bool rdmatensor_generation_told(struct rdmatensor_rendezvous *rdv,
+				struct rdmatensor_generation *generation);
 
 /**
  * rdmatensor_generation_reveal - make a generation visible

@@ -85,17 +85,12 @@ static void generation_tell(struct rdmatensor_core *core, u16 type, u64 user_dat
 	rdmatensor_ring_complete(&core->ring, &cqe);
 }
 
-struct rdmatensor_generation *rdmatensor_generation_part(struct rdmatensor_lasting *lasting,
-							 struct rdmatensor_generation *base)
-{
-	return base && rdmatensor_generation_put(lasting->rdv, base) ? base : NULL;
-}
-
-void rdmatensor_generation_over(struct rdmatensor_generation *base)
+void rdmatensor_generation_told_by(struct rdmatensor_lasting *lasting,
+				   struct rdmatensor_generation *base)
 {
 	struct generation *generation = to_generation(base);
 
-	if (!base)
+	if (!rdmatensor_generation_told(lasting->rdv, base))
 		return;
 	if (generation->asker) {
 		if (!generation->quiet)
@@ -136,8 +131,10 @@ static void generation_retire(struct work_struct *work)
 	rdmatensor_hold("retire");
 	while ((generation = rdmatensor_generation_retire(lasting->rdv, &released, &walked))) {
 		rdmatensor_publication_release_list(&released);
-		if (walked)
-			rdmatensor_generation_over(rdmatensor_generation_part(lasting, generation));
+		if (walked) {
+			rdmatensor_generation_put(lasting->rdv, generation);
+			rdmatensor_generation_told_by(lasting, generation);
+		}
 		cond_resched();
 	}
 }
@@ -217,12 +214,10 @@ int rdmatensor_withdraw_generation(struct rdmatensor_core *core,
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_withdraw_generation);
 
-bool rdmatensor_generations_abort_step(struct rdmatensor_core *core, s64 step_id)
+void rdmatensor_generations_abort_step(struct rdmatensor_core *core, s64 step_id)
 {
-	if (!rdmatensor_generation_withdraw_hidden(core->lasting->rdv, core->publisher, &step_id))
-		return false;
-	generation_retire_later(core->lasting);
-	return true;
+	if (rdmatensor_generation_withdraw_hidden(core->lasting->rdv, core->publisher, &step_id))
+		generation_retire_later(core->lasting);
 }
 
 void rdmatensor_generations_settle(struct rdmatensor_lasting *lasting)
@@ -272,15 +267,16 @@ bool rdmatensor_generations_leave(struct rdmatensor_lasting *lasting,
 				  struct rdmatensor_core *core)
 {
 	struct generation_forget forget = { .core = core };
-	bool hidden;
+	bool silent;
 
-	hidden = rdmatensor_generation_withdraw_hidden(lasting->rdv, core->publisher, NULL);
-	if (hidden)
+	silent = rdmatensor_generation_withdraw_hidden(lasting->rdv, core->publisher, NULL);
+	if (silent)
 		generation_retire_later(lasting);
 	rdmatensor_generation_each(lasting->rdv, generation_forget, &forget);
 	if (forget.entries)
 		rdmatensor_ring_unreserve(&core->ring, forget.entries);
+	silent |= forget.nr;
 	while (forget.nr--)
 		rdmatensor_core_put(core);
-	return hidden;
+	return silent;
 }

@@ -23,20 +23,18 @@ struct rdmatensor_generation_args {
 };
 
 /*
- * The one that a context may add tensors to. May sleep. Return: it, to be put with
- * rdmatensor_generation_part(); ERR_PTR: as rdmatensor_generation_join(); -ENOMEM
+ * The one that a context may add tensors to. May sleep. Return: it, with a user of the caller's;
+ * ERR_PTR: as rdmatensor_generation_join(); -ENOMEM
  */
 struct rdmatensor_generation *rdmatensor_generation_use(struct rdmatensor_core *core, u64 group,
 							s64 step_id);
 /*
- * A tensor of it has been released, or was not added, which goes before any entry that tells of
- * that. Any context up to softirq. Return: it, if it is over: for rdmatensor_generation_over();
- * NULL: it is not, or is NULL
+ * The entries of a tensor of it that has been released, which rdmatensor_generation_put() went
+ * before, have been written, or it was not added. With the last one comes that of the generation.
+ * Any context up to softirq
  */
-struct rdmatensor_generation *rdmatensor_generation_part(struct rdmatensor_lasting *lasting,
-							 struct rdmatensor_generation *generation);
-/* Its own entry, behind those of its tensors. Any context up to softirq. NULL: nothing */
-void rdmatensor_generation_over(struct rdmatensor_generation *generation);
+void rdmatensor_generation_told_by(struct rdmatensor_lasting *lasting,
+				   struct rdmatensor_generation *generation);
 
 /**
  * rdmatensor_reveal - make what a context has published hidden visible, all at once
@@ -58,10 +56,10 @@ int rdmatensor_withdraw_generation(struct rdmatensor_core *core,
 				   const struct rdmatensor_generation_args *args);
 
 /*
- * What @core has hidden of an aborted step is withdrawn: a part of it must never be revealed. Return:
- * there is some, for rdmatensor_generations_settle()
+ * What @core has hidden of an aborted step is withdrawn: a part of it must never be revealed. Nothing
+ * tells when it has been taken back, but rdmatensor_generations_settle()
  */
-bool rdmatensor_generations_abort_step(struct rdmatensor_core *core, s64 step_id);
+void rdmatensor_generations_abort_step(struct rdmatensor_core *core, s64 step_id);
 
 /* A domain's life. No context is a member when it ends */
 void rdmatensor_generations_init(struct rdmatensor_lasting *lasting);
@@ -70,7 +68,7 @@ void rdmatensor_generations_stop(struct rdmatensor_lasting *lasting);
 void rdmatensor_generations_destroy(struct rdmatensor_lasting *lasting);
 /*
  * A context ends: what it has not revealed is withdrawn, and what it waits for has no entry. Return:
- * as rdmatensor_generations_abort_step()
+ * nothing else than rdmatensor_generations_settle() tells when some of that has been taken back
  */
 bool rdmatensor_generations_leave(struct rdmatensor_lasting *lasting,
 				  struct rdmatensor_core *core);

@@ -77,16 +77,16 @@ static bool lasting_forget(struct rdmatensor_lasting *lasting, struct rdmatensor
 bool rdmatensor_lasting_leave(struct rdmatensor_lasting *lasting, struct rdmatensor_core *core)
 {
 	unsigned long id = 0;
-	bool hidden;
+	bool silent;
 
 	rdmatensor_rendezvous_leave(core->rdv);
-	hidden = rdmatensor_generations_leave(lasting, core);
+	silent = rdmatensor_generations_leave(lasting, core);
 	while (lasting_forget(lasting, core, &id)) {
 		rdmatensor_core_put(core);
 		cond_resched();
 	}
 	core->lasting = NULL;
-	return hidden;
+	return silent;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_lasting_leave);
 
@@ -134,13 +134,13 @@ static bool lasting_retire(struct rdmatensor_tensor *tensor, u64 publisher)
 	return true;
 }
 
-bool rdmatensor_lasting_abort_step(struct rdmatensor_core *core, s64 step_id)
+void rdmatensor_lasting_abort_step(struct rdmatensor_core *core, s64 step_id)
 {
 	if (!core->lasting)
-		return false;
+		return;
 	rdmatensor_rendezvous_retire_step(core->lasting->rdv, step_id, lasting_retire,
 					  core->publisher);
-	return rdmatensor_generations_abort_step(core, step_id);
+	rdmatensor_generations_abort_step(core, step_id);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_lasting_abort_step);
 

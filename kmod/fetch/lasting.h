@@ -78,11 +78,8 @@ void rdmatensor_lasting_remove(struct rdmatensor_publication *pub);
 /* Notes who has withdrawn it: ->withdrawer and what belongs to it. With @lasting's table's lock */
 void rdmatensor_lasting_mark(struct rdmatensor_publication *pub, struct rdmatensor_core *core,
 			     const u64 *user_data);
-/*
- * What @core has published of an aborted step is not offered any more. May sleep. Return: as
- * rdmatensor_generations_abort_step()
- */
-bool rdmatensor_lasting_abort_step(struct rdmatensor_core *core, s64 step_id);
+/* What @core has published of an aborted step is not offered any more. May sleep */
+void rdmatensor_lasting_abort_step(struct rdmatensor_core *core, s64 step_id);
 
 /* Describes the one after *@id, which is set to its number. False: there is none */
 bool rdmatensor_lasting_next(struct rdmatensor_lasting *lasting, unsigned long *id,

@@ -70,19 +70,21 @@ static void publication_free(struct rdmatensor_publication *pub)
 	kfree(pub);
 }
 
-/* The table has released it: no read of its memory is in flight */
-static void publication_release(struct rdmatensor_publication *pub)
+/*
+ * The table has released it: no read of its memory is in flight. All that it has taken is free
+ * before the process can see an entry that says so
+ */
+static void publication_end(struct rdmatensor_publication *pub)
 {
+	struct rdmatensor_generation *generation = pub->tensor.generation;
 	bool own_entry = pub->tensor.uses && !pub->told;
-	struct rdmatensor_core *core = pub->core, *own = pub->core;
-	struct rdmatensor_generation *over;
+	struct rdmatensor_core *core = pub->core;
 
 	if (pub->lasting)
 		rdmatensor_lasting_remove(pub);
-	/* The range, and the place in the generation, are free before the process can see the entry */
-	publication_let_go(pub, !(pub->withdrawing ||
-				  (pub->tensor.generation && pub->tensor.generation->withdrawn)));
-	over = rdmatensor_generation_part(pub->lasting, pub->tensor.generation);
+	publication_let_go(pub, !(pub->withdrawing || (generation && generation->withdrawn)));
+	if (generation)
+		rdmatensor_generation_put(pub->lasting->rdv, generation);
 	core = core ?: pub->withdrawer;
 	if (core)
 		rdmatensor_count(&core->counters, RDMATENSOR_STAT_RELEASED);
@@ -90,10 +92,24 @@ static void publication_release(struct rdmatensor_publication *pub)
 		publication_entry(pub, core, RDMATENSOR_CQE_PUBLISH, pub->user_data,
 				  pub->tensor.withdraw_status);
 	publication_end_withdraw(pub);
-	rdmatensor_generation_over(over);
+}
+
+/* What has ended, and been told of, is nobody's */
+static void publication_forget(struct rdmatensor_publication *pub)
+{
+	struct rdmatensor_core *own = pub->core;
+
+	if (pub->tensor.generation)
+		rdmatensor_generation_told_by(pub->lasting, pub->tensor.generation);
 	publication_free(pub);
 	if (own)
 		rdmatensor_core_put(own);
+}
+
+static void publication_release(struct rdmatensor_publication *pub)
+{
+	publication_end(pub);
+	publication_forget(pub);
 }
 
 /* @span: from the tensor's first byte to behind its last one */
@@ -333,8 +349,10 @@ out_unreserve:
 	if (args->uses)
 		rdmatensor_ring_unreserve(&core->ring, 1);
 out_free:
-	rdmatensor_generation_over(rdmatensor_generation_part(core->lasting,
-							      pub->tensor.generation));
+	if (pub->tensor.generation) {
+		rdmatensor_generation_put(core->lasting->rdv, pub->tensor.generation);
+		rdmatensor_generation_told_by(core->lasting, pub->tensor.generation);
+	}
 	publication_free(pub);
 	return ret;
 }
@@ -408,8 +426,9 @@ int rdmatensor_withdraw(struct rdmatensor_core *core, const u64 *user_data,
 		return ret;
 	}
 	if (released) {
-		publication_release(to_publication(tensor));
+		publication_end(to_publication(tensor));
 		rdmatensor_hold("withdrawn");
+		publication_forget(to_publication(tensor));
 	}
 	return 0;
 }

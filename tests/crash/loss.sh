@@ -131,11 +131,11 @@ if [ $# = 0 ]; then
 			grep "^$LAB_PEER_IP .*FAILED" /tmp/neigh.out
 		kill $monitor
 	fi
-	lab-barrier unanswered 60
+	lab-barrier unanswered 120
 	netem none
 	[ "$LAB_NODE" = 0 ] || check "is asked for again, and fetched from" fetch_ends_well
 fi
-lab-barrier asked-again 60
+lab-barrier asked-again 120
 
 # A peer that stops: no packet tells it
 lab-barrier dying 60

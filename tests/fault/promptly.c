@@ -51,76 +51,77 @@ static void join(struct rdmatensor_start *start)
  * A process of its own that makes one call: that it sleeps there says nothing, for most calls
  * sleep some time, but that it returns does
  */
-struct partner {
+static struct {
 	pid_t pid;
-	int in, out;
-};
-
-/* Return: true in it */
-static int partner_begin(struct partner *partner)
-{
-	int in[2], out[2];
-
-	EQ(pipe(in), 0);
-	EQ(pipe(out), 0);
-	fflush(stdout);
-	partner->pid = fork();
-	CHECK(partner->pid >= 0);
-	partner->in = partner->pid ? in[1] : in[0];
-	partner->out = partner->pid ? out[0] : out[1];
-	close(partner->pid ? in[0] : in[1]);
-	close(partner->pid ? out[1] : out[0]);
-	return !partner->pid;
-}
+	int go[2], told[2];
+	int (*before)(void);
+	void (*call)(void);
+} partner;
 
 /* In it */
-static void partner_tells(struct partner *partner)
+static void partner_tells(const void *what, size_t bytes)
 {
-	if (write(partner->out, "", 1) != 1)
-		_exit(200);
+	EQ(write(partner.told[1], what, bytes), bytes);
 }
 
-static void partner_waits(struct partner *partner)
+static int partner_runs(void)
 {
+	uint32_t said;
 	char c;
 
-	if (read(partner->in, &c, 1) != 1)
-		_exit(201);
+	/* It does not outlive a case that fails */
+	alarm(120);
+	said = (uint32_t)partner.before();
+	partner_tells(&said, sizeof(said));
+	EQ(read(partner.go[0], &c, 1), 1);
+	partner.call();
+	partner_tells(&said, sizeof(said));
+	return 0;
 }
 
-/* Beside it */
-static void partner_goes(struct partner *partner)
+/* Beside it. Return: 0: it says nothing for so long; 1: *said */
+static int partner_said(int ms, uint32_t *said)
 {
-	EQ(write(partner->in, "", 1), 1);
+	struct pollfd fd = { .fd = partner.told[0], .events = POLLIN };
+
+	return poll(&fd, 1, ms) == 1 && read(fd.fd, said, sizeof(*said)) == sizeof(*said);
 }
 
-static int partner_told(struct partner *partner, int ms)
+/* Return: what it says, having come to its call */
+static uint32_t partner_begin(int (*before)(void), void (*its_call)(void))
 {
-	struct pollfd fd = { .fd = partner->out, .events = POLLIN };
-	char c;
+	uint32_t said;
 
-	EQ(fd.fd < 0, 0);
-	return poll(&fd, 1, ms) == 1 && read(partner->out, &c, 1) == 1;
+	EQ(pipe(partner.go), 0);
+	EQ(pipe(partner.told), 0);
+	partner.before = before;
+	partner.call = its_call;
+	partner.pid = test_child_begin(partner_runs);
+	close(partner.go[0]);
+	close(partner.told[1]);
+	CHECK(partner_said(60000, &said));
+	return said;
 }
 
-static void partner_end(struct partner *partner)
+static void partner_goes(void)
 {
-	int status;
-
-	EQ(waitpid(partner->pid, &status, 0), partner->pid);
-	EQ(status, 0);
-	close(partner->in);
-	close(partner->out);
+	EQ(write(partner.go[1], "", 1), 1);
 }
 
 /* Its call does not return while the thread is held, and does afterwards */
-static void partner_is_kept(struct partner *partner)
+static void partner_is_kept(void)
 {
+	uint32_t said;
+	int status;
+
 	hold_wait();
-	EQ(partner_told(partner, 500), 0);
+	EQ(partner_said(500, &said), 0);
 	hold_go();
-	CHECK(partner_told(partner, 60000));
-	partner_end(partner);
+	CHECK(partner_said(60000, &said));
+	EQ(waitpid(partner.pid, &status, 0), partner.pid);
+	EQ(status, 0);
+	close(partner.go[1]);
+	close(partner.told[0]);
 }
 
 static char room[RDMATENSOR_DUMP_ROOM_MAX] __attribute__((aligned(4)));
@@ -170,72 +171,68 @@ TEST(a_reader_keeps_no_pool)
 	test_param("memlock", 0);
 }
 
+static struct side other;
+
+static int opens(void)
+{
+	side_open(&other, "partner", BYTES, 0, NULL);
+	return 0;
+}
+
+static void closes(void)
+{
+	side_close(&other);
+}
+
 TEST(a_reader_keeps_no_domain)
 {
 	struct rdmatensor_dump dump;
-	struct partner partner;
 	struct caller reader;
-	struct side other;
 
 	/* Its own comes after that of the partner, which is read first */
-	if (partner_begin(&partner)) {
-		side_open(&other, "partner", BYTES, 0, NULL);
-		partner_tells(&partner);
-		partner_waits(&partner);
-		side_close(&other);
-		partner_tells(&partner);
-		_exit(0);
-	}
-	CHECK(partner_told(&partner, 60000));
-	open_without_pool("reader");
+	partner_begin(opens, closes);
+	side_open(&s, "reader", 4096, 0, NULL);
 	hold_at("domain_read");
 	dump_begin(&reader, &dump, RDMATENSOR_NL_CMD_DOMAIN_GET);
-	partner_goes(&partner);
-	partner_is_kept(&partner);
+	partner_goes();
+	partner_is_kept();
 	EQ(caller_end(&reader), 0);
+}
+
+static void *mapped;
+
+static int maps_and_destroys(void)
+{
+	struct rdmatensor_pool_create pool;
+
+	EQ(create(rdmatensor_fd(s.rt), &pool), 0);
+	mapped = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, rdmatensor_fd(s.rt),
+		      (off_t)pool.out_mmap_offset);
+	CHECK(mapped != MAP_FAILED);
+	EQ(destroy(rdmatensor_fd(s.rt), pool.out_pool_id), 0);
+	return 0;
+}
+
+static void unmaps(void)
+{
+	EQ(munmap(mapped, BYTES), 0);
 }
 
 TEST(memory_is_free_after_munmap)
 {
-	struct rdmatensor_pool_create pool;
-	struct partner partner;
-	void *at;
-
 	open_without_pool("maker");
-	if (partner_begin(&partner)) {
-		EQ(create(rdmatensor_fd(s.rt), &pool), 0);
-		at = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, rdmatensor_fd(s.rt),
-			  (off_t)pool.out_mmap_offset);
-		CHECK(at != MAP_FAILED);
-		EQ(destroy(rdmatensor_fd(s.rt), pool.out_pool_id), 0);
-		partner_tells(&partner);
-		partner_waits(&partner);
-		EQ(munmap(at, BYTES), 0);
-		partner_tells(&partner);
-		_exit(0);
-	}
-	CHECK(partner_told(&partner, 60000));
+	partner_begin(maps_and_destroys, unmaps);
 	hold_at("pool_free");
-	partner_goes(&partner);
-	partner_is_kept(&partner);
+	partner_goes();
+	partner_is_kept();
 }
 
 TEST(memory_is_free_after_close)
 {
-	struct partner partner;
-
-	if (partner_begin(&partner)) {
-		side_open(&s, "maker", BYTES, 0, NULL);
-		partner_tells(&partner);
-		partner_waits(&partner);
-		side_close(&s);
-		partner_tells(&partner);
-		_exit(0);
-	}
-	CHECK(partner_told(&partner, 60000));
+	partner_begin(opens, closes);
 	hold_at("pool_free");
-	partner_goes(&partner);
-	partner_is_kept(&partner);
+	partner_goes();
+	partner_is_kept();
 }
 
 /* In a generation, and of a region of its own. Return: the operation's error */
@@ -270,30 +267,46 @@ TEST(what_is_hidden_of_a_step_is_free_after_its_abort)
 	EQ(rdmatensor_pool_free(s.rt, &s.pool, at), 0);
 }
 
-TEST(what_a_writer_has_hidden_is_free_after_its_close)
+static int hides(void)
 {
-	struct partner partner;
-	struct side writer;
+	side_open(&other, "writer", BYTES, 0, join);
+	EQ(publish_in(&other, "t", 3, side_alloc(&other, 64)), 0);
+	return (int)other.pool.id;
+}
+
+static void withdraws_and_closes(void)
+{
+	struct rdmatensor_op op;
+
+	rdmatensor_prep_withdraw_generation(&op, GROUP, 3, 9);
+	EQ(side_do(&other, &op), 0);
+	side_close(&other);
+}
+
+/* @how: what it has withdrawn itself, and not been told of, is free as well */
+static void writer_closes(void (*how)(void))
+{
+	uint32_t pool;
 
 	side_open(&s, "maker", BYTES, 0, NULL);
 	EQ(rdmatensor_domain_create(s.rt, RDMATENSOR_DOMAIN_CLOEXEC, &domain), 0);
-	if (partner_begin(&partner)) {
-		side_open(&writer, "writer", BYTES, 0, join);
-		EQ(publish_in(&writer, "t", 3, side_alloc(&writer, 64)), 0);
-		if (write(partner.out, &writer.pool.id, sizeof(writer.pool.id)) < 0)
-			_exit(202);
-		partner_waits(&partner);
-		side_close(&writer);
-		partner_tells(&partner);
-		_exit(0);
-	}
-	EQ(read(partner.out, &writer.pool.id, sizeof(writer.pool.id)), sizeof(writer.pool.id));
-	EQ(destroy(rdmatensor_fd(s.rt), writer.pool.id), -EBUSY);
+	pool = partner_begin(hides, how);
+	EQ(destroy(rdmatensor_fd(s.rt), pool), -EBUSY);
 	hold_at("retire");
-	partner_goes(&partner);
-	partner_is_kept(&partner);
-	EQ(destroy(rdmatensor_fd(s.rt), writer.pool.id), 0);
+	partner_goes();
+	partner_is_kept();
+	EQ(destroy(rdmatensor_fd(s.rt), pool), 0);
 	close(domain);
+}
+
+TEST(what_a_writer_has_hidden_is_free_after_its_close)
+{
+	writer_closes(closes);
+}
+
+TEST(what_a_writer_has_withdrawn_is_free_after_its_close)
+{
+	writer_closes(withdraws_and_closes);
 }
 
 /* Another context may fill that step: there is no generation of it when WITHDRAW's entry is there */
@@ -302,7 +315,6 @@ TEST(the_last_of_a_generation_is_withdrawn)
 	struct rdmatensor_submit submit;
 	struct caller withdrawing;
 	struct rdmatensor_op op;
-	struct side other;
 
 	side_open(&s, "maker", BYTES, 0, NULL);
 	EQ(rdmatensor_domain_create(s.rt, RDMATENSOR_DOMAIN_CLOEXEC, &domain), 0);

@@ -71,6 +71,13 @@ static int join(struct generation_world *world, s64 step_id, u64 owner,
 	return ret;
 }
 
+/* A user parts from it, and has told. Return: it was the last one */
+static bool part(struct generation_world *world, struct rdmatensor_generation *generation)
+{
+	rdmatensor_generation_put(world->lasting, generation);
+	return rdmatensor_generation_told(world->lasting, generation);
+}
+
 /* Tensor number @i, hidden. @matches: what it has met, which is nothing */
 static int hide(struct kunit *test, struct generation_world *world, int i, const char *name,
 		s64 step_id)
@@ -85,7 +92,7 @@ static int hide(struct kunit *test, struct generation_world *world, int i, const
 		return ret;
 	ret = rdmatensor_rendezvous_publish_lasting(world->a, tensor, name, 1, step_id, &matches);
 	KUNIT_EXPECT_TRUE(test, list_empty(&matches));
-	if (ret && rdmatensor_generation_put(world->lasting, tensor->generation))
+	if (ret && part(world, tensor->generation))
 		kfree(tensor->generation);
 	return ret;
 }
@@ -118,7 +125,7 @@ static int reveal(struct generation_world *world, s64 step_id)
 static bool let_go(struct generation_world *world, struct rdmatensor_tensor *tensor)
 {
 	struct rdmatensor_generation *generation = tensor->generation;
-	bool over = rdmatensor_generation_put(world->lasting, generation);
+	bool over = part(world, generation);
 
 	if (over)
 		kfree(generation);
@@ -145,7 +152,7 @@ static int retire(struct kunit *test, struct generation_world *world, bool *over
 			nr++;
 		}
 	}
-	*over = rdmatensor_generation_put(world->lasting, generation);
+	*over = part(world, generation);
 	if (*over)
 		kfree(generation);
 	return nr;
@@ -409,7 +416,7 @@ static void of_one_owner(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, reveal(world, 1), 0);
 	KUNIT_EXPECT_EQ(test, join(world, 1, OTHER, &late), -EALREADY);
 	/* One without tensors is none */
-	KUNIT_EXPECT_TRUE(test, rdmatensor_generation_put(world->lasting, generation));
+	KUNIT_EXPECT_TRUE(test, part(world, generation));
 	kfree(generation);
 	KUNIT_EXPECT_EQ(test, rdmatensor_generation_reveal(world->lasting, GROUP, 2, OTHER, mark,
 							   world), -ENOENT);
@@ -567,10 +574,52 @@ static void bounded(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, join(world, step, OWNER, &generation), 0);
 	KUNIT_EXPECT_EQ(test, join(world, step, OWNER, &generation), -ENOSPC);
 	KUNIT_EXPECT_EQ(test, join(world, 3, OWNER, &generation), 0);
-	KUNIT_EXPECT_FALSE(test, rdmatensor_generation_put(world->lasting, generation));
-	KUNIT_EXPECT_TRUE(test, rdmatensor_generation_put(world->lasting, generation));
+	KUNIT_EXPECT_FALSE(test, part(world, generation));
+	KUNIT_EXPECT_TRUE(test, part(world, generation));
 	kfree(generation);
 	KUNIT_EXPECT_EQ(test, join(world, step, OWNER, &generation), 0);
+	end_world(world);
+}
+
+/* Out of the table with its last user; and told of with the last one that tells, whoever that is */
+static void told_in_any_order(struct kunit *test)
+{
+	struct generation_world *world = new_world(test);
+	struct rdmatensor_generation *generation, *next;
+
+	KUNIT_ASSERT_EQ(test, join(world, 3, OWNER, &generation), 0);
+	KUNIT_ASSERT_EQ(test, join(world, 3, OWNER, &generation), 0);
+	rdmatensor_generation_put(world->lasting, generation);
+	KUNIT_EXPECT_EQ(test, join(world, 3, OTHER, &next), -EBUSY);
+	rdmatensor_generation_put(world->lasting, generation);
+	KUNIT_EXPECT_EQ(test, join(world, 3, OTHER, &next), 0);
+	KUNIT_EXPECT_PTR_NE(test, next, generation);
+	KUNIT_EXPECT_FALSE(test, rdmatensor_generation_told(world->lasting, generation));
+	KUNIT_EXPECT_TRUE(test, rdmatensor_generation_told(world->lasting, generation));
+	kfree(generation);
+	KUNIT_EXPECT_TRUE(test, part(world, next));
+	kfree(next);
+	end_world(world);
+}
+
+/* Of those that have been replaced, the first one first */
+static void retired_in_order(struct kunit *test)
+{
+	struct generation_world *world = new_world(test);
+	bool over;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		KUNIT_EXPECT_EQ(test, hide(test, world, i, "x", i), 0);
+		KUNIT_EXPECT_EQ(test, reveal(world, i), !!i);
+	}
+	for (i = 0; i < 2; i++) {
+		/* It has only that tensor, which is released with it */
+		KUNIT_EXPECT_FALSE(test, list_empty(&world->tensors[i].sibling));
+		KUNIT_EXPECT_EQ(test, retire(test, world, &over), 1);
+		KUNIT_EXPECT_TRUE(test, over);
+		KUNIT_EXPECT_TRUE(test, list_empty(&world->tensors[i].sibling));
+	}
 	end_world(world);
 }
 
@@ -588,6 +637,8 @@ static struct kunit_case generation_cases[] = {
 	KUNIT_CASE(of_several_groups),
 	KUNIT_CASE(of_many_tensors),
 	KUNIT_CASE(bounded),
+	KUNIT_CASE(told_in_any_order),
+	KUNIT_CASE(retired_in_order),
 	{}
 };
 

@@ -74,7 +74,7 @@ void test_param(const char *name, unsigned int value)
 	EQ(fclose(file), 0);
 }
 
-int test_child(int (*fn)(void))
+pid_t test_child_begin(int (*fn)(void))
 {
 	int status;
 	pid_t pid;
@@ -91,6 +91,14 @@ int test_child(int (*fn)(void))
 		status = fn();
 		_exit(status & 255 ? status & 255 : !!status);
 	}
+	return pid;
+}
+
+int test_child(int (*fn)(void))
+{
+	pid_t pid = test_child_begin(fn);
+	int status;
+
 	EQ(waitpid(pid, &status, 0), pid);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 256 + WTERMSIG(status);
 }

@@ -31,6 +31,8 @@ void test_fail(const char *file, int line, const char *fmt, ...)
  * signal ended it
  */
 int test_child(int (*fn)(void));
+/* The same, but for the wait. Return: its pid */
+pid_t test_child_begin(int (*fn)(void));
 
 /*
  * In a process that gives up what it could not get back: a user who may lock @limit bytes.

@@ -186,7 +186,7 @@ static bool may_come(int err)
 {
 	return err == -ETIMEDOUT || err == -ECONNREFUSED || err == -EHOSTUNREACH ||
 	       err == -ENETUNREACH || err == -EADDRNOTAVAIL || err == -ECONNRESET ||
-	       err == -ENOTCONN || err == -EXDEV;
+	       err == -ENOTCONN || err == -EXDEV || err == -EUSERS;
 }
 
 /* Who else answers at an address, to be appended; "" */

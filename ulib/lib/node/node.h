@@ -18,13 +18,15 @@
  * struct node_peer - where tensors are got from
  * @next: list, under the node's lock; none leaves it before the node's end
  * @turn: one thread at a time connects; a signal ends a wait for it, as none for a lock
- * @channel: to it, which may have gone down; 0: there was none
+ * @channel: to it, which may have gone down; 0: there is none
+ * @met: there has been one. Of who has the turn
  * @host: as it was written
  */
 struct node_peer {
 	struct node_peer *next;
 	sem_t turn;
 	uint32_t channel;
+	bool met;
 	char host[];
 };
 

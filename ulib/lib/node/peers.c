@@ -108,56 +108,78 @@ bool node_is_down(struct rdmatensor_node *node, uint32_t channel, int err)
 	       query.state != RDMATENSOR_CHANNEL_UP;
 }
 
-/*
- * Again while all places are taken, if one that has gone down is to be replaced: either side counts
- * that one until it has seen its end. A peer that has no place for a first channel says so at once.
- */
-static int connect_to(struct rdmatensor_node *node, const char *host, bool replaces,
-		      uint64_t deadline_ns, uint32_t flags, uint32_t *channel)
+/* Return: 0; an error, and its line */
+static int take_turn(struct node_peer *peer, uint64_t deadline_ns)
 {
-	struct rdmatensor_connect connect = { .flags = flags };
-	unsigned int vain = 0;
+	int err = node_turn(&peer->turn, deadline_ns);
+
+	if (err == -EINTR)
+		return node_interrupted("connect", peer->host);
+	if (err)
+		node_fail(err, "connect: %s: another thread has not connected to it within the timeout (rdmatensor_node_timeout())",
+			  peer->host);
+	return err;
+}
+
+/* By who has the turn. @full: all places were taken, whose line is stored. Return: as take_turn() */
+static int connect_once(struct rdmatensor_node *node, struct node_peer *peer, uint64_t deadline_ns,
+			uint32_t flags, bool full)
+{
+	struct rdmatensor_connect connect = {
+		.flags = flags, .timeout_ms = node_left_ms(deadline_ns),
+	};
 	char cause[256];
 	int err;
 
-	for (;;) {
-		connect.timeout_ms = node_left_ms(deadline_ns);
-		err = rdmatensor_connect_peer(node->rt, host, &connect, cause, sizeof(cause));
-		if (err != -EUSERS || !replaces ||
-		    (deadline_ns && rdmatensor_now_ns() >= deadline_ns))
-			break;
-		if (node_pause(node, ++vain, deadline_ns))
-			return node_interrupted("connect", host);
-	}
-	if (err)
-		return node_fail(err, "%s", cause);
-	*channel = connect.out_channel;
-	return 0;
+	err = rdmatensor_connect_peer(node->rt, peer->host, &connect, cause, sizeof(cause));
+	__atomic_store_n(&peer->channel, err ? 0 : connect.out_channel, __ATOMIC_RELEASE);
+	if (!err)
+		peer->met = true;
+	/* A try that the deadline cuts short knows less than the one before it */
+	else if (full && err == -ETIMEDOUT)
+		err = -EUSERS;
+	else
+		node_fail(err, "%s", cause);
+	return err;
 }
 
+static bool is_late(uint64_t deadline_ns)
+{
+	return deadline_ns && rdmatensor_now_ns() >= deadline_ns;
+}
+
+/*
+ * Again while all places are taken, if this node has had one: its channel has gone down then, and either
+ * side counts it until it has seen that. A peer that has no place for a first channel says so at once.
+ * Others may try between two attempts.
+ */
 static int connect_by(struct rdmatensor_node *node, const char *host, uint32_t dead,
 		      uint64_t deadline_ns, uint32_t flags, uint32_t *channel)
 {
 	struct node_peer *peer = find(node, host);
+	bool full = false, waits;
+	unsigned int vain = 0;
 	int err;
 
 	if (!peer)
 		return node_fail(-ENOMEM, "connect: %s: out of memory", host);
-	err = node_turn(&peer->turn, deadline_ns);
-	if (err == -EINTR)
-		return node_interrupted("connect", host);
-	if (err)
-		return node_fail(err, "connect: %s: another thread has not connected to it within the timeout (rdmatensor_node_timeout())",
-				 host);
-	*channel = __atomic_load_n(&peer->channel, __ATOMIC_ACQUIRE);
-	if (!*channel || *channel == dead) {
-		err = connect_to(node, host, *channel, deadline_ns, flags, channel);
-		/* The next call waits for that one's place, too */
-		if (err && err != -EUSERS)
-			*channel = 0;
-		__atomic_store_n(&peer->channel, *channel, __ATOMIC_RELEASE);
-	}
-	sem_post(&peer->turn);
+	do {
+		if (full && node_pause(node, ++vain, deadline_ns))
+			return node_interrupted("connect", host);
+		if (full && is_late(deadline_ns))
+			break;
+		err = take_turn(peer, deadline_ns);
+		if (err)
+			return err;
+		*channel = __atomic_load_n(&peer->channel, __ATOMIC_ACQUIRE);
+		if (!*channel || *channel == dead) {
+			err = connect_once(node, peer, deadline_ns, flags, full);
+			*channel = __atomic_load_n(&peer->channel, __ATOMIC_ACQUIRE);
+		}
+		full = err == -EUSERS;
+		waits = full && peer->met && !(flags & RDMATENSOR_CONNECT_NOWAIT);
+		sem_post(&peer->turn);
+	} while (waits);
 	return err;
 }
 
