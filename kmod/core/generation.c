@@ -67,7 +67,7 @@ static int generation_new(struct rdmatensor_rendezvous *rdv, u64 group, s64 step
 	new->step_id = step_id;
 	new->owner = owner;
 	new->users = 1;
-	new->untold = 1;
+	atomic_set(&new->untold, 1);
 	INIT_LIST_HEAD(&new->tensors);
 	/* The one that is being filled is found first */
 	list_add(&new->item, &rdv->generations);
@@ -80,7 +80,7 @@ static void generation_use(struct rdmatensor_rendezvous *rdv,
 {
 	lockdep_assert_held(&rdv->lock);
 	generation->users++;
-	generation->untold++;
+	atomic_inc(&generation->untold);
 }
 
 int rdmatensor_generation_join(struct rdmatensor_rendezvous *rdv, u64 group, s64 step_id,
@@ -116,15 +116,9 @@ void rdmatensor_generation_put(struct rdmatensor_rendezvous *rdv,
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_generation_put);
 
-bool rdmatensor_generation_told(struct rdmatensor_rendezvous *rdv,
-				struct rdmatensor_generation *generation)
+bool rdmatensor_generation_told(struct rdmatensor_generation *generation)
 {
-	bool last;
-
-	spin_lock_bh(&rdv->lock);
-	last = !--generation->untold;
-	spin_unlock_bh(&rdv->lock);
-	return last;
+	return atomic_dec_and_test(&generation->untold);
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_generation_told);
 
@@ -246,6 +240,19 @@ static struct rdmatensor_generation *generation_to_walk(struct rdmatensor_rendez
 	}
 	return NULL;
 }
+
+unsigned int rdmatensor_generation_nr_to_walk(struct rdmatensor_rendezvous *rdv)
+{
+	struct rdmatensor_generation *generation;
+	unsigned int nr = 0;
+
+	spin_lock_bh(&rdv->lock);
+	list_for_each_entry(generation, &rdv->generations, item)
+		nr += generation->state == RDMATENSOR_GENERATION_RETIRED && !generation->walked;
+	spin_unlock_bh(&rdv->lock);
+	return nr;
+}
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_generation_nr_to_walk);
 
 struct rdmatensor_generation *rdmatensor_generation_retire(struct rdmatensor_rendezvous *rdv,
 							   struct list_head *released,

@@ -17,6 +17,7 @@
 #ifndef RDMATENSOR_GENERATION_H
 #define RDMATENSOR_GENERATION_H
 
+#include <linux/atomic.h>
 #include <linux/list.h>
 #include <linux/types.h>
 
@@ -58,7 +59,7 @@ struct rdmatensor_generation {
 	u8 nr_past;
 	s64 past[RDMATENSOR_GENERATION_PAST];
 	u32 users;
-	u32 untold;
+	atomic_t untold;
 	struct list_head tensors;
 };
 
@@ -111,8 +112,7 @@ int rdmatensor_generation_join(struct rdmatensor_rendezvous *rdv, u64 group, s64
 void rdmatensor_generation_put(struct rdmatensor_rendezvous *rdv,
 			       struct rdmatensor_generation *generation);
 /* It has told. Return: true: it was the last one: all of it is the caller's. Any context */
-bool rdmatensor_generation_told(struct rdmatensor_rendezvous *rdv,
-				struct rdmatensor_generation *generation);
+bool rdmatensor_generation_told(struct rdmatensor_generation *generation);
 
 /**
  * rdmatensor_generation_reveal - make a generation visible
@@ -156,6 +156,8 @@ void rdmatensor_generation_each(struct rdmatensor_rendezvous *rdv,
 				void (*fn)(struct rdmatensor_generation *generation, void *arg),
 				void *arg);
 
+/* How many there are for rdmatensor_generation_retire() to return */
+unsigned int rdmatensor_generation_nr_to_walk(struct rdmatensor_rendezvous *rdv);
 /**
  * rdmatensor_generation_retire - take some tensors of a generation that is to be retired back
  * @rdv: table of lasting tensors

@@ -65,7 +65,7 @@ struct rdmatensor_generation *rdmatensor_generation_use(struct rdmatensor_core *
 		return ERR_PTR(-ENOMEM);
 	/* Of those that are counted, some may only wait for the worker */
 	if (ret == -ENOSPC)
-		flush_work(&lasting->retire);
+		rdmatensor_generations_settle(lasting);
 	spare = &new->base;
 	ret = rdmatensor_generation_join(lasting->rdv, group, step_id, core->publisher, &spare,
 					 &generation);
@@ -85,12 +85,11 @@ static void generation_tell(struct rdmatensor_core *core, u16 type, u64 user_dat
 	rdmatensor_ring_complete(&core->ring, &cqe);
 }
 
-void rdmatensor_generation_told_by(struct rdmatensor_lasting *lasting,
-				   struct rdmatensor_generation *base)
+void rdmatensor_generation_tell(struct rdmatensor_generation *base)
 {
 	struct generation *generation = to_generation(base);
 
-	if (!rdmatensor_generation_told(lasting->rdv, base))
+	if (!rdmatensor_generation_told(base))
 		return;
 	if (generation->asker) {
 		if (!generation->quiet)
@@ -121,27 +120,33 @@ static void generation_mark(struct rdmatensor_generation *base, void *arg)
 	generation->step_id = args->step_id;
 }
 
+static void generation_retire_later(struct rdmatensor_lasting *lasting)
+{
+	queue_work(system_unbound_wq, &lasting->retire);
+}
+
 static void generation_retire(struct work_struct *work)
 {
 	struct rdmatensor_lasting *lasting = container_of(work, struct rdmatensor_lasting, retire);
 	struct rdmatensor_generation *generation;
 	LIST_HEAD(released);
+	unsigned int nr;
 	bool walked;
 
 	rdmatensor_hold("retire");
-	while ((generation = rdmatensor_generation_retire(lasting->rdv, &released, &walked))) {
+	/* And no more, for there may be callers that wait for this run's end */
+	nr = rdmatensor_generation_nr_to_walk(lasting->rdv);
+	while (nr && (generation = rdmatensor_generation_retire(lasting->rdv, &released, &walked))) {
 		rdmatensor_publication_release_list(&released);
 		if (walked) {
+			nr--;
 			rdmatensor_generation_put(lasting->rdv, generation);
-			rdmatensor_generation_told_by(lasting, generation);
+			rdmatensor_generation_tell(generation);
 		}
 		cond_resched();
 	}
-}
-
-static void generation_retire_later(struct rdmatensor_lasting *lasting)
-{
-	queue_work(system_unbound_wq, &lasting->retire);
+	if (rdmatensor_generation_nr_to_walk(lasting->rdv))
+		generation_retire_later(lasting);
 }
 
 /* What a REVEAL or WITHDRAW holds until its entry. Return: 0, -EAGAIN */
@@ -216,13 +221,17 @@ EXPORT_SYMBOL_IF_KUNIT(rdmatensor_withdraw_generation);
 
 void rdmatensor_generations_abort_step(struct rdmatensor_core *core, s64 step_id)
 {
-	if (rdmatensor_generation_withdraw_hidden(core->lasting->rdv, core->publisher, &step_id))
-		generation_retire_later(core->lasting);
+	if (!rdmatensor_generation_withdraw_hidden(core->lasting->rdv, core->publisher, &step_id))
+		return;
+	rdmatensor_hold("hidden_withdrawn");
+	generation_retire_later(core->lasting);
 }
 
 void rdmatensor_generations_settle(struct rdmatensor_lasting *lasting)
 {
 	might_sleep();
+	/* Whoever has withdrawn some may not have come as far as to queue it */
+	generation_retire_later(lasting);
 	flush_work(&lasting->retire);
 }
 

@@ -33,8 +33,7 @@ struct rdmatensor_generation *rdmatensor_generation_use(struct rdmatensor_core *
  * before, have been written, or it was not added. With the last one comes that of the generation.
  * Any context up to softirq
  */
-void rdmatensor_generation_told_by(struct rdmatensor_lasting *lasting,
-				   struct rdmatensor_generation *generation);
+void rdmatensor_generation_tell(struct rdmatensor_generation *generation);
 
 /**
  * rdmatensor_reveal - make what a context has published hidden visible, all at once

@@ -100,7 +100,7 @@ static void publication_forget(struct rdmatensor_publication *pub)
 	struct rdmatensor_core *own = pub->core;
 
 	if (pub->tensor.generation)
-		rdmatensor_generation_told_by(pub->lasting, pub->tensor.generation);
+		rdmatensor_generation_tell(pub->tensor.generation);
 	publication_free(pub);
 	if (own)
 		rdmatensor_core_put(own);
@@ -351,7 +351,7 @@ out_unreserve:
 out_free:
 	if (pub->tensor.generation) {
 		rdmatensor_generation_put(core->lasting->rdv, pub->tensor.generation);
-		rdmatensor_generation_told_by(core->lasting, pub->tensor.generation);
+		rdmatensor_generation_tell(pub->tensor.generation);
 	}
 	publication_free(pub);
 	return ret;

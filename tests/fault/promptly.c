@@ -4,6 +4,7 @@
  * of these is held, or the freeing itself.
  */
 #include <poll.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -70,7 +71,10 @@ static int partner_runs(void)
 	char c;
 
 	/* It does not outlive a case that fails */
+	signal(SIGALRM, SIG_DFL);
 	alarm(120);
+	close(partner.go[1]);
+	close(partner.told[0]);
 	said = (uint32_t)partner.before();
 	partner_tells(&said, sizeof(said));
 	EQ(read(partner.go[0], &c, 1), 1);
@@ -99,7 +103,7 @@ static uint32_t partner_begin(int (*before)(void), void (*its_call)(void))
 	partner.pid = test_child_begin(partner_runs);
 	close(partner.go[0]);
 	close(partner.told[1]);
-	CHECK(partner_said(60000, &said));
+	CHECK(partner_said(20000, &said));
 	return said;
 }
 
@@ -117,7 +121,7 @@ static void partner_is_kept(void)
 	hold_wait();
 	EQ(partner_said(500, &said), 0);
 	hold_go();
-	CHECK(partner_said(60000, &said));
+	CHECK(partner_said(20000, &said));
 	EQ(waitpid(partner.pid, &status, 0), partner.pid);
 	EQ(status, 0);
 	close(partner.go[1]);
@@ -265,6 +269,27 @@ TEST(what_is_hidden_of_a_step_is_free_after_its_abort)
 	hold_go();
 	EQ(caller_end(&aborting), 0);
 	EQ(rdmatensor_pool_free(s.rt, &s.pool, at), 0);
+}
+
+/* By a caller that has withdrawn it, and has not come further: it is free for the other one */
+TEST(what_another_abort_has_withdrawn_is_free)
+{
+	struct rdmatensor_step_abort abort = {
+		.size = sizeof(abort), .step_id = 3, .status = -EIO,
+	};
+	struct caller aborting;
+	uint64_t at;
+
+	side_open(&s, "maker", BYTES, 0, NULL);
+	at = side_alloc(&s, 64);
+	EQ(publish_in(&s, "t", 3, at), 0);
+	hold_at("hidden_withdrawn");
+	caller_begin(&aborting, rdmatensor_fd(s.rt), RDMATENSOR_STEP_ABORT, &abort);
+	hold_wait();
+	EQ(rdmatensor_step_abort(s.rt, 3, -EIO, NULL), 0);
+	EQ(rdmatensor_pool_free(s.rt, &s.pool, at), 0);
+	hold_go();
+	EQ(caller_end(&aborting), 0);
 }
 
 static int hides(void)

@@ -75,7 +75,7 @@ static int join(struct generation_world *world, s64 step_id, u64 owner,
 static bool part(struct generation_world *world, struct rdmatensor_generation *generation)
 {
 	rdmatensor_generation_put(world->lasting, generation);
-	return rdmatensor_generation_told(world->lasting, generation);
+	return rdmatensor_generation_told(generation);
 }
 
 /* Tensor number @i, hidden. @matches: what it has met, which is nothing */
@@ -594,8 +594,8 @@ static void told_in_any_order(struct kunit *test)
 	rdmatensor_generation_put(world->lasting, generation);
 	KUNIT_EXPECT_EQ(test, join(world, 3, OTHER, &next), 0);
 	KUNIT_EXPECT_PTR_NE(test, next, generation);
-	KUNIT_EXPECT_FALSE(test, rdmatensor_generation_told(world->lasting, generation));
-	KUNIT_EXPECT_TRUE(test, rdmatensor_generation_told(world->lasting, generation));
+	KUNIT_EXPECT_FALSE(test, rdmatensor_generation_told(generation));
+	KUNIT_EXPECT_TRUE(test, rdmatensor_generation_told(generation));
 	kfree(generation);
 	KUNIT_EXPECT_TRUE(test, part(world, next));
 	kfree(next);
@@ -614,12 +614,14 @@ static void retired_in_order(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, reveal(world, i), !!i);
 	}
 	for (i = 0; i < 2; i++) {
+		KUNIT_EXPECT_EQ(test, rdmatensor_generation_nr_to_walk(world->lasting), 2 - i);
 		/* It has only that tensor, which is released with it */
 		KUNIT_EXPECT_FALSE(test, list_empty(&world->tensors[i].sibling));
 		KUNIT_EXPECT_EQ(test, retire(test, world, &over), 1);
 		KUNIT_EXPECT_TRUE(test, over);
 		KUNIT_EXPECT_TRUE(test, list_empty(&world->tensors[i].sibling));
 	}
+	KUNIT_EXPECT_EQ(test, rdmatensor_generation_nr_to_walk(world->lasting), 0);
 	end_world(world);
 }
 

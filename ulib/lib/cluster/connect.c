@@ -186,7 +186,7 @@ static bool may_come(int err)
 {
 	return err == -ETIMEDOUT || err == -ECONNREFUSED || err == -EHOSTUNREACH ||
 	       err == -ENETUNREACH || err == -EADDRNOTAVAIL || err == -ECONNRESET ||
-	       err == -ENOTCONN || err == -EXDEV || err == -EUSERS;
+	       err == -ENOTCONN || err == -EXDEV;
 }
 
 /* Who else answers at an address, to be appended; "" */
@@ -293,7 +293,8 @@ static int try_hello(struct rdmatensor_cluster *cluster, unsigned int rank, bool
 	err = say_hello(cluster, rank, address, deadline_ns);
 	if (!err)
 		cluster_member_met(cluster, rank);
-	else if (may_come(err) && !is_over(deadline_ns))
+	else if ((may_come(err) || (err == -EUSERS && node_met(cluster->node, address))) &&
+		 !is_over(deadline_ns))
 		return CLUSTER_LATER;
 	else
 		not_reached(cluster, rank, address, err);

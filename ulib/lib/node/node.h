@@ -19,7 +19,7 @@
  * @next: list, under the node's lock; none leaves it before the node's end
  * @turn: one thread at a time connects; a signal ends a wait for it, as none for a lock
  * @channel: to it, which may have gone down; 0: there is none
- * @met: there has been one. Of who has the turn
+ * @met: there has been one
  * @host: as it was written
  */
 struct node_peer {
@@ -187,6 +187,8 @@ int node_connect_now(struct rdmatensor_node *node, const char *host, uint32_t de
 		     uint64_t deadline_ns, uint32_t *channel);
 /* The one that there is, which may have gone down; 0: none */
 uint32_t node_channel(struct rdmatensor_node *node, const char *host);
+/* There has been one: the peer may still count it */
+bool node_met(struct rdmatensor_node *node, const char *host);
 void node_peers_free(struct rdmatensor_node *node);
 /*
  * What ended with @err may be repeated by another channel, as this one is not up any more: asked of

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -108,38 +109,63 @@ bool node_is_down(struct rdmatensor_node *node, uint32_t channel, int err)
 	       query.state != RDMATENSOR_CHANNEL_UP;
 }
 
-/* Return: 0; an error, and its line */
-static int take_turn(struct node_peer *peer, uint64_t deadline_ns)
-{
-	int err = node_turn(&peer->turn, deadline_ns);
+/*
+ * An attempt to connect, and what the last one has said: the node's line is that of the call, which
+ * may yet come to its end
+ */
+struct attempt {
+	struct rdmatensor_node *node;
+	struct node_peer *peer;
+	uint64_t deadline_ns;
+	uint32_t flags;
+	bool full;
+	char cause[256];
+};
 
-	if (err == -EINTR)
-		return node_interrupted("connect", peer->host);
-	if (err)
-		node_fail(err, "connect: %s: another thread has not connected to it within the timeout (rdmatensor_node_timeout())",
-			  peer->host);
+/* By who has the peer's turn. Return: 0; an error, whose cause it has */
+static int connect_once(struct attempt *attempt)
+{
+	struct rdmatensor_connect connect = {
+		.flags = attempt->flags, .timeout_ms = node_left_ms(attempt->deadline_ns),
+	};
+	struct node_peer *peer = attempt->peer;
+	char cause[sizeof(attempt->cause)];
+	int err;
+
+	err = rdmatensor_connect_peer(attempt->node->rt, peer->host, &connect, cause, sizeof(cause));
+	__atomic_store_n(&peer->channel, err ? 0 : connect.out_channel, __ATOMIC_RELEASE);
+	if (!err)
+		__atomic_store_n(&peer->met, true, __ATOMIC_RELAXED);
+	/* One that the deadline cuts short knows less than the one before it */
+	if (attempt->full && err == -ETIMEDOUT && node_left_ms(attempt->deadline_ns) <= 20)
+		return -EUSERS;
+	memcpy(attempt->cause, cause, sizeof(cause));
 	return err;
 }
 
-/* By who has the turn. @full: all places were taken, whose line is stored. Return: as take_turn() */
-static int connect_once(struct rdmatensor_node *node, struct node_peer *peer, uint64_t deadline_ns,
-			uint32_t flags, bool full)
+/* Return: 0, *channel: it is up; an error, whose cause the attempt has. *waits: try again */
+static int connect_in_turn(struct attempt *attempt, uint32_t dead, uint32_t *channel, bool *waits)
 {
-	struct rdmatensor_connect connect = {
-		.flags = flags, .timeout_ms = node_left_ms(deadline_ns),
-	};
-	char cause[256];
-	int err;
+	struct node_peer *peer = attempt->peer;
+	int err = node_turn(&peer->turn, attempt->deadline_ns);
 
-	err = rdmatensor_connect_peer(node->rt, peer->host, &connect, cause, sizeof(cause));
-	__atomic_store_n(&peer->channel, err ? 0 : connect.out_channel, __ATOMIC_RELEASE);
-	if (!err)
-		peer->met = true;
-	/* A try that the deadline cuts short knows less than the one before it */
-	else if (full && err == -ETIMEDOUT)
-		err = -EUSERS;
-	else
-		node_fail(err, "%s", cause);
+	*waits = false;
+	if (err == -ETIMEDOUT && attempt->full)
+		return -EUSERS;
+	if (err) {
+		snprintf(attempt->cause, sizeof(attempt->cause),
+			 "connect: %s: %s", peer->host, err == -EINTR ? "a signal has ended it" :
+			 "another thread has not connected to it within the timeout (rdmatensor_node_timeout())");
+		return err;
+	}
+	*channel = __atomic_load_n(&peer->channel, __ATOMIC_ACQUIRE);
+	if (!*channel || *channel == dead) {
+		err = connect_once(attempt);
+		*channel = __atomic_load_n(&peer->channel, __ATOMIC_ACQUIRE);
+	}
+	*waits = err == -EUSERS && __atomic_load_n(&peer->met, __ATOMIC_RELAXED) &&
+		 !(attempt->flags & RDMATENSOR_CONNECT_NOWAIT);
+	sem_post(&peer->turn);
 	return err;
 }
 
@@ -156,31 +182,26 @@ static bool is_late(uint64_t deadline_ns)
 static int connect_by(struct rdmatensor_node *node, const char *host, uint32_t dead,
 		      uint64_t deadline_ns, uint32_t flags, uint32_t *channel)
 {
-	struct node_peer *peer = find(node, host);
-	bool full = false, waits;
+	struct attempt attempt = {
+		.node = node, .peer = find(node, host), .deadline_ns = deadline_ns, .flags = flags,
+	};
 	unsigned int vain = 0;
+	bool waits;
 	int err;
 
-	if (!peer)
+	if (!attempt.peer)
 		return node_fail(-ENOMEM, "connect: %s: out of memory", host);
-	do {
-		if (full && node_pause(node, ++vain, deadline_ns))
-			return node_interrupted("connect", host);
-		if (full && is_late(deadline_ns))
+	for (;;) {
+		err = connect_in_turn(&attempt, dead, channel, &waits);
+		attempt.full = err == -EUSERS;
+		if (!waits)
 			break;
-		err = take_turn(peer, deadline_ns);
-		if (err)
-			return err;
-		*channel = __atomic_load_n(&peer->channel, __ATOMIC_ACQUIRE);
-		if (!*channel || *channel == dead) {
-			err = connect_once(node, peer, deadline_ns, flags, full);
-			*channel = __atomic_load_n(&peer->channel, __ATOMIC_ACQUIRE);
-		}
-		full = err == -EUSERS;
-		waits = full && peer->met && !(flags & RDMATENSOR_CONNECT_NOWAIT);
-		sem_post(&peer->turn);
-	} while (waits);
-	return err;
+		if (node_pause(node, ++vain, deadline_ns))
+			return node_interrupted("connect", host);
+		if (is_late(deadline_ns))
+			break;
+	}
+	return err ? node_fail(err, "%s", attempt.cause) : 0;
 }
 
 int node_connect(struct rdmatensor_node *node, const char *host, uint32_t dead,
@@ -207,6 +228,13 @@ uint32_t node_channel(struct rdmatensor_node *node, const char *host)
 		channel = __atomic_load_n(&peer->channel, __ATOMIC_ACQUIRE);
 	pthread_mutex_unlock(&node->lock);
 	return channel;
+}
+
+bool node_met(struct rdmatensor_node *node, const char *host)
+{
+	struct node_peer *peer = find(node, host);
+
+	return peer && __atomic_load_n(&peer->met, __ATOMIC_RELAXED);
 }
 
 void node_peers_free(struct rdmatensor_node *node)
