@@ -16,7 +16,7 @@ endif
 B := $(CURDIR)/build
 
 .DEFAULT_GOAL := all
-.PHONY: all kmod ulib demo deb rpm check check-smp-debug check-threads check-kcsan check-rough check-faults check-huge check-packages fuzz mutants coverage bench lint install clean help
+.PHONY: all kmod ulib demo deb rpm check check-smp-debug check-threads check-kcsan check-rough check-faults check-slurm check-huge check-packages fuzz mutants coverage bench lint install clean help
 
 # A machine without headers for its own kernel still builds what it can use.
 all: $(if $(KERNEL)$(wildcard $(KDIR)/Makefile),kmod,no-kmod) ulib	## the module for the running kernel, the library and the tool
@@ -68,6 +68,9 @@ check-rough:		## each call of each command fails in turn, and it is killed at 50
 
 check-faults:		## each of some hundred points of failure in a life, in both modes
 	tests/fault/each
+
+check-slurm:		## two guests as a cluster of slurm: ranks that srun starts, and one that is killed
+	tests/slurm/run
 
 check-huge:		## tensors of 2 and of more than 4 GiB, in a guest with 10 GiB of memory
 	tests/system/huge
