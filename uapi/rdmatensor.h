@@ -726,8 +726,10 @@ struct rdmatensor_pool_import {
  * of it, is not told -EBUSY, whoever else looks at the pool.
  * Regions that the process still holds end with it; mappings stay readable
  * until they are unmapped, but are connected to nothing. The memory is there, and
- * counts, until the last of them is unmapped; when this, or that munmap(), or the close() that
- * ends the domain returns, it is free, unless another call that names the pool is in progress.
+ * counts, until the pool is destroyed and its last mapping is gone. It is free when the last of
+ * these calls returns: POOL_DESTROY, the munmap() of the last mapping, or the close() that ends the
+ * domain. It may be free a moment later if another call names the pool at that time, or if what
+ * has used it has not written its entry yet.
  */
 struct rdmatensor_pool_destroy {
 	__u32 size;
@@ -1235,8 +1237,9 @@ struct rdmatensor_table_close {
  * step is among the last 64 that this context aborted. A tensor published with
  * uses 0 needs its WITHDRAW as before. This context does not offer it while the step is among
  * the 64; if this context has published it, no context of the domain offers it again. What it has
- * published of the step in a generation that it has not revealed is withdrawn, without an entry: when
- * the call returns its memory is free, as nobody has read it.
+ * published of the step in a generation that is still hidden is withdrawn, without an entry. The
+ * call waits for that, behind generations of the domain that were withdrawn before: when it returns
+ * nothing uses that memory any more, and the process may use it again.
  */
 struct rdmatensor_step_abort {
 	__u32 size;

@@ -243,9 +243,12 @@ int rdmatensor_withdraw_offer(struct rdmatensor_node *node, const char *name, in
  * @tensor: in: @step; @data: where it goes, of @bytes; NULL: the node finds a place, and
  *          rdmatensor_node_free() gives that back. Out: all members
  *
- * Connects to the peer if there is no channel, and again if it went down: then it also waits, within
- * the timeout, for a channel's place, for the peer may still count the one that went down. A place of
- * the caller's own costs a copy by the processor: peers write to the node's memory only.
+ * Connects to the peer if there is no channel, and again if it went down. If all channels are taken
+ * then (-EUSERS), here or at the peer, it tries again until the timeout, for either side may still
+ * count the channel that went down, and returns -EUSERS at its end. A peer that has no place for a
+ * first channel is not waited for.
+ *
+ * A place of the caller's own costs a copy by the processor: peers write to the node's memory only.
  *
  * A signal ends it if rdmatensor_node_interruptible() says so: its fetches are cancelled first.
  *

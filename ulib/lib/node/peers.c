@@ -216,23 +216,28 @@ int node_connect_now(struct rdmatensor_node *node, const char *host, uint32_t de
 	return connect_by(node, host, dead, deadline_ns, RDMATENSOR_CONNECT_NOWAIT, channel);
 }
 
-uint32_t node_channel(struct rdmatensor_node *node, const char *host)
+/* NULL: nothing has been got from there yet */
+static struct node_peer *known(struct rdmatensor_node *node, const char *host)
 {
 	struct node_peer *peer;
-	uint32_t channel = 0;
 
 	pthread_mutex_lock(&node->lock);
 	for (peer = node->peers; peer && strcmp(peer->host, host); peer = peer->next)
 		;
-	if (peer)
-		channel = __atomic_load_n(&peer->channel, __ATOMIC_ACQUIRE);
 	pthread_mutex_unlock(&node->lock);
-	return channel;
+	return peer;
+}
+
+uint32_t node_channel(struct rdmatensor_node *node, const char *host)
+{
+	struct node_peer *peer = known(node, host);
+
+	return peer ? __atomic_load_n(&peer->channel, __ATOMIC_ACQUIRE) : 0;
 }
 
 bool node_met(struct rdmatensor_node *node, const char *host)
 {
-	struct node_peer *peer = find(node, host);
+	struct node_peer *peer = known(node, host);
 
 	return peer && __atomic_load_n(&peer->met, __ATOMIC_RELAXED);
 }
