@@ -1237,9 +1237,9 @@ struct rdmatensor_table_close {
  * step is among the last 64 that this context aborted. A tensor published with
  * uses 0 needs its WITHDRAW as before. This context does not offer it while the step is among
  * the 64; if this context has published it, no context of the domain offers it again. What it has
- * published of the step in a generation that is still hidden is withdrawn, without an entry. The
- * call waits for that, behind generations of the domain that were withdrawn before: when it returns
- * nothing uses that memory any more, and the process may use it again.
+ * published of the step in a generation that is still hidden is withdrawn, without an entry.
+ * The call waits for that, behind generations of the domain that were withdrawn before: when it
+ * returns nothing uses that memory any more, and the process may use it again.
  */
 struct rdmatensor_step_abort {
 	__u32 size;

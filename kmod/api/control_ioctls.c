@@ -230,8 +230,8 @@ int rdmatensor_ioctl_step_abort(struct rdmatensor_context *context, void *arg)
 	rdmatensor_operation_abort_step(core, abort->step_id, &status);
 	rdmatensor_status_clear(&status);
 	/*
-	 * Nothing tells when memory of hidden generations is the process's again. Last, for others are
-	 * told first; and always, for another caller may have withdrawn them a moment ago
+	 * Nothing tells when memory of hidden generations is the process's again. Last, for others
+	 * are told first; and always, for another caller may have withdrawn them a moment ago
 	 */
 	rdmatensor_generations_settle(core->lasting);
 	return 0;

@@ -136,7 +136,10 @@ static void generation_retire(struct work_struct *work)
 	rdmatensor_hold("retire");
 	/* And no more, for there may be callers that wait for this run's end */
 	nr = rdmatensor_generation_nr_to_walk(lasting->rdv);
-	while (nr && (generation = rdmatensor_generation_retire(lasting->rdv, &released, &walked))) {
+	while (nr) {
+		generation = rdmatensor_generation_retire(lasting->rdv, &released, &walked);
+		if (!generation)
+			break;
 		rdmatensor_publication_release_list(&released);
 		if (walked) {
 			nr--;

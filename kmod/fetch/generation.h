@@ -55,8 +55,8 @@ int rdmatensor_withdraw_generation(struct rdmatensor_core *core,
 				   const struct rdmatensor_generation_args *args);
 
 /*
- * What @core has hidden of an aborted step is withdrawn: a part of it must never be revealed. Nothing
- * tells when it has been taken back, but rdmatensor_generations_settle()
+ * What @core has hidden of an aborted step is withdrawn: a part of it must never be revealed.
+ * Nothing tells when it has been taken back, but rdmatensor_generations_settle()
  */
 void rdmatensor_generations_abort_step(struct rdmatensor_core *core, s64 step_id);
 
@@ -66,8 +66,9 @@ void rdmatensor_generations_init(struct rdmatensor_lasting *lasting);
 void rdmatensor_generations_stop(struct rdmatensor_lasting *lasting);
 void rdmatensor_generations_destroy(struct rdmatensor_lasting *lasting);
 /*
- * A context ends: what it has not revealed is withdrawn, and what it waits for has no entry. Return:
- * nothing else than rdmatensor_generations_settle() tells when some of that has been taken back
+ * A context ends: what it has not revealed is withdrawn, and what it waits for has no entry.
+ * Return: nothing else than rdmatensor_generations_settle() tells when some of that has been
+ * taken back
  */
 bool rdmatensor_generations_leave(struct rdmatensor_lasting *lasting,
 				  struct rdmatensor_core *core);

@@ -342,7 +342,7 @@ TEST(what_a_writer_has_withdrawn_is_free_after_its_close)
 	writer_closes(withdraws_and_closes);
 }
 
-/* Another context may fill that step: there is no generation of it when WITHDRAW's entry is there */
+/* Another context may fill that step: its generation has gone when the entry of WITHDRAW is there */
 TEST(the_last_of_a_generation_is_withdrawn)
 {
 	struct rdmatensor_submit submit;
