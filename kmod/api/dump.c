@@ -22,10 +22,10 @@
 #include <net/genetlink.h>
 #include <net/net_namespace.h>
 #include "api/dump.h"
-#include "core/fault.h"
 #include "context/channels.h"
 #include "context/context.h"
 #include "context/holdings_list.h"
+#include "core/fault.h"
 #include "fetch/operation.h"
 #include "memory/memory.h"
 #include "rdmatensor_netlink.h"

@@ -259,20 +259,29 @@ static int publish_in(struct side *side, const char *name, int64_t step, uint64_
 	return side_do(side, &op);
 }
 
-TEST(what_is_hidden_of_a_step_is_free_after_its_abort)
+static struct rdmatensor_step_abort step_abort = {
+	.size = sizeof(step_abort), .step_id = 3, .status = -EIO,
+};
+
+/* Something hidden of a step, whose abort is held, or its worker. Return: where it is */
+static uint64_t abort_held_at(const char *point, struct caller *aborting)
 {
-	struct rdmatensor_step_abort abort = {
-		.size = sizeof(abort), .step_id = 3, .status = -EIO,
-	};
-	struct caller aborting;
 	uint64_t at;
 
 	side_open(&s, "maker", BYTES, 0, NULL);
 	at = side_alloc(&s, 64);
 	EQ(publish_in(&s, "t", 3, at), 0);
-	hold_at("retire");
-	caller_begin(&aborting, rdmatensor_fd(s.rt), RDMATENSOR_STEP_ABORT, &abort);
+	hold_at(point);
+	caller_begin(aborting, rdmatensor_fd(s.rt), RDMATENSOR_STEP_ABORT, &step_abort);
 	hold_wait();
+	return at;
+}
+
+TEST(what_is_hidden_of_a_step_is_free_after_its_abort)
+{
+	struct caller aborting;
+	uint64_t at = abort_held_at("retire", &aborting);
+
 	caller_sleeps(&aborting);
 	hold_go();
 	EQ(caller_end(&aborting), 0);
@@ -282,18 +291,9 @@ TEST(what_is_hidden_of_a_step_is_free_after_its_abort)
 /* By a caller that has withdrawn it, and has not come further: it is free for the other one */
 TEST(what_another_abort_has_withdrawn_is_free)
 {
-	struct rdmatensor_step_abort abort = {
-		.size = sizeof(abort), .step_id = 3, .status = -EIO,
-	};
 	struct caller aborting;
-	uint64_t at;
+	uint64_t at = abort_held_at("hidden_withdrawn", &aborting);
 
-	side_open(&s, "maker", BYTES, 0, NULL);
-	at = side_alloc(&s, 64);
-	EQ(publish_in(&s, "t", 3, at), 0);
-	hold_at("hidden_withdrawn");
-	caller_begin(&aborting, rdmatensor_fd(s.rt), RDMATENSOR_STEP_ABORT, &abort);
-	hold_wait();
 	EQ(rdmatensor_step_abort(s.rt, 3, -EIO, NULL), 0);
 	EQ(rdmatensor_pool_free(s.rt, &s.pool, at), 0);
 	hold_go();
@@ -342,7 +342,7 @@ TEST(what_a_writer_has_withdrawn_is_free_after_its_close)
 	writer_closes(withdraws_and_closes);
 }
 
-/* Another context may fill that step: its generation has gone when the entry of WITHDRAW is there */
+/* Another context may fill that step: with WITHDRAW's entry its generation has gone */
 TEST(the_last_of_a_generation_is_withdrawn)
 {
 	struct rdmatensor_submit submit;
