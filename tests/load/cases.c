@@ -525,6 +525,8 @@ int connect_nobody(struct scene *scene, uint64_t *took_ns)
 	began = rdmatensor_now_ns();
 	ret = rdmatensor_connect_raw(scene->w.rt, &connect);
 	*took_ns = since(began);
+	if (ret != -ECONNREFUSED)
+		printf("# %s\n", connect.cause);
 	return ret;
 }
 
