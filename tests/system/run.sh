@@ -57,6 +57,8 @@ first_program() {
 [[ ! $all ]] || . tests/system/trace.sh
 # shellcheck source=tests/system/ls.sh
 [[ ! $all ]] || . tests/system/ls.sh
+# shellcheck source=tests/system/quorum.sh
+[[ ! $all ]] || . tests/system/quorum.sh
 # shellcheck source=tests/system/device-goes.sh
 [[ ! $all ]] || . tests/system/device-goes.sh
 # shellcheck source=tests/system/failover.sh
