@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# guest.sh ROOT.squashfs: the packages of build/deb in a fresh Debian 12 with systemd, in a guest
+# guest.sh ROOT.squashfs HEADERS: the packages of build/deb in a fresh Debian 12 with systemd, in a guest
 # with a stock kernel: installed by apt, used by who may and refused to who may not, the service
-# killed and restarted while others fetch, and purged again. Debian runs in a pid and a mount
+# killed and restarted while others fetch, built anew for a kernel whose packages are in the folder
+# HEADERS, and purged again. Debian runs in a pid and a mount
 # namespace of its own beside the guest's first process; kernel, devices, cgroups and network are
 # the guest's.
 set -u
@@ -26,7 +27,8 @@ make_root() {
 		mount -t overlay -o "lowerdir=/mnt/lower/usr/lib/modules:${stock%/*},upperdir=/mnt/writes/modules,workdir=/mnt/writes/modules-work" \
 			modules "$debian/usr/lib/modules" || return 1
 	mkdir -p "$debian/srv/debs" "$debian/srv/models"
-	cp "$LAB_BUILD"/deb/*.deb "$debian/srv/debs/" && rm -f "$debian"/srv/debs/*-dbgsym_*
+	mkdir "$debian/srv/headers" && cp "$2"/*.deb "$debian/srv/headers/" &&
+		cp "$LAB_BUILD"/deb/*.deb "$debian/srv/debs/" && rm -f "$debian"/srv/debs/*-dbgsym_*
 	install -m 644 "$model" "$debian/srv/models/demo.safetensors"
 	# The guest's own devices are not its business, nor is what is done daily
 	chroot "$debian" systemctl -q mask systemd-udev-trigger.service apt-daily.timer apt-daily-upgrade.timer
@@ -145,7 +147,7 @@ killed_in_a_loop() {
 	done
 }
 
-check "a root" make_root "${1:?usage: guest.sh ROOT.squashfs}"
+check "a root" make_root "${1:?usage: guest.sh ROOT.squashfs HEADERS}" "$2"
 check "systemd is up" boot
 ((failed == 0)) || exit 1
 files >/tmp/before
@@ -192,6 +194,16 @@ check "reads it, and leaves nothing of the former one" eval '
 check "a stop" in_debian systemctl stop "$unit"
 check "frees everything" eval '[[ $(in_debian rdmatensor show domains -j) == "[]" ]]'
 check "another start" in_debian systemctl start "$unit"
+
+# Its headers come with a hook of DKMS's; the image would have one, too
+new=$(basename "$2"/linux-headers-*-common_*)
+new=${new#linux-headers-} new=${new%%-common_*}-amd64
+in_debian ls /var/lib/dpkg/info >/tmp/packages
+check "a kernel comes" in_debian sh -c "apt-get install -y -q --no-install-recommends /srv/headers/*.deb"
+check "DKMS builds for it" eval '
+	[[ $(in_debian modinfo -F vermagic -k "$new" rdmatensor) == "$new "* ]] || { cat /tmp/out; false; }'
+check "and it goes" eval 'in_debian sh -c "apt-get purge -y -q $(in_debian ls /var/lib/dpkg/info |
+	comm -13 /tmp/packages - | sed -n "s/[.]list$//p" | paste -sd " ")"'
 
 in_debian rm /etc/rdmatensor/demo.conf
 check "apt purge" eval 'in_debian apt-get purge -y -q rdmatensor rdmatensor-dkms librdmatensor1 librdmatensor-dev python3-rdmatensor'
