@@ -4,50 +4,79 @@
 # Each parameter by insmod: at its default, its ends, beyond them, and as what is no
 # number. Sourced by run.sh, with the module unloaded.
 
-# loads NAME=VALUE EXPECTED: it is taken, and holds
-loads() {
-	local name=${1%%=*}
-	insmod "$module" "$1" || return 1
-	[[ $(<"/sys/module/rdmatensor/parameters/$name") == "$2" ]] || {
-		echo "# $1 holds as $(<"/sys/module/rdmatensor/parameters/$name")"
-		rmmod rdmatensor
-		return 1
-	}
+parameters=/sys/module/rdmatensor/parameters
+
+# NAME DEFAULT LEAST MOST AUTO POWER_OF_TWO, a line each
+parameter_rows() {
+	"$LAB_BUILD/ulib/bin/rdmatensor" show params -j |
+		jq -r '.[] | [.name, .default, .least, .most, .auto, .power_of_two] | @tsv'
+}
+
+# load_all NAME=VALUE...: all are taken, and hold
+load_all() {
+	local pair value rc=0
+	insmod "$module" "$@" || return 1
+	for pair; do
+		read -r value <"$parameters/${pair%%=*}"
+		[[ $value == "${pair#*=}" ]] && continue
+		echo "# $pair holds as $value"
+		rc=1
+	done
 	rmmod rdmatensor
+	return $rc
 }
 
-# refuses NAME=VALUE: and the log has the name, the value and the range
-refuses() {
-	dmesg -C 2>/dev/null || dmesg -c >/dev/null
-	if insmod "$module" "$1" 2>/dev/null; then
-		echo "# $1 was taken"
-		rmmod rdmatensor
+clear_log() { dmesg -C 2>/dev/null || dmesg -c >/dev/null; }
+
+# refusals_of NAME VALUE...: since clear_log the log has the name, each value and the range
+refusals_of() {
+	local name=$1 value log
+	log=$(dmesg)
+	for value in "${@:2}"; do
+		[[ $log == *"parameter $name: '$value' is refused: give a number from"* ]] && continue
+		echo "# $name=$value: $(tail -n 1 <<<"$log")"
 		return 1
-	fi
-	dmesg | grep -q "parameter ${1%%=*}: '${1#*=}' is refused: give a number from" && return
-	echo "# $1: $(dmesg | tail -n 1)"
-	return 1
+	done
 }
 
+# insmod and a write to sysfs call the same function of the module. Loading it takes half a second
+# under KASAN, so that insmod refuses one value of each parameter, and a write the others
 by_insmod() {
-	local name least most auto pow2 value nr=0
-	while read -r name _ least most auto pow2; do
-		loads "$name=$least" "$least" || return 1
-		loads "$name=$most" "$most" || return 1
-		for value in abc 12x -1 4294967296 $((most + 1)); do
-			refuses "$name=$value" || return 1
-		done
-		((least == 0)) || refuses "$name=$((least - 1))" || return 1
-		[[ $pow2 != true ]] || refuses "$name=$((most - 1))" || return 1
-		if [[ $auto == true ]]; then
-			loads "$name=auto" auto || return 1
-		else
-			refuses "$name=auto" || return 1
+	local name default least most auto pow2 value rows nr=0
+	local -a values at_least=() at_most=() at_auto=()
+	rows=$(parameter_rows)
+	while read -r name _ least most auto _; do
+		at_least+=("$name=$least")
+		at_most+=("$name=$most")
+		[[ $auto != true ]] || at_auto+=("$name=auto")
+		clear_log
+		if insmod "$module" "$name=$((most + 1))" 2>/dev/null; then
+			echo "# insmod: $name=$((most + 1)) was taken"
+			rmmod rdmatensor
+			return 1
 		fi
+		refusals_of "$name" $((most + 1)) || return 1
 		nr=$((nr + 1))
-	done <<<"$("$LAB_BUILD/ulib/bin/rdmatensor" show params -j |
-		jq -r '.[] | [.name, .default, .least, .most, .auto, .power_of_two] | @tsv')"
-	((nr >= 20))
+	done <<<"$rows"
+	((nr >= 20)) && load_all "${at_least[@]}" && load_all "${at_most[@]}" && load_all "${at_auto[@]}" &&
+		insmod "$module" || return 1
+	while read -r name default least most auto pow2; do
+		values=(abc 12x -1 4294967296 $((most + 1)) $((least - 1)))
+		[[ $pow2 != true ]] || values+=($((most - 1)))
+		[[ $auto == true ]] || values+=(auto)
+		clear_log
+		for value in "${values[@]}"; do
+			echo "$value" 2>/dev/null >"$parameters/$name" || continue
+			echo "# $name: $value was taken"
+			return 1
+		done
+		refusals_of "$name" "${values[@]}" || return 1
+		read -r value <"$parameters/$name"
+		[[ $value == "$default" ]] && continue
+		echo "# $name was $default, and is $value"
+		return 1
+	done <<<"$rows"
+	rmmod rdmatensor
 }
 
 defaults() {
@@ -124,7 +153,7 @@ by_option() {
 
 # options_hold least|most|auto: of the rows
 options_hold() {
-	local name least most auto value other got options=() want=()
+	local name least most auto value other got held options=() want=()
 	while read -r name least most auto; do
 		value=${!1} other=$most
 		[[ $1 != most ]] || other=$least
@@ -153,10 +182,10 @@ options_hold() {
 	((${#options[@]})) || return 1
 	[[ $1 != auto ]] || options+=(--param msg_slots=1024 --param queue_depth=4096 --param msg_slot_bytes=1024)
 	got=$("$tool" info --start -j "${options[@]}") || return 1
+	held=$(jq -r '[.parameters | to_entries[] | "\(.key)=\(.value)"] | join(" ")' <<<"$got")
 	for value in "${want[@]}"; do
-		other=$(jq -r ".parameters.${value%%=*}" <<<"$got")
-		[[ $other == "${value#*=}" ]] && continue
-		echo "# --param at its $1: $value, and holds $other"
+		[[ " $held " == *" $value "* ]] && continue
+		echo "# --param at its $1: $value, and it holds $held"
 		return 1
 	done
 }
