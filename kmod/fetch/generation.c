@@ -282,8 +282,6 @@ bool rdmatensor_generations_leave(struct rdmatensor_lasting *lasting,
 	bool silent;
 
 	silent = rdmatensor_generation_withdraw_hidden(lasting->rdv, core->publisher, NULL);
-	if (silent)
-		generation_retire_later(lasting);
 	rdmatensor_generation_each(lasting->rdv, generation_forget, &forget);
 	if (forget.entries)
 		rdmatensor_ring_unreserve(&core->ring, forget.entries);
