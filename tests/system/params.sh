@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash disable=SC2154
 #
-# Each parameter by insmod: at its default, its ends, beyond them, and as what is no
-# number. Sourced by run.sh, with the module unloaded.
+# Each parameter at its default, its ends, beyond them, and as what is no number: by insmod, by a write to
+# sysfs, by the tool, and as an option of START. Sourced by run.sh, with the module unloaded.
 
 parameters=/sys/module/rdmatensor/parameters
 
@@ -61,7 +61,7 @@ by_insmod() {
 	((nr >= 20)) && load_all "${at_least[@]}" && load_all "${at_most[@]}" && load_all "${at_auto[@]}" &&
 		insmod "$module" || return 1
 	while read -r name default least most auto pow2; do
-		values=(abc 12x -1 4294967296 $((most + 1)) $((least - 1)))
+		values=(abc 12x -1 4294967295 4294967296 $((most + 1)) $((least - 1)))
 		[[ $pow2 != true ]] || values+=($((most - 1)))
 		[[ $auto == true ]] || values+=(auto)
 		clear_log
