@@ -1334,7 +1334,8 @@ struct rdmatensor_status_text {
  * @RDMATENSOR_OP_FETCH: have the tensor (name, step_id) of the peer at @channel
  *     written to (pool_id, offset); or, with RDMATENSOR_OP_ALLOC, to a region
  *     that is allocated in pool_id when the size is known and that the process
- *     frees with FREE. An entry RDMATENSOR_CQE_FETCH ends it, exactly once. -EACCES: @channel
+ *     frees with FREE, if the entry has 0 as its result and has bytes: else there is none.
+ *     An entry RDMATENSOR_CQE_FETCH ends it, exactly once. -EACCES: @channel
  *     has a peer, and peers must not write to the pool (enum rdmatensor_pool_peers).
  *     With RDMATENSOR_OP_KEEP the peer remembers the destination under the name: the next
  *     such request of the name on the channel, if it has the same destination and the tensor

@@ -1,50 +1,50 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The sum of the tensors that come first: a step of training that does not wait for its slowest
+ * The sum of the tensors that come first, step after step: training that does not wait for its slowest
  * workers.
  *
- *	quorum WANTED NAME STEP MS PEER...
+ *	quorum WANTED NAME STEP STEPS MS PEER...
  *
- * Fetches NAME of STEP, of type float, from all PEERs at the same time and for MS milliseconds at
- * most, adds up the WANTED that arrive first, and cancels the other fetches. Prints a line for each
- * fetch as it ends, and the first elements of the sum. Exits with 1 if fewer than WANTED have come.
+ * In each of STEPS steps, from STEP on, it fetches NAME, of type float, from all PEERs at the same
+ * time, adds up the WANTED that arrive first, cancels the other fetches, and begins the next step. A
+ * fetch is given up after MS milliseconds, which a peer that does not answer can prolong by cancel_ms.
+ * Prints the first elements of each sum, and which peers are not in it. Exits with 1 if a step has
+ * fewer than WANTED. All peers must be up when it begins; one that goes is left out from then on.
  *
- * All of it is one thread. One system call submits all fetches, poll() waits for their entries, as it
- * could for a program's other descriptors, and reaping an entry takes no system call.
+ * All of it is one thread. One system call submits the fetches of a step, poll() waits for their
+ * entries, as it could for a program's other descriptors, and reaping an entry takes no system call.
+ *
+ * The user_data of a fetch is its step: so one CANCEL ends all that are left of a step, and an entry
+ * that comes while a later step waits is told from that one's. The entry's channel tells the peer.
  */
 #include <rdmatensor/rdmatensor.h>
 
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* All tensors together. The kernel pins that many bytes */
-#define POOL_BYTES (UINT64_C(64) << 20)
+/* Longest tensor to take: a peer that offers a longer one cannot use the pool up */
+#define TENSOR_BYTES (UINT64_C(4) << 20)
+/* What the tensors of a step take, and besides those of cancelled fetches, until their entries come */
+#define POOL_BYTES (UINT64_C(16) << 20)
 #define SHOWN 4
 
-/**
- * struct quorum - one step
- * @rt: the context
- * @pool: where tensors arrive
- * @peers: their names
- * @pending: of each peer: its fetch is in flight
- * @nr_peers: number of peers
- * @nr_pending: fetches in flight
- * @wanted: how many to add up
- * @have: how many have been added up
- * @sum: of their elements
- * @len: number of elements
- */
 struct quorum {
 	struct rdmatensor *rt;
 	struct rdmatensor_pool pool;
 	char **peers;
-	char *pending;
-	unsigned int nr_peers, nr_pending;
-	unsigned int wanted, have;
+	uint32_t *channels;
+	/* Of each peer: its tensor is in the step's sum */
+	bool *added;
+	unsigned int nr_peers, wanted;
+
+	/* The step that waits: fetches in flight, and tensors in its sum of len elements */
+	uint64_t step;
+	unsigned int nr_pending, have;
 	double *sum;
 	uint64_t len;
 };
@@ -74,25 +74,13 @@ static uint64_t number(const char *text, const char *what, uint64_t max)
 	return value;
 }
 
-/*
- * Ends the fetches that are in flight. Their memory is theirs until their entries have come: a peer
- * may be writing to it at this moment
- */
-static void cancel_rest(struct quorum *quorum)
+static unsigned int peer_of(const struct quorum *quorum, uint32_t channel)
 {
-	struct rdmatensor_op op;
 	unsigned int i;
-	int err;
 
-	for (i = 0; i < quorum->nr_peers; i++) {
-		if (!quorum->pending[i])
-			continue;
-		rdmatensor_prep_cancel(&op, i);
-		err = rdmatensor_submit(quorum->rt, &op, 1, 0, 0, NULL);
-		/* -ENOENT: it has ended, and its entry is in the ring */
-		if (err && err != -ENOENT)
-			die("cancel the fetch from %s: %s", quorum->peers[i], strerror(-err));
-	}
+	for (i = 0; i < quorum->nr_peers && quorum->channels[i] != channel; i++)
+		;
+	return i;
 }
 
 /* Return: NULL: it is added; else why not */
@@ -105,7 +93,8 @@ static const char *add(struct quorum *quorum, const struct rdmatensor_cqe *cqe)
 		return "the tensor is dead";
 	if (cqe->data_type != RDMATENSOR_DT_FLOAT)
 		return "the tensor is not of type float";
-	if (!quorum->sum) {
+	if (!quorum->have) {
+		free(quorum->sum);
 		quorum->len = len;
 		quorum->sum = calloc(len ? len : 1, sizeof(*quorum->sum));
 		if (!quorum->sum)
@@ -118,64 +107,130 @@ static const char *add(struct quorum *quorum, const struct rdmatensor_cqe *cqe)
 	return NULL;
 }
 
-static void take(struct quorum *quorum, const struct rdmatensor_cqe *cqe)
+/*
+ * A fetch that has brought bytes has left a region, whether they are wanted or not. One that has
+ * failed or was cancelled has left none
+ */
+static void give_back(struct quorum *quorum, const struct rdmatensor_cqe *cqe)
 {
-	const char *why = NULL;
-	unsigned int i = (unsigned int)cqe->user_data;
+	struct rdmatensor_op op;
+	int err;
 
-	/* A channel that went down: its fetch has an entry of its own */
-	if (cqe->type != RDMATENSOR_CQE_FETCH)
+	if (cqe->result || !cqe->tensor_bytes)
 		return;
-	quorum->pending[i] = 0;
-	quorum->nr_pending--;
-	if (!cqe->result)
-		why = quorum->have < quorum->wanted ? add(quorum, cqe) : "it came too late";
-	else if (!(cqe->flags & RDMATENSOR_CQE_TEXT))
-		why = strerror(-cqe->result);
-	if (cqe->flags & RDMATENSOR_CQE_TEXT)
-		printf("%s: %s: %.*s\n", quorum->peers[i], strerror(-cqe->result), cqe->text_len, cqe->text);
-	else
-		printf("%s: %s\n", quorum->peers[i], why ? why : "added");
-	if (!cqe->result && !why && ++quorum->have == quorum->wanted)
-		cancel_rest(quorum);
+	rdmatensor_prep_free(&op, cqe->pool_id, cqe->offset);
+	err = rdmatensor_submit(quorum->rt, &op, 1, 0, 0, NULL);
+	if (err)
+		die("free what a fetch has allocated: %s", strerror(-err));
 }
 
+static void take(struct quorum *quorum, const struct rdmatensor_cqe *cqe)
+{
+	unsigned int peer = peer_of(quorum, cqe->channel);
+	char text[RDMATENSOR_TEXT_MAX + 128];
+	const char *why = text;
+
+	/* A channel that went down: its fetches have entries of their own, before or after it */
+	if (cqe->type != RDMATENSOR_CQE_FETCH)
+		return;
+	if (cqe->user_data == quorum->step) {
+		quorum->nr_pending--;
+		if (cqe->result)
+			rdmatensor_cqe_text(cqe, text, sizeof(text));
+		else
+			why = add(quorum, cqe);
+		if (why) {
+			printf("step %llu: %s: %s\n", (unsigned long long)quorum->step, quorum->peers[peer], why);
+		} else {
+			quorum->added[peer] = true;
+			quorum->have++;
+		}
+	}
+	give_back(quorum, cqe);
+}
+
+/* Takes what is there, up to the last one that is wanted; waits if there is nothing */
 static void reap(struct quorum *quorum)
 {
 	struct pollfd ready = { .fd = rdmatensor_fd(quorum->rt), .events = POLLIN };
-	struct rdmatensor_cqe cqes[16];
-	unsigned int nr, i;
+	struct rdmatensor_cqe cqe;
 
-	while (quorum->nr_pending) {
-		nr = rdmatensor_reap(quorum->rt, cqes, 16);
-		for (i = 0; i < nr; i++)
-			take(quorum, &cqes[i]);
-		/* Entries that a device's removal makes come as well: POLLERR is no reason to leave */
-		if (!nr && poll(&ready, 1, -1) < 0 && errno != EINTR)
+	/* The end of a channel, and the removal of the device, are entries, too */
+	while (!rdmatensor_ready(quorum->rt))
+		if (poll(&ready, 1, -1) < 0 && errno != EINTR)
 			die("poll: %s", strerror(errno));
+	while (quorum->have < quorum->wanted && rdmatensor_reap(quorum->rt, &cqe, 1))
+		take(quorum, &cqe);
+}
+
+/* A peer whose channel is down is left out; when the ring is full, entries make place */
+static void submit(struct quorum *quorum, const struct rdmatensor_op *ops)
+{
+	unsigned int at = 0, done;
+	int err;
+
+	while (at < quorum->nr_peers) {
+		err = rdmatensor_submit(quorum->rt, ops + at, quorum->nr_peers - at, 0, 0, &done);
+		quorum->nr_pending += done;
+		at += done;
+		if (!err)
+			break;
+		if (err == -EAGAIN) {
+			reap(quorum);
+			continue;
+		}
+		printf("step %llu: %s: fetch: %s\n", (unsigned long long)quorum->step, quorum->peers[at], strerror(-err));
+		at++;
 	}
 }
 
-static void submit(struct quorum *quorum, const uint32_t *channels, const char *name, int64_t step,
-		   uint64_t deadline_ns)
+/* What is left of a step. Its memory is the kernel's until the entries have come: peers may write to it */
+static void cancel(struct quorum *quorum)
 {
-	struct rdmatensor_op *ops = calloc(quorum->nr_peers, sizeof(*ops));
-	unsigned int i, done;
+	struct rdmatensor_op op;
 	int err;
 
-	if (!ops)
-		die("no memory for %u fetches", quorum->nr_peers);
-	for (i = 0; i < quorum->nr_peers; i++)
-		rdmatensor_prep_fetch_alloc(&ops[i], channels[i], name, step, quorum->pool.id, 0, deadline_ns, i);
-	err = rdmatensor_submit(quorum->rt, ops, quorum->nr_peers, 0, 0, &done);
-	if (err)
-		die("fetch from %s: %s", quorum->peers[done], strerror(-err));
-	memset(quorum->pending, 1, quorum->nr_peers);
-	quorum->nr_pending = quorum->nr_peers;
-	free(ops);
+	rdmatensor_prep_cancel(&op, quorum->step);
+	err = rdmatensor_submit(quorum->rt, &op, 1, 0, 0, NULL);
+	/* -ENOENT: all have ended, and their entries are in the ring */
+	if (err && err != -ENOENT)
+		die("cancel: %s", strerror(-err));
 }
 
-static void start(struct quorum *quorum, uint32_t *channels)
+/* Return: the step has what is wanted */
+static bool run_step(struct quorum *quorum, struct rdmatensor_op *ops, const char *name, uint64_t step,
+		     uint64_t ms)
+{
+	uint64_t deadline_ns = rdmatensor_deadline_ms((int64_t)ms), i;
+	bool without = false;
+
+	quorum->step = step;
+	quorum->nr_pending = quorum->have = 0;
+	quorum->len = 0;
+	memset(quorum->added, 0, quorum->nr_peers * sizeof(*quorum->added));
+	for (i = 0; i < quorum->nr_peers; i++)
+		rdmatensor_prep_fetch_alloc(&ops[i], quorum->channels[i], name, (int64_t)step, quorum->pool.id,
+					    TENSOR_BYTES, deadline_ns, step);
+	submit(quorum, ops);
+	while (quorum->have < quorum->wanted && quorum->nr_pending)
+		reap(quorum);
+	if (quorum->nr_pending)
+		cancel(quorum);
+
+	printf("step %llu: %u of %u:", (unsigned long long)step, quorum->have, quorum->nr_peers);
+	for (i = 0; i < quorum->len && i < SHOWN; i++)
+		printf(" %g", quorum->sum[i]);
+	for (i = 0; i < quorum->nr_peers; i++) {
+		if (quorum->added[i])
+			continue;
+		printf("%s %s", without ? "" : ", without", quorum->peers[i]);
+		without = true;
+	}
+	putchar('\n');
+	return quorum->have >= quorum->wanted;
+}
+
+static void start(struct quorum *quorum)
 {
 	struct rdmatensor_start start;
 	char cause[256] = "";
@@ -192,41 +247,45 @@ static void start(struct quorum *quorum, uint32_t *channels)
 	if (err)
 		die("a pool of %llu bytes: %s", (unsigned long long)POOL_BYTES, strerror(-err));
 	for (i = 0; i < quorum->nr_peers; i++)
-		if (rdmatensor_connect(quorum->rt, quorum->peers[i], NULL, 0, &channels[i], cause, sizeof(cause)))
+		if (rdmatensor_connect(quorum->rt, quorum->peers[i], NULL, 0, &quorum->channels[i],
+				       cause, sizeof(cause)))
 			die("%s", cause);
 }
 
 int main(int argc, char **argv)
 {
 	struct quorum quorum = { 0 };
-	uint32_t *channels;
-	uint64_t step, ms, i;
+	struct rdmatensor_op *ops;
+	uint64_t step, steps, ms;
+	int missed = 0;
 
-	if (argc < 6)
-		return fputs("usage: quorum WANTED NAME STEP MS PEER...\n", stderr), 2;
-	quorum.peers = argv + 5;
-	quorum.nr_peers = (unsigned int)argc - 5;
+	if (argc < 7)
+		return fputs("usage: quorum WANTED NAME STEP STEPS MS PEER...\n", stderr), 2;
+	quorum.peers = argv + 6;
+	quorum.nr_peers = (unsigned int)argc - 6;
 	quorum.wanted = (unsigned int)number(argv[1], "WANTED", quorum.nr_peers);
-	step = number(argv[3], "STEP", INT64_MAX);
-	ms = number(argv[4], "MS", UINT32_MAX);
+	step = number(argv[3], "STEP", INT32_MAX);
+	steps = number(argv[4], "STEPS", INT32_MAX);
+	ms = number(argv[5], "MS", UINT32_MAX);
 	if (!quorum.wanted)
 		die("WANTED is 0: give how many tensors to add up");
-	quorum.pending = calloc(quorum.nr_peers, sizeof(*quorum.pending));
-	channels = calloc(quorum.nr_peers, sizeof(*channels));
-	if (!quorum.pending || !channels)
+	quorum.added = calloc(quorum.nr_peers, sizeof(*quorum.added));
+	quorum.channels = calloc(quorum.nr_peers, sizeof(*quorum.channels));
+	ops = calloc(quorum.nr_peers, sizeof(*ops));
+	if (!quorum.added || !quorum.channels || !ops)
 		die("no memory for %u peers", quorum.nr_peers);
 
-	start(&quorum, channels);
-	submit(&quorum, channels, argv[2], (int64_t)step, rdmatensor_deadline_ms(ms));
-	reap(&quorum);
+	/* Each line as it is printed, into a pipe, too */
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	start(&quorum);
+	for (; steps; steps--)
+		missed |= !run_step(&quorum, ops, argv[2], step++, ms);
 
-	printf("%u of %u:", quorum.have, quorum.nr_peers);
-	for (i = 0; i < quorum.len && i < SHOWN; i++)
-		printf(" %g", quorum.sum[i]);
-	puts(quorum.len > SHOWN ? " ..." : "");
+	/* Waits until no peer writes any more */
 	rdmatensor_close(quorum.rt);
 	free(quorum.sum);
-	free(quorum.pending);
-	free(channels);
-	return quorum.have < quorum.wanted || fflush(stdout) ? 1 : 0;
+	free(quorum.added);
+	free(quorum.channels);
+	free(ops);
+	return missed || fflush(stdout) ? 1 : 0;
 }

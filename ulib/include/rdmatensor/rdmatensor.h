@@ -133,7 +133,9 @@ void rdmatensor_close(struct rdmatensor *rt);
  * rdmatensor_fd() - the file descriptor, for poll()
  * @rt: handle
  *
- * POLLIN: the ring has entries; POLLERR or POLLHUP: the device has gone. It
+ * POLLIN: the ring has entries, and as long as it has some. That the device has gone is told by
+ * entries, too: of each operation in flight, and of each channel; nothing else wakes a context that has
+ * neither, and its next CONNECT says -ENODEV. POLLERR: rdmatensor_start() has not run. The descriptor
  * belongs to the handle: never read, write or close it.
  */
 int rdmatensor_fd(const struct rdmatensor *rt);
@@ -887,8 +889,9 @@ rdmatensor_prep_fetch(struct rdmatensor_op *op, uint32_t channel,
  * @deadline_ns: when to give up
  * @user_data: for its entry RDMATENSOR_CQE_FETCH
  *
- * The region is the caller's when the fetch has succeeded, to free with
- * RDMATENSOR_OP_FREE.
+ * The region is the caller's when the fetch has succeeded and tensor_bytes of its entry is not 0, to
+ * free with rdmatensor_prep_free(). There is none if the fetch has failed or was cancelled, or if the
+ * tensor is empty or dead: offset then means nothing.
  */
 static inline void
 rdmatensor_prep_fetch_alloc(struct rdmatensor_op *op, uint32_t channel,
