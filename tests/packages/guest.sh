@@ -208,6 +208,7 @@ check "DKMS builds for it" eval '
 check "it goes" in_debian run-parts --arg="$new" /etc/kernel/prerm.d
 check "and the module of it" eval '
 	! in_debian modinfo -k "$new" rdmatensor && ! in_debian dkms status | grep -F "$new"'
+# shellcheck disable=SC2034 # in the case
 mapfile -t came < <(in_debian ls /var/lib/dpkg/info | comm -13 /tmp/packages - | sed -n 's/[.]list$//p')
 check "its packages, too" eval '((${#came[@]} >= 2)) && in_debian apt-get purge -y -q "${came[@]}" && in_debian sh -c "
 	rm -f /usr/lib/modules/$new/modules.*; [ ! -e /usr/lib/modules/$new ] || rmdir /usr/lib/modules/$new"'
