@@ -163,13 +163,16 @@ static void reap(struct quorum *quorum)
 		take(quorum, &cqe);
 }
 
-/* A peer whose channel is down is left out; when the ring is full, entries make place */
+/*
+ * A peer whose channel is down is left out. When the ring is full, entries make place, among which may
+ * be the last one that is wanted
+ */
 static void submit(struct quorum *quorum, const struct rdmatensor_op *ops)
 {
 	unsigned int at = 0, done;
 	int err;
 
-	while (at < quorum->nr_peers) {
+	while (at < quorum->nr_peers && quorum->have < quorum->wanted) {
 		err = rdmatensor_submit(quorum->rt, ops + at, quorum->nr_peers - at, 0, 0, &done);
 		quorum->nr_pending += done;
 		at += done;
