@@ -1699,7 +1699,8 @@ struct rdmatensor_submit {
  * @RDMATENSOR_CQE_CHANNEL_UP: a peer has connected: @channel, and its worker
  *         name as the text. CONNECT's own channels make no such entry
  * @RDMATENSOR_CQE_CHANNEL_DOWN: a channel has ended, @result is why. Its place among this
- *         side's max_channels is free; the peer may count its own end for a while yet
+ *         side's max_channels is free; the peer may count its own end for a while yet. What
+ *         the channel carried ends by entries of its own, which may come before it or after it
  * @RDMATENSOR_CQE_GATHER: a gather has ended
  * @RDMATENSOR_CQE_LIST: a list has ended
  * @RDMATENSOR_CQE_REVEAL: the buffers of the generation that was replaced are free
