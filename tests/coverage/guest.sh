@@ -8,7 +8,9 @@ gcov=/sys/kernel/debug/gcov
 [ -d $gcov ] || { echo "Bail out! this kernel has no GCOV_KERNEL"; exit 1; }
 "$@"
 status=$?
+# By room and name, of which there are equal ones: room@name.gcda
 while read -r file; do
-	cat "$file" >"$LAB_OUT/${file##*/}" || status=1
+	to=${file##*/kmod/}
+	cat "$file" >"$LAB_OUT/${to/\//@}" || status=1
 done <<<"$(find $gcov -path '*/kmod/*/kmod/*.gcda')"
 exit $status
