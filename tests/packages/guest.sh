@@ -195,6 +195,19 @@ check "a stop" in_debian systemctl stop "$unit"
 check "frees everything" eval '[[ $(in_debian rdmatensor show domains -j) == "[]" ]]'
 check "another start" in_debian systemctl start "$unit"
 
+# To dpkg an upgrade and the same version once more are one thing
+metrics=/var/lib/prometheus/node-exporter
+in_debian mkdir -p "$metrics"
+check "the timer of the metrics" in_debian systemctl enable --now rdmatensor-metrics.timer
+check "writes them" until_true in_debian grep -q rdmatensor_ "$metrics/rdmatensor.prom"
+in_debian chown root:root /dev/rdmatensor
+before=$(main_pid)
+check "an upgrade" in_debian sh -c "apt-get install -y -q --reinstall --no-install-recommends /srv/debs/rdmatensor_*.deb"
+check "has the service go on with its program" until_true restarted "$before"
+check "which takes up the model" eval '(($(said "taken up from systemd") == 7)) && fetched'
+check "has the timer go on" in_debian systemctl is-active -q rdmatensor-metrics.timer
+check "and the device file is the group's" until_true device_is "root:rdma 660"
+
 # Its headers come with a hook of DKMS's; the image would have one, too
 new=$(basename "$2"/linux-headers-*-common_*)
 new=${new#linux-headers-} new=${new%%-common_*}-amd64
@@ -216,6 +229,8 @@ check "its packages, too" eval '((${#came[@]} >= 2)) && in_debian apt-get purge 
 in_debian rm /etc/rdmatensor/demo.conf
 check "apt purge" eval 'in_debian apt-get purge -y -q rdmatensor rdmatensor-dkms librdmatensor1 librdmatensor-dev python3-rdmatensor'
 check "has stopped the service" eval '! pgrep -x rdmatensor'
+check "has stopped the timer" eval '! in_debian systemctl is-active -q rdmatensor-metrics.timer'
+check "has taken the metrics away" in_debian rmdir "$metrics" "${metrics%/*}"
 check "the module is free" in_debian rmmod rdmatensor
 files >/tmp/after
 comm -13 /tmp/before /tmp/after | sed 's/^/# left: /'

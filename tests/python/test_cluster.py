@@ -376,6 +376,8 @@ def test_torchs_own_store(monkeypatch, in_threads):
 
     class TCPStore:
         def __init__(self, host, port, size, master, **options):
+            # Without it torch's process group, which comes later, finds the port taken
+            assert options["multi_tenant"]
             made.append((host, port, size, master, sorted(options)))
 
         def __getattr__(self, name):

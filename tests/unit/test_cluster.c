@@ -213,6 +213,8 @@ static void test_bad_hosts(void **state)
 		{ ":18521\n", -EINVAL, "is no host" },
 		{ "[::1\n", -EINVAL, "write host:port or [v6]:port" },
 		{ "127.0.0.1\n192.0.2.1\n127.0.0.1:18521\n", -ENOTUNIQ, "ranks 0 and 2" },
+		{ "127.0.0.1\n[fd00:0::1]\n[FD00::1]:18521\n", -ENOTUNIQ, "ranks 1 and 2" },
+		{ "127.0.0.1\nnode.invalid\nNODE.invalid:18521\n", -ENOTUNIQ, "ranks 1 and 2" },
 		{ "127.0.0.1:1\n127.0.0.1:2\n", -EINVAL, "set RDMATENSOR_RANK" },
 		{ "192.0.2.1\n", -ENOENT, "no address of this host" },
 	};
@@ -289,6 +291,26 @@ static void test_tf_config(void **state)
 	close_cluster();
 }
 
+/* What programs of one process are given, too: it hides no other source */
+static void test_tf_config_without_cluster(void **state)
+{
+	static const char *const texts[] = {
+		"{}", "{\"environment\": \"cloud\"}", "{\"cluster\": {}}",
+		"{\"cluster\": {}, \"task\": {\"type\": \"worker\", \"index\": 0}}",
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < NR(texts); i++) {
+		setenv("TF_CONFIG", texts[i], 1);
+		refused(-ENOENT, "start it by mpirun");
+	}
+	setenv("TF_CONFIG", "{\"cluster\": 1}", 1);
+	refused(-EINVAL, "has no \"cluster\"");
+	setenv("TF_CONFIG", "{", 1);
+	refused(-EINVAL, "is no JSON");
+}
+
 #define TASK ", \"task\": {\"type\": \"worker\", \"index\": 0}}"
 
 static void test_bad_tf_config(void **state)
@@ -326,6 +348,7 @@ static void test_bad_tf_config(void **state)
 	size_t i;
 
 	(void)state;
+	setenv("RDMATENSOR_CLUSTER", "tf_config", 1);
 	for (i = 0; i < NR(bad); i++) {
 		setenv("TF_CONFIG", bad[i].text, 1);
 		refused(bad[i].err, bad[i].words);
@@ -370,6 +393,30 @@ static void test_torchrun(void **state)
 	refused(-EINVAL, "names no host");
 }
 
+/* A worker group starts again on all hosts, and counts on that one whose worker failed */
+static void test_torchrun_starts_again(void **state)
+{
+	struct rdmatensor_cluster *other;
+	struct rdmatensor_cluster_options options = { .flags = RDMATENSOR_CLUSTER_QUIET, .timeout_ms = 50 };
+
+	(void)state;
+	setenv("RDMATENSOR_STORE", store, 1);
+	setenv("TORCHELASTIC_RUN_ID", "run", 1);
+	setenv("WORLD_SIZE", "2", 1);
+	setenv("RANK", "0", 1);
+	setenv("TORCHELASTIC_RESTART_COUNT", "0", 1);
+	setenv("RDMATENSOR_ADDRESS", "10.0.0.1", 1);
+	assert_int_equal(rdmatensor_cluster_open(&cluster, &options), 0);
+	setenv("RANK", "1", 1);
+	setenv("TORCHELASTIC_RESTART_COUNT", "1", 1);
+	setenv("RDMATENSOR_ADDRESS", "10.0.0.2", 1);
+	assert_int_equal(rdmatensor_cluster_open(&other, &options), 0);
+	address_is(1, "10.0.0.2:18521");
+	assert_int_equal(rdmatensor_cluster_connect(cluster, (unsigned int[]){ 1 }, 1), 0);
+	part(other);
+	close_cluster();
+}
+
 /* A rank of a job of @size, at 10.0.0.@rank+1 */
 static struct rdmatensor_cluster *join(unsigned int rank, unsigned int size, int64_t timeout_ms)
 {
@@ -401,6 +448,49 @@ static unsigned int files(const char *path)
 	return nr;
 }
 
+/* Of a job whose name cannot be a folder's: @cleaned is what can, and the hash tells it from others */
+static void job_folder(char path[160], const char *job, const char *cleaned)
+{
+	snprintf(path, 160, "%s/rdmatensor/_%s-%016llx", folder, cleaned,
+		 (unsigned long long)rdmatensor_group(job));
+}
+
+static void test_jobs_of_like_names(void **state)
+{
+	struct rdmatensor_cluster_options options = {
+		.source = RDMATENSOR_CLUSTER_GIVEN, .rank = 1, .size = 2, .timeout_ms = 50,
+		.flags = RDMATENSOR_CLUSTER_QUIET,
+	};
+	char longer[2][256], address[RDMATENSOR_CLUSTER_ADDRESS_MAX];
+	const char *like[][2] = {
+		{ "a/b", "a_b" }, { "a/b", "a b" }, { longer[0], longer[1] },
+	};
+	struct rdmatensor_cluster *other;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		memset(longer[i], 'x', 255);
+		longer[i][255] = '\0';
+		longer[i][254] = (char)('0' + i);
+	}
+	setenv("RDMATENSOR_STORE", store, 1);
+	for (i = 0; i < NR(like); i++) {
+		setenv("RDMATENSOR_ADDRESS", "10.0.0.1", 1);
+		options.job = like[i][0];
+		assert_int_equal(rdmatensor_cluster_open(&other, &options), 0);
+		setenv("RDMATENSOR_ADDRESS", "10.0.0.2", 1);
+		options.job = like[i][1];
+		options.rank = 0;
+		assert_int_equal(rdmatensor_cluster_open(&cluster, &options), 0);
+		assert_int_equal(rdmatensor_cluster_address(cluster, 1, address, sizeof(address)),
+				 -ETIMEDOUT);
+		options.rank = 1;
+		part(other);
+		close_cluster();
+	}
+}
+
 static void test_store(void **state)
 {
 	struct rdmatensor_cluster *other;
@@ -415,7 +505,7 @@ static void test_store(void **state)
 	other = join(1, 3, 50);
 	address_is(1, "10.0.0.2:18521");
 	assert_int_equal(rdmatensor_cluster_connect(cluster, (unsigned int[]){ 1 }, 1), 0);
-	snprintf(path, sizeof(path), "%s/rdmatensor/_unit_test_1", folder);
+	job_folder(path, "unit test/1", "unit_test_1");
 	assert_int_equal(files(path), 2);
 	/* Who was met and has left is not waited for */
 	assert_int_equal(rdmatensor_cluster_leave(other), 0);
@@ -447,7 +537,8 @@ static void test_what_is_in_a_store(void **state)
 
 	(void)state;
 	cluster = join(0, 2, 50);
-	snprintf(path, sizeof(path), "%s/rdmatensor/_unit_test_1/rank.1", folder);
+	job_folder(path, "unit test/1", "unit_test_1");
+	strcat(path, "/rank.1");
 	for (i = 0; i < NR(bad); i++) {
 		file = fopen(path, "w");
 		fputs(bad[i].content, file);
@@ -1148,7 +1239,10 @@ int main(void)
 		TEST(test_refresh),
 		TEST(test_tf_config),
 		TEST(test_bad_tf_config),
+		TEST(test_tf_config_without_cluster),
 		TEST(test_torchrun),
+		TEST(test_torchrun_starts_again),
+		TEST(test_jobs_of_like_names),
 		TEST(test_store),
 		TEST(test_what_is_in_a_store),
 		TEST(test_late),

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <ifaddrs.h>
@@ -35,6 +36,21 @@ void cluster_split(const char *address, char host[ADDRESS_ROOM], unsigned int *p
 	*port = number;
 }
 
+/* One form: an IPv6 address as the standard writes it (RFC 5952), a name in lower case */
+static void tidy_host(char host[ADDRESS_ROOM])
+{
+	struct in6_addr in6;
+	char *at;
+
+	if (inet_pton(AF_INET6, host, &in6) == 1) {
+		inet_ntop(AF_INET6, &in6, host, ADDRESS_ROOM);
+		return;
+	}
+	/* Behind % is the name of a network device */
+	for (at = host; *at && *at != '%'; at++)
+		*at = (char)tolower((unsigned char)*at);
+}
+
 int cluster_tidy(const char *where, const char *text, char address[ADDRESS_ROOM])
 {
 	char host[ADDRESS_ROOM], cause[512];
@@ -46,6 +62,7 @@ int cluster_tidy(const char *where, const char *text, char address[ADDRESS_ROOM]
 		return node_fail(err, "cluster: %s: %s", where, cause);
 	if (!host[0] || host[strcspn(host, " \t/,=")])
 		return node_fail(-EINVAL, "cluster: %s: \"%s\" is no host: write HOST[:PORT]", where, text);
+	tidy_host(host);
 	cluster_join(address, host, port);
 	return 0;
 }

@@ -22,7 +22,7 @@
 
 #define KEY_ROOM 400
 /* Of a job's name in a key: with the rest it is a file's name */
-#define JOB_MOST 200
+#define JOB_MOST 180
 
 /* A store's own folder and the key below it */
 static int path_of(const struct rdmatensor_cluster *cluster, const char *key, char path[PATH_MAX])
@@ -174,15 +174,25 @@ void cluster_store_close(struct rdmatensor_cluster *cluster)
 	cluster->store_dir = NULL;
 }
 
-/* What is no part of a file's name, nor of one that begins with a dot, becomes _ */
+/*
+ * What is no part of a file's name, nor of one that begins with a dot, becomes _. Names that this, or
+ * their length, has made equal are told apart by their hashes
+ */
 static void key_of(const struct rdmatensor_cluster *cluster, unsigned int rank, char key[KEY_ROOM])
 {
+	bool differs = strlen(cluster->job) > JOB_MOST;
 	char *at = key;
 
 	snprintf(key, KEY_ROOM, "rdmatensor/_%.*s", JOB_MOST, cluster->job);
-	for (at += strlen("rdmatensor/_"); *at; at++)
-		if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_:", *at))
+	for (at += strlen("rdmatensor/_"); *at; at++) {
+		if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_:", *at)) {
 			*at = '_';
+			differs = true;
+		}
+	}
+	if (differs)
+		at += snprintf(at, KEY_ROOM - (size_t)(at - key), "-%016llx",
+			       (unsigned long long)rdmatensor_group(cluster->job));
 	snprintf(at, KEY_ROOM - (size_t)(at - key), "/rank.%u", rank);
 }
 

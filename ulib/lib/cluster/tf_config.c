@@ -41,9 +41,24 @@ struct spec {
 	unsigned int nr;
 };
 
+/*
+ * One without a cluster is what programs of a single process are given: it says nothing of ranks, and
+ * does not hide what does. One that is no JSON is an error that find() tells.
+ */
 static bool is_there(void)
 {
-	return cluster_env("TF_CONFIG");
+	const char *text = cluster_env("TF_CONFIG");
+	struct json_object *root, *jobs;
+	bool has;
+
+	root = text ? json_tokener_parse(text) : NULL;
+	if (!root)
+		return text;
+	has = !json_object_is_type(root, json_type_object) ||
+	      (json_object_object_get_ex(root, "cluster", &jobs) &&
+	       !(json_object_is_type(jobs, json_type_object) && !json_object_object_length(jobs)));
+	json_object_put(root);
+	return has;
 }
 
 static int no_memory(void)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * torchrun's environment: RANK and WORLD_SIZE. Addresses are in a store. Which job it is, and which
- * start of it, is in torchrun's variables as well, so a worker group that was started anew finds
- * none of the former one's addresses.
+ * torchrun's environment: RANK and WORLD_SIZE. Addresses are in a store. Which job it is, is in
+ * torchrun's variables as well. Which start of it is not: TORCHELASTIC_RESTART_COUNT counts what
+ * failed on one host, and differs from host to host. A worker group that was started anew overwrites
+ * the former one's addresses, of whom nobody answers.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -37,9 +38,8 @@ static int find(struct rdmatensor_cluster *cluster)
 	if (cluster->rank >= size)
 		return node_fail(-ERANGE, "cluster: %s: RANK=%u is none of the WORLD_SIZE=%u ranks: they are 0 to WORLD_SIZE - 1",
 				 name, cluster->rank, size);
-	if (asprintf(&cluster->job, "%s-%s-%s-%s", or_none("TORCHELASTIC_RUN_ID"),
-		     or_none("MASTER_ADDR"), or_none("MASTER_PORT"),
-		     or_none("TORCHELASTIC_RESTART_COUNT")) < 0) {
+	if (asprintf(&cluster->job, "%s-%s-%s", or_none("TORCHELASTIC_RUN_ID"),
+		     or_none("MASTER_ADDR"), or_none("MASTER_PORT")) < 0) {
 		cluster->job = NULL;
 		return node_fail(-ENOMEM, "cluster: %s: out of memory", name);
 	}

@@ -70,7 +70,8 @@ def _torch_store(rank: int, size: int, timeout: float | None) -> Any:
     # Whoever has the process group, or torchrun, has made it
     agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
     master = rank == 0 and not agent and not distributed.is_initialized()
-    options: dict[str, Any] = {"wait_for_workers": False}
+    # As torch makes its own: rank 0's process may have several, which share the port
+    options: dict[str, Any] = {"wait_for_workers": False, "multi_tenant": True}
     if timeout is not None:
         from datetime import timedelta  # pylint: disable=import-outside-toplevel
         options["timeout"] = timedelta(seconds=timeout)

@@ -196,8 +196,15 @@ int doctor_cluster(const char *file, uint64_t timeout_ns, bool json)
 	int bad, err;
 
 	err = round_begin(&round, file, timeout_ns, json);
-	if (err)
+	if (err) {
+		/* Its rank is not known yet */
+		if (json) {
+			round.json = json_object_new_object();
+			add_string(round.json, "error", rdmatensor_node_error());
+			print_json(round.json);
+		}
 		return err;
+	}
 	bad = check(&round);
 	/* A rank that knows of none asks */
 	if (bad > 0 && round.rank == 0)
@@ -205,7 +212,10 @@ int doctor_cluster(const char *file, uint64_t timeout_ns, bool json)
 	err = bad ? EXIT_FAILED : measure(&round);
 	if (!err && round.rank == 0)
 		err = report(&round);
-	if (round.json && bad >= 0) {
+	/* Whoever reads JSON is told what standard error says */
+	if (round.json && bad < 0)
+		add_string(round.json, "error", rdmatensor_node_error());
+	if (round.json) {
 		if (!bad && !json_object_object_get_ex(round.json, "odd", NULL))
 			add_string(round.json, "error", rdmatensor_node_error());
 		print_json(round.json);

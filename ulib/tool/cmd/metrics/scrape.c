@@ -143,7 +143,7 @@ static void read_domain(struct subject *domain, const struct attrs *attrs)
 	domain->gauges[DOMAIN_LASTING] = number(attrs->by[RDMATENSOR_NL_A_LASTING]);
 }
 
-/* The device is its context's, which is not in its message; one that is new since has none */
+/* The device is its context's, which is not in its message. NULL: the context is new since */
 static const char *device_of(const struct subjects *contexts, uint32_t id)
 {
 	size_t low = 0, high = contexts->nr, middle;
@@ -157,7 +157,7 @@ static const char *device_of(const struct subjects *contexts, uint32_t id)
 		else
 			high = middle;
 	}
-	return "";
+	return NULL;
 }
 
 static void read_channel(struct subject *channel, const struct attrs *attrs, const char *device)
@@ -248,6 +248,7 @@ static void read_message(struct nl_msg *msg, void *arg)
 	struct scrape *scrape = reading->scrape;
 	struct subject subject = { .id = 0 };
 	struct attrs attrs = { .by = { NULL } };
+	const char *device = NULL;
 	uint64_t series;
 
 	/* Without a policy what is too short is skipped, as the other commands do */
@@ -260,7 +261,14 @@ static void read_message(struct nl_msg *msg, void *arg)
 	else if (reading->kind == KIND_DOMAIN)
 		read_domain(&subject, &attrs);
 	else
-		read_channel(&subject, &attrs, device_of(&scrape->of[KIND_CONTEXT], subject.id));
+		device = device_of(&scrape->of[KIND_CONTEXT], subject.id);
+	/* Without that label they would be other series than from the next scrape on */
+	if (reading->kind == KIND_CHANNEL && !device && !scrape->left_out) {
+		scrape->whole = false;
+		return;
+	}
+	if (reading->kind == KIND_CHANNEL)
+		read_channel(&subject, &attrs, device ? device : "");
 	series = series_of(&subject, reading->kind);
 	/* So is what follows one that does not fit: which ones are shown does not swing */
 	if (scrape->left_out || series > scrape->most - scrape->series) {
