@@ -38,6 +38,7 @@
  * @counters: that it tells, from the first on, by a number of their own each
  * @errors: fetches have ended with errors
  * @attempts: that a dump takes
+ * @newcomer: there is a channel of one more context, which is not told of
  * @whole: the last of them comes whole
  * @own: they are of the user's own contexts
  * @error: it cannot be asked
@@ -51,6 +52,7 @@ static struct module {
 	int counters;
 	bool errors;
 	unsigned int attempts;
+	bool newcomer;
 	bool whole;
 	bool own;
 	bool error;
@@ -205,6 +207,8 @@ int __wrap_dump_messages(int cmd, uint32_t context, const struct dump_reader *re
 		for (i = 0; cmd == RDMATENSOR_NL_CMD_CHANNEL_GET && i < module.contexts; i++)
 			for (k = 0; k < module.channels; k++)
 				tell(reader, arg, cmd, 7 + i, 1 + k);
+		if (cmd == RDMATENSOR_NL_CMD_CHANNEL_GET && module.newcomer)
+			tell(reader, arg, cmd, 7 + module.contexts, 1);
 	}
 	*extent = (struct dump_extent){ .whole = module.whole, .own = module.own };
 	return EXIT_OK;
@@ -499,6 +503,15 @@ static void test_modules(void **state)
 	value_of(whole_text, "rdmatensor_context_lists_total" CONTEXT "}");
 	assert_value("rdmatensor_scrape_incomplete", 1);
 	assert_value("rdmatensor_scrape_own_only", 1);
+	/* Of a context that came between the two dumps nothing is known yet, and so nothing is told */
+	module.whole = true;
+	module.newcomer = true;
+	assert_int_equal(METRICS(), EXIT_OK);
+	count_series(whole_text);
+	assert_non_null(strstr(whole_text, "rdmatensor_channel_up" CHANNEL "}"));
+	assert_null(strstr(whole_text, "device=\"\""));
+	assert_value("rdmatensor_scrape_incomplete", 1);
+	module.newcomer = false;
 	module.contexts = 0;
 	assert_int_equal(METRICS(), EXIT_OK);
 	count_series(whole_text);
