@@ -6,6 +6,7 @@
  * has changed nothing. Names and texts are copied to a buffer of the call, and from there by
  * the code that keeps them.
  */
+#include <linux/nospec.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 #include "api/ioctl.h"
@@ -625,7 +626,8 @@ int rdmatensor_ioctl_submit(struct rdmatensor_context *context, void *arg)
 			if (!ret && room->op.opcode >= ARRAY_SIZE(submit_ops))
 				ret = -EOPNOTSUPP;
 			if (!ret)
-				ret = submit_ops[room->op.opcode](context, room);
+				ret = submit_ops[array_index_nospec(room->op.opcode,
+								    ARRAY_SIZE(submit_ops))](context, room);
 			if (!ret)
 				submit->out_done++;
 			cond_resched();

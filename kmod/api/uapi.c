@@ -6,6 +6,7 @@
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/nospec.h>
 #include <linux/uaccess.h>
 #include "api/ioctl.h"
 #include "api/uapi.h"
@@ -135,7 +136,8 @@ static long uapi_ioctl(struct file *file, unsigned int cmd, unsigned long ptr)
 	if (nr < RDMATENSOR_CMD_BASE ||
 	    nr - RDMATENSOR_CMD_BASE >= ARRAY_SIZE(uapi_ioctls))
 		return -ENOTTY;
-	ioctl = &uapi_ioctls[nr - RDMATENSOR_CMD_BASE];
+	nr = array_index_nospec(nr - RDMATENSOR_CMD_BASE, ARRAY_SIZE(uapi_ioctls));
+	ioctl = &uapi_ioctls[nr];
 	/* There are numbers that other files have */
 	if (ioctl->cmd != cmd)
 		return -ENOTTY;

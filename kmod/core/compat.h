@@ -58,7 +58,7 @@ static inline int rdmatensor_pin_to_read(unsigned long addr, int nr, struct page
 /*
  * A page of a file whose file system has to see each write, as it writes it back: who is pinned
  * for writing writes to it unseen. Kernels from 6.5 on do not pin it. The page's lock keeps the
- * file.
+ * file; who is killed while he waits for it needs no answer.
  */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
 static inline bool rdmatensor_written_back(struct page *page)
@@ -68,7 +68,8 @@ static inline bool rdmatensor_written_back(struct page *page)
 
 	if (PageAnon(page))
 		return false;
-	lock_page(page);
+	if (lock_page_killable(page))
+		return true;
 	mapping = page_mapping(page);
 	ret = mapping && mapping_can_writeback(mapping);
 	unlock_page(page);

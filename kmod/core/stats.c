@@ -5,12 +5,13 @@
  */
 #include <linux/cpumask.h>
 #include <kunit/visibility.h>
+#include "core/limits.h"
 #include "core/stats.h"
 
 int rdmatensor_counters_init(struct rdmatensor_counters *counters)
 {
 	memset(counters, 0, sizeof(*counters));
-	counters->percpu = alloc_percpu(struct rdmatensor_tally);
+	counters->percpu = alloc_percpu_gfp(struct rdmatensor_tally, RDMATENSOR_GFP_SPARING);
 	if (!counters->percpu)
 		return -ENOMEM;
 	INIT_LIST_HEAD(&counters->item);

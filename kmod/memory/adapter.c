@@ -213,18 +213,22 @@ bool rdmatensor_adapter_has_pages(const struct ib_device *ibdev)
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_adapter_has_pages);
 
 /* What keeps a port from being used, whatever its state; NULL: nothing */
-static const char *adapter_unfit(struct ib_device *ibdev, u32 port)
+const char *rdmatensor_adapter_unfit(struct ib_device *ibdev, u32 port)
 {
 	if (!(ibdev->attrs.device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS))
 		return "no fast registration";
 	if (!rdmatensor_adapter_has_pages(ibdev))
 		return "no registration of pages of this kernel's length";
+	/* rdmavt's: a local access there goes by the pages' own addresses, a peer's alone by the region's */
+	if (ibdev->ops.driver_id == RDMA_DRIVER_HFI1 || ibdev->ops.driver_id == RDMA_DRIVER_QIB)
+		return "no registration for addresses that are chosen";
 	if (rdma_protocol_iwarp(ibdev, port))
 		return "no write with immediate";
 	if (!rdma_ib_or_roce(ibdev, port))
 		return "no reliable connections";
 	return NULL;
 }
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_adapter_unfit);
 
 static const char *adapter_state_name(enum ib_port_state state)
 {
@@ -253,7 +257,7 @@ static u32 adapter_first_port(struct ib_device *ibdev)
 	u32 port;
 
 	rdma_for_each_port(ibdev, port)
-		if (!adapter_unfit(ibdev, port) &&
+		if (!rdmatensor_adapter_unfit(ibdev, port) &&
 		    adapter_state(ibdev, port) == IB_PORT_ACTIVE)
 			return port;
 	return 0;
@@ -270,7 +274,7 @@ static void adapter_say_ports(struct adapter_bind *bind, struct ib_device *ibdev
 	u32 port;
 
 	rdma_for_each_port(ibdev, port) {
-		const char *unfit = adapter_unfit(ibdev, port);
+		const char *unfit = rdmatensor_adapter_unfit(ibdev, port);
 
 		adapter_say(bind, "%s%s/%u %s %s", *separator, ibdev->name, port,
 			    adapter_state_name(adapter_state(ibdev, port)),
@@ -512,7 +516,7 @@ static int adapter_choose_port(struct rdmatensor_adapter *adapter, struct adapte
 			    ibdev->name, rdma_start_port(ibdev), rdma_end_port(ibdev));
 		return -EINVAL;
 	}
-	unfit = adapter_unfit(ibdev, port);
+	unfit = rdmatensor_adapter_unfit(ibdev, port);
 	if (unfit) {
 		adapter_say(bind,
 			    "START: %s/%u is %s with %s, which is needed; take another device",

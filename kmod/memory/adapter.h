@@ -135,6 +135,8 @@ int rdmatensor_adapter_bind(struct rdmatensor_adapter *adapter,
  * does not know for 4 KiB, and moves all else to where it should not, where PAGE_SIZE is 64 KiB
  */
 bool rdmatensor_adapter_has_pages(const struct ib_device *ibdev);
+/* What is needed and the port has not, in words; NULL: it will do */
+const char *rdmatensor_adapter_unfit(struct ib_device *ibdev, u32 port);
 /* log2 of the bytes behind one memory region of PAGE_SIZE pages, as its driver keeps to it */
 u8 rdmatensor_adapter_seg_shift(const struct ib_device *ibdev);
 

@@ -43,7 +43,10 @@
 #define DOMAIN_FIRST_IOVA BIT_ULL(46)
 #define DOMAIN_LAST_IOVA BIT_ULL(62)
 
-/* Of a device that goes: how long it may take for a chain, and then for flushing it */
+/*
+ * How long a chain may take, of which nothing goes over a wire; on a device that goes; and flushing it
+ */
+#define DOMAIN_SILENCE_MS 30000
 #define DOMAIN_PATIENCE_MS 2000
 #define DOMAIN_FLUSH_MS 1000
 
@@ -537,8 +540,9 @@ static int domain_await(struct rdmatensor_domain *domain)
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
 	wait_queue_head_t *waiters = domain_waiters(domain);
 
-	wait_event(*waiters, domain_is_done(domain) || READ_ONCE(domain->doubtful) ||
-		   rdmatensor_domain_ending(domain));
+	/* Others wait for this one, and some of them cannot be killed */
+	wait_event_timeout(*waiters, domain_is_done(domain) || READ_ONCE(domain->doubtful) ||
+			   rdmatensor_domain_ending(domain), msecs_to_jiffies(DOMAIN_SILENCE_MS));
 	if (wait_event_timeout(*waiters, domain_is_done(domain),
 			       msecs_to_jiffies(DOMAIN_PATIENCE_MS)))
 		return 0;

@@ -417,6 +417,13 @@ static inline bool rdmatensor_channel_usable(const struct rdmatensor_channel *ch
 	return channel->state == RDMATENSOR_CHANNEL_UP;
 }
 
+/* Nothing may be posted any more, by either side of a queue. With the lock held */
+static inline bool rdmatensor_channel_over(const struct rdmatensor_channel *channel)
+{
+	lockdep_assert_held(&channel->lock);
+	return channel->state >= RDMATENSOR_CHANNEL_CLOSING && !channel->leaves;
+}
+
 /*
  * The peer's name, to @worker, which has RDMATENSOR_WORKER_MAX bytes, and its incarnation. Until
  * its HELLO was accepted they are being written: empty, and 0

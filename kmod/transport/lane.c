@@ -11,6 +11,7 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <kunit/visibility.h>
 #include "core/fault.h"
 #include "memory/exposure.h"
 #include "transport/channel.h"
@@ -52,7 +53,23 @@ static int lane_post_recvs(struct rdmatensor_lane *lane, u32 nr)
 	return ret;
 }
 
-static void lane_recv_done(struct ib_cq *cq, struct ib_wc *wc)
+/*
+ * A receive in place of one that has completed; none once the queue pair may be drained, behind whose
+ * last request nothing may be posted
+ */
+static int lane_receive_again(struct rdmatensor_lane *lane)
+{
+	struct rdmatensor_channel *channel = lane->channel;
+	int ret = 0;
+
+	spin_lock_bh(&channel->lock);
+	if (!rdmatensor_channel_over(channel))
+		ret = lane_post_recvs(lane, 1);
+	spin_unlock_bh(&channel->lock);
+	return ret;
+}
+
+void rdmatensor_lane_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct rdmatensor_lane *lane = wc->qp->qp_context;
 	struct rdmatensor_channel *channel = lane->channel;
@@ -69,7 +86,7 @@ static void lane_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 	}
 
 	/* Before anything that this immediate leads to is acknowledged */
-	if (lane_post_recvs(lane, 1)) {
+	if (lane_receive_again(lane)) {
 		rdmatensor_channel_fail(channel, -ECONNRESET, "posting a receive failed");
 		return;
 	}
@@ -84,6 +101,7 @@ static void lane_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 	else
 		rdmatensor_channel_rx_ack(channel);
 }
+EXPORT_SYMBOL_IF_KUNIT(rdmatensor_lane_recv_done);
 
 static void lane_message_done(struct ib_cq *cq, struct ib_wc *wc)
 {
@@ -296,7 +314,7 @@ int rdmatensor_lane_open(struct rdmatensor_lane *lane, struct ib_pd *pd)
 
 	/* A device may grant more than was asked for */
 	lane->max_sge = min_t(u32, lane->max_sge, attr.cap.max_send_sge);
-	lane->recv_cqe.done = lane_recv_done;
+	lane->recv_cqe.done = rdmatensor_lane_recv_done;
 	lane->send_cqe.done = lane_message_done;
 	ret = lane_post_recvs(lane, lane->nr_recvs);
 	if (ret)

@@ -133,4 +133,7 @@ int rdmatensor_lane_open(struct rdmatensor_lane *lane, struct ib_pd *pd);
  */
 void rdmatensor_lane_close(struct rdmatensor_lane *lane);
 
+/* A receive has completed; a completion's handler */
+void rdmatensor_lane_recv_done(struct ib_cq *cq, struct ib_wc *wc);
+
 #endif /* RDMATENSOR_LANE_H */

@@ -45,12 +45,6 @@ static void probe_look_later(struct rdmatensor_channel *channel)
 		mod_timer(&channel->lanes_timer, jiffies + rdmatensor_probe_pause(channel->params));
 }
 
-/* Until then something may be posted, and is waited for */
-static bool probe_is_over(const struct rdmatensor_channel *channel)
-{
-	return channel->state >= RDMATENSOR_CHANNEL_CLOSING && !channel->leaves;
-}
-
 /* Return: false: the channel ends by it */
 static bool probe_post(struct rdmatensor_lane *lane)
 {
@@ -94,7 +88,7 @@ static void probe_lanes(struct timer_list *timer)
 	int i;
 
 	spin_lock_bh(&channel->lock);
-	if (probe_is_over(channel))
+	if (rdmatensor_channel_over(channel))
 		goto out_unlock;
 	for (i = 0; i < channel->nr_lanes; i++) {
 		struct rdmatensor_lane *lane = &channel->lanes[i];

@@ -478,6 +478,27 @@ static void one_slot(struct kunit *test)
 	script_close(script);
 }
 
+/* Where there was no place for that ack, the content still comes behind it */
+static void one_slot_and_a_full_queue(struct kunit *test)
+{
+	struct script_end *script = open_one(test, 1, 1);
+	struct rdmatensor_msg hello = {
+		.type = RDMATENSOR_WIRE_HELLO, .max_requests = 8, .text = "peer", .text_len = 4,
+	};
+
+	prepare(test, script);
+	rdmatensor_channel_rx_message(script->end->channel,
+				      end_put_message(script->end, &hello, 0));
+	KUNIT_EXPECT_STREQ(test, script_trace(script), "ack hello up");
+	DO(script, RX_ACK(""));
+	DO(script, PUBLISH(7, "x", 100, 1, ""));
+	DO(script, FULL);
+	DO(script, REQ_DEST(0, "x", 100, ""));
+	DO(script, ROOM("ack w0#0:100!"));
+	DO(script, DONE("pub7:0"));
+	script_close(script);
+}
+
 /* The last place of lane 0's queue is an ack's: two ends that are full go on */
 static void place_for_an_ack(struct kunit *test)
 {
@@ -499,6 +520,48 @@ static void place_for_an_ack(struct kunit *test)
 	DO(script, RE(9, 100, "ack"));
 	DO(script, ROOM("req#0 w0#0:100!"));
 	DO(script, DONE("pub7:0"));
+	script_close(script);
+}
+
+static int count_receive(struct ib_qp *qp, const struct ib_recv_wr *wr,
+			 const struct ib_recv_wr **bad)
+{
+	qp->qp_num++;
+	return 0;
+}
+
+/* Behind the last one that a drain posts there is none: its flush would come when the lane is gone */
+static void receives_of_a_channel_that_ends(struct kunit *test)
+{
+	struct ib_device *ibdev = kunit_kzalloc(test, sizeof(*ibdev), GFP_KERNEL);
+	struct ib_qp *qp = kunit_kzalloc(test, sizeof(*qp), GFP_KERNEL);
+	struct script_end *script = open_one(test, 16, 4);
+	struct rdmatensor_channel *channel = script->end->channel;
+	struct ib_wc wc = {
+		.status = IB_WC_SUCCESS,
+		.opcode = IB_WC_RECV_RDMA_WITH_IMM,
+		.wc_flags = IB_WC_WITH_IMM,
+		.ex.imm_data = cpu_to_be32(RDMATENSOR_IMM_ACK),
+		.qp = qp,
+	};
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, ibdev);
+	KUNIT_ASSERT_NOT_NULL(test, qp);
+	ibdev->ops.post_recv = count_receive;
+	qp->device = ibdev;
+	qp->qp_context = &channel->lanes[0];
+	script_up(script);
+	channel->lanes[0].conn.qp.qp = qp;
+	/* What arrives meanwhile still counts, until something fails: messages that were never sent */
+	rdmatensor_channel_leave(channel, -ESHUTDOWN, "bye");
+	KUNIT_EXPECT_STREQ(test, script_trace(script), "down:-108(bye)");
+	rdmatensor_lane_recv_done(NULL, &wc);
+	KUNIT_EXPECT_EQ(test, qp->qp_num, 1);
+	for (i = 0; i < 3; i++)
+		rdmatensor_lane_recv_done(NULL, &wc);
+	KUNIT_EXPECT_EQ(test, qp->qp_num, 1);
+	channel->lanes[0].conn.qp.qp = NULL;
 	script_close(script);
 }
 
@@ -752,7 +815,9 @@ static struct kunit_case channel_tests[] = {
 	KUNIT_CASE(acks),
 	KUNIT_CASE(content_tells),
 	KUNIT_CASE(one_slot),
+	KUNIT_CASE(one_slot_and_a_full_queue),
 	KUNIT_CASE(place_for_an_ack),
+	KUNIT_CASE(receives_of_a_channel_that_ends),
 	KUNIT_CASE(ack_fails),
 	KUNIT_CASE(lanes_are_apart),
 	KUNIT_CASE(probes),

@@ -371,6 +371,24 @@ static void limits_of_drivers(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, rdmatensor_adapter_has_pages(ibdev));
 }
 
+/* rdmavt's devices would take a registration, and refuse each use of it here */
+static void devices_that_will_not_do(struct kunit *test)
+{
+	struct ib_device *ibdev = software(test);
+
+	ibdev->port_data = kunit_kcalloc(test, 2, sizeof(*ibdev->port_data), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, ibdev->port_data);
+	ibdev->phys_port_cnt = 1;
+	ibdev->port_data[1].immutable.core_cap_flags = RDMA_CORE_PORT_IBA_IB;
+	KUNIT_EXPECT_STREQ(test, rdmatensor_adapter_unfit(ibdev, 1), "no fast registration");
+	ibdev->attrs.device_cap_flags |= IB_DEVICE_MEM_MGT_EXTENSIONS;
+	ibdev->ops.driver_id = RDMA_DRIVER_MLX5;
+	KUNIT_EXPECT_NULL(test, rdmatensor_adapter_unfit(ibdev, 1));
+	ibdev->ops.driver_id = RDMA_DRIVER_HFI1;
+	KUNIT_EXPECT_STREQ(test, rdmatensor_adapter_unfit(ibdev, 1),
+			   "no registration for addresses that are chosen");
+}
+
 /* An exporter that has refused, or is not ready, is not asked a second time; a device is */
 static void tried_with_short_pages(struct kunit *test)
 {
@@ -547,6 +565,7 @@ static struct kunit_case memory_cases[] = {
 	KUNIT_CASE_PARAM(runs_of_pages, runs_gen_params),
 	KUNIT_CASE_PARAM(choice_of_pages, choice_gen_params),
 	KUNIT_CASE(limits_of_drivers),
+	KUNIT_CASE(devices_that_will_not_do),
 	KUNIT_CASE(tried_with_short_pages),
 	KUNIT_CASE(addresses),
 	KUNIT_CASE_PARAM(pages_of_a_region, map_gen_params),

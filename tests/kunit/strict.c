@@ -650,6 +650,13 @@ static int post_and_fail(struct ib_qp *qp, const struct ib_send_wr *wr,
 	return 0;
 }
 
+/* Has been seen to complete nothing, and to report no failure */
+static int post_and_be_silent(struct ib_qp *qp, const struct ib_send_wr *wr,
+			      const struct ib_send_wr **bad)
+{
+	return 0;
+}
+
 /* What was posted is flushed only now */
 static int modify_and_flush(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 			    struct ib_udata *udata)
@@ -706,6 +713,13 @@ static void registrations_that_do_not_complete(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, domain->dead);
 	domain->broken = false;
 	domain->doubtful = false;
+	/* Nor does one whose device says nothing, and does what it is told */
+	ibdev->ops.post_send = post_and_be_silent;
+	KUNIT_EXPECT_EQ(test, rdmatensor_domain_post(domain, wrs, 1), -EIO);
+	KUNIT_EXPECT_TRUE(test, domain->broken);
+	KUNIT_EXPECT_FALSE(test, domain->dead);
+	domain->broken = false;
+	ibdev->ops.post_send = post_and_fail;
 	ibdev->ops.modify_qp = modify_no_more;
 	KUNIT_EXPECT_EQ(test, rdmatensor_domain_post(domain, wrs, 1), -ENODEV);
 	KUNIT_EXPECT_TRUE(test, domain->dead);

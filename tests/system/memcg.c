@@ -30,6 +30,22 @@ static long long used(void)
 	return bytes;
 }
 
+/* Of its memory that there is a copy of for each processor */
+static long long used_percpu(void)
+{
+	char line[128];
+	long long bytes = -1;
+	FILE *file = fopen(GROUP "/memory.stat", "r");
+
+	CHECK(file);
+	while (bytes < 0 && fgets(line, sizeof(line), file))
+		if (sscanf(line, "percpu %lld", &bytes) != 1)
+			bytes = -1;
+	fclose(file);
+	CHECK(bytes >= 0);
+	return bytes;
+}
+
 /* A group that is empty, with a limit */
 static void group_make(const char *limit)
 {
@@ -237,18 +253,23 @@ static void listener_end(pid_t pid)
 TEST_STOCK(channels_are_the_listeners)
 {
 	static struct side peer, listener;
-	long long before, after;
+	long long before, after, percpu;
 	pid_t pid;
 	int i;
 
 	pid = listener_begin(&listener, "max", slots);
 	side_open(&peer, "peer", 4096, 0, slots);
 	before = used();
+	percpu = used_percpu();
 	for (i = 0; i < CHANNELS; i++)
 		side_connect(&peer, &listener);
 	after = used();
+	percpu = used_percpu() - percpu;
 	listener_end(pid);
-	printf("# %lld bytes, and %lld with %d channels\n", before, after, CHANNELS);
+	printf("# %lld bytes, and %lld with %d channels, %lld of them for each processor\n", before, after,
+	       CHANNELS, percpu);
+	/* Their counters */
+	CHECK(percpu >= CHANNELS * (long long)(RDMATENSOR_STAT_NR * sizeof(uint64_t)));
 	CHECK(after - before >= 2ll * CHANNELS * SLOTS * SLOT);
 }
 
