@@ -117,7 +117,7 @@ says_how_long_and_how_many() {
 	ln -s "$(type -P true)" "$at/tests/demo/model"
 	ln -s "$(type -P true)" "$at/ulib/examples/debian-graph"
 	ln -s "$(type -P true)" "$at/tests/lab/deps"
-	ln -s "$(type -P pwd)" "$at/tests/lab/deb-file"
+	ln -s "$(type -P true)" "$at/tests/lab/borrow"
 	printf '%s\n' '#!/bin/sh' 'echo "ok 1 - a"; echo "not ok 2 - b"; echo "ok 3 - c # SKIP"; exit 1' \
 		>"$at/tests/fuzz/wire.sh"
 	chmod +x "$at/tests/fuzz/wire.sh"
