@@ -593,6 +593,15 @@ static int (*const submit_ops[])(struct rdmatensor_context *context,
 	[RDMATENSOR_OP_REVEAL] = submit_reveal,
 };
 
+static int submit_one(struct rdmatensor_context *context, struct submit_room *room)
+{
+	u32 opcode = room->op.opcode;
+
+	if (opcode >= ARRAY_SIZE(submit_ops))
+		return -EOPNOTSUPP;
+	return submit_ops[array_index_nospec(opcode, ARRAY_SIZE(submit_ops))](context, room);
+}
+
 int rdmatensor_ioctl_submit(struct rdmatensor_context *context, void *arg)
 {
 	struct rdmatensor_submit *submit = arg;
@@ -623,11 +632,8 @@ int rdmatensor_ioctl_submit(struct rdmatensor_context *context, void *arg)
 						    u64_to_user_ptr(submit->ops_uptr +
 								    (u64)i * submit->op_size),
 						    submit->op_size);
-			if (!ret && room->op.opcode >= ARRAY_SIZE(submit_ops))
-				ret = -EOPNOTSUPP;
 			if (!ret)
-				ret = submit_ops[array_index_nospec(room->op.opcode,
-								    ARRAY_SIZE(submit_ops))](context, room);
+				ret = submit_one(context, room);
 			if (!ret)
 				submit->out_done++;
 			cond_resched();

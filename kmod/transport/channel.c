@@ -972,7 +972,7 @@ void rdmatensor_channel_pump(struct rdmatensor_channel *channel)
 	       lane->sendq_free > RDMATENSOR_SENDQ_RESERVE)
 		ret = channel_post_head(channel);
 
-	/* With one slot it is an ack alone that tells of a request: the content would be taken for it */
+	/* With one slot an ack alone tells of a request: the content would be taken for it */
 	if (!ret && channel->credits.eager)
 		ret = channel_post_acks(channel);
 

@@ -54,8 +54,8 @@ static int lane_post_recvs(struct rdmatensor_lane *lane, u32 nr)
 }
 
 /*
- * A receive in place of one that has completed; none once the queue pair may be drained, behind whose
- * last request nothing may be posted
+ * A receive in place of one that has completed; none once the queue pair may be drained, behind
+ * whose last request nothing may be posted
  */
 static int lane_receive_again(struct rdmatensor_lane *lane)
 {

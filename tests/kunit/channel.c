@@ -530,7 +530,7 @@ static int count_receive(struct ib_qp *qp, const struct ib_recv_wr *wr,
 	return 0;
 }
 
-/* Behind the last one that a drain posts there is none: its flush would come when the lane is gone */
+/* Behind the last one that a drain posts there is none: its flush would find no lane */
 static void receives_of_a_channel_that_ends(struct kunit *test)
 {
 	struct ib_device *ibdev = kunit_kzalloc(test, sizeof(*ibdev), GFP_KERNEL);
@@ -553,7 +553,7 @@ static void receives_of_a_channel_that_ends(struct kunit *test)
 	qp->qp_context = &channel->lanes[0];
 	script_up(script);
 	channel->lanes[0].conn.qp.qp = qp;
-	/* What arrives meanwhile still counts, until something fails: messages that were never sent */
+	/* What arrives meanwhile counts, until something fails: messages that were never sent */
 	rdmatensor_channel_leave(channel, -ESHUTDOWN, "bye");
 	KUNIT_EXPECT_STREQ(test, script_trace(script), "down:-108(bye)");
 	rdmatensor_lane_recv_done(NULL, &wc);
