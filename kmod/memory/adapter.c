@@ -219,7 +219,7 @@ const char *rdmatensor_adapter_unfit(struct ib_device *ibdev, u32 port)
 		return "no fast registration";
 	if (!rdmatensor_adapter_has_pages(ibdev))
 		return "no registration of pages of this kernel's length";
-	/* rdmavt's: local accesses there go by the pages' own addresses, peers' alone by the region's */
+	/* rdmavt's: local accesses there go by the pages' own addresses, peers' by the region's */
 	if (ibdev->ops.driver_id == RDMA_DRIVER_HFI1 || ibdev->ops.driver_id == RDMA_DRIVER_QIB)
 		return "no registration for addresses that are chosen";
 	if (rdma_protocol_iwarp(ibdev, port))

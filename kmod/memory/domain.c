@@ -44,8 +44,8 @@
 #define DOMAIN_LAST_IOVA BIT_ULL(62)
 
 /*
- * How long a chain may take, of which nothing goes over a wire; then, and on a device that goes; and
- * how long flushing it
+ * How long a chain may take, of which nothing goes over a wire; then, and on a device that goes;
+ * and how long flushing it
  */
 #define DOMAIN_SILENCE_MS 30000
 #define DOMAIN_PATIENCE_MS 2000
