@@ -213,10 +213,8 @@ int doctor_cluster(const char *file, uint64_t timeout_ns, bool json)
 	if (!err && round.rank == 0)
 		err = report(&round);
 	/* Whoever reads JSON is told what standard error says */
-	if (round.json && bad < 0)
-		add_string(round.json, "error", rdmatensor_node_error());
 	if (round.json) {
-		if (!bad && !json_object_object_get_ex(round.json, "odd", NULL))
+		if (bad < 0 || (!bad && !json_object_object_get_ex(round.json, "odd", NULL)))
 			add_string(round.json, "error", rdmatensor_node_error());
 		print_json(round.json);
 	}

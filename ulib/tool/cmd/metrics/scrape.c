@@ -248,7 +248,7 @@ static void read_message(struct nl_msg *msg, void *arg)
 	struct scrape *scrape = reading->scrape;
 	struct subject subject = { .id = 0 };
 	struct attrs attrs = { .by = { NULL } };
-	const char *device = NULL;
+	const char *device;
 	uint64_t series;
 
 	/* Without a policy what is too short is skipped, as the other commands do */
@@ -256,19 +256,19 @@ static void read_message(struct nl_msg *msg, void *arg)
 		return;
 	subject.id = number(attrs.by[reading->kind == KIND_DOMAIN ? RDMATENSOR_NL_A_DOMAIN :
 								 RDMATENSOR_NL_A_CONTEXT]);
-	if (reading->kind == KIND_CONTEXT)
+	if (reading->kind == KIND_CONTEXT) {
 		read_context(&subject, &attrs);
-	else if (reading->kind == KIND_DOMAIN)
+	} else if (reading->kind == KIND_DOMAIN) {
 		read_domain(&subject, &attrs);
-	else
+	} else {
 		device = device_of(&scrape->of[KIND_CONTEXT], subject.id);
-	/* Without that label they would be other series than from the next scrape on */
-	if (reading->kind == KIND_CHANNEL && !device && !scrape->left_out) {
-		scrape->whole = false;
-		return;
-	}
-	if (reading->kind == KIND_CHANNEL)
+		/* Without that label they would be other series than from the next scrape on */
+		if (!device && !scrape->left_out) {
+			scrape->whole = false;
+			return;
+		}
 		read_channel(&subject, &attrs, device ? device : "");
+	}
 	series = series_of(&subject, reading->kind);
 	/* So is what follows one that does not fit: which ones are shown does not swing */
 	if (scrape->left_out || series > scrape->most - scrape->series) {
