@@ -13,10 +13,11 @@
  * The domain uses the device, so the last reference is put before the device is gone.
  *
  * Errors: a failed request takes the queue pair to the error state; what is registered stays
- * so, and the next registration connects the queue pair again first. A device that goes, or that
+ * so, and the next registration connects the queue pair again first. A device that goes, stalls, or
  * reports the queue pair's failure, may not complete what was posted: that is waited for in
  * bounded time, and then given up with -ENODEV, as is all that comes after it. A completion that
- * is later than that finds the domain, which ends behind its completion queue.
+ * is later than that finds the domain, which ends behind its completion queue, and lets it
+ * register again.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -44,8 +45,8 @@
 #define DOMAIN_LAST_IOVA BIT_ULL(62)
 
 /*
- * How long a chain may take, of which nothing goes over a wire; then, and on a device that goes;
- * and how long flushing it
+ * How long a chain may take, of which nothing goes over a wire; then, on a device that goes, and
+ * behind a chain that took longer; and how long flushing it
  */
 #define DOMAIN_SILENCE_MS 30000
 #define DOMAIN_PATIENCE_MS 2000
@@ -471,7 +472,7 @@ struct rdmatensor_domain *rdmatensor_domain_split(struct rdmatensor_domain *of)
 	return domain;
 }
 
-/* Every registration has been waited for, so the queue pair is idle, or the device is no more */
+/* Every registration has been waited for, so the queue pair is idle, or the device has failed */
 static void domain_release(struct kref *ref)
 {
 	struct rdmatensor_domain *domain = container_of(ref, struct rdmatensor_domain, ref);
@@ -535,17 +536,23 @@ u8 rdmatensor_domain_pages(const struct rdmatensor_domain *domain, u8 page_shift
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_domain_pages);
 
-/* Return: 0: the chain has completed, well or not; -ENODEV: it has not, and nothing more will */
+/*
+ * Others wait for this one, and some of them cannot be killed. They shall not wait as long each
+ *
+ * Return: 0: the chain has completed, well or not; -ENODEV: it has not, and is dead
+ */
 static int domain_await(struct rdmatensor_domain *domain)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
 	wait_queue_head_t *waiters = domain_waiters(domain);
 
-	/* Others wait for this one, and some of them cannot be killed */
 	wait_event_timeout(*waiters, domain_is_done(domain) || READ_ONCE(domain->doubtful) ||
-			   rdmatensor_domain_ending(domain), msecs_to_jiffies(DOMAIN_SILENCE_MS));
-	if (wait_event_timeout(*waiters, domain_is_done(domain),
-			       msecs_to_jiffies(DOMAIN_PATIENCE_MS)))
+			   rdmatensor_domain_ending(domain),
+			   msecs_to_jiffies(domain->silent ? DOMAIN_PATIENCE_MS :
+					    DOMAIN_SILENCE_MS));
+	domain->silent = !wait_event_timeout(*waiters, domain_is_done(domain),
+					     msecs_to_jiffies(DOMAIN_PATIENCE_MS));
+	if (!domain->silent)
 		return 0;
 	/* There are drivers that flush only what they are told to, and such as cannot any more */
 	domain->broken = true;
@@ -554,7 +561,7 @@ static int domain_await(struct rdmatensor_domain *domain)
 			       msecs_to_jiffies(DOMAIN_FLUSH_MS)))
 		return 0;
 	domain->dead = true;
-	pr_err_ratelimited("register memory on %s: the device has failed or goes, and does not complete what was posted: the call that asked for it fails; start a new context when the device is back\n",
+	pr_err_ratelimited("register memory on %s: the device has failed or goes, and does not complete what was posted: the call that asked for it fails, as do others until it does; start a new context when the device is back\n",
 			   domain->ibdev->name);
 	return -ENODEV;
 }
@@ -588,6 +595,9 @@ static int domain_post(struct rdmatensor_domain *domain, struct ib_reg_wr *wrs, 
 	int ret;
 
 	lockdep_assert_held(&domain->lock);
+	/* What was given up has completed, and requests complete in order: none is in flight */
+	if (domain->dead && domain_is_done(domain))
+		domain->dead = false;
 	if (domain->dead)
 		return -ENODEV;
 	if (domain->broken) {

@@ -40,7 +40,7 @@ struct rdmatensor_adapter;
  * @keys_most: that one exposure may have, of those that have been paid for
  * @keys_paid: memory regions that @keys has, or owes
  * @keys_made: memory regions that there are
- * @lock: one user of the registration queue at a time; guards @broken, @dead, @next_iova
+ * @lock: one user of the registration queue at a time; guards @broken, @silent, @dead, @next_iova
  * @cq: of the registration queue
  * @qp: of the registration queue
  * @route: what connects that to itself, constant
@@ -49,7 +49,8 @@ struct rdmatensor_adapter;
  * @status: of its last work request, with @done
  * @done: it has completed
  * @doubtful: the device has reported that the registration queue has failed
- * @dead: a chain has not completed, and may yet: nothing more is posted
+ * @silent: the device was late with the last chain
+ * @dead: a chain has not completed, and may yet: nothing more is posted until it has
  * @broken: it has to be connected again before its next use
  * @ending: the device is being removed: nothing more is registered
  * @sq_depth: registrations that may be posted at once
@@ -81,6 +82,7 @@ struct rdmatensor_domain {
 	enum ib_wc_status status;
 	bool done;
 	bool doubtful;
+	bool silent;
 	bool dead;
 	bool broken;
 	bool ending;

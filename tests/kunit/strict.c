@@ -676,7 +676,23 @@ static int modify_no_more(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 	return -ETIMEDOUT;
 }
 
-/* A device that has failed: what it does not complete is given up, and no more of it posted */
+/* A chain of one, and that it takes so many seconds */
+static int posted_within(struct rdmatensor_domain *domain, struct ib_reg_wr *wrs, int least,
+			 int most)
+{
+	struct end *end = domain->qp->qp_context;
+	unsigned long begin = jiffies;
+	int ret = rdmatensor_domain_post(domain, wrs, 1);
+
+	KUNIT_EXPECT_GE(end->test, jiffies - begin, least * HZ);
+	KUNIT_EXPECT_LE(end->test, jiffies - begin, most * HZ);
+	return ret;
+}
+
+/*
+ * A device that has failed: what it does not complete is given up, and no more posted before it
+ * has
+ */
 static void registrations_that_do_not_complete(struct kunit *test)
 {
 	struct script_end *script = open_strict(test);
@@ -685,6 +701,7 @@ static void registrations_that_do_not_complete(struct kunit *test)
 	struct ib_reg_wr wrs[2] = {
 		{ .mr = &script->end->mrs[0] }, { .mr = &script->end->mrs[1] },
 	};
+	struct ib_wc late = { .status = IB_WC_WR_FLUSH_ERR };
 
 	/* What ib_core looks at */
 	ibdev->port_data = kunit_kzalloc(test, sizeof(*ibdev->port_data), GFP_KERNEL);
@@ -713,11 +730,18 @@ static void registrations_that_do_not_complete(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, domain->dead);
 	domain->broken = false;
 	domain->doubtful = false;
+	ibdev->ops.post_send = post_and_refuse;
+	KUNIT_EXPECT_EQ(test, rdmatensor_domain_post(domain, wrs, 1), -EIO);
+	KUNIT_EXPECT_FALSE(test, domain->silent);
+	domain->broken = false;
 	/* Nor does one whose device says nothing, and does what it is told */
 	ibdev->ops.post_send = post_and_be_silent;
-	KUNIT_EXPECT_EQ(test, rdmatensor_domain_post(domain, wrs, 1), -EIO);
+	KUNIT_EXPECT_EQ(test, posted_within(domain, wrs, 20, 60), -EIO);
 	KUNIT_EXPECT_TRUE(test, domain->broken);
 	KUNIT_EXPECT_FALSE(test, domain->dead);
+	domain->broken = false;
+	/* Who comes next does not wait as long */
+	KUNIT_EXPECT_EQ(test, posted_within(domain, wrs, 1, 15), -EIO);
 	domain->broken = false;
 	ibdev->ops.post_send = post_and_fail;
 	ibdev->ops.modify_qp = modify_no_more;
@@ -726,6 +750,11 @@ static void registrations_that_do_not_complete(struct kunit *test)
 	/* Not even tried */
 	ibdev->ops.post_send = NULL;
 	KUNIT_EXPECT_EQ(test, rdmatensor_domain_post(domain, wrs, 1), -ENODEV);
+	/* It was only late: its queue pair is connected again */
+	late.wr_cqe = &domain->last_cqe;
+	late.wr_cqe->done(domain->cq, &late);
+	KUNIT_EXPECT_EQ(test, rdmatensor_domain_post(domain, wrs, 1), -ETIMEDOUT);
+	KUNIT_EXPECT_FALSE(test, domain->dead);
 	script_close(script);
 }
 
