@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# guest.sh ROOT.squashfs HEADERS: the packages of build/deb in a fresh Debian 12 with systemd, in a guest
+# guest.sh ROOT.squashfs HEADERS COMPILED: the packages of build/deb in a fresh Debian 12 with systemd, in a guest
 # with a stock kernel: installed by apt, used by who may and refused to who may not, the service
 # killed and restarted while others fetch, built anew for a kernel whose packages are in the folder
-# HEADERS, and purged again. Debian runs in a pid and a mount
-# namespace of its own beside the guest's first process; kernel, devices, cgroups and network are
-# the guest's.
+# HEADERS, and purged again. COMPILED is what ccache knows of these builds. Debian runs in a pid and a
+# mount namespace of its own beside the guest's first process; kernel, devices, cgroups and network
+# are the guest's.
 set -u
 . tests/lab/module.sh
 model=$LAB_BUILD/demo/model.safetensors
@@ -29,6 +29,8 @@ make_root() {
 	mkdir -p "$debian/srv/debs" "$debian/srv/models"
 	mkdir "$debian/srv/headers" && cp "$2"/*.deb "$debian/srv/headers/" &&
 		cp "$LAB_BUILD"/deb/*.deb "$debian/srv/debs/" && rm -f "$debian"/srv/debs/*-dbgsym_*
+	cp -a "$3" "$debian/srv/ccache" && echo "cache_dir = /srv/ccache" >"$debian/etc/ccache.conf" &&
+		echo 'DPkg::Path "/usr/lib/ccache:/usr/sbin:/usr/bin:/sbin:/bin";' >"$debian/etc/apt/apt.conf.d/90ccache" || return 1
 	install -m 644 "$model" "$debian/srv/models/demo.safetensors"
 	# The guest's own devices are not its business, nor is what is done daily
 	chroot "$debian" systemctl -q mask systemd-udev-trigger.service apt-daily.timer apt-daily-upgrade.timer
@@ -72,7 +74,7 @@ as() { in_debian runuser -u "$1" -- "${@:2}"; }
 files() {
 	in_debian find / /usr/lib/modules -xdev ! -path '/var/lib/dpkg/*' ! -path '/var/lib/apt/*' \
 		! -path '/var/cache/*' ! -path '/var/log/*' ! -path '/var/lib/systemd/*' ! -path '/usr/lib/modules/*/modules.*' \
-		! -path '/home/*' ! -path '/etc/*-' | sort
+		! -path '/home/*' ! -path '/etc/*-' ! -path '/srv/ccache/*' | sort
 }
 
 # ---- what is done in it ------------------------------------------------------
@@ -147,12 +149,17 @@ killed_in_a_loop() {
 	done
 }
 
-check "a root" make_root "${1:?usage: guest.sh ROOT.squashfs HEADERS}" "$2"
+# How much of it the emulated compiler had to do
+compiled() { in_debian ccache --show-stats | sed -n 's/^ *\(Hits\|Misses\): */# ccache: \1 /p'; }
+
+check "a root" make_root "${1:?usage: guest.sh ROOT.squashfs HEADERS COMPILED}" "$2" "$3"
 check "systemd is up" boot
 ((failed == 0)) || exit 1
+in_debian ccache --zero-stats >/dev/null
 files >/tmp/before
 check "apt install" eval 'in_debian sh -c "apt-get install -y -q --no-install-recommends /srv/debs/*.deb"'
 sed 's/^/# /' /tmp/out
+compiled
 check "the module is DKMS's" eval '[[ $(in_debian modinfo -n rdmatensor) == */updates/dkms/rdmatensor.ko* ]]'
 check "modprobe" in_debian modprobe rdmatensor
 check "the device file is for the group rdma" until_true device_is "root:rdma 660"
@@ -217,6 +224,7 @@ sed 's/^/# /' /tmp/out
 check "DKMS builds for it" eval '
 	[[ $(in_debian modinfo -F vermagic -k "$new" rdmatensor) == "$new "* ]] ||
 		{ in_debian sh -c "cat /var/lib/dkms/rdmatensor/*/build/make.log"; false; }'
+compiled
 # Packages of headers have no hook of their end: it is the image's that tells DKMS, and that cleans up
 check "it goes" in_debian run-parts --arg="$new" /etc/kernel/prerm.d
 check "and the module of it" eval '
