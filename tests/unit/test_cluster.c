@@ -590,6 +590,52 @@ static void test_late(void **state)
 	close_cluster();
 }
 
+/* A restarted rank's former address, which is this one's now, is in the store until it comes */
+static void test_stale(void **state)
+{
+	struct late late;
+	char path[160];
+	FILE *file;
+
+	(void)state;
+	cluster = join(0, 2, 10000);
+	job_folder(path, "unit test/1", "unit_test_1");
+	strcat(path, "/rank.1");
+	file = fopen(path, "w");
+	fputs("10.0.0.1:18521", file);
+	fclose(file);
+	pthread_create(&late.thread, NULL, join_late, &late);
+	assert_int_equal(rdmatensor_cluster_connect(cluster, (unsigned int[]){ 1 }, 1), 0);
+	pthread_join(late.thread, NULL);
+	address_is(1, "10.0.0.2:18521");
+	part(late.joined);
+	close_cluster();
+}
+
+/* What one rank is told and the others look up are of one form */
+static void test_own_spelling(void **state)
+{
+	static const char *const spelled[][2] = {
+		{ "FD00:0::1", "[fd00::1]:18521" },
+		{ "fe80:0::1%Eth0", "[fe80::1%Eth0]:18521" },
+		{ "Node-A", "node-a:18521" },
+	};
+	struct rdmatensor_cluster_options options = { .flags = RDMATENSOR_CLUSTER_QUIET };
+	size_t i;
+
+	(void)state;
+	setenv("RDMATENSOR_STORE", store, 1);
+	setenv("TORCHELASTIC_RUN_ID", "run", 1);
+	setenv("WORLD_SIZE", "1", 1);
+	setenv("RANK", "0", 1);
+	for (i = 0; i < NR(spelled); i++) {
+		setenv("RDMATENSOR_ADDRESS", spelled[i][0], 1);
+		assert_int_equal(rdmatensor_cluster_open(&cluster, &options), 0);
+		address_is(0, spelled[i][1]);
+		close_cluster();
+	}
+}
+
 /* A rank that has died: the others end within the bound, and say which */
 static void test_dead(void **state)
 {
@@ -1246,6 +1292,8 @@ int main(void)
 		TEST(test_store),
 		TEST(test_what_is_in_a_store),
 		TEST(test_late),
+		TEST(test_stale),
+		TEST(test_own_spelling),
 		TEST(test_dead),
 		TEST(test_round),
 		TEST(test_absent),

@@ -39,16 +39,18 @@ void cluster_split(const char *address, char host[ADDRESS_ROOM], unsigned int *p
 /* One form: an IPv6 address as the standard writes it (RFC 5952), a name in lower case */
 static void tidy_host(char host[ADDRESS_ROOM])
 {
+	size_t length = strcspn(host, "%");
+	char zone[ADDRESS_ROOM], *at;
 	struct in6_addr in6;
-	char *at;
 
-	if (inet_pton(AF_INET6, host, &in6) == 1) {
-		inet_ntop(AF_INET6, &in6, host, ADDRESS_ROOM);
-		return;
-	}
 	/* Behind % is the name of a network device */
-	for (at = host; *at && *at != '%'; at++)
+	rt_copy_string(zone, sizeof(zone), host + length);
+	host[length] = 0;
+	if (inet_pton(AF_INET6, host, &in6) == 1)
+		inet_ntop(AF_INET6, &in6, host, ADDRESS_ROOM);
+	for (at = host; *at; at++)
 		*at = (char)tolower((unsigned char)*at);
+	rt_copy_string(at, ADDRESS_ROOM - (size_t)(at - host), zone);
 }
 
 int cluster_tidy(const char *where, const char *text, char address[ADDRESS_ROOM])
@@ -151,6 +153,7 @@ int cluster_own_override(char host[ADDRESS_ROOM], unsigned int *port)
 	if (err || !host[0])
 		return node_fail(-EINVAL, "cluster: RDMATENSOR_ADDRESS: %s",
 				 err ? cause : "it names no host: write HOST or HOST:PORT");
+	tidy_host(host);
 	*port = number;
 	return 1;
 }

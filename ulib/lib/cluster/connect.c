@@ -151,6 +151,9 @@ static int try_locate(struct rdmatensor_cluster *cluster, unsigned int rank, boo
 	}
 	if (err == -EAGAIN)
 		return is_over(deadline_ns) ? not_come(cluster, rank) : CLUSTER_LATER;
+	/* A rank that was started again is about to say another one than it had before */
+	if (err == -ENOTUNIQ && !is_over(deadline_ns))
+		return CLUSTER_LATER;
 	if (!err)
 		cluster_reachable(cluster, address);
 	return err;
