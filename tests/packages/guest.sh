@@ -150,7 +150,7 @@ killed_in_a_loop() {
 }
 
 # How much of it the emulated compiler had to do
-compiled() { in_debian ccache --show-stats | sed -n 's/^ *\(Hits\|Misses\): */# ccache: \1 /p'; }
+compiled() { in_debian ccache --show-stats | sed -n 's/^ *\(Hits\|Misses\): */# ccache: \1 /p' | tee /tmp/compiled; }
 
 check "a root" make_root "${1:?usage: guest.sh ROOT.squashfs HEADERS COMPILED}" "$2" "$3"
 check "systemd is up" boot
@@ -160,6 +160,7 @@ files >/tmp/before
 check "apt install" eval 'in_debian sh -c "apt-get install -y -q --no-install-recommends /srv/debs/*.deb"'
 sed 's/^/# /' /tmp/out
 compiled
+check "nothing of it had to be compiled again" grep -q "Misses 0 /" /tmp/compiled
 check "the module is DKMS's" eval '[[ $(in_debian modinfo -n rdmatensor) == */updates/dkms/rdmatensor.ko* ]]'
 check "modprobe" in_debian modprobe rdmatensor
 check "the device file is for the group rdma" until_true device_is "root:rdma 660"
@@ -225,6 +226,7 @@ check "DKMS builds for it" eval '
 	[[ $(in_debian modinfo -F vermagic -k "$new" rdmatensor) == "$new "* ]] ||
 		{ in_debian sh -c "cat /var/lib/dkms/rdmatensor/*/build/make.log"; false; }'
 compiled
+check "nor for that" grep -q "Misses 0 /" /tmp/compiled
 # Packages of headers have no hook of their end: it is the image's that tells DKMS, and that cleans up
 check "it goes" in_debian run-parts --arg="$new" /etc/kernel/prerm.d
 check "and the module of it" eval '
