@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# guest.sh ROOT.squashfs HEADERS COMPILED: the packages of build/deb in a fresh Debian 12 with systemd, in a guest
-# with a stock kernel: installed by apt, used by who may and refused to who may not, the service
+# guest.sh ROOT.squashfs HEADERS COMPILED: the packages of build/deb in a fresh Debian 12 with systemd,
+# in a guest with a stock kernel: installed by apt, used by who may and refused to who may not, the service
 # killed and restarted while others fetch, built anew for a kernel whose packages are in the folder
 # HEADERS, and purged again. COMPILED is what ccache knows of these builds. Debian runs in a pid and a
 # mount namespace of its own beside the guest's first process; kernel, devices, cgroups and network
