@@ -1284,12 +1284,13 @@ struct rdmatensor_status_text {
  *     that the process holds, and must not overlap the destination of a fetch.
  *     The process leaves the bytes alone until the entry RDMATENSOR_CQE_PUBLISH
  *     says that the buffer is free, which comes after @uses deliveries (result
- *     0), a WITHDRAW or a STEP_ABORT (their errno). With uses 0 it is offered
- *     until it is withdrawn, makes no entry of its own and holds no room in
- *     the ring; it belongs to the context's domain then: all contexts of the domain offer
- *     it, after what each offers itself under that name and step, it stays when the context
+ *     0), a WITHDRAW (-ECANCELED) or a STEP_ABORT (the errno that it names).
+ *     With uses 0 it is offered until it is withdrawn, makes no entry of its own
+ *     and holds no room in the ring; it belongs to the context's domain then: all
+ *     contexts of the domain offer it, after what each offers itself under that name and step, it stays when the context
  *     ends, and any of them can withdraw it. -EEXIST: (name, step_id) is offered already, by
  *     this context or by its domain.
+ *
  *     With RDMATENSOR_OP_COPY the tensor is copied to a tensor buffer of the kernel's
  *     before SUBMIT returns, and is delivered from there: its memory is the process's
  *     again, and the entry, if @uses is not 0, is in the ring, with result 0; how the
@@ -1299,7 +1300,9 @@ struct rdmatensor_status_text {
  *     that serves no tensor is freed when another tensor or a pool finds no memory, when
  *     START's max_pools buffers are there, or with the domain; that of a tensor that is
  *     withdrawn, by that. -ENOBUFS: max_pools buffers have a tensor that is not delivered
- *     yet; -ENOMEM, -EOVERFLOW, -EINTR: as for RDMATENSOR_POOL_CREATE; -ENODEV
+ *     yet; -ENOMEM, -EOVERFLOW, -EINTR: as for RDMATENSOR_POOL_CREATE; -ENODEV: the
+ *     device was removed.
+ *
  *     With RDMATENSOR_OP_STRIDES the tensor is a view: its elements lie at the distances
  *     @strides_uptr from (pool_id, offset) on, which is the first one's place, and any bytes may
  *     lie between them. It is read in place, and to a receiver it is as any other. All from the
@@ -1308,8 +1311,10 @@ struct rdmatensor_status_text {
  *     @nr_strides is not @ndims, a dim is longer than its @most, the tensor is opaque, or it would
  *     end beyond 2^63 - 1; -EINVAL: elements may overlap: each stride has to reach over all that
  *     the lesser ones do; -E2BIG: more than RDMATENSOR_RUNS_MAX runs of bytes that lie together.
+ *
  *     With RDMATENSOR_OP_COPY too the CPU collects them: then they may overlap, a stride of 0
- *     repeats an element, and there may be any number of runs
+ *     repeats an element, and there may be any number of runs.
+ *
  *     With RDMATENSOR_OP_GENERATION, and @uses 0, the tensor is hidden, and becomes visible with
  *     all others of its generation, which are those of the same @step_id and group, by a REVEAL. A
  *     group is any number, in @target: of a model, say, whose generations take each other's place.
@@ -1327,6 +1332,7 @@ struct rdmatensor_status_text {
  *     the tensor's own entry tells, if its PUBLISH makes one. -ENOENT: not offered, or not that
  *     one; -EALREADY: another WITHDRAW waits for it; -EBUSY: it is hidden, and another context
  *     fills its generation.
+ *
  *     With RDMATENSOR_OP_GENERATION it takes all tensors of the generation (@target, @step_id)
  *     back: one that is visible, of whatever context of the domain, or this context's own that is
  *     hidden, which may be filled anew then; the operation has no name.
@@ -1337,6 +1343,7 @@ struct rdmatensor_status_text {
  *     frees with FREE, if the entry has 0 as its result and has bytes: else there is none.
  *     An entry RDMATENSOR_CQE_FETCH ends it, exactly once. -EACCES: @channel
  *     has a peer, and peers must not write to the pool (enum rdmatensor_pool_peers).
+ *
  *     With RDMATENSOR_OP_KEEP the peer remembers the destination under the name: the next
  *     such request of the name on the channel, if it has the same destination and the tensor
  *     the same meta-data, is short: no address and no keys. It is given in each operation
@@ -1345,6 +1352,7 @@ struct rdmatensor_status_text {
  *     remembers 1024 names of a channel, in 512 KiB at most, and is told of others each time;
  *     so is one that does not know of this, and in data-validation and strict mode. A loopback
  *     fetch has nothing to tell.
+ *
  *     With RDMATENSOR_OP_SLICE a part of the tensor comes instead of all of it: of its first @ndims
  *     dims the ranges at @dims_uptr, an array of struct rdmatensor_range, the slowest first, and
  *     all of the others; or, with @ndims 0, one range of the content's bytes, which is all that an
@@ -1357,6 +1365,7 @@ struct rdmatensor_status_text {
  *     -ERANGE, and is not used up by it. -EOPNOTSUPP: the peer's module knows no slices; -EINVAL:
  *     more than RDMATENSOR_DIMS_MAX ranges, one that ends beyond 2^63 - 1, or RDMATENSOR_OP_KEEP
  *     or RDMATENSOR_OP_SHARE too.
+ *
  *     With RDMATENSOR_OP_STRIDES what comes does not lie together at the destination: each element
  *     of the tensor, or of its slice, goes to the distances @strides_uptr from the destination's
  *     beginning on. Only these bytes are written, and the process may use those in between; @bytes
@@ -1370,7 +1379,8 @@ struct rdmatensor_status_text {
  *     overlap: each stride has to reach over all that the lesser ones do, in any order of the
  *     dims. In strict mode the peer has keys for what lies between, too. -EOPNOTSUPP: the peer's
  *     module knows no strides; -EINVAL: more than RDMATENSOR_DIMS_MAX of them, or one beyond 2^63
- *     - 1
+ *     - 1.
+ *
  *     With RDMATENSOR_OP_PROXY the destination may also be what a peer cannot write: a place in
  *     a pool that peers must not write to, or whose keys are too many for a message; or, with
  *     pool_id 0, memory of the process that is in no pool: @offset is the address of its first
@@ -1393,19 +1403,22 @@ struct rdmatensor_status_text {
  *     region are too many as well; and -EOPNOTSUPP if the CPU cannot reach either of the two
  *     (RDMATENSOR_IMPORTED_UNREACHABLE). Only the bytes of the destination are written: others of
  *     its first and last page stay the process's, which may use them meanwhile. Whether memory at
- *     an address overlaps another destination, or memory of a pool, is not looked at
+ *     an address overlaps another destination, or memory of a pool, is not looked at.
+ *
  *     With RDMATENSOR_OP_SHARE, of RDMATENSOR_CHANNEL_SELF, nothing is copied: the entry
  *     has pool and offset of the published tensor itself, and RDMATENSOR_CQE_SHARED. It
  *     counts as being read until RELEASE: till then its publisher leaves it alone, and so
  *     does who has fetched it, for others may read it too. Of what is not published
- *     to be shared it ends with -EOPNOTSUPP, and that is still published. What is dead or
- *     empty is had without more. -EAGAIN: RDMATENSOR_SHARES_MAX are not released, or asked
- *     for
+ *     to be shared it ends with -EOPNOTSUPP, and that is still published. A dead or an
+ *     empty tensor ends it like any other fetch, and there is nothing to release. -EAGAIN:
+ *     RDMATENSOR_SHARES_MAX are not released, or asked for.
+ *
  *     With RDMATENSOR_OP_NEWEST the fetch is of the newest step from @step_id on that is offered
  *     when the request comes to the peer, or, if there is none, of the first one that is
  *     offered then; the entry's step_id says which. It costs one round trip more than a step whose
  *     meta-data are known, and no step's end by STEP_ABORT here ends it. Not with
  *     RDMATENSOR_OP_KEEP.
+ *
  *     With RDMATENSOR_OP_NOWAIT a fetch of what is not offered when the request comes to the peer
  *     ends with -ENOENT, after one round trip. For both -EOPNOTSUPP: the peer's module knows
  *     neither.

@@ -37,6 +37,13 @@ function prototype(type, name, args, nr,    line, indent, i, part) {
 	printf ".B \"%s\"\n.fi\n", line >file
 }
 
+# Of a type's definition, one line behind
+function say_member(line) {
+	if (member)
+		printf ".B \"%s\"\n", member >file
+	member = line
+}
+
 /^\.TH / {
 	kind = /^\.TH "Kernel API"/ ? "type" : "function"
 	match($0, kind == "type" ? "\"(struct|enum) [a-z0-9_]+\"" : "\"[a-z0-9_]+\"")
@@ -58,8 +65,10 @@ function prototype(type, name, args, nr,    line, indent, i, part) {
 synopsis && /^\.SH / {
 	if (kind == "function")
 		prototype(result, name, args, nr)
-	else
+	else {
+		say_member("")
 		print ".fi" >file
+	}
 	synopsis = 0
 }
 
@@ -75,18 +84,20 @@ synopsis && kind == "function" {
 	next
 }
 
-# Members, in lines of their own
+# Members, in lines of their own: a constant's comma comes in the next line, and no define has an end
 synopsis {
 	if (/^\.br/ || /^$/)
 		next
-	if (match($0, /^\.BI "[^"]*"?/)) {
-		line = substr($0, 6)
-		gsub(/"/, "", line)
-		if (line !~ /^[ ]*$/)
-			printf ".B \"%s\"\n", line >file
-	} else {
-		printf ".B \"%s\"\n", $0 >file
-	}
+	line = $0
+	sub(/^\.BI "/, "", line)
+	gsub(/"/, "", line)
+	if (line ~ /^ *#define/)
+		sub(/;$/, "", line)
+	sub(/^ +#/, "#", line)
+	if (line ~ /^, *$/)
+		member = member ","
+	else if (line !~ /^ *$/)
+		say_member(line)
 	next
 }
 
@@ -95,7 +106,7 @@ synopsis {
 	next
 }
 /^\.SH / {
-	skip = 0
+	skip = empty = text = 0
 	gsub(/"/, "")
 	title = toupper(substr($0, 5))
 	if (title == "RETURN")
@@ -103,8 +114,17 @@ synopsis {
 	printf ".SH %s\n", title >file
 	next
 }
-skip || /^$/ { next }
+skip { next }
+# A paragraph, if more text of the same item comes
+/^$/ {
+	empty = text
+	next
+}
 {
+	if (empty && !/^\./)
+		print ".sp" >file
+	empty = 0
+	text = !/^\./
 	# A minus that is copied has to be one
 	gsub(/-E/, "\\-E")
 	gsub(/\\fBrdmatensor_[a-z0-9_]+\\fP/, "&(3)")

@@ -237,7 +237,7 @@ int rdmatensor_offer(struct rdmatensor_node *node, const char *name,
 int rdmatensor_withdraw_offer(struct rdmatensor_node *node, const char *name, int64_t step);
 
 /**
- * rdmatensor_get() - have a peer's tensor
+ * rdmatensor_get() - get a peer's tensor
  * @node: the node
  * @from: "HOST[:PORT]/NAME", port RDMATENSOR_PORT if none is there; "/NAME": of this node itself
  * @tensor: in: @step; @data: where it goes, of @bytes; NULL: the node finds a place, and
@@ -475,7 +475,7 @@ void rdmatensor_node_table_shape(const struct rdmatensor_node_table *table,
 				 struct rdmatensor_tensor *shape);
 
 /**
- * rdmatensor_get_rows() - have rows of a table
+ * rdmatensor_get_rows() - get rows of a table
  * @table: the table
  * @ids: which, in the order in which they are wanted; the same may be wanted twice
  * @nr: their number

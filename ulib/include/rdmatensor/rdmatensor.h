@@ -437,7 +437,7 @@ int rdmatensor_pool_destroy(struct rdmatensor *rt,
 			    struct rdmatensor_pool *pool);
 
 /**
- * rdmatensor_pool_alloc() - have a region of a pool
+ * rdmatensor_pool_alloc() - allocate a region of a pool
  * @rt: handle
  * @pool: the pool
  * @bytes: at least 1
@@ -561,7 +561,7 @@ const char *rdmatensor_format_addr(const uint8_t addr[28], char *text,
  * @cause_len: its length
  *
  * Looks the name up, tries its addresses as rdmatensor_connect_peer() does, and waits for a
- * peer that is not up yet; for who does not want that, rdmatensor_connect_peer() has
+ * peer that is not up yet; for callers that do not want that, rdmatensor_connect_peer() has
  * RDMATENSOR_CONNECT_NOWAIT. Its CHANNEL_DOWN entry has user_data 0.
  */
 int rdmatensor_connect(struct rdmatensor *rt, const char *peer,
@@ -1042,7 +1042,7 @@ static inline void rdmatensor_prep_cancel(struct rdmatensor_op *op,
 }
 
 /**
- * rdmatensor_prep_gather() - have rows of a table
+ * rdmatensor_prep_gather() - gather rows of a table
  * @op: entry to fill in
  * @table: from rdmatensor_table_open()
  * @ids: which rows, in the order in which they are wanted; left alone until they are
@@ -1337,7 +1337,7 @@ int rdmatensor_fetch(struct rdmatensor *rt, uint32_t channel, const char *name,
 		     struct rdmatensor_cqe *cqe);
 
 /**
- * rdmatensor_gather() - have rows of a table, and wait for them
+ * rdmatensor_gather() - gather rows of a table, and wait for them
  * @rt: handle, started
  * @table: from rdmatensor_table_open()
  * @ids: which rows
