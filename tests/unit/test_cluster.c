@@ -124,6 +124,9 @@ static void test_nothing(void **state)
 {
 	(void)state;
 	refused(-ENOENT, "start it by mpirun");
+	setenv("PMI_RANK", "3", 1);
+	refused(-ENOENT, "PMI_RANK=3 is of a launcher without PMIx");
+	unsetenv("PMI_RANK");
 	setenv("RDMATENSOR_CLUSTER", "mpi", 1);
 	refused(-EINVAL, "hosts, torchrun, tf_config or pmix");
 	setenv("RDMATENSOR_CLUSTER", "hosts", 1);

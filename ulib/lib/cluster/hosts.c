@@ -92,7 +92,7 @@ static int read_file(const char *path, struct cluster_members *members)
 
 	if (!file) {
 		err = -errno;
-		return node_fail(err, "cluster: RDMATENSOR_HOSTS=%s: %s", path, strerror(-err));
+		return node_fail(err, "cluster: the file of hosts %s: %s", path, strerror(-err));
 	}
 	while (!err && (len = getline(&line, &room, file)) >= 0) {
 		lines.number++;
@@ -103,11 +103,11 @@ static int read_file(const char *path, struct cluster_members *members)
 			err = take_line(&lines, line);
 	}
 	if (!err && ferror(file))
-		err = node_fail(-EIO, "cluster: RDMATENSOR_HOSTS=%s: it cannot be read", path);
+		err = node_fail(-EIO, "cluster: the file of hosts %s: it cannot be read", path);
 	free(line);
 	fclose(file);
 	if (!err && !lines.members.nr)
-		err = node_fail(-EINVAL, "cluster: RDMATENSOR_HOSTS=%s has no host: write HOST[:PORT], a line for each rank",
+		err = node_fail(-EINVAL, "cluster: the file of hosts %s has no host: write HOST[:PORT], a line for each rank",
 				path);
 	if (!err)
 		err = cluster_members_check(&lines.members, path);

@@ -85,6 +85,10 @@ static int choose(struct rdmatensor_cluster *cluster)
 			return 0;
 		}
 	}
+	/* MPICH's and Intel MPI's launcher, which tells by PMI-1 */
+	if (cluster_env("PMI_RANK"))
+		return node_fail(-ENOENT, "cluster: PMI_RANK=%s is of a launcher without PMIx (MPICH's, Intel MPI's): start it by Open MPI's mpirun or srun --mpi=pmix, or name the ranks in a file of hosts: RDMATENSOR_HOSTS=FILE RDMATENSOR_RANK=$PMI_RANK",
+				 cluster_env("PMI_RANK"));
 	return node_fail(-ENOENT, "cluster: nothing says which rank this process is: start it by mpirun, srun --mpi=pmix or torchrun, or set TF_CONFIG or RDMATENSOR_HOSTS");
 }
 
