@@ -99,6 +99,10 @@ little_memory() {
 	jq -e '.checks | any(.verdict == "OK" and .check == "memlock" and
 		(.text | contains("pools do not count") and contains("1024 KiB")))' <<<"$got" ||
 		return 1
+	got=$(ulimit -l 771 && as_nobody)
+	echo "$got"
+	jq -e '.checks | any(.verdict == "WARN" and .check == "memlock" and
+		(.text | contains("771 KiB") and contains("772")))' <<<"$got" || return 1
 	"$tool" set memlock 1 || return 1
 	got=$(ulimit -l 1024 && as_nobody)
 	"$tool" set memlock 0

@@ -192,6 +192,8 @@ else
 	check "an unknown name times out" refused 'imed out' \
 		"$tool" fetch "$LAB_PEER_IP:7000" nobody --timeout 1 -o /tmp/x.safetensors
 	check "of several names each that is unknown is told" both_named means.00.0
+	check "who offers no model is waited for with a word" refused 'offers no model yet' \
+		"$tool" fetch "$LAB_PEER_IP:7000" --all --step 7 --timeout 1 -o /tmp/x.safetensors
 	check "another worker name is refused" refused "'server'" \
 		"$tool" fetch "$LAB_PEER_IP:7000" --peer-worker other --all -o /tmp/x.safetensors
 	check "a closed port is refused" refused 'nobody listens' \

@@ -3,9 +3,11 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <rdmatensor/params.h>
+#include <rdmatensor/uapi.h>
 
 #include "params.h"
 
@@ -72,4 +74,19 @@ bool param_memlock(void)
 	char value[16];
 
 	return param_read("memlock", value, sizeof(value)) || strcmp(value, "0");
+}
+
+uint64_t param_ring_bytes(void)
+{
+	unsigned long wanted;
+	uint64_t entries = 1;
+	char value[16];
+
+	if (param_read("ring_entries", value, sizeof(value)))
+		return 0;
+	wanted = strtoul(value, NULL, 10);
+	while (entries < wanted)
+		entries *= 2;
+	/* One page, and the entries, in whole pages */
+	return 4096 + ((entries * sizeof(struct rdmatensor_cqe) + 4095) & ~4095ULL);
 }

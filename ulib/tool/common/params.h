@@ -53,5 +53,7 @@ extern const char *params_dir;
 int param_read(const char *name, char *text, size_t len);
 /* Whether pools of kernel pages count as locked memory; also if the module does not say so */
 bool param_memlock(void);
+/* Bytes of the completion ring of a new context; 0: the module does not say */
+uint64_t param_ring_bytes(void);
 
 #endif

@@ -127,6 +127,11 @@ void doctor_memlock(struct doctor *doctor)
 		doctor_say(doctor, VERDICT_OK, "memlock", NULL, "no limit for this process (CAP_IPC_LOCK)");
 	else if (limit.rlim_cur == RLIM_INFINITY)
 		doctor_say(doctor, VERDICT_OK, "memlock", NULL, "unlimited");
+	else if (!param_memlock() && limit.rlim_cur < param_ring_bytes())
+		doctor_say(doctor, VERDICT_WARN, "memlock",
+			   "raise it for this service, container or user (LimitMEMLOCK=, --ulimit memlock=, a line in /etc/security/limits.conf, ulimit -l as root), or lower ring_entries",
+			   "rings and registered memory of this user can have %" PRIu64 " KiB in all, and a ring takes %" PRIu64 " by default",
+			   (uint64_t)limit.rlim_cur >> 10, param_ring_bytes() >> 10);
 	else if (!param_memlock())
 		doctor_say(doctor, VERDICT_OK, "memlock", NULL, "pools do not count (memlock=0), their memory cgroup bounds them; rings and registered memory of this user can have %" PRIu64 " KiB in all",
 			   (uint64_t)limit.rlim_cur >> 10);

@@ -17,6 +17,10 @@
 
 /* For words of an error */
 #define SIMILAR_MS 1000
+/* Of the time that there is for an index: after it there is a word on what is waited for */
+#define INDEX_SILENT_PART 3
+/* That time, where --timeout 0 sets no end */
+#define INDEX_TIMEOUT_NS (UINT64_C(30) * 1000000000)
 /* No more than the kernel keeps texts of */
 #define ASK_AT_ONCE 64
 /* Tensors that cannot be fetched, of which each has its line */
@@ -98,7 +102,8 @@ static void drop_events(struct fetch *fetch)
 
 /* As rdmatensor_fetch(), by as many channels as it takes */
 static int fetch_one(struct fetch *fetch, struct peer *peer, const char *name,
-		     const struct store *store, uint64_t bytes, struct rdmatensor_cqe *cqe)
+		     const struct store *store, uint64_t bytes, uint64_t deadline,
+		     struct rdmatensor_cqe *cqe)
 {
 	char text[RDMATENSOR_STATUS_ROOM];
 	struct rdmatensor_op op;
@@ -107,7 +112,7 @@ static int fetch_one(struct fetch *fetch, struct peer *peer, const char *name,
 	for (;;) {
 		memset(cqe, 0, sizeof(*cqe));
 		rdmatensor_prep_fetch(&op, peer->channel, name, fetch->first_step, store->pool.id,
-				      store->offset, bytes, fetch_deadline(fetch), 0);
+				      store->offset, bytes, deadline, 0);
 		slices_apply(&fetch->slices, name, &op);
 		err = rdmatensor_run(fetch->rt, &op, cqe);
 		if (!peer_is_down(&fetch->peers, peer, err)) {
@@ -147,8 +152,25 @@ static int probe(struct fetch *fetch, struct peer *peer, const struct store *sto
 {
 	int err;
 
-	err = fetch_one(fetch, peer, name, store, 0, cqe);
+	err = fetch_one(fetch, peer, name, store, 0, fetch_deadline(fetch), cqe);
 	return judge(fetch, peer, name, cqe, err);
+}
+
+/* Nobody is to wait without a word for a server that may be none */
+static int probe_index(struct fetch *fetch, struct peer *peer, const struct store *store,
+		       struct rdmatensor_cqe *cqe)
+{
+	uint64_t end = fetch_deadline(fetch), first;
+	int err;
+
+	first = rdmatensor_now_ns() + (fetch->timeout_ns ?: INDEX_TIMEOUT_NS) / INDEX_SILENT_PART;
+	err = fetch_one(fetch, peer, INDEX_NAME, store, 0, first, cqe);
+	if (err != -ETIMEDOUT || !cqe->type || peer->state == PEER_GIVEN_UP)
+		return judge(fetch, peer, INDEX_NAME, cqe, err);
+	warned("%s is up and offers no model yet: waiting for the `rdmatensor serve` there, until --timeout; `rdmatensor ls %s` lists what it offers, to be fetched by name",
+	       peer->name, peer->name);
+	err = fetch_one(fetch, peer, INDEX_NAME, store, 0, end, cqe);
+	return judge(fetch, peer, INDEX_NAME, cqe, err);
 }
 
 /* All at once. Entries of what the channel's end has kept from being asked are of type 0 */
@@ -235,7 +257,7 @@ static int fetch_text(struct fetch *fetch, struct peer *peer, const struct side 
 	err = store_create(fetch->rt, side->bytes, RDMATENSOR_POOL_PEERS_WRITE, &store);
 	if (err)
 		return err;
-	err = fetch_one(fetch, peer, side->name, &store, side->bytes, &cqe);
+	err = fetch_one(fetch, peer, side->name, &store, side->bytes, fetch_deadline(fetch), &cqe);
 	if (err)
 		err = tensor_failed(fetch, peer, side->name, &cqe, err);
 	else if (side->take(model, (char *)store.pool.base + store.offset, cqe.tensor_bytes, error,
@@ -265,7 +287,7 @@ static int index_of(struct fetch *fetch, struct peer *peer, struct st_model *mod
 	err = store_create(fetch->rt, 1, RDMATENSOR_POOL_PEERS_WRITE, &store);
 	if (err)
 		return err;
-	err = probe(fetch, peer, &store, INDEX_NAME, &cqe);
+	err = probe_index(fetch, peer, &store, &cqe);
 	rdmatensor_pool_destroy(fetch->rt, &store.pool);
 	if (err)
 		return err;
