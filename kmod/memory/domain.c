@@ -13,8 +13,8 @@
  * The domain uses the device, so the last reference is put before the device is gone.
  *
  * Errors: a failed request takes the queue pair to the error state; what is registered stays
- * so, and the next registration connects the queue pair again first. A device that goes, stalls, or
- * reports the queue pair's failure, may not complete what was posted: that is waited for in
+ * so, and the next registration connects the queue pair again first, or makes another one. A
+ * device that goes, stalls, or reports the queue pair's failure, may not complete what was posted: that is waited for in
  * bounded time, and then given up with -ENODEV, as is all that comes after it. A completion that
  * is later than that finds the domain, which ends behind its completion queue, and lets it
  * register again.
@@ -169,6 +169,26 @@ static int domain_route(struct rdmatensor_domain *domain,
 	return 0;
 }
 
+static struct ib_qp *domain_make_qp(struct rdmatensor_domain *domain)
+{
+	struct ib_qp_init_attr attr = {
+		.sq_sig_type = IB_SIGNAL_REQ_WR,
+		.qp_type = IB_QPT_RC,
+		.send_cq = domain->cq,
+		.recv_cq = domain->cq,
+		.cap = {
+			.max_send_wr = domain->sq_depth + 1,
+			.max_recv_wr = 1,
+			.max_send_sge = 1,
+			.max_recv_sge = 1,
+		},
+		.event_handler = rdmatensor_domain_qp_event,
+		.qp_context = domain,
+	};
+
+	return ib_create_qp(domain->pd, &attr);
+}
+
 static int domain_connect(struct rdmatensor_domain *domain)
 {
 	struct ib_qp_attr attr = domain->route;
@@ -201,9 +221,36 @@ static int domain_connect(struct rdmatensor_domain *domain)
 }
 
 /*
+ * There are drivers with no way back from the error state (irdma's): another queue pair takes the
+ * place of the one on which nothing is in flight. What is registered is the protection domain's,
+ * and stays so. Not that of a channel, whose idle keys lie with it, and which ends by the error
+ */
+static int domain_replace(struct rdmatensor_domain *domain)
+{
+	struct ib_qp *former = domain->qp, *qp;
+	int ret;
+
+	if (domain->of)
+		return -EIO;
+	qp = domain_make_qp(domain);
+	if (IS_ERR(qp))
+		return PTR_ERR(qp);
+	domain->qp = qp;
+	domain->route.dest_qp_num = qp->qp_num;
+	ret = rdmatensor_fault(-EIO) ?: domain_connect(domain);
+	if (ret) {
+		domain->qp = former;
+		domain->route.dest_qp_num = former->qp_num;
+		former = qp;
+	}
+	ib_destroy_qp(former);
+	return ret;
+}
+
+/*
  * A work request that fails takes the queue pair with it. The device may have been
  * out of memory for a moment only, and the context still needs it: the queue
- * pair, on which nothing is in flight, starts again
+ * pair, on which nothing is in flight, starts again, or another one does
  */
 static int domain_restore(struct rdmatensor_domain *domain)
 {
@@ -216,7 +263,12 @@ static int domain_restore(struct rdmatensor_domain *domain)
 	WRITE_ONCE(domain->doubtful, false);
 	if (!ret)
 		ret = rdmatensor_fault(-EIO) ?: domain_connect(domain);
+	if (ret)
+		ret = domain_replace(domain);
 	domain->broken = ret;
+	if (ret)
+		pr_err_ratelimited("register memory on %s: the queue pair cannot be connected again: %pe; the call that asked for it fails, and can be tried again\n",
+				   domain->ibdev->name, ERR_PTR(ret));
 	return ret;
 }
 
@@ -313,18 +365,6 @@ static int domain_check_strict(const struct ib_device *ibdev, bool strict, char 
 static int domain_open(struct rdmatensor_domain *domain, const struct rdmatensor_adapter *adapter,
 		       const char **step)
 {
-	struct ib_qp_init_attr attr = {
-		.sq_sig_type = IB_SIGNAL_REQ_WR,
-		.qp_type = IB_QPT_RC,
-		.cap = {
-			.max_send_wr = domain->sq_depth + 1,
-			.max_recv_wr = 1,
-			.max_send_sge = 1,
-			.max_recv_sge = 1,
-		},
-		.event_handler = rdmatensor_domain_qp_event,
-		.qp_context = domain,
-	};
 	int ret;
 
 	*step = "have a queue pair: raise hca_object in rdma.max of the RDMA cgroup";
@@ -348,9 +388,7 @@ static int domain_open(struct rdmatensor_domain *domain, const struct rdmatensor
 	}
 
 	*step = "make a queue pair";
-	attr.send_cq = domain->cq;
-	attr.recv_cq = domain->cq;
-	domain->qp = ib_create_qp(domain->pd, &attr);
+	domain->qp = domain_make_qp(domain);
 	if (IS_ERR(domain->qp)) {
 		ret = PTR_ERR(domain->qp);
 		goto out_free_cq;
@@ -536,6 +574,13 @@ u8 rdmatensor_domain_pages(const struct rdmatensor_domain *domain, u8 page_shift
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_domain_pages);
 
+static void domain_give_up(struct rdmatensor_domain *domain)
+{
+	domain->dead = true;
+	pr_err_ratelimited("register memory on %s: the device has failed or goes, and does not complete what was posted: the call that asked for it fails, as do others until it does; start a new context when the device is back\n",
+			   domain->ibdev->name);
+}
+
 /*
  * Others wait for this one, and some of them cannot be killed. They shall not wait as long each
  *
@@ -560,15 +605,14 @@ static int domain_await(struct rdmatensor_domain *domain)
 	if (wait_event_timeout(*waiters, domain_is_done(domain),
 			       msecs_to_jiffies(DOMAIN_FLUSH_MS)))
 		return 0;
-	domain->dead = true;
-	pr_err_ratelimited("register memory on %s: the device has failed or goes, and does not complete what was posted: the call that asked for it fails, as do others until it does; start a new context when the device is back\n",
-			   domain->ibdev->name);
+	domain_give_up(domain);
 	return -ENODEV;
 }
 
 /*
- * A part of a chain has been posted, and not the request that would tell of its end. Bounded as
- * that is, which ib_drain_sq() is not
+ * A part of a chain has been posted, and not the request that would tell of its end: an empty write
+ * does, on a queue pair that flushes, and on one that could not be told to and works on. Bounded as
+ * the wait for a chain is, which ib_drain_sq() is not
  */
 static void domain_drain(struct rdmatensor_domain *domain)
 {
@@ -581,9 +625,9 @@ static void domain_drain(struct rdmatensor_domain *domain)
 		},
 	};
 
-	if (ib_modify_qp(domain->qp, &attr, IB_QP_STATE) ||
-	    ib_post_send(domain->qp, &last.wr, NULL))
-		domain->dead = true;
+	ib_modify_qp(domain->qp, &attr, IB_QP_STATE);
+	if (ib_post_send(domain->qp, &last.wr, NULL))
+		domain_give_up(domain);
 	else
 		domain_await(domain);
 }

@@ -82,7 +82,7 @@ static int exposure_pay(struct rdmatensor_domain *domain, u32 nr)
 	lockdep_assert_held(&domain->keys_lock);
 	if (nr <= domain->keys_paid)
 		return 0;
-	ret = rdmatensor_quota_charge(&domain->keys, domain->qp->device, nr - domain->keys_paid);
+	ret = rdmatensor_quota_charge(&domain->keys, domain->ibdev, nr - domain->keys_paid);
 	if (!ret)
 		WRITE_ONCE(domain->keys_paid, nr);
 	return ret;
@@ -130,7 +130,7 @@ static int exposure_settle(struct rdmatensor_domain *domain, u32 nr)
 	int ret;
 
 	lockdep_assert_held(&domain->keys_lock);
-	ret = rdmatensor_quota_settle(&domain->keys, domain->qp->device);
+	ret = rdmatensor_quota_settle(&domain->keys, domain->ibdev);
 	if (ret != -EDQUOT)
 		return ret;
 	rdmatensor_exposure_free_owed(domain);
@@ -178,7 +178,7 @@ static struct ib_mr *exposure_alloc_mr(struct rdmatensor_domain *domain)
 	if (ret)
 		return ERR_PTR(ret);
 	mr = rdmatensor_should_fail() ? ERR_PTR(-ENOMEM) :
-	     ib_alloc_mr(domain->qp->pd, IB_MR_TYPE_MEM_REG,
+	     ib_alloc_mr(domain->pd, IB_MR_TYPE_MEM_REG,
 			 1U << (domain->seg_shift - PAGE_SHIFT));
 	if (IS_ERR(mr))
 		return ERR_PTR(exposure_error(PTR_ERR(mr)));

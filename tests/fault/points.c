@@ -38,6 +38,14 @@ void point_set(int n)
 	attribute("probability", 100);
 }
 
+void points_set_from(int n)
+{
+	attribute("interval", 1);
+	attribute("space", n);
+	attribute("times", -1);
+	attribute("probability", 100);
+}
+
 void points_set_each(int n)
 {
 	attribute("interval", n);

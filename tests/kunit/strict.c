@@ -718,6 +718,13 @@ static void registrations_that_do_not_complete(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, domain->done);
 	KUNIT_EXPECT_TRUE(test, domain->broken);
 	domain->broken = false;
+	/* Nor could it be told to flush, and works on: what tells of the end completes behind it */
+	ibdev->ops.post_send = post_and_refuse_the_next;
+	ibdev->ops.modify_qp = modify_no_more;
+	KUNIT_EXPECT_EQ(test, rdmatensor_domain_post(domain, wrs, 2), -ENOMEM);
+	KUNIT_EXPECT_TRUE(test, domain->done);
+	KUNIT_EXPECT_FALSE(test, domain->dead);
+	domain->broken = false;
 	ibdev->ops.post_send = post_and_fail_later;
 	KUNIT_EXPECT_EQ(test, rdmatensor_domain_post(domain, wrs, 1), 0);
 	KUNIT_EXPECT_TRUE(test, domain->broken);
@@ -750,10 +757,10 @@ static void registrations_that_do_not_complete(struct kunit *test)
 	/* Not even tried */
 	ibdev->ops.post_send = NULL;
 	KUNIT_EXPECT_EQ(test, rdmatensor_domain_post(domain, wrs, 1), -ENODEV);
-	/* It was only late: its queue pair is connected again */
+	/* It was only late: its queue pair is connected again, or would be replaced */
 	late.wr_cqe = &domain->last_cqe;
 	late.wr_cqe->done(domain->cq, &late);
-	KUNIT_EXPECT_EQ(test, rdmatensor_domain_post(domain, wrs, 1), -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, rdmatensor_domain_post(domain, wrs, 1), -EOPNOTSUPP);
 	KUNIT_EXPECT_FALSE(test, domain->dead);
 	script_close(script);
 }
