@@ -1287,9 +1287,9 @@ struct rdmatensor_status_text {
  *     0), a WITHDRAW (-ECANCELED) or a STEP_ABORT (the errno that it names).
  *     With uses 0 it is offered until it is withdrawn, makes no entry of its own
  *     and holds no room in the ring; it belongs to the context's domain then: all
- *     contexts of the domain offer it, after what each offers itself under that name and step, it stays when the context
- *     ends, and any of them can withdraw it. -EEXIST: (name, step_id) is offered already, by
- *     this context or by its domain.
+ *     contexts of the domain offer it, after what each offers itself under that name
+ *     and step, it stays when the context ends, and any of them can withdraw it.
+ *     -EEXIST: (name, step_id) is offered already, by this context or by its domain.
  *
  *     With RDMATENSOR_OP_COPY the tensor is copied to a tensor buffer of the kernel's
  *     before SUBMIT returns, and is delivered from there: its memory is the process's

@@ -14,10 +14,10 @@
  *
  * Errors: a failed request takes the queue pair to the error state; what is registered stays
  * so, and the next registration connects the queue pair again first, or makes another one. A
- * device that goes, stalls, or reports the queue pair's failure, may not complete what was posted: that is waited for in
- * bounded time, and then given up with -ENODEV, as is all that comes after it. A completion that
- * is later than that finds the domain, which ends behind its completion queue, and lets it
- * register again.
+ * device that goes, stalls, or reports the queue pair's failure, may not complete what was
+ * posted: that is waited for in bounded time, and then given up with -ENODEV, as is all that
+ * comes after it. A completion that is later than that finds the domain, which ends behind its
+ * completion queue, and lets it register again.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
