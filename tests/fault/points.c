@@ -30,28 +30,27 @@ static int attribute_value(const char *name)
 	return atoi(text);
 }
 
+static void points(int interval, int space, int times)
+{
+	attribute("interval", interval);
+	attribute("space", space);
+	attribute("times", times);
+	attribute("probability", 100);
+}
+
 void point_set(int n)
 {
-	attribute("interval", 1);
-	attribute("space", n);
-	attribute("times", 1);
-	attribute("probability", 100);
+	points(1, n, 1);
 }
 
 void points_set_from(int n)
 {
-	attribute("interval", 1);
-	attribute("space", n);
-	attribute("times", -1);
-	attribute("probability", 100);
+	points(1, n, -1);
 }
 
 void points_set_each(int n)
 {
-	attribute("interval", n);
-	attribute("space", 0);
-	attribute("times", -1);
-	attribute("probability", 100);
+	points(n, 0, -1);
 }
 
 int point_hit(void)

@@ -165,11 +165,11 @@ static int probe_index(struct fetch *fetch, struct peer *peer, const struct stor
 
 	first = rdmatensor_now_ns() + (fetch->timeout_ns ?: INDEX_TIMEOUT_NS) / INDEX_SILENT_PART;
 	err = fetch_one(fetch, peer, INDEX_NAME, store, 0, first, cqe);
-	if (err != -ETIMEDOUT || !cqe->type || peer->state == PEER_GIVEN_UP)
-		return judge(fetch, peer, INDEX_NAME, cqe, err);
-	warned("%s is up and offers no model yet: waiting for the `rdmatensor serve` there, until --timeout; `rdmatensor ls %s` lists what it offers, to be fetched by name",
-	       peer->name, peer->name);
-	err = fetch_one(fetch, peer, INDEX_NAME, store, 0, end, cqe);
+	if (err == -ETIMEDOUT && cqe->type && peer->state != PEER_GIVEN_UP) {
+		warned("%s is up and offers no model yet: waiting for the `rdmatensor serve` there, until --timeout; `rdmatensor ls %s` lists what it offers, to be fetched by name",
+		       peer->name, peer->name);
+		err = fetch_one(fetch, peer, INDEX_NAME, store, 0, end, cqe);
+	}
 	return judge(fetch, peer, INDEX_NAME, cqe, err);
 }
 
