@@ -31,7 +31,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
 #define FILE_MAX (UINT64_C(1) << 40)
 
 static unsigned int kind_index, kind_tensors, kind_meta, kind_file, kind_prepared, kind_probe,
-	kind_fetch, kind_dead, kind_larger, kind_opaque, kind_pack, kind_part;
+	kind_fetch, kind_dead, kind_waited, kind_larger, kind_opaque, kind_pack, kind_part;
 
 /* Headers as seed_header() takes them: with ' for " */
 #define TENSOR(_shape, _offsets) "{'dtype':'U8','shape':[" _shape "],'data_offsets':[" _offsets "]}"
@@ -128,6 +128,7 @@ void fuzz_init(void)
 	kind_probe = to_reach("a probe fails");
 	kind_fetch = to_reach("the fetch of an index fails");
 	kind_dead = to_reach("a tensor is dead");
+	kind_waited = to_reach("the index was waited for");
 	for (i = 0; i < NR(refusals); i++)
 		refusal_kinds[i] = to_reach("%s", refusals[i].why);
 	kind_pack = to_reach("shards are taken");
@@ -342,6 +343,11 @@ static void set_peer(const uint8_t *data, size_t size)
 	case 7:
 		peer.probe = 0;
 		break;
+	case 10:
+		/* It offers one while it is waited for */
+		peer.late = true;
+		peer.probe = -EMSGSIZE;
+		break;
 	default:
 		peer.probe = -EMSGSIZE;
 	}
@@ -459,6 +465,22 @@ static void take_texts(const char *text, size_t bytes)
 	free(pack);
 }
 
+/* What is said once the first part of the time has gone by, and only then; the rest of it */
+static const char *check_waited(const char *text, bool waited)
+{
+	static const char warning[] = "rdmatensor: warning: ";
+	const char *end = strchr(text, '\n');
+
+	if (!waited) {
+		HOLDS(strncmp(text, warning, sizeof(warning) - 1) != 0);
+		return text;
+	}
+	HOLDS(!strncmp(text, warning, sizeof(warning) - 1) && end);
+	HOLDS(strstr(text, "offers no model yet") && strstr(text, "offers no model yet") < end);
+	reached(kind_waited);
+	return end + 1;
+}
+
 void fuzz_one(const uint8_t *data, size_t size)
 {
 	static char *const names[] = { "a", "b", "c", "layer/weights", "d\"e", "\303\244" };
@@ -468,8 +490,9 @@ void fuzz_one(const uint8_t *data, size_t size)
 		.peers = { .all = &one, .nr = 1 },
 		.in_flight = 64,
 	};
+	bool meta, waited;
 	struct said said;
-	bool meta;
+	const char *text;
 	int ret;
 
 	if (size && (*data & 0x8f) == 8) {
@@ -482,15 +505,17 @@ void fuzz_one(const uint8_t *data, size_t size)
 	}
 	set_peer(data, size);
 	meta = !peer.text;
+	waited = !meta && (peer.late || peer.probe == -ETIMEDOUT);
 	said_begin(&said);
 	ret = meta ? fetch_meta(&fetch, (char **)names, 1 + (size ? data[0] >> 4 & 7 : 0) % NR(names)) :
 		     fetch_index(&fetch);
 	said_end(&said);
 	HOLDS(!peer.pools && !said.out_len);
 	HOLDS(!peer.tree_bytes || peer.tree_bytes <= TREE_MOST(peer.tree_of));
-	HOLDS(ret ? ret == EXIT_FAILED && said.err_len : !said.err_len);
+	text = check_waited(said.err_len ? said.err : "", waited);
+	HOLDS(ret ? ret == EXIT_FAILED && *text : !*text);
 	if (ret) {
-		check_refused(&fetch, said.err);
+		check_refused(&fetch, text);
 		if (peer.dead && strstr(said.err, "it is dead"))
 			reached(kind_dead);
 		if (peer.probe && peer.probe != -EMSGSIZE)
@@ -664,6 +689,7 @@ static void seed_others(void)
 	snprintf(text, sizeof(text), "{'%0513d':%s}", 0, BYTE);
 	seed_header(0, text);
 	snprintf(text, sizeof(text), "%s%*s", byte, (int)sizeof(byte) - 1, "");
+	seed_header(10, text);
 	for (how = 0; how < 8; how++) {
 		seed_header(how, text);
 		seed_with(0x80 | how, meta, sizeof(meta));

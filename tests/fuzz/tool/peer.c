@@ -130,7 +130,8 @@ int __wrap_rdmatensor_run_sized(struct rdmatensor *rt, const struct rdmatensor_o
 	HOLDS(op->name_len && op->pool_id == last.id && bytes <= last.bytes - op->offset);
 	memset(cqe, 0, sizeof(*cqe));
 	cqe->type = RDMATENSOR_CQE_FETCH;
-	cqe->result = bytes ? peer.fetch : peer.probe;
+	cqe->result = bytes ? peer.fetch : peer.late ? -ETIMEDOUT : peer.probe;
+	peer.late = false;
 	if (cqe->result && cqe->result != -EMSGSIZE)
 		return cqe->result;
 	cqe->flags = RDMATENSOR_CQE_META | (peer.dead ? RDMATENSOR_CQE_DEAD : 0);

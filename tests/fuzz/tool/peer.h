@@ -11,6 +11,7 @@
  * @data: of the input, the part that is not taken yet
  * @size: its length
  * @probe: result of a fetch into no room
+ * @late: the first one of these ends with -ETIMEDOUT instead
  * @dead: it has META and says that the tensor is dead
  * @fetch: result of a fetch
  * @less: so many bytes less than the probe has said
@@ -23,6 +24,7 @@ extern struct told {
 	const uint8_t *data;
 	size_t size;
 	int probe;
+	bool late;
 	bool dead;
 	int fetch;
 	uint64_t less;
