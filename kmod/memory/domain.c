@@ -3,8 +3,9 @@
  * The domain: protection domain, and the queue pair that makes registrations in it.
  *
  * A fast registration is a work request. The domain's queue pair carries nothing
- * else: no packet ever leaves it, no peer may write through it, and it is
- * connected to itself because only a connected queue pair takes work requests.
+ * else, but for the empty write of domain_drain(): no packet of it is for a peer,
+ * no peer may write through it, and it is connected to itself because only a
+ * connected queue pair takes work requests.
  *
  * Memory regions are prepared by their owner (registration.c). Under the lock they are posted
  * as one chain of which the last request alone is signalled. Requests of a queue pair complete
@@ -69,10 +70,15 @@ static void domain_reg_done(struct ib_cq *cq, struct ib_wc *wc)
 
 static struct ib_cqe domain_reg_cqe = { .done = domain_reg_done };
 
-/* A removal ends that of the context, which those of its channels are split from */
+/* That of the context, which those of its channels are split from: the device's end and silence */
+static struct rdmatensor_domain *domain_whole(struct rdmatensor_domain *domain)
+{
+	return domain->of ?: domain;
+}
+
 static wait_queue_head_t *domain_waiters(struct rdmatensor_domain *domain)
 {
-	return domain->of ? &domain->of->wait : &domain->wait;
+	return &domain_whole(domain)->wait;
 }
 
 static void domain_last_done(struct ib_cq *cq, struct ib_wc *wc)
@@ -194,6 +200,7 @@ static int domain_connect(struct rdmatensor_domain *domain)
 	struct ib_qp_attr attr = domain->route;
 	int ret;
 
+	attr.dest_qp_num = domain->qp->qp_num;
 	/* What packet it would accept is not to be guessed */
 	attr.rq_psn = get_random_u32() & 0xffffff;
 	attr.sq_psn = attr.rq_psn;
@@ -223,27 +230,28 @@ static int domain_connect(struct rdmatensor_domain *domain)
 /*
  * There are drivers with no way back from the error state (irdma's): another queue pair takes the
  * place of the one on which nothing is in flight. What is registered is the protection domain's,
- * and stays so. Not that of a channel, whose idle keys lie with it, and which ends by the error
+ * and stays so
  */
 static int domain_replace(struct rdmatensor_domain *domain)
 {
 	struct ib_qp *former = domain->qp, *qp;
 	int ret;
 
-	if (domain->of)
-		return -EIO;
+	/* A removal waits for this one, and each command to a device that is gone takes its time */
+	if (rdmatensor_domain_ending(domain))
+		return -ENODEV;
 	qp = domain_make_qp(domain);
 	if (IS_ERR(qp))
 		return PTR_ERR(qp);
 	domain->qp = qp;
-	domain->route.dest_qp_num = qp->qp_num;
 	ret = rdmatensor_fault(-EIO) ?: domain_connect(domain);
 	if (ret) {
 		domain->qp = former;
-		domain->route.dest_qp_num = former->qp_num;
 		former = qp;
 	}
-	ib_destroy_qp(former);
+	WARN_ON_ONCE(ib_destroy_qp(former));
+	/* Whatever was reported was of the one that is gone: its last events were late */
+	WRITE_ONCE(domain->doubtful, false);
 	return ret;
 }
 
@@ -263,7 +271,8 @@ static int domain_restore(struct rdmatensor_domain *domain)
 	WRITE_ONCE(domain->doubtful, false);
 	if (!ret)
 		ret = rdmatensor_fault(-EIO) ?: domain_connect(domain);
-	if (ret)
+	/* A channel's has its idle keys with it, and the channel ends by the error */
+	if (ret && !domain->of)
 		ret = domain_replace(domain);
 	domain->broken = ret;
 	if (ret)
@@ -360,7 +369,7 @@ static int domain_check_strict(const struct ib_device *ibdev, bool strict, char 
 
 /*
  * The protection domain and the queue pair, which is connected to itself; @step for the user.
- * @adapter: NULL: the route is known, but for where it ends
+ * @adapter: NULL: the route is known
  */
 static int domain_open(struct rdmatensor_domain *domain, const struct rdmatensor_adapter *adapter,
 		       const char **step)
@@ -395,7 +404,6 @@ static int domain_open(struct rdmatensor_domain *domain, const struct rdmatensor
 	}
 
 	*step = "connect a queue pair to itself";
-	domain->route.dest_qp_num = domain->qp->qp_num;
 	ret = adapter ? domain_route(domain, adapter) : 0;
 	ret = ret ?: domain_connect(domain);
 	if (ret)
@@ -582,22 +590,26 @@ static void domain_give_up(struct rdmatensor_domain *domain)
 }
 
 /*
- * Others wait for this one, and some of them cannot be killed. They shall not wait as long each
+ * Others wait for this one, and some of them cannot be killed; and those that connect to others
+ * would do so for each of their channels. They shall not wait as long each
  *
  * Return: 0: the chain has completed, well or not; -ENODEV: it has not, and is dead
  */
 static int domain_await(struct rdmatensor_domain *domain)
 {
+	struct rdmatensor_domain *whole = domain_whole(domain);
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
 	wait_queue_head_t *waiters = domain_waiters(domain);
+	bool done;
 
 	wait_event_timeout(*waiters, domain_is_done(domain) || READ_ONCE(domain->doubtful) ||
 			   rdmatensor_domain_ending(domain),
-			   msecs_to_jiffies(domain->silent ? DOMAIN_PATIENCE_MS :
+			   msecs_to_jiffies(READ_ONCE(whole->silent) ? DOMAIN_PATIENCE_MS :
 					    DOMAIN_SILENCE_MS));
-	domain->silent = !wait_event_timeout(*waiters, domain_is_done(domain),
-					     msecs_to_jiffies(DOMAIN_PATIENCE_MS));
-	if (!domain->silent)
+	done = wait_event_timeout(*waiters, domain_is_done(domain),
+				  msecs_to_jiffies(DOMAIN_PATIENCE_MS));
+	WRITE_ONCE(whole->silent, !done);
+	if (done)
 		return 0;
 	/* There are drivers that flush only what they are told to, and such as cannot any more */
 	domain->broken = true;
@@ -612,7 +624,8 @@ static int domain_await(struct rdmatensor_domain *domain)
 /*
  * A part of a chain has been posted, and not the request that would tell of its end: an empty write
  * does, on a queue pair that flushes, and on one that could not be told to and works on. Bounded as
- * the wait for a chain is, which ib_drain_sq() is not
+ * the wait for a chain is, which ib_drain_sq() is not, and shorter where the device does not do what
+ * it is told: it is most likely gone
  */
 static void domain_drain(struct rdmatensor_domain *domain)
 {
@@ -625,7 +638,8 @@ static void domain_drain(struct rdmatensor_domain *domain)
 		},
 	};
 
-	ib_modify_qp(domain->qp, &attr, IB_QP_STATE);
+	if (ib_modify_qp(domain->qp, &attr, IB_QP_STATE))
+		WRITE_ONCE(domain_whole(domain)->silent, true);
 	if (ib_post_send(domain->qp, &last.wr, NULL))
 		domain_give_up(domain);
 	else

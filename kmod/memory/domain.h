@@ -40,18 +40,20 @@ struct rdmatensor_adapter;
  * @keys_most: that one exposure may have, of those that have been paid for
  * @keys_paid: memory regions that @keys has, or owes
  * @keys_made: memory regions that there are
- * @lock: one user of the registration queue at a time; guards @broken, @silent, @dead, @next_iova
+ * @lock: one user of the registration queue at a time; guards @qp where @of is NULL, @broken,
+ *        @dead, @next_iova
  * @cq: of the registration queue
- * @qp: of the registration queue
- * @route: what connects that to itself, constant
+ * @qp: of the registration queue; another one may take its place, unless @of is set
+ * @route: what connects that to itself, but for its number; constant
  * @wait: for the chains that are posted, by it and those that are split from it
  * @last_cqe: of its last work request
  * @status: of its last work request, with @done
  * @done: it has completed
  * @doubtful: the device has reported that the registration queue has failed
- * @silent: the device was late with the last chain
+ * @silent: the device was late with the last chain, or did not do what it was told; @of's where
+ *          that is set
  * @dead: a chain has not completed, and may yet: nothing more is posted until it has
- * @broken: it has to be connected again before its next use
+ * @broken: @qp has to be connected again, or replaced, before its next use
  * @ending: the device is being removed: nothing more is registered
  * @sq_depth: registrations that may be posted at once
  * @next_iova: addresses are never handed out twice in a domain's life
