@@ -624,8 +624,8 @@ static int domain_await(struct rdmatensor_domain *domain)
 /*
  * A part of a chain has been posted, and not the request that would tell of its end: an empty write
  * does, on a queue pair that flushes, and on one that could not be told to and works on. Bounded as
- * the wait for a chain is, which ib_drain_sq() is not, and shorter where the device does not do what
- * it is told: it is most likely gone
+ * the wait for a chain is, which ib_drain_sq() is not, and shorter where the device does not do
+ * what it is told: it is most likely gone
  */
 static void domain_drain(struct rdmatensor_domain *domain)
 {

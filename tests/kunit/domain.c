@@ -41,7 +41,7 @@ static struct hca *hca_of(const struct ib_qp *qp)
 }
 
 static int hca_create_qp(struct ib_qp *qp, struct ib_qp_init_attr *attr,
-			    struct ib_udata *udata)
+			 struct ib_udata *udata)
 {
 	struct hca *hca = hca_of(qp);
 
@@ -52,7 +52,7 @@ static int hca_create_qp(struct ib_qp *qp, struct ib_qp_init_attr *attr,
 }
 
 static int hca_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
-			    struct ib_udata *udata)
+			 struct ib_udata *udata)
 {
 	struct hca *hca = hca_of(qp);
 
@@ -80,7 +80,7 @@ static int hca_destroy_qp(struct ib_qp *qp, struct ib_udata *udata)
 }
 
 static int hca_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
-			    const struct ib_send_wr **bad)
+			 const struct ib_send_wr **bad)
 {
 	struct hca *hca = hca_of(qp);
 	struct ib_wc wc = { .status = IB_WC_SUCCESS };
@@ -113,7 +113,7 @@ static struct hca *hca_open(struct kunit *test)
 	hca->ibdev.ops.post_send = hca_post_send;
 	hca->ibdev.phys_port_cnt = PORT;
 	hca->ibdev.port_data = kunit_kcalloc(test, PORT + 1, sizeof(*hca->ibdev.port_data),
-						GFP_KERNEL);
+					     GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, hca->ibdev.port_data);
 	hca->pd.device = &hca->ibdev;
 	hca->cq.device = &hca->ibdev;
