@@ -14,11 +14,11 @@
  * The domain uses the device, so the last reference is put before the device is gone.
  *
  * Errors: a failed request takes the queue pair to the error state; what is registered stays
- * so, and the next registration connects the queue pair again first, or makes another one. A
- * device that goes, stalls, or reports the queue pair's failure, may not complete what was
- * posted: that is waited for in bounded time, and then given up with -ENODEV, as is all that
- * comes after it. A completion that is later than that finds the domain, which ends behind its
- * completion queue, and lets it register again.
+ * so, and the next registration connects the queue pair again first, or, unless it is a
+ * channel's, makes another one. A device that goes, stalls, or reports the queue pair's failure,
+ * may not complete what was posted: that is waited for in bounded time, and then given up with
+ * -ENODEV, as is all that comes after it. A completion that is later than that finds the domain,
+ * which ends behind its completion queue, and lets it register again.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -47,7 +47,7 @@
 
 /*
  * How long a chain may take, of which nothing goes over a wire; then, on a device that goes, and
- * behind a chain that took longer; and how long flushing it
+ * behind a chain that took longer or a command that failed; and how long flushing it
  */
 #define DOMAIN_SILENCE_MS 30000
 #define DOMAIN_PATIENCE_MS 2000
@@ -106,6 +106,9 @@ void rdmatensor_domain_qp_event(struct ib_event *event, void *context)
 
 	if (event->event != IB_EVENT_QP_FATAL && event->event != IB_EVENT_QP_REQ_ERR &&
 	    event->event != IB_EVENT_QP_ACCESS_ERR)
+		return;
+	/* There are drivers (irdma's) whose report of one that was replaced comes later than that */
+	if (event->element.qp != READ_ONCE(domain->qp))
 		return;
 	WRITE_ONCE(domain->doubtful, true);
 	wake_up_all(domain_waiters(domain));
@@ -237,48 +240,48 @@ static int domain_replace(struct rdmatensor_domain *domain)
 	struct ib_qp *former = domain->qp, *qp;
 	int ret;
 
-	/* A removal waits for this one, and each command to a device that is gone takes its time */
-	if (rdmatensor_domain_ending(domain))
-		return -ENODEV;
 	qp = domain_make_qp(domain);
 	if (IS_ERR(qp))
 		return PTR_ERR(qp);
-	domain->qp = qp;
+	WRITE_ONCE(domain->qp, qp);
+	/* What was reported is of the former, and no more of that is heard */
+	WRITE_ONCE(domain->doubtful, false);
 	ret = rdmatensor_fault(-EIO) ?: domain_connect(domain);
 	if (ret) {
-		domain->qp = former;
+		WRITE_ONCE(domain->qp, former);
 		former = qp;
 	}
 	WARN_ON_ONCE(ib_destroy_qp(former));
-	/* Whatever was reported was of the one that is gone: its last events were late */
-	WRITE_ONCE(domain->doubtful, false);
 	return ret;
 }
 
 /*
  * A work request that fails takes the queue pair with it. The device may have been
  * out of memory for a moment only, and the context still needs it: the queue
- * pair, on which nothing is in flight, starts again, or another one does
+ * pair, on which nothing is in flight, starts again, or another one does. A channel's is not
+ * replaced: its idle keys are with it, and the channel ends by the error, which is -EIO
  */
 static int domain_restore(struct rdmatensor_domain *domain)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
 	int ret;
 
+	/* A removal waits for this one, and a device that is gone takes its time for each command */
+	if (rdmatensor_domain_ending(domain))
+		return -ENODEV;
 	/* Nothing of it is in flight, whatever state it is in */
 	ret = ib_modify_qp(domain->qp, &attr, IB_QP_STATE);
 	/* What was reported of it before */
 	WRITE_ONCE(domain->doubtful, false);
 	if (!ret)
 		ret = rdmatensor_fault(-EIO) ?: domain_connect(domain);
-	/* A channel's has its idle keys with it, and the channel ends by the error */
 	if (ret && !domain->of)
 		ret = domain_replace(domain);
 	domain->broken = ret;
 	if (ret)
 		pr_err_ratelimited("register memory on %s: the queue pair cannot be connected again: %pe; the call that asked for it fails, and can be tried again\n",
 				   domain->ibdev->name, ERR_PTR(ret));
-	return ret;
+	return ret && domain->of ? -EIO : ret;
 }
 
 bool rdmatensor_domain_shared(const struct rdmatensor_mapped *mapped)
@@ -593,9 +596,11 @@ static void domain_give_up(struct rdmatensor_domain *domain)
  * Others wait for this one, and some of them cannot be killed; and those that connect to others
  * would do so for each of their channels. They shall not wait as long each
  *
+ * @refuses: the device does not do what it is told
+ *
  * Return: 0: the chain has completed, well or not; -ENODEV: it has not, and is dead
  */
-static int domain_await(struct rdmatensor_domain *domain)
+static int domain_await(struct rdmatensor_domain *domain, bool refuses)
 {
 	struct rdmatensor_domain *whole = domain_whole(domain);
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
@@ -604,11 +609,13 @@ static int domain_await(struct rdmatensor_domain *domain)
 
 	wait_event_timeout(*waiters, domain_is_done(domain) || READ_ONCE(domain->doubtful) ||
 			   rdmatensor_domain_ending(domain),
-			   msecs_to_jiffies(READ_ONCE(whole->silent) ? DOMAIN_PATIENCE_MS :
-					    DOMAIN_SILENCE_MS));
+			   msecs_to_jiffies(refuses || READ_ONCE(whole->silent) ?
+					    DOMAIN_PATIENCE_MS : DOMAIN_SILENCE_MS));
 	done = wait_event_timeout(*waiters, domain_is_done(domain),
 				  msecs_to_jiffies(DOMAIN_PATIENCE_MS));
-	WRITE_ONCE(whole->silent, !done);
+	/* One that has failed is no word about the device */
+	if (done || !READ_ONCE(domain->doubtful))
+		WRITE_ONCE(whole->silent, !done);
 	if (done)
 		return 0;
 	/* There are drivers that flush only what they are told to, and such as cannot any more */
@@ -637,13 +644,12 @@ static void domain_drain(struct rdmatensor_domain *domain)
 			.send_flags = IB_SEND_SIGNALED,
 		},
 	};
+	bool refuses = ib_modify_qp(domain->qp, &attr, IB_QP_STATE);
 
-	if (ib_modify_qp(domain->qp, &attr, IB_QP_STATE))
-		WRITE_ONCE(domain_whole(domain)->silent, true);
 	if (ib_post_send(domain->qp, &last.wr, NULL))
 		domain_give_up(domain);
 	else
-		domain_await(domain);
+		domain_await(domain, refuses);
 }
 
 /* Posts @wrs, which is one chain, and waits until none of it is in flight */
@@ -677,7 +683,7 @@ static int domain_post(struct rdmatensor_domain *domain, struct ib_reg_wr *wrs, 
 			domain_drain(domain);
 		goto out_break;
 	}
-	ret = domain_await(domain);
+	ret = domain_await(domain, false);
 	if (ret)
 		return ret;
 	ret = domain->status == IB_WC_SUCCESS ? rdmatensor_fault(-EIO) : -EIO;

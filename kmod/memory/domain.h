@@ -50,8 +50,7 @@ struct rdmatensor_adapter;
  * @status: of its last work request, with @done
  * @done: it has completed
  * @doubtful: the device has reported that the registration queue has failed
- * @silent: the device was late with the last chain, or did not do what it was told; @of's where
- *          that is set
+ * @silent: the device was late with the last chain; @of's where that is set
  * @dead: a chain has not completed, and may yet: nothing more is posted until it has
  * @broken: @qp has to be connected again, or replaced, before its next use
  * @ending: the device is being removed: nothing more is registered
@@ -194,9 +193,10 @@ u8 rdmatensor_domain_pages(const struct rdmatensor_domain *domain, u8 page_shift
  * @wrs: requests, which this links into one chain
  * @nr: of them, at most rdmatensor_domain_depth()
  *
- * Waits until none is in flight. May sleep. Return: 0; -EIO: the device has failed one; another
- * errno of the device's driver. After an error any of them may be registered, and the next call
- * begins with a registration queue made again.
+ * Waits until none is in flight, or it is given up. May sleep. Return: 0; -EIO: the device has
+ * failed one, or a channel's queue pair cannot be connected again; -ENODEV: the device has not
+ * completed one, or is being removed; another errno of the device's driver. After an error any of
+ * them may be registered, and the next call begins with connecting the queue pair again.
  */
 int rdmatensor_domain_post(struct rdmatensor_domain *domain, struct ib_reg_wr *wrs, u32 nr);
 /* Memory regions that @bytes, at least 1, take at most: without pages longer than PAGE_SIZE */

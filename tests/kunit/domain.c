@@ -15,7 +15,8 @@
  * @made, @destroyed: queue pairs
  * @connected: state to which the last of them has been brought
  * @lost: those up to this number have no way back from the error state
- * @modify_error: what any command to a queue pair ends with, or 0
+ * @commands: to change a queue pair's state
+ * @modify_error: what these end with, or 0
  * @late: the end of one is reported, after it was flushed, when it is destroyed
  * @silent: nothing that is posted completes
  */
@@ -30,6 +31,7 @@ struct hca {
 	u32 destroyed;
 	enum ib_qp_state connected;
 	u32 lost;
+	u32 commands;
 	int modify_error;
 	bool late;
 	bool silent;
@@ -56,6 +58,7 @@ static int hca_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 {
 	struct hca *hca = hca_of(qp);
 
+	hca->commands++;
 	if (hca->modify_error)
 		return hca->modify_error;
 	if (qp->qp_num <= hca->lost && attr->qp_state == IB_QPS_INIT)
@@ -162,6 +165,17 @@ static int post(struct hca *hca, u32 nr)
 	return rdmatensor_domain_post(&hca->domain, wrs, nr);
 }
 
+/* One, and that it takes so many seconds */
+static int posted_within(struct hca *hca, int least, int most)
+{
+	unsigned long begin = jiffies;
+	int ret = post(hca, 1);
+
+	KUNIT_EXPECT_GE(hca->test, jiffies - begin, least * HZ);
+	KUNIT_EXPECT_LE(hca->test, jiffies - begin, most * HZ);
+	return ret;
+}
+
 static void connected_again(struct kunit *test)
 {
 	struct hca *hca = hca_open(test);
@@ -217,23 +231,27 @@ static void not_replaced_on_a_device_that_goes(struct kunit *test)
 	hca->modify_error = -ETIMEDOUT;
 	hca->domain.ending = true;
 	KUNIT_EXPECT_EQ(test, post(hca, 1), -ENODEV);
+	KUNIT_EXPECT_EQ(test, hca->commands, 0);
 	KUNIT_EXPECT_EQ(test, hca->made, 1);
 	KUNIT_EXPECT_TRUE(test, hca->domain.broken);
 	hca_close(hca);
 }
 
-/* Its idle keys are with it, and the channel is told what the device has said */
+/* Its idle keys are with it. What the device says, who connects would take for a peer's word */
 static void not_replaced_where_it_is_a_channels(struct kunit *test)
 {
 	struct rdmatensor_domain *of = kunit_kzalloc(test, sizeof(*of), GFP_KERNEL);
-	struct hca *hca = hca_open(test);
+	struct hca *hca;
 
 	KUNIT_ASSERT_NOT_NULL(test, of);
+	hca = hca_open(test);
 	init_waitqueue_head(&of->wait);
 	hca->domain.of = of;
 	hca->lost = 1;
-	KUNIT_EXPECT_EQ(test, post(hca, 1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, post(hca, 1), -EIO);
 	KUNIT_EXPECT_EQ(test, hca->made, 1);
+	hca->modify_error = -EAGAIN;
+	KUNIT_EXPECT_EQ(test, post(hca, 1), -EIO);
 	hca_close(hca);
 }
 
@@ -257,33 +275,37 @@ static void drained_in_short_time(struct kunit *test)
 static void silence_is_the_devices(struct kunit *test)
 {
 	struct rdmatensor_domain *of = kunit_kzalloc(test, sizeof(*of), GFP_KERNEL);
-	struct hca *first = hca_open(test), *second = hca_open(test);
-	unsigned long begin = jiffies;
+	struct hca *hcas[2];
+	int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, of);
 	init_waitqueue_head(&of->wait);
-	first->domain.of = of;
-	second->domain.of = of;
-	first->domain.broken = false;
-	first->silent = true;
-	first->modify_error = -ETIMEDOUT;
-	KUNIT_EXPECT_EQ(test, post(first, 1), -ENODEV);
-	KUNIT_EXPECT_GE(test, jiffies - begin, 20 * HZ);
-
-	begin = jiffies;
-	second->domain.broken = false;
-	second->silent = true;
-	second->modify_error = -ETIMEDOUT;
-	KUNIT_EXPECT_EQ(test, post(second, 1), -ENODEV);
-	KUNIT_EXPECT_LE(test, jiffies - begin, 15 * HZ);
-	/* And what completes ends that for all */
-	second->domain.done = true;
-	second->silent = false;
-	second->modify_error = 0;
-	KUNIT_EXPECT_EQ(test, post(second, 1), 0);
+	for (i = 0; i < ARRAY_SIZE(hcas); i++) {
+		hcas[i] = hca_open(test);
+		hcas[i]->domain.of = of;
+		hcas[i]->domain.broken = false;
+		hcas[i]->silent = true;
+		hcas[i]->modify_error = -ETIMEDOUT;
+	}
+	/* Reported of one channel's, which is not flushed: that is no word about the others */
+	hcas[0]->domain.doubtful = true;
+	KUNIT_EXPECT_EQ(test, posted_within(hcas[0], 1, 15), -ENODEV);
 	KUNIT_EXPECT_FALSE(test, of->silent);
-	hca_close(second);
-	hca_close(first);
+	KUNIT_EXPECT_EQ(test, posted_within(hcas[1], 20, 60), -ENODEV);
+	KUNIT_EXPECT_TRUE(test, of->silent);
+
+	hcas[0]->domain.dead = false;
+	hcas[0]->domain.broken = false;
+	hcas[0]->domain.doubtful = false;
+	KUNIT_EXPECT_EQ(test, posted_within(hcas[0], 1, 15), -ENODEV);
+	/* And what completes ends that for all */
+	hcas[1]->domain.done = true;
+	hcas[1]->silent = false;
+	hcas[1]->modify_error = 0;
+	KUNIT_EXPECT_EQ(test, post(hcas[1], 1), 0);
+	KUNIT_EXPECT_FALSE(test, of->silent);
+	for (i = 0; i < ARRAY_SIZE(hcas); i++)
+		hca_close(hcas[i]);
 }
 
 static struct kunit_case domain_tests[] = {

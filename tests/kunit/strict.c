@@ -627,7 +627,7 @@ static int modify_to_error(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 static int post_and_fail_later(struct ib_qp *qp, const struct ib_send_wr *wr,
 			       const struct ib_send_wr **bad)
 {
-	struct ib_event event = { .event = IB_EVENT_QP_FATAL };
+	struct ib_event event = { .event = IB_EVENT_QP_FATAL, .element.qp = qp };
 	struct end *end = qp->qp_context;
 	struct ib_wc wc = { .status = IB_WC_SUCCESS, .wr_cqe = wr->wr_cqe };
 
@@ -641,7 +641,7 @@ static int post_and_fail(struct ib_qp *qp, const struct ib_send_wr *wr,
 			 const struct ib_send_wr **bad)
 {
 	struct end *end = qp->qp_context;
-	struct ib_event event = { .event = IB_EVENT_COMM_EST };
+	struct ib_event event = { .event = IB_EVENT_COMM_EST, .element.qp = qp };
 
 	rdmatensor_domain_qp_event(&event, end->domain);
 	KUNIT_EXPECT_FALSE(end->test, end->domain->doubtful);
