@@ -107,7 +107,7 @@ void rdmatensor_domain_qp_event(struct ib_event *event, void *context)
 	if (event->event != IB_EVENT_QP_FATAL && event->event != IB_EVENT_QP_REQ_ERR &&
 	    event->event != IB_EVENT_QP_ACCESS_ERR)
 		return;
-	/* There are drivers (irdma's) whose report of one that was replaced comes later than that */
+	/* There are drivers (irdma's) that report of one when another has its place */
 	if (event->element.qp != READ_ONCE(domain->qp))
 		return;
 	WRITE_ONCE(domain->doubtful, true);
@@ -266,7 +266,7 @@ static int domain_restore(struct rdmatensor_domain *domain)
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
 	int ret;
 
-	/* A removal waits for this one, and a device that is gone takes its time for each command */
+	/* A removal waits for this, and a device that is gone takes its time for each command */
 	if (rdmatensor_domain_ending(domain))
 		return -ENODEV;
 	/* Nothing of it is in flight, whatever state it is in */
