@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* START on one handle by several threads, beside contexts that come and go on the same device */
+#define _GNU_SOURCE
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
@@ -10,16 +11,16 @@
 #define STARTERS 4
 #define SECONDS 8
 /*
- * Lockdep has 8192 classes. Each context takes five, for its workqueues, which it gives back some
- * grace periods after it has gone, and a fast machine would use them up
+ * Lockdep has 8192 classes. Each START takes five, for the context's workqueues, and they come back
+ * some grace periods after the START has failed or the context has gone. A fast machine would use
+ * them up
  */
-#define LOCKDEP_CONTEXTS 1200
+#define LOCKDEP_STARTS 1200
 
 static struct {
 	int fd;
 	int stop;
 	unsigned long most;
-	unsigned long contexts;
 	unsigned long calls;
 	int unexpected;
 } starts;
@@ -36,7 +37,6 @@ static int start(int fd, int bad)
 		start.msg_slots = 1024;
 		start.queue_depth = 4096;
 	}
-	__atomic_fetch_add(&starts.calls, 1, __ATOMIC_RELAXED);
 	return ioctl(fd, RDMATENSOR_START, &start) ? -errno : 0;
 }
 
@@ -54,12 +54,12 @@ static void *starter(void *arg)
 	while (!__atomic_load_n(&starts.stop, __ATOMIC_RELAXED)) {
 		int fd;
 
+		if (__atomic_add_fetch(&starts.calls, 1, __ATOMIC_RELAXED) > starts.most)
+			break;
 		if ((long)arg % 2) {
 			expect(start(starts.fd, 1), -EINVAL);
 			continue;
 		}
-		if (__atomic_fetch_add(&starts.contexts, 1, __ATOMIC_RELAXED) >= starts.most)
-			break;
 		fd = open("/dev/rdmatensor", O_RDWR | O_CLOEXEC);
 		expect(fd < 0, 0);
 		expect(start(fd, 0), 0);
@@ -71,17 +71,21 @@ static void *starter(void *arg)
 TEST(starts_of_many_threads)
 {
 	pthread_t threads[STARTERS];
+	struct timespec until;
 	long i;
 
 	memset(&starts, 0, sizeof(starts));
-	starts.most = access("/proc/lockdep_stats", F_OK) ? ULONG_MAX : LOCKDEP_CONTEXTS;
+	starts.most = access("/proc/lockdep_stats", F_OK) ? ULONG_MAX : LOCKDEP_STARTS;
 	starts.fd = open("/dev/rdmatensor", O_RDWR | O_CLOEXEC);
 	CHECK(starts.fd >= 0);
 	for (i = 0; i < STARTERS; i++)
 		EQ(pthread_create(&threads[i], NULL, starter, (void *)i), 0);
-	sleep(SECONDS);
+	EQ(clock_gettime(CLOCK_REALTIME, &until), 0);
+	until.tv_sec += SECONDS;
+	for (i = 0; i < STARTERS && !pthread_timedjoin_np(threads[i], NULL, &until); i++)
+		;
 	__atomic_store_n(&starts.stop, 1, __ATOMIC_RELAXED);
-	for (i = 0; i < STARTERS; i++)
+	for (; i < STARTERS; i++)
 		EQ(pthread_join(threads[i], NULL), 0);
 	printf("# %lu STARTs\n", starts.calls);
 	EQ(starts.unexpected, 0);
