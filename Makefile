@@ -27,7 +27,7 @@ no-kmod:
 
 # KERNEL=uml|uml-debug|uml-gcov|smp-debug|smp-kcsan|6.1|6.12: one of the lab's kernels. Else KDIR, by default the
 # running kernel's
-kmod:			## the module: KDIR=..., or KERNEL=6.1|6.12|uml of the lab
+kmod:			## the module: KDIR=..., or KERNEL=6.1|6.12|uml of the lab; OFED=... for a vendor's RDMA core
 ifdef KERNEL
 	tests/lab/kmake $(KERNEL) $(B)/kmod/$(KERNEL)
 else

@@ -10,7 +10,7 @@
 #include <net/sock.h>
 #include "api/dump.h"
 #include "api/netlink.h"
-#include "core/compat.h"
+#include "core/compat/netlink.h"
 #include "core/nl_event.h"
 #include "rdmatensor_netlink.h"
 

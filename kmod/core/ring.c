@@ -16,7 +16,7 @@
 #include <linux/poll.h>
 #include <linux/sched/signal.h>
 #include <linux/vmalloc.h>
-#include "core/compat.h"
+#include "core/compat/mm.h"
 #include "core/ring.h"
 
 static u32 ring_filled(const struct rdmatensor_ring_state *ring)

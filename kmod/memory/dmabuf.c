@@ -35,7 +35,7 @@
 #include <linux/vmalloc.h>
 #include <kunit/visibility.h>
 #include <rdma/ib_verbs.h>
-#include "core/compat.h"
+#include "core/compat/dma_buf.h"
 #include "core/fault.h"
 #include "core/limits.h"
 #include "memory/dmabuf.h"

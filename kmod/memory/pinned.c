@@ -22,7 +22,7 @@
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
-#include "core/compat.h"
+#include "core/compat/pin.h"
 #include "core/fault.h"
 #include "core/limits.h"
 #include "memory/pages.h"

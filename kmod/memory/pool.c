@@ -29,7 +29,7 @@
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 #include <kunit/visibility.h>
-#include "core/compat.h"
+#include "core/compat/mm.h"
 #include "core/fault.h"
 #include "core/limits.h"
 #include "memory/dmabuf.h"

@@ -13,7 +13,7 @@
 #include <kunit/device.h>
 #include <kunit/test.h>
 #include <rdma/ib_verbs.h>
-#include "core/compat.h"
+#include "core/compat/dma_buf.h"
 #include "memory/dmabuf.h"
 #include "memory/memory.h"
 

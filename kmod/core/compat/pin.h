@@ -1,24 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * What kernels 6.1 to 6.12 call differently.
- */
-#ifndef RDMATENSOR_COMPAT_H
-#define RDMATENSOR_COMPAT_H
+/* What a pin of the process's memory does about copy-on-write and write-back */
+#ifndef RDMATENSOR_COMPAT_PIN_H
+#define RDMATENSOR_COMPAT_PIN_H
 
 #include <linux/backing-dev.h>
-#include <linux/dma-buf.h>
 #include <linux/hugetlb.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
-#include <linux/version.h>
-#include <net/genetlink.h>
-
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
-static inline void vm_flags_set(struct vm_area_struct *vma, unsigned long flags)
-{
-	vma->vm_flags |= flags;
-}
-#endif
+#include "core/compat/have.h"
 
 /*
  * Pins pages that are only read. What a private mapping only reads may be a page of its file, or
@@ -27,7 +16,7 @@ static inline void vm_flags_set(struct vm_area_struct *vma, unsigned long flags)
  * a file system prepare a write: so the mapping is looked at, and no other one is touched. One
  * that changes meanwhile hurts nobody but its process.
  */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
+#ifdef RDMATENSOR_HAVE_PINS_THAT_SHARE
 static inline int rdmatensor_pin_to_read(unsigned long addr, int nr, struct page **pages)
 {
 	unsigned int flags = FOLL_LONGTERM;
@@ -60,7 +49,7 @@ static inline int rdmatensor_pin_to_read(unsigned long addr, int nr, struct page
  * for writing writes to it unseen. Kernels from 6.5 on do not pin it. The page's lock keeps the
  * file; who is killed while he waits for it needs no answer.
  */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
+#ifdef RDMATENSOR_HAVE_PIN_USER_PAGES_VMAS
 static inline bool rdmatensor_written_back(struct page *page)
 {
 	struct address_space *mapping;
@@ -82,46 +71,4 @@ static inline bool rdmatensor_written_back(struct page *page)
 }
 #endif
 
-/* Until 6.2 an exporter takes the lock that it needs to map, and from then on the caller does */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
-#define rdmatensor_dma_buf_vmap dma_buf_vmap
-#define rdmatensor_dma_buf_vunmap dma_buf_vunmap
-#else
-#define rdmatensor_dma_buf_vmap dma_buf_vmap_unlocked
-#define rdmatensor_dma_buf_vunmap dma_buf_vunmap_unlocked
-#endif
-
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
-#define RDMATENSOR_IMPORT_DMA_BUF MODULE_IMPORT_NS(DMA_BUF)
-#else
-#define RDMATENSOR_IMPORT_DMA_BUF MODULE_IMPORT_NS("DMA_BUF")
-#endif
-
-/*
- * In 6.11 and 6.12 udmabuf maps the first page of a huge one in place of each. A page that is
- * part of a huge one is not to be trusted there
- */
-static inline bool rdmatensor_vmap_mistakes(const struct dma_buf *buf, struct page *page)
-{
-	return LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0) &&
-	       LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0) &&
-	       !strcmp(buf->exp_name, "udmabuf") && PageCompound(page);
-}
-
-#ifndef MAX_PAGE_ORDER
-/* MAX_ORDER was exclusive until 6.4; one too few does no harm */
-#define MAX_PAGE_ORDER (MAX_ORDER - 1)
-#endif
-
-#ifndef GENL_MCAST_CAP_NET_ADMIN
-/* Until 6.7, and 6.1.69, the flag of commands was that of groups */
-#define GENL_MCAST_CAP_NET_ADMIN GENL_UNS_ADMIN_PERM
-#endif
-
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
-#define rdmatensor_dump_attrs(_cb) (genl_dumpit_info(_cb)->attrs)
-#else
-#define rdmatensor_dump_attrs(_cb) (genl_dumpit_info(_cb)->info.attrs)
-#endif
-
-#endif /* RDMATENSOR_COMPAT_H */
+#endif /* RDMATENSOR_COMPAT_PIN_H */
