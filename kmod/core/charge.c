@@ -57,18 +57,17 @@ static int charge_user(struct user_struct *user, unsigned long pages)
 
 static int charge_now(struct rdmatensor_charge *charge, unsigned long pages)
 {
-	struct user_struct *user = NULL;
+	const struct cred *cred = NULL;
 	int ret;
 
 	if (!capable(CAP_IPC_LOCK)) {
-		user = current_user();
-		ret = charge_user(user, pages);
+		ret = charge_user(current_user(), pages);
 		if (ret)
 			return ret;
-		get_uid(user);
+		cred = get_current_cred();
 	}
 	*charge = (struct rdmatensor_charge) {
-		.user = user,
+		.cred = cred,
 		.mm = current->mm,
 		.pages = pages,
 	};
@@ -130,10 +129,10 @@ void rdmatensor_charge_ends(struct rdmatensor_charge *charge)
 	unsigned long flags;
 
 	/* Without a user there is nothing to wait for */
-	if (!charge->user)
+	if (!charge->cred)
 		return;
 	spin_lock_irqsave(&charge_lock, flags);
-	charge->payer = charge->user;
+	charge->payer = charge->cred->user;
 	list_add_tail(&charge->ending, &charge_ending);
 	spin_unlock_irqrestore(&charge_lock, flags);
 }
@@ -154,9 +153,9 @@ static void charge_leave(struct rdmatensor_charge *charge)
 
 void rdmatensor_uncharge(struct rdmatensor_charge *charge)
 {
-	if (charge->user) {
-		atomic_long_sub(charge->pages, &charge->user->locked_vm);
-		free_uid(charge->user);
+	if (charge->cred) {
+		atomic_long_sub(charge->pages, &charge->cred->user->locked_vm);
+		put_cred(charge->cred);
 	}
 	if (charge->mm) {
 		atomic64_sub(charge->pages, &charge->mm->pinned_vm);

@@ -12,21 +12,24 @@
 #include <linux/list.h>
 #include <linux/types.h>
 
+struct cred;
 struct mm_struct;
 struct user_struct;
 
 /**
  * struct rdmatensor_charge - what was charged, embedded by the owner of the pages
- * @user: who was charged, referenced; NULL: nobody, as the caller had CAP_IPC_LOCK
+ * @cred: whose user was charged, referenced; NULL: nobody, as the caller had CAP_IPC_LOCK.
+ *        free_uid(), which would put the user alone, is for modules from 6.2 on, and in 6.1 from
+ *        2026 on
  * @mm: whose VmPin shows the pages, grabbed, or NULL. It bounds nothing here, but others compare it
  *      with the limit: verbs' registrations, and so MPI's
  * @pages: number of pages; 0: nothing is charged
  * @ending: in the list of those whose pages are being freed
- * @payer: @user, also after that was put; only to compare, while the charge is in that list;
- *         NULL: it is not
+ * @payer: the user of @cred, also after that was put; only to compare, while the charge is in that
+ *         list; NULL: it is not
  */
 struct rdmatensor_charge {
-	struct user_struct *user;
+	const struct cred *cred;
 	struct mm_struct *mm;
 	unsigned long pages;
 	struct list_head ending;
