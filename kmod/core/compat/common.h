@@ -8,12 +8,12 @@
 
 #include <linux/container_of.h>
 
-/* Until 6.6, and in 6.1 until 2026 */
+/* From 6.6 on, and from 6.1.191 */
 #ifndef __counted_by
 #define __counted_by(_member)
 #endif
 
-/* Until 6.2, and in 6.1 until 2026: of a pointer that is to const, what it is in is const too */
+/* From 6.2 on, and from 6.1.175: what a pointer to const is in is const too */
 #ifndef container_of_const
 #define container_of_const(_ptr, _type, _member) \
 	((const _type *)container_of(_ptr, _type, _member))

@@ -9,8 +9,12 @@
 #include <linux/version.h>
 #include "core/compat/have.h"
 
-/* Until 6.2 an exporter takes the lock that it needs to map, and from then on the caller does */
-#ifndef RDMATENSOR_HAVE_DMA_BUF_VMAP_UNLOCKED
+/*
+ * Until 6.2 an exporter takes the lock that it needs to map, and from then on the caller does. That
+ * a kernel has dma_buf_vmap_unlocked() would not tell: 6.1.55 took functions of that name for
+ * attachments, without what exporters do in 6.2
+ */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
 #define rdmatensor_dma_buf_vmap dma_buf_vmap
 #define rdmatensor_dma_buf_vunmap dma_buf_vunmap
 #else
@@ -26,8 +30,9 @@
 
 /*
  * In 6.11 and 6.12 udmabuf maps the first page of a huge one in place of each. A page that is
- * part of a huge one is not to be trusted there. Nothing that compiles tells whether a kernel has
- * that mended: by its version, which costs one that has it the huge pages of udmabuf
+ * part of a huge one is not to be trusted there. No header shows it. By its version, a kernel of
+ * these with the mend goes without the huge pages of udmabuf; an older one, into which a vendor has
+ * brought udmabuf as it was then, would not be told
  */
 static inline bool rdmatensor_vmap_mistakes(const struct dma_buf *buf, struct page *page)
 {
