@@ -196,6 +196,14 @@ int rdmatensor_ring_wait_head(struct rdmatensor_ring_state *ring, u32 head, u64 
 	return ring_wait(ring, &goal, deadline_ns);
 }
 
+void rdmatensor_ring_over(struct rdmatensor_ring_state *ring)
+{
+	spin_lock_bh(&ring->lock);
+	ring->over = true;
+	spin_unlock_bh(&ring->lock);
+	wake_up_interruptible_poll(&ring->poll_wait, EPOLLERR);
+}
+
 __poll_t rdmatensor_ring_poll(struct rdmatensor_ring_state *ring, struct file *file,
 			      struct poll_table_struct *table)
 {
@@ -206,6 +214,8 @@ __poll_t rdmatensor_ring_poll(struct rdmatensor_ring_state *ring, struct file *f
 	spin_lock_bh(&ring->lock);
 	if (ring_filled(ring))
 		mask = EPOLLIN | EPOLLRDNORM;
+	if (ring->over)
+		mask |= EPOLLERR;
 	spin_unlock_bh(&ring->lock);
 	return mask;
 }

@@ -28,7 +28,8 @@ struct file;
  * @reserved: entries promised to what is in flight
  * @wake_at: value of @head at which SUBMIT's waiters are woken
  * @has_waiters: @wake_at is valid
- * @poll_wait: poll(), woken by each entry
+ * @over: the device has gone, and what that ends has its entries
+ * @poll_wait: poll(), woken by each entry, and when it is over
  * @submit_wait: SUBMIT's waiters, woken at @wake_at
  */
 struct rdmatensor_ring_state {
@@ -42,6 +43,7 @@ struct rdmatensor_ring_state {
 	u32 reserved;
 	u32 wake_at;
 	bool has_waiters;
+	bool over;
 	wait_queue_head_t poll_wait;
 	wait_queue_head_t submit_wait;
 };
@@ -91,6 +93,11 @@ int rdmatensor_ring_wait(struct rdmatensor_ring_state *ring, u32 nr, u64 deadlin
 int rdmatensor_ring_wait_head(struct rdmatensor_ring_state *ring, u32 head, u64 deadline_ns);
 __poll_t rdmatensor_ring_poll(struct rdmatensor_ring_state *ring, struct file *file,
 			      struct poll_table_struct *table);
+/*
+ * The device has gone, and what that has ended has its entries: poll() gives EPOLLERR from now on, also
+ * to a process whose context had nothing that could end. Idempotent, may sleep
+ */
+void rdmatensor_ring_over(struct rdmatensor_ring_state *ring);
 int rdmatensor_ring_mmap(struct rdmatensor_ring_state *ring, struct vm_area_struct *vma);
 
 #endif /* RDMATENSOR_RING_H */

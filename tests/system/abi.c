@@ -623,6 +623,21 @@ static int tool(const char *command)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+#define POLLERS 4
+
+/* Return: what poll() says of @arg's descriptor, when it says something */
+static void *poller(void *arg)
+{
+	struct pollfd pfd = { .fd = rdmatensor_fd(arg), .events = POLLIN };
+
+	return (void *)(long)(poll(&pfd, 1, 30000) == 1 ? pfd.revents : 0);
+}
+
+static int polled(const struct side *side)
+{
+	return (long)poller(side->rt);
+}
+
 /* Last of this file, for it takes the device away and brings another */
 TEST(after_the_device_has_gone)
 {
@@ -635,10 +650,19 @@ TEST(after_the_device_has_gone)
 	struct rdmatensor_cqe cqe;
 	struct rdmatensor_op op;
 	uint64_t counters[RDMATENSOR_STAT_NR];
+	pthread_t pollers[POLLERS];
+	struct rdmatensor *alone;
+	void *revents;
 	uint32_t id;
-	int why;
+	int why, i;
 
 	pair_open(&p, 1 << 20, NULL);
+	/* Whoever has neither channel nor operation hears of it too, in each of its threads */
+	rdmatensor_start_init(&start, "alone");
+	EQ(rdmatensor_open(NULL, &alone), 0);
+	EQ(rdmatensor_start(alone, &start), 0);
+	for (i = 0; i < POLLERS; i++)
+		EQ(pthread_create(&pollers[i], NULL, poller, alone), 0);
 	publish(&p.a, "t", 0, 64, 1, 0, 0);
 	EQ(fetches(&p.b), 0);
 	EQ(rdmatensor_pool_create(p.b.rt, 4096, &kept), 0);
@@ -652,6 +676,13 @@ TEST(after_the_device_has_gone)
 	why = side_next(&p.b, RDMATENSOR_CQE_FETCH, 5, NULL);
 	CHECK(why == -ENODEV || why == -ECONNRESET);
 	EQ(side_next(&p.b, RDMATENSOR_CQE_CHANNEL_DOWN, 0, NULL), why);
+	for (i = 0; i < POLLERS; i++) {
+		EQ(pthread_join(pollers[i], &revents), 0);
+		EQ((long)revents, POLLERR);
+	}
+	rdmatensor_close(alone);
+	/* All of that is read, and only what follows of its own is news */
+	EQ(polled(&p.b), POLLERR);
 
 	EQ(rdmatensor_query(p.b.rt, &query), 0);
 	EQ(query.flags, RDMATENSOR_QUERY_STARTED | RDMATENSOR_QUERY_DEVICE_GONE);
@@ -674,6 +705,7 @@ TEST(after_the_device_has_gone)
 	rdmatensor_prep_fetch_alloc(&op, RDMATENSOR_CHANNEL_SELF, "own", 0, p.b.pool.id, 0,
 				    rdmatensor_deadline_ms(5000), 7);
 	EQ(side_do(&p.b, &op), 0);
+	EQ(polled(&p.b), POLLERR | POLLIN);
 	EQ(side_next(&p.b, RDMATENSOR_CQE_FETCH, 7, &cqe), 0);
 	CHECK(filled(side_at(&p.b, cqe.offset), 64, 1));
 	EQ(side_next(&p.b, RDMATENSOR_CQE_PUBLISH, 6, NULL), 0);

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# The tool's RDMA device is removed while it waits for tensors: it ends, and says why. Sourced by
-# run.sh, with the module loaded.
+# The tool's RDMA device is removed while it waits for tensors, or for peers: it ends, and says why.
+# Sourced by run.sh, with the module loaded.
 
 goer=$LAB_BUILD/ulib/bin/rdmatensor
 
@@ -33,5 +33,21 @@ fetch_ends() {
 	((status == 1 && SECONDS - begun < 40)) && grep -q "RDMA device is gone" /tmp/goes.err
 }
 
+# Nobody is connected to it, so that no channel goes down
+server_ends() {
+	local server status
+	RDMA_DEVICE=rxe8 timeout 60 "$goer" perf --server --listen 10.8.0.1:7102 >/tmp/goes.alone 2>&1 &
+	server=$!
+	until_true grep -q 'perf server' /tmp/goes.alone || { cat /tmp/goes.alone; return 1; }
+	rdma link del rxe8
+	ip link del d8
+	wait $server
+	status=$?
+	cat /tmp/goes.alone
+	((status == 1)) && grep -q 'device rxe8 is gone: start again when it is back' /tmp/goes.alone
+}
+
 check "an RDMA device to be removed" device_up
 check "fetch ends when its device does" fetch_ends
+check "an RDMA device to be removed again" device_up
+check "a server without a peer ends when its device does" server_ends

@@ -133,10 +133,10 @@ void rdmatensor_close(struct rdmatensor *rt);
  * rdmatensor_fd() - the file descriptor, for poll()
  * @rt: handle
  *
- * POLLIN: the ring has entries, and as long as it has some. That the device has gone is told by
- * entries, too: of each operation in flight, and of each channel; nothing else wakes a context that has
- * neither, and its next CONNECT says -ENODEV. POLLERR: rdmatensor_start() has not run. The descriptor
- * belongs to the handle: never read, write or close it.
+ * POLLIN: the ring has entries, and as long as it has some. POLLERR: rdmatensor_start() has not run; or
+ * the device has gone, and the entries of what that has ended are there: each operation with a peer,
+ * and each channel. It stays, and only close() remains. The descriptor belongs to the handle: never
+ * read, write or close it.
  */
 int rdmatensor_fd(const struct rdmatensor *rt);
 

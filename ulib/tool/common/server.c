@@ -75,6 +75,9 @@ int server_ready(struct server *server, const char *what, struct json_object *li
 	stop_init();
 	stop_unblock();
 	err = rdmatensor_query(server->rt, &query);
+	if (!err)
+		snprintf(server->device, sizeof(server->device), "%.*s",
+			 (int)sizeof(query.device_name) - 1, query.device_name);
 	context_listen_text(server->rt, &server->options, where, sizeof(where));
 	if (err || !strcmp(where, "-")) {
 		json_object_put(line);
@@ -136,8 +139,7 @@ int server_run(struct server *server)
 	if (err)
 		return failed("query: %s", strerror(-err));
 	if (query.flags & RDMATENSOR_QUERY_DEVICE_GONE)
-		return failed("device %.63s is gone: start again when it is back",
-			      query.device_name);
+		return failed("device %s is gone: start again when it is back", server->device);
 	return EXIT_OK;
 }
 

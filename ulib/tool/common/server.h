@@ -21,12 +21,14 @@ struct store;
  * @exit_after: number of channels after whose end the server ends; 0: never
  * @rt: the context
  * @down: channels that have gone down
+ * @device: its name, which is not to be had any more once it has gone
  */
 struct server {
 	struct context_options options;
 	int64_t exit_after;
 	struct rdmatensor *rt;
 	int64_t down;
+	char device[64];
 };
 
 /**

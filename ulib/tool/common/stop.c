@@ -120,5 +120,7 @@ bool stop_wait(struct rdmatensor *rt, uint64_t deadline_ns)
 	}
 	if (wait_until(&pfd, deadline_ns ? &wait : NULL) < 0)
 		return requested;
-	return requested || pfd.revents & (POLLERR | POLLHUP | POLLNVAL);
+	/* What has ended is read first */
+	return requested || (!(pfd.revents & POLLIN) &&
+			     pfd.revents & (POLLERR | POLLHUP | POLLNVAL));
 }
