@@ -31,7 +31,9 @@
 			 { RDMATENSOR_WIRE_ERROR_STATUS, "ERROR_STATUS" }, \
 			 { RDMATENSOR_WIRE_CANCEL, "CANCEL" }, \
 			 { RDMATENSOR_WIRE_TABLE_OPEN, "TABLE_OPEN" }, \
-			 { RDMATENSOR_WIRE_TABLE_INFO, "TABLE_INFO" })
+			 { RDMATENSOR_WIRE_TABLE_INFO, "TABLE_INFO" }, \
+			 { RDMATENSOR_WIRE_LIST, "LIST" }, \
+			 { RDMATENSOR_WIRE_LIST_INFO, "LIST_INFO" })
 
 #define rdmatensor_trace_channel_state(_state) \
 	__print_symbolic(_state, \

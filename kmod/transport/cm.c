@@ -313,6 +313,8 @@ static const char *cm_bind_remedy(int error)
 		return "the port is in use: stop who listens there, or choose another one";
 	case -EADDRNOTAVAIL:
 		return "no RDMA device has that address; see 'rdma link' and 'ip address'";
+	case -EACCES:
+		return "a port below 1024 takes CAP_NET_BIND_SERVICE: choose a higher one";
 	default:
 		return "see 'rdma link' and 'ip address'";
 	}
