@@ -160,7 +160,7 @@ static void context_device_gone(struct rdmatensor_adapter *adapter)
 	down_write(&context->device_use);
 	context_stop(context, rdmatensor_channel_fail, -ENODEV, CONTEXT_NO_DEVICE);
 	up_write(&context->device_use);
-	/* A context without a channel has had no entry of it */
+	/* Entries have told of each channel's end, but who has no channel would wait for ever */
 	rdmatensor_ring_over(&context->core.ring);
 }
 

@@ -19,7 +19,7 @@ struct user_struct;
 /**
  * struct rdmatensor_charge - what was charged, embedded by the owner of the pages
  * @cred: whose user was charged, referenced; NULL: nobody, as the caller had CAP_IPC_LOCK.
- *        free_uid(), which would put the user alone, is not for modules before 6.2 and 6.1.184. The
+ *        free_uid(), which would put the user alone, is not exported before 6.2 and 6.1.184. The
  *        credentials keep the caller's keyrings besides, for as long as its pages are charged
  * @mm: whose VmPin shows the pages, grabbed, or NULL. It bounds nothing here, but others compare it
  *      with the limit: verbs' registrations, and so MPI's

@@ -201,7 +201,8 @@ void rdmatensor_ring_over(struct rdmatensor_ring_state *ring)
 	spin_lock_bh(&ring->lock);
 	ring->over = true;
 	spin_unlock_bh(&ring->lock);
-	wake_up_interruptible_poll(&ring->poll_wait, EPOLLERR);
+	/* Those too of whom one alone is to take an entry (EPOLLEXCLUSIVE) */
+	wake_up_interruptible_all(&ring->poll_wait);
 }
 
 __poll_t rdmatensor_ring_poll(struct rdmatensor_ring_state *ring, struct file *file,

@@ -28,7 +28,7 @@ struct file;
  * @reserved: entries promised to what is in flight
  * @wake_at: value of @head at which SUBMIT's waiters are woken
  * @has_waiters: @wake_at is valid
- * @over: the device has gone, and what that ends has its entries
+ * @over: the device has gone, and all channels have ended
  * @poll_wait: poll(), woken by each entry, and when it is over
  * @submit_wait: SUBMIT's waiters, woken at @wake_at
  */
@@ -94,8 +94,9 @@ int rdmatensor_ring_wait_head(struct rdmatensor_ring_state *ring, u32 head, u64 
 __poll_t rdmatensor_ring_poll(struct rdmatensor_ring_state *ring, struct file *file,
 			      struct poll_table_struct *table);
 /*
- * The device has gone, and what that has ended has its entries: poll() gives EPOLLERR from now on, also
- * to a process whose context had nothing that could end. Idempotent, may sleep
+ * The device has gone, and the entries of the channels' ends are there: poll() gives EPOLLERR from
+ * now on, also to a process whose context had nothing that could end. What the CPU works on, and
+ * gathers, may have entries later. Idempotent
  */
 void rdmatensor_ring_over(struct rdmatensor_ring_state *ring);
 int rdmatensor_ring_mmap(struct rdmatensor_ring_state *ring, struct vm_area_struct *vma);

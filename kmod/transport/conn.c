@@ -375,7 +375,7 @@ const char *rdmatensor_conn_remedy(int error)
 	case -ENODEV:
 		return "the RDMA device is gone";
 	case -EHOSTUNREACH:
-		return "no neighbour answers; check its host, 'ip route get', and 'ip neighbour'";
+		return "no neighbour answers; check the host, 'ip route get', and 'ip neighbour'";
 	case -ETIMEDOUT:
 		return "no answer in time; check that the peer runs and UDP port 4791 is open";
 	case -EPROTONOSUPPORT:

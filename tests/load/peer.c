@@ -172,6 +172,9 @@ static void peer_main(const char *ip, int fd)
 		if (poll(fds, 2, -1) < 0 && errno != EINTR)
 			die("poll: %m");
 		hear();
+		/* For good */
+		if (fds[1].revents & POLLERR)
+			fds[1].fd = -1;
 		if (!(fds[0].revents & (POLLIN | POLLHUP)))
 			continue;
 		if (!read_line(fd, line, sizeof(line)))

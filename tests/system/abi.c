@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/ioctl.h>
@@ -623,7 +624,7 @@ static int tool(const char *command)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-#define POLLERS 4
+#define POLLERS 6
 
 /* Return: what poll() says of @arg's descriptor, when it says something */
 static void *poller(void *arg)
@@ -631,6 +632,19 @@ static void *poller(void *arg)
 	struct pollfd pfd = { .fd = rdmatensor_fd(arg), .events = POLLIN };
 
 	return (void *)(long)(poll(&pfd, 1, 30000) == 1 ? pfd.revents : 0);
+}
+
+/* The same of those of whom an entry wakes one alone */
+static void *exclusive_poller(void *arg)
+{
+	struct epoll_event event = { .events = EPOLLIN | EPOLLEXCLUSIVE };
+	int fd = epoll_create1(EPOLL_CLOEXEC), got;
+
+	if (fd < 0 || epoll_ctl(fd, EPOLL_CTL_ADD, rdmatensor_fd(arg), &event))
+		return NULL;
+	got = epoll_wait(fd, &event, 1, 30000);
+	close(fd);
+	return (void *)(long)(got == 1 ? (int)event.events : 0);
 }
 
 static int polled(const struct side *side)
@@ -662,7 +676,7 @@ TEST(after_the_device_has_gone)
 	EQ(rdmatensor_open(NULL, &alone), 0);
 	EQ(rdmatensor_start(alone, &start), 0);
 	for (i = 0; i < POLLERS; i++)
-		EQ(pthread_create(&pollers[i], NULL, poller, alone), 0);
+		EQ(pthread_create(&pollers[i], NULL, i % 2 ? exclusive_poller : poller, alone), 0);
 	publish(&p.a, "t", 0, 64, 1, 0, 0);
 	EQ(fetches(&p.b), 0);
 	EQ(rdmatensor_pool_create(p.b.rt, 4096, &kept), 0);

@@ -47,7 +47,27 @@ server_ends() {
 	((status == 1)) && grep -q 'device rxe8 is gone: start again when it is back' /tmp/goes.alone
 }
 
+# What a keeper has is of no use any more, and who serves again hears how to be rid of it
+keeper_is_named() {
+	local server status again=("$goer" serve "$LAB_BUILD/demo/model.safetensors" --keep /tmp/goes.keeper)
+	RDMA_DEVICE=rxe8 timeout 60 "${again[@]}" --listen 10.8.0.1:7103 >/tmp/goes.kept 2>&1 &
+	server=$!
+	until_true grep -q serving /tmp/goes.kept || { cat /tmp/goes.kept; return 1; }
+	rdma link del rxe8
+	ip link del d8
+	wait $server
+	status=$?
+	timeout 60 "${again[@]}" --listen :7103 >>/tmp/goes.kept 2>&1
+	status+=" $?"
+	"$goer" domain end /tmp/goes.keeper
+	status+=" $?"
+	cat /tmp/goes.kept
+	[[ $status == "1 1 0" ]] && grep -q 'was removed: end it with `rdmatensor domain end /tmp/goes.keeper`' /tmp/goes.kept
+}
+
 check "an RDMA device to be removed" device_up
 check "fetch ends when its device does" fetch_ends
 check "an RDMA device to be removed again" device_up
 check "a server without a peer ends when its device does" server_ends
+check "an RDMA device to be removed with a keeper" device_up
+check "a keeper whose device has gone is named" keeper_is_named

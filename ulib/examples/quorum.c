@@ -155,10 +155,13 @@ static void reap(struct quorum *quorum)
 	struct pollfd ready = { .fd = rdmatensor_fd(quorum->rt), .events = POLLIN };
 	struct rdmatensor_cqe cqe;
 
-	/* The end of a channel, and the removal of the device, are entries, too */
-	while (!rdmatensor_ready(quorum->rt))
+	/* The end of a channel is an entry, too */
+	while (!rdmatensor_ready(quorum->rt)) {
 		if (poll(&ready, 1, -1) < 0 && errno != EINTR)
 			die("poll: %s", strerror(errno));
+		if (ready.revents & POLLERR && !(ready.revents & POLLIN))
+			die("the RDMA device is gone");
+	}
 	while (quorum->have < quorum->wanted && rdmatensor_reap(quorum->rt, &cqe, 1))
 		take(quorum, &cqe);
 }

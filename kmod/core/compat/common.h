@@ -8,12 +8,12 @@
 
 #include <linux/container_of.h>
 
-/* From 6.6 on, and from 6.1.191 */
+/* Kernels have it from 6.6 on, and from 6.1.191 */
 #ifndef __counted_by
 #define __counted_by(_member)
 #endif
 
-/* From 6.2 on, and from 6.1.175: what a pointer to const is in is const too */
+/* Kernels have it from 6.2 on, and from 6.1.175: what a pointer to const is in is const too */
 #ifndef container_of_const
 #define container_of_const(_ptr, _type, _member) \
 	((const _type *)container_of(_ptr, _type, _member))

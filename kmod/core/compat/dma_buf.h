@@ -11,8 +11,8 @@
 
 /*
  * Until 6.2 an exporter takes the lock that it needs to map, and from then on the caller does. That
- * a kernel has dma_buf_vmap_unlocked() would not tell: 6.1.55 took functions of that name for
- * attachments, without what exporters do in 6.2
+ * a kernel has dma_buf_vmap_unlocked() would not tell: 6.1.55 took
+ * dma_buf_map_attachment_unlocked() without what exporters do in 6.2
  */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
 #define rdmatensor_dma_buf_vmap dma_buf_vmap

@@ -11,15 +11,10 @@
 #include "core/compat/have.h"
 
 /*
- * Wrong bytes would be served, or lost, if this were left out where the kernel does not do it. No
- * probe decides that alone: below the release that does it, it is done here, and where a vendor has
- * brought that to an older kernel it is done twice, which costs time and nothing else.
+ * Without the looks below wrong bytes would be served, or lost. No probe leaves one out alone:
+ * below the release that does it, it is done here, and where a vendor has brought that to an older
+ * kernel it is done twice, which costs time and nothing else.
  */
-#define RDMATENSOR_PINS_SHARE \
-	(IS_ENABLED(RDMATENSOR_HAVE_PINS_THAT_SHARE) || LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0))
-#define RDMATENSOR_PINS_WRITTEN_BACK \
-	(IS_ENABLED(RDMATENSOR_HAVE_PIN_USER_PAGES_VMAS) || \
-	 LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0))
 
 /*
  * Pins pages that are only read. What a private mapping only reads may be a page of its file, or
@@ -28,7 +23,7 @@
  * a file system prepare a write: so the mapping is looked at, and no other one is touched. One
  * that changes meanwhile hurts nobody but its process.
  */
-#if RDMATENSOR_PINS_SHARE
+#if defined(RDMATENSOR_HAVE_PINS_THAT_SHARE) || LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
 static inline int rdmatensor_pin_to_read(unsigned long addr, int nr, struct page **pages)
 {
 	unsigned int flags = FOLL_LONGTERM;
@@ -61,7 +56,7 @@ static inline int rdmatensor_pin_to_read(unsigned long addr, int nr, struct page
  * for writing writes to it unseen. Kernels from 6.5 on do not pin it. The page's lock keeps the
  * file; who is killed while he waits for it needs no answer.
  */
-#if RDMATENSOR_PINS_WRITTEN_BACK
+#if defined(RDMATENSOR_HAVE_PIN_USER_PAGES_VMAS) || LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
 static inline bool rdmatensor_written_back(struct page *page)
 {
 	struct address_space *mapping;

@@ -133,10 +133,11 @@ void rdmatensor_close(struct rdmatensor *rt);
  * rdmatensor_fd() - the file descriptor, for poll()
  * @rt: handle
  *
- * POLLIN: the ring has entries, and as long as it has some. POLLERR: rdmatensor_start() has not run; or
- * the device has gone, and the entries of what that has ended are there: each operation with a peer,
- * and each channel. It stays, and only close() remains. The descriptor belongs to the handle: never
- * read, write or close it.
+ * POLLIN: the ring has entries, and as long as it has some. POLLERR without POLLIN: rdmatensor_start()
+ * has not run; or the device has gone, from when the channels have ended on, for good. Gathers, and
+ * what the CPU still copies or compares, may have entries later, and so may what needs no peer and is
+ * submitted then. A submit that waits is woken by entries alone. The descriptor belongs to the handle:
+ * never read, write or close it.
  */
 int rdmatensor_fd(const struct rdmatensor *rt);
 

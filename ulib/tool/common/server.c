@@ -78,6 +78,10 @@ int server_ready(struct server *server, const char *what, struct json_object *li
 	if (!err)
 		snprintf(server->device, sizeof(server->device), "%.*s",
 			 (int)sizeof(query.device_name) - 1, query.device_name);
+	if (!err && query.flags & RDMATENSOR_QUERY_DEVICE_GONE) {
+		json_object_put(line);
+		return failed("the RDMA device was removed meanwhile: start again when it is back");
+	}
 	context_listen_text(server->rt, &server->options, where, sizeof(where));
 	if (err || !strcmp(where, "-")) {
 		json_object_put(line);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Until 6.5: a pin hands out the mappings. The release in which it ceased to is the one that does
- * not pin for writing what a file system has to see each write of, of which no header tells. "No" is
- * believed from 6.5 on
+ * not pin for writing what a file system has to see each write of, of which no header tells. "No"
+ * is believed from 6.5 on
  */
 #include <linux/mm.h>
 

@@ -558,7 +558,8 @@ void peers_wait(const struct peers *peers)
 	};
 
 	/* What interrupts it does not matter: the caller looks again */
-	if (poll(fds, sizeof(fds) / sizeof(fds[0]), -1) > 0 && fds[1].revents & ~POLLIN)
+	if (poll(fds, sizeof(fds) / sizeof(fds[0]), -1) > 0 && !(fds[1].revents & POLLIN) &&
+	    fds[1].revents)
 		/* Of a device that has gone there is no more than that */
 		poll(fds, 1, GONE_MS);
 }

@@ -157,6 +157,7 @@ int serve_take_up(struct serve *serve)
 
 int serve_open_domain(struct serve *serve)
 {
+	struct rdmatensor_domain_query query = { .size = sizeof(query) };
 	int err;
 
 	if (!serve->keep)
@@ -174,6 +175,10 @@ int serve_open_domain(struct serve *serve)
 		return failed("keeper %s: it keeps %.*s, of which the file, the time of its last change, the steps or --filter are others: end it with `rdmatensor domain end %s`, or give another socket",
 			      serve->keep, (int)strcspn(serve->kept, "\n"), serve->kept,
 			      serve->keep);
+	if (!rdmatensor_domain_query(serve->domain, &query) &&
+	    query.flags & RDMATENSOR_DOMAIN_DEVICE_GONE)
+		return failed("keeper %s: the RDMA device of what it keeps was removed: end it with `rdmatensor domain end %s`, and start again when the device is back",
+			      serve->keep, serve->keep);
 	rdmatensor_start_domain(&serve->server.options.start, serve->domain);
 	return EXIT_OK;
 }
