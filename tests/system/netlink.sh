@@ -361,11 +361,14 @@ kill -9 $perf
 until_true is 'map(.worker) | sort' '["perf-server","server"]' contexts
 kill $server
 wait $server
+# It ends when it hears of that
+kill -STOP $perf_server
 rdma link del "$LAB_RDMA_DEV"
 until_true grep -q 'device gone' /tmp/events
 check "a context whose device has gone" is '.[0] | [.worker, .device]' '["perf-server",null]' contexts
-kill $perf_server
+kill -CONT $perf_server
 wait $perf_server
+check "the server of that ends by itself" [ $? = 1 ]
 until_true is . '[]' contexts
 kill $monitor $plain
 check "the monitor ends well" wait $monitor
