@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The ABI beyond single fields (those are in fields.c): numbers, states, START's
- * texts, mappings, the ring, close() and fork(), 32-bit calls, a device that goes.
+ * texts, mappings, the ring, close() and fork(), 32-bit calls.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/epoll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/ioctl.h>
@@ -615,126 +614,4 @@ TEST_STOCK(calls_of_32_bit_processes)
 	EQ(call32(fd, _IO(RDMATENSOR_IOC_TYPE, 0xff), arg), -ENOTTY);
 	rdmatensor_close(rt);
 	munmap(arg, 8192);
-}
-
-static int tool(const char *command)
-{
-	int status = system(command);
-
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-#define POLLERS 6
-
-/* Return: what poll() says of @arg's descriptor, when it says something */
-static void *poller(void *arg)
-{
-	struct pollfd pfd = { .fd = rdmatensor_fd(arg), .events = POLLIN };
-
-	return (void *)(long)(poll(&pfd, 1, 30000) == 1 ? pfd.revents : 0);
-}
-
-/* The same of those of whom an entry wakes one alone */
-static void *exclusive_poller(void *arg)
-{
-	struct epoll_event event = { .events = EPOLLIN | EPOLLEXCLUSIVE };
-	int fd = epoll_create1(EPOLL_CLOEXEC), got;
-
-	if (fd < 0 || epoll_ctl(fd, EPOLL_CTL_ADD, rdmatensor_fd(arg), &event))
-		return NULL;
-	got = epoll_wait(fd, &event, 1, 30000);
-	close(fd);
-	return (void *)(long)(got == 1 ? (int)event.events : 0);
-}
-
-static int polled(const struct side *side)
-{
-	return (long)poller(side->rt);
-}
-
-/* Last of this file, for it takes the device away and brings another */
-TEST(after_the_device_has_gone)
-{
-	const char *netdev = getenv("LAB_NETDEV"), *device = getenv("LAB_RDMA_DEV");
-	struct rdmatensor_channel_query channel = { .flags = RDMATENSOR_CHANNEL_NEXT };
-	struct rdmatensor_query query;
-	struct rdmatensor_pool pool, kept;
-	char command[256], addr[64], cause[256];
-	struct rdmatensor_start start;
-	struct rdmatensor_cqe cqe;
-	struct rdmatensor_op op;
-	uint64_t counters[RDMATENSOR_STAT_NR];
-	pthread_t pollers[POLLERS];
-	struct rdmatensor *alone;
-	void *revents;
-	uint32_t id;
-	int why, i;
-
-	pair_open(&p, 1 << 20, NULL);
-	/* Whoever has neither channel nor operation hears of it too, in each of its threads */
-	rdmatensor_start_init(&start, "alone");
-	EQ(rdmatensor_open(NULL, &alone), 0);
-	EQ(rdmatensor_start(alone, &start), 0);
-	for (i = 0; i < POLLERS; i++)
-		EQ(pthread_create(&pollers[i], NULL, i % 2 ? exclusive_poller : poller, alone), 0);
-	publish(&p.a, "t", 0, 64, 1, 0, 0);
-	EQ(fetches(&p.b), 0);
-	EQ(rdmatensor_pool_create(p.b.rt, 4096, &kept), 0);
-	rdmatensor_prep_fetch_alloc(&op, p.b.channel, "never", 0, p.b.pool.id, 0, 0, 5);
-	EQ(side_do(&p.b, &op), 0);
-	publish(&p.b, "own", 0, 64, 1, 1, 6);
-
-	snprintf(command, sizeof(command), "rdma link del %s", device ? device : "rxe0");
-	EQ(tool(command), 0);
-	/* The peer's context hears of it in its own time, perhaps first */
-	why = side_next(&p.b, RDMATENSOR_CQE_FETCH, 5, NULL);
-	CHECK(why == -ENODEV || why == -ECONNRESET);
-	EQ(side_next(&p.b, RDMATENSOR_CQE_CHANNEL_DOWN, 0, NULL), why);
-	for (i = 0; i < POLLERS; i++) {
-		EQ(pthread_join(pollers[i], &revents), 0);
-		EQ((long)revents, POLLERR);
-	}
-	rdmatensor_close(alone);
-	/* All of that is read, and only what follows of its own is news */
-	EQ(polled(&p.b), POLLERR);
-
-	EQ(rdmatensor_query(p.b.rt, &query), 0);
-	EQ(query.flags, RDMATENSOR_QUERY_STARTED | RDMATENSOR_QUERY_DEVICE_GONE);
-	EQ(query.channels, 0);
-	rdmatensor_start_init(&start, "again");
-	EQ(rdmatensor_start(p.b.rt, &start), -EISCONN);
-	EQ(rdmatensor_pool_create(p.b.rt, 4096, &pool), -ENODEV);
-	test_addr(addr, sizeof(addr), p.a.port);
-	EQ(rdmatensor_connect(p.b.rt, addr, NULL, 0, &id, cause, sizeof(cause)), -ENODEV);
-	CHECK(strstr(cause, "gone"));
-	EQ(rdmatensor_disconnect(p.b.rt, p.b.channel), -ENOENT);
-	EQ(rdmatensor_channel_query(p.b.rt, &channel), -ENOENT);
-	EQ(rdmatensor_stats(p.b.rt, 0, counters, RDMATENSOR_STAT_NR) >= 0, 1);
-	EQ(rdmatensor_stats(p.b.rt, p.b.channel, counters, RDMATENSOR_STAT_NR), -ENOENT);
-	EQ(side_do(&p.b, &op), -ENOTCONN);
-	EQ(rdmatensor_step_abort(p.b.rt, 5, -EIO, NULL), 0);
-	EQ(rdmatensor_configure(p.b.rt, 1, 1), 0);
-	/* Memory and what is published is the context's own */
-	side_alloc(&p.b, 64);
-	rdmatensor_prep_fetch_alloc(&op, RDMATENSOR_CHANNEL_SELF, "own", 0, p.b.pool.id, 0,
-				    rdmatensor_deadline_ms(5000), 7);
-	EQ(side_do(&p.b, &op), 0);
-	CHECK(polled(&p.b) & POLLERR);
-	EQ(side_next(&p.b, RDMATENSOR_CQE_FETCH, 7, &cqe), 0);
-	CHECK(filled(side_at(&p.b, cqe.offset), 64, 1));
-	EQ(side_next(&p.b, RDMATENSOR_CQE_PUBLISH, 6, NULL), 0);
-	EQ(rdmatensor_pool_destroy(p.b.rt, &kept), 0);
-	side_close(&p.a);
-	side_close(&p.b);
-
-	EQ(rdmatensor_open(NULL, &p.a.rt), 0);
-	rdmatensor_start_init(&start, "none");
-	EQ(rdmatensor_start(p.a.rt, &start), -ENODEV);
-	rdmatensor_close(p.a.rt);
-	snprintf(command, sizeof(command), "rdma link add %s type rxe netdev %s",
-		 device ? device : "rxe0", netdev ? netdev : "d0");
-	EQ(tool(command), 0);
-	pair_open(&p, 1 << 20, NULL);
-	publish(&p.a, "t", 0, 64, 1, 0, 0);
-	EQ(fetches(&p.b), 0);
 }

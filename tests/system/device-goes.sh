@@ -47,6 +47,28 @@ server_ends() {
 	((status == 1)) && grep -q 'device rxe8 is gone: start again when it is back' /tmp/goes.alone
 }
 
+one_waits() { "$goer" show requests -j | jq -e 'length == 1' >/dev/null; }
+
+# The example that polls and reaps by itself
+quorum_ends() {
+	local server quorum status
+	RDMA_DEVICE=rxe8 timeout 60 "$goer" perf --server --listen 10.8.0.1:7104 >/tmp/goes.server 2>&1 &
+	server=$!
+	until_true grep -q 'perf server' /tmp/goes.server || { cat /tmp/goes.server; return 1; }
+	RDMA_DEVICE=rxe8 timeout 60 "$LAB_BUILD/ulib/bin/quorum" 1 no-such.one 0 2 60000 10.8.0.1:7104 \
+		>/tmp/goes.quorum 2>&1 &
+	quorum=$!
+	until_true one_waits || { cat /tmp/goes.quorum; return 1; }
+	rdma link del rxe8
+	ip link del d8
+	wait $quorum
+	status=$?
+	wait $server
+	status+=" $?"
+	echo "$status: $(</tmp/goes.quorum)"
+	[[ $status == "1 1" ]] && (($(grep -c '^step [01]: 0 of 1:, without 10.8.0.1:7104' /tmp/goes.quorum) == 2))
+}
+
 # What a keeper has is of no use any more, and who serves again hears how to be rid of it
 keeper_is_named() {
 	local server status again=("$goer" serve "$LAB_BUILD/demo/model.safetensors" --keep /tmp/goes.keeper)
@@ -69,5 +91,7 @@ check "an RDMA device to be removed" device_up
 check "fetch ends when its device does" fetch_ends
 check "an RDMA device to be removed again" device_up
 check "a server without a peer ends when its device does" server_ends
+check "an RDMA device to be removed from a quorum" device_up
+check "a quorum ends when its device does" quorum_ends
 check "an RDMA device to be removed with a keeper" device_up
 check "a keeper whose device has gone is named" keeper_is_named

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The RDMA device goes, and comes again: what those hear who poll, wait or call, in quiet and
+ * beside bulk. Each case leaves a device behind.
+ */
+#define _GNU_SOURCE
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdbool.h>
+#include <sys/epoll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "harness.h"
+
+static struct pair p;
+
+static int tool(const char *command)
+{
+	int status = system(command);
+
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static int device_del(void)
+{
+	const char *device = getenv("LAB_RDMA_DEV");
+	char command[256];
+
+	snprintf(command, sizeof(command), "rdma link del %s", device ? device : "rxe0");
+	return tool(command);
+}
+
+static int device_add(void)
+{
+	const char *netdev = getenv("LAB_NETDEV"), *device = getenv("LAB_RDMA_DEV");
+	char command[256];
+
+	snprintf(command, sizeof(command), "rdma link add %s type rxe netdev %s",
+		 device ? device : "rxe0", netdev ? netdev : "d0");
+	return tool(command);
+}
+
+#define POLLERS 6
+
+/* Return: what poll() says of @arg's descriptor, when it says something */
+static void *poller(void *arg)
+{
+	struct pollfd pfd = { .fd = rdmatensor_fd(arg), .events = POLLIN };
+
+	return (void *)(long)(poll(&pfd, 1, 30000) == 1 ? pfd.revents : 0);
+}
+
+/* The same of those of whom an entry wakes one alone */
+static void *exclusive_poller(void *arg)
+{
+	struct epoll_event event = { .events = EPOLLIN | EPOLLEXCLUSIVE };
+	int fd = epoll_create1(EPOLL_CLOEXEC), got;
+
+	if (fd < 0 || epoll_ctl(fd, EPOLL_CTL_ADD, rdmatensor_fd(arg), &event))
+		return NULL;
+	got = epoll_wait(fd, &event, 1, 30000);
+	close(fd);
+	return (void *)(long)(got == 1 ? (int)event.events : 0);
+}
+
+static int polled(const struct side *side)
+{
+	return (long)poller(side->rt);
+}
+
+TEST(after_the_device_has_gone)
+{
+	struct rdmatensor_channel_query channel = { .flags = RDMATENSOR_CHANNEL_NEXT };
+	struct rdmatensor_query query;
+	struct rdmatensor_pool pool, kept;
+	char addr[64], cause[256];
+	struct rdmatensor_start start;
+	struct rdmatensor_cqe cqe;
+	struct rdmatensor_op op;
+	uint64_t counters[RDMATENSOR_STAT_NR];
+	pthread_t pollers[POLLERS];
+	struct rdmatensor *alone;
+	void *revents;
+	uint32_t id;
+	int why, i;
+
+	pair_open(&p, 1 << 20, NULL);
+	/* Whoever has neither channel nor operation hears of it too, in each of its threads */
+	rdmatensor_start_init(&start, "alone");
+	EQ(rdmatensor_open(NULL, &alone), 0);
+	EQ(rdmatensor_start(alone, &start), 0);
+	for (i = 0; i < POLLERS; i++)
+		EQ(pthread_create(&pollers[i], NULL, i % 2 ? exclusive_poller : poller, alone), 0);
+	publish(&p.a, "t", 0, 64, 1, 0, 0);
+	EQ(fetch(&p.b, "t", 0, 64, NULL, &cqe), 0);
+	EQ(rdmatensor_pool_create(p.b.rt, 4096, &kept), 0);
+	rdmatensor_prep_fetch_alloc(&op, p.b.channel, "never", 0, p.b.pool.id, 0, 0, 5);
+	EQ(side_do(&p.b, &op), 0);
+	publish(&p.b, "own", 0, 64, 1, 1, 6);
+
+	EQ(device_del(), 0);
+	/* The peer's context hears of it in its own time, perhaps first */
+	why = side_next(&p.b, RDMATENSOR_CQE_FETCH, 5, NULL);
+	CHECK(why == -ENODEV || why == -ECONNRESET);
+	EQ(side_next(&p.b, RDMATENSOR_CQE_CHANNEL_DOWN, 0, NULL), why);
+	for (i = 0; i < POLLERS; i++) {
+		EQ(pthread_join(pollers[i], &revents), 0);
+		EQ((long)revents, POLLERR);
+	}
+	rdmatensor_close(alone);
+	/* All of that is read, and only what follows of its own is news */
+	EQ(polled(&p.b), POLLERR);
+
+	EQ(rdmatensor_query(p.b.rt, &query), 0);
+	EQ(query.flags, RDMATENSOR_QUERY_STARTED | RDMATENSOR_QUERY_DEVICE_GONE);
+	EQ(query.channels, 0);
+	rdmatensor_start_init(&start, "again");
+	EQ(rdmatensor_start(p.b.rt, &start), -EISCONN);
+	EQ(rdmatensor_pool_create(p.b.rt, 4096, &pool), -ENODEV);
+	test_addr(addr, sizeof(addr), p.a.port);
+	EQ(rdmatensor_connect(p.b.rt, addr, NULL, 0, &id, cause, sizeof(cause)), -ENODEV);
+	CHECK(strstr(cause, "gone"));
+	EQ(rdmatensor_disconnect(p.b.rt, p.b.channel), -ENOENT);
+	EQ(rdmatensor_channel_query(p.b.rt, &channel), -ENOENT);
+	EQ(rdmatensor_stats(p.b.rt, 0, counters, RDMATENSOR_STAT_NR) >= 0, 1);
+	EQ(rdmatensor_stats(p.b.rt, p.b.channel, counters, RDMATENSOR_STAT_NR), -ENOENT);
+	EQ(side_do(&p.b, &op), -ENOTCONN);
+	EQ(rdmatensor_step_abort(p.b.rt, 5, -EIO, NULL), 0);
+	EQ(rdmatensor_configure(p.b.rt, 1, 1), 0);
+	/* Memory and what is published is the context's own */
+	side_alloc(&p.b, 64);
+	rdmatensor_prep_fetch_alloc(&op, RDMATENSOR_CHANNEL_SELF, "own", 0, p.b.pool.id, 0,
+				    rdmatensor_deadline_ms(5000), 7);
+	EQ(side_do(&p.b, &op), 0);
+	CHECK(polled(&p.b) & POLLERR);
+	EQ(side_next(&p.b, RDMATENSOR_CQE_FETCH, 7, &cqe), 0);
+	CHECK(filled(side_at(&p.b, cqe.offset), 64, 1));
+	EQ(side_next(&p.b, RDMATENSOR_CQE_PUBLISH, 6, NULL), 0);
+	EQ(rdmatensor_pool_destroy(p.b.rt, &kept), 0);
+	side_close(&p.a);
+	side_close(&p.b);
+
+	EQ(rdmatensor_open(NULL, &p.a.rt), 0);
+	rdmatensor_start_init(&start, "none");
+	EQ(rdmatensor_start(p.a.rt, &start), -ENODEV);
+	rdmatensor_close(p.a.rt);
+	EQ(device_add(), 0);
+	pair_open(&p, 1 << 20, NULL);
+	publish(&p.a, "t", 0, 64, 1, 0, 0);
+	EQ(fetch(&p.b, "t", 0, 64, NULL, &cqe), 0);
+}
+
+#define REAPERS 4
+#define TENSORS 4
+/* Of several lengths, so that not all fetches end at once */
+#define TENSOR_BYTES(nr) (((nr) % TENSORS + 1) * (1ull << 20))
+/* Fetches in flight: more than are served while the device is being removed */
+#define FETCHES 16
+
+/**
+ * struct bulk - what all reapers of one side share
+ * @progress: once for each fetch that brought its bytes, and for each reaper that ends
+ * @lock: of all that follows
+ * @side: whose ring it is
+ * @pending: fetches without an entry
+ * @fetched: those that brought their bytes
+ * @cut: those that the removal ended
+ * @down: the channel's end was read
+ * @wrong: what a reaper found to be so, which ends all of them
+ */
+struct bulk {
+	sem_t progress;
+	pthread_mutex_t lock;
+	struct side *side;
+	unsigned int pending, fetched, cut;
+	bool down;
+	const char *wrong;
+};
+
+static const char *bulk_fetch(struct bulk *bulk, uint64_t nr)
+{
+	struct rdmatensor_op op;
+	char name[16];
+	int err;
+
+	snprintf(name, sizeof(name), "bulk-%u", (unsigned int)nr % TENSORS);
+	rdmatensor_prep_fetch_alloc(&op, bulk->side->channel, name, 0, bulk->side->pool.id,
+				    TENSOR_BYTES(nr), 0, nr);
+	err = rdmatensor_submit(bulk->side->rt, &op, 1, 0, 0, NULL);
+	if (!err)
+		bulk->pending++;
+	return !err || err == -ENOTCONN || err == -ENODEV ? NULL : strerror(-err);
+}
+
+/* Takes what is in the ring, and fetches again what has come */
+static const char *bulk_take(struct bulk *bulk)
+{
+	struct side *side = bulk->side;
+	const char *wrong = NULL;
+	struct rdmatensor_cqe cqe;
+
+	while (!wrong && rdmatensor_reap(side->rt, &cqe, 1)) {
+		if (cqe.type == RDMATENSOR_CQE_CHANNEL_DOWN)
+			bulk->down = true;
+		if (cqe.type != RDMATENSOR_CQE_FETCH)
+			continue;
+		bulk->pending--;
+		if (cqe.result == -ENODEV || cqe.result == -ECONNRESET) {
+			bulk->cut++;
+			continue;
+		}
+		if (cqe.result)
+			return strerror(-cqe.result);
+		bulk->fetched++;
+		sem_post(&bulk->progress);
+		if (!filled(side_at(side, cqe.offset), cqe.tensor_bytes, cqe.user_data % TENSORS))
+			return "other bytes than were published";
+		if (rdmatensor_pool_free(side->rt, &side->pool, cqe.offset))
+			return "FREE failed";
+		wrong = bulk_fetch(bulk, cqe.user_data);
+	}
+	return wrong;
+}
+
+/* One of several threads that poll a handle and reap */
+static void *bulk_reaper(void *arg)
+{
+	struct bulk *bulk = arg;
+	struct pollfd pfd = { .fd = rdmatensor_fd(bulk->side->rt), .events = POLLIN };
+	const char *wrong;
+	bool over = false;
+
+	while (!over) {
+		wrong = poll(&pfd, 1, 30000) == 1 ? NULL : "poll() is silent for half a minute";
+		pthread_mutex_lock(&bulk->lock);
+		if (!wrong)
+			wrong = bulk_take(bulk);
+		/* What the removal has ended is in the ring before poll() tells of it */
+		if (!wrong && pfd.revents & POLLERR && (!bulk->down || bulk->pending))
+			wrong = "poll() told of a removal whose entries were not there";
+		if (wrong)
+			bulk->wrong = wrong;
+		over = bulk->wrong || pfd.revents & POLLERR;
+		pthread_mutex_unlock(&bulk->lock);
+	}
+	sem_post(&bulk->progress);
+	return NULL;
+}
+
+/* Bulk goes both ways, and several threads reap on each side's one handle */
+TEST(the_device_goes_beside_bulk)
+{
+	struct side *sides[] = { &p.a, &p.b };
+	pthread_t reapers[2][REAPERS];
+	struct bulk bulk[2];
+	struct rdmatensor_cqe cqe;
+	char name[16];
+	int i, j;
+
+	pair_open(&p, 64 << 20, NULL);
+	memset(bulk, 0, sizeof(bulk));
+	for (i = 0; i < 2; i++) {
+		EQ(pthread_mutex_init(&bulk[i].lock, NULL), 0);
+		EQ(sem_init(&bulk[i].progress, 0, 0), 0);
+		bulk[i].side = sides[i];
+		for (j = 0; j < TENSORS; j++) {
+			snprintf(name, sizeof(name), "bulk-%d", j);
+			publish(sides[i], name, 0, TENSOR_BYTES(j), j, 0, 0);
+		}
+	}
+	for (i = 0; i < 2; i++) {
+		for (j = 0; j < REAPERS; j++)
+			EQ(pthread_create(&reapers[i][j], NULL, bulk_reaper, &bulk[i]), 0);
+		pthread_mutex_lock(&bulk[i].lock);
+		for (j = 0; j < FETCHES; j++)
+			CHECK(!bulk_fetch(&bulk[i], j));
+		pthread_mutex_unlock(&bulk[i].lock);
+	}
+	for (i = 0; i < 2; i++) {
+		for (j = 0; j < REAPERS; j++)
+			EQ(sem_wait(&bulk[i].progress), 0);
+	}
+	EQ(device_del(), 0);
+	for (i = 0; i < 2; i++) {
+		for (j = 0; j < REAPERS; j++)
+			EQ(pthread_join(reapers[i][j], NULL), 0);
+	}
+	/* Before anything fails, for the cases that come */
+	EQ(device_add(), 0);
+	for (i = 0; i < 2; i++) {
+		if (bulk[i].wrong)
+			test_fail(__FILE__, __LINE__, "side %d: %s", i, bulk[i].wrong);
+		if (!bulk[i].down || !bulk[i].cut || bulk[i].pending)
+			test_fail(__FILE__, __LINE__,
+				  "side %d: the channel is %s, %u fetched, %u cut, %u pending", i,
+				  bulk[i].down ? "down" : "up", bulk[i].fetched, bulk[i].cut,
+				  bulk[i].pending);
+		EQ(polled(sides[i]), POLLERR);
+		side_close(sides[i]);
+	}
+	pair_open(&p, 1 << 20, NULL);
+	publish(&p.a, "t", 0, 64, 1, 0, 0);
+	EQ(fetch(&p.b, "t", 0, 64, NULL, &cqe), 0);
+}
