@@ -69,7 +69,7 @@ check-rough:		## each call of each command fails in turn, and it is killed at 50
 check-faults:		## each of some hundred points of failure in a life, in both modes
 	tests/fault/each
 
-check-slurm:		## two guests as a cluster of slurm: ranks that srun starts, and one that is killed
+check-slurm:		## two guests as a cluster of slurm: ranks that srun and mpirun start, and one that is killed
 	tests/slurm/run
 
 check-huge:		## tensors of 2 and of more than 4 GiB, in a guest with 10 GiB of memory

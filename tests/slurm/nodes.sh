@@ -57,9 +57,15 @@ ranks() {
 	srun --mpi=pmix -N 2 -n 8 --ntasks-per-node 4 --export=ALL "$example" "$@"
 }
 
+# Open MPI's, by a daemon on each node of slurm's allocation
+mpi_ranks() {
+	salloc -Q -N 2 -n 8 --ntasks-per-node 4 timeout 300 mpirun --allow-run-as-root "$example" "$@"
+}
+
+# eight_ranks LAUNCHER
 eight_ranks() {
 	local said
-	said=$(ranks 2 200000) || { echo "$said"; return 1; }
+	said=$("$1" 2 200000) || { echo "$said"; return 1; }
 	echo "$said" | tee /dev/stderr | grep -q '^56 of 56 pairs of 8 ranks work$' &&
 		grep -qE '8 ranks: 2 steps of 8 MB each, all right' <<<"$said"
 }
@@ -92,7 +98,8 @@ check "slurmd" joins
 lab-barrier joined 60
 if [[ $LAB_NODE == 0 ]]; then
 	check "both nodes are there" until_true both_idle
-	check "eight ranks of two nodes, by srun" eight_ranks
+	check "eight ranks of two nodes, by srun" eight_ranks ranks
+	check "eight ranks of two nodes, by mpirun" eight_ranks mpi_ranks
 	ranks 100000 10000 >/tmp/killed.out 2>/tmp/killed.err &
 	job=$!
 	check "eight ranks fetch from each other" until_true are_at_it
