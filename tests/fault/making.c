@@ -4,6 +4,7 @@
  * device's removal makes it give up, waits for it, and meets nothing half made.
  */
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -329,6 +330,7 @@ static void *closer(void *arg)
 TEST(context_closes_while_the_device_goes)
 {
 	struct rdmatensor_pool_create create = { .size = sizeof(create), .bytes = 1 << 20 };
+	struct pollfd pfd = { .events = POLLIN };
 	struct rdmatensor_start start;
 	pthread_t going, closing;
 	struct rdmatensor_query now;
@@ -346,6 +348,9 @@ TEST(context_closes_while_the_device_goes)
 	hold_wait();
 	query(fd, &now);
 	EQ(now.flags, RDMATENSOR_QUERY_STARTED | RDMATENSOR_QUERY_DEVICE_GONE);
+	/* poll() tells of it when its entries have come */
+	pfd.fd = fd;
+	EQ(poll(&pfd, 1, 0), 0);
 	hold_at("close_stopped");
 	EQ(pthread_create(&closing, NULL, closer, &fd), 0);
 	hold_wait();

@@ -7,6 +7,8 @@
 goer=$LAB_BUILD/ulib/bin/rdmatensor
 
 device_up() {
+	# One that a case before has left
+	ip link del d8 2>/dev/null
 	ip link add d8 type dummy && ip link set d8 up && ip addr add 10.8.0.1/24 dev d8 &&
 		rdma link add rxe8 type rxe netdev d8
 }
@@ -49,12 +51,12 @@ server_ends() {
 
 one_waits() { "$goer" show requests -j | jq -e 'length == 1' >/dev/null; }
 
-# The example that polls and reaps by itself
+# The example that polls and reaps by itself: its fetch is told, and the next step cannot begin
 quorum_ends() {
 	local server quorum status
-	RDMA_DEVICE=rxe8 timeout 60 "$goer" perf --server --listen 10.8.0.1:7104 >/tmp/goes.server 2>&1 &
+	RDMA_DEVICE=rxe8 timeout 60 "$goer" perf --server --listen 10.8.0.1:7104 >/tmp/goes.peer 2>&1 &
 	server=$!
-	until_true grep -q 'perf server' /tmp/goes.server || { cat /tmp/goes.server; return 1; }
+	until_true grep -q 'perf server' /tmp/goes.peer || { cat /tmp/goes.peer; return 1; }
 	RDMA_DEVICE=rxe8 timeout 60 "$LAB_BUILD/ulib/bin/quorum" 1 no-such.one 0 2 60000 10.8.0.1:7104 \
 		>/tmp/goes.quorum 2>&1 &
 	quorum=$!

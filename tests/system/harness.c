@@ -452,6 +452,13 @@ int fetch(struct side *side, const char *name, int64_t step, uint64_t room, uint
 				rdmatensor_deadline_ms(20000), cqe);
 }
 
+static void (*at_end)(void);
+
+void test_at_end(void (*fn)(void))
+{
+	at_end = fn;
+}
+
 static int run(struct test *test)
 {
 	int failed, i;
@@ -469,6 +476,9 @@ static int run(struct test *test)
 	for (i = 0; i < SIDES_MAX; i++)
 		if (open_sides[i])
 			side_close(open_sides[i]);
+	if (at_end)
+		at_end();
+	at_end = NULL;
 	alarm(0);
 	return failed;
 }

@@ -48,6 +48,9 @@ int file_put(const char *path, const char *text);
 /* Sets the module's parameter, for all tests that come */
 void test_param(const char *name, unsigned int value);
 
+/* What the running test has changed for those that come is undone by @fn, however it ends */
+void test_at_end(void (*fn)(void));
+
 /* A long test that gets on: its time begins again */
 void test_alive(void);
 
