@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "device.h"
 #include "harness.h"
 #include "hold.h"
 

@@ -2,6 +2,7 @@
 /* A context of a domain has been told that the device goes, and destroys a pool beside it */
 #include <pthread.h>
 #include <unistd.h>
+#include "device.h"
 #include "harness.h"
 #include "hold.h"
 

@@ -4,7 +4,6 @@
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include "harness.h"
 #include "hold.h"
@@ -109,25 +108,4 @@ int caller_end(struct caller *caller)
 {
 	EQ(pthread_join(caller->thread, NULL), 0);
 	return caller->ret;
-}
-
-static int run(const char *fmt)
-{
-	const char *netdev = getenv("LAB_NETDEV"), *device = getenv("LAB_RDMA_DEV");
-	char command[128];
-	int status;
-
-	snprintf(command, sizeof(command), fmt, device ? device : "rxe0", netdev ? netdev : "d0");
-	status = system(command);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-int device_del(void)
-{
-	return run("rdma link del %s");
-}
-
-int device_add(void)
-{
-	return run("rdma link add %s type rxe netdev %s");
 }

@@ -43,8 +43,4 @@ int caller_end(struct caller *caller);
 /* The same without a thread */
 int call(int fd, unsigned long cmd, void *arg);
 
-/* The RDMA device goes, or comes back. Return: 0, when that is done */
-int device_del(void);
-int device_add(void);
-
 #endif

@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "device.h"
 #include "exporter.h"
 #include "harness.h"
 #include "hold.h"

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "device.h"
 #include "harness.h"
 #include "hold.h"
 

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <unistd.h>
+#include "device.h"
 #include "harness.h"
 #include "hold.h"
 #include "points.h"

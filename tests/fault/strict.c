@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Strict mode: a channel goes while somebody works in its domain; exposures that fail */
+#include "device.h"
 #include "harness.h"
 #include "hold.h"
 #include "kmsg.h"

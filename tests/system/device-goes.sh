@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# The tool's RDMA device is removed while it waits for tensors, or for peers: it ends, and says why.
+# A program's RDMA device is removed while it waits for tensors, or for peers: it ends, and says why.
 # Sourced by run.sh, with the module loaded.
 
 goer=$LAB_BUILD/ulib/bin/rdmatensor
@@ -13,20 +13,29 @@ device_up() {
 		rdma link add rxe8 type rxe netdev d8
 }
 
+device_down() { rdma link del rxe8 && ip link del d8; }
+
+# server_up PORT FILE: one that waits for peers, and says so in FILE; $server is its pid
+server_up() {
+	: >"$2"
+	RDMA_DEVICE=rxe8 timeout 60 "$goer" perf --server --listen "10.8.0.1:$1" >"$2" 2>&1 &
+	server=$!
+	until_true grep -q 'perf server' "$2" && return
+	cat "$2"
+	return 1
+}
+
 two_wait() { "$goer" show requests -j | jq -e 'length >= 2' >/dev/null; }
 
 # Also where the server hears of the removal first: then its peer is disconnected, and fails to connect again
 fetch_ends() {
 	local server fetcher status begun=$SECONDS
-	RDMA_DEVICE=rxe8 "$goer" perf --server --listen 10.8.0.1:7101 >/tmp/goes.server 2>&1 &
-	server=$!
-	until_true grep -q 'perf server' /tmp/goes.server || { cat /tmp/goes.server; return 1; }
+	server_up 7101 /tmp/goes.server || return 1
 	RDMA_DEVICE=rxe8 timeout 60 "$goer" fetch 10.8.0.1:7101 no-such.one no-such.two -t 50 \
 		-o /tmp/goes.out >/tmp/goes.err 2>&1 &
 	fetcher=$!
 	until_true two_wait || { cat /tmp/goes.err; return 1; }
-	rdma link del rxe8
-	ip link del d8
+	device_down || return 1
 	wait $fetcher
 	status=$?
 	cat /tmp/goes.err
@@ -38,11 +47,8 @@ fetch_ends() {
 # Nobody is connected to it, so that no channel goes down
 server_ends() {
 	local server status
-	RDMA_DEVICE=rxe8 timeout 60 "$goer" perf --server --listen 10.8.0.1:7102 >/tmp/goes.alone 2>&1 &
-	server=$!
-	until_true grep -q 'perf server' /tmp/goes.alone || { cat /tmp/goes.alone; return 1; }
-	rdma link del rxe8
-	ip link del d8
+	server_up 7102 /tmp/goes.alone || return 1
+	device_down || return 1
 	wait $server
 	status=$?
 	cat /tmp/goes.alone
@@ -54,15 +60,12 @@ one_waits() { "$goer" show requests -j | jq -e 'length == 1' >/dev/null; }
 # The example that polls and reaps by itself: its fetch is told, and the next step cannot begin
 quorum_ends() {
 	local server quorum status
-	RDMA_DEVICE=rxe8 timeout 60 "$goer" perf --server --listen 10.8.0.1:7104 >/tmp/goes.peer 2>&1 &
-	server=$!
-	until_true grep -q 'perf server' /tmp/goes.peer || { cat /tmp/goes.peer; return 1; }
+	server_up 7104 /tmp/goes.peer || return 1
 	RDMA_DEVICE=rxe8 timeout 60 "$LAB_BUILD/ulib/bin/quorum" 1 no-such.one 0 2 60000 10.8.0.1:7104 \
 		>/tmp/goes.quorum 2>&1 &
 	quorum=$!
 	until_true one_waits || { cat /tmp/goes.quorum; return 1; }
-	rdma link del rxe8
-	ip link del d8
+	device_down || return 1
 	wait $quorum
 	status=$?
 	wait $server
@@ -77,8 +80,7 @@ keeper_is_named() {
 	RDMA_DEVICE=rxe8 timeout 60 "${again[@]}" --listen 10.8.0.1:7103 >/tmp/goes.kept 2>&1 &
 	server=$!
 	until_true grep -q serving /tmp/goes.kept || { cat /tmp/goes.kept; return 1; }
-	rdma link del rxe8
-	ip link del d8
+	device_down || return 1
 	wait $server
 	status=$?
 	timeout 60 "${again[@]}" --listen :7103 >>/tmp/goes.kept 2>&1

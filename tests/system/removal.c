@@ -9,37 +9,11 @@
 #include <semaphore.h>
 #include <stdbool.h>
 #include <sys/epoll.h>
-#include <sys/wait.h>
 #include <unistd.h>
+#include "device.h"
 #include "harness.h"
 
 static struct pair p;
-
-static int tool(const char *command)
-{
-	int status = system(command);
-
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-static int device_del(void)
-{
-	const char *device = getenv("LAB_RDMA_DEV");
-	char command[256];
-
-	snprintf(command, sizeof(command), "rdma link del %s", device ? device : "rxe0");
-	return tool(command);
-}
-
-static int device_add(void)
-{
-	const char *netdev = getenv("LAB_NETDEV"), *device = getenv("LAB_RDMA_DEV");
-	char command[256];
-
-	snprintf(command, sizeof(command), "rdma link add %s type rxe netdev %s",
-		 device ? device : "rxe0", netdev ? netdev : "d0");
-	return tool(command);
-}
 
 static void device_back(void)
 {
@@ -205,7 +179,7 @@ static const char *bulk_fetch(struct bulk *bulk, uint64_t nr)
 		snprintf(name, sizeof(name), "bulk-%u", (unsigned int)nr % TENSORS);
 	rdmatensor_prep_fetch_alloc(&op, bulk->side->channel, name, 0, bulk->side->pool.id,
 				    TENSOR_BYTES(nr), 0, nr);
-	/* Counted first: its entry may be there before SUBMIT returns */
+	/* Its entry, which may be there before SUBMIT returns, is not taken before it counts */
 	pthread_mutex_lock(&bulk->lock);
 	err = rdmatensor_submit(bulk->side->rt, &op, 1, 0, 0, NULL);
 	if (!err)
