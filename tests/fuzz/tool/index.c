@@ -8,9 +8,6 @@
  *   st_make() makes the same tensors of them, and the file that st_write_header() writes is
  *   read as the same; each has its own place in the pool;
  * - the JSON library's tree takes a small multiple of what a right one of that length does.
- * Or the text is what a peer tells of its shards, or what goes into that: an index, and headers
- * with zeroes between them. What is taken of these has each tensor in one shard, in which the
- * index has it, and names of files in a folder; packed again it is the same.
  */
 #include <errno.h>
 #include <string.h>
@@ -19,11 +16,10 @@
 
 #include "fuzz.h"
 #include "peer.h"
+#include "tensors.h"
+#include "text.h"
 #include "tool/cmd/fetch/parts.h"
 #include "tool/common/published.h"
-
-size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed);
 
 /* A header of the shortest tensors takes about 31 bytes for each of its own */
 #define TREE_MOST(_bytes) (64 * (_bytes) + 16384)
@@ -31,9 +27,9 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
 #define FILE_MAX (UINT64_C(1) << 40)
 
 static unsigned int kind_index, kind_tensors, kind_meta, kind_file, kind_prepared, kind_probe,
-	kind_fetch, kind_dead, kind_waited, kind_larger, kind_opaque, kind_pack, kind_part;
+	kind_fetch, kind_dead, kind_waited, kind_larger, kind_opaque;
 
-/* Headers as seed_header() takes them: with ' for " */
+/* Headers as seed_text() takes them: with ' for " */
 #define TENSOR(_shape, _offsets) "{'dtype':'U8','shape':[" _shape "],'data_offsets':[" _offsets "]}"
 #define BYTE TENSOR("", "0,1")
 #define OF(_dtype, _shape, _offsets) \
@@ -84,36 +80,6 @@ static const struct {
 
 static unsigned int refusal_kinds[NR(refusals)];
 
-/* The same of shards: a list of an index and headers, with ' for " and | for zeroes */
-#define ONE_BYTE "'dtype':'U8','shape':[],'data_offsets':[0,1]"
-#define SHARD(_name) "{'" _name "':{" ONE_BYTE "}}"
-#define A_AND_B "|" SHARD("x") "|" SHARD("y")
-
-static const struct {
-	const char *why;
-	const char *texts;
-} shard_refusals[] = {
-	{ "the index is no JSON", "{'a' 1}" A_AND_B },
-	{ "the index's JSON ends too early", "{'a':" A_AND_B },
-	{ "the index has no weight_map", "{'a':1}" A_AND_B },
-	{ "weight_map is empty", "{'weight_map':{}}" A_AND_B },
-	{ "no shard's name for it", "{'weight_map':{'x':1}}" A_AND_B },
-	{ "its shard", "{'weight_map':{'x':'../a.safetensors'}}" A_AND_B },
-	{ "objects and arrays, 16 are", "{'a':[[],[],[],[],[],[],[],[],[],[],[],[],[],[],[],[],[]]}" },
-	{ "not those that their index names", "{'weight_map':{'x':'c.safetensors'}}" A_AND_B },
-	{ "the index does not name it",
-	  "{'weight_map':{'y':'b.safetensors','z':'a.safetensors'}}" A_AND_B },
-	{ "the index says that shard",
-	  "{'weight_map':{'x':'a.safetensors','y':'b.safetensors','z':'a.safetensors'}}" A_AND_B },
-	{ "the index says that b",
-	  "{'weight_map':{'x':'b.safetensors','y':'a.safetensors'}}" A_AND_B },
-	{ "shard a.safetensors: ",
-	  "{'weight_map':{'x':'a.safetensors','y':'b.safetensors'}}|{'x':1}|" SHARD("y") },
-	{ "the list of shards is longer", NULL },
-};
-
-static unsigned int shard_kinds[NR(shard_refusals)];
-
 void fuzz_init(void)
 {
 	size_t i;
@@ -131,68 +97,6 @@ void fuzz_init(void)
 	kind_waited = to_reach("the index was waited for");
 	for (i = 0; i < NR(refusals); i++)
 		refusal_kinds[i] = to_reach("%s", refusals[i].why);
-	kind_pack = to_reach("shards are taken");
-	kind_part = to_reach("some tensors of shards are taken");
-	for (i = 0; i < NR(shard_refusals); i++)
-		shard_kinds[i] = to_reach("%s", shard_refusals[i].why);
-}
-
-/* Of an opaque one only the header says how long its elements are */
-static bool is_opaque(const struct st_tensor *tensor)
-{
-	return tensor->data_type == RDMATENSOR_DT_VARIANT;
-}
-
-static uint64_t length_of(const struct st_tensor *tensor)
-{
-	unsigned __int128 bytes = st_element_bytes(tensor->data_type);
-	unsigned int i;
-	bool none = false;
-
-	for (i = 0; i < tensor->ndims; i++)
-		none |= !tensor->dims[i];
-	for (i = 0; !none && i < tensor->ndims; i++) {
-		bytes *= tensor->dims[i];
-		HOLDS(bytes <= UINT64_MAX);
-	}
-	return none ? 0 : (uint64_t)bytes;
-}
-
-static void check_tensors(const struct st_file *file)
-{
-	uint64_t end = 0;
-	size_t i;
-
-	for (i = 0; i < file->nr; i++) {
-		const struct st_tensor *tensor = &file->tensors[i];
-
-		HOLDS(*tensor->name && strlen(tensor->name) <= RDMATENSOR_NAME_MAX);
-		HOLDS(st_find(file, tensor->name) == tensor);
-		HOLDS(!st_data_type_name(tensor->data_type) == is_opaque(tensor));
-		HOLDS(tensor->ndims <= RDMATENSOR_DIMS_MAX);
-		HOLDS(is_opaque(tensor) || tensor->bytes == length_of(tensor));
-		HOLDS(tensor->begin == end);
-		end += tensor->bytes;
-		HOLDS(end >= tensor->bytes);
-	}
-	HOLDS(file->data_bytes == end);
-	HOLDS(strlen(file->header) == file->header_bytes);
-}
-
-static void check_same(const struct st_file *a, const struct st_file *b)
-{
-	size_t i;
-
-	HOLDS(a->nr == b->nr && a->data_bytes == b->data_bytes);
-	for (i = 0; i < a->nr; i++) {
-		const struct st_tensor *x = &a->tensors[i], *y = &b->tensors[i];
-
-		HOLDS(!strcmp(x->name, y->name));
-		HOLDS(x->data_type == y->data_type && x->ndims == y->ndims);
-		HOLDS(x->dtype == y->dtype);
-		HOLDS(!memcmp(x->dims, y->dims, x->ndims * sizeof(x->dims[0])));
-		HOLDS(x->begin == y->begin && x->bytes == y->bytes);
-	}
 }
 
 static void check_made(const struct st_file *file)
@@ -353,118 +257,6 @@ static void set_peer(const uint8_t *data, size_t size)
 	}
 }
 
-static void check_model(const struct st_model *model)
-{
-	size_t i, k, nr = 0;
-
-	check_tensors(model->all);
-	for (i = 0; i < model->nr; i++) {
-		const struct st_shard *shard = &model->shards[i];
-
-		HOLDS(!strchr(shard->name, '/') && *shard->name != '.');
-		HOLDS(!i || strcmp(model->shards[i - 1].name, shard->name) < 0);
-		check_tensors(&shard->file);
-		for (k = 0; k < shard->file.nr; k++)
-			HOLDS(memmem(model->index, model->index_bytes, shard->name,
-				     strlen(shard->name)));
-		nr += shard->file.nr;
-	}
-	HOLDS(nr == model->all->nr);
-	for (i = 0; i < nr; i++) {
-		struct st_place place = st_model_place(model, i);
-		const struct st_tensor *tensor = &model->all->tensors[i];
-
-		HOLDS(model->shards[place.shard].file.tensors[place.tensor].bytes == tensor->bytes);
-		HOLDS(!tensor->bytes || !strcmp(tensor->name, model->shards[place.shard].file
-						.tensors[place.tensor].name));
-	}
-}
-
-static bool every_other(void *arg, const char *name)
-{
-	(void)arg;
-	return name[strlen(name) - 1] & 1;
-}
-
-static void check_part(struct st_model *model)
-{
-	char error[ST_ERROR_MAX] = "";
-	size_t before = model->all->nr;
-	int err;
-
-	err = st_model_filter(model, every_other, NULL, error, sizeof(error));
-	HOLDS(!err || err == -ENOENT || *error);
-	if (err)
-		return;
-	check_model(model);
-	if (model->all->nr < before)
-		reached(kind_part);
-}
-
-static void take_pack(const char *text, size_t bytes)
-{
-	char error[ST_ERROR_MAX] = "", *copy = malloc(bytes), *again;
-	struct st_model model, same;
-	size_t i, len;
-
-	/* What is read beyond its end is found */
-	HOLDS(copy || !bytes);
-	memcpy(copy, text, bytes);
-	if (st_model_unpack(copy, bytes, &model, error, sizeof(error))) {
-		HOLDS(*error);
-		for (i = 0; i < NR(shard_refusals); i++)
-			if (strstr(error, shard_refusals[i].why))
-				reached(shard_kinds[i]);
-		free(copy);
-		return;
-	}
-	free(copy);
-	reached(kind_pack);
-	check_model(&model);
-	HOLDS(!st_model_pack(&model, &again, &len, error, sizeof(error)));
-	HOLDS(!st_model_unpack(again, len, &same, error, sizeof(error)));
-	HOLDS(same.nr == model.nr && same.index_bytes == model.index_bytes);
-	check_same(same.all, model.all);
-	free(again);
-	st_model_free(&same);
-	check_part(&model);
-	st_model_free(&model);
-}
-
-/* Texts with zeroes between them: the index, and headers of a.safetensors and those that follow */
-static void take_texts(const char *text, size_t bytes)
-{
-	struct st_tensor files[8] = { 0 };
-	char names[NR(files)][16], error[ST_ERROR_MAX], *pack;
-	struct st_file table;
-	uint64_t length;
-	size_t nr, at = 0, all = 0;
-
-	/* They follow each other in the pack without the zeroes */
-	pack = malloc(bytes + 4096);
-	HOLDS(pack);
-	for (nr = 0; nr < NR(files) && at < bytes; nr++) {
-		size_t len = strnlen(text + at, bytes - at);
-
-		snprintf(names[nr], sizeof(names[nr]), "%c.safetensors", (char)('`' + nr));
-		files[nr] = (struct st_tensor){
-			.name = nr ? names[nr] : (char *)ST_INDEX_NAME,
-			.data_type = RDMATENSOR_DT_UINT8, .ndims = 1, .dims = { len },
-		};
-		memcpy(pack + 4096 + all, text + at, len);
-		all += len;
-		at += len + 1;
-	}
-	HOLDS(!st_make(files, nr, NULL, &table, error, sizeof(error)));
-	length = table.header_bytes;
-	HOLDS(length <= 4088);
-	memcpy(pack + 4096 - length, table.header, length);
-	memcpy(pack + 4096 - length - 8, &length, 8);
-	st_free(&table);
-	take_pack(pack + 4096 - length - 8, all + length + 8);
-	free(pack);
-}
-
 /* What is said once the first part of the time has gone by, and only then; the rest of it */
 static const char *check_waited(const char *text, bool waited)
 {
@@ -495,14 +287,6 @@ void fuzz_one(const uint8_t *data, size_t size)
 	const char *text;
 	int ret;
 
-	if (size && (*data & 0x8f) == 8) {
-		take_pack((const char *)data + 1, size - 1);
-		return;
-	}
-	if (size && (*data & 0x8f) == 9) {
-		take_texts((const char *)data + 1, size - 1);
-		return;
-	}
 	set_peer(data, size);
 	meta = !peer.text;
 	waited = !meta && (peer.late || peer.probe == -ETIMEDOUT);
@@ -541,87 +325,6 @@ void fuzz_one(const uint8_t *data, size_t size)
 	free(one.index);
 	st_model_free(&fetch.model);
 	free(fetch.offsets);
-}
-
-static size_t digits_at(const uint8_t *data, size_t size, size_t at)
-{
-	size_t end = at;
-
-	while (end < size && data[end] >= '0' && data[end] <= '9')
-		end++;
-	return end - at;
-}
-
-/* One of the text's numbers, and where it is; 0: there are none */
-static size_t number_in(const uint8_t *data, size_t size, unsigned int which, size_t *at)
-{
-	size_t i, len, nr = 0;
-
-	for (i = 1; i < size; i += digits_at(data, size, i) + 1)
-		nr += digits_at(data, size, i) > 0;
-	for (i = 1; nr && i < size; i += len + 1) {
-		len = digits_at(data, size, i);
-		if (len && which-- % nr == 0) {
-			*at = i;
-			return len;
-		}
-	}
-	return 0;
-}
-
-/* Offsets and dims are right together, or refused soon: one takes another's value, or nearly */
-static size_t swap_number(uint8_t *data, size_t size, size_t max_size, unsigned int seed)
-{
-	size_t from, to, len, room;
-	char number[24];
-
-	len = number_in(data, size, seed & 0xff, &from);
-	room = number_in(data, size, seed >> 8 & 0xff, &to);
-	if (!len || !room || len > 19)
-		return LLVMFuzzerMutate(data, size, max_size);
-	memcpy(number, data + from, len);
-	number[len] = '\0';
-	len = (size_t)snprintf(number, sizeof(number), "%llu",
-			       strtoull(number, NULL, 10) + (seed >> 16) % 3);
-	if (size - room + len > max_size)
-		return LLVMFuzzerMutate(data, size, max_size);
-	memmove(data + to + len, data + to + room, size - to - room);
-	memcpy(data + to, number, len);
-	return size - room + len;
-}
-
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed)
-{
-	uint8_t how;
-
-	if (seed % 4 == 0)
-		return swap_number(data, size, max_size, seed / 4);
-	how = size ? *data : 0;
-	size = LLVMFuzzerMutate(data, size, max_size);
-	if (size && seed % 16)
-		*data = how;
-	return size;
-}
-
-static void seed_with(uint8_t how, const void *text, size_t len)
-{
-	uint8_t input[4096] = { how };
-
-	HOLDS(len < sizeof(input));
-	memcpy(input + 1, text, len);
-	seed(input, len + 1);
-}
-
-static void seed_header(uint8_t how, const char *header)
-{
-	char text[4000];
-	size_t i;
-
-	snprintf(text, sizeof(text), "%s", header);
-	for (i = 0; text[i]; i++)
-		if (text[i] == '\'')
-			text[i] = '"';
-	seed_with(how, text, i);
 }
 
 static void seed_made(void)
@@ -669,7 +372,7 @@ static void seed_crowds(void)
 		for (k = 0; at < sizeof(text) - 40; k++)
 			at += (size_t)sprintf(text + at, crowds[i][1], k);
 		strcpy(text + at, crowds[i][2]);
-		seed_header(0, text);
+		seed_text(0, text);
 	}
 }
 
@@ -683,48 +386,18 @@ static void seed_others(void)
 	uint8_t how;
 
 	seed_with(0, zero, sizeof(zero));
-	seed_header(0, "{'a':{'dtype':'F4','shape':[4],'data_offsets':[0,2]},"
+	seed_text(0, "{'a':{'dtype':'F4','shape':[4],'data_offsets':[0,2]},"
 		       "'b':{'dtype':'F6_E2M3','shape':[2,4],'data_offsets':[2,8]}}");
 	/* A name that is too long, and spaces that are not there when it is fetched */
 	snprintf(text, sizeof(text), "{'%0513d':%s}", 0, BYTE);
-	seed_header(0, text);
+	seed_text(0, text);
 	snprintf(text, sizeof(text), "%s%*s", byte, (int)sizeof(byte) - 1, "");
-	seed_header(10, text);
+	seed_text(10, text);
 	for (how = 0; how < 8; how++) {
-		seed_header(how, text);
+		seed_text(how, text);
 		seed_with(0x80 | how, meta, sizeof(meta));
 		seed_with(0xd0 | how, meta, sizeof(meta));
 	}
-}
-
-static void seed_texts(const char *texts)
-{
-	char text[4000];
-	size_t i;
-
-	snprintf(text, sizeof(text), "%s", texts);
-	for (i = 0; text[i]; i++)
-		text[i] = text[i] == '\'' ? '"' : text[i];
-	for (i = strlen(text); i--; )
-		text[i] = text[i] == '|' ? '\0' : text[i];
-	seed_with(9, text, strlen(texts));
-}
-
-static void seed_shards(void)
-{
-	static const char longer[] = "\xff\0\0\0\0\0\0\0{}";
-	size_t i;
-
-	for (i = 0; i < NR(shard_refusals); i++)
-		if (shard_refusals[i].texts)
-			seed_texts(shard_refusals[i].texts);
-	seed_texts("{'metadata':{'total_size':2},"
-		   "'weight_map':{'x':'a.safetensors','y':'b.safetensors'}}" A_AND_B);
-	seed_texts("{'weight_map':{'v':'a.safetensors','w':'a.safetensors','z':'a.safetensors',"
-		   "'y':'b.safetensors'}}|{'v':{'dtype':'F32','shape':[0],'data_offsets':[0,0]},"
-		   "'w':{'dtype':'F4','shape':[2],'data_offsets':[0,1]},"
-		   "'z':{'dtype':'F8_E8M0','shape':[2],'data_offsets':[1,3]}}|" SHARD("y"));
-	seed_with(8, longer, sizeof(longer) - 1);
 }
 
 void fuzz_seeds(void)
@@ -733,9 +406,8 @@ void fuzz_seeds(void)
 
 	for (i = 0; i < NR(refusals); i++)
 		if (refusals[i].header)
-			seed_header(0, refusals[i].header);
+			seed_text(0, refusals[i].header);
 	seed_others();
 	seed_crowds();
 	seed_made();
-	seed_shards();
 }
