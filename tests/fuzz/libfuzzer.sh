@@ -6,7 +6,7 @@
 
 # What an input may take, and the process: a fault of its own, and not the machine's end
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}quarantine_size_mb=32
-limits=(-rss_limit_mb=512 -malloc_limit_mb=64 -timeout=10)
+limits=(-rss_limit_mb=1024 -malloc_limit_mb=64 -timeout=10)
 
 take_options() {
 	runs=-1 seconds=0 seed=$((RANDOM * 32768 + RANDOM + 1)) others=()

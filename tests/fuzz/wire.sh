@@ -21,7 +21,8 @@ corpus=$(mktemp -d)
 log=$(mktemp)
 trap 'rm -rf "$corpus" "$log"' EXIT
 "$dir/seeds" "$corpus"
-echo "# seed $seed, $(find "$corpus" -type f | wc -l) messages to begin from"
+begun=$(find "$corpus" -type f | wc -l)
+echo "# seed $seed, $begun messages to begin from"
 
 rc=0
 libfuzzer "$dir/wire" "$corpus" "$log" || rc=$?
@@ -33,13 +34,13 @@ else
 	echo "not ok 1 - the decoder, with status $rc: seed $seed"
 	rc=1
 fi
-# A run that never came past the first checks would say nothing
+# A run whose own messages never came past the first checks would say nothing
 number=1
 for type in HELLO TENSOR_REQUEST META_DATA_RESPONSE TENSOR_RE_REQUEST ERROR_STATUS CANCEL \
 	TABLE_OPEN TABLE_INFO LIST LIST_INFO CONNECTION; do
 	number=$((number + 1))
 	taken=$(sed -nE "s/^# $type +([0-9]+) taken$/\1/p" "$log")
-	if ((${taken:-0} > 1)); then
+	if ((${taken:-0} > begun)); then
 		echo "ok $number - $type was taken $taken times"
 	else
 		echo "not ok $number - $type was taken ${taken:-0} times"

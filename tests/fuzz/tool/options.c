@@ -14,11 +14,11 @@
 #include "begun.h"
 #include "fuzz.h"
 #include "tool/common/params.h"
+#include "words.h"
 
 /* main.c's main() */
 int tool_main(int argc, char **argv);
 
-size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed);
 
 #define STRINGS_MAX 40
@@ -178,11 +178,39 @@ void fuzz_one(const uint8_t *data, size_t size)
 	drop(line.env, line.nr_env);
 }
 
-/* Of a command some letters would soon be others, and nothing looked at behind it */
+/* Another setting, which libFuzzer takes for the same: one code sets them all */
+static size_t other_setting(uint8_t *data, size_t size, size_t max_size, unsigned int seed)
+{
+	const struct param *param = &params[seed % nr_params];
+	const uint8_t *is = memchr(data, '=', size);
+	const char *name = param->name;
+	size_t at = is ? (size_t)(is - data) : 0;
+	size_t len = strnlen((const char *)data + at, size - at);
+	long long value[] = { param->least, param->least * 2, param->least + 1, param->most - 1 };
+	char setting[128];
+
+	for (; at && data[at - 1]; at--)
+		len++;
+	if (!is || data[at] == '-')
+		return LLVMFuzzerMutate(data, size, max_size);
+	if (len > 4 && !memcmp(data + at, "RDMA", 4))
+		name = param->variable;
+	snprintf(setting, sizeof(setting), "%s=%lld", name, value[seed / nr_params % NR(value)]);
+	return replace_run(data, size, max_size, at, len, setting, strlen(setting));
+}
+
+/*
+ * Of a command, or a setting's name, some letters would soon be others, and nothing looked at
+ * behind it
+ */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed)
 {
 	size_t kept = strnlen((const char *)data, size) + 1;
 
+	if (seed % 4 == 1)
+		return swap_number(data, size, max_size, seed / 4);
+	if (seed % 4 == 2)
+		return other_setting(data, size, max_size, seed / 4);
 	if (seed % 16 == 0 || kept >= size || !strncmp((const char *)data, "RDMA", 4))
 		kept = 0;
 	return kept + LLVMFuzzerMutate(data + kept, size - kept, max_size - kept);
