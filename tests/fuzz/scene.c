@@ -26,7 +26,7 @@ void scene_tune(struct rdmatensor_start *start)
 {
 	start->msg_slots = 16;
 	start->queue_depth = 96;
-	start->handshake_ms = 1000;
+	start->handshake_ms = 5000;
 	start->cancel_ms = 500;
 }
 

@@ -200,6 +200,8 @@ def test_what_cannot_be_offered(offers, peer, value, error, words):
 
 
 def test_errors_say_what_to_do(node, peer, address):
+    # Connected before the time is short
+    assert peer.list() == []
     node.timeout = 0.2
     with pytest.raises(TimeoutError, match="has not published it"):
         peer["nothing"]

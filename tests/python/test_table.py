@@ -259,7 +259,8 @@ def test_offers(offers, whole):
 
 
 def test_nobody_offers_it(node, owners):
-    node.timeout = 0.2
+    # It bounds two set-ups of channels, too
+    node.timeout = 2
     with pytest.raises(OSError, match='table "other": .*does not export'):
         rt.DistTensor("other", owners, node=node)
     with pytest.raises(TypeError, match="list of addresses"):

@@ -347,7 +347,7 @@ TEST(connect_by_a_loopback_address)
 		EQ(rdmatensor_parse_addr(own[i], 0, 0, callers[0].connect.addr, NULL, 0), 0);
 		from = rdmatensor_now_ns();
 		EQ(rdmatensor_connect_raw(early.rt, &callers[0].connect), -EADDRNOTAVAIL);
-		CHECK(rdmatensor_now_ns() - from < 1000000000ull);
+		CHECK(rdmatensor_now_ns() - from < WAIT_MS / 2 * 1000000ull);
 		CHECK(strstr(callers[0].connect.cause, "name an address of the device"));
 	}
 	caller_prepare(&callers[0], LATE_PORT, WAIT_MS);
