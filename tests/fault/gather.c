@@ -266,6 +266,37 @@ TEST(own_rows_taken_back_in_the_middle)
 }
 
 /*
+ * A device that refuses to drain a queue pair says so to nobody: no gather may end, and give its
+ * destination back, before the queue pair is gone
+ */
+TEST(rows_in_flight_outlive_no_queue_pair)
+{
+	struct rdmatensor_table_open open = {};
+	struct rdmatensor_cqe cqe;
+	struct rdmatensor_op op;
+	uint32_t exported;
+
+	open_both(tune_one_lane);
+	EQ(export(&exported), 0);
+	EQ(rdmatensor_table_open(reader.rt, "t", &reader.channel, 1, &open), 0);
+	EQ(gather(open.out_table, &cqe), 0);
+	rdmatensor_prep_gather(&op, open.out_table, ids, NR, reader.pool.id, at, NR * ROW, 0, 1);
+	hold_at("readlane_flushed");
+	/* Of a post that has failed some READs may be under way */
+	points_set_from(0);
+	EQ(side_do(&reader, &op), 0);
+	hold_wait();
+	point_hit();
+	rdmatensor_prep_cancel(&op, 1);
+	EQ(side_do(&reader, &op), 0);
+	side_none(&reader, RDMATENSOR_CQE_GATHER, 1, 200);
+	hold_go();
+	EQ(side_next(&reader, RDMATENSOR_CQE_GATHER, 1, &cqe), -ECANCELED);
+	EQ(gather(open.out_table, &cqe), 0);
+	check_rows(NR);
+}
+
+/*
  * Lanes that break, and then a step of connecting them that fails, at either end: again and
  * again, more often than the owner accepts lanes. None may stay behind in its count
  */
