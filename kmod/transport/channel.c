@@ -954,9 +954,17 @@ static int channel_post_acks(struct rdmatensor_channel *channel)
 	return 0;
 }
 
+/* What a channel ends with whose device does not take a work request, whatever it says of that */
+static int channel_post_error(int error, const char **why)
+{
+	*why = "posting to the send queue failed";
+	return error == -ENODEV ? error : -ECONNRESET;
+}
+
 void rdmatensor_channel_pump(struct rdmatensor_channel *channel)
 {
 	struct rdmatensor_lane *lane = &channel->lanes[0];
+	const char *why;
 	int ret = 0, i;
 
 	lockdep_assert_held(&channel->lock);
@@ -981,9 +989,10 @@ void rdmatensor_channel_pump(struct rdmatensor_channel *channel)
 
 	if (!ret)
 		ret = channel_post_acks(channel);
-	if (ret)
-		rdmatensor_channel_fail_locked(channel, ret == -ENODEV ? ret : -ECONNRESET,
-					       "posting to the send queue failed");
+	if (ret) {
+		ret = channel_post_error(ret, &why);
+		rdmatensor_channel_fail_locked(channel, ret, why);
+	}
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_pump);
 
@@ -1051,8 +1060,11 @@ void rdmatensor_channel_rx_message(struct rdmatensor_channel *channel, u32 bytes
 		if (ret)
 			why = "count of consumed messages goes backwards or too far";
 	}
-	if (!ret && channel->state < RDMATENSOR_CHANNEL_CLOSING && channel->credits.eager)
+	if (!ret && channel->state < RDMATENSOR_CHANNEL_CLOSING && channel->credits.eager) {
 		ret = channel_post_acks(channel);
+		if (ret)
+			ret = channel_post_error(ret, &why);
+	}
 	if (!ret && msg.type != RDMATENSOR_WIRE_HELLO &&
 	    channel->state == RDMATENSOR_CHANNEL_CONNECTING) {
 		ret = -EPROTO;

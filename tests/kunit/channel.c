@@ -478,8 +478,7 @@ static void one_slot(struct kunit *test)
 	script_close(script);
 }
 
-/* Where there was no place for that ack, the content still comes behind it */
-static void one_slot_and_a_full_queue(struct kunit *test)
+static struct script_end *open_one_slot(struct kunit *test)
 {
 	struct script_end *script = open_one(test, 1, 1);
 	struct rdmatensor_msg hello = {
@@ -491,6 +490,14 @@ static void one_slot_and_a_full_queue(struct kunit *test)
 				      end_put_message(script->end, &hello, 0));
 	KUNIT_EXPECT_STREQ(test, script_trace(script), "ack hello up");
 	DO(script, RX_ACK(""));
+	return script;
+}
+
+/* Where there was no place for that ack, the content still comes behind it */
+static void one_slot_and_a_full_queue(struct kunit *test)
+{
+	struct script_end *script = open_one_slot(test);
+
 	DO(script, PUBLISH(7, "x", 100, 1, ""));
 	DO(script, FULL);
 	DO(script, REQ_DEST(0, "x", 100, ""));
@@ -573,6 +580,12 @@ static void ack_fails(struct kunit *test)
 	script_up(script);
 	for (i = 0; i < 3; i++)
 		DO(script, RE(9, 100, ""));
+	DO(script, BREAK(-EIO));
+	DO(script, RE(9, 100, "down:-104(posting to the send queue failed)"));
+	script_close(script);
+
+	/* With one slot an ack does not wait for others */
+	script = open_one_slot(test);
 	DO(script, BREAK(-EIO));
 	DO(script, RE(9, 100, "down:-104(posting to the send queue failed)"));
 	script_close(script);
