@@ -21,6 +21,9 @@ struct context_list_net {
 	atomic_t seq;
 };
 
+/* Contexts that are looked at before others may have the lock */
+#define CONTEXT_LIST_STEPS 64
+
 static DEFINE_XARRAY_ALLOC1(context_list);
 static u32 context_list_next_id;
 static unsigned int context_list_net_id;
@@ -78,15 +81,31 @@ void rdmatensor_context_list_del(struct rdmatensor_context_listed *listed)
 	rdmatensor_owner_put(&listed->owner);
 }
 
+/*
+ * The next entry after @at, with the list's lock held, which is let go of now and then: a host
+ * may have very many contexts, and most of them are not the caller's.
+ */
+static struct rdmatensor_context_listed *context_list_step(unsigned long *at, unsigned int *steps)
+{
+	lockdep_assert_held(&context_list.xa_lock);
+	if (++*steps % CONTEXT_LIST_STEPS == 0) {
+		xa_unlock(&context_list);
+		cond_resched();
+		xa_lock(&context_list);
+	}
+	return xa_find_after(&context_list, at, ULONG_MAX, XA_PRESENT);
+}
+
 struct rdmatensor_context_listed *rdmatensor_context_list_next(const struct net *net, bool own,
 							       u32 *id)
 {
 	struct rdmatensor_context_listed *listed;
 	unsigned long at = *id;
+	unsigned int steps = 0;
 
 	xa_lock(&context_list);
 	do {
-		listed = xa_find_after(&context_list, &at, ULONG_MAX, XA_PRESENT);
+		listed = context_list_step(&at, &steps);
 	} while (listed && (listed->net != net ||
 			    (own && !rdmatensor_owner_is_caller(&listed->owner))));
 	if (listed) {
@@ -139,11 +158,13 @@ u32 rdmatensor_context_list_generation(const struct net *net)
 u32 rdmatensor_context_list_own_generation(const struct net *net)
 {
 	struct rdmatensor_context_listed *listed;
+	unsigned int steps = 0;
+	unsigned long at = 0;
 	u32 generation = 0;
-	unsigned long at;
 
+	/* One that changes when it has been passed is found changed by the next look */
 	xa_lock(&context_list);
-	xa_for_each(&context_list, at, listed)
+	while ((listed = context_list_step(&at, &steps)))
 		if (listed->net == net && rdmatensor_owner_is_caller(&listed->owner))
 			generation = jhash_2words(listed->id, atomic_read(&listed->changes),
 						  generation);

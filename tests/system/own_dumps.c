@@ -116,6 +116,25 @@ static void pair_begin(uint64_t pool_bytes)
 	pair_open(&p, pool_bytes, NULL);
 }
 
+/* Others, so many that they are not passed in one go */
+static int crowd[200];
+
+static void crowd_open(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < sizeof(crowd) / sizeof(*crowd); i++)
+		CHECK((crowd[i] = open("/dev/rdmatensor", O_RDWR | O_CLOEXEC)) >= 0);
+}
+
+static void crowd_close(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < sizeof(crowd) / sizeof(*crowd); i++)
+		close(crowd[i]);
+}
+
 /* This test's own */
 static int count_of(struct side *side, int command)
 {
@@ -258,7 +277,9 @@ TEST(own_dumps_are_the_users)
 	publish(&p.a, "t", 0, 64, 1, 0, 0);
 	EQ(stat("/dev/rdmatensor", &device), 0);
 	EQ(chmod("/dev/rdmatensor", 0666), 0);
+	crowd_open();
 	status = test_child(by_nobody);
+	crowd_close();
 	EQ(chmod("/dev/rdmatensor", device.st_mode & 0777), 0);
 	EQ(status, 0);
 	EQ(count_of(&p.a, RDMATENSOR_NL_CMD_CONTEXT_GET), 2);
@@ -358,12 +379,14 @@ TEST(own_dumps_say_what_has_changed)
 	for (i = 0; i < CONTEXTS; i++)
 		side_open(&sides[i], "dumped", 4096, 0, small);
 	fd = rdmatensor_fd(sides[0].rt);
+	crowd_open();
 	/* Not at once, if what other tests have left ends meanwhile */
 	for (i = 0; changed(fd, 0); i++)
 		CHECK(i < 1000);
 	EQ(changed(fd, 1), 1);
 	for (i = 0; changed(fd, 0); i++)
 		CHECK(i < 1000);
+	crowd_close();
 }
 
 /* Any place leads to objects, or to none */
