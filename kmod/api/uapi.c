@@ -168,9 +168,11 @@ static __poll_t uapi_poll(struct file *file, struct poll_table_struct *table)
 {
 	struct rdmatensor_context *context = file->private_data;
 
+	/* Before START, too: epoll waits where it has waited when the descriptor was added */
+	poll_wait(file, &context->poll_wait, table);
 	if (!rdmatensor_context_started(context))
 		return EPOLLERR;
-	return rdmatensor_ring_poll(&context->core.ring, file, table);
+	return rdmatensor_ring_poll(&context->core.ring);
 }
 
 static int uapi_mmap(struct file *file, struct vm_area_struct *vma)

@@ -90,6 +90,7 @@ struct rdmatensor_context *rdmatensor_context_open(void)
 	init_rwsem(&context->device_use);
 	mutex_init(&context->lock);
 	init_waitqueue_head(&context->removal);
+	init_waitqueue_head(&context->poll_wait);
 	context->net = get_net(current->nsproxy->net_ns);
 	context->memcg = get_mem_cgroup_from_mm(current->mm);
 	xa_init_flags(&context->tables, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
@@ -293,7 +294,7 @@ static int context_prepare(struct rdmatensor_context *context,
 		return -ENOMEM;
 	}
 
-	ret = rdmatensor_core_init(&context->core, start->ring_entries);
+	ret = rdmatensor_core_init(&context->core, start->ring_entries, &context->poll_wait);
 	if (ret) {
 		snprintf(start->cause, sizeof(start->cause),
 			 "START: ring_entries %u: no memory for a completion ring of %lu KiB and what goes with it (%d): free some, lower it, or raise RLIMIT_MEMLOCK (ulimit -l) or the limit of the memory cgroup",

@@ -37,6 +37,7 @@
  * @started: START has succeeded; the members below are valid (release/acquire)
  * @gone: the device is being removed, or was, since @adapter was bound
  * @removal: waiters that @gone must wake
+ * @poll_wait: poll(), of the ring as well (rdmatensor_core_init()), but from open() on
  * @adapter: device, port, GID
  * @holdings: pools, and what else the domain has; a reference
  * @domain: PD and registrations of @holdings, referenced; NULL: all use of the device has
@@ -69,6 +70,7 @@ struct rdmatensor_context {
 	bool started;
 	bool gone;
 	wait_queue_head_t removal;
+	wait_queue_head_t poll_wait;
 	struct rdmatensor_adapter adapter;
 	struct rdmatensor_holdings *holdings;
 	struct rdmatensor_domain *domain;

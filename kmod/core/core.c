@@ -8,7 +8,8 @@
 #include <kunit/visibility.h>
 #include "core/core.h"
 
-int rdmatensor_core_init(struct rdmatensor_core *core, u32 ring_entries)
+int rdmatensor_core_init(struct rdmatensor_core *core, u32 ring_entries,
+			 wait_queue_head_t *poll_wait)
 {
 	int ret;
 
@@ -23,7 +24,7 @@ int rdmatensor_core_init(struct rdmatensor_core *core, u32 ring_entries)
 	xa_init_flags(&core->shares, XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_BH |
 		      XA_FLAGS_ACCOUNT);
 
-	ret = rdmatensor_ring_init(&core->ring, ring_entries);
+	ret = rdmatensor_ring_init(&core->ring, ring_entries, poll_wait);
 	if (ret)
 		return ret;
 

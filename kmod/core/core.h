@@ -89,12 +89,14 @@ struct rdmatensor_core {
  * rdmatensor_core_init - an empty core, with one user: the caller
  * @core: filled
  * @ring_entries: capacity of the ring, a power of two
+ * @poll_wait: where poll() waits for it; outlives @core
  *
  * May sleep.
  *
  * Return: 0; -ENOMEM; an error of rdmatensor_ring_init().
  */
-int rdmatensor_core_init(struct rdmatensor_core *core, u32 ring_entries);
+int rdmatensor_core_init(struct rdmatensor_core *core, u32 ring_entries,
+			 wait_queue_head_t *poll_wait);
 
 /* Waits for all other users, then frees what @core owns. May sleep */
 void rdmatensor_core_destroy(struct rdmatensor_core *core);

@@ -32,13 +32,14 @@ unsigned long rdmatensor_ring_bytes(u32 entries)
 	return PAGE_ALIGN(PAGE_SIZE + (unsigned long)entries * sizeof(struct rdmatensor_cqe));
 }
 
-int rdmatensor_ring_init(struct rdmatensor_ring_state *ring, u32 entries)
+int rdmatensor_ring_init(struct rdmatensor_ring_state *ring, u32 entries,
+			 wait_queue_head_t *poll_wait)
 {
 	int ret;
 
 	memset(ring, 0, sizeof(*ring));
 	spin_lock_init(&ring->lock);
-	init_waitqueue_head(&ring->poll_wait);
+	ring->poll_wait = poll_wait;
 	init_waitqueue_head(&ring->submit_wait);
 
 	if (WARN_ON_ONCE(!is_power_of_2(entries) || entries > RDMATENSOR_RING_ENTRIES_MAX))
@@ -114,8 +115,8 @@ void rdmatensor_ring_complete(struct rdmatensor_ring_state *ring,
 	if (wake_submit)
 		wake_up_all(&ring->submit_wait);
 	/* The lock above orders the entry before this check of the queue */
-	if (wq_has_sleeper(&ring->poll_wait))
-		wake_up_interruptible_poll(&ring->poll_wait, EPOLLIN | EPOLLRDNORM);
+	if (wq_has_sleeper(ring->poll_wait))
+		wake_up_interruptible_poll(ring->poll_wait, EPOLLIN | EPOLLRDNORM);
 }
 
 /**
@@ -202,15 +203,12 @@ void rdmatensor_ring_over(struct rdmatensor_ring_state *ring)
 	ring->over = true;
 	spin_unlock_bh(&ring->lock);
 	/* Those too of whom one alone is to take an entry (EPOLLEXCLUSIVE) */
-	wake_up_interruptible_all(&ring->poll_wait);
+	wake_up_interruptible_all(ring->poll_wait);
 }
 
-__poll_t rdmatensor_ring_poll(struct rdmatensor_ring_state *ring, struct file *file,
-			      struct poll_table_struct *table)
+__poll_t rdmatensor_ring_poll(struct rdmatensor_ring_state *ring)
 {
 	__poll_t mask = 0;
-
-	poll_wait(file, &ring->poll_wait, table);
 
 	spin_lock_bh(&ring->lock);
 	if (ring_filled(ring))

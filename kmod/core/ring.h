@@ -29,7 +29,8 @@ struct file;
  * @wake_at: value of @head at which SUBMIT's waiters are woken
  * @has_waiters: @wake_at is valid
  * @over: the device has gone, and all channels have ended
- * @poll_wait: poll(), woken by each entry, and when it is over
+ * @poll_wait: poll(), woken by each entry, and when it is over; its owner's, for who polls may
+ *	have come before the ring is there, as epoll does, which waits where it waited first
  * @submit_wait: SUBMIT's waiters, woken at @wake_at
  */
 struct rdmatensor_ring_state {
@@ -44,7 +45,7 @@ struct rdmatensor_ring_state {
 	u32 wake_at;
 	bool has_waiters;
 	bool over;
-	wait_queue_head_t poll_wait;
+	wait_queue_head_t *poll_wait;
 	wait_queue_head_t submit_wait;
 };
 
@@ -62,7 +63,8 @@ unsigned long rdmatensor_ring_bytes(u32 entries);
  *
  * Return: 0; -ENOMEM: one of the two, or there is none; -EINTR: killed while it waited.
  */
-int rdmatensor_ring_init(struct rdmatensor_ring_state *ring, u32 entries);
+int rdmatensor_ring_init(struct rdmatensor_ring_state *ring, u32 entries,
+			 wait_queue_head_t *poll_wait);
 void rdmatensor_ring_destroy(struct rdmatensor_ring_state *ring);
 
 /**
@@ -91,8 +93,8 @@ void rdmatensor_ring_complete(struct rdmatensor_ring_state *ring,
 int rdmatensor_ring_wait(struct rdmatensor_ring_state *ring, u32 nr, u64 deadline_ns);
 /* The same, until head has come to @head or is past it, whatever the process has reaped */
 int rdmatensor_ring_wait_head(struct rdmatensor_ring_state *ring, u32 head, u64 deadline_ns);
-__poll_t rdmatensor_ring_poll(struct rdmatensor_ring_state *ring, struct file *file,
-			      struct poll_table_struct *table);
+/* What poll() is told, of who waits on @poll_wait already */
+__poll_t rdmatensor_ring_poll(struct rdmatensor_ring_state *ring);
 /*
  * The device has gone, and the entries of the channels' ends are there: poll() gives EPOLLERR from
  * now on, also to a process whose context had nothing that could end. What the CPU works on, and

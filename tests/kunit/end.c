@@ -378,7 +378,8 @@ struct end *end_open(struct kunit *test, u8 nr_lanes, u64 pool_bytes,
 	end->test = test;
 	key += 0x10000;
 	end->key = key;
-	KUNIT_ASSERT_EQ(test, rdmatensor_core_init(&end->core, 1024), 0);
+	init_waitqueue_head(&end->poll_wait);
+	KUNIT_ASSERT_EQ(test, rdmatensor_core_init(&end->core, 1024, &end->poll_wait), 0);
 	/* One item after the other, so that a case can hold them all up */
 	destroy_workqueue(end->core.wq);
 	end->core.wq = alloc_ordered_workqueue("rdmatensor_kunit", 0);

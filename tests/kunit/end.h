@@ -91,6 +91,7 @@ struct post {
  */
 struct end {
 	struct kunit *test;
+	wait_queue_head_t poll_wait;
 	struct rdmatensor_core core;
 	struct rdmatensor_pool *pool;
 	struct rdmatensor_pool *other;

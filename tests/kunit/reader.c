@@ -100,7 +100,7 @@ static int reader_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 		ret = take_read(lane, rdma_wr(wr));
 	}
 	spin_unlock(&lane->reader->lock);
-	wake_up_interruptible(&lane->reader->end->core.ring.poll_wait);
+	wake_up_interruptible(&lane->reader->end->poll_wait);
 	return ret;
 }
 
@@ -304,7 +304,7 @@ bool reader_has_ended(const struct reader *reader)
 
 bool reader_wait(struct reader *reader, u32 nr)
 {
-	wait_event_interruptible_timeout(reader->end->core.ring.poll_wait,
+	wait_event_interruptible_timeout(reader->end->poll_wait,
 					 READ_ONCE(reader->nr_posted) >= nr ||
 					 reader_has_ended(reader), PATIENCE);
 	return READ_ONCE(reader->nr_posted) >= nr;
@@ -333,7 +333,7 @@ bool reader_sleeps(struct reader *reader)
 
 void reader_end(struct reader *reader, struct rdmatensor_cqe *cqe)
 {
-	wait_event_interruptible_timeout(reader->end->core.ring.poll_wait,
+	wait_event_interruptible_timeout(reader->end->poll_wait,
 					 reader_has_ended(reader), PATIENCE);
 	KUNIT_ASSERT_TRUE(reader->test, end_reap(reader->end, cqe));
 	KUNIT_EXPECT_EQ(reader->test, cqe->type, RDMATENSOR_CQE_GATHER);

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -79,6 +80,67 @@ TEST(before_start)
 	EQ(rdmatensor_step_abort(rt, 1, -EIO, NULL), -ENOTCONN);
 	EQ(rdmatensor_configure(rt, 1, 1), -ENOTCONN);
 	CHECK(mmap(NULL, 4096, PROT_READ, MAP_SHARED, rdmatensor_fd(rt), 0) == MAP_FAILED);
+	rdmatensor_close(rt);
+}
+
+/* Return: what it says, 0 for nothing in @ms */
+static uint32_t epoll_says(int epoll, int ms)
+{
+	struct epoll_event event = { 0 };
+
+	return epoll_wait(epoll, &event, 1, ms) == 1 ? event.events : 0;
+}
+
+static void *epoll_until_entry(void *epoll)
+{
+	return (void *)(uintptr_t)epoll_says(*(int *)epoll, 20000);
+}
+
+/* epoll waits where it did when the descriptor was added, whatever START has come to since */
+TEST(epoll_that_was_there_before_start)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	struct rdmatensor_start start;
+	struct rdmatensor_pool pool;
+	struct rdmatensor_cqe cqe;
+	struct rdmatensor_op op;
+	struct rdmatensor *rt;
+	pthread_t threads[4];
+	unsigned int i;
+	int epolls[4];
+	void *said;
+
+	EQ(rdmatensor_open(NULL, &rt), 0);
+	for (i = 0; i < 4; i++) {
+		epolls[i] = epoll_create1(EPOLL_CLOEXEC);
+		EQ(epoll_ctl(epolls[i], EPOLL_CTL_ADD, rdmatensor_fd(rt), &event), 0);
+		EQ(epoll_says(epolls[i], 0), EPOLLERR);
+	}
+	rdmatensor_start_init(&start, "epoll");
+	strcpy(start.device_name, "mlx9_9");
+	EQ(rdmatensor_start(rt, &start), -ENODEV);
+	for (i = 0; i < 4; i++)
+		EQ(epoll_says(epolls[i], 0), EPOLLERR);
+	rdmatensor_start_init(&start, "epoll");
+	EQ(rdmatensor_start(rt, &start), 0);
+	for (i = 0; i < 4; i++) {
+		EQ(epoll_says(epolls[i], 0), 0);
+		EQ(pthread_create(&threads[i], NULL, epoll_until_entry, &epolls[i]), 0);
+	}
+	EQ(rdmatensor_pool_create(rt, 4096, &pool), 0);
+	rdmatensor_prep_fetch(&op, RDMATENSOR_CHANNEL_SELF, "nobody's", 0, pool.id, 0, 0,
+			      rdmatensor_deadline_ms(100), 1);
+	EQ(rdmatensor_submit(rt, &op, 1, 0, 0, NULL), 0);
+	for (i = 0; i < 4; i++) {
+		EQ(pthread_join(threads[i], &said), 0);
+		EQ((uintptr_t)said, EPOLLIN);
+	}
+	EQ(rdmatensor_reap(rt, &cqe, 1), 1);
+	EQ(cqe.result, -ETIMEDOUT);
+	for (i = 0; i < 4; i++) {
+		EQ(epoll_says(epolls[i], 0), 0);
+		close(epolls[i]);
+	}
 	rdmatensor_close(rt);
 }
 
