@@ -311,13 +311,31 @@ static bool is_missing(enum kind kind, unsigned int seconds, bool unplugs)
 	return true;
 }
 
+/* Nobody's operation of this kind went well */
+static bool is_opcode_missing(unsigned int opcode)
+{
+	unsigned int t;
+
+	for (t = 0; t < NR_WORKERS; t++)
+		if (__atomic_load_n(&workers[t].ops[opcode][0], __ATOMIC_RELAXED))
+			return false;
+	return true;
+}
+
 static bool is_any_missing(unsigned int seconds, bool unplugs)
 {
+	unsigned int opcode;
 	enum kind kind;
 
-	for (kind = 0; kind < NR_KINDS && !is_missing(kind, seconds, unplugs); kind++)
-		;
-	return kind < NR_KINDS;
+	for (kind = 0; kind < NR_KINDS; kind++)
+		if (is_missing(kind, seconds, unplugs))
+			return true;
+	for (opcode = 0; opcode < NR_OPCODES; opcode++)
+		if (is_opcode_missing(opcode))
+			return true;
+	return !__atomic_load_n(&shared->fetched, __ATOMIC_RELAXED) ||
+	       !__atomic_load_n(&shared->gathered, __ATOMIC_RELAXED) ||
+	       !__atomic_load_n(&shared->peer_bytes, __ATOMIC_RELAXED);
 }
 
 /*
