@@ -350,7 +350,8 @@ static void readlane_close(struct rdmatensor_readlane *lane)
 	rdmatensor_conn_disconnect(&lane->conn);
 	if (lane->conn.qp.qp) {
 		ib_drain_qp(lane->conn.qp.qp);
-		rdmatensor_hold("readlane_flushed");
+		if (lane->conn.active)
+			rdmatensor_hold("readlane_flushed");
 		rdmatensor_qp_free(&lane->conn.qp);
 		/* A drain that the device refused is not told of: what is left ends without the queue pair */
 		rdmatensor_readlane_drained(lane);
