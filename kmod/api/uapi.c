@@ -7,6 +7,7 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/nospec.h>
+#include <linux/poll.h>
 #include <linux/uaccess.h>
 #include "api/ioctl.h"
 #include "api/uapi.h"

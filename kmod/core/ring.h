@@ -10,9 +10,7 @@
 #include "core/charge.h"
 #include "rdmatensor.h"
 
-struct poll_table_struct;
 struct vm_area_struct;
-struct file;
 
 #define RDMATENSOR_RING_ENTRIES_MAX 1048576U
 

@@ -4,14 +4,14 @@
  *
  * A lane that fails, whatever the cause, goes to FAILED once, under its lock: nothing is
  * posted to it from then on. A work item then disconnects it, waits until the device has
- * returned all that was in flight (so that every list is done, and nothing writes to
- * a destination any more), and destroys the queue pair and the id. A lane that this side
- * connects is IDLE then and can be connected again; an accepted one is freed.
+ * returned all that was in flight, and destroys the queue pair: nothing writes to a
+ * destination any more, and whatever list is left is done. Last it destroys the id. A lane that
+ * this side connects is IDLE then and can be connected again; an accepted one is freed.
  *
  * A list is done when its last READ's completion is there: completions of a queue pair
  * come in the order of posting, failed and flushed ones too, so those before it have
  * ended. Where posting itself fails in the middle there is no last one; such a list, which
- * the lane keeps among those in flight, is done after the drain.
+ * the lane keeps among those in flight, is done when the queue pair is gone.
  *
  * A device completes what it was given, or says that it failed: nothing else bounds the time of
  * a READ, for which a gather waits, and with it the process. soft-RoCE has been seen to do
@@ -317,7 +317,7 @@ int rdmatensor_readlane_post(struct rdmatensor_readlane *lane, struct rdmatensor
 	readlane_add(lane, list);
 	ret = rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->conn.qp.qp, &wrs[0].wr, NULL);
 	spin_unlock_bh(&lane->lock);
-	/* Some may have been posted: the drain ends the list */
+	/* Some may have been posted: the end of the queue pair ends the list */
 	if (ret)
 		readlane_fail(lane);
 	return 0;
@@ -353,7 +353,10 @@ static void readlane_close(struct rdmatensor_readlane *lane)
 		if (lane->conn.active)
 			rdmatensor_hold("readlane_flushed");
 		rdmatensor_qp_free(&lane->conn.qp);
-		/* A drain that the device refused is not told of: what is left ends without the queue pair */
+		/*
+		 * A drain that the device refused is not told of, so no list ends before this. What
+		 * the CQ's poller has taken by then it may still complete
+		 */
 		rdmatensor_readlane_drained(lane);
 		WARN_ON_ONCE(lane->probes);
 	}

@@ -237,7 +237,7 @@ int rdmatensor_readlane_post(struct rdmatensor_readlane *lane, struct rdmatensor
 void rdmatensor_readlane_qp_event(struct ib_event *event, void *context);
 /*
  * None of the lane's READs is in flight any more: its lists are done that wait for a
- * completion which does not come. After the queue pair has been drained
+ * completion which does not come. After the queue pair has been destroyed
  */
 void rdmatensor_readlane_drained(struct rdmatensor_readlane *lane);
 
