@@ -34,7 +34,8 @@ else
 	echo "not ok 1 - the decoder, with status $rc: seed $seed"
 	rc=1
 fi
-# A run whose own messages never came past the first checks would say nothing
+# A run whose own messages never came past the first checks would say nothing: more than all
+# that it began from
 number=1
 for type in HELLO TENSOR_REQUEST META_DATA_RESPONSE TENSOR_RE_REQUEST ERROR_STATUS CANCEL \
 	TABLE_OPEN TABLE_INFO LIST LIST_INFO CONNECTION; do

@@ -109,7 +109,8 @@ static void read_seeds(const char *path)
 	}
 	if (dir)
 		closedir(dir);
-	qsort(hashes, nr_hashes, sizeof(*hashes), compare);
+	if (nr_hashes)
+		qsort(hashes, nr_hashes, sizeof(*hashes), compare);
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
@@ -133,7 +134,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	HOLDS(copy);
 	memcpy(copy, data, size);
 	tried++;
-	is_seed = !!bsearch(&hash, hashes, nr_hashes, sizeof(*hashes), compare);
+	is_seed = nr_hashes && bsearch(&hash, hashes, nr_hashes, sizeof(*hashes), compare);
 	fuzz_one(copy, size);
 	free(copy);
 	return 0;
