@@ -39,16 +39,20 @@ fetch_ends_well() {
 # longer than the default bound of ten
 export RDMATENSOR_HANDSHAKE_MS=30000
 
-# The kernel's words on a peer that is gone, so far
-gone() { dmesg | grep -cE 'down: the peer (does not answer|disconnected)'; }
+# The kernel's words on a peer that is gone, since the last begin_perf
+told_gone() {
+	dmesg | awk '/loss.sh: perf begins/ { told = 0 }
+		/down: the peer (does not answer|disconnected)/ { told = 1 }
+		END { exit !told }'
+}
 is_fetching() { "$tool" show contexts -j | jq -e 'any(.counters.fetched > 0)' >/dev/null; }
 
 # Fetches for longer than this takes, in the background, and it is into them
 begin_perf() {
-	gone_before=$(gone)
+	echo "loss.sh: perf begins" >/dev/kmsg
 	timeout 100 "$tool" perf "$LAB_PEER_IP:7001" -s 1048576 -q 16 -D 90 >/tmp/perf.out 2>&1 &
 	perf=$!
-	until_true is_fetching
+	until_true is_fetching || echo "perf does not fetch"
 }
 
 # They end with an error that says why, within that many seconds
@@ -59,7 +63,7 @@ perf_ends_within() {
 	cat /tmp/perf.out
 	echo "status $status after $((SECONDS - begin)) s"
 	((status != 0 && status != 124 && SECONDS - begin <= $1)) || return 1
-	grep -q 'perf: error' /tmp/perf.out && (($(gone) > gone_before))
+	grep -q 'perf: error' /tmp/perf.out && told_gone
 }
 
 # In both directions; and in the one of requests and acknowledgements alone. Soft-RoCE has

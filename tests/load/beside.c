@@ -77,7 +77,6 @@ static void deadline_beside_bulk(struct worker *worker, const char *peer)
 	       "a fetch beside bulk ends by its deadline within a second");
 	waits_beside_bulk(worker, peer);
 	worker_reap(worker);
-	result(bulk.flying > 0, "all of that was beside bulk");
 	whole = bulk_end(&bulk, rdmatensor_deadline_ms(LONG_END_MS));
 	result(whole, "the bulk that a deadline passed beside is whole");
 	is_down = worker_next(worker, RDMATENSOR_CQE_CHANNEL_DOWN, 0,

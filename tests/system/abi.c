@@ -100,12 +100,14 @@ static void *epoll_until_entry(void *epoll)
 TEST(epoll_that_was_there_before_start)
 {
 	struct epoll_event event = { .events = EPOLLIN };
+	struct rdmatensor_query query;
 	struct rdmatensor_start start;
 	struct rdmatensor_pool pool;
 	struct rdmatensor_cqe cqe;
 	struct rdmatensor_op op;
 	struct rdmatensor *rt;
 	pthread_t threads[4];
+	char addr[64];
 	unsigned int i;
 	int epolls[4];
 	void *said;
@@ -119,6 +121,13 @@ TEST(epoll_that_was_there_before_start)
 	rdmatensor_start_init(&start, "epoll");
 	strcpy(start.device_name, "mlx9_9");
 	EQ(rdmatensor_start(rt, &start), -ENODEV);
+	/* One that had its ring already */
+	side_open(&s, "taken", 4096, 1, NULL);
+	EQ(rdmatensor_query(s.rt, &query), 0);
+	rdmatensor_start_init(&start, "epoll");
+	test_addr(addr, sizeof(addr), query.listen_port);
+	EQ(rdmatensor_start_listen(&start, addr, NULL, 0), 0);
+	EQ(rdmatensor_start(rt, &start), -EADDRINUSE);
 	for (i = 0; i < 4; i++)
 		EQ(epoll_says(epolls[i], 0), EPOLLERR);
 	rdmatensor_start_init(&start, "epoll");

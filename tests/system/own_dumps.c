@@ -116,23 +116,27 @@ static void pair_begin(uint64_t pool_bytes)
 	pair_open(&p, pool_bytes, NULL);
 }
 
-/* Others, so many that they are not passed in one go */
+/* So many that they are not passed in one go; the caller's, and to others those of somebody else */
 static int crowd[200];
-
-static void crowd_open(void)
-{
-	unsigned int i;
-
-	for (i = 0; i < sizeof(crowd) / sizeof(*crowd); i++)
-		CHECK((crowd[i] = open("/dev/rdmatensor", O_RDWR | O_CLOEXEC)) >= 0);
-}
 
 static void crowd_close(void)
 {
 	unsigned int i;
 
+	for (i = 0; i < sizeof(crowd) / sizeof(*crowd); i++) {
+		if (crowd[i] > 0)
+			close(crowd[i]);
+		crowd[i] = 0;
+	}
+}
+
+static void crowd_open(void)
+{
+	unsigned int i;
+
+	test_at_end(crowd_close);
 	for (i = 0; i < sizeof(crowd) / sizeof(*crowd); i++)
-		close(crowd[i]);
+		CHECK((crowd[i] = open("/dev/rdmatensor", O_RDWR | O_CLOEXEC)) > 0);
 }
 
 /* This test's own */

@@ -324,7 +324,8 @@ static bool is_opcode_missing(unsigned int opcode)
 
 static bool is_any_missing(unsigned int seconds, bool unplugs)
 {
-	unsigned int opcode;
+	unsigned int opcode, t;
+	uint64_t late = 0;
 	enum kind kind;
 
 	for (kind = 0; kind < NR_KINDS; kind++)
@@ -333,7 +334,9 @@ static bool is_any_missing(unsigned int seconds, bool unplugs)
 	for (opcode = 0; opcode < NR_OPCODES; opcode++)
 		if (is_opcode_missing(opcode))
 			return true;
-	return !__atomic_load_n(&shared->fetched, __ATOMIC_RELAXED) ||
+	for (t = 0; t < NR_WORKERS; t++)
+		late |= __atomic_load_n(&workers[t].errors[START_LATE][EINVAL], __ATOMIC_RELAXED);
+	return !late || !__atomic_load_n(&shared->fetched, __ATOMIC_RELAXED) ||
 	       !__atomic_load_n(&shared->gathered, __ATOMIC_RELAXED) ||
 	       !__atomic_load_n(&shared->peer_bytes, __ATOMIC_RELAXED);
 }
