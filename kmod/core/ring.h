@@ -53,6 +53,7 @@ unsigned long rdmatensor_ring_bytes(u32 entries);
  * rdmatensor_ring_init - a ring that is empty
  * @ring: filled
  * @entries: rounded up to a power of two by the caller
+ * @poll_wait: the owner's, for @ring->poll_wait; outlives @ring
  *
  * The ring is memory that is not swapped, like a pool, and up to 200 MB of it: it is locked
  * memory of the caller's user (rdmatensor_charge()), and its pages are the caller's memory

@@ -11,6 +11,7 @@
 #include "fuzz.h"
 
 #define KINDS_MAX 256
+#define SEEDS_MAX 16384
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
@@ -26,7 +27,7 @@ static unsigned long long tried;
 static const char *seed_dir;
 static unsigned int nr_seeds;
 /* Of all files of the corpus before it grows, in order */
-static uint64_t *hashes;
+static uint64_t hashes[SEEDS_MAX];
 static size_t nr_hashes;
 /* The input is one of these */
 static bool is_seed;
@@ -103,14 +104,12 @@ static void read_seeds(const char *path)
 		close(fd);
 		if (len < 0)
 			continue;
-		hashes = realloc(hashes, (nr_hashes + 1) * sizeof(*hashes));
-		HOLDS(hashes);
+		HOLDS(nr_hashes < SEEDS_MAX);
 		hashes[nr_hashes++] = hash_of(data, (size_t)len);
 	}
 	if (dir)
 		closedir(dir);
-	if (nr_hashes)
-		qsort(hashes, nr_hashes, sizeof(*hashes), compare);
+	qsort(hashes, nr_hashes, sizeof(*hashes), compare);
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
@@ -134,7 +133,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	HOLDS(copy);
 	memcpy(copy, data, size);
 	tried++;
-	is_seed = nr_hashes && bsearch(&hash, hashes, nr_hashes, sizeof(*hashes), compare);
+	is_seed = bsearch(&hash, hashes, nr_hashes, sizeof(*hashes), compare);
 	fuzz_one(copy, size);
 	free(copy);
 	return 0;

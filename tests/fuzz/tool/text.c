@@ -52,7 +52,7 @@ size_t text_from(const char *words, char *text, size_t room)
 
 void seed_text(uint8_t how, const char *words)
 {
-	char text[4000];
+	char text[4000] = "";
 
 	seed_with(how, text, text_from(words, text, sizeof(text)));
 }

@@ -2,25 +2,19 @@
 /*
  * Changes that leave a text whole: numbers and words of it change places.
  */
-#include <stdbool.h>
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "words.h"
 
-static bool is_digit(uint8_t byte)
+static int is_of_word(int byte)
 {
-	return byte >= '0' && byte <= '9';
+	return isalnum(byte) || byte == '.' || byte == '_';
 }
 
-static bool is_of_word(uint8_t byte)
-{
-	return is_digit(byte) || byte == '.' || byte == '_' || (byte >= 'a' && byte <= 'z') ||
-	       (byte >= 'A' && byte <= 'Z');
-}
-
-static size_t run_at(const uint8_t *data, size_t size, size_t at, bool (*of)(uint8_t byte))
+static size_t run_at(const uint8_t *data, size_t size, size_t at, int (*of)(int byte))
 {
 	size_t end = at;
 
@@ -30,7 +24,7 @@ static size_t run_at(const uint8_t *data, size_t size, size_t at, bool (*of)(uin
 }
 
 /* One of the text's numbers or words, and where it is; 0: there are none */
-static size_t run_in(const uint8_t *data, size_t size, bool (*of)(uint8_t byte), unsigned int which,
+static size_t run_in(const uint8_t *data, size_t size, int (*of)(int byte), unsigned int which,
 		     size_t *at)
 {
 	size_t i, len, nr = 0;
@@ -62,8 +56,8 @@ size_t swap_number(uint8_t *data, size_t size, size_t max_size, unsigned int see
 	size_t from, to, len, room;
 	char number[24];
 
-	len = run_in(data, size, is_digit, seed & 0xff, &from);
-	room = run_in(data, size, is_digit, seed >> 8 & 0xff, &to);
+	len = run_in(data, size, isdigit, seed & 0xff, &from);
+	room = run_in(data, size, isdigit, seed >> 8 & 0xff, &to);
 	if (!len || !room || len > 19)
 		return LLVMFuzzerMutate(data, size, max_size);
 	memcpy(number, data + from, len);
