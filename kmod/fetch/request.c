@@ -569,8 +569,8 @@ static int request_expose(struct rdmatensor_request *req, gfp_t gfp)
 }
 
 /*
- * What has begun on several lanes is written whole, and whether the tensor is a view with short
- * runs its publisher alone knows
+ * What has begun on several lanes is written whole, before what nobody cancels, and whether the
+ * tensor is a view with short runs its publisher alone knows
  */
 static u64 request_cost(const struct rdmatensor_request *req)
 {

@@ -20,6 +20,7 @@
  * deficit round robin, a chunk in each turn. Contents that have not begun yet may post, all
  * of them together, as much as the others have since: so a small one passes the large ones,
  * and however many small ones come, half of the lane is the large ones'.
+ * A large one that cannot be dropped when it is cancelled passes the other large ones.
  * Messages are not counted: they are short, and their number is bounded by the slots.
  *
  * Strict mode. All of the channel's queue pairs are in a domain of its own. What a message tells
@@ -200,6 +201,7 @@ static void channel_init_lane(struct rdmatensor_channel *channel, u8 index)
 	lane->sendq_free = channel->params->queue_depth;
 	lane->max_sge = CHANNEL_SGES;
 	INIT_LIST_HEAD(&lane->fresh);
+	INIT_LIST_HEAD(&lane->hastened);
 	INIT_LIST_HEAD(&lane->writes);
 	dql_init(&lane->limit, HZ);
 	lane->limit.min_limit = CHANNEL_CHUNK_LEAST;
@@ -537,6 +539,7 @@ void rdmatensor_channel_down(struct rdmatensor_channel *channel)
 		struct rdmatensor_lane *lane = &channel->lanes[i];
 
 		list_splice_init(&lane->fresh, &lane->writes);
+		list_splice_init(&lane->hastened, &lane->writes);
 		list_for_each_entry_safe(part, next, &lane->writes, item)
 			list_del_init(&part->item);
 	}
@@ -583,7 +586,8 @@ EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_close_exposure);
 
 static bool channel_waits(const struct rdmatensor_lane *lane)
 {
-	return !list_empty(&lane->fresh) || !list_empty(&lane->writes);
+	return !list_empty(&lane->fresh) || !list_empty(&lane->hastened) ||
+	       !list_empty(&lane->writes);
 }
 
 /* What is posted stays posted: the bound holds from the next write on */
@@ -612,6 +616,7 @@ void rdmatensor_channel_write(struct rdmatensor_channel *channel,
 	write->parts_left = write->nr_parts;
 	write->open = false;
 	write->dropped = false;
+	write->hastened = false;
 	for (i = 0; i < write->nr_parts; i++) {
 		struct rdmatensor_part *part = &write->parts[i];
 		struct rdmatensor_lane *lane = &channel->lanes[i];
@@ -632,6 +637,32 @@ void rdmatensor_channel_write(struct rdmatensor_channel *channel,
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_channel_write);
 
+static u32 channel_chunk(const struct rdmatensor_lane *lane)
+{
+	return clamp_t(u32, round_down(lane->limit.limit, SZ_4K), CHANNEL_CHUNK_LEAST,
+		       CHANNEL_CHUNK_MOST);
+}
+
+/*
+ * Its peer waits for the answer, and its memory is not its own until then. Before what nobody has
+ * cancelled it takes the time of its own bytes, which is what the peer allows for. By turns it
+ * takes the time of all, in which the peer hears nothing
+ */
+static void channel_hasten(struct rdmatensor_channel *channel, struct rdmatensor_write *write)
+{
+	int i;
+
+	write->hastened = true;
+	for (i = 0; i < write->nr_parts; i++) {
+		struct rdmatensor_part *part = &write->parts[i];
+
+		if (part->posted)
+			continue;
+		part->deficit = channel_chunk(&channel->lanes[i]);
+		list_move_tail(&part->item, &channel->lanes[i].hastened);
+	}
+}
+
 bool rdmatensor_channel_drop(struct rdmatensor_channel *channel,
 			     struct rdmatensor_write *write)
 {
@@ -642,8 +673,10 @@ bool rdmatensor_channel_drop(struct rdmatensor_channel *channel,
 	 * The answer to the CANCEL goes over lane 0, behind what was written there. Of other
 	 * lanes only their own last write says that nothing more will come
 	 */
-	if (write->nr_parts > 1 && write->open)
+	if (write->nr_parts > 1 && write->open) {
+		channel_hasten(channel, write);
 		return false;
+	}
 	for (i = 0; i < write->nr_parts; i++) {
 		struct rdmatensor_part *part = &write->parts[i];
 
@@ -754,12 +787,6 @@ static int channel_post_invalidation(struct rdmatensor_channel *channel)
 	if (!rdmatensor_exposure_next(exposure))
 		list_del_init(&exposure->item);
 	return 0;
-}
-
-static u32 channel_chunk(const struct rdmatensor_lane *lane)
-{
-	return clamp_t(u32, round_down(lane->limit.limit, SZ_4K), CHANNEL_CHUNK_LEAST,
-		       CHANNEL_CHUNK_MOST);
 }
 
 /* @bytes of the source from @from on, or as many as the entries have room for */
@@ -897,6 +924,12 @@ static int channel_post_fresh(struct rdmatensor_lane *lane, struct rdmatensor_pa
 	return 0;
 }
 
+static struct rdmatensor_part *channel_next_part(struct rdmatensor_lane *lane)
+{
+	return list_first_entry_or_null(&lane->hastened, struct rdmatensor_part, item) ?:
+	       list_first_entry_or_null(&lane->writes, struct rdmatensor_part, item);
+}
+
 /* Posts one write of whose turn it is; as many bytes may the fresh ones post then */
 static int channel_post_turn(struct rdmatensor_lane *lane, struct rdmatensor_part *part)
 {
@@ -910,7 +943,8 @@ static int channel_post_turn(struct rdmatensor_lane *lane, struct rdmatensor_par
 	lane->fresh_quota = min_t(s32, lane->fresh_quota + cost, channel_chunk(lane));
 	if (!part->posted && !part->deficit) {
 		part->deficit = channel_chunk(lane);
-		list_move_tail(&part->item, &lane->writes);
+		if (!part->write->hastened)
+			list_move_tail(&part->item, &lane->writes);
 	}
 	return 0;
 }
@@ -923,7 +957,7 @@ static int channel_post_contents(struct rdmatensor_lane *lane)
 	while (!ret && lane->sendq_free > RDMATENSOR_SENDQ_RESERVE &&
 	       dql_avail(&lane->limit) >= 0) {
 		fresh = channel_fresh_part(lane);
-		part = list_first_entry_or_null(&lane->writes, struct rdmatensor_part, item);
+		part = channel_next_part(lane);
 		/* Without the others there is nothing to owe */
 		if (!part)
 			lane->fresh_quota = 0;

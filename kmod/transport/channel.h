@@ -81,6 +81,7 @@ struct rdmatensor_txmsg {
  *        before. Calls rdmatensor_channel_written()
  * @open: something of it has been posted; counts in channel->writes_open
  * @dropped: the peer has not got all of it, and will not
+ * @hastened: the peer does not want it, and gets all of it: before what it wants
  * @nr_parts: valid members of @parts
  * @parts_left: parts that have not completed
  * @parts: one for each lane
@@ -99,6 +100,7 @@ struct rdmatensor_write {
 	void (*done)(struct rdmatensor_write *write);
 	bool open;
 	bool dropped;
+	bool hastened;
 	u8 nr_parts;
 	u8 parts_left;
 	struct rdmatensor_part *parts;
@@ -400,9 +402,9 @@ void rdmatensor_channel_contend(struct rdmatensor_channel *channel);
 void rdmatensor_channel_write(struct rdmatensor_channel *channel,
 			      struct rdmatensor_write *write);
 /*
- * Posts no more of the write, unless it goes over several lanes and has begun. Return: true:
- * nothing of it is in flight, and done() will not be called; false: it will be called, as
- * without the drop
+ * Posts no more of the write; of one that goes over several lanes and has begun, all, before what
+ * nobody drops. Return: true: nothing of it is in flight, and done() will not be called; false: it
+ * will be called, as without the drop
  */
 bool rdmatensor_channel_drop(struct rdmatensor_channel *channel,
 			     struct rdmatensor_write *write);

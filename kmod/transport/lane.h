@@ -57,8 +57,10 @@ struct rdmatensor_part {
  * @nr_recvs: receives that are kept posted
  * @max_sge: entries that a write may have
  * @fresh: parts of which nothing has been posted
- * @fresh_quota: bytes that those may post before @writes go on; negative: what they owe
- * @writes: the other parts with something to post; the first one's turn is next, or now
+ * @fresh_quota: bytes that those may post before the others go on; negative: what they owe
+ * @hastened: parts that the peer waits to be rid of, the oldest CANCEL's first
+ * @writes: the other parts with something to post, which wait for those; the first one's turn is
+ *          next, or now
  * @limit: of posted content bytes: as many as keep the wire busy
  * @completed: of those, bytes that have not been reported to @limit
  * @contended: jiffies at which the last one came that had to wait for what is posted
@@ -76,6 +78,7 @@ struct rdmatensor_lane {
 	u8 max_sge;
 	struct list_head fresh;
 	s32 fresh_quota;
+	struct list_head hastened;
 	struct list_head writes;
 	struct dql limit;
 	u32 completed;

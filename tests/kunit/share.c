@@ -13,8 +13,8 @@
 /* What a lane may have posted that nobody short waits for, in lane_bytes */
 #define ALONE ((u64)4)
 
-static struct script_end *open_with(struct kunit *test, u32 max_requests,
-				    const struct rdmatensor_channel_params *with)
+static struct script_end *open_lanes(struct kunit *test, u8 lanes, u32 max_requests,
+				     const struct rdmatensor_channel_params *with)
 {
 	struct rdmatensor_channel_params params = *with;
 	struct script_end *script = kunit_kzalloc(test, sizeof(*script), GFP_KERNEL);
@@ -25,9 +25,15 @@ static struct script_end *open_with(struct kunit *test, u32 max_requests,
 	params.stripe_bytes = SZ_1G;
 	seq_buf_init(&script->trace, script->text, sizeof(script->text));
 	init_completion(&script->go);
-	script->end = end_open(test, 1, SZ_4M, &params);
+	script->end = end_open(test, lanes, SZ_4M, &params);
 	script_up(script);
 	return script;
+}
+
+static struct script_end *open_with(struct kunit *test, u32 max_requests,
+				    const struct rdmatensor_channel_params *with)
+{
+	return open_lanes(test, 1, max_requests, with);
 }
 
 static struct script_end *open(struct kunit *test, u32 max_requests)
@@ -35,8 +41,8 @@ static struct script_end *open(struct kunit *test, u32 max_requests)
 	return open_with(test, max_requests, &end_params);
 }
 
-/* The peer asks for tensor number @index, which is there */
-static void request(struct script_end *script, u32 index, u64 bytes)
+/* The peer asks for tensor number @index, which is there, in so many parts */
+static void request_parts(struct script_end *script, u32 index, u64 bytes, u8 parts)
 {
 	struct end *end = script->end;
 	char name[8];
@@ -46,7 +52,7 @@ static void request(struct script_end *script, u32 index, u64 bytes)
 	};
 	struct rdmatensor_msg msg = {
 		.type = RDMATENSOR_WIRE_TENSOR_REQUEST, .request_index = index, .name = name,
-		.step_id = 1, SCRIPT_DEST(bytes, 1),
+		.step_id = 1, SCRIPT_DEST(bytes, parts),
 	};
 	static const __le32 rkeys[160];
 
@@ -70,37 +76,52 @@ static void request(struct script_end *script, u32 index, u64 bytes)
 	script_trace(script);
 }
 
-/* What is posted of a content and has not completed; @index U32_MAX: of all */
-static u64 posted(struct script_end *script, u32 index)
+static void request(struct script_end *script, u32 index, u64 bytes)
+{
+	request_parts(script, index, bytes, 1);
+}
+
+/* What a lane has posted of a content that has not completed; @index U32_MAX: of all */
+static u64 posted_on(struct script_end *script, u8 lane, u32 index)
 {
 	struct post *post;
 	u64 bytes = 0;
 
 	spin_lock_bh(&script->end->channel->lock);
-	list_for_each_entry(post, &script->end->posted[0], item)
+	list_for_each_entry(post, &script->end->posted[lane], item)
 		if (post->kind == POST_WRITE && (index == U32_MAX || post->index == index))
 			bytes += post->bytes;
 	spin_unlock_bh(&script->end->channel->lock);
 	return bytes;
 }
 
-/* The device says that @bytes are done, in one interrupt. Their contents, in @of */
-static void complete_bytes(struct script_end *script, u64 bytes, u64 *of)
+static u64 posted(struct script_end *script, u32 index)
+{
+	return posted_on(script, 0, index);
+}
+
+/* The device says that @bytes are done on a lane, in one interrupt. Their contents, in @of */
+static void complete_on(struct script_end *script, u8 lane, u64 bytes, u64 *of)
 {
 	struct post *post;
 
 	local_bh_disable();
-	while (bytes && (post = end_first(script->end, 0))) {
+	while (bytes && (post = end_first(script->end, lane))) {
 		u64 done = post->bytes;
 
 		if (post->kind != POST_WRITE)
 			done = 0;
 		else if (of)
 			of[post->index] += done;
-		end_complete(script->end, 0);
+		end_complete(script->end, lane);
 		bytes -= min(bytes, done);
 	}
 	local_bh_enable();
+}
+
+static void complete_bytes(struct script_end *script, u64 bytes, u64 *of)
+{
+	complete_on(script, 0, bytes, of);
 }
 
 static void bounded(struct kunit *test)
@@ -444,6 +465,79 @@ static void cancelled_in_its_turn(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, script->end->left, 1);
 }
 
+/* Both lanes go on by a write, until that has happened. Return: bytes of others than @but */
+static u64 until(struct script_end *script, const char *trace, u32 but)
+{
+	u64 of[8] = {}, others = 0;
+	u32 i;
+
+	while (posted_on(script, 0, U32_MAX) || posted_on(script, 1, U32_MAX)) {
+		for (i = 0; i < 2; i++)
+			complete_on(script, i, 1, of);
+		if (strstr(script_trace(script), trace))
+			break;
+	}
+	for (i = 0; i < ARRAY_SIZE(of); i++)
+		others += i == but ? 0 : of[i];
+	return others;
+}
+
+/*
+ * What has begun on two lanes is written to its end, and its peer waits for that. It passes the
+ * others, the first that was cancelled before the next one, and is passed by what is short
+ */
+static void cancelled_on_two_lanes(struct kunit *test)
+{
+	static const struct script_step of_2 = CANCEL_OF(2, ""), of_1 = CANCEL_OF(1, "");
+	/* What is in flight, and may go on by then */
+	const u64 before = 2 * (LIMIT + CHUNK);
+	struct script_end *script = open_lanes(test, 2, 8, &end_params);
+	u64 of[8] = {};
+	u32 i;
+
+	for (i = 0; i < 3; i++)
+		request_parts(script, i, SZ_1M, 2);
+	for (i = 0; i < 8 * CHUNK / KEY; i++) {
+		complete_on(script, 0, KEY, of);
+		complete_on(script, 1, KEY, of);
+	}
+	for (i = 0; i < 3; i++) {
+		KUNIT_EXPECT_GT(test, of[i], 0);
+		KUNIT_EXPECT_LT(test, of[i], SZ_1M - 2 * LIMIT);
+	}
+	script_trace(script);
+	script_do(script, &of_2);
+	script_do(script, &of_1);
+	request(script, 3, SZ_4K);
+	KUNIT_EXPECT_LE(test, until(script, "pub3:0", 3), before);
+	KUNIT_EXPECT_LE(test, until(script, "cancelled#2", 2), before);
+	KUNIT_EXPECT_LE(test, until(script, "cancelled#1", 1), before);
+	until(script, "never", U32_MAX);
+	KUNIT_EXPECT_EQ(test, end_stat(script->end, RDMATENSOR_STAT_SERVED), 4);
+	script_close(script);
+}
+
+/* What has begun on one lane and has all of it there, and waits for its first turn on the other */
+static void cancelled_before_the_second_lane(struct kunit *test)
+{
+	static const struct script_step cancel = CANCEL_OF(5, "");
+	struct script_end *script = open_lanes(test, 2, 8, &end_params);
+	u32 i;
+
+	/* Of lane 0 alone: lane 1 has nothing else to do */
+	for (i = 0; i < 5; i++)
+		request(script, i, LARGE);
+	request_parts(script, 5, LARGE, 2);
+	KUNIT_EXPECT_EQ(test, posted_on(script, 0, 5), 0);
+	KUNIT_EXPECT_GT(test, posted_on(script, 1, 5), 0);
+	script_trace(script);
+	script_do(script, &cancel);
+	KUNIT_EXPECT_LE(test, until(script, "cancelled#5", 5), (u64)LIMIT + CHUNK);
+	until(script, "never", U32_MAX);
+	KUNIT_EXPECT_EQ(test, end_stat(script->end, RDMATENSOR_STAT_SERVED), 6);
+	script_close(script);
+}
+
 /* Nothing is posted for a request that is new to the peer before the old response is free */
 static void responses_are_enough(struct kunit *test)
 {
@@ -589,6 +683,8 @@ static struct kunit_case share_tests[] = {
 	KUNIT_CASE(flood_of_tails),
 	KUNIT_CASE(flood_of_empty),
 	KUNIT_CASE(cancelled_in_its_turn),
+	KUNIT_CASE(cancelled_on_two_lanes),
+	KUNIT_CASE(cancelled_before_the_second_lane),
 	KUNIT_CASE(responses_are_enough),
 	KUNIT_CASE(few_sges),
 	KUNIT_CASE(short_runs),

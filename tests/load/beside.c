@@ -14,6 +14,9 @@
 #define LONG_END_MS 120000
 /* Most of what a bulk of 128 MB has room for: what the wire does varies over a second */
 #define SAMPLES 201
+/* On two lanes */
+#define CUT_BYTES (UINT64_C(8) << 20)
+#define CUT_NR 12
 /* Of what waits beside them */
 #define WAIT_MS 1000
 
@@ -95,6 +98,49 @@ static void deadline_beside_bulk(struct worker *worker, const char *peer)
 	worker_free(worker, at);
 }
 
+/*
+ * What has begun on two lanes is written to its end. By turns with the others it would end when they
+ * do, and nothing come from the peer until then: of longer ones for longer than its answer to the
+ * CANCEL is waited for
+ */
+static void deadline_of_the_cut(const char *peer)
+{
+	struct rdmatensor_cqe cqe = { 0 }, down;
+	uint64_t number = worker_number(), at, began, took, all;
+	struct worker worker;
+	struct rdmatensor_op op;
+	struct bulk bulk;
+	bool came, whole, is_down;
+	char name[48];
+
+	setenv("RDMATENSOR_LANES", "2", 1);
+	setenv("RDMATENSOR_STRIPE_BYTES", "65536", 1);
+	worker_open(&worker, "cut", (CUT_NR + 2) * CUT_BYTES, NULL);
+	unsetenv("RDMATENSOR_LANES");
+	unsetenv("RDMATENSOR_STRIPE_BYTES");
+	worker_connect(&worker, peer);
+	at = worker_alloc(&worker, CUT_BYTES);
+	bulk_init(&bulk, &worker, CUT_BYTES, CUT_NR);
+	began = rdmatensor_now_ns();
+	rdmatensor_prep_fetch(&op, worker.channel, perf_name(CUT_BYTES, name), 0, worker.pool.id,
+			      at, CUT_BYTES, began + 200 * MS, number);
+	worker_submit(&worker, &op);
+	bulk_begin(&bulk, false);
+	came = worker_next(&worker, RDMATENSOR_CQE_FETCH, number,
+			   rdmatensor_deadline_ms(LONG_END_MS), &cqe);
+	took = rdmatensor_now_ns() - began;
+	whole = bulk_end(&bulk, rdmatensor_deadline_ms(LONG_END_MS));
+	all = rdmatensor_now_ns() - began;
+	printf("# a deadline of 200 ms of a fetch on two lanes beside %d: \"%s\" after %" PRIu64 " ms, all after %" PRIu64 "\n",
+	       CUT_NR, strerror(-cqe.result), took / MS, all / MS);
+	result(came && (!cqe.result || cqe.result == -ETIMEDOUT) && 2 * took < all,
+	       "a fetch on two lanes whose deadline has passed ends before the others");
+	result(whole, "the others are whole");
+	is_down = worker_next(&worker, RDMATENSOR_CQE_CHANNEL_DOWN, 0, rdmatensor_now_ns(), &down);
+	result(!is_down, "the channel whose fetch on two lanes had a deadline is up");
+	worker_close(&worker);
+}
+
 static uint64_t median(uint64_t *samples, unsigned int n)
 {
 	qsort(samples, n, sizeof(*samples), compare_u64);
@@ -160,6 +206,7 @@ int beside_run(const char *peer)
 	worker_connect(&worker, peer);
 	deadline_beside_bulk(&worker, peer);
 	worker_close(&worker);
+	deadline_of_the_cut(peer);
 	worker_open(&worker, "small", 9 * LONG_BYTES, NULL);
 	worker_connect(&worker, peer);
 	small_behind_bulk(&worker);
