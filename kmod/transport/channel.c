@@ -643,10 +643,22 @@ static u32 channel_chunk(const struct rdmatensor_lane *lane)
 		       CHANNEL_CHUNK_MOST);
 }
 
+static void channel_hasten_part(struct rdmatensor_lane *lane, struct rdmatensor_part *part)
+{
+	struct list_head *at;
+
+	list_for_each(at, &lane->hastened)
+		if (list_entry(at, struct rdmatensor_part, item)->write->bytes > part->write->bytes)
+			break;
+	part->deficit = channel_chunk(lane);
+	list_move_tail(&part->item, at);
+}
+
 /*
- * Its peer waits for the answer, and its memory is not its own until then. Before what nobody has
- * cancelled it takes the time of its own bytes, which is what the peer allows for. By turns it
- * takes the time of all, in which the peer hears nothing
+ * Its peer waits for the answer, and its memory is not its own until then. It allows the answer the
+ * time of the content's own bytes, from the last one on that has come. By turns with others it would
+ * take the time of all, in which the peer hears nothing; before what nobody has cancelled, and what
+ * is longer, it does not
  */
 static void channel_hasten(struct rdmatensor_channel *channel, struct rdmatensor_write *write)
 {
@@ -656,10 +668,8 @@ static void channel_hasten(struct rdmatensor_channel *channel, struct rdmatensor
 	for (i = 0; i < write->nr_parts; i++) {
 		struct rdmatensor_part *part = &write->parts[i];
 
-		if (part->posted)
-			continue;
-		part->deficit = channel_chunk(&channel->lanes[i]);
-		list_move_tail(&part->item, &channel->lanes[i].hastened);
+		if (!part->posted)
+			channel_hasten_part(&channel->lanes[i], part);
 	}
 }
 

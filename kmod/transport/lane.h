@@ -58,7 +58,7 @@ struct rdmatensor_part {
  * @max_sge: entries that a write may have
  * @fresh: parts of which nothing has been posted
  * @fresh_quota: bytes that those may post before the others go on; negative: what they owe
- * @hastened: parts that the peer waits to be rid of, the oldest CANCEL's first
+ * @hastened: parts of contents that the peer waits to be rid of, the shortest content's first
  * @writes: the other parts with something to post, which wait for those; the first one's turn is
  *          next, or now
  * @limit: of posted content bytes: as many as keep the wire busy

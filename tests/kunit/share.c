@@ -343,20 +343,28 @@ static void lane_bytes(struct kunit *test)
 }
 
 /* Two large ones go side by side, a chunk each */
+static void side_by_side(struct script_end *script, u32 one, u32 other)
+{
+	struct kunit *test = script->end->test;
+	u64 of[8] = {};
+
+	request(script, one, LARGE);
+	request(script, other, LARGE);
+	while (of[one] + posted(script, one) < LARGE) {
+		complete_bytes(script, KEY, of);
+		KUNIT_EXPECT_LE(test, abs_diff(of[one] + posted(script, one),
+					       of[other] + posted(script, other)),
+				LIMIT + CHUNK + KEY);
+	}
+	/* The first had what was posted before the second came */
+	KUNIT_EXPECT_GE(test, of[other], LARGE - LIMIT - 2 * CHUNK);
+}
+
 static void fair(struct kunit *test)
 {
 	struct script_end *script = open(test, 8);
-	u64 of[2] = {};
 
-	request(script, 0, LARGE);
-	request(script, 1, LARGE);
-	while (of[0] + posted(script, 0) < LARGE) {
-		complete_bytes(script, KEY, of);
-		KUNIT_EXPECT_LE(test, abs_diff(of[0] + posted(script, 0),
-					       of[1] + posted(script, 1)), LIMIT + CHUNK + KEY);
-	}
-	/* The first had what was posted before the second came */
-	KUNIT_EXPECT_GE(test, of[1], LARGE - LIMIT - 2 * CHUNK);
+	side_by_side(script, 0, 1);
 	script_close(script);
 }
 
@@ -484,7 +492,7 @@ static u64 until(struct script_end *script, const char *trace, u32 but)
 
 /*
  * What has begun on two lanes is written to its end, and its peer waits for that. It passes the
- * others, the first that was cancelled before the next one, and is passed by what is short
+ * others, and is passed by what is short. Of two that are as long it is the first
  */
 static void cancelled_on_two_lanes(struct kunit *test)
 {
@@ -514,6 +522,32 @@ static void cancelled_on_two_lanes(struct kunit *test)
 	KUNIT_EXPECT_LE(test, until(script, "cancelled#1", 1), before);
 	until(script, "never", U32_MAX);
 	KUNIT_EXPECT_EQ(test, end_stat(script->end, RDMATENSOR_STAT_SERVED), 4);
+	/* What serves those that come then, and has served these, does not pass any more */
+	side_by_side(script, 4, 5);
+	script_close(script);
+}
+
+/* The short one does not wait for the long one that was cancelled before */
+static void cancelled_short_and_long(struct kunit *test)
+{
+	static const struct script_step of_0 = CANCEL_OF(0, ""), of_1 = CANCEL_OF(1, "");
+	struct script_end *script = open_lanes(test, 2, 8, &end_params);
+	u32 i;
+
+	request_parts(script, 0, SZ_1M, 2);
+	request_parts(script, 1, SZ_512K, 2);
+	request_parts(script, 2, SZ_1M, 2);
+	for (i = 0; i < 6 * CHUNK / KEY; i++) {
+		complete_on(script, 0, KEY, NULL);
+		complete_on(script, 1, KEY, NULL);
+	}
+	script_trace(script);
+	script_do(script, &of_0);
+	script_do(script, &of_1);
+	KUNIT_EXPECT_LE(test, until(script, "cancelled#1", 1), (u64)2 * (LIMIT + CHUNK));
+	KUNIT_EXPECT_LE(test, until(script, "cancelled#0", 0), (u64)2 * (LIMIT + CHUNK));
+	until(script, "never", U32_MAX);
+	KUNIT_EXPECT_EQ(test, end_stat(script->end, RDMATENSOR_STAT_SERVED), 3);
 	script_close(script);
 }
 
@@ -684,6 +718,7 @@ static struct kunit_case share_tests[] = {
 	KUNIT_CASE(flood_of_empty),
 	KUNIT_CASE(cancelled_in_its_turn),
 	KUNIT_CASE(cancelled_on_two_lanes),
+	KUNIT_CASE(cancelled_short_and_long),
 	KUNIT_CASE(cancelled_before_the_second_lane),
 	KUNIT_CASE(responses_are_enough),
 	KUNIT_CASE(few_sges),
