@@ -33,8 +33,14 @@ struct life *life_get(unsigned int slot)
 
 void life_put(struct life *life)
 {
+	unsigned int i;
+
 	if (__atomic_sub_fetch(&life->refs, 1, __ATOMIC_ACQ_REL))
 		return;
+	/* It would hold the context, which is not closed then */
+	for (i = 0; i < NR_MAPS; i++)
+		if (life->maps[i].at)
+			wrong("handle %u: a mapping is left", life->slot);
 	close(life->fd);
 	pthread_mutex_destroy(&life->reaper);
 	pthread_mutex_destroy(&life->maps_lock);
@@ -404,12 +410,13 @@ static int replace(struct worker *w, unsigned int slot, struct life *life, struc
 
 static void life_close(struct worker *w, struct life *life)
 {
+	/* First: who maps something now drops it, or has it dropped here */
+	__atomic_store_n(&life->closed, true, __ATOMIC_RELEASE);
 	life_unmap(life);
 	/* What it refers to ends here, or when the last has left its call */
 	enter(w, "close");
 	if (dup2(null_fd, life->fd) < 0)
 		wrong("dup2: %s", strerror(errno));
-	__atomic_store_n(&life->closed, true, __ATOMIC_RELEASE);
 	life_put(life);
 	leave(w);
 }
@@ -485,8 +492,7 @@ static uint64_t life_cancel(struct worker *w, struct life *life)
 	return open;
 }
 
-/* What there is while it hangs, for who reads the log */
-static void tell_why(void)
+void tell_why(void)
 {
 	const char *command = getenv("THREADS_TELL");
 

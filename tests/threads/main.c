@@ -480,16 +480,28 @@ static long locked(void)
 	return sum;
 }
 
+/* What this process has of the module: mappings, and descriptors */
+static void tell_own(void)
+{
+	fflush(stdout);
+	if (system("{ grep -F " RDMATENSOR_DEVICE_PATH " /proc/$PPID/maps; ls -l /proc/$PPID/fd; } | sed 's/^/# /'"))
+		puts("# nothing is known of this process");
+}
+
 /* Pools whose last user cannot sleep are freed by the module's workqueue, soon after their end */
 static bool charges_end(void)
 {
 	uint64_t until = rdmatensor_deadline_ms(10000);
+	long kb;
 
-	while (locked() && rdmatensor_now_ns() < until)
+	while ((kb = locked()) && rdmatensor_now_ns() < until)
 		poll(NULL, 0, 10);
-	if (locked())
-		printf("# %ld kB are charged\n", locked());
-	return !locked();
+	if (kb) {
+		printf("# %ld kB are charged\n", kb);
+		tell_own();
+		tell_why();
+	}
+	return !kb;
 }
 
 /*

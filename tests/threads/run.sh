@@ -17,7 +17,7 @@ out_of_use() {
 	return 1
 }
 
-export THREADS_TELL="for what in contexts channels requests; do
+export THREADS_TELL="for what in contexts channels requests domains pools; do
 	$LAB_BUILD/ulib/bin/rdmatensor show \$what -j | sed 's/^/# /'; done"
 
 # Stock kernels before 6.12 have no other exporter of dma-bufs

@@ -60,9 +60,9 @@ enum kind {
 
 /**
  * struct life - one context of a handle, from open to close
- * @fd: its descriptor; /dev/null's once it is @closed
+ * @fd: its descriptor; /dev/null's soon after it is @closed
  * @refs: threads that may use @fd's number
- * @closed: by close under their hands
+ * @closed: it is being closed, maybe under their hands: nothing is mapped any more
  * @raw: not started by who opened it
  * @common: its domain is, or was about to be, that of others: a WITHDRAW waits for their readers
  * @port: where it listens
@@ -212,6 +212,8 @@ struct life *life_get(unsigned int slot);
 void life_put(struct life *life);
 int do_reopen(struct worker *w, unsigned int slot);
 int do_retire(struct worker *w, unsigned int slot);
+/* What there is while something does not end, for who reads the log */
+void tell_why(void);
 int do_start(struct worker *w, struct life *life, enum kind kind);
 int do_reap(struct worker *w, struct life *life);
 /* A user_data for it, 0: there is no place */
