@@ -115,14 +115,19 @@ less() {
 	fi
 }
 
+# serve_as WORD: $tool_as as the server, which has said that; ends() knows it if it has not, too
+serve_as() {
+	local status
+	spawn "$1" /tmp/server "${tool_as[@]}"
+	status=$?
+	server=$spawned
+	return $status
+}
+
 # fetches SERVER CLIENT: channels, whose contents are longer than any packet
 fetches() {
-	tool_as "$1" perf --server --listen "$LAB_IP:7000"
-	"${tool_as[@]}" >/tmp/server 2>&1 &
-	server=$!
-	until "$tool" show contexts -j | jq -e '.[0].listen_port == 7000' >/dev/null; do
-		kill -0 $server || return 1
-	done
+	tool_as "$1" perf --server --listen "$LAB_IP:7000" --json
+	serve_as ready || return 1
 	tool_as "$2" perf "$LAB_IP:7000" -s 65536 -n 50 -j
 	"${tool_as[@]}" >/tmp/perf || return 1
 	[[ $(jq -c '.[0] | [.fetched, .fetch_errors]' /tmp/perf) == '[50,0]' ]] || return 1
@@ -135,8 +140,7 @@ fetches() {
 # gathers READER OWNER: read lanes; rows are compared
 gathers() {
 	tool_as "$2" gather --server --rows 0:1000 --row-bytes 8192 --listen "$LAB_IP:7000"
-	spawn exporting /tmp/server "${tool_as[@]}" || return 1
-	server=$spawned
+	serve_as exporting || return 1
 	tool_as "$1" gather "$LAB_IP:7000" -n 2 -r 200 -j
 	"${tool_as[@]}" >/tmp/gather || return 1
 	[[ $(jq .rows /tmp/gather) == 400 ]] || return 1
