@@ -343,28 +343,28 @@ static void lane_bytes(struct kunit *test)
 }
 
 /* Two large ones go side by side, a chunk each */
-static void side_by_side(struct script_end *script, u32 one, u32 other)
+static void side_by_side(struct script_end *script, u32 one, u32 other, u64 bytes)
 {
 	struct kunit *test = script->end->test;
 	u64 of[8] = {};
 
-	request(script, one, LARGE);
-	request(script, other, LARGE);
-	while (of[one] + posted(script, one) < LARGE) {
+	request(script, one, bytes);
+	request(script, other, bytes);
+	while (of[one] + posted(script, one) < bytes) {
 		complete_bytes(script, KEY, of);
 		KUNIT_EXPECT_LE(test, abs_diff(of[one] + posted(script, one),
 					       of[other] + posted(script, other)),
 				LIMIT + CHUNK + KEY);
 	}
 	/* The first had what was posted before the second came */
-	KUNIT_EXPECT_GE(test, of[other], LARGE - LIMIT - 2 * CHUNK);
+	KUNIT_EXPECT_GE(test, of[other], bytes - LIMIT - 2 * CHUNK);
 }
 
 static void fair(struct kunit *test)
 {
 	struct script_end *script = open(test, 8);
 
-	side_by_side(script, 0, 1);
+	side_by_side(script, 0, 1, LARGE);
 	script_close(script);
 }
 
@@ -523,7 +523,7 @@ static void cancelled_on_two_lanes(struct kunit *test)
 	until(script, "never", U32_MAX);
 	KUNIT_EXPECT_EQ(test, end_stat(script->end, RDMATENSOR_STAT_SERVED), 4);
 	/* What serves those that come then, and has served these, does not pass any more */
-	side_by_side(script, 4, 5);
+	side_by_side(script, 4, 5, SZ_512K);
 	script_close(script);
 }
 
