@@ -523,7 +523,7 @@ static void cancelled_on_two_lanes(struct kunit *test)
 	until(script, "never", U32_MAX);
 	KUNIT_EXPECT_EQ(test, end_stat(script->end, RDMATENSOR_STAT_SERVED), 4);
 	/* What serves those that come then, and has served these, does not pass any more */
-	side_by_side(script, 4, 5, SZ_512K);
+	side_by_side(script, 4, 5, SZ_256K + SZ_128K);
 	script_close(script);
 }
 
