@@ -18,7 +18,7 @@ device_down() { rdma link del rxe8 && ip link del d8; }
 # server_up PORT FILE: one that waits for peers, and says so in FILE; $server is its pid
 server_up() {
 	: >"$2"
-	RDMA_DEVICE=rxe8 timeout 60 "$goer" perf --server --listen "10.8.0.1:$1" >"$2" 2>&1 &
+	RDMA_DEVICE=rxe8 timeout 200 "$goer" perf --server --listen "10.8.0.1:$1" >"$2" 2>&1 &
 	server=$!
 	until_true grep -q 'perf server' "$2" && return
 	cat "$2"
@@ -31,7 +31,7 @@ two_wait() { "$goer" show requests -j | jq -e 'length >= 2' >/dev/null; }
 fetch_ends() {
 	local server fetcher status begun=$SECONDS
 	server_up 7101 /tmp/goes.server || return 1
-	RDMA_DEVICE=rxe8 timeout 60 "$goer" fetch 10.8.0.1:7101 no-such.one no-such.two -t 50 \
+	RDMA_DEVICE=rxe8 timeout 200 "$goer" fetch 10.8.0.1:7101 no-such.one no-such.two -t 150 \
 		-o /tmp/goes.out >/tmp/goes.err 2>&1 &
 	fetcher=$!
 	until_true two_wait || { cat /tmp/goes.err; return 1; }
@@ -41,7 +41,7 @@ fetch_ends() {
 	cat /tmp/goes.err
 	kill $server
 	wait $server
-	((status == 1 && SECONDS - begun < 40)) && grep -q "RDMA device is gone" /tmp/goes.err
+	((status == 1 && SECONDS - begun < 120)) && grep -q "RDMA device is gone" /tmp/goes.err
 }
 
 # Nobody is connected to it, so that no channel goes down
@@ -61,7 +61,7 @@ one_waits() { "$goer" show requests -j | jq -e 'length == 1' >/dev/null; }
 quorum_ends() {
 	local server quorum status
 	server_up 7104 /tmp/goes.peer || return 1
-	RDMA_DEVICE=rxe8 timeout 60 "$LAB_BUILD/ulib/bin/quorum" 1 no-such.one 0 2 60000 10.8.0.1:7104 \
+	RDMA_DEVICE=rxe8 timeout 200 "$LAB_BUILD/ulib/bin/quorum" 1 no-such.one 0 2 150000 10.8.0.1:7104 \
 		>/tmp/goes.quorum 2>&1 &
 	quorum=$!
 	until_true one_waits || { cat /tmp/goes.quorum; return 1; }
@@ -77,13 +77,13 @@ quorum_ends() {
 # What a keeper has is of no use any more, and who serves again hears how to be rid of it
 keeper_is_named() {
 	local server status again=("$goer" serve "$LAB_BUILD/demo/model.safetensors" --keep /tmp/goes.keeper)
-	RDMA_DEVICE=rxe8 timeout 60 "${again[@]}" --listen 10.8.0.1:7103 >/tmp/goes.kept 2>&1 &
+	RDMA_DEVICE=rxe8 timeout 200 "${again[@]}" --listen 10.8.0.1:7103 >/tmp/goes.kept 2>&1 &
 	server=$!
 	until_true grep -q serving /tmp/goes.kept || { cat /tmp/goes.kept; return 1; }
 	device_down || return 1
 	wait $server
 	status=$?
-	timeout 60 "${again[@]}" --listen :7103 >>/tmp/goes.kept 2>&1
+	timeout 200 "${again[@]}" --listen :7103 >>/tmp/goes.kept 2>&1
 	status+=" $?"
 	"$goer" domain end /tmp/goes.keeper
 	status+=" $?"

@@ -44,7 +44,7 @@ list_end() {
 }
 
 # It begins before its peer does; what it makes of that is looked at below
-"$lister" ls -j --wait 60 --timeout 3 "$LAB_IP:7031" >/tmp/ls.late 2>&1 &
+"$lister" ls -j --wait 600 --timeout 3 "$LAB_IP:7031" >/tmp/ls.late 2>&1 &
 late=$! late_since=$SECONDS
 
 list_serve --step 3 --steps 2
