@@ -655,10 +655,10 @@ static void channel_hasten_part(struct rdmatensor_lane *lane, struct rdmatensor_
 }
 
 /*
- * Its peer waits for the answer, and its memory is not its own until then. It allows the answer the
- * time of the content's own bytes, from the last one on that has come. By turns with others it
- * would take the time of all, in which the peer hears nothing; before what nobody has cancelled, and
- * what is longer, it does not
+ * Its peer waits for the answer, and its memory is not its own until then. It allows the answer
+ * the time of the content's own bytes, from the last one on that has come. By turns with others it
+ * would take the time of all, in which the peer hears nothing; before what nobody has cancelled,
+ * and what is longer, it does not
  */
 static void channel_hasten(struct rdmatensor_channel *channel, struct rdmatensor_write *write)
 {
