@@ -616,7 +616,6 @@ void rdmatensor_channel_write(struct rdmatensor_channel *channel,
 	write->parts_left = write->nr_parts;
 	write->open = false;
 	write->dropped = false;
-	write->hastened = false;
 	for (i = 0; i < write->nr_parts; i++) {
 		struct rdmatensor_part *part = &write->parts[i];
 		struct rdmatensor_lane *lane = &channel->lanes[i];
@@ -664,7 +663,6 @@ static void channel_hasten(struct rdmatensor_channel *channel, struct rdmatensor
 {
 	int i;
 
-	write->hastened = true;
 	for (i = 0; i < write->nr_parts; i++) {
 		struct rdmatensor_part *part = &write->parts[i];
 
@@ -953,7 +951,8 @@ static int channel_post_turn(struct rdmatensor_lane *lane, struct rdmatensor_par
 	lane->fresh_quota = min_t(s32, lane->fresh_quota + cost, channel_chunk(lane));
 	if (!part->posted && !part->deficit) {
 		part->deficit = channel_chunk(lane);
-		if (!part->write->hastened)
+		/* Else it is the first of those, until it has ended */
+		if (list_empty(&lane->hastened))
 			list_move_tail(&part->item, &lane->writes);
 	}
 	return 0;

@@ -81,7 +81,6 @@ struct rdmatensor_txmsg {
  *        before. Calls rdmatensor_channel_written()
  * @open: something of it has been posted; counts in channel->writes_open
  * @dropped: the peer has not got all of it, and will not
- * @hastened: the peer does not want it, and gets all of it: before what it wants
  * @nr_parts: valid members of @parts
  * @parts_left: parts that have not completed
  * @parts: one for each lane
@@ -100,7 +99,6 @@ struct rdmatensor_write {
 	void (*done)(struct rdmatensor_write *write);
 	bool open;
 	bool dropped;
-	bool hastened;
 	u8 nr_parts;
 	u8 parts_left;
 	struct rdmatensor_part *parts;
