@@ -70,28 +70,43 @@ static bool readlane_try_move_unlocked(struct rdmatensor_readlane *lane, u8 to)
 	return moved;
 }
 
-/* Any context but a hard interrupt, any number of times */
-static void readlane_fail(struct rdmatensor_readlane *lane)
+/*
+ * Any number of times. Return: whether it has failed by this call, and readers->wait is to be woken
+ * without the lock.
+ *
+ * The work item is queued under the lock. Who finds the lane FAILED may take it apart, cancel the
+ * work item, and then put the readers: one that came later would find them freed.
+ */
+static bool readlane_fail_locked(struct rdmatensor_readlane *lane)
 {
 	struct rdmatensor_readers *readers = lane->readers;
-	bool was_up, moved;
+	bool was_up = lane->state == RDMATENSOR_READLANE_UP;
 
-	spin_lock_bh(&lane->lock);
-	was_up = lane->state == RDMATENSOR_READLANE_UP;
-	moved = readlane_try_move(lane, RDMATENSOR_READLANE_FAILED);
+	if (!readlane_try_move(lane, RDMATENSOR_READLANE_FAILED))
+		return false;
 	/*
 	 * It is to be taken apart, and what is connected beside it may take longer. Not later: who
 	 * restores lanes may have taken it apart itself by then
 	 */
-	if (moved && was_up && lane->conn.active)
+	if (was_up && lane->conn.active)
 		xchg(&readers->give_way, 1);
-	spin_unlock_bh(&lane->lock);
-	if (!moved)
-		return;
 	if (lane->conn.active)
 		rdmatensor_count(readers->counters, RDMATENSOR_STAT_GATHER_LANES_DOWN);
 	queue_work(readers->wq, &lane->down_work);
-	wake_up_all(readers->wait);
+	return true;
+}
+
+/* Any context but a hard interrupt, any number of times */
+static void readlane_fail(struct rdmatensor_readlane *lane)
+{
+	struct rdmatensor_readers *readers = lane->readers;
+	bool failed;
+
+	spin_lock_bh(&lane->lock);
+	failed = readlane_fail_locked(lane);
+	spin_unlock_bh(&lane->lock);
+	if (failed)
+		wake_up_all(readers->wait);
 }
 
 /* Retries that the device makes by itself, each of up to four timeouts, are no silence */
@@ -287,6 +302,7 @@ static void readlist_last_done(struct ib_cq *cq, struct ib_wc *wc)
 int rdmatensor_readlane_post(struct rdmatensor_readlane *lane, struct rdmatensor_readlist *list,
 			     struct ib_rdma_wr *wrs, u32 nr)
 {
+	bool failed;
 	u32 i;
 	int ret, k;
 
@@ -316,10 +332,13 @@ int rdmatensor_readlane_post(struct rdmatensor_readlane *lane, struct rdmatensor
 	WRITE_ONCE(lane->room, lane->room - nr);
 	readlane_add(lane, list);
 	ret = rdmatensor_fault(-ENOMEM) ?: ib_post_send(lane->conn.qp.qp, &wrs[0].wr, NULL);
-	spin_unlock_bh(&lane->lock);
 	/* Some may have been posted: the end of the queue pair ends the list */
-	if (ret)
-		readlane_fail(lane);
+	failed = ret && readlane_fail_locked(lane);
+	spin_unlock_bh(&lane->lock);
+	if (failed) {
+		rdmatensor_hold("readlane_failed");
+		wake_up_all(lane->readers->wait);
+	}
 	return 0;
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_readlane_post);

@@ -306,6 +306,45 @@ TEST(rows_in_flight_outlive_no_queue_pair)
 }
 
 /*
+ * A post fails, and before the gather goes on, the channel that takes the lane apart is gone, and
+ * all that holds its readers is the table of that gather
+ */
+TEST(a_post_fails_while_its_channel_goes)
+{
+	struct rdmatensor_table_open open = {};
+	struct rdmatensor_cqe cqe;
+	struct rdmatensor_op op;
+	unsigned int round;
+	uint32_t exported;
+
+	open_both(tune_one_lane);
+	EQ(export(&exported), 0);
+	for (round = 0; round < 8; round++) {
+		EQ(rdmatensor_table_open(reader.rt, "t", &reader.channel, 1, &open), 0);
+		EQ(gather(open.out_table, &cqe), 0);
+		rdmatensor_prep_gather(&op, open.out_table, ids, FEW, reader.pool.id, at, FEW * ROW,
+				       0, 1);
+		hold_at("readlane_failed");
+		point_set(0);
+		EQ(side_do(&reader, &op), 0);
+		hold_wait();
+		CHECK(point_hit());
+		EQ(rdmatensor_table_close(reader.rt, open.out_table), 0);
+		EQ(rdmatensor_disconnect(reader.rt, reader.channel), 0);
+		side_forget(&reader, RDMATENSOR_CQE_CHANNEL_DOWN);
+		side_forget(&owner, RDMATENSOR_CQE_CHANNEL_DOWN);
+		side_forget(&owner, RDMATENSOR_CQE_CHANNEL_UP);
+		hold_go();
+		EQ(side_next(&reader, RDMATENSOR_CQE_GATHER, 1, &cqe), -ECONNRESET);
+		EQ(cqe.offset, 0);
+		side_connect(&reader, &owner);
+	}
+	EQ(rdmatensor_table_open(reader.rt, "t", &reader.channel, 1, &open), 0);
+	EQ(gather(open.out_table, &cqe), 0);
+	check_rows(NR);
+}
+
+/*
  * Lanes that break, and then a step of connecting them that fails, at either end: again and
  * again, more often than the owner accepts lanes. None may stay behind in its count
  */
