@@ -524,6 +524,14 @@ def test_doctor_of_a_cluster_that_lacks_one(hosts):
     assert other[0] == 1 and "4 pairs do not work: rank 0 says which" in other[2], other
 
 
+def test_doctor_of_a_cluster_whose_first_is_not_reached(hosts):
+    path = hosts([18564, 18565])
+    path.write_text("no-such.host.invalid\n" + path.read_text().split("\n")[1] + "\n")
+    (status, text, error), = doctors([1], "--timeout", "4")
+    assert status == 1 and "rank 0 says" not in error, (text, error)
+    assert "1->0: the second's host name does not resolve at the first" in text, text
+
+
 def test_doctor_of_a_cluster_that_is_misused(hosts, address):
     hosts([18561])
     for args, words in ((["10.0.0.1"], "either --cluster"), (["--lanes", "2"], "no other settings"),

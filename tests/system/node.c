@@ -107,6 +107,7 @@ TEST(node_says_what_is_wrong)
 	float own[4] = { 1, 2, 3, 4 }, small[2];
 	struct rdmatensor_tensor t = floats(own, 4), place = { .data = small, .bytes = 8 };
 	struct rdmatensor_tensor found = { .step = 0 };
+	char name[RDMATENSOR_NAME_MAX + 2] = "";
 
 	EQ(rdmatensor_node_open(&a, "nowhere:x"), -EINVAL);
 	CHECK(says("port is a number"));
@@ -122,6 +123,22 @@ TEST(node_says_what_is_wrong)
 	EQ(rdmatensor_offer(a, "x", &t), -EINVAL);
 	t = floats(NULL, 4);
 	EQ(rdmatensor_offer(a, "x", &t), -EINVAL);
+	t = floats(own, 4);
+	t.ndims = RDMATENSOR_DIMS_MAX + 1;
+	EQ(rdmatensor_offer(a, "x", &t), -EINVAL);
+	CHECK(says("17 dimensions are more than 16"));
+	t = floats(own, 4);
+	t.data_type = RDMATENSOR_DT_MAX + 1;
+	EQ(rdmatensor_offer(a, "x", &t), -EINVAL);
+	CHECK(says("data_type 26 is none"));
+	t = floats(own, 4);
+	EQ(rdmatensor_offer(a, "", &t), -EINVAL);
+	CHECK(says("a name of 0 bytes: give it 1 to 512"));
+	memset(name, 'n', sizeof(name) - 1);
+	EQ(rdmatensor_offer(a, name, &t), -EINVAL);
+	CHECK(says("nnn...\": a name of 513 bytes: give it 1 to 512"));
+	name[RDMATENSOR_NAME_MAX] = '\0';
+	EQ(rdmatensor_offer(a, name, &t), 0);
 	EQ(rdmatensor_get(b, at_a("w"), &place), -EMSGSIZE);
 	EQ(place.bytes, 16);
 	EQ(rdmatensor_get(b, "host", &found), -EINVAL);

@@ -1013,6 +1013,12 @@ static void test_large_matrix(void **state)
 	assert_contains(text, "16 more ranks have such pairs");
 	assert_contains(text, "0->8 and 31 more: ");
 	free(text);
+	errors[1] = -EADDRNOTAVAIL;
+	errors[2] = -EHOSTUNREACH;
+	text = rdmatensor_cluster_matrix(cluster, errors);
+	assert_contains(text, "0->1: the second's host name does not resolve at the first, or ");
+	assert_contains(text, "0->2: there is no way from the first's RDMA device");
+	free(text);
 	free(errors);
 	close_cluster();
 }

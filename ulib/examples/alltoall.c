@@ -40,8 +40,8 @@ static int check(void)
 		bad = rdmatensor_cluster_check(cluster, errors);
 	if (bad >= 0)
 		text = rdmatensor_cluster_matrix(cluster, errors);
-	/* All have found the same: it is enough that one says all of it */
-	if (text && rank == 0) {
+	/* All have found the same, unless they do not reach each other: one is enough that says it */
+	if (text && (rank == 0 || (bad > 0 && errors[(size_t)rank * size]))) {
 		printf("%s", text);
 		fflush(stdout);
 	} else if (bad > 0) {

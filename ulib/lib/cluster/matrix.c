@@ -100,8 +100,9 @@ static const char *remedy(int err)
 	case -EHOSTUNREACH:
 	case -ENETUNREACH:
 	case -EXDEV:
-	case -EADDRNOTAVAIL:
 		return "there is no way from the first's RDMA device to that address: name one of the second's RDMA device";
+	case -EADDRNOTAVAIL:
+		return "the second's host name does not resolve at the first, or is of an address that its RDMA device has no way to: name one of the second's RDMA device";
 	case -EBADMSG:
 		return "what came was not what was sent: do not use that path";
 	case -ENOENT:

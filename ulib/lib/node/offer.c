@@ -16,8 +16,6 @@ static bool length_of(const struct rdmatensor_tensor *tensor, uint64_t *bytes)
 	uint64_t size = rdmatensor_data_type_size(tensor->data_type), all = size;
 	uint32_t i;
 
-	if (tensor->ndims > RDMATENSOR_DIMS_MAX)
-		return false;
 	/* Opaque: nobody knows but the caller */
 	*bytes = tensor->bytes;
 	if (!size)
@@ -31,6 +29,16 @@ static bool length_of(const struct rdmatensor_tensor *tensor, uint64_t *bytes)
 
 int node_check_offer(const char *name, const struct rdmatensor_tensor *tensor, uint64_t *bytes)
 {
+	if (!*name || strlen(name) > RDMATENSOR_NAME_MAX)
+		return node_fail(-EINVAL, "offer: \"%.64s%s\": a name of %zu bytes: give it 1 to %u",
+				 name, strlen(name) > 64 ? "..." : "", strlen(name),
+				 RDMATENSOR_NAME_MAX);
+	if (tensor->data_type > RDMATENSOR_DT_MAX)
+		return node_fail(-EINVAL, "offer: \"%s\": data_type %u is none: give it one of enum rdmatensor_data_type",
+				 name, tensor->data_type);
+	if (tensor->ndims > RDMATENSOR_DIMS_MAX)
+		return node_fail(-EINVAL, "offer: \"%s\": %u dimensions are more than %u: flatten some",
+				 name, tensor->ndims, RDMATENSOR_DIMS_MAX);
 	if (!length_of(tensor, bytes))
 		return node_fail(-EINVAL, "offer: \"%s\": %" PRIu64 " bytes are not those of its shape and type: leave bytes 0, or correct the shape",
 				 name, tensor->bytes);

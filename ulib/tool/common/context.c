@@ -45,7 +45,8 @@ int context_start(struct context_options *options, struct rdmatensor **out)
 		return err;
 	err = rdmatensor_start(*out, start);
 	if (err) {
-		failed("start: %s%s", start->cause[0] ? start->cause : strerror(-err),
+		failed("%s%s%s", start->cause[0] ? "" : "START: ",
+		       start->cause[0] ? start->cause : strerror(-err),
 		       err == -ENOTUNIQ ? ": give one with --device" : "");
 		rdmatensor_close(*out);
 		*out = NULL;

@@ -551,8 +551,9 @@ const struct option_row option_rows[] = {
 		DEVICE(PARAM, "param"),
 		.arg = "NAME=VALUE", .kind = OPTION_OWN,
 		.help = "any of rdmatensor-params(7), as sl=0 or mtu=auto",
-		.man = "Any parameter of rdmatensor-params(7) but the host's `max_contexts`, for "
-			"this context, including the values 0 and auto where its range has them.",
+		.man = "Any parameter of rdmatensor-params(7) but the host's, `max_contexts` and "
+			"`memlock`, for this context, including the values 0 and auto where its range "
+			"has them.",
 	}, {
 		DEVICE(DEVICE_FILE, "device-file"),
 		.arg = "FILE", .kind = OPTION_TEXT, .words = WORDS_FILES,

@@ -126,7 +126,11 @@ static void add_errors(struct round *round)
 	json_object_object_add(round->json, "errors", list);
 }
 
-/* Return: how many pairs do not work; -1: with a message, it could not be found out */
+/*
+ * One rank tells people all of it, and so does each that has not reached it.
+ *
+ * Return: how many pairs do not work; -1: with a message, it could not be found out
+ */
 static int check(struct round *round)
 {
 	int bad = rdmatensor_cluster_check(round->cluster, round->errors);
@@ -138,7 +142,7 @@ static int check(struct round *round)
 	}
 	if (round->json) {
 		add_errors(round);
-	} else if (round->rank == 0) {
+	} else if (round->rank == 0 || (bad && round->errors[(size_t)round->rank * round->size])) {
 		text = rdmatensor_cluster_matrix(round->cluster, round->errors);
 		if (!text)
 			out_of_memory();

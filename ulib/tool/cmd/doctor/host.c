@@ -51,6 +51,12 @@ static void node_remedy(const char *path, char *text, size_t len)
 		snprintf(text, len, "be root");
 		return;
 	}
+	if (st.st_gid == 0) {
+		snprintf(text, len,
+			 "be root; or install the package, or run `make install`: their udev rule gives %s to group rdma",
+			 path);
+		return;
+	}
 	entry = getgrgid(st.st_gid);
 	if (entry)
 		snprintf(group, sizeof(group), "%s", entry->gr_name);
