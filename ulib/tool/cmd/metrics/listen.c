@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include <limits.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,6 +24,8 @@
 /* Readers at the same time, and seconds that one may say and take nothing */
 #define CONNECTIONS 16
 #define PATIENCE 10
+/* Bytes of freed memory that are kept at most; glibc takes no threshold above half of it */
+#define MEMORY_KEPT (64 << 20)
 
 /**
  * struct listener - the command's state
@@ -170,6 +173,12 @@ int metrics_listen(const char *text, uint64_t most)
 		err = address_listen(&address, text);
 	if (err)
 		return err;
+	/*
+	 * What a scrape has freed is for the next one. Megabytes of text go back to the system
+	 * otherwise, and to have the pages cleared anew costs more than all the rest
+	 */
+	mallopt(M_MMAP_THRESHOLD, MEMORY_KEPT / 2);
+	mallopt(M_TRIM_THRESHOLD, MEMORY_KEPT);
 	/* A reader that goes away ends its connection, and nothing else */
 	signal(SIGPIPE, SIG_IGN);
 	stop_init();
