@@ -530,6 +530,9 @@ def test_doctor_of_a_cluster_whose_first_is_not_reached(hosts):
     (status, text, error), = doctors([1], "--timeout", "4")
     assert status == 1 and "rank 0 says" not in error, (text, error)
     assert "1->0: the second's host name does not resolve at the first" in text, text
+    # What reads JSON is given no text
+    (status, text, error), = doctors([1], "--timeout", "4", "--json")
+    assert (status, text) == (1, "") and "rank 0 is not reached" in error, (text, error)
 
 
 def test_doctor_of_a_cluster_that_is_misused(hosts, address):

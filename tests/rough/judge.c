@@ -241,7 +241,7 @@ const char *judge_baseline(const struct scene *scene, const struct outcome *outc
 
 /* Words for what is no file of ours */
 static const char *const objects[] = {
-	"/dev/rdmatensor", "netlink", "pool", "region of", "tensor \"", "table", "start: ",
+	"/dev/rdmatensor", "netlink", "pool", "region of", "tensor \"", "table", "start: ", "START: ",
 	"write the output", "completion ring", "weights", "connect", "address", "features",
 	"query", "gather: ", "export", "stdout", "channel", "itself", "set lanes", "index of", "memory", "module",
 	"its state", "route to ", "the node's thread", "get: ", "tensors of ",

@@ -131,6 +131,9 @@ TEST(node_says_what_is_wrong)
 	t.data_type = RDMATENSOR_DT_MAX + 1;
 	EQ(rdmatensor_offer(a, "x", &t), -EINVAL);
 	CHECK(says("data_type 26 is none"));
+	t.data_type = RDMATENSOR_DT_INVALID;
+	EQ(rdmatensor_offer(a, "x", &t), -EINVAL);
+	CHECK(says("data_type 0 is none"));
 	t = floats(own, 4);
 	EQ(rdmatensor_offer(a, "", &t), -EINVAL);
 	CHECK(says("a name of 0 bytes: give it 1 to 512"));

@@ -5,7 +5,7 @@
  *
  *	mpirun -n 8 alltoall [STEPS [TIMEOUT_MS]]	or by srun, torchrun, TF_CONFIG, RDMATENSOR_HOSTS
  *
- * First it checks that each pair of ranks works, and rank 0 prints what does not.
+ * First it checks that each pair of ranks works, and rank 0 prints what does not, as does each that has not reached it.
  */
 #include <rdmatensor/cluster.h>
 

@@ -219,7 +219,7 @@ int rdmatensor_node_free_many(struct rdmatensor_node *node, void *const *data, u
  * rdmatensor_withdraw_offer() has returned. Any other is copied, and is the caller's at once.
  *
  * Return: 0; -EEXIST: the name is offered for that step already; -EINVAL: shape and length do not
- * fit, or a slice is set; -ENOMEM.
+ * fit, the name, the type or the number of dims is none that there is, or a slice is set; -ENOMEM.
  */
 int rdmatensor_offer(struct rdmatensor_node *node, const char *name,
 		     const struct rdmatensor_tensor *tensor);

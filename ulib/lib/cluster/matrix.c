@@ -102,7 +102,7 @@ static const char *remedy(int err)
 	case -EXDEV:
 		return "there is no way from the first's RDMA device to that address: name one of the second's RDMA device";
 	case -EADDRNOTAVAIL:
-		return "the second's host name does not resolve at the first, or is of an address that its RDMA device has no way to: name one of the second's RDMA device";
+		return "the second's host name does not resolve at the first (correct it, or write an address), or the first's RDMA device has no way to that address: name one of the second's RDMA device";
 	case -EBADMSG:
 		return "what came was not what was sent: do not use that path";
 	case -ENOENT:

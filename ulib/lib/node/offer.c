@@ -33,7 +33,7 @@ int node_check_offer(const char *name, const struct rdmatensor_tensor *tensor, u
 		return node_fail(-EINVAL, "offer: \"%.64s%s\": a name of %zu bytes: give it 1 to %u",
 				 name, strlen(name) > 64 ? "..." : "", strlen(name),
 				 RDMATENSOR_NAME_MAX);
-	if (tensor->data_type > RDMATENSOR_DT_MAX)
+	if (tensor->data_type == RDMATENSOR_DT_INVALID || tensor->data_type > RDMATENSOR_DT_MAX)
 		return node_fail(-EINVAL, "offer: \"%s\": data_type %u is none: give it one of enum rdmatensor_data_type",
 				 name, tensor->data_type);
 	if (tensor->ndims > RDMATENSOR_DIMS_MAX)

@@ -31,7 +31,8 @@
  * @own: what this rank has measured
  * @all: what all have; of rank 0 only
  * @names: of the ranks, for a person
- * @json: what is printed, with --json; else NULL
+ * @as_json: --json was given
+ * @json: what is printed then, by rank 0; else NULL
  */
 struct round {
 	struct rdmatensor_cluster *cluster;
@@ -41,6 +42,7 @@ struct round {
 	struct pairs_row own;
 	struct pairs_row all;
 	char (*names)[80];
+	bool as_json;
 	struct json_object *json;
 };
 
@@ -80,6 +82,7 @@ static int round_begin(struct round *round, const char *file, uint64_t timeout_n
 	round->all.latency_ns = array(all, sizeof(uint64_t));
 	round->all.bytes_per_s = array(all, sizeof(uint64_t));
 	round->names = array(round->size, sizeof(*round->names));
+	round->as_json = json;
 	if (json && round->rank == 0)
 		round->json = json_object_new_object();
 	return EXIT_OK;
@@ -134,15 +137,17 @@ static void add_errors(struct round *round)
 static int check(struct round *round)
 {
 	int bad = rdmatensor_cluster_check(round->cluster, round->errors);
+	bool reached;
 	char *text;
 
 	if (bad < 0) {
 		lost();
 		return -1;
 	}
+	reached = !round->errors[(size_t)round->rank * round->size];
 	if (round->json) {
 		add_errors(round);
-	} else if (round->rank == 0 || (bad && round->errors[(size_t)round->rank * round->size])) {
+	} else if (!round->as_json && (round->rank == 0 || (bad && !reached))) {
 		text = rdmatensor_cluster_matrix(round->cluster, round->errors);
 		if (!text)
 			out_of_memory();
@@ -152,7 +157,8 @@ static int check(struct round *round)
 			puts("Nothing was measured: mend these pairs, or leave their hosts out of the file, first.");
 		fflush(stdout);
 	} else if (bad) {
-		failed("cluster: %d pairs do not work: rank 0 says which", bad);
+		failed("cluster: %d pairs do not work: %s", bad, reached ? "rank 0 says which" :
+		       "rank 0 is not reached, so without --json this one says which");
 	}
 	return bad;
 }

@@ -53,7 +53,7 @@ static void node_remedy(const char *path, char *text, size_t len)
 	}
 	if (st.st_gid == 0) {
 		snprintf(text, len,
-			 "be root; or install the package, or run `make install`: their udev rule gives %s to group rdma",
+			 "be root; or have the package's udev rule give %s to group rdma (install it, or `udevadm trigger`), and adduser USER rdma",
 			 path);
 		return;
 	}

@@ -24,7 +24,7 @@
 /* Readers at the same time, and seconds that one may say and take nothing */
 #define CONNECTIONS 16
 #define PATIENCE 10
-/* Bytes of freed memory that are kept at most; glibc takes no threshold above half of it */
+/* Bytes at the end of the heap that are kept when they are free, and that one block may take of it */
 #define MEMORY_KEPT (64 << 20)
 
 /**
@@ -177,7 +177,7 @@ int metrics_listen(const char *text, uint64_t most)
 	 * What a scrape has freed is for the next one. Megabytes of text go back to the system
 	 * otherwise, and to have the pages cleared anew costs more than all the rest
 	 */
-	mallopt(M_MMAP_THRESHOLD, MEMORY_KEPT / 2);
+	mallopt(M_MMAP_THRESHOLD, MEMORY_KEPT);
 	mallopt(M_TRIM_THRESHOLD, MEMORY_KEPT);
 	/* A reader that goes away ends its connection, and nothing else */
 	signal(SIGPIPE, SIG_IGN);
