@@ -29,10 +29,11 @@ static bool length_of(const struct rdmatensor_tensor *tensor, uint64_t *bytes)
 
 int node_check_offer(const char *name, const struct rdmatensor_tensor *tensor, uint64_t *bytes)
 {
-	if (!*name || strlen(name) > RDMATENSOR_NAME_MAX)
+	size_t len = strlen(name);
+
+	if (!len || len > RDMATENSOR_NAME_MAX)
 		return node_fail(-EINVAL, "offer: \"%.64s%s\": a name of %zu bytes: give it 1 to %u",
-				 name, strlen(name) > 64 ? "..." : "", strlen(name),
-				 RDMATENSOR_NAME_MAX);
+				 name, len > 64 ? "..." : "", len, RDMATENSOR_NAME_MAX);
 	if (tensor->data_type == RDMATENSOR_DT_INVALID || tensor->data_type > RDMATENSOR_DT_MAX)
 		return node_fail(-EINVAL, "offer: \"%s\": data_type %u is none: give it one of enum rdmatensor_data_type",
 				 name, tensor->data_type);

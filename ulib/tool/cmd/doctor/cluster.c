@@ -147,7 +147,7 @@ static int check(struct round *round)
 	reached = !round->errors[(size_t)round->rank * round->size];
 	if (round->json) {
 		add_errors(round);
-	} else if (!round->as_json && (round->rank == 0 || (bad && !reached))) {
+	} else if (!round->as_json && (round->rank == 0 || !reached)) {
 		text = rdmatensor_cluster_matrix(round->cluster, round->errors);
 		if (!text)
 			out_of_memory();
