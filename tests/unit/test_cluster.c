@@ -1016,7 +1016,7 @@ static void test_large_matrix(void **state)
 	errors[1] = -EADDRNOTAVAIL;
 	errors[2] = -EHOSTUNREACH;
 	text = rdmatensor_cluster_matrix(cluster, errors);
-	assert_contains(text, "0->1: the second's host name does not resolve at the first, or ");
+	assert_contains(text, "0->1: the second's host name does not resolve at the first (correct it, ");
 	assert_contains(text, "0->2: there is no way from the first's RDMA device");
 	free(text);
 	free(errors);
