@@ -230,16 +230,13 @@ static void readlane_remove(struct rdmatensor_readlane *lane, struct rdmatensor_
 	lane->idle_probes = 0;
 }
 
+/*
+ * That the key is no more is said by one status alone. Errors of the peer's device, or of a request
+ * that it found invalid, are the lane's, and the next one may not have them
+ */
 static int readlist_status(const struct ib_wc *wc)
 {
-	switch (wc->status) {
-	case IB_WC_REM_ACCESS_ERR:
-	case IB_WC_REM_INV_REQ_ERR:
-	case IB_WC_REM_OP_ERR:
-		return -ESTALE;
-	default:
-		return -ECONNRESET;
-	}
+	return wc->status == IB_WC_REM_ACCESS_ERR ? -ESTALE : -ECONNRESET;
 }
 
 static void readlist_failed(struct rdmatensor_readlist *list, const struct ib_wc *wc)
@@ -972,12 +969,34 @@ void rdmatensor_readers_restore(struct rdmatensor_readers *readers)
 }
 EXPORT_SYMBOL_IF_KUNIT(rdmatensor_readers_restore);
 
+/*
+ * The reader has given up the one that it had by this number, or it would not connect it again. Its
+ * DREQ may have been lost, and nothing else would tell of that: no work request is posted here.
+ * Return: whether readers->wait is to be woken
+ */
+static bool readers_fail_former(struct rdmatensor_readers *readers, u8 index)
+{
+	struct rdmatensor_readlane *lane;
+	bool failed = false;
+
+	lockdep_assert_held(&readers->accept_lock);
+	list_for_each_entry(lane, &readers->accepted, item) {
+		if (lane->index != index)
+			continue;
+		spin_lock(&lane->lock);
+		failed |= readlane_fail_locked(lane);
+		spin_unlock(&lane->lock);
+	}
+	return failed;
+}
+
 int rdmatensor_readers_accept(struct rdmatensor_readers *readers, struct rdma_cm_id *id,
 			      const struct rdma_cm_event *event,
 			      const struct rdmatensor_wire_private *private)
 {
 	struct rdmatensor_qp_terms terms;
 	struct rdmatensor_readlane *lane;
+	bool failed;
 	int ret;
 
 	lane = kzalloc(sizeof(*lane), RDMATENSOR_GFP_SPARING);
@@ -993,6 +1012,7 @@ int rdmatensor_readers_accept(struct rdmatensor_readers *readers, struct rdma_cm
 		goto out_free;
 
 	spin_lock_bh(&readers->accept_lock);
+	failed = readers_fail_former(readers, lane->index);
 	/* One that has failed already would stay: its work item has found it on no list */
 	if (readers->accept_closed || READ_ONCE(lane->state) == RDMATENSOR_READLANE_FAILED)
 		ret = -ECONNRESET;
@@ -1004,6 +1024,8 @@ int rdmatensor_readers_accept(struct rdmatensor_readers *readers, struct rdma_cm
 		list_add_tail(&lane->item, &readers->accepted);
 	}
 	spin_unlock_bh(&readers->accept_lock);
+	if (failed)
+		wake_up_all(readers->wait);
 	if (ret)
 		goto out_free;
 

@@ -424,6 +424,38 @@ TEST(readers_that_lie)
 	scene_ends(&liar, -EPROTO);
 }
 
+/*
+ * A lane is connected again whose former queue pair has gone without a word, as where the only DREQ was
+ * lost. The owner hears of it by its successor: that many dead ones do not keep a reader away
+ */
+TEST(lanes_that_end_without_a_word)
+{
+	struct rdma_cm_id *silent[6 * RDMATENSOR_LANES_MAX];
+	unsigned int i, tries = 0;
+	int ret;
+
+	scene_open(NULL);
+	scene_meet(&liar, 1);
+	liar.own.flags = cpu_to_le32(RDMATENSOR_WIRE_PRIVATE_READ);
+	liar.own.lanes = 2;
+	for (i = 0; i < sizeof(silent) / sizeof(*silent); i++) {
+		do {
+			ret = liar_connect_lane(&liar, test_ip(), scene.p.a.port, 1,
+						sizeof(liar.own));
+			/* Former ones may not have been taken apart yet */
+		} while (ret == -EUSERS && tries++ < 200);
+		EQ(ret, 0);
+		silent[i] = liar.ids[1];
+		liar.ids[1] = NULL;
+	}
+	printf("# %u times it had no place yet\n", tries);
+	scene_lives(&liar);
+	for (i = 0; i < sizeof(silent) / sizeof(*silent); i++) {
+		rdma_destroy_qp(silent[i]);
+		rdma_destroy_id(silent[i]);
+	}
+}
+
 /* A refusal, as an honest peer would say it */
 static struct rdmatensor_wire_reject refusal(int error)
 {

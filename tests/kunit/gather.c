@@ -456,6 +456,18 @@ static void the_last_one_fails(struct kunit *test)
 	reads_it_again(test, 3, IB_WC_WR_FLUSH_ERR, 100);
 }
 
+/* It says nothing of the rows */
+static void the_owners_device_fails(struct kunit *test)
+{
+	reads_it_again(test, 1, IB_WC_REM_OP_ERR, 10);
+}
+
+/* Nor is the request what it was when it comes again */
+static void the_owners_device_finds_it_invalid(struct kunit *test)
+{
+	reads_it_again(test, 1, IB_WC_REM_INV_REQ_ERR, 10);
+}
+
 /* Of four lists two were completed when their lane failed */
 static void what_is_completed_stays_so(struct kunit *test)
 {
@@ -821,6 +833,8 @@ static struct kunit_case gather_tests[] = {
 	KUNIT_CASE(events_in_interrupts),
 	KUNIT_CASE(one_in_the_middle_fails),
 	KUNIT_CASE(the_last_one_fails),
+	KUNIT_CASE(the_owners_device_fails),
+	KUNIT_CASE(the_owners_device_finds_it_invalid),
 	KUNIT_CASE(what_is_completed_stays_so),
 	KUNIT_CASE(posting_fails_in_the_middle),
 	KUNIT_CASE(no_lane_is_left),
