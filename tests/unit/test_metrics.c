@@ -817,7 +817,7 @@ static void test_listen(void **state)
 /* A module that cannot be asked is the request's error; the socket that a crash leaves is none */
 static void test_listen_again(void **state)
 {
-	struct listener listener;
+	struct listener listener, other;
 	char address[400];
 	int status;
 
@@ -833,11 +833,20 @@ static void test_listen_again(void **state)
 	ask(connect_to(path), "GET /metrics", "");
 	assert_contains(whole_text, "HTTP/1.1 503 Service Unavailable\r\n");
 	assert_null(strstr(whole_text, "# HELP"));
+	/* Of one that has come in its place it takes nothing away */
+	assert_int_equal(unlink(path), 0);
+	listener_start(&other, address);
 	listener_end(&listener);
-	/* What is no socket is not replaced */
+	ask(connect_to(path), "GET /metrics", "");
+	/* And one that lives is not replaced */
+	assert_int_equal(RUN(cmd_metrics, "--listen", address), EXIT_FAILED);
+	assert_contains(messages, "Address already in use: end what listens there");
+	listener_end(&other);
+	assert_int_equal(access(path, F_OK), -1);
+	/* Nor is what is no socket */
 	close(open(path, O_CREAT | O_WRONLY, 0600));
 	assert_int_equal(RUN(cmd_metrics, "--listen", address), EXIT_FAILED);
-	assert_contains(messages, "listen on unix:");
+	assert_contains(messages, "File exists: it is no socket");
 	assert_int_equal(access(path, F_OK), 0);
 	listener_start(&listener, "127.0.0.1:0");
 	assert_contains(text, "http://127.0.0.1:");

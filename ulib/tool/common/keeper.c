@@ -26,21 +26,17 @@
 #include <unistd.h>
 
 #include "keeper.h"
+#include "local.h"
 #include "message.h"
 
 #define GET 'g'
 #define END 'e'
 #define DONE 'd'
 
-/* A socket is called PATH.PID before it has its name: room for PATH then. A PID has 22 bits */
-#define PATH_ROOM 99
-#define PID_MASK 0x3fffffu
-
-_Static_assert(PATH_ROOM + sizeof(".4194303") <= sizeof(((struct sockaddr_un *)NULL)->sun_path),
-	       "both fit into an address");
-
 /* Seconds that either side waits for the other, which has nothing to wait for */
 #define PATIENCE 10
+/* Who waits to be answered */
+#define BACKLOG 8
 
 /* One packet: a letter and a text, with a descriptor, or -1. Return: 0, an errno */
 static int send_packet(int fd, char letter, const char *text, int with)
@@ -125,7 +121,7 @@ static bool address_of(const char *path, struct sockaddr_un *addr)
 	memset(addr, 0, sizeof(*addr));
 	addr->sun_family = AF_UNIX;
 	errno = ENAMETOOLONG;
-	if (strlen(whole) > PATH_ROOM)
+	if (strlen(whole) > LOCAL_PATH_MAX)
 		return false;
 	strcpy(addr->sun_path, whole);
 	return true;
@@ -135,7 +131,7 @@ static int path_failed(const char *path)
 {
 	if (errno == ENAMETOOLONG)
 		return failed("keeper %s: from the root on the path of a socket is at most %d bytes long: give a shorter one",
-			      path, PATH_ROOM);
+			      path, LOCAL_PATH_MAX);
 	return failed("keeper %s: %s", path, strerror(errno));
 }
 
@@ -168,7 +164,8 @@ static bool answer(int peer, int domain, const char *label)
 	return false;
 }
 
-static void keep(int listener, const struct sockaddr_un *addr, int domain, const char *label)
+static void keep(int listener, const struct sockaddr_un *addr, const struct stat *made, int domain,
+		 const char *label)
 {
 	bool end = false;
 	int peer;
@@ -184,7 +181,7 @@ static void keep(int listener, const struct sockaddr_un *addr, int domain, const
 		end = is_ours(peer) && answer(peer, domain, label);
 		if (end) {
 			/* Who asked for the end sees it done */
-			unlink(addr->sun_path);
+			local_remove(addr, made);
 			close(domain);
 			send_packet(peer, DONE, "", -1);
 		}
@@ -192,68 +189,12 @@ static void keep(int listener, const struct sockaddr_un *addr, int domain, const
 	}
 }
 
-/* A socket that nobody listens at. Else errno says what it is instead */
-static bool is_dead(const struct sockaddr_un *addr)
-{
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), err;
-	struct stat there;
-
-	if (fd < 0)
-		return false;
-	err = connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) ? errno : EADDRINUSE;
-	close(fd);
-	errno = err;
-	return err == ECONNREFUSED && !lstat(addr->sun_path, &there) && S_ISSOCK(there.st_mode);
-}
-
-/*
- * @own takes the place of a dead one. Of two that have seen it dead the later one has the earlier one's
- * socket in its hands, which lives, and puts it back: nobody could reach that keeper any more
- */
-static int replace_dead(const struct sockaddr_un *own, const struct sockaddr_un *addr)
-{
-	if (!renameat2(AT_FDCWD, own->sun_path, AT_FDCWD, addr->sun_path, RENAME_EXCHANGE)) {
-		if (is_dead(own))
-			return 0;
-		renameat2(AT_FDCWD, own->sun_path, AT_FDCWD, addr->sun_path, RENAME_EXCHANGE);
-		return -EADDRINUSE;
-	}
-	/* The other one has ended, and its socket with it */
-	if (errno == ENOENT)
-		return link(own->sun_path, addr->sun_path) ? -errno : 0;
-	/* A file system that cannot exchange */
-	return errno == EINVAL && !rename(own->sun_path, addr->sun_path) ? 0 : -errno;
-}
-
-/* Return: a socket at @addr for its owner alone, which replaces a dead one; a negative errno */
-static int listen_at(const struct sockaddr_un *addr)
-{
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), err = 0;
-	struct sockaddr_un own = { .sun_family = AF_UNIX };
-
-	if (fd < 0)
-		return -errno;
-	/* It gets its name when somebody is behind it: two that begin at once see each other */
-	snprintf(own.sun_path, sizeof(own.sun_path), "%.99s.%u",
-		 addr->sun_path, (unsigned int)getpid() & PID_MASK);
-	unlink(own.sun_path);
-	umask(0177);
-	if (bind(fd, (const struct sockaddr *)&own, sizeof(own)) || listen(fd, 8))
-		err = -errno;
-	else if (link(own.sun_path, addr->sun_path))
-		err = errno == EEXIST && is_dead(addr) ? replace_dead(&own, addr) : -errno;
-	unlink(own.sun_path);
-	if (!err)
-		return fd;
-	close(fd);
-	return err;
-}
-
 /* The process: parent's end is gone, or has told it what to keep */
 static void run(int parent, const struct sockaddr_un *addr)
 {
 	char letter, label[KEEPER_LABEL_MAX];
 	int domain = -1, listener, null, err;
+	struct stat made;
 
 	/* The parent's files: the model's, a lock, a pipe that somebody waits for the end of */
 	close_range(STDERR_FILENO + 1, (unsigned int)parent - 1, 0);
@@ -263,7 +204,8 @@ static void run(int parent, const struct sockaddr_un *addr)
 	prctl(PR_SET_NAME, "rdmatensor-keep");
 	if (receive_packet(parent, &letter, label, &domain) || domain < 0)
 		return;
-	listener = listen_at(addr);
+	umask(0177);
+	listener = local_listen(addr, SOCK_SEQPACKET | SOCK_CLOEXEC, BACKLOG, &made);
 	null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (listener >= 0 && !chdir("/") && null >= 0) {
 		dup2(null, STDIN_FILENO);
@@ -271,7 +213,7 @@ static void run(int parent, const struct sockaddr_un *addr)
 		dup2(null, STDERR_FILENO);
 		send_packet(parent, DONE, "", -1);
 		close(parent);
-		keep(listener, addr, domain, label);
+		keep(listener, addr, &made, domain, label);
 		return;
 	}
 	err = listener < 0 ? -listener : errno;

@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <rdmatensor/rdmatensor.h>
 
 #include "address.h"
+#include "tool/common/local.h"
 #include "tool/common/message.h"
 
 #define UNIX "unix:"
@@ -23,19 +23,6 @@ static int open_socket(int family)
 	return socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 }
 
-/* A socket that nobody listens at */
-static bool is_dead(const struct sockaddr_un *un)
-{
-	int fd = open_socket(AF_UNIX), err;
-	struct stat there;
-
-	if (fd < 0)
-		return false;
-	err = connect(fd, (const struct sockaddr *)un, sizeof(*un)) ? errno : 0;
-	close(fd);
-	return err == ECONNREFUSED && !lstat(un->sun_path, &there) && S_ISSOCK(there.st_mode);
-}
-
 static bool bind_and_listen(int fd, const void *addr, socklen_t bytes)
 {
 	return !bind(fd, addr, bytes) && !listen(fd, BACKLOG);
@@ -44,9 +31,11 @@ static bool bind_and_listen(int fd, const void *addr, socklen_t bytes)
 static int listen_failed(struct address *address, const char *text, int err)
 {
 	const char *remedy = err == EADDRINUSE ? ": end what listens there, or name another place" :
+			     err == EEXIST ? ": it is no socket: name another place" :
 			     err == EADDRNOTAVAIL ? ": name an address of this machine" : "";
 
-	close(address->fd);
+	if (address->fd >= 0)
+		close(address->fd);
 	address->fd = -1;
 	return failed("listen on %s: %s%s", text, strerror(err), remedy);
 }
@@ -56,17 +45,14 @@ static int listen_unix(struct address *address, const char *text)
 	const char *path = text + strlen(UNIX);
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
 
-	if (!*path || strlen(path) >= sizeof(un.sun_path))
-		return misused("--listen %s is refused: a path has 1 to %zu bytes", text,
-			       sizeof(un.sun_path) - 1);
+	if (!*path || strlen(path) > LOCAL_PATH_MAX)
+		return misused("--listen %s is refused: a path has 1 to %d bytes", text,
+			       LOCAL_PATH_MAX);
 	memcpy(un.sun_path, path, strlen(path) + 1);
-	address->fd = open_socket(AF_UNIX);
+	address->fd = local_listen(&un, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, BACKLOG,
+				   &address->made);
 	if (address->fd < 0)
-		return failed("listen on %s: %s", text, strerror(errno));
-	if (!bind_and_listen(address->fd, &un, sizeof(un)) &&
-	    (errno != EADDRINUSE || !is_dead(&un) || unlink(un.sun_path) ||
-	     !bind_and_listen(address->fd, &un, sizeof(un))))
-		return listen_failed(address, text, errno == ECONNREFUSED ? EADDRINUSE : errno);
+		return listen_failed(address, text, -address->fd);
 	address->un = un;
 	snprintf(address->text, sizeof(address->text), "%s", text);
 	return EXIT_OK;
@@ -111,5 +97,5 @@ int address_listen(struct address *address, const char *text)
 void address_remove(const struct address *address)
 {
 	if (*address->un.sun_path)
-		unlink(address->un.sun_path);
+		local_remove(&address->un, &address->made);
 }

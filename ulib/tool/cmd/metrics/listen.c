@@ -21,8 +21,9 @@
 #include "tool/common/output.h"
 #include "tool/common/stop.h"
 
-/* Readers at the same time, and seconds that one may say and take nothing */
+/* Readers at the same time, those of one address, and seconds that one may say and take nothing */
 #define CONNECTIONS 16
+#define CONNECTIONS_EACH 8
 #define PATIENCE 10
 /* Bytes at the end of the heap that are kept when they are free, and that one block may take of it */
 #define MEMORY_KEPT (64 << 20)
@@ -150,14 +151,19 @@ static int listen_at(struct listener *listener, const struct address *address)
 					     MHD_OPTION_EXTERNAL_LOGGER, on_message, NULL,
 					     MHD_OPTION_LISTEN_SOCKET, address->fd,
 					     MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS,
+					     MHD_OPTION_PER_IP_CONNECTION_LIMIT, CONNECTIONS_EACH,
 					     MHD_OPTION_CONNECTION_TIMEOUT, PATIENCE,
 					     MHD_OPTION_END);
-	if (!daemon)
+	if (!daemon) {
+		address_remove(address);
 		return failed("listen on %s: libmicrohttpd does not begin", address->text);
+	}
 	printf("rdmatensor: metrics at %s, path /metrics\n", address->text);
 	err = output_arrived();
 	if (!err)
 		err = listen_loop(&listener->http, daemon);
+	/* Before: who begins now finds no dead socket, whose place it would take */
+	address_remove(address);
 	listener->http.stop_daemon(daemon);
 	return err;
 }
@@ -183,7 +189,6 @@ int metrics_listen(const char *text, uint64_t most)
 	signal(SIGPIPE, SIG_IGN);
 	stop_init();
 	err = listen_at(&listener, &address);
-	address_remove(&address);
 	stop_end();
 	return err;
 }
