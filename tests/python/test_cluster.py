@@ -40,8 +40,6 @@ class Store:
     def get(self, key):
         return self.content[key].encode()
 
-    def delete_key(self, key):
-        return self.content.pop(key, None) is not None
 
 
 @pytest.fixture(autouse=True)
@@ -180,6 +178,68 @@ def test_eight_ranks_under_mpirun():
     print("#", said.replace("\n", ", "))
 
 
+FENCES = """
+import ctypes, os, time
+import rdmatensor as rt
+first, gate = os.environ["PMIX_RANK"] == "0", os.environ["GATE"]
+while not first and not os.path.exists(gate):
+    time.sleep(0.01)
+if not first:
+    # In which the first one would get through a fence that takes it for two
+    time.sleep(2)
+cluster = rt.Cluster(timeout=%d)
+if first:
+    open(gate, "w").close()
+# As MPI_Init does
+pmix = ctypes.CDLL("libpmix.so.2")
+assert pmix.PMIx_Init(ctypes.create_string_buffer(1024), None, ctypes.c_size_t(0)) == 0
+assert pmix.PMIx_Fence(None, ctypes.c_size_t(0), None, ctypes.c_size_t(0)) == 0
+cluster.connect()
+cluster.barrier()
+print("all are there")
+cluster.close()
+assert pmix.PMIx_Finalize(None, ctypes.c_size_t(0)) == 0
+""" % (int(PATIENCE) // 1000)
+
+GONE = """
+import os, time
+import rdmatensor as rt
+gate = os.environ["GATE"]
+if os.environ["PMIX_RANK"] == "0":
+    rt.Cluster().close()
+    open(gate, "w").close()
+else:
+    while not os.path.exists(gate):
+        time.sleep(0.01)
+    # In which a launcher would end a job one of whose processes has ended as none should
+    time.sleep(2)
+    with rt.Cluster(timeout=5) as cluster:
+        try:
+            cluster.connect()
+        except OSError as error:
+            print(error)
+"""
+
+
+def script_under_mpirun(tmp_path, script):
+    done = subprocess.run(
+        ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", "-x", f"GATE={tmp_path}/gate",
+         sys.executable, "-c", script],
+        text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=240, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_a_fence_beside_mpis(tmp_path):
+    """PMIx counts who has come to a fence: one of MPI's is not to be taken for the cluster's"""
+    assert script_under_mpirun(tmp_path, FENCES).count("all are there") == 2
+
+
+def test_ends_before_others_have_come(tmp_path):
+    """Which is no reason to end the job"""
+    assert "a rank has ended before all had come" in script_under_mpirun(tmp_path, GONE)
+
+
 def test_a_rank_that_is_killed(hosts):
     """The others end within the bound, with a sentence that names it"""
     path = hosts(range(7130, 7134))
@@ -246,7 +306,7 @@ def test_leaves_and_comes_again(join):
     stays.connect()
     assert stays[1]["w"].tolist() == [1]
     goes.close()
-    assert not any(key.endswith("rank.1") for key in store.content)
+    assert not any(store.content[key] for key in store.content if key.endswith("rank.1"))
     with pytest.raises(FileNotFoundError, match="rank 1 .* has left"):
         stays.connect()
     again = join(1, 2, store)
@@ -312,6 +372,20 @@ def test_signals(join):
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, former)
+
+
+def test_a_signal_in_a_long_wait(join):
+    """Also one for what a rank that has come does not say, without a bound"""
+    store = Store()
+    cluster, other = join(0, 2, store, timeout=None), join(1, 2, store)
+    other.node.offer("here", np.zeros(1))
+    cluster.connect()
+    threading.Timer(1, lambda: signal.pthread_kill(threading.main_thread().ident,
+                                                   signal.SIGINT)).start()
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        cluster.check()
+    assert time.monotonic() - begun < 20
 
 
 def test_a_store_that_fails(join):
@@ -399,7 +473,7 @@ def test_torchs_own_store(monkeypatch, in_threads):
     assert all(collect(in_threads, 2, lambda nr: clusters[nr].check()))
     for cluster in clusters:
         cluster.close()
-    assert not store.content
+    assert not any(store.content.values())
 
 
 def test_arrays_outlive_it(join):

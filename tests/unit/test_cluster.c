@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
+#include <netdb.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -294,6 +295,60 @@ static void test_tf_config(void **state)
 	close_cluster();
 }
 
+static unsigned int asked;
+
+int __real_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
+		       struct addrinfo **list);
+int __wrap_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
+		       struct addrinfo **list);
+
+/* Names of the test's are this host's */
+int __wrap_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
+		       struct addrinfo **list)
+{
+	asked++;
+	return __real_getaddrinfo(strncmp(node, "host-", 5) ? node : "127.0.0.1", service, hints, list);
+}
+
+/* A rank that is connected to is got from without a name server, which may have gone */
+static void test_names_once(void **state)
+{
+	static const char config[] =
+		"{\"cluster\": {\"worker\": [\"host-a:2222\", \"host-b:2223\"]},"
+		" \"task\": {\"type\": \"worker\", \"index\": %u}}";
+	struct rdmatensor_tensor tensor = {
+		.data_type = RDMATENSOR_DT_UINT8, .ndims = 1, .dims = { 4 }, .data = "four",
+	};
+	char text[200], address[RDMATENSOR_CLUSTER_ADDRESS_MAX], content[4];
+	struct rdmatensor_cluster *other;
+	const char *name = "t";
+	unsigned int i;
+
+	(void)state;
+	snprintf(text, sizeof(text), config, 1);
+	setenv("TF_CONFIG", text, 1);
+	assert_int_equal(open_cluster(1000), 0);
+	other = cluster;
+	assert_int_equal(rdmatensor_offer(rdmatensor_cluster_node(other), name, &tensor), 0);
+	snprintf(text, sizeof(text), config, 0);
+	setenv("TF_CONFIG", text, 1);
+	assert_int_equal(open_cluster(1000), 0);
+	asked = 0;
+	assert_int_equal(rdmatensor_cluster_connect(cluster, NULL, 0), 0);
+	assert_true(asked > 0);
+	asked = 0;
+	for (i = 0; i < 3; i++) {
+		struct rdmatensor_tensor got = { .data = content, .bytes = sizeof(content) };
+
+		assert_int_equal(rdmatensor_cluster_get_many(cluster, 1, &name, &got, 1), 0);
+		assert_memory_equal(content, "four", 4);
+	}
+	assert_int_equal(rdmatensor_cluster_address(cluster, 1, address, sizeof(address)), 0);
+	assert_int_equal(asked, 0);
+	rdmatensor_cluster_close(other);
+	close_cluster();
+}
+
 /* What programs of one process are given, too: it hides no other source */
 static void test_tf_config_without_cluster(void **state)
 {
@@ -310,6 +365,9 @@ static void test_tf_config_without_cluster(void **state)
 	}
 	setenv("TF_CONFIG", "{\"cluster\": 1}", 1);
 	refused(-EINVAL, "has no \"cluster\"");
+	setenv("TF_CONFIG", "{\"sparseCluster\": {\"ps\": [\"p0:1\"], \"worker\": {\"1\": \"w1:1\"}},"
+	       " \"task\": {\"type\": \"worker\", \"index\": 1}}", 1);
+	refused(-EINVAL, "ranks need all tasks");
 	setenv("TF_CONFIG", "{", 1);
 	refused(-EINVAL, "is no JSON");
 }
@@ -421,19 +479,26 @@ static void test_torchrun_starts_again(void **state)
 }
 
 /* A rank of a job of @size, at 10.0.0.@rank+1 */
-static struct rdmatensor_cluster *join(unsigned int rank, unsigned int size, int64_t timeout_ms)
+static int try_join(unsigned int rank, unsigned int size, int64_t timeout_ms,
+		    struct rdmatensor_cluster **joined)
 {
 	struct rdmatensor_cluster_options options = {
 		.source = RDMATENSOR_CLUSTER_GIVEN, .rank = rank, .size = size, .timeout_ms = timeout_ms,
 		.flags = RDMATENSOR_CLUSTER_QUIET, .job = "unit test/1",
 	};
-	struct rdmatensor_cluster *joined;
 	char address[32];
 
 	snprintf(address, sizeof(address), "10.0.0.%u", rank + 1);
 	setenv("RDMATENSOR_ADDRESS", address, 1);
 	setenv("RDMATENSOR_STORE", store, 1);
-	if (rdmatensor_cluster_open(&joined, &options))
+	return rdmatensor_cluster_open(joined, &options);
+}
+
+static struct rdmatensor_cluster *join(unsigned int rank, unsigned int size, int64_t timeout_ms)
+{
+	struct rdmatensor_cluster *joined;
+
+	if (try_join(rank, size, timeout_ms, &joined))
 		fail_msg("%s", rdmatensor_node_error());
 	return joined;
 }
@@ -454,7 +519,7 @@ static unsigned int files(const char *path)
 /* Of a job whose name cannot be a folder's: @cleaned is what can, and the hash tells it from others */
 static void job_folder(char path[160], const char *job, const char *cleaned)
 {
-	snprintf(path, 160, "%s/rdmatensor/_%s-%016llx", folder, cleaned,
+	snprintf(path, 160, "%s/rdmatensor-%u/_%s-%016llx", folder, (unsigned int)geteuid(), cleaned,
 		 (unsigned long long)rdmatensor_group(job));
 }
 
@@ -519,6 +584,34 @@ static void test_store(void **state)
 	fake.connect_error = -ECONNREFUSED;
 	assert_int_equal(cluster_reach(cluster, 1, false, rdmatensor_deadline_ms(20000)), -ENOENT);
 	assert_contains(rdmatensor_node_error(), "has left");
+	close_cluster();
+	assert_int_equal(files(folder), 0);
+}
+
+/* Whose folder anybody may write to believes anybody */
+static void test_store_of_another(void **state)
+{
+	char own[160], deeper[200];
+
+	(void)state;
+	snprintf(own, sizeof(own), "%s/rdmatensor-%u", folder, (unsigned int)geteuid());
+	assert_int_equal(mkdir(own, 0700), 0);
+	assert_int_equal(chmod(own, 0777), 0);
+	assert_int_equal(try_join(0, 2, 50, &cluster), -EPERM);
+	assert_contains(rdmatensor_node_error(), "remove that, or name another one by RDMATENSOR_STORE");
+	fake_reset();
+	/* Nor is anything left there */
+	job_folder(deeper, "unit test/1", "unit_test_1");
+	assert_int_equal(files(deeper), 0);
+	assert_int_equal(chmod(own, 0755), 0);
+	if (!geteuid()) {
+		assert_int_equal(chown(own, 65534, 65534), 0);
+		assert_int_equal(try_join(0, 2, 50, &cluster), -EPERM);
+		assert_contains(rdmatensor_node_error(), "not the user's own");
+		fake_reset();
+		assert_int_equal(chown(own, 0, 0), 0);
+	}
+	cluster = join(0, 2, 50);
 	close_cluster();
 	assert_int_equal(files(folder), 0);
 }
@@ -893,22 +986,34 @@ static void nothing(int sig)
 	(void)sig;
 }
 
-static void test_interrupted(void **state)
+static void signals_begin(void)
 {
 	struct itimerval often = { .it_interval = { .tv_usec = 5000 }, .it_value = { .tv_usec = 20000 } };
-	struct itimerval never = { .it_value = { .tv_usec = 0 } };
 	struct sigaction action = { .sa_handler = nothing };
+
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &often, NULL);
+}
+
+static void signals_end(void)
+{
+	struct itimerval never = { .it_value = { .tv_usec = 0 } };
+
+	setitimer(ITIMER_REAL, &never, NULL);
+}
+
+static void test_interrupted(void **state)
+{
 	uint64_t begun = rdmatensor_now_ns();
 
 	(void)state;
 	cluster = join(0, 2, 60000);
 	cluster->options.flags |= RDMATENSOR_CLUSTER_INTERRUPTIBLE;
 	rdmatensor_node_interruptible(cluster->node, 1);
-	sigaction(SIGALRM, &action, NULL);
-	setitimer(ITIMER_REAL, &often, NULL);
+	signals_begin();
 	assert_int_equal(rdmatensor_cluster_connect(cluster, NULL, 0), -EINTR);
 	assert_int_equal(rdmatensor_cluster_address(cluster, 1, NULL, 0), -EINTR);
-	setitimer(ITIMER_REAL, &never, NULL);
+	signals_end();
 	assert_contains(rdmatensor_node_error(), "a signal has ended it");
 	assert_true(rdmatensor_now_ns() - begun < UINT64_C(20000000000));
 	close_cluster();
@@ -938,14 +1043,14 @@ static void test_check(void **state)
 	offer_numbers(two, "row", row_two, 3);
 	cluster_offer_token(one, "checked", 1);
 	cluster_offer_token(two, "checked", 1);
-	assert_int_equal(rdmatensor_cluster_check(cluster, errors), 3);
+	assert_int_equal(rdmatensor_cluster_check(cluster, errors, 3), 3);
 	assert_int_equal(errors[1] | errors[2] | errors[3] | errors[4], 0);
 	assert_int_equal(errors[5], -ETIMEDOUT);
 	/* What is no errno is not taken for one */
 	assert_int_equal(errors[6], -EPROTO);
 	assert_int_equal(errors[7], -ECONNREFUSED);
 	assert_int_equal(errors[8], 0);
-	text = rdmatensor_cluster_matrix(cluster, errors);
+	text = rdmatensor_cluster_matrix(cluster, errors, 3);
 	assert_contains(text, "3 of 6 pairs of 3 ranks work:");
 	assert_contains(text, "Connection timed out: 1->2: the second hangs");
 	assert_contains(text, "Connection refused: 2->1: ");
@@ -967,7 +1072,7 @@ static void test_check_by_others(void **state)
 	offer_numbers(one, "row", row_one, 3);
 	offer_numbers(one, "table", table, 9);
 	cluster_offer_token(one, "checked", 1);
-	assert_int_equal(rdmatensor_cluster_check(cluster, errors), 2);
+	assert_int_equal(rdmatensor_cluster_check(cluster, errors, 3), 2);
 	assert_int_equal(errors[2], -ETIMEDOUT);
 	assert_int_equal(errors[6], -EHOSTUNREACH);
 	assert_int_equal(errors[7], 0);
@@ -977,10 +1082,10 @@ static void test_check_by_others(void **state)
 	one = join(1, 3, 50);
 	close_cluster();
 	cluster = join(0, 3, 400);
-	assert_int_equal(rdmatensor_cluster_check(cluster, errors), 5);
+	assert_int_equal(rdmatensor_cluster_check(cluster, errors, 3), 5);
 	assert_int_equal(errors[3], -ENODATA);
 	assert_int_equal(errors[6], -ENODATA);
-	text = rdmatensor_cluster_matrix(cluster, errors);
+	text = rdmatensor_cluster_matrix(cluster, errors, 3);
 	assert_contains(text, "1 of 6 pairs of 3 ranks work:");
 	assert_contains(text, "no pair of rank 2 works");
 	assert_contains(text, "Not known: 1->0 1->2 2->0 2->1: the first has not told");
@@ -990,10 +1095,15 @@ static void test_check_by_others(void **state)
 	/* One rank alone has no pairs */
 	fake_reset();
 	cluster = join(0, 1, 50);
-	assert_int_equal(rdmatensor_cluster_check(cluster, errors), 0);
-	text = rdmatensor_cluster_matrix(cluster, errors);
+	assert_int_equal(rdmatensor_cluster_check(cluster, errors, 1), 0);
+	text = rdmatensor_cluster_matrix(cluster, errors, 1);
 	assert_string_equal(text, "0 of 0 pairs of 1 ranks work\n");
 	free(text);
+	/* One that was made for others */
+	assert_int_equal(rdmatensor_cluster_check(cluster, errors, 3), -ESTALE);
+	assert_contains(rdmatensor_node_error(), "there are 1 ranks, and the matrix is of 3");
+	assert_null(rdmatensor_cluster_matrix(cluster, errors, 3));
+	assert_contains(rdmatensor_node_error(), "there are 1 ranks, and it is of 3");
 	assert_int_equal(rdmatensor_cluster_barrier(cluster), 0);
 	close_cluster();
 }
@@ -1008,14 +1118,14 @@ static void test_large_matrix(void **state)
 	cluster = join(0, size, 50);
 	for (i = 1; i < size; i++)
 		errors[i] = -ETIMEDOUT;
-	text = rdmatensor_cluster_matrix(cluster, errors);
+	text = rdmatensor_cluster_matrix(cluster, errors, size);
 	assert_contains(text, "1521 of 1560 pairs of 40 ranks work:");
 	assert_contains(text, "16 more ranks have such pairs");
 	assert_contains(text, "0->8 and 31 more: ");
 	free(text);
 	errors[1] = -EADDRNOTAVAIL;
 	errors[2] = -EHOSTUNREACH;
-	text = rdmatensor_cluster_matrix(cluster, errors);
+	text = rdmatensor_cluster_matrix(cluster, errors, size);
 	assert_contains(text, "0->1: the second's host name does not resolve at the first (correct it, ");
 	assert_contains(text, "0->2: there is no way from the first's RDMA device");
 	free(text);
@@ -1154,8 +1264,11 @@ static pmix_status_t pmix_commit(void)
 static pmix_status_t pmix_fence_nb(const pmix_proc_t *procs, size_t nr, const pmix_info_t *info,
 				   size_t nr_info, pmix_op_cbfunc_t callback, void *arg)
 {
-	assert_int_equal(nr, 0);
-	assert_null(procs);
+	/* Not the one of the job as a whole, which is MPI's */
+	assert_int_equal(nr, 2);
+	assert_string_equal(procs[1].nspace, "job.7");
+	assert_int_equal(procs[0].rank, 0);
+	assert_int_equal(procs[1].rank, 1);
 	assert_int_equal(nr_info, 1);
 	assert_string_equal(info->key, PMIX_COLLECT_DATA);
 	if (!pmix.fence && !pmix.never_fenced)
@@ -1232,8 +1345,16 @@ static void test_pmix(void **state)
 	assert_int_equal(open_cluster(50), 0);
 	assert_int_equal(rdmatensor_cluster_address(cluster, 0, address, sizeof(address)), -ETIMEDOUT);
 	assert_contains(rdmatensor_node_error(), "not all ranks have come to the fence");
+	/* Nor does that keep a signal from ending a wait, which is of a thread of the library's */
+	cluster->options.flags |= RDMATENSOR_CLUSTER_INTERRUPTIBLE;
+	rdmatensor_node_interruptible(cluster->node, 1);
+	rdmatensor_node_timeout(cluster->node, -1);
+	signals_begin();
+	assert_int_equal(rdmatensor_cluster_connect(cluster, NULL, 0), -EINTR);
+	signals_end();
 	/* The fence ends when nobody has the cluster any more */
 	close_cluster();
+	assert_int_equal(pmix.inits, pmix.finalized);
 	pmix.callback(PMIX_SUCCESS, pmix.callback_arg);
 	pmix.never_fenced = false;
 	pmix.fence = PMIX_OPERATION_SUCCEEDED;
@@ -1243,7 +1364,7 @@ static void test_pmix(void **state)
 	close_cluster();
 	pmix.fence = PMIX_SUCCESS;
 	refused(-EPROTO, "the number of ranks: ANOTHER");
-	assert_int_equal(pmix.inits, pmix.finalized + 1);
+	assert_int_equal(pmix.inits, pmix.finalized);
 }
 
 static void test_bad_pmix(void **state)
@@ -1271,6 +1392,11 @@ static void test_bad_pmix(void **state)
 	assert_int_equal(rdmatensor_cluster_address(cluster, 0, address, sizeof(address)), -EPROTO);
 	assert_contains(rdmatensor_node_error(), "the fence: UNREACHABLE");
 	close_cluster();
+	pmix.fenced = PMIX_ERR_PARTIAL_SUCCESS;
+	assert_int_equal(open_cluster(50), 0);
+	assert_int_equal(rdmatensor_cluster_address(cluster, 0, address, sizeof(address)), -ECONNRESET);
+	assert_contains(rdmatensor_node_error(), "a rank has ended before all had come");
+	close_cluster();
 	assert_int_equal(pmix.inits, pmix.finalized);
 }
 #else
@@ -1295,10 +1421,12 @@ int main(void)
 		TEST(test_tf_config),
 		TEST(test_bad_tf_config),
 		TEST(test_tf_config_without_cluster),
+		TEST(test_names_once),
 		TEST(test_torchrun),
 		TEST(test_torchrun_starts_again),
 		TEST(test_jobs_of_like_names),
 		TEST(test_store),
+		TEST(test_store_of_another),
 		TEST(test_what_is_in_a_store),
 		TEST(test_late),
 		TEST(test_stale),

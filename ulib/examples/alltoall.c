@@ -38,9 +38,9 @@ static int check(void)
 	char *text = NULL;
 
 	if (errors)
-		bad = rdmatensor_cluster_check(cluster, errors);
+		bad = rdmatensor_cluster_check(cluster, errors, size);
 	if (bad >= 0)
-		text = rdmatensor_cluster_matrix(cluster, errors);
+		text = rdmatensor_cluster_matrix(cluster, errors, size);
 	/* All have found the same, unless they do not reach each other: one is enough that says it */
 	if (text && (rank == 0 || errors[(size_t)rank * size])) {
 		printf("%s", text);

@@ -84,8 +84,18 @@ struct rdmatensor {
 int rt_ioctl(struct rdmatensor *rt, unsigned long request, void *arg);
 
 /*
+ * Another thread ends waits of this one by setting *@stop, as a signal would that it does not get: they
+ * look every RT_STOP_MS. NULL: nobody does
+ */
+void rt_stop_by(const bool *stop);
+bool rt_stopped(void);
+/* When a wait until @deadline_ns, where 0 is never, is to look again; *@last: that is its end */
+uint64_t rt_stop_look(uint64_t deadline_ns, bool *last);
+#define RT_STOP_MS 100
+
+/*
  * Submits, and waits until the ring's head has come to @head. Return: as rdmatensor_submit(), whose
- * done is *taken
+ * done is *taken; -EINTR as well once rt_stopped()
  */
 int rt_submit_until(struct rdmatensor *rt, const struct rdmatensor_op *ops, unsigned int nr,
 		    uint32_t head, uint64_t deadline_ns, unsigned int *taken);

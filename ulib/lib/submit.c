@@ -78,8 +78,28 @@ static int submit_by_count(struct rdmatensor *rt, const struct rdmatensor_op *op
 	return err == -ETIME && !last && *taken == nr ? 0 : err;
 }
 
-int rt_submit_until(struct rdmatensor *rt, const struct rdmatensor_op *ops, unsigned int nr,
-		    uint32_t head, uint64_t deadline_ns, unsigned int *taken)
+static _Thread_local const bool *own_stop;
+
+void rt_stop_by(const bool *stop)
+{
+	own_stop = stop;
+}
+
+bool rt_stopped(void)
+{
+	return own_stop && __atomic_load_n(own_stop, __ATOMIC_RELAXED);
+}
+
+uint64_t rt_stop_look(uint64_t deadline_ns, bool *last)
+{
+	uint64_t look_ns = rdmatensor_deadline_ms(RT_STOP_MS);
+
+	*last = !own_stop || (deadline_ns && deadline_ns <= look_ns);
+	return *last ? deadline_ns : look_ns;
+}
+
+static int submit_until(struct rdmatensor *rt, const struct rdmatensor_op *ops, unsigned int nr,
+			uint32_t head, uint64_t deadline_ns, unsigned int *taken)
 {
 	struct rdmatensor_submit arg = {
 		.size = sizeof(arg),
@@ -99,6 +119,25 @@ int rt_submit_until(struct rdmatensor *rt, const struct rdmatensor_op *ops, unsi
 		return err ? err : arg.out_error;
 	}
 	return submit_by_count(rt, ops, nr, head, deadline_ns, taken);
+}
+
+int rt_submit_until(struct rdmatensor *rt, const struct rdmatensor_op *ops, unsigned int nr,
+		    uint32_t head, uint64_t deadline_ns, unsigned int *taken)
+{
+	unsigned int part;
+	uint64_t until_ns;
+	bool last;
+	int err;
+
+	*taken = 0;
+	do {
+		until_ns = rt_stop_look(deadline_ns, &last);
+		err = submit_until(rt, ops ? ops + *taken : NULL, nr - *taken, head, until_ns, &part);
+		*taken += part;
+		if (err != -ETIME || last)
+			return err;
+	} while (!rt_stopped());
+	return -EINTR;
 }
 
 int rdmatensor_wait(struct rdmatensor *rt, unsigned int nr,

@@ -8,8 +8,8 @@
  * what failed and what to do, in one line.
  *
  * Threads: any number of threads may use one cluster, and its node, at once. Calls that are said to
- * be collective are made by one thread at a time, in the same order on all ranks.
- * rdmatensor_cluster_close() runs alone. A forked child must leave the cluster alone.
+ * be collective are made by one thread at a time, in the same order on all ranks, and not beside
+ * rdmatensor_cluster_refresh(). rdmatensor_cluster_close() runs alone. A forked child must leave the cluster alone.
  */
 #ifndef RDMATENSOR_CLUSTER_H
 #define RDMATENSOR_CLUSTER_H
@@ -93,8 +93,8 @@ struct rdmatensor_cluster_progress {
  * @source: enum rdmatensor_cluster_source
  * @flags: RDMATENSOR_CLUSTER_QUIET: no line of progress on stderr, which there is without @progress
  *         if stderr is a terminal; RDMATENSOR_CLUSTER_INTERRUPTIBLE: a signal ends calls that wait,
- *         and those of the node, with -EINTR (rdmatensor_node_interruptible()); they can be
- *         repeated
+ *         and those of the node, with -EINTR (rdmatensor_node_interruptible()), at the latest when
+ *         connections have been made or refused that are under way; they can be repeated
  * @rank: own rank, with RDMATENSOR_CLUSTER_GIVEN
  * @size: number of ranks, with RDMATENSOR_CLUSTER_GIVEN
  * @timeout_ms: bound on each call that waits for others, and the node's
@@ -290,28 +290,31 @@ int rdmatensor_cluster_barrier(struct rdmatensor_cluster *cluster);
  * @cluster: the cluster
  * @errors: out: of rank @from that has 1024 bytes and 32 KiB of rank @to: at [@from * size + @to],
  *          0: it has them, and they are right; a negative errno; -ENODATA: rank @from has not told.
- *          Array of rdmatensor_cluster_size() squared
+ *          Array of @size squared
+ * @size: rdmatensor_cluster_size()
  *
  * Collective. Each rank tries all others, and has from them what they found: of one that it does
  * not reach by those that do. A rank that does not answer is given up after half of the timeout, so
  * the call ends within the timeout, and all ranks have to call it within a quarter of that.
  *
  * Return: how many pairs do not work, or are not known to; a negative errno: the call itself
- * failed.
+ * failed; -ESTALE: there is another number of ranks.
  */
-int rdmatensor_cluster_check(struct rdmatensor_cluster *cluster, int *errors);
+int rdmatensor_cluster_check(struct rdmatensor_cluster *cluster, int *errors, unsigned int size);
 
 /**
  * rdmatensor_cluster_matrix() - what a check has found, as text
  * @cluster: the cluster
  * @errors: from rdmatensor_cluster_check()
+ * @size: as for that, also if ranks have joined since
  *
  * A line that says how many pairs work; if not all do, a table of those ranks that have to do with
  * one that does not, and a line for each kind of failure, with the ranks and the remedy.
  *
- * Return: for free(); NULL: out of memory.
+ * Return: for free(); NULL: out of memory, or there are fewer ranks.
  */
-char *rdmatensor_cluster_matrix(struct rdmatensor_cluster *cluster, const int *errors);
+char *rdmatensor_cluster_matrix(struct rdmatensor_cluster *cluster, const int *errors,
+				unsigned int size);
 
 /**
  * rdmatensor_cluster_refresh() - ask again who takes part

@@ -218,21 +218,22 @@ static void share_time(struct check *check, uint64_t deadline_ns)
 	check->row_ns = deadline_ns ? now + left / 4 * 3 : 0;
 }
 
-int rdmatensor_cluster_check(struct rdmatensor_cluster *cluster, int *errors)
+int rdmatensor_cluster_check(struct rdmatensor_cluster *cluster, int *errors, unsigned int size)
 {
-	struct check check = {
-		.size = rdmatensor_cluster_size(cluster), .step = ++cluster->checks,
-		.errors = errors,
-	};
-	size_t all = (size_t)check.size * check.size, i;
-	unsigned int rank, nr = 0;
+	struct check check = { .size = size, .errors = errors };
+	size_t all = (size_t)size * size, i;
+	unsigned int rank, nr = rdmatensor_cluster_size(cluster);
 	int err;
 
 	node_clear_error();
+	if (nr != size)
+		return node_fail(-ESTALE, "cluster: check: there are %u ranks, and the matrix is of %u: make it for rdmatensor_cluster_size()",
+				 nr, size);
+	check.step = ++cluster->checks;
 	share_time(&check, cluster_deadline(cluster));
 	check.others = calloc(check.size, sizeof(*check.others));
 	check.found = calloc(check.size, sizeof(*check.found));
-	for (rank = 0; rank < check.size; rank++) {
+	for (nr = 0, rank = 0; rank < size; rank++) {
 		forget_row(&check, rank);
 		if (check.others && rank != cluster->rank)
 			check.others[nr++] = rank;

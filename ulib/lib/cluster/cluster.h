@@ -27,13 +27,13 @@
  * struct cluster_member - a rank
  * @name: "ps/0"; NULL: its number
  * @address: "HOST:PORT"; NULL: not known yet
- * @met: it was reached at that address
+ * @reached: it was reached at that address, which the node knows by this one; NULL: it was not
  * @left: its source says that it takes no part any more
  */
 struct cluster_member {
 	char *name;
 	char *address;
-	bool met;
+	char *reached;
 	bool left;
 };
 
@@ -85,7 +85,7 @@ extern const struct cluster_source cluster_pmix, cluster_tf_config, cluster_torc
  * @job: tells it from other jobs: text of the source's, or of the options
  * @rank: own one
  * @published: the own address was published
- * @lock: guards @members and @own_host, which refresh replaces
+ * @lock: guards @members, which refresh replaces
  * @members: all ranks
  * @source_data: what the source keeps
  * @checks: so many were begun by as many ranks as there are
@@ -129,8 +129,12 @@ int cluster_member_place(struct rdmatensor_cluster *cluster, unsigned int rank,
 /* What the table has. Return: 0; -EAGAIN: no address yet; -ENOENT: it has left */
 int cluster_member_address(struct rdmatensor_cluster *cluster, unsigned int rank,
 			   char address[ADDRESS_ROOM], bool *met);
-/* It was reached where the table has it */
-void cluster_member_met(struct rdmatensor_cluster *cluster, unsigned int rank);
+/* It was reached where the table has it, which is @address for the node */
+void cluster_member_met(struct rdmatensor_cluster *cluster, unsigned int rank,
+			const char *address);
+/* Where it was reached, for the node, without asking a name server. False: nowhere yet, or it has left */
+bool cluster_member_reached(struct rdmatensor_cluster *cluster, unsigned int rank,
+			    char address[ADDRESS_ROOM]);
 /* "rank 3 (ps/0, 10.0.0.1:18521)", for messages */
 const char *cluster_said(struct rdmatensor_cluster *cluster, unsigned int rank,
 			 char said[SAID_ROOM]);
@@ -149,7 +153,7 @@ int cluster_own_host(struct rdmatensor_cluster *cluster);
  * stored
  */
 int cluster_own_override(char host[ADDRESS_ROOM], unsigned int *port);
-/* Where ranks of this host reach what its source calls so: not at a loopback address */
+/* Where ranks of this host reach what its source calls so: not at a loopback address. May ask a name server */
 void cluster_reachable(const struct rdmatensor_cluster *cluster, char address[ADDRESS_ROOM]);
 /* True: an address of this host, as far as can be told without its RDMA device */
 bool cluster_is_own(const char *address);
@@ -185,7 +189,7 @@ void cluster_token(const struct rdmatensor_cluster *cluster, const char *kind, u
  * The same of a call that all ranks make: they have to agree on how many they are, so that one that has
  * joined counts such calls with the others
  */
-void cluster_call_token(const struct rdmatensor_cluster *cluster, const char *kind,
+void cluster_call_token(struct rdmatensor_cluster *cluster, const char *kind,
 			unsigned int rank, char name[TOKEN_ROOM]);
 /* Offers what others try this rank by. Return: 0; an error, and the line is stored */
 int cluster_offer_probes(struct rdmatensor_cluster *cluster);
@@ -226,9 +230,6 @@ struct cluster_round {
  * line is stored
  */
 int cluster_run(struct rdmatensor_cluster *cluster, struct cluster_round *round);
-
-/* The round that this thread works for was ended by a signal */
-bool cluster_cancelled(void);
 
 /* Tells how far a round is; its last call has @done == @total */
 void cluster_tell(struct rdmatensor_cluster *cluster,

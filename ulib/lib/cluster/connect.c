@@ -52,12 +52,12 @@ void cluster_token(const struct rdmatensor_cluster *cluster, const char *kind, u
 		 rank);
 }
 
-void cluster_call_token(const struct rdmatensor_cluster *cluster, const char *kind,
+void cluster_call_token(struct rdmatensor_cluster *cluster, const char *kind,
 			unsigned int rank, char name[TOKEN_ROOM])
 {
 	char of[48];
 
-	snprintf(of, sizeof(of), "%s.%u", kind, cluster->members.nr);
+	snprintf(of, sizeof(of), "%s.%u", kind, rdmatensor_cluster_size(cluster));
 	cluster_token(cluster, of, rank, name);
 }
 
@@ -137,6 +137,8 @@ static int try_locate(struct rdmatensor_cluster *cluster, unsigned int rank, boo
 	bool met;
 	int err;
 
+	if (!anew && cluster_member_reached(cluster, rank, address))
+		return 0;
 	err = cluster_member_address(cluster, rank, address, &met);
 	if (err == -ENOENT)
 		return node_fail(err, "cluster: %s has left: go on without it, or start it again and say so in the file of hosts",
@@ -165,7 +167,7 @@ static int pause_before(struct rdmatensor_cluster *cluster, unsigned int rank, u
 {
 	char said[SAID_ROOM];
 
-	if (!cluster_cancelled() && !node_pause(cluster->node, ++*vain, deadline_ns))
+	if (!rt_stopped() && !node_pause(cluster->node, ++*vain, deadline_ns))
 		return 0;
 	return node_interrupted("cluster", cluster_said(cluster, rank, said));
 }
@@ -295,7 +297,7 @@ static int try_hello(struct rdmatensor_cluster *cluster, unsigned int rank, bool
 		return err;
 	err = say_hello(cluster, rank, address, deadline_ns);
 	if (!err)
-		cluster_member_met(cluster, rank);
+		cluster_member_met(cluster, rank, address);
 	else if ((may_come(err) || (err == -EUSERS && node_met(cluster->node, address))) &&
 		 !is_over(deadline_ns))
 		return CLUSTER_LATER;
@@ -362,16 +364,11 @@ int cluster_get(struct rdmatensor_cluster *cluster, unsigned int rank, const cha
 		struct rdmatensor_tensor *tensors, unsigned int nr, uint64_t deadline_ns)
 {
 	char address[ADDRESS_ROOM] = "";
-	bool met = true;
 	int err = 0;
 
-	if (rank != cluster->rank) {
-		err = cluster_member_address(cluster, rank, address, &met);
-		if (!err)
-			cluster_reachable(cluster, address);
-		err = !err && met && is_up(cluster, address) ? 0 :
-		      hello(cluster, rank, deadline_ns, address);
-	}
+	if (rank != cluster->rank &&
+	    !(cluster_member_reached(cluster, rank, address) && is_up(cluster, address)))
+		err = hello(cluster, rank, deadline_ns, address);
 	if (err)
 		return err;
 	err = attempt(cluster, address, names, tensors, nr, deadline_ns);

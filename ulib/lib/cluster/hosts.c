@@ -183,9 +183,13 @@ static int adopt(struct rdmatensor_cluster *cluster, struct cluster_members *fre
 	    strcmp(fresh->at[cluster->rank].address, old->at[cluster->rank].address))
 		return node_fail(-ESTALE, "cluster: %s has another address for this rank, %u, than the one it listens at, %s: write that there, or start the rank anew",
 				 path, cluster->rank, old->at[cluster->rank].address);
-	for (i = 0; i < old->nr; i++)
-		fresh->at[i].met = old->at[i].met && old->at[i].address && fresh->at[i].address &&
-				   !strcmp(old->at[i].address, fresh->at[i].address);
+	for (i = 0; i < old->nr; i++) {
+		if (old->at[i].reached && fresh->at[i].address &&
+		    !strcmp(old->at[i].address, fresh->at[i].address)) {
+			fresh->at[i].reached = old->at[i].reached;
+			old->at[i].reached = NULL;
+		}
+	}
 	swapped = *old;
 	*old = *fresh;
 	*fresh = swapped;

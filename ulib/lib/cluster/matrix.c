@@ -173,17 +173,22 @@ static void lost(const struct matrix *matrix, FILE *file)
 		fprintf(file, "  nor of %u other ranks\n", nr - PAIRS_SHOWN);
 }
 
-char *rdmatensor_cluster_matrix(struct rdmatensor_cluster *cluster, const int *errors)
+char *rdmatensor_cluster_matrix(struct rdmatensor_cluster *cluster, const int *errors,
+				unsigned int size)
 {
-	struct matrix matrix = {
-		.cluster = cluster, .errors = errors, .size = rdmatensor_cluster_size(cluster),
-	};
-	unsigned int all = matrix.size * (matrix.size - 1);
+	struct matrix matrix = { .cluster = cluster, .errors = errors, .size = size };
+	unsigned int all = size * (size - 1), nr = rdmatensor_cluster_size(cluster);
 	char *text = NULL;
 	size_t len;
 	FILE *file;
 
 	node_clear_error();
+	/* They never get fewer */
+	if (!size || size > nr) {
+		node_fail(-ERANGE, "cluster: the matrix: there are %u ranks, and it is of %u: give what rdmatensor_cluster_check() had",
+			  nr, size);
+		return NULL;
+	}
 	matrix.bad = calloc(matrix.size, sizeof(*matrix.bad));
 	file = matrix.bad ? open_memstream(&text, &len) : NULL;
 	if (file) {

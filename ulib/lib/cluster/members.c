@@ -30,6 +30,7 @@ void cluster_members_free(struct cluster_members *members)
 	for (i = 0; i < members->nr; i++) {
 		free(members->at[i].name);
 		free(members->at[i].address);
+		free(members->at[i].reached);
 	}
 	free(members->at);
 	members->at = NULL;
@@ -117,14 +118,14 @@ int cluster_member_place(struct rdmatensor_cluster *cluster, unsigned int rank,
 	other = whose(&cluster->members, address);
 	/* One that was not met there may have been there before this one */
 	if (other < cluster->members.nr && other != rank &&
-	    (cluster->members.at[other].met || other == cluster->rank)) {
+	    (cluster->members.at[other].reached || other == cluster->rank)) {
 		err = same_address(cluster->source->name, other < rank ? other : rank,
 				   other < rank ? rank : other, address);
 	} else if (!member->address || strcmp(member->address, address)) {
 		free(member->address);
 		member->address = copy;
-		member->met = false;
-		copy = NULL;
+		copy = member->reached;
+		member->reached = NULL;
 	}
 	pthread_mutex_unlock(&cluster->lock);
 	free(copy);
@@ -139,7 +140,7 @@ int cluster_member_address(struct rdmatensor_cluster *cluster, unsigned int rank
 
 	pthread_mutex_lock(&cluster->lock);
 	member = &cluster->members.at[rank];
-	*met = member->met;
+	*met = member->reached;
 	if (member->left) {
 		err = -ENOENT;
 	} else if (member->address) {
@@ -150,11 +151,32 @@ int cluster_member_address(struct rdmatensor_cluster *cluster, unsigned int rank
 	return err;
 }
 
-void cluster_member_met(struct rdmatensor_cluster *cluster, unsigned int rank)
+void cluster_member_met(struct rdmatensor_cluster *cluster, unsigned int rank,
+			const char *address)
 {
+	/* Without memory it is looked for again */
+	char *copy = strdup(address), *former;
+
 	pthread_mutex_lock(&cluster->lock);
-	cluster->members.at[rank].met = true;
+	former = cluster->members.at[rank].reached;
+	cluster->members.at[rank].reached = copy;
 	pthread_mutex_unlock(&cluster->lock);
+	free(former);
+}
+
+bool cluster_member_reached(struct rdmatensor_cluster *cluster, unsigned int rank,
+			    char address[ADDRESS_ROOM])
+{
+	const struct cluster_member *member;
+	bool reached;
+
+	pthread_mutex_lock(&cluster->lock);
+	member = &cluster->members.at[rank];
+	reached = member->reached && !member->left;
+	if (reached)
+		rt_copy_string(address, ADDRESS_ROOM, member->reached);
+	pthread_mutex_unlock(&cluster->lock);
+	return reached;
 }
 
 const char *cluster_said(struct rdmatensor_cluster *cluster, unsigned int rank,

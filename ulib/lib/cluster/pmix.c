@@ -2,7 +2,8 @@
 /*
  * PMIx: what mpirun and srun --mpi=pmix tell the processes that they start. The address is put, and
  * a fence that nobody waits for in the call exchanges it: who looks for a rank waits for the
- * fence's end.
+ * fence's end. PMIx tells fences apart by who takes part, and counts who has come to each: this one
+ * names all ranks one by one, so that it is none of MPI's, which is of the job as a whole.
  *
  * libpmix is loaded when a program asks for it, so that the library does not depend on it: what it
  * is built with is the header. A process that uses MPI has it already, and PMIx counts who uses it.
@@ -168,6 +169,20 @@ static int find(struct rdmatensor_cluster *cluster)
 	return cluster_members_make(&cluster->members, "pmix", size);
 }
 
+/* All ranks by name, for free(); NULL: out of memory */
+static pmix_proc_t *all_ranks(const struct rdmatensor_cluster *cluster)
+{
+	const struct pmix *pmix = cluster->source_data;
+	pmix_proc_t *procs = calloc(cluster->members.nr, sizeof(*procs));
+	unsigned int i;
+
+	for (i = 0; procs && i < cluster->members.nr; i++) {
+		memcpy(procs[i].nspace, pmix->self.nspace, sizeof(procs[i].nspace));
+		procs[i].rank = i;
+	}
+	return procs;
+}
+
 /* A thread of libpmix's */
 static void fenced(pmix_status_t status, void *arg)
 {
@@ -185,6 +200,7 @@ static int publish(struct rdmatensor_cluster *cluster, const char *address)
 	struct pmix *pmix = cluster->source_data;
 	pmix_value_t value = { .type = PMIX_STRING };
 	pmix_info_t collect = { .key = PMIX_COLLECT_DATA };
+	pmix_proc_t *procs;
 	pmix_status_t status;
 
 	collect.value.type = PMIX_BOOL;
@@ -196,9 +212,13 @@ static int publish(struct rdmatensor_cluster *cluster, const char *address)
 		status = pmix->commit();
 	if (status != PMIX_SUCCESS)
 		return failed(pmix, -EPROTO, "leaving the address", status);
+	procs = all_ranks(cluster);
+	if (!procs)
+		return node_fail(-ENOMEM, "cluster: pmix: out of memory");
 	/* Before: it may be over before the call returns */
 	pmix->fence = FENCE_BEGUN;
-	status = pmix->fence_nb(NULL, 0, &collect, 1, fenced, pmix);
+	status = pmix->fence_nb(procs, cluster->members.nr, &collect, 1, fenced, pmix);
+	free(procs);
 	/* It has ended already, and nobody is called */
 	if (status == PMIX_OPERATION_SUCCEEDED) {
 		fenced(PMIX_SUCCESS, pmix);
@@ -226,6 +246,8 @@ static int lookup(struct rdmatensor_cluster *cluster, unsigned int rank, uint64_
 	/* For the next one who looks */
 	sem_post(&pmix->fenced);
 	status = pmix->fence_status;
+	if (status == PMIX_ERR_PARTIAL_SUCCESS || status == PMIX_ERR_LOST_CONNECTION)
+		return node_fail(-ECONNRESET, "cluster: pmix: a rank has ended before all had come: look for its own error");
 	if (status != PMIX_SUCCESS)
 		return failed(pmix, -EPROTO, "the fence", status);
 	status = get(pmix, rank, ADDRESS_KEY, &value);
@@ -248,14 +270,15 @@ static void end(struct rdmatensor_cluster *cluster)
 
 	if (!pmix)
 		return;
-	/* Its end comes at any time, or never, as long as PMIx is in use: then it has the struct */
+	/* Whether or not all have come: a launcher ends the job of a process that ends without */
+	pmix->finalize(NULL, 0);
+	/* If others in this process use PMIx, its end may come yet, and then has the struct */
 	fence = __atomic_exchange_n(&pmix->fence, FENCE_ABANDONED, __ATOMIC_ACQ_REL);
 	if (fence == FENCE_BEGUN)
 		return;
 	/* Whose call is over or will be in a moment */
 	while (fence == FENCE_OVER && sem_wait(&pmix->fenced))
 		;
-	pmix->finalize(NULL, 0);
 	forget(pmix);
 }
 #else

@@ -16,7 +16,6 @@ void cluster_await_quietly(struct rdmatensor_cluster *cluster, const unsigned in
 	struct rdmatensor_pool pool;
 	unsigned int i, wanted = 0;
 	uint32_t channel;
-	bool met;
 
 	/* There is a pool if anything was got before; without, nobody was reached */
 	if (!cqes || !ops || !names ||
@@ -24,9 +23,8 @@ void cluster_await_quietly(struct rdmatensor_cluster *cluster, const unsigned in
 		goto out;
 	for (i = 0; i < nr; i++) {
 		if (ranks[i] == cluster->rank ||
-		    cluster_member_address(cluster, ranks[i], address, &met))
+		    !cluster_member_reached(cluster, ranks[i], address))
 			continue;
-		cluster_reachable(cluster, address);
 		channel = node_channel(cluster->node, address);
 		if (!channel)
 			continue;

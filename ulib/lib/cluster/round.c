@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Something that is done with many ranks, a bounded number of them at a time, by threads that live
- * as long as the call. A signal ends it where the program wants that: no rank is begun any more,
- * and those that are under way end by themselves.
+ * as long as the call. A signal ends it where the program wants that: no rank is begun any more, and
+ * waits for those that are under way end, but for a connection that is being made.
  *
  * A rank that is not there yet makes way for the others, and is tried again after a pause. The pause
  * grows with the attempts, and with the number of ranks that are waited for, as each attempt costs
@@ -39,7 +39,7 @@ struct left {
  * struct run - a round under way
  * @cluster: whose
  * @round: what is done
- * @lock: guards what follows
+ * @lock: guards what follows, up to @first
  * @next: the next of the ranks that were not begun
  * @left: those that are to be tried again, and no thread has
  * @nr: their number
@@ -48,7 +48,7 @@ struct left {
  * @failed: so many of those have failed
  * @first: the least place of one that has failed, whose line the round has
  * @ended: is posted by each thread that ends
- * @cancelled: no rank is begun any more
+ * @cancelled: by it the threads' waits end (rt_stop_by()), and no rank is begun any more
  */
 struct run {
 	struct rdmatensor_cluster *cluster;
@@ -65,19 +65,9 @@ struct run {
 	bool cancelled;
 };
 
-/* That this thread works for */
-static _Thread_local struct run *own_run;
-
-bool cluster_cancelled(void)
+static bool is_interruptible(const struct run *run)
 {
-	bool cancelled = false;
-
-	if (own_run) {
-		pthread_mutex_lock(&own_run->lock);
-		cancelled = own_run->cancelled;
-		pthread_mutex_unlock(&own_run->lock);
-	}
-	return cancelled;
+	return run->cluster->options.flags & RDMATENSOR_CLUSTER_INTERRUPTIBLE;
 }
 
 /* Of those that are to be tried again. Return: its place; @run->nr: there is none */
@@ -98,7 +88,7 @@ static bool take(struct run *run, struct left *left)
 
 	pthread_mutex_lock(&run->lock);
 	fresh = run->next < run->round->nr;
-	more = !run->cancelled && (fresh || run->nr);
+	more = !rt_stopped() && (fresh || run->nr);
 	if (more) {
 		due = first_due(run);
 		if (fresh && (!run->nr || !(run->turn++ & 1) ||
@@ -130,7 +120,7 @@ static bool await_due(const struct run *run, const struct left *left)
 	if (!left->due_ns)
 		return true;
 	node_sleep_until(cluster_earlier(left->due_ns, run->round->deadline_ns));
-	return !cluster_cancelled();
+	return !rt_stopped();
 }
 
 static void note(struct run *run, unsigned int at, int err)
@@ -163,7 +153,8 @@ static void *work(void *arg)
 	struct left left;
 	int err;
 
-	own_run = run;
+	if (is_interruptible(run))
+		rt_stop_by(&run->cancelled);
 	while (take(run, &left) && await_due(run, &left)) {
 		node_clear_error();
 		err = round->work(run->cluster, round->ranks[left.at], left.vain, round->arg);
@@ -196,10 +187,8 @@ static void await(struct run *run, unsigned int threads)
 	while (threads) {
 		if (!sem_wait(&run->ended)) {
 			threads--;
-		} else if (run->cluster->options.flags & RDMATENSOR_CLUSTER_INTERRUPTIBLE) {
-			pthread_mutex_lock(&run->lock);
-			run->cancelled = true;
-			pthread_mutex_unlock(&run->lock);
+		} else if (is_interruptible(run)) {
+			__atomic_store_n(&run->cancelled, true, __ATOMIC_RELAXED);
 		}
 	}
 }

@@ -3,7 +3,8 @@
  * Where ranks leave their addresses for each other: a folder that all hosts share, or what the
  * program has, as torch's store. Under "rdmatensor/JOB/rank.N" there is "HOST:PORT", or nothing.
  *
- * In a folder it is the file JOB/rank.N. A file is made under another name, and renamed when it is
+ * In a folder it is the file rdmatensor-USER/JOB/rank.N, of the user's number: what is in these folders
+ * is believed, so they have to be the user's own. A file is made under another name, and renamed when it is
  * whole, so a reader finds all of it or none; a rank that leaves removes its file, and the last one
  * the job's folder. What a job has left there that was killed is overwritten by the next one of its
  * name. Readers look again and again: a shared file system tells nobody of what other hosts write.
@@ -24,16 +25,19 @@
 /* Of a job's name in a key: with the rest it is a file's name */
 #define JOB_MOST 180
 
-/* A store's own folder and the key below it */
+/* A store's own folder and the key below it, as that of the user */
 static int path_of(const struct rdmatensor_cluster *cluster, const char *key, char path[PATH_MAX])
 {
-	return snprintf(path, PATH_MAX, "%s/%s", cluster->store_dir, key) < PATH_MAX ?
+	return snprintf(path, PATH_MAX, "%s/rdmatensor-%u%s", cluster->store_dir,
+			(unsigned int)geteuid(), key + strlen("rdmatensor")) < PATH_MAX ?
 	       0 : -ENAMETOOLONG;
 }
 
-static int write_whole(const char *path, const char *value)
+/* *owner: who has made it, as the file system sees this user. Nothing is left of one that fails */
+static int write_whole(const char *path, const char *value, uid_t *owner)
 {
 	size_t len = strlen(value);
+	struct stat made;
 	ssize_t written;
 	int fd, err;
 
@@ -42,9 +46,15 @@ static int write_whole(const char *path, const char *value)
 		return -errno;
 	written = write(fd, value, len);
 	err = written == (ssize_t)len ? 0 : written < 0 ? -errno : -ENOSPC;
+	if (!err && fstat(fd, &made))
+		err = -errno;
 	/* A network file system may say only now that it has no room */
 	if (close(fd) && !err)
 		err = -errno;
+	if (err)
+		unlink(path);
+	else
+		*owner = made.st_uid;
 	return err;
 }
 
@@ -60,6 +70,25 @@ static int make_folders(const struct rdmatensor_cluster *cluster, char *path)
 		*slash = '/';
 	}
 	return 0;
+}
+
+/* Nobody else can have put anything into the folders: -EPERM */
+static int check_folders(const struct rdmatensor_cluster *cluster, char *path, uid_t owner)
+{
+	char *slash = path + strlen(cluster->store_dir);
+	struct stat there;
+	int err = 0;
+
+	while (!err && (slash = strchr(slash + 1, '/'))) {
+		*slash = '\0';
+		if (lstat(path, &there))
+			err = -errno;
+		else if (!S_ISDIR(there.st_mode) || there.st_uid != owner ||
+			 there.st_mode & (S_IWGRP | S_IWOTH))
+			err = -EPERM;
+		*slash = '/';
+	}
+	return err;
 }
 
 static int remove_file(const struct rdmatensor_cluster *cluster, char *path)
@@ -82,6 +111,7 @@ static int file_set(void *arg, const char *key, const char *value)
 	const struct rdmatensor_cluster *cluster = arg;
 	char path[PATH_MAX], fresh[PATH_MAX + 32], host[65] = "";
 	int err, again = 0;
+	uid_t owner = (uid_t)-1;
 
 	err = path_of(cluster, key, path);
 	if (err)
@@ -94,12 +124,15 @@ static int file_set(void *arg, const char *key, const char *value)
 		err = make_folders(cluster, path);
 		snprintf(fresh, sizeof(fresh), "%s.%.16s.%d", path, host, (int)getpid());
 		if (!err)
-			err = write_whole(fresh, value);
+			err = write_whole(fresh, value, &owner);
 	} while (err == -ENOENT && again++ < 8);
-	if (!err && rename(fresh, path)) {
+	if (err)
+		return err;
+	err = check_folders(cluster, path, owner);
+	if (!err && rename(fresh, path))
 		err = -errno;
+	if (err)
 		unlink(fresh);
-	}
 	return err;
 }
 
@@ -199,9 +232,14 @@ static void key_of(const struct rdmatensor_cluster *cluster, unsigned int rank, 
 static int failed(const struct rdmatensor_cluster *cluster, int err, const char *what,
 		  const char *key)
 {
-	return node_fail(err, "cluster: %s: %s %s%s%s: %s", cluster->source->name, what,
-			 cluster->store_dir ? cluster->store_dir : "the store's key",
-			 cluster->store_dir ? "/" : " ", key, strerror(-err));
+	char path[PATH_MAX];
+
+	if (!cluster->store_dir || path_of(cluster, key, path))
+		return node_fail(err, "cluster: %s: %s the store's key %s: %s", cluster->source->name, what,
+				 key, strerror(-err));
+	return node_fail(err, "cluster: %s: %s %s: %s%s", cluster->source->name, what, path, strerror(-err),
+			 err == -EPERM ? ": it is in a folder that is not the user's own, or that others may write to: remove that, or name another one by RDMATENSOR_STORE" :
+			 "");
 }
 
 int cluster_store_publish(struct rdmatensor_cluster *cluster, const char *address)

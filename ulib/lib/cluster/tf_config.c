@@ -48,13 +48,14 @@ struct spec {
 static bool is_there(void)
 {
 	const char *text = cluster_env("TF_CONFIG");
-	struct json_object *root, *jobs;
+	struct json_object *root, *jobs, *sparse;
 	bool has;
 
 	root = text ? json_tokener_parse(text) : NULL;
 	if (!root)
 		return text;
 	has = !json_object_is_type(root, json_type_object) ||
+	      json_object_object_get_ex(root, "sparseCluster", &sparse) ||
 	      (json_object_object_get_ex(root, "cluster", &jobs) &&
 	       !(json_object_is_type(jobs, json_type_object) && !json_object_object_length(jobs)));
 	json_object_put(root);
@@ -127,6 +128,8 @@ static int read_cluster(struct spec *spec, struct json_object *root)
 	struct json_object *jobs;
 	int err = 0;
 
+	if (json_object_object_get_ex(root, "sparseCluster", &jobs))
+		return node_fail(-EINVAL, "cluster: TF_CONFIG has a \"sparseCluster\", which names a task's own peers: ranks need all tasks: turn Kubeflow's enableDynamicWorker off, or use another source (RDMATENSOR_HOSTS)");
 	if (!json_object_object_get_ex(root, "cluster", &jobs) ||
 	    !json_object_is_type(jobs, json_type_object))
 		return node_fail(-EINVAL, "cluster: TF_CONFIG has no \"cluster\": write {\"cluster\": {\"worker\": [\"HOST:PORT\", ...]}, \"task\": {\"type\": \"worker\", \"index\": 0}}");

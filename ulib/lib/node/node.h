@@ -200,14 +200,17 @@ bool node_is_down(struct rdmatensor_node *node, uint32_t channel, int err);
 uint32_t node_left_ms(uint64_t deadline_ns);
 /* The pause of node_pause(), in milliseconds. @vain: at least 1 */
 unsigned int node_pause_ms(unsigned int vain);
-/* Until then, or until a signal. Return: 0; EINTR */
+/* Until then, or until a signal, or rt_stopped(). Return: 0; EINTR */
 int node_sleep_until(uint64_t until_ns);
 /*
  * Between attempts of which @vain have failed one after the other: from 10 ms to a second. Return: 0, at
  * the deadline as well; -EINTR: a signal ends the call
  */
 int node_pause(struct rdmatensor_node *node, unsigned int vain, uint64_t deadline_ns);
-/* Waits until it is this thread's turn, which sem_post() ends. Return: 0; -ETIMEDOUT; -EINTR */
+/*
+ * Waits until it is this thread's turn, which sem_post() ends. Return: 0; -ETIMEDOUT; -EINTR: a signal,
+ * or rt_stopped()
+ */
 int node_turn(sem_t *turn, uint64_t deadline_ns);
 /* As node_fail(), of a call that a signal ends */
 int node_interrupted(const char *what, const char *whose);

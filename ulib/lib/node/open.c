@@ -147,8 +147,9 @@ static void make_room(struct rdmatensor_node *node, unsigned int channels)
 {
 	if (channels <= CHANNELS_DEFAULT)
 		return;
-	rdmatensor_start_set(&node->start, "max_channels",
-			     channels < CHANNELS_MOST ? channels : CHANNELS_MOST);
+	if (channels > CHANNELS_MOST)
+		channels = CHANNELS_MOST;
+	rdmatensor_start_set(&node->start, "max_channels", channels);
 	/* Each takes two entries at most, and those of calls come beside them */
 	if (2 * channels + RING_DEFAULT / 2 > RING_DEFAULT)
 		rdmatensor_start_set(&node->start, "ring_entries", 2 * channels + RING_DEFAULT / 2);

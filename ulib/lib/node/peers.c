@@ -55,9 +55,15 @@ unsigned int node_pause_ms(unsigned int vain)
 
 int node_sleep_until(uint64_t until_ns)
 {
-	struct timespec until = timespec_of(until_ns);
+	struct timespec until;
+	bool last;
 
-	return clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+	do {
+		until = timespec_of(rt_stop_look(until_ns, &last));
+		if (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) || rt_stopped())
+			return EINTR;
+	} while (!last);
+	return 0;
 }
 
 int node_pause(struct rdmatensor_node *node, unsigned int vain, uint64_t deadline_ns)
@@ -72,10 +78,19 @@ int node_pause(struct rdmatensor_node *node, unsigned int vain, uint64_t deadlin
 
 int node_turn(sem_t *turn, uint64_t deadline_ns)
 {
-	struct timespec until = timespec_of(deadline_ns);
+	struct timespec until;
+	uint64_t look_ns;
+	bool last;
 
-	return (deadline_ns ? sem_clockwait(turn, CLOCK_MONOTONIC, &until) : sem_wait(turn)) ?
-	       -errno : 0;
+	do {
+		look_ns = rt_stop_look(deadline_ns, &last);
+		until = timespec_of(look_ns);
+		if (!(look_ns ? sem_clockwait(turn, CLOCK_MONOTONIC, &until) : sem_wait(turn)))
+			return 0;
+		if (errno != ETIMEDOUT || last)
+			return -errno;
+	} while (!rt_stopped());
+	return -EINTR;
 }
 
 int node_interrupted(const char *what, const char *whose)

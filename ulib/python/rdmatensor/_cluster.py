@@ -22,7 +22,7 @@ _ADDRESS_MAX = 288
 
 
 class _Store:
-    """Any object with torch's store's set(), get(), check() and delete_key(), as the library sees it"""
+    """Any object with torch's store's set(), get() and check(), as the library sees it"""
 
     def __init__(self, store: Any):
         self._store = store
@@ -37,10 +37,9 @@ class _Store:
 
     def set(self, _arg: Any, key: Any, value: Any) -> int:
         key = ffi.string(key).decode()
-        if value != ffi.NULL:
-            self._store.set(key, ffi.string(value).decode())
-        elif hasattr(self._store, "delete_key"):
-            self._store.delete_key(key)
+        # Nothing in place of one that is taken away: a get() of torch's after a check() that has seen it
+        # would wait for another one, and all other calls with it
+        self._store.set(key, ffi.string(value).decode() if value != ffi.NULL else "")
         return 0
 
     def get(self, _arg: Any, key: Any, value: Any, room: int) -> int:
@@ -51,6 +50,8 @@ class _Store:
         content = self._store.get(key)
         if isinstance(content, str):
             content = content.encode()
+        if not content:
+            return -errno.ENOENT
         if len(content) >= room:
             return -errno.EMSGSIZE
         ffi.memmove(value, content + b"\0", len(content) + 1)
@@ -293,12 +294,12 @@ class Cluster:
             size = self.size
             errors = np.zeros((size, size), "i4")
             pointer = ffi.cast("int *", errors.ctypes.data)
-            bad = lib.rdmatensor_cluster_check(handle.cluster, pointer)
+            bad = lib.rdmatensor_cluster_check(handle.cluster, pointer, size)
             if bad < 0:
                 self._once(bad)
             # Of a pair: it is in the matrix
             self._take_store_error()
-            text = lib.rdmatensor_cluster_matrix(handle.cluster, pointer)
+            text = lib.rdmatensor_cluster_matrix(handle.cluster, pointer, size)
             if text == ffi.NULL:
                 raise MemoryError(_said())
             try:

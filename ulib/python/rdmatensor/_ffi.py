@@ -148,8 +148,9 @@ ffi.cdef(
     int rdmatensor_cluster_connect(struct rdmatensor_cluster *cluster,
                                    const unsigned int *ranks, unsigned int nr);
     int rdmatensor_cluster_barrier(struct rdmatensor_cluster *cluster);
-    int rdmatensor_cluster_check(struct rdmatensor_cluster *cluster, int *errors);
-    char *rdmatensor_cluster_matrix(struct rdmatensor_cluster *cluster, const int *errors);
+    int rdmatensor_cluster_check(struct rdmatensor_cluster *cluster, int *errors, unsigned int size);
+    char *rdmatensor_cluster_matrix(struct rdmatensor_cluster *cluster, const int *errors,
+                                    unsigned int size);
     int rdmatensor_cluster_refresh(struct rdmatensor_cluster *cluster);
 
     const char *rdmatensor_version(void);

@@ -136,7 +136,7 @@ static void add_errors(struct round *round)
  */
 static int check(struct round *round)
 {
-	int bad = rdmatensor_cluster_check(round->cluster, round->errors);
+	int bad = rdmatensor_cluster_check(round->cluster, round->errors, round->size);
 	bool reached;
 	char *text;
 
@@ -148,7 +148,7 @@ static int check(struct round *round)
 	if (round->json) {
 		add_errors(round);
 	} else if (!round->as_json && (round->rank == 0 || !reached)) {
-		text = rdmatensor_cluster_matrix(round->cluster, round->errors);
+		text = rdmatensor_cluster_matrix(round->cluster, round->errors, round->size);
 		if (!text)
 			out_of_memory();
 		fputs(text, stdout);
