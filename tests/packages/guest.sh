@@ -100,6 +100,18 @@ fetched() {
 		in_debian cmp /home/may/got /srv/models/demo.safetensors
 }
 
+# Of the source alone are tests/, CONTRIBUTING.md, and the page on how all is tested
+links_lead() {
+	local page link nr=0 dead=0
+	while IFS=: read -r page link; do
+		[[ $link != *(*/)@(tests/*|testing.md|CONTRIBUTING.md) ]] || continue
+		nr=$((nr + 1))
+		in_debian test -e "/usr/share/doc/${page%/*}/$link" || { echo "$page: $link"; dead=1; }
+	done < <(in_debian sh -c 'cd /usr/share/doc &&
+		grep -o "](\([a-z0-9_./-]*\)[.]md" rdmatensor/*.md python3-rdmatensor/*.md | sed "s/](//"')
+	((nr > 30 && !dead))
+}
+
 shows() {
 	local value
 	value=$(in_debian systemctl show -P "$1" "$unit")
@@ -164,6 +176,7 @@ check "apt install" eval 'in_debian sh -c "apt-get install -y -q --no-install-re
 sed 's/^/# /' /tmp/out
 compiled
 check "nothing of it had to be compiled again" grep -q "Misses 0 /" /tmp/compiled
+check "links of pages lead to pages" links_lead
 check "the module is DKMS's" eval '[[ $(in_debian modinfo -n rdmatensor) == */updates/dkms/rdmatensor.ko* ]]'
 check "modprobe" in_debian modprobe rdmatensor
 check "the device file is for the group rdma" until_true device_is "root:rdma 660"
