@@ -972,14 +972,14 @@ EXPORT_SYMBOL_IF_KUNIT(rdmatensor_readers_restore);
 /*
  * The reader has given up the one that it had by this number, or it would not connect it again. Its
  * DREQ may have been lost, and nothing else would tell of that: no work request is posted here.
- * Return: whether readers->wait is to be woken
+ * Before there is another one: the device may have no queue pair left but that of the former one
  */
-static bool readers_fail_former(struct rdmatensor_readers *readers, u8 index)
+static void readers_fail_former(struct rdmatensor_readers *readers, u8 index)
 {
 	struct rdmatensor_readlane *lane;
 	bool failed = false;
 
-	lockdep_assert_held(&readers->accept_lock);
+	spin_lock_bh(&readers->accept_lock);
 	list_for_each_entry(lane, &readers->accepted, item) {
 		if (lane->index != index)
 			continue;
@@ -987,7 +987,9 @@ static bool readers_fail_former(struct rdmatensor_readers *readers, u8 index)
 		failed |= readlane_fail_locked(lane);
 		spin_unlock(&lane->lock);
 	}
-	return failed;
+	spin_unlock_bh(&readers->accept_lock);
+	if (failed)
+		wake_up_all(readers->wait);
 }
 
 int rdmatensor_readers_accept(struct rdmatensor_readers *readers, struct rdma_cm_id *id,
@@ -996,9 +998,9 @@ int rdmatensor_readers_accept(struct rdmatensor_readers *readers, struct rdma_cm
 {
 	struct rdmatensor_qp_terms terms;
 	struct rdmatensor_readlane *lane;
-	bool failed;
 	int ret;
 
+	readers_fail_former(readers, private->lane);
 	lane = kzalloc(sizeof(*lane), RDMATENSOR_GFP_SPARING);
 	if (!lane)
 		return -ENOMEM;
@@ -1012,7 +1014,6 @@ int rdmatensor_readers_accept(struct rdmatensor_readers *readers, struct rdma_cm
 		goto out_free;
 
 	spin_lock_bh(&readers->accept_lock);
-	failed = readers_fail_former(readers, lane->index);
 	/* One that has failed already would stay: its work item has found it on no list */
 	if (readers->accept_closed || READ_ONCE(lane->state) == RDMATENSOR_READLANE_FAILED)
 		ret = -ECONNRESET;
@@ -1024,8 +1025,6 @@ int rdmatensor_readers_accept(struct rdmatensor_readers *readers, struct rdma_cm
 		list_add_tail(&lane->item, &readers->accepted);
 	}
 	spin_unlock_bh(&readers->accept_lock);
-	if (failed)
-		wake_up_all(readers->wait);
 	if (ret)
 		goto out_free;
 
