@@ -588,29 +588,54 @@ static void test_store(void **state)
 	assert_int_equal(files(folder), 0);
 }
 
-/* Whose folder anybody may write to believes anybody */
+/* Others may have made the folder, or what is in it: only what is the user's own is believed */
 static void test_store_of_another(void **state)
 {
-	char own[160], deeper[200];
+	char path[160], other[200], address[RDMATENSOR_CLUSTER_ADDRESS_MAX];
+	FILE *file;
 
 	(void)state;
-	snprintf(own, sizeof(own), "%s/rdmatensor-%u", folder, (unsigned int)geteuid());
-	assert_int_equal(mkdir(own, 0700), 0);
-	assert_int_equal(chmod(own, 0777), 0);
-	assert_int_equal(try_join(0, 2, 50, &cluster), -EPERM);
-	assert_contains(rdmatensor_node_error(), "remove that, or name another one by RDMATENSOR_STORE");
-	fake_reset();
-	/* Nor is anything left there */
-	job_folder(deeper, "unit test/1", "unit_test_1");
-	assert_int_equal(files(deeper), 0);
-	assert_int_equal(chmod(own, 0755), 0);
+	cluster = join(0, 2, 50);
+	job_folder(path, "unit test/1", "unit_test_1");
+	snprintf(other, sizeof(other), "%s/elsewhere", folder);
+	strcat(path, "/rank.1");
+	/* A link to a file of the user's own, by either kind, and what nobody writes to */
+	file = fopen(other, "w");
+	fputs("10.0.0.2:18521", file);
+	fclose(file);
+	assert_int_equal(symlink(other, path), 0);
+	assert_int_equal(rdmatensor_cluster_address(cluster, 1, address, sizeof(address)), -ELOOP);
+	assert_contains(rdmatensor_node_error(), "another user has made it");
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(link(other, path), 0);
+	assert_int_equal(rdmatensor_cluster_address(cluster, 1, address, sizeof(address)), -EPERM);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_int_equal(rdmatensor_cluster_address(cluster, 1, address, sizeof(address)), -EPERM);
+	assert_int_equal(unlink(path), 0);
+	/* It is one when it is its own; and another's is none */
+	assert_int_equal(rename(other, path), 0);
+	address_is(1, "10.0.0.2:18521");
+	close_cluster();
+	cluster = join(0, 2, 50);
 	if (!geteuid()) {
-		assert_int_equal(chown(own, 65534, 65534), 0);
-		assert_int_equal(try_join(0, 2, 50, &cluster), -EPERM);
-		assert_contains(rdmatensor_node_error(), "not the user's own");
-		fake_reset();
-		assert_int_equal(chown(own, 0, 0), 0);
+		assert_int_equal(chown(path, 65534, 65534), 0);
+		assert_int_equal(rdmatensor_cluster_address(cluster, 1, address, sizeof(address)),
+				 -EPERM);
+		assert_contains(rdmatensor_node_error(), "name a folder of the user's own");
 	}
+	assert_int_equal(unlink(path), 0);
+	close_cluster();
+	/* What a killed process of this number has left is no hindrance, and is not written to */
+	cluster = join(0, 2, 50);
+	path[strlen(path) - 1] = '0';
+	assert_int_equal(gethostname(address, 17), 0);
+	snprintf(other, sizeof(other), "%s.%.16s.%d", path, address, (int)getpid());
+	close_cluster();
+	job_folder(path, "unit test/1", "unit_test_1");
+	snprintf(address, sizeof(address), "mkdir -p %s", path);
+	assert_int_equal(system(address), 0);
+	assert_int_equal(mkfifo(other, 0600), 0);
 	cluster = join(0, 2, 50);
 	close_cluster();
 	assert_int_equal(files(folder), 0);
@@ -770,6 +795,8 @@ static struct {
 
 static int be_busy(struct rdmatensor_cluster *of, unsigned int rank, bool again, void *arg)
 {
+	uint64_t until_ns;
+
 	(void)of;
 	assert_false(again);
 	pthread_mutex_lock(&busy.lock);
@@ -777,7 +804,11 @@ static int be_busy(struct rdmatensor_cluster *of, unsigned int rank, bool again,
 	if (busy.now > busy.most)
 		busy.most = busy.now;
 	pthread_mutex_unlock(&busy.lock);
-	usleep(2000);
+	/* As many as may come, and time for one more */
+	until_ns = rdmatensor_deadline_ms(10000);
+	do
+		usleep(2000);
+	while (__atomic_load_n(&busy.most, __ATOMIC_RELAXED) < 4 && rdmatensor_now_ns() < until_ns);
 	pthread_mutex_lock(&busy.lock);
 	busy.now--;
 	pthread_mutex_unlock(&busy.lock);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "fake.h"
+#include "lib/internal.h"
 #include "unit.h"
 
 static struct rdmatensor *rt;
@@ -359,6 +360,34 @@ static void test_older_module(void **state)
 	assert_int_equal(fake_published(), 1);
 }
 
+/* Another thread ends waits, also those that find something to do, or that are made of pieces */
+static void test_stopped(void **state)
+{
+	static const struct {
+		bool old;
+		unsigned int ms;
+	} kinds[] = { { false, 0 }, { false, 60000 }, { false, 1 }, { true, 0 }, { true, 60000 } };
+	uint64_t dim = 10, deadline_ns;
+	bool stop = true;
+	size_t i;
+
+	(void)state;
+	rdmatensor_interruptible(rt, 1);
+	rt_stop_by(&stop);
+	fake.hold = true;
+	for (i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+		fake.old = kinds[i].old;
+		deadline_ns = kinds[i].ms ? rdmatensor_deadline_ms(kinds[i].ms) : 0;
+		/* Entries of others, for as many as the ring has room */
+		fake.extra = 10;
+		assert_int_equal(rdmatensor_publish(rt, "p", 1, &pool, at, 10, RDMATENSOR_DT_UINT8, 1,
+						    &dim, 1, deadline_ns), -EINTR);
+		assert_int_equal(fake_published(), 0);
+	}
+	rt_stop_by(NULL);
+	assert_false(rt_may_stop() || rt_stopped());
+}
+
 static void test_wait_without_call(void **state)
 {
 	struct rdmatensor_op op;
@@ -617,6 +646,7 @@ int main(void)
 		test(test_interrupted),
 		test(test_interrupted_beside_peek),
 		test(test_older_module),
+		test(test_stopped),
 		test(test_wait_without_call),
 		test(test_publish),
 		test(test_run_refuses),

@@ -88,6 +88,7 @@ int rt_ioctl(struct rdmatensor *rt, unsigned long request, void *arg);
  * look every RT_STOP_MS. NULL: nobody does
  */
 void rt_stop_by(const bool *stop);
+bool rt_may_stop(void);
 bool rt_stopped(void);
 /* When a wait until @deadline_ns, where 0 is never, is to look again; *@last: that is its end */
 uint64_t rt_stop_look(uint64_t deadline_ns, bool *last);
@@ -95,7 +96,7 @@ uint64_t rt_stop_look(uint64_t deadline_ns, bool *last);
 
 /*
  * Submits, and waits until the ring's head has come to @head. Return: as rdmatensor_submit(), whose
- * done is *taken; -EINTR as well once rt_stopped()
+ * done is *taken; once rt_stopped() -EINTR in place of 0 and -ETIME, whatever has come
  */
 int rt_submit_until(struct rdmatensor *rt, const struct rdmatensor_op *ops, unsigned int nr,
 		    uint32_t head, uint64_t deadline_ns, unsigned int *taken);

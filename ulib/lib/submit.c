@@ -85,6 +85,11 @@ void rt_stop_by(const bool *stop)
 	own_stop = stop;
 }
 
+bool rt_may_stop(void)
+{
+	return own_stop;
+}
+
 bool rt_stopped(void)
 {
 	return own_stop && __atomic_load_n(own_stop, __ATOMIC_RELAXED);
@@ -134,10 +139,11 @@ int rt_submit_until(struct rdmatensor *rt, const struct rdmatensor_op *ops, unsi
 		until_ns = rt_stop_look(deadline_ns, &last);
 		err = submit_until(rt, ops ? ops + *taken : NULL, nr - *taken, head, until_ns, &part);
 		*taken += part;
-		if (err != -ETIME || last)
-			return err;
-	} while (!rt_stopped());
-	return -EINTR;
+		/* Also where entries of others come, and where the caller itself waits by pieces */
+		if (rt_stopped() && (!err || err == -ETIME))
+			return -EINTR;
+	} while (err == -ETIME && !last);
+	return err;
 }
 
 int rdmatensor_wait(struct rdmatensor *rt, unsigned int nr,

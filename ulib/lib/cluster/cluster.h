@@ -81,6 +81,8 @@ extern const struct cluster_source cluster_pmix, cluster_tf_config, cluster_torc
  * @options: the program's; its strings and its store are copies, or NULL
  * @store: the options', or the one of RDMATENSOR_STORE
  * @store_dir: that one's folder; NULL: there is none
+ * @store_user: who has opened it, whose part of the folder is used
+ * @store_owner: the same, as the folder's file system has it
  * @own_host: the address of this host's that others reach it by
  * @job: tells it from other jobs: text of the source's, or of the options
  * @rank: own one
@@ -98,6 +100,8 @@ struct rdmatensor_cluster {
 	struct rdmatensor_cluster_options options;
 	struct rdmatensor_cluster_store store;
 	char *store_dir;
+	uid_t store_user;
+	uid_t store_owner;
 	char own_host[ADDRESS_ROOM];
 	char *job;
 	unsigned int rank;
@@ -129,8 +133,8 @@ int cluster_member_place(struct rdmatensor_cluster *cluster, unsigned int rank,
 /* What the table has. Return: 0; -EAGAIN: no address yet; -ENOENT: it has left */
 int cluster_member_address(struct rdmatensor_cluster *cluster, unsigned int rank,
 			   char address[ADDRESS_ROOM], bool *met);
-/* It was reached where the table has it, which is @address for the node */
-void cluster_member_met(struct rdmatensor_cluster *cluster, unsigned int rank,
+/* It was reached at @placed, if the table still has it there, which is @address for the node */
+void cluster_member_met(struct rdmatensor_cluster *cluster, unsigned int rank, const char *placed,
 			const char *address);
 /* Where it was reached, for the node, without asking a name server. False: nowhere yet, or it has left */
 bool cluster_member_reached(struct rdmatensor_cluster *cluster, unsigned int rank,

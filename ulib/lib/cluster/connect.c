@@ -129,14 +129,18 @@ static int not_come(struct rdmatensor_cluster *cluster, unsigned int rank)
 			 cluster_said(cluster, rank, said));
 }
 
-/* As cluster_locate(), at this moment; or CLUSTER_LATER: nobody knows yet */
+/*
+ * As cluster_locate(), at this moment; or CLUSTER_LATER: nobody knows yet. @placed: where the table has
+ * it; "": it was reached before, and is where it was then
+ */
 static int try_locate(struct rdmatensor_cluster *cluster, unsigned int rank, bool anew,
-		      uint64_t deadline_ns, char address[ADDRESS_ROOM])
+		      uint64_t deadline_ns, char placed[ADDRESS_ROOM], char address[ADDRESS_ROOM])
 {
 	char said[SAID_ROOM];
 	bool met;
 	int err;
 
+	placed[0] = '\0';
 	if (!anew && cluster_member_reached(cluster, rank, address))
 		return 0;
 	err = cluster_member_address(cluster, rank, address, &met);
@@ -156,8 +160,10 @@ static int try_locate(struct rdmatensor_cluster *cluster, unsigned int rank, boo
 	/* A rank that was started again is about to say another one than it had before */
 	if (err == -ENOTUNIQ && !is_over(deadline_ns))
 		return CLUSTER_LATER;
-	if (!err)
+	if (!err) {
+		rt_copy_string(placed, ADDRESS_ROOM, address);
 		cluster_reachable(cluster, address);
+	}
 	return err;
 }
 
@@ -175,10 +181,12 @@ static int pause_before(struct rdmatensor_cluster *cluster, unsigned int rank, u
 int cluster_locate(struct rdmatensor_cluster *cluster, unsigned int rank, uint64_t deadline_ns,
 		   char address[ADDRESS_ROOM])
 {
+	char placed[ADDRESS_ROOM];
 	unsigned int vain = 0;
 	int err;
 
-	while ((err = try_locate(cluster, rank, false, deadline_ns, address)) == CLUSTER_LATER) {
+	while ((err = try_locate(cluster, rank, false, deadline_ns, placed, address)) ==
+	       CLUSTER_LATER) {
 		err = pause_before(cluster, rank, &vain, deadline_ns);
 		if (err)
 			break;
@@ -291,19 +299,21 @@ static int not_reached(struct rdmatensor_cluster *cluster, unsigned int rank, co
 static int try_hello(struct rdmatensor_cluster *cluster, unsigned int rank, bool again,
 		     uint64_t deadline_ns, char address[ADDRESS_ROOM])
 {
-	int err = try_locate(cluster, rank, again, deadline_ns, address);
+	char placed[ADDRESS_ROOM];
+	int err = try_locate(cluster, rank, again, deadline_ns, placed, address);
 
 	if (err)
 		return err;
 	err = say_hello(cluster, rank, address, deadline_ns);
-	if (!err)
-		cluster_member_met(cluster, rank, address);
-	else if ((may_come(err) || (err == -EUSERS && node_met(cluster->node, address))) &&
-		 !is_over(deadline_ns))
+	if (!err) {
+		if (*placed)
+			cluster_member_met(cluster, rank, placed, address);
+		return 0;
+	}
+	if ((may_come(err) || (err == -EUSERS && node_met(cluster->node, address))) &&
+	    !is_over(deadline_ns))
 		return CLUSTER_LATER;
-	else
-		not_reached(cluster, rank, address, err);
-	return err;
+	return not_reached(cluster, rank, address, err);
 }
 
 static int hello(struct rdmatensor_cluster *cluster, unsigned int rank, uint64_t deadline_ns,

@@ -151,17 +151,22 @@ int cluster_member_address(struct rdmatensor_cluster *cluster, unsigned int rank
 	return err;
 }
 
-void cluster_member_met(struct rdmatensor_cluster *cluster, unsigned int rank,
+void cluster_member_met(struct rdmatensor_cluster *cluster, unsigned int rank, const char *placed,
 			const char *address)
 {
 	/* Without memory it is looked for again */
-	char *copy = strdup(address), *former;
+	char *copy = strdup(address);
+	struct cluster_member *member;
 
 	pthread_mutex_lock(&cluster->lock);
-	former = cluster->members.at[rank].reached;
-	cluster->members.at[rank].reached = copy;
+	member = &cluster->members.at[rank];
+	if (copy && member->address && !strcmp(member->address, placed)) {
+		free(member->reached);
+		member->reached = copy;
+		copy = NULL;
+	}
 	pthread_mutex_unlock(&cluster->lock);
-	free(former);
+	free(copy);
 }
 
 bool cluster_member_reached(struct rdmatensor_cluster *cluster, unsigned int rank,

@@ -3,9 +3,9 @@
  * Where ranks leave their addresses for each other: a folder that all hosts share, or what the
  * program has, as torch's store. Under "rdmatensor/JOB/rank.N" there is "HOST:PORT", or nothing.
  *
- * In a folder it is the file rdmatensor-USER/JOB/rank.N, of the user's number: what is in these folders
- * is believed, so they have to be the user's own. A file is made under another name, and renamed when it is
- * whole, so a reader finds all of it or none; a rank that leaves removes its file, and the last one
+ * In a folder it is the file rdmatensor-USER/JOB/rank.N, by the user's number. Others may be able to
+ * write to that folder, so only files are read that are the user's own, which is who has made the own
+ * one. A file is made under another name, and renamed when it is whole, so a reader finds all of it or none; a rank that leaves removes its file, and the last one
  * the job's folder. What a job has left there that was killed is overwritten by the next one of its
  * name. Readers look again and again: a shared file system tells nobody of what other hosts write.
  */
@@ -29,7 +29,7 @@
 static int path_of(const struct rdmatensor_cluster *cluster, const char *key, char path[PATH_MAX])
 {
 	return snprintf(path, PATH_MAX, "%s/rdmatensor-%u%s", cluster->store_dir,
-			(unsigned int)geteuid(), key + strlen("rdmatensor")) < PATH_MAX ?
+			(unsigned int)cluster->store_user, key + strlen("rdmatensor")) < PATH_MAX ?
 	       0 : -ENAMETOOLONG;
 }
 
@@ -41,7 +41,7 @@ static int write_whole(const char *path, const char *value, uid_t *owner)
 	ssize_t written;
 	int fd, err;
 
-	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 	if (fd < 0)
 		return -errno;
 	written = write(fd, value, len);
@@ -72,25 +72,6 @@ static int make_folders(const struct rdmatensor_cluster *cluster, char *path)
 	return 0;
 }
 
-/* Nobody else can have put anything into the folders: -EPERM */
-static int check_folders(const struct rdmatensor_cluster *cluster, char *path, uid_t owner)
-{
-	char *slash = path + strlen(cluster->store_dir);
-	struct stat there;
-	int err = 0;
-
-	while (!err && (slash = strchr(slash + 1, '/'))) {
-		*slash = '\0';
-		if (lstat(path, &there))
-			err = -errno;
-		else if (!S_ISDIR(there.st_mode) || there.st_uid != owner ||
-			 there.st_mode & (S_IWGRP | S_IWOTH))
-			err = -EPERM;
-		*slash = '/';
-	}
-	return err;
-}
-
 static int remove_file(const struct rdmatensor_cluster *cluster, char *path)
 {
 	char *slash;
@@ -108,10 +89,9 @@ static int remove_file(const struct rdmatensor_cluster *cluster, char *path)
 
 static int file_set(void *arg, const char *key, const char *value)
 {
-	const struct rdmatensor_cluster *cluster = arg;
+	struct rdmatensor_cluster *cluster = arg;
 	char path[PATH_MAX], fresh[PATH_MAX + 32], host[65] = "";
 	int err, again = 0;
-	uid_t owner = (uid_t)-1;
 
 	err = path_of(cluster, key, path);
 	if (err)
@@ -124,15 +104,15 @@ static int file_set(void *arg, const char *key, const char *value)
 		err = make_folders(cluster, path);
 		snprintf(fresh, sizeof(fresh), "%s.%.16s.%d", path, host, (int)getpid());
 		if (!err)
-			err = write_whole(fresh, value, &owner);
-	} while (err == -ENOENT && again++ < 8);
-	if (err)
-		return err;
-	err = check_folders(cluster, path, owner);
-	if (!err && rename(fresh, path))
+			err = write_whole(fresh, value, &cluster->store_owner);
+		/* A process of that number before this one was killed there */
+		if (err == -EEXIST && unlink(fresh) && errno != ENOENT)
+			return -errno;
+	} while ((err == -ENOENT || err == -EEXIST) && again++ < 8);
+	if (!err && rename(fresh, path)) {
 		err = -errno;
-	if (err)
 		unlink(fresh);
+	}
 	return err;
 }
 
@@ -140,17 +120,25 @@ static int file_get(void *arg, const char *key, char *value, size_t room)
 {
 	const struct rdmatensor_cluster *cluster = arg;
 	char path[PATH_MAX];
+	struct stat there;
 	ssize_t len;
 	int fd, err;
 
 	err = path_of(cluster, key, path);
 	if (err)
 		return err;
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	/* Whatever it is, this waits for nobody */
+	fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	len = read(fd, value, room);
-	err = len < 0 ? -errno : (size_t)len == room ? -EMSGSIZE : 0;
+	err = fstat(fd, &there) ? -errno : 0;
+	/* Nor one of the user's that another has given this name */
+	if (!err && (!S_ISREG(there.st_mode) || there.st_uid != cluster->store_owner ||
+		     there.st_nlink > 1))
+		err = -EPERM;
+	len = err ? 0 : read(fd, value, room);
+	if (!err)
+		err = len < 0 ? -errno : (size_t)len == room ? -EMSGSIZE : 0;
 	close(fd);
 	if (!err)
 		value[len] = '\0';
@@ -176,6 +164,7 @@ static int open_folder(struct rdmatensor_cluster *cluster, const char *source, c
 	cluster->store_dir = strdup(folder);
 	if (!cluster->store_dir)
 		return node_fail(-ENOMEM, "cluster: %s: out of memory", source);
+	cluster->store_user = geteuid();
 	cluster->store = (struct rdmatensor_cluster_store) {
 		.set = file_set, .get = file_get, .arg = cluster,
 	};
@@ -238,8 +227,8 @@ static int failed(const struct rdmatensor_cluster *cluster, int err, const char 
 		return node_fail(err, "cluster: %s: %s the store's key %s: %s", cluster->source->name, what,
 				 key, strerror(-err));
 	return node_fail(err, "cluster: %s: %s %s: %s%s", cluster->source->name, what, path, strerror(-err),
-			 err == -EPERM ? ": it is in a folder that is not the user's own, or that others may write to: remove that, or name another one by RDMATENSOR_STORE" :
-			 "");
+			 err == -EPERM || err == -ELOOP ? ": another user has made it: remove it, or name a folder of the user's own by RDMATENSOR_STORE" :
+			 err == -EACCES ? ": another user has made the folder: name one of the user's own by RDMATENSOR_STORE" : "");
 }
 
 int cluster_store_publish(struct rdmatensor_cluster *cluster, const char *address)

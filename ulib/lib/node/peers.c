@@ -132,21 +132,30 @@ struct attempt {
 	struct rdmatensor_node *node;
 	struct node_peer *peer;
 	uint64_t deadline_ns;
+	uint64_t until_ns;
 	uint32_t flags;
 	bool full;
 	char cause[256];
 };
 
+/* Of a CONNECT, which no other thread can end: as long as the slowest connection takes to be made */
+#define PIECE_MS 10000
+
 /* By who has the peer's turn. Return: 0; an error, whose cause it has */
 static int connect_once(struct attempt *attempt)
 {
-	struct rdmatensor_connect connect = {
-		.flags = attempt->flags, .timeout_ms = node_left_ms(attempt->deadline_ns),
-	};
+	struct rdmatensor_connect connect = { .flags = attempt->flags };
 	struct node_peer *peer = attempt->peer;
 	char cause[sizeof(attempt->cause)];
 	int err;
 
+	attempt->until_ns = attempt->deadline_ns;
+	if (rt_may_stop()) {
+		attempt->until_ns = rdmatensor_deadline_ms(PIECE_MS);
+		if (attempt->deadline_ns && attempt->deadline_ns < attempt->until_ns)
+			attempt->until_ns = attempt->deadline_ns;
+	}
+	connect.timeout_ms = node_left_ms(attempt->until_ns);
 	err = rdmatensor_connect_peer(attempt->node->rt, peer->host, &connect, cause, sizeof(cause));
 	__atomic_store_n(&peer->channel, err ? 0 : connect.out_channel, __ATOMIC_RELEASE);
 	if (!err)
@@ -189,6 +198,13 @@ static bool is_late(uint64_t deadline_ns)
 	return deadline_ns && rdmatensor_now_ns() >= deadline_ns;
 }
 
+/* It was the end of a piece that has ended the last attempt */
+static bool was_piece(const struct attempt *attempt)
+{
+	return attempt->until_ns != attempt->deadline_ns && is_late(attempt->until_ns) &&
+	       !is_late(attempt->deadline_ns);
+}
+
 /*
  * Again while all places are taken, if this node has had one: its channel has gone down then, and either
  * side counts it until it has seen that. A peer that has no place for a first channel says so at once.
@@ -209,6 +225,10 @@ static int connect_by(struct rdmatensor_node *node, const char *host, uint32_t d
 	for (;;) {
 		err = connect_in_turn(&attempt, dead, channel, &waits);
 		attempt.full = err == -EUSERS;
+		if (err && rt_stopped())
+			return node_interrupted("connect", host);
+		if (err && !waits && was_piece(&attempt))
+			continue;
 		if (!waits)
 			break;
 		if (node_pause(node, ++vain, deadline_ns))

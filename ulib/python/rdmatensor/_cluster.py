@@ -288,7 +288,7 @@ class Cluster:
             self._once(lib.rdmatensor_cluster_barrier(handle.cluster))
 
     def check(self) -> "Check":
-        """Try each pair of ranks. Collective: all ranks call it"""
+        """Try each pair of ranks. Collective: all ranks call it; a signal ends it, and it is over then"""
         handle = self._live()
         with self._collective:
             size = self.size

@@ -7,15 +7,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "local.h"
 
-/* A PID has 22 bits */
-#define PID_MASK 0x3fffffu
-
-_Static_assert(LOCAL_PATH_MAX + sizeof(".4194303") <= sizeof(((struct sockaddr_un *)NULL)->sun_path),
+_Static_assert(LOCAL_PATH_MAX + sizeof(".3fffff") <= sizeof(((struct sockaddr_un *)NULL)->sun_path),
 	       "both fit into an address");
 
 /* A socket that nobody listens at. Else errno says what it is instead */
@@ -28,8 +26,8 @@ static bool is_dead(const struct sockaddr_un *addr, int type)
 		return false;
 	err = connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) ? errno : EADDRINUSE;
 	close(fd);
-	/* One that does not wait, and finds the queue of who listens full */
-	errno = err == EAGAIN ? EADDRINUSE : err;
+	/* One that does not wait, and finds the queue of who listens full; one of another kind */
+	errno = err == EAGAIN || err == EPROTOTYPE ? EADDRINUSE : err;
 	if (lstat(addr->sun_path, &there))
 		return false;
 	if (S_ISSOCK(there.st_mode))
@@ -57,22 +55,47 @@ static int replace_dead(const struct sockaddr_un *own, const struct sockaddr_un 
 	return errno == EINVAL && !rename(own->sun_path, addr->sun_path) ? 0 : -errno;
 }
 
+/* A name of its own beside @addr, that processes of one number in other namespaces do not take as well */
+static int bind_beside(int fd, const struct sockaddr_un *addr, struct sockaddr_un *own)
+{
+	unsigned int random, tries = 0;
+
+	own->sun_family = AF_UNIX;
+	do {
+		if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+			return -EAGAIN;
+		snprintf(own->sun_path, sizeof(own->sun_path), "%.99s.%06x", addr->sun_path,
+			 random & 0x3fffff);
+		if (!bind(fd, (const struct sockaddr *)own, sizeof(*own)))
+			return 0;
+	} while (errno == EADDRINUSE && ++tries < 8);
+	return -errno;
+}
+
 int local_listen(const struct sockaddr_un *addr, int type, int backlog, struct stat *made)
 {
-	int fd = socket(AF_UNIX, type, 0), err = 0;
-	struct sockaddr_un own = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, type, 0), err = 0, tries = 0;
+	struct sockaddr_un own;
 
 	if (fd < 0)
 		return -errno;
-	snprintf(own.sun_path, sizeof(own.sun_path), "%.99s.%u", addr->sun_path,
-		 (unsigned int)getpid() & PID_MASK);
-	unlink(own.sun_path);
-	if (bind(fd, (const struct sockaddr *)&own, sizeof(own)) || listen(fd, backlog) ||
-	    lstat(own.sun_path, made))
+	err = bind_beside(fd, addr, &own);
+	if (err)
+		goto out_close;
+	if (listen(fd, backlog) || lstat(own.sun_path, made)) {
 		err = -errno;
-	else if (link(own.sun_path, addr->sun_path))
-		err = errno == EEXIST && is_dead(addr, type) ? replace_dead(&own, addr, type) : -errno;
+		goto out_unlink;
+	}
+	do {
+		err = 0;
+		if (link(own.sun_path, addr->sun_path))
+			err = errno == EEXIST && is_dead(addr, type) ?
+			      replace_dead(&own, addr, type) : -errno;
+		/* Whoever was there has gone in between */
+	} while (err == -ENOENT && ++tries < 8);
+out_unlink:
 	unlink(own.sun_path);
+out_close:
 	if (!err)
 		return fd;
 	close(fd);

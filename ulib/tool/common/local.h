@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-/* A socket is called PATH.PID before it has its name: bytes that PATH may have then */
+/* A socket is called PATH.NUMBER before it has its name: bytes that PATH may have then */
 #define LOCAL_PATH_MAX 99
 
 /*
