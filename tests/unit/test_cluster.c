@@ -325,12 +325,12 @@ static void test_names_once(void **state)
 	unsigned int i;
 
 	(void)state;
-	snprintf(text, sizeof(text), config, 1);
+	snprintf(text, sizeof(text), config, 1u);
 	setenv("TF_CONFIG", text, 1);
 	assert_int_equal(open_cluster(1000), 0);
 	other = cluster;
 	assert_int_equal(rdmatensor_offer(rdmatensor_cluster_node(other), name, &tensor), 0);
-	snprintf(text, sizeof(text), config, 0);
+	snprintf(text, sizeof(text), config, 0u);
 	setenv("TF_CONFIG", text, 1);
 	assert_int_equal(open_cluster(1000), 0);
 	asked = 0;
@@ -605,7 +605,7 @@ static void test_store_of_another(void **state)
 	fclose(file);
 	assert_int_equal(symlink(other, path), 0);
 	assert_int_equal(rdmatensor_cluster_address(cluster, 1, address, sizeof(address)), -ELOOP);
-	assert_contains(rdmatensor_node_error(), "another user has made it");
+	assert_contains(rdmatensor_node_error(), "no plain file that a rank of this user has made");
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(link(other, path), 0);
 	assert_int_equal(rdmatensor_cluster_address(cluster, 1, address, sizeof(address)), -EPERM);
@@ -622,14 +622,14 @@ static void test_store_of_another(void **state)
 		assert_int_equal(chown(path, 65534, 65534), 0);
 		assert_int_equal(rdmatensor_cluster_address(cluster, 1, address, sizeof(address)),
 				 -EPERM);
-		assert_contains(rdmatensor_node_error(), "name a folder of the user's own");
+		assert_contains(rdmatensor_node_error(), "name another folder by RDMATENSOR_STORE");
 	}
 	assert_int_equal(unlink(path), 0);
 	close_cluster();
 	/* What a killed process of this number has left is no hindrance, and is not written to */
 	cluster = join(0, 2, 50);
 	path[strlen(path) - 1] = '0';
-	assert_int_equal(gethostname(address, 17), 0);
+	assert_int_equal(gethostname(address, sizeof(address)), 0);
 	snprintf(other, sizeof(other), "%s.%.16s.%d", path, address, (int)getpid());
 	close_cluster();
 	job_folder(path, "unit test/1", "unit_test_1");

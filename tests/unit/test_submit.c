@@ -384,6 +384,14 @@ static void test_stopped(void **state)
 						    &dim, 1, deadline_ns), -EINTR);
 		assert_int_equal(fake_published(), 0);
 	}
+	/* Nor does it hide a deadline where it may not end the call, and a withdrawal that is made again */
+	fake.old = false;
+	rdmatensor_interruptible(rt, 0);
+	fake.fail_withdrawals = 2;
+	assert_int_equal(rdmatensor_publish(rt, "p", 1, &pool, at, 10, RDMATENSOR_DT_UINT8, 1, &dim, 1,
+					    rdmatensor_deadline_ms(1)), -ETIMEDOUT);
+	assert_int_equal(fake.fail_withdrawals, 0);
+	assert_int_equal(fake_published(), 0);
 	rt_stop_by(NULL);
 	assert_false(rt_may_stop() || rt_stopped());
 }

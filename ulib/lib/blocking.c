@@ -194,6 +194,9 @@ static int await(struct rdmatensor *rt, const struct rt_call *call, int err, boo
 			return 0;
 		if (err && (err != -EINTR || interruptible))
 			return err;
+		/* Which a signal that may not end the wait has hidden */
+		if (err && deadline_ns && rdmatensor_now_ns() >= deadline_ns)
+			return -ETIME;
 		err = rt_submit_until(rt, NULL, 0, head + 1, deadline_ns, &none);
 	}
 }

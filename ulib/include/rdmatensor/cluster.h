@@ -94,8 +94,9 @@ struct rdmatensor_cluster_progress {
  * @flags: RDMATENSOR_CLUSTER_QUIET: no line of progress on stderr, which there is without @progress
  *         if stderr is a terminal; RDMATENSOR_CLUSTER_INTERRUPTIBLE: a signal ends calls that wait,
  *         and those of the node, with -EINTR (rdmatensor_node_interruptible()), at the latest when
- *         connections have been made or refused that are under way, within ten seconds; they can be
- *         repeated, but for collective ones, which are over then, for the other ranks go on
+ *         connections have been made or refused that are under way, within ten seconds, and what a
+ *         name server or the store is asked has come; they can be repeated, but for collective ones,
+ *         which are over then, for the other ranks go on
  * @rank: own rank, with RDMATENSOR_CLUSTER_GIVEN
  * @size: number of ranks, with RDMATENSOR_CLUSTER_GIVEN
  * @timeout_ms: bound on each call that waits for others, and the node's

@@ -63,13 +63,15 @@ static int make_folders(const struct rdmatensor_cluster *cluster, char *path)
 {
 	char *slash = path + strlen(cluster->store_dir);
 
-	while ((slash = strchr(slash + 1, '/'))) {
+	int err = 0;
+
+	while (!err && (slash = strchr(slash + 1, '/'))) {
 		*slash = '\0';
 		if (mkdir(path, 0755) && errno != EEXIST)
-			return -errno;
+			err = -errno;
 		*slash = '/';
 	}
-	return 0;
+	return err;
 }
 
 static int remove_file(const struct rdmatensor_cluster *cluster, char *path)
@@ -99,20 +101,20 @@ static int file_set(void *arg, const char *key, const char *value)
 	if (!value)
 		return remove_file(cluster, path);
 	gethostname(host, sizeof(host) - 1);
+	snprintf(fresh, sizeof(fresh), "%s.%.16s.%d", path, host, (int)getpid());
 	do {
 		/* Another rank may leave just now, and take the folder with it */
 		err = make_folders(cluster, path);
-		snprintf(fresh, sizeof(fresh), "%s.%.16s.%d", path, host, (int)getpid());
 		if (!err)
 			err = write_whole(fresh, value, &cluster->store_owner);
 		/* A process of that number before this one was killed there */
 		if (err == -EEXIST && unlink(fresh) && errno != ENOENT)
 			return -errno;
+		if (!err && rename(fresh, path)) {
+			err = -errno;
+			unlink(fresh);
+		}
 	} while ((err == -ENOENT || err == -EEXIST) && again++ < 8);
-	if (!err && rename(fresh, path)) {
-		err = -errno;
-		unlink(fresh);
-	}
 	return err;
 }
 
@@ -227,8 +229,8 @@ static int failed(const struct rdmatensor_cluster *cluster, int err, const char 
 		return node_fail(err, "cluster: %s: %s the store's key %s: %s", cluster->source->name, what,
 				 key, strerror(-err));
 	return node_fail(err, "cluster: %s: %s %s: %s%s", cluster->source->name, what, path, strerror(-err),
-			 err == -EPERM || err == -ELOOP ? ": another user has made it: remove it, or name a folder of the user's own by RDMATENSOR_STORE" :
-			 err == -EACCES ? ": another user has made the folder: name one of the user's own by RDMATENSOR_STORE" : "");
+			 err == -EPERM || err == -ELOOP ? ": what is there is no plain file that a rank of this user has made: remove it, or name another folder by RDMATENSOR_STORE" :
+			 err == -EACCES ? ": it, or its folder, is another user's: name a folder of the user's own by RDMATENSOR_STORE" : "");
 }
 
 int cluster_store_publish(struct rdmatensor_cluster *cluster, const char *address)

@@ -136,6 +136,8 @@ struct attempt {
 	uint32_t flags;
 	bool full;
 	char cause[256];
+	int piece_err;
+	char piece_cause[256];
 };
 
 /* Of a CONNECT, which no other thread can end: as long as the slowest connection takes to be made */
@@ -198,11 +200,21 @@ static bool is_late(uint64_t deadline_ns)
 	return deadline_ns && rdmatensor_now_ns() >= deadline_ns;
 }
 
-/* It was the end of a piece that has ended the last attempt */
-static bool was_piece(const struct attempt *attempt)
+/*
+ * Nobody was there until the end of a piece: to be tried again. What was said is kept, as the last piece
+ * may be too short to find out as much
+ */
+static bool was_piece(struct attempt *attempt, int err)
 {
-	return attempt->until_ns != attempt->deadline_ns && is_late(attempt->until_ns) &&
-	       !is_late(attempt->deadline_ns);
+	if (err != -ECONNREFUSED && err != -ETIMEDOUT && err != -EHOSTUNREACH && err != -ENETUNREACH)
+		return false;
+	/* The kernel's clock may be a tick early */
+	if (attempt->until_ns == attempt->deadline_ns || node_left_ms(attempt->until_ns) > 20 ||
+	    is_late(attempt->deadline_ns))
+		return false;
+	attempt->piece_err = err;
+	memcpy(attempt->piece_cause, attempt->cause, sizeof(attempt->cause));
+	return true;
 }
 
 /*
@@ -224,11 +236,11 @@ static int connect_by(struct rdmatensor_node *node, const char *host, uint32_t d
 		return node_fail(-ENOMEM, "connect: %s: out of memory", host);
 	for (;;) {
 		err = connect_in_turn(&attempt, dead, channel, &waits);
-		attempt.full = err == -EUSERS;
 		if (err && rt_stopped())
 			return node_interrupted("connect", host);
-		if (err && !waits && was_piece(&attempt))
+		if (was_piece(&attempt, err))
 			continue;
+		attempt.full = err == -EUSERS;
 		if (!waits)
 			break;
 		if (node_pause(node, ++vain, deadline_ns))
@@ -236,6 +248,8 @@ static int connect_by(struct rdmatensor_node *node, const char *host, uint32_t d
 		if (is_late(deadline_ns))
 			break;
 	}
+	if (attempt.piece_err && err == -ETIMEDOUT && is_late(deadline_ns))
+		return node_fail(attempt.piece_err, "%s", attempt.piece_cause);
 	return err ? node_fail(err, "%s", attempt.cause) : 0;
 }
 
