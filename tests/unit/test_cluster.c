@@ -641,6 +641,36 @@ static void test_store_of_another(void **state)
 	assert_int_equal(files(folder), 0);
 }
 
+/* The folder for which the next mkdir() finds no parent, once */
+static const char *taken_away;
+
+int __real_mkdir(const char *path, mode_t mode);
+int __wrap_mkdir(const char *path, mode_t mode);
+
+int __wrap_mkdir(const char *path, mode_t mode)
+{
+	if (!taken_away || strcmp(path, taken_away))
+		return __real_mkdir(path, mode);
+	taken_away = NULL;
+	errno = ENOENT;
+	return -1;
+}
+
+/* The last rank of a former job takes the folders away while this one makes them */
+static void test_folders_go(void **state)
+{
+	char path[160];
+
+	(void)state;
+	job_folder(path, "unit test/1", "unit_test_1");
+	taken_away = path;
+	cluster = join(0, 2, 50);
+	assert_null(taken_away);
+	assert_int_equal(files(path), 1);
+	close_cluster();
+	assert_int_equal(files(folder), 0);
+}
+
 static void test_what_is_in_a_store(void **state)
 {
 	static const struct {
@@ -1458,6 +1488,7 @@ int main(void)
 		TEST(test_jobs_of_like_names),
 		TEST(test_store),
 		TEST(test_store_of_another),
+		TEST(test_folders_go),
 		TEST(test_what_is_in_a_store),
 		TEST(test_late),
 		TEST(test_stale),
