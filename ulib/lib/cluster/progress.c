@@ -14,7 +14,7 @@ static void on_terminal(const struct rdmatensor_cluster *cluster,
 	static const char *const words[] = {
 		[RDMATENSOR_CLUSTER_CONNECTING] = "connected",
 		[RDMATENSOR_CLUSTER_CHECKING] = "checked",
-		[RDMATENSOR_CLUSTER_GATHERING] = "have told",
+		[RDMATENSOR_CLUSTER_GATHERING] = "reported",
 	};
 	bool last = progress->done == progress->total;
 	char failed[48] = "";

@@ -502,7 +502,9 @@ const struct option_row option_rows[] = {
 		.help = "this worker's name (default: host-pid)",
 		.man = "This worker's name (default: the host's name and the process id).",
 	}, {
-		DEVICE(SETTING, "lanes"), SETTING("lanes"),
+		/* That of perf is its own, with a letter */
+		.commands = WITH_CONTEXT & ~IN(PERF), .section = SECTION_DEVICE, .id = OPT_SETTING,
+		.name = "lanes", SETTING("lanes"),
 		.help = "queue pairs of a channel, {range}",
 		.man = "Queue pairs of a channel that this side connects, {range}.",
 	}, {
