@@ -155,18 +155,17 @@ void cluster_member_met(struct rdmatensor_cluster *cluster, unsigned int rank, c
 			const char *address)
 {
 	/* Without memory it is looked for again */
-	char *copy = strdup(address);
+	char *reached = strdup(address), *former = reached;
 	struct cluster_member *member;
 
 	pthread_mutex_lock(&cluster->lock);
 	member = &cluster->members.at[rank];
-	if (copy && member->address && !strcmp(member->address, placed)) {
-		free(member->reached);
-		member->reached = copy;
-		copy = NULL;
+	if (member->address && !strcmp(member->address, placed)) {
+		former = member->reached;
+		member->reached = reached;
 	}
 	pthread_mutex_unlock(&cluster->lock);
-	free(copy);
+	free(former);
 }
 
 bool cluster_member_reached(struct rdmatensor_cluster *cluster, unsigned int rank,
