@@ -88,11 +88,18 @@ static bool resolve(const char *address, uint8_t addrs[ADDRS_MAX][28], int *nr)
 	return *nr > 0;
 }
 
-void cluster_reachable(const struct rdmatensor_cluster *cluster, char address[ADDRESS_ROOM])
+void cluster_localize(const struct rdmatensor_cluster *cluster, char address[ADDRESS_ROOM])
 {
 	char host[ADDRESS_ROOM];
-	uint8_t addrs[ADDRS_MAX][28];
 	unsigned int port;
+
+	cluster_split(address, host, &port);
+	cluster_join(address, cluster->own_host, port);
+}
+
+void cluster_reachable(const struct rdmatensor_cluster *cluster, char address[ADDRESS_ROOM])
+{
+	uint8_t addrs[ADDRS_MAX][28];
 	int nr, i;
 
 	if (!resolve(address, addrs, &nr))
@@ -100,8 +107,7 @@ void cluster_reachable(const struct rdmatensor_cluster *cluster, char address[AD
 	for (i = 0; i < nr; i++)
 		if (!is_loopback(addrs[i]))
 			return;
-	cluster_split(address, host, &port);
-	cluster_join(address, cluster->own_host, port);
+	cluster_localize(cluster, address);
 }
 
 static bool same_host(const uint8_t addr[28], const struct sockaddr *own)

@@ -27,13 +27,15 @@
  * struct cluster_member - a rank
  * @name: "ps/0"; NULL: its number
  * @address: "HOST:PORT"; NULL: not known yet
- * @reached: it was reached at that address, which the node knows by this one; NULL: it was not
+ * @met: it was reached at that address
+ * @local: that is a loopback address, and stands for the own host
  * @left: its source says that it takes no part any more
  */
 struct cluster_member {
 	char *name;
 	char *address;
-	char *reached;
+	bool met;
+	bool local;
 	bool left;
 };
 
@@ -159,6 +161,8 @@ int cluster_own_host(struct rdmatensor_cluster *cluster);
 int cluster_own_override(char host[ADDRESS_ROOM], unsigned int *port);
 /* Where ranks of this host reach what its source calls so: not at a loopback address. May ask a name server */
 void cluster_reachable(const struct rdmatensor_cluster *cluster, char address[ADDRESS_ROOM]);
+/* The own host in place of the one of an address */
+void cluster_localize(const struct rdmatensor_cluster *cluster, char address[ADDRESS_ROOM]);
 /* True: an address of this host, as far as can be told without its RDMA device */
 bool cluster_is_own(const char *address);
 /* The host of "HOST:PORT", without brackets, and the port */

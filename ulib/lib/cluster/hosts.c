@@ -184,11 +184,9 @@ static int adopt(struct rdmatensor_cluster *cluster, struct cluster_members *fre
 		return node_fail(-ESTALE, "cluster: %s has another address for this rank, %u, than the one it listens at, %s: write that there, or start the rank anew",
 				 path, cluster->rank, old->at[cluster->rank].address);
 	for (i = 0; i < old->nr; i++) {
-		if (old->at[i].reached && fresh->at[i].address &&
-		    !strcmp(old->at[i].address, fresh->at[i].address)) {
-			fresh->at[i].reached = old->at[i].reached;
-			old->at[i].reached = NULL;
-		}
+		fresh->at[i].met = old->at[i].met && old->at[i].address && fresh->at[i].address &&
+				   !strcmp(old->at[i].address, fresh->at[i].address);
+		fresh->at[i].local = old->at[i].local;
 	}
 	swapped = *old;
 	*old = *fresh;

@@ -30,7 +30,6 @@ void cluster_members_free(struct cluster_members *members)
 	for (i = 0; i < members->nr; i++) {
 		free(members->at[i].name);
 		free(members->at[i].address);
-		free(members->at[i].reached);
 	}
 	free(members->at);
 	members->at = NULL;
@@ -118,14 +117,14 @@ int cluster_member_place(struct rdmatensor_cluster *cluster, unsigned int rank,
 	other = whose(&cluster->members, address);
 	/* One that was not met there may have been there before this one */
 	if (other < cluster->members.nr && other != rank &&
-	    (cluster->members.at[other].reached || other == cluster->rank)) {
+	    (cluster->members.at[other].met || other == cluster->rank)) {
 		err = same_address(cluster->source->name, other < rank ? other : rank,
 				   other < rank ? rank : other, address);
 	} else if (!member->address || strcmp(member->address, address)) {
 		free(member->address);
 		member->address = copy;
-		copy = member->reached;
-		member->reached = NULL;
+		copy = NULL;
+		member->met = false;
 	}
 	pthread_mutex_unlock(&cluster->lock);
 	free(copy);
@@ -140,7 +139,7 @@ int cluster_member_address(struct rdmatensor_cluster *cluster, unsigned int rank
 
 	pthread_mutex_lock(&cluster->lock);
 	member = &cluster->members.at[rank];
-	*met = member->reached;
+	*met = member->met;
 	if (member->left) {
 		err = -ENOENT;
 	} else if (member->address) {
@@ -154,32 +153,32 @@ int cluster_member_address(struct rdmatensor_cluster *cluster, unsigned int rank
 void cluster_member_met(struct rdmatensor_cluster *cluster, unsigned int rank, const char *placed,
 			const char *address)
 {
-	/* Without memory it is looked for again */
-	char *reached = strdup(address), *former = reached;
 	struct cluster_member *member;
 
 	pthread_mutex_lock(&cluster->lock);
 	member = &cluster->members.at[rank];
 	if (member->address && !strcmp(member->address, placed)) {
-		former = member->reached;
-		member->reached = reached;
+		member->met = true;
+		member->local = strcmp(placed, address);
 	}
 	pthread_mutex_unlock(&cluster->lock);
-	free(former);
 }
 
 bool cluster_member_reached(struct rdmatensor_cluster *cluster, unsigned int rank,
 			    char address[ADDRESS_ROOM])
 {
 	const struct cluster_member *member;
-	bool reached;
+	bool reached, local;
 
 	pthread_mutex_lock(&cluster->lock);
 	member = &cluster->members.at[rank];
-	reached = member->reached && !member->left;
+	reached = member->met && !member->left;
+	local = member->local;
 	if (reached)
-		rt_copy_string(address, ADDRESS_ROOM, member->reached);
+		rt_copy_string(address, ADDRESS_ROOM, member->address);
 	pthread_mutex_unlock(&cluster->lock);
+	if (reached && local)
+		cluster_localize(cluster, address);
 	return reached;
 }
 
