@@ -3,8 +3,8 @@
  * PMIx: what mpirun and srun --mpi=pmix tell the processes that they start. The address is put, and
  * a fence that nobody waits for in the call exchanges it: who looks for a rank waits for the
  * fence's end. PMIx tells fences apart by who takes part, and counts who has come to each: this one
- * names all ranks one by one, up to NAMED_MAX, so that it is none of MPI's, which is of the job as a
- * whole.
+ * is of the job as a whole, as MPI_Init's is. It cannot name the ranks one by one to be another one, as
+ * slurm's server (22.05) fails where a fence does.
  *
  * libpmix is loaded when a program asks for it, so that the library does not depend on it: what it
  * is built with is the header. A process that uses MPI has it already, and PMIx counts who uses it.
@@ -32,11 +32,6 @@ static bool is_there(void)
 
 #define LIBRARY "libpmix.so.2"
 #define ADDRESS_KEY "rdmatensor.address"
-/*
- * Ranks that the fence names. Its server compares each with each, for each rank on its node: a tenth of a
- * second then, and 16 times as long for 16384, while nothing else goes on there
- */
-#define NAMED_MAX 4096
 
 enum fence {
 	FENCE_NONE,
@@ -175,20 +170,6 @@ static int find(struct rdmatensor_cluster *cluster)
 	return cluster_members_make(&cluster->members, "pmix", size);
 }
 
-/* All ranks by name, for free(); NULL: out of memory */
-static pmix_proc_t *all_ranks(const struct rdmatensor_cluster *cluster)
-{
-	const struct pmix *pmix = cluster->source_data;
-	pmix_proc_t *procs = calloc(cluster->members.nr, sizeof(*procs));
-	unsigned int i;
-
-	for (i = 0; procs && i < cluster->members.nr; i++) {
-		memcpy(procs[i].nspace, pmix->self.nspace, sizeof(procs[i].nspace));
-		procs[i].rank = i;
-	}
-	return procs;
-}
-
 /* A thread of libpmix's */
 static void fenced(pmix_status_t status, void *arg)
 {
@@ -206,7 +187,6 @@ static int publish(struct rdmatensor_cluster *cluster, const char *address)
 	struct pmix *pmix = cluster->source_data;
 	pmix_value_t value = { .type = PMIX_STRING };
 	pmix_info_t collect = { .key = PMIX_COLLECT_DATA };
-	pmix_proc_t *procs = NULL;
 	pmix_status_t status;
 
 	collect.value.type = PMIX_BOOL;
@@ -218,15 +198,9 @@ static int publish(struct rdmatensor_cluster *cluster, const char *address)
 		status = pmix->commit();
 	if (status != PMIX_SUCCESS)
 		return failed(pmix, -EPROTO, "leaving the address", status);
-	if (cluster->members.nr <= NAMED_MAX) {
-		procs = all_ranks(cluster);
-		if (!procs)
-			return node_fail(-ENOMEM, "cluster: pmix: out of memory");
-	}
 	/* Before: it may be over before the call returns */
 	pmix->fence = FENCE_BEGUN;
-	status = pmix->fence_nb(procs, procs ? cluster->members.nr : 0, &collect, 1, fenced, pmix);
-	free(procs);
+	status = pmix->fence_nb(NULL, 0, &collect, 1, fenced, pmix);
 	/* It has ended already, and nobody is called */
 	if (status == PMIX_OPERATION_SUCCEEDED) {
 		fenced(PMIX_SUCCESS, pmix);
