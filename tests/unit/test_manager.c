@@ -296,8 +296,8 @@ static void test_other_model(void **state)
 	assert_told_in_order("BARRIER=1", "FDSTORE=1 FDNAME=rdmatensor-");
 	assert_told_in_order("FDSTORE=1", "READY=1");
 	assert_string_not_equal(before, manager.name);
-	/* Nor does the server hold it */
-	assert_int_equal(fcntl(FIRST_FD, F_GETFD), -1);
+	/* Nor does the server hold it, whose number the manager's may have got meanwhile */
+	assert_true(fcntl(FIRST_FD, F_GETFD) == -1 || manager.kept == FIRST_FD);
 }
 
 /* A domain is of no use without its device, nor without all of its tensors */
