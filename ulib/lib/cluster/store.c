@@ -3,11 +3,12 @@
  * Where ranks leave their addresses for each other: a folder that all hosts share, or what the
  * program has, as torch's store. Under "rdmatensor/JOB/rank.N" there is "HOST:PORT", or nothing.
  *
- * In a folder it is the file rdmatensor-USER/JOB/rank.N, by the user's number. Others may be able to
- * write to that folder, so only files are read that are the user's own, which is who has made the own
- * one. A file is made under another name, and renamed when it is whole, so a reader finds all of it or none; a rank that leaves removes its file, and the last one
- * the job's folder. What a job has left there that was killed is overwritten by the next one of its
- * name. Readers look again and again: a shared file system tells nobody of what other hosts write.
+ * In a folder it is the file rdmatensor-USER/JOB/rank.N, by the user's number. Others may be able
+ * to write to that folder, so only files are read that are the user's own, which is who has made
+ * the own one. A file is made under another name, and renamed when it is whole, so a reader finds
+ * all of it or none; a rank that leaves removes its file, and the last one the job's folder. What a
+ * job has left there that was killed is overwritten by the next one of its name. Readers look again
+ * and again: a shared file system tells nobody of what other hosts write.
  */
 #define _GNU_SOURCE
 #include <errno.h>
