@@ -335,9 +335,16 @@ def test_another_worker_at_its_address(offers, hosts, monkeypatch):
     """It is not taken for the rank, and the error says who it is"""
     path = hosts([7150, offers.port])
     monkeypatch.setenv("RDMATENSOR_RANK", "0")
+    offers["w"] = np.zeros(4)
     with rt.Cluster(timeout=2, quiet=True) as cluster:
-        with pytest.raises(TimeoutError, match="a worker answers there that is of no cluster"):
-            cluster.connect()
+        for call in (lambda: cluster[1]["w"], cluster.connect, lambda: cluster[1].get_many(["w"]),
+                     lambda: cluster[1].list(), lambda: cluster[1].generation(["w"])):
+            with pytest.raises(OSError, match="a worker answers there that is of no cluster") as error:
+                call()
+            assert error.value.errno == errno.EADDRINUSE
+        check = cluster.check()
+        assert check.errors[0, 1] == errno.EADDRINUSE
+        assert "another worker answers at the second's address" in str(check)
         other = subprocess.Popen(
             [sys.executable, "-c", "import rdmatensor as rt, sys\n"
              "c = rt.Cluster(job='another', quiet=True)\nprint(c.rank, flush=True)\nsys.stdin.read()"],
@@ -346,10 +353,49 @@ def test_another_worker_at_its_address(offers, hosts, monkeypatch):
                  "RDMATENSOR_HOSTS": str(hosts([7150, 7151]))})
         assert other.stdout.readline() == "1\n"
         cluster.refresh()
-        with pytest.raises(TimeoutError, match="a rank of another job answers there"):
+        with pytest.raises(OSError, match="a rank of another job answers there") as error:
             cluster.connect()
+        assert error.value.errno == errno.EADDRINUSE
         other.communicate(timeout=60)
     assert path
+
+
+def test_another_rank_at_its_address(hosts, monkeypatch):
+    """Two that were told otherwise who is where"""
+    hosts([7160, 7161, 7162])
+    monkeypatch.setenv("RDMATENSOR_RANK", "1")
+    with rt.Cluster(timeout=2, quiet=True) as other:
+        other.node["w"] = np.ones(4)
+        hosts([7160, 7162, 7161])
+        monkeypatch.setenv("RDMATENSOR_RANK", "0")
+        with rt.Cluster(timeout=2, quiet=True) as cluster:
+            with pytest.raises(OSError, match="rank 1 of this job answers there") as error:
+                cluster[2]["w"]
+            assert error.value.errno == errno.EADDRINUSE
+
+
+def test_another_worker_comes_in_its_place(address, hosts, monkeypatch):
+    """Where a rank has been, and has died, nothing is got of who comes there next"""
+    hosts([7170, 7171])
+    monkeypatch.setenv("RDMATENSOR_RANK", "0")
+    with rt.Cluster(timeout=2, quiet=True) as cluster:
+        monkeypatch.setenv("RDMATENSOR_RANK", "1")
+        with rt.Cluster(quiet=True) as other:
+            other.node["w"] = np.ones(4)
+            peer = cluster[1]
+            assert peer["w"].sum() == cluster[1]["w"].sum() == 4
+        with rt.Node(listen=f"{address}:7171") as stranger:
+            stranger["w"] = np.zeros(4)
+            # Its channel comes up with what is none of the cluster's, too
+            assert cluster.node.connect(f"{address}:7171")["w"].sum() == 0
+            for _ in range(2):
+                for asked in (peer, cluster[1]):
+                    with pytest.raises(OSError, match="of no cluster") as error:
+                        asked["w"]
+                    assert error.value.errno == errno.EADDRINUSE and error.value.failed == {"w": errno.EADDRINUSE}
+        with rt.Cluster(quiet=True) as other:
+            other.node["w"] = np.full(4, 2)
+            assert peer["w"].sum() == cluster[1]["w"].sum() == 8
 
 
 def test_signals(join):

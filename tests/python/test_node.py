@@ -147,6 +147,9 @@ def test_a_name_is_offered_anew(offers, peer):
 def test_own_offers(offers):
     offers["w"] = [1, 2]
     assert offers.get("w").tolist() == [1, 2]
+    offers.timeout = 0.2
+    with pytest.raises(TimeoutError, match="this node/nosuch, step 0: .*it does not offer it under this name"):
+        offers.get("nosuch")
 
 
 def test_many_at_once(offers, node, peer):
@@ -466,6 +469,12 @@ def test_shapes_that_numpy_cannot_count(offers, peer):
     got = peer.get_many(["good", "odd"])
     assert got["good"].tolist() == [0, 1, 2]
     assert got["odd"].size == 0 and got["odd"].dtype == "u1"
+
+
+def test_names_are_text(node, peer):
+    for call in (lambda: node.offer(3, np.zeros(1)), lambda: peer[3], lambda: peer.get_many(["w", None])):
+        with pytest.raises(TypeError, match="a name is a str, and not (3|None)"):
+            call()
 
 
 def test_arguments_that_are_none(node, peer):

@@ -291,7 +291,7 @@ static void test_tf_config(void **state)
 	address_is(0, "c:7003");
 	address_is(2, "p3:18521");
 	assert_int_equal(rdmatensor_cluster_find(cluster, "ps/1", (unsigned int[1]){ 0 }), -ENOENT);
-	assert_contains(rdmatensor_node_error(), "called as \"worker/1\"");
+	assert_contains(rdmatensor_node_error(), "are called \"chief/0\" to \"worker/1\"");
 	close_cluster();
 }
 
@@ -814,6 +814,57 @@ static void test_dead(void **state)
 	assert_int_equal(open_cluster(60000), 0);
 	assert_int_equal(rdmatensor_cluster_connect(cluster, NULL, 0), -EACCES);
 	assert_true(rdmatensor_now_ns() - begun < UINT64_C(30000000000));
+	close_cluster();
+}
+
+/*
+ * A channel that has gone down may lead to somebody else when it is there again, who is asked for
+ * nothing before it has proven that it is the rank. The fake lists nothing: who it is is not told
+ */
+static void test_another_takes_its_place(void **state)
+{
+	struct rdmatensor_cluster *one = join(1, 2, 10000);
+	struct rdmatensor_tensor tensor = {
+		.data_type = RDMATENSOR_DT_UINT8, .ndims = 1, .dims = { 4 }, .data = "own",
+	}, got;
+	char address[RDMATENSOR_CLUSTER_ADDRESS_MAX], found[RDMATENSOR_CLUSTER_ADDRESS_MAX];
+	char token[TOKEN_ROOM];
+	const char *name = "w";
+	unsigned int connects, i;
+
+	(void)state;
+	cluster = join(0, 2, 100);
+	assert_int_equal(rdmatensor_offer(one->node, "w", &tensor), 0);
+	assert_int_equal(rdmatensor_cluster_reach(cluster, 0, address, sizeof(address)), 0);
+	assert_string_equal(address, "");
+	assert_int_equal(rdmatensor_cluster_reach(cluster, 2, address, sizeof(address)), -ERANGE);
+	assert_int_equal(rdmatensor_cluster_reach(cluster, 1, address, 4), -EMSGSIZE);
+	assert_int_equal(rdmatensor_cluster_reach(cluster, 1, address, sizeof(address)), 0);
+	assert_string_equal(address, "10.0.0.2:18521");
+	connects = fake.connects;
+	for (i = 0; i < 3; i++) {
+		memset(&got, 0, sizeof(got));
+		assert_int_equal(rdmatensor_cluster_get_many(cluster, 1, &name, &got, 1), 0);
+		assert_string_equal(got.data, "own");
+		rdmatensor_node_free(cluster->node, got.data);
+	}
+	assert_int_equal(fake.connects, connects);
+	/* Its name is there behind the next channel, and its proof is not */
+	cluster_token(one, "hello", 1, token);
+	assert_int_equal(rdmatensor_withdraw_offer(one->node, token, 0), 0);
+	fake.fetches_until_down = 1;
+	for (i = 0; i < 3; i++) {
+		memset(&got, 0, sizeof(got));
+		assert_int_equal(rdmatensor_get_many(cluster->node, address, &name, &got, 1), 0);
+		rdmatensor_node_free(cluster->node, got.data);
+		memset(&got, 0, sizeof(got));
+		assert_int_equal(rdmatensor_cluster_get_many(cluster, 1, &name, &got, 1), -ETIMEDOUT);
+		assert_contains(rdmatensor_node_error(), "hello.1");
+		assert_int_equal(rdmatensor_cluster_reach(cluster, 1, found, sizeof(found)),
+				 -ETIMEDOUT);
+	}
+	assert_int_equal(fake.connects, connects + 1);
+	part(one);
 	close_cluster();
 }
 
@@ -1492,6 +1543,7 @@ int main(void)
 		TEST(test_stale),
 		TEST(test_own_spelling),
 		TEST(test_dead),
+		TEST(test_another_takes_its_place),
 		TEST(test_round),
 		TEST(test_absent),
 		TEST(test_silent),

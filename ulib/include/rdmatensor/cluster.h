@@ -236,6 +236,7 @@ int rdmatensor_cluster_find(struct rdmatensor_cluster *cluster, const char *name
  * @text_len: its length; RDMATENSOR_CLUSTER_ADDRESS_MAX is enough for all
  *
  * Waits until the rank has said so, if that is not known yet; what is known is not asked for again.
+ * Whether the rank answers there is not tried: rdmatensor_cluster_reach() does that.
  *
  * Return: 0; -ERANGE: there is no such rank; -ETIMEDOUT: it has not come; -ENOENT: it has left;
  * -EMSGSIZE: the text has no room; -EINTR; what the store says.
@@ -243,6 +244,22 @@ int rdmatensor_cluster_find(struct rdmatensor_cluster *cluster, const char *name
 int rdmatensor_cluster_address(struct rdmatensor_cluster *cluster, unsigned int rank, char *text,
 			       size_t text_len);
 #define RDMATENSOR_CLUSTER_ADDRESS_MAX 288
+
+/**
+ * rdmatensor_cluster_reach() - connect to a rank, for the calls of <rdmatensor/node.h>
+ * @cluster: the cluster
+ * @rank: the rank; its own number: this rank itself
+ * @text: out: "HOST:PORT" of its node, or "": the own one
+ * @text_len: its length; RDMATENSOR_CLUSTER_ADDRESS_MAX is enough for all
+ *
+ * As long as the channel is up by which the rank has proven to be that rank of this job, it costs a
+ * system call; else the rank is found and reached as by rdmatensor_cluster_connect(). It is called
+ * before each call that gets by the address: a worker that comes to that address later is not asked.
+ *
+ * Return: 0; as rdmatensor_cluster_connect(); -EMSGSIZE: the text has no room.
+ */
+int rdmatensor_cluster_reach(struct rdmatensor_cluster *cluster, unsigned int rank, char *text,
+			     size_t text_len);
 
 /**
  * rdmatensor_cluster_connect() - wait for ranks, and connect to them
@@ -255,7 +272,8 @@ int rdmatensor_cluster_address(struct rdmatensor_cluster *cluster, unsigned int 
  * not needed: what is got connects by itself.
  *
  * Return: 0; the error of the first that failed, and rdmatensor_node_error() says how many more
- * did: as rdmatensor_cluster_address(); -ETIMEDOUT: it does not answer; as rdmatensor_get().
+ * did: as rdmatensor_cluster_address(); -ETIMEDOUT: it does not answer; -EADDRINUSE: another worker
+ * answers at its address; as rdmatensor_get().
  */
 int rdmatensor_cluster_connect(struct rdmatensor_cluster *cluster, const unsigned int *ranks,
 			       unsigned int nr);
@@ -270,7 +288,7 @@ int rdmatensor_cluster_connect(struct rdmatensor_cluster *cluster, const unsigne
  *
  * Waits for the rank to come up. One that came back at another address is found again.
  *
- * Return: as rdmatensor_cluster_address() and rdmatensor_get_many().
+ * Return: as rdmatensor_cluster_connect() and rdmatensor_get_many().
  */
 int rdmatensor_cluster_get_many(struct rdmatensor_cluster *cluster, unsigned int rank,
 				const char *const *names, struct rdmatensor_tensor *tensors,

@@ -28,12 +28,14 @@
  * @name: "ps/0"; NULL: its number
  * @address: "HOST:PORT"; NULL: not known yet
  * @met: it was reached at that address
+ * @channel: by which it has proven there who it is; another one may lead to somebody else
  * @local: that is a loopback address, and stands for the own host
  * @left: its source says that it takes no part any more
  */
 struct cluster_member {
 	char *name;
 	char *address;
+	uint32_t channel;
 	bool met;
 	bool local;
 	bool left;
@@ -135,12 +137,27 @@ int cluster_member_place(struct rdmatensor_cluster *cluster, unsigned int rank,
 /* What the table has. Return: 0; -EAGAIN: no address yet; -ENOENT: it has left */
 int cluster_member_address(struct rdmatensor_cluster *cluster, unsigned int rank,
 			   char address[ADDRESS_ROOM], bool *met);
-/* It was reached at @placed, if the table still has it there, which is @address for the node */
+/*
+ * It was reached at @placed, if the table still has it there, which is @address for the node, by
+ * @channel
+ */
 void cluster_member_met(struct rdmatensor_cluster *cluster, unsigned int rank, const char *placed,
-			const char *address);
-/* Where it was reached, for the node, without asking a name server. False: nowhere yet, or it has left */
+			const char *address, uint32_t channel);
+/**
+ * struct cluster_place - where a rank was reached
+ * @placed: as the table has it
+ * @address: for the node, without asking a name server
+ * @channel: by which
+ */
+struct cluster_place {
+	char placed[ADDRESS_ROOM];
+	char address[ADDRESS_ROOM];
+	uint32_t channel;
+};
+
+/* False: it was reached nowhere yet, or has left */
 bool cluster_member_reached(struct rdmatensor_cluster *cluster, unsigned int rank,
-			    char address[ADDRESS_ROOM]);
+			    struct cluster_place *place);
 /* "rank 3 (ps/0, 10.0.0.1:18521)", for messages */
 const char *cluster_said(struct rdmatensor_cluster *cluster, unsigned int rank,
 			 char said[SAID_ROOM]);

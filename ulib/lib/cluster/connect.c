@@ -2,7 +2,8 @@
 /*
  * Ranks are found, reached, and got from. To reach one is to have a tensor of its that says which
  * rank of which job it is: a worker at its address that is none of the job's, or another rank, is
- * not taken for it.
+ * not taken for it. That holds for the channel by which it came; what is got by another one has the
+ * rank prove it again.
  *
  * Who is not up refuses at once, and between two attempts it is asked again where the rank is, as
  * one that was started anew may be elsewhere. A connection that is being made is not cut short for
@@ -129,28 +130,24 @@ static int not_come(struct rdmatensor_cluster *cluster, unsigned int rank)
 			 cluster_said(cluster, rank, said));
 }
 
-/*
- * As cluster_locate(), at this moment; or CLUSTER_LATER: nobody knows yet. @placed: where the table has
- * it; "": it was reached before, and is where it was then
- */
+/* As cluster_locate(), at this moment; or CLUSTER_LATER: nobody knows yet */
 static int try_locate(struct rdmatensor_cluster *cluster, unsigned int rank, bool anew,
-		      uint64_t deadline_ns, char placed[ADDRESS_ROOM], char address[ADDRESS_ROOM])
+		      uint64_t deadline_ns, struct cluster_place *place)
 {
 	char said[SAID_ROOM];
 	bool met;
 	int err;
 
-	placed[0] = '\0';
-	if (!anew && cluster_member_reached(cluster, rank, address))
+	if (!anew && cluster_member_reached(cluster, rank, place))
 		return 0;
-	err = cluster_member_address(cluster, rank, address, &met);
+	err = cluster_member_address(cluster, rank, place->placed, &met);
 	if (err == -ENOENT)
 		return node_fail(err, "cluster: %s has left: go on without it, or start it again and say so in the file of hosts",
 				 cluster_said(cluster, rank, said));
 	if (cluster->source->lookup && rank != cluster->rank && (err || anew)) {
-		err = cluster->source->lookup(cluster, rank, deadline_ns, address);
+		err = cluster->source->lookup(cluster, rank, deadline_ns, place->placed);
 		if (!err)
-			err = cluster_member_place(cluster, rank, address);
+			err = cluster_member_place(cluster, rank, place->placed);
 		if (err == -EAGAIN && met)
 			return node_fail(-ENOENT, "cluster: %s has left: go on without it, or start it again",
 					 cluster_said(cluster, rank, said));
@@ -161,8 +158,8 @@ static int try_locate(struct rdmatensor_cluster *cluster, unsigned int rank, boo
 	if (err == -ENOTUNIQ && !is_over(deadline_ns))
 		return CLUSTER_LATER;
 	if (!err) {
-		rt_copy_string(placed, ADDRESS_ROOM, address);
-		cluster_reachable(cluster, address);
+		rt_copy_string(place->address, ADDRESS_ROOM, place->placed);
+		cluster_reachable(cluster, place->address);
 	}
 	return err;
 }
@@ -181,16 +178,17 @@ static int pause_before(struct rdmatensor_cluster *cluster, unsigned int rank, u
 int cluster_locate(struct rdmatensor_cluster *cluster, unsigned int rank, uint64_t deadline_ns,
 		   char address[ADDRESS_ROOM])
 {
-	char placed[ADDRESS_ROOM];
+	struct cluster_place place;
 	unsigned int vain = 0;
 	int err;
 
-	while ((err = try_locate(cluster, rank, false, deadline_ns, placed, address)) ==
-	       CLUSTER_LATER) {
+	while ((err = try_locate(cluster, rank, false, deadline_ns, &place)) == CLUSTER_LATER) {
 		err = pause_before(cluster, rank, &vain, deadline_ns);
 		if (err)
 			break;
 	}
+	if (!err)
+		rt_copy_string(address, ADDRESS_ROOM, place.address);
 	return err;
 }
 
@@ -202,18 +200,19 @@ static bool may_come(int err)
 	       err == -ENOTCONN || err == -EXDEV;
 }
 
-/* Who else answers at an address, to be appended; "" */
-static const char *who_is_there(struct rdmatensor_cluster *cluster, const char *address, char *text,
-				size_t len)
+/* Who else than a rank answers at its address, to be appended. False: it does itself, or nobody tells */
+static bool who_is_there(struct rdmatensor_cluster *cluster, unsigned int rank, const char *address,
+			 char *text, size_t len)
 {
 	uint64_t former = rdmatensor_node_until(rdmatensor_deadline_ms(WHO_MS)), bytes = 0;
 	const struct rdmatensor_list_entry *entry;
-	char hello[TOKEN_ROOM], own[TOKEN_ROOM];
+	char hello[TOKEN_ROOM], own[TOKEN_ROOM], sought[TOKEN_ROOM];
 	void *list = NULL;
 	size_t same;
 	const char *name;
 
 	text[0] = '\0';
+	cluster_token(cluster, "hello", rank, sought);
 	cluster_token(cluster, "hello", 0, own);
 	same = strlen(own) - 1;
 	if (!rdmatensor_list(cluster->node, address, PREFIX, &list, &bytes)) {
@@ -221,7 +220,9 @@ static const char *who_is_there(struct rdmatensor_cluster *cluster, const char *
 		for (entry = NULL; (entry = rdmatensor_list_next(list, bytes, entry));) {
 			name = rdmatensor_list_name(entry);
 			snprintf(hello, sizeof(hello), "%s", name);
-			if (!strncmp(hello, own, same))
+			if (!strcmp(hello, sought))
+				text[0] = '\0';
+			else if (!strncmp(hello, own, same))
 				snprintf(text, len, "; rank %.20s of this job answers there: correct who is where",
 					 hello + same);
 			else if (strstr(hello, ".hello."))
@@ -233,7 +234,7 @@ static const char *who_is_there(struct rdmatensor_cluster *cluster, const char *
 	}
 	free(list);
 	rdmatensor_node_until(former);
-	return text;
+	return *text;
 }
 
 /* Has the probe of a kind, and looks at it. Return: 0; an error, and the line is stored */
@@ -257,39 +258,34 @@ static int probe(struct rdmatensor_cluster *cluster, unsigned int rank, const ch
 	return 0;
 }
 
-/* There is a channel to it that is up */
-static bool is_up(struct rdmatensor_cluster *cluster, const char *address)
-{
-	uint32_t channel = node_channel(cluster->node, address);
-
-	return channel && !node_is_down(cluster->node, channel, -ENOTCONN);
-}
-
-static int say_hello(struct rdmatensor_cluster *cluster, unsigned int rank, const char *address,
-		     uint64_t deadline_ns)
+/* @place: in: its address; out: the channel. It may be a later one's that has proven what it is */
+static int say_hello(struct rdmatensor_cluster *cluster, unsigned int rank,
+		     struct cluster_place *place, uint64_t deadline_ns)
 {
 	uint64_t until_ns = cluster_earlier(deadline_ns, rdmatensor_deadline_ms(CONNECT_MS));
-	uint32_t channel = node_channel(cluster->node, address);
 	int err = 0;
 
-	if (!is_up(cluster, address))
-		err = node_connect_now(cluster->node, address, channel, until_ns, &channel);
+	place->channel = node_channel(cluster->node, place->address);
+	if (!place->channel || node_is_down(cluster->node, place->channel, -ENOTCONN))
+		err = node_connect_now(cluster->node, place->address, place->channel, until_ns,
+				       &place->channel);
 	until_ns = cluster_earlier(deadline_ns, rdmatensor_deadline_ms(PROBE_MS));
-	return err ? err : probe(cluster, rank, address, "hello", HELLO_BYTES, until_ns);
+	return err ? err : probe(cluster, rank, place->address, "hello", HELLO_BYTES, until_ns);
 }
 
 /* Before the line of the node's, and behind it who answers there in its place */
 static int not_reached(struct rdmatensor_cluster *cluster, unsigned int rank, const char *address,
 		       int err)
 {
-	char line[1400], who[160] = "";
+	char line[1400], who[160];
 
 	if (err == -EINTR)
 		return err;
 	fail(cluster, rank, err, "");
 	if (err == -ETIMEDOUT && node_channel(cluster->node, address)) {
 		snprintf(line, sizeof(line), "%s", rdmatensor_node_error());
-		who_is_there(cluster, address, who, sizeof(who));
+		if (who_is_there(cluster, rank, address, who, sizeof(who)))
+			err = -EADDRINUSE;
 		node_fail(err, "%s%s", line, who);
 	}
 	return err;
@@ -299,15 +295,15 @@ static int not_reached(struct rdmatensor_cluster *cluster, unsigned int rank, co
 static int try_hello(struct rdmatensor_cluster *cluster, unsigned int rank, bool again,
 		     uint64_t deadline_ns, char address[ADDRESS_ROOM])
 {
-	char placed[ADDRESS_ROOM];
-	int err = try_locate(cluster, rank, again, deadline_ns, placed, address);
+	struct cluster_place place;
+	int err = try_locate(cluster, rank, again, deadline_ns, &place);
 
 	if (err)
 		return err;
-	err = say_hello(cluster, rank, address, deadline_ns);
+	rt_copy_string(address, ADDRESS_ROOM, place.address);
+	err = say_hello(cluster, rank, &place, deadline_ns);
 	if (!err) {
-		if (*placed)
-			cluster_member_met(cluster, rank, placed, address);
+		cluster_member_met(cluster, rank, place.placed, place.address, place.channel);
 		return 0;
 	}
 	if ((may_come(err) || (err == -EUSERS && node_met(cluster->node, address))) &&
@@ -370,15 +366,36 @@ int cluster_try_reach(struct rdmatensor_cluster *cluster, unsigned int rank, boo
 	return err || !whole ? err : have_whole(cluster, rank, address, deadline_ns);
 }
 
+/* It has proven who it is by the channel that what is got from there comes by */
+static bool is_proven(struct rdmatensor_cluster *cluster, unsigned int rank,
+		      struct cluster_place *place)
+{
+	return cluster_member_reached(cluster, rank, place) && place->channel &&
+	       place->channel == node_channel(cluster->node, place->address) &&
+	       !node_is_down(cluster->node, place->channel, -ENOTCONN);
+}
+
+/* A rank for the calls of the node's, of which "" is this one itself */
+static int be_sure(struct rdmatensor_cluster *cluster, unsigned int rank, uint64_t deadline_ns,
+		   char address[ADDRESS_ROOM])
+{
+	struct cluster_place place;
+
+	address[0] = '\0';
+	if (rank == cluster->rank)
+		return 0;
+	if (!is_proven(cluster, rank, &place))
+		return hello(cluster, rank, deadline_ns, address);
+	rt_copy_string(address, ADDRESS_ROOM, place.address);
+	return 0;
+}
+
 int cluster_get(struct rdmatensor_cluster *cluster, unsigned int rank, const char *const *names,
 		struct rdmatensor_tensor *tensors, unsigned int nr, uint64_t deadline_ns)
 {
-	char address[ADDRESS_ROOM] = "";
-	int err = 0;
+	char address[ADDRESS_ROOM];
+	int err = be_sure(cluster, rank, deadline_ns, address);
 
-	if (rank != cluster->rank &&
-	    !(cluster_member_reached(cluster, rank, address) && is_up(cluster, address)))
-		err = hello(cluster, rank, deadline_ns, address);
 	if (err)
 		return err;
 	err = attempt(cluster, address, names, tensors, nr, deadline_ns);
@@ -400,8 +417,11 @@ int rdmatensor_cluster_get_many(struct rdmatensor_cluster *cluster, unsigned int
 	return cluster_get(cluster, rank, names, tensors, nr, cluster_deadline(cluster));
 }
 
-int rdmatensor_cluster_address(struct rdmatensor_cluster *cluster, unsigned int rank, char *text,
-			       size_t text_len)
+/* Either of the two that find an address, for a caller */
+static int tell_address(struct rdmatensor_cluster *cluster, unsigned int rank,
+			int (*find)(struct rdmatensor_cluster *cluster, unsigned int rank,
+				    uint64_t deadline_ns, char address[ADDRESS_ROOM]),
+			char *text, size_t text_len)
 {
 	char address[ADDRESS_ROOM];
 	int err;
@@ -409,7 +429,7 @@ int rdmatensor_cluster_address(struct rdmatensor_cluster *cluster, unsigned int 
 	node_clear_error();
 	err = cluster_has(cluster, rank);
 	if (!err)
-		err = cluster_locate(cluster, rank, cluster_deadline(cluster), address);
+		err = find(cluster, rank, cluster_deadline(cluster), address);
 	if (err)
 		return err;
 	if (strlen(address) >= text_len)
@@ -417,6 +437,18 @@ int rdmatensor_cluster_address(struct rdmatensor_cluster *cluster, unsigned int 
 				 rank, strlen(address));
 	memcpy(text, address, strlen(address) + 1);
 	return 0;
+}
+
+int rdmatensor_cluster_address(struct rdmatensor_cluster *cluster, unsigned int rank, char *text,
+			       size_t text_len)
+{
+	return tell_address(cluster, rank, cluster_locate, text, text_len);
+}
+
+int rdmatensor_cluster_reach(struct rdmatensor_cluster *cluster, unsigned int rank, char *text,
+			     size_t text_len)
+{
+	return tell_address(cluster, rank, be_sure, text, text_len);
 }
 
 static int connect_one(struct rdmatensor_cluster *cluster, unsigned int rank, bool again, void *arg)

@@ -187,6 +187,7 @@ static int adopt(struct rdmatensor_cluster *cluster, struct cluster_members *fre
 		fresh->at[i].met = old->at[i].met && old->at[i].address && fresh->at[i].address &&
 				   !strcmp(old->at[i].address, fresh->at[i].address);
 		fresh->at[i].local = old->at[i].local;
+		fresh->at[i].channel = old->at[i].channel;
 	}
 	swapped = *old;
 	*old = *fresh;

@@ -95,6 +95,8 @@ static const char *remedy(int err)
 		return "the first has not told: it has died, hangs, or is reached by nobody";
 	case -ETIMEDOUT:
 		return "the second hangs, has not opened the cluster, or packets are lost: `rdmatensor doctor ADDRESS` at the first";
+	case -EADDRINUSE:
+		return "another worker answers at the second's address: a rank with another number or of another job, or none at all. Compare what tells the two who is where (TF_CONFIG, the file of hosts), and look what uses the port";
 	case -ECONNREFUSED:
 		return "the second does not run, or listens elsewhere: look for its own error";
 	case -EHOSTUNREACH:

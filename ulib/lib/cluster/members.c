@@ -151,7 +151,7 @@ int cluster_member_address(struct rdmatensor_cluster *cluster, unsigned int rank
 }
 
 void cluster_member_met(struct rdmatensor_cluster *cluster, unsigned int rank, const char *placed,
-			const char *address)
+			const char *address, uint32_t channel)
 {
 	struct cluster_member *member;
 
@@ -160,12 +160,13 @@ void cluster_member_met(struct rdmatensor_cluster *cluster, unsigned int rank, c
 	if (member->address && !strcmp(member->address, placed)) {
 		member->met = true;
 		member->local = strcmp(placed, address);
+		member->channel = channel;
 	}
 	pthread_mutex_unlock(&cluster->lock);
 }
 
 bool cluster_member_reached(struct rdmatensor_cluster *cluster, unsigned int rank,
-			    char address[ADDRESS_ROOM])
+			    struct cluster_place *place)
 {
 	const struct cluster_member *member;
 	bool reached, local;
@@ -175,11 +176,15 @@ bool cluster_member_reached(struct rdmatensor_cluster *cluster, unsigned int ran
 	reached = member->met && !member->left;
 	local = member->local;
 	if (reached)
-		rt_copy_string(address, ADDRESS_ROOM, member->address);
+		rt_copy_string(place->placed, ADDRESS_ROOM, member->address);
+	place->channel = member->channel;
 	pthread_mutex_unlock(&cluster->lock);
-	if (reached && local)
-		cluster_localize(cluster, address);
-	return reached;
+	if (!reached)
+		return false;
+	rt_copy_string(place->address, ADDRESS_ROOM, place->placed);
+	if (local)
+		cluster_localize(cluster, place->address);
+	return true;
 }
 
 const char *cluster_said(struct rdmatensor_cluster *cluster, unsigned int rank,
@@ -238,12 +243,13 @@ int rdmatensor_cluster_name(struct rdmatensor_cluster *cluster, unsigned int ran
 int rdmatensor_cluster_find(struct rdmatensor_cluster *cluster, const char *name,
 			    unsigned int *rank)
 {
-	char called[ADDRESS_ROOM];
+	char first[ADDRESS_ROOM], called[ADDRESS_ROOM];
 	unsigned int i, nr;
 
 	node_clear_error();
 	pthread_mutex_lock(&cluster->lock);
 	nr = cluster->members.nr;
+	call(&cluster->members, 0, first, sizeof(first));
 	for (i = 0; i < nr; i++) {
 		call(&cluster->members, i, called, sizeof(called));
 		if (!strcmp(called, name))
@@ -251,8 +257,8 @@ int rdmatensor_cluster_find(struct rdmatensor_cluster *cluster, const char *name
 	}
 	pthread_mutex_unlock(&cluster->lock);
 	if (i == nr)
-		return node_fail(-ENOENT, "cluster: no rank is called \"%s\": ranks of %s are called as \"%s\"",
-				 name, cluster->source->name, called);
+		return node_fail(-ENOENT, "cluster: no rank is called \"%s\": the %u ranks of %s are called \"%s\" to \"%s\"",
+				 name, nr, cluster->source->name, first, called);
 	*rank = i;
 	return 0;
 }

@@ -12,7 +12,8 @@ void cluster_await_quietly(struct rdmatensor_cluster *cluster, const unsigned in
 {
 	struct rdmatensor_cqe *cqes = calloc(nr + 1, sizeof(*cqes));
 	struct rdmatensor_op *ops = calloc(nr + 1, sizeof(*ops));
-	char (*names)[TOKEN_ROOM] = calloc(nr + 1, sizeof(*names)), address[ADDRESS_ROOM];
+	char (*names)[TOKEN_ROOM] = calloc(nr + 1, sizeof(*names));
+	struct cluster_place place;
 	struct rdmatensor_pool pool;
 	unsigned int i, wanted = 0;
 	uint32_t channel;
@@ -23,9 +24,9 @@ void cluster_await_quietly(struct rdmatensor_cluster *cluster, const unsigned in
 		goto out;
 	for (i = 0; i < nr; i++) {
 		if (ranks[i] == cluster->rank ||
-		    !cluster_member_reached(cluster, ranks[i], address))
+		    !cluster_member_reached(cluster, ranks[i], &place))
 			continue;
-		channel = node_channel(cluster->node, address);
+		channel = node_channel(cluster->node, place.address);
 		if (!channel)
 			continue;
 		cluster_call_token(cluster, kind, ranks[i], names[wanted]);

@@ -113,6 +113,44 @@ class _ClusterHandle(_Handle):
         lib.rdmatensor_cluster_close(cluster)
 
 
+class _Rank(Peer):
+    """Another rank. What is got goes by a channel by which the rank has proven that it is that one"""
+
+    __slots__ = ("_cluster", "_rank")
+
+    def __init__(self, cluster: "Cluster", rank: int):
+        super().__init__(cluster.node, cluster.address(rank))
+        self._cluster, self._rank = cluster, rank
+
+    def _find(self) -> int:
+        text = ffi.new("char[]", _ADDRESS_MAX)
+        err = lib.rdmatensor_cluster_reach(self._cluster._live().cluster, self._rank, text, len(text))
+        if not err:
+            self._address = ffi.string(text)
+        return err
+
+    def _get(self, *args: Any) -> list[np.ndarray]:
+        try:
+            return super()._get(*args)
+        except OSError as error:
+            raise self._cluster._because(error) from error.__cause__
+
+    def generation(self, names: Any, step: int | None = None) -> tuple[int, dict[str, np.ndarray]]:
+        try:
+            return super().generation(names, step)
+        except OSError as error:
+            raise self._cluster._because(error) from error.__cause__
+
+    def list(self, prefix: str = "") -> list:
+        try:
+            return super().list(prefix)
+        except OSError as error:
+            raise self._cluster._because(error) from error.__cause__
+
+    def __repr__(self) -> str:
+        return f"<rdmatensor.Peer, rank {self._rank} at {self.host}>"
+
+
 class Cluster:
     """This process, as a rank of a job whose others it finds.
 
@@ -258,7 +296,7 @@ class Cluster:
         return rank[0]
 
     def address(self, rank: int) -> str:
-        """Where a rank is, which is waited for if it has not said so yet"""
+        """Where a rank is, which is waited for if it has not said so yet. Who answers there is not tried"""
         text = ffi.new("char[]", _ADDRESS_MAX)
         handle = self._live()
         self._run(lambda: lib.rdmatensor_cluster_address(handle.cluster, rank, text, len(text)),
@@ -266,12 +304,16 @@ class Cluster:
         return ffi.string(text).decode()
 
     def __getitem__(self, rank: int | str) -> Peer:
-        """A rank, by its number or name: what it offers can be got"""
+        """A rank, by its number or name: what it offers can be got.
+
+        A worker that answers at its address, and is not that rank of this job, is not asked for
+        anything: OSError with errno.EADDRINUSE.
+        """
         if isinstance(rank, str):
             rank = self.find(rank)
         if rank < 0 or rank >= self.size:
             raise IndexError(f"there is no rank {rank}: ranks are 0 to {self.size - 1}")
-        return Peer(self.node, "" if rank == self.rank else self.address(rank))
+        return Peer(self.node, "") if rank == self.rank else _Rank(self, rank)
 
     def connect(self, ranks: Iterable[int] | None = None) -> None:
         """Wait for ranks, by default all, and connect to them"""

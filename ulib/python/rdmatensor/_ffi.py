@@ -143,6 +143,8 @@ ffi.cdef(
                                 char *text, size_t text_len);
     int rdmatensor_cluster_find(struct rdmatensor_cluster *cluster, const char *name,
                                 unsigned int *rank);
+    int rdmatensor_cluster_reach(struct rdmatensor_cluster *cluster, unsigned int rank,
+                                 char *text, size_t text_len);
     int rdmatensor_cluster_address(struct rdmatensor_cluster *cluster, unsigned int rank,
                                    char *text, size_t text_len);
     int rdmatensor_cluster_connect(struct rdmatensor_cluster *cluster,

@@ -361,6 +361,10 @@ def _structs(tensors: Any) -> np.ndarray:
     return np.frombuffer(ffi.buffer(tensors), f"V{_TENSOR.itemsize}")
 
 
+def _ints(errors: Any) -> np.ndarray:
+    return np.frombuffer(ffi.buffer(errors), "i4")
+
+
 class _Slice:
     """A part of a tensor whose shape only its peer knows"""
 
@@ -442,7 +446,10 @@ def _address(text: str) -> bytes:
 
 def _encoded(name: str) -> bytes:
     # What list() has decoded so may be any bytes
-    text = name.encode(errors="surrogateescape")
+    try:
+        text = name.encode(errors="surrogateescape")
+    except AttributeError:
+        raise TypeError(f"a name is a str, and not {name!r}") from None
     if b"\0" in text or not text:
         raise ValueError(f"{name!r} is no name: it is empty, or has a zero byte")
     return text
@@ -971,7 +978,7 @@ class Peer:
         _set_parts(tensors, parts)
         handle.flush()
         try:
-            _until_it_ends(self._node, lambda _text=text: lib.rdmatensor_get_generation(
+            _until_it_ends(self._node, lambda _text=text: self._find() or lib.rdmatensor_get_generation(
                 handle.pointer, self._address, ffi.cast("const char *const *", pointers),
                 tensors, len(names), found), f"get: {self.host}")
             results = _of_parts(self._results(handle, tensors, None), tensors, parts)
@@ -997,7 +1004,7 @@ class Peer:
         out, nbytes = ffi.new("void **"), ffi.new("uint64_t *")
         handle.flush()
         try:
-            _until_it_ends(self._node, lambda: lib.rdmatensor_list(
+            _until_it_ends(self._node, lambda: self._find() or lib.rdmatensor_list(
                 handle.pointer, self._address, prefix.encode(errors="surrogateescape"), out,
                 nbytes), f"list: {self.host}")
             return parse(memoryview(ffi.buffer(out[0], nbytes[0])) if nbytes[0] else memoryview(b""))
@@ -1074,10 +1081,23 @@ class Peer:
 
     def _asking(self, handle: _Handle, names: list[str], tensors, errors) -> Any:
         pointers, text = _pointers(names)
+
         # What the names lie in lives as long as what asks for them
-        return lambda _text=text: lib.rdmatensor_get_each(
-            handle.pointer, self._address, ffi.cast("const char *const *", pointers), tensors,
-            len(names), errors)
+        def ask(_text: Any = text) -> int:
+            err = self._find()
+            if err:
+                # For none of them
+                _ints(errors)[:] = err
+                return err
+            return lib.rdmatensor_get_each(
+                handle.pointer, self._address, ffi.cast("const char *const *", pointers), tensors,
+                len(names), errors)
+
+        return ask
+
+    def _find(self) -> int:
+        """Before each call that goes there. Return: 0, or an errno, and the line says why"""
+        return 0
 
     @staticmethod
     def _give_back(handle: _Handle, tensors, outs) -> None:
