@@ -35,7 +35,7 @@ const char *fetch_remedy(const struct rdmatensor_cqe *cqe)
 {
 	switch (cqe->result) {
 	case -ETIMEDOUT:
-		return ": it did not arrive within --timeout, or the peer has not published it under this name and step";
+		return ": it did not arrive within --timeout, or the peer has not published it under this name and step (`rdmatensor ls` lists what it has)";
 	case -ECONNRESET:
 	case -ESHUTDOWN:
 	case -ENODEV:
