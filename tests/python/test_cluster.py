@@ -20,7 +20,7 @@ EXAMPLE = os.path.join(os.environ["LAB_BUILD"], "ulib/bin/alltoall")
 #: What ranks may take, in ms: as much as a guest with all checkers needs on a machine that has other
 #: things to do. None of these tests waits for it
 PATIENCE = "200000"
-VARIABLES = ["RDMATENSOR_CLUSTER", "RDMATENSOR_HOSTS", "RDMATENSOR_RANK", "RDMATENSOR_STORE",
+VARIABLES = ["RDMATENSOR_CLUSTER", "RDMATENSOR_JOB", "RDMATENSOR_HOSTS", "RDMATENSOR_RANK", "RDMATENSOR_STORE",
              "RDMATENSOR_ADDRESS", "TF_CONFIG", "RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
              "PMIX_NAMESPACE", "PMIX_RANK"]
 
@@ -347,9 +347,9 @@ def test_another_worker_at_its_address(offers, hosts, monkeypatch):
         assert "another worker answers at the second's address" in str(check)
         other = subprocess.Popen(
             [sys.executable, "-c", "import rdmatensor as rt, sys\n"
-             "c = rt.Cluster(job='another', quiet=True)\nprint(c.rank, flush=True)\nsys.stdin.read()"],
+             "c = rt.Cluster(quiet=True)\nprint(c.rank, flush=True)\nsys.stdin.read()"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env={**os.environ, "RDMATENSOR_RANK": "1",
+            env={**os.environ, "RDMATENSOR_JOB": "another", "RDMATENSOR_RANK": "1",
                  "RDMATENSOR_HOSTS": str(hosts([7150, 7151]))})
         assert other.stdout.readline() == "1\n"
         cluster.refresh()
@@ -378,21 +378,41 @@ def test_another_worker_comes_in_its_place(address, hosts, monkeypatch):
     """Where a rank has been, and has died, nothing is got of who comes there next"""
     hosts([7170, 7171])
     monkeypatch.setenv("RDMATENSOR_RANK", "0")
-    with rt.Cluster(timeout=2, quiet=True) as cluster:
+    with rt.Cluster(timeout=60, quiet=True) as cluster:
         monkeypatch.setenv("RDMATENSOR_RANK", "1")
         with rt.Cluster(quiet=True) as other:
             other.node["w"] = np.ones(4)
             peer = cluster[1]
             assert peer["w"].sum() == cluster[1]["w"].sum() == 4
+            # It waits when the channel goes down, and goes on with the next one
+            ended = []
+
+            def wait():
+                try:
+                    ended.append(peer.get("w", step=1))
+                except OSError as error:
+                    ended.append(error)
+
+            cluster.node.timeout = 5
+            asked = cluster.node.stats()["tx_requests"]
+            waits = threading.Thread(target=wait)
+            waits.start()
+            while cluster.node.stats()["tx_requests"] == asked:
+                assert waits.is_alive()
         with rt.Node(listen=f"{address}:7171") as stranger:
             stranger["w"] = np.zeros(4)
+            stranger.offer("w", np.zeros(4), step=1)
+            waits.join()
+            assert ended[0].errno == errno.EADDRINUSE and ended[0].failed == {"w": errno.EADDRINUSE}
             # Its channel comes up with what is none of the cluster's, too
             assert cluster.node.connect(f"{address}:7171")["w"].sum() == 0
+            cluster.node.timeout = 2
             for _ in range(2):
                 for asked in (peer, cluster[1]):
                     with pytest.raises(OSError, match="of no cluster") as error:
                         asked["w"]
                     assert error.value.errno == errno.EADDRINUSE and error.value.failed == {"w": errno.EADDRINUSE}
+        cluster.node.timeout = 60
         with rt.Cluster(quiet=True) as other:
             other.node["w"] = np.full(4, 2)
             assert peer["w"].sum() == cluster[1]["w"].sum() == 8

@@ -23,7 +23,7 @@ static char folder[64], hosts_file[96], store[96];
 static struct rdmatensor_cluster *cluster;
 
 static const char *const variables[] = {
-	"RDMATENSOR_CLUSTER", "RDMATENSOR_HOSTS", "RDMATENSOR_RANK", "RDMATENSOR_STORE",
+	"RDMATENSOR_CLUSTER", "RDMATENSOR_JOB", "RDMATENSOR_HOSTS", "RDMATENSOR_RANK", "RDMATENSOR_STORE",
 	"RDMATENSOR_ADDRESS", "TF_CONFIG", "RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
 	"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "PMIX_NAMESPACE", "PMIX_RANK",
 };
@@ -817,53 +817,66 @@ static void test_dead(void **state)
 	close_cluster();
 }
 
+static int get_w(int *error)
+{
+	struct rdmatensor_tensor got = { .data = NULL };
+	const char *name = "w";
+	int err = rdmatensor_cluster_get_each(cluster, 1, &name, &got, 1, error);
+
+	if (!err) {
+		assert_string_equal(got.data, "own");
+		rdmatensor_node_free(cluster->node, got.data);
+	}
+	return err;
+}
+
 /*
- * A channel that has gone down may lead to somebody else when it is there again, who is asked for
- * nothing before it has proven that it is the rank. The fake lists nothing: who it is is not told
+ * A channel that has gone down may lead to somebody else when it is there again, from whom nothing is got
+ * before it has proven that it is the rank. The fake lists nothing: who it is is not told
  */
 static void test_another_takes_its_place(void **state)
 {
 	struct rdmatensor_cluster *one = join(1, 2, 10000);
 	struct rdmatensor_tensor tensor = {
 		.data_type = RDMATENSOR_DT_UINT8, .ndims = 1, .dims = { 4 }, .data = "own",
-	}, got;
-	char address[RDMATENSOR_CLUSTER_ADDRESS_MAX], found[RDMATENSOR_CLUSTER_ADDRESS_MAX];
+	};
+	unsigned int connects, i;
 	char token[TOKEN_ROOM];
 	const char *name = "w";
-	unsigned int connects, i;
+	uint64_t bytes = 1;
+	void *list = &i;
+	int error = 1;
 
 	(void)state;
 	cluster = join(0, 2, 100);
 	assert_int_equal(rdmatensor_offer(one->node, "w", &tensor), 0);
-	assert_int_equal(rdmatensor_cluster_reach(cluster, 0, address, sizeof(address)), 0);
-	assert_string_equal(address, "");
-	assert_int_equal(rdmatensor_cluster_reach(cluster, 2, address, sizeof(address)), -ERANGE);
-	assert_int_equal(rdmatensor_cluster_reach(cluster, 1, address, 4), -EMSGSIZE);
-	assert_int_equal(rdmatensor_cluster_reach(cluster, 1, address, sizeof(address)), 0);
-	assert_string_equal(address, "10.0.0.2:18521");
+	assert_int_equal(rdmatensor_cluster_get_each(cluster, 2, &name, &tensor, 1, &error), -ERANGE);
+	assert_int_equal(error, -ERANGE);
+	for (i = 0; i < 3; i++)
+		assert_int_equal(get_w(&error), 0);
+	assert_int_equal(error, 0);
 	connects = fake.connects;
-	for (i = 0; i < 3; i++) {
-		memset(&got, 0, sizeof(got));
-		assert_int_equal(rdmatensor_cluster_get_many(cluster, 1, &name, &got, 1), 0);
-		assert_string_equal(got.data, "own");
-		rdmatensor_node_free(cluster->node, got.data);
-	}
-	assert_int_equal(fake.connects, connects);
 	/* Its name is there behind the next channel, and its proof is not */
 	cluster_token(one, "hello", 1, token);
 	assert_int_equal(rdmatensor_withdraw_offer(one->node, token, 0), 0);
 	fake.fetches_until_down = 1;
 	for (i = 0; i < 3; i++) {
-		memset(&got, 0, sizeof(got));
-		assert_int_equal(rdmatensor_get_many(cluster->node, address, &name, &got, 1), 0);
-		rdmatensor_node_free(cluster->node, got.data);
-		memset(&got, 0, sizeof(got));
-		assert_int_equal(rdmatensor_cluster_get_many(cluster, 1, &name, &got, 1), -ETIMEDOUT);
+		assert_int_equal(get_w(&error), -ETIMEDOUT);
+		assert_int_equal(error, -ETIMEDOUT);
+		assert_contains(rdmatensor_node_error(), "cluster: rank 1 (10.0.0.2:18521): get: ");
 		assert_contains(rdmatensor_node_error(), "hello.1");
-		assert_int_equal(rdmatensor_cluster_reach(cluster, 1, found, sizeof(found)),
-				 -ETIMEDOUT);
+		assert_int_equal(rdmatensor_cluster_list(cluster, 1, NULL, &list, &bytes), -ETIMEDOUT);
+		assert_null(list);
+		assert_int_equal(bytes, 0);
 	}
 	assert_int_equal(fake.connects, connects + 1);
+	/* The rank itself is there again: then in the midst of a get, too */
+	assert_int_equal(cluster_offer_probes(one), -EEXIST);
+	assert_int_equal(get_w(&error), 0);
+	fake.fetches_until_down = 1;
+	assert_int_equal(get_w(&error), 0);
+	assert_string_equal(rdmatensor_node_error(), "");
+	assert_int_equal(fake.connects, connects + 2);
 	part(one);
 	close_cluster();
 }

@@ -105,8 +105,9 @@ struct rdmatensor_cluster_progress {
  * @__pad: 0
  * @listen: "HOST:PORT" or ":PORT" where this rank listens, or "HOST", port RDMATENSOR_PORT; NULL: the
  *          port that the source says, else any
- * @job: tells jobs from each other that would meet in a store or at a port; NULL: what the source
- *       says
+ * @job: tells jobs from each other that would meet in a store or at a port; NULL: RDMATENSOR_JOB of
+ *       the environment, or what the source says: RDMATENSOR_CLUSTER_HOSTS and RDMATENSOR_CLUSTER_GIVEN
+ *       have all jobs alike
  * @store: with RDMATENSOR_CLUSTER_GIVEN, or with RDMATENSOR_CLUSTER_TORCHRUN in place of the one
  *         that RDMATENSOR_STORE names; NULL: none. The struct is copied
  * @progress: called by any thread of the library's as a call goes on, one call at a time; it must
@@ -236,7 +237,7 @@ int rdmatensor_cluster_find(struct rdmatensor_cluster *cluster, const char *name
  * @text_len: its length; RDMATENSOR_CLUSTER_ADDRESS_MAX is enough for all
  *
  * Waits until the rank has said so, if that is not known yet; what is known is not asked for again.
- * Whether the rank answers there is not tried: rdmatensor_cluster_reach() does that.
+ * Whether the rank answers there is not tried, and a node gets from whoever does.
  *
  * Return: 0; -ERANGE: there is no such rank; -ETIMEDOUT: it has not come; -ENOENT: it has left;
  * -EMSGSIZE: the text has no room; -EINTR; what the store says.
@@ -244,22 +245,6 @@ int rdmatensor_cluster_find(struct rdmatensor_cluster *cluster, const char *name
 int rdmatensor_cluster_address(struct rdmatensor_cluster *cluster, unsigned int rank, char *text,
 			       size_t text_len);
 #define RDMATENSOR_CLUSTER_ADDRESS_MAX 288
-
-/**
- * rdmatensor_cluster_reach() - connect to a rank, for the calls of <rdmatensor/node.h>
- * @cluster: the cluster
- * @rank: the rank; its own number: this rank itself
- * @text: out: "HOST:PORT" of its node, or "": the own one
- * @text_len: its length; RDMATENSOR_CLUSTER_ADDRESS_MAX is enough for all
- *
- * As long as the channel is up by which the rank has proven to be that rank of this job, it costs a
- * system call; else the rank is found and reached as by rdmatensor_cluster_connect(). It is called
- * before each call that gets by the address: a worker that comes to that address later is not asked.
- *
- * Return: 0; as rdmatensor_cluster_connect(); -EMSGSIZE: the text has no room.
- */
-int rdmatensor_cluster_reach(struct rdmatensor_cluster *cluster, unsigned int rank, char *text,
-			     size_t text_len);
 
 /**
  * rdmatensor_cluster_connect() - wait for ranks, and connect to them
@@ -286,13 +271,59 @@ int rdmatensor_cluster_connect(struct rdmatensor_cluster *cluster, const unsigne
  * @tensors: as for rdmatensor_get_many()
  * @nr: their number
  *
- * Waits for the rank to come up. One that came back at another address is found again.
+ * Waits for the rank to come up. One that came back at another address is found again. Nothing is got by
+ * a channel by which the rank has not proven that it is that rank of this job: if one goes down, the rest
+ * is got by the next one once the rank has proven it there, too; -ECONNRESET: it has come back elsewhere
+ * meanwhile.
  *
  * Return: as rdmatensor_cluster_connect() and rdmatensor_get_many().
  */
 int rdmatensor_cluster_get_many(struct rdmatensor_cluster *cluster, unsigned int rank,
 				const char *const *names, struct rdmatensor_tensor *tensors,
 				unsigned int nr);
+
+/**
+ * rdmatensor_cluster_get_each() - have several tensors of a rank, and the error of each
+ * @cluster: the cluster
+ * @rank: as for rdmatensor_cluster_get_many()
+ * @names: as for rdmatensor_get_each()
+ * @tensors: as for rdmatensor_get_each()
+ * @nr: their number
+ * @errors: as for rdmatensor_get_each(), also of a rank that was not reached
+ *
+ * Return: as rdmatensor_cluster_get_many().
+ */
+int rdmatensor_cluster_get_each(struct rdmatensor_cluster *cluster, unsigned int rank,
+				const char *const *names, struct rdmatensor_tensor *tensors,
+				unsigned int nr, int *errors);
+
+/**
+ * rdmatensor_cluster_get_generation() - have several tensors of a rank, all of the newest generation
+ * @cluster: the cluster
+ * @rank: as for rdmatensor_cluster_get_many()
+ * @names: as for rdmatensor_get_generation()
+ * @tensors: as for rdmatensor_get_generation()
+ * @nr: their number, at least 1
+ * @step: as for rdmatensor_get_generation()
+ *
+ * Return: as rdmatensor_cluster_connect() and rdmatensor_get_generation().
+ */
+int rdmatensor_cluster_get_generation(struct rdmatensor_cluster *cluster, unsigned int rank,
+				      const char *const *names, struct rdmatensor_tensor *tensors,
+				      unsigned int nr, int64_t *step);
+
+/**
+ * rdmatensor_cluster_list() - what a rank offers
+ * @cluster: the cluster
+ * @rank: as for rdmatensor_cluster_get_many()
+ * @prefix: as for rdmatensor_list()
+ * @out: as for rdmatensor_list()
+ * @bytes: as for rdmatensor_list()
+ *
+ * Return: as rdmatensor_cluster_connect() and rdmatensor_list().
+ */
+int rdmatensor_cluster_list(struct rdmatensor_cluster *cluster, unsigned int rank,
+			    const char *prefix, void **out, uint64_t *bytes);
 
 /**
  * rdmatensor_cluster_barrier() - wait until all ranks have come here

@@ -2,8 +2,8 @@
 /*
  * Ranks are found, reached, and got from. To reach one is to have a tensor of its that says which
  * rank of which job it is: a worker at its address that is none of the job's, or another rank, is
- * not taken for it. That holds for the channel by which it came; what is got by another one has the
- * rank prove it again.
+ * not taken for it. That holds for the channel by which it came: before a get goes on by another one, its
+ * guard has the rank prove it again.
  *
  * Who is not up refuses at once, and between two attempts it is asked again where the rank is, as
  * one that was started anew may be elsewhere. A connection that is being made is not cut short for
@@ -26,7 +26,7 @@
 #define CONNECT_MS 10000
 #define PROBE_MS 4000
 /* For words only, so it may not take long */
-#define WHO_MS 500
+#define WHO_MS 2000
 #define PREFIX "rdmatensor.cluster."
 
 uint64_t cluster_deadline(const struct rdmatensor_cluster *cluster)
@@ -216,7 +216,7 @@ static bool who_is_there(struct rdmatensor_cluster *cluster, unsigned int rank, 
 	cluster_token(cluster, "hello", 0, own);
 	same = strlen(own) - 1;
 	if (!rdmatensor_list(cluster->node, address, PREFIX, &list, &bytes)) {
-		snprintf(text, len, "; a worker answers there that is of no cluster: look what uses the port");
+		snprintf(text, len, "; a worker answers there that is of no cluster, or has not opened its own yet: look what uses the port");
 		for (entry = NULL; (entry = rdmatensor_list_next(list, bytes, entry));) {
 			name = rdmatensor_list_name(entry);
 			snprintf(hello, sizeof(hello), "%s", name);
@@ -226,7 +226,7 @@ static bool who_is_there(struct rdmatensor_cluster *cluster, unsigned int rank, 
 				snprintf(text, len, "; rank %.20s of this job answers there: correct who is where",
 					 hello + same);
 			else if (strstr(hello, ".hello."))
-				snprintf(text, len, "; a rank of another job answers there: end that, or use another port");
+				snprintf(text, len, "; a rank of another job answers there, or one that was told of other ranks: end that, use another port, or correct who is where");
 			else
 				continue;
 			break;
@@ -258,7 +258,7 @@ static int probe(struct rdmatensor_cluster *cluster, unsigned int rank, const ch
 	return 0;
 }
 
-/* @place: in: its address; out: the channel. It may be a later one's that has proven what it is */
+/* @place: in: its address; out: the channel by which the proof came */
 static int say_hello(struct rdmatensor_cluster *cluster, unsigned int rank,
 		     struct cluster_place *place, uint64_t deadline_ns)
 {
@@ -269,15 +269,21 @@ static int say_hello(struct rdmatensor_cluster *cluster, unsigned int rank,
 	if (!place->channel || node_is_down(cluster->node, place->channel, -ENOTCONN))
 		err = node_connect_now(cluster->node, place->address, place->channel, until_ns,
 				       &place->channel);
+	if (err)
+		return err;
 	until_ns = cluster_earlier(deadline_ns, rdmatensor_deadline_ms(PROBE_MS));
-	return err ? err : probe(cluster, rank, place->address, "hello", HELLO_BYTES, until_ns);
+	err = probe(cluster, rank, place->address, "hello", HELLO_BYTES, until_ns);
+	/* It may have come by a later channel: by which is not known, so it is tried again */
+	if (!err && node_channel(cluster->node, place->address) != place->channel)
+		err = node_fail(-ENOTCONN, "the channel has gone down");
+	return err;
 }
 
 /* Before the line of the node's, and behind it who answers there in its place */
 static int not_reached(struct rdmatensor_cluster *cluster, unsigned int rank, const char *address,
 		       int err)
 {
-	char line[1400], who[160];
+	char line[1400], who[200];
 
 	if (err == -EINTR)
 		return err;
@@ -375,53 +381,191 @@ static bool is_proven(struct rdmatensor_cluster *cluster, unsigned int rank,
 	       !node_is_down(cluster->node, place->channel, -ENOTCONN);
 }
 
-/* A rank for the calls of the node's, of which "" is this one itself */
+/* Another rank, where and by which channel it has proven who it is. Return: as hello() */
 static int be_sure(struct rdmatensor_cluster *cluster, unsigned int rank, uint64_t deadline_ns,
-		   char address[ADDRESS_ROOM])
+		   struct cluster_place *place)
 {
-	struct cluster_place place;
+	char address[ADDRESS_ROOM], said[SAID_ROOM];
+	int err;
 
-	address[0] = '\0';
-	if (rank == cluster->rank)
+	if (is_proven(cluster, rank, place))
 		return 0;
-	if (!is_proven(cluster, rank, &place))
-		return hello(cluster, rank, deadline_ns, address);
-	rt_copy_string(address, ADDRESS_ROOM, place.address);
-	return 0;
+	err = hello(cluster, rank, deadline_ns, address);
+	if (!err && !cluster_member_reached(cluster, rank, place))
+		err = node_fail(-ENOENT, "cluster: %s has left: go on without it",
+				cluster_said(cluster, rank, said));
+	return err;
+}
+
+/**
+ * struct asking - a call that goes to one rank
+ * @guard: of the node
+ * @cluster: the cluster
+ * @rank: the rank
+ * @place: where it has proven who it is, and by which channel
+ * @unproven: why it has not by the next one, which has said all that there is to be said
+ */
+struct asking {
+	struct node_guard guard;
+	struct rdmatensor_cluster *cluster;
+	unsigned int rank;
+	struct cluster_place place;
+	int unproven;
+};
+
+/* The channel has gone down, or another thread has made the next one */
+static int prove(struct node_guard *guard, uint64_t deadline_ns, uint32_t *channel)
+{
+	struct asking *asking = (struct asking *)guard;
+	char address[ADDRESS_ROOM], said[SAID_ROOM];
+
+	if (*channel == asking->place.channel)
+		return 0;
+	rt_copy_string(address, ADDRESS_ROOM, asking->place.address);
+	asking->unproven = be_sure(asking->cluster, asking->rank, deadline_ns, &asking->place);
+	if (!asking->unproven && strcmp(asking->place.address, address))
+		asking->unproven = node_fail(-ECONNRESET, "cluster: %s has come back at another address: get it again",
+					     cluster_said(asking->cluster, asking->rank, said));
+	*channel = asking->place.channel;
+	return asking->unproven;
+}
+
+/**
+ * struct wanted - what is asked for, of one of the kinds
+ * @names: of tensors
+ * @tensors: their places
+ * @nr: their number
+ * @errors: of each, or NULL
+ * @step: of a generation
+ * @prefix: of a list
+ * @list: where it goes
+ * @bytes: its length
+ */
+struct wanted {
+	const char *const *names;
+	struct rdmatensor_tensor *tensors;
+	unsigned int nr;
+	int *errors;
+	int64_t *step;
+	const char *prefix;
+	void **list;
+	uint64_t *bytes;
+};
+
+static int have_each(struct rdmatensor_node *node, const char *peer, const struct wanted *wanted)
+{
+	return rdmatensor_get_each(node, peer, wanted->names, wanted->tensors, wanted->nr,
+				   wanted->errors);
+}
+
+static int have_generation(struct rdmatensor_node *node, const char *peer,
+			   const struct wanted *wanted)
+{
+	return rdmatensor_get_generation(node, peer, wanted->names, wanted->tensors, wanted->nr,
+					 wanted->step);
+}
+
+static int have_list(struct rdmatensor_node *node, const char *peer, const struct wanted *wanted)
+{
+	return rdmatensor_list(node, peer, wanted->prefix, wanted->list, wanted->bytes);
+}
+
+/* Until the deadline, of that rank and nobody else. *@begun: @have was called, and has set all errors */
+static int ask(struct rdmatensor_cluster *cluster, unsigned int rank, uint64_t deadline_ns,
+	       int (*have)(struct rdmatensor_node *node, const char *peer,
+			   const struct wanted *wanted),
+	       const struct wanted *wanted, bool *begun)
+{
+	struct asking asking = {
+		.guard.prove = prove, .cluster = cluster, .rank = rank,
+	};
+	struct node_guard *former = NULL;
+	uint64_t former_ns;
+	int err = 0;
+
+	*begun = false;
+	if (rank != cluster->rank) {
+		err = be_sure(cluster, rank, deadline_ns, &asking.place);
+		if (err)
+			return err;
+		former = node_guard(&asking.guard);
+	}
+	*begun = true;
+	former_ns = rdmatensor_node_until(deadline_ns ? deadline_ns : UINT64_MAX);
+	err = have(cluster->node, asking.place.address, wanted);
+	rdmatensor_node_until(former_ns);
+	if (rank != cluster->rank)
+		node_guard(former);
+	if (err && err != -EINTR && !asking.unproven)
+		fail(cluster, rank, err, "");
+	return err;
 }
 
 int cluster_get(struct rdmatensor_cluster *cluster, unsigned int rank, const char *const *names,
 		struct rdmatensor_tensor *tensors, unsigned int nr, uint64_t deadline_ns)
 {
-	char address[ADDRESS_ROOM];
-	int err = be_sure(cluster, rank, deadline_ns, address);
+	struct wanted wanted = { .names = names, .tensors = tensors, .nr = nr };
+	bool begun;
 
-	if (err)
-		return err;
-	err = attempt(cluster, address, names, tensors, nr, deadline_ns);
-	if (err && err != -EINTR)
-		fail(cluster, rank, err, "");
+	return ask(cluster, rank, deadline_ns, have_each, &wanted, &begun);
+}
+
+/* As ask(), by the cluster's deadline */
+static int ask_of(struct rdmatensor_cluster *cluster, unsigned int rank,
+		  int (*have)(struct rdmatensor_node *node, const char *peer,
+			      const struct wanted *wanted),
+		  const struct wanted *wanted)
+{
+	bool begun = false;
+	unsigned int i;
+	int err;
+
+	node_clear_error();
+	err = cluster_has(cluster, rank);
+	if (!err)
+		err = ask(cluster, rank, cluster_deadline(cluster), have, wanted, &begun);
+	for (i = 0; !begun && wanted->errors && i < wanted->nr; i++)
+		wanted->errors[i] = err;
 	return err;
+}
+
+int rdmatensor_cluster_get_each(struct rdmatensor_cluster *cluster, unsigned int rank,
+				const char *const *names, struct rdmatensor_tensor *tensors,
+				unsigned int nr, int *errors)
+{
+	struct wanted wanted = { .names = names, .tensors = tensors, .nr = nr, .errors = errors };
+
+	return ask_of(cluster, rank, have_each, &wanted);
 }
 
 int rdmatensor_cluster_get_many(struct rdmatensor_cluster *cluster, unsigned int rank,
 				const char *const *names, struct rdmatensor_tensor *tensors,
 				unsigned int nr)
 {
-	int err;
-
-	node_clear_error();
-	err = cluster_has(cluster, rank);
-	if (err)
-		return err;
-	return cluster_get(cluster, rank, names, tensors, nr, cluster_deadline(cluster));
+	return rdmatensor_cluster_get_each(cluster, rank, names, tensors, nr, NULL);
 }
 
-/* Either of the two that find an address, for a caller */
-static int tell_address(struct rdmatensor_cluster *cluster, unsigned int rank,
-			int (*find)(struct rdmatensor_cluster *cluster, unsigned int rank,
-				    uint64_t deadline_ns, char address[ADDRESS_ROOM]),
-			char *text, size_t text_len)
+int rdmatensor_cluster_get_generation(struct rdmatensor_cluster *cluster, unsigned int rank,
+				      const char *const *names, struct rdmatensor_tensor *tensors,
+				      unsigned int nr, int64_t *step)
+{
+	struct wanted wanted = { .names = names, .tensors = tensors, .nr = nr, .step = step };
+
+	return ask_of(cluster, rank, have_generation, &wanted);
+}
+
+int rdmatensor_cluster_list(struct rdmatensor_cluster *cluster, unsigned int rank,
+			    const char *prefix, void **out, uint64_t *bytes)
+{
+	struct wanted wanted = { .prefix = prefix, .list = out, .bytes = bytes };
+
+	*out = NULL;
+	*bytes = 0;
+	return ask_of(cluster, rank, have_list, &wanted);
+}
+
+int rdmatensor_cluster_address(struct rdmatensor_cluster *cluster, unsigned int rank, char *text,
+			       size_t text_len)
 {
 	char address[ADDRESS_ROOM];
 	int err;
@@ -429,7 +573,7 @@ static int tell_address(struct rdmatensor_cluster *cluster, unsigned int rank,
 	node_clear_error();
 	err = cluster_has(cluster, rank);
 	if (!err)
-		err = find(cluster, rank, cluster_deadline(cluster), address);
+		err = cluster_locate(cluster, rank, cluster_deadline(cluster), address);
 	if (err)
 		return err;
 	if (strlen(address) >= text_len)
@@ -437,18 +581,6 @@ static int tell_address(struct rdmatensor_cluster *cluster, unsigned int rank,
 				 rank, strlen(address));
 	memcpy(text, address, strlen(address) + 1);
 	return 0;
-}
-
-int rdmatensor_cluster_address(struct rdmatensor_cluster *cluster, unsigned int rank, char *text,
-			       size_t text_len)
-{
-	return tell_address(cluster, rank, cluster_locate, text, text_len);
-}
-
-int rdmatensor_cluster_reach(struct rdmatensor_cluster *cluster, unsigned int rank, char *text,
-			     size_t text_len)
-{
-	return tell_address(cluster, rank, be_sure, text, text_len);
 }
 
 static int connect_one(struct rdmatensor_cluster *cluster, unsigned int rank, bool again, void *arg)

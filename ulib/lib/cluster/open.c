@@ -146,14 +146,17 @@ static int take_options(struct rdmatensor_cluster *cluster,
 	return copy_options(&cluster->options);
 }
 
-/* The source's job, or the one of the options */
+/* The source's job, or the one of the environment, or of the options */
 static int name_job(struct rdmatensor_cluster *cluster)
 {
+	const char *name = cluster->options.job;
 	char *job;
 
-	if (!cluster->options.job)
+	if (!name)
+		name = cluster_env("RDMATENSOR_JOB");
+	if (!name)
 		return 0;
-	job = strdup(cluster->options.job);
+	job = strdup(name);
 	if (!job)
 		return node_fail(-ENOMEM, "cluster: out of memory");
 	free(cluster->job);

@@ -27,7 +27,8 @@ void cluster_await_quietly(struct rdmatensor_cluster *cluster, const unsigned in
 		    !cluster_member_reached(cluster, ranks[i], &place))
 			continue;
 		channel = node_channel(cluster->node, place.address);
-		if (!channel)
+		/* By another one it may be another's */
+		if (!channel || channel != place.channel)
 			continue;
 		cluster_call_token(cluster, kind, ranks[i], names[wanted]);
 		rdmatensor_prep_fetch_alloc(&ops[wanted], channel, names[wanted], step, pool.id, 0,

@@ -74,6 +74,11 @@ static void set_error(const struct want *want, int err)
 		*want->error = err;
 }
 
+static const char *whose(const struct gets *gets)
+{
+	return *gets->host ? gets->host : "this node";
+}
+
 /* Of the first one the line says why; @cqe: its end, or why it was not taken */
 static void fail(struct gets *gets, const struct want *want, const struct rdmatensor_cqe *cqe,
 		 const char *text)
@@ -96,8 +101,7 @@ static void fail(struct gets *gets, const struct want *want, const struct rdmate
 	else
 		snprintf(step, sizeof(step), "step %" PRId64 "%s", want->tensor->step,
 			 want->tensor->flags & RDMATENSOR_TENSOR_NEWEST ? " or newer" : "");
-	node_fail(err, "get: %s/%s, %s: %s%s%s", *gets->host ? gets->host : "this node", want->name,
-		  step, text, !late ? "" : !*gets->host ?
+	node_fail(err, "get: %s/%s, %s: %s%s%s", whose(gets), want->name, step, text, !late ? "" : !*gets->host ?
 		  ": it does not offer it under this name and step" :
 		  ": the peer has not published it under this name and step, or needs more time (rdmatensor_node_timeout())",
 		  late || absent ? similar(gets, want->name, meant, sizeof(meant)) : "");
@@ -112,10 +116,10 @@ static int give_room(const struct gets *gets, const struct want *want)
 		return 0;
 	if (!tensor->data || tensor->ndims > RDMATENSOR_DIMS_MAX)
 		return node_fail(-EINVAL, "get: %s/%s: strides are those of memory at data, one for each of up to %d dims",
-				 gets->host, want->name, RDMATENSOR_DIMS_MAX);
+				 whose(gets), want->name, RDMATENSOR_DIMS_MAX);
 	if (!tensor->bytes && !node_strides_span(tensor, &tensor->bytes))
 		return node_fail(-EINVAL, "get: %s/%s: strides without bytes: say in each how many elements have a place, and the data_type",
-				 gets->host, want->name);
+				 whose(gets), want->name);
 	return 0;
 }
 
@@ -164,7 +168,7 @@ static int prepare(struct gets *gets, struct want *want, struct rdmatensor_op *o
 					     pool.id, gets->deadline_ns, 0);
 	if (tensor->slice ? tensor->slice_ndims > RDMATENSOR_DIMS_MAX : tensor->slice_ndims > 0)
 		return node_fail(-EINVAL, "get: %s/%s: %" PRIu64 " ranges of a slice: there are up to %d of them at slice, or none",
-				 gets->host, want->name, tensor->slice_ndims, RDMATENSOR_DIMS_MAX);
+				 whose(gets), want->name, tensor->slice_ndims, RDMATENSOR_DIMS_MAX);
 	if (tensor->slice)
 		rdmatensor_prep_slice(op, tensor->slice, (uint32_t)tensor->slice_ndims);
 	if (strided) {

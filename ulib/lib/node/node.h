@@ -185,6 +185,18 @@ int node_connect(struct rdmatensor_node *node, const char *host, uint32_t dead,
 /* The same, which does not wait for a peer that is not up: it fails then, as with -ECONNREFUSED */
 int node_connect_now(struct rdmatensor_node *node, const char *host, uint32_t dead,
 		     uint64_t deadline_ns, uint32_t *channel);
+/**
+ * struct node_guard - who a thread gets from must be who it means
+ * @prove: whether that one is behind a channel. *@channel: in: the one that a get or list is about to
+ *         use, out: the one that it uses. Called without a guard. Return: 0; an error, which ends the
+ *         get or list, and the line is stored
+ */
+struct node_guard {
+	int (*prove)(struct node_guard *guard, uint64_t deadline_ns, uint32_t *channel);
+};
+
+/* Of what this thread gets from now on; NULL: none. Return: the former one */
+struct node_guard *node_guard(struct node_guard *guard);
 /* The one that there is, which may have gone down; 0: none */
 uint32_t node_channel(struct rdmatensor_node *node, const char *host);
 /* There has been one: the peer may still count it */

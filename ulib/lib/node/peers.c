@@ -253,10 +253,38 @@ static int connect_by(struct rdmatensor_node *node, const char *host, uint32_t d
 	return err ? node_fail(err, "%s", attempt.cause) : 0;
 }
 
+static _Thread_local struct node_guard *own_guard;
+
+struct node_guard *node_guard(struct node_guard *guard)
+{
+	struct node_guard *former = own_guard;
+
+	own_guard = guard;
+	return former;
+}
+
+/* What the thread's call has said of other tensors stays its line */
+static int prove(uint64_t deadline_ns, uint32_t *channel)
+{
+	struct node_guard *guard = node_guard(NULL);
+	char *line = strdup(rdmatensor_node_error());
+	int err;
+
+	err = line ? guard->prove(guard, deadline_ns, channel) :
+	      node_fail(-ENOMEM, "connect: out of memory");
+	if (!err)
+		node_fail(0, "%s", line);
+	free(line);
+	node_guard(guard);
+	return err;
+}
+
 int node_connect(struct rdmatensor_node *node, const char *host, uint32_t dead,
 		 uint64_t deadline_ns, uint32_t *channel)
 {
-	return connect_by(node, host, dead, deadline_ns, 0, channel);
+	int err = connect_by(node, host, dead, deadline_ns, 0, channel);
+
+	return err || !own_guard ? err : prove(deadline_ns, channel);
 }
 
 int node_connect_now(struct rdmatensor_node *node, const char *host, uint32_t dead,

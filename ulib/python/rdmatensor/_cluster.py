@@ -114,7 +114,7 @@ class _ClusterHandle(_Handle):
 
 
 class _Rank(Peer):
-    """Another rank. What is got goes by a channel by which the rank has proven that it is that one"""
+    """Another rank. What is got goes by channels by which the rank has proven that it is that one"""
 
     __slots__ = ("_cluster", "_rank")
 
@@ -122,30 +122,37 @@ class _Rank(Peer):
         super().__init__(cluster.node, cluster.address(rank))
         self._cluster, self._rank = cluster, rank
 
-    def _find(self) -> int:
-        text = ffi.new("char[]", _ADDRESS_MAX)
-        err = lib.rdmatensor_cluster_reach(self._cluster._live().cluster, self._rank, text, len(text))
-        if not err:
-            self._address = ffi.string(text)
-        return err
+    # Its handle is the cluster's
+    def _get_each(self, handle: Any, *args: Any) -> int:
+        return lib.rdmatensor_cluster_get_each(handle.cluster, self._rank, *args)
+
+    def _get_generation(self, handle: Any, *args: Any) -> int:
+        return lib.rdmatensor_cluster_get_generation(handle.cluster, self._rank, *args)
+
+    def _get_list(self, handle: Any, *args: Any) -> int:
+        return lib.rdmatensor_cluster_list(handle.cluster, self._rank, *args)
+
+    def _because(self, error: OSError) -> OSError:
+        """What is raised in place of an error: the store's is -EIO, and may be another thread's"""
+        return self._cluster._because(error) if error.errno == errno.EIO else error
 
     def _get(self, *args: Any) -> list[np.ndarray]:
         try:
             return super()._get(*args)
         except OSError as error:
-            raise self._cluster._because(error) from error.__cause__
+            raise self._because(error) from error.__cause__
 
     def generation(self, names: Any, step: int | None = None) -> tuple[int, dict[str, np.ndarray]]:
         try:
             return super().generation(names, step)
         except OSError as error:
-            raise self._cluster._because(error) from error.__cause__
+            raise self._because(error) from error.__cause__
 
     def list(self, prefix: str = "") -> list:
         try:
             return super().list(prefix)
         except OSError as error:
-            raise self._cluster._because(error) from error.__cause__
+            raise self._because(error) from error.__cause__
 
     def __repr__(self) -> str:
         return f"<rdmatensor.Peer, rank {self._rank} at {self.host}>"
@@ -307,7 +314,8 @@ class Cluster:
         """A rank, by its number or name: what it offers can be got.
 
         A worker that answers at its address, and is not that rank of this job, is not asked for
-        anything: OSError with errno.EADDRINUSE.
+        anything: OSError with errno.EADDRINUSE when the timeout is over. FileNotFoundError also says
+        that the rank has left.
         """
         if isinstance(rank, str):
             rank = self.find(rank)

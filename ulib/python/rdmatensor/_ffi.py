@@ -143,8 +143,15 @@ ffi.cdef(
                                 char *text, size_t text_len);
     int rdmatensor_cluster_find(struct rdmatensor_cluster *cluster, const char *name,
                                 unsigned int *rank);
-    int rdmatensor_cluster_reach(struct rdmatensor_cluster *cluster, unsigned int rank,
-                                 char *text, size_t text_len);
+    int rdmatensor_cluster_get_each(struct rdmatensor_cluster *cluster, unsigned int rank,
+                                    const char *const *names, struct rdmatensor_tensor *tensors,
+                                    unsigned int nr, int *errors);
+    int rdmatensor_cluster_get_generation(struct rdmatensor_cluster *cluster, unsigned int rank,
+                                          const char *const *names,
+                                          struct rdmatensor_tensor *tensors, unsigned int nr,
+                                          int64_t *step);
+    int rdmatensor_cluster_list(struct rdmatensor_cluster *cluster, unsigned int rank,
+                                const char *prefix, void **out, uint64_t *bytes);
     int rdmatensor_cluster_address(struct rdmatensor_cluster *cluster, unsigned int rank,
                                    char *text, size_t text_len);
     int rdmatensor_cluster_connect(struct rdmatensor_cluster *cluster,

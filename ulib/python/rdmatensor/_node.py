@@ -361,10 +361,6 @@ def _structs(tensors: Any) -> np.ndarray:
     return np.frombuffer(ffi.buffer(tensors), f"V{_TENSOR.itemsize}")
 
 
-def _ints(errors: Any) -> np.ndarray:
-    return np.frombuffer(ffi.buffer(errors), "i4")
-
-
 class _Slice:
     """A part of a tensor whose shape only its peer knows"""
 
@@ -978,9 +974,8 @@ class Peer:
         _set_parts(tensors, parts)
         handle.flush()
         try:
-            _until_it_ends(self._node, lambda _text=text: self._find() or lib.rdmatensor_get_generation(
-                handle.pointer, self._address, ffi.cast("const char *const *", pointers),
-                tensors, len(names), found), f"get: {self.host}")
+            _until_it_ends(self._node, lambda _text=text: self._get_generation(
+                handle, ffi.cast("const char *const *", pointers), tensors, len(names), found), f"get: {self.host}")
             results = _of_parts(self._results(handle, tensors, None), tensors, parts)
             return found[0], dict(zip(names, results))
         except BaseException:
@@ -1004,9 +999,8 @@ class Peer:
         out, nbytes = ffi.new("void **"), ffi.new("uint64_t *")
         handle.flush()
         try:
-            _until_it_ends(self._node, lambda: self._find() or lib.rdmatensor_list(
-                handle.pointer, self._address, prefix.encode(errors="surrogateescape"), out,
-                nbytes), f"list: {self.host}")
+            _until_it_ends(self._node, lambda: self._get_list(
+                handle, prefix.encode(errors="surrogateescape"), out, nbytes), f"list: {self.host}")
             return parse(memoryview(ffi.buffer(out[0], nbytes[0])) if nbytes[0] else memoryview(b""))
         finally:
             # Also if a signal's handler raises when it has come
@@ -1081,23 +1075,19 @@ class Peer:
 
     def _asking(self, handle: _Handle, names: list[str], tensors, errors) -> Any:
         pointers, text = _pointers(names)
-
         # What the names lie in lives as long as what asks for them
-        def ask(_text: Any = text) -> int:
-            err = self._find()
-            if err:
-                # For none of them
-                _ints(errors)[:] = err
-                return err
-            return lib.rdmatensor_get_each(
-                handle.pointer, self._address, ffi.cast("const char *const *", pointers), tensors,
-                len(names), errors)
+        return lambda _text=text: self._get_each(
+            handle, ffi.cast("const char *const *", pointers), tensors, len(names), errors)
 
-        return ask
+    # The library's calls
+    def _get_each(self, handle: _Handle, *args: Any) -> int:
+        return lib.rdmatensor_get_each(handle.pointer, self._address, *args)
 
-    def _find(self) -> int:
-        """Before each call that goes there. Return: 0, or an errno, and the line says why"""
-        return 0
+    def _get_generation(self, handle: _Handle, *args: Any) -> int:
+        return lib.rdmatensor_get_generation(handle.pointer, self._address, *args)
+
+    def _get_list(self, handle: _Handle, *args: Any) -> int:
+        return lib.rdmatensor_list(handle.pointer, self._address, *args)
 
     @staticmethod
     def _give_back(handle: _Handle, tensors, outs) -> None:
