@@ -41,6 +41,13 @@ class Store:
         return self.content[key].encode()
 
 
+class Grave(Store):
+    """Of ranks that have died: they have not taken their addresses back"""
+
+    def set(self, key, value):
+        if value:
+            super().set(key, value)
+
 
 @pytest.fixture(autouse=True)
 def nothing_is_set(monkeypatch):
@@ -418,6 +425,34 @@ def test_another_worker_comes_in_its_place(address, hosts, monkeypatch):
             assert peer["w"].sum() == cluster[1]["w"].sum() == 8
 
 
+def test_comes_back_elsewhere_in_the_midst_of_a_get(join):
+    """The get does not wait at the former address, nor ask there"""
+    store = Grave()
+    cluster, other = join(0, 2, store, timeout=60), join(1, 2, store)
+    peer = cluster[1]
+    other.node["w"] = np.ones(4)
+    assert peer["w"].sum() == 4
+    ended = []
+
+    def wait():
+        try:
+            ended.append(peer.get("w", step=1))
+        except OSError as error:
+            ended.append(error)
+
+    asked = cluster.node.stats()["tx_requests"]
+    waits = threading.Thread(target=wait)
+    waits.start()
+    while cluster.node.stats()["tx_requests"] == asked:
+        assert waits.is_alive()
+    other.close()
+    again = join(1, 2, store)
+    again.node.offer("w", np.full(4, 2), step=1)
+    waits.join()
+    assert isinstance(ended[0], ConnectionResetError) and "has come back at another address" in str(ended[0])
+    assert peer.get("w", step=1).sum() == cluster[1].get("w", step=1).sum() == 8
+
+
 def test_signals(join):
     """Ctrl-C ends a wait, and other signals do not"""
     cluster = join(0, 2, Store(), timeout=30)
@@ -439,8 +474,8 @@ def test_signals(join):
 @pytest.mark.parametrize("goes", [False, True])
 def test_a_signal_in_a_long_wait(join, goes):
     """Also one for what a rank that has come does not say, without a bound: beside others' gets, and when
-    that rank has gone"""
-    store = Store()
+    that rank has died"""
+    store = Grave()
     cluster, other = join(0, 2, store, timeout=None), join(1, 2, store)
     other.node.offer("here", np.zeros(1))
     cluster.connect()

@@ -385,16 +385,20 @@ static bool is_proven(struct rdmatensor_cluster *cluster, unsigned int rank,
 static int be_sure(struct rdmatensor_cluster *cluster, unsigned int rank, uint64_t deadline_ns,
 		   struct cluster_place *place)
 {
-	char address[ADDRESS_ROOM], said[SAID_ROOM];
+	char address[ADDRESS_ROOM];
 	int err;
 
 	if (is_proven(cluster, rank, place))
 		return 0;
-	err = hello(cluster, rank, deadline_ns, address);
-	if (!err && !cluster_member_reached(cluster, rank, place))
-		err = node_fail(-ENOENT, "cluster: %s has left: go on without it",
-				cluster_said(cluster, rank, said));
-	return err;
+	do {
+		err = hello(cluster, rank, deadline_ns, address);
+		if (err)
+			return err;
+		if (cluster_member_reached(cluster, rank, place))
+			return 0;
+		/* It has left, or the table has it elsewhere by now */
+	} while (!is_over(deadline_ns));
+	return not_come(cluster, rank);
 }
 
 /**
@@ -417,16 +421,19 @@ struct asking {
 static int prove(struct node_guard *guard, uint64_t deadline_ns, uint32_t *channel)
 {
 	struct asking *asking = (struct asking *)guard;
-	char address[ADDRESS_ROOM], said[SAID_ROOM];
+	struct cluster_place place;
+	char said[SAID_ROOM];
 
+	asking->unproven = 0;
 	if (*channel == asking->place.channel)
 		return 0;
-	rt_copy_string(address, ADDRESS_ROOM, asking->place.address);
-	asking->unproven = be_sure(asking->cluster, asking->rank, deadline_ns, &asking->place);
-	if (!asking->unproven && strcmp(asking->place.address, address))
+	asking->unproven = be_sure(asking->cluster, asking->rank, deadline_ns, &place);
+	/* The call has its address */
+	if (!asking->unproven && strcmp(asking->place.address, place.address))
 		asking->unproven = node_fail(-ECONNRESET, "cluster: %s has come back at another address: get it again",
 					     cluster_said(asking->cluster, asking->rank, said));
-	*channel = asking->place.channel;
+	if (!asking->unproven)
+		*channel = asking->place.channel = place.channel;
 	return asking->unproven;
 }
 

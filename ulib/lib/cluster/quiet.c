@@ -7,13 +7,31 @@
 
 #include "cluster.h"
 
+/* By which a rank has proven who it is, if there is a channel to it; 0: it is not waited for */
+static uint32_t proven_channel(struct rdmatensor_cluster *cluster, unsigned int rank,
+			       uint64_t deadline_ns)
+{
+	struct cluster_place place;
+	uint32_t channel;
+
+	if (!cluster_member_reached(cluster, rank, &place))
+		return 0;
+	channel = node_channel(cluster->node, place.address);
+	if (!channel || channel == place.channel)
+		return channel;
+	/* Another thread has made a later one, which may lead to somebody else */
+	if (cluster_try_reach(cluster, rank, false, false, deadline_ns) ||
+	    !cluster_member_reached(cluster, rank, &place))
+		return 0;
+	return node_channel(cluster->node, place.address) == place.channel ? place.channel : 0;
+}
+
 void cluster_await_quietly(struct rdmatensor_cluster *cluster, const unsigned int *ranks,
 			   unsigned int nr, const char *kind, int64_t step, uint64_t deadline_ns)
 {
 	struct rdmatensor_cqe *cqes = calloc(nr + 1, sizeof(*cqes));
 	struct rdmatensor_op *ops = calloc(nr + 1, sizeof(*ops));
 	char (*names)[TOKEN_ROOM] = calloc(nr + 1, sizeof(*names));
-	struct cluster_place place;
 	struct rdmatensor_pool pool;
 	unsigned int i, wanted = 0;
 	uint32_t channel;
@@ -23,12 +41,9 @@ void cluster_await_quietly(struct rdmatensor_cluster *cluster, const unsigned in
 	    !node_pool(cluster->node, &cluster->node->landings, 0, &pool))
 		goto out;
 	for (i = 0; i < nr; i++) {
-		if (ranks[i] == cluster->rank ||
-		    !cluster_member_reached(cluster, ranks[i], &place))
-			continue;
-		channel = node_channel(cluster->node, place.address);
-		/* By another one it may be another's */
-		if (!channel || channel != place.channel)
+		channel = ranks[i] == cluster->rank ? 0 :
+			  proven_channel(cluster, ranks[i], deadline_ns);
+		if (!channel)
 			continue;
 		cluster_call_token(cluster, kind, ranks[i], names[wanted]);
 		rdmatensor_prep_fetch_alloc(&ops[wanted], channel, names[wanted], step, pool.id, 0,
