@@ -425,6 +425,50 @@ def test_another_worker_comes_in_its_place(address, hosts, monkeypatch):
             assert peer["w"].sum() == cluster[1]["w"].sum() == 8
 
 
+def test_many_threads_while_others_take_its_place(address, hosts, monkeypatch, in_threads):
+    """A rank that comes and goes, and another worker at its port in between: all is the rank's"""
+    hosts([7180, 7181])
+    monkeypatch.setenv("RDMATENSOR_RANK", "0")
+    over = threading.Event()
+    with rt.Cluster(timeout=60, quiet=True) as cluster:
+        monkeypatch.setenv("RDMATENSOR_RANK", "1")
+
+        def get(nr):
+            peer, count = cluster[1], 0
+            while not over.is_set():
+                if nr % 3 == 2:
+                    # It does not wait: the rank may have offered nothing yet
+                    assert not {"strange"} & {offered.name for offered in peer.list()}
+                elif nr % 3:
+                    assert sum(array.sum() for array in peer.get_many(["w", "v"]).values()) == 8
+                else:
+                    assert peer["w"].sum() == 4
+                count += 1
+            return count
+
+        counts = []
+        threads = threading.Thread(target=lambda: counts.extend(collect(in_threads, 8, get)))
+        for turn in range(4):
+            with rt.Cluster(quiet=True) as other:
+                other.node["v"] = other.node["w"] = np.ones(4)
+                if not turn:
+                    threads.start()
+                served = other.node.stats()["served"]
+                while other.node.stats()["served"] < served + 40:
+                    assert threads.is_alive()
+            with rt.Node(listen=f"{address}:7181") as stranger:
+                stranger["strange"] = stranger["v"] = stranger["w"] = np.zeros(4)
+                # Asked for the proof that it does not have
+                while stranger.stats()["rx_messages"] < 3:
+                    assert threads.is_alive()
+        with rt.Cluster(quiet=True) as other:
+            other.node["v"] = other.node["w"] = np.ones(4)
+            over.set()
+            threads.join()
+        print("#", counts)
+        assert all(isinstance(count, int) and count for count in counts), counts
+
+
 def test_comes_back_elsewhere_in_the_midst_of_a_get(join):
     """The get does not wait at the former address, nor ask there"""
     store = Grave()
