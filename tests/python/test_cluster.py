@@ -430,7 +430,7 @@ def test_many_threads_while_others_take_its_place(address, hosts, monkeypatch, i
     hosts([7180, 7181])
     monkeypatch.setenv("RDMATENSOR_RANK", "0")
     over = threading.Event()
-    with rt.Cluster(timeout=60, quiet=True) as cluster:
+    with rt.Cluster(timeout=200, quiet=True) as cluster:
         monkeypatch.setenv("RDMATENSOR_RANK", "1")
 
         def get(nr):

@@ -503,7 +503,7 @@ static int ask(struct rdmatensor_cluster *cluster, unsigned int rank, uint64_t d
 	rdmatensor_node_until(former_ns);
 	if (rank != cluster->rank)
 		node_guard(former);
-	if (err && err != -EINTR && !asking.unproven)
+	if (err && err != -EINTR && asking.unproven != err)
 		fail(cluster, rank, err, "");
 	return err;
 }

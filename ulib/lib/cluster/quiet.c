@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Waiting for others that may be gone already, which is no error: by the channels that there are,
- * all at once, and without connecting again.
+ * Waiting for others that may be gone already, which is no error: by the channels that there are, all
+ * at once. By one that another thread has made meanwhile a rank proves first who it is.
  */
 #include <stdlib.h>
 
 #include "cluster.h"
+
+/* For all proofs together, one after the other: few have another channel than they were reached by */
+#define PROOFS_MS 4000
 
 /* By which a rank has proven who it is, if there is a channel to it; 0: it is not waited for */
 static uint32_t proven_channel(struct rdmatensor_cluster *cluster, unsigned int rank,
@@ -32,6 +35,7 @@ void cluster_await_quietly(struct rdmatensor_cluster *cluster, const unsigned in
 	struct rdmatensor_cqe *cqes = calloc(nr + 1, sizeof(*cqes));
 	struct rdmatensor_op *ops = calloc(nr + 1, sizeof(*ops));
 	char (*names)[TOKEN_ROOM] = calloc(nr + 1, sizeof(*names));
+	uint64_t proofs_ns = cluster_earlier(deadline_ns, rdmatensor_deadline_ms(PROOFS_MS));
 	struct rdmatensor_pool pool;
 	unsigned int i, wanted = 0;
 	uint32_t channel;
@@ -42,7 +46,7 @@ void cluster_await_quietly(struct rdmatensor_cluster *cluster, const unsigned in
 		goto out;
 	for (i = 0; i < nr; i++) {
 		channel = ranks[i] == cluster->rank ? 0 :
-			  proven_channel(cluster, ranks[i], deadline_ns);
+			  proven_channel(cluster, ranks[i], proofs_ns);
 		if (!channel)
 			continue;
 		cluster_call_token(cluster, kind, ranks[i], names[wanted]);

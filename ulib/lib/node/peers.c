@@ -282,12 +282,12 @@ static int prove(uint64_t deadline_ns, uint32_t *channel)
 int node_connect(struct rdmatensor_node *node, const char *host, uint32_t dead,
 		 uint64_t deadline_ns, uint32_t *channel)
 {
-	int err;
-
-	/* Whether it comes back there is the guard's to find out: it may have come back elsewhere */
-	*channel = 0;
-	err = own_guard && dead ? 0 : connect_by(node, host, dead, deadline_ns, 0, channel);
-	return err || !own_guard ? err : prove(deadline_ns, channel);
+	/* It connects where there is a need: who is meant may have come back elsewhere */
+	if (own_guard) {
+		*channel = dead ? 0 : node_channel(node, host);
+		return prove(deadline_ns, channel);
+	}
+	return connect_by(node, host, dead, deadline_ns, 0, channel);
 }
 
 int node_connect_now(struct rdmatensor_node *node, const char *host, uint32_t dead,
