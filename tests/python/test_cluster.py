@@ -95,6 +95,24 @@ def collect(in_threads, count, work):
     return results
 
 
+def asked_for(cluster, get):
+    """A thread whose get is on its way to a peer, and what it will have returned or raised"""
+    ended = []
+
+    def wait():
+        try:
+            ended.append(get())
+        except OSError as error:
+            ended.append(error)
+
+    asked = cluster.node.stats()["tx_requests"]
+    waits = threading.Thread(target=wait)
+    waits.start()
+    while cluster.node.stats()["tx_requests"] == asked:
+        assert waits.is_alive()
+    return waits, ended
+
+
 def processes(count, environment, *args):
     """The example, once for each rank"""
     return [subprocess.Popen([EXAMPLE, *args], text=True, stdout=subprocess.PIPE,
@@ -392,20 +410,8 @@ def test_another_worker_comes_in_its_place(address, hosts, monkeypatch):
             peer = cluster[1]
             assert peer["w"].sum() == cluster[1]["w"].sum() == 4
             # It waits when the channel goes down, and goes on with the next one
-            ended = []
-
-            def wait():
-                try:
-                    ended.append(peer.get("w", step=1))
-                except OSError as error:
-                    ended.append(error)
-
             cluster.node.timeout = 5
-            asked = cluster.node.stats()["tx_requests"]
-            waits = threading.Thread(target=wait)
-            waits.start()
-            while cluster.node.stats()["tx_requests"] == asked:
-                assert waits.is_alive()
+            waits, ended = asked_for(cluster, lambda: peer.get("w", step=1))
         with rt.Node(listen=f"{address}:7171") as stranger:
             stranger["w"] = np.zeros(4)
             stranger.offer("w", np.zeros(4), step=1)
@@ -476,19 +482,7 @@ def test_comes_back_elsewhere_in_the_midst_of_a_get(join):
     peer = cluster[1]
     other.node["w"] = np.ones(4)
     assert peer["w"].sum() == 4
-    ended = []
-
-    def wait():
-        try:
-            ended.append(peer.get("w", step=1))
-        except OSError as error:
-            ended.append(error)
-
-    asked = cluster.node.stats()["tx_requests"]
-    waits = threading.Thread(target=wait)
-    waits.start()
-    while cluster.node.stats()["tx_requests"] == asked:
-        assert waits.is_alive()
+    waits, ended = asked_for(cluster, lambda: peer.get("w", step=1))
     other.close()
     again = join(1, 2, store)
     again.node.offer("w", np.full(4, 2), step=1)

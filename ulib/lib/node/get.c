@@ -101,7 +101,8 @@ static void fail(struct gets *gets, const struct want *want, const struct rdmate
 	else
 		snprintf(step, sizeof(step), "step %" PRId64 "%s", want->tensor->step,
 			 want->tensor->flags & RDMATENSOR_TENSOR_NEWEST ? " or newer" : "");
-	node_fail(err, "get: %s/%s, %s: %s%s%s", whose(gets), want->name, step, text, !late ? "" : !*gets->host ?
+	node_fail(err, "get: %s/%s, %s: %s%s%s", whose(gets), want->name, step, text,
+		  !late ? "" : !*gets->host ?
 		  ": it does not offer it under this name and step" :
 		  ": the peer has not published it under this name and step, or needs more time (rdmatensor_node_timeout())",
 		  late || absent ? similar(gets, want->name, meant, sizeof(meant)) : "");

@@ -188,8 +188,8 @@ int node_connect_now(struct rdmatensor_node *node, const char *host, uint32_t de
 /**
  * struct node_guard - who a thread gets from must be who it means
  * @prove: whether that one is behind a channel. *@channel: in: the one that a get or list is about to
- *         use, 0: there is none, or it is down, and @prove connects; out: the one that it uses. Called without a guard. Return: 0; an error, which ends the
- *         get or list, and the line is stored
+ *         use, 0: there is none, or it is down, and @prove connects; out: the one that it uses. Called
+ *         without a guard. Return: 0; an error, which ends the get or list, and the line is stored
  */
 struct node_guard {
 	int (*prove)(struct node_guard *guard, uint64_t deadline_ns, uint32_t *channel);
