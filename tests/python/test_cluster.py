@@ -431,8 +431,12 @@ def test_another_worker_comes_in_its_place(address, hosts, monkeypatch):
             assert peer["w"].sum() == cluster[1]["w"].sum() == 8
 
 
+BULK = 1 << 18
+
+
 def test_many_threads_while_others_take_its_place(address, hosts, monkeypatch, in_threads):
-    """A rank that comes and goes, and another worker at its port in between: all is the rank's"""
+    """A rank that comes and goes, and another worker at its port in between: all is the rank's, beside
+    bulk on the same channel"""
     hosts([7180, 7181])
     monkeypatch.setenv("RDMATENSOR_RANK", "0")
     over = threading.Event()
@@ -442,7 +446,10 @@ def test_many_threads_while_others_take_its_place(address, hosts, monkeypatch, i
         def get(nr):
             peer, count = cluster[1], 0
             while not over.is_set():
-                if nr % 3 == 2:
+                if not nr:
+                    # Long enough that the rank goes in the midst of it
+                    assert peer["bulk"].sum() == BULK
+                elif nr % 3 == 2:
                     # It does not wait: the rank may have offered nothing yet
                     assert not {"strange"} & {offered.name for offered in peer.list()}
                 elif nr % 3:
@@ -457,6 +464,7 @@ def test_many_threads_while_others_take_its_place(address, hosts, monkeypatch, i
         for turn in range(4):
             with rt.Cluster(quiet=True) as other:
                 other.node["v"] = other.node["w"] = np.ones(4)
+                other.node["bulk"] = np.ones(BULK)
                 if not turn:
                     threads.start()
                 served = other.node.stats()["served"]
@@ -464,11 +472,13 @@ def test_many_threads_while_others_take_its_place(address, hosts, monkeypatch, i
                     assert threads.is_alive()
             with rt.Node(listen=f"{address}:7181") as stranger:
                 stranger["strange"] = stranger["v"] = stranger["w"] = np.zeros(4)
+                stranger["bulk"] = np.zeros(BULK)
                 # Asked for the proof that it does not have
                 while stranger.stats()["rx_messages"] < 3:
                     assert threads.is_alive()
         with rt.Cluster(quiet=True) as other:
             other.node["v"] = other.node["w"] = np.ones(4)
+            other.node["bulk"] = np.ones(BULK)
             over.set()
             threads.join()
         print("#", counts)
@@ -489,6 +499,24 @@ def test_comes_back_elsewhere_in_the_midst_of_a_get(join):
     waits.join()
     assert isinstance(ended[0], ConnectionResetError) and "has come back at another address" in str(ended[0])
     assert peer.get("w", step=1).sum() == cluster[1].get("w", step=1).sum() == 8
+
+
+@pytest.mark.parametrize("generation", [False, True])
+def test_leaves_in_the_midst_of_a_get(join, generation):
+    """It ends at once, and says so, however long the timeout is; beside others' that wait for the same"""
+    store = Store()
+    cluster, other = join(0, 2, store, timeout=None), join(1, 2, store)
+    peer = cluster[1]
+    other.node["w"] = np.ones(4)
+    assert peer["w"].sum() == 4
+    # A step that never comes, or a group that never does
+    get = (lambda: peer.generation(["never"])) if generation else (lambda: peer.get("w", step=1))
+    gets = [asked_for(cluster, get) for _ in range(4)]
+    other.close()
+    for waits, ended in gets:
+        waits.join()
+        assert isinstance(ended[0], FileNotFoundError) and "rank 1 " in str(ended[0])
+        assert "has left: go on without it" in str(ended[0])
 
 
 def test_signals(join):

@@ -881,6 +881,102 @@ static void test_another_takes_its_place(void **state)
 	close_cluster();
 }
 
+int __real_node_connect(struct rdmatensor_node *node, const char *host, uint32_t dead,
+			uint64_t deadline_ns, uint32_t *channel);
+int __wrap_node_connect(struct rdmatensor_node *node, const char *host, uint32_t dead,
+			uint64_t deadline_ns, uint32_t *channel);
+
+/* Gets of this thread that begin until that is called, whose rank has proven who it is by then */
+static _Thread_local struct {
+	unsigned int gets;
+	void (*call)(void);
+} when_begun;
+
+int __wrap_node_connect(struct rdmatensor_node *node, const char *host, uint32_t dead,
+			uint64_t deadline_ns, uint32_t *channel)
+{
+	if (!dead && when_begun.gets && !--when_begun.gets)
+		when_begun.call();
+	return __real_node_connect(node, host, dead, deadline_ns, channel);
+}
+
+static void *get_in_vain(void *unused)
+{
+	(void)unused;
+	rdmatensor_node_until(rdmatensor_deadline_ms(50));
+	return (void *)(intptr_t)get_w(NULL);
+}
+
+static struct rdmatensor_cluster *leaver;
+
+/* Another thread sees the channel go down, and nobody at its address any more */
+static void leave_behind_its_back(void)
+{
+	pthread_t thread;
+	void *err;
+
+	assert_int_equal(rdmatensor_cluster_leave(leaver), 0);
+	fake.fetches_until_down = 1;
+	fake.connect_error = -ECONNREFUSED;
+	assert_int_equal(pthread_create(&thread, NULL, get_in_vain, NULL), 0);
+	assert_int_equal(pthread_join(thread, &err), 0);
+	assert_int_equal((intptr_t)err, -ENOENT);
+	assert_int_equal(node_channel(cluster->node, "10.0.0.2:18521"), 0);
+}
+
+/*
+ * A get that has begun finds that another thread's attempt to connect has left no channel. It asks where
+ * the rank is before it connects, and does not wait for it where it was
+ */
+static void test_channel_gone_before_the_get(void **state)
+{
+	static const char *const names[] = { "w", "w2" };
+	struct rdmatensor_tensor tensor = {
+		.data_type = RDMATENSOR_DT_UINT8, .ndims = 1, .dims = { 4 }, .data = "own", .step = 7,
+	};
+	struct rdmatensor_tensor got[2];
+	uint64_t bytes, begun;
+	int64_t step;
+	unsigned int turn;
+	void *list;
+	int err;
+
+	(void)state;
+	for (turn = 0; turn < 4; turn++) {
+		leaver = join(1, 2, 60000);
+		cluster = join(0, 2, 60000);
+		tensor.step = turn ? 7 : 0;
+		assert_int_equal(rdmatensor_offer(leaver->node, "w", &tensor), 0);
+		assert_int_equal(rdmatensor_offer(leaver->node, "w2", &tensor), 0);
+		assert_int_equal(rdmatensor_cluster_connect(cluster, NULL, 0), 0);
+		begun = rdmatensor_now_ns();
+		when_begun.call = leave_behind_its_back;
+		/* Of a generation: before its first tensor, and before the others */
+		when_begun.gets = turn == 3 ? 2 : 1;
+		memset(got, 0, sizeof(got));
+		/* The fake knows no newest step but this */
+		step = 7;
+		if (turn == 0)
+			err = get_w(NULL);
+		else if (turn == 1)
+			err = rdmatensor_cluster_list(cluster, 1, NULL, &list, &bytes);
+		else
+			err = rdmatensor_cluster_get_generation(cluster, 1, names, got, 2, &step);
+		assert_int_equal(when_begun.gets, 0);
+		assert_int_equal(err, -ENOENT);
+		assert_string_equal(rdmatensor_node_error(), "cluster: rank 1 (10.0.0.2:18521) has left: go on without it, or start it again");
+		assert_null(got[0].data);
+		assert_null(got[1].data);
+		/* Until a deadline would be more */
+		assert_true(rdmatensor_now_ns() - begun < UINT64_C(30000000000));
+		fake_reset();
+		fake.connect_error = -ECONNREFUSED;
+		rdmatensor_cluster_close(leaver);
+		close_cluster();
+		fake_reset();
+	}
+}
+
 /* Ranks at a time, what is told of them, and in which order */
 static struct {
 	unsigned int now, most, calls, last_done;
@@ -1557,6 +1653,7 @@ int main(void)
 		TEST(test_own_spelling),
 		TEST(test_dead),
 		TEST(test_another_takes_its_place),
+		TEST(test_channel_gone_before_the_get),
 		TEST(test_round),
 		TEST(test_absent),
 		TEST(test_silent),
