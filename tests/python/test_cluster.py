@@ -486,7 +486,7 @@ def test_many_threads_while_others_take_its_place(address, hosts, monkeypatch, i
 
 
 def test_comes_back_elsewhere_in_the_midst_of_a_get(join):
-    """The get does not wait at the former address, nor ask there"""
+    """The get does not wait at the former address, whatever its timeout"""
     store = Grave()
     cluster, other = join(0, 2, store, timeout=60), join(1, 2, store)
     peer = cluster[1]
@@ -499,6 +499,28 @@ def test_comes_back_elsewhere_in_the_midst_of_a_get(join):
     waits.join()
     assert isinstance(ended[0], ConnectionResetError) and "has come back at another address" in str(ended[0])
     assert peer.get("w", step=1).sum() == cluster[1].get("w", step=1).sum() == 8
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+def test_another_worker_comes_where_it_was(join, leaves):
+    """A rank that has moved is found by a short get, and that it has left is told by one"""
+    store = Store() if leaves else Grave()
+    cluster, other = join(0, 2, store, timeout=60), join(1, 2, store)
+    other.node["w"] = np.ones(4)
+    assert cluster[1]["w"].sum() == 4
+    former = cluster.address(1)
+    other.close()
+    # Less than what the stranger does not have would be waited for
+    cluster.node.timeout = 3
+    with rt.Node(listen=former) as stranger:
+        stranger["w"] = np.zeros(4)
+        if leaves:
+            with pytest.raises(FileNotFoundError, match="has left"):
+                cluster[1]["w"]
+        else:
+            again = join(1, 2, store)
+            again.node["w"] = np.full(4, 2)
+            assert cluster[1]["w"].sum() == 8 and cluster.address(1) != former
 
 
 @pytest.mark.parametrize("generation", [False, True])

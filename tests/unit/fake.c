@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "fake.h"
@@ -571,6 +572,33 @@ static bool is_crowded(const struct rdmatensor_op *op, struct rdmatensor_cqe *cq
 	return true;
 }
 
+/* The others go on meanwhile */
+static int wait_in_vain(uint64_t until_ns)
+{
+	struct timespec until = {
+		.tv_sec = (time_t)(until_ns / 1000000000), .tv_nsec = (long)(until_ns % 1000000000),
+	};
+
+	pthread_mutex_unlock(&lock);
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+	pthread_mutex_lock(&lock);
+	return -ETIMEDOUT;
+}
+
+static int nobody(const struct rdmatensor_connect *connect)
+{
+	if (!(connect->flags & RDMATENSOR_CONNECT_NOWAIT))
+		wait_in_vain(rdmatensor_deadline_ms(connect->timeout_ms));
+	return -ECONNREFUSED;
+}
+
+static bool is_strange(const struct fake_context *ctx, uint32_t channel)
+{
+	return channel != RDMATENSOR_CHANNEL_SELF &&
+	       (fake.stranger == FAKE_EVERYBODY ||
+		(fake.stranger && ctx->worker[channel % 64] == fake.stranger));
+}
+
 static int end_fetch(struct fake_context *ctx, const struct rdmatensor_op *op)
 {
 	struct rdmatensor_cqe cqe = {
@@ -582,6 +610,7 @@ static int end_fetch(struct fake_context *ctx, const struct rdmatensor_op *op)
 		.channel = op->channel,
 	};
 	struct publication *pub;
+	bool strange = is_strange(ctx, op->channel);
 
 	if (is_crowded(op, &cqe)) {
 		push(ctx, &cqe);
@@ -590,12 +619,14 @@ static int end_fetch(struct fake_context *ctx, const struct rdmatensor_op *op)
 	pub = find((void *)(uintptr_t)op->name_uptr, op->name_len, op->step_id);
 	if (is_down(ctx, op->channel) && !fake.ghosts)
 		cqe.result = fake.down_error ?: -ECONNRESET;
+	else if (strange && (fake.silent || !(op->flags & RDMATENSOR_OP_NOWAIT)))
+		cqe.result = wait_in_vain(op->deadline_ns);
 	else if (lacks(ctx, op))
 		cqe.result = -ETIMEDOUT;
-	else if (pub && (is_index(op) || fake.other_type || op->channel != fake.empty_channel))
+	else if (pub && !strange && (is_index(op) || fake.other_type || op->channel != fake.empty_channel))
 		copy(ctx, pub, op, &cqe);
 	else
-		cqe.result = -ETIMEDOUT;
+		cqe.result = op->flags & RDMATENSOR_OP_NOWAIT ? -ENOENT : -ETIMEDOUT;
 	if (!is_index(op) && fake.other_type && op->channel == fake.empty_channel)
 		cqe.data_type++;
 	if (!cqe.result && cqe.tensor_bytes && is_down(ctx, op->channel))
@@ -611,6 +642,21 @@ static int end_fetch(struct fake_context *ctx, const struct rdmatensor_op *op)
 	} else {
 		push(ctx, &cqe);
 	}
+	return 0;
+}
+
+/* Whoever lists is known by nothing but how long it takes */
+static int do_list(struct fake_context *ctx, const struct rdmatensor_op *op)
+{
+	struct rdmatensor_cqe cqe = {
+		.user_data = op->user_data, .type = RDMATENSOR_CQE_FETCH, .channel = op->channel,
+	};
+
+	fake.lists++;
+	if (!is_strange(ctx, op->channel) || !fake.silent)
+		return -EINVAL;
+	cqe.result = wait_in_vain(op->deadline_ns);
+	push(ctx, &cqe);
 	return 0;
 }
 
@@ -747,6 +793,8 @@ static int do_op(struct fake_context *ctx, const struct rdmatensor_op *op)
 			fake.fetches_until_down = fake.fetches_each;
 		}
 		return is_down(ctx, op->channel) ? -ENOTCONN : do_fetch(ctx, op);
+	case RDMATENSOR_OP_LIST:
+		return do_list(ctx, op);
 	case RDMATENSOR_OP_FREE: {
 		bool *begins = &ctx->pools[op->pool_id].begins[op->offset / 64 % 1024];
 
@@ -848,6 +896,9 @@ static int dispatch(struct fake_context *ctx, unsigned long request, void *arg)
 			error = fake.connect_error_v6;
 		fake.connected = *connect;
 		fake.connects++;
+		fake.connects_to[connect->addr[7]]++;
+		if (fake.absent && connect->addr[7] == fake.absent)
+			error = nobody(connect);
 		if (fake.connects_most && fake.connects > fake.connects_most)
 			error = -ECONNREFUSED;
 		if (fake.landed < fake.connects_landed && ctx->last_channel >= 2)

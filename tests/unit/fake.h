@@ -2,8 +2,8 @@
 /*
  * A fake device: open() of FAKE_PATH gives a file whose ioctls are answered
  * here, by copies within this process. Every context sees what all contexts
- * published, so a channel leads anywhere, and all have the same domain. It knows no waiting: a fetch of what
- * is not published ends at once with -ETIMEDOUT.
+ * published, so a channel leads anywhere, and all have the same domain. It knows no waiting but that for who is
+ * silent or absent: a fetch of what is not published ends at once with -ETIMEDOUT, or -ENOENT with NOWAIT.
  */
 #ifndef TESTS_FAKE_H
 #define TESTS_FAKE_H
@@ -19,6 +19,7 @@
 /* The one text that is kept: as long as that, which is more than the library knows of */
 #define FAKE_TEXT_ID 7
 #define FAKE_TEXT_LEN 2000
+#define FAKE_EVERYBODY 255
 
 /* What the next calls do besides */
 extern struct fake {
@@ -78,6 +79,14 @@ extern struct fake {
 	uint8_t lacking_worker;
 	const char *lacking;
 	/*
+	 * The worker at an address that ends in this byte has nothing, and what is asked of it lasts until its
+	 * deadline, if it is silent also with NOWAIT, and a list; 0: nobody is such a one, FAKE_EVERYBODY
+	 */
+	uint8_t stranger;
+	bool silent;
+	/* Nobody listens at an address that ends in this byte; a CONNECT that waits does that until its timeout */
+	uint8_t absent;
+	/*
 	 * Fetches end when somebody waits, the oldest first and no more than it waits for. Those of a
 	 * channel that goes down end with that, -ECONNRESET for 0, and nothing is written for them
 	 */
@@ -122,8 +131,11 @@ extern struct fake {
 	size_t tree_bytes;
 	/* The last CONNECT's argument, as it came */
 	struct rdmatensor_connect connected;
-	/* How many there were */
+	/* How many there were, and by the last byte of their addresses */
 	unsigned int connects;
+	unsigned int connects_to[256];
+	/* Lists that were asked for */
+	unsigned int lists;
 } fake;
 
 /* Forgets all publications and settings */

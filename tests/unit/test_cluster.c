@@ -977,6 +977,241 @@ static void test_channel_gone_before_the_get(void **state)
 	}
 }
 
+/* What the store has of rank 1, whatever that has said itself; NULL: nothing */
+static void store_says(const char *address)
+{
+	char path[160];
+	FILE *file;
+
+	job_folder(path, "unit test/1", "unit_test_1");
+	strcat(path, "/rank.1");
+	if (!address) {
+		assert_int_equal(unlink(path), 0);
+		return;
+	}
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fputs(address, file);
+	assert_int_equal(fclose(file), 0);
+}
+
+/* Rank 1, which offers "w", and this one, which has met it and whose channel to it is going down */
+static struct rdmatensor_cluster *meet(int64_t timeout_ms)
+{
+	struct rdmatensor_cluster *one = join(1, 2, 10000);
+	struct rdmatensor_tensor tensor = {
+		.data_type = RDMATENSOR_DT_UINT8, .ndims = 1, .dims = { 4 }, .data = "own",
+	};
+
+	cluster = join(0, 2, timeout_ms);
+	assert_int_equal(rdmatensor_offer(one->node, "w", &tensor), 0);
+	assert_int_equal(get_w(NULL), 0);
+	assert_int_equal(fake.connects_to[2], 1);
+	fake.fetches_until_down = 1;
+	return one;
+}
+
+static void no_more(struct rdmatensor_cluster *one)
+{
+	fake_reset();
+	part(one);
+	close_cluster();
+	fake_reset();
+}
+
+static bool is_soon(uint64_t begun)
+{
+	return rdmatensor_now_ns() - begun < UINT64_C(2000000000);
+}
+
+static void *get_where_it_was(void *unused)
+{
+	struct rdmatensor_tensor got = { .data = NULL };
+	const char *name = "w";
+
+	(void)unused;
+	rdmatensor_node_until(rdmatensor_deadline_ms(2500));
+	return (void *)(intptr_t)rdmatensor_get_many(cluster->node, "10.0.0.2:18521", &name, &got, 1);
+}
+
+/* Who has come where it was, or hangs there, or waits for it there, does not keep a get from where it is */
+static void test_has_moved(void **state)
+{
+	struct rdmatensor_cluster *one;
+	pthread_t thread;
+	void *err;
+
+	(void)state;
+	one = meet(1000);
+	store_says("10.0.0.9:18521");
+	fake.stranger = 2;
+	assert_int_equal(get_w(NULL), -ECONNRESET);
+	assert_int_equal(get_w(NULL), 0);
+	assert_int_equal(fake.connects_to[2], 2);
+	assert_int_equal(fake.connects_to[9], 1);
+	no_more(one);
+
+	one = meet(2000);
+	store_says("10.0.0.9:18521");
+	fake.stranger = 2;
+	fake.silent = true;
+	assert_int_equal(get_w(NULL), -ECONNRESET);
+	assert_int_equal(get_w(NULL), 0);
+	no_more(one);
+
+	one = meet(2000);
+	store_says("10.0.0.9:18521");
+	fake.absent = 2;
+	/* As soon as that one has begun to wait, who is where it was is not its business */
+	fake.fetches_until_down = 0;
+	assert_int_equal(rdmatensor_disconnect(cluster->node->rt, node_channel(cluster->node, "10.0.0.2:18521")), 0);
+	assert_int_equal(pthread_create(&thread, NULL, get_where_it_was, NULL), 0);
+	while (__atomic_load_n(&fake.connects_to[2], __ATOMIC_RELAXED) == 1)
+		usleep(1000);
+	assert_int_equal(get_w(NULL), 0);
+	assert_int_equal(fake.connects_to[9], 1);
+	assert_int_equal(fake.connects_to[2], 2);
+	assert_int_equal(fake.lists, 0);
+	assert_int_equal(pthread_join(thread, &err), 0);
+	assert_int_equal((intptr_t)err, -ECONNREFUSED);
+	no_more(one);
+}
+
+/* That it has left is told at once, whoever is there now, and whatever was said of it in between */
+static void test_has_left(void **state)
+{
+	struct rdmatensor_cluster *one;
+	uint64_t begun;
+
+	(void)state;
+	one = meet(60000);
+	store_says(NULL);
+	fake.stranger = 2;
+	begun = rdmatensor_now_ns();
+	assert_int_equal(get_w(NULL), -ENOENT);
+	assert_contains(rdmatensor_node_error(), "has left");
+	assert_true(is_soon(begun));
+	no_more(one);
+
+	/* The channel of the get goes down, and then that of its proof */
+	one = meet(60000);
+	store_says(NULL);
+	fake.fetches_each = 1;
+	fake.connects_most = fake.connects + 1;
+	begun = rdmatensor_now_ns();
+	assert_int_equal(get_w(NULL), -ENOENT);
+	assert_contains(rdmatensor_node_error(), "has left");
+	assert_true(is_soon(begun));
+	assert_int_equal(fake.connects_to[2], 2);
+	no_more(one);
+
+	one = meet(300);
+	store_says("10.0.0.9:18521");
+	fake.connect_error = -ECONNREFUSED;
+	assert_int_equal(get_w(NULL), -ECONNREFUSED);
+	store_says(NULL);
+	rdmatensor_node_timeout(cluster->node, 60000);
+	begun = rdmatensor_now_ns();
+	assert_int_equal(get_w(NULL), -ENOENT);
+	assert_contains(rdmatensor_node_error(), "has left");
+	assert_true(is_soon(begun));
+	no_more(one);
+}
+
+static int full_set(void *arg, const char *key, const char *value)
+{
+	(void)key;
+	return value ? *(int *)arg : 0;
+}
+
+static int broken_get(void *arg, const char *key, char *value, size_t room)
+{
+	(void)key;
+	(void)value;
+	(void)room;
+	return *(int *)arg;
+}
+
+/* What the store says ends a generation too, and is no word of the peer's; errno and line are of one thing */
+static void test_source_fails(void **state)
+{
+	struct rdmatensor_tensor got[2] = { { .data = NULL }, { .data = NULL } };
+	static const char *const names[] = { "w", "v" };
+	static char content[64 << 20];
+	struct rdmatensor_tensor large = {
+		.data_type = RDMATENSOR_DT_UINT8, .ndims = 1, .dims = { sizeof(content) }, .data = content,
+	};
+	struct rdmatensor_cluster_store former;
+	int err = -ESTALE, errors[2];
+	struct rdmatensor_cluster *one;
+	int64_t step = INT64_MIN;
+	uint64_t begun;
+
+	(void)state;
+	one = meet(60000);
+	former = cluster->store;
+	cluster->store = (struct rdmatensor_cluster_store) {
+		.set = full_set, .get = broken_get, .arg = &err,
+	};
+	fake.absent = 2;
+	begun = rdmatensor_now_ns();
+	assert_int_equal(rdmatensor_cluster_get_generation(cluster, 1, names, got, 2, &step), -ESTALE);
+	assert_contains(rdmatensor_node_error(), "rank.1: Stale file handle");
+	assert_true(is_soon(begun));
+	assert_in_range(fake.connects_to[2], 2, 3);
+	cluster->store = former;
+	no_more(one);
+
+	/* The first tensor is not there, and the channel goes down when the second has got its room */
+	one = meet(60000);
+	assert_int_equal(rdmatensor_offer(one->node, "v", &large), 0);
+	store_says(NULL);
+	fake.lacking = "w";
+	fake.lacking_worker = 2;
+	fake.absent = 2;
+	fake.fetches_until_down = 3;
+	assert_int_equal(rdmatensor_cluster_get_each(cluster, 1, names, got, 2, errors), -ENOENT);
+	assert_int_equal(errors[0], -ETIMEDOUT);
+	assert_int_equal(errors[1], -ENOENT);
+	assert_string_equal(rdmatensor_node_error(), "cluster: rank 1 (10.0.0.2:18521) has left: go on without it, or start it again");
+	no_more(one);
+}
+
+/* Who has another channel than it was met by, and is silent there, takes the time of the others' proofs */
+static void test_silent_proofs(void **state)
+{
+	struct rdmatensor_cluster *all[5];
+	unsigned int i, ranks[4];
+	uint32_t channel;
+	char address[ADDRESS_ROOM];
+	uint64_t begun;
+
+	(void)state;
+	for (i = 0; i < NR(all); i++)
+		all[i] = join(i, NR(all), 60000);
+	cluster = all[0];
+	assert_int_equal(rdmatensor_cluster_connect(cluster, NULL, 0), 0);
+	for (i = 1; i < NR(all); i++) {
+		ranks[i - 1] = i;
+		assert_int_equal(rdmatensor_cluster_address(cluster, i, address, sizeof(address)), 0);
+		channel = node_channel(cluster->node, address);
+		assert_int_equal(rdmatensor_disconnect(cluster->node->rt, channel), 0);
+		assert_int_equal(node_connect(cluster->node, address, channel,
+					      rdmatensor_deadline_ms(1000), &channel), 0);
+	}
+	fake.stranger = FAKE_EVERYBODY;
+	fake.silent = true;
+	begun = rdmatensor_now_ns();
+	cluster_await_quietly(cluster, ranks, NR(ranks), "past", 1, rdmatensor_deadline_ms(200));
+	assert_true(is_soon(begun));
+	assert_in_range(fake.lists, 0, 1);
+	fake.stranger = 0;
+	fake.silent = false;
+	for (i = 1; i < NR(all); i++)
+		part(all[i]);
+	close_cluster();
+}
+
 /* Ranks at a time, what is told of them, and in which order */
 static struct {
 	unsigned int now, most, calls, last_done;
@@ -1389,20 +1624,6 @@ static void test_wrong_bytes(void **state)
 	close_cluster();
 }
 
-static int full_set(void *arg, const char *key, const char *value)
-{
-	(void)key;
-	return value ? *(int *)arg : 0;
-}
-
-static int broken_get(void *arg, const char *key, char *value, size_t room)
-{
-	(void)key;
-	(void)value;
-	(void)room;
-	return *(int *)arg;
-}
-
 static void test_own_store(void **state)
 {
 	int err = -ENOSPC;
@@ -1654,6 +1875,10 @@ int main(void)
 		TEST(test_dead),
 		TEST(test_another_takes_its_place),
 		TEST(test_channel_gone_before_the_get),
+		TEST(test_has_moved),
+		TEST(test_has_left),
+		TEST(test_source_fails),
+		TEST(test_silent_proofs),
 		TEST(test_round),
 		TEST(test_absent),
 		TEST(test_silent),

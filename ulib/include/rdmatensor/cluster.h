@@ -48,7 +48,8 @@ enum rdmatensor_cluster_source {
  * @set: leaves @value under @key, in place of what is there; @value NULL: takes it away. Return: 0;
  *       a negative errno
  * @get: what is there now, without waiting, as a string of less than @room bytes. Return: 0;
- *       -ENOENT: nothing yet; another negative errno
+ *       -ENOENT: nothing yet; another negative errno. A call that has lost a rank asks it in its midst,
+ *       and takes as long as this does
  * @arg: for both
  *
  * Both are called by any thread, also by several at once, until rdmatensor_cluster_close() returns.

@@ -28,6 +28,7 @@
  * @name: "ps/0"; NULL: its number
  * @address: "HOST:PORT"; NULL: not known yet
  * @met: it was reached at that address
+ * @known: it was reached, there or where it was before
  * @channel: by which it has proven there who it is; another one may lead to somebody else
  * @local: that is a loopback address, and stands for the own host
  * @left: its source says that it takes no part any more
@@ -37,6 +38,7 @@ struct cluster_member {
 	char *address;
 	uint32_t channel;
 	bool met;
+	bool known;
 	bool local;
 	bool left;
 };
@@ -134,9 +136,9 @@ int cluster_members_check(const struct cluster_members *members, const char *sou
  */
 int cluster_member_place(struct rdmatensor_cluster *cluster, unsigned int rank,
 			 const char *address);
-/* What the table has. Return: 0; -EAGAIN: no address yet; -ENOENT: it has left */
+/* What the table has. *@known: it was reached once. Return: 0; -EAGAIN: no address yet; -ENOENT: it has left */
 int cluster_member_address(struct rdmatensor_cluster *cluster, unsigned int rank,
-			   char address[ADDRESS_ROOM], bool *met);
+			   char address[ADDRESS_ROOM], bool *known);
 /*
  * It was reached at @placed, if the table still has it there, which is @address for the node, by
  * @channel
@@ -147,7 +149,7 @@ void cluster_member_met(struct rdmatensor_cluster *cluster, unsigned int rank, c
  * struct cluster_place - where a rank was reached
  * @placed: as the table has it
  * @address: for the node, without asking a name server
- * @channel: by which
+ * @channel: by which; 0: it was reached nowhere yet
  */
 struct cluster_place {
 	char placed[ADDRESS_ROOM];

@@ -25,8 +25,8 @@
 /* Of one connection, and of the probe that follows, for which the channel is kept */
 #define CONNECT_MS 10000
 #define PROBE_MS 4000
-/* For words only, so it may not take long */
-#define WHO_MS 2000
+/* For words only, so it may not take long: it may be after the deadline */
+#define WHO_MS 1000
 #define PREFIX "rdmatensor.cluster."
 
 uint64_t cluster_deadline(const struct rdmatensor_cluster *cluster)
@@ -101,16 +101,42 @@ int cluster_offer_token(struct rdmatensor_cluster *cluster, const char *kind, in
 	return rdmatensor_offer(cluster->node, name, &tensor);
 }
 
-/* One call of the node's until then. Return: as that */
-static int attempt(struct rdmatensor_cluster *cluster, const char *address,
-		   const char *const *names, struct rdmatensor_tensor *tensors, unsigned int nr,
-		   uint64_t until_ns)
-{
-	uint64_t former = rdmatensor_node_until(until_ns ? until_ns : UINT64_MAX);
-	int err = rdmatensor_get_many(cluster->node, address, names, tensors, nr);
+/**
+ * struct asked - a call of the node's by one channel alone
+ * @guard: of the node
+ * @channel: that one
+ * @guard_before: the thread's
+ * @until_before: the thread's
+ */
+struct asked {
+	struct node_guard guard;
+	uint32_t channel;
+	struct node_guard *guard_before;
+	uint64_t until_before;
+};
 
-	rdmatensor_node_until(former);
-	return err;
+/* Who is behind the next one is found out anew, and may be elsewhere */
+static int stay(struct node_guard *guard, uint64_t deadline_ns, uint32_t *channel)
+{
+	const struct asked *asked = (const struct asked *)guard;
+
+	(void)deadline_ns;
+	return *channel == asked->channel ? 0 : node_fail(-ENOTCONN, "the channel has gone down");
+}
+
+static void ask_by(struct asked *asked, uint32_t channel, uint64_t until_ns)
+{
+	*asked = (struct asked) {
+		.guard.prove = stay, .guard.probes = true, .channel = channel,
+		.until_before = rdmatensor_node_until(until_ns ? until_ns : UINT64_MAX),
+	};
+	asked->guard_before = node_guard(&asked->guard);
+}
+
+static void ask_by_any(const struct asked *asked)
+{
+	node_guard(asked->guard_before);
+	rdmatensor_node_until(asked->until_before);
 }
 
 /* Before the line of the node's */
@@ -135,12 +161,13 @@ static int try_locate(struct rdmatensor_cluster *cluster, unsigned int rank, boo
 		      uint64_t deadline_ns, struct cluster_place *place)
 {
 	char said[SAID_ROOM];
-	bool met;
+	bool known;
 	int err;
 
 	if (!anew && cluster_member_reached(cluster, rank, place))
 		return 0;
-	err = cluster_member_address(cluster, rank, place->placed, &met);
+	place->channel = 0;
+	err = cluster_member_address(cluster, rank, place->placed, &known);
 	if (err == -ENOENT)
 		return node_fail(err, "cluster: %s has left: go on without it, or start it again and say so in the file of hosts",
 				 cluster_said(cluster, rank, said));
@@ -148,7 +175,7 @@ static int try_locate(struct rdmatensor_cluster *cluster, unsigned int rank, boo
 		err = cluster->source->lookup(cluster, rank, deadline_ns, place->placed);
 		if (!err)
 			err = cluster_member_place(cluster, rank, place->placed);
-		if (err == -EAGAIN && met)
+		if (err == -EAGAIN && known)
 			return node_fail(-ENOENT, "cluster: %s has left: go on without it, or start it again",
 					 cluster_said(cluster, rank, said));
 	}
@@ -201,21 +228,23 @@ static bool may_come(int err)
 }
 
 /* Who else than a rank answers at its address, to be appended. False: it does itself, or nobody tells */
-static bool who_is_there(struct rdmatensor_cluster *cluster, unsigned int rank, const char *address,
-			 char *text, size_t len)
+static bool who_is_there(struct rdmatensor_cluster *cluster, unsigned int rank,
+			 const struct cluster_place *place, char *text, size_t len)
 {
-	uint64_t former = rdmatensor_node_until(rdmatensor_deadline_ms(WHO_MS)), bytes = 0;
 	const struct rdmatensor_list_entry *entry;
 	char hello[TOKEN_ROOM], own[TOKEN_ROOM], sought[TOKEN_ROOM];
+	struct asked asked;
+	uint64_t bytes = 0;
 	void *list = NULL;
 	size_t same;
 	const char *name;
 
 	text[0] = '\0';
+	ask_by(&asked, place->channel, rdmatensor_deadline_ms(WHO_MS));
 	cluster_token(cluster, "hello", rank, sought);
 	cluster_token(cluster, "hello", 0, own);
 	same = strlen(own) - 1;
-	if (!rdmatensor_list(cluster->node, address, PREFIX, &list, &bytes)) {
+	if (!rdmatensor_list(cluster->node, place->address, PREFIX, &list, &bytes)) {
 		snprintf(text, len, "; a worker answers there that is of no cluster, or has not opened its own yet: look what uses the port");
 		for (entry = NULL; (entry = rdmatensor_list_next(list, bytes, entry));) {
 			name = rdmatensor_list_name(entry);
@@ -233,22 +262,29 @@ static bool who_is_there(struct rdmatensor_cluster *cluster, unsigned int rank, 
 		}
 	}
 	free(list);
-	rdmatensor_node_until(former);
+	ask_by_any(&asked);
 	return *text;
 }
 
-/* Has the probe of a kind, and looks at it. Return: 0; an error, and the line is stored */
-static int probe(struct rdmatensor_cluster *cluster, unsigned int rank, const char *address,
-		 const char *kind, size_t bytes, uint64_t until_ns)
+/*
+ * Has the probe of a kind by the place's channel, and looks at it. @flags: of struct rdmatensor_tensor.
+ * Return: 0; an error, and the line is stored
+ */
+static int probe(struct rdmatensor_cluster *cluster, unsigned int rank,
+		 const struct cluster_place *place, const char *kind, size_t bytes, uint32_t flags,
+		 uint64_t until_ns)
 {
 	uint8_t expected[WHOLE_BYTES], got[WHOLE_BYTES] = { 0 };
-	struct rdmatensor_tensor tensor = { .data = got, .bytes = bytes };
+	struct rdmatensor_tensor tensor = { .data = got, .bytes = bytes, .flags = flags };
 	char token[TOKEN_ROOM];
 	const char *name = token;
+	struct asked asked;
 	int err;
 
 	cluster_token(cluster, kind, rank, token);
-	err = attempt(cluster, address, &name, &tensor, 1, until_ns);
+	ask_by(&asked, place->channel, until_ns);
+	err = rdmatensor_get_many(cluster->node, place->address, &name, &tensor, 1);
+	ask_by_any(&asked);
 	if (err)
 		return err;
 	fill(expected, bytes, rank);
@@ -258,88 +294,67 @@ static int probe(struct rdmatensor_cluster *cluster, unsigned int rank, const ch
 	return 0;
 }
 
-/* @place: in: its address; out: the channel by which the proof came */
-static int say_hello(struct rdmatensor_cluster *cluster, unsigned int rank,
-		     struct cluster_place *place, uint64_t deadline_ns)
+static bool is_up(struct rdmatensor_cluster *cluster, const struct cluster_place *place)
+{
+	return place->channel && place->channel == node_channel(cluster->node, place->address) &&
+	       !node_is_down(cluster->node, place->channel, -ENOTCONN);
+}
+
+/*
+ * How long an attempt may take at most. One that comes before its source is asked where the rank is now
+ * leaves as much time for those that come after
+ */
+static uint64_t soon(struct rdmatensor_cluster *cluster, bool unasked, uint64_t deadline_ns)
 {
 	uint64_t until_ns = cluster_earlier(deadline_ns, rdmatensor_deadline_ms(CONNECT_MS));
+
+	return unasked && deadline_ns && cluster->source->lookup ?
+	       cluster_earlier(until_ns, rdmatensor_deadline_ms(node_left_ms(deadline_ns) / 2 + 1)) :
+	       until_ns;
+}
+
+/*
+ * @place: in: its address; out: the channel by which the proof came. A worker that does not have the proof
+ * says so at once: the rank may be elsewhere
+ */
+static int say_hello(struct rdmatensor_cluster *cluster, unsigned int rank,
+		     struct cluster_place *place, uint64_t until_ns)
+{
 	int err = 0;
 
 	place->channel = node_channel(cluster->node, place->address);
-	if (!place->channel || node_is_down(cluster->node, place->channel, -ENOTCONN))
+	if (!is_up(cluster, place))
 		err = node_connect_now(cluster->node, place->address, place->channel, until_ns,
 				       &place->channel);
 	if (err)
 		return err;
-	until_ns = cluster_earlier(deadline_ns, rdmatensor_deadline_ms(PROBE_MS));
-	err = probe(cluster, rank, place->address, "hello", HELLO_BYTES, until_ns);
-	/* It may have come by a later channel: by which is not known, so it is tried again */
-	if (!err && node_channel(cluster->node, place->address) != place->channel)
-		err = node_fail(-ENOTCONN, "the channel has gone down");
-	return err;
+	until_ns = cluster_earlier(until_ns, rdmatensor_deadline_ms(PROBE_MS));
+	err = probe(cluster, rank, place, "hello", HELLO_BYTES, RDMATENSOR_TENSOR_NOWAIT, until_ns);
+	return err == -ENOENT ? -ETIMEDOUT : err;
 }
 
 /* Before the line of the node's, and behind it who answers there in its place */
-static int not_reached(struct rdmatensor_cluster *cluster, unsigned int rank, const char *address,
-		       int err)
+static int not_reached(struct rdmatensor_cluster *cluster, unsigned int rank,
+		       const struct cluster_place *place, int err)
 {
 	char line[1400], who[200];
 
 	if (err == -EINTR)
 		return err;
 	fail(cluster, rank, err, "");
-	if (err == -ETIMEDOUT && node_channel(cluster->node, address)) {
+	if (err == -ETIMEDOUT && is_up(cluster, place)) {
 		snprintf(line, sizeof(line), "%s", rdmatensor_node_error());
-		if (who_is_there(cluster, rank, address, who, sizeof(who)))
+		if (who_is_there(cluster, rank, place, who, sizeof(who)))
 			err = -EADDRINUSE;
 		node_fail(err, "%s%s", line, who);
 	}
 	return err;
 }
 
-/* One attempt. Return: 0; CLUSTER_LATER; an error, and the line is stored */
-static int try_hello(struct rdmatensor_cluster *cluster, unsigned int rank, bool again,
-		     uint64_t deadline_ns, char address[ADDRESS_ROOM])
+static int have_whole(struct rdmatensor_cluster *cluster, unsigned int rank,
+		      const struct cluster_place *place, uint64_t deadline_ns)
 {
-	struct cluster_place place;
-	int err = try_locate(cluster, rank, again, deadline_ns, &place);
-
-	if (err)
-		return err;
-	rt_copy_string(address, ADDRESS_ROOM, place.address);
-	err = say_hello(cluster, rank, &place, deadline_ns);
-	if (!err) {
-		cluster_member_met(cluster, rank, place.placed, place.address, place.channel);
-		return 0;
-	}
-	if ((may_come(err) || (err == -EUSERS && node_met(cluster->node, address))) &&
-	    !is_over(deadline_ns))
-		return CLUSTER_LATER;
-	return not_reached(cluster, rank, address, err);
-}
-
-static int hello(struct rdmatensor_cluster *cluster, unsigned int rank, uint64_t deadline_ns,
-		 char address[ADDRESS_ROOM])
-{
-	unsigned int vain = 0;
-	int err;
-
-	/* Apart: who has just come answers soon */
-	err = cluster_locate(cluster, rank, deadline_ns, address);
-	if (err)
-		return err;
-	while ((err = try_hello(cluster, rank, vain, deadline_ns, address)) == CLUSTER_LATER) {
-		err = pause_before(cluster, rank, &vain, deadline_ns);
-		if (err)
-			break;
-	}
-	return err;
-}
-
-static int have_whole(struct rdmatensor_cluster *cluster, unsigned int rank, const char *address,
-		      uint64_t deadline_ns)
-{
-	int err = probe(cluster, rank, address, "whole", WHOLE_BYTES, deadline_ns);
+	int err = probe(cluster, rank, place, "whole", WHOLE_BYTES, 0, deadline_ns);
 
 	if (err && err != -EINTR)
 		fail(cluster, rank, err, err == -ETIMEDOUT ?
@@ -348,50 +363,78 @@ static int have_whole(struct rdmatensor_cluster *cluster, unsigned int rank, con
 	return err;
 }
 
+/* One attempt. Return: 0; CLUSTER_LATER; an error, and the line is stored */
+static int try_reach(struct rdmatensor_cluster *cluster, unsigned int rank, bool whole, bool again,
+		     uint64_t deadline_ns, struct cluster_place *place)
+{
+	int err = try_locate(cluster, rank, again, deadline_ns, place);
+
+	if (err)
+		return err;
+	err = say_hello(cluster, rank, place, soon(cluster, place->channel, deadline_ns));
+	if (!err) {
+		cluster_member_met(cluster, rank, place->placed, place->address, place->channel);
+		err = whole ? have_whole(cluster, rank, place, deadline_ns) : 0;
+		return err == -ENOTCONN && !is_over(deadline_ns) ? CLUSTER_LATER : err;
+	}
+	if ((may_come(err) || (err == -EUSERS && node_met(cluster->node, place->address))) &&
+	    !is_over(deadline_ns))
+		return CLUSTER_LATER;
+	return not_reached(cluster, rank, place, err);
+}
+
+static int reach(struct rdmatensor_cluster *cluster, unsigned int rank, bool whole,
+		 uint64_t deadline_ns, struct cluster_place *place)
+{
+	unsigned int vain = 0;
+	int err;
+
+	/* Apart: who has just come answers soon */
+	err = cluster_locate(cluster, rank, deadline_ns, place->address);
+	if (err)
+		return err;
+	while ((err = try_reach(cluster, rank, whole, vain, deadline_ns, place)) == CLUSTER_LATER) {
+		err = pause_before(cluster, rank, &vain, deadline_ns);
+		if (err)
+			break;
+	}
+	return err;
+}
+
 int cluster_reach(struct rdmatensor_cluster *cluster, unsigned int rank, bool whole,
 		  uint64_t deadline_ns)
 {
-	char address[ADDRESS_ROOM];
-	int err;
+	struct cluster_place place;
 
-	if (rank == cluster->rank)
-		return 0;
-	err = hello(cluster, rank, deadline_ns, address);
-	return err || !whole ? err : have_whole(cluster, rank, address, deadline_ns);
+	return rank == cluster->rank ? 0 : reach(cluster, rank, whole, deadline_ns, &place);
 }
 
 int cluster_try_reach(struct rdmatensor_cluster *cluster, unsigned int rank, bool whole, bool again,
 		      uint64_t deadline_ns)
 {
-	char address[ADDRESS_ROOM];
-	int err;
+	struct cluster_place place;
 
-	if (rank == cluster->rank)
-		return 0;
-	err = try_hello(cluster, rank, again, deadline_ns, address);
-	return err || !whole ? err : have_whole(cluster, rank, address, deadline_ns);
+	return rank == cluster->rank ? 0 :
+	       try_reach(cluster, rank, whole, again, deadline_ns, &place);
 }
 
 /* It has proven who it is by the channel that what is got from there comes by */
 static bool is_proven(struct rdmatensor_cluster *cluster, unsigned int rank,
 		      struct cluster_place *place)
 {
-	return cluster_member_reached(cluster, rank, place) && place->channel &&
-	       place->channel == node_channel(cluster->node, place->address) &&
-	       !node_is_down(cluster->node, place->channel, -ENOTCONN);
+	return cluster_member_reached(cluster, rank, place) && is_up(cluster, place);
 }
 
-/* Another rank, where and by which channel it has proven who it is. Return: as hello() */
+/* Another rank, where and by which channel it has proven who it is. Return: as reach() */
 static int be_sure(struct rdmatensor_cluster *cluster, unsigned int rank, uint64_t deadline_ns,
 		   struct cluster_place *place)
 {
-	char address[ADDRESS_ROOM];
 	int err;
 
 	if (is_proven(cluster, rank, place))
 		return 0;
 	do {
-		err = hello(cluster, rank, deadline_ns, address);
+		err = reach(cluster, rank, false, deadline_ns, place);
 		if (err)
 			return err;
 		if (cluster_member_reached(cluster, rank, place))
@@ -407,14 +450,12 @@ static int be_sure(struct rdmatensor_cluster *cluster, unsigned int rank, uint64
  * @cluster: the cluster
  * @rank: the rank
  * @place: where it has proven who it is, and by which channel
- * @unproven: why it has not by the next one, which has said all that there is to be said
  */
 struct asking {
 	struct node_guard guard;
 	struct rdmatensor_cluster *cluster;
 	unsigned int rank;
 	struct cluster_place place;
-	int unproven;
 };
 
 /* The channel has gone down, or another thread has made the next one */
@@ -423,18 +464,19 @@ static int prove(struct node_guard *guard, uint64_t deadline_ns, uint32_t *chann
 	struct asking *asking = (struct asking *)guard;
 	struct cluster_place place;
 	char said[SAID_ROOM];
+	int err;
 
-	asking->unproven = 0;
 	if (*channel == asking->place.channel)
 		return 0;
-	asking->unproven = be_sure(asking->cluster, asking->rank, deadline_ns, &place);
+	err = be_sure(asking->cluster, asking->rank, deadline_ns, &place);
+	if (err)
+		return err;
 	/* The call has its address */
-	if (!asking->unproven && strcmp(asking->place.address, place.address))
-		asking->unproven = node_fail(-ECONNRESET, "cluster: %s has come back at another address: get it again",
-					     cluster_said(asking->cluster, asking->rank, said));
-	if (!asking->unproven)
-		*channel = asking->place.channel = place.channel;
-	return asking->unproven;
+	if (strcmp(asking->place.address, place.address))
+		return node_fail(-ECONNRESET, "cluster: %s has come back at another address: get it again",
+				 cluster_said(asking->cluster, asking->rank, said));
+	*channel = asking->place.channel = place.channel;
+	return 0;
 }
 
 /**
@@ -503,7 +545,8 @@ static int ask(struct rdmatensor_cluster *cluster, unsigned int rank, uint64_t d
 	rdmatensor_node_until(former_ns);
 	if (rank != cluster->rank)
 		node_guard(former);
-	if (err && err != -EINTR && asking.unproven != err)
+	/* The guard has said all that there is to be said */
+	if (err && err != -EINTR && !asking.guard.err)
 		fail(cluster, rank, err, "");
 	return err;
 }

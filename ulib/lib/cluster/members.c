@@ -132,14 +132,14 @@ int cluster_member_place(struct rdmatensor_cluster *cluster, unsigned int rank,
 }
 
 int cluster_member_address(struct rdmatensor_cluster *cluster, unsigned int rank,
-			   char address[ADDRESS_ROOM], bool *met)
+			   char address[ADDRESS_ROOM], bool *known)
 {
 	const struct cluster_member *member;
 	int err = -EAGAIN;
 
 	pthread_mutex_lock(&cluster->lock);
 	member = &cluster->members.at[rank];
-	*met = member->met;
+	*known = member->known;
 	if (member->left) {
 		err = -ENOENT;
 	} else if (member->address) {
@@ -159,6 +159,7 @@ void cluster_member_met(struct rdmatensor_cluster *cluster, unsigned int rank, c
 	member = &cluster->members.at[rank];
 	if (member->address && !strcmp(member->address, placed)) {
 		member->met = true;
+		member->known = true;
 		member->local = strcmp(placed, address);
 		member->channel = channel;
 	}
@@ -177,7 +178,7 @@ bool cluster_member_reached(struct rdmatensor_cluster *cluster, unsigned int ran
 	local = member->local;
 	if (reached)
 		rt_copy_string(place->placed, ADDRESS_ROOM, member->address);
-	place->channel = member->channel;
+	place->channel = reached ? member->channel : 0;
 	pthread_mutex_unlock(&cluster->lock);
 	if (!reached)
 		return false;

@@ -23,6 +23,8 @@ static uint32_t proven_channel(struct rdmatensor_cluster *cluster, unsigned int 
 	if (!channel || channel == place.channel)
 		return channel;
 	/* Another thread has made a later one, which may lead to somebody else */
+	if (rdmatensor_now_ns() >= deadline_ns)
+		return 0;
 	if (cluster_try_reach(cluster, rank, false, false, deadline_ns) ||
 	    !cluster_member_reached(cluster, rank, &place))
 		return 0;

@@ -390,6 +390,9 @@ int rdmatensor_get_generation(struct rdmatensor_node *node, const char *peer,
 	for (;;) {
 		err = get_once(node, peer, names, tensors, nr, *step);
 		found = tensors[0].step;
+		/* The peer has not said that */
+		if (node_guard_error())
+			break;
 		/* Not there, twice in the same one: it has no such tensor */
 		if (err != -ESTALE && (err != -ENOENT || (absent && found == last)))
 			break;

@@ -105,7 +105,8 @@ static void fail(struct gets *gets, const struct want *want, const struct rdmate
 		  !late ? "" : !*gets->host ?
 		  ": it does not offer it under this name and step" :
 		  ": the peer has not published it under this name and step, or needs more time (rdmatensor_node_timeout())",
-		  late || absent ? similar(gets, want->name, meant, sizeof(meant)) : "");
+		  (late || absent) && !node_guard_probes() ?
+		  similar(gets, want->name, meant, sizeof(meant)) : "");
 }
 
 /* Of a destination with strides: what its places take, unless the caller says it */
@@ -334,7 +335,8 @@ out:
 	}
 	free(ops);
 	free(cqes);
-	return gets->err ? gets->err : err;
+	/* Whose line it is */
+	return gets->err && !node_guard_error() ? gets->err : err;
 }
 
 int rdmatensor_get_each(struct rdmatensor_node *node, const char *peer,

@@ -190,13 +190,21 @@ int node_connect_now(struct rdmatensor_node *node, const char *host, uint32_t de
  * @prove: whether that one is behind a channel. *@channel: in: the one that a get or list is about to
  *         use, 0: there is none, or it is down, and @prove connects; out: the one that it uses. Called
  *         without a guard. Return: 0; an error, which ends the get or list, and the line is stored
+ * @err: what @prove has returned last
+ * @probes: what is got has a name of the library's own: no other one was meant
  */
 struct node_guard {
 	int (*prove)(struct node_guard *guard, uint64_t deadline_ns, uint32_t *channel);
+	int err;
+	bool probes;
 };
 
 /* Of what this thread gets from now on; NULL: none. Return: the former one */
 struct node_guard *node_guard(struct node_guard *guard);
+/* By what that one has ended the call; 0: there is none, or it has not */
+int node_guard_error(void);
+/* It probes, and what is said is for nobody who has written the name */
+bool node_guard_probes(void);
 /* The one that there is, which may have gone down; 0: none */
 uint32_t node_channel(struct rdmatensor_node *node, const char *host);
 /* There has been one: the peer may still count it */

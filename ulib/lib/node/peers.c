@@ -263,6 +263,16 @@ struct node_guard *node_guard(struct node_guard *guard)
 	return former;
 }
 
+int node_guard_error(void)
+{
+	return own_guard ? own_guard->err : 0;
+}
+
+bool node_guard_probes(void)
+{
+	return own_guard && own_guard->probes;
+}
+
 /* What the thread's call has said of other tensors stays its line */
 static int prove(uint64_t deadline_ns, uint32_t *channel)
 {
@@ -272,6 +282,7 @@ static int prove(uint64_t deadline_ns, uint32_t *channel)
 
 	err = line ? guard->prove(guard, deadline_ns, channel) :
 	      node_fail(-ENOMEM, "connect: out of memory");
+	guard->err = err;
 	if (!err)
 		node_fail(0, "%s", line);
 	free(line);

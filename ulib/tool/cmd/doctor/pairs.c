@@ -80,27 +80,12 @@ static int await(struct table *table, unsigned int rank, unsigned int turn, unsi
 	return get(table, rank, turns[turn], round, table->room, 1);
 }
 
-/* The rank's address in numbers: no name is resolved in what is measured */
-static int find(struct table *table, unsigned int rank, char text[RDMATENSOR_CLUSTER_ADDRESS_MAX])
-{
-	uint8_t addr[28];
-	int err;
-
-	err = rdmatensor_cluster_address(table->cluster, rank, text,
-					 RDMATENSOR_CLUSTER_ADDRESS_MAX);
-	if (!err && !rdmatensor_parse_addr(text, RDMATENSOR_PORT, 0, addr, NULL, 0))
-		rdmatensor_format_addr(addr, text, RDMATENSOR_CLUSTER_ADDRESS_MAX);
-	return err;
-}
-
 /* How long one fetch took, of @bytes, in ns; 0: it failed */
-static uint64_t time_one(struct table *table, const char *address, const char *name, uint64_t bytes)
+static uint64_t time_one(struct table *table, unsigned int rank, const char *name, uint64_t bytes)
 {
-	struct rdmatensor_tensor tensor = { .data = table->room, .bytes = bytes };
-	struct rdmatensor_node *node = rdmatensor_cluster_node(table->cluster);
 	uint64_t began = rdmatensor_now_ns(), took;
 
-	if (rdmatensor_get_many(node, address, &name, &tensor, 1))
+	if (get(table, rank, name, 0, table->room, bytes))
 		return 0;
 	took = rdmatensor_now_ns() - began;
 	return took ? took : 1;
@@ -109,14 +94,11 @@ static uint64_t time_one(struct table *table, const char *address, const char *n
 static int measure_one(struct table *table, unsigned int rank, struct pairs_row *row)
 {
 	uint64_t took[SMALL_TIMES], now, best = UINT64_MAX, until;
-	char address[RDMATENSOR_CLUSTER_ADDRESS_MAX];
 	int i, nr = 0;
 
-	if (find(table, rank, address))
-		return -EHOSTUNREACH;
 	until = rdmatensor_now_ns() + KIND_NS;
 	for (i = -SMALL_WARM; i < SMALL_TIMES && (nr < 1 || rdmatensor_now_ns() < until); i++) {
-		now = time_one(table, address, small_name, SMALL);
+		now = time_one(table, rank, small_name, SMALL);
 		if (!now)
 			return -EIO;
 		if (i >= 0)
@@ -124,7 +106,7 @@ static int measure_one(struct table *table, unsigned int rank, struct pairs_row 
 	}
 	until = rdmatensor_now_ns() + KIND_NS;
 	for (i = 0; i < LARGE_TIMES && (i < 1 || rdmatensor_now_ns() < until); i++) {
-		now = time_one(table, address, large_name, LARGE);
+		now = time_one(table, rank, large_name, LARGE);
 		if (!now)
 			return -EIO;
 		if (now < best)
