@@ -616,6 +616,37 @@ def test_a_store_that_is_interrupted(join):
         cluster.connect()
 
 
+@pytest.mark.parametrize("error", [ConnectionError("the store has gone"), KeyboardInterrupt()])
+def test_a_store_that_is_not_needed(join, address, error):
+    """A rank that is where it was is found without it, and Ctrl-C in it is not lost"""
+    class Failing(Grave):
+        fails = False
+
+        def check(self, keys):
+            if self.fails:
+                raise error
+            return super().check(keys)
+
+    store = Failing()
+    cluster, peer = join(0, 2, store), None
+    for call in (lambda: peer["w"], lambda: peer.list("w"), lambda: cluster.connect([1])):
+        with join(1, 2, store, listen=f"{address}:7190") as other:
+            other.node["w"] = np.ones(4)
+            peer = peer or cluster[1]
+            assert peer["w"].sum() == 4
+        with join(1, 2, store, listen=f"{address}:7190") as other:
+            other.node["w"] = np.full(4, 2)
+            store.fails = True
+            if isinstance(error, KeyboardInterrupt):
+                with pytest.raises(KeyboardInterrupt):
+                    call()
+            else:
+                call()
+            # By the channel that there is now
+            assert peer["w"].sum() == 8
+            store.fails = False
+
+
 def test_a_store_that_is_interrupted_in_a_check(join, in_threads):
     """It is not for the next call to say so"""
     class Leaving(Store):

@@ -900,11 +900,14 @@ int __wrap_node_connect(struct rdmatensor_node *node, const char *host, uint32_t
 	return __real_node_connect(node, host, dead, deadline_ns, channel);
 }
 
-static void *get_in_vain(void *unused)
+/* By another thread, which does not ask who that is */
+static void *get_where_it_was(void *ms)
 {
-	(void)unused;
-	rdmatensor_node_until(rdmatensor_deadline_ms(50));
-	return (void *)(intptr_t)get_w(NULL);
+	struct rdmatensor_tensor got = { .data = NULL };
+	const char *name = "w";
+
+	rdmatensor_node_until(rdmatensor_deadline_ms(*(unsigned int *)ms));
+	return (void *)(intptr_t)rdmatensor_get_many(cluster->node, "10.0.0.2:18521", &name, &got, 1);
 }
 
 static struct rdmatensor_cluster *leaver;
@@ -912,15 +915,16 @@ static struct rdmatensor_cluster *leaver;
 /* Another thread sees the channel go down, and nobody at its address any more */
 static void leave_behind_its_back(void)
 {
+	unsigned int ms = 50;
 	pthread_t thread;
 	void *err;
 
 	assert_int_equal(rdmatensor_cluster_leave(leaver), 0);
 	fake.fetches_until_down = 1;
 	fake.connect_error = -ECONNREFUSED;
-	assert_int_equal(pthread_create(&thread, NULL, get_in_vain, NULL), 0);
+	assert_int_equal(pthread_create(&thread, NULL, get_where_it_was, &ms), 0);
 	assert_int_equal(pthread_join(thread, &err), 0);
-	assert_int_equal((intptr_t)err, -ENOENT);
+	assert_int_equal((intptr_t)err, -ECONNREFUSED);
 	assert_int_equal(node_channel(cluster->node, "10.0.0.2:18521"), 0);
 }
 
@@ -977,14 +981,14 @@ static void test_channel_gone_before_the_get(void **state)
 	}
 }
 
-/* What the store has of rank 1, whatever that has said itself; NULL: nothing */
-static void store_says(const char *address)
+/* What the store has of a rank, whatever that has said itself; NULL: nothing */
+static void store_says(unsigned int rank, const char *address)
 {
 	char path[160];
 	FILE *file;
 
 	job_folder(path, "unit test/1", "unit_test_1");
-	strcat(path, "/rank.1");
+	snprintf(path + strlen(path), sizeof(path) - strlen(path), "/rank.%u", rank);
 	if (!address) {
 		assert_int_equal(unlink(path), 0);
 		return;
@@ -1024,49 +1028,53 @@ static bool is_soon(uint64_t begun)
 	return rdmatensor_now_ns() - begun < UINT64_C(2000000000);
 }
 
-static void *get_where_it_was(void *unused)
-{
-	struct rdmatensor_tensor got = { .data = NULL };
-	const char *name = "w";
-
-	(void)unused;
-	rdmatensor_node_until(rdmatensor_deadline_ms(2500));
-	return (void *)(intptr_t)rdmatensor_get_many(cluster->node, "10.0.0.2:18521", &name, &got, 1);
-}
-
 /* Who has come where it was, or hangs there, or waits for it there, does not keep a get from where it is */
 static void test_has_moved(void **state)
 {
 	struct rdmatensor_cluster *one;
+	unsigned int ms = 2500;
 	pthread_t thread;
 	void *err;
 
 	(void)state;
 	one = meet(1000);
-	store_says("10.0.0.9:18521");
+	store_says(1, "10.0.0.9:18521");
 	fake.stranger = 2;
 	assert_int_equal(get_w(NULL), -ECONNRESET);
 	assert_int_equal(get_w(NULL), 0);
-	assert_int_equal(fake.connects_to[2], 2);
+	assert_int_equal(fake.connects_to[2], 1);
 	assert_int_equal(fake.connects_to[9], 1);
 	no_more(one);
 
 	one = meet(2000);
-	store_says("10.0.0.9:18521");
+	store_says(1, "10.0.0.9:18521");
 	fake.stranger = 2;
 	fake.silent = true;
 	assert_int_equal(get_w(NULL), -ECONNRESET);
 	assert_int_equal(get_w(NULL), 0);
 	no_more(one);
 
+	/* It says the one address, where it has not been met, and then the other */
+	one = meet(500);
+	store_says(1, "10.0.0.9:18521");
+	fake.stranger = 9;
+	fake.silent = true;
+	assert_int_equal(get_w(NULL), -ETIMEDOUT);
+	assert_int_equal(fake.connects_to[9], 1);
+	store_says(1, "10.0.0.10:18521");
+	rdmatensor_node_timeout(cluster->node, 10000);
+	assert_int_equal(get_w(NULL), 0);
+	assert_int_equal(fake.connects_to[10], 1);
+	no_more(one);
+
 	one = meet(2000);
-	store_says("10.0.0.9:18521");
+	store_says(1, "10.0.0.9:18521");
 	fake.absent = 2;
 	/* As soon as that one has begun to wait, who is where it was is not its business */
 	fake.fetches_until_down = 0;
 	assert_int_equal(rdmatensor_disconnect(cluster->node->rt, node_channel(cluster->node, "10.0.0.2:18521")), 0);
-	assert_int_equal(pthread_create(&thread, NULL, get_where_it_was, NULL), 0);
-	while (__atomic_load_n(&fake.connects_to[2], __ATOMIC_RELAXED) == 1)
+	assert_int_equal(pthread_create(&thread, NULL, get_where_it_was, &ms), 0);
+	while (__atomic_load_n(&fake.connects_to[2], __ATOMIC_RELAXED) < 2)
 		usleep(1000);
 	assert_int_equal(get_w(NULL), 0);
 	assert_int_equal(fake.connects_to[9], 1);
@@ -1077,15 +1085,30 @@ static void test_has_moved(void **state)
 	no_more(one);
 }
 
+/* That often it says where rank 1 was, and then that it has left */
+static int get_so_often(void *arg, const char *key, char *value, size_t room)
+{
+	int *times = arg;
+
+	(void)key;
+	if (!*times)
+		return -ENOENT;
+	--*times;
+	snprintf(value, room, "10.0.0.2:18521");
+	return 0;
+}
+
 /* That it has left is told at once, whoever is there now, and whatever was said of it in between */
 static void test_has_left(void **state)
 {
+	struct rdmatensor_cluster_store former;
 	struct rdmatensor_cluster *one;
 	uint64_t begun;
+	int said;
 
 	(void)state;
 	one = meet(60000);
-	store_says(NULL);
+	store_says(1, NULL);
 	fake.stranger = 2;
 	begun = rdmatensor_now_ns();
 	assert_int_equal(get_w(NULL), -ENOENT);
@@ -1093,23 +1116,32 @@ static void test_has_left(void **state)
 	assert_true(is_soon(begun));
 	no_more(one);
 
-	/* The channel of the get goes down, and then that of its proof */
+	/* The channel of the get goes down, and then, when it has just left, that of its proof */
 	one = meet(60000);
-	store_says(NULL);
+	former = cluster->store;
+	/* To find it, and to reach it */
+	said = 2;
+	cluster->store = (struct rdmatensor_cluster_store) {
+		.set = former.set, .get = get_so_often, .arg = &said,
+	};
 	fake.fetches_each = 1;
+	fake.absent = 2;
+	fake.connects_until = fake.connects + 1;
 	fake.connects_most = fake.connects + 1;
 	begun = rdmatensor_now_ns();
 	assert_int_equal(get_w(NULL), -ENOENT);
 	assert_contains(rdmatensor_node_error(), "has left");
 	assert_true(is_soon(begun));
 	assert_int_equal(fake.connects_to[2], 2);
+	cluster->store = former;
 	no_more(one);
 
 	one = meet(300);
-	store_says("10.0.0.9:18521");
+	store_says(1, "10.0.0.9:18521");
 	fake.connect_error = -ECONNREFUSED;
 	assert_int_equal(get_w(NULL), -ECONNREFUSED);
-	store_says(NULL);
+	address_is(1, "10.0.0.9:18521");
+	store_says(1, NULL);
 	rdmatensor_node_timeout(cluster->node, 60000);
 	begun = rdmatensor_now_ns();
 	assert_int_equal(get_w(NULL), -ENOENT);
@@ -1142,7 +1174,9 @@ static void test_source_fails(void **state)
 		.data_type = RDMATENSOR_DT_UINT8, .ndims = 1, .dims = { sizeof(content) }, .data = content,
 	};
 	struct rdmatensor_cluster_store former;
+	static const int errs[] = { -EPIPE, -EAGAIN, -ENOTUNIQ };
 	int err = -ESTALE, errors[2];
+	size_t i;
 	struct rdmatensor_cluster *one;
 	int64_t step = INT64_MIN;
 	uint64_t begun;
@@ -1159,13 +1193,29 @@ static void test_source_fails(void **state)
 	assert_contains(rdmatensor_node_error(), "rank.1: Stale file handle");
 	assert_true(is_soon(begun));
 	assert_in_range(fake.connects_to[2], 2, 3);
+	/* It is needed for no more than that: the rank is where it was, and what it says means nothing of ranks */
+	for (i = 0; i < NR(errs); i++) {
+		err = errs[i];
+		fake.absent = 0;
+		fake.connects_to[2] = 0;
+		assert_int_equal(get_w(NULL), 0);
+		fake.fetches_until_down = 1;
+		assert_int_equal(get_w(NULL), 0);
+		assert_int_equal(fake.connects_to[2], 2);
+		fake.absent = 2;
+		fake.fetches_until_down = 1;
+		begun = rdmatensor_now_ns();
+		assert_int_equal(get_w(NULL), i ? -EIO : -EPIPE);
+		assert_contains(rdmatensor_node_error(), "rank.1: ");
+		assert_true(is_soon(begun));
+	}
 	cluster->store = former;
 	no_more(one);
 
 	/* The first tensor is not there, and the channel goes down when the second has got its room */
 	one = meet(60000);
 	assert_int_equal(rdmatensor_offer(one->node, "v", &large), 0);
-	store_says(NULL);
+	store_says(1, NULL);
 	fake.lacking = "w";
 	fake.lacking_worker = 2;
 	fake.absent = 2;
@@ -1175,6 +1225,58 @@ static void test_source_fails(void **state)
 	assert_int_equal(errors[1], -ENOENT);
 	assert_string_equal(rdmatensor_node_error(), "cluster: rank 1 (10.0.0.2:18521) has left: go on without it, or start it again");
 	no_more(one);
+}
+
+/* Two ranks were started anew, each where the other was */
+static void test_swapped(void **state)
+{
+	struct rdmatensor_cluster *others[2];
+	unsigned int i;
+	uint32_t channel;
+	char address[ADDRESS_ROOM];
+
+	(void)state;
+	cluster = join(0, 3, 2000);
+	for (i = 0; i < 2; i++)
+		others[i] = join(i + 1, 3, 2000);
+	assert_int_equal(rdmatensor_cluster_connect(cluster, NULL, 0), 0);
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(rdmatensor_cluster_address(cluster, i + 1, address, sizeof(address)), 0);
+		channel = node_channel(cluster->node, address);
+		assert_int_equal(rdmatensor_disconnect(cluster->node->rt, channel), 0);
+	}
+	store_says(1, "10.0.0.3:18521");
+	store_says(2, "10.0.0.2:18521");
+	assert_int_equal(cluster_reach(cluster, 1, false, rdmatensor_deadline_ms(10000)), 0);
+	assert_int_equal(cluster_reach(cluster, 2, false, rdmatensor_deadline_ms(10000)), 0);
+	address_is(1, "10.0.0.3:18521");
+	address_is(2, "10.0.0.2:18521");
+	/* Of one that is there the address is no other's */
+	store_says(2, "10.0.0.3:18521");
+	channel = node_channel(cluster->node, "10.0.0.2:18521");
+	assert_int_equal(rdmatensor_disconnect(cluster->node->rt, channel), 0);
+	assert_int_equal(cluster_reach(cluster, 2, false, rdmatensor_deadline_ms(100)), -ENOTUNIQ);
+	assert_contains(rdmatensor_node_error(), "ranks 1 and 2 both have the address 10.0.0.3:18521");
+	for (i = 0; i < 2; i++)
+		part(others[i]);
+	close_cluster();
+}
+
+/* A channel that goes down between the two probes, or in one of them */
+static void test_down_while_probing(void **state)
+{
+	struct rdmatensor_cluster *one;
+	unsigned int i;
+
+	(void)state;
+	for (i = 1; i < 5; i++) {
+		one = join(1, 2, 10000);
+		cluster = join(0, 2, 10000);
+		fake.fetches_until_down = i;
+		assert_int_equal(cluster_reach(cluster, 1, true, rdmatensor_deadline_ms(10000)), 0);
+		assert_int_equal(fake.connects_to[2], i < 3 ? 2 : 1);
+		no_more(one);
+	}
 }
 
 /* Who has another channel than it was met by, and is silent there, takes the time of the others' proofs */
@@ -1878,6 +1980,8 @@ int main(void)
 		TEST(test_has_moved),
 		TEST(test_has_left),
 		TEST(test_source_fails),
+		TEST(test_swapped),
+		TEST(test_down_while_probing),
 		TEST(test_silent_proofs),
 		TEST(test_round),
 		TEST(test_absent),

@@ -237,7 +237,8 @@ int rdmatensor_cluster_find(struct rdmatensor_cluster *cluster, const char *name
  * @text: out: "HOST:PORT", for the calls of <rdmatensor/node.h>
  * @text_len: its length; RDMATENSOR_CLUSTER_ADDRESS_MAX is enough for all
  *
- * Waits until the rank has said so, if that is not known yet; what is known is not asked for again.
+ * Waits until the rank has said so, if that is not known yet; where there is a channel to it what is known
+ * is not asked for again.
  * Whether the rank answers there is not tried, and a node gets from whoever does.
  *
  * Return: 0; -ERANGE: there is no such rank; -ETIMEDOUT: it has not come; -ENOENT: it has left;

@@ -131,11 +131,13 @@ void cluster_members_free(struct cluster_members *members);
 /* No two ranks have one address. Return: 0; -ENOTUNIQ, and the line is stored */
 int cluster_members_check(const struct cluster_members *members, const char *source);
 /*
- * Where a rank is now, which no other one may be. Return: 0; -ENOTUNIQ, -ENOMEM, and the line is
- * stored
+ * Where a rank is now, which no other one may be. Return: 0; -ENOTUNIQ: *@other was met there; -ENOMEM; and
+ * the line is stored
  */
 int cluster_member_place(struct rdmatensor_cluster *cluster, unsigned int rank,
-			 const char *address);
+			 const char *address, unsigned int *other);
+/* It may be elsewhere by now than @placed, where it was met */
+void cluster_member_lost(struct rdmatensor_cluster *cluster, unsigned int rank, const char *placed);
 /* What the table has. *@known: it was reached once. Return: 0; -EAGAIN: no address yet; -ENOENT: it has left */
 int cluster_member_address(struct rdmatensor_cluster *cluster, unsigned int rank,
 			   char address[ADDRESS_ROOM], bool *known);

@@ -5,8 +5,8 @@
  * not taken for it. That holds for the channel by which it came: before a get goes on by another one, its
  * guard has the rank prove it again.
  *
- * Who is not up refuses at once, and between two attempts it is asked again where the rank is, as
- * one that was started anew may be elsewhere. A connection that is being made is not cut short for
+ * Who is not up refuses at once, and before a channel that was lost is made again, and between two
+ * attempts, it is asked again where the rank is, as one that was started anew may be elsewhere. A connection that is being made is not cut short for
  * that: on a host where many ranks start it takes its time. What is got of a rank that was reached
  * takes as long as it takes.
  */
@@ -156,35 +156,67 @@ static int not_come(struct rdmatensor_cluster *cluster, unsigned int rank)
 			 cluster_said(cluster, rank, said));
 }
 
-/* As cluster_locate(), at this moment; or CLUSTER_LATER: nobody knows yet */
+static bool is_up(struct rdmatensor_cluster *cluster, const struct cluster_place *place)
+{
+	return place->channel && place->channel == node_channel(cluster->node, place->address) &&
+	       !node_is_down(cluster->node, place->channel, -ENOTCONN);
+}
+
+/*
+ * Where its source says that a rank is now. One that was met there before it is asked for again unless it
+ * is still there. Return: as of a source's lookup(); -ENOTUNIQ: as cluster_member_place()
+ */
+static int look_up(struct rdmatensor_cluster *cluster, unsigned int rank, uint64_t deadline_ns,
+		   char placed[ADDRESS_ROOM])
+{
+	int err = cluster->source->lookup(cluster, rank, deadline_ns, placed);
+	struct cluster_place place;
+	unsigned int other;
+
+	if (err)
+		return err;
+	err = cluster_member_place(cluster, rank, placed, &other);
+	if (err == -ENOTUNIQ && other != cluster->rank &&
+	    cluster_member_reached(cluster, other, &place) && !is_up(cluster, &place))
+		cluster_member_lost(cluster, other, placed);
+	return err;
+}
+
+/* As cluster_locate(), at this moment; or CLUSTER_LATER: nobody knows yet. @anew: what is known may be wrong */
 static int try_locate(struct rdmatensor_cluster *cluster, unsigned int rank, bool anew,
 		      uint64_t deadline_ns, struct cluster_place *place)
 {
-	char said[SAID_ROOM];
-	bool known;
-	int err;
+	bool known, reached = cluster_member_reached(cluster, rank, place);
+	bool asks = cluster->source->lookup && rank != cluster->rank;
+	char said[SAID_ROOM], found[ADDRESS_ROOM];
+	int err, asked;
 
-	if (!anew && cluster_member_reached(cluster, rank, place))
+	if (reached && !anew && (!asks || is_up(cluster, place)))
 		return 0;
-	place->channel = 0;
 	err = cluster_member_address(cluster, rank, place->placed, &known);
 	if (err == -ENOENT)
 		return node_fail(err, "cluster: %s has left: go on without it, or start it again and say so in the file of hosts",
 				 cluster_said(cluster, rank, said));
-	if (cluster->source->lookup && rank != cluster->rank && (err || anew)) {
-		err = cluster->source->lookup(cluster, rank, deadline_ns, place->placed);
-		if (!err)
-			err = cluster_member_place(cluster, rank, place->placed);
-		if (err == -EAGAIN && known)
+	if (asks) {
+		asked = look_up(cluster, rank, deadline_ns, found);
+		if (asked == -EAGAIN && known)
 			return node_fail(-ENOENT, "cluster: %s has left: go on without it, or start it again",
 					 cluster_said(cluster, rank, said));
+		if (!asked)
+			rt_copy_string(place->placed, ADDRESS_ROOM, found);
+		/* A source that fails does not keep it from where it may still be */
+		if (!asked || err || anew || asked == -EAGAIN || asked == -EINTR || asked == -ENOTUNIQ)
+			err = asked;
+		else
+			node_clear_error();
 	}
 	if (err == -EAGAIN)
 		return is_over(deadline_ns) ? not_come(cluster, rank) : CLUSTER_LATER;
 	/* A rank that was started again is about to say another one than it had before */
 	if (err == -ENOTUNIQ && !is_over(deadline_ns))
 		return CLUSTER_LATER;
-	if (!err) {
+	/* Where it was met no name server is asked again */
+	if (!err && (anew || !cluster_member_reached(cluster, rank, place))) {
 		rt_copy_string(place->address, ADDRESS_ROOM, place->placed);
 		cluster_reachable(cluster, place->address);
 	}
@@ -294,32 +326,15 @@ static int probe(struct rdmatensor_cluster *cluster, unsigned int rank,
 	return 0;
 }
 
-static bool is_up(struct rdmatensor_cluster *cluster, const struct cluster_place *place)
-{
-	return place->channel && place->channel == node_channel(cluster->node, place->address) &&
-	       !node_is_down(cluster->node, place->channel, -ENOTCONN);
-}
-
-/*
- * How long an attempt may take at most. One that comes before its source is asked where the rank is now
- * leaves as much time for those that come after
- */
-static uint64_t soon(struct rdmatensor_cluster *cluster, bool unasked, uint64_t deadline_ns)
-{
-	uint64_t until_ns = cluster_earlier(deadline_ns, rdmatensor_deadline_ms(CONNECT_MS));
-
-	return unasked && deadline_ns && cluster->source->lookup ?
-	       cluster_earlier(until_ns, rdmatensor_deadline_ms(node_left_ms(deadline_ns) / 2 + 1)) :
-	       until_ns;
-}
-
 /*
  * @place: in: its address; out: the channel by which the proof came. A worker that does not have the proof
  * says so at once: the rank may be elsewhere
  */
 static int say_hello(struct rdmatensor_cluster *cluster, unsigned int rank,
-		     struct cluster_place *place, uint64_t until_ns)
+		     struct cluster_place *place, uint64_t deadline_ns)
 {
+	uint64_t until_ns = cluster_earlier(deadline_ns, rdmatensor_deadline_ms(CONNECT_MS));
+	char token[TOKEN_ROOM];
 	int err = 0;
 
 	place->channel = node_channel(cluster->node, place->address);
@@ -328,9 +343,13 @@ static int say_hello(struct rdmatensor_cluster *cluster, unsigned int rank,
 				       &place->channel);
 	if (err)
 		return err;
-	until_ns = cluster_earlier(until_ns, rdmatensor_deadline_ms(PROBE_MS));
+	until_ns = cluster_earlier(deadline_ns, rdmatensor_deadline_ms(PROBE_MS));
 	err = probe(cluster, rank, place, "hello", HELLO_BYTES, RDMATENSOR_TENSOR_NOWAIT, until_ns);
-	return err == -ENOENT ? -ETIMEDOUT : err;
+	if (err != -ENOENT)
+		return err;
+	cluster_token(cluster, "hello", rank, token);
+	return node_fail(-ETIMEDOUT, "get: %s/%s: the worker that answers does not have it, and so is not that rank",
+			 place->address, token);
 }
 
 /* Before the line of the node's, and behind it who answers there in its place */
@@ -371,7 +390,7 @@ static int try_reach(struct rdmatensor_cluster *cluster, unsigned int rank, bool
 
 	if (err)
 		return err;
-	err = say_hello(cluster, rank, place, soon(cluster, place->channel, deadline_ns));
+	err = say_hello(cluster, rank, place, deadline_ns);
 	if (!err) {
 		cluster_member_met(cluster, rank, place->placed, place->address, place->channel);
 		err = whole ? have_whole(cluster, rank, place, deadline_ns) : 0;

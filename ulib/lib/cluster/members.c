@@ -102,7 +102,7 @@ static unsigned int whose(const struct cluster_members *members, const char *add
 }
 
 int cluster_member_place(struct rdmatensor_cluster *cluster, unsigned int rank,
-			 const char *address)
+			 const char *address, unsigned int *whose_is)
 {
 	struct cluster_member *member;
 	unsigned int other;
@@ -115,6 +115,7 @@ int cluster_member_place(struct rdmatensor_cluster *cluster, unsigned int rank,
 	pthread_mutex_lock(&cluster->lock);
 	member = &cluster->members.at[rank];
 	other = whose(&cluster->members, address);
+	*whose_is = other;
 	/* One that was not met there may have been there before this one */
 	if (other < cluster->members.nr && other != rank &&
 	    (cluster->members.at[other].met || other == cluster->rank)) {
@@ -129,6 +130,17 @@ int cluster_member_place(struct rdmatensor_cluster *cluster, unsigned int rank,
 	pthread_mutex_unlock(&cluster->lock);
 	free(copy);
 	return err;
+}
+
+void cluster_member_lost(struct rdmatensor_cluster *cluster, unsigned int rank, const char *placed)
+{
+	struct cluster_member *member;
+
+	pthread_mutex_lock(&cluster->lock);
+	member = &cluster->members.at[rank];
+	if (member->address && !strcmp(member->address, placed))
+		member->met = false;
+	pthread_mutex_unlock(&cluster->lock);
 }
 
 int cluster_member_address(struct rdmatensor_cluster *cluster, unsigned int rank,

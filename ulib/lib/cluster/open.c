@@ -217,6 +217,7 @@ static int open_node(struct rdmatensor_cluster *cluster)
 static int announce(struct rdmatensor_cluster *cluster)
 {
 	char address[ADDRESS_ROOM];
+	unsigned int other;
 	int err;
 
 	err = cluster_own_host(cluster);
@@ -226,7 +227,7 @@ static int announce(struct rdmatensor_cluster *cluster)
 	if (err || !cluster->source->publish)
 		return err;
 	cluster_join(address, cluster->own_host, rdmatensor_node_port(cluster->node));
-	err = cluster_member_place(cluster, cluster->rank, address);
+	err = cluster_member_place(cluster, cluster->rank, address, &other);
 	if (!err)
 		err = cluster->source->publish(cluster, address);
 	cluster->published = !err;

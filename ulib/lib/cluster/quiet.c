@@ -7,14 +7,15 @@
 
 #include "cluster.h"
 
-/* For all proofs together, one after the other: few have another channel than they were reached by */
+/* For all proofs together, each its share: few have another channel than they were reached by */
 #define PROOFS_MS 4000
 
 /* By which a rank has proven who it is, if there is a channel to it; 0: it is not waited for */
 static uint32_t proven_channel(struct rdmatensor_cluster *cluster, unsigned int rank,
-			       uint64_t deadline_ns)
+			       uint64_t proofs_ns, unsigned int nr_left)
 {
 	struct cluster_place place;
+	uint64_t share_ns;
 	uint32_t channel;
 
 	if (!cluster_member_reached(cluster, rank, &place))
@@ -23,9 +24,10 @@ static uint32_t proven_channel(struct rdmatensor_cluster *cluster, unsigned int 
 	if (!channel || channel == place.channel)
 		return channel;
 	/* Another thread has made a later one, which may lead to somebody else */
-	if (rdmatensor_now_ns() >= deadline_ns)
+	if (rdmatensor_now_ns() >= proofs_ns)
 		return 0;
-	if (cluster_try_reach(cluster, rank, false, false, deadline_ns) ||
+	share_ns = rdmatensor_deadline_ms(node_left_ms(proofs_ns) / nr_left);
+	if (cluster_try_reach(cluster, rank, false, false, share_ns) ||
 	    !cluster_member_reached(cluster, rank, &place))
 		return 0;
 	return node_channel(cluster->node, place.address) == place.channel ? place.channel : 0;
@@ -48,7 +50,7 @@ void cluster_await_quietly(struct rdmatensor_cluster *cluster, const unsigned in
 		goto out;
 	for (i = 0; i < nr; i++) {
 		channel = ranks[i] == cluster->rank ? 0 :
-			  proven_channel(cluster, ranks[i], proofs_ns);
+			  proven_channel(cluster, ranks[i], proofs_ns, nr - i);
 		if (!channel)
 			continue;
 		cluster_call_token(cluster, kind, ranks[i], names[wanted]);

@@ -255,8 +255,11 @@ int cluster_store_lookup(struct rdmatensor_cluster *cluster, unsigned int rank,
 	err = cluster->store.get(cluster->store.arg, key, value, sizeof(value));
 	if (err == -ENOENT)
 		return -EAGAIN;
-	if (err)
-		return failed(cluster, err, "reading", key);
+	if (err) {
+		failed(cluster, err, "reading", key);
+		/* These mean something of the rank to who asks */
+		return err == -EAGAIN || err == -ENOTUNIQ ? -EIO : err;
+	}
 	snprintf(where, sizeof(where), "the store's %s", key);
 	return cluster_tidy(where, value, address);
 }

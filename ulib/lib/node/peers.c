@@ -12,14 +12,29 @@
 
 #include "node.h"
 
+/* With the lock held. NULL: nothing has been got from there yet. It comes to the head: it is asked for again */
+static struct node_peer *look_for(struct rdmatensor_node *node, const char *host)
+{
+	struct node_peer **at = &node->peers, *peer;
+
+	while (*at && strcmp((*at)->host, host))
+		at = &(*at)->next;
+	peer = *at;
+	if (peer) {
+		*at = peer->next;
+		peer->next = node->peers;
+		node->peers = peer;
+	}
+	return peer;
+}
+
 static struct node_peer *find(struct rdmatensor_node *node, const char *host)
 {
 	size_t room = strlen(host) + 1;
 	struct node_peer *peer;
 
 	pthread_mutex_lock(&node->lock);
-	for (peer = node->peers; peer && strcmp(peer->host, host); peer = peer->next)
-		;
+	peer = look_for(node, host);
 	if (!peer)
 		peer = calloc(1, sizeof(*peer) + room);
 	if (peer && !peer->host[0]) {
@@ -313,8 +328,7 @@ static struct node_peer *known(struct rdmatensor_node *node, const char *host)
 	struct node_peer *peer;
 
 	pthread_mutex_lock(&node->lock);
-	for (peer = node->peers; peer && strcmp(peer->host, host); peer = peer->next)
-		;
+	peer = look_for(node, host);
 	pthread_mutex_unlock(&node->lock);
 	return peer;
 }

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -136,23 +137,26 @@ class _Rank(Peer):
         """What is raised in place of an error: the store's is -EIO, and may be another thread's"""
         return self._cluster._because(error) if error.errno == errno.EIO else error
 
-    def _get(self, *args: Any) -> list[np.ndarray]:
+    @contextlib.contextmanager
+    def _with_store(self) -> Iterator[None]:
         try:
-            return super()._get(*args)
+            yield
         except OSError as error:
             raise self._because(error) from error.__cause__
+        # The call has gone on without the store
+        self._cluster._raise_interrupt()
+
+    def _get(self, *args: Any) -> list[np.ndarray]:
+        with self._with_store():
+            return super()._get(*args)
 
     def generation(self, names: Any, step: int | None = None) -> tuple[int, dict[str, np.ndarray]]:
-        try:
+        with self._with_store():
             return super().generation(names, step)
-        except OSError as error:
-            raise self._because(error) from error.__cause__
 
     def list(self, prefix: str = "") -> list:
-        try:
+        with self._with_store():
             return super().list(prefix)
-        except OSError as error:
-            raise self._because(error) from error.__cause__
 
     def __repr__(self) -> str:
         return f"<rdmatensor.Peer, rank {self._rank} at {self.host}>"
@@ -225,6 +229,11 @@ class Cluster:
             return error
         raise error
 
+    def _raise_interrupt(self) -> None:
+        """What the store has raised that is no error, as KeyboardInterrupt"""
+        if self._store is not None and not isinstance(self._store.error, (Exception, type(None))):
+            self._take_store_error()
+
     def _because(self, error: OSError) -> OSError:
         """With what the store has raised"""
         cause = self._take_store_error()
@@ -245,6 +254,7 @@ class Cluster:
             _until_it_ends(self.node, call, what)
         except OSError as error:
             raise self._because(error) from error.__cause__
+        self._raise_interrupt()
 
     def __enter__(self) -> "Cluster":
         return self
