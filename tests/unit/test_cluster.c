@@ -1119,8 +1119,7 @@ static void test_has_left(void **state)
 	/* The channel of the get goes down, and then, when it has just left, that of its proof */
 	one = meet(60000);
 	former = cluster->store;
-	/* To find it, and to reach it */
-	said = 2;
+	said = 1;
 	cluster->store = (struct rdmatensor_cluster_store) {
 		.set = former.set, .get = get_so_often, .arg = &said,
 	};
@@ -1306,7 +1305,7 @@ static void test_silent_proofs(void **state)
 	begun = rdmatensor_now_ns();
 	cluster_await_quietly(cluster, ranks, NR(ranks), "past", 1, rdmatensor_deadline_ms(200));
 	assert_true(is_soon(begun));
-	assert_in_range(fake.lists, 0, 1);
+	assert_int_equal(fake.lists, 0);
 	fake.stranger = 0;
 	fake.silent = false;
 	for (i = 1; i < NR(all); i++)

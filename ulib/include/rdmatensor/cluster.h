@@ -48,8 +48,8 @@ enum rdmatensor_cluster_source {
  * @set: leaves @value under @key, in place of what is there; @value NULL: takes it away. Return: 0;
  *       a negative errno
  * @get: what is there now, without waiting, as a string of less than @room bytes. Return: 0;
- *       -ENOENT: nothing yet; another negative errno. A call that has lost a rank asks it in its midst,
- *       and takes as long as this does
+ *       -ENOENT: nothing yet; -ECANCELED: the call that asks ends by it; another negative errno. A call
+ *       that has lost a rank asks in its midst, and takes as long as this does
  * @arg: for both
  *
  * Both are called by any thread, also by several at once, until rdmatensor_cluster_close() returns.
@@ -237,8 +237,8 @@ int rdmatensor_cluster_find(struct rdmatensor_cluster *cluster, const char *name
  * @text: out: "HOST:PORT", for the calls of <rdmatensor/node.h>
  * @text_len: its length; RDMATENSOR_CLUSTER_ADDRESS_MAX is enough for all
  *
- * Waits until the rank has said so, if that is not known yet; where there is a channel to it what is known
- * is not asked for again.
+ * Waits until the rank has said so, if that is not known yet. What is known is asked for again unless there
+ * is a channel by which the rank has proven who it is.
  * Whether the rank answers there is not tried, and a node gets from whoever does.
  *
  * Return: 0; -ERANGE: there is no such rank; -ETIMEDOUT: it has not come; -ENOENT: it has left;

@@ -28,7 +28,6 @@
  * @name: "ps/0"; NULL: its number
  * @address: "HOST:PORT"; NULL: not known yet
  * @met: it was reached at that address
- * @known: it was reached, there or where it was before
  * @channel: by which it has proven there who it is; another one may lead to somebody else
  * @local: that is a loopback address, and stands for the own host
  * @left: its source says that it takes no part any more
@@ -38,7 +37,6 @@ struct cluster_member {
 	char *address;
 	uint32_t channel;
 	bool met;
-	bool known;
 	bool local;
 	bool left;
 };
@@ -136,11 +134,11 @@ int cluster_members_check(const struct cluster_members *members, const char *sou
  */
 int cluster_member_place(struct rdmatensor_cluster *cluster, unsigned int rank,
 			 const char *address, unsigned int *other);
-/* It may be elsewhere by now than @placed, where it was met */
-void cluster_member_lost(struct rdmatensor_cluster *cluster, unsigned int rank, const char *placed);
-/* What the table has. *@known: it was reached once. Return: 0; -EAGAIN: no address yet; -ENOENT: it has left */
+/* It may be elsewhere by now than where it was met by that channel */
+void cluster_member_lost(struct rdmatensor_cluster *cluster, unsigned int rank, uint32_t channel);
+/* What the table has. Return: 0; -EAGAIN: no address yet; -ENOENT: it has left */
 int cluster_member_address(struct rdmatensor_cluster *cluster, unsigned int rank,
-			   char address[ADDRESS_ROOM], bool *known);
+			   char address[ADDRESS_ROOM]);
 /*
  * It was reached at @placed, if the table still has it there, which is @address for the node, by
  * @channel
@@ -230,6 +228,10 @@ int cluster_reach(struct rdmatensor_cluster *cluster, unsigned int rank, bool wh
 /* As cluster_reach(), in one attempt, or CLUSTER_LATER. @again: it is not the first one */
 int cluster_try_reach(struct rdmatensor_cluster *cluster, unsigned int rank, bool whole, bool again,
 		      uint64_t deadline_ns);
+
+/* It proves, by the place's channel and no other, that it is that rank */
+bool cluster_is_there(struct rdmatensor_cluster *cluster, unsigned int rank,
+		      const struct cluster_place *place, uint64_t until_ns);
 
 /**
  * struct cluster_round - something that is done with many ranks, some of them at a time

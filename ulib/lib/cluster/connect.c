@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Ranks are found, reached, and got from. To reach one is to have a tensor of its that says which
- * rank of which job it is: a worker at its address that is none of the job's, or another rank, is
- * not taken for it. That holds for the channel by which it came: before a get goes on by another one, its
- * guard has the rank prove it again.
+ * Ranks are found, reached, and got from. To reach one is to have a tensor of its that says which rank of
+ * which job it is: a worker at its address that is none of the job's, or another rank, is not taken for it.
+ * That holds for the channel by which it came: before a get goes on by another one, its guard has the rank
+ * prove it again.
  *
- * Who is not up refuses at once, and before a channel that was lost is made again, and between two
- * attempts, it is asked again where the rank is, as one that was started anew may be elsewhere. A connection that is being made is not cut short for
- * that: on a host where many ranks start it takes its time. What is got of a rank that was reached
- * takes as long as it takes.
+ * Who is not up refuses at once. Before a channel that was lost is made again, and between two attempts, it
+ * is asked again where the rank is, as one that was started anew may be elsewhere. A connection that is being
+ * made is not cut short for that: on a host where many ranks start it takes its time. What is got of a rank
+ * that was reached takes as long as it takes.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -178,37 +178,43 @@ static int look_up(struct rdmatensor_cluster *cluster, unsigned int rank, uint64
 	err = cluster_member_place(cluster, rank, placed, &other);
 	if (err == -ENOTUNIQ && other != cluster->rank &&
 	    cluster_member_reached(cluster, other, &place) && !is_up(cluster, &place))
-		cluster_member_lost(cluster, other, placed);
+		cluster_member_lost(cluster, other, place.channel);
 	return err;
+}
+
+/* The source has failed: it has not said anything of a rank, and has not ended the call */
+static bool may_do_without(int err)
+{
+	return err != -EAGAIN && err != -ENOTUNIQ && err != -EINTR && err != -ECANCELED;
 }
 
 /* As cluster_locate(), at this moment; or CLUSTER_LATER: nobody knows yet. @anew: what is known may be wrong */
 static int try_locate(struct rdmatensor_cluster *cluster, unsigned int rank, bool anew,
 		      uint64_t deadline_ns, struct cluster_place *place)
 {
-	bool known, reached = cluster_member_reached(cluster, rank, place);
+	bool reached = cluster_member_reached(cluster, rank, place);
 	bool asks = cluster->source->lookup && rank != cluster->rank;
 	char said[SAID_ROOM], found[ADDRESS_ROOM];
 	int err, asked;
 
 	if (reached && !anew && (!asks || is_up(cluster, place)))
 		return 0;
-	err = cluster_member_address(cluster, rank, place->placed, &known);
+	err = cluster_member_address(cluster, rank, place->placed);
 	if (err == -ENOENT)
 		return node_fail(err, "cluster: %s has left: go on without it, or start it again and say so in the file of hosts",
 				 cluster_said(cluster, rank, said));
 	if (asks) {
 		asked = look_up(cluster, rank, deadline_ns, found);
-		if (asked == -EAGAIN && known)
+		if (asked == -EAGAIN && !err)
 			return node_fail(-ENOENT, "cluster: %s has left: go on without it, or start it again",
 					 cluster_said(cluster, rank, said));
 		if (!asked)
 			rt_copy_string(place->placed, ADDRESS_ROOM, found);
 		/* A source that fails does not keep it from where it may still be */
-		if (!asked || err || anew || asked == -EAGAIN || asked == -EINTR || asked == -ENOTUNIQ)
-			err = asked;
-		else
+		if (asked && !err && !anew && may_do_without(asked))
 			node_clear_error();
+		else
+			err = asked;
 	}
 	if (err == -EAGAIN)
 		return is_over(deadline_ns) ? not_come(cluster, rank) : CLUSTER_LATER;
@@ -382,15 +388,12 @@ static int have_whole(struct rdmatensor_cluster *cluster, unsigned int rank,
 	return err;
 }
 
-/* One attempt. Return: 0; CLUSTER_LATER; an error, and the line is stored */
-static int try_reach(struct rdmatensor_cluster *cluster, unsigned int rank, bool whole, bool again,
-		     uint64_t deadline_ns, struct cluster_place *place)
+/* One attempt, there. Return: 0; CLUSTER_LATER; an error, and the line is stored */
+static int try_at(struct rdmatensor_cluster *cluster, unsigned int rank, bool whole,
+		  uint64_t deadline_ns, struct cluster_place *place)
 {
-	int err = try_locate(cluster, rank, again, deadline_ns, place);
+	int err = say_hello(cluster, rank, place, deadline_ns);
 
-	if (err)
-		return err;
-	err = say_hello(cluster, rank, place, deadline_ns);
 	if (!err) {
 		cluster_member_met(cluster, rank, place->placed, place->address, place->channel);
 		err = whole ? have_whole(cluster, rank, place, deadline_ns) : 0;
@@ -406,18 +409,23 @@ static int reach(struct rdmatensor_cluster *cluster, unsigned int rank, bool who
 		 uint64_t deadline_ns, struct cluster_place *place)
 {
 	unsigned int vain = 0;
+	bool tried = false;
 	int err;
 
-	/* Apart: who has just come answers soon */
-	err = cluster_locate(cluster, rank, deadline_ns, place->address);
-	if (err)
-		return err;
-	while ((err = try_reach(cluster, rank, whole, vain, deadline_ns, place)) == CLUSTER_LATER) {
+	for (;;) {
+		err = try_locate(cluster, rank, tried, deadline_ns, place);
+		if (!err) {
+			/* Who has just come answers soon */
+			vain = tried ? vain : 0;
+			tried = true;
+			err = try_at(cluster, rank, whole, deadline_ns, place);
+		}
+		if (err != CLUSTER_LATER)
+			return err;
 		err = pause_before(cluster, rank, &vain, deadline_ns);
 		if (err)
-			break;
+			return err;
 	}
-	return err;
 }
 
 int cluster_reach(struct rdmatensor_cluster *cluster, unsigned int rank, bool whole,
@@ -432,9 +440,21 @@ int cluster_try_reach(struct rdmatensor_cluster *cluster, unsigned int rank, boo
 		      uint64_t deadline_ns)
 {
 	struct cluster_place place;
+	int err;
 
-	return rank == cluster->rank ? 0 :
-	       try_reach(cluster, rank, whole, again, deadline_ns, &place);
+	if (rank == cluster->rank)
+		return 0;
+	err = try_locate(cluster, rank, again, deadline_ns, &place);
+	return err ? err : try_at(cluster, rank, whole, deadline_ns, &place);
+}
+
+bool cluster_is_there(struct rdmatensor_cluster *cluster, unsigned int rank,
+		      const struct cluster_place *place, uint64_t until_ns)
+{
+	if (probe(cluster, rank, place, "hello", HELLO_BYTES, RDMATENSOR_TENSOR_NOWAIT, until_ns))
+		return false;
+	cluster_member_met(cluster, rank, place->placed, place->address, place->channel);
+	return true;
 }
 
 /* It has proven who it is by the channel that what is got from there comes by */

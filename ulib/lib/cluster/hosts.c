@@ -186,7 +186,6 @@ static int adopt(struct rdmatensor_cluster *cluster, struct cluster_members *fre
 	for (i = 0; i < old->nr; i++) {
 		fresh->at[i].met = old->at[i].met && old->at[i].address && fresh->at[i].address &&
 				   !strcmp(old->at[i].address, fresh->at[i].address);
-		fresh->at[i].known = old->at[i].known;
 		fresh->at[i].local = old->at[i].local;
 		fresh->at[i].channel = old->at[i].channel;
 	}

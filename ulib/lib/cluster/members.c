@@ -90,13 +90,19 @@ int cluster_has(struct rdmatensor_cluster *cluster, unsigned int rank)
 					 rank, nr - 1);
 }
 
-/* With the lock held. The rank that is there, or the table's length */
-static unsigned int whose(const struct cluster_members *members, const char *address)
+/*
+ * With the lock held. The other rank that was met there, or is this one, or the table's length. One that was
+ * not met there may have been there before
+ */
+static unsigned int whose(const struct rdmatensor_cluster *cluster, unsigned int rank,
+			  const char *address)
 {
+	const struct cluster_members *members = &cluster->members;
 	unsigned int i;
 
 	for (i = 0; i < members->nr; i++)
-		if (members->at[i].address && !strcmp(members->at[i].address, address))
+		if (i != rank && (members->at[i].met || i == cluster->rank) &&
+		    members->at[i].address && !strcmp(members->at[i].address, address))
 			break;
 	return i;
 }
@@ -114,11 +120,9 @@ int cluster_member_place(struct rdmatensor_cluster *cluster, unsigned int rank,
 		return node_fail(-ENOMEM, "cluster: rank %u: out of memory", rank);
 	pthread_mutex_lock(&cluster->lock);
 	member = &cluster->members.at[rank];
-	other = whose(&cluster->members, address);
+	other = whose(cluster, rank, address);
 	*whose_is = other;
-	/* One that was not met there may have been there before this one */
-	if (other < cluster->members.nr && other != rank &&
-	    (cluster->members.at[other].met || other == cluster->rank)) {
+	if (other < cluster->members.nr) {
 		err = same_address(cluster->source->name, other < rank ? other : rank,
 				   other < rank ? rank : other, address);
 	} else if (!member->address || strcmp(member->address, address)) {
@@ -132,26 +136,25 @@ int cluster_member_place(struct rdmatensor_cluster *cluster, unsigned int rank,
 	return err;
 }
 
-void cluster_member_lost(struct rdmatensor_cluster *cluster, unsigned int rank, const char *placed)
+void cluster_member_lost(struct rdmatensor_cluster *cluster, unsigned int rank, uint32_t channel)
 {
 	struct cluster_member *member;
 
 	pthread_mutex_lock(&cluster->lock);
 	member = &cluster->members.at[rank];
-	if (member->address && !strcmp(member->address, placed))
+	if (member->channel == channel)
 		member->met = false;
 	pthread_mutex_unlock(&cluster->lock);
 }
 
 int cluster_member_address(struct rdmatensor_cluster *cluster, unsigned int rank,
-			   char address[ADDRESS_ROOM], bool *known)
+			   char address[ADDRESS_ROOM])
 {
 	const struct cluster_member *member;
 	int err = -EAGAIN;
 
 	pthread_mutex_lock(&cluster->lock);
 	member = &cluster->members.at[rank];
-	*known = member->known;
 	if (member->left) {
 		err = -ENOENT;
 	} else if (member->address) {
@@ -171,7 +174,6 @@ void cluster_member_met(struct rdmatensor_cluster *cluster, unsigned int rank, c
 	member = &cluster->members.at[rank];
 	if (member->address && !strcmp(member->address, placed)) {
 		member->met = true;
-		member->known = true;
 		member->local = strcmp(placed, address);
 		member->channel = channel;
 	}

@@ -24,13 +24,9 @@ static uint32_t proven_channel(struct rdmatensor_cluster *cluster, unsigned int 
 	if (!channel || channel == place.channel)
 		return channel;
 	/* Another thread has made a later one, which may lead to somebody else */
-	if (rdmatensor_now_ns() >= proofs_ns)
-		return 0;
+	place.channel = channel;
 	share_ns = rdmatensor_deadline_ms(node_left_ms(proofs_ns) / nr_left);
-	if (cluster_try_reach(cluster, rank, false, false, share_ns) ||
-	    !cluster_member_reached(cluster, rank, &place))
-		return 0;
-	return node_channel(cluster->node, place.address) == place.channel ? place.channel : 0;
+	return cluster_is_there(cluster, rank, &place, share_ns) ? channel : 0;
 }
 
 void cluster_await_quietly(struct rdmatensor_cluster *cluster, const unsigned int *ranks,

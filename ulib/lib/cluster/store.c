@@ -119,7 +119,7 @@ static int file_set(void *arg, const char *key, const char *value)
 	return err;
 }
 
-static int file_get(void *arg, const char *key, char *value, size_t room)
+static int file_read(void *arg, const char *key, char *value, size_t room)
 {
 	const struct rdmatensor_cluster *cluster = arg;
 	char path[PATH_MAX];
@@ -145,8 +145,17 @@ static int file_get(void *arg, const char *key, char *value, size_t room)
 	close(fd);
 	if (!err)
 		value[len] = '\0';
-	/* It was replaced on another host while it was read */
-	return err == -ESTALE ? -ENOENT : err;
+	return err;
+}
+
+/* It may be replaced on another host while it is read: then what has taken its place is read */
+static int file_get(void *arg, const char *key, char *value, size_t room)
+{
+	int i, err = -ESTALE;
+
+	for (i = 0; i < 3 && err == -ESTALE; i++)
+		err = file_read(arg, key, value, room);
+	return err;
 }
 
 static int open_folder(struct rdmatensor_cluster *cluster, const char *source, const char *folder)

@@ -58,9 +58,10 @@ class _Store:
         ffi.memmove(value, content + b"\0", len(content) + 1)
         return 0
 
-    def failed(self, _kind: Any, error: BaseException, _traceback: Any) -> None:
-        """For the exception of the call that it fails"""
+    def failed(self, _kind: Any, error: BaseException, _traceback: Any) -> int:
+        """For the exception of the call that it fails; what is no error, as Ctrl-C, ends that at once"""
         self.error = error
+        return -errno.EIO if isinstance(error, Exception) else -errno.ECANCELED
 
 
 def _torch_store(rank: int, size: int, timeout: float | None) -> Any:
@@ -133,18 +134,12 @@ class _Rank(Peer):
     def _get_list(self, handle: Any, *args: Any) -> int:
         return lib.rdmatensor_cluster_list(handle.cluster, self._rank, *args)
 
-    def _because(self, error: OSError) -> OSError:
-        """What is raised in place of an error: the store's is -EIO, and may be another thread's"""
-        return self._cluster._because(error) if error.errno == errno.EIO else error
-
     @contextlib.contextmanager
     def _with_store(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            raise self._because(error) from error.__cause__
-        # The call has gone on without the store
-        self._cluster._raise_interrupt()
+            raise self._cluster._because(error) from error.__cause__
 
     def _get(self, *args: Any) -> list[np.ndarray]:
         with self._with_store():
@@ -229,13 +224,10 @@ class Cluster:
             return error
         raise error
 
-    def _raise_interrupt(self) -> None:
-        """What the store has raised that is no error, as KeyboardInterrupt"""
-        if self._store is not None and not isinstance(self._store.error, (Exception, type(None))):
-            self._take_store_error()
-
     def _because(self, error: OSError) -> OSError:
-        """With what the store has raised"""
+        """With what the store has raised, if it is of that"""
+        if error.errno not in (errno.EIO, errno.ECANCELED):
+            return error
         cause = self._take_store_error()
         if cause is not None:
             error.__cause__ = cause
@@ -254,7 +246,6 @@ class Cluster:
             _until_it_ends(self.node, call, what)
         except OSError as error:
             raise self._because(error) from error.__cause__
-        self._raise_interrupt()
 
     def __enter__(self) -> "Cluster":
         return self
