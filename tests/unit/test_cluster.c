@@ -1028,9 +1028,37 @@ static bool is_soon(uint64_t begun)
 	return rdmatensor_now_ns() - begun < UINT64_C(2000000000);
 }
 
+/**
+ * struct said - what a store says of rank 1
+ * @times: so often where it was
+ * @then: then that; NULL: nothing
+ */
+struct said {
+	int times;
+	const char *then;
+};
+
+static int get_said(void *arg, const char *key, char *value, size_t room)
+{
+	struct said *said = arg;
+
+	(void)key;
+	if (said->times) {
+		said->times--;
+		snprintf(value, room, "10.0.0.2:18521");
+		return 0;
+	}
+	if (!said->then)
+		return -ENOENT;
+	snprintf(value, room, "%s", said->then);
+	return 0;
+}
+
 /* Who has come where it was, or hangs there, or waits for it there, does not keep a get from where it is */
 static void test_has_moved(void **state)
 {
+	struct said said = { .times = 1, .then = "10.0.0.9:18521" };
+	struct rdmatensor_cluster_store former;
 	struct rdmatensor_cluster *one;
 	unsigned int ms = 2500;
 	pthread_t thread;
@@ -1052,6 +1080,20 @@ static void test_has_moved(void **state)
 	fake.silent = true;
 	assert_int_equal(get_w(NULL), -ECONNRESET);
 	assert_int_equal(get_w(NULL), 0);
+	no_more(one);
+
+	/* It is said to be where it was, until it says itself where it is */
+	one = meet(2000);
+	former = cluster->store;
+	cluster->store = (struct rdmatensor_cluster_store) {
+		.set = former.set, .get = get_said, .arg = &said,
+	};
+	fake.stranger = 2;
+	assert_int_equal(get_w(NULL), -ECONNRESET);
+	assert_int_equal(get_w(NULL), 0);
+	assert_int_equal(fake.connects_to[2], 2);
+	assert_int_equal(fake.connects_to[9], 1);
+	cluster->store = former;
 	no_more(one);
 
 	/* It says the one address, where it has not been met, and then the other */
@@ -1085,26 +1127,13 @@ static void test_has_moved(void **state)
 	no_more(one);
 }
 
-/* That often it says where rank 1 was, and then that it has left */
-static int get_so_often(void *arg, const char *key, char *value, size_t room)
-{
-	int *times = arg;
-
-	(void)key;
-	if (!*times)
-		return -ENOENT;
-	--*times;
-	snprintf(value, room, "10.0.0.2:18521");
-	return 0;
-}
-
 /* That it has left is told at once, whoever is there now, and whatever was said of it in between */
 static void test_has_left(void **state)
 {
 	struct rdmatensor_cluster_store former;
 	struct rdmatensor_cluster *one;
+	struct said said = { .times = 1 };
 	uint64_t begun;
-	int said;
 
 	(void)state;
 	one = meet(60000);
@@ -1119,9 +1148,8 @@ static void test_has_left(void **state)
 	/* The channel of the get goes down, and then, when it has just left, that of its proof */
 	one = meet(60000);
 	former = cluster->store;
-	said = 1;
 	cluster->store = (struct rdmatensor_cluster_store) {
-		.set = former.set, .get = get_so_often, .arg = &said,
+		.set = former.set, .get = get_said, .arg = &said,
 	};
 	fake.fetches_each = 1;
 	fake.absent = 2;
@@ -1208,6 +1236,10 @@ static void test_source_fails(void **state)
 		assert_contains(rdmatensor_node_error(), "rank.1: ");
 		assert_true(is_soon(begun));
 	}
+	/* But what ends the call ends it */
+	err = -ECANCELED;
+	fake.absent = 0;
+	assert_int_equal(get_w(NULL), -ECANCELED);
 	cluster->store = former;
 	no_more(one);
 
@@ -1306,8 +1338,12 @@ static void test_silent_proofs(void **state)
 	cluster_await_quietly(cluster, ranks, NR(ranks), "past", 1, rdmatensor_deadline_ms(200));
 	assert_true(is_soon(begun));
 	assert_int_equal(fake.lists, 0);
-	fake.stranger = 0;
+	/* For who says at once that it is somebody else nobody waits */
 	fake.silent = false;
+	begun = rdmatensor_now_ns();
+	cluster_await_quietly(cluster, ranks, NR(ranks), "past", 1, rdmatensor_deadline_ms(10000));
+	assert_true(is_soon(begun));
+	fake.stranger = 0;
 	for (i = 1; i < NR(all); i++)
 		part(all[i]);
 	close_cluster();
