@@ -615,6 +615,19 @@ def test_a_store_that_is_interrupted(join):
     with pytest.raises(KeyboardInterrupt):
         cluster.connect()
 
+    class Once(Store):
+        def check(self, keys):
+            if keys[0].endswith("2"):
+                raise KeyboardInterrupt
+            return super().check(keys)
+
+    # That of one rank ends the call for all, however long others would be waited for
+    cluster = join(0, 3, Once(), timeout=None)
+    with pytest.raises(KeyboardInterrupt):
+        cluster.connect()
+    with pytest.raises(KeyboardInterrupt):
+        cluster.check()
+
 
 @pytest.mark.parametrize("error", [ConnectionError("the store has gone"), KeyboardInterrupt()])
 def test_a_store_that_is_not_needed(join, address, error):

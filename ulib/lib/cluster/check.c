@@ -127,20 +127,25 @@ static bool is_missing(const struct check *check, unsigned int rank)
 	return row_of(check, rank)[(rank + 1) % check->size] == -ENODATA;
 }
 
-/* Rows that a reachable rank has, of ranks that this one has not reached */
-static void have_missing(struct rdmatensor_cluster *cluster, const struct check *check)
+/* Rows that a reachable rank has, of ranks that this one has not reached. Return: 0; what ends the call */
+static int have_missing(struct rdmatensor_cluster *cluster, const struct check *check)
 {
 	size_t all = (size_t)check->size * check->size;
 	int *table = malloc(all * sizeof(*table));
 	unsigned int i, rank, missing;
+	int err = 0;
 
 	for (i = 0; table && i + 1 < check->size; i++) {
 		for (missing = 0, rank = 0; rank < check->size; rank++)
 			missing += is_missing(check, rank);
 		if (!missing)
 			break;
-		if (check->found[i] || is_missing(check, check->others[i]) ||
-		    get(cluster, check, check->others[i], "table", table, all, check->end_ns))
+		if (check->found[i] || is_missing(check, check->others[i]))
+			continue;
+		err = get(cluster, check, check->others[i], "table", table, all, check->end_ns);
+		if (err == -EINTR || err == -ECANCELED)
+			break;
+		if (err)
 			continue;
 		for (rank = 0; rank < check->size; rank++) {
 			if (!is_missing(check, rank))
@@ -151,6 +156,7 @@ static void have_missing(struct rdmatensor_cluster *cluster, const struct check 
 		}
 	}
 	free(table);
+	return err == -EINTR || err == -ECANCELED ? err : 0;
 }
 
 /* Until those that this rank has reached, and that have reached it, have all they want */
@@ -199,8 +205,9 @@ static int run(struct rdmatensor_cluster *cluster, struct check *check)
 	err = offer(cluster, check, "table", check->errors, (size_t)check->size * check->size);
 	if (err)
 		goto out;
-	have_missing(cluster, check);
-	await_others(cluster, check);
+	err = have_missing(cluster, check);
+	if (!err)
+		await_others(cluster, check);
 out:
 	free(ends);
 	free(reached);

@@ -63,6 +63,7 @@ struct run {
 	unsigned int first;
 	sem_t ended;
 	bool cancelled;
+	char *cause;
 };
 
 static bool is_interruptible(const struct run *run)
@@ -88,7 +89,7 @@ static bool take(struct run *run, struct left *left)
 
 	pthread_mutex_lock(&run->lock);
 	fresh = run->next < run->round->nr;
-	more = !rt_stopped() && (fresh || run->nr);
+	more = !rt_stopped() && !run->cause && (fresh || run->nr);
 	if (more) {
 		due = first_due(run);
 		if (fresh && (!run->nr || !(run->turn++ & 1) ||
@@ -135,6 +136,11 @@ static void note(struct run *run, unsigned int at, int err)
 	run->round->errors[at] = err;
 	progress.done = ++run->done;
 	run->failed += !!err;
+	/* The source ends the call */
+	if (err == -ECANCELED && !run->cause) {
+		run->cause = strdup(rdmatensor_node_error());
+		__atomic_store_n(&run->cancelled, true, __ATOMIC_RELAXED);
+	}
 	progress.failed = run->failed;
 	if (err && (!run->round->first || at < run->first)) {
 		free(run->round->first);
@@ -224,6 +230,11 @@ int cluster_run(struct rdmatensor_cluster *cluster, struct cluster_round *round)
 	free(threads);
 	if (!begun)
 		return node_fail(-EAGAIN, "cluster: no thread can be made: allow the user more processes (ulimit -u)");
+	if (run.cause) {
+		node_fail(-ECANCELED, "%s", run.cause);
+		free(run.cause);
+		return -ECANCELED;
+	}
 	if (run.cancelled)
 		return node_interrupted("cluster", "the call");
 	return (int)run.failed;

@@ -34,7 +34,8 @@ class _Store:
                                  error=-errno.EIO, onerror=self.failed)
         self.pointer = ffi.new("struct rdmatensor_cluster_store *")
         self.pointer.set, self.pointer.get = self._set, self._get
-        self.error: BaseException | None = None
+        self.error: Exception | None = None
+        self.interrupt: BaseException | None = None
 
     def set(self, _arg: Any, key: Any, value: Any) -> int:
         key = ffi.string(key).decode()
@@ -60,8 +61,11 @@ class _Store:
 
     def failed(self, _kind: Any, error: BaseException, _traceback: Any) -> int:
         """For the exception of the call that it fails; what is no error, as Ctrl-C, ends that at once"""
-        self.error = error
-        return -errno.EIO if isinstance(error, Exception) else -errno.ECANCELED
+        if isinstance(error, Exception):
+            self.error = error
+            return -errno.EIO
+        self.interrupt = error
+        return -errno.ECANCELED
 
 
 def _torch_store(rank: int, size: int, timeout: float | None) -> Any:
@@ -215,22 +219,16 @@ class Cluster:
         if self._progress is not None:
             self._progress(_STAGES[progress.stage], progress.done, progress.total, progress.failed)
 
-    def _take_store_error(self) -> Exception | None:
-        """What the store has raised. What is no error, as KeyboardInterrupt, is raised as it is"""
-        if self._store is None:
-            return None
-        error, self._store.error = self._store.error, None
-        if error is None or isinstance(error, Exception):
-            return error
-        raise error
-
     def _because(self, error: OSError) -> OSError:
-        """With what the store has raised, if it is of that"""
-        if error.errno not in (errno.EIO, errno.ECANCELED):
+        """With what the store has raised, if it is of that. What is no error, as KeyboardInterrupt, is raised"""
+        store = self._store
+        if store is None:
             return error
-        cause = self._take_store_error()
-        if cause is not None:
-            error.__cause__ = cause
+        if error.errno == errno.ECANCELED and store.interrupt is not None:
+            interrupt, store.interrupt = store.interrupt, None
+            raise interrupt
+        if error.errno == errno.EIO and store.error is not None:
+            error.__cause__, store.error = store.error, None
         return error
 
     def _live(self) -> _ClusterHandle:
@@ -349,7 +347,8 @@ class Cluster:
             if bad < 0:
                 self._once(bad)
             # Of a pair: it is in the matrix
-            self._take_store_error()
+            if self._store is not None:
+                self._store.error = None
             text = lib.rdmatensor_cluster_matrix(handle.cluster, pointer, size)
             if text == ffi.NULL:
                 raise MemoryError(_said())
