@@ -675,7 +675,8 @@ def test_a_store_that_is_interrupted_in_a_check(join, in_threads):
     ends = collect(in_threads, 2, lambda rank: clusters[rank].check())
     assert all(isinstance(end, SystemExit) for end in ends), ends
     store.leaves = False
-    assert all(cluster._store.error is None for cluster in clusters)
+    assert all(cluster._store.error is None and cluster._store.interrupt is None
+               for cluster in clusters)
 
 
 def test_refresh_beside_a_check(join, in_threads):

@@ -1054,6 +1054,16 @@ static int get_said(void *arg, const char *key, char *value, size_t room)
 	return 0;
 }
 
+/* In place of what the store has. Return: the former one */
+static struct rdmatensor_cluster_store say_instead(struct said *said)
+{
+	struct rdmatensor_cluster_store former = cluster->store;
+
+	cluster->store.get = get_said;
+	cluster->store.arg = said;
+	return former;
+}
+
 /* Who has come where it was, or hangs there, or waits for it there, does not keep a get from where it is */
 static void test_has_moved(void **state)
 {
@@ -1084,10 +1094,7 @@ static void test_has_moved(void **state)
 
 	/* It is said to be where it was, until it says itself where it is */
 	one = meet(2000);
-	former = cluster->store;
-	cluster->store = (struct rdmatensor_cluster_store) {
-		.set = former.set, .get = get_said, .arg = &said,
-	};
+	former = say_instead(&said);
 	fake.stranger = 2;
 	assert_int_equal(get_w(NULL), -ECONNRESET);
 	assert_int_equal(get_w(NULL), 0);
@@ -1147,10 +1154,7 @@ static void test_has_left(void **state)
 
 	/* The channel of the get goes down, and then, when it has just left, that of its proof */
 	one = meet(60000);
-	former = cluster->store;
-	cluster->store = (struct rdmatensor_cluster_store) {
-		.set = former.set, .get = get_said, .arg = &said,
-	};
+	former = say_instead(&said);
 	fake.fetches_each = 1;
 	fake.absent = 2;
 	fake.connects_until = fake.connects + 1;

@@ -143,7 +143,7 @@ static int have_missing(struct rdmatensor_cluster *cluster, const struct check *
 		if (check->found[i] || is_missing(check, check->others[i]))
 			continue;
 		err = get(cluster, check, check->others[i], "table", table, all, check->end_ns);
-		if (err == -EINTR || err == -ECANCELED)
+		if (cluster_ends_call(err))
 			break;
 		if (err)
 			continue;
@@ -156,7 +156,7 @@ static int have_missing(struct rdmatensor_cluster *cluster, const struct check *
 		}
 	}
 	free(table);
-	return err == -EINTR || err == -ECANCELED ? err : 0;
+	return cluster_ends_call(err) ? err : 0;
 }
 
 /* Until those that this rank has reached, and that have reached it, have all they want */

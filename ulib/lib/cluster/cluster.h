@@ -198,6 +198,8 @@ int cluster_store_lookup(struct rdmatensor_cluster *cluster, unsigned int rank,
 			 uint64_t deadline_ns, char address[ADDRESS_ROOM]);
 int cluster_store_leave(struct rdmatensor_cluster *cluster);
 
+/* Of what a call does for one rank: it ends the call for all */
+bool cluster_ends_call(int err);
 /* When a call that begins now ends; 0: never */
 uint64_t cluster_deadline(const struct rdmatensor_cluster *cluster);
 /* The earlier one of two, of which 0 is never */

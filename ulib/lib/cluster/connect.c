@@ -29,6 +29,11 @@
 #define WHO_MS 1000
 #define PREFIX "rdmatensor.cluster."
 
+bool cluster_ends_call(int err)
+{
+	return err == -EINTR || err == -ECANCELED;
+}
+
 uint64_t cluster_deadline(const struct rdmatensor_cluster *cluster)
 {
 	return node_deadline(cluster->node);
@@ -185,7 +190,7 @@ static int look_up(struct rdmatensor_cluster *cluster, unsigned int rank, uint64
 /* The source has failed: it has not said anything of a rank, and has not ended the call */
 static bool may_do_without(int err)
 {
-	return err != -EAGAIN && err != -ENOTUNIQ && err != -EINTR && err != -ECANCELED;
+	return err != -EAGAIN && err != -ENOTUNIQ && !cluster_ends_call(err);
 }
 
 /* As cluster_locate(), at this moment; or CLUSTER_LATER: nobody knows yet. @anew: what is known may be wrong */
