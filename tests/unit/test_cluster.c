@@ -1321,6 +1321,7 @@ static void test_silent_proofs(void **state)
 	unsigned int i, ranks[4];
 	uint32_t channel;
 	char address[ADDRESS_ROOM];
+	struct cluster_place place;
 	uint64_t begun;
 
 	(void)state;
@@ -1347,6 +1348,16 @@ static void test_silent_proofs(void **state)
 	begun = rdmatensor_now_ns();
 	cluster_await_quietly(cluster, ranks, NR(ranks), "past", 1, rdmatensor_deadline_ms(10000));
 	assert_true(is_soon(begun));
+	/* The first takes its share, and the others prove who they are */
+	fake.stranger = 2;
+	fake.silent = true;
+	begun = rdmatensor_now_ns();
+	cluster_await_quietly(cluster, ranks, NR(ranks), "past", 1, rdmatensor_deadline_ms(3000));
+	assert_true(is_soon(begun));
+	for (i = 1; i < NR(all); i++) {
+		assert_true(cluster_member_reached(cluster, i, &place));
+		assert_int_equal(place.channel == node_channel(cluster->node, place.address), i > 1);
+	}
 	fake.stranger = 0;
 	for (i = 1; i < NR(all); i++)
 		part(all[i]);
@@ -1421,6 +1432,48 @@ static void test_round(void **state)
 	free(round.first);
 	round.nr = 0;
 	assert_int_equal(cluster_run(&fits, &round), 0);
+}
+
+static int be_ended(struct rdmatensor_cluster *of, unsigned int rank, bool again, void *arg)
+{
+	const uint64_t *deadline_ns = arg;
+
+	(void)of;
+	if (rank == 5 && again)
+		return node_fail(-ECANCELED, "the store of rank 5 has ended it");
+	if (rdmatensor_now_ns() >= *deadline_ns)
+		return node_fail(-ETIMEDOUT, "rank %u was waited for", rank);
+	return CLUSTER_LATER;
+}
+
+/* What a source ends the call by is not one rank's: nobody else is waited for, nor begun */
+static void test_round_ended(void **state)
+{
+	struct rdmatensor_cluster fits = {
+		.lock = PTHREAD_MUTEX_INITIALIZER, .telling = PTHREAD_MUTEX_INITIALIZER,
+		.options = { .connects = 4 },
+	};
+	static const unsigned int flags[] = { 0, RDMATENSOR_CLUSTER_INTERRUPTIBLE };
+	unsigned int ranks[8], i;
+	int errors[8];
+	uint64_t begun, deadline_ns;
+	struct cluster_round round = {
+		.work = be_ended, .ranks = ranks, .nr = 8, .errors = errors, .arg = &deadline_ns,
+		.stage = RDMATENSOR_CLUSTER_CONNECTING,
+	};
+
+	(void)state;
+	for (i = 0; i < 8; i++)
+		ranks[i] = i;
+	for (i = 0; i < NR(flags); i++) {
+		fits.options.flags = flags[i];
+		begun = rdmatensor_now_ns();
+		deadline_ns = begun + UINT64_C(20000000000);
+		assert_int_equal(cluster_run(&fits, &round), -ECANCELED);
+		assert_string_equal(rdmatensor_node_error(), "the store of rank 5 has ended it");
+		assert_true(rdmatensor_now_ns() - begun < UINT64_C(10000000000));
+		free(round.first);
+	}
 }
 
 /* Ranks that are not there before all others are, and one of them never */
@@ -1702,6 +1755,49 @@ static void test_check_by_others(void **state)
 	assert_null(rdmatensor_cluster_matrix(cluster, errors, 3));
 	assert_contains(rdmatensor_node_error(), "there are 1 ranks, and it is of 3");
 	assert_int_equal(rdmatensor_cluster_barrier(cluster), 0);
+	close_cluster();
+}
+
+/* It says where rank 1 is so often, and then ends what asks; of others it says nothing */
+static int get_or_end(void *arg, const char *key, char *value, size_t room)
+{
+	int *times = arg;
+
+	if (!strstr(key, "rank.1"))
+		return -ENOENT;
+	if (!*times)
+		return -ECANCELED;
+	--*times;
+	snprintf(value, room, "10.0.0.2:18521");
+	return 0;
+}
+
+/* In a check's last part, when all rows are there that can be had: the channel is lost, and the store ends it */
+static void test_check_ended(void **state)
+{
+	struct rdmatensor_cluster *one = join(1, 3, 50);
+	int row_one[3] = { 0, 0, -ETIMEDOUT }, table[9] = { 0 }, errors[9], times = 1;
+	struct rdmatensor_cluster_store former;
+
+	(void)state;
+	cluster = join(0, 3, 1000);
+	offer_numbers(one, "row", row_one, 3);
+	offer_numbers(one, "table", table, 9);
+	cluster_offer_token(one, "checked", 1);
+	former = cluster->store;
+	cluster->store.get = get_or_end;
+	cluster->store.arg = &times;
+	/* hello, whole, row, and this is the table */
+	fake.fetches_until_down = 4;
+	assert_int_equal(rdmatensor_cluster_check(cluster, errors, 3), -ECANCELED);
+	assert_contains(rdmatensor_node_error(), "rank.1");
+	assert_int_equal(times, 0);
+	assert_int_equal(fake.connects_to[2], 1);
+	/* The row had come before */
+	assert_int_equal(errors[5], -ETIMEDOUT);
+	assert_int_equal(errors[6], -ENODATA);
+	cluster->store = former;
+	rdmatensor_cluster_close(one);
 	close_cluster();
 }
 
@@ -2023,12 +2119,14 @@ int main(void)
 		TEST(test_down_while_probing),
 		TEST(test_silent_proofs),
 		TEST(test_round),
+		TEST(test_round_ended),
 		TEST(test_absent),
 		TEST(test_silent),
 		TEST(test_pace),
 		TEST(test_interrupted),
 		TEST(test_check),
 		TEST(test_check_by_others),
+		TEST(test_check_ended),
 		TEST(test_large_matrix),
 		TEST(test_barrier),
 		TEST(test_wrong_bytes),
