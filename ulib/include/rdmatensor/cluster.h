@@ -333,6 +333,7 @@ int rdmatensor_cluster_list(struct rdmatensor_cluster *cluster, unsigned int ran
  *
  * Collective. When it returns 0 all ranks have called it, and any may close its cluster. Each rank
  * connects to twice as many others as the number of ranks has binary digits, and not to all.
+ * With a rank that was started again it says nothing: that one's may return at once.
  *
  * Return: 0; an error, and the line names the rank that did not come.
  */
