@@ -501,6 +501,47 @@ def test_comes_back_elsewhere_in_the_midst_of_a_get(join):
     assert peer.get("w", step=1).sum() == cluster[1].get("w", step=1).sum() == 8
 
 
+def test_many_threads_while_it_moves(join, in_threads):
+    """Each get is of one life of the rank, and no life that is over is got from by a get begun after the next
+    was met; beside bulk on the same channel"""
+    store, lives, over = Grave(), 4, threading.Event()
+    cluster = join(0, 2, store, timeout=200)
+
+    def live(life):
+        other = join(1, 2, store)
+        other.node["w"] = np.full(4, life)
+        other.node["bulk"] = np.full(BULK, life)
+        return other
+
+    def get(nr):
+        peer, last, count = cluster[1], 0, 0
+        while not over.is_set():
+            try:
+                array = peer["w" if nr else "bulk"]
+            except ConnectionResetError as error:
+                assert "has come back at another address" in str(error)
+                continue
+            assert array.min() == array.max() >= last
+            last, count = array.max(), count + 1
+        return count, last
+
+    ends, other = [], live(1)
+    gets = threading.Thread(target=lambda: ends.extend(collect(in_threads, 8, get)))
+    gets.start()
+    for life in range(1, lives + 1):
+        served = other.node.stats()["served"]
+        while other.node.stats()["served"] < served + 40:
+            assert gets.is_alive()
+        if life < lives:
+            other.close()
+            other = live(life + 1)
+    over.set()
+    gets.join()
+    print("#", ends)
+    assert all(isinstance(end, tuple) and end[0] for end in ends), ends
+    assert max(last for _, last in ends) == lives
+
+
 @pytest.mark.parametrize("leaves", [False, True])
 def test_another_worker_comes_where_it_was(join, leaves):
     """A rank that has moved is found by a short get, and that it has left is told by one"""

@@ -333,7 +333,7 @@ int rdmatensor_cluster_list(struct rdmatensor_cluster *cluster, unsigned int ran
  *
  * Collective. When it returns 0 all ranks have called it, and any may close its cluster. Each rank
  * connects to twice as many others as the number of ranks has binary digits, and not to all.
- * With a rank that was started again it says nothing: that one's may return at once.
+ * Where a rank was started again 0 proves nothing: its own call may return at once.
  *
  * Return: 0; an error, and the line names the rank that did not come.
  */
@@ -350,6 +350,7 @@ int rdmatensor_cluster_barrier(struct rdmatensor_cluster *cluster);
  * Collective. Each rank tries all others, and has from them what they found: of one that it does
  * not reach by those that do. A rank that does not answer is given up after half of the timeout, so
  * the call ends within the timeout, and all ranks have to call it within a quarter of that.
+ * A rank that was started again may have the former matrix.
  *
  * Return: how many pairs do not work, or are not known to; a negative errno: the call itself
  * failed; -ESTALE: there is another number of ranks.
