@@ -554,6 +554,12 @@ static bool lacks(const struct fake_context *ctx, const struct rdmatensor_op *op
 	return true;
 }
 
+static bool has_failed(const struct rdmatensor_op *op)
+{
+	return fake.failed && memmem((void *)(uintptr_t)op->name_uptr, op->name_len, fake.failed,
+				     strlen(fake.failed));
+}
+
 /* What a fetch of another tensor has, which is published as the one that found no room ends */
 static bool is_crowded(const struct rdmatensor_op *op, struct rdmatensor_cqe *cqe)
 {
@@ -623,7 +629,10 @@ static int end_fetch(struct fake_context *ctx, const struct rdmatensor_op *op)
 		cqe.result = wait_in_vain(op->deadline_ns);
 	else if (lacks(ctx, op))
 		cqe.result = -ETIMEDOUT;
-	else if (pub && !strange && (is_index(op) || fake.other_type || op->channel != fake.empty_channel))
+	else if (has_failed(op))
+		cqe.result = -ECANCELED;
+	else if (pub && !strange && (is_index(op) || fake.other_type || !fake.empty_channel ||
+				     op->channel != fake.empty_channel))
 		copy(ctx, pub, op, &cqe);
 	else
 		cqe.result = op->flags & RDMATENSOR_OP_NOWAIT ? -ENOENT : -ETIMEDOUT;

@@ -78,6 +78,8 @@ extern struct fake {
 	/* The worker at an address that ends in this byte has not the tensor of that name, once */
 	uint8_t lacking_worker;
 	const char *lacking;
+	/* Tensors with this in their names were failed with -ECANCELED; NULL: none */
+	const char *failed;
 	/*
 	 * The worker at an address that ends in this byte has nothing, and what is asked of it lasts until its
 	 * deadline, if it is silent also with NOWAIT, and a list; 0: nobody is such a one, FAKE_EVERYBODY

@@ -1772,6 +1772,20 @@ static int get_or_end(void *arg, const char *key, char *value, size_t room)
 	return 0;
 }
 
+/* Numbers that this cluster offers of its check of a step. Return: as rdmatensor_get_many() */
+static int get_offered(const char *kind, int64_t step, int *numbers, size_t nr)
+{
+	struct rdmatensor_tensor tensor = {
+		.data = numbers, .bytes = nr * sizeof(*numbers), .step = step,
+		.flags = RDMATENSOR_TENSOR_NOWAIT,
+	};
+	char token[TOKEN_ROOM];
+	const char *name = token;
+
+	cluster_call_token(cluster, kind, cluster->rank, token);
+	return rdmatensor_get_many(cluster->node, "", &name, &tensor, 1);
+}
+
 /* In a check's last part, when all rows are there that can be had: the channel is lost, and the store ends it */
 static void test_check_ended(void **state)
 {
@@ -1796,7 +1810,94 @@ static void test_check_ended(void **state)
 	/* The row had come before */
 	assert_int_equal(errors[5], -ETIMEDOUT);
 	assert_int_equal(errors[6], -ENODATA);
+	/* Nobody waits for this rank */
+	assert_int_equal(get_offered("row", 1, row_one, 3), 0);
+	assert_int_equal(row_one[1], 0);
+	assert_int_equal(get_offered("table", 1, table, 9), 0);
+	assert_int_equal(table[5], -ETIMEDOUT);
+	assert_int_equal(get_offered("checked", 1, NULL, 0), 0);
 	cluster->store = former;
+	rdmatensor_cluster_close(one);
+	close_cluster();
+}
+
+/*
+ * What a peer's tensor has failed with, or its aborted step, is not what the source ends a call with: of that
+ * pair it is the error, and the other ranks are gone on with
+ */
+static void fail_tensor(const char *name, int err)
+{
+	struct rdmatensor_cluster *one = join(1, 3, 50), *two = join(2, 3, 50);
+	int row[3] = { 0 }, table[9] = { 0 }, errors[9];
+
+	cluster = join(0, 3, 1000);
+	cluster->options.connects = 1;
+	offer_numbers(one, "row", row, 3);
+	offer_numbers(two, "row", row, 3);
+	offer_numbers(two, "table", table, 9);
+	cluster_offer_token(one, "checked", 1);
+	cluster_offer_token(two, "checked", 1);
+	fake.failed = name;
+	assert_int_equal(rdmatensor_cluster_connect(cluster, NULL, 0), err);
+	assert_int_equal(rdmatensor_node_error()[0] != '\0', err != 0);
+	assert_int_equal(fake.connects_to[3], 1);
+	assert_int_equal(rdmatensor_cluster_check(cluster, errors, 3), !!err);
+	assert_int_equal(errors[1], err);
+	assert_int_equal(errors[2] | errors[3] | errors[5], 0);
+	assert_int_equal(errors[6] | errors[7], 0);
+	rdmatensor_cluster_close(one);
+	rdmatensor_cluster_close(two);
+	close_cluster();
+	fake_reset();
+}
+
+static void test_peer_fails(void **state)
+{
+	(void)state;
+	/* In the first part, and a rank's row, which another one has */
+	fail_tensor(".hello.1", -EREMOTEIO);
+	fail_tensor(".row.3.1", 0);
+	fail_tensor(".table.3.1", 0);
+}
+
+/* Who ends a check early, in whichever part, keeps nobody: what it has is there, and nothing of long ago */
+static void test_check_says_what_it_has(void **state)
+{
+	struct rdmatensor_cluster *one = join(1, 3, 50);
+	int row_one[3] = { 0 }, row[3], table[9], times = 0;
+	struct rdmatensor_cluster_store former;
+	int64_t step;
+
+	(void)state;
+	cluster = join(0, 3, 1000);
+	offer_numbers(one, "row", row_one, 3);
+	former = cluster->store;
+	cluster->store.get = get_or_end;
+	cluster->store.arg = &times;
+	/* The first part: nothing is known */
+	for (step = 1; step < 4; step++) {
+		assert_int_equal(rdmatensor_cluster_check(cluster, table, 3), -ECANCELED);
+		assert_contains(rdmatensor_node_error(), "rank.1");
+		assert_int_equal(get_offered("row", step, row, 3), 0);
+		assert_int_equal(row[0], 0);
+		assert_int_equal(row[1], -ENODATA);
+		assert_int_equal(row[2], -ENODATA);
+		assert_int_equal(get_offered("table", step, table, 9), 0);
+		assert_int_equal(get_offered("checked", step, NULL, 0), 0);
+	}
+	assert_int_equal(get_offered("row", 2, row, 3), 0);
+	assert_int_equal(get_offered("row", 1, row, 3), -ENOENT);
+	assert_int_equal(get_offered("table", 1, table, 9), -ENOENT);
+	assert_int_equal(get_offered("checked", 1, NULL, 0), -ENOENT);
+	/* The next one that does not end early leaves nothing but its own */
+	cluster->store = former;
+	assert_in_range(rdmatensor_cluster_check(cluster, table, 3), 1, 6);
+	for (step = 2; step < 4; step++) {
+		assert_int_equal(get_offered("row", step, row, 3), -ENOENT);
+		assert_int_equal(get_offered("table", step, table, 9), -ENOENT);
+		assert_int_equal(get_offered("checked", step, NULL, 0), -ENOENT);
+	}
+	assert_int_equal(get_offered("row", 4, row, 3), 0);
 	rdmatensor_cluster_close(one);
 	close_cluster();
 }
@@ -2127,6 +2228,8 @@ int main(void)
 		TEST(test_check),
 		TEST(test_check_by_others),
 		TEST(test_check_ended),
+		TEST(test_peer_fails),
+		TEST(test_check_says_what_it_has),
 		TEST(test_large_matrix),
 		TEST(test_barrier),
 		TEST(test_wrong_bytes),

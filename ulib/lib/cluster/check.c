@@ -6,7 +6,7 @@
  * are still at it, as they may want its row or its table.
  *
  * Half of the time is for trying others, a quarter for rows. A rank that does not answer keeps
- * nobody longer than that.
+ * nobody longer than that, and one whose check ends early nobody at all: it offers what it has.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,6 +21,8 @@
  * @others: all ranks but the own one
  * @found: of each of these, what trying it has ended with
  * @errors: the table
+ * @row_said: the own row is offered
+ * @table_said: the table is
  * @try_ns: until when others are tried
  * @row_ns: until when rows are waited for
  * @end_ns: of all
@@ -31,6 +33,8 @@ struct check {
 	unsigned int *others;
 	int *found;
 	int *errors;
+	bool row_said;
+	bool table_said;
 	uint64_t try_ns;
 	uint64_t row_ns;
 	uint64_t end_ns;
@@ -57,12 +61,57 @@ static int offer(struct rdmatensor_cluster *cluster, const struct check *check, 
 	return rdmatensor_offer(cluster->node, name, &tensor);
 }
 
+static int *row_of(const struct check *check, unsigned int rank)
+{
+	return check->errors + (size_t)rank * check->size;
+}
+
+static int offer_row(struct rdmatensor_cluster *cluster, struct check *check)
+{
+	check->row_said = true;
+	return offer(cluster, check, "row", row_of(check, cluster->rank), check->size);
+}
+
+static int offer_table(struct rdmatensor_cluster *cluster, struct check *check)
+{
+	check->table_said = true;
+	return offer(cluster, check, "table", check->errors, (size_t)check->size * check->size);
+}
+
 static void withdraw(struct rdmatensor_cluster *cluster, const char *kind, int64_t step)
 {
 	char name[TOKEN_ROOM];
 
 	cluster_call_token(cluster, kind, cluster->rank, name);
 	rdmatensor_withdraw_offer(cluster->node, name, step);
+}
+
+/* What nobody needs any more who has come to that check; it is no error if there is nothing of it */
+static void withdraw_all(struct rdmatensor_cluster *cluster, int64_t step)
+{
+	withdraw(cluster, "row", step);
+	withdraw(cluster, "table", step);
+	withdraw(cluster, "checked", step);
+}
+
+/*
+ * The call's line stays. What is not known is not found out any more, and is offered as such. Of the former
+ * check a slower rank may want something, if that one has ended early here too
+ */
+static void end_early(struct rdmatensor_cluster *cluster, struct check *check)
+{
+	char *line = strdup(rdmatensor_node_error());
+
+	if (!check->row_said)
+		offer_row(cluster, check);
+	if (!check->table_said)
+		offer_table(cluster, check);
+	cluster_offer_token(cluster, "checked", check->step);
+	withdraw_all(cluster, check->step - 2);
+	node_clear_error();
+	if (line)
+		node_fail(0, "%s", line);
+	free(line);
 }
 
 static int get(struct rdmatensor_cluster *cluster, const struct check *check, unsigned int rank,
@@ -81,11 +130,6 @@ static int get(struct rdmatensor_cluster *cluster, const struct check *check, un
 		err = node_fail(-EPROTO, "cluster: %s knows another number of ranks: start all with the same ones",
 				cluster_said(cluster, rank, said));
 	return err;
-}
-
-static int *row_of(const struct check *check, unsigned int rank)
-{
-	return check->errors + (size_t)rank * check->size;
 }
 
 static void forget_row(const struct check *check, unsigned int rank)
@@ -196,19 +240,21 @@ static int run(struct rdmatensor_cluster *cluster, struct check *check)
 		if (!check->found[i])
 			reached[rows.nr++] = check->others[i];
 	}
-	err = offer(cluster, check, "row", row, check->size);
+	err = offer_row(cluster, check);
 	if (!err)
 		err = cluster_run(cluster, &rows);
 	free(rows.first);
 	if (err < 0)
 		goto out;
-	err = offer(cluster, check, "table", check->errors, (size_t)check->size * check->size);
+	err = offer_table(cluster, check);
 	if (err)
 		goto out;
 	err = have_missing(cluster, check);
 	if (!err)
 		await_others(cluster, check);
 out:
+	if (err < 0)
+		end_early(cluster, check);
 	free(ends);
 	free(reached);
 	return err;
@@ -251,9 +297,8 @@ int rdmatensor_cluster_check(struct rdmatensor_cluster *cluster, int *errors, un
 	free(check.others);
 	if (err)
 		return err;
-	withdraw(cluster, "row", check.step - 1);
-	withdraw(cluster, "table", check.step - 1);
-	withdraw(cluster, "checked", check.step - 1);
+	withdraw_all(cluster, check.step - 1);
+	withdraw_all(cluster, check.step - 2);
 	node_clear_error();
 	for (nr = 0, i = 0; i < all; i++)
 		nr += !!errors[i];

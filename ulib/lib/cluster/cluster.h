@@ -264,7 +264,7 @@ struct cluster_round {
  */
 int cluster_run(struct rdmatensor_cluster *cluster, struct cluster_round *round);
 
-/* Tells how far a round is; its last call has @done == @total */
+/* Tells how far a round is; its last call has @done == @total, unless the round was ended */
 void cluster_tell(struct rdmatensor_cluster *cluster,
 		  const struct rdmatensor_cluster_progress *progress);
 

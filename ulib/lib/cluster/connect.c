@@ -144,6 +144,15 @@ static void ask_by_any(const struct asked *asked)
 	rdmatensor_node_until(asked->until_before);
 }
 
+/*
+ * What a peer answers with ends no call for other ranks: -ECANCELED is its own, of an aborted step or a
+ * tensor that has failed with it
+ */
+static int answered(int err)
+{
+	return err == -ECANCELED ? -EREMOTEIO : err;
+}
+
 /* Before the line of the node's */
 static int fail(struct rdmatensor_cluster *cluster, unsigned int rank, int err, const char *more)
 {
@@ -329,7 +338,7 @@ static int probe(struct rdmatensor_cluster *cluster, unsigned int rank,
 	err = rdmatensor_get_many(cluster->node, place->address, &name, &tensor, 1);
 	ask_by_any(&asked);
 	if (err)
-		return err;
+		return answered(err);
 	fill(expected, bytes, rank);
 	if (tensor.bytes != bytes || memcmp(got, expected, bytes))
 		return node_fail(-EBADMSG, "%" PRIu64 " bytes came, and not the %zu that it has sent: do not use this path before you know why (RDMATENSOR_VALIDATE=1 checks all that comes)",
@@ -494,12 +503,14 @@ static int be_sure(struct rdmatensor_cluster *cluster, unsigned int rank, uint64
  * @cluster: the cluster
  * @rank: the rank
  * @place: where it has proven who it is, and by which channel
+ * @begun: the node was called, and has set all errors
  */
 struct asking {
 	struct node_guard guard;
 	struct rdmatensor_cluster *cluster;
 	unsigned int rank;
 	struct cluster_place place;
+	bool begun;
 };
 
 /* The channel has gone down, or another thread has made the next one */
@@ -563,34 +574,32 @@ static int have_list(struct rdmatensor_node *node, const char *peer, const struc
 	return rdmatensor_list(node, peer, wanted->prefix, wanted->list, wanted->bytes);
 }
 
-/* Until the deadline, of that rank and nobody else. *@begun: @have was called, and has set all errors */
-static int ask(struct rdmatensor_cluster *cluster, unsigned int rank, uint64_t deadline_ns,
+/* Until the deadline, of that rank and nobody else. @asking: out: how far it came */
+static int ask(struct asking *asking, struct rdmatensor_cluster *cluster, unsigned int rank,
+	       uint64_t deadline_ns,
 	       int (*have)(struct rdmatensor_node *node, const char *peer,
 			   const struct wanted *wanted),
-	       const struct wanted *wanted, bool *begun)
+	       const struct wanted *wanted)
 {
-	struct asking asking = {
-		.guard.prove = prove, .cluster = cluster, .rank = rank,
-	};
 	struct node_guard *former = NULL;
 	uint64_t former_ns;
 	int err = 0;
 
-	*begun = false;
+	*asking = (struct asking) { .guard.prove = prove, .cluster = cluster, .rank = rank };
 	if (rank != cluster->rank) {
-		err = be_sure(cluster, rank, deadline_ns, &asking.place);
+		err = be_sure(cluster, rank, deadline_ns, &asking->place);
 		if (err)
 			return err;
-		former = node_guard(&asking.guard);
+		former = node_guard(&asking->guard);
 	}
-	*begun = true;
+	asking->begun = true;
 	former_ns = rdmatensor_node_until(deadline_ns ? deadline_ns : UINT64_MAX);
-	err = have(cluster->node, asking.place.address, wanted);
+	err = have(cluster->node, asking->place.address, wanted);
 	rdmatensor_node_until(former_ns);
 	if (rank != cluster->rank)
 		node_guard(former);
 	/* The guard has said all that there is to be said */
-	if (err && err != -EINTR && !asking.guard.err)
+	if (err && err != -EINTR && !asking->guard.err)
 		fail(cluster, rank, err, "");
 	return err;
 }
@@ -599,9 +608,10 @@ int cluster_get(struct rdmatensor_cluster *cluster, unsigned int rank, const cha
 		struct rdmatensor_tensor *tensors, unsigned int nr, uint64_t deadline_ns)
 {
 	struct wanted wanted = { .names = names, .tensors = tensors, .nr = nr };
-	bool begun;
+	struct asking asking;
+	int err = ask(&asking, cluster, rank, deadline_ns, have_each, &wanted);
 
-	return ask(cluster, rank, deadline_ns, have_each, &wanted, &begun);
+	return asking.begun && !asking.guard.err ? answered(err) : err;
 }
 
 /* As ask(), by the cluster's deadline */
@@ -610,15 +620,15 @@ static int ask_of(struct rdmatensor_cluster *cluster, unsigned int rank,
 			      const struct wanted *wanted),
 		  const struct wanted *wanted)
 {
-	bool begun = false;
+	struct asking asking = { .begun = false };
 	unsigned int i;
 	int err;
 
 	node_clear_error();
 	err = cluster_has(cluster, rank);
 	if (!err)
-		err = ask(cluster, rank, cluster_deadline(cluster), have, wanted, &begun);
-	for (i = 0; !begun && wanted->errors && i < wanted->nr; i++)
+		err = ask(&asking, cluster, rank, cluster_deadline(cluster), have, wanted);
+	for (i = 0; !asking.begun && wanted->errors && i < wanted->nr; i++)
 		wanted->errors[i] = err;
 	return err;
 }

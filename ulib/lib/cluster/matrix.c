@@ -92,7 +92,7 @@ static const char *remedy(int err)
 {
 	switch (err) {
 	case -ENODATA:
-		return "the first has not told: it has died, hangs, or is reached by nobody";
+		return "the first has not told: it has died, hangs, is reached by nobody, or its own check was ended";
 	case -ETIMEDOUT:
 		return "the second hangs, has not opened the cluster, or packets are lost: `rdmatensor doctor ADDRESS` at the first";
 	case -EADDRINUSE:
