@@ -556,8 +556,11 @@ static bool lacks(const struct fake_context *ctx, const struct rdmatensor_op *op
 
 static bool has_failed(const struct rdmatensor_op *op)
 {
-	return fake.failed && memmem((void *)(uintptr_t)op->name_uptr, op->name_len, fake.failed,
-				     strlen(fake.failed));
+	if (!fake.failed || !memmem((void *)(uintptr_t)op->name_uptr, op->name_len, fake.failed,
+				    strlen(fake.failed)))
+		return false;
+	fake.failures++;
+	return true;
 }
 
 /* What a fetch of another tensor has, which is published as the one that found no room ends */

@@ -80,6 +80,8 @@ extern struct fake {
 	const char *lacking;
 	/* Tensors with this in their names were failed with -ECANCELED; NULL: none */
 	const char *failed;
+	/* So often one of those was asked for */
+	unsigned int failures;
 	/*
 	 * The worker at an address that ends in this byte has nothing, and what is asked of it lasts until its
 	 * deadline, if it is silent also with NOWAIT, and a list; 0: nobody is such a one, FAKE_EVERYBODY

@@ -1772,7 +1772,7 @@ static int get_or_end(void *arg, const char *key, char *value, size_t room)
 	return 0;
 }
 
-/* Numbers that this cluster offers of its check of a step. Return: as rdmatensor_get_many() */
+/* Numbers that this cluster offers of its check of a step. Return: their bytes; as rdmatensor_get_many() */
 static int get_offered(const char *kind, int64_t step, int *numbers, size_t nr)
 {
 	struct rdmatensor_tensor tensor = {
@@ -1781,9 +1781,33 @@ static int get_offered(const char *kind, int64_t step, int *numbers, size_t nr)
 	};
 	char token[TOKEN_ROOM];
 	const char *name = token;
+	int err;
 
 	cluster_call_token(cluster, kind, cluster->rank, token);
-	return rdmatensor_get_many(cluster->node, "", &name, &tensor, 1);
+	err = rdmatensor_get_many(cluster->node, "", &name, &tensor, 1);
+	return err ? err : (int)tensor.bytes;
+}
+
+/* Nobody has to wait for this rank: it has offered its row, no table, and that it has checked */
+static void has_ended_early(int64_t step, int to_one, int to_two)
+{
+	int row[3], table[9];
+
+	assert_int_equal(get_offered("row", step, row, 3), sizeof(row));
+	assert_int_equal(row[0], 0);
+	assert_int_equal(row[1], to_one);
+	assert_int_equal(row[2], to_two);
+	assert_int_equal(get_offered("table", step, table, 9), 0);
+	assert_int_equal(get_offered("checked", step, NULL, 0), 0);
+}
+
+static void has_nothing(int64_t step)
+{
+	int row[3], table[9];
+
+	assert_int_equal(get_offered("row", step, row, 3), -ENOENT);
+	assert_int_equal(get_offered("table", step, table, 9), -ENOENT);
+	assert_int_equal(get_offered("checked", step, NULL, 0), -ENOENT);
 }
 
 /* In a check's last part, when all rows are there that can be had: the channel is lost, and the store ends it */
@@ -1810,12 +1834,7 @@ static void test_check_ended(void **state)
 	/* The row had come before */
 	assert_int_equal(errors[5], -ETIMEDOUT);
 	assert_int_equal(errors[6], -ENODATA);
-	/* Nobody waits for this rank */
-	assert_int_equal(get_offered("row", 1, row_one, 3), 0);
-	assert_int_equal(row_one[1], 0);
-	assert_int_equal(get_offered("table", 1, table, 9), 0);
-	assert_int_equal(table[5], -ETIMEDOUT);
-	assert_int_equal(get_offered("checked", 1, NULL, 0), 0);
+	has_ended_early(1, 0, -ETIMEDOUT);
 	cluster->store = former;
 	rdmatensor_cluster_close(one);
 	close_cluster();
@@ -1857,48 +1876,130 @@ static void test_peer_fails(void **state)
 	/* In the first part, and a rank's row, which another one has */
 	fail_tensor(".hello.1", -EREMOTEIO);
 	fail_tensor(".row.3.1", 0);
-	fail_tensor(".table.3.1", 0);
 }
 
-/* Who ends a check early, in whichever part, keeps nobody: what it has is there, and nothing of long ago */
+/* It says where rank 1 is, and ends what asks for rank 2 */
+static int get_one_or_end(void *arg, const char *key, char *value, size_t room)
+{
+	(void)arg;
+	if (!strstr(key, "rank.1"))
+		return -ECANCELED;
+	snprintf(value, room, "10.0.0.2:18521");
+	return 0;
+}
+
+/*
+ * Who ends a check early keeps nobody: what it has is there, however far others are behind, until one has ended
+ * well
+ */
 static void test_check_says_what_it_has(void **state)
 {
 	struct rdmatensor_cluster *one = join(1, 3, 50);
-	int row_one[3] = { 0 }, row[3], table[9], times = 0;
+	int row[3], errors[9], times = 0;
 	struct rdmatensor_cluster_store former;
 	int64_t step;
 
 	(void)state;
 	cluster = join(0, 3, 1000);
-	offer_numbers(one, "row", row_one, 3);
+	cluster->options.connects = 1;
 	former = cluster->store;
+	/* In the first part, when nothing is known */
 	cluster->store.get = get_or_end;
 	cluster->store.arg = &times;
-	/* The first part: nothing is known */
 	for (step = 1; step < 4; step++) {
-		assert_int_equal(rdmatensor_cluster_check(cluster, table, 3), -ECANCELED);
+		assert_int_equal(rdmatensor_cluster_check(cluster, errors, 3), -ECANCELED);
 		assert_contains(rdmatensor_node_error(), "rank.1");
-		assert_int_equal(get_offered("row", step, row, 3), 0);
-		assert_int_equal(row[0], 0);
-		assert_int_equal(row[1], -ENODATA);
-		assert_int_equal(row[2], -ENODATA);
-		assert_int_equal(get_offered("table", step, table, 9), 0);
-		assert_int_equal(get_offered("checked", step, NULL, 0), 0);
 	}
-	assert_int_equal(get_offered("row", 2, row, 3), 0);
-	assert_int_equal(get_offered("row", 1, row, 3), -ENOENT);
-	assert_int_equal(get_offered("table", 1, table, 9), -ENOENT);
-	assert_int_equal(get_offered("checked", 1, NULL, 0), -ENOENT);
-	/* The next one that does not end early leaves nothing but its own */
+	for (step = 1; step < 4; step++)
+		has_ended_early(step, -ENODATA, -ENODATA);
+	/* When one was tried */
+	cluster->store.get = get_one_or_end;
+	assert_int_equal(rdmatensor_cluster_check(cluster, errors, 3), -ECANCELED);
+	assert_contains(rdmatensor_node_error(), "rank.2");
+	has_ended_early(4, 0, -ENODATA);
+	/* In the second part */
+	cluster->store.get = get_or_end;
+	fake.fetches_until_down = 3;
+	assert_int_equal(rdmatensor_cluster_check(cluster, errors, 3), -ECANCELED);
+	assert_contains(rdmatensor_node_error(), "rank.1");
+	has_ended_early(5, 0, -ETIMEDOUT);
+	has_ended_early(1, -ENODATA, -ENODATA);
 	cluster->store = former;
-	assert_in_range(rdmatensor_cluster_check(cluster, table, 3), 1, 6);
-	for (step = 2; step < 4; step++) {
-		assert_int_equal(get_offered("row", step, row, 3), -ENOENT);
-		assert_int_equal(get_offered("table", step, table, 9), -ENOENT);
-		assert_int_equal(get_offered("checked", step, NULL, 0), -ENOENT);
-	}
-	assert_int_equal(get_offered("row", 4, row, 3), 0);
+	assert_in_range(rdmatensor_cluster_check(cluster, errors, 3), 1, 6);
+	for (step = 1; step < 6; step++)
+		has_nothing(step);
+	assert_int_equal(cluster->checks_kept, 6);
+	assert_int_equal(get_offered("row", 6, row, 3), sizeof(row));
+	assert_int_equal(get_offered("table", 6, errors, 9), sizeof(errors));
 	rdmatensor_cluster_close(one);
+	close_cluster();
+}
+
+/* Ranks 1 and 2 of 4, which have not reached rank 3, and what they know of its row */
+static int check_of_four(int *errors, int said_by_one, int said_by_two, const char *failed)
+{
+	struct rdmatensor_cluster *one = join(1, 4, 50), *two = join(2, 4, 50);
+	int row[4] = { 0, 0, 0, -EHOSTUNREACH }, table[16] = { 0 }, i, nr;
+
+	cluster = join(0, 4, 1000);
+	offer_numbers(one, "row", row, 4);
+	offer_numbers(two, "row", row, 4);
+	for (i = 12; i < 16; i++)
+		table[i] = said_by_one;
+	offer_numbers(one, "table", table, 16);
+	for (i = 12; i < 16; i++)
+		table[i] = said_by_two;
+	offer_numbers(two, "table", table, 16);
+	cluster_offer_token(one, "checked", 1);
+	cluster_offer_token(two, "checked", 1);
+	fake.failed = failed;
+	nr = rdmatensor_cluster_check(cluster, errors, 4);
+	rdmatensor_cluster_close(one);
+	rdmatensor_cluster_close(two);
+	close_cluster();
+	return nr;
+}
+
+static void test_check_tables(void **state)
+{
+	int errors[16];
+
+	(void)state;
+	/* The first table knows it, or has failed, or does not know it either: then the second one is asked */
+	assert_int_equal(check_of_four(errors, -EIO, 0, NULL), 6);
+	assert_int_equal(errors[12], -EIO);
+	fake_reset();
+	assert_int_equal(check_of_four(errors, -EIO, -EBADMSG, ".table.4.1"), 6);
+	assert_int_equal(fake.failures, 1);
+	assert_int_equal(errors[12], -EBADMSG);
+	fake_reset();
+	assert_int_equal(check_of_four(errors, -ENODATA, -EIO, NULL), 6);
+	assert_int_equal(errors[12], -EIO);
+	fake_reset();
+	assert_int_equal(check_of_four(errors, -ENODATA, -ENODATA, NULL), 6);
+	assert_int_equal(errors[12], -ENODATA);
+	fake_reset();
+}
+
+/* Who tells that it does not know its own row is not asked for at others */
+static void test_check_of_who_knows_nothing(void **state)
+{
+	struct rdmatensor_cluster *one = join(1, 3, 50), *two = join(2, 3, 50);
+	int row_one[3] = { -ENODATA, 0, -ENODATA }, row_two[3] = { 0 }, errors[9];
+
+	(void)state;
+	cluster = join(0, 3, 1000);
+	offer_numbers(one, "row", row_one, 3);
+	offer_numbers(two, "row", row_two, 3);
+	cluster_offer_token(one, "checked", 1);
+	cluster_offer_token(two, "checked", 1);
+	fake.failed = ".table.";
+	assert_int_equal(rdmatensor_cluster_check(cluster, errors, 3), 2);
+	assert_int_equal(errors[3], -ENODATA);
+	assert_int_equal(errors[5], -ENODATA);
+	assert_int_equal(fake.failures, 0);
+	rdmatensor_cluster_close(one);
+	rdmatensor_cluster_close(two);
 	close_cluster();
 }
 
@@ -2230,6 +2331,8 @@ int main(void)
 		TEST(test_check_ended),
 		TEST(test_peer_fails),
 		TEST(test_check_says_what_it_has),
+		TEST(test_check_tables),
+		TEST(test_check_of_who_knows_nothing),
 		TEST(test_large_matrix),
 		TEST(test_barrier),
 		TEST(test_wrong_bytes),

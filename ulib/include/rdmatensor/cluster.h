@@ -260,8 +260,8 @@ int rdmatensor_cluster_address(struct rdmatensor_cluster *cluster, unsigned int 
  *
  * Return: 0; the error of the first that failed, and rdmatensor_node_error() says how many more
  * did: as rdmatensor_cluster_address(); -ETIMEDOUT: it does not answer; -EADDRINUSE: another worker
- * answers at its address; -EREMOTEIO: it has aborted step 0, of which the tensor is by which it is known;
- * as rdmatensor_get().
+ * answers at its address; -EREMOTEIO: it, or this rank, has aborted step 0 with -ECANCELED, of which the tensor
+ * is by which it is known; as rdmatensor_get().
  */
 int rdmatensor_cluster_connect(struct rdmatensor_cluster *cluster, const unsigned int *ranks,
 			       unsigned int nr);
@@ -352,7 +352,7 @@ int rdmatensor_cluster_barrier(struct rdmatensor_cluster *cluster);
  * not reach by those that do. A rank that does not answer is given up after half of the timeout, so
  * the call ends within the timeout, and all ranks have to call it within a quarter of that.
  * If the call fails at a rank, by a signal or its store, the others have from it what it has found by
- * then, and do not wait for it.
+ * then, and do not wait for it as long as it does not close the cluster.
  * A rank that was started again may have the former matrix.
  *
  * Return: how many pairs do not work, or are not known to; a negative errno: the call itself

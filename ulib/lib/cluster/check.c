@@ -6,7 +6,9 @@
  * are still at it, as they may want its row or its table.
  *
  * Half of the time is for trying others, a quarter for rows. A rank that does not answer keeps
- * nobody longer than that, and one whose check ends early nobody at all: it offers what it has.
+ * nobody longer than that. One whose check ends early, which then stays open, keeps nobody: it offers its
+ * row as far as it is known, and no table. What it has offered stays until a later check has ended well, as
+ * others may be as far behind as they like.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,6 +23,7 @@
  * @others: all ranks but the own one
  * @found: of each of these, what trying it has ended with
  * @errors: the table
+ * @told: of each rank, whether the table has its row, from itself or from another one
  * @row_said: the own row is offered
  * @table_said: the table is
  * @try_ns: until when others are tried
@@ -33,6 +36,7 @@ struct check {
 	unsigned int *others;
 	int *found;
 	int *errors;
+	bool *told;
 	bool row_said;
 	bool table_said;
 	uint64_t try_ns;
@@ -68,14 +72,18 @@ static int *row_of(const struct check *check, unsigned int rank)
 
 static int offer_row(struct rdmatensor_cluster *cluster, struct check *check)
 {
-	check->row_said = true;
-	return offer(cluster, check, "row", row_of(check, cluster->rank), check->size);
+	int err = offer(cluster, check, "row", row_of(check, cluster->rank), check->size);
+
+	check->row_said = !err;
+	return err;
 }
 
 static int offer_table(struct rdmatensor_cluster *cluster, struct check *check)
 {
-	check->table_said = true;
-	return offer(cluster, check, "table", check->errors, (size_t)check->size * check->size);
+	int err = offer(cluster, check, "table", check->errors, (size_t)check->size * check->size);
+
+	check->table_said = !err;
+	return err;
 }
 
 static void withdraw(struct rdmatensor_cluster *cluster, const char *kind, int64_t step)
@@ -86,28 +94,46 @@ static void withdraw(struct rdmatensor_cluster *cluster, const char *kind, int64
 	rdmatensor_withdraw_offer(cluster->node, name, step);
 }
 
-/* What nobody needs any more who has come to that check; it is no error if there is nothing of it */
-static void withdraw_all(struct rdmatensor_cluster *cluster, int64_t step)
+/* What nobody needs any more: all have come to this check. Of some there may be nothing */
+static void withdraw_former(struct rdmatensor_cluster *cluster, int64_t step)
 {
-	withdraw(cluster, "row", step);
-	withdraw(cluster, "table", step);
-	withdraw(cluster, "checked", step);
+	int64_t former;
+
+	for (former = cluster->checks_kept; former < step; former++) {
+		withdraw(cluster, "row", former);
+		withdraw(cluster, "table", former);
+		withdraw(cluster, "checked", former);
+	}
+	cluster->checks_kept = step;
+}
+
+/* As far as it is known. What has ended the call says nothing of a pair */
+static void have_own_row(const struct check *check, unsigned int own)
+{
+	unsigned int i;
+
+	for (i = 0; i + 1 < check->size; i++)
+		row_of(check, own)[check->others[i]] =
+			cluster_ends_call(check->found[i]) ? -ENODATA : check->found[i];
 }
 
 /*
- * The call's line stays. What is not known is not found out any more, and is offered as such. Of the former
- * check a slower rank may want something, if that one has ended early here too
+ * The call's line stays. The table is large, others have one, too, and who asks for this one's goes on with an
+ * empty one
  */
 static void end_early(struct rdmatensor_cluster *cluster, struct check *check)
 {
 	char *line = strdup(rdmatensor_node_error());
 
-	if (!check->row_said)
+	if (!check->row_said) {
+		if (check->others && check->found)
+			have_own_row(check, cluster->rank);
 		offer_row(cluster, check);
-	if (!check->table_said)
-		offer_table(cluster, check);
+	}
+	if (check->table_said)
+		withdraw(cluster, "table", check->step);
+	cluster_offer_token(cluster, "table", check->step);
 	cluster_offer_token(cluster, "checked", check->step);
-	withdraw_all(cluster, check->step - 2);
 	node_clear_error();
 	if (line)
 		node_fail(0, "%s", line);
@@ -163,28 +189,35 @@ static int have_row(struct rdmatensor_cluster *cluster, unsigned int rank, bool 
 		forget_row(check, rank);
 	else
 		tidy_row(check, rank);
+	check->told[rank] = !err;
 	return err;
 }
 
-static bool is_missing(const struct check *check, unsigned int rank)
+/* Who has offered the table knows something of that rank's row */
+static bool is_known(const struct check *check, const int *row, unsigned int rank)
 {
-	return row_of(check, rank)[(rank + 1) % check->size] == -ENODATA;
+	unsigned int to;
+
+	for (to = 0; to < check->size; to++)
+		if (to != rank && row[to] != -ENODATA)
+			return true;
+	return false;
 }
 
-/* Rows that a reachable rank has, of ranks that this one has not reached. Return: 0; what ends the call */
+/* Rows that a reachable rank has, of ranks that have not told this one. Return: 0; what ends the call */
 static int have_missing(struct rdmatensor_cluster *cluster, const struct check *check)
 {
 	size_t all = (size_t)check->size * check->size;
-	int *table = malloc(all * sizeof(*table));
+	int *table = malloc(all * sizeof(*table)), *row;
 	unsigned int i, rank, missing;
 	int err = 0;
 
 	for (i = 0; table && i + 1 < check->size; i++) {
 		for (missing = 0, rank = 0; rank < check->size; rank++)
-			missing += is_missing(check, rank);
+			missing += !check->told[rank];
 		if (!missing)
 			break;
-		if (check->found[i] || is_missing(check, check->others[i]))
+		if (check->found[i] || !check->told[check->others[i]])
 			continue;
 		err = get(cluster, check, check->others[i], "table", table, all, check->end_ns);
 		if (cluster_ends_call(err))
@@ -192,11 +225,12 @@ static int have_missing(struct rdmatensor_cluster *cluster, const struct check *
 		if (err)
 			continue;
 		for (rank = 0; rank < check->size; rank++) {
-			if (!is_missing(check, rank))
+			row = table + (size_t)rank * check->size;
+			if (check->told[rank] || !is_known(check, row, rank))
 				continue;
-			memcpy(row_of(check, rank), table + (size_t)rank * check->size,
-			       check->size * sizeof(*table));
+			memcpy(row_of(check, rank), row, check->size * sizeof(*row));
 			tidy_row(check, rank);
+			check->told[rank] = true;
 		}
 	}
 	free(table);
@@ -225,7 +259,7 @@ static int run(struct rdmatensor_cluster *cluster, struct check *check)
 	};
 	unsigned int *reached = calloc(check->size, sizeof(*reached)), i;
 	int *ends = calloc(check->size, sizeof(*ends));
-	int *row = row_of(check, cluster->rank), err;
+	int err;
 	struct cluster_round rows = {
 		.work = have_row, .arg = check, .ranks = reached,
 		.stage = RDMATENSOR_CLUSTER_GATHERING, .errors = ends,
@@ -235,11 +269,10 @@ static int run(struct rdmatensor_cluster *cluster, struct check *check)
 	free(tries.first);
 	if (err < 0)
 		goto out;
-	for (i = 0; i + 1 < check->size; i++) {
-		row[check->others[i]] = check->found[i];
+	have_own_row(check, cluster->rank);
+	for (i = 0; i + 1 < check->size; i++)
 		if (!check->found[i])
 			reached[rows.nr++] = check->others[i];
-	}
 	err = offer_row(cluster, check);
 	if (!err)
 		err = cluster_run(cluster, &rows);
@@ -253,8 +286,6 @@ static int run(struct rdmatensor_cluster *cluster, struct check *check)
 	if (!err)
 		await_others(cluster, check);
 out:
-	if (err < 0)
-		end_early(cluster, check);
 	free(ends);
 	free(reached);
 	return err;
@@ -286,19 +317,28 @@ int rdmatensor_cluster_check(struct rdmatensor_cluster *cluster, int *errors, un
 	share_time(&check, cluster_deadline(cluster));
 	check.others = calloc(check.size, sizeof(*check.others));
 	check.found = calloc(check.size, sizeof(*check.found));
+	check.told = calloc(check.size, sizeof(*check.told));
 	for (nr = 0, rank = 0; rank < size; rank++) {
 		forget_row(&check, rank);
-		if (check.others && rank != cluster->rank)
+		if (check.others && check.found && rank != cluster->rank) {
+			check.found[nr] = -ENODATA;
 			check.others[nr++] = rank;
+		}
 	}
-	err = check.others && check.found ? run(cluster, &check) :
-	      node_fail(-ENOMEM, "cluster: out of memory");
+	if (check.others && check.found && check.told) {
+		check.told[cluster->rank] = true;
+		err = run(cluster, &check);
+	} else {
+		err = node_fail(-ENOMEM, "cluster: out of memory");
+	}
+	if (err)
+		end_early(cluster, &check);
+	free(check.told);
 	free(check.found);
 	free(check.others);
 	if (err)
 		return err;
-	withdraw_all(cluster, check.step - 1);
-	withdraw_all(cluster, check.step - 2);
+	withdraw_former(cluster, check.step);
 	node_clear_error();
 	for (nr = 0, i = 0; i < all; i++)
 		nr += !!errors[i];

@@ -95,7 +95,8 @@ extern const struct cluster_source cluster_pmix, cluster_tf_config, cluster_torc
  * @members: all ranks
  * @source_data: what the source keeps
  * @checks: so many were begun by as many ranks as there are
- * @barriers: the same of these
+ * @checks_kept: from this one on, what was offered in checks is there
+ * @barriers: as @checks, of these
  * @telling: one thread at a time tells progress
  */
 struct rdmatensor_cluster {
@@ -114,6 +115,7 @@ struct rdmatensor_cluster {
 	struct cluster_members members;
 	void *source_data;
 	int64_t checks;
+	int64_t checks_kept;
 	int64_t barriers;
 	pthread_mutex_t telling;
 };

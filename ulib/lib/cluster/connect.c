@@ -145,8 +145,8 @@ static void ask_by_any(const struct asked *asked)
 }
 
 /*
- * What a peer answers with ends no call for other ranks: -ECANCELED is its own, of an aborted step or a
- * tensor that has failed with it
+ * What a tensor has failed with ends no call for other ranks: -ECANCELED is of a step that the peer has
+ * aborted, or this context
  */
 static int answered(int err)
 {

@@ -109,6 +109,8 @@ static const char *remedy(int err)
 		return "what came was not what was sent: do not use that path";
 	case -ENOENT:
 		return "the second has left";
+	case -EREMOTEIO:
+		return "the second, or the first itself, has aborted step 0, by which ranks know each other: abort others";
 	default:
 		return "`rdmatensor doctor ADDRESS` at the first says more";
 	}

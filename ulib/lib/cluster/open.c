@@ -329,6 +329,6 @@ int rdmatensor_cluster_refresh(struct rdmatensor_cluster *cluster)
 		err = cluster->source->refresh(cluster);
 	/* With those that have joined, all begin to count anew */
 	if (!err && rdmatensor_cluster_size(cluster) != before)
-		cluster->checks = cluster->barriers = 0;
+		cluster->checks = cluster->checks_kept = cluster->barriers = 0;
 	return err;
 }
