@@ -1364,6 +1364,33 @@ static void test_silent_proofs(void **state)
 	close_cluster();
 }
 
+/* Who asks again and again for what is not there has no list of all that is there for each time */
+static void test_words_are_rare(void **state)
+{
+	struct rdmatensor_cluster *one = join(1, 2, 10000);
+	struct rdmatensor_tensor tensor;
+	const char *name = "w";
+	unsigned int i;
+
+	(void)state;
+	cluster = join(0, 2, 10000);
+	fake.stranger = 2;
+	fake.silent = true;
+	rdmatensor_node_timeout(cluster->node, 20);
+	for (i = 0; i < 5; i++) {
+		tensor = (struct rdmatensor_tensor) { .bytes = 0 };
+		assert_int_equal(rdmatensor_get_many(cluster->node, "10.0.0.2:18521", &name, &tensor, 1),
+				 -ETIMEDOUT);
+		assert_int_equal(fake.lists, 1);
+	}
+	/* Nor never any more */
+	cluster->node->words_ns = rdmatensor_now_ns();
+	assert_int_equal(rdmatensor_get_many(cluster->node, "10.0.0.2:18521", &name, &tensor, 1),
+			 -ETIMEDOUT);
+	assert_int_equal(fake.lists, 2);
+	no_more(one);
+}
+
 /* Ranks at a time, what is told of them, and in which order */
 static struct {
 	unsigned int now, most, calls, last_done;
@@ -2320,6 +2347,7 @@ int main(void)
 		TEST(test_swapped),
 		TEST(test_down_while_probing),
 		TEST(test_silent_proofs),
+		TEST(test_words_are_rare),
 		TEST(test_round),
 		TEST(test_round_ended),
 		TEST(test_absent),

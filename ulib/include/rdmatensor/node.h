@@ -115,6 +115,9 @@ const char *rdmatensor_node_error(void);
  * rdmatensor_list(), rdmatensor_node_table_open() and rdmatensor_get_rows(), and for
  * rdmatensor_offer_generation(), rdmatensor_withdraw_generation() and rdmatensor_withdraw_offer() that
  * find the completion ring full.
+ *
+ * If a tensor has not come by then, or with RDMATENSOR_TENSOR_NOWAIT is not there, the peer is asked what it
+ * offers of a like name, for up to 250 ms more; and then not again for eight times of what that took.
  */
 void rdmatensor_node_timeout(struct rdmatensor_node *node, int64_t ms);
 

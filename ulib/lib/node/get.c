@@ -57,15 +57,27 @@ struct gets {
 
 /* For words only, so it may not take long */
 #define SIMILAR_MS 250
+/* Then for so many times of what it took nobody is asked again */
+#define SIMILAR_PAUSES 8
 
-/* What may have been meant, to be appended; "" */
+/*
+ * What may have been meant, to be appended; "". All that a peer offers is listed for it, which must not become
+ * what a program spends its time on that asks again and again for what is not there yet
+ */
 static const char *similar(const struct gets *gets, const char *name, char *text, size_t len)
 {
 	size_t at = (size_t)snprintf(text, len, "; ");
+	uint64_t begun = rdmatensor_now_ns(), ended;
+	int nr;
 
-	return rdmatensor_similar(gets->node->rt, gets->channel, name,
-				  rdmatensor_deadline_ms(SIMILAR_MS), text + at, len - at) > 0 ?
-	       text : "";
+	if (begun < __atomic_load_n(&gets->node->words_ns, __ATOMIC_RELAXED))
+		return "";
+	nr = rdmatensor_similar(gets->node->rt, gets->channel, name,
+				rdmatensor_deadline_ms(SIMILAR_MS), text + at, len - at);
+	ended = rdmatensor_now_ns();
+	__atomic_store_n(&gets->node->words_ns, ended + (ended - begun) * SIMILAR_PAUSES,
+			 __ATOMIC_RELAXED);
+	return nr > 0 ? text : "";
 }
 
 static void set_error(const struct want *want, int err)

@@ -117,6 +117,7 @@ struct node_offer {
  * @revealing: one thread at a time makes a generation
  * @timeout_ms: rdmatensor_node_timeout()
  * @interruptible: rdmatensor_node_interruptible()
+ * @words_ns: before that no peer is asked for names that may have been meant
  * @lock: guards what follows
  * @peers: that tensors were got from
  * @sources: memory that is offered
@@ -137,6 +138,7 @@ struct rdmatensor_node {
 	pthread_mutex_t revealing;
 	int64_t timeout_ms;
 	int interruptible;
+	uint64_t words_ns;
 	pthread_mutex_t lock;
 	struct node_peer *peers;
 	struct node_pools sources;
