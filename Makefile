@@ -60,7 +60,7 @@ check-smp-debug:	## the stress and KUnit on two processors with all checks (half
 check-threads:		## many threads on the same handles for SECONDS=600 on each of 6.1, 6.12 and smp-debug, from SEED=
 	tests/threads/long $(FOR) $(if $(SEED),--seed $(SEED))
 
-check-kcsan:		## KUnit, stress and threads (SECONDS=120 each) on a kernel that looks for data races
+check-kcsan:		## KUnit, and stress and threads for SECONDS=600 each, on a kernel that looks for data races
 	tests/threads/kcsan $(FOR)
 
 check-rough:		## each call of each command fails in turn, and it is killed at 50 moments, from SEED=

@@ -20,6 +20,8 @@ int main(int argc, char **argv)
 		return peer_run(argv[2]);
 	if (argc >= 3 && !strcmp(argv[1], "matrix"))
 		return !!matrix_run(argv[2], argv + 3);
+	if (argc >= 2 && !strcmp(argv[1], "knows"))
+		return matrix_knows(argv + 2);
 	if (argc == 3 && !strcmp(argv[1], "sleeps"))
 		return !!sleeps_run(argv[2]);
 	if (argc == 5 && !strcmp(argv[1], "steps"))

@@ -307,6 +307,31 @@ static bool is_wanted(const char *name, char *const *loads)
 	return false;
 }
 
+static bool is_column(const char *name)
+{
+	unsigned int c;
+
+	for (c = 0; c < COLUMNS; c++)
+		if (!strcmp(columns[c].name, name))
+			return true;
+	return false;
+}
+
+int matrix_knows(char *const *loads)
+{
+	unsigned int c;
+
+	while (*loads && is_column(*loads))
+		loads++;
+	if (!*loads)
+		return 0;
+	printf("# no load is called %s. There are:", *loads);
+	for (c = 0; c < COLUMNS; c++)
+		printf(" %s", columns[c].name);
+	printf("\nnot ok 1 - load %s\n1..1\n", *loads);
+	return 1;
+}
+
 int matrix_run(const char *host, char *const *loads)
 {
 	struct scene scene;

@@ -7,5 +7,7 @@
  * loads that are named, NULL: of all. Return: how many failed
  */
 int matrix_run(const char *host, char *const *loads);
+/* Return: 0: all of @loads are columns of the table; 1: one is none, and a case that fails is printed */
+int matrix_knows(char *const *loads);
 
 #endif

@@ -7,6 +7,8 @@ set -u
 . tests/lab/module.sh
 . tests/lab/spawn.sh
 
+"$LAB_BUILD"/load/load knows "$@" || exit 1
+
 # All checks of a debug kernel take their time, and not of each step the same
 case $LAB_KERNEL in *-debug) export LOAD_SLACK=3 ;; esac
 
