@@ -1365,11 +1365,21 @@ static void test_silent_proofs(void **state)
 }
 
 /* Who asks again and again for what is not there has no list of all that is there for each time */
+static void *get_in_vain(void *arg)
+{
+	struct rdmatensor_tensor tensor = { .bytes = 0 };
+	const char *name = "w";
+
+	rdmatensor_get_many(cluster->node, "10.0.0.2:18521", &name, &tensor, 1);
+	*(bool *)arg = !!strstr(rdmatensor_node_error(), "Connection timed out");
+	return NULL;
+}
+
 static void test_words_are_rare(void **state)
 {
 	struct rdmatensor_cluster *one = join(1, 2, 10000);
-	struct rdmatensor_tensor tensor;
-	const char *name = "w";
+	pthread_t threads[4];
+	bool late[4];
 	unsigned int i;
 
 	(void)state;
@@ -1377,16 +1387,22 @@ static void test_words_are_rare(void **state)
 	fake.stranger = 2;
 	fake.silent = true;
 	rdmatensor_node_timeout(cluster->node, 20);
-	for (i = 0; i < 5; i++) {
-		tensor = (struct rdmatensor_tensor) { .bytes = 0 };
-		assert_int_equal(rdmatensor_get_many(cluster->node, "10.0.0.2:18521", &name, &tensor, 1),
-				 -ETIMEDOUT);
-		assert_int_equal(fake.lists, 1);
+	/* Threads at the same moment, and one again and again */
+	for (i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, get_in_vain, &late[i]), 0);
+	for (i = 0; i < 4; i++) {
+		pthread_join(threads[i], NULL);
+		assert_true(late[i]);
 	}
+	assert_int_equal(fake.lists, 1);
+	for (i = 0; i < 4; i++) {
+		get_in_vain(late);
+		assert_true(*late);
+	}
+	assert_int_equal(fake.lists, 1);
 	/* Nor never any more */
 	cluster->node->words_ns = rdmatensor_now_ns();
-	assert_int_equal(rdmatensor_get_many(cluster->node, "10.0.0.2:18521", &name, &tensor, 1),
-			 -ETIMEDOUT);
+	get_in_vain(late);
 	assert_int_equal(fake.lists, 2);
 	no_more(one);
 }
@@ -1699,7 +1715,8 @@ static void test_interrupted(void **state)
 static void offer_numbers(struct rdmatensor_cluster *of, const char *kind, int *numbers, size_t nr)
 {
 	struct rdmatensor_tensor tensor = {
-		.data = numbers, .step = 1, .data_type = RDMATENSOR_DT_INT32, .ndims = 1, .dims = { nr },
+		.data = numbers, .step = of->checks + 1, .data_type = RDMATENSOR_DT_INT32, .ndims = 1,
+		.dims = { nr },
 	};
 	char name[TOKEN_ROOM];
 
@@ -1815,8 +1832,8 @@ static int get_offered(const char *kind, int64_t step, int *numbers, size_t nr)
 	return err ? err : (int)tensor.bytes;
 }
 
-/* Nobody has to wait for this rank: it has offered its row, no table, and that it has checked */
-static void has_ended_early(int64_t step, int to_one, int to_two)
+/* Nobody has to wait for this rank: it has offered its row, its table or an empty one, and that it has checked */
+static void has_ended_early(int64_t step, int to_one, int to_two, unsigned int table_bytes)
 {
 	int row[3], table[9];
 
@@ -1824,7 +1841,7 @@ static void has_ended_early(int64_t step, int to_one, int to_two)
 	assert_int_equal(row[0], 0);
 	assert_int_equal(row[1], to_one);
 	assert_int_equal(row[2], to_two);
-	assert_int_equal(get_offered("table", step, table, 9), 0);
+	assert_int_equal(get_offered("table", step, table, 9), table_bytes);
 	assert_int_equal(get_offered("checked", step, NULL, 0), 0);
 }
 
@@ -1861,7 +1878,7 @@ static void test_check_ended(void **state)
 	/* The row had come before */
 	assert_int_equal(errors[5], -ETIMEDOUT);
 	assert_int_equal(errors[6], -ENODATA);
-	has_ended_early(1, 0, -ETIMEDOUT);
+	has_ended_early(1, 0, -ETIMEDOUT, sizeof(table));
 	cluster->store = former;
 	rdmatensor_cluster_close(one);
 	close_cluster();
@@ -1899,10 +1916,24 @@ static void fail_tensor(const char *name, int err)
 
 static void test_peer_fails(void **state)
 {
+	struct rdmatensor_cluster *one, *two;
+
 	(void)state;
 	/* In the first part, and a rank's row, which another one has */
 	fail_tensor(".hello.1", -EREMOTEIO);
 	fail_tensor(".row.3.1", 0);
+	/* A connection that its host rejects with it */
+	fake.connect_bad = 1;
+	fake.connect_bad_error = -ECANCELED;
+	one = join(1, 3, 50);
+	two = join(2, 3, 50);
+	cluster = join(0, 3, 1000);
+	cluster->options.connects = 1;
+	assert_int_equal(rdmatensor_cluster_connect(cluster, NULL, 0), -EREMOTEIO);
+	assert_int_equal(fake.connects_to[3], 1);
+	rdmatensor_cluster_close(one);
+	rdmatensor_cluster_close(two);
+	close_cluster();
 }
 
 /* It says where rank 1 is, and ends what asks for rank 2 */
@@ -1915,13 +1946,25 @@ static int get_one_or_end(void *arg, const char *key, char *value, size_t room)
 	return 0;
 }
 
-/*
- * Who ends a check early keeps nobody: what it has is there, however far others are behind, until one has ended
- * well
- */
+/* Those that are not NULL have come to it. Return: as rdmatensor_cluster_check() */
+static int check_with(struct rdmatensor_cluster *one, struct rdmatensor_cluster *two, int64_t step)
+{
+	struct rdmatensor_cluster *const others[] = { one, two };
+	int row[3] = { 0 }, errors[9];
+	unsigned int i;
+
+	for (i = 0; i < 2 && others[i]; i++) {
+		others[i]->checks = step - 1;
+		offer_numbers(others[i], "row", row, 3);
+		cluster_offer_token(others[i], "checked", step);
+	}
+	return rdmatensor_cluster_check(cluster, errors, 3);
+}
+
+/* Who ends a check early keeps nobody: what it has is there, also for who is behind by a few */
 static void test_check_says_what_it_has(void **state)
 {
-	struct rdmatensor_cluster *one = join(1, 3, 50);
+	struct rdmatensor_cluster *one = join(1, 3, 50), *two;
 	int row[3], errors[9], times = 0;
 	struct rdmatensor_cluster_store former;
 	int64_t step;
@@ -1938,27 +1981,41 @@ static void test_check_says_what_it_has(void **state)
 		assert_contains(rdmatensor_node_error(), "rank.1");
 	}
 	for (step = 1; step < 4; step++)
-		has_ended_early(step, -ENODATA, -ENODATA);
+		has_ended_early(step, -ENODATA, -ENODATA, 0);
 	/* When one was tried */
 	cluster->store.get = get_one_or_end;
 	assert_int_equal(rdmatensor_cluster_check(cluster, errors, 3), -ECANCELED);
 	assert_contains(rdmatensor_node_error(), "rank.2");
-	has_ended_early(4, 0, -ENODATA);
+	has_ended_early(4, 0, -ENODATA, 0);
 	/* In the second part */
 	cluster->store.get = get_or_end;
 	fake.fetches_until_down = 3;
 	assert_int_equal(rdmatensor_cluster_check(cluster, errors, 3), -ECANCELED);
 	assert_contains(rdmatensor_node_error(), "rank.1");
-	has_ended_early(5, 0, -ETIMEDOUT);
-	has_ended_early(1, -ENODATA, -ENODATA);
+	has_ended_early(5, 0, -ETIMEDOUT, 0);
+	has_ended_early(1, -ENODATA, -ENODATA, 0);
+	assert_int_equal(cluster->checks_kept, 1);
+	/* Where not all have come, who is behind by a few still has it */
 	cluster->store = former;
-	assert_in_range(rdmatensor_cluster_check(cluster, errors, 3), 1, 6);
-	for (step = 1; step < 6; step++)
-		has_nothing(step);
-	assert_int_equal(cluster->checks_kept, 6);
+	assert_int_equal(check_with(one, NULL, 6), 3);
+	has_nothing(1);
+	has_ended_early(2, -ENODATA, -ENODATA, 0);
 	assert_int_equal(get_offered("row", 6, row, 3), sizeof(row));
 	assert_int_equal(get_offered("table", 6, errors, 9), sizeof(errors));
+	/* One is there, and has not begun this check */
+	two = join(2, 3, 50);
+	assert_int_equal(check_with(one, NULL, 7), 2);
+	assert_int_equal(cluster->checks_kept, 3);
+	/* Once all have come, nobody needs it; what could not be withdrawn goes with the next */
+	fake.fail_withdrawals = 1;
+	assert_int_equal(check_with(one, two, 8), 0);
+	assert_int_equal(cluster->checks_kept, 3);
+	assert_int_equal(check_with(one, two, 9), 0);
+	assert_int_equal(cluster->checks_kept, 9);
+	for (step = 2; step < 9; step++)
+		has_nothing(step);
 	rdmatensor_cluster_close(one);
+	rdmatensor_cluster_close(two);
 	close_cluster();
 }
 

@@ -352,7 +352,8 @@ int rdmatensor_cluster_barrier(struct rdmatensor_cluster *cluster);
  * not reach by those that do. A rank that does not answer is given up after half of the timeout, so
  * the call ends within the timeout, and all ranks have to call it within a quarter of that.
  * If the call fails at a rank, by a signal or its store, the others have from it what it has found by
- * then, and do not wait for it as long as it does not close the cluster.
+ * then, and do not wait for it as long as it does not close the cluster, and is no more than four checks
+ * ahead of them.
  * A rank that was started again may have the former matrix.
  *
  * Return: how many pairs do not work, or are not known to; a negative errno: the call itself

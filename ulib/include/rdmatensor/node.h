@@ -117,7 +117,8 @@ const char *rdmatensor_node_error(void);
  * find the completion ring full.
  *
  * If a tensor has not come by then, or with RDMATENSOR_TENSOR_NOWAIT is not there, the peer is asked what it
- * offers of a like name, for up to 250 ms more; and then not again for eight times of what that took.
+ * offers of a like name, for up to 250 ms more; then this node asks no peer again for eight times of what
+ * that took.
  */
 void rdmatensor_node_timeout(struct rdmatensor_node *node, int64_t ms);
 

@@ -7,14 +7,17 @@
  *
  * Half of the time is for trying others, a quarter for rows. A rank that does not answer keeps
  * nobody longer than that. One whose check ends early, which then stays open, keeps nobody: it offers its
- * row as far as it is known, and no table. What it has offered stays until a later check has ended well, as
- * others may be as far behind as they like.
+ * row as far as it is known, and an empty table if it has none. What was offered stays until all have told
+ * their rows in a later check, as others may be behind; of some checks, if that never happens.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cluster.h"
+
+/* What was offered in so many checks before the last one stays for who may be behind */
+#define KEPT_MOST 4
 
 /**
  * struct check - one check
@@ -26,6 +29,7 @@
  * @told: of each rank, whether the table has its row, from itself or from another one
  * @row_said: the own row is offered
  * @table_said: the table is
+ * @all_came: each rank has told its row itself
  * @try_ns: until when others are tried
  * @row_ns: until when rows are waited for
  * @end_ns: of all
@@ -39,6 +43,7 @@ struct check {
 	bool *told;
 	bool row_said;
 	bool table_said;
+	bool all_came;
 	uint64_t try_ns;
 	uint64_t row_ns;
 	uint64_t end_ns;
@@ -86,25 +91,24 @@ static int offer_table(struct rdmatensor_cluster *cluster, struct check *check)
 	return err;
 }
 
-static void withdraw(struct rdmatensor_cluster *cluster, const char *kind, int64_t step)
+/* Return: there is nothing of it any more */
+static bool withdraw(struct rdmatensor_cluster *cluster, const char *kind, int64_t step)
 {
 	char name[TOKEN_ROOM];
+	int err;
 
 	cluster_call_token(cluster, kind, cluster->rank, name);
-	rdmatensor_withdraw_offer(cluster->node, name, step);
+	err = rdmatensor_withdraw_offer(cluster->node, name, step);
+	return !err || err == -ENOENT;
 }
 
-/* What nobody needs any more: all have come to this check. Of some there may be nothing */
-static void withdraw_former(struct rdmatensor_cluster *cluster, int64_t step)
+/* What was offered in checks before that one. What fails is tried again in the next */
+static void withdraw_before(struct rdmatensor_cluster *cluster, int64_t step)
 {
-	int64_t former;
-
-	for (former = cluster->checks_kept; former < step; former++) {
-		withdraw(cluster, "row", former);
-		withdraw(cluster, "table", former);
-		withdraw(cluster, "checked", former);
-	}
-	cluster->checks_kept = step;
+	while (cluster->checks_kept < step && withdraw(cluster, "row", cluster->checks_kept) &&
+	       withdraw(cluster, "table", cluster->checks_kept) &&
+	       withdraw(cluster, "checked", cluster->checks_kept))
+		cluster->checks_kept++;
 }
 
 /* As far as it is known. What has ended the call says nothing of a pair */
@@ -117,10 +121,7 @@ static void have_own_row(const struct check *check, unsigned int own)
 			cluster_ends_call(check->found[i]) ? -ENODATA : check->found[i];
 }
 
-/*
- * The call's line stays. The table is large, others have one, too, and who asks for this one's goes on with an
- * empty one
- */
+/* The call's line stays. Who asks for a table that was not made goes on with an empty one */
 static void end_early(struct rdmatensor_cluster *cluster, struct check *check)
 {
 	char *line = strdup(rdmatensor_node_error());
@@ -130,10 +131,10 @@ static void end_early(struct rdmatensor_cluster *cluster, struct check *check)
 			have_own_row(check, cluster->rank);
 		offer_row(cluster, check);
 	}
-	if (check->table_said)
-		withdraw(cluster, "table", check->step);
-	cluster_offer_token(cluster, "table", check->step);
+	if (!check->table_said)
+		cluster_offer_token(cluster, "table", check->step);
 	cluster_offer_token(cluster, "checked", check->step);
+	withdraw_before(cluster, check->step - KEPT_MOST);
 	node_clear_error();
 	if (line)
 		node_fail(0, "%s", line);
@@ -279,6 +280,7 @@ static int run(struct rdmatensor_cluster *cluster, struct check *check)
 	free(rows.first);
 	if (err < 0)
 		goto out;
+	check->all_came = !err && rows.nr == check->size - 1;
 	err = offer_table(cluster, check);
 	if (err)
 		goto out;
@@ -338,7 +340,7 @@ int rdmatensor_cluster_check(struct rdmatensor_cluster *cluster, int *errors, un
 	free(check.others);
 	if (err)
 		return err;
-	withdraw_former(cluster, check.step);
+	withdraw_before(cluster, check.all_came ? check.step : check.step - KEPT_MOST);
 	node_clear_error();
 	for (nr = 0, i = 0; i < all; i++)
 		nr += !!errors[i];

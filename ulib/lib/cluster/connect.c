@@ -145,8 +145,8 @@ static void ask_by_any(const struct asked *asked)
 }
 
 /*
- * What a tensor has failed with ends no call for other ranks: -ECANCELED is of a step that the peer has
- * aborted, or this context
+ * What a tensor has failed with, or a connection was rejected with, ends no call for other ranks: -ECANCELED
+ * is of a step that the peer has aborted, or this context, or the peer's own
  */
 static int answered(int err)
 {
@@ -362,7 +362,7 @@ static int say_hello(struct rdmatensor_cluster *cluster, unsigned int rank,
 		err = node_connect_now(cluster->node, place->address, place->channel, until_ns,
 				       &place->channel);
 	if (err)
-		return err;
+		return answered(err);
 	until_ns = cluster_earlier(deadline_ns, rdmatensor_deadline_ms(PROBE_MS));
 	err = probe(cluster, rank, place, "hello", HELLO_BYTES, RDMATENSOR_TENSOR_NOWAIT, until_ns);
 	if (err != -ENOENT)

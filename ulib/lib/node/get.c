@@ -67,10 +67,15 @@ struct gets {
 static const char *similar(const struct gets *gets, const char *name, char *text, size_t len)
 {
 	size_t at = (size_t)snprintf(text, len, "; ");
-	uint64_t begun = rdmatensor_now_ns(), ended;
+	uint64_t begun = rdmatensor_now_ns(), ended, next;
 	int nr;
 
-	if (begun < __atomic_load_n(&gets->node->words_ns, __ATOMIC_RELAXED))
+	next = __atomic_load_n(&gets->node->words_ns, __ATOMIC_RELAXED);
+	/* One thread at a time */
+	if (begun < next ||
+	    !__atomic_compare_exchange_n(&gets->node->words_ns, &next,
+					 begun + SIMILAR_MS * UINT64_C(1000000) * (SIMILAR_PAUSES + 1),
+					 false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		return "";
 	nr = rdmatensor_similar(gets->node->rt, gets->channel, name,
 				rdmatensor_deadline_ms(SIMILAR_MS), text + at, len - at);
