@@ -1386,24 +1386,30 @@ static void test_words_are_rare(void **state)
 	cluster = join(0, 2, 10000);
 	fake.stranger = 2;
 	fake.silent = true;
-	rdmatensor_node_timeout(cluster->node, 20);
+	/* This one connects */
+	rdmatensor_node_timeout(cluster->node, 500);
+	get_in_vain(late);
+	assert_true(*late);
+	assert_int_equal(fake.lists, 1);
 	/* Threads at the same moment, and one again and again */
+	rdmatensor_node_timeout(cluster->node, 20);
+	cluster->node->words_ns = rdmatensor_now_ns();
 	for (i = 0; i < 4; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, get_in_vain, &late[i]), 0);
 	for (i = 0; i < 4; i++) {
 		pthread_join(threads[i], NULL);
 		assert_true(late[i]);
 	}
-	assert_int_equal(fake.lists, 1);
+	assert_int_equal(fake.lists, 2);
 	for (i = 0; i < 4; i++) {
 		get_in_vain(late);
 		assert_true(*late);
 	}
-	assert_int_equal(fake.lists, 1);
+	assert_int_equal(fake.lists, 2);
 	/* Nor never any more */
 	cluster->node->words_ns = rdmatensor_now_ns();
 	get_in_vain(late);
-	assert_int_equal(fake.lists, 2);
+	assert_int_equal(fake.lists, 3);
 	no_more(one);
 }
 
@@ -2006,8 +2012,12 @@ static void test_check_says_what_it_has(void **state)
 	two = join(2, 3, 50);
 	assert_int_equal(check_with(one, NULL, 7), 2);
 	assert_int_equal(cluster->checks_kept, 3);
+	/* The table is large, and gives way */
+	assert_int_equal(get_offered("row", 6, row, 3), sizeof(row));
+	assert_int_equal(get_offered("table", 6, errors, 9), 0);
+	assert_int_equal(get_offered("table", 7, errors, 9), sizeof(errors));
 	/* Once all have come, nobody needs it; what could not be withdrawn goes with the next */
-	fake.fail_withdrawals = 1;
+	fake.fail_withdrawals = 2;
 	assert_int_equal(check_with(one, two, 8), 0);
 	assert_int_equal(cluster->checks_kept, 3);
 	assert_int_equal(check_with(one, two, 9), 0);

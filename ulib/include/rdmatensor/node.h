@@ -117,8 +117,8 @@ const char *rdmatensor_node_error(void);
  * find the completion ring full.
  *
  * If a tensor has not come by then, or with RDMATENSOR_TENSOR_NOWAIT is not there, the peer is asked what it
- * offers of a like name, for up to 250 ms more; then this node asks no peer again for eight times of what
- * that took.
+ * offers of a like name, for up to 250 ms more. One thread of the node does that at a time, and then none for
+ * eight times of what it took.
  */
 void rdmatensor_node_timeout(struct rdmatensor_node *node, int64_t ms);
 

@@ -8,7 +8,8 @@
  * Half of the time is for trying others, a quarter for rows. A rank that does not answer keeps
  * nobody longer than that. One whose check ends early, which then stays open, keeps nobody: it offers its
  * row as far as it is known, and an empty table if it has none. What was offered stays until all have told
- * their rows in a later check, as others may be behind; of some checks, if that never happens.
+ * their rows in a later check, as others may be behind; if that never happens, for some checks, and the table
+ * for one, after which there is an empty one.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -111,6 +112,15 @@ static void withdraw_before(struct rdmatensor_cluster *cluster, int64_t step)
 		cluster->checks_kept++;
 }
 
+/* After a check that has not ended early: that may wait for who reads it */
+static void withdraw_former(struct rdmatensor_cluster *cluster, const struct check *check)
+{
+	if (check->all_came)
+		withdraw_before(cluster, check->step);
+	else if (withdraw(cluster, "table", check->step - 1))
+		cluster_offer_token(cluster, "table", check->step - 1);
+}
+
 /* As far as it is known. What has ended the call says nothing of a pair */
 static void have_own_row(const struct check *check, unsigned int own)
 {
@@ -134,7 +144,6 @@ static void end_early(struct rdmatensor_cluster *cluster, struct check *check)
 	if (!check->table_said)
 		cluster_offer_token(cluster, "table", check->step);
 	cluster_offer_token(cluster, "checked", check->step);
-	withdraw_before(cluster, check->step - KEPT_MOST);
 	node_clear_error();
 	if (line)
 		node_fail(0, "%s", line);
@@ -316,6 +325,7 @@ int rdmatensor_cluster_check(struct rdmatensor_cluster *cluster, int *errors, un
 		return node_fail(-ESTALE, "cluster: check: there are %u ranks, and the matrix is of %u: make it for rdmatensor_cluster_size()",
 				 nr, size);
 	check.step = ++cluster->checks;
+	withdraw_before(cluster, check.step - KEPT_MOST);
 	share_time(&check, cluster_deadline(cluster));
 	check.others = calloc(check.size, sizeof(*check.others));
 	check.found = calloc(check.size, sizeof(*check.found));
@@ -340,7 +350,7 @@ int rdmatensor_cluster_check(struct rdmatensor_cluster *cluster, int *errors, un
 	free(check.others);
 	if (err)
 		return err;
-	withdraw_before(cluster, check.all_came ? check.step : check.step - KEPT_MOST);
+	withdraw_former(cluster, &check);
 	node_clear_error();
 	for (nr = 0, i = 0; i < all; i++)
 		nr += !!errors[i];

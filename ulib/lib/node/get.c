@@ -67,21 +67,23 @@ struct gets {
 static const char *similar(const struct gets *gets, const char *name, char *text, size_t len)
 {
 	size_t at = (size_t)snprintf(text, len, "; ");
-	uint64_t begun = rdmatensor_now_ns(), ended, next;
+	uint64_t begun = rdmatensor_now_ns(), ended, next, mine;
 	int nr;
 
 	next = __atomic_load_n(&gets->node->words_ns, __ATOMIC_RELAXED);
 	/* One thread at a time */
+	mine = begun + SIMILAR_MS * UINT64_C(1000000) * (SIMILAR_PAUSES + 1);
 	if (begun < next ||
-	    !__atomic_compare_exchange_n(&gets->node->words_ns, &next,
-					 begun + SIMILAR_MS * UINT64_C(1000000) * (SIMILAR_PAUSES + 1),
-					 false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+	    !__atomic_compare_exchange_n(&gets->node->words_ns, &next, mine, false, __ATOMIC_RELAXED,
+					 __ATOMIC_RELAXED))
 		return "";
 	nr = rdmatensor_similar(gets->node->rt, gets->channel, name,
 				rdmatensor_deadline_ms(SIMILAR_MS), text + at, len - at);
 	ended = rdmatensor_now_ns();
-	__atomic_store_n(&gets->node->words_ns, ended + (ended - begun) * SIMILAR_PAUSES,
-			 __ATOMIC_RELAXED);
+	/* Unless it took so long that another one has begun */
+	__atomic_compare_exchange_n(&gets->node->words_ns, &mine,
+				    ended + (ended - begun) * SIMILAR_PAUSES, false, __ATOMIC_RELAXED,
+				    __ATOMIC_RELAXED);
 	return nr > 0 ? text : "";
 }
 
