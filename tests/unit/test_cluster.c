@@ -1392,7 +1392,7 @@ static void test_words_are_rare(void **state)
 	assert_true(*late);
 	assert_int_equal(fake.lists, 1);
 	/* Threads at the same moment, and one again and again */
-	rdmatensor_node_timeout(cluster->node, 20);
+	rdmatensor_node_timeout(cluster->node, 100);
 	cluster->node->words_ns = rdmatensor_now_ns();
 	for (i = 0; i < 4; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, get_in_vain, &late[i]), 0);

@@ -353,7 +353,7 @@ int rdmatensor_cluster_barrier(struct rdmatensor_cluster *cluster);
  * the call ends within the timeout, and all ranks have to call it within a quarter of that.
  * If the call fails at a rank, by a signal or its store, the others have from it what it has found by
  * then, and do not wait for it as long as it does not close the cluster, and is no more than four checks
- * ahead of them.
+ * ahead of them. From one that is two ahead they have its row, and not those that it had of others.
  * A rank that was started again may have the former matrix.
  *
  * Return: how many pairs do not work, or are not known to; a negative errno: the call itself
