@@ -1730,6 +1730,13 @@ static void offer_numbers(struct rdmatensor_cluster *of, const char *kind, int *
 	assert_int_equal(rdmatensor_offer(of->node, name, &tensor), 0);
 }
 
+/* It has come to its next check */
+static void tell_row(struct rdmatensor_cluster *of, int *row, size_t nr)
+{
+	offer_numbers(of, "row", row, nr);
+	cluster_offer_token(of, "checked", of->checks + 1);
+}
+
 /* The other ranks have come here before, as far as this one can tell */
 static void test_check(void **state)
 {
@@ -1739,10 +1746,8 @@ static void test_check(void **state)
 
 	(void)state;
 	cluster = join(0, 3, 2000);
-	offer_numbers(one, "row", row_one, 3);
-	offer_numbers(two, "row", row_two, 3);
-	cluster_offer_token(one, "checked", 1);
-	cluster_offer_token(two, "checked", 1);
+	tell_row(one, row_one, 3);
+	tell_row(two, row_two, 3);
 	assert_int_equal(rdmatensor_cluster_check(cluster, errors, 3), 3);
 	assert_int_equal(errors[1] | errors[2] | errors[3] | errors[4], 0);
 	assert_int_equal(errors[5], -ETIMEDOUT);
@@ -1901,11 +1906,9 @@ static void fail_tensor(const char *name, int err)
 
 	cluster = join(0, 3, 1000);
 	cluster->options.connects = 1;
-	offer_numbers(one, "row", row, 3);
-	offer_numbers(two, "row", row, 3);
+	tell_row(one, row, 3);
+	tell_row(two, row, 3);
 	offer_numbers(two, "table", table, 9);
-	cluster_offer_token(one, "checked", 1);
-	cluster_offer_token(two, "checked", 1);
 	fake.failed = name;
 	assert_int_equal(rdmatensor_cluster_connect(cluster, NULL, 0), err);
 	assert_int_equal(rdmatensor_node_error()[0] != '\0', err != 0);
@@ -1961,8 +1964,7 @@ static int check_with(struct rdmatensor_cluster *one, struct rdmatensor_cluster 
 
 	for (i = 0; i < 2 && others[i]; i++) {
 		others[i]->checks = step - 1;
-		offer_numbers(others[i], "row", row, 3);
-		cluster_offer_token(others[i], "checked", step);
+		tell_row(others[i], row, 3);
 	}
 	return rdmatensor_cluster_check(cluster, errors, 3);
 }
@@ -2036,16 +2038,14 @@ static int check_of_four(int *errors, int said_by_one, int said_by_two, const ch
 	int row[4] = { 0, 0, 0, -EHOSTUNREACH }, table[16] = { 0 }, i, nr;
 
 	cluster = join(0, 4, 1000);
-	offer_numbers(one, "row", row, 4);
-	offer_numbers(two, "row", row, 4);
+	tell_row(one, row, 4);
+	tell_row(two, row, 4);
 	for (i = 12; i < 16; i++)
 		table[i] = said_by_one;
 	offer_numbers(one, "table", table, 16);
 	for (i = 12; i < 16; i++)
 		table[i] = said_by_two;
 	offer_numbers(two, "table", table, 16);
-	cluster_offer_token(one, "checked", 1);
-	cluster_offer_token(two, "checked", 1);
 	fake.failed = failed;
 	nr = rdmatensor_cluster_check(cluster, errors, 4);
 	rdmatensor_cluster_close(one);
@@ -2083,10 +2083,8 @@ static void test_check_of_who_knows_nothing(void **state)
 
 	(void)state;
 	cluster = join(0, 3, 1000);
-	offer_numbers(one, "row", row_one, 3);
-	offer_numbers(two, "row", row_two, 3);
-	cluster_offer_token(one, "checked", 1);
-	cluster_offer_token(two, "checked", 1);
+	tell_row(one, row_one, 3);
+	tell_row(two, row_two, 3);
 	fake.failed = ".table.";
 	assert_int_equal(rdmatensor_cluster_check(cluster, errors, 3), 2);
 	assert_int_equal(errors[3], -ENODATA);

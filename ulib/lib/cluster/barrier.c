@@ -22,14 +22,6 @@ static void kind_of(unsigned int round, char kind[24])
 	snprintf(kind, 24, "barrier%u", round);
 }
 
-static void withdraw(struct rdmatensor_cluster *cluster, const char *kind, int64_t step)
-{
-	char name[TOKEN_ROOM];
-
-	cluster_call_token(cluster, kind, cluster->rank, name);
-	rdmatensor_withdraw_offer(cluster->node, name, step);
-}
-
 static int await_token(struct rdmatensor_cluster *cluster, unsigned int from, const char *kind,
 		       int64_t step, uint64_t deadline_ns)
 {
@@ -83,9 +75,9 @@ int rdmatensor_cluster_barrier(struct rdmatensor_cluster *cluster)
 	/* All have come here, so nobody waits for anything of the former one */
 	for (i = 0; i < round; i++) {
 		kind_of(i, kind);
-		withdraw(cluster, kind, step - 1);
+		cluster_withdraw(cluster, kind, step - 1);
 	}
-	withdraw(cluster, "past", step - 1);
+	cluster_withdraw(cluster, "past", step - 1);
 	node_clear_error();
 	return 0;
 }

@@ -92,23 +92,13 @@ static int offer_table(struct rdmatensor_cluster *cluster, struct check *check)
 	return err;
 }
 
-/* Return: there is nothing of it any more */
-static bool withdraw(struct rdmatensor_cluster *cluster, const char *kind, int64_t step)
-{
-	char name[TOKEN_ROOM];
-	int err;
-
-	cluster_call_token(cluster, kind, cluster->rank, name);
-	err = rdmatensor_withdraw_offer(cluster->node, name, step);
-	return !err || err == -ENOENT;
-}
-
 /* What was offered in checks before that one. What fails is tried again in the next */
 static void withdraw_before(struct rdmatensor_cluster *cluster, int64_t step)
 {
-	while (cluster->checks_kept < step && withdraw(cluster, "row", cluster->checks_kept) &&
-	       withdraw(cluster, "table", cluster->checks_kept) &&
-	       withdraw(cluster, "checked", cluster->checks_kept))
+	while (cluster->checks_kept < step &&
+	       cluster_withdraw(cluster, "row", cluster->checks_kept) &&
+	       cluster_withdraw(cluster, "table", cluster->checks_kept) &&
+	       cluster_withdraw(cluster, "checked", cluster->checks_kept))
 		cluster->checks_kept++;
 }
 
@@ -117,7 +107,7 @@ static void withdraw_former(struct rdmatensor_cluster *cluster, const struct che
 {
 	if (check->all_came)
 		withdraw_before(cluster, check->step);
-	else if (withdraw(cluster, "table", check->step - 1))
+	else if (cluster_withdraw(cluster, "table", check->step - 1))
 		cluster_offer_token(cluster, "table", check->step - 1);
 }
 

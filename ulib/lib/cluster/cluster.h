@@ -278,5 +278,7 @@ void cluster_await_quietly(struct rdmatensor_cluster *cluster, const unsigned in
 			   unsigned int nr, const char *kind, int64_t step, uint64_t deadline_ns);
 /* An empty tensor. Return: 0; an error, and the line is stored */
 int cluster_offer_token(struct rdmatensor_cluster *cluster, const char *kind, int64_t step);
+/* What is offered under such a token. Return: there is nothing of it any more */
+bool cluster_withdraw(struct rdmatensor_cluster *cluster, const char *kind, int64_t step);
 
 #endif

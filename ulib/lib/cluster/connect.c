@@ -106,6 +106,16 @@ int cluster_offer_token(struct rdmatensor_cluster *cluster, const char *kind, in
 	return rdmatensor_offer(cluster->node, name, &tensor);
 }
 
+bool cluster_withdraw(struct rdmatensor_cluster *cluster, const char *kind, int64_t step)
+{
+	char name[TOKEN_ROOM];
+	int err;
+
+	cluster_call_token(cluster, kind, cluster->rank, name);
+	err = rdmatensor_withdraw_offer(cluster->node, name, step);
+	return !err || err == -ENOENT;
+}
+
 /**
  * struct asked - a call of the node's by one channel alone
  * @guard: of the node
